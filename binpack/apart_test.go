@@ -40,7 +40,7 @@ func TestTheBoundCountsBinsForItemsApart(t *testing.T) {
 		{Name: "small", Capacity: []int64{2000, 4000}, Offerings: []binpack.Offering{{Price: 100}}},
 		{Name: "large", Capacity: []int64{64_000, 128_000}, Offerings: []binpack.Offering{{Price: 2000}}},
 	}
-	p := binpack.Problem{Resources: []string{"cpu", "memory"}, Pools: []binpack.Pool{{Name: "default", MaxNodes: -1, MaxPrice: -1}}, Types: types, Items: separate(20, 20, 20)}
+	p := binpack.Problem{Resources: []string{"cpu", "memory"}, Pools: []binpack.Pool{{Name: "default"}}, Types: types, Items: separate(20, 20, 20)}
 	_, plan := lawfulBy(t, p, nil)
 	require.Equal(t, binpack.Price(60*100), plan.Cost)
 	require.Equal(t, plan.Cost, plan.Bound.Price, "60 copies that stand apart are 60 bins")
@@ -63,7 +63,7 @@ func TestItemsApartShareBinsWithOthers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("packs hundreds of items")
 	}
-	p := binpack.Problem{Resources: []string{"cpu", "memory"}, Pools: []binpack.Pool{{Name: "default", MaxNodes: -1, MaxPrice: -1}}, Types: ladder(400)}
+	p := binpack.Problem{Resources: []string{"cpu", "memory"}, Pools: []binpack.Pool{{Name: "default"}}, Types: ladder(400)}
 	p.Items = separate(60, 60, 60)
 	for i := range 30 {
 		p.Items = append(p.Items, binpack.Item{
@@ -77,7 +77,7 @@ func TestItemsApartShareBinsWithOthers(t *testing.T) {
 }
 
 func TestFastDoesNotSearchAmongThousands(t *testing.T) {
-	p := binpack.Problem{Resources: []string{"cpu", "memory"}, Pools: []binpack.Pool{{Name: "default", MaxNodes: -1, MaxPrice: -1}}, Types: ladder(20), Items: separate(400, 400, 400)}
+	p := binpack.Problem{Resources: []string{"cpu", "memory"}, Pools: []binpack.Pool{{Name: "default"}}, Types: ladder(20), Items: separate(400, 400, 400)}
 	_, first := lawfulBy(t, p, &binpack.Options{Strategy: binpack.FirstFitDecreasing{}})
 	_, plan := lawfulBy(t, p, &binpack.Options{Effort: binpack.EffortFast})
 	require.Equal(t, first.Layout, plan.Layout)

@@ -15,7 +15,7 @@ import (
 func crowd(n int) binpack.Problem {
 	rng := rand.New(rand.NewPCG(29, 30))
 	p := shop(rng, n/25)
-	p.Nodes, p.Pools[1].MaxNodes = nil, -1
+	p.Nodes, p.Pools[1].MaxNodes = nil, nil
 	left := n
 	for i := range p.Items {
 		p.Items[i].Count = left / (len(p.Items) - i)

@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+	"sync/atomic"
 
 	"github.com/joinery-sdk/joinery/binpack/internal/relax"
 	"github.com/joinery-sdk/joinery/requirements"
@@ -38,15 +39,36 @@ type filler struct {
 	// shownTypes counts the types that were looked at for MinValues, which is most of the work where there are any.
 	shownTypes int
 	want       []int // by item: copies still to place
+	watch
 
 	spare []bin // bins that are not used any more, whose memory new ones take
 
 	nodeIndex, binIndex freeIndex
 }
 
-func newFiller(in *Instance) *filler {
+// watch tells work that goes on when the caller's context has ended. It looks every watchEvery steps, and not before graceSteps, so that
+// what is done soon is done: a plan of a thousand items is always whole.
+type watch struct {
+	stop *atomic.Bool
+	work int
+	next int
+	over bool
+}
+
+func newWatch(stop *atomic.Bool) watch { return watch{stop: stop, next: graceSteps} }
+
+// ended counts n steps, and reports whether the work must end.
+func (w *watch) ended(n int) bool {
+	if w.work += n; w.work >= w.next && w.stop != nil {
+		w.next = w.work + watchEvery
+		w.over = w.over || w.stop.Load()
+	}
+	return w.over
+}
+
+func newFiller(in *Instance, stop *atomic.Bool) *filler {
 	p := &in.problem
-	f := &filler{in: in, left: slices.Clone(in.budgets.amounts)}
+	f := &filler{in: in, left: slices.Clone(in.budgets.amounts), watch: newWatch(stop)}
 	f.states = openStates{sets: []requirements.Set{{}}, masks: [][]uint64{nil}, next: map[narrowing]int32{}}
 	f.want = make([]int, len(p.Items))
 	for i, it := range p.Items {
@@ -184,6 +206,9 @@ func (f *filler) count(b *bin, sign int) {
 // joined returns the shares in the order of items, one for each. An item may come in several turns: a budget or variant may admit some
 // copies now and others later.
 func (in *Instance) joined(shares []Share) []Share {
+	if len(shares) < 2 {
+		return shares
+	}
 	slices.SortStableFunc(shares, func(a, b Share) int { return in.rank[a.Item] - in.rank[b.Item] })
 	out := shares[:0]
 	for _, s := range shares {

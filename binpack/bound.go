@@ -4,23 +4,19 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/big"
 	"slices"
 	"sync/atomic"
 
-	"github.com/joinery-sdk/joinery/binpack/internal/lp"
 	"github.com/joinery-sdk/joinery/binpack/internal/relax"
 )
 
 // BoundKind says which argument proves a [Bound].
 type BoundKind string
 
-// The bounds, weakest first. The first three rest on duals under which no filling of a type has a dual value above its price. By
+// The bounds, weakest first. The first two rest on duals of items under which no filling of a type has a dual value above its price. By
 // linear programming duality no plan costs less than the dual value of its items, less that of existing nodes. Where items can only go
-// to types that no filling pays in full, duals of items also prove the rest of the price of as many whole bins as these items need.
+// to types that no filling pays in full, the duals also prove the rest of the price of as many whole bins as these items need.
 const (
-	// CoverageLP has duals of resources: only total sizes count.
-	CoverageLP BoundKind = "coverage-lp"
 	// AssignmentLP has duals of items; fillings may hold fractions of items.
 	AssignmentLP BoundKind = "assignment-lp"
 	// Configuration has duals of items; fillings hold whole items (A. A. Farley, 1990).
@@ -38,9 +34,6 @@ func (k BoundKind) Certificate() bool { return k != Exhausted }
 type Bound struct {
 	Price Price
 	Kind  BoundKind
-	// ResourceDuals is the certificate of [CoverageLP]: the dual price of one unit of each resource, in the unit of [Price].
-	// Each number stands for its exact binary value.
-	ResourceDuals []float64
 	// ItemDuals is the certificate of [AssignmentLP] and [Configuration]: the dual price of one copy of each item, by position
 	// in Problem.Items. For [Exhausted] it is a surrogate constraint of the search.
 	ItemDuals []Price
@@ -48,10 +41,7 @@ type Bound struct {
 	Nodes int
 }
 
-// exact is the precision in bits of certificate sums. Products at this precision are exact; rounding goes to the safe side.
-const exact = 1024
-
-// VerifyBound checks the bound of a plan. The error says what is wrong.
+// VerifyBound checks the bound of a plan, which may come from anywhere. The error says what is wrong, first with the layout.
 //
 // A certificate is checked in one pass over types and items, exactly or with a derived margin for rounding. No type that costs
 // less than the bound may have a filling with a dual value above its price. The dual value of the placed items, less what
@@ -59,18 +49,26 @@ const exact = 1024
 // of prices, must reach the bound. For [Configuration] the pass includes a search of limited length for each type. For [Exhausted]
 // the search runs again, with about the same number of nodes.
 func (in *Instance) VerifyBound(plan *Plan) error {
+	compiled := *plan
+	plan = &compiled
+	plan.Layout = in.split.layout(plan.Layout, in.split.in)
+	if err := in.check(plan.Layout); err != nil {
+		return err
+	}
 	b := plan.Bound
-	if b.Price > plan.Objective {
-		return fmt.Errorf("binpack: bound %d is above the objective %d", b.Price, plan.Objective)
+	switch objective := in.objectiveOf(plan.Layout); {
+	case plan.Objective != objective:
+		return fmt.Errorf("binpack: the objective is %v, the plan says %v", objective, plan.Objective)
+	case b.Price > objective:
+		return fmt.Errorf("binpack: bound %v is above the objective %v", b.Price, objective)
 	}
 	var proved Price
 	var err error
-	switch b.Kind {
-	case CoverageLP:
-		proved, err = in.verifyCoverage(plan)
-	case AssignmentLP, Configuration:
+	switch {
+	case b.Price <= 0: // it needs no proof
+	case b.Kind == AssignmentLP || b.Kind == Configuration:
 		proved, err = in.verifyItems(plan)
-	case Exhausted:
+	case b.Kind == Exhausted:
 		proved, err = in.searchAgain(plan.Layout, plan.Objective, b, nil)
 	default:
 		return fmt.Errorf("binpack: unknown kind of bound %q", b.Kind)
@@ -79,34 +77,9 @@ func (in *Instance) VerifyBound(plan *Plan) error {
 		return err
 	}
 	if proved = in.roundUp(proved); proved < b.Price {
-		return fmt.Errorf("binpack: %d is proved, the bound claims %d", proved, b.Price)
+		return fmt.Errorf("binpack: %v is proved, the bound claims %v", proved, b.Price)
 	}
 	return nil
-}
-
-func (in *Instance) verifyCoverage(plan *Plan) (Price, error) {
-	duals := plan.Bound.ResourceDuals
-	if len(duals) != in.dims {
-		return 0, fmt.Errorf("binpack: certificate has %d values, want %d", len(duals), in.dims)
-	}
-	for _, v := range duals {
-		if !(v >= 0) || math.IsInf(v, 0) {
-			return 0, errors.New("binpack: certificate has a value that is negative or no number")
-		}
-	}
-	for t, typ := range in.problem.Types {
-		if len(typ.Offerings) == 0 || in.minPrice[t] >= plan.Bound.Price { // a plan with such a bin does not cost less
-			continue
-		}
-		capacity := make([]*big.Int, in.dims)
-		for r, c := range typ.Capacity {
-			capacity[r] = big.NewInt(max(c, 0))
-		}
-		if dualValue(capacity, duals, big.ToPositiveInf).Cmp(new(big.Float).SetInt64(int64(in.minPrice[t]))) > 0 {
-			return 0, fmt.Errorf("binpack: type %q is worth more than its price", typ.Name)
-		}
-	}
-	return in.proved(in.netDemand(plan.Layout), duals), nil
 }
 
 func (in *Instance) verifyItems(plan *Plan) (Price, error) {
@@ -161,100 +134,14 @@ func (in *Instance) relaxedAt(l Layout, ceiling Price, b Bound) (*relaxation, []
 	return r, duals, nil
 }
 
-// dualValue returns the sum of v times duals, rounded in the given direction.
-func dualValue(v []*big.Int, duals []float64, mode big.RoundingMode) *big.Float {
-	sum := new(big.Float).SetPrec(exact).SetMode(mode)
-	term := new(big.Float).SetPrec(exact).SetMode(mode)
-	for r := range v {
-		sum.Add(sum, term.Mul(new(big.Float).SetPrec(exact).SetInt(v[r]), big.NewFloat(duals[r])))
-	}
-	return sum
-}
-
-// netDemand returns, by resource, the size of all placed items less the free capacity of the existing nodes that are open to
-// any of them. It may be negative.
-func (in *Instance) netDemand(l Layout) []*big.Int {
-	net := make([]*big.Int, in.dims)
-	for r := range net {
-		net[r] = new(big.Int)
-	}
-	var size, count big.Int
-	open := make([]uint64, (len(in.problem.Nodes)+63)/64)
-	for i, n := range in.placed(l) {
-		if n == 0 {
-			continue
-		}
-		count.SetInt64(int64(n))
-		for r, s := range in.problem.Items[i].Size {
-			size.SetInt64(s)
-			net[r].Add(net[r], size.Mul(&size, &count))
-		}
-		for _, v := range in.profileOf(i) {
-			for w, nodes := range v.nodes {
-				open[w] |= nodes
-			}
-		}
-	}
-	for n := range in.problem.Nodes {
-		if open[n/64]&(1<<(n%64)) == 0 {
-			continue
-		}
-		for r := range net {
-			net[r].Sub(net[r], size.SetInt64(in.free[n*in.dims+r]))
-		}
-	}
-	return net
-}
-
-// proved returns the price that the duals prove for the demand. It is rounded up once, at the end, because every price is an
-// integer.
-func (in *Instance) proved(net []*big.Int, duals []float64) Price {
-	sum := dualValue(net, duals, big.ToNegativeInf)
-	if sum.Sign() <= 0 {
-		return 0
-	}
-	whole, accuracy := sum.Int64()
-	if accuracy == big.Below && whole < math.MaxInt64 {
-		whole++ // Int64 cut off a fraction
-	}
-	return Price(whole)
-}
-
-// coverageBound solves the coverage LP for the layout, and rounds its duals down to a certificate.
-func (in *Instance) coverageBound(l Layout, objective Price) Bound {
-	out := Bound{Kind: CoverageLP, ResourceDuals: make([]float64, in.dims)}
-	if len(l.Bins) == 0 {
-		return out
-	}
-	net := in.netDemand(l)
-	demand := make([]float64, in.dims)
-	for r := range net {
-		demand[r], _ = new(big.Float).SetInt(net[r]).Float64()
-	}
-	var rows [][]float64
-	var prices []float64
-	for _, t := range in.byPrice {
-		if len(in.problem.Types[t].Offerings) == 0 || in.minPrice[t] >= objective {
-			continue
-		}
-		row := make([]float64, in.dims)
-		for r, c := range in.capacityOf(t) {
-			row[r] = float64(max(c, 0))
-		}
-		rows = append(rows, row)
-		prices = append(prices, float64(in.minPrice[t]))
-	}
-	duals, _ := lp.Coverage(rows, prices, demand)
-	for r := range duals {
-		out.ResourceDuals[r] = duals[r] * (1 - 1e-12) // keep types at most at their price despite rounding
-	}
-	out.Price = min(in.roundUp(in.proved(net, out.ResourceDuals)), objective)
-	return out
+// noBound is the bound 0.
+func (in *Instance) noBound() Bound {
+	return Bound{Kind: AssignmentLP, ItemDuals: make([]Price, len(in.problem.Items))}
 }
 
 // bound returns the best bound found for the layout.
 func (r *run) bound(in *Instance, l Layout, objective Price, h hint) Bound {
-	best := in.coverageBound(l, objective)
+	best := in.noBound()
 	placed := in.placed(l)
 	take := func(b Bound) {
 		b.Price = min(in.roundUp(b.Price), objective)
@@ -282,7 +169,7 @@ func (r *run) bound(in *Instance, l Layout, objective Price, h hint) Bound {
 	if !ok {
 		return best
 	}
-	for _, b := range in.bounds(x, x.model.Bound(int64(objective), int64(in.grain), r.budget(in))) {
+	for _, b := range in.bounds(x, x.model.Solve(relax.Task{Grain: int64(in.grain), Enough: enoughGap, Known: float64(objective)}, r.budget(in))) {
 		take(b)
 	}
 	return best

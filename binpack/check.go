@@ -14,7 +14,10 @@ import (
 // Check returns every rule that a layout breaks, joined, or nil: capacity, labels, tag limits, counts, pool budgets,
 // reservations, diversity and MinValues. It reads the problem, not the data that strategies share, so it also finds mistakes
 // there. It costs O(shares x requirements).
-func (in *Instance) Check(l Layout) error {
+func (in *Instance) Check(l Layout) error { return in.check(in.split.layout(l, in.split.in)) }
+
+// check is Check for a layout of compiled types.
+func (in *Instance) check(l Layout) error {
 	c := &checker{
 		in: in, placed: make([]int, len(in.problem.Items)), labels: map[Choice]requirements.Set{},
 	}
@@ -23,8 +26,11 @@ func (in *Instance) Check(l Layout) error {
 		return errors.Join(c.errs...)
 	}
 	for n, shares := range l.Nodes {
+		if len(shares) == 0 {
+			continue
+		}
 		node := &in.problem.Nodes[n]
-		c.contents(fmt.Sprintf("node %q", node.Name), shares, node.Free, node.Provides, node.Tags, node.Limits)
+		c.contents(fmt.Sprintf("node %q", node.Name), shares, node.Free, node.Provides, requirements.Set{}, node.Tags, node.Limits)
 	}
 	bins := c.bins(l.Bins)
 	c.budgets(bins)
@@ -48,8 +54,8 @@ func (c *checker) bad(format string, args ...any) {
 	c.errs = append(c.errs, fmt.Errorf("binpack: "+format, args...))
 }
 
-func (c *checker) contents(what string, shares []Share, capacity []int64, labels requirements.Set, tags []string, limits []Limit) {
-	c.holds(what, shares, labels)
+func (c *checker) contents(what string, shares []Share, capacity []int64, labels, claimed requirements.Set, tags []string, limits []Limit) {
+	c.holds(what, shares, labels, claimed)
 	used := make([]int64, len(capacity))
 	over := make([]bool, len(capacity)) // the sum overflows
 	type tally struct {
@@ -116,15 +122,29 @@ func (c *checker) contents(what string, shares []Share, capacity []int64, labels
 	}
 }
 
-// holds reports each item whose requirements conflict with those before it.
-func (c *checker) holds(what string, shares []Share, labels requirements.Set) {
+// again counts the shares of a bin that is equal to one that was examined.
+func (c *checker) again(shares []Share) {
+	for _, s := range shares {
+		if s.Item >= 0 && s.Item < len(c.placed) && s.Count > 0 {
+			c.placed[s.Item] += s.Count
+		}
+	}
+}
+
+// holds reports each item whose requirements conflict with those before it. Claimed labels save a search if they are right.
+func (c *checker) holds(what string, shares []Share, labels, claimed requirements.Set) {
 	known := slices.DeleteFunc(slices.Clone(shares), func(s Share) bool { return s.Item < 0 || s.Item >= len(c.placed) })
 	labels = c.in.closed(labels)
-	fits := func(shares []Share) bool {
-		_, ok := c.in.chooseAlternatives(labels, shares)
+	decided := true
+	fits := func(shares []Share) (ok bool) {
+		_, ok, decided = c.in.chooseAlternatives(labels, shares)
 		return ok && !labels.IsImpossible()
 	}
-	if fits(known) {
+	if _, ok := c.in.confirmed(labels, claimed, known); ok && !labels.IsImpossible() || fits(known) {
+		return
+	}
+	if !decided {
+		c.bad("%s: too many alternatives of open labels to find out which agree; Bin.Labels may say it", what)
 		return
 	}
 	var kept []Share
@@ -134,7 +154,7 @@ func (c *checker) holds(what string, shares []Share, labels requirements.Set) {
 			continue
 		}
 		it := c.in.problem.Items[s.Item]
-		have, _ := c.in.chooseAlternatives(labels, kept)
+		have, _, _ := c.in.chooseAlternatives(labels, kept)
 		c.bad("%s: item %q requires %s, the labels are %s", what, it.Name, it.Requires, have)
 	}
 }
@@ -150,7 +170,7 @@ func sum[T ~int64](a, b T) T {
 // bins checks each bin, and returns those whose type and offering exist.
 func (c *checker) bins(bins []Bin) (known []Bin) {
 	p := &c.in.problem
-	f := newFiller(c.in)
+	f := newFiller(c.in, nil)
 	for i, b := range bins {
 		what := fmt.Sprintf("bin %d", i)
 		if b.Type < 0 || b.Type >= len(p.Types) || b.Offering < 0 || b.Offering >= len(p.Types[b.Type].Offerings) {
@@ -171,8 +191,12 @@ func (c *checker) bins(bins []Bin) (known []Bin) {
 			}
 			c.labels[Choice{b.Type, b.Offering}] = labels
 		}
+		if k := i - 1; k >= 0 && bins[k].Type == b.Type && bins[k].Offering == b.Offering && slices.Equal(bins[k].Shares, b.Shares) {
+			c.again(b.Shares) // bins often come in rows of equal ones
+			continue
+		}
 		before := len(c.errs)
-		c.contents(what, b.Shares, typ.Capacity, labels, typ.Tags, typ.Limits)
+		c.contents(what, b.Shares, typ.Capacity, labels, b.Labels, typ.Tags, typ.Limits)
 		if len(c.errs) == before && len(p.Pools[typ.Pool].MinValues) > 0 {
 			if open := f.refill(b); !f.showsMinimums(&open) && !c.in.showsOtherwise(b, open.used) {
 				c.bad("%s: its alternatives do not show the minimum of values that pool %q asks for", what, p.Pools[typ.Pool].Name)
@@ -212,11 +236,11 @@ func (c *checker) budgets(bins []Bin) {
 		}
 	}
 	for k, pool := range p.Pools {
-		if pool.MaxNodes > 0 && nodes[k] > pool.MaxNodes {
-			c.bad("pool %q: %d bins, at most %d are allowed", pool.Name, nodes[k], pool.MaxNodes)
+		if pool.MaxNodes != nil && nodes[k] > *pool.MaxNodes {
+			c.bad("pool %q: %d bins, at most %d are allowed", pool.Name, nodes[k], *pool.MaxNodes)
 		}
-		if pool.MaxPrice > 0 && price[k] > pool.MaxPrice {
-			c.bad("pool %q: %d an hour, at most %d is allowed", pool.Name, price[k], pool.MaxPrice)
+		if pool.MaxPrice != nil && price[k] > *pool.MaxPrice {
+			c.bad("pool %q: %v an hour, at most %v is allowed", pool.Name, price[k], *pool.MaxPrice)
 		}
 		for i, l := range pool.Limits {
 			if nodes[k] > 0 && usage[k][i] > l { // a limit may be exceeded before anything is bought
@@ -298,4 +322,68 @@ func (in *Instance) Misfit(item int) string {
 		return fmt.Sprintf("nothing has the labels that it requires: %s", it.Requires)
 	}
 	return fmt.Sprintf("nothing that has the labels is large enough: %s", short)
+}
+
+// split says how types with more offerings than a mask has bits are several compiled types. Callers see their own types only: layouts and
+// choices are translated where they come in and go out. It is nil if no type is split.
+type split []part
+
+// part is a compiled type: the caller's type, the first of its offerings, and the first part of the type.
+type part struct{ typ, offering, first int }
+
+func splitTypes(p *Problem) ([]Type, split) {
+	var out []Type
+	var parts split
+	for i, t := range p.Types {
+		if t.Usage == nil {
+			t.Usage = make([]int64, len(p.Pools[t.Pool].Limits))
+		}
+		all, first := t.Offerings, len(out)
+		for from := 0; from == 0 || from < len(all); from += maxOfferings {
+			t.Offerings = all[from:min(from+maxOfferings, len(all))]
+			out, parts = append(out, t), append(parts, part{i, from, first})
+		}
+	}
+	if len(out) == len(p.Types) {
+		parts = nil
+	}
+	return out, parts
+}
+
+// in returns the compiled choice of a caller's. One that does not exist has the type -1.
+func (s split) in(c Choice) Choice {
+	if s == nil || c.Type < 0 || c.Offering < 0 {
+		return c
+	}
+	for k, x := range s {
+		if x.typ == c.Type && x.first == k {
+			if at := k + c.Offering/maxOfferings; at < len(s) && s[at].typ == c.Type {
+				return Choice{at, c.Offering % maxOfferings}
+			}
+		}
+	}
+	return Choice{-1, c.Offering}
+}
+
+// out returns the caller's choice of a compiled one.
+func (s split) out(c Choice) Choice {
+	if s == nil {
+		return c
+	}
+	return Choice{s[c.Type].typ, s[c.Type].offering + c.Offering}
+}
+
+// layout returns the layout with each choice translated.
+func (s split) layout(l Layout, by func(Choice) Choice) Layout {
+	if s == nil {
+		return l
+	}
+	bins := make([]Bin, len(l.Bins))
+	for i, b := range l.Bins {
+		c := by(Choice{b.Type, b.Offering})
+		b.Type, b.Offering = c.Type, c.Offering
+		bins[i] = b
+	}
+	l.Bins = bins
+	return l
 }

@@ -2,6 +2,7 @@ package binpack_test
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,8 +23,8 @@ func warehouse() (binpack.Problem, binpack.Layout) {
 			{Name: "port", Count: 1, Size: []int64{0, 0}, Requires: anywhere(), Limits: []binpack.Limit{{Tag: "daemon", Max: 0}}},
 		},
 		Pools: []binpack.Pool{
-			{Name: "small", MaxNodes: 2, MaxPrice: 25, Limits: []int64{20}},
-			{Name: "shown", MaxNodes: -1, MaxPrice: -1, MinValues: []binpack.MinValues{{Key: "zone", Count: 2}}},
+			{Name: "small", MaxNodes: new(2), MaxPrice: new(binpack.Price(25)), Limits: []int64{20}},
+			{Name: "shown", MinValues: []binpack.MinValues{{Key: "zone", Count: 2}}},
 		},
 		Types: []binpack.Type{
 			{
@@ -79,13 +80,13 @@ func TestCheckReportsEachRule(t *testing.T) {
 			p.Types[0].Limits = []binpack.Limit{{Tag: "web", Max: 1}}
 		}, `binpack: bin 0: tag "web" stands there 2 times, at most 1 are allowed`},
 		{"count", func(p *binpack.Problem, l *binpack.Layout) { p.Items[0].Count = 3 }, `binpack: item "web" is placed 4 times, there are 3`},
-		{"nodes of a pool", func(p *binpack.Problem, l *binpack.Layout) { p.Pools[0].MaxNodes = 1 }, `binpack: pool "small": 2 bins, at most 1 are allowed`},
-		{"price of a pool", func(p *binpack.Problem, l *binpack.Layout) { p.Pools[0].MaxPrice = 21 }, `binpack: pool "small": 22 an hour, at most 21 is allowed`},
-		{"price beyond counting", func(p *binpack.Problem, l *binpack.Layout) { p.Types[0].Offerings[0].Price = math.MaxInt64 }, `binpack: pool "small": 9223372036854775807 an hour, at most 25 is allowed`},
+		{"nodes of a pool", func(p *binpack.Problem, l *binpack.Layout) { p.Pools[0].MaxNodes = new(1) }, `binpack: pool "small": 2 bins, at most 1 are allowed`},
+		{"price of a pool", func(p *binpack.Problem, l *binpack.Layout) { p.Pools[0].MaxPrice = new(binpack.Price(21)) }, `binpack: pool "small": $0.000000022 an hour, at most $0.000000021 is allowed`},
+		{"price beyond counting", func(p *binpack.Problem, l *binpack.Layout) { p.Types[0].Offerings[0].Price = math.MaxInt64 }, `binpack: pool "small": $9223372036.854775807 an hour, at most $0.000000025 is allowed`},
 		{"limit of a pool", func(p *binpack.Problem, l *binpack.Layout) { p.Types[0].Usage[0] = 11 }, `binpack: pool "small": limit 0 is 20, 22 are used`},
 		{"usage beyond counting", func(p *binpack.Problem, l *binpack.Layout) { p.Types[0].Usage[0] = math.MaxInt64 }, `limit 0 is 20, 9223372036854775807 are used`},
 		{"reservation", func(p *binpack.Problem, l *binpack.Layout) {
-			p.Pools[0].Limits, p.Pools[0].MaxPrice = nil, -1
+			p.Pools[0].Limits, p.Pools[0].MaxPrice = nil, nil
 			l.Bins[0].Type, l.Bins[0].Shares = 2, l.Bins[0].Shares[:1]
 		}, `binpack: of reservation "r", 1 more are taken than there are`},
 		{"minimum of values", func(p *binpack.Problem, l *binpack.Layout) { p.Types[1].Offerings = p.Types[1].Offerings[:1] }, `binpack: bin 2: its alternatives do not show the minimum of values that pool "shown" asks for`},
@@ -126,7 +127,7 @@ func (f fixed) Pack(*binpack.Instance) binpack.Layout { return f.layout }
 
 func TestCheckReportsAllAtOnce(t *testing.T) {
 	p, l := warehouse()
-	p.Items[0].Count, p.Pools[0].MaxNodes, p.Items[1].Size[1] = 3, 1, 9
+	p.Items[0].Count, p.Pools[0].MaxNodes, p.Items[1].Size[1] = 3, new(1), 9
 	in, err := binpack.Compile(p)
 	require.NoError(t, err)
 	err = in.Check(l)
@@ -139,22 +140,23 @@ func TestCheckReportsAllAtOnce(t *testing.T) {
 }
 
 func TestVerifyBoundRefusesWhatProvesNothing(t *testing.T) {
-	in, plan := lawfulBy(t, one([]string{"cpu", "memory"}, []binpack.Type{typ("box", 10, 8, 8)}, item("half", 4, 4, 1)), nil)
+	in, plan := lawfulBy(t, one([]string{"cpu", "memory"}, []binpack.Type{typ("box", 10, 8, 8)}, item("half", 4, 4, 1)), &binpack.Options{Strategy: wasteful{}})
 	require.Positive(t, plan.Bound.Price)
-	require.Equal(t, binpack.CoverageLP, plan.Bound.Kind)
+	require.Equal(t, binpack.AssignmentLP, plan.Bound.Kind)
 	for _, c := range []struct {
 		name     string
 		breaking func(*binpack.Plan)
 		want     string
 	}{
-		{"a higher claim", func(p *binpack.Plan) { p.Bound.Price++; p.Objective++ }, "the bound claims"},
-		{"capacity too dear", func(p *binpack.Plan) { p.Bound.ResourceDuals = []float64{1000, 1000} }, "is worth more than its price"},
-		{"a negative value", func(p *binpack.Plan) { p.Bound.ResourceDuals = []float64{-1, 0} }, "negative or no number"},
-		{"no number", func(p *binpack.Plan) { p.Bound.ResourceDuals = []float64{math.NaN(), 0} }, "negative or no number"},
-		{"no end", func(p *binpack.Plan) { p.Bound.ResourceDuals = []float64{math.Inf(1), 0} }, "negative or no number"},
-		{"another length", func(p *binpack.Plan) { p.Bound.ResourceDuals = []float64{0} }, "certificate has 1 values, want 2"},
+		{"a higher claim", func(p *binpack.Plan) { p.Bound.Price++ }, "the bound claims"},
+		{"items too dear", func(p *binpack.Plan) { p.Bound.ItemDuals = []binpack.Price{1000} }, "above its price"},
+		{"a negative value", func(p *binpack.Plan) { p.Bound.ItemDuals = []binpack.Price{-1} }, "out of range"},
+		{"too large a value", func(p *binpack.Plan) { p.Bound.ItemDuals = []binpack.Price{math.MaxInt64} }, "out of range"},
+		{"another length", func(p *binpack.Plan) { p.Bound.ItemDuals = []binpack.Price{0, 0} }, "certificate has 2 values, want 1"},
 		{"another kind", func(p *binpack.Plan) { p.Bound.Kind = "oracle" }, `unknown kind of bound "oracle"`},
-		{"a cost below it", func(p *binpack.Plan) { p.Objective = 0 }, "is above the objective 0"},
+		{"more than the plan costs", func(p *binpack.Plan) { p.Bound.Price = 41 }, "bound $0.000000041 is above the objective $0.00000004"},
+		{"another objective", func(p *binpack.Plan) { p.Objective = 0 }, "the objective is $0.00000004, the plan says $0.00"},
+		{"another layout", func(p *binpack.Plan) { p.Bins = append(slices.Clip(p.Bins), p.Bins[0]) }, "is placed 5 times, there are 4"},
 	} {
 		broken := *plan
 		c.breaking(&broken)
@@ -188,11 +190,52 @@ func TestCompileReportsEverythingMalformed(t *testing.T) {
 		`binpack: type "t" (types[0]): pool 1 does not exist`,
 		`binpack: type "u" (types[1]): usage has 1 entries, its pool "p" limits 2`,
 		`binpack: type "u" (types[1]): usage is negative`,
-		`binpack: type "u" (types[1]): offerings[0]: price is negative`,
+		`binpack: type "u" (types[1]): offerings[0]: price is negative or no number`,
 		`binpack: type "u" (types[1]): offerings[1]: count is negative`,
 		`binpack: type "u" (types[1]): limit of tag "y" is negative`,
 		`binpack: node "n" has 0 resources, want 1`,
 		`binpack: node "n" stands there twice`,
 		`binpack: node "n": limit of tag "z" is negative`,
 	}, strings.Split(err.Error(), "\n"))
+}
+
+// What cannot be meant is refused with its name.
+func TestCompileAndPackRefuse(t *testing.T) {
+	for want, change := range map[string]func(p *binpack.Problem, o *binpack.Options){
+		`binpack: resource "cpu" stands there twice`: func(p *binpack.Problem, _ *binpack.Options) {
+			*p = one([]string{"cpu", "cpu"}, nil)
+		},
+		`binpack: pool "p" (pools[0]): MaxNodes or MaxPrice is negative; nil means no limit`: func(p *binpack.Problem, _ *binpack.Options) {
+			p.Pools[0].MaxNodes = new(-1)
+		},
+		`binpack: pool "p" (pools[0]): the minimum of "zone" is negative`: func(p *binpack.Problem, _ *binpack.Options) {
+			p.Pools[0].MinValues = []binpack.MinValues{{Key: "zone", Count: -1}}
+		},
+		`binpack: type "x" (types[0]): offerings[0]: price is negative or no number`: func(p *binpack.Problem, _ *binpack.Options) {
+			p.Types[0].Offerings[0].Price = binpack.Dollars(math.NaN())
+		},
+		`binpack: there is no effort "Fast", only "fast", "default" and "best"`: func(_ *binpack.Problem, o *binpack.Options) { o.Effort = "Fast" },
+		`binpack: there is no effort "all", only "fast", "default" and "best"`: func(_ *binpack.Problem, o *binpack.Options) {
+			o.Strategy = &binpack.CostAware{Effort: "all"}
+		},
+		"binpack: Options.First is no plan of the instance: binpack: bin 0: there is no offering 0 of type 7": func(_ *binpack.Problem, o *binpack.Options) {
+			o.First = &binpack.Plan{Strategy: "ffd", Layout: binpack.Layout{Bins: []binpack.Bin{{Type: 7, Shares: []binpack.Share{{Item: 126, Count: 1}}}}}}
+		},
+	} {
+		p, o := one([]string{"cpu"}, []binpack.Type{typ("x", 10, 4)}, item("a", 3, 1)), binpack.Options{}
+		change(&p, &o)
+		_, err := binpack.Pack(t.Context(), p, &o)
+		require.EqualError(t, err, want)
+	}
+}
+
+func TestPrices(t *testing.T) {
+	for dollars, want := range map[float64]string{
+		0.17: "$0.17", 0: "$0.00", 12: "$12.00", 0.0058: "$0.0058", 1.5: "$1.50", 1e-9: "$0.000000001", 9e9: "$9000000000.00",
+		-1: "-$0.000000001", math.Inf(1): "-$0.000000001", 1e10: "-$0.000000001",
+	} {
+		require.Equal(t, want, binpack.Dollars(dollars).String())
+	}
+	require.Equal(t, "-$9223372036.854775808", binpack.Price(math.MinInt64).String())
+	require.Equal(t, 0.17, binpack.Dollars(0.17).Dollars())
 }

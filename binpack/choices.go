@@ -3,6 +3,7 @@ package binpack
 import (
 	"cmp"
 	"encoding/binary"
+	"math"
 	"math/bits"
 	"slices"
 
@@ -135,6 +136,7 @@ func (f *filler) showsMinimums(b *bin) bool {
 			continue
 		}
 		f.shownTypes++
+		f.work++
 		mask := f.suits(t, b)
 		for rest := mask; rest != 0; rest &= rest - 1 {
 			seen.add(in, t, bits.TrailingZeros64(rest))
@@ -171,21 +173,21 @@ func (in *Instance) holdsOtherwise(c Choice, shares []Share, used []int64) bool 
 	if err != nil {
 		return false
 	}
-	_, ok := in.chooseAlternatives(in.closed(labels), shares)
+	_, ok, _ := in.chooseAlternatives(in.closed(labels), shares)
 	return ok
 }
 
-// alternatives lists for each bin of the layout the choices that hold it, cheapest first. Equal bins are processed once. If the
-// run is stopped, the remaining bins list only their own choice.
+// alternatives lists for each bin of the layout the choices that can be bought in its place, cheapest first, and at most so many. Equal bins
+// are processed once. If the run is stopped, the remaining bins list only their own choice.
 func (in *Instance) alternatives(l Layout, most int, run *run) [][]Choice {
 	out := chosen(l)
 	known := make(map[string][]Choice, len(l.Bins))
 	r := ranking{
-		in: in, f: newFiller(in), most: most, byPool: make([][]Choice, len(in.problem.Pools)),
+		in: in, f: newFiller(in, run.stop), most: most, byPool: make([][]Choice, len(in.problem.Pools)),
 		masks: make([]uint64, len(in.problem.Types)), asked: make([]bool, len(in.problem.Types)),
 	}
 	for _, b := range l.Bins {
-		r.f.exposeAll(in.diverse.pool(b.Type, b.Offering), b.Shares, 1)
+		r.f.buy(b, 1)
 	}
 	for n, shares := range l.Nodes {
 		r.f.exposeAll(in.diverse.ofNode(n), shares, 1)
@@ -195,27 +197,26 @@ func (in *Instance) alternatives(l Layout, most int, run *run) [][]Choice {
 		if run.stopped() {
 			break
 		}
-		key = binary.AppendUvarint(key[:0], uint64(in.problem.Types[b.Type].Pool))
+		key = binary.AppendUvarint(binary.AppendUvarint(key[:0], uint64(b.Type)), uint64(b.Offering))
 		for _, s := range b.Shares {
 			key = binary.AppendUvarint(binary.AppendUvarint(key, uint64(s.Item)), uint64(s.Count))
 		}
-		// Equal bins may use different offerings of counted reservations; the chosen one leads its list.
-		pool := in.diverse.pool(b.Type, b.Offering)
-		key = binary.AppendVarint(key, int64(pool)) // what the capacity pools may still take depends on it
 		list, ok := known[string(key)]
 		if !ok {
-			r.f.exposeAll(pool, b.Shares, -1)
+			r.f.buy(b, -1)
 			list = r.choicesFor(b)
-			r.f.exposeAll(pool, b.Shares, 1)
+			r.f.buy(b, 1)
 			known[string(key)] = list
-		}
-		chosen := Choice{b.Type, b.Offering}
-		if !slices.Contains(list, chosen) {
-			list = slices.Insert(slices.Clone(list), 0, chosen)
 		}
 		out[i] = list
 	}
 	return out
+}
+
+// buy takes what the bin needs of budgets and capacity pools; sign -1 gives it back.
+func (f *filler) buy(b Bin, sign int) {
+	f.charge(int32(b.Type), b.Offering, int64(sign))
+	f.exposeAll(f.in.diverse.pool(b.Type, b.Offering), b.Shares, sign)
 }
 
 // ranking finds choices for bins, cheapest first. It sorts the choices of a pool once, so the first few of a bin are found
@@ -230,20 +231,34 @@ type ranking struct {
 	found  []Choice // reused
 }
 
+// choicesFor returns the choices that hold the bin and can be bought, the bin's own among them. If they do not show what MinValues require,
+// choices that serve the items by other alternatives are listed too, and then those that budgets do not allow.
 func (r *ranking) choicesFor(b Bin) []Choice {
-	open := r.f.refill(b)
+	own, open := Choice{b.Type, b.Offering}, r.f.refill(b)
 	pool := r.in.problem.Types[b.Type].Pool
 	clear(r.asked)
-	list, met := r.first(pool, func(c Choice) bool {
+	holds := func(c Choice) bool {
 		if t := int32(c.Type); !r.asked[t] {
 			r.asked[t], r.masks[t] = true, r.f.exposable(t, r.f.suits(t, &open), b.Shares)
 		}
-		return r.masks[c.Type]&(1<<c.Offering) != 0
-	})
+		return r.masks[c.Type]&(1<<c.Offering) != 0 || c == own
+	}
+	otherwise := func(c Choice) bool {
+		return holds(c) || r.in.holdsOtherwise(c, b.Shares, open.used) && r.f.exposable(int32(c.Type), 1<<c.Offering, b.Shares) != 0
+	}
+	affordable := func(c Choice) bool { return r.f.affordable(int32(c.Type))&(1<<c.Offering) != 0 }
+	list, met := r.first(pool, func(c Choice) bool { return affordable(c) && holds(c) })
 	if !met {
-		list, _ = r.first(pool, func(c Choice) bool {
-			return r.in.holdsOtherwise(c, b.Shares, open.used) && r.f.exposable(int32(c.Type), 1<<c.Offering, b.Shares) != 0
-		})
+		list, met = r.first(pool, func(c Choice) bool { return affordable(c) && otherwise(c) })
+	}
+	if !met {
+		list, _ = r.first(pool, otherwise)
+	}
+	if !slices.Contains(list, own) { // it is dearer than all of them
+		if len(list) == r.most && len(r.in.minimums[pool]) == 0 {
+			list = list[:r.most-1]
+		}
+		list = append(list, own)
 	}
 	return list
 }
@@ -302,7 +317,7 @@ func (f *filler) refill(b Bin) bin {
 	var labels requirements.Set
 	if in.open.keys.Len() > 0 { // otherwise no variant narrows a key
 		labels, _ = in.problem.Types[b.Type].Provides.Intersect(in.problem.Types[b.Type].Offerings[b.Offering].Provides)
-		labels, _ = in.chooseAlternatives(in.closed(labels), b.Shares)
+		labels = in.narrowed(in.closed(labels), b)
 	}
 	for _, s := range b.Shares {
 		p := in.profileOf(s.Item)
@@ -410,6 +425,17 @@ func (d *diversity) pool(typ, offering int) int32 {
 		return -1
 	}
 	return d.offering[typ][offering]
+}
+
+// most returns how many copies of the item the capacity pool may hold; infinite if nothing limits them.
+func (d *diversity) most(item int, pool int32) float64 {
+	most := math.Inf(1)
+	if pool >= 0 {
+		for _, s := range d.counts[item] {
+			most = min(most, float64(max(d.left[s.Item][pool], 0)/s.Count))
+		}
+	}
+	return most
 }
 
 // ofNode returns the number of the node's capacity pool, -1 for none.

@@ -3,38 +3,14 @@ package binpack
 import (
 	"cmp"
 	"context"
+	"errors"
 	"math"
+	"math/bits"
 	"slices"
 	"sync/atomic"
 
 	"github.com/joinery-sdk/joinery/binpack/internal/relax"
 )
-
-// Effort says how much work goes into a plan. Work is counted in steps, so the result does not depend on the speed or load of
-// the machine. The empty Effort means EffortDefault.
-type Effort string
-
-// The efforts, from least to most work. Default takes some milliseconds for a hundred copies and up to half a second for
-// thousands. Fast takes a twentieth of that, with a minimum. Best takes ten times as much.
-const (
-	EffortFast    Effort = "fast"
-	EffortDefault Effort = "default"
-	EffortBest    Effort = "best"
-)
-
-// steps returns the budget for a number of copies: one curve for all sizes.
-func (e Effort) steps(copies int) int {
-	x := float64(copies) / (float64(copies) + halfItems)
-	n := leastSteps + int(mostSteps*x*x*x)
-	switch e {
-	case EffortDefault:
-	case EffortFast:
-		return max(n/fastPart, fastLeast)
-	case EffortBest:
-		return n * bestTimes
-	}
-	return n
-}
 
 // CostAware looks for the layout with the lowest objective; the package documentation says how. The result is never worse than
 // that of [FirstFitDecreasing]: at the highest priority of which they do not place as many copies it places more, and it never costs more
@@ -48,24 +24,10 @@ func (CostAware) Name() string { return "cost" }
 
 // Pack implements [Strategy].
 func (c CostAware) Pack(in *Instance) Layout {
-	l, _, _ := (&run{effort: c.Effort}).guided(in, FirstFitDecreasing{}.Pack(in))
-	return l
+	r := &run{effort: c.Effort, planOnly: true}
+	l, _, _ := r.guided(in, r.firstFitDecreasing(in))
+	return in.split.layout(l, in.split.out)
 }
-
-// run is one call of Pack: its effort, when it must stop, and where it reports progress.
-type run struct {
-	effort Effort
-	stop   *atomic.Bool
-	report func(Progress)
-}
-
-// budget returns the steps of the effort for the instance.
-func (r *run) budget(in *Instance) *relax.Budget {
-	return &relax.Budget{Left: r.effort.steps(in.copies()), Stop: r.stop}
-}
-
-// stopped reports whether the caller's context has ended.
-func (r *run) stopped() bool { return r.stop != nil && r.stop.Load() }
 
 // guided improves on the layout of first fit. It returns the better layout, the bounds that it proved on the way, and whether the
 // layout changed.
@@ -81,41 +43,13 @@ func (r *run) guided(in *Instance, best Layout) (l Layout, h hint, better bool) 
 		if l := p.repack(best); in.better(l, best) {
 			best, better = l, true
 		}
-		if l, ok := p.search(best); ok && in.better(l, best) {
-			if best, better = l, true; r.report != nil {
-				r.report(Progress{Bound: p.floor(), Price: in.objectiveOf(l), Work: 1})
-			}
-		}
 	}
 	return best, p.hint, better
 }
 
 func (r *run) planner(in *Instance) *planner {
 	b := r.budget(in)
-	return &planner{run: r, in: in, f: newFiller(in), ceiling: math.MaxInt64, budget: b, total: b.Left, solved: make([]*relaxation, len(in.tiers))}
-}
-
-// search continues the exact search, for bounds and for a layout that costs less than l.
-func (p *planner) search(l Layout) (found Layout, ok bool) {
-	if p.solver == nil || p.stopped() || !slices.Equal(p.in.placed(l), p.hint.counts) {
-		return l, false
-	}
-	ok = p.solver.Search(float64(p.in.objectiveOf(l)), p.budget)
-	if p.prove(); !ok {
-		return l, false
-	}
-	p.f = newFiller(p.in)
-	p.realise(p.solved[0], p.solver.Columns)
-	p.firstFit(p.f)
-	return p.f.finish(), true
-}
-
-// prove takes the bounds of the solver.
-func (p *planner) prove() {
-	p.hint.bounds = p.in.bounds(p.solved[0], p.solver.Solution)
-	for i := range p.hint.bounds { // dearer bin types are not in the relaxation
-		p.hint.bounds[i].Price = min(p.hint.bounds[i].Price, sum(p.ceiling, 1))
-	}
+	return &planner{run: r, in: in, f: newFiller(in, r.stop), ceiling: math.MaxInt64, budget: b, total: b.Left, solved: make([]*relaxation, len(in.tiers))}
 }
 
 // floor is the best bound of the hint.
@@ -130,44 +64,6 @@ func (p *planner) floor() Price {
 // work is the fraction of all steps that are used, those for packing again included, if so many are left.
 func (p *planner) work(left int) float64 {
 	return 1 - float64(max(left, 0))/float64(p.total+p.total/repackPart)
-}
-
-// copies counts the copies of all items.
-func (in *Instance) copies() int {
-	n := 0
-	for _, it := range in.problem.Items {
-		n += it.Count
-	}
-	return n
-}
-
-func (in *Instance) objectiveOf(l Layout) Price {
-	var cost Price
-	for _, b := range l.Bins {
-		cost = sum(cost, in.objective(int32(b.Type), b.Offering))
-	}
-	return cost
-}
-
-// better reports whether a is the better layout: it places more copies of the highest priority of which the layouts do not place as
-// many, or it places as many of each and costs less.
-func (in *Instance) better(a, b Layout) bool {
-	placedA, placedB := in.placed(a), in.placed(b)
-	more := in.compareCounts(in.order, func(i int) int { return placedA[i] - placedB[i] })
-	return more > 0 || more == 0 && in.objectiveOf(a) < in.objectiveOf(b)
-}
-
-// compareCounts adds up numbers of copies by item. It returns the sum of the highest priority at which the sum is not 0, or 0. The
-// items are in order.
-func (in *Instance) compareCounts(items []int, of func(item int) int) int {
-	sum := 0
-	for k, i := range items {
-		if k > 0 && sum != 0 && in.problem.Items[items[k-1]].Priority != in.problem.Items[i].Priority {
-			break
-		}
-		sum += of(i)
-	}
-	return sum
 }
 
 // hint holds the bounds that a plan proved on the way, and the counts of items for which they hold.
@@ -187,7 +83,6 @@ type planner struct {
 	open    bool  // some relaxation's packing may not be its cheapest, or rules that it leaves out make a difference
 	hint    hint
 	solved  []*relaxation // by tier; nil where none could be made
-	solver  *relax.Solver // that of the only tier; nil if it proves nothing
 }
 
 // guide is what the relaxation of a tier knows of its items and types.
@@ -228,7 +123,8 @@ func (p *planner) pack() (l Layout, ok bool) {
 	if p.stopped() && len(p.f.bins) == 0 {
 		return l, false
 	}
-	p.firstFit(p.f)
+	p.f.packAll()
+	p.f.lift()
 	return p.f.finish(), true
 }
 
@@ -239,7 +135,7 @@ func (p *planner) tier(k int) {
 	if len(p.in.tiers) == 1 {
 		ceiling = sum(p.ceiling, 1)
 	}
-	counts := p.in.affordable(p.f.want, k)
+	counts := p.f.plannable(k)
 	r, ok := p.in.relaxed(counts, k, whole, ceiling, false, p.stop)
 	if !ok && !p.stopped() { // too many different nodes, so fill them first
 		for _, item := range p.in.order {
@@ -255,7 +151,7 @@ func (p *planner) tier(k int) {
 	if !ok || len(r.model.BinTypes) == 0 || len(r.model.Classes) == 0 {
 		return
 	}
-	task := relax.Task{Grain: int64(p.in.grain), Enough: enoughGap}
+	task := relax.Task{Grain: int64(p.in.grain), Enough: enoughGap, PlanOnly: p.planOnly}
 	part := p.budget.Split(p.budget.Left / (len(p.in.tiers) - k)) // each tier gets an equal part of what the earlier ones left
 	if p.report != nil && whole {
 		task.Report = func(bound, price float64) {
@@ -264,34 +160,38 @@ func (p *planner) tier(k int) {
 	}
 	s := r.model.Solve(task, part)
 	p.budget.Return(part)
-	if whole && len(p.in.tiers) == 1 && !r.sparse {
-		p.hint.counts, p.solver = slices.Clone(counts), s
-	}
 	p.solved[k], r.worth = r, s.Worth
-	if p.solver != nil {
-		p.prove()
+	if whole && len(p.in.tiers) == 1 && !r.sparse {
+		p.hint = hint{p.in.bounds(r, s), slices.Clone(counts)}
+		for i := range p.hint.bounds { // dearer bin types are not in the relaxation
+			p.hint.bounds[i].Price = min(p.hint.bounds[i].Price, sum(p.ceiling, 1))
+		}
 	}
 	p.realise(r, s.Columns)
 	p.open = p.open || !s.Closed || r.sparse || p.f.wanted() > 0
 }
 
-// affordable caps the count of each item at what the existing nodes and the bins within the tier's pool limits could hold of it
-// alone. Planning more would be wasted work.
-func (in *Instance) affordable(want []int, tier int) []int {
+// plannable caps the count of each item at what the existing nodes and the bins of the tier could hold of it alone, within the limits of
+// pools, tags and diversity. Planning more would be wasted work, and counts may be in the billions.
+func (f *filler) plannable(tier int) []int {
+	in, want := f.in, f.want
 	for k, bounded := range in.budgets.bounded {
-		if int(in.tierOfPool[k]) == tier && !bounded {
+		if int(in.tierOfPool[k]) == tier && !bounded && len(in.diverse.left) == 0 {
 			return want
 		}
 	}
 	out := slices.Clone(want)
 	for i, n := range want {
-		size, held := in.problem.Items[i].Size, 0.0
+		if f.ended(len(in.problem.Nodes) + len(in.problem.Types)) {
+			return want
+		}
+		held := 0.0
 		for k := range in.problem.Nodes {
-			held += float64(relax.Copies(in.free[k*in.dims:(k+1)*in.dims], size, n))
+			held += float64(in.copiesIn(in.free[k*in.dims:(k+1)*in.dims], in.nodeTags[k], i, n))
 		}
 		for k := range in.problem.Pools {
 			if held < float64(n) && int(in.tierOfPool[k]) == tier {
-				held += in.most(k, size, n)
+				held += in.mostOf(k, i, n)
 			}
 		}
 		out[i] = int(min(float64(n), held))
@@ -299,32 +199,59 @@ func (in *Instance) affordable(want []int, tier int) []int {
 	return out
 }
 
-// most is an upper bound on how many copies of the size fit into all bins within the budgets of the pool.
-func (in *Instance) most(pool int, size []int64, want int) float64 {
-	b := &in.budgets
-	perBin, perUnit := 0.0, make([]float64, len(b.amounts)-b.reservations)
+// copiesIn returns how many copies of the item, at most want, fit into a bin with this capacity and these tags.
+func (in *Instance) copiesIn(capacity []int64, tags []tagState, item, want int) int {
+	return admittedByTags(tags, in.itemTags[item], relax.Copies(capacity, in.problem.Items[item].Size, want))
+}
+
+// mostOf is an upper bound on how many copies of the item fit into all bins of the pool, by its budgets, and by reservations and capacity
+// pools if all offerings that suit the item have one.
+func (in *Instance) mostOf(pool, item, want int) float64 {
+	b, p := &in.budgets, in.profileOf(item)
+	perUnit := make([]float64, len(b.amounts)) // by budget: copies for each unit; infinite if some bin takes nothing
+	inPools := map[int32]float64{}             // by capacity pool
+	limited, any := true, false
 	for _, t := range in.tiers[in.tierOfPool[pool]] {
-		n := float64(relax.Copies(in.capacityOf(t), size, want))
-		if in.problem.Types[t].Pool != pool || n == 0 {
+		if in.problem.Types[t].Pool != pool {
 			continue
 		}
-		perBin = max(perBin, n)
-		for _, uses := range b.uses[t] {
-			for _, u := range uses {
-				if at := int(u.budget) - b.reservations; at >= 0 {
-					perUnit[at] = max(perUnit[at], n/float64(u.amount)) // infinite if it takes nothing
-				}
+		n := float64(in.copiesIn(in.capacityOf(t), in.typeTags[t], item, want))
+		for rest := p.mask(t); rest != 0 && n > 0; rest &= rest - 1 {
+			j := bits.TrailingZeros64(rest)
+			at := in.diverse.pool(int(t), j)
+			spread := in.diverse.most(item, at)
+			switch {
+			case !math.IsInf(spread, 1):
+				inPools[at] = spread
+			case b.counted[t]&(1<<j) == 0:
+				limited = false
+			}
+			held := min(n, spread)
+			any = any || held > 0
+			for _, u := range b.of(t, j) {
+				perUnit[u.budget] = max(perUnit[u.budget], held/float64(u.amount))
 			}
 		}
 	}
-	held := math.Inf(1)
+	if !any {
+		return 0
+	}
+	held, reserved := math.Inf(1), 0.0
 	for k, per := range perUnit {
-		if per > 0 && !math.IsInf(per, 1) {
-			held = min(held, math.Ceil(per*float64(max(b.amounts[b.reservations+k], 0))))
+		all := math.Ceil(per * float64(max(b.amounts[k], 0)))
+		switch {
+		case per == 0:
+		case k < b.reservations:
+			reserved += all
+		case !math.IsInf(per, 1):
+			held = min(held, all)
 		}
 	}
-	if perBin == 0 {
-		return 0
+	if limited {
+		for _, n := range inPools {
+			reserved += n // whole numbers, whose sum does not depend on their order
+		}
+		held = min(held, reserved)
 	}
 	return held
 }
@@ -367,7 +294,7 @@ func (p *planner) realise(r *relaxation, columns []relax.Column) {
 	}
 	for _, c := range columns {
 		bt := r.types[c.BinType]
-		if bt.typ < 0 { // a node
+		if bt.typ < 0 || f.ended(4) { // a node
 			continue
 		}
 		typ, mask := bt.typ, bt.mask&f.affordable(bt.typ)
@@ -438,10 +365,12 @@ func (in *Instance) Frontier(ctx context.Context, counts func(Choice) int64) ([]
 	if counts == nil {
 		counts = func(Choice) int64 { return 1 }
 	}
+	stop := new(atomic.Bool)
+	defer context.AfterFunc(ctx, func() { stop.Store(true) })()
 	var out []Point
 	var left []int
 	for step, extra := 0, Price(0); step < frontierPoints && ctx.Err() == nil; step++ {
-		priced := in.problem
+		priced := in.given
 		priced.Types = slices.Clone(priced.Types)
 		for t := range priced.Types {
 			offers := slices.Clone(priced.Types[t].Offerings)
@@ -452,7 +381,10 @@ func (in *Instance) Frontier(ctx context.Context, counts func(Choice) int64) ([]
 			}
 			priced.Types[t].Offerings = offers
 		}
-		other, err := Compile(priced)
+		other, err := compile(priced, stop)
+		if errors.Is(err, errStopped) {
+			break
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -460,7 +392,7 @@ func (in *Instance) Frontier(ctx context.Context, counts func(Choice) int64) ([]
 		if err != nil {
 			return nil, err
 		}
-		p := Point{Layout: plan.Layout, Objective: in.objectiveOf(plan.Layout)}
+		p := Point{Layout: plan.Layout, Objective: in.objectiveOf(in.split.layout(plan.Layout, in.split.in))}
 		for _, b := range plan.Bins {
 			p.Count += counts(Choice{b.Type, b.Offering})
 		}
@@ -484,4 +416,76 @@ func (in *Instance) Frontier(ctx context.Context, counts func(Choice) int64) ([]
 		}
 	}
 	return kept, nil
+}
+
+// lift moves items from light pools to heavier ones that can hold them now, into bins with free capacity or new ones. A search for low
+// cost plans one tier after the other and exchanges items, so at its end a heavier pool may have capacity or budget that it did not see.
+func (f *filler) lift() {
+	if len(f.in.tiers) < 2 {
+		return
+	}
+	in := f.in
+	bins := slices.Clone(f.bins)
+	slices.SortStableFunc(bins, func(a, b bin) int { return cmp.Compare(in.tierOf(a.typ), in.tierOf(b.typ)) })
+	f.bins, f.binIndex = f.bins[:0], freeIndex{}
+	d := newDemand(in)
+	for i := range bins {
+		b := &bins[i]
+		if !f.over && f.liftFrom(b, d) {
+			*b = f.shrunk(b)
+		}
+		if len(b.shares) > 0 {
+			f.bins = append(f.bins, *b)
+		} else {
+			f.withdraw(b)
+		}
+	}
+	f.binIndex = freeIndex{}
+}
+
+// liftFrom places copies of the bin's items in heavier tiers, while the bin keeps its part of budgets and capacity pools. It takes them off
+// the bin's shares, and reports whether there are any.
+func (f *filler) liftFrom(b *bin, d *demand) (any bool) {
+	for i := range b.shares {
+		s := &b.shares[i]
+		missing := f.want[s.Item] // stays out of this
+		f.want[s.Item] = s.Count
+		for k := range f.in.tierOf(b.typ) {
+			f.firstOf(f.bins, &f.binIndex, s.Item, k)
+			for f.want[s.Item] > 0 && f.open(s.Item, f.in.tiers[k], d) {
+			}
+		}
+		if moved := s.Count - f.want[s.Item]; moved > 0 {
+			f.expose(f.capacityPool(b), s.Item, -moved)
+			s.Count -= moved
+			any = true
+		}
+		f.want[s.Item] = missing
+	}
+	return any
+}
+
+// shrunk returns the bin after copies were taken off its shares: the same one, filled anew.
+func (f *filler) shrunk(b *bin) bin {
+	f.withdraw(b)
+	rest := f.newBin(b.typ, 1<<b.charged)
+	f.charge(rest.typ, int(rest.charged), 1)
+	for _, s := range b.shares {
+		if k, v, mask, open := f.admit(&rest, s.Item, s.Count); k > 0 {
+			f.place(&rest, s.Item, k, v, mask, open)
+		}
+	}
+	return rest
+}
+
+// heaviest returns the heaviest tier that has a type for the item, whatever budgets say.
+func (in *Instance) heaviest(item int) int32 {
+	for k, types := range in.tiers {
+		if slices.ContainsFunc(types, func(t int32) bool {
+			return in.profileOf(item).mask(t) != 0 && relax.Copies(in.capacityOf(t), in.problem.Items[item].Size, 1) > 0
+		}) {
+			return int32(k)
+		}
+	}
+	return int32(len(in.tiers))
 }

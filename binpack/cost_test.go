@@ -77,7 +77,7 @@ func plain(p binpack.Problem) binpack.Problem {
 	p.Nodes, p.Diversity = nil, nil
 	p.Pools, p.Types, p.Items = slices.Clone(p.Pools), slices.Clone(p.Types), slices.Clone(p.Items)
 	for i := range p.Pools {
-		p.Pools[i] = binpack.Pool{Name: p.Pools[i].Name, MaxNodes: -1, MaxPrice: -1}
+		p.Pools[i] = binpack.Pool{Name: p.Pools[i].Name}
 	}
 	for i := range p.Types {
 		t := &p.Types[i]

@@ -103,8 +103,8 @@ func ExampleDiversity() {
 		Resources: []string{"cpu"},
 		Items:     []binpack.Item{{Name: "web", Count: 4, Size: []int64{2}}},
 		Types: []binpack.Type{{Name: "large", Capacity: []int64{8}, Offerings: []binpack.Offering{
-			{Provides: requirements.MustParse("zone=a"), Price: 100, CapacityPool: "large in a"},
-			{Provides: requirements.MustParse("zone=b"), Price: 110, CapacityPool: "large in b"},
+			{Provides: requirements.MustParse("zone=a"), Price: binpack.Dollars(1), CapacityPool: "large in a"},
+			{Provides: requirements.MustParse("zone=b"), Price: binpack.Dollars(1.1), CapacityPool: "large in b"},
 		}}},
 		Diversity: []binpack.Diversity{{Items: []binpack.Share{{Item: 0, Count: 1}}, Max: 2}},
 	}
@@ -116,7 +116,7 @@ func ExampleDiversity() {
 	// Output:
 	// large in b 2
 	// large in a 2
-	// 210 <nil>
+	// $2.10 <nil>
 }
 
 // A savings plan commits 50 an hour. A node uses 40 of it and then costs nothing more; the next one costs its price.
@@ -126,9 +126,9 @@ func ExampleOffering_commitment() {
 		Items:     []binpack.Item{{Name: "web", Count: 2, Size: []int64{4}}},
 		Types: []binpack.Type{{Name: "large", Capacity: []int64{4}, Offerings: []binpack.Offering{
 			{Price: 0, Counted: true, Count: 50, Takes: 40, Reservation: "savings plan"},
-			{Price: 60},
+			{Price: binpack.Dollars(0.6)},
 		}}},
 	}, nil)
 	fmt.Println(plan.Bins[0].Offering, plan.Bins[1].Offering, plan.Cost, plan.Bound.Price, err)
-	// Output: 1 0 60 60 <nil>
+	// Output: 1 0 $0.60 $0.60 <nil>
 }

@@ -3,6 +3,7 @@ package binpack_test
 import (
 	"fmt"
 	"maps"
+	"math/bits"
 	"slices"
 
 	"github.com/joinery-sdk/joinery/binpack"
@@ -45,9 +46,20 @@ func nodesOf(provides requirements.Set) []map[string]string {
 	return out
 }
 
+// total is a sum of products that may be larger than an integer.
+type total struct{ high, low uint64 }
+
+func (t total) plus(n int, size int64) total {
+	high, low := bits.Mul64(uint64(n), uint64(size))
+	low, carry := bits.Add64(t.low, low, 0)
+	return total{t.high + high + carry, low}
+}
+
+func (t total) above(n int64) bool { return t.high > 0 || t.low > uint64(n) }
+
 // dumbHolds reports whether a bin with these properties may hold the shares.
 func dumbHolds(p *binpack.Problem, room []int64, provides requirements.Set, tags []string, limits []binpack.Limit, shares []binpack.Share) error {
-	used := make([]int64, len(room))
+	used := make([]total, len(room))
 	count := map[string]int{}
 	for _, t := range tags {
 		count[t]++
@@ -57,7 +69,7 @@ func dumbHolds(p *binpack.Problem, room []int64, provides requirements.Set, tags
 	for _, s := range shares {
 		it := p.Items[s.Item]
 		for r := range used {
-			used[r] += int64(s.Count) * it.Size[r]
+			used[r] = used[r].plus(s.Count, it.Size[r])
 		}
 		for _, t := range it.Tags {
 			count[t] += s.Count
@@ -66,7 +78,7 @@ func dumbHolds(p *binpack.Problem, room []int64, provides requirements.Set, tags
 		brought = append(brought, it.Limits...)
 	}
 	for r := range used {
-		if used[r] > max(0, room[r]) {
+		if used[r].above(max(0, room[r])) {
 			return fmt.Errorf("resource %d", r)
 		}
 	}
@@ -148,9 +160,9 @@ func dumbCheck(p *binpack.Problem, l binpack.Layout) error {
 	}
 	for k, pool := range p.Pools {
 		switch {
-		case pool.MaxNodes > 0 && nodes[k] > pool.MaxNodes:
+		case pool.MaxNodes != nil && nodes[k] > *pool.MaxNodes:
 			return fmt.Errorf("pool %d: nodes", k)
-		case pool.MaxPrice > 0 && price[k] > pool.MaxPrice:
+		case pool.MaxPrice != nil && price[k] > *pool.MaxPrice:
 			return fmt.Errorf("pool %d: price", k)
 		case len(pool.Limits) > 0 && nodes[k] > 0 && usage[k] > pool.Limits[0]:
 			return fmt.Errorf("pool %d: limit", k)

@@ -15,22 +15,22 @@ func Example() {
 		Items:     []binpack.Item{{Name: "web", Count: 10, Size: []int64{3}, Requires: requirements.AnyOf(requirements.Set{})}},
 		Pools:     []binpack.Pool{{Name: "default"}},
 		Types: []binpack.Type{
-			{Name: "small", Capacity: []int64{4}, Offerings: []binpack.Offering{{Price: 4 * binpack.PerDollar}}},
-			{Name: "large", Capacity: []int64{9}, Offerings: []binpack.Offering{{Price: 8 * binpack.PerDollar}}},
+			{Name: "small", Capacity: []int64{4}, Offerings: []binpack.Offering{{Price: binpack.Dollars(0.17)}}},
+			{Name: "large", Capacity: []int64{9}, Offerings: []binpack.Offering{{Price: binpack.Dollars(0.34)}}},
 		},
 	}, nil)
 	fmt.Println(err)
 	for _, b := range plan.Bins {
 		fmt.Println([]string{"small", "large"}[b.Type], b.Shares[0].Count)
 	}
-	fmt.Printf("$%.2f, proven not below $%.2f, gap %.1f%%\n", plan.Cost.Dollars(), plan.Bound.Price.Dollars(), plan.GapPercent())
+	fmt.Printf("%v, proven not below %v, gap %.1f%%\n", plan.Cost, plan.Bound.Price, plan.GapPercent())
 	// Output:
 	// <nil>
 	// large 3
 	// large 3
 	// large 3
 	// small 1
-	// $28.00, proven not below $28.00, gap 0.0%
+	// $1.19, proven not below $1.19, gap 0.0%
 }
 
 // sample has six web servers and a database, two zones, and an existing node.
@@ -45,8 +45,8 @@ func sample() binpack.Problem {
 		Types: []binpack.Type{{
 			Name: "medium", Capacity: []int64{4, 16},
 			Offerings: []binpack.Offering{
-				{Provides: requirements.MustParse("zone=a"), Price: 100},
-				{Provides: requirements.MustParse("zone=b"), Price: 120},
+				{Provides: requirements.MustParse("zone=a"), Price: binpack.Dollars(1)},
+				{Provides: requirements.MustParse("zone=b"), Price: binpack.Dollars(1.2)},
 			},
 		}},
 		Nodes: []binpack.Node{{Name: "old", Free: []int64{1, 4}, Provides: requirements.MustParse("zone=a")}},
@@ -61,7 +61,7 @@ func ExamplePack() {
 		fmt.Println("bin:", b.Shares, "choices:", plan.Alternatives[i])
 	}
 	// Output:
-	// <nil> 220 [0 0]
+	// <nil> $2.20 [0 0]
 	// on the node that exists: [{0 1}]
 	// bin: [{1 1} {0 2}] choices: [{0 1}]
 	// bin: [{0 3}] choices: [{0 0} {0 1}]
@@ -94,7 +94,7 @@ func ExampleInstance() {
 func ExampleProblem() {
 	plan, err := binpack.Pack(context.Background(), binpack.Problem{}, nil) // nothing to pack is no error
 	fmt.Println(len(plan.Bins), plan.Cost, err)
-	// Output: 0 0 <nil>
+	// Output: 0 $0.00 <nil>
 }
 
 // Two replicas must not share a bin: each brings the tag, and a limit of one.
@@ -120,9 +120,9 @@ func ExampleLimit() {
 // A pool with more weight is filled first, although it is dearer, as far as its budget goes.
 func ExamplePool() {
 	p := sample()
-	p.Pools = append(p.Pools, binpack.Pool{Name: "preferred", Weight: 10, MaxNodes: 1})
+	p.Pools = append(p.Pools, binpack.Pool{Name: "preferred", Weight: 10, MaxNodes: new(1)})
 	dear := p.Types[0]
-	dear.Pool, dear.Offerings = 1, []binpack.Offering{{Provides: requirements.MustParse("zone=b"), Price: 200}}
+	dear.Pool, dear.Offerings = 1, []binpack.Offering{{Provides: requirements.MustParse("zone=b"), Price: binpack.Dollars(2)}}
 	p.Types = append(p.Types, dear)
 	plan, _ := binpack.Pack(context.Background(), p, nil)
 	for _, b := range plan.Bins {
@@ -165,7 +165,7 @@ func ExampleOffering() {
 	p.Types[0].Offerings = append(p.Types[0].Offerings, binpack.Offering{Provides: requirements.MustParse("zone=b"), Price: 0, Counted: true, Count: 1})
 	plan, _ := binpack.Pack(context.Background(), p, nil)
 	fmt.Println(plan.Cost)
-	// Output: 100
+	// Output: $1.00
 }
 
 func ExampleNode() {
@@ -176,9 +176,14 @@ func ExampleNode() {
 	// Output: [{0 6}] 1
 }
 
+func ExampleDollars() {
+	fmt.Println(binpack.Dollars(0.17), 3*binpack.Dollars(0.0058), binpack.Dollars(-1) < 0)
+	// Output: $0.17 $0.0174 true
+}
+
 func ExamplePrice() {
 	fmt.Println(binpack.Price(96_000_000).Dollars(), 2*binpack.PerDollar)
-	// Output: 0.096 2000000000
+	// Output: 0.096 $2.00
 }
 
 // oneByOne gives each copy a bin of its own, of the first type and offering. Pack checks what a strategy returns.
@@ -205,13 +210,13 @@ func ExampleStrategy() {
 	fmt.Println(plan.Strategy, plan.Cost, err)
 	// Output:
 	// binpack: bin 6: item "db" requires zone in (b), the labels are zone in (a)
-	// one by one 600 <nil>
+	// one by one $6.00 <nil>
 }
 
 func ExampleFirstFitDecreasing() {
 	plan, _ := binpack.Pack(context.Background(), sample(), &binpack.Options{Strategy: binpack.FirstFitDecreasing{}})
 	fmt.Println(plan.Strategy, plan.Cost)
-	// Output: ffd 220
+	// Output: ffd $2.20
 }
 
 // CostAware finds what first fit misses: two items that fill a box together.
@@ -225,8 +230,8 @@ func ExampleCostAware() {
 		},
 		Pools: []binpack.Pool{{Name: "default"}},
 		Types: []binpack.Type{
-			{Name: "ten", Capacity: []int64{10}, Offerings: []binpack.Offering{{Price: 100}}},
-			{Name: "eight", Capacity: []int64{8}, Offerings: []binpack.Offering{{Price: 84}}},
+			{Name: "ten", Capacity: []int64{10}, Offerings: []binpack.Offering{{Price: binpack.Dollars(1)}}},
+			{Name: "eight", Capacity: []int64{8}, Offerings: []binpack.Offering{{Price: binpack.Dollars(0.84)}}},
 		},
 	}
 	for _, s := range []binpack.Strategy{binpack.FirstFitDecreasing{}, binpack.CostAware{}} {
@@ -234,8 +239,8 @@ func ExampleCostAware() {
 		fmt.Println(s.Name(), len(plan.Bins), "bins for", plan.Cost, err)
 	}
 	// Output:
-	// ffd 7 bins for 652 <nil>
-	// cost 6 bins for 600 <nil>
+	// ffd 7 bins for $6.52 <nil>
+	// cost 6 bins for $6.00 <nil>
 }
 
 // An effort is an amount of work, counted in steps, so it gives the same plan on any machine.
@@ -245,9 +250,9 @@ func ExampleEffort() {
 		fmt.Println(e, plan.Cost, plan.Bound.Price, err)
 	}
 	// Output:
-	// fast 220 220 <nil>
-	// default 220 220 <nil>
-	// best 220 220 <nil>
+	// fast $2.20 $2.20 <nil>
+	// default $2.20 $2.20 <nil>
+	// best $2.20 $2.20 <nil>
 }
 
 func ExampleOptions() {
@@ -271,26 +276,18 @@ func ExampleBound() {
 	fmt.Println(plan.Bound.Kind, plan.Bound.Price, plan.Bound.Nodes > 0)
 	fmt.Println(in.VerifyBound(plan))
 	forged := *plan
-	forged.Bound.Price, forged.Objective = 221, 240
+	forged.Bound.Price = binpack.Dollars(2.21)
 	fmt.Println(in.VerifyBound(&forged))
 	// Output:
-	// exhausted 220 true
+	// exhausted $2.20 true
 	// <nil>
-	// binpack: 220 is proved, the bound claims 221
+	// binpack: bound $2.21 is above the objective $2.20
 }
 
 func ExamplePlan() {
 	plan, _ := binpack.Pack(context.Background(), sample(), nil)
 	fmt.Printf("%.1f%% above the bound\n", plan.GapPercent())
 	// Output: 0.0% above the bound
-}
-
-func ExampleOrigin() {
-	p := sample()
-	p.Types[0].Offerings = make([]binpack.Offering, 100) // more than a compiled type can have
-	in, _ := binpack.Compile(p)
-	fmt.Println(in.Origins())
-	// Output: [{0 0} {0 64}]
 }
 
 func ExampleBin() {
@@ -318,17 +315,16 @@ func ExampleChoice() {
 		fmt.Println(o.Provides, o.Price)
 	}
 	// Output:
-	// zone in (a) 100
-	// zone in (b) 120
+	// zone in (a) $1.00
+	// zone in (b) $1.20
 }
 
 // A certificate is checked in one pass; an exhausted bound by searching again.
 func ExampleBoundKind() {
-	for _, k := range []binpack.BoundKind{binpack.CoverageLP, binpack.AssignmentLP, binpack.Configuration, binpack.Exhausted} {
+	for _, k := range []binpack.BoundKind{binpack.AssignmentLP, binpack.Configuration, binpack.Exhausted} {
 		fmt.Println(k, k.Certificate())
 	}
 	// Output:
-	// coverage-lp true
 	// assignment-lp true
 	// configuration true
 	// exhausted false
@@ -343,7 +339,7 @@ func ExampleProgress() {
 		}
 	}})
 	fmt.Println(plan.Cost, plan.Stopped, err)
-	// Output: 220 true <nil>
+	// Output: $2.20 true <nil>
 }
 
 // The cost of having fewer nodes.
@@ -352,9 +348,9 @@ func ExamplePoint() {
 		Resources: []string{"cpu"}, Pools: []binpack.Pool{{Name: "default"}},
 		Items: []binpack.Item{{Name: "web", Count: 12, Size: []int64{1}, Requires: requirements.AnyOf(requirements.Set{})}},
 		Types: []binpack.Type{
-			{Name: "small", Capacity: []int64{2}, Offerings: []binpack.Offering{{Price: 20}}},
-			{Name: "medium", Capacity: []int64{6}, Offerings: []binpack.Offering{{Price: 66}}},
-			{Name: "large", Capacity: []int64{12}, Offerings: []binpack.Offering{{Price: 160}}},
+			{Name: "small", Capacity: []int64{2}, Offerings: []binpack.Offering{{Price: binpack.Dollars(0.2)}}},
+			{Name: "medium", Capacity: []int64{6}, Offerings: []binpack.Offering{{Price: binpack.Dollars(0.66)}}},
+			{Name: "large", Capacity: []int64{12}, Offerings: []binpack.Offering{{Price: binpack.Dollars(1.6)}}},
 		},
 	})
 	points, err := in.Frontier(context.Background(), nil)
@@ -363,8 +359,8 @@ func ExamplePoint() {
 	}
 	fmt.Println(err)
 	// Output:
-	// 6 nodes cost 120
-	// 2 nodes cost 132
-	// 1 nodes cost 160
+	// 6 nodes cost $1.20
+	// 2 nodes cost $1.32
+	// 1 nodes cost $1.60
 	// <nil>
 }

@@ -23,12 +23,14 @@ type FirstFitDecreasing struct{}
 func (FirstFitDecreasing) Name() string { return "ffd" }
 
 // Pack implements [Strategy].
-func (FirstFitDecreasing) Pack(in *Instance) Layout { return (&run{}).firstFitDecreasing(in) }
+func (FirstFitDecreasing) Pack(in *Instance) Layout {
+	return in.split.layout((&run{}).firstFitDecreasing(in), in.split.out)
+}
 
 // firstFitDecreasing returns the layout of [FirstFitDecreasing], or of the items so far if the run is stopped.
 func (r *run) firstFitDecreasing(in *Instance) Layout {
-	f := newFiller(in)
-	r.firstFit(f)
+	f := newFiller(in, r.stop)
+	f.packAll()
 	l := f.finish()
 	if f.wanted() > 0 && slices.Contains(in.budgets.bounded, true) && !r.stopped() {
 		return (&run{effort: EffortFast, stop: r.stop}).planner(in).repack(l)
@@ -36,11 +38,11 @@ func (r *run) firstFitDecreasing(in *Instance) Layout {
 	return l
 }
 
-// firstFit places the items that are left, or those so far if the run is stopped.
-func (r *run) firstFit(f *filler) {
+// packAll places the items that are left, or those so far if the context ends.
+func (f *filler) packAll() {
 	in, d := f.in, newDemand(f.in)
-	for at, item := range in.order {
-		if at%stopEvery == stopEvery-1 && r.stopped() {
+	for _, item := range in.order {
+		if f.ended(1) {
 			return
 		}
 		f.firstFit(item)
@@ -97,9 +99,13 @@ func (f *filler) firstOf(bins []bin, x *freeIndex, item int, tier int32) {
 	x.extend(bins, in.dims)
 	s := x.scanOf(in, item, tier)
 	for from := s.from / blockOfBins * blockOfBins; from < len(bins) && f.want[item] > 0; from += blockOfBins {
+		if f.ended(1) {
+			return
+		}
 		if !x.may(bins, from/blockOfBins, size) {
 			continue
 		}
+		f.work += blockOfBins
 		for i := max(from, s.from); i < min(from+blockOfBins, len(bins)) && f.want[item] > 0; i++ {
 			b := &bins[i]
 			if tier >= 0 && len(in.tiers) > 1 && in.tierOf(b.typ) != tier {
@@ -124,12 +130,13 @@ func (f *filler) firstOf(bins []bin, x *freeIndex, item int, tier int32) {
 
 // open opens bins of one of the types, that with the lowest estimated cost for the remaining items. It reports whether it placed any
 // copy.
-func (f *filler) open(item int, types []int32, d demand) bool {
+func (f *filler) open(item int, types []int32, d *demand) bool {
 	in := f.in
+	d.update()
 	size := in.problem.Items[item].Size
 	best, bestMask, bestCost := int32(-1), uint64(0), math.Inf(1)
 	for _, t := range types {
-		if float64(in.minPrice[t]) >= bestCost {
+		if float64(in.minPrice[t]) >= bestCost || f.ended(1) {
 			break // types come by price, and no plan costs less than one bin
 		}
 		per := relax.Copies(in.capacityOf(t), size, f.want[item])
@@ -152,13 +159,13 @@ func (f *filler) open(item int, types []int32, d demand) bool {
 			best, bestMask, bestCost = t, mask, cost
 		}
 	}
-	if best < 0 {
+	if best < 0 || f.over {
 		return false
 	}
 	// The choice stays the same for all bins that the item fills; only the last, partial bin needs a new one.
 	for opened := false; ; opened = true {
 		bestMask &= f.affordable(best)
-		if bestMask == 0 {
+		if bestMask == 0 || f.ended(openSteps) {
 			return opened
 		}
 		b := f.newBin(best, bestMask)
@@ -211,50 +218,96 @@ func (f *filler) opens(t int32, item int, mask uint64) bool {
 	return k > 0
 }
 
-// demand is the total size of the remaining items, by profile.
-type demand [][]float64
+// demand is the total size of the remaining items that may go to a type. Profiles that may go to the same types have one reach. What is
+// dropped waits, by reach, until somebody asks: so an item costs its size, and asking costs the types of each reach that changed.
+type demand struct {
+	dims    int
+	reach   []int32   // by profile
+	into    [][]int32 // by reach: the types
+	size    []float64 // by type and resource
+	dropped []float64 // by reach and resource: what size still holds too much
+	changed []int32   // the reaches with something dropped
+	waits   []bool    // by reach: whether it is among them
+}
 
-func newDemand(in *Instance) demand {
-	d := make(demand, len(in.profiles))
-	for i := range d {
-		d[i] = make([]float64, in.dims)
-	}
-	for i, it := range in.problem.Items {
-		for r, s := range it.Size {
-			d[in.profile[i]][r] += float64(float64(s) * float64(it.Count))
+func newDemand(in *Instance) *demand {
+	d := &demand{dims: in.dims, reach: make([]int32, len(in.profiles)), size: make([]float64, len(in.problem.Types)*in.dims)}
+	known := map[string]int32{}
+	key := make([]byte, (len(in.problem.Types)+7)/8)
+	for k, p := range in.profiles {
+		clear(key)
+		for t := range in.problem.Types {
+			if p.mask(int32(t)) != 0 {
+				key[t/8] |= 1 << (t % 8)
+			}
+		}
+		if d.reach[k] = numbered(known, string(key)); int(d.reach[k]) == len(d.into) {
+			var types []int32
+			for t := range in.problem.Types {
+				if key[t/8]&(1<<(t%8)) != 0 {
+					types = append(types, int32(t))
+				}
+			}
+			d.into = append(d.into, types)
 		}
 	}
+	all := make([]float64, len(d.into)*in.dims)
+	for i, it := range in.problem.Items {
+		for r, s := range it.Size {
+			all[int(d.reach[in.profile[i]])*in.dims+r] += float64(float64(s) * float64(it.Count))
+		}
+	}
+	for k := range d.into {
+		d.add(k, all[k*in.dims:], 1)
+	}
+	d.dropped, d.waits = make([]float64, len(d.into)*in.dims), make([]bool, len(d.into))
 	return d
 }
 
-// drop removes an item, placed or not.
-func (d demand) drop(in *Instance, item int) {
-	it := &in.problem.Items[item]
-	for r, s := range it.Size {
-		d[in.profile[item]][r] -= float64(float64(s) * float64(it.Count))
+// add adds the size to the types of the reach.
+func (d *demand) add(reach int, size []float64, sign float64) {
+	for _, t := range d.into[reach] {
+		for r := range d.dims {
+			d.size[int(t)*d.dims+r] += float64(sign * size[r])
+		}
 	}
 }
 
-// bins returns how many bins of the type the demand that may go there would fill.
-func (d demand) bins(in *Instance, t int32) float64 {
+// drop removes an item, placed or not.
+func (d *demand) drop(in *Instance, item int) {
+	it, k := &in.problem.Items[item], d.reach[in.profile[item]]
+	waiting := d.dropped[int(k)*d.dims:][:d.dims]
+	if !d.waits[k] {
+		d.waits[k], d.changed = true, append(d.changed, k)
+	}
+	for r, s := range it.Size {
+		waiting[r] += float64(float64(s) * float64(it.Count))
+	}
+}
+
+// update takes off what was dropped.
+func (d *demand) update() {
+	for _, k := range d.changed {
+		waiting := d.dropped[int(k)*d.dims:][:d.dims]
+		d.add(int(k), waiting, -1)
+		clear(waiting)
+		d.waits[k] = false
+	}
+	d.changed = d.changed[:0]
+}
+
+// bins returns how many bins of the type the demand that may go there would fill. Call it after update.
+func (d *demand) bins(in *Instance, t int32) float64 {
 	most := 0.0
 	for r, c := range in.capacityOf(t) {
-		sum := 0.0
-		for p, v := range d {
-			if in.profiles[p].mask(t) != 0 {
-				sum += v[r]
-			}
-		}
-		if sum > 0 {
-			most = max(most, sum/float64(max(c, 1)))
-		}
+		most = max(most, d.size[int(t)*d.dims+r]/float64(max(c, 1)))
 	}
 	return most
 }
 
 // finish right-sizes every bin and returns the layout, with bins in the order of their first items, the dearest first.
 func (f *filler) finish() Layout {
-	l := Layout{Nodes: make([][]Share, len(f.nodes))}
+	l := Layout{Nodes: make([][]Share, len(f.nodes)), Bins: make([]Bin, 0, len(f.bins))}
 	for n := range f.nodes {
 		l.Nodes[n] = f.in.joined(f.nodes[n].shares)
 	}
@@ -266,11 +319,14 @@ func (f *filler) finish() Layout {
 		t, j := f.cheapestChoice(b)
 		f.charge(t, j, 1)
 		f.exposeAll(f.in.diverse.pool(int(t), j), b.shares, 1)
-		l.Bins = append(l.Bins, Bin{int(t), j, b.shares})
+		l.Bins = append(l.Bins, Bin{int(t), j, b.shares, f.states.sets[b.open]})
 	}
-	slices.SortStableFunc(l.Bins, func(a, b Bin) int {
+	byItem := func(a, b Bin) int {
 		return cmp.Or(f.in.rank[a.Shares[0].Item]-f.in.rank[b.Shares[0].Item], cmp.Compare(f.in.objective(int32(b.Type), b.Offering), f.in.objective(int32(a.Type), a.Offering)))
-	})
+	}
+	if !slices.IsSortedFunc(l.Bins, byItem) { // there may be millions
+		slices.SortStableFunc(l.Bins, byItem)
+	}
 	return l
 }
 
@@ -280,7 +336,7 @@ func (f *filler) cheapestChoice(b *bin) (int32, int) {
 	bestT, bestJ := b.typ, int(b.charged)
 	bestPrice := in.objective(bestT, bestJ)
 	for _, t := range in.tiers[in.tierOf(b.typ)] {
-		if in.minPrice[t] >= bestPrice {
+		if in.minPrice[t] >= bestPrice || f.ended(1) {
 			break
 		}
 		mask := f.suits(t, b)
@@ -342,31 +398,37 @@ type freeIndex struct {
 	n     int
 	most  []int64 // by block and resource
 	stale []bool
-	scans []scan // for items of the current size
+	scans map[scanKey][]scan // for items of the current size
+	size  []int64
+}
+
+// scanKey is what the items of a scan share, besides tags and what they count for diversity.
+type scanKey struct {
+	profile, tier int32
 }
 
 // scan says that the bins before from take no more of items like this one. Bins only fill up, and each takes as much as it can.
 type scan struct {
 	item int
-	tier int32
 	from int
 }
 
 // scanOf returns the scan for items like this one. Items must come by size.
 func (x *freeIndex) scanOf(in *Instance, item int, tier int32) *scan {
-	it := &in.problem.Items[item]
-	if len(x.scans) > 0 && !slices.Equal(in.problem.Items[x.scans[0].item].Size, it.Size) {
-		x.scans = x.scans[:0]
+	size := in.problem.Items[item].Size
+	if x.scans == nil || !slices.Equal(x.size, size) {
+		x.scans, x.size = map[scanKey][]scan{}, size
 	}
-	for i := range x.scans {
-		s := &x.scans[i]
-		if s.tier == tier && in.profile[s.item] == in.profile[item] && slices.Equal(in.itemTags[s.item], in.itemTags[item]) &&
-			slices.Equal(in.diverse.counts[s.item], in.diverse.counts[item]) {
+	key := scanKey{in.profile[item], tier}
+	list := x.scans[key]
+	for i := range list {
+		if s := &list[i]; slices.Equal(in.itemTags[s.item], in.itemTags[item]) && slices.Equal(in.diverse.counts[s.item], in.diverse.counts[item]) {
 			return s
 		}
 	}
-	x.scans = append(x.scans, scan{item, tier, 0})
-	return &x.scans[len(x.scans)-1]
+	list = append(list, scan{item, 0})
+	x.scans[key] = list
+	return &list[len(list)-1]
 }
 
 // extend indexes the bins that are new.

@@ -1,6 +1,8 @@
 package binpack_test
 
 import (
+	"cmp"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -35,33 +37,72 @@ func TestADraftIsTakenUp(t *testing.T) {
 func TestAlternativesComeInOrder(t *testing.T) {
 	rng := rand.New(rand.NewPCG(33, 34))
 	longer := 0
-	for range 60 {
-		p := small(randomBytes(rng, 160))
+	for range 200 {
+		p := small(randomBytes(rng, 200))
 		for i := range p.Pools {
 			p.Pools[i].MinValues = nil
 		}
 		in, err := binpack.Compile(p)
 		require.NoError(t, err)
-		all, err := in.Pack(t.Context(), &binpack.Options{Effort: binpack.EffortFast, Alternatives: 1000})
-		require.NoError(t, err)
-		few, err := in.Pack(t.Context(), &binpack.Options{Effort: binpack.EffortFast, Alternatives: 3})
-		require.NoError(t, err)
-		require.Equal(t, all.Bins, few.Bins)
-		price := func(c binpack.Choice) binpack.Price { return in.Problem().Types[c.Type].Offerings[c.Offering].Price }
-		for i, list := range all.Alternatives {
-			if cap := min(3, len(list)); slices.Contains(list[:cap], binpack.Choice{Type: all.Bins[i].Type, Offering: all.Bins[i].Offering}) {
-				require.Equal(t, list[:cap], few.Alternatives[i])
-			}
-			if len(list) > 1 && list[0] == (binpack.Choice{Type: all.Bins[i].Type, Offering: all.Bins[i].Offering}) {
-				list = list[1:] // a chosen reservation that is used up leads the list
-			}
-			require.True(t, slices.IsSortedFunc(list, func(a, b binpack.Choice) int { return int(price(a) - price(b)) }), list)
-			if len(list) > 3 {
-				longer++
+		objective := func(c binpack.Choice) binpack.Price {
+			o := in.Problem().Types[c.Type].Offerings[c.Offering]
+			return cmp.Or(o.Objective, o.Price)
+		}
+		for _, by := range []binpack.Strategy{nil, wasteful{}} {
+			all, err := in.Pack(t.Context(), &binpack.Options{Strategy: by, Effort: binpack.EffortFast, Alternatives: 1000})
+			require.NoError(t, err)
+			few, err := in.Pack(t.Context(), &binpack.Options{Strategy: by, Effort: binpack.EffortFast, Alternatives: 3})
+			require.NoError(t, err)
+			require.Equal(t, all.Bins, few.Bins)
+			for i, list := range all.Alternatives {
+				own := binpack.Choice{Type: all.Bins[i].Type, Offering: all.Bins[i].Offering}
+				require.Contains(t, list, own)
+				require.True(t, slices.IsSortedFunc(list, func(a, b binpack.Choice) int { return cmp.Compare(objective(a), objective(b)) }), list)
+				for _, c := range list { // each can be bought instead
+					l := all.Layout
+					l.Bins = slices.Clone(l.Bins)
+					l.Bins[i].Type, l.Bins[i].Offering = c.Type, c.Offering
+					require.NoError(t, in.Check(l), "%v for bin %d of %+v: %+v", c, i, l, p)
+				}
+				want := list[:min(3, len(list))]
+				if !slices.Contains(want, own) {
+					want = append(slices.Clone(want[:2]), own)
+				}
+				require.Equal(t, want, few.Alternatives[i])
+				if len(list) > 3 {
+					longer++
+				}
 			}
 		}
 	}
 	require.Positive(t, longer)
+}
+
+// last buys a bin of the last type for each copy.
+type last struct{}
+
+func (last) Name() string { return "last" }
+
+func (last) Pack(in *binpack.Instance) (l binpack.Layout) {
+	for i, it := range in.Problem().Items {
+		for range it.Count {
+			l.Bins = append(l.Bins, binpack.Bin{Type: len(in.Problem().Types) - 1, Shares: []binpack.Share{{Item: i, Count: 1}}})
+		}
+	}
+	return l
+}
+
+// The chosen one of many choices is listed, in its place, within the limit.
+func TestAlternativesWithADearChoice(t *testing.T) {
+	for _, n := range []int{1, 4, 5, 6, 80} {
+		p := one([]string{"cpu"}, nil, item("x", 2, 10))
+		for i := range n {
+			p.Types = append(p.Types, typ(fmt.Sprintf("t%02d", i), binpack.Price(10+i), 10))
+		}
+		_, plan := lawfulBy(t, p, &binpack.Options{Strategy: last{}, Alternatives: 5})
+		require.Len(t, plan.Alternatives[0], min(n, 5))
+		require.Equal(t, binpack.Choice{Type: n - 1}, plan.Alternatives[0][min(n, 5)-1])
+	}
 }
 
 // Fast is never dearer than first fit, and often cheaper.

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"sync/atomic"
 
 	"github.com/joinery-sdk/joinery/binpack/internal/relax"
 	"github.com/joinery-sdk/joinery/requirements"
@@ -15,8 +16,9 @@ import (
 // Instance is a compiled [Problem]: labels are bit masks and tags are numbers. Strategies read it. It is immutable and safe for
 // concurrent use.
 type Instance struct {
-	problem Problem
-	origins []Origin
+	problem Problem // with types split
+	given   Problem // as the caller sees it
+	split   split
 	dims    int
 	bare    *Instance     // without items and diversity; WithItems shares it
 	labels  *labelAnswers // of types and nodes; shared as well
@@ -79,25 +81,43 @@ const maxOfferings = 64
 
 // Compile checks the problem and translates it. The error joins all faults: vectors of a wrong length, negative sizes,
 // duplicate names, indexes out of range. It costs O(distinct requirements x offerings).
-func Compile(p Problem) (*Instance, error) {
+func Compile(p Problem) (*Instance, error) { return compile(p, nil) }
+
+// errStopped says that the context ended while a problem was compiled.
+var errStopped = errors.New("binpack: stopped")
+
+// compile is Compile. If stop is set before it is done, the error is errStopped; a faulty problem is reported anyway.
+func compile(p Problem, stop *atomic.Bool) (*Instance, error) {
 	p.Items, p.Pools = withRequirements(p.Items), slices.Clone(p.Pools)
 	if len(p.Pools) == 0 {
 		p.Pools = []Pool{{}}
+	}
+	for k := range p.Pools {
+		if n := p.Pools[k].MaxNodes; n != nil {
+			p.Pools[k].MaxNodes = new(*n)
+		}
+		if price := p.Pools[k].MaxPrice; price != nil {
+			p.Pools[k].MaxPrice = new(*price)
+		}
 	}
 	if err := errors.Join(p.validateItems(), p.validateBins()); err != nil {
 		return nil, err
 	}
 	bare := &Instance{problem: p, dims: len(p.Resources)}
 	bare.problem.Items, bare.problem.Diversity = nil, nil
-	bare.problem.Types, bare.origins = splitWide(p)
-	bare.compileCapacity()
-	bare.compileTiers()
-	bare.compileTags()
-	bare.compileBudgets()
-	bare.compileMinimums()
-	bare.labels = newLabelAnswers(&bare.problem)
+	bare.given = bare.problem
+	bare.problem.Types, bare.split = splitTypes(&p)
+	for _, step := range []func(){
+		bare.compileCapacity, bare.compileTiers, bare.compileTags, bare.compileBudgets, bare.compileMinimums,
+		func() { bare.labels = newLabelAnswers(&bare.problem) },
+	} {
+		if stop != nil && stop.Load() && len(p.Types) > compileEvery {
+			return nil, errStopped
+		}
+		step()
+	}
 	bare.bare = bare
-	return bare.withItems(p.Items, p.Diversity), nil
+	return bare.withItems(p.Items, p.Diversity, stop)
 }
 
 // WithItems returns the same problem with other items and their diversity. It shares what depends on types, pools and nodes
@@ -109,27 +129,29 @@ func (in *Instance) WithItems(items []Item, diversity []Diversity) (*Instance, e
 	if err := p.validateItems(); err != nil {
 		return nil, err
 	}
-	return in.bare.withItems(p.Items, diversity), nil
+	return in.bare.withItems(p.Items, diversity, nil)
 }
 
 // withItems adds items to an instance without items.
-func (in *Instance) withItems(items []Item, diversity []Diversity) *Instance {
+func (in *Instance) withItems(items []Item, diversity []Diversity, stop *atomic.Bool) (*Instance, error) {
 	out := *in
 	out.problem.Items, out.problem.Diversity = items, diversity
+	out.given.Items, out.given.Diversity = items, diversity
 	out.compileItemTags()
-	out.compileProfiles()
+	if !out.compileProfiles(stop) {
+		return nil, errStopped
+	}
 	out.compileDiversity()
 	out.order = out.decreasing()
 	out.rank = make([]int, len(out.order))
 	for k, i := range out.order {
 		out.rank[i] = k
 	}
-	return &out
+	return &out, nil
 }
 
-// Problem returns the compiled problem. It must not be modified. Types with more than 64 offerings are split into several of
-// the same name, so indexes of types refer to this problem, not to the argument of [Compile].
-func (in *Instance) Problem() *Problem { return &in.problem }
+// Problem returns the compiled problem: the argument of [Compile] with defaults. It must not be modified.
+func (in *Instance) Problem() *Problem { return &in.given }
 
 // withRequirements returns the items with defaults in place of zero requirements.
 func withRequirements(items []Item) []Item {
@@ -206,6 +228,21 @@ func (p Problem) validateItems() error {
 // validateBins checks types, pools and nodes.
 func (p Problem) validateBins() error {
 	f := faults{resources: len(p.Resources)}
+	for r, name := range p.Resources {
+		if slices.Index(p.Resources, name) < r {
+			f.add("resource %q stands there twice", name)
+		}
+	}
+	for i, pool := range p.Pools {
+		if pool.MaxNodes != nil && *pool.MaxNodes < 0 || pool.MaxPrice != nil && *pool.MaxPrice < 0 {
+			f.add("pool %q (pools[%d]): MaxNodes or MaxPrice is negative; nil means no limit", pool.Name, i)
+		}
+		for _, m := range pool.MinValues {
+			if m.Count < 0 {
+				f.add("pool %q (pools[%d]): the minimum of %q is negative", pool.Name, i, m.Key)
+			}
+		}
+	}
 	for i := range p.Types {
 		t := &p.Types[i]
 		what := func() string { return fmt.Sprintf("type %q (types[%d])", t.Name, i) }
@@ -222,7 +259,7 @@ func (p Problem) validateBins() error {
 		}
 		for j, o := range t.Offerings {
 			if o.Price < 0 || o.Objective < 0 {
-				f.add("%s: offerings[%d]: price is negative", what(), j)
+				f.add("%s: offerings[%d]: price is negative or no number", what(), j)
 			}
 			if o.Counted && (o.Count < 0 || o.Takes < 0) {
 				f.add("%s: offerings[%d]: count is negative", what(), j)
@@ -242,34 +279,6 @@ func (p Problem) validateBins() error {
 		f.limits(what, n.Limits)
 	}
 	return errors.Join(f.errs...)
-}
-
-// Origin says where a compiled type comes from: an index into the Types given to [Compile], and the first of its offerings.
-type Origin struct {
-	Type, Offering int
-}
-
-// Origins returns the origin of each type of [Instance.Problem], by position. It must not be modified.
-func (in *Instance) Origins() []Origin { return in.origins }
-
-func splitWide(p Problem) ([]Type, []Origin) {
-	var out []Type
-	origins := make([]Origin, 0, len(p.Types))
-	for i, t := range p.Types {
-		if t.Usage == nil {
-			t.Usage = make([]int64, len(p.Pools[t.Pool].Limits))
-		}
-		if len(t.Offerings) == 0 {
-			out, origins = append(out, t), append(origins, Origin{i, 0})
-		}
-		first := 0
-		for part := range slices.Chunk(t.Offerings, maxOfferings) {
-			t.Offerings = part
-			out, origins = append(out, t), append(origins, Origin{i, first})
-			first += len(part)
-		}
-	}
-	return out, origins
 }
 
 func (in *Instance) compileCapacity() {
@@ -417,12 +426,12 @@ func (in *Instance) compileBudgets() {
 				add(l, func(t *Type, _ *Offering) int64 { return t.Usage[i] })
 			}
 		}
-		if pool.MaxNodes > 0 {
-			add(int64(pool.MaxNodes), func(*Type, *Offering) int64 { return 1 })
+		if pool.MaxNodes != nil {
+			add(int64(*pool.MaxNodes), func(*Type, *Offering) int64 { return 1 })
 		}
-		if pool.MaxPrice > 0 {
+		if pool.MaxPrice != nil {
 			b.priced = true
-			add(int64(pool.MaxPrice), func(_ *Type, o *Offering) int64 { return int64(o.Price) })
+			add(int64(*pool.MaxPrice), func(_ *Type, o *Offering) int64 { return int64(o.Price) })
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"math/bits"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/joinery-sdk/joinery/requirements"
 )
@@ -121,13 +122,17 @@ func (l *labelAnswers) masks(s requirements.Set) []uint64 {
 	return l.variant(s).masks
 }
 
-func (in *Instance) compileProfiles() {
+// compileProfiles compares the requirements of items with all types and nodes. It reports whether it was not stopped.
+func (in *Instance) compileProfiles(stop *atomic.Bool) bool {
 	p := &in.problem
 	seen := make(map[string]int32, 64)
 	in.profiles, in.profile = nil, make([]int32, len(p.Items))
 	in.open = openKeys{sets: []requirements.Set{{}}}
 	var key []byte
 	for i := range p.Items {
+		if i%compileEvery == compileEvery-1 && stop != nil && stop.Load() {
+			return false
+		}
 		key = p.Items[i].Requires.AppendKey(key[:0])
 		id, ok := seen[string(key)]
 		if !ok {
@@ -143,6 +148,7 @@ func (in *Instance) compileProfiles() {
 		}
 		in.profile[i] = id
 	}
+	return true
 }
 
 // consistent returns the offerings and nodes whose labels do not contradict each other. No item goes to the others.
@@ -262,18 +268,41 @@ func (f *filler) narrow(t, state int32, v *variant, mask uint64) (int32, uint64)
 
 // Labels returns what is certain of the labels of a bin with these shares: those of the type and offering, narrowed by what the
 // items require of open keys. A key that stays open keeps its set of values. Where items have alternatives, each takes the
-// first that is compatible with the others. The result is impossible if the bin cannot hold the shares.
+// first that is compatible with the others, or those of [Bin.Labels] if there are too many combinations. The result is impossible if the
+// bin cannot hold the shares.
 func (in *Instance) Labels(b Bin) requirements.Set {
+	c := in.split.in(Choice{b.Type, b.Offering})
+	b.Type, b.Offering = c.Type, c.Offering
 	typ := &in.problem.Types[b.Type]
 	set, err := typ.Provides.Intersect(typ.Offerings[b.Offering].Provides)
 	if err != nil {
 		return requirements.Impossible()
 	}
-	narrowed, ok := in.chooseAlternatives(in.closed(set), b.Shares)
+	return in.narrowed(in.closed(set), b).Restrict(set.Keys()) // without those that closed added
+}
+
+// narrowed returns the labels, made by closed, narrowed by the items of the bin; impossible if the bin cannot hold them.
+func (in *Instance) narrowed(labels requirements.Set, b Bin) requirements.Set {
+	out, ok, decided := in.chooseAlternatives(labels, b.Shares)
+	if !decided {
+		out, ok = in.confirmed(labels, b.Labels, b.Shares)
+	}
 	if !ok {
 		return requirements.Impossible()
 	}
-	return narrowed.Restrict(set.Keys()) // without those that closed added
+	return out
+}
+
+// confirmed narrows the labels by those that a bin claims, and reports whether each item has an alternative that all of them satisfy.
+func (in *Instance) confirmed(labels, claimed requirements.Set, shares []Share) (requirements.Set, bool) {
+	narrowed, err := labels.Intersect(claimed)
+	if err != nil {
+		return labels, false
+	}
+	return narrowed, !slices.ContainsFunc(shares, func(s Share) bool {
+		options, free := in.asks(narrowed, in.problem.Items[s.Item].Requires)
+		return !free && !slices.ContainsFunc(options, narrowed.Subset)
+	})
 }
 
 // closed returns the labels with each open key that they do not mention marked as absent.
@@ -293,27 +322,62 @@ func (in *Instance) closed(labels requirements.Set) requirements.Set {
 }
 
 // chooseAlternatives chooses an alternative for each share, such that a bin with these labels (made by closed) satisfies all of
-// them. It takes the first choice in lexical order, alternatives without open keys first. The cost is linear unless
-// alternatives conflict; then it is exponential in the number of conflicting shares.
-func (in *Instance) chooseAlternatives(labels requirements.Set, shares []Share) (requirements.Set, bool) {
+// them. It takes the first choice in lexical order, alternatives without open keys first. An item with one alternative left narrows the
+// labels at once (unit propagation: M. Davis, G. Logemann, D. Loveland, 1962). Combinations may be exponential in number, so after
+// maxNarrowings it is not decided.
+func (in *Instance) chooseAlternatives(labels requirements.Set, shares []Share) (out requirements.Set, ok, decided bool) {
 	var asked [][]requirements.Set
 	for _, s := range shares {
 		options, free := in.asks(labels, in.problem.Items[s.Item].Requires)
-		switch {
-		case free:
-		case len(options) == 1: // no choice: narrow at once, to save backtracking
-			next, err := labels.Intersect(options[0])
-			if err != nil {
-				return labels, false
-			}
-			labels = next
-		case len(options) == 0:
-			return labels, false
-		default:
+		if !free {
 			asked = append(asked, options)
 		}
 	}
-	return narrowInTurn(labels, asked)
+	c := chooser{left: maxNarrowings}
+	out, ok = c.choose(labels, asked)
+	return out, ok, ok || c.left > 0
+}
+
+// chooser chooses one of the options of each item.
+type chooser struct{ left int } // narrowings
+
+func (c *chooser) choose(labels requirements.Set, asked [][]requirements.Set) (requirements.Set, bool) {
+	for changed := true; changed; {
+		changed = false
+		var several [][]requirements.Set
+		for _, options := range asked {
+			var still []requirements.Set
+			var next requirements.Set // by the last option that is possible
+			for _, option := range options {
+				if n, err := labels.Intersect(option); err == nil {
+					still, next = append(still, option), n
+				}
+			}
+			if c.left -= len(options); c.left <= 0 {
+				return labels, false
+			}
+			switch len(still) {
+			case 0:
+				return labels, false
+			case 1:
+				changed = changed || !labels.Equal(next)
+				labels = next
+			default:
+				several = append(several, still)
+			}
+		}
+		asked = several
+	}
+	if len(asked) == 0 {
+		return labels, true
+	}
+	for _, option := range asked[0] {
+		next, _ := labels.Intersect(option)
+		if out, ok := c.choose(next, asked[1:]); ok || c.left <= 0 {
+			return out, ok
+		}
+	}
+	return labels, false
 }
 
 // asks returns what each alternative compatible with the labels requires of open keys; free means that one requires nothing.
@@ -332,20 +396,4 @@ func (in *Instance) asks(labels requirements.Set, alts requirements.Alternatives
 		options = append(options, open)
 	}
 	return options, false
-}
-
-func narrowInTurn(labels requirements.Set, asked [][]requirements.Set) (requirements.Set, bool) {
-	if len(asked) == 0 {
-		return labels, true
-	}
-	for _, option := range asked[0] {
-		next, err := labels.Intersect(option)
-		if err != nil {
-			continue
-		}
-		if out, ok := narrowInTurn(next, asked[1:]); ok {
-			return out, true
-		}
-	}
-	return labels, false
 }

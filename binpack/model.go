@@ -2,10 +2,10 @@ package binpack
 
 import (
 	"cmp"
+	"encoding/binary"
 	"math"
 	"math/bits"
 	"slices"
-	"strconv"
 	"sync/atomic"
 
 	"github.com/joinery-sdk/joinery/binpack/internal/relax"
@@ -43,19 +43,23 @@ func (in *Instance) relaxed(counts []int, tier int, nodes bool, ceiling Price, p
 		return r, false
 	}
 	var list []offer
+	stopped := func() bool { return stop != nil && stop.Load() }
 	for _, t := range in.byPrice { // nearly in the order that undominated sorts by
 		typ := &in.problem.Types[t]
+		if stopped() {
+			return r, false
+		}
 		if len(typ.Offerings) > 0 && in.minPrice[t] < ceiling && (tier < 0 || int(in.tierOfPool[typ.Pool]) == tier) {
 			list = r.appendOffers(in, list, t, ceiling)
 		}
 	}
 	r.model.Supply = slices.Clone(in.budgets.amounts[:in.budgets.reservations])
-	r.cut(in, list)
-	list = r.undominated(in, list)
+	r.cut(in, list, stop)
+	list = r.undominated(in, list, stop)
 	if nodes {
 		var nodeOffers []offer
 		for _, digits := range []int{63, 4, 3, 2, 1} { // from exact to coarse
-			if nodeOffers, ok = r.existingNodes(in, digits); ok {
+			if nodeOffers, ok = r.existingNodes(in, digits, stop); ok || stopped() {
 				r.sparse = r.sparse || digits < 63 // capacities that are rounded down prove nothing
 				break
 			}
@@ -63,15 +67,18 @@ func (in *Instance) relaxed(counts []int, tier int, nodes bool, ceiling Price, p
 		if !ok {
 			return r, false
 		}
-		r.cut(in, nodeOffers)
+		r.cut(in, nodeOffers, stop)
 		list = append(list, nodeOffers...)
 	}
+	if stopped() {
+		return r, false
+	}
 	r.compileBinTypes(in, list)
-	return r, !slices.ContainsFunc(r.model.BinTypes, func(typ relax.BinType) bool { return typ.Price > relax.Largest })
+	return r, !stopped() && !slices.ContainsFunc(r.model.BinTypes, func(typ relax.BinType) bool { return typ.Price > relax.Largest })
 }
 
 // cut lowers each capacity to what items can fill of it.
-func (r *relaxation) cut(in *Instance, list []offer) {
+func (r *relaxation) cut(in *Instance, list []offer, stop *atomic.Bool) {
 	capacities, open := make([][]int64, len(list)), make([][]uint64, len(list))
 	for i := range list {
 		capacities[i], open[i] = list[i].capacity, list[i].suits
@@ -80,16 +87,43 @@ func (r *relaxation) cut(in *Instance, list []offer) {
 	for c, members := range r.members {
 		profile[c] = int(in.profile[members[0]])
 	}
-	for i, capacity := range r.model.Tightened(capacities, profile, open) {
+	for i, capacity := range r.model.Tightened(capacities, profile, open, stop) {
 		list[i].capacity = capacity
 	}
+}
+
+// classKey identifies what the items of a class share: where they may go, what they take, and what they count for each diversity.
+type classKey struct {
+	profile int32
+	size    []int64
+	shares  []Share
+}
+
+// appendTo appends a text that two keys share only if they are equal, because each part says how long it is.
+func (k classKey) appendTo(text []byte) []byte {
+	text = binary.AppendUvarint(binary.AppendUvarint(text, uint64(k.profile)), uint64(len(k.size)))
+	for _, s := range k.size {
+		text = binary.AppendUvarint(text, uint64(s))
+	}
+	for _, s := range k.shares {
+		text = binary.AppendUvarint(binary.AppendUvarint(text, uint64(s.Item)), uint64(s.Count))
+	}
+	return text
+}
+
+// appendTags appends a text of all that the tags of an item say. Items share a limit in one bin only if it is equal.
+func appendTags(text []byte, tags []tagState) []byte {
+	for _, own := range tags {
+		text = binary.AppendUvarint(binary.AppendUvarint(binary.AppendUvarint(text, uint64(own.tag)), uint64(own.count)), uint64(own.limit))
+	}
+	return text
 }
 
 // compileClasses groups the items into classes, in an order that does not depend on their order in the problem. It reports
 // whether it finished.
 func (r *relaxation) compileClasses(in *Instance, counts []int, stop *atomic.Bool) bool {
 	known := make(map[string]int32, len(counts))
-	capped := map[string]bool{} // classes with limits on their own tags
+	limited := map[string]bool{} // classes with tags whose limit is counted
 	var key []byte
 	for at, i := range in.order {
 		if at%stopEvery == 0 && stop != nil && stop.Load() {
@@ -100,19 +134,11 @@ func (r *relaxation) compileClasses(in *Instance, counts []int, stop *atomic.Boo
 			continue
 		}
 		r.used[in.profile[i]] = true
-		key = strconv.AppendInt(key[:0], int64(in.profile[i]), 36)
 		size := in.problem.Items[i].Size
-		for _, s := range size {
-			key = strconv.AppendInt(append(key, ' '), s, 36)
-		}
 		for k := range r.extra {
-			n := r.extra[k].takes(in, i)
-			size = append(slices.Clip(size), n)
-			key = strconv.AppendInt(append(key, '#'), n, 36)
+			size = append(slices.Clip(size), r.extra[k].takes(in, i))
 		}
-		for _, s := range in.diverse.counts[i] {
-			key = strconv.AppendInt(strconv.AppendInt(append(key, '%'), int64(s.Item), 36), -int64(s.Count), 36)
-		}
+		key = classKey{in.profile[i], size, in.diverse.counts[i]}.appendTo(key[:0])
 		k, ok := known[string(key)]
 		if !ok {
 			k = int32(len(r.model.Classes))
@@ -123,19 +149,12 @@ func (r *relaxation) compileClasses(in *Instance, counts []int, stop *atomic.Boo
 		c := &r.model.Classes[k]
 		c.Count += int64(n)
 		r.members[k] = append(r.members[k], i)
-		most := admittedByTags(nil, in.itemTags[i], math.MaxInt32)
-		if most < math.MaxInt32 { // items with equal tags share the limit of one bin
-			for _, own := range in.itemTags[i] {
-				key = strconv.AppendInt(append(key, '+'), int64(min(own.count, 1)), 36)
-				key = strconv.AppendInt(append(key, '+'), int64(own.tag), 36)
-				key = strconv.AppendInt(append(key, '<'), int64(own.limit), 36)
-			}
-			if capped[string(key)] {
-				continue
-			}
-			capped[string(key)] = true
+		if most := admittedByTags(nil, in.itemTags[i], math.MaxInt32); most == math.MaxInt32 {
+			c.Most = math.MaxInt64
+		} else if key = appendTags(key, in.itemTags[i]); !limited[string(key)] { // items with equal tags share what one bin holds of them
+			limited[string(key)] = true
+			c.Most = sum(c.Most, int64(most))
 		}
-		c.Most = min(c.Most+int64(most), math.MaxInt32)
 	}
 	return true
 }
@@ -204,7 +223,7 @@ func (r *relaxation) appendOffers(in *Instance, list []offer, t int32, ceiling P
 }
 
 // undominated returns the offers that no other offer dominates, by price.
-func (r *relaxation) undominated(in *Instance, list []offer) []offer {
+func (r *relaxation) undominated(in *Instance, list []offer, stop *atomic.Bool) []offer {
 	order := make([]int32, len(list)) // sort indexes, because offers are large
 	for i := range order {
 		order[i] = int32(i)
@@ -228,6 +247,9 @@ func (r *relaxation) undominated(in *Instance, list []offer) []offer {
 		return false
 	}
 	for _, i := range order {
+		if stop != nil && stop.Load() { // the caller looks again
+			return kept
+		}
 		var capacity [2]int64
 		copy(capacity[:], list[i].capacity)
 		if !dominated(&list[i], capacity) {
@@ -269,10 +291,13 @@ func (in *Instance) dominates(a, b *offer) bool {
 
 // existingNodes returns the existing nodes as offers of price 0. Nodes whose free capacities agree in so many binary digits
 // share an offer, rounded up for a bound and down for a plan. It reports whether the number of offers is within the limit.
-func (r *relaxation) existingNodes(in *Instance, digits int) ([]offer, bool) {
+func (r *relaxation) existingNodes(in *Instance, digits int, stop *atomic.Bool) ([]offer, bool) {
 	var out []offer
 	most := min(max(nodeShapeWork/(len(r.model.Classes)+1), minNodeShapes), maxNodeShapes)
 	for n := range in.problem.Nodes {
+		if stop != nil && stop.Load() {
+			return nil, false
+		}
 		suits, any := r.suiting(in, func(p profile) bool { return p.goesTo(int32(n)) })
 		if !any {
 			continue
@@ -430,7 +455,7 @@ func (e *extra) takes(in *Instance, item int) int64 {
 func (e *extra) capacity(in *Instance, tags []tagState, pool int32) int64 {
 	switch {
 	case e.tag < 0 && pool < 0:
-		return math.MaxInt32
+		return math.MaxInt64
 	case e.tag < 0:
 		return int64(in.diverse.left[e.diversity][pool])
 	}

@@ -80,7 +80,7 @@ func readOrlib(t *testing.T) []orlib {
 func (o orlib) problem() binpack.Problem {
 	p := binpack.Problem{
 		Resources: []string{"size"},
-		Pools:     []binpack.Pool{{Name: "bins", MaxNodes: -1, MaxPrice: -1}},
+		Pools:     []binpack.Pool{{Name: "bins"}},
 		Types:     []binpack.Type{{Name: "bin", Capacity: []int64{o.capacity}, Offerings: []binpack.Offering{{Price: binpack.PerDollar}}}},
 	}
 	for i, size := range o.sizes {

@@ -36,7 +36,7 @@
 //     2002);
 //   - column generation for the linear programme over patterns (P. C. Gilmore and R. E. Gomory, 1961), and dives that round its
 //     solution to whole bins;
-//   - the exact search again.
+//   - the exact search again, with what it has refuted.
 //
 // The result is then built under all rules, and first fit places what they keep out of its own bin. At last a few bins at a time,
 // preferably those whose price exceeds the duals of their contents, are emptied and packed again under all rules (G. Schrimpf et
@@ -55,8 +55,8 @@
 // bins.
 //
 // All bounds are rounded up to a sum that prices can form. With [Diversity], the item certificates charge a capacity pool whose
-// bins are filled above their price: at most what the items that it may hold give away (a Lagrangian bound). The search and
-// CoverageLP ignore diversity. No bound considers budgets, weights or limits between items, except tags that keep many items
+// bins are filled above their price: at most what the items that it may hold give away (a Lagrangian bound). The search
+// ignores diversity. No bound considers budgets, weights or limits between items, except tags that keep many items
 // apart. So a bound may be too low, but never too high.
 //
 // # Cost, determinism, concurrency
@@ -71,10 +71,8 @@
 package binpack
 
 import (
-	"context"
 	"fmt"
-	"sync"
-	"sync/atomic"
+	"math"
 
 	"github.com/joinery-sdk/joinery/requirements"
 )
@@ -86,8 +84,30 @@ type Price int64
 // PerDollar is how many units of Price make one dollar.
 const PerDollar Price = 1_000_000_000
 
+// Dollars returns the price of so many dollars, rounded to the nearest unit. What no price can be, such as a negative number, infinity or NaN,
+// is -1, which [Compile] refuses.
+func Dollars(dollars float64) Price {
+	if units := math.Round(dollars * float64(PerDollar)); units >= 0 && units < math.MaxInt64 {
+		return Price(units)
+	}
+	return -1
+}
+
 // Dollars returns the price as a decimal number, for display.
 func (p Price) Dollars() float64 { return float64(p) / float64(PerDollar) }
+
+// String returns the price in dollars, with two decimals or as many as it needs: "$0.17", "$0.0058".
+func (p Price) String() string {
+	sign, n := "", uint64(p)
+	if p < 0 {
+		sign, n = "-", -n
+	}
+	whole, fraction := n/uint64(PerDollar), fmt.Sprintf("%09d", n%uint64(PerDollar))
+	for len(fraction) > 2 && fraction[len(fraction)-1] == '0' {
+		fraction = fraction[:len(fraction)-1]
+	}
+	return fmt.Sprintf("%s$%d.%s", sign, whole, fraction)
+}
 
 // Unlimited is the amount of a [Pool]'s limit that never runs out.
 const Unlimited int64 = 1<<63 - 1
@@ -149,11 +169,10 @@ type Pool struct {
 	Weight int
 	// Limits bounds the sum of [Type.Usage] over the new bins of the pool, by position; nil means no limit.
 	Limits []int64
-	// MaxNodes bounds the number of new bins; 0 or less means no limit. To forbid all new bins, give the pool no types or its
-	// types no offerings.
-	MaxNodes int
-	// MaxPrice bounds the total price of the new bins; 0 or less means no limit.
-	MaxPrice Price
+	// MaxNodes bounds the number of new bins; nil means no limit, and 0 no new bins.
+	MaxNodes *int
+	// MaxPrice bounds the total price of the new bins; nil means no limit, and 0 only bins of price 0.
+	MaxPrice *Price
 	// MinValues requires that the alternatives of each new bin have a minimum number of values of a key.
 	MinValues []MinValues
 }
@@ -231,12 +250,15 @@ type Share struct {
 
 // Bin is a new bin and its contents.
 type Bin struct {
-	// Type is an index into [Instance.Problem].Types.
+	// Type is an index into Problem.Types.
 	Type int
 	// Offering is an index into the type's offerings.
 	Offering int
 	// Shares are in the order of packing, each item at most once.
 	Shares []Share
+	// Labels narrows labels that the type leaves open, such that each item has an alternative that all of them satisfy. It saves a search
+	// for such alternatives. The zero value leaves them to the search, which is given up if there are too many combinations.
+	Labels requirements.Set
 }
 
 // Layout is what a [Strategy] decides: what goes where. Items that it does not mention are unplaced.
@@ -290,157 +312,6 @@ type Strategy interface {
 	Pack(in *Instance) Layout
 	// Name is a short word for reports, such as "ffd".
 	Name() string
-}
-
-// Options are the options of [Pack]. nil means all defaults.
-type Options struct {
-	// Strategy decides the layout; nil means [CostAware] with Effort.
-	Strategy Strategy
-	// Effort is how much work goes into the layout, if Strategy is nil, and into the bound.
-	Effort Effort
-	// Alternatives is how many choices each bin lists at most, unless the MinValues of its pool need more; 0 means 60, the
-	// limit of one EC2 fleet request.
-	Alternatives int
-	// Draft skips what only a final plan needs: each bin has one alternative, the chosen one, and the bound is 0. It is for
-	// callers that pack several times.
-	Draft bool
-	// First is a plan that [FirstFitDecreasing] made of the same instance, for example a draft. [CostAware] then starts from it
-	// instead of running first fit again. Plans of other strategies are ignored.
-	First *Plan
-	// Progress, if not nil, is called when the plan or its bound improves, from the goroutine of the call.
-	Progress func(Progress)
-}
-
-// Progress is the state of a running [Pack].
-type Progress struct {
-	// Bound and Price bracket the optimum: no plan of the items costs less than Bound, and a known plan costs Price. They are equal
-	// where that leaves items unplaced that would cost more.
-	Bound, Price Price
-	// Work is the fraction of the steps that are used, from 0 to 1.
-	Work float64
-}
-
-// Gap returns how far the price is above the bound, as a fraction of the bound; infinite while nothing is proved.
-func (p Progress) Gap() float64 { return float64(p.Price-p.Bound) / float64(p.Bound) }
-
-// Pack decides a layout by the strategy, checks it, and adds price, bound and alternatives. The error is that of [Compile], or
-// says which rule the strategy broke; the built-in strategies break none.
-//
-// When ctx ends, Pack returns the best plan and bound so far without an error, and sets [Plan.Stopped]. With more than about a
-// thousand items, those that first fit had not reached are unplaced. Otherwise the result depends on the problem and the
-// options alone.
-func Pack(ctx context.Context, p Problem, opts *Options) (*Plan, error) {
-	in, err := Compile(p)
-	if err != nil {
-		return nil, err
-	}
-	return in.Pack(ctx, opts)
-}
-
-// Pack is [Pack] for a compiled problem.
-func (in *Instance) Pack(ctx context.Context, opts *Options) (*Plan, error) {
-	var o Options
-	if opts != nil {
-		o = *opts
-	}
-	if o.Strategy == nil {
-		o.Strategy = CostAware{Effort: o.Effort}
-	}
-	if o.Alternatives <= 0 {
-		o.Alternatives = 60
-	}
-	r := &run{effort: o.Effort, stop: new(atomic.Bool)}
-	defer context.AfterFunc(ctx, func() { r.stop.Store(true) })()
-	if r.stop.Store(ctx.Err() != nil); o.Progress != nil {
-		work := 0.0
-		r.report = func(p Progress) {
-			work = max(work, p.Work) // steps that a method was given and did not use come back
-			p.Work = work
-			p.Bound = min(p.Bound, p.Price) // the bound is of all items, and the plan may leave some unplaced
-			o.Progress(p)
-			r.stop.Store(ctx.Err() != nil) // the callback may have ended ctx
-		}
-	}
-	layout, h, err := r.layOut(in, &o)
-	if err != nil {
-		return nil, err
-	}
-	plan := &Plan{Layout: layout, Strategy: o.Strategy.Name(), Unplaced: in.unplaced(layout)}
-	for _, b := range layout.Bins {
-		o := &in.problem.Types[b.Type].Offerings[b.Offering]
-		plan.Cost, plan.Objective = sum(plan.Cost, o.Price), sum(plan.Objective, o.cost())
-	}
-	if o.Draft {
-		plan.Bound = Bound{Kind: CoverageLP, ResourceDuals: make([]float64, in.dims)}
-		plan.Alternatives = chosen(layout)
-		plan.Stopped = r.stopped()
-		return plan, nil
-	}
-	// Alternatives and bound do not depend on each other.
-	var other sync.WaitGroup
-	other.Go(func() { plan.Alternatives = in.alternatives(layout, o.Alternatives, r) })
-	plan.Bound = r.bound(in, layout, plan.Objective, h)
-	other.Wait()
-	plan.Stopped = r.stopped()
-	return plan, nil
-}
-
-// chosen lists the choice of each bin as its only alternative.
-func chosen(l Layout) [][]Choice {
-	out, all := make([][]Choice, len(l.Bins)), make([]Choice, len(l.Bins))
-	for i, b := range l.Bins {
-		all[i] = Choice{b.Type, b.Offering}
-		out[i] = all[i : i+1 : i+1]
-	}
-	return out
-}
-
-// layOut returns the checked layout of the strategy, and the bounds that it proved on the way.
-func (r *run) layOut(in *Instance, o *Options) (layout Layout, h hint, err error) {
-	c, ok := o.Strategy.(CostAware)
-	if !ok {
-		layout = o.Strategy.Pack(in)
-		return layout, h, in.Check(layout)
-	}
-	given, better := o.First != nil && o.First.Strategy == (FirstFitDecreasing{}).Name(), false
-	if given {
-		layout = o.First.Layout
-	} else {
-		layout = r.firstFitDecreasing(in)
-	}
-	if !r.stopped() {
-		priced := *r
-		priced.effort = c.Effort
-		layout, h, better = priced.guided(in, layout)
-	}
-	if given && !better && r.stopped() { // First was checked, and no time is left
-		return layout, h, nil
-	}
-	return layout, h, in.Check(layout)
-}
-
-func (in *Instance) unplaced(l Layout) []int {
-	left := in.placed(l)
-	for i, it := range in.problem.Items {
-		left[i] = it.Count - left[i]
-	}
-	return left
-}
-
-// placed counts the placed copies of each item.
-func (in *Instance) placed(l Layout) []int {
-	placed := make([]int, len(in.problem.Items))
-	for _, shares := range l.Nodes {
-		for _, s := range shares {
-			placed[s.Item] += s.Count
-		}
-	}
-	for _, b := range l.Bins {
-		for _, s := range b.Shares {
-			placed[s.Item] += s.Count
-		}
-	}
-	return placed
 }
 
 // reservation names what the offering is counted by; ok is false if it is not counted.

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/joinery-sdk/joinery/binpack"
+	"github.com/joinery-sdk/joinery/requirements"
 )
 
 // within panics if f takes longer than the limit, because a search must end.
@@ -108,8 +109,8 @@ func TestPricesFarApart(t *testing.T) {
 // A plan does not prepare for what limits do not admit.
 func TestManyCopiesAndFewNodes(t *testing.T) {
 	for what, limit := range map[string]func(*binpack.Pool){
-		"nodes": func(p *binpack.Pool) { p.MaxNodes = 3 },
-		"price": func(p *binpack.Pool) { p.MaxPrice = 30 },
+		"nodes": func(p *binpack.Pool) { p.MaxNodes = new(3) },
+		"price": func(p *binpack.Pool) { p.MaxPrice = new(binpack.Price(30)) },
 		"usage": func(p *binpack.Pool) { p.Limits = []int64{3} },
 	} {
 		p := one([]string{"cpu"}, []binpack.Type{typ("a", 10, 8), typ("b", 9, 3)}, item("x", 1_000_000_000, 1), item("y", 1_000_000_000, 2))
@@ -129,7 +130,7 @@ func TestManyCopiesAndFewNodes(t *testing.T) {
 func TestNodesAreFewAndBinsAreMixed(t *testing.T) {
 	for nodes, price := range map[int]binpack.Price{1: 100, 2: 50, 3: 45, 4: 40} {
 		p := one([]string{"cpu"}, []binpack.Type{typ("small", 10, 5), typ("medium", 25, 10), typ("large", 100, 20)}, item("x", 4, 5))
-		p.Pools[0].MaxNodes = nodes
+		p.Pools[0].MaxNodes = new(nodes)
 		_, plan := lawfulBy(t, p, nil)
 		require.Zero(t, plan.Unplaced[0], "%d nodes", nodes)
 		require.Equal(t, price, plan.Objective, "%d nodes", nodes)
@@ -198,4 +199,27 @@ func TestBoundsOfNodesAtLittleEffort(t *testing.T) {
 		}
 		lawfulBy(t, p, &binpack.Options{Strategy: binpack.CostAware{Effort: binpack.EffortFast}})
 	}
+}
+
+// Sums of many large nodes do not wrap: a bound of items in any unit is valid.
+func TestBoundsOfManyLargeNodes(t *testing.T) {
+	rng := rand.New(rand.NewPCG(21, 22))
+	searched := 0
+	for range rounds(t, 20, 400) {
+		nodes, room, shift := 50+rng.IntN(400), int64(1+rng.IntN(12)), 30+rng.IntN(28)
+		large := item("x", 1+rng.IntN(12), 1<<shift, 0)
+		large.Requires = requirements.AnyOf(requirements.MustParse("n=1"))
+		p := one([]string{"big", "cpu"}, []binpack.Type{typ("b", 10, 0, int64(5+rng.IntN(5)))},
+			item("y", 1+rng.IntN(6), 0, int64(1+rng.IntN(5))), item("z", 1+rng.IntN(6), 0, int64(1+rng.IntN(5))), large)
+		for k := range nodes {
+			p.Nodes = append(p.Nodes, binpack.Node{Name: fmt.Sprint("n", k), Free: []int64{room<<shift - int64(k), 0}, Provides: requirements.MustParse("n=1")})
+		}
+		_, best := lawfulBy(t, p, nil)
+		_, plan := lawfulBy(t, p, &binpack.Options{Strategy: wasteful{nodes: true}})
+		require.LessOrEqual(t, plan.Bound.Price, best.Objective, "%d nodes with %d << %d", nodes, room, shift)
+		if best.Bound.Kind == binpack.Exhausted {
+			searched++
+		}
+	}
+	require.Positive(t, searched)
 }

@@ -41,7 +41,7 @@ func lawfulBy(t *testing.T, p binpack.Problem, opts *binpack.Options) (*binpack.
 	require.NoError(t, err)
 	require.NoError(t, in.Check(plan.Layout))
 	require.NoError(t, in.VerifyBound(plan))
-	require.LessOrEqual(t, plan.Bound.Price, plan.Cost)
+	require.LessOrEqual(t, plan.Bound.Price, plan.Objective)
 	require.GreaterOrEqual(t, plan.Bound.Price, binpack.Price(0))
 	require.Len(t, plan.Alternatives, len(plan.Bins))
 

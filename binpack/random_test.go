@@ -39,33 +39,44 @@ func vocabulary() map[string][]string {
 func small(data []byte) binpack.Problem {
 	d := &draw{data}
 	p := binpack.Problem{Resources: []string{"cpu", "memory"}[:1+d.below(2)]}
+	unit, beyond := int64(1), int64(0) // sizes may be near the largest number, and not all multiples of the unit
+	if d.below(6) == 0 {
+		unit, beyond = 1<<[]int{20, 31, 45, 52, 58}[d.below(5)], int64(d.below(2))
+	}
 	vector := func(n int) []int64 {
 		v := make([]int64, len(p.Resources))
 		for i := range v {
-			v[i] = int64(d.below(n))
+			if v[i] = int64(d.below(n)) * unit; v[i] > 0 {
+				v[i] += beyond
+			}
 		}
 		return v
 	}
 	limits := func() []binpack.Limit {
-		if d.below(3) > 0 {
-			return nil
+		switch d.below(5) {
+		case 0:
+			return []binpack.Limit{{Tag: d.one("x", "y"), Max: d.below(4)}}
+		case 1:
+			return []binpack.Limit{{Tag: "x", Max: d.below(5)}, {Tag: "y", Max: d.below(5)}}
 		}
-		return []binpack.Limit{{Tag: d.one("x", "y"), Max: d.below(3)}}
+		return nil
 	}
-	tags := func() []string { return [][]string{nil, nil, {"x"}, {"y"}, {"x", "y"}, {"x", "x"}}[d.below(6)] }
+	tags := func() []string {
+		return [][]string{nil, nil, {"x"}, {"y"}, {"x", "y"}, {"x", "x"}, {"y", "x", "y"}, {"x", "x", "x"}}[d.below(8)]
+	}
 	for i := range 1 + d.below(3) {
-		pool := binpack.Pool{Name: fmt.Sprintf("pool-%d", i), Weight: d.below(2), MaxNodes: -1, MaxPrice: -1}
+		pool := binpack.Pool{Name: fmt.Sprintf("pool-%d", i), Weight: d.below(2)}
 		switch d.below(8) {
 		case 0:
-			pool.MaxNodes = d.below(3)
+			pool.MaxNodes = new(d.below(3))
 		case 1:
-			pool.MaxPrice = binpack.Price(d.below(25))
+			pool.MaxPrice = new(binpack.Price(d.below(25)))
 		case 2:
 			pool.Limits = []int64{int64(d.below(9) - 1)}
 		case 3:
 			pool.MinValues = []binpack.MinValues{{Key: d.one("zone", "type", "team"), Count: 1 + d.below(3)}}
 		case 4:
-			pool.Limits, pool.MaxPrice = []int64{binpack.Unlimited}, binpack.Price(d.below(40))
+			pool.Limits, pool.MaxPrice = []int64{binpack.Unlimited}, new(binpack.Price(d.below(40)))
 		}
 		p.Pools = append(p.Pools, pool)
 	}
@@ -89,6 +100,9 @@ func small(data []byte) binpack.Problem {
 		t.Provides, _ = b.Set()
 		for range d.below(4) {
 			o := binpack.Offering{Price: binpack.Price(d.below(12))}
+			if d.below(8) == 0 {
+				o.Objective = binpack.Price(1 + d.below(12))
+			}
 			o.Provides = requirements.MustOf(requirements.In("zone", d.one("z1", "z2")))
 			if d.below(6) == 0 {
 				o.Provides = requirements.MustOf(requirements.In("zone", "z1"), requirements.In("team", "b"))
@@ -123,6 +137,11 @@ func small(data []byte) binpack.Problem {
 	}
 	for i := range d.below(5) {
 		it := binpack.Item{Name: fmt.Sprintf("item-%d", i), Count: d.below(4), Size: vector(6), Tags: tags(), Limits: limits()}
+		if i > 0 && d.below(3) == 0 { // alike but for count and tags
+			it.Size, it.Requires, it.Priority = p.Items[i-1].Size, p.Items[i-1].Requires, p.Items[i-1].Priority
+			p.Items = append(p.Items, it)
+			continue
+		}
 		alts := []requirements.Set{alternative()}
 		for d.below(3) == 0 && len(alts) < 3 {
 			alts = append(alts, alternative())
@@ -143,14 +162,15 @@ func small(data []byte) binpack.Problem {
 		p.Nodes = append(p.Nodes, n)
 	}
 	for range d.below(3) {
-		x := binpack.Diversity{Max: d.below(4)}
+		weight := []int{1, 1, 1000, 1_000_000_000}[d.below(4)]
+		x := binpack.Diversity{Max: d.below(4) * weight}
 		for i := range p.Items {
 			if n := d.below(3); n > 0 {
-				x.Items = append(x.Items, binpack.Share{Item: i, Count: n})
+				x.Items = append(x.Items, binpack.Share{Item: i, Count: n * weight})
 			}
 		}
 		if d.below(3) == 0 {
-			x.Placed = map[string]int{"p": d.below(3)}
+			x.Placed = map[string]int{"p": d.below(3) * weight}
 		}
 		p.Diversity = append(p.Diversity, x)
 	}

@@ -45,7 +45,7 @@ func (p *planner) repack(l Layout) Layout {
 	p.budget.Left = left + p.total/repackPart
 	part := p.budget.Split(left/2 + p.total/repackPart)
 	defer p.budget.Return(part)
-	s := &repacker{filler: newFiller(in), budget: part, cost: in.objectiveOf(l), copies: float64(in.copies())}
+	s := &repacker{filler: newFiller(in, p.stop), budget: part, cost: in.objectiveOf(l), copies: float64(in.copies())}
 	if len(l.Bins) == 0 || !s.restore(l) {
 		return l
 	}
@@ -62,6 +62,7 @@ func (p *planner) repack(l Layout) Layout {
 			}
 		}
 	}
+	s.lift()
 	return s.finish()
 }
 
@@ -236,7 +237,8 @@ func (s *repacker) ruin() {
 	}
 	for range min(s.draw.Below(3), len(s.nodes)) {
 		n := s.draw.Below(len(s.nodes))
-		if !slices.ContainsFunc(s.emptied, func(b bin) bool { return int(b.node) == n }) {
+		tooHeavy := func(x Share) bool { return s.tier > 0 && s.in.heaviest(x.Item) < s.tier } // it is not for a bin of this tier
+		if !slices.ContainsFunc(s.emptied, func(b bin) bool { return int(b.node) == n }) && !slices.ContainsFunc(s.nodes[n].shares, tooHeavy) {
 			s.emptied = append(s.emptied, s.nodes[n])
 		}
 	}

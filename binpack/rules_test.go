@@ -14,7 +14,7 @@ import (
 
 // unbounded returns a pool without limits.
 func unbounded(name string, weight int) binpack.Pool {
-	return binpack.Pool{Name: name, Weight: weight, MaxNodes: -1, MaxPrice: -1}
+	return binpack.Pool{Name: name, Weight: weight}
 }
 
 // boxes returns count copies of size 1 in one dimension, and a type that holds four of them for 10.
@@ -65,15 +65,15 @@ func TestHeavierPoolsFirstWithinTheirLimits(t *testing.T) {
 		want  int // bins in the heavy pool
 	}{
 		{"without limits", func(*binpack.Pool) {}, 5},
-		{"nodes", func(p *binpack.Pool) { p.MaxNodes = 3 }, 3},
-		{"0 nodes are any number", func(p *binpack.Pool) { p.MaxNodes = 0 }, 5},
-		{"price", func(p *binpack.Pool) { p.MaxPrice = 59 }, 2},
-		{"a price of 0 is any", func(p *binpack.Pool) { p.MaxPrice = 0 }, 5},
+		{"nodes", func(p *binpack.Pool) { p.MaxNodes = new(3) }, 3},
+		{"no nodes", func(p *binpack.Pool) { p.MaxNodes = new(0) }, 0},
+		{"price", func(p *binpack.Pool) { p.MaxPrice = new(binpack.Price(59)) }, 2},
+		{"no money", func(p *binpack.Pool) { p.MaxPrice = new(binpack.Price(0)) }, 0},
 		{"a limit", func(p *binpack.Pool) { p.Limits = []int64{19} }, 4},
 		{"a limit that is reached", func(p *binpack.Pool) { p.Limits = []int64{0} }, 0},
 		{"a limit that is passed already", func(p *binpack.Pool) { p.Limits = []int64{-7} }, 0},
 		{"a limit that never runs out", func(p *binpack.Pool) { p.Limits = []int64{binpack.Unlimited} }, 5},
-		{"the least of all", func(p *binpack.Pool) { p.MaxNodes, p.MaxPrice, p.Limits = 3, 40, []int64{19} }, 1},
+		{"the least of all", func(p *binpack.Pool) { p.MaxNodes, p.MaxPrice, p.Limits = new(3), new(binpack.Price(40)), []int64{19} }, 1},
 	} {
 		p := boxes(20)
 		p.Pools = []binpack.Pool{unbounded("light", 0), unbounded("heavy", 7)}
@@ -199,7 +199,7 @@ func TestNarrowingStaysWithinTheBudget(t *testing.T) {
 		left   int
 	}{{9, 1}, {10, 1}, {11, 0}} { // two bins for 1 each, and 9 more to move one
 		p := boxes(0)
-		p.Pools[0].MaxPrice = c.budget
+		p.Pools[0].MaxPrice = &c.budget
 		p.Types[0].Offerings = []binpack.Offering{{Provides: requirements.MustParse("zone=a"), Price: 1}, {Provides: requirements.MustParse("zone=b"), Price: 10}}
 		p.Items = append(p.Items, binpack.Item{Name: "large", Count: 2, Size: []int64{3}, Requires: anywhere()},
 			binpack.Item{Name: "small", Count: 1, Size: []int64{1}, Requires: requirements.AnyOf(requirements.MustParse("zone=b"))})
@@ -340,12 +340,20 @@ func TestTypesOfMoreThan64Offerings(t *testing.T) {
 	p.Types = append(p.Types, binpack.Type{Name: "none", Capacity: []int64{4}})
 	p.Items = append(p.Items, binpack.Item{Name: "z70", Count: 1, Size: []int64{4}, Requires: requirements.AnyOf(requirements.MustParse("zone=z70"))})
 	in, plan := lawful(t, p)
-	require.Equal(t, []binpack.Origin{{Type: 0, Offering: 0}, {Type: 0, Offering: 64}, {Type: 0, Offering: 128}, {Type: 1, Offering: 0}}, in.Origins())
 	require.Len(t, plan.Bins, 2)
 	require.Equal(t, binpack.Price(1000-149+1000-70), plan.Cost)
-	for _, b := range plan.Bins {
-		o := in.Origins()[b.Type]
-		require.Equal(t, p.Types[o.Type].Offerings[o.Offering+b.Offering], in.Problem().Types[b.Type].Offerings[b.Offering])
+	for i, offering := range []int{70, 149} {
+		require.Equal(t, 0, plan.Bins[i].Type)
+		require.Equal(t, offering, plan.Bins[i].Offering)
+		require.Equal(t, fmt.Sprintf("zone in (z%d)", offering), in.Labels(plan.Bins[i]).String())
+	}
+	for _, by := range []binpack.Strategy{nil, binpack.CostAware{}, wasteful{}} { // types after a wide one keep their number, too
+		q := p
+		q.Types = append(slices.Clone(p.Types), typ("other", 5000, 4))
+		in, plan := lawfulBy(t, q, &binpack.Options{Strategy: by})
+		require.NoError(t, dumbCheck(&q, binpack.Layout{Bins: plan.Bins[:1]}))
+		require.Len(t, in.Problem().Types, 3)
+		require.NotEmpty(t, plan.Bins)
 	}
 	require.Len(t, plan.Alternatives[1], 60, "the default is what one fleet request takes")
 }
@@ -389,17 +397,17 @@ func TestAbsurdSizes(t *testing.T) {
 	p = boxes(2)
 	p.Items[0].Size = []int64{3}
 	p.Types[0].Usage = []int64{most}
-	p.Pools[0].Limits, p.Pools[0].MaxPrice = []int64{most - 1}, most
+	p.Pools[0].Limits, p.Pools[0].MaxPrice = []int64{most - 1}, new(binpack.Price(most))
 	p.Types = append(p.Types, binpack.Type{Name: "light", Capacity: []int64{4}, Usage: []int64{most / 2}, Offerings: []binpack.Offering{{Price: most / 2}}})
 	_, plan = lawful(t, p)
 	require.Equal(t, []int{0}, plan.Unplaced)
 	require.Equal(t, binpack.Price(most-1), plan.Cost)
 
 	p = boxes(math.MaxInt32) // billions of copies, and the bound is still that of the division
-	p.Types[0].Capacity = []int64{1 << 20}
+	p.Types[0].Capacity, p.Types[0].Offerings[0].Price = []int64{1 << 20}, binpack.Dollars(10)
 	_, plan = lawful(t, p)
 	require.Len(t, plan.Bins, 2048)
-	require.Equal(t, binpack.Price(20480), plan.Bound.Price)
+	require.InEpsilon(t, 20480, plan.Bound.Price.Dollars(), 1e-4, "a dual has no fractions")
 }
 
 // packedWithoutSums is lawful for prices whose sum overflows.
@@ -430,13 +438,13 @@ func TestScarceNodesHoldMost(t *testing.T) {
 	p.Types = append(p.Types, binpack.Type{Name: "m", Capacity: []int64{4}, Provides: requirements.FromLabels(map[string]string{"family": "m"}), Offerings: []binpack.Offering{{Price: 12}}})
 	p.Items[0].Size = []int64{3}
 	p.Items = append(p.Items, binpack.Item{Name: "choosy", Count: 1, Size: []int64{1}, Requires: requirements.AnyOf(requirements.MustOf(requirements.In("family", "m")))})
-	p.Pools[0].MaxNodes = 1
+	p.Pools[0].MaxNodes = new(1)
 	_, plan := lawful(t, p)
 	require.Equal(t, []int{0, 0}, plan.Unplaced)
-	p.Pools[0].MaxNodes = -1
+	p.Pools[0].MaxNodes = nil
 	_, plan = lawful(t, p)
 	require.Equal(t, []int{0, 0}, plan.Unplaced)
-	p.Pools[0].MaxNodes = 1
+	p.Pools[0].MaxNodes = new(1)
 	p.Items[1].Size = []int64{2} // they do not fit together: the smaller one is unplaced
 	_, plan = lawful(t, p)
 	require.Equal(t, []int{0, 1}, plan.Unplaced)

@@ -55,7 +55,7 @@ func (p *Plan) prove(ctx context.Context, types []binpack.Type, effort binpack.E
 	if err != nil {
 		return err
 	}
-	layout := p.layout(relaxed)
+	layout := p.layout()
 	if relaxed.Check(layout) != nil { // then something is not understood, and a plan without a bound is better than none
 		return nil
 	}
@@ -102,7 +102,7 @@ func (p *Plan) relaxation(types []binpack.Type) binpack.Problem {
 func (p *Plan) isRelaxed(relaxed binpack.Problem) bool {
 	round := p.Instance.Problem()
 	for _, pool := range round.Pools {
-		if pool.Weight != round.Pools[0].Weight || len(pool.Limits) > 0 || pool.MaxNodes > 0 || len(pool.MinValues) > 0 {
+		if pool.Weight != round.Pools[0].Weight || len(pool.Limits) > 0 || pool.MaxNodes != nil || len(pool.MinValues) > 0 {
 			return false
 		}
 	}
@@ -144,15 +144,8 @@ type asPlanned struct{ layout binpack.Layout }
 func (s asPlanned) Pack(*binpack.Instance) binpack.Layout { return s.layout }
 func (asPlanned) Name() string                            { return "as planned" }
 
-// layout is the plan as a layout of its relaxation.
-func (p *Plan) layout(relaxed *binpack.Instance) binpack.Layout {
-	type part struct{ typ, offering int }
-	at, parts := map[part]binpack.Choice{}, relaxed.Problem().Types
-	for k, o := range relaxed.Origins() {
-		for j := range parts[k].Offerings {
-			at[part{o.Type, o.Offering + j}] = binpack.Choice{Type: k, Offering: j}
-		}
-	}
+// layout is the plan as a layout of its relaxation, which has the same types.
+func (p *Plan) layout() binpack.Layout {
 	item := map[*corev1.Pod]int{}
 	items, _ := p.Relaxed()
 	for i, it := range items {
@@ -172,12 +165,9 @@ func (p *Plan) layout(relaxed *binpack.Instance) binpack.Layout {
 		return out
 	}
 	out := binpack.Layout{Nodes: make([][]binpack.Share, len(p.Problem.Existing))}
-	origins := p.Instance.Origins()
 	for _, n := range p.Result.NewNodes() {
 		b := p.Packing.Bins[n.Bin]
-		o := origins[b.Type]
-		to := at[part{o.Type, o.Offering + b.Offering}]
-		out.Bins = append(out.Bins, binpack.Bin{Type: to.Type, Offering: to.Offering, Shares: shares(n.Pods)})
+		out.Bins = append(out.Bins, binpack.Bin{Type: b.Type, Offering: b.Offering, Shares: shares(n.Pods)})
 	}
 	on := map[string][]*corev1.Pod{}
 	for _, b := range p.Bindings() {

@@ -191,10 +191,7 @@ func typesFor(p *scheduling.Problem, beyond *Objective) []binpack.Type {
 			Name: p.InstanceType(i).Name, Pool: s.Pool, Capacity: s.Free, Usage: s.Usage, Provides: s.Labels,
 			Tags: s.Tags, Limits: limits(s.Limits), Offerings: make([]binpack.Offering, len(s.Offerings)),
 		}
-		if p.Pools[s.Pool].NodesLeft == 0 {
-			t.Offerings = nil // the pool may buy nothing
-		}
-		for j, o := range s.Offerings[:len(t.Offerings)] {
+		for j, o := range s.Offerings {
 			t.Offerings[j] = binpack.Offering{Provides: o.Labels, Price: Price(o.Price), Objective: beyond.counts(p, i, j), Counted: o.Count > 0, Count: o.Count, Reservation: o.Reservation}
 			if c := &p.InstanceType(i).Offerings[o.Index]; c.CommittedPerHour > 0 { // counted in millionths of a dollar
 				t.Offerings[j].Count = int(c.CommittedPerHour * 1e6)
@@ -247,7 +244,10 @@ func Items(items []scheduling.Item) []binpack.Item {
 }
 
 func pool(r *scheduling.PoolState) binpack.Pool {
-	out := binpack.Pool{Name: r.Name, Weight: int(r.Weight), Limits: r.Left, MaxNodes: max(0, r.NodesLeft)}
+	out := binpack.Pool{Name: r.Name, Weight: int(r.Weight), Limits: r.Left}
+	if r.NodesLeft >= 0 {
+		out.MaxNodes = &r.NodesLeft
+	}
 	for _, key := range slices.Sorted(maps.Keys(r.MinValues)) {
 		out.MinValues = append(out.MinValues, binpack.MinValues{Key: key, Count: r.MinValues[key]})
 	}
@@ -275,17 +275,14 @@ func Price(dollars float64) binpack.Price {
 	}
 }
 
-// Outcome tells scheduling what binpack made of a round. Types that binpack had to split, for they have more offerings
-// than it handles at once, are joined again.
+// Outcome tells scheduling what binpack made of a round.
 func Outcome(in *binpack.Instance, plan *binpack.Plan) scheduling.Outcome {
-	origin := in.Origins()
 	out := scheduling.Outcome{Existing: make([][]scheduling.Share, len(plan.Nodes))}
 	for n, shares := range plan.Nodes {
 		out.Existing[n] = shared(shares)
 	}
 	for _, b := range plan.Bins {
-		o := origin[b.Type]
-		out.Bins = append(out.Bins, scheduling.OutcomeBin{Shape: o.Type, Offering: o.Offering + b.Offering, Labels: in.Labels(b), Shares: shared(b.Shares)})
+		out.Bins = append(out.Bins, scheduling.OutcomeBin{Shape: b.Type, Offering: b.Offering, Labels: in.Labels(b), Shares: shared(b.Shares)})
 	}
 	return out
 }

@@ -54,16 +54,14 @@ func (p *Plan) alternatives(n *scheduling.NewNode) []Alternative {
 	if n.Added > 0 {
 		return nil
 	}
-	origin := p.Instance.Origins()
-	planned := p.Problem.Shapes[origin[p.Packing.Bins[bin].Type].Type].Usage
+	planned := p.Problem.Shapes[p.Packing.Bins[bin].Type].Usage
 	for _, c := range p.Packing.Alternatives[bin] {
 		if c == (binpack.Choice{Type: p.Packing.Bins[bin].Type, Offering: p.Packing.Bins[bin].Offering}) {
 			continue
 		}
-		o := origin[c.Type]
-		shape := &p.Problem.Shapes[o.Type]
-		typ := p.Problem.InstanceType(o.Type)
-		offering := typ.Offerings[shape.Offerings[o.Offering+c.Offering].Index]
+		shape := &p.Problem.Shapes[c.Type]
+		typ := p.Problem.InstanceType(c.Type)
+		offering := typ.Offerings[shape.Offerings[c.Offering].Index]
 		larger := false
 		for i, used := range shape.Usage {
 			larger = larger || used > planned[i]

@@ -50,7 +50,7 @@ func withLimits(p binpack.Problem, _ *rand.Rand) binpack.Problem {
 
 // withWeights adds a heavier pool of the same types, which may have two nodes.
 func withWeights(p binpack.Problem, _ *rand.Rand) binpack.Problem {
-	p.Pools = append(slices.Clone(p.Pools), binpack.Pool{Name: "preferred", Weight: 10, MaxNodes: 2})
+	p.Pools = append(slices.Clone(p.Pools), binpack.Pool{Name: "preferred", Weight: 10, MaxNodes: new(2)})
 	types := slices.Clone(p.Types)
 	for _, t := range p.Types {
 		t.Pool = 1

@@ -3,12 +3,13 @@ package lp
 import (
 	"math"
 	"slices"
+	"sync/atomic"
 )
 
 // Coverage maximises demand.y subject to row.y <= price for every row and y >= 0. It returns y, the price of a unit of each
 // resource if capacity can be bought in fractions, and the simplex steps. It is [Flows] with one place. Demand that is not
 // positive is ignored. The result is nearly exact: callers round it to a certificate.
-func Coverage(rows [][]float64, prices, demand []float64) (best []float64, steps int) {
+func Coverage(rows [][]float64, prices, demand []float64, stop *atomic.Bool) (best []float64, steps int) {
 	sold, any := make([]float64, len(demand)), false
 	for r, d := range demand {
 		if d > 0 && slices.ContainsFunc(rows, func(row []float64) bool { return row[r] > 0 }) {
@@ -18,7 +19,7 @@ func Coverage(rows [][]float64, prices, demand []float64) (best []float64, steps
 	if !any {
 		return sold, 0
 	}
-	f := Flows{Demand: [][]float64{sold}, Into: [][]int{{0}}, Capacity: [][][]float64{rows}, Prices: [][]float64{prices}}
+	f := Flows{Demand: [][]float64{sold}, Into: [][]int{{0}}, Capacity: [][][]float64{rows}, Prices: [][]float64{prices}, Stop: stop}
 	duals, steps := f.Duals()
 	best = duals[0]
 	// If magnitudes differ by more than float64 can hold, a single resource may prove more than the simplex found.

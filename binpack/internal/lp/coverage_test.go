@@ -136,7 +136,7 @@ func TestCoverageDualsOfIllMatchedTypes(t *testing.T) {
 		for r := range demand {
 			demand[r] = float64(rng.Int64N(1<<62) >> rng.IntN(62))
 		}
-		y, _ := lp.Coverage(rows, prices, demand)
+		y, _ := lp.Coverage(rows, prices, demand, nil)
 		got, _ := dual(rows, prices, demand, y)
 		for i, row := range rows {
 			dualValue, _ := dual(nil, nil, row, y)
@@ -175,7 +175,7 @@ func TestCoverageDualsAreOptimal(t *testing.T) {
 		if m > n {
 			continue
 		}
-		y, _ := lp.Coverage(rows, prices, demand)
+		y, _ := lp.Coverage(rows, prices, demand, nil)
 		got, excess := dual(rows, prices, demand, y)
 		want := bought(rows, prices, demand, y)
 		require.LessOrEqual(t, excess, 1e-6, "round %d: a type is worth more than its price: %d types, %d resources", round, n, m)
@@ -189,16 +189,16 @@ func TestCoverageDualsAreOptimal(t *testing.T) {
 // One resource: the dual is the cheapest price per unit, whatever the demand.
 func TestCoverageDualsOfHugeDemand(t *testing.T) {
 	for _, bins := range []float64{1, 1e3, 1e6, 1e9, 1e12} {
-		y, _ := lp.Coverage([][]float64{{4}, {9}}, []float64{4, 8}, []float64{9 * bins})
+		y, _ := lp.Coverage([][]float64{{4}, {9}}, []float64{4, 8}, []float64{9 * bins}, nil)
 		require.InEpsilon(t, 8.0/9, y[0], 1e-9, "%g bins", bins)
 	}
 }
 
 func TestCoverageDualsWithoutCover(t *testing.T) {
-	y, _ := lp.Coverage(nil, nil, []float64{5})
+	y, _ := lp.Coverage(nil, nil, []float64{5}, nil)
 	require.Equal(t, []float64{0}, y, "nothing can be bought")
-	y, _ = lp.Coverage([][]float64{{0, 3}}, []float64{1}, []float64{5, 0})
+	y, _ = lp.Coverage([][]float64{{0, 3}}, []float64{1}, []float64{5, 0}, nil)
 	require.Equal(t, []float64{0, 0}, y, "what is asked is not sold, what is sold is not asked")
-	y, _ = lp.Coverage([][]float64{{2, 0}, {1, 1}}, []float64{2, 0}, []float64{4, 4})
+	y, _ = lp.Coverage([][]float64{{2, 0}, {1, 1}}, []float64{2, 0}, []float64{4, 4}, nil)
 	require.Equal(t, []float64{0, 0}, y, "one type is free")
 }

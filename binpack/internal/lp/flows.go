@@ -3,6 +3,7 @@ package lp
 import (
 	"math"
 	"slices"
+	"sync/atomic"
 )
 
 // Flows is a problem in which groups have demand that can be met in several places. In each place capacity can be bought in
@@ -15,6 +16,8 @@ type Flows struct {
 	// Capacity and Prices list what can be bought in each place; capacities are by dimension.
 	Capacity [][][]float64
 	Prices   [][]float64
+	// Stop, if not nil, ends the simplex early when it is set.
+	Stop *atomic.Bool
 }
 
 // Duals returns the price of a unit of each dimension in each place, and the simplex steps. No capacity has a dual value above
@@ -88,6 +91,7 @@ func (f *Flows) Duals() (duals [][]float64, steps int) {
 		rhs[k] /= max(most, 1e-300)
 	}
 	p := New(rhs, make([]bool, len(rhs)), bigM)
+	p.Stop = f.Stop
 	for _, entries := range flows {
 		p.Add(0, entries)
 	}

@@ -3,6 +3,7 @@ package lp
 import (
 	"math"
 	"slices"
+	"sync/atomic"
 )
 
 // Entry is a non-zero entry of a column.
@@ -14,6 +15,9 @@ type Entry struct {
 // Program minimises price.x with cover rows sum >= demand and supply rows sum <= supply, x >= 0. It is not safe for concurrent
 // use.
 type Program struct {
+	// Stop, if not nil, ends Solve early when it is set.
+	Stop *atomic.Bool
+
 	m   int
 	rhs []float64
 	// bigM is the cost of leaving one unit of a row uncovered.
@@ -132,6 +136,9 @@ func (p *Program) Solve(limit int) (optimal bool) {
 	p.computeDuals()
 	still := 0 // degenerate pivots in a row
 	for range limit {
+		if p.Stop != nil && p.Stop.Load() {
+			break
+		}
 		enter, gain, ok := p.entering(still > p.m)
 		if !ok && p.fresh {
 			return true
@@ -272,6 +279,9 @@ func (p *Program) pivot(enter int32, leave int) {
 // repair makes x non-negative after a change of demand, by dual pivots.
 func (p *Program) repair(limit int) bool {
 	for range limit {
+		if p.Stop != nil && p.Stop.Load() {
+			return false
+		}
 		leave, low := -1, -tiny
 		for i, v := range p.x {
 			if v < low {

@@ -1,9 +1,11 @@
 package relax
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/big"
+	"sync/atomic"
 )
 
 // Largest is the largest price that proofs accept: integers up to it are exact in floating point.
@@ -40,6 +42,9 @@ func (m *Model) Prove(duals []float64, b *Budget) (proof Proof, missing []Column
 	var knap Knapsack
 	over := 0.0
 	for k := range m.BinTypes {
+		if b.Stopped() {
+			return proof, nil
+		}
 		typ := &m.BinTypes[k]
 		if typ.Supply >= 0 || !m.Load(&knap, k, duals) {
 			continue
@@ -65,7 +70,7 @@ func (m *Model) Prove(duals []float64, b *Budget) (proof Proof, missing []Column
 		}
 		b.Take(knap.Steps())
 	}
-	return m.Certify(duals, 1/(1+over)), missing
+	return m.Certify(duals, 1/(1+over), b.Stop), missing
 }
 
 // proof returns the best proof that column generation yields, or one within near of it, after at most so many rounds.
@@ -94,8 +99,8 @@ func (m *Model) proof(s *Master, near float64, rounds int, b *Budget) Proof {
 }
 
 // Certify makes a proof of the duals times a factor; it proves 0 if they are not valid.
-func (m *Model) Certify(duals []float64, factor float64) Proof {
-	return m.certify(duals, factor, examination{search: true})
+func (m *Model) Certify(duals []float64, factor float64, stop *atomic.Bool) Proof {
+	return m.certify(duals, factor, examination{search: true, stop: stop})
 }
 
 // rounded is the relative amount by which duals are lowered, so that rounding never raises one.
@@ -113,7 +118,7 @@ func (s *typeGroups) certify(b *Budget) (duals []float64, proof Proof) {
 		}
 	}
 	quick := counted*len(m.Classes)*m.Dims*countedSteps > b.Left/countedPart
-	return duals, m.certify(duals, 1, examination{full: s.full(prices), quick: quick, search: true})
+	return duals, m.certify(duals, 1, examination{full: s.full(prices), quick: quick, search: true, stop: b.Stop})
 }
 
 // examination says how thoroughly duals are examined.
@@ -124,7 +129,12 @@ type examination struct {
 	quick bool
 	// search looks for whole fillings where fractional ones are too good, and whole for whole bins that hold captives.
 	search, whole bool
+	stop          *atomic.Bool // may be nil
 }
+
+func (e examination) stopped() bool { return e.stop != nil && e.stop.Load() }
+
+var errStopped = errors.New("the examination was stopped")
 
 // certify is Certify.
 func (m *Model) certify(duals []float64, factor float64, by examination) Proof {
@@ -173,6 +183,9 @@ func (m *Model) verify(duals []int64, by examination) (price int64, searched boo
 	}
 	premium, slack := make([]*big.Int, len(m.Supply)), make([]float64, len(m.BinTypes)) // by bin type: at least the slack
 	for k := range m.BinTypes {
+		if by.stopped() {
+			return 0, false, errStopped
+		}
 		typ := &m.BinTypes[k]
 		if by.full != nil && by.full[k] <= typ.Price*(1+rounded/10) {
 			continue
@@ -216,7 +229,7 @@ func (m *Model) verify(duals []int64, by examination) (price int64, searched boo
 		}
 	}
 	if by.whole {
-		whole := m.wholeBins(profits, slack)
+		whole := m.wholeBins(profits, slack, by)
 		if whole == math.MaxInt64 {
 			return whole, searched, nil
 		}

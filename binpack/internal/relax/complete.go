@@ -20,6 +20,7 @@ type completer struct {
 	free  [][]int64 // by bin: what is free, by dimension
 	nodes int
 	most  int
+	b     *Budget
 }
 
 // prepare orders the classes, the largest first. It returns their sizes, summed over the dimensions.
@@ -43,10 +44,13 @@ func (c *completer) prepare(m *Model) []float64 {
 func (c *completer) perNode() int { return 4 * (c.m.Dims + 1) }
 
 // run searches all packings into the set, with at most so many nodes. It returns one if it finds one; refuted means that there
-// is none.
+// is none. Neither is known if the search would recurse too deeply: once for each bin and class.
 func (c *completer) run(set []int, most int, b *Budget) (columns []Column, found, refuted bool) {
 	m, d := c.m, c.m.Dims
-	c.nodes, c.most = 0, most
+	c.nodes, c.most, c.b = 0, most, b
+	if len(set)*(len(c.order)+1) > deepestFilling {
+		return nil, false, false
+	}
 	c.types = append(c.types[:0], set...)
 	slices.SortStableFunc(c.types, func(a, b int) int {
 		return cmp.Or(cmp.Compare(m.BinTypes[a].Price, m.BinTypes[b].Price), cmp.Compare(a, b))
@@ -122,6 +126,10 @@ func (c *completer) bin(at int) bool {
 // far equals the equal bin before it, which it must not exceed.
 func (c *completer) class(at, i int, bound bool) bool {
 	if c.nodes++; c.nodes >= c.most {
+		return false
+	}
+	if c.nodes%stopEvery == 0 && c.b.Stopped() {
+		c.most = c.nodes // nothing is refuted
 		return false
 	}
 	rest := c.rest[at][i*c.m.Dims:]

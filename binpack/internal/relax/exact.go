@@ -49,8 +49,8 @@ type surrogate struct {
 	cost     []float64 // by cells of demand: the lowest price of bins with that capacity
 }
 
-// NewSearch prepares a search with the duals as one more surrogate. It returns nil if there are too many items or sums of sizes
-// overflow.
+// NewSearch prepares a search with the duals as one more surrogate. It returns nil if there are too many items, if sums of sizes
+// overflow, or if it was stopped.
 func NewSearch(m *Model, duals []int64, b *Budget) *Search {
 	s := &Search{supply: slices.Clone(m.Supply), refuted: map[string]int{}}
 	s.reduce(m)
@@ -75,7 +75,12 @@ func NewSearch(m *Model, duals []int64, b *Budget) *Search {
 		}
 	}
 	slices.SortStableFunc(s.types, func(a, b int) int { return cmp.Compare(m.BinTypes[b].Price, m.BinTypes[a].Price) })
-	s.compare(duals, b)
+	if s.overflows() {
+		return nil
+	}
+	if s.compare(duals, b); b.Stopped() {
+		return nil
+	}
 	s.size = s.completer.prepare(m)
 	return s
 }
@@ -103,13 +108,35 @@ func (s *Search) reduce(m *Model) {
 				}
 			}
 			capacity[r] = max(min(capacity[r], asked), 0)
-			if capacity[r] > math.MaxInt64/4/int64(s.items+1) {
-				return
-			}
 		}
 		out.BinTypes[k].Capacity = capacity
 	}
 	s.m = out
+}
+
+// overflows reports whether sums overflow: of all items, or of the free bins and as many others as there are items.
+func (s *Search) overflows() bool {
+	const most = math.MaxInt64 / 4
+	for r := range s.m.Dims {
+		asked, held := int64(0), int64(0)
+		for i := range s.m.Classes {
+			if c := &s.m.Classes[i]; c.Size[r] > 0 {
+				asked = saturated(asked, c.Size[r], c.Count)
+			}
+		}
+		for _, k := range s.free {
+			held = saturated(held, 1, s.m.BinTypes[k].Capacity[r])
+		}
+		for _, k := range s.types {
+			if c := s.m.BinTypes[k].Capacity[r]; c > 0 {
+				held = max(held, saturated(held, c, int64(s.items)))
+			}
+		}
+		if asked > most || held > most {
+			return true
+		}
+	}
+	return false
 }
 
 // copies returns how many bins of the bin type can hold an item each.
@@ -155,6 +182,9 @@ func (s *Search) compare(duals []int64, b *Budget) {
 		}
 		missed := 0
 		for _, k := range smallFirst {
+			if b.Stopped() {
+				return
+			}
 			if x.capacity[k] > 0 || !m.Load(&knap, k, weight) {
 				continue
 			}
@@ -219,6 +249,9 @@ func (s *Search) add(x surrogate, b *Budget) {
 			}
 		}
 		for range min(left/least, int64(s.items)) {
+			if b.Stopped() {
+				return
+			}
 			if work += len(some); len(some) == 0 {
 				break
 			}
@@ -364,15 +397,19 @@ func (s *Search) decide(cost float64) {
 		columns, found, refuted := s.completer.run(s.set, nodes, s.budget)
 		s.Nodes += s.completer.nodes
 		if refuted {
-			s.refuted[string(s.key)] = levels + 1
+			if !s.prove { // which visits each set once
+				s.refuted[string(s.key)] = levels + 1
+			}
 			return
 		}
 		if !found && !s.prove {
 			columns, found = s.pack()
 		}
-		if found && !s.prove {
+		switch {
+		case s.prove:
+		case found:
 			s.found, s.cost, s.limit = columns, cost, cost
-		} else {
+		default:
 			s.refuted[string(s.key)] = s.level + 1
 		}
 	}

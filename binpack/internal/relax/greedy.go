@@ -8,7 +8,7 @@ import (
 
 // Greedy fills bin after bin with the highest dual value per price, from a sample of the remaining items in which large items
 // come first. Duals come from resource duals, which it recomputes as the mix changes. It repeats a filling while plenty of its
-// items remain. Items that no uncounted bin type can hold stay unplaced.
+// items remain. Items that no uncounted bin type can hold stay unplaced. It returns nil if it was stopped or there are too many bins.
 func (m *Model) Greedy(groups *typeGroups, b *Budget) []Column {
 	g := &greedy{m: m, left: slices.Clone(m.Classes), typeGroups: groups, inSub: make([]bool, len(m.Classes))}
 	for i := range g.left {
@@ -22,7 +22,7 @@ func (m *Model) Greedy(groups *typeGroups, b *Budget) []Column {
 	var out []Column
 	for g.refresh(b) {
 		for at, made := g.rest, false; g.rest > stale*at; made = true {
-			if b.Stop != nil && b.Stop.Load() {
+			if b.Stopped() {
 				return nil
 			}
 			c, ok := g.next(b)
@@ -32,7 +32,11 @@ func (m *Model) Greedy(groups *typeGroups, b *Budget) []Column {
 			if !ok {
 				c = g.alone()
 			}
-			for range max(c.times(g.left)/4, 1) { // while plenty of each class remains
+			copies := max(c.times(g.left)/4, 1) // while plenty of each class remains
+			if copies > int64(mostColumns-len(out)) {
+				return nil
+			}
+			for range copies {
 				out = append(out, c)
 				c.take(g.left, 1)
 				for _, a := range c.Pattern {
@@ -194,10 +198,11 @@ func (g *greedy) next(b *Budget) (Column, bool) {
 	return best, most > 0
 }
 
-// alone returns the cheapest bin for one item of the remaining class with the highest dual.
+// alone returns the cheapest bin for items of the remaining class with the highest dual.
 func (g *greedy) alone() Column {
 	i := g.order[slices.IndexFunc(g.order, func(i int32) bool { return g.left[i].Count > 0 })]
-	return Column{g.m.cheapest(&g.m.Classes[i], false), Pattern{{i, 1}}}
+	c, k := &g.left[i], g.m.cheapest(&g.m.Classes[i], false)
+	return Column{k, Pattern{{i, Copies(g.m.BinTypes[k].Capacity, c.Size, max(min(c.Count, c.Most), 1))}}}
 }
 
 // fillCounted fills counted bins, those with the highest dual value per price first, while the dual value exceeds the price. It
@@ -235,6 +240,9 @@ func (m *Model) fillCounted(duals []float64, b *Budget) ([]Column, *Model) {
 	}
 	ratio := make([]float64, len(m.BinTypes))
 	for _, k := range counted {
+		if b.Stopped() {
+			return nil, &rest
+		}
 		_, profit := fill(k)
 		if ratio[k] = profit / max(m.BinTypes[k].Price, 1e-9); m.BinTypes[k].Price == 0 {
 			ratio[k] /= float64(m.BinTypes[k].takes())
@@ -244,12 +252,15 @@ func (m *Model) fillCounted(duals []float64, b *Budget) ([]Column, *Model) {
 	var out []Column
 	for _, k := range counted {
 		typ := &m.BinTypes[k]
-		for supply[typ.Supply] >= typ.takes() {
+		for supply[typ.Supply] >= typ.takes() && !b.Stopped() {
 			pattern, profit := fill(k)
 			if profit <= typ.Price {
 				break
 			}
-			copies := min(supply[typ.Supply]/typ.takes(), pattern.times(rest.Classes))
+			copies := min(supply[typ.Supply]/typ.takes(), pattern.times(rest.Classes), int64(mostColumns-len(out)))
+			if copies == 0 {
+				break
+			}
 			supply[typ.Supply] -= copies * typ.takes()
 			pattern.take(rest.Classes, copies)
 			out = append(out, slices.Repeat([]Column{{k, pattern}}, int(copies))...)

@@ -343,7 +343,7 @@ func (s *Knapsack) fittest(d int) int {
 	for k, r := range s.dims {
 		left[k] = float64(s.free[r]) / float64(s.capacity[r]) * (1 + 1e-12)
 	}
-	best, most := -1, 0.0
+	best, most := -1, -1.0 // items without a size have the score 0
 	for at := 0; at < len(s.order); {
 		score, goes := 0.0, true
 		part := s.parts[at*d : at*d+d]

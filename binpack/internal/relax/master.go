@@ -254,7 +254,7 @@ func (s *Master) fix(out []Column, c int, copies int64) []Column {
 		}
 	}
 	typ := &s.m.BinTypes[s.columns[c].BinType]
-	copies = min(copies, p.times(s.left))
+	copies = min(copies, p.times(s.left), int64(mostColumns-len(out)))
 	if typ.Supply >= 0 {
 		copies = min(copies, s.supply[typ.Supply]/typ.takes())
 	}

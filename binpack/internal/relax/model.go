@@ -121,11 +121,14 @@ type Budget struct {
 
 // Take uses n steps and reports whether any are left.
 func (b *Budget) Take(n int) bool {
-	if b.Left -= n; b.Stop != nil && b.Stop.Load() {
+	if b.Left -= n; b.Stopped() {
 		b.Left = min(b.Left, 0)
 	}
 	return b.Left > 0
 }
+
+// Stopped reports whether Stop is set.
+func (b *Budget) Stopped() bool { return b.Stop != nil && b.Stop.Load() }
 
 // Split moves at most n of the remaining steps to a new budget.
 func (b *Budget) Split(n int) *Budget {
@@ -232,8 +235,9 @@ func (m *Model) largest() []float64 {
 // Tightened returns the capacities lowered to what items can fill, resource by resource: to the sizes of all items that may go
 // there, and to the largest subset sum of items. Sizes are usually round and capacities are not, so this tightens proofs. profile
 // has a number for each class, and open, for each capacity, the bitset of the profiles that may go there. It costs O(capacities x
-// profiles + classes x sums / 64). With many classes or sums it skips subset sums, because they then reach almost any amount.
-func (m *Model) Tightened(capacities [][]int64, profile []int, open [][]uint64) [][]int64 {
+// profiles + classes x sums / 64). With many classes or sums it skips subset sums, because they then reach almost any amount. If stop is
+// set meanwhile, the remaining capacities stay as they are.
+func (m *Model) Tightened(capacities [][]int64, profile []int, open [][]uint64, stop *atomic.Bool) [][]int64 {
 	const mostClasses, mostSums = 256, 1 << 16
 	out := make([][]int64, len(capacities))
 	for k := range capacities {
@@ -255,6 +259,9 @@ func (m *Model) Tightened(capacities [][]int64, profile []int, open [][]uint64) 
 		}
 		largest := int64(0)
 		for k := range out {
+			if stop != nil && stop.Load() {
+				return out
+			}
 			all := int64(0)
 			for p, d := range demand {
 				if d > 0 && has(open[k], p) {

@@ -2,6 +2,7 @@ package relax
 
 import (
 	"cmp"
+	"encoding/binary"
 	"math"
 	"math/big"
 	"math/bits"
@@ -70,6 +71,8 @@ func (m *Model) demandSets() (sets [][]uint64, group []int) {
 		}
 	}
 	group = make([]int, len(m.Classes))
+	known := map[string]int{}
+	var key []byte
 	for i := range m.Classes {
 		set := slices.Clone(m.Classes[i].BinTypes)
 		for r, size := range m.Classes[i].Size {
@@ -79,9 +82,14 @@ func (m *Model) demandSets() (sets [][]uint64, group []int) {
 				}
 			}
 		}
-		g := slices.IndexFunc(sets, func(x []uint64) bool { return slices.Equal(x, set) })
-		if g < 0 {
+		key = key[:0]
+		for _, w := range set {
+			key = binary.LittleEndian.AppendUint64(key, w)
+		}
+		g, ok := known[string(key)]
+		if !ok {
 			g, sets = len(sets), append(sets, set)
+			known[string(key)] = g
 		}
 		group[i] = g
 	}
@@ -94,7 +102,7 @@ func (s *typeGroups) prices(classes []Class, b *Budget) [][]float64 {
 	m := s.m
 	sum := make([]float64, m.Dims)
 	flows := lp.Flows{
-		Demand: make([][]float64, len(s.into)), Into: s.into, Capacity: make([][][]float64, len(s.types)), Prices: make([][]float64, len(s.types)),
+		Demand: make([][]float64, len(s.into)), Into: s.into, Capacity: make([][][]float64, len(s.types)), Prices: make([][]float64, len(s.types)), Stop: b.Stop,
 	}
 	for g := range s.into {
 		flows.Demand[g] = make([]float64, m.Dims)
@@ -115,7 +123,7 @@ func (s *typeGroups) prices(classes []Class, b *Budget) [][]float64 {
 			}
 		}
 	}
-	all, steps := lp.Coverage(slices.Concat(flows.Capacity...), slices.Concat(flows.Prices...), sum)
+	all, steps := lp.Coverage(slices.Concat(flows.Capacity...), slices.Concat(flows.Prices...), sum, b.Stop)
 	b.Take(steps / sumsInStep)
 	if len(s.types) < 2 || s.rows() > s.most {
 		return slices.Repeat([][]float64{all}, len(s.types))
@@ -343,6 +351,9 @@ func (m *Model) lift(duals []float64, proof Proof, b *Budget) Proof {
 	limit, at := math.Inf(1), slices.Repeat([]float64{math.Inf(1)}, len(most)) // by pool: the factor from which it gives something away
 	for k := range m.BinTypes {
 		typ := &m.BinTypes[k]
+		if b.Stopped() {
+			return proof
+		}
 		if typ.Supply >= 0 || !m.Load(&knap, k, duals) {
 			continue
 		}
@@ -373,7 +384,7 @@ func (m *Model) lift(duals []float64, proof Proof, b *Budget) Proof {
 	if math.IsInf(factor, 1) || factor <= 1 {
 		return proof
 	}
-	if lifted := m.Certify(duals, factor); lifted.Price > proof.Price {
+	if lifted := m.Certify(duals, factor, b.Stop); lifted.Price > proof.Price {
 		return lifted
 	}
 	return proof

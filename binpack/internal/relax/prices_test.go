@@ -173,28 +173,6 @@ func TestLiftedProofIsBelowTheOptimum(t *testing.T) {
 	}
 }
 
-// Ascended duals are valid and prove more, unless there is little to gain. Ascent needs a budget.
-func TestAscendedDualsProveMore(t *testing.T) {
-	rng := rand.New(rand.NewPCG(31, 32))
-	more, rounds := 0, 200
-	for range rounds {
-		m := labelled(rng)
-		b := &Budget{Left: math.MaxInt}
-		duals, proof := m.CertifyCoverage(b)
-		up := m.ascend(duals, b)
-		require.NotNil(t, up)
-		better := m.Certify(up, 1)
-		again, err := m.Verify(better.Duals, better.Searched)
-		require.NoError(t, err)
-		require.GreaterOrEqual(t, again, better.Price)
-		if better.Price > proof.Price {
-			more++
-		}
-		require.Nil(t, m.ascend(duals, &Budget{Left: 1}))
-	}
-	require.Greater(t, more, rounds/3) // others have little to gain
-}
-
 // Captives whose set overlaps others replace them only if they have more slack than these together, and more than the loss.
 func TestDisjointCaptivesHaveTheMostSlack(t *testing.T) {
 	var apart []captives

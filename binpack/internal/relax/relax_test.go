@@ -176,7 +176,7 @@ func TestTightenedCapacitiesAreSums(t *testing.T) {
 				}
 			}
 		}
-		tightened := m.Tightened(capacities, profile, open)
+		tightened := m.Tightened(capacities, profile, open, nil)
 		require.Equal(t, before, capacities[0], "the argument stays as it is")
 		for r := range m.Dims {
 			sums := map[int64]bool{0: true}
@@ -225,7 +225,7 @@ func TestCoverageProvesItself(t *testing.T) {
 	proved := 0
 	each(t, 41, func(m *relax.Model, best float64) {
 		_, got := m.CertifyCoverage(&relax.Budget{Left: math.MaxInt})
-		want := m.Certify(coverage(m), 1)
+		want := m.Certify(coverage(m), 1, nil)
 		require.Equal(t, want.Duals, got.Duals)
 		require.GreaterOrEqual(t, want.Price, got.Price)
 		require.LessOrEqual(t, float64(want.Price), best+1e-6)

@@ -28,14 +28,18 @@ type Task struct {
 	Grain int64
 	// Enough is the relative gap at which Solve stops.
 	Enough float64
+	// Known is what a packing of all items costs, from elsewhere; 0 for none. What costs as much is not searched.
+	Known float64
+	// PlanOnly leaves out what only makes the bound better.
+	PlanOnly bool
 	// Report, if not nil, receives a lower bound and the price of the best packing so far.
 	Report func(bound, price float64)
 }
 
 // Solve looks for the cheapest packing and for a proof of its quality, while the gap is open and the budget lasts: a greedy
-// filling, an exact search, column generation with dives, and the exact search again, which Search continues.
-func (m *Model) Solve(t Task, b *Budget) *Solver {
-	s := &Solver{m: m, Task: t, b: b, total: b.Left}
+// filling, an exact search, column generation with dives, and the exact search again.
+func (m *Model) Solve(t Task, b *Budget) Solution {
+	s := &solver{Task: t, m: m, b: b, total: b.Left}
 	duals := s.start()
 	part := b.Split(s.total / countedPart)
 	counted, rest := m.fillCounted(duals, part)
@@ -49,69 +53,43 @@ func (m *Model) Solve(t Task, b *Budget) *Solver {
 	if s.generates() && !s.closed() {
 		duals = s.columns()
 	}
+	if !s.PlanOnly {
+		s.prove(m.lift(duals, s.Proof, b))
+		s.prove(m.lift(s.coverage, s.Proof, b))
+	}
 	if !s.closed() {
 		s.exact(duals, b.Left/2, s.pack)
 	}
 	s.Worth, s.Closed = duals, s.met()
-	return s
-}
-
-// Search continues the exact search for packings cheaper than cost, which may be that of another packing. It reports whether it
-// found one.
-func (s *Solver) Search(cost float64, b *Budget) (found bool) {
-	s.b, s.Report = b, nil
-	s.exact(s.Worth, b.Left, func(part *Budget) float64 {
-		least, columns := s.search.Run(cost, part)
-		if found = columns != nil; found {
-			s.Columns = columns
-		}
-		return least
-	})
-	return found
-}
-
-// Bound looks for a proof only: by column generation, and by an exact search that refutes what costs less than the price.
-func (m *Model) Bound(price, grain int64, b *Budget) Solution {
-	s := &Solver{m: m, Task: Task{Grain: grain}, b: b, total: b.Left}
-	duals := s.start()
-	open := func() bool { return b.Left > 0 && s.bound() < price }
-	if open() && s.generates() {
-		duals = s.generate(NewMaster(m))
-	}
-	s.prove(m.lift(duals, s.Proof, b))
-	s.prove(m.lift(s.coverage, s.Proof, b))
-	if open() {
-		s.exact(duals, b.Left, func(part *Budget) float64 { return s.search.Refute(float64(price), part) })
-	}
 	return s.Solution
 }
 
-// start proves a bound by resource duals and their ascent. It returns the resource duals: plans by ascended ones are no cheaper.
-func (s *Solver) start() []float64 {
+// start proves a bound by resource duals, which it returns.
+func (s *solver) start() []float64 {
 	s.groups = s.m.typeGroups()
 	duals, proof := s.groups.certify(s.b)
 	s.coverage = duals
 	s.prove(proof)
-	if up := s.m.ascend(duals, s.b); up != nil {
-		s.prove(s.m.Certify(up, 1))
+	if s.PlanOnly {
+		return duals
 	}
 	s.proveWhole()
 	return duals
 }
 
 // proveWhole looks for a better proof from the best one, by whole bins.
-func (s *Solver) proveWhole() {
+func (s *solver) proveWhole() {
 	duals := make([]float64, len(s.m.Classes))
 	for i, v := range s.Proof.Duals {
 		duals[i] = float64(v)
 	}
 	if duals = s.m.forWholeBins(duals, s.b); duals != nil {
-		s.prove(s.m.certify(duals, 1, examination{search: s.Proof.Searched, whole: true}))
+		s.prove(s.m.certify(duals, 1, examination{search: s.Proof.Searched, whole: true, stop: s.b.Stop}))
 	}
 }
 
-// Solver is the state of Solve or Bound.
-type Solver struct {
+// solver is the state of Solve.
+type solver struct {
 	Task
 	Solution
 	m      *Model
@@ -124,7 +102,7 @@ type Solver struct {
 }
 
 // take keeps the packing if it is better than the one so far.
-func (s *Solver) take(columns []Column) {
+func (s *solver) take(columns []Column) {
 	s.b.Take(len(columns))
 	if columns != nil && (s.Columns == nil || cheaper(s.m, columns, s.Columns)) {
 		s.Columns = columns
@@ -140,35 +118,45 @@ func cheaper(m *Model, a, b []Column) bool {
 	return m.Cost(a) < m.Cost(b)
 }
 
-func (s *Solver) prove(p Proof) {
+func (s *solver) prove(p Proof) {
 	if p.Price > s.Proof.Price {
 		s.Proof = p
 		s.report()
 	}
 }
 
-func (s *Solver) report() {
+func (s *solver) report() {
 	if s.Report != nil && s.Columns != nil {
 		s.Report(float64(s.bound()), s.m.Cost(s.Columns))
 	}
 }
 
 // bound returns the best proved bound, rounded up to a multiple of Grain.
-func (s *Solver) bound() int64 { return RoundUp(max(s.Proof.Price, s.Least), s.Grain) }
+func (s *solver) bound() int64 { return RoundUp(max(s.Proof.Price, s.Least), s.Grain) }
 
 // closed reports whether the gap is closed or the budget is used up.
-func (s *Solver) closed() bool { return s.b.Left <= 0 || s.met() }
+func (s *solver) closed() bool { return s.b.Left <= 0 || s.met() }
 
-// met reports whether the packing is as cheap as the bound.
-func (s *Solver) met() bool {
-	return s.Columns != nil && s.m.Unplaced(s.Columns) == 0 && float64(s.bound()) >= s.m.Cost(s.Columns)*(1-max(s.Enough, 1e-12))
+// met reports whether some packing is as cheap as the bound.
+func (s *solver) met() bool { return float64(s.bound()) >= s.incumbent()*(1-max(s.Enough, 1e-12)) }
+
+// incumbent returns the lowest cost of a packing of all items so far; infinite if there is none.
+func (s *solver) incumbent() float64 {
+	cost := math.Inf(1)
+	if s.Known > 0 {
+		cost = s.Known
+	}
+	if s.Columns != nil && s.m.Unplaced(s.Columns) == 0 {
+		cost = min(cost, s.m.Cost(s.Columns))
+	}
+	return cost
 }
 
 // generates reports whether column generation will probably end within the whole budget. It gets a part of that, but is worth much even
 // if it does not end there: limited to its part, plans of 20,000 pods with spreads over nodes were 12% dearer. The programme has a row for
 // each class, and a pivot costs the square of the rows. The number of pivots grows with the rows and with the items in a bin of the best
 // packing. Added are a few pricing rounds over all bin types.
-func (s *Solver) generates() bool {
+func (s *solver) generates() bool {
 	rows, fill := float64(len(s.m.Classes)+len(s.m.Supply)), s.m.perBin()
 	if len(s.Columns) > 0 { // the largest bin type may not be the best
 		fill = min(fill, float64(s.m.items())/float64(len(s.Columns)))
@@ -179,7 +167,7 @@ func (s *Solver) generates() bool {
 }
 
 // columns runs column generation, its proof, and dives. It returns the duals of the programme.
-func (s *Solver) columns() []float64 {
+func (s *solver) columns() []float64 {
 	m := s.m
 	master := NewMaster(m)
 	for _, c := range s.Columns {
@@ -203,7 +191,7 @@ func (s *Solver) columns() []float64 {
 }
 
 // generate solves the programme over patterns, keeps the bound that it proves, and returns its duals.
-func (s *Solver) generate(master *Master) []float64 {
+func (s *solver) generate(master *Master) []float64 {
 	m := s.m
 	part := s.b.Split(s.total / generatePart)
 	master.Price(s.coverage, part)
@@ -211,6 +199,9 @@ func (s *Solver) generate(master *Master) []float64 {
 		master.Generate(400, part)
 	}
 	s.b.Return(part)
+	if s.PlanOnly {
+		return master.Duals()
+	}
 	part = s.b.Split(s.total / provePart)
 	s.prove(m.proof(master, sharp, patient, part))
 	s.b.Return(part)
@@ -220,7 +211,7 @@ func (s *Solver) generate(master *Master) []float64 {
 
 // exact searches sets of bins within part of the steps: fewer with more items, because more sets then cost nearly the same. search
 // returns the lower bound that it proves. It is skipped if the budget does not allow to prepare it.
-func (s *Solver) exact(duals []float64, steps int, search func(part *Budget) (least float64)) {
+func (s *solver) exact(duals []float64, steps int, search func(part *Budget) (least float64)) {
 	part := s.b.Split(int(float64(steps) * exactItems / float64(exactItems+s.m.items())))
 	defer func() { s.b.Return(part) }()
 	if s.search == nil && cells*len(s.m.BinTypes)*(s.m.Dims+3)/4 <= part.Left {
@@ -236,8 +227,12 @@ func (s *Solver) exact(duals []float64, steps int, search func(part *Budget) (le
 }
 
 // pack searches sets that cost less than the packing so far, and takes what it finds.
-func (s *Solver) pack(part *Budget) float64 {
-	least, found := s.search.Run(s.m.Cost(s.Columns), part)
+func (s *solver) pack(part *Budget) float64 {
+	cost := s.incumbent()
+	if math.IsInf(cost, 1) {
+		cost = s.m.Cost(s.Columns)
+	}
+	least, found := s.search.Run(cost, part)
 	s.take(found)
 	return least
 }

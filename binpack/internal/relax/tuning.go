@@ -3,8 +3,15 @@ package relax
 // Constants of the engine that trade work for quality, each with its reason and what was measured: on examples/pricebench at
 // twenty to a thousand pods and on OR-Library's 80 instances, unless stated otherwise.
 const (
-	// maxItems is how many items an exact search accepts; it recurses once per item.
+	// stopEvery is how many nodes of a search pass between two looks at the stop flag.
+	stopEvery = 1024
+	// mostColumns is how many bins a packing has at most. Counts may be in the billions, and memory is not; first fit then stands.
+	mostColumns = 1 << 22
+	// maxItems is how many items an exact search accepts; choosing a set of bins recurses once per item.
 	maxItems = 4096
+	// deepestFilling is how many pairs of a bin and a class the search of one set visits at most. It recurses once for each, so this is
+	// about 30 MB of stack, and keeps as many numbers for each dimension.
+	deepestFilling = 1 << 17
 	// cells is the resolution of a surrogate's cost table. Rounding costs at most one cell per bin, 0.05% of the demand.
 	cells = 2000
 	// mostSurrogates bounds the work per set of bins. It has not been varied.
@@ -25,9 +32,6 @@ const (
 	countedPart, countedSteps, leastClasses = 4, 120, 100
 	// rankedClasses is how many classes stand for all where bin types are ranked. It has not been varied.
 	rankedClasses = 200
-	// ascentSteps is the estimated cost of a dual ascent per bin type, class and dimension. The ascent is skipped if that exceeds
-	// the budget over ascentPart. In the mean of 270 draws of 30 to 100 labelled pods the gap was 10.4% without it and 7.3% with it.
-	ascentSteps, ascentPart = 24, 4
 	// sharpened is the relative gain at which sharpening a knapsack bound ends.
 	sharpened = 1e-4
 	// exactFirst is the divisor of the budget for the exact search before column generation; exactItems is the number of items
@@ -56,7 +60,7 @@ const (
 	// 1.8% lower; 100 items for as many bin types took 0.24 s with 30 and 0.05 s with 18.
 	priceRows = 18
 	// refinePart is the divisor of the budget for pricing again with more demand groups. Without a limit, it took half the budget of
-	// 100 labelled pods, and too little was left for dual ascent. Refined duals made bounds 1.2% higher for 1,000 items with categories.
+	// 100 labelled pods, and too little was left for other proofs. Refined duals made bounds 1.2% higher for 1,000 items with categories.
 	refinePart = 16
 	// mostCaptives is how many sets of bin types a proof looks at for whole bins. It has not been varied: labels make fewer.
 	mostCaptives = 64

@@ -111,10 +111,13 @@ func (m *Model) leastSlack(c *captives, slack []float64) (steps int) {
 
 // wholeBins returns the slack of whole bins that hold captives. slack holds a lower bound for each bin type. The result is math.MaxInt64
 // if some class can go nowhere.
-func (m *Model) wholeBins(duals, slack []float64) int64 {
+func (m *Model) wholeBins(duals, slack []float64, by examination) int64 {
 	var knap Knapsack
 	var apart []captives
 	for _, c := range m.captives() {
+		if by.stopped() {
+			return 0
+		}
 		if !slices.ContainsFunc(c.types, func(k int) bool { return m.BinTypes[k].Supply < 0 && slack[k] <= m.BinTypes[k].Price*rounded }) {
 			m.slacks(&knap, c.types, duals, slack)
 			m.leastSlack(&c, slack)
@@ -153,6 +156,9 @@ func (m *Model) forWholeBins(duals []float64, b *Budget) []float64 {
 		all += int(min(m.Classes[i].Count, 1))
 	}
 	for _, c := range m.captives() {
+		if part.Stopped() {
+			return nil
+		}
 		if len(c.classes) == all || len(c.types)*len(m.Classes)*m.Dims*wholeSteps > part.Left {
 			continue
 		}

@@ -241,11 +241,9 @@ func (m *market) pack(o *whatif.Order, effort binpack.Effort) []whatif.Purchase 
 			return nil
 		}
 	}
-	back := in.Origins()
 	var out []whatif.Purchase
 	for _, b := range layout.Bins {
-		at := back[b.Type]
-		buy := whatif.Purchase{Shape: origin[at.Type], Offering: offers[at.Type][at.Offering+b.Offering]}
+		buy := whatif.Purchase{Shape: origin[b.Type], Offering: offers[b.Type][b.Offering]}
 		for _, s := range b.Shares {
 			buy.Pods = append(buy.Pods, whatif.LotShare{Lot: s.Item, Count: s.Count})
 		}

@@ -5,8 +5,6 @@ import (
 	"runtime"
 	"strings"
 	"time"
-
-	"github.com/joinery-sdk/joinery/binpack"
 )
 
 func (m *measured) limit() string {
@@ -64,29 +62,6 @@ func (m *measured) line() string {
 		name, m.limit(), m.Kept, m.Shapes, m.Bins, m.Cost, m.Bound, m.Kind, verified, m.Gap, mark, target, 100*(m.Cost/m.FFD-1), m.Seconds, m.MB)
 }
 
-// published is what Karpenter v1.14.1 paid on workloads of the same definition, over the coverage bound, in percent, by the
-// limit of vCPUs; measured by the project once, in examples/judges.
-type published struct {
-	workload string
-	pods     int
-	maxCPU   int64
-	over     float64
-}
-
-func figures() []published {
-	return []published{
-		{"second mix", 5000, 0, 44.7},
-		{"second mix", 5000, 64, 12.4},
-		{"second mix", 5000, 16, 11.7},
-		{"second mix", 1000, 0, 79.3},
-		{"second mix", 1000, 64, 13.8},
-		{"second mix", 1000, 16, 10.7},
-		{"distinct", 1000, 0, 46.6},
-		{"distinct", 1000, 64, 17.1},
-		{"distinct", 1000, 16, 16.2},
-	}
-}
-
 func document(rows []measured, or *solved, effort string, seed uint64, now time.Time) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `# What plans cost
@@ -120,7 +95,6 @@ above the bound of that time; dual ascent (internal/relax) has halved the widest
 		slowest, largest = max(slowest, m.Seconds), max(largest, m.MB)
 	}
 	fmt.Fprintf(&b, "\n%d rows, %d of them miss their target; the slowest took %.2f s, the largest %.0f MB.\n", len(rows), missed, slowest, largest)
-	writePublished(&b, rows)
 	if or != nil {
 		fmt.Fprintf(&b, `
 ## OR-Library
@@ -130,32 +104,4 @@ decreasing %d; %d bounds are above an optimum. All took %.1f s, the slowest %.2f
 `, or.instances, or.optimal, or.ffd, or.above, or.seconds, or.slowest)
 	}
 	return b.String()
-}
-
-// writePublished compares with Karpenter by way of the bound that both are measured against.
-func writePublished(b *strings.Builder, rows []measured) {
-	var lines []string
-	for _, f := range figures() {
-		for i := range rows {
-			m := &rows[i]
-			if m.Workload != f.workload || m.Variant != "" || m.Pods != f.pods || m.MaxCPU != f.maxCPU || m.Kind != string(binpack.CoverageLP) {
-				continue
-			}
-			over := 100 * (m.Cost/m.Bound - 1)
-			lines = append(lines, fmt.Sprintf("| %s | %s | %d | %+.1f%% | %+.1f%% | %+.1f%% |", m.Workload, m.limit(), m.Pods, f.over, over, 100*((100+over)/(100+f.over)-1)))
-		}
-	}
-	if len(lines) == 0 {
-		return
-	}
-	fmt.Fprintf(b, `
-## Against what Karpenter pays
-
-Karpenter v1.14.1 on pods of the same definition (other draws), its price over the coverage bound, and ours. The same pods
-through both, with kube-scheduler as the judge, are in examples/judges/price.
-
-| workload | vCPU | pods | Karpenter | ours | saving |
-| --- | ---: | ---: | ---: | ---: | ---: |
-%s
-`, strings.Join(lines, "\n"))
 }

@@ -1,0 +1,370 @@
+package binpack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/joinery-sdk/joinery/binpack/internal/relax"
+)
+
+// Options are the options of [Pack]. nil means all defaults.
+type Options struct {
+	// Strategy decides the layout; nil means [CostAware] with Effort.
+	Strategy Strategy
+	// Effort is how much work goes into the layout, if Strategy is nil, and into the bound.
+	Effort Effort
+	// Alternatives is how many choices each bin lists at most, unless the MinValues of its pool need more; 0 means 60, the
+	// limit of one EC2 fleet request.
+	Alternatives int
+	// Draft skips what only a final plan needs: each bin has one alternative, the chosen one, and the bound is 0. It is for
+	// callers that pack several times.
+	Draft bool
+	// First is a plan that [FirstFitDecreasing] made of the same instance, for example a draft. [CostAware] then starts from it
+	// instead of running first fit again. Plans of other strategies are ignored.
+	First *Plan
+	// Progress, if not nil, is called when the plan or its bound improves, from the goroutine of the call.
+	Progress func(Progress)
+}
+
+// Progress is the state of a running [Pack].
+type Progress struct {
+	// Bound and Price bracket the optimum: no plan of the items costs less than Bound, and a known plan costs Price. They are equal
+	// where that leaves items unplaced that would cost more.
+	Bound, Price Price
+	// Work is the fraction of the steps that are used, from 0 to 1.
+	Work float64
+}
+
+// Gap returns how far the price is above the bound, as a fraction of the bound; infinite while nothing is proved.
+func (p Progress) Gap() float64 { return float64(p.Price-p.Bound) / float64(p.Bound) }
+
+// Pack decides a layout by the strategy, checks it, and adds price, bound and alternatives. The error is that of [Compile], or
+// says which rule the strategy broke; the built-in strategies break none.
+//
+// When ctx ends, Pack returns the best plan and bound so far without an error, and sets [Plan.Stopped]. With more than some thousand items,
+// those that first fit had not reached are unplaced, and all of them if the problem was not compiled yet. Otherwise the result depends on the problem and the
+// options alone.
+func Pack(ctx context.Context, p Problem, opts *Options) (*Plan, error) {
+	stop := new(atomic.Bool)
+	defer context.AfterFunc(ctx, func() { stop.Store(true) })()
+	in, err := compile(p, stop)
+	if errors.Is(err, errStopped) {
+		return nothing(p), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return in.Pack(ctx, opts)
+}
+
+// nothing is the plan of a problem that there was no time to read.
+func nothing(p Problem) *Plan {
+	plan := &Plan{Bound: Bound{Kind: AssignmentLP, ItemDuals: make([]Price, len(p.Items))}, Unplaced: make([]int, len(p.Items)), Stopped: true}
+	for i, it := range p.Items {
+		plan.Unplaced[i] = it.Count
+	}
+	return plan
+}
+
+// Pack is [Pack] for a compiled problem.
+func (in *Instance) Pack(ctx context.Context, opts *Options) (*Plan, error) {
+	var o Options
+	if opts != nil {
+		o = *opts
+	}
+	if o.Strategy == nil {
+		o.Strategy = CostAware{Effort: o.Effort}
+	}
+	if c, ok := o.Strategy.(*CostAware); ok {
+		o.Strategy = *c
+	}
+	if c, ok := o.Strategy.(CostAware); ok {
+		if err := c.Effort.check(); err != nil {
+			return nil, err
+		}
+	}
+	if err := o.Effort.check(); err != nil {
+		return nil, err
+	}
+	if o.Alternatives <= 0 {
+		o.Alternatives = 60
+	}
+	r := &run{effort: o.Effort, planOnly: o.Draft, stop: new(atomic.Bool)}
+	defer context.AfterFunc(ctx, func() { r.stop.Store(true) })()
+	if ctx.Err() != nil {
+		r.stop.Store(true)
+	}
+	if o.Progress != nil {
+		work := 0.0
+		r.report = func(p Progress) {
+			work = max(work, p.Work) // steps that a method was given and did not use come back
+			p.Work = work
+			p.Bound = min(p.Bound, p.Price) // the bound is of all items, and the plan may leave some unplaced
+			o.Progress(p)
+			if ctx.Err() != nil { // the callback may have ended it
+				r.stop.Store(true)
+			}
+		}
+	}
+	layout, h, err := r.layOut(in, &o)
+	if err != nil {
+		return nil, err
+	}
+	plan := &Plan{Layout: layout, Strategy: o.Strategy.Name(), Unplaced: in.unplaced(layout)}
+	for _, b := range layout.Bins {
+		o := &in.problem.Types[b.Type].Offerings[b.Offering]
+		plan.Cost, plan.Objective = sum(plan.Cost, o.Price), sum(plan.Objective, o.cost())
+	}
+	if o.Draft {
+		plan.Bound = in.noBound()
+		plan.Alternatives = chosen(layout)
+		plan.Stopped = r.stopped()
+		return in.outward(plan), nil
+	}
+	// Alternatives and bound do not depend on each other.
+	var other sync.WaitGroup
+	other.Go(func() { plan.Alternatives = in.alternatives(layout, o.Alternatives, r) })
+	plan.Bound = r.bound(in, layout, plan.Objective, h)
+	other.Wait()
+	plan.Stopped = r.stopped()
+	return in.outward(plan), nil
+}
+
+// outward returns the plan with the caller's types in place of compiled ones.
+func (in *Instance) outward(plan *Plan) *Plan {
+	if in.split == nil {
+		return plan
+	}
+	plan.Layout = in.split.layout(plan.Layout, in.split.out)
+	for i, list := range plan.Alternatives {
+		own := make([]Choice, len(list)) // equal bins share a list
+		for k, c := range list {
+			own[k] = in.split.out(c)
+		}
+		plan.Alternatives[i] = own
+	}
+	return plan
+}
+
+// chosen lists the choice of each bin as its only alternative.
+func chosen(l Layout) [][]Choice {
+	out, all := make([][]Choice, len(l.Bins)), make([]Choice, len(l.Bins))
+	for i, b := range l.Bins {
+		all[i] = Choice{b.Type, b.Offering}
+		out[i] = all[i : i+1 : i+1]
+	}
+	return out
+}
+
+// layOut returns the checked layout of the strategy, and the bounds that it proved on the way.
+func (r *run) layOut(in *Instance, o *Options) (layout Layout, h hint, err error) {
+	c, ok := o.Strategy.(CostAware)
+	if _, first := o.Strategy.(FirstFitDecreasing); first {
+		layout = r.firstFitDecreasing(in)
+		return layout, h, in.check(layout)
+	}
+	if !ok {
+		layout = in.split.layout(o.Strategy.Pack(in), in.split.in)
+		return layout, h, in.check(layout)
+	}
+	given, better := o.First != nil && o.First.Strategy == (FirstFitDecreasing{}).Name(), false
+	if given {
+		if err := in.Check(o.First.Layout); err != nil {
+			return layout, h, fmt.Errorf("binpack: Options.First is no plan of the instance: %w", err)
+		}
+		layout = in.split.layout(o.First.Layout, in.split.in)
+	} else {
+		layout = r.firstFitDecreasing(in)
+	}
+	if !r.stopped() {
+		priced := *r
+		priced.effort = c.Effort
+		layout, h, better = priced.guided(in, layout)
+	}
+	if given && !better && r.stopped() { // First was checked, and no time is left
+		return layout, h, nil
+	}
+	return layout, h, in.check(layout)
+}
+
+func (in *Instance) unplaced(l Layout) []int {
+	left := in.placed(l)
+	for i, it := range in.problem.Items {
+		left[i] = it.Count - left[i]
+	}
+	return left
+}
+
+// placed counts the placed copies of each item.
+func (in *Instance) placed(l Layout) []int {
+	placed := make([]int, len(in.problem.Items))
+	for _, shares := range l.Nodes {
+		for _, s := range shares {
+			placed[s.Item] += s.Count
+		}
+	}
+	for _, b := range l.Bins {
+		for _, s := range b.Shares {
+			placed[s.Item] += s.Count
+		}
+	}
+	return placed
+}
+
+// copies counts the copies of all items.
+func (in *Instance) copies() int {
+	n := 0
+	for _, it := range in.problem.Items {
+		n += it.Count
+	}
+	return n
+}
+
+func (in *Instance) objectiveOf(l Layout) Price {
+	var cost Price
+	for _, b := range l.Bins {
+		cost = sum(cost, in.objective(int32(b.Type), b.Offering))
+	}
+	return cost
+}
+
+// better reports whether a is the better layout: it places more copies of the highest priority of which the layouts do not place as
+// many, or it places as many of each and costs less.
+func (in *Instance) better(a, b Layout) bool {
+	placedA, placedB := in.placed(a), in.placed(b)
+	more := in.compareCounts(in.order, func(i int) int { return placedA[i] - placedB[i] })
+	return more > 0 || more == 0 && in.objectiveOf(a) < in.objectiveOf(b)
+}
+
+// compareCounts adds up numbers of copies by item. It returns the sum of the highest priority at which the sum is not 0, or 0. The
+// items are in order.
+func (in *Instance) compareCounts(items []int, of func(item int) int) int {
+	sum := 0
+	for k, i := range items {
+		if k > 0 && sum != 0 && in.problem.Items[items[k-1]].Priority != in.problem.Items[i].Priority {
+			break
+		}
+		sum += of(i)
+	}
+	return sum
+}
+
+// Effort says how much work goes into a plan. Work is counted in steps, so the result does not depend on the speed or load of
+// the machine. The empty Effort means EffortDefault.
+type Effort string
+
+// The efforts, from least to most work. Default takes some milliseconds for a hundred copies and up to half a second for
+// thousands. Fast takes a twentieth of that, with a minimum. Best takes ten times as much.
+const (
+	EffortFast    Effort = "fast"
+	EffortDefault Effort = "default"
+	EffortBest    Effort = "best"
+)
+
+// steps returns the budget for a number of copies: one curve for all sizes.
+func (e Effort) steps(copies int) int {
+	x := float64(copies) / (float64(copies) + halfItems)
+	n := leastSteps + int(mostSteps*x*x*x)
+	switch e {
+	case EffortDefault, "":
+	case EffortFast:
+		return max(n/fastPart, fastLeast)
+	case EffortBest:
+		return n * bestTimes
+	}
+	return n
+}
+
+// check returns an error if there is no such effort.
+func (e Effort) check() error {
+	switch e {
+	case "", EffortFast, EffortDefault, EffortBest:
+		return nil
+	}
+	return fmt.Errorf("binpack: there is no effort %q, only %q, %q and %q", string(e), string(EffortFast), string(EffortDefault), string(EffortBest))
+}
+
+// run is one call of Pack: its effort, when it must stop, and where it reports progress.
+type run struct {
+	effort   Effort
+	planOnly bool // nobody asks for a bound
+	stop     *atomic.Bool
+	report   func(Progress)
+}
+
+// budget returns the steps of the effort for the instance.
+func (r *run) budget(in *Instance) *relax.Budget {
+	return &relax.Budget{Left: r.effort.steps(in.copies()), Stop: r.stop}
+}
+
+// stopped reports whether the caller's context has ended.
+func (r *run) stopped() bool { return r.stop != nil && r.stop.Load() }
+
+// Constants that trade work for quality, each with its reason and what was tried. Those of the engine are in internal/relax.
+const (
+	// leastSteps, mostSteps and halfItems define the budget for n copies: leastSteps + mostSteps * x * x * x steps with x = n /
+	// (n + halfItems). A step takes two to three nanoseconds, so a hundred copies take 15 to 25 ms and ten thousand about half
+	// a second. 77 of OR-Library's 80 instances (120 to 1,000 copies) are solved. With 3 and 250 million and 270, 2,080 problems of
+	// 20 to 5,000 copies took a seventh longer and were 0.04% cheaper; with a half of 400, bounds of 100 and 200 copies were 0.2% lower.
+	leastSteps, mostSteps, halfItems = 3_500_000, 200_000_000, 300
+	// fastPart is the fraction of the budget that effort fast takes, fastLeast its minimum (under half a millisecond), and
+	// bestTimes the multiple that effort best takes. Consolidation uses fast: six clusters of a thousand nodes were 0.6 to 1.0%
+	// dearer than packed from scratch with a hundredth of the budget, and 0.0 to 0.1% with a twentieth.
+	fastPart, fastLeast, bestTimes = 20, 150_000, 10
+	// enoughGap is the gap at which the search ends; prices are not known more exactly.
+	enoughGap = 1e-5
+	// admitSteps is how many steps one admit takes.
+	admitSteps = 4
+	// Packing again under all rules takes 1/repackPart of the budget on top of it, and half of what is left: plans of 2,080 problems of 20 to
+	// 5,000 items were 0.07% dearer with a quarter. It ends after idleRounds rounds for each bin
+	// without a gain, and idleLeast more; with 100 rounds, plans of 478 of them were 0.02% cheaper.
+	repackPart, idleRounds, idleLeast = 2, 40, 800
+	// Looking for one bin that holds all that is left takes one step for oneBinPart types. Plans of 1,040 problems were 0.07% dearer
+	// without it, those of 100 items with labels 0.4%.
+	oneBinPart = 4
+	// putSteps is how many steps one attempt to put an item into a bin takes there, openSteps those of a new bin, and showSteps those
+	// of a type that is looked at for MinValues. With the 4 of
+	// admitSteps, a fifth of the budget took as long as all the rest; it includes what is copied.
+	putSteps, openSteps, showSteps = 16, 60, 8
+	// A new bin is the best of openTypes random ones: with 1, 2, 4, 6 and 9 of them, plans of 512 problems were 0.2, 0.1, 0.1, 0.2 and
+	// 0.2% dearer, because a round takes longer the more there are. A type is tried on only if its own price makes it at least promising
+	// times as good as the best one. Up to otherBins of the bins that are left take items, and up to otherItems unplaced items are
+	// tried, so that a round does not depend on the size of the plan. Without otherBins, plans of 478 problems were 0.2% dearer.
+	openTypes, promising, otherBins, otherItems = 3, 0.8, 16, 8
+	// Every second round is more random: one of blinks items is passed over, and a new bin is the best of fewer types. With this in every
+	// round, plans of 428 problems were 0.2% dearer; without, 5 of 2,000 small problems with all rules missed the optimum, and now 2.
+	blinks = 8
+	// knapsackNodes is how far a round searches a knapsack, repairs and repairNodes how often and how far it improves a greedy filling.
+	// None of them has been varied.
+	knapsackNodes, repairs, repairNodes = 150, 2, 60
+	// A relaxation has at most minNodeShapes to maxNodeShapes different free capacities of existing nodes, such that comparing
+	// each with each class takes at most nodeShapeWork. If there are more, similar ones are merged. With 64 for any number of
+	// classes, plans of 5,000 pods and 200 nodes were 2.5% dearer and their bounds 1% lower.
+	minNodeShapes, maxNodeShapes, nodeShapeWork = 64, 512, 800_000
+	// maxApart is how many tags that keep items apart become resources of a relaxation; each makes all its searches longer.
+	// apartShare is the least number of bins that such a tag must require, relative to the most that any requirement needs.
+	maxApart, apartShare = 3, 0.3
+	// verifyBase, verifyPerNode and verifyNodes bound the steps of a repeated search: a node takes fewer than a hundred, and no
+	// effort makes more nodes.
+	verifyBase, verifyPerNode, verifyNodes = 50_000_000, 128, 20_000_000
+	// blockOfBins is how many bins a block of freeIndex has. 100,000 distinct items took 130 ms with 16, 166 ms with 64 and 510
+	// ms with 256, on a busy machine.
+	blockOfBins = 16
+	// A step of a watch takes 20 to 100 ns. graceSteps are done even if the context has ended before, in at most 20 ms, and watchEvery pass
+	// between two looks.
+	graceSteps, watchEvery = 100_000, 10_000
+	// stopEvery is how many items are processed between two checks of the context.
+	stopEvery = 1024
+	// compileEvery is the same for items with new requirements, which take up to 100 microseconds each.
+	compileEvery = 256
+	// frontierPoints is how many layouts a frontier tries. At the last, a bin costs a thousand times a sixteenth of its price
+	// more.
+	frontierPoints = 11
+	// maxNarrowings is how often labels are narrowed, a microsecond each, before it is not decided whether alternatives agree.
+	maxNarrowings = 20_000
+	// patience is how many items in a row may fail to enter a bin before it is closed.
+	patience = 64
+)
