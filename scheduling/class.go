@@ -1,13 +1,20 @@
 package scheduling
 
 import (
+	"cmp"
+	"errors"
+	"fmt"
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/requirements/kube"
 	"github.com/joinery-sdk/joinery/scheduling/internal/hostport"
 	"github.com/joinery-sdk/joinery/scheduling/internal/podclass"
+	"github.com/joinery-sdk/joinery/scheduling/internal/topology/quota"
 	"github.com/joinery-sdk/joinery/scheduling/internal/volume"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
@@ -42,14 +49,13 @@ func ComparePods(a, b *corev1.Pod) int { return podclass.Compare(a, b) }
 // Name is namespace and name of the first pod; it identifies the class.
 func (c *Class) Name() string { return podclass.Name(c.Pods[0]) }
 
-// fill reads the constraints of the class from its first pod.
-func (p *Problem) fill(c *Class) error {
+// fill reads the constraints of the class from its first pod. Faults of the pod refuse it, but kube-scheduler passes over faulty terms of
+// required node affinity as long as another term can be met.
+func (p *Problem) fill(c *Class) {
 	c.Template = p.admission.Pod(c.Pods[0])
 	c.Requests = resources.OfPod(c.Template, false)
-	asked, err := kube.FromPod(&c.Template.Spec)
-	if err != nil {
-		return &InvalidError{What: "pod " + podclass.Name(c.Pods[0]), Err: err}
-	}
+	spec := &c.Template.Spec
+	asked, err := kube.FromPod(spec)
 	c.Asked = p.aliases.Alternatives(asked.Required)
 	c.Required = c.Asked
 	for _, preferred := range asked.Preferred {
@@ -57,11 +63,37 @@ func (p *Problem) fill(c *Class) error {
 			c.Preferred = append(c.Preferred, requirements.Preference{Weight: preferred.Weight, Nodes: renamed})
 		}
 	}
-	if c.Template.Spec.Priority != nil {
-		c.priority = *c.Template.Spec.Priority
+	if spec.Priority != nil {
+		c.priority = *spec.Priority
 	}
 	c.ports = hostport.Of(c.Template)
-	return nil
+
+	nodes := nodeAffinity(spec)
+	if err != nil && !asked.Required.IsImpossible() {
+		nodes = &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: nodes.PreferredDuringSchedulingIgnoredDuringExecution}
+	}
+	if faults := faultsOf(c.Template, nodes); faults != "" {
+		c.Refusal = &Reason{Stage: StagePod, Detail: "it cannot be read: " + faults}
+	}
+}
+
+// faultsOf says what planning cannot read of a pod and its node affinity, empty for nothing.
+func faultsOf(p *corev1.Pod, nodes *corev1.NodeAffinity) string {
+	var v validation
+	v.pod(object{"pod", p}, "", p, nodes)
+	texts := make([]string, len(v.errs))
+	for i, err := range v.errs {
+		texts[i] = errors.Unwrap(err).Error()
+	}
+	return strings.Join(texts, "; ")
+}
+
+// nodeAffinity is the node affinity of a pod; nil for none.
+func nodeAffinity(s *corev1.PodSpec) *corev1.NodeAffinity {
+	if s.Affinity == nil {
+		return nil
+	}
+	return s.Affinity.NodeAffinity
 }
 
 // Ignored is a pending pod that is not ours to place, and why.
@@ -79,4 +111,123 @@ func optedOut(required requirements.Alternatives) bool {
 		}
 	}
 	return required.Len() > 0
+}
+
+// pod reports what planning cannot read of a pod and its node affinity; the path of the pod is at.
+func (v *validation) pod(what object, at string, p *corev1.Pod, nodes *corev1.NodeAffinity) {
+	if _, err := kube.FromPod(&corev1.PodSpec{Affinity: &corev1.Affinity{NodeAffinity: nodes}}); err != nil {
+		for fault := range strings.SplitSeq(err.Error(), "\n") {
+			v.add(what.String(), "%s%s", at, fault)
+		}
+	}
+	if text, ok := p.Annotations[podclass.RatioAnnotation]; ok {
+		if _, _, err := quota.ParseShares(text); err != nil {
+			v.add(what.String(), "%smetadata.annotations[%s]: %w", at, podclass.RatioAnnotation, err)
+		}
+	}
+	s := &p.Spec
+	at += "spec."
+	for i := range s.TopologySpreadConstraints {
+		if wrong := wrongSpread(&s.TopologySpreadConstraints[i]); wrong != "" {
+			v.add(what.String(), "%stopologySpreadConstraints[%d].%s", at, i, wrong)
+		}
+		v.selector(what, s.TopologySpreadConstraints[i].LabelSelector, "%stopologySpreadConstraints[%d].labelSelector", at, i)
+	}
+	for i := range s.Tolerations {
+		switch op := s.Tolerations[i].Operator; op {
+		case "", corev1.TolerationOpExists, corev1.TolerationOpEqual, "Lt", "Gt": // the last two only if a feature gate is on
+		default:
+			v.add(what.String(), "%stolerations[%d].operator is %q, want Exists or Equal", at, i, op)
+		}
+	}
+	if a := s.Affinity; a != nil {
+		v.terms(what, at, "podAffinity", a.PodAffinity)
+		v.terms(what, at, "podAntiAffinity", (*corev1.PodAffinity)(a.PodAntiAffinity)) // it has the same fields
+	}
+	v.requests(what, at, "containers", s.Containers)
+	v.requests(what, at, "initContainers", s.InitContainers)
+	v.requested(what, at, "overhead", -1, s.Overhead)
+	if r := s.Resources; r != nil {
+		v.requested(what, at, "resources.requests", -1, r.Requests)
+		v.requested(what, at, "resources.limits", -1, r.Limits)
+	}
+}
+
+// object names an object when something is wrong with it.
+type object struct {
+	kind string
+	metav1.Object
+}
+
+// String is its kind, namespace and name.
+func (o object) String() string {
+	return o.kind + " " + cmp.Or(o.GetNamespace(), corev1.NamespaceDefault) + "/" + o.GetName()
+}
+
+func (v *validation) requests(what object, at, list string, containers []corev1.Container) {
+	for i := range containers {
+		v.requested(what, at, list+"[%d].resources.requests", i, containers[i].Resources.Requests)
+		v.requested(what, at, list+"[%d].resources.limits", i, containers[i].Resources.Limits)
+	}
+}
+
+// requested reports quantities below zero; the field has the number i in it, if that is not negative.
+func (v *validation) requested(what object, at, field string, i int, list corev1.ResourceList) {
+	for _, q := range list {
+		if q.Sign() < 0 {
+			if i >= 0 {
+				field = fmt.Sprintf(field, i)
+			}
+			v.amounts(what.String()+": "+at+field, list)
+			return
+		}
+	}
+}
+
+// wrongSpread says what is wrong with a topology spread constraint, beginning with the field; empty if nothing is.
+func wrongSpread(t *corev1.TopologySpreadConstraint) string {
+	const honor, ignore = corev1.NodeInclusionPolicyHonor, corev1.NodeInclusionPolicyIgnore
+	switch {
+	case t.MaxSkew < 1:
+		return fmt.Sprintf("maxSkew is %d, must be 1 or more", t.MaxSkew)
+	case t.MinDomains != nil && *t.MinDomains < 1:
+		return fmt.Sprintf("minDomains is %d, must be 1 or more", *t.MinDomains)
+	case t.TopologyKey == "":
+		return "topologyKey is empty"
+	case t.WhenUnsatisfiable != "" && t.WhenUnsatisfiable != corev1.DoNotSchedule && t.WhenUnsatisfiable != corev1.ScheduleAnyway:
+		return fmt.Sprintf("whenUnsatisfiable is %q, want DoNotSchedule or ScheduleAnyway", t.WhenUnsatisfiable)
+	case t.NodeAffinityPolicy != nil && *t.NodeAffinityPolicy != honor && *t.NodeAffinityPolicy != ignore:
+		return fmt.Sprintf("nodeAffinityPolicy is %q, want Honor or Ignore", *t.NodeAffinityPolicy)
+	case t.NodeTaintsPolicy != nil && *t.NodeTaintsPolicy != honor && *t.NodeTaintsPolicy != ignore:
+		return fmt.Sprintf("nodeTaintsPolicy is %q, want Honor or Ignore", *t.NodeTaintsPolicy)
+	}
+	return ""
+}
+
+// selector reports a label selector that kube-scheduler cannot read; the format and its arguments are the path.
+func (v *validation) selector(what object, s *metav1.LabelSelector, format string, args ...any) {
+	if _, err := metav1.LabelSelectorAsSelector(s); err != nil {
+		v.add(what.String(), "%s: %w", fmt.Sprintf(format, args...), err)
+	}
+}
+
+// terms reports terms of affinity or of anti-affinity without a key, or with selectors that cannot be read.
+func (v *validation) terms(what object, at, kind string, a *corev1.PodAffinity) {
+	if a == nil {
+		return
+	}
+	check := func(t *corev1.PodAffinityTerm, field string, i int) {
+		path := fmt.Sprintf("%saffinity.%s."+field, at, kind, i)
+		if t.TopologyKey == "" {
+			v.add(what.String(), "%s.topologyKey is empty", path)
+		}
+		v.selector(what, t.LabelSelector, "%s.labelSelector", path)
+		v.selector(what, t.NamespaceSelector, "%s.namespaceSelector", path)
+	}
+	for i := range a.RequiredDuringSchedulingIgnoredDuringExecution {
+		check(&a.RequiredDuringSchedulingIgnoredDuringExecution[i], "requiredDuringSchedulingIgnoredDuringExecution[%d]", i)
+	}
+	for i := range a.PreferredDuringSchedulingIgnoredDuringExecution {
+		check(&a.PreferredDuringSchedulingIgnoredDuringExecution[i].PodAffinityTerm, "preferredDuringSchedulingIgnoredDuringExecution[%d].podAffinityTerm", i)
+	}
 }

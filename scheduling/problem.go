@@ -131,10 +131,10 @@ type ExistingNode struct {
 // Limit allows a node at most Max pods with a tag while the pod that brings the limit is there.
 type Limit = topology.Limit
 
-// Compile reads the snapshot once. It costs O(pods + classes x labels + pools x types). The error joins an
-// [*InvalidError] for each object that has no meaning, such as a nil one, two of one name, or a pod that no API server would have stored.
+// Compile reads the snapshot once. It costs O(pods + classes x labels + pools x types). The error is that of [Snapshot.Check]. A pod that
+// cannot be read, such as one with the node affinity Gt ["large"], is refused at [StagePod], and a DaemonSet is left out with a note.
 func Compile(s Snapshot, opts *Options) (*Problem, error) {
-	if err := s.Validate(); err != nil {
+	if err := s.Check(); err != nil {
 		return nil, err
 	}
 	p := &Problem{
@@ -149,14 +149,10 @@ func Compile(s Snapshot, opts *Options) (*Problem, error) {
 	}
 	p.members = s.members(p.aliases)
 	pending, running := p.sortOut()
-	if err := p.compileClasses(pending, running); err != nil {
-		return nil, err
-	}
+	p.compileClasses(pending, running)
 	shared := p.assignVolumes(running)
 	p.applyConstraints()
-	if err := p.compileDaemons(); err != nil {
-		return nil, err
-	}
+	p.compileDaemons()
 	p.compileResources()
 	p.compilePools()
 	p.compileExisting(running)
@@ -222,22 +218,22 @@ func (p *Problem) sortOut() (pending []*corev1.Pod, running map[string][]*corev1
 	return pending, running
 }
 
-func (p *Problem) compileClasses(pending []*corev1.Pod, running map[string][]*corev1.Pod) error {
+func (p *Problem) compileClasses(pending []*corev1.Pod, running map[string][]*corev1.Pod) {
 	others := slices.Concat(slices.Collect(maps.Values(running))...) // their order does not matter
 	groups := podclass.Group(pending, others, p.snapshot.DaemonSets)
 	if p.options.Apart != nil {
 		groups = podclass.Split(groups, p.options.Apart)
 		slices.SortStableFunc(groups, func(a, b []*corev1.Pod) int { return podclass.Compare(a[0], b[0]) })
 	}
-	classes, errs := make([]Class, len(groups)), make([]error, len(groups))
+	classes := make([]Class, len(groups))
 	inParallel(len(groups), func(i int) {
 		classes[i].Pods = groups[i]
-		errs[i] = p.fill(&classes[i])
+		p.fill(&classes[i])
 	})
 	p.Classes = make([]*Class, 0, len(groups))
 	for i := range classes {
 		c := &classes[i]
-		if errs[i] == nil && optedOut(c.Required) {
+		if c.Refusal == nil && optedOut(c.Required) {
 			for _, pod := range c.Pods {
 				p.Ignored = append(p.Ignored, Ignored{pod, "it opted out of every pool by " + nodepool.LabelKey + " DoesNotExist"})
 			}
@@ -247,7 +243,6 @@ func (p *Problem) compileClasses(pending []*corev1.Pod, running map[string][]*co
 	}
 	slices.SortStableFunc(p.Ignored, func(a, b Ignored) int { return podclass.Compare(a.Pod, b.Pod) })
 	p.noteMissing()
-	return errors.Join(errs...)
 }
 
 // noteMissing adds a note for each priority or runtime class that pods name and the snapshot lacks.
@@ -269,6 +264,9 @@ func (p *Problem) assignVolumes(running map[string][]*corev1.Pod) []volume.Share
 	consumers := make([]volume.Consumer, len(p.Classes))
 	for i, c := range p.Classes {
 		consumers[i] = volume.Consumer{Pod: c.Template, Count: len(c.Pods), Priority: c.priority, Required: c.Required}
+		if c.Refusal != nil { // others may have its volumes
+			consumers[i] = volume.Consumer{Pod: &corev1.Pod{}}
+		}
 	}
 	var users []*corev1.Pod
 	for _, node := range slices.Sorted(maps.Keys(running)) {
@@ -277,6 +275,9 @@ func (p *Problem) assignVolumes(running map[string][]*corev1.Pod) []volume.Share
 	needs := p.volumes.Assign(users, consumers)
 	for i, c := range p.Classes {
 		need := &needs[i]
+		if c.Refusal != nil {
+			continue
+		}
 		if need.Refusal != "" {
 			c.Refusal = &Reason{Stage: StagePod, Detail: need.Refusal}
 			continue

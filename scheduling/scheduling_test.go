@@ -400,7 +400,7 @@ func TestMalformedPodsAreNamed(t *testing.T) {
 			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "a", Operator: "in", Values: []string{"b"}}}}},
 		}}}
 	})
-	_, err := scheduling.Compile(scheduling.Snapshot{Pods: []*corev1.Pod{bad, pod("good-0")}}, nil)
+	err := (&scheduling.Snapshot{Pods: []*corev1.Pod{bad, pod("good-0")}}).Validate()
 	var invalid *scheduling.InvalidError
 	require.ErrorAs(t, err, &invalid)
 	assert.Equal(t, "pod shop/bad-0", invalid.What)

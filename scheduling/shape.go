@@ -396,22 +396,26 @@ type daemon struct {
 	ports    []hostport.Port
 }
 
-func (p *Problem) compileDaemons() error {
+// compileDaemons reads the DaemonSets. The DaemonSet controller passes over terms of node affinity that cannot be read. A pod with other
+// faults is never bound, so its DaemonSet counts nowhere.
+func (p *Problem) compileDaemons() {
 	for _, ds := range p.snapshot.DaemonSets {
 		if ds.DeletionTimestamp != nil {
 			continue
 		}
 		pod := p.admission.DaemonPod(ds)
-		asked, err := kube.FromPod(&pod.Spec)
-		if err != nil {
-			return fmt.Errorf("scheduling: DaemonSet %s/%s: %w", ds.Namespace, ds.Name, err)
+		asked, _ := kube.FromPod(&pod.Spec)
+		if faults := faultsOf(pod, nodeAffinity(&pod.Spec)); faults != "" {
+			p.Notes = append(p.Notes, fmt.Sprintf("DaemonSet %s cannot be read: %s", podclass.Name(pod), faults))
+		}
+		if faultsOf(pod, nil) != "" {
+			continue
 		}
 		p.daemons = append(p.daemons, &daemon{
 			uid: ds.UID, pod: pod, requests: resources.OfPod(pod, false), required: p.aliases.Alternatives(asked.Required), ports: hostport.Of(pod),
 		})
 	}
 	slices.SortStableFunc(p.daemons, func(a, b *daemon) int { return podclass.Compare(a.pod, b.pod) })
-	return nil
 }
 
 // owns reports whether the running pod is one of the daemon's.

@@ -2,6 +2,7 @@ package whatif
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -37,7 +38,7 @@ type Options struct {
 // Compile compiles the snapshot. It costs O(pods + classes x labels + pools x types). Pending pods have no place; see
 // [Cluster.Reserve]. The error is that of [scheduling.Compile].
 func Compile(s scheduling.Snapshot, opts *Options) (*Cluster, error) {
-	if err := s.Validate(); err != nil {
+	if err := s.Check(); err != nil {
 		return nil, err
 	}
 	var o Options
@@ -99,6 +100,17 @@ func representative(p *corev1.Pod) *corev1.Pod {
 	return &r
 }
 
+// unreadable is a fault in what representative takes off a pod; nil for none.
+func unreadable(p *corev1.Pod) *scheduling.InvalidError {
+	r := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name}}
+	r.Spec.TopologySpreadConstraints = p.Spec.TopologySpreadConstraints
+	if a := p.Spec.Affinity; a != nil {
+		r.Spec.Affinity = &corev1.Affinity{PodAffinity: a.PodAffinity, PodAntiAffinity: a.PodAntiAffinity}
+	}
+	bad, _ := errors.AsType[*scheduling.InvalidError]((&scheduling.Snapshot{Pods: []*corev1.Pod{&r}}).Validate())
+	return bad
+}
+
 func (e *engine) compileClasses(s scheduling.Snapshot, groups [][]*corev1.Pod, o Options) error {
 	e.classes = make([]class, len(groups))
 	classAt := map[*corev1.Pod]int32{} // by the pod that stands for the class in the problem
@@ -146,6 +158,11 @@ func (e *engine) compileClasses(s scheduling.Snapshot, groups [][]*corev1.Pod, o
 			c.Need = e.vector(resources.OfPod(c.template, false))
 		}
 		c.Number, c.Ports, c.Tolerations = i, hostport.Of(c.template), c.template.Spec.Tolerations
+		if c.movable {
+			if bad := unreadable(c.template); bad != nil {
+				c.refusal, c.movable = "it cannot be read: "+bad.Err.Error(), false
+			}
+		}
 		if !c.movable { // of a pod that does not move only its anti-affinity matters
 			c.Constraints = e.index.Keeps(c.template)
 			continue
@@ -165,9 +182,7 @@ func (e *engine) compileClasses(s scheduling.Snapshot, groups [][]*corev1.Pod, o
 			asked = asked.Union(w.Nodes.Keys())
 		}
 	}
-	if err := e.compileDaemons(&s); err != nil {
-		return err
-	}
+	e.compileDaemons(&s)
 	e.join()
 	e.cluster = bind.New(e.index, asked)
 	return nil
