@@ -200,7 +200,7 @@ func (p *Problem) existing(m *member, pods []*corev1.Pod, totals *podclass.Total
 	for _, pod := range pods {
 		now := func() []int64 { return p.vector(resources.OfPod(p.admission.Pod(pod), true)) }
 		switch {
-		case len(pod.Status.ContainerStatuses)+len(pod.Status.InitContainerStatuses) > 0: // granted by a kubelet, to this pod alone
+		case resources.InStatus(pod): // granted by a kubelet, to this pod alone
 			requests, last = now(), nil
 		case last == nil || !podclass.SameTemplate(last, pod):
 			requests, last = totals.Of(pod, now, pod.Namespace, runtimeClass(pod)), pod

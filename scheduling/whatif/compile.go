@@ -270,7 +270,7 @@ func (e *engine) compileNodes(s *scheduling.Snapshot) {
 			continue // package scheduling has charged it
 		}
 		used := e.classes[p.class].Need
-		if len(p.object.Status.ContainerStatuses)+len(p.object.Status.InitContainerStatuses) > 0 {
+		if resources.InStatus(p.object) {
 			used = e.vector(resources.OfPod(e.admission.Pod(p.object), true))
 			for d, q := range e.classes[p.class].Need { // volumes, which status does not know
 				if used[d] == 0 {
