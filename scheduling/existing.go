@@ -11,6 +11,7 @@ import (
 
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling/internal/admission"
 	"github.com/joinery-sdk/joinery/scheduling/internal/hostport"
 	"github.com/joinery-sdk/joinery/scheduling/internal/podclass"
 	"github.com/joinery-sdk/joinery/scheduling/internal/taints"
@@ -203,7 +204,7 @@ func (p *Problem) existing(m *member, pods []*corev1.Pod, totals *podclass.Total
 		case resources.InStatus(pod): // granted by a kubelet, to this pod alone
 			requests, last = now(), nil
 		case last == nil || !podclass.SameTemplate(last, pod):
-			requests, last = totals.Of(pod, now, pod.Namespace, runtimeClass(pod)), pod
+			requests, last = totals.Of(pod, now, p.scope(pod)...), pod
 		}
 		ports := hostport.Of(pod)
 		r.ports = append(r.ports, ports...)
@@ -232,12 +233,15 @@ func (p *Problem) existing(m *member, pods []*corev1.Pod, totals *podclass.Total
 	return r
 }
 
-// runtimeClass names the runtime class of a pod, whose overhead admission adds; empty for none.
-func runtimeClass(pod *corev1.Pod) string {
-	if name := pod.Spec.RuntimeClassName; name != nil {
-		return *name
+// scope is what the requests of a pod that occupies a node depend on beside its own: only a nominated pod may still have to be stored.
+func (p *Problem) scope(pod *corev1.Pod) []string {
+	if admission.Stored(pod) || !p.admission.Bears(pod) {
+		return nil
 	}
-	return ""
+	if name := pod.Spec.RuntimeClassName; name != nil {
+		return []string{podclass.Namespace(pod), *name}
+	}
+	return []string{podclass.Namespace(pod)}
 }
 
 // spare is left, the free capacity of a node, with an attach slot more for each volume of the class that is attached already.

@@ -194,7 +194,7 @@ func (p *Problem) sortOut() (pending []*corev1.Pod, running map[string][]*corev1
 		switch {
 		case podclass.Ended(pod):
 		case goes[pod.Spec.NodeName]:
-			next := *pod // replicas go on sharing what they share
+			next := *p.admission.Anew(pod) // replicas go on sharing what they share
 			next.Spec.NodeName, next.DeletionTimestamp = "", nil
 			if podclass.Moves(pod) && podclass.NotOurs(&next) == "" {
 				p.moved[pod.Spec.NodeName]++

@@ -420,7 +420,7 @@ func (p *Problem) compileDaemons() {
 
 // owns reports whether the running pod is one of the daemon's.
 func (d *daemon) owns(pod *corev1.Pod) bool {
-	return pod.Namespace == d.pod.Namespace && slices.ContainsFunc(pod.OwnerReferences, func(o metav1.OwnerReference) bool {
+	return podclass.Namespace(pod) == d.pod.Namespace && slices.ContainsFunc(pod.OwnerReferences, func(o metav1.OwnerReference) bool {
 		return o.Kind == "DaemonSet" && (d.uid != "" && o.UID == d.uid || o.Name == d.pod.Name)
 	})
 }

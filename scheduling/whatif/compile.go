@@ -61,8 +61,13 @@ func Compile(s scheduling.Snapshot, opts *Options) (*Cluster, error) {
 		}
 		live = append(live, p)
 	}
-	// Pods with the same constraints may have different schedulers.
-	groups := podclass.Split(podclass.Group(live, nil, s.DaemonSets), podclass.NotOurs)
+	groups := podclass.Split(podclass.Group(live, nil, s.DaemonSets), func(p *corev1.Pod) string {
+		apart := podclass.NotOurs(p) // pods with the same constraints may have different schedulers
+		if p.Spec.NodeName != "" && e.admission.Bears(p) {
+			apart += "; made anew where it goes"
+		}
+		return apart
+	})
 	if err := e.compileClasses(s, groups, o); err != nil {
 		return nil, err
 	}
@@ -84,6 +89,14 @@ func Compile(s scheduling.Snapshot, opts *Options) (*Cluster, error) {
 	e.refine()
 	e.measure()
 	return e.first(), nil
+}
+
+// admitted is the pod as it is planned: as it is stored, or as it is made anew if it has a node already.
+func (e *engine) admitted(p *corev1.Pod) *corev1.Pod {
+	if p.Spec.NodeName != "" {
+		return e.admission.Anew(p)
+	}
+	return e.admission.Pod(p)
 }
 
 // representative is the pod as if it were pending and had no constraints between pods, so that package scheduling compiles what its
@@ -118,7 +131,7 @@ func (e *engine) compileClasses(s scheduling.Snapshot, groups [][]*corev1.Pod, o
 	in.Pods = nil
 	for i, pods := range groups {
 		c := &e.classes[i]
-		r := representative(pods[0])
+		r := representative(e.admitted(pods[0]))
 		if c.refusal = podclass.NotOurs(r); c.refusal == "" {
 			classAt[r] = int32(i)
 			in.Pods = append(in.Pods, r)
@@ -153,7 +166,7 @@ func (e *engine) compileClasses(s scheduling.Snapshot, groups [][]*corev1.Pod, o
 	var asked requirements.Keys // label keys that some class asks about
 	for i, pods := range groups {
 		c := &e.classes[i]
-		c.template = e.admission.Pod(pods[0])
+		c.template = e.admitted(pods[0])
 		if c.Need == nil {
 			c.Need = e.vector(resources.OfPod(c.template, false))
 		}
@@ -270,11 +283,11 @@ func (e *engine) compileNodes(s *scheduling.Snapshot) {
 			continue // package scheduling has charged it
 		}
 		used := e.classes[p.class].Need
-		if resources.InStatus(p.object) {
+		if resources.InStatus(p.object) || e.admission.Bears(p.object) {
 			used = e.vector(resources.OfPod(e.admission.Pod(p.object), true))
-			for d, q := range e.classes[p.class].Need { // volumes, which status does not know
-				if used[d] == 0 {
-					used[d] = q
+			for d, name := range e.problem.Resources { // volumes, which it does not know
+				if _, attached := volume.Driver(name); attached {
+					used[d] = e.classes[p.class].Need[d]
 				}
 			}
 		}

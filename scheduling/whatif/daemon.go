@@ -12,6 +12,7 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling"
 	"github.com/joinery-sdk/joinery/scheduling/internal/bind"
 	"github.com/joinery-sdk/joinery/scheduling/internal/hostport"
+	"github.com/joinery-sdk/joinery/scheduling/internal/podclass"
 )
 
 // daemonSet is the pod that a DaemonSet runs on each bought node.
@@ -32,7 +33,7 @@ func (e *engine) compileDaemons(s *scheduling.Snapshot) {
 			continue
 		}
 		x.Constraints, _ = all.Split()
-		e.daemons[d.Namespace+"/"+d.Name] = x
+		e.daemons[podclass.Name(p)] = x
 	}
 }
 

@@ -124,6 +124,7 @@ func (s Scenario) Cluster() kubejudge.Scenario {
 			out.Running = append(out.Running, p)
 		case podutils.IsReschedulable(p):
 			p = p.DeepCopy()
+			p.UID = "" // another one is made and admitted
 			p.Spec.NodeName, p.DeletionTimestamp, p.DeletionGracePeriodSeconds, p.Status = "", nil, nil, corev1.PodStatus{Phase: corev1.PodPending}
 			out.Pods = append(out.Pods, p)
 		}

@@ -22,9 +22,12 @@ type fingerprint struct {
 
 func (f *fingerprint) of(p *corev1.Pod) []byte {
 	f.buf = f.buf[:0]
-	f.text(p.Namespace)
+	f.text(Namespace(p))
 	f.selected(p.Labels)
 	f.text(p.Annotations[RatioAnnotation])
+	if p.UID != "" { // an API server has stored it, and admits it no more
+		f.text("stored")
+	}
 	s := &p.Spec
 	f.resources(s)
 	f.ports(s.Containers)

@@ -137,7 +137,7 @@ func (a *assignment) locate(c Consumer, u use, within requirements.Alternatives)
 	if pv == nil {
 		return at, fmt.Sprintf("persistent volume %q of claim %q does not exist", claim.Spec.VolumeName, claim.Name)
 	}
-	if ref := pv.Spec.ClaimRef; ref != nil && (ref.Namespace != claim.Namespace || ref.Name != claim.Name) {
+	if ref := pv.Spec.ClaimRef; ref != nil && keyOf(ref.Namespace, ref.Name) != keyOf(claim.Namespace, claim.Name) {
 		return at, fmt.Sprintf("claim %q asks for persistent volume %q, which claim %q of namespace %q has", claim.Name, pv.Name, ref.Name, ref.Namespace)
 	}
 	return a.locateVolume(pv, claim)

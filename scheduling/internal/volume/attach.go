@@ -65,5 +65,5 @@ func (x *Index) drivers(running []*corev1.Pod) map[string]string {
 
 // nameOf names the volume of a claim, or the claim where there is no volume yet.
 func nameOf(claim *corev1.PersistentVolumeClaim) string {
-	return cmp.Or(claim.Spec.VolumeName, claim.Namespace+"/"+claim.Name)
+	return cmp.Or(claim.Spec.VolumeName, keyOf(claim.Namespace, claim.Name))
 }

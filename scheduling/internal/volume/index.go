@@ -46,7 +46,7 @@ func NewIndex(o Objects) *Index {
 	}
 	wanted := map[string]bool{} // by name of the volume: some claim asks for it
 	for _, c := range o.Claims {
-		x.claims[c.Namespace+"/"+c.Name] = c
+		x.claims[keyOf(c.Namespace, c.Name)] = c
 		wanted[c.Spec.VolumeName] = true
 	}
 	for _, pv := range o.Persistent {
@@ -72,13 +72,18 @@ func NewIndex(o Objects) *Index {
 	return x
 }
 
+// keyOf is the namespace/name of a claim; an API server puts one without a namespace into "default".
+func keyOf(namespace, name string) string {
+	return cmp.Or(namespace, corev1.NamespaceDefault) + "/" + name
+}
+
 // bindReserved binds a claim without a volume to the first volume by name that names the claim.
 func (x *Index) bindReserved(pv *corev1.PersistentVolume) {
 	ref := pv.Spec.ClaimRef
 	if ref == nil || pv.Status.Phase == corev1.VolumeReleased || pv.Status.Phase == corev1.VolumeFailed {
 		return
 	}
-	key := ref.Namespace + "/" + ref.Name
+	key := keyOf(ref.Namespace, ref.Name)
 	claim := x.claims[key]
 	if claim == nil || ref.UID != "" && claim.UID != "" && ref.UID != claim.UID { // an earlier claim of the name
 		return
@@ -119,7 +124,7 @@ func (x *Index) uses(pod *corev1.Pod) []use {
 		if u.name == "" || slices.ContainsFunc(out, func(o use) bool { return o.name == u.name }) {
 			continue
 		}
-		u.key = pod.Namespace + "/" + u.name
+		u.key = keyOf(pod.Namespace, u.name)
 		if u.claim = x.claims[u.key]; u.claim == nil && u.ephemeral && v.Ephemeral.VolumeClaimTemplate != nil {
 			u.claim = &corev1.PersistentVolumeClaim{Spec: v.Ephemeral.VolumeClaimTemplate.Spec}
 			u.claim.Namespace, u.claim.Name = pod.Namespace, u.name
