@@ -50,7 +50,7 @@ func TestAnAPIServerAcceptsEveryPod(t *testing.T) {
 	for seed := range uint64(120) {
 		s := scenario.Generate(seed, scenario.Options{Changing: seed%2 == 1})
 		for _, pod := range s.Pods {
-			pod.UID = "" // as it was made, for the limit ranges of today
+			pod.UID, pod.Spec.Priority = "", nil // as it was made, for the limit ranges of today
 		}
 		c, err := kubejudge.Admit(t.Context(), s.Cluster())
 		require.NoError(t, err, s.String())
