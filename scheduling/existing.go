@@ -173,7 +173,7 @@ func (p *Problem) compileExisting(running map[string][]*corev1.Pod) {
 
 func (p *Problem) existing(m *member, pods []*corev1.Pod, totals *podclass.Totals[[]int64]) ExistingNode {
 	n, lasting := m.node, m.taints
-	r := ExistingNode{Node: n, InFlight: m.inFlight, Starting: m.starting, running: pods, attached: p.volumes.Attached(pods), Taints: lasting, labels: m.labels}
+	r := ExistingNode{Node: n, InFlight: m.inFlight, Starting: m.starting, running: pods, attached: p.volumes.Attached(n.Name, pods), Taints: lasting, labels: m.labels}
 	r.labels[taints.Key] = taints.Value(p.taints.Intern(lasting))
 	r.Labels = requirements.FromLabels(r.labels)
 
@@ -224,13 +224,77 @@ func (p *Problem) existing(m *member, pods []*corev1.Pod, totals *podclass.Total
 				p.Notes = append(p.Notes, fmt.Sprintf("node %s has no room for DaemonSet %s: short of %s", n.Name, podclass.Name(d.pod), p.Resources[short]))
 			}
 			if taken >= 0 {
-				p.Notes = append(p.Notes, fmt.Sprintf("node %s has no room for DaemonSet %s: host port %d is taken", n.Name, podclass.Name(d.pod), d.ports[taken].Number))
+				p.Notes = append(p.Notes, fmt.Sprintf("node %s has no room for DaemonSet %s: %s is taken", n.Name, podclass.Name(d.pod), d.ports[taken]))
 				continue
 			}
 			r.missing, ports = append(r.missing, i), append(ports, d.ports...)
 		}
 	}
 	return r
+}
+
+// room is what a node has free before anything is planned, daemons to come aside.
+type room struct {
+	labels requirements.Set
+	taints []corev1.Taint
+	free   corev1.ResourceList
+}
+
+// rooms are those of the nodes that take pods.
+func (p *Problem) rooms(running map[string][]*corev1.Pod) []room {
+	var out []room
+	for i := range p.members {
+		m := &p.members[i]
+		if m.leaving {
+			continue
+		}
+		r := room{requirements.FromLabels(m.labels), m.taints, m.allocatable.DeepCopy()}
+		for _, pod := range running[m.node.Name] {
+			for name, q := range resources.OfPod(p.admission.Pod(pod), true) {
+				if left, ok := r.free[name]; ok {
+					left.Sub(q)
+					r.free[name] = left
+				}
+			}
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+// fits reports whether a node with such labels, one that exists or that a pool can buy, could hold a pod of the class by itself.
+func (p *Problem) fits(c *Class, where requirements.Alternatives, rooms []room) bool {
+	where = p.aliases.Alternatives(where)
+	holds := func(free corev1.ResourceList) bool {
+		for name, q := range c.Requests {
+			if left := free[name]; left.Cmp(q) < 0 && q.Sign() > 0 {
+				return false
+			}
+		}
+		return true
+	}
+	for i := range rooms {
+		if holds(rooms[i].free) && taints.Tolerates(c.Template.Spec.Tolerations, rooms[i].taints) && where.Compatible(rooms[i].labels, requirements.Keys{}) {
+			return true
+		}
+	}
+	for i := range p.snapshot.Pools {
+		pool := &p.snapshot.Pools[i]
+		set, err := p.aliases.Set(pool.NodeRequirements())
+		if err != nil || pool.IsStatic() || pool.Metadata.DeletionTimestamp != nil || !taints.Tolerates(c.Template.Spec.Tolerations, pool.Taints) {
+			continue
+		}
+		if set, err = set.Intersect(someHost); err != nil {
+			continue
+		}
+		for k := range pool.Types {
+			t := &pool.Types[k]
+			if labels, err := set.Intersect(t.Requirements); err == nil && holds(t.Allocatable()) && !where.Intersect(requirements.AnyOf(labels)).IsImpossible() {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // scope is what the requests of a pod that occupies a node depend on beside its own: only a nominated pod may still have to be stored.

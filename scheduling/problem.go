@@ -142,6 +142,7 @@ func Compile(s Snapshot, opts *Options) (*Problem, error) {
 		admission: admission.NewCluster(s.PriorityClasses, s.RuntimeClasses, s.LimitRanges),
 		volumes: volume.NewIndex(volume.Objects{
 			Persistent: s.PersistentVolumes, Claims: s.PersistentVolumeClaims, Classes: s.StorageClasses, CSINodes: s.CSINodes,
+			Attachments: s.VolumeAttachments, Drivers: s.CSIDrivers, Capacities: s.CSIStorageCapacities,
 		}),
 	}
 	if opts != nil {
@@ -195,7 +196,7 @@ func (p *Problem) sortOut() (pending []*corev1.Pod, running map[string][]*corev1
 		case podclass.Ended(pod):
 		case goes[pod.Spec.NodeName]:
 			next := *p.admission.Anew(pod) // replicas go on sharing what they share
-			next.Spec.NodeName, next.DeletionTimestamp = "", nil
+			next.UID, next.Spec.NodeName, next.DeletionTimestamp = podclass.MadeAnew, "", nil
 			if podclass.Moves(pod) && podclass.NotOurs(&next) == "" {
 				p.moved[pod.Spec.NodeName]++
 				pending = append(pending, &next)
@@ -220,7 +221,7 @@ func (p *Problem) sortOut() (pending []*corev1.Pod, running map[string][]*corev1
 
 func (p *Problem) compileClasses(pending []*corev1.Pod, running map[string][]*corev1.Pod) {
 	others := slices.Concat(slices.Collect(maps.Values(running))...) // their order does not matter
-	groups := podclass.Group(pending, others, p.snapshot.DaemonSets)
+	groups := p.volumes.Alone(podclass.Group(pending, others, p.snapshot.DaemonSets))
 	if p.options.Apart != nil {
 		groups = podclass.Split(groups, p.options.Apart)
 		slices.SortStableFunc(groups, func(a, b []*corev1.Pod) int { return podclass.Compare(a[0], b[0]) })
@@ -262,8 +263,10 @@ func (p *Problem) noteMissing() {
 // unusable claims. It returns the unbound claims that several pods use, with indexes into Problem.Classes.
 func (p *Problem) assignVolumes(running map[string][]*corev1.Pod) []volume.SharedClaim {
 	consumers := make([]volume.Consumer, len(p.Classes))
+	rooms := sync.OnceValue(func() []room { return p.rooms(running) })
 	for i, c := range p.Classes {
-		consumers[i] = volume.Consumer{Pod: c.Template, Count: len(c.Pods), Priority: c.priority, Required: c.Required}
+		fits := func(where requirements.Alternatives) bool { return p.fits(c, where, rooms()) }
+		consumers[i] = volume.Consumer{Pod: c.Template, Count: len(c.Pods), Priority: c.priority, Required: c.Required, Fits: fits}
 		if c.Refusal != nil { // others may have its volumes
 			consumers[i] = volume.Consumer{Pod: &corev1.Pod{}}
 		}
@@ -296,7 +299,11 @@ func (p *Problem) assignVolumes(running map[string][]*corev1.Pod) []volume.Share
 			c.Refusal = &Reason{Stage: StagePod, Detail: "its volumes and what it asks of nodes contradict each other"}
 		}
 	}
-	p.share(needs, p.volumes.Attached(users))
+	var attached []string
+	for i := range p.members {
+		attached = append(attached, p.volumes.Attached(p.members[i].node.Name, running[p.members[i].node.Name])...)
+	}
+	p.share(needs, attached)
 	return volume.Shared(consumers, needs)
 }
 

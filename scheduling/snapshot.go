@@ -69,6 +69,11 @@ type Snapshot struct {
 	PersistentVolumeClaims []*corev1.PersistentVolumeClaim
 	StorageClasses         []*storagev1.StorageClass
 	CSINodes               []*storagev1.CSINode
+	// VolumeAttachments are volumes that nodes have, in use or not: they count against the limits of CSINodes. CSIStorageCapacities say where
+	// volumes can still be made, if their driver is among CSIDrivers and publishes them.
+	VolumeAttachments    []*storagev1.VolumeAttachment
+	CSIDrivers           []*storagev1.CSIDriver
+	CSIStorageCapacities []*storagev1.CSIStorageCapacity
 	// PriorityClasses, RuntimeClasses and LimitRanges are what an API server's admission reads. Pods are planned as it would store them.
 	PriorityClasses []*schedulingv1.PriorityClass
 	RuntimeClasses  []*nodev1.RuntimeClass
@@ -200,6 +205,9 @@ func (v *validation) objects(s *Snapshot) {
 	listed(v, "PersistentVolumeClaim", "PersistentVolumeClaims", "PersistentVolumeClaims", s.PersistentVolumeClaims, nil)
 	listed(v, "StorageClass", "StorageClasses", "StorageClasses", s.StorageClasses, nil)
 	listed(v, "CSINode", "CSINodes", "CSINodes", s.CSINodes, nil)
+	listed(v, "VolumeAttachment", "VolumeAttachments", "VolumeAttachments", s.VolumeAttachments, nil)
+	listed(v, "CSIDriver", "CSIDrivers", "CSIDrivers", s.CSIDrivers, nil)
+	listed(v, "CSIStorageCapacity", "CSIStorageCapacities", "CSIStorageCapacities", s.CSIStorageCapacities, nil)
 	listed(v, "PriorityClass", "PriorityClasses", "PriorityClasses", s.PriorityClasses, nil)
 	listed(v, "RuntimeClass", "RuntimeClasses", "RuntimeClasses", s.RuntimeClasses, nil)
 	listed(v, "LimitRange", "LimitRanges", "LimitRanges", s.LimitRanges, nil)

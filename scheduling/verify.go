@@ -311,7 +311,7 @@ func (v *verifier) words(r bind.Refusal) string {
 	case bind.Free:
 		return fmt.Sprintf("its node has not enough %s", v.p.Resources[r.Resource])
 	case bind.Ports:
-		return fmt.Sprintf("host port %d/%s is taken on its node", r.Port.Number, r.Port.Protocol)
+		return r.Port.String() + " is taken on its node"
 	case elsewhere:
 		return "the volume that it shares is made in another zone"
 	case noVolume:

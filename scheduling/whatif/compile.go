@@ -2,7 +2,6 @@ package whatif
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -91,44 +90,11 @@ func Compile(s scheduling.Snapshot, opts *Options) (*Cluster, error) {
 	return e.first(), nil
 }
 
-// admitted is the pod as it is planned: as it is stored, or as it is made anew if it has a node already.
-func (e *engine) admitted(p *corev1.Pod) *corev1.Pod {
-	if p.Spec.NodeName != "" {
-		return e.admission.Anew(p)
-	}
-	return e.admission.Pod(p)
-}
-
-// representative is the pod as if it were pending and had no constraints between pods, so that package scheduling compiles what its
-// class asks of nodes.
-func representative(p *corev1.Pod) *corev1.Pod {
-	r := *p
-	r.DeletionTimestamp = nil
-	r.Status = corev1.PodStatus{}
-	r.Spec.NodeName = ""
-	r.Spec.TopologySpreadConstraints = nil
-	if a := r.Spec.Affinity; a != nil {
-		r.Spec.Affinity = &corev1.Affinity{NodeAffinity: a.NodeAffinity}
-	}
-	return &r
-}
-
-// unreadable is a fault in what representative takes off a pod; nil for none.
-func unreadable(p *corev1.Pod) *scheduling.InvalidError {
-	r := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name}}
-	r.Spec.TopologySpreadConstraints = p.Spec.TopologySpreadConstraints
-	if a := p.Spec.Affinity; a != nil {
-		r.Spec.Affinity = &corev1.Affinity{PodAffinity: a.PodAffinity, PodAntiAffinity: a.PodAntiAffinity}
-	}
-	bad, _ := errors.AsType[*scheduling.InvalidError]((&scheduling.Snapshot{Pods: []*corev1.Pod{&r}}).Validate())
-	return bad
-}
-
 func (e *engine) compileClasses(s scheduling.Snapshot, groups [][]*corev1.Pod, o Options) error {
 	e.classes = make([]class, len(groups))
 	classAt := map[*corev1.Pod]int32{} // by the pod that stands for the class in the problem
 	in := s
-	in.Pods = nil
+	in.Pods, in.VolumeAttachments = nil, e.unused(s)
 	for i, pods := range groups {
 		c := &e.classes[i]
 		r := representative(e.admitted(pods[0]))

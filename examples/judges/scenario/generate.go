@@ -111,6 +111,9 @@ func Generate(seed uint64, o Options) Scenario {
 	g.r.Shuffle(len(g.s.Pods), func(i, j int) { g.s.Pods[i], g.s.Pods[j] = g.s.Pods[j], g.s.Pods[i] })
 	if o.Changing {
 		g.stored()
+		if !o.NoVolumes {
+			g.storage()
+		}
 	}
 	return g.s
 }

@@ -91,6 +91,10 @@ func (b *builder) file(o object) {
 		s.CSINodes = append(s.CSINodes, v)
 	case *storagev1.CSIDriver:
 		s.CSIDrivers = append(s.CSIDrivers, v)
+	case *storagev1.VolumeAttachment:
+		s.VolumeAttachments = append(s.VolumeAttachments, v)
+	case *storagev1.CSIStorageCapacity:
+		s.CSIStorageCapacities = append(s.CSIStorageCapacities, v)
 	case *policyv1.PodDisruptionBudget:
 		s.PodDisruptionBudgets = append(s.PodDisruptionBudgets, v)
 	case *schedulingv1.PriorityClass:
@@ -126,6 +130,8 @@ func (b *builder) finish(o *Options) {
 	sortObjects(s.StorageClasses)
 	sortObjects(s.CSINodes)
 	sortObjects(s.CSIDrivers)
+	sortObjects(s.VolumeAttachments)
+	sortObjects(s.CSIStorageCapacities)
 	sortObjects(s.PodDisruptionBudgets)
 	sortObjects(s.PriorityClasses)
 	sortObjects(s.RuntimeClasses)
