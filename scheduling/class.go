@@ -29,7 +29,7 @@ type Class struct {
 	Requests corev1.ResourceList
 	// Required is what the node's labels must satisfy: Asked, and what volumes and [Options.Constraints] add.
 	Required requirements.Alternatives
-	// Asked is the pods' own node selector and affinity, deprecated keys renamed.
+	// Asked is the pods' own node selector and affinity.
 	Asked requirements.Alternatives
 	// Preferred holds the soft terms of node affinity, heaviest first.
 	Preferred []requirements.Preference
@@ -56,13 +56,9 @@ func (p *Problem) fill(c *Class) {
 	c.Requests = resources.OfPod(c.Template, false)
 	spec := &c.Template.Spec
 	asked, err := kube.FromPod(spec)
-	c.Asked = p.aliases.Alternatives(asked.Required)
+	c.Asked = asked.Required
 	c.Required = c.Asked
-	for _, preferred := range asked.Preferred {
-		if renamed, err := p.aliases.Set(preferred.Nodes); err == nil {
-			c.Preferred = append(c.Preferred, requirements.Preference{Weight: preferred.Weight, Nodes: renamed})
-		}
-	}
+	c.Preferred = asked.Preferred
 	if spec.Priority != nil {
 		c.priority = *spec.Priority
 	}

@@ -33,6 +33,7 @@ type member struct {
 	inFlight              bool         // it has not joined
 	starting              bool         // it was never ready for pods
 	leaving               bool         // it is being removed, and takes no pods
+	pool                  string       // its name, empty for none
 	labels                map[string]string
 	taints                []corev1.Taint // without temporary ones
 	capacity, allocatable corev1.ResourceList
@@ -40,9 +41,9 @@ type member struct {
 
 // members are the nodes of the snapshot with their claims, and the claims whose nodes have not joined.
 func (s *Snapshot) members(aliases requirements.Aliases) []member {
-	startup := map[string][]corev1.Taint{}
+	pools := map[string]*Pool{}
 	for i := range s.Pools {
-		startup[s.Pools[i].Name] = s.Pools[i].StartupTaints
+		pools[s.Pools[i].Name] = &s.Pools[i]
 	}
 	byName, byID := map[string]*NodeClaim{}, map[string]*NodeClaim{}
 	for i := range s.NodeClaims {
@@ -60,7 +61,7 @@ func (s *Snapshot) members(aliases requirements.Aliases) []member {
 			c = named
 		}
 		there[c], taken[n.Name] = true, true
-		out = append(out, memberOf(n, c, startup, aliases))
+		out = append(out, memberOf(n, c, pools, aliases))
 	}
 	for i := range s.NodeClaims {
 		c := &s.NodeClaims[i]
@@ -71,7 +72,7 @@ func (s *Snapshot) members(aliases requirements.Aliases) []member {
 		if taken[n.Name] { // by a node of an earlier claim of this name
 			n.Name = c.ProviderID
 		}
-		m := memberOf(n, c, startup, aliases)
+		m := memberOf(n, c, pools, aliases)
 		m.inFlight = true
 		m.leaving = m.leaving || c.Initialized // its node had joined, and was deleted since
 		out = append(out, m)
@@ -79,33 +80,38 @@ func (s *Snapshot) members(aliases requirements.Aliases) []member {
 	return out
 }
 
-func memberOf(n *corev1.Node, c *NodeClaim, startup map[string][]corev1.Taint, aliases requirements.Aliases) member {
+func memberOf(n *corev1.Node, c *NodeClaim, pools map[string]*Pool, aliases requirements.Aliases) member {
 	m := member{node: n, starting: taints.StartingUp(n), leaving: n.DeletionTimestamp != nil, capacity: n.Status.Capacity, allocatable: n.Status.Allocatable}
 	if len(m.allocatable) == 0 { // an API server defaults it to capacity, as a whole
 		m.allocatable = m.capacity
 	}
 	m.leaving = m.leaving || slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == taintDisrupted || t.Key == taintDisruption })
-	labels, all, known := map[string]string{}, n.Spec.Taints, []corev1.Taint(nil) // known are the startup taints
+	all, known := n.Spec.Taints, []corev1.Taint(nil) // known are the startup taints
+	m.labels, m.pool = map[string]string{}, poolOf(n.Labels)
 	if c != nil {
 		m.claim = c.Name
 		m.leaving = m.leaving || c.Deleting
 		m.starting = !c.Initialized && !taints.Initialized(n)
 	}
 	if m.starting && c != nil {
-		maps.Copy(labels, c.Labels)
+		if m.pool == "" {
+			m.pool = poolOf(c.Labels)
+		}
+		m.labels = registered(pools[m.pool], aliases, requirements.FromLabels(c.Labels)).Labels()
 		m.capacity, m.allocatable = promisedOf(m.capacity, c.Capacity), promisedOf(m.allocatable, c.Allocatable)
 		if !taints.Registered(n) {
 			all = slices.Concat(all, c.Taints)
 		}
 		known = c.StartupTaints
 	}
-	maps.Copy(labels, n.Labels)
-	m.labels = aliases.Labels(labels)
+	maps.Copy(m.labels, n.Labels)
 	if n.Spec.Unschedulable { // a cordon counts as the taint that the node lifecycle controller adds for it
 		all = append(slices.Clip(all), corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule})
 	}
 	if m.starting {
-		known = slices.Concat(known, startup[m.labels[nodepool.LabelKey]])
+		if p := pools[m.pool]; p != nil {
+			known = slices.Concat(known, p.StartupTaints)
+		}
 		all = slices.DeleteFunc(slices.Clone(all), func(t corev1.Taint) bool {
 			return taints.Ephemeral(t) || slices.ContainsFunc(known, func(s corev1.Taint) bool { return s.MatchTaint(&t) })
 		})
@@ -120,6 +126,11 @@ func memberOf(n *corev1.Node, c *NodeClaim, startup map[string][]corev1.Taint, a
 		}
 	}
 	return m
+}
+
+// poolOf is the name of the pool in the labels of a node, under the key of today or that of Provisioners.
+func poolOf(labels map[string]string) string {
+	return cmp.Or(labels[nodepool.LabelKey], labels[nodepool.ProvisionerLabelKey])
 }
 
 // promisedOf is the resources that a node shows, completed with promised ones that it lacks or has none of.
@@ -264,7 +275,6 @@ func (p *Problem) rooms(running map[string][]*corev1.Pod) []room {
 
 // fits reports whether a node with such labels, one that exists or that a pool can buy, could hold a pod of the class by itself.
 func (p *Problem) fits(c *Class, where requirements.Alternatives, rooms []room) bool {
-	where = p.aliases.Alternatives(where)
 	holds := func(free corev1.ResourceList) bool {
 		for name, q := range c.Requests {
 			if left := free[name]; left.Cmp(q) < 0 && q.Sign() > 0 {
@@ -280,7 +290,7 @@ func (p *Problem) fits(c *Class, where requirements.Alternatives, rooms []room) 
 	}
 	for i := range p.snapshot.Pools {
 		pool := &p.snapshot.Pools[i]
-		set, err := p.aliases.Set(pool.NodeRequirements())
+		set, err := p.asked(pool)
 		if err != nil || pool.IsStatic() || pool.Metadata.DeletionTimestamp != nil || !taints.Tolerates(c.Template.Spec.Tolerations, pool.Taints) {
 			continue
 		}
@@ -289,7 +299,7 @@ func (p *Problem) fits(c *Class, where requirements.Alternatives, rooms []room) 
 		}
 		for k := range pool.Types {
 			t := &pool.Types[k]
-			if labels, err := set.Intersect(t.Requirements); err == nil && holds(t.Allocatable()) && !where.Intersect(requirements.AnyOf(labels)).IsImpossible() {
+			if labels, err := set.Intersect(t.Requirements); err == nil && holds(t.Allocatable()) && !where.Intersect(requirements.AnyOf(p.aliases.Both(labels))).IsImpossible() {
 				return true
 			}
 		}

@@ -50,9 +50,10 @@ type Problem struct {
 	admission admission.Cluster
 	topology  *topology.Problem
 	verifier  *verifier
+	// aliases are the keys that agents of nodes to buy set beside others.
+	aliases requirements.Aliases
 	// shapeLabels is computed once, by the first explanation.
 	shapeLabels func() *labelSets
-	aliases     requirements.Aliases
 	own         func(class int) float64 // the least price of what a pod takes of a new node; computed once for each class
 }
 
@@ -68,6 +69,7 @@ type PoolState struct {
 	NodesLeft int
 
 	taintSet int
+	aliases  requirements.Aliases
 	table    []typeRow                         // by type
 	known    func() map[string]map[string]bool // see knownLabels; computed once, by the first explanation
 }
@@ -138,7 +140,7 @@ func Compile(s Snapshot, opts *Options) (*Problem, error) {
 		return nil, err
 	}
 	p := &Problem{
-		snapshot: &s, taints: taints.New(), aliases: requirements.KubernetesAliases(),
+		snapshot: &s, taints: taints.New(), aliases: requirements.AgentAliases(),
 		admission: admission.NewCluster(s.PriorityClasses, s.RuntimeClasses, s.LimitRanges),
 		volumes: volume.NewIndex(volume.Objects{
 			Persistent: s.PersistentVolumes, Claims: s.PersistentVolumeClaims, Classes: s.StorageClasses, CSINodes: s.CSINodes,
@@ -147,6 +149,9 @@ func Compile(s Snapshot, opts *Options) (*Problem, error) {
 	}
 	if opts != nil {
 		p.options = *opts
+	}
+	if a := p.options.Aliases; a != nil {
+		p.aliases = *a
 	}
 	p.members = s.members(p.aliases)
 	pending, running := p.sortOut()
@@ -234,7 +239,7 @@ func (p *Problem) compileClasses(pending []*corev1.Pod, running map[string][]*co
 	p.Classes = make([]*Class, 0, len(groups))
 	for i := range classes {
 		c := &classes[i]
-		if c.Refusal == nil && optedOut(c.Required) {
+		if c.Refusal == nil && optedOut(requirements.KubernetesAliases().Alternatives(c.Required)) {
 			for _, pod := range c.Pods {
 				p.Ignored = append(p.Ignored, Ignored{pod, "it opted out of every pool by " + nodepool.LabelKey + " DoesNotExist"})
 			}
@@ -293,7 +298,7 @@ func (p *Problem) assignVolumes(running map[string][]*corev1.Pod) []volume.Share
 			continue
 		}
 		if !isAnything(need.Where) {
-			c.Required = c.Required.Intersect(p.aliases.Alternatives(need.Where))
+			c.Required = c.Required.Intersect(need.Where)
 		}
 		if c.Required.IsImpossible() {
 			c.Refusal = &Reason{Stage: StagePod, Detail: "its volumes and what it asks of nodes contradict each other"}
@@ -403,7 +408,7 @@ func (p *Problem) mentioned() requirements.Keys {
 func (p *Problem) compileTopology(shared []volume.SharedClaim) error {
 	in := topology.Input{
 		Classes: make([]topology.Class, len(p.Classes)), Nodes: make([]topology.Node, len(p.Existing)),
-		Namespaces: interpod.Namespaces(p.snapshot.Pods, p.snapshot.DaemonSets, p.snapshot.Namespaces), Aliases: p.aliases, IgnorePreferences: p.options.IgnorePreferences,
+		Namespaces: interpod.Namespaces(p.snapshot.Pods, p.snapshot.DaemonSets, p.snapshot.Namespaces), IgnorePreferences: p.options.IgnorePreferences,
 	}
 	for i, c := range p.Classes {
 		to := &in.Classes[i]

@@ -39,6 +39,7 @@ import (
 
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
+	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
@@ -140,6 +141,9 @@ type Options struct {
 	// it is nil, and pods that are equal to kube-scheduler are of one class. Only then pods that the packer could not place may be added
 	// to the nodes that it buys, if kube-scheduler accepts them there and the pool has no MinValues.
 	Apart func(*corev1.Pod) string
+	// Aliases are label keys that nodes to buy have beside others, with the same values, because their agents set them. nil means
+	// [requirements.AgentAliases]. Existing nodes have the labels that they have.
+	Aliases *requirements.Aliases
 	// Progress is called after each packed round with the number of rounds so far, the pods that the best of them placed, and all pending
 	// pods. It may be nil.
 	Progress func(rounds, placed, pods int)

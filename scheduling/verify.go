@@ -39,7 +39,7 @@ func (p *Problem) newVerifier(shared []volume.SharedClaim) (*verifier, error) {
 	index, read, running := p.topology.Read()
 	v := &verifier{
 		p: p, classes: make([]bind.Class, len(p.Classes)), sets: make([][]int, len(p.Classes)),
-		volumes: p.volumes.NewBinder(p.aliases), late: make([][]volume.LateClaim, len(p.Classes)),
+		volumes: p.volumes.NewBinder(), late: make([][]volume.LateClaim, len(p.Classes)),
 	}
 	groups := len(index.Groups())
 	for _, d := range p.daemons {

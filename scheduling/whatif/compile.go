@@ -28,8 +28,9 @@ import (
 
 // Options are the choices of the caller. nil means defaults.
 type Options struct {
-	// Constraints are further rules, as in [scheduling.Options].
+	// Constraints are further rules, and Aliases labels that agents set, as in [scheduling.Options].
 	Constraints []scheduling.Constraint
+	Aliases     *requirements.Aliases
 	// Price is the cost of an offering of a shape in the objective; nil means its price.
 	Price func(p *scheduling.Problem, shape, offering int) Price
 }
@@ -46,7 +47,7 @@ func Compile(s scheduling.Snapshot, opts *Options) (*Cluster, error) {
 	}
 	e := &engine{
 		admission: admission.NewCluster(s.PriorityClasses, s.RuntimeClasses, s.LimitRanges),
-		aliases:   requirements.KubernetesAliases(), podAt: map[*corev1.Pod]int32{}, nodeAt: map[string]int32{},
+		podAt:     map[*corev1.Pod]int32{}, nodeAt: map[string]int32{},
 		daemons: map[string]*daemonSet{}, offerAt: map[[2]int]int{}, bucketAt: map[string]int32{}, taken: map[string]bool{},
 	}
 	known := make(map[string]bool, len(s.Nodes))
@@ -111,7 +112,7 @@ func (e *engine) compileClasses(s scheduling.Snapshot, groups [][]*corev1.Pod, o
 		}
 	}
 	var err error
-	if e.problem, err = scheduling.Compile(in, &scheduling.Options{IgnorePreferences: true, Constraints: o.Constraints}); err != nil {
+	if e.problem, err = scheduling.Compile(in, &scheduling.Options{IgnorePreferences: true, Constraints: o.Constraints, Aliases: o.Aliases}); err != nil {
 		return err
 	}
 	e.dims = len(e.problem.Resources)
@@ -128,7 +129,7 @@ func (e *engine) compileClasses(s scheduling.Snapshot, groups [][]*corev1.Pod, o
 		e.classes[classAt[i.Pod]].refusal = i.Why
 	}
 	hostless := slices.ContainsFunc(e.problem.Existing, func(n scheduling.ExistingNode) bool { return !n.Labels.Has(corev1.LabelHostname) })
-	e.index = interpod.NewIndex(e.aliases, interpod.Namespaces(s.Pods, s.DaemonSets, s.Namespaces), hostless)
+	e.index = interpod.NewIndex(requirements.Aliases{}, interpod.Namespaces(s.Pods, s.DaemonSets, s.Namespaces), hostless)
 	var asked requirements.Keys // label keys that some class asks about
 	for i, pods := range groups {
 		c := &e.classes[i]
@@ -227,7 +228,7 @@ func (e *engine) compileNodes(s *scheduling.Snapshot) {
 			x.target = !x.coming
 			e.expect(&x, r.DaemonSets)
 		}
-		if p, ok := pools[x.labels[nodepool.LabelKey]]; ok && !x.inFlight { // a claim is charged until it is gone
+		if p, ok := pools[cmp.Or(x.labels[nodepool.LabelKey], x.labels[nodepool.ProvisionerLabelKey])]; ok && !x.inFlight { // a claim is charged until it is gone
 			x.pool = p
 			for _, name := range e.problem.Pools[p].Limited {
 				x.usage = append(x.usage, resources.Request(name, n.Status.Capacity[name]))
@@ -274,7 +275,7 @@ func (e *engine) compileNodes(s *scheduling.Snapshot) {
 // describe describes the node as it shows itself.
 func (e *engine) describe(n *node) {
 	n.labels = map[string]string{}
-	maps.Copy(n.labels, e.aliases.Labels(n.object.Labels))
+	maps.Copy(n.labels, n.object.Labels)
 	n.labels[requirements.NodeNameKey] = n.name
 	taints := slices.Clone(n.object.Spec.Taints)
 	if n.object.Spec.Unschedulable {
@@ -442,7 +443,7 @@ func (e *engine) compileOffers(opts Options) {
 			}
 			o.all = sync.OnceValue(func() requirements.Set {
 				set, _ := e.problem.NodeLabels(i, j) // with an error it is impossible
-				return set
+				return e.problem.Pools[s.Pool].Registered(set)
 			})
 			reqs := t.Offerings[so.Index].Requirements
 			o.zone, _ = reqs.Get(corev1.LabelTopologyZone).Single()

@@ -28,7 +28,7 @@ func (e *engine) compileDaemons(s *scheduling.Snapshot) {
 		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: d.Name, UID: d.UID, Controller: &yes}}
 		x := &daemonSet{bind.Class{Need: e.vector(resources.OfPod(p, false)), Ports: hostport.Of(p)}, p}
 		asked, _ := kube.FromPod(&p.Spec)
-		all, err := e.index.Read(p, e.aliases.Alternatives(asked.Required))
+		all, err := e.index.Read(p, asked.Required)
 		if err != nil { // package scheduling counts it nowhere
 			continue
 		}

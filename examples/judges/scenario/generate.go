@@ -114,6 +114,7 @@ func Generate(seed uint64, o Options) Scenario {
 		if !o.NoVolumes {
 			g.storage()
 		}
+		g.agents()
 	}
 	return g.s
 }

@@ -38,8 +38,8 @@ type LateClaim struct {
 	made   bool  // a driver makes a volume where no free one is reached
 }
 
-// NewBinder groups the free volumes. Label keys are renamed as aliases say.
-func (x *Index) NewBinder(aliases requirements.Aliases) *Binder {
+// NewBinder groups the free volumes.
+func (x *Index) NewBinder() *Binder {
 	b := &Binder{bound: map[string][]int{}}
 	for _, pv := range x.unclaimed {
 		at := slices.IndexFunc(b.groups, func(g volumeGroup) bool { return sameVolume(g.volume, pv) })
@@ -49,7 +49,7 @@ func (x *Index) NewBinder(aliases requirements.Aliases) *Binder {
 				continue
 			}
 			at = len(b.groups)
-			b.groups = append(b.groups, volumeGroup{pv, aliases.Alternatives(nodes), aliases.Alternatives(zoned(pv, nodes))})
+			b.groups = append(b.groups, volumeGroup{pv, nodes, zoned(pv, nodes)})
 			b.least = append(b.least, 0)
 		}
 		b.least[at]++

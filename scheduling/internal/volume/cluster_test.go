@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling/internal/podclass"
 	"github.com/joinery-sdk/joinery/scheduling/internal/volume"
 )
@@ -70,7 +69,7 @@ func TestWhatOthersWrite(t *testing.T) {
 	} {
 		assert.Equal(t, want, x.Assign(nil, []volume.Consumer{{Pod: pod("p", name)}})[0].Refusal)
 	}
-	assert.Empty(t, x.NewBinder(requirements.Aliases{}).Late(x, pod("p", "waits")), "its volume is being made")
+	assert.Empty(t, x.NewBinder().Late(x, pod("p", "waits")), "its volume is being made")
 }
 
 // A volume that a node still has takes a slot, once for all that use it, and so does a disk that a pod names itself.
