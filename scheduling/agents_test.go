@@ -14,7 +14,9 @@ import (
 
 // An existing node has the labels that it has, under the keys that it has. A node to buy will have those that its agents set.
 func TestLabelsOfAgents(t *testing.T) {
-	class := func(p *nodepool.NodePool) { p.NodeClass = nodepool.NodeClassRef{Group: "karpenter.k8s.aws", Kind: "EC2NodeClass", Name: "base"} }
+	class := func(p *nodepool.NodePool) {
+		p.NodeClass = nodepool.NodeClassRef{Group: "karpenter.k8s.aws", Kind: "EC2NodeClass", Name: "base"}
+	}
 	for name, c := range map[string]struct {
 		ask             corev1.NodeSelectorRequirement
 		existing, comes bool

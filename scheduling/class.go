@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -226,4 +227,69 @@ func (v *validation) terms(what object, at, kind string, a *corev1.PodAffinity) 
 	for i := range a.PreferredDuringSchedulingIgnoredDuringExecution {
 		check(&a.PreferredDuringSchedulingIgnoredDuringExecution[i].PodAffinityTerm, "preferredDuringSchedulingIgnoredDuringExecution[%d].podAffinityTerm", i)
 	}
+}
+
+// sortOut splits the pods into pending and running ones, and lists the ignored. Pods of a node that is being removed are pending if
+// their controller creates them anew elsewhere; the others are dropped.
+func (p *Problem) sortOut() (pending []*corev1.Pod, running map[string][]*corev1.Pod) {
+	running = map[string][]*corev1.Pod{}
+	goes, at := map[string]bool{}, map[string]string{}
+	for i := range p.members { // a plan names a node by its claim until the node joins
+		at[p.members[i].claim] = p.members[i].node.Name
+	}
+	for i := range p.members {
+		m := &p.members[i]
+		goes[m.node.Name], at[m.node.Name] = m.leaving, m.node.Name
+	}
+	p.moved = map[string]int{}
+	var nominated []*corev1.Pod
+	for _, pod := range p.snapshot.Pods {
+		switch {
+		case podclass.Ended(pod):
+		case goes[pod.Spec.NodeName]:
+			next := *p.admission.Anew(pod) // replicas go on sharing what they share
+			next.UID, next.Spec.NodeName, next.DeletionTimestamp = podclass.MadeAnew, "", nil
+			if podclass.Moves(pod) && podclass.NotOurs(&next) == "" {
+				p.moved[pod.Spec.NodeName]++
+				pending = append(pending, &next)
+			}
+		case pod.Spec.NodeName != "":
+			running[pod.Spec.NodeName] = append(running[pod.Spec.NodeName], pod)
+		case pod.DeletionTimestamp != nil:
+		case pod.Status.NominatedNodeName != "" && podclass.NotOurs(pod) == "" && at[pod.Status.NominatedNodeName] != "" && !goes[at[pod.Status.NominatedNodeName]]:
+			nominated = append(nominated, pod)
+		default:
+			if why := podclass.NotOurs(pod); why != "" {
+				p.Ignored = append(p.Ignored, Ignored{pod, why})
+				continue
+			}
+			pending = append(pending, pod)
+		}
+	}
+	var highest int32 = math.MinInt32
+	for _, pod := range pending {
+		highest = max(highest, p.priority(pod))
+	}
+	for _, pod := range nominated {
+		if p.priority(pod) < highest { // kube-scheduler does not keep its room from a higher one, so it is planned as well
+			pending = append(pending, pod)
+			continue
+		}
+		node := at[pod.Status.NominatedNodeName]
+		running[node] = append(running[node], pod)
+		p.Ignored = append(p.Ignored, Ignored{pod, fmt.Sprintf("nominated to node %q, where its room is kept", node)})
+	}
+	return pending, running
+}
+
+// priority is that of a pod as an API server stores it.
+func (p *Problem) priority(pod *corev1.Pod) int32 {
+	value := pod.Spec.Priority
+	if value == nil {
+		value = p.admission.Pod(pod).Spec.Priority
+	}
+	if value == nil {
+		return 0
+	}
+	return *value
 }

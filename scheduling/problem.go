@@ -183,47 +183,6 @@ func (p *Problem) Options() *Options {
 	return &o
 }
 
-// sortOut splits the pods into pending and running ones, and lists the ignored. Pods of a node that is being removed are pending if
-// their controller creates them anew elsewhere; the others are dropped.
-func (p *Problem) sortOut() (pending []*corev1.Pod, running map[string][]*corev1.Pod) {
-	running = map[string][]*corev1.Pod{}
-	goes, at := map[string]bool{}, map[string]string{}
-	for i := range p.members { // a plan names a node by its claim until the node joins
-		at[p.members[i].claim] = p.members[i].node.Name
-	}
-	for i := range p.members {
-		m := &p.members[i]
-		goes[m.node.Name], at[m.node.Name] = m.leaving, m.node.Name
-	}
-	p.moved = map[string]int{}
-	for _, pod := range p.snapshot.Pods {
-		switch {
-		case podclass.Ended(pod):
-		case goes[pod.Spec.NodeName]:
-			next := *p.admission.Anew(pod) // replicas go on sharing what they share
-			next.UID, next.Spec.NodeName, next.DeletionTimestamp = podclass.MadeAnew, "", nil
-			if podclass.Moves(pod) && podclass.NotOurs(&next) == "" {
-				p.moved[pod.Spec.NodeName]++
-				pending = append(pending, &next)
-			}
-		case pod.Spec.NodeName != "":
-			running[pod.Spec.NodeName] = append(running[pod.Spec.NodeName], pod)
-		case pod.DeletionTimestamp != nil:
-		case pod.Status.NominatedNodeName != "" && podclass.NotOurs(pod) == "" && at[pod.Status.NominatedNodeName] != "" && !goes[at[pod.Status.NominatedNodeName]]:
-			node := at[pod.Status.NominatedNodeName]
-			running[node] = append(running[node], pod) // kube-scheduler counts nominated pods
-			p.Ignored = append(p.Ignored, Ignored{pod, fmt.Sprintf("nominated to node %q, where its room is kept", node)})
-		default:
-			if why := podclass.NotOurs(pod); why != "" {
-				p.Ignored = append(p.Ignored, Ignored{pod, why})
-				continue
-			}
-			pending = append(pending, pod)
-		}
-	}
-	return pending, running
-}
-
 func (p *Problem) compileClasses(pending []*corev1.Pod, running map[string][]*corev1.Pod) {
 	others := slices.Concat(slices.Collect(maps.Values(running))...) // their order does not matter
 	groups := p.volumes.Alone(podclass.Group(pending, others, p.snapshot.DaemonSets))
