@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -292,4 +293,105 @@ func (p *Problem) priority(pod *corev1.Pod) int32 {
 		return 0
 	}
 	return *value
+}
+
+// Constraint is a rule of the caller about where pods may go, in addition to their manifests. Pods with different answers are of different
+// classes, so it may read anything of a pod.
+type Constraint interface {
+	// Narrow returns which of the required nodes the pod may have, or a reason to refuse it. It is called once for each pending pod, as an
+	// API server stores it, and must not modify it. Required is what the pod's manifest asks. Of the answer only what is within required
+	// counts; a constraint that has nothing to say returns required.
+	Narrow(pod *corev1.Pod, required requirements.Alternatives) (requirements.Alternatives, *Reason)
+}
+
+// ConstraintFunc is a function as a [Constraint].
+type ConstraintFunc func(*corev1.Pod, requirements.Alternatives) (requirements.Alternatives, *Reason)
+
+// Narrow calls the function.
+func (f ConstraintFunc) Narrow(pod *corev1.Pod, required requirements.Alternatives) (requirements.Alternatives, *Reason) {
+	return f(pod, required)
+}
+
+// Require is the constraint that pods for which when holds have nodes of the set only.
+func Require(when func(*corev1.Pod) bool, nodes requirements.Set) Constraint {
+	return ConstraintFunc(func(pod *corev1.Pod, required requirements.Alternatives) (requirements.Alternatives, *Reason) {
+		if !when(pod) {
+			return required, nil
+		}
+		return required.Intersect(requirements.AnyOf(nodes)), nil
+	})
+}
+
+// Named is the constraint with a name, which stands in reasons.
+func Named(name string, c Constraint) Constraint { return named{c, name} }
+
+type named struct {
+	Constraint
+	name string
+}
+
+// String is the name.
+func (n named) String() string { return fmt.Sprintf("constraint %q", n.name) }
+
+// Narrowed is what the constraints leave of required for a pod, one after the other, or the first reason to refuse it.
+func Narrowed(constraints []Constraint, pod *corev1.Pod, required requirements.Alternatives) (requirements.Alternatives, *Reason) {
+	for _, c := range constraints {
+		name, text := "a constraint of the caller", ""
+		if n, ok := c.(fmt.Stringer); ok {
+			name = n.String()
+			text = name + ": "
+		}
+		answer, refusal := c.Narrow(pod, required)
+		if refusal != nil {
+			told := *refusal
+			told.Detail = text + told.Detail
+			if refusal.Detail == "" { // no text would be no refusal
+				told.Detail = name + " refuses it"
+			}
+			return required, &told
+		}
+		within := answer.Intersect(required)
+		if within.IsImpossible() && !required.IsImpossible() {
+			return required, &Reason{Stage: StagePod, Detail: fmt.Sprintf("%s leaves %s of nodes, the pod asks %s", name, answer, required)}
+		}
+		required = within
+	}
+	return required, nil
+}
+
+// constrained is the classes, split by what [Options.Constraints] answer to each pod, in the order of their first pods.
+func (p *Problem) constrained(classes []Class) []Class {
+	if len(p.options.Constraints) == 0 {
+		return classes
+	}
+	var out []Class
+	for i := range classes {
+		c := &classes[i]
+		if c.Refusal != nil {
+			out = append(out, *c)
+			continue
+		}
+		at := map[string]int{}
+		for _, pod := range c.Pods {
+			required, refusal := Narrowed(p.options.Constraints, p.admission.Pod(pod), c.Required)
+			key := string(required.AppendKey(nil))
+			if refusal != nil {
+				key += "|" + string(refusal.Stage) + "|" + refusal.Detail
+			}
+			k, ok := at[key]
+			if !ok {
+				k = len(out)
+				at[key] = k
+				part := *c
+				part.Pods, part.Required, part.Refusal = nil, required, refusal
+				out = append(out, part)
+			}
+			out[k].Pods = append(out[k].Pods, pod)
+		}
+	}
+	for i := range out {
+		out[i].Template = p.admission.Pod(out[i].Pods[0])
+	}
+	slices.SortStableFunc(out, func(a, b Class) int { return ComparePods(a.Pods[0], b.Pods[0]) })
+	return out
 }

@@ -157,7 +157,6 @@ func Compile(s Snapshot, opts *Options) (*Problem, error) {
 	pending, running := p.sortOut()
 	p.compileClasses(pending, running)
 	shared := p.assignVolumes(running)
-	p.applyConstraints()
 	p.compileDaemons()
 	p.compileResources()
 	p.compilePools()
@@ -190,12 +189,13 @@ func (p *Problem) compileClasses(pending []*corev1.Pod, running map[string][]*co
 		groups = podclass.Split(groups, p.options.Apart)
 		slices.SortStableFunc(groups, func(a, b []*corev1.Pod) int { return podclass.Compare(a[0], b[0]) })
 	}
-	classes := make([]Class, len(groups))
+	filled := make([]Class, len(groups))
 	inParallel(len(groups), func(i int) {
-		classes[i].Pods = groups[i]
-		p.fill(&classes[i])
+		filled[i].Pods = groups[i]
+		p.fill(&filled[i])
 	})
-	p.Classes = make([]*Class, 0, len(groups))
+	classes := p.constrained(filled)
+	p.Classes = make([]*Class, 0, len(classes))
 	for i := range classes {
 		c := &classes[i]
 		if c.Refusal == nil && optedOut(requirements.KubernetesAliases().Alternatives(c.Required)) {
@@ -293,30 +293,6 @@ func (p *Problem) share(needs []volume.Need, running []string) {
 
 // isAnything reports whether every node meets the requirements.
 func isAnything(a requirements.Alternatives) bool { return a.Len() == 1 && a.At(0).IsAnything() }
-
-// applyConstraints applies Options.Constraints to every class that is not refused yet.
-func (p *Problem) applyConstraints() {
-	for _, c := range p.Classes {
-		for _, rule := range p.options.Constraints {
-			if c.Refusal != nil {
-				break
-			}
-			c.Required, c.Refusal = rule.Narrow(c.Template, c.Required)
-		}
-		if r := c.Refusal; r != nil && r.Detail == "" { // no text would be no refusal
-			told := *r
-			told.Detail = "a constraint of the caller refuses it"
-			c.Refusal = &told
-		}
-	}
-}
-
-// Constraint is a rule of the caller about where pods may go, in addition to their manifests.
-type Constraint interface {
-	// Narrow returns a subset of required, which is what the pod's node must satisfy so far, or a reason to refuse the pod. It is called
-	// once for each class of pods, with one of them, and must not modify it.
-	Narrow(pod *corev1.Pod, required requirements.Alternatives) (requirements.Alternatives, *Reason)
-}
 
 // compileResources orders the resources: cpu, memory and pods, then the others by name.
 func (p *Problem) compileResources() {

@@ -135,7 +135,7 @@ type Options struct {
 	// Attempts bounds the search for a plan that places more pods; each attempt costs as much as the first. 0 means 8, or fewer as soon
 	// as all rounds together have planned 15,000 pods. 1 ends the search with the first plan.
 	Attempts int
-	// Constraints are rules of the caller's own, applied to every class of pods after the built-in ones.
+	// Constraints are rules of the caller's own, asked for every pod.
 	Constraints []Constraint
 	// Apart names a pod's workload, or whatever the packer has rules about: pods of different names are of different classes. By default
 	// it is nil, and pods that are equal to kube-scheduler are of one class. Only then pods that the packer could not place may be added

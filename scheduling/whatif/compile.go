@@ -66,6 +66,9 @@ func Compile(s scheduling.Snapshot, opts *Options) (*Cluster, error) {
 		if p.Spec.NodeName != "" && e.admission.Bears(p) {
 			apart += "; made anew where it goes"
 		}
+		if len(o.Constraints) > 0 {
+			apart += e.answer(p, o.Constraints)
+		}
 		return apart
 	})
 	if err := e.compileClasses(s, groups, o); err != nil {

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/requirements/kube"
 	"github.com/joinery-sdk/joinery/scheduling"
 	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
 	"github.com/joinery-sdk/joinery/scheduling/internal/podclass"
@@ -127,6 +128,17 @@ func (e *engine) admitted(p *corev1.Pod) *corev1.Pod {
 		return e.admission.Anew(p)
 	}
 	return e.admission.Pod(p)
+}
+
+// answer is what the caller's constraints leave to a pod, as a text.
+func (e *engine) answer(p *corev1.Pod, constraints []scheduling.Constraint) string {
+	pod := e.admitted(p)
+	asked, _ := kube.FromPod(&pod.Spec)
+	left, refusal := scheduling.Narrowed(constraints, pod, asked.Required)
+	if refusal != nil {
+		return "; refused: " + refusal.Detail
+	}
+	return "; " + string(left.AppendKey(nil))
 }
 
 // representative is the pod as if it were pending and had no constraints between pods, so that package scheduling compiles what its
