@@ -351,6 +351,9 @@ func (w *worker) object(res *result, at Position, n *strictjson.Node) {
 	case known && (slices.Contains(k.old, version) || group(version) == group(k.versions[0])):
 		fail(id, "apiVersion", "%s has no %s of this version (did you mean %q?)", strictjson.Quote(version), kindName, k.versions[0])
 		return
+	case known && w.has(group(version)): // a group that exists, and has no such kind
+		fail(id, "apiVersion", "%s has no %s (did you mean %q?)", strictjson.Quote(version), kindName, k.versions[0])
+		return
 	default:
 		if near := w.near(kindName, version); near != "" {
 			fail(id, "kind", "%s: %s has no such kind (did you mean %q?)", strictjson.Quote(kindName), version, near)
@@ -368,6 +371,16 @@ func group(version string) string {
 		return ""
 	}
 	return g
+}
+
+// has reports whether some known kind is of the group.
+func (w *worker) has(name string) bool {
+	for _, k := range w.kinds {
+		if slices.ContainsFunc(k.versions, func(version string) bool { return group(version) == name }) {
+			return true
+		}
+	}
+	return false
 }
 
 // near finds the kind of the same version that a name nobody knows was probably meant to be.
@@ -398,8 +411,10 @@ func (w *worker) known(res *result, at Position, n *strictjson.Node, k kind, id 
 		return
 	}
 	switch {
-	case id.name == "" && n.Get("metadata").Get("generateName") != nil:
-		v.add("metadata.name", "the object has only a generateName; it needs a name here")
+	case id.name == "" && generated(value) != "":
+		for _, msg := range validation.IsDNS1123Subdomain(generated(value) + "0") {
+			v.add("metadata.generateName", "%s: %s", strictjson.Quote(generated(value)), msg)
+		}
 	case id.name == "":
 		v.add("metadata.name", "the object needs a name")
 	case len(id.name) > validation.DNS1123SubdomainMaxLength: // the check of the form would look at every byte
@@ -427,4 +442,12 @@ func (w *worker) known(res *result, at Position, n *strictjson.Node, k kind, id 
 	if len(v.problems) == 0 || id.name != "" {
 		res.objects = append(res.objects, object{id, at, value})
 	}
+}
+
+// generated is the beginning of the name that an API server makes for an object; empty for none.
+func generated(value any) string {
+	if m, ok := value.(metav1.Object); ok {
+		return m.GetGenerateName()
+	}
+	return ""
 }

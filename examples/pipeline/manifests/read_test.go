@@ -344,6 +344,9 @@ func TestRenderedCharts(t *testing.T) {
 	write("shop/charts/cache/templates/cache.yaml", pod("cache", "post-install"))
 	write("shop/templates/tests/connection.yaml", pod("connection", "test"))
 	write("shop/templates/tests/older.yaml", pod("older", "post-upgrade, test-success"))
+	write("shop/templates/clean.yaml", pod("clean", "pre-delete"))
+	write("shop/templates/undo.yaml", pod("undo", "post-rollback,pre-rollback"))
+	write("shop/templates/set-up.yaml", pod("set-up", "pre-delete,pre-install"))
 	write(".git/config.yaml", "nonsense")
 	s, err := manifests.Read([]string{dir}, nil)
 	require.NoError(t, err)
@@ -351,8 +354,24 @@ func TestRenderedCharts(t *testing.T) {
 	for _, p := range s.Pods {
 		names = append(names, p.Name)
 	}
-	require.Equal(t, []string{"cache", "web"}, names)
-	require.Equal(t, []string{"left out 2 test hooks, which only helm test runs: Pod default/connection, Pod default/older"}, s.Notes)
+	require.Equal(t, []string{"cache", "set-up", "web"}, names)
+	require.Equal(t, []string{"left out 4 hooks, which only helm test, delete or rollback runs: Pod default/clean, Pod default/connection, Pod default/older, Pod default/undo"}, s.Notes)
+}
+
+// kubectl create takes objects with the beginning of a name, and files of several makers that were put together.
+func TestFilesAsTheyAre(t *testing.T) {
+	made := "apiVersion: v1\nkind: Pod\nmetadata: {generateName: web-}\nspec: {containers: [{name: main, image: i}]}\n"
+	mark := "\xef\xbb\xbf"
+	text := mark + made + mark + "---\n" + made + "---\n" + mark + made + "---\napiVersion: v1\nkind: Pod\nmetadata: {name: web-1}\nspec: {containers: [{name: main, image: i}]}\n"
+	s, err := manifests.Parse([]manifests.File{{Name: "x.yaml", Data: []byte(text)}}, nil)
+	require.EqualError(t, err, "x.yaml:16: Pod default/web-1: metadata.name: the object is there twice, first at x.yaml:6")
+	require.Nil(t, s)
+	s, err = manifests.Parse([]manifests.File{{Name: "x.yaml", Data: []byte(mark + made + mark + "---\n" + made + "---\n" + mark + made)}}, nil)
+	require.NoError(t, err)
+	require.Len(t, s.Pods, 3)
+	for i, p := range s.Pods {
+		require.Equal(t, fmt.Sprint("web-", i), p.Name)
+	}
 }
 
 // What holds nothing was meant to hold something: a pipe has broken, or a chart rendered nothing.

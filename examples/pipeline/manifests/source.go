@@ -132,7 +132,8 @@ type chunk struct {
 // split cuts a file into documents. A line that starts with --- begins one, a line that starts with ... ends one; in
 // neither YAML nor JSON can such a line be part of a document. Lines of directives stay with the document they precede.
 func split(s File) []chunk {
-	data := bytes.TrimPrefix(s.Data, []byte("\xef\xbb\xbf"))
+	mark := []byte("\xef\xbb\xbf") // a byte order mark, which files that were put together have inside
+	data := bytes.ReplaceAll(bytes.TrimPrefix(s.Data, mark), append([]byte{'\n'}, mark...), []byte{'\n'})
 	var chunks []chunk
 	start, startLine, line := 0, 1, 1
 	content, directive := false, false // since start
