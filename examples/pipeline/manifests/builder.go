@@ -33,7 +33,7 @@ type builder struct {
 }
 
 func (b *builder) fail(id identity, path, format string, args ...any) {
-	b.problems = append(b.problems, &Problem{b.snapshot.positions[id], id.String(), path, fmt.Sprintf(format, args...)})
+	b.problems = append(b.problems, &Problem{Position: b.snapshot.positions[id], Object: id.String(), Path: path, Detail: fmt.Sprintf(format, args...)})
 }
 
 func (b *builder) add(r *result) {
@@ -44,7 +44,7 @@ func (b *builder) add(r *result) {
 	for _, o := range r.objects {
 		b.name(&o)
 		if first, ok := b.snapshot.positions[o.id]; ok {
-			b.problems = append(b.problems, &Problem{o.position, o.id.String(), "metadata.name", "the object is there twice, first at " + first.String()})
+			b.problems = append(b.problems, &Problem{Position: o.position, Object: o.id.String(), Path: "metadata.name", Detail: "the object is there twice, first at " + first.String()})
 			continue
 		}
 		b.snapshot.positions[o.id] = o.position

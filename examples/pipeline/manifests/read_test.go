@@ -348,6 +348,10 @@ func TestRenderedCharts(t *testing.T) {
 	write("shop/templates/undo.yaml", pod("undo", "post-rollback,pre-rollback"))
 	write("shop/templates/set-up.yaml", pod("set-up", "pre-delete,pre-install"))
 	write(".git/config.yaml", "nonsense")
+	write("shop/values.yaml", "replicas: 2\nkind: web\nimage: {tag: a}\n")
+	write("shop/Chart.yaml", "apiVersion: v2\nname: shop\n")
+	write("compose.yml", "services: {web: {image: i}}\n")
+	write("dashboard.json", `[{"panels": []}]`)
 	s, err := manifests.Read([]string{dir}, nil)
 	require.NoError(t, err)
 	var names []string
@@ -355,7 +359,9 @@ func TestRenderedCharts(t *testing.T) {
 		names = append(names, p.Name)
 	}
 	require.Equal(t, []string{"cache", "set-up", "web"}, names)
-	require.Equal(t, []string{"left out 4 hooks, which only helm test, delete or rollback runs: Pod default/clean, Pod default/connection, Pod default/older, Pod default/undo"}, s.Notes)
+	require.Equal(t, []string{"left out 4 hooks, which only helm test, delete or rollback runs: Pod default/clean, Pod default/connection, Pod default/older, Pod default/undo", "passed over 4 files that hold no object of Kubernetes"}, s.Notes)
+	_, err = manifests.Read([]string{filepath.Join(dir, "compose.yml")}, nil)
+	require.ErrorContains(t, err, "the object has no kind") // whoever names a file means it
 }
 
 // kubectl create takes objects with the beginning of a name, and files of several makers that were put together.
