@@ -300,42 +300,13 @@ func (p *Problem) priority(pod *corev1.Pod) int32 {
 type Constraint interface {
 	// Narrow returns which of the required nodes the pod may have, or a reason to refuse it. It is called once for each pending pod, as an
 	// API server stores it, and must not modify it. Required is what the pod's manifest asks. Of the answer only what is within required
-	// counts; a constraint that has nothing to say returns required.
+	// counts; a constraint that has nothing to say returns required. If the constraint is a [fmt.Stringer], that text stands in reasons.
 	Narrow(pod *corev1.Pod, required requirements.Alternatives) (requirements.Alternatives, *Reason)
 }
 
-// ConstraintFunc is a function as a [Constraint].
-type ConstraintFunc func(*corev1.Pod, requirements.Alternatives) (requirements.Alternatives, *Reason)
-
-// Narrow calls the function.
-func (f ConstraintFunc) Narrow(pod *corev1.Pod, required requirements.Alternatives) (requirements.Alternatives, *Reason) {
-	return f(pod, required)
-}
-
-// Require is the constraint that pods for which when holds have nodes of the set only.
-func Require(when func(*corev1.Pod) bool, nodes requirements.Set) Constraint {
-	return ConstraintFunc(func(pod *corev1.Pod, required requirements.Alternatives) (requirements.Alternatives, *Reason) {
-		if !when(pod) {
-			return required, nil
-		}
-		return required.Intersect(requirements.AnyOf(nodes)), nil
-	})
-}
-
-// Named is the constraint with a name, which stands in reasons.
-func Named(name string, c Constraint) Constraint { return named{c, name} }
-
-type named struct {
-	Constraint
-	name string
-}
-
-// String is the name.
-func (n named) String() string { return fmt.Sprintf("constraint %q", n.name) }
-
 // Narrowed is what the constraints leave of required for a pod, one after the other, or the first reason to refuse it.
-func Narrowed(constraints []Constraint, pod *corev1.Pod, required requirements.Alternatives) (requirements.Alternatives, *Reason) {
-	for _, c := range constraints {
+func (o *Options) Narrowed(pod *corev1.Pod, required requirements.Alternatives) (requirements.Alternatives, *Reason) {
+	for _, c := range o.Constraints {
 		name, text := "a constraint of the caller", ""
 		if n, ok := c.(fmt.Stringer); ok {
 			name = n.String()
@@ -373,7 +344,7 @@ func (p *Problem) constrained(classes []Class) []Class {
 		}
 		at := map[string]int{}
 		for _, pod := range c.Pods {
-			required, refusal := Narrowed(p.options.Constraints, p.admission.Pod(pod), c.Required)
+			required, refusal := p.options.Narrowed(p.admission.Pod(pod), c.Required)
 			key := string(required.AppendKey(nil))
 			if refusal != nil {
 				key += "|" + string(refusal.Stage) + "|" + refusal.Detail

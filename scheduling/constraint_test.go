@@ -1,7 +1,6 @@
 package scheduling_test
 
 import (
-	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -12,6 +11,7 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling"
+	"github.com/joinery-sdk/joinery/scheduling/constraint"
 	"github.com/joinery-sdk/joinery/scheduling/whatif"
 )
 
@@ -34,7 +34,7 @@ func TestConstraintsReadPodsNotClasses(t *testing.T) {
 	for name, c := range odd {
 		t.Run(name, func(t *testing.T) {
 			s := scheduling.Snapshot{Pods: []*corev1.Pod{pod("web-0"), pod("web-1", c.edit), pod("web-2"), pod("web-3", c.edit)}, Pools: []scheduling.Pool{pool("default")}}
-			rules := []scheduling.Constraint{scheduling.Require(c.when, safe)}
+			rules := []scheduling.Constraint{constraint.Require(c.when, safe)}
 			p, err := scheduling.Compile(s, &scheduling.Options{Constraints: rules})
 			require.NoError(t, err)
 			require.Len(t, p.Classes, 2)
@@ -43,13 +43,13 @@ func TestConstraintsReadPodsNotClasses(t *testing.T) {
 					assert.Equal(t, !c.when(pod), class.Required.Matches(map[string]string{instancetypes.LabelCapacityType: "spot"}), pod.Name)
 				}
 			}
-			refuse := scheduling.ConstraintFunc(func(p *corev1.Pod, required requirements.Alternatives) (requirements.Alternatives, *scheduling.Reason) {
+			refuse := constraint.Func(func(p *corev1.Pod, required requirements.Alternatives) (requirements.Alternatives, *scheduling.Reason) {
 				if c.when(p) {
 					return required, &scheduling.Reason{Stage: scheduling.StagePod}
 				}
 				return required, nil
 			})
-			w, err := whatif.Compile(s, &whatif.Options{Constraints: []scheduling.Constraint{scheduling.Named("licence", refuse)}})
+			w, err := whatif.Compile(s, &whatif.Options{Constraints: []scheduling.Constraint{constraint.Named("licence", refuse)}})
 			require.NoError(t, err)
 			for _, pod := range s.Pods {
 				if c.when(pod) {
@@ -66,7 +66,7 @@ func TestConstraintsReadPodsNotClasses(t *testing.T) {
 func TestConstraintsOnlyNarrow(t *testing.T) {
 	spot := func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{instancetypes.LabelCapacityType: "spot"} }
 	answer := func(set requirements.Set) scheduling.Constraint {
-		return scheduling.Named("wide", scheduling.ConstraintFunc(func(*corev1.Pod, requirements.Alternatives) (requirements.Alternatives, *scheduling.Reason) {
+		return constraint.Named("wide", constraint.Func(func(*corev1.Pod, requirements.Alternatives) (requirements.Alternatives, *scheduling.Reason) {
 			return requirements.AnyOf(set), nil
 		}))
 	}
@@ -79,24 +79,4 @@ func TestConstraintsOnlyNarrow(t *testing.T) {
 	other := compile(answer(requirements.MustParse("karpenter.sh/capacity-type=on-demand")))
 	require.NotNil(t, other.Refusal)
 	assert.Equal(t, `constraint "wide" leaves karpenter.sh/capacity-type in (on-demand) of nodes, the pod asks karpenter.sh/capacity-type in (spot)`, other.Refusal.Detail)
-}
-
-func ExampleConstraintFunc() {
-	retired := scheduling.ConstraintFunc(func(p *corev1.Pod, required requirements.Alternatives) (requirements.Alternatives, *scheduling.Reason) {
-		if p.Labels["app"] == "web" {
-			return required, &scheduling.Reason{Stage: scheduling.StagePod, Detail: "it is retired"}
-		}
-		return required, nil
-	})
-	_, refusal := scheduling.Narrowed([]scheduling.Constraint{scheduling.Named("office", retired)}, pod("web-0"), requirements.AnyOf(requirements.Set{}))
-	fmt.Println(refusal)
-	// Output: constraint "office": it is retired
-}
-
-func ExampleRequire() {
-	inShop := func(p *corev1.Pod) bool { return p.Namespace == "shop" }
-	safe := scheduling.Require(inShop, requirements.MustParse("karpenter.sh/capacity-type=on-demand"))
-	left, _ := scheduling.Narrowed([]scheduling.Constraint{safe}, pod("web-0"), requirements.AnyOf(requirements.MustParse("team=shop")))
-	fmt.Println(left)
-	// Output: karpenter.sh/capacity-type in (on-demand), team in (shop)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/joinery-sdk/joinery/examples/pipeline/ruletest"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling"
+	"github.com/joinery-sdk/joinery/scheduling/constraint"
 )
 
 // retired refuses pods with the label "retired". A constraint is asked for each pod, so it may read anything of it.
@@ -22,12 +23,12 @@ func retired(pod *corev1.Pod, required requirements.Alternatives) (requirements.
 // noSpot keeps the pods of the shop off spot.
 func noSpot() scheduling.Constraint {
 	inShop := func(pod *corev1.Pod) bool { return pod.Namespace == "shop" }
-	return scheduling.Named("no spot in the shop", scheduling.Require(inShop, requirements.MustParse("karpenter.sh/capacity-type!=spot")))
+	return constraint.Named("no spot in the shop", constraint.Require(inShop, requirements.MustParse("karpenter.sh/capacity-type!=spot")))
 }
 
 // Constraints of one's own take part in planning as those of manifests do, and their names stand in reasons.
 func TestConstraintsOfOnesOwn(t *testing.T) {
-	own := market().Constrain(scheduling.Named("office", scheduling.ConstraintFunc(retired)), noSpot())
+	own := market().Constrain(constraint.Named("office", constraint.Func(retired)), noSpot())
 	plan := own.Add(ruletest.Deployment("shop/web", 2).Requests("cpu", "1"), ruletest.Pod("shop/a-old").Requests("cpu", "1").Label("retired", "true")).Plan(t)
 	plan.Pods("shop/web-*").LandOn(ruletest.Place{CapacityType: "on-demand"})
 	plan.Pods("shop/a-old").AreRefused(ruletest.Refusal{Stage: scheduling.StagePod, Text: `constraint "office": it is retired`})

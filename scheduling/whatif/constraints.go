@@ -134,7 +134,7 @@ func (e *engine) admitted(p *corev1.Pod) *corev1.Pod {
 func (e *engine) answer(p *corev1.Pod, constraints []scheduling.Constraint) string {
 	pod := e.admitted(p)
 	asked, _ := kube.FromPod(&pod.Spec)
-	left, refusal := scheduling.Narrowed(constraints, pod, asked.Required)
+	left, refusal := (&scheduling.Options{Constraints: constraints}).Narrowed(pod, asked.Required)
 	if refusal != nil {
 		return "; refused: " + refusal.Detail
 	}
