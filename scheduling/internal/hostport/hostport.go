@@ -33,7 +33,7 @@ const AnyAddress = "0.0.0.0"
 // Conflicts reports whether two pods that take the ports cannot be on one node.
 func (p Port) Conflicts(q Port) bool {
 	if p.Disk != "" || q.Disk != "" {
-		return p.Disk == q.Disk && !(p.ReadOnly && q.ReadOnly)
+		return p.Disk == q.Disk && (!p.ReadOnly || !q.ReadOnly)
 	}
 	return p.Number == q.Number && p.Protocol == q.Protocol && (p.IP == q.IP || p.IP == AnyAddress || q.IP == AnyAddress)
 }

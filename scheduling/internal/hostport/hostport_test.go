@@ -50,8 +50,14 @@ func TestDisks(t *testing.T) {
 		a, b []hostport.Port
 		want bool
 	}{
-		{gce("a", true), gce("a", true), false}, {gce("a", true), gce("a", false), true}, {gce("a", false), gce("b", false), false},
-		{aws, aws, true}, {iscsi, iscsi, true}, {iscsi, aws, false}, {rbd("x", "y"), rbd("y", "z"), true}, {rbd("x"), rbd("y"), false},
+		{gce("a", true), gce("a", true), false},
+		{gce("a", true), gce("a", false), true},
+		{gce("a", false), gce("b", false), false},
+		{aws, aws, true},
+		{iscsi, iscsi, true},
+		{iscsi, aws, false},
+		{rbd("x", "y"), rbd("y", "z"), true},
+		{rbd("x"), rbd("y"), false},
 	} {
 		got := slices.ContainsFunc(c.a, func(p hostport.Port) bool { return slices.ContainsFunc(c.b, p.Conflicts) })
 		assert.Equal(t, c.want, got, "%v %v", c.a, c.b)
