@@ -36,7 +36,7 @@ var imports = map[string][]string{
 	"scheduling/internal/hostport":  {},
 	"scheduling/internal/interpod":  {"requirements"},
 	"scheduling/internal/podclass":  {"instancetypes/resources"},
-	"scheduling/internal/volume":    {"requirements", "requirements/kube", "instancetypes/resources"},
+	"scheduling/internal/volume":    {"requirements", "requirements/kube", "instancetypes/resources", "scheduling/internal/podclass"},
 	"binpack":                       {"requirements"},
 	"deprovision":                   {"requirements", "instancetypes", "instancetypes/resources", "scheduling/nodepool", "internal/toleration"},
 	"cloudprovider":                 {"requirements", "instancetypes", "instancetypes/resources", "scheduling/nodepool"},

@@ -61,6 +61,67 @@ func KubernetesAliases() Aliases {
 	}}
 }
 
+// AgentAliases are the keys that agents of a node give the value of another label: kubelet and the cloud's node controller set the beta
+// keys beside those in use, and CSI drivers set the zone under a key of their own, which their volumes ask for.
+func AgentAliases() Aliases {
+	const zone = "topology.kubernetes.io/zone"
+	out := maps.Clone(KubernetesAliases().to)
+	delete(out, "karpenter.sh/provisioner-name")
+	for _, key := range []string{
+		"topology.ebs.csi.aws.com/zone", "topology.disk.csi.azure.com/zone", "topology.gke.io/zone",
+		"topology.diskplugin.csi.alibabacloud.com/zone", "topology.cinder.csi.openstack.org/zone",
+	} {
+		out[key] = zone
+	}
+	return Aliases{out}
+}
+
+// And has the aliases of both; where both have one, that of o.
+func (a Aliases) And(o Aliases) Aliases {
+	out := maps.Clone(o.to)
+	if out == nil {
+		out = map[string]string{}
+	}
+	for k, to := range a.to {
+		if _, both := out[k]; !both {
+			out[k] = to
+		}
+	}
+	return Aliases{out}
+}
+
+// Keys are the deprecated keys.
+func (a Aliases) Keys() Keys { return KeysOf(slices.Collect(maps.Keys(a.to))...) }
+
+// Among has the aliases that are among the keys.
+func (a Aliases) Among(keys Keys) Aliases {
+	out := map[string]string{}
+	for k, to := range a.to {
+		if keys.Contains(k) {
+			out[k] = to
+		}
+	}
+	return Aliases{out}
+}
+
+// Both is s with each alias constrained like the key in use, unless s constrains the alias itself.
+func (a Aliases) Both(s Set) Set {
+	if s.impossible || len(a.to) == 0 {
+		return s
+	}
+	var b Builder
+	b.AddSet(s)
+	for k, to := range a.to { // the builder sorts
+		if s.Has(to) && !s.Has(k) {
+			r := s.Get(to)
+			r.key = k
+			b.Add(r)
+		}
+	}
+	out, _ := b.Set() // the keys are new
+	return out
+}
+
 // Key is the key in use for k, which is k itself unless it is an alias.
 func (a Aliases) Key(k string) string {
 	if to, ok := a.to[k]; ok {

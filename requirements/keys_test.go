@@ -105,3 +105,20 @@ func TestNearest(t *testing.T) {
 		require.Equal(t, c.want != "", ok, c.word)
 	}
 }
+
+// A node to come has the keys that agents set beside those in use, with the same values; what is constrained already stays.
+func TestAgentAliases(t *testing.T) {
+	a := requirements.AgentAliases()
+	s := a.Both(requirements.MustParse("topology.kubernetes.io/zone in (a,b), kubernetes.io/os=linux, beta.kubernetes.io/os=windows"))
+	require.Equal(t, "topology.kubernetes.io/zone in (a,b)", s.Get("topology.kubernetes.io/zone").String())
+	require.Equal(t, "topology.ebs.csi.aws.com/zone in (a,b)", s.Get("topology.ebs.csi.aws.com/zone").String())
+	require.Equal(t, "failure-domain.beta.kubernetes.io/zone in (a,b)", s.Get("failure-domain.beta.kubernetes.io/zone").String())
+	require.True(t, s.Get("beta.kubernetes.io/os").Contains("windows"))
+	require.False(t, s.Has("karpenter.sh/provisioner-name"))
+	require.False(t, s.Has("beta.kubernetes.io/arch"), "nothing is known of the architecture")
+	few := a.Among(requirements.KeysOf("topology.gke.io/zone", "zone"))
+	require.Equal(t, 1, few.Keys().Len())
+	require.Equal(t, "x", few.And(requirements.NewAliases(map[string]string{"topology.gke.io/zone": "x"})).Key("topology.gke.io/zone"))
+	require.Equal(t, "kubernetes.io/arch", requirements.Aliases{}.And(a).Key("beta.kubernetes.io/arch"))
+	require.Equal(t, s.String(), requirements.Aliases{}.Both(s).String())
+}

@@ -22,9 +22,9 @@ func (e *InvalidError) Error() string {
 	return e.Path + ": " + e.Detail
 }
 
-// NodeNameKey is the key under which a node's name is matched by matchFields. It is a field, not a label; no label has
-// this name, so the algebra treats it like one.
-const NodeNameKey = "metadata.name"
+// NodeNameKey is the key of a node's name, the field metadata.name that matchFields match. The algebra treats it like a label; no label can
+// have this key, for it has a space.
+const NodeNameKey = "node name"
 
 // validate reports everything that is wrong with one requirement, joined.
 func validate(key string, op Operator, values []string) error {

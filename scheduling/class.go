@@ -1,13 +1,22 @@
 package scheduling
 
 import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/requirements/kube"
 	"github.com/joinery-sdk/joinery/scheduling/internal/hostport"
 	"github.com/joinery-sdk/joinery/scheduling/internal/podclass"
+	"github.com/joinery-sdk/joinery/scheduling/internal/topology/quota"
 	"github.com/joinery-sdk/joinery/scheduling/internal/volume"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
@@ -22,7 +31,7 @@ type Class struct {
 	Requests corev1.ResourceList
 	// Required is what the node's labels must satisfy: Asked, and what volumes and [Options.Constraints] add.
 	Required requirements.Alternatives
-	// Asked is the pods' own node selector and affinity, deprecated keys renamed.
+	// Asked is the pods' own node selector and affinity.
 	Asked requirements.Alternatives
 	// Preferred holds the soft terms of node affinity, heaviest first.
 	Preferred []requirements.Preference
@@ -42,26 +51,47 @@ func ComparePods(a, b *corev1.Pod) int { return podclass.Compare(a, b) }
 // Name is namespace and name of the first pod; it identifies the class.
 func (c *Class) Name() string { return podclass.Name(c.Pods[0]) }
 
-// fill reads the constraints of the class from its first pod.
-func (p *Problem) fill(c *Class) error {
+// fill reads the constraints of the class from its first pod. Faults of the pod refuse it, but kube-scheduler passes over faulty terms of
+// required node affinity as long as another term can be met.
+func (p *Problem) fill(c *Class) {
 	c.Template = p.admission.Pod(c.Pods[0])
 	c.Requests = resources.OfPod(c.Template, false)
-	asked, err := kube.FromPod(&c.Template.Spec)
-	if err != nil {
-		return &InvalidError{What: "pod " + podclass.Name(c.Pods[0]), Err: err}
-	}
-	c.Asked = p.aliases.Alternatives(asked.Required)
+	spec := &c.Template.Spec
+	asked, err := kube.FromPod(spec)
+	c.Asked = asked.Required
 	c.Required = c.Asked
-	for _, preferred := range asked.Preferred {
-		if renamed, err := p.aliases.Set(preferred.Nodes); err == nil {
-			c.Preferred = append(c.Preferred, requirements.Preference{Weight: preferred.Weight, Nodes: renamed})
-		}
-	}
-	if c.Template.Spec.Priority != nil {
-		c.priority = *c.Template.Spec.Priority
+	c.Preferred = asked.Preferred
+	if spec.Priority != nil {
+		c.priority = *spec.Priority
 	}
 	c.ports = hostport.Of(c.Template)
-	return nil
+
+	nodes := nodeAffinity(spec)
+	if err != nil && !asked.Required.IsImpossible() {
+		nodes = &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: nodes.PreferredDuringSchedulingIgnoredDuringExecution}
+	}
+	if faults := faultsOf(c.Template, nodes); faults != "" {
+		c.Refusal = &Reason{Stage: StagePod, Detail: "it cannot be read: " + faults}
+	}
+}
+
+// faultsOf says what planning cannot read of a pod and its node affinity, empty for nothing.
+func faultsOf(p *corev1.Pod, nodes *corev1.NodeAffinity) string {
+	var v validation
+	v.pod(object{"pod", p}, "", p, nodes)
+	texts := make([]string, len(v.errs))
+	for i, err := range v.errs {
+		texts[i] = errors.Unwrap(err).Error()
+	}
+	return strings.Join(texts, "; ")
+}
+
+// nodeAffinity is the node affinity of a pod; nil for none.
+func nodeAffinity(s *corev1.PodSpec) *corev1.NodeAffinity {
+	if s.Affinity == nil {
+		return nil
+	}
+	return s.Affinity.NodeAffinity
 }
 
 // Ignored is a pending pod that is not ours to place, and why.
@@ -79,4 +109,260 @@ func optedOut(required requirements.Alternatives) bool {
 		}
 	}
 	return required.Len() > 0
+}
+
+// pod reports what planning cannot read of a pod and its node affinity; the path of the pod is at.
+func (v *validation) pod(what object, at string, p *corev1.Pod, nodes *corev1.NodeAffinity) {
+	if _, err := kube.FromPod(&corev1.PodSpec{Affinity: &corev1.Affinity{NodeAffinity: nodes}}); err != nil {
+		for fault := range strings.SplitSeq(err.Error(), "\n") {
+			v.add(what.String(), "%s%s", at, fault)
+		}
+	}
+	if text, ok := p.Annotations[podclass.RatioAnnotation]; ok {
+		if _, _, err := quota.ParseShares(text); err != nil {
+			v.add(what.String(), "%smetadata.annotations[%s]: %w", at, podclass.RatioAnnotation, err)
+		}
+	}
+	s := &p.Spec
+	at += "spec."
+	for i := range s.TopologySpreadConstraints {
+		if wrong := wrongSpread(&s.TopologySpreadConstraints[i]); wrong != "" {
+			v.add(what.String(), "%stopologySpreadConstraints[%d].%s", at, i, wrong)
+		}
+		v.selector(what, s.TopologySpreadConstraints[i].LabelSelector, "%stopologySpreadConstraints[%d].labelSelector", at, i)
+	}
+	for i := range s.Tolerations {
+		switch op := s.Tolerations[i].Operator; op {
+		case "", corev1.TolerationOpExists, corev1.TolerationOpEqual, "Lt", "Gt": // the last two only if a feature gate is on
+		default:
+			v.add(what.String(), "%stolerations[%d].operator is %q, want Exists or Equal", at, i, op)
+		}
+	}
+	if a := s.Affinity; a != nil {
+		v.terms(what, at, "podAffinity", a.PodAffinity)
+		v.terms(what, at, "podAntiAffinity", (*corev1.PodAffinity)(a.PodAntiAffinity)) // it has the same fields
+	}
+	v.requests(what, at, "containers", s.Containers)
+	v.requests(what, at, "initContainers", s.InitContainers)
+	v.requested(what, at, "overhead", -1, s.Overhead)
+	if r := s.Resources; r != nil {
+		v.requested(what, at, "resources.requests", -1, r.Requests)
+		v.requested(what, at, "resources.limits", -1, r.Limits)
+	}
+}
+
+// object names an object when something is wrong with it.
+type object struct {
+	kind string
+	metav1.Object
+}
+
+// String is its kind, namespace and name.
+func (o object) String() string {
+	return o.kind + " " + cmp.Or(o.GetNamespace(), corev1.NamespaceDefault) + "/" + o.GetName()
+}
+
+func (v *validation) requests(what object, at, list string, containers []corev1.Container) {
+	for i := range containers {
+		v.requested(what, at, list+"[%d].resources.requests", i, containers[i].Resources.Requests)
+		v.requested(what, at, list+"[%d].resources.limits", i, containers[i].Resources.Limits)
+	}
+}
+
+// requested reports quantities below zero; the field has the number i in it, if that is not negative.
+func (v *validation) requested(what object, at, field string, i int, list corev1.ResourceList) {
+	for _, q := range list {
+		if q.Sign() < 0 {
+			if i >= 0 {
+				field = fmt.Sprintf(field, i)
+			}
+			v.amounts(what.String()+": "+at+field, list)
+			return
+		}
+	}
+}
+
+// wrongSpread says what is wrong with a topology spread constraint, beginning with the field; empty if nothing is.
+func wrongSpread(t *corev1.TopologySpreadConstraint) string {
+	const honor, ignore = corev1.NodeInclusionPolicyHonor, corev1.NodeInclusionPolicyIgnore
+	switch {
+	case t.MaxSkew < 1:
+		return fmt.Sprintf("maxSkew is %d, must be 1 or more", t.MaxSkew)
+	case t.MinDomains != nil && *t.MinDomains < 1:
+		return fmt.Sprintf("minDomains is %d, must be 1 or more", *t.MinDomains)
+	case t.TopologyKey == "":
+		return "topologyKey is empty"
+	case t.WhenUnsatisfiable != "" && t.WhenUnsatisfiable != corev1.DoNotSchedule && t.WhenUnsatisfiable != corev1.ScheduleAnyway:
+		return fmt.Sprintf("whenUnsatisfiable is %q, want DoNotSchedule or ScheduleAnyway", t.WhenUnsatisfiable)
+	case t.NodeAffinityPolicy != nil && *t.NodeAffinityPolicy != honor && *t.NodeAffinityPolicy != ignore:
+		return fmt.Sprintf("nodeAffinityPolicy is %q, want Honor or Ignore", *t.NodeAffinityPolicy)
+	case t.NodeTaintsPolicy != nil && *t.NodeTaintsPolicy != honor && *t.NodeTaintsPolicy != ignore:
+		return fmt.Sprintf("nodeTaintsPolicy is %q, want Honor or Ignore", *t.NodeTaintsPolicy)
+	}
+	return ""
+}
+
+// selector reports a label selector that kube-scheduler cannot read; the format and its arguments are the path.
+func (v *validation) selector(what object, s *metav1.LabelSelector, format string, args ...any) {
+	if _, err := metav1.LabelSelectorAsSelector(s); err != nil {
+		v.add(what.String(), "%s: %w", fmt.Sprintf(format, args...), err)
+	}
+}
+
+// terms reports terms of affinity or of anti-affinity without a key, or with selectors that cannot be read.
+func (v *validation) terms(what object, at, kind string, a *corev1.PodAffinity) {
+	if a == nil {
+		return
+	}
+	check := func(t *corev1.PodAffinityTerm, field string, i int) {
+		path := fmt.Sprintf("%saffinity.%s."+field, at, kind, i)
+		if t.TopologyKey == "" {
+			v.add(what.String(), "%s.topologyKey is empty", path)
+		}
+		v.selector(what, t.LabelSelector, "%s.labelSelector", path)
+		v.selector(what, t.NamespaceSelector, "%s.namespaceSelector", path)
+	}
+	for i := range a.RequiredDuringSchedulingIgnoredDuringExecution {
+		check(&a.RequiredDuringSchedulingIgnoredDuringExecution[i], "requiredDuringSchedulingIgnoredDuringExecution[%d]", i)
+	}
+	for i := range a.PreferredDuringSchedulingIgnoredDuringExecution {
+		check(&a.PreferredDuringSchedulingIgnoredDuringExecution[i].PodAffinityTerm, "preferredDuringSchedulingIgnoredDuringExecution[%d].podAffinityTerm", i)
+	}
+}
+
+// sortOut splits the pods into pending and running ones, and lists the ignored. Pods of a node that is being removed are pending if
+// their controller creates them anew elsewhere; the others are dropped.
+func (p *Problem) sortOut() (pending []*corev1.Pod, running map[string][]*corev1.Pod) {
+	running = map[string][]*corev1.Pod{}
+	goes, at := map[string]bool{}, map[string]string{}
+	for i := range p.members { // a plan names a node by its claim until the node joins
+		at[p.members[i].claim] = p.members[i].node.Name
+	}
+	for i := range p.members {
+		m := &p.members[i]
+		goes[m.node.Name], at[m.node.Name] = m.leaving, m.node.Name
+	}
+	p.moved = map[string]int{}
+	var nominated []*corev1.Pod
+	for _, pod := range p.snapshot.Pods {
+		switch {
+		case podclass.Ended(pod):
+		case goes[pod.Spec.NodeName]:
+			next := *p.admission.Anew(pod) // replicas go on sharing what they share
+			next.UID, next.Spec.NodeName, next.DeletionTimestamp = podclass.MadeAnew, "", nil
+			if podclass.Moves(pod) && podclass.NotOurs(&next) == "" {
+				p.moved[pod.Spec.NodeName]++
+				pending = append(pending, &next)
+			}
+		case pod.Spec.NodeName != "":
+			running[pod.Spec.NodeName] = append(running[pod.Spec.NodeName], pod)
+		case pod.DeletionTimestamp != nil:
+		case pod.Status.NominatedNodeName != "" && podclass.NotOurs(pod) == "" && at[pod.Status.NominatedNodeName] != "" && !goes[at[pod.Status.NominatedNodeName]]:
+			nominated = append(nominated, pod)
+		default:
+			if why := podclass.NotOurs(pod); why != "" {
+				p.Ignored = append(p.Ignored, Ignored{pod, why})
+				continue
+			}
+			pending = append(pending, pod)
+		}
+	}
+	var highest int32 = math.MinInt32
+	for _, pod := range pending {
+		highest = max(highest, p.priority(pod))
+	}
+	for _, pod := range nominated {
+		if p.priority(pod) < highest { // kube-scheduler does not keep its room from a higher one, so it is planned as well
+			pending = append(pending, pod)
+			continue
+		}
+		node := at[pod.Status.NominatedNodeName]
+		running[node] = append(running[node], pod)
+		p.Ignored = append(p.Ignored, Ignored{pod, fmt.Sprintf("nominated to node %q, where its room is kept", node)})
+	}
+	return pending, running
+}
+
+// priority is that of a pod as an API server stores it.
+func (p *Problem) priority(pod *corev1.Pod) int32 {
+	value := pod.Spec.Priority
+	if value == nil {
+		value = p.admission.Pod(pod).Spec.Priority
+	}
+	if value == nil {
+		return 0
+	}
+	return *value
+}
+
+// Constraint is a rule of the caller about where pods may go, in addition to their manifests. Pods with different answers are of different
+// classes, so it may read anything of a pod.
+type Constraint interface {
+	// Narrow returns which of the required nodes the pod may have, or a reason to refuse it. It is called once for each pending pod, as an
+	// API server stores it, and must not modify it. Required is what the pod's manifest asks. Of the answer only what is within required
+	// counts; a constraint that has nothing to say returns required. If the constraint is a [fmt.Stringer], that text stands in reasons.
+	Narrow(pod *corev1.Pod, required requirements.Alternatives) (requirements.Alternatives, *Reason)
+}
+
+// Narrowed is what the constraints leave of required for a pod, one after the other, or the first reason to refuse it.
+func (o *Options) Narrowed(pod *corev1.Pod, required requirements.Alternatives) (requirements.Alternatives, *Reason) {
+	for _, c := range o.Constraints {
+		name, text := "a constraint of the caller", ""
+		if n, ok := c.(fmt.Stringer); ok {
+			name = n.String()
+			text = name + ": "
+		}
+		answer, refusal := c.Narrow(pod, required)
+		if refusal != nil {
+			told := *refusal
+			told.Detail = text + told.Detail
+			if refusal.Detail == "" { // no text would be no refusal
+				told.Detail = name + " refuses it"
+			}
+			return required, &told
+		}
+		within := answer.Intersect(required)
+		if within.IsImpossible() && !required.IsImpossible() {
+			return required, &Reason{Stage: StagePod, Detail: fmt.Sprintf("%s leaves %s of nodes, the pod asks %s", name, answer, required)}
+		}
+		required = within
+	}
+	return required, nil
+}
+
+// constrained is the classes, split by what [Options.Constraints] answer to each pod, in the order of their first pods.
+func (p *Problem) constrained(classes []Class) []Class {
+	if len(p.options.Constraints) == 0 {
+		return classes
+	}
+	var out []Class
+	for i := range classes {
+		c := &classes[i]
+		if c.Refusal != nil {
+			out = append(out, *c)
+			continue
+		}
+		at := map[string]int{}
+		for _, pod := range c.Pods {
+			required, refusal := p.options.Narrowed(p.admission.Pod(pod), c.Required)
+			key := string(required.AppendKey(nil))
+			if refusal != nil {
+				key += "|" + string(refusal.Stage) + "|" + refusal.Detail
+			}
+			k, ok := at[key]
+			if !ok {
+				k = len(out)
+				at[key] = k
+				part := *c
+				part.Pods, part.Required, part.Refusal = nil, required, refusal
+				out = append(out, part)
+			}
+			out[k].Pods = append(out[k].Pods, pod)
+		}
+	}
+	for i := range out {
+		out[i].Template = p.admission.Pod(out[i].Pods[0])
+	}
+	slices.SortStableFunc(out, func(a, b Class) int { return ComparePods(a.Pods[0], b.Pods[0]) })
+	return out
 }

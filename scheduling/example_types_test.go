@@ -75,7 +75,8 @@ func ExampleInvalidError() {
 			}}}
 		}
 	}
-	_, err := scheduling.Compile(scheduling.Snapshot{Pods: []*corev1.Pod{pod("db-0", require("in")), pod("web-0", require("Equals"))}}, nil)
+	s := scheduling.Snapshot{Pods: []*corev1.Pod{pod("db-0", require("in")), pod("web-0", require("Equals"))}}
+	err := s.Validate()
 	var invalid *scheduling.InvalidError
 	fmt.Println(errors.As(err, &invalid), invalid.What)
 	fmt.Println(err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling/internal/admission"
 	"github.com/joinery-sdk/joinery/scheduling/internal/hostport"
 	"github.com/joinery-sdk/joinery/scheduling/internal/podclass"
 	"github.com/joinery-sdk/joinery/scheduling/internal/taints"
@@ -32,6 +33,7 @@ type member struct {
 	inFlight              bool         // it has not joined
 	starting              bool         // it was never ready for pods
 	leaving               bool         // it is being removed, and takes no pods
+	pool                  string       // its name, empty for none
 	labels                map[string]string
 	taints                []corev1.Taint // without temporary ones
 	capacity, allocatable corev1.ResourceList
@@ -39,9 +41,9 @@ type member struct {
 
 // members are the nodes of the snapshot with their claims, and the claims whose nodes have not joined.
 func (s *Snapshot) members(aliases requirements.Aliases) []member {
-	startup := map[string][]corev1.Taint{}
+	pools := map[string]*Pool{}
 	for i := range s.Pools {
-		startup[s.Pools[i].Name] = s.Pools[i].StartupTaints
+		pools[s.Pools[i].Name] = &s.Pools[i]
 	}
 	byName, byID := map[string]*NodeClaim{}, map[string]*NodeClaim{}
 	for i := range s.NodeClaims {
@@ -59,7 +61,7 @@ func (s *Snapshot) members(aliases requirements.Aliases) []member {
 			c = named
 		}
 		there[c], taken[n.Name] = true, true
-		out = append(out, memberOf(n, c, startup, aliases))
+		out = append(out, memberOf(n, c, pools, aliases))
 	}
 	for i := range s.NodeClaims {
 		c := &s.NodeClaims[i]
@@ -70,7 +72,7 @@ func (s *Snapshot) members(aliases requirements.Aliases) []member {
 		if taken[n.Name] { // by a node of an earlier claim of this name
 			n.Name = c.ProviderID
 		}
-		m := memberOf(n, c, startup, aliases)
+		m := memberOf(n, c, pools, aliases)
 		m.inFlight = true
 		m.leaving = m.leaving || c.Initialized // its node had joined, and was deleted since
 		out = append(out, m)
@@ -78,33 +80,38 @@ func (s *Snapshot) members(aliases requirements.Aliases) []member {
 	return out
 }
 
-func memberOf(n *corev1.Node, c *NodeClaim, startup map[string][]corev1.Taint, aliases requirements.Aliases) member {
+func memberOf(n *corev1.Node, c *NodeClaim, pools map[string]*Pool, aliases requirements.Aliases) member {
 	m := member{node: n, starting: taints.StartingUp(n), leaving: n.DeletionTimestamp != nil, capacity: n.Status.Capacity, allocatable: n.Status.Allocatable}
 	if len(m.allocatable) == 0 { // an API server defaults it to capacity, as a whole
 		m.allocatable = m.capacity
 	}
 	m.leaving = m.leaving || slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == taintDisrupted || t.Key == taintDisruption })
-	labels, all, known := map[string]string{}, n.Spec.Taints, []corev1.Taint(nil) // known are the startup taints
+	all, known := n.Spec.Taints, []corev1.Taint(nil) // known are the startup taints
+	m.labels, m.pool = map[string]string{}, poolOf(n.Labels)
 	if c != nil {
 		m.claim = c.Name
 		m.leaving = m.leaving || c.Deleting
 		m.starting = !c.Initialized && !taints.Initialized(n)
 	}
 	if m.starting && c != nil {
-		maps.Copy(labels, c.Labels)
+		if m.pool == "" {
+			m.pool = poolOf(c.Labels)
+		}
+		m.labels = registered(pools[m.pool], aliases, requirements.FromLabels(c.Labels)).Labels()
 		m.capacity, m.allocatable = promisedOf(m.capacity, c.Capacity), promisedOf(m.allocatable, c.Allocatable)
 		if !taints.Registered(n) {
 			all = slices.Concat(all, c.Taints)
 		}
 		known = c.StartupTaints
 	}
-	maps.Copy(labels, n.Labels)
-	m.labels = aliases.Labels(labels)
+	maps.Copy(m.labels, n.Labels)
 	if n.Spec.Unschedulable { // a cordon counts as the taint that the node lifecycle controller adds for it
 		all = append(slices.Clip(all), corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule})
 	}
 	if m.starting {
-		known = slices.Concat(known, startup[m.labels[nodepool.LabelKey]])
+		if p := pools[m.pool]; p != nil {
+			known = slices.Concat(known, p.StartupTaints)
+		}
 		all = slices.DeleteFunc(slices.Clone(all), func(t corev1.Taint) bool {
 			return taints.Ephemeral(t) || slices.ContainsFunc(known, func(s corev1.Taint) bool { return s.MatchTaint(&t) })
 		})
@@ -119,6 +126,11 @@ func memberOf(n *corev1.Node, c *NodeClaim, startup map[string][]corev1.Taint, a
 		}
 	}
 	return m
+}
+
+// poolOf is the name of the pool in the labels of a node, under the key of today or that of Provisioners.
+func poolOf(labels map[string]string) string {
+	return cmp.Or(labels[nodepool.LabelKey], labels[nodepool.ProvisionerLabelKey])
 }
 
 // promisedOf is the resources that a node shows, completed with promised ones that it lacks or has none of.
@@ -172,7 +184,7 @@ func (p *Problem) compileExisting(running map[string][]*corev1.Pod) {
 
 func (p *Problem) existing(m *member, pods []*corev1.Pod, totals *podclass.Totals[[]int64]) ExistingNode {
 	n, lasting := m.node, m.taints
-	r := ExistingNode{Node: n, InFlight: m.inFlight, Starting: m.starting, running: pods, attached: p.volumes.Attached(pods), Taints: lasting, labels: m.labels}
+	r := ExistingNode{Node: n, InFlight: m.inFlight, Starting: m.starting, running: pods, attached: p.volumes.Attached(n.Name, pods), Taints: lasting, labels: m.labels}
 	r.labels[taints.Key] = taints.Value(p.taints.Intern(lasting))
 	r.Labels = requirements.FromLabels(r.labels)
 
@@ -200,10 +212,10 @@ func (p *Problem) existing(m *member, pods []*corev1.Pod, totals *podclass.Total
 	for _, pod := range pods {
 		now := func() []int64 { return p.vector(resources.OfPod(p.admission.Pod(pod), true)) }
 		switch {
-		case len(pod.Status.ContainerStatuses)+len(pod.Status.InitContainerStatuses) > 0: // granted by a kubelet, to this pod alone
+		case resources.InStatus(pod): // granted by a kubelet, to this pod alone
 			requests, last = now(), nil
 		case last == nil || !podclass.SameTemplate(last, pod):
-			requests, last = totals.Of(pod, now, pod.Namespace, runtimeClass(pod)), pod
+			requests, last = totals.Of(pod, now, p.scope(pod)...), pod
 		}
 		ports := hostport.Of(pod)
 		r.ports = append(r.ports, ports...)
@@ -223,7 +235,7 @@ func (p *Problem) existing(m *member, pods []*corev1.Pod, totals *podclass.Total
 				p.Notes = append(p.Notes, fmt.Sprintf("node %s has no room for DaemonSet %s: short of %s", n.Name, podclass.Name(d.pod), p.Resources[short]))
 			}
 			if taken >= 0 {
-				p.Notes = append(p.Notes, fmt.Sprintf("node %s has no room for DaemonSet %s: host port %d is taken", n.Name, podclass.Name(d.pod), d.ports[taken].Number))
+				p.Notes = append(p.Notes, fmt.Sprintf("node %s has no room for DaemonSet %s: %s is taken", n.Name, podclass.Name(d.pod), d.ports[taken]))
 				continue
 			}
 			r.missing, ports = append(r.missing, i), append(ports, d.ports...)
@@ -232,12 +244,78 @@ func (p *Problem) existing(m *member, pods []*corev1.Pod, totals *podclass.Total
 	return r
 }
 
-// runtimeClass names the runtime class of a pod, whose overhead admission adds; empty for none.
-func runtimeClass(pod *corev1.Pod) string {
-	if name := pod.Spec.RuntimeClassName; name != nil {
-		return *name
+// room is what a node has free before anything is planned, daemons to come aside.
+type room struct {
+	labels requirements.Set
+	taints []corev1.Taint
+	free   corev1.ResourceList
+}
+
+// rooms are those of the nodes that take pods.
+func (p *Problem) rooms(running map[string][]*corev1.Pod) []room {
+	var out []room
+	for i := range p.members {
+		m := &p.members[i]
+		if m.leaving {
+			continue
+		}
+		r := room{requirements.FromLabels(m.labels), m.taints, m.allocatable.DeepCopy()}
+		for _, pod := range running[m.node.Name] {
+			for name, q := range resources.OfPod(p.admission.Pod(pod), true) {
+				if left, ok := r.free[name]; ok {
+					left.Sub(q)
+					r.free[name] = left
+				}
+			}
+		}
+		out = append(out, r)
 	}
-	return ""
+	return out
+}
+
+// fits reports whether a node with such labels, one that exists or that a pool can buy, could hold a pod of the class by itself.
+func (p *Problem) fits(c *Class, where requirements.Alternatives, rooms []room) bool {
+	holds := func(free corev1.ResourceList) bool {
+		for name, q := range c.Requests {
+			if left := free[name]; left.Cmp(q) < 0 && q.Sign() > 0 {
+				return false
+			}
+		}
+		return true
+	}
+	for i := range rooms {
+		if holds(rooms[i].free) && taints.Tolerates(c.Template.Spec.Tolerations, rooms[i].taints) && where.Compatible(rooms[i].labels, requirements.Keys{}) {
+			return true
+		}
+	}
+	for i := range p.snapshot.Pools {
+		pool := &p.snapshot.Pools[i]
+		set, err := p.asked(pool)
+		if err != nil || pool.IsStatic() || pool.Metadata.DeletionTimestamp != nil || !taints.Tolerates(c.Template.Spec.Tolerations, pool.Taints) {
+			continue
+		}
+		if set, err = set.Intersect(someHost); err != nil {
+			continue
+		}
+		for k := range pool.Types {
+			t := &pool.Types[k]
+			if labels, err := set.Intersect(t.Requirements); err == nil && holds(t.Allocatable()) && !where.Intersect(requirements.AnyOf(p.aliases.Both(labels))).IsImpossible() {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// scope is what the requests of a pod that occupies a node depend on beside its own: only a nominated pod may still have to be stored.
+func (p *Problem) scope(pod *corev1.Pod) []string {
+	if admission.Stored(pod) || !p.admission.Bears(pod) {
+		return nil
+	}
+	if name := pod.Spec.RuntimeClassName; name != nil {
+		return []string{podclass.Namespace(pod), *name}
+	}
+	return []string{podclass.Namespace(pod)}
 }
 
 // spare is left, the free capacity of a node, with an attach slot more for each volume of the class that is attached already.

@@ -170,6 +170,11 @@ func (p *Problem) shortage(c *Class, free []int64) (map[string]int64, float64) {
 	return short, worst
 }
 
+// inUse is what the class asks of nodes to buy, under the keys that types and pools have.
+func (p *Problem) inUse(c *Class) requirements.Alternatives {
+	return p.aliases.Alternatives(c.Required)
+}
+
 // outside is the type that is large enough and violates the fewest requirements: the pod's count before the pool's, then the price.
 func (p *Problem) outside(c *Class, pool *PoolState) *Nearest {
 	type find struct {
@@ -178,7 +183,8 @@ func (p *Problem) outside(c *Class, pool *PoolState) *Nearest {
 		price     float64
 	}
 	var best find
-	keys := c.Required.Keys()
+	required := p.inUse(c)
+	keys := required.Keys()
 	for i := range pool.Types {
 		typ := &pool.Types[i]
 		price, ok := typ.LeastPrice(requirements.Set{})
@@ -196,8 +202,8 @@ func (p *Problem) outside(c *Class, pool *PoolState) *Nearest {
 		if err != nil {
 			continue
 		}
-		if !c.Required.Compatible(node, keys) {
-			for _, e := range fewestConflicts(c.Required, node, keys) {
+		if !required.Compatible(node, keys) {
+			for _, e := range fewestConflicts(required, node, keys) {
 				by = append(by, "the pod's "+e.Left.String())
 			}
 		}
@@ -258,12 +264,12 @@ func (p *Problem) explainResources(n census) Reason {
 func (p *Problem) explainLabels(c *Class, pool *PoolState, n census) Reason {
 	out := Reason{Stage: StageRequirement, Nearest: n.outside}
 	known := pool.known()
-	conflict := closest(c.Required, pool, known)
+	conflict := closest(p.inUse(c), pool, known)
 	if conflict == nil {
 		if unavailable, ok := p.explainUnavailable(c, pool); ok {
 			return unavailable
 		}
-		out.Detail = "no single type has all the labels that it asks: " + c.Required.String()
+		out.Detail = "no single type has all the labels that it asks: " + p.inUse(c).String()
 		return out
 	}
 	out.Key = conflict.Key
@@ -299,7 +305,7 @@ func (p *Problem) explainUnavailable(c *Class, pool *PoolState) (Reason, bool) {
 			if err == nil {
 				node, err = node.Intersect(pool.Set)
 			}
-			return err == nil && c.Required.Compatible(node, requirements.Keys{})
+			return err == nil && p.inUse(c).Compatible(node, requirements.Keys{})
 		})
 		if at < 0 {
 			continue
@@ -320,7 +326,7 @@ func (p *Problem) explainUnavailable(c *Class, pool *PoolState) (Reason, bool) {
 	if len(names) > 1 {
 		out.Detail += ", like " + many(len(names)-1, "other type")
 	}
-	keys := slices.Collect(c.Required.Keys().All())
+	keys := slices.Collect(p.inUse(c).Keys().All())
 	if at := slices.IndexFunc(keys, example.Has); at >= 0 {
 		out.Key = keys[at]
 	}
@@ -329,10 +335,11 @@ func (p *Problem) explainUnavailable(c *Class, pool *PoolState) (Reason, bool) {
 
 // shutOut names a type with the labels that the pod asks, what of the pool excludes it, and what else it lacks; empty if there is none.
 func (p *Problem) shutOut(c *Class, pool *PoolState) string {
-	keys := c.Required.Keys()
+	required := p.inUse(c)
+	keys := required.Keys()
 	for i := range pool.Types {
 		typ := &pool.Types[i]
-		if !c.Required.Compatible(typ.Requirements, keys) {
+		if !required.Compatible(typ.Requirements, keys) {
 			continue
 		}
 		for r := range pool.Set.All() {
@@ -390,7 +397,7 @@ func knownLabels(pool *PoolState) map[string]map[string]bool {
 			}
 		}
 	}
-	see(pool.Set)
+	see(pool.Registered(pool.Set))
 	for i := range pool.Types {
 		if !pool.Types[i].Requirements.Overlaps(pool.Set) {
 			continue

@@ -27,7 +27,8 @@ type NewNode struct {
 	Offering           instancetypes.Offering
 	Zone, CapacityType string
 	PricePerHour       float64
-	// Labels are the labels of the node, if its provider is asked for Open.
+	// Labels are the labels of the node, if its provider is asked for Open, without those that agents set once it is there; see
+	// [PoolState.Registered].
 	Labels map[string]string
 	// Open is the labels that neither type nor offering decides, so that the provider must set them: those that pods ask for, and the
 	// default that the plan chose for others.
@@ -46,7 +47,8 @@ type NewNode struct {
 
 // Node is the node as it will register: ready and empty.
 func (n *NewNode) Node() *corev1.Node {
-	node := readyNode(n.Name, n.Labels, n.Pool.Taints, n.InstanceType.Capacity, n.InstanceType.Allocatable())
+	labels := n.Pool.Registered(requirements.FromLabels(n.Labels)).Labels()
+	node := readyNode(n.Name, labels, n.Pool.Taints, n.InstanceType.Capacity, n.InstanceType.Allocatable())
 	node.Annotations = n.Pool.Annotations
 	return node
 }
@@ -144,21 +146,27 @@ func (s *state) newNodes(names []string) []NewNode {
 			if err != nil { // no pod was verified there
 				panic(err)
 			}
-			like = &NewNode{Labels: chosenLabels(set)}
+			like = &NewNode{Labels: s.p.ChosenLabels(set)}
 			like.Open = openLabels(like.Labels, typ, &n.Offering)
 			known[string(key)] = like
 		}
 		n.Labels, n.Open = maps.Clone(like.Labels), like.Open
 		n.Zone, n.CapacityType = n.Labels[corev1.LabelTopologyZone], n.Labels[instancetypes.LabelCapacityType]
-		n.Labels[nodepool.ProvisionerLabelKey] = n.Pool.Name
 		out = append(out, n)
 	}
 	return out
 }
 
 // ChosenLabels is one value for each label that set requires of a node, always the same: of several allowed values "default", which
-// clouds use by default, or else the first. Pseudo-labels are left out.
-func (*Problem) ChosenLabels(set requirements.Set) map[string]string { return chosenLabels(set) }
+// clouds use by default, or else the first. Pseudo-labels are left out, and so are labels that agents set, as in [NewNode.Labels].
+func (p *Problem) ChosenLabels(set requirements.Set) map[string]string {
+	out := chosenLabels(set)
+	maps.DeleteFunc(out, func(key, _ string) bool {
+		return key == labelRegistered || key == labelInitialized || p.aliases.Key(key) != key ||
+			slices.ContainsFunc(p.Pools, func(pool PoolState) bool { return key == classKey(pool.NodeClass) && !pool.Set.Has(key) })
+	})
+	return out
+}
 
 func chosenLabels(set requirements.Set) map[string]string {
 	out := make(map[string]string, set.Len())

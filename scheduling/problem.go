@@ -50,9 +50,10 @@ type Problem struct {
 	admission admission.Cluster
 	topology  *topology.Problem
 	verifier  *verifier
+	// aliases are the keys that agents of nodes to buy set beside others.
+	aliases requirements.Aliases
 	// shapeLabels is computed once, by the first explanation.
 	shapeLabels func() *labelSets
-	aliases     requirements.Aliases
 	own         func(class int) float64 // the least price of what a pod takes of a new node; computed once for each class
 }
 
@@ -68,6 +69,7 @@ type PoolState struct {
 	NodesLeft int
 
 	taintSet int
+	aliases  requirements.Aliases
 	table    []typeRow                         // by type
 	known    func() map[string]map[string]bool // see knownLabels; computed once, by the first explanation
 }
@@ -131,32 +133,31 @@ type ExistingNode struct {
 // Limit allows a node at most Max pods with a tag while the pod that brings the limit is there.
 type Limit = topology.Limit
 
-// Compile reads the snapshot once. It costs O(pods + classes x labels + pools x types). The error joins an
-// [*InvalidError] for each object that has no meaning, such as a nil one, two of one name, or a pod that no API server would have stored.
+// Compile reads the snapshot once. It costs O(pods + classes x labels + pools x types). The error is that of [Snapshot.Check]. A pod that
+// cannot be read, such as one with the node affinity Gt ["large"], is refused at [StagePod], and a DaemonSet is left out with a note.
 func Compile(s Snapshot, opts *Options) (*Problem, error) {
-	if err := s.Validate(); err != nil {
+	if err := s.Check(); err != nil {
 		return nil, err
 	}
 	p := &Problem{
-		snapshot: &s, taints: taints.New(), aliases: requirements.KubernetesAliases(),
+		snapshot: &s, taints: taints.New(), aliases: requirements.AgentAliases(),
 		admission: admission.NewCluster(s.PriorityClasses, s.RuntimeClasses, s.LimitRanges),
 		volumes: volume.NewIndex(volume.Objects{
 			Persistent: s.PersistentVolumes, Claims: s.PersistentVolumeClaims, Classes: s.StorageClasses, CSINodes: s.CSINodes,
+			Attachments: s.VolumeAttachments, Drivers: s.CSIDrivers, Capacities: s.CSIStorageCapacities,
 		}),
 	}
 	if opts != nil {
 		p.options = *opts
 	}
+	if a := p.options.Aliases; a != nil {
+		p.aliases = *a
+	}
 	p.members = s.members(p.aliases)
 	pending, running := p.sortOut()
-	if err := p.compileClasses(pending, running); err != nil {
-		return nil, err
-	}
+	p.compileClasses(pending, running)
 	shared := p.assignVolumes(running)
-	p.applyConstraints()
-	if err := p.compileDaemons(); err != nil {
-		return nil, err
-	}
+	p.compileDaemons()
 	p.compileResources()
 	p.compilePools()
 	p.compileExisting(running)
@@ -181,63 +182,23 @@ func (p *Problem) Options() *Options {
 	return &o
 }
 
-// sortOut splits the pods into pending and running ones, and lists the ignored. Pods of a node that is being removed are pending if
-// their controller creates them anew elsewhere; the others are dropped.
-func (p *Problem) sortOut() (pending []*corev1.Pod, running map[string][]*corev1.Pod) {
-	running = map[string][]*corev1.Pod{}
-	goes, at := map[string]bool{}, map[string]string{}
-	for i := range p.members { // a plan names a node by its claim until the node joins
-		at[p.members[i].claim] = p.members[i].node.Name
-	}
-	for i := range p.members {
-		m := &p.members[i]
-		goes[m.node.Name], at[m.node.Name] = m.leaving, m.node.Name
-	}
-	p.moved = map[string]int{}
-	for _, pod := range p.snapshot.Pods {
-		switch {
-		case podclass.Ended(pod):
-		case goes[pod.Spec.NodeName]:
-			next := *pod // replicas go on sharing what they share
-			next.Spec.NodeName, next.DeletionTimestamp = "", nil
-			if podclass.Moves(pod) && podclass.NotOurs(&next) == "" {
-				p.moved[pod.Spec.NodeName]++
-				pending = append(pending, &next)
-			}
-		case pod.Spec.NodeName != "":
-			running[pod.Spec.NodeName] = append(running[pod.Spec.NodeName], pod)
-		case pod.DeletionTimestamp != nil:
-		case pod.Status.NominatedNodeName != "" && podclass.NotOurs(pod) == "" && at[pod.Status.NominatedNodeName] != "" && !goes[at[pod.Status.NominatedNodeName]]:
-			node := at[pod.Status.NominatedNodeName]
-			running[node] = append(running[node], pod) // kube-scheduler counts nominated pods
-			p.Ignored = append(p.Ignored, Ignored{pod, fmt.Sprintf("nominated to node %q, where its room is kept", node)})
-		default:
-			if why := podclass.NotOurs(pod); why != "" {
-				p.Ignored = append(p.Ignored, Ignored{pod, why})
-				continue
-			}
-			pending = append(pending, pod)
-		}
-	}
-	return pending, running
-}
-
-func (p *Problem) compileClasses(pending []*corev1.Pod, running map[string][]*corev1.Pod) error {
+func (p *Problem) compileClasses(pending []*corev1.Pod, running map[string][]*corev1.Pod) {
 	others := slices.Concat(slices.Collect(maps.Values(running))...) // their order does not matter
-	groups := podclass.Group(pending, others, p.snapshot.DaemonSets)
+	groups := p.volumes.Alone(podclass.Group(pending, others, p.snapshot.DaemonSets))
 	if p.options.Apart != nil {
 		groups = podclass.Split(groups, p.options.Apart)
 		slices.SortStableFunc(groups, func(a, b []*corev1.Pod) int { return podclass.Compare(a[0], b[0]) })
 	}
-	classes, errs := make([]Class, len(groups)), make([]error, len(groups))
+	filled := make([]Class, len(groups))
 	inParallel(len(groups), func(i int) {
-		classes[i].Pods = groups[i]
-		errs[i] = p.fill(&classes[i])
+		filled[i].Pods = groups[i]
+		p.fill(&filled[i])
 	})
-	p.Classes = make([]*Class, 0, len(groups))
+	classes := p.constrained(filled)
+	p.Classes = make([]*Class, 0, len(classes))
 	for i := range classes {
 		c := &classes[i]
-		if errs[i] == nil && optedOut(c.Required) {
+		if c.Refusal == nil && optedOut(requirements.KubernetesAliases().Alternatives(c.Required)) {
 			for _, pod := range c.Pods {
 				p.Ignored = append(p.Ignored, Ignored{pod, "it opted out of every pool by " + nodepool.LabelKey + " DoesNotExist"})
 			}
@@ -247,7 +208,6 @@ func (p *Problem) compileClasses(pending []*corev1.Pod, running map[string][]*co
 	}
 	slices.SortStableFunc(p.Ignored, func(a, b Ignored) int { return podclass.Compare(a.Pod, b.Pod) })
 	p.noteMissing()
-	return errors.Join(errs...)
 }
 
 // noteMissing adds a note for each priority or runtime class that pods name and the snapshot lacks.
@@ -267,8 +227,13 @@ func (p *Problem) noteMissing() {
 // unusable claims. It returns the unbound claims that several pods use, with indexes into Problem.Classes.
 func (p *Problem) assignVolumes(running map[string][]*corev1.Pod) []volume.SharedClaim {
 	consumers := make([]volume.Consumer, len(p.Classes))
+	rooms := sync.OnceValue(func() []room { return p.rooms(running) })
 	for i, c := range p.Classes {
-		consumers[i] = volume.Consumer{Pod: c.Template, Count: len(c.Pods), Priority: c.priority, Required: c.Required}
+		fits := func(where requirements.Alternatives) bool { return p.fits(c, where, rooms()) }
+		consumers[i] = volume.Consumer{Pod: c.Template, Count: len(c.Pods), Priority: c.priority, Required: c.Required, Fits: fits}
+		if c.Refusal != nil { // others may have its volumes
+			consumers[i] = volume.Consumer{Pod: &corev1.Pod{}}
+		}
 	}
 	var users []*corev1.Pod
 	for _, node := range slices.Sorted(maps.Keys(running)) {
@@ -277,6 +242,9 @@ func (p *Problem) assignVolumes(running map[string][]*corev1.Pod) []volume.Share
 	needs := p.volumes.Assign(users, consumers)
 	for i, c := range p.Classes {
 		need := &needs[i]
+		if c.Refusal != nil {
+			continue
+		}
 		if need.Refusal != "" {
 			c.Refusal = &Reason{Stage: StagePod, Detail: need.Refusal}
 			continue
@@ -289,13 +257,17 @@ func (p *Problem) assignVolumes(running map[string][]*corev1.Pod) []volume.Share
 			continue
 		}
 		if !isAnything(need.Where) {
-			c.Required = c.Required.Intersect(p.aliases.Alternatives(need.Where))
+			c.Required = c.Required.Intersect(need.Where)
 		}
 		if c.Required.IsImpossible() {
 			c.Refusal = &Reason{Stage: StagePod, Detail: "its volumes and what it asks of nodes contradict each other"}
 		}
 	}
-	p.share(needs, p.volumes.Attached(users))
+	var attached []string
+	for i := range p.members {
+		attached = append(attached, p.volumes.Attached(p.members[i].node.Name, running[p.members[i].node.Name])...)
+	}
+	p.share(needs, attached)
 	return volume.Shared(consumers, needs)
 }
 
@@ -321,30 +293,6 @@ func (p *Problem) share(needs []volume.Need, running []string) {
 
 // isAnything reports whether every node meets the requirements.
 func isAnything(a requirements.Alternatives) bool { return a.Len() == 1 && a.At(0).IsAnything() }
-
-// applyConstraints applies Options.Constraints to every class that is not refused yet.
-func (p *Problem) applyConstraints() {
-	for _, c := range p.Classes {
-		for _, rule := range p.options.Constraints {
-			if c.Refusal != nil {
-				break
-			}
-			c.Required, c.Refusal = rule.Narrow(c.Template, c.Required)
-		}
-		if r := c.Refusal; r != nil && r.Detail == "" { // no text would be no refusal
-			told := *r
-			told.Detail = "a constraint of the caller refuses it"
-			c.Refusal = &told
-		}
-	}
-}
-
-// Constraint is a rule of the caller about where pods may go, in addition to their manifests.
-type Constraint interface {
-	// Narrow returns a subset of required, which is what the pod's node must satisfy so far, or a reason to refuse the pod. It is called
-	// once for each class of pods, with one of them, and must not modify it.
-	Narrow(pod *corev1.Pod, required requirements.Alternatives) (requirements.Alternatives, *Reason)
-}
 
 // compileResources orders the resources: cpu, memory and pods, then the others by name.
 func (p *Problem) compileResources() {
@@ -395,7 +343,7 @@ func (p *Problem) mentioned() requirements.Keys {
 func (p *Problem) compileTopology(shared []volume.SharedClaim) error {
 	in := topology.Input{
 		Classes: make([]topology.Class, len(p.Classes)), Nodes: make([]topology.Node, len(p.Existing)),
-		Namespaces: interpod.Namespaces(p.snapshot.Pods, p.snapshot.DaemonSets, p.snapshot.Namespaces), Aliases: p.aliases, IgnorePreferences: p.options.IgnorePreferences,
+		Namespaces: interpod.Namespaces(p.snapshot.Pods, p.snapshot.DaemonSets, p.snapshot.Namespaces), IgnorePreferences: p.options.IgnorePreferences,
 	}
 	for i, c := range p.Classes {
 		to := &in.Classes[i]

@@ -112,7 +112,7 @@ func (s *state) explainTopology(class int) Reason {
 		parts = append(parts, o.Text)
 	}
 	for _, p := range s.p.Classes[class].ports {
-		parts = append(parts, fmt.Sprintf("host port %d/%s", p.Number, p.Protocol))
+		parts = append(parts, p.String())
 	}
 	if why := s.p.verifier.words(s.refused[class]); why != "" && len(parts) == 0 {
 		parts = append(parts, why)

@@ -1,11 +1,13 @@
 package scheduling
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/joinery-sdk/joinery/scheduling/internal/podclass"
 	"github.com/joinery-sdk/joinery/scheduling/internal/topology"
 )
 
@@ -251,7 +253,7 @@ func (r *Result) Relaxed() ([]Item, []ExistingNode) {
 func (p *Problem) Class(namespace, name string) (int, bool) {
 	for i, c := range p.Classes {
 		for _, pod := range c.Pods {
-			if pod.Name == name && pod.Namespace == namespace {
+			if pod.Name == name && podclass.Namespace(pod) == cmp.Or(namespace, corev1.NamespaceDefault) {
 				return i, true
 			}
 		}

@@ -290,8 +290,7 @@ func (p *Problem) state(assigned *topology.Assignment, at search) *state {
 
 func (s *state) appendName(to []byte, slot topology.Slot) []byte {
 	rc := s.assigned.Classes[slot.Relaxed]
-	pod := s.p.Classes[rc.Class].Pods[0]
-	to = append(append(append(to, pod.Namespace...), '/'), pod.Name...)
+	to = append(to, s.p.Classes[rc.Class].Name()...)
 	if d := rc.Domains[slot.Domain]; len(d.Values) > 0 {
 		to = append(append(to, " in "...), d.String()...)
 	}

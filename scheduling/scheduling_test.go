@@ -274,7 +274,7 @@ func TestDaemonsWhosePortIsTaken(t *testing.T) {
 	require.Empty(t, free.Notes)
 	require.Len(t, solve(free, onePerNode).Bindings(), 1, "a daemon in each zone: the pod may go anywhere")
 	taken := compiled(port, agent("agent"))
-	require.Equal(t, []string{"node n1 has no room for DaemonSet system/agent: host port 9100 is taken"}, taken.Notes)
+	require.Equal(t, []string{"node n1 has no room for DaemonSet system/agent: host port 9100/TCP is taken"}, taken.Notes)
 	require.Equal(t, free.Existing[0].Free, taken.Existing[0].Free)
 	require.Empty(t, solve(taken, onePerNode).Bindings(), "none in the full zone, one on a new node, where the pod would be the second")
 	require.Len(t, solve(compiled(nil, agent("agent"), agent("other")), onePerNode).Bindings(), 1, "two daemons of one port: a node has the first alone, new or not")
@@ -400,7 +400,7 @@ func TestMalformedPodsAreNamed(t *testing.T) {
 			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "a", Operator: "in", Values: []string{"b"}}}}},
 		}}}
 	})
-	_, err := scheduling.Compile(scheduling.Snapshot{Pods: []*corev1.Pod{bad, pod("good-0")}}, nil)
+	err := (&scheduling.Snapshot{Pods: []*corev1.Pod{bad, pod("good-0")}}).Validate()
 	var invalid *scheduling.InvalidError
 	require.ErrorAs(t, err, &invalid)
 	assert.Equal(t, "pod shop/bad-0", invalid.What)

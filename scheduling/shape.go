@@ -34,11 +34,11 @@ func (p *Problem) compilePools() {
 		if pool.IsStatic() || pool.Metadata.DeletionTimestamp != nil {
 			continue
 		}
-		set, _ := p.aliases.Set(pool.NodeRequirements()) // with an error it is impossible
+		set, _ := p.asked(&pool) // with an error it is impossible
 		for _, u := range pool.unknownKeys() {
 			p.Notes = append(p.Notes, fmt.Sprintf("pool %s: %s", pool.Name, u.text))
 		}
-		state := PoolState{Pool: pool, Set: set, NodesLeft: -1, taintSet: p.taints.Intern(pool.Taints)}
+		state := PoolState{Pool: pool, Set: set, NodesLeft: -1, taintSet: p.taints.Intern(pool.Taints), aliases: p.aliases}
 		for _, name := range resources.Names(pool.Limits) {
 			left := resources.Capacity(name, pool.Limits[name])
 			if name == resourceNodes {
@@ -49,7 +49,7 @@ func (p *Problem) compilePools() {
 			state.Left = append(state.Left, left)
 		}
 		for i := range p.members {
-			if p.members[i].labels[nodepool.LabelKey] == pool.Name {
+			if p.members[i].pool == pool.Name {
 				state.take(p.members[i].capacity)
 			}
 		}
@@ -57,6 +57,53 @@ func (p *Problem) compilePools() {
 		state.known = sync.OnceValue(func() map[string]map[string]bool { return knownLabels(&p.Pools[k]) })
 		p.Pools = append(p.Pools, state)
 	}
+}
+
+// asked is what a pool asks of its nodes, deprecated keys renamed.
+func (p *Problem) asked(pool *Pool) (requirements.Set, error) {
+	return requirements.KubernetesAliases().And(p.aliases).Set(pool.NodeRequirements())
+}
+
+// Registered is the labels of a node of the pool once its agents have set theirs, where s is what its type, its offering and its claim
+// decide: Karpenter says that the node is registered, initialized and of which class, and [Options.Aliases] have the values of other keys.
+func (r *PoolState) Registered(s requirements.Set) requirements.Set {
+	return registered(&r.Pool, r.aliases, s)
+}
+
+func registered(pool *Pool, aliases requirements.Aliases, s requirements.Set) requirements.Set {
+	agents := map[string]string{labelRegistered: "true", labelInitialized: "true"}
+	if pool != nil {
+		if key := classKey(pool.NodeClass); key != "" {
+			agents[key] = pool.NodeClass.Name
+		}
+		if pool.Kind == "Provisioner" {
+			agents[nodepool.ProvisionerLabelKey] = pool.Name
+		}
+	}
+	for key := range agents {
+		if s.Has(key) { // the claim says otherwise
+			delete(agents, key)
+		}
+	}
+	all, err := s.Intersect(requirements.FromLabels(agents))
+	if err != nil { // s is impossible
+		return s
+	}
+	return aliases.Both(all)
+}
+
+// Labels that Karpenter sets once a node has registered, and once it is ready with all resources.
+const (
+	labelRegistered  = "karpenter.sh/registered"
+	labelInitialized = "karpenter.sh/initialized"
+)
+
+// classKey is the label of nodes of a class, such as karpenter.k8s.aws/ec2nodeclass; empty for none.
+func classKey(c nodepool.NodeClassRef) string {
+	if c.Group == "" || c.Kind == "" || c.Name == "" {
+		return ""
+	}
+	return c.Group + "/" + strings.ToLower(c.Kind)
 }
 
 // unknownKey is a label that a pool asks of its nodes and that none of its instance types has.
@@ -74,7 +121,7 @@ func (p *Pool) unknownKeys() []unknownKey {
 		key := r.Key()
 		domain, _, _ := strings.Cut(key, "/")
 		switch {
-		case len(p.Types) == 0 || key == nodepool.LabelKey || p.knows(key):
+		case len(p.Types) == 0 || key == nodepool.LabelKey || p.knows(key) || requirements.AgentAliases().Key(key) != key:
 			continue
 		case p.NodeClass.Group == domain && strings.EqualFold(key, domain+"/"+p.NodeClass.Kind): // the label of node classes
 			continue
@@ -135,12 +182,13 @@ type typeRow struct {
 
 func (p *Problem) tabulate(types []instancetypes.InstanceType, keys requirements.Keys) []typeRow {
 	table := make([]typeRow, len(types))
+	aliases := p.aliases.Among(keys)
 	inParallel(len(types), func(i int) {
 		offerings := make([]requirements.Set, len(types[i].Offerings))
 		for j, o := range types[i].Offerings {
-			offerings[j] = o.Requirements.Restrict(keys)
+			offerings[j] = aliases.Both(o.Requirements).Restrict(keys)
 		}
-		table[i] = typeRow{p.allocatable(&types[i]), types[i].Requirements.Restrict(keys), offerings}
+		table[i] = typeRow{p.allocatable(&types[i]), aliases.Both(types[i].Requirements).Restrict(keys), offerings}
 	})
 	return table
 }
@@ -220,8 +268,8 @@ func (p *Problem) notePrices(types []instancetypes.InstanceType) {
 func (p *Problem) shapesOf(k int, keys requirements.Keys) {
 	pool := &p.Pools[k]
 	tainted := requirements.MustOf(requirements.In(taints.Key, taints.Value(pool.taintSet)))
-	poolLabels, _ := pool.Set.Restrict(keys).Intersect(tainted) // a key that no pool can constrain
-	lists := make([][]Shape, len(pool.Types))                   // of a type one for each set of daemons
+	poolLabels, _ := pool.Registered(pool.Set).Restrict(keys).Intersect(tainted) // a key that no pool can constrain
+	lists := make([][]Shape, len(pool.Types))                                    // of a type one for each set of daemons
 	kinds := p.newNodeKinds(pool)
 	inParallel(len(lists), func(i int) {
 		typ, row := &pool.Types[i], &pool.table[i]
@@ -396,27 +444,31 @@ type daemon struct {
 	ports    []hostport.Port
 }
 
-func (p *Problem) compileDaemons() error {
+// compileDaemons reads the DaemonSets. The DaemonSet controller passes over terms of node affinity that cannot be read. A pod with other
+// faults is never bound, so its DaemonSet counts nowhere.
+func (p *Problem) compileDaemons() {
 	for _, ds := range p.snapshot.DaemonSets {
 		if ds.DeletionTimestamp != nil {
 			continue
 		}
 		pod := p.admission.DaemonPod(ds)
-		asked, err := kube.FromPod(&pod.Spec)
-		if err != nil {
-			return fmt.Errorf("scheduling: DaemonSet %s/%s: %w", ds.Namespace, ds.Name, err)
+		asked, _ := kube.FromPod(&pod.Spec)
+		if faults := faultsOf(pod, nodeAffinity(&pod.Spec)); faults != "" {
+			p.Notes = append(p.Notes, fmt.Sprintf("DaemonSet %s cannot be read: %s", podclass.Name(pod), faults))
+		}
+		if faultsOf(pod, nil) != "" {
+			continue
 		}
 		p.daemons = append(p.daemons, &daemon{
-			uid: ds.UID, pod: pod, requests: resources.OfPod(pod, false), required: p.aliases.Alternatives(asked.Required), ports: hostport.Of(pod),
+			uid: ds.UID, pod: pod, requests: resources.OfPod(pod, false), required: asked.Required, ports: hostport.Of(pod),
 		})
 	}
 	slices.SortStableFunc(p.daemons, func(a, b *daemon) int { return podclass.Compare(a.pod, b.pod) })
-	return nil
 }
 
 // owns reports whether the running pod is one of the daemon's.
 func (d *daemon) owns(pod *corev1.Pod) bool {
-	return pod.Namespace == d.pod.Namespace && slices.ContainsFunc(pod.OwnerReferences, func(o metav1.OwnerReference) bool {
+	return podclass.Namespace(pod) == d.pod.Namespace && slices.ContainsFunc(pod.OwnerReferences, func(o metav1.OwnerReference) bool {
 		return o.Kind == "DaemonSet" && (d.uid != "" && o.UID == d.uid || o.Name == d.pod.Name)
 	})
 }

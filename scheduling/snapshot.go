@@ -39,6 +39,7 @@ import (
 
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
+	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
@@ -69,6 +70,11 @@ type Snapshot struct {
 	PersistentVolumeClaims []*corev1.PersistentVolumeClaim
 	StorageClasses         []*storagev1.StorageClass
 	CSINodes               []*storagev1.CSINode
+	// VolumeAttachments are volumes that nodes have, in use or not: they count against the limits of CSINodes. CSIStorageCapacities say where
+	// volumes can still be made, if their driver is among CSIDrivers and publishes them.
+	VolumeAttachments    []*storagev1.VolumeAttachment
+	CSIDrivers           []*storagev1.CSIDriver
+	CSIStorageCapacities []*storagev1.CSIStorageCapacity
 	// PriorityClasses, RuntimeClasses and LimitRanges are what an API server's admission reads. Pods are planned as it would store them.
 	PriorityClasses []*schedulingv1.PriorityClass
 	RuntimeClasses  []*nodev1.RuntimeClass
@@ -129,19 +135,21 @@ type Options struct {
 	// Attempts bounds the search for a plan that places more pods; each attempt costs as much as the first. 0 means 8, or fewer as soon
 	// as all rounds together have planned 15,000 pods. 1 ends the search with the first plan.
 	Attempts int
-	// Constraints are rules of the caller's own, applied to every class of pods after the built-in ones.
+	// Constraints are rules of the caller's own, asked for every pod.
 	Constraints []Constraint
 	// Apart names a pod's workload, or whatever the packer has rules about: pods of different names are of different classes. By default
 	// it is nil, and pods that are equal to kube-scheduler are of one class. Only then pods that the packer could not place may be added
 	// to the nodes that it buys, if kube-scheduler accepts them there and the pool has no MinValues.
 	Apart func(*corev1.Pod) string
+	// Aliases are label keys that nodes to buy have beside others, with the same values, because their agents set them. nil means
+	// [requirements.AgentAliases]. Existing nodes have the labels that they have.
+	Aliases *requirements.Aliases
 	// Progress is called after each packed round with the number of rounds so far, the pods that the best of them placed, and all pending
 	// pods. It may be nil.
 	Progress func(rounds, placed, pods int)
 }
 
-// InvalidError is something in a snapshot that has no meaning, such as two nodes of one name, or a pod that no API server would have
-// stored.
+// InvalidError is something in a snapshot that has no meaning, such as two nodes of one name, or a pod with a misspelt operator.
 type InvalidError struct {
 	// What is the kind and name of the object, or list and position where it has no name.
 	What string
@@ -155,36 +163,63 @@ func (e *InvalidError) Error() string { return "scheduling: " + e.What + ": " + 
 // Unwrap gives the cause.
 func (e *InvalidError) Unwrap() error { return e.Err }
 
-// Validate reports everything in the snapshot that has no meaning, an [*InvalidError] each. [Compile] does so, too.
+// Validate reports everything in the snapshot that has no meaning, an [*InvalidError] each: what [Snapshot.Check] reports, and pods and
+// DaemonSets with faults. It is for manifests that may still be corrected; whoever plans a cluster needs only [Compile].
 func (s *Snapshot) Validate() error {
 	v := validation{}
-	listed(&v, "pod", "pods", "Pods", s.Pods, func(p *corev1.Pod) { v.podSpec(object{"pod", p}, "spec.", &p.Spec) })
-	listed(&v, "node", "nodes", "Nodes", s.Nodes, func(n *corev1.Node) {
+	v.objects(s)
+	for _, p := range s.Pods {
+		if p != nil {
+			v.pod(object{"pod", p}, "", p, nodeAffinity(&p.Spec))
+		}
+	}
+	for _, d := range s.DaemonSets {
+		if d != nil {
+			pod := corev1.Pod{ObjectMeta: d.Spec.Template.ObjectMeta, Spec: d.Spec.Template.Spec}
+			v.pod(object{"DaemonSet", d}, "spec.template.", &pod, nodeAffinity(&pod.Spec))
+		}
+	}
+	return errors.Join(v.errs...)
+}
+
+// Check reports what keeps [Compile] from reading the snapshot, an [*InvalidError] each, such as a nil object or two of one name. A fault
+// of a single pod or DaemonSet does not: an API server may have stored it, and whoever may create a pod must not stop everybody's plan.
+func (s *Snapshot) Check() error {
+	v := validation{}
+	v.objects(s)
+	return errors.Join(v.errs...)
+}
+
+// objects reports what is wrong with the snapshot beside single pods.
+func (v *validation) objects(s *Snapshot) {
+	listed(v, "pod", "pods", "Pods", s.Pods, nil)
+	listed(v, "node", "nodes", "Nodes", s.Nodes, func(n *corev1.Node) {
 		v.amounts("node "+n.Name, n.Status.Allocatable)
 		v.amounts("node "+n.Name, n.Status.Capacity)
 		v.taints("node "+n.Name, n.Spec.Taints)
 	})
 	v.claims(s)
-	listed(&v, "DaemonSet", "daemonSets", "DaemonSets", s.DaemonSets, func(d *appsv1.DaemonSet) {
-		v.podSpec(object{"DaemonSet", d}, "spec.template.spec.", &d.Spec.Template.Spec)
-	})
+	listed(v, "DaemonSet", "daemonSets", "DaemonSets", s.DaemonSets, nil)
 	for i, n := range s.Namespaces {
 		if n == nil {
 			v.add(fmt.Sprintf("Namespaces[%d]", i), "is nil; leave it out")
 		}
 	}
-	listed(&v, "PersistentVolume", "PersistentVolumes", "PersistentVolumes", s.PersistentVolumes, nil)
-	listed(&v, "PersistentVolumeClaim", "PersistentVolumeClaims", "PersistentVolumeClaims", s.PersistentVolumeClaims, nil)
-	listed(&v, "StorageClass", "StorageClasses", "StorageClasses", s.StorageClasses, nil)
-	listed(&v, "CSINode", "CSINodes", "CSINodes", s.CSINodes, nil)
-	listed(&v, "PriorityClass", "PriorityClasses", "PriorityClasses", s.PriorityClasses, nil)
-	listed(&v, "RuntimeClass", "RuntimeClasses", "RuntimeClasses", s.RuntimeClasses, nil)
-	listed(&v, "LimitRange", "LimitRanges", "LimitRanges", s.LimitRanges, nil)
+	listed(v, "PersistentVolume", "PersistentVolumes", "PersistentVolumes", s.PersistentVolumes, nil)
+	listed(v, "PersistentVolumeClaim", "PersistentVolumeClaims", "PersistentVolumeClaims", s.PersistentVolumeClaims, nil)
+	listed(v, "StorageClass", "StorageClasses", "StorageClasses", s.StorageClasses, nil)
+	listed(v, "CSINode", "CSINodes", "CSINodes", s.CSINodes, nil)
+	listed(v, "VolumeAttachment", "VolumeAttachments", "VolumeAttachments", s.VolumeAttachments, nil)
+	listed(v, "CSIDriver", "CSIDrivers", "CSIDrivers", s.CSIDrivers, nil)
+	listed(v, "CSIStorageCapacity", "CSIStorageCapacities", "CSIStorageCapacities", s.CSIStorageCapacities, nil)
+	listed(v, "PriorityClass", "PriorityClasses", "PriorityClasses", s.PriorityClasses, nil)
+	listed(v, "RuntimeClass", "RuntimeClasses", "RuntimeClasses", s.RuntimeClasses, nil)
+	listed(v, "LimitRange", "LimitRanges", "LimitRanges", s.LimitRanges, nil)
 	pools := namesOf("pool", "pools", len(s.Pools))
 	checked := map[*instancetypes.InstanceType]bool{} // pools may share their types
 	for i := range s.Pools {
 		pool := &s.Pools[i]
-		pools.check(&v, i, pool.Kind, pool.Name) // while users migrate, a Provisioner may have the name of a NodePool
+		pools.check(v, i, pool.Kind, pool.Name) // while users migrate, a Provisioner may have the name of a NodePool
 		v.amounts("limit of pool "+pool.Name, pool.Limits)
 		v.taints("pool "+pool.Name, pool.Taints)
 		v.count("pool "+pool.Name, "weight", int64(pool.Weight))
@@ -204,7 +239,6 @@ func (s *Snapshot) Validate() error {
 			}
 		}
 	}
-	return errors.Join(v.errs...)
 }
 
 type validation struct{ errs []error }
@@ -256,103 +290,6 @@ func listed[P interface {
 		if more != nil {
 			more(x)
 		}
-	}
-}
-
-// podSpec reports what an API server refuses and what planning could not read; at is the path of the spec. Selectors are checked where
-// they are read.
-func (v *validation) podSpec(what object, at string, s *corev1.PodSpec) {
-	for i := range s.TopologySpreadConstraints {
-		if wrong := wrongSpread(&s.TopologySpreadConstraints[i]); wrong != "" {
-			v.add(what.String(), "%stopologySpreadConstraints[%d].%s", at, i, wrong)
-		}
-	}
-	for i := range s.Tolerations {
-		switch op := s.Tolerations[i].Operator; op {
-		case "", corev1.TolerationOpExists, corev1.TolerationOpEqual, "Lt", "Gt": // the last two only if a feature gate is on
-		default:
-			v.add(what.String(), "%stolerations[%d].operator is %q, want Exists or Equal", at, i, op)
-		}
-	}
-	if a := s.Affinity; a != nil {
-		v.terms(what, at, "podAffinity", a.PodAffinity)
-		v.terms(what, at, "podAntiAffinity", (*corev1.PodAffinity)(a.PodAntiAffinity)) // it has the same fields
-	}
-	v.requests(what, at, "containers", s.Containers)
-	v.requests(what, at, "initContainers", s.InitContainers)
-	v.requested(what, at, "overhead", -1, s.Overhead)
-	if r := s.Resources; r != nil {
-		v.requested(what, at, "resources.requests", -1, r.Requests)
-		v.requested(what, at, "resources.limits", -1, r.Limits)
-	}
-}
-
-// object names an object when something is wrong with it.
-type object struct {
-	kind string
-	metav1.Object
-}
-
-// String is its kind, namespace and name.
-func (o object) String() string {
-	return o.kind + " " + cmp.Or(o.GetNamespace(), corev1.NamespaceDefault) + "/" + o.GetName()
-}
-
-func (v *validation) requests(what object, at, list string, containers []corev1.Container) {
-	for i := range containers {
-		v.requested(what, at, list+"[%d].resources.requests", i, containers[i].Resources.Requests)
-		v.requested(what, at, list+"[%d].resources.limits", i, containers[i].Resources.Limits)
-	}
-}
-
-// requested reports quantities below zero; the field has the number i in it, if that is not negative.
-func (v *validation) requested(what object, at, field string, i int, list corev1.ResourceList) {
-	for _, q := range list {
-		if q.Sign() < 0 {
-			if i >= 0 {
-				field = fmt.Sprintf(field, i)
-			}
-			v.amounts(what.String()+": "+at+field, list)
-			return
-		}
-	}
-}
-
-// wrongSpread says what is wrong with a topology spread constraint, beginning with the field; empty if nothing is.
-func wrongSpread(t *corev1.TopologySpreadConstraint) string {
-	const honor, ignore = corev1.NodeInclusionPolicyHonor, corev1.NodeInclusionPolicyIgnore
-	switch {
-	case t.MaxSkew < 1:
-		return fmt.Sprintf("maxSkew is %d, must be 1 or more", t.MaxSkew)
-	case t.MinDomains != nil && *t.MinDomains < 1:
-		return fmt.Sprintf("minDomains is %d, must be 1 or more", *t.MinDomains)
-	case t.TopologyKey == "":
-		return "topologyKey is empty"
-	case t.WhenUnsatisfiable != "" && t.WhenUnsatisfiable != corev1.DoNotSchedule && t.WhenUnsatisfiable != corev1.ScheduleAnyway:
-		return fmt.Sprintf("whenUnsatisfiable is %q, want DoNotSchedule or ScheduleAnyway", t.WhenUnsatisfiable)
-	case t.NodeAffinityPolicy != nil && *t.NodeAffinityPolicy != honor && *t.NodeAffinityPolicy != ignore:
-		return fmt.Sprintf("nodeAffinityPolicy is %q, want Honor or Ignore", *t.NodeAffinityPolicy)
-	case t.NodeTaintsPolicy != nil && *t.NodeTaintsPolicy != honor && *t.NodeTaintsPolicy != ignore:
-		return fmt.Sprintf("nodeTaintsPolicy is %q, want Honor or Ignore", *t.NodeTaintsPolicy)
-	}
-	return ""
-}
-
-// terms reports terms of affinity or of anti-affinity without a key.
-func (v *validation) terms(what object, at, kind string, a *corev1.PodAffinity) {
-	if a == nil {
-		return
-	}
-	check := func(key, field string, i int) {
-		if key == "" {
-			v.add(what.String(), "%saffinity.%s."+field+".topologyKey is empty", at, kind, i)
-		}
-	}
-	for i, t := range a.RequiredDuringSchedulingIgnoredDuringExecution {
-		check(t.TopologyKey, "requiredDuringSchedulingIgnoredDuringExecution[%d]", i)
-	}
-	for i, t := range a.PreferredDuringSchedulingIgnoredDuringExecution {
-		check(t.PodAffinityTerm.TopologyKey, "preferredDuringSchedulingIgnoredDuringExecution[%d].podAffinityTerm", i)
 	}
 }
 

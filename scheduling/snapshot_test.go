@@ -103,8 +103,7 @@ func TestSnapshotsWithoutMeaningAreRefused(t *testing.T) {
 			Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: minus}}},
 		}}}}}},
 	} {
-		_, err := scheduling.Compile(s, nil)
-		require.ErrorContains(t, err, want)
+		require.ErrorContains(t, s.Validate(), want)
 	}
 	// A price that is none keeps its offering from being bought, and is noted.
 	p := compile(t, scheduling.Snapshot{Pools: pools(priced(math.NaN()))})

@@ -39,7 +39,7 @@ func (p *Problem) newVerifier(shared []volume.SharedClaim) (*verifier, error) {
 	index, read, running := p.topology.Read()
 	v := &verifier{
 		p: p, classes: make([]bind.Class, len(p.Classes)), sets: make([][]int, len(p.Classes)),
-		volumes: p.volumes.NewBinder(p.aliases), late: make([][]volume.LateClaim, len(p.Classes)),
+		volumes: p.volumes.NewBinder(), late: make([][]volume.LateClaim, len(p.Classes)),
 	}
 	groups := len(index.Groups())
 	for _, d := range p.daemons {
@@ -311,7 +311,7 @@ func (v *verifier) words(r bind.Refusal) string {
 	case bind.Free:
 		return fmt.Sprintf("its node has not enough %s", v.p.Resources[r.Resource])
 	case bind.Ports:
-		return fmt.Sprintf("host port %d/%s is taken on its node", r.Port.Number, r.Port.Protocol)
+		return r.Port.String() + " is taken on its node"
 	case elsewhere:
 		return "the volume that it shares is made in another zone"
 	case noVolume:

@@ -110,7 +110,7 @@ func poolHash(s Subject, annotation [2]string) hashed {
 
 // requirementsDrifted compares the labels with what the pool asks of its nodes; a label that is missing counts as absent.
 func requirementsDrifted(s Subject) []string {
-	aliases := requirements.KubernetesAliases()
+	aliases := requirements.KubernetesAliases().And(requirements.AgentAliases())
 	labels := aliases.Labels(s.Labels)
 	node := requirements.FromLabels(labels)
 	asked, err := aliases.Set(s.Pool.Requirements)

@@ -120,7 +120,7 @@ func Blockers(n *Node, m Method, budgets eviction.Budgets, now time.Time, r Rule
 
 // GracePeriod bounds how long the node may take to drain: the setting of the claim, else of the pool; nil means no bound.
 func (n *Node) gracePeriod() *time.Duration {
-	if n.Claim.TerminationGracePeriod != nil {
+	if n.Claim.TerminationGracePeriod != nil || n.Claim.Decides {
 		return n.Claim.TerminationGracePeriod
 	}
 	return n.Pool.TerminationGracePeriod

@@ -123,6 +123,9 @@ func TestBlockers(t *testing.T) {
 		"protected pod, but the node's time is bounded": {node: node(with(pod(protected)), func(n *eligibility.Node) { n.Pool.TerminationGracePeriod = after(time.Hour) }), want: [5]kinds{
 			3: {eligibility.PodProtected}, 4: {eligibility.PodProtected},
 		}},
+		"protected pod, and its claim has no bound, whatever the pool has by now": {node: node(with(pod(protected)), func(n *eligibility.Node) {
+			n.Pool.TerminationGracePeriod, n.Claim.Decides = after(time.Hour), true
+		}), want: [5]kinds{2: {eligibility.PodProtected}, 3: {eligibility.PodProtected}, 4: {eligibility.PodProtected}}},
 		"protected pod, old API": {node: node(with(pod(protected)), old), want: [5]kinds{
 			1: {eligibility.PodProtected}, 2: {eligibility.PodProtected}, 3: {eligibility.PodProtected}, 4: {eligibility.PodProtected},
 		}},
@@ -190,6 +193,9 @@ func TestTimes(t *testing.T) {
 	assert.Equal(t, hour(-0.25), n.QuietSince())
 	n.Pods = []*corev1.Pod{pod()}
 	assert.Equal(t, hour(-0.5), n.QuietSince(), "the annotation speaks of empty nodes")
+	n.Claim = eligibility.Claim{Created: hour(-1.5), Decides: true}
+	_, ok = n.ExpiresAt()
+	assert.False(t, ok, "the claim says never, whatever the pool says by now")
 	n.Node.CreationTimestamp, n.Claim = metav1.Time{}, eligibility.Claim{}
 	_, ok = n.ExpiresAt()
 	assert.False(t, ok, "its age is unknown")

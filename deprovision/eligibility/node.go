@@ -40,6 +40,9 @@ type Claim struct {
 	Created, Initialized, LastPodEvent  time.Time
 	Deleting                            bool
 	ExpireAfter, TerminationGracePeriod *time.Duration
+	// Decides says that nil ExpireAfter is never and nil TerminationGracePeriod no bound, whatever the pool has by now: a NodeClaim of
+	// karpenter.sh/v1 has copies of both. Otherwise the pool has what is nil here.
+	Decides bool
 	// Consolidatable is the condition of that name, nil if the claim does not have it.
 	Consolidatable *bool
 }

@@ -66,7 +66,7 @@ func (n *Node) ExpiresAt() (time.Time, bool) {
 }
 
 func (n *Node) expireAfter() *time.Duration {
-	if n.Claim.ExpireAfter != nil {
+	if n.Claim.ExpireAfter != nil || n.Claim.Decides {
 		return n.Claim.ExpireAfter
 	}
 	if n.Pool == nil {

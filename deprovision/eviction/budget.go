@@ -41,7 +41,8 @@ func NewBudgets(list []*policyv1.PodDisruptionBudget) Budgets {
 		if err != nil {
 			sel = labels.Nothing()
 		}
-		out.byNamespace[o.Namespace] = append(out.byNamespace[o.Namespace], budget{o.Namespace + "/" + o.Name, sel, o})
+		in := cmp.Or(o.Namespace, corev1.NamespaceDefault) // as an API server has it
+		out.byNamespace[in] = append(out.byNamespace[in], budget{in + "/" + o.Name, sel, o})
 	}
 	for _, l := range out.byNamespace {
 		slices.SortFunc(l, func(a, b budget) int { return cmp.Compare(a.name, b.name) })
@@ -59,7 +60,7 @@ func (b Budgets) Of(p *corev1.Pod) []string {
 }
 
 func (b Budgets) selecting(p *corev1.Pod) []*budget {
-	list := b.byNamespace[p.Namespace]
+	list := b.byNamespace[cmp.Or(p.Namespace, corev1.NamespaceDefault)]
 	if len(list) == 0 {
 		return nil
 	}

@@ -1,6 +1,7 @@
 package eviction
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"time"
@@ -136,4 +137,4 @@ func Evictable(p *corev1.Pod) bool {
 }
 
 // Name is namespace/name.
-func Name(p *corev1.Pod) string { return p.Namespace + "/" + p.Name }
+func Name(p *corev1.Pod) string { return cmp.Or(p.Namespace, corev1.NamespaceDefault) + "/" + p.Name }

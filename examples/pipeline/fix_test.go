@@ -94,4 +94,10 @@ func TestFixesAreVerified(t *testing.T) {
 		u := p.Unplaced()[0]
 		assert.Empty(t, p.Fix(u.Class, u.Reasons(), false).Text)
 	}
+	// A label that an agent sets on each node is nothing that a pool could say of all.
+	for _, key := range []string{"topology.csi.example.com/zone", "topology.ebs.csi.aws.com/outpost-id", "nvidia.com/gpu.product", "topology.example.com/rack", "kubernetes.azure.com/cluster"} {
+		p := pack(t, market, anyPool+deployment("web", 1, "nodeSelector: {"+key+": a}\n"+container("1")))
+		u := p.Unplaced()[0]
+		assert.NotContains(t, p.Fix(u.Class, u.Reasons(), false).Text, "had the label", key)
+	}
 }

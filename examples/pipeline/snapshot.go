@@ -30,6 +30,7 @@ func Snapshot(m *manifests.Snapshot, market *Market) (scheduling.Snapshot, []str
 	return scheduling.Snapshot{
 		Pods: pods, Nodes: m.Nodes, NodeClaims: claims, Pools: pools, DaemonSets: m.DaemonSets, Namespaces: m.Namespaces,
 		PersistentVolumes: m.PersistentVolumes, PersistentVolumeClaims: m.PersistentVolumeClaims, StorageClasses: m.StorageClasses, CSINodes: m.CSINodes,
+		VolumeAttachments: m.VolumeAttachments, CSIDrivers: m.CSIDrivers, CSIStorageCapacities: m.CSIStorageCapacities,
 		PriorityClasses: m.PriorityClasses, RuntimeClasses: m.RuntimeClasses, LimitRanges: m.LimitRanges,
 	}, notes, nil
 }

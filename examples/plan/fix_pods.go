@@ -135,17 +135,20 @@ func suit(c *scheduling.Class, pool *scheduling.PoolState, key string) []change 
 	})
 }
 
-// ownLabel reports whether users set the label themselves, so that a pool may.
+// ownLabel reports whether users set the label themselves, so that a pool may: no agent of a node, cloud or driver does. A pool that said
+// what an agent says of each node would lie of most of them.
 func ownLabel(key string) bool {
 	domain, _, ok := strings.Cut(key, "/")
-	return !ok || !slices.ContainsFunc([]string{"kubernetes.io", "k8s.io", "k8s.aws", "karpenter.sh"}, func(theirs string) bool {
-		return domain == theirs || strings.HasSuffix(domain, "."+theirs)
-	})
+	agents := []string{
+		"kubernetes.io", "k8s.io", "k8s.aws", "karpenter.sh", "amazonaws.com", "azure.com", "gke.io", "google.com", "alibabacloud.com", "oraclecloud.com", "nvidia.com",
+	}
+	return !ok || requirements.AgentAliases().Key(key) == key && !strings.HasPrefix(domain, "topology.") && !strings.Contains(domain, "csi.") &&
+		!slices.ContainsFunc(agents, func(theirs string) bool { return domain == theirs || strings.HasSuffix(domain, "."+theirs) })
 }
 
 // forget takes the label out of what the pod asks of nodes.
 func forget(spec *corev1.PodSpec, key string) {
-	is := func(k string) bool { return requirements.KubernetesAliases().Key(k) == key }
+	is := func(k string) bool { return requirements.AgentAliases().Key(k) == key }
 	maps.DeleteFunc(spec.NodeSelector, func(k, _ string) bool { return is(k) })
 	if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil || spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
 		return

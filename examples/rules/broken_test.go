@@ -85,7 +85,7 @@ func TestWhatABrokenRuleSays(t *testing.T) {
 		}},
 		{"no such pod", market().Add(web), func(p *ruletest.Plan) { p.Pods("shop/wbe-*").ArePlaced() }},
 		{"no such pool", market().Add(web), func(p *ruletest.Plan) { p.Pods("shop/web-*").NeverLandOn(ruletest.Place{Pool: "defualt"}) }},
-		{"a constraint of the team's own decides", market().Constrain(office{"shop"}).Add(web), func(p *ruletest.Plan) {
+		{"a constraint of the team's own decides", market().Constrain(noSpot()).Add(web), func(p *ruletest.Plan) {
 			p.Pods("shop/web-*").LandOn(ruletest.Place{CapacityType: "spot"})
 		}},
 	}

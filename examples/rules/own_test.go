@@ -9,28 +9,29 @@ import (
 	"github.com/joinery-sdk/joinery/examples/pipeline/ruletest"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling"
+	"github.com/joinery-sdk/joinery/scheduling/constraint"
 )
 
-// office is a constraint of the team's own: pods of one namespace stay off spot, and those with the label "retired" go
-// nowhere.
-type office struct{ namespace string }
-
-func (o office) Narrow(pod *corev1.Pod, required requirements.Alternatives) (requirements.Alternatives, *scheduling.Reason) {
+// retired refuses pods with the label "retired". A constraint is asked for each pod, so it may read anything of it.
+func retired(pod *corev1.Pod, required requirements.Alternatives) (requirements.Alternatives, *scheduling.Reason) {
 	if pod.Labels["retired"] == "true" {
-		return required, &scheduling.Reason{Stage: scheduling.StagePod, Detail: "the office has retired it"}
+		return required, &scheduling.Reason{Stage: scheduling.StagePod, Detail: "it is retired"}
 	}
-	if pod.Namespace != o.namespace {
-		return required, nil
-	}
-	return required.Intersect(requirements.AnyOf(requirements.MustParse("karpenter.sh/capacity-type!=spot"))), nil
+	return required, nil
 }
 
-// A constraint of one's own takes part in planning as those of manifests do.
-func TestAConstraintOfOnesOwn(t *testing.T) {
-	own := market().Constrain(office{"shop"})
-	plan := own.Add(ruletest.Deployment("shop/web", 2).Requests("cpu", "1"), ruletest.Pod("shop/old").Label("retired", "true")).Plan(t)
+// noSpot keeps the pods of the shop off spot.
+func noSpot() scheduling.Constraint {
+	inShop := func(pod *corev1.Pod) bool { return pod.Namespace == "shop" }
+	return constraint.Named("no spot in the shop", constraint.Require(inShop, requirements.MustParse("karpenter.sh/capacity-type!=spot")))
+}
+
+// Constraints of one's own take part in planning as those of manifests do, and their names stand in reasons.
+func TestConstraintsOfOnesOwn(t *testing.T) {
+	own := market().Constrain(constraint.Named("office", constraint.Func(retired)), noSpot())
+	plan := own.Add(ruletest.Deployment("shop/web", 2).Requests("cpu", "1"), ruletest.Pod("shop/a-old").Requests("cpu", "1").Label("retired", "true")).Plan(t)
 	plan.Pods("shop/web-*").LandOn(ruletest.Place{CapacityType: "on-demand"})
-	plan.Pods("shop/old").AreRefused(ruletest.Refusal{Stage: scheduling.StagePod, Text: "the office has retired it"})
+	plan.Pods("shop/a-old").AreRefused(ruletest.Refusal{Stage: scheduling.StagePod, Text: `constraint "office": it is retired`})
 	own.Add(ruletest.Pod("batch/etl").Requests("cpu", "1")).Plan(t).Pods("batch/etl").LandOn(ruletest.Place{CapacityType: "spot"})
 }
 

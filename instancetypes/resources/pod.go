@@ -1,6 +1,7 @@
 package resources
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 
@@ -9,7 +10,7 @@ import (
 
 // OfPod is what the scheduler counts for a pod: the sum of its containers and sidecars or, where that is more, the
 // largest of its init steps, replaced by what the pod asks for as a whole, with overhead, and one slot. Of a running pod,
-// what the kubelet has granted a container counts as well. The rules are those of the Kubernetes documentation ("Resource
+// what the kubelet has granted a container, or the pod as a whole, counts as well. The rules are those of the Kubernetes documentation ("Resource
 // sharing within containers", sidecars; "Assign pod-level resources"; "Resize container resources").
 func OfPod(p *corev1.Pod, running bool) corev1.ResourceList {
 	var states, initStates []corev1.ContainerStatus
@@ -25,15 +26,50 @@ func OfPod(p *corev1.Pod, running bool) corev1.ResourceList {
 		total = Max(Add(total, sidecars), peak)
 	}
 	if whole := p.Spec.Resources; whole != nil {
-		for name, q := range whole.Requests {
+		effective := whole.Requests
+		if held, ok := heldByPod(p); ok && running {
+			if effective = held; !infeasible(p) {
+				effective = Max(whole.Requests, held)
+			}
+		}
+		for name := range whole.Requests {
 			if podLevel(name) {
-				total[name] = q
+				total[name] = effective[name]
 			}
 		}
 	}
 	add(total, p.Spec.Overhead)
 	add(total, corev1.ResourceList{corev1.ResourcePods: Quantity(corev1.ResourcePods, 1)})
 	return total
+}
+
+// InStatus reports whether the status of a running pod bears on what it takes, as it does while the pod is resized in place.
+func InStatus(p *corev1.Pod) bool {
+	if len(p.Status.ContainerStatuses)+len(p.Status.InitContainerStatuses) > 0 {
+		return true
+	}
+	_, held := heldByPod(p)
+	return held
+}
+
+// heldByPod is what the kubelet has allocated to the pod as a whole or what the pod runs with, whichever is more; false if its status does
+// not say. The fields came with k8s.io/api v0.35 and this module compiles with v0.34, so they are found by name.
+func heldByPod(p *corev1.Pod) (corev1.ResourceList, bool) {
+	if p.Spec.Resources == nil {
+		return nil, false
+	}
+	field := func(name string) any {
+		if f := reflect.ValueOf(&p.Status).Elem().FieldByName(name); f.IsValid() {
+			return f.Interface()
+		}
+		return nil
+	}
+	actual, _ := field("Resources").(*corev1.ResourceRequirements)
+	if actual == nil {
+		return nil, false
+	}
+	allocated, _ := field("AllocatedResources").(corev1.ResourceList)
+	return Max(actual.Requests, allocated), true
 }
 
 // initSteps returns what the sidecars take together, and the most that the pod takes while it starts: each init container

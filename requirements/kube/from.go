@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joinery-sdk/joinery/requirements"
 )
@@ -81,8 +82,8 @@ func fromFields(path string, exprs []corev1.NodeSelectorRequirement) (requiremen
 			errs = append(errs, &requirements.InvalidError{Path: fmt.Sprintf("%s[%d].%s", path, i, field), Detail: fmt.Sprintf(format, args...)})
 		}
 		switch {
-		case e.Key != requirements.NodeNameKey:
-			at("key", "%q: the only field that can be matched is %q", e.Key, requirements.NodeNameKey)
+		case e.Key != metav1.ObjectNameField:
+			at("key", "%q: the only field that can be matched is %q", e.Key, metav1.ObjectNameField)
 		case len(e.Values) != 1:
 			at("values", "a field needs exactly one value, got %d", len(e.Values))
 		case e.Operator == corev1.NodeSelectorOpIn:

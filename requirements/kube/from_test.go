@@ -60,7 +60,7 @@ func TestFromNodeSelector(t *testing.T) {
 		},
 	}})
 	require.NoError(t, err)
-	require.Equal(t, "zone in (a) or metadata.name in (node-1) or metadata.name notin (node-2), zone", got.String())
+	require.Equal(t, "zone in (a) or \"node name\" in (node-1) or \"node name\" notin (node-2), zone", got.String())
 
 	got, err = kube.FromNodeSelector(&corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{
 		{MatchExpressions: []corev1.NodeSelectorRequirement{expression("zone", requirements.OpIn, "a")}},

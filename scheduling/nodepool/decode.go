@@ -118,11 +118,9 @@ func (p *NodePool) node(r *nodespec.Report, metadata, spec string, m wireTemplat
 // meta checks the pool object's own metadata and weight.
 func (p *NodePool) meta(r *nodespec.Report, w wireHead, weight *int32) {
 	r.Name("metadata.name", w.Metadata.Name)
-	if w.Metadata.Namespace != "" {
-		r.Add("metadata.namespace", "%q: a %s belongs to no namespace", w.Metadata.Namespace, w.Kind)
-	}
 	nodespec.Range(r, "spec.weight", weight, 1, 100)
 	p.APIVersion, p.Kind, p.Name, p.Metadata = w.APIVersion, w.Kind, w.Metadata.Name, w.Metadata
+	p.Metadata.Namespace = "" // an API server clears it
 	if weight != nil {
 		p.Weight = *weight
 	}

@@ -211,7 +211,6 @@ spec:
 	}
 	assert.Equal(t, []string{
 		`metadata.name: "Default_": a lowercase RFC 1123 subdomain`,
-		`metadata.namespace: "kube-system": a NodePool belongs to no namespace`,
 		`spec.template.spec.requirements[0].key: the requirement needs a key`,
 		`spec.template.spec.requirements[1].key: "karpenter.sh/provisioner-name" is set by the pool's own name and must not be listed`,
 		`spec.template.spec.requirements[2].minValues: 2: only 1 of the values are capacity types`,

@@ -11,7 +11,6 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling"
 	"github.com/joinery-sdk/joinery/scheduling/internal/bind"
 	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
-	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
 // Buyer decides which nodes to buy for pods that do not fit on existing ones: a packer.
@@ -291,8 +290,7 @@ func (b *buying) open(o *offer, classes []int32, name string) bool {
 	n.Free = o.free
 	n.labels = e.problem.ChosenLabels(set)
 	n.labels[corev1.LabelHostname] = n.name
-	n.labels[nodepool.ProvisionerLabelKey] = pool.Name
-	labels := e.aliases.Labels(n.labels)
+	labels := pool.Registered(requirements.FromLabels(n.labels)).Labels()
 	labels[requirements.NodeNameKey] = n.name
 	for _, d := range e.daemonsOf(o.shape) {
 		n.daemons = append(n.daemons, &d.Class)

@@ -28,8 +28,9 @@ import (
 
 // Options are the choices of the caller. nil means defaults.
 type Options struct {
-	// Constraints are further rules, as in [scheduling.Options].
+	// Constraints are further rules, and Aliases labels that agents set, as in [scheduling.Options].
 	Constraints []scheduling.Constraint
+	Aliases     *requirements.Aliases
 	// Price is the cost of an offering of a shape in the objective; nil means its price.
 	Price func(p *scheduling.Problem, shape, offering int) Price
 }
@@ -37,7 +38,7 @@ type Options struct {
 // Compile compiles the snapshot. It costs O(pods + classes x labels + pools x types). Pending pods have no place; see
 // [Cluster.Reserve]. The error is that of [scheduling.Compile].
 func Compile(s scheduling.Snapshot, opts *Options) (*Cluster, error) {
-	if err := s.Validate(); err != nil {
+	if err := s.Check(); err != nil {
 		return nil, err
 	}
 	var o Options
@@ -46,7 +47,7 @@ func Compile(s scheduling.Snapshot, opts *Options) (*Cluster, error) {
 	}
 	e := &engine{
 		admission: admission.NewCluster(s.PriorityClasses, s.RuntimeClasses, s.LimitRanges),
-		aliases:   requirements.KubernetesAliases(), podAt: map[*corev1.Pod]int32{}, nodeAt: map[string]int32{},
+		podAt:     map[*corev1.Pod]int32{}, nodeAt: map[string]int32{},
 		daemons: map[string]*daemonSet{}, offerAt: map[[2]int]int{}, bucketAt: map[string]int32{}, taken: map[string]bool{},
 	}
 	known := make(map[string]bool, len(s.Nodes))
@@ -60,8 +61,16 @@ func Compile(s scheduling.Snapshot, opts *Options) (*Cluster, error) {
 		}
 		live = append(live, p)
 	}
-	// Pods with the same constraints may have different schedulers.
-	groups := podclass.Split(podclass.Group(live, nil, s.DaemonSets), podclass.NotOurs)
+	groups := podclass.Split(podclass.Group(live, nil, s.DaemonSets), func(p *corev1.Pod) string {
+		apart := podclass.NotOurs(p) // pods with the same constraints may have different schedulers
+		if p.Spec.NodeName != "" && e.admission.Bears(p) {
+			apart += "; made anew where it goes"
+		}
+		if len(o.Constraints) > 0 {
+			apart += e.answer(p, o.Constraints)
+		}
+		return apart
+	})
 	if err := e.compileClasses(s, groups, o); err != nil {
 		return nil, err
 	}
@@ -85,28 +94,14 @@ func Compile(s scheduling.Snapshot, opts *Options) (*Cluster, error) {
 	return e.first(), nil
 }
 
-// representative is the pod as if it were pending and had no constraints between pods, so that package scheduling compiles what its
-// class asks of nodes.
-func representative(p *corev1.Pod) *corev1.Pod {
-	r := *p
-	r.DeletionTimestamp = nil
-	r.Status = corev1.PodStatus{}
-	r.Spec.NodeName = ""
-	r.Spec.TopologySpreadConstraints = nil
-	if a := r.Spec.Affinity; a != nil {
-		r.Spec.Affinity = &corev1.Affinity{NodeAffinity: a.NodeAffinity}
-	}
-	return &r
-}
-
 func (e *engine) compileClasses(s scheduling.Snapshot, groups [][]*corev1.Pod, o Options) error {
 	e.classes = make([]class, len(groups))
 	classAt := map[*corev1.Pod]int32{} // by the pod that stands for the class in the problem
 	in := s
-	in.Pods = nil
+	in.Pods, in.VolumeAttachments = nil, e.unused(s)
 	for i, pods := range groups {
 		c := &e.classes[i]
-		r := representative(pods[0])
+		r := representative(e.admitted(pods[0]))
 		if c.refusal = podclass.NotOurs(r); c.refusal == "" {
 			classAt[r] = int32(i)
 			in.Pods = append(in.Pods, r)
@@ -120,7 +115,7 @@ func (e *engine) compileClasses(s scheduling.Snapshot, groups [][]*corev1.Pod, o
 		}
 	}
 	var err error
-	if e.problem, err = scheduling.Compile(in, &scheduling.Options{IgnorePreferences: true, Constraints: o.Constraints}); err != nil {
+	if e.problem, err = scheduling.Compile(in, &scheduling.Options{IgnorePreferences: true, Constraints: o.Constraints, Aliases: o.Aliases}); err != nil {
 		return err
 	}
 	e.dims = len(e.problem.Resources)
@@ -137,15 +132,20 @@ func (e *engine) compileClasses(s scheduling.Snapshot, groups [][]*corev1.Pod, o
 		e.classes[classAt[i.Pod]].refusal = i.Why
 	}
 	hostless := slices.ContainsFunc(e.problem.Existing, func(n scheduling.ExistingNode) bool { return !n.Labels.Has(corev1.LabelHostname) })
-	e.index = interpod.NewIndex(e.aliases, interpod.Namespaces(s.Pods, s.DaemonSets, s.Namespaces), hostless)
+	e.index = interpod.NewIndex(requirements.Aliases{}, interpod.Namespaces(s.Pods, s.DaemonSets, s.Namespaces), hostless)
 	var asked requirements.Keys // label keys that some class asks about
 	for i, pods := range groups {
 		c := &e.classes[i]
-		c.template = e.admission.Pod(pods[0])
+		c.template = e.admitted(pods[0])
 		if c.Need == nil {
 			c.Need = e.vector(resources.OfPod(c.template, false))
 		}
 		c.Number, c.Ports, c.Tolerations = i, hostport.Of(c.template), c.template.Spec.Tolerations
+		if c.movable {
+			if bad := unreadable(c.template); bad != nil {
+				c.refusal, c.movable = "it cannot be read: "+bad.Err.Error(), false
+			}
+		}
 		if !c.movable { // of a pod that does not move only its anti-affinity matters
 			c.Constraints = e.index.Keeps(c.template)
 			continue
@@ -165,9 +165,7 @@ func (e *engine) compileClasses(s scheduling.Snapshot, groups [][]*corev1.Pod, o
 			asked = asked.Union(w.Nodes.Keys())
 		}
 	}
-	if err := e.compileDaemons(&s); err != nil {
-		return err
-	}
+	e.compileDaemons(&s)
 	e.join()
 	e.cluster = bind.New(e.index, asked)
 	return nil
@@ -233,7 +231,7 @@ func (e *engine) compileNodes(s *scheduling.Snapshot) {
 			x.target = !x.coming
 			e.expect(&x, r.DaemonSets)
 		}
-		if p, ok := pools[x.labels[nodepool.LabelKey]]; ok && !x.inFlight { // a claim is charged until it is gone
+		if p, ok := pools[cmp.Or(x.labels[nodepool.LabelKey], x.labels[nodepool.ProvisionerLabelKey])]; ok && !x.inFlight { // a claim is charged until it is gone
 			x.pool = p
 			for _, name := range e.problem.Pools[p].Limited {
 				x.usage = append(x.usage, resources.Request(name, n.Status.Capacity[name]))
@@ -255,11 +253,11 @@ func (e *engine) compileNodes(s *scheduling.Snapshot) {
 			continue // package scheduling has charged it
 		}
 		used := e.classes[p.class].Need
-		if len(p.object.Status.ContainerStatuses)+len(p.object.Status.InitContainerStatuses) > 0 {
+		if resources.InStatus(p.object) || e.admission.Bears(p.object) {
 			used = e.vector(resources.OfPod(e.admission.Pod(p.object), true))
-			for d, q := range e.classes[p.class].Need { // volumes, which status does not know
-				if used[d] == 0 {
-					used[d] = q
+			for d, name := range e.problem.Resources { // volumes, which it does not know
+				if _, attached := volume.Driver(name); attached {
+					used[d] = e.classes[p.class].Need[d]
 				}
 			}
 		}
@@ -280,7 +278,7 @@ func (e *engine) compileNodes(s *scheduling.Snapshot) {
 // describe describes the node as it shows itself.
 func (e *engine) describe(n *node) {
 	n.labels = map[string]string{}
-	maps.Copy(n.labels, e.aliases.Labels(n.object.Labels))
+	maps.Copy(n.labels, n.object.Labels)
 	n.labels[requirements.NodeNameKey] = n.name
 	taints := slices.Clone(n.object.Spec.Taints)
 	if n.object.Spec.Unschedulable {
@@ -448,7 +446,7 @@ func (e *engine) compileOffers(opts Options) {
 			}
 			o.all = sync.OnceValue(func() requirements.Set {
 				set, _ := e.problem.NodeLabels(i, j) // with an error it is impossible
-				return set
+				return e.problem.Pools[s.Pool].Registered(set)
 			})
 			reqs := t.Offerings[so.Index].Requirements
 			o.zone, _ = reqs.Get(corev1.LabelTopologyZone).Single()

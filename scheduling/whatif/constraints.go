@@ -1,8 +1,19 @@
 package whatif
 
 import (
+	"errors"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/requirements/kube"
+	"github.com/joinery-sdk/joinery/scheduling"
 	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
+	"github.com/joinery-sdk/joinery/scheduling/internal/podclass"
+	"github.com/joinery-sdk/joinery/scheduling/internal/volume"
 )
 
 // join finds the groups that each class and DaemonSet is in.
@@ -109,4 +120,73 @@ func (e *engine) prefer(c *class, lo, hi int) int {
 		}
 	}
 	return int(best)
+}
+
+// admitted is the pod as it is planned: as it is stored, or as it is made anew if it has a node already.
+func (e *engine) admitted(p *corev1.Pod) *corev1.Pod {
+	if p.Spec.NodeName != "" {
+		return e.admission.Anew(p)
+	}
+	return e.admission.Pod(p)
+}
+
+// answer is what the caller's constraints leave to a pod, as a text.
+func (e *engine) answer(p *corev1.Pod, constraints []scheduling.Constraint) string {
+	pod := e.admitted(p)
+	asked, _ := kube.FromPod(&pod.Spec)
+	left, refusal := (&scheduling.Options{Constraints: constraints}).Narrowed(pod, asked.Required)
+	if refusal != nil {
+		return "; refused: " + refusal.Detail
+	}
+	return "; " + string(left.AppendKey(nil))
+}
+
+// representative is the pod as if it were pending and had no constraints between pods, so that package scheduling compiles what its
+// class asks of nodes.
+func representative(p *corev1.Pod) *corev1.Pod {
+	r := *p
+	if p.Spec.NodeName != "" {
+		r.UID = podclass.MadeAnew
+	}
+	r.DeletionTimestamp = nil
+	r.Status = corev1.PodStatus{}
+	r.Spec.NodeName = ""
+	r.Spec.TopologySpreadConstraints = nil
+	if a := r.Spec.Affinity; a != nil {
+		r.Spec.Affinity = &corev1.Affinity{NodeAffinity: a.NodeAffinity}
+	}
+	return &r
+}
+
+// unused are the attachments of volumes that no running pod of the node uses; those of pods go with them.
+func (e *engine) unused(s scheduling.Snapshot) []*storagev1.VolumeAttachment {
+	pods := map[string][]*corev1.Pod{}
+	for _, p := range s.Pods {
+		if p.Spec.NodeName != "" {
+			pods[p.Spec.NodeName] = append(pods[p.Spec.NodeName], p)
+		}
+	}
+	index, used := volume.NewIndex(volume.Objects{Persistent: s.PersistentVolumes, Claims: s.PersistentVolumeClaims}), map[string][]string{}
+	var out []*storagev1.VolumeAttachment
+	for _, a := range s.VolumeAttachments {
+		n := a.Spec.NodeName
+		if _, known := used[n]; !known {
+			used[n] = index.Attached(n, pods[n])
+		}
+		if v := a.Spec.Source.PersistentVolumeName; v == nil || !slices.Contains(used[n], *v) {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// unreadable is a fault in what representative takes off a pod; nil for none.
+func unreadable(p *corev1.Pod) *scheduling.InvalidError {
+	r := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name}}
+	r.Spec.TopologySpreadConstraints = p.Spec.TopologySpreadConstraints
+	if a := p.Spec.Affinity; a != nil {
+		r.Spec.Affinity = &corev1.Affinity{PodAffinity: a.PodAffinity, PodAntiAffinity: a.PodAntiAffinity}
+	}
+	bad, _ := errors.AsType[*scheduling.InvalidError]((&scheduling.Snapshot{Pods: []*corev1.Pod{&r}}).Validate())
+	return bad
 }

@@ -1,7 +1,6 @@
 package whatif
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
@@ -13,7 +12,7 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling"
 	"github.com/joinery-sdk/joinery/scheduling/internal/bind"
 	"github.com/joinery-sdk/joinery/scheduling/internal/hostport"
-	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
+	"github.com/joinery-sdk/joinery/scheduling/internal/podclass"
 )
 
 // daemonSet is the pod that a DaemonSet runs on each bought node.
@@ -23,23 +22,19 @@ type daemonSet struct {
 }
 
 // compileDaemons reads the DaemonSets. It must run before any class is joined with the groups that count it.
-func (e *engine) compileDaemons(s *scheduling.Snapshot) error {
+func (e *engine) compileDaemons(s *scheduling.Snapshot) {
 	for _, d := range s.DaemonSets {
 		p, yes := e.admission.DaemonPod(d), true
 		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: d.Name, UID: d.UID, Controller: &yes}}
 		x := &daemonSet{bind.Class{Need: e.vector(resources.OfPod(p, false)), Ports: hostport.Of(p)}, p}
-		asked, err := kube.FromPod(&p.Spec)
-		var all interpod.Constraints
-		if err == nil {
-			all, err = e.index.Read(p, e.aliases.Alternatives(asked.Required))
-		}
-		if err != nil {
-			return fmt.Errorf("whatif: DaemonSet %s/%s: %w", d.Namespace, d.Name, err)
+		asked, _ := kube.FromPod(&p.Spec)
+		all, err := e.index.Read(p, asked.Required)
+		if err != nil { // package scheduling counts it nowhere
+			continue
 		}
 		x.Constraints, _ = all.Split()
-		e.daemons[d.Namespace+"/"+d.Name] = x
+		e.daemons[podclass.Name(p)] = x
 	}
-	return nil
 }
 
 // daemonsOf are the DaemonSets that run on nodes of the shape, in the order in which their pods are bound.

@@ -6,7 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling"
 	"github.com/joinery-sdk/joinery/scheduling/internal/admission"
 	"github.com/joinery-sdk/joinery/scheduling/internal/bind"
@@ -19,7 +18,6 @@ type engine struct {
 	at         *Cluster
 	problem    *scheduling.Problem
 	admission  admission.Cluster
-	aliases    requirements.Aliases
 	dims       int
 	classes    []class
 	pods       []pod

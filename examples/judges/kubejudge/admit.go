@@ -111,17 +111,24 @@ func (a *admission) admit(ctx context.Context, in *corev1.Pod) (*corev1.Pod, err
 	pod := in.DeepCopy()
 	key := nameOf(pod)
 	pod.Namespace = key.Namespace
+	// What an API server has stored is not admitted again: limit ranges and runtime classes may be younger.
+	stored := pod.UID != "" || pod.Spec.Priority != nil || pod.Spec.NodeName != ""
 	if pod.UID == "" {
 		pod.UID = types.UID(key.String())
 	}
-	if err := a.runtimeClass(pod); err != nil {
-		return nil, err
+	if !stored {
+		if err := a.runtimeClass(pod); err != nil {
+			return nil, err
+		}
 	}
 	if err := a.priority(pod); err != nil {
 		return nil, err
 	}
 	corev1conversion.SetObjectDefaults_Pod(pod)
 	limits := a.limits[pod.Namespace]
+	if stored {
+		limits = nil
+	}
 	if !hasLabelKeys(pod) && len(limits) == 0 {
 		return pod, nil
 	}

@@ -32,7 +32,7 @@ func judged(plugin string) bool {
 	case names.SchedulingGates,
 		names.NodeUnschedulable, names.NodeName, names.TaintToleration, names.NodeAffinity, names.NodePorts,
 		names.NodeResourcesFit, names.VolumeRestrictions, names.NodeVolumeLimits, names.VolumeBinding, names.VolumeZone,
-		names.PodTopologySpread, names.InterPodAffinity,
+		names.PodTopologySpread, names.InterPodAffinity, names.NodeDeclaredFeatures,
 		names.PrioritySort, names.DefaultBinder, names.NodeResourcesBalancedAllocation, names.ImageLocality:
 		return true
 	}

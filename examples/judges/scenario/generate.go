@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"math/rand/v2"
+	"slices"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -9,6 +10,7 @@ import (
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Options bound what Generate draws. The zero value is the usual property test.
@@ -107,7 +109,23 @@ func Generate(seed uint64, o Options) Scenario {
 	}
 	// Pods arrive in no order.
 	g.r.Shuffle(len(g.s.Pods), func(i, j int) { g.s.Pods[i], g.s.Pods[j] = g.s.Pods[j], g.s.Pods[i] })
+	if o.Changing {
+		g.stored()
+		if !o.NoVolumes {
+			g.storage()
+		}
+		g.agents()
+	}
 	return g.s
+}
+
+// stored draws which pods have been through an API server already. LimitRanges and RuntimeClasses of the scenario are younger than these.
+func (g *generator) stored() {
+	for _, p := range slices.Concat(g.s.Running, g.s.Pods) {
+		if g.chance(40) {
+			p.UID = types.UID(p.Namespace + "/" + p.Name)
+		}
+	}
 }
 
 // Tangled draws 120 pods whose constraints depend on each other more than they do in most clusters: several terms of

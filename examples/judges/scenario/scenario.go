@@ -42,15 +42,18 @@ type Scenario struct {
 	Ready   []*corev1.Node
 	Leaving []string
 
-	CSINodes        []*storagev1.CSINode
-	CSIDrivers      []*storagev1.CSIDriver
-	StorageClasses  []*storagev1.StorageClass
-	PVs             []*corev1.PersistentVolume
-	PVCs            []*corev1.PersistentVolumeClaim
-	Namespaces      []*corev1.Namespace
-	PriorityClasses []*schedulingv1.PriorityClass
-	RuntimeClasses  []*nodev1.RuntimeClass
-	LimitRanges     []*corev1.LimitRange
+	CSINodes   []*storagev1.CSINode
+	CSIDrivers []*storagev1.CSIDriver
+	// VolumeAttachments and CSICapacities are what attachers and provisioners say.
+	VolumeAttachments []*storagev1.VolumeAttachment
+	CSICapacities     []*storagev1.CSIStorageCapacity
+	StorageClasses    []*storagev1.StorageClass
+	PVs               []*corev1.PersistentVolume
+	PVCs              []*corev1.PersistentVolumeClaim
+	Namespaces        []*corev1.Namespace
+	PriorityClasses   []*schedulingv1.PriorityClass
+	RuntimeClasses    []*nodev1.RuntimeClass
+	LimitRanges       []*corev1.LimitRange
 }
 
 // String names the seed and counts the objects.
@@ -74,6 +77,8 @@ func (s Scenario) Objects() []client.Object {
 	collect(&all, s.NodeClaims)
 	collect(&all, s.Nodes)
 	collect(&all, s.CSINodes)
+	collect(&all, s.VolumeAttachments)
+	collect(&all, s.CSICapacities)
 	collect(&all, s.DaemonSets)
 	collect(&all, s.Running)
 	collect(&all, s.Pods)
@@ -104,7 +109,7 @@ func (s Scenario) YAML() ([]byte, error) {
 // that leave are gone, and their pods that are made anew are pending. Karpenter's own code says which pods those are.
 func (s Scenario) Cluster() kubejudge.Scenario {
 	out := kubejudge.Scenario{
-		Pods: slices.Clone(s.Pods), CSINodes: s.CSINodes, CSIDrivers: s.CSIDrivers, StorageClasses: s.StorageClasses, PVs: s.PVs, PVCs: s.PVCs,
+		Pods: slices.Clone(s.Pods), CSINodes: s.CSINodes, CSIDrivers: s.CSIDrivers, VolumeAttachments: s.VolumeAttachments, CSICapacities: s.CSICapacities, StorageClasses: s.StorageClasses, PVs: s.PVs, PVCs: s.PVCs,
 		Namespaces: s.Namespaces, PriorityClasses: s.PriorityClasses, RuntimeClasses: s.RuntimeClasses, LimitRanges: s.LimitRanges,
 	}
 	out.Nodes = slices.DeleteFunc(slices.Clone(s.Nodes), func(n *corev1.Node) bool {
@@ -124,6 +129,7 @@ func (s Scenario) Cluster() kubejudge.Scenario {
 			out.Running = append(out.Running, p)
 		case podutils.IsReschedulable(p):
 			p = p.DeepCopy()
+			p.UID = "" // another one is made and admitted
 			p.Spec.NodeName, p.DeletionTimestamp, p.DeletionGracePeriodSeconds, p.Status = "", nil, nil, corev1.PodStatus{Phase: corev1.PodPending}
 			out.Pods = append(out.Pods, p)
 		}

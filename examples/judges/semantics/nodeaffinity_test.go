@@ -63,11 +63,11 @@ func TestNodeAffinityAgreesWithKubernetes(t *testing.T) {
 }
 
 func randomKey(rng *rand.Rand) string {
-	return []string{"zone", "cpu", "example.com/disk"}[rng.IntN(3)]
+	return []string{"zone", "cpu", "example.com/disk", "metadata.name"}[rng.IntN(4)] // the last is a label like others
 }
 
 func randomValue(rng *rand.Rand) string {
-	return []string{"a", "b", "", "0", "1", "2", "3", "40", "9223372036854775807"}[rng.IntN(9)]
+	return []string{"a", "b", "", "0", "1", "2", "3", "40", "9223372036854775807", "node-1"}[rng.IntN(10)]
 }
 
 func randomTerm(rng *rand.Rand) corev1.NodeSelectorTerm {

@@ -26,12 +26,13 @@ func rounds(usual, full int) int {
 func TestRequestsAgreeWithKubernetes(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	slot := corev1.ResourceList{corev1.ResourcePods: resource.MustParse("1")}
-	steps, resized, whole := 0, 0, 0
+	steps, resized, whole, wholly := 0, 0, 0, 0
 	n := rounds(20_000, 1_000_000)
 	for range n {
 		p := randomWorkload(rng)
 		pending := resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{})
-		running := resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{UseStatusResources: true})
+		running := resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{UseStatusResources: true, InPlacePodLevelResourcesVerticalScalingEnabled: true})
+		without := resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{UseStatusResources: true})
 		requireSame(t, p, resources.Add(pending, slot), resources.OfPod(p, false))
 		requireSame(t, p, resources.Add(running, slot), resources.OfPod(p, true))
 
@@ -39,10 +40,11 @@ func TestRequestsAgreeWithKubernetes(t *testing.T) {
 		bare.Spec.InitContainers = nil
 		steps += differs(pending, resourcehelper.PodRequests(bare, resourcehelper.PodResourcesOptions{}))
 		resized += differs(pending, running)
+		wholly += differs(without, running)
 		whole += differs(pending, resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{SkipPodLevelResources: true}))
 	}
-	for name, count := range map[string]int{"init containers": steps, "resizes": resized, "pod-level resources": whole} {
-		require.Greater(t, count, n/10, "%s bear on one sum in ten, or the test is hollow", name)
+	for name, count := range map[string]int{"init containers": steps, "resizes": resized, "pod-level resources": whole, "resizes of whole pods": wholly} {
+		require.Greater(t, count, n/10, "%s bear on one sum in ten, or the test is hollow: %d", name, count)
 	}
 }
 
@@ -80,8 +82,12 @@ func randomWorkload(rng *rand.Rand) *corev1.Pod {
 	if rng.IntN(3) == 0 {
 		p.Spec.Overhead = randomList(rng)
 	}
-	if rng.IntN(3) == 0 {
-		p.Spec.Resources = &corev1.ResourceRequirements{Requests: randomList(rng), Limits: randomList(rng)}
+	if rng.IntN(4) > 0 {
+		p.Spec.Resources = &corev1.ResourceRequirements{Requests: randomList(rng, "cpu", "memory"), Limits: randomList(rng)}
+	}
+	if rng.IntN(8) > 0 {
+		p.Status.AllocatedResources = randomList(rng, "cpu", "memory")
+		p.Status.Resources = &corev1.ResourceRequirements{Requests: randomList(rng, "cpu", "memory"), Limits: randomList(rng)}
 	}
 	for _, c := range p.Spec.Containers {
 		p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, randomStatus(rng, c.Name)...)
@@ -114,12 +120,13 @@ func randomStatus(rng *rand.Rand, name string) []corev1.ContainerStatus {
 	return []corev1.ContainerStatus{s}
 }
 
-func randomList(rng *rand.Rand) corev1.ResourceList {
+// randomList draws amounts of a few resources; usual ones are drawn more often.
+func randomList(rng *rand.Rand, usual ...corev1.ResourceName) corev1.ResourceList {
 	if rng.IntN(8) == 0 {
 		return nil
 	}
 	list := corev1.ResourceList{}
-	names := []corev1.ResourceName{"cpu", "memory", "hugepages-2Mi", "ephemeral-storage", "example.com/gpu", "pods"}
+	names := append([]corev1.ResourceName{"cpu", "memory", "hugepages-2Mi", "ephemeral-storage", "example.com/gpu", "pods"}, usual...)
 	amounts := []string{"0", "1", "1", "250m", "2", "1500u", "64Mi", "1Gi", "1e3", "3k", "1073741824"}
 	for range rng.IntN(4) {
 		list[names[rng.IntN(len(names))]] = resource.MustParse(amounts[rng.IntN(len(amounts))])

@@ -33,7 +33,7 @@ type builder struct {
 }
 
 func (b *builder) fail(id identity, path, format string, args ...any) {
-	b.problems = append(b.problems, &Problem{b.snapshot.positions[id], id.String(), path, fmt.Sprintf(format, args...)})
+	b.problems = append(b.problems, &Problem{Position: b.snapshot.positions[id], Object: id.String(), Path: path, Detail: fmt.Sprintf(format, args...)})
 }
 
 func (b *builder) add(r *result) {
@@ -42,12 +42,13 @@ func (b *builder) add(r *result) {
 		b.others[kind]++
 	}
 	for _, o := range r.objects {
+		b.name(&o)
 		if first, ok := b.snapshot.positions[o.id]; ok {
-			b.problems = append(b.problems, &Problem{o.position, o.id.String(), "metadata.name", "the object is there twice, first at " + first.String()})
+			b.problems = append(b.problems, &Problem{Position: o.position, Object: o.id.String(), Path: "metadata.name", Detail: "the object is there twice, first at " + first.String()})
 			continue
 		}
 		b.snapshot.positions[o.id] = o.position
-		if m, ok := o.value.(metav1.Object); ok && testHook(m) {
+		if m, ok := o.value.(metav1.Object); ok && leftOut(m) {
 			b.hooks = append(b.hooks, o.id.String())
 			continue
 		}
@@ -55,14 +56,35 @@ func (b *builder) add(r *result) {
 	}
 }
 
-// testHook reports whether the object runs only when somebody calls helm test.
-func testHook(o metav1.Object) bool {
-	for hook := range strings.SplitSeq(o.GetAnnotations()["helm.sh/hook"], ",") {
-		if hook = strings.TrimSpace(hook); hook == "test" || hook == "test-success" || hook == "test-failure" {
-			return true
+// name makes the name of an object that has only the beginning of one, as an API server does, but the same each time.
+func (b *builder) name(o *object) {
+	m, ok := o.value.(metav1.Object)
+	if !ok || o.id.name != "" || m.GetGenerateName() == "" {
+		return
+	}
+	for n := 0; ; n++ {
+		o.id.name = fmt.Sprint(m.GetGenerateName(), n)
+		if _, taken := b.snapshot.positions[o.id]; !taken {
+			m.SetName(o.id.name)
+			return
 		}
 	}
-	return false
+}
+
+// leftOut reports whether the object is a hook that runs only when somebody calls helm test, delete or rollback.
+func leftOut(o metav1.Object) bool {
+	text, hooked := o.GetAnnotations()["helm.sh/hook"]
+	always := false
+	for hook := range strings.SplitSeq(text, ",") {
+		switch strings.TrimSpace(hook) {
+		case "test", "test-success", "test-failure":
+			return true
+		case "pre-delete", "post-delete", "pre-rollback", "post-rollback":
+		default:
+			always = true
+		}
+	}
+	return hooked && !always
 }
 
 // file puts an object where it belongs.
@@ -91,6 +113,10 @@ func (b *builder) file(o object) {
 		s.CSINodes = append(s.CSINodes, v)
 	case *storagev1.CSIDriver:
 		s.CSIDrivers = append(s.CSIDrivers, v)
+	case *storagev1.VolumeAttachment:
+		s.VolumeAttachments = append(s.VolumeAttachments, v)
+	case *storagev1.CSIStorageCapacity:
+		s.CSIStorageCapacities = append(s.CSIStorageCapacities, v)
 	case *policyv1.PodDisruptionBudget:
 		s.PodDisruptionBudgets = append(s.PodDisruptionBudgets, v)
 	case *schedulingv1.PriorityClass:
@@ -126,6 +152,8 @@ func (b *builder) finish(o *Options) {
 	sortObjects(s.StorageClasses)
 	sortObjects(s.CSINodes)
 	sortObjects(s.CSIDrivers)
+	sortObjects(s.VolumeAttachments)
+	sortObjects(s.CSIStorageCapacities)
 	sortObjects(s.PodDisruptionBudgets)
 	sortObjects(s.PriorityClasses)
 	sortObjects(s.RuntimeClasses)
@@ -143,7 +171,7 @@ func (b *builder) finish(o *Options) {
 	b.refer()
 	b.skipped()
 	if len(b.hooks) > 0 {
-		s.note("left out %s, which only helm test runs: %s", plural(len(b.hooks), "test hook", "test hooks"), strings.Join(b.hooks, ", "))
+		s.note("left out %s, which only helm test, delete or rollback runs: %s", plural(len(b.hooks), "hook", "hooks"), strings.Join(b.hooks, ", "))
 	}
 }
 

@@ -152,6 +152,8 @@ func kinds(classes map[string]ClassDecoder) map[string]kind {
 		"StorageClass":          {storage, oldStorage, false, typed(checkStorageClass)},
 		"CSINode":               {storage, oldStorage, false, typed(checkCSINode)},
 		"CSIDriver":             {storage, oldStorage, false, typed[storagev1.CSIDriver](nil)},
+		"VolumeAttachment":      {storage, oldStorage, false, typed[storagev1.VolumeAttachment](nil)},
+		"CSIStorageCapacity":    {storage, oldStorage, true, typed[storagev1.CSIStorageCapacity](nil)},
 		"PodDisruptionBudget":   {[]string{"policy/v1"}, []string{"policy/v1beta1"}, true, typed(checkBudget)},
 		"PriorityClass": {
 			[]string{"scheduling.k8s.io/v1"},

@@ -76,6 +76,7 @@ func read(files []File, problems []*Problem, o *Options) (*Snapshot, error) {
 	}
 	r := reader{kinds: kinds(o.Classes), decoder: &strictjson.Decoder{Live: true, Hints: hints()}}
 	results := r.all(files)
+	passed := passOver(files, results)
 	if len(o.Replace) > 0 {
 		var more []*Problem
 		results, more = r.replace(results, o)
@@ -91,6 +92,9 @@ func read(files []File, problems []*Problem, o *Options) (*Snapshot, error) {
 		results[i] = result{}
 	}
 	b.finish(o)
+	if passed > 0 {
+		b.snapshot.note("passed over %s that hold no object of Kubernetes", plural(passed, "file", "files"))
+	}
 	if err := join(b.problems, order); err != nil {
 		return nil, err
 	}
@@ -126,6 +130,7 @@ type result struct {
 	problems []*Problem
 	others   []string // kinds that planning does not look at
 	broken   bool     // the text could not be parsed
+	file     string
 }
 
 // reader is what all chunks are read with; it is shared by the workers and not changed by them.
@@ -228,7 +233,7 @@ type worker struct {
 func (r *reader) worker() *worker { return &worker{reader: r, checker: &podcheck.Checker{}} }
 
 func (w *worker) read(j job) result {
-	var res result
+	res := result{file: j.position.File}
 	values, err := parse(j.chunk)
 	if err != nil {
 		res.broken = true
@@ -267,7 +272,7 @@ func (w *worker) document(res *result, at Position, n *strictjson.Node) {
 	}
 	if list.Kind != strictjson.Array {
 		at.Line = int(list.Line)
-		res.problems = append(res.problems, &Problem{at, n.Get("kind").Text, "items", fmt.Sprintf("want a list, got %s", list.Kind)})
+		res.problems = append(res.problems, &Problem{Position: at, Object: n.Get("kind").Text, Path: "items", Detail: fmt.Sprintf("want a list, got %s", list.Kind)})
 		return
 	}
 	for i := range list.Items {
@@ -309,8 +314,9 @@ func (w *worker) object(res *result, at Position, n *strictjson.Node) {
 		return
 	}
 	at.Line = int(n.Line)
+	noObject := true
 	fail := func(id identity, path, format string, args ...any) {
-		p := &Problem{at, "", path, fmt.Sprintf(format, args...)}
+		p := &Problem{Position: at, Path: path, Detail: fmt.Sprintf(format, args...), noObject: noObject}
 		if id.kind != "" {
 			p.Object = id.String()
 		}
@@ -340,6 +346,7 @@ func (w *worker) object(res *result, at Position, n *strictjson.Node) {
 		return
 	}
 	k, known := w.kinds[kindName]
+	noObject = version == "" && !known
 	switch {
 	case known && slices.Contains(k.versions, version) || known && k.versions == nil:
 	case version == "" && known:
@@ -350,6 +357,9 @@ func (w *worker) object(res *result, at Position, n *strictjson.Node) {
 		return
 	case known && (slices.Contains(k.old, version) || group(version) == group(k.versions[0])):
 		fail(id, "apiVersion", "%s has no %s of this version (did you mean %q?)", strictjson.Quote(version), kindName, k.versions[0])
+		return
+	case known && w.has(group(version)): // a group that exists, and has no such kind
+		fail(id, "apiVersion", "%s has no %s (did you mean %q?)", strictjson.Quote(version), kindName, k.versions[0])
 		return
 	default:
 		if near := w.near(kindName, version); near != "" {
@@ -368,6 +378,16 @@ func group(version string) string {
 		return ""
 	}
 	return g
+}
+
+// has reports whether some known kind is of the group.
+func (w *worker) has(name string) bool {
+	for _, k := range w.kinds {
+		if slices.ContainsFunc(k.versions, func(version string) bool { return group(version) == name }) {
+			return true
+		}
+	}
+	return false
 }
 
 // near finds the kind of the same version that a name nobody knows was probably meant to be.
@@ -398,8 +418,10 @@ func (w *worker) known(res *result, at Position, n *strictjson.Node, k kind, id 
 		return
 	}
 	switch {
-	case id.name == "" && n.Get("metadata").Get("generateName") != nil:
-		v.add("metadata.name", "the object has only a generateName; it needs a name here")
+	case id.name == "" && generated(value) != "":
+		for _, msg := range validation.IsDNS1123Subdomain(generated(value) + "0") {
+			v.add("metadata.generateName", "%s: %s", strictjson.Quote(generated(value)), msg)
+		}
 	case id.name == "":
 		v.add("metadata.name", "the object needs a name")
 	case len(id.name) > validation.DNS1123SubdomainMaxLength: // the check of the form would look at every byte
@@ -419,7 +441,7 @@ func (w *worker) known(res *result, at Position, n *strictjson.Node, k kind, id 
 		if at.Line = p.Line; p.Line == 0 {
 			at.Line = n.At(p.Path)
 		}
-		res.problems = append(res.problems, &Problem{at, id.String(), p.Path, p.Detail})
+		res.problems = append(res.problems, &Problem{Position: at, Object: id.String(), Path: p.Path, Detail: p.Detail})
 	}
 	if m, ok := value.(metav1.Object); ok {
 		m.SetNamespace(id.namespace)
@@ -427,4 +449,12 @@ func (w *worker) known(res *result, at Position, n *strictjson.Node, k kind, id 
 	if len(v.problems) == 0 || id.name != "" {
 		res.objects = append(res.objects, object{id, at, value})
 	}
+}
+
+// generated is the beginning of the name that an API server makes for an object; empty for none.
+func generated(value any) string {
+	if m, ok := value.(metav1.Object); ok {
+		return m.GetGenerateName()
+	}
+	return ""
 }

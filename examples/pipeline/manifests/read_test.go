@@ -344,15 +344,40 @@ func TestRenderedCharts(t *testing.T) {
 	write("shop/charts/cache/templates/cache.yaml", pod("cache", "post-install"))
 	write("shop/templates/tests/connection.yaml", pod("connection", "test"))
 	write("shop/templates/tests/older.yaml", pod("older", "post-upgrade, test-success"))
+	write("shop/templates/clean.yaml", pod("clean", "pre-delete"))
+	write("shop/templates/undo.yaml", pod("undo", "post-rollback,pre-rollback"))
+	write("shop/templates/set-up.yaml", pod("set-up", "pre-delete,pre-install"))
 	write(".git/config.yaml", "nonsense")
+	write("shop/values.yaml", "replicas: 2\nkind: web\nimage: {tag: a}\n")
+	write("shop/Chart.yaml", "apiVersion: v2\nname: shop\n")
+	write("compose.yml", "services: {web: {image: i}}\n")
+	write("dashboard.json", `[{"panels": []}]`)
 	s, err := manifests.Read([]string{dir}, nil)
 	require.NoError(t, err)
 	var names []string
 	for _, p := range s.Pods {
 		names = append(names, p.Name)
 	}
-	require.Equal(t, []string{"cache", "web"}, names)
-	require.Equal(t, []string{"left out 2 test hooks, which only helm test runs: Pod default/connection, Pod default/older"}, s.Notes)
+	require.Equal(t, []string{"cache", "set-up", "web"}, names)
+	require.Equal(t, []string{"left out 4 hooks, which only helm test, delete or rollback runs: Pod default/clean, Pod default/connection, Pod default/older, Pod default/undo", "passed over 4 files that hold no object of Kubernetes"}, s.Notes)
+	_, err = manifests.Read([]string{filepath.Join(dir, "compose.yml")}, nil)
+	require.ErrorContains(t, err, "the object has no kind") // whoever names a file means it
+}
+
+// kubectl create takes objects with the beginning of a name, and files of several makers that were put together.
+func TestFilesAsTheyAre(t *testing.T) {
+	made := "apiVersion: v1\nkind: Pod\nmetadata: {generateName: web-}\nspec: {containers: [{name: main, image: i}]}\n"
+	mark := "\xef\xbb\xbf"
+	text := mark + made + mark + "---\n" + made + "---\n" + mark + made + "---\napiVersion: v1\nkind: Pod\nmetadata: {name: web-1}\nspec: {containers: [{name: main, image: i}]}\n"
+	s, err := manifests.Parse([]manifests.File{{Name: "x.yaml", Data: []byte(text)}}, nil)
+	require.EqualError(t, err, "x.yaml:16: Pod default/web-1: metadata.name: the object is there twice, first at x.yaml:6")
+	require.Nil(t, s)
+	s, err = manifests.Parse([]manifests.File{{Name: "x.yaml", Data: []byte(mark + made + mark + "---\n" + made + "---\n" + mark + made)}}, nil)
+	require.NoError(t, err)
+	require.Len(t, s.Pods, 3)
+	for i, p := range s.Pods {
+		require.Equal(t, fmt.Sprint("web-", i), p.Name)
+	}
 }
 
 // What holds nothing was meant to hold something: a pipe has broken, or a chart rendered nothing.

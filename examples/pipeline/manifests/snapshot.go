@@ -35,6 +35,8 @@ type Snapshot struct {
 	StorageClasses         []*storagev1.StorageClass
 	CSINodes               []*storagev1.CSINode
 	CSIDrivers             []*storagev1.CSIDriver
+	VolumeAttachments      []*storagev1.VolumeAttachment
+	CSIStorageCapacities   []*storagev1.CSIStorageCapacity
 
 	PodDisruptionBudgets []*policyv1.PodDisruptionBudget
 	PriorityClasses      []*schedulingv1.PriorityClass

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,6 +22,8 @@ type File struct {
 	Name string
 	// Data is its content, YAML or JSON.
 	Data []byte
+	// Found says that nobody named the file: it is below a directory, and is passed over if nothing in it is an object.
+	Found bool
 }
 
 // load reads what the arguments name: files, the manifests of a directory and those below it, as charts are rendered, or
@@ -32,7 +35,7 @@ func load(args []string, stdin io.Reader) ([]File, []*Problem) {
 	fail := func(name string, format string, args ...any) {
 		problems = append(problems, &Problem{Position: Position{File: name}, Detail: fmt.Sprintf(format, args...)})
 	}
-	add := func(name string, r io.Reader) {
+	add := func(name string, found bool, r io.Reader) {
 		data, err := io.ReadAll(io.LimitReader(r, left+1))
 		switch {
 		case err != nil:
@@ -42,10 +45,10 @@ func load(args []string, stdin io.Reader) ([]File, []*Problem) {
 			fail(name, "the input is larger than %d MiB", maxBytes>>20)
 		default:
 			left -= int64(len(data))
-			sources = append(sources, File{name, data})
+			sources = append(sources, File{name, data, found})
 		}
 	}
-	open := func(name string) {
+	open := func(name string, found bool) {
 		f, err := os.Open(name)
 		if err != nil {
 			fail(name, "%s", reason(err))
@@ -56,7 +59,7 @@ func load(args []string, stdin io.Reader) ([]File, []*Problem) {
 			fail(name, "neither a file nor a directory")
 			return
 		}
-		add(name, f)
+		add(name, found, f)
 	}
 	seen := map[string]bool{}
 	for _, arg := range args {
@@ -74,11 +77,11 @@ func load(args []string, stdin io.Reader) ([]File, []*Problem) {
 		case arg == "-" && stdin == nil:
 			fail(arg, "there is no standard input")
 		case arg == "-":
-			add(arg, stdin)
+			add(arg, false, stdin)
 		case err != nil:
 			fail(arg, "%s", reason(err))
 		case !info.IsDir():
-			open(arg)
+			open(arg, false)
 		default:
 			names, err := directory(arg)
 			if err != nil {
@@ -87,7 +90,7 @@ func load(args []string, stdin io.Reader) ([]File, []*Problem) {
 				fail(arg, "the directory holds no *.yaml, *.yml or *.json file")
 			}
 			for _, name := range names {
-				open(name)
+				open(name, true)
 			}
 		}
 	}
@@ -123,6 +126,31 @@ func reason(err error) string {
 	return err.Error()
 }
 
+// passOver takes away what is said of files that were found and hold no object at all, such as the values of a chart, and counts the files.
+func passOver(files []File, results []result) int {
+	objects, strange := map[string]bool{}, map[string]bool{}
+	each := func(do func(r *result)) {
+		for i := range results {
+			do(&results[i])
+		}
+	}
+	each(func(r *result) {
+		objects[r.file] = objects[r.file] || len(r.objects)+len(r.others) > 0 || slices.ContainsFunc(r.problems, func(p *Problem) bool { return !p.noObject })
+		strange[r.file] = strange[r.file] || len(r.problems) > 0
+	})
+	passed := map[string]bool{}
+	for _, f := range files {
+		passed[f.Name] = f.Found && strange[f.Name] && !objects[f.Name]
+	}
+	each(func(r *result) {
+		if passed[r.file] {
+			r.problems = nil
+		}
+	})
+	maps.DeleteFunc(passed, func(_ string, yes bool) bool { return !yes })
+	return len(passed)
+}
+
 // chunk is the text of one document, or of one item of a list.
 type chunk struct {
 	position Position // Line is that of its first line
@@ -132,7 +160,8 @@ type chunk struct {
 // split cuts a file into documents. A line that starts with --- begins one, a line that starts with ... ends one; in
 // neither YAML nor JSON can such a line be part of a document. Lines of directives stay with the document they precede.
 func split(s File) []chunk {
-	data := bytes.TrimPrefix(s.Data, []byte("\xef\xbb\xbf"))
+	mark := []byte("\xef\xbb\xbf") // a byte order mark, which files that were put together have inside
+	data := bytes.ReplaceAll(bytes.TrimPrefix(s.Data, mark), append([]byte{'\n'}, mark...), []byte{'\n'})
 	var chunks []chunk
 	start, startLine, line := 0, 1, 1
 	content, directive := false, false // since start

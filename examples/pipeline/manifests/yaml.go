@@ -102,7 +102,11 @@ func parseJSON(data []byte, line int) ([]strictjson.Node, error) {
 		n, rest, next, err := strictjson.ParsePrefix(data, line)
 		if err != nil {
 			if bad, ok := errors.AsType[*strictjson.ParseError](err); ok {
-				return values, &syntaxError{bad.Line, "not JSON: " + bad.Detail}
+				detail := "not JSON: " + bad.Detail
+				if bytes.HasPrefix(skip(data), []byte("{{")) {
+					detail = "{{ is for a template to fill in: " + render
+				}
+				return values, &syntaxError{bad.Line, detail}
 			}
 			return values, err
 		}

@@ -97,7 +97,7 @@ func (q *inquiry) contradictions() {
 		}
 		for _, c := range q.plan.packed.Problem.Options().Constraints {
 			if narrowed, refusal := c.Narrow(m.pod, requirements.AnyOf(requirements.Set{})); refusal == nil && narrowed.Intersect(wanted).IsImpossible() {
-				by = append(by, fmt.Sprintf("a constraint of the caller's own (%T)", c))
+				by = append(by, constraintName(c))
 			}
 		}
 		if len(by) == 0 {
@@ -156,7 +156,7 @@ func (q *inquiry) loosen() {
 	for i, c := range options.Constraints {
 		o := *options
 		o.Constraints = without(o.Constraints, i)
-		q.blame(fmt.Sprintf("a constraint of the caller's own (%T)", c), q.plan.packed.Problem.Snapshot, &o)
+		q.blame(constraintName(c), q.plan.packed.Problem.Snapshot, &o)
 	}
 	pools := q.plan.packed.Problem.Snapshot().Pools
 	for i := range pools {
@@ -413,4 +413,12 @@ func (q *inquiry) refusals(plan *Plan) {
 			q.fix = plan.packed.Fix(m.class, reasons, false).Text
 		}
 	}
+}
+
+// constraintName is the name of a constraint, or its type.
+func constraintName(c scheduling.Constraint) string {
+	if n, ok := c.(fmt.Stringer); ok {
+		return n.String()
+	}
+	return fmt.Sprintf("a constraint of the caller's own (%T)", c)
 }

@@ -76,13 +76,13 @@ func (o Objects) Cluster(s scheduling.Snapshot, nominated []string, now time.Tim
 	}
 	aliases := requirements.KubernetesAliases()
 	for _, n := range s.Nodes {
-		labels := aliases.Labels(n.Labels)
+		labels := aliases.Labels(labelsOf(n, claims[n.Name]))
 		node := eligibility.Node{
 			Node: n, Pods: pods[n.Name], Nominated: waits[n.Name], InstanceType: labels[corev1.LabelInstanceTypeStable],
 			Zone: labels[corev1.LabelTopologyZone], CapacityType: labels[instancetypes.LabelCapacityType],
 		}
 		pool := pools[labels[nodepool.LabelKey]]
-		subject := drift.Subject{Labels: n.Labels, Annotations: n.Annotations}
+		subject := drift.Subject{Labels: labels, Annotations: n.Annotations}
 		if c := claims[n.Name]; c != nil {
 			node.Claim = claimOf(c)
 			if drifted := meta.FindStatusCondition(c.Conditions, nodeclaim.Drifted); drifted != nil && drifted.Status == "True" {
@@ -93,7 +93,7 @@ func (o Objects) Cluster(s scheduling.Snapshot, nominated []string, now time.Tim
 		}
 		if pool != nil {
 			node.Pool = &pool.NodePool
-			node.PricePerHour, node.Priced = priceNow(pool, &node)
+			node.PricePerHour, node.Priced = priceNow(pool, &node, labels[instancetypes.LabelReservationID])
 			subject.Pool, subject.Types, subject.Age = &pool.NodePool, pool.Types, now.Sub(node.Created())
 			subject.Images = o.Images[pool.NodeClass.Name]
 			node.Drifted = append(node.Drifted, drift.Reasons(subject)...)
@@ -146,7 +146,7 @@ func merged(a, b map[string]string) map[string]string {
 func claimOf(c *nodeclaim.NodeClaim) eligibility.Claim {
 	out := eligibility.Claim{
 		Created: c.Metadata.CreationTimestamp.Time, LastPodEvent: c.LastPodEvent, Deleting: c.Metadata.DeletionTimestamp != nil,
-		ExpireAfter: c.ExpireAfter, TerminationGracePeriod: c.TerminationGracePeriod,
+		ExpireAfter: c.ExpireAfter, TerminationGracePeriod: c.TerminationGracePeriod, Decides: c.APIVersion == nodepool.V1,
 	}
 	if i := meta.FindStatusCondition(c.Conditions, nodeclaim.Initialized); i != nil && i.Status == "True" {
 		out.Initialized = i.LastTransitionTime.Time
@@ -158,14 +158,28 @@ func claimOf(c *nodeclaim.NodeClaim) eligibility.Claim {
 	return out
 }
 
-// priceNow is the present price of a node by its type, zone and capacity type, and whether one is known.
-func priceNow(pool *scheduling.Pool, n *eligibility.Node) (eligibility.Price, bool) {
+// labelsOf is the labels by which a node was bought: those of its claim, which other controllers and people leave alone, and of the node what
+// the claim does not say.
+func labelsOf(n *corev1.Node, c *nodeclaim.NodeClaim) map[string]string {
+	out := maps.Clone(n.Labels)
+	if c == nil {
+		return out
+	}
+	if out == nil {
+		out = map[string]string{}
+	}
+	maps.Copy(out, c.Requirements.Labels())
+	maps.Copy(out, c.Metadata.Labels)
+	return out
+}
+
+// priceNow is the present price of a node by its type, zone, capacity type and reservation, and whether one is known.
+func priceNow(pool *scheduling.Pool, n *eligibility.Node, reserved string) (eligibility.Price, bool) {
 	t := typeOf(pool, n.InstanceType)
 	if t == nil {
 		return 0, false
 	}
 	best, found := 0.0, false
-	reserved := n.Node.Labels[instancetypes.LabelReservationID]
 	for _, o := range t.Offerings {
 		if !o.Requirements.Get(corev1.LabelTopologyZone).Contains(n.Zone) || n.CapacityType != "" && o.CapacityType() != n.CapacityType || o.Commitment != "" {
 			continue

@@ -2,6 +2,7 @@ package simulate_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -111,4 +112,67 @@ func TestDriftFromTheCloud(t *testing.T) {
 	assert.Equal(t, since, told.Nodes[0].DriftedSince)
 	assert.Empty(t, planned(t, c, sim).Commands)
 	assert.Len(t, planned(t, told, sim).Commands, 1)
+}
+
+// A claim is what was bought. Others write into the labels of a node, and settings of a pool change: neither is drift, a price, or an end.
+func TestClaimsDecide(t *testing.T) {
+	const text = `apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: default}
+spec:
+  template:
+    spec:
+      expireAfter: 24h
+      terminationGracePeriod: 1h
+      nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}
+      requirements: [{key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}, {key: team, operator: In, values: [shop]}]
+---
+apiVersion: v1
+kind: Node
+metadata:
+  name: node-a
+  creationTimestamp: "2026-01-01T12:00:00Z"
+  labels: {karpenter.sh/nodepool: default, team: other, node.kubernetes.io/instance-type: relabelled, topology.kubernetes.io/zone: hall-7, karpenter.sh/capacity-type: leased}
+spec: {providerID: "aws:///us-east-1a/i-1"}
+status: {allocatable: {cpu: 1900m, memory: 7Gi, pods: "29"}, capacity: {cpu: "2", memory: 8Gi, pods: "29"}}
+---
+apiVersion: %s
+kind: NodeClaim
+metadata:
+  name: default-a
+  creationTimestamp: "2026-01-01T12:00:00Z"
+  labels: {karpenter.sh/nodepool: default, team: shop, node.kubernetes.io/instance-type: m5.large, topology.kubernetes.io/zone: us-east-1a, karpenter.sh/capacity-type: on-demand}
+spec:
+  %s
+  nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}
+  requirements: []
+status: {nodeName: node-a, providerID: "aws:///us-east-1a/i-1"}
+`
+	market, err := pipeline.EC2Market("us-east-1")
+	require.NoError(t, err)
+	for name, c := range map[string]struct {
+		version, expires string
+		ends             bool
+	}{
+		"never": {"karpenter.sh/v1", "expireAfter: Never", false}, "as an API server has it": {"karpenter.sh/v1", "", true},
+		"the pool's, as of old": {"karpenter.sh/v1beta1", "", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			given := strings.ReplaceAll(fmt.Sprintf(text, c.version, c.expires), "  \n", "")
+			if c.version != "karpenter.sh/v1" {
+				given = strings.ReplaceAll(given, "{group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}\n  requirements: []", "{name: default}\n  requirements: []")
+			}
+			m, err := manifests.Parse([]manifests.File{{Name: "all.yaml", Data: []byte(given)}}, &manifests.Options{Classes: pipeline.NodeClassDecoders()})
+			require.NoError(t, err)
+			s, _, err := pipeline.Snapshot(m, market)
+			require.NoError(t, err)
+			n := simulate.Cluster(m, s, nil, fragment.Now()).Nodes[0]
+			assert.Empty(t, n.Drifted)
+			assert.True(t, n.Priced)
+			assert.Equal(t, []string{"m5.large", "us-east-1a", "on-demand"}, []string{n.InstanceType, n.Zone, n.CapacityType})
+			_, ends := n.ExpiresAt()
+			assert.Equal(t, c.ends, ends)
+			assert.Equal(t, c.version == "karpenter.sh/v1", n.Claim.Decides)
+		})
+	}
 }

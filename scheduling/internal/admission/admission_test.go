@@ -223,3 +223,40 @@ func TestDaemonPod(t *testing.T) {
 	assert.Len(t, got.Spec.Tolerations, 7, "six, and one for the network; what is there already is not added again")
 	assert.Len(t, admission.DaemonTolerations(false), 6)
 }
+
+// LimitRanges and RuntimeClasses may be younger than a pod that was stored. They act when its controller makes another one.
+func TestStoredPodsAreNotAdmittedAgain(t *testing.T) {
+	kata := "kata"
+	c := admission.NewCluster(nil,
+		[]*nodev1.RuntimeClass{{ObjectMeta: metav1.ObjectMeta{Name: kata}, Overhead: &nodev1.Overhead{PodFixed: list("1", "")}, Scheduling: &nodev1.Scheduling{NodeSelector: map[string]string{"a": "b"}}}},
+		[]*corev1.LimitRange{{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "later"}, Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{Type: corev1.LimitTypeContainer, DefaultRequest: list("3", "")}}}}})
+	for name, stored := range map[string]func(*corev1.Pod){
+		"uid":      func(p *corev1.Pod) { p.UID = "u" },
+		"priority": func(p *corev1.Pod) { p.Spec.Priority = new(int32) },
+		"node":     func(p *corev1.Pod) { p.Spec.NodeName = "n1" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := pod(stored, func(p *corev1.Pod) { p.Spec.RuntimeClassName = &kata })
+			got := admitted(t, c, p)
+			assert.Empty(t, requests(got))
+			assert.Empty(t, got.Spec.Overhead)
+			assert.Empty(t, got.Spec.NodeSelector)
+			another := c.Anew(p)
+			made := requests(another)
+			assert.Equal(t, "3", made.Cpu().String())
+			assert.Equal(t, "1", another.Spec.Overhead.Cpu().String())
+			assert.Equal(t, "b", another.Spec.NodeSelector["a"])
+		})
+	}
+}
+
+// An API server puts objects without a namespace into "default".
+func TestNoNamespaceIsDefault(t *testing.T) {
+	for _, names := range [][2]string{{"", "default"}, {"default", ""}, {"", ""}} {
+		c := admission.NewCluster(nil, nil, []*corev1.LimitRange{{ObjectMeta: metav1.ObjectMeta{Namespace: names[0], Name: "l"}, Spec: corev1.LimitRangeSpec{
+			Limits: []corev1.LimitRangeItem{{Type: corev1.LimitTypeContainer, DefaultRequest: list("3", "")}},
+		}}})
+		got := requests(c.Pod(pod(func(p *corev1.Pod) { p.Namespace = names[1] })))
+		assert.Equal(t, "3", got.Cpu().String())
+	}
+}

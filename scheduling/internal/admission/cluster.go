@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -41,7 +42,8 @@ func NewCluster(priorities []*schedulingv1.PriorityClass, runtimes []*nodev1.Run
 	for _, l := range sorted {
 		for _, item := range l.Spec.Limits {
 			if item.Type == corev1.LimitTypeContainer {
-				c.limits[l.Namespace] = append(c.limits[l.Namespace], withItemDefaults(item))
+				in := cmp.Or(l.Namespace, corev1.NamespaceDefault)
+				c.limits[in] = append(c.limits[in], withItemDefaults(item))
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"cmp"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -12,7 +13,7 @@ import (
 // controller adds, admitted. The pod is named after the DaemonSet and bound to no node.
 func (c Cluster) DaemonPod(ds *appsv1.DaemonSet) *corev1.Pod {
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: ds.Namespace, Name: ds.Name, Labels: ds.Spec.Template.Labels, Annotations: ds.Spec.Template.Annotations},
+		ObjectMeta: metav1.ObjectMeta{Namespace: cmp.Or(ds.Namespace, corev1.NamespaceDefault), Name: ds.Name, Labels: ds.Spec.Template.Labels, Annotations: ds.Spec.Template.Annotations},
 		Spec:       ds.Spec.Template.Spec,
 	}
 	pod.Spec.Tolerations = slices.Clone(pod.Spec.Tolerations)
@@ -21,7 +22,7 @@ func (c Cluster) DaemonPod(ds *appsv1.DaemonSet) *corev1.Pod {
 			pod.Spec.Tolerations = append(pod.Spec.Tolerations, t)
 		}
 	}
-	return c.Pod(pod)
+	return c.Anew(pod)
 }
 
 // DaemonTolerations are what the DaemonSet controller adds to its pods, as the Kubernetes documentation lists them:

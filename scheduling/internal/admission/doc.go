@@ -4,7 +4,7 @@
 // It fills requests from limits, container defaults from LimitRanges, the priority of PriorityClasses, the overhead and
 // node selection of RuntimeClasses, the protocol and host port of ports, and it folds matchLabelKeys and
 // mismatchLabelKeys into selectors. For the pods of a DaemonSet it adds the tolerations of the DaemonSet controller.
-// Everything is idempotent, so a pod that was admitted by a real API server comes out as it went in.
+// A pod that an API server has stored comes out as it went in: LimitRanges and RuntimeClasses act only when a pod is made.
 //
 // No function modifies its arguments.
 package admission

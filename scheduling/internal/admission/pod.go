@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,17 +14,43 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 )
 
-// Pod is the pod as an API server stores it. It returns its argument if nothing changes.
+// Stored reports whether an API server has stored the pod: it gave it a UID and a priority, and only a stored pod is on a node.
+func Stored(pod *corev1.Pod) bool {
+	return pod.UID != "" || pod.Spec.Priority != nil || pod.Spec.NodeName != ""
+}
+
+// Bears reports whether LimitRanges or RuntimeClasses of the cluster may change a pod that is admitted.
+func (c Cluster) Bears(pod *corev1.Pod) bool {
+	return len(c.limitsOf(pod)) > 0 || pod.Spec.RuntimeClassName != nil && c.runtimes[*pod.Spec.RuntimeClassName] != nil
+}
+
+func (c Cluster) limitsOf(pod *corev1.Pod) []corev1.LimitRangeItem {
+	return c.limits[cmp.Or(pod.Namespace, corev1.NamespaceDefault)]
+}
+
+// Pod is the pod as an API server stores it. It returns its argument if nothing changes. A pod that was stored is not admitted again:
+// LimitRanges and RuntimeClasses may be younger.
 func (c Cluster) Pod(pod *corev1.Pod) *corev1.Pod {
+	return c.admit(pod, !Stored(pod))
+}
+
+// Anew is the pod that is stored when the pod's controller makes another one: like [Cluster.Pod] of a pod that was never stored.
+func (c Cluster) Anew(pod *corev1.Pod) *corev1.Pod {
+	return c.admit(pod, true)
+}
+
+func (c Cluster) admit(pod *corev1.Pod, anew bool) *corev1.Pod {
 	d := draft{pod: pod, out: pod}
 	d.containers(nil)
 	d.podLevel()
-	if limits := c.limits[pod.Namespace]; len(limits) > 0 { // LimitRanges are applied after defaulting, which is repeated on reading
+	if limits := c.limitsOf(pod); anew && len(limits) > 0 { // LimitRanges are applied after defaulting, which is repeated on reading
 		d.containers(limits)
 		d.podLevel()
 	}
 	d.priority(c)
-	d.runtime(c)
+	if anew {
+		d.runtime(c)
+	}
 	if finerThanMilli(d.out.Spec.Overhead) {
 		d.spec().Overhead = rounded(d.out.Spec.Overhead)
 	}

@@ -6,6 +6,7 @@
 package interpod
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"maps"
@@ -137,6 +138,7 @@ func (n *numbered[K, V]) of(key K, make func() V) int32 {
 func Namespaces(pods []*corev1.Pod, daemons []*appsv1.DaemonSet, namespaces []*corev1.Namespace) map[string]map[string]string {
 	out := map[string]map[string]string{}
 	add := func(name string) {
+		name = cmp.Or(name, corev1.NamespaceDefault)
 		if _, ok := out[name]; !ok {
 			out[name] = map[string]string{corev1.LabelMetadataName: name}
 		}
@@ -280,7 +282,7 @@ func words(all []*selection) string {
 
 // spread reads a topology spread constraint. kube-scheduler counts no pods for an empty selector; the constraint then asks for the key only.
 func (x *Index) spread(pod *corev1.Pod, asked requirements.Alternatives, t *corev1.TopologySpreadConstraint) (Spread, error) {
-	s, err := x.selected(t.LabelSelector, []string{pod.Namespace})
+	s, err := x.selected(t.LabelSelector, []string{cmp.Or(pod.Namespace, corev1.NamespaceDefault)})
 	if err != nil {
 		return Spread{}, fmt.Errorf("labelSelector: %w", err)
 	}
@@ -344,7 +346,7 @@ func (x *Index) selectionOf(own string, t *corev1.PodAffinityTerm) (*selection, 
 			}
 		}
 	case len(in) == 0:
-		in = []string{own}
+		in = []string{cmp.Or(own, corev1.NamespaceDefault)}
 	}
 	s, err := x.selected(t.LabelSelector, in)
 	if err != nil {

@@ -1,8 +1,10 @@
 package interpod
 
 import (
+	"cmp"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	operator "k8s.io/apimachinery/pkg/selection"
 )
@@ -59,7 +61,7 @@ func (x *Index) MemberOf(namespace string, set map[string]string) []int32 {
 	if x.lookup == nil || x.lookup.groups < len(x.groups.list) {
 		x.lookup = x.newLookup()
 	}
-	l := x.lookup
+	l, namespace := x.lookup, cmp.Or(namespace, corev1.NamespaceDefault)
 	l.text = append(l.text[:0], namespace...)
 	for _, k := range l.keys {
 		if v, ok := set[k]; ok {

@@ -22,9 +22,16 @@ type fingerprint struct {
 
 func (f *fingerprint) of(p *corev1.Pod) []byte {
 	f.buf = f.buf[:0]
-	f.text(p.Namespace)
+	f.text(Namespace(p))
 	f.selected(p.Labels)
 	f.text(p.Annotations[RatioAnnotation])
+	switch p.UID {
+	case "":
+	case MadeAnew:
+		f.text("anew")
+	default: // an API server has stored it, and admits it no more
+		f.text("stored")
+	}
 	s := &p.Spec
 	f.resources(s)
 	f.ports(s.Containers)
@@ -46,12 +53,18 @@ func (f *fingerprint) of(p *corev1.Pod) []byte {
 		if v.Ephemeral != nil {
 			f.text(p.Name) // its claim is named after the pod
 		}
-		if v.Ephemeral != nil || v.PersistentVolumeClaim != nil {
+		if bears(v) {
 			others.Volumes = append(others.Volumes, corev1.Volume{VolumeSource: v.VolumeSource})
 		}
 	}
 	f.proto(&others)
 	return f.buf
+}
+
+// bears reports whether a volume bears on placement: claims, and disks that the pod names itself.
+func bears(v *corev1.Volume) bool {
+	return v.Ephemeral != nil || v.PersistentVolumeClaim != nil || v.AWSElasticBlockStore != nil || v.GCEPersistentDisk != nil || v.ISCSI != nil || v.RBD != nil ||
+		v.AzureDisk != nil || v.Cinder != nil || v.PortworxVolume != nil
 }
 
 func (f *fingerprint) text(s string) {

@@ -100,7 +100,7 @@ func (g *grouping) join(o *grouping) {
 // may still be equal. It is false for pods with ephemeral volumes: each has claims of its own.
 func SameTemplate(a, b *corev1.Pod) bool {
 	x, y := &a.Spec, &b.Spec
-	return a.Namespace == b.Namespace &&
+	return Namespace(a) == Namespace(b) && (a.UID == "") == (b.UID == "") && (a.UID == MadeAnew) == (b.UID == MadeAnew) &&
 		sameSlice(x.Containers, y.Containers) && sameSlice(x.InitContainers, y.InitContainers) &&
 		sameSlice(x.Tolerations, y.Tolerations) && sameSlice(x.TopologySpreadConstraints, y.TopologySpreadConstraints) &&
 		sameSlice(x.Volumes, y.Volumes) && x.Affinity == y.Affinity && x.Resources == y.Resources &&

@@ -4,7 +4,11 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
+
+// MadeAnew is the UID of a pod that is not there yet: a controller makes it when the pod that is there has gone.
+const MadeAnew types.UID = "made anew"
 
 // Ended reports whether the pod has finished and takes no resources.
 func Ended(p *corev1.Pod) bool {

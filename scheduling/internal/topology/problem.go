@@ -169,6 +169,9 @@ func New(in Input) (*Problem, []ClassError) {
 	var bad []ClassError
 	for i := range in.Classes {
 		p.classes[i].Class = &in.Classes[i]
+		if in.Classes[i].Count == 0 {
+			continue
+		}
 		if err := p.read(&p.classes[i], in.Aliases, ratios); err != nil {
 			bad = append(bad, ClassError{i, err})
 		}

@@ -170,8 +170,8 @@ func (p *Problem) readRatio(c *class, aliases requirements.Aliases, ratios map[i
 	if err != nil {
 		return fmt.Errorf("metadata.annotations[%s]: %w", podclass.RatioAnnotation, err)
 	}
-	g := p.index.Custom(aliases.Key(key), text, fmt.Sprintf("ratio %s|%s", c.Pod.Namespace, text))
-	ratios[g] = ratio{c.Pod.Namespace, text, shares}
+	g := p.index.Custom(aliases.Key(key), text, fmt.Sprintf("ratio %s|%s", podclass.Namespace(c.Pod), text))
+	ratios[g] = ratio{podclass.Namespace(c.Pod), text, shares}
 	c.ratios = append(c.ratios, g)
 	return nil
 }
@@ -185,7 +185,7 @@ func (p *Problem) divide(ratios map[int32]ratio) {
 		}
 		for i := range p.nodes {
 			for _, pod := range p.nodes[i].Running {
-				if pod.DeletionTimestamp == nil && pod.Namespace == r.namespace && pod.Annotations[podclass.RatioAnnotation] == r.text {
+				if pod.DeletionTimestamp == nil && podclass.Namespace(pod) == r.namespace && pod.Annotations[podclass.RatioAnnotation] == r.text {
 					total++
 					if v := p.nodeValues[i][p.groups[g].keyID]; v >= 0 {
 						p.running.Count(g, v, 1)

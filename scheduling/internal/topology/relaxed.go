@@ -249,6 +249,17 @@ func (p *Problem) Alone(class int) (required requirements.Alternatives, tags []s
 // one tag of its address and none of the wildcard.
 func PortTags(ports []hostport.Port) (tags []string, limits []Limit) {
 	for _, p := range ports {
+		if p.Disk != "" {
+			tags = append(tags, p.String())
+			limit := Limit{Tag: p.String(), Max: 1}
+			if p.ReadOnly {
+				limit = Limit{Tag: p.String() + " written", Max: 0}
+			} else {
+				tags = append(tags, p.String()+" written")
+			}
+			limits = append(limits, limit)
+			continue
+		}
 		all := fmt.Sprintf("port %s/%d", p.Protocol, p.Number)
 		tags = append(tags, all)
 		if p.IP == hostport.AnyAddress {

@@ -8,6 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
@@ -23,6 +25,9 @@ type Consumer struct {
 	Priority int32
 	// Required is what the pods require of a node. The zero value requires nothing.
 	Required requirements.Alternatives
+	// Fits says whether some node with such labels could hold a pod by itself; nil means that one could. Others get the free volumes of
+	// nodes that could not.
+	Fits func(where requirements.Alternatives) bool
 }
 
 // Need is what the volumes of a consumer ask of its node.
@@ -49,8 +54,9 @@ type Attachment struct {
 type assignment struct {
 	*Index
 	taken map[string]string // claim, by volume
-	fresh []string          // volumes that the consumer at hand has taken
 	users map[string]int    // running pods and earlier consumers, by claim
+	fresh []string          // volumes that the consumer at hand has taken
+	alone []string          // claims that the consumer at hand has for itself
 }
 
 // Assign returns the needs of consumers. Pods of higher priority, then earlier consumers, are first to get a free volume, or a claim that only one
@@ -69,10 +75,13 @@ func (x *Index) Assign(running []*corev1.Pod, consumers []Consumer) []Need {
 	}
 	slices.SortStableFunc(order, func(i, k int) int { return cmp.Compare(consumers[k].Priority, consumers[i].Priority) })
 	for _, i := range order {
-		a.fresh = a.fresh[:0]
+		a.fresh, a.alone = a.fresh[:0], a.alone[:0]
 		if out[i] = a.serve(consumers[i]); out[i].Refusal != "" { // others may have its volumes
 			for _, volume := range a.fresh {
 				delete(a.taken, volume)
+			}
+			for _, claim := range a.alone {
+				a.users[claim]--
 			}
 		}
 	}
@@ -93,17 +102,43 @@ func (a *assignment) serve(c Consumer) Need {
 		}
 		out.Where, within = out.Where.Intersect(at.where), within.Intersect(at.where)
 		if at.driver != "" {
-			limit := AttachLimit(at.driver)
-			out.Attached = resources.Add(out.Attached, corev1.ResourceList{limit: resources.Quantity(limit, 1)})
-			if !u.ephemeral {
-				out.Shareable = append(out.Shareable, Attachment{nameOf(u.claim), limit})
-			}
+			out.attach(nameOf(u.claim), at.driver, !u.ephemeral)
 		}
 		if at.unbound {
 			out.Unbound = append(out.Unbound, u.key)
 		}
 	}
+	for i := range c.Pod.Spec.Volumes {
+		if disk, driver := inline(&c.Pod.Spec.Volumes[i]); driver != "" {
+			out.attach(diskName(disk, driver), driver, true)
+		}
+	}
 	return out
+}
+
+func (n *Need) attach(volume, driver string, shareable bool) {
+	limit := AttachLimit(driver)
+	n.Attached = resources.Add(n.Attached, corev1.ResourceList{limit: resources.Quantity(limit, 1)})
+	if shareable {
+		n.Shareable = append(n.Shareable, Attachment{volume, limit})
+	}
+}
+
+// Alone splits groups whose pods use a claim that only one pod may use: one pod of each may have a place.
+func (x *Index) Alone(groups [][]*corev1.Pod) [][]*corev1.Pod {
+	var out [][]*corev1.Pod
+	for _, g := range groups {
+		if len(g) > 1 && slices.ContainsFunc(x.uses(g[0]), func(u use) bool { return u.claim != nil && !u.ephemeral && exclusive(u.claim) }) {
+			out = append(out, g[:1:1])
+			g = g[1:]
+		}
+		out = append(out, g)
+	}
+	return out
+}
+
+func exclusive(claim *corev1.PersistentVolumeClaim) bool {
+	return slices.Contains(claim.Spec.AccessModes, corev1.ReadWriteOncePod)
 }
 
 // location is the nodes that reach a claim's volume, the driver that attaches it, and whether it is not made yet.
@@ -124,20 +159,21 @@ func (a *assignment) locate(c Consumer, u use, within requirements.Alternatives)
 	case claim.Status.Phase == corev1.ClaimLost:
 		return at, fmt.Sprintf("persistent volume claim %q has lost its volume", u.name)
 	}
-	if slices.Contains(claim.Spec.AccessModes, corev1.ReadWriteOncePod) {
-		if a.users[u.key] > 0 || c.Count > 1 {
+	if exclusive(claim) {
+		if a.users[u.key] > 0 || c.Count > 1 && !u.ephemeral {
 			return at, fmt.Sprintf("persistent volume claim %q is ReadWriteOncePod and another pod uses it", u.name)
 		}
 		a.users[u.key]++
+		a.alone = append(a.alone, u.key)
 	}
 	if claim.Spec.VolumeName == "" {
-		return a.locateUnbound(claim, u.key, within)
+		return a.locateUnbound(c, u, within)
 	}
 	pv := a.persistent[claim.Spec.VolumeName]
 	if pv == nil {
 		return at, fmt.Sprintf("persistent volume %q of claim %q does not exist", claim.Spec.VolumeName, claim.Name)
 	}
-	if ref := pv.Spec.ClaimRef; ref != nil && (ref.Namespace != claim.Namespace || ref.Name != claim.Name) {
+	if ref := pv.Spec.ClaimRef; ref != nil && keyOf(ref.Namespace, ref.Name) != keyOf(claim.Namespace, claim.Name) {
 		return at, fmt.Sprintf("claim %q asks for persistent volume %q, which claim %q of namespace %q has", claim.Name, pv.Name, ref.Name, ref.Namespace)
 	}
 	return a.locateVolume(pv, claim)
@@ -160,33 +196,86 @@ func reach(pv *corev1.PersistentVolume) (requirements.Alternatives, error) {
 	return kube.FromNodeSelector(pv.Spec.NodeAffinity.Required)
 }
 
-// zoned is where, narrowed by the zone and region labels of older volumes, which list several values joined by "__".
+// zoned is where, narrowed by the zone and region labels of older volumes, which list several values joined by "__". A node that has none
+// of these labels is in a cluster of one zone.
 func zoned(pv *corev1.PersistentVolume, where requirements.Alternatives) requirements.Alternatives {
+	var here, nowhere []requirements.Requirement
 	for _, key := range []string{corev1.LabelTopologyZone, corev1.LabelTopologyRegion, corev1.LabelFailureDomainBetaZone, corev1.LabelFailureDomainBetaRegion} {
+		nowhere = append(nowhere, requirements.DoesNotExist(key))
 		if v, ok := pv.Labels[key]; ok {
-			where = where.Intersect(requirements.AnyOf(requirements.MustOf(requirements.In(key, strings.Split(v, "__")...))))
+			here = append(here, requirements.In(key, strings.Split(v, "__")...))
 		}
 	}
-	return where
+	if len(here) == 0 {
+		return where
+	}
+	labelled, _ := requirements.Of(here...) // with an error it is impossible
+	return where.Intersect(requirements.AnyOf(labelled, requirements.MustOf(nowhere...)))
 }
 
-func (a *assignment) locateUnbound(claim *corev1.PersistentVolumeClaim, key string, within requirements.Alternatives) (at location, why string) {
+func (a *assignment) locateUnbound(c Consumer, u use, within requirements.Alternatives) (at location, why string) {
+	claim := u.claim
 	class := a.storageClass(claim)
+	name, _ := className(claim)
 	switch {
-	case class == nil && claim.Spec.StorageClassName != nil && *claim.Spec.StorageClassName != "":
-		return at, fmt.Sprintf("storage class %q of claim %q does not exist", *claim.Spec.StorageClassName, claim.Name)
+	case class == nil && name != "":
+		return at, fmt.Sprintf("storage class %q of claim %q does not exist", name, claim.Name)
 	case class == nil:
 		return at, fmt.Sprintf("claim %q is bound to no volume and there is no default storage class", claim.Name)
 	case class.VolumeBindingMode == nil || *class.VolumeBindingMode != storagev1.VolumeBindingWaitForFirstConsumer:
 		return at, fmt.Sprintf("claim %q waits for its volume to be made (storage class %q binds at once)", claim.Name, class.Name)
 	}
-	if class.Provisioner != noProvisioner { // a volume is made for nodes that reach no free one
-		return location{where: allowed(class), driver: driverOf(class), unbound: true}, ""
+	selected, chosen := claim.Annotations[selectedNode]
+	switch {
+	case class.Provisioner != noProvisioner: // a volume is made for nodes that reach no free one
+		where := allowed(class).Intersect(a.capacity(claim, class))
+		if where.IsImpossible() {
+			return at, fmt.Sprintf("no node can have a volume of storage class %q that is large enough for claim %q", class.Name, claim.Name)
+		}
+		if chosen {
+			where = where.Intersect(requirements.AnyOf(requirements.MustOf(requirements.In(requirements.NodeNameKey, selected))))
+		}
+		return location{where: where, driver: driverOf(class), unbound: true}, ""
+	case chosen:
+		return at, fmt.Sprintf("claim %q waits for a volume on node %q, and storage class %q makes none", claim.Name, selected, class.Name)
 	}
-	if pv := a.take(claim, class, key, within); pv != nil {
+	if pv := a.take(c, u, class, within); pv != nil {
 		return a.locateVolume(pv, claim)
 	}
-	return at, fmt.Sprintf("no volume of storage class %q is left for claim %q on nodes that its pods may use", class.Name, claim.Name)
+	return at, fmt.Sprintf("no volume of storage class %q is left for claim %q on nodes that could hold its pods", class.Name, claim.Name)
+}
+
+// selectedNode is the annotation of a claim whose volume is being made for a pod on this node. kube-scheduler refuses every other node
+// until it is made or the annotation goes.
+const selectedNode = "volume.kubernetes.io/selected-node"
+
+// capacity is where the driver of a class says that it can make a volume of the claim's size; anywhere if it publishes nothing. What other
+// claims take of it is not counted, as in kube-scheduler.
+func (x *Index) capacity(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) requirements.Alternatives {
+	size, sized := claim.Spec.Resources.Requests[corev1.ResourceStorage]
+	if !x.limited[class.Provisioner] || !sized {
+		return anywhere()
+	}
+	var sets []requirements.Set
+	for _, c := range x.capacities[class.Name] {
+		most := c.MaximumVolumeSize
+		if most == nil {
+			most = c.Capacity
+		}
+		if most == nil || most.Cmp(size) < 0 || c.NodeTopology == nil {
+			continue
+		}
+		var b requirements.Builder
+		b.AddSet(requirements.FromLabels(c.NodeTopology.MatchLabels))
+		for _, e := range c.NodeTopology.MatchExpressions {
+			if r, err := requirements.New(e.Key, requirements.Operator(e.Operator), e.Values...); err == nil {
+				b.Add(r)
+			}
+		}
+		set, _ := b.Set() // with an error it is impossible
+		sets = append(sets, set)
+	}
+	return requirements.AnyOf(sets...)
 }
 
 // allowed is where a storage class makes volumes. Contradictory and empty terms allow nothing.
@@ -210,18 +299,23 @@ func allowed(class *storagev1.StorageClass) requirements.Alternatives {
 	return requirements.AnyOf(sets...)
 }
 
-// take is the smallest volume that suits the claim, that a node within reaches, and that no other claim was given; nil if there is none.
-func (a *assignment) take(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass, key string, within requirements.Alternatives) *corev1.PersistentVolume {
+// take is the smallest volume that suits the claim, that a node within reaches which could hold the pod, and that no other claim was given;
+// nil if there is none.
+func (a *assignment) take(c Consumer, u use, class *storagev1.StorageClass, within requirements.Alternatives) *corev1.PersistentVolume {
 	for _, pv := range a.unclaimed {
 		owner, taken := a.taken[pv.Name]
-		if taken && owner == key {
+		if taken && owner == u.key {
 			return pv
 		}
-		if taken || !suits(pv, claim, class) {
+		if taken || !suits(pv, u.claim, class) {
 			continue
 		}
-		if where, err := reach(pv); err == nil && !within.Intersect(zoned(pv, where)).IsImpossible() {
-			a.taken[pv.Name] = key
+		where, err := reach(pv)
+		if err != nil {
+			continue
+		}
+		if where = within.Intersect(zoned(pv, where)); !where.IsImpossible() && (c.Fits == nil || c.Fits(where)) {
+			a.taken[pv.Name] = u.key
 			a.fresh = append(a.fresh, pv.Name)
 			return pv
 		}
@@ -229,12 +323,28 @@ func (a *assignment) take(claim *corev1.PersistentVolumeClaim, class *storagev1.
 	return nil
 }
 
-// suits reports whether kube-scheduler may bind the claim to a free volume, whatever its reach. Claims with a selector are not supported:
-// no volume suits them.
+// suits reports whether kube-scheduler may bind the claim to a free volume, whatever its reach.
 func suits(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) bool {
 	want, have := claim.Spec.Resources.Requests[corev1.ResourceStorage], pv.Spec.Capacity[corev1.ResourceStorage]
-	return pv.Spec.StorageClassName == class.Name && have.Cmp(want) >= 0 && allOf(claim.Spec.AccessModes, pv.Spec.AccessModes) &&
-		claim.Spec.Selector == nil && mode(claim.Spec.VolumeMode) == mode(pv.Spec.VolumeMode)
+	return classOf(pv) == class.Name && have.Cmp(want) >= 0 && allOf(claim.Spec.AccessModes, pv.Spec.AccessModes) &&
+		mode(claim.Spec.VolumeMode) == mode(pv.Spec.VolumeMode) && selects(claim.Spec.Selector, pv.Labels) &&
+		text(claim.Spec.VolumeAttributesClassName) == text(pv.Spec.VolumeAttributesClassName)
+}
+
+// selects reports whether a claim's selector selects a volume; one that cannot be read selects none, and none selects all.
+func selects(s *metav1.LabelSelector, set map[string]string) bool {
+	if s == nil {
+		return true
+	}
+	selector, err := metav1.LabelSelectorAsSelector(s)
+	return err == nil && selector.Matches(labels.Set(set))
+}
+
+func text(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
 }
 
 func mode(m *corev1.PersistentVolumeMode) corev1.PersistentVolumeMode {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 )
 
 const attachPrefix = "attachable-volumes-csi-"
@@ -24,8 +25,8 @@ func Driver(name corev1.ResourceName) (string, bool) {
 	return strings.CutPrefix(string(name), attachPrefix)
 }
 
-// AttachRoom is how many more volumes of a driver a node can attach: its limit less the volumes of its running pods. It is [Unlimited] if the
-// node has no limit for the driver, and negative if more are attached.
+// AttachRoom is how many more volumes of a driver a node can attach: its limit less the volumes of its running pods and those that it
+// still has of others. It is [Unlimited] if the node has no limit for the driver, and negative if more are attached.
 func (x *Index) AttachRoom(node, driver string, running []*corev1.Pod) int64 {
 	csi := x.nodes[node]
 	if csi == nil {
@@ -34,7 +35,7 @@ func (x *Index) AttachRoom(node, driver string, running []*corev1.Pod) int64 {
 	for _, d := range csi.Spec.Drivers {
 		if d.Name == driver && d.Allocatable != nil && d.Allocatable.Count != nil {
 			free := int64(*d.Allocatable.Count)
-			for _, other := range x.drivers(running) {
+			for _, other := range x.drivers(node, running) {
 				if other == driver {
 					free--
 				}
@@ -45,25 +46,50 @@ func (x *Index) AttachRoom(node, driver string, running []*corev1.Pod) int64 {
 	return Unlimited
 }
 
-// Attached names the volumes that the pods use, sorted; see [Need].Shareable.
-func (x *Index) Attached(running []*corev1.Pod) []string {
-	return slices.Sorted(maps.Keys(x.drivers(running)))
+// Attached names the volumes that a node has or that its pods use, sorted; see [Need].Shareable.
+func (x *Index) Attached(node string, running []*corev1.Pod) []string {
+	return slices.Sorted(maps.Keys(x.drivers(node, running)))
 }
 
-// drivers are the drivers of the volumes that the pods use, by volume.
-func (x *Index) drivers(running []*corev1.Pod) map[string]string {
+// drivers are the drivers of the volumes that a node has or that its pods use, by volume.
+func (x *Index) drivers(node string, running []*corev1.Pod) map[string]string {
 	out := map[string]string{}
+	maps.Copy(out, x.attachments[node])
 	for _, pod := range running {
 		for _, u := range x.uses(pod) {
 			if u.claim != nil {
 				out[nameOf(u.claim)] = x.driver(x.persistent[u.claim.Spec.VolumeName], u.claim)
 			}
 		}
+		for i := range pod.Spec.Volumes {
+			if disk, driver := inline(&pod.Spec.Volumes[i]); driver != "" {
+				out[diskName(disk, driver)] = driver
+			}
+		}
 	}
 	return out
 }
 
+// attached are the drivers of the volumes that attachments say a node has, by node and volume.
+func (x *Index) attached(list []*storagev1.VolumeAttachment) map[string]map[string]string {
+	out := map[string]map[string]string{}
+	for _, a := range list {
+		name := a.Spec.Source.PersistentVolumeName
+		if name == nil || x.persistent[*name] == nil || x.persistent[*name].Spec.CSI == nil { // kube-scheduler passes over it
+			continue
+		}
+		if out[a.Spec.NodeName] == nil {
+			out[a.Spec.NodeName] = map[string]string{}
+		}
+		out[a.Spec.NodeName][*name] = a.Spec.Attacher
+	}
+	return out
+}
+
+// diskName names a disk that pods name themselves.
+func diskName(disk, driver string) string { return driver + " " + disk }
+
 // nameOf names the volume of a claim, or the claim where there is no volume yet.
 func nameOf(claim *corev1.PersistentVolumeClaim) string {
-	return cmp.Or(claim.Spec.VolumeName, claim.Namespace+"/"+claim.Name)
+	return cmp.Or(claim.Spec.VolumeName, keyOf(claim.Namespace, claim.Name))
 }

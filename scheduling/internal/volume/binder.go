@@ -38,8 +38,8 @@ type LateClaim struct {
 	made   bool  // a driver makes a volume where no free one is reached
 }
 
-// NewBinder groups the free volumes. Label keys are renamed as aliases say.
-func (x *Index) NewBinder(aliases requirements.Aliases) *Binder {
+// NewBinder groups the free volumes.
+func (x *Index) NewBinder() *Binder {
 	b := &Binder{bound: map[string][]int{}}
 	for _, pv := range x.unclaimed {
 		at := slices.IndexFunc(b.groups, func(g volumeGroup) bool { return sameVolume(g.volume, pv) })
@@ -49,7 +49,7 @@ func (x *Index) NewBinder(aliases requirements.Aliases) *Binder {
 				continue
 			}
 			at = len(b.groups)
-			b.groups = append(b.groups, volumeGroup{pv, aliases.Alternatives(nodes), aliases.Alternatives(zoned(pv, nodes))})
+			b.groups = append(b.groups, volumeGroup{pv, nodes, zoned(pv, nodes)})
 			b.least = append(b.least, 0)
 		}
 		b.least[at]++
@@ -60,7 +60,7 @@ func (x *Index) NewBinder(aliases requirements.Aliases) *Binder {
 
 // sameVolume reports whether two free volumes differ only in their names.
 func sameVolume(a, b *corev1.PersistentVolume) bool {
-	return a.Spec.StorageClassName == b.Spec.StorageClassName && a.Spec.Capacity.Storage().Cmp(*b.Spec.Capacity.Storage()) == 0 && mode(a.Spec.VolumeMode) == mode(b.Spec.VolumeMode) &&
+	return classOf(a) == classOf(b) && text(a.Spec.VolumeAttributesClassName) == text(b.Spec.VolumeAttributesClassName) && a.Spec.Capacity.Storage().Cmp(*b.Spec.Capacity.Storage()) == 0 && mode(a.Spec.VolumeMode) == mode(b.Spec.VolumeMode) &&
 		slices.Equal(a.Spec.AccessModes, b.Spec.AccessModes) && maps.Equal(a.Labels, b.Labels) && equality.Semantic.DeepEqual(a.Spec.NodeAffinity, b.Spec.NodeAffinity)
 }
 
@@ -69,7 +69,7 @@ func (b *Binder) Late(x *Index, pod *corev1.Pod) []LateClaim {
 	var out []LateClaim
 	for _, u := range x.uses(pod) {
 		claim := u.claim
-		if claim == nil || claim.Spec.VolumeName != "" {
+		if claim == nil || claim.Spec.VolumeName != "" || claim.Annotations[selectedNode] != "" { // the last has a volume made
 			continue
 		}
 		class := x.storageClass(claim)

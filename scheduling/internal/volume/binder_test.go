@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 
-	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling/internal/volume"
 )
 
@@ -70,7 +69,7 @@ func TestFreeVolumesAreBoundAsKubeSchedulerMay(t *testing.T) {
 				o.Claims = append(o.Claims, claim(name, of("local")))
 			}
 			x := volume.NewIndex(o)
-			b := x.NewBinder(requirements.KubernetesAliases())
+			b := x.NewBinder()
 			for i, at := range c.bind {
 				assert.Equal(t, c.ok[i], b.Bind(b.Late(x, pod("p", at.claim)), map[string]string{corev1.LabelTopologyZone: at.zone}), "%v", at)
 			}
@@ -85,7 +84,7 @@ func TestFreeVolumesOfADriverAreTakenFirst(t *testing.T) {
 		Classes:    []*storagev1.StorageClass{storage("fast", "ebs.csi.aws.com")},
 		Claims:     []*corev1.PersistentVolumeClaim{claim("x", of("fast")), claim("y", of("fast"))},
 	})
-	b := x.NewBinder(requirements.KubernetesAliases())
+	b := x.NewBinder()
 	bind := func(claim, node string) bool {
 		return b.Bind(b.Late(x, pod("p", claim)), map[string]string{corev1.LabelHostname: node})
 	}

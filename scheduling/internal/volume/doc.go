@@ -5,5 +5,5 @@
 // several pods, which must be in one zone. [Binder] counts free volumes while pods are bound. [Index.AttachRoom] is how many volumes a
 // node can still attach.
 //
-// Label keys of [Need] are those of the objects; callers rename deprecated ones. Arguments are not modified.
+// Label keys of [Need] are those of the objects. Arguments are not modified.
 package volume

@@ -59,7 +59,7 @@ func ExampleAttachment() {
 	for _, a := range index.Assign(nil, []volume.Consumer{{Pod: pod("web-0", "photos")}})[0].Shareable {
 		fmt.Println(a.Volume, "under", a.Limit)
 	}
-	fmt.Println(index.Attached([]*corev1.Pod{pod("cron-0", "photos"), pod("cron-1", "photos")}))
+	fmt.Println(index.Attached("", []*corev1.Pod{pod("cron-0", "photos"), pod("cron-1", "photos")}))
 	// Output:
 	// shop/photos under attachable-volumes-csi-ebs.csi.aws.com
 	// [shop/photos]

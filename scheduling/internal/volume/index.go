@@ -7,6 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+
+	"github.com/joinery-sdk/joinery/scheduling/internal/podclass"
 )
 
 // Objects are volumes and what refers to them, in any order. The zero value has none.
@@ -17,8 +19,12 @@ type Objects struct {
 	Claims []*corev1.PersistentVolumeClaim
 	// Classes are the storage classes; the annotation storageclass.kubernetes.io/is-default-class makes one the default.
 	Classes []*storagev1.StorageClass
-	// CSINodes say how many volumes of each driver a node takes.
-	CSINodes []*storagev1.CSINode
+	// CSINodes say how many volumes of each driver a node takes, and Attachments which volumes a node has, in use or not.
+	CSINodes    []*storagev1.CSINode
+	Attachments []*storagev1.VolumeAttachment
+	// Drivers say whether they publish Capacities, which tell where they can make volumes of a class and how large.
+	Drivers    []*storagev1.CSIDriver
+	Capacities []*storagev1.CSIStorageCapacity
 }
 
 // Index finds the objects that volumes refer to. It is immutable and safe for concurrent use; the zero value holds
@@ -31,6 +37,9 @@ type Index struct {
 	defaultClass string
 	unclaimed    []*corev1.PersistentVolume // free volumes, the smallest first
 	nodes        map[string]*storagev1.CSINode
+	attachments  map[string]map[string]string               // drivers of the volumes that a node has, by node and volume
+	limited      map[string]bool                            // drivers that publish capacities
+	capacities   map[string][]*storagev1.CSIStorageCapacity // by storage class
 }
 
 // NewIndex indexes the objects by name, and keeps pointers to them. Of several default storage classes the newest is used, of equal ages the
@@ -43,10 +52,12 @@ func NewIndex(o Objects) *Index {
 		persistent: make(map[string]*corev1.PersistentVolume, len(o.Persistent)),
 		classes:    make(map[string]*storagev1.StorageClass, len(o.Classes)),
 		nodes:      make(map[string]*storagev1.CSINode, len(o.CSINodes)),
+		limited:    map[string]bool{},
+		capacities: map[string][]*storagev1.CSIStorageCapacity{},
 	}
 	wanted := map[string]bool{} // by name of the volume: some claim asks for it
 	for _, c := range o.Claims {
-		x.claims[c.Namespace+"/"+c.Name] = c
+		x.claims[keyOf(c.Namespace, c.Name)] = c
 		wanted[c.Spec.VolumeName] = true
 	}
 	for _, pv := range o.Persistent {
@@ -69,7 +80,19 @@ func NewIndex(o Objects) *Index {
 	for _, n := range o.CSINodes {
 		x.nodes[n.Name] = n
 	}
+	for _, d := range o.Drivers {
+		x.limited[d.Name] = d.Spec.StorageCapacity != nil && *d.Spec.StorageCapacity
+	}
+	for _, c := range o.Capacities {
+		x.capacities[c.StorageClassName] = append(x.capacities[c.StorageClassName], c)
+	}
+	x.attachments = x.attached(o.Attachments)
 	return x
+}
+
+// keyOf is the namespace/name of a claim; an API server puts one without a namespace into "default".
+func keyOf(namespace, name string) string {
+	return cmp.Or(namespace, corev1.NamespaceDefault) + "/" + name
 }
 
 // bindReserved binds a claim without a volume to the first volume by name that names the claim.
@@ -78,7 +101,7 @@ func (x *Index) bindReserved(pv *corev1.PersistentVolume) {
 	if ref == nil || pv.Status.Phase == corev1.VolumeReleased || pv.Status.Phase == corev1.VolumeFailed {
 		return
 	}
-	key := ref.Namespace + "/" + ref.Name
+	key := keyOf(ref.Namespace, ref.Name)
 	claim := x.claims[key]
 	if claim == nil || ref.UID != "" && claim.UID != "" && ref.UID != claim.UID { // an earlier claim of the name
 		return
@@ -119,8 +142,11 @@ func (x *Index) uses(pod *corev1.Pod) []use {
 		if u.name == "" || slices.ContainsFunc(out, func(o use) bool { return o.name == u.name }) {
 			continue
 		}
-		u.key = pod.Namespace + "/" + u.name
-		if u.claim = x.claims[u.key]; u.claim == nil && u.ephemeral && v.Ephemeral.VolumeClaimTemplate != nil {
+		u.key = keyOf(pod.Namespace, u.name)
+		if u.claim = x.claims[u.key]; u.ephemeral && pod.UID == podclass.MadeAnew {
+			u.claim = nil // its volume goes with the pod that is there now
+		}
+		if u.claim == nil && u.ephemeral && v.Ephemeral.VolumeClaimTemplate != nil {
 			u.claim = &corev1.PersistentVolumeClaim{Spec: v.Ephemeral.VolumeClaimTemplate.Spec}
 			u.claim.Namespace, u.claim.Name = pod.Namespace, u.name
 		}
@@ -132,10 +158,26 @@ func (x *Index) uses(pod *corev1.Pod) []use {
 // storageClass is the class that a claim names, or the default class; nil if there is neither.
 func (x *Index) storageClass(claim *corev1.PersistentVolumeClaim) *storagev1.StorageClass {
 	name := x.defaultClass
-	if claim.Spec.StorageClassName != nil {
-		name = *claim.Spec.StorageClassName
+	if named, ok := className(claim); ok {
+		name = named
 	}
 	return x.classes[name]
+}
+
+// className is the class that a claim names; false for none. The annotation is older than the field, and is read first.
+func className(claim *corev1.PersistentVolumeClaim) (string, bool) {
+	if name, ok := claim.Annotations[corev1.BetaStorageClassAnnotation]; ok {
+		return name, true
+	}
+	if name := claim.Spec.StorageClassName; name != nil {
+		return *name, true
+	}
+	return "", false
+}
+
+// classOf is the class of a volume; empty for none.
+func classOf(pv *corev1.PersistentVolume) string {
+	return cmp.Or(pv.Annotations[corev1.BetaStorageClassAnnotation], pv.Spec.StorageClassName)
 }
 
 const noProvisioner = "kubernetes.io/no-provisioner"
@@ -192,4 +234,21 @@ func (x *Index) driver(pv *corev1.PersistentVolume, claim *corev1.PersistentVolu
 		return portworxDriver
 	}
 	return ""
+}
+
+// inline is a disk that a pod names itself, and the CSI driver that attaches it; empty for other volumes.
+func inline(v *corev1.Volume) (disk, driver string) {
+	switch {
+	case v.AWSElasticBlockStore != nil:
+		return v.AWSElasticBlockStore.VolumeID, ebsDriver
+	case v.GCEPersistentDisk != nil:
+		return v.GCEPersistentDisk.PDName, gceDriver
+	case v.AzureDisk != nil:
+		return v.AzureDisk.DataDiskURI, azureDriver
+	case v.Cinder != nil:
+		return v.Cinder.VolumeID, cinderDriver
+	case v.PortworxVolume != nil:
+		return v.PortworxVolume.VolumeID, portworxDriver
+	}
+	return "", ""
 }

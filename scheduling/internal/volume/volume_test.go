@@ -120,7 +120,9 @@ func objects() volume.Objects {
 			claim("many", of("local"), func(c *corev1.PersistentVolumeClaim) {
 				c.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}
 			}),
-			claim("picky", of("local"), func(c *corev1.PersistentVolumeClaim) { c.Spec.Selector = &metav1.LabelSelector{} }),
+			claim("picky", of("local"), func(c *corev1.PersistentVolumeClaim) {
+				c.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"disk": "a"}}
+			}),
 			claim("in-a", boundTo("pv-a")), claim("in-bc", boundTo("pv-bc")), claim("in-b", boundTo("pv-both")), claim("ebs", boundTo("pv-ebs")),
 			claim("local-1", of("local")), claim("local-2", of("local")), claim("local-3", of("local")),
 			claim("fast-1", of("fast")), claim("fast-2", of("fast")), claim("old", of("old")), claim("zonal", of("zonal")),
@@ -144,9 +146,9 @@ func TestRefusals(t *testing.T) {
 		"classless": `claim "classless" is bound to no volume and there is no default storage class`,
 		"default":   `claim "default" is bound to no volume and there is no default storage class`,
 		"at-once":   `claim "at-once" waits for its volume to be made (storage class "at-once" binds at once)`,
-		"huge":      `no volume of storage class "local" is left for claim "huge" on nodes that its pods may use`,
-		"many":      `no volume of storage class "local" is left for claim "many" on nodes that its pods may use`,
-		"picky":     `no volume of storage class "local" is left for claim "picky" on nodes that its pods may use`,
+		"huge":      `no volume of storage class "local" is left for claim "huge" on nodes that could hold its pods`,
+		"many":      `no volume of storage class "local" is left for claim "many" on nodes that could hold its pods`,
+		"picky":     `no volume of storage class "local" is left for claim "picky" on nodes that could hold its pods`,
 	} {
 		t.Run(claim, func(t *testing.T) {
 			got := need(volume.Consumer{Pod: pod("p", "in-a", claim), Count: 1})[0]
@@ -179,7 +181,7 @@ func TestNarrowing(t *testing.T) {
 	}{
 		"no volumes":                        {nil, "", "", 0, nil},
 		"node affinity":                     {[]string{"in-a"}, "topology.kubernetes.io/zone in (a)", "ebs.csi.aws.com", 1, nil},
-		"zone labels":                       {[]string{"in-bc"}, "topology.kubernetes.io/zone in (b,c)", "", 0, nil},
+		"zone labels":                       {[]string{"in-bc"}, "topology.kubernetes.io/zone in (b,c) or !failure-domain.beta.kubernetes.io/region, !failure-domain.beta.kubernetes.io/zone, !topology.kubernetes.io/region, !topology.kubernetes.io/zone", "", 0, nil},
 		"both":                              {[]string{"in-b"}, "topology.kubernetes.io/zone in (b)", "", 0, nil},
 		"the old volume source":             {[]string{"ebs"}, "", "ebs.csi.aws.com", 1, nil},
 		"the smallest that is large enough": {[]string{"local-1"}, "kubernetes.io/hostname in (n20)", "", 0, nil},
@@ -214,7 +216,7 @@ func TestStaticVolumesAreGivenOnce(t *testing.T) {
 		volume.Consumer{Pod: pod("d", "local-1")})
 	assert.Equal(t, "kubernetes.io/hostname in (n20)", got[0].Where.String())
 	assert.Equal(t, "kubernetes.io/hostname in (n50)", got[1].Where.String())
-	assert.Equal(t, `no volume of storage class "local" is left for claim "local-3" on nodes that its pods may use`, got[2].Refusal)
+	assert.Equal(t, `no volume of storage class "local" is left for claim "local-3" on nodes that could hold its pods`, got[2].Refusal)
 	assert.Equal(t, got[0].Where.String(), got[3].Where.String(), "the same claim has the same volume")
 }
 
@@ -431,9 +433,9 @@ func TestAllowedTopologies(t *testing.T) {
 				Classes: []*storagev1.StorageClass{storage("fast", "ebs.csi.aws.com", func(s *storagev1.StorageClass) { s.AllowedTopologies = c.terms })},
 				Claims:  []*corev1.PersistentVolumeClaim{claim("data", of("fast"))},
 			})
-			where := x.Assign(nil, []volume.Consumer{{Pod: pod("a", "data")}})[0].Where
-			assert.Equal(t, c.a, where.Matches(map[string]string{corev1.LabelTopologyZone: "a"}))
-			assert.Equal(t, c.b, where.Matches(map[string]string{corev1.LabelTopologyZone: "b"}))
+			need := x.Assign(nil, []volume.Consumer{{Pod: pod("a", "data")}})[0]
+			assert.Equal(t, c.a, need.Refusal == "" && need.Where.Matches(map[string]string{corev1.LabelTopologyZone: "a"}))
+			assert.Equal(t, c.b, need.Refusal == "" && need.Where.Matches(map[string]string{corev1.LabelTopologyZone: "b"}))
 		})
 	}
 }

@@ -38,7 +38,7 @@ type NodeClaim struct {
 	Requests corev1.ResourceList
 	// NodeClass refers to the cloud's own settings.
 	NodeClass nodepool.NodeClassRef
-	// ExpireAfter is the age at which the node is removed, nil for never. Before v1 the pool has it.
+	// ExpireAfter is the age at which the node is removed, nil for never; 720 hours where a claim of v1 says nothing. Before v1 the pool has it.
 	ExpireAfter *time.Duration
 	// TerminationGracePeriod bounds how long the node may take to drain; nil means no bound.
 	TerminationGracePeriod *time.Duration
@@ -150,7 +150,11 @@ func decode(n *strictjson.Node) (NodeClaim, error) {
 	r.Quantities("spec.resources.requests", c.Requests)
 	r.Quantities("status.capacity", c.Capacity)
 	r.Quantities("status.allocatable", c.Allocatable)
-	c.ExpireAfter = r.Duration("spec.expireAfter", w.Spec.ExpireAfter, true, nil)
+	var usual *time.Duration // what an API server stores where a claim says nothing
+	if w.APIVersion == nodepool.V1 {
+		usual = new(720 * time.Hour)
+	}
+	c.ExpireAfter = r.Duration("spec.expireAfter", w.Spec.ExpireAfter, true, usual)
 	c.TerminationGracePeriod = r.Duration("spec.terminationGracePeriod", w.Spec.TerminationGracePeriod, false, nil)
 	c.NodeClass = w.class(r, machine)
 	object := strings.TrimSpace(w.Kind + " " + c.Name)

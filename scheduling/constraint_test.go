@@ -1,0 +1,82 @@
+package scheduling_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joinery-sdk/joinery/instancetypes"
+	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling"
+	"github.com/joinery-sdk/joinery/scheduling/constraint"
+	"github.com/joinery-sdk/joinery/scheduling/whatif"
+)
+
+// A constraint may read anything of a pod, such as what no scheduler looks at; each pod has its own answer.
+func TestConstraintsReadPodsNotClasses(t *testing.T) {
+	odd := map[string]struct {
+		edit func(*corev1.Pod)
+		when func(*corev1.Pod) bool
+	}{
+		"label":      {func(p *corev1.Pod) { p.Labels = map[string]string{"app": "web", "licence": "x"} }, func(p *corev1.Pod) bool { return p.Labels["licence"] == "x" }},
+		"annotation": {func(p *corev1.Pod) { p.Annotations = map[string]string{"a": "b"} }, func(p *corev1.Pod) bool { return p.Annotations["a"] == "b" }},
+		"name":       {func(*corev1.Pod) {}, func(p *corev1.Pod) bool { return p.Name == "web-1" || p.Name == "web-3" }},
+		"account":    {func(p *corev1.Pod) { p.Spec.ServiceAccountName = "s" }, func(p *corev1.Pod) bool { return p.Spec.ServiceAccountName == "s" }},
+		"image":      {func(p *corev1.Pod) { p.Spec.Containers[0].Image = "i" }, func(p *corev1.Pod) bool { return p.Spec.Containers[0].Image == "i" }},
+		"owner": {func(p *corev1.Pod) { p.OwnerReferences = []metav1.OwnerReference{{Kind: "Job", Name: "j"}} }, func(p *corev1.Pod) bool {
+			return len(p.OwnerReferences) > 0
+		}},
+	}
+	safe := requirements.MustOf(requirements.In(instancetypes.LabelCapacityType, "on-demand"))
+	for name, c := range odd {
+		t.Run(name, func(t *testing.T) {
+			s := scheduling.Snapshot{Pods: []*corev1.Pod{pod("web-0"), pod("web-1", c.edit), pod("web-2"), pod("web-3", c.edit)}, Pools: []scheduling.Pool{pool("default")}}
+			rules := []scheduling.Constraint{constraint.Require(c.when, safe)}
+			p, err := scheduling.Compile(s, &scheduling.Options{Constraints: rules})
+			require.NoError(t, err)
+			require.Len(t, p.Classes, 2)
+			for _, class := range p.Classes {
+				for _, pod := range class.Pods {
+					assert.Equal(t, !c.when(pod), class.Required.Matches(map[string]string{instancetypes.LabelCapacityType: "spot"}), pod.Name)
+				}
+			}
+			refuse := constraint.Func(func(p *corev1.Pod, required requirements.Alternatives) (requirements.Alternatives, *scheduling.Reason) {
+				if c.when(p) {
+					return required, &scheduling.Reason{Stage: scheduling.StagePod}
+				}
+				return required, nil
+			})
+			w, err := whatif.Compile(s, &whatif.Options{Constraints: []scheduling.Constraint{constraint.Named("licence", refuse)}})
+			require.NoError(t, err)
+			for _, pod := range s.Pods {
+				if c.when(pod) {
+					assert.Equal(t, `constraint "licence" refuses it`, w.Refuses(pod))
+				} else {
+					assert.Empty(t, w.Refuses(pod))
+				}
+			}
+		})
+	}
+}
+
+// A constraint takes nodes away; it gives none that the manifest does not ask.
+func TestConstraintsOnlyNarrow(t *testing.T) {
+	spot := func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{instancetypes.LabelCapacityType: "spot"} }
+	answer := func(set requirements.Set) scheduling.Constraint {
+		return constraint.Named("wide", constraint.Func(func(*corev1.Pod, requirements.Alternatives) (requirements.Alternatives, *scheduling.Reason) {
+			return requirements.AnyOf(set), nil
+		}))
+	}
+	compile := func(c scheduling.Constraint) *scheduling.Class {
+		p, err := scheduling.Compile(scheduling.Snapshot{Pods: []*corev1.Pod{pod("web-0", spot)}, Pools: []scheduling.Pool{pool("default")}}, &scheduling.Options{Constraints: []scheduling.Constraint{c}})
+		require.NoError(t, err)
+		return p.Classes[0]
+	}
+	assert.Equal(t, "karpenter.sh/capacity-type in (spot)", compile(answer(requirements.Set{})).Required.String())
+	other := compile(answer(requirements.MustParse("karpenter.sh/capacity-type=on-demand")))
+	require.NotNil(t, other.Refusal)
+	assert.Equal(t, `constraint "wide" leaves karpenter.sh/capacity-type in (on-demand) of nodes, the pod asks karpenter.sh/capacity-type in (spot)`, other.Refusal.Detail)
+}

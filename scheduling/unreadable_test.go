@@ -1,0 +1,133 @@
+package scheduling_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joinery-sdk/joinery/scheduling"
+	"github.com/joinery-sdk/joinery/scheduling/whatif"
+)
+
+func terms(all ...corev1.NodeSelectorRequirement) []corev1.NodeSelectorTerm {
+	var out []corev1.NodeSelectorTerm
+	for _, e := range all {
+		out = append(out, corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{e}})
+	}
+	return out
+}
+
+func requires(all ...corev1.NodeSelectorRequirement) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: terms(all...)},
+		}}
+	}
+}
+
+// unreadable are faults of a pod that an API server stores today, or that one of another version may store.
+func unreadable() map[string]func(*corev1.Pod) {
+	large := corev1.NodeSelectorRequirement{Key: "size", Operator: corev1.NodeSelectorOpGt, Values: []string{"large"}}
+	text := corev1.NodeSelectorRequirement{Key: "size", Operator: corev1.NodeSelectorOpIn, Values: []string{"no label!"}}
+	selector := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "no label!"}}
+	term := corev1.PodAffinityTerm{TopologyKey: corev1.LabelTopologyZone, LabelSelector: selector}
+	affinity := func(a corev1.Affinity) func(*corev1.Pod) { return func(p *corev1.Pod) { p.Spec.Affinity = &a } }
+	return map[string]func(*corev1.Pod){
+		"required Gt large":         requires(large),
+		"required value":            requires(text),
+		"required unknown operator": requires(corev1.NodeSelectorRequirement{Key: "size", Operator: "Roughly", Values: []string{"1"}}),
+		"required field": affinity(corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{{Key: "spec.other", Operator: "In", Values: []string{"1"}}}}},
+		}}}),
+		"preferred Lt large": affinity(corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{
+			{Weight: 1, Preference: terms(large)[0]},
+		}}}),
+		"required affinity":       affinity(corev1.Affinity{PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{term}}}),
+		"required anti-affinity":  affinity(corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{term}}}),
+		"preferred anti-affinity": affinity(corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{Weight: 1, PodAffinityTerm: term}}}}),
+		"namespace selector": affinity(corev1.Affinity{PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
+			{TopologyKey: corev1.LabelTopologyZone, NamespaceSelector: selector},
+		}}}),
+		"spread": func(p *corev1.Pod) {
+			p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: corev1.LabelTopologyZone, LabelSelector: selector}}
+		},
+		"spread of another version": func(p *corev1.Pod) {
+			p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: corev1.LabelTopologyZone, WhenUnsatisfiable: "Perhaps"}}
+		},
+		"ratio":      func(p *corev1.Pod) { p.Annotations = map[string]string{"joinery-sdk.dev/ratio": "half and half"} },
+		"toleration": func(p *corev1.Pod) { p.Spec.Tolerations = []corev1.Toleration{{Key: "a", Operator: "Roughly"}} },
+	}
+}
+
+// Whoever may create a pod must not stop the plans of a cluster: a pod that cannot be read has no place, and the others have theirs.
+func TestOneBadPodStopsNothing(t *testing.T) {
+	controlled := func(p *corev1.Pod) {
+		yes := true
+		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "r", UID: "r", Controller: &yes}}
+	}
+	for name, fault := range unreadable() {
+		t.Run(name, func(t *testing.T) {
+			s := scheduling.Snapshot{
+				Pods:  []*corev1.Pod{pod("bad-0", fault), pod("good-0"), pod("runs-0", fault, on("n1"), controlled), pod("runs-1", on("n1"), controlled)},
+				Nodes: []*corev1.Node{node("n1"), node("n2")}, Pools: []scheduling.Pool{pool("default")},
+			}
+			require.NoError(t, s.Check())
+			require.ErrorContains(t, s.Validate(), "pod shop/bad-0: ")
+			p := compile(t, s)
+			result := solve(p, nothing)
+			at, ok := p.Class("shop", "bad-0")
+			require.True(t, ok)
+			class := p.Classes[at]
+			require.NotNil(t, class.Refusal)
+			assert.Equal(t, scheduling.StagePod, class.Refusal.Stage)
+			assert.Contains(t, class.Refusal.Detail, "it cannot be read: ")
+			require.Len(t, result.Bindings(), 1)
+			assert.Equal(t, "good-0", result.Bindings()[0].Pod.Name)
+
+			c, err := whatif.Compile(s, nil)
+			require.NoError(t, err)
+			assert.Contains(t, c.Refuses(s.Pods[2]), "it cannot be read: ")
+			assert.Empty(t, c.Refuses(s.Pods[3]))
+		})
+	}
+}
+
+// A DaemonSet is created as freely as a pod.
+func TestOneBadDaemonSetStopsNothing(t *testing.T) {
+	for name, fault := range unreadable() {
+		t.Run(name, func(t *testing.T) {
+			template := pod("", fault)
+			s := scheduling.Snapshot{
+				Pods: []*corev1.Pod{pod("good-0")}, Nodes: []*corev1.Node{node("n1")}, Pools: []scheduling.Pool{pool("default")},
+				DaemonSets: []*appsv1.DaemonSet{{
+					ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "d"},
+					Spec:       appsv1.DaemonSetSpec{Template: corev1.PodTemplateSpec{ObjectMeta: template.ObjectMeta, Spec: template.Spec}},
+				}},
+			}
+			require.ErrorContains(t, s.Validate(), "DaemonSet shop/d: spec.template.")
+			p := compile(t, s)
+			require.Len(t, p.Notes, 1)
+			assert.Contains(t, p.Notes[0], "DaemonSet shop/d cannot be read: ")
+			assert.Len(t, solve(p, nothing).Bindings(), 1)
+			_, err := whatif.Compile(s, nil)
+			require.NoError(t, err)
+		})
+	}
+}
+
+// kube-scheduler passes over required terms that it cannot read while another one can be met, and so does the DaemonSet controller.
+func TestReadableTermsCount(t *testing.T) {
+	zone := corev1.NodeSelectorRequirement{Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn, Values: []string{"zone-a"}}
+	large := corev1.NodeSelectorRequirement{Key: "size", Operator: corev1.NodeSelectorOpGt, Values: []string{"large"}}
+	p := compile(t, scheduling.Snapshot{Pods: []*corev1.Pod{pod("web-0", requires(large, zone))}, Nodes: []*corev1.Node{node("n1")}})
+	assert.Len(t, solve(p, nothing).Bindings(), 1)
+
+	d := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "d"}}
+	d.Spec.Template.Spec = pod("", requires(large, zone)).Spec
+	p = compile(t, scheduling.Snapshot{Nodes: []*corev1.Node{node("n1")}, DaemonSets: []*appsv1.DaemonSet{d}})
+	assert.Equal(t, []string{"shop/d"}, p.Existing[0].DaemonSets)
+}
