@@ -260,7 +260,7 @@ func (d *decisions) try(c topology.Choice) (kept, cheaper bool) {
 	if d.err != nil || d.ctx.Err() != nil || d.tried == triedDecisions || d.best.cost() == 0 || d.pods >= searchedPods && p.options.Attempts == 0 {
 		return false, false
 	}
-	t, ok := p.topology.With(c)
+	t, ok := p.topology.With(c, d.best.assigned)
 	if !ok {
 		return false, false
 	}

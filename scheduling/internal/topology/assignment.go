@@ -53,11 +53,11 @@ type Slot struct{ Relaxed, Domain, Count int }
 // were on their own then, even if others joined them later.
 type Pick struct{ Relaxed, Domain, Bundle, Count int }
 
-// Start assigns with the facts of the choice alone. Where pods are unplaced, it tries another choice of domains and closed domains, and keeps the assignment with
+// Start assigns without facts, or with those that [Problem.With] took over. Where pods are unplaced, it tries another choice of domains and closed domains, and keeps the assignment with
 // the fewest unplaced pods of the highest priority in which they differ.
 func (p *Problem) Start() *Assignment {
 	best := p.Assign(p.first)
-	if len(best.unplaced()) == 0 {
+	if len(best.unplaced()) == 0 || p.chosen {
 		return best
 	}
 	try := func(f Facts) {

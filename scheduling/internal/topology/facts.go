@@ -52,12 +52,15 @@ func (c *Choice) givenUp(class int) int {
 // Choice is what was decided by [Problem.With].
 func (p *Problem) Choice() Choice { return p.choice }
 
-// With is the problem with a choice. It is false if nothing can be decided so: no spread by hostname may count existing nodes, there are too
-// many of these, or some class needs one of the zones.
-func (p *Problem) With(c Choice) (*Problem, bool) {
+// With is the problem with a choice, in which assignment starts from the facts of an assignment of this problem. It is false if nothing can
+// be decided so: no spread by hostname may count existing nodes, there are too many of these, or some class needs one of the zones.
+func (p *Problem) With(c Choice, from *Assignment) (*Problem, bool) {
 	out := *p
-	out.choice, out.memo, out.withinNode = c, &memo{}, p.actsWithinNode()
-	if c.OverNodes {
+	out.choice, out.chosen, out.first = c, true, from.Facts.next()
+	if c.OverNodes != p.choice.OverNodes { // else all that is computed once is the same
+		out.memo, out.withinNode = &memo{}, p.actsWithinNode()
+	}
+	if c.OverNodes && !p.choice.OverNodes {
 		if len(p.nodes) == 0 || len(p.nodes) > mostStanding || p.hostless {
 			return nil, false
 		}
@@ -71,14 +74,17 @@ func (p *Problem) With(c Choice) (*Problem, bool) {
 			return nil, false
 		}
 	}
-	out.first = Facts{}
 	if len(c.Without) > 0 {
 		closed := map[closedDomain]bool{}
+		if from.Facts.closed != nil {
+			maps.Copy(closed, from.Facts.closed.domains)
+		}
 		for _, zone := range c.Without {
 			closed[closedDomain{side{corev1.LabelTopologyZone, -1}, zone}] = true
 		}
+		n := len(closed)
 		open := out.keepNeeded(closed)
-		if len(closed) < len(c.Without) {
+		if len(closed) < n {
 			return nil, false
 		}
 		out.first.closed = &closing{domains: closed, open: open}

@@ -153,7 +153,8 @@ type Problem struct {
 	ignoresSoft bool
 	hostless    bool // some existing node lacks the hostname label
 	choice      Choice
-	first       Facts // those of the first assignment, which follow from the choice
+	chosen      bool  // see [Problem.With]
+	first       Facts // those of the first assignment
 	memo        *memo
 }
 

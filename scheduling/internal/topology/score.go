@@ -74,7 +74,7 @@ func (s *assigner) fill(i, d, n, bundle int) {
 	}
 	class := &s.p.classes[s.classes[i].Class]
 	for n > 0 {
-		at := -1
+		var at int
 		if bundle >= 0 {
 			at = s.bundles[bundle].node
 		} else {
