@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -238,9 +239,7 @@ func (g *generator) agents() {
 
 // setBy gives a node the labels of its agents.
 func (g *generator) setBy(n *corev1.Node) {
-	for key, value := range requirements.AgentAliases().Both(requirements.FromLabels(n.Labels)).Labels() {
-		n.Labels[key] = value
-	}
+	maps.Copy(n.Labels, requirements.AgentAliases().Both(requirements.FromLabels(n.Labels)).Labels())
 	for _, p := range g.s.NodePools {
 		if class := p.Spec.Template.Spec.NodeClassRef; p.Name == n.Labels[karpv1.NodePoolLabelKey] {
 			n.Labels[class.Group+"/"+strings.ToLower(class.Kind)] = class.Name

@@ -117,7 +117,7 @@ func Check(service, name string, request Node) Fault {
 	for _, f := range request.Members["Filter"].List {
 		filter := f.Members["Name"].Text
 		tag, _, tagged := strings.Cut(filter, ":")
-		if !slices.Contains(op.filters, filter) && !(tagged && slices.Contains(op.filters, tag+":")) {
+		if !slices.Contains(op.filters, filter) && (!tagged || !slices.Contains(op.filters, tag+":")) {
 			return Fault{InvalidValue, fmt.Sprintf("The filter '%s' is invalid", filter)}
 		}
 		if n := len(f.Members["Value"].List); n > 200 {

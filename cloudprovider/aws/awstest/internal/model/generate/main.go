@@ -180,16 +180,17 @@ func (d description) line(name string) string {
 	}
 	switch s.Type {
 	case "structure":
-		out := "structure"
+		var out strings.Builder
+		out.WriteString("structure")
 		for _, key := range slices.Sorted(maps.Keys(s.Members)) {
 			m := s.Members[key]
 			mark := ""
 			if slices.Contains(s.Required, key) {
 				mark = "!"
 			}
-			out += " " + d.wire(key, m) + ":" + d.ref(m.Shape) + mark
+			out.WriteString(" " + d.wire(key, m) + ":" + d.ref(m.Shape) + mark)
 		}
-		return out
+		return out.String()
 	case "list":
 		return "list " + d.ref(s.Member.Shape) + limits
 	case "map":
