@@ -67,6 +67,9 @@ type PoolState struct {
 	Left    []int64
 	// NodesLeft is how many nodes may still be bought; negative means any number.
 	NodesLeft int
+	// Over is how much more than its limits the pool has, by Limited, and NodesOver how many more nodes. What is given back lowers them first.
+	Over      []int64
+	NodesOver int
 
 	taintSet int
 	aliases  requirements.Aliases

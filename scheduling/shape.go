@@ -46,7 +46,7 @@ func (p *Problem) compilePools() {
 				continue
 			}
 			state.Limited = append(state.Limited, name)
-			state.Left = append(state.Left, left)
+			state.Left, state.Over = append(state.Left, left), append(state.Over, 0)
 		}
 		for i := range p.members {
 			if p.members[i].pool == pool.Name {
@@ -163,12 +163,16 @@ func (p *Pool) knownKeys() requirements.Keys {
 
 // take counts an existing node, or a claim, against the limits.
 func (r *PoolState) take(capacity corev1.ResourceList) {
-	if r.NodesLeft > 0 {
+	switch {
+	case r.NodesLeft > 0:
 		r.NodesLeft--
+	case r.NodesLeft == 0:
+		r.NodesOver++
 	}
 	for i, name := range r.Limited {
 		if q, ok := capacity[name]; ok {
-			r.Left[i] = max(0, r.Left[i]-resources.Request(name, q))
+			left := r.Left[i] - r.Over[i] - resources.Request(name, q)
+			r.Left[i], r.Over[i] = max(0, left), max(0, -left)
 		}
 	}
 }

@@ -206,11 +206,15 @@ func (e *engine) compileNodes(s *scheduling.Snapshot) {
 	for i := range e.problem.Pools {
 		p := &e.problem.Pools[i]
 		pools[p.Name] = int32(i)
-		count := int64(p.NodesLeft)
-		if count < 0 {
+		left := make([]int64, 0, len(p.Left)+1) // negative where the pool is over a limit
+		for k := range p.Left {
+			left = append(left, p.Left[k]-p.Over[k])
+		}
+		count := int64(p.NodesLeft - p.NodesOver)
+		if p.NodesLeft < 0 {
 			count = math.MaxInt32
 		}
-		e.left = append(e.left, append(slices.Clone(p.Left), count))
+		e.left = append(e.left, append(left, count))
 	}
 	for i, n := range nodes {
 		x := node{name: n.Name, object: n, alive: true, pool: -1, leaving: existing[n.Name] == nil}

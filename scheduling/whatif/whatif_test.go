@@ -210,6 +210,41 @@ func TestBuysTheCheapestThatHoldsAll(t *testing.T) {
 	assert.False(t, dear.OK(), "less than, not as much as")
 }
 
+// What is given back makes room under a limit only as far as the pool was not over it: a version of the cluster buys what the same cluster
+// read anew buys.
+func TestNothingIsBoughtOverALimit(t *testing.T) {
+	for name, limits := range map[string]corev1.ResourceList{
+		"cpu": {corev1.ResourceCPU: resource.MustParse("10")}, "memory": {corev1.ResourceMemory: resource.MustParse("160Gi")}, "nodes": {"nodes": resource.MustParse("3")},
+	} {
+		for n := 2; n <= 6; n++ {
+			big := pod("big", "", "4")
+			pods, nodes := []*corev1.Pod{big}, []*corev1.Node{}
+			for i := range n {
+				at := node(fmt.Sprintf("n%d", i), "z1", "4")
+				at.Labels[nodepool.LabelKey] = "default"
+				at.Status.Capacity = list("4", "64Gi")
+				nodes, pods = append(nodes, at), append(pods, pod(fmt.Sprintf("p%d", i), at.Name, "500m"))
+			}
+			pool := market()
+			pool.Limits = limits
+			s := scheduling.Snapshot{Pods: pods, Nodes: nodes, Pools: []scheduling.Pool{pool}}
+			c, err := whatif.Compile(s, nil)
+			require.NoError(t, err)
+			a := c.Ask(whatif.Question{Remove: []string{"n0"}, Pods: pods[1:2]})
+			require.True(t, a.OK())
+			buy := a.After().Ask(whatif.Question{Pods: pods[:1], MaxNodes: 1, MaxPrice: 1_000_000_000})
+
+			moved := pod("p0", "n1", "500m")
+			s.Nodes, s.Pods = nodes[1:], append([]*corev1.Pod{big, moved}, pods[2:]...)
+			anew, err := whatif.Compile(s, nil)
+			require.NoError(t, err)
+			again := anew.Ask(whatif.Question{Pods: s.Pods[:1], MaxNodes: 1, MaxPrice: 1_000_000_000})
+			assert.Equal(t, again.OK(), buy.OK(), "limit of %s, %d nodes", name, n)
+			assert.Equal(t, n <= 3 && name == "nodes" || n <= 2, again.OK(), "limit of %s, %d nodes", name, n)
+		}
+	}
+}
+
 // cpus are the first of what nodes have free.
 func cpus(room [][]int64) []int64 {
 	out := make([]int64, len(room))
