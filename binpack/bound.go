@@ -67,7 +67,7 @@ func (in *Instance) VerifyBound(plan *Plan) error {
 	switch {
 	case b.Price <= 0: // it needs no proof
 	case b.Kind == AssignmentLP || b.Kind == Configuration:
-		proved, err = in.verifyItems(plan)
+		proved, err = in.verifyItems(plan.Layout, plan.Objective, b)
 	case b.Kind == Exhausted:
 		proved, err = in.searchAgain(plan.Layout, plan.Objective, b, nil)
 	default:
@@ -82,17 +82,25 @@ func (in *Instance) VerifyBound(plan *Plan) error {
 	return nil
 }
 
-func (in *Instance) verifyItems(plan *Plan) (Price, error) {
-	b := plan.Bound
-	r, duals, err := in.relaxedAt(plan.Layout, b.Price, b) // a type that costs as much as the bound needs no check
-	if err != nil {
-		return 0, err
+// verifyItems returns what the item duals of a bound prove. A type that costs as much as the bound needs no check; but with fewer types items
+// may be of one class that the bound told apart, and have the lowest of their duals. Then all types below the objective are checked, as when
+// the bound was made.
+func (in *Instance) verifyItems(l Layout, objective Price, b Bound) (Price, error) {
+	var best Price
+	for _, ceiling := range []Price{b.Price, objective} {
+		r, duals, err := in.relaxedAt(l, ceiling, b)
+		if err != nil {
+			return 0, err
+		}
+		proved, err := r.model.Verify(duals, b.Kind == Configuration)
+		if err != nil {
+			return 0, fmt.Errorf("binpack: certificate: %w", err)
+		}
+		if best = max(best, Price(proved)); in.roundUp(best) >= b.Price {
+			break
+		}
 	}
-	proved, err := r.model.Verify(duals, b.Kind == Configuration)
-	if err != nil {
-		return 0, fmt.Errorf("binpack: certificate: %w", err)
-	}
-	return Price(proved), nil
+	return best, nil
 }
 
 // searchAgain repeats the search of an [Exhausted] bound without trying to pack, and returns what it proves. A plan claims no
@@ -145,14 +153,17 @@ func (r *run) bound(in *Instance, l Layout, objective Price, h hint) Bound {
 	placed := in.placed(l)
 	take := func(b Bound) {
 		b.Price = min(in.roundUp(b.Price), objective)
-		if b.Kind == Exhausted && b.Price > best.Price {
-			proved, err := in.searchAgain(l, objective, b, r.stop)
-			if err != nil {
-				return
-			}
-			b.Price = min(b.Price, in.roundUp(proved))
+		if b.Price <= best.Price {
+			return
 		}
-		if b.Price > best.Price {
+		var proved Price // a plan claims no more than a checker finds
+		var err error
+		if b.Kind == Exhausted {
+			proved, err = in.searchAgain(l, objective, b, r.stop)
+		} else {
+			proved, err = in.verifyItems(l, objective, b)
+		}
+		if b.Price = min(b.Price, in.roundUp(proved)); err == nil && b.Price > best.Price {
 			best = b
 		}
 	}

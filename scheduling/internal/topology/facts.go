@@ -59,6 +59,9 @@ func (p *Problem) With(c Choice, from *Assignment) (*Problem, bool) {
 	out.choice, out.chosen, out.first = c, true, from.Facts.next()
 	if c.OverNodes != p.choice.OverNodes { // else all that is computed once is the same
 		out.memo, out.withinNode = &memo{}, p.actsWithinNode()
+		if closed := from.Facts.closed; closed != nil {
+			out.first.closed = &closing{domains: closed.domains, open: closed.open}
+		}
 	}
 	if c.OverNodes && !p.choice.OverNodes {
 		if len(p.nodes) == 0 || len(p.nodes) > mostStanding || p.hostless {
