@@ -162,6 +162,7 @@ func TestManifestsReadBack(t *testing.T) {
 	kinds := map[string]func() client.Object{
 		"Namespace": func() client.Object { return &corev1.Namespace{} }, "RuntimeClass": func() client.Object { return &nodev1.RuntimeClass{} }, "PriorityClass": func() client.Object { return &schedulingv1.PriorityClass{} },
 		"StorageClass": func() client.Object { return &storagev1.StorageClass{} }, "CSIDriver": func() client.Object { return &storagev1.CSIDriver{} },
+		"VolumeAttachment": func() client.Object { return &storagev1.VolumeAttachment{} }, "CSIStorageCapacity": func() client.Object { return &storagev1.CSIStorageCapacity{} },
 		"PersistentVolume": func() client.Object { return &corev1.PersistentVolume{} }, "PersistentVolumeClaim": func() client.Object { return &corev1.PersistentVolumeClaim{} },
 		"NodePool": func() client.Object { return &karpv1.NodePool{} }, "Node": func() client.Object { return &corev1.Node{} },
 		"CSINode": func() client.Object { return &storagev1.CSINode{} }, "DaemonSet": func() client.Object { return &appsv1.DaemonSet{} },
