@@ -148,7 +148,7 @@ func processorTime(t *testing.T) time.Duration {
 // Every entry ends soon after its context does, with a lawful plan.
 func TestEveryEntryEndsWithItsContext(t *testing.T) {
 	rng := rand.New(rand.NewPCG(71, 72))
-	for k := range rounds(t, 15, 150) {
+	for k := range rounds(t, 15, 60) {
 		p, what := bad(rng)
 		timeout := []time.Duration{0, 5, 20, 50}[rng.IntN(4)] * time.Millisecond
 		for _, o := range []binpack.Options{{Effort: binpack.EffortFast}, {}, {Effort: binpack.EffortBest}, {Strategy: binpack.FirstFitDecreasing{}}, {Strategy: binpack.FirstFitDecreasing{}, Draft: true}} {

@@ -399,7 +399,7 @@ func TestPlansBeforeCPSAT(t *testing.T) {
 	var plans []*binpack.Plan
 	var lines bytes.Buffer
 	var problems []binpack.Problem
-	for range rounds(t, 400, 4_000) {
+	for range rounds(t, 400, 3_000) {
 		p := instance(rng)
 		within(30*time.Second, func() {
 			for _, by := range []binpack.Strategy{nil, wasteful{}} {

@@ -88,7 +88,7 @@ func (s *search) place(i int, cost binpack.Price) {
 func TestBoundOptimumAndCostStandInOrder(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	searched, optimal, tight := 0, 0, 0
-	for range rounds(t, 600, 20_000) {
+	for range rounds(t, 600, 10_000) {
 		p := small(randomBytes(rng, 200))
 		for _, by := range []binpack.Strategy{binpack.FirstFitDecreasing{}, wasteful{}, nil} {
 			in, plan := lawfulBy(t, p, &binpack.Options{Strategy: by, Effort: binpack.EffortFast})

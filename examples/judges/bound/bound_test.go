@@ -22,7 +22,7 @@ import (
 )
 
 var (
-	claims = flag.Int("claims", 40, "how many random plans to make claims of")
+	claims = flag.Int("claims", 16, "how many random plans to make claims of")
 	from   = flag.Uint64("from", 1, "the seed of the first; the others follow")
 	pins   = flag.Int("pins", 3, "plans of each with workloads tied to zones")
 )
