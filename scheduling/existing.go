@@ -329,3 +329,19 @@ func (p *Problem) spare(c *Class, r *ExistingNode, left []int64) []int64 {
 	}
 	return left
 }
+
+// take counts an existing node, or a claim, against the limits.
+func (r *PoolState) take(capacity corev1.ResourceList) {
+	switch {
+	case r.NodesLeft > 0:
+		r.NodesLeft--
+	case r.NodesLeft == 0:
+		r.NodesOver++
+	}
+	for i, name := range r.Limited {
+		if q, ok := capacity[name]; ok {
+			left := r.Left[i] - r.Over[i] - resources.Request(name, q)
+			r.Left[i], r.Over[i] = max(0, left), max(0, -left)
+		}
+	}
+}

@@ -161,22 +161,6 @@ func (p *Pool) knownKeys() requirements.Keys {
 	return keys
 }
 
-// take counts an existing node, or a claim, against the limits.
-func (r *PoolState) take(capacity corev1.ResourceList) {
-	switch {
-	case r.NodesLeft > 0:
-		r.NodesLeft--
-	case r.NodesLeft == 0:
-		r.NodesOver++
-	}
-	for i, name := range r.Limited {
-		if q, ok := capacity[name]; ok {
-			left := r.Left[i] - r.Over[i] - resources.Request(name, q)
-			r.Left[i], r.Over[i] = max(0, left), max(0, -left)
-		}
-	}
-}
-
 // typeRow is what shapes need of a type, computed once for all pools that share its slice of types.
 type typeRow struct {
 	allocatable []int64            // by Problem.Resources
