@@ -38,7 +38,8 @@ type Class struct {
 	// Refusal is set where no node at all can hold the pods, such as for a claim that does not exist.
 	Refusal *Reason
 
-	requests []int64 // by Problem.Resources
+	inOrder  []*corev1.Pod // see order; nil for Pods
+	requests []int64       // by Problem.Resources
 	priority int32
 	ports    []hostport.Port
 	shared   []volume.Attachment // volumes that several pods use, of the class, of other classes or running
@@ -242,7 +243,7 @@ func (p *Problem) sortOut() (pending []*corev1.Pod, running map[string][]*corev1
 		m := &p.members[i]
 		goes[m.node.Name], at[m.node.Name] = m.leaving, m.node.Name
 	}
-	p.moved = map[string]int{}
+	p.moved, p.staying, p.successor = map[string]int{}, map[string][]*corev1.Pod{}, map[*corev1.Pod]*corev1.Pod{}
 	var nominated []*corev1.Pod
 	for _, pod := range p.snapshot.Pods {
 		switch {
@@ -253,7 +254,9 @@ func (p *Problem) sortOut() (pending []*corev1.Pod, running map[string][]*corev1
 			if podclass.Moves(pod) && podclass.NotOurs(&next) == "" {
 				p.moved[pod.Spec.NodeName]++
 				pending = append(pending, &next)
+				p.successor[pod] = &next
 			}
+			p.staying[pod.Spec.NodeName] = append(p.staying[pod.Spec.NodeName], pod)
 		case pod.Spec.NodeName != "":
 			running[pod.Spec.NodeName] = append(running[pod.Spec.NodeName], pod)
 		case pod.DeletionTimestamp != nil:

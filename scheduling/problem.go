@@ -44,6 +44,10 @@ type Problem struct {
 	options   Options
 	members   []member       // the cluster
 	moved     map[string]int // pods planned elsewhere, by the node that is being removed
+	leaving   []leavingNode
+	staying   map[string][]*corev1.Pod        // pods on leaving nodes, by node
+	successor map[*corev1.Pod]*corev1.Pod     // of such pods, those planned elsewhere
+	origin    map[*corev1.Pod]topology.Origin // of successors: indexes into leaving and its pods
 	taints    *taints.Sets
 	daemons   []*daemon
 	volumes   *volume.Index
@@ -164,6 +168,8 @@ func Compile(s Snapshot, opts *Options) (*Problem, error) {
 	p.compileResources()
 	p.compilePools()
 	p.compileExisting(running)
+	p.leaving = p.leavingNodes()
+	p.putInOrder()
 	if err := p.compileTopology(shared); err != nil {
 		return nil, err
 	}
@@ -345,13 +351,14 @@ func (p *Problem) mentioned() requirements.Keys {
 // compileTopology reads the constraints between pods, and counts the running ones.
 func (p *Problem) compileTopology(shared []volume.SharedClaim) error {
 	in := topology.Input{
-		Classes: make([]topology.Class, len(p.Classes)), Nodes: make([]topology.Node, len(p.Existing)),
+		Classes: make([]topology.Class, len(p.Classes)), Nodes: make([]topology.Node, len(p.Existing)), Leaving: p.leavingForTopology(),
 		Namespaces: interpod.Namespaces(p.snapshot.Pods, p.snapshot.DaemonSets, p.snapshot.Namespaces), IgnorePreferences: p.options.IgnorePreferences,
 	}
 	for i, c := range p.Classes {
 		to := &in.Classes[i]
 		*to = topology.Class{
 			Pod: c.Template, Count: len(c.Pods), Priority: c.priority, Requests: c.requests, Asked: c.Asked, Required: c.Required, Preferred: c.Preferred,
+			From: p.origins(c),
 		}
 		if c.Refusal != nil {
 			to.Count = 0
@@ -364,13 +371,7 @@ func (p *Problem) compileTopology(shared []volume.SharedClaim) error {
 	}
 	for i := range p.Existing {
 		r := &p.Existing[i]
-		running := make([]*corev1.Pod, 0, len(r.running)+len(r.missing))
-		for _, pod := range r.running {
-			if a := pod.Spec.Affinity; a != nil && a.PodAntiAffinity != nil { // nothing else of it bears on other pods
-				pod = admission.WithLabelKeys(pod)
-			}
-			running = append(running, pod)
-		}
+		running := withLabelKeys(r.running)
 		for _, d := range r.missing {
 			running = append(running, p.daemons[d].pod)
 		}
@@ -421,4 +422,15 @@ func (p *Problem) forTopology(yield func(topology.Shape) bool) {
 			return
 		}
 	}
+}
+
+// withLabelKeys are running pods with what their matchLabelKeys select.
+func withLabelKeys(pods []*corev1.Pod) []*corev1.Pod {
+	out := slices.Clone(pods)
+	for i, pod := range out {
+		if a := pod.Spec.Affinity; a != nil && a.PodAntiAffinity != nil { // nothing else of it bears on other pods
+			out[i] = admission.WithLabelKeys(pod)
+		}
+	}
+	return out
 }

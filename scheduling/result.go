@@ -37,6 +37,11 @@ type Binding struct {
 	// New says that the node is to be bought, InFlight that it was bought and is not ready for pods yet. kube-scheduler binds the pod
 	// once the node is ready.
 	New, InFlight bool
+	// After names leaving nodes that must be gone before: kube-scheduler refuses the pod as long as they and their pods are there. It is
+	// empty for a pod that can be bound now, with its own pod on a leaving node ended if it replaces one.
+	After []string
+	// Replaces is the pod on a leaving node that this one is made for; nil for a pod that is pending now.
+	Replaces *corev1.Pod
 }
 
 // Unplaced is the unplaced pods of one class.
@@ -68,11 +73,18 @@ func newResult(s *state, rounds int, stopped, draft bool) *Result {
 	return r
 }
 
-// Bindings are the placed pods with their nodes. kube-scheduler accepts each of them in this order, after the daemons' pods.
+// Bindings are the placed pods with their nodes. kube-scheduler accepts each of them in this order, after the daemons' pods. Leaving nodes and
+// their pods are there meanwhile, unless [Binding.After] names them; see [Binding.Replaces].
 func (r *Result) Bindings() []Binding {
 	out := make([]Binding, len(r.state.bound))
 	for i, b := range r.state.bound {
 		out[i].Pod = b.pod
+		if o, ok := r.state.p.origin[b.pod]; ok {
+			out[i].Replaces = r.state.p.leaving[o.Node].pods[o.Pod]
+		}
+		for k := range b.gone {
+			out[i].After = append(out[i].After, r.state.p.leaving[k].node.Name)
+		}
 		if b.at.bin >= 0 {
 			out[i].Node, out[i].New = r.names[b.at.bin], true
 		} else {
@@ -152,6 +164,7 @@ type binding struct {
 	class int
 	level int  // preferences given up
 	added bool // the packer had not placed it
+	gone  int  // how many leaving nodes, in their order, must be gone before
 }
 
 // bindings is the packed pods in the order of assignment. A pick that joined a bundle is where the bundle is; other picks are the first of
@@ -203,7 +216,7 @@ func (s *state) bindings() []binding {
 				at, alone[from] = alone[from][0], alone[from][1:]
 			}
 			if at != nowhere {
-				out = append(out, binding{s.p.Classes[rc.Class].Pods[next[rc.Class]], at, rc.Class, rc.Level, false})
+				out = append(out, binding{pod: s.p.Classes[rc.Class].order()[next[rc.Class]], at: at, class: rc.Class, level: rc.Level})
 				next[rc.Class]++
 			}
 		}

@@ -118,9 +118,10 @@ func (s *state) unplaced() []int {
 }
 
 // compare is negative if a is the better plan: the one with more pods of the highest priority in which they differ, then with larger
-// requests, then with lower cost and price of the preferences given up, then with fewer of these.
+// requests, then with fewer that wait until leaving nodes are gone, then with lower cost and price of the preferences given up, then with fewer
+// of these.
 func (p *Problem) compare(a, b *state) int {
-	return cmp.Or(p.comparePlaced(a, b), compareCosts(a.cost()+a.forgone(), b.cost()+b.forgone()), cmp.Compare(a.givenUp(), b.givenUp()))
+	return cmp.Or(p.comparePlaced(a, b), cmp.Compare(a.waiting(), b.waiting()), compareCosts(a.cost()+a.forgone(), b.cost()+b.forgone()), cmp.Compare(a.givenUp(), b.givenUp()))
 }
 
 // compareCosts compares sums of prices, whose last digits depend on the order of adding.
@@ -239,6 +240,7 @@ func (p *Problem) preferencePrice() float64 {
 // better by the objective, whole plans compared.
 func (v *solver) decide(best *state) (*state, error) {
 	d := decisions{solver: v, best: best}
+	d.gone()
 	d.onlyPlaced()
 	d.overNodes()
 	d.preferences()
@@ -281,6 +283,28 @@ func (d *decisions) try(c topology.Choice) (kept, cheaper bool) {
 		return true, cheaper
 	}
 	return false, cheaper
+}
+
+// gone searches as if leaving nodes were gone, where some pods have no place beside them.
+func (d *decisions) gone() {
+	p := d.best.p
+	if len(d.best.bound) == p.pending() || d.ctx.Err() != nil {
+		return
+	}
+	c := p.topology.Choice()
+	c.Gone = true
+	t, ok := p.topology.With(c, d.best.assigned)
+	if !ok {
+		return
+	}
+	other := *p
+	other.topology = t
+	at, err := d.solve(&other)
+	if err != nil {
+		d.err = err
+	} else if p.compare(at, d.best) < 0 {
+		d.best = at
+	}
 }
 
 // onlyPlaced tries the placed pods by themselves: others that found no place after all may have led the search to dear domains.

@@ -3,6 +3,7 @@ package scheduling
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/internal/bind"
 	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
 	"github.com/joinery-sdk/joinery/scheduling/internal/podclass"
+	"github.com/joinery-sdk/joinery/scheduling/internal/topology"
 	"github.com/joinery-sdk/joinery/scheduling/internal/volume"
 )
 
@@ -24,6 +26,9 @@ type verifier struct {
 	daemons []*bind.Class
 	cluster *bind.Cluster  // with the pods on existing nodes
 	nodes   []verifiedNode // existing ones
+	leaving []verifiedLeaving
+	claims  [][]string     // by class: those that no other pod may use meanwhile
+	claimed map[string]int // by such a claim, how many pods on leaving nodes use it
 	sets    [][]int        // by class: the unbound claims that it shares
 	volumes *volume.Binder
 	late    [][]volume.LateClaim // by class
@@ -39,7 +44,7 @@ func (p *Problem) newVerifier(shared []volume.SharedClaim) (*verifier, error) {
 	index, read, running := p.topology.Read()
 	v := &verifier{
 		p: p, classes: make([]bind.Class, len(p.Classes)), sets: make([][]int, len(p.Classes)),
-		volumes: p.volumes.NewBinder(), late: make([][]volume.LateClaim, len(p.Classes)),
+		claims: make([][]string, len(p.Classes)), claimed: map[string]int{}, volumes: p.volumes.NewBinder(), late: make([][]volume.LateClaim, len(p.Classes)),
 	}
 	groups := len(index.Groups())
 	for _, d := range p.daemons {
@@ -68,6 +73,9 @@ func (p *Problem) newVerifier(shared []volume.SharedClaim) (*verifier, error) {
 		}
 		asked = asked.Union(c.Required.Keys())
 		v.late[i] = v.volumes.Late(p.volumes, c.Template)
+		if len(p.leaving) > 0 {
+			v.claims[i] = p.volumes.Exclusive(c.Template)
+		}
 	}
 	v.cluster = bind.New(index, asked)
 	v.nodes = make([]verifiedNode, len(p.Existing))
@@ -88,6 +96,11 @@ func (p *Problem) newVerifier(shared []volume.SharedClaim) (*verifier, error) {
 		}
 		v.cluster.CountNode(n, 1)
 	}
+	memberOf := func(pod *corev1.Pod) []int32 { return index.MemberOf(pod.Namespace, pod.Labels) }
+	if !more {
+		memberOf = nil
+	}
+	v.leave(running[len(v.nodes):], memberOf)
 	for i := range v.nodes {
 		v.cluster.StartDaemons(v.daemonsAt(p.Existing[i].expected), &v.nodes[i].Node)
 	}
@@ -112,21 +125,31 @@ type verification struct {
 	*verifier
 	cluster *bind.Cluster
 	volumes *volume.Binder
-	nodes   []verifiedNode       // existing ones, then bins
-	zones   map[int]string       // of shared claims whose volume was made
-	why     map[int]bind.Refusal // by class, of its first refused pod
+	nodes   []verifiedNode // existing ones, then bins
+	claimed map[string]int
+	zones   map[int]string           // of shared claims whose volume was made
+	gone    int                      // how many leaving nodes are gone
+	ended   map[topology.Origin]bool // pods of leaving nodes that were there and whose successors are bound
+	why     map[int]bind.Refusal     // by class, of its first refused pod
 }
 
-// verify binds pods in their order, and refused ones again after the others. It returns the bindings that kube-scheduler accepts, in that
+// verify binds pods in their order, and refused ones again after the others, with leaving nodes there. What is refused then is bound after one
+// leaving node after the other is gone. It returns the bindings that kube-scheduler accepts, in that
 // order, followed by those of [verification.complete], and why the first refused pod of each class is. Bins without pods are not bought,
 // so they are not counted as nodes. It costs O(pods x constraints of a pod).
 func (v *verifier) verify(bins []OutcomeBin, order []binding) ([]binding, map[int]bind.Refusal) {
 	for {
 		run := v.start(bins, usedBy(order, len(bins)))
 		held := run.bind(order)
+		if len(held) < len(order) && len(run.leaving) > 0 {
+			held = run.outlast(held, order, run.open(bins))
+		}
 		used := usedBy(held, len(bins))
 		empty := func(b binding) bool { return b.at.bin >= 0 && !used[b.at.bin] }
 		if !slices.ContainsFunc(order, empty) {
+			if len(run.leaving) > 0 {
+				held = run.outlast(held, nil, run.open(bins))
+			}
 			return run.complete(held, run.open(bins)), run.why
 		}
 		order = slices.DeleteFunc(slices.Clone(order), empty)
@@ -148,7 +171,7 @@ func usedBy(order []binding, bins int) []bool {
 func (v *verifier) start(bins []OutcomeBin, used []bool) *verification {
 	run := &verification{
 		verifier: v, cluster: v.cluster.Clone(), volumes: v.volumes.Clone(), nodes: slices.Grow(slices.Clone(v.nodes), len(bins))[:len(v.nodes)+len(bins)],
-		zones: map[int]string{}, why: map[int]bind.Refusal{},
+		zones: map[int]string{}, why: map[int]bind.Refusal{}, ended: map[topology.Origin]bool{}, claimed: maps.Clone(v.claimed),
 	}
 	for i := range v.nodes {
 		n := &run.nodes[i]
@@ -195,6 +218,7 @@ func (r *verification) bind(order []binding) []binding {
 		for _, b := range waiting {
 			why := r.place(b)
 			if why.OK() {
+				b.gone = r.gone
 				held = append(held, b)
 				continue
 			}
@@ -211,6 +235,15 @@ func (r *verification) bind(order []binding) []binding {
 	return held
 }
 
+// boundBy are the pods of bindings.
+func boundBy(held []binding) map[*corev1.Pod]bool {
+	bound := make(map[*corev1.Pod]bool, len(held))
+	for _, b := range held {
+		bound[b.pod] = true
+	}
+	return bound
+}
+
 // complete places unplaced pods where kube-scheduler would, on existing nodes and then on the bins that are bought: by priority, then the
 // largest first. The planner left some of them out because its limits within a node are stricter than kube-scheduler's, which depend on
 // the order of binding, because it counts a shared volume once for each user, or because it chose domains before capacity was known.
@@ -218,10 +251,7 @@ func (r *verification) complete(held []binding, open []seat) []binding {
 	if len(held) == r.p.pending() {
 		return held
 	}
-	bound := make(map[*corev1.Pod]bool, len(held))
-	for _, b := range held {
-		bound[b.pod] = true
-	}
+	bound := boundBy(held)
 	var classes []int
 	for i, c := range r.p.Classes {
 		_, divided := c.Template.Annotations[podclass.RatioAnnotation] // bind does not know ratios
@@ -242,7 +272,7 @@ func (r *verification) complete(held []binding, open []seat) []binding {
 					continue
 				}
 				for ; next < len(open); next++ {
-					if b := (binding{pod, open[next], i, level, true}); r.place(b).OK() {
+					if b := (binding{pod: pod, at: open[next], class: i, level: level, added: true, gone: r.gone}); r.place(b).OK() {
 						held, bound[pod], progress = append(held, b), true, true
 						break
 					}
@@ -275,20 +305,34 @@ func (r *verification) place(b binding) bind.Refusal {
 	if b.at.bin >= 0 {
 		at = len(r.verifier.nodes) + b.at.bin
 	}
-	n, c := &r.nodes[at], &r.classes[b.class]
+	r.end(b.pod, -1)
+	refusal := r.bindTo(&r.nodes[at], b.class)
+	if !refusal.OK() {
+		r.end(b.pod, 1)
+	}
+	return refusal
+}
+
+func (r *verification) bindTo(n *verifiedNode, class int) bind.Refusal {
+	c := &r.classes[class]
 	refusal := r.cluster.Check(c, &n.Node)
 	if !refusal.OK() {
 		return refusal
 	}
-	for _, set := range r.sets[b.class] {
+	for _, claim := range r.claims[class] {
+		if r.claimed[claim] > 0 {
+			return bind.Refusal{By: claimed}
+		}
+	}
+	for _, set := range r.sets[class] {
 		if zone, made := r.zones[set]; made && zone != n.labels[corev1.LabelTopologyZone] {
 			return bind.Refusal{By: elsewhere}
 		}
 	}
-	if !r.volumes.Bind(r.late[b.class], n.labels) {
+	if !r.volumes.Bind(r.late[class], n.labels) {
 		return bind.Refusal{By: noVolume}
 	}
-	for _, set := range r.sets[b.class] {
+	for _, set := range r.sets[class] {
 		r.zones[set] = n.labels[corev1.LabelTopologyZone]
 	}
 	r.cluster.Add(c, &n.Node, false)
@@ -298,6 +342,7 @@ func (r *verification) place(b binding) bind.Refusal {
 // The verifier's own filters.
 const (
 	elsewhere = bind.Interpod + 1 + iota // a shared volume was made in another zone
+	claimed                              // a pod on a leaving node uses its claim
 	noVolume                             // kube-scheduler may find no free volume for a claim
 )
 
@@ -314,6 +359,8 @@ func (v *verifier) words(r bind.Refusal) string {
 		return r.Port.String() + " is taken on its node"
 	case elsewhere:
 		return "the volume that it shares is made in another zone"
+	case claimed:
+		return "a pod on a leaving node uses its claim, which is ReadWriteOncePod"
 	case noVolume:
 		return "kube-scheduler may find no free volume for its claim there"
 	case bind.Interpod: // below

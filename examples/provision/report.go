@@ -86,7 +86,7 @@ func newReport(market *pipeline.Market, packed *plan.Plan, fixes string) *report
 	r.addUnschedulable(market, packed, fixes)
 	p := packed.Problem
 	r.Summary = summary{Summary: base.Summary, pools: len(p.Pools), types: market.Len(), room: len(p.Existing)}
-	r.Summary.Prices, r.Summary.Notes = prices{List: market.List, Date: market.Date}, slices.Concat(p.Notes, market.Notes)
+	r.Summary.Prices, r.Summary.Notes = prices{List: market.List, Date: market.Date}, slices.Concat(packed.Notes(), market.Notes)
 	return r
 }
 

@@ -68,12 +68,17 @@ func (s *snapshot) add(pod *corev1.Pod) error {
 	if !hadAnti && len(info.PodsWithRequiredAntiAffinity) > 0 {
 		s.antiAffinity = append(s.antiAffinity, info)
 	}
+	s.use(pod)
+	return nil
+}
+
+// use records the claims of a pod.
+func (s *snapshot) use(pod *corev1.Pod) {
 	for _, v := range pod.Spec.Volumes {
 		if v.PersistentVolumeClaim != nil {
 			s.claims.Insert(framework.GetNamespacedName(pod.Namespace, v.PersistentVolumeClaim.ClaimName))
 		}
 	}
-	return nil
 }
 
 // NodeInfos returns the nodes.

@@ -132,13 +132,13 @@ func judge(ctx context.Context, s scenario.Scenario) (out outcome) {
 		out.err = errors.New("the plan is no packing of its relaxation, so it has no bound")
 		return out
 	}
-	nodes, order := replay.Plan(packed)
-	cluster, order, err := s.Planned(ctx, nodes, nil, order)
+	nodes, order := replay.Steps(packed)
+	cluster, order, err := s.PlannedSteps(ctx, nodes, order)
 	if err != nil {
 		out.err = err
 		return out
 	}
-	out.verdict, out.err = kubejudge.Judge(ctx, cluster, order)
+	out.verdict, out.err = kubejudge.JudgeSteps(ctx, cluster, order)
 	return out
 }
 

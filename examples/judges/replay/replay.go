@@ -7,8 +7,22 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/joinery-sdk/joinery/examples/judges/kubejudge"
+	"github.com/joinery-sdk/joinery/examples/judges/scenario"
 	"github.com/joinery-sdk/joinery/examples/plan"
 )
+
+// Steps is Plan as steps in a cluster whose leaving nodes are there, as [scenario.Scenario.PlannedSteps] has it.
+func Steps(p *plan.Plan) ([]*corev1.Node, []kubejudge.Step) {
+	nodes, bindings := Plan(p)
+	steps := make([]kubejudge.Step, len(bindings))
+	for i, b := range p.Bindings() {
+		steps[i] = kubejudge.Step{Binding: bindings[i], Gone: b.After}
+		if old := b.Replaces; old != nil {
+			steps[i].Ends = types.NamespacedName{Namespace: bindings[i].Pod.Namespace, Name: scenario.LingeringName(old.Name)}
+		}
+	}
+	return nodes, steps
+}
 
 // Plan is the nodes that a plan buys, as they will register, and its bindings in its own order.
 func Plan(p *plan.Plan) ([]*corev1.Node, []kubejudge.Binding) {

@@ -137,12 +137,64 @@ func (s Scenario) Cluster() kubejudge.Scenario {
 	return out
 }
 
+// lingers is how the name of a pod on a leaving node begins while its successor, which has its name, is pending.
+const lingers = "leaving-"
+
+// Lingering are the nodes that leave, with the pods that run there until they are gone. Their names are those in [Scenario.Cluster] after a
+// prefix; see [Scenario.LingeringName].
+func (s Scenario) Lingering() ([]*corev1.Node, []*corev1.Pod) {
+	var nodes []*corev1.Node
+	for _, n := range s.Nodes {
+		if slices.Contains(s.Leaving, n.Name) {
+			nodes = append(nodes, n)
+		}
+	}
+	var pods []*corev1.Pod
+	for _, p := range s.Running {
+		if slices.Contains(s.Leaving, p.Spec.NodeName) {
+			p = p.DeepCopy()
+			p.Name = lingers + p.Name
+			p.Spec.Volumes = slices.DeleteFunc(p.Spec.Volumes, func(v corev1.Volume) bool { return v.Ephemeral != nil }) // claims are named after pods
+			pods = append(pods, p)
+		}
+	}
+	return nodes, pods
+}
+
+// LingeringName is the name of a pod on a leaving node in [Scenario.Lingering].
+func LingeringName(name string) string { return lingers + name }
+
 // Planned returns the cluster with the nodes that a plan opens, and the whole order of binding: the daemonset pods that
 // their controller makes for old and new nodes, then the plan's. A daemonset pod that an old node has no room for even
 // before anything is planned is left out, for no plan is to blame for it, and so is one that pods which run or other daemonset
 // pods keep away from a new node. csi are the attach limits that the plan assumed of its nodes.
 func (s Scenario) Planned(ctx context.Context, nodes []*corev1.Node, csi []*storagev1.CSINode, plan []kubejudge.Binding) (kubejudge.Scenario, []kubejudge.Binding, error) {
-	c := s.Cluster()
+	return s.planned(ctx, s.Cluster(), nodes, csi, plan)
+}
+
+// PlannedSteps is Planned with the nodes that leave there, and the pods on them, until a step says otherwise.
+func (s Scenario) PlannedSteps(ctx context.Context, nodes []*corev1.Node, plan []kubejudge.Step) (kubejudge.Scenario, []kubejudge.Step, error) {
+	c, first, err := s.planned(ctx, s.Cluster(), nodes, nil, nil)
+	if err != nil {
+		return c, nil, err
+	}
+	leaving, pods := s.Lingering()
+	c.Nodes, c.Running = slices.Concat(c.Nodes, leaving), slices.Concat(c.Running, pods)
+	held, err := kubejudge.Judge(ctx, c, first)
+	if err != nil {
+		return c, nil, fmt.Errorf("scenario: %w", err)
+	}
+	var steps []kubejudge.Step
+	for _, b := range first {
+		// A daemonset pod that a pod on a leaving node keeps away starts later.
+		if !slices.ContainsFunc(held.Refused, func(r kubejudge.Refusal) bool { return r.Binding == b && r.Plugin == "InterPodAffinity" }) {
+			steps = append(steps, kubejudge.Step{Binding: b})
+		}
+	}
+	return c, append(steps, plan...), nil
+}
+
+func (s Scenario) planned(ctx context.Context, c kubejudge.Scenario, nodes []*corev1.Node, csi []*storagev1.CSINode, plan []kubejudge.Binding) (kubejudge.Scenario, []kubejudge.Binding, error) {
 	daemons, first := kubejudge.Daemons(s.DaemonSets, c.Nodes, c.Running)
 	pending := c.Pods
 	c.Pods = daemons

@@ -171,7 +171,7 @@ func Of(p *plan.Plan) Report {
 	r.Summary = Summary{
 		Scheduled: len(order), Unschedulable: len(r.Unschedulable), Ignored: len(r.Ignored), NewNodes: len(nodes),
 		PricePerHour: p.Cost().Dollars(), LowerBoundPerHour: bound.Price.Dollars(), GapPercent: rounded(bound.GapPercent),
-		BoundKind: string(bound.Kind), Proof: Proof(bound.Kind), Strategy: p.Packing.Strategy, Rounds: p.Rounds, Notes: p.Problem.Notes,
+		BoundKind: string(bound.Kind), Proof: Proof(bound.Kind), Strategy: p.Packing.Strategy, Rounds: p.Rounds, Notes: p.Notes(),
 	}
 	if bound.Choice > bound.Price {
 		r.Summary.ChoiceLowerBoundPerHour = bound.Choice.Dollars()

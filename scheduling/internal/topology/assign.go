@@ -17,6 +17,8 @@ type assigner struct {
 	levels  [][]int // by class, its relaxed classes
 	picks   []Pick  // in the order of assignment
 
+	assigned []int // by class, how many of its pods are assigned
+
 	followers map[int32][]*RelaxedClass // by group, those with affinity to it
 	bundles   []*bundle
 	free      map[int][]int64 // by existing node, its free capacity less the bundles that are tied to it
@@ -28,7 +30,9 @@ func (p *Problem) newAssigner(f Facts) *assigner {
 	s := &assigner{
 		p: p, facts: f, state: p.running.Clone(), levels: make([][]int, len(p.classes)), followers: map[int32][]*RelaxedClass{},
 		free: map[int][]int64{}, nextRoom: map[[2]int]int{}, room: make([][]int64, len(p.nodes)), classes: make([]*RelaxedClass, 0, len(p.classes)), picks: make([]Pick, 0, 2*len(p.classes)),
+		assigned: make([]int, len(p.classes)),
 	}
+	s.stayAll()
 	for i := range p.nodes {
 		s.room[i] = slices.Clone(p.nodes[i].Free)
 	}
@@ -163,11 +167,13 @@ func (s *assigner) place(i int) bool {
 	before := rc.want
 	if len(rc.keys) == 0 && !rc.Follows { // all at once
 		if n := min(rc.want, rc.most[0]-rc.Placed[0]); n > 0 {
+			s.lift(rc.Class, n, -1)
 			s.take(i, 0, n, -1)
 		}
 		return rc.want < before
 	}
 	for rc.want > 0 {
+		s.lift(rc.Class, 1, -1)
 		var d, bundle int
 		if rc.Follows {
 			d, bundle = s.seat(i)
@@ -175,10 +181,12 @@ func (s *assigner) place(i int) bool {
 			d, bundle = s.best(i), -1
 		}
 		if d < 0 {
+			s.lift(rc.Class, 1, 1)
 			break
 		}
 		if n := rc.Domains[d].node; n >= 0 && bundle < 0 { // its capacity is known, so no round of packing is needed to learn it
 			if bundle = s.tie(i, d, n); bundle < 0 {
+				s.lift(rc.Class, 1, 1)
 				rc.most[d] = rc.Placed[d]
 				continue
 			}
@@ -199,6 +207,7 @@ func (s *assigner) take(i, d, n, bundle int) {
 	rc := s.classes[i]
 	rc.want -= n
 	rc.Placed[d] += n
+	s.assigned[rc.Class] += n
 	s.count(rc, d, int32(n))
 	s.fill(i, d, n, bundle)
 	if k := len(s.picks) - 1; k >= 0 && s.picks[k].Relaxed == i && s.picks[k].Domain == d && s.picks[k].Bundle == bundle {

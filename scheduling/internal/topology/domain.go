@@ -302,6 +302,13 @@ func (p *Problem) newUniverse(id int32) universe {
 			standing[v] = true
 		}
 	}
+	for i := range p.leaving {
+		if n := &p.leaving[i]; !p.choice.Gone {
+			if v, ok := n.value(g.key); ok && p.passes(g, n.Labels) {
+				standing[v] = true
+			}
+		}
+	}
 	return universe{slices.Sorted(maps.Keys(offered)), slices.Sorted(maps.Keys(standing))}
 }
 

@@ -30,6 +30,8 @@ type Choice struct {
 	Only []int
 	// OverNodes has spreads by hostname assigned over the existing nodes, as over zones. Their pods go to no new node.
 	OverNodes bool
+	// Gone has leaving nodes be gone before any pod is assigned.
+	Gone bool
 	// Without are zones that no new node is in. Spreads do not count them.
 	Without []string
 }
@@ -57,7 +59,10 @@ func (p *Problem) Choice() Choice { return p.choice }
 func (p *Problem) With(c Choice, from *Assignment) (*Problem, bool) {
 	out := *p
 	out.choice, out.chosen, out.first = c, true, from.Facts.next()
-	if c.OverNodes != p.choice.OverNodes { // else all that is computed once is the same
+	if c.Gone && !p.choice.Gone && !p.Leaves() {
+		return nil, false
+	}
+	if c.OverNodes != p.choice.OverNodes || c.Gone != p.choice.Gone { // else all that is computed once is the same
 		out.memo, out.withinNode = &memo{}, p.actsWithinNode()
 		if closed := from.Facts.closed; closed != nil {
 			out.first.closed = &closing{domains: closed.domains, open: closed.open}

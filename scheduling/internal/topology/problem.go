@@ -41,6 +41,8 @@ type Input struct {
 	Classes []Class
 	// Nodes are the existing nodes that take pods.
 	Nodes []Node
+	// Leaving are nodes that take no pods and will be gone at a moment that nobody knows, with the pods that run there until then.
+	Leaving []Node
 	// Daemons are pods that run on nodes to buy.
 	Daemons []*corev1.Pod
 	// Together are sets of classes whose pods must all be in one zone, such as users of one unbound claim.
@@ -59,6 +61,9 @@ type Class struct {
 	Pod *corev1.Pod
 	// Count is the number of pods. Classes of 0 are ignored.
 	Count int
+	// From says of each pod, in the order in which they are assigned, which pod of a leaving node ends before it is bound. Pods beyond its
+	// end replace none.
+	From []Origin
 	// Priority orders classes once some were unplaced.
 	Priority int32
 	// Requests is what one pod takes, cpu and memory first; larger pods are assigned earlier.
@@ -103,6 +108,9 @@ type certain struct {
 	limits []Limit
 }
 
+// Origin is a pod of a leaving node, by positions in [Input.Leaving] and in Node.Running. A negative node means none.
+type Origin struct{ Node, Pod int }
+
 // Together is a set of classes whose pods must all be in one zone.
 type Together struct {
 	// Name says in words which pods these are.
@@ -146,6 +154,7 @@ type Problem struct {
 	filters     []nodeFilter
 	running     *interpod.State // the pods that run
 	keeps       [][]interpod.Constraints
+	leaving     []leaving
 	kept        []bool                 // by group: a running pod has anti-affinity to it
 	daemons     []interpod.Constraints // anti-affinity; a daemon raises the count of every node, and so the least count of spreads
 	withinNode  []bool                 // by group: its constraints act within one node, and are tags and limits
@@ -180,12 +189,14 @@ func New(in Input) (*Problem, []ClassError) {
 	if len(bad) > 0 {
 		return nil, bad
 	}
-	p.readRunning()
+	p.keeps = p.readRunning(p.nodes)
+	p.readLeaving(in.Leaving)
 	for _, pod := range in.Daemons {
 		p.daemons = append(p.daemons, p.index.Keeps(pod))
 	}
 	p.makeGroups(in.Together, ratios)
 	p.countRunning()
+	p.placeLeaving()
 	for i, pod := range in.Daemons {
 		d := &p.daemons[i]
 		p.index.Join(d, pod.Namespace, pod.Labels)
@@ -200,13 +211,17 @@ func New(in Input) (*Problem, []ClassError) {
 }
 
 // Read is the constraints between pods as package interpod has them: all of each class, and the required anti-affinity of running pods, by
-// node. The index may be extended; the constraints must not be modified.
+// node, those of leaving nodes last. The index may be extended; the constraints must not be modified.
 func (p *Problem) Read() (index *interpod.Index, classes []interpod.Constraints, running [][]interpod.Constraints) {
 	classes = make([]interpod.Constraints, len(p.classes))
 	for i := range p.classes {
 		classes[i] = p.classes[i].all
 	}
-	return p.index, classes, p.keeps
+	running = slices.Clip(p.keeps)
+	for i := range p.leaving {
+		running = append(running, p.leaving[i].pods)
+	}
+	return p.index, classes, running
 }
 
 // WithShapes is the problem with other shapes. Labels must include those of [Problem.Keys], of the classes' requirements and of

@@ -48,15 +48,16 @@ func (p *Problem) read(c *class, aliases requirements.Aliases, ratios map[int32]
 	return p.readRatio(c, aliases, ratios)
 }
 
-// readRunning reads the required anti-affinity of running pods.
-func (p *Problem) readRunning() {
-	p.keeps = make([][]interpod.Constraints, len(p.nodes))
-	for n := range p.nodes {
-		p.keeps[n] = make([]interpod.Constraints, len(p.nodes[n].Running))
-		for k, pod := range p.nodes[n].Running {
-			p.keeps[n][k] = p.index.Keeps(pod)
+// readRunning reads the required anti-affinity of running pods, by node.
+func (p *Problem) readRunning(nodes []Node) [][]interpod.Constraints {
+	out := make([][]interpod.Constraints, len(nodes))
+	for n := range nodes {
+		out[n] = make([]interpod.Constraints, len(nodes[n].Running))
+		for k, pod := range nodes[n].Running {
+			out[n][k] = p.index.Keeps(pod)
 		}
 	}
+	return out
 }
 
 // makeGroups copies the groups of the index, adds those of together, and finds the members of all. Classes that must be together have
@@ -117,13 +118,7 @@ const always = 1 << 20
 func (p *Problem) countRunning() {
 	p.nodeValues = make([][]int32, len(p.nodes))
 	for i := range p.nodes {
-		p.nodeValues[i] = make([]int32, len(p.index.Keys()))
-		for k, key := range p.index.Keys() {
-			p.nodeValues[i][k] = interpod.Absent
-			if v, ok := p.nodes[i].Labels.Get(key).Single(); ok {
-				p.nodeValues[i][k] = p.values.Of(int32(k), v)
-			}
-		}
+		p.nodeValues[i] = p.valuesOf(&p.nodes[i])
 	}
 	p.running = interpod.NewState(p.index, p.values)
 	for i := range p.nodes {
@@ -152,6 +147,18 @@ func (p *Problem) countRunning() {
 			}
 		}
 	}
+}
+
+// valuesOf is the values of a node, by key of the index.
+func (p *Problem) valuesOf(n *Node) []int32 {
+	out := make([]int32, len(p.index.Keys()))
+	for k, key := range p.index.Keys() {
+		out[k] = interpod.Absent
+		if v, ok := n.value(key); ok {
+			out[k] = p.values.Of(int32(k), v)
+		}
+	}
+	return out
 }
 
 // ratio is the annotation of pods that are divided together, see [podclass.RatioAnnotation].

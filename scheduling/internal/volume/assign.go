@@ -137,6 +137,17 @@ func (x *Index) Alone(groups [][]*corev1.Pod) [][]*corev1.Pod {
 	return out
 }
 
+// Exclusive are the claims of a pod that no other pod may use meanwhile, as namespace/name.
+func (x *Index) Exclusive(pod *corev1.Pod) []string {
+	var out []string
+	for _, u := range x.uses(pod) {
+		if u.claim != nil && exclusive(u.claim) {
+			out = append(out, u.key)
+		}
+	}
+	return out
+}
+
 func exclusive(claim *corev1.PersistentVolumeClaim) bool {
 	return slices.Contains(claim.Spec.AccessModes, corev1.ReadWriteOncePod)
 }
