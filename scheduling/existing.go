@@ -345,3 +345,86 @@ func (r *PoolState) take(capacity corev1.ResourceList) {
 		}
 	}
 }
+
+// leavingNode is a node that is being removed. It takes no pods. Until it is gone kube-scheduler counts the pods there, and it is a domain of
+// spreads.
+type leavingNode struct {
+	node   *corev1.Node
+	labels map[string]string // those that it shows, and its name under the key of matchFields
+	taints []corev1.Taint
+	pods   []*corev1.Pod
+}
+
+// leavingNodes are those that have joined, in the order of the snapshot.
+func (p *Problem) leavingNodes() []leavingNode {
+	var out []leavingNode
+	for i := range p.members {
+		m := &p.members[i]
+		if !m.leaving || m.inFlight {
+			continue
+		}
+		n := leavingNode{node: m.node, labels: map[string]string{}, taints: slices.Clip(m.node.Spec.Taints), pods: p.staying[m.node.Name]}
+		maps.Copy(n.labels, m.node.Labels)
+		if m.node.Spec.Unschedulable {
+			n.taints = append(n.taints, corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule})
+		}
+		n.labels[requirements.NodeNameKey], n.labels[taints.Key] = m.node.Name, taints.Value(p.taints.Intern(n.taints))
+		out = append(out, n)
+	}
+	return out
+}
+
+// origins say which pod of a leaving node ends before each pod of the class is bound, by Class.order.
+func (p *Problem) origins(c *Class) []topology.Origin {
+	if len(p.origin) == 0 {
+		return nil
+	}
+	var out []topology.Origin
+	for k, pod := range c.order() {
+		o, ok := p.origin[pod]
+		if !ok {
+			continue
+		}
+		for len(out) < k {
+			out = append(out, topology.Origin{Node: -1})
+		}
+		out = append(out, o)
+	}
+	return out
+}
+
+// order is the pods in the order in which they are assigned: those that are pending now, then those that leaving nodes still run.
+func (c *Class) order() []*corev1.Pod {
+	if c.inOrder != nil {
+		return c.inOrder
+	}
+	return c.Pods
+}
+
+// putInOrder sets the order of each class, and where the pods of leaving nodes come from.
+func (p *Problem) putInOrder() {
+	p.origin = map[*corev1.Pod]topology.Origin{}
+	for n := range p.leaving {
+		for k, old := range p.leaving[n].pods {
+			if next, ok := p.successor[old]; ok {
+				p.origin[next] = topology.Origin{Node: n, Pod: k}
+			}
+		}
+	}
+	for _, c := range p.Classes {
+		moves := func(pod *corev1.Pod) bool { _, ok := p.origin[pod]; return ok }
+		if slices.ContainsFunc(c.Pods, moves) {
+			stays := slices.DeleteFunc(slices.Clone(c.Pods), moves)
+			c.inOrder = append(stays, slices.DeleteFunc(slices.Clone(c.Pods), func(pod *corev1.Pod) bool { return !moves(pod) })...)
+		}
+	}
+}
+
+// leavingForTopology are the leaving nodes as package topology reads them.
+func (p *Problem) leavingForTopology() []topology.Node {
+	var out []topology.Node
+	for _, n := range p.leaving {
+		out = append(out, topology.Node{Labels: requirements.FromLabels(n.labels), Running: withLabelKeys(n.pods)})
+	}
+	return out
+}

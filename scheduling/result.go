@@ -2,7 +2,9 @@ package scheduling
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -291,4 +293,49 @@ func (r *Result) GivenUp(pod *corev1.Pod) (given, kept []string) {
 		}
 	}
 	return given, kept
+}
+
+// Notes are [Problem.Notes], and one for the placed pods that wait until leaving nodes are gone.
+func (r *Result) Notes() []string {
+	out := slices.Clip(r.state.p.Notes)
+	var first *corev1.Pod
+	last := 0
+	for _, b := range r.state.bound {
+		if b.gone > 0 && first == nil {
+			first = b.pod
+		}
+		last = max(last, b.gone)
+	}
+	if first == nil {
+		return out
+	}
+	var names []string
+	for _, n := range r.state.p.leaving[:last] {
+		names = append(names, n.node.Name)
+	}
+	return append(out, fmt.Sprintf("%d pods, %s the first, wait until %s gone: until then kube-scheduler refuses them for the pods there, or because a leaving node counts for their spread",
+		r.state.waiting(), podclass.Name(first), areGone(names)))
+}
+
+// areGone names nodes with their verb.
+func areGone(nodes []string) string {
+	switch n := len(nodes); {
+	case n == 1:
+		return "node " + nodes[0] + " is"
+	case n <= 3:
+		return "nodes " + strings.Join(nodes[:n-1], ", ") + " and " + nodes[n-1] + " are"
+	default:
+		return fmt.Sprintf("node %s and %d other leaving ones are", nodes[0], n-1)
+	}
+}
+
+// waiting counts the pods that wait until leaving nodes are gone.
+func (s *state) waiting() int {
+	n := 0
+	for _, b := range s.bound {
+		if b.gone > 0 {
+			n++
+		}
+	}
+	return n
 }

@@ -380,3 +380,84 @@ func (v *verifier) words(r bind.Refusal) string {
 	}
 	return ""
 }
+
+// verifiedLeaving is a leaving node with its pods as the verifier counts them.
+type verifiedLeaving struct {
+	bind.Node
+	pods []leavingPod
+}
+
+type leavingPod struct {
+	bind.Class
+	terminating bool
+	claims      []string // that no other pod may use meanwhile
+}
+
+// leave counts the leaving nodes and their pods.
+func (v *verifier) leave(constraints [][]interpod.Constraints, memberOf func(*corev1.Pod) []int32) {
+	v.leaving = make([]verifiedLeaving, len(v.p.leaving))
+	for i := range v.p.leaving {
+		from, n := &v.p.leaving[i], &v.leaving[i]
+		v.cluster.Describe(&n.Node, from.labels, from.taints)
+		for k, pod := range from.pods {
+			own := leavingPod{bind.Class{Constraints: constraints[i][k]}, pod.DeletionTimestamp != nil, v.p.volumes.Exclusive(pod)}
+			if memberOf != nil {
+				own.MemberOf = memberOf(pod)
+			}
+			n.pods = append(n.pods, own)
+			v.cluster.Count(&n.pods[k].Class, &n.Node, own.terminating, 1)
+			for _, claim := range own.claims {
+				v.claimed[claim]++
+			}
+		}
+		v.cluster.CountNode(&n.Node, 1)
+	}
+}
+
+// end stops counting the pod of a leaving node that the pod replaces, or counts it again with sign 1. Without one, or when its node is gone, it
+// does nothing.
+func (r *verification) end(pod *corev1.Pod, sign int32) {
+	o, ok := r.p.origin[pod]
+	if !ok || o.Node < r.gone {
+		return
+	}
+	r.count(o, sign)
+	if sign < 0 {
+		r.ended[o] = true
+	} else {
+		delete(r.ended, o)
+	}
+}
+
+// count counts a pod of a leaving node, or stops that with sign -1.
+func (r *verification) count(o topology.Origin, sign int32) {
+	n := &r.leaving[o.Node]
+	pod := &n.pods[o.Pod]
+	r.cluster.Count(&pod.Class, &n.Node, pod.terminating, sign)
+	for _, claim := range pod.claims {
+		r.claimed[claim] += int(sign)
+	}
+}
+
+// depart takes the next leaving node away, with the pods that are still there.
+func (r *verification) depart() {
+	n := &r.leaving[r.gone]
+	for k := range n.pods {
+		if o := (topology.Origin{Node: r.gone, Pod: k}); !r.ended[o] {
+			r.count(o, -1)
+		}
+	}
+	r.cluster.CountNode(&n.Node, -1)
+	r.gone++
+}
+
+// outlast places what others let in beside leaving nodes, and binds what was refused after one of these after the other is gone.
+func (r *verification) outlast(held, order []binding, open []seat) []binding {
+	held = r.complete(held, open)
+	for r.gone < len(r.leaving) {
+		r.depart()
+		bound := boundBy(held)
+		held = append(held, r.bind(slices.DeleteFunc(slices.Clone(order), func(b binding) bool { return bound[b.pod] }))...)
+	}
+	return held
+}

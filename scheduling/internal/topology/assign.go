@@ -251,3 +251,35 @@ func (s *assigner) allowed(rc *RelaxedClass, d int) bool {
 	}
 	return s.state.Check(&rc.at.Constraints, dom.at, s.p.withinNode, nil).OK()
 }
+
+// stay counts a pod of a leaving node, or stops that with n -1.
+func (s *assigner) stay(o Origin, n int32) {
+	node := &s.p.leaving[o.Node]
+	passes := func(filter int32) bool { return s.p.filters[filter].passes(node.Labels) }
+	s.state.Add(&node.pods[o.Pod], node.values, passes, node.Running[o.Pod].DeletionTimestamp != nil, n)
+}
+
+// stayAll counts all pods of leaving nodes.
+func (s *assigner) stayAll() {
+	if s.p.choice.Gone {
+		return
+	}
+	for i := range s.p.leaving {
+		for k := range s.p.leaving[i].Running {
+			s.stay(Origin{i, k}, 1)
+		}
+	}
+}
+
+// lift stops counting the pods that the next n pods of a class replace, or counts them again with sign 1.
+func (s *assigner) lift(class, n int, sign int32) {
+	from := s.p.classes[class].From
+	if s.p.choice.Gone {
+		return
+	}
+	for k := s.assigned[class]; k < min(s.assigned[class]+n, len(from)); k++ {
+		if from[k].Node >= 0 {
+			s.stay(from[k], sign)
+		}
+	}
+}

@@ -206,3 +206,49 @@ func (p *Problem) divide(ratios map[int32]ratio) {
 		}
 	}
 }
+
+// leaving is a node that takes no pods and will be gone. Until then kube-scheduler counts its pods, and it is a domain of spreads.
+type leaving struct {
+	Node
+	pods   []interpod.Constraints // their anti-affinity and the groups that they are in
+	values []int32
+}
+
+func (p *Problem) readLeaving(nodes []Node) {
+	keeps := p.readRunning(nodes)
+	for i := range nodes {
+		p.leaving = append(p.leaving, leaving{Node: nodes[i], pods: keeps[i]})
+	}
+}
+
+// placeLeaving finds the groups and values that leaving nodes count for.
+func (p *Problem) placeLeaving() {
+	for i := range p.leaving {
+		n := &p.leaving[i]
+		n.values = p.valuesOf(&n.Node)
+		for k, pod := range n.Running {
+			n.pods[k].MemberOf = p.index.MemberOf(pod.Namespace, pod.Labels)
+		}
+	}
+}
+
+// Leaves reports whether leaving nodes bear on where pods may go: a constraint counts one of their pods or keeps pods from it, or they are
+// domains of a spread.
+func (p *Problem) Leaves() bool {
+	for i := range p.leaving {
+		for k := range p.leaving[i].pods {
+			if c := &p.leaving[i].pods[k]; len(c.MemberOf)+len(c.Terms) > 0 {
+				return true
+			}
+		}
+	}
+	if len(p.leaving) == 0 {
+		return false
+	}
+	for i := range p.groups {
+		if p.groups[i].spread && !p.withinNode[i] {
+			return true
+		}
+	}
+	return false
+}
