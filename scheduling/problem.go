@@ -53,6 +53,7 @@ type Problem struct {
 	volumes   *volume.Index
 	admission admission.Cluster
 	topology  *topology.Problem
+	sharing   []volume.SharedClaim
 	verifier  *verifier
 	// aliases are the keys that agents of nodes to buy set beside others.
 	aliases requirements.Aliases
@@ -163,7 +164,10 @@ func Compile(s Snapshot, opts *Options) (*Problem, error) {
 	p.members = s.members(p.aliases)
 	pending, running := p.sortOut()
 	p.compileClasses(pending, running)
-	shared := p.assignVolumes(running)
+	p.sharing = p.assignVolumes(running)
+	shared := slices.DeleteFunc(slices.Clone(p.sharing), func(s volume.SharedClaim) bool {
+		return len(s.Consumers) == 1 && len(p.Classes[s.Consumers[0]].Pods) == 1
+	})
 	p.compileDaemons()
 	p.compileResources()
 	p.compilePools()
@@ -190,6 +194,19 @@ func (p *Problem) Options() *Options {
 	o := p.options
 	return &o
 }
+
+// Sharing is the classes whose pods use one claim that has no volume yet, for each such claim: all of these pods go to one zone.
+func (p *Problem) Sharing() [][]int {
+	out := make([][]int, len(p.sharing))
+	for i := range p.sharing {
+		out[i] = slices.Clone(p.sharing[i].Consumers)
+	}
+	return out
+}
+
+// PodPrice is the least price, in dollars an hour, of what a pod of the class takes of a new node; 0 if no new node holds one. It is what
+// [Options.PreferencePrice] is a share of.
+func (p *Problem) PodPrice(class int) float64 { return p.own(class) }
 
 func (p *Problem) compileClasses(pending []*corev1.Pod, running map[string][]*corev1.Pod) {
 	others := slices.Concat(slices.Collect(maps.Values(running))...) // their order does not matter

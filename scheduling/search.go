@@ -228,12 +228,15 @@ const defaultPreferencePrice = 0.1
 // triedDecisions bounds the plans that are made only to be compared with the best one. Each costs as much as one attempt.
 const triedDecisions = 12
 
-func (p *Problem) preferencePrice() float64 {
-	if p.options.PreferencePrice == nil {
+// PreferenceShare is PreferencePrice, or its default.
+func (o *Options) PreferenceShare() float64 {
+	if o.PreferencePrice == nil {
 		return defaultPreferencePrice
 	}
-	return max(0, *p.options.PreferencePrice)
+	return max(0, *o.PreferencePrice)
 }
+
+func (p *Problem) preferencePrice() float64 { return p.options.PreferenceShare() }
 
 // decide looks for a better plan of what the given plan places by decisions that come before the assignment of domains: spreads by hostname
 // over the existing nodes, preferences that cost more than their price, and zones that are left alone. A decision stays if the plan with it is

@@ -57,7 +57,7 @@ func (p *Problem) newVerifier(shared []volume.SharedClaim) (*verifier, error) {
 		v.daemons = append(v.daemons, own)
 	}
 	for i, d := range p.daemons {
-		index.Join(&v.daemons[i].Constraints, d.pod.Namespace, d.pod.Labels)
+		index.Join(&v.daemons[i].Constraints, d.pod)
 	}
 	more := len(index.Groups()) > groups // daemons added groups
 	var asked requirements.Keys
@@ -66,7 +66,7 @@ func (p *Problem) newVerifier(shared []volume.SharedClaim) (*verifier, error) {
 		*own = bind.Class{Number: i, Required: c.Required, Tolerations: c.Template.Spec.Tolerations, Need: c.requests, Ports: c.ports}
 		own.Constraints, _ = read[i].Split()
 		if more {
-			own.MemberOf = index.MemberOf(c.Template.Namespace, c.Template.Labels)
+			own.MemberOf = index.MemberOf(c.Template)
 		}
 		for _, a := range c.shared {
 			own.Shared = append(own.Shared, bind.Shared{Name: a.Volume, Resource: slices.Index(p.Resources, a.Limit)})
@@ -90,13 +90,13 @@ func (p *Problem) newVerifier(shared []volume.SharedClaim) (*verifier, error) {
 		for k, pod := range p.Existing[i].running {
 			c := bind.Class{Constraints: running[i][k]}
 			if more {
-				c.MemberOf = index.MemberOf(pod.Namespace, pod.Labels)
+				c.MemberOf = index.MemberOf(pod)
 			}
 			v.cluster.Count(&c, n, pod.DeletionTimestamp != nil, 1)
 		}
 		v.cluster.CountNode(n, 1)
 	}
-	memberOf := func(pod *corev1.Pod) []int32 { return index.MemberOf(pod.Namespace, pod.Labels) }
+	memberOf := func(pod *corev1.Pod) []int32 { return index.MemberOf(pod) }
 	if !more {
 		memberOf = nil
 	}
@@ -254,8 +254,7 @@ func (r *verification) complete(held []binding, open []seat) []binding {
 	bound := boundBy(held)
 	var classes []int
 	for i, c := range r.p.Classes {
-		_, divided := c.Template.Annotations[podclass.RatioAnnotation] // bind does not know ratios
-		if c.Refusal == nil && !divided && slices.ContainsFunc(c.Pods, func(pod *corev1.Pod) bool { return !bound[pod] }) {
+		if c.Refusal == nil && slices.ContainsFunc(c.Pods, func(pod *corev1.Pod) bool { return !bound[pod] }) {
 			classes = append(classes, i)
 		}
 	}
@@ -376,6 +375,8 @@ func (v *verifier) words(r bind.Refusal) string {
 		return fmt.Sprintf("anti-affinity to %s by %s", g.What, key)
 	case interpod.KeptRule:
 		return fmt.Sprintf("other pods that keep away from %s by %s", g.What, key)
+	case interpod.RatioRule:
+		return fmt.Sprintf("ratio %s", g.Ratio)
 	case interpod.None:
 	}
 	return ""

@@ -1,6 +1,7 @@
 package whatif
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -50,6 +51,10 @@ type Answer struct {
 	Bought []Bought
 	// Price is their total price.
 	Price Price
+	// Forgone is the price of preferences that moved pods were given and are not given any more, less those that they gain: for each the share
+	// [Options.PreferencePrice] of what the pod takes of a new node. It is never negative. A saving that is smaller only gives back what was bought
+	// for preferences.
+	Forgone Price
 	// Unplaced are pods without a place. Why says what keeps the first of them from every node, if the question asks to explain. It
 	// also names an invalid question and an invalid answer of the buyer.
 	Unplaced []*corev1.Pod
@@ -121,12 +126,14 @@ func (c *Cluster) Needs(pods []*corev1.Pod) []int64 {
 	return total
 }
 
-// Ask answers the question. It costs O(pods that move x nodes looked at + offerings). Blocks of nodes that are too full are skipped, and
+// Ask answers the question. When ctx ends, pods that have no place yet are unplaced. It costs O(pods that move x nodes looked at + offerings). Blocks of nodes that are too full are skipped, and
 // pods that stay cost nothing.
-func (c *Cluster) Ask(q Question) Answer {
+func (c *Cluster) Ask(ctx context.Context, q Question) Answer {
 	e := c.lock()
 	defer e.mu.Unlock()
+	e.ctx = ctx
 	e.journal = e.journal[:0]
+	given := e.given(q.Pods)
 	defer e.rollback(0) // also where a buyer panics
 	a := Answer{from: c}
 	var gone []int32
@@ -164,6 +171,8 @@ func (c *Cluster) Ask(q Question) Answer {
 	}
 	if len(left) > 0 {
 		switch {
+		case ctx.Err() != nil:
+			a.Why = context.Cause(ctx).Error()
 		case b.wrong != "":
 			a.Why = b.wrong
 		case q.Explain:
@@ -175,6 +184,7 @@ func (c *Cluster) Ask(q Question) Answer {
 		return a
 	}
 	b.report(&a)
+	a.Forgone = e.forgone(moving, given)
 	e.credit(gone)
 	a.ops = slices.Clone(e.journal)
 	return a
@@ -252,7 +262,10 @@ func (e *engine) lap(pods []int32, lo, hi int) []int32 {
 	var left []int32
 	var last *class
 	from := lo
-	for _, p := range pods {
+	for k, p := range pods {
+		if e.ctx.Err() != nil {
+			return append(left, pods[k:]...)
+		}
 		c := e.classOf(p)
 		if c != last {
 			last, from = c, lo

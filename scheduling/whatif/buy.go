@@ -75,11 +75,12 @@ func (o *Order) check(purchases []Purchase) string {
 // this question are undone before and made again after.
 func (b *buying) ask(order Order) []Purchase {
 	e := b.e
-	done := e.journal
+	done, ctx := e.journal, e.ctx
 	e.suspended = b
 	e.mu.Unlock()
 	defer func() {
 		e.mu.Lock()
+		e.ctx = ctx
 		if e.suspended == b {
 			e.suspended = nil
 			return
@@ -101,9 +102,6 @@ type buying struct {
 	moving []int32
 	bought []int32 // nodes
 }
-
-// tries bounds the offers that one tries with all constraints.
-const tries = 8
 
 // buy buys nodes for the pods, places them, and returns the unplaced ones.
 func (b *buying) buy(left []int32) []int32 {
@@ -156,43 +154,62 @@ func (b *buying) allowedOffer(o *offer, limit Price) bool {
 			return false
 		}
 	}
-	return o.reservationCount == 0 || b.e.reserved(o.reservation) < o.reservationCount
+	return o.count == 0 || b.e.sold(o) < o.count
 }
 
-// reserved is the number of bought nodes on a reservation.
-func (e *engine) reserved(id string) int {
+// sold is the number of bought nodes that the count of an offer counts: those of its reservation, or of itself if it has none.
+func (e *engine) sold(of *offer) int {
 	n := 0
 	for i := range e.nodes {
-		if o := e.nodes[i].bought; o != nil && e.nodes[i].alive && o.reservation == id {
+		if o := e.nodes[i].bought; o != nil && e.nodes[i].alive && (o == of || of.reservation != "" && o.reservation == of.reservation) {
 			n++
 		}
 	}
 	return n
 }
 
-// one buys the cheapest node that holds all the pods.
+// one buys the cheapest node that holds all the pods. Offers that are alike for all constraints are tried once.
 func (b *buying) one(left []int32) (Price, bool) {
 	e := b.e
 	classes, total := e.needs(left)
 	mark := len(e.journal)
-	tried := 0
+	refused := map[string]bool{}
+	var poor []*offer // they hold the pods, but have too few alternatives
 	for i := range e.offers {
 		o := &e.offers[i]
+		if e.ctx.Err() != nil {
+			break
+		}
 		if !bind.Fits(total, o.free) || !b.allowedOffer(o, b.q.MaxPrice) {
 			continue
 		}
 		if slices.ContainsFunc(classes, func(id int32) bool { return !e.buys(&e.classes[id], o) }) {
 			continue
 		}
-		if b.open(o, classes, "") && len(e.placePods(left, len(e.nodes)-1, len(e.nodes))) == 0 && b.valued(o) {
+		alike := e.alike(o)
+		if refused[alike] || slices.ContainsFunc(poor, func(p *offer) bool { return p.pool == o.pool && bind.Fits(p.free, o.free) }) {
+			continue
+		}
+		switch {
+		case !b.open(o, classes, "") || len(e.placePods(left, len(e.nodes)-1, len(e.nodes))) > 0:
+			refused[alike] = true
+		case b.valued(o):
 			return o.price, true
+		default: // what is at least as large has no more alternatives
+			poor = append(poor, o)
 		}
 		b.undo(mark)
-		if tried++; tried == tries {
-			break
-		}
 	}
 	return 0, false
+}
+
+// alike is the same for offers whose nodes are the same for labels, daemons and constraints between pods.
+func (e *engine) alike(o *offer) string {
+	text := []byte(fmt.Sprint(o.sig, o.daemons))
+	for _, key := range e.index.Keys() {
+		text = append(append(text, '|'), o.all().Get(key).String()...)
+	}
+	return string(text)
 }
 
 // needs are the classes of the pods, each run of one class once, and the total need.
@@ -427,7 +444,7 @@ func (b *buying) alternatives(out *Bought, n *node, total Price) {
 	}
 	for i := range e.offers {
 		o := &e.offers[i]
-		if o == n.bought || o.pool != n.pool || o.zone != n.bought.zone || o.capacity != n.bought.capacity || o.reservationCount > 0 ||
+		if o == n.bought || o.pool != n.pool || o.zone != n.bought.zone || o.capacity != n.bought.capacity || o.count > 0 ||
 			!bind.Fits(used, o.free) || limit > 0 && o.price >= limit {
 			continue
 		}

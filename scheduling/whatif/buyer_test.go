@@ -1,6 +1,7 @@
 package whatif_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -18,7 +19,7 @@ type asking struct {
 }
 
 func (a asking) Buy(o whatif.Order) []whatif.Purchase {
-	one := a.cluster.Ask(whatif.Question{Remove: []string{"n1"}, Pods: []*corev1.Pod{a.pod}, MaxNodes: 1})
+	one := a.cluster.Ask(context.Background(), whatif.Question{Remove: []string{"n1"}, Pods: []*corev1.Pod{a.pod}, MaxNodes: 1})
 	if !one.OK() || !o.Suits(0, 0, 0) {
 		return nil
 	}
@@ -37,7 +38,7 @@ func TestABuyerMayAsk(t *testing.T) {
 	require.GreaterOrEqual(t, eight, 0)
 	one := whatif.Purchase{Shape: eight, Pods: []whatif.LotShare{{Lot: 0, Count: 1}}}
 	ask := func(answer ...whatif.Purchase) whatif.Answer {
-		return c.Ask(whatif.Question{Remove: []string{"n1"}, Pods: pods, MaxNodes: 3, Buyer: asking{c, pods[0], answer}})
+		return c.Ask(t.Context(), whatif.Question{Remove: []string{"n1"}, Pods: pods, MaxNodes: 3, Buyer: asking{c, pods[0], answer}})
 	}
 	a := ask(one, one)
 	require.True(t, a.OK(), a.Why)
@@ -69,10 +70,10 @@ func TestABuyerMayPanic(t *testing.T) {
 	c := compile(t, []*corev1.Node{node("n1", "zone-a", "16"), node("n2", "zone-a", "7")}, pods...)
 	free := c.Free()
 	require.PanicsWithValue(t, "mistake", func() {
-		c.Ask(whatif.Question{Remove: []string{"n1"}, Pods: pods, MaxNodes: 3, Buyer: panicking{}})
+		c.Ask(t.Context(), whatif.Question{Remove: []string{"n1"}, Pods: pods, MaxNodes: 3, Buyer: panicking{}})
 	})
 	require.Equal(t, free, c.Free())
-	a := c.Ask(whatif.Question{Remove: []string{"n2"}})
+	a := c.Ask(t.Context(), whatif.Question{Remove: []string{"n2"}})
 	require.True(t, a.OK(), a.Why)
 }
 

@@ -33,6 +33,8 @@ type Options struct {
 	Aliases     *requirements.Aliases
 	// Price is the cost of an offering of a shape in the objective; nil means its price.
 	Price func(p *scheduling.Problem, shape, offering int) Price
+	// PreferencePrice is the price of a preference, as in [scheduling.Options]; see [Answer.Forgone].
+	PreferencePrice *float64
 }
 
 // Compile compiles the snapshot. It costs O(pods + classes x labels + pools x types). Pending pods have no place; see
@@ -48,7 +50,8 @@ func Compile(s scheduling.Snapshot, opts *Options) (*Cluster, error) {
 	e := &engine{
 		admission: admission.NewCluster(s.PriorityClasses, s.RuntimeClasses, s.LimitRanges),
 		podAt:     map[*corev1.Pod]int32{}, nodeAt: map[string]int32{},
-		daemons: map[string]*daemonSet{}, offerAt: map[[2]int]int{}, bucketAt: map[string]int32{}, taken: map[string]bool{},
+		preferencePrice: preferencePriceOf(&o),
+		daemons:         map[string]*daemonSet{}, offerAt: map[[2]int]int{}, bucketAt: map[string]int32{}, taken: map[string]bool{},
 	}
 	known := make(map[string]bool, len(s.Nodes))
 	for _, n := range s.Nodes {
@@ -76,6 +79,7 @@ func Compile(s scheduling.Snapshot, opts *Options) (*Cluster, error) {
 	}
 	e.compileOffers(o)
 	e.compileNodes(&s)
+	e.divide()
 	e.cluster.Start()
 	if slices.ContainsFunc(e.nodes, func(n node) bool {
 		return n.shifts() || len(n.daemons) > 0 || slices.ContainsFunc(n.pods, func(p int32) bool { return e.pods[p].leaving() })
@@ -91,6 +95,7 @@ func Compile(s scheduling.Snapshot, opts *Options) (*Cluster, error) {
 	}
 	e.refine()
 	e.measure()
+	e.shun()
 	return e.first(), nil
 }
 
@@ -167,6 +172,7 @@ func (e *engine) compileClasses(s scheduling.Snapshot, groups [][]*corev1.Pod, o
 	}
 	e.compileDaemons(&s)
 	e.join()
+	e.together()
 	e.cluster = bind.New(e.index, asked)
 	return nil
 }
@@ -415,17 +421,18 @@ func (s scale) size(amounts []int64) (sum float64) {
 
 // offer is one way to buy a node.
 type offer struct {
-	shape, index     int
-	price            Price
-	free             []int64
-	sig              int32
-	labels           requirements.Set        // those that some pod asks about
-	all              func() requirements.Set // all that its nodes can have; computed once
-	pool             int32
-	typ              string
-	zone, capacity   string
-	reservation      string
-	reservationCount int
+	shape, index   int
+	price          Price
+	free           []int64
+	sig            int32
+	labels         requirements.Set        // those that some pod asks about
+	all            func() requirements.Set // all that its nodes can have; computed once
+	pool           int32
+	typ            string
+	zone, capacity string
+	reservation    string
+	count          int    // how many can be bought; 0 for any number
+	daemons        string // names of those that run on its nodes
 }
 
 // compileOffers lists what can be bought, cheapest first.
@@ -433,6 +440,8 @@ func (e *engine) compileOffers(opts Options) {
 	sigs := map[string]int32{}
 	for i := range e.problem.Shapes {
 		s, t := &e.problem.Shapes[i], e.problem.InstanceType(i)
+		names, _ := e.problem.Daemons(i)
+		daemons := strings.Join(names, ",")
 		for j, so := range s.Offerings {
 			labels, err := s.Labels.Intersect(so.Labels)
 			if err != nil {
@@ -446,7 +455,7 @@ func (e *engine) compileOffers(opts Options) {
 			}
 			o := offer{
 				shape: i, index: j, price: Price(math.Round(min(so.Price, mostPrice) * 1e9)), free: s.Free, sig: sig, labels: labels,
-				pool: int32(s.Pool), typ: t.Name, reservation: so.Reservation, reservationCount: so.Count,
+				pool: int32(s.Pool), typ: t.Name, reservation: so.Reservation, count: so.Count, daemons: daemons,
 			}
 			o.all = sync.OnceValue(func() requirements.Set {
 				set, _ := e.problem.NodeLabels(i, j) // with an error it is impossible

@@ -2,15 +2,19 @@ package whatif
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/requirements/kube"
 	"github.com/joinery-sdk/joinery/scheduling"
+	"github.com/joinery-sdk/joinery/scheduling/internal/bind"
+	"github.com/joinery-sdk/joinery/scheduling/internal/hostport"
 	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
 	"github.com/joinery-sdk/joinery/scheduling/internal/podclass"
 	"github.com/joinery-sdk/joinery/scheduling/internal/volume"
@@ -19,13 +23,13 @@ import (
 // join finds the groups that each class and DaemonSet is in.
 func (e *engine) join() {
 	for _, d := range e.daemons {
-		e.index.Join(&d.Constraints, d.pod.Namespace, d.pod.Labels)
+		e.index.Join(&d.Constraints, d.pod)
 	}
 	for i := range e.classes {
 		c := &e.classes[i]
-		e.index.Join(&c.Constraints, c.template.Namespace, c.template.Labels)
+		e.index.Join(&c.Constraints, c.template)
 		if c.soft != nil {
-			e.index.Join(&c.soft.Constraints, c.template.Namespace, c.template.Labels)
+			e.index.Join(&c.soft.Constraints, c.template)
 		}
 	}
 }
@@ -53,73 +57,6 @@ func narrow(set requirements.Set, asked requirements.Alternatives) (requirements
 		}
 	}
 	return set, false
-}
-
-// softly is the preferences of a class. They keep no pod from a node; a pod goes to a node with the highest score, of equal ones to
-// the fullest.
-type softly struct {
-	interpod.Constraints
-	nodes []requirements.Preference
-	fine  bool // some of them are about a fine key
-}
-
-const (
-	// evenness is the weight of a preferred spread: that of the heaviest affinity.
-	evenness = 100
-	// looks bounds how many nodes of a bucket are compared if their scores may differ.
-	looks = 8
-)
-
-// score is the total weight of the preferences that a node meets.
-func (e *engine) score(s *softly, n *node) int32 {
-	sum := int32(0)
-	for _, p := range s.nodes {
-		if p.Nodes.Matches(e.cluster.Labels(n.LabelClass)) {
-			sum += p.Weight
-		}
-	}
-	for i := range s.Terms {
-		t := &s.Terms[i]
-		if v := n.Values[e.index.Groups()[t.Group].Key]; v >= 0 && e.cluster.State.Members(t.Group, v) > 0 {
-			if t.Anti {
-				sum -= t.Weight
-			} else {
-				sum += t.Weight
-			}
-		}
-	}
-	for i := range s.Spreads {
-		if !e.cluster.State.Even(&s.Spreads[i], n.Values, nil) {
-			sum -= evenness
-		}
-	}
-	return sum
-}
-
-// prefer is the accepting node from lo to hi with the highest score; hi if none accepts a pod of the class.
-func (e *engine) prefer(c *class, lo, hi int) int {
-	best, most := int32(hi), int32(0)
-	for i := range e.buckets {
-		s := &e.buckets[i]
-		if len(s.nodes) == 0 || s.nodes[len(s.nodes)-1] < int32(lo) || !s.mixed && (!e.cluster.Suits(&c.Class, s.labelClass) || !e.allowed(c, s.values, e.fineGroups)) {
-			continue
-		}
-		from := int32(lo)
-		for range looks {
-			at := e.search(c, s, from, int32(hi))
-			if at == int32(hi) {
-				break
-			}
-			n := &e.nodes[at]
-			if got := e.score(c.soft, n); best == int32(hi) || got > most || got == most && at < best {
-				best, most = at, got
-			}
-			if from = at + 1; !s.mixed && !c.soft.fine {
-				break // the others of the bucket have the same score
-			}
-		}
-	}
-	return int(best)
 }
 
 // admitted is the pod as it is planned: as it is stored, or as it is made anew if it has a node already.
@@ -189,4 +126,89 @@ func unreadable(p *corev1.Pod) *scheduling.InvalidError {
 	}
 	bad, _ := errors.AsType[*scheduling.InvalidError]((&scheduling.Snapshot{Pods: []*corev1.Pod{&r}}).Validate())
 	return bad
+}
+
+// divide counts the pods of each ratio: those that run and those that wait for a place, without terminating ones.
+func (e *engine) divide() {
+	total := map[int32]int{}
+	for i := range e.pods {
+		p := &e.pods[i]
+		if g, ok := e.index.RatioOf(p.object); ok && !p.terminating && (p.node >= 0 || e.classes[p.class].movable) {
+			total[g]++
+		}
+	}
+	e.index.Divide(total)
+}
+
+// together has all pods that use one claim without a volume follow each other by zone.
+func (e *engine) together() {
+	for k, set := range e.problem.Sharing() {
+		g := e.index.Custom(corev1.LabelTopologyZone, "pods with one claim", fmt.Sprint("claim ", k))
+		for i := range e.classes {
+			if c := &e.classes[i]; c.movable && slices.Contains(set, c.problem) {
+				c.MemberOf = append(slices.Clip(c.MemberOf), g)
+				slices.Sort(c.MemberOf)
+				c.Terms = append(slices.Clip(c.Terms), interpod.Term{Group: g, Self: true, Weight: 1}) // not Hard: terms of a manifest are met as a whole
+			}
+		}
+	}
+}
+
+// daemonSet is the pod that a DaemonSet runs on each bought node.
+type daemonSet struct {
+	bind.Class
+	pod *corev1.Pod
+}
+
+// compileDaemons reads the DaemonSets. It must run before any class is joined with the groups that count it.
+func (e *engine) compileDaemons(s *scheduling.Snapshot) {
+	for _, d := range s.DaemonSets {
+		p, yes := e.admission.DaemonPod(d), true
+		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: d.Name, UID: d.UID, Controller: &yes}}
+		x := &daemonSet{bind.Class{Need: e.vector(resources.OfPod(p, false)), Ports: hostport.Of(p)}, p}
+		asked, _ := kube.FromPod(&p.Spec)
+		all, err := e.index.Read(p, asked.Required)
+		if err != nil { // package scheduling counts it nowhere
+			continue
+		}
+		x.Constraints, _ = all.Split()
+		e.daemons[podclass.Name(p)] = x
+	}
+}
+
+// daemonsOf are the DaemonSets that run on nodes of the shape, in the order in which their pods are bound.
+func (e *engine) daemonsOf(shape int) []*daemonSet {
+	names, _ := e.problem.Daemons(shape)
+	var out []*daemonSet
+	for _, name := range names {
+		out = append(out, e.daemons[name])
+	}
+	return out
+}
+
+// expect adds the daemons that are still to start on the node. Their need is not free any more.
+func (e *engine) expect(n *node, names []string) {
+	for _, name := range names {
+		d := e.daemons[name]
+		n.Ports = append(n.Ports, d.Ports...)
+		if len(d.MemberOf)+len(d.Terms) > 0 {
+			n.daemons = append(n.daemons, &d.Class)
+		}
+	}
+}
+
+// countDaemons adds the node's daemons to the counts, or takes them off with sign -1.
+func (e *engine) countDaemons(n *node, sign int32) {
+	for _, d := range n.daemons {
+		if n.bought != nil {
+			e.cluster.Count(d, &n.Node, false, sign)
+		} else {
+			e.cluster.CountMoving(d, &n.Node, n.Values, false, sign)
+		}
+	}
+}
+
+// counted reports whether some constraint between pods counts a daemon on a bought node.
+func (b *buying) counted() bool {
+	return slices.ContainsFunc(b.bought, func(n int32) bool { return len(b.e.nodes[n].daemons) > 0 })
 }

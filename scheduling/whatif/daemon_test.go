@@ -40,16 +40,16 @@ func TestDaemonsOfNewNodesCount(t *testing.T) {
 			cluster, err := whatif.Compile(s, nil)
 			require.NoError(t, err)
 			q := whatif.Question{Remove: []string{"n1"}, Pods: s.Pods, MaxNodes: 1}
-			a := cluster.Ask(q)
+			a := cluster.Ask(t.Context(), q)
 			assert.Equal(t, c.bought, a.OK(), "%v", a.Bought)
 			if !a.OK() {
 				return
 			}
 			// What was bought can be given back, and the next answer is the same.
 			next := a.After()
-			back := next.Ask(whatif.Question{Remove: []string{a.Bought[0].Name}, Pods: s.Pods, MaxNodes: 1})
+			back := next.Ask(t.Context(), whatif.Question{Remove: []string{a.Bought[0].Name}, Pods: s.Pods, MaxNodes: 1})
 			assert.True(t, back.OK())
-			again := cluster.Ask(q)
+			again := cluster.Ask(t.Context(), q)
 			assert.Equal(t, a.Bought[0].Type, again.Bought[0].Type)
 		})
 	}
@@ -69,7 +69,7 @@ func TestDaemonsTellPodsApart(t *testing.T) {
 	cluster, err := whatif.Compile(s, nil)
 	require.NoError(t, err)
 	for _, x := range s.Pods {
-		a := cluster.Ask(whatif.Question{Remove: []string{"n1"}, Pods: []*corev1.Pod{x}, MaxNodes: 1})
+		a := cluster.Ask(t.Context(), whatif.Question{Remove: []string{"n1"}, Pods: []*corev1.Pod{x}, MaxNodes: 1})
 		assert.Equal(t, x == q, a.OK(), x.Name)
 	}
 }

@@ -1,6 +1,7 @@
 package whatif
 
 import (
+	"context"
 	"slices"
 	"sync"
 
@@ -14,31 +15,35 @@ import (
 
 // engine is the store of a cluster, with one version checked out. Every change is an operation that can be undone, see [Cluster].
 type engine struct {
-	mu         sync.Mutex
-	at         *Cluster
-	problem    *scheduling.Problem
-	admission  admission.Cluster
-	dims       int
-	classes    []class
-	pods       []pod
-	podAt      map[*corev1.Pod]int32
-	nodes      []node
-	nodeAt     map[string]int32
-	buckets    []bucket
-	bucketAt   map[string]int32
-	blends     []blend
-	fine       []bool // by key: it has too many values to distinguish buckets
-	fineGroups []bool // by group: its key is fine
-	index      *interpod.Index
-	cluster    *bind.Cluster
-	offers     []offer
-	left       [][]int64 // by pool: the rest of its limits, then of its number of nodes
-	journal    []op
-	suspended  *buying               // whose changes the journal still has while its buyer is asked; nil if it is empty between questions
-	offerAt    map[[2]int]int        // by shape and offering
-	taken      map[string]bool       // names of nodes, removed ones included
-	names      []int                 // by pool: no number below is free
-	daemons    map[string]*daemonSet // by namespace/name
+	mu        sync.Mutex
+	ctx       context.Context // of the question that is being answered
+	at        *Cluster
+	problem   *scheduling.Problem
+	admission admission.Cluster
+	dims      int
+	classes   []class
+	pods      []pod
+	podAt     map[*corev1.Pod]int32
+	nodes     []node
+	nodeAt    map[string]int32
+	buckets   []bucket
+	bucketAt  map[string]int32
+	blends    []blend
+	// preferencePrice is the price of a preference as a share of what a pod takes of a new node.
+	preferencePrice float64
+	softTaints      bool   // some node has a PreferNoSchedule taint
+	fine            []bool // by key: it has too many values to distinguish buckets
+	fineGroups      []bool // by group: its key is fine
+	index           *interpod.Index
+	cluster         *bind.Cluster
+	offers          []offer
+	left            [][]int64 // by pool: the rest of its limits, then of its number of nodes
+	journal         []op
+	suspended       *buying               // whose changes the journal still has while its buyer is asked; nil if it is empty between questions
+	offerAt         map[[2]int]int        // by shape and offering
+	taken           map[string]bool       // names of nodes, removed ones included
+	names           []int                 // by pool: no number below is free
+	daemons         map[string]*daemonSet // by namespace/name
 }
 
 // class is a set of indistinguishable pods.

@@ -1,6 +1,7 @@
 package whatif_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -22,12 +23,12 @@ func ExampleCompile() {
 		fmt.Println(err)
 		return
 	}
-	first := c.Ask(whatif.Question{Remove: []string{"node-c"}})
+	first := c.Ask(context.Background(), whatif.Question{Remove: []string{"node-c"}})
 	fmt.Println("without node-c:", first.OK())
 	then := first.After()
-	second := then.Ask(whatif.Question{Remove: []string{"node-a"}, Pods: []*corev1.Pod{a}})
+	second := then.Ask(context.Background(), whatif.Question{Remove: []string{"node-a"}, Pods: []*corev1.Pod{a}})
 	fmt.Println("and without node-a:", second.OK(), "on", second.Placements[0].Node)
-	third := second.After().Ask(whatif.Question{Remove: []string{"node-b"}, Pods: []*corev1.Pod{a, b}})
+	third := second.After().Ask(context.Background(), whatif.Question{Remove: []string{"node-b"}, Pods: []*corev1.Pod{a, b}})
 	fmt.Println("and without node-b:", third.OK())
 	// Output:
 	// without node-c: true
@@ -45,7 +46,7 @@ func ExampleAnswer() {
 		fmt.Println(err)
 		return
 	}
-	answer := c.Ask(whatif.Question{Remove: []string{"node-a"}, Pods: []*corev1.Pod{a, b}, MaxNodes: 1, MaxPrice: 160_000_000})
+	answer := c.Ask(context.Background(), whatif.Question{Remove: []string{"node-a"}, Pods: []*corev1.Pod{a, b}, MaxNodes: 1, MaxPrice: 160_000_000})
 	place := func(p whatif.Placement) string { return p.Pod.Name + " to " + p.Node }
 	price := func(a whatif.Alternative) string {
 		return fmt.Sprintf("%s would do, $%.2f", a.Type, float64(a.Price)/1e9)
@@ -87,7 +88,7 @@ func ExampleOptions() {
 			fmt.Println(err)
 			return
 		}
-		fmt.Println(c.Ask(whatif.Question{Remove: []string{"node-a"}, Pods: []*corev1.Pod{p}}).Placements[0].Node)
+		fmt.Println(c.Ask(context.Background(), whatif.Question{Remove: []string{"node-a"}, Pods: []*corev1.Pod{p}}).Placements[0].Node)
 	}
 	// Output:
 	// node-b
@@ -132,7 +133,7 @@ func ExampleBuyer() {
 		return
 	}
 	for _, buyer := range []whatif.Buyer{nil, onePodANode{}} {
-		a := c.Ask(whatif.Question{Remove: []string{"node-a"}, Pods: pods, MaxNodes: 5, Buyer: buyer})
+		a := c.Ask(context.Background(), whatif.Question{Remove: []string{"node-a"}, Pods: pods, MaxNodes: 5, Buyer: buyer})
 		fmt.Println(a.OK(), len(a.Bought), "nodes")
 	}
 	// Output:
@@ -159,7 +160,7 @@ func ExamplePurchase() {
 		{Shape: large, Pods: []whatif.LotShare{{Lot: 0, Count: 2}}},
 		{Shape: medium, Pods: []whatif.LotShare{{Lot: 0, Count: 1}}},
 	}
-	for _, n := range c.Ask(whatif.Question{Remove: []string{"node-a"}, Pods: pods, MaxNodes: 2, Buyer: buyer}).Bought {
+	for _, n := range c.Ask(context.Background(), whatif.Question{Remove: []string{"node-a"}, Pods: pods, MaxNodes: 2, Buyer: buyer}).Bought {
 		fmt.Println(n.Type, "for", len(n.Pods), "pods")
 	}
 	// Output:
@@ -184,7 +185,7 @@ func ExampleOrder() {
 		return
 	}
 	var orders []whatif.Order
-	c.Ask(whatif.Question{Remove: []string{"node-a"}, Pods: pods, MaxNodes: 3, MaxPrice: 120_000_000, Buyer: told{&orders}})
+	c.Ask(context.Background(), whatif.Question{Remove: []string{"node-a"}, Pods: pods, MaxNodes: 3, MaxPrice: 120_000_000, Buyer: told{&orders}})
 	fmt.Printf("at most %d nodes for less than $%.2f\n", orders[0].MaxNodes, float64(orders[0].MaxPrice)/1e9)
 	name := func(l whatif.Lot) string { return orders[0].Problem.Classes[l.Class].Name() }
 	for _, l := range orders[0].Lots {
@@ -204,10 +205,10 @@ func ExampleBought() {
 		fmt.Println(err)
 		return
 	}
-	a := c.Ask(whatif.Question{Remove: []string{"node-a"}, Pods: []*corev1.Pod{p}, MaxNodes: 1})
+	a := c.Ask(context.Background(), whatif.Question{Remove: []string{"node-a"}, Pods: []*corev1.Pod{p}, MaxNodes: 1})
 	n := a.Bought[0]
 	fmt.Println(n.Name, n.Type, n.CapacityType, n.Pods[0].Name)
-	again := a.After().Ask(whatif.Question{Remove: []string{n.Name}, Pods: n.Pods})
+	again := a.After().Ask(context.Background(), whatif.Question{Remove: []string{n.Name}, Pods: n.Pods})
 	fmt.Println("and without it:", again.OK())
 	// Output:
 	// default-0 m.4 on-demand web-0
@@ -225,7 +226,7 @@ func ExamplePrice() {
 		fmt.Println(err)
 		return
 	}
-	answer := c.Ask(whatif.Question{Remove: []string{"node-a"}, Pods: []*corev1.Pod{a, b}, MaxNodes: 1})
+	answer := c.Ask(context.Background(), whatif.Question{Remove: []string{"node-a"}, Pods: []*corev1.Pod{a, b}, MaxNodes: 1})
 	fmt.Printf("%s counts for $%.2f an hour\n", answer.Bought[0].Type, float64(answer.Price)/1e9)
 	// Output: m.4 counts for $0.14 an hour
 }

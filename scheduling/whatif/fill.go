@@ -67,6 +67,9 @@ func (e *engine) fill(pods []int32) []int32 {
 	var fitting []int
 	for at := range e.nodes {
 		n := &e.nodes[at]
+		if e.ctx.Err() != nil {
+			break
+		}
 		if !n.open() {
 			continue
 		}

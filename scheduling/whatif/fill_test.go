@@ -33,7 +33,7 @@ func TestManyPodsFillNodes(t *testing.T) {
 		pods = append(pods, sized(fmt.Sprintf("c%d", i), "old", "2", "2Gi"), sized(fmt.Sprintf("m%d", i), "old", "1", "8Gi"))
 	}
 	c := compile(t, []*corev1.Node{node("old", "z1", "16"), wide, tall}, pods...)
-	a := c.Ask(whatif.Question{Remove: []string{"old"}, Pods: pods, Explain: true})
+	a := c.Ask(t.Context(), whatif.Question{Remove: []string{"old"}, Pods: pods, Explain: true})
 	require.True(t, a.OK(), a.Why)
 	for _, p := range a.Placements {
 		assert.Equal(t, map[byte]string{'c': "wide", 'm': "tall"}[p.Pod.Name[0]], p.Node, p.Pod.Name)
@@ -53,7 +53,7 @@ func TestPlacesAreExchanged(t *testing.T) {
 		}
 	}
 	c := compile(t, []*corev1.Node{node("a", "z1", "4"), node("b", "z1", "4"), node("x", "z1", "4"), node("y", "z1", "4")}, pods...)
-	a := c.Ask(whatif.Question{Remove: []string{"b", "a"}, Pods: pods, Place: to, Elsewhere: true})
+	a := c.Ask(t.Context(), whatif.Question{Remove: []string{"b", "a"}, Pods: pods, Place: to, Elsewhere: true})
 	require.True(t, a.OK(), a.Why)
 	went := map[byte]map[string]int{'a': {}, 'b': {}}
 	for _, p := range a.Placements {
@@ -72,7 +72,7 @@ func TestExchangeKeepsDomains(t *testing.T) {
 	}
 	to := map[*corev1.Pod]string{pods[0]: "x", pods[1]: "x", pods[2]: "x", pods[3]: "y", pods[4]: "y"}
 	c := compile(t, nodes, pods...)
-	a := c.Ask(whatif.Question{Remove: []string{"a", "b", "c"}, Pods: pods, Place: to, Elsewhere: true})
+	a := c.Ask(t.Context(), whatif.Question{Remove: []string{"a", "b", "c"}, Pods: pods, Place: to, Elsewhere: true})
 	require.True(t, a.OK(), a.Why)
 	got := map[*corev1.Pod]string{}
 	for _, p := range a.Placements {
@@ -83,7 +83,7 @@ func TestExchangeKeepsDomains(t *testing.T) {
 	at := c
 	for i, from := range []string{"a", "b", "c"} {
 		moving := slices.DeleteFunc(slices.Clone(pods), func(p *corev1.Pod) bool { return p.Spec.NodeName != from })
-		step := at.Ask(whatif.Question{Remove: []string{from}, Pods: moving, Place: maps.Clone(got), Explain: true})
+		step := at.Ask(t.Context(), whatif.Question{Remove: []string{from}, Pods: moving, Place: maps.Clone(got), Explain: true})
 		require.True(t, step.OK(), "%d: %s", i, step.Why)
 		at = step.After()
 	}
@@ -98,7 +98,7 @@ func TestRareResourcesComeFirst(t *testing.T) {
 	small := pod("small", "old", "2", func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Requests[gpu] = resource.MustParse("1") })
 	large := pod("large", "old", "4")
 	c := compile(t, []*corev1.Node{node("old", "z1", "8"), card, node("plain", "z1", "5"), node("tiny", "z1", "1")}, small, large)
-	a := c.Ask(whatif.Question{Remove: []string{"old"}, Pods: []*corev1.Pod{large, small}, Explain: true})
+	a := c.Ask(t.Context(), whatif.Question{Remove: []string{"old"}, Pods: []*corev1.Pod{large, small}, Explain: true})
 	require.True(t, a.OK(), a.Why)
 	assert.Equal(t, []string{"small>card", "large>plain"}, places(a))
 }
@@ -117,7 +117,7 @@ func TestDaemonsDoNotOrderPods(t *testing.T) {
 	})
 	for _, pods := range [][]*corev1.Pod{{large, small, asks}, {large, small, asks, agent}} {
 		c := compile(t, []*corev1.Node{card, node("plain", "z1", "8"), node("spare", "z1", "9"), node("old", "z1", "32")}, pods...)
-		assert.Equal(t, []string{"large>plain", "small>card"}, places(c.Ask(whatif.Question{Remove: []string{"old"}, Pods: pods[:2]})))
+		assert.Equal(t, []string{"large>plain", "small>card"}, places(c.Ask(t.Context(), whatif.Question{Remove: []string{"old"}, Pods: pods[:2]})))
 	}
 }
 
@@ -131,5 +131,5 @@ func TestCommonResourcesDoNotOrderNodes(t *testing.T) {
 	p := pod("p", "old", "1")
 	asks := pod("asks", "", "1", func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Requests[disk] = resource.MustParse("1Gi") })
 	c := compile(t, []*corev1.Node{with(node("full", "z1", "2"), "100Gi"), with(node("idle", "z1", "8"), "90Gi"), with(node("old", "z1", "32"), "100Gi")}, p, asks)
-	assert.Equal(t, []string{"p>full"}, places(c.Ask(whatif.Question{Remove: []string{"old"}, Pods: []*corev1.Pod{p}})))
+	assert.Equal(t, []string{"p>full"}, places(c.Ask(t.Context(), whatif.Question{Remove: []string{"old"}, Pods: []*corev1.Pod{p}})))
 }

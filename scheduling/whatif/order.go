@@ -66,8 +66,11 @@ func (e *engine) perNode(c *class) int {
 	return most
 }
 
-// domainGroup is the group of the first spread of the class, else of its first affinity, that is not by hostname.
+// domainGroup is the group of the ratio of the class, else of its first spread, else of its first affinity, that is not by hostname.
 func (e *engine) domainGroup(c *class) (int32, bool) {
+	if len(c.Ratios) > 0 {
+		return c.Ratios[0], true
+	}
 	for _, s := range c.Spreads {
 		if e.keyOf(s.Group) != corev1.LabelHostname {
 			return s.Group, true
@@ -81,9 +84,10 @@ func (e *engine) domainGroup(c *class) (int32, bool) {
 	return 0, false
 }
 
-// deal gives each pod a value of the key: the one with the fewest members for a spread, and with the most for affinity.
+// deal gives each pod a value of the key: the one with the most room for a ratio, with the fewest members for a spread, and with the most for
+// affinity.
 func (e *engine) deal(c *class, group int32, pods []int32) (values []string, parts [][]int32) {
-	key, spreads := e.keyOf(group), e.index.Groups()[group].Spread
+	key, spreads, divides := e.keyOf(group), e.index.Groups()[group].Spread, e.index.Groups()[group].Ratio != ""
 	for i := range e.offers {
 		o := &e.offers[i]
 		if !e.buys(c, o) {
@@ -110,13 +114,16 @@ func (e *engine) deal(c *class, group int32, pods []int32) (values []string, par
 	for i, v := range values {
 		if id := e.cluster.Values.Find(e.index.Groups()[group].Key, v); id >= 0 {
 			counts[i] = e.cluster.State.Members(group, id)
+			if divides {
+				counts[i] = -e.cluster.State.Room(group, id)
+			}
 		}
 	}
 	parts = make([][]int32, len(values))
 	for _, p := range pods {
 		best := 0
 		for i := range values {
-			if spreads && counts[i] < counts[best] || !spreads && counts[i] > counts[best] {
+			if spreads := spreads || divides; spreads && counts[i] < counts[best] || !spreads && counts[i] > counts[best] {
 				best = i
 			}
 		}

@@ -1,6 +1,10 @@
 package whatif
 
-import corev1 "k8s.io/api/core/v1"
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+)
 
 // Reserve is the cluster with places for pods that move without a question: pending pods, and pods of nodes that leave. A nominated pod
 // gets its node. Any other pod gets a node that accepts it once all of them have moved, leaving nodes are gone, and claims have their
@@ -20,6 +24,7 @@ func (c *Cluster) Reserve(pods []*corev1.Pod) (*Cluster, []Placement) {
 func (c *Cluster) reserve(pods []*corev1.Pod) ([]op, []Placement) {
 	e := c.lock()
 	defer e.mu.Unlock()
+	e.ctx = context.Background()
 	e.journal = e.journal[:0]
 	for i := range e.nodes { // places are found as if all had moved
 		if n := &e.nodes[i]; n.leaving {

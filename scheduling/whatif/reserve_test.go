@@ -62,11 +62,11 @@ func TestOthersMoveAtAnyMoment(t *testing.T) {
 		require.NoError(t, err, name)
 		reserved, _ := compiled.Reserve(x.others[len(x.others)-1:])
 		for _, at := range []*whatif.Cluster{reserved, reserved.Rebase()} {
-			answer := at.Ask(whatif.Question{Remove: []string{"a"}, Pods: s.Pods[:1], Explain: true})
+			answer := at.Ask(t.Context(), whatif.Question{Remove: []string{"a"}, Pods: s.Pods[:1], Explain: true})
 			assert.Equal(t, x.want, places(answer), "%s: %s", name, answer.Why)
 		}
-		before := compiled.Ask(whatif.Question{Remove: []string{"a"}, Pods: s.Pods[:1]})
-		again := compiled.Ask(whatif.Question{Remove: []string{"a"}, Pods: s.Pods[:1]})
+		before := compiled.Ask(t.Context(), whatif.Question{Remove: []string{"a"}, Pods: s.Pods[:1]})
+		again := compiled.Ask(t.Context(), whatif.Question{Remove: []string{"a"}, Pods: s.Pods[:1]})
 		assert.Equal(t, places(before), places(again), "%s: the version before is unchanged", name)
 	}
 }
@@ -83,7 +83,7 @@ func TestReserve(t *testing.T) {
 	reserved, at := c.Reserve([]*corev1.Pod{x, y, stays})
 	assert.Equal(t, []whatif.Placement{{Pod: y, Node: "n"}}, at, "x keeps apart from both")
 	for _, name := range []string{"l", "n"} {
-		a := reserved.Ask(whatif.Question{Remove: []string{name}, Pods: []*corev1.Pod{y}})
+		a := reserved.Ask(t.Context(), whatif.Question{Remove: []string{name}, Pods: []*corev1.Pod{y}})
 		assert.Equal(t, `there is no node "`+name+`" that could be removed`, a.Why)
 	}
 	assert.Equal(t, int64(3000), reserved.Free()[0], "n takes only pods that wait for it")
@@ -129,7 +129,7 @@ func TestStartingNodesAreWhatTheirClaimsPromise(t *testing.T) {
 		s.NodeClaims = []scheduling.NodeClaim{promised}
 		cluster, err := whatif.Compile(s, nil)
 		require.NoError(t, err, name)
-		answer := cluster.Ask(whatif.Question{Remove: []string{"a"}, Pods: s.Pods[:1], Explain: true})
+		answer := cluster.Ask(t.Context(), whatif.Question{Remove: []string{"a"}, Pods: s.Pods[:1], Explain: true})
 		assert.Equal(t, x.want, places(answer), "%s: %s", name, answer.Why)
 	}
 	waits := pod("x", "", "7", zone("z2"))
@@ -169,7 +169,7 @@ func TestDaemonsThatAreStillToStart(t *testing.T) {
 		c, err := whatif.Compile(s, nil)
 		require.NoError(t, err, name)
 		for _, at := range []*whatif.Cluster{c, c.Rebase()} {
-			a := at.Ask(whatif.Question{Remove: []string{"a"}, Pods: s.Pods[:1], Explain: true})
+			a := at.Ask(t.Context(), whatif.Question{Remove: []string{"a"}, Pods: s.Pods[:1], Explain: true})
 			assert.Equal(t, x.want, places(a), "%s: %s", name, a.Why)
 		}
 	}
@@ -184,6 +184,6 @@ func TestReservedPlacesFillNodes(t *testing.T) {
 	require.NoError(t, err)
 	reserved, _ := compiled.Reserve([]*corev1.Pod{x})
 	for _, at := range []*whatif.Cluster{reserved, reserved.Rebase()} {
-		assert.Equal(t, []string{"p>b"}, places(at.Ask(whatif.Question{Remove: []string{"r"}, Pods: []*corev1.Pod{p}})))
+		assert.Equal(t, []string{"p>b"}, places(at.Ask(t.Context(), whatif.Question{Remove: []string{"r"}, Pods: []*corev1.Pod{p}})))
 	}
 }

@@ -48,7 +48,7 @@ func TestVolumes(t *testing.T) {
 		s.Pools = []scheduling.Pool{market()}
 		c, err := whatif.Compile(s, nil)
 		require.NoError(t, err)
-		return c.Ask(whatif.Question{Remove: []string{"a"}, Pods: []*corev1.Pod{p}, Explain: true})
+		return c.Ask(t.Context(), whatif.Question{Remove: []string{"a"}, Pods: []*corev1.Pod{p}, Explain: true})
 	}
 	free := claims("data-p", "data-q")
 	assert.Equal(t, []string{"p>b"}, places(ask(free)), "the volume is in zone z1")

@@ -1,6 +1,7 @@
 package whatif_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -104,7 +105,7 @@ func TestOtherSchedulersPods(t *testing.T) {
 	c := compile(t, []*corev1.Node{node("a", "z1", "4"), node("b", "z1", "4")}, mine, other)
 	assert.Empty(t, c.Refuses(mine))
 	assert.Equal(t, `scheduler "batch" places it`, c.Refuses(other))
-	a := c.Ask(whatif.Question{Remove: []string{"a"}, Pods: []*corev1.Pod{mine, other}})
+	a := c.Ask(t.Context(), whatif.Question{Remove: []string{"a"}, Pods: []*corev1.Pod{mine, other}})
 	assert.False(t, a.OK())
 }
 
@@ -147,9 +148,9 @@ func TestPreferences(t *testing.T) {
 		"and if it can not, anywhere": {[]*corev1.Pod{pod("p", "a", "3", anyway(corev1.LabelTopologyZone)), pod("q", "b", "1"), pod("r", "d", "5", labelled("other"))}, "p>b"},
 	} {
 		c := compile(t, nodes, x.pods...)
-		a := c.Ask(whatif.Question{Remove: []string{"a"}, Pods: x.pods[:1]})
+		a := c.Ask(t.Context(), whatif.Question{Remove: []string{"a"}, Pods: x.pods[:1]})
 		assert.Equal(t, []string{x.want}, places(a), name)
-		a = c.Rebase().Ask(whatif.Question{Remove: []string{"a"}, Pods: x.pods[:1]})
+		a = c.Rebase().Ask(t.Context(), whatif.Question{Remove: []string{"a"}, Pods: x.pods[:1]})
 		assert.Equal(t, []string{x.want}, places(a), "%s, rebased", name)
 	}
 }
@@ -187,18 +188,18 @@ func TestRules(t *testing.T) {
 	} {
 		q := whatif.Question{Remove: []string{"a"}, Pods: c.pods[:1], Explain: true}
 		cluster := compile(t, c.nodes, c.pods...)
-		a := cluster.Ask(q)
+		a := cluster.Ask(t.Context(), q)
 		assert.Equal(t, c.want, places(a), "%s: %s", name, a.Why)
 		assert.Equal(t, c.want != nil, a.OK(), name)
 		assert.Equal(t, a.OK(), a.Why == "", name)
-		assert.Equal(t, places(a), places(cluster.Ask(q)), "%s: the same question has the same answer", name)
+		assert.Equal(t, places(a), places(cluster.Ask(t.Context(), q)), "%s: the same question has the same answer", name)
 	}
 }
 
 func TestBuysTheCheapestThatHoldsAll(t *testing.T) {
 	pods := []*corev1.Pod{pod("p", "a", "2"), pod("q", "a", "1")}
 	c := compile(t, []*corev1.Node{node("a", "z1", "8")}, pods...)
-	a := c.Ask(whatif.Question{Remove: []string{"a"}, Pods: pods, MaxNodes: 1, MaxPrice: 80_000_000})
+	a := c.Ask(t.Context(), whatif.Question{Remove: []string{"a"}, Pods: pods, MaxNodes: 1, MaxPrice: 80_000_000})
 	require.True(t, a.OK())
 	require.Len(t, a.Bought, 1)
 	assert.Equal(t, "m.4", a.Bought[0].Type)
@@ -206,7 +207,7 @@ func TestBuysTheCheapestThatHoldsAll(t *testing.T) {
 	assert.InDelta(t, 0.04, float64(a.Price)/1e9, 1e-9)
 	assert.Empty(t, a.Bought[0].Alternatives, "m.8 costs no less than what is given back")
 	assert.Equal(t, "z1", a.Bought[0].Labels[corev1.LabelTopologyZone])
-	dear := c.Ask(whatif.Question{Remove: []string{"a"}, Pods: pods, MaxNodes: 1, MaxPrice: 40_000_000})
+	dear := c.Ask(t.Context(), whatif.Question{Remove: []string{"a"}, Pods: pods, MaxNodes: 1, MaxPrice: 40_000_000})
 	assert.False(t, dear.OK(), "less than, not as much as")
 }
 
@@ -230,15 +231,15 @@ func TestNothingIsBoughtOverALimit(t *testing.T) {
 			s := scheduling.Snapshot{Pods: pods, Nodes: nodes, Pools: []scheduling.Pool{pool}}
 			c, err := whatif.Compile(s, nil)
 			require.NoError(t, err)
-			a := c.Ask(whatif.Question{Remove: []string{"n0"}, Pods: pods[1:2]})
+			a := c.Ask(t.Context(), whatif.Question{Remove: []string{"n0"}, Pods: pods[1:2]})
 			require.True(t, a.OK())
-			buy := a.After().Ask(whatif.Question{Pods: pods[:1], MaxNodes: 1, MaxPrice: 1_000_000_000})
+			buy := a.After().Ask(t.Context(), whatif.Question{Pods: pods[:1], MaxNodes: 1, MaxPrice: 1_000_000_000})
 
 			moved := pod("p0", "n1", "500m")
 			s.Nodes, s.Pods = nodes[1:], append([]*corev1.Pod{big, moved}, pods[2:]...)
 			anew, err := whatif.Compile(s, nil)
 			require.NoError(t, err)
-			again := anew.Ask(whatif.Question{Pods: s.Pods[:1], MaxNodes: 1, MaxPrice: 1_000_000_000})
+			again := anew.Ask(t.Context(), whatif.Question{Pods: s.Pods[:1], MaxNodes: 1, MaxPrice: 1_000_000_000})
 			assert.Equal(t, again.OK(), buy.OK(), "limit of %s, %d nodes", name, n)
 			assert.Equal(t, n <= 3 && name == "nodes" || n <= 2, again.OK(), "limit of %s, %d nodes", name, n)
 		}
@@ -257,15 +258,15 @@ func cpus(room [][]int64) []int64 {
 func TestVersions(t *testing.T) {
 	p, q := pod("p", "a", "1"), pod("q", "b", "1")
 	first := compile(t, []*corev1.Node{node("a", "z1", "4"), node("b", "z1", "4"), node("c", "z2", "4")}, p, q)
-	one := first.Ask(whatif.Question{Remove: []string{"a"}, Pods: []*corev1.Pod{p}})
+	one := first.Ask(t.Context(), whatif.Question{Remove: []string{"a"}, Pods: []*corev1.Pod{p}})
 	second := one.After()
-	two := second.Ask(whatif.Question{Remove: []string{"b"}, Pods: []*corev1.Pod{q, p}})
+	two := second.Ask(t.Context(), whatif.Question{Remove: []string{"b"}, Pods: []*corev1.Pod{q, p}})
 	assert.Equal(t, []string{"p>c", "q>c"}, slices.Sorted(slices.Values(places(two))))
 	third := two.After()
 	assert.Equal(t, []int64{0, 0, 2000}, cpus(third.FreeOf([]string{"a", "b", "c"})), "the first two are gone")
 	assert.Equal(t, []int64{3000, 3000, 4000}, cpus(first.FreeOf([]string{"a", "b", "c"})), "an old version is as it was")
-	assert.Equal(t, places(one), places(first.Ask(whatif.Question{Remove: []string{"a"}, Pods: []*corev1.Pod{p}})))
-	assert.Equal(t, places(two), places(second.Ask(whatif.Question{Remove: []string{"b"}, Pods: []*corev1.Pod{q, p}})))
+	assert.Equal(t, places(one), places(first.Ask(t.Context(), whatif.Question{Remove: []string{"a"}, Pods: []*corev1.Pod{p}})))
+	assert.Equal(t, places(two), places(second.Ask(t.Context(), whatif.Question{Remove: []string{"b"}, Pods: []*corev1.Pod{q, p}})))
 	assert.Equal(t, int64(2000), third.Rebase().Free()[0])
 	assert.Equal(t, int64(2000), third.Free()[0])
 	assert.Equal(t, int64(10000), first.Free()[0])
@@ -277,7 +278,7 @@ func TestPendingPodsHaveTheirCapacity(t *testing.T) {
 	reserved, at := c.Reserve([]*corev1.Pod{waits})
 	require.Len(t, at, 1)
 	assert.Equal(t, "b", at[0].Node)
-	a := reserved.Ask(whatif.Question{Remove: []string{"a"}, Pods: []*corev1.Pod{p}})
+	a := reserved.Ask(t.Context(), whatif.Question{Remove: []string{"a"}, Pods: []*corev1.Pod{p}})
 	assert.False(t, a.OK())
 }
 
@@ -305,9 +306,9 @@ func ExampleCluster_Ask() {
 	c, _ := whatif.Compile(scheduling.Snapshot{
 		Nodes: []*corev1.Node{node("a", "z1", "8"), node("b", "z1", "2")}, Pods: []*corev1.Pod{p}, Pools: []scheduling.Pool{market()},
 	}, nil)
-	a := c.Ask(whatif.Question{Remove: []string{"a"}, Pods: []*corev1.Pod{p}, Explain: true})
+	a := c.Ask(context.Background(), whatif.Question{Remove: []string{"a"}, Pods: []*corev1.Pod{p}, Explain: true})
 	fmt.Println(a.Why)
-	a = c.Ask(whatif.Question{Remove: []string{"a"}, Pods: []*corev1.Pod{p}, MaxNodes: 1, MaxPrice: 80_000_000})
+	a = c.Ask(context.Background(), whatif.Question{Remove: []string{"a"}, Pods: []*corev1.Pod{p}, MaxNodes: 1, MaxPrice: 80_000_000})
 	for _, n := range a.Bought {
 		fmt.Printf("%s %s $%.2f\n", n.Name, n.Type, float64(n.Price)/1e9)
 	}
@@ -324,15 +325,15 @@ func TestPodsThatStayAreNotAskedAbout(t *testing.T) {
 		`pod shop/p runs on node "a", which stays; remove the node, too`: {Remove: []string{"b"}, Pods: []*corev1.Pod{q, p}},
 		"pod shop/p is asked about more than once":                       {Remove: []string{"a"}, Pods: []*corev1.Pod{p, waits, p}},
 	} {
-		a := c.Ask(ask)
+		a := c.Ask(t.Context(), ask)
 		assert.False(t, a.OK())
 		assert.Equal(t, want, a.Why)
 	}
-	a := c.Ask(whatif.Question{Remove: []string{"a"}, Pods: []*corev1.Pod{p, waits}})
+	a := c.Ask(t.Context(), whatif.Question{Remove: []string{"a"}, Pods: []*corev1.Pod{p, waits}})
 	assert.True(t, a.OK(), a.Why)
-	left := c.Ask(whatif.Question{Remove: []string{"a"}}) // p goes with its node
+	left := c.Ask(t.Context(), whatif.Question{Remove: []string{"a"}}) // p goes with its node
 	for _, after := range []*whatif.Cluster{left.After(), left.After().Rebase()} {
-		a = after.Ask(whatif.Question{Pods: []*corev1.Pod{p}})
+		a = after.Ask(t.Context(), whatif.Question{Pods: []*corev1.Pod{p}})
 		assert.True(t, a.OK(), a.Why)
 	}
 	_, at := c.Reserve([]*corev1.Pod{p, waits, waits})
@@ -350,11 +351,11 @@ func TestReplacementsCountForSpreads(t *testing.T) {
 	p, q := pod("p", "a", "1", spread(corev1.LabelTopologyZone), leaving), pod("q", "a", "1", spread(corev1.LabelTopologyZone), leaving)
 	nodes := []*corev1.Node{node("a", "z1", "4"), node("b", "z1", "4"), node("c", "z2", "4")}
 	c := compile(t, nodes, p, q)
-	a := c.Ask(whatif.Question{Remove: []string{"a"}, Pods: []*corev1.Pod{p, q}})
+	a := c.Ask(t.Context(), whatif.Question{Remove: []string{"a"}, Pods: []*corev1.Pod{p, q}})
 	assert.ElementsMatch(t, []string{"p>b", "q>c"}, places(a), "one in each zone")
-	back := a.After().Ask(whatif.Question{Remove: []string{"c"}, Pods: []*corev1.Pod{q}})
+	back := a.After().Ask(t.Context(), whatif.Question{Remove: []string{"c"}, Pods: []*corev1.Pod{q}})
 	assert.Equal(t, []string{"q>b"}, places(back), "there is one zone left")
-	again := c.Ask(whatif.Question{Remove: []string{"a"}, Pods: []*corev1.Pod{p, q}})
+	again := c.Ask(t.Context(), whatif.Question{Remove: []string{"a"}, Pods: []*corev1.Pod{p, q}})
 	assert.Equal(t, places(a), places(again), "what was undone is as it was")
 }
 
@@ -365,7 +366,7 @@ func TestBoughtNodesAreNotNamedLikeClaims(t *testing.T) {
 	s.NodeClaims = []scheduling.NodeClaim{{Name: "default-0", Labels: map[string]string{nodepool.LabelKey: "default"}, Capacity: list("1", "1Gi"), Allocatable: list("1", "1Gi")}}
 	c, err := whatif.Compile(s, nil)
 	require.NoError(t, err)
-	a := c.Ask(whatif.Question{Remove: []string{"a"}, Pods: []*corev1.Pod{p}, MaxNodes: 1})
+	a := c.Ask(t.Context(), whatif.Question{Remove: []string{"a"}, Pods: []*corev1.Pod{p}, MaxNodes: 1})
 	require.Len(t, a.Bought, 1, a.Why)
 	assert.Equal(t, "default-1", a.Bought[0].Name)
 }

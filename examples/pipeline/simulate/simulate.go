@@ -95,7 +95,7 @@ func (s *Simulator) Simulate(ctx context.Context, q deprovision.Question) (depro
 			ask.Buy = append(ask.Buy, whatif.Bought{Name: n.Name, Shape: shape, Offering: offering})
 		}
 	}
-	a := s.at.Ask(ask)
+	a := s.at.Ask(ctx, ask)
 	out := deprovision.Answer{Unplaced: a.Unplaced, Why: a.Why}
 	if !a.OK() {
 		return out, nil

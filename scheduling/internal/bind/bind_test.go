@@ -36,7 +36,7 @@ func cluster(t testing.TB, pods []*corev1.Pod, classes []*bind.Class, taints []c
 		classes[i].Constraints, _ = all.Split()
 	}
 	for i, p := range pods {
-		x.Join(&classes[i].Constraints, p.Namespace, p.Labels)
+		x.Join(&classes[i].Constraints, p)
 	}
 	var asked requirements.Keys
 	for i, c := range classes {

@@ -150,6 +150,12 @@ func (c *Cluster) Suits(cl *Class, class int32) bool {
 	})
 }
 
+// Tainted reports whether nodes of a label class have a PreferNoSchedule taint that pods of the class do not tolerate.
+func (c *Cluster) Tainted(cl *Class, class int32) bool {
+	_, bad := taints.Untolerated(c.labelClasses[class].taints, cl.Tolerations, corev1.TaintEffectPreferNoSchedule)
+	return bad
+}
+
 // row is a row of a table, which grows to have it.
 func row(table *[]Answers, i int) *Answers {
 	for i >= len(*table) {

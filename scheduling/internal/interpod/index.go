@@ -27,8 +27,10 @@ type Group struct {
 	Key int32
 	// Filter is the node filter of a spread; -1 for all nodes with the key.
 	Filter int32
-	// Spread is set for groups of topology spread constraints. These do not count terminating pods, affinity does.
+	// Spread is set for groups of topology spread constraints. These and ratios do not count terminating pods, affinity does.
 	Spread bool
+	// Ratio is the annotation of a ratio's pods; empty for other groups.
+	Ratio string
 	// What describes the pods, and Text identifies the group.
 	What, Text string
 
@@ -69,6 +71,7 @@ type Term struct {
 type Constraints struct {
 	Spreads  []Spread
 	Terms    []Term
+	Ratios   []int32 // groups that the pods are divided in
 	MemberOf []int32 // ascending
 }
 
@@ -98,6 +101,7 @@ type Index struct {
 	filters    numbered[string, Filter]
 	domains    numbered[domainKey, domainKey]
 	selections map[string]*selection // by namespaces and selector
+	ratios     map[string]*ratio     // by namespace and annotation
 
 	lookup *lookup
 	raw    []byte // reused
@@ -160,7 +164,7 @@ func Namespaces(pods []*corev1.Pod, daemons []*appsv1.DaemonSet, namespaces []*c
 // NewIndex is an index without constraints. Aliases rename deprecated topology keys; namespaces are the labels of all namespaces, by name.
 // hostless says that some node lacks the hostname label; otherwise node filters do not require it.
 func NewIndex(aliases requirements.Aliases, namespaces map[string]map[string]string, hostless bool) *Index {
-	return &Index{aliases: aliases, namespaces: namespaces, hostless: hostless, selections: map[string]*selection{}}
+	return &Index{aliases: aliases, namespaces: namespaces, hostless: hostless, selections: map[string]*selection{}, ratios: map[string]*ratio{}}
 }
 
 // Keys are the label keys by number. They must not be modified.
@@ -198,11 +202,17 @@ func (x *Index) Read(pod *corev1.Pod, asked requirements.Alternatives) (Constrai
 		}
 		out.Spreads = append(out.Spreads, s)
 	}
+	g, ok, err := x.readRatio(pod)
+	if err != nil {
+		return out, err
+	}
+	if ok {
+		out.Ratios = []int32{g}
+	}
 	a := pod.Spec.Affinity
 	if a == nil {
 		return out, nil
 	}
-	var err error
 	if out.Terms, err = x.terms(pod.Namespace, a.PodAffinity, false, out.Terms); err != nil {
 		return out, fmt.Errorf("spec.affinity.podAffinity.%w", err)
 	}

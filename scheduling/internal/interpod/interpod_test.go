@@ -75,7 +75,7 @@ func newWorld(t *testing.T, nodes []map[string]string, pods ...*corev1.Pod) *wor
 		w.read = append(w.read, c)
 	}
 	for i, p := range pods {
-		w.index.Join(&w.read[i], p.Namespace, p.Labels)
+		w.index.Join(&w.read[i], p)
 	}
 	w.state = interpod.NewState(w.index, w.values)
 	for _, n := range nodes {
@@ -362,7 +362,7 @@ func TestGroupsAreToldApart(t *testing.T) {
 	}
 	assert.Equal(t, c.Terms[0], c.Terms[len(terms)-2])
 	assert.Equal(t, c.Terms[0], c.Terms[len(terms)-1], "a namespace named twice")
-	x.Join(&c, p.Namespace, p.Labels)
+	x.Join(&c, p)
 	var self []bool
 	for _, term := range c.Terms[:len(terms)-2] {
 		self = append(self, term.Self)

@@ -11,7 +11,7 @@ import (
 
 // Split separates required constraints, with the groups of the pods, from preferred ones.
 func (c Constraints) Split() (required, preferred Constraints) {
-	required.MemberOf = c.MemberOf
+	required.MemberOf, required.Ratios = c.MemberOf, c.Ratios
 	of := func(hard bool) *Constraints {
 		if hard {
 			return &required
@@ -29,9 +29,9 @@ func (c Constraints) Split() (required, preferred Constraints) {
 	return required, preferred
 }
 
-// Join sets MemberOf and all Self of the constraints of a pod with these labels.
-func (x *Index) Join(c *Constraints, namespace string, set map[string]string) {
-	c.MemberOf = x.MemberOf(namespace, set)
+// Join sets MemberOf and all Self of the constraints of a pod.
+func (x *Index) Join(c *Constraints, pod *corev1.Pod) {
+	c.MemberOf = x.MemberOf(pod)
 	for i := range c.Spreads {
 		_, c.Spreads[i].Self = slices.BinarySearch(c.MemberOf, c.Spreads[i].Group)
 	}
@@ -52,12 +52,17 @@ type lookup struct {
 
 type label struct{ key, value string }
 
-// MemberOf is the groups of pods with these labels in this namespace, ascending. All constraints must be read before. It costs a look at the
-// groups of these labels, once for all pods with the same ones. The result must not be modified.
-func (x *Index) MemberOf(namespace string, set map[string]string) []int32 {
+// MemberOf is the groups of a pod, ascending. All constraints must be read before. It costs a look at the groups of its labels, once for all
+// pods with the same ones. The result must not be modified.
+func (x *Index) MemberOf(pod *corev1.Pod) []int32 {
 	if len(x.groups.list) == 0 {
 		return nil
 	}
+	return x.memberOfRatio(x.selectedBy(pod.Namespace, pod.Labels), pod)
+}
+
+// selectedBy is the groups whose selectors match a pod with these labels.
+func (x *Index) selectedBy(namespace string, set map[string]string) []int32 {
 	if x.lookup == nil || x.lookup.groups < len(x.groups.list) {
 		x.lookup = x.newLookup()
 	}

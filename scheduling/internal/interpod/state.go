@@ -73,10 +73,11 @@ type State struct {
 
 // tally is the counts of one group.
 type tally struct {
-	counts  table // members, by value
-	keepers table // pods whose required anti-affinity looks at the group
-	averse  table // pods whose preferred anti-affinity does
-	total   int32 // members on places that have the key
+	counts  table           // members, by value
+	keepers table           // pods whose required anti-affinity looks at the group
+	averse  table           // pods whose preferred anti-affinity does
+	total   int32           // members on places that have the key
+	most    map[int32]int32 // of a ratio: how many members each value may have
 
 	// The least count over the domains of a spread, how many of them have it at least, and the turn of the domains that it was computed
 	// in, counted from 1; 0 for none.
@@ -86,9 +87,10 @@ type tally struct {
 // NewState is a state without pods and nodes. Values only choose how keys are counted.
 func NewState(x *Index, values *Values) *State {
 	s := &State{index: x, groups: make([]tally, len(x.groups.list)), domains: make([]table, len(x.domains.list))}
+	most := x.most(values)
 	for i, g := range x.groups.list {
 		n := values.Len(g.Key)
-		s.groups[i] = tally{counts: newTable(n), keepers: newTable(n), averse: newTable(n)}
+		s.groups[i] = tally{counts: newTable(n), keepers: newTable(n), averse: newTable(n), most: most[int32(i)]}
 	}
 	for i, d := range x.domains.list {
 		s.domains[i] = newTable(values.Len(d.key))
@@ -117,7 +119,7 @@ func (s *State) Add(c *Constraints, values []int32, passes func(filter int32) bo
 	for _, id := range c.MemberOf {
 		g := &s.index.groups.list[id]
 		v := values[g.Key]
-		if v < 0 || g.Spread && terminating || g.Filter >= 0 && !passes(g.Filter) {
+		if v < 0 || (g.Spread || g.Ratio != "") && terminating || g.Filter >= 0 && !passes(g.Filter) {
 			continue
 		}
 		s.Count(id, v, n)
@@ -178,6 +180,11 @@ func (s *State) AddDomain(group, value int32) { s.domainsOf(group).add(value, 1)
 // Members is how many members of a group are at a value.
 func (s *State) Members(group, value int32) int32 { return s.groups[group].counts.get(value) }
 
+// Room is how many more members of a ratio a value may have.
+func (s *State) Room(group, value int32) int32 {
+	return s.groups[group].most[value] - s.Members(group, value)
+}
+
 // Total is how many members of a group there are.
 func (s *State) Total(group int32) int32 { return s.groups[group].total }
 
@@ -187,13 +194,14 @@ func (s *State) Averse(group, value int32) int32 { return s.groups[group].averse
 // Rule is a rule of kube-scheduler.
 type Rule uint8
 
-// The rules. KeptRule is required anti-affinity of another pod.
+// The rules. KeptRule is required anti-affinity of another pod, RatioRule that a value has its share of a ratio's pods.
 const (
 	None Rule = iota
 	SpreadRule
 	AffinityRule
 	AntiAffinityRule
 	KeptRule
+	RatioRule
 )
 
 // Violation is the constraint that keeps a pod from a place. The zero value is none.
@@ -248,6 +256,11 @@ func (s *State) Check(c *Constraints, values []int32, skip []bool, low *State) V
 	for _, id := range c.MemberOf {
 		if v := values[s.index.groups.list[id].Key]; v >= 0 && !skipped(id) && s.groups[id].keepers.get(v) > 0 {
 			return Violation{KeptRule, id}
+		}
+	}
+	for _, id := range c.Ratios {
+		if v := values[s.index.groups.list[id].Key]; v < 0 || s.Members(id, v) >= s.groups[id].most[v] {
+			return Violation{RatioRule, id}
 		}
 	}
 	for i := range c.Spreads {

@@ -244,11 +244,6 @@ func (s *assigner) count(rc *RelaxedClass, d int, n int32) {
 // allowed reports whether kube-scheduler would accept one more pod of the class in the domain now.
 func (s *assigner) allowed(rc *RelaxedClass, d int) bool {
 	dom := &rc.Domains[d]
-	for _, g := range s.p.classes[rc.Class].ratios {
-		if v := dom.at[s.p.groups[g].keyID]; s.state.Members(g, v) >= s.p.groups[g].most[v] {
-			return false
-		}
-	}
 	return s.state.Check(&rc.at.Constraints, dom.at, s.p.withinNode, nil).OK()
 }
 

@@ -175,14 +175,13 @@ func New(in Input) (*Problem, []ClassError) {
 		classes: make([]class, len(in.Classes)), nodes: slices.Clone(in.Nodes), index: interpod.NewIndex(in.Aliases, in.Namespaces, hostless),
 		values: &interpod.Values{}, ignoresSoft: in.IgnorePreferences, hostless: hostless, memo: &memo{}, cells: func() []cell { return nil },
 	}
-	ratios := map[int32]ratio{}
 	var bad []ClassError
 	for i := range in.Classes {
 		p.classes[i].Class = &in.Classes[i]
 		if in.Classes[i].Count == 0 {
 			continue
 		}
-		if err := p.read(&p.classes[i], in.Aliases, ratios); err != nil {
+		if err := p.read(&p.classes[i]); err != nil {
 			bad = append(bad, ClassError{i, err})
 		}
 	}
@@ -194,15 +193,15 @@ func New(in Input) (*Problem, []ClassError) {
 	for _, pod := range in.Daemons {
 		p.daemons = append(p.daemons, p.index.Keeps(pod))
 	}
-	p.makeGroups(in.Together, ratios)
+	p.makeGroups(in.Together)
+	p.divide()
 	p.countRunning()
 	p.placeLeaving()
 	for i, pod := range in.Daemons {
 		d := &p.daemons[i]
-		p.index.Join(d, pod.Namespace, pod.Labels)
+		p.index.Join(d, pod)
 		d.MemberOf = slices.DeleteFunc(slices.Clone(d.MemberOf), func(g int32) bool { return p.groups[g].spread })
 	}
-	p.divide(ratios)
 	for i := range p.classes {
 		p.collectPreferences(&p.classes[i])
 	}
@@ -281,8 +280,8 @@ func (p *Problem) Obstacles(class int) []Obstacle {
 			out = append(out, p.obstacle(sp.Group, "spread of %s over %s with skew %d", sp.MaxSkew))
 		}
 	}
-	for _, g := range c.ratios {
-		out = append(out, Obstacle{p.groups[g].key, "ratio " + p.groups[g].annotation})
+	for _, g := range c.all.Ratios {
+		out = append(out, Obstacle{p.groups[g].key, "ratio " + p.index.Groups()[g].Ratio})
 	}
 	for _, t := range c.all.Terms {
 		switch {

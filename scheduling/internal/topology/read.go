@@ -1,23 +1,18 @@
 package topology
 
 import (
-	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
-	"github.com/joinery-sdk/joinery/scheduling/internal/podclass"
-	"github.com/joinery-sdk/joinery/scheduling/internal/topology/quota"
 )
 
 // class is a class of the input and its constraints.
 type class struct {
 	*Class
-	all    interpod.Constraints // hard and soft
-	ratios []int32              // groups
-	soft   []Preference         // in the order of giving up
+	all  interpod.Constraints // hard and soft
+	soft []Preference         // in the order of giving up
 }
 
 // group is a group of the index.
@@ -30,14 +25,10 @@ type group struct {
 	tag      string // identifies the group where it acts within a node
 	what     string // describes its pods
 	members  []int  // classes, ascending
-
-	// Of a ratio: the annotation of its members, and how many of them each value may have.
-	annotation string
-	most       map[int32]int32
 }
 
 // read turns the constraints of a class into groups and filters.
-func (p *Problem) read(c *class, aliases requirements.Aliases, ratios map[int32]ratio) error {
+func (p *Problem) read(c *class) error {
 	var err error
 	if c.all, err = p.index.Read(c.Pod, c.Asked); err != nil {
 		return err
@@ -45,7 +36,7 @@ func (p *Problem) read(c *class, aliases requirements.Aliases, ratios map[int32]
 	for i := len(p.filters); i < len(p.index.Filters()); i++ {
 		p.filters = append(p.filters, newFilter(i, &p.index.Filters()[i], p.index.Keys(), c.Tolerated))
 	}
-	return p.readRatio(c, aliases, ratios)
+	return nil
 }
 
 // readRunning reads the required anti-affinity of running pods, by node.
@@ -62,7 +53,7 @@ func (p *Problem) readRunning(nodes []Node) [][]interpod.Constraints {
 
 // makeGroups copies the groups of the index, adds those of together, and finds the members of all. Classes that must be together have
 // affinity by zone to a group of their own, which no running pod is in.
-func (p *Problem) makeGroups(together []Together, ratios map[int32]ratio) {
+func (p *Problem) makeGroups(together []Together) {
 	custom := make([]int32, len(together))
 	for i, t := range together {
 		custom[i] = p.index.Custom(corev1.LabelTopologyZone, t.Name, "together "+t.Name)
@@ -76,8 +67,8 @@ func (p *Problem) makeGroups(together []Together, ratios map[int32]ratio) {
 	p.kept = make([]bool, len(p.groups))
 	for i := range p.classes {
 		c := &p.classes[i]
-		p.index.Join(&c.all, c.Pod.Namespace, c.Pod.Labels)
-		c.all.MemberOf = slices.Concat(c.all.MemberOf, c.ratios)
+		p.index.Join(&c.all, c.Pod)
+		c.all.MemberOf = slices.Clone(c.all.MemberOf)
 	}
 	for i, t := range together {
 		for _, k := range t.Classes {
@@ -93,10 +84,6 @@ func (p *Problem) makeGroups(together []Together, ratios map[int32]ratio) {
 		for _, g := range c.all.MemberOf {
 			p.groups[g].members = append(p.groups[g].members, i)
 		}
-	}
-	for g, r := range ratios {
-		p.groups[g].annotation = r.text
-		p.groups[g].what = "pods of ratio " + r.text
 	}
 	for _, g := range p.groups {
 		if g.filter >= 0 {
@@ -128,7 +115,7 @@ func (p *Problem) countRunning() {
 		tags, limits := len(node.Tags), len(node.Limits)
 		for k, pod := range node.Running {
 			c := &p.keeps[i][k]
-			c.MemberOf = p.index.MemberOf(pod.Namespace, pod.Labels)
+			c.MemberOf = p.index.MemberOf(pod)
 			terminating := pod.DeletionTimestamp != nil
 			p.running.Add(c, p.nodeValues[i], passes, terminating, 1)
 			for _, g := range c.MemberOf {
@@ -161,50 +148,22 @@ func (p *Problem) valuesOf(n *Node) []int32 {
 	return out
 }
 
-// ratio is the annotation of pods that are divided together, see [podclass.RatioAnnotation].
-type ratio struct {
-	namespace, text string
-	shares          map[string]int
-}
-
-// readRatio reads the ratio of a class.
-func (p *Problem) readRatio(c *class, aliases requirements.Aliases, ratios map[int32]ratio) error {
-	text, ok := c.Pod.Annotations[podclass.RatioAnnotation]
-	if !ok {
-		return nil
-	}
-	key, shares, err := quota.ParseShares(text)
-	if err != nil {
-		return fmt.Errorf("metadata.annotations[%s]: %w", podclass.RatioAnnotation, err)
-	}
-	g := p.index.Custom(aliases.Key(key), text, fmt.Sprintf("ratio %s|%s", podclass.Namespace(c.Pod), text))
-	ratios[g] = ratio{podclass.Namespace(c.Pod), text, shares}
-	c.ratios = append(c.ratios, g)
-	return nil
-}
-
-// divide sets how many members of each ratio a value may have; see [quota.Apportion].
-func (p *Problem) divide(ratios map[int32]ratio) {
-	for g, r := range ratios {
-		total := 0
-		for _, i := range p.groups[g].members {
-			total += p.classes[i].Count
+// divide counts the pods of each ratio.
+func (p *Problem) divide() {
+	total := map[int32]int{}
+	for i := range p.classes {
+		for _, g := range p.classes[i].all.Ratios {
+			total[g] += p.classes[i].Count
 		}
-		for i := range p.nodes {
-			for _, pod := range p.nodes[i].Running {
-				if pod.DeletionTimestamp == nil && podclass.Namespace(pod) == r.namespace && pod.Annotations[podclass.RatioAnnotation] == r.text {
-					total++
-					if v := p.nodeValues[i][p.groups[g].keyID]; v >= 0 {
-						p.running.Count(g, v, 1)
-					}
-				}
+	}
+	for i := range p.nodes {
+		for _, pod := range p.nodes[i].Running {
+			if g, ok := p.index.RatioOf(pod); ok && pod.DeletionTimestamp == nil {
+				total[g]++
 			}
 		}
-		p.groups[g].most = map[int32]int32{}
-		for value, n := range quota.Apportion(total, r.shares) {
-			p.groups[g].most[p.values.Of(p.groups[g].keyID, value)] = int32(n)
-		}
 	}
+	p.index.Divide(total)
 }
 
 // leaving is a node that takes no pods and will be gone. Until then kube-scheduler counts its pods, and it is a domain of spreads.
@@ -227,7 +186,7 @@ func (p *Problem) placeLeaving() {
 		n := &p.leaving[i]
 		n.values = p.valuesOf(&n.Node)
 		for k, pod := range n.Running {
-			n.pods[k].MemberOf = p.index.MemberOf(pod.Namespace, pod.Labels)
+			n.pods[k].MemberOf = p.index.MemberOf(pod)
 		}
 	}
 }

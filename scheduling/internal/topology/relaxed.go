@@ -170,7 +170,7 @@ func (p *Problem) keysOf(c *class, at *relaxation) []key {
 	for _, t := range at.Terms {
 		use(t.Group, t.Anti)
 	}
-	for _, g := range c.ratios {
+	for _, g := range c.all.Ratios {
 		use(g, false)
 	}
 	for _, g := range c.all.MemberOf {

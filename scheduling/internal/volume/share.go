@@ -2,7 +2,7 @@ package volume
 
 import "slices"
 
-// SharedClaim is an unbound claim that several pods use. Its volume is made in the zone of the first pod, so all must be in one zone.
+// SharedClaim is an unbound claim that several pods may use. Its volume is made in the zone of the first pod, so all must be in one zone.
 type SharedClaim struct {
 	// Claim is its namespace/name.
 	Claim string
@@ -10,8 +10,8 @@ type SharedClaim struct {
 	Consumers []int
 }
 
-// Shared lists the unbound claims that several pods use, in the order of their first users; needs are those of [Index.Assign]. Ephemeral
-// volumes are never shared.
+// Shared lists the unbound claims that pods may share, those with one user included, in the order of their first users; needs are those of
+// [Index.Assign]. Ephemeral volumes are never shared.
 func Shared(consumers []Consumer, needs []Need) []SharedClaim {
 	var out []SharedClaim
 	at := map[string]int{}
@@ -29,6 +29,6 @@ func Shared(consumers []Consumer, needs []Need) []SharedClaim {
 	return slices.DeleteFunc(out, func(s SharedClaim) bool {
 		c := consumers[s.Consumers[0]]
 		ephemeral := func(u use) bool { return u.ephemeral && u.key == s.Claim }
-		return len(s.Consumers) == 1 && (c.Count <= 1 || slices.ContainsFunc(new(Index).uses(c.Pod), ephemeral))
+		return len(s.Consumers) == 1 && slices.ContainsFunc(new(Index).uses(c.Pod), ephemeral)
 	})
 }

@@ -362,7 +362,9 @@ func TestShared(t *testing.T) {
 	}
 	needs := need(consumers...)
 	assert.Equal(t, []string{"shop/each-scratch"}, needs[4].Unbound)
-	assert.Equal(t, []volume.SharedClaim{{Claim: "shop/fast-1", Consumers: []int{0, 1}}, {Claim: "shop/old", Consumers: []int{2}}}, volume.Shared(consumers, needs))
+	assert.Equal(t, []volume.SharedClaim{
+		{Claim: "shop/fast-1", Consumers: []int{0, 1}}, {Claim: "shop/fast-2", Consumers: []int{1}}, {Claim: "shop/old", Consumers: []int{2}}, {Claim: "shop/zonal", Consumers: []int{3}},
+	}, volume.Shared(consumers, needs))
 }
 
 func TestAttachRoom(t *testing.T) {

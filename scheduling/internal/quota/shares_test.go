@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/joinery-sdk/joinery/scheduling/internal/topology/quota"
+	"github.com/joinery-sdk/joinery/scheduling/internal/quota"
 )
 
 func ExampleApportion() {
