@@ -1,7 +1,6 @@
 package whatif_test
 
 import (
-	"context"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -13,13 +12,14 @@ import (
 
 // asking asks a question of its own before it answers.
 type asking struct {
+	t       *testing.T
 	cluster *whatif.Cluster
 	pod     *corev1.Pod
 	answer  []whatif.Purchase
 }
 
 func (a asking) Buy(o whatif.Order) []whatif.Purchase {
-	one := a.cluster.Ask(context.Background(), whatif.Question{Remove: []string{"n1"}, Pods: []*corev1.Pod{a.pod}, MaxNodes: 1})
+	one := a.cluster.Ask(a.t.Context(), whatif.Question{Remove: []string{"n1"}, Pods: []*corev1.Pod{a.pod}, MaxNodes: 1})
 	if !one.OK() || !o.Suits(0, 0, 0) {
 		return nil
 	}
@@ -38,7 +38,7 @@ func TestABuyerMayAsk(t *testing.T) {
 	require.GreaterOrEqual(t, eight, 0)
 	one := whatif.Purchase{Shape: eight, Pods: []whatif.LotShare{{Lot: 0, Count: 1}}}
 	ask := func(answer ...whatif.Purchase) whatif.Answer {
-		return c.Ask(t.Context(), whatif.Question{Remove: []string{"n1"}, Pods: pods, MaxNodes: 3, Buyer: asking{c, pods[0], answer}})
+		return c.Ask(t.Context(), whatif.Question{Remove: []string{"n1"}, Pods: pods, MaxNodes: 3, Buyer: asking{t, c, pods[0], answer}})
 	}
 	a := ask(one, one)
 	require.True(t, a.OK(), a.Why)
