@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling/internal/bind"
 	"github.com/joinery-sdk/joinery/scheduling/internal/podclass"
 	"github.com/joinery-sdk/joinery/scheduling/internal/taints"
 	"github.com/joinery-sdk/joinery/scheduling/internal/topology"
@@ -66,6 +68,209 @@ func readyNode(name string, labels map[string]string, taints []corev1.Taint, cap
 			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
 		},
 	}
+}
+
+// purse is what the pools may still buy.
+type purse struct {
+	p     *Problem
+	left  [][]int64      // by pool and PoolState.Limited
+	nodes []int          // by pool; negative for any number
+	sold  map[string]int // of offerings with a count, by reservation or offering
+}
+
+// purse is what the outcome leaves; used says of each bin whether it is bought.
+func (p *Problem) purse(bins []OutcomeBin, used func(bin int) bool) *purse {
+	out := &purse{p: p, sold: map[string]int{}}
+	for i := range p.Pools {
+		out.left, out.nodes = append(out.left, slices.Clone(p.Pools[i].Left)), append(out.nodes, p.Pools[i].NodesLeft)
+	}
+	for b := range bins {
+		if used(b) {
+			out.spend(bins[b].Shape, bins[b].Offering)
+		}
+	}
+	return out
+}
+
+func (u *purse) spend(shape, offering int) {
+	s := &u.p.Shapes[shape]
+	for i, q := range s.Usage {
+		u.left[s.Pool][i] -= q
+	}
+	if u.nodes[s.Pool] > 0 {
+		u.nodes[s.Pool]--
+	}
+	u.sold[stockOf(s, shape, offering)]++
+}
+
+// allows reports whether one more node can be bought.
+func (u *purse) allows(shape, offering int) bool {
+	s := &u.p.Shapes[shape]
+	for i, q := range s.Usage {
+		if q > u.left[s.Pool][i] {
+			return false
+		}
+	}
+	n := s.Offerings[offering].Count
+	return u.nodes[s.Pool] != 0 && (n == 0 || u.sold[stockOf(s, shape, offering)] < n)
+}
+
+// stockOf identifies what the count of an offering counts.
+func stockOf(s *Shape, shape, offering int) string {
+	return cmp.Or(s.Offerings[offering].Reservation, fmt.Sprint(shape, " ", offering))
+}
+
+// limited says of pods that the outcome does not place whether a node for them is for sale, but for the limits of all pools.
+func (s *state) limited(o Outcome) func(relaxed, domain int) bool {
+	if !slices.ContainsFunc(s.p.Pools, func(p PoolState) bool { return len(p.Limited) > 0 || p.NodesLeft >= 0 }) {
+		return func(int, int) bool { return false }
+	}
+	left := s.p.purse(o.Bins, func(bin int) bool { return len(o.Bins[bin].Shares) > 0 })
+	return func(relaxed, domain int) bool {
+		rc := s.assigned.Classes[relaxed]
+		required, requests := rc.Required(domain), s.p.Classes[rc.Class].requests
+		short := false
+		for _, c := range s.p.cells() {
+			if !required.Compatible(c.labels, requirements.Keys{}) {
+				continue
+			}
+			for _, o := range c.offers {
+				if !bind.Fits(requests, s.p.Shapes[o[0]].Free) {
+					continue
+				}
+				if left.allows(o[0], o[1]) {
+					return false
+				}
+				short = true
+			}
+		}
+		return short
+	}
+}
+
+// cell is offerings of one pool whose nodes have the same labels of those that some pod asks about.
+type cell struct {
+	labels requirements.Set
+	offers [][2]int // shapes and offerings
+}
+
+func (p *Problem) newCells() []cell {
+	at := map[string]int{}
+	var out []cell
+	var key []byte
+	for i := range p.Shapes {
+		s := &p.Shapes[i]
+		for j := range s.Offerings {
+			all, err := s.Labels.Intersect(s.Offerings[j].Labels)
+			if err != nil {
+				continue
+			}
+			key = all.AppendKey(append(strconv.AppendInt(key[:0], int64(s.Pool), 10), ' '))
+			k, ok := at[string(key)]
+			if !ok {
+				k = len(out)
+				at[string(key)] = k
+				out = append(out, cell{labels: all})
+			}
+			out[k].offers = append(out[k].offers, [2]int{i, j})
+		}
+	}
+	return out
+}
+
+// kind is an offering of a cell.
+type kind struct {
+	shape, offering int
+	labels          requirements.Set
+}
+
+// kinds are the offerings within the purse that hold a pod of the class, one for each cell: the one that uses the least of the limits, of equal
+// ones the cheapest.
+func (u *purse) kinds(c *Class) []kind {
+	compare := func(a, b kind) int {
+		x, y := &u.p.Shapes[a.shape], &u.p.Shapes[b.shape]
+		return cmp.Or(slices.Compare(x.Usage, y.Usage), compareCosts(x.Offerings[a.offering].Price, y.Offerings[b.offering].Price))
+	}
+	var out []kind
+	for _, cell := range u.p.cells() {
+		if !c.Required.Compatible(cell.labels, requirements.Keys{}) {
+			continue
+		}
+		best := kind{shape: -1}
+		for _, o := range cell.offers {
+			one := kind{o[0], o[1], cell.labels}
+			if bind.Fits(c.requests, u.p.Shapes[o[0]].Free) && u.allows(o[0], o[1]) && (best.shape < 0 || compare(one, best) < 0) {
+				best = one
+			}
+		}
+		if best.shape >= 0 {
+			out = append(out, best)
+		}
+	}
+	slices.SortStableFunc(out, compare)
+	return out
+}
+
+// more is how many pods of each class have a place if nodes are bought beside the plan, as long as limits allow, by kube-scheduler's filters; nil
+// if no further pod has. Daemons of these nodes are left out of the counts of constraints, so it may be too many.
+func (s *state) more() []int {
+	if len(s.bound) == s.p.pending() || !slices.ContainsFunc(s.p.Pools, func(p PoolState) bool { return len(p.Limited) > 0 || p.NodesLeft >= 0 }) {
+		return nil
+	}
+	bins := s.last.Bins
+	used := usedBy(s.bound, len(bins))
+	run := s.p.verifier.start(bins, used)
+	for run.gone < len(run.leaving) {
+		run.depart()
+	}
+	run.bind(s.bound)
+	left := s.p.purse(bins, func(bin int) bool { return used[bin] })
+	out, grown := slices.Clone(s.placed), false
+	seats := run.open(bins)
+	for progress := true; progress; {
+		progress = false
+		for i, c := range s.p.Classes {
+			if c.Refusal != nil || out[i] == len(c.Pods) {
+				continue
+			}
+			for out[i] < len(c.Pods) && run.seat(i, &seats, left) {
+				out[i]++
+				progress, grown = true, true
+			}
+		}
+	}
+	if !grown {
+		return nil
+	}
+	return out
+}
+
+// seat binds one more pod of the class to one of the seats, or to another node within the purse, which is a seat then.
+func (r *verification) seat(class int, seats *[]seat, left *purse) bool {
+	pod := &corev1.Pod{}
+	for _, at := range *seats {
+		if r.place(binding{pod: pod, at: at, class: class}).OK() {
+			return true
+		}
+	}
+	for _, k := range left.kinds(r.p.Classes[class]) {
+		shape := &r.p.Shapes[k.shape]
+		n := verifiedNode{labels: chosenLabels(k.labels)}
+		n.Free = slices.Clone(shape.Free)
+		n.labels[corev1.LabelHostname] = fmt.Sprint("another node ", len(r.nodes))
+		r.cluster.Describe(&n.Node, n.labels, r.p.Pools[shape.Pool].Taints)
+		r.cluster.CountNode(&n.Node, 1)
+		r.nodes = append(r.nodes, n)
+		at := seat{-1, len(r.nodes) - 1 - len(r.verifier.nodes)}
+		if r.place(binding{pod: pod, at: at, class: class}).OK() {
+			left.spend(k.shape, k.offering)
+			*seats = append(*seats, at)
+			return true
+		}
+		r.nodes = r.nodes[:len(r.nodes)-1]
+		r.cluster.CountNode(&n.Node, -1)
+	}
+	return false
 }
 
 // names are the names of bins, empty for bins without pods.

@@ -59,6 +59,7 @@ type Problem struct {
 	aliases requirements.Aliases
 	// shapeLabels is computed once, by the first explanation.
 	shapeLabels func() *labelSets
+	cells       func() []cell           // what is for sale, by labels; computed once
 	own         func(class int) float64 // the least price of what a pod takes of a new node; computed once for each class
 }
 
@@ -180,7 +181,7 @@ func Compile(s Snapshot, opts *Options) (*Problem, error) {
 	p.compileShapes(p.mentioned())
 	p.topology = p.topology.WithShapes(p.forTopology)
 	p.shapeLabels = sync.OnceValue(p.labelSets)
-	p.own = p.topology.Own
+	p.own, p.cells = p.topology.Own, sync.OnceValue(p.newCells)
 	var err error
 	p.verifier, err = p.newVerifier(shared)
 	return p, err

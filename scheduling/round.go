@@ -312,7 +312,7 @@ func (s *state) advance(o Outcome) *state {
 		}
 		return s.search.best
 	}
-	facts, news := s.assigned.Learn(s.shortfall(o))
+	facts, news := s.assigned.Learn(s.shortfall(o), s.limited(o))
 	if news && s.search.rounds+1 < maxRounds {
 		next := s.search
 		next.rounds, next.all = next.rounds+1, next.all+1

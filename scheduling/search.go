@@ -244,6 +244,7 @@ func (p *Problem) preferencePrice() float64 { return p.options.PreferenceShare()
 func (v *solver) decide(best *state) (*state, error) {
 	d := decisions{solver: v, best: best}
 	d.gone()
+	d.grow()
 	d.onlyPlaced()
 	d.overNodes()
 	d.preferences()
@@ -307,6 +308,24 @@ func (d *decisions) gone() {
 		d.err = err
 	} else if p.compare(at, d.best) < 0 {
 		d.best = at
+	}
+}
+
+// mostGrowth bounds how often grow plans with more pods.
+const mostGrowth = 3
+
+// grow looks for places of left-over pods within limits: where the plan with one more node has room for some, it is planned with so many pods.
+func (d *decisions) grow() {
+	for range mostGrowth {
+		more := d.best.more()
+		if more == nil {
+			return
+		}
+		c := d.best.p.topology.Choice()
+		c.Only = more
+		if kept, _ := d.try(c); !kept {
+			return
+		}
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/joinery-sdk/joinery/examples/judges/scenario"
 	"github.com/joinery-sdk/joinery/examples/plan"
 	"github.com/joinery-sdk/joinery/instancetypes"
+	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling"
 )
@@ -69,6 +70,32 @@ func podOf(name types.NamespacedName) *corev1.Pod {
 	return p
 }
 
+// affordable reports whether the limits of a shape's pool allow one more node beside the plan.
+func affordable(p *plan.Plan, shape *scheduling.Shape) bool {
+	pool := &p.Problem.Pools[shape.Pool]
+	nodes, left := pool.NodesLeft, slices.Clone(pool.Left)
+	for _, n := range p.NewNodes() {
+		if n.Pool.Name != pool.Name {
+			continue
+		}
+		nodes--
+		for i, name := range pool.Limited {
+			if q, ok := n.InstanceType.Capacity[name]; ok {
+				left[i] -= resources.Request(name, q)
+			}
+		}
+	}
+	if pool.NodesLeft >= 0 && nodes < 1 {
+		return false
+	}
+	for i, q := range shape.Usage {
+		if q > left[i] {
+			return false
+		}
+	}
+	return true
+}
+
 // another is nodes that the pools of the plan may still buy, one more each time: of each pool, zone and capacity type the one with the most cores.
 func another(p *plan.Plan) []*corev1.Node {
 	largest := map[string]int{}
@@ -77,8 +104,8 @@ func another(p *plan.Plan) []*corev1.Node {
 	for i := range p.Problem.Shapes {
 		s := &p.Problem.Shapes[i]
 		pool := &p.Problem.Pools[s.Pool]
-		if len(pool.MinValues) > 0 || pool.NodesLeft >= 0 || len(pool.Limited) > 0 {
-			continue // what is left of these is not this test's to work out
+		if len(pool.MinValues) > 0 || !affordable(p, s) {
+			continue // which values are left is not this test's to work out
 		}
 		for j, o := range s.Offerings {
 			if o.Count > 0 {

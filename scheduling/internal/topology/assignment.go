@@ -259,16 +259,26 @@ func (t *ties) follow(rc *RelaxedClass, d int) (yes bool) {
 
 // Learn adds to the facts how many pods a relaxed class has at most in a domain, where missing pods could not be packed. It reports whether
 // another assignment can differ.
-func (st *Assignment) Learn(missing func(relaxed, domain int) int) (Facts, bool) {
+//
+// Limited says that pods are missing in a domain because of a limit that all domains draw on. Which of them went short is chance then, and to
+// cap it there would hold all others to its count by the skew of a spread. So classes with spreads have an even share of what was packed instead.
+func (st *Assignment) Learn(missing func(relaxed, domain int) int, limited func(relaxed, domain int) bool) (Facts, bool) {
 	next := st.Facts
 	next.caps = map[capped]int{} // facts are immutable
 	maps.Copy(next.caps, st.Facts.caps)
 	news := false
 	for i, rc := range st.Classes {
+		share := -1
 		for d, n := range rc.Placed {
 			unpacked := missing(i, d)
 			if unpacked <= 0 {
 				continue
+			}
+			if len(rc.at.Spreads) > 0 && limited(i, d) {
+				if share < 0 {
+					share = rc.evenShare(func(d int) int { return missing(i, d) })
+				}
+				unpacked = min(unpacked, max(1, n-share))
 			}
 			key := capped{rc.Class, rc.Level, rc.Domains[d].text}
 			if have, ok := next.caps[key]; ok && have <= n-unpacked {
@@ -281,4 +291,16 @@ func (st *Assignment) Learn(missing func(relaxed, domain int) int) (Facts, bool)
 		}
 	}
 	return next, news
+}
+
+// evenShare is what each domain has if the packed pods are divided evenly over all that have some, rounded up.
+func (rc *RelaxedClass) evenShare(missing func(domain int) int) int {
+	packed, domains := 0, 0
+	for d, n := range rc.Placed {
+		if n > 0 {
+			packed += n - max(0, missing(d))
+			domains++
+		}
+	}
+	return (packed + domains - 1) / domains
 }
