@@ -233,7 +233,7 @@ func (s *state) more() []int {
 			if c.Refusal != nil || out[i] == len(c.Pods) {
 				continue
 			}
-			for out[i] < len(c.Pods) && run.seat(i, &seats, left) {
+			for from := 0; out[i] < len(c.Pods) && run.seat(i, &seats, &from, left); {
 				out[i]++
 				progress, grown = true, true
 			}
@@ -245,11 +245,11 @@ func (s *state) more() []int {
 	return out
 }
 
-// seat binds one more pod of the class to one of the seats, or to another node within the purse, which is a seat then.
-func (r *verification) seat(class int, seats *[]seat, left *purse) bool {
+// seat binds one more pod of the class to one of the seats from the given one on, or to another node within the purse, which is a seat then.
+func (r *verification) seat(class int, seats *[]seat, from *int, left *purse) bool {
 	pod := &corev1.Pod{}
-	for _, at := range *seats {
-		if r.place(binding{pod: pod, at: at, class: class}).OK() {
+	for ; *from < len(*seats); *from++ {
+		if r.place(binding{pod: pod, at: (*seats)[*from], class: class}).OK() {
 			return true
 		}
 	}
