@@ -19,7 +19,8 @@ func Compatible(types []InstanceType, ask requirements.Set, open requirements.Ke
 	return out
 }
 
-// Fitting keeps the types whose allocatable resources hold the requests. The order stays. A new slice.
+// Fitting keeps the types whose allocatable resources hold the requests. A type without a limit of volumes holds any number of them. The order
+// stays. A new slice.
 func Fitting(types []InstanceType, requests corev1.ResourceList) []InstanceType {
 	var out []InstanceType
 	for _, t := range types {
@@ -32,6 +33,9 @@ func Fitting(types []InstanceType, requests corev1.ResourceList) []InstanceType 
 
 func (t InstanceType) fits(requests corev1.ResourceList) bool {
 	for name, q := range requests {
+		if _, limited := t.Capacity[name]; !limited && resources.CountsVolumes(name) {
+			continue
+		}
 		if resources.Request(name, q) > t.step(name).Allocatable {
 			return false
 		}

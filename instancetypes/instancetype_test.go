@@ -333,3 +333,20 @@ func ExampleWellKnown() {
 	fmt.Println(instancetypes.WellKnown().Contains(instancetypes.LabelCapacityType), instancetypes.WellKnown().Contains("example.com/team"))
 	// Output: true false
 }
+
+// A request of volumes is held by a type without a limit, and by one whose limit is high enough.
+func TestFittingCountsVolumes(t *testing.T) {
+	const volumes = corev1.ResourceName("attachable-volumes-csi-disk.example.com")
+	of := func(name string, n string) instancetypes.InstanceType {
+		out := instancetypes.InstanceType{Name: name, Capacity: corev1.ResourceList{"cpu": resource.MustParse("4")}}
+		if n != "" {
+			out.Capacity[volumes] = resource.MustParse(n)
+		}
+		return out
+	}
+	var names []string
+	for _, it := range instancetypes.Fitting([]instancetypes.InstanceType{of("any", ""), of("few", "2"), of("enough", "3")}, corev1.ResourceList{"cpu": resource.MustParse("1"), volumes: resource.MustParse("3")}) {
+		names = append(names, it.Name)
+	}
+	assert.Equal(t, []string{"any", "enough"}, names)
+}

@@ -198,6 +198,9 @@ func (p *Problem) existing(m *member, pods []*corev1.Pod, totals *podclass.Total
 			if room := p.volumes.AttachRoom(n.Name, driver, pods); room != volume.Unlimited || !m.starting || !promised {
 				r.Free[i] = room
 			}
+			if !m.starting && p.volumes.Lacks(n.Name, driver) {
+				r.Free[i] = 0
+			}
 		}
 	}
 	present := make([]bool, len(p.daemons))

@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joinery-sdk/joinery/instancetypes/resources"
 )
 
 // Works reports whether a node is ready, and known to be by those who taint nodes that are not.
@@ -19,6 +21,7 @@ func Works(node *corev1.Node) bool {
 
 // Lacks says what a node that has joined still lacks to count as initialized; empty = nothing. It has to be ready, without startup
 // taints, and to offer some of every resource that was both asked for and promised: device plugins come later than their node.
+// Volumes are counted by its CSINode.
 func Lacks(node *corev1.Node, startup []corev1.Taint, requests, promised corev1.ResourceList) string {
 	if !Works(node) {
 		return "the node is not ready"
@@ -30,7 +33,7 @@ func Lacks(node *corev1.Node, startup []corev1.Taint, requests, promised corev1.
 	}
 	for _, name := range slices.Sorted(maps.Keys(requests)) {
 		asked, capacity, have := requests[name], promised[name], node.Status.Allocatable[name]
-		if !asked.IsZero() && !capacity.IsZero() && have.IsZero() {
+		if !asked.IsZero() && !capacity.IsZero() && have.IsZero() && !resources.CountsVolumes(name) {
 			return fmt.Sprintf("the node does not offer %s yet", name)
 		}
 	}

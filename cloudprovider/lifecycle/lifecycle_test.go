@@ -176,6 +176,10 @@ func TestLacks(t *testing.T) {
 	list := func(gpus string) corev1.ResourceList {
 		return corev1.ResourceList{"cpu": resource.MustParse("4"), "example.com/gpu": resource.MustParse(gpus)}
 	}
+	asked := list("1") // and a volume, which no node lists
+	asked["attachable-volumes-csi-disk.example.com"] = resource.MustParse("1")
+	volumes := list("1")
+	volumes["attachable-volumes-csi-disk.example.com"] = resource.MustParse("20")
 	node := func(ready corev1.ConditionStatus, gpus string, taints ...corev1.Taint) *corev1.Node {
 		return &corev1.Node{Spec: corev1.NodeSpec{Taints: taints}, Status: corev1.NodeStatus{
 			Allocatable: list(gpus), Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready}},
@@ -192,9 +196,10 @@ func TestLacks(t *testing.T) {
 		"a startup taint":    {node(corev1.ConditionTrue, "1", startup[0]), list("1"), "the node has the taint agent:NoSchedule"},
 		"the cloud's taint":  {node(corev1.ConditionTrue, "1", corev1.Taint{Key: "node.cloudprovider.kubernetes.io/uninitialized", Value: "true"}), list("1"), "the node has the taint node.cloudprovider.kubernetes.io/uninitialized=true:"},
 		"a device":           {node(corev1.ConditionTrue, "0"), list("1"), "the node does not offer example.com/gpu yet"},
+		"volumes":            {node(corev1.ConditionTrue, "1"), volumes, ""},
 		"it never will have": {node(corev1.ConditionTrue, "0"), list("0"), ""},
 	} {
-		assert.Equal(t, c.want, lifecycle.Lacks(c.node, startup, list("1"), c.promised), name)
+		assert.Equal(t, c.want, lifecycle.Lacks(c.node, startup, asked, c.promised), name)
 	}
 }
 

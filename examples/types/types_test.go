@@ -48,7 +48,7 @@ func TestOneType(t *testing.T) {
 	require.Len(t, list, 1)
 	got := list["m5.large"]
 	assert.Equal(t, "amd64", got.Architecture)
-	assert.Equal(t, map[string]string{"cpu": "1930m", "memory": "6903Mi", "pods": "29", "ephemeral-storage": "17Gi", "vpc.amazonaws.com/pod-eni": "9"}, got.Allocatable)
+	assert.Equal(t, map[string]string{"cpu": "1930m", "memory": "6903Mi", "pods": "29", "ephemeral-storage": "17Gi", "vpc.amazonaws.com/pod-eni": "9", "attachable-volumes-csi-ebs.csi.aws.com": "24"}, got.Allocatable)
 	assert.Equal(t, map[string]string{"cpu": "70m", "memory": "574Mi", "ephemeral-storage": "1Gi"}, got.Overhead.KubeReserved)
 	assert.Equal(t, map[string]string{}, got.Overhead.SystemReserved)
 	assert.Equal(t, "m", got.Labels["karpenter.k8s.aws/instance-category"])

@@ -70,6 +70,7 @@ func (c compiled) capacity(d describe.Description) corev1.ResourceList {
 	if c.windowsBuild != "" {
 		some(ResourcePrivateIPv4, d.IPv4PerInterface-1)
 	}
+	put(ResourceEBSVolumes, c.volumes(d))
 	return out
 }
 

@@ -31,6 +31,8 @@ type Settings struct {
 	PrefixDelegation bool
 	// FractionalGPU counts a share of a GPU as one nvidia.com/gpu, as its device plugin does. The AWS provider does not.
 	FractionalGPU bool
+	// Attachments is how the EBS CSI driver is set up.
+	Attachments Attachments
 	// VMMemory says how much memory the hypervisor takes; nil = [FlatVMMemory] of 7.5%.
 	VMMemory VMMemory
 

@@ -69,3 +69,8 @@ func ExampleNames() {
 	fmt.Println(resources.Names(corev1.ResourceList{"pods": resource.MustParse("1"), "cpu": resource.MustParse("1")}))
 	// Output: [cpu pods]
 }
+
+func ExampleCountsVolumes() {
+	fmt.Println(resources.CountsVolumes("attachable-volumes-csi-ebs.csi.aws.com"), resources.CountsVolumes("example.com/disk"))
+	// Output: true false
+}

@@ -2,6 +2,7 @@ package volume
 
 import (
 	"cmp"
+	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -44,6 +45,25 @@ func (x *Index) AttachRoom(node, driver string, running []*corev1.Pod) int64 {
 		}
 	}
 	return Unlimited
+}
+
+// Lacks reports whether kube-scheduler keeps the driver's pods from the node because the driver does not run there yet
+// (spec.preventPodSchedulingIfMissing of a CSIDriver, since 1.37).
+func (x *Index) Lacks(node, driver string) bool {
+	if !x.mandatory[driver] {
+		return false
+	}
+	csi := x.nodes[node]
+	return csi == nil || !slices.ContainsFunc(csi.Spec.Drivers, func(d storagev1.CSINodeDriver) bool { return d.Name == driver })
+}
+
+// preventsIfMissing reads the field by its name in JSON, because the oldest API types that this module compiles with do not have it.
+func preventsIfMissing(d *storagev1.CSIDriver) bool {
+	var spec struct {
+		PreventPodSchedulingIfMissing bool `json:"preventPodSchedulingIfMissing"`
+	}
+	text, err := json.Marshal(&d.Spec)
+	return err == nil && json.Unmarshal(text, &spec) == nil && spec.PreventPodSchedulingIfMissing
 }
 
 // Attached names the volumes that a node has or that its pods use, sorted; see [Need].Shareable.

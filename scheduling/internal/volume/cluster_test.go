@@ -1,9 +1,12 @@
 package volume_test
 
 import (
+	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -97,6 +100,35 @@ func TestAttachedVolumesTakeSlots(t *testing.T) {
 	need := x.Assign(nil, []volume.Consumer{{Pod: disk(pod("c"))}})[0]
 	q := need.Attached[volume.AttachLimit("ebs.csi.aws.com")]
 	assert.Equal(t, int64(1), q.Value())
+}
+
+// A driver may keep its pods from nodes on which it does not run yet, whatever these could attach.
+func TestDriversThatMustBeThere(t *testing.T) {
+	driver := func(name, spec string) *storagev1.CSIDriver {
+		out := &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		require.NoError(t, json.Unmarshal([]byte(spec), &out.Spec))
+		return out
+	}
+	strict := driver("strict.example.com", `{"preventPodSchedulingIfMissing": true}`)
+	if text, err := json.Marshal(strict); err != nil || !strings.Contains(string(text), "prevent") {
+		t.Skip("the API types of this version do not have the field")
+	}
+	runs := func(node string, drivers ...string) *storagev1.CSINode {
+		n := &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: node}}
+		for _, d := range drivers {
+			n.Spec.Drivers = append(n.Spec.Drivers, storagev1.CSINodeDriver{Name: d})
+		}
+		return n
+	}
+	x := volume.NewIndex(volume.Objects{
+		Drivers:  []*storagev1.CSIDriver{strict, driver("lax.example.com", `{"preventPodSchedulingIfMissing": false}`)},
+		CSINodes: []*storagev1.CSINode{runs("n1", "strict.example.com"), runs("n2", "lax.example.com"), runs("n3")},
+	})
+	for node, lacks := range map[string]bool{"n1": false, "n2": true, "n3": true, "n4": true} {
+		assert.Equal(t, lacks, x.Lacks(node, "strict.example.com"), node)
+		assert.False(t, x.Lacks(node, "lax.example.com"), node)
+		assert.False(t, x.Lacks(node, "unknown.example.com"), node)
+	}
 }
 
 // One pod has a ReadWriteOncePod claim, whoever else waits for it; and a claim that a refused pod would have had is another's.

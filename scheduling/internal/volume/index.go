@@ -22,7 +22,8 @@ type Objects struct {
 	// CSINodes say how many volumes of each driver a node takes, and Attachments which volumes a node has, in use or not.
 	CSINodes    []*storagev1.CSINode
 	Attachments []*storagev1.VolumeAttachment
-	// Drivers say whether they publish Capacities, which tell where they can make volumes of a class and how large.
+	// Drivers say whether they publish Capacities, which tell where they can make volumes of a class and how large, and whether pods may go
+	// to nodes on which they do not run yet.
 	Drivers    []*storagev1.CSIDriver
 	Capacities []*storagev1.CSIStorageCapacity
 }
@@ -39,6 +40,7 @@ type Index struct {
 	nodes        map[string]*storagev1.CSINode
 	attachments  map[string]map[string]string               // drivers of the volumes that a node has, by node and volume
 	limited      map[string]bool                            // drivers that publish capacities
+	mandatory    map[string]bool                            // drivers without which a node takes none of their pods
 	capacities   map[string][]*storagev1.CSIStorageCapacity // by storage class
 }
 
@@ -53,6 +55,7 @@ func NewIndex(o Objects) *Index {
 		classes:    make(map[string]*storagev1.StorageClass, len(o.Classes)),
 		nodes:      make(map[string]*storagev1.CSINode, len(o.CSINodes)),
 		limited:    map[string]bool{},
+		mandatory:  map[string]bool{},
 		capacities: map[string][]*storagev1.CSIStorageCapacity{},
 	}
 	wanted := map[string]bool{} // by name of the volume: some claim asks for it
@@ -81,6 +84,9 @@ func NewIndex(o Objects) *Index {
 		x.nodes[n.Name] = n
 	}
 	for _, d := range o.Drivers {
+		if preventsIfMissing(d) {
+			x.mandatory[d.Name] = true
+		}
 		x.limited[d.Name] = d.Spec.StorageCapacity != nil && *d.Spec.StorageCapacity
 	}
 	for _, c := range o.Capacities {
