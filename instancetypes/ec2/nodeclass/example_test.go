@@ -159,3 +159,9 @@ status:
 	// us-east-1b use1-az4 subnet-2
 	// [sg-1] [ami-1]
 }
+
+func ExampleDecodeAuto() {
+	class, err := nodeclass.DecodeAuto([]byte(`{"apiVersion": "eks.amazonaws.com/v1", "kind": "NodeClass", "metadata": {"name": "default"}}`))
+	fmt.Println(class.Name, class.Family, class.BlockDevices[0].Bytes>>30, err)
+	// Output: default Bottlerocket 80 <nil>
+}

@@ -259,3 +259,16 @@ func ExampleNodeClass_Settings() {
 	fmt.Println(c.Settings().Family, c.Settings().BlockDevices[0].Bytes>>30)
 	// Output: AL2 50
 }
+
+func TestDecodeAuto(t *testing.T) {
+	c, err := nodeclass.DecodeAuto([]byte(`{"apiVersion": "eks.amazonaws.com/v1", "kind": "NodeClass", "metadata": {"name": "batch"},
+		"spec": {"ephemeralStorage": {"size": "120Gi"}, "of-tomorrow": 1}, "status": {"subnets": [{"id": "subnet-1", "zone": "eu-west-3b"}]}}`))
+	require.NoError(t, err)
+	assert.Equal(t, "batch", c.Name)
+	assert.Equal(t, int64(120<<30), c.BlockDevices[0].Bytes)
+	assert.Equal(t, []string{"eu-west-3b"}, c.Zones())
+	_, err = nodeclass.DecodeAuto([]byte(`{"spec": {"ephemeralStorage": {"size": "large"}}}`))
+	assert.ErrorContains(t, err, "spec.ephemeralStorage.size")
+	_, err = nodeclass.DecodeAuto([]byte(`{"spec": {"ephemeralStorage": 5}}`))
+	assert.Error(t, err)
+}
