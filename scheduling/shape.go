@@ -131,6 +131,12 @@ func (p *Pool) unknownKeys() []unknownKey {
 		}
 		u := unknownKey{text: fmt.Sprintf("no instance type has the label %q, so it rules none out", key)}
 		near, ok := requirements.Nearest(key, known)
+		if at := slices.IndexFunc(known, func(k string) bool {
+			_, name, _ := strings.Cut(k, "/")
+			return !ok && name != "" && domain+"/"+name == key
+		}); at >= 0 {
+			near, ok = known[at], true // of another cloud's domain
+		}
 		if ok {
 			u.text += fmt.Sprintf("; did you mean %q?", near)
 		}

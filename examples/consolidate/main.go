@@ -162,15 +162,11 @@ func (o *options) run(cmd *cobra.Command, out io.Writer, stdin io.Reader) error 
 	if err != nil {
 		return err
 	}
-	market, err := o.Market()
-	if err != nil {
-		return err
-	}
 	if o.rank {
-		return o.ranking(cmd, out, market, stdin, settings, beyond, now)
+		return o.ranking(cmd, out, stdin, settings, beyond, now)
 	}
 	done := terminal.Progress(cmd.ErrOrStderr(), "planning")
-	r, seen, err := o.plan(cmd, market, stdin, settings, beyond, interrupted, now)
+	r, seen, err := o.plan(cmd, stdin, settings, beyond, interrupted, now)
 	done()
 	if err != nil {
 		return err
@@ -186,9 +182,9 @@ func (o *options) run(cmd *cobra.Command, out io.Writer, stdin io.Reader) error 
 }
 
 // plan reads the files and looks for nodes to give back.
-func (o *options) plan(cmd *cobra.Command, market *pipeline.Market, stdin io.Reader, settings deprovision.Options, beyond *plan.Objective, interrupted []deprovision.Interruption, now time.Time) (*report, scene, error) {
+func (o *options) plan(cmd *cobra.Command, stdin io.Reader, settings deprovision.Options, beyond *plan.Objective, interrupted []deprovision.Interruption, now time.Time) (*report, scene, error) {
 	start := time.Now()
-	m, s, err := o.read(cmd, market, stdin)
+	m, s, market, err := o.read(cmd, stdin)
 	if err != nil {
 		return nil, scene{}, err
 	}
@@ -223,19 +219,24 @@ func (o *options) plan(cmd *cobra.Command, market *pipeline.Market, stdin io.Rea
 }
 
 // read is the manifests and the snapshot made of them; what is to be noted goes to standard error.
-func (o *options) read(cmd *cobra.Command, market *pipeline.Market, stdin io.Reader) (*manifests.Snapshot, scheduling.Snapshot, error) {
+func (o *options) read(cmd *cobra.Command, stdin io.Reader) (*manifests.Snapshot, scheduling.Snapshot, *pipeline.Market, error) {
+	var s scheduling.Snapshot
 	m, err := o.Manifests(sample, stdin)
 	if err != nil {
-		return nil, scheduling.Snapshot{}, err
+		return nil, s, nil, err
+	}
+	market, err := o.Market(m)
+	if err != nil {
+		return nil, s, nil, err
 	}
 	s, notes, err := pipeline.Snapshot(m, market)
 	if err != nil {
-		return nil, s, inputs.Bad(err)
+		return nil, s, nil, inputs.Bad(err)
 	}
 	for _, n := range slices.Concat(m.Notes, notes) {
 		fmt.Fprintln(cmd.ErrOrStderr(), "note:", n)
 	}
-	return m, s, nil
+	return m, s, market, nil
 }
 
 func encode(out io.Writer, format string, v any) error {

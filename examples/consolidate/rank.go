@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/joinery-sdk/joinery/deprovision"
-	"github.com/joinery-sdk/joinery/examples/pipeline"
 	"github.com/joinery-sdk/joinery/examples/pipeline/simulate"
 	"github.com/joinery-sdk/joinery/examples/pipeline/terminal"
 	"github.com/joinery-sdk/joinery/examples/plan"
@@ -43,8 +42,8 @@ type parts struct {
 }
 
 // ranking prints every node in the order in which it should be given back.
-func (o *options) ranking(cmd *cobra.Command, out io.Writer, market *pipeline.Market, stdin io.Reader, settings deprovision.Options, beyond *plan.Objective, now time.Time) error {
-	m, s, err := o.read(cmd, market, stdin)
+func (o *options) ranking(cmd *cobra.Command, out io.Writer, stdin io.Reader, settings deprovision.Options, beyond *plan.Objective, now time.Time) error {
+	m, s, _, err := o.read(cmd, stdin)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -34,6 +35,7 @@ type point struct {
 type summary struct {
 	Nodes              int      `json:"nodes"`
 	NodesAfter         int      `json:"nodesAfter"`
+	Unpriced           int      `json:"unpriced,omitempty"`
 	PricePerHour       float64  `json:"pricePerHour"`
 	PricePerHourAfter  float64  `json:"pricePerHourAfter"`
 	Evictions          int      `json:"evictions"`
@@ -67,6 +69,7 @@ type change struct {
 	Pods           []string          `json:"pods"`
 	AtOnce         bool              `json:"atOnce,omitempty"`
 	Why            string            `json:"why"`
+	Unpriced       bool              `json:"unpriced,omitempty"` // the savings leave out nodes whose price is not known
 }
 
 type replacement struct {
@@ -117,8 +120,16 @@ func newReport(market *pipeline.Market, c deprovision.Cluster, r deprovision.Res
 	if saved := r.PricePerHour - r.PricePerHourAfter; saved > 0 {
 		out.Summary.EvictionsPerDollar = math.Round(float64(r.Evictions)/saved.Dollars()*100) / 100
 	}
+	unpriced := map[string]bool{}
+	for i := range c.Nodes {
+		if !c.Nodes[i].Priced {
+			unpriced[c.Nodes[i].Name()] = true
+		}
+	}
+	out.Summary.Unpriced = len(unpriced)
 	for i := range r.Commands {
 		cmd := describe(&r.Commands[i])
+		cmd.Unpriced = slices.ContainsFunc(cmd.Nodes, func(name string) bool { return unpriced[name] })
 		out.Summary.NodesAfter += len(cmd.Replacements) - len(cmd.Nodes)
 		out.Commands = append(out.Commands, cmd)
 	}

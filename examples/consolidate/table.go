@@ -50,7 +50,10 @@ func (r *report) commands(w io.Writer, s terminal.Style) error {
 			if k == 0 {
 				row[0], row[1], row[5], row[6] = fmt.Sprint(i+1), c.Method, fmt.Sprint(len(c.Pods)), fmt.Sprintf("%.1f", c.DisruptionCost)
 				row[4] = terminal.Dollars(c.SavingsPerHour)
-				if c.SavingsPerHour < 0 {
+				switch {
+				case c.Unpriced:
+					row[4] = "?"
+				case c.SavingsPerHour < 0:
 					row[4] = "-" + terminal.Dollars(-c.SavingsPerHour)
 				}
 				row[7] = c.Why
@@ -91,17 +94,28 @@ func (r *report) total(w io.Writer, s terminal.Style) {
 	if t := x.Seconds; t != nil {
 		took = " in " + terminal.Duration(time.Duration((t.Compile+t.Rank+t.Plan)*float64(time.Second)))
 	}
+	cost, unknown := terminal.Dollars(x.PricePerHour)+"/h", ""
+	if x.Unpriced > 0 {
+		unknown = fmt.Sprintf("  without %s of unknown price", plural(x.Unpriced, "node"))
+	}
+	if x.Unpriced == x.Nodes && x.Nodes > 0 {
+		cost, unknown = "?/h", ""
+	}
 	if len(r.Commands) == 0 {
-		fmt.Fprintf(w, "%s: %s cost %s/h, and no change pays%s\n", s.Bold("nothing to give back"), plural(x.Nodes, "node"), terminal.Dollars(x.PricePerHour), took)
+		fmt.Fprintf(w, "%s: %s cost %s, and no change pays%s\n", s.Bold("nothing to give back"), plural(x.Nodes, "node"), cost+unknown, took)
 		return
 	}
 	saved := x.PricePerHour - x.PricePerHourAfter
-	change := fmt.Sprintf("%.1f%% less, %s a month", 100*saved/max(x.PricePerHour, 1e-9), terminal.Dollars(saved*hoursPerMonth))
+	less := fmt.Sprintf("%.1f%% less, %s a month", 100*saved/max(x.PricePerHour, 1e-9), terminal.Dollars(saved*hoursPerMonth))
 	if saved < 0 {
-		change = fmt.Sprintf("%s an hour more", terminal.Dollars(-saved))
+		less = fmt.Sprintf("%s an hour more", terminal.Dollars(-saved))
 	}
-	fmt.Fprintf(w, "\n%d -> %s  %s/h -> %s/h  (%s)  %s move%s%s\n", x.Nodes, s.Bold(plural(x.NodesAfter, "node")), terminal.Dollars(x.PricePerHour),
-		s.Bold(terminal.Dollars(x.PricePerHourAfter)), s.Good(change), plural(x.Evictions, "pod"), third(x.Evictions), took)
+	after := terminal.Dollars(x.PricePerHourAfter)
+	if slices.ContainsFunc(r.Commands, func(c change) bool { return c.Unpriced }) {
+		after, less = "?", "what that saves is not known"
+	}
+	fmt.Fprintf(w, "\n%d -> %s  %s -> %s/h  (%s)  %s move%s%s%s\n", x.Nodes, s.Bold(plural(x.NodesAfter, "node")), cost,
+		s.Bold(after), s.Good(less), plural(x.Evictions, "pod"), third(x.Evictions), took, unknown)
 }
 
 func third(n int) string {

@@ -16,7 +16,6 @@ import (
 
 	"github.com/joinery-sdk/joinery/examples/pipeline"
 	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
-	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
 	"github.com/joinery-sdk/joinery/examples/plan"
 )
 
@@ -29,7 +28,7 @@ func run(ctx context.Context, args []string, out, problems io.Writer) int {
 	flags.SetOutput(problems)
 	before := flags.String("before", "", "folder or file of manifests as they are, with pools")
 	after := flags.String("after", "", "the same as they are to be")
-	region := flags.String("region", "us-east-1", "whose prices count")
+	region := flags.String("region", "", "whose prices count; without it those of the region that the manifests name")
 	limit := flags.Float64("max-dearer", 0, "how many dollars a month more may be spent")
 	if flags.Parse(args) != nil {
 		return inputs.ExitInput
@@ -62,13 +61,14 @@ func run(ctx context.Context, args []string, out, problems io.Writer) int {
 	return inputs.ExitOK
 }
 
-// planned reads a folder and plans it with what the region offers its pools.
+// planned reads a folder and plans it with what its region offers its pools.
 func planned(ctx context.Context, region, folder string) (*plan.Plan, error) {
-	market, err := pipeline.EC2Market(region)
+	flags := inputs.Flags{Files: []string{folder}, Region: region}
+	read, err := flags.Manifests("", nil)
 	if err != nil {
 		return nil, err
 	}
-	read, err := manifests.Read([]string{folder}, &manifests.Options{Classes: pipeline.NodeClassDecoders()})
+	market, err := flags.Market(read)
 	if err != nil {
 		return nil, err
 	}

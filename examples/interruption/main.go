@@ -84,11 +84,11 @@ func (o *options) run(cmd *cobra.Command, out io.Writer, stdin io.Reader) error 
 	if err := o.Check(); err != nil {
 		return err
 	}
-	market, err := o.Market()
+	m, err := o.Manifests(sample, stdin)
 	if err != nil {
 		return err
 	}
-	m, err := o.Manifests(sample, stdin)
+	market, err := o.Market(m)
 	if err != nil {
 		return err
 	}

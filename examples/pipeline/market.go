@@ -80,8 +80,9 @@ func (m *Market) Len() int {
 }
 
 // Pools gives each pool what it can buy: the types under the settings of its node class and kubelet, and its provider's
-// defaults, with prices and capacity as overlays correct them. Pools with the same settings share one slice of types. The
-// notes say where settings depart from the AWS provider's; the error joins what makes no sense.
+// defaults, with prices and capacity as overlays correct them. Pools with the same settings share one slice of types. A pool of another cloud than
+// EC2 has no types, unless the catalogue is a file. The notes say so, where settings depart from the AWS provider's, and what is
+// not for sale; the error joins what makes no sense.
 func (m *Market) Pools(s *manifests.Snapshot) (out []scheduling.Pool, notes []string, err error) {
 	out = make([]scheduling.Pool, 0, len(s.NodePools))
 	tables := map[string][]instancetypes.InstanceType{}
@@ -91,27 +92,48 @@ func (m *Market) Pools(s *manifests.Snapshot) (out []scheduling.Pool, notes []st
 	}
 	fixed := overlaid(m.fixed, overlays)
 	for _, pool := range s.NodePools {
-		if m.region == nil {
+		owner := cloudOf(pool)
+		switch {
+		case m.region == nil:
 			out = append(out, scheduling.Pool{NodePool: nodepool.Apply(pool, nodepool.LinuxByDefault), Types: fixed})
+			continue
+		case !owner.ec2:
+			notes = append(notes, owner.foreign(pool))
+			out = append(out, scheduling.Pool{NodePool: nodepool.Apply(pool, nodepool.LinuxByDefault)})
 			continue
 		}
 		class, settings, err := m.settings(s, pool)
 		if err != nil {
 			return nil, nil, fmt.Errorf("%s %s: %w", pool.Kind, pool.Name, err)
 		}
-		for _, n := range settings.Notes() {
-			notes = append(notes, fmt.Sprintf("%s %s: %s", pool.Kind, pool.Name, n))
+		note := func(texts ...string) {
+			for _, text := range texts {
+				notes = append(notes, fmt.Sprintf("%s %s: %s", pool.Kind, pool.Name, text))
+			}
+		}
+		if owner.auto {
+			note("EKS Auto Mode: prices are EC2's, without the fee that AWS adds")
+			settings = ec2.AutoSettings(settings)
+		} else {
+			note(settings.Notes()...)
+		}
+		if settings.Family.IsWindows() {
+			note("prices are those of Linux; the licence of Windows is not in them")
 		}
 		pool = withEC2Defaults(pool, class)
-		key := fmt.Sprintf("%+v", describedSettings(settings))
+		key := fmt.Sprintf("%t %+v", owner.auto, describedSettings(settings))
 		types, ok := tables[key]
 		if !ok {
 			if types, err = ec2.Types(*m.region, settings); err != nil {
 				return nil, nil, fmt.Errorf("%s %s: %w", pool.Kind, pool.Name, err)
 			}
+			if owner.auto {
+				types = ec2.AutoMode(types)
+			}
 			types = overlaid(types, overlays)
 			tables[key] = types
 		}
+		note(m.unsold(pool, types)...)
 		out = append(out, scheduling.Pool{NodePool: pool, Types: revived(types, pool)})
 	}
 	return out, notes, nil
@@ -161,15 +183,20 @@ func (m *Market) settings(s *manifests.Snapshot, pool nodepool.NodePool) (*nodec
 		}
 		class = &inline
 	}
-	for _, c := range s.NodeClasses {
-		if decoded, ok := c.Value.(nodeclass.NodeClass); ok && class == nil && c.Name == pool.NodeClass.Name {
+	if c, ok := s.ClassOf(pool); ok && class == nil {
+		if decoded, ok := c.Value.(nodeclass.NodeClass); ok {
 			class = &decoded
 		}
+	}
+	if class == nil && cloudOf(pool).auto {
+		auto := nodeclass.Auto()
+		class = &auto
 	}
 	var out ec2.Settings
 	if class != nil {
 		out = class.Settings()
 	}
+	out.Attachments = attachments(s.DaemonSets)
 	out, err := out.WithGlobal(s.Settings)
 	if err != nil {
 		return nil, out, err
@@ -194,11 +221,13 @@ func describedSettings(s ec2.Settings) any {
 		Disks    []ec2.BlockDevice
 		Flags    []bool
 		Numbers  []int64
+		Volumes  ec2.Attachments
 		VMMemory string
 	}{
 		s.Family, s.Kubelet, s.BlockDevices,
 		[]bool{s.RAID0, s.PrefixDelegation, s.FractionalGPU, s.NoPodENI, s.NoENIDensity, s.SoftEviction, s.LegacyLabels},
 		[]int64{s.ReservedENIs, s.EFAOnly, s.EFAOnlyFirstCard},
+		s.Attachments,
 		fmt.Sprintf("%p", s.VMMemory),
 	})
 	if err != nil { // plain data always marshals
@@ -277,5 +306,12 @@ func NodeClassDecoders() map[string]manifests.ClassDecoder {
 		}
 		return class, nil
 	}
-	return map[string]manifests.ClassDecoder{"AWSNodeTemplate": decode, "EC2NodeClass": decode}
+	auto := func(raw json.RawMessage) (any, error) {
+		class, err := nodeclass.DecodeAuto(raw)
+		if err != nil {
+			return nil, err
+		}
+		return class, nil
+	}
+	return map[string]manifests.ClassDecoder{"AWSNodeTemplate": decode, "EC2NodeClass": decode, nodeclass.AutoKind: auto}
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/joinery-sdk/joinery/examples/pipeline"
 	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
 	"github.com/joinery-sdk/joinery/examples/pipeline/terminal"
 	"github.com/joinery-sdk/joinery/examples/plan"
@@ -26,7 +25,7 @@ type comparison struct {
 }
 
 // compare plans twice, the second time with the objects of another file in place of those of the same kind and name.
-func (o *options) compare(cmd *cobra.Command, out io.Writer, market *pipeline.Market, stdin io.Reader) error {
+func (o *options) compare(cmd *cobra.Command, out io.Writer, stdin io.Reader) error {
 	var piped []byte
 	if slices.Contains(o.Files, "-") || o.diff == "-" { // read once, used twice
 		var err error
@@ -35,14 +34,14 @@ func (o *options) compare(cmd *cobra.Command, out io.Writer, market *pipeline.Ma
 		}
 	}
 	done := terminal.Progress(cmd.ErrOrStderr(), "planning twice")
-	before, first, err := o.plan(cmd, market, bytes.NewReader(piped))
+	before, first, err := o.plan(cmd, bytes.NewReader(piped))
 	if err != nil {
 		done()
 		return err
 	}
 	changed := *o
 	changed.Replace = []string{o.diff}
-	after, second, err := changed.plan(cmd, market, bytes.NewReader(piped))
+	after, second, err := changed.plan(cmd, bytes.NewReader(piped))
 	done()
 	if err != nil {
 		return err

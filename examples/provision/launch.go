@@ -76,18 +76,11 @@ func (o *options) checkLaunch() error {
 }
 
 // shop plans with what EC2 has, and buys the plan or says how.
-func (o *options) shop(cmd *cobra.Command, out io.Writer, market *pipeline.Market, stdin io.Reader) error {
+func (o *options) shop(cmd *cobra.Command, out io.Writer, stdin io.Reader) error {
 	ctx := cmd.Context()
-	m, err := o.Manifests(o.builtIn(), stdin)
+	m, s, market, err := o.read(cmd, stdin)
 	if err != nil {
 		return err
-	}
-	s, notes, err := pipeline.Snapshot(m, market)
-	if err != nil {
-		return inputs.Bad(err)
-	}
-	for _, n := range slices.Concat(m.Notes, notes) {
-		fmt.Fprintln(cmd.ErrOrStderr(), "note:", n)
 	}
 	adjust, err := pipeline.Correction(m)
 	if err != nil {

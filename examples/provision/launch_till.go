@@ -150,18 +150,16 @@ func (t *till) giveBack(ctx context.Context, why error) error {
 // launchClasses are the node classes of the manifests as the provider finds them. A pool with a kubelet or a provider block of its own gets a class of
 // its own; the snapshot that is returned refers to it.
 func launchClasses(m *manifests.Snapshot, s scheduling.Snapshot) (aws.FixedClasses, scheduling.Snapshot, error) {
-	byName := map[string]nodeclass.NodeClass{}
 	var classes aws.FixedClasses
-	for _, c := range m.NodeClasses {
-		if decoded, ok := c.Value.(nodeclass.NodeClass); ok {
-			byName[c.Name] = decoded
-			classes = append(classes, decoded)
-		}
-	}
+	kindOf := map[string]string{} // the kind of the class that has a name already
 	s.Pools = slices.Clone(s.Pools)
 	for i := range s.Pools {
 		pool := &s.Pools[i].NodePool
-		class, ok := byName[pool.NodeClass.Name]
+		found, _ := m.ClassOf(*pool)
+		class, ok := found.Value.(nodeclass.NodeClass)
+		if ok && class.Kind == nodeclass.AutoKind {
+			return nil, s, fmt.Errorf("%s %s: EKS Auto Mode buys its nodes itself: --launch can't", pool.Kind, pool.Name)
+		}
 		if pool.Provider != nil {
 			inline, err := nodeclass.DecodeProvider(pool.Provider)
 			if err != nil {
@@ -173,7 +171,14 @@ func launchClasses(m *manifests.Snapshot, s scheduling.Snapshot) (aws.FixedClass
 			return nil, s, fmt.Errorf("%s %s: node class %q is not among the manifests: --launch needs to know what machines it means", pool.Kind, pool.Name, pool.NodeClass.Name)
 		}
 		if pool.Provider == nil && pool.Kubelet == nil {
-			continue
+			switch kindOf[class.Name] {
+			case class.Kind:
+				continue
+			case "":
+				kindOf[class.Name] = class.Kind
+				classes = append(classes, class)
+				continue
+			}
 		}
 		if k := pool.Kubelet; k != nil {
 			class.Kubelet = &nodeclass.Kubelet{

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,6 +19,7 @@ import (
 	"github.com/joinery-sdk/joinery/binpack"
 	"github.com/joinery-sdk/joinery/examples/pipeline"
 	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
+	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
 	"github.com/joinery-sdk/joinery/examples/pipeline/terminal"
 	"github.com/joinery-sdk/joinery/examples/plan"
 	"github.com/joinery-sdk/joinery/scheduling"
@@ -152,21 +154,17 @@ func (o *options) run(cmd *cobra.Command, out io.Writer, stdin io.Reader) error 
 	if err != nil {
 		return err
 	}
-	market, err := o.Market()
-	if err != nil {
-		return err
-	}
 	if o.buy.launch || o.buy.dryRun {
-		return o.shop(cmd, out, market, stdin)
+		return o.shop(cmd, out, stdin)
 	}
 	if o.rehearsal != "" {
-		return o.rehearse(cmd, out, market, stdin)
+		return o.rehearse(cmd, out, stdin)
 	}
 	if o.diff != "" {
-		return o.compare(cmd, out, market, stdin)
+		return o.compare(cmd, out, stdin)
 	}
 	done := terminal.Progress(cmd.ErrOrStderr(), "planning")
-	r, packed, err := o.plan(cmd, market, stdin)
+	r, packed, err := o.plan(cmd, stdin)
 	done()
 	if err != nil {
 		return err
@@ -192,8 +190,8 @@ func (o *options) run(cmd *cobra.Command, out io.Writer, stdin io.Reader) error 
 }
 
 // plan reads the files and packs.
-func (o *options) plan(cmd *cobra.Command, market *pipeline.Market, stdin io.Reader) (*report, *plan.Plan, error) {
-	s, read, err := o.snapshot(cmd, market, stdin)
+func (o *options) plan(cmd *cobra.Command, stdin io.Reader) (*report, *plan.Plan, error) {
+	s, market, read, err := o.snapshot(cmd, stdin)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -219,24 +217,31 @@ func (o *options) plan(cmd *cobra.Command, market *pipeline.Market, stdin io.Rea
 	return r, packed, nil
 }
 
-// snapshot reads the files.
-func (o *options) snapshot(cmd *cobra.Command, market *pipeline.Market, stdin io.Reader) (scheduling.Snapshot, time.Duration, error) {
+// snapshot reads the files, and opens the catalogue that they are of.
+func (o *options) snapshot(cmd *cobra.Command, stdin io.Reader) (scheduling.Snapshot, *pipeline.Market, time.Duration, error) {
 	start := time.Now()
+	_, s, market, err := o.read(cmd, stdin)
+	return s, market, time.Since(start), err
+}
+
+func (o *options) read(cmd *cobra.Command, stdin io.Reader) (*manifests.Snapshot, scheduling.Snapshot, *pipeline.Market, error) {
+	var s scheduling.Snapshot
 	m, err := o.Manifests(o.builtIn(), stdin)
 	if err != nil {
-		return scheduling.Snapshot{}, 0, err
+		return nil, s, nil, err
 	}
-	for _, n := range m.Notes {
-		fmt.Fprintln(cmd.ErrOrStderr(), "note:", n)
+	market, err := o.Market(m)
+	if err != nil {
+		return nil, s, nil, err
 	}
 	s, notes, err := pipeline.Snapshot(m, market)
 	if err != nil {
-		return scheduling.Snapshot{}, 0, inputs.Bad(err)
+		return nil, s, nil, inputs.Bad(err)
 	}
-	for _, n := range notes {
+	for _, n := range slices.Concat(m.Notes, notes) {
 		fmt.Fprintln(cmd.ErrOrStderr(), "note:", n)
 	}
-	return s, time.Since(start), nil
+	return m, s, market, nil
 }
 
 // pack plans a snapshot. After a second it says on stderr how far it is; an interrupt ends it with the best plan so far.

@@ -112,7 +112,7 @@ func readRehearsal(name string) (*rehearsal, []requirements.Set, []memcloud.Quot
 }
 
 // rehearse plans and buys from a cloud in memory that has what the file says, planning again around what it refuses.
-func (o *options) rehearse(cmd *cobra.Command, out io.Writer, market *pipeline.Market, stdin io.Reader) error {
+func (o *options) rehearse(cmd *cobra.Command, out io.Writer, stdin io.Reader) error {
 	if o.explain != "" || o.diff != "" || o.assert != "" {
 		return inputs.Bad(errors.New("--rehearse buys one whole plan: leave out --explain, --diff and --assert"))
 	}
@@ -126,7 +126,7 @@ func (o *options) rehearse(cmd *cobra.Command, out io.Writer, market *pipeline.M
 			return inputs.Bad(fmt.Errorf("--now %q: want a time such as 2026-01-31T12:00:00Z", o.now))
 		}
 	}
-	s, read, err := o.snapshot(cmd, market, stdin)
+	s, market, read, err := o.snapshot(cmd, stdin)
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"math"
 	"slices"
@@ -33,8 +32,8 @@ type entry struct {
 }
 
 // list finds the types and orders them; notes are for stderr.
-func (o *options) list(market *pipeline.Market, ask requirements.Set, stdin io.Reader) ([]entry, []string, error) {
-	pool, notes, err := o.source(market, ask, stdin)
+func (o *options) list(market *pipeline.Market, ask requirements.Set, read *manifests.Snapshot) ([]entry, []string, error) {
+	pool, notes, err := o.source(market, ask, read)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -92,17 +91,13 @@ func keys(types []instancetypes.InstanceType) requirements.Keys {
 }
 
 // source is the pool of the manifests, or one that stands for the flags.
-func (o *options) source(market *pipeline.Market, ask requirements.Set, stdin io.Reader) (scheduling.Pool, []string, error) {
+func (o *options) source(market *pipeline.Market, ask requirements.Set, read *manifests.Snapshot) (scheduling.Pool, []string, error) {
 	s, err := o.fromFlags(ask)
 	if err != nil {
 		return scheduling.Pool{}, nil, err
 	}
 	var notes []string
-	if len(o.Files) > 0 {
-		read, err := o.Manifests("", stdin)
-		if err != nil {
-			return scheduling.Pool{}, nil, err
-		}
+	if read != nil {
 		if s, err = o.pick(read, s); err != nil {
 			return scheduling.Pool{}, nil, inputs.Bad(err)
 		}
@@ -148,7 +143,7 @@ func (o *options) fromFlags(ask requirements.Set) (*manifests.Snapshot, error) {
 	}
 	pool := nodepool.NodePool{Name: "flags", Kind: "NodePool", APIVersion: nodepool.V1, Kubelet: kubelet, Requirements: ask}
 	pool.NodeClass.Name = class.Name
-	return &manifests.Snapshot{NodePools: []nodepool.NodePool{pool}, NodeClasses: []manifests.NodeClass{{Name: class.Name, Value: class}}, Settings: settings}, nil
+	return &manifests.Snapshot{NodePools: []nodepool.NodePool{pool}, NodeClasses: []manifests.NodeClass{{Kind: "EC2NodeClass", Name: class.Name, Value: class}}, Settings: settings}, nil
 }
 
 // pick is the cluster with only the pool that is asked for. A cluster with node classes alone is listed for its class.
@@ -174,7 +169,9 @@ func (o *options) pick(read, flags *manifests.Snapshot) (*manifests.Snapshot, er
 		return nil, fmt.Errorf("the manifests have several pools: choose one by --pool: %s", strings.Join(names, ", "))
 	case len(read.NodeClasses) == 1:
 		s.NodePools = slices.Clone(flags.NodePools)
-		s.NodePools[0].NodeClass.Name = read.NodeClasses[0].Name
+		class := read.NodeClasses[0]
+		group, _, _ := strings.Cut(class.APIVersion, "/")
+		s.NodePools[0].NodeClass = nodepool.NodeClassRef{Group: group, Kind: class.Kind, Name: class.Name}
 	default:
 		return nil, errors.New("the manifests have neither a pool nor one node class")
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
+	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
 	"github.com/joinery-sdk/joinery/examples/pipeline/terminal"
 	"github.com/joinery-sdk/joinery/instancetypes/ec2"
 	"github.com/joinery-sdk/joinery/requirements"
@@ -82,15 +83,21 @@ func (o *options) run(cmd *cobra.Command, out io.Writer, stdin io.Reader) error 
 	if err := o.check(); err != nil {
 		return err
 	}
-	market, err := o.Market()
-	if err != nil {
-		return err
-	}
 	ask, err := o.ask()
 	if err != nil {
 		return err
 	}
-	entries, notes, err := o.list(market, ask, stdin)
+	var read *manifests.Snapshot
+	if len(o.Files) > 0 {
+		if read, err = o.Manifests("", stdin); err != nil {
+			return err
+		}
+	}
+	market, err := o.Market(read)
+	if err != nil {
+		return err
+	}
+	entries, notes, err := o.list(market, ask, read)
 	if err != nil {
 		return err
 	}

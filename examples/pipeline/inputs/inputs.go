@@ -4,6 +4,7 @@ package inputs
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -83,7 +84,7 @@ func (f *Flags) Register(set *pflag.FlagSet) {
 	set.StringArrayVarP(&f.Files, "filename", "f", nil, "file, directory, or - for standard input, with YAML or JSON manifests (repeatable); without it a built-in sample")
 	set.StringVar(&f.InstanceTypes, "instance-types", "", "catalogue of instance types as JSON, in the shape of Karpenter's KWOK provider")
 	set.StringVar(&f.Describe, "describe-instance-types", "", "what `aws ec2 describe-instance-types` printed")
-	set.StringVar(&f.Region, "region", "us-east-1", "EC2 region of the embedded catalogue")
+	set.StringVar(&f.Region, "region", "", "EC2 region of the embedded catalogue; without it that of the nodes, pools and node classes, or else "+pipeline.DefaultRegion)
 	set.StringVarP(&f.Output, "output", "o", "table", "output format: "+strings.Join(f.Formats(), ", "))
 	set.BoolVar(&f.NoTiming, "no-timing", false, "leave timings out, so that the same input prints the same bytes")
 }
@@ -108,8 +109,8 @@ func (f *Flags) Check() error {
 	return nil
 }
 
-// Market opens the catalogue that the flags name.
-func (f *Flags) Market() (*pipeline.Market, error) {
+// Market opens the catalogue that the flags name, for manifests that were read. Where the flags name no region, Region is the one that was found.
+func (f *Flags) Market(read *manifests.Snapshot) (*pipeline.Market, error) {
 	if f.InstanceTypes != "" {
 		data, err := readFile("--instance-types", f.InstanceTypes)
 		if err != nil {
@@ -121,6 +122,14 @@ func (f *Flags) Market() (*pipeline.Market, error) {
 		}
 		return m, nil
 	}
+	if f.Region == "" && read != nil {
+		region, err := pipeline.RegionOf(read)
+		if err != nil {
+			return nil, Bad(err)
+		}
+		f.Region = region
+	}
+	f.Region = cmp.Or(f.Region, pipeline.DefaultRegion)
 	if f.Describe != "" {
 		data, err := readFile("--describe-instance-types", f.Describe)
 		if err != nil {

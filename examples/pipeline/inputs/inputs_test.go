@@ -46,17 +46,17 @@ func TestMarkets(t *testing.T) {
 	catalogue := `[{"name":"a.4","architecture":"amd64","operatingSystems":["linux"],"resources":{"cpu":"4","memory":"8Gi","pods":"20"},
 	  "offerings":[{"Price":0.1,"Available":true,"Requirements":[{"key":"topology.kubernetes.io/zone","operator":"In","values":["z"]}]}]}]`
 	require.NoError(t, os.WriteFile(path, []byte("\xef\xbb\xbf"+catalogue), 0o600))
-	m, err := (&inputs.Flags{InstanceTypes: path}).Market()
+	m, err := (&inputs.Flags{InstanceTypes: path}).Market(nil)
 	require.NoError(t, err, "a byte order mark is no mistake")
 	assert.Equal(t, 1, m.Len())
 	assert.Equal(t, "types.json", m.List)
-	m, err = (&inputs.Flags{Region: "eu-west-1"}).Market()
+	m, err = (&inputs.Flags{Region: "eu-west-1"}).Market(nil)
 	require.NoError(t, err)
 	assert.Greater(t, m.Len(), 500)
 	assert.NotEmpty(t, m.Date)
-	_, err = (&inputs.Flags{Region: "eu-wset-1"}).Market()
+	_, err = (&inputs.Flags{Region: "eu-wset-1"}).Market(nil)
 	assert.Equal(t, inputs.ExitInput, inputs.End(&bytes.Buffer{}, err))
-	_, err = (&inputs.Flags{InstanceTypes: path + "x"}).Market()
+	_, err = (&inputs.Flags{InstanceTypes: path + "x"}).Market(nil)
 	assert.ErrorContains(t, err, "--instance-types")
 }
 

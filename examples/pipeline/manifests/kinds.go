@@ -125,6 +125,7 @@ func classKinds() map[string][]string {
 	return map[string][]string{
 		"AWSNodeTemplate": {"karpenter.k8s.aws/v1alpha1"},
 		"EC2NodeClass":    {"karpenter.k8s.aws/v1", "karpenter.k8s.aws/v1beta1"},
+		"NodeClass":       {"eks.amazonaws.com/v1"},
 	}
 }
 

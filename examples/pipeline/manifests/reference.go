@@ -122,10 +122,7 @@ func (b *builder) classes() {
 		if p.NodeClass.IsZero() && p.Provider == nil {
 			b.snapshot.note("%s %s names no node class, which a cluster demands", p.Kind, p.Name)
 		}
-		kind := p.NodeClass.Kind
-		if kind == "" { // v1alpha5 may leave out the only kind there was
-			kind = "AWSNodeTemplate"
-		}
+		kind := classKind(p)
 		if known := present[kind]; len(known) > 0 && p.NodeClass.Name != "" && !known[p.NodeClass.Name] {
 			b.snapshot.note("%s %s refers to %s %q, which is not in the input%s",
 				p.Kind, p.Name, kind, p.NodeClass.Name, meant(p.NodeClass.Name, slices.Sorted(maps.Keys(known))))

@@ -69,6 +69,28 @@ type NodeClass struct {
 	Value any
 }
 
+// ClassOf is the node class that a pool refers to, by group, kind and name; false if it is not there. A pool of karpenter.sh/v1alpha5 that names no
+// kind means an AWSNodeTemplate, and a later one an EC2NodeClass.
+func (s *Snapshot) ClassOf(pool nodepool.NodePool) (NodeClass, bool) {
+	ref := pool.NodeClass
+	for _, c := range s.NodeClasses {
+		if c.Name == ref.Name && c.Kind == classKind(pool) && (ref.Group == "" || ref.Group == group(c.APIVersion)) {
+			return c, true
+		}
+	}
+	return NodeClass{}, false
+}
+
+func classKind(pool nodepool.NodePool) string {
+	switch {
+	case pool.NodeClass.Kind != "":
+		return pool.NodeClass.Kind
+	case pool.APIVersion == nodepool.V1Alpha5:
+		return "AWSNodeTemplate"
+	}
+	return "EC2NodeClass"
+}
+
 type identity struct{ kind, namespace, name string }
 
 // String is "Pod shop/web-0", or "Node n1" for what belongs to no namespace.

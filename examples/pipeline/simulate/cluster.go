@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -28,16 +29,20 @@ type Objects struct {
 	// NodeClaims are the claims of nodes.
 	NodeClaims           []nodeclaim.NodeClaim
 	PodDisruptionBudgets []*policyv1.PodDisruptionBudget
-	// Images are those in the status of each node class, by its name.
+	// Images are those in the status of the node class of each pool, by name of the pool.
 	Images map[string][]string
+	// Listed says that the types of the pools are of a list, which may lack what the cloud has: a type or zone that it lacks is no drift.
+	Listed bool
 }
 
 // ObjectsOf returns the objects of manifests.
 func ObjectsOf(m *manifests.Snapshot) Objects {
-	out := Objects{NodeClaims: m.NodeClaims, PodDisruptionBudgets: m.PodDisruptionBudgets, Images: map[string][]string{}}
-	for _, c := range m.NodeClasses {
-		if decoded, ok := c.Value.(nodeclass.NodeClass); ok {
-			out.Images[c.Name] = decoded.Status.AMIs
+	out := Objects{NodeClaims: m.NodeClaims, PodDisruptionBudgets: m.PodDisruptionBudgets, Images: map[string][]string{}, Listed: true}
+	for _, pool := range m.NodePools {
+		if c, ok := m.ClassOf(pool); ok {
+			if decoded, ok := c.Value.(nodeclass.NodeClass); ok {
+				out.Images[pool.Name] = decoded.Status.AMIs
+			}
 		}
 	}
 	return out
@@ -95,9 +100,20 @@ func (o Objects) Cluster(s scheduling.Snapshot, nominated []string, now time.Tim
 			node.Pool = &pool.NodePool
 			node.PricePerHour, node.Priced = priceNow(pool, &node, labels[instancetypes.LabelReservationID])
 			subject.Pool, subject.Types, subject.Age = &pool.NodePool, pool.Types, now.Sub(node.Created())
-			subject.Images = o.Images[pool.NodeClass.Name]
+			subject.Images = o.Images[pool.Name]
+			unlisted := ""
+			if o.Listed {
+				if unlisted = unlistedIn(pool.Types, node.InstanceType, node.Zone); unlisted != "" {
+					subject.Types = nil
+				}
+			}
 			node.Drifted = append(node.Drifted, drift.Reasons(subject)...)
 			node.Undecided = drift.Unknown(subject)
+			if unlisted != "" {
+				node.Undecided = append(node.Undecided, unlisted)
+			}
+		} else {
+			node.PricePerHour, node.Priced = priceOfOther(s.Pools, node)
 		}
 		out.Nodes = append(out.Nodes, node)
 	}
@@ -171,6 +187,44 @@ func labelsOf(n *corev1.Node, c *nodeclaim.NodeClaim) map[string]string {
 	maps.Copy(out, c.Requirements.Labels())
 	maps.Copy(out, c.Metadata.Labels)
 	return out
+}
+
+// unlistedIn says that a list of types does not have the type or the zone of a node; empty if it has both, or if there is no list.
+func unlistedIn(types []instancetypes.InstanceType, name, zone string) string {
+	if len(types) == 0 || name == "" {
+		return ""
+	}
+	typed, placed := false, zone == ""
+	for i := range types {
+		typed = typed || types[i].Name == name
+		placed = placed || slices.ContainsFunc(types[i].Offerings, func(o instancetypes.Offering) bool {
+			return o.Requirements.Get(corev1.LabelTopologyZone).Contains(zone)
+		})
+	}
+	switch {
+	case !placed:
+		return fmt.Sprintf("whether type %s is still offered is not known: the catalogue does not have zone %s", name, zone)
+	case !typed:
+		return fmt.Sprintf("whether type %s is still offered is not known: the catalogue does not have it", name)
+	}
+	return ""
+}
+
+// priceOfOther is the present price of a node that no pool bought, by the first pool whose cloud has its type: managed node groups say how they pay
+// under a key of EKS, and others pay the price of the list.
+func priceOfOther(pools []scheduling.Pool, n eligibility.Node) (eligibility.Price, bool) {
+	if n.CapacityType == "" {
+		n.CapacityType = instancetypes.CapacityTypeOnDemand
+		if n.Node.Labels["eks.amazonaws.com/capacityType"] == "SPOT" {
+			n.CapacityType = instancetypes.CapacityTypeSpot
+		}
+	}
+	for i := range pools {
+		if price, ok := priceNow(&pools[i], &n, ""); ok {
+			return price, true
+		}
+	}
+	return 0, false
 }
 
 // priceNow is the present price of a node by its type, zone, capacity type and reservation, and whether one is known.

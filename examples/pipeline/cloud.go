@@ -1,0 +1,132 @@
+package pipeline
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+
+	"github.com/joinery-sdk/joinery/instancetypes"
+	"github.com/joinery-sdk/joinery/instancetypes/ec2"
+	"github.com/joinery-sdk/joinery/instancetypes/ec2/label"
+	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool"
+)
+
+// cloud is whose machines a pool buys.
+type cloud struct {
+	group string // of its node classes, or the domain of its labels
+	auto  bool   // EKS Auto Mode
+	ec2   bool
+}
+
+// otherDomains are domains of labels that only nodes of other clouds have, beside those that start with "karpenter.".
+func otherDomains() []string {
+	return []string{"kubernetes.azure.com", "cloud.google.com", "oci.oraclecloud.com", "node.alibabacloud.com", "cluster.x-k8s.io"}
+}
+
+// cloudOf says whose the pool is: by the group of its node class, by the kind where older manifests name no group, and else by the domains
+// of its requirements and labels. A pool that says nothing is EC2's.
+func cloudOf(pool nodepool.NodePool) cloud {
+	switch group := pool.NodeClass.Group; {
+	case group == label.Group:
+		return cloud{group: group, ec2: true}
+	case group == ec2.AutoGroup:
+		return cloud{group: group, ec2: true, auto: true}
+	case group != "":
+		return cloud{group: group}
+	}
+	if kind := pool.NodeClass.Kind; kind != "" && kind != "EC2NodeClass" && kind != "AWSNodeTemplate" {
+		return cloud{group: kind}
+	}
+	for r := range pool.NodeRequirements().All() {
+		domain, _, named := strings.Cut(r.Key(), "/")
+		foreign := strings.HasPrefix(domain, "karpenter.") && domain != "karpenter.sh" && domain != label.Group || slices.Contains(otherDomains(), domain)
+		if named && foreign && pool.NodeClass.Kind == "" {
+			return cloud{group: domain}
+		}
+	}
+	return cloud{group: label.Group, ec2: true}
+}
+
+// foreign is the remark on a pool of another cloud.
+func (c cloud) foreign(pool nodepool.NodePool) string {
+	return fmt.Sprintf("%s %s is of %s: nothing is bought for it, for this catalogue is EC2's (give that of its cloud with --instance-types)", pool.Kind, pool.Name, c.group)
+}
+
+// unsold are remarks on values that the pool lists and no type has, with the nearest that some type has.
+func (m *Market) unsold(pool nodepool.NodePool, types []instancetypes.InstanceType) []string {
+	var out []string
+	for r := range pool.Requirements.All() {
+		asked, finite := r.Values()
+		if !finite || r.AllowsAbsent() {
+			continue
+		}
+		sold := m.values(r.Key(), types)
+		for _, v := range asked {
+			if len(sold) == 0 || slices.Contains(sold, v) {
+				continue
+			}
+			text := m.Elsewhere(r.Key(), v)
+			if text == "" {
+				text = "no type of this catalogue has " + r.Key() + " " + v
+				if near, ok := requirements.Nearest(v, sold); ok {
+					text += fmt.Sprintf(" (did you mean %q?)", near)
+				}
+			}
+			out = append(out, text)
+		}
+	}
+	const most = 5
+	return first(out, most)
+}
+
+// values are those of a label that the types have; none where some type leaves it open or the label is no type's.
+func (m *Market) values(key string, types []instancetypes.InstanceType) []string {
+	seen := map[string]bool{}
+	for i := range types {
+		if !types[i].Requirements.Has(key) {
+			continue
+		}
+		values, finite := types[i].Requirements.Get(key).Values()
+		if !finite {
+			return nil
+		}
+		for _, v := range values {
+			seen[v] = true
+		}
+	}
+	out := make([]string, 0, len(seen))
+	for v := range seen {
+		out = append(out, v)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// attachments are the flags of the EBS CSI driver, where its DaemonSet is among the manifests.
+func attachments(daemons []*appsv1.DaemonSet) ec2.Attachments {
+	var out ec2.Attachments
+	for _, d := range daemons {
+		for i := range d.Spec.Template.Spec.Containers {
+			c := &d.Spec.Template.Spec.Containers[i]
+			if c.Name != "ebs-plugin" {
+				continue
+			}
+			for _, arg := range slices.Concat(c.Command, c.Args) {
+				name, value, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+				n, err := strconv.ParseInt(value, 10, 32)
+				switch {
+				case err != nil:
+				case name == "volume-attach-limit":
+					out.Limit = &n
+				case name == "reserved-volume-attachments":
+					out.Reserved = &n
+				}
+			}
+		}
+	}
+	return out
+}
