@@ -76,13 +76,20 @@ func (o *options) run(cmd *cobra.Command, out io.Writer) error {
 	if o.apps < 1 || o.apps > 1000 {
 		return inputs.Bad(fmt.Errorf("--apps %d: want 1 to 1000", o.apps))
 	}
-	manifest := pool
+	name, manifest := "pool.yaml", []byte(pool)
 	if o.pool != "" {
-		data, err := os.ReadFile(o.pool)
-		if err != nil {
+		var err error
+		if manifest, err = os.ReadFile(o.pool); err != nil {
 			return inputs.Bad(fmt.Errorf("--pool: %w", err))
 		}
-		manifest = string(data)
+		name = o.pool
+	}
+	from, err := readPools(name, manifest)
+	if err != nil {
+		return inputs.Bad(err)
+	}
+	for _, n := range from.notes {
+		fmt.Fprintln(cmd.ErrOrStderr(), "note:", n)
 	}
 	events := generate(o.seed, o.apps)
 	if o.trace != "" {
@@ -95,7 +102,7 @@ func (o *options) run(cmd *cobra.Command, out io.Writer) error {
 			return inputs.Bad(err)
 		}
 	}
-	list, err := play(cmd.Context(), manifest, o.seed, events)
+	list, err := play(cmd, from, o.seed, events)
 	if err != nil {
 		return err
 	}
@@ -110,25 +117,42 @@ func (o *options) run(cmd *cobra.Command, out io.Writer) error {
 	}
 	switch o.output {
 	case "json":
-		return printJSON(out, list)
+		err = printJSON(out, list)
 	case "html":
-		return page(out, list)
+		err = page(out, list)
+	default:
+		err = print(out, terminal.StyleOf(cmd.OutOrStdout()), events, list)
 	}
-	return print(out, terminal.StyleOf(cmd.OutOrStdout()), events, list)
+	if err != nil {
+		return err
+	}
+	unplaced := 0
+	for _, x := range list {
+		if unplaced += x.unplaced; x.unplaced > 0 {
+			fmt.Fprintf(cmd.ErrOrStderr(), "note: %s: %s never had a place: %s\n", x.regime, terminal.Count(x.unplaced)+" pods", x.why)
+		}
+	}
+	if unplaced > 0 {
+		return &inputs.ExitError{Code: inputs.ExitNotAll}
+	}
+	return nil
 }
 
-// play runs the day under every regime.
-func play(ctx context.Context, manifest string, seed uint64, events []event) ([]outcome, error) {
+// play runs the day under every regime, and says which one it is at.
+func play(cmd *cobra.Command, from *beginning, seed uint64, events []event) ([]outcome, error) {
+	ctx := cmd.Context()
 	if ctx == nil {
 		ctx = context.Background()
 	}
 	var list []outcome
-	for _, r := range regimes() {
-		w, err := newWorld(manifest, r.name, seed, events[0].At)
+	for i, r := range regimes() {
+		w, err := newWorld(from, r.name, seed, events[0].At)
 		if err != nil {
 			return nil, inputs.Bad(err)
 		}
+		done := terminal.Progress(cmd.ErrOrStderr(), fmt.Sprintf("a day under %s, %d of %d", r.name, i+1, len(regimes())))
 		o, err := w.run(ctx, events, r)
+		done()
 		if err != nil {
 			return nil, fmt.Errorf("replay: %s: %w", r.name, err)
 		}
@@ -161,10 +185,11 @@ func printJSON(out io.Writer, list []outcome) error {
 		Launches           int     `json:"launches"`
 		Interrupted        int     `json:"interrupted"`
 		WaitSecondsPerPod  float64 `json:"waitSecondsPerPod"`
+		Unplaced           int     `json:"unplaced,omitempty"`
 	}
 	var rows []row
 	for _, o := range list {
-		r := row{Policy: o.regime, Cost: o.cost, Evictions: o.evictions, Launches: o.launches, Interrupted: o.interrupted, WaitSecondsPerPod: o.perArrival().Seconds()}
+		r := row{Policy: o.regime, Cost: o.cost, Evictions: o.evictions, Launches: o.launches, Interrupted: o.interrupted, WaitSecondsPerPod: o.perArrival().Seconds(), Unplaced: o.unplaced}
 		if saved := list[0].cost - o.cost; saved > 0.005 {
 			r.EvictionsPerDollar = float64(o.evictions) / saved
 		}

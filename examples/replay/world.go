@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,6 +19,7 @@ import (
 	"github.com/joinery-sdk/joinery/deprovision"
 	"github.com/joinery-sdk/joinery/deprovision/eligibility"
 	"github.com/joinery-sdk/joinery/examples/pipeline"
+	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
 	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
 	"github.com/joinery-sdk/joinery/examples/pipeline/simulate"
 	"github.com/joinery-sdk/joinery/examples/plan"
@@ -52,6 +54,8 @@ type outcome struct {
 	waited      time.Duration
 	arrivals    int
 	launches    int
+	unplaced    int    // pods that never had a place
+	why         string // the first reason
 }
 
 // step is how far the time moves at once, boot how long a machine takes.
@@ -84,21 +88,30 @@ type machine struct {
 	touched time.Time // when a pod came or went
 }
 
-func newWorld(pool, regimeName string, seed uint64, at time.Time) (*world, error) {
-	m, err := manifests.Parse([]manifests.File{{Name: "pool.yaml", Data: []byte(pool)}}, &manifests.Options{Classes: pipeline.NodeClassDecoders()})
+// beginning is the manifests and what their pools can buy.
+type beginning struct {
+	m     *manifests.Snapshot
+	base  scheduling.Snapshot
+	notes []string
+}
+
+// readPools reads pools and opens the catalogue of their region.
+func readPools(name string, text []byte) (*beginning, error) {
+	m, err := manifests.Parse([]manifests.File{{Name: name, Data: text}}, &manifests.Options{Classes: pipeline.NodeClassDecoders()})
 	if err != nil {
 		return nil, err
 	}
-	market, err := pipeline.EC2Market("us-east-1")
+	var flags inputs.Flags
+	market, err := flags.Market(m)
 	if err != nil {
 		return nil, err
 	}
-	s, _, err := pipeline.Snapshot(m, market)
+	s, notes, err := pipeline.Snapshot(m, market)
 	if err != nil {
 		return nil, err
 	}
 	if len(s.Pools) == 0 {
-		return nil, fmt.Errorf("replay: no pool to buy from")
+		return nil, fmt.Errorf("%s: no pool to buy from", name)
 	}
 	for i := range s.Pools { // the cloud need not know types that no pool takes
 		ask := s.Pools[i].NodeRequirements()
@@ -106,12 +119,17 @@ func newWorld(pool, regimeName string, seed uint64, at time.Time) (*world, error
 			return !t.Requirements.Overlaps(ask)
 		})
 	}
-	cloud, err := memcloud.New(memcloud.Config{Types: s.Pools[0].Types, Boot: boot, SpotLife: 30 * time.Hour, Clock: memcloud.NewClock(at), Seed: seed})
+	return &beginning{m, s, slices.Concat(m.Notes, notes)}, nil
+}
+
+func newWorld(from *beginning, regimeName string, seed uint64, at time.Time) (*world, error) {
+	cloud, err := memcloud.New(memcloud.Config{Types: pipeline.Offered(from.base), Boot: boot, SpotLife: 30 * time.Hour, Clock: memcloud.NewClock(at), Seed: seed})
 	if err != nil {
 		return nil, err
 	}
+	m := *from.m
 	return &world{
-		m: m, base: s, cloud: cloud, nodes: map[string]*machine{}, arrived: map[string]time.Time{}, specs: map[string]corev1.PodSpec{},
+		m: &m, base: from.base, cloud: cloud, nodes: map[string]*machine{}, arrived: map[string]time.Time{}, specs: map[string]corev1.PodSpec{},
 		next: map[string]int{}, out: outcome{regime: regimeName},
 	}, nil
 }
@@ -132,6 +150,7 @@ func (w *world) run(ctx context.Context, events []event, r regime) (outcome, err
 		}
 		w.note(now)
 	}
+	w.out.unplaced = len(w.arrived)
 	return w.out, nil
 }
 
@@ -249,7 +268,7 @@ func (w *world) lost(ctx context.Context, events []interruption.Event, now time.
 				w.arrived[p.Name] = now
 			}
 		}
-		if err := w.cloud.Delete(ctx, m.id); err != nil {
+		if err := w.end(ctx, m); err != nil {
 			return err
 		}
 		delete(w.nodes, i.Node)
@@ -289,10 +308,18 @@ func (w *world) carryOut(ctx context.Context, cmd *deprovision.Command, s schedu
 	for _, n := range cmd.Nodes {
 		m := w.nodes[n.Name]
 		w.overlaps += m.price * ready.Sub(now).Hours() // it stays until its replacements are there
-		if err := w.cloud.Delete(ctx, m.id); err != nil {
+		if err := w.end(ctx, m); err != nil {
 			return err
 		}
 		delete(w.nodes, n.Name)
+	}
+	return nil
+}
+
+// end gives a machine back. The cloud may have taken it before: a step is longer than the notice of spot capacity.
+func (w *world) end(ctx context.Context, m *machine) error {
+	if err := w.cloud.Delete(ctx, m.id); err != nil && !errors.Is(err, cloudprovider.ErrNotFound) {
+		return err
 	}
 	return nil
 }
@@ -351,6 +378,10 @@ func (w *world) provision(ctx context.Context, now time.Time) error {
 		if !b.New {
 			bind([]*corev1.Pod{b.Pod}, w.nodes[b.Node])
 		}
+	}
+	w.out.why = ""
+	if left := packed.Unplaced(); len(left) > 0 {
+		w.out.why = left[0].Reasons()[0].String()
 	}
 	planned := packed.NewNodes()
 	for i := range planned {
