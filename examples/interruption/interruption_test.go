@@ -182,3 +182,60 @@ func TestEventsAboutOneNode(t *testing.T) {
 	}
 	assert.Equal(t, 2, pods)
 }
+
+// Messages are found in every form in which AWS prints them, and each is counted once.
+func TestFormsOfMessages(t *testing.T) {
+	list := strings.Split(strings.TrimSpace(sampleMessages), "\n")
+	var values, bodies, notes []any
+	pretty := ""
+	for _, line := range list {
+		var v any
+		require.NoError(t, json.Unmarshal([]byte(line), &v))
+		text, err := json.MarshalIndent(v, "", "    ")
+		require.NoError(t, err)
+		pretty += string(text) + "\n"
+		values = append(values, v)
+		bodies = append(bodies, map[string]any{"MessageId": "m", "ReceiptHandle": "h", "Body": line})
+		notes = append(notes, map[string]any{"Type": "Notification", "TopicArn": "arn", "Message": line})
+	}
+	marshal := func(v any) string {
+		text, err := json.MarshalIndent(v, "", "  ")
+		require.NoError(t, err)
+		return string(text)
+	}
+	read := func(text string) (report, result) {
+		file := filepath.Join(t.TempDir(), "messages")
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+		got := run(t, "--no-timing", "-o", "json", "--messages", file)
+		var r report
+		if got.stdout != "" {
+			require.NoError(t, json.Unmarshal([]byte(got.stdout), &r))
+		}
+		return r, got
+	}
+	want, _ := read(sampleMessages)
+	for name, text := range map[string]string{
+		"one a line":      sampleMessages,
+		"with CRLF":       strings.ReplaceAll(sampleMessages, "\n", "\r\n"),
+		"as documented":   pretty,
+		"a list":          marshal(values),
+		"answer of SQS":   marshal(map[string]any{"Messages": bodies}),
+		"several answers": marshal(map[string]any{"Messages": bodies[:1]}) + "\n" + marshal(map[string]any{"Messages": bodies[1:]}),
+		"by SNS":          marshal(notes),
+		"byte order mark": "\xef\xbb\xbf" + sampleMessages,
+	} {
+		got, end := read(text)
+		assert.Zero(t, end.code, "%s: %s", name, end.stderr)
+		assert.Equal(t, want.Summary, got.Summary, name)
+		assert.Equal(t, want.Events, got.Events, name)
+	}
+	half, end := read("broken { line\n" + sampleMessages)
+	assert.Zero(t, end.code, end.stderr)
+	assert.Equal(t, 1+want.Summary.Malformed, half.Summary.Malformed)
+	assert.Equal(t, want.Events, half.Events)
+	for _, text := range []string{"no message\nat all\n", `{"some": "object"}`, "instance i-1 is going away"} {
+		_, end := read(text)
+		assert.Equal(t, inputs.ExitInput, end.code, text)
+		assert.Contains(t, end.stderr, "nothing of it is a message")
+	}
+}

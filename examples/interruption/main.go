@@ -61,13 +61,13 @@ about it, and plans the nodes that the pods of drained ones need. Messages stay 
 status checks that fail, scheduled events, and capacity blocks that end.`,
 		Example: `  interruption                                              # the built-in sample
   kubectl get pods,nodes,nodepools,ec2nodeclasses -A -o yaml | interruption -f - --queue prod
-  interruption -f cluster/ --messages events.jsonl -o json  # one message a line`,
+  interruption -f cluster/ --messages events.json -o json`,
 	}, func(cmd *cobra.Command, out io.Writer) error { return o.run(cmd, out, stdin) })
 	o.Register(cmd.Flags())
 	cmd.Flags().StringVar(&o.queue, "queue", "", "name of the SQS queue, read with the credentials of the environment")
 	cmd.Flags().BoolVar(&o.checks, "status-checks", false, "ask EC2 for failing status checks, scheduled events and ending capacity blocks of the nodes")
 	cmd.Flags().StringVar(&o.endpoint, "endpoint", "", "address of an emulator of AWS instead of AWS itself")
-	cmd.Flags().StringVar(&o.messages, "messages", "", "FILE with messages as the queue has them, one a line, instead of a queue")
+	cmd.Flags().StringVar(&o.messages, "messages", "", "FILE with messages as the queue has them, or as 'aws sqs receive-message' prints them, instead of a queue")
 	cmd.Flags().IntVar(&o.most, "most", 1000, "the most messages that are read")
 	return cmd
 }
@@ -165,24 +165,16 @@ func (o *options) read(ctx context.Context, s scheduling.Snapshot) ([]events.Mes
 		}
 		return list, nil
 	}
-	text := sampleMessages
+	text := []byte(sampleMessages)
 	if o.messages != "" {
-		data, err := os.ReadFile(o.messages)
-		if err != nil {
+		var err error
+		if text, err = os.ReadFile(o.messages); err != nil {
 			return nil, inputs.Bad(fmt.Errorf("--messages: %w", err))
 		}
-		text = string(data)
 	}
-	var list []events.Message
-	for line := range strings.Lines(text) {
-		if line = strings.TrimSpace(line); line == "" {
-			continue
-		}
-		m := events.Message{ID: fmt.Sprintf("line %d", len(list)+1), Body: line}
-		m.Events, m.Err = events.Parse(line)
-		if list = append(list, m); len(list) == o.most {
-			break
-		}
+	list := readMessages(text, o.most)
+	if len(list) > 0 && !slices.ContainsFunc(list, func(m events.Message) bool { return m.Err == nil }) {
+		return nil, inputs.Bad(fmt.Errorf("%s: nothing of it is a message: %s: %w", o.messages, list[0].ID, list[0].Err))
 	}
 	return list, nil
 }

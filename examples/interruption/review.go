@@ -31,6 +31,7 @@ type report struct {
 		Events    int                `json:"events"`
 		Malformed int                `json:"malformed"`
 		Foreign   int                `json:"foreign"`
+		Idle      int                `json:"idle,omitempty"` // messages that ask for nothing
 		Drained   int                `json:"drainedNodes"`
 		NewNodes  int                `json:"newNodes"`
 		Price     float64            `json:"pricePerHour"`
@@ -41,6 +42,8 @@ type report struct {
 	Existing      []existing    `json:"existingNodes"`
 	Unschedulable []string      `json:"unschedulable"`
 	Problems      []string      `json:"problems"`
+
+	ours, others int // messages about nodes of the cluster, and about other machines only
 }
 
 // event is one announcement about a node of the cluster.
@@ -100,6 +103,7 @@ func review(s scheduling.Snapshot, messages []events.Message) (*report, error) {
 			r.Summary.Malformed++
 			r.Problems = append(r.Problems, fmt.Sprintf("message %q: %v", m.ID, m.Err))
 		}
+		about := len(r.Events)
 		for _, e := range m.Events {
 			n, ok := nodes[e.Instance]
 			if !ok || e.Instance == "" {
@@ -107,6 +111,15 @@ func review(s scheduling.Snapshot, messages []events.Message) (*report, error) {
 				continue
 			}
 			r.Events = append(r.Events, describe(s, n, e))
+		}
+		switch {
+		case m.Err != nil:
+		case len(r.Events) > about:
+			r.ours++
+		case len(m.Events) > 0:
+			r.others++
+		default:
+			r.Summary.Idle++
 		}
 	}
 	slices.SortStableFunc(r.Events, func(a, b event) int {
@@ -259,8 +272,8 @@ func names(pods []*corev1.Pod) []string {
 
 // write prints the report for people.
 func (r *report) write(w io.Writer, style terminal.Style) error {
-	fmt.Fprintf(w, "%d message(s): %d about nodes of the cluster, %d about other machines, %d malformed\n",
-		r.Summary.Messages, r.Summary.Events, r.Summary.Foreign, r.Summary.Malformed)
+	fmt.Fprintf(w, "%d message(s): %d about nodes of the cluster, %d about other machines, %d that ask for nothing, %d malformed\n",
+		r.Summary.Messages, r.ours, r.others, r.Summary.Idle, r.Summary.Malformed)
 	for _, p := range r.Problems {
 		fmt.Fprintln(w, style.Warn(p))
 	}

@@ -20,12 +20,16 @@ type envelope struct {
 	Detail     json.RawMessage `json:"detail"`
 }
 
-// Parse reads a message of EventBridge. The events name instances by their bare ids. A message that is well formed and of no interest has no
+// Parse reads a message of EventBridge, with or without what SNS wraps around it. The events name instances by their bare ids. A message that is well formed and of no interest has no
 // events; the error says that it is not well formed.
 func Parse(body string) ([]interruption.Event, error) {
 	var m envelope
 	if err := json.Unmarshal([]byte(body), &m); err != nil {
 		return nil, errors.New("events: the message is no event of EventBridge")
+	}
+	var wrapped struct{ Type, Message string }
+	if json.Unmarshal([]byte(body), &wrapped) == nil && wrapped.Type == "Notification" && json.Unmarshal([]byte(wrapped.Message), &m) != nil {
+		return nil, errors.New("events: the notification of SNS holds no event of EventBridge")
 	}
 	switch {
 	case m.ID == "" || m.Source == "" || m.DetailType == "" || m.Time.IsZero():
@@ -83,6 +87,7 @@ func (m envelope) ofHealth() ([]interruption.Event, error) {
 		Service  string `json:"service"`
 		Category string `json:"eventTypeCategory"`
 		Start    string `json:"startTime"`
+		Status   string `json:"statusCode"`
 		Entities []struct {
 			Value string `json:"entityValue"`
 		} `json:"affectedEntities"`
@@ -93,7 +98,7 @@ func (m envelope) ofHealth() ([]interruption.Event, error) {
 	if json.Unmarshal(m.Detail, &d) != nil {
 		return nil, errors.New("events: the health event has no detail of the known form")
 	}
-	if d.Service != "EC2" || d.Category != "scheduledChange" {
+	if d.Service != "EC2" || d.Category != "scheduledChange" || d.Status == "closed" {
 		return nil, nil
 	}
 	// Without a readable start the deadline is not known.

@@ -51,6 +51,7 @@ func TestParse(t *testing.T) {
 			},
 			"",
 		},
+		"health is over":   {head + `"source":"aws.health","detail-type":"AWS Health Event","detail":{"service":"EC2","eventTypeCategory":"scheduledChange","statusCode":"closed","affectedEntities":[{"entityValue":"i-1"}]}}`, nil, ""},
 		"health of others": {head + `"source":"aws.health","detail-type":"AWS Health Event","detail":{"service":"RDS","eventTypeCategory":"scheduledChange"}}`, nil, ""},
 		"health issue":     {head + `"source":"aws.health","detail-type":"AWS Health Event","detail":{"service":"EC2","eventTypeCategory":"issue"}}`, nil, ""},
 		"other service":    {head + `"source":"aws.s3","detail-type":"Object Created","detail":{}}`, nil, ""},
