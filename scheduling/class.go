@@ -101,15 +101,43 @@ type Ignored struct {
 	Why string
 }
 
-// optedOut says whether the pod refuses every node of a pool, which is how users keep pods away from provisioning.
-func optedOut(required requirements.Alternatives) bool {
+// optedOut says whether the pod refuses every node of a pool, which is how users keep pods away from provisioning: an alternative refuses the
+// label of pools, and no pool can meet any other.
+func (p *Problem) optedOut(required requirements.Alternatives) bool {
 	absent := requirements.DoesNotExist(nodepool.LabelKey)
+	out := false
 	for s := range required.All() {
-		if !s.Has(nodepool.LabelKey) || !s.Get(nodepool.LabelKey).Subset(absent) {
+		if s.Has(nodepool.LabelKey) && s.Get(nodepool.LabelKey).Subset(absent) {
+			out = true
+		}
+	}
+	if !out {
+		return false
+	}
+	for s := range required.All() {
+		if s.Has(nodepool.LabelKey) && s.Get(nodepool.LabelKey).Subset(absent) {
+			continue
+		}
+		if slices.ContainsFunc(p.snapshot.Pools, func(pool Pool) bool { return p.mayMeet(&pool, s) }) {
 			return false
 		}
 	}
-	return required.Len() > 0
+	return true
+}
+
+// mayMeet reports whether a node of the pool could have the labels, by the keys that its pool, its types and its agents set.
+func (p *Problem) mayMeet(pool *Pool, s requirements.Set) bool {
+	set, err := p.asked(pool)
+	if err != nil || pool.IsStatic() || !set.Overlaps(s) {
+		return false
+	}
+	agents := registered(pool, p.aliases, set)
+	for r := range s.All() {
+		if !r.AllowsAbsent() && !agents.Has(r.Key()) && !pool.knows(p.aliases.Key(r.Key())) {
+			return false
+		}
+	}
+	return true
 }
 
 // pod reports what planning cannot read of a pod and its node affinity; the path of the pod is at.

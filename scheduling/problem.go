@@ -225,7 +225,7 @@ func (p *Problem) compileClasses(pending []*corev1.Pod, running map[string][]*co
 	p.Classes = make([]*Class, 0, len(classes))
 	for i := range classes {
 		c := &classes[i]
-		if c.Refusal == nil && optedOut(requirements.KubernetesAliases().Alternatives(c.Required)) {
+		if c.Refusal == nil && p.optedOut(requirements.KubernetesAliases().Alternatives(c.Required)) {
 			for _, pod := range c.Pods {
 				p.Ignored = append(p.Ignored, Ignored{pod, "it opted out of every pool by " + nodepool.LabelKey + " DoesNotExist"})
 			}

@@ -127,6 +127,34 @@ func TestRunningPodsMayTellReplicasApart(t *testing.T) {
 	assert.Equal(t, []string{"shop/web-0"}, items)
 }
 
+// A pod that may go beside every pool is not ours where no pool can meet what else it would take.
+func TestAlternativesBesideThePools(t *testing.T) {
+	optedOut := corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "karpenter.sh/nodepool", Operator: corev1.NodeSelectorOpDoesNotExist}}}
+	or := func(key string, op corev1.NodeSelectorOperator, values ...string) func(*corev1.Pod) {
+		return func(p *corev1.Pod) {
+			p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+				NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: key, Operator: op, Values: values}}}, optedOut},
+			}}}
+		}
+	}
+	for name, c := range map[string]struct {
+		edit func(*corev1.Pod)
+		ours bool
+	}{
+		"a label of others":       {or("example.com/managed-group", corev1.NodeSelectorOpIn, "system"), false},
+		"any value of it":         {or("example.com/managed-group", corev1.NodeSelectorOpExists), false},
+		"not having it":           {or("example.com/managed-group", corev1.NodeSelectorOpDoesNotExist), true},
+		"a label of agents":       {or("karpenter.sh/registered", corev1.NodeSelectorOpExists), true},
+		"a pool that is not here": {or("karpenter.sh/nodepool", corev1.NodeSelectorOpIn, "other"), false},
+		"this pool":               {or("karpenter.sh/nodepool", corev1.NodeSelectorOpIn, "default"), true},
+		"its older key":           {or("karpenter.sh/provisioner-name", corev1.NodeSelectorOpDoesNotExist), false},
+		"a label of types":        {or(corev1.LabelInstanceTypeStable, corev1.NodeSelectorOpExists), true},
+	} {
+		p := compile(t, scheduling.Snapshot{Pods: []*corev1.Pod{pod("a-0", c.edit)}, Pools: []scheduling.Pool{pool("default")}})
+		assert.Equal(t, !c.ours, len(p.Ignored) == 1, name)
+	}
+}
+
 func TestPodsThatAreNotOurs(t *testing.T) {
 	for name, c := range map[string]struct {
 		edit func(*corev1.Pod)

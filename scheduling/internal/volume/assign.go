@@ -230,11 +230,11 @@ func (a *assignment) locateUnbound(c Consumer, u use, within requirements.Altern
 	name, _ := className(claim)
 	switch {
 	case class == nil && name != "":
-		return at, fmt.Sprintf("storage class %q of claim %q does not exist", name, claim.Name)
+		return at, fmt.Sprintf("storage class %q of %s does not exist", name, u.text)
 	case class == nil:
-		return at, fmt.Sprintf("claim %q is bound to no volume and there is no default storage class", claim.Name)
+		return at, fmt.Sprintf("%s is bound to no volume and there is no default storage class", u.text)
 	case class.VolumeBindingMode == nil || *class.VolumeBindingMode != storagev1.VolumeBindingWaitForFirstConsumer:
-		return at, fmt.Sprintf("claim %q waits for its volume to be made (storage class %q binds at once)", claim.Name, class.Name)
+		return at, fmt.Sprintf("%s waits for its volume to be made (storage class %q binds at once)", u.text, class.Name)
 	}
 	selected, chosen := claim.Annotations[selectedNode]
 	switch {

@@ -2,6 +2,7 @@ package volume
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -130,6 +131,7 @@ type use struct {
 	name      string
 	ephemeral bool
 	claim     *corev1.PersistentVolumeClaim // nil if it does not exist
+	text      string                        // what reasons call it: the same for all pods of a template
 }
 
 // uses are the claims of a pod's volumes, each once. The claim of an ephemeral volume is named after the pod; it is that of the template if it
@@ -148,13 +150,14 @@ func (x *Index) uses(pod *corev1.Pod) []use {
 		if u.name == "" || slices.ContainsFunc(out, func(o use) bool { return o.name == u.name }) {
 			continue
 		}
-		u.key = keyOf(pod.Namespace, u.name)
+		u.key, u.text = keyOf(pod.Namespace, u.name), fmt.Sprintf("claim %q", u.name)
 		if u.claim = x.claims[u.key]; u.ephemeral && pod.UID == podclass.MadeAnew {
 			u.claim = nil // its volume goes with the pod that is there now
 		}
 		if u.claim == nil && u.ephemeral && v.Ephemeral.VolumeClaimTemplate != nil {
 			u.claim = &corev1.PersistentVolumeClaim{Spec: v.Ephemeral.VolumeClaimTemplate.Spec}
 			u.claim.Namespace, u.claim.Name = pod.Namespace, u.name
+			u.text = fmt.Sprintf("volume %q", v.Name)
 		}
 		out = append(out, u)
 	}
