@@ -169,7 +169,7 @@ func readFile(flag, name string) ([]byte, error) {
 
 // Manifests reads the files that the flags name, or the sample if they name none.
 func (f *Flags) Manifests(sample string, stdin io.Reader) (*manifests.Snapshot, error) {
-	opts := &manifests.Options{Stdin: stdin, Classes: pipeline.NodeClassDecoders(), Replace: f.Replace}
+	opts := &manifests.Options{Stdin: stdin, Classes: pipeline.NodeClassDecoders(), Replace: f.Replace, Assume: true}
 	var m *manifests.Snapshot
 	var err error
 	if len(f.Files) == 0 {

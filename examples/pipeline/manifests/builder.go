@@ -168,7 +168,7 @@ func (b *builder) finish(o *Options) {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
 	})
 	b.expand(cmp.Or(o.MaxPods, MaxPods))
-	b.refer()
+	b.refer(o.Assume)
 	b.skipped()
 	if len(b.hooks) > 0 {
 		s.note("left out %s, which only helm test, delete or rollback runs: %s", plural(len(b.hooks), "hook", "hooks"), strings.Join(b.hooks, ", "))

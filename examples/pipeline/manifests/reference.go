@@ -6,13 +6,19 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // refer looks at what refers to what. What an API server refuses is a problem, for pods that it has not admitted yet;
 // what leaves a cluster waiting, or what offline input simply leaves out, is a note.
-func (b *builder) refer() {
+func (b *builder) refer(assume bool) {
 	s := b.snapshot
+	if assume {
+		b.assumeStorage()
+	}
 	priorities := names(s.PriorityClasses)
 	priorities["system-cluster-critical"], priorities["system-node-critical"] = true, true
 	runtimes := names(s.RuntimeClasses)
@@ -28,6 +34,8 @@ func (b *builder) refer() {
 			case name == "" || known[name]:
 			case admitted:
 				missing[fmt.Sprintf("%s %q, which is not in the input", kind, name)] += pods
+			case assume && meant(name, slices.Sorted(maps.Keys(known))) == "":
+				missing[fmt.Sprintf("%s %q, which is not in the input%s", kind, name, b.assumeClass(kind, name))] += pods
 			default:
 				b.fail(id, below+"spec."+field, "%q: the input has no such %s, and without it a cluster refuses the pod%s",
 					name, kind, meant(name, slices.Sorted(maps.Keys(known))))
@@ -82,19 +90,104 @@ func names[T metav1.Object](list []T) map[string]bool {
 	return set
 }
 
+// wantedStorage counts the claims that wait for a volume by the class that they name; "" is the default class. Claims of templates count once for
+// each pod.
+func (b *builder) wantedStorage() map[string]int {
+	out := map[string]int{}
+	want := func(meta *metav1.ObjectMeta, spec *corev1.PersistentVolumeClaimSpec, n int) {
+		name, named := meta.Annotations[corev1.BetaStorageClassAnnotation]
+		if spec.StorageClassName != nil && !named {
+			name, named = *spec.StorageClassName, true
+		}
+		if spec.VolumeName == "" && (name != "" || !named) { // an empty name asks for a volume that is there
+			out[name] += n
+		}
+	}
+	for _, c := range b.snapshot.PersistentVolumeClaims {
+		want(&c.ObjectMeta, &c.Spec, 1)
+	}
+	volumes := func(spec *corev1.PodSpec, n int) {
+		for i := range spec.Volumes {
+			if e := spec.Volumes[i].Ephemeral; e != nil && e.VolumeClaimTemplate != nil {
+				want(&e.VolumeClaimTemplate.ObjectMeta, &e.VolumeClaimTemplate.Spec, n)
+			}
+		}
+	}
+	for _, p := range b.snapshot.Pods {
+		volumes(&p.Spec, 1)
+	}
+	for i := range b.snapshot.Workloads {
+		volumes(&b.snapshot.Workloads[i].Template.Spec, b.snapshot.Workloads[i].Len())
+	}
+	return out
+}
+
 // storage notes claims that wait for a class that is not there.
 func (b *builder) storage() {
 	classes := names(b.snapshot.StorageClasses)
-	waiting := map[string]int{}
-	for _, c := range b.snapshot.PersistentVolumeClaims {
-		if name := c.Spec.StorageClassName; name != nil && *name != "" && c.Spec.VolumeName == "" && !classes[*name] {
-			waiting[*name]++
+	wanted := b.wantedStorage()
+	for _, name := range slices.Sorted(maps.Keys(wanted)) {
+		if name != "" && !classes[name] {
+			b.snapshot.note("%s for StorageClass %q, which is not in the input%s", plural(wanted[name], "PersistentVolumeClaim asks", "PersistentVolumeClaims ask"),
+				name, meant(name, slices.Sorted(maps.Keys(classes))))
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(waiting)) {
-		b.snapshot.note("%s for StorageClass %q, which is not in the input%s", plural(waiting[name], "PersistentVolumeClaim asks", "PersistentVolumeClaims ask"),
-			name, meant(name, slices.Sorted(maps.Keys(classes))))
+}
+
+// usualClasses are storage classes that clouds and installers make and nobody commits, with their drivers.
+func usualClasses() map[string]string {
+	const ebs, azure, google = "ebs.csi.aws.com", "disk.csi.azure.com", "pd.csi.storage.gke.io"
+	return map[string]string{
+		"gp2": ebs, "gp3": ebs, "io1": ebs, "io2": ebs, "st1": ebs, "sc1": ebs, "ebs-sc": ebs, "auto-ebs-sc": "ebs.csi.eks.amazonaws.com", "efs-sc": "efs.csi.aws.com",
+		"default": azure, "managed": azure, "managed-csi": azure, "managed-premium": azure, "managed-csi-premium": azure, "azurefile": "file.csi.azure.com", "azurefile-csi": "file.csi.azure.com",
+		"standard": google, "standard-rwo": google, "premium-rwo": google,
+		"local-path": "rancher.io/local-path", "longhorn": "driver.longhorn.io",
 	}
+}
+
+// assumeStorage adds the usual classes that claims name, and a default class where claims name none, unless the classes are an export, which has all.
+func (b *builder) assumeStorage() {
+	s := b.snapshot
+	classes := names(s.StorageClasses)
+	exported := slices.ContainsFunc(s.StorageClasses, func(c *storagev1.StorageClass) bool { return c.UID != "" })
+	isDefault := func(c *storagev1.StorageClass) bool {
+		return c.Annotations["storageclass.kubernetes.io/is-default-class"] == "true"
+	}
+	wait := storagev1.VolumeBindingWaitForFirstConsumer
+	usual, wanted := usualClasses(), b.wantedStorage()
+	for _, name := range slices.Sorted(maps.Keys(wanted)) {
+		class := &storagev1.StorageClass{Provisioner: usual[name], VolumeBindingMode: &wait}
+		called := fmt.Sprintf("StorageClass %q", name)
+		if class.Name = name; name == "" {
+			class.Name, class.Provisioner, called = "assumed-default", usual["gp3"], "the default StorageClass"
+			class.Annotations = map[string]string{"storageclass.kubernetes.io/is-default-class": "true"}
+		}
+		if exported || classes[name] || class.Provisioner == "" || name == "" && slices.ContainsFunc(s.StorageClasses, isDefault) {
+			continue
+		}
+		s.StorageClasses = append(s.StorageClasses, class)
+		s.note("%s for %s, which is not in the input: it is taken to be of %s and to wait for its pod",
+			plural(wanted[name], "PersistentVolumeClaim asks", "PersistentVolumeClaims ask"), called, class.Provisioner)
+	}
+	sortObjects(s.StorageClasses)
+}
+
+// assumeClass adds a class of pods that nothing is known of, and says what it is taken for.
+func (b *builder) assumeClass(kind, name string) string {
+	s := b.snapshot
+	meta := metav1.ObjectMeta{Name: name}
+	if kind == "PriorityClass" {
+		if !names(s.PriorityClasses)[name] {
+			s.PriorityClasses = append(s.PriorityClasses, &schedulingv1.PriorityClass{ObjectMeta: meta})
+			sortObjects(s.PriorityClasses)
+		}
+		return " and is taken for 0"
+	}
+	if !names(s.RuntimeClasses)[name] {
+		s.RuntimeClasses = append(s.RuntimeClasses, &nodev1.RuntimeClass{ObjectMeta: meta, Handler: name})
+		sortObjects(s.RuntimeClasses)
+	}
+	return " and is taken to have no overhead and no node selector"
 }
 
 func plural(n int, one, many string) string {

@@ -1,0 +1,59 @@
+package manifests_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
+)
+
+// What a cluster has and nobody commits is assumed, if that is asked for, and said; what is probably misspelt is not.
+func TestAssumedClasses(t *testing.T) {
+	const (
+		set    = "{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: db}, spec: {replicas: 4, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {%more%containers: [{name: c, image: i}]}}, volumeClaimTemplates: [{metadata: {name: data}, spec: {%class%accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}]}}"
+		stored = "\n---\n{apiVersion: storage.k8s.io/v1, kind: StorageClass, metadata: {name: other, uid: u}, provisioner: p}"
+		made   = "\n---\n{apiVersion: storage.k8s.io/v1, kind: StorageClass, metadata: {name: other, annotations: {storageclass.kubernetes.io/is-default-class: 'true'}}, provisioner: p}"
+		normal = "\n---\n{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: important}, value: 5}"
+	)
+	for name, c := range map[string]struct {
+		class, more, rest string
+		classes           []string
+		note, fail        string
+	}{
+		"usual":             {class: "storageClassName: io2, ", classes: []string{"io2"}, note: `4 PersistentVolumeClaims ask for StorageClass "io2", which is not in the input: it is taken to be of ebs.csi.aws.com`},
+		"another cloud's":   {class: "storageClassName: premium-rwo, ", classes: []string{"premium-rwo"}, note: "pd.csi.storage.gke.io"},
+		"nobody knows":      {class: "storageClassName: fast-of-ours, ", note: `4 PersistentVolumeClaims ask for StorageClass "fast-of-ours", which is not in the input`},
+		"default":           {classes: []string{"assumed-default"}, note: "4 PersistentVolumeClaims ask for the default StorageClass"},
+		"default is there":  {rest: made, classes: []string{"other"}},
+		"of an export":      {class: "storageClassName: gp3, ", rest: stored, classes: []string{"other"}, note: `"gp3", which is not in the input`},
+		"no class wanted":   {class: "storageClassName: '', "},
+		"priority":          {class: "storageClassName: '', ", more: "priorityClassName: batch, ", note: `4 pods ask for PriorityClass "batch", which is not in the input and is taken for 0`},
+		"priority misspelt": {class: "storageClassName: '', ", more: "priorityClassName: importnat, ", rest: normal, fail: `did you mean "important"?`},
+		"runtime":           {class: "storageClassName: '', ", more: "runtimeClassName: gvisor, ", note: `4 pods ask for RuntimeClass "gvisor"`},
+	} {
+		text := strings.NewReplacer("%class%", c.class, "%more%", c.more).Replace(set) + c.rest
+		files := []manifests.File{{Name: "a.yaml", Data: []byte(text)}}
+		s, err := manifests.Parse(files, &manifests.Options{Assume: true})
+		if c.fail != "" {
+			assert.ErrorContains(t, err, c.fail, name)
+			continue
+		}
+		require.NoError(t, err, name)
+		var classes []string
+		for _, x := range s.StorageClasses {
+			classes = append(classes, x.Name)
+		}
+		assert.Equal(t, c.classes, classes, name)
+		assert.Contains(t, strings.Join(s.Notes, "\n"), c.note, name)
+		strict, err := manifests.Parse(files, nil)
+		if c.more != "" {
+			assert.Error(t, err, "%s: nothing is assumed unasked", name)
+			continue
+		}
+		require.NoError(t, err, name)
+		assert.Len(t, strict.StorageClasses, strings.Count(c.rest, "kind: StorageClass"), name)
+	}
+}
