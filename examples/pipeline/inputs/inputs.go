@@ -75,6 +75,8 @@ type Flags struct {
 	NoTiming      bool
 	// Pictures says, before Register, that the program also draws what it found: -o html.
 	Pictures bool
+	// Pods says where objects of other kinds keep their pod templates, as KIND.GROUP=PATH.
+	Pods []string
 	// Replace names files whose objects replace those of the same kind and name.
 	Replace []string
 }
@@ -82,6 +84,7 @@ type Flags struct {
 // Register adds the common flags.
 func (f *Flags) Register(set *pflag.FlagSet) {
 	set.StringArrayVarP(&f.Files, "filename", "f", nil, "file, directory, or - for standard input, with YAML or JSON manifests (repeatable); without it a built-in sample")
+	set.StringArrayVar(&f.Pods, "pods", nil, "KIND.GROUP=PATH: where objects of another kind keep a pod template, such as Rollout.argoproj.io=spec.template (repeatable)")
 	set.StringVar(&f.InstanceTypes, "instance-types", "", "catalogue of instance types as JSON, in the shape of Karpenter's KWOK provider")
 	set.StringVar(&f.Describe, "describe-instance-types", "", "what `aws ec2 describe-instance-types` printed")
 	set.StringVar(&f.Region, "region", "", "EC2 region of the embedded catalogue; without it that of the nodes, pools and node classes, or else "+pipeline.DefaultRegion)
@@ -170,6 +173,13 @@ func readFile(flag, name string) ([]byte, error) {
 // Manifests reads the files that the flags name, or the sample if they name none.
 func (f *Flags) Manifests(sample string, stdin io.Reader) (*manifests.Snapshot, error) {
 	opts := &manifests.Options{Stdin: stdin, Classes: pipeline.NodeClassDecoders(), Replace: f.Replace, Assume: true}
+	for _, text := range f.Pods {
+		where, err := manifests.ParsePodsOf(text)
+		if err != nil {
+			return nil, Bad(fmt.Errorf("--pods %w", err))
+		}
+		opts.PodsOf = append(opts.PodsOf, where)
+	}
 	var m *manifests.Snapshot
 	var err error
 	if len(f.Files) == 0 {

@@ -27,6 +27,7 @@ type builder struct {
 	snapshot    *Snapshot
 	problems    []*Problem
 	others      map[string]int
+	makers      map[string]bool // those of the others whose objects make pods
 	controllers []controller
 	cronJobs    []*batchv1.CronJob
 	hooks       []string // left out
@@ -40,6 +41,9 @@ func (b *builder) add(r *result) {
 	b.problems = append(b.problems, r.problems...)
 	for _, kind := range r.others {
 		b.others[kind]++
+	}
+	for _, kind := range r.makers {
+		b.makers[kind] = true
 	}
 	for _, o := range r.objects {
 		b.name(&o)
@@ -195,6 +199,10 @@ func (b *builder) skipped() {
 	}
 	if total > 0 {
 		b.snapshot.note("skipped %s of other kinds: %s", plural(total, "object", "objects"), strings.Join(parts, ", "))
+	}
+	if len(b.makers) > 0 {
+		names := slices.Sorted(maps.Keys(b.makers))
+		b.snapshot.note("the pods of %s are not planned: say where their pod templates are, as in --pods %s=spec.template", strings.Join(names, ", "), names[0])
 	}
 	unselected := 0
 	for _, c := range b.controllers {

@@ -64,6 +64,8 @@ func controllerOf(o object) controller {
 		}
 	case *corev1.ReplicationController:
 		c.apiVersion, c.meta, c.template, c.want = "v1", &v.ObjectMeta, v.Spec.Template, replicas(v.Spec.Replicas)
+	case *custom:
+		c.apiVersion, c.meta, c.template, c.want = v.apiVersion, &v.ObjectMeta, &v.template, v.count
 	case *batchv1.Job:
 		c.apiVersion, c.meta, c.template, c.job = "batch/v1", &v.ObjectMeta, &v.Spec.Template, v
 	}

@@ -34,6 +34,8 @@ type Options struct {
 	// Assume takes classes that a cluster has and nobody commits to be there: the usual storage classes, a default one, and classes of priority and of
 	// runtimes that pods name. Notes say what is assumed. Without it such pods are refused, as a cluster without these classes would.
 	Assume bool
+	// PodsOf says where objects of other kinds keep the templates of their pods. Without it a note counts such objects.
+	PodsOf []PodsOf
 }
 
 // MaxPods is how many pods manifests may ask for unless [Options] say otherwise: several times the largest cluster.
@@ -77,7 +79,7 @@ func read(files []File, problems []*Problem, o *Options) (*Snapshot, error) {
 	for i, f := range files {
 		order[f.Name] = i
 	}
-	r := reader{kinds: kinds(o.Classes), decoder: &strictjson.Decoder{Live: true, Hints: hints()}}
+	r := reader{kinds: kinds(o.Classes), podsOf: o.PodsOf, decoder: &strictjson.Decoder{Live: true, Hints: hints()}}
 	results := r.all(files)
 	passed := passOver(files, results)
 	if len(o.Replace) > 0 {
@@ -89,6 +91,7 @@ func read(files []File, problems []*Problem, o *Options) (*Snapshot, error) {
 		snapshot: &Snapshot{positions: map[identity]Position{}},
 		problems: problems,
 		others:   map[string]int{},
+		makers:   map[string]bool{},
 	}
 	for i := range results {
 		b.add(&results[i])
@@ -132,6 +135,7 @@ type result struct {
 	objects  []object
 	problems []*Problem
 	others   []string // kinds that planning does not look at
+	makers   []string // those of them whose objects make pods
 	broken   bool     // the text could not be parsed
 	file     string
 }
@@ -139,6 +143,7 @@ type result struct {
 // reader is what all chunks are read with; it is shared by the workers and not changed by them.
 type reader struct {
 	kinds   map[string]kind
+	podsOf  []PodsOf
 	decoder *strictjson.Decoder
 }
 
@@ -369,10 +374,25 @@ func (w *worker) object(res *result, at Position, n *strictjson.Node) {
 			fail(id, "kind", "%s: %s has no such kind (did you mean %q?)", strictjson.Quote(kindName), version, near)
 			return
 		}
-		res.others = append(res.others, kindName)
+		w.other(res, at, n, id, version)
 		return
 	}
 	w.known(res, at, n, k, id)
+}
+
+// other reads an object of a kind that planning does not look at: its pods, if the options say where they are.
+func (w *worker) other(res *result, at Position, n *strictjson.Node, id identity, version string) {
+	for _, p := range w.podsOf {
+		if p.Kind == id.kind && p.Group == group(version) {
+			w.custom(res, at, n, id, version, p.Path)
+			return
+		}
+	}
+	name := qualified(id.kind, version)
+	res.others = append(res.others, name)
+	if slices.Contains(podMakers(), name) || id.kind != "PodTemplate" && makesPods(n) {
+		res.makers = append(res.makers, name)
+	}
 }
 
 func group(version string) string {

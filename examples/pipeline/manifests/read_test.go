@@ -227,7 +227,7 @@ func TestClassDecoder(t *testing.T) {
 	files := []manifests.File{{Name: "x.yaml", Data: []byte(text)}}
 	s, err := manifests.Parse(files, nil)
 	require.NoError(t, err)
-	assert.Equal(t, []string{"skipped 1 object of other kinds: TestNodeClass 1"}, s.Notes)
+	assert.Equal(t, []string{"skipped 1 object of other kinds: TestNodeClass.example.com 1"}, s.Notes)
 
 	good := func(raw json.RawMessage) (any, error) { return len(raw), nil }
 	s, err = manifests.Parse(files, &manifests.Options{Classes: map[string]manifests.ClassDecoder{"TestNodeClass": good}})
@@ -295,7 +295,7 @@ func TestEdgesOfControllers(t *testing.T) {
 	}
 	assert.Equal(t, []string{"queue-0", "queue-1"}, got)
 	assert.Equal(t, []string{
-		"skipped 2 objects of other kinds: List 1, Menu 1",
+		"skipped 2 objects of other kinds: List 1, Menu.example.com 1",
 		"1 controller has no spec.selector, which a cluster demands",
 	}, s.Notes)
 }
