@@ -55,6 +55,8 @@ func (s *state) explainPool(class, k int, labelled func(shape int) bool) Reason 
 	switch {
 	case len(pool.Types) == 0:
 		return Reason{Stage: StageOffering, Detail: "it has no instance types"}
+	case !census.offered && pool.soldOut():
+		return Reason{Stage: StageOffering, Detail: "no offering of its types is available at a price"}
 	case !census.offered:
 		return Reason{Stage: StageOffering, Detail: "no instance type meets the pool's own requirements: " + pool.Set.String()}
 	case census.labelled == 0:
@@ -65,7 +67,30 @@ func (s *state) explainPool(class, k int, labelled func(shape int) bool) Reason 
 	if limit, ok := s.explainLimit(k, census.shapes); ok {
 		return limit
 	}
+	if stock, ok := s.explainStock(c, census.shapes); ok {
+		return stock
+	}
+	if values, ok := s.explainMinValues(class, k, census.shapes); ok {
+		return values
+	}
 	return s.explainTopology(class)
+}
+
+// soldOut reports whether some type meets the pool's requirements, and none of these has an offering that can be bought.
+func (r *PoolState) soldOut() bool {
+	met := false
+	for i := range r.Types {
+		if !r.Types[i].Requirements.Overlaps(r.Set) {
+			continue
+		}
+		met = true
+		for _, o := range r.Types[i].Offerings {
+			if o.Available && priced(o.Price) {
+				return false
+			}
+		}
+	}
+	return met
 }
 
 // census is the types of a pool by the stages that a class passes.

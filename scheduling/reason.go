@@ -2,12 +2,14 @@ package scheduling
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling/internal/bind"
@@ -119,9 +121,78 @@ func (s *state) explainTopology(class int) Reason {
 	}
 	out.Detail = "other pods stand in the way: " + strings.Join(parts, ", ")
 	if len(parts) == 0 {
-		out.Detail = "nothing speaks against the pool alone; another pool's limit or a count of values decides"
+		out.Detail = "it would fit alone; the plan found no place for it beside the other pods"
+		if len(s.p.Pools) > 1 {
+			out.Detail += ", or the limit of another pool decides"
+		}
 	}
 	return out
+}
+
+// explainStock says that the plan has taken all machines of the offerings that would hold the pod; false if one is left.
+func (s *state) explainStock(c *Class, shapes []int) (Reason, bool) {
+	taken := map[string]int{}
+	for _, b := range s.last.Bins {
+		taken[stockOf(&s.p.Shapes[b.Shape], b.Shape, b.Offering)]++
+	}
+	text := ""
+	for _, shape := range shapes {
+		sh := &s.p.Shapes[shape]
+		for i := range sh.Offerings {
+			o := &sh.Offerings[i]
+			node, err := sh.Labels.Intersect(o.Labels)
+			if err != nil || !c.Required.Compatible(node, requirements.Keys{}) {
+				continue
+			}
+			if o.Count == 0 || taken[stockOf(sh, shape, i)] < o.Count {
+				return Reason{}, false
+			}
+			if text == "" {
+				typ := s.p.InstanceType(shape)
+				where := typ.Offerings[o.Index].Requirements.Restrict(requirements.KeysOf(corev1.LabelTopologyZone, instancetypes.LabelCapacityType))
+				text = fmt.Sprintf("the plan takes %s of %s as %s", many(o.Count, "machine"), typ.Name, where)
+				if o.Reservation != "" {
+					text += " (" + o.Reservation + ")"
+				}
+			}
+		}
+	}
+	return Reason{Stage: StageOffering, Detail: text + ", and there are no more"}, text != ""
+}
+
+// explainMinValues says that the types that hold the pod have too few values of a key of which the pool wants several, or that a constraint
+// between pods leaves a node one value of it.
+func (s *state) explainMinValues(class, k int, shapes []int) (Reason, bool) {
+	c, pool := s.p.Classes[class], &s.p.Pools[k]
+	if len(pool.MinValues) == 0 {
+		return Reason{}, false
+	}
+	var types []instancetypes.InstanceType
+	for _, shape := range shapes {
+		types = append(types, *s.p.InstanceType(shape))
+	}
+	var worst *instancetypes.MinValuesError
+	for alt := range s.p.inUse(c).All() {
+		ask, err := pool.Set.Intersect(alt)
+		if err != nil {
+			continue
+		}
+		if _, err = instancetypes.MinValues(types, ask, pool.MinValues); err == nil {
+			worst = nil
+			break
+		}
+		errors.As(err, &worst)
+	}
+	if worst != nil {
+		return Reason{Stage: StageOffering, Key: worst.Key, Detail: fmt.Sprintf("minValues of %s: the pool wants %d values, and the types that hold the pod have %d",
+			worst.Key, worst.Want, worst.Have)}, true
+	}
+	for _, o := range s.p.topology.Obstacles(class) {
+		if want := pool.MinValues[o.Key]; want > 1 {
+			return Reason{Stage: StageOffering, Key: o.Key, Detail: fmt.Sprintf("minValues of %s: the pool wants %d values, and the %s leaves a node one", o.Key, want, o.Text)}, true
+		}
+	}
+	return Reason{}, false
 }
 
 // explainExisting counts the existing nodes by what excludes the pod; false if there are no nodes.

@@ -37,6 +37,9 @@ const (
 type Fix struct {
 	// Text says it in words; empty where none was found.
 	Text string
+	// What is the text without the price, and PerHour is what the change costs at most, in dollars an hour.
+	What    string
+	PerHour float64
 	// Untried is how many changes were not tried, for the budget was spent.
 	Untried int
 }
@@ -71,10 +74,11 @@ func (p *Plan) Fix(class int, reasons []scheduling.Reason, all bool) Fix {
 		if err != nil || len(after.Unplaced()) > 0 || slices.ContainsFunc(after.Problem.Ignored, func(i scheduling.Ignored) bool { return i.Pod.Status.NominatedNodeName == "" }) {
 			continue
 		}
-		if cost := after.Cost(); cost > 0 {
-			text += fmt.Sprintf(", for at most $%.4g/h more", cost.Dollars())
+		fix := Fix{Text: text, What: text, PerHour: after.Cost().Dollars()}
+		if fix.PerHour > 0 {
+			fix.Text += fmt.Sprintf(", for at most $%.4g/h more", fix.PerHour)
 		}
-		return Fix{Text: text}
+		return fix
 	}
 	return Fix{}
 }
@@ -92,9 +96,11 @@ func (p *Plan) carriedOut() scheduling.Snapshot {
 	}
 	s := p.Problem.Snapshot()
 	s.Nodes = slices.Clone(s.Nodes)
-	for _, n := range p.Result.NewNodes() {
+	nodes := p.Result.NewNodes()
+	for _, n := range nodes {
 		s.Nodes = append(s.Nodes, n.Node())
 	}
+	s.Pools = unsold(s.Pools, nodes)
 	refused := map[types.NamespacedName]bool{}
 	for _, u := range p.Unplaced() {
 		for _, pod := range u.Pods {
@@ -338,4 +344,44 @@ func joined(texts []string) string {
 
 func nameOf(p *corev1.Pod) types.NamespacedName {
 	return types.NamespacedName{Namespace: cmp.Or(p.Namespace, corev1.NamespaceDefault), Name: p.Name}
+}
+
+// unsold is the pools without the counted machines that the nodes have taken. Offerings of one reservation or commitment share their count.
+func unsold(pools []scheduling.Pool, nodes []scheduling.NewNode) []scheduling.Pool {
+	taken := map[string]int{}
+	for i := range nodes {
+		if n := &nodes[i]; n.Offering.ReservationCount > 0 {
+			taken[stock(n.Pool.Name, n.InstanceType.Name, &n.Offering)]++
+		}
+	}
+	if len(taken) == 0 {
+		return pools
+	}
+	pools = slices.Clone(pools)
+	for k := range pools {
+		kept := slices.Clone(pools[k].Types)
+		for i := range kept {
+			kept[i].Offerings = slices.Clone(kept[i].Offerings)
+			for j := range kept[i].Offerings {
+				o := &kept[i].Offerings[j]
+				if gone := taken[stock(pools[k].Name, kept[i].Name, o)]; o.ReservationCount > 0 && gone > 0 {
+					o.Available = o.Available && o.ReservationCount > gone // a count of 0 would mean any number
+					o.ReservationCount = max(1, o.ReservationCount-gone)
+				}
+			}
+		}
+		pools[k].Types = kept
+	}
+	return pools
+}
+
+// stock names what the count of an offering is of.
+func stock(pool, typ string, o *instancetypes.Offering) string {
+	if id, ok := o.Requirements.Get(instancetypes.LabelReservationID).Single(); ok {
+		return "reservation " + id
+	}
+	if o.Commitment != "" {
+		return "commitment " + o.Commitment
+	}
+	return pool + " " + typ + " " + o.Requirements.String()
 }

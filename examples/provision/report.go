@@ -116,14 +116,14 @@ func describeNode(n *plan.NewNode) newNode {
 func (r *report) addUnschedulable(market *pipeline.Market, packed *plan.Plan, fixes string) {
 	for _, u := range packed.Unplaced() {
 		reasons := u.Reasons()
-		one := unschedulable{Message: message(market, packed.Problem.Classes[u.Class], reasons), Reasons: []reasonJSON{}}
+		one := unschedulable{Message: message(market, packed.Problem.Classes[u.Class], reasons), Reasons: []reasonJSON{}, Class: u.Class}
 		for _, reason := range reasons {
 			one.Reasons = append(one.Reasons, lib.ReasonOf(reason))
 		}
 		if fixes != noFixes {
 			fix := packed.Fix(u.Class, reasons, fixes == allFixes)
 			if fix.Text != "" {
-				one.Fix = &fixJSON{Change: fix.Text, Verified: true}
+				one.Fix = &fixJSON{Change: fix.Text, Verified: true, What: fix.What, PerHour: rounded(fix.PerHour, 6)}
 			}
 			one.Untried = fix.Untried
 		}

@@ -231,7 +231,7 @@ func (r *report) writeRefusals(w io.Writer, style terminal.Style) {
 			}
 		}
 		if u.Fix != nil {
-			fmt.Fprintf(w, "  %s\n", style.Good(u.Fix.Change+" (verified)"))
+			fmt.Fprintf(w, "  %s\n", style.Good(fixOf(r.Unschedulable[i:j])+" (verified)"))
 		}
 		if u.Untried > 0 {
 			fmt.Fprintf(w, "  %d more changes were not tried; --fixes all tries them\n", u.Untried)
@@ -240,7 +240,24 @@ func (r *report) writeRefusals(w io.Writer, style terminal.Style) {
 	}
 }
 
+// fixOf is the fix that all of these pods share, with what it costs for all of them.
+func fixOf(pods []unschedulable) string {
+	total, seen := 0.0, map[int]bool{}
+	for _, u := range pods {
+		if !seen[u.Class] {
+			seen[u.Class], total = true, total+u.Fix.PerHour
+		}
+	}
+	if total == 0 {
+		return pods[0].Fix.What
+	}
+	return fmt.Sprintf("%s, for at most $%.4g/h more", pods[0].Fix.What, total)
+}
+
 func sameRefusal(a, b unschedulable) bool {
+	if a.Fix == nil != (b.Fix == nil) || a.Fix != nil && a.Fix.What != b.Fix.What {
+		return false
+	}
 	return a.Message == b.Message && slices.EqualFunc(a.Reasons, b.Reasons, func(x, y reasonJSON) bool {
 		return x.NodePool == y.NodePool && x.Detail == y.Detail
 	})

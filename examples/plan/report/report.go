@@ -103,6 +103,8 @@ type Unschedulable struct {
 	Fix     *Fix     `json:"fix,omitempty"`
 	// Untried is how many changes that might help were not tried.
 	Untried int `json:"untriedFixes,omitempty"`
+	// Class tells pods apart that are refused alike and are not alike.
+	Class int `json:"-"`
 }
 
 // Reason is why a pool, or nobody in particular, cannot hold a pod.
@@ -126,6 +128,9 @@ type Nearest struct {
 type Fix struct {
 	Change   string `json:"change"`
 	Verified bool   `json:"verified"`
+	// PerHour is what it costs at most for all pods of the class, in dollars an hour. What is the change without that.
+	PerHour float64 `json:"pricePerHour,omitempty"`
+	What    string  `json:"-"`
 }
 
 // Ignored is a pod that is not ours to place.

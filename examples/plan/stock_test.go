@@ -1,0 +1,95 @@
+package plan_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joinery-sdk/joinery/examples/plan"
+	"github.com/joinery-sdk/joinery/instancetypes"
+	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool"
+)
+
+// machine is a type of 4 cores with one offering for each zone, as the edit leaves it.
+func machine(name string, edit func(*instancetypes.Offering), zones ...string) instancetypes.InstanceType {
+	t := instancetypes.InstanceType{Name: name, Requirements: requirements.MustOf(requirements.In(corev1.LabelInstanceTypeStable, name), requirements.In(corev1.LabelTopologyZone, zones...), requirements.In(instancetypes.LabelCapacityType, "on-demand"))}
+	t.Capacity = corev1.ResourceList{"cpu": resource.MustParse("4"), "memory": resource.MustParse("8Gi"), "pods": resource.MustParse("10")}
+	for _, zone := range zones {
+		o := instancetypes.Offering{Requirements: requirements.MustOf(requirements.In(corev1.LabelTopologyZone, zone), requirements.In(instancetypes.LabelCapacityType, "on-demand")), Price: 0.3, Available: true}
+		edit(&o)
+		t.Offerings = append(t.Offerings, o)
+	}
+	return t
+}
+
+func pending(n int, edit func(*corev1.Pod)) []*corev1.Pod {
+	var out []*corev1.Pod
+	for i := range n {
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: fmt.Sprintf("p-%d", i), Labels: map[string]string{"app": "p"}}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{"cpu": resource.MustParse("3")},
+		}}}}}
+		edit(p)
+		out = append(out, p)
+	}
+	return out
+}
+
+// A reason names what decides: counts that the plan has used up, minValues, offerings that are off; and another pool only where there is one.
+func TestReasonsNameWhatDecides(t *testing.T) {
+	plain := func(*corev1.Pod) {}
+	counted := func(n int) func(*instancetypes.Offering) {
+		return func(o *instancetypes.Offering) { o.ReservationCount = n }
+	}
+	any := func(*instancetypes.Offering) {}
+	spread := func(p *corev1.Pod) {
+		p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: corev1.LabelTopologyZone, WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: &metav1.LabelSelector{MatchLabels: p.Labels}}}
+	}
+	for name, c := range map[string]struct {
+		pool  nodepool.NodePool
+		types []instancetypes.InstanceType
+		pods  []*corev1.Pod
+		stage scheduling.Stage
+		want  string
+	}{
+		"stock": {nodepool.NodePool{}, []instancetypes.InstanceType{machine("m", counted(2), "a")}, pending(3, plain), scheduling.StageOffering, "the plan takes 2 machines of m as"},
+		"reservation": {nodepool.NodePool{}, []instancetypes.InstanceType{machine("m", func(o *instancetypes.Offering) {
+			o.ReservationCount, o.Commitment = 1, "lease"
+		}, "a")}, pending(2, plain), scheduling.StageOffering, "(commitment lease), and there are no more"},
+		"minValues":           {nodepool.NodePool{MinValues: map[string]int{corev1.LabelInstanceTypeStable: 3}}, []instancetypes.InstanceType{machine("m", any, "a"), machine("n", any, "a")}, pending(1, plain), scheduling.StageOffering, "minValues of node.kubernetes.io/instance-type: the pool wants 3 values, and the types that hold the pod have 2"},
+		"minValues of zones":  {nodepool.NodePool{MinValues: map[string]int{corev1.LabelTopologyZone: 2}}, []instancetypes.InstanceType{machine("m", any, "a", "b")}, pending(1, spread), scheduling.StageOffering, "minValues of topology.kubernetes.io/zone: the pool wants 2 values, and the spread"},
+		"off":                 {nodepool.NodePool{}, []instancetypes.InstanceType{machine("m", func(o *instancetypes.Offering) { o.Available = false }, "a")}, pending(1, plain), scheduling.StageOffering, "no offering of its types is available at a price"},
+		"types of other kind": {nodepool.NodePool{Requirements: requirements.MustOf(requirements.In(corev1.LabelTopologyZone, "c"))}, []instancetypes.InstanceType{machine("m", any, "a")}, pending(1, plain), scheduling.StageOffering, "no instance type meets the pool's own requirements"},
+	} {
+		c.pool.Name = "main"
+		p, err := plan.Make(t.Context(), scheduling.Snapshot{Pods: c.pods, Pools: []scheduling.Pool{{NodePool: c.pool, Types: c.types}}}, nil)
+		require.NoError(t, err, name)
+		require.NotEmpty(t, p.Unplaced(), name)
+		reason := p.Unplaced()[0].Reasons()[0]
+		assert.Equal(t, c.stage, reason.Stage, name)
+		assert.Contains(t, reason.String(), c.want, name)
+		assert.NotContains(t, reason.String(), "another pool", name)
+	}
+}
+
+// A fix is tried with the stock that the plan leaves.
+func TestFixesKnowWhatThePlanHasTaken(t *testing.T) {
+	stock := []instancetypes.InstanceType{machine("m", func(o *instancetypes.Offering) { o.ReservationCount = 1 }, "a")}
+	tainted := nodepool.NodePool{Name: "b", Taints: []corev1.Taint{{Key: "team", Effect: corev1.TaintEffectNoSchedule}}}
+	for refused, fixed := range map[int]bool{1: true, 2: false} { // pool b has one machine of its own
+		p, err := plan.Make(t.Context(), scheduling.Snapshot{
+			Pods:  pending(1+refused, func(*corev1.Pod) {}),
+			Pools: []scheduling.Pool{{NodePool: nodepool.NodePool{Name: "a"}, Types: stock}, {NodePool: tainted, Types: stock}},
+		}, nil)
+		require.NoError(t, err)
+		u := p.Unplaced()[0]
+		require.Len(t, u.Pods, refused)
+		assert.Equal(t, fixed, p.Fix(u.Class, u.Reasons(), true).Text != "", "%d refused", refused)
+	}
+}
