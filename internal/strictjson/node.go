@@ -74,6 +74,21 @@ func (n *Node) Get(key string) *Node {
 	return nil
 }
 
+// Again returns the first line on which one of the keys is given a second time; 0 if none is.
+func (n *Node) Again(keys ...string) int {
+	seen := map[string]bool{}
+	for i := range n.Members {
+		m := &n.Members[i]
+		for _, key := range keys {
+			if m.Key == key && seen[key] {
+				return int(m.Line)
+			}
+			seen[m.Key] = seen[m.Key] || m.Key == key
+		}
+	}
+	return 0
+}
+
 // At returns the line of the value at path (as [Problem.Path] writes it), or of the deepest part of the path that is
 // there. The empty path is the line of n itself.
 func (n *Node) At(path string) int {

@@ -95,10 +95,37 @@ func typed[T any](check func(*visit, *T)) func(*visit) any {
 // family reads the kinds that have decoders of their own.
 func family[T any](decode func([]byte) (T, error)) func(*visit) any {
 	return func(v *visit) any {
-		object, err := decode(v.node.Raw())
+		object, err := decode(v.once().Raw())
 		v.failed(err)
 		return object
 	}
+}
+
+// once is the object without the keys that it gives a second time, each of which is a problem: readers of JSON know no lines, and many take the last.
+func (v *visit) once() *strictjson.Node {
+	var visit func(n *strictjson.Node, path string) strictjson.Node
+	visit = func(n *strictjson.Node, path string) strictjson.Node {
+		out := *n
+		out.Items, out.Members = nil, nil
+		for i := range n.Items {
+			out.Items = append(out.Items, visit(&n.Items[i], fmt.Sprintf("%s[%d]", path, i)))
+		}
+		lines := map[string]int32{}
+		for i := range n.Members {
+			m := n.Members[i]
+			at := strings.TrimPrefix(path+strictjson.MapKey(m.Key), ".")
+			if first, twice := lines[m.Key]; twice {
+				v.problems = append(v.problems, strictjson.Problem{Path: at, Line: int(m.Line), Detail: fmt.Sprintf("the field is given twice, first on line %d", first)})
+				continue
+			}
+			lines[m.Key] = m.Line
+			m.Value = visit(&m.Value, at)
+			out.Members = append(out.Members, m)
+		}
+		return out
+	}
+	out := visit(v.node, "")
+	return &out
 }
 
 // failed takes over the errors of a decoder that is not ours. Those that know their field say so.
@@ -199,7 +226,7 @@ func hints() map[string]string {
 
 func readClass(decode ClassDecoder) func(*visit) any {
 	return func(v *visit) any {
-		class := NodeClass{Raw: v.node.Raw()}
+		class := NodeClass{Raw: v.once().Raw()}
 		if version := v.node.Get("apiVersion"); version != nil {
 			class.APIVersion = version.Text
 		}

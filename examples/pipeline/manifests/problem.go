@@ -1,9 +1,11 @@
 package manifests
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -53,6 +55,30 @@ func (p *Problem) Error() string {
 		}
 	}
 	return strings.Join(parts, ": ")
+}
+
+// filled is where a template fills a value in: of Helm and Jinja, of a shell, Flux or Terraform, and by hand.
+var filled = regexp.MustCompile(`\{\{[^\n]*?\}\}|\{\{[^\n]*|\$\{[^}\n]*\}?|%\{[^}\n]*\}?|<<[A-Za-z_][\w -]*>>|<[A-Z][A-Z0-9_-]+>`)
+
+// hint says of problems on lines with something to fill in what that is, and of patches that they are some.
+func hint(c chunk, problems []*Problem) {
+	if len(problems) == 0 {
+		return
+	}
+	lines := bytes.Split(c.data, []byte("\n"))
+	for _, p := range problems {
+		at := p.Position.Line - c.position.Line
+		if at >= 0 && at < len(lines) && !strings.Contains(p.Detail, render) {
+			if text := filled.Find(lines[at]); text != nil {
+				const most = 40
+				p.Detail += fmt.Sprintf("; %s is for a template to fill in: %s, and fill others in by what they are written for", text[:min(len(text), most)], render)
+				continue
+			}
+		}
+		if strings.Contains(p.Path, "template.") && strings.HasPrefix(p.Detail, "a pod needs at least one container") || strings.HasPrefix(p.Detail, `unknown field "$patch"`) {
+			p.Detail += "; a patch is no manifest: " + render
+		}
+	}
 }
 
 // maxProblems is how many problems are listed; a thousand lines tell as much as a million.

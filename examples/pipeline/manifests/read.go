@@ -264,6 +264,7 @@ func (w *worker) read(j job) result {
 		}
 		w.document(&res, j.position, n)
 	}
+	hint(j.chunk, res.problems)
 	return res
 }
 
@@ -351,6 +352,11 @@ func (w *worker) object(res *result, at Position, n *strictjson.Node) {
 	}
 	if kindName == "" {
 		fail(id, "kind", "the object has no kind; is this a manifest? (%s)", render)
+		return
+	}
+	if line := n.Again("apiVersion", "kind"); line > 0 {
+		noObject = false
+		fail(id, "", "a second object begins on line %d: is --- missing before it?", line)
 		return
 	}
 	k, known := w.kinds[kindName]
