@@ -259,3 +259,22 @@ func (s *state) freeLeft(node int) []int64 {
 	}
 	return left
 }
+
+// likely is the known label key that was probably meant: the nearest, or the one of the same name in another domain where both are of clouds, such as
+// those of Karpenter and of EKS.
+func likely(key string, known []string, cloud bool) (string, bool) {
+	if near, ok := requirements.Nearest(key, known); ok {
+		return near, true
+	}
+	name := key[max(0, strings.IndexByte(key, '/')):]
+	if !cloud && !strings.HasPrefix(name, "/instance-") {
+		return "", false
+	}
+	at := slices.IndexFunc(known, func(k string) bool {
+		return strings.HasSuffix(k, name) && strings.IndexByte(k, '/') == len(k)-len(name)
+	})
+	if at < 0 {
+		return "", false
+	}
+	return known[at], true
+}

@@ -116,7 +116,7 @@ type unknownKey struct {
 }
 
 // unknownKeys finds labels that are probably misspelt. A pool may add labels of its own to its nodes, so a label that no type has excludes
-// no type. But labels of a domain that types have labels of, such as karpenter.k8s.aws, are set by the cloud alone.
+// no type. But labels of a cloud's domain, such as karpenter.k8s.aws, are set by the cloud alone, and a near miss of a type's label is one.
 func (p *Pool) unknownKeys() []unknownKey {
 	var out []unknownKey
 	var known []string // worked out for the first one
@@ -132,20 +132,18 @@ func (p *Pool) unknownKeys() []unknownKey {
 		if known == nil {
 			known = slices.Collect(p.knownKeys().All())
 		}
-		u := unknownKey{text: fmt.Sprintf("no instance type has the label %q, so it rules none out", key)}
-		near, ok := requirements.Nearest(key, known)
-		if at := slices.IndexFunc(known, func(k string) bool {
-			_, name, _ := strings.Cut(k, "/")
-			return !ok && name != "" && domain+"/"+name == key
-		}); at >= 0 {
-			near, ok = known[at], true // of another cloud's domain
+		public := domain == key || strings.HasSuffix(domain, "kubernetes.io") || strings.HasSuffix(domain, "k8s.io") || domain == "karpenter.sh"
+		owned := !public && slices.ContainsFunc(known, func(k string) bool { return strings.HasPrefix(k, domain+"/") })
+		cloud := domain == p.NodeClass.Group || strings.HasPrefix(domain, "karpenter.") // a company may have labels of its own beside those of its types
+		near, ok := likely(key, known, cloud)
+		u := unknownKey{text: fmt.Sprintf("no instance type has the label %q", key)}
+		if r.AllowsAbsent() || !owned {
+			u.text += ", so it rules none out"
 		}
 		if ok {
 			u.text += fmt.Sprintf("; did you mean %q?", near)
 		}
-		public := domain == key || strings.HasSuffix(domain, "kubernetes.io") || strings.HasSuffix(domain, "k8s.io") || domain == "karpenter.sh"
-		owned := !public && slices.ContainsFunc(known, func(k string) bool { return strings.HasPrefix(k, domain+"/") })
-		if u.refused = owned && !r.AllowsAbsent(); u.refused || ok {
+		if u.refused = owned && (ok || cloud) && !r.AllowsAbsent(); u.refused || ok {
 			out = append(out, u)
 		}
 	}

@@ -121,16 +121,16 @@ func TestSnapshotsWithoutMeaningAreRefused(t *testing.T) {
 	require.ErrorAs(t, err, &bad)
 }
 
-// A label that is misspelt rules nothing out, so the cheapest node on earth would do: below the domain of a catalogue it is refused,
+// A label that is misspelt rules nothing out, so the cheapest node on earth would do: below the domain of a cloud, or near a type's, it is refused,
 // elsewhere it is noted where it is close to one that means something.
 func TestMisspeltLabelsOfPools(t *testing.T) {
 	types := []instancetypes.InstanceType{{
-		Name: "a", Requirements: requirements.MustParse("example.com/instance-family in (c), !example.com/instance-gpu-name"),
+		Name: "a", Requirements: requirements.MustParse("example.com/instance-family in (c), !example.com/instance-gpu-name, acme.example.org/hall in (1)"),
 		Offerings: []instancetypes.Offering{{Price: 1, Available: true, Requirements: requirements.MustParse("topology.kubernetes.io/zone in (z)")}},
 	}}
 	for ask, want := range map[string]struct{ err, note string }{
-		"example.com/instance-famly in (c)":  {err: `pool p: no instance type has the label "example.com/instance-famly", so it rules none out; did you mean "example.com/instance-family"?`},
-		"example.com/colour=red":             {err: `pool p: no instance type has the label "example.com/colour", so it rules none out`},
+		"example.com/instance-famly in (c)":  {err: `pool p: no instance type has the label "example.com/instance-famly"; did you mean "example.com/instance-family"?`},
+		"example.com/colour=red":             {err: `pool p: no instance type has the label "example.com/colour"`},
 		"!example.com/colour":                {},
 		"!example.com/instance-gpu-nam":      {note: `pool p: no instance type has the label "example.com/instance-gpu-nam", so it rules none out; did you mean "example.com/instance-gpu-name"?`},
 		"example.com/instance-family in (c)": {},
@@ -140,6 +140,9 @@ func TestMisspeltLabelsOfPools(t *testing.T) {
 		"other.com/colour=red":               {},
 		"topology.kubernetes.io/zoen=z":      {note: `pool p: no instance type has the label "topology.kubernetes.io/zoen", so it rules none out; did you mean "topology.kubernetes.io/zone"?`},
 		"topology.kubernetes.io/rack=1":      {},
+		"acme.example.org/tenant=a":          {},
+		"acme.example.org/hal=old":           {err: `pool p: no instance type has the label "acme.example.org/hal"; did you mean "acme.example.org/hall"?`},
+		"other.com/instance-family in (c)":   {note: `pool p: no instance type has the label "other.com/instance-family", so it rules none out; did you mean "example.com/instance-family"?`},
 		"topology.kubernetes.io/zone=z":      {},
 	} {
 		t.Run(ask, func(t *testing.T) {

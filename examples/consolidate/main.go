@@ -69,7 +69,7 @@ expired ones, those that have drifted, and those whose pods fit elsewhere or on 
 in which they are to be carried out; every node has a verdict that says why it goes or stays.`,
 		Example: `  consolidate                                   # the built-in sample
   consolidate -f cluster/ -o wide               # with every pod's new place
-  kubectl get pods,nodes,pdb,nodepools,nodeclaims -A -o yaml | consolidate -f -
+  kubectl get pods,nodes,daemonsets,pdb,pvc,pv,sc,csinodes,nodepools,nodeclaims,ec2nodeclasses -A -o yaml | consolidate -f -
   consolidate -f cluster/ --policy balanced     # only what is worth its disruption
   consolidate -f cluster/ --rank                # every node with what emptying it costs
   consolidate -f cluster/ --max-evictions 50    # what so many evictions can save

@@ -60,7 +60,7 @@ changes of state, scheduled changes and the end of capacity reservations. For ea
 about it, and plans the nodes that the pods of drained ones need. Messages stay in the queue. With --status-checks EC2 is asked, too: for
 status checks that fail, scheduled events, and capacity blocks that end.`,
 		Example: `  interruption                                              # the built-in sample
-  kubectl get pods,nodes,nodepools,ec2nodeclasses -A -o yaml | interruption -f - --queue prod
+  kubectl get pods,nodes,daemonsets,pvc,pv,sc,csinodes,nodepools,ec2nodeclasses -A -o yaml | interruption -f - --queue prod
   interruption -f cluster/ --messages events.json -o json`,
 	}, func(cmd *cobra.Command, out io.Writer) error { return o.run(cmd, out, stdin) })
 	o.Register(cmd.Flags())

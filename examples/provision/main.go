@@ -83,7 +83,7 @@ zone, at what price, which pod goes where, and for each pod that can't be placed
 		Example: `  provision                                   # plan the built-in sample
   provision --sample refusals                 # the same with pods that can't be placed, and what would help them
   provision -f cluster/ -o wide               # a directory of manifests
-  kubectl get pods,nodes,nodepools -A -o yaml | provision -f -
+  kubectl get pods,nodes,daemonsets,pvc,pv,sc,csinodes,nodepools,ec2nodeclasses -A -o yaml | provision -f -
   provision -f cluster/ --explain shop/web-0  # why this pod goes where it goes
   provision -f cluster/ --diff new-pool.yaml  # what a change would do
   provision -f cluster/ --assert rules.yaml   # what must be true of the plan

@@ -57,3 +57,28 @@ func TestAssumedClasses(t *testing.T) {
 		assert.Len(t, strict.StorageClasses, strings.Count(c.rest, "kind: StorageClass"), name)
 	}
 }
+
+// What is left out or is hardly meant is said.
+func TestNotesOnWhatIsMissing(t *testing.T) {
+	const (
+		agent = "{apiVersion: v1, kind: Pod, metadata: {name: agent-x, namespace: ops, ownerReferences: [{apiVersion: apps/v1, kind: DaemonSet, name: agent, uid: u, controller: true}]}, spec: {nodeName: n1, containers: [{name: c, image: i}]}}"
+		set   = "\n---\n{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: agent, namespace: ops}, spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}}"
+		tiny  = "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: c, image: i, resources: {requests: {memory: %s}}}]}}"
+	)
+	for text, want := range map[string]string{
+		agent:                                  "the pods of ops/agent are in the input",
+		agent + set:                            "",
+		strings.Replace(tiny, "%s", "256m", 1): "1 container asks for thousandths of a byte, such as 256m memory",
+		strings.Replace(tiny, "%s", "256M", 1): "",
+		strings.Replace(tiny, "%s", "1073741824", 1): "",
+	} {
+		s, err := manifests.Parse([]manifests.File{{Name: "a.yaml", Data: []byte(text)}}, nil)
+		require.NoError(t, err)
+		notes := strings.Join(s.Notes, "\n")
+		if want == "" {
+			assert.Empty(t, notes, text)
+		} else {
+			assert.Contains(t, notes, want)
+		}
+	}
+}

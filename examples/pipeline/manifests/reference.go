@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
@@ -80,6 +81,48 @@ func (b *builder) refer(assume bool) {
 	b.storage()
 	b.classes()
 	b.defaultPriority()
+	b.daemons()
+	b.tinyMemory()
+}
+
+// daemons notes DaemonSets that have pods in the input and are not there themselves: their pods will run on new nodes, too, and are not counted.
+func (b *builder) daemons() {
+	present, missing := map[string]bool{}, map[string]bool{}
+	for _, d := range b.snapshot.DaemonSets {
+		present[d.Namespace+"/"+d.Name] = true
+	}
+	for _, p := range b.snapshot.Pods {
+		if ref := metav1.GetControllerOf(p); ref != nil && ref.Kind == "DaemonSet" && !present[p.Namespace+"/"+ref.Name] {
+			missing[p.Namespace+"/"+ref.Name] = true
+		}
+	}
+	if len(missing) > 0 {
+		b.snapshot.note("the pods of %s are in the input, and the DaemonSets are not (daemonsets in kubectl get): new nodes are planned without them",
+			strings.Join(slices.Sorted(maps.Keys(missing)), ", "))
+	}
+}
+
+// tinyMemory notes requests of memory and storage in thousandths of a byte, which are meant as mebibytes.
+func (b *builder) tinyMemory() {
+	count, example := 0, ""
+	look := func(spec *corev1.PodSpec, pods int) {
+		for i := range spec.Containers {
+			for _, name := range []corev1.ResourceName{corev1.ResourceMemory, corev1.ResourceEphemeralStorage} {
+				if q, ok := spec.Containers[i].Resources.Requests[name]; ok && q.MilliValue()%1000 != 0 && q.Value() <= 1<<20 {
+					count, example = count+pods, fmt.Sprintf("%s %s", q.String(), name)
+				}
+			}
+		}
+	}
+	for _, p := range b.snapshot.Pods {
+		look(&p.Spec, 1)
+	}
+	for i := range b.snapshot.Workloads {
+		look(&b.snapshot.Workloads[i].Template.Spec, b.snapshot.Workloads[i].Len())
+	}
+	if count > 0 {
+		b.snapshot.note("%s for thousandths of a byte, such as %s: m is not Mi", plural(count, "container asks", "containers ask"), example)
+	}
 }
 
 func names[T metav1.Object](list []T) map[string]bool {
