@@ -39,36 +39,16 @@ type filler struct {
 	// shownTypes counts the types that were looked at for MinValues, which is most of the work where there are any.
 	shownTypes int
 	want       []int // by item: copies still to place
-	watch
+	*relax.Watch
 
 	spare []bin // bins that are not used any more, whose memory new ones take
 
 	nodeIndex, binIndex freeIndex
 }
 
-// watch tells work that goes on when the caller's context has ended. It looks every watchEvery steps, and not before graceSteps, so that
-// what is done soon is done: a plan of a thousand items is always whole.
-type watch struct {
-	stop *atomic.Bool
-	work int
-	next int
-	over bool
-}
-
-func newWatch(stop *atomic.Bool) watch { return watch{stop: stop, next: graceSteps} }
-
-// ended counts n steps, and reports whether the work must end.
-func (w *watch) ended(n int) bool {
-	if w.work += n; w.work >= w.next && w.stop != nil {
-		w.next = w.work + watchEvery
-		w.over = w.over || w.stop.Load()
-	}
-	return w.over
-}
-
 func newFiller(in *Instance, stop *atomic.Bool) *filler {
 	p := &in.problem
-	f := &filler{in: in, left: slices.Clone(in.budgets.amounts), watch: newWatch(stop)}
+	f := &filler{in: in, left: slices.Clone(in.budgets.amounts), Watch: relax.NewWatch(stop, graceSteps)}
 	f.states = openStates{sets: []requirements.Set{{}}, masks: [][]uint64{nil}, next: map[narrowing]int32{}}
 	f.want = make([]int, len(p.Items))
 	for i, it := range p.Items {

@@ -67,7 +67,7 @@ func (in *Instance) VerifyBound(plan *Plan) error {
 	switch {
 	case b.Price <= 0: // it needs no proof
 	case b.Kind == AssignmentLP || b.Kind == Configuration:
-		proved, err = in.verifyItems(plan.Layout, plan.Objective, b)
+		proved, err = in.verifyItems(plan.Layout, plan.Objective, b, new(relax.Watch))
 	case b.Kind == Exhausted:
 		proved, err = in.searchAgain(plan.Layout, plan.Objective, b, nil)
 	default:
@@ -85,14 +85,14 @@ func (in *Instance) VerifyBound(plan *Plan) error {
 // verifyItems returns what the item duals of a bound prove. A type that costs as much as the bound needs no check; but with fewer types items
 // may be of one class that the bound told apart, and have the lowest of their duals. Then all types below the objective are checked, as when
 // the bound was made.
-func (in *Instance) verifyItems(l Layout, objective Price, b Bound) (Price, error) {
+func (in *Instance) verifyItems(l Layout, objective Price, b Bound, w *relax.Watch) (Price, error) {
 	var best Price
 	for _, ceiling := range []Price{b.Price, objective} {
-		r, duals, err := in.relaxedAt(l, ceiling, b)
+		r, duals, err := in.relaxedAt(l, ceiling, b, w)
 		if err != nil {
 			return 0, err
 		}
-		proved, err := r.model.Verify(duals, b.Kind == Configuration)
+		proved, err := r.model.Verify(duals, b.Kind == Configuration, w)
 		if err != nil {
 			return 0, fmt.Errorf("binpack: certificate: %w", err)
 		}
@@ -106,7 +106,7 @@ func (in *Instance) verifyItems(l Layout, objective Price, b Bound) (Price, erro
 // searchAgain repeats the search of an [Exhausted] bound without trying to pack, and returns what it proves. A plan claims no
 // more than this, because the search also depends on which bin types are below the ceiling.
 func (in *Instance) searchAgain(l Layout, ceiling Price, b Bound, stop *atomic.Bool) (Price, error) {
-	r, duals, err := in.relaxedAt(l, ceiling, b)
+	r, duals, err := in.relaxedAt(l, ceiling, b, relax.NewWatch(stop, 0))
 	if err != nil {
 		return 0, err
 	}
@@ -124,11 +124,11 @@ func (in *Instance) searchAgain(l Layout, ceiling Price, b Bound, stop *atomic.B
 }
 
 // relaxedAt returns the relaxation of the layout below the ceiling, and the dual of each class.
-func (in *Instance) relaxedAt(l Layout, ceiling Price, b Bound) (*relaxation, []int64, error) {
+func (in *Instance) relaxedAt(l Layout, ceiling Price, b Bound, w *relax.Watch) (*relaxation, []int64, error) {
 	if len(b.ItemDuals) != len(in.problem.Items) {
 		return nil, nil, fmt.Errorf("binpack: certificate has %d values, want %d", len(b.ItemDuals), len(in.problem.Items))
 	}
-	r, ok := in.relaxed(in.placed(l), -1, true, ceiling, true, nil)
+	r, ok := in.relaxed(in.placed(l), -1, true, ceiling, true, w)
 	if !ok {
 		return nil, nil, errors.New("binpack: the certificate is of a kind that does not suit the problem")
 	}
@@ -161,7 +161,7 @@ func (r *run) bound(in *Instance, l Layout, objective Price, h hint) Bound {
 		if b.Kind == Exhausted {
 			proved, err = in.searchAgain(l, objective, b, r.stop)
 		} else {
-			proved, err = in.verifyItems(l, objective, b)
+			proved, err = in.verifyItems(l, objective, b, relax.NewWatch(r.stop, graceOfChecks))
 		}
 		if b.Price = min(b.Price, in.roundUp(proved)); err == nil && b.Price > best.Price {
 			best = b
@@ -176,7 +176,7 @@ func (r *run) bound(in *Instance, l Layout, objective Price, h hint) Bound {
 	if known || best.Price >= objective || r.stopped() {
 		return best
 	}
-	x, ok := in.relaxed(placed, -1, true, objective, true, r.stop)
+	x, ok := in.relaxed(placed, -1, true, objective, true, relax.NewWatch(r.stop, 0))
 	if !ok {
 		return best
 	}

@@ -136,7 +136,7 @@ func (f *filler) showsMinimums(b *bin) bool {
 			continue
 		}
 		f.shownTypes++
-		f.work++
+		f.Work++
 		mask := f.suits(t, b)
 		for rest := mask; rest != 0; rest &= rest - 1 {
 			seen.add(in, t, bits.TrailingZeros64(rest))

@@ -135,18 +135,18 @@ func (p *planner) tier(k int) {
 	if len(p.in.tiers) == 1 {
 		ceiling = sum(p.ceiling, 1)
 	}
-	counts := p.f.plannable(k)
-	r, ok := p.in.relaxed(counts, k, whole, ceiling, false, p.stop)
+	counts, w := p.f.plannable(k), relax.NewWatch(p.stop, 0)
+	r, ok := p.in.relaxed(counts, k, whole, ceiling, false, w)
 	if !ok && !p.stopped() { // too many different nodes, so fill them first
 		for _, item := range p.in.order {
 			p.f.firstFit(item)
 		}
 		counts, whole, ceiling = p.f.want, false, math.MaxInt64
-		r, ok = p.in.relaxed(counts, k, whole, ceiling, false, p.stop)
+		r, ok = p.in.relaxed(counts, k, whole, ceiling, false, w)
 	}
 	if fitting := r.fitting(counts); ok && !slices.Equal(fitting, counts) { // an item that fits nowhere must not count as demand
 		counts = fitting
-		r, ok = p.in.relaxed(counts, k, whole, ceiling, false, p.stop)
+		r, ok = p.in.relaxed(counts, k, whole, ceiling, false, w)
 	}
 	if !ok || len(r.model.BinTypes) == 0 || len(r.model.Classes) == 0 {
 		return
@@ -182,7 +182,7 @@ func (f *filler) plannable(tier int) []int {
 	}
 	out := slices.Clone(want)
 	for i, n := range want {
-		if f.ended(len(in.problem.Nodes) + len(in.problem.Types)) {
+		if f.Ended(len(in.problem.Nodes) + len(in.problem.Types)) {
 			return want
 		}
 		held := 0.0
@@ -294,7 +294,7 @@ func (p *planner) realise(r *relaxation, columns []relax.Column) {
 	}
 	for _, c := range columns {
 		bt := r.types[c.BinType]
-		if bt.typ < 0 || f.ended(4) { // a node
+		if bt.typ < 0 || f.Ended(4) { // a node
 			continue
 		}
 		typ, mask := bt.typ, bt.mask&f.affordable(bt.typ)
@@ -431,7 +431,7 @@ func (f *filler) lift() {
 	d := newDemand(in)
 	for i := range bins {
 		b := &bins[i]
-		if !f.over && f.liftFrom(b, d) {
+		if !f.Over && f.liftFrom(b, d) {
 			*b = f.shrunk(b)
 		}
 		if len(b.shares) > 0 {

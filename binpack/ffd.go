@@ -42,7 +42,7 @@ func (r *run) firstFitDecreasing(in *Instance) Layout {
 func (f *filler) packAll() {
 	in, d := f.in, newDemand(f.in)
 	for _, item := range in.order {
-		if f.ended(1) {
+		if f.Ended(1) {
 			return
 		}
 		f.firstFit(item)
@@ -99,13 +99,13 @@ func (f *filler) firstOf(bins []bin, x *freeIndex, item int, tier int32) {
 	x.extend(bins, in.dims)
 	s := x.scanOf(in, item, tier)
 	for from := s.from / blockOfBins * blockOfBins; from < len(bins) && f.want[item] > 0; from += blockOfBins {
-		if f.ended(1) {
+		if f.Ended(1) {
 			return
 		}
 		if !x.may(bins, from/blockOfBins, size) {
 			continue
 		}
-		f.work += blockOfBins
+		f.Work += blockOfBins
 		for i := max(from, s.from); i < min(from+blockOfBins, len(bins)) && f.want[item] > 0; i++ {
 			b := &bins[i]
 			if tier >= 0 && len(in.tiers) > 1 && in.tierOf(b.typ) != tier {
@@ -136,7 +136,7 @@ func (f *filler) open(item int, types []int32, d *demand) bool {
 	size := in.problem.Items[item].Size
 	best, bestMask, bestCost := int32(-1), uint64(0), math.Inf(1)
 	for _, t := range types {
-		if float64(in.minPrice[t]) >= bestCost || f.ended(1) {
+		if float64(in.minPrice[t]) >= bestCost || f.Ended(1) {
 			break // types come by price, and no plan costs less than one bin
 		}
 		per := relax.Copies(in.capacityOf(t), size, f.want[item])
@@ -159,13 +159,13 @@ func (f *filler) open(item int, types []int32, d *demand) bool {
 			best, bestMask, bestCost = t, mask, cost
 		}
 	}
-	if best < 0 || f.over {
+	if best < 0 || f.Over {
 		return false
 	}
 	// The choice stays the same for all bins that the item fills; only the last, partial bin needs a new one.
 	for opened := false; ; opened = true {
 		bestMask &= f.affordable(best)
-		if bestMask == 0 || f.ended(openSteps) {
+		if bestMask == 0 || f.Ended(openSteps) {
 			return opened
 		}
 		b := f.newBin(best, bestMask)
@@ -336,7 +336,7 @@ func (f *filler) cheapestChoice(b *bin) (int32, int) {
 	bestT, bestJ := b.typ, int(b.charged)
 	bestPrice := in.objective(bestT, bestJ)
 	for _, t := range in.tiers[in.tierOf(b.typ)] {
-		if in.minPrice[t] >= bestPrice || f.ended(1) {
+		if in.minPrice[t] >= bestPrice || f.Ended(1) {
 			break
 		}
 		mask := f.suits(t, b)

@@ -6,7 +6,6 @@ import (
 	"math"
 	"math/bits"
 	"slices"
-	"sync/atomic"
 
 	"github.com/joinery-sdk/joinery/binpack/internal/relax"
 )
@@ -34,19 +33,18 @@ type binType struct {
 
 // relaxed returns the relaxation for the counts of items, over the types of one tier (negative: all) that cost less than the
 // ceiling. It is for a bound if proves is set, otherwise for a plan. With nodes, existing nodes are bin types of price 0. ok is
-// false if there are too many different nodes, if a price is too large for proofs, or if it was stopped.
-func (in *Instance) relaxed(counts []int, tier int, nodes bool, ceiling Price, proves bool, stop *atomic.Bool) (r *relaxation, ok bool) {
+// false if there are too many different nodes, if a price is too large for proofs, or if the watch ended.
+func (in *Instance) relaxed(counts []int, tier int, nodes bool, ceiling Price, proves bool, w *relax.Watch) (r *relaxation, ok bool) {
 	r = &relaxation{model: &relax.Model{}, extra: append(in.apartTags(counts), in.spreadMost(counts)...), used: make([]bool, len(in.profiles))}
 	r.model.Dims = in.dims + len(r.extra)
 	r.proves, r.sparse = proves, !proves && len(in.diverse.left) > 0
-	if !r.compileClasses(in, counts, stop) {
+	if !r.compileClasses(in, counts, w) {
 		return r, false
 	}
 	var list []offer
-	stopped := func() bool { return stop != nil && stop.Load() }
 	for _, t := range in.byPrice { // nearly in the order that undominated sorts by
 		typ := &in.problem.Types[t]
-		if stopped() {
+		if w.Ended(1 + len(typ.Offerings)*len(in.profiles)/8) {
 			return r, false
 		}
 		if len(typ.Offerings) > 0 && in.minPrice[t] < ceiling && (tier < 0 || int(in.tierOfPool[typ.Pool]) == tier) {
@@ -54,12 +52,12 @@ func (in *Instance) relaxed(counts []int, tier int, nodes bool, ceiling Price, p
 		}
 	}
 	r.model.Supply = slices.Clone(in.budgets.amounts[:in.budgets.reservations])
-	r.cut(in, list, stop)
-	list = r.undominated(in, list, stop)
+	r.cut(in, list, w)
+	list = r.undominated(in, list, w)
 	if nodes {
 		var nodeOffers []offer
 		for _, digits := range []int{63, 4, 3, 2, 1} { // from exact to coarse
-			if nodeOffers, ok = r.existingNodes(in, digits, stop); ok || stopped() {
+			if nodeOffers, ok = r.existingNodes(in, digits, w); ok || w.Over {
 				r.sparse = r.sparse || digits < 63 // capacities that are rounded down prove nothing
 				break
 			}
@@ -67,18 +65,18 @@ func (in *Instance) relaxed(counts []int, tier int, nodes bool, ceiling Price, p
 		if !ok {
 			return r, false
 		}
-		r.cut(in, nodeOffers, stop)
+		r.cut(in, nodeOffers, w)
 		list = append(list, nodeOffers...)
 	}
-	if stopped() {
+	if w.Over {
 		return r, false
 	}
 	r.compileBinTypes(in, list)
-	return r, !stopped() && !slices.ContainsFunc(r.model.BinTypes, func(typ relax.BinType) bool { return typ.Price > relax.Largest })
+	return r, !slices.ContainsFunc(r.model.BinTypes, func(typ relax.BinType) bool { return typ.Price > relax.Largest })
 }
 
 // cut lowers each capacity to what items can fill of it.
-func (r *relaxation) cut(in *Instance, list []offer, stop *atomic.Bool) {
+func (r *relaxation) cut(in *Instance, list []offer, w *relax.Watch) {
 	capacities, open := make([][]int64, len(list)), make([][]uint64, len(list))
 	for i := range list {
 		capacities[i], open[i] = list[i].capacity, list[i].suits
@@ -87,7 +85,7 @@ func (r *relaxation) cut(in *Instance, list []offer, stop *atomic.Bool) {
 	for c, members := range r.members {
 		profile[c] = int(in.profile[members[0]])
 	}
-	for i, capacity := range r.model.Tightened(capacities, profile, open, stop) {
+	for i, capacity := range r.model.Tightened(capacities, profile, open, w) {
 		list[i].capacity = capacity
 	}
 }
@@ -121,12 +119,12 @@ func appendTags(text []byte, tags []tagState) []byte {
 
 // compileClasses groups the items into classes, in an order that does not depend on their order in the problem. It reports
 // whether it finished.
-func (r *relaxation) compileClasses(in *Instance, counts []int, stop *atomic.Bool) bool {
+func (r *relaxation) compileClasses(in *Instance, counts []int, w *relax.Watch) bool {
 	known := make(map[string]int32, len(counts))
 	limited := map[string]bool{} // classes with tags whose limit is counted
 	var key []byte
-	for at, i := range in.order {
-		if at%stopEvery == 0 && stop != nil && stop.Load() {
+	for _, i := range in.order {
+		if w.Ended(1) {
 			return false
 		}
 		n := counts[i]
@@ -223,7 +221,7 @@ func (r *relaxation) appendOffers(in *Instance, list []offer, t int32, ceiling P
 }
 
 // undominated returns the offers that no other offer dominates, by price.
-func (r *relaxation) undominated(in *Instance, list []offer, stop *atomic.Bool) []offer {
+func (r *relaxation) undominated(in *Instance, list []offer, w *relax.Watch) []offer {
 	order := make([]int32, len(list)) // sort indexes, because offers are large
 	for i := range order {
 		order[i] = int32(i)
@@ -247,7 +245,7 @@ func (r *relaxation) undominated(in *Instance, list []offer, stop *atomic.Bool) 
 		return false
 	}
 	for _, i := range order {
-		if stop != nil && stop.Load() { // the caller looks again
+		if w.Ended(1 + len(kept)/8) { // the caller looks again
 			return kept
 		}
 		var capacity [2]int64
@@ -291,11 +289,11 @@ func (in *Instance) dominates(a, b *offer) bool {
 
 // existingNodes returns the existing nodes as offers of price 0. Nodes whose free capacities agree in so many binary digits
 // share an offer, rounded up for a bound and down for a plan. It reports whether the number of offers is within the limit.
-func (r *relaxation) existingNodes(in *Instance, digits int, stop *atomic.Bool) ([]offer, bool) {
+func (r *relaxation) existingNodes(in *Instance, digits int, w *relax.Watch) ([]offer, bool) {
 	var out []offer
 	most := min(max(nodeShapeWork/(len(r.model.Classes)+1), minNodeShapes), maxNodeShapes)
 	for n := range in.problem.Nodes {
-		if stop != nil && stop.Load() {
+		if w.Ended(1 + len(in.profiles)/8 + len(out)/8) {
 			return nil, false
 		}
 		suits, any := r.suiting(in, func(p profile) bool { return p.goesTo(int32(n)) })

@@ -353,12 +353,11 @@ const (
 	// blockOfBins is how many bins a block of freeIndex has. 100,000 distinct items took 130 ms with 16, 166 ms with 64 and 510
 	// ms with 256, on a busy machine.
 	blockOfBins = 16
-	// A step of a watch takes 20 to 100 ns. graceSteps are done even if the context has ended before, in at most 20 ms, and watchEvery pass
-	// between two looks.
-	graceSteps, watchEvery = 100_000, 10_000
-	// stopEvery is how many items are processed between two checks of the context.
-	stopEvery = 1024
-	// compileEvery is the same for items with new requirements, which take up to 100 microseconds each.
+	// A step of a watch takes 20 to 100 ns. graceSteps of first fit are done even if the context has ended before, in at most 20 ms: so a
+	// plan of a thousand items is always whole. graceOfChecks is the same for checking a bound, so that a stopped plan usually has one.
+	graceSteps, graceOfChecks = 100_000, 300_000
+	// compileEvery is how many items with new requirements, which take up to 100 microseconds each, are compiled between two checks of the
+	// context.
 	compileEvery = 256
 	// frontierPoints is how many layouts a frontier tries. At the last, a bin costs a thousand times a sixteenth of its price
 	// more.

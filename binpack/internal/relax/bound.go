@@ -100,7 +100,7 @@ func (m *Model) proof(s *Master, near float64, rounds int, b *Budget) Proof {
 
 // Certify makes a proof of the duals times a factor; it proves 0 if they are not valid.
 func (m *Model) Certify(duals []float64, factor float64, stop *atomic.Bool) Proof {
-	return m.certify(duals, factor, examination{search: true, stop: stop})
+	return m.certify(duals, factor, examination{Watch: NewWatch(stop, 0), search: true})
 }
 
 // rounded is the relative amount by which duals are lowered, so that rounding never raises one.
@@ -118,21 +118,19 @@ func (s *typeGroups) certify(b *Budget) (duals []float64, proof Proof) {
 		}
 	}
 	quick := counted*len(m.Classes)*m.Dims*countedSteps > b.Left/countedPart
-	return duals, m.certify(duals, 1, examination{full: s.full(prices), quick: quick, search: true, stop: b.Stop})
+	return duals, m.certify(duals, 1, examination{Watch: NewWatch(b.Stop, 0), full: s.full(prices), quick: quick, search: true})
 }
 
 // examination says how thoroughly duals are examined.
 type examination struct {
+	*Watch
 	// full, if not nil, has the dual value of the whole capacity of each bin type, an upper bound for its fillings; quick uses it
 	// instead of a knapsack for counted bin types.
 	full  []float64
 	quick bool
 	// search looks for whole fillings where fractional ones are too good, and whole for whole bins that hold captives.
 	search, whole bool
-	stop          *atomic.Bool // may be nil
 }
-
-func (e examination) stopped() bool { return e.stop != nil && e.stop.Load() }
 
 var errStopped = errors.New("the examination was stopped")
 
@@ -158,9 +156,10 @@ func (m *Model) Load(knap *Knapsack, k int, duals []float64) bool {
 
 // Verify returns the bound that the duals prove. No filling of an uncounted bin type may have a dual value above its price.
 // Then all bins together cost at least the dual value of all items, less the premiums of counted bin types, and the slack of whole bins
-// (see captives). Without search, fillings may be fractional: that suffices for a proof that was not searched.
-func (m *Model) Verify(duals []int64, search bool) (price int64, err error) {
-	price, _, err = m.verify(duals, examination{search: search, whole: true})
+// (see captives). Without search, fillings may be fractional: that suffices for a proof that was not searched. It is an error if the
+// watch ends it.
+func (m *Model) Verify(duals []int64, search bool, w *Watch) (price int64, err error) {
+	price, _, err = m.verify(duals, examination{Watch: w, search: search, whole: true})
 	return price, err
 }
 
@@ -183,7 +182,7 @@ func (m *Model) verify(duals []int64, by examination) (price int64, searched boo
 	}
 	premium, slack := make([]*big.Int, len(m.Supply)), make([]float64, len(m.BinTypes)) // by bin type: at least the slack
 	for k := range m.BinTypes {
-		if by.stopped() {
+		if by.Ended(knap.Steps() / knapsackSteps) {
 			return 0, false, errStopped
 		}
 		typ := &m.BinTypes[k]
@@ -229,7 +228,10 @@ func (m *Model) verify(duals []int64, by examination) (price int64, searched boo
 		}
 	}
 	if by.whole {
-		whole := m.wholeBins(profits, slack, by)
+		whole, err := m.wholeBins(profits, slack, by)
+		if err != nil {
+			return 0, false, err
+		}
 		if whole == math.MaxInt64 {
 			return whole, searched, nil
 		}

@@ -235,9 +235,9 @@ func (m *Model) largest() []float64 {
 // Tightened returns the capacities lowered to what items can fill, resource by resource: to the sizes of all items that may go
 // there, and to the largest subset sum of items. Sizes are usually round and capacities are not, so this tightens proofs. profile
 // has a number for each class, and open, for each capacity, the bitset of the profiles that may go there. It costs O(capacities x
-// profiles + classes x sums / 64). With many classes or sums it skips subset sums, because they then reach almost any amount. If stop is
-// set meanwhile, the remaining capacities stay as they are.
-func (m *Model) Tightened(capacities [][]int64, profile []int, open [][]uint64, stop *atomic.Bool) [][]int64 {
+// profiles + classes x sums / 64). With many classes or sums it skips subset sums, because they then reach almost any amount. If the
+// watch ends, the remaining capacities stay as they are.
+func (m *Model) Tightened(capacities [][]int64, profile []int, open [][]uint64, w *Watch) [][]int64 {
 	const mostClasses, mostSums = 256, 1 << 16
 	out := make([][]int64, len(capacities))
 	for k := range capacities {
@@ -259,7 +259,7 @@ func (m *Model) Tightened(capacities [][]int64, profile []int, open [][]uint64, 
 		}
 		largest := int64(0)
 		for k := range out {
-			if stop != nil && stop.Load() {
+			if w.Ended(len(demand)) {
 				return out
 			}
 			all := int64(0)

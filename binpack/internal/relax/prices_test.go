@@ -166,7 +166,7 @@ func TestLiftedProofIsBelowTheOptimum(t *testing.T) {
 		lifted := m.lift(duals, proof, b)
 		require.LessOrEqual(t, lifted.Price, optimum, "%+v", m)
 		require.GreaterOrEqual(t, float64(lifted.Price), 0.999*float64(optimum), "%+v", m)
-		again, err := m.Verify(lifted.Duals, lifted.Searched)
+		again, err := m.Verify(lifted.Duals, lifted.Searched, new(Watch))
 		require.NoError(t, err)
 		require.GreaterOrEqual(t, again, lifted.Price)
 		require.LessOrEqual(t, again, optimum, "%+v", m)

@@ -97,7 +97,7 @@ func TestProofsAreNeverAboveTheOptimum(t *testing.T) {
 		s.Generate(400, b)
 		proof, _ := m.Prove(s.Duals(), b)
 		require.LessOrEqual(t, float64(proof.Price), best)
-		again, err := m.Verify(proof.Duals, proof.Searched)
+		again, err := m.Verify(proof.Duals, proof.Searched, new(relax.Watch))
 		require.NoError(t, err)
 		require.GreaterOrEqual(t, again, proof.Price)
 		require.LessOrEqual(t, float64(again), best)
@@ -110,7 +110,7 @@ func TestProofsAreNeverAboveTheOptimum(t *testing.T) {
 			for i := range proof.Duals {
 				proof.Duals[i] *= 2
 			}
-			if price, err := m.Verify(proof.Duals, proof.Searched); err == nil {
+			if price, err := m.Verify(proof.Duals, proof.Searched, new(relax.Watch)); err == nil {
 				require.LessOrEqual(t, float64(price), best)
 			}
 		}
@@ -176,7 +176,7 @@ func TestTightenedCapacitiesAreSums(t *testing.T) {
 				}
 			}
 		}
-		tightened := m.Tightened(capacities, profile, open, nil)
+		tightened := m.Tightened(capacities, profile, open, new(relax.Watch))
 		require.Equal(t, before, capacities[0], "the argument stays as it is")
 		for r := range m.Dims {
 			sums := map[int64]bool{0: true}
@@ -229,7 +229,7 @@ func TestCoverageProvesItself(t *testing.T) {
 		require.Equal(t, want.Duals, got.Duals)
 		require.GreaterOrEqual(t, want.Price, got.Price)
 		require.LessOrEqual(t, float64(want.Price), best+1e-6)
-		price, err := m.Verify(got.Duals, got.Searched)
+		price, err := m.Verify(got.Duals, got.Searched, new(relax.Watch))
 		require.NoError(t, err)
 		require.GreaterOrEqual(t, price, got.Price)
 		if got.Price > 0 {

@@ -84,7 +84,7 @@ func (s *solver) proveWhole() {
 		duals[i] = float64(v)
 	}
 	if duals = s.m.forWholeBins(duals, s.b); duals != nil {
-		s.prove(s.m.certify(duals, 1, examination{search: s.Proof.Searched, whole: true, stop: s.b.Stop}))
+		s.prove(s.m.certify(duals, 1, examination{Watch: NewWatch(s.b.Stop, 0), search: s.Proof.Searched, whole: true}))
 	}
 }
 

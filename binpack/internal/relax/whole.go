@@ -111,36 +111,41 @@ func (m *Model) leastSlack(c *captives, slack []float64) (steps int) {
 
 // wholeBins returns the slack of whole bins that hold captives. slack holds a lower bound for each bin type. The result is math.MaxInt64
 // if some class can go nowhere.
-func (m *Model) wholeBins(duals, slack []float64, by examination) int64 {
+func (m *Model) wholeBins(duals, slack []float64, by examination) (int64, error) {
 	var knap Knapsack
 	var apart []captives
 	for _, c := range m.captives() {
-		if by.stopped() {
-			return 0
+		if by.Ended(knap.Steps() / knapsackSteps) {
+			return 0, errStopped
 		}
 		if !slices.ContainsFunc(c.types, func(k int) bool { return m.BinTypes[k].Supply < 0 && slack[k] <= m.BinTypes[k].Price*rounded }) {
-			m.slacks(&knap, c.types, duals, slack)
-			m.leastSlack(&c, slack)
+			m.slacks(&knap, c.types, duals, slack, by.Watch)
+			by.Ended(m.leastSlack(&c, slack) / knapsackSteps)
 			apart, _ = addApart(apart, c, 0)
 		}
 	}
 	sum := int64(0)
 	for _, c := range apart {
 		if math.IsInf(c.slack, 1) {
-			return math.MaxInt64
+			return math.MaxInt64, nil
 		}
 		sum += int64(c.slack)
 	}
-	return sum
+	return sum, nil
 }
 
-// slacks sets the slack of some uncounted bin types.
-func (m *Model) slacks(knap *Knapsack, types []int, duals, slack []float64) {
+// slacks sets the slack of some uncounted bin types, until the watch ends. It returns the steps.
+func (m *Model) slacks(knap *Knapsack, types []int, duals, slack []float64, w *Watch) (steps int) {
 	for _, k := range types {
+		n := knap.Steps()
+		if steps += n; w.Ended(n / knapsackSteps) {
+			break
+		}
 		if slack[k] = m.BinTypes[k].Price; m.BinTypes[k].Supply < 0 && m.Load(knap, k, duals) {
 			slack[k] -= math.Ceil(knap.Sharpest(0))
 		}
 	}
+	return steps + knap.Steps()
 }
 
 // forWholeBins returns duals that prove more with whole bins: captives are priced between their opportunity costs and the given duals,
@@ -151,6 +156,7 @@ func (m *Model) forWholeBins(duals []float64, b *Budget) []float64 {
 	defer b.Return(part)
 	var knap Knapsack
 	var apart []captives
+	w := NewWatch(b.Stop, 0)
 	slack, all := make([]float64, len(m.BinTypes)), 0
 	for i := range m.Classes {
 		all += int(min(m.Classes[i].Count, 1))
@@ -170,7 +176,7 @@ func (m *Model) forWholeBins(duals []float64, b *Budget) []float64 {
 				try[i] = costs[at] + float64((duals[i]-costs[at])*float64(n)/wholeTries)
 				loss += float64((duals[i] - try[i]) * float64(m.Classes[i].Count))
 			}
-			m.slacks(&knap, c.types, try, slack)
+			part.Take(m.slacks(&knap, c.types, try, slack, w))
 			part.Take(m.leastSlack(&c, slack))
 			if gain := c.slack - loss; gain > most {
 				best, most, slackOfBest = try, gain, c.slack

@@ -20,7 +20,7 @@ func TestProofsBuyWholeBinsForCaptives(t *testing.T) {
 	s := m.Solve(relax.Task{}, plenty())
 	// Beside the nine, two bins hold 156 of the other items. The rest fills 302.75 of the small bins.
 	require.Greater(t, s.Proof.Price, int64(382.7e6))
-	price, err := m.Verify(s.Proof.Duals, s.Proof.Searched)
+	price, err := m.Verify(s.Proof.Duals, s.Proof.Searched, new(relax.Watch))
 	require.NoError(t, err)
 	require.Equal(t, s.Proof.Price, price)
 }
@@ -42,7 +42,7 @@ func TestWholeBinsAreNeverAboveTheOptimum(t *testing.T) {
 		if up == nil {
 			return
 		}
-		price, err := m.Verify(whole(up), proof.Searched)
+		price, err := m.Verify(whole(up), proof.Searched, new(relax.Watch))
 		require.NoError(t, err)
 		require.LessOrEqual(t, float64(price), best, "%+v", m)
 		if float64(price) > float64(proof.Price)*1.01 {
@@ -60,7 +60,7 @@ func TestNowhereIsAboveEveryPrice(t *testing.T) {
 		BinTypes: []relax.BinType{{Capacity: []int64{4}, Price: 1e6, Supply: -1}},
 		Classes:  []relax.Class{{Size: []int64{1}, Count: 1, Most: math.MaxInt32, BinTypes: []uint64{0}}},
 	}
-	price, err := m.Verify([]int64{0}, false)
+	price, err := m.Verify([]int64{0}, false, new(relax.Watch))
 	require.NoError(t, err)
 	require.EqualValues(t, math.MaxInt64, price)
 }
