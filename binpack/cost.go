@@ -14,7 +14,7 @@ import (
 
 // CostAware looks for the layout with the lowest objective; the package documentation says how. The result is never worse than
 // that of [FirstFitDecreasing]: at the highest priority of which they do not place as many copies it places more, and it never costs more
-// where they place as many of each.
+// where they place as many of each. If all is placed, it costs no more than a fleet of one type, as far as the budget lasts to try.
 type CostAware struct {
 	Effort Effort
 }
@@ -33,6 +33,9 @@ func (c CostAware) Pack(in *Instance) Layout {
 // layout changed.
 func (r *run) guided(in *Instance, best Layout) (l Layout, h hint, better bool) {
 	p := r.planner(in)
+	first := in.objectiveOf(best)
+	best = p.uniform(best)
+	better = in.objectiveOf(best) < first
 	if !slices.ContainsFunc(in.unplaced(best), func(n int) bool { return n > 0 }) {
 		p.ceiling = in.objectiveOf(best)
 	}

@@ -39,31 +39,36 @@ func (r *run) firstFitDecreasing(in *Instance) Layout {
 }
 
 // packAll places the items that are left, or those so far if the context ends.
-func (f *filler) packAll() {
-	in, d := f.in, newDemand(f.in)
-	for _, item := range in.order {
+func (f *filler) packAll() { f.packInto(f.in.order, f.in.tiers, newDemand(f.in)) }
+
+// packInto places the items in this order, in bins of the types of each tier. Without a demand, each item chooses for itself.
+func (f *filler) packInto(order []int, tiers [][]int32, d *demand) {
+	in := f.in
+	for _, item := range order {
 		if f.Ended(1) {
 			return
 		}
 		f.firstFit(item)
-		for k := range in.tiers {
+		for k, types := range tiers {
 			f.firstOf(f.bins, &f.binIndex, item, int32(k))
-			for f.want[item] > 0 && f.open(item, in.tiers[k], d) {
+			for f.want[item] > 0 && f.open(item, types, d) {
 			}
 		}
-		d.drop(in, item)
+		if d != nil {
+			d.drop(in, item)
+		}
 	}
 }
 
-// decreasing returns the items by priority, dominant share, size and name.
-func (in *Instance) decreasing() []int {
+// decreasing returns the items by priority, dominant share of the capacity, size and name.
+func (in *Instance) decreasing(capacity []int64) []int {
 	p := &in.problem
 	share, order := make([]float64, len(p.Items)), make([]int, len(p.Items))
 	for i, it := range p.Items {
 		order[i] = i
 		for r, s := range it.Size {
 			if s > 0 {
-				share[i] = max(share[i], float64(s)/float64(max(in.largest[r], 1)))
+				share[i] = max(share[i], float64(s)/float64(max(capacity[r], 1)))
 			}
 		}
 	}
@@ -132,7 +137,9 @@ func (f *filler) firstOf(bins []bin, x *freeIndex, item int, tier int32) {
 // copy.
 func (f *filler) open(item int, types []int32, d *demand) bool {
 	in := f.in
-	d.update()
+	if d != nil {
+		d.update()
+	}
 	size := in.problem.Items[item].Size
 	best, bestMask, bestCost := int32(-1), uint64(0), math.Inf(1)
 	for _, t := range types {
@@ -154,7 +161,10 @@ func (f *filler) open(item int, types []int32, d *demand) bool {
 		j := in.cheapest(t, mask)
 		price := float64(in.objective(t, j))
 		// Fractions count, because the last bin will be right-sized.
-		bins := max(1, float64(f.want[item])/float64(per), d.bins(in, t))
+		bins := max(1, float64(f.want[item])/float64(per))
+		if d != nil {
+			bins = max(bins, d.bins(in, t))
+		}
 		if cost := price * bins; cost < bestCost && f.opens(t, item, mask) {
 			best, bestMask, bestCost = t, mask, cost
 		}

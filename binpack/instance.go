@@ -142,7 +142,7 @@ func (in *Instance) withItems(items []Item, diversity []Diversity, stop *atomic.
 		return nil, errStopped
 	}
 	out.compileDiversity()
-	out.order = out.decreasing()
+	out.order = out.decreasing(out.largest)
 	out.rank = make([]int, len(out.order))
 	for k, i := range out.order {
 		out.rank[i] = k

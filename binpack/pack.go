@@ -314,6 +314,8 @@ const (
 	// bestTimes the multiple that effort best takes. Consolidation uses fast: six clusters of a thousand nodes were 0.6 to 1.0%
 	// dearer than packed from scratch with a hundredth of the budget, and 0.0 to 0.1% with a twentieth.
 	fastPart, fastLeast, bestTimes = 20, 150_000, 10
+	// Fleets of one type take 1/uniformPart of the budget at most, uniformSteps for each step of a watch and at least for each item.
+	uniformPart, uniformSteps = 16, 16
 	// enoughGap is the gap at which the search ends; prices are not known more exactly.
 	enoughGap = 1e-5
 	// admitSteps is how many steps one admit takes.
