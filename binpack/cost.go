@@ -154,7 +154,7 @@ func (p *planner) tier(k int) {
 	if !ok || len(r.model.BinTypes) == 0 || len(r.model.Classes) == 0 {
 		return
 	}
-	task := relax.Task{Grain: int64(p.in.grain), Enough: enoughGap, PlanOnly: p.planOnly}
+	task := relax.Task{Enough: enoughGap, PlanOnly: p.planOnly}
 	part := p.budget.Split(p.budget.Left / (len(p.in.tiers) - k)) // each tier gets an equal part of what the earlier ones left
 	if p.report != nil && whole {
 		task.Report = func(bound, price float64) {

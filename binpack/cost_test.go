@@ -21,6 +21,13 @@ func costAware(t *testing.T, p binpack.Problem, effort binpack.Effort) (*binpack
 	require.Equal(t, "cost", plan.Strategy)
 	base, err := in.Pack(t.Context(), &binpack.Options{Strategy: binpack.FirstFitDecreasing{}, Draft: true})
 	require.NoError(t, err)
+	noWorse(t, p, plan, base)
+	return in, plan
+}
+
+// noWorse requires that the plan is no worse than the other one.
+func noWorse(t *testing.T, p binpack.Problem, plan, base *binpack.Plan) {
+	t.Helper()
 	// At the highest priority of which the plans do not place as many copies, this one places more, whatever that costs at lower priorities.
 	fewer := 0
 	byPriority := slices.Clone(p.Items)
@@ -41,7 +48,24 @@ func costAware(t *testing.T, p binpack.Problem, effort binpack.Effort) (*binpack
 	if fewer == 0 {
 		require.LessOrEqual(t, plan.Objective, base.Objective, "never dearer")
 	}
-	return in, plan
+}
+
+// Who wants no bound does not pay for one, and gets no worse plan.
+func TestADraftIsNoWorse(t *testing.T) {
+	rng := rand.New(rand.NewPCG(45, 46))
+	for k := range rounds(t, 60, 300) {
+		p := [](func() binpack.Problem){
+			func() binpack.Problem { return small(randomBytes(rng, 160)) },
+			func() binpack.Problem { return shop(rng, 12) },
+			func() binpack.Problem {
+				return one([]string{"cpu", "memory"}, market(), randomItems(rng, 1+rng.IntN(150))...)
+			},
+		}[k%3]()
+		in, plan := costAware(t, p, binpack.EffortFast)
+		draft, err := in.Pack(t.Context(), &binpack.Options{Effort: binpack.EffortFast, Draft: true})
+		require.NoError(t, err)
+		noWorse(t, p, draft, plan)
+	}
 }
 
 func TestCostAwareAgainstTheDumbJudge(t *testing.T) {

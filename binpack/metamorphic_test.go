@@ -178,7 +178,7 @@ func TestPlansScaleWithTheirUnits(t *testing.T) {
 		require.Equal(t, 7*before.Cost, after.Cost)
 		require.LessOrEqual(t, after.Bound.Price, 7*before.Cost)
 		require.LessOrEqual(t, before.Bound.Price, after.Cost/7)
-		// Rounding changes the path of the search for patterns, which may be cut short elsewhere.
+		// Duals are rounded to whole prices, which changes where the search for fillings of a check is cut short.
 		require.InEpsilon(t, 7*float64(before.Bound.Price), float64(after.Bound.Price), 0.01)
 	}
 }

@@ -79,7 +79,7 @@ func (m *Model) proof(s *Master, near float64, rounds int, b *Budget) Proof {
 	s.Solve(b) // include the last patterns
 	// Column generation continues with the patterns that the proof found missing.
 	for range rounds {
-		if s.Objective() <= float64(best.Price)*(1+near) || b.Left <= 0 {
+		if s.Objective()*m.unit() <= float64(best.Price)*(1+near) || b.Left <= 0 {
 			break
 		}
 		proof, missing := m.Prove(s.Duals(), b)
@@ -118,7 +118,7 @@ func (s *typeGroups) certify(b *Budget) (duals []float64, proof Proof) {
 		}
 	}
 	quick := counted*len(m.Classes)*m.Dims*countedSteps > b.Left/countedPart
-	return duals, m.certify(duals, 1, examination{Watch: NewWatch(b.Stop, 0), full: s.full(prices), quick: quick, search: true})
+	return duals, m.certify(duals, 1, examination{Watch: NewWatch(b.Stop, 0), full: m.inPrice(s.full(prices)), quick: quick, search: true})
 }
 
 // examination says how thoroughly duals are examined.
@@ -134,16 +134,16 @@ type examination struct {
 
 var errStopped = errors.New("the examination was stopped")
 
-// certify is Certify.
+// certify is Certify, of duals in units.
 func (m *Model) certify(duals []float64, factor float64, by examination) Proof {
 	proof := Proof{Duals: make([]int64, len(duals))}
 	for i, v := range duals {
-		if v *= factor * (1 - rounded); v > 0 && v < Largest {
+		if v *= m.unit() * factor * (1 - rounded); v > 0 && v < Largest {
 			proof.Duals[i] = int64(v)
 		}
 	}
 	var err error
-	if proof.Price, proof.Searched, err = m.verify(proof.Duals, by); err != nil {
+	if proof.Price, proof.Searched, err = m.priced().verify(proof.Duals, by); err != nil {
 		return Proof{Duals: make([]int64, len(duals))} // rounding, or a search that was cut short
 	}
 	return proof
@@ -159,7 +159,7 @@ func (m *Model) Load(knap *Knapsack, k int, duals []float64) bool {
 // (see captives). Without search, fillings may be fractional: that suffices for a proof that was not searched. It is an error if the
 // watch ends it.
 func (m *Model) Verify(duals []int64, search bool, w *Watch) (price int64, err error) {
-	price, _, err = m.verify(duals, examination{Watch: w, search: search, whole: true})
+	price, _, err = m.priced().verify(duals, examination{Watch: w, search: search, whole: true})
 	return price, err
 }
 

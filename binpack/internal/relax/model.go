@@ -19,7 +19,10 @@ import (
 
 // Model is a relaxed problem. This package does not modify it.
 type Model struct {
-	Dims     int
+	Dims int
+	// Unit divides every price. BinType.Price counts such units, so that plans do not depend on the currency; 0 means 1. Duals of a proof, and
+	// what it proves, are in whole units of price.
+	Unit     int64
 	BinTypes []BinType
 	Classes  []Class
 	// Supply is the amount of each counted supply: bins of a reservation, existing nodes, committed money.
@@ -141,6 +144,28 @@ func (b *Budget) Split(n int) *Budget {
 func (b *Budget) Return(part *Budget) {
 	b.Left += part.Left
 	b.Take(0)
+}
+
+// unit returns the unit of prices.
+func (m *Model) unit() float64 { return float64(max(m.Unit, 1)) }
+
+// priced returns the model with prices in units of price.
+func (m *Model) priced() *Model {
+	out := *m
+	out.Unit, out.BinTypes = 1, slices.Clone(m.BinTypes)
+	for k := range out.BinTypes {
+		out.BinTypes[k].Price *= m.unit()
+	}
+	return &out
+}
+
+// inPrice returns the numbers of units in units of price.
+func (m *Model) inPrice(units []float64) []float64 {
+	out := make([]float64, len(units))
+	for i, v := range units {
+		out[i] = v * m.unit()
+	}
+	return out
 }
 
 // cheapest returns the first bin type with the lowest price that holds an item of the class, or -1. It considers counted bin

@@ -20,10 +20,16 @@ type typeGroups struct {
 	group []int   // by class: its demand group. Its classes may go to the same bin types with all that they need
 	into  [][]int // by demand group: the type groups open to it
 	most  int     // how many rows the programme may have
+	// largest is the largest capacity on offer, by dimension, and 1 where nothing has any. Sizes, capacities and prices count as fractions of it, so
+	// that they do not depend on the unit of a resource.
+	largest []float64
 }
 
 func (m *Model) typeGroups() *typeGroups {
-	s := &typeGroups{m: m, of: make([]int, len(m.BinTypes))}
+	s := &typeGroups{m: m, of: make([]int, len(m.BinTypes)), largest: m.largest()}
+	for r := range s.largest {
+		s.largest[r] = cmp.Or(s.largest[r], 1)
+	}
 	s.most = int(priceRows * math.Cbrt(float64(m.items())))
 	sets, group := m.demandSets()
 	s.group = group
@@ -96,7 +102,7 @@ func (m *Model) demandSets() (sets [][]uint64, group []int) {
 	return sets, group
 }
 
-// prices returns the dual of each dimension, by type group, for the counts of the classes. Under them no uncounted bin type has a
+// prices returns the dual of the largest capacity of each dimension, by type group, for the counts of the classes. Under them no uncounted bin type has a
 // capacity with a dual value above its price. If the programme would be large, all groups have the same duals.
 func (s *typeGroups) prices(classes []Class, b *Budget) [][]float64 {
 	m := s.m
@@ -109,7 +115,7 @@ func (s *typeGroups) prices(classes []Class, b *Budget) [][]float64 {
 	}
 	for i := range classes {
 		for r, size := range classes[i].Size {
-			asked := float64(float64(size) * float64(classes[i].Count))
+			asked := float64(float64(size) / s.largest[r] * float64(classes[i].Count))
 			flows.Demand[s.group[i]][r] += asked
 			if len(s.into[s.group[i]]) > 0 {
 				sum[r] += asked
@@ -119,7 +125,7 @@ func (s *typeGroups) prices(classes []Class, b *Budget) [][]float64 {
 	for at, types := range s.types {
 		for _, k := range types {
 			if typ := &m.BinTypes[k]; typ.Supply < 0 {
-				flows.Capacity[at], flows.Prices[at] = append(flows.Capacity[at], typ.available()), append(flows.Prices[at], typ.Price)
+				flows.Capacity[at], flows.Prices[at] = append(flows.Capacity[at], s.available(typ)), append(flows.Prices[at], typ.Price)
 			}
 		}
 	}
@@ -192,18 +198,18 @@ func (s *typeGroups) full(prices [][]float64) []float64 {
 		if at < 0 {
 			continue
 		}
-		for r, c := range s.m.BinTypes[k].Capacity {
-			out[k] += float64(float64(max(c, 0)) * prices[at][r])
+		for r, c := range s.available(&s.m.BinTypes[k]) {
+			out[k] += float64(c * prices[at][r])
 		}
 	}
 	return out
 }
 
-// available returns the capacity without negative numbers.
-func (k *BinType) available() []float64 {
+// available returns the capacity without negative numbers, as fractions.
+func (s *typeGroups) available(k *BinType) []float64 {
 	out := make([]float64, len(k.Capacity))
 	for r, c := range k.Capacity {
-		out[r] = float64(max(c, 0))
+		out[r] = float64(max(c, 0)) / s.largest[r]
 	}
 	return out
 }
@@ -224,7 +230,7 @@ func (s *typeGroups) duals(prices [][]float64) (duals []float64, cheapest []int3
 		for n, at := range s.into[s.group[i]] {
 			value := 0.0
 			for r, size := range s.m.Classes[i].Size {
-				value += float64(float64(size) * prices[at][r])
+				value += float64(float64(size) / s.largest[r] * prices[at][r])
 			}
 			if n == 0 || value < duals[i] {
 				duals[i], cheapest[i] = value, int32(at)

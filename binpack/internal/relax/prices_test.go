@@ -53,7 +53,7 @@ func TestNoCapacityAboveItsPrice(t *testing.T) {
 				continue
 			}
 			room := 0.0
-			for r, c := range m.BinTypes[k].available() {
+			for r, c := range s.available(&m.BinTypes[k]) {
 				room += c * prices[s.of[k]][r]
 			}
 			require.LessOrEqual(t, room, m.BinTypes[k].Price*(1+1e-9))
@@ -63,7 +63,7 @@ func TestNoCapacityAboveItsPrice(t *testing.T) {
 				if m.Classes[i].May(k) && Copies(m.BinTypes[k].Capacity, m.Classes[i].Size, 1) > 0 {
 					profit := 0.0
 					for r, size := range m.Classes[i].Size {
-						profit += float64(size) * prices[s.of[k]][r]
+						profit += float64(size) / s.largest[r] * prices[s.of[k]][r]
 					}
 					require.LessOrEqual(t, v, profit*(1+1e-12))
 				}

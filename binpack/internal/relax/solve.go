@@ -24,8 +24,6 @@ type Solution struct {
 
 // Task holds the options of Solve.
 type Task struct {
-	// Grain divides every price.
-	Grain int64
 	// Enough is the relative gap at which Solve stops.
 	Enough float64
 	// Known is what a packing of all items costs, from elsewhere; 0 for none. What costs as much is not searched.
@@ -39,7 +37,7 @@ type Task struct {
 // Solve looks for the cheapest packing and for a proof of its quality, while the gap is open and the budget lasts: a greedy
 // filling, an exact search, column generation with dives, and the exact search again.
 func (m *Model) Solve(t Task, b *Budget) Solution {
-	s := &solver{Task: t, m: m, b: b, total: b.Left}
+	s := &solver{Task: t, m: m, proofs: b.Split(b.Left / provePart), b: b, total: b.Left}
 	duals := s.start()
 	part := b.Split(s.total / countedPart)
 	counted, rest := m.fillCounted(duals, part)
@@ -50,17 +48,23 @@ func (m *Model) Solve(t Task, b *Budget) Solution {
 	if !s.closed() {
 		s.exact(duals, s.total/exactFirst, s.pack)
 	}
+	var master *Master
 	if s.generates() && !s.closed() {
-		duals = s.columns()
+		master = NewMaster(m)
+		duals = s.columns(master)
 	}
 	if !s.PlanOnly {
-		s.prove(m.lift(duals, s.Proof, b))
-		s.prove(m.lift(s.coverage, s.Proof, b))
+		if master != nil {
+			s.prove(m.proof(master, sharp, patient, s.proofs))
+			s.proveWhole()
+		}
+		s.prove(m.priced().lift(m.inPrice(duals), s.Proof, s.proofs))
+		s.prove(m.priced().lift(m.inPrice(s.coverage), s.Proof, s.proofs))
 	}
 	if !s.closed() {
 		s.exact(duals, b.Left/2, s.pack)
 	}
-	s.Worth, s.Closed = duals, s.met()
+	s.Worth, s.Closed = m.inPrice(duals), s.met()
 	return s.Solution
 }
 
@@ -79,12 +83,12 @@ func (s *solver) start() []float64 {
 
 // proveWhole looks for a better proof from the best one, by whole bins.
 func (s *solver) proveWhole() {
-	duals := make([]float64, len(s.m.Classes))
+	m, duals := s.m.priced(), make([]float64, len(s.m.Classes))
 	for i, v := range s.Proof.Duals {
 		duals[i] = float64(v)
 	}
-	if duals = s.m.forWholeBins(duals, s.b); duals != nil {
-		s.prove(s.m.certify(duals, 1, examination{Watch: NewWatch(s.b.Stop, 0), search: s.Proof.Searched, whole: true}))
+	if duals = m.forWholeBins(duals, s.proofs); duals != nil {
+		s.prove(m.certify(duals, 1, examination{Watch: NewWatch(s.b.Stop, 0), search: s.Proof.Searched, whole: true}))
 	}
 }
 
@@ -93,7 +97,8 @@ type solver struct {
 	Task
 	Solution
 	m      *Model
-	b      *Budget
+	b      *Budget // of the packing
+	proofs *Budget // of what only makes the bound better: the packing is the same without
 	total  int
 	search *Search
 	groups *typeGroups // refined
@@ -127,24 +132,26 @@ func (s *solver) prove(p Proof) {
 
 func (s *solver) report() {
 	if s.Report != nil && s.Columns != nil {
-		s.Report(float64(s.bound()), s.m.Cost(s.Columns))
+		s.Report(float64(s.bound()), s.m.Cost(s.Columns)*s.m.unit())
 	}
 }
 
-// bound returns the best proved bound, rounded up to a multiple of Grain.
-func (s *solver) bound() int64 { return RoundUp(max(s.Proof.Price, s.Least), s.Grain) }
+// bound returns the best proved bound, rounded up to whole units.
+func (s *solver) bound() int64 { return RoundUp(max(s.Proof.Price, s.Least), s.m.Unit) }
 
 // closed reports whether the gap is closed or the budget is used up.
 func (s *solver) closed() bool { return s.b.Left <= 0 || s.met() }
 
 // met reports whether some packing is as cheap as the bound.
-func (s *solver) met() bool { return float64(s.bound()) >= s.incumbent()*(1-max(s.Enough, 1e-12)) }
+func (s *solver) met() bool {
+	return float64(s.bound()) >= s.incumbent()*s.m.unit()*(1-max(s.Enough, 1e-12))
+}
 
-// incumbent returns the lowest cost of a packing of all items so far; infinite if there is none.
+// incumbent returns the lowest cost of a packing of all items so far, in units; infinite if there is none.
 func (s *solver) incumbent() float64 {
 	cost := math.Inf(1)
 	if s.Known > 0 {
-		cost = s.Known
+		cost = s.Known / s.m.unit()
 	}
 	if s.Columns != nil && s.m.Unplaced(s.Columns) == 0 {
 		cost = min(cost, s.m.Cost(s.Columns))
@@ -166,14 +173,19 @@ func (s *solver) generates() bool {
 	return float64(rows*rows*rows*pivotsPerRow*fill)+pricing < float64(s.total)
 }
 
-// columns runs column generation, its proof, and dives. It returns the duals of the programme.
-func (s *solver) columns() []float64 {
+// columns runs column generation and dives. It returns the duals of the programme.
+func (s *solver) columns(master *Master) []float64 {
 	m := s.m
-	master := NewMaster(m)
 	for _, c := range s.Columns {
 		master.Add(c)
 	}
-	duals := s.generate(master)
+	part := s.b.Split(s.total / generatePart)
+	master.Price(s.coverage, part)
+	for master.Generate(400, part); part.Left > 0 && master.Deepen(20_000, part); {
+		master.Generate(400, part)
+	}
+	s.b.Return(part)
+	duals := master.Duals()
 	for variation := range dives {
 		if s.closed() {
 			break
@@ -190,39 +202,20 @@ func (s *solver) columns() []float64 {
 	return duals
 }
 
-// generate solves the programme over patterns, keeps the bound that it proves, and returns its duals.
-func (s *solver) generate(master *Master) []float64 {
-	m := s.m
-	part := s.b.Split(s.total / generatePart)
-	master.Price(s.coverage, part)
-	for master.Generate(400, part); part.Left > 0 && master.Deepen(20_000, part); {
-		master.Generate(400, part)
-	}
-	s.b.Return(part)
-	if s.PlanOnly {
-		return master.Duals()
-	}
-	part = s.b.Split(s.total / provePart)
-	s.prove(m.proof(master, sharp, patient, part))
-	s.b.Return(part)
-	s.proveWhole()
-	return master.Duals()
-}
-
 // exact searches sets of bins within part of the steps: fewer with more items, because more sets then cost nearly the same. search
 // returns the lower bound that it proves. It is skipped if the budget does not allow to prepare it.
 func (s *solver) exact(duals []float64, steps int, search func(part *Budget) (least float64)) {
 	part := s.b.Split(int(float64(steps) * exactItems / float64(exactItems+s.m.items())))
 	defer func() { s.b.Return(part) }()
 	if s.search == nil && cells*len(s.m.BinTypes)*(s.m.Dims+3)/4 <= part.Left {
-		s.Duals = whole(duals)
+		s.Duals = whole(s.m.inPrice(duals))
 		s.search = NewSearch(s.m, s.Duals, part)
 	}
 	if s.search == nil {
 		return
 	}
 	least := search(part)
-	s.Nodes, s.Least = s.search.Nodes, max(s.Least, int64(math.Ceil(least*(1-1e-12))))
+	s.Nodes, s.Least = s.search.Nodes, max(s.Least, int64(math.Ceil(least*s.m.unit()*(1-1e-12))))
 	s.report()
 }
 

@@ -19,9 +19,9 @@ const (
 	// deepest is the step limit of the knapsack search for a surrogate's capacity of one bin type. After patience bin types in
 	// a row exceed it, the rest are not searched. With 5,000 steps the preparation used up the budget of twenty items.
 	deepest, patience = 1_000, 4
-	// greedyPart, generatePart and provePart are the divisors of the budget for the greedy filling, column generation and its
-	// proof.
-	greedyPart, generatePart, provePart = 8, 3, 4
+	// greedyPart, generatePart and provePart are the divisors of the budget for the greedy filling, column generation and all
+	// that only makes the bound better.
+	greedyPart, generatePart, provePart = 8, 3, 3
 	// fillings is how many fillings Greedy compares for a bin. With 3, plans of 2,080 problems at effort fast were 0.3% dearer; with one
 	// or two for many items, those of 100,000 distinct items were 2.2 and 0.8% dearer. Greedy prices what is left again when its dual
 	// value is stale times what it was.
@@ -66,6 +66,7 @@ const (
 	mostCaptives = 64
 	// wholeTries is how many duals are tried for the captives of a set: with 1, 2 and 8, bounds of 440 problems with labels or weights
 	// were 0.13 and 0.09% lower and 0.02% higher. wholeSteps is the estimated cost per bin type, class and dimension. All that takes
-	// 1/wholePart of the budget: with an eighth, plans of 2,240 problems were 0.02% dearer and bounds the same.
-	wholeTries, wholeSteps, wholePart = 4, 30, 32
+	// 1/wholePart of what proofs may take, a thirtieth of the budget: with an eighth of it, plans of 2,240 problems were 0.02% dearer and bounds
+	// the same.
+	wholeTries, wholeSteps, wholePart = 4, 30, 10
 )
