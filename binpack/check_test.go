@@ -1,6 +1,7 @@
 package binpack_test
 
 import (
+	"context"
 	"math"
 	"slices"
 	"strings"
@@ -122,8 +123,10 @@ func TestCheckReportsEachRule(t *testing.T) {
 // fixed is a strategy that returns a given layout.
 type fixed struct{ layout binpack.Layout }
 
-func (f fixed) Name() string                          { return "fixed" }
-func (f fixed) Pack(*binpack.Instance) binpack.Layout { return f.layout }
+func (f fixed) Name() string { return "fixed" }
+func (f fixed) Pack(context.Context, *binpack.Instance) (binpack.Layout, error) {
+	return f.layout, nil
+}
 
 func TestCheckReportsAllAtOnce(t *testing.T) {
 	p, l := warehouse()

@@ -23,10 +23,18 @@ type CostAware struct {
 func (CostAware) Name() string { return "cost" }
 
 // Pack implements [Strategy].
-func (c CostAware) Pack(in *Instance) Layout {
-	r := &run{effort: c.Effort, planOnly: true}
-	l, _, _ := r.guided(in, r.firstFitDecreasing(in))
-	return in.split.layout(l, in.split.out)
+func (c CostAware) Pack(ctx context.Context, in *Instance) (Layout, error) {
+	if err := c.Effort.check(); err != nil {
+		return Layout{}, err
+	}
+	r, end := newRun(ctx, c.Effort)
+	defer end()
+	r.planOnly = true
+	l := r.firstFitDecreasing(in)
+	if !r.stopped() {
+		l, _, _ = r.guided(in, l)
+	}
+	return in.split.layout(l, in.split.out), nil
 }
 
 // guided improves on the layout of first fit. It returns the better layout, the bounds that it proved on the way, and whether the

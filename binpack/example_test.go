@@ -3,6 +3,7 @@ package binpack_test
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/joinery-sdk/joinery/binpack"
 	"github.com/joinery-sdk/joinery/requirements"
@@ -186,31 +187,56 @@ func ExamplePrice() {
 	// Output: 0.096 $2.00
 }
 
-// oneByOne gives each copy a bin of its own, of the first type and offering. Pack checks what a strategy returns.
-type oneByOne struct{}
+// largestFirst puts each item into the open bins that take it, then into bins of the largest type that does. A filling keeps the rules.
+type largestFirst struct{}
 
-func (oneByOne) Name() string { return "one by one" }
+func (largestFirst) Name() string { return "largest bins first" }
 
-func (oneByOne) Pack(in *binpack.Instance) binpack.Layout {
-	var l binpack.Layout
-	for i, it := range in.Problem().Items {
-		for range it.Count {
-			l.Bins = append(l.Bins, binpack.Bin{Shares: []binpack.Share{{Item: i, Count: 1}}})
+func (largestFirst) Pack(ctx context.Context, in *binpack.Instance) (binpack.Layout, error) {
+	p, f := in.Problem(), in.NewFilling()
+	var choices []binpack.Choice
+	for t := range p.Types {
+		for j := range p.Types[t].Offerings {
+			choices = append(choices, binpack.Choice{Type: t, Offering: j})
 		}
 	}
-	return l
+	slices.SortStableFunc(choices, func(a, b binpack.Choice) int {
+		return slices.Compare(p.Types[b.Type].Capacity, p.Types[a.Type].Capacity)
+	})
+	for item := range p.Items {
+		for node := range p.Nodes {
+			f.AddToNode(node, item, f.Missing(item))
+		}
+		for bin := range f.Bins() {
+			f.Add(bin, item, f.Missing(item))
+		}
+		for _, c := range choices {
+			for held := 1; held > 0 && f.Missing(item) > 0 && ctx.Err() == nil; {
+				held, _ = f.Open(c, item, f.Missing(item)) // the choice exists
+			}
+		}
+	}
+	return f.Layout(), nil
 }
 
 func ExampleStrategy() {
-	_, err := binpack.Pack(context.Background(), sample(), &binpack.Options{Strategy: oneByOne{}})
-	fmt.Println(err)
-	p := sample()
-	p.Items = p.Items[:1]
-	plan, err := binpack.Pack(context.Background(), p, &binpack.Options{Strategy: oneByOne{}})
+	plan, err := binpack.Pack(context.Background(), sample(), &binpack.Options{Strategy: largestFirst{}})
 	fmt.Println(plan.Strategy, plan.Cost, err)
+	// Output: largest bins first $3.20 <nil>
+}
+
+// A filling may be tried and taken back.
+func ExampleFilling() {
+	in, _ := binpack.Compile(sample())
+	f := in.NewFilling()
+	held, _ := f.Open(binpack.Choice{}, 0, f.Missing(0))
+	before := f.Copy()
+	f.Remove(0)
+	fmt.Println(held, f.Bins(), f.Missing(0), before.Bins(), before.Missing(0))
+	fmt.Println(in.Check(f.Layout()), in.Check(before.Layout()))
 	// Output:
-	// binpack: bin 6: item "db" requires zone in (b), the labels are zone in (a)
-	// one by one $6.00 <nil>
+	// 4 0 6 1 2
+	// <nil> <nil>
 }
 
 func ExampleFirstFitDecreasing() {

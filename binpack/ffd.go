@@ -2,6 +2,7 @@ package binpack
 
 import (
 	"cmp"
+	"context"
 	"math"
 	"math/bits"
 	"slices"
@@ -23,8 +24,10 @@ type FirstFitDecreasing struct{}
 func (FirstFitDecreasing) Name() string { return "ffd" }
 
 // Pack implements [Strategy].
-func (FirstFitDecreasing) Pack(in *Instance) Layout {
-	return in.split.layout((&run{}).firstFitDecreasing(in), in.split.out)
+func (FirstFitDecreasing) Pack(ctx context.Context, in *Instance) (Layout, error) {
+	r, end := newRun(ctx, "")
+	defer end()
+	return in.split.layout(r.firstFitDecreasing(in), in.split.out), nil
 }
 
 // firstFitDecreasing returns the layout of [FirstFitDecreasing], or of the items so far if the run is stopped.

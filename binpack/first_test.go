@@ -2,6 +2,7 @@ package binpack_test
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -83,13 +84,13 @@ type last struct{}
 
 func (last) Name() string { return "last" }
 
-func (last) Pack(in *binpack.Instance) (l binpack.Layout) {
+func (last) Pack(_ context.Context, in *binpack.Instance) (l binpack.Layout, err error) {
 	for i, it := range in.Problem().Items {
 		for range it.Count {
 			l.Bins = append(l.Bins, binpack.Bin{Type: len(in.Problem().Types) - 1, Shares: []binpack.Share{{Item: i, Count: 1}}})
 		}
 	}
-	return l
+	return l, nil
 }
 
 // The chosen one of many choices is listed, in its place, within the limit.

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -342,7 +343,7 @@ type wasteful struct{ nodes bool } // nodes: copies go to existing nodes first
 
 func (wasteful) Name() string { return "wasteful" }
 
-func (w wasteful) Pack(in *binpack.Instance) (l binpack.Layout) {
+func (w wasteful) Pack(_ context.Context, in *binpack.Instance) (l binpack.Layout, err error) {
 	p := in.Problem()
 	l.Nodes = make([][]binpack.Share, len(p.Nodes))
 	for i, it := range p.Items {
@@ -382,7 +383,7 @@ func (w wasteful) Pack(in *binpack.Instance) (l binpack.Layout) {
 			l.Bins = with
 		}
 	}
-	return l
+	return l, nil
 }
 
 // OR-Tools CP-SAT, an independent solver, finds the lowest price for what a plan places. No bound exceeds it, no price is below

@@ -19,8 +19,8 @@ type Options struct {
 	// Alternatives is how many choices each bin lists at most, unless the MinValues of its pool need more; 0 means 60, the
 	// limit of one EC2 fleet request.
 	Alternatives int
-	// Draft skips what only a final plan needs: each bin has one alternative, the chosen one, and the bound is 0. It is for
-	// callers that pack several times.
+	// Draft skips what only a final plan needs: each bin has one alternative, the chosen one, and the bound is 0. The layout
+	// is no worse. It is for callers that pack several times.
 	Draft bool
 	// First is a plan that [FirstFitDecreasing] made of the same instance, for example a draft. [CostAware] then starts from it
 	// instead of running first fit again. Plans of other strategies are ignored.
@@ -92,11 +92,9 @@ func (in *Instance) Pack(ctx context.Context, opts *Options) (*Plan, error) {
 	if o.Alternatives <= 0 {
 		o.Alternatives = 60
 	}
-	r := &run{effort: o.Effort, planOnly: o.Draft, stop: new(atomic.Bool)}
-	defer context.AfterFunc(ctx, func() { r.stop.Store(true) })()
-	if ctx.Err() != nil {
-		r.stop.Store(true)
-	}
+	r, end := newRun(ctx, o.Effort)
+	defer end()
+	r.planOnly = o.Draft
 	if o.Progress != nil {
 		work := 0.0
 		r.report = func(p Progress) {
@@ -109,7 +107,7 @@ func (in *Instance) Pack(ctx context.Context, opts *Options) (*Plan, error) {
 			}
 		}
 	}
-	layout, h, err := r.layOut(in, &o)
+	layout, h, err := r.layOut(ctx, in, &o)
 	if err != nil {
 		return nil, err
 	}
@@ -160,14 +158,13 @@ func chosen(l Layout) [][]Choice {
 }
 
 // layOut returns the checked layout of the strategy, and the bounds that it proved on the way.
-func (r *run) layOut(in *Instance, o *Options) (layout Layout, h hint, err error) {
+func (r *run) layOut(ctx context.Context, in *Instance, o *Options) (layout Layout, h hint, err error) {
 	c, ok := o.Strategy.(CostAware)
-	if _, first := o.Strategy.(FirstFitDecreasing); first {
-		layout = r.firstFitDecreasing(in)
-		return layout, h, in.check(layout)
-	}
 	if !ok {
-		layout = in.split.layout(o.Strategy.Pack(in), in.split.in)
+		if layout, err = o.Strategy.Pack(ctx, in); err != nil {
+			return layout, h, fmt.Errorf("binpack: strategy %s: %w", o.Strategy.Name(), err)
+		}
+		layout = in.split.layout(layout, in.split.in)
 		return layout, h, in.check(layout)
 	}
 	given, better := o.First != nil && o.First.Strategy == (FirstFitDecreasing{}).Name(), false
@@ -293,6 +290,16 @@ type run struct {
 	planOnly bool // nobody asks for a bound
 	stop     *atomic.Bool
 	report   func(Progress)
+}
+
+// newRun returns a run that stops when ctx ends; end releases what that takes.
+func newRun(ctx context.Context, effort Effort) (r *run, end func() bool) {
+	r = &run{effort: effort, stop: new(atomic.Bool)}
+	end = context.AfterFunc(ctx, func() { r.stop.Store(true) })
+	if ctx.Err() != nil {
+		r.stop.Store(true)
+	}
+	return r, end
 }
 
 // budget returns the steps of the effort for the instance.

@@ -23,7 +23,7 @@
 // # Strategies
 //
 // A [Strategy] decides the [Layout]. [Instance.Check] checks every layout by the rules above: a plan that breaks one is an
-// error, never a result.
+// error, never a result. A [Filling] makes a layout step by step and refuses what would break one.
 //
 // [FirstFitDecreasing] is the baseline. [CostAware], the default, solves a relaxation first. The relaxation has item classes,
 // undominated bin types, the existing nodes as bins of price 0 in limited number, and says which class may go into which bin
@@ -41,6 +41,8 @@
 // The result is then built under all rules, and first fit places what they keep out of its own bin. At last a few bins at a time,
 // preferably those whose price exceeds the duals of their contents, are emptied and packed again under all rules (G. Schrimpf et
 // al., 2000): knapsacks fill the best of a few random bins.
+//
+// Proofs have a third of the budget to themselves, so a plan is the same without them.
 //
 // The budget of steps grows smoothly with the number of copies. A method that probably cannot end within it is skipped. [Effort] sets
 // the budget, so the answer does not depend on the machine.
@@ -71,6 +73,7 @@
 package binpack
 
 import (
+	"context"
 	"fmt"
 	"math"
 
@@ -306,10 +309,10 @@ func (p *Plan) GapPercent() float64 {
 	return 100 * float64(p.Objective-p.Bound.Price) / float64(p.Bound.Price)
 }
 
-// Strategy decides a layout. It must not modify the instance. It may be wrong: [Pack] checks the layout.
+// Strategy decides a layout. It may be wrong: [Pack] checks the layout. With a [Filling] it can't be.
 type Strategy interface {
-	// Pack returns a layout, the same for the same instance.
-	Pack(in *Instance) Layout
+	// Pack returns a layout, the same for the same instance. When ctx ends, it returns the best layout so far. An error is one of [Pack].
+	Pack(ctx context.Context, in *Instance) (Layout, error)
 	// Name is a short word for reports, such as "ffd".
 	Name() string
 }

@@ -141,8 +141,10 @@ func itemKey(it binpack.Item) string {
 // asPlanned is the layout of a plan as a strategy: a bound is of the items that a layout places.
 type asPlanned struct{ layout binpack.Layout }
 
-func (s asPlanned) Pack(*binpack.Instance) binpack.Layout { return s.layout }
-func (asPlanned) Name() string                            { return "as planned" }
+func (asPlanned) Name() string { return "as planned" }
+func (s asPlanned) Pack(context.Context, *binpack.Instance) (binpack.Layout, error) {
+	return s.layout, nil
+}
 
 // layout is the plan as a layout of its relaxation, which has the same types.
 func (p *Plan) layout() binpack.Layout {

@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"strings"
 
@@ -231,7 +232,10 @@ func (m *market) pack(o *whatif.Order, effort binpack.Effort) []whatif.Purchase 
 	if err != nil {
 		return nil // negative sizes
 	}
-	layout := binpack.CostAware{Effort: effort}.Pack(in)
+	layout, err := binpack.CostAware{Effort: effort}.Pack(context.Background(), in)
+	if err != nil {
+		return nil // an unknown effort
+	}
 	if o.MaxPrice > 0 {
 		cost := binpack.Price(0)
 		for _, b := range layout.Bins {
