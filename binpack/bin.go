@@ -2,12 +2,15 @@ package binpack
 
 import (
 	"cmp"
+	"fmt"
+	"maps"
 	"math"
 	"math/bits"
 	"slices"
 	"sync/atomic"
 
 	"github.com/joinery-sdk/joinery/binpack/internal/relax"
+	"github.com/joinery-sdk/joinery/binpack/internal/tags"
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
@@ -23,7 +26,7 @@ type bin struct {
 	// free is the free capacity of the type or node.
 	free     []int64
 	variants []*variant // of the items in it, distinct
-	tags     []tagState
+	tags     []tags.State
 	shares   []Share
 }
 
@@ -100,7 +103,7 @@ func (f *filler) admit(b *bin, item, want int) (int, *variant, uint64, int32) {
 	if k == 0 {
 		return 0, nil, 0, 0
 	}
-	if k = admittedByTags(b.tags, in.itemTags[item], k); k == 0 {
+	if k = tags.Admitted(b.tags, in.itemTags[item], k); k == 0 {
 		return 0, nil, 0, 0
 	}
 	if len(f.diverse) > 0 {
@@ -148,7 +151,7 @@ func (f *filler) place(b *bin, item, k int, v *variant, mask uint64, open int32)
 		b.free[r] -= s * int64(k)
 		b.used[r] += s * int64(k)
 	}
-	b.tags = addTags(b.tags, in.itemTags[item], k)
+	b.tags = tags.Add(b.tags, in.itemTags[item], k)
 	f.expose(f.capacityPool(b), item, k)
 	if b.node < 0 {
 		if mask&(1<<b.charged) == 0 {
@@ -248,97 +251,43 @@ func (in *Instance) cheapest(t int32, mask uint64) int {
 	return best
 }
 
-const noLimit int32 = math.MaxInt32
-
-// tagState is one tag in a bin: how many copies have it, and the lowest limit in the bin. Of an item, type or node it is how often
-// it adds the tag, and the limit that it brings; these are sorted by tag.
-type tagState struct {
-	tag   int32
-	count int32
-	limit int32
-}
-
 func (in *Instance) compileTags() {
 	p := &in.problem
 	in.tags = map[string]int32{}
-	in.typeTags = make([][]tagState, len(p.Types))
+	in.typeTags = make([][]tags.State, len(p.Types))
 	for t, typ := range p.Types {
 		in.typeTags[t] = in.tagsOf(typ.Tags, typ.Limits)
 	}
-	in.nodeTags = make([][]tagState, len(p.Nodes))
+	in.nodeTags = make([][]tags.State, len(p.Nodes))
 	for n, node := range p.Nodes {
 		in.nodeTags[n] = in.tagsOf(node.Tags, node.Limits)
 	}
 }
 
-func (in *Instance) tagsOf(tags []string, limits []Limit) []tagState {
-	var out []tagState
+func (in *Instance) tagsOf(names []string, limits []Limit) []tags.State {
+	var out []tags.State
 	at := 0
-	for _, tag := range tags {
-		out, at = withTag(out, numbered(in.tags, tag))
-		out[at].count++
+	for _, name := range names {
+		out, at = tags.With(out, numbered(in.tags, name))
+		out[at].Count++
 	}
 	for _, l := range limits {
-		out, at = withTag(out, numbered(in.tags, l.Tag))
-		out[at].limit = min(out[at].limit, int32(min(l.Max, math.MaxInt32-1)))
+		out, at = tags.With(out, numbered(in.tags, l.Tag))
+		out[at].Limit = min(out[at].Limit, int32(min(l.Max, math.MaxInt32-1)))
 	}
-	slices.SortFunc(out, func(a, b tagState) int { return cmp.Compare(a.tag, b.tag) })
+	slices.SortFunc(out, func(a, b tags.State) int { return cmp.Compare(a.Tag, b.Tag) })
 	return out
-}
-
-// withTag returns the states with one of the tag, and its position.
-func withTag(states []tagState, tag int32) ([]tagState, int) {
-	at := slices.IndexFunc(states, func(s tagState) bool { return s.tag == tag })
-	if at < 0 {
-		return append(states, tagState{tag, 0, noLimit}), len(states)
-	}
-	return states, at
-}
-
-// admittedByTags returns how many copies of an item with these tags the bin admits, at most want.
-func admittedByTags(state, tags []tagState, want int) int {
-	for _, own := range tags {
-		count, limit := lookupTag(state, own.tag)
-		if limit = min(limit, own.limit); own.count > 0 && limit != noLimit {
-			want = min(want, int(max(0, limit-count)/own.count))
-		}
-		if count > own.limit {
-			return 0
-		}
-	}
-	return want
-}
-
-func lookupTag(state []tagState, tag int32) (count, limit int32) {
-	for i := range state {
-		if state[i].tag == tag {
-			return state[i].count, state[i].limit
-		}
-	}
-	return 0, noLimit
-}
-
-// addTags records k copies of an item with these tags.
-func addTags(state, tags []tagState, k int) []tagState {
-	at := 0
-	for _, own := range tags {
-		state, at = withTag(state, own.tag)
-		s := &state[at]
-		s.count = int32(min(int64(s.count)+int64(own.count)*int64(k), int64(noLimit))) // above every limit
-		s.limit = min(s.limit, own.limit)
-	}
-	return state
 }
 
 // tagsSuit reports whether the shares keep all limits, their own and the type's, on a bin of the type.
 func (in *Instance) tagsSuit(t int32, shares []Share) bool {
-	var room [16]tagState // enough for most bins, and on the stack
+	var room [16]tags.State // enough for most bins, and on the stack
 	state := append(room[:0], in.typeTags[t]...)
 	for _, s := range shares {
-		if admittedByTags(state, in.itemTags[s.Item], s.Count) < s.Count {
+		if tags.Admitted(state, in.itemTags[s.Item], s.Count) < s.Count {
 			return false
 		}
-		state = addTags(state, in.itemTags[s.Item], s.Count)
+		state = tags.Add(state, in.itemTags[s.Item], s.Count)
 	}
 	return true
 }
@@ -421,4 +370,97 @@ func (f *filler) suits(t int32, b *bin) uint64 {
 		return 0
 	}
 	return mask
+}
+
+// Filling is a layout in the making. Every change is made as far as the rules of the problem allow, so [Filling.Layout] passes
+// [Instance.Check] at any moment: a [Strategy] that uses one can't break a rule. Only the order of pools by weight is left to the caller.
+// It is not safe for concurrent use.
+type Filling struct{ f *filler }
+
+// NewFilling returns a filling that holds nothing.
+func (in *Instance) NewFilling() *Filling { return &Filling{newFiller(in, nil)} }
+
+// Copy returns an equal filling, such as one to go back to.
+func (x *Filling) Copy() *Filling {
+	f := *x.f
+	f.Watch = new(relax.Watch)
+	f.left, f.want, f.spare = slices.Clone(f.left), slices.Clone(f.want), nil
+	f.nodeIndex, f.binIndex = freeIndex{}, freeIndex{}
+	f.diverse = slices.Clone(f.diverse)
+	for i := range f.diverse {
+		f.diverse[i] = slices.Clone(f.diverse[i])
+	}
+	f.states = openStates{slices.Clone(f.states.sets), slices.Clone(f.states.masks), maps.Clone(f.states.next)}
+	f.nodes, f.bins = slices.Clone(f.nodes), slices.Clone(f.bins)
+	for _, list := range [][]bin{f.nodes, f.bins} {
+		for i := range list {
+			list[i] = f.copyOf(&list[i])
+		}
+	}
+	return &Filling{&f}
+}
+
+// Missing returns how many copies of the item have no place yet.
+func (x *Filling) Missing(item int) int { return x.f.want[item] }
+
+// Bins returns the number of new bins.
+func (x *Filling) Bins() int { return len(x.f.bins) }
+
+// Open buys a bin for up to count copies of the item, as one more after the others, and returns how many it holds. If that is none, no bin
+// is bought. It is an error if there is no such choice.
+func (x *Filling) Open(c Choice, item, count int) (held int, err error) {
+	f, in := x.f, x.f.in
+	own := in.split.in(c)
+	if own.Type < 0 || own.Type >= len(in.problem.Types) || own.Offering < 0 || own.Offering >= len(in.problem.Types[own.Type].Offerings) {
+		return 0, fmt.Errorf("binpack: there is no offering %d of type %d", c.Offering, c.Type)
+	}
+	t, mask := int32(own.Type), uint64(1)<<own.Offering
+	if mask &= f.affordable(t); mask == 0 {
+		return 0, nil
+	}
+	b := f.newBin(t, mask)
+	f.charge(t, own.Offering, 1)
+	if held = x.put(&b, item, count); held == 0 {
+		f.charge(t, own.Offering, -1)
+		return 0, nil
+	}
+	f.bins = append(f.bins, b)
+	return held, nil
+}
+
+// Add puts up to count copies of the item into a new bin, and returns how many it takes.
+func (x *Filling) Add(bin, item, count int) int { return x.put(&x.f.bins[bin], item, count) }
+
+// AddToNode puts up to count copies of the item into an existing node, and returns how many it takes.
+func (x *Filling) AddToNode(node, item, count int) int {
+	return x.put(&x.f.nodes[node], item, count)
+}
+
+func (x *Filling) put(b *bin, item, count int) int {
+	if count = min(count, x.f.want[item]); count <= 0 {
+		return 0
+	}
+	k, v, mask, open := x.f.admit(b, item, count)
+	if k == 0 {
+		return 0
+	}
+	x.f.place(b, item, k, v, mask, open)
+	return k
+}
+
+// Remove gives a new bin back. Its items are missing again, and the bins after it move up by one.
+func (x *Filling) Remove(bin int) {
+	x.f.withdraw(&x.f.bins[bin])
+	x.f.bins = slices.Delete(x.f.bins, bin, bin+1)
+}
+
+// Clear empties an existing node. Its new items are missing again.
+func (x *Filling) Clear(node int) {
+	x.f.withdraw(&x.f.nodes[node])
+	x.f.nodes[node] = x.f.emptyNode(node)
+}
+
+// Layout returns what goes where. Each bin is the cheapest choice that holds its contents, which may be another than it was opened as.
+func (x *Filling) Layout() Layout {
+	return x.f.in.split.layout(x.Copy().f.finish(), x.f.in.split.out)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/joinery-sdk/joinery/binpack"
+	"github.com/joinery-sdk/joinery/binpack/frontier"
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
@@ -157,10 +158,8 @@ func TestEveryEntryEndsWithItsContext(t *testing.T) {
 				require.NoError(t, err)
 			})
 		}
-		in, err := binpack.Compile(p)
-		require.NoError(t, err)
 		soon(t, timeout, "Frontier of "+what, func(ctx context.Context) {
-			_, err := in.Frontier(ctx, nil)
+			_, err := frontier.Of(ctx, p, nil)
 			require.NoError(t, err)
 		})
 	}

@@ -3,13 +3,12 @@ package binpack
 import (
 	"cmp"
 	"context"
-	"errors"
 	"math"
 	"math/bits"
 	"slices"
-	"sync/atomic"
 
 	"github.com/joinery-sdk/joinery/binpack/internal/relax"
+	"github.com/joinery-sdk/joinery/binpack/internal/tags"
 )
 
 // CostAware looks for the layout with the lowest objective; the package documentation says how. The result is never worse than
@@ -211,8 +210,8 @@ func (f *filler) plannable(tier int) []int {
 }
 
 // copiesIn returns how many copies of the item, at most want, fit into a bin with this capacity and these tags.
-func (in *Instance) copiesIn(capacity []int64, tags []tagState, item, want int) int {
-	return admittedByTags(tags, in.itemTags[item], relax.Copies(capacity, in.problem.Items[item].Size, want))
+func (in *Instance) copiesIn(capacity []int64, own []tags.State, item, want int) int {
+	return tags.Admitted(own, in.itemTags[item], relax.Copies(capacity, in.problem.Items[item].Size, want))
 }
 
 // mostOf is an upper bound on how many copies of the item fit into all bins of the pool, by its budgets, and by reservations and capacity
@@ -357,78 +356,6 @@ func (p *planner) take(b *bin, q *[]int, n int) {
 	}
 }
 
-// Point is a layout on a [Instance.Frontier].
-type Point struct {
-	Layout
-	Objective Price
-	// Count is the sum of counts over its bins.
-	Count int64
-}
-
-// Frontier returns layouts that trade cost against a count, cheapest first. All place as many copies as the cheapest one, and
-// none is both dearer and higher in count than another. counts returns the count of a bin bought by a choice, not negative. nil
-// counts bins; 1 for spot offerings alone shows cost against the use of spot.
-//
-// Each point is the plan, at effort fast, of a problem in which each count costs extra, doubling from point to point (weighted
-// sums of multi-objective optimization). Points inside the convex hull are not found. When ctx ends, Frontier returns the
-// points so far.
-func (in *Instance) Frontier(ctx context.Context, counts func(Choice) int64) ([]Point, error) {
-	if counts == nil {
-		counts = func(Choice) int64 { return 1 }
-	}
-	stop := new(atomic.Bool)
-	defer context.AfterFunc(ctx, func() { stop.Store(true) })()
-	var out []Point
-	var left []int
-	for step, extra := 0, Price(0); step < frontierPoints && ctx.Err() == nil; step++ {
-		priced := in.given
-		priced.Types = slices.Clone(priced.Types)
-		for t := range priced.Types {
-			offers := slices.Clone(priced.Types[t].Offerings)
-			for j := range offers {
-				if n := counts(Choice{t, j}); n > 0 && extra > 0 {
-					offers[j].Objective = Price(min(float64(offers[j].cost())+float64(float64(n)*float64(extra)), math.MaxInt64/4))
-				}
-			}
-			priced.Types[t].Offerings = offers
-		}
-		other, err := compile(priced, stop)
-		if errors.Is(err, errStopped) {
-			break
-		}
-		if err != nil {
-			return nil, err
-		}
-		plan, err := other.Pack(ctx, &Options{Effort: EffortFast, Draft: true})
-		if err != nil {
-			return nil, err
-		}
-		p := Point{Layout: plan.Layout, Objective: in.objectiveOf(in.split.layout(plan.Layout, in.split.in))}
-		for _, b := range plan.Bins {
-			p.Count += counts(Choice{b.Type, b.Offering})
-		}
-		if left == nil {
-			left = plan.Unplaced
-		}
-		if slices.Equal(left, plan.Unplaced) {
-			out = append(out, p)
-		}
-		if extra *= 2; extra == 0 {
-			extra = max(p.Objective/Price(16*max(len(p.Bins), 1)), 1) // a sixteenth of the mean price of a bin
-		}
-	}
-	slices.SortStableFunc(out, func(a, b Point) int {
-		return cmp.Or(cmp.Compare(a.Objective, b.Objective), cmp.Compare(a.Count, b.Count))
-	})
-	kept := out[:0]
-	for _, p := range out {
-		if len(kept) == 0 || p.Count < kept[len(kept)-1].Count {
-			kept = append(kept, p)
-		}
-	}
-	return kept, nil
-}
-
 // lift moves items from light pools to heavier ones that can hold them now, into bins with free capacity or new ones. A search for low
 // cost plans one tier after the other and exchanges items, so at its end a heavier pool may have capacity or budget that it did not see.
 func (f *filler) lift() {
@@ -499,4 +426,55 @@ func (in *Instance) heaviest(item int) int32 {
 		}
 	}
 	return int32(len(in.tiers))
+}
+
+// uniform returns the layout, or a better one that fills bins of one type first fit and then changes each to its cheapest choice. So no
+// plan is dearer than a fleet of one type, which is what people compare with. A type is tried if so many bins as hold the contents of all
+// bins cost less than the layout, and while the budget lasts. With several weights, or if the layout leaves copies unplaced, nothing is
+// tried.
+func (p *planner) uniform(best Layout) Layout {
+	in := p.in
+	if len(in.tiers) != 1 || slices.ContainsFunc(in.unplaced(best), func(n int) bool { return n > 0 }) {
+		return best
+	}
+	demand := make([]float64, in.dims)
+	for _, b := range best.Bins {
+		for _, s := range b.Shares {
+			for r, size := range in.problem.Items[s.Item].Size {
+				demand[r] += float64(float64(size) * float64(s.Count))
+			}
+		}
+	}
+	type fleet struct {
+		typ  int32
+		cost float64
+	}
+	var fleets []fleet
+	for _, t := range in.tiers[0] {
+		bins := 0.0
+		for r, c := range in.capacityOf(t) {
+			if demand[r] > 0 {
+				bins = max(bins, math.Ceil(demand[r]/float64(max(c, 0))))
+			}
+		}
+		fleets = append(fleets, fleet{t, float64(in.minPrice[t]) * bins})
+	}
+	slices.SortStableFunc(fleets, func(a, b fleet) int { return cmp.Compare(a.cost, b.cost) })
+	part := p.budget.Split(p.total / uniformPart)
+	defer p.budget.Return(part)
+	perItem := uniformSteps * len(in.problem.Items)
+	for _, x := range fleets {
+		if x.cost >= float64(in.objectiveOf(best)) || part.Left < perItem {
+			break
+		}
+		f := newFiller(in, p.stop)
+		f.packInto(in.decreasing(in.capacityOf(x.typ)), [][]int32{{x.typ}}, nil)
+		if f.wanted() == 0 {
+			if l := f.finish(); in.better(l, best) {
+				best = l
+			}
+		}
+		part.Take(uniformSteps * f.Work)
+	}
+	return best
 }

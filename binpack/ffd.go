@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/joinery-sdk/joinery/binpack/internal/relax"
+	"github.com/joinery-sdk/joinery/binpack/internal/tags"
 )
 
 // FirstFitDecreasing is the classic of that name (D. S. Johnson, 1973). It packs the largest items first, each into the first
@@ -153,7 +154,7 @@ func (f *filler) open(item int, types []int32, d *demand) bool {
 		if per == 0 {
 			continue
 		}
-		per = admittedByTags(nil, in.itemTags[item], per)
+		per = tags.Admitted(nil, in.itemTags[item], per)
 		mask := f.eligible(item, t)
 		if per == 0 || mask == 0 {
 			continue

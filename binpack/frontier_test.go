@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/joinery-sdk/joinery/binpack"
+	"github.com/joinery-sdk/joinery/binpack/frontier"
 )
 
 // Points keep all rules, place the same, and get dearer as their count falls. The first is no dearer than a fast plan.
@@ -21,7 +22,7 @@ func TestFrontier(t *testing.T) {
 		require.NoError(t, err)
 		second := func(c binpack.Choice) int64 { return int64(c.Offering) } // counts bins of the second zone
 		for _, counts := range []func(binpack.Choice) int64{nil, second} {
-			points, err := in.Frontier(t.Context(), counts)
+			points, err := frontier.Of(t.Context(), p, counts)
 			require.NoError(t, err)
 			require.NotEmpty(t, points)
 			require.LessOrEqual(t, points[0].Objective, fast.Objective)

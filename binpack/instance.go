@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/joinery-sdk/joinery/binpack/internal/relax"
+	"github.com/joinery-sdk/joinery/binpack/internal/tags"
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
@@ -37,9 +38,9 @@ type Instance struct {
 	open     openKeys
 
 	tags       map[string]int32
-	itemTags   [][]tagState
-	typeTags   [][]tagState
-	nodeTags   [][]tagState
+	itemTags   [][]tags.State
+	typeTags   [][]tags.State
+	nodeTags   [][]tags.State
 	budgets    budgets
 	minimums   [][]minimum  // by pool
 	shows      [][][]uint64 // by type and offering: the values it has, as bits of its pool's minimums
@@ -357,7 +358,7 @@ func (in *Instance) tierOf(t int32) int32 { return in.tierOfPool[in.problem.Type
 // compileItemTags numbers the tags of items after those of types and nodes, which several instances share.
 func (in *Instance) compileItemTags() {
 	in.tags = maps.Clone(in.tags)
-	in.itemTags = make([][]tagState, len(in.problem.Items))
+	in.itemTags = make([][]tags.State, len(in.problem.Items))
 	for i := range in.problem.Items {
 		it := &in.problem.Items[i]
 		in.itemTags[i] = in.tagsOf(it.Tags, it.Limits)

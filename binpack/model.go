@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/joinery-sdk/joinery/binpack/internal/relax"
+	"github.com/joinery-sdk/joinery/binpack/internal/tags"
 )
 
 // relaxation is an instance as package relax sees it. Items of equal size and requirements form a class; offerings of a type
@@ -110,9 +111,9 @@ func (k classKey) appendTo(text []byte) []byte {
 }
 
 // appendTags appends a text of all that the tags of an item say. Items share a limit in one bin only if it is equal.
-func appendTags(text []byte, tags []tagState) []byte {
-	for _, own := range tags {
-		text = binary.AppendUvarint(binary.AppendUvarint(binary.AppendUvarint(text, uint64(own.tag)), uint64(own.count)), uint64(own.limit))
+func appendTags(text []byte, states []tags.State) []byte {
+	for _, own := range states {
+		text = binary.AppendUvarint(binary.AppendUvarint(binary.AppendUvarint(text, uint64(own.Tag)), uint64(own.Count)), uint64(own.Limit))
 	}
 	return text
 }
@@ -147,7 +148,7 @@ func (r *relaxation) compileClasses(in *Instance, counts []int, w *relax.Watch) 
 		c := &r.model.Classes[k]
 		c.Count += int64(n)
 		r.members[k] = append(r.members[k], i)
-		if most := admittedByTags(nil, in.itemTags[i], math.MaxInt32); most == math.MaxInt32 {
+		if most := tags.Admitted(nil, in.itemTags[i], math.MaxInt32); most == math.MaxInt32 {
 			c.Most = math.MaxInt64
 		} else if key = appendTags(key, in.itemTags[i]); !limited[string(key)] { // items with equal tags share what one bin holds of them
 			limited[string(key)] = true
@@ -170,9 +171,9 @@ func (r *relaxation) suiting(in *Instance, suits func(p profile) bool) (set []ui
 }
 
 // capacity returns the capacity of a bin with these tags and capacity pool, by resource and extra resource.
-func (r *relaxation) capacity(in *Instance, own []int64, tags []tagState, pool int32) []int64 {
+func (r *relaxation) capacity(in *Instance, own []int64, states []tags.State, pool int32) []int64 {
 	for i := range r.extra {
-		own = append(slices.Clip(own), r.extra[i].capacity(in, tags, pool))
+		own = append(slices.Clip(own), r.extra[i].capacity(in, states, pool))
 	}
 	return own
 }
@@ -398,18 +399,18 @@ func (in *Instance) apartTags(counts []int) []extra {
 			continue
 		}
 		for _, own := range in.itemTags[i] {
-			if own.count == 0 || own.limit <= 0 || own.limit == noLimit {
+			if own.Count == 0 || own.Limit <= 0 || own.Limit == tags.NoLimit {
 				continue
 			}
-			k, known := at[own.tag]
+			k, known := at[own.Tag]
 			if !known {
 				k = len(claims)
-				at[own.tag] = k
-				claims = append(claims, claim{extra: extra{tag: own.tag}, item: i})
+				at[own.Tag] = k
+				claims = append(claims, claim{extra: extra{tag: own.Tag}, item: i})
 			}
 			c := &claims[k]
-			c.max = max(c.max, int64(own.limit))
-			c.adds += int64(own.count) * int64(counts[i])
+			c.max = max(c.max, int64(own.Limit))
+			c.adds += int64(own.Count) * int64(counts[i])
 			c.mixed = c.mixed || in.profile[c.item] != in.profile[i] || !slices.Equal(in.problem.Items[c.item].Size, in.problem.Items[i].Size)
 		}
 	}
@@ -442,21 +443,21 @@ func (e *extra) takes(in *Instance, item int) int64 {
 	if e.tag < 0 {
 		return in.diverse.count(e.diversity, item)
 	}
-	count, limit := lookupTag(in.itemTags[item], e.tag)
-	if limit == noLimit {
+	count, limit := tags.Lookup(in.itemTags[item], e.tag)
+	if limit == tags.NoLimit {
 		return 0
 	}
 	return int64(count)
 }
 
 // capacity returns how much an empty bin with these tags and capacity pool has.
-func (e *extra) capacity(in *Instance, tags []tagState, pool int32) int64 {
+func (e *extra) capacity(in *Instance, states []tags.State, pool int32) int64 {
 	switch {
 	case e.tag < 0 && pool < 0:
 		return math.MaxInt64
 	case e.tag < 0:
 		return int64(in.diverse.left[e.diversity][pool])
 	}
-	count, limit := lookupTag(tags, e.tag)
+	count, limit := tags.Lookup(states, e.tag)
 	return max(min(e.max, int64(limit))-int64(count), 0)
 }

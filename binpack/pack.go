@@ -368,9 +368,6 @@ const (
 	// compileEvery is how many items with new requirements, which take up to 100 microseconds each, are compiled between two checks of the
 	// context.
 	compileEvery = 256
-	// frontierPoints is how many layouts a frontier tries. At the last, a bin costs a thousand times a sixteenth of its price
-	// more.
-	frontierPoints = 11
 	// maxNarrowings is how often labels are narrowed, a microsecond each, before it is not decided whether alternatives agree.
 	maxNarrowings = 20_000
 	// patience is how many items in a row may fail to enter a bin before it is closed.

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/joinery-sdk/joinery/binpack/internal/relax"
+	"github.com/joinery-sdk/joinery/binpack/internal/tags"
 )
 
 // repacker improves a layout under all rules (ruin and recreate: G. Schrimpf et al., 2000). Each round empties a few bins,
@@ -37,8 +38,7 @@ type repacker struct {
 	grownAt []int
 }
 
-// repack returns a layout that is no worse than l (see [Instance.compare]). It ends with the budget, at a bound, or after many rounds
-// without a gain.
+// repack returns a layout that is no worse than l. It ends with the budget, at a bound, or after many rounds without a gain.
 func (p *planner) repack(l Layout) Layout {
 	in := p.in
 	left := max(p.budget.Left, 0)
@@ -284,7 +284,7 @@ func (s *repacker) recreate(base int) bool {
 	s.classes, s.profits = s.classes[:0], s.profits[:0]
 	worth, total := s.guides[s.tier].worth, float64(s.cost)+1
 	for _, i := range s.items {
-		most := admittedByTags(nil, s.in.itemTags[i], math.MaxInt32)
+		most := tags.Admitted(nil, s.in.itemTags[i], math.MaxInt32)
 		s.classes = append(s.classes, relax.Class{Size: s.in.problem.Items[i].Size, Most: int64(most)})
 		s.profits = append(s.profits, float64((1-s.scarce)*(1+worth[i])/total)+float64(s.scarce/s.copies))
 	}

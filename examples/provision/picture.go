@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/joinery-sdk/joinery/binpack/frontier"
 	"github.com/joinery-sdk/joinery/examples/pipeline/picture"
 	"github.com/joinery-sdk/joinery/examples/pipeline/terminal"
 	"github.com/joinery-sdk/joinery/examples/plan"
@@ -87,7 +88,7 @@ func (r *report) nodes(packed *plan.Plan) (before, after []picture.Node) {
 // trade is what the same pods cost on fewer nodes, and on smaller ones.
 func (r *report) trade(ctx context.Context, packed *plan.Plan) (picture.Section, error) {
 	out := picture.Section{Title: "What else it could cost"}
-	points, err := packed.Instance.Frontier(ctx, nil)
+	points, err := frontier.Of(ctx, *packed.Instance.Problem(), nil)
 	if err != nil {
 		return out, err
 	}
