@@ -40,7 +40,7 @@ func Plan(ctx context.Context, c Cluster, sim Simulator, opts *Options) (Result,
 		if p.out.Verdicts == nil {
 			p.verdicts()
 		}
-		before := len(p.out.Commands)
+		before, limited := len(p.out.Commands), p.limited
 		whole := p.way()
 		if again = len(p.out.Commands) > before && (!p.quiet || !whole); again {
 			var moves []Placement
@@ -49,12 +49,14 @@ func Plan(ctx context.Context, c Cluster, sim Simulator, opts *Options) (Result,
 			}
 			p.move(moves)
 		}
+		again = again || p.limited && !limited
 		p.advance()
 	}
 	if p.err != nil {
 		return Result{}, p.err
 	}
 	p.frontier()
+	p.budgets()
 	return p.out, nil
 }
 
@@ -150,13 +152,14 @@ func (p *planner) replace(method eligibility.Method, list []due) {
 		return
 	}
 	slices.SortStableFunc(list, func(a, b due) int { return cmp.Or(a.at.Compare(b.at), strings.Compare(a.Name, b.Name)) })
+	ledger := p.spent()
 	for _, d := range list {
 		m := p.nodes[d.Name] // pods may have arrived
 		if m == nil || p.block(m, method) {
 			continue
 		}
-		if method == eligibility.Drift && p.ledger.Left(m.Pool, nodepool.Drifted) < 1 {
-			p.note(m.verdict(OverBudget, method, p.ledger.Why(m.Pool, nodepool.Drifted)))
+		if method == eligibility.Drift && ledger.Left(m.Pool, nodepool.Drifted) < 1 {
+			p.note(m.verdict(OverBudget, method, ledger.Why(m.Pool, nodepool.Drifted)))
 			continue
 		}
 		q := question([]*member{m})
@@ -168,6 +171,7 @@ func (p *planner) replace(method eligibility.Method, list []due) {
 		}
 		p.commit(method, []*member{m}, &a, d.why)
 		p.gone[len(p.gone)-1].atOnce = d.atOnce
+		ledger = ledger.Take(m.Pool, 1)
 	}
 }
 
@@ -177,19 +181,12 @@ func (p *planner) emptiness() {
 		return
 	}
 	var set []*member
-	ledger := p.ledger
 	for _, m := range p.ranked(p.members()) {
-		if len(m.Pods) > 0 || m.node == nil || p.block(m, eligibility.Emptiness) {
-			continue
+		if len(m.Pods) == 0 && m.node != nil && !p.block(m, eligibility.Emptiness) {
+			set = append(set, m)
 		}
-		if ledger.Left(m.Pool, nodepool.Empty) < 1 {
-			p.note(m.verdict(OverBudget, eligibility.Emptiness, ledger.Why(m.Pool, nodepool.Empty)))
-			continue
-		}
-		ledger = ledger.Take(m.Pool, 1)
-		set = append(set, m)
 	}
-	if len(set) == 0 {
+	if set = p.within(set); len(set) == 0 {
 		return
 	}
 	if a := p.ask(question(set)); a.OK() {

@@ -299,6 +299,28 @@ func TestEveryVerdict(t *testing.T) {
 	assert.Equal(t, "by hand, but no room", verdict(t, r, "a").Detail)
 }
 
+// Budgets are spent on nodes that go, whichever of the ranking these are, and verdicts say how many a plan takes.
+func TestBudgetsAreSpentOnWhatGoes(t *testing.T) {
+	for allowed := range 4 {
+		w := newWorld("a 40 1", "b 30 1", "c 4 1", "d 4 1", "e 4 1")
+		w.Pools[0].Disruption.Budgets = []nodepool.Budget{{Nodes: allowed}}
+		r := planned(w.Cluster, moody{w.toy, func(q deprovision.Question) bool {
+			return slices.ContainsFunc(q.Pods, func(p *corev1.Pod) bool { return p.Name == "a-0" || p.Name == "b-0" })
+		}}, nil)
+		assert.Len(t, r.Commands, min(allowed, 3), "budget of %d", allowed)
+		for _, v := range r.Verdicts {
+			if v.Outcome != deprovision.OverBudget {
+				continue
+			}
+			want := fmt.Sprintf("budgets[0] of pool default allows %d of 5 nodes at once", allowed)
+			if allowed > 0 {
+				want += fmt.Sprintf("; this plan takes %d", allowed)
+			}
+			assert.Equal(t, want, v.Detail)
+		}
+	}
+}
+
 // nowhere accepts no pod.
 type nowhere struct{ unbounded }
 

@@ -32,6 +32,8 @@ type planner struct {
 	done    map[*corev1.Pod]bool // pods that earlier rounds move
 	quiet   bool                 // the search of the round has found nothing more
 	first   bool                 // no set has been tried yet
+	ledger  budget.Ledger        // what the budgets allow besides the commands so far
+	limited bool                 // budgets have kept a command from the plan, so the search keeps to them
 }
 
 // state is a cluster that the plan could end with, and its difference from the start of the round. Only commit changes it. A clone
@@ -40,7 +42,6 @@ type state struct {
 	sim    Simulator
 	nodes  map[string]*member
 	order  []string // names of all nodes, sorted
-	ledger budget.Ledger
 	gone   []removal
 	bought map[string]NewNode
 	moved  map[*corev1.Pod]string // the node that each moved pod ends on
@@ -210,9 +211,6 @@ func (p *planner) remove(method eligibility.Method, set []*member, a *Answer, wh
 			p.gone = append(p.gone, removal{member: m, method: method, why: why})
 		} else {
 			delete(p.bought, m.Name)
-		}
-		if m.node != nil {
-			p.ledger = p.ledger.Take(m.Pool, 1)
 		}
 		delete(p.nodes, m.Name)
 		leaves[m.Name] = true

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/joinery-sdk/joinery/deprovision/budget"
 	"github.com/joinery-sdk/joinery/deprovision/eligibility"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
@@ -54,28 +55,31 @@ func (p *planner) gain() Price {
 	return p.weigh(members(p.gone), bought).net()
 }
 
-func reason(m *member) nodepool.Reason {
-	if len(m.Pods) == 0 {
-		return nodepool.Empty
-	}
-	return nodepool.Underutilized
-}
+func reason(m *member) nodepool.Reason { return budgetReason(eligibility.Consolidation, len(m.Pods)) }
 
-// candidates are the nodes that consolidation may give back within the budgets, in the order of the ranker. It notes why the others
-// stay.
-func (p *planner) candidates() []*member {
-	var free []*member
-	for _, m := range p.members() {
-		if !p.block(m, eligibility.Consolidation) {
-			free = append(free, m)
+// spent is the ledger after nodes that go in this state. At first only forced ones count: consolidation looks for the state that the
+// cluster could have without budgets, and the commands go as far as these allow. Once budgets have kept a command from the plan, all
+// nodes count, and the search looks for what the budgets do allow.
+func (p *planner) spent() budget.Ledger {
+	ledger := p.ledger
+	for _, r := range p.gone {
+		if r.node != nil && (p.limited || !saves(r.method)) {
+			ledger = ledger.Take(r.Pool, 1)
 		}
 	}
-	ledger := p.ledger
+	return ledger
+}
+
+// within is the set without the nodes that the budgets do not allow besides those before them, if budgets limit the search.
+func (p *planner) within(set []*member) []*member {
+	if !p.limited {
+		return set
+	}
+	ledger := p.spent()
 	var out []*member
-	for _, m := range p.ranked(free) {
+	for _, m := range set {
 		if m.node != nil {
 			if ledger.Left(m.Pool, reason(m)) < 1 {
-				p.note(m.verdict(OverBudget, eligibility.Consolidation, ledger.Why(m.Pool, reason(m))))
 				continue
 			}
 			ledger = ledger.Take(m.Pool, 1)
@@ -83,6 +87,24 @@ func (p *planner) candidates() []*member {
 		out = append(out, m)
 	}
 	return out
+}
+
+// candidates are the nodes that consolidation may give back, in the order of the ranker. It notes why the others stay.
+func (p *planner) candidates() []*member {
+	var free []*member
+	for _, m := range p.members() {
+		if !p.block(m, eligibility.Consolidation) {
+			free = append(free, m)
+		}
+	}
+	ledger := p.spent()
+	return slices.DeleteFunc(p.ranked(free), func(m *member) bool {
+		over := m.node != nil && ledger.Left(m.Pool, reason(m)) < 1
+		if over {
+			p.note(m.verdict(OverBudget, eligibility.Consolidation, ledger.Why(m.Pool, reason(m))))
+		}
+		return over
+	})
 }
 
 const (
@@ -127,13 +149,20 @@ func (p *planner) choices(list []*member) [][]*member {
 	}
 	var out [][]*member
 	most := 0
-	for _, set := range append(sets, list) {
+	if sets = append(sets, list); p.limited {
+		sets = nil // as many nodes as the budgets allow, from several places of the ranking
+		for k := range rates {
+			at := len(list) * k / rates
+			sets = append(sets, p.within(slices.Concat(list[at:], list[:at])))
+		}
+	}
+	for _, set := range sets {
 		moves := 0
 		for _, m := range set {
 			moves += len(m.Pods)
 		}
 		allowed := p.o.MaxEvictions == 0 || moves <= p.o.MaxEvictions-p.evictions(nil)
-		if n := len(out); len(set) > 1 && allowed && (n == 0 || moves > most || len(set) > len(out[n-1])) {
+		if n := len(out); len(set) > 1 && allowed && (n == 0 || p.limited || moves > most || len(set) > len(out[n-1])) {
 			out, most = append(out, set), moves
 		}
 	}
@@ -265,7 +294,7 @@ func (p *planner) singles(accept func() bool) bool {
 		if m = p.nodes[m.Name]; m == nil { // accept may have changed which nodes are bought
 			continue
 		}
-		if m.node != nil && p.ledger.Left(m.Pool, reason(m)) < 1 || p.block(m, eligibility.Consolidation) {
+		if len(p.within([]*member{m})) == 0 || p.block(m, eligibility.Consolidation) {
 			continue
 		}
 		own := *m

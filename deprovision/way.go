@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joinery-sdk/joinery/deprovision/eligibility"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
 // way derives the commands from the start of the round to the target: forced nodes one by one, empty nodes, nodes whose pods fit on
@@ -42,6 +43,9 @@ func (p *planner) way() (whole bool) {
 				continue
 			}
 			p.command(group, &a)
+			for _, r := range group {
+				p.ledger = p.ledger.Take(r.Pool, 1)
+			}
 			from := len(p.gone)
 			p.remove(group[0].method, members(group), &a, "")
 			copy(p.gone[from:], group)
@@ -50,13 +54,16 @@ func (p *planner) way() (whole bool) {
 		}
 		return append(left, group...)
 	}
+	limited := p.limited
 	waiting := slices.DeleteFunc(slices.Clone(target.gone), p.movesAgain)
 	groups := p.groups(waiting, &target)
 	whole = len(waiting) == len(target.gone) // otherwise the state is another than the search ended with
 	for len(groups) > 0 && !p.ended() {
 		var left []removal
 		for _, group := range groups {
-			left = append(left, step(group)...)
+			if group = p.allowed(group); len(group) > 0 {
+				left = append(left, step(group)...)
+			}
 		}
 		switch {
 		case len(left) < len(waiting):
@@ -69,11 +76,66 @@ func (p *planner) way() (whole bool) {
 			groups = pairs(groups)
 		}
 	}
+	whole = whole && p.limited == limited
 	p.out.After = p.sim
 	if fresh != nil {
 		p.sim = fresh()
 	}
 	return whole
+}
+
+// allowed is the group as far as the budgets allow it: as many empty nodes as they do, and no part of another group, because that would
+// not pay. It sets the verdicts of the others, and from then on the search keeps to the budgets.
+func (p *planner) allowed(group []removal) []removal {
+	if forceful(group[0].method) {
+		return group
+	}
+	ledger := p.ledger
+	var out, over []removal
+	for _, r := range group {
+		if ledger.Left(r.Pool, budgetReason(r.method, len(r.base))) < 1 {
+			over = append(over, r)
+			continue
+		}
+		ledger = ledger.Take(r.Pool, 1)
+		out = append(out, r)
+	}
+	if len(over) > 0 && group[0].method != eligibility.Emptiness {
+		out, over = nil, group
+	}
+	for _, r := range over {
+		p.limited = true
+		if v := p.verdictOf(r.Name); v != nil {
+			v.Outcome, v.Method, v.Disruption, v.PricePerHour = OverBudget, r.method, r.Disruption, r.PricePerHour
+		}
+	}
+	return out
+}
+
+// forceful reports whether the method gives nodes back whatever budgets say.
+func forceful(m eligibility.Method) bool {
+	return m == eligibility.Interruption || m == eligibility.Expiration
+}
+
+// budgets fills in the details of the nodes that budgets keep, now that it is known how many nodes the plan takes.
+func (p *planner) budgets() {
+	for i := range p.cluster.Nodes {
+		n := &p.cluster.Nodes[i]
+		if v := p.verdictOf(n.Name()); v.Outcome == OverBudget {
+			v.Detail = p.ledger.Why(n.PoolName(), budgetReason(v.Method, len(n.Reschedulable())))
+		}
+	}
+}
+
+// budgetReason is the reason under which budgets count a node with so many pods that the method gives back.
+func budgetReason(method eligibility.Method, pods int) nodepool.Reason {
+	switch {
+	case method == eligibility.Drift:
+		return nodepool.Drifted
+	case pods == 0:
+		return nodepool.Empty
+	}
+	return nodepool.Underutilized
 }
 
 // movesAgain reports whether giving back the node moves a pod a second time, or gives back a node that the plan bought.
