@@ -33,6 +33,7 @@ type planner struct {
 	quiet   bool                 // the search of the round has found nothing more
 	first   bool                 // no set has been tried yet
 	ledger  budget.Ledger        // what the budgets allow besides the commands so far
+	earlier int                  // pods that consolidation moved in earlier rounds
 	limited bool                 // budgets have kept a command from the plan, so the search keeps to them
 }
 
@@ -53,6 +54,8 @@ type removal struct {
 	method eligibility.Method
 	why    string
 	atOnce bool
+	// stranded are pods of a forced node that have no other place.
+	stranded []*corev1.Pod
 }
 
 func (s *state) clone() state {
@@ -129,7 +132,9 @@ func (p *planner) blockers(m *member, method eligibility.Method) []eligibility.B
 		CapacityType: m.CapacityType, PricePerHour: m.PricePerHour, Priced: true,
 		Claim: eligibility.Claim{Created: p.cluster.Now, LastPodEvent: p.cluster.Now},
 	}
-	n.Node.Name = m.Name
+	if n.Node.Name = m.Name; m.pool != nil {
+		n.Node.Annotations = m.pool.Annotations
+	}
 	if m.node != nil {
 		n = *m.node
 		n.Pods = slices.Concat(n.Pods, m.arrived)
@@ -293,6 +298,11 @@ func (p *planner) moveQuestion(gone []removal, moves map[*corev1.Pod]string) Que
 		set[i] = p.start.nodes[gone[i].Name]
 	}
 	q := question(set)
+	for i := range gone {
+		if lost := gone[i].stranded; len(lost) > 0 {
+			q.Pods = slices.DeleteFunc(q.Pods, func(pod *corev1.Pod) bool { return slices.Contains(lost, pod) })
+		}
+	}
 	q.Moves = make(map[*corev1.Pod]string, len(q.Pods))
 	for _, pod := range q.Pods {
 		q.Moves[pod] = moves[pod]

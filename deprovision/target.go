@@ -329,7 +329,9 @@ func (p *planner) singles(accept func() bool) bool {
 func (p *planner) try(set []*member, thorough bool) (Answer, balance, bool) {
 	q := question(set)
 	if q.MaxNodes, q.Thorough = len(q.Pods), thorough; q.MaxNodes > 0 {
-		q.MaxCost = costOf(set) - max(p.o.MinSavings, 0)
+		if q.MaxCost = costOf(set); p.o.MinSavings > 0 {
+			q.MaxCost -= p.o.MinSavings - 1 // the bound is exclusive, and savings may just reach the minimum
+		}
 		if !set[0].there { // no verdict needs an answer that does not pay
 			q.MaxCost -= p.weigh(set, 0).disrupted.Times(1 / p.o.Objective.Horizon.Hours())
 		}
@@ -357,10 +359,15 @@ func (p *planner) try(set []*member, thorough bool) (Answer, balance, bool) {
 // saves reports whether a change saves at least what the options ask.
 func (p *planner) saves(w balance) bool { return w.saving > 0 && w.saving >= p.o.MinSavings }
 
-// evictions is the number of pods that move so far, and with the set.
+// evictions is the number of pods that consolidation moves so far, and with the set. Pods of forced methods do not count.
 func (p *planner) evictions(set []*member) int {
-	n := p.out.Evictions
-	for _, m := range slices.Concat(members(p.gone), set) {
+	n := p.earlier
+	for _, r := range p.gone {
+		if saves(r.method) {
+			n += r.evictions
+		}
+	}
+	for _, m := range set {
 		n += m.evictions
 	}
 	return n

@@ -69,11 +69,15 @@ func (p *planner) way() (whole bool) {
 		case len(left) < len(waiting):
 			waiting = left
 			groups = p.groups(waiting, &target)
-		case len(groups) == 1:
-			p.stay(groups[0], &target) // the commands before it are right without it
-			groups, whole = nil, false
 		default: // nodes may have to go together because of constraints between pods or shared new nodes
-			groups = pairs(groups)
+			joined := pairs(groups)
+			if len(joined) == len(groups) {
+				for _, group := range groups { // the commands before them are right without them
+					p.stay(group, &target)
+				}
+				joined, whole = nil, false
+			}
+			groups = joined
 		}
 	}
 	whole = whole && p.limited == limited
@@ -164,11 +168,16 @@ func (p *planner) verdictOf(node string) *Verdict {
 	return &p.out.Verdicts[at]
 }
 
-// pairs joins every two groups.
+// pairs joins every two neighbours of one method. Interruptions are not joined: each has its own deadline.
 func pairs(groups [][]removal) [][]removal {
 	var out [][]removal
-	for pair := range slices.Chunk(groups, 2) {
-		out = append(out, slices.Concat(pair...))
+	for i := 0; i < len(groups); i++ {
+		group := groups[i]
+		if i+1 < len(groups) && group[0].method == groups[i+1][0].method && !forceful(group[0].method) {
+			i++
+			group = slices.Concat(group, groups[i])
+		}
+		out = append(out, group)
 	}
 	return out
 }
@@ -270,7 +279,7 @@ const window = 64
 func (p *planner) command(group []removal, a *Answer) {
 	set := members(group)
 	slices.SortFunc(set, func(a, b *member) int { return strings.Compare(a.Name, b.Name) })
-	c := Command{Method: group[0].method, Kind: Delete, NewNodes: a.NewNodes, Placements: a.Placements, SavingsPerHour: priceOf(set) - a.price(), Why: group[0].why, AtOnce: group[0].atOnce}
+	c := Command{Method: group[0].method, Kind: Delete, NewNodes: a.NewNodes, Placements: a.Placements, SavingsPerHour: priceOf(set) - a.price(), Why: group[0].why, AtOnce: group[0].atOnce, Stranded: group[0].stranded}
 	if len(a.NewNodes) > 0 {
 		c.Kind = Replace
 	}

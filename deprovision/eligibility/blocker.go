@@ -24,6 +24,9 @@ const (
 	Consolidation Method = "consolidation"
 )
 
+// Methods returns all methods in the order in which they are tried.
+func Methods() []Method { return []Method{Interruption, Expiration, Drift, Emptiness, Consolidation} }
+
 // Kind is a reason why a node must stay.
 type Kind string
 
@@ -126,19 +129,17 @@ func (n *Node) gracePeriod() *time.Duration {
 	return n.Pool.TerminationGracePeriod
 }
 
+// annotations are those of the node. A do-not-disrupt that only its pool has is for new nodes: it is drift, and must not keep the node
+// from it. A pool that is not to be consolidated says so for all its nodes.
 func annotations(n *Node, m Method, add func(Kind, string, ...any)) {
-	for _, from := range []struct {
-		what string
-		set  map[string]string
-	}{{"", n.Node.Annotations}, {" of pool " + n.Pool.Name, n.Pool.Annotations}} {
-		if from.set[eviction.DoNotDisrupt] == "true" {
-			add(DoNotDisrupt, "annotation %s=true%s", eviction.DoNotDisrupt, from.what)
-			return
-		}
-		if from.set[doNotConsolidate] == "true" && (m == Consolidation || m == Emptiness) {
-			add(DoNotDisrupt, "annotation %s=true%s", doNotConsolidate, from.what)
-			return
-		}
+	consolidates := m == Consolidation || m == Emptiness
+	switch {
+	case n.Node.Annotations[eviction.DoNotDisrupt] == "true":
+		add(DoNotDisrupt, "annotation %s=true", eviction.DoNotDisrupt)
+	case consolidates && n.Node.Annotations[doNotConsolidate] == "true":
+		add(DoNotDisrupt, "annotation %s=true", doNotConsolidate)
+	case consolidates && n.Pool.Annotations[doNotConsolidate] == "true":
+		add(DoNotDisrupt, "annotation %s=true of pool %s", doNotConsolidate, n.Pool.Name)
 	}
 }
 
