@@ -60,7 +60,6 @@ func Plan(ctx context.Context, c Cluster, sim Simulator, opts *Options) (Result,
 	if p.err != nil {
 		return Result{}, p.err
 	}
-	p.frontier()
 	p.budgets()
 	return p.out, nil
 }

@@ -102,7 +102,8 @@ type Options struct {
 	Ranker Ranker
 	// Objective is what consolidation maximizes.
 	Objective Objective
-	// MaxEvictions bounds how many pods consolidation moves; 0 means no bound. Pods that forced methods move do not count. [Result.Frontier] shows what a bound costs.
+	// MaxEvictions bounds how many pods consolidation moves; 0 means no bound. Pods that forced methods move do not count. [Frontier] shows what
+	// a bound costs.
 	MaxEvictions int
 	// MinSavings is the least saving an hour of each consolidation.
 	MinSavings Price
@@ -219,16 +220,6 @@ type Result struct {
 	Evictions                       int
 	// Questions is the number of questions to the simulator, and Avoided the number that bounds made unnecessary.
 	Questions, Avoided int
-	// Frontier are savings for fewer evictions, in ascending order of both: changes that were looked at from the start, and the first
-	// commands of the plan. The whole plan comes last, unless its first commands save as much. It is empty if nothing is saved.
-	Frontier []Point
 	// After is the cluster with all commands carried out.
 	After Simulator
-}
-
-// Point is a change that could be made, and its saving.
-type Point struct {
-	SavingsPerHour Price
-	// Evictions is how many pods move, and Nodes how many nodes go.
-	Evictions, Nodes int
 }

@@ -31,7 +31,6 @@ type planner struct {
 	units   map[string]Price     // prices of disruption by pool
 	done    map[*corev1.Pod]bool // pods that earlier rounds move
 	quiet   bool                 // the search of the round has found nothing more
-	first   bool                 // no set has been tried yet
 	ledger  budget.Ledger        // what the budgets allow besides the commands so far
 	earlier int                  // pods that consolidation moved in earlier rounds
 	limited bool                 // budgets have kept a command from the plan, so the search keeps to them
@@ -85,7 +84,7 @@ type member struct {
 
 func newPlanner(ctx context.Context, c Cluster, sim Simulator, o Options) *planner {
 	p := &planner{
-		ctx: ctx, first: true, cluster: c, o: o, pdbs: eviction.NewBudgets(c.PodDisruptionBudgets), pools: map[string]*nodepool.NodePool{},
+		ctx: ctx, cluster: c, o: o, pdbs: eviction.NewBudgets(c.PodDisruptionBudgets), pools: map[string]*nodepool.NodePool{},
 		noted: map[string]Verdict{}, done: map[*corev1.Pod]bool{},
 		state: state{sim: sim, nodes: make(map[string]*member, len(c.Nodes)), bought: map[string]NewNode{}, moved: map[*corev1.Pod]string{}},
 	}

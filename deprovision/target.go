@@ -183,19 +183,15 @@ func (p *planner) sets() bool {
 	var set []*member
 	most := costOf(p.members()).Times(p.o.Objective.Horizon.Hours() / leastShare)
 	for _, of := range p.choices(list) {
-		if !p.first && p.weigh(of, p.sim.Bound(question(of))).net() <= most {
+		if p.weigh(of, p.sim.Bound(question(of))).net() <= most {
 			p.out.Avoided++
 			continue
 		}
 		a, w, of, ok := p.feasible(of)
-		if ok && p.first {
-			p.point(of, &a)
-		}
 		if ok && w.net() > most {
 			best, set, most = a, of, w.net()
 		}
 	}
-	p.first = false
 	if len(set) == 0 || p.ended() {
 		return false
 	}
@@ -228,37 +224,6 @@ func (p *planner) feasible(set []*member) (Answer, balance, []*member, bool) {
 			return a, w, set, false
 		}
 		set = rest
-	}
-}
-
-// point adds a change to the frontier.
-func (p *planner) point(set []*member, a *Answer) {
-	x := Point{SavingsPerHour: priceOf(set) + priceOf(members(p.gone)) - a.price(), Nodes: len(set) + len(p.gone), Evictions: p.evictions(set)}
-	for _, n := range p.bought {
-		x.SavingsPerHour -= n.PricePerHour
-	}
-	p.out.Frontier = append(p.out.Frontier, x)
-}
-
-// frontier reduces the changes that were looked at and the heads of the plan to those that no other dominates. It drops changes that
-// save more than the plan, because no commands lead there.
-func (p *planner) frontier() {
-	list := slices.DeleteFunc(p.out.Frontier, func(x Point) bool { return x.SavingsPerHour >= p.out.PricePerHour-p.out.PricePerHourAfter })
-	var x Point
-	for i := range p.out.Commands {
-		c := &p.out.Commands[i]
-		x = Point{x.SavingsPerHour + c.SavingsPerHour, x.Evictions + len(c.Placements), x.Nodes + len(c.Nodes)}
-		list = append(list, x)
-	}
-	slices.SortFunc(list, func(a, b Point) int {
-		return cmp.Or(cmp.Compare(a.Evictions, b.Evictions), cmp.Compare(b.SavingsPerHour, a.SavingsPerHour))
-	})
-	p.out.Frontier = nil
-	most := Price(0)
-	for _, x := range list {
-		if x.SavingsPerHour > most {
-			p.out.Frontier, most = append(p.out.Frontier, x), x.SavingsPerHour
-		}
 	}
 }
 
