@@ -2,6 +2,7 @@ package deprovision_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -352,4 +353,22 @@ func ExampleNodeChoice() {
 	// Output:
 	// for their price: [true false]
 	// if moving pods costs three cents an hour: [true true]
+}
+
+// Two nodes of one name are a mistake of the caller.
+func ExampleDuplicateNodeError() {
+	w := newWorld("a 4 0", "a 4 0")
+	var e *deprovision.DuplicateNodeError
+	if errors.As(w.Validate(), &e) {
+		fmt.Println(e.Node, "is there twice")
+	}
+	// Output: a is there twice
+}
+
+// A method that there is not is a mistake of the caller.
+func ExampleUnknownMethodError() {
+	w := newWorld("a 4 0")
+	_, err := deprovision.Plan(context.Background(), w.Cluster, w.toy, &deprovision.Options{Methods: []eligibility.Method{"consolidate"}}) //nolint:forbidigo // for Examples, which have no t
+	fmt.Println(err)
+	// Output: deprovision: there is no method "consolidate"
 }

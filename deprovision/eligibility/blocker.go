@@ -42,6 +42,7 @@ const (
 	TooEarly       Kind = "too-early"       // consolidateAfter has not passed
 	StaticPool     Kind = "static-pool"     // the pool keeps a fixed number of nodes
 	UnknownPrice   Kind = "unknown-price"   // the market does not know what it costs
+	Kept           Kind = "kept"            // a rule of the caller, see [Rules]
 	PodProtected   Kind = "pod-protected"   // an annotation of a pod
 	PodUnowned     Kind = "pod-unowned"     // no controller would make a pod again
 	PodBudget      Kind = "pod-budget"      // a PodDisruptionBudget
@@ -72,6 +73,9 @@ type Rules struct {
 	// KeepUnowned protects pods that no controller would make again. Otherwise they are protected only on nodes of
 	// karpenter.sh/v1alpha5 pools, as in the versions of that API.
 	KeepUnowned bool
+	// Keep says why no method but interruption and the expiration of v1 pools may give back a node, empty if it may; nil keeps none.
+	// The reason is a blocker of kind [Kept].
+	Keep func(*Node) string
 	// Placeable says why a plan cannot place a pod, empty if it can; nil means that it can place all.
 	Placeable func(*corev1.Pod) string
 }
@@ -107,6 +111,11 @@ func Blockers(n *Node, m Method, budgets eviction.Budgets, now time.Time, r Rule
 	}
 	if age := now.Sub(n.Created()); m != Expiration && age < r.MinimumAge {
 		add(MinimumAge, "it is %s old, and the minimum is %s", age.Round(time.Second), r.MinimumAge)
+	}
+	if r.Keep != nil {
+		if why := r.Keep(n); why != "" {
+			add(Kept, "%s", why)
+		}
 	}
 	annotations(n, m, add)
 	switches(n, m, now, add)
