@@ -302,7 +302,7 @@ func ExampleObjective() {
 // The frontier shows what fewer evictions would save, so that a bound can be chosen.
 func ExampleFrontier() {
 	w := newWorld("a 40 1", "b 30 2", "c 20 3", "d 8 4", "e 8 4")
-	points, err := deprovision.Frontier(context.Background(), w.Cluster, w.toy, nil, 1, 3, 6) //nolint:forbidigo // for Examples, which have no t
+	points, err := deprovision.Frontier(context.Background(), w.Cluster, w.toy, nil, 1, 3, 6)
 	if err != nil {
 		fmt.Println(err)
 	}
@@ -358,8 +358,7 @@ func ExampleNodeChoice() {
 // Two nodes of one name are a mistake of the caller.
 func ExampleDuplicateNodeError() {
 	w := newWorld("a 4 0", "a 4 0")
-	var e *deprovision.DuplicateNodeError
-	if errors.As(w.Validate(), &e) {
+	if e, ok := errors.AsType[*deprovision.DuplicateNodeError](w.Validate()); ok {
 		fmt.Println(e.Node, "is there twice")
 	}
 	// Output: a is there twice
@@ -368,7 +367,7 @@ func ExampleDuplicateNodeError() {
 // A method that there is not is a mistake of the caller.
 func ExampleUnknownMethodError() {
 	w := newWorld("a 4 0")
-	_, err := deprovision.Plan(context.Background(), w.Cluster, w.toy, &deprovision.Options{Methods: []eligibility.Method{"consolidate"}}) //nolint:forbidigo // for Examples, which have no t
+	_, err := deprovision.Plan(context.Background(), w.Cluster, w.toy, &deprovision.Options{Methods: []eligibility.Method{"consolidate"}})
 	fmt.Println(err)
 	// Output: deprovision: there is no method "consolidate"
 }
