@@ -2,6 +2,7 @@ package deprovision_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -299,9 +300,13 @@ func ExampleObjective() {
 }
 
 // The frontier shows what fewer evictions would save, so that a bound can be chosen.
-func ExamplePoint() {
+func ExampleFrontier() {
 	w := newWorld("a 40 1", "b 30 2", "c 20 3", "d 8 4", "e 8 4")
-	for _, p := range planned(w.Cluster, w.toy, nil).Frontier {
+	points, err := deprovision.Frontier(context.Background(), w.Cluster, w.toy, nil, 1, 3, 6)
+	if err != nil {
+		fmt.Println(err)
+	}
+	for _, p := range points {
 		fmt.Printf("%d nodes with %d pods save $%.2f an hour\n", p.Nodes, p.Evictions, p.SavingsPerHour.Dollars())
 	}
 	r := planned(w.Cluster, w.toy, &deprovision.Options{MaxEvictions: 3})
@@ -312,6 +317,13 @@ func ExamplePoint() {
 	// 3 nodes with 6 pods save $0.90 an hour
 	// 4 nodes with 10 pods save $0.92 an hour
 	// 3 pods move to save $0.70
+}
+
+// A point is a saving for so many evictions: here each costs less than it brings.
+func ExamplePoint() {
+	p := deprovision.Point{SavingsPerHour: deprovision.Dollars(0.4), Evictions: 4, Nodes: 1}
+	fmt.Printf("$%.2f an hour for each eviction\n", p.SavingsPerHour.Dollars()/float64(p.Evictions))
+	// Output: $0.10 an hour for each eviction
 }
 
 // thrifty is the toy with a dual price of a cent for a pod: it retains nodes that cost less than their pods at that price.
@@ -341,4 +353,21 @@ func ExampleNodeChoice() {
 	// Output:
 	// for their price: [true false]
 	// if moving pods costs three cents an hour: [true true]
+}
+
+// Two nodes of one name are a mistake of the caller.
+func ExampleDuplicateNodeError() {
+	w := newWorld("a 4 0", "a 4 0")
+	if e, ok := errors.AsType[*deprovision.DuplicateNodeError](w.Validate()); ok {
+		fmt.Println(e.Node, "is there twice")
+	}
+	// Output: a is there twice
+}
+
+// A method that there is not is a mistake of the caller.
+func ExampleUnknownMethodError() {
+	w := newWorld("a 4 0")
+	_, err := deprovision.Plan(context.Background(), w.Cluster, w.toy, &deprovision.Options{Methods: []eligibility.Method{"consolidate"}})
+	fmt.Println(err)
+	// Output: deprovision: there is no method "consolidate"
 }

@@ -26,7 +26,7 @@ import (
 // already. So if the plan is made again after its commands, with the same options and budgets, its first command moves some pod a
 // second time.
 //
-// The error is [ErrNoSimulator], that of [Cluster.Validate], that of the simulator, or that of the context.
+// The error is [ErrNoSimulator], [*UnknownMethodError], that of [Cluster.Validate], that of the simulator, or that of the context.
 func Plan(ctx context.Context, c Cluster, sim Simulator, opts *Options) (Result, error) {
 	if sim == nil {
 		return Result{}, ErrNoSimulator
@@ -35,12 +35,17 @@ func Plan(ctx context.Context, c Cluster, sim Simulator, opts *Options) (Result,
 		return Result{}, err
 	}
 	p := newPlanner(ctx, c, sim, opts.defaults())
+	for _, m := range p.o.Methods {
+		if !slices.Contains(eligibility.Methods(), m) {
+			return Result{}, &UnknownMethodError{m}
+		}
+	}
 	for again := true; again && p.err == nil; {
 		p.target()
 		if p.out.Verdicts == nil {
 			p.verdicts()
 		}
-		before := len(p.out.Commands)
+		before, limited := len(p.out.Commands), p.limited
 		whole := p.way()
 		if again = len(p.out.Commands) > before && (!p.quiet || !whole); again {
 			var moves []Placement
@@ -49,19 +54,20 @@ func Plan(ctx context.Context, c Cluster, sim Simulator, opts *Options) (Result,
 			}
 			p.move(moves)
 		}
+		again = again || p.limited && !limited
 		p.advance()
 	}
 	if p.err != nil {
 		return Result{}, p.err
 	}
-	p.frontier()
+	p.budgets()
 	return p.out, nil
 }
 
 // advance makes the state the start of the next round: bought nodes are there, and moved pods belong to their new nodes.
 func (p *planner) advance() {
-	p.out.Evictions = p.evictions(nil)
-	p.out.PricePerHourAfter = 0
+	p.earlier = p.evictions(nil)
+	p.out.Evictions, p.out.PricePerHourAfter = len(p.done), 0
 	for name, m := range p.nodes {
 		p.out.PricePerHourAfter += m.PricePerHour
 		if !m.there || len(m.arrived) > 0 {
@@ -133,7 +139,11 @@ func (p *planner) forced() {
 		if m.node == nil || len(m.node.Drifted) == 0 {
 			continue
 		}
-		d := due{m, m.node.DriftedSince, strings.Join(m.node.Drifted, "; "), false}
+		since := m.node.DriftedSince
+		if since.IsZero() { // it is known to have drifted only now
+			since = p.cluster.Now
+		}
+		d := due{m, since, strings.Join(m.node.Drifted, "; "), false}
 		if len(m.Pods) == 0 {
 			empty = append(empty, d)
 		} else {
@@ -144,30 +154,49 @@ func (p *planner) forced() {
 	p.replace(eligibility.Drift, drifted)
 }
 
-// replace replaces nodes at any cost, by their times, if their pods fit somewhere.
+// replace replaces nodes at any cost, by their times, if their pods fit somewhere. An interrupted node and an expired one of a v1 pool
+// go in any case: the pods without another place are stranded.
 func (p *planner) replace(method eligibility.Method, list []due) {
 	if !p.asksFor(method) {
 		return
 	}
 	slices.SortStableFunc(list, func(a, b due) int { return cmp.Or(a.at.Compare(b.at), strings.Compare(a.Name, b.Name)) })
+	ledger := p.spent()
 	for _, d := range list {
 		m := p.nodes[d.Name] // pods may have arrived
 		if m == nil || p.block(m, method) {
 			continue
 		}
-		if method == eligibility.Drift && p.ledger.Left(m.Pool, nodepool.Drifted) < 1 {
-			p.note(m.verdict(OverBudget, method, p.ledger.Why(m.Pool, nodepool.Drifted)))
+		if method == eligibility.Drift && ledger.Left(m.Pool, nodepool.Drifted) < 1 {
+			p.note(m.verdict(OverBudget, method, ledger.Why(m.Pool, nodepool.Drifted)))
 			continue
 		}
 		q := question([]*member{m})
 		q.MaxNodes, q.Explain = max(1, len(q.Pods)), true
 		a := p.ask(q)
+		why, stranded := d.why, []*corev1.Pod(nil)
+		goes := method == eligibility.Interruption || method == eligibility.Expiration && m.pool.APIVersion == nodepool.V1
+		for goes && !a.OK() && !p.ended() { // the machine goes all the same, so what can move moves
+			stuck := a.stuck()
+			if stranded == nil {
+				why += ", though " + a.Why
+			}
+			for _, pod := range q.Pods {
+				if stuck([]*corev1.Pod{pod}) {
+					stranded = append(stranded, pod)
+				}
+			}
+			q.Pods = slices.DeleteFunc(q.Pods, func(pod *corev1.Pod) bool { return stuck([]*corev1.Pod{pod}) })
+			a = p.ask(q)
+		}
 		if !a.OK() {
 			p.note(m.verdict(WouldNotFit, method, d.why+", but "+a.Why))
 			continue
 		}
-		p.commit(method, []*member{m}, &a, d.why)
-		p.gone[len(p.gone)-1].atOnce = d.atOnce
+		sortPods(stranded)
+		p.commit(method, []*member{m}, &a, why)
+		p.gone[len(p.gone)-1].atOnce, p.gone[len(p.gone)-1].stranded = d.atOnce, stranded
+		ledger = ledger.Take(m.Pool, 1)
 	}
 }
 
@@ -177,19 +206,12 @@ func (p *planner) emptiness() {
 		return
 	}
 	var set []*member
-	ledger := p.ledger
 	for _, m := range p.ranked(p.members()) {
-		if len(m.Pods) > 0 || m.node == nil || p.block(m, eligibility.Emptiness) {
-			continue
+		if len(m.Pods) == 0 && m.node != nil && !p.block(m, eligibility.Emptiness) {
+			set = append(set, m)
 		}
-		if ledger.Left(m.Pool, nodepool.Empty) < 1 {
-			p.note(m.verdict(OverBudget, eligibility.Emptiness, ledger.Why(m.Pool, nodepool.Empty)))
-			continue
-		}
-		ledger = ledger.Take(m.Pool, 1)
-		set = append(set, m)
 	}
-	if len(set) == 0 {
+	if set = p.within(set); len(set) == 0 {
 		return
 	}
 	if a := p.ask(question(set)); a.OK() {

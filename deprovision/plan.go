@@ -55,7 +55,22 @@ func (e *MissingPoolError) Error() string {
 	return fmt.Sprintf("deprovision: node %s is of pool %q, which is not in Cluster.Pools", e.Node, e.Pool)
 }
 
-// Validate returns the first of [ErrNoTime], [ErrNoNode] and [*MissingPoolError] that applies, or nil. A cluster without nodes is valid.
+// DuplicateNodeError says that two nodes of the cluster have one name.
+type DuplicateNodeError struct{ Node string }
+
+func (e *DuplicateNodeError) Error() string {
+	return fmt.Sprintf("deprovision: two nodes of the cluster have the name %s", e.Node)
+}
+
+// UnknownMethodError says that [Options.Methods] names a method that there is not.
+type UnknownMethodError struct{ Method eligibility.Method }
+
+func (e *UnknownMethodError) Error() string {
+	return fmt.Sprintf("deprovision: there is no method %q", e.Method)
+}
+
+// Validate returns the first of [ErrNoTime], [ErrNoNode], [*DuplicateNodeError] and [*MissingPoolError] that applies, or nil. A cluster
+// without nodes is valid.
 func (c *Cluster) Validate() error {
 	if c.Now.IsZero() {
 		return ErrNoTime
@@ -64,13 +79,17 @@ func (c *Cluster) Validate() error {
 	for i := range c.Pools {
 		known[c.Pools[i].Name] = true
 	}
+	names := make(map[string]bool, len(c.Nodes))
 	for i := range c.Nodes {
 		switch n := &c.Nodes[i]; {
 		case n.Node == nil:
 			return ErrNoNode
+		case names[n.Name()]:
+			return &DuplicateNodeError{n.Name()}
 		case n.Pool != nil && !known[n.Pool.Name]:
 			return &MissingPoolError{n.Name(), n.Pool.Name}
 		}
+		names[c.Nodes[i].Name()] = true
 	}
 	return nil
 }
@@ -83,7 +102,8 @@ type Options struct {
 	Ranker Ranker
 	// Objective is what consolidation maximizes.
 	Objective Objective
-	// MaxEvictions bounds how many pods consolidation moves; 0 means no bound. [Result.Frontier] shows what a bound costs.
+	// MaxEvictions bounds how many pods consolidation moves; 0 means no bound. Pods that forced methods move do not count. [Frontier] shows what
+	// a bound costs.
 	MaxEvictions int
 	// MinSavings is the least saving an hour of each consolidation.
 	MinSavings Price
@@ -131,6 +151,8 @@ type Command struct {
 	NewNodes []NewNode
 	// Placements are the new places of all pods that move, in an order in which each can be bound.
 	Placements []Placement
+	// Stranded are pods that have no other place and end with a node that goes in any case. Their controllers make them again.
+	Stranded []*corev1.Pod
 	// SavingsPerHour may be negative if the node has to go in any case.
 	SavingsPerHour Price
 	Disruption     float64
@@ -198,16 +220,6 @@ type Result struct {
 	Evictions                       int
 	// Questions is the number of questions to the simulator, and Avoided the number that bounds made unnecessary.
 	Questions, Avoided int
-	// Frontier are savings for fewer evictions, in ascending order of both: changes that were looked at from the start, and the first
-	// commands of the plan. The whole plan comes last, unless its first commands save as much. It is empty if nothing is saved.
-	Frontier []Point
 	// After is the cluster with all commands carried out.
 	After Simulator
-}
-
-// Point is a change that could be made, and its saving.
-type Point struct {
-	SavingsPerHour Price
-	// Evictions is how many pods move, and Nodes how many nodes go.
-	Evictions, Nodes int
 }

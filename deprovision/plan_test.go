@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -299,6 +300,28 @@ func TestEveryVerdict(t *testing.T) {
 	assert.Equal(t, "by hand, but no room", verdict(t, r, "a").Detail)
 }
 
+// Budgets are spent on nodes that go, whichever of the ranking these are, and verdicts say how many a plan takes.
+func TestBudgetsAreSpentOnWhatGoes(t *testing.T) {
+	for allowed := range 4 {
+		w := newWorld("a 40 1", "b 30 1", "c 4 1", "d 4 1", "e 4 1")
+		w.Pools[0].Disruption.Budgets = []nodepool.Budget{{Nodes: allowed}}
+		r := planned(w.Cluster, moody{w.toy, func(q deprovision.Question) bool {
+			return slices.ContainsFunc(q.Pods, func(p *corev1.Pod) bool { return p.Name == "a-0" || p.Name == "b-0" })
+		}}, nil)
+		assert.Len(t, r.Commands, min(allowed, 3), "budget of %d", allowed)
+		for _, v := range r.Verdicts {
+			if v.Outcome != deprovision.OverBudget {
+				continue
+			}
+			want := fmt.Sprintf("budgets[0] of pool default allows %d of 5 nodes at once", allowed)
+			if allowed > 0 {
+				want += fmt.Sprintf("; this plan takes %d", allowed)
+			}
+			assert.Equal(t, want, v.Detail)
+		}
+	}
+}
+
 // nowhere accepts no pod.
 type nowhere struct{ unbounded }
 
@@ -376,22 +399,41 @@ func ExampleRanker() {
 	// Output: b
 }
 
-// The frontier rises up to the whole plan, and what the first commands come to is never better than what it shows.
-func TestFrontierHasEachBeginning(t *testing.T) {
-	w := newWorld("a 4 1", "b 4 1", "c 4 1", "d 8 4", "e 16 9")
-	r := w.plan(deprovision.Options{})
-	require.NotEmpty(t, r.Commands)
-	last := r.Frontier[len(r.Frontier)-1]
-	assert.Equal(t, r.PricePerHour-r.PricePerHourAfter, last.SavingsPerHour)
-	assert.Equal(t, r.Evictions, last.Evictions)
-	saved, evictions := deprovision.Price(0), 0
-	for i := range r.Commands {
-		saved, evictions = saved+r.Commands[i].SavingsPerHour, evictions+len(r.Commands[i].Placements)
-		assert.True(t, slices.ContainsFunc(r.Frontier, func(p deprovision.Point) bool { return p.Evictions <= evictions && p.SavingsPerHour >= saved }), "command %d", i)
-	}
-	for i := range r.Frontier[1:] {
-		assert.Greater(t, r.Frontier[i+1].SavingsPerHour, r.Frontier[i].SavingsPerHour)
-		assert.Greater(t, r.Frontier[i+1].Evictions, r.Frontier[i].Evictions)
+// The frontier has nothing that a plan with that bound of evictions does not reach, and rises up to the whole plan.
+func TestFrontierIsAttained(t *testing.T) {
+	for seed := range uint64(200) {
+		rnd := rand.New(rand.NewPCG(seed, 3))
+		var nodes []string
+		for i := range 3 + rnd.IntN(6) {
+			size := 1 + rnd.IntN(20)
+			nodes = append(nodes, fmt.Sprintf("n%d %d %d", i, size, rnd.IntN(size+1)))
+		}
+		w := newWorld(nodes...)
+		o := &deprovision.Options{Objective: deprovision.Objective{DisruptionPrice: -1}}
+		r := planned(w.Cluster, w.toy, o)
+		var bounds []int
+		for n := range r.Evictions {
+			bounds = append(bounds, n)
+		}
+		points, err := deprovision.Frontier(t.Context(), w.Cluster, w.toy, o, bounds...)
+		require.NoError(t, err)
+		saved := map[int]deprovision.Price{} // by evictions
+		for i, p := range points {
+			if i > 0 {
+				assert.Greater(t, p.SavingsPerHour, points[i-1].SavingsPerHour)
+				assert.Greater(t, p.Evictions, points[i-1].Evictions)
+			}
+			saved[p.Evictions] = p.SavingsPerHour
+		}
+		best := deprovision.Price(0)
+		for n := range r.Evictions + 1 {
+			best = max(best, saved[n])
+			bounded := planned(w.Cluster, w.toy, &deprovision.Options{Objective: o.Objective, MaxEvictions: n})
+			if n > 0 {
+				assert.LessOrEqual(t, bounded.PricePerHour-bounded.PricePerHourAfter, best, "seed %d: %d evictions of %v", seed, n, nodes)
+			}
+		}
+		assert.GreaterOrEqual(t, best, r.PricePerHour-r.PricePerHourAfter)
 	}
 }
 

@@ -73,6 +73,8 @@ func (s Sightings) Look(commands []Command, now time.Time, wait time.Duration) (
 }
 
 // Saves reports whether the command is made only for its saving, so that it may wait.
-func (c *Command) Saves() bool {
-	return c.Method == eligibility.Emptiness || c.Method == eligibility.Consolidation
+func (c *Command) Saves() bool { return saves(c.Method) }
+
+func saves(m eligibility.Method) bool {
+	return m == eligibility.Emptiness || m == eligibility.Consolidation
 }

@@ -31,7 +31,9 @@ type planner struct {
 	units   map[string]Price     // prices of disruption by pool
 	done    map[*corev1.Pod]bool // pods that earlier rounds move
 	quiet   bool                 // the search of the round has found nothing more
-	first   bool                 // no set has been tried yet
+	ledger  budget.Ledger        // what the budgets allow besides the commands so far
+	earlier int                  // pods that consolidation moved in earlier rounds
+	limited bool                 // budgets have kept a command from the plan, so the search keeps to them
 }
 
 // state is a cluster that the plan could end with, and its difference from the start of the round. Only commit changes it. A clone
@@ -40,7 +42,6 @@ type state struct {
 	sim    Simulator
 	nodes  map[string]*member
 	order  []string // names of all nodes, sorted
-	ledger budget.Ledger
 	gone   []removal
 	bought map[string]NewNode
 	moved  map[*corev1.Pod]string // the node that each moved pod ends on
@@ -52,6 +53,8 @@ type removal struct {
 	method eligibility.Method
 	why    string
 	atOnce bool
+	// stranded are pods of a forced node that have no other place.
+	stranded []*corev1.Pod
 }
 
 func (s *state) clone() state {
@@ -81,7 +84,7 @@ type member struct {
 
 func newPlanner(ctx context.Context, c Cluster, sim Simulator, o Options) *planner {
 	p := &planner{
-		ctx: ctx, first: true, cluster: c, o: o, pdbs: eviction.NewBudgets(c.PodDisruptionBudgets), pools: map[string]*nodepool.NodePool{},
+		ctx: ctx, cluster: c, o: o, pdbs: eviction.NewBudgets(c.PodDisruptionBudgets), pools: map[string]*nodepool.NodePool{},
 		noted: map[string]Verdict{}, done: map[*corev1.Pod]bool{},
 		state: state{sim: sim, nodes: make(map[string]*member, len(c.Nodes)), bought: map[string]NewNode{}, moved: map[*corev1.Pod]string{}},
 	}
@@ -128,7 +131,9 @@ func (p *planner) blockers(m *member, method eligibility.Method) []eligibility.B
 		CapacityType: m.CapacityType, PricePerHour: m.PricePerHour, Priced: true,
 		Claim: eligibility.Claim{Created: p.cluster.Now, LastPodEvent: p.cluster.Now},
 	}
-	n.Node.Name = m.Name
+	if n.Node.Name = m.Name; m.pool != nil {
+		n.Node.Annotations = m.pool.Annotations
+	}
 	if m.node != nil {
 		n = *m.node
 		n.Pods = slices.Concat(n.Pods, m.arrived)
@@ -211,9 +216,6 @@ func (p *planner) remove(method eligibility.Method, set []*member, a *Answer, wh
 		} else {
 			delete(p.bought, m.Name)
 		}
-		if m.node != nil {
-			p.ledger = p.ledger.Take(m.Pool, 1)
-		}
 		delete(p.nodes, m.Name)
 		leaves[m.Name] = true
 	}
@@ -295,6 +297,11 @@ func (p *planner) moveQuestion(gone []removal, moves map[*corev1.Pod]string) Que
 		set[i] = p.start.nodes[gone[i].Name]
 	}
 	q := question(set)
+	for i := range gone {
+		if lost := gone[i].stranded; len(lost) > 0 {
+			q.Pods = slices.DeleteFunc(q.Pods, func(pod *corev1.Pod) bool { return slices.Contains(lost, pod) })
+		}
+	}
 	q.Moves = make(map[*corev1.Pod]string, len(q.Pods))
 	for _, pod := range q.Pods {
 		q.Moves[pod] = moves[pod]

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/joinery-sdk/joinery/deprovision/budget"
 	"github.com/joinery-sdk/joinery/deprovision/eligibility"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
@@ -54,28 +55,31 @@ func (p *planner) gain() Price {
 	return p.weigh(members(p.gone), bought).net()
 }
 
-func reason(m *member) nodepool.Reason {
-	if len(m.Pods) == 0 {
-		return nodepool.Empty
-	}
-	return nodepool.Underutilized
-}
+func reason(m *member) nodepool.Reason { return budgetReason(eligibility.Consolidation, len(m.Pods)) }
 
-// candidates are the nodes that consolidation may give back within the budgets, in the order of the ranker. It notes why the others
-// stay.
-func (p *planner) candidates() []*member {
-	var free []*member
-	for _, m := range p.members() {
-		if !p.block(m, eligibility.Consolidation) {
-			free = append(free, m)
+// spent is the ledger after nodes that go in this state. At first only forced ones count: consolidation looks for the state that the
+// cluster could have without budgets, and the commands go as far as these allow. Once budgets have kept a command from the plan, all
+// nodes count, and the search looks for what the budgets do allow.
+func (p *planner) spent() budget.Ledger {
+	ledger := p.ledger
+	for _, r := range p.gone {
+		if r.node != nil && (p.limited || !saves(r.method)) {
+			ledger = ledger.Take(r.Pool, 1)
 		}
 	}
-	ledger := p.ledger
+	return ledger
+}
+
+// within is the set without the nodes that the budgets do not allow besides those before them, if budgets limit the search.
+func (p *planner) within(set []*member) []*member {
+	if !p.limited {
+		return set
+	}
+	ledger := p.spent()
 	var out []*member
-	for _, m := range p.ranked(free) {
+	for _, m := range set {
 		if m.node != nil {
 			if ledger.Left(m.Pool, reason(m)) < 1 {
-				p.note(m.verdict(OverBudget, eligibility.Consolidation, ledger.Why(m.Pool, reason(m))))
 				continue
 			}
 			ledger = ledger.Take(m.Pool, 1)
@@ -83,6 +87,24 @@ func (p *planner) candidates() []*member {
 		out = append(out, m)
 	}
 	return out
+}
+
+// candidates are the nodes that consolidation may give back, in the order of the ranker. It notes why the others stay.
+func (p *planner) candidates() []*member {
+	var free []*member
+	for _, m := range p.members() {
+		if !p.block(m, eligibility.Consolidation) {
+			free = append(free, m)
+		}
+	}
+	ledger := p.spent()
+	return slices.DeleteFunc(p.ranked(free), func(m *member) bool {
+		over := m.node != nil && ledger.Left(m.Pool, reason(m)) < 1
+		if over {
+			p.note(m.verdict(OverBudget, eligibility.Consolidation, ledger.Why(m.Pool, reason(m))))
+		}
+		return over
+	})
 }
 
 const (
@@ -127,13 +149,20 @@ func (p *planner) choices(list []*member) [][]*member {
 	}
 	var out [][]*member
 	most := 0
-	for _, set := range append(sets, list) {
+	if sets = append(sets, list); p.limited {
+		sets = nil // as many nodes as the budgets allow, from several places of the ranking
+		for k := range rates {
+			at := len(list) * k / rates
+			sets = append(sets, p.within(slices.Concat(list[at:], list[:at])))
+		}
+	}
+	for _, set := range sets {
 		moves := 0
 		for _, m := range set {
 			moves += len(m.Pods)
 		}
 		allowed := p.o.MaxEvictions == 0 || moves <= p.o.MaxEvictions-p.evictions(nil)
-		if n := len(out); len(set) > 1 && allowed && (n == 0 || moves > most || len(set) > len(out[n-1])) {
+		if n := len(out); len(set) > 1 && allowed && (n == 0 || p.limited || moves > most || len(set) > len(out[n-1])) {
 			out, most = append(out, set), moves
 		}
 	}
@@ -154,19 +183,15 @@ func (p *planner) sets() bool {
 	var set []*member
 	most := costOf(p.members()).Times(p.o.Objective.Horizon.Hours() / leastShare)
 	for _, of := range p.choices(list) {
-		if !p.first && p.weigh(of, p.sim.Bound(question(of))).net() <= most {
+		if p.weigh(of, p.sim.Bound(question(of))).net() <= most {
 			p.out.Avoided++
 			continue
 		}
 		a, w, of, ok := p.feasible(of)
-		if ok && p.first {
-			p.point(of, &a)
-		}
 		if ok && w.net() > most {
 			best, set, most = a, of, w.net()
 		}
 	}
-	p.first = false
 	if len(set) == 0 || p.ended() {
 		return false
 	}
@@ -202,37 +227,6 @@ func (p *planner) feasible(set []*member) (Answer, balance, []*member, bool) {
 	}
 }
 
-// point adds a change to the frontier.
-func (p *planner) point(set []*member, a *Answer) {
-	x := Point{SavingsPerHour: priceOf(set) + priceOf(members(p.gone)) - a.price(), Nodes: len(set) + len(p.gone), Evictions: p.evictions(set)}
-	for _, n := range p.bought {
-		x.SavingsPerHour -= n.PricePerHour
-	}
-	p.out.Frontier = append(p.out.Frontier, x)
-}
-
-// frontier reduces the changes that were looked at and the heads of the plan to those that no other dominates. It drops changes that
-// save more than the plan, because no commands lead there.
-func (p *planner) frontier() {
-	list := slices.DeleteFunc(p.out.Frontier, func(x Point) bool { return x.SavingsPerHour >= p.out.PricePerHour-p.out.PricePerHourAfter })
-	var x Point
-	for i := range p.out.Commands {
-		c := &p.out.Commands[i]
-		x = Point{x.SavingsPerHour + c.SavingsPerHour, x.Evictions + len(c.Placements), x.Nodes + len(c.Nodes)}
-		list = append(list, x)
-	}
-	slices.SortFunc(list, func(a, b Point) int {
-		return cmp.Or(cmp.Compare(a.Evictions, b.Evictions), cmp.Compare(b.SavingsPerHour, a.SavingsPerHour))
-	})
-	p.out.Frontier = nil
-	most := Price(0)
-	for _, x := range list {
-		if x.SavingsPerHour > most {
-			p.out.Frontier, most = append(p.out.Frontier, x), x.SavingsPerHour
-		}
-	}
-}
-
 // withoutRebought is the set without nodes that the answer would buy again; of equal ones those of most disruption stay.
 func (p *planner) withoutRebought(set []*member, a *Answer) []*member {
 	type offering struct{ pool, instanceType, zone, capacityType string }
@@ -265,7 +259,7 @@ func (p *planner) singles(accept func() bool) bool {
 		if m = p.nodes[m.Name]; m == nil { // accept may have changed which nodes are bought
 			continue
 		}
-		if m.node != nil && p.ledger.Left(m.Pool, reason(m)) < 1 || p.block(m, eligibility.Consolidation) {
+		if len(p.within([]*member{m})) == 0 || p.block(m, eligibility.Consolidation) {
 			continue
 		}
 		own := *m
@@ -300,7 +294,9 @@ func (p *planner) singles(accept func() bool) bool {
 func (p *planner) try(set []*member, thorough bool) (Answer, balance, bool) {
 	q := question(set)
 	if q.MaxNodes, q.Thorough = len(q.Pods), thorough; q.MaxNodes > 0 {
-		q.MaxCost = costOf(set) - max(p.o.MinSavings, 0)
+		if q.MaxCost = costOf(set); p.o.MinSavings > 0 {
+			q.MaxCost -= p.o.MinSavings - 1 // the bound is exclusive, and savings may just reach the minimum
+		}
 		if !set[0].there { // no verdict needs an answer that does not pay
 			q.MaxCost -= p.weigh(set, 0).disrupted.Times(1 / p.o.Objective.Horizon.Hours())
 		}
@@ -328,10 +324,15 @@ func (p *planner) try(set []*member, thorough bool) (Answer, balance, bool) {
 // saves reports whether a change saves at least what the options ask.
 func (p *planner) saves(w balance) bool { return w.saving > 0 && w.saving >= p.o.MinSavings }
 
-// evictions is the number of pods that move so far, and with the set.
+// evictions is the number of pods that consolidation moves so far, and with the set. Pods of forced methods do not count.
 func (p *planner) evictions(set []*member) int {
-	n := p.out.Evictions
-	for _, m := range slices.Concat(members(p.gone), set) {
+	n := p.earlier
+	for _, r := range p.gone {
+		if saves(r.method) {
+			n += r.evictions
+		}
+	}
+	for _, m := range set {
 		n += m.evictions
 	}
 	return n

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joinery-sdk/joinery/deprovision/eligibility"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
 // way derives the commands from the start of the round to the target: forced nodes one by one, empty nodes, nodes whose pods fit on
@@ -42,6 +43,9 @@ func (p *planner) way() (whole bool) {
 				continue
 			}
 			p.command(group, &a)
+			for _, r := range group {
+				p.ledger = p.ledger.Take(r.Pool, 1)
+			}
 			from := len(p.gone)
 			p.remove(group[0].method, members(group), &a, "")
 			copy(p.gone[from:], group)
@@ -50,30 +54,92 @@ func (p *planner) way() (whole bool) {
 		}
 		return append(left, group...)
 	}
+	limited := p.limited
 	waiting := slices.DeleteFunc(slices.Clone(target.gone), p.movesAgain)
 	groups := p.groups(waiting, &target)
 	whole = len(waiting) == len(target.gone) // otherwise the state is another than the search ended with
 	for len(groups) > 0 && !p.ended() {
 		var left []removal
 		for _, group := range groups {
-			left = append(left, step(group)...)
+			if group = p.allowed(group); len(group) > 0 {
+				left = append(left, step(group)...)
+			}
 		}
 		switch {
 		case len(left) < len(waiting):
 			waiting = left
 			groups = p.groups(waiting, &target)
-		case len(groups) == 1:
-			p.stay(groups[0], &target) // the commands before it are right without it
-			groups, whole = nil, false
 		default: // nodes may have to go together because of constraints between pods or shared new nodes
-			groups = pairs(groups)
+			joined := pairs(groups)
+			if len(joined) == len(groups) {
+				for _, group := range groups { // the commands before them are right without them
+					p.stay(group, &target)
+				}
+				joined, whole = nil, false
+			}
+			groups = joined
 		}
 	}
+	whole = whole && p.limited == limited
 	p.out.After = p.sim
 	if fresh != nil {
 		p.sim = fresh()
 	}
 	return whole
+}
+
+// allowed is the group as far as the budgets allow it: as many empty nodes as they do, and no part of another group, because that would
+// not pay. It sets the verdicts of the others, and from then on the search keeps to the budgets.
+func (p *planner) allowed(group []removal) []removal {
+	if forceful(group[0].method) {
+		return group
+	}
+	ledger := p.ledger
+	var out, over []removal
+	for _, r := range group {
+		if ledger.Left(r.Pool, budgetReason(r.method, len(r.base))) < 1 {
+			over = append(over, r)
+			continue
+		}
+		ledger = ledger.Take(r.Pool, 1)
+		out = append(out, r)
+	}
+	if len(over) > 0 && group[0].method != eligibility.Emptiness {
+		out, over = nil, group
+	}
+	for _, r := range over {
+		p.limited = true
+		if v := p.verdictOf(r.Name); v != nil {
+			v.Outcome, v.Method, v.Disruption, v.PricePerHour = OverBudget, r.method, r.Disruption, r.PricePerHour
+		}
+	}
+	return out
+}
+
+// forceful reports whether the method gives nodes back whatever budgets say.
+func forceful(m eligibility.Method) bool {
+	return m == eligibility.Interruption || m == eligibility.Expiration
+}
+
+// budgets fills in the details of the nodes that budgets keep, now that it is known how many nodes the plan takes.
+func (p *planner) budgets() {
+	for i := range p.cluster.Nodes {
+		n := &p.cluster.Nodes[i]
+		if v := p.verdictOf(n.Name()); v.Outcome == OverBudget {
+			v.Detail = p.ledger.Why(n.PoolName(), budgetReason(v.Method, len(n.Reschedulable())))
+		}
+	}
+}
+
+// budgetReason is the reason under which budgets count a node with so many pods that the method gives back.
+func budgetReason(method eligibility.Method, pods int) nodepool.Reason {
+	switch {
+	case method == eligibility.Drift:
+		return nodepool.Drifted
+	case pods == 0:
+		return nodepool.Empty
+	}
+	return nodepool.Underutilized
 }
 
 // movesAgain reports whether giving back the node moves a pod a second time, or gives back a node that the plan bought.
@@ -102,11 +168,16 @@ func (p *planner) verdictOf(node string) *Verdict {
 	return &p.out.Verdicts[at]
 }
 
-// pairs joins every two groups.
+// pairs joins every two neighbours of one method. Interruptions are not joined: each has its own deadline.
 func pairs(groups [][]removal) [][]removal {
 	var out [][]removal
-	for pair := range slices.Chunk(groups, 2) {
-		out = append(out, slices.Concat(pair...))
+	for i := 0; i < len(groups); i++ {
+		group := groups[i]
+		if i+1 < len(groups) && group[0].method == groups[i+1][0].method && !forceful(group[0].method) {
+			i++
+			group = slices.Concat(group, groups[i])
+		}
+		out = append(out, group)
 	}
 	return out
 }
@@ -208,7 +279,7 @@ const window = 64
 func (p *planner) command(group []removal, a *Answer) {
 	set := members(group)
 	slices.SortFunc(set, func(a, b *member) int { return strings.Compare(a.Name, b.Name) })
-	c := Command{Method: group[0].method, Kind: Delete, NewNodes: a.NewNodes, Placements: a.Placements, SavingsPerHour: priceOf(set) - a.price(), Why: group[0].why, AtOnce: group[0].atOnce}
+	c := Command{Method: group[0].method, Kind: Delete, NewNodes: a.NewNodes, Placements: a.Placements, SavingsPerHour: priceOf(set) - a.price(), Why: group[0].why, AtOnce: group[0].atOnce, Stranded: group[0].stranded}
 	if len(a.NewNodes) > 0 {
 		c.Kind = Replace
 	}

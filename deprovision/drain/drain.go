@@ -5,6 +5,7 @@ package drain
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -130,7 +131,7 @@ func (p *Plan) wait(budgets eviction.Budgets, now time.Time) {
 			continue
 		}
 		if why := eviction.Protected(s.Pod, now); why != "" {
-			s.Wait, s.Never = "annotation "+why, true
+			s.Wait, s.Never = "annotation "+why, strings.HasSuffix(why, "=true") // a duration ends
 			continue
 		}
 		if refusal := budgets.Check(s.Pod); refusal.Text != "" {

@@ -181,3 +181,19 @@ func ExampleOf() {
 	// web-1: "PodDisruptionBudget shop/web allows no more at the same time"
 	// log: "pods of tier ordinary go first"
 }
+
+// Only a protection without an end is one that waiting does not help against.
+func TestProtectionsThatEnd(t *testing.T) {
+	for value, never := range map[string]bool{"true": true, "1h": false, "720h": false} {
+		for _, started := range []bool{false, true} {
+			p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a", Annotations: map[string]string{eviction.DoNotDisrupt: value}}}
+			at := time.Date(2026, 1, 15, 12, 0, 0, 0, time.UTC)
+			if start := metav1.NewTime(at.Add(-50 * time.Minute)); started {
+				p.Status.StartTime = &start
+			}
+			s := drain.Of([]*corev1.Pod{p}, eviction.Budgets{}, at, time.Time{}).Steps[0]
+			assert.Equal(t, never, s.Never, value)
+			assert.NotEmpty(t, s.Wait)
+		}
+	}
+}

@@ -24,6 +24,9 @@ const (
 	Consolidation Method = "consolidation"
 )
 
+// Methods returns all methods in the order in which they are tried.
+func Methods() []Method { return []Method{Interruption, Expiration, Drift, Emptiness, Consolidation} }
+
 // Kind is a reason why a node must stay.
 type Kind string
 
@@ -39,6 +42,7 @@ const (
 	TooEarly       Kind = "too-early"       // consolidateAfter has not passed
 	StaticPool     Kind = "static-pool"     // the pool keeps a fixed number of nodes
 	UnknownPrice   Kind = "unknown-price"   // the market does not know what it costs
+	Kept           Kind = "kept"            // a rule of the caller, see [Rules]
 	PodProtected   Kind = "pod-protected"   // an annotation of a pod
 	PodUnowned     Kind = "pod-unowned"     // no controller would make a pod again
 	PodBudget      Kind = "pod-budget"      // a PodDisruptionBudget
@@ -69,6 +73,9 @@ type Rules struct {
 	// KeepUnowned protects pods that no controller would make again. Otherwise they are protected only on nodes of
 	// karpenter.sh/v1alpha5 pools, as in the versions of that API.
 	KeepUnowned bool
+	// Keep says why no method but interruption and the expiration of v1 pools may give back a node, empty if it may; nil keeps none.
+	// The reason is a blocker of kind [Kept].
+	Keep func(*Node) string
 	// Placeable says why a plan cannot place a pod, empty if it can; nil means that it can place all.
 	Placeable func(*corev1.Pod) string
 }
@@ -105,6 +112,11 @@ func Blockers(n *Node, m Method, budgets eviction.Budgets, now time.Time, r Rule
 	if age := now.Sub(n.Created()); m != Expiration && age < r.MinimumAge {
 		add(MinimumAge, "it is %s old, and the minimum is %s", age.Round(time.Second), r.MinimumAge)
 	}
+	if r.Keep != nil {
+		if why := r.Keep(n); why != "" {
+			add(Kept, "%s", why)
+		}
+	}
 	annotations(n, m, add)
 	switches(n, m, now, add)
 	forced := m == Drift && n.gracePeriod() != nil
@@ -126,19 +138,17 @@ func (n *Node) gracePeriod() *time.Duration {
 	return n.Pool.TerminationGracePeriod
 }
 
+// annotations are those of the node. A do-not-disrupt that only its pool has is for new nodes: it is drift, and must not keep the node
+// from it. A pool that is not to be consolidated says so for all its nodes.
 func annotations(n *Node, m Method, add func(Kind, string, ...any)) {
-	for _, from := range []struct {
-		what string
-		set  map[string]string
-	}{{"", n.Node.Annotations}, {" of pool " + n.Pool.Name, n.Pool.Annotations}} {
-		if from.set[eviction.DoNotDisrupt] == "true" {
-			add(DoNotDisrupt, "annotation %s=true%s", eviction.DoNotDisrupt, from.what)
-			return
-		}
-		if from.set[doNotConsolidate] == "true" && (m == Consolidation || m == Emptiness) {
-			add(DoNotDisrupt, "annotation %s=true%s", doNotConsolidate, from.what)
-			return
-		}
+	consolidates := m == Consolidation || m == Emptiness
+	switch {
+	case n.Node.Annotations[eviction.DoNotDisrupt] == "true":
+		add(DoNotDisrupt, "annotation %s=true", eviction.DoNotDisrupt)
+	case consolidates && n.Node.Annotations[doNotConsolidate] == "true":
+		add(DoNotDisrupt, "annotation %s=true", doNotConsolidate)
+	case consolidates && n.Pool.Annotations[doNotConsolidate] == "true":
+		add(DoNotDisrupt, "annotation %s=true of pool %s", doNotConsolidate, n.Pool.Name)
 	}
 }
 

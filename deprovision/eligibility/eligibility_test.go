@@ -89,6 +89,12 @@ func TestBlockers(t *testing.T) {
 		"nominated": {node: node(func(n *eligibility.Node) { n.Nominated = true }), want: [5]kinds{
 			2: {eligibility.Nominated}, 3: {eligibility.Nominated}, 4: {eligibility.Nominated},
 		}},
+		"kept": {node: node(), rules: eligibility.Rules{Keep: func(*eligibility.Node) string { return "a rule" }}, want: [5]kinds{
+			2: {eligibility.Kept}, 3: {eligibility.Kept}, 4: {eligibility.Kept},
+		}},
+		"kept of an old API": {node: node(old), rules: eligibility.Rules{Keep: func(*eligibility.Node) string { return "a rule" }}, want: [5]kinds{
+			1: {eligibility.Kept}, 2: {eligibility.Kept}, 3: {eligibility.Kept}, 4: {eligibility.Kept},
+		}},
 		"young": {node: node(), rules: eligibility.Rules{MinimumAge: 2 * time.Hour}, want: [5]kinds{
 			2: {eligibility.MinimumAge}, 3: {eligibility.MinimumAge}, 4: {eligibility.MinimumAge},
 		}},

@@ -84,3 +84,20 @@ func ExamplePrice() {
 	fmt.Println(int64(hour), hour.Dollars(), hour.Times(24).Dollars())
 	// Output: 192000000 0.192 4.608
 }
+
+// A node of a cluster without a provisioner needs its labels and a price.
+func ExampleFromNode() {
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{"node.kubernetes.io/instance-type": "m.large", "beta.kubernetes.io/instance-type": "m.large"}}}
+	x := eligibility.FromNode(n, nil, nil, eligibility.Dollars(0.1))
+	keep := eligibility.Rules{Keep: func(n *eligibility.Node) string {
+		if n.InstanceType == "m.large" {
+			return "the licence is bound to m.large"
+		}
+		return ""
+	}}
+	fmt.Println(x.InstanceType, len(eligibility.Blockers(&x, eligibility.Consolidation, eviction.Budgets{}, now(), eligibility.Rules{})), "blockers")
+	fmt.Println(eligibility.Blockers(&x, eligibility.Consolidation, eviction.Budgets{}, now(), keep)[0])
+	// Output:
+	// m.large 0 blockers
+	// the licence is bound to m.large
+}

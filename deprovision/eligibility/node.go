@@ -7,6 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joinery-sdk/joinery/deprovision/eviction"
+	"github.com/joinery-sdk/joinery/instancetypes"
+	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
@@ -33,6 +35,20 @@ type Node struct {
 	DriftedSince time.Time
 	// Undecided are questions about its drift that could not be decided; they are only passed on.
 	Undecided []string
+}
+
+// FromNode is the node with the type, zone and capacity type of its labels. The pods are those bound to it. The price is for an hour, and
+// 0 if it is unknown. Without a pool, as on a cluster of no provisioner, the node belongs to a pool without a name that consolidates at
+// any time; for a plan it must be among the pools of the cluster.
+func FromNode(n *corev1.Node, pods []*corev1.Pod, pool *nodepool.NodePool, price Price) Node {
+	if pool == nil {
+		pool = &nodepool.NodePool{APIVersion: nodepool.V1, Disruption: nodepool.Disruption{Policy: nodepool.WhenEmptyOrUnderutilized, ConsolidateAfter: new(time.Duration)}}
+	}
+	labels := requirements.KubernetesAliases().Labels(n.Labels)
+	return Node{
+		Node: n, Pods: pods, Pool: pool, PricePerHour: price, Priced: price > 0,
+		InstanceType: labels[corev1.LabelInstanceTypeStable], Zone: labels[corev1.LabelTopologyZone], CapacityType: labels[instancetypes.LabelCapacityType],
+	}
 }
 
 // Claim is what a NodeClaim or Machine says beyond its node. The zero value says nothing.

@@ -31,7 +31,7 @@ func owner(kind string, controller bool) func(*corev1.Pod) {
 }
 
 func annotation(key, value string) func(*corev1.Pod) {
-	return func(p *corev1.Pod) { p.Annotations = map[string]string{key: value} }
+	return func(p *corev1.Pod) { metav1.SetMetaDataAnnotation(&p.ObjectMeta, key, value) }
 }
 
 func phase(ph corev1.PodPhase) func(*corev1.Pod) { return func(p *corev1.Pod) { p.Status.Phase = ph } }
@@ -77,6 +77,17 @@ func TestCost(t *testing.T) {
 	assert.InDelta(t, 10.0, eviction.Cost(pod(priority(2_000_000_000))), 1e-12, "at most 10")
 	assert.InDelta(t, -10.0, eviction.Cost(pod(priority(-2_000_000_000))), 1e-12, "at least -10")
 	assert.InDelta(t, 1.0, eviction.Cost(pod(annotation(eviction.DeletionCost, "a lot"))), 1e-12)
+	const one = "134217728" // as much as a pod
+	for own, want := range map[string]float64{"0": 1, one: 2, "-" + one: 0, "": 1, "1.5": 1, one + "x": 1, " " + one: 1, "4294967296": 1} {
+		for _, other := range []string{"", one, "-" + one} { // the annotation decides alone, even if it is void
+			p := pod(annotation(eviction.DisruptionCost, own), annotation(eviction.DeletionCost, other))
+			assert.InDelta(t, want, eviction.Cost(p), 1e-12, "%q and %q", own, other)
+			if own == "" {
+				continue
+			}
+			assert.InDelta(t, want, eviction.Cost(pod(annotation(eviction.DeletionCost, own))), 1e-12, "%q", own)
+		}
+	}
 	assert.InDelta(t, 1.0, eviction.Disruption([]*corev1.Pod{pod(priority(-2_000_000_000))}), 1e-12, "pods that ask to go take nothing off others")
 }
 

@@ -2,8 +2,8 @@ package eviction
 
 import (
 	"cmp"
-	"fmt"
 	"math"
+	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,6 +19,8 @@ const (
 	DoNotEvict = "karpenter.sh/do-not-evict"
 	// DeletionCost orders the pods of one owner, and is part of the cost of an eviction.
 	DeletionCost = "controller.kubernetes.io/pod-deletion-cost"
+	// DisruptionCost is part of the cost of an eviction in place of DeletionCost, since Karpenter v1.15.
+	DisruptionCost = "karpenter.sh/disruption-cost"
 )
 
 // Ended reports whether the pod has finished.
@@ -68,7 +70,7 @@ func Reschedulable(p *corev1.Pod) bool {
 //
 //	cost = clamp(1 + deletion cost / 2^27 + priority / 2^25, -10, 10)
 //
-// A deletion cost that is not a number counts as 0.
+// The deletion cost is the annotation [DisruptionCost], else [DeletionCost]. One that is no integer of 32 bits counts as 0.
 func Cost(p *corev1.Pod) float64 {
 	deletion, priority := Parts(p)
 	return math.Max(-10, math.Min(10, 1+deletion+priority))
@@ -76,11 +78,12 @@ func Cost(p *corev1.Pod) float64 {
 
 // Parts are the shares of deletion cost and priority in [Cost] before it is bounded.
 func Parts(p *corev1.Pod) (deletion, priority float64) {
-	if text, ok := p.Annotations[DeletionCost]; ok {
-		var n int32
-		if _, err := fmt.Sscanf(text, "%d", &n); err == nil {
-			deletion = float64(n) / (1 << 27)
-		}
+	text, ok := p.Annotations[DisruptionCost]
+	if !ok {
+		text = p.Annotations[DeletionCost]
+	}
+	if n, err := strconv.ParseInt(text, 10, 32); err == nil {
+		deletion = float64(n) / (1 << 27)
 	}
 	if p.Spec.Priority != nil {
 		priority = float64(*p.Spec.Priority) / (1 << 25)

@@ -31,9 +31,9 @@ type Fact string
 const (
 	Ready  Fact = "ready"  // a node that was bought has joined, and takes pods
 	Empty  Fact = "empty"  // no pod is left that has to be evicted
-	Gone   Fact = "gone"   // the machine has been given back
+	Gone   Fact = "gone"   // the machine has been given back, or has died
 	Open   Fact = "open"   // the node takes pods again
-	Failed Fact = "failed" // the node could not be bought, or not be drained
+	Failed Fact = "failed" // the node could not be bought or drained, or what was bought has died
 )
 
 // Event is something that has happened to a node.

@@ -1,11 +1,13 @@
 package execution
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 
 	"github.com/joinery-sdk/joinery/deprovision"
+	"github.com/joinery-sdk/joinery/deprovision/eligibility"
 )
 
 // stage is how far a node has come.
@@ -124,7 +126,8 @@ func (r Run) Tell(e Event) (Run, error) {
 	case e.Fact == Open && from == staying:
 	case e.Fact == Failed && !isNew && from == draining:
 		to = staying
-	case e.Fact == Failed && isNew && from == wanted:
+	case e.Fact == Failed && isNew && (from == wanted || from == leaving): // what was never bought need not be given back
+	case (e.Fact == Failed || e.Fact == Gone) && isNew && (from == ready || e.Fact == Gone && from == wanted): // it died after it was bought
 	case e.Fact == Ready && isNew && from > wanted, e.Fact == Empty && !isNew && from >= leaving, from == over:
 		return r, nil
 	default:
@@ -133,7 +136,7 @@ func (r Run) Tell(e Event) (Run, error) {
 	out := r
 	out.statuses, out.why, out.stages = slices.Clone(r.statuses), slices.Clone(r.why), maps.Clone(r.stages)
 	out.stages[e.Node] = to
-	if e.Fact == Failed {
+	if e.Fact == Failed || e.Fact == Gone && isNew && from != leaving {
 		out.fail(i, e, isNew)
 	}
 	out.proceed()
@@ -141,14 +144,23 @@ func (r Run) Tell(e Event) (Run, error) {
 }
 
 // fail gives the command up as far as it can be. What was bought goes back where no node has been drained yet; after that pods may
-// run there. Commands that have not begun are skipped.
+// run there. If a bought node dies while nodes are drained onto it, those that are not empty yet stay, unless they go in any case.
+// Commands that have not begun are skipped.
 func (r *Run) fail(i int, e Event, isNew bool) {
-	if r.why[i] == "" {
-		r.why[i] = fmt.Sprintf("node %s: %s", e.Node, e.Why)
+	why := fmt.Sprintf("node %s: %s", e.Node, cmp.Or(e.Why, string(e.Fact)))
+	if r.why[i] == "" && !r.statuses[i].Final() {
+		r.why[i] = why
 	}
 	for k, s := range r.statuses {
 		if s == Waiting {
-			r.statuses[k], r.why[k] = Skipped, fmt.Sprintf("command %d failed: %s", i, r.why[i])
+			r.statuses[k], r.why[k] = Skipped, fmt.Sprintf("command %d failed: %s", i, cmp.Or(r.why[i], why))
+		}
+	}
+	if c := &r.commands[i]; isNew && r.statuses[i] == Draining && !c.AtOnce && c.Method != eligibility.Interruption && c.Method != eligibility.Expiration {
+		for _, n := range c.Nodes {
+			if r.stages[n.Name] == draining {
+				r.stages[n.Name] = staying
+			}
 		}
 	}
 	if !isNew || r.statuses[i] != Buying {

@@ -181,6 +181,9 @@ func (o *options) run(cmd *cobra.Command, out io.Writer, stdin io.Reader) error 
 	}
 }
 
+// fractions is for how many shares of the evictions, each half of the one before, the frontier has a plan.
+const fractions = 5
+
 // plan reads the files and looks for nodes to give back.
 func (o *options) plan(cmd *cobra.Command, stdin io.Reader, settings deprovision.Options, beyond *plan.Objective, interrupted []deprovision.Interruption, now time.Time) (*report, scene, error) {
 	start := time.Now()
@@ -211,7 +214,17 @@ func (o *options) plan(cmd *cobra.Command, stdin io.Reader, settings deprovision
 		return nil, scene{}, err
 	}
 	times.Plan = time.Since(start).Seconds()
-	r := newReport(market, cluster, result, now)
+	var frontier []deprovision.Point
+	if o.Output != "table" && o.Output != "wide" { // neither shows it
+		var bounds []int
+		for n := result.Evictions / 2; n > 0 && len(bounds) < fractions; n /= 2 {
+			bounds = append(bounds, n)
+		}
+		if frontier, err = deprovision.Frontier(cmd.Context(), cluster, sim, &settings, bounds...); err != nil {
+			return nil, scene{}, err
+		}
+	}
+	r := newReport(market, cluster, result, frontier, now)
 	if !o.NoTiming {
 		r.Summary.Seconds = &times
 	}

@@ -109,7 +109,7 @@ func podName(p *corev1.Pod) string { return p.Namespace + "/" + p.Name }
 // exact cuts the noise of adding floating-point prices.
 func exact(v float64) float64 { return math.Round(v*1e9) / 1e9 }
 
-func newReport(market *pipeline.Market, c deprovision.Cluster, r deprovision.Result, now time.Time) *report {
+func newReport(market *pipeline.Market, c deprovision.Cluster, r deprovision.Result, frontier []deprovision.Point, now time.Time) *report {
 	out := &report{
 		Summary: summary{
 			Nodes: len(c.Nodes), NodesAfter: len(c.Nodes), PricePerHour: r.PricePerHour.Dollars(), PricePerHourAfter: r.PricePerHourAfter.Dollars(),
@@ -133,7 +133,7 @@ func newReport(market *pipeline.Market, c deprovision.Cluster, r deprovision.Res
 		out.Summary.NodesAfter += len(cmd.Replacements) - len(cmd.Nodes)
 		out.Commands = append(out.Commands, cmd)
 	}
-	for _, x := range r.Frontier {
+	for _, x := range frontier {
 		out.Frontier = append(out.Frontier, point{x.SavingsPerHour.Dollars(), x.Evictions, x.Nodes})
 	}
 	for _, v := range r.Verdicts {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/joinery-sdk/joinery/deprovision"
+	"github.com/joinery-sdk/joinery/deprovision/eligibility"
 	"github.com/joinery-sdk/joinery/deprovision/eviction"
 	"github.com/joinery-sdk/joinery/examples/judges/kubejudge"
 	"github.com/joinery-sdk/joinery/examples/pipeline/simulate"
@@ -43,6 +44,9 @@ func give(ctx context.Context, w *world, s scheduling.Snapshot, o *deprovision.O
 
 // judge carries out a command and has the pods bound in its order. It returns the snapshot afterwards.
 func (w *world) judge(ctx context.Context, s scheduling.Snapshot, c *deprovision.Command) (scheduling.Snapshot, error) {
+	if len(c.Stranded) > 0 && c.Method != eligibility.Interruption && c.Method != eligibility.Expiration {
+		return s, fmt.Errorf("%s strands %d pods", c.Method, len(c.Stranded))
+	}
 	after, err := simulate.Apply(s, c, now())
 	if err != nil {
 		return s, err
@@ -59,7 +63,8 @@ func (w *world) judge(ctx context.Context, s scheduling.Snapshot, c *deprovision
 		gone[n.Name] = true
 	}
 	for _, p := range s.Pods {
-		if _, moves := to[types.NamespacedName{Namespace: p.Namespace, Name: p.Name}]; gone[p.Spec.NodeName] && !moves && p.DeletionTimestamp == nil && !eviction.Daemon(p) && !eviction.Mirror(p) {
+		stranded := slices.ContainsFunc(c.Stranded, func(q *corev1.Pod) bool { return q.Namespace == p.Namespace && q.Name == p.Name })
+		if _, moves := to[types.NamespacedName{Namespace: p.Namespace, Name: p.Name}]; gone[p.Spec.NodeName] && !moves && !stranded && p.DeletionTimestamp == nil && !eviction.Daemon(p) && !eviction.Mirror(p) {
 			return s, fmt.Errorf("pod %s/%s runs on %s, which goes, and is not placed (owners %v, phase %s)", p.Namespace, p.Name, p.Spec.NodeName, p.OwnerReferences, p.Status.Phase)
 		}
 	}

@@ -52,7 +52,7 @@ func (o *Operator) disrupt(ctx context.Context, seen *deprovision.Sightings) (ne
 	}
 	measure(v.pools)
 	clusterCost.Set(result.PricePerHour.Dollars())
-	for _, x := range result.Verdicts { // these nodes go even if their pods fit nowhere else
+	for _, x := range result.Verdicts { // these nodes go even if no command was found for them
 		claim := v.claims[x.Node]
 		if claim != nil && x.Outcome == deprovision.WouldNotFit && (x.Method == eligibility.Interruption || x.Method == eligibility.Expiration) {
 			err = errors.Join(err, o.giveUp(ctx, claim, string(x.Method), x.Detail))

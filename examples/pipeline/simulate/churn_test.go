@@ -226,13 +226,17 @@ func TestBackIntoTheReservation(t *testing.T) {
 	assert.Equal(t, "reserved", r.Commands[0].NewNodes[0].CapacityType)
 }
 
-// A node that goes in any case, and whose pods fit nowhere, is told as that, whatever consolidation says of it.
+// A node that goes in any case goes although its pod has no other place, and its verdict names the pod.
 func TestVerdictsOfWhatGoesInAnyCase(t *testing.T) {
 	x := tell(t, families("m5"), onDemand)
 	x.node(t, "a", "m5.xlarge", "on-demand", 1, "3", "2Gi")
 	x.s.Pools[0].Limits = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4")}
-	v := x.plan(t, deprovision.Options{}, deprovision.Interruption{Node: "a", Deadline: fragment.Now().Add(2 * time.Minute)}).Verdicts[0]
-	assert.Equal(t, []any{deprovision.WouldNotFit, eligibility.Interruption}, []any{v.Outcome, v.Method}, "%+v", v)
+	r := x.plan(t, deprovision.Options{}, deprovision.Interruption{Node: "a", Deadline: fragment.Now().Add(2 * time.Minute)})
+	v := r.Verdicts[0]
+	assert.Equal(t, []any{deprovision.Chosen, eligibility.Interruption}, []any{v.Outcome, v.Method}, "%+v", v)
+	require.Len(t, r.Commands, 1)
+	assert.Len(t, r.Commands[0].Stranded, 1)
+	assert.Contains(t, v.Detail, "though")
 }
 
 // A node that a pod is nominated to is not empty, although nothing runs there yet.

@@ -62,10 +62,15 @@ func TestFrontier(t *testing.T) {
 		require.NoError(t, err)
 		r := answer(t, c)
 		best, _ := scratch(t, c)
-		require.NotEmpty(t, r.Frontier)
+		sim, nominated, err := simulate.New(c.Snapshot)
+		require.NoError(t, err)
+		cluster := simulate.Cluster(c.Manifests, c.Snapshot, nominated, fragment.Now())
+		frontier, err := deprovision.Frontier(t.Context(), cluster, sim, nil, r.Evictions/5, r.Evictions*2/5, r.Evictions*3/5)
+		require.NoError(t, err)
+		require.NotEmpty(t, frontier)
 		saved := r.PricePerHour - r.PricePerHourAfter
 		least := func(share float64) int {
-			for _, p := range r.Frontier {
+			for _, p := range frontier {
 				if p.SavingsPerHour >= saved.Times(share) {
 					return p.Evictions
 				}
@@ -84,9 +89,7 @@ func TestFrontier(t *testing.T) {
 		assert.LessOrEqual(t, r.PricePerHourAfter.Dollars(), 1.02*best)
 
 		half := &deprovision.Options{MaxEvictions: len(c.Snapshot.Pods) / 2}
-		sim, nominated, err := simulate.New(c.Snapshot)
-		require.NoError(t, err)
-		bounded, err := deprovision.Plan(t.Context(), simulate.Cluster(c.Manifests, c.Snapshot, nominated, fragment.Now()), sim, half)
+		bounded, err := deprovision.Plan(t.Context(), cluster, sim, half)
 		require.NoError(t, err)
 		assert.LessOrEqual(t, bounded.Evictions, half.MaxEvictions)
 		t.Logf("  with half of the evictions %.1f%% saved", percent(bounded))

@@ -1,0 +1,162 @@
+package deprovision_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joinery-sdk/joinery/deprovision"
+	"github.com/joinery-sdk/joinery/deprovision/eligibility"
+	"github.com/joinery-sdk/joinery/deprovision/eviction"
+	"github.com/joinery-sdk/joinery/deprovision/policy"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool"
+)
+
+// picky is the toy in which some pods have no other place.
+type picky struct {
+	deprovision.Simulator
+	stuck map[string]bool
+}
+
+func (s picky) Simulate(ctx context.Context, q deprovision.Question) (deprovision.Answer, error) {
+	for _, p := range q.Pods {
+		if s.stuck[p.Name] { // only one of them is told
+			return deprovision.Answer{Unplaced: []*corev1.Pod{p}, Why: p.Name + " fits nowhere"}, nil
+		}
+	}
+	a, err := s.Simulator.Simulate(ctx, q)
+	if a.After != nil {
+		after := a.After
+		a.After = func() deprovision.Simulator { return picky{after(), s.stuck} }
+		a.Rebased = a.After
+	}
+	return a, err
+}
+
+// A machine that goes in any case goes whichever of its pods have no other place: the others move, and these are named.
+func TestMachinesThatGoInAnyCase(t *testing.T) {
+	hour := time.Hour
+	for _, method := range []eligibility.Method{eligibility.Interruption, eligibility.Expiration} {
+		for which := range 1 << 3 {
+			w := newWorld("a 4 3", "b 8 1")
+			sim := picky{w.toy, map[string]bool{}}
+			var stranded []string
+			for i := range 3 {
+				if name := fmt.Sprintf("a-%d", i); which>>i&1 == 1 {
+					sim.stuck[name] = true
+					stranded = append(stranded, name)
+				}
+			}
+			if method == eligibility.Interruption {
+				w.Interruptions = []deprovision.Interruption{{Node: "a", Deadline: now().Add(2 * time.Minute)}}
+			} else {
+				w.node("a").Claim.ExpireAfter = &hour
+			}
+			for _, methods := range [][]eligibility.Method{nil, {method}} {
+				r := planned(w.Cluster, sim, &deprovision.Options{Methods: methods})
+				require.NotEmpty(t, r.Commands, "%s of %v", method, stranded)
+				c := r.Commands[0]
+				assert.Equal(t, method, c.Method)
+				assert.Len(t, c.Placements, 3-len(stranded))
+				var names []string
+				for _, p := range c.Stranded {
+					names = append(names, p.Name)
+				}
+				assert.Equal(t, stranded, names)
+				v := verdict(t, r, "a")
+				assert.Equal(t, deprovision.Chosen, v.Outcome)
+				if len(stranded) > 0 {
+					assert.Contains(t, v.Detail, stranded[0]+" fits nowhere")
+				}
+			}
+		}
+	}
+}
+
+// What forced methods move uses up nothing of what consolidation may move.
+func TestMaxEvictionsAreOfConsolidation(t *testing.T) {
+	for forced := range 6 {
+		w := newWorld(fmt.Sprintf("a 5 %d", forced), "b 10 1", "c 12 4")
+		w.Interruptions = []deprovision.Interruption{{Node: "a", Deadline: now().Add(time.Hour)}}
+		r := w.plan(deprovision.Options{MaxEvictions: 3})
+		assert.Contains(t, commands(r), "consolidation delete -b", "%d forced", forced)
+		moved := 0
+		for i := range r.Commands {
+			moved += len(r.Commands[i].Placements)
+		}
+		assert.Equal(t, moved, r.Evictions)
+	}
+}
+
+// A command has the nodes of one method, whatever waits for what.
+func TestCommandsHaveOneMethod(t *testing.T) {
+	for drifted := range 1 << 4 {
+		w := newWorld("a 4 4", "b 9 1", "c 4 1", "d 8 4")
+		for i := range w.Nodes {
+			if drifted>>i&1 == 1 {
+				w.Nodes[i].Drifted = []string{"x"}
+			}
+		}
+		r := planned(w.Cluster, moody{w.toy, func(q deprovision.Question) bool { return exactly(q) && len(q.Remove) < 2 }}, nil)
+		for i := range r.Commands {
+			for _, n := range r.Commands[i].Nodes {
+				assert.Equal(t, r.Commands[i].Method == eligibility.Drift, len(w.node(n.Name).Drifted) > 0, "%b: %v", drifted, commands(r))
+			}
+		}
+	}
+}
+
+// A saving that just reaches the minimum is enough, for a deletion as for a replacement.
+func TestLeastSavings(t *testing.T) {
+	for _, w := range []*world{newWorld("a 8 3"), newWorld("a 5 1", "b 4 3")} {
+		if len(w.Nodes) > 1 {
+			w.node("b").Pool = nil // it stays
+		}
+		for excess, want := range []int{1, 0} {
+			o := deprovision.Options{MinSavings: deprovision.Dollars(0.05) + deprovision.Price(excess), Objective: policy.AnySaving()}
+			assert.Len(t, w.plan(o).Commands, want, "%d billionths above what is saved", excess)
+		}
+	}
+}
+
+// A node that drifted at an unknown time is not older than one of a known time.
+func TestDriftOfUnknownAge(t *testing.T) {
+	for unknown := range 3 {
+		w := newWorld("a 2 2", "b 2 2", "c 2 2")
+		for i := range w.Nodes {
+			w.Nodes[i].Drifted = []string{"x"}
+			if i != unknown {
+				w.Nodes[i].DriftedSince = now().Add(-time.Duration(3-i) * time.Hour)
+			}
+		}
+		w.Pools[0].Disruption.Budgets = []nodepool.Budget{{Nodes: 2}}
+		r := w.plan(deprovision.Options{Methods: []eligibility.Method{eligibility.Drift}})
+		require.Len(t, r.Commands, 2)
+		assert.Equal(t, deprovision.OverBudget, verdict(t, r, w.Nodes[unknown].Name()).Outcome)
+	}
+}
+
+// An annotation that only the pool has is drift, and keeps no node from being replaced.
+func TestAnnotationOfThePool(t *testing.T) {
+	w := newWorld("a 2 2")
+	w.Pools[0].Annotations = map[string]string{eviction.DoNotDisrupt: "true"}
+	w.node("a").Drifted = []string{"the template has another annotation"}
+	assert.Equal(t, []string{"drift replace -a +t2"}, commands(w.plan(deprovision.Options{})))
+	w.node("a").Node.Annotations = w.Pools[0].Annotations
+	assert.Empty(t, w.plan(deprovision.Options{}).Commands)
+}
+
+func TestMistakesOfTheCaller(t *testing.T) {
+	w := newWorld("a 4 0", "b 4 4", "a 4 0")
+	_, err := deprovision.Plan(t.Context(), w.Cluster, w.toy, nil)
+	require.EqualError(t, err, "deprovision: two nodes of the cluster have the name a")
+	w = newWorld("a 4 0")
+	_, err = deprovision.Plan(t.Context(), w.Cluster, w.toy, &deprovision.Options{Methods: append(slices.Clone(eligibility.Methods()), "consolidate")})
+	require.EqualError(t, err, `deprovision: there is no method "consolidate"`)
+}

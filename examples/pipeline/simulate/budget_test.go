@@ -1,0 +1,98 @@
+package simulate_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/joinery-sdk/joinery/deprovision"
+	"github.com/joinery-sdk/joinery/examples/pipeline/simulate"
+	"github.com/joinery-sdk/joinery/examples/pipeline/simulate/fragment"
+)
+
+// untilQuiet plans a cluster and applies the plan, hour by hour, until it has found nothing by day and by night. It returns the price at the end.
+// Each plan gives back no more nodes than the budgets allow at its moment.
+func untilQuiet(t *testing.T, c *fragment.Cluster) float64 {
+	t.Helper()
+	s, at := c.Snapshot, fragment.Now()
+	for quiet := 0; ; at = at.Add(time.Hour) {
+		sim, nominated, err := simulate.New(s)
+		require.NoError(t, err)
+		r, err := deprovision.Plan(t.Context(), simulate.Cluster(c.Manifests, s, nominated, at), sim, nil)
+		require.NoError(t, err)
+		allowed := len(s.Nodes)
+		for _, b := range s.Pools[0].Disruption.Budgets {
+			active, err := b.Active(at)
+			require.NoError(t, err)
+			if active {
+				allowed = min(allowed, b.Allowed(len(s.Nodes)))
+			}
+		}
+		taken := 0
+		for i := range r.Commands {
+			taken += len(r.Commands[i].Nodes)
+			if s, err = simulate.Apply(s, &r.Commands[i], at); err != nil {
+				require.NoError(t, err)
+			}
+		}
+		require.LessOrEqual(t, taken, allowed)
+		for _, v := range r.Verdicts {
+			if v.Outcome == deprovision.OverBudget && taken > 0 {
+				require.Contains(t, v.Detail, fmt.Sprintf("; this plan takes %d", taken))
+			} else {
+				require.NotContains(t, v.Detail, "this plan takes")
+			}
+		}
+		if quiet++; len(r.Commands) > 0 {
+			quiet = 0
+		} else {
+			at = at.Add(8 * time.Hour)
+		}
+		if quiet == 2 || quiet == 1 && len(s.Pools[0].Disruption.Budgets) == 1 {
+			return r.PricePerHourAfter.Dollars()
+		}
+	}
+}
+
+// Budgets make a consolidation slower, and dearer only as far as it needs more nodes at once than they allow. Plans under a budget, made
+// again until quiet, end near what they end with under none: the more nodes may go at once, the nearer.
+func TestBudgetsCostTimeAndLittleMoney(t *testing.T) {
+	draws := 2
+	if testing.Short() {
+		draws = 1
+	}
+	if os.Getenv("JOINERY_LONG") == "1" {
+		draws = 12
+	}
+	for _, c := range []struct {
+		budget string
+		mean   float64
+	}{
+		{`{nodes: "1"}`, 0.1},
+		{`{nodes: "10%"}`, 0.1},
+		{`{nodes: "0", schedule: "0 9 * * *", duration: 8h}, {nodes: "3"}`, 0.05},
+	} {
+		mean, most, n := 0.0, 0.0, 0
+		for draw := range draws {
+			for _, size := range []int{8, 20} {
+				o := fragment.Options{Nodes: size, Seed: rand.New(rand.NewPCG(uint64(draw), uint64(size))).Uint64(), Constrained: draw%2 == 1}
+				free, err := fragment.Generate(o)
+				require.NoError(t, err)
+				o.Pool = strings.Replace(fragment.Pool, `{nodes: "100%"}`, c.budget, 1)
+				held, err := fragment.Generate(o)
+				require.NoError(t, err)
+				dearer := untilQuiet(t, held)/untilQuiet(t, free) - 1
+				mean, most, n = mean+dearer, max(most, dearer), n+1
+			}
+		}
+		mean /= float64(n)
+		t.Logf("budgets %s: %d clusters end %.2f%% dearer in the mean and %.2f%% at most", c.budget, n, 100*mean, 100*most)
+		assert.Less(t, mean, c.mean, c.budget)
+	}
+}
