@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"math/bits"
 	"slices"
 	"sync/atomic"
 
@@ -29,6 +30,7 @@ type Instance struct {
 	free     []int64 // by node, dims each
 	byPrice  []int32 // types by their cheapest offering, then pool, name and index
 	grain    Price   // every objective is a multiple of it
+	unit     float64 // in which relaxations count prices: a grain divided by a power of two
 	minPrice []Price // by type: the lowest objective; math.MaxInt64 without offerings
 
 	profiles []profile // distinct requirements of items
@@ -287,6 +289,7 @@ func (in *Instance) compileCapacity() {
 	in.capacity, in.largest = make([]int64, len(p.Types)*in.dims), make([]int64, in.dims)
 	in.minPrice = make([]Price, len(p.Types))
 	in.byPrice = make([]int32, len(p.Types))
+	dearest := Price(0)
 	for t, typ := range p.Types {
 		copy(in.capacity[t*in.dims:], typ.Capacity)
 		for r, c := range typ.Capacity {
@@ -296,9 +299,11 @@ func (in *Instance) compileCapacity() {
 		in.minPrice[t] = math.MaxInt64
 		for _, o := range typ.Offerings {
 			in.minPrice[t] = min(in.minPrice[t], o.cost())
-			in.grain = relax.Divisor(in.grain, o.cost())
+			in.grain, dearest = relax.Divisor(in.grain, o.cost()), max(dearest, o.cost())
 		}
 	}
+	grain := max(in.grain, 1)
+	in.unit = math.Ldexp(float64(grain), -max(priceBits-bits.Len64(uint64(dearest/grain)), 0))
 	slices.SortFunc(in.byPrice, func(a, b int32) int {
 		x, y := &p.Types[a], &p.Types[b]
 		return cmp.Or(cmp.Compare(in.minPrice[a], in.minPrice[b]), cmp.Compare(x.Pool, y.Pool),

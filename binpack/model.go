@@ -36,7 +36,7 @@ type binType struct {
 // ceiling. It is for a bound if proves is set, otherwise for a plan. With nodes, existing nodes are bin types of price 0. ok is
 // false if there are too many different nodes, if a price is too large for proofs, or if the watch ended.
 func (in *Instance) relaxed(counts []int, tier int, nodes bool, ceiling Price, proves bool, w *relax.Watch) (r *relaxation, ok bool) {
-	r = &relaxation{model: &relax.Model{Unit: max(int64(in.grain), 1)}, extra: append(in.apartTags(counts), in.spreadMost(counts)...), used: make([]bool, len(in.profiles))}
+	r = &relaxation{model: &relax.Model{Grain: int64(in.grain), Unit: in.unit}, extra: append(in.apartTags(counts), in.spreadMost(counts)...), used: make([]bool, len(in.profiles))}
 	r.model.Dims = in.dims + len(r.extra)
 	r.proves, r.sparse = proves, !proves && len(in.diverse.left) > 0
 	if !r.compileClasses(in, counts, w) {
@@ -346,7 +346,7 @@ func (r *relaxation) compileBinTypes(in *Instance, list []offer) {
 		suits[k] = make([]uint64, (len(list)+63)/64)
 	}
 	for i, o := range list {
-		r.model.BinTypes = append(r.model.BinTypes, relax.BinType{Capacity: o.capacity, Price: float64(o.price) / float64(r.model.Unit), Supply: o.supply, Takes: o.takes, Pool: o.pool})
+		r.model.BinTypes = append(r.model.BinTypes, relax.BinType{Capacity: o.capacity, Price: float64(o.price) / r.model.Unit, Supply: o.supply, Takes: o.takes, Pool: o.pool})
 		r.types = append(r.types, o.binType)
 		for k := range suits {
 			if o.suits[k/64]&(1<<(k%64)) != 0 {

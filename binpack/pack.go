@@ -323,6 +323,8 @@ const (
 	fastPart, fastLeast, bestTimes = 20, 150_000, 10
 	// Fleets of one type take 1/uniformPart of the budget at most, uniformSteps for each step of a watch and at least for each item.
 	uniformPart, uniformSteps = 16, 16
+	// priceBits is how many bits the highest price of a relaxation has at least, so that tolerances are small beside prices.
+	priceBits = 32
 	// enoughGap is the gap at which the search ends; prices are not known more exactly.
 	enoughGap = 1e-5
 	// admitSteps is how many steps one admit takes.

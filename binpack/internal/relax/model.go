@@ -20,9 +20,10 @@ import (
 // Model is a relaxed problem. This package does not modify it.
 type Model struct {
 	Dims int
-	// Unit divides every price. BinType.Price counts such units, so that plans do not depend on the currency; 0 means 1. Duals of a proof, and
-	// what it proves, are in whole units of price.
-	Unit     int64
+	// Grain divides every price; 0 means 1. BinType.Price counts units, a grain divided by a power of two, so that plans do not depend on the
+	// currency; 0 means 1. Duals of a proof, and what it proves, are in whole numbers of the price.
+	Grain    int64
+	Unit     float64
 	BinTypes []BinType
 	Classes  []Class
 	// Supply is the amount of each counted supply: bins of a reservation, existing nodes, committed money.
@@ -147,7 +148,7 @@ func (b *Budget) Return(part *Budget) {
 }
 
 // unit returns the unit of prices.
-func (m *Model) unit() float64 { return float64(max(m.Unit, 1)) }
+func (m *Model) unit() float64 { return cmp.Or(m.Unit, 1) }
 
 // priced returns the model with prices in units of price.
 func (m *Model) priced() *Model {

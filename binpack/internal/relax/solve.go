@@ -136,8 +136,8 @@ func (s *solver) report() {
 	}
 }
 
-// bound returns the best proved bound, rounded up to whole units.
-func (s *solver) bound() int64 { return RoundUp(max(s.Proof.Price, s.Least), s.m.Unit) }
+// bound returns the best proved bound, rounded up to a multiple of Grain.
+func (s *solver) bound() int64 { return RoundUp(max(s.Proof.Price, s.Least), s.m.Grain) }
 
 // closed reports whether the gap is closed or the budget is used up.
 func (s *solver) closed() bool { return s.b.Left <= 0 || s.met() }
