@@ -160,3 +160,34 @@ func TestMistakesOfTheCaller(t *testing.T) {
 	_, err = deprovision.Plan(t.Context(), w.Cluster, w.toy, &deprovision.Options{Methods: append(slices.Clone(eligibility.Methods()), "consolidate")})
 	require.EqualError(t, err, `deprovision: there is no method "consolidate"`)
 }
+
+// fond is the toy in which every pod that moves loses a preference of this price.
+type fond struct {
+	deprovision.Simulator
+	price deprovision.Price
+}
+
+func (s fond) Simulate(ctx context.Context, q deprovision.Question) (deprovision.Answer, error) {
+	a, err := s.Simulator.Simulate(ctx, q)
+	a.Forgone = s.price * deprovision.Price(len(q.Pods))
+	if a.After != nil {
+		after := a.After
+		a.After = func() deprovision.Simulator { return fond{after(), s.price} }
+		a.Rebased = a.After
+	}
+	return a, err
+}
+
+// What was bought for a preference is given back only if that saves more than the preference is worth.
+func TestPreferencesCountAgainstSavings(t *testing.T) {
+	for _, dear := range []bool{false, true} {
+		w := newWorld("a 4 1", "b 8 1")
+		price := w.node("a").PricePerHour / 2
+		if dear {
+			price = w.node("b").PricePerHour
+		}
+		plan, err := deprovision.Plan(t.Context(), w.Cluster, fond{w.toy, price}, nil)
+		require.NoError(t, err)
+		assert.Equal(t, !dear, len(plan.Commands) > 0, "the preference costs $%g", price.Dollars())
+	}
+}

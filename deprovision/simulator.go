@@ -58,6 +58,8 @@ type Answer struct {
 	Placements []Placement
 	// NewNodes are the nodes to buy.
 	NewNodes []NewNode
+	// Forgone is the price of preferences that the pods have where they are and lose by moving, which a change must save besides. 0 prices none.
+	Forgone Price
 	// Unplaced are pods without a place. If there are any, only Why means something besides: what keeps the first of them from every
 	// node, if the question asks to explain.
 	Unplaced []*corev1.Pod

@@ -317,7 +317,7 @@ func (p *planner) try(set []*member, thorough bool) (Answer, balance, bool) {
 	if !a.OK() || len(set) == 1 && len(p.withoutRebought(set, &a)) == 0 || !p.flexible(set, &a) {
 		return a, balance{}, false
 	}
-	w := p.weigh(set, a.cost())
+	w := p.weigh(set, a.cost()+a.Forgone)
 	return a, w, p.saves(w)
 }
 

@@ -104,6 +104,7 @@ func (s *Simulator) Simulate(ctx context.Context, q deprovision.Question) (depro
 	for _, p := range a.Placements {
 		out.Placements = append(out.Placements, deprovision.Placement{Pod: p.Pod, Node: p.Node})
 	}
+	out.Forgone = deprovision.Price(a.Forgone)
 	for _, b := range a.Bought {
 		n := deprovision.NewNode{
 			Name: b.Name, Pool: s.at.Problem().Pools[s.at.Problem().Shapes[b.Shape].Pool].Name, InstanceType: b.Type, Zone: b.Zone,
