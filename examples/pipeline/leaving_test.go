@@ -70,7 +70,7 @@ func TestNodesThatLeaveCountUntilTheyAreGone(t *testing.T) {
 				}
 				require.Equal(t, b.Pod.Name[2] < 8+'0', b.Replaces != nil, "%s", b.Pod.Name)
 			}
-			for _, one := range strings.Split(c.zones, ", ") {
+			for one := range strings.SplitSeq(c.zones, ", ") {
 				assert.Contains(t, got, one)
 			}
 			assert.Equal(t, c.waits, waits, "%v", got)
