@@ -56,7 +56,8 @@ func (c cloud) foreign(pool nodepool.NodePool) string {
 	return fmt.Sprintf("%s %s is of %s: nothing is bought for it, for this catalogue is EC2's (give that of its cloud with --instance-types)", pool.Kind, pool.Name, c.group)
 }
 
-// unsold are remarks on values that the pool lists and no type has, with the nearest that some type has.
+// unsold are remarks on values that the pool lists and no type has, with the nearest that some type has. A number may come of a bound, such as
+// Lt ["16"], so numbers are remarked on only if no type has any of them.
 func (m *Market) unsold(pool nodepool.NodePool, types []instancetypes.InstanceType) []string {
 	var out []string
 	for r := range pool.Requirements.All() {
@@ -65,8 +66,9 @@ func (m *Market) unsold(pool nodepool.NodePool, types []instancetypes.InstanceTy
 			continue
 		}
 		sold := m.values(r.Key(), types)
+		some := slices.ContainsFunc(asked, func(v string) bool { return slices.Contains(sold, v) })
 		for _, v := range asked {
-			if len(sold) == 0 || slices.Contains(sold, v) {
+			if _, err := strconv.Atoi(v); len(sold) == 0 || slices.Contains(sold, v) || some && err == nil {
 				continue
 			}
 			text := m.Elsewhere(r.Key(), v)

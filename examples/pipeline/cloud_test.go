@@ -105,6 +105,8 @@ func TestValuesThatNoTypeHas(t *testing.T) {
 		"{key: node.kubernetes.io/instance-type, operator: In, values: [c6i.larg, c6i.xlarge]}":                                            `NodePool main: no type of this catalogue has node.kubernetes.io/instance-type c6i.larg (did you mean "c6i.large"?)`,
 		"{key: karpenter.k8s.aws/instance-family, operator: In, values: [r6gg]}":                                                           `NodePool main: no type of this catalogue has karpenter.k8s.aws/instance-family r6gg (did you mean "r6g"?)`,
 		"{key: topology.kubernetes.io/zone, operator: In, values: [us-east-2a, eu-north-1b]}":                                              `NodePool main: eu-north-1b is a zone of region eu-north-1; this plan is for us-east-2 (--region eu-north-1)`,
+		"{key: karpenter.k8s.aws/instance-cpu, operator: Lt, values: ['17']}":                                                              "",
+		"{key: karpenter.k8s.aws/instance-cpu, operator: In, values: ['7']}":                                                               `NodePool main: no type of this catalogue has karpenter.k8s.aws/instance-cpu 7 (did you mean "1"?)`,
 		"{key: karpenter.k8s.aws/instance-cpu, operator: Gt, values: ['3']}":                                                               "",
 		"{key: karpenter.k8s.aws/instance-family, operator: NotIn, values: [zz9]}":                                                         "",
 		"{key: example.com/team, operator: In, values: [a]}":                                                                               "",

@@ -3,9 +3,11 @@ package deprovision_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -15,6 +17,7 @@ import (
 	"github.com/joinery-sdk/joinery/deprovision/eviction"
 	"github.com/joinery-sdk/joinery/examples/judges/kubejudge"
 	"github.com/joinery-sdk/joinery/examples/pipeline/simulate"
+	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/scheduling"
 )
 
@@ -108,6 +111,9 @@ func (w *world) judge(ctx context.Context, s scheduling.Snapshot, c *deprovision
 	if !verdict.Valid() {
 		return s, fmt.Errorf("%s", verdict)
 	}
+	if err := madeAnew(ctx, j, after.Pods, to); err != nil {
+		return s, err
+	}
 	for _, d := range daemons { // they run from now on
 		for _, b := range first {
 			if b.Pod.Name == d.Name && b.Pod.Namespace == d.Namespace {
@@ -148,6 +154,37 @@ func respects(w *world, s scheduling.Snapshot, c *deprovision.Command) error {
 		for _, x := range s.Nodes {
 			if x.Name == n.Name && x.Annotations[eviction.DoNotDisrupt] == "true" {
 				return fmt.Errorf("node %s is not to be disrupted", n.Name)
+			}
+		}
+	}
+	return nil
+}
+
+// madeAnew gives pods that move the requests that an API server stores of their successors, which RuntimeClasses and LimitRanges of today act on.
+func madeAnew(ctx context.Context, j kubejudge.Scenario, pods []*corev1.Pod, to map[types.NamespacedName]string) error {
+	admitted, err := kubejudge.Admit(ctx, j)
+	if err != nil {
+		return err
+	}
+	stored := map[types.NamespacedName]*corev1.Pod{}
+	for _, p := range admitted.Pods {
+		stored[types.NamespacedName{Namespace: p.Namespace, Name: p.Name}] = p
+	}
+	for i, p := range pods {
+		name := types.NamespacedName{Namespace: p.Namespace, Name: p.Name}
+		if at, moves := to[name]; moves {
+			next := stored[name]
+			q := p.DeepCopy()
+			q.Spec.NodeName = at
+			q.Spec.Overhead = next.Spec.Overhead
+			for k := range q.Spec.Containers {
+				q.Spec.Containers[k].Resources = next.Spec.Containers[k].Resources
+			}
+			for k := range q.Spec.InitContainers {
+				q.Spec.InitContainers[k].Resources = next.Spec.InitContainers[k].Resources
+			}
+			if !maps.EqualFunc(resources.OfPod(p, false), resources.OfPod(q, false), func(a, b resource.Quantity) bool { return a.Cmp(b) == 0 }) {
+				pods[i] = q
 			}
 		}
 	}

@@ -94,7 +94,8 @@ func answer(ctx context.Context, sim deprovision.Simulator, s scheduling.Snapsho
 	}
 	var places []string
 	for _, p := range a.Placements {
-		places = append(places, fmt.Sprintf("%s to %s", p.Pod.Name, cmp.Or(names[p.Node], p.Node)))
+		replicas := strings.TrimRight(p.Pod.Name, "0123456789") // which of them goes where does not matter
+		places = append(places, fmt.Sprintf("%s to %s", replicas, cmp.Or(names[p.Node], p.Node)))
 	}
 	slices.Sort(places)
 	return a.Why + strings.Join(places, ", "), err
