@@ -40,6 +40,7 @@ func Admitted(state, tags []State, want int) int {
 	return want
 }
 
+// Lookup is how many a bin has of a tag, and the limit on it there.
 func Lookup(state []State, tag int32) (count, limit int32) {
 	for i := range state {
 		if state[i].Tag == tag {
