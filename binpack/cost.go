@@ -37,12 +37,17 @@ func (c CostAware) Pack(ctx context.Context, in *Instance) (Layout, error) {
 }
 
 // guided improves on the layout of first fit. It returns the better layout, the bounds that it proved on the way, and whether the
-// layout changed.
+// layout changed. More effort searches otherwise, and may be less lucky, so it begins with the layout of less: no plan is dearer for it.
 func (r *run) guided(in *Instance, best Layout) (l Layout, h hint, better bool) {
+	if less, ok := r.effort.less(); ok {
+		first := *r
+		first.effort, first.planOnly, first.report = less, true, nil
+		best, _, better = first.guided(in, best)
+	}
 	p := r.planner(in)
 	first := in.objectiveOf(best)
 	best = p.uniform(best)
-	better = in.objectiveOf(best) < first
+	better = better || in.objectiveOf(best) < first
 	if !slices.ContainsFunc(in.unplaced(best), func(n int) bool { return n > 0 }) {
 		p.ceiling = in.objectiveOf(best)
 	}

@@ -275,6 +275,17 @@ func (e Effort) steps(copies int) int {
 	return n
 }
 
+// less is the next smaller effort; false for the least.
+func (e Effort) less() (Effort, bool) {
+	switch e {
+	case EffortFast:
+		return "", false
+	case EffortBest:
+		return EffortDefault, true
+	}
+	return EffortFast, true
+}
+
 // check returns an error if there is no such effort.
 func (e Effort) check() error {
 	switch e {
