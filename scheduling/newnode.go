@@ -105,14 +105,25 @@ func (u *purse) spend(shape, offering int) {
 
 // allows reports whether one more node can be bought.
 func (u *purse) allows(shape, offering int) bool {
+	return u.within(shape) && u.stocks(shape, offering)
+}
+
+// within reports whether the limits of the pool allow one more node.
+func (u *purse) within(shape int) bool {
 	s := &u.p.Shapes[shape]
 	for i, q := range s.Usage {
 		if q > u.left[s.Pool][i] {
 			return false
 		}
 	}
+	return u.nodes[s.Pool] != 0
+}
+
+// stocks reports whether the count of the offering is not used up.
+func (u *purse) stocks(shape, offering int) bool {
+	s := &u.p.Shapes[shape]
 	n := s.Offerings[offering].Count
-	return u.nodes[s.Pool] != 0 && (n == 0 || u.sold[stockOf(s, shape, offering)] < n)
+	return n == 0 || u.sold[stockOf(s, shape, offering)] < n
 }
 
 // stockOf identifies what the count of an offering counts.
@@ -120,7 +131,8 @@ func stockOf(s *Shape, shape, offering int) string {
 	return cmp.Or(s.Offerings[offering].Reservation, fmt.Sprint(shape, " ", offering))
 }
 
-// limited says of pods that the outcome does not place whether a node for them is for sale, but for the limits of all pools.
+// limited says of pods that the outcome does not place whether the limits of pools are what keeps every node for them from being bought. An
+// offering whose count is used up is missing in its domain alone, and does not matter.
 func (s *state) limited(o Outcome) func(relaxed, domain int) bool {
 	if !slices.ContainsFunc(s.p.Pools, func(p PoolState) bool { return len(p.Limited) > 0 || p.NodesLeft >= 0 }) {
 		return func(int, int) bool { return false }
@@ -135,10 +147,10 @@ func (s *state) limited(o Outcome) func(relaxed, domain int) bool {
 				continue
 			}
 			for _, o := range c.offers {
-				if !bind.Fits(requests, s.p.Shapes[o[0]].Free) {
+				if !bind.Fits(requests, s.p.Shapes[o[0]].Free) || !left.stocks(o[0], o[1]) {
 					continue
 				}
-				if left.allows(o[0], o[1]) {
+				if left.within(o[0]) {
 					return false
 				}
 				short = true

@@ -4,6 +4,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/joinery-sdk/joinery/examples/plan"
 )
 
 func limitedPool(limits string) string {
@@ -55,4 +58,20 @@ func sumOf(counts map[string]int) int {
 		sum += n
 	}
 	return sum
+}
+
+// A stock that is used up in one zone holds the others back by the skew of the spread, whatever limit the pool has.
+func TestAStockIsNoLimit(t *testing.T) {
+	for _, stock := range []int{1, 2, 5} {
+		s := read(t, catalogue(t, "a.2 2 zone-a on-demand 0.1", "c.2 2 zone-b on-demand 0.1", "b.2 2 zone-c on-demand 0.1"),
+			limitedPool("cpu: 100000")+deployment("web", 3000, spreadBy(zoneKey)+container("1")))
+		for i := range s.Pools[0].Types {
+			if typ := &s.Pools[0].Types[i]; typ.Name == "b.2" {
+				typ.Offerings[0].ReservationCount = stock
+			}
+		}
+		p, err := plan.Make(t.Context(), s, nil)
+		require.NoError(t, err)
+		assert.Equal(t, map[string]int{"zone-a": 2*stock + 1, "zone-b": 2*stock + 1, "zone-c": 2 * stock}, count(t, p, "web", zoneKey))
+	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
 )
 
-// What a cluster has and nobody commits is assumed, if that is asked for, and said; what is probably misspelt is not.
+// With Assume, classes that every cluster has are assumed where the manifests lack them, with a note. A name that looks misspelt is not.
 func TestAssumedClasses(t *testing.T) {
 	const (
 		set    = "{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: db}, spec: {replicas: 4, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {%more%containers: [{name: c, image: i}]}}, volumeClaimTemplates: [{metadata: {name: data}, spec: {%class%accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}]}}"

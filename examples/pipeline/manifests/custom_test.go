@@ -11,7 +11,8 @@ import (
 	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
 )
 
-// Objects of kinds that nobody told of are counted with their group, and those that make pods are named; with a path they are planned.
+// An object of an unknown kind is counted under its group. If the kind makes pods, it is named, and planned once the path to its pod template is
+// given.
 func TestKindsThatMakePods(t *testing.T) {
 	const pod = "{metadata: {labels: {a: b}}, spec: {containers: [{image: i, resources: {requests: {cpu: 1500m}}}]}}"
 	for name, c := range map[string]struct {

@@ -31,7 +31,7 @@ type Options struct {
 	Replace []string
 	// MaxPods is how many pods the input may ask for; 0 means [MaxPods].
 	MaxPods int
-	// Assume takes classes that a cluster has and nobody commits to be there: the usual storage classes, a default one, and classes of priority and of
+	// Assume adds classes that clusters have and manifests rarely contain: the usual storage classes, a default one, and classes of priority and of
 	// runtimes that pods name. Notes say what is assumed. Without it such pods are refused, as a cluster without these classes would.
 	Assume bool
 	// PodsOf says where objects of other kinds keep the templates of their pods. Without it a note counts such objects.

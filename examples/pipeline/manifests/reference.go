@@ -177,7 +177,7 @@ func (b *builder) storage() {
 	}
 }
 
-// usualClasses are storage classes that clouds and installers make and nobody commits, with their drivers.
+// usualClasses are the storage classes that clouds and installers create, with their drivers. Manifests rarely contain them.
 func usualClasses() map[string]string {
 	const ebs, azure, google = "ebs.csi.aws.com", "disk.csi.azure.com", "pd.csi.storage.gke.io"
 	return map[string]string{

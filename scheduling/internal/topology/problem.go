@@ -41,7 +41,7 @@ type Input struct {
 	Classes []Class
 	// Nodes are the existing nodes that take pods.
 	Nodes []Node
-	// Leaving are nodes that take no pods and will be gone at a moment that nobody knows, with the pods that run there until then.
+	// Leaving are nodes that take no pods and are being removed. Their pods run, and count, until the node is gone, which may be at any moment.
 	Leaving []Node
 	// Daemons are pods that run on nodes to buy.
 	Daemons []*corev1.Pod
