@@ -282,6 +282,7 @@ func (e Effort) less() (Effort, bool) {
 		return "", false
 	case EffortBest:
 		return EffortDefault, true
+	case EffortDefault, "":
 	}
 	return EffortFast, true
 }
