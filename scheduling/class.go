@@ -38,6 +38,11 @@ type Class struct {
 	// Refusal is set where no node at all can hold the pods, such as for a claim that does not exist.
 	Refusal *Reason
 
+	// bound is Required without the reach of free volumes that the class was given: kube-scheduler may bind its claims to others. A refused
+	// class is scarce if it has no volumes only because others were given them.
+	bound  requirements.Alternatives
+	scarce bool
+
 	inOrder  []*corev1.Pod // see order; nil for Pods
 	requests []int64       // by Problem.Resources
 	priority int32

@@ -41,7 +41,9 @@ type NewNode struct {
 	// DaemonSets will run there too, as namespace/name; DaemonRequests is the sum of their requests.
 	DaemonSets     []string
 	DaemonRequests corev1.ResourceList
-	// Bin is the position of the node in the packer's outcome.
+	// Shape is its position in Problem.Shapes, ShapeOffering that of the offering among those of the shape.
+	Shape, ShapeOffering int
+	// Bin is the position of the node in the packer's outcome; negative for a node that was added for pods that the packer had not placed.
 	Bin int
 	// Added is how many of Pods the packer had not placed. Alternatives of the packer to this node hold without these pods only.
 	Added int
@@ -68,221 +70,6 @@ func readyNode(name string, labels map[string]string, taints []corev1.Taint, cap
 			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
 		},
 	}
-}
-
-// purse is what the pools may still buy.
-type purse struct {
-	p     *Problem
-	left  [][]int64      // by pool and PoolState.Limited
-	nodes []int          // by pool; negative for any number
-	sold  map[string]int // of offerings with a count, by reservation or offering
-}
-
-// purse is what the outcome leaves; used says of each bin whether it is bought.
-func (p *Problem) purse(bins []OutcomeBin, used func(bin int) bool) *purse {
-	out := &purse{p: p, sold: map[string]int{}}
-	for i := range p.Pools {
-		out.left, out.nodes = append(out.left, slices.Clone(p.Pools[i].Left)), append(out.nodes, p.Pools[i].NodesLeft)
-	}
-	for b := range bins {
-		if used(b) {
-			out.spend(bins[b].Shape, bins[b].Offering)
-		}
-	}
-	return out
-}
-
-func (u *purse) spend(shape, offering int) {
-	s := &u.p.Shapes[shape]
-	for i, q := range s.Usage {
-		u.left[s.Pool][i] -= q
-	}
-	if u.nodes[s.Pool] > 0 {
-		u.nodes[s.Pool]--
-	}
-	u.sold[stockOf(s, shape, offering)]++
-}
-
-// allows reports whether one more node can be bought.
-func (u *purse) allows(shape, offering int) bool {
-	return u.within(shape) && u.stocks(shape, offering)
-}
-
-// within reports whether the limits of the pool allow one more node.
-func (u *purse) within(shape int) bool {
-	s := &u.p.Shapes[shape]
-	for i, q := range s.Usage {
-		if q > u.left[s.Pool][i] {
-			return false
-		}
-	}
-	return u.nodes[s.Pool] != 0
-}
-
-// stocks reports whether the count of the offering is not used up.
-func (u *purse) stocks(shape, offering int) bool {
-	s := &u.p.Shapes[shape]
-	n := s.Offerings[offering].Count
-	return n == 0 || u.sold[stockOf(s, shape, offering)] < n
-}
-
-// stockOf identifies what the count of an offering counts.
-func stockOf(s *Shape, shape, offering int) string {
-	return cmp.Or(s.Offerings[offering].Reservation, fmt.Sprint(shape, " ", offering))
-}
-
-// limited says of pods that the outcome does not place whether the limits of pools are what keeps every node for them from being bought. An
-// offering whose count is used up is missing in its domain alone, and does not matter.
-func (s *state) limited(o Outcome) func(relaxed, domain int) bool {
-	if !slices.ContainsFunc(s.p.Pools, func(p PoolState) bool { return len(p.Limited) > 0 || p.NodesLeft >= 0 }) {
-		return func(int, int) bool { return false }
-	}
-	left := s.p.purse(o.Bins, func(bin int) bool { return len(o.Bins[bin].Shares) > 0 })
-	return func(relaxed, domain int) bool {
-		rc := s.assigned.Classes[relaxed]
-		required, requests := rc.Required(domain), s.p.Classes[rc.Class].requests
-		short := false
-		for _, c := range s.p.cells() {
-			if !required.Compatible(c.labels, requirements.Keys{}) {
-				continue
-			}
-			for _, o := range c.offers {
-				if !bind.Fits(requests, s.p.Shapes[o[0]].Free) || !left.stocks(o[0], o[1]) {
-					continue
-				}
-				if left.within(o[0]) {
-					return false
-				}
-				short = true
-			}
-		}
-		return short
-	}
-}
-
-// cell is offerings of one pool whose nodes have the same labels of those that some pod asks about.
-type cell struct {
-	labels requirements.Set
-	offers [][2]int // shapes and offerings
-}
-
-func (p *Problem) newCells() []cell {
-	at := map[string]int{}
-	var out []cell
-	var key []byte
-	for i := range p.Shapes {
-		s := &p.Shapes[i]
-		for j := range s.Offerings {
-			all, err := s.Labels.Intersect(s.Offerings[j].Labels)
-			if err != nil {
-				continue
-			}
-			key = all.AppendKey(append(strconv.AppendInt(key[:0], int64(s.Pool), 10), ' '))
-			k, ok := at[string(key)]
-			if !ok {
-				k = len(out)
-				at[string(key)] = k
-				out = append(out, cell{labels: all})
-			}
-			out[k].offers = append(out[k].offers, [2]int{i, j})
-		}
-	}
-	return out
-}
-
-// kind is an offering of a cell.
-type kind struct {
-	shape, offering int
-	labels          requirements.Set
-}
-
-// kinds are the offerings within the purse that hold a pod of the class, one for each cell: the one that uses the least of the limits, of equal
-// ones the cheapest.
-func (u *purse) kinds(c *Class) []kind {
-	compare := func(a, b kind) int {
-		x, y := &u.p.Shapes[a.shape], &u.p.Shapes[b.shape]
-		return cmp.Or(slices.Compare(x.Usage, y.Usage), compareCosts(x.Offerings[a.offering].Price, y.Offerings[b.offering].Price))
-	}
-	var out []kind
-	for _, cell := range u.p.cells() {
-		if !c.Required.Compatible(cell.labels, requirements.Keys{}) {
-			continue
-		}
-		best := kind{shape: -1}
-		for _, o := range cell.offers {
-			one := kind{o[0], o[1], cell.labels}
-			if bind.Fits(c.requests, u.p.Shapes[o[0]].Free) && u.allows(o[0], o[1]) && (best.shape < 0 || compare(one, best) < 0) {
-				best = one
-			}
-		}
-		if best.shape >= 0 {
-			out = append(out, best)
-		}
-	}
-	slices.SortStableFunc(out, compare)
-	return out
-}
-
-// more is how many pods of each class have a place if nodes are bought beside the plan, as long as limits allow, by kube-scheduler's filters; nil
-// if no further pod has. Daemons of these nodes are left out of the counts of constraints, so it may be too many.
-func (s *state) more() []int {
-	if len(s.bound) == s.p.pending() || !slices.ContainsFunc(s.p.Pools, func(p PoolState) bool { return len(p.Limited) > 0 || p.NodesLeft >= 0 }) {
-		return nil
-	}
-	bins := s.last.Bins
-	used := usedBy(s.bound, len(bins))
-	run := s.p.verifier.start(bins, used)
-	for run.gone < len(run.leaving) {
-		run.depart()
-	}
-	run.bind(s.bound)
-	left := s.p.purse(bins, func(bin int) bool { return used[bin] })
-	out, grown := slices.Clone(s.placed), false
-	seats := run.open(bins)
-	for progress := true; progress; {
-		progress = false
-		for i, c := range s.p.Classes {
-			if c.Refusal != nil || out[i] == len(c.Pods) {
-				continue
-			}
-			for from := 0; out[i] < len(c.Pods) && run.seat(i, &seats, &from, left); {
-				out[i]++
-				progress, grown = true, true
-			}
-		}
-	}
-	if !grown {
-		return nil
-	}
-	return out
-}
-
-// seat binds one more pod of the class to one of the seats from the given one on, or to another node within the purse, which is a seat then.
-func (r *verification) seat(class int, seats *[]seat, from *int, left *purse) bool {
-	pod := &corev1.Pod{}
-	for ; *from < len(*seats); *from++ {
-		if r.place(binding{pod: pod, at: (*seats)[*from], class: class}).OK() {
-			return true
-		}
-	}
-	for _, k := range left.kinds(r.p.Classes[class]) {
-		shape := &r.p.Shapes[k.shape]
-		n := verifiedNode{labels: chosenLabels(k.labels)}
-		n.Free = slices.Clone(shape.Free)
-		n.labels[corev1.LabelHostname] = fmt.Sprint("another node ", len(r.nodes))
-		r.cluster.Describe(&n.Node, n.labels, r.p.Pools[shape.Pool].Taints)
-		r.cluster.CountNode(&n.Node, 1)
-		r.nodes = append(r.nodes, n)
-		at := seat{-1, len(r.nodes) - 1 - len(r.verifier.nodes)}
-		if r.place(binding{pod: pod, at: at, class: class}).OK() {
-			left.spend(k.shape, k.offering)
-			*seats = append(*seats, at)
-			return true
-		}
-		r.nodes = r.nodes[:len(r.nodes)-1]
-		r.cluster.CountNode(&n.Node, -1)
-	}
-	return false
 }
 
 // names are the names of bins, empty for bins without pods.
@@ -348,7 +135,10 @@ func (s *state) newNodes(names []string) []NewNode {
 		}
 		bin, n := &s.last.Bins[b], bins[b]
 		shape, typ := &s.p.Shapes[bin.Shape], s.p.InstanceType(bin.Shape)
-		n.Name, n.Bin, n.Pool, n.InstanceType = names[b], b, &s.p.Pools[shape.Pool], typ
+		n.Name, n.Bin, n.Shape, n.ShapeOffering, n.Pool, n.InstanceType = names[b], b, bin.Shape, bin.Offering, &s.p.Pools[shape.Pool], typ
+		if b >= len(names)-s.added {
+			n.Bin = -1
+		}
 		n.Offering = typ.Offerings[shape.Offerings[bin.Offering].Index]
 		n.PricePerHour = n.Offering.Price
 		n.DaemonSets, n.DaemonRequests = s.p.Daemons(bin.Shape)
@@ -415,4 +205,223 @@ func decides(s *requirements.Set, key string) bool {
 	}
 	_, ok := s.Get(key).Single()
 	return ok
+}
+
+// extend adds nodes for unplaced pods: where kube-scheduler's filters let a pod onto a node that its pool may still buy, that node is bought, and
+// takes what else fits. It returns s if no pod has a place so. The packer knows nothing of these nodes, each is chosen for its first pod, so
+// packing the same pods anew is usually cheaper.
+func (s *state) extend() *state {
+	if len(s.bound) == s.p.pending() {
+		return s
+	}
+	used := usedBy(s.bound, len(s.last.Bins))
+	run := s.p.verifier.start(s.last.Bins, used)
+	for run.gone < len(run.leaving) {
+		run.depart()
+	}
+	held := run.bind(s.bound)
+	g := &extension{verification: run, bins: slices.Clip(s.last.Bins), remaining: s.p.remaining(s.last.Bins, func(bin int) bool { return used[bin] })}
+	order := run.fill(held, run.open(s.last.Bins), g.buy)
+	if len(g.bins) == len(s.last.Bins) && len(order) <= len(s.bound) {
+		return s
+	}
+	out := *s
+	out.last.Bins, out.added = g.bins, s.added+len(g.bins)-len(s.last.Bins)
+	out.verify(order) // all nodes are there from the start now, so an empty one may be a new domain to the first pods
+	if s.p.comparePlaced(&out, s) >= 0 {
+		return s
+	}
+	return &out
+}
+
+// extension is a plan to which nodes are added.
+type extension struct {
+	*verification
+	bins      []OutcomeBin
+	remaining *remaining
+}
+
+// buy binds a pod to a further node; false if no pool may buy one that takes it. Others may join the pod if the seat is open.
+func (g *extension) buy(b binding) (at seat, open, ok bool) {
+	for _, k := range g.remaining.kinds(g.p.Classes[b.class], g.classes[b.class].Required) {
+		bin := OutcomeBin{Shape: k.shape, Offering: k.offering, Labels: k.narrowed}
+		shape := &g.p.Shapes[k.shape]
+		b.at = seat{-1, len(g.bins)}
+		g.nodes = append(g.nodes, g.register(bin, len(g.bins)))
+		n := &g.nodes[len(g.nodes)-1]
+		daemons := g.cluster.StartDaemons(g.daemonsAt(shape.daemons), &n.Node)
+		if g.place(b).OK() {
+			g.bins = append(g.bins, bin)
+			g.remaining.spend(k.shape, k.offering)
+			return b.at, g.p.options.Apart == nil, true
+		}
+		for _, d := range daemons {
+			g.cluster.Count(d, &n.Node, false, -1)
+		}
+		g.cluster.CountNode(&n.Node, -1)
+		g.nodes = g.nodes[:len(g.nodes)-1]
+	}
+	return at, false, false
+}
+
+// remaining is what the pools may still buy.
+type remaining struct {
+	p      *Problem
+	limits [][]int64      // by pool and PoolState.Limited
+	nodes  []int          // by pool; negative for any number
+	sold   map[string]int // of offerings with a count, by reservation or offering
+}
+
+// remaining is what the pools may buy beside the outcome; used says of each bin whether it is bought.
+func (p *Problem) remaining(bins []OutcomeBin, used func(bin int) bool) *remaining {
+	out := &remaining{p: p, sold: map[string]int{}}
+	for i := range p.Pools {
+		out.limits, out.nodes = append(out.limits, slices.Clone(p.Pools[i].Left)), append(out.nodes, p.Pools[i].NodesLeft)
+	}
+	for b := range bins {
+		if used(b) {
+			out.spend(bins[b].Shape, bins[b].Offering)
+		}
+	}
+	return out
+}
+
+func (r *remaining) spend(shape, offering int) {
+	s := &r.p.Shapes[shape]
+	subtract(r.limits[s.Pool], s.Usage)
+	if r.nodes[s.Pool] > 0 {
+		r.nodes[s.Pool]--
+	}
+	r.sold[stockOf(s, shape, offering)]++
+}
+
+// allows reports whether one more node can be bought.
+func (r *remaining) allows(shape, offering int) bool {
+	return r.within(shape) && r.stocks(shape, offering)
+}
+
+// within reports whether the limits of the pool allow one more node.
+func (r *remaining) within(shape int) bool {
+	s := &r.p.Shapes[shape]
+	for i, q := range s.Usage {
+		if q > r.limits[s.Pool][i] {
+			return false
+		}
+	}
+	return r.nodes[s.Pool] != 0
+}
+
+// stocks reports whether the count of the offering is not used up.
+func (r *remaining) stocks(shape, offering int) bool {
+	s := &r.p.Shapes[shape]
+	n := s.Offerings[offering].Count
+	return n == 0 || r.sold[stockOf(s, shape, offering)] < n
+}
+
+// stockOf identifies what the count of an offering counts.
+func stockOf(s *Shape, shape, offering int) string {
+	return cmp.Or(s.Offerings[offering].Reservation, fmt.Sprint(shape, " ", offering))
+}
+
+// limited says of pods that the outcome does not place whether the limits of pools are what keeps every node for them from being bought. An
+// offering whose count is used up is missing in its domain alone, and does not matter.
+func (s *state) limited(o Outcome) func(relaxed, domain int) bool {
+	if !slices.ContainsFunc(s.p.Pools, func(p PoolState) bool { return len(p.Limited) > 0 || p.NodesLeft >= 0 }) {
+		return func(int, int) bool { return false }
+	}
+	remaining := s.p.remaining(o.Bins, func(bin int) bool { return len(o.Bins[bin].Shares) > 0 })
+	return func(relaxed, domain int) bool {
+		rc := s.assigned.Classes[relaxed]
+		required, requests := rc.Required(domain), s.p.Classes[rc.Class].requests
+		short := false
+		for _, c := range s.p.cells() {
+			if !required.Compatible(c.labels, requirements.Keys{}) {
+				continue
+			}
+			for _, o := range c.offers {
+				if !bind.Fits(requests, s.p.Shapes[o[0]].Free) || !remaining.stocks(o[0], o[1]) {
+					continue
+				}
+				if remaining.within(o[0]) {
+					return false
+				}
+				short = true
+			}
+		}
+		return short
+	}
+}
+
+// cell is offerings of one pool whose nodes have the same labels of those that some pod asks about.
+type cell struct {
+	labels requirements.Set
+	offers [][2]int // shapes and offerings
+}
+
+func (p *Problem) newCells() []cell {
+	at := map[string]int{}
+	var out []cell
+	var key []byte
+	for i := range p.Shapes {
+		s := &p.Shapes[i]
+		for j := range s.Offerings {
+			all, err := s.Labels.Intersect(s.Offerings[j].Labels)
+			if err != nil {
+				continue
+			}
+			key = all.AppendKey(append(strconv.AppendInt(key[:0], int64(s.Pool), 10), ' '))
+			k, ok := at[string(key)]
+			if !ok {
+				k = len(out)
+				at[string(key)] = k
+				out = append(out, cell{labels: all})
+			}
+			out[k].offers = append(out[k].offers, [2]int{i, j})
+		}
+	}
+	return out
+}
+
+// kind is an offering of a cell, with labels that a pod's requirements narrow.
+type kind struct {
+	shape, offering int
+	narrowed        requirements.Set
+}
+
+// kinds are the offerings that may still be bought and that hold a pod of the class by itself, for each cell and each alternative of its
+// requirements the one that uses the least of the limits, of equal ones the cheapest; the heaviest pools first, then the cheapest. Pools with
+// MinValues are left out: only the packer counts the values that a node keeps.
+func (r *remaining) kinds(c *Class, required requirements.Alternatives) []kind {
+	price := func(k kind) float64 { return r.p.Shapes[k.shape].Offerings[k.offering].Price }
+	var out []kind
+	for _, cell := range r.p.cells() {
+		pool := &r.p.Pools[r.p.Shapes[cell.offers[0][0]].Pool]
+		if len(pool.MinValues) > 0 || !required.Compatible(cell.labels, requirements.Keys{}) {
+			continue
+		}
+		best := kind{shape: -1}
+		for _, o := range cell.offers {
+			one := kind{shape: o[0], offering: o[1]}
+			if !bind.Fits(c.requests, r.p.Shapes[o[0]].Free) || !r.allows(o[0], o[1]) {
+				continue
+			}
+			if best.shape < 0 || cmp.Or(slices.Compare(r.p.Shapes[one.shape].Usage, r.p.Shapes[best.shape].Usage), compareCosts(price(one), price(best))) < 0 {
+				best = one
+			}
+		}
+		if best.shape < 0 {
+			continue
+		}
+		for alternative := range required.All() {
+			if narrowed, err := cell.labels.Intersect(alternative); err == nil && alternative.Compatible(cell.labels, requirements.Keys{}) {
+				best.narrowed = narrowed
+				out = append(out, best)
+			}
+		}
+	}
+	weight := func(k kind) int32 { return r.p.Pools[r.p.Shapes[k.shape].Pool].Weight }
+	slices.SortStableFunc(out, func(a, b kind) int {
+		return cmp.Or(cmp.Compare(weight(b), weight(a)), compareCosts(price(a), price(b)))
+	})
+	return out
 }

@@ -272,15 +272,19 @@ func (p *Problem) assignVolumes(running map[string][]*corev1.Pod) []volume.Share
 		if c.Refusal != nil {
 			continue
 		}
-		if need.Refusal != "" {
-			c.Refusal = &Reason{Stage: StagePod, Detail: need.Refusal}
+		if c.Required.IsImpossible() && need.Refusal == "" {
+			c.Refusal = &Reason{Stage: StagePod, Detail: "what it asks of nodes contradicts itself"}
 			continue
 		}
 		if len(need.Attached) > 0 {
 			c.Requests = resources.Add(c.Requests, need.Attached)
 		}
-		if c.Required.IsImpossible() {
-			c.Refusal = &Reason{Stage: StagePod, Detail: "what it asks of nodes contradicts itself"}
+		if c.bound = c.Required; !isAnything(need.Certain) {
+			c.bound = c.Required.Intersect(need.Certain)
+		}
+		c.scarce = need.Scarce && !c.bound.IsImpossible()
+		if need.Refusal != "" {
+			c.Refusal = &Reason{Stage: StagePod, Detail: need.Refusal}
 			continue
 		}
 		if !isAnything(need.Where) {
@@ -288,6 +292,7 @@ func (p *Problem) assignVolumes(running map[string][]*corev1.Pod) []volume.Share
 		}
 		if c.Required.IsImpossible() {
 			c.Refusal = &Reason{Stage: StagePod, Detail: "its volumes and what it asks of nodes contradict each other"}
+			c.scarce = !c.bound.IsImpossible()
 		}
 	}
 	var attached []string
@@ -379,7 +384,7 @@ func (p *Problem) compileTopology(shared []volume.SharedClaim) error {
 			From: p.origins(c),
 		}
 		if c.Refusal != nil {
-			to.Count = 0
+			to.Count, to.Withheld = 0, c.scarce
 		}
 		to.Tolerated, to.Untainted = p.taints.Tolerated(c.Template.Spec.Tolerations)
 		to.Tags, to.Limits = topology.PortTags(c.ports)

@@ -227,7 +227,7 @@ func (s *state) bindings() []binding {
 }
 
 // Relaxed is the placed pods as items that ask only for what holds wherever other pods are: requests, node selector and affinity with the
-// reach of volumes, tolerations, host ports, and required anti-affinity by hostname. Spreads, affinity between pods, anti-affinity over other
+// reach of bound volumes, tolerations, host ports, and required anti-affinity by hostname. Spreads, affinity between pods, anti-affinity over other
 // keys and preferences are left out. There is one item for each class with placed pods, in the order of the classes. Beside them are the
 // existing nodes, whose tags and limits are those of running pods: daemons that are still to start may be kept away.
 //
@@ -252,7 +252,7 @@ func (r *Result) Relaxed() ([]Item, []ExistingNode) {
 			}
 		}
 		it := Item{Name: c.Name(), Count: placed, Pods: []ItemPods{{i, 1}}, Requests: requests}
-		it.Requires, it.Tags, it.Limits = p.topology.Alone(i)
+		it.Requires, it.Tags, it.Limits = p.topology.Alone(i, c.bound)
 		items = append(items, it)
 	}
 	nodes := slices.Clone(p.Existing)

@@ -23,7 +23,7 @@ type Round struct {
 	Number int
 	Items  []Item
 	// Final is set for the last call, which packs the chosen round once more, for a low cost. Its outcome is used if it places all that
-	// the first packing of that round placed. Of all other outcomes only the number of placed pods matters.
+	// the first packing of that round placed, and if the plan is not dearer. Of all other outcomes only the number of placed pods matters.
 	Final bool
 }
 
@@ -47,7 +47,7 @@ func (p *Problem) Solve(ctx context.Context, packer Packer) (*Result, error) {
 	}
 	final := at
 	if !o.sameLayout(at.last) { // else it would be verified again
-		if final = at.with(o); !final.covers(at) {
+		if final = at.with(o).extend(); !final.covers(at) || at.p.compare(final, at) > 0 {
 			return newResult(at, rounds, v.stopped, true), nil
 		}
 	}
@@ -176,6 +176,7 @@ type state struct {
 	bound   []binding
 	placed  []int
 	refused map[int]bind.Refusal
+	added   int // how many of the last bins the packer does not know
 }
 
 // Item is a number of equal units to pack: pods of one class, or bundles of pods that must share a node.
@@ -324,8 +325,8 @@ func (s *state) advance(o Outcome) *state {
 // with is the state solved by an outcome of its round, verified.
 func (s *state) with(o Outcome) *state {
 	other := *s
-	other.solved, other.last = true, o
-	other.verify()
+	other.solved, other.last, other.added = true, o, 0
+	other.verify(other.bindings())
 	return &other
 }
 

@@ -78,9 +78,9 @@ func (s *state) loosen() *state {
 	return s.p.state(loose, last)
 }
 
-// verify binds the outcome pod by pod.
-func (s *state) verify() {
-	s.bound, s.refused = s.p.verifier.verify(s.last.Bins, s.bindings())
+// verify binds the outcome pod by pod, in the order.
+func (s *state) verify(order []binding) {
+	s.bound, s.refused = s.p.verifier.verify(s.last.Bins, order)
 	s.placed = make([]int, len(s.p.Classes))
 	for _, b := range s.bound {
 		s.placed[b.class]++
@@ -158,8 +158,10 @@ func (p *Problem) comparePlaced(a, b *state) int {
 // cost is the price of the nodes to buy in dollars an hour.
 func (s *state) cost() float64 {
 	sum := 0.0
-	for _, b := range s.last.Bins {
-		sum += s.p.Shapes[b.Shape].Offerings[b.Offering].Price
+	for b, used := range usedBy(s.bound, len(s.last.Bins)) {
+		if bin := &s.last.Bins[b]; used {
+			sum += s.p.Shapes[bin.Shape].Offerings[bin.Offering].Price
+		}
 	}
 	return sum
 }
@@ -244,8 +246,7 @@ func (p *Problem) preferencePrice() float64 { return p.options.PreferenceShare()
 func (v *solver) decide(best *state) (*state, error) {
 	d := decisions{solver: v, best: best}
 	d.gone()
-	d.grow()
-	d.onlyPlaced()
+	d.extend()
 	d.overNodes()
 	d.preferences()
 	d.zones()
@@ -278,6 +279,7 @@ func (d *decisions) try(c topology.Choice) (kept, cheaper bool) {
 		d.err = err
 		return false, false
 	}
+	at = at.extend()
 	if p.comparePlaced(at, d.best) > 0 {
 		return false, false
 	}
@@ -311,32 +313,23 @@ func (d *decisions) gone() {
 	}
 }
 
-// mostGrowth bounds how often grow plans with more pods.
-const mostGrowth = 3
+// mostExtensions bounds how often extend plans the pods of an extended plan anew.
+const mostExtensions = 3
 
-// grow looks for places of left-over pods within limits: where the plan with one more node has room for some, it is planned with so many pods.
-func (d *decisions) grow() {
-	for range mostGrowth {
-		more := d.best.more()
-		if more == nil {
+// extend adds nodes for unplaced pods, and tries the placed pods by themselves: they are packed better than on added nodes, and others that found
+// no place after all may have led the search to dear domains.
+func (d *decisions) extend() {
+	for range mostExtensions {
+		if len(d.best.bound) == d.best.p.pending() || d.err != nil || d.ctx.Err() != nil {
 			return
 		}
+		d.best = d.best.extend()
 		c := d.best.p.topology.Choice()
-		c.Only = more
+		c.Only = slices.Clone(d.best.placed)
 		if kept, _ := d.try(c); !kept {
 			return
 		}
 	}
-}
-
-// onlyPlaced tries the placed pods by themselves: others that found no place after all may have led the search to dear domains.
-func (d *decisions) onlyPlaced() {
-	if len(d.best.bound) == d.best.p.pending() {
-		return
-	}
-	c := d.best.p.topology.Choice()
-	c.Only = slices.Clone(d.best.placed)
-	d.try(c)
 }
 
 // overNodes tries spreads by hostname over the existing nodes, whose least count can rise, where some pods are to be on new nodes.

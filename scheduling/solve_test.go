@@ -90,7 +90,7 @@ func TestTheFinalPackingMustPlaceAll(t *testing.T) {
 	for _, c := range []struct {
 		shares, offering int
 		draft            bool
-	}{{2, 0, false}, {1, 0, true}, {2, 1, true}} { // the other zone does not suit the pods, which the packer has overlooked
+	}{{2, 0, false}, {1, 0, true}, {2, 1, false}} { // the other zone does not suit the pods, which the packer has overlooked: they get a node that does
 		here := func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{corev1.LabelTopologyZone: "zone-a"} }
 		p := compile(t, scheduling.Snapshot{Pods: []*corev1.Pod{pod("a", here), pod("b", here)}, Pools: []scheduling.Pool{pool("default")}})
 		r, err := p.Solve(t.Context(), script(func(_ context.Context, _ *scheduling.Problem, r scheduling.Round) (scheduling.Outcome, error) {
@@ -137,10 +137,17 @@ func TestASearchEndsWithItsContext(t *testing.T) {
 	assert.Len(t, r.Unplaced(), 1)
 }
 
+// oneNode is a pool that buys one node.
+func oneNode() scheduling.Pool {
+	p := pool("default")
+	p.Limits = corev1.ResourceList{"nodes": resource.MustParse("1")}
+	return p
+}
+
 // Attempts that ask for what was packed before take what came of it.
 func TestTheSameIsNotPackedTwice(t *testing.T) {
 	whole := func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Requests = list("1500m", "1Gi") } // one a node
-	p := compile(t, scheduling.Snapshot{Pods: []*corev1.Pod{pod("a", whole), pod("b", whole)}, Pools: []scheduling.Pool{pool("default")}})
+	p := compile(t, scheduling.Snapshot{Pods: []*corev1.Pod{pod("a", whole), pod("b", whole)}, Pools: []scheduling.Pool{oneNode()}})
 	calls := 0
 	r, err := p.Solve(t.Context(), script(func(context.Context, *scheduling.Problem, scheduling.Round) (scheduling.Outcome, error) {
 		calls++

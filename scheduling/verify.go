@@ -63,7 +63,7 @@ func (p *Problem) newVerifier(shared []volume.SharedClaim) (*verifier, error) {
 	var asked requirements.Keys
 	for i, c := range p.Classes {
 		own := &v.classes[i]
-		*own = bind.Class{Number: i, Required: c.Required, Tolerations: c.Template.Spec.Tolerations, Need: c.requests, Ports: c.ports}
+		*own = bind.Class{Number: i, Required: c.bound, Tolerations: c.Template.Spec.Tolerations, Need: c.requests, Ports: c.ports}
 		own.Constraints, _ = read[i].Split()
 		if more {
 			own.MemberOf = index.MemberOf(c.Template)
@@ -71,7 +71,7 @@ func (p *Problem) newVerifier(shared []volume.SharedClaim) (*verifier, error) {
 		for _, a := range c.shared {
 			own.Shared = append(own.Shared, bind.Shared{Name: a.Volume, Resource: slices.Index(p.Resources, a.Limit)})
 		}
-		asked = asked.Union(c.Required.Keys())
+		asked = asked.Union(c.bound.Keys())
 		v.late[i] = v.volumes.Late(p.volumes, c.Template)
 		if len(p.leaving) > 0 {
 			v.claims[i] = p.volumes.Exclusive(c.Template)
@@ -127,10 +127,12 @@ type verification struct {
 	volumes *volume.Binder
 	nodes   []verifiedNode // existing ones, then bins
 	claimed map[string]int
-	zones   map[int]string           // of shared claims whose volume was made
-	gone    int                      // how many leaving nodes are gone
-	ended   map[topology.Origin]bool // pods of leaving nodes that were there and whose successors are bound
-	why     map[int]bind.Refusal     // by class, of its first refused pod
+	zones   map[int]string               // of shared claims whose volume was made
+	gone    int                          // how many leaving nodes are gone
+	ended   map[topology.Origin]bool     // pods of leaving nodes that were there and whose successors are bound
+	why     map[int]bind.Refusal         // by class, of its first refused pod
+	labels  map[string]map[string]string // of bins, by those of shape, offering and bin
+	key     []byte                       // reused
 }
 
 // verify binds pods in their order, and refused ones again after the others, with leaving nodes there. What is refused then is bound after one
@@ -171,36 +173,16 @@ func usedBy(order []binding, bins int) []bool {
 func (v *verifier) start(bins []OutcomeBin, used []bool) *verification {
 	run := &verification{
 		verifier: v, cluster: v.cluster.Clone(), volumes: v.volumes.Clone(), nodes: slices.Grow(slices.Clone(v.nodes), len(bins))[:len(v.nodes)+len(bins)],
-		zones: map[int]string{}, why: map[int]bind.Refusal{}, ended: map[topology.Origin]bool{}, claimed: maps.Clone(v.claimed),
+		zones: map[int]string{}, why: map[int]bind.Refusal{}, labels: map[string]map[string]string{}, ended: map[topology.Origin]bool{}, claimed: maps.Clone(v.claimed),
 	}
 	for i := range v.nodes {
 		n := &run.nodes[i]
 		n.Free, n.Ports, n.Shared = slices.Clone(n.Free), slices.Clip(n.Ports), slices.Clip(n.Shared)
 	}
-	known := map[string]map[string]string{} // labels, by those of shape, offering and bin
-	var key []byte
 	for b := range bins {
-		if !used[b] {
-			continue
+		if used[b] {
+			run.nodes[len(v.nodes)+b] = run.register(bins[b], b)
 		}
-		shape := &v.p.Shapes[bins[b].Shape]
-		offering := &shape.Offerings[bins[b].Offering]
-		key = bins[b].Labels.AppendKey(offering.Labels.AppendKey(shape.Labels.AppendKey(key[:0])))
-		labels, ok := known[string(key)]
-		if !ok {
-			var all requirements.Builder
-			all.AddSet(shape.Labels)
-			all.AddSet(offering.Labels)
-			all.AddSet(bins[b].Labels)
-			set, _ := all.Set() // an impossible set has no labels
-			labels = chosenLabels(set)
-			known[string(key)] = labels
-		}
-		labels[corev1.LabelHostname] = "new node " + strconv.Itoa(b)
-		n := &run.nodes[len(v.nodes)+b]
-		n.Free, n.labels = slices.Clone(shape.Free), labels
-		run.cluster.Describe(&n.Node, labels, v.p.Pools[shape.Pool].Taints)
-		run.cluster.CountNode(&n.Node, 1)
 	}
 	for b := range bins {
 		if used[b] {
@@ -208,6 +190,29 @@ func (v *verifier) start(bins []OutcomeBin, used []bool) *verification {
 		}
 	}
 	return run
+}
+
+// register counts the node of a bin, without its daemons.
+func (r *verification) register(bin OutcomeBin, number int) verifiedNode {
+	shape := &r.p.Shapes[bin.Shape]
+	offering := &shape.Offerings[bin.Offering]
+	r.key = bin.Labels.AppendKey(offering.Labels.AppendKey(shape.Labels.AppendKey(r.key[:0])))
+	labels, ok := r.labels[string(r.key)]
+	if !ok {
+		var all requirements.Builder
+		all.AddSet(shape.Labels)
+		all.AddSet(offering.Labels)
+		all.AddSet(bin.Labels)
+		set, _ := all.Set() // an impossible set has no labels
+		labels = chosenLabels(set)
+		r.labels[string(r.key)] = labels
+	}
+	labels[corev1.LabelHostname] = "new node " + strconv.Itoa(number)
+	n := verifiedNode{labels: labels}
+	n.Free = slices.Clone(shape.Free)
+	r.cluster.Describe(&n.Node, labels, r.p.Pools[shape.Pool].Taints)
+	r.cluster.CountNode(&n.Node, 1)
+	return n
 }
 
 func (r *verification) bind(order []binding) []binding {
@@ -248,13 +253,18 @@ func boundBy(held []binding) map[*corev1.Pod]bool {
 // largest first. The planner left some of them out because its limits within a node are stricter than kube-scheduler's, which depend on
 // the order of binding, because it counts a shared volume once for each user, or because it chose domains before capacity was known.
 func (r *verification) complete(held []binding, open []seat) []binding {
+	return r.fill(held, open, func(binding) (at seat, open, ok bool) { return at, false, false })
+}
+
+// fill is complete, with a function that binds a pod to a further node. It gives the seat and says whether others may join the pod there.
+func (r *verification) fill(held []binding, seats []seat, buy func(binding) (at seat, open, ok bool)) []binding {
 	if len(held) == r.p.pending() {
 		return held
 	}
 	bound := boundBy(held)
 	var classes []int
 	for i, c := range r.p.Classes {
-		if c.Refusal == nil && slices.ContainsFunc(c.Pods, func(pod *corev1.Pod) bool { return !bound[pod] }) {
+		if (c.Refusal == nil || c.scarce) && slices.ContainsFunc(c.Pods, func(pod *corev1.Pod) bool { return !bound[pod] }) {
 			classes = append(classes, i)
 		}
 	}
@@ -265,16 +275,27 @@ func (r *verification) complete(held []binding, open []seat) []binding {
 	for progress := true; progress; {
 		progress = false
 		for _, i := range classes {
-			next, level := 0, len(r.p.topology.Preferences(i))
+			next, bought, level := 0, true, len(r.p.topology.Preferences(i))
 			for _, pod := range r.p.Classes[i].Pods {
 				if bound[pod] {
 					continue
 				}
-				for ; next < len(open); next++ {
-					if b := (binding{pod: pod, at: open[next], class: i, level: level, added: true, gone: r.gone}); r.place(b).OK() {
+				b := binding{pod: pod, class: i, level: level, added: true, gone: r.gone}
+				for ; next < len(seats); next++ {
+					if b.at = seats[next]; r.place(b).OK() {
 						held, bound[pod], progress = append(held, b), true, true
 						break
 					}
+				}
+				if bound[pod] || !bought {
+					continue
+				}
+				open := false
+				if b.at, open, bought = buy(b); bought {
+					held, bound[pod], progress = append(held, b), true, true
+				}
+				if open {
+					seats = append(seats, b.at)
 				}
 			}
 		}

@@ -6,6 +6,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joinery-sdk/joinery/scheduling"
@@ -32,7 +34,7 @@ func TestPlansAreVerified(t *testing.T) {
 	}{
 		"room for all":   {func(*corev1.Pod) {}, 8, 8},
 		"too little cpu": {func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Requests = list("3", "1Gi") }, 4, 2},
-		"another zone":   {func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{corev1.LabelTopologyZone: "zone-b"} }, 2, 0},
+		"another zone":   {func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{corev1.LabelTopologyZone: "zone-b"} }, 2, 2}, // on a node that the packer had not thought of
 		"a port": {func(p *corev1.Pod) {
 			p.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 80, HostPort: 80}}
 		}, 3, 1},
@@ -49,7 +51,7 @@ func TestPlansAreVerified(t *testing.T) {
 			for _, n := range []string{"web-0", "web-1", "web-2", "web-3", "web-4", "web-5", "web-6", "web-7"}[:c.pods] {
 				pods = append(pods, pod(n, c.edit))
 			}
-			p := compile(t, scheduling.Snapshot{Pods: pods, Pools: []scheduling.Pool{pool("default")}})
+			p := compile(t, scheduling.Snapshot{Pods: pods, Pools: []scheduling.Pool{oneNode()}})
 			large := -1
 			for i := range p.Shapes {
 				if p.InstanceType(i).Name == "large" {
@@ -93,8 +95,74 @@ func TestWhatIsLeftOfNewNodesIsTaken(t *testing.T) {
 
 	apart, err := scheduling.Compile(s, &scheduling.Options{Apart: func(*corev1.Pod) string { return "" }})
 	require.NoError(t, err)
-	require.Len(t, solve(apart, packing(one)).Bindings(), 1)
+	result = solve(apart, packing(one))
+	require.Len(t, result.Bindings(), 3)
+	for _, n := range result.NewNodes() {
+		require.Len(t, n.Pods, 1, "the packer alone knows who may share a node")
+	}
 
 	s.Pools[0].MinValues = map[string]int{corev1.LabelInstanceTypeStable: 2}
 	require.Len(t, solve(compile(t, s), packing(one)).Bindings(), 1, "the packer alone knows what choice is left")
+}
+
+// Pods that the packer left out get nodes that their pools may still buy, which the packer does not know.
+func TestNodesAreAdded(t *testing.T) {
+	s := scheduling.Snapshot{Pods: []*corev1.Pod{pod("a"), pod("b"), pod("c")}, Pools: []scheduling.Pool{pool("default")}}
+	result := solve(compile(t, s), nothing)
+	require.Len(t, result.Bindings(), 3)
+	for _, n := range result.NewNodes() {
+		assert.Equal(t, "small", n.InstanceType.Name)
+		assert.Equal(t, len(n.Pods), n.Added)
+		assert.Negative(t, n.Bin)
+	}
+	require.Len(t, result.NewNodes(), 2, "what is left of one is taken first")
+	s.Pools = []scheduling.Pool{oneNode()}
+	require.Len(t, solve(compile(t, s), nothing).Bindings(), 2)
+}
+
+// A free volume that was given to a pod without a place is another's in the end, and so is one that kube-scheduler may give it instead.
+func TestVolumesOfUnplacedPodsAreFree(t *testing.T) {
+	mode := storagev1.VolumeBindingWaitForFirstConsumer
+	local := "local"
+	volumeOn := func(name, node string) *corev1.PersistentVolume {
+		pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		pv.Spec.StorageClassName, pv.Spec.AccessModes = local, []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
+		pv.Spec.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
+		pv.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{
+			{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{node}}}},
+		}}}
+		return pv
+	}
+	with := func(claim string) func(*corev1.Pod) {
+		return func(p *corev1.Pod) {
+			p.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}}}
+		}
+	}
+	s := scheduling.Snapshot{
+		Nodes:          []*corev1.Node{node("n1"), node("n2")},
+		StorageClasses: []*storagev1.StorageClass{{ObjectMeta: metav1.ObjectMeta{Name: local}, Provisioner: "kubernetes.io/no-provisioner", VolumeBindingMode: &mode}},
+	}
+	for _, name := range []string{"x", "y"} {
+		c := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}
+		c.Spec.StorageClassName, c.Spec.AccessModes = &local, []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
+		c.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
+		s.PersistentVolumeClaims = append(s.PersistentVolumeClaims, c)
+	}
+	third := pod("third", on("n1"), func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Requests = list("4", "1Gi") })
+
+	s.PersistentVolumes = []*corev1.PersistentVolume{volumeOn("1", "n1")}
+	apart := func(p *corev1.Pod) { // it may go nowhere: a spread counts a zone in which nothing is
+		two := int32(2)
+		p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1, MinDomains: &two, TopologyKey: corev1.LabelTopologyZone, WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}}}
+	}
+	s.Pods = []*corev1.Pod{pod("a", with("x"), apart), pod("b", with("y")), pod("c", on("n2"))}
+	result := solve(compile(t, s), nothing)
+	require.Len(t, result.Bindings(), 1)
+	assert.Equal(t, "b", result.Bindings()[0].Pod.Name)
+
+	s.PersistentVolumes = []*corev1.PersistentVolume{volumeOn("1", "n1"), volumeOn("2", "n2")}
+	s.Pods = []*corev1.Pod{pod("a", with("x")), third}
+	result = solve(compile(t, s), nothing)
+	require.Len(t, result.Bindings(), 1)
+	assert.Equal(t, "n2", result.Bindings()[0].Node)
 }

@@ -168,8 +168,7 @@ func (p *Plan) layout() binpack.Layout {
 	}
 	out := binpack.Layout{Nodes: make([][]binpack.Share, len(p.Problem.Existing))}
 	for _, n := range p.Result.NewNodes() {
-		b := p.Packing.Bins[n.Bin]
-		out.Bins = append(out.Bins, binpack.Bin{Type: b.Type, Offering: b.Offering, Shares: shares(n.Pods)})
+		out.Bins = append(out.Bins, binpack.Bin{Type: n.Shape, Offering: n.ShapeOffering, Shares: shares(n.Pods)})
 	}
 	on := map[string][]*corev1.Pod{}
 	for _, b := range p.Bindings() {

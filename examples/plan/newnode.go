@@ -40,8 +40,7 @@ func (p *Plan) NewNodes() []NewNode {
 func (p *Plan) Cost() binpack.Price {
 	var sum binpack.Price
 	for _, n := range p.Result.NewNodes() {
-		bin := p.Packing.Bins[n.Bin]
-		sum += p.Instance.Problem().Types[bin.Type].Offerings[bin.Offering].Price
+		sum += p.Instance.Problem().Types[n.Shape].Offerings[n.ShapeOffering].Price
 	}
 	return sum
 }
@@ -50,13 +49,12 @@ func (p *Plan) Cost() binpack.Price {
 // that were added to what binpack packed it knows none.
 func (p *Plan) alternatives(n *scheduling.NewNode) []Alternative {
 	var out []Alternative
-	bin := n.Bin
 	if n.Added > 0 {
 		return nil
 	}
-	planned := p.Problem.Shapes[p.Packing.Bins[bin].Type].Usage
-	for _, c := range p.Packing.Alternatives[bin] {
-		if c == (binpack.Choice{Type: p.Packing.Bins[bin].Type, Offering: p.Packing.Bins[bin].Offering}) {
+	planned := p.Problem.Shapes[n.Shape].Usage
+	for _, c := range p.Packing.Alternatives[n.Bin] {
+		if c == (binpack.Choice{Type: n.Shape, Offering: n.ShapeOffering}) {
 			continue
 		}
 		shape := &p.Problem.Shapes[c.Type]

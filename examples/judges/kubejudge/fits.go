@@ -14,7 +14,8 @@ import (
 // Fits carries out the plan and then asks of each pod by itself whether kube-scheduler's filters let it onto some node. It returns such pods
 // with the first node by name. What the plan has left out and what is returned is what the plan has missed.
 //
-// Refused binds of the plan are passed over. Errors are those of [Judge]. The cost is that of Judge, and one Filter for each pod and node.
+// Where kube-scheduler refuses a bind of the plan, for example because a node beside it is a new domain, the plan does not hold, so nothing is
+// missed by it and no pod is returned. Errors are those of [Judge]. The cost is that of Judge, and one Filter for each pod and node.
 func Fits(ctx context.Context, s Scenario, plan []Binding, pods []types.NamespacedName) ([]Binding, error) {
 	if err := errors.Join(checkPlan(&s, plan), checkPods(&s, pods)); err != nil {
 		return nil, err
@@ -23,8 +24,12 @@ func Fits(ctx context.Context, s Scenario, plan []Binding, pods []types.Namespac
 	if err != nil {
 		return nil, err
 	}
-	if _, _, err := lap(ctx, c, plan, positions(plan)); err != nil {
-		return nil, errors.Join(err, c.close())
+	for waiting := positions(plan); len(waiting) > 0; {
+		verdict, refused, err := lap(ctx, c, plan, waiting)
+		if err != nil || len(verdict.Accepted) == 0 {
+			return nil, errors.Join(err, c.close())
+		}
+		waiting = refused
 	}
 	ctx = klog.NewContext(ctx, logr.Discard())
 	var out []Binding

@@ -22,11 +22,12 @@ import (
 
 // missed is a pod that a plan leaves out and that kube-scheduler would bind.
 type missed struct {
-	pod, node string
-	why       string // what the plan says
+	name types.NamespacedName
+	node string
+	why  string // what the plan says
 }
 
-func (m missed) String() string { return m.pod + " fits " + m.node + ": " + m.why }
+func (m missed) String() string { return m.name.String() + " fits " + m.node + ": " + m.why }
 
 // left is one pod of each class that the plan leaves out, with the reason that it gives.
 func left(p *plan.Plan) map[types.NamespacedName]string {
@@ -58,7 +59,7 @@ func onThePlan(ctx context.Context, s scenario.Scenario, p *plan.Plan, more ...*
 	var out []missed
 	for _, b := range fits {
 		if len(more) == 0 || slices.ContainsFunc(more, func(n *corev1.Node) bool { return n.Name == b.Node }) {
-			out = append(out, missed{b.Pod.String(), b.Node, why[b.Pod]})
+			out = append(out, missed{b.Pod, b.Node, why[b.Pod]})
 		}
 	}
 	return out, err
@@ -139,9 +140,19 @@ func suits(p *plan.Plan, n *corev1.Node) bool {
 	})
 }
 
+// waits reports whether a pod has a claim that kube-scheduler binds when it binds the pod. Of several free volumes of one size it takes any, so
+// whether another pod finds one is luck, and a plan counts on none.
+func waits(s scenario.Scenario, pod types.NamespacedName) bool {
+	at := slices.IndexFunc(s.Pods, func(p *corev1.Pod) bool { return nameOf(p) == pod })
+	return slices.ContainsFunc(s.Pods[at].Spec.Volumes, func(v corev1.Volume) bool {
+		return v.Ephemeral != nil || v.PersistentVolumeClaim != nil && slices.ContainsFunc(s.PVCs, func(c *corev1.PersistentVolumeClaim) bool {
+			return c.Namespace == s.Pods[at].Namespace && c.Name == v.PersistentVolumeClaim.ClaimName && c.Spec.VolumeName == ""
+		})
+	})
+}
+
 // What a plan leaves out has no place: no node that is there, that the plan buys or that a pool may buy beside takes it, by kube-scheduler's
-// word. Two kinds are known to be missed, and are few: a free volume is promised to one claim before anything is planned, whether its pod
-// gets a place or not, and what a spread by hostname lets onto existing nodes is counted as if a new node were there.
+// word, unless a volume is a matter of luck.
 func TestNothingIsMissed(t *testing.T) {
 	n := min(*scenarios, 60)
 	found, errs, out := make([][]missed, n), make([]error, n), make([]int, n)
@@ -162,15 +173,19 @@ func TestNothingIsMissed(t *testing.T) {
 			}
 		}
 	})
-	classes, count := 0, map[string]bool{}
+	classes, count, luck := 0, map[string]bool{}, map[string]bool{}
 	for i := range found {
 		require.NoError(t, errs[i], "seed %d", *from+uint64(i))
 		classes += out[i]
 		for _, m := range found[i] {
-			count[fmt.Sprint(*from+uint64(i), m.pod)] = true
+			to := count
+			if waits(drawn(*from+uint64(i)), m.name) {
+				to = luck
+			}
+			to[fmt.Sprint(*from+uint64(i), m.name)] = true
 			t.Logf("seed %d: %s", *from+uint64(i), m)
 		}
 	}
-	fmt.Printf("%d scenarios, %d classes left out, %d of them missed\n", n, classes, len(count))
-	require.LessOrEqual(t, len(count), 1+classes/40)
+	fmt.Printf("%d scenarios, %d classes left out, %d of them missed, and %d by luck\n", n, classes, len(count), len(luck))
+	require.Empty(t, count)
 }

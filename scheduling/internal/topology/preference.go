@@ -86,11 +86,14 @@ type relaxation struct {
 }
 
 // relax gives up the first n preferences.
-func (c *class) relax(n int) relaxation {
+func (c *class) relax(n int) relaxation { return c.relaxFrom(c.Required, n) }
+
+// relaxFrom is relax with other requirements of labels.
+func (c *class) relaxFrom(required requirements.Alternatives, n int) relaxation {
 	keeps := func(kind PreferenceKind, index int) bool {
 		return !slices.ContainsFunc(c.soft[:n], func(s Preference) bool { return s.Kind == kind && s.index == index })
 	}
-	out := relaxation{c.all, c.Required}
+	out := relaxation{c.all, required}
 	if n > 0 {
 		out.Spreads, out.Terms = nil, nil
 		for i, sp := range c.all.Spreads {

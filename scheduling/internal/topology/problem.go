@@ -59,8 +59,9 @@ type Input struct {
 type Class struct {
 	// Pod is one of them as an API server stored it: its labels, spreads and pod affinity are read.
 	Pod *corev1.Pod
-	// Count is the number of pods. Classes of 0 are ignored.
-	Count int
+	// Count is the number of pods. Classes of 0 are ignored, unless they are Withheld: then their constraints are read, and no pod is assigned.
+	Count    int
+	Withheld bool
 	// From says of each pod, in the order in which they are assigned, which pod of a leaving node ends before it is bound. Pods beyond its
 	// end replace none.
 	From []Origin
@@ -178,7 +179,7 @@ func New(in Input) (*Problem, []ClassError) {
 	var bad []ClassError
 	for i := range in.Classes {
 		p.classes[i].Class = &in.Classes[i]
-		if in.Classes[i].Count == 0 {
+		if in.Classes[i].Count == 0 && !in.Classes[i].Withheld {
 			continue
 		}
 		if err := p.read(&p.classes[i]); err != nil {

@@ -236,12 +236,12 @@ func (p *Problem) within(c *Class, at *interpod.Constraints) (tags []string, las
 	return tags, lasting, passing
 }
 
-// Alone is what a pod of the class asks of its node wherever other pods are, once it gave up all preferences: the requirements of the
-// node's labels, and as tags and limits its host ports and required anti-affinity by hostname. These do not depend on the order of binding.
-// Where some node lacks a hostname, which keeps no pods apart, anti-affinity is left out.
-func (p *Problem) Alone(class int) (required requirements.Alternatives, tags []string, limits []Limit) {
+// Alone is what a pod of the class with such requirements asks of its node wherever other pods are, once it gave up all preferences: the
+// requirements of the node's labels, and as tags and limits its host ports and required anti-affinity by hostname. These do not depend on
+// the order of binding. Where some node lacks a hostname, which keeps no pods apart, anti-affinity is left out.
+func (p *Problem) Alone(class int, required requirements.Alternatives) (all requirements.Alternatives, tags []string, limits []Limit) {
 	c := &p.classes[class]
-	at := c.relax(len(c.soft))
+	at := c.relaxFrom(required, len(c.soft))
 	if p.hostless {
 		return at.required, c.Tags, c.Limits
 	}

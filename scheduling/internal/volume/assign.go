@@ -32,16 +32,20 @@ type Consumer struct {
 
 // Need is what the volumes of a consumer ask of its node.
 type Need struct {
-	// Where is what the labels of the node must satisfy.
+	// Where is what the labels of the node must satisfy, with the free volumes that the consumer was given.
 	Where requirements.Alternatives
+	// Certain is Where without what unbound claims ask of the node: kube-scheduler may give them other volumes; see [Binder].
+	Certain requirements.Alternatives
 	// Attached is how many volumes each pod attaches, by the resource of [AttachLimit]; nil for none.
 	Attached corev1.ResourceList
 	// Shareable are the attached volumes that other pods may use, too: all but ephemeral ones.
 	Shareable []Attachment
 	// Unbound are the claims, as namespace/name, whose volume is made for the node of the first pod that uses them.
 	Unbound []string
-	// Refusal says why no node can hold the pods, and then the other fields are not set; empty otherwise.
+	// Refusal says why the pods have no volumes; empty otherwise. If it is Scarce, there are free ones that suit, which others were given or
+	// which are elsewhere: pods may have a place where others have none in the end. If not, the other fields are not set.
 	Refusal string
+	Scarce  bool
 }
 
 // Attachment is a volume and the resource of [AttachLimit] that counts it. A node counts it once for all pods that use it.
@@ -91,16 +95,23 @@ func (x *Index) Assign(running []*corev1.Pod, consumers []Consumer) []Need {
 func anywhere() requirements.Alternatives { return requirements.AnyOf(requirements.Set{}) }
 
 func (a *assignment) serve(c Consumer) Need {
-	out, within := Need{Where: anywhere()}, c.Required
+	out, within := Need{Where: anywhere(), Certain: anywhere()}, c.Required
 	if within.IsZero() {
 		within = anywhere()
 	}
 	for _, u := range a.uses(c.Pod) {
 		at, why := a.locate(c, u, within)
-		if why != "" {
-			return Need{Where: anywhere(), Refusal: why}
+		switch {
+		case why != "" && !at.scarce:
+			return Need{Where: anywhere(), Certain: anywhere(), Refusal: why}
+		case why != "":
+			out.Refusal, out.Scarce = cmp.Or(out.Refusal, why), true
+		default:
+			out.Where, within = out.Where.Intersect(at.where), within.Intersect(at.where)
 		}
-		out.Where, within = out.Where.Intersect(at.where), within.Intersect(at.where)
+		if !at.late {
+			out.Certain = out.Certain.Intersect(at.where)
+		}
 		if at.driver != "" {
 			out.attach(nameOf(u.claim), at.driver, !u.ephemeral)
 		}
@@ -152,11 +163,13 @@ func exclusive(claim *corev1.PersistentVolumeClaim) bool {
 	return slices.Contains(claim.Spec.AccessModes, corev1.ReadWriteOncePod)
 }
 
-// location is the nodes that reach a claim's volume, the driver that attaches it, and whether it is not made yet.
+// location is the nodes that reach a claim's volume, and the driver that attaches it.
 type location struct {
 	where   requirements.Alternatives
 	driver  string
-	unbound bool
+	unbound bool // it is not made yet
+	late    bool // kube-scheduler decides which volume it is when it binds the first pod
+	scarce  bool // there is none, although free volumes suit
 }
 
 // locate is the location of a claim, or why no pod can use it. Free volumes that no node within reaches are passed over.
@@ -241,19 +254,21 @@ func (a *assignment) locateUnbound(c Consumer, u use, within requirements.Altern
 	case class.Provisioner != noProvisioner: // a volume is made for nodes that reach no free one
 		where := allowed(class).Intersect(a.capacity(claim, class))
 		if where.IsImpossible() {
-			return at, fmt.Sprintf("no node can have a volume of storage class %q that is large enough for claim %q", class.Name, claim.Name)
+			return location{driver: driverOf(class), unbound: true, late: !chosen, scarce: !chosen && a.suited(claim, class)}, fmt.Sprintf("no node can have a volume of storage class %q that is large enough for claim %q", class.Name, claim.Name)
 		}
 		if chosen {
 			where = where.Intersect(requirements.AnyOf(requirements.MustOf(requirements.In(requirements.NodeNameKey, selected))))
 		}
-		return location{where: where, driver: driverOf(class), unbound: true}, ""
+		return location{where: where, driver: driverOf(class), unbound: true, late: !chosen}, ""
 	case chosen:
 		return at, fmt.Sprintf("claim %q waits for a volume on node %q, and storage class %q makes none", claim.Name, selected, class.Name)
 	}
 	if pv := a.take(c, u, class, within); pv != nil {
-		return a.locateVolume(pv, claim)
+		at, why = a.locateVolume(pv, claim)
+		at.late = true
+		return at, why
 	}
-	return at, fmt.Sprintf("no volume of storage class %q is left for claim %q on nodes that could hold its pods", class.Name, claim.Name)
+	return location{late: true, scarce: a.suited(claim, class)}, fmt.Sprintf("no volume of storage class %q is left for claim %q on nodes that could hold its pods", class.Name, claim.Name)
 }
 
 // selectedNode is the annotation of a claim whose volume is being made for a pod on this node. kube-scheduler refuses every other node
@@ -332,6 +347,11 @@ func (a *assignment) take(c Consumer, u use, class *storagev1.StorageClass, with
 		}
 	}
 	return nil
+}
+
+// suited reports whether a free volume suits the claim, wherever it is.
+func (x *Index) suited(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) bool {
+	return slices.ContainsFunc(x.unclaimed, func(pv *corev1.PersistentVolume) bool { return suits(pv, claim, class) })
 }
 
 // suits reports whether kube-scheduler may bind the claim to a free volume, whatever its reach.

@@ -18,7 +18,13 @@ type Binder struct {
 	groups []volumeGroup
 	least  []int // by group: free whatever kube-scheduler took
 	most   []int
-	bound  map[string][]int // groups that a claim's volume may be of, by namespace/name
+	bound  map[string]lateVolume // by namespace/name of claims
+}
+
+// lateVolume is the volume of a claim that is bound: of one of some groups, or made by a driver.
+type lateVolume struct {
+	groups []int
+	made   bool // it may be
 }
 
 // volumeGroup is a set of free volumes that kube-scheduler cannot tell apart.
@@ -32,15 +38,16 @@ func (g *volumeGroup) size() *resource.Quantity { return g.volume.Spec.Capacity.
 
 // LateClaim is a claim that gets its volume when the first pod that uses it is bound.
 type LateClaim struct {
-	key    string
+	key    string // empty for a claim that each pod of the class has for itself
 	size   *resource.Quantity
 	groups []int // that suit it, smallest first
-	made   bool  // a driver makes a volume where no free one is reached
+	made   bool  // a driver makes a volume where no free one is reached, on nodes with such labels
+	where  requirements.Alternatives
 }
 
 // NewBinder groups the free volumes.
 func (x *Index) NewBinder() *Binder {
-	b := &Binder{bound: map[string][]int{}}
+	b := &Binder{bound: map[string]lateVolume{}}
 	for _, pv := range x.unclaimed {
 		at := slices.IndexFunc(b.groups, func(g volumeGroup) bool { return sameVolume(g.volume, pv) })
 		if at < 0 {
@@ -77,12 +84,18 @@ func (b *Binder) Late(x *Index, pod *corev1.Pod) []LateClaim {
 			continue
 		}
 		late := LateClaim{key: u.key, size: claim.Spec.Resources.Requests.Storage(), made: class.Provisioner != noProvisioner}
+		if u.ephemeral {
+			late.key = ""
+		}
+		if late.made {
+			late.where = allowed(class).Intersect(x.capacity(claim, class))
+		}
 		for g := range b.groups {
 			if suits(b.groups[g].volume, claim, class) {
 				late.groups = append(late.groups, g)
 			}
 		}
-		if len(late.groups) > 0 || !late.made {
+		if len(late.groups) > 0 || !late.made || late.where.Len() != 1 || !late.where.At(0).IsAnything() {
 			out = append(out, late)
 		}
 	}
@@ -114,8 +127,8 @@ func (b *Binder) Bind(claims []LateClaim, labels map[string]string) bool {
 }
 
 func (b *Binder) bind(c LateClaim, labels map[string]string) bool {
-	if groups, ok := b.bound[c.key]; ok {
-		return !slices.ContainsFunc(groups, func(g int) bool { return !b.groups[g].where.Matches(labels) })
+	if v, ok := b.bound[c.key]; ok && c.key != "" {
+		return (!v.made || c.where.Matches(labels)) && !slices.ContainsFunc(v.groups, func(g int) bool { return !b.groups[g].where.Matches(labels) })
 	}
 	var possible []int
 	certain := -1
@@ -131,10 +144,10 @@ func (b *Binder) bind(c LateClaim, labels map[string]string) bool {
 			certain = g
 		}
 	}
-	if certain < 0 && !c.made {
+	if certain < 0 && (!c.made || !c.where.Matches(labels)) {
 		return false
 	}
-	b.bound[c.key] = possible
+	b.bound[c.key] = lateVolume{possible, certain < 0}
 	for _, g := range possible {
 		b.least[g] = max(b.least[g]-1, 0)
 	}

@@ -6,7 +6,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling/internal/volume"
 )
 
@@ -92,4 +95,57 @@ func TestFreeVolumesOfADriverAreTakenFirst(t *testing.T) {
 	assert.False(t, bind("x", "n2"), "its volume is of n1")
 	assert.True(t, bind("y", "n1"))
 	assert.True(t, bind("y", "n2"), "its volume was made")
+}
+
+// A volume that a driver makes is where its class and what it publishes say, for all pods of the claim.
+func TestVolumesAreMadeWhereTheyCanBe(t *testing.T) {
+	yes := true
+	x := volume.NewIndex(volume.Objects{
+		Classes:    []*storagev1.StorageClass{storage("fast", "csi.example.com")},
+		Drivers:    []*storagev1.CSIDriver{{ObjectMeta: metav1.ObjectMeta{Name: "csi.example.com"}, Spec: storagev1.CSIDriverSpec{StorageCapacity: &yes}}},
+		Capacities: []*storagev1.CSIStorageCapacity{{StorageClassName: "fast", Capacity: new(resource.MustParse("20Gi")), NodeTopology: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: corev1.LabelTopologyZone, Operator: metav1.LabelSelectorOpNotIn, Values: []string{"b"}}}}}},
+		Claims:     []*corev1.PersistentVolumeClaim{claim("x", of("fast"))},
+	})
+	b := x.NewBinder()
+	bind := func(zone string) bool {
+		return b.Bind(b.Late(x, pod("p", "x")), map[string]string{corev1.LabelTopologyZone: zone})
+	}
+	assert.False(t, bind("b"))
+	assert.True(t, bind("a"))
+	assert.False(t, bind("b"), "it was made elsewhere")
+}
+
+// Each pod of a template has a volume of its own.
+func TestEphemeralVolumesAreNotShared(t *testing.T) {
+	p := pod("p")
+	p.Spec.Volumes = []corev1.Volume{{Name: "scratch", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{
+		VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{Spec: claim("", of("local")).Spec},
+	}}}}
+	x := volume.NewIndex(volume.Objects{
+		Persistent: []*corev1.PersistentVolume{persistent("1", "local", "10Gi"), persistent("2", "local", "10Gi")},
+		Classes:    []*storagev1.StorageClass{storage("local", "kubernetes.io/no-provisioner")},
+	})
+	b := x.NewBinder()
+	for i := range 3 {
+		assert.Equal(t, i < 2, b.Bind(b.Late(x, p), nil))
+	}
+}
+
+// A claim without a volume is scarce if one that suits is free, whoever was given it and wherever it is.
+func TestScarceVolumes(t *testing.T) {
+	here := requirements.AnyOf(requirements.MustOf(requirements.In(corev1.LabelTopologyZone, "a")))
+	x := volume.NewIndex(volume.Objects{
+		Persistent: []*corev1.PersistentVolume{persistent("1", "local", "10Gi", in(corev1.LabelTopologyZone, "In", "a")), persistent("2", "far", "10Gi", in(corev1.LabelTopologyZone, "In", "b"))},
+		Classes:    []*storagev1.StorageClass{storage("local", "kubernetes.io/no-provisioner"), storage("far", "kubernetes.io/no-provisioner"), storage("none", "kubernetes.io/no-provisioner")},
+		Claims:     []*corev1.PersistentVolumeClaim{claim("x", of("local")), claim("y", of("local")), claim("z", of("far")), claim("w", of("none"))},
+	})
+	got := x.Assign(nil, []volume.Consumer{
+		{Pod: pod("first", "x"), Required: here}, {Pod: pod("second", "y"), Required: here}, {Pod: pod("third", "z"), Required: here}, {Pod: pod("fourth", "w"), Required: here},
+	})
+	for i, scarce := range []bool{false, true, true, false} {
+		assert.Equal(t, scarce, got[i].Scarce, i)
+		assert.Equal(t, i > 0, got[i].Refusal != "", i)
+		assert.True(t, got[i].Certain.At(0).IsAnything(), "kube-scheduler may bind it to another")
+	}
+	assert.Equal(t, "topology.kubernetes.io/zone in (a)", got[0].Where.String())
 }
