@@ -78,6 +78,8 @@ func (p *Problem) fill(c *Class) {
 	}
 	if faults := faultsOf(c.Template, nodes); faults != "" {
 		c.Refusal = &Reason{Stage: StagePod, Detail: "it cannot be read: " + faults}
+	} else if why := p.admission.Forbidden(c.Pods[0]); why != "" {
+		c.Refusal = &Reason{Stage: StagePod, Detail: "an API server refuses it: " + why}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joinery-sdk/joinery/scheduling"
@@ -94,6 +95,25 @@ func TestOneBadPodStopsNothing(t *testing.T) {
 			assert.Empty(t, c.Refuses(s.Pods[3]))
 		})
 	}
+}
+
+// A pod that no API server would take has no place, and the reason says why.
+func TestForbiddenPodsHaveNoPlace(t *testing.T) {
+	name := "micro"
+	class := &nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Scheduling: &nodev1.Scheduling{NodeSelector: map[string]string{"vm": "yes"}}}
+	asks := func(vm string) func(*corev1.Pod) {
+		return func(p *corev1.Pod) { p.Spec.RuntimeClassName, p.Spec.NodeSelector = &name, map[string]string{"vm": vm} }
+	}
+	n := node("n1")
+	n.Labels["vm"] = "no"
+	s := scheduling.Snapshot{Pods: []*corev1.Pod{pod("bad-0", asks("no")), pod("good-0")}, Nodes: []*corev1.Node{n}, RuntimeClasses: []*nodev1.RuntimeClass{class}}
+	p := compile(t, s)
+	result := solve(p, nothing)
+	require.Len(t, result.Bindings(), 1)
+	assert.Equal(t, "good-0", result.Bindings()[0].Pod.Name)
+	at, ok := p.Class("shop", "bad-0")
+	require.True(t, ok)
+	assert.Equal(t, &scheduling.Reason{Stage: scheduling.StagePod, Detail: "an API server refuses it: spec.nodeSelector asks vm=no, and its RuntimeClass micro asks vm=yes"}, p.Classes[at].Refusal)
 }
 
 // A DaemonSet is created as freely as a pod.

@@ -75,10 +75,14 @@ func (b Budgets) selecting(p *corev1.Pod) []*budget {
 
 // Check says why the eviction API would not evict the pod now; the zero value if it would.
 //
-// A pod that several budgets select is never evicted. An unready pod is evicted if its budget says AlwaysAllow or has as many healthy
+// A pod that does not run, because it has not started or is done, is evicted whatever its budgets say. Any other pod that several budgets
+// select is never evicted. An unready pod is evicted if its budget says AlwaysAllow or has as many healthy
 // pods as it wants. Any other pod needs a disruption that its budget still allows.
 func (b Budgets) Check(p *corev1.Pod) Refusal {
 	found := b.selecting(p)
+	if inert(p) {
+		return Refusal{}
+	}
 	switch len(found) {
 	case 0:
 		return Refusal{}
@@ -108,10 +112,10 @@ func (b Budgets) Allowed(name string) int {
 	return 0
 }
 
-// Free reports whether evicting the pod counts against no budget: none selects it, or it is unready and its budget allows that.
+// Free reports whether evicting the pod counts against no budget: none selects it, it does not run, or it is unready and its budget allows that.
 func (b Budgets) Free(p *corev1.Pod) bool {
 	found := b.selecting(p)
-	return len(found) == 0 || len(found) == 1 && !ready(p) && found[0].allowsUnready()
+	return len(found) == 0 || inert(p) || len(found) == 1 && !ready(p) && found[0].allowsUnready()
 }
 
 // allowsUnready reports whether unready pods may be evicted without counting.
@@ -130,6 +134,12 @@ func (x *budget) blocksAlways() bool {
 		return true
 	}
 	return s.MinAvailable != nil && s.MinAvailable.String() == "100%"
+}
+
+// inert reports whether no container of the pod runs for the eviction API: it has not started, is done, or is being deleted.
+func inert(p *corev1.Pod) bool {
+	phase := p.Status.Phase
+	return phase == corev1.PodPending || phase == corev1.PodSucceeded || phase == corev1.PodFailed || p.DeletionTimestamp != nil
 }
 
 // ready is the condition of that name. A pod without it, as in a manifest without status, counts as ready.

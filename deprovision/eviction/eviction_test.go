@@ -171,6 +171,27 @@ func TestBudgets(t *testing.T) {
 	assert.True(t, eviction.Budgets{}.Free(pod()))
 }
 
+// The eviction API asks no budget about a pod that has not started, is done, or is being deleted already.
+func TestBudgetsProtectPodsThatRun(t *testing.T) {
+	never := intstr.FromInt32(0)
+	lists := map[string][]*policyv1.PodDisruptionBudget{
+		"used up": {pdb("a")}, "never": {pdb("a", func(b *policyv1.PodDisruptionBudget) { b.Spec.MaxUnavailable = &never })}, "two": {pdb("a", allows(2)), pdb("b")},
+	}
+	for name, list := range lists {
+		b := eviction.NewBudgets(list)
+		for what, p := range map[string]*corev1.Pod{
+			"waits for its image": pod(phase(corev1.PodPending), unready), "is done": pod(phase(corev1.PodSucceeded)), "has failed": pod(phase(corev1.PodFailed)), "is going": pod(phase(corev1.PodRunning), ending),
+		} {
+			assert.Equal(t, eviction.Refusal{}, b.Check(p), "%s: a pod that %s", name, what)
+			assert.True(t, b.Free(p), "%s: a pod that %s", name, what)
+		}
+		for what, p := range map[string]*corev1.Pod{"runs": pod(phase(corev1.PodRunning)), "is not ready": pod(phase(corev1.PodRunning), unready), "is as in a manifest": pod()} {
+			assert.NotEmpty(t, b.Check(p).Text, "%s: a pod that %s", name, what)
+			assert.False(t, b.Free(p), "%s: a pod that %s", name, what)
+		}
+	}
+}
+
 func ExampleNewBudgets() {
 	b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
 	b.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}

@@ -260,3 +260,48 @@ func TestNoNamespaceIsDefault(t *testing.T) {
 		assert.Equal(t, "3", got.Cpu().String())
 	}
 }
+
+// An API server refuses a pod that contradicts its RuntimeClass. What it has stored it does not look at again.
+func TestForbidden(t *testing.T) {
+	classes := []*nodev1.RuntimeClass{
+		{ObjectMeta: metav1.ObjectMeta{Name: "micro"}, Overhead: &nodev1.Overhead{PodFixed: list("250m", "64Mi")}, Scheduling: &nodev1.Scheduling{NodeSelector: map[string]string{"vm": "yes", "disk": "nvme"}}},
+		{ObjectMeta: metav1.ObjectMeta{Name: "bare"}},
+	}
+	c := admission.NewCluster(nil, classes, nil)
+	class := func(name string) func(*corev1.Pod) { return func(p *corev1.Pod) { p.Spec.RuntimeClassName = &name } }
+	overhead := func(cpu, memory string) func(*corev1.Pod) {
+		return func(p *corev1.Pod) { p.Spec.Overhead = list(cpu, memory) }
+	}
+	selects := func(key, value string) func(*corev1.Pod) {
+		return func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{key: value} }
+	}
+	for name, x := range map[string]struct {
+		pod  *corev1.Pod
+		want string
+	}{
+		"no class":                {pod(), ""},
+		"the class alone":         {pod(class("micro")), ""},
+		"the overhead it has":     {pod(class("micro"), overhead("0.25", "65536Ki")), ""},
+		"a label that it asks":    {pod(class("micro"), selects("vm", "yes")), ""},
+		"a label of one's own":    {pod(class("micro"), selects("rack", "7")), ""},
+		"another value":           {pod(class("micro"), selects("disk", "hdd")), "spec.nodeSelector asks disk=hdd, and its RuntimeClass micro asks disk=nvme"},
+		"more overhead":           {pod(class("micro"), overhead("1", "64Mi")), "spec.overhead is not that of its RuntimeClass micro"},
+		"less overhead":           {pod(class("micro"), overhead("250m", "")), "spec.overhead is not that of its RuntimeClass micro"},
+		"overhead of a bare one":  {pod(class("bare"), overhead("1", "")), "spec.overhead is not that of its RuntimeClass bare"},
+		"overhead without class":  {pod(overhead("1", "")), "spec.overhead is that of a RuntimeClass, and the pod names none"},
+		"a class that is missing": {pod(class("gone"), selects("disk", "hdd")), ""},
+	} {
+		assert.Equal(t, x.want, c.Forbidden(x.pod), name)
+		x.pod.UID = "u"
+		assert.Empty(t, c.Forbidden(x.pod), "%s, stored", name)
+	}
+}
+
+// The pod that is made for one that was stored under an older RuntimeClass has the overhead of today.
+func TestSuccessorsHaveTheOverheadOfToday(t *testing.T) {
+	name := "micro"
+	c := admission.NewCluster(nil, []*nodev1.RuntimeClass{{ObjectMeta: metav1.ObjectMeta{Name: name}, Overhead: &nodev1.Overhead{PodFixed: list("300m", "")}}}, nil)
+	p := pod(func(p *corev1.Pod) { p.UID, p.Spec.RuntimeClassName, p.Spec.Overhead = "u", &name, list("100m", "1Gi") })
+	assert.Equal(t, list("100m", "1Gi"), c.Pod(p).Spec.Overhead)
+	assert.Equal(t, list("300m", ""), c.Anew(p).Spec.Overhead)
+}

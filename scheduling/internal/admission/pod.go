@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -81,6 +83,44 @@ func (c Cluster) Missing(pod *corev1.Pod) []string {
 		out = append(out, fmt.Sprintf("RuntimeClass %q", *r))
 	}
 	return out
+}
+
+// Forbidden says why an API server refuses a pod that is not stored yet: it and its RuntimeClass contradict each other. Empty if they do not.
+func (c Cluster) Forbidden(pod *corev1.Pod) string {
+	if Stored(pod) {
+		return ""
+	}
+	name := pod.Spec.RuntimeClassName
+	if name == nil || *name == "" {
+		if len(pod.Spec.Overhead) > 0 {
+			return "spec.overhead is that of a RuntimeClass, and the pod names none"
+		}
+		return ""
+	}
+	class := c.runtimes[*name]
+	if class == nil {
+		return ""
+	}
+	if given := overheadOf(class); len(pod.Spec.Overhead) > 0 && !equality.Semantic.DeepEqual(pod.Spec.Overhead, given) {
+		return fmt.Sprintf("spec.overhead is not that of its RuntimeClass %s", class.Name)
+	}
+	if class.Scheduling == nil {
+		return ""
+	}
+	for _, key := range slices.Sorted(maps.Keys(class.Scheduling.NodeSelector)) {
+		want := class.Scheduling.NodeSelector[key]
+		if have, asked := pod.Spec.NodeSelector[key]; asked && have != want {
+			return fmt.Sprintf("spec.nodeSelector asks %s=%s, and its RuntimeClass %s asks %s=%s", key, have, class.Name, key, want)
+		}
+	}
+	return ""
+}
+
+func overheadOf(class *nodev1.RuntimeClass) corev1.ResourceList {
+	if class.Overhead == nil {
+		return nil
+	}
+	return class.Overhead.PodFixed
 }
 
 // draft is a copy on write of a pod.
@@ -235,15 +275,17 @@ func (d *draft) runtime(c Cluster) {
 	if class == nil {
 		return
 	}
-	if class.Overhead != nil && d.out.Spec.Overhead == nil {
-		d.spec().Overhead = class.Overhead.PodFixed
+	if given := overheadOf(class); len(given) > 0 && (d.out.Spec.Overhead == nil || Stored(d.pod)) { // a successor has that of today
+		if !equality.Semantic.DeepEqual(d.out.Spec.Overhead, given) {
+			d.spec().Overhead = given
+		}
 	}
 	if class.Scheduling == nil {
 		return
 	}
 	selector := map[string]string{}
 	maps.Copy(selector, class.Scheduling.NodeSelector)
-	maps.Copy(selector, d.out.Spec.NodeSelector) // an API server refuses a pod in conflict; here the pod's own value is kept
+	maps.Copy(selector, d.out.Spec.NodeSelector) // see Forbidden
 	if !maps.Equal(selector, d.out.Spec.NodeSelector) {
 		d.spec().NodeSelector = selector
 	}
