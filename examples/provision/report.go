@@ -22,6 +22,8 @@ type report struct {
 	Unschedulable []unschedulable `json:"unschedulable"`
 	Ignored       []ignored       `json:"ignored"`
 	BindingOrder  []string        `json:"bindingOrder"`
+	// After has, for each pod that has to wait, the leaving nodes that must be gone first.
+	After map[string][]string `json:"after,omitempty"`
 	// Refused is what a cloud refused when the plan was bought.
 	Refused []refusalJSON `json:"refused,omitempty"`
 	// curve is for the wide table and the page only, and running, what is bound already, for the page.
@@ -79,7 +81,7 @@ func podNames(pods []*corev1.Pod) []string {
 // newReport describes a plan.
 func newReport(market *pipeline.Market, packed *plan.Plan, fixes string) *report {
 	base := lib.Of(packed)
-	r := &report{NewNodes: []newNode{}, ExistingNodes: base.ExistingNodes, Unschedulable: []unschedulable{}, Ignored: base.Ignored, BindingOrder: base.BindingOrder}
+	r := &report{NewNodes: []newNode{}, ExistingNodes: base.ExistingNodes, Unschedulable: []unschedulable{}, Ignored: base.Ignored, BindingOrder: base.BindingOrder, After: base.After}
 	for _, n := range packed.NewNodes() {
 		r.NewNodes = append(r.NewNodes, describeNode(&n))
 	}

@@ -22,6 +22,8 @@ type Report struct {
 	Ignored       []Ignored       `json:"ignored"`
 	// BindingOrder are the pods in the order in which they are to be bound.
 	BindingOrder []string `json:"bindingOrder"`
+	// After has, for each pod that has to wait, the leaving nodes that must be gone first; see [scheduling.Binding.After].
+	After map[string][]string `json:"after,omitempty"`
 }
 
 // Summary are the figures of a plan.
@@ -143,11 +145,18 @@ type Ignored struct {
 func Of(p *plan.Plan) Report {
 	bindings := p.Bindings()
 	order, on := make([]*corev1.Pod, len(bindings)), map[string][]*corev1.Pod{}
+	var after map[string][]string
 	for i, b := range bindings {
 		order[i], on[b.Node] = b.Pod, append(on[b.Node], b.Pod)
+		if len(b.After) > 0 {
+			if after == nil {
+				after = map[string][]string{}
+			}
+			after[b.Pod.Namespace+"/"+b.Pod.Name] = slices.Sorted(slices.Values(b.After))
+		}
 	}
 	nodes := p.NewNodes()
-	r := Report{NewNodes: make([]Node, 0, len(nodes)), ExistingNodes: []ExistingNode{}, Unschedulable: []Unschedulable{}, Ignored: []Ignored{}, BindingOrder: names(order)}
+	r := Report{NewNodes: make([]Node, 0, len(nodes)), ExistingNodes: []ExistingNode{}, Unschedulable: []Unschedulable{}, Ignored: []Ignored{}, BindingOrder: names(order), After: after}
 	for i := range nodes {
 		r.NewNodes = append(r.NewNodes, NodeOf(&nodes[i]))
 	}

@@ -73,6 +73,34 @@ func ExampleOf() {
 	// 9 types, each with keys of its own
 }
 
+// A pod that waits until a leaving node is gone says for which, and no other pod does.
+func TestPodsThatWait(t *testing.T) {
+	node := func(name string, taints ...corev1.Taint) *corev1.Node {
+		return &corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelTopologyZone: "a"}}, Spec: corev1.NodeSpec{Taints: taints},
+			Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{"cpu": resource.MustParse("8"), "pods": resource.MustParse("10")}},
+		}
+	}
+	pod := func(name string) *corev1.Pod {
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Labels: map[string]string{"app": name}}}
+		p.Spec.Containers = []corev1.Container{{Name: "main"}}
+		return p
+	}
+	static, apart, free := pod("agent"), pod("apart"), pod("free")
+	static.Spec.NodeName, static.Annotations = "leaves", map[string]string{corev1.MirrorPodAnnotationKey: "agent"}
+	apart.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
+		{TopologyKey: corev1.LabelTopologyZone, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "agent"}}},
+	}}}
+	p, err := plan.Make(t.Context(), scheduling.Snapshot{
+		Pods:  []*corev1.Pod{static, apart, free},
+		Nodes: []*corev1.Node{node("leaves", corev1.Taint{Key: "karpenter.sh/disrupted", Effect: corev1.TaintEffectNoSchedule}), node("stays")},
+	}, nil)
+	require.NoError(t, err)
+	r := report.Of(p)
+	require.Len(t, r.BindingOrder, 2)
+	require.Equal(t, map[string][]string{"shop/apart": {"leaves"}}, r.After)
+}
+
 // What is written is read again as it was.
 func TestReportsComeBack(t *testing.T) {
 	p, err := planned()
