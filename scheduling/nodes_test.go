@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joinery-sdk/joinery/scheduling"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
 // bound is how many pods are planned onto nodes that exist.
@@ -192,4 +193,59 @@ func TestLabelsThatDaemonsKeepAwayFromTellPodsApart(t *testing.T) {
 	bindings := solve(compile(t, s), nothing).Bindings()
 	require.Len(t, bindings, 1)
 	require.Equal(t, "b", bindings[0].Pod.Name)
+}
+
+// A limit that leaving nodes use up is not used up for good, and the reason names them. It names no nodes of other pools.
+func TestLimitsThatLeavingNodesUse(t *testing.T) {
+	taint := corev1.Taint{Key: "karpenter.sh/disrupted", Effect: corev1.TaintEffectNoSchedule}
+	of := func(pool string, leaves bool) func(*corev1.Node) {
+		return func(n *corev1.Node) {
+			n.Labels[nodepool.LabelKey] = pool
+			if leaves {
+				n.Spec.Taints = append(n.Spec.Taints, taint)
+			}
+		}
+	}
+	for name, c := range map[string]struct {
+		nodes []*corev1.Node
+		want  string
+	}{
+		"one":             {[]*corev1.Node{node("old", of("small", true)), node("full", of("small", false))}, "; node old, which is being removed, counts until it is gone"},
+		"two":             {[]*corev1.Node{node("old", of("small", true)), node("elder", of("small", true))}, "; node elder and 1 others that are being removed count until they are gone"},
+		"of another pool": {[]*corev1.Node{node("old", of("other", true)), node("full", of("small", false)), node("too", of("small", false))}, ""},
+	} {
+		for limited, limit := range map[corev1.ResourceName]string{"cpu": "8", "nodes": "2"} {
+			t.Run(name+" "+string(limited), func(t *testing.T) {
+				small := pool("small", func(p *nodepool.NodePool) { p.Limits = corev1.ResourceList{limited: resource.MustParse(limit)} })
+				p := compile(t, scheduling.Snapshot{Pods: []*corev1.Pod{pod("web", func(p *corev1.Pod) {
+					p.Spec.NodeSelector = map[string]string{nodepool.LabelKey: "small", corev1.LabelTopologyZone: "zone-b"}
+				})}, Pools: []scheduling.Pool{small}, Nodes: c.nodes})
+				reasons := solve(p, nothing).Unplaced()[0].Reasons()
+				require.Equal(t, scheduling.StageLimit, reasons[0].Stage)
+				if c.want == "" {
+					assert.NotContains(t, reasons[0].Detail, "removed")
+				} else {
+					assert.Contains(t, reasons[0].Detail, c.want)
+				}
+			})
+		}
+	}
+}
+
+// Nodes whose taints keep a pod away are counted with the keys of the taints.
+func TestReasonsNameTaints(t *testing.T) {
+	taints := func(keys ...string) func(*corev1.Node) {
+		return func(n *corev1.Node) {
+			for _, key := range keys {
+				n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: key, Effect: corev1.TaintEffectNoExecute})
+			}
+		}
+	}
+	p := compile(t, scheduling.Snapshot{
+		Pods: []*corev1.Pod{pod("web", func(p *corev1.Pod) {
+			p.Spec.Tolerations = []corev1.Toleration{{Key: "batch", Operator: corev1.TolerationOpExists}}
+		})},
+		Nodes: []*corev1.Node{node("n1", taints("batch", "node.kubernetes.io/not-ready")), node("n2", taints("gpu")), node("n3", taints("gpu"))},
+	})
+	assert.Equal(t, "existing nodes (3): 3 tainted (gpu, node.kubernetes.io/not-ready)", solve(p, nothing).Unplaced()[0].Reasons()[0].String())
 }

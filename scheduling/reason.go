@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -76,7 +77,7 @@ func (s *state) explainLimit(k int, shapes []int) (Reason, bool) {
 		}
 	}
 	if pool.NodesLeft >= 0 && nodes >= pool.NodesLeft {
-		detail := fmt.Sprintf("the limit of %s nodes is reached", humane(pool, resourceNodes))
+		detail := fmt.Sprintf("the limit of %s nodes is reached", humane(pool, resourceNodes)) + s.stillCounted(pool)
 		return Reason{Stage: StageLimit, Resource: string(resourceNodes), Detail: detail}, true
 	}
 	usage := func(shape int) []int64 { return s.p.Shapes[shape].Usage }
@@ -90,14 +91,31 @@ func (s *state) explainLimit(k int, shapes []int) (Reason, bool) {
 			Stage: StageLimit, Resource: string(name),
 			Nearest: &Nearest{Type: typ, Short: map[string]int64{string(name): need - max(0, left[i])}},
 			Detail: fmt.Sprintf("the limit of %s %s leaves %s; the smallest type that holds it, %s, counts %s", humane(pool, name), name,
-				resources.Humane(name, max(0, left[i])), typ, resources.Humane(name, need)),
+				resources.Humane(name, max(0, left[i])), typ, resources.Humane(name, need)) + s.stillCounted(pool),
 		}, true
 	}
 	if slices.ContainsFunc(shapes, func(shape int) bool { return bind.Fits(usage(shape), left) }) {
 		return Reason{}, false
 	}
 	const atOnce = "no type that holds it is within all of the pool's limits at once"
-	return Reason{Stage: StageLimit, Resource: string(pool.Limited[0]), Detail: atOnce}, true
+	return Reason{Stage: StageLimit, Resource: string(pool.Limited[0]), Detail: atOnce + s.stillCounted(pool)}, true
+}
+
+// stillCounted names the leaving nodes of the pool, which count for its limits until they are gone; empty if there are none.
+func (s *state) stillCounted(pool *PoolState) string {
+	var names []string
+	for i := range s.p.members {
+		if m := &s.p.members[i]; m.leaving && m.pool == pool.Name {
+			names = append(names, m.node.Name)
+		}
+	}
+	switch slices.Sort(names); len(names) {
+	case 0:
+		return ""
+	case 1:
+		return fmt.Sprintf("; node %s, which is being removed, counts until it is gone", names[0])
+	}
+	return fmt.Sprintf("; node %s and %d others that are being removed count until they are gone", names[0], len(names)-1)
 }
 
 func humane(pool *PoolState, name corev1.ResourceName) string {
@@ -201,13 +219,15 @@ func (s *state) explainExisting(c *Class) (Reason, bool) {
 		return Reason{}, false
 	}
 	var tainted, labels, full, other int
-	short := map[string]bool{}
+	short, by := map[string]bool{}, map[string]bool{}
 	for i := range s.p.Existing {
 		r := &s.p.Existing[i]
 		lacks, _ := s.p.shortage(c, s.p.spare(c, r, s.freeLeft(i)))
+		taint, bad := taints.Untolerated(r.Taints, c.Template.Spec.Tolerations, corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute)
 		switch {
-		case !taints.Tolerates(c.Template.Spec.Tolerations, r.Taints):
+		case bad:
 			tainted++
+			by[taint.Key] = true
 		case !c.Required.Compatible(r.Labels, requirements.Keys{}):
 			labels++
 		case lacks != nil:
@@ -225,7 +245,7 @@ func (s *state) explainExisting(c *Class) (Reason, bool) {
 			parts = append(parts, fmt.Sprintf("%d ", n)+fmt.Sprintf(format, args...))
 		}
 	}
-	part(tainted, "tainted")
+	part(tainted, "tainted (%s)", strings.Join(slices.Sorted(maps.Keys(by)), ", "))
 	part(labels, "without the labels it asks")
 	var lacking []string
 	for _, name := range s.p.Resources {

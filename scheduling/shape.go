@@ -40,6 +40,9 @@ func (p *Problem) compilePools() {
 		set, _ := p.asked(&pool) // with an error it is impossible
 		for _, u := range pool.unknownKeys() {
 			p.Notes = append(p.Notes, fmt.Sprintf("pool %s: %s", pool.Name, u.text))
+			if u.ruled {
+				set = requirements.Impossible()
+			}
 		}
 		state := PoolState{Pool: pool, Set: set, NodesLeft: -1, taintSet: p.taints.Intern(pool.Taints), aliases: p.aliases}
 		for _, name := range resources.Names(pool.Limits) {
@@ -113,10 +116,12 @@ func classKey(c nodepool.NodeClassRef) string {
 type unknownKey struct {
 	text    string
 	refused bool // an error; otherwise a note
+	ruled   bool // only its cloud could set it, so no type meets the pool
 }
 
 // unknownKeys finds labels that are probably misspelt. A pool may add labels of its own to its nodes, so a label that no type has excludes
-// no type. But labels of a cloud's domain, such as karpenter.k8s.aws, are set by the cloud alone, and a near miss of a type's label is one.
+// no type. But labels of a cloud's domain, such as karpenter.k8s.aws, are set by the cloud alone, so no type has one that is not known, and a
+// near miss of a type's label is a mistake.
 func (p *Pool) unknownKeys() []unknownKey {
 	var out []unknownKey
 	var known []string // worked out for the first one
@@ -137,13 +142,18 @@ func (p *Pool) unknownKeys() []unknownKey {
 		cloud := domain == p.NodeClass.Group || strings.HasPrefix(domain, "karpenter.") // a company may have labels of its own beside those of its types
 		near, ok := likely(key, known, cloud)
 		u := unknownKey{text: fmt.Sprintf("no instance type has the label %q", key)}
-		if r.AllowsAbsent() || !owned {
+		asked := owned && !r.AllowsAbsent()
+		u.refused, u.ruled = asked && ok, asked && cloud && !ok
+		switch {
+		case u.ruled: // a later version of the cloud's may have it
+			u.text += ", so it rules all out: the pool buys nothing"
+		case !asked:
 			u.text += ", so it rules none out"
 		}
 		if ok {
 			u.text += fmt.Sprintf("; did you mean %q?", near)
 		}
-		if u.refused = owned && (ok || cloud) && !r.AllowsAbsent(); u.refused || ok {
+		if u.ruled || ok {
 			out = append(out, u)
 		}
 	}
