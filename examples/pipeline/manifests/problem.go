@@ -43,7 +43,7 @@ type Problem struct {
 	// Detail is what is wrong and, where it is known, the fix.
 	Detail string
 
-	noObject bool // what is there has no kind, and may be no manifest at all
+	noObject bool // what is there has no kind or no apiVersion, and may be no manifest at all
 }
 
 // Error is the line that a person reads: "pods.yaml:12: Provisioner default: spec.weight: 101: want 1 to 100".

@@ -1,6 +1,7 @@
 package manifests
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -52,7 +53,8 @@ type FieldProblem interface {
 	Field() (path, detail string)
 }
 
-// Read reads files, the *.yaml, *.yml and *.json files of directories and of those below, and "-", standard input. The
+// Read reads files, the *.yaml, *.yml and *.json files of directories and of those below, and "-", standard input. Of files of directories those
+// without an object are passed over, and of an object that several have the last counts, as where kubectl applies a directory; notes say so. The
 // error joins one [*Problem] for each mistake, at most a thousand; the snapshot is nil then. Arguments that hold no document at
 // all are one: a step before has probably failed. Time is linear in the size
 // of the input, on as many cores as Go may use; the result does not depend on their number.
@@ -83,10 +85,11 @@ func read(files []File, problems []*Problem, o *Options) (*Snapshot, error) {
 	results := r.all(files)
 	passed := passOver(files, results)
 	if len(o.Replace) > 0 {
-		var more []*Problem
-		results, more = r.replace(results, o)
-		problems = append(problems, more...)
+		news, more := load(o.Replace, o.Stdin)
+		results = r.replace(results, news)
+		files, problems = slices.Concat(files, news), append(problems, more...)
 	}
+	several := supersede(files, results)
 	b := builder{
 		snapshot: &Snapshot{positions: map[identity]Position{}},
 		problems: problems,
@@ -101,6 +104,14 @@ func read(files []File, problems []*Problem, o *Options) (*Snapshot, error) {
 	if passed > 0 {
 		b.snapshot.note("passed over %s that hold no object of Kubernetes", plural(passed, "file", "files"))
 	}
+	if len(several) > 0 {
+		const most = 3
+		more := ""
+		if n := len(several) - most; n > 0 {
+			several, more = several[:most], fmt.Sprintf(" and %d more", n)
+		}
+		b.snapshot.note("of objects that several files of a directory have, the last counts: %s%s", strings.Join(several, ", "), more)
+	}
 	if err := join(b.problems, order); err != nil {
 		return nil, err
 	}
@@ -108,8 +119,7 @@ func read(files []File, problems []*Problem, o *Options) (*Snapshot, error) {
 }
 
 // replace appends what the replacing files hold, and takes out the objects whose place it takes.
-func (r *reader) replace(results []result, o *Options) ([]result, []*Problem) {
-	files, problems := load(o.Replace, o.Stdin)
+func (r *reader) replace(results []result, files []File) []result {
 	news := r.all(files)
 	replaced := map[identity]bool{}
 	for _, n := range news {
@@ -120,7 +130,7 @@ func (r *reader) replace(results []result, o *Options) ([]result, []*Problem) {
 	for i := range results {
 		results[i].objects = slices.DeleteFunc(results[i].objects, func(obj object) bool { return replaced[obj.id] })
 	}
-	return append(results, news...), problems
+	return append(results, news...)
 }
 
 // object is one object that was read.
@@ -245,7 +255,7 @@ func (w *worker) read(j job) result {
 	values, err := parse(j.chunk)
 	if err != nil {
 		res.broken = true
-		p := &Problem{Position: j.position, Detail: err.Error()}
+		p := &Problem{Position: j.position, Detail: err.Error(), noObject: !bytes.Contains(j.data, []byte("apiVersion"))}
 		p.Position.Line = 0
 		if bad, ok := errors.AsType[*syntaxError](err); ok {
 			p.Position.Line = bad.line
@@ -360,7 +370,7 @@ func (w *worker) object(res *result, at Position, n *strictjson.Node) {
 		return
 	}
 	k, known := w.kinds[kindName]
-	noObject = version == "" && !known
+	noObject = version == "" && (!known || metadata == nil)
 	switch {
 	case known && slices.Contains(k.versions, version) || known && k.versions == nil:
 	case version == "" && known:

@@ -352,6 +352,9 @@ func TestRenderedCharts(t *testing.T) {
 	write("shop/Chart.yaml", "apiVersion: v2\nname: shop\n")
 	write("compose.yml", "services: {web: {image: i}}\n")
 	write("dashboard.json", `[{"panels": []}]`)
+	write("agent/values.yaml", "kind: DaemonSet\nupdateStrategy: {type: RollingUpdate}\n")
+	write("network.yml", "Resources:\n  Role: {Type: Role, Name: !Sub '${Stage}-role', Of: !Ref Stage}\n")
+	write("start.yaml", "MIME-Version: 1.0\n--BOUNDARY\n\t@nothing\n")
 	s, err := manifests.Read([]string{dir}, nil)
 	require.NoError(t, err)
 	var names []string
@@ -359,9 +362,46 @@ func TestRenderedCharts(t *testing.T) {
 		names = append(names, p.Name)
 	}
 	require.Equal(t, []string{"cache", "set-up", "web"}, names)
-	require.Equal(t, []string{"left out 4 hooks, which only helm test, delete or rollback runs: Pod default/clean, Pod default/connection, Pod default/older, Pod default/undo", "passed over 4 files that hold no object of Kubernetes"}, s.Notes)
+	require.Equal(t, []string{"left out 4 hooks, which only helm test, delete or rollback runs: Pod default/clean, Pod default/connection, Pod default/older, Pod default/undo", "passed over 7 files that hold no object of Kubernetes"}, s.Notes)
 	_, err = manifests.Read([]string{filepath.Join(dir, "compose.yml")}, nil)
 	require.ErrorContains(t, err, "the object has no kind") // whoever names a file means it
+	for name, want := range map[string]string{"agent/values.yaml": "apiVersion: the object has none", "network.yml": "is not supported", "start.yaml": "not YAML"} {
+		_, err = manifests.Read([]string{filepath.Join(dir, name)}, nil)
+		require.ErrorContains(t, err, want)
+	}
+	write("shop/templates/forgotten.yaml", "kind: Pod\nmetadata: {name: forgotten}\nspec: {containers: [{name: main, image: i}]}\n")
+	_, err = manifests.Read([]string{dir}, nil)
+	require.ErrorContains(t, err, "Pod forgotten: apiVersion: the object has none")
+}
+
+// A repository has a base and its overlays, and kubectl applies them one after the other.
+func TestTheLastOfADirectoryCounts(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name string, replicas ...int) {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		var text strings.Builder
+		for _, n := range replicas {
+			fmt.Fprintf(&text, "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {replicas: %d, selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}}, spec: {containers: [{name: main, image: i}]}}}\n", n)
+		}
+		require.NoError(t, os.WriteFile(path, []byte(text.String()), 0o600))
+	}
+	write("base/web.yaml", 1)
+	write("overlays/large/web.yaml", 5)
+	write("overlays/small/web.yaml", 2)
+	s, err := manifests.Read([]string{dir}, nil)
+	require.NoError(t, err)
+	require.Equal(t, 2, s.CountPods())
+	require.Equal(t, []string{fmt.Sprintf("of objects that several files of a directory have, the last counts: Deployment default/web (%s, before in %s)",
+		filepath.Join(dir, "overlays/small/web.yaml"), filepath.Join(dir, "overlays/large/web.yaml"))}, s.Notes)
+	_, err = manifests.Read([]string{filepath.Join(dir, "base/web.yaml"), filepath.Join(dir, "overlays/small/web.yaml")}, nil)
+	require.ErrorContains(t, err, "the object is there twice") // whoever names two files means both
+	s, err = manifests.Read([]string{filepath.Join(dir, "base")}, &manifests.Options{Replace: []string{filepath.Join(dir, "overlays")}})
+	require.NoError(t, err)
+	require.Equal(t, 2, s.CountPods())
+	write("overlays/small/web.yaml", 2, 3)
+	_, err = manifests.Read([]string{dir}, nil)
+	require.ErrorContains(t, err, "the object is there twice")
 }
 
 // kubectl create takes objects with the beginning of a name, and files of several makers that were put together.

@@ -151,6 +151,39 @@ func passOver(files []File, results []result) int {
 	return len(passed)
 }
 
+// supersede takes away the objects of found files that a later found file has again, such as the overlays of one base: the last counts, as where
+// kubectl applies a directory. It returns each such object with its places, in the order of the input.
+func supersede(files []File, results []result) []string {
+	found := map[string]bool{}
+	for _, f := range files {
+		found[f.Name] = f.Found
+	}
+	places := map[identity][]Position{}
+	var several []identity
+	for i := range results {
+		for _, o := range results[i].objects {
+			if at := places[o.id]; o.id.name == "" || !found[o.position.File] || len(at) > 0 && at[len(at)-1].File == o.position.File {
+				continue
+			}
+			if places[o.id] = append(places[o.id], o.position); len(places[o.id]) == 2 {
+				several = append(several, o.id)
+			}
+		}
+	}
+	for i := range results {
+		results[i].objects = slices.DeleteFunc(results[i].objects, func(o object) bool {
+			at := places[o.id]
+			return len(at) > 1 && found[o.position.File] && o.position.File != at[len(at)-1].File
+		})
+	}
+	var out []string
+	for _, id := range several {
+		at := places[id]
+		out = append(out, fmt.Sprintf("%s (%s, before in %s)", id, at[len(at)-1].File, at[len(at)-2].File))
+	}
+	return out
+}
+
 // chunk is the text of one document, or of one item of a list.
 type chunk struct {
 	position Position // Line is that of its first line
