@@ -103,6 +103,13 @@ func (g *generator) running() {
 				p.Status.ContainerStatuses = granted(p.Spec.Containers)
 				p.Status.InitContainerStatuses = granted(p.Spec.InitContainers)
 			}
+			if g.options.Changing && p.Spec.Resources != nil && g.chance(50) { // the same of the pod as a whole
+				held := corev1.ResourceList{corev1.ResourceCPU: quantity("%s", pick(g, "7", "8"))}
+				p.Status.Resources, p.Status.AllocatedResources = &corev1.ResourceRequirements{Requests: held}, held
+				if g.chance(50) { // its kubelet has done so already
+					p.Status.Resources = &corev1.ResourceRequirements{Requests: p.Spec.Resources.Requests}
+				}
+			}
 			if g.chance(terminating) {
 				grace := int64(30) // a server writes both into a pod that it was asked to delete
 				p.DeletionTimestamp, p.DeletionGracePeriodSeconds = asked(), &grace

@@ -70,7 +70,7 @@ func surroundingNames() []string {
 	return []string{
 		"node being deleted", "node about to be deleted", "node that is not ready yet", "claim without a node", "claim whose node is gone",
 		"cordon without a taint", "pending pod being deleted", "LimitRange", "free volumes", "free volumes that several nodes reach",
-		"daemons with anti-affinity",
+		"daemons with anti-affinity", "pod that is resized as a whole",
 	}
 }
 
@@ -105,6 +105,9 @@ func surroundingsOf(s scenario.Scenario, into map[feature]bool) {
 	}
 	for _, p := range s.Pods {
 		set("pending pod being deleted", p.DeletionTimestamp != nil)
+	}
+	for _, p := range s.Running {
+		set("pod that is resized as a whole", p.Status.Resources != nil)
 	}
 	for _, d := range s.DaemonSets {
 		a := d.Spec.Template.Spec.Affinity
