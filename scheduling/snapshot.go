@@ -352,3 +352,51 @@ func (v *validation) types(pool *Pool) {
 		}
 	}
 }
+
+// unknownKey is a label that a pool asks of its nodes and that none of its instance types has.
+type unknownKey struct {
+	text    string
+	refused bool // an error; otherwise a note
+	ruled   bool // only its cloud could set it, so no type meets the pool
+}
+
+// unknownKeys finds labels that are probably misspelt. A pool may add labels of its own to its nodes, so a label that no type has excludes
+// no type. But labels of a cloud's domain, such as karpenter.k8s.aws, are set by the cloud alone, so no type has one that is not known, and a
+// near miss of a type's label is a mistake.
+func (p *Pool) unknownKeys() []unknownKey {
+	var out []unknownKey
+	var known []string // worked out for the first one
+	for r := range p.NodeRequirements().All() {
+		key := r.Key()
+		domain, _, _ := strings.Cut(key, "/")
+		switch {
+		case len(p.Types) == 0 || key == nodepool.LabelKey || p.knows(key) || requirements.AgentAliases().Key(key) != key:
+			continue
+		case p.NodeClass.Group == domain && strings.EqualFold(key, domain+"/"+p.NodeClass.Kind): // the label of node classes
+			continue
+		}
+		if known == nil {
+			known = slices.Collect(p.knownKeys().All())
+		}
+		public := domain == key || strings.HasSuffix(domain, "kubernetes.io") || strings.HasSuffix(domain, "k8s.io") || domain == "karpenter.sh"
+		owned := !public && slices.ContainsFunc(known, func(k string) bool { return strings.HasPrefix(k, domain+"/") })
+		cloud := domain == p.NodeClass.Group || strings.HasPrefix(domain, "karpenter.") // a company may have labels of its own beside those of its types
+		near, ok := likely(key, known, cloud)
+		u := unknownKey{text: fmt.Sprintf("no instance type has the label %q", key)}
+		asked := owned && !r.AllowsAbsent()
+		u.refused, u.ruled = asked && ok, asked && cloud && !ok
+		switch {
+		case u.ruled: // a later version of the cloud's may have it
+			u.text += ", so it rules all out: the pool buys nothing"
+		case !asked:
+			u.text += ", so it rules none out"
+		}
+		if ok {
+			u.text += fmt.Sprintf("; did you mean %q?", near)
+		}
+		if u.ruled || ok {
+			out = append(out, u)
+		}
+	}
+	return out
+}

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -104,7 +105,7 @@ func (m *Market) Pools(s *manifests.Snapshot) (out []scheduling.Pool, notes []st
 		}
 		class, settings, err := m.settings(s, pool)
 		if err != nil {
-			return nil, nil, fmt.Errorf("%s %s: %w", pool.Kind, pool.Name, err)
+			return nil, nil, located(s, pool, err)
 		}
 		note := func(texts ...string) {
 			for _, text := range texts {
@@ -125,7 +126,7 @@ func (m *Market) Pools(s *manifests.Snapshot) (out []scheduling.Pool, notes []st
 		types, ok := tables[key]
 		if !ok {
 			if types, err = ec2.Types(*m.region, settings); err != nil {
-				return nil, nil, fmt.Errorf("%s %s: %w", pool.Kind, pool.Name, err)
+				return nil, nil, located(s, pool, err)
 			}
 			if owner.auto {
 				types = ec2.AutoMode(types)
@@ -136,7 +137,11 @@ func (m *Market) Pools(s *manifests.Snapshot) (out []scheduling.Pool, notes []st
 		note(m.unsold(pool, types)...)
 		out = append(out, scheduling.Pool{NodePool: pool, Types: revived(types, pool)})
 	}
-	return out, notes, nil
+	var errs []error
+	for _, pool := range out {
+		errs = append(errs, located(s, pool.NodePool, (&scheduling.Snapshot{Pools: []scheduling.Pool{pool}}).Check()))
+	}
+	return out, notes, errors.Join(errs...)
 }
 
 // overlaysOf reads the NodeOverlays as a layer of prices; there is none where there are no overlays.
@@ -179,7 +184,7 @@ func (m *Market) settings(s *manifests.Snapshot, pool nodepool.NodePool) (*nodec
 	if pool.Provider != nil {
 		inline, err := nodeclass.DecodeProvider(pool.Provider)
 		if err != nil {
-			return nil, ec2.Settings{}, fmt.Errorf("spec.provider: %w", err)
+			return nil, ec2.Settings{}, err
 		}
 		class = &inline
 	}

@@ -10,7 +10,7 @@
 // priority classes, the default storage class, claims of generic ephemeral volumes, and the binding of claims to volumes.
 //
 // The plugins are NodeUnschedulable, NodeName, TaintToleration, NodeAffinity, NodePorts, NodeResourcesFit,
-// VolumeRestrictions, NodeVolumeLimits, VolumeBinding, VolumeZone, PodTopologySpread and InterPodAffinity, in
+// VolumeRestrictions, NodeVolumeLimits, VolumeBinding, VolumeZone, PodTopologySpread, InterPodAffinity and NodeDeclaredFeatures, in
 // kube-scheduler's order and with its default arguments, and SchedulingGates. Dynamic resources, preemption and gangs are
 // not judged.
 //
