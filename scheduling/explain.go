@@ -58,11 +58,7 @@ func (s *state) explainPool(class, k int, labelled func(shape int) bool) Reason 
 	case !census.offered && pool.soldOut():
 		return Reason{Stage: StageOffering, Detail: "no offering of its types is available at a price"}
 	case !census.offered:
-		asks := pool.Set
-		if asks.IsImpossible() {
-			asks = pool.NodeRequirements()
-		}
-		return Reason{Stage: StageOffering, Detail: "no instance type meets the pool's own requirements: " + asks.String()}
+		return Reason{Stage: StageOffering, Detail: "no instance type meets the pool's own requirements: " + pool.Set.String()}
 	case census.labelled == 0:
 		return p.explainLabels(c, pool, census)
 	case len(census.shapes) == 0:

@@ -40,9 +40,6 @@ func (p *Problem) compilePools() {
 		set, _ := p.asked(&pool) // with an error it is impossible
 		for _, u := range pool.unknownKeys() {
 			p.Notes = append(p.Notes, fmt.Sprintf("pool %s: %s", pool.Name, u.text))
-			if u.ruled {
-				set = requirements.Impossible()
-			}
 		}
 		state := PoolState{Pool: pool, Set: set, NodesLeft: -1, taintSet: p.taints.Intern(pool.Taints), aliases: p.aliases}
 		for _, name := range resources.Names(pool.Limits) {
@@ -110,6 +107,47 @@ func classKey(c nodepool.NodeClassRef) string {
 		return ""
 	}
 	return c.Group + "/" + strings.ToLower(c.Kind)
+}
+
+// unknownKey is a label that a pool asks of its nodes and that none of its instance types has.
+type unknownKey struct {
+	text    string
+	refused bool // an error; otherwise a note
+}
+
+// unknownKeys finds labels that are probably misspelt. A pool may add labels of its own to its nodes, so a label that no type has excludes
+// no type. But labels of a cloud's domain, such as karpenter.k8s.aws, are set by the cloud alone, and a near miss of a type's label is one.
+func (p *Pool) unknownKeys() []unknownKey {
+	var out []unknownKey
+	var known []string // worked out for the first one
+	for r := range p.NodeRequirements().All() {
+		key := r.Key()
+		domain, _, _ := strings.Cut(key, "/")
+		switch {
+		case len(p.Types) == 0 || key == nodepool.LabelKey || p.knows(key) || requirements.AgentAliases().Key(key) != key:
+			continue
+		case p.NodeClass.Group == domain && strings.EqualFold(key, domain+"/"+p.NodeClass.Kind): // the label of node classes
+			continue
+		}
+		if known == nil {
+			known = slices.Collect(p.knownKeys().All())
+		}
+		public := domain == key || strings.HasSuffix(domain, "kubernetes.io") || strings.HasSuffix(domain, "k8s.io") || domain == "karpenter.sh"
+		owned := !public && slices.ContainsFunc(known, func(k string) bool { return strings.HasPrefix(k, domain+"/") })
+		cloud := domain == p.NodeClass.Group || strings.HasPrefix(domain, "karpenter.") // a company may have labels of its own beside those of its types
+		near, ok := likely(key, known, cloud)
+		u := unknownKey{text: fmt.Sprintf("no instance type has the label %q", key)}
+		if r.AllowsAbsent() || !owned {
+			u.text += ", so it rules none out"
+		}
+		if ok {
+			u.text += fmt.Sprintf("; did you mean %q?", near)
+		}
+		if u.refused = owned && (ok || cloud) && !r.AllowsAbsent(); u.refused || ok {
+			out = append(out, u)
+		}
+	}
+	return out
 }
 
 func (p *Pool) knows(key string) bool {

@@ -2,7 +2,6 @@ package scheduling_test
 
 import (
 	"math"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -122,8 +121,8 @@ func TestSnapshotsWithoutMeaningAreRefused(t *testing.T) {
 	require.ErrorAs(t, err, &bad)
 }
 
-// A label that is misspelt rules nothing out, so the cheapest node on earth would do: near a type's it is refused, below the domain of a cloud the
-// pool buys nothing, for a later version may have it, and elsewhere it is noted where it is close to one that means something.
+// A label that is misspelt rules nothing out, so the cheapest node on earth would do: below the domain of a cloud, or near a type's, it is refused,
+// elsewhere it is noted where it is close to one that means something.
 func TestMisspeltLabelsOfPools(t *testing.T) {
 	types := []instancetypes.InstanceType{{
 		Name: "a", Requirements: requirements.MustParse("example.com/instance-family in (c), !example.com/instance-gpu-name, acme.example.org/hall in (1)"),
@@ -131,7 +130,7 @@ func TestMisspeltLabelsOfPools(t *testing.T) {
 	}}
 	for ask, want := range map[string]struct{ err, note string }{
 		"example.com/instance-famly in (c)":  {err: `pool p: no instance type has the label "example.com/instance-famly"; did you mean "example.com/instance-family"?`},
-		"example.com/colour=red":             {note: `pool p: no instance type has the label "example.com/colour", so it rules all out: the pool buys nothing`},
+		"example.com/colour=red":             {err: `pool p: no instance type has the label "example.com/colour"`},
 		"!example.com/colour":                {},
 		"!example.com/instance-gpu-nam":      {note: `pool p: no instance type has the label "example.com/instance-gpu-nam", so it rules none out; did you mean "example.com/instance-gpu-name"?`},
 		"example.com/instance-family in (c)": {},
@@ -160,7 +159,6 @@ func TestMisspeltLabelsOfPools(t *testing.T) {
 			} else {
 				assert.Equal(t, []string{want.note}, p.Notes)
 			}
-			assert.Equal(t, strings.Contains(want.note, "buys nothing"), len(p.Shapes) == 0)
 		})
 	}
 }

@@ -14,7 +14,7 @@ func located(s *manifests.Snapshot, pool nodepool.NodePool, err error) error {
 	if err == nil {
 		return nil
 	}
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // joined errors are taken apart
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var all []error
 		for _, e := range joined.Unwrap() {
 			all = append(all, located(s, pool, e))
