@@ -1,7 +1,6 @@
 package nodeclass
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -20,8 +19,6 @@ type Kubelet struct {
 	EvictionMaxPodGracePeriod                               *int32
 	ImageGCHighThresholdPercent, ImageGCLowThresholdPercent *int32
 	CPUCFSQuota                                             *bool
-	// Other has the fields of a KubeletConfiguration beside these, as they are written. Planning does not read them.
-	Other map[string]json.RawMessage
 }
 
 func (k Kubelet) settings() ec2.Kubelet {
@@ -45,7 +42,6 @@ type wireKubelet struct {
 	ImageGCHighThresholdPercent *int32              `json:"imageGCHighThresholdPercent"`
 	ImageGCLowThresholdPercent  *int32              `json:"imageGCLowThresholdPercent"`
 	CPUCFSQuota                 *bool               `json:"cpuCFSQuota"`
-	Other                       others              `json:"-"`
 }
 
 func (w *wireKubelet) kubelet(r *report) *Kubelet {
@@ -57,7 +53,7 @@ func (w *wireKubelet) kubelet(r *report) *Kubelet {
 		ClusterDNS: w.ClusterDNS, MaxPods: w.MaxPods, PodsPerCore: w.PodsPerCore,
 		EvictionHard: w.EvictionHard, EvictionSoft: w.EvictionSoft, EvictionSoftGracePeriod: w.EvictionSoftGracePeriod,
 		EvictionMaxPodGracePeriod: w.EvictionMaxPodGracePeriod, ImageGCHighThresholdPercent: w.ImageGCHighThresholdPercent,
-		ImageGCLowThresholdPercent: w.ImageGCLowThresholdPercent, CPUCFSQuota: w.CPUCFSQuota, Other: w.Other,
+		ImageGCLowThresholdPercent: w.ImageGCLowThresholdPercent, CPUCFSQuota: w.CPUCFSQuota,
 	}
 	r.least(at+"maxPods", w.MaxPods, 0)
 	r.least(at+"podsPerCore", w.PodsPerCore, 0)

@@ -88,20 +88,6 @@ func TestV1(t *testing.T) {
 	assert.NoError(t, s.Validate())
 }
 
-// The kubelet takes any field of its own configuration; near misses of those that planning reads are mistakes all the same.
-func TestKubeletsHaveMoreFields(t *testing.T) {
-	got, err := nodeclass.Decode(file(t, "v1.yaml", "    cpuCFSQuota: true", "    cpuCFSQuota: true\n    containerLogMaxSize: 40Mi\n    featureGates: {SomeGate: false}\n    serializeImagePulls: false"))
-	require.NoError(t, err)
-	assert.Equal(t, map[string]json.RawMessage{"containerLogMaxSize": json.RawMessage(`"40Mi"`), "featureGates": json.RawMessage(`{"SomeGate":false}`), "serializeImagePulls": json.RawMessage(`false`)}, got.Kubelet.Other)
-	got, err = nodeclass.Decode(file(t, "v1.yaml"))
-	require.NoError(t, err)
-	assert.Nil(t, got.Kubelet.Other)
-	for _, near := range []string{"maxpods", "evictionhard", "kubeReserve"} {
-		_, err = nodeclass.Decode(file(t, "v1.yaml", "    cpuCFSQuota: true", "    "+near+": 1"))
-		require.ErrorContains(t, err, "spec.kubelet."+near+": no such field (did you mean")
-	}
-}
-
 func TestCustomMayUseAnyAlias(t *testing.T) {
 	got, err := nodeclass.Decode(file(t, "v1.yaml", "  kubelet:", "  amiFamily: Custom\n  kubelet:"))
 	require.NoError(t, err)

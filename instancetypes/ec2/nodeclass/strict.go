@@ -15,9 +15,6 @@ import (
 // maxDepth is far deeper than any node class, and shallow enough for every stack.
 const maxDepth = 64
 
-// others are the fields of an object that its struct does not name; a struct without a field of this type has none.
-type others map[string]json.RawMessage
-
 // strict fills v, a pointer to a struct with json tags, from raw; what does not fit is reported with its path. Names match
 // by case. Structs are walked, everything else is left to encoding/json.
 func (r *report) strict(path string, raw json.RawMessage, v any) {
@@ -85,12 +82,7 @@ func (r *report) structure(path string, raw json.RawMessage, v reflect.Value, de
 		return
 	}
 	fields := map[string]int{}
-	rest := -1
 	for i := range v.NumField() {
-		if v.Type().Field(i).Type == reflect.TypeFor[others]() {
-			rest = i
-			continue
-		}
 		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
 		fields[name] = i
 	}
@@ -101,16 +93,9 @@ func (r *report) structure(path string, raw json.RawMessage, v reflect.Value, de
 			r.value(at, have[name], v.Field(i), depth+1)
 			continue
 		}
-		near, ok := requirements.Nearest(name, names)
-		switch {
-		case ok:
+		if near, ok := requirements.Nearest(name, names); ok {
 			r.bad(at, "no such field (did you mean %q?)", near)
-		case rest >= 0:
-			if v.Field(rest).IsNil() {
-				v.Field(rest).Set(reflect.ValueOf(others{}))
-			}
-			v.Field(rest).SetMapIndex(reflect.ValueOf(name), reflect.ValueOf(have[name]))
-		default:
+		} else {
 			r.bad(at, "no such field: want one of %s", strings.Join(names, ", "))
 		}
 	}
