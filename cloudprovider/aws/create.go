@@ -232,7 +232,7 @@ func (p *Provider) readHistory(ctx context.Context, token string) error {
 	defer func() { p.history <- struct{}{} }()
 	wait := time.Until(p.started.Add(p.options.Lag))
 	if !p.memory.KnowsHistory() && (wait <= 0 || !p.glanced) {
-		if _, err := p.List(ctx); err != nil {
+		if err := p.reconcile(ctx); err != nil {
 			return err
 		}
 		p.glanced = true
@@ -333,4 +333,114 @@ func unknown(err error) error {
 		return err
 	}
 	return fmt.Errorf("aws: the outcome is not known yet: %s", err) //nolint:errorlint // what it came from must not be taken for its code
+}
+
+// reopen finds out what became of a fleet whose answer was lost: the same request with the same client token launches nothing more. But EC2
+// knows client tokens for a while only, and would launch once more after that. So it is asked again within the lag; later, all that was launched
+// must show, and reading tells.
+func (p *Provider) reopen(ctx context.Context, b *pending) error {
+	return p.inTurn(ctx, b, func() error { return p.askAgain(ctx, b) })
+}
+
+// reconcileByReading ends an open question without asking for machines again.
+func (p *Provider) reconcileByReading(ctx context.Context, b *pending) error {
+	return p.inTurn(ctx, b, func() error { return p.lookup(ctx, b, errors.New("it was not asked for again")) })
+}
+
+// inTurn finds out what became of a fleet while no other caller does, unless that is known by then.
+func (p *Provider) inTurn(ctx context.Context, b *pending, find func() error) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-b.turn:
+	}
+	defer func() { b.turn <- struct{}{} }()
+	if !p.memory.IsOpen(b.rec.ID) {
+		return nil
+	}
+	return find()
+}
+
+func (p *Provider) askAgain(ctx context.Context, b *pending) error {
+	if time.Since(*b.first.Load()) > p.options.Lag {
+		return p.lookup(ctx, b, errors.New("too late to ask again"))
+	}
+	before := *b.sent.Load()
+	b.stamp(time.Now())
+	out, err := p.clients.EC2.CreateFleet(ctx, b.input)
+	after := time.Now() // it may have launched only now
+	if err == nil || cloudprovider.Advise(err).Unknown {
+		b.stamp(after)
+	}
+	if err != nil {
+		if cloudprovider.Advise(err).Unknown {
+			return err
+		}
+		b.stamp(before)
+		// EC2 refuses now. Whether it had launched before, only reading tells, and only after a while.
+		return p.lookup(ctx, b, err)
+	}
+	if silent(out) {
+		return p.lookup(ctx, b, errSilent)
+	}
+	return p.conclude(ctx, b, launched(out))
+}
+
+// lookup finds the machines of a batch by its tag, once enough time has passed for them to show.
+func (p *Provider) lookup(ctx context.Context, b *pending, why error) error {
+	if time.Since(*b.sent.Load()) <= p.options.Lag {
+		return fmt.Errorf("aws: the outcome shows within %s: %s", p.options.Lag, why) //nolint:errorlint // the outcome is unknown, whatever it came from
+	}
+	machines, err := p.machinesOf(ctx, b)
+	if err != nil {
+		return err
+	}
+	return p.conclude(ctx, b, machines)
+}
+
+// readAnswer ends an open question where reading is enough: a batch of one claim that led to one machine at most needs no seal, and nothing of it
+// has to be given back.
+func (p *Provider) readAnswer(ctx context.Context, b *pending) error {
+	if len(b.claims) > 1 {
+		return nil
+	}
+	return p.inTurn(ctx, b, func() error {
+		machines, err := p.machinesOf(ctx, b)
+		if err != nil || len(machines) > 1 {
+			return err
+		}
+		return p.conclude(ctx, b, machines)
+	})
+}
+
+// machinesOf reads the machines that bear the name of a batch.
+func (p *Provider) machinesOf(ctx context.Context, b *pending) ([]machine, error) {
+	list, err := p.readCluster(ctx, types.Filter{Name: aws.String("tag:" + record.KeyBatch), Values: []string{b.rec.ID}})
+	if err != nil {
+		return nil, unknown(err)
+	}
+	var machines []machine
+	for _, i := range list {
+		machines = append(machines, machine{id: aws.ToString(i.InstanceId), typ: string(i.InstanceType), zone: aws.ToString(i.Placement.AvailabilityZone), subnet: aws.ToString(i.SubnetId), template: tagsOf(i)["aws:ec2launchtemplate:id"]})
+	}
+	slices.SortFunc(machines, func(a, b machine) int { return strings.Compare(a.id, b.id) })
+	return machines, nil
+}
+
+// conclude reconciles all tokens of a batch.
+func (p *Provider) conclude(ctx context.Context, b *pending, machines []machine) error {
+	instances, err := p.seal(ctx, b, machines)
+	if err != nil {
+		return unknown(err)
+	}
+	now := time.Now()
+	for i, c := range b.claims {
+		if i < len(instances) {
+			p.memory.Reconcile(c.Token, &instances[i], nil, now)
+		} else {
+			p.memory.Reconcile(c.Token, nil, nil, now)
+		}
+	}
+	p.memory.Close(b)
+	return nil
 }

@@ -105,7 +105,7 @@ func (p *Provider) terminate(ctx context.Context, _ string, ids []string) []batc
 	return out
 }
 
-// giveBack ends machines without an owner. What fails shows in the next list.
+// giveBack ends machines without an owner. What fails shows in the next reading.
 func (p *Provider) giveBack(ctx context.Context, ids []string) {
 	for chunk := range slices.Chunk(ids, 500) {
 		p.terminate(ctx, "", chunk)

@@ -20,10 +20,10 @@
 //   - The machine is gone: Create fails with ErrNotFound and says what it ended of, for a day after the end. A provider that was started since
 //     knows that for as long as EC2 shows ended machines, about an hour. After that the token is as good as new, so callers must not use a token again
 //     once they have heard that its machine is gone.
-//   - EC2 launched more than was asked for: what has no owner is ended, if need be by the next List.
+//   - EC2 launched more than was asked for: what has no owner is ended, if need be by [Provider.Maintain].
 //
 // Delete can be repeated until it fails with ErrNotFound. [Provider.Withdraw] takes back all that came of some tokens, for callers that were interrupted.
-// Reading changes nothing in AWS, except that List ends machines without an owner; [Provider.Maintain] collects launch templates and instance profiles.
+// Reading changes nothing in AWS. [Provider.Maintain] ends machines without an owner and collects launch templates and instance profiles: call it every few minutes.
 //
 // Claims that the same offerings will do for, with the same labels, taints and requirements, are one fleet if they are made at the same time.
 //

@@ -215,18 +215,92 @@ func TestSkewedClocks(t *testing.T) {
 	}
 }
 
-// Reading makes nothing.
+// Reading changes nothing, whatever was lost before, whoever launched it, and however often it is read: answers, seals, and the ends of machines without an
+// owner are written by Create and Maintain alone.
 func TestReadingNeverWrites(t *testing.T) {
+	for _, fault := range []awstest.Fault{{}, {Lost: true}, {Dropped: true}} {
+		for _, claims := range []int{0, 1, 4} {
+			for _, restart := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%+v %d %v", fault, claims, restart), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						f := newFixture(t, awstest.Config{Lag: 5 * time.Second})
+						p := f.provider(t, func(o *aws.Options) { o.Undecided = nil })
+						time.Sleep(time.Minute)
+						list := make([]cloudprovider.NodeClaim, claims)
+						for i := range list {
+							list[i] = f.ask(t, p, string(rune('a'+i)), onDemand)
+						}
+						f.cloud.SetSurplus(2)
+						f.cloud.SetFault(func(c awstest.Call) awstest.Fault {
+							if c.Action == "CreateFleet" && !fault.Dropped || c.Action == "TerminateInstances" || c.Action == "CreateTags" {
+								return fault
+							}
+							return awstest.Fault{}
+						})
+						p.CreateMany(t.Context(), list)
+						f.cloud.SetFault(nil)
+						if restart {
+							p = f.provider(t, func(o *aws.Options) { o.Undecided = nil })
+						}
+						before := f.cloud.CallsByAction()
+						for range 4 {
+							_, err := p.InstanceTypes(t.Context(), pool())
+							require.NoError(t, err)
+							all, err := p.List(t.Context())
+							require.NoError(t, err)
+							for _, i := range all {
+								_, err := p.Get(t.Context(), i.ID)
+								require.NoError(t, err)
+								_, err = p.Drifted(t.Context(), i.ID)
+								require.NoError(t, err)
+							}
+							time.Sleep(time.Minute)
+						}
+						for action, n := range f.cloud.CallsByAction() {
+							if n > before[action] {
+								assert.Regexp(t, `\.(Get|Describe)`, action)
+							}
+						}
+					})
+				})
+			}
+		}
+	}
+}
+
+// A machine without an owner is ended by the second reading that shows it so, a lag after the first, and not at all if it has an owner by then.
+func TestTwoReadingsBeforeAnEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, awstest.Config{})
-		p := f.provider(t, func(o *aws.Options) { o.Undecided = nil })
-		_, err := p.InstanceTypes(t.Context(), pool())
+		p := f.provider(t)
+		f.cloud.SetSurplus(2)
+		f.cloud.SetFault(func(c awstest.Call) awstest.Fault { return awstest.Fault{Dropped: c.Action == "TerminateInstances"} })
+		launch, err := p.Create(t.Context(), f.ask(t, p, "a", onDemand))
 		require.NoError(t, err)
-		_, err = p.List(t.Context())
-		require.NoError(t, err)
-		assert.Empty(t, f.cloud.Profiles())
-		for action := range f.cloud.CallsByAction() {
-			assert.Regexp(t, `\.(Get|Describe)`, action)
+		f.cloud.SetFault(nil)
+		maintain := func() {
+			_, err := p.Maintain(t.Context(), time.Hour)
+			require.NoError(t, err)
 		}
+		time.Sleep(time.Minute)
+		maintain()
+		time.Sleep(10 * time.Second) // the lag is 30
+		maintain()
+		require.Len(t, f.cloud.Truth(), 3)
+		var owned, surplus string // somebody takes the tags of one off, and puts them on again
+		for _, m := range f.cloud.Truth() {
+			if m.ID != ec2ID(launch.ID) {
+				owned, surplus = surplus, m.ID
+			}
+		}
+		f.cloud.Retag(owned, map[string]string{aws.ClusterTag: "", "joinery/cluster": ""})
+		maintain()
+		time.Sleep(time.Minute)
+		maintain()
+		left := map[string]bool{}
+		for _, m := range f.cloud.Truth() {
+			left[m.ID] = true
+		}
+		assert.Equal(t, map[string]bool{ec2ID(launch.ID): true, owned: true}, left, "%s had no owner in two readings", surplus)
 	})
 }

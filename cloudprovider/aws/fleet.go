@@ -353,7 +353,7 @@ func (p *Provider) failures(b *pending, out *sdk.CreateFleetOutput, ledger *refu
 
 // seal writes down which machine is whose and makes instances of them, for the first of the batch's claims.
 func (p *Provider) seal(ctx context.Context, b *pending, machines []machine) ([]cloudprovider.Instance, error) {
-	// EC2 may launch more than it was asked for. What has no owner goes back, now or, where EC2 does not know it everywhere yet, by a list.
+	// EC2 may launch more than it was asked for. What has no owner goes back, now or, where EC2 does not know it everywhere yet, by Maintain.
 	most := min(len(machines), len(b.claims))
 	var surplus []string
 	for _, m := range machines[most:] {
@@ -410,90 +410,4 @@ func (p *Provider) created(b *pending, c cloudprovider.NodeClaim, m machine) (cl
 		ID: memory.ProviderID(m.zone, m.id), Claim: c.Name, Pool: c.Pool, Token: c.Token, Type: m.typ, Offering: o.cand.Offering, Labels: labels,
 		Capacity: t.Capacity.DeepCopy(), Allocatable: t.Allocatable(), ImageID: o.image, State: cloudprovider.Pending, Created: b.rec.CreatedAt(),
 	}, nil
-}
-
-// reopen finds out what became of a fleet whose answer was lost: the same request with the same client token launches nothing more. But EC2
-// knows client tokens for a while only, and would launch once more after that. So it is asked again within the lag; later, all that was launched
-// must show, and reading tells.
-func (p *Provider) reopen(ctx context.Context, b *pending) error {
-	return p.inTurn(ctx, b, func() error { return p.askAgain(ctx, b) })
-}
-
-// reconcileByReading ends an open question without asking for machines again.
-func (p *Provider) reconcileByReading(ctx context.Context, b *pending) error {
-	return p.inTurn(ctx, b, func() error { return p.lookup(ctx, b, errors.New("it was not asked for again")) })
-}
-
-// inTurn finds out what became of a fleet while no other caller does, unless that is known by then.
-func (p *Provider) inTurn(ctx context.Context, b *pending, find func() error) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-b.turn:
-	}
-	defer func() { b.turn <- struct{}{} }()
-	if !p.memory.IsOpen(b.rec.ID) {
-		return nil
-	}
-	return find()
-}
-
-func (p *Provider) askAgain(ctx context.Context, b *pending) error {
-	if time.Since(*b.first.Load()) > p.options.Lag {
-		return p.lookup(ctx, b, errors.New("too late to ask again"))
-	}
-	before := *b.sent.Load()
-	b.stamp(time.Now())
-	out, err := p.clients.EC2.CreateFleet(ctx, b.input)
-	after := time.Now() // it may have launched only now
-	if err == nil || cloudprovider.Advise(err).Unknown {
-		b.stamp(after)
-	}
-	if err != nil {
-		if cloudprovider.Advise(err).Unknown {
-			return err
-		}
-		b.stamp(before)
-		// EC2 refuses now. Whether it had launched before, only reading tells, and only after a while.
-		return p.lookup(ctx, b, err)
-	}
-	if silent(out) {
-		return p.lookup(ctx, b, errSilent)
-	}
-	return p.conclude(ctx, b, launched(out))
-}
-
-// lookup finds the machines of a batch by its tag, once enough time has passed for them to show.
-func (p *Provider) lookup(ctx context.Context, b *pending, why error) error {
-	if time.Since(*b.sent.Load()) <= p.options.Lag {
-		return fmt.Errorf("aws: the outcome shows within %s: %s", p.options.Lag, why) //nolint:errorlint // the outcome is unknown, whatever it came from
-	}
-	list, err := p.readCluster(ctx, types.Filter{Name: aws.String("tag:" + record.KeyBatch), Values: []string{b.rec.ID}})
-	if err != nil {
-		return unknown(err)
-	}
-	var machines []machine
-	for _, i := range list {
-		machines = append(machines, machine{id: aws.ToString(i.InstanceId), typ: string(i.InstanceType), zone: aws.ToString(i.Placement.AvailabilityZone), subnet: aws.ToString(i.SubnetId), template: tagsOf(i)["aws:ec2launchtemplate:id"]})
-	}
-	slices.SortFunc(machines, func(a, b machine) int { return strings.Compare(a.id, b.id) })
-	return p.conclude(ctx, b, machines)
-}
-
-// conclude reconciles all tokens of a batch.
-func (p *Provider) conclude(ctx context.Context, b *pending, machines []machine) error {
-	instances, err := p.seal(ctx, b, machines)
-	if err != nil {
-		return unknown(err)
-	}
-	now := time.Now()
-	for i, c := range b.claims {
-		if i < len(instances) {
-			p.memory.Reconcile(c.Token, &instances[i], nil, now)
-		} else {
-			p.memory.Reconcile(c.Token, nil, nil, now)
-		}
-	}
-	p.memory.Close(b)
-	return nil
 }

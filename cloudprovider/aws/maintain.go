@@ -1,6 +1,7 @@
 package aws
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path"
@@ -109,13 +110,21 @@ func (t *templates) idOf(ctx context.Context, name string) (string, error) {
 	return aws.ToString(out.LaunchTemplates[0].LaunchTemplateId), nil
 }
 
-// Maintain deletes what the cluster has no use for: launch templates that were not used for age, and instance profiles that are older and that no machine
-// has. It returns their names. It also renews instance types and prices that are no longer new, so that no launch has to wait for them. Templates that a launch of this provider is using stay; a launch of another process that loses its template, or its
-// profile, makes it again, and machines do not need their template. Call it now and then, with an age of an hour or so; nothing else collects them.
+// Maintain does what no single call is the right one for; call it every few minutes, with an age of an hour or so:
+//
+//   - It writes down whose machines are where an answer was lost or a process was stopped, and ends machines that had no owner in two readings at least a
+//     lag apart.
+//   - It deletes launch templates that were not used for age, and instance profiles that are older and that no machine has, and returns their names. It is
+//     safe beside a launch: templates that a launch of this provider uses stay, a launch of another process that finds its template or profile gone
+//     makes it again, and machines do not need their template.
+//   - It renews instance types and prices that are no longer new, so that no launch has to wait for them.
+//
+// Each part is done whether the others fail or not.
 func (p *Provider) Maintain(ctx context.Context, age time.Duration) ([]string, error) {
+	unreconciled := p.reconcile(ctx)
 	deleted, err := p.maintain(ctx, age)
 	p.notes.set("renewal", note("types or prices could not be renewed, those of before are used", p.renew(ctx)))
-	return deleted, api.Outcome("maintain", p.options.Cluster, err)
+	return deleted, api.Outcome("maintain", p.options.Cluster, cmp.Or(err, unreconciled))
 }
 
 func (p *Provider) maintain(ctx context.Context, age time.Duration) (deleted []string, err error) {

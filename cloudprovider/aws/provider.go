@@ -57,6 +57,7 @@ type Provider struct {
 	reads       *batch.Caller[string, *found]
 	events      *events.Source
 	ownProfiles uses
+	suspects    suspects
 
 	history chan struct{} // holds one token: its holder reads the history
 	glanced bool          // it was read once; guarded by history

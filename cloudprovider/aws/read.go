@@ -96,7 +96,7 @@ func (p *Provider) describe(ctx context.Context, _ string, ids []string) []batch
 	for i, id := range ids {
 		at, ok := slices.BinarySearchFunc(list, id, func(raw types.Instance, id string) int { return strings.Compare(aws.ToString(raw.InstanceId), id) })
 		if out[i].Err = err; err == nil && ok {
-			out[i].Value, out[i].Err = p.recall(ctx, list[at], strays{}, known)
+			out[i].Value, out[i].Err = p.recall(ctx, list[at], nil, known)
 		}
 	}
 	return out
@@ -169,8 +169,9 @@ func tagsOf(i types.Instance) map[string]string {
 // errUnreadable marks a machine whose tags hold a record that cannot be read.
 var errUnreadable = errors.New("its tags cannot be read: it is left alone, and its claim is not known; mend or end it by hand")
 
-// recall makes an instance of what EC2 says and what memory or tags remember; nil if it has no owner yet, or is not ours.
-func (p *Provider) recall(ctx context.Context, raw types.Instance, of strays, records *record.Reader) (*found, error) {
+// recall makes an instance of what EC2 says and what memory or tags remember; nil if it has no owner yet, or is not ours. Seals are those that its tags
+// do not have yet, by their keys.
+func (p *Provider) recall(ctx context.Context, raw types.Instance, seals map[string]record.Seal, records *record.Reader) (*found, error) {
 	bare, tags := aws.ToString(raw.InstanceId), tagsOf(raw)
 	rec, ours, err := records.Batch(tags)
 	f := &found{raw: raw}
@@ -204,7 +205,7 @@ func (p *Provider) recall(ctx context.Context, raw types.Instance, of strays, re
 	}
 	at := 0
 	if len(rec.Claims) > 1 {
-		seal := of.seals[rec.Key(tags)]
+		seal := seals[rec.Key(tags)]
 		if seal == nil {
 			var sealed bool
 			if seal, sealed, err = records.Seal(rec, tags); err != nil {
@@ -313,187 +314,3 @@ func stateOf(i types.Instance) cloudprovider.InstanceState {
 		return cloudprovider.Running
 	}
 }
-
-// List reads all instances of the cluster that a provider made, page by page. Machines whose launch is not answered for yet are left
-// out; they show, with their claims, within the lag. What has ended is read once, by the first List that sees all of the history, and afterwards
-// only to learn why a machine is missing.
-func (p *Provider) List(ctx context.Context) ([]cloudprovider.Instance, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	list, err := p.list(ctx)
-	if err != nil {
-		return nil, api.Outcome("list", p.options.Cluster, err)
-	}
-	return list, nil
-}
-
-func (p *Provider) list(ctx context.Context) ([]cloudprovider.Instance, error) {
-	now := time.Now()
-	// What was launched before the reading and does not show in it any more has ended.
-	lived := p.memory.LaunchedBefore(now.Add(-p.options.Lag))
-	for _, open := range p.memory.Opens() {
-		b, ok := open.(*pending)
-		if !ok {
-			continue // only fleets are asked for
-		}
-		if now.Sub((*b.sent.Load())) > p.options.Lag {
-			if err := p.reconcileByReading(ctx, b); err != nil {
-				return nil, err
-			}
-		}
-	}
-	var filters []types.Filter
-	var rest []cloudprovider.Instance // in zones that are shifted away: what is remembered of them
-	if p.memory.KnowsHistory() {
-		shifted, err := p.shiftedZones(ctx)
-		if err != nil {
-			return nil, err
-		}
-		for _, i := range p.memory.Living() {
-			if slices.Contains(shifted, memory.Zone(i.ID)) {
-				rest = append(rest, i)
-				delete(lived, memory.Bare(i.ID))
-			}
-		}
-		filters = []types.Filter{{Name: aws.String("instance-state-name"), Values: []string{"pending", "running", "shutting-down", "stopping", "stopped"}}}
-		if len(shifted) > 0 {
-			unshifted, err := p.unshiftedZones(ctx, shifted)
-			if err != nil {
-				return nil, err
-			}
-			filters = append(filters, types.Filter{Name: aws.String("availability-zone"), Values: unshifted})
-		}
-	}
-	raws, err := p.readCluster(ctx, filters...)
-	if err != nil {
-		return nil, err
-	}
-	for _, raw := range raws {
-		delete(lived, aws.ToString(raw.InstanceId))
-	}
-	if filters != nil {
-		missing, err := p.readBy(ctx, "instance-id", sortedKeys(lived)...)
-		if err != nil {
-			return nil, err
-		}
-		raws = append(raws, missing...)
-	}
-	known := readerOf(raws)
-	p.detectRival(raws, known)
-	strays := p.classify(raws, known, now)
-	if err := p.reconcile(ctx, strays, raws); err != nil {
-		return nil, err
-	}
-	var list []cloudprovider.Instance
-	var unreadable []string
-	for _, raw := range raws {
-		if strays.surplus[aws.ToString(raw.InstanceId)] {
-			continue
-		}
-		f, err := p.recall(ctx, raw, strays, known)
-		if errors.Is(err, errUnreadable) {
-			unreadable = append(unreadable, err.Error())
-		} else if err != nil {
-			return nil, err
-		}
-		delete(lived, aws.ToString(raw.InstanceId))
-		why, ended := endOf(raw)
-		if f != nil {
-			p.memory.Learn(f.instance.Token, f.instance.Claim, f.identity, f.instance, now)
-		}
-		if ended {
-			p.memory.MarkTerminated(aws.ToString(raw.InstanceId), why, now)
-			continue
-		}
-		if f != nil {
-			list = append(list, f.instance.Clone())
-		}
-	}
-	p.notes.set("unreadable", strings.Join(unreadable, "; "))
-	for _, bare := range sortedKeys(lived) {
-		p.memory.MarkTerminated(bare, "it shows no more", now)
-	}
-	if !now.Before(p.started.Add(p.options.Lag)) {
-		p.memory.HistoryRead()
-	}
-	list = append(list, rest...)
-	slices.SortFunc(list, func(a, b cloudprovider.Instance) int { return strings.Compare(a.ID, b.ID) })
-	return list, nil
-}
-
-// strays are machines of fleets that were concluded, and that memory does not know: those that an earlier process launched, and those that EC2
-// launched beyond what was asked for.
-type strays struct {
-	seals   map[string]record.Seal // by their keys: of batches that an earlier process launched and did not seal to their claims
-	surplus map[string]bool        // machines without an owner
-}
-
-// classify finds the strays, once all machines of their batches must show.
-func (p *Provider) classify(raws []types.Instance, records *record.Reader, now time.Time) strays {
-	out := strays{seals: map[string]record.Seal{}, surplus: map[string]bool{}}
-	unsealed := map[string][]string{}
-	claims := map[string]int{}
-	for _, raw := range raws {
-		bare, tags := aws.ToString(raw.InstanceId), tagsOf(raw)
-		rec, ours, err := records.Batch(tags)
-		if err != nil || !ours || rec.Key(tags) == "" || now.Sub(rec.CreatedAt()) <= p.options.Lag || p.memory.IsOpen(rec.ID) {
-			continue
-		}
-		if _, known := p.memory.Of(bare); known {
-			continue
-		}
-		seal, sealed, err := records.Seal(rec, tags)
-		if err != nil {
-			continue // recall says so
-		}
-		tokens := make([]string, len(rec.Claims))
-		for i, c := range rec.Claims {
-			tokens[i] = c.Token
-		}
-		at := slices.Index(seal, bare)
-		if owned := sealed && at >= 0 && at < len(tokens); owned {
-			continue
-		}
-		switch {
-		case sealed, p.memory.Knows(tokens...):
-			// No caller is told of a machine before its batch is sealed; and this one is not among the sealed.
-			out.surplus[bare] = true
-		default:
-			id := rec.Key(tags)
-			unsealed[id], claims[id] = append(unsealed[id], bare), len(tokens)
-		}
-	}
-	for _, id := range sortedKeys(unsealed) {
-		seal := record.Assign(unsealed[id])
-		for _, bare := range seal[min(len(seal), claims[id]):] {
-			out.surplus[bare] = true
-		}
-		if claims[id] > 1 {
-			out.seals[id] = seal[:min(len(seal), claims[id])]
-		}
-	}
-	return out
-}
-
-// reconcile writes down whose the strays are, and ends those without an owner. What cannot be ended now is a stray again in the next list.
-func (p *Provider) reconcile(ctx context.Context, s strays, raws []types.Instance) error {
-	if p.options.DryRun {
-		return nil
-	}
-	for _, id := range sortedKeys(s.seals) {
-		if err := p.writeSeal(ctx, s.seals[id]); err != nil {
-			return err
-		}
-	}
-	var ended []string
-	for _, raw := range raws {
-		if bare := aws.ToString(raw.InstanceId); s.surplus[bare] && stateOf(raw) != cloudprovider.Terminating {
-			ended = append(ended, bare)
-		}
-	}
-	p.giveBack(ctx, ended)
-	return ctx.Err()
-}
-
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

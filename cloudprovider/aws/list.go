@@ -1,0 +1,267 @@
+package aws
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/joinery-sdk/joinery/cloudprovider"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/api"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/internal/memory"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/internal/record"
+)
+
+// List reads all instances of the cluster that a provider made, page by page, and changes nothing. A machine shows as soon as it is written down
+// whose it is. Create does that; where an answer was lost, or a process was stopped, Create does it when it is asked again, and Maintain for
+// claims that nobody asks for again. What has ended is read once, by the first reading that sees all of the history, and afterwards only to learn
+// why a machine is missing.
+func (p *Provider) List(ctx context.Context) ([]cloudprovider.Instance, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	list, err := p.list(ctx)
+	if err != nil {
+		return nil, api.Outcome("list", p.options.Cluster, err)
+	}
+	return list, nil
+}
+
+func (p *Provider) list(ctx context.Context) ([]cloudprovider.Instance, error) {
+	for _, b := range p.overdue() {
+		if err := p.readAnswer(ctx, b); err != nil {
+			return nil, err
+		}
+	}
+	r, err := p.readAll(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return p.report(ctx, r, nil)
+}
+
+// reconcile finds out whose the machines are whose owner is not written down, writes it down, and ends those without an owner. Tags can be changed by
+// others, and readers of EC2 lag: a machine is ended only if it had no owner in two readings at least a lag apart. What cannot be ended now
+// is ended by the next call.
+func (p *Provider) reconcile(ctx context.Context) error {
+	if p.options.DryRun {
+		return nil
+	}
+	for _, b := range p.overdue() {
+		if err := p.reconcileByReading(ctx, b); err != nil {
+			return err
+		}
+	}
+	r, err := p.readAll(ctx)
+	if err != nil {
+		return err
+	}
+	for _, id := range sortedKeys(r.unsealed) {
+		if err := p.writeSeal(ctx, r.unsealed[id]); err != nil {
+			return err
+		}
+	}
+	p.giveBack(ctx, r.condemned)
+	_, err = p.report(ctx, r, r.unsealed)
+	return err
+}
+
+// overdue are the fleets without an answer whose machines must show by now.
+func (p *Provider) overdue() []*pending {
+	var out []*pending
+	for _, open := range p.memory.Opens() {
+		if b, ok := open.(*pending); ok && time.Since(*b.sent.Load()) > p.options.Lag {
+			out = append(out, b)
+		}
+	}
+	return out
+}
+
+// reading is what EC2 shows at a moment.
+type reading struct {
+	at      time.Time
+	raws    []types.Instance
+	records *record.Reader
+	missing map[string]bool          // machines that were launched before and do not show any more
+	shifted []cloudprovider.Instance // what is remembered of machines in zones that are shifted away
+	strays
+}
+
+// readAll reads the machines of the cluster.
+func (p *Provider) readAll(ctx context.Context) (reading, error) {
+	r := reading{at: time.Now()}
+	r.missing = p.memory.LaunchedBefore(r.at.Add(-p.options.Lag))
+	var filters []types.Filter
+	if p.memory.KnowsHistory() {
+		shifted, err := p.shiftedZones(ctx)
+		if err != nil {
+			return r, err
+		}
+		for _, i := range p.memory.Living() {
+			if slices.Contains(shifted, memory.Zone(i.ID)) {
+				r.shifted = append(r.shifted, i)
+				delete(r.missing, memory.Bare(i.ID))
+			}
+		}
+		filters = []types.Filter{{Name: aws.String("instance-state-name"), Values: []string{"pending", "running", "shutting-down", "stopping", "stopped"}}}
+		if len(shifted) > 0 {
+			unshifted, err := p.unshiftedZones(ctx, shifted)
+			if err != nil {
+				return r, err
+			}
+			filters = append(filters, types.Filter{Name: aws.String("availability-zone"), Values: unshifted})
+		}
+	}
+	var err error
+	if r.raws, err = p.readCluster(ctx, filters...); err != nil {
+		return r, err
+	}
+	for _, raw := range r.raws {
+		delete(r.missing, aws.ToString(raw.InstanceId))
+	}
+	if filters != nil {
+		ended, err := p.readBy(ctx, "instance-id", sortedKeys(r.missing)...)
+		if err != nil {
+			return r, err
+		}
+		r.raws = append(r.raws, ended...)
+	}
+	r.records = readerOf(r.raws)
+	p.detectRival(r.raws, r.records)
+	r.strays = p.classify(r.raws, r.records, r.at)
+	return r, nil
+}
+
+// report makes instances of what was read, and remembers them. The seals are those of the unsealed batches that were written since; without them, what their
+// machines are for is not known.
+func (p *Provider) report(ctx context.Context, r reading, seals map[string]record.Seal) ([]cloudprovider.Instance, error) {
+	var list []cloudprovider.Instance
+	var unreadable []string
+	for _, raw := range r.raws {
+		if r.surplus[aws.ToString(raw.InstanceId)] {
+			continue
+		}
+		f, err := p.recall(ctx, raw, seals, r.records)
+		if errors.Is(err, errUnreadable) {
+			unreadable = append(unreadable, err.Error())
+		} else if err != nil {
+			return nil, err
+		}
+		delete(r.missing, aws.ToString(raw.InstanceId))
+		why, ended := endOf(raw)
+		if f != nil {
+			p.memory.Learn(f.instance.Token, f.instance.Claim, f.identity, f.instance, r.at)
+		}
+		if ended {
+			p.memory.MarkTerminated(aws.ToString(raw.InstanceId), why, r.at)
+			continue
+		}
+		if f != nil {
+			list = append(list, f.instance.Clone())
+		}
+	}
+	p.notes.set("unreadable", strings.Join(unreadable, "; "))
+	for _, bare := range sortedKeys(r.missing) {
+		p.memory.MarkTerminated(bare, "it shows no more", r.at)
+	}
+	if !r.at.Before(p.started.Add(p.options.Lag)) && len(seals) == len(r.unsealed) {
+		p.memory.HistoryRead()
+	}
+	list = append(list, r.shifted...)
+	slices.SortFunc(list, func(a, b cloudprovider.Instance) int { return strings.Compare(a.ID, b.ID) })
+	return list, nil
+}
+
+// strays are machines of fleets that were concluded, and that memory does not know: those that an earlier process launched, and those that EC2
+// launched beyond what was asked for.
+type strays struct {
+	unsealed  map[string]record.Seal // by their keys: who owns the machines of batches that an earlier process launched and did not seal
+	surplus   map[string]bool        // machines without an owner
+	condemned []string               // those of them that run, and had none a lag ago
+}
+
+// classify finds the strays, once all machines of their batches must show.
+func (p *Provider) classify(raws []types.Instance, records *record.Reader, now time.Time) strays {
+	out := strays{unsealed: map[string]record.Seal{}, surplus: map[string]bool{}}
+	unsealed := map[string][]string{}
+	claims := map[string]int{}
+	for _, raw := range raws {
+		bare, tags := aws.ToString(raw.InstanceId), tagsOf(raw)
+		rec, ours, err := records.Batch(tags)
+		if err != nil || !ours || rec.Key(tags) == "" || now.Sub(rec.CreatedAt()) <= p.options.Lag || p.memory.IsOpen(rec.ID) {
+			continue
+		}
+		if _, known := p.memory.Of(bare); known {
+			continue
+		}
+		seal, sealed, err := records.Seal(rec, tags)
+		if err != nil {
+			continue // recall says so
+		}
+		tokens := make([]string, len(rec.Claims))
+		for i, c := range rec.Claims {
+			tokens[i] = c.Token
+		}
+		at := slices.Index(seal, bare)
+		if owned := sealed && at >= 0 && at < len(tokens); owned {
+			continue
+		}
+		switch {
+		case sealed, p.memory.Knows(tokens...):
+			// No caller is told of a machine before its batch is sealed; and this one is not among the sealed.
+			out.surplus[bare] = true
+		default:
+			id := rec.Key(tags)
+			unsealed[id], claims[id] = append(unsealed[id], bare), len(tokens)
+		}
+	}
+	for _, id := range sortedKeys(unsealed) {
+		seal := record.Assign(unsealed[id])
+		for _, bare := range seal[min(len(seal), claims[id]):] {
+			out.surplus[bare] = true
+		}
+		if claims[id] > 1 {
+			out.unsealed[id] = seal[:min(len(seal), claims[id])]
+		}
+	}
+	out.condemned = p.suspects.seen(raws, out.surplus, now, p.options.Lag)
+	return out
+}
+
+// suspects remembers since when machines have had no owner, by id. The zero value has seen none.
+type suspects struct {
+	mu    sync.Mutex
+	since map[string]time.Time
+}
+
+// seen notes which machines have no owner now, and returns those that run and had none a lag ago.
+func (s *suspects) seen(raws []types.Instance, surplus map[string]bool, now time.Time, lag time.Duration) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	since := make(map[string]time.Time, len(surplus))
+	var condemned []string
+	for _, raw := range raws {
+		id := aws.ToString(raw.InstanceId)
+		if !surplus[id] || stateOf(raw) == cloudprovider.Terminating {
+			continue
+		}
+		first, known := s.since[id]
+		if !known {
+			first = now
+		}
+		since[id] = first
+		if now.Sub(first) > lag {
+			condemned = append(condemned, id)
+		}
+	}
+	s.since = since
+	return condemned
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
