@@ -14,7 +14,7 @@
 // is known: an [Instance], or an error that says that there is none. The same token leads to the same instance, so a
 // caller that lost the answer, or was restarted, asks again with the same claim. To give an instance back it calls Delete
 // until the answer is [ErrNotFound]. What is not claimed any more is found by List. A claim is the same one if
-// [NodeClaim.Equal] says so; a provider keeps what it needs to tell, a copy or a hash, beside the token.
+// [NodeClaim.Equal] says so; a provider keeps [NodeClaim.Identity], a hash, beside the token.
 //
 // # Obligations
 //
@@ -85,6 +85,20 @@
 // The provider says which labels a node is to carry ([Instance].Labels), and the caller puts them there, with the taints and startup taints of the
 // claim: [Register] says how, once, when the node has joined. A provider may have machines register with some of them, so that no pod without a
 // toleration comes first; it does not have to, and a caller must not rely on it.
+//
+// # Tokens and ids
+//
+// A token is text of the caller's that means nothing: 1 to 128 characters of A-Z a-z 0-9 . - _ / : ([NodeClaim.Validate]). A cloud whose labels or client
+// tokens take less is given a hash of it. An id is the cloud's, and what a kubelet reports as its provider id, to the character: a provider does not pad
+// or shorten it. Ids are ordered as Go compares strings, numbers in them or not.
+//
+// # Clocks
+//
+// Four times are waited for, and each is at least as long as the one before. A provider's lag is the time in which the cloud's readers come to know what
+// was written (aws.Options.Lag, idempotent.Journal.Lag); until it has passed since a call, what does not show may still be there. What a
+// provider says of the past may be wrong by a minute: Instance.Created is the cloud's clock. A caller's own lag (lifecycle.Timeouts.Lag) is longer than
+// both together, so that nothing new is taken for gone. A token is remembered for a day after its instance was deleted, longer than any caller retries.
+// All times that are compared with each other come from one clock, the process's own, but for Instance.Created.
 //
 // # Consistency
 //

@@ -75,10 +75,9 @@ func (i Instance) Node(c NodeClaim) *corev1.Node {
 }
 
 // NodeLabels are the labels of a node that is bought by a candidate for a claim: those that the type, the offering and the
-// requirements of the claim fix, its own labels, and its pool's. A requirement that leaves several values open, of a key that
-// neither type nor offering has, gives no label, and the result then does not satisfy the claim: a provider chooses a value
-// ([requirements.Requirement.Any]) or refuses the claim with [ErrInvalidSpec]. The error joins a
-// [*requirements.ConflictError] for each key on which they contradict each other, which is [ErrInvalidSpec] to a caller.
+// requirements of the claim fix, its own labels, and its pool's. Where the requirements want a label that neither type nor offering has, and leave several
+// values open, it has one of them, always the same ([requirements.Requirement.Any]). The error joins a [*requirements.ConflictError] for each key on
+// which they contradict each other, which is [ErrInvalidSpec] to a caller.
 func NodeLabels(claim NodeClaim, t instancetypes.InstanceType, offering requirements.Set) (map[string]string, error) {
 	var b requirements.Builder
 	b.AddSet(nodeOf(t, offering)).AddSet(claim.Requirements)
@@ -93,5 +92,11 @@ func NodeLabels(claim NodeClaim, t instancetypes.InstanceType, offering requirem
 	if err != nil {
 		return nil, fmt.Errorf("cloudprovider: labels of a %q for claim %q: %w", t.Name, claim.Name, err)
 	}
-	return node.Labels(), nil
+	labels := node.Labels()
+	for r := range node.All() {
+		if _, fixed := labels[r.Key()]; !fixed && !r.AllowsAbsent() {
+			labels[r.Key()], _ = r.Any()
+		}
+	}
+	return labels, nil
 }

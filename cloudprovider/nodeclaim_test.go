@@ -2,6 +2,8 @@ package cloudprovider_test
 
 import (
 	"encoding/json"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -55,6 +57,81 @@ func TestValidate(t *testing.T) {
 	c = validClaim()
 	c.Requirements = requirements.Impossible()
 	require.ErrorContains(t, c.Validate(), "requirements: no node satisfies them")
+}
+
+// Tokens go into labels, tags and file names of clouds.
+func TestTokens(t *testing.T) {
+	for token, ok := range map[string]bool{
+		"a": true, "0e5f6d0c-9b6e-4f5e-8a51-6b2f3f6b1c11": true, "ns/name:7_x.y": true, strings.Repeat("a", 128): true,
+		strings.Repeat("a", 129): false, "": false, "a b": false, "a\n": false, "ä": false, "a=b": false, "\x00": false,
+	} {
+		c := validClaim()
+		c.Token = token
+		assert.Equal(t, ok, c.Validate() == nil, "%q", token)
+	}
+}
+
+// variants are claims that differ in one respect, each by its name.
+func variants() map[string]cloudprovider.NodeClaim {
+	out := map[string]cloudprovider.NodeClaim{}
+	for name, change := range map[string]func(*cloudprovider.NodeClaim){
+		"nothing": func(*cloudprovider.NodeClaim) {}, "name": func(c *cloudprovider.NodeClaim) { c.Name = "x" }, "token": func(c *cloudprovider.NodeClaim) { c.Token = "x" },
+		"pool": func(c *cloudprovider.NodeClaim) { c.Pool = "" }, "class": func(c *cloudprovider.NodeClaim) { c.NodeClass.Name = "x" },
+		"requirements": func(c *cloudprovider.NodeClaim) { c.Requirements = requirements.Set{} },
+		"requests":     func(c *cloudprovider.NodeClaim) { c.Requests = corev1.ResourceList{"cpu": resource.MustParse("1001m")} },
+		"no requests":  func(c *cloudprovider.NodeClaim) { c.Requests = nil },
+		"order":        func(c *cloudprovider.NodeClaim) { c.Candidates[0], c.Candidates[1] = c.Candidates[1], c.Candidates[0] },
+		"fewer":        func(c *cloudprovider.NodeClaim) { c.Candidates = c.Candidates[:1] },
+		"type":         func(c *cloudprovider.NodeClaim) { c.Candidates[1].Type = "m.xlarge" },
+		"offering":     func(c *cloudprovider.NodeClaim) { c.Candidates[1].Offering = spot("c") },
+		"labels":       func(c *cloudprovider.NodeClaim) { c.Labels = nil }, "taints": func(c *cloudprovider.NodeClaim) { c.Taints[0].Value = "x" },
+		"startup taints": func(c *cloudprovider.NodeClaim) { c.StartupTaints, c.Taints = c.Taints, nil },
+	} {
+		c := validClaim()
+		change(&c)
+		out[name] = c
+	}
+	return out
+}
+
+// The identity of two claims is the same if and only if they are equal, also after they were written and read.
+func TestIdentity(t *testing.T) {
+	for a, one := range variants() {
+		data, err := json.Marshal(one)
+		require.NoError(t, err)
+		var read cloudprovider.NodeClaim
+		require.NoError(t, json.Unmarshal(data, &read))
+		require.True(t, read.Equal(one), "%s: %s", a, data)
+		require.Equal(t, one.Identity(), read.Identity(), a)
+		for b, other := range variants() {
+			assert.Equal(t, one.Equal(other), one.Identity() == other.Identity(), "%s, %s", a, b)
+		}
+	}
+	same := validClaim()
+	same.Requests = corev1.ResourceList{"cpu": resource.MustParse("1000m")}
+	same.StartupTaints = []corev1.Taint{}
+	assert.Equal(t, validClaim().Identity(), same.Identity())
+	assert.Equal(t, "fd3036d855b779871ef79ac7e6a0a96687ef6235a516921c7ba1ef93bdd30701", validClaim().Identity(), "journals keep it: it must stay")
+}
+
+// A claim of thousands of candidates is small as JSON.
+func TestLargeClaims(t *testing.T) {
+	c := validClaim()
+	c.Candidates = nil
+	for i := range 800 {
+		for _, zone := range []string{"a", "b", "c"} {
+			c.Candidates = append(c.Candidates, cloudprovider.Candidate{Type: fmt.Sprintf("family%d.large", i), Offering: spot(zone)})
+		}
+	}
+	data, err := json.Marshal(c)
+	require.NoError(t, err)
+	assert.Less(t, len(data), 25*len(c.Candidates))
+	var read cloudprovider.NodeClaim
+	require.NoError(t, json.Unmarshal(data, &read))
+	assert.True(t, read.Equal(c))
+	for _, text := range []string{`["1 a"]`, `["a"]`, `["-1 a"]`, `["x a"]`, `[1]`} {
+		require.Error(t, json.Unmarshal([]byte(`{"Offerings":["zone in (a)"],"Candidates":`+text+`}`), &read), text)
+	}
 }
 
 func TestEqualAndClone(t *testing.T) {

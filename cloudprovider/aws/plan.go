@@ -294,7 +294,7 @@ func nodeLabels(c cloudprovider.NodeClaim, capacityType string) map[string]strin
 	out := map[string]string{instancetypes.LabelCapacityType: capacityType}
 	known := ec2.WellKnown()
 	for r := range c.Requirements.All() {
-		if v, ok := r.Single(); ok && !known.Contains(r.Key()) {
+		if v, ok := r.Any(); ok && !r.AllowsAbsent() && !known.Contains(r.Key()) {
 			out[r.Key()] = v
 		}
 	}

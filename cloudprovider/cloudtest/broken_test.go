@@ -148,6 +148,23 @@ var breakages = []struct {
 			return launch, err
 		}}
 	}},
+	{"asks the cloud to delete before it writes the end of the token down", "create-dead-token", memcloud.Config{}, func(c *memcloud.Cloud) cloudprovider.Provider {
+		var unwritten sync.Map // tokens whose machine is gone
+		return &broken{provider: c, create: func(ctx context.Context, claim cloudprovider.NodeClaim) (cloudprovider.Launch, error) {
+			if i, ok := unwritten.Load(claim.Token); ok {
+				return cloudprovider.Launch{Instance: i.(cloudprovider.Instance)}, nil
+			}
+			return c.Create(ctx, claim)
+		}, delete: func(ctx context.Context, id string) error {
+			i, _ := c.Get(ctx, id)
+			err := c.Delete(ctx, id)
+			if _, lose := losing.LoadAndDelete(c); lose && err == nil {
+				unwritten.Store(i.Token, i)
+				return cloudtest.ErrLostReply
+			}
+			return err
+		}}
+	}},
 	{"launches a new one for a dead token", "create-dead-token", memcloud.Config{}, func(c *memcloud.Cloud) cloudprovider.Provider {
 		return &broken{provider: c, create: func(ctx context.Context, claim cloudprovider.NodeClaim) (cloudprovider.Launch, error) {
 			launch, err := c.Create(ctx, claim)
@@ -208,6 +225,31 @@ var breakages = []struct {
 		return createThen(c, func(l cloudprovider.Launch, err error) (cloudprovider.Launch, error) {
 			delete(l.Labels, "cloudtest.example.com/team")
 			return l, err
+		})
+	}},
+	{"labels only what the claim leaves no choice of", "create-labels", memcloud.Config{}, func(c *memcloud.Cloud) cloudprovider.Provider {
+		return &broken{provider: c, create: func(ctx context.Context, claim cloudprovider.NodeClaim) (cloudprovider.Launch, error) {
+			launch, err := c.Create(ctx, claim)
+			for r := range claim.Requirements.All() {
+				if _, fixed := r.Single(); !fixed {
+					delete(launch.Labels, r.Key())
+				}
+			}
+			return launch, err
+		}}
+	}},
+	{"forgets the labels of its types", "create-labels", memcloud.Config{}, func(c *memcloud.Cloud) cloudprovider.Provider {
+		return createThen(c, func(l cloudprovider.Launch, err error) (cloudprovider.Launch, error) {
+			delete(l.Labels, "node.kubernetes.io/instance-type")
+			return l, err
+		})
+	}},
+	{"looks at the candidates alone", "create-invalid", memcloud.Config{}, func(c *memcloud.Cloud) cloudprovider.Provider {
+		return claimThen(c, func(claim cloudprovider.NodeClaim) cloudprovider.NodeClaim {
+			if !claim.Requirements.IsImpossible() {
+				claim.Requirements = claim.Requirements.Without(requirements.KeysOf("topology.kubernetes.io/zone"))
+			}
+			return claim
 		})
 	}},
 	{"reports capacity as allocatable", "create-resources", memcloud.Config{}, func(c *memcloud.Cloud) cloudprovider.Provider {
@@ -385,7 +427,7 @@ var breakages = []struct {
 			mu.Unlock()
 			return claimThen(c, func(claim cloudprovider.NodeClaim) cloudprovider.NodeClaim {
 				if again {
-					claim.Token += " again"
+					claim.Token += "-again"
 				}
 				return claim
 			})
@@ -394,7 +436,7 @@ var breakages = []struct {
 	{"takes a lost reply for a refusal", "lost-reply", memcloud.Config{}, func(c *memcloud.Cloud) cloudprovider.Provider {
 		return &broken{provider: c, create: func(ctx context.Context, claim cloudprovider.NodeClaim) (cloudprovider.Launch, error) {
 			if _, lose := losing.LoadAndDelete(c); lose {
-				claim.Token += " lost"
+				claim.Token += "-lost"
 				_, err := c.Create(ctx, claim)
 				return cloudprovider.Launch{}, errors.Join(err, cloudtest.ErrLostReply)
 			}
@@ -405,7 +447,7 @@ var breakages = []struct {
 		return &broken{provider: c, create: func(ctx context.Context, claim cloudprovider.NodeClaim) (cloudprovider.Launch, error) {
 			if _, lose := losing.LoadAndDelete(c); lose && len(claim.Candidates) > 1 {
 				lost := claim.Clone()
-				lost.Token += " lost"
+				lost.Token += "-lost"
 				if _, err := c.Create(ctx, lost); err != nil {
 					return cloudprovider.Launch{}, err
 				}
@@ -422,7 +464,7 @@ var breakages = []struct {
 			defer mu.Unlock()
 			_, lose := losing.LoadAndDelete(c)
 			if lose {
-				tokens[claim.Token] = claim.Token + " lost"
+				tokens[claim.Token] = claim.Token + "-lost"
 			}
 			if lost, ok := tokens[claim.Token]; ok {
 				claim.Token = lost

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/joinery-sdk/joinery/cloudprovider"
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/requirements"
@@ -168,6 +170,10 @@ func createInvalid(ctx context.Context, p *probe) error {
 		{"a claim without candidates", func(c *cloudprovider.NodeClaim) { c.Candidates = nil }},
 		{"an impossible claim", func(c *cloudprovider.NodeClaim) { c.Requirements = requirements.Impossible() }},
 		{"a type that is not in the catalogue", func(c *cloudprovider.NodeClaim) { c.Candidates[0].Type = "cloudtest.no-such-type" }},
+		{"a claim that contradicts its candidate", func(c *cloudprovider.NodeClaim) {
+			c.Requirements = requirements.MustOf(requirements.In(corev1.LabelTopologyZone, "cloudtest-no-such-zone"))
+		}},
+		{"a claim with a token of another alphabet", func(c *cloudprovider.NodeClaim) { c.Token += " \n" }},
 		{"an offering that is not in the catalogue", func(c *cloudprovider.NodeClaim) {
 			c.Candidates[0].Offering = requirements.MustOf(requirements.In("cloudtest.example.com/no-such", "offering"))
 		}},
@@ -337,8 +343,7 @@ func createLabels(ctx context.Context, p *probe) error {
 	if err != nil {
 		return err
 	}
-	const key = "cloudtest.example.com/team"
-	claim.Requirements = requirements.MustOf(requirements.In(key, "a"))
+	claim.Requirements = requirements.MustParse("cloudtest.example.com/team=a, cloudtest.example.com/open in (a,b), cloudtest.example.com/not notin (a)")
 	launch, err := p.create(ctx, claim)
 	if err != nil {
 		return fmt.Errorf("Create failed: %w", err)
@@ -356,7 +361,11 @@ func createLabels(ctx context.Context, p *probe) error {
 		return err
 	}
 	for _, key := range sortedKeys(want) {
-		if have, ok := launch.Labels[key]; !ok || have != want[key] {
+		have, ok := launch.Labels[key]
+		if r := claim.Requirements.Get(key); ok && r.Contains(have) && !r.IsAnything() {
+			continue // of an open requirement any value will do
+		}
+		if !ok || have != want[key] {
 			return fmt.Errorf("label %q is %q instead of %q", key, have, want[key])
 		}
 	}

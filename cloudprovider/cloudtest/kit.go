@@ -34,7 +34,7 @@ type Harness struct {
 	Reopen func(ctx context.Context) (cloudprovider.Provider, error)
 	// Foreign puts a machine into the cloud that Create has not made, and says whether it is still there.
 	Foreign func(ctx context.Context) (id string, there func(ctx context.Context) (bool, error), err error)
-	// LoseReply makes the next request to launch something reach the cloud, and its reply get lost on the way to the provider;
+	// LoseReply makes the next request that launches or ends something reach the cloud, and its reply get lost on the way to the provider;
 	// [LosingTransport] does so for providers that speak HTTP.
 	LoseReply func(ctx context.Context) (restore func(), err error)
 	// Interrupt makes the cloud announce that it takes the machine back.

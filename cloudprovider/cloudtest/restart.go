@@ -217,5 +217,43 @@ func deadLostToken(ctx context.Context, p *probe) error {
 	if err := mustBe("Create after Delete of an instance that only List has told of", err, cloudprovider.ErrNotFound); err != nil {
 		return err
 	}
+	if err := p.count(ctx, claim, 0); err != nil {
+		return err
+	}
+	if err := p.lostDelete(ctx, false); err != nil || p.h.Reopen == nil {
+		return err
+	}
+	return p.lostDelete(ctx, true)
+}
+
+// lostDelete loses the reply to the end of a machine, perhaps with a restart after that: its token is over, whether the provider was told or not.
+func (p *probe) lostDelete(ctx context.Context, restart bool) error {
+	claim, launch, err := p.launch(ctx)
+	if err != nil {
+		return err
+	}
+	if err := p.settle(ctx); err != nil {
+		return err
+	}
+	restore, err := p.h.LoseReply(ctx)
+	if err != nil {
+		return fmt.Errorf("the harness did not lose a reply: %w", err)
+	}
+	said := p.delete(ctx, launch.ID) // nil if the provider has asked again, or the harness loses launches only
+	restore()
+	if err := p.settle(ctx); err != nil {
+		return err
+	}
+	when := "Create after a Delete whose reply was lost"
+	if restart {
+		when += ", after a restart"
+		if p.h.Provider, err = p.h.Reopen(ctx); err != nil {
+			return fmt.Errorf("the harness did not reopen the provider: %w", err)
+		}
+	}
+	_, err = p.create(ctx, claim)
+	if err := mustBe(when, err, cloudprovider.ErrNotFound); err != nil {
+		return fmt.Errorf("%w; Delete had said %w", err, orNil(said))
+	}
 	return p.count(ctx, claim, 0)
 }

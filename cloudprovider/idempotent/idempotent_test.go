@@ -2,9 +2,12 @@ package idempotent_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -22,6 +25,16 @@ import (
 type memory struct {
 	mu      sync.Mutex
 	entries map[string]idempotent.Entry
+	updates int
+}
+
+func (m *memory) View(ctx context.Context, read func(map[string]idempotent.Entry) error) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return read(maps.Clone(m.entries))
 }
 
 func (m *memory) Update(ctx context.Context, change func(map[string]idempotent.Entry) error) error {
@@ -38,6 +51,7 @@ func (m *memory) Update(ctx context.Context, change func(map[string]idempotent.E
 		return err
 	}
 	m.entries = next
+	m.updates++
 	return nil
 }
 
@@ -93,7 +107,7 @@ func TestOneTokenOneMachine(t *testing.T) {
 		return &idempotent.Journal{Store: store, Lag: time.Minute, Now: func() time.Time { return now }}
 	}
 	create := func(j *idempotent.Journal, token string) (cloudprovider.Launch, error) {
-		return j.Create(t.Context(), claim(token), c.launch(claim(token)), c.find)
+		return j.Create(t.Context(), claim(token), c.find, c.launch(claim(token)))
 	}
 	j := journal()
 	first, err := create(j, "one")
@@ -129,7 +143,7 @@ func TestOneTokenOneMachine(t *testing.T) {
 
 	// A process was stopped in mid-call: the lag counts from when the next one learns of it.
 	require.NoError(t, store.Update(t.Context(), func(entries map[string]idempotent.Entry) error {
-		entries["four"] = idempotent.Entry{Claim: claim("four")}
+		entries["four"] = idempotent.Entry{Identity: claim("four").Identity(), Claim: claim("four")}
 		return nil
 	}))
 	now = now.Add(time.Hour)
@@ -163,10 +177,94 @@ func TestOneTokenOneMachine(t *testing.T) {
 
 	other := claim("two")
 	other.Name = "b"
-	_, err = j.Create(t.Context(), other, c.launch(other), c.find)
+	_, err = j.Create(t.Context(), other, c.find, c.launch(other))
 	require.ErrorIs(t, err, cloudprovider.ErrInvalidSpec)
-	_, err = j.Create(t.Context(), cloudprovider.NodeClaim{}, c.launch(other), c.find)
+	_, err = j.Create(t.Context(), cloudprovider.NodeClaim{}, c.find, c.launch(other))
 	require.ErrorIs(t, err, cloudprovider.ErrInvalidSpec)
+}
+
+// What was launched is found among the machines that the cloud shows: written down once, where the reply was lost, and otherwise read only.
+func TestInstances(t *testing.T) {
+	store, c := &memory{}, &cloud{}
+	j := &idempotent.Journal{Store: store, Now: noon}
+	for _, token := range []string{"one", "two", "three"} {
+		c.lose = token == "two"
+		_, _ = j.Create(t.Context(), claim(token), c.find, c.launch(claim(token)))
+	}
+	ours, err := j.Delete(t.Context(), "m-1")
+	require.NoError(t, err)
+	require.False(t, ours, "nobody has heard of it")
+	asked := 0
+	shown := []idempotent.Machine{{Token: "of others"}}
+	for _, m := range c.machines {
+		shown = append(shown, idempotent.Machine{Token: m.Token, Instance: func(claim cloudprovider.NodeClaim) cloudprovider.Instance {
+			asked++
+			assert.Empty(t, claim.Candidates)
+			return idempotent.Describe(claim, nil, "gone", requirements.MustParse("zone=a"), m.ID, noon())
+		}})
+	}
+	updates := store.updates
+	for range 3 {
+		list, err := j.Instances(t.Context(), shown...)
+		require.NoError(t, err)
+		require.Len(t, list, 3)
+		assert.Equal(t, "m-1", list[1].ID)
+		assert.Equal(t, "two", list[1].Token)
+		assert.Equal(t, map[string]string{"zone": "a", "node.kubernetes.io/instance-type": "gone"}, list[1].Labels)
+		assert.Empty(t, list[1].Capacity)
+	}
+	assert.Equal(t, updates+1, store.updates)
+	assert.LessOrEqual(t, asked, 2)
+	ours, err = j.Delete(t.Context(), "m-1")
+	require.NoError(t, err)
+	require.True(t, ours)
+	list, err := j.Instances(t.Context(), shown...)
+	require.NoError(t, err)
+	assert.Equal(t, cloudprovider.Terminating, list[1].State)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = j.Instances(ctx, shown...)
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+// An entry does not grow with the candidates of its claim.
+func TestEntriesAreSmall(t *testing.T) {
+	file := idempotent.NewFile(filepath.Join(t.TempDir(), "journal.json"))
+	j, c := &idempotent.Journal{Store: file, Now: noon}, &cloud{}
+	large := claim("one")
+	for i := range 3000 {
+		large.Candidates = append(large.Candidates, cloudprovider.Candidate{Type: fmt.Sprint("box", i), Offering: requirements.MustParse("zone=a")})
+	}
+	_, err := j.Create(t.Context(), large, c.find, c.launch(large))
+	require.NoError(t, err)
+	require.NoError(t, file.View(t.Context(), func(entries map[string]idempotent.Entry) error {
+		data, err := json.Marshal(entries)
+		assert.Less(t, len(data), 1500)
+		return err
+	}))
+	large.Candidates = large.Candidates[1:]
+	_, err = j.Create(t.Context(), large, c.find, c.launch(large))
+	require.ErrorIs(t, err, cloudprovider.ErrInvalidSpec, "another claim, though the entry has no candidates")
+}
+
+// What is no journal is never overwritten, and a function that fails changes nothing.
+func TestFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal.json")
+	file := idempotent.NewFile(path)
+	put := func(entries map[string]idempotent.Entry) error { entries["one"] = idempotent.Entry{}; return nil }
+	failing := errors.New("no")
+	require.NoError(t, file.Update(t.Context(), put))
+	require.ErrorIs(t, file.Update(t.Context(), func(entries map[string]idempotent.Entry) error { clear(entries); return failing }), failing)
+	require.NoError(t, file.View(t.Context(), func(entries map[string]idempotent.Entry) error { assert.Len(t, entries, 1); clear(entries); return nil }))
+	require.NoError(t, file.View(t.Context(), func(entries map[string]idempotent.Entry) error { assert.Len(t, entries, 1); return nil }))
+	for _, text := range []string{"", "{", "[]"} {
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		require.ErrorContains(t, file.Update(t.Context(), put), path)
+		require.ErrorContains(t, file.View(t.Context(), put), path)
+	}
+	require.NoError(t, os.WriteFile(path, []byte("null"), 0o600))
+	require.NoError(t, file.Update(t.Context(), put))
+	require.Error(t, idempotent.NewFile(filepath.Join(path, "no folder")).Update(t.Context(), put))
 }
 
 // Calls with one token wait for each other.
@@ -175,7 +273,7 @@ func TestCallsExcludeEachOther(t *testing.T) {
 	var all sync.WaitGroup
 	for range 20 {
 		all.Go(func() {
-			_, err := j.Create(context.WithoutCancel(t.Context()), claim("one"), c.launch(claim("one")), c.find)
+			_, err := j.Create(context.WithoutCancel(t.Context()), claim("one"), c.find, c.launch(claim("one")))
 			assert.NoError(t, err)
 		})
 	}
@@ -183,7 +281,7 @@ func TestCallsExcludeEachOther(t *testing.T) {
 	assert.Len(t, c.machines, 1)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := j.Create(ctx, claim("two"), c.launch(claim("two")), c.find)
+	_, err := j.Create(ctx, claim("two"), c.find, c.launch(claim("two")))
 	require.ErrorIs(t, err, context.Canceled)
 	assert.Len(t, c.machines, 1)
 }
@@ -219,7 +317,7 @@ func ExampleJournal() {
 	c := &cloud{lose: true}
 	j := idempotent.Journal{Store: &memory{}, Lag: time.Minute, Now: noon}
 	for range 2 {
-		launch, err := j.Create(context.Background(), claim("one"), c.launch(claim("one")), c.find)
+		launch, err := j.Create(context.Background(), claim("one"), c.find, c.launch(claim("one")))
 		fmt.Println(launch.ID, err)
 	}
 	fmt.Println(len(c.machines), "machine")
@@ -227,6 +325,48 @@ func ExampleJournal() {
 	//  connection reset
 	// m-0 <nil>
 	// 1 machine
+}
+
+func ExampleDescribe() {
+	i := idempotent.Describe(claim("one"), catalogue(), "box", requirements.MustParse("zone=a"), "m-7", noon())
+	fmt.Println(i.ID, i.Type, i.Claim, i.Labels["zone"])
+	// Output: m-7 box a a
+}
+
+func ExampleMachine() {
+	c := &cloud{lose: true}
+	j := idempotent.Journal{Store: &memory{}, Now: noon}
+	_, err := j.Create(context.Background(), claim("one"), c.find, c.launch(claim("one")))
+	fmt.Println(err)
+	list, err := j.Instances(context.Background(), idempotent.Machine{Token: "one", Instance: func(c cloudprovider.NodeClaim) cloudprovider.Instance {
+		return idempotent.Describe(c, catalogue(), "box", requirements.MustParse("zone=a"), "m-0", noon())
+	}})
+	fmt.Println(list[0].ID, err)
+	// Output:
+	// connection reset
+	// m-0 <nil>
+}
+
+func ExampleFile() {
+	folder, err := os.MkdirTemp("", "journal")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = os.RemoveAll(folder) }()
+	file := idempotent.NewFile(filepath.Join(folder, "journal.json"))
+	for range 2 {
+		err = file.Update(context.Background(), func(entries map[string]idempotent.Entry) error {
+			fmt.Println(len(entries), "tokens")
+			entries["first"] = idempotent.Entry{Claim: claim("first")}
+			return nil
+		})
+	}
+	fmt.Println(err)
+	// Output:
+	// 0 tokens
+	// 1 tokens
+	// <nil>
 }
 
 func ExampleStore() {

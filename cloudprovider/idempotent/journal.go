@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -12,7 +14,9 @@ import (
 
 // Entry is what a journal knows of a token.
 type Entry struct {
-	// Claim is what the token was first used for.
+	// Identity is that of the claim that the token was first used for.
+	Identity string `json:"identity"`
+	// Claim is that claim without its candidates, which may be thousands: what an instance has of it.
 	Claim cloudprovider.NodeClaim `json:"claim"`
 	// Instance is what it has led to; the zero value while that is not known. Create writes it; so does a provider that comes upon the
 	// machine by its label while it reads.
@@ -25,8 +29,11 @@ type Entry struct {
 }
 
 // Store keeps a journal where a restart finds it: a file of one process, a ConfigMap that is updated by its resource version, a row of a
-// database. A failed write need not be of the closed list of errors: what it was for is then unknown, and the call is made again.
+// database. A failed write need not be of the closed list of errors: what it was for is then unknown, and the call is made again. An entry takes
+// some 1,500 bytes as JSON, mostly the labels of its instance.
 type Store interface {
+	// View lets a function read the entries, by token; its error comes back. It sees all updates that have ended before. The map is only lent.
+	View(ctx context.Context, read func(entries map[string]Entry) error) error
 	// Update lets a function change the entries, by token, and writes them if it returns nil, all or nothing; its error comes back.
 	// Updates exclude each other, those of other processes included. The map is the function's for the time of the call.
 	Update(ctx context.Context, change func(entries map[string]Entry) error) error
@@ -51,12 +58,12 @@ type Journal struct {
 // remembered is how long a token is known after its instance was deleted: twice what providers promise.
 const remembered = 48 * time.Hour
 
-// Create keeps the obligations of [cloudprovider.Creator] about tokens, and tests the context and the claim before. The cloud launches for a token that is new; find looks for a
-// machine by the token that it is labelled with. Both give errors of the closed list where they are certain that nothing was
-// launched, and any other where they are not. Create then fails with ErrNotReady until Lag has passed since that call ended, or
-// since this process learnt of a call that another left open.
+// Create keeps the obligations of [cloudprovider.Creator] about tokens, and tests the context and the claim before. For clouds without client tokens a
+// provider writes two functions. Find looks for the machine that bears the token. Launch makes one, and labels it with the token in the call that
+// makes it. Both return errors of the closed list where they are certain that nothing was launched, and any other where they are not.
+// Create then fails with ErrNotReady until Lag has passed since that call ended, or since this process learnt of a call that another left open.
 func (j *Journal) Create(ctx context.Context, claim cloudprovider.NodeClaim,
-	launch func(context.Context) (cloudprovider.Launch, error), find func(ctx context.Context, token string) (cloudprovider.Instance, bool, error),
+	find func(ctx context.Context, token string) (cloudprovider.Instance, bool, error), launch func(context.Context) (cloudprovider.Launch, error),
 ) (cloudprovider.Launch, error) {
 	none := cloudprovider.Launch{}
 	fail := func(code error, format string, args ...any) error {
@@ -73,17 +80,19 @@ func (j *Journal) Create(ctx context.Context, claim cloudprovider.NodeClaim,
 		return none, err
 	}
 	defer unlock()
+	identity := claim.Identity()
 	var e Entry
 	known := false
 	err = j.Store.Update(ctx, func(entries map[string]Entry) error {
 		maps.DeleteFunc(entries, func(_ string, e Entry) bool { return e.Deleted && j.Now().Sub(e.Ended) > remembered })
 		switch e, known = entries[claim.Token]; {
-		case known && !e.Claim.Equal(claim):
+		case known && e.Identity != identity:
 			return fail(cloudprovider.ErrInvalidSpec, "token %q is of another claim", claim.Token)
 		case e.Deleted:
 			return fail(cloudprovider.ErrNotFound, "%q was deleted", e.Instance.ID)
 		case !known:
-			e = Entry{Claim: claim.Clone()}
+			e = Entry{Identity: identity, Claim: claim.Clone()}
+			e.Claim.Candidates = nil
 			entries[claim.Token] = e
 		}
 		return nil
@@ -157,9 +166,60 @@ func (j *Journal) ended(token string, e Entry) time.Time {
 	return j.seen[token]
 }
 
-// Delete writes the tombstone of an instance, so that its token leads to no second one. It comes before the cloud is asked: where that
-// fails, it is asked again. It reports whether the entry of a token has the instance, also when it was deleted before; of others it writes
-// nothing. A machine whose reply was lost is not ours before its entry has it: see the package documentation.
+// Machine is a machine of the cloud that bears a token.
+type Machine struct {
+	Token string
+	// Instance is what the machine is for a claim, which has no candidates; see [Describe]. It is asked only where the reply to the launch was lost, and
+	// it must not fail because the type has left the catalogue since.
+	Instance func(claim cloudprovider.NodeClaim) cloudprovider.Instance
+}
+
+// Instances are those of the machines that bear a token of the journal, by id, for Get and List. One whose reply was lost is written down: from here on
+// callers may hand its id to Delete, which has to know its token. Otherwise nothing is written.
+func (j *Journal) Instances(ctx context.Context, machines ...Machine) ([]cloudprovider.Instance, error) {
+	var out []cloudprovider.Instance
+	lost := false
+	err := j.Store.View(ctx, func(entries map[string]Entry) error {
+		out, lost = known(maps.Clone(entries), machines)
+		return nil
+	})
+	if err == nil && lost {
+		err = j.Store.Update(ctx, func(entries map[string]Entry) error {
+			out, _ = known(entries, machines)
+			return nil
+		})
+	}
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// known are the instances of those machines that have an entry, by id. It completes entries that lack theirs, and says whether there were any.
+func known(entries map[string]Entry, machines []Machine) (out []cloudprovider.Instance, lost bool) {
+	for _, m := range machines {
+		e, ours := entries[m.Token]
+		if !ours {
+			continue
+		}
+		if e.Instance.ID == "" {
+			lost = true
+			e.Instance = m.Instance(e.Claim.Clone()).Clone()
+			entries[m.Token] = e
+		}
+		instance := e.Instance.Clone()
+		if e.Deleted { // and the list does not know yet
+			instance.State = cloudprovider.Terminating
+		}
+		out = append(out, instance)
+	}
+	slices.SortFunc(out, func(a, b cloudprovider.Instance) int { return strings.Compare(a.ID, b.ID) })
+	return out, lost
+}
+
+// Delete writes the tombstone of an instance, so that its token leads to no second one. Call it before the cloud is asked to delete; if the cloud fails, call
+// both again. Ours says whether the instance is that of an entry, also one that was deleted before. Of others nothing is written: a machine whose reply was lost is
+// ours from the first call of Instances that has seen it.
 func (j *Journal) Delete(ctx context.Context, id string) (ours bool, err error) {
 	err = j.Store.Update(ctx, func(entries map[string]Entry) error {
 		for token, e := range entries {

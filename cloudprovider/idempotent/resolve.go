@@ -2,11 +2,13 @@ package idempotent
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
 	"github.com/joinery-sdk/joinery/cloudprovider"
 	"github.com/joinery-sdk/joinery/instancetypes"
+	"github.com/joinery-sdk/joinery/requirements"
 )
 
 // Choice is a candidate of a claim as a catalogue has it.
@@ -54,4 +56,23 @@ func (c Choice) Instance(claim cloudprovider.NodeClaim, id string, created time.
 		ID: id, Claim: claim.Name, Pool: claim.Pool, Token: claim.Token, Type: c.Type.Name, Offering: c.Offering.Requirements, Labels: c.Labels,
 		Capacity: c.Type.Capacity, Allocatable: c.Type.Allocatable(), State: cloudprovider.Running, Created: created,
 	}.Clone()
+}
+
+// Describe is the machine that a claim has led to, worked out from what the cloud says of it: where the reply to its launch was lost, nobody remembers which
+// candidate it is. Type is the name of its type, and offering what the cloud sells it as. A type that has left the catalogue, or no longer has the
+// offering, does no harm: the instance then lacks its resources, and its labels are those of the offering and the claim.
+func Describe(claim cloudprovider.NodeClaim, types []instancetypes.InstanceType, typ string, offering requirements.Set, id string, created time.Time) cloudprovider.Instance {
+	t := instancetypes.InstanceType{Name: typ}
+	if i := slices.IndexFunc(types, func(t instancetypes.InstanceType) bool { return t.Name == typ }); i >= 0 {
+		t = types[i]
+	}
+	labels, err := cloudprovider.NodeLabels(claim, t, offering)
+	if err != nil { // the catalogue was changed since, and contradicts the claim
+		labels = maps.Clone(claim.Labels)
+	}
+	i := Choice{Type: t, Offering: instancetypes.Offering{Requirements: offering}, Labels: labels}.Instance(claim, id, created)
+	if t.Capacity == nil {
+		i.Capacity, i.Allocatable = nil, nil
+	}
+	return i
 }

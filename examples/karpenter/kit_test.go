@@ -24,6 +24,7 @@ import (
 	"github.com/joinery-sdk/joinery/cloudprovider"
 	"github.com/joinery-sdk/joinery/cloudprovider/availability"
 	"github.com/joinery-sdk/joinery/cloudprovider/cloudtest"
+	"github.com/joinery-sdk/joinery/cloudprovider/idempotent"
 	"github.com/joinery-sdk/joinery/cloudprovider/memcloud"
 	"github.com/joinery-sdk/joinery/examples/karpenter"
 	"github.com/joinery-sdk/joinery/examples/newprovider"
@@ -80,7 +81,7 @@ func TestTheKitThroughTheAdaptor(t *testing.T) {
 	}
 }
 
-// forgetful loses the reply to a launch when it is told to.
+// forgetful loses the reply to a launch, or to an end, when it is told to.
 type forgetful struct {
 	cloudprovider.Provider
 	next atomic.Bool
@@ -92,6 +93,14 @@ func (f *forgetful) Create(ctx context.Context, claim cloudprovider.NodeClaim) (
 		return cloudprovider.Launch{}, cloudtest.ErrLostReply
 	}
 	return launch, err
+}
+
+func (f *forgetful) Delete(ctx context.Context, id string) error {
+	err := f.Provider.Delete(ctx, id)
+	if f.next.Swap(false) && err == nil {
+		return cloudtest.ErrLostReply
+	}
+	return err
 }
 
 func (f *forgetful) RepairPolicies() []cloudprovider.RepairPolicy {
@@ -196,7 +205,7 @@ func memory(t *testing.T) cloudtest.Harness {
 func remote(t *testing.T) cloudtest.Harness {
 	cloud, path := sky.New(0, time.Now), filepath.Join(t.TempDir(), "journal.json")
 	open := func() cloudprovider.Provider {
-		return newprovider.New(newprovider.Config{Client: cloud, Types: sample, Store: newprovider.NewFile(path), Now: time.Now})
+		return newprovider.New(newprovider.Config{Client: cloud, Types: sample, Store: idempotent.NewFile(path), Now: time.Now})
 	}
 	return cloudtest.Harness{
 		Provider: open(),

@@ -3,9 +3,7 @@ package newprovider
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +12,7 @@ import (
 	"github.com/joinery-sdk/joinery/cloudprovider/idempotent"
 	"github.com/joinery-sdk/joinery/examples/newprovider/sky"
 	"github.com/joinery-sdk/joinery/instancetypes"
+	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
@@ -32,7 +31,6 @@ type Client interface {
 type Provider struct {
 	client  Client
 	types   func() []instancetypes.InstanceType
-	store   idempotent.Store
 	journal *idempotent.Journal
 }
 
@@ -49,13 +47,22 @@ type Config struct {
 
 // New is a provider. It calls nothing.
 func New(c Config) *Provider {
-	return &Provider{client: c.Client, types: c.Types, store: c.Store, journal: &idempotent.Journal{Store: c.Store, Lag: c.Lag, Now: c.Now}}
+	return &Provider{client: c.Client, types: c.Types, journal: &idempotent.Journal{Store: c.Store, Lag: c.Lag, Now: c.Now}}
 }
 
 // OfferOf is what the cloud calls a candidate.
 func OfferOf(c cloudprovider.Candidate) sky.Offer {
 	zone, _ := c.Offering.Get(corev1.LabelTopologyZone).Single()
 	return sky.Offer{Size: c.Type, Zone: zone, Spot: c.Offering.Get(instancetypes.LabelCapacityType).Contains(instancetypes.CapacityTypeSpot)}
+}
+
+// offeringOf is the offering that a machine was bought as.
+func offeringOf(o sky.Offer) requirements.Set {
+	kind := instancetypes.CapacityTypeOnDemand
+	if o.Spot {
+		kind = instancetypes.CapacityTypeSpot
+	}
+	return requirements.MustOf(requirements.In(corev1.LabelTopologyZone, o.Zone), requirements.In(instancetypes.LabelCapacityType, kind))
 }
 
 // InstanceTypes is the catalogue. The cloud does not say beforehand what is sold out, so all of it is there.
@@ -65,7 +72,7 @@ func (p *Provider) InstanceTypes(ctx context.Context, _ nodepool.NodePool) ([]in
 
 // Create takes the first candidate that is not refused, once for each token.
 func (p *Provider) Create(ctx context.Context, claim cloudprovider.NodeClaim) (cloudprovider.Launch, error) {
-	return p.journal.Create(ctx, claim, func(ctx context.Context) (cloudprovider.Launch, error) { return p.launch(ctx, claim) }, p.ofToken)
+	return p.journal.Create(ctx, claim, p.ofToken, func(ctx context.Context) (cloudprovider.Launch, error) { return p.launch(ctx, claim) })
 }
 
 func (p *Provider) launch(ctx context.Context, claim cloudprovider.NodeClaim) (launch cloudprovider.Launch, err error) {
@@ -138,37 +145,15 @@ func (p *Provider) List(ctx context.Context) ([]cloudprovider.Instance, error) {
 	}
 }
 
-// instances are those machines that are of our tokens, by id. One whose reply was lost is written down now: from here on its id may be
-// handed to Delete, which has to know its token.
-func (p *Provider) instances(ctx context.Context, machines ...sky.Machine) (out []cloudprovider.Instance, err error) {
-	err = p.store.Update(ctx, func(entries map[string]idempotent.Entry) error {
-		for _, m := range machines {
-			e, ours := entries[m.Tags[tokenTag]]
-			if !ours {
-				continue
-			}
-			if e.Instance.ID == "" {
-				choices, err := idempotent.Resolve(e.Claim, p.types())
-				if err != nil {
-					return err
-				}
-				i := slices.IndexFunc(choices, func(c idempotent.Choice) bool { return OfferOf(c.Candidate) == m.Offer })
-				if i < 0 {
-					return fmt.Errorf("newprovider: machine %s is none of the candidates of claim %s, whose token it bears", m.ID, e.Claim.Name)
-				}
-				e.Instance = choices[i].Instance(e.Claim, m.ID, m.Created)
-				entries[e.Claim.Token] = e
-			}
-			instance := e.Instance.Clone()
-			if e.Deleted { // and the list does not know yet
-				instance.State = cloudprovider.Terminating
-			}
-			out = append(out, instance)
-		}
-		return nil
-	})
-	slices.SortFunc(out, func(a, b cloudprovider.Instance) int { return strings.Compare(a.ID, b.ID) })
-	return out, err
+// instances are those machines that are of our tokens, by id.
+func (p *Provider) instances(ctx context.Context, list ...sky.Machine) ([]cloudprovider.Instance, error) {
+	machines := make([]idempotent.Machine, len(list))
+	for i, m := range list {
+		machines[i] = idempotent.Machine{Token: m.Tags[tokenTag], Instance: func(claim cloudprovider.NodeClaim) cloudprovider.Instance {
+			return idempotent.Describe(claim, p.types(), m.Size, offeringOf(m.Offer), m.ID, m.Created)
+		}}
+	}
+	return p.journal.Instances(ctx, machines...)
 }
 
 // Delete writes the end of the token down and then ends the machine.

@@ -23,7 +23,7 @@ func TestAPlanIsBought(t *testing.T) {
 	cloud, err := memcloud.New(memcloud.Config{Types: nodes[0].Pool.Types})
 	require.NoError(t, err)
 	for i := range nodes {
-		claim := pipeline.Claim(&nodes[i], "token of "+nodes[i].Name)
+		claim := pipeline.Claim(&nodes[i], "token-of-"+nodes[i].Name)
 		require.NoError(t, claim.Validate())
 		for range 2 {
 			launch, err := cloud.Create(t.Context(), claim)

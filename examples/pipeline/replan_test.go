@@ -45,7 +45,7 @@ func buyer(p cloudprovider.Creator, clock *memcloud.Clock) *pipeline.Buyer {
 			clock.Advance(d)
 			return ctx.Err()
 		},
-		Token: func(node string) string { number++; return fmt.Sprintf("token %d of %s", number, node) },
+		Token: func(node string) string { number++; return fmt.Sprintf("token-%d-of-%s", number, node) },
 	}
 }
 

@@ -31,6 +31,7 @@ import (
 
 	"github.com/joinery-sdk/joinery/cloudprovider"
 	"github.com/joinery-sdk/joinery/cloudprovider/availability"
+	"github.com/joinery-sdk/joinery/cloudprovider/idempotent"
 	"github.com/joinery-sdk/joinery/cloudprovider/interruption"
 	"github.com/joinery-sdk/joinery/cloudprovider/lifecycle"
 	"github.com/joinery-sdk/joinery/cloudprovider/memcloud"
@@ -195,7 +196,7 @@ func open(ctx context.Context, name, dir string, background *sync.WaitGroup) sub
 		}
 		cloud := sky.New(0, time.Now)
 		provider := newprovider.New(newprovider.Config{
-			Client: cloud, Store: newprovider.NewFile(filepath.Join(dir, "journal.json")), Now: time.Now,
+			Client: cloud, Store: idempotent.NewFile(filepath.Join(dir, "journal.json")), Now: time.Now,
 			Types: func() (copied []instancetypes.InstanceType) {
 				if err := json.Unmarshal(catalogue, &copied); err != nil {
 					panic(err)

@@ -189,7 +189,7 @@ func TestHooks(t *testing.T) {
 }
 
 func ExampleKeeper() {
-	cloud, err := open("nobody's")
+	cloud, err := open("nobodys")
 	if err != nil {
 		fmt.Println(err)
 		return

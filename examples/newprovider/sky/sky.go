@@ -78,7 +78,7 @@ func (c *Cloud) Quota(machines int) {
 	c.quota = machines
 }
 
-// LoseReply loses the next reply to CreateMachine, or none.
+// LoseReply loses the next reply to CreateMachine or DeleteMachine, or none.
 func (c *Cloud) LoseReply(lose bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -148,10 +148,15 @@ func (c *Cloud) DeleteMachine(ctx context.Context, id string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	i, err := c.find(ctx, id)
-	if err == nil {
-		c.machines[i].ended = c.now()
+	if err != nil {
+		return err
 	}
-	return err
+	c.machines[i].ended = c.now()
+	if c.lose {
+		c.lose = false
+		return ErrConnection
+	}
+	return nil
 }
 
 func (c *Cloud) find(ctx context.Context, id string) (int, error) {
