@@ -69,9 +69,12 @@ func (c compiled) offerings(region string, o catalogue.Offer, sellers map[string
 		}
 		for _, use := range uses {
 			offering := instancetypes.Offering{Requirements: sets[0], Price: o.OnDemand, List: l.onDemand}
+			if o.Estimated {
+				offering.List = l.estimated
+			}
 			if use == instancetypes.CapacityTypeSpot {
 				offering = instancetypes.Offering{Requirements: sets[1], Price: o.Spot, List: l.spot}
-				if o.Guessed {
+				if o.Guessed || o.Estimated {
 					offering.List = l.guessed
 				}
 			}
@@ -89,13 +92,14 @@ func (c compiled) offerings(region string, o catalogue.Offer, sellers map[string
 }
 
 // lists are the price lists of a region.
-type lists struct{ onDemand, spot, guessed *instancetypes.PriceList }
+type lists struct{ onDemand, estimated, spot, guessed *instancetypes.PriceList }
 
 func priceLists(r catalogue.Region) lists {
 	return lists{
-		onDemand: &instancetypes.PriceList{Name: "EC2 on-demand " + r.Name, Date: r.OnDemandDate},
-		spot:     &instancetypes.PriceList{Name: "EC2 spot " + r.Name + ", on-demand less usual savings", Date: r.SpotDate, Estimated: true},
-		guessed:  &instancetypes.PriceList{Name: "EC2 spot " + r.Name + ", on-demand less assumed savings", Date: r.SpotDate, Estimated: true},
+		onDemand:  &instancetypes.PriceList{Name: "EC2 on-demand " + r.Name, Date: r.OnDemandDate},
+		estimated: &instancetypes.PriceList{Name: "EC2 on-demand " + r.Name + ", as the nearest family compares with us-east-1", Date: r.OnDemandDate, Estimated: true},
+		spot:      &instancetypes.PriceList{Name: "EC2 spot " + r.Name + ", on-demand less usual savings", Date: r.SpotDate, Estimated: true},
+		guessed:   &instancetypes.PriceList{Name: "EC2 spot " + r.Name + ", on-demand less assumed savings", Date: r.SpotDate, Estimated: true},
 	}
 }
 

@@ -33,8 +33,10 @@ type Offer struct {
 	// Retired types are described by an older source only: AWS no longer offers them to everybody.
 	Retired bool
 	Zones   []Zone
-	// OnDemand is the price in US dollars per hour; 0 = no list has it.
-	OnDemand float64
+	// OnDemand is the price in US dollars per hour; 0 = no list has it. Estimated says that the region's list lacks it, and it was worked out from the price in
+	// us-east-1; ESTIMATES.md says how good that is.
+	OnDemand  float64
+	Estimated bool
 	// Spot is an estimate in US dollars per hour: the on-demand price less the savings that were usual; 0 = no figure,
 	// or not sold as spot. Guessed says that the savings are assumed: those of the type's neighbours, or its own but no
 	// more than lasts.
@@ -107,6 +109,15 @@ func Load(region string) (Region, error) {
 	if err != nil {
 		return Region{}, err
 	}
+	here, err := prices(region)
+	if err != nil {
+		return Region{}, err
+	}
+	there, err := prices(home)
+	if err != nil {
+		return Region{}, err
+	}
+	estimates := newEstimator(there, here)
 	r := Region{Name: region, SpotDate: sourceDate("i")}
 	zones := zoneSets{}
 	var errs []error
@@ -119,7 +130,7 @@ func Load(region string) (Region, error) {
 			letter, id, _ := strings.Cut(rest, " ")
 			r.Zones = append(r.Zones, Zone{Name: region + letter, ID: id})
 		default:
-			o, err := r.offer(l, types, zones)
+			o, err := r.offer(l, types, zones, estimates)
 			if err != nil {
 				errs = append(errs, fmt.Errorf("catalogue: %s: %w", region, err))
 				continue
@@ -146,7 +157,7 @@ func descriptionLines() (map[string]string, error) {
 // zoneSets shares one slice among all offers in the same zones.
 type zoneSets map[string][]Zone
 
-func (r Region) offer(l string, types map[string]string, sets zoneSets) (Offer, error) {
+func (r Region) offer(l string, types map[string]string, sets zoneSets, estimates estimator) (Offer, error) {
 	o, err := line.DecodeOffer(l)
 	if err != nil {
 		return Offer{}, err
@@ -169,9 +180,9 @@ func (r Region) offer(l string, types map[string]string, sets zoneSets) (Offer, 
 		sets[o.Zones] = out.Zones
 	}
 	if o.Price == "" {
-		return out, nil
-	}
-	if out.OnDemand, err = strconv.ParseFloat(o.Price, 64); err != nil {
+		out.OnDemand = estimates.price(o.Type)
+		out.Estimated = out.OnDemand > 0
+	} else if out.OnDemand, err = strconv.ParseFloat(o.Price, 64); err != nil {
 		return Offer{}, err
 	}
 	if o.Savings >= 0 {

@@ -41,7 +41,7 @@ func coverage(sources []source, types map[string]line.Type, markets []market, br
 	row("retired", matching(types, func(t line.Type) bool { return t.Retired }), "described by older sources only; bought only when named")
 	row("without branch interfaces", matching(types, func(t line.Type) bool { _, ok := branches[t.Name]; return !ok && !t.Retired }), "source l does not know them: no vpc.amazonaws.com/pod-eni")
 	row("offered in us-east-1 without a price", unpriced(markets, "us-east-1"), "launched after the price list: unavailable")
-	say("| all regions but us-east-1: types launched after %s | | list i is older than they are: they have zones but no price, and are unavailable |", listDate)
+	say("| prices in all regions but us-east-1 of types launched after %s | | list i is older than they are: their prices are estimated, see ESTIMATES.md |", listDate)
 	say("| mac* | | macOS machines: no Kubernetes node runs on them |")
 	say("| us-gov-*, cn-* | | source a does not tell their zones |")
 	b.WriteString(checked)
