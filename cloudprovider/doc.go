@@ -2,7 +2,7 @@
 // implementation promises to its callers. It is the only package that describes side effects.
 //
 // A provider implements [Provider], six interfaces of one method each. Callers ask for the ones that they need. What only
-// some clouds can do is in interfaces of its own, found by type assertion: [BatchCreator], [RepairAdviser],
+// some clouds can do is in interfaces of its own, found by type assertion: [BatchCreator], [RepairAdviser], [Rebooter],
 // [RegistrationHook], and interruption.Source. Package cloudtest checks an implementation against the obligations below,
 // memcloud is an implementation in memory, and examples/newprovider is the smallest one, to copy. What callers make of a
 // provider's answers is in two packages of pure functions: availability remembers what was refused, lifecycle decides which
@@ -77,13 +77,14 @@
 // The optional interfaces:
 //
 //   - CreateMany returns one result for each claim, in the order of the claims, and one failure does not spoil the rest.
-//   - RepairPolicies name a condition, a status and a toleration that is not negative, each pair of condition and status once.
+//   - RepairPolicies are valid: each condition, status and reason once, and no time that is negative.
+//   - Reboot keeps the instance, reboots once for each operation, and fails with ErrNotFound for an id that does not exist.
 //   - Interruptions delivers every event at least once, again until its cursor is passed back, and then no more.
 //
 // # Labels and taints of nodes
 //
 // The provider says which labels a node is to carry ([Instance].Labels), and the caller puts them there, with the taints and startup taints of the
-// claim: [Register] says how, once, when the node has joined. A provider may have machines register with some of them, so that no pod without a
+// claim: [Instance.Register] says how, once, when the node has joined. A provider may have machines register with some of them, so that no pod without a
 // toleration comes first; it does not have to, and a caller must not rely on it.
 //
 // # Tokens and ids

@@ -126,11 +126,11 @@ func TestCreateAll(t *testing.T) {
 	assert.Len(t, cloud.Truth(), 2)
 }
 
-func ExampleRegister() {
+func ExampleInstance_Register() {
 	instance := cloudprovider.Instance{ID: "cloud://1", Labels: map[string]string{"topology.kubernetes.io/zone": "a"}}
 	claim := cloudprovider.NodeClaim{Name: "web-1", StartupTaints: []corev1.Taint{{Key: "starting", Effect: corev1.TaintEffectNoSchedule}}}
 	joined := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "ip-10-0-0-1"}, Spec: corev1.NodeSpec{ProviderID: "cloud://1"}}
-	node := cloudprovider.Register(instance, claim, joined)
+	node := instance.Register(claim, joined)
 	fmt.Println(node.Labels, node.Spec.Taints[0].ToString())
 	// Output: map[topology.kubernetes.io/zone:a] starting:NoSchedule
 }

@@ -399,3 +399,23 @@ func ExampleInstance_Node() {
 	fmt.Println(n.Name, n.Spec.ProviderID, n.Labels["karpenter.sh/nodepool"], n.Spec.Taints[0].Key)
 	// Output: default-0 cloud://1 default gpu
 }
+
+// A reboot that is asked for again is one.
+func ExampleRebooter() {
+	cloud, err := memcloud.New(memcloud.Config{Types: types()})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	var rebooter cloudprovider.Rebooter = cloud
+	fmt.Println(rebooter.Reboot(context.Background(), "memcloud://i-00000009", "operation-1"))
+	// Output: cloudprovider: reboot "memcloud://i-00000009": not found
+}
+
+func ExampleRepairPolicy_Validate() {
+	policy := cloudprovider.RepairPolicy{
+		Condition: "KernelReady", Status: corev1.ConditionFalse, Reason: "SoftLockup", Toleration: 10 * time.Minute, Reboot: true, Priority: 200,
+	}
+	fmt.Println(policy.Validate())
+	// Output: cloudprovider: priority: 200 is not from 0 to 100
+}

@@ -36,7 +36,7 @@ type Instance struct {
 	// Type and Offering are the candidate that was chosen.
 	Type     string
 	Offering requirements.Set
-	// Labels are those that the node carries once the caller has registered it; see [Register].
+	// Labels are those that the node carries once the caller has registered it; see [Instance.Register].
 	Labels map[string]string
 	// Capacity and Allocatable are those of the type.
 	Capacity, Allocatable corev1.ResourceList

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -253,4 +254,22 @@ func TestClaimsAsJSON(t *testing.T) {
 	require.NoError(t, json.Unmarshal(data, &again))
 	assert.True(t, claim.Equal(again), "%s", data)
 	require.NoError(t, again.Validate())
+}
+
+// Each fault of a policy is named.
+func TestRepairPolicies(t *testing.T) {
+	good := cloudprovider.RepairPolicy{Condition: "KernelReady", Status: corev1.ConditionFalse, Reason: "^Soft", Toleration: time.Minute, Priority: 100, Reboot: true}
+	require.NoError(t, good.Validate())
+	less := -time.Second
+	for field, spoil := range map[string]func(*cloudprovider.RepairPolicy){
+		"condition": func(p *cloudprovider.RepairPolicy) { p.Condition = "" }, "status": func(p *cloudprovider.RepairPolicy) { p.Status = "false" },
+		"reason": func(p *cloudprovider.RepairPolicy) { p.Reason = "(" }, "toleration": func(p *cloudprovider.RepairPolicy) { p.Toleration = less },
+		"grace": func(p *cloudprovider.RepairPolicy) { p.Grace = &less }, "priority": func(p *cloudprovider.RepairPolicy) { p.Priority = 101 },
+	} {
+		p := good
+		spoil(&p)
+		var invalid *cloudprovider.InvalidError
+		require.ErrorAs(t, p.Validate(), &invalid)
+		assert.Equal(t, field, invalid.Path)
+	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -44,19 +43,6 @@ func CreateAll(ctx context.Context, p Creator, claims []NodeClaim) []Result {
 		results[i].Launch, results[i].Err = p.Create(ctx, claim)
 	}
 	return results
-}
-
-// RepairAdviser is implemented by providers that know which node conditions mean that a machine will not recover.
-type RepairAdviser interface {
-	// RepairPolicies lists the conditions, in a fixed order. It does not fail and calls nothing.
-	RepairPolicies() []RepairPolicy
-}
-
-// RepairPolicy says that a node with this condition in this status for longer than the toleration is to be replaced.
-type RepairPolicy struct {
-	Condition  corev1.NodeConditionType
-	Status     corev1.ConditionStatus
-	Toleration time.Duration
 }
 
 // RegistrationHook is implemented by providers that have something to do once a machine has joined the cluster, such as

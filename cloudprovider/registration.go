@@ -14,7 +14,7 @@ import (
 //
 // Labels that the node has with another value are replaced. Taints with the key and effect of one that the node has are not added. It shares nothing
 // with its arguments that can be changed.
-func Register(i Instance, c NodeClaim, node *corev1.Node) *corev1.Node {
+func (i Instance) Register(c NodeClaim, node *corev1.Node) *corev1.Node {
 	out := node.DeepCopy()
 	if out.Labels == nil {
 		out.Labels = map[string]string{}

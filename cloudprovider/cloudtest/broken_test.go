@@ -512,6 +512,15 @@ var breakages = []struct {
 			return append(c.RepairPolicies(), cloudprovider.RepairPolicy{Condition: "Ready", Status: "False", Toleration: time.Hour})
 		}}
 	}},
+	{"reboots whenever it is asked", "reboot", memcloud.Config{}, func(c *memcloud.Cloud) cloudprovider.Provider {
+		n := counter()
+		return &broken{provider: c, reboot: func(ctx context.Context, id, operation string) error {
+			return c.Reboot(ctx, id, fmt.Sprintf("%s-%d", operation, n()))
+		}}
+	}},
+	{"replaces what it should reboot", "reboot", memcloud.Config{}, func(c *memcloud.Cloud) cloudprovider.Provider {
+		return &broken{provider: c, reboot: func(ctx context.Context, id, _ string) error { return c.Delete(ctx, id) }}
+	}},
 	{"confirms events by reading them", "interruptions", memcloud.Config{}, func(c *memcloud.Cloud) cloudprovider.Provider {
 		var mu sync.Mutex
 		read := ""

@@ -57,6 +57,7 @@ type provider interface {
 	cloudprovider.Provider
 	cloudprovider.BatchCreator
 	cloudprovider.RepairAdviser
+	cloudprovider.Rebooter
 	interruption.Source
 }
 
@@ -78,8 +79,9 @@ func harness(t *testing.T, config memcloud.Config, wrap func(*memcloud.Cloud) cl
 			losing.Store(cloud, true)
 			return func() { losing.Delete(cloud) }, nil
 		},
-		Prefix: "test",
-		Settle: func(context.Context) error { cloud.Settle(); return nil },
+		Reboots: func(_ context.Context, id string) (int, error) { return cloud.Reboots(id), nil },
+		Prefix:  "test",
+		Settle:  func(context.Context) error { cloud.Settle(); return nil },
 		Exhaust: func(_ context.Context, c cloudprovider.Candidate) (func(), error) {
 			err := cloud.SetCapacity(c.Type, c.Offering, 0)
 			return func() { _ = cloud.SetCapacity(c.Type, c.Offering, -1) }, err

@@ -23,6 +23,7 @@ type broken struct {
 	drifted       func(ctx context.Context, id string) (cloudprovider.Drift, error)
 	createMany    func(ctx context.Context, claims []cloudprovider.NodeClaim) []cloudprovider.Result
 	policies      func() []cloudprovider.RepairPolicy
+	reboot        func(ctx context.Context, id, operation string) error
 	interruptions func(ctx context.Context, cursor string) ([]interruption.Event, string, error)
 }
 
@@ -80,6 +81,13 @@ func (b *broken) RepairPolicies() []cloudprovider.RepairPolicy {
 		return b.policies()
 	}
 	return b.provider.RepairPolicies()
+}
+
+func (b *broken) Reboot(ctx context.Context, id, operation string) error {
+	if b.reboot != nil {
+		return b.reboot(ctx, id, operation)
+	}
+	return b.provider.Reboot(ctx, id, operation)
 }
 
 func (b *broken) Interruptions(ctx context.Context, cursor string) ([]interruption.Event, string, error) {

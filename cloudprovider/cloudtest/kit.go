@@ -37,6 +37,8 @@ type Harness struct {
 	// LoseReply makes the next request that launches or ends something reach the cloud, and its reply get lost on the way to the provider;
 	// [LosingTransport] does so for providers that speak HTTP.
 	LoseReply func(ctx context.Context) (restore func(), err error)
+	// Reboots says how often a machine was rebooted.
+	Reboots func(ctx context.Context, id string) (int, error)
 	// Interrupt makes the cloud announce that it takes the machine back.
 	Interrupt func(ctx context.Context, id string) error
 }

@@ -14,7 +14,8 @@ import (
 func optionalCases() []testCase {
 	return []testCase{
 		{"batch", "CreateMany returns one result for each claim, in the order of the claims, and one failure does not spoil the rest.", batch},
-		{"repair", "RepairPolicies name a condition, a status and a toleration that is not negative, each pair of condition and status once.", repair},
+		{"repair", "RepairPolicies are valid: each condition, status and reason once, and no time that is negative.", repair},
+		{"reboot", "Reboot keeps the instance, reboots once for each operation, and fails with ErrNotFound for an id that does not exist.", reboot},
 		{"interruptions", "Interruptions delivers every event at least once, again until its cursor is passed back, and then no more.", interruptions},
 	}
 }
@@ -63,24 +64,60 @@ func repair(_ context.Context, p *probe) error {
 	if !ok {
 		return &skipped{"cloudprovider.RepairAdviser"}
 	}
-	type pair struct {
+	type about struct {
 		condition corev1.NodeConditionType
 		status    corev1.ConditionStatus
+		reason    string
 	}
-	seen := map[pair]bool{}
+	seen := map[about]bool{}
 	for i, policy := range adviser.RepairPolicies() {
-		key := pair{policy.Condition, policy.Status}
-		switch {
-		case policy.Condition == "" || policy.Status == "":
-			return fmt.Errorf("policy %d names no condition or no status: %+v", i, policy)
-		case policy.Toleration < 0:
-			return fmt.Errorf("policy %d has a negative toleration: %+v", i, policy)
-		case seen[key]:
-			return fmt.Errorf("policy %d has the condition and status of an earlier one: %+v", i, policy)
+		if err := policy.Validate(); err != nil {
+			return fmt.Errorf("policy %d is not valid: %w", i, err)
+		}
+		key := about{policy.Condition, policy.Status, policy.Reason}
+		if seen[key] {
+			return fmt.Errorf("policy %d has the condition, status and reason of an earlier one: %+v", i, policy)
 		}
 		seen[key] = true
 	}
 	return nil
+}
+
+func reboot(ctx context.Context, p *probe) error {
+	rebooter, ok := p.h.Provider.(cloudprovider.Rebooter)
+	if !ok {
+		return &skipped{"cloudprovider.Rebooter"}
+	}
+	_, launch, err := p.launch(ctx)
+	if err != nil {
+		return err
+	}
+	if err := p.settle(ctx); err != nil {
+		return err
+	}
+	for i, operation := range []string{"first", "first", "second"} {
+		if err := p.retry(ctx, func() error { return rebooter.Reboot(ctx, launch.ID, p.h.Prefix+"-"+operation) }); err != nil {
+			return fmt.Errorf("call %d of Reboot failed: %w", i+1, err)
+		}
+		if err := p.settle(ctx); err != nil {
+			return err
+		}
+		same, err := p.get(ctx, launch.ID)
+		if err != nil || same.State == cloudprovider.Terminating {
+			return fmt.Errorf("Get of the instance that was rebooted returned the state %q, error %w", same.State, orNil(err))
+		}
+		if p.h.Reboots == nil {
+			continue
+		}
+		n, err := p.h.Reboots(ctx, launch.ID)
+		if err != nil {
+			return fmt.Errorf("the harness cannot say how often the machine was rebooted: %w", err)
+		}
+		if want := 1 + i/2; n != want {
+			return fmt.Errorf("after %d calls for the operations first, first, second the machine was rebooted %d times instead of %d", i+1, n, want)
+		}
+	}
+	return mustBe("Reboot of an id that does not exist", rebooter.Reboot(ctx, launch.ID+"-no-such", p.h.Prefix+"-third"), cloudprovider.ErrNotFound)
 }
 
 func interruptions(ctx context.Context, p *probe) error {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -129,6 +130,61 @@ func TestReviewLaws(t *testing.T) {
 			assert.Equal(t, lifecycle.Orphaned, d.Verdict)
 		}
 	}
+}
+
+// Which policy decides: reasons, actions, priorities, times, and the shortest grace of all.
+func TestWhichPolicyDecides(t *testing.T) {
+	grace := func(d time.Duration) *time.Duration { return &d }
+	disk := func(reason string, change func(*cloudprovider.RepairPolicy)) cloudprovider.RepairPolicy {
+		p := cloudprovider.RepairPolicy{Condition: "DiskHealthy", Status: corev1.ConditionFalse, Reason: reason, Toleration: time.Minute}
+		if change != nil {
+			change(&p)
+		}
+		return p
+	}
+	reboot := func(p *cloudprovider.RepairPolicy) { p.Reboot = true }
+	late := func(p *cloudprovider.RepairPolicy) { p.Toleration = time.Hour }
+	urgent := func(p *cloudprovider.RepairPolicy) { p.Priority, p.Grace = 9, grace(time.Hour) }
+	network := cloudprovider.RepairPolicy{Condition: "ANetwork", Status: corev1.ConditionFalse, Toleration: time.Minute, Grace: grace(time.Minute)}
+	for name, c := range map[string]struct {
+		policies []cloudprovider.RepairPolicy
+		want     int // -1: none
+		grace    *time.Duration
+	}{
+		"no policy":                  {nil, -1, nil},
+		"for any reason":             {[]cloudprovider.RepairPolicy{disk("", nil)}, 0, nil},
+		"for another reason":         {[]cloudprovider.RepairPolicy{disk("^Full$", nil)}, -1, nil},
+		"for a part of the reason":   {[]cloudprovider.RepairPolicy{disk("", nil), disk("Err", reboot)}, 1, nil},
+		"one that waits":             {[]cloudprovider.RepairPolicy{disk("", nil), disk("Err", late)}, -1, nil},
+		"no regular expression":      {[]cloudprovider.RepairPolicy{disk("(", nil), disk("", reboot)}, 1, nil},
+		"replacing before rebooting": {[]cloudprovider.RepairPolicy{disk("IO", reboot), disk("Err", nil)}, 1, nil},
+		"priority before name":       {[]cloudprovider.RepairPolicy{network, disk("", urgent)}, 1, grace(time.Minute)},
+		"name":                       {[]cloudprovider.RepairPolicy{disk("", nil), network}, 1, grace(time.Minute)},
+		"rebooting though urgent":    {[]cloudprovider.RepairPolicy{disk("IO", func(p *cloudprovider.RepairPolicy) { reboot(p); urgent(p) }), network}, 1, grace(time.Minute)},
+	} {
+		conditions := []corev1.NodeCondition{
+			{Type: "DiskHealthy", Status: corev1.ConditionFalse, Reason: "IOError", LastTransitionTime: metav1.NewTime(at(0))},
+			{Type: "ANetwork", Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(at(0))},
+		}
+		for range 2 {
+			slices.Reverse(conditions)
+			for _, policies := range [][]cloudprovider.RepairPolicy{c.policies, reversed(c.policies)} {
+				got, _, broken := lifecycle.Broken(conditions, policies, at(120))
+				require.Equal(t, c.want >= 0, broken, name)
+				if c.want >= 0 {
+					want := c.policies[c.want]
+					want.Grace = c.grace
+					assert.Equal(t, want, got, name)
+				}
+			}
+		}
+	}
+}
+
+func reversed(list []cloudprovider.RepairPolicy) []cloudprovider.RepairPolicy {
+	out := slices.Clone(list)
+	slices.Reverse(out)
+	return out
 }
 
 func TestBroken(t *testing.T) {

@@ -1,7 +1,9 @@
 package lifecycle
 
 import (
+	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -11,26 +13,75 @@ import (
 	"github.com/joinery-sdk/joinery/cloudprovider"
 )
 
-// Broken reports whether one of the node's conditions has outlived the toleration of a policy, which policy that is, and
-// since when it applies. The first policy in the order of the list decides. Without such a condition it reports when the
-// next toleration ends, or the zero time.
+// Broken reports whether one of the node's conditions has outlived the toleration of a policy, which policy that is, and since when it applies. Of several
+// the one decides that replaces rather than reboots, then the one of the highest priority, the earliest, the one whose condition comes first in the
+// alphabet. Its Grace is then the shortest of all of them. Without such a condition it reports when the next toleration ends, or the zero time.
+//
+// A policy with a Reason is for conditions whose reason it matches. A policy without one is for those that no policy with one matches, whether that
+// one still waits or not. A Reason that is no regular expression matches nothing.
 func Broken(conditions []corev1.NodeCondition, policies []cloudprovider.RepairPolicy, now time.Time) (policy cloudprovider.RepairPolicy, at time.Time, broken bool) {
 	var next time.Time
-	for _, p := range policies {
-		for _, c := range conditions {
-			if c.Type != p.Condition || c.Status != p.Status {
-				continue
-			}
+	for _, c := range conditions {
+		for _, p := range applying(c, policies) {
 			end := c.LastTransitionTime.Add(p.Toleration)
-			if !end.After(now) {
-				return p, end, true
-			}
-			if next.IsZero() || end.Before(next) {
-				next = end
+			switch {
+			case end.After(now):
+				if next.IsZero() || end.Before(next) {
+					next = end
+				}
+			case !broken:
+				policy, at, broken = p, end, true
+			default:
+				grace := shorter(policy.Grace, p.Grace)
+				if before(p, end, policy, at) {
+					policy, at = p, end
+				}
+				policy.Grace = grace
 			}
 		}
 	}
+	if broken {
+		return policy, at, true
+	}
 	return cloudprovider.RepairPolicy{}, next, false
+}
+
+// applying are the policies for a condition.
+func applying(c corev1.NodeCondition, policies []cloudprovider.RepairPolicy) []cloudprovider.RepairPolicy {
+	var special, general []cloudprovider.RepairPolicy
+	for _, p := range policies {
+		if p.Condition != c.Type || p.Status != c.Status {
+			continue
+		}
+		if p.Reason == "" {
+			general = append(general, p)
+		} else if reason, err := regexp.Compile(p.Reason); err == nil && reason.MatchString(c.Reason) {
+			special = append(special, p)
+		}
+	}
+	if len(special) > 0 {
+		return special
+	}
+	return general
+}
+
+// before says whether a policy that applies since a time decides rather than another one.
+func before(p cloudprovider.RepairPolicy, since time.Time, q cloudprovider.RepairPolicy, at time.Time) bool {
+	replaces := func(p cloudprovider.RepairPolicy) int {
+		if p.Reboot {
+			return 1
+		}
+		return 0
+	}
+	return cmp.Or(cmp.Compare(replaces(p), replaces(q)), cmp.Compare(q.Priority, p.Priority), since.Compare(at), cmp.Compare(p.Condition, q.Condition), cmp.Compare(p.Reason, q.Reason)) < 0
+}
+
+// shorter is the shorter of two bounds; nil is none.
+func shorter(a, b *time.Duration) *time.Duration {
+	if a == nil || b != nil && *b < *a {
+		return b
+	}
+	return a
 }
 
 // Node is a node that was initialized once, with the claim that it came from and the pool of that.
@@ -39,15 +90,16 @@ type Node struct {
 	Conditions  []corev1.NodeCondition
 }
 
-// Repairs says which claims to give back because their nodes are [Broken], by claim. Where more than a fifth of a pool's nodes, rounded
+// Repairs says which claims to give back, or to reboot, because their nodes are [Broken]: those of the highest priority first, then by claim. Where more than a fifth of a pool's nodes, rounded
 // up, are, none of the pool is: that is the fault of a network or of a control plane, and new nodes would share it.
 func Repairs(nodes []Node, policies []cloudprovider.RepairPolicy, now time.Time) []Decision {
-	all, broken := map[string]int{}, map[string][]Decision{}
+	all, priorities, broken := map[string]int{}, map[string]int{}, map[string][]Decision{}
 	for _, n := range nodes {
 		all[n.Pool]++
 		if p, since, ok := Broken(n.Conditions, policies, now); ok {
+			priorities[n.Claim] = p.Priority
 			broken[n.Pool] = append(broken[n.Pool], Decision{
-				Verdict: Irreparable, Claim: n.Claim, Since: since, Detail: fmt.Sprintf("condition %s is %s for more than %s", p.Condition, p.Status, p.Toleration),
+				Verdict: Irreparable, Claim: n.Claim, Since: since, Reboot: p.Reboot, Grace: p.Grace, Detail: fmt.Sprintf("condition %s is %s for more than %s", p.Condition, p.Status, p.Toleration),
 			})
 		}
 	}
@@ -57,6 +109,8 @@ func Repairs(nodes []Node, policies []cloudprovider.RepairPolicy, now time.Time)
 			out = append(out, list...)
 		}
 	}
-	slices.SortFunc(out, func(a, b Decision) int { return strings.Compare(a.Claim, b.Claim) })
+	slices.SortFunc(out, func(a, b Decision) int {
+		return cmp.Or(cmp.Compare(priorities[b.Claim], priorities[a.Claim]), strings.Compare(a.Claim, b.Claim))
+	})
 	return out
 }

@@ -82,6 +82,9 @@ type Decision struct {
 	Since time.Time
 	// Detail says why, for people.
 	Detail string
+	// Reboot and Grace are those of the repair policy, of a decision of [Repairs].
+	Reboot bool
+	Grace  *time.Duration
 }
 
 // Review compares claims with a list of instances and says what to give back now: decisions in the order of the verdicts

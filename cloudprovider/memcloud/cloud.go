@@ -46,6 +46,7 @@ type machine struct {
 	end      time.Time // when the machine is gone: capacity and quota are free
 	leaving  bool      // it is terminating
 	gone     bool
+	reboots  []string // the operations
 }
 
 // New is a cloud without any machine. The config is copied. The error joins all its faults.

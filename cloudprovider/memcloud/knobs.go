@@ -98,6 +98,32 @@ func (c *Cloud) Interruptions(ctx context.Context, cursor string) ([]interruptio
 	return slices.Clone(c.events[c.confirmed:]), strconv.Itoa(len(c.events)), nil
 }
 
+// Reboot counts; an operation that was counted for the machine before is not counted again.
+func (c *Cloud) Reboot(ctx context.Context, id, operation string) error {
+	if _, err := c.begin(ctx, "reboot", id); err != nil {
+		return err
+	}
+	defer c.mu.Unlock()
+	m, ok := c.machines[id]
+	if !ok || m.gone || m.leaving {
+		return &cloudprovider.Error{Code: cloudprovider.ErrNotFound, Op: "reboot", Subject: id}
+	}
+	if !slices.Contains(m.reboots, operation) {
+		m.reboots = append(m.reboots, operation)
+	}
+	return nil
+}
+
+// Reboots is how often a machine was rebooted.
+func (c *Cloud) Reboots(id string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if m, ok := c.machines[id]; ok {
+		return len(m.reboots)
+	}
+	return 0
+}
+
 // RepairPolicies replaces nodes that have not been ready, or not been heard of, for half an hour.
 func (c *Cloud) RepairPolicies() []cloudprovider.RepairPolicy {
 	return []cloudprovider.RepairPolicy{

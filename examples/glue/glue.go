@@ -98,7 +98,7 @@ func (o *Provisioner) mend(ctx context.Context, nodes []*corev1.Node) (map[strin
 				continue
 			}
 			if r.Life.Registered.IsZero() { // labels and taints first: a crash in between repeats them
-				nodes[i] = cloudprovider.Register(r.Instance, r.Claim, n)
+				nodes[i] = r.Instance.Register(r.Claim, n)
 				if err := o.Cluster.Patch(ctx, nodes[i]); err != nil {
 					return nil, errors.Join(problem, err)
 				}

@@ -105,12 +105,14 @@ func (c *CloudProvider) GetSupportedNodeClasses() []status.Object {
 	return out
 }
 
-// RepairPolicies are the provider's, if it has any.
+// RepairPolicies are the provider's, if it has any: those for any reason, as this version of Karpenter knows no others. It always replaces.
 func (c *CloudProvider) RepairPolicies() []karp.RepairPolicy {
 	var out []karp.RepairPolicy
 	if adviser, ok := c.provider.(cloudprovider.RepairAdviser); ok {
 		for _, p := range adviser.RepairPolicies() {
-			out = append(out, karp.RepairPolicy{ConditionType: p.Condition, ConditionStatus: p.Status, TolerationDuration: p.Toleration})
+			if p.Reason == "" {
+				out = append(out, karp.RepairPolicy{ConditionType: p.Condition, ConditionStatus: p.Status, TolerationDuration: p.Toleration})
+			}
 		}
 	}
 	return out
