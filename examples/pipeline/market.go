@@ -30,6 +30,7 @@ type Market struct {
 	Notes []string
 
 	region *catalogue.Region            // EC2
+	layers []instancetypes.PriceSource  // over the region's prices
 	fixed  []instancetypes.InstanceType // anything else
 }
 
@@ -55,10 +56,13 @@ func DescribedMarket(region string, answer []byte) (*Market, error) {
 	return ec2Market(ec2.WithDescriptions(r, live)), nil
 }
 
+// spotEstimates begins the note that spot prices are not the account's.
+const spotEstimates = "spot prices are estimates of "
+
 func ec2Market(r catalogue.Region) *Market {
 	m := &Market{List: "EC2 on-demand " + r.Name, Date: r.OnDemandDate, region: &r}
 	if r.SpotDate != "" {
-		m.Notes = append(m.Notes, "spot prices are estimates of "+r.SpotDate)
+		m.Notes = append(m.Notes, spotEstimates+r.SpotDate)
 	}
 	return m
 }
@@ -130,6 +134,9 @@ func (m *Market) Pools(s *manifests.Snapshot) (out []scheduling.Pool, notes []st
 			}
 			if owner.auto {
 				types = ec2.AutoMode(types)
+			}
+			if len(m.layers) > 0 {
+				types = instancetypes.Reprice(types, m.layers...)
 			}
 			types = overlaid(types, overlays)
 			tables[key] = types

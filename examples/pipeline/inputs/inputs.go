@@ -77,6 +77,8 @@ type Flags struct {
 	Pictures bool
 	// Pods says where objects of other kinds keep their pod templates, as KIND.GROUP=PATH.
 	Pods []string
+	// Answers names files with what the AWS CLI printed of the region; see pipeline.Market.WithAnswer.
+	Answers []string
 	// Replace names files whose objects replace those of the same kind and name.
 	Replace []string
 }
@@ -87,6 +89,7 @@ func (f *Flags) Register(set *pflag.FlagSet) {
 	set.StringArrayVar(&f.Pods, "pods", nil, "KIND.GROUP=PATH: where objects of another kind keep a pod template, such as Rollout.argoproj.io=spec.template (repeatable)")
 	set.StringVar(&f.InstanceTypes, "instance-types", "", "catalogue of instance types as JSON, in the shape of Karpenter's KWOK provider")
 	set.StringVar(&f.Describe, "describe-instance-types", "", "what `aws ec2 describe-instance-types` printed")
+	set.StringArrayVar(&f.Answers, "aws", nil, "what aws ec2 describe-instance-types, describe-instance-type-offerings, describe-spot-price-history or aws pricing get-products printed (repeatable)")
 	set.StringVar(&f.Region, "region", "", "EC2 region of the embedded catalogue; without it that of the nodes, pools and node classes, or else "+pipeline.DefaultRegion)
 	set.StringVarP(&f.Output, "output", "o", "table", "output format: "+strings.Join(f.Formats(), ", "))
 	set.BoolVar(&f.NoTiming, "no-timing", false, "leave timings out, so that the same input prints the same bytes")
@@ -105,6 +108,9 @@ func (f *Flags) Formats() []string {
 func (f *Flags) Check() error {
 	if err := OneOf("output", f.Output, f.Formats()...); err != nil {
 		return err
+	}
+	if f.InstanceTypes != "" && len(f.Answers) > 0 {
+		return Bad(errors.New("--instance-types and --aws exclude each other"))
 	}
 	if f.InstanceTypes != "" && f.Describe != "" {
 		return Bad(errors.New("--instance-types and --describe-instance-types exclude each other"))
@@ -133,20 +139,27 @@ func (f *Flags) Market(read *manifests.Snapshot) (*pipeline.Market, error) {
 		f.Region = region
 	}
 	f.Region = cmp.Or(f.Region, pipeline.DefaultRegion)
+	m, err := pipeline.EC2Market(f.Region)
+	if err != nil {
+		return nil, Bad(fmt.Errorf("--region: %w", err))
+	}
 	if f.Describe != "" {
 		data, err := readFile("--describe-instance-types", f.Describe)
 		if err != nil {
 			return nil, err
 		}
-		m, err := pipeline.DescribedMarket(f.Region, data)
-		if err != nil {
+		if m, err = pipeline.DescribedMarket(f.Region, data); err != nil {
 			return nil, Bad(fmt.Errorf("%s: %w", f.Describe, err))
 		}
-		return m, nil
 	}
-	m, err := pipeline.EC2Market(f.Region)
-	if err != nil {
-		return nil, Bad(fmt.Errorf("--region: %w", err))
+	for _, name := range f.Answers {
+		data, err := readFile("--aws", name)
+		if err != nil {
+			return nil, err
+		}
+		if m, err = m.WithAnswer(data); err != nil {
+			return nil, Bad(fmt.Errorf("%s: %w", name, err))
+		}
 	}
 	return m, nil
 }

@@ -5,12 +5,9 @@ package market
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -135,7 +132,7 @@ func OnDemand(ctx context.Context, clients *api.Clients) (pricing.List, error) {
 			return pricing.List{}, err
 		}
 		for _, text := range products {
-			name, dollars, date, err := Product(text)
+			name, dollars, date, err := describe.Product(text)
 			if err == nil && dollars > 0 {
 				list.OnDemand[name] = dollars
 				list.From.Date = max(list.From.Date, date)
@@ -143,49 +140,6 @@ func OnDemand(ctx context.Context, clients *api.Clients) (pricing.List, error) {
 		}
 	}
 	return list, nil
-}
-
-// Product reads one product of the price list: the instance type, US dollars (in China yuan) an hour, and the day of the list. Products that
-// cost nothing an hour, as those that are part of something else, have the price 0.
-func Product(text string) (instanceType string, hourly float64, date string, err error) {
-	var p struct {
-		Product         struct{ Attributes struct{ InstanceType string } }
-		PublicationDate string
-		Terms           struct {
-			OnDemand map[string]struct {
-				PriceDimensions map[string]struct {
-					Unit         string
-					PricePerUnit map[string]string
-				}
-			}
-		}
-	}
-	if err := json.Unmarshal([]byte(text), &p); err != nil {
-		return "", 0, "", errors.New("market: a product of the price list is no JSON object of the known form")
-	}
-	if p.Product.Attributes.InstanceType == "" {
-		return "", 0, "", errors.New("market: a product of the price list names no instance type")
-	}
-	for _, term := range slices.Sorted(maps.Keys(p.Terms.OnDemand)) {
-		dimensions := p.Terms.OnDemand[term].PriceDimensions
-		for _, d := range slices.Sorted(maps.Keys(dimensions)) {
-			for _, currency := range []string{"USD", "CNY"} {
-				amount, ok := dimensions[d].PricePerUnit[currency]
-				if !ok {
-					continue
-				}
-				v, err := strconv.ParseFloat(amount, 64)
-				if err != nil || !(v >= 0) || math.IsInf(v, 0) {
-					return "", 0, "", fmt.Errorf("market: the price of %q is %q", p.Product.Attributes.InstanceType, amount)
-				}
-				hourly = max(hourly, v)
-			}
-		}
-	}
-	if len(p.PublicationDate) >= len(time.DateOnly) {
-		date = p.PublicationDate[:len(time.DateOnly)]
-	}
-	return p.Product.Attributes.InstanceType, hourly, date, nil
 }
 
 // Spot is the newest spot price of every type in every zone. What is no price is left out.

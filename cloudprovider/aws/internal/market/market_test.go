@@ -106,34 +106,6 @@ func TestFailures(t *testing.T) {
 	})
 }
 
-func TestProduct(t *testing.T) {
-	product := func(price string) string {
-		return `{"product":{"attributes":{"instanceType":"m5.large"}},"publicationDate":"2026-01-02T03:04:05Z","terms":{"OnDemand":{"a":{"priceDimensions":{"b":{"unit":"Hrs","pricePerUnit":` + price + `}}}}}}`
-	}
-	for text, want := range map[string]float64{product(`{"USD":"0.096"}`): 0.096, product(`{"CNY":"0.6"}`): 0.6, product(`{"EUR":"1"}`): 0, product(`{"USD":"0"}`): 0} {
-		name, hourly, date, err := market.Product(text)
-		require.NoError(t, err)
-		assert.Equal(t, "m5.large", name)
-		assert.InDelta(t, want, hourly, 1e-9)
-		assert.Equal(t, "2026-01-02", date)
-	}
-	for _, text := range []string{"", "[]", "{}", product(`{"USD":"-1"}`), product(`{"USD":"NaN"}`), product(`{"USD":"Inf"}`), product(`{"USD":"a"}`)} {
-		_, _, _, err := market.Product(text)
-		require.Error(t, err, text)
-	}
-}
-
-func FuzzProduct(f *testing.F) {
-	f.Add(`{"product":{"attributes":{"instanceType":"m5.large"}},"publicationDate":"2026-01-02","terms":{"OnDemand":{"a":{"priceDimensions":{"b":{"unit":"Hrs","pricePerUnit":{"USD":"0.096"}}}}}}}`)
-	f.Fuzz(func(t *testing.T, text string) {
-		name, hourly, _, err := market.Product(text)
-		if err == nil {
-			assert.NotEmpty(t, name)
-			assert.GreaterOrEqual(t, hourly, 0.0)
-		}
-	})
-}
-
 // Zones without subnets are left out, and zone ids are the account's.
 func TestWithin(t *testing.T) {
 	embedded, err := catalogue.Load("us-east-1")
@@ -165,10 +137,4 @@ func ExampleSpot() {
 	}
 	fmt.Println(history.From.Name, history.Zones["m5.large"]["us-east-1a"])
 	// Output: EC2 spot us-east-1 0.0351
-}
-
-func ExampleProduct() {
-	fmt.Println(market.Product(`{"product":{"attributes":{"instanceType":"m5.large"}},"publicationDate":"2026-01-02T00:00:00Z",
-		"terms":{"OnDemand":{"t":{"priceDimensions":{"d":{"unit":"Hrs","pricePerUnit":{"USD":"0.0960000000"}}}}}}}`))
-	// Output: m5.large 0.096 2026-01-02 <nil>
 }

@@ -1,0 +1,124 @@
+package describe
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// OnDemandPrices are the published prices of a region: US dollars (in China yuan) an hour by instance type.
+type OnDemandPrices struct {
+	Types map[string]float64
+	// Date is the day of the list, YYYY-MM-DD; empty if no product tells.
+	Date string
+}
+
+// ReadProducts reads what `aws pricing get-products --service-code AmazonEC2` prints, one page or several after another. Products of another region, of
+// another system than Linux, of another tenancy than shared (of bare metal: dedicated) and with software are left out, so that any filter will
+// do that lets these pass. So are products without a price. Odd joins a line for each that makes no sense; the error says that the data is no such answer.
+func ReadProducts(data []byte, region string) (out OnDemandPrices, odd, err error) {
+	out.Types = map[string]float64{}
+	dec := json.NewDecoder(bytes.NewReader(data))
+	var errs []error
+	pages := 0
+	for ; dec.More(); pages++ {
+		var page struct{ PriceList *[]string }
+		if err := dec.Decode(&page); err != nil {
+			return OnDemandPrices{}, nil, fmt.Errorf("describe: %w", syntax(err))
+		}
+		if page.PriceList == nil {
+			return OnDemandPrices{}, nil, errors.New(`describe: no list "PriceList": want the JSON that "aws pricing get-products" prints`)
+		}
+		for i, text := range *page.PriceList {
+			if !ordinary(text, region) {
+				continue
+			}
+			name, price, date, err := Product(text)
+			if err != nil {
+				errs = append(errs, fmt.Errorf("PriceList[%d]: %w", i, err))
+				continue
+			}
+			if price > 0 {
+				out.Types[name], out.Date = price, max(out.Date, date)
+			}
+		}
+	}
+	if pages == 0 {
+		return OnDemandPrices{}, nil, errors.New(`describe: empty input: want the JSON that "aws pricing get-products" prints`)
+	}
+	return out, errors.Join(errs...), nil
+}
+
+// ordinary says whether a product is Linux on demand in the region. What it does not say is as it should be.
+func ordinary(text, region string) bool {
+	var p struct {
+		Product struct {
+			ProductFamily string
+			Attributes    map[string]any
+		}
+	}
+	if json.Unmarshal([]byte(text), &p) != nil {
+		return true // Product says what is wrong
+	}
+	tenancy := "Shared"
+	if p.Product.ProductFamily == "Compute Instance (bare metal)" {
+		tenancy = "Dedicated"
+	}
+	for key, want := range map[string]string{
+		"regionCode": region, "operatingSystem": "Linux", "preInstalledSw": "NA", "capacitystatus": "Used", "marketoption": "OnDemand", "tenancy": tenancy,
+	} {
+		if have, ok := p.Product.Attributes[key]; ok && have != want {
+			return false
+		}
+	}
+	return true
+}
+
+// Product reads one product of the price list: the instance type, US dollars (in China yuan) an hour, and the day of the list. Products that
+// cost nothing an hour, as those that are part of something else, have the price 0.
+func Product(text string) (instanceType string, hourly float64, date string, err error) {
+	var p struct {
+		Product         struct{ Attributes struct{ InstanceType string } }
+		PublicationDate string
+		Terms           struct {
+			OnDemand map[string]struct {
+				PriceDimensions map[string]struct {
+					Unit         string
+					PricePerUnit map[string]string
+				}
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(text), &p); err != nil {
+		return "", 0, "", errors.New("describe: a product of the price list is no JSON object of the known form")
+	}
+	if p.Product.Attributes.InstanceType == "" {
+		return "", 0, "", errors.New("describe: a product of the price list names no instance type")
+	}
+	for _, term := range slices.Sorted(maps.Keys(p.Terms.OnDemand)) {
+		dimensions := p.Terms.OnDemand[term].PriceDimensions
+		for _, d := range slices.Sorted(maps.Keys(dimensions)) {
+			for _, currency := range []string{"USD", "CNY"} {
+				amount, ok := dimensions[d].PricePerUnit[currency]
+				if !ok {
+					continue
+				}
+				v, err := strconv.ParseFloat(amount, 64)
+				if err != nil || !(v >= 0) || math.IsInf(v, 0) {
+					return "", 0, "", fmt.Errorf("describe: the price of %q is %q", p.Product.Attributes.InstanceType, amount)
+				}
+				hourly = max(hourly, v)
+			}
+		}
+	}
+	if len(p.PublicationDate) >= len(time.DateOnly) {
+		date = p.PublicationDate[:len(time.DateOnly)]
+	}
+	return p.Product.Attributes.InstanceType, hourly, date, nil
+}
