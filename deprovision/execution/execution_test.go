@@ -139,8 +139,12 @@ func TestScripts(t *testing.T) {
 		"a wave leaves when the one before has gone": {
 			commands: []string{"-a -b | -c +x"},
 			steps: [][2]string{
-				{"", "buy x, cordon a, cordon b, cordon c"}, {"ready x", "drain a, drain b, cordon c"}, {"empty a", "give-back a, drain b, cordon c"},
-				{"gone a", "drain b, cordon c"}, {"gone b", "drain c"}, {"gone c", ""},
+				{"", "buy x, cordon a, cordon b, cordon c"},
+				{"ready x", "drain a, drain b, cordon c"},
+				{"empty a", "give-back a, drain b, cordon c"},
+				{"gone a", "drain b, cordon c"},
+				{"gone b", "drain c"},
+				{"gone c", ""},
 			},
 			end: "done",
 		},
