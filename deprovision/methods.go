@@ -22,8 +22,12 @@ import (
 // Commands for interruption, expiration and drift come first and need not save anything. They may buy nodes that later commands share,
 // so a plan that is stopped after them can cost more than replacing just their nodes would.
 //
+// It looks for that state without budgets, and the commands go as far as these allow; the plan that is made after them goes on. Where no
+// command is as small as the budgets ask, one gives its nodes back in waves, see [Command.Waves]; where constraints between pods forbid
+// waves, it looks for a state within the budgets.
+//
 // It plans in rounds. Each begins where the one before ended, until a round finds no change, or none without pods that have moved
-// already. So if the plan is made again after its commands, with the same options and budgets, its first command moves some pod a
+// already, or budgets keep nodes back. So if the plan is made again after its commands, with the same options and budgets, its first command moves some pod a
 // second time.
 //
 // The error is [ErrNoSimulator], [*UnknownMethodError], that of [Cluster.Validate], that of the simulator, or that of the context.
@@ -45,16 +49,18 @@ func Plan(ctx context.Context, c Cluster, sim Simulator, opts *Options) (Result,
 		if p.out.Verdicts == nil {
 			p.verdicts()
 		}
-		before, limited := len(p.out.Commands), p.limited
-		whole := p.way()
-		if again = len(p.out.Commands) > before && (!p.quiet || !whole); again {
+		before := len(p.out.Commands)
+		whole, held := p.way()
+		if again = len(p.out.Commands) > before && (!p.quiet || !whole) && !held; again {
 			var moves []Placement
 			for _, c := range p.out.Commands[before:] {
 				moves = append(moves, c.Placements...)
 			}
 			p.move(moves)
 		}
-		again = again || p.limited && !limited
+		if held && !p.limited && len(p.out.Commands) == 0 {
+			p.limited, again = true, true
+		}
 		p.advance()
 	}
 	if p.err != nil {
@@ -211,7 +217,7 @@ func (p *planner) emptiness() {
 			set = append(set, m)
 		}
 	}
-	if set = p.within(set); len(set) == 0 {
+	if len(set) == 0 {
 		return
 	}
 	if a := p.ask(question(set)); a.OK() {

@@ -147,7 +147,10 @@ type Command struct {
 	Method eligibility.Method
 	Kind   Kind
 	// Nodes go, in the order of their names.
-	Nodes    []Candidate
+	Nodes []Candidate
+	// Waves are the names of the nodes that leave together, one wave after the other has gone, where budgets allow fewer nodes at once
+	// than the command gives back. Whoever carries the command out may let a later wave wait longer. nil means that all leave together.
+	Waves    [][]string
 	NewNodes []NewNode
 	// Placements are the new places of all pods that move, in an order in which each can be bound.
 	Placements []Placement

@@ -33,7 +33,7 @@ type planner struct {
 	quiet   bool                 // the search of the round has found nothing more
 	ledger  budget.Ledger        // what the budgets allow besides the commands so far
 	earlier int                  // pods that consolidation moved in earlier rounds
-	limited bool                 // budgets have kept a command from the plan, so the search keeps to them
+	limited bool                 // no command leads to the state without budgets, so the search keeps to them
 }
 
 // state is a cluster that the plan could end with, and its difference from the start of the round. Only commit changes it. A clone

@@ -58,8 +58,7 @@ func (p *planner) gain() Price {
 func reason(m *member) nodepool.Reason { return budgetReason(eligibility.Consolidation, len(m.Pods)) }
 
 // spent is the ledger after nodes that go in this state. At first only forced ones count: consolidation looks for the state that the
-// cluster could have without budgets, and the commands go as far as these allow. Once budgets have kept a command from the plan, all
-// nodes count, and the search looks for what the budgets do allow.
+// cluster could have without budgets, and the commands go as far as these allow.
 func (p *planner) spent() budget.Ledger {
 	ledger := p.ledger
 	for _, r := range p.gone {

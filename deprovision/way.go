@@ -15,8 +15,9 @@ import (
 
 // way derives the commands from the start of the round to the target: forced nodes one by one, empty nodes, nodes whose pods fit on
 // nodes that stay, then the others in the smallest groups that save something. Nodes with pods that an earlier round moved stay. The
-// state becomes that after the commands, except that no pod has moved yet. It reports whether they reach the whole target.
-func (p *planner) way() (whole bool) {
+// state becomes that after the commands, except that no pod has moved yet. It reports whether they reach the whole target, and whether
+// budgets keep nodes back.
+func (p *planner) way() (whole, held bool) {
 	target := p.state
 	p.state = p.start.clone()
 	p.units = p.unitPrices()
@@ -42,27 +43,25 @@ func (p *planner) way() (whole bool) {
 				group = rest
 				continue
 			}
-			p.command(group, &a)
-			for _, r := range group {
-				p.ledger = p.ledger.Take(r.Pool, 1)
-			}
-			from := len(p.gone)
-			p.remove(group[0].method, members(group), &a, "")
-			copy(p.gone[from:], group)
+			p.carryOut([][]removal{group}, &a)
 			fresh = a.Rebased
 			return left
 		}
 		return append(left, group...)
 	}
-	limited := p.limited
+	var over [][]removal
 	waiting := slices.DeleteFunc(slices.Clone(target.gone), p.movesAgain)
 	groups := p.groups(waiting, &target)
 	whole = len(waiting) == len(target.gone) // otherwise the state is another than the search ended with
 	for len(groups) > 0 && !p.ended() {
 		var left []removal
 		for _, group := range groups {
-			if group = p.allowed(group); len(group) > 0 {
-				left = append(left, step(group)...)
+			now, later := p.allowed(group)
+			if len(later) > 0 {
+				over = append(over, later)
+			}
+			if len(now) > 0 {
+				left = append(left, step(now)...)
 			}
 		}
 		switch {
@@ -80,40 +79,108 @@ func (p *planner) way() (whole bool) {
 			groups = joined
 		}
 	}
-	whole = whole && p.limited == limited
+	for i := 0; i < len(over) && len(p.out.Commands) == 0 && !p.ended(); i++ {
+		if a, waves, ok := p.inWaves(over[i], &target); ok {
+			p.carryOut(waves, &a)
+			fresh = a.Rebased
+		}
+	}
 	p.out.After = p.sim
 	if fresh != nil {
 		p.sim = fresh()
 	}
-	return whole
+	return whole, len(over) > 0
 }
 
-// allowed is the group as far as the budgets allow it: as many empty nodes as they do, and no part of another group, because that would
-// not pay. It sets the verdicts of the others, and from then on the search keeps to the budgets.
-func (p *planner) allowed(group []removal) []removal {
+// carryOut makes the answer a command, and the budgets are charged with its first wave.
+func (p *planner) carryOut(waves [][]removal, a *Answer) {
+	group := slices.Concat(waves...)
+	p.command(group, waves, a)
+	for _, r := range waves[0] {
+		p.ledger = p.ledger.Take(r.Pool, 1)
+	}
+	from := len(p.gone)
+	p.remove(group[0].method, members(group), a, "")
+	copy(p.gone[from:], group)
+}
+
+// inWaves is the answer for a group that is larger than a budget, and the waves in which its nodes leave: each holds as many as the
+// budgets allow at once, and is right while the nodes of later waves are there. Nodes that are in no such wave stay. It reports whether
+// what remains of the group pays.
+func (p *planner) inWaves(group []removal, target *state) (a Answer, waves [][]removal, ok bool) {
+	before, reached := p.clone(), *target
+	reached.moved = maps.Clone(target.moved)
+	var order []Placement
+	for len(group) > 0 && !p.ended() {
+		ledger := p.ledger
+		var wave, later []removal
+		for _, r := range group {
+			if of := budgetReason(r.method, len(r.base)); ledger.Left(r.Pool, of) < 1 {
+				later = append(later, r)
+				continue
+			}
+			ledger = ledger.Take(r.Pool, 1)
+			wave = append(wave, r)
+		}
+		if len(wave) == 0 { // its pool allows none
+			break
+		}
+		q, _ := p.stepOf(wave, target)
+		q.Elsewhere = true
+		part := p.ask(q)
+		if !part.OK() {
+			stuck := part.stuck()
+			rest := slices.DeleteFunc(slices.Clone(wave), func(r removal) bool { return stuck(r.base) })
+			if group = later; len(rest) < len(wave) {
+				group = slices.Concat(rest, later)
+			}
+			continue
+		}
+		for _, pl := range part.Placements {
+			reached.moved[pl.Pod] = pl.Node
+		}
+		order, waves = append(order, part.Placements...), append(waves, wave)
+		p.remove(group[0].method, members(wave), &part, "")
+		group = later
+	}
+	p.state = before
+	if len(waves) == 0 {
+		return a, nil, false
+	}
+	all := slices.Concat(waves...)
+	q, cost := p.stepOf(all, &reached)
+	if all[0].method == eligibility.Consolidation && !p.pays(all, cost) {
+		return a, nil, false
+	}
+	a = p.ask(q)
+	a.Placements = order
+	return a, waves, a.OK()
+}
+
+// allowed is the group as far as the budgets allow it now, and the rest: as many empty nodes as they do, and no part of another group,
+// because that would not pay. It sets the verdicts of the rest.
+func (p *planner) allowed(group []removal) (now, later []removal) {
 	if forceful(group[0].method) {
-		return group
+		return group, nil
 	}
 	ledger := p.ledger
-	var out, over []removal
 	for _, r := range group {
 		if ledger.Left(r.Pool, budgetReason(r.method, len(r.base))) < 1 {
-			over = append(over, r)
+			later = append(later, r)
 			continue
 		}
 		ledger = ledger.Take(r.Pool, 1)
-		out = append(out, r)
+		now = append(now, r)
 	}
-	if len(over) > 0 && group[0].method != eligibility.Emptiness {
-		out, over = nil, group
+	if len(later) > 0 && group[0].method != eligibility.Emptiness {
+		now, later = nil, group
 	}
-	for _, r := range over {
-		p.limited = true
+	for _, r := range later {
 		if v := p.verdictOf(r.Name); v != nil {
 			v.Outcome, v.Method, v.Disruption, v.PricePerHour = OverBudget, r.method, r.Disruption, r.PricePerHour
 		}
 	}
-	return out
+	return now, later
 }
 
 // forceful reports whether the method gives nodes back whatever budgets say.
@@ -276,7 +343,7 @@ func (p *planner) groups(list []removal, target *state) [][]removal {
 const window = 64
 
 // command adds the command that gives back the group.
-func (p *planner) command(group []removal, a *Answer) {
+func (p *planner) command(group []removal, waves [][]removal, a *Answer) {
 	set := members(group)
 	slices.SortFunc(set, func(a, b *member) int { return strings.Compare(a.Name, b.Name) })
 	c := Command{Method: group[0].method, Kind: Delete, NewNodes: a.NewNodes, Placements: a.Placements, SavingsPerHour: priceOf(set) - a.price(), Why: group[0].why, AtOnce: group[0].atOnce, Stranded: group[0].stranded}
@@ -285,6 +352,16 @@ func (p *planner) command(group []removal, a *Answer) {
 	}
 	if c.Why == "" {
 		c.Why = reasonOf(a, len(set))
+	}
+	if len(waves) > 1 {
+		for _, wave := range waves {
+			var names []string
+			for _, r := range wave {
+				names = append(names, r.Name)
+			}
+			c.Waves = append(c.Waves, names)
+		}
+		c.Why += fmt.Sprintf("; budgets ask for %d waves", len(waves))
 	}
 	for _, m := range set {
 		c.Nodes = append(c.Nodes, candidate(m.node, p.cluster.Now))

@@ -2,6 +2,7 @@ package deprovision_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/joinery-sdk/joinery/deprovision"
 	"github.com/joinery-sdk/joinery/deprovision/eviction"
 	"github.com/joinery-sdk/joinery/deprovision/policy"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
 // moody is the toy without places for the pods of some questions.
@@ -43,6 +45,31 @@ func TestNodesThatWaitForEachOther(t *testing.T) {
 	require.NotEmpty(t, r.Commands)
 	for i := range r.Commands {
 		assert.Len(t, r.Commands[i].Nodes, 2)
+	}
+}
+
+// Where nodes have to go with one command and a budget is smaller, they leave in waves, none larger than the budget.
+func TestWaves(t *testing.T) {
+	for _, allowed := range []int{0, 1, 2} {
+		w := newWorld("a 4 1", "b 4 1", "c 4 1", "d 8 4")
+		w.Pools[0].Disruption.Budgets = []nodepool.Budget{{Nodes: allowed}}
+		r := planned(w.Cluster, moody{w.toy, func(q deprovision.Question) bool { return exactly(q) && len(q.Remove) < 2 }}, nil)
+		if allowed == 0 {
+			assert.Empty(t, r.Commands)
+			continue
+		}
+		require.Len(t, r.Commands, 1)
+		c := r.Commands[0]
+		require.Len(t, c.Nodes, 2)
+		if allowed == 2 {
+			assert.Empty(t, c.Waves)
+			continue
+		}
+		require.Len(t, c.Waves, 2)
+		assert.ElementsMatch(t, []string{c.Nodes[0].Name, c.Nodes[1].Name}, slices.Concat(c.Waves...))
+		assert.Equal(t, c.Nodes[0].Name, verdict(t, r, c.Nodes[0].Name).Node)
+		assert.Equal(t, deprovision.Chosen, verdict(t, r, c.Nodes[1].Name).Outcome)
+		assert.Contains(t, c.Why, "budgets ask for 2 waves")
 	}
 }
 

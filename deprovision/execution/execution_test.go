@@ -16,14 +16,22 @@ import (
 	"github.com/joinery-sdk/joinery/deprovision/execution"
 )
 
-// command is one told as "-old +new >target".
+// command is one told as "-old +new >target", with | between the waves of its old nodes.
 func command(text string) deprovision.Command {
 	var c deprovision.Command
+	if strings.Contains(text, "|") {
+		c.Waves = [][]string{nil}
+	}
 	for word := range strings.FieldsSeq(text) {
 		name := word[1:]
 		switch word[0] {
 		case '-':
 			c.Nodes = append(c.Nodes, deprovision.Candidate{Name: name})
+			if n := len(c.Waves); n > 0 {
+				c.Waves[n-1] = append(c.Waves[n-1], name)
+			}
+		case '|':
+			c.Waves = append(c.Waves, nil)
 		case '+':
 			c.NewNodes = append(c.NewNodes, deprovision.NewNode{Name: name})
 		case '>':
@@ -33,6 +41,16 @@ func command(text string) deprovision.Command {
 		}
 	}
 	return c
+}
+
+// wave is the wave of the node; a node of no wave has the last.
+func wave(c deprovision.Command, node string) int {
+	for i, names := range c.Waves {
+		if slices.Contains(names, node) {
+			return i
+		}
+	}
+	return len(c.Waves)
 }
 
 func todo(r execution.Run) string {
@@ -118,6 +136,33 @@ func TestScripts(t *testing.T) {
 			steps:    [][2]string{{"", "buy x, cordon a, cordon b"}, {"ready x", "drain a, drain b"}, {"empty a", "give-back a, drain b"}, {"failed x", "give-back a, uncordon b"}, {"open b", "give-back a"}, {"gone a", ""}},
 			end:      "partial skipped",
 		},
+		"a wave leaves when the one before has gone": {
+			commands: []string{"-a -b | -c +x"},
+			steps: [][2]string{
+				{"", "buy x, cordon a, cordon b, cordon c"},
+				{"ready x", "drain a, drain b, cordon c"},
+				{"empty a", "give-back a, drain b, cordon c"},
+				{"gone a", "drain b, cordon c"},
+				{"gone b", "drain c"},
+				{"gone c", ""},
+			},
+			end: "done",
+		},
+		"a wave goes on where a node of the one before stays": {
+			commands: []string{"-a | -b"},
+			steps:    [][2]string{{"", "drain a, cordon b"}, {"failed a", "uncordon a, cordon b"}, {"open a", "drain b"}, {"gone b", ""}},
+			end:      "partial",
+		},
+		"no later wave leaves if what was bought has died": {
+			commands: []string{"-a | -b +x"},
+			steps:    [][2]string{{"", "buy x, cordon a, cordon b"}, {"ready x", "drain a, cordon b"}, {"empty a", "give-back a, cordon b"}, {"gone x", "give-back a, uncordon b"}, {"open b", "give-back a"}, {"gone a", ""}},
+			end:      "partial",
+		},
+		"a node dies before its wave": {
+			commands: []string{"-a | -b"},
+			steps:    [][2]string{{"", "drain a, cordon b"}, {"gone b", "drain a"}, {"gone a", ""}},
+			end:      "done",
+		},
 		"told twice": {
 			commands: []string{"-a +x"},
 			steps:    [][2]string{{"", "buy x, cordon a"}, {"ready x", "drain a"}, {"ready x", "drain a"}, {"empty a", "give-back a"}, {"empty a", "give-back a"}, {"gone a", ""}, {"gone a", ""}},
@@ -166,6 +211,9 @@ func TestEveryRunEnds(t *testing.T) {
 		for i := range 1 + rnd.IntN(5) {
 			text := fmt.Sprintf("-old%d", i)
 			for k := range rnd.IntN(3) {
+				if rnd.IntN(3) == 0 {
+					text += " |"
+				}
 				text += fmt.Sprintf(" -old%d-%d", i, k)
 			}
 			for k := range rnd.IntN(3) {
@@ -203,6 +251,9 @@ func TestEveryRunEnds(t *testing.T) {
 				failed[a.Node] = true
 			}
 			if a.Kind == execution.Drain {
+				for _, other := range actions {
+					require.LessOrEqual(t, wave(list[a.Command], a.Node), wave(list[a.Command], other.Node), "seed %d: %s is drained before %s has gone", seed, a.Node, other.Node)
+				}
 				for _, n := range list[a.Command].NewNodes {
 					require.True(t, there[n.Name] || died[n.Name] && a.Kind != execution.Drain, "seed %d: %s is drained before %s is ready", seed, a.Node, n.Name)
 				}

@@ -34,7 +34,7 @@ type Run struct {
 }
 
 // New begins to carry the commands out, in their order, up to so many at a time; less than 1 means one. A command waits for those
-// before it that buy a node which its pods go to. Commands are only read, and must not change.
+// before it that buy a node which its pods go to. The nodes of a later wave of a command are cordoned until it begins. Commands are only read, and must not change.
 func New(commands []deprovision.Command, parallel int) Run {
 	r := Run{commands: commands, parallel: max(1, parallel), statuses: make([]Status, len(commands)), why: make([]string, len(commands)), at: map[string]int{}, stages: map[string]stage{}}
 	for i := range commands {
@@ -122,6 +122,7 @@ func (r Run) Tell(e Event) (Run, error) {
 		to = ready
 	case e.Fact == Empty && !isNew && from == draining:
 		to = leaving
+	case e.Fact == Gone && !isNew && from == wanted && r.statuses[i] == Draining: // before its wave
 	case e.Fact == Gone && !isNew && from >= draining && from != staying, e.Fact == Gone && isNew && from == leaving: // a machine may go by itself
 	case e.Fact == Open && from == staying:
 	case e.Fact == Failed && !isNew && from == draining:
@@ -158,7 +159,7 @@ func (r *Run) fail(i int, e Event, isNew bool) {
 	}
 	if c := &r.commands[i]; isNew && r.statuses[i] == Draining && !c.AtOnce && c.Method != eligibility.Interruption && c.Method != eligibility.Expiration {
 		for _, n := range c.Nodes {
-			if r.stages[n.Name] == draining {
+			if s := r.stages[n.Name]; s == draining || s == wanted {
 				r.stages[n.Name] = staying
 			}
 		}
@@ -187,6 +188,9 @@ func (r *Run) proceed() {
 				r.drain(i)
 			}
 		case Draining, Reverting:
+			if r.statuses[i] == Draining {
+				r.drain(i) // the next wave
+			}
 			if slices.ContainsFunc(c.Nodes, func(n deprovision.Candidate) bool { return r.stages[n.Name] != over }) ||
 				slices.ContainsFunc(c.NewNodes, func(n deprovision.NewNode) bool { s := r.stages[n.Name]; return s == wanted || s == leaving }) {
 				continue
@@ -238,9 +242,26 @@ func (r *Run) begin(i int) {
 	}
 }
 
+// drain drains the first wave of the command whose nodes are not all over. Later waves stay cordoned.
 func (r *Run) drain(i int) {
 	r.statuses[i] = Draining
-	for _, n := range r.commands[i].Nodes {
-		r.stages[n.Name] = draining
+	c := &r.commands[i]
+	names := make([]string, 0, len(c.Nodes))
+	for _, n := range c.Nodes {
+		names = append(names, n.Name)
+	}
+	waves := c.Waves
+	if len(waves) == 0 {
+		waves = [][]string{names}
+	}
+	for _, wave := range waves {
+		for _, name := range wave {
+			if r.stages[name] == wanted {
+				r.stages[name] = draining
+			}
+		}
+		if slices.ContainsFunc(wave, func(name string) bool { return r.stages[name] != over }) {
+			return
+		}
 	}
 }

@@ -68,6 +68,7 @@ type change struct {
 	DisruptionCost float64           `json:"disruptionCost"`
 	Pods           []string          `json:"pods"`
 	AtOnce         bool              `json:"atOnce,omitempty"`
+	Waves          [][]string        `json:"waves,omitempty"`
 	Why            string            `json:"why"`
 	Unpriced       bool              `json:"unpriced,omitempty"` // the savings leave out nodes whose price is not known
 }
@@ -145,7 +146,7 @@ func newReport(market *pipeline.Market, c deprovision.Cluster, r deprovision.Res
 func describe(c *deprovision.Command) change {
 	out := change{
 		Method: string(c.Method), Kind: string(c.Kind), Replacements: []replacement{}, Placements: map[string]string{},
-		SavingsPerHour: c.SavingsPerHour.Dollars(), DisruptionCost: exact(c.Disruption), Pods: []string{}, AtOnce: c.AtOnce, Why: c.Why,
+		SavingsPerHour: c.SavingsPerHour.Dollars(), DisruptionCost: exact(c.Disruption), Pods: []string{}, AtOnce: c.AtOnce, Waves: c.Waves, Why: c.Why,
 	}
 	for _, n := range c.Nodes {
 		out.Nodes = append(out.Nodes, n.Name)

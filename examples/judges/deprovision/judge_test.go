@@ -45,8 +45,56 @@ func give(ctx context.Context, w *world, s scheduling.Snapshot, o *deprovision.O
 	return r, c, err
 }
 
-// judge carries out a command and has the pods bound in its order. It returns the snapshot afterwards.
+// waves are the commands that a command is for those who see its waves one after the other: the first one buys what its pods need, each
+// later one what is still missing.
+func waves(c *deprovision.Command) []deprovision.Command {
+	if len(c.Waves) == 0 {
+		return []deprovision.Command{*c}
+	}
+	var out []deprovision.Command
+	bought := map[string]bool{}
+	for _, names := range c.Waves {
+		part := *c
+		part.Nodes, part.NewNodes, part.Placements = nil, nil, nil
+		for _, n := range c.Nodes {
+			if slices.Contains(names, n.Name) {
+				part.Nodes = append(part.Nodes, n)
+			}
+		}
+		to := map[string]bool{}
+		for _, p := range c.Placements {
+			if slices.Contains(names, p.Pod.Spec.NodeName) {
+				part.Placements, to[p.Node] = append(part.Placements, p), true
+			}
+		}
+		for _, n := range c.NewNodes {
+			if to[n.Name] && !bought[n.Name] {
+				part.NewNodes, bought[n.Name] = append(part.NewNodes, n), true
+			}
+		}
+		out = append(out, part)
+	}
+	return out
+}
+
+// judge carries out a command, wave by wave. It returns the snapshot afterwards.
 func (w *world) judge(ctx context.Context, s scheduling.Snapshot, c *deprovision.Command) (scheduling.Snapshot, error) {
+	nodes, placed := 0, 0
+	for i, part := range waves(c) {
+		nodes, placed = nodes+len(part.Nodes), placed+len(part.Placements)
+		var err error
+		if s, err = w.judgeWave(ctx, s, &part); err != nil {
+			return s, fmt.Errorf("wave %d of %d: %w", i, max(1, len(c.Waves)), err)
+		}
+	}
+	if nodes != len(c.Nodes) || placed != len(c.Placements) {
+		return s, fmt.Errorf("the waves give back %d of %d nodes and move %d of %d pods", nodes, len(c.Nodes), placed, len(c.Placements))
+	}
+	return s, nil
+}
+
+// judgeWave carries out a command without waves and has the pods bound in its order. It returns the snapshot afterwards.
+func (w *world) judgeWave(ctx context.Context, s scheduling.Snapshot, c *deprovision.Command) (scheduling.Snapshot, error) {
 	if len(c.Stranded) > 0 && c.Method != eligibility.Interruption && c.Method != eligibility.Expiration {
 		return s, fmt.Errorf("%s strands %d pods", c.Method, len(c.Stranded))
 	}

@@ -76,7 +76,11 @@ func few(n int) string {
 }
 
 func (a *tally) see(c *deprovision.Command) {
-	a.add(tally{commands: 1, evictions: len(c.Placements), saved: c.SavingsPerHour, methods: map[string]int{fmt.Sprintf("%s %s %s to %s", c.Method, c.Kind, few(len(c.Nodes)), few(len(c.NewNodes))): 1}})
+	what := fmt.Sprintf("%s %s %s to %s", c.Method, c.Kind, few(len(c.Nodes)), few(len(c.NewNodes)))
+	if len(c.Waves) > 0 {
+		what += " in waves"
+	}
+	a.add(tally{commands: 1, evictions: len(c.Placements), saved: c.SavingsPerHour, methods: map[string]int{what: 1}})
 }
 
 // each draws clusters on all cores. What went wrong is reported in the order of the seeds; JOINERY_FROM is the first of them.
@@ -133,7 +137,7 @@ func TestCommandsAreAccepted(t *testing.T) {
 			return seen, err
 		}
 		s := w.snapshot
-		taken := map[string]int{}
+		taken, largest := map[string]int{}, map[string]int{}
 		if err := once(&r); err != nil {
 			return seen, err
 		}
@@ -146,9 +150,17 @@ func TestCommandsAreAccepted(t *testing.T) {
 			if s, err = w.judge(ctx, s, cmd); err != nil {
 				return seen, fmt.Errorf("command %d, %s: %w", i, brief(cmd), err)
 			}
-			for _, n := range cmd.Nodes {
-				if voluntary {
-					taken[n.Pool]++
+			for _, part := range waves(cmd) {
+				leave := map[string]int{}
+				for _, n := range part.Nodes {
+					if leave[n.Pool]++; voluntary && len(cmd.Waves) == 0 {
+						taken[n.Pool]++
+					}
+				}
+				for pool, n := range leave {
+					if voluntary && len(cmd.Waves) > 0 {
+						largest[pool] = max(largest[pool], n)
+					}
 				}
 			}
 			seen.see(cmd)
@@ -161,8 +173,8 @@ func TestCommandsAreAccepted(t *testing.T) {
 				}
 			}
 			for _, b := range p.Disruption.Budgets {
-				if taken[p.Name] > b.Allowed(nodes) {
-					return seen, fmt.Errorf("pool %s loses %d of %d nodes, and its budgets allow %d", p.Name, taken[p.Name], nodes, b.Allowed(nodes))
+				if n := taken[p.Name] + largest[p.Name]; n > b.Allowed(nodes) {
+					return seen, fmt.Errorf("pool %s loses %d of %d nodes at once, and its budgets allow %d", p.Name, n, nodes, b.Allowed(nodes))
 				}
 			}
 		}

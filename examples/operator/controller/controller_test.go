@@ -287,7 +287,7 @@ func TestNoTimeToWait(t *testing.T) {
 		old.Annotations = map[string]string{noticeAnnotation: fmt.Sprintf(`{"Instance":"id-1","Kind":%q,"Deadline":%q}`, interruption.SpotInterrupted, time.Now().Add(left).Format(time.RFC3339))}
 		o, _ := operate(t, interceptor.Funcs{}, old, bought)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		err := o.finish(ctx, []*karpv1.NodeClaim{old}, []*karpv1.NodeClaim{bought}, false)
+		err := o.finish(ctx, [][]*karpv1.NodeClaim{{old}}, []*karpv1.NodeClaim{bought}, false)
 		cancel()
 		require.Equal(t, gone, err == nil, "%v", err)
 		require.Equal(t, gone, get(t, o, old).DeletionTimestamp != nil)

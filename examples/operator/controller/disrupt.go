@@ -118,7 +118,7 @@ func (o *Operator) start(ctx context.Context, v *view, c *deprovision.Command) {
 	}
 	go func() {
 		if err == nil {
-			err = o.finish(ctx, old, slices.Concat(bought, v.coming(c)), c.AtOnce)
+			err = o.finish(ctx, v.waves(c, old), slices.Concat(bought, v.coming(c)), c.AtOnce)
 		}
 		if err != nil && ctx.Err() == nil {
 			logger.Info("command given up", "reason", err.Error()) // reopen removes the taint of its nodes before the next plan
@@ -164,6 +164,22 @@ func (o *Operator) begin(ctx context.Context, v *view, c *deprovision.Command) (
 	return old, bought, nil
 }
 
+// waves are the claims of the nodes that a command gives back, by the waves in which they leave.
+func (v *view) waves(c *deprovision.Command, old []*karpv1.NodeClaim) [][]*karpv1.NodeClaim {
+	if len(c.Waves) == 0 {
+		return [][]*karpv1.NodeClaim{old}
+	}
+	var out [][]*karpv1.NodeClaim
+	for _, names := range c.Waves {
+		var wave []*karpv1.NodeClaim
+		for _, name := range names {
+			wave = append(wave, v.claims[name])
+		}
+		out = append(out, wave)
+	}
+	return out
+}
+
 // coming returns the claims of in-flight nodes that are to take pods of a command.
 func (v *view) coming(c *deprovision.Command) (out []*karpv1.NodeClaim) {
 	for _, p := range c.Placements {
@@ -174,9 +190,10 @@ func (v *view) coming(c *deprovision.Command) (out []*karpv1.NodeClaim) {
 	return out
 }
 
-// finish waits until every target node is initialized and then deletes the old claims, which drains their nodes. It stops waiting
-// when the cloud is about to reclaim one of the old machines.
-func (o *Operator) finish(ctx context.Context, old, to []*karpv1.NodeClaim, atOnce bool) error {
+// finish waits until every target node is initialized and then deletes the old claims, which drains their nodes, each wave once the one
+// before it has gone. It stops waiting when the cloud is about to reclaim one of the old machines.
+func (o *Operator) finish(ctx context.Context, waves [][]*karpv1.NodeClaim, to []*karpv1.NodeClaim, atOnce bool) error {
+	old := slices.Concat(waves...)
 	waiting, cancel := context.WithTimeout(ctx, o.options.Timeouts.WithDefaults().Register) // a node may join and never become ready
 	defer cancel()
 	for _, b := range to {
@@ -192,13 +209,23 @@ func (o *Operator) finish(ctx context.Context, old, to []*karpv1.NodeClaim, atOn
 			return fmt.Errorf("replacement %s did not come up: %w", b.Name, err)
 		}
 	}
-	for _, c := range old {
-		if err := o.client.Delete(ctx, c); client.IgnoreNotFound(err) != nil {
-			return err
+	for i, wave := range waves {
+		for _, c := range wave {
+			if err := o.client.Delete(ctx, c); client.IgnoreNotFound(err) != nil {
+				return err
+			}
+			// Until the cache shows the deletion, reopen would take the node for one of an abandoned command.
+			if err := o.await(ctx, c, func(now *karpv1.NodeClaim) bool { return now.DeletionTimestamp != nil }); client.IgnoreNotFound(err) != nil {
+				return err
+			}
 		}
-		// Until the cache shows the deletion, reopen would take the node for one of an abandoned command.
-		if err := o.await(ctx, c, func(now *karpv1.NodeClaim) bool { return now.DeletionTimestamp != nil }); client.IgnoreNotFound(err) != nil {
-			return err
+		for _, c := range wave {
+			if i == len(waves)-1 {
+				break
+			}
+			if err := o.await(ctx, c, func(*karpv1.NodeClaim) bool { return false }); client.IgnoreNotFound(err) != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -1,6 +1,7 @@
 package simulate_test
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -14,6 +15,15 @@ import (
 	"github.com/joinery-sdk/joinery/examples/pipeline/simulate"
 	"github.com/joinery-sdk/joinery/examples/pipeline/simulate/fragment"
 )
+
+// leaving is how many nodes of a command leave at the same time, at most.
+func leaving(c *deprovision.Command) int {
+	most := 0
+	for _, wave := range c.Waves {
+		most = max(most, len(wave))
+	}
+	return cmp.Or(most, len(c.Nodes))
+}
 
 // untilQuiet plans a cluster and applies the plan, hour by hour, until it has found nothing by day and by night. It returns the price at the end.
 // Each plan gives back no more nodes than the budgets allow at its moment.
@@ -35,7 +45,7 @@ func untilQuiet(t *testing.T, c *fragment.Cluster) float64 {
 		}
 		taken := 0
 		for i := range r.Commands {
-			taken += len(r.Commands[i].Nodes)
+			taken += leaving(&r.Commands[i])
 			if s, err = simulate.Apply(s, &r.Commands[i], at); err != nil {
 				require.NoError(t, err)
 			}
