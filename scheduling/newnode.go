@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 
@@ -211,39 +212,64 @@ func decides(s *requirements.Set, key string) bool {
 // takes what else fits. It returns s if no pod has a place so. The packer knows nothing of these nodes, each is chosen for its first pod, so
 // packing the same pods anew is usually cheaper.
 func (s *state) extend() *state {
-	if len(s.bound) == s.p.pending() {
-		return s
+	avoid, most := map[int]bool{}, math.MaxInt
+	for range mostTries {
+		if len(s.bound) == s.p.pending() {
+			return s
+		}
+		used := usedBy(s.bound, len(s.last.Bins))
+		run := s.p.verifier.start(s.last.Bins, used)
+		for run.gone < len(run.leaving) {
+			run.depart()
+		}
+		held := run.bind(s.bound)
+		g := &extension{
+			verification: run, bins: slices.Clip(s.last.Bins), most: most, avoid: avoid,
+			remaining: s.p.remaining(s.last.Bins, func(bin int) bool { return used[bin] }),
+		}
+		order := run.fill(held, run.open(s.last.Bins), g.buy)
+		if len(order) <= len(s.bound) {
+			return s
+		}
+		out := *s
+		out.last.Bins, out.added = g.bins, s.added+len(g.bought)
+		out.verify(order)
+		better := s.p.comparePlaced(&out, s) < 0
+		switch {
+		case better && most > 1:
+			return &out
+		case better:
+			s = &out
+		case len(g.bought) == 0:
+			return s
+		case most > 1: // the nodes are there from the start now, as new domains without pods, which others may not bear: one by one, then
+			most = 1
+		default:
+			avoid[g.bought[0]] = true
+		}
 	}
-	used := usedBy(s.bound, len(s.last.Bins))
-	run := s.p.verifier.start(s.last.Bins, used)
-	for run.gone < len(run.leaving) {
-		run.depart()
-	}
-	held := run.bind(s.bound)
-	g := &extension{verification: run, bins: slices.Clip(s.last.Bins), remaining: s.p.remaining(s.last.Bins, func(bin int) bool { return used[bin] })}
-	order := run.fill(held, run.open(s.last.Bins), g.buy)
-	if len(g.bins) == len(s.last.Bins) && len(order) <= len(s.bound) {
-		return s
-	}
-	out := *s
-	out.last.Bins, out.added = g.bins, s.added+len(g.bins)-len(s.last.Bins)
-	out.verify(order) // all nodes are there from the start now, so an empty one may be a new domain to the first pods
-	if s.p.comparePlaced(&out, s) >= 0 {
-		return s
-	}
-	return &out
+	return s
 }
+
+// mostTries bounds how often extend verifies a plan.
+const mostTries = 16
 
 // extension is a plan to which nodes are added.
 type extension struct {
 	*verification
 	bins      []OutcomeBin
+	bought    []int        // the cells of the added ones
+	most      int          // how many are added
+	avoid     map[int]bool // cells of which none is bought
 	remaining *remaining
 }
 
 // buy binds a pod to a further node; false if no pool may buy one that takes it. Others may join the pod if the seat is open.
 func (g *extension) buy(b binding) (at seat, open, ok bool) {
 	for _, k := range g.remaining.kinds(g.p.Classes[b.class], g.classes[b.class].Required) {
+		if g.avoid[k.cell] || len(g.bought) == g.most {
+			continue
+		}
 		bin := OutcomeBin{Shape: k.shape, Offering: k.offering, Labels: k.narrowed}
 		shape := &g.p.Shapes[k.shape]
 		b.at = seat{-1, len(g.bins)}
@@ -251,7 +277,7 @@ func (g *extension) buy(b binding) (at seat, open, ok bool) {
 		n := &g.nodes[len(g.nodes)-1]
 		daemons := g.cluster.StartDaemons(g.daemonsAt(shape.daemons), &n.Node)
 		if g.place(b).OK() {
-			g.bins = append(g.bins, bin)
+			g.bins, g.bought = append(g.bins, bin), append(g.bought, k.cell)
 			g.remaining.spend(k.shape, k.offering)
 			return b.at, g.p.options.Apart == nil, true
 		}
@@ -384,8 +410,8 @@ func (p *Problem) newCells() []cell {
 
 // kind is an offering of a cell, with labels that a pod's requirements narrow.
 type kind struct {
-	shape, offering int
-	narrowed        requirements.Set
+	cell, shape, offering int
+	narrowed              requirements.Set
 }
 
 // kinds are the offerings that may still be bought and that hold a pod of the class by itself, for each cell and each alternative of its
@@ -394,14 +420,14 @@ type kind struct {
 func (r *remaining) kinds(c *Class, required requirements.Alternatives) []kind {
 	price := func(k kind) float64 { return r.p.Shapes[k.shape].Offerings[k.offering].Price }
 	var out []kind
-	for _, cell := range r.p.cells() {
+	for i, cell := range r.p.cells() {
 		pool := &r.p.Pools[r.p.Shapes[cell.offers[0][0]].Pool]
 		if len(pool.MinValues) > 0 || !required.Compatible(cell.labels, requirements.Keys{}) {
 			continue
 		}
 		best := kind{shape: -1}
 		for _, o := range cell.offers {
-			one := kind{shape: o[0], offering: o[1]}
+			one := kind{cell: i, shape: o[0], offering: o[1]}
 			if !bind.Fits(c.requests, r.p.Shapes[o[0]].Free) || !r.allows(o[0], o[1]) {
 				continue
 			}

@@ -313,7 +313,7 @@ func (d *decisions) gone() {
 	}
 }
 
-// mostExtensions bounds how often extend plans the pods of an extended plan anew.
+// mostExtensions bounds how often nodes are added to a plan and its pods planned anew.
 const mostExtensions = 3
 
 // extend adds nodes for unplaced pods, and tries the placed pods by themselves: they are packed better than on added nodes, and others that found
