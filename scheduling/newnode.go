@@ -251,7 +251,7 @@ func (s *state) extend() *state {
 	return s
 }
 
-// mostTries bounds how often extend verifies a plan.
+// mostTries bounds how often extend verifies a plan, which takes as long as the verification of one attempt. It has not been varied.
 const mostTries = 16
 
 // extension is a plan to which nodes are added.

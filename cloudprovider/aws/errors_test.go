@@ -287,7 +287,7 @@ func TestTwoReadingsBeforeAnEnd(t *testing.T) {
 		time.Sleep(10 * time.Second) // the lag is 30
 		maintain()
 		require.Len(t, f.cloud.Truth(), 3)
-		var owned, surplus string // somebody takes the tags of one off, and puts them on again
+		var owned, surplus string // one loses its tags and gets them back
 		for _, m := range f.cloud.Truth() {
 			if m.ID != ec2ID(launch.ID) {
 				owned, surplus = surplus, m.ID

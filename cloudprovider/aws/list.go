@@ -20,7 +20,7 @@ import (
 
 // List reads all instances of the cluster that a provider made, page by page, and changes nothing. A machine shows as soon as it is written down
 // whose it is. Create does that; where an answer was lost, or a process was stopped, Create does it when it is asked again, and Maintain for
-// claims that nobody asks for again. What has ended is read once, by the first reading that sees all of the history, and afterwards only to learn
+// claims that are not asked for again. What has ended is read once, by the first reading that sees all of the history, and afterwards only to learn
 // why a machine is missing.
 func (p *Provider) List(ctx context.Context) ([]cloudprovider.Instance, error) {
 	if err := ctx.Err(); err != nil {

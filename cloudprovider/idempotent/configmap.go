@@ -28,7 +28,7 @@ type ConfigMap struct {
 	name   string
 }
 
-// NewConfigMap is the ConfigMap of a name. The first update makes it, if nobody has.
+// NewConfigMap is the ConfigMap of a name. The first update makes it if it does not exist.
 func NewConfigMap(client ConfigMaps, name string) *ConfigMap {
 	return &ConfigMap{client: client, name: name}
 }

@@ -58,7 +58,7 @@ func (c Choice) Instance(claim cloudprovider.NodeClaim, id string, created time.
 	}.Clone()
 }
 
-// Describe is the machine that a claim has led to, worked out from what the cloud says of it: where the reply to its launch was lost, nobody remembers which
+// Describe is the machine that a claim has led to, worked out from what the cloud says of it: where the reply to its launch was lost, it is not known which
 // candidate it is. Type is the name of its type, and offering what the cloud sells it as. A type that has left the catalogue, or no longer has the
 // offering, does no harm: the instance then lacks its resources, and its labels are those of the offering and the claim.
 func Describe(claim cloudprovider.NodeClaim, types []instancetypes.InstanceType, typ string, offering requirements.Set, id string, created time.Time) cloudprovider.Instance {
