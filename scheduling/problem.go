@@ -418,7 +418,7 @@ func (p *Problem) compileTopology(shared []volume.SharedClaim) error {
 	for i := range p.Existing {
 		r := &p.Existing[i]
 		r.Tags, r.Limits = p.topology.Within(i)
-		r.Labels = with(r.Labels, p.topology.Sides(r.Labels))
+		r.Labels = with(r.Labels, p.topology.Sides(r.Labels, nil))
 	}
 	return nil
 }

@@ -359,15 +359,16 @@ func (k *nodeKinds) make(shape, offering requirements.Set) nodeKind {
 	if err != nil {
 		return out
 	}
-	out.sides = k.p.topology.Sides(node)
-	if node, err = node.Intersect(someHost); err != nil {
+	hosted, err := node.Intersect(someHost)
+	if err != nil {
 		return out
 	}
 	for _, i := range k.depends {
-		if k.p.daemons[i].required.Compatible(node, requirements.Keys{}) {
+		if k.p.daemons[i].required.Compatible(hosted, requirements.Keys{}) {
 			out.daemons = append(out.daemons, i)
 		}
 	}
+	out.sides = k.p.topology.Sides(node, out.daemons)
 	return out
 }
 

@@ -117,7 +117,7 @@ func (p *Problem) Zones() []string {
 // none.
 func (p *Problem) Own(class int) float64 {
 	c := &p.classes[class]
-	least, required := unsold, c.relax(len(c.soft)).required
+	least, required := unsold, p.relax(c, len(c.soft)).required
 	for _, cell := range p.cells() {
 		if cell.holds(c.Requests) && required.Compatible(cell.labels, requirements.Keys{}) {
 			least = min(least, cell.price(c.Requests))
@@ -335,7 +335,7 @@ func (p *Problem) keepNeeded(closed map[closedDomain]bool) requirements.Alternat
 		if c.Count == 0 {
 			continue
 		}
-		required := c.relax(len(c.soft)).required
+		required := p.relax(c, len(c.soft)).required
 		if p.someNode(c.Requests, required.Intersect(open)) {
 			continue
 		}

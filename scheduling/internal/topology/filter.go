@@ -31,11 +31,16 @@ const (
 	filterOut = "out"
 )
 
-// pseudoPrefix is how the pseudo-labels of filters begin. A bracket cannot be in a label key.
-const pseudoPrefix = "filter("
+// How pseudo-labels begin: those of filters, and those of groups with pods of DaemonSets. A bracket cannot be in a label key.
+const (
+	pseudoPrefix = "filter("
+	daemonPrefix = "daemons("
+)
 
-// IsPseudo reports whether a label key is the pseudo-label of a filter.
-func IsPseudo(key string) bool { return strings.HasPrefix(key, pseudoPrefix) }
+// IsPseudo reports whether a label key is a pseudo-label of [Problem.Sides].
+func IsPseudo(key string) bool {
+	return strings.HasPrefix(key, pseudoPrefix) || strings.HasPrefix(key, daemonPrefix)
+}
 
 // newFilter reads a filter of the index; tolerated is the nodes that its owner tolerates. Outside has one alternative for each label: the
 // label contradicts every term that has it, and the other terms are contradicted by their first label.
@@ -77,9 +82,10 @@ func (p *Problem) passes(g *group, labels requirements.Set) bool {
 	return g.filter < 0 || p.filters[g.filter].passes(labels)
 }
 
-// Sides is the pseudo-labels of a node with these labels: its side of each filter that splits a class. A node that may be on both sides
-// has no such label. It costs O(terms of these filters).
-func (p *Problem) Sides(labels requirements.Set) requirements.Set {
+// Sides is the pseudo-labels of a node with these labels and daemons, by position in [Input.Daemons]: its side of each filter that splits a
+// class, and whether it meets affinity to a group that DaemonSets are in. A node that may be on both sides of a filter has no such label.
+// It costs O(terms of these filters + daemons of these groups).
+func (p *Problem) Sides(labels requirements.Set, daemons []int) requirements.Set {
 	var sides []requirements.Requirement
 	for i := range p.filters {
 		switch f := &p.filters[i]; {
@@ -90,12 +96,28 @@ func (p *Problem) Sides(labels requirements.Set) requirements.Set {
 			sides = append(sides, requirements.In(f.key, filterIn))
 		}
 	}
+	for g := range p.groups {
+		if key := p.groups[g].daemons; key != "" && p.meets(int32(g), labels, daemons) {
+			sides = append(sides, requirements.In(key, filterIn))
+		}
+	}
 	return requirements.MustOf(sides...)
+}
+
+// meets reports whether a pod of the group runs on the node, by its daemons, or in its domain already.
+func (p *Problem) meets(g int32, labels requirements.Set, daemons []int) bool {
+	if v, ok := labels.Get(p.groups[g].key).Single(); ok {
+		if at := p.values.Find(p.groups[g].keyID, v); at != interpod.Absent && p.running.Members(g, at) > 0 {
+			return true
+		}
+	}
+	return slices.ContainsFunc(daemons, func(d int) bool { return slices.Contains(p.daemons[d].MemberOf, g) })
 }
 
 // Splits reports whether nodes have pseudo-labels.
 func (p *Problem) Splits() bool {
-	return slices.ContainsFunc(p.filters, func(f nodeFilter) bool { return f.split })
+	return slices.ContainsFunc(p.filters, func(f nodeFilter) bool { return f.split }) ||
+		slices.ContainsFunc(p.groups, func(g group) bool { return g.daemons != "" })
 }
 
 // covered reports whether every node with these labels meets some alternative.

@@ -85,8 +85,26 @@ type relaxation struct {
 	required requirements.Alternatives // with preferred nodes and taints
 }
 
-// relax gives up the first n preferences.
-func (c *class) relax(n int) relaxation { return c.relaxFrom(c.Required, n) }
+// relax gives up the first n preferences. Affinity that DaemonSets meet becomes a requirement of the node: it has their pods, or its domain
+// has such pods already.
+func (p *Problem) relax(c *class, n int) relaxation {
+	out := c.relaxFrom(c.Required, n)
+	beside := func(t interpod.Term) string {
+		if !t.Hard || t.Anti || t.Self {
+			return ""
+		}
+		return p.groups[t.Group].daemons
+	}
+	if slices.ContainsFunc(out.Terms, func(t interpod.Term) bool { return beside(t) != "" }) {
+		for _, t := range out.Terms {
+			if key := beside(t); key != "" {
+				out.required = out.required.Intersect(requirements.AnyOf(requirements.MustOf(requirements.In(key, filterIn))))
+			}
+		}
+		out.Terms = slices.DeleteFunc(slices.Clone(out.Terms), func(t interpod.Term) bool { return beside(t) != "" })
+	}
+	return out
+}
 
 // relaxFrom is relax with other requirements of labels.
 func (c *class) relaxFrom(required requirements.Alternatives, n int) relaxation {

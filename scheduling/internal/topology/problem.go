@@ -157,7 +157,7 @@ type Problem struct {
 	keeps       [][]interpod.Constraints
 	leaving     []leaving
 	kept        []bool                 // by group: a running pod has anti-affinity to it
-	daemons     []interpod.Constraints // anti-affinity; a daemon raises the count of every node, and so the least count of spreads
+	daemons     []interpod.Constraints // anti-affinity and membership; a daemon raises the count of every node, and so the least count of spreads
 	withinNode  []bool                 // by group: its constraints act within one node, and are tags and limits
 	cells       func() []cell          // what can be bought; computed once, where something asks
 	ignoresSoft bool
@@ -198,11 +198,7 @@ func New(in Input) (*Problem, []ClassError) {
 	p.divide()
 	p.countRunning()
 	p.placeLeaving()
-	for i, pod := range in.Daemons {
-		d := &p.daemons[i]
-		p.index.Join(d, pod)
-		d.MemberOf = slices.DeleteFunc(slices.Clone(d.MemberOf), func(g int32) bool { return p.groups[g].spread })
-	}
+	p.readDaemons(in.Daemons)
 	for i := range p.classes {
 		p.collectPreferences(&p.classes[i])
 	}

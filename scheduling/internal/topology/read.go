@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,6 +25,7 @@ type group struct {
 	spread   bool   // it is a spread's
 	tag      string // identifies the group where it acts within a node
 	what     string // describes its pods
+	daemons  string // the pseudo-label of nodes where affinity to it is met, if pods of DaemonSets are in it; see [Problem.Sides]
 	members  []int  // classes, ascending
 }
 
@@ -91,8 +93,25 @@ func (p *Problem) makeGroups(together []Together) {
 			f.split = f.split || slices.ContainsFunc(g.members, func(m int) bool { return f.side(p.classes[m].Required) == "" })
 		}
 	}
+}
+
+// readDaemons reads the constraints between pods of those that run on nodes to buy, and marks the groups that affinity finds on such nodes.
+// A class that is in the group itself may begin a domain without them.
+func (p *Problem) readDaemons(pods []*corev1.Pod) {
+	for i, pod := range pods {
+		d := &p.daemons[i]
+		p.index.Join(d, pod)
+		d.MemberOf = slices.DeleteFunc(slices.Clone(d.MemberOf), func(g int32) bool { return p.groups[g].spread })
+	}
+	for i := range p.classes {
+		for _, t := range p.classes[i].all.Terms {
+			if t.Hard && !t.Anti && !t.Self && slices.ContainsFunc(p.daemons, func(d interpod.Constraints) bool { return slices.Contains(d.MemberOf, t.Group) }) {
+				p.groups[t.Group].daemons = fmt.Sprintf("%s%d)", daemonPrefix, t.Group)
+			}
+		}
+	}
 	for i := range p.nodes {
-		if all, err := p.nodes[i].Labels.Intersect(p.Sides(p.nodes[i].Labels)); err == nil { // the labels are new
+		if all, err := p.nodes[i].Labels.Intersect(p.Sides(p.nodes[i].Labels, nil)); err == nil { // the labels are new
 			p.nodes[i].Labels = all
 		}
 	}

@@ -105,7 +105,7 @@ func (p *Problem) relaxed(class, level int) *relaxed {
 
 func (p *Problem) newRelaxed(class, level int) *relaxed {
 	c := &p.classes[class]
-	rc := &relaxed{Class: class, Level: level, at: c.relax(level)}
+	rc := &relaxed{Class: class, Level: level, at: p.relax(c, level)}
 	rc.tags, rc.lasting, rc.passing = p.within(c.Class, &rc.at.Constraints)
 	rc.keys = p.keysOf(c, &rc.at)
 	rc.together = slices.ContainsFunc(rc.at.Terms, func(t interpod.Term) bool { return t.Hard && !t.Anti && t.Self })
