@@ -5,10 +5,12 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/joinery-sdk/joinery/binpack"
 	"github.com/joinery-sdk/joinery/examples/plan"
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/requirements"
@@ -54,6 +56,8 @@ func TestLabelsThatNodesMayLack(t *testing.T) {
 		"apart, one rack":            {[]scheduling.Pool{racks("p", rack+"=a")}, apart, 1, map[string]int{"a": 1}},
 		"apart, one rack and none":   {[]scheduling.Pool{racks("p", ""), racks("q", rack+"=a")}, apart, 3, map[string]int{"": 1, "a": 1}},
 		"apart, any rack but a":      {[]scheduling.Pool{racks("p", rack+" notin (a)")}, apart, 3, map[string]int{"": 1}},
+		"apart, any rack":            {[]scheduling.Pool{racks("p", rack)}, apart, 3, map[string]int{"default": 1, "default-2": 1, "default-3": 1}},
+		"apart, any number above 5":  {[]scheduling.Pool{racks("p", rack+" > 5")}, apart, 3, map[string]int{"6": 1, "7": 1, "8": 1}},
 		"spread, no rack":            {[]scheduling.Pool{racks("p", "")}, spread, 0, nil},
 		"spread, any rack":           {[]scheduling.Pool{racks("p", rack)}, spread, 3, map[string]int{"default": 1}},
 		"spread softly, any rack":    {[]scheduling.Pool{racks("p", rack)}, softly, 3, map[string]int{"default": 1}},
@@ -196,6 +200,92 @@ func TestSpreadOverNodesThatExist(t *testing.T) {
 				got[b.Node]++
 			}
 			assert.Equal(t, c.want, got)
+		})
+	}
+}
+
+// An open label takes the values that nodes have, and further ones; a value of its own is used only where it helps.
+func TestOpenLabels(t *testing.T) {
+	node := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{corev1.LabelHostname: "n", rack: "r1"}},
+		Status: corev1.NodeStatus{
+			Allocatable: corev1.ResourceList{"cpu": resource.MustParse("1"), "memory": resource.MustParse("16Gi"), "pods": resource.MustParse("9")},
+			Conditions:  []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+		},
+	}
+	db := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "db", Namespace: "shop", Labels: map[string]string{"app": "db"}}, Spec: corev1.PodSpec{NodeName: "n"}}
+	term := func(app string) []corev1.PodAffinityTerm {
+		return []corev1.PodAffinityTerm{{TopologyKey: rack, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}}}
+	}
+	for name, c := range map[string]struct {
+		edit   func(*corev1.Pod)
+		placed int
+		racks  map[string]int
+	}{
+		"apart": {func(p *corev1.Pod) {
+			p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: term("p")}}
+		}, 4, map[string]int{"default": 1, "default-2": 1, "default-3": 1, "r1": 1}},
+		"spread": {func(p *corev1.Pod) {
+			over(rack, corev1.DoNotSchedule)(p)
+			p.Spec.TopologySpreadConstraints[0].LabelSelector = &metav1.LabelSelector{MatchLabels: p.Labels}
+		}, 4, map[string]int{"default": 2, "r1": 2}},
+		"with a running pod": {func(p *corev1.Pod) {
+			p.Spec.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: term("db")}}
+		}, 4, map[string]int{"r1": 4}},
+		"away from a running pod": {func(p *corev1.Pod) {
+			p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: term("db")}}
+		}, 4, map[string]int{"default": 4}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, err := plan.Make(t.Context(), scheduling.Snapshot{Pods: append(pending(4, c.edit), db), Pools: []scheduling.Pool{racks("p", rack)}, Nodes: []*corev1.Node{node}}, nil)
+			require.NoError(t, err)
+			assert.Len(t, p.Bindings(), c.placed)
+			got := map[string]int{}
+			for _, n := range p.NewNodes() {
+				got[n.Labels[rack]]++
+			}
+			assert.Equal(t, c.racks, got)
+		})
+	}
+}
+
+// Required affinity to the pods of a DaemonSet is met by nodes that run them: by the node itself, or by another one of its domain. Pods share
+// such nodes.
+func TestAffinityToDaemons(t *testing.T) {
+	daemons := func(arch string) *appsv1.DaemonSet {
+		d := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "cache"}}
+		d.Spec.Template.Labels = map[string]string{"app": "cache"}
+		d.Spec.Template.Spec.NodeSelector = map[string]string{corev1.LabelArchStable: arch}
+		d.Spec.Template.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("1")}}}}
+		return d
+	}
+	beside := func(key, namespace string) func(*corev1.Pod) {
+		return func(p *corev1.Pod) {
+			p.Spec.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+				TopologyKey: key, Namespaces: []string{namespace}, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "cache"}},
+			}}}}
+		}
+	}
+	arm := racks("arm", "")
+	arm.Types[0].Name, arm.Types[0].Requirements = "arm", requirements.MustParse("node.kubernetes.io/instance-type=arm, kubernetes.io/arch=arm64")
+	arm.Types[0].Offerings[0].Price = 2
+	for name, c := range map[string]struct {
+		edit   func(*corev1.Pod)
+		placed int
+		most   float64 // dollars an hour
+	}{
+		"by node":            {beside(corev1.LabelHostname, "shop"), 8, 6}, // three on each arm machine
+		"by zone":            {beside(corev1.LabelTopologyZone, "shop"), 8, 6},
+		"another namespace":  {beside(corev1.LabelHostname, "bank"), 0, 0},
+		"a label that lacks": {beside(rack, "shop"), 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			list := replicas(8, c.edit)
+			s := scheduling.Snapshot{Pods: list, Pools: []scheduling.Pool{racks("amd", ""), arm}, DaemonSets: []*appsv1.DaemonSet{daemons("arm64")}}
+			p, err := plan.Make(t.Context(), s, nil)
+			require.NoError(t, err)
+			assert.Len(t, p.Bindings(), c.placed)
+			assert.LessOrEqual(t, p.Cost(), binpack.Dollars(c.most))
 		})
 	}
 }

@@ -235,6 +235,35 @@ func (g *generator) agents() {
 			g.asksAgents()(&d.Spec.Template.Spec)
 		}
 	}
+	for i := range g.apps {
+		if len(g.s.DaemonSets) > 0 && g.chance(8) {
+			g.besideDaemon(g.apps[i].name)
+		}
+	}
+}
+
+// besideDaemon gives the pods of an app required affinity to those of a DaemonSet, such as the cache or the agent of a node.
+func (g *generator) besideDaemon(app string) {
+	d := pick(g, g.s.DaemonSets...)
+	term := corev1.PodAffinityTerm{
+		TopologyKey:   pick(g, corev1.LabelHostname, corev1.LabelHostname, corev1.LabelTopologyZone, labelLane),
+		LabelSelector: d.Spec.Selector, Namespaces: []string{d.Namespace},
+	}
+	for _, list := range [][]*corev1.Pod{g.s.Running, g.s.Pods} {
+		for _, p := range list {
+			if p.Labels["app"] != app {
+				continue
+			}
+			if p.Spec.Affinity == nil {
+				p.Spec.Affinity = &corev1.Affinity{}
+			}
+			if p.Spec.Affinity.PodAffinity == nil {
+				p.Spec.Affinity.PodAffinity = &corev1.PodAffinity{}
+			}
+			required := &p.Spec.Affinity.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+			*required = append(*required, term)
+		}
+	}
 }
 
 // setBy gives a node the labels of its agents.

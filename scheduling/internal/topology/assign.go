@@ -23,13 +23,14 @@ type assigner struct {
 	bundles   []*bundle
 	free      map[int][]int64 // by existing node, its free capacity less the bundles that are tied to it
 	room      [][]int64       // by existing node, its free capacity less all pods that are probably packed there
+	opened    map[value]bool  // values that no node has and pods were assigned to
 	nextRoom  map[[2]int]int  // by relaxed class and domain, the first of its existing nodes with room for one more pod
 }
 
 func (p *Problem) newAssigner(f Facts) *assigner {
 	s := &assigner{
 		p: p, facts: f, state: p.running.Clone(), levels: make([][]int, len(p.classes)), followers: map[int32][]*RelaxedClass{},
-		free: map[int][]int64{}, nextRoom: map[[2]int]int{}, room: make([][]int64, len(p.nodes)), classes: make([]*RelaxedClass, 0, len(p.classes)), picks: make([]Pick, 0, 2*len(p.classes)),
+		free: map[int][]int64{}, opened: map[value]bool{}, nextRoom: map[[2]int]int{}, room: make([][]int64, len(p.nodes)), classes: make([]*RelaxedClass, 0, len(p.classes)), picks: make([]Pick, 0, 2*len(p.classes)),
 		assigned: make([]int, len(p.classes)),
 	}
 	s.stayAll()
@@ -208,6 +209,7 @@ func (s *assigner) take(i, d, n, bundle int) {
 	rc.want -= n
 	rc.Placed[d] += n
 	s.assigned[rc.Class] += n
+	s.open(&rc.Domains[d])
 	s.count(rc, d, int32(n))
 	s.fill(i, d, n, bundle)
 	if k := len(s.picks) - 1; k >= 0 && s.picks[k].Relaxed == i && s.picks[k].Domain == d && s.picks[k].Bundle == bundle {
@@ -215,6 +217,21 @@ func (s *assigner) take(i, d, n, bundle int) {
 		return
 	}
 	s.picks = append(s.picks, Pick{i, d, bundle, n})
+}
+
+// open makes the invented values of a domain domains of spreads: a node there will have them.
+func (s *assigner) open(d *Domain) {
+	for _, v := range d.fresh {
+		if s.opened[v] {
+			continue
+		}
+		s.opened[v] = true
+		for i := range s.p.groups {
+			if g := &s.p.groups[i]; g.spread && g.keyID == v.key && !s.p.withinNode[i] {
+				s.state.AddDomain(int32(i), v.id)
+			}
+		}
+	}
 }
 
 // count adds pods of a class in a domain to its groups, and their anti-affinity to the groups of its terms.

@@ -1,8 +1,10 @@
 package topology
 
 import (
+	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -106,6 +108,7 @@ type Domain struct {
 	free  int     // pods of the class that its existing nodes could hold
 	nodes []int   // existing nodes that could hold some
 	node  int     // the existing node whose hostname is a value, -1 for none
+	fresh []value // those that no node has, and that are not the Chosen ones
 	text  string  // the values joined
 
 	required func() requirements.Alternatives // what the labels of a node there must satisfy to hold a pod; computed once
@@ -113,6 +116,9 @@ type Domain struct {
 
 // String joins the values.
 func (d Domain) String() string { return d.text }
+
+// value is a value of a key of the index.
+type value struct{ key, id int32 }
 
 // absent is the value of an optional key on nodes that lack it. It is no valid label value and cannot meet one.
 const absent = "(none)"
@@ -150,7 +156,7 @@ func (p *Problem) domains(rc *relaxed) []Domain {
 		if rc.together {
 			price = c.together(requests, p.classes[rc.Class].Count)
 		}
-		p.combinations(c.labels, required, rc.keys, func(values []string) {
+		p.combinations(c.labels, required, rc.keys, p.openValues, func(values []string) {
 			d := at(values)
 			d.price = min(d.price, price)
 		})
@@ -162,7 +168,7 @@ func (p *Problem) domains(rc *relaxed) []Domain {
 		if n == 0 || !required.Compatible(node.Labels, requirements.Keys{}) {
 			continue
 		}
-		p.combinations(node.Labels, required, rc.keys, func(values []string) {
+		p.combinations(node.Labels, required, rc.keys, onlyChosen, func(values []string) {
 			d := at(values)
 			d.free += n
 			d.nodes = append(d.nodes, i)
@@ -172,6 +178,7 @@ func (p *Problem) domains(rc *relaxed) []Domain {
 		})
 	}
 	slices.SortFunc(out, func(a, b Domain) int { return slices.Compare(a.Values, b.Values) })
+	known := p.sets(rc.keys)
 	for i := range out {
 		d := &out[i]
 		d.required = sync.OnceValue(func() requirements.Alternatives { return required.Intersect(p.pin(rc.keys, d, nil)) })
@@ -180,6 +187,39 @@ func (p *Problem) domains(rc *relaxed) []Domain {
 		for k, key := range rc.keys {
 			if key.filter < 0 && d.Values[k] != absent {
 				d.at[key.id] = p.values.Of(key.id, d.Values[k])
+				if known[k] != nil && !known[k][d.Values[k]] {
+					d.fresh = append(d.fresh, value{key.id, d.at[key.id]})
+				}
+			}
+		}
+	}
+	return out
+}
+
+// sets is the values of each key that nodes have or that are always sold; nil for a key without invented ones.
+func (p *Problem) sets(keys []key) []map[string]bool {
+	out := make([]map[string]bool, len(keys))
+	for i := range keys {
+		open := false
+		for _, c := range p.cells() {
+			if _, finite := c.labels.Get(keys[i].name).Values(); keys[i].filter < 0 && c.labels.Has(keys[i].name) && !finite {
+				open = true
+				break
+			}
+		}
+		if !open {
+			continue
+		}
+		out[i] = p.standing(keys[i].name)
+		for _, c := range p.cells() {
+			if r := c.labels.Get(keys[i].name); c.labels.Has(keys[i].name) {
+				some, finite := r.Values()
+				if !finite {
+					some = onlyChosen(r)
+				}
+				for _, v := range some {
+					out[i][v] = true
+				}
 			}
 		}
 	}
@@ -219,9 +259,8 @@ func copies(free, requests []int64) int {
 }
 
 // combinations yields the combinations of values of the keys that a node with these labels may have and the pod accepts. A key with
-// infinitely many values has those that the pod asks for, or else the [Chosen] one. A node without one of the keys is in no domain, unless
-// the key is optional.
-func (p *Problem) combinations(labels requirements.Set, required requirements.Alternatives, keys []key, yield func([]string)) {
+// infinitely many values has those that open gives. A node without one of the keys is in no domain, unless the key is optional.
+func (p *Problem) combinations(labels requirements.Set, required requirements.Alternatives, keys []key, open func(requirements.Requirement) []string, yield func([]string)) {
 	values := make([]string, len(keys))
 	var walk func(int)
 	walk = func(k int) {
@@ -257,8 +296,8 @@ func (p *Problem) combinations(labels requirements.Set, required requirements.Al
 				lacking = true
 			} else if some, finite := both.Values(); finite {
 				list = append(slices.Clip(list), some...)
-			} else if one, ok := Chosen(both); ok {
-				list = append(slices.Clip(list), one)
+			} else {
+				list = append(slices.Clip(list), open(both)...)
 			}
 		}
 		if required.Len() > 1 { // alternatives may share values
@@ -284,6 +323,66 @@ func Chosen(r requirements.Requirement) (string, bool) {
 	return r.Any()
 }
 
+// onlyChosen is the [Chosen] value alone.
+func onlyChosen(r requirements.Requirement) []string {
+	if v, ok := Chosen(r); ok {
+		return []string{v}
+	}
+	return nil
+}
+
+// mostInvented bounds the values of one open label that no node has. Each is a domain, and every pod looks at all domains.
+const mostInvented = 64
+
+// openValues are values of an open label that pods are placed at: the [Chosen] one, those of nodes, and as many further ones as there are
+// pods, because each of them may have to be alone at its own.
+func (p *Problem) openValues(r requirements.Requirement) []string {
+	out := onlyChosen(r)
+	if len(out) == 0 {
+		return nil
+	}
+	there := map[string]bool{out[0]: true}
+	for v := range p.standing(r.Key()) {
+		if r.Contains(v) && !there[v] {
+			there[v] = true
+			out = append(out, v)
+		}
+	}
+	slices.Sort(out[1:])
+	pods := 0
+	for i := range p.classes {
+		pods += p.classes[i].Count
+	}
+	number, err := strconv.ParseInt(out[0], 10, 64)
+	for k, more := int64(2), min(pods, mostInvented); more > 0 && k < 4*mostInvented; k++ {
+		v := fmt.Sprintf("%s-%d", out[0], k)
+		if err == nil {
+			v = strconv.FormatInt(number+k-1, 10)
+		}
+		if r.Contains(v) && !there[v] {
+			out = append(out, v)
+			more--
+		}
+	}
+	return out
+}
+
+// standing is the values of a label that existing nodes and leaving ones have.
+func (p *Problem) standing(key string) map[string]bool {
+	out := map[string]bool{}
+	for i := range p.nodes {
+		if v, ok := p.nodes[i].value(key); ok {
+			out[v] = true
+		}
+	}
+	for i := range p.leaving {
+		if v, ok := p.leaving[i].value(key); ok {
+			out[v] = true
+		}
+	}
+	return out
+}
+
 // universe is the values of a group's key on nodes to buy and on existing nodes that pass the group's filter.
 type universe struct{ offered, standing []string }
 
@@ -294,7 +393,7 @@ func (p *Problem) newUniverse(id int32) universe {
 	only := []key{{name: g.key, id: g.keyID, filter: -1}}
 	for _, c := range p.cells() {
 		if p.passes(g, c.labels) {
-			p.combinations(c.labels, anything, only, func(v []string) { offered[v[0]] = true })
+			p.combinations(c.labels, anything, only, onlyChosen, func(v []string) { offered[v[0]] = true })
 		}
 	}
 	for i := range p.nodes {

@@ -17,6 +17,8 @@ type score struct {
 	averse int
 	// buying is 0 if an existing node there has free capacity, and 1 otherwise.
 	buying int
+	// invented is how many values there no node and no pod before has.
+	invented int
 	// price is that of the pod on a new node, 0 on an existing one.
 	price float64
 	// counted is how many pods of the class's groups and spreads are there.
@@ -25,7 +27,7 @@ type score struct {
 
 func (a score) compare(b score) int {
 	return cmp.Or(cmp.Compare(a.variant, b.variant), cmp.Compare(a.unlabelled, b.unlabelled), cmp.Compare(a.awaiting, b.awaiting), cmp.Compare(a.averse, b.averse),
-		cmp.Compare(a.buying, b.buying), cmp.Compare(a.price, b.price), cmp.Compare(a.counted, b.counted))
+		cmp.Compare(a.buying, b.buying), cmp.Compare(a.invented, b.invented), cmp.Compare(a.price, b.price), cmp.Compare(a.counted, b.counted))
 }
 
 // best is the allowed domain with the best score, the first of equal ones; -1 if none is allowed.
@@ -41,6 +43,11 @@ func (s *assigner) best(i int) int {
 		}
 		if s.roomIn(i, d) < 0 {
 			at.buying, at.price = 1, rc.Domains[d].price
+			for _, v := range rc.Domains[d].fresh {
+				if !s.opened[v] {
+					at.invented++
+				}
+			}
 		}
 		if best < 0 || at.compare(least) < 0 {
 			best, least = d, at
