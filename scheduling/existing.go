@@ -8,9 +8,12 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apitypes "k8s.io/apimachinery/pkg/types"
 
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/requirements/kube"
 	"github.com/joinery-sdk/joinery/scheduling/internal/admission"
 	"github.com/joinery-sdk/joinery/scheduling/internal/hostport"
 	"github.com/joinery-sdk/joinery/scheduling/internal/podclass"
@@ -430,4 +433,43 @@ func (p *Problem) leavingForTopology() []topology.Node {
 		out = append(out, topology.Node{Labels: requirements.FromLabels(n.labels), Running: withLabelKeys(n.pods)})
 	}
 	return out
+}
+
+// daemon is a DaemonSet and the pod that it runs.
+type daemon struct {
+	uid      apitypes.UID
+	pod      *corev1.Pod // named after it
+	requests corev1.ResourceList
+	vector   []int64 // the same by Problem.Resources
+	required requirements.Alternatives
+	ports    []hostport.Port
+}
+
+// compileDaemons reads the DaemonSets. The DaemonSet controller passes over terms of node affinity that cannot be read. A pod with other
+// faults is never bound, so its DaemonSet counts nowhere.
+func (p *Problem) compileDaemons() {
+	for _, ds := range p.snapshot.DaemonSets {
+		if ds.DeletionTimestamp != nil {
+			continue
+		}
+		pod := p.admission.DaemonPod(ds)
+		asked, _ := kube.FromPod(&pod.Spec)
+		if faults := faultsOf(pod, nodeAffinity(&pod.Spec)); faults != "" {
+			p.Notes = append(p.Notes, fmt.Sprintf("DaemonSet %s cannot be read: %s", podclass.Name(pod), faults))
+		}
+		if faultsOf(pod, nil) != "" {
+			continue
+		}
+		p.daemons = append(p.daemons, &daemon{
+			uid: ds.UID, pod: pod, requests: resources.OfPod(pod, false), required: asked.Required, ports: hostport.Of(pod),
+		})
+	}
+	slices.SortStableFunc(p.daemons, func(a, b *daemon) int { return podclass.Compare(a.pod, b.pod) })
+}
+
+// owns reports whether the running pod is one of the daemon's.
+func (d *daemon) owns(pod *corev1.Pod) bool {
+	return podclass.Namespace(pod) == d.pod.Namespace && slices.ContainsFunc(pod.OwnerReferences, func(o metav1.OwnerReference) bool {
+		return o.Kind == "DaemonSet" && (d.uid != "" && o.UID == d.uid || o.Name == d.pod.Name)
+	})
 }

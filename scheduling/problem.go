@@ -98,7 +98,8 @@ type Shape struct {
 	Limits    []Limit
 	Offerings []ShapeOffering
 
-	daemons []int // indexes into Problem.daemons
+	daemons []int            // indexes into Problem.daemons
+	part    requirements.Set // of the pool's nodes, see [Problem.parts]; zero for all
 }
 
 // ShapeOffering is one way to buy a shape.

@@ -9,14 +9,10 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	apitypes "k8s.io/apimachinery/pkg/types"
 
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
-	"github.com/joinery-sdk/joinery/requirements/kube"
-	"github.com/joinery-sdk/joinery/scheduling/internal/hostport"
 	"github.com/joinery-sdk/joinery/scheduling/internal/podclass"
 	"github.com/joinery-sdk/joinery/scheduling/internal/taints"
 	"github.com/joinery-sdk/joinery/scheduling/internal/topology"
@@ -264,42 +260,83 @@ func (p *Problem) shapesOf(k int, keys requirements.Keys) {
 	pool := &p.Pools[k]
 	tainted := requirements.MustOf(requirements.In(taints.Key, taints.Value(pool.taintSet)))
 	poolLabels, _ := pool.Registered(pool.Set).Restrict(keys).Intersect(tainted) // a key that no pool can constrain
-	lists := make([][]Shape, len(pool.Types))                                    // of a type one for each set of daemons
+	parts := p.parts(pool, poolLabels)
+	lists := make([][]Shape, len(pool.Types)) // of a type one for each set of daemons in each part
 	kinds := p.newNodeKinds(pool)
 	inParallel(len(lists), func(i int) {
 		typ, row := &pool.Types[i], &pool.table[i]
 		if !typ.Requirements.Overlaps(pool.Set) {
 			return
 		}
-		labels, err := row.labels.Intersect(poolLabels)
-		if err != nil {
-			return
-		}
 		var usage []int64
 		for _, name := range pool.Limited {
 			usage = append(usage, resources.Capacity(name, typ.Capacity[name]))
 		}
-		for j := range typ.Offerings {
-			o := &typ.Offerings[j]
-			if !o.Available || !priced(o.Price) || !o.Requirements.Overlaps(pool.Set) {
+		for _, part := range parts {
+			labels, err := row.labels.Intersect(part)
+			if err != nil {
 				continue
 			}
-			kind := kinds.of(labels, row.offerings[j])
-			at := slices.IndexFunc(lists[i], func(s Shape) bool { return slices.Equal(s.daemons, kind.daemons) })
-			if at < 0 {
-				at = len(lists[i])
-				s := Shape{Pool: k, Type: i, Free: slices.Clone(row.allocatable), Usage: usage, Labels: labels, daemons: kind.daemons}
-				p.chargeDaemons(&s)
-				lists[i] = append(lists[i], s)
+			first := len(lists[i])
+			for j := range typ.Offerings {
+				o := &typ.Offerings[j]
+				if !o.Available || !priced(o.Price) || !o.Requirements.Overlaps(pool.Set) {
+					continue
+				}
+				kind := kinds.of(labels, row.offerings[j])
+				at := slices.IndexFunc(lists[i][first:], func(s Shape) bool { return slices.Equal(s.daemons, kind.daemons) })
+				if at < 0 {
+					at = len(lists[i]) - first
+					s := Shape{Pool: k, Type: i, Free: slices.Clone(row.allocatable), Usage: usage, Labels: labels, daemons: kind.daemons}
+					if len(parts) > 1 {
+						s.part = part
+					}
+					p.chargeDaemons(&s)
+					lists[i] = append(lists[i], s)
+				}
+				to := &lists[i][first+at].Offerings
+				*to = append(*to, ShapeOffering{
+					Index: j, Labels: with(row.offerings[j], kind.sides), Price: o.Price, Count: o.ReservationCount, Reservation: reservation(o),
+				})
 			}
-			lists[i][at].Offerings = append(lists[i][at].Offerings, ShapeOffering{
-				Index: j, Labels: with(row.offerings[j], kind.sides), Price: o.Price, Count: o.ReservationCount, Reservation: reservation(o),
-			})
 		}
 	})
 	for _, list := range lists {
 		p.Shapes = append(p.Shapes, list...)
 	}
+}
+
+// mostParts bounds the parts of a pool.
+const mostParts = 16
+
+// parts divides the labels of a pool's nodes so that each DaemonSet runs on all nodes of a part or on none, as far as that depends on labels
+// that the pool leaves open and no type has. Beyond mostParts, a DaemonSet that may run on some nodes of a part counts on all of them.
+func (p *Problem) parts(pool *PoolState, labels requirements.Set) []requirements.Set {
+	out := []requirements.Set{labels}
+	for _, d := range p.daemons {
+		if !taints.Tolerates(d.pod.Spec.Tolerations, pool.Taints) {
+			continue
+		}
+		for term := range d.required.All() {
+			for r := range term.All() {
+				if !pool.Set.Has(r.Key()) || pool.knows(r.Key()) || r.Key() == nodepool.LabelKey {
+					continue
+				}
+				var divided []requirements.Set
+				for _, part := range out {
+					for _, side := range []requirements.Requirement{r, r.Complement()} {
+						if both, err := part.Intersect(requirements.MustOf(side)); err == nil && !both.IsImpossible() {
+							divided = append(divided, both)
+						}
+					}
+				}
+				if len(divided) <= mostParts {
+					out = divided
+				}
+			}
+		}
+	}
+	return out
 }
 
 // nodeKinds is what depends on the labels of a pool's node: its daemons, and the pseudo-labels of node filters. It is computed once for all
@@ -412,6 +449,9 @@ func (p *Problem) NodeLabels(shape, offering int) (requirements.Set, error) {
 	typ := p.InstanceType(shape)
 	set, err := p.Pools[s.Pool].Set.Intersect(typ.Requirements)
 	if err == nil {
+		set, err = set.Intersect(s.part.Restrict(p.Pools[s.Pool].Set.Keys()))
+	}
+	if err == nil {
 		set, err = set.Intersect(typ.Offerings[s.Offerings[offering].Index].Requirements)
 	}
 	if err != nil {
@@ -428,45 +468,6 @@ func (p *Problem) Daemons(shape int) (names []string, total corev1.ResourceList)
 		total = resources.Add(total, p.daemons[i].requests)
 	}
 	return names, total
-}
-
-// daemon is a DaemonSet and the pod that it runs.
-type daemon struct {
-	uid      apitypes.UID
-	pod      *corev1.Pod // named after it
-	requests corev1.ResourceList
-	vector   []int64 // the same by Problem.Resources
-	required requirements.Alternatives
-	ports    []hostport.Port
-}
-
-// compileDaemons reads the DaemonSets. The DaemonSet controller passes over terms of node affinity that cannot be read. A pod with other
-// faults is never bound, so its DaemonSet counts nowhere.
-func (p *Problem) compileDaemons() {
-	for _, ds := range p.snapshot.DaemonSets {
-		if ds.DeletionTimestamp != nil {
-			continue
-		}
-		pod := p.admission.DaemonPod(ds)
-		asked, _ := kube.FromPod(&pod.Spec)
-		if faults := faultsOf(pod, nodeAffinity(&pod.Spec)); faults != "" {
-			p.Notes = append(p.Notes, fmt.Sprintf("DaemonSet %s cannot be read: %s", podclass.Name(pod), faults))
-		}
-		if faultsOf(pod, nil) != "" {
-			continue
-		}
-		p.daemons = append(p.daemons, &daemon{
-			uid: ds.UID, pod: pod, requests: resources.OfPod(pod, false), required: asked.Required, ports: hostport.Of(pod),
-		})
-	}
-	slices.SortStableFunc(p.daemons, func(a, b *daemon) int { return podclass.Compare(a.pod, b.pod) })
-}
-
-// owns reports whether the running pod is one of the daemon's.
-func (d *daemon) owns(pod *corev1.Pod) bool {
-	return podclass.Namespace(pod) == d.pod.Namespace && slices.ContainsFunc(pod.OwnerReferences, func(o metav1.OwnerReference) bool {
-		return o.Kind == "DaemonSet" && (d.uid != "" && o.UID == d.uid || o.Name == d.pod.Name)
-	})
 }
 
 // vector is a resource list by Problem.Resources, rounded up.

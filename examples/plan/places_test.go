@@ -289,3 +289,49 @@ func TestAffinityToDaemons(t *testing.T) {
 		})
 	}
 }
+
+// A DaemonSet that selects nodes by a label that a pool leaves open runs on nodes with that value, and takes capacity and ports of these alone.
+func TestDaemonsOfOpenLabels(t *testing.T) {
+	daemon := func(where map[string]string) *appsv1.DaemonSet {
+		d := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "agent"}}
+		d.Spec.Template.Spec.NodeSelector = where
+		d.Spec.Template.Spec.Containers = []corev1.Container{{
+			Ports:     []corev1.ContainerPort{{ContainerPort: 80, HostPort: 80}},
+			Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("2")}},
+		}}
+		return d
+	}
+	port := func(p *corev1.Pod) {
+		p.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 80, HostPort: 80}}
+	}
+	on := func(value string) func(*corev1.Pod) {
+		return func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{rack: value} }
+	}
+	for name, c := range map[string]struct {
+		asked  string
+		edit   func(*corev1.Pod)
+		placed int
+		racks  map[string]int
+	}{
+		"a port":               {rack + " in (a,b)", port, 1, map[string]int{"b": 1}},
+		"capacity":             {rack + " in (a,b)", func(*corev1.Pod) {}, 1, map[string]int{"b": 1}},
+		"any value":            {rack, func(*corev1.Pod) {}, 1, map[string]int{"default": 1}},
+		"any value but b":      {rack + " notin (b)", port, 1, map[string]int{"": 1}},
+		"only the daemon's":    {rack + "=a", func(*corev1.Pod) {}, 0, map[string]int{}},
+		"the pod asks for it":  {rack + " in (a,b)", on("a"), 0, map[string]int{}},
+		"the pod asks for b":   {rack + " in (a,b)", on("b"), 1, map[string]int{"b": 1}},
+		"the pod asks for any": {rack, on("c"), 1, map[string]int{"c": 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := scheduling.Snapshot{Pods: pending(1, c.edit), Pools: []scheduling.Pool{racks("p", c.asked)}, DaemonSets: []*appsv1.DaemonSet{daemon(map[string]string{rack: "a"})}}
+			p, err := plan.Make(t.Context(), s, nil)
+			require.NoError(t, err)
+			assert.Len(t, p.Bindings(), c.placed)
+			got := map[string]int{}
+			for _, n := range p.NewNodes() {
+				got[n.Labels[rack]]++
+			}
+			assert.Equal(t, c.racks, got)
+		})
+	}
+}

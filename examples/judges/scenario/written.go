@@ -234,6 +234,10 @@ func (g *generator) agents() {
 		if g.chance(25) {
 			g.asksAgents()(&d.Spec.Template.Spec)
 		}
+		if g.chance(20) { // pools may leave these open
+			key := pick(g, labelTeam, labelLane)
+			d.Spec.Template.Spec.NodeSelector = map[string]string{key: map[string]string{labelTeam: pick(g, "shop", "batch"), labelLane: pick(g, "spot-1", "spot-2", "on-demand-1")}[key]}
+		}
 	}
 	for i := range g.apps {
 		if len(g.s.DaemonSets) > 0 && g.chance(8) {
