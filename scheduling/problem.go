@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -215,8 +216,11 @@ func (p *Problem) compileClasses(pending []*corev1.Pod, running map[string][]*co
 	groups := p.volumes.Alone(podclass.Group(pending, others, p.snapshot.DaemonSets))
 	if p.options.Apart != nil {
 		groups = podclass.Split(groups, p.options.Apart)
-		slices.SortStableFunc(groups, func(a, b []*corev1.Pod) int { return podclass.Compare(a[0], b[0]) })
 	}
+	if rank := p.options.Rank; rank != nil {
+		groups = podclass.Split(groups, func(pod *corev1.Pod) string { return strconv.Itoa(rank(pod)) })
+	}
+	slices.SortStableFunc(groups, func(a, b []*corev1.Pod) int { return podclass.Compare(a[0], b[0]) })
 	filled := make([]Class, len(groups))
 	inParallel(len(groups), func(i int) {
 		filled[i].Pods = groups[i]
@@ -234,8 +238,27 @@ func (p *Problem) compileClasses(pending []*corev1.Pod, running map[string][]*co
 		}
 		p.Classes = append(p.Classes, c)
 	}
+	if p.options.Rank != nil {
+		p.rank()
+	}
 	slices.SortStableFunc(p.Ignored, func(a, b Ignored) int { return podclass.Compare(a.Pod, b.Pod) })
 	p.noteMissing()
+}
+
+// rank replaces the priorities of classes by their positions, with ranks. Only their order matters from here on.
+func (p *Problem) rank() {
+	of := func(c *Class) [2]int { return [2]int{int(c.priority), p.options.Rank(c.Pods[0])} }
+	var all [][2]int
+	for _, c := range p.Classes {
+		all = append(all, of(c))
+	}
+	compare := func(a, b [2]int) int { return slices.Compare(a[:], b[:]) }
+	slices.SortFunc(all, compare)
+	all = slices.Compact(all)
+	for _, c := range p.Classes {
+		at, _ := slices.BinarySearchFunc(all, of(c), compare)
+		c.priority = int32(at)
+	}
 }
 
 // noteMissing adds a note for each priority or runtime class that pods name and the snapshot lacks.

@@ -29,11 +29,12 @@ const (
 	StageOffering    Stage = "offering"    // no offering of a type that fits is available
 	StageLimit       Stage = "limit"       // the limits of the pool
 	StageTopology    Stage = "topology"    // other pods: spread, affinity, anti-affinity, ports
+	StageGroup       Stage = "group"       // too few pods that it runs with only; see package gang
 )
 
 // Depth is the position of the stage in the order of tests, from 0.
 func (s Stage) Depth() int {
-	return slices.Index([]Stage{StagePod, StageTaint, StageRequirement, StageResource, StageOffering, StageLimit, StageTopology}, s)
+	return slices.Index([]Stage{StagePod, StageTaint, StageRequirement, StageResource, StageOffering, StageLimit, StageTopology, StageGroup}, s)
 }
 
 // Reason says why a pool cannot hold a pod, or why no node can. [Reason.String] is its text.

@@ -141,6 +141,8 @@ type Options struct {
 	// it is nil, and pods that are equal to kube-scheduler are of one class. Only then pods that the packer could not place may be added
 	// to the nodes that it buys, if kube-scheduler accepts them there and the pool has no MinValues.
 	Apart func(*corev1.Pod) string
+	// Rank orders pods of one priority: where not all of them can be placed, those of a higher rank go first. nil means that all are equal.
+	Rank func(*corev1.Pod) int
 	// Aliases are label keys that nodes to buy have beside others, with the same values, because their agents set them. nil means
 	// [requirements.AgentAliases]. Existing nodes have the labels that they have.
 	Aliases *requirements.Aliases

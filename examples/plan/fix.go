@@ -15,6 +15,7 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling"
+	"github.com/joinery-sdk/joinery/scheduling/gang"
 )
 
 // change is one thing that might make refused pods fit.
@@ -127,12 +128,22 @@ func (p *Plan) carriedOut() scheduling.Snapshot {
 	return s
 }
 
-// waiting is the snapshot with the refused pods of a class.
+// waiting is the snapshot with the refused pods of a class, and with those that run only together with one of them.
 func (p *Plan) waiting(s scheduling.Snapshot, class int) scheduling.Snapshot {
+	groupOf := func(pod *corev1.Pod) int {
+		return slices.IndexFunc(p.options.Groups, func(g gang.Group) bool { return g.Member(pod) })
+	}
+	along := map[int]bool{}
+	for _, pod := range p.Problem.Classes[class].Pods {
+		along[groupOf(pod)] = true
+	}
+	delete(along, -1)
 	s.Pods = slices.Clip(s.Pods)
 	for _, u := range p.Unplaced() {
-		if u.Class == class {
-			s.Pods = append(s.Pods, u.Pods...)
+		for _, pod := range u.Pods {
+			if u.Class == class || along[groupOf(pod)] {
+				s.Pods = append(s.Pods, pod)
+			}
 		}
 	}
 	return s

@@ -10,6 +10,7 @@ import (
 	"github.com/joinery-sdk/joinery/binpack"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling"
+	"github.com/joinery-sdk/joinery/scheduling/gang"
 )
 
 // Plan is a finished plan: where every pod goes, what is bought, and the proof of what it must cost. It is not safe for concurrent
@@ -36,52 +37,80 @@ type Options struct {
 	Packing    *binpack.Options
 	// Objective is what a plan should be good at beyond the price list.
 	Objective *Objective
+	// Groups are pods that run only together; see [gang.Solve]. [Solve], whose problem is compiled already, does not look at them.
+	Groups []gang.Group
 }
 
 // Make plans a snapshot: which pod goes where, what is to be bought for them, and what that must cost at least. As long as ctx
 // lasts; then the best plan so far stands, and says so (Stopped, Packing.Stopped). The error is that of [scheduling.Compile] for a
 // snapshot without meaning; pods that find no place are no error.
 func Make(ctx context.Context, s scheduling.Snapshot, opts *Options) (*Plan, error) {
-	p, err := compile(s, opts)
+	out, k, err := planned(ctx, s, opts)
 	if err != nil {
 		return nil, err
 	}
-	return Solve(ctx, p, opts)
-}
-
-func compile(s scheduling.Snapshot, opts *Options) (*scheduling.Problem, error) {
-	var o Options
-	if opts != nil {
-		o = *opts
-	}
-	return scheduling.Compile(o.Objective.Narrow(s), o.Objective.Scheduling(o.Scheduling))
+	return out.proved(ctx, k)
 }
 
 // unproved is [Make] without a bound of the pods, for plans that are only compared.
 func unproved(ctx context.Context, s scheduling.Snapshot, opts *Options) (*Plan, error) {
-	p, err := compile(s, opts)
-	if err != nil {
-		return nil, err
-	}
-	out, _, err := solve(ctx, p, opts)
+	out, _, err := planned(ctx, s, opts)
 	return out, err
+}
+
+// planned compiles a snapshot and solves it, more than once where groups are not whole at first.
+func planned(ctx context.Context, s scheduling.Snapshot, opts *Options) (*Plan, *packer, error) {
+	var o Options
+	if opts != nil {
+		o = *opts
+	}
+	type made struct {
+		plan   *Plan
+		packer *packer
+	}
+	all := map[*scheduling.Problem]made{}
+	settings := o.Objective.Scheduling(o.Scheduling)
+	p, _, err := gang.Solve(ctx, o.Objective.Narrow(s), settings, o.Groups, func(ctx context.Context, p *scheduling.Problem) (*scheduling.Result, error) {
+		out, k, err := solve(ctx, p, opts)
+		if err != nil {
+			return nil, err
+		}
+		all[p] = made{out, k}
+		return out.Result, nil
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	out := all[p]
+	if len(o.Groups) > 0 { // what groups wait for is found out anew where a fix is tried
+		out.plan.options.Scheduling = settings
+	}
+	return out.plan, out.packer, nil
 }
 
 // Solve is [Make] for a problem that is compiled already. Of its options Scheduling is not looked at, and the objective counts
 // costs only; [Objective.Narrow] and [Objective.Scheduling] are for before.
 func Solve(ctx context.Context, p *scheduling.Problem, opts *Options) (*Plan, error) {
 	out, k, err := solve(ctx, p, opts)
-	if err != nil || k.final.Draft {
-		return out, err
+	if err != nil {
+		return nil, err
+	}
+	return out.proved(ctx, k)
+}
+
+// proved is the plan with its bound.
+func (p *Plan) proved(ctx context.Context, k *packer) (*Plan, error) {
+	if k.final.Draft {
+		return p, nil
 	}
 	effort := k.final.Effort
 	if s, ok := k.final.Strategy.(binpack.CostAware); ok {
 		effort = s.Effort
 	}
-	if err := out.prove(ctx, k.types, effort); err != nil {
+	if err := p.prove(ctx, k.types, effort); err != nil {
 		return nil, fmt.Errorf("plan: the bound: %w", err)
 	}
-	return out, nil
+	return p, nil
 }
 
 func solve(ctx context.Context, p *scheduling.Problem, opts *Options) (*Plan, *packer, error) {

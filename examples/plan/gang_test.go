@@ -1,0 +1,215 @@
+package plan_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joinery-sdk/joinery/examples/plan"
+	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling"
+	"github.com/joinery-sdk/joinery/scheduling/gang"
+)
+
+// job is n pods of a job that ask for so many CPUs each.
+func job(name string, n int, cpu string) []*corev1.Pod {
+	out := make([]*corev1.Pod, n)
+	for i := range out {
+		out[i] = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: fmt.Sprintf("%s-%d", name, i), Labels: map[string]string{"job": name}}}
+		out[i].Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse(cpu)}}}}
+	}
+	return out
+}
+
+func jobs(names ...string) []gang.Group {
+	var out []gang.Group
+	for _, name := range names {
+		out = append(out, gang.Group{Name: name, Member: func(p *corev1.Pod) bool { return p.Labels["job"] == name }})
+	}
+	return out
+}
+
+// limited is a pool of 4-CPU machines at a dollar in the zones, with a limit of CPUs; 0 means none.
+func limited(cpus int64, zones ...string) scheduling.Pool {
+	p := racks("p", "")
+	o := p.Types[0].Offerings[0]
+	p.Types[0].Offerings = nil
+	for i, zone := range zones {
+		o.Requirements = requirements.MustParse("karpenter.sh/capacity-type=on-demand, topology.kubernetes.io/zone=" + zone)
+		o.Price = 1 + float64(i)/10
+		p.Types[0].Offerings = append(p.Types[0].Offerings, o)
+	}
+	if cpus > 0 {
+		p.Limits = corev1.ResourceList{"cpu": *resource.NewQuantity(cpus, resource.DecimalSI)}
+	}
+	return p
+}
+
+func placedOf(p *plan.Plan) map[string]int {
+	out := map[string]int{}
+	for _, b := range p.Bindings() {
+		out[b.Pod.Labels["job"]]++
+	}
+	return out
+}
+
+// A group has all that it needs or nothing, what it cannot use is for others, and the reason names what it meets.
+func TestGangsAreWhole(t *testing.T) {
+	urgent := func(pods []*corev1.Pod, priority int32) []*corev1.Pod {
+		for _, p := range pods {
+			p.Spec.Priority = &priority
+		}
+		return pods
+	}
+	least := func(g []gang.Group, minimum int) []gang.Group { g[0].Minimum = minimum; return g }
+	running := func(pods []*corev1.Pod, n int) []*corev1.Pod {
+		for _, p := range pods[:n] {
+			p.Spec.NodeName, p.Status.Phase = "elsewhere", corev1.PodRunning
+		}
+		return pods
+	}
+	for name, c := range map[string]struct {
+		pods   []*corev1.Pod
+		groups []gang.Group
+		limit  int64
+		want   map[string]int
+		why    string
+	}{
+		"it fits":                        {job("train", 8, "1"), jobs("train"), 8, map[string]int{"train": 8}, ""},
+		"half of it would":               {job("train", 8, "1"), jobs("train"), 4, map[string]int{}, "group train needs 8 pods at once, and 4 of them have a place; for the others: the limit of 4 cpu"},
+		"others take its room":           {append(job("train", 8, "1"), job("web", 3, "1")...), jobs("train"), 4, map[string]int{"web": 3}, "group train needs 8 pods"},
+		"before others of its priority":  {append(job("train", 8, "1"), job("web", 30, "1")...), jobs("train"), 12, map[string]int{"train": 8, "web": 4}, ""},
+		"after higher ones":              {append(job("train", 8, "1"), urgent(job("web", 6, "1"), 9)...), jobs("train"), 12, map[string]int{"web": 6}, "group train needs 8 pods"},
+		"two halves":                     {append(job("a", 6, "1"), job("b", 6, "1")...), jobs("a", "b"), 8, map[string]int{"a": 6}, "group b needs 6 pods"},
+		"the urgent one of two":          {append(job("a", 6, "1"), urgent(job("b", 6, "1"), 5)...), jobs("a", "b"), 8, map[string]int{"b": 6}, "group a needs 6 pods"},
+		"the one that fits of two":       {append(job("a", 12, "1"), job("b", 6, "1")...), jobs("a", "b"), 8, map[string]int{"b": 6}, "group a needs 12 pods"},
+		"those that it can do without":   {job("train", 8, "1"), least(jobs("train"), 4), 4, map[string]int{"train": 4}, ""},
+		"spares come after needed ones":  {append(job("a", 8, "1"), job("b", 4, "1")...), least(jobs("a", "b"), 4), 8, map[string]int{"a": 4, "b": 4}, ""},
+		"some run already":               {running(job("train", 8, "1"), 5), least(jobs("train"), 8), 4, map[string]int{"train": 3}, ""},
+		"enough run already":             {running(job("train", 8, "1"), 4), least(jobs("train"), 4), 4, map[string]int{"train": 4}, ""},
+		"fewer than it needs":            {job("train", 5, "1"), least(jobs("train"), 8), 0, map[string]int{}, "group train waits: it needs 8 pods, and there are 5"},
+		"a pod that nothing holds":       {append(job("train", 3, "1"), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "giant", Namespace: "lab", Labels: map[string]string{"job": "train"}}, Spec: job("x", 1, "99")[0].Spec}), jobs("train"), 0, map[string]int{}, "group train needs 4 pods"},
+		"waiting for what is not there":  {job("train", 3, "1"), []gang.Group{{Name: "train", Member: jobs("train")[0].Member, Waits: "PodGroup lab/train is missing"}}, 0, map[string]int{}, "group train waits: PodGroup lab/train is missing"},
+		"no group has an opinion on web": {job("web", 8, "1"), jobs("train"), 4, map[string]int{"web": 4}, "the limit of 4 cpu"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, err := plan.Make(t.Context(), scheduling.Snapshot{Pods: c.pods, Pools: []scheduling.Pool{limited(c.limit, "z")}}, &plan.Options{Groups: c.groups})
+			require.NoError(t, err)
+			assert.Equal(t, c.want, placedOf(p))
+			var why []string
+			for _, u := range p.Unplaced() {
+				for _, r := range u.Reasons() {
+					why = append(why, r.Detail)
+				}
+			}
+			assert.Contains(t, strings.Join(why, "\n"), c.why)
+		})
+	}
+}
+
+// A group with a key has all its nodes in one domain: the one that is cheapest for all of it, or the only one that has enough.
+func TestGangsInOneDomain(t *testing.T) {
+	zoned := func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{corev1.LabelTopologyZone: "b"} }
+	for name, c := range map[string]struct {
+		pods  []*corev1.Pod
+		stock int // of the cheaper zone; 0 is any number
+		want  map[string]int
+	}{
+		"the cheaper zone":           {job("train", 8, "3"), 0, map[string]int{"a": 8}},
+		"the one that has enough":    {job("train", 8, "3"), 7, map[string]int{"b": 8}},
+		"where one of its pods must": {append(job("train", 8, "3"), pending(1, func(p *corev1.Pod) { p.Labels = map[string]string{"job": "train"}; zoned(p) })...), 0, map[string]int{"b": 9}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pool := limited(0, "a", "b")
+			if c.stock > 0 {
+				pool.Types[0].Offerings[0].ReservationCount = c.stock
+			}
+			groups := jobs("train")
+			groups[0].Key = corev1.LabelTopologyZone
+			p, err := plan.Make(t.Context(), scheduling.Snapshot{Pods: c.pods, Pools: []scheduling.Pool{pool}}, &plan.Options{Groups: groups})
+			require.NoError(t, err)
+			got := map[string]int{}
+			for _, n := range p.NewNodes() {
+				got[n.Labels[corev1.LabelTopologyZone]] += len(n.Pods)
+			}
+			assert.Equal(t, c.want, got)
+		})
+	}
+}
+
+// A fix is verified for the whole group: the limit that it names is what all of its pods need.
+func TestFixesOfGangs(t *testing.T) {
+	s := scheduling.Snapshot{Pods: append(job("train", 6, "1"), job("train-big", 2, "3")...), Pools: []scheduling.Pool{limited(4, "z")}}
+	all := []gang.Group{{Name: "train", Member: func(p *corev1.Pod) bool { return strings.HasPrefix(p.Labels["job"], "train") }}}
+	p, err := plan.Make(t.Context(), s, &plan.Options{Groups: all})
+	require.NoError(t, err)
+	require.Empty(t, p.Bindings())
+	for _, u := range p.Unplaced() {
+		fix := p.Fix(u.Class, u.Reasons(), true)
+		assert.Equal(t, `would fit if pool "p" had a limit of 12 cpu`, fix.What)
+	}
+	s.Pools[0].Limits["cpu"] = resource.MustParse("12")
+	p, err = plan.Make(t.Context(), s, &plan.Options{Groups: all})
+	require.NoError(t, err)
+	assert.Len(t, p.Bindings(), 8)
+}
+
+// On small random clusters no group is there in part, and no other choice of groups has more pods of the highest priority in which they differ.
+func TestGangsAgainstAllChoices(t *testing.T) {
+	for seed := range uint64(40) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		pool := limited(int64(4+4*r.IntN(5)), "a", "b")
+		groups, pods, all := []gang.Group{}, []*corev1.Pod{}, map[string][]*corev1.Pod{}
+		for i := range 1 + r.IntN(4) {
+			name, priority := fmt.Sprintf("job-%d", i), int32(r.IntN(3))
+			list := job(name, 2+r.IntN(5), fmt.Sprint(1+r.IntN(3)))
+			for _, p := range list {
+				p.Spec.Priority = &priority
+			}
+			g := jobs(name)[0]
+			if r.IntN(3) == 0 {
+				g.Key = corev1.LabelTopologyZone
+			}
+			groups, pods, all[name] = append(groups, g), append(pods, list...), list
+		}
+		pods = append(pods, job("web", r.IntN(8), "1")...)
+		p, err := plan.Make(t.Context(), scheduling.Snapshot{Pods: pods, Pools: []scheduling.Pool{pool}}, &plan.Options{Groups: groups})
+		require.NoError(t, err)
+		whole := func(p *plan.Plan) [3]int {
+			var out [3]int
+			for name, n := range placedOf(p) {
+				if name != "web" {
+					require.Len(t, all[name], n, "seed %d: %s is there in part", seed, name)
+					out[2-*all[name][0].Spec.Priority] += n
+				}
+			}
+			return out
+		}
+		got := whole(p)
+		for choice := range 1 << len(groups) {
+			var some []*corev1.Pod
+			var chosen []gang.Group
+			want := [3]int{}
+			for i, g := range groups {
+				if choice>>i&1 == 1 {
+					some, chosen = append(some, all[g.Name]...), append(chosen, g)
+					want[2-*all[g.Name][0].Spec.Priority] += len(all[g.Name])
+				}
+			}
+			if slices.Compare(want[:], got[:]) <= 0 {
+				continue
+			}
+			q, err := plan.Make(t.Context(), scheduling.Snapshot{Pods: some, Pools: []scheduling.Pool{pool}}, &plan.Options{Groups: chosen})
+			require.NoError(t, err)
+			assert.Less(t, len(q.Bindings()), len(some), "seed %d: %v instead of %v", seed, want, got)
+		}
+	}
+}

@@ -1,0 +1,25 @@
+// Package gang plans groups of pods that run only together, as training jobs do: all that a group needs is placed, or nothing is bought for it.
+//
+// [Solve] plans with all groups first. Those that are not whole then are left out, and each of them is tried once more, the highest priority first.
+// So two groups never keep each other out with half of their pods, and the room of a group that waits is for others. The objective is that
+// of package scheduling, where at one priority what groups need comes before other pods.
+package gang
+
+import (
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Group is pods that run only together. Groups must not share pods; a pod of two groups is of the first.
+type Group struct {
+	// Name stands in reasons. It is unique.
+	Name string
+	// Member reports whether a pod is in the group, one that runs or one that is to be placed.
+	Member func(*corev1.Pod) bool
+	// Minimum is how many of its pods must run, those that run already included; 0 means all that there are. Pods beyond it are planned as
+	// others are.
+	Minimum int
+	// Key is a label key whose value all nodes of the group must share, such as topology.kubernetes.io/zone or the label of a rack; empty for none.
+	Key string
+	// Waits says why no pod of the group may be placed yet, such as that its PodGroup is missing; empty if they may.
+	Waits string
+}
