@@ -1,0 +1,141 @@
+package gang_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joinery-sdk/joinery/instancetypes"
+	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling"
+	"github.com/joinery-sdk/joinery/scheduling/gang"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool"
+)
+
+// oneEach is a packer that buys a node for each unit, up to a number of nodes.
+type oneEach int
+
+func (most oneEach) Pack(_ context.Context, _ *scheduling.Problem, r scheduling.Round) (scheduling.Outcome, error) {
+	var o scheduling.Outcome
+	for i, item := range r.Items {
+		for range item.Count {
+			if len(o.Bins) < int(most) {
+				o.Bins = append(o.Bins, scheduling.OutcomeBin{Shares: []scheduling.Share{{Item: i, Count: 1}}})
+			}
+		}
+	}
+	return o, nil
+}
+
+// worker is a pod of the training job, which asks for a whole machine.
+func worker(i int) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: fmt.Sprintf("train-%d", i), Labels: map[string]string{"scheduling.x-k8s.io/pod-group": "train"}},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{"cpu": resource.MustParse("4")},
+		}}}},
+	}
+}
+
+func machines() scheduling.Pool {
+	return scheduling.Pool{NodePool: nodepool.NodePool{Name: "general", Limits: corev1.ResourceList{"nodes": resource.MustParse("4")}}, Types: []instancetypes.InstanceType{{
+		Name: "std.4", Requirements: requirements.MustParse("node.kubernetes.io/instance-type=std.4"),
+		Capacity:  corev1.ResourceList{"cpu": resource.MustParse("4"), "pods": resource.MustParse("20")},
+		Offerings: []instancetypes.Offering{{Price: 1, Available: true, Requirements: requirements.MustParse("topology.kubernetes.io/zone=a")}},
+	}}}
+}
+
+// A job of eight machines under a limit of four waits, and nothing is bought for it.
+func ExampleSolve() {
+	var pods []*corev1.Pod
+	for i := range 8 {
+		pods = append(pods, worker(i))
+	}
+	group, err := gang.Decode([]byte(`{"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "metadata": {"namespace": "lab", "name": "train"}, "spec": {"minMember": 8}}`))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	groups := gang.Read(pods, []gang.PodGroup{group}, nil)
+	s := scheduling.Snapshot{Pods: pods, Pools: []scheduling.Pool{machines()}}
+	_, result, err := gang.Solve(context.Background(), s, nil, groups, func(ctx context.Context, p *scheduling.Problem) (*scheduling.Result, error) {
+		return p.Solve(ctx, oneEach(4))
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(len(result.NewNodes()), "nodes")
+	fmt.Println(result.Unplaced()[0].Reasons()[0])
+	// Output:
+	// 0 nodes
+	// pool "general": group lab/train needs 8 pods at once, and 4 of them have a place; for the others: the limit of 4 nodes is reached
+}
+
+func ExampleGroup() {
+	g := gang.Group{Name: "train", Member: func(p *corev1.Pod) bool { return p.Labels["job"] == "train" }, Minimum: 8, Key: "example.com/rack"}
+	fmt.Println(g.Name, "needs", g.Minimum, "pods at once, in one", g.Key)
+	// Output: train needs 8 pods at once, in one example.com/rack
+}
+
+func TestDecode(t *testing.T) {
+	for text, want := range map[string]gang.PodGroup{
+		`{"apiVersion": "scheduling.k8s.io/v1beta1", "kind": "PodGroup", "metadata": {"name": "g"}, "spec": {"schedulingPolicy": {"gang": {"minCount": 3}}, "schedulingConstraints": {"topology": [{"key": "rack"}]}}}`: {
+			API: gang.Kubernetes, Namespace: "default", Name: "g", Minimum: 3, Key: "rack"},
+		`{"apiVersion": "scheduling.k8s.io/v1alpha2", "kind": "PodGroup", "metadata": {"name": "g", "namespace": "n"}, "spec": {"schedulingPolicy": {"basic": {}}}}`: {
+			API: gang.Kubernetes, Namespace: "n", Name: "g"},
+		`{"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup", "metadata": {"name": "g"}, "spec": {"minMember": 2, "queue": "q"}}`: {
+			API: gang.Volcano, Namespace: "default", Name: "g", Minimum: 2},
+	} {
+		got, err := gang.Decode([]byte(text))
+		require.NoError(t, err, text)
+		assert.Equal(t, want, got)
+	}
+	for _, text := range []string{``, `{}`, `[]`, `{"apiVersion": "v1", "kind": "PodGroup"}`, `{"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass"}`, `{"spec": {"minMember": "x"}}`} {
+		_, err := gang.Decode([]byte(text))
+		assert.Error(t, err, text)
+	}
+}
+
+// Each controller marks its pods in its own way.
+func TestRead(t *testing.T) {
+	pod := func(namespace, name string, labels, annotations map[string]string) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels, Annotations: annotations}}
+	}
+	pods := []*corev1.Pod{
+		pod("lab", "a", map[string]string{"scheduling.x-k8s.io/pod-group": "co"}, nil),
+		pod("lab", "b", nil, map[string]string{"scheduling.k8s.io/group-name": "vol"}),
+		pod("lab", "c", map[string]string{"kueue.x-k8s.io/pod-group-name": "kue"}, map[string]string{"kueue.x-k8s.io/pod-group-total-count": "5"}),
+		pod("lab", "d", map[string]string{"leaderworkerset.sigs.k8s.io/group-key": "lws"}, map[string]string{"leaderworkerset.sigs.k8s.io/size": "4"}),
+		pod("lab", "e", map[string]string{"jobset.sigs.k8s.io/jobset-name": "set"}, nil),
+		pod("lab", "f", nil, map[string]string{"link": "kube"}),
+		pod("lab", "g", nil, map[string]string{"link": "basic"}),
+		pod("other", "h", map[string]string{"scheduling.x-k8s.io/pod-group": "co"}, nil),
+		pod("lab", "i", nil, nil),
+		pod("lab", "j", map[string]string{"kueue.x-k8s.io/pod-group-name": "odd"}, map[string]string{"kueue.x-k8s.io/pod-group-total-count": "many"}),
+	}
+	objects := []gang.PodGroup{
+		{API: gang.Coscheduling, Namespace: "lab", Name: "co", Minimum: 3}, {API: gang.Kubernetes, Namespace: "lab", Name: "kube", Minimum: 7, Key: "rack"},
+		{API: gang.Kubernetes, Namespace: "lab", Name: "basic"}, {API: gang.Volcano, Namespace: "elsewhere", Name: "vol", Minimum: 1},
+	}
+	var got []string
+	for _, g := range gang.Read(pods, objects, func(p *corev1.Pod) string { return p.Annotations["link"] }) {
+		members := ""
+		for _, p := range pods {
+			if g.Member(p) {
+				members += p.Name
+			}
+		}
+		got = append(got, fmt.Sprintf("%s %d %q %s %s", g.Name, g.Minimum, g.Key, members, g.Waits))
+	}
+	assert.Equal(t, []string{
+		`lab/co 3 "" a `, `lab/kube 7 "rack" f `, `lab/kue 5 "" c `, `lab/lws 4 "" d `, `lab/odd 0 "" j `, `lab/set 0 "" e `,
+		`lab/vol 0 "" b its PodGroup of scheduling.volcano.sh is not there`, `other/co 0 "" h its PodGroup of scheduling.x-k8s.io is not there`,
+	}, got)
+}

@@ -1,0 +1,156 @@
+package gang
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// The API groups of objects of the kind PodGroup.
+const (
+	Kubernetes   = "scheduling.k8s.io"     // spec.schedulingGroup of a pod names them (KEP-4671)
+	Coscheduling = "scheduling.x-k8s.io"   // the label scheduling.x-k8s.io/pod-group names them
+	Volcano      = "scheduling.volcano.sh" // the annotation scheduling.k8s.io/group-name names them
+)
+
+// PodGroup is an object of one of these kinds, as far as planning looks at it.
+type PodGroup struct {
+	// API is its API group, without the version.
+	API             string
+	Namespace, Name string
+	// Minimum is how many of its pods must run together; 0 for a group whose pods are independent, as with the policy basic.
+	Minimum int
+	// Key is the label key whose value their nodes must share; empty for none.
+	Key string
+}
+
+// Decode reads a PodGroup from JSON. The error is that of the JSON, or names another kind.
+func Decode(data []byte) (PodGroup, error) {
+	var o struct {
+		APIVersion string `json:"apiVersion"`
+		Kind       string `json:"kind"`
+		Metadata   struct {
+			Name      string `json:"name"`
+			Namespace string `json:"namespace"`
+		} `json:"metadata"`
+		Spec struct {
+			MinMember        int `json:"minMember"`
+			SchedulingPolicy struct {
+				Gang *struct {
+					MinCount int `json:"minCount"`
+				} `json:"gang"`
+			} `json:"schedulingPolicy"`
+			SchedulingConstraints struct {
+				Topology []struct {
+					Key string `json:"key"`
+				} `json:"topology"`
+			} `json:"schedulingConstraints"`
+		} `json:"spec"`
+	}
+	if err := json.Unmarshal(data, &o); err != nil {
+		return PodGroup{}, fmt.Errorf("gang: %w", err)
+	}
+	api, _, _ := strings.Cut(o.APIVersion, "/")
+	if o.Kind != "PodGroup" || api != Kubernetes && api != Coscheduling && api != Volcano {
+		return PodGroup{}, fmt.Errorf("gang: %q %q is not a PodGroup that is known", o.APIVersion, o.Kind)
+	}
+	out := PodGroup{API: api, Namespace: cmp.Or(o.Metadata.Namespace, corev1.NamespaceDefault), Name: o.Metadata.Name, Minimum: o.Spec.MinMember}
+	if g := o.Spec.SchedulingPolicy.Gang; api == Kubernetes && g != nil {
+		out.Minimum = g.MinCount
+	}
+	for _, t := range o.Spec.SchedulingConstraints.Topology {
+		out.Key = t.Key // an API server allows one
+	}
+	return out, nil
+}
+
+// reference is what a pod says of its group: a PodGroup of an API, or a group of a controller's, which needs no object.
+type reference struct{ api, namespace, name string }
+
+// Labels and annotations by which controllers mark the pods of a group.
+const (
+	labelCoscheduling = "scheduling.x-k8s.io/pod-group"
+	annotationVolcano = "scheduling.k8s.io/group-name"
+	labelKueue        = "kueue.x-k8s.io/pod-group-name"
+	annotationKueue   = "kueue.x-k8s.io/pod-group-total-count"
+	labelLWS          = "leaderworkerset.sigs.k8s.io/group-key"
+	annotationLWS     = "leaderworkerset.sigs.k8s.io/size"
+	labelJobSet       = "jobset.sigs.k8s.io/jobset-name"
+)
+
+// Read finds the groups of pods, sorted by name: those of PodGroups, of Kueue, of LeaderWorkerSets and of JobSets. Linked is the name of a pod's PodGroup
+// of scheduling.k8s.io, its spec.schedulingGroup, which the oldest API that this module is built with does not have; nil if no pod has one. Pods whose
+// PodGroup is missing wait, as they do in their scheduler. Pods of a JobSet, which says nowhere how many it makes, are a group of all that there are.
+func Read(pods []*corev1.Pod, objects []PodGroup, linked func(*corev1.Pod) string) []Group {
+	members, size := map[reference]map[types.NamespacedName]bool{}, map[reference]int{}
+	for _, pod := range pods {
+		r, n, ok := referenceOf(pod, linked)
+		if !ok {
+			continue
+		}
+		if members[r] == nil {
+			members[r] = map[types.NamespacedName]bool{}
+		}
+		members[r][nameOf(pod)], size[r] = true, max(size[r], n)
+	}
+	known := map[reference]PodGroup{}
+	for _, g := range objects {
+		known[reference{g.API, cmp.Or(g.Namespace, corev1.NamespaceDefault), g.Name}] = g
+	}
+	var out []Group
+	for _, r := range slices.SortedFunc(maps.Keys(members), func(a, b reference) int {
+		return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name), cmp.Compare(a.api, b.api))
+	}) {
+		set := members[r]
+		g := Group{Name: r.namespace + "/" + r.name, Minimum: size[r], Member: func(pod *corev1.Pod) bool { return set[nameOf(pod)] }}
+		if r.api == Kubernetes || r.api == Coscheduling || r.api == Volcano {
+			object, there := known[r]
+			if there && object.Minimum == 0 {
+				continue
+			}
+			g.Minimum, g.Key = object.Minimum, object.Key
+			if !there {
+				g.Waits = fmt.Sprintf("its PodGroup of %s is not there", r.api)
+			}
+		}
+		out = append(out, g)
+	}
+	return out
+}
+
+// referenceOf is the pod's group and how many pods the group has, where the pod says it.
+func referenceOf(pod *corev1.Pod, linked func(*corev1.Pod) string) (reference, int, bool) {
+	namespace := nameOf(pod).Namespace
+	if linked != nil {
+		if name := linked(pod); name != "" {
+			return reference{Kubernetes, namespace, name}, 0, true
+		}
+	}
+	size := func(annotation string) int {
+		n, err := strconv.Atoi(pod.Annotations[annotation])
+		if err != nil {
+			return 0
+		}
+		return max(0, n)
+	}
+	switch {
+	case pod.Labels[labelCoscheduling] != "":
+		return reference{Coscheduling, namespace, pod.Labels[labelCoscheduling]}, 0, true
+	case pod.Annotations[annotationVolcano] != "":
+		return reference{Volcano, namespace, pod.Annotations[annotationVolcano]}, 0, true
+	case pod.Labels[labelKueue] != "":
+		return reference{labelKueue, namespace, pod.Labels[labelKueue]}, size(annotationKueue), true
+	case pod.Labels[labelLWS] != "":
+		return reference{labelLWS, namespace, pod.Labels[labelLWS]}, size(annotationLWS), true
+	case pod.Labels[labelJobSet] != "":
+		return reference{labelJobSet, namespace, pod.Labels[labelJobSet]}, 0, true
+	}
+	return reference{}, 0, false
+}
