@@ -154,3 +154,42 @@ func TestYAMLIsTheSameAnswer(t *testing.T) {
 	require.NoError(t, err)
 	require.JSONEq(t, asJSON.stdout, string(back))
 }
+
+// Flags that this program once had say where they went, whatever else is asked.
+func TestFlagsOfLaunch(t *testing.T) {
+	for _, args := range [][]string{{"--launch"}, {"--dry-run", "--cluster", "harbour"}, {"--endpoint=http://127.0.0.1:1"}, {"--lag", "3s"}} {
+		got := run("", args...)
+		assert.Equal(t, 2, got.code, args)
+		assert.Contains(t, got.stderr, "go run ./examples/launch")
+		assert.Empty(t, got.stdout)
+	}
+	assert.NotContains(t, run("", "--help").stdout, "--dry-run")
+}
+
+// Where no file is named, people are told that they look at a sample, and manifests that are piped in are not passed over in silence.
+func TestSampleIsSaidToBeOne(t *testing.T) {
+	for _, args := range [][]string{{}, {"--explain", "shop/web-0"}, {"-o", "wide"}} {
+		got := run("", args...)
+		assert.True(t, strings.HasPrefix(got.stdout, "built-in sample;"), "%v: %s%s", args, got.stdout, got.stderr)
+		got = run("kind: Pod", args...)
+		assert.Equal(t, 2, got.code)
+		assert.Contains(t, got.stderr, "add -f -")
+	}
+}
+
+// A pod that is not pending has a neighbour by name: in another namespace, or with nearly its name.
+func TestExplainSuggestsNames(t *testing.T) {
+	pod := func(name string) string {
+		return "---\n{apiVersion: v1, kind: Pod, metadata: {name: web-0, namespace: " + name + "}, spec: {containers: [{name: a, image: a}]}}\n"
+	}
+	path := filepath.Join(t.TempDir(), "pods.yaml")
+	require.NoError(t, os.WriteFile(path, []byte(pod("shop")+pod("yard")), 0o600))
+	for asked, want := range map[string]string{
+		"web-0": `did you mean "shop/web-0" or "yard/web-0"?`, "default/web-0": `did you mean "shop/web-0" or "yard/web-0"?`,
+		"shop/wbe-0": `did you mean "shop/web-0"?`, "shop/database": `no pending pod has this name` + "\n",
+	} {
+		got := run("", "-f", path, "--explain", asked)
+		assert.Equal(t, 2, got.code)
+		assert.Contains(t, got.stderr, want)
+	}
+}

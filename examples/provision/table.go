@@ -12,6 +12,7 @@ import (
 // write draws the report for people. Wide adds what the usual table has no room for.
 func (r *report) write(w io.Writer, style terminal.Style, wide bool) error {
 	s := &r.Summary
+	writeSample(w, style, r.sample)
 	fmt.Fprintf(w, "%s, %s, %s   %s\n", plural(s.Pods, "pending pod"), plural(s.pools, "pool"), plural(s.types, "type"),
 		style.Dim(strings.TrimSpace(s.Prices.List+dated(s.Prices.Date))))
 	for _, n := range s.Notes {
@@ -30,14 +31,23 @@ func (r *report) write(w io.Writer, style terminal.Style, wide bool) error {
 			return err
 		}
 	}
-	if err := r.writeRefused(w, style); err != nil {
-		return err
+	if r.bought != nil {
+		if err := r.bought.WriteRefused(w, style); err != nil {
+			return err
+		}
 	}
 	r.writeRefusals(w, style)
 	for _, i := range r.Ignored {
 		fmt.Fprintf(w, "%s\n", style.Dim(fmt.Sprintf("%s is not ours to place: %s", i.Pod, i.Why)))
 	}
 	return nil
+}
+
+// writeSample says that the built-in sample was planned.
+func writeSample(w io.Writer, style terminal.Style, text string) {
+	if text != "" {
+		fmt.Fprintln(w, style.Dim(text))
+	}
 }
 
 func dated(date string) string {
