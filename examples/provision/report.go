@@ -75,14 +75,6 @@ const (
 
 func podName(p *corev1.Pod) string { return p.Namespace + "/" + p.Name }
 
-func podNames(pods []*corev1.Pod) []string {
-	out := make([]string, 0, len(pods))
-	for _, p := range pods {
-		out = append(out, podName(p))
-	}
-	return out
-}
-
 // newReport describes a plan.
 func newReport(market *pipeline.Market, packed *plan.Plan, fixes string) *report {
 	base := lib.Of(packed)
