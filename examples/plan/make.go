@@ -2,12 +2,14 @@ package plan
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
 	"slices"
 
 	"github.com/joinery-sdk/joinery/binpack"
+	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling"
 )
@@ -38,9 +40,9 @@ type Options struct {
 	Objective *Objective
 }
 
-// Make plans a snapshot: which pod goes where, what is to be bought for them, and what that must cost at least. As long as ctx
-// lasts; then the best plan so far stands, and says so (Stopped, Packing.Stopped). The error is that of [scheduling.Compile] for a
-// snapshot without meaning; pods that find no place are no error.
+// Make plans a snapshot: which pod goes where, what is to be bought for them, and what that must cost at least. When ctx ends, Make
+// returns the best plan found so far, which [Plan.IsStopped] reports. The error is that of [instancetypes.Validate] for a catalogue, or of
+// [scheduling.Compile] for a snapshot, that means nothing. Pods that find no place are no error.
 func Make(ctx context.Context, s scheduling.Snapshot, opts *Options) (*Plan, error) {
 	p, err := compile(s, opts)
 	if err != nil {
@@ -54,7 +56,28 @@ func compile(s scheduling.Snapshot, opts *Options) (*scheduling.Problem, error) 
 	if opts != nil {
 		o = *opts
 	}
-	return scheduling.Compile(o.Objective.Narrow(s), o.Objective.Scheduling(o.Scheduling))
+	s = o.Objective.Narrow(s)
+	if err := validate(s.Pools); err != nil {
+		return nil, err
+	}
+	return scheduling.Compile(s, o.Objective.Scheduling(o.Scheduling))
+}
+
+// validate refuses catalogues that nothing can be planned with, each once.
+func validate(pools []scheduling.Pool) error {
+	var errs []error
+	seen := map[*instancetypes.InstanceType]int{}
+	for i := range pools {
+		types := pools[i].Types
+		if len(types) == 0 || seen[&types[0]] == len(types) {
+			continue
+		}
+		seen[&types[0]] = len(types)
+		if err := instancetypes.Validate(types); err != nil {
+			errs = append(errs, fmt.Errorf("plan: pool %s: %w", pools[i].Name, err))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // unproved is [Make] without a bound of the pods, for plans that are only compared.
