@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -191,5 +192,33 @@ func TestExplainSuggestsNames(t *testing.T) {
 		got := run("", "-f", path, "--explain", asked)
 		assert.Equal(t, 2, got.code)
 		assert.Contains(t, got.stderr, want)
+	}
+}
+
+// Pods that are refused alike stand together with all their names, and with what the fix costs for all of them.
+func TestRefusalsOfSeveralWorkloads(t *testing.T) {
+	const pool = "{apiVersion: karpenter.sh/v1, kind: NodePool, metadata: {name: default}, spec: {template: {spec: {nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}, requirements: [{key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}]}}}}\n"
+	for n, want := range map[int]string{
+		1: "default/w0-0 can't be placed", 2: "default/w0 and default/w1 can't be placed", 6: "default/w0, default/w1, default/w2, default/w3 and 2 more workloads, 6 pods in all, can't be placed",
+	} {
+		text := pool
+		for i := range n {
+			text += fmt.Sprintf("---\n{apiVersion: v1, kind: Pod, metadata: {name: w%d-0}, spec: {nodeSelector: {disk: nvme}, containers: [{name: c, image: x, resources: {requests: {cpu: %d}}}]}}\n", i, 1+i)
+		}
+		path := filepath.Join(t.TempDir(), "pods.yaml")
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		got := run("", "-f", path)
+		assert.Contains(t, got.stdout, want)
+		var report struct {
+			Unschedulable []struct {
+				Fix struct{ PricePerHour float64 }
+			}
+		}
+		require.NoError(t, json.Unmarshal([]byte(run("", "-f", path, "-o", "json").stdout), &report))
+		total := 0.0
+		for _, u := range report.Unschedulable {
+			total += u.Fix.PricePerHour
+		}
+		assert.Contains(t, got.stdout, fmt.Sprintf("for at most $%.4g/h more", total))
 	}
 }
