@@ -54,7 +54,8 @@ type DisruptionParts struct {
 	DoNotDisrupt int
 }
 
-// Ranker orders candidates.
+// Ranker orders candidates; policy.Func makes one of a function. It protects none: to keep a node, annotate it with karpenter.sh/do-not-disrupt in the snapshot, or refuse its
+// pods another place with Rules.Placeable.
 type Ranker interface {
 	// Rank returns a larger number for candidates that should go earlier. Equal ones go by name.
 	Rank(Candidate) float64

@@ -55,6 +55,25 @@ func ExamplePriceSource() {
 	// on-demand $0.10 <nil>
 }
 
+// A layer that needs no state is a function: everything in zone b costs a tenth more.
+func ExamplePriceSourceFunc() {
+	layer := instancetypes.PriceSourceFunc(func(q instancetypes.PriceQuery, below []instancetypes.Quote) []instancetypes.Quote {
+		out := append([]instancetypes.Quote(nil), below...)
+		for i := range out {
+			if q.Zone() == "b" {
+				out[i].Price *= 1.1
+			}
+		}
+		return out
+	})
+	t := instancetypes.New("m", nil, quantities("cpu", "4"), instancetypes.Offer("a", "spot", 1), instancetypes.Offer("b", "spot", 1))
+	for _, o := range instancetypes.Reprice([]instancetypes.InstanceType{t}, layer)[0].Offerings {
+		fmt.Printf("$%.2f ", o.Price)
+	}
+	fmt.Println()
+	// Output: $1.00 $1.10
+}
+
 // What is asked of a layer is one offering of one type; labels that the offering leaves open are the type's.
 func ExamplePriceQuery() {
 	t := named("m1", 0.1)

@@ -121,6 +121,12 @@ type PriceSource interface {
 	Quotes(q PriceQuery, below []Quote) []Quote
 }
 
+// PriceSourceFunc is a function as a [PriceSource].
+type PriceSourceFunc func(q PriceQuery, below []Quote) []Quote
+
+// Quotes calls f.
+func (f PriceSourceFunc) Quotes(q PriceQuery, below []Quote) []Quote { return f(q, below) }
+
 // Reprice returns the types with each offering priced by the layers, lowest first. What an offering says itself is the
 // ground: an offering that is unavailable without a price (0) starts without quotes, and becomes available if a layer has
 // one; any other keeps its availability. Layers that are nil are passed over. Several quotes make several offerings, in the order of the quotes. The

@@ -109,12 +109,13 @@ func (v *validator) offerings(offerings []Offering) {
 			v.bad(at+".requirements", "contradict each other: nobody can buy this")
 			continue
 		}
-		key := o.Requirements.String()
-		if o.Commitment != "" {
-			key += " by " + o.Commitment
-		}
+		key := string(o.Requirements.AppendKey(nil)) + o.Commitment
 		if j, twice := first[key]; twice {
-			v.bad(at, "the same offering as offerings[%d]: %s", j, key)
+			what := o.Requirements.String()
+			if o.Commitment != "" {
+				what += " by " + o.Commitment
+			}
+			v.bad(at, "the same offering as offerings[%d]: %s", j, what)
 			continue
 		}
 		first[key] = i

@@ -70,6 +70,19 @@ func (a Alternatives) Compatible(node Set, open Keys) bool {
 	return false
 }
 
+// Conflicts explains a false answer of [Alternatives.Compatible]: for each set, in their order, what [Set.Conflicts] says of it. It is nil
+// if one of the sets is compatible, and empty if there are none.
+func (a Alternatives) Conflicts(node Set, open Keys) [][]*ConflictError {
+	if a.Compatible(node, open) {
+		return nil
+	}
+	out := make([][]*ConflictError, len(a.sets))
+	for i, s := range a.sets {
+		out[i] = s.Conflicts(node, open)
+	}
+	return out
+}
+
 // Intersect holds the nodes that satisfy both sides: every set of a with every set of b, in lexical order.
 func (a Alternatives) Intersect(b Alternatives) Alternatives {
 	switch {

@@ -203,6 +203,16 @@ func ExampleMustParse() {
 	// Output: 2
 }
 
+func ExampleAlternatives_Conflicts() {
+	a := requirements.AnyOf(requirements.MustParse("zone in (a)"), requirements.MustParse("zone in (b), gpu"))
+	for _, term := range a.Conflicts(requirements.MustParse("zone in (b,c)"), requirements.Keys{}) {
+		fmt.Println(term)
+	}
+	// Output:
+	// [requirements: zone: "zone in (a)" and "zone in (b,c)" have nothing in common]
+	// [requirements: gpu: "gpu" and "!gpu" have nothing in common]
+}
+
 func ExampleAlternatives() {
 	zones := requirements.AnyOf(requirements.MustParse("zone in (a,b)"))
 	each := requirements.AnyOf(requirements.MustParse("zone=a"), requirements.MustParse("zone=b"))

@@ -178,6 +178,12 @@ func TestCompatibleTriesEveryUnknownValue(t *testing.T) {
 				want := overlap(s.nodes, possible)
 				mustHold(t, want, s.real.Compatible(node.real, openKeys), "compatible", s.real, node.real)
 				checkConflicts(t, want, s.real, node.real, openKeys)
+				terms := requirements.AnyOf(s.real, node.real)
+				for i, conflicts := range terms.Conflicts(node.real, openKeys) {
+					mustHold(t, false, terms.Compatible(node.real, openKeys), "explained though compatible", terms.At(i), node.real)
+					checkConflicts(t, false, terms.At(i), node.real, openKeys)
+					mustHold(t, true, len(conflicts) == len(terms.At(i).Conflicts(node.real, openKeys)), "each term as by itself", terms.At(i), node.real)
+				}
 			}
 		}
 	}

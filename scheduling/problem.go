@@ -23,7 +23,7 @@ import (
 )
 
 // Problem is a snapshot compiled to classes, shapes and existing nodes: what a packer needs, in integers. It is immutable and
-// safe for concurrent use; [Problem.Start] begins the rounds.
+// safe for concurrent use; [Problem.Solve] packs it, round by round.
 type Problem struct {
 	// Resources names the dimensions of all vectors: every resource that some pod asks for, cpu, memory and pods first.
 	Resources []corev1.ResourceName

@@ -37,3 +37,9 @@ type Lifetime struct{}
 func (Lifetime) Rank(c deprovision.Candidate) float64 {
 	return c.CostPerHour.Dollars() / (1 + math.Max(0, c.Disruption-1)*c.Lifetime)
 }
+
+// Func is a function as a [deprovision.Ranker].
+type Func func(deprovision.Candidate) float64
+
+// Rank calls f.
+func (f Func) Rank(c deprovision.Candidate) float64 { return f(c) }

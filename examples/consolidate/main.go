@@ -66,7 +66,9 @@ func command(stdin io.Reader) *cobra.Command {
 		Short: "plan which nodes to give back, with savings and reasons",
 		Long: `Consolidate reads Kubernetes and Karpenter manifests of a running cluster and plans which nodes to give back: empty ones,
 expired ones, those that have drifted, and those whose pods fit elsewhere or on cheaper nodes. Commands are in the order
-in which they are to be carried out; every node has a verdict that says why it goes or stays.`,
+in which they are to be carried out; every node has a verdict that says why it goes or stays.
+
+Exit codes: 0 planned, 1 failed, 2 bad usage or input.`,
 		Example: `  consolidate                                   # the built-in sample
   consolidate -f cluster/ -o wide               # with every pod's new place
   kubectl get pods,nodes,daemonsets,pdb,pvc,pv,sc,csinodes,nodepools,nodeclaims,ec2nodeclasses -A -o yaml | consolidate -f -
@@ -158,6 +160,9 @@ func (o *options) run(cmd *cobra.Command, out io.Writer, stdin io.Reader) error 
 	if err := o.Check(); err != nil {
 		return err
 	}
+	if err := o.CheckStdin(stdin); err != nil {
+		return err
+	}
 	settings, beyond, interrupted, now, err := o.settings()
 	if err != nil {
 		return err
@@ -177,6 +182,7 @@ func (o *options) run(cmd *cobra.Command, out io.Writer, stdin io.Reader) error 
 	case "html":
 		return r.draw(out, seen)
 	default:
+		writeSample(out, terminal.StyleOf(cmd.OutOrStdout()), o.Sample())
 		return r.write(out, terminal.StyleOf(cmd.OutOrStdout()), o.Output == "wide")
 	}
 }

@@ -63,7 +63,9 @@ func (o *options) ranking(cmd *cobra.Command, out io.Writer, stdin io.Reader, se
 	if o.Output == "json" || o.Output == "yaml" {
 		return encode(out, o.Output, r)
 	}
-	return r.write(out, terminal.StyleOf(cmd.OutOrStdout()))
+	style := terminal.StyleOf(cmd.OutOrStdout())
+	writeSample(out, style, o.Sample())
+	return r.write(out, style)
 }
 
 func (r *candidates) write(w io.Writer, s terminal.Style) error {

@@ -35,6 +35,13 @@ func (r *report) write(w io.Writer, s terminal.Style, wide bool) error {
 	return r.verdicts(w, s)
 }
 
+// writeSample says that the built-in sample was planned.
+func writeSample(w io.Writer, style terminal.Style, text string) {
+	if text != "" {
+		fmt.Fprintln(w, style.Dim(text))
+	}
+}
+
 func (r *report) commands(w io.Writer, s terminal.Style) error {
 	t := terminal.NewTable(s, ">#", "METHOD", "GIVE BACK", "BUY", ">SAVES/H", ">PODS", ">COST", "WHY")
 	for i, c := range r.Commands {

@@ -58,7 +58,9 @@ func command(stdin io.Reader) *cobra.Command {
 		Long: `Interruption reads the SQS queue that EventBridge writes EC2's announcements to: spot warnings, rebalance recommendations,
 changes of state, scheduled changes and the end of capacity reservations. For each it says which node is meant and what to do
 about it, and plans the nodes that the pods of drained ones need. Messages stay in the queue. With --status-checks EC2 is asked, too: for
-status checks that fail, scheduled events, and capacity blocks that end.`,
+status checks that fail, scheduled events, and capacity blocks that end.
+
+Exit codes: 0 all is well, 1 failed, 2 bad usage or input, 3 some pod of a drained node has no place.`,
 		Example: `  interruption                                              # the built-in sample
   kubectl get pods,nodes,daemonsets,pvc,pv,sc,csinodes,nodepools,ec2nodeclasses -A -o yaml | interruption -f - --queue prod
   interruption -f cluster/ --messages events.json -o json`,
@@ -82,6 +84,9 @@ func (o *options) run(cmd *cobra.Command, out io.Writer, stdin io.Reader) error 
 		return inputs.Bad(fmt.Errorf("--most %d: want 1 or more", o.most))
 	}
 	if err := o.Check(); err != nil {
+		return err
+	}
+	if err := o.CheckStdin(stdin); err != nil {
 		return err
 	}
 	m, err := o.Manifests(sample, stdin)
@@ -127,6 +132,9 @@ func (o *options) run(cmd *cobra.Command, out io.Writer, stdin io.Reader) error 
 			return err
 		}
 	default:
+		if text := o.Sample(); text != "" {
+			fmt.Fprintln(out, terminal.StyleOf(cmd.OutOrStdout()).Dim(text))
+		}
 		if err := r.write(out, terminal.StyleOf(cmd.OutOrStdout())); err != nil {
 			return err
 		}

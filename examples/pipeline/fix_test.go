@@ -80,6 +80,13 @@ func TestFixesAreVerified(t *testing.T) {
 			u := p.Unplaced()[0]
 			fix := p.Fix(u.Class, u.Reasons(), false)
 			require.NotEmpty(t, fix.Text)
+			all, untried := p.Fixes(t.Context(), u)
+			assert.Zero(t, untried)
+			assert.Contains(t, all, fix, "it is one of all that help")
+			for _, f := range all {
+				assert.NotEmpty(t, f.Kind, f.Text)
+				assert.NotEqual(t, f.Pool+f.Key, "", f.Text)
+			}
 			assert.Contains(t, fix.Text, c.want)
 			assert.Empty(t, pack(t, market, c.mended).Unplaced(), "whoever does what the fix says sees the pods placed")
 		})

@@ -31,6 +31,9 @@ func Example() {
 	for _, u := range p.Unplaced() {
 		fmt.Println("no place for", len(u.Pods), "pods:", u.Reasons())
 	}
+	for _, i := range p.Ignored() {
+		fmt.Println("not ours to place:", i.Pod.Name, i.Why)
+	}
 	fmt.Printf("$%.4f an hour; nobody can place these pods below $%.4f\n", p.Cost().Dollars(), p.Bound.Price.Dollars())
 	// Output:
 	// buy default-0: c6a.2xlarge in us-east-1a at $0.3060 an hour

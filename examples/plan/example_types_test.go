@@ -78,6 +78,42 @@ func ExampleFix() {
 	// Output: would fit if pool "default" had the label team=web, for at most $0.3825/h more
 }
 
+// What has no place, why, and everything that would help, cheapest first.
+func ExampleRefusal() {
+	s := snapshot()
+	for _, pod := range s.Pods {
+		pod.Spec.NodeSelector = map[string]string{"team": "web"}
+	}
+	p, err := plan.Make(context.Background(), s, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for r := range p.Refusals(context.Background()) {
+		fmt.Println(len(r.Pods), "pods:", r.Reasons[0])
+		for _, f := range r.Fixes {
+			fmt.Printf("%s of pool %s: %s, $%.2f an hour\n", f.Kind, f.Pool, f.Key, f.PerHour)
+		}
+	}
+	fmt.Println(len(p.Ignored()), "ignored, stopped:", p.IsStopped())
+	// Output:
+	// 6 pods: pool "default": it asks team in (web), a label that nothing in the pool has
+	// LabelPool of pool default: team, $0.38 an hour
+	// DropSelector of pool default: team, $0.38 an hour
+	// 0 ignored, stopped: false
+}
+
+// The kind says what a fix changes, for programs that make the change themselves.
+func ExampleFixKind() {
+	fix := plan.Fix{Kind: plan.RaiseLimit, Pool: "default", Key: "cpu", Value: "64"}
+	switch fix.Kind {
+	case plan.RaiseLimit:
+		fmt.Println("set the limit of", fix.Pool, "for", fix.Key, "to", fix.Value)
+	case plan.LabelPool, plan.AllowType, plan.TolerateTaints, plan.RequestLess, plan.DropSelector, plan.PreferOnly:
+	}
+	// Output: set the limit of default for cpu to 64
+}
+
 // Whose money it is: the parts add up to the cost of the plan.
 func ExampleWorkloadCost() {
 	p, err := plan.Make(context.Background(), snapshot(), nil)

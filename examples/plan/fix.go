@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -20,6 +21,8 @@ import (
 
 // change is one thing that might make refused pods fit.
 type change struct {
+	// of is the fix that it is, without its texts and price.
+	of    Fix
 	text  string
 	apply func(scheduling.Snapshot) scheduling.Snapshot
 	// prepare, where it is set, works out what the change must be.
@@ -34,8 +37,33 @@ const (
 	triedFix  = 500
 )
 
+// FixKind is what a fix changes.
+type FixKind string
+
+// The kinds of fixes.
+const (
+	// TolerateTaints lets the pods tolerate the taints of Pool.
+	TolerateTaints FixKind = "TolerateTaints"
+	// AllowType lets Pool buy the type Value.
+	AllowType FixKind = "AllowType"
+	// LabelPool gives Pool the label Key with Value.
+	LabelPool FixKind = "LabelPool"
+	// RaiseLimit sets the limit of Pool for the resource Key to Value.
+	RaiseLimit FixKind = "RaiseLimit"
+	// RequestLess lowers the requests of the pods to what the type Value has.
+	RequestLess FixKind = "RequestLess"
+	// DropSelector lets the pods no longer ask for the label Key.
+	DropSelector FixKind = "DropSelector"
+	// PreferOnly makes a required spread, affinity or anti-affinity over the topology Key a preferred one.
+	PreferOnly FixKind = "PreferOnly"
+)
+
 // Fix is a change that gives refused pods a place.
 type Fix struct {
+	// Kind is what is changed. It says which of Pool, Key and Value are set; Pool is the pool that is changed, or that the pods would
+	// go to.
+	Kind             FixKind
+	Pool, Key, Value string
 	// Text says it in words; empty where none was found.
 	Text string
 	// What is the text without the price, and PerHour is what the change costs at most, in dollars an hour.
@@ -62,27 +90,83 @@ func (p *Plan) Fix(class int, reasons []scheduling.Reason, all bool) Fix {
 		if p.spent += cost; p.spent > fixBudget && !all {
 			return Fix{Untried: len(changes) - k}
 		}
-		text, ok := c.text, true
 		if c.prepare != nil {
 			p.spent += cost // it plans, too
-			c, ok = c.prepare(waiting)
-			text = c.text
 		}
-		if !ok {
-			continue
+		if fix, ok := p.try(context.Background(), waiting, c); ok {
+			return fix
 		}
-		after, err := unproved(context.Background(), c.apply(waiting), &p.options)
-		if err != nil || len(after.Unplaced()) > 0 || slices.ContainsFunc(after.Problem.Ignored, func(i scheduling.Ignored) bool { return i.Pod.Status.NominatedNodeName == "" }) {
-			continue
-		}
-		fix := Fix{Text: text, What: text, PerHour: after.Cost().Dollars()}
-		if fix.PerHour > 0 {
-			fix.Text += fmt.Sprintf(", for at most $%.4g/h more", fix.PerHour)
-		}
-		return fix
 	}
 	return Fix{}
 }
+
+// Fixes are all changes that give the refused pods of a class a place, the cheapest first, each tried like that of [Plan.Fix] and without
+// a budget. When ctx ends, untried is how many were not tried.
+func (p *Plan) Fixes(ctx context.Context, u scheduling.Unplaced) (fixes []Fix, untried int) {
+	changes := p.changes(u.Class, u.Reasons())
+	waiting := p.waiting(p.carriedOut(), u.Class)
+	for k, c := range changes {
+		if ctx.Err() != nil {
+			untried = len(changes) - k
+			break
+		}
+		if fix, ok := p.try(ctx, waiting, c); ok {
+			fixes = append(fixes, fix)
+		}
+	}
+	slices.SortStableFunc(fixes, func(a, b Fix) int { return cmp.Compare(a.PerHour, b.PerHour) })
+	return fixes, untried
+}
+
+// try plans the waiting pods with the change.
+func (p *Plan) try(ctx context.Context, waiting scheduling.Snapshot, c change) (Fix, bool) {
+	if c.prepare != nil {
+		ready, ok := c.prepare(waiting)
+		if !ok {
+			return Fix{}, false
+		}
+		c = ready
+	}
+	after, err := unproved(ctx, c.apply(waiting), &p.options)
+	if err != nil || len(after.Unplaced()) > 0 || slices.ContainsFunc(after.Problem.Ignored, func(i scheduling.Ignored) bool { return i.Pod.Status.NominatedNodeName == "" }) {
+		return Fix{}, false
+	}
+	fix := c.of
+	fix.Text, fix.What, fix.PerHour = c.text, c.text, after.Cost().Dollars()
+	if fix.PerHour > 0 {
+		fix.Text += fmt.Sprintf(", for at most $%.4g/h more", fix.PerHour)
+	}
+	return fix, true
+}
+
+// Refusal is the pods of one class without a place: why, and what would help.
+type Refusal struct {
+	scheduling.Unplaced
+	// Reasons are those of [scheduling.Unplaced.Reasons].
+	Reasons []scheduling.Reason
+	// Fixes are the changes that help, and Untried how many were not tried; see [Plan.Fixes].
+	Fixes   []Fix
+	Untried int
+}
+
+// Refusals are the pods without a place, class by class. Fixes are looked for when their refusal is asked for, until ctx ends.
+func (p *Plan) Refusals(ctx context.Context) iter.Seq[Refusal] {
+	return func(yield func(Refusal) bool) {
+		for _, u := range p.Unplaced() {
+			r := Refusal{Unplaced: u, Reasons: u.Reasons()}
+			r.Fixes, r.Untried = p.Fixes(ctx, u)
+			if !yield(r) {
+				return
+			}
+		}
+	}
+}
+
+// Ignored are the pods that are not ours to place, and why: neither placed nor refused.
+func (p *Plan) Ignored() []scheduling.Ignored { return slices.Clone(p.Problem.Ignored) }
+
+// IsStopped reports whether the context ended before the plan was the best that its options ask for.
+func (p *Plan) IsStopped() bool { return p.Stopped || p.Packing.Stopped }
 
 // carriedOut is the snapshot with the plan carried out: its nodes are there, and the pods that it places run. Refused pods are
 // left out. It is made once.
@@ -218,6 +302,7 @@ func tolerate(c *scheduling.Class, pool *scheduling.PoolState) change {
 		texts = append(texts, t.ToString())
 	}
 	return change{
+		of:   Fix{Kind: TolerateTaints, Pool: pool.Name},
 		text: fmt.Sprintf("would fit if it tolerated %s of pool %q", joined(texts), pool.Name),
 		apply: func(s scheduling.Snapshot) scheduling.Snapshot {
 			return edit(s, c, func(pod *corev1.Pod) { pod.Spec.Tolerations = append(pod.Spec.Tolerations, add...) })
@@ -250,6 +335,7 @@ func widen(pool *scheduling.PoolState, name string) (change, bool) {
 		return change{}, false
 	}
 	return change{
+		of:   Fix{Kind: AllowType, Pool: pool.Name, Value: name},
 		text: fmt.Sprintf("would fit if pool %q allowed %s (as %s has)", pool.Name, joined(texts), name),
 		apply: func(s scheduling.Snapshot) scheduling.Snapshot {
 			return editPool(s, pool, func(p *scheduling.Pool) { p.Requirements = set })
@@ -285,7 +371,8 @@ func raise(p *Plan, s scheduling.Snapshot, pool *scheduling.PoolState, r schedul
 	limits := maps.Clone(pool.Limits)
 	limits[name] = resources.Quantity(name, need)
 	text := fmt.Sprintf("would fit if pool %q had a limit of %s %s", pool.Name, resources.Humane(name, need), name)
-	return change{text: text, apply: with(limits)}, true
+	of := Fix{Kind: RaiseLimit, Pool: pool.Name, Key: r.Resource, Value: resources.Humane(name, need)}
+	return change{of: of, text: text, apply: with(limits)}, true
 }
 
 // bought is what the nodes that a plan buys for a pool count against a limit.
@@ -326,6 +413,7 @@ func shrink(c *scheduling.Class, r scheduling.Reason) (change, bool) {
 		texts = append(texts, fmt.Sprintf("%s %s", resources.Humane(name, most), name))
 	}
 	return change{
+		of:   Fix{Kind: RequestLess, Pool: r.Pool, Value: r.Nearest.Type},
 		text: fmt.Sprintf("would fit if it asked no more than %s, as %s has", joined(texts), r.Nearest.Type),
 		apply: func(s scheduling.Snapshot) scheduling.Snapshot {
 			return edit(s, c, func(pod *corev1.Pod) {

@@ -40,6 +40,7 @@ func softer(c *scheduling.Class, whose string) []change {
 			continue
 		}
 		out = append(out, change{
+			of:   Fix{Kind: PreferOnly, Key: sp.TopologyKey},
 			text: fmt.Sprintf("would fit if %sspread over %s were ScheduleAnyway", whose, sp.TopologyKey),
 			apply: func(s scheduling.Snapshot) scheduling.Snapshot {
 				return edit(s, c, func(pod *corev1.Pod) { pod.Spec.TopologySpreadConstraints[i].WhenUnsatisfiable = corev1.ScheduleAnyway })
@@ -52,6 +53,7 @@ func softer(c *scheduling.Class, whose string) []change {
 	if a := c.Template.Spec.Affinity; a != nil && a.PodAffinity != nil {
 		for i, t := range a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution {
 			out = append(out, change{
+				of:   Fix{Kind: PreferOnly, Key: t.TopologyKey},
 				text: fmt.Sprintf("would fit if %saffinity to %s by %s were preferred", whose, metav1.FormatLabelSelector(t.LabelSelector), t.TopologyKey),
 				apply: func(s scheduling.Snapshot) scheduling.Snapshot {
 					return edit(s, c, func(pod *corev1.Pod) {
@@ -68,6 +70,7 @@ func softer(c *scheduling.Class, whose string) []change {
 
 func preferAnti(c *scheduling.Class, i int, whose, key string) change {
 	return change{
+		of:   Fix{Kind: PreferOnly, Key: key},
 		text: fmt.Sprintf("would fit if %santi-affinity by %s were preferred", whose, key),
 		apply: func(s scheduling.Snapshot) scheduling.Snapshot {
 			return edit(s, c, func(pod *corev1.Pod) {
@@ -111,6 +114,7 @@ func suit(c *scheduling.Class, pool *scheduling.PoolState, key string) []change 
 	for set := range c.Required.All() {
 		if values, ok := set.Get(key).Values(); ok && len(values) > 0 && set.Has(key) && ownLabel(key) && !pool.Set.Has(key) {
 			out = append(out, change{
+				of:   Fix{Kind: LabelPool, Pool: pool.Name, Key: key, Value: values[0]},
 				text: fmt.Sprintf("would fit if pool %q had the label %s=%s", pool.Name, key, values[0]),
 				apply: func(s scheduling.Snapshot) scheduling.Snapshot {
 					return editPool(s, pool, func(p *scheduling.Pool) {
@@ -128,6 +132,7 @@ func suit(c *scheduling.Class, pool *scheduling.PoolState, key string) []change 
 		}
 	}
 	return append(out, change{
+		of:   Fix{Kind: DropSelector, Pool: pool.Name, Key: key},
 		text: fmt.Sprintf("would fit if it did not ask for %s", key),
 		apply: func(s scheduling.Snapshot) scheduling.Snapshot {
 			return edit(s, c, func(pod *corev1.Pod) { forget(&pod.Spec, key) })

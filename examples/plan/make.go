@@ -2,12 +2,14 @@ package plan
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
 	"slices"
 
 	"github.com/joinery-sdk/joinery/binpack"
+	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling"
 	"github.com/joinery-sdk/joinery/scheduling/gang"
@@ -41,15 +43,32 @@ type Options struct {
 	Groups []gang.Group
 }
 
-// Make plans a snapshot: which pod goes where, what is to be bought for them, and what that must cost at least. As long as ctx
-// lasts; then the best plan so far stands, and says so (Stopped, Packing.Stopped). The error is that of [scheduling.Compile] for a
-// snapshot without meaning; pods that find no place are no error.
+// Make plans a snapshot: which pod goes where, what is to be bought for them, and what that must cost at least. When ctx ends, Make
+// returns the best plan found so far, which [Plan.IsStopped] reports. The error is that of [instancetypes.Validate] for a catalogue, or of
+// [scheduling.Compile] for a snapshot, that means nothing. Pods that find no place are no error.
 func Make(ctx context.Context, s scheduling.Snapshot, opts *Options) (*Plan, error) {
 	out, k, err := planned(ctx, s, opts)
 	if err != nil {
 		return nil, err
 	}
 	return out.proved(ctx, k)
+}
+
+// validate refuses catalogues that nothing can be planned with, each once.
+func validate(pools []scheduling.Pool) error {
+	var errs []error
+	seen := map[*instancetypes.InstanceType]int{}
+	for i := range pools {
+		types := pools[i].Types
+		if len(types) == 0 || seen[&types[0]] == len(types) {
+			continue
+		}
+		seen[&types[0]] = len(types)
+		if err := instancetypes.Validate(types); err != nil {
+			errs = append(errs, fmt.Errorf("plan: pool %s: %w", pools[i].Name, err))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // unproved is [Make] without a bound of the pods, for plans that are only compared.
@@ -70,7 +89,11 @@ func planned(ctx context.Context, s scheduling.Snapshot, opts *Options) (*Plan, 
 	}
 	all := map[*scheduling.Problem]made{}
 	settings := o.Objective.Scheduling(o.Scheduling)
-	p, _, err := gang.Solve(ctx, o.Objective.Narrow(s), settings, o.Groups, func(ctx context.Context, p *scheduling.Problem) (*scheduling.Result, error) {
+	s = o.Objective.Narrow(s)
+	if err := validate(s.Pools); err != nil {
+		return nil, nil, err
+	}
+	p, _, err := gang.Solve(ctx, s, settings, o.Groups, func(ctx context.Context, p *scheduling.Problem) (*scheduling.Result, error) {
 		out, k, err := solve(ctx, p, opts)
 		if err != nil {
 			return nil, err

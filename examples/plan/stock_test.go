@@ -2,6 +2,7 @@ package plan_test
 
 import (
 	"fmt"
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -91,5 +92,42 @@ func TestFixesKnowWhatThePlanHasTaken(t *testing.T) {
 		u := p.Unplaced()[0]
 		require.Len(t, u.Pods, refused)
 		assert.Equal(t, fixed, p.Fix(u.Class, u.Reasons(), true).Text != "", "%d refused", refused)
+	}
+}
+
+// Two pools that share a stock do not sell it twice, and one that is sold out sells nothing.
+func TestPoolsShareAStock(t *testing.T) {
+	size := corev1.ResourceList{"cpu": resource.MustParse("4")}
+	for left, placed := range map[int]int{0: 0, 1: 1, 2: 2, 3: 3} {
+		blade := instancetypes.New("blade", nil, size, instancetypes.Offer("hall", "on-demand", 0.3).Stock("blades", left))
+		p, err := plan.Make(t.Context(), scheduling.Snapshot{
+			Pods:  pending(3, func(*corev1.Pod) {}),
+			Pools: []scheduling.Pool{{NodePool: nodepool.New("a"), Types: []instancetypes.InstanceType{blade}}, {NodePool: nodepool.New("b"), Types: []instancetypes.InstanceType{blade}}},
+		}, nil)
+		require.NoError(t, err)
+		assert.Len(t, p.Bindings(), placed, "%d left", left)
+	}
+}
+
+// A catalogue that nothing can be planned with is an error that names the fault, and prices of a layer are looked at, too.
+func TestCataloguesAreValidated(t *testing.T) {
+	sold := func(price float64) []instancetypes.InstanceType {
+		return []instancetypes.InstanceType{instancetypes.New("blade", nil, corev1.ResourceList{"cpu": resource.MustParse("4")}, instancetypes.Offer("hall", "on-demand", price))}
+	}
+	for _, price := range []float64{math.NaN(), math.Inf(1), -1} {
+		layer := instancetypes.PriceSourceFunc(func(instancetypes.PriceQuery, []instancetypes.Quote) []instancetypes.Quote {
+			return []instancetypes.Quote{{Price: price}}
+		})
+		for name, c := range map[string]struct {
+			types  []instancetypes.InstanceType
+			layers []instancetypes.PriceSource
+		}{"the catalogue": {sold(price), nil}, "a layer": {sold(1), []instancetypes.PriceSource{layer}}} {
+			_, err := plan.Make(t.Context(), scheduling.Snapshot{
+				Pods: pending(1, func(*corev1.Pod) {}), Pools: []scheduling.Pool{{NodePool: nodepool.New("main"), Types: c.types}},
+			}, &plan.Options{Objective: &plan.Objective{Prices: c.layers}})
+			require.Error(t, err, "%v in %s", price, name)
+			assert.Contains(t, err.Error(), "pool main")
+			assert.Contains(t, err.Error(), "[0].offerings[0].price")
+		}
 	}
 }

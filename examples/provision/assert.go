@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/joinery-sdk/joinery/binpack"
 	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
 	"github.com/joinery-sdk/joinery/examples/pipeline/ruletest"
 	"github.com/joinery-sdk/joinery/examples/pipeline/terminal"
@@ -50,15 +49,6 @@ func (o *options) readRules() ([]ruletest.Rule, error) {
 	return rules, nil
 }
 
-// packing is how plans are packed, the first one and those that explain a broken rule.
-func (o *options) packing() *binpack.Options {
-	out := &binpack.Options{Effort: binpack.Effort(o.effort)}
-	if o.strategy == (binpack.FirstFitDecreasing{}).Name() {
-		out.Strategy = binpack.FirstFitDecreasing{}
-	}
-	return out
-}
-
 // asserted is a report with what became of the rules.
 type asserted struct {
 	*report
@@ -68,9 +58,12 @@ type asserted struct {
 // assertRules checks the rules against the plan and prints both. A broken rule makes the exit code that of a pod without
 // a place; pods without a place that the rules do not mind do so too.
 func (o *options) assertRules(cmd *cobra.Command, out io.Writer, r *report, packed *plan.Plan, rules []ruletest.Rule) error {
-	var err error
+	how, err := o.planning.Options()
+	if err != nil {
+		return err
+	}
 	full, held := asserted{r, []assertion{}}, 0
-	for _, res := range ruletest.NewPlan(packed, o.packing()).Check(rules...) {
+	for _, res := range ruletest.NewPlan(packed, how.Packing).Check(rules...) {
 		a := assertion{Rule: res.Rule.String(), At: res.Rule.Position.String(), Holds: res.Holds(), Pods: res.Pods, MovedBy: res.MovedBy, text: res.String()}
 		for _, b := range res.Breaches {
 			a.Broken = append(a.Broken, breach(b))

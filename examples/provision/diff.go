@@ -21,7 +21,8 @@ type comparison struct {
 	Gained []string `json:"gained"` // pods that have one, and had none or were not there
 	Gone   []string `json:"gone"`   // pods that had one and are not there any more
 
-	nodes []plan.NodeChange
+	nodes  []plan.NodeChange
+	sample string
 }
 
 // compare plans twice, the second time with the objects of another file in place of those of the same kind and name.
@@ -47,7 +48,7 @@ func (o *options) compare(cmd *cobra.Command, out io.Writer, stdin io.Reader) er
 		return err
 	}
 	d := plan.Diff(first, second)
-	c := comparison{Before: before.Summary, After: after.Summary, Lost: d.Lost, Gained: d.Gained, Gone: d.Gone, nodes: d.Nodes}
+	c := comparison{Before: before.Summary, After: after.Summary, Lost: d.Lost, Gained: d.Gained, Gone: d.Gone, nodes: d.Nodes, sample: o.Sample()}
 	if o.Output == "json" || o.Output == "yaml" {
 		err = encode(out, o.Output, c)
 	} else {
@@ -65,6 +66,7 @@ func (o *options) compare(cmd *cobra.Command, out io.Writer, stdin io.Reader) er
 }
 
 func (c *comparison) write(w io.Writer, style terminal.Style) error {
+	writeSample(w, style, c.sample)
 	t := terminal.NewTable(style, "", ">BEFORE", ">AFTER", ">CHANGE")
 	count := func(name string, a, b int) {
 		t.Row(name, terminal.Count(a), terminal.Count(b), signed(b-a, terminal.Count(abs(b-a))))

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
@@ -22,14 +23,16 @@ func explainPod(w io.Writer, style terminal.Style, packed *plan.Plan, r *report,
 	full := namespace + "/" + short
 	for _, i := range r.Ignored {
 		if i.Pod == full {
+			writeSample(w, style, r.sample)
 			fmt.Fprintf(w, "%s is not ours to place: %s\n", full, i.Why)
 			return nil
 		}
 	}
 	class, ok := packed.Problem.Class(namespace, short)
 	if !ok {
-		return inputs.Bad(noSuchPod(packed, full))
+		return inputs.Bad(noSuchPod(packed, name, short))
 	}
+	writeSample(w, style, r.sample)
 	writeAsks(w, style, packed, class, full)
 	for i := range r.Unschedulable {
 		if r.Unschedulable[i].Pod == full {
@@ -52,16 +55,32 @@ func explainPod(w io.Writer, style terminal.Style, packed *plan.Plan, r *report,
 	return nil
 }
 
-func noSuchPod(packed *plan.Plan, full string) error {
-	var names []string
+// noSuchPod names what may have been meant: the pods of this name in other namespaces, or else the name that is nearest.
+func noSuchPod(packed *plan.Plan, asked, short string) error {
+	var names, elsewhere []string
 	for _, c := range packed.Problem.Classes {
-		names = append(names, podNames(c.Pods[:min(len(c.Pods), 50)])...)
+		for _, p := range c.Pods {
+			names = append(names, podName(p))
+			if p.Name == short {
+				elsewhere = append(elsewhere, strconv.Quote(podName(p)))
+			}
+		}
+	}
+	if len(elsewhere) == 0 {
+		full := asked
+		if !strings.Contains(asked, "/") {
+			full = "default/" + asked
+		}
+		if near, ok := requirements.Nearest(full, names); ok {
+			elsewhere = append(elsewhere, strconv.Quote(near))
+		}
 	}
 	hint := ""
-	if near, ok := requirements.Nearest(full, names); ok {
-		hint = fmt.Sprintf(" (did you mean %q?)", near)
+	if len(elsewhere) > 0 {
+		slices.Sort(elsewhere)
+		hint = fmt.Sprintf(" (did you mean %s?)", strings.Join(elsewhere[:min(3, len(elsewhere))], " or "))
 	}
-	return fmt.Errorf("--explain %q: no pending pod has this name%s", full, hint)
+	return fmt.Errorf("--explain %q: no pending pod has this name%s", asked, hint)
 }
 
 func writeAsks(w io.Writer, style terminal.Style, packed *plan.Plan, class int, full string) {

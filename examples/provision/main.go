@@ -52,25 +52,15 @@ func main() {
 
 type options struct {
 	inputs.Flags
-	strategy    string
-	effort      string
-	beyond      inputs.Objective
-	mostCPU     int64
-	mostNodes   int64
-	spread      plan.Spread
-	savings     []string
-	preferences string
-	// preferencePrice and leaveZones are options of package scheduling.
-	preferencePrice float64
-	leaveZones      bool
-	explain         string
-	fixes           string
-	sample          string
-	diff            string
-	assert          string
-	rehearsal       string
-	now             string
-	buy             launchFlags
+	planning  inputs.Planning
+	explain   string
+	fixes     string
+	sample    string
+	diff      string
+	assert    string
+	rehearsal string
+	now       string
+	moved     movedFlags
 }
 
 func command(stdin io.Reader) *cobra.Command {
@@ -79,7 +69,10 @@ func command(stdin io.Reader) *cobra.Command {
 		Use:   "provision [-f FILE]...",
 		Short: "plan the nodes that pending pods need, with prices and reasons",
 		Long: `Provision reads Kubernetes and Karpenter manifests and plans the nodes to buy for pending pods: which types, in which
-zone, at what price, which pod goes where, and for each pod that can't be placed what stops it.`,
+zone, at what price, which pod goes where, and for each pod that can't be placed what stops it.
+
+Exit codes: 0 all pods have a place, 1 failed, 2 bad usage or input, 3 some pod has no place or a rule is broken,
+4 --diff: every pod keeps its place, but the plan is dearer.`,
 		Example: `  provision                                   # plan the built-in sample
   provision --sample refusals                 # the same with pods that can't be placed, and what would help them
   provision -f cluster/ -o wide               # a directory of manifests
@@ -88,22 +81,11 @@ zone, at what price, which pod goes where, and for each pod that can't be placed
   provision -f cluster/ --diff new-pool.yaml  # what a change would do
   provision -f cluster/ --assert rules.yaml   # what must be true of the plan
   provision -f cluster/ --rehearse scarce.yaml # what would be bought if the cloud ran out
-  provision -f cluster/ --cluster prod --dry-run # the requests that would buy the plan
-  provision -f cluster/ --cluster prod --launch  # buy it; asks first`,
+  launch -f cluster/ --cluster prod           # buy the plan on EC2: a program of its own`,
 	}, func(cmd *cobra.Command, out io.Writer) error { return o.run(cmd, out, stdin) })
 	o.Pictures = true
 	o.Register(cmd.Flags())
-	cmd.Flags().StringVar(&o.strategy, "strategy", "cost", "how to pack: cost (least price, with proof) or ffd (first fit decreasing)")
-	cmd.Flags().StringVar(&o.effort, "effort", "default", "how much work a low price and a close bound are worth: fast, default or best")
-	o.beyond.Register(cmd.Flags())
-	cmd.Flags().Int64Var(&o.mostCPU, "max-node-cpu", 0, "most vCPUs of a node; 0 means any number")
-	cmd.Flags().Int64Var(&o.mostNodes, "max-nodes", 0, "most nodes of each pool, those that exist included; 0 means any number")
-	cmd.Flags().Float64Var(&o.spread.Workload, "max-workload-in-spot-pool", 0, "part of the pods of each workload that spot capacity of one type in one zone may hold, such as 0.5; 0 means any")
-	cmd.Flags().Float64Var(&o.spread.Plan, "max-plan-in-spot-pool", 0, "the same for all pods together")
-	cmd.Flags().StringArrayVar(&o.savings, "savings-plan", nil, "'REQUIREMENTS: DOLLARS at PERCENT%': so many dollars an hour are paid for already and cover on-demand nodes that match, at a discount (repeatable)")
-	cmd.Flags().StringVar(&o.preferences, "preferences", "respect", "soft constraints: respect (while they are worth their price) or ignore")
-	cmd.Flags().Float64Var(&o.preferencePrice, "preference-price", -1, "what a soft constraint may cost, as a part of the price of what its pod takes; inf means any price, and -1 the usual 0.1")
-	cmd.Flags().BoolVar(&o.leaveZones, "leave-zones", false, "allow plans that buy nothing in some zone, which hard spreads then do not count")
+	o.planning.Register(cmd)
 	cmd.Flags().StringVar(&o.explain, "explain", "", "NAMESPACE/POD: say why this pod goes where it goes, or what stops it")
 	cmd.Flags().StringVar(&o.sample, "sample", usualSample, "built-in sample to plan without -f: usual, or refusals, with pods that can't be placed")
 	cmd.Flags().StringVar(&o.fixes, "fixes", someFixes, "changes to try for pods that can't be placed: none, some (a bounded amount of work) or all")
@@ -111,11 +93,8 @@ zone, at what price, which pod goes where, and for each pod that can't be placed
 	cmd.Flags().StringVar(&o.assert, "assert", "", "FILE of rules that the plan must keep; a broken one names what moved its pods, and the exit code is 3")
 	cmd.Flags().StringVar(&o.rehearsal, "rehearse", "", "FILE with capacity and quotas: buy the plan from a cloud in memory that has no more, and plan again around what it refuses")
 	cmd.Flags().StringVar(&o.now, "now", "", "the time at which --rehearse begins, as 2026-01-31T12:00:00Z; the present if empty")
-	o.registerLaunch(cmd)
+	o.moved.register(cmd.Flags())
 	inputs.Complete(cmd, "output", o.Formats()...)
-	inputs.Complete(cmd, "strategy", "cost", "ffd")
-	inputs.Complete(cmd, "effort", "fast", "default", "best")
-	inputs.Complete(cmd, "preferences", "respect", "ignore")
 	inputs.Complete(cmd, "sample", usualSample, refusalSample)
 	inputs.Complete(cmd, "fixes", noFixes, someFixes, allFixes)
 	return cmd
@@ -125,37 +104,30 @@ func (o *options) check() error {
 	if err := o.Check(); err != nil {
 		return err
 	}
-	if err := inputs.OneOf("strategy", o.strategy, "cost", "ffd"); err != nil {
+	if err := o.moved.check(); err != nil {
 		return err
 	}
-	if err := o.checkLaunch(); err != nil {
-		return err
-	}
-	if err := inputs.OneOf("effort", o.effort, "fast", "default", "best"); err != nil {
-		return err
-	}
-	if _, err := o.objective(); err != nil {
+	if _, err := o.planning.Options(); err != nil {
 		return err
 	}
 	if err := inputs.OneOf("sample", o.sample, usualSample, refusalSample); err != nil {
 		return err
 	}
-	if err := inputs.OneOf("fixes", o.fixes, noFixes, someFixes, allFixes); err != nil {
-		return err
-	}
-	return inputs.OneOf("preferences", o.preferences, "respect", "ignore")
+	return inputs.OneOf("fixes", o.fixes, noFixes, someFixes, allFixes)
 }
 
 func (o *options) run(cmd *cobra.Command, out io.Writer, stdin io.Reader) error {
 	if err := o.check(); err != nil {
 		return err
 	}
+	if o.diff != "-" {
+		if err := o.CheckStdin(stdin); err != nil {
+			return err
+		}
+	}
 	rules, err := o.readRules()
 	if err != nil {
 		return err
-	}
-	if o.buy.launch || o.buy.dryRun {
-		return o.shop(cmd, out, stdin)
 	}
 	if o.rehearsal != "" {
 		return o.rehearse(cmd, out, stdin)
@@ -200,6 +172,7 @@ func (o *options) plan(cmd *cobra.Command, stdin io.Reader) (*report, *plan.Plan
 		return nil, nil, err
 	}
 	r := newReport(market, packed, o.fixes)
+	r.sample = o.Sample()
 	weights, err := packed.WeightsCost(cmd.Context())
 	if err != nil {
 		return nil, nil, err
@@ -247,11 +220,11 @@ func (o *options) read(cmd *cobra.Command, stdin io.Reader) (*manifests.Snapshot
 // pack plans a snapshot. After a second it says on stderr how far it is; an interrupt ends it with the best plan so far.
 func (o *options) pack(ctx context.Context, stderr io.Writer, s scheduling.Snapshot) (packed *plan.Plan, compile, solve time.Duration, err error) {
 	start := time.Now()
-	beyond, err := o.objective()
+	how, err := o.planning.Options()
 	if err != nil {
 		return nil, 0, 0, err
 	}
-	p, err := scheduling.Compile(beyond.Narrow(s), beyond.Scheduling(o.scheduling()))
+	p, err := scheduling.Compile(how.Objective.Narrow(s), how.Objective.Scheduling(how.Scheduling))
 	if err != nil {
 		return nil, 0, 0, inputs.Bad(err)
 	}
@@ -259,14 +232,14 @@ func (o *options) pack(ctx context.Context, stderr io.Writer, s scheduling.Snaps
 	start = time.Now()
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
 	defer stop()
-	packing, said := o.packing(), start
-	packing.Progress = func(p binpack.Progress) {
+	said := start
+	how.Packing.Progress = func(p binpack.Progress) {
 		if now := time.Now(); !o.NoTiming && now.Sub(said) >= time.Second {
 			said = now
 			fmt.Fprintf(stderr, "plan: $%.4f an hour, not below $%.4f with these zones, %.0f%% of the work\n", p.Price.Dollars(), p.Bound.Dollars(), 100*p.Work)
 		}
 	}
-	if packed, err = plan.Solve(ctx, p, &plan.Options{Packing: packing, Objective: beyond}); err == nil && packed.Packing.Stopped {
+	if packed, err = plan.Solve(ctx, p, how); err == nil && packed.Packing.Stopped {
 		fmt.Fprintln(stderr, "note: interrupted; this is the best plan so far")
 	}
 	return packed, compile, time.Since(start), err

@@ -31,6 +31,9 @@ func (r *report) draw(ctx context.Context, w io.Writer, packed *plan.Plan) error
 			{Value: fmt.Sprintf("%d of %d", sum.Scheduled, sum.Pods-sum.Ignored), Label: "pods placed"},
 		},
 	}
+	if r.sample != "" {
+		page.Subtitle = "Built-in sample. " + page.Subtitle
+	}
 	if choices := r.choices(); len(choices) > 0 {
 		page.Subtitle += ". " + strings.Join(choices, "; ")
 	}

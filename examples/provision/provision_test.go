@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -153,4 +154,71 @@ func TestYAMLIsTheSameAnswer(t *testing.T) {
 	back, err := yaml.YAMLToJSON([]byte(asYAML.stdout))
 	require.NoError(t, err)
 	require.JSONEq(t, asJSON.stdout, string(back))
+}
+
+// Flags that this program once had say where they went, whatever else is asked.
+func TestFlagsOfLaunch(t *testing.T) {
+	for _, args := range [][]string{{"--launch"}, {"--dry-run", "--cluster", "harbour"}, {"--endpoint=http://127.0.0.1:1"}, {"--lag", "3s"}} {
+		got := run("", args...)
+		assert.Equal(t, 2, got.code, args)
+		assert.Contains(t, got.stderr, "go run ./examples/launch")
+		assert.Empty(t, got.stdout)
+	}
+	assert.NotContains(t, run("", "--help").stdout, "--dry-run")
+}
+
+// Where no file is named, people are told that they look at a sample, and manifests that are piped in are not passed over in silence.
+func TestSampleIsSaidToBeOne(t *testing.T) {
+	for _, args := range [][]string{{}, {"--explain", "shop/web-0"}, {"-o", "wide"}} {
+		got := run("", args...)
+		assert.True(t, strings.HasPrefix(got.stdout, "built-in sample;"), "%v: %s%s", args, got.stdout, got.stderr)
+		got = run("kind: Pod", args...)
+		assert.Equal(t, 2, got.code)
+		assert.Contains(t, got.stderr, "add -f -")
+	}
+}
+
+// A pod that is not pending has a neighbour by name: in another namespace, or with nearly its name.
+func TestExplainSuggestsNames(t *testing.T) {
+	pod := func(name string) string {
+		return "---\n{apiVersion: v1, kind: Pod, metadata: {name: web-0, namespace: " + name + "}, spec: {containers: [{name: a, image: a}]}}\n"
+	}
+	path := filepath.Join(t.TempDir(), "pods.yaml")
+	require.NoError(t, os.WriteFile(path, []byte(pod("shop")+pod("yard")), 0o600))
+	for asked, want := range map[string]string{
+		"web-0": `did you mean "shop/web-0" or "yard/web-0"?`, "default/web-0": `did you mean "shop/web-0" or "yard/web-0"?`,
+		"shop/wbe-0": `did you mean "shop/web-0"?`, "shop/database": `no pending pod has this name` + "\n",
+	} {
+		got := run("", "-f", path, "--explain", asked)
+		assert.Equal(t, 2, got.code)
+		assert.Contains(t, got.stderr, want)
+	}
+}
+
+// Pods that are refused alike stand together with all their names, and with what the fix costs for all of them.
+func TestRefusalsOfSeveralWorkloads(t *testing.T) {
+	const pool = "{apiVersion: karpenter.sh/v1, kind: NodePool, metadata: {name: default}, spec: {template: {spec: {nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}, requirements: [{key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}]}}}}\n"
+	for n, want := range map[int]string{
+		1: "default/w0-0 can't be placed", 2: "default/w0 and default/w1 can't be placed", 6: "default/w0, default/w1, default/w2, default/w3 and 2 more workloads, 6 pods in all, can't be placed",
+	} {
+		text := pool
+		for i := range n {
+			text += fmt.Sprintf("---\n{apiVersion: v1, kind: Pod, metadata: {name: w%d-0}, spec: {nodeSelector: {disk: nvme}, containers: [{name: c, image: x, resources: {requests: {cpu: %d}}}]}}\n", i, 1+i)
+		}
+		path := filepath.Join(t.TempDir(), "pods.yaml")
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		got := run("", "-f", path)
+		assert.Contains(t, got.stdout, want)
+		var report struct {
+			Unschedulable []struct {
+				Fix struct{ PricePerHour float64 }
+			}
+		}
+		require.NoError(t, json.Unmarshal([]byte(run("", "-f", path, "-o", "json").stdout), &report))
+		total := 0.0
+		for _, u := range report.Unschedulable {
+			total += u.Fix.PricePerHour
+		}
+		assert.Contains(t, got.stdout, fmt.Sprintf("for at most $%.4g/h more", total))
+	}
 }

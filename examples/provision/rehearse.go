@@ -1,14 +1,12 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,9 +17,9 @@ import (
 	"github.com/joinery-sdk/joinery/cloudprovider/memcloud"
 	"github.com/joinery-sdk/joinery/examples/pipeline"
 	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
+	"github.com/joinery-sdk/joinery/examples/pipeline/purchase"
 	"github.com/joinery-sdk/joinery/examples/pipeline/terminal"
 	"github.com/joinery-sdk/joinery/examples/plan"
-	lib "github.com/joinery-sdk/joinery/examples/plan/report"
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/internal/strictjson"
@@ -159,6 +157,7 @@ func (o *options) rehearse(cmd *cobra.Command, out io.Writer, stdin io.Reader) e
 		return err
 	}
 	r := newPurchaseReport(market, bought)
+	r.sample = o.Sample()
 	if !o.NoTiming {
 		r.addTiming(read, compile, solve)
 	}
@@ -191,77 +190,14 @@ func (f *rehearsal) pools(types []instancetypes.InstanceType, matches []requirem
 	return out
 }
 
-// refusalJSON is what a cloud refused, and until when nobody asks for it again.
-type refusalJSON struct {
-	Scope  string `json:"scope"`
-	Name   string `json:"name,omitempty"`
-	Where  string `json:"where"`
-	Until  string `json:"until"`
-	Detail string `json:"detail,omitempty"`
-	place  string
-}
-
-// place is an offering in a few words, where it is one of a zone and a capacity type.
-func place(where requirements.Set) string {
-	var words []string
-	for _, key := range []string{corev1.LabelTopologyZone, instancetypes.LabelCapacityType} {
-		if v, ok := where.Get(key).Single(); ok {
-			words = append(words, v)
-		}
-	}
-	if len(words) == 0 {
-		return where.String()
-	}
-	return strings.Join(words, " ")
-}
-
-// newPurchaseReport describes what was bought: the nodes as they were launched with the pods of the last plan, the bound
-// of the first, and what was refused on the way.
+// newPurchaseReport describes what was bought, with changes that would help the pods without a place.
 func newPurchaseReport(market *pipeline.Market, bought *pipeline.Purchase) *report {
-	r := newReport(market, bought.Last, someFixes)
-	ours := map[string]bool{}
-	paid := 0.0
-	nodes := make([]newNode, 0, len(bought.Nodes))
-	for i := range bought.Nodes {
-		n := &bought.Nodes[i]
-		ours[n.Name] = true
-		paid += n.PricePerHour
-		nodes = append(nodes, describeNode(&n.NewNode))
+	r, of := newReport(market, bought.Last, someFixes), purchase.Of(market, bought)
+	nodes := purchase.Nodes(bought)
+	r.NewNodes = make([]newNode, 0, len(nodes))
+	for i := range nodes {
+		r.NewNodes = append(r.NewNodes, describeNode(&nodes[i].NewNode))
 	}
-	slices.SortStableFunc(nodes, func(a, b newNode) int {
-		return cmp.Or(cmp.Compare(a.NodePool, b.NodePool), cmp.Compare(len(a.Name), len(b.Name)), cmp.Compare(a.Name, b.Name))
-	})
-	r.NewNodes = nodes
-	r.ExistingNodes = slices.DeleteFunc(r.ExistingNodes, func(n existingNode) bool { return ours[n.Name] })
-	first := &bought.First.Bound
-	s := &r.Summary
-	s.NewNodes, s.PricePerHour = len(nodes), rounded(paid, 6)
-	s.LowerBoundPerHour, s.BoundKind, s.Proof, s.Plans = first.Price.Dollars(), string(first.Kind), lib.Proof(first.Kind), bought.Plans
-	s.GapPercent = 0
-	if s.LowerBoundPerHour > 0 {
-		s.GapPercent = rounded(100*(paid-s.LowerBoundPerHour)/s.LowerBoundPerHour, 2)
-	}
-	for _, ref := range bought.Refused {
-		r.Refused = append(r.Refused, refusalJSON{
-			place: place(ref.Where), Scope: string(ref.Scope), Name: ref.Name, Where: ref.Where.String(), Until: ref.Until.UTC().Format(time.RFC3339), Detail: ref.Detail,
-		})
-	}
+	r.ExistingNodes, r.Summary.Summary, r.Refused, r.bought = of.ExistingNodes, of.Summary, of.Refused, &of
 	return r
-}
-
-// writeRefused lists what the cloud refused.
-func (r *report) writeRefused(w io.Writer, style terminal.Style) error {
-	if r.Summary.Plans == 0 {
-		return nil
-	}
-	if len(r.Refused) == 0 {
-		fmt.Fprintln(w, style.Dim("bought as planned, nothing was refused"))
-		return nil
-	}
-	fmt.Fprintf(w, "\nplanned %s, for the cloud refused what it is not asked for again until then\n", plural(r.Summary.Plans, "time"))
-	t := terminal.NewTable(style, "REFUSED", "NAME", "WHERE", "UNTIL", "WHY")
-	for _, ref := range r.Refused {
-		t.Row(strings.ToLower(ref.Scope), ref.Name, ref.place, ref.Until, style.Dim(ref.Detail))
-	}
-	return t.Write(w)
 }

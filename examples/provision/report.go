@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joinery-sdk/joinery/examples/pipeline"
+	"github.com/joinery-sdk/joinery/examples/pipeline/purchase"
 	"github.com/joinery-sdk/joinery/examples/plan"
 	lib "github.com/joinery-sdk/joinery/examples/plan/report"
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
@@ -25,10 +26,14 @@ type report struct {
 	// After has, for each pod that has to wait, the leaving nodes that must be gone first.
 	After map[string][]string `json:"after,omitempty"`
 	// Refused is what a cloud refused when the plan was bought.
-	Refused []refusalJSON `json:"refused,omitempty"`
+	Refused []purchase.Refusal `json:"refused,omitempty"`
 	// curve is for the wide table and the page only, and running, what is bound already, for the page.
 	curve   []curvePoint
 	running []*corev1.Pod
+	// sample says that the built-in sample was planned, empty if files were.
+	sample string
+	// bought is what was bought, nil for a plan.
+	bought *purchase.Report
 }
 
 type summary struct {
@@ -69,14 +74,6 @@ const (
 )
 
 func podName(p *corev1.Pod) string { return p.Namespace + "/" + p.Name }
-
-func podNames(pods []*corev1.Pod) []string {
-	out := make([]string, 0, len(pods))
-	for _, p := range pods {
-		out = append(out, podName(p))
-	}
-	return out
-}
 
 // newReport describes a plan.
 func newReport(market *pipeline.Market, packed *plan.Plan, fixes string) *report {

@@ -12,6 +12,7 @@ import (
 // write draws the report for people. Wide adds what the usual table has no room for.
 func (r *report) write(w io.Writer, style terminal.Style, wide bool) error {
 	s := &r.Summary
+	writeSample(w, style, r.sample)
 	fmt.Fprintf(w, "%s, %s, %s   %s\n", plural(s.Pods, "pending pod"), plural(s.pools, "pool"), plural(s.types, "type"),
 		style.Dim(strings.TrimSpace(s.Prices.List+dated(s.Prices.Date))))
 	for _, n := range s.Notes {
@@ -30,14 +31,23 @@ func (r *report) write(w io.Writer, style terminal.Style, wide bool) error {
 			return err
 		}
 	}
-	if err := r.writeRefused(w, style); err != nil {
-		return err
+	if r.bought != nil {
+		if err := r.bought.WriteRefused(w, style); err != nil {
+			return err
+		}
 	}
 	r.writeRefusals(w, style)
 	for _, i := range r.Ignored {
 		fmt.Fprintf(w, "%s\n", style.Dim(fmt.Sprintf("%s is not ours to place: %s", i.Pod, i.Why)))
 	}
 	return nil
+}
+
+// writeSample says that the built-in sample was planned.
+func writeSample(w io.Writer, style terminal.Style, text string) {
+	if text != "" {
+		fmt.Fprintln(w, style.Dim(text))
+	}
 }
 
 func dated(date string) string {
@@ -130,13 +140,21 @@ func nextCheapest(n *newNode) string {
 	return "-"
 }
 
-// workloads sums pods up by the name before their number.
+// workloads sums pods up by workload, without the name of the default namespace.
 func workloads(pods []string) string {
+	short := make([]string, len(pods))
+	for i, p := range pods {
+		short[i] = strings.TrimPrefix(p, "default/")
+	}
+	return strings.Join(byWorkload(short), ", ")
+}
+
+// byWorkload counts pods by the name before their number, in the order of names.
+func byWorkload(pods []string) []string {
 	count := map[string]int{}
 	var order []string
 	for _, p := range pods {
-		name := strings.TrimPrefix(strings.TrimRight(p, "0123456789"), "default/")
-		name = strings.TrimSuffix(name, "-")
+		name := strings.TrimSuffix(strings.TrimRight(p, "0123456789"), "-")
 		if count[name] == 0 {
 			order = append(order, name)
 		}
@@ -148,7 +166,7 @@ func workloads(pods []string) string {
 			order[i] = fmt.Sprintf("%s x%d", name, count[name])
 		}
 	}
-	return strings.Join(order, ", ")
+	return order
 }
 
 func (r *report) writeExisting(w io.Writer, style terminal.Style) error {
@@ -216,10 +234,7 @@ func (r *report) writeRefusals(w io.Writer, style terminal.Style) {
 		for j < len(r.Unschedulable) && sameRefusal(u, r.Unschedulable[j]) {
 			j++
 		}
-		name := u.Pod
-		if j-i > 1 {
-			name = fmt.Sprintf("%s and %d more like it", name, j-i-1)
-		}
+		name := refusedPods(r.Unschedulable[i:j])
 		fmt.Fprintf(w, "\n%s can't be placed: %s\n", style.Bad(name), u.Message)
 		width := 0
 		for _, reason := range u.Reasons {
@@ -239,6 +254,28 @@ func (r *report) writeRefusals(w io.Writer, style terminal.Style) {
 		i = j
 	}
 }
+
+// refusedPods names pods that are refused alike: a pod and how many more of its workload, or else their workloads.
+func refusedPods(pods []unschedulable) string {
+	names := make([]string, len(pods))
+	for i, u := range pods {
+		names[i] = u.Pod
+	}
+	all := byWorkload(names)
+	switch {
+	case len(pods) == 1:
+		return names[0]
+	case len(all) == 1:
+		return fmt.Sprintf("%s and %d more like it", names[0], len(names)-1)
+	case len(all) > manyWorkloads:
+		rest := plural(len(all)-manyWorkloads, "more workload")
+		return fmt.Sprintf("%s and %s, %s in all,", strings.Join(all[:manyWorkloads], ", "), rest, plural(len(names), "pod"))
+	}
+	return strings.Join(all[:len(all)-1], ", ") + " and " + all[len(all)-1]
+}
+
+// manyWorkloads is how many workloads a sentence names.
+const manyWorkloads = 4
 
 // fixOf is the fix that all of these pods share, with what it costs for all of them.
 func fixOf(pods []unschedulable) string {

@@ -12,12 +12,16 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/nodepool/internal/nodespec"
 )
 
-// Decode reads a Provisioner or NodePool from JSON. The error joins a [*FieldError] for each problem, or names the line where data is not
+// Decode reads a Provisioner or NodePool from JSON; yaml.YAMLToJSON of sigs.k8s.io/yaml makes it of YAML. The error joins a [*FieldError] for each problem, or names the line where data is not
 // JSON. Unlike in a cluster, the reference to a node class may be missing. The cost is linear in the size of data.
 func Decode(data []byte) (NodePool, error) {
 	root, err := strictjson.Parse(data)
 	if err != nil {
-		return NodePool{}, fmt.Errorf("nodepool: %w", err)
+		hint := ""
+		if !strings.HasPrefix(strings.TrimSpace(string(data)), "{") {
+			hint = " (want a JSON object; is this YAML? convert it first)"
+		}
+		return NodePool{}, fmt.Errorf("nodepool: %w%s", err, hint)
 	}
 	return decode(&root)
 }

@@ -25,6 +25,16 @@ func ExampleDecode() {
 	// WhenEmptyOrUnderutilized
 }
 
+// A pool made in Go gives nodes back as one of a manifest does.
+func ExampleNew() {
+	p := nodepool.New("web", requirements.In("kubernetes.io/arch", "arm64"))
+	fmt.Println(p.NodeRequirements())
+	fmt.Println(p.Disruption.Policy, "after", *p.Disruption.ConsolidateAfter, "or", *p.Disruption.ExpireAfter, p.Disruption.Budgets[0].Allowed(20), "of 20 at once")
+	// Output:
+	// karpenter.sh/nodepool in (web), kubernetes.io/arch in (arm64)
+	// WhenEmptyOrUnderutilized after 0s or 720h0m0s 2 of 20 at once
+}
+
 func ExampleFieldError() {
 	_, err := nodepool.Decode([]byte(`{"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": "a"},
 		"spec": {"weight": 101, "requirements": []}}`))

@@ -24,7 +24,7 @@ func Command(cmd *cobra.Command, run func(cmd *cobra.Command, out io.Writer) err
 		case len(args) == 0:
 			return nil
 		case c.Flags().Lookup("filename") != nil:
-			return Bad(fmt.Errorf("%q: files are named by -f", args[0]))
+			return Bad(fmt.Errorf("%q: files are named by -f, and all else is said by flags (see %s --help)", args[0], c.Name()))
 		}
 		return Bad(fmt.Errorf("%q: everything is said by flags (see %s --help)", args[0], c.Name()))
 	}

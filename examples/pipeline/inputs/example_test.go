@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
@@ -24,6 +25,28 @@ func ExampleFlags() {
 	// Output:
 	// [pods.yaml] eu-west-1 <nil>
 	// [pods.yaml] eu-west-1 --output "jsno": want one of table, wide, json, yaml (did you mean "json"?)
+}
+
+// How to plan, as provision and launch take it.
+func ExamplePlanning() {
+	var p inputs.Planning
+	cmd := &cobra.Command{Use: "plan"}
+	p.Register(cmd)
+	for _, args := range [][]string{{"--effort", "best", "--max-node-cpu", "64"}, {"--effort", "bset"}} {
+		if err := cmd.Flags().Parse(args); err != nil {
+			fmt.Println(err)
+			return
+		}
+		o, err := p.Options()
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(o.Packing.Effort, o.Objective.MostCPU)
+	}
+	// Output:
+	// best 64
+	// --effort "bset": want one of fast, default, best (did you mean "best"?)
 }
 
 // What a node counts for beyond its price, as provision and consolidate take it.

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -116,6 +117,55 @@ func (f *Flags) Check() error {
 		return Bad(errors.New("--instance-types and --describe-instance-types exclude each other"))
 	}
 	return nil
+}
+
+// Sample is what people are told first if the flags name no files, and empty if they do.
+func (f *Flags) Sample() string {
+	if len(f.Files) > 0 {
+		return ""
+	}
+	return "built-in sample; -f FILE reads your own manifests"
+}
+
+// CheckStdin is an error if manifests are piped in and no flag reads them: without -f - they would be ignored, and the sample
+// planned in their place. Input that is empty or a terminal is nobody's.
+func (f *Flags) CheckStdin(stdin io.Reader) error {
+	if len(f.Files) > 0 || !hasInput(stdin) {
+		return nil
+	}
+	return Bad(errors.New("there is something on standard input, which only -f - reads: add -f -, or < /dev/null for the built-in sample"))
+}
+
+// patience is how long a pipe may take to say that it is empty.
+const patience = time.Second
+
+// hasInput says whether there is something to read. A pipe that neither ends nor says anything counts as one that will.
+func hasInput(stdin io.Reader) bool {
+	if stdin == nil {
+		return false
+	}
+	if file, ok := stdin.(*os.File); ok {
+		info, err := file.Stat()
+		switch {
+		case err != nil:
+			return false
+		case info.Mode().IsRegular():
+			return info.Size() > 0
+		case info.Mode()&os.ModeNamedPipe == 0:
+			return false
+		}
+	}
+	got := make(chan bool, 1)
+	go func() { // a read cannot be interrupted; the program ends without it
+		n, _ := io.ReadFull(stdin, make([]byte, 1))
+		got <- n > 0
+	}()
+	select {
+	case some := <-got:
+		return some
+	case <-time.After(patience):
+		return true
+	}
 }
 
 // Market opens the catalogue that the flags name, for manifests that were read. Where the flags name no region, Region is the one that was found.

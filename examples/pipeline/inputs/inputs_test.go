@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -70,6 +71,58 @@ func TestManifests(t *testing.T) {
 	assert.Len(t, m.Pods, 1)
 	_, err = (&inputs.Flags{Files: []string{"-"}}).Manifests("", strings.NewReader("kind: Pod"))
 	assert.Equal(t, inputs.ExitInput, inputs.End(&bytes.Buffer{}, err))
+}
+
+// What is piped in and not read is an error, and never replaced by the sample in silence.
+func TestStdinThatNobodyReads(t *testing.T) {
+	pipe := func(text string, end bool) *os.File {
+		r, w, err := os.Pipe()
+		require.NoError(t, err)
+		t.Cleanup(func() { _, _ = r.Close(), w.Close() })
+		_, err = w.WriteString(text)
+		require.NoError(t, err)
+		if end {
+			require.NoError(t, w.Close())
+		}
+		return r
+	}
+	file := func(text string) *os.File {
+		path := filepath.Join(t.TempDir(), "pods.yaml")
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		f, err := os.Open(path)
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = f.Close() })
+		return f
+	}
+	null, err := os.Open(os.DevNull)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = null.Close() })
+	for name, c := range map[string]struct {
+		stdin io.Reader
+		bad   bool
+	}{
+		"nothing":               {nil, false},
+		"an empty reader":       {strings.NewReader(""), false},
+		"a reader":              {strings.NewReader("kind: Pod"), true},
+		"the null device":       {null, false},
+		"a pipe":                {pipe("kind: Pod", true), true},
+		"a pipe that ended":     {pipe("", true), false},
+		"a pipe that is silent": {pipe("", false), true},
+		"a file":                {file("kind: Pod"), true},
+		"an empty file":         {file(""), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var f inputs.Flags
+			err := f.CheckStdin(c.stdin)
+			assert.Equal(t, c.bad, err != nil)
+			if c.bad {
+				assert.ErrorContains(t, err, "-f -")
+			}
+			f.Files = []string{"-"}
+			assert.NoError(t, f.CheckStdin(c.stdin))
+			assert.Empty(t, f.Sample())
+		})
+	}
 }
 
 func ExampleBad() {

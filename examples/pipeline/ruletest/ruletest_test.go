@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -297,4 +298,26 @@ func TestLabelsThatNothingHas(t *testing.T) {
 	require.True(t, strings.HasPrefix(node, "default-"))
 	_, ok = p.NodeOf("web-0")
 	require.False(t, ok, "it is in another namespace")
+}
+
+// A scenario reads what a file system holds: files by pattern, and directories, where files without an object are passed over.
+func TestScenarioOfAFileSystem(t *testing.T) {
+	pod := func(name string) *fstest.MapFile {
+		return &fstest.MapFile{Data: []byte("{apiVersion: v1, kind: Pod, metadata: {name: " + name + "}, spec: {containers: [{name: a, image: a, resources: {requests: {cpu: 1}}}]}}")}
+	}
+	fsys := fstest.MapFS{
+		"cluster/web.yaml": pod("web"), "cluster/more/cache.yml": pod("cache"), "cluster/README.md": {Data: []byte("# words")},
+		"cluster/rules.yaml": {Data: []byte("rules:\n- rule: all are placed\n  placed: true\n")}, "other.yaml": pod("other"),
+	}
+	base := ruletest.New(ruletest.Pool("default"))
+	p, err := base.FS(fsys, "cluster", "*.yaml").Solve()
+	require.NoError(t, err)
+	for _, name := range []string{"web", "cache", "other"} {
+		_, ok := p.NodeOf("default/" + name)
+		assert.True(t, ok, name)
+	}
+	_, err = base.FS(fsys, "clutser").Solve()
+	require.ErrorContains(t, err, "clutser: file does not exist")
+	_, err = base.FS(fsys, "cluster/rules.yaml").Solve()
+	require.Error(t, err, "a file that is named has to hold an object")
 }

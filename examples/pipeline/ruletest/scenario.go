@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path"
 	"slices"
 
 	"github.com/joinery-sdk/joinery/binpack"
@@ -62,7 +64,7 @@ func (s Scenario) Manifests(text string) Scenario {
 	return s
 }
 
-// Files puts in what files of YAML or JSON hold.
+// Files puts in what files of YAML or JSON hold. [Scenario.FS] reads directories and patterns.
 func (s Scenario) Files(names ...string) Scenario {
 	s.files, s.errs = slices.Clone(s.files), slices.Clone(s.errs)
 	for _, name := range names {
@@ -72,6 +74,44 @@ func (s Scenario) Files(names ...string) Scenario {
 			continue
 		}
 		s.files = append(s.files, manifests.File{Name: name, Data: data})
+	}
+	return s
+}
+
+// FS puts in the manifests of a file system: the files that the patterns of [fs.Glob] name, and of a directory the *.yaml, *.yml and *.json
+// files at any depth, among which those without an object of Kubernetes are passed over. A pattern that names nothing is an error.
+func (s Scenario) FS(fsys fs.FS, patterns ...string) Scenario {
+	s.files, s.errs = slices.Clone(s.files), slices.Clone(s.errs)
+	read := func(name string, found bool) {
+		data, err := fs.ReadFile(fsys, name)
+		if err != nil {
+			s.errs = append(s.errs, fmt.Errorf("ruletest: %w", err))
+		}
+		s.files = append(s.files, manifests.File{Name: name, Data: data, Found: found})
+	}
+	for _, pattern := range patterns {
+		names, err := fs.Glob(fsys, pattern)
+		if err == nil && len(names) == 0 {
+			err = fs.ErrNotExist
+		}
+		if err != nil {
+			s.errs = append(s.errs, fmt.Errorf("ruletest: %s: %w", pattern, err))
+		}
+		for _, name := range names {
+			err := fs.WalkDir(fsys, name, func(at string, d fs.DirEntry, err error) error {
+				switch {
+				case err != nil || d.IsDir():
+				case at == name:
+					read(at, false)
+				case slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(at)):
+					read(at, true)
+				}
+				return err
+			})
+			if err != nil {
+				s.errs = append(s.errs, fmt.Errorf("ruletest: %w", err))
+			}
+		}
 	}
 	return s
 }

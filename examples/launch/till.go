@@ -158,7 +158,7 @@ func launchClasses(m *manifests.Snapshot, s scheduling.Snapshot) (aws.FixedClass
 		found, _ := m.ClassOf(*pool)
 		class, ok := found.Value.(nodeclass.NodeClass)
 		if ok && class.Kind == nodeclass.AutoKind {
-			return nil, s, fmt.Errorf("%s %s: EKS Auto Mode buys its nodes itself: --launch can't", pool.Kind, pool.Name)
+			return nil, s, fmt.Errorf("%s %s: EKS Auto Mode buys its nodes itself: launch can't", pool.Kind, pool.Name)
 		}
 		if pool.Provider != nil {
 			inline, err := nodeclass.DecodeProvider(pool.Provider)
@@ -168,7 +168,7 @@ func launchClasses(m *manifests.Snapshot, s scheduling.Snapshot) (aws.FixedClass
 			class, ok = inline, true
 		}
 		if !ok {
-			return nil, s, fmt.Errorf("%s %s: node class %q is not among the manifests: --launch needs to know what machines it means", pool.Kind, pool.Name, pool.NodeClass.Name)
+			return nil, s, fmt.Errorf("%s %s: node class %q is not among the manifests: launch needs to know what machines it means", pool.Kind, pool.Name, pool.NodeClass.Name)
 		}
 		if pool.Provider == nil && pool.Kubelet == nil {
 			switch kindOf[class.Name] {

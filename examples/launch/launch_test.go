@@ -24,7 +24,7 @@ import (
 
 // TestMain is the program itself where a test starts this binary as one.
 func TestMain(m *testing.M) {
-	if os.Getenv("BE_PROVISION") != "" {
+	if os.Getenv("BE_LAUNCH") != "" {
 		main()
 	}
 	os.Exit(m.Run())
@@ -78,6 +78,12 @@ func shop(t *testing.T) (*awstest.Cloud, []string) {
 	return cloud, []string{"-f", file, "--cluster", "harbour", "--endpoint", server.URL, "--lag", "300ms", "--no-timing"}
 }
 
+// result is what one run printed and how it ended.
+type result struct {
+	stdout, stderr string
+	code           int
+}
+
 func runContext(ctx context.Context, stdin string, args ...string) result {
 	var out, errs bytes.Buffer
 	cmd := command(strings.NewReader(stdin))
@@ -96,7 +102,7 @@ func nothing(t *testing.T, cloud *awstest.Cloud) {
 	assert.Empty(t, cloud.Profiles())
 }
 
-type bill struct {
+type answer struct {
 	Summary struct {
 		NewNodes, Plans, Unschedulable int
 		PricePerHour                   float64
@@ -108,11 +114,11 @@ type bill struct {
 
 func TestLaunchBuysThePlan(t *testing.T) {
 	cloud, args := shop(t)
-	got := runContext(t.Context(), "y\n", append(args, "--launch", "-o", "json")...)
+	got := runContext(t.Context(), "y\n", append(args, "-o", "json")...)
 	require.Zero(t, got.code, got.stderr)
 	assert.Contains(t, got.stderr, "[y/N]")
 	assert.Contains(t, got.stderr, `cluster "harbour", us-east-1`)
-	var b bill
+	var b answer
 	require.NoError(t, json.Unmarshal([]byte(got.stdout), &b))
 	truth := cloud.Truth()
 	require.Len(t, truth, b.Summary.NewNodes)
@@ -141,7 +147,7 @@ func TestLaunchSharesFleets(t *testing.T) {
 		fmt.Fprintf(&b, "---\n{apiVersion: v1, kind: Pod, metadata: {name: p%d, namespace: shop}, spec: {containers: [{name: a, image: a, resources: {requests: {cpu: %dm, memory: %dMi}}}]}}\n", i, s.MilliCPU, s.MiB)
 	}
 	require.NoError(t, os.WriteFile(args[1], []byte(b.String()), 0o600))
-	got := runContext(t.Context(), "y\n", append(args, "--launch", "-o", "json")...)
+	got := runContext(t.Context(), "y\n", append(args, "-o", "json")...)
 	require.Zero(t, got.code, got.stderr)
 	nodes, fleets := len(cloud.Truth()), cloud.Calls("EC2.CreateFleet")
 	t.Logf("%d nodes, %d fleet calls: %.1f creates a call", nodes, fleets, float64(nodes)/float64(fleets))
@@ -160,10 +166,10 @@ spec:
   requirements: [{key: node.kubernetes.io/instance-type, operator: In, values: [r5.large]}]
   price: "0.01"
 `), 0o600))
-	got := runContext(t.Context(), "y\n", append(args, "-f", overlay, "--launch", "-o", "json")...)
+	got := runContext(t.Context(), "y\n", append(args, "-f", overlay, "-o", "json")...)
 	require.Zero(t, got.code, got.stderr)
 	assert.NotContains(t, got.stderr, "left out")
-	var b bill
+	var b answer
 	require.NoError(t, json.Unmarshal([]byte(got.stdout), &b))
 	truth := cloud.Truth()
 	require.NotEmpty(t, truth)
@@ -179,7 +185,7 @@ spec:
 func TestLaunchAsksFirst(t *testing.T) {
 	for _, answer := range []string{"n\n", "\n", "", "maybe\n"} {
 		cloud, args := shop(t)
-		got := runContext(t.Context(), answer, append(args, "--launch")...)
+		got := runContext(t.Context(), answer, args...)
 		assert.Equal(t, inputs.ExitNotAll, got.code)
 		assert.Contains(t, got.stderr, "nothing was bought")
 		assert.Empty(t, got.stdout)
@@ -199,10 +205,10 @@ func TestLaunchSurvivesRefusals(t *testing.T) {
 			cloud.SetCapacity(typ, zone, "on-demand", 0)
 		}
 	}
-	got := runContext(t.Context(), strings.Repeat("yes\n", 9), append(args, "--launch", "-o", "json")...)
+	got := runContext(t.Context(), strings.Repeat("yes\n", 9), append(args, "-o", "json")...)
 	require.Zero(t, got.code, got.stderr)
 	assert.Contains(t, got.stderr, "EC2 refused a part")
-	var b bill
+	var b answer
 	require.NoError(t, json.Unmarshal([]byte(got.stdout), &b))
 	assert.Greater(t, b.Summary.Plans, 1)
 	assert.NotEmpty(t, b.Refused)
@@ -218,7 +224,7 @@ func TestLaunchSurvivesRefusals(t *testing.T) {
 			again.SetCapacity(typ, zone, "on-demand", 0)
 		}
 	}
-	got = runContext(t.Context(), "y\nn\n", append(args, "--launch")...)
+	got = runContext(t.Context(), "y\nn\n", args...)
 	assert.Equal(t, inputs.ExitNotAll, got.code, got.stderr)
 	nothing(t, again)
 }
@@ -267,7 +273,7 @@ func strip(text string) string {
 func TestLaunchInterrupted(t *testing.T) {
 	calls := 0
 	cloud, args := shop(t)
-	require.Zero(t, runContext(t.Context(), "y\n", append(args, "--launch")...).code)
+	require.Zero(t, runContext(t.Context(), "y\n", args...).code)
 	calls = cloud.Calls("")
 	require.Greater(t, calls, 8)
 	for n := 1; n <= calls; n++ {
@@ -280,7 +286,7 @@ func TestLaunchInterrupted(t *testing.T) {
 			}
 			return awstest.Fault{}
 		})
-		got := runContext(ctx, "y\n", append(args, "--launch")...)
+		got := runContext(ctx, "y\n", args...)
 		cancel()
 		if got.code == 0 { // too late
 			assert.Greater(t, n, calls-3)
@@ -296,8 +302,8 @@ func TestLaunchInterrupted(t *testing.T) {
 // The same with the real signal, in the middle of the fleet, whose answer never comes.
 func TestLaunchControlC(t *testing.T) {
 	cloud, args := shop(t)
-	program := exec.CommandContext(t.Context(), os.Args[0], append(args, "--launch", "--yes")...)
-	program.Env = append(os.Environ(), "BE_PROVISION=1")
+	program := exec.CommandContext(t.Context(), os.Args[0], append(args, "--yes")...)
+	program.Env = append(os.Environ(), "BE_LAUNCH=1")
 	var errs bytes.Buffer
 	program.Stderr = &errs
 	started := make(chan struct{})
@@ -324,11 +330,12 @@ func TestLaunchNamesWhatIsMissing(t *testing.T) {
 		args []string
 		want string
 	}{
-		"no cluster":           {[]string{"--launch"}, "want --cluster"},
-		"how, but not whether": {[]string{"--endpoint", "http://127.0.0.1:1"}, "add --launch"},
-		"asked on stdin":       {[]string{"-f", "-", "--launch", "--cluster", "harbour"}, "add --yes"},
-		"two things at once":   {append([]string{"--launch", "--diff", "x"}, args...), "leave out"},
-		"a catalogue of files": {append([]string{"--launch", "--instance-types", "x"}, args...), "leave out --instance-types"},
+		"no cluster":           {[]string{"-f", args[1]}, "want --cluster"},
+		"no manifests":         {[]string{"--cluster", "harbour"}, "want -f"},
+		"asked on stdin":       {[]string{"-f", "-", "--cluster", "harbour"}, "add --yes"},
+		"a catalogue of files": {append([]string{"--instance-types", "x"}, args...), "leave out --instance-types"},
+		"what the CLI printed": {append([]string{"--aws", "x"}, args...), "leave out --instance-types"},
+		"a strategy":           {append([]string{"--strategy", "magic"}, args...), "--strategy"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := runContext(t.Context(), "", test.args...)

@@ -1,0 +1,136 @@
+// Launch plans the nodes that pending pods need with what EC2 has for sale, and buys them after asking. It is a program of its own
+// because it needs credentials and EC2's SDK; provision plans without either.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+
+	"github.com/joinery-sdk/joinery/examples/pipeline"
+	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
+	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
+	"github.com/joinery-sdk/joinery/scheduling"
+)
+
+func main() {
+	cmd := command(os.Stdin)
+	// A launch that is interrupted has to give back what it bought.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := inputs.End(os.Stderr, cmd.ExecuteContext(ctx))
+	stop()
+	os.Exit(code)
+}
+
+// options say how to plan, whether the plan is bought, where, and who agrees.
+type options struct {
+	inputs.Flags
+	planning                   inputs.Planning
+	dryRun, yes                bool
+	showUserData               bool
+	cluster, endpoint, profile string
+	lag                        time.Duration
+}
+
+// dearer is by how much more than planned a node may cost before planning again is preferred.
+const dearer = 0.1
+
+func command(stdin io.Reader) *cobra.Command {
+	var o options
+	cmd := inputs.Command(&cobra.Command{
+		Use:   "launch -f FILE... --cluster NAME",
+		Short: "buy on EC2 the nodes that pending pods need",
+		Long: `Launch plans like provision, with what EC2 has for sale now, and buys the plan. It uses the credentials of the environment.
+It shows the plan and asks before it buys, plans again around what EC2 refuses, asks again if that is dearer, and gives
+everything back if it is interrupted.
+
+Exit codes: 0 all pods have a node, 1 failed, and everything was given back, 2 bad usage or input, 3 some pod has no node,
+or the answer was no.`,
+		Example: `  launch -f cluster/ --cluster prod --dry-run    # print the requests that would buy the plan
+  launch -f cluster/ --cluster prod              # buy it; asks first
+  launch -f cluster/ --cluster prod --yes -o json`,
+	}, func(cmd *cobra.Command, out io.Writer) error { return o.run(cmd, out, stdin) })
+	o.Register(cmd.Flags())
+	o.planning.Register(cmd)
+	f := cmd.Flags()
+	f.BoolVar(&o.dryRun, "dry-run", false, "print the requests to EC2 as JSON, and change nothing")
+	f.BoolVar(&o.yes, "yes", false, "answer every question with yes")
+	f.BoolVar(&o.showUserData, "show-user-data", false, "with --dry-run, print user data in full instead of its length and hash")
+	f.StringVar(&o.cluster, "cluster", "", "the EKS cluster that the nodes join")
+	f.StringVar(&o.endpoint, "endpoint", "", "address of an emulator of AWS instead of AWS itself")
+	f.StringVar(&o.profile, "instance-profile", "", "instance profile of node classes that name neither profile nor role")
+	f.DurationVar(&o.lag, "lag", 20*time.Second, "how long EC2 may take to show what was launched: launch waits so long before it gives back")
+	inputs.Complete(cmd, "output", o.Formats()...)
+	return cmd
+}
+
+func (o *options) check() error {
+	if err := o.Check(); err != nil {
+		return err
+	}
+	switch {
+	case len(o.Files) == 0:
+		return inputs.Bad(errors.New("want -f, the manifests whose pods need nodes: no sample is bought"))
+	case o.cluster == "":
+		return inputs.Bad(errors.New("want --cluster, the name of the EKS cluster that the nodes join"))
+	case o.InstanceTypes != "" || o.Describe != "" || len(o.Answers) > 0:
+		return inputs.Bad(errors.New("launch asks EC2 what it has: leave out --instance-types, --describe-instance-types and --aws"))
+	case !o.dryRun && !o.yes && slices.Contains(o.Files, "-"):
+		return inputs.Bad(errors.New("launch asks on standard input, which -f - takes: add --yes to buy without being asked"))
+	}
+	_, err := o.planning.Options()
+	return err
+}
+
+func (o *options) run(cmd *cobra.Command, out io.Writer, stdin io.Reader) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	return o.shop(cmd, out, stdin)
+}
+
+// read reads the manifests, and opens the catalogue of their region.
+func (o *options) read(cmd *cobra.Command, stdin io.Reader) (*manifests.Snapshot, scheduling.Snapshot, *pipeline.Market, error) {
+	var s scheduling.Snapshot
+	m, err := o.Manifests("", stdin)
+	if err != nil {
+		return nil, s, nil, err
+	}
+	market, err := o.Market(m)
+	if err != nil {
+		return nil, s, nil, err
+	}
+	s, notes, err := pipeline.Snapshot(m, market)
+	if err != nil {
+		return nil, s, nil, inputs.Bad(err)
+	}
+	for _, n := range slices.Concat(m.Notes, notes) {
+		fmt.Fprintln(cmd.ErrOrStderr(), "note:", n)
+	}
+	return m, s, market, nil
+}
+
+func encode(out io.Writer, format string, v any) error {
+	text, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return err
+	}
+	text = append(text, '\n')
+	if format == "yaml" {
+		if text, err = yaml.JSONToYAML(text); err != nil {
+			return err
+		}
+	}
+	_, err = out.Write(text)
+	return err
+}

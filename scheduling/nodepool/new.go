@@ -1,0 +1,20 @@
+package nodepool
+
+import (
+	"time"
+
+	"github.com/joinery-sdk/joinery/requirements"
+)
+
+// New is a pool with the requirements, and with what the API of karpenter.sh/v1 has where a manifest says nothing: nodes may be consolidated
+// at once, a tenth of them at a time, and expire after 30 days. A [NodePool] that is put together without it never gives a node back.
+func New(name string, rs ...requirements.Requirement) NodePool {
+	set, _ := requirements.Of(rs...) // impossible if they contradict each other, and then no type meets it
+	return NodePool{
+		Name: name, APIVersion: V1, Kind: "NodePool", Requirements: set,
+		Disruption: Disruption{
+			Policy: WhenEmptyOrUnderutilized, ConsolidateAfter: new(time.Duration), ExpireAfter: new(month),
+			Budgets: []Budget{{Nodes: 10, Percent: true}},
+		},
+	}
+}
