@@ -91,7 +91,6 @@ func newPlanner(ctx context.Context, c Cluster, sim Simulator, o Options) *plann
 	for i := range c.Pools {
 		p.pools[c.Pools[i].Name] = &c.Pools[i]
 	}
-	usage := map[string]budget.Usage{}
 	for i := range c.Nodes {
 		n := &c.Nodes[i]
 		m := &member{Candidate: candidate(n, c.Now), node: n, there: true, pool: n.Pool, blocked: map[eligibility.Method][]eligibility.Blocker{}}
@@ -100,17 +99,9 @@ func newPlanner(ctx context.Context, c Cluster, sim Simulator, o Options) *plann
 		p.nodes[n.Name()] = m
 		p.order = append(p.order, n.Name())
 		p.out.PricePerHour += m.PricePerHour
-		if n.Pool != nil && n.Initialized() {
-			u := usage[n.Pool.Name]
-			u.Nodes++
-			if n.Leaving() || !n.Ready() {
-				u.Leaving++
-			}
-			usage[n.Pool.Name] = u
-		}
 	}
 	slices.Sort(p.order)
-	p.ledger = budget.New(c.Pools, usage, c.Now)
+	p.ledger = budget.New(c.Pools, budget.Count(c.Nodes), c.Now)
 	p.start = p.clone()
 	return p
 }

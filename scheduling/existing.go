@@ -34,7 +34,7 @@ type member struct {
 	node                  *corev1.Node // made of the claim where the node has not joined
 	claim                 string       // its name, empty for none
 	inFlight              bool         // it has not joined
-	starting              bool         // it was never ready for pods
+	starting              bool         // it was never ready for pods, or it reboots
 	leaving               bool         // it is being removed, and takes no pods
 	pool                  string       // its name, empty for none
 	labels                map[string]string
@@ -96,6 +96,7 @@ func memberOf(n *corev1.Node, c *NodeClaim, pools map[string]*Pool, aliases requ
 		m.leaving = m.leaving || c.Deleting
 		m.starting = !c.Initialized && !taints.Initialized(n)
 	}
+	m.starting = m.starting || taints.Rebooting(n)
 	if m.starting && c != nil {
 		if m.pool == "" {
 			m.pool = poolOf(c.Labels)

@@ -340,6 +340,39 @@ func TestStartingNodesAreSeenAsTheyWillBe(t *testing.T) {
 	assert.Empty(t, settleOn(t, compile(t, s)))
 }
 
+// A node that reboots comes back: its room is there, and what its start adds and removes again keeps no pod away.
+func TestRebootingNodesAreSeenAsTheyWillBe(t *testing.T) {
+	taint := func(keys ...string) (out []corev1.Taint) {
+		for _, key := range keys {
+			out = append(out, corev1.Taint{Key: key, Effect: corev1.TaintEffectNoSchedule})
+		}
+		return out
+	}
+	withStartup := pool("default", func(p *nodepool.NodePool) { p.StartupTaints = taint("warming-up") })
+	for name, c := range map[string]struct {
+		taints []string
+		want   []string
+	}{
+		"asked for":            {[]string{"karpenter.sh/rebooting"}, []string{"there: web-0"}},
+		"down":                 {[]string{"karpenter.sh/rebooting", "node.kubernetes.io/unreachable", "warming-up"}, []string{"there: web-0"}},
+		"for some pods only":   {[]string{"karpenter.sh/rebooting", "team"}, nil},
+		"cordoned as well":     {[]string{"karpenter.sh/rebooting", "node.kubernetes.io/unschedulable"}, nil},
+		"leaving all the same": {[]string{"karpenter.sh/rebooting", "karpenter.sh/disrupted"}, nil},
+		"not rebooting":        {[]string{"warming-up"}, nil},
+	} {
+		there := node("there", func(n *corev1.Node) {
+			n.Labels["karpenter.sh/nodepool"], n.Labels["karpenter.sh/registered"], n.Labels["karpenter.sh/initialized"] = "default", "true", "true"
+			n.Spec.Taints = taint(c.taints...)
+		})
+		s := scheduling.Snapshot{Pods: []*corev1.Pod{pod("web-0")}, Nodes: []*corev1.Node{there}, Pools: []scheduling.Pool{withStartup}}
+		assert.Equal(t, c.want, settleOn(t, compile(t, s)), name)
+		if slices.Contains(c.taints, "karpenter.sh/rebooting") { // a claim that speaks of the time before
+			s.NodeClaims = []scheduling.NodeClaim{{Name: "c", NodeName: "there", Initialized: true, StartupTaints: taint("warming-up")}}
+			assert.Equal(t, c.want, settleOn(t, compile(t, s)), name)
+		}
+	}
+}
+
 // settleOn puts the items of the first round onto rooms, one pod a room at a time, by labels and resources only, and says
 // which pods found one.
 func settleOn(t *testing.T, p *scheduling.Problem) []string {

@@ -28,7 +28,7 @@ func (p *Problem) compilePools() {
 	slices.SortStableFunc(pools, func(a, b Pool) int { return nodepool.Compare(a.NodePool, b.NodePool) })
 	for _, pool := range pools {
 		if pool.IsStatic() {
-			p.Notes = append(p.Notes, fmt.Sprintf("pool %s keeps a fixed number of nodes (%d): none is planned for it, and those that are not there yet are not counted", pool.Name, *pool.Replicas))
+			p.Notes = append(p.Notes, fmt.Sprintf("pool %s keeps a fixed number of nodes (%d): none is bought for pods", pool.Name, *pool.Replicas))
 		}
 		if pool.IsStatic() || pool.Metadata.DeletionTimestamp != nil {
 			continue

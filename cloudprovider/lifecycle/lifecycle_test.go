@@ -227,6 +227,35 @@ func TestRepairs(t *testing.T) {
 	}
 }
 
+// A user can keep a node from repair. It is as broken as before, so that a fault of many stays a fault of many.
+func TestDoNotRepair(t *testing.T) {
+	policies := []cloudprovider.RepairPolicy{{Condition: corev1.NodeReady, Status: corev1.ConditionUnknown, Toleration: time.Minute}}
+	nodes := func(broken int, values ...string) []lifecycle.Node {
+		out := make([]lifecycle.Node, 10)
+		for i := range out {
+			out[i] = lifecycle.Node{Claim: fmt.Sprint("n", i), Pool: "p"}
+			if i < broken {
+				out[i].Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, LastTransitionTime: metav1.NewTime(at(0))}}
+			}
+			if i < len(values) {
+				out[i].Annotations = map[string]string{lifecycle.DoNotRepair: values[i]}
+			}
+		}
+		return out
+	}
+	claims := func(nodes []lifecycle.Node) (out []string) {
+		for _, d := range lifecycle.Repairs(nodes, policies, at(60)) {
+			out = append(out, d.Claim)
+		}
+		return out
+	}
+	assert.Equal(t, []string{"n1"}, claims(nodes(2, "true")))
+	for _, value := range []string{"false", "True", "1h", ""} {
+		assert.Equal(t, []string{"n0", "n1"}, claims(nodes(2, value)), value)
+	}
+	assert.Empty(t, claims(nodes(3, "true")), "three of ten are broken, whoever may be repaired")
+}
+
 func TestLacks(t *testing.T) {
 	startup := []corev1.Taint{{Key: "agent", Effect: corev1.TaintEffectNoSchedule}}
 	list := func(gpus string) corev1.ResourceList {

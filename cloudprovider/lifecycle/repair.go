@@ -84,20 +84,26 @@ func shorter(a, b *time.Duration) *time.Duration {
 	return a
 }
 
+// DoNotRepair is the annotation of a node that keeps it from repair, with the value "true" and without end (Karpenter v1.15).
+const DoNotRepair = "karpenter.sh/do-not-repair"
+
 // Node is a node that was initialized once, with the claim that it came from and the pool of that.
 type Node struct {
 	Claim, Pool string
 	Conditions  []corev1.NodeCondition
+	// Annotations are those of the node. Only [DoNotRepair] is read.
+	Annotations map[string]string
 }
 
 // Repairs says which claims to give back, or to reboot, because their nodes are [Broken]: those of the highest priority first, then by claim. Where more than a fifth of a pool's nodes, rounded
-// up, are, none of the pool is: that is the fault of a network or of a control plane, and new nodes would share it.
+// up, are, none of the pool is: that is the fault of a network or of a control plane, and new nodes would share it. A node with [DoNotRepair] counts, but is
+// left alone.
 func Repairs(nodes []Node, policies []cloudprovider.RepairPolicy, now time.Time) []Decision {
-	all, priorities, broken := map[string]int{}, map[string]int{}, map[string][]Decision{}
+	all, priorities, broken, kept := map[string]int{}, map[string]int{}, map[string][]Decision{}, map[string]bool{}
 	for _, n := range nodes {
 		all[n.Pool]++
 		if p, since, ok := Broken(n.Conditions, policies, now); ok {
-			priorities[n.Claim] = p.Priority
+			priorities[n.Claim], kept[n.Claim] = p.Priority, n.Annotations[DoNotRepair] == "true"
 			broken[n.Pool] = append(broken[n.Pool], Decision{
 				Verdict: Irreparable, Claim: n.Claim, Since: since, Reboot: p.Reboot, Grace: p.Grace, Detail: fmt.Sprintf("condition %s is %s for more than %s", p.Condition, p.Status, p.Toleration),
 			})
@@ -106,7 +112,7 @@ func Repairs(nodes []Node, policies []cloudprovider.RepairPolicy, now time.Time)
 	var out []Decision
 	for pool, list := range broken {
 		if len(list) <= (all[pool]+4)/5 {
-			out = append(out, list...)
+			out = append(out, slices.DeleteFunc(list, func(d Decision) bool { return kept[d.Claim] })...)
 		}
 	}
 	slices.SortFunc(out, func(a, b Decision) int {

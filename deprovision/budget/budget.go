@@ -8,12 +8,39 @@ import (
 	"slices"
 	"time"
 
+	"github.com/joinery-sdk/joinery/deprovision/eligibility"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
-// Usage is the number of initialized nodes of a pool, and how many of them are leaving or not ready.
+// Usage counts the nodes of a pool that were ready once.
 type Usage struct {
-	Nodes, Leaving int
+	// Nodes is the number of all of them.
+	Nodes int
+	// Leaving is the number of those that are on their way out, or that reboot.
+	Leaving int
+	// NotReady is the number of the others that are not ready. They use up every budget but that of repairs, which make them ready again.
+	NotReady int
+}
+
+// Count is the usage of each pool, by its name, of nodes that were ready once or that reboot.
+func Count(nodes []eligibility.Node) map[string]Usage {
+	out := map[string]Usage{}
+	for i := range nodes {
+		n := &nodes[i]
+		if n.Pool == nil || !n.Initialized() && !n.Rebooting() {
+			continue
+		}
+		u := out[n.Pool.Name]
+		u.Nodes++
+		switch {
+		case n.Leaving() || n.Rebooting():
+			u.Leaving++
+		case !n.Ready():
+			u.NotReady++
+		}
+		out[n.Pool.Name] = u
+	}
+	return out
 }
 
 // Unlimited is what a pool without an active budget allows.
@@ -34,7 +61,7 @@ type line struct {
 
 // Reasons are the reasons that budgets distinguish.
 func Reasons() []nodepool.Reason {
-	return []nodepool.Reason{nodepool.Underutilized, nodepool.Empty, nodepool.Drifted}
+	return []nodepool.Reason{nodepool.Underutilized, nodepool.Empty, nodepool.Drifted, nodepool.Unhealthy}
 }
 
 // New reads the budgets of the pools at the given moment: of those that are active and count for a reason, the smallest
@@ -61,9 +88,13 @@ func New(pools []nodepool.NodePool, usage map[string]Usage, now time.Time) Ledge
 				}
 			}
 			if least != Unlimited {
-				least = max(0, least-u.Leaving)
-				if u.Leaving > 0 {
-					text += fmt.Sprintf(", and %d are on their way out or not ready", u.Leaving)
+				taken, why := u.Leaving, "on their way out"
+				if r != nodepool.Unhealthy && u.NotReady > 0 {
+					taken, why = u.Leaving+u.NotReady, "on their way out or not ready"
+				}
+				least = max(0, least-taken)
+				if taken > 0 {
+					text += fmt.Sprintf(", and %d are %s", taken, why)
 				}
 			}
 			l.left[r], l.texts[r] = least, text

@@ -6,8 +6,11 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joinery-sdk/joinery/deprovision/budget"
+	"github.com/joinery-sdk/joinery/deprovision/eligibility"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
@@ -33,6 +36,26 @@ func TestLeft(t *testing.T) {
 	assert.Equal(t, budget.Unlimited, left(t, ten, noon(), nodepool.Empty, drifted))
 }
 
+// A repair is what makes a node ready again, so nodes that are not ready do not use up its budget.
+func TestUnhealthy(t *testing.T) {
+	five := nodepool.Budget{Nodes: 5}
+	for _, r := range budget.Reasons() {
+		want := 2
+		if r == nodepool.Unhealthy {
+			want = 4
+		}
+		assert.Equal(t, want, left(t, budget.Usage{Nodes: 10, Leaving: 1, NotReady: 2}, noon(), r, five), r)
+	}
+	only := nodepool.Budget{Nodes: 0, Reasons: []nodepool.Reason{nodepool.Unhealthy}}
+	assert.Equal(t, 0, left(t, budget.Usage{Nodes: 10}, noon(), nodepool.Unhealthy, only))
+	assert.Equal(t, budget.Unlimited, left(t, budget.Usage{Nodes: 10}, noon(), nodepool.Drifted, only))
+
+	p := nodepool.NodePool{Name: "default", Disruption: nodepool.Disruption{Budgets: []nodepool.Budget{five}}}
+	l := budget.New([]nodepool.NodePool{p}, map[string]budget.Usage{"default": {Nodes: 10, NotReady: 2}}, noon())
+	assert.Equal(t, "budgets[0] of pool default allows 5 of 10 nodes at once, and 2 are on their way out or not ready", l.Why("default", nodepool.Drifted))
+	assert.Equal(t, "budgets[0] of pool default allows 5 of 10 nodes at once", l.Why("default", nodepool.Unhealthy))
+}
+
 func TestSchedules(t *testing.T) {
 	office := nodepool.Budget{Nodes: 0, Schedule: "0 9 * * mon-fri", Duration: 8 * time.Hour}
 	for at, want := range map[time.Time]int{
@@ -43,6 +66,35 @@ func TestSchedules(t *testing.T) {
 		assert.Equal(t, want, left(t, budget.Usage{Nodes: 10}, at, nodepool.Underutilized, office), at)
 	}
 	assert.Equal(t, 0, left(t, budget.Usage{Nodes: 10}, noon(), nodepool.Empty, nodepool.Budget{Nodes: 5, Schedule: "whenever"}), "what cannot be read allows nothing")
+}
+
+// Nodes that were never ready do not count, unless they reboot; each node uses up a budget once.
+func TestCount(t *testing.T) {
+	pool := &nodepool.NodePool{Name: "default"}
+	node := func(labels string, ready corev1.ConditionStatus, taints ...string) eligibility.Node {
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"karpenter.sh/" + labels: "true"}}}
+		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready}}
+		for _, key := range taints {
+			n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: "karpenter.sh/" + key, Effect: corev1.TaintEffectNoSchedule})
+		}
+		return eligibility.Node{Node: n, Pool: pool}
+	}
+	for name, c := range map[string]struct {
+		node eligibility.Node
+		want budget.Usage
+	}{
+		"ready":               {node("initialized", "True"), budget.Usage{Nodes: 1}},
+		"not ready":           {node("initialized", "Unknown"), budget.Usage{Nodes: 1, NotReady: 1}},
+		"leaving":             {node("initialized", "True", "disrupted"), budget.Usage{Nodes: 1, Leaving: 1}},
+		"leaving, not ready":  {node("initialized", "False", "disrupted"), budget.Usage{Nodes: 1, Leaving: 1}},
+		"starting":            {node("registered", "True"), budget.Usage{}},
+		"starting, not ready": {node("registered", "False"), budget.Usage{}},
+		"rebooting":           {node("registered", "False", "rebooting"), budget.Usage{Nodes: 1, Leaving: 1}},
+		"told to reboot":      {node("initialized", "True", "rebooting"), budget.Usage{Nodes: 1, Leaving: 1}},
+		"of no pool":          {eligibility.Node{Node: node("initialized", "True").Node}, budget.Usage{}},
+	} {
+		assert.Equal(t, c.want, budget.Count([]eligibility.Node{c.node})["default"], name)
+	}
 }
 
 func TestUnknownPool(t *testing.T) {

@@ -34,6 +34,7 @@ type Kind string
 const (
 	NotOurs        Kind = "not-ours"        // no pool of ours bought it
 	Leaving        Kind = "leaving"         // it is on its way out already
+	Rebooting      Kind = "rebooting"       // it is being rebooted, and comes back
 	Uninitialized  Kind = "uninitialized"   // it has not been ready for pods yet
 	Nominated      Kind = "nominated"       // pending pods are about to go there
 	MinimumAge     Kind = "minimum-age"     // it is younger than the caller's minimum
@@ -103,7 +104,10 @@ func Blockers(n *Node, m Method, budgets eviction.Budgets, now time.Time, r Rule
 	if m == Interruption || m == Expiration && n.Pool.APIVersion == nodepool.V1 {
 		return out
 	}
-	if !n.Initialized() {
+	switch {
+	case n.Rebooting():
+		add(Rebooting, "it is being rebooted")
+	case !n.Initialized():
 		add(Uninitialized, "it has not been ready for pods yet")
 	}
 	if n.Nominated {

@@ -86,6 +86,16 @@ func TestBlockers(t *testing.T) {
 		"starting": {node: node(func(n *eligibility.Node) { n.Node.Labels = map[string]string{"karpenter.sh/registered": "true"} }), want: [5]kinds{
 			2: {eligibility.Uninitialized}, 3: {eligibility.Uninitialized}, 4: {eligibility.Uninitialized},
 		}},
+		"rebooting": {node: node(tainted("karpenter.sh/rebooting")), want: [5]kinds{
+			2: {eligibility.Rebooting}, 3: {eligibility.Rebooting}, 4: {eligibility.Rebooting},
+		}},
+		"rebooting, its taint gone": {node: node(func(n *eligibility.Node) {
+			n.Node.Labels, n.Claim.Rebooting = map[string]string{"karpenter.sh/registered": "true"}, true
+		}), want: [5]kinds{2: {eligibility.Rebooting}, 3: {eligibility.Rebooting}, 4: {eligibility.Rebooting}}},
+		"rebooting, of an old API": {node: node(tainted("karpenter.sh/rebooting"), old), want: [5]kinds{
+			1: {eligibility.Rebooting}, 2: {eligibility.Rebooting}, 3: {eligibility.Rebooting}, 4: {eligibility.Rebooting},
+		}},
+		"do-not-repair": {node: node(noted("karpenter.sh/do-not-repair"))},
 		"nominated": {node: node(func(n *eligibility.Node) { n.Nominated = true }), want: [5]kinds{
 			2: {eligibility.Nominated}, 3: {eligibility.Nominated}, 4: {eligibility.Nominated},
 		}},

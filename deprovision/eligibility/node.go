@@ -53,8 +53,10 @@ func FromNode(n *corev1.Node, pods []*corev1.Pod, pool *nodepool.NodePool, price
 
 // Claim is what a NodeClaim or Machine says beyond its node. The zero value says nothing.
 type Claim struct {
-	Created, Initialized, LastPodEvent  time.Time
-	Deleting                            bool
+	Created, Initialized, LastPodEvent time.Time
+	Deleting                           bool
+	// Rebooting is the condition of that name: Karpenter reboots the node to repair it.
+	Rebooting                           bool
 	ExpireAfter, TerminationGracePeriod *time.Duration
 	// Decides says that nil ExpireAfter is never and nil TerminationGracePeriod no bound, whatever the pool has by now: a NodeClaim of
 	// karpenter.sh/v1 has copies of both. Otherwise the pool has what is nil here.
@@ -98,6 +100,11 @@ func (n *Node) Leaving() bool {
 	return slices.ContainsFunc(n.Node.Spec.Taints, func(t corev1.Taint) bool {
 		return t.Key == "karpenter.sh/disrupted" || t.Key == "karpenter.sh/disruption"
 	})
+}
+
+// Rebooting reports whether the node is being rebooted as a repair: by its claim, or by the taint that it has until it is back.
+func (n *Node) Rebooting() bool {
+	return n.Claim.Rebooting || slices.ContainsFunc(n.Node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == "karpenter.sh/rebooting" })
 }
 
 // Ready is the condition of that name, true if the node does not have it.

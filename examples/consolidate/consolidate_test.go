@@ -124,6 +124,19 @@ func TestJSONHasTheFixedKeys(t *testing.T) {
 	}
 }
 
+// Nodes that a static pool has above its replicas are named, the cheapest to disturb first.
+func TestSurplusOfStaticPools(t *testing.T) {
+	text := "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: base}\nspec: {replicas: 1, template: {spec: {requirements: []}}}\n"
+	for _, name := range []string{"a", "b", "c"} {
+		text += "---\napiVersion: v1\nkind: Node\nmetadata: {name: " + name + ", labels: {karpenter.sh/nodepool: base, topology.kubernetes.io/zone: us-east-1a}}\n" +
+			"status: {capacity: {cpu: 2, memory: 8Gi, pods: 20}}\n"
+	}
+	text += "---\napiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {nodeName: a, containers: [{name: c, image: i, resources: {requests: {cpu: 1}}}]}\n"
+	_, errs, code := run(t, text, at, "-f", "-")
+	assert.Equal(t, inputs.ExitOK, code, errs)
+	assert.Contains(t, errs, "note: pool base keeps a fixed number of nodes (1), and has 2 more; these go first: b, c\n")
+}
+
 func TestBadUsage(t *testing.T) {
 	for _, c := range []struct {
 		args []string

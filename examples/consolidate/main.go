@@ -212,6 +212,9 @@ func (o *options) plan(cmd *cobra.Command, stdin io.Reader, settings deprovision
 	start = time.Now()
 	cluster := simulate.Counted(simulate.Cluster(m, s, nominated, now), beyond)
 	cluster.Interruptions = interrupted
+	for _, text := range surplus(cluster) {
+		fmt.Fprintln(cmd.ErrOrStderr(), "note:", text)
+	}
 	times.Rank = time.Since(start).Seconds()
 	start = time.Now()
 	settings.Rules.Placeable = sim.Placeable
@@ -235,6 +238,21 @@ func (o *options) plan(cmd *cobra.Command, stdin io.Reader, settings deprovision
 		r.Summary.Seconds = &times
 	}
 	return r, scene{s, result.Commands, now}, nil
+}
+
+// surplus says for each static pool which of its nodes are more than it keeps. They go whatever is saved, so they are in no plan.
+func surplus(c deprovision.Cluster) []string {
+	var notes []string
+	for _, pool := range c.Pools {
+		var names []string
+		for _, n := range eligibility.Surplus(pool, c.Nodes, c.Now) {
+			names = append(names, n.Name())
+		}
+		if len(names) > 0 {
+			notes = append(notes, fmt.Sprintf("pool %s keeps a fixed number of nodes (%d), and has %d more; these go first: %s", pool.Name, *pool.Replicas, len(names), strings.Join(names, ", ")))
+		}
+	}
+	return notes
 }
 
 // read is the manifests and the snapshot made of them; what is to be noted goes to standard error.

@@ -76,5 +76,6 @@ func planned(ctx context.Context, region, folder string) (*plan.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	snapshot, _ = pipeline.Static(snapshot)
 	return plan.Make(ctx, snapshot, nil)
 }

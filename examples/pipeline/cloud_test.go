@@ -176,3 +176,15 @@ func TestRegionOf(t *testing.T) {
 		}
 	}
 }
+
+// What a kubelet is told and sizes do not show is said; what bears on no size is not.
+func TestKubeletSettingsThatAreNotPlannedWith(t *testing.T) {
+	for kubelet, want := range map[string][]string{
+		"maxPods: 20, containerLogMaxSize: 50Mi":            nil,
+		"reservedSystemCPUs: 0-1, cpuManagerPolicy: static": {"NodePool main: sizes of nodes do not depend on the kubelet's cpuManagerPolicy, reservedSystemCPUs of EC2NodeClass shared"},
+	} {
+		_, notes := sold(t, "{apiVersion: karpenter.k8s.aws/v1, kind: EC2NodeClass, metadata: {name: shared}, spec: {amiSelectorTerms: [{alias: al2023@latest}], role: r, "+
+			"subnetSelectorTerms: [{id: subnet-1}], securityGroupSelectorTerms: [{id: sg-1}], kubelet: {"+kubelet+"}}}", poolOf("v1", "group: karpenter.k8s.aws, kind: EC2NodeClass, name: shared", ""))
+		assert.Equal(t, want, notes)
+	}
+}

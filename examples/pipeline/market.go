@@ -122,6 +122,11 @@ func (m *Market) Pools(s *manifests.Snapshot) (out []scheduling.Pool, notes []st
 		} else {
 			note(settings.Notes()...)
 		}
+		if class != nil && class.Kubelet != nil {
+			if names := class.Kubelet.Unplanned(); len(names) > 0 {
+				note(fmt.Sprintf("sizes of nodes do not depend on the kubelet's %s of %s %s", strings.Join(names, ", "), class.Kind, class.Name))
+			}
+		}
 		if settings.Family.IsWindows() {
 			note("prices are those of Linux; the licence of Windows is not in them")
 		}

@@ -121,7 +121,7 @@ status: {subnets: [{id: subnet-1, zone: us-east-1c}]}
 			field: "minValues", versions: []string{"v1beta1", "v1"}, spec: "containers: [{name: main, image: i, resources: {requests: {cpu: 5}}}]",
 			after: poolSpec{requirements: "{key: node.kubernetes.io/instance-type, operator: Exists, minValues: 2}"}, rule: "- refused: {}\n  pods: web-*",
 		},
-		{field: "replicas", versions: []string{"v1"}, after: poolSpec{replicas: "1"}, rule: "- refused: {}\n  pods: web-*"},
+		{field: "replicas", versions: []string{"v1"}, pods: 2, spec: apart, after: poolSpec{replicas: "1"}, rule: "- refused: {}\n  pods: web-1"},
 		{field: "nodeClassRef", versions: []string{"v1beta1", "v1"}, ec2: true, around: class, after: poolSpec{class: "zonal"}, rule: "- landsOn: {zone: us-east-1c}\n  pods: web-*"},
 		{field: "maxPods", versions: old, ec2: true, pods: 12, spec: tiny, before: kubelet(""), after: kubelet("{maxPods: 4}"), rule: "- apart: {by: node, most: 4}\n  pods: web-*"},
 		{field: "podsPerCore", versions: old, ec2: true, pods: 12, spec: tiny, before: kubelet(""), after: kubelet("{podsPerCore: 2}"), rule: "- apart: {by: node, most: 4}\n  pods: web-*"},

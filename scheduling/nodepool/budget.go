@@ -11,10 +11,9 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/nodepool/internal/nodespec"
 )
 
-// budgets reads the budgets of v1beta1 and v1; a missing list is one budget of 10%. further are reasons that the version
-// knows besides those of v1.
-func (d *Disruption) budgets(r *nodespec.Report, path string, list *[]wireBudget, further ...string) {
-	reasons := append([]string{string(Underutilized), string(Empty), string(Drifted)}, further...)
+// budgets reads the budgets of v1beta1 and v1; a missing list is one budget of 10%. own is the reason that only this version has.
+func (d *Disruption) budgets(r *nodespec.Report, path string, list *[]wireBudget, own string) {
+	reasons := []string{string(Underutilized), string(Empty), string(Drifted), own}
 	tenth := Budget{Nodes: 10, Percent: true}
 	if list == nil {
 		d.Budgets = []Budget{tenth}
@@ -32,7 +31,10 @@ func (d *Disruption) budgets(r *nodespec.Report, path string, list *[]wireBudget
 			b.nodes(r, at+".nodes", *w.Nodes)
 		}
 		for j, reason := range w.Reasons {
-			if r.OneOf(fmt.Sprintf("%s.reasons[%d]", at, j), reason, reasons...) {
+			at := fmt.Sprintf("%s.reasons[%d]", at, j)
+			if reason == string(Unhealthy) && own != reason {
+				r.Add(at, "%q: want one of %s; pools of %s have it since Karpenter v1.15", reason, strings.Join(reasons, ", "), V1)
+			} else if r.OneOf(at, reason, reasons...) {
 				b.Reasons = append(b.Reasons, Reason(reason))
 			}
 		}

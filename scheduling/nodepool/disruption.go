@@ -31,6 +31,8 @@ const (
 	Underutilized Reason = "Underutilized"
 	Empty         Reason = "Empty"
 	Drifted       Reason = "Drifted"
+	// Unhealthy is the repair of a broken node, since Karpenter v1.15.
+	Unhealthy Reason = "Unhealthy"
 )
 
 // Disruption is when nodes of a pool may be removed. The zero value removes none.

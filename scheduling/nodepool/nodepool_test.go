@@ -139,6 +139,7 @@ spec:
     budgets:
     - {nodes: "0", reasons: [Drifted], schedule: "0 9 * * mon-fri", duration: 8h0m0s}
     - {reasons: [Empty]}
+    - {reasons: [Unhealthy, Drifted], nodes: 20%}
     - {nodes: 100%}
   limits: {nodes: 10, cpu: 5}
   weight: 1
@@ -151,6 +152,7 @@ spec:
 		Budgets: []nodepool.Budget{
 			{Nodes: 0, Reasons: []nodepool.Reason{nodepool.Drifted}, Schedule: "0 9 * * mon-fri", Duration: 8 * time.Hour},
 			{Nodes: 10, Percent: true, Reasons: []nodepool.Reason{nodepool.Empty}},
+			{Nodes: 20, Percent: true, Reasons: []nodepool.Reason{nodepool.Unhealthy, nodepool.Drifted}},
 			{Nodes: 100, Percent: true},
 		},
 	}, p.Disruption)
@@ -174,6 +176,35 @@ func TestDefaultsOfVersions(t *testing.T) {
 		require.NoError(t, err)
 		assert.Nil(t, p.Disruption.ConsolidateAfter)
 		assert.Empty(t, p.Disruption.Budgets)
+	}
+}
+
+// A block without consolidateAfter is valid since Karpenter v1.15; an API server fills in what a reader of files must know.
+func TestConsolidateAfterIsOptional(t *testing.T) {
+	for _, policy := range []nodepool.Policy{nodepool.WhenEmpty, nodepool.WhenEmptyOrUnderutilized, nodepool.Balanced} {
+		p, err := fromYAML(t, "{apiVersion: karpenter.sh/v1, kind: NodePool, metadata: {name: a}, spec: {disruption: {consolidationPolicy: "+string(policy)+"}}}")
+		require.NoError(t, err)
+		assert.Equal(t, policy, p.Disruption.Policy)
+		assert.Equal(t, duration(t, "0s"), p.Disruption.ConsolidateAfter)
+	}
+}
+
+// What a version does not have yet is refused with the version that has it.
+func TestReasonsOfOtherVersions(t *testing.T) {
+	for version, reasons := range map[string]map[string]string{
+		nodepool.V1Beta1: {
+			"Unhealthy": `"Unhealthy": want one of Underutilized, Empty, Drifted, Expired; pools of karpenter.sh/v1 have it since Karpenter v1.15`, "Expired": "",
+		},
+		nodepool.V1: {"Unhealthy": "", "Expired": `"Expired": want one of Underutilized, Empty, Drifted, Unhealthy`, "unhealthy": `(did you mean "Unhealthy"?)`},
+	} {
+		for reason, want := range reasons {
+			_, err := fromYAML(t, "{apiVersion: "+version+", kind: NodePool, metadata: {name: a}, spec: {disruption: {budgets: [{reasons: ["+reason+"]}]}}}")
+			if want == "" {
+				require.NoError(t, err, reason)
+			} else {
+				require.ErrorContains(t, err, want)
+			}
+		}
 	}
 }
 

@@ -122,7 +122,7 @@ func decodeV1(n *strictjson.Node) (NodePool, []strictjson.Problem) {
 		p.Disruption.Policy = Policy(policy)
 		r.OneOf("spec.disruption.consolidationPolicy", policy, string(WhenEmpty), string(WhenEmptyOrUnderutilized), string(Balanced))
 	}
-	p.Disruption.budgets(r, "spec.disruption.budgets", w.Spec.Disruption.Budgets)
+	p.Disruption.budgets(r, "spec.disruption.budgets", w.Spec.Disruption.Budgets, string(Unhealthy))
 	return p, r.Problems
 }
 

@@ -341,19 +341,77 @@ func TestRepairKeepsItsHead(t *testing.T) {
 				}
 			}))
 		}
-		o, _ := operate(t, interceptor.Funcs{}, objects...)
-		byName := map[string]*karpv1.NodeClaim{}
-		for _, c := range claims(t, o) {
-			byName[c.Name] = &c
+		o, _ := operate(t, interceptor.Funcs{}, append(objects, pool("default"))...)
+		require.Len(t, repair(t, o), repaired)
+	}
+}
+
+// repair runs one pass and returns the claims that are on their way out after it.
+func repair(t *testing.T, o *Operator) (deleted []string) {
+	t.Helper()
+	byName := map[string]*karpv1.NodeClaim{}
+	for _, c := range claims(t, o) {
+		byName[c.Name] = &c
+	}
+	require.NoError(t, o.repair(t.Context(), byName, time.Now()))
+	for _, c := range claims(t, o) {
+		if c.DeletionTimestamp != nil {
+			deleted = append(deleted, c.Name)
 		}
-		require.NoError(t, o.repair(t.Context(), byName, time.Now()))
-		n := 0
-		for _, c := range claims(t, o) {
-			if c.DeletionTimestamp != nil {
-				n++
+	}
+	return deleted
+}
+
+// Repair goes by the budgets of the pool, in which nodes that are leaving count and nodes that are not ready do not, and by the annotation
+// of a node. A node that was never ready is in no budget.
+func TestRepairHasABudget(t *testing.T) {
+	budgets := func(nodes string, reasons ...karpv1.DisruptionReason) func(*karpv1.NodePool) {
+		return func(p *karpv1.NodePool) {
+			p.Spec.Disruption.Budgets = []karpv1.Budget{{Nodes: nodes, Reasons: reasons}}
+		}
+	}
+	for name, c := range map[string]struct {
+		pool    func(*karpv1.NodePool)
+		change  func(*karpv1.NodeClaim, *corev1.Node) // of n0
+		deleted []string
+	}{
+		"two":                {budgets("2"), nil, []string{"n0", "n1"}},
+		"one":                {budgets("1"), nil, []string{"n0"}},
+		"none":               {budgets("0"), nil, nil},
+		"none for Unhealthy": {budgets("0", "Unhealthy"), nil, nil},
+		"none for others":    {budgets("0", karpv1.DisruptionReasonDrifted), nil, []string{"n0", "n1"}},
+		"vetoed": {budgets("2"), func(_ *karpv1.NodeClaim, n *corev1.Node) {
+			n.Annotations = map[string]string{"karpenter.sh/do-not-repair": "true"}
+		}, []string{"n1"}},
+		"vetoed by other words": {budgets("2"), func(_ *karpv1.NodeClaim, n *corev1.Node) {
+			n.Annotations = map[string]string{"karpenter.sh/do-not-repair": "yes"}
+		}, []string{"n0", "n1"}},
+		"leaving": {budgets("1"), func(c *karpv1.NodeClaim, _ *corev1.Node) { c.DeletionTimestamp = new(metav1.Now()) }, []string{"n0"}},
+		"never ready": {budgets("1"), func(c *karpv1.NodeClaim, n *corev1.Node) {
+			c.StatusConditions().SetFalse(karpv1.ConditionTypeInitialized, "Starting", "starting")
+			delete(n.Labels, karpv1.NodeInitializedLabelKey)
+		}, []string{"n0", "n1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects := []client.Object{pool("default", c.pool)}
+			for i := range 10 {
+				name := fmt.Sprintf("n%d", i)
+				one := claim(name, name, karpv1.ConditionTypeRegistered, karpv1.ConditionTypeInitialized)
+				own := node(name, name, func(n *corev1.Node) {
+					n.Labels = map[string]string{karpv1.NodePoolLabelKey: "default", karpv1.NodeRegisteredLabelKey: "true", karpv1.NodeInitializedLabelKey: "true"}
+					n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+					if i < 2 {
+						n.Status.Conditions[0] = corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, LastTransitionTime: metav1.NewTime(time.Now().Add(-time.Hour))}
+					}
+				})
+				if i == 0 && c.change != nil {
+					c.change(one, own)
+				}
+				objects = append(objects, one, own)
 			}
-		}
-		require.Equal(t, repaired, n)
+			o, _ := operate(t, interceptor.Funcs{}, objects...)
+			require.Equal(t, c.deleted, repair(t, o))
+		})
 	}
 }
 

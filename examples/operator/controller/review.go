@@ -15,6 +15,9 @@ import (
 
 	"github.com/joinery-sdk/joinery/cloudprovider"
 	"github.com/joinery-sdk/joinery/cloudprovider/lifecycle"
+	"github.com/joinery-sdk/joinery/deprovision/budget"
+	"github.com/joinery-sdk/joinery/deprovision/eligibility"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
 // reviewLoop compares machines with claims every Options.Poll.
@@ -96,23 +99,46 @@ func (o *Operator) giveUp(ctx context.Context, claim *karpv1.NodeClaim, reason, 
 	return client.IgnoreNotFound(o.client.Delete(ctx, claim))
 }
 
-// repair replaces nodes with a condition that never ends, as the provider knows.
+// repair replaces nodes with a condition that never ends, as the provider knows, within the budgets of their pools. Nodes that were never
+// ready are in no budget.
 func (o *Operator) repair(ctx context.Context, claims map[string]*karpv1.NodeClaim, now time.Time) error {
 	adviser, ok := o.options.Provider.(cloudprovider.RepairAdviser)
 	if !ok {
 		return nil
 	}
-	var errs []error
+	listed, err := list[*karpv1.NodePool](ctx, o.client, &karpv1.NodePoolList{})
+	errs, pools, byName := []error{err}, []nodepool.NodePool(nil), map[string]*nodepool.NodePool{}
+	for _, p := range listed {
+		pool, err := nodepool.DecodeObject(p)
+		errs = append(errs, err)
+		if err == nil {
+			pools, byName[p.Name] = append(pools, pool), &pool
+		}
+	}
 	var nodes []lifecycle.Node
+	var known []eligibility.Node
+	initialized := map[string]bool{}
 	for _, c := range claims {
 		node, err := o.nodeOf(ctx, c)
 		errs = append(errs, err)
 		if node != nil && c.StatusConditions().IsTrue(karpv1.ConditionTypeRegistered) { // it may never have been ready
-			nodes = append(nodes, lifecycle.Node{Claim: c.Name, Pool: c.Labels[karpv1.NodePoolLabelKey], Conditions: node.Status.Conditions})
+			pool := c.Labels[karpv1.NodePoolLabelKey]
+			one := eligibility.Node{Node: node, Pool: byName[pool], Claim: eligibility.Claim{Deleting: c.DeletionTimestamp != nil}}
+			nodes = append(nodes, lifecycle.Node{Claim: c.Name, Pool: pool, Conditions: node.Status.Conditions, Annotations: node.Annotations})
+			known, initialized[c.Name] = append(known, one), one.Initialized()
 		}
 	}
+	ledger := budget.New(pools, budget.Count(known), now)
 	for _, d := range lifecycle.Repairs(nodes, adviser.RepairPolicies(), now) {
-		errs = append(errs, o.giveUp(ctx, claims[d.Claim], string(d.Verdict), d.Detail))
+		claim := claims[d.Claim]
+		if pool := claim.Labels[karpv1.NodePoolLabelKey]; initialized[d.Claim] && claim.DeletionTimestamp == nil {
+			if ledger.Left(pool, nodepool.Unhealthy) == 0 {
+				o.events.Eventf(claim, nil, corev1.EventTypeWarning, "NodeRepairBlocked", "Repair", "%s", cmp.Or(ledger.Why(pool, nodepool.Unhealthy), "its NodePool is gone or invalid"))
+				continue
+			}
+			ledger = ledger.Take(pool, 1)
+		}
+		errs = append(errs, o.giveUp(ctx, claim, string(d.Verdict), d.Detail))
 	}
 	return errors.Join(errs...)
 }

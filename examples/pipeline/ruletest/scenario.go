@@ -169,6 +169,7 @@ func (s Scenario) Solve() (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	snapshot, _ = pipeline.Static(snapshot)
 	packing := &binpack.Options{}
 	packed, err := plan.Make(context.Background(), snapshot, &plan.Options{Scheduling: &scheduling.Options{
 		IgnorePreferences: s.ignoreSoft, PreferencePrice: s.softPrice, Constraints: s.constraints,

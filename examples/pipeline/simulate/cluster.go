@@ -164,6 +164,7 @@ func claimOf(c *nodeclaim.NodeClaim) eligibility.Claim {
 		Created: c.Metadata.CreationTimestamp.Time, LastPodEvent: c.LastPodEvent, Deleting: c.Metadata.DeletionTimestamp != nil,
 		ExpireAfter: c.ExpireAfter, TerminationGracePeriod: c.TerminationGracePeriod, Decides: c.APIVersion == nodepool.V1,
 	}
+	out.Rebooting = c.Is(nodeclaim.Rebooting)
 	if i := meta.FindStatusCondition(c.Conditions, nodeclaim.Initialized); i != nil && i.Status == "True" {
 		out.Initialized = i.LastTransitionTime.Time
 	}

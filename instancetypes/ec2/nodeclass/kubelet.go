@@ -1,9 +1,11 @@
 package nodeclass
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -19,6 +21,24 @@ type Kubelet struct {
 	EvictionMaxPodGracePeriod                               *int32
 	ImageGCHighThresholdPercent, ImageGCLowThresholdPercent *int32
 	CPUCFSQuota                                             *bool
+	// Further are all other settings of a KubeletConfiguration (kubelet.config.k8s.io/v1beta1), as JSON by name; nil = none.
+	Further map[string]json.RawMessage
+}
+
+// Unplanned returns the further settings, sorted, that change what a node has for pods or which pods it admits. Sizes of nodes do not depend on
+// them here, so a planner should say so.
+func (k Kubelet) Unplanned() []string {
+	var out []string
+	for _, name := range []string{
+		"cpuManagerPolicy", "cpuManagerPolicyOptions", "enforceNodeAllocatable", "localStorageCapacityIsolation", "memoryManagerPolicy", "memorySwap",
+		"mergeDefaultEvictionSettings", "qosReserved", "reservedMemory", "reservedSystemCPUs", "topologyManagerPolicy", "topologyManagerPolicyOptions",
+		"topologyManagerScope", "userNamespaces",
+	} {
+		if _, ok := k.Further[name]; ok {
+			out = append(out, name)
+		}
+	}
+	return out
 }
 
 func (k Kubelet) settings() ec2.Kubelet {
@@ -42,6 +62,42 @@ type wireKubelet struct {
 	ImageGCHighThresholdPercent *int32              `json:"imageGCHighThresholdPercent"`
 	ImageGCLowThresholdPercent  *int32              `json:"imageGCLowThresholdPercent"`
 	CPUCFSQuota                 *bool               `json:"cpuCFSQuota"`
+
+	others map[string]json.RawMessage
+}
+
+// openObject is a struct that also accepts fields that it does not read.
+type openObject interface {
+	accepts() []string
+	keep(name string, raw json.RawMessage)
+}
+
+func (w *wireKubelet) keep(name string, raw json.RawMessage) {
+	if w.others == nil {
+		w.others = map[string]json.RawMessage{}
+	}
+	w.others[name] = slices.Clone(raw)
+}
+
+// accepts returns the settings of a KubeletConfiguration of Kubernetes 1.36 and 1.37 that are not read here.
+func (*wireKubelet) accepts() []string {
+	return strings.Fields(`address allowedUnsafeSysctls authentication authorization cgroupDriver cgroupRoot cgroupsPerQOS clusterDomain
+		configMapAndSecretChangeDetectionStrategy containerLogMaxFiles containerLogMaxSize containerLogMaxWorkers containerLogMonitorInterval
+		containerRuntimeEndpoint contentType cpuCFSQuotaPeriod cpuManagerPolicy cpuManagerPolicyOptions cpuManagerReconcilePeriod crashLoopBackOff
+		enableContentionProfiling enableControllerAttachDetach enableDebugFlagsHandler enableDebuggingHandlers enableProfilingHandler enableServer
+		enableSystemLogHandler enableSystemLogQuery enforceNodeAllocatable eventBurst eventRecordQPS evictionMinimumReclaim
+		evictionPressureTransitionPeriod failCgroupV1 failSwapOn featureGates fileCheckFrequency hairpinMode healthzBindAddress healthzPort
+		httpCheckFrequency imageMaximumGCAge imageMinimumGCAge imagePullCredentialsVerificationPolicy imageServiceEndpoint iptablesDropBit
+		iptablesMasqueradeBit kernelMemcgNotification kubeAPIBurst kubeAPIQPS kubeReservedCgroup kubeletCgroups localStorageCapacityIsolation logging
+		makeIPTablesUtilChains maxOpenFiles maxParallelImagePulls memoryManagerPolicy memoryReservationPolicy memorySwap memoryThrottlingFactor
+		mergeDefaultEvictionSettings nodeLeaseDurationSeconds nodeStatusMaxImages nodeStatusReportFrequency nodeStatusUpdateFrequency oomScoreAdj
+		podCIDR podLogsDir podPidsLimit port preloadedImagesVerificationAllowlist protectKernelDefaults providerID qosReserved readOnlyPort
+		registerNode registerWithTaints registryBurst registryPullQPS reservedMemory reservedSystemCPUs resolvConf rotateCertificates runOnce
+		runtimeRequestTimeout seccompDefault serializeImagePulls serverTLSBootstrap showHiddenMetricsForVersion shutdownGracePeriod
+		shutdownGracePeriodByPodPriority shutdownGracePeriodCriticalPods singleProcessOOMKill staticPodPath staticPodURL staticPodURLHeader
+		streamingConnectionIdleTimeout syncFrequency systemCgroups systemReservedCgroup tlsCertFile tlsCipherSuites tlsCurvePreferences tlsMinVersion
+		tlsPrivateKeyFile topologyManagerPolicy topologyManagerPolicyOptions topologyManagerScope tracing userNamespaces volumePluginDir
+		volumeStatsAggPeriod`)
 }
 
 func (w *wireKubelet) kubelet(r *report) *Kubelet {
@@ -53,7 +109,7 @@ func (w *wireKubelet) kubelet(r *report) *Kubelet {
 		ClusterDNS: w.ClusterDNS, MaxPods: w.MaxPods, PodsPerCore: w.PodsPerCore,
 		EvictionHard: w.EvictionHard, EvictionSoft: w.EvictionSoft, EvictionSoftGracePeriod: w.EvictionSoftGracePeriod,
 		EvictionMaxPodGracePeriod: w.EvictionMaxPodGracePeriod, ImageGCHighThresholdPercent: w.ImageGCHighThresholdPercent,
-		ImageGCLowThresholdPercent: w.ImageGCLowThresholdPercent, CPUCFSQuota: w.CPUCFSQuota,
+		ImageGCLowThresholdPercent: w.ImageGCLowThresholdPercent, CPUCFSQuota: w.CPUCFSQuota, Further: w.others,
 	}
 	r.least(at+"maxPods", w.MaxPods, 0)
 	r.least(at+"podsPerCore", w.PodsPerCore, 0)

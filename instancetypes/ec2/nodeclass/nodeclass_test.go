@@ -88,6 +88,29 @@ func TestV1(t *testing.T) {
 	assert.NoError(t, s.Validate())
 }
 
+// Since the kubelet's settings are an open map, all that a KubeletConfiguration has may be set. Misspelt ones stay errors.
+func TestFurtherKubeletSettings(t *testing.T) {
+	got, err := nodeclass.Decode(file(t, "v1.yaml", "  kubelet:\n", "  kubelet:\n    containerLogMaxSize: 50Mi\n    reservedSystemCPUs: 0-1\n    featureGates: {A: true}\n"))
+	require.NoError(t, err)
+	assert.Equal(t, map[string]json.RawMessage{
+		"containerLogMaxSize": json.RawMessage(`"50Mi"`), "reservedSystemCPUs": json.RawMessage(`"0-1"`), "featureGates": json.RawMessage(`{"A":true}`),
+	}, got.Kubelet.Further)
+	assert.Equal(t, []string{"reservedSystemCPUs"}, got.Kubelet.Unplanned())
+	assert.Equal(t, new(int32(40)), got.Kubelet.MaxPods)
+	for name, want := range map[string]string{
+		"containerLogMaxSizes": `spec.kubelet.containerLogMaxSizes: no such field (did you mean "containerLogMaxSize"?)`,
+		"maxPod":               `spec.kubelet.maxPod: no such field (did you mean "maxPods"?)`,
+		"apiVersion":           `spec.kubelet.apiVersion: no such field`,
+	} {
+		_, err := nodeclass.Decode(file(t, "v1.yaml", "  kubelet:\n", "  kubelet:\n    "+name+": x\n"))
+		assert.ErrorContains(t, err, want)
+	}
+	got, err = nodeclass.Decode(file(t, "v1.yaml"))
+	require.NoError(t, err)
+	assert.Nil(t, got.Kubelet.Further)
+	assert.Empty(t, got.Kubelet.Unplanned())
+}
+
 func TestCustomMayUseAnyAlias(t *testing.T) {
 	got, err := nodeclass.Decode(file(t, "v1.yaml", "  kubelet:", "  amiFamily: Custom\n  kubelet:"))
 	require.NoError(t, err)

@@ -83,17 +83,26 @@ func (r *report) structure(path string, raw json.RawMessage, v reflect.Value, de
 	}
 	fields := map[string]int{}
 	for i := range v.NumField() {
-		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
-		fields[name] = i
+		if name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ","); name != "" {
+			fields[name] = i
+		}
 	}
 	names := slices.Sorted(maps.Keys(fields))
+	candidates, open := names, openObject(nil)
+	if o, ok := v.Addr().Interface().(openObject); ok {
+		candidates, open = slices.Concat(names, o.accepts()), o
+	}
 	for _, name := range slices.Sorted(maps.Keys(have)) {
 		at := strings.TrimPrefix(path+"."+name, ".")
 		if i, ok := fields[name]; ok {
 			r.value(at, have[name], v.Field(i), depth+1)
 			continue
 		}
-		if near, ok := requirements.Nearest(name, names); ok {
+		if open != nil && slices.Contains(candidates, name) {
+			open.keep(name, have[name])
+			continue
+		}
+		if near, ok := requirements.Nearest(name, candidates); ok {
 			r.bad(at, "no such field (did you mean %q?)", near)
 		} else {
 			r.bad(at, "no such field: want one of %s", strings.Join(names, ", "))

@@ -95,17 +95,19 @@ func (t *Sets) in(values []string) requirements.Set {
 	return requirements.MustOf(requirements.In(Key, values...))
 }
 
-// Ephemeral reports whether a taint is removed once a starting node is ready.
+// Ephemeral reports whether a taint is removed once a node that starts, or starts again, is ready.
 func Ephemeral(t corev1.Taint) bool {
 	switch t.Key {
-	case corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, "node.cloudprovider.kubernetes.io/uninitialized", taintUnregistered:
+	case corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, "node.cloudprovider.kubernetes.io/uninitialized", taintUnregistered, taintRebooting:
 		return true
 	}
 	return strings.HasPrefix(t.Key, "readiness.k8s.io/")
 }
 
-// taintUnregistered is on a node until its labels and taints are complete.
-const taintUnregistered = "karpenter.sh/unregistered"
+const (
+	taintUnregistered = "karpenter.sh/unregistered" // on a node until its labels and taints are complete
+	taintRebooting    = "karpenter.sh/rebooting"    // on a node that is rebooted until it is back
+)
 
 // Labels that Karpenter sets on a node that starts.
 const (
@@ -117,6 +119,11 @@ const (
 func StartingUp(n *corev1.Node) bool {
 	unregistered := slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == taintUnregistered })
 	return (Registered(n) || unregistered) && !Initialized(n)
+}
+
+// Rebooting reports whether the node is being rebooted.
+func Rebooting(n *corev1.Node) bool {
+	return slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == taintRebooting })
 }
 
 // Registered reports whether the node has all labels and taints of its claim.

@@ -39,7 +39,7 @@ func TestToleratingIsARequirement(t *testing.T) {
 
 func TestTaintsOfAStartThatPass(t *testing.T) {
 	for key, want := range map[string]bool{
-		corev1.TaintNodeNotReady: true, "karpenter.sh/unregistered": true, "readiness.k8s.io/network": true, "gpu": false, corev1.TaintNodeUnschedulable: false,
+		corev1.TaintNodeNotReady: true, "karpenter.sh/unregistered": true, "karpenter.sh/rebooting": true, "readiness.k8s.io/network": true, "gpu": false, corev1.TaintNodeUnschedulable: false,
 	} {
 		require.Equal(t, want, taints.Ephemeral(corev1.Taint{Key: key}), key)
 	}

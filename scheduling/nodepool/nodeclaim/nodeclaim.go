@@ -59,6 +59,7 @@ const (
 	Initialized    = "Initialized"
 	Drifted        = "Drifted"
 	Consolidatable = "Consolidatable"
+	Rebooting      = "Rebooting" // since Karpenter v1.15
 )
 
 // Is reports whether the condition of that type is there and "True".

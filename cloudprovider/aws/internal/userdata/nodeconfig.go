@@ -10,6 +10,9 @@ import (
 // nodeConfig is the NodeConfig (node.eks.aws/v1alpha1) that nodeadm of AL2023 reads.
 func nodeConfig(c Cluster, n Node) (string, error) {
 	config := map[string]any{}
+	for name, value := range n.kubelet().Further {
+		config[name] = value
+	}
 	if dns := n.kubelet().ClusterDNS; len(dns) > 0 {
 		config["clusterDNS"] = dns
 	}

@@ -1,6 +1,7 @@
 package userdata_test
 
 import (
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -87,6 +88,26 @@ func goldenCases() []goldenCase {
 		cases = append(cases, goldenCase{strings.ToLower(string(f)) + "-plain", f, userdata.Node{}, false}, goldenCase{strings.ToLower(string(f)) + "-full", f, full(), false})
 	}
 	return cases
+}
+
+// Settings of the kubelet that are only passed on reach nodeadm, which takes any, as they are; no other image has a place for them. Those
+// that Joinery writes itself stand.
+func TestFurtherKubeletSettings(t *testing.T) {
+	n := userdata.Node{
+		Taints: []corev1.Taint{{Key: "own", Effect: corev1.TaintEffectNoSchedule}},
+		Kubelet: &nodeclass.Kubelet{Further: map[string]json.RawMessage{
+			"containerLogMaxSize": json.RawMessage(`"50Mi"`), "featureGates": json.RawMessage(`{"A":true}`), "registerWithTaints": json.RawMessage(`[]`),
+		}},
+	}
+	for _, f := range []ec2.Family{ec2.AL2, ec2.AL2023, ec2.Bottlerocket, ec2.Ubuntu, ec2.Windows2022, ec2.Custom} {
+		have, err := userdata.Render(f, cluster(), n)
+		require.NoError(t, err)
+		if f != ec2.AL2023 {
+			assert.NotContains(t, have, "50Mi", f)
+			continue
+		}
+		assert.Contains(t, have, "    config:\n      containerLogMaxSize: 50Mi\n      featureGates:\n        A: true\n      registerWithTaints:\n      - effect: NoSchedule\n        key: own\n")
+	}
 }
 
 func TestGolden(t *testing.T) {

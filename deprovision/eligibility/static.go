@@ -1,0 +1,51 @@
+package eligibility
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/joinery-sdk/joinery/deprovision/eviction"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool"
+)
+
+// Surplus returns the nodes that a static pool gives back because it has more than its replicas, the cheapest to disturb first. Nodes of other
+// pools and nodes on their way out are passed over. The cost is O(n log n) in the number of nodes, and linear in that of their pods.
+//
+// Nodes that nothing protects go before others, whether an annotation of theirs or of a pod would. Among these, nodes without pods that need a
+// new place go first, then those of the least disruption for the life that they have left, then by name. Budgets do not hold them, as in
+// Karpenter; to drain a node still means to respect the PodDisruptionBudgets of its pods.
+func Surplus(pool nodepool.NodePool, nodes []Node, now time.Time) []*Node {
+	type ranked struct {
+		node      *Node
+		protected bool
+		empty     bool
+		cost      float64
+	}
+	var staying []ranked
+	for i := range nodes {
+		n := &nodes[i]
+		if n.Pool == nil || n.Pool.Name != pool.Name || n.Leaving() {
+			continue
+		}
+		r := ranked{node: n, protected: n.Node.Annotations[eviction.DoNotDisrupt] == "true", empty: n.Empty()}
+		for _, p := range n.Pods {
+			r.protected = r.protected || eviction.Protected(p, now) != ""
+		}
+		r.cost = eviction.Disruption(n.Reschedulable()) * n.Lifetime(now)
+		staying = append(staying, r)
+	}
+	flag := map[bool]int{true: 1}
+	slices.SortFunc(staying, func(a, b ranked) int {
+		return cmp.Or(
+			cmp.Compare(flag[a.protected], flag[b.protected]), cmp.Compare(flag[b.empty], flag[a.empty]),
+			cmp.Compare(a.cost, b.cost), strings.Compare(a.node.Name(), b.node.Name()),
+		)
+	})
+	var out []*Node
+	for _, r := range staying[:pool.Surplus(nodepool.Population{Staying: int64(len(staying))})] {
+		out = append(out, r.node)
+	}
+	return out
+}
