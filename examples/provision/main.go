@@ -69,6 +69,7 @@ type options struct {
 	diff            string
 	assert          string
 	rehearsal       string
+	proof           string
 	now             string
 	buy             launchFlags
 }
@@ -110,6 +111,7 @@ zone, at what price, which pod goes where, and for each pod that can't be placed
 	cmd.Flags().StringVar(&o.diff, "diff", "", "FILE or directory whose objects replace those of the same kind and name: compare both plans")
 	cmd.Flags().StringVar(&o.assert, "assert", "", "FILE of rules that the plan must keep; a broken one names what moved its pods, and the exit code is 3")
 	cmd.Flags().StringVar(&o.rehearsal, "rehearse", "", "FILE with capacity and quotas: buy the plan from a cloud in memory that has no more, and plan again around what it refuses")
+	cmd.Flags().StringVar(&o.proof, "proof", "", "FILE to write the plan to with all that its check needs, as JSON for examples/check, which trusts nobody")
 	cmd.Flags().StringVar(&o.now, "now", "", "the time at which --rehearse begins, as 2026-01-31T12:00:00Z; the present if empty")
 	o.registerLaunch(cmd)
 	inputs.Complete(cmd, "output", o.Formats()...)
@@ -167,6 +169,9 @@ func (o *options) run(cmd *cobra.Command, out io.Writer, stdin io.Reader) error 
 	r, packed, err := o.plan(cmd, stdin)
 	done()
 	if err != nil {
+		return err
+	}
+	if err := o.writeProof(packed); err != nil {
 		return err
 	}
 	if o.explain != "" {
