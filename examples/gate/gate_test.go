@@ -2,9 +2,13 @@ package main
 
 import (
 	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
 )
@@ -29,6 +33,34 @@ func TestGate(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			var out, problems bytes.Buffer
 			assert.Equal(t, c.code, run(t.Context(), append([]string{"-before", "testdata/before"}, c.args...), &out, &problems))
+			assert.Contains(t, out.String(), c.out)
+			assert.Contains(t, problems.String(), c.err)
+		})
+	}
+}
+
+// With a checker the plan must convince it, and one that never is convinced stops every change.
+func TestGateDemandsACheckedPlan(t *testing.T) {
+	checker := filepath.Join(t.TempDir(), "check")
+	text, err := exec.CommandContext(t.Context(), "go", "build", "-o", checker, "../check").CombinedOutput()
+	require.NoError(t, err, "%s", text)
+	stubborn := filepath.Join(t.TempDir(), "stubborn")
+	require.NoError(t, os.WriteFile(stubborn, []byte("#!/bin/sh\ncat >/dev/null; echo no proof is enough >&2; exit 3\n"), 0o700))
+	for _, c := range []struct {
+		name, checker string
+		after         string
+		code          int
+		out, err      string
+	}{
+		{"confirmed", checker, "before", inputs.ExitOK, "holds: ", ""},
+		{"confirmed and dearer", checker, "after", inputs.ExitDearer, "holds: ", ""},
+		{"confirmed, and a place is lost", checker, "lost", inputs.ExitNotAll, "holds: ", ""},
+		{"not confirmed", stubborn, "before", inputs.ExitNotAll, "", "no proof is enough"},
+		{"no such program", checker + "er", "before", inputs.ExitNotAll, "", "checker"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var out, problems bytes.Buffer
+			assert.Equal(t, c.code, run(t.Context(), []string{"-before", "testdata/before", "-after", "testdata/" + c.after, "-check", c.checker}, &out, &problems))
 			assert.Contains(t, out.String(), c.out)
 			assert.Contains(t, problems.String(), c.err)
 		})

@@ -5,18 +5,26 @@
 // Both folders are planned from the same prices, each as a cluster of its own, so the answer is about manifests, not about what runs
 // today. It ends with 0 if the change may pass, 2 if something can't be read, 3 if pods that had a place or are new have none, and 4
 // if a month would cost more than the limit allows. It is meant to be copied.
+//
+// With -check the plan of the new manifests must also convince a program that trusts nobody, such as examples/check: it gets the plan with its
+// proof on stdin, and if it ends with anything but 0 the change may not pass (3).
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
+	"strings"
 
 	"github.com/joinery-sdk/joinery/examples/pipeline"
 	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
 	"github.com/joinery-sdk/joinery/examples/plan"
+	"github.com/joinery-sdk/joinery/examples/plan/proof"
 )
 
 const hours = 730.0 // of a month
@@ -30,6 +38,7 @@ func run(ctx context.Context, args []string, out, problems io.Writer) int {
 	after := flags.String("after", "", "the same as they are to be")
 	region := flags.String("region", "", "whose prices count; without it those of the region that the manifests name")
 	limit := flags.Float64("max-dearer", 0, "how many dollars a month more may be spent")
+	checker := flags.String("check", "", "a program that must confirm the plan of -after, read from stdin, such as a build of examples/check")
 	if flags.Parse(args) != nil {
 		return inputs.ExitInput
 	}
@@ -51,6 +60,12 @@ func run(ctx context.Context, args []string, out, problems io.Writer) int {
 	}
 	for _, u := range young.Unplaced() {
 		fmt.Fprintf(out, "  no place for %d pods of %s: %s\n", len(u.Pods), plan.WorkloadOf(u.Pods[0]), u.Reasons()[0])
+	}
+	if *checker != "" {
+		if err := confirmed(ctx, *checker, young, out); err != nil {
+			fmt.Fprintf(problems, "gate: the plan is not confirmed: %v\n", err)
+			return inputs.ExitNotAll
+		}
 	}
 	switch {
 	case len(d.Lost) > 0:
@@ -78,4 +93,24 @@ func planned(ctx context.Context, region, folder string) (*plan.Plan, error) {
 	}
 	snapshot, _ = pipeline.Static(snapshot)
 	return plan.Make(ctx, snapshot, nil)
+}
+
+// confirmed has the checker read the plan with its proof.
+func confirmed(ctx context.Context, checker string, p *plan.Plan, out io.Writer) error {
+	d, err := proof.Of(p)
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(d)
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, checker)
+	cmd.Stdin, cmd.Stdout = bytes.NewReader(text), out
+	var said strings.Builder
+	cmd.Stderr = &said
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("%w\n%s", err, said.String())
+	}
+	return nil
 }

@@ -42,6 +42,27 @@ func (b *Bound) Verify() error {
 	return errors.Join(b.relaxed.Check(b.claim.Layout), b.relaxed.VerifyBound(b.claim))
 }
 
+// Duals are what a pod of each class is worth by the bound: a dual price, in the unit of [Plan.Cost]. Under an [binpack.Exhausted] bound they
+// are weights that exclude sets of nodes. They are 0 for pods without a place, and all of them where the bound claims nothing.
+func (p *Plan) Duals() []binpack.Price {
+	out := make([]binpack.Price, len(p.Problem.Classes))
+	if p.Bound.relaxed == nil || len(p.Bound.claim.Bound.ItemDuals) == 0 {
+		return out
+	}
+	least := map[string]binpack.Price{}
+	for i, it := range p.Bound.relaxed.Problem().Items {
+		dual, key := p.Bound.claim.Bound.ItemDuals[i], itemKey(it)
+		if before, known := least[key]; !known || dual < before {
+			least[key] = dual
+		}
+	}
+	items, _ := p.Relaxed()
+	for i, it := range Items(items) {
+		out[items[i].Pods[0].Class] = least[itemKey(it)]
+	}
+	return out
+}
+
 // prove bounds the price of the plan: quickly first, and with the effort of the packing where that leaves a gap.
 func (p *Plan) prove(ctx context.Context, types []binpack.Type, effort binpack.Effort) error {
 	problem := p.relaxation(types)

@@ -52,6 +52,7 @@ func main() {
 
 type options struct {
 	inputs.Flags
+<<<<<<< HEAD
 	planning  inputs.Planning
 	explain   string
 	fixes     string
@@ -61,6 +62,28 @@ type options struct {
 	rehearsal string
 	now       string
 	moved     movedFlags
+=======
+	strategy    string
+	effort      string
+	beyond      inputs.Objective
+	mostCPU     int64
+	mostNodes   int64
+	spread      plan.Spread
+	savings     []string
+	preferences string
+	// preferencePrice and leaveZones are options of package scheduling.
+	preferencePrice float64
+	leaveZones      bool
+	explain         string
+	fixes           string
+	sample          string
+	diff            string
+	assert          string
+	rehearsal       string
+	proof           string
+	now             string
+	buy             launchFlags
+>>>>>>> wt-ask
 }
 
 func command(stdin io.Reader) *cobra.Command {
@@ -92,6 +115,7 @@ Exit codes: 0 all pods have a place, 1 failed, 2 bad usage or input, 3 some pod 
 	cmd.Flags().StringVar(&o.diff, "diff", "", "FILE or directory whose objects replace those of the same kind and name: compare both plans")
 	cmd.Flags().StringVar(&o.assert, "assert", "", "FILE of rules that the plan must keep; a broken one names what moved its pods, and the exit code is 3")
 	cmd.Flags().StringVar(&o.rehearsal, "rehearse", "", "FILE with capacity and quotas: buy the plan from a cloud in memory that has no more, and plan again around what it refuses")
+	cmd.Flags().StringVar(&o.proof, "proof", "", "FILE to write the plan to with all that its check needs, as JSON for examples/check, which trusts nobody")
 	cmd.Flags().StringVar(&o.now, "now", "", "the time at which --rehearse begins, as 2026-01-31T12:00:00Z; the present if empty")
 	o.moved.register(cmd.Flags())
 	inputs.Complete(cmd, "output", o.Formats()...)
@@ -139,6 +163,9 @@ func (o *options) run(cmd *cobra.Command, out io.Writer, stdin io.Reader) error 
 	r, packed, err := o.plan(cmd, stdin)
 	done()
 	if err != nil {
+		return err
+	}
+	if err := o.writeProof(packed); err != nil {
 		return err
 	}
 	if o.explain != "" {

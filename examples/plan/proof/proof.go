@@ -1,0 +1,333 @@
+// Package proof writes a plan as a document that anybody can check without trusting the planner: all pods, nodes and prices that bear on it,
+// the placements, and the bound with its certificate. examples/check reads it, and says what is checked and what is not; nothing of it
+// imports anything of ours.
+package proof
+
+import (
+	"cmp"
+	"fmt"
+	"math/big"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joinery-sdk/joinery/binpack"
+	"github.com/joinery-sdk/joinery/examples/plan"
+	"github.com/joinery-sdk/joinery/instancetypes"
+	"github.com/joinery-sdk/joinery/instancetypes/resources"
+	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/requirements/kube"
+)
+
+// Document is a plan with its proof, to be encoded as JSON. Money is in billionths of a dollar an hour. The zero value is no document.
+type Document struct {
+	// Format names this form and its version.
+	Format string `json:"format"`
+	// Resources names the figures of requests and of what is free.
+	Resources []string `json:"resources"`
+	Pods      []Pods   `json:"pods"`
+	// Apart has groups of pods that keep apart, and how many of a group may share a node.
+	Apart map[string]int64 `json:"apart"`
+	// Nodes are those that exist, NewNodes those to buy.
+	Nodes    []Node `json:"nodes"`
+	NewNodes []Node `json:"newNodes"`
+	Pools    []Pool `json:"pools"`
+	Types    []Type `json:"types"`
+	// Stock is how much of each reservation is left.
+	Stock    map[string]int64 `json:"stock"`
+	Unplaced []string         `json:"unplaced"`
+	// PricePerHour is what the new nodes cost, CostPerHour what they count for by the objective.
+	PricePerHour int64 `json:"pricePerHour"`
+	CostPerHour  int64 `json:"costPerHour"`
+	Bound        Bound `json:"bound"`
+}
+
+// Pods are pods that are alike. One list of Requires must hold for the labels of their node.
+type Pods struct {
+	Pods        []string                           `json:"pods"`
+	Requests    []int64                            `json:"requests"`
+	Requires    [][]corev1.NodeSelectorRequirement `json:"requires"`
+	Tolerations []Taint                            `json:"tolerations,omitempty"`
+	Apart       string                             `json:"apart,omitempty"`
+}
+
+// Taint is a taint, or a toleration, which alone has an operator.
+type Taint struct {
+	Key      string `json:"key,omitempty"`
+	Operator string `json:"operator,omitempty"`
+	Value    string `json:"value,omitempty"`
+	Effect   string `json:"effect,omitempty"`
+}
+
+// Labels are the values that a node may have by key; nil means any. A key that is left out is absent.
+type Labels map[string][]string
+
+// Node is a node and the pods that the plan puts there. One that exists says what is free, a new one which Type and Offering it is.
+type Node struct {
+	Name     string   `json:"name"`
+	Type     int      `json:"type,omitempty"`
+	Offering int      `json:"offering,omitempty"`
+	Free     []int64  `json:"free,omitempty"`
+	Labels   Labels   `json:"labels"`
+	Taints   []Taint  `json:"taints,omitempty"`
+	Pods     []string `json:"pods"`
+}
+
+// Pool is what one pool may still buy. Limits are what its nodes may add up to of [Type.Usage].
+type Pool struct {
+	Name     string  `json:"name"`
+	Limits   []int64 `json:"limits"`
+	MaxNodes *int64  `json:"maxNodes,omitempty"`
+	Taints   []Taint `json:"taints,omitempty"`
+}
+
+// Type is an instance type as a pool has it. Free is for pods: daemons are taken off.
+type Type struct {
+	Name      string     `json:"name"`
+	Pool      int        `json:"pool"`
+	Free      []int64    `json:"free"`
+	Usage     []int64    `json:"usage"`
+	Offerings []Offering `json:"offerings"`
+}
+
+// Offering is one way to buy a type, with the labels that the node gets. It Takes so much of a Stock.
+type Offering struct {
+	Labels Labels `json:"labels"`
+	Price  int64  `json:"price"`
+	Cost   int64  `json:"cost"`
+	Stock  string `json:"stock,omitempty"`
+	Takes  int64  `json:"takes,omitempty"`
+}
+
+// Bound is a cost that no plan of the same pods is below, and its certificate. By it each pod of a class has a value, and a node holds at most
+// the value of its free resources at the prices of its type, and of each pod that fits what its value is above those of its requests. No set
+// of whole nodes that costs less than the bound holds the value of the placed pods, less what the existing nodes hold.
+type Bound struct {
+	CostPerHour int64 `json:"costPerHour"`
+	// Values are by Document.Pods.
+	Values []int64 `json:"values"`
+	// Types and Nodes are prices of each resource, in units of 2^-Shift, by Document.Types and Document.Nodes.
+	Shift uint         `json:"shift"`
+	Types [][]*big.Int `json:"types"`
+	Nodes [][]*big.Int `json:"nodes"`
+}
+
+const format = "joinery-proof/1"
+
+// Of writes the plan as a document. The error names a requirement that cannot be written as expressions. It costs a linear programme with a
+// row for each resource for each instance type and existing node.
+func Of(p *plan.Plan) (*Document, error) {
+	w := &writer{plan: p, problem: p.Instance.Problem()}
+	w.out = Document{Format: format, Resources: w.problem.Resources, Apart: map[string]int64{}, Stock: map[string]int64{}, Unplaced: []string{}}
+	if err := w.pods(); err != nil {
+		return nil, err
+	}
+	w.nodes()
+	w.catalogue()
+	w.newNodes()
+	w.out.Bound = w.prove(p.Duals())
+	return &w.out, nil
+}
+
+type writer struct {
+	plan    *plan.Plan
+	problem *binpack.Problem // the round that stands
+	asked   requirements.Keys
+	sets    [][]requirements.Set // by class, what Requires is written from
+	out     Document
+}
+
+// pods writes the classes with the requests and requirements that hold wherever other pods are.
+func (w *writer) pods() error {
+	p := w.plan.Problem
+	items, _ := w.plan.Relaxed()
+	relaxed := plan.Items(items)
+	of := map[int]int{} // by class, its item
+	for i, it := range items {
+		of[it.Pods[0].Class] = i
+	}
+	apart := map[string]int64{}
+	for _, it := range relaxed {
+		for _, l := range it.Limits {
+			if slices.Contains(it.Tags, l.Tag) {
+				apart[l.Tag] = max(apart[l.Tag], int64(l.Max))
+			}
+		}
+	}
+	for k, c := range p.Classes {
+		one := Pods{Requests: w.vector(c.Requests), Requires: [][]corev1.NodeSelectorRequirement{}, Tolerations: tolerations(c.Template)}
+		required, sets := c.Required, []requirements.Set(nil)
+		if i, placed := of[k]; placed {
+			one.Requests, required = relaxed[i].Size, relaxed[i].Requires
+			for _, l := range relaxed[i].Limits {
+				if slices.Contains(relaxed[i].Tags, l.Tag) && (one.Apart == "" || apart[l.Tag] < apart[one.Apart]) {
+					one.Apart, w.out.Apart[l.Tag] = l.Tag, apart[l.Tag]
+				}
+			}
+		}
+		for set := range required.All() {
+			set = labelsOnly(set)
+			exprs, ok := kube.Expressions(set)
+			if !ok {
+				return fmt.Errorf("proof: pod %s: %s cannot be written as expressions", c.Name(), set)
+			}
+			one.Requires = append(one.Requires, append([]corev1.NodeSelectorRequirement{}, exprs...))
+			w.asked = w.asked.Union(set.Keys())
+			sets = append(sets, set)
+		}
+		w.sets = append(w.sets, sets)
+		for _, pod := range c.Pods {
+			one.Pods = append(one.Pods, nameOf(pod))
+		}
+		w.out.Pods = append(w.out.Pods, one)
+	}
+	for _, u := range w.plan.Unplaced() {
+		for _, pod := range u.Pods {
+			w.out.Unplaced = append(w.out.Unplaced, nameOf(pod))
+		}
+	}
+	return nil
+}
+
+func (w *writer) nodes() {
+	bound := map[string][]string{}
+	for _, b := range w.plan.Bindings() {
+		if !b.New {
+			bound[b.Node] = append(bound[b.Node], nameOf(b.Pod))
+		}
+	}
+	for i := range w.plan.Problem.Existing {
+		x := &w.plan.Problem.Existing[i]
+		n := Node{Name: x.Node.Name, Labels: Labels{}, Taints: taints(x.Taints), Pods: named(bound[x.Node.Name])}
+		for key := range w.asked.All() {
+			if value, ok := x.Labels.Get(key).Single(); ok && x.Labels.Has(key) {
+				n.Labels[key] = []string{value}
+			}
+		}
+		for _, free := range x.Free {
+			n.Free = append(n.Free, max(free, 0))
+		}
+		w.out.Nodes = append(w.out.Nodes, n)
+	}
+}
+
+// catalogue writes what can be bought, with what is left of limits and reservations.
+func (w *writer) catalogue() {
+	for k := range w.plan.Problem.Pools {
+		pool := &w.problem.Pools[k]
+		one := Pool{Name: pool.Name, Limits: append([]int64{}, pool.Limits...), Taints: taints(w.plan.Problem.Pools[k].Taints)}
+		if pool.MaxNodes != nil {
+			one.MaxNodes = new(int64(*pool.MaxNodes))
+		}
+		w.out.Pools = append(w.out.Pools, one)
+	}
+	for i, t := range w.problem.Types {
+		one := Type{Name: t.Name, Pool: t.Pool, Usage: append([]int64{}, t.Usage...), Offerings: []Offering{}}
+		for _, free := range t.Capacity {
+			one.Free = append(one.Free, max(free, 0))
+		}
+		for j, o := range t.Offerings {
+			cost := o.Objective
+			if cost == 0 {
+				cost = o.Price
+			}
+			next := Offering{Price: int64(o.Price), Cost: int64(cost)}
+			labels, err := t.Provides.Intersect(o.Provides)
+			count := int64(o.Count)
+			if err != nil {
+				count, o.Counted, o.Reservation = 0, true, "" // nobody can buy it
+			}
+			if next.Labels = w.labels(labels, i, j); o.Counted {
+				next.Takes, next.Stock = int64(max(o.Takes, 1)), o.Reservation
+				if next.Stock == "" {
+					next.Stock = fmt.Sprintf("type %d offering %d", i, j)
+				}
+				if before, known := w.out.Stock[next.Stock]; !known || count < before {
+					w.out.Stock[next.Stock] = count
+				}
+			}
+			one.Offerings = append(one.Offerings, next)
+		}
+		w.out.Types = append(w.out.Types, one)
+	}
+}
+
+// labels are those of a type and offering that some pod asks about, and its zone and capacity type for readers.
+func (w *writer) labels(set requirements.Set, typ, offering int) Labels {
+	out := Labels{}
+	sold := w.plan.Problem.InstanceType(typ).Offerings[w.plan.Problem.Shapes[typ].Offerings[offering].Index].Requirements
+	for _, key := range []string{corev1.LabelTopologyZone, instancetypes.LabelCapacityType} {
+		if value, ok := sold.Get(key).Single(); ok {
+			out[key] = []string{value}
+		}
+	}
+	for r := range labelsOnly(set).All() {
+		values, finite := r.Values()
+		if out[r.Key()] = values; !finite || r.AllowsAbsent() {
+			out[r.Key()] = nil
+		}
+	}
+	return out
+}
+
+func (w *writer) newNodes() {
+	for _, x := range w.plan.Result.NewNodes() {
+		o := &w.out.Types[x.Shape].Offerings[x.ShapeOffering]
+		has := x.Pool.Registered(requirements.FromLabels(x.Labels))
+		n := Node{Name: x.Name, Type: x.Shape, Offering: x.ShapeOffering, Labels: Labels{}}
+		for key, values := range o.Labels {
+			if value, ok := has.Get(key).Single(); ok && has.Has(key) {
+				n.Labels[key] = []string{value}
+			} else if len(values) == 1 {
+				n.Labels[key] = values
+			}
+		}
+		for _, pod := range x.Pods {
+			n.Pods = append(n.Pods, nameOf(pod))
+		}
+		w.out.NewNodes = append(w.out.NewNodes, n)
+		w.out.PricePerHour += o.Price
+		w.out.CostPerHour += o.Cost
+	}
+}
+
+// vector is a list by the resources of the problem.
+func (w *writer) vector(list corev1.ResourceList) []int64 {
+	out := make([]int64, len(w.problem.Resources))
+	for r, name := range w.problem.Resources {
+		out[r] = resources.Request(corev1.ResourceName(name), list[corev1.ResourceName(name)])
+	}
+	return out
+}
+
+// labelsOnly is the set without what is no label: taints, which are written as such, and what only the planner needs.
+func labelsOnly(set requirements.Set) requirements.Set {
+	var pseudo []string
+	for key := range set.Keys().All() {
+		if strings.ContainsAny(key, "()") {
+			pseudo = append(pseudo, key)
+		}
+	}
+	return set.Without(requirements.KeysOf(pseudo...))
+}
+
+func nameOf(pod *corev1.Pod) string {
+	return cmp.Or(pod.Namespace, corev1.NamespaceDefault) + "/" + pod.Name
+}
+
+func named(names []string) []string { return append([]string{}, names...) }
+
+func taints(in []corev1.Taint) (out []Taint) {
+	for _, t := range in {
+		out = append(out, Taint{Key: t.Key, Value: t.Value, Effect: string(t.Effect)})
+	}
+	return out
+}
+
+func tolerations(pod *corev1.Pod) (out []Taint) {
+	for _, t := range pod.Spec.Tolerations {
+		out = append(out, Taint{Key: t.Key, Operator: string(t.Operator), Value: t.Value, Effect: string(t.Effect)})
+	}
+	return out
+}
