@@ -52,7 +52,6 @@ func main() {
 
 type options struct {
 	inputs.Flags
-<<<<<<< HEAD
 	planning  inputs.Planning
 	explain   string
 	fixes     string
@@ -60,30 +59,9 @@ type options struct {
 	diff      string
 	assert    string
 	rehearsal string
+	proof     string
 	now       string
 	moved     movedFlags
-=======
-	strategy    string
-	effort      string
-	beyond      inputs.Objective
-	mostCPU     int64
-	mostNodes   int64
-	spread      plan.Spread
-	savings     []string
-	preferences string
-	// preferencePrice and leaveZones are options of package scheduling.
-	preferencePrice float64
-	leaveZones      bool
-	explain         string
-	fixes           string
-	sample          string
-	diff            string
-	assert          string
-	rehearsal       string
-	proof           string
-	now             string
-	buy             launchFlags
->>>>>>> wt-ask
 }
 
 func command(stdin io.Reader) *cobra.Command {
