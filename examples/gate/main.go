@@ -92,7 +92,7 @@ func planned(ctx context.Context, region, folder string) (*plan.Plan, error) {
 		return nil, err
 	}
 	snapshot, _ = pipeline.Static(snapshot)
-	return plan.Make(ctx, snapshot, nil)
+	return plan.Make(ctx, snapshot, &plan.Options{Groups: pipeline.Groups(read, snapshot.Pods)})
 }
 
 // confirmed has the checker read the plan with its proof.

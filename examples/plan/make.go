@@ -71,6 +71,9 @@ func validate(pools []scheduling.Pool) error {
 	return errors.Join(errs...)
 }
 
+// Options are those that the plan was made with; those of package scheduling are never nil. They make another plan of the same kind.
+func (p *Plan) Options() Options { return p.options }
+
 // unproved is [Make] without a bound of the pods, for plans that are only compared.
 func unproved(ctx context.Context, s scheduling.Snapshot, opts *Options) (*Plan, error) {
 	out, _, err := planned(ctx, s, opts)

@@ -23,6 +23,7 @@ import (
 	"github.com/joinery-sdk/joinery/examples/pipeline/terminal"
 	"github.com/joinery-sdk/joinery/examples/plan"
 	"github.com/joinery-sdk/joinery/scheduling"
+	"github.com/joinery-sdk/joinery/scheduling/gang"
 )
 
 //go:embed sample.yaml
@@ -62,6 +63,7 @@ type options struct {
 	proof     string
 	now       string
 	moved     movedFlags
+	groups    []gang.Group // of the pods that were read
 }
 
 func command(stdin io.Reader) *cobra.Command {
@@ -217,6 +219,7 @@ func (o *options) read(cmd *cobra.Command, stdin io.Reader) (*manifests.Snapshot
 		return nil, s, nil, inputs.Bad(err)
 	}
 	s, static := pipeline.Static(s)
+	o.groups = pipeline.Groups(m, s.Pods)
 	for _, n := range slices.Concat(m.Notes, notes, static) {
 		fmt.Fprintln(cmd.ErrOrStderr(), "note:", n)
 	}
@@ -230,6 +233,7 @@ func (o *options) pack(ctx context.Context, stderr io.Writer, s scheduling.Snaps
 	if err != nil {
 		return nil, 0, 0, err
 	}
+	how.Groups = o.groups
 	p, err := scheduling.Compile(how.Objective.Narrow(s), how.Objective.Scheduling(how.Scheduling))
 	if err != nil {
 		return nil, 0, 0, inputs.Bad(err)
@@ -245,7 +249,12 @@ func (o *options) pack(ctx context.Context, stderr io.Writer, s scheduling.Snaps
 			fmt.Fprintf(stderr, "plan: $%.4f an hour, not below $%.4f with these zones, %.0f%% of the work\n", p.Price.Dollars(), p.Bound.Dollars(), 100*p.Work)
 		}
 	}
-	if packed, err = plan.Solve(ctx, p, how); err == nil && packed.Packing.Stopped {
+	if len(how.Groups) > 0 { // more than one problem may have to be solved
+		packed, err = plan.Make(ctx, s, how)
+	} else {
+		packed, err = plan.Solve(ctx, p, how)
+	}
+	if err == nil && packed.Packing.Stopped {
 		fmt.Fprintln(stderr, "note: interrupted; this is the best plan so far")
 	}
 	return packed, compile, time.Since(start), err

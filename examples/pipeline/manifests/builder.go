@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/joinery-sdk/joinery/scheduling/gang"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool/nodeclaim"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool/overlay"
@@ -133,6 +134,8 @@ func (b *builder) file(o object) {
 		s.NodeClaims = append(s.NodeClaims, v)
 	case overlay.NodeOverlay:
 		s.NodeOverlays = append(s.NodeOverlays, v)
+	case gang.PodGroup:
+		s.PodGroups = append(s.PodGroups, v)
 	case NodeClass:
 		v.Kind, v.Name, v.Position = o.id.kind, o.id.name, o.position
 		s.NodeClasses = append(s.NodeClasses, v)
@@ -168,6 +171,9 @@ func (b *builder) finish(o *Options) {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Kind, b.Kind))
 	})
 	slices.SortFunc(s.NodeOverlays, func(a, b overlay.NodeOverlay) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(s.PodGroups, func(a, b gang.PodGroup) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.API, b.API))
+	})
 	slices.SortFunc(s.NodeClasses, func(a, b NodeClass) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
 	})

@@ -21,6 +21,7 @@ import (
 	"github.com/joinery-sdk/joinery/internal/strictjson"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/requirements/kube"
+	"github.com/joinery-sdk/joinery/scheduling/gang"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool/nodeclaim"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool/overlay"
@@ -194,7 +195,11 @@ func kinds(classes map[string]ClassDecoder) map[string]kind {
 		"NodePool":     {[]string{nodepool.V1, nodepool.V1Beta1}, nil, false, family(nodepool.Decode)},
 		"Machine":      {[]string{nodepool.V1Alpha5}, nil, false, family(nodeclaim.Decode)},
 		"NodeClaim":    {[]string{nodepool.V1, nodepool.V1Beta1}, nil, false, family(nodeclaim.Decode)},
-		"NodeOverlay":  {[]string{overlay.APIVersion}, nil, false, family(overlay.Decode)},
+		"PodGroup": {
+			[]string{gang.Kubernetes + "/v1beta1", gang.Kubernetes + "/v1alpha3", gang.Kubernetes + "/v1alpha2", gang.Coscheduling + "/v1alpha1", gang.Volcano + "/v1beta1"},
+			nil, true, family(gang.Decode),
+		},
+		"NodeOverlay": {[]string{overlay.APIVersion}, nil, false, family(overlay.Decode)},
 	}
 	known := classKinds()
 	for _, name := range slices.Sorted(maps.Keys(known)) {

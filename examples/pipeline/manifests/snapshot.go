@@ -12,6 +12,7 @@ import (
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
 
+	"github.com/joinery-sdk/joinery/scheduling/gang"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool/nodeclaim"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool/overlay"
@@ -47,6 +48,8 @@ type Snapshot struct {
 	NodePools    []nodepool.NodePool
 	NodeClaims   []nodeclaim.NodeClaim
 	NodeOverlays []overlay.NodeOverlay
+	// PodGroups are sorted by namespace, name and API group.
+	PodGroups []gang.PodGroup
 	// NodeClasses are the objects with a cloud's own settings.
 	NodeClasses []NodeClass
 	// Settings are the data of the ConfigMap karpenter-global-settings; nil if there is none.

@@ -215,10 +215,12 @@ func (q *inquiry) again(snapshot func() scheduling.Snapshot, options *scheduling
 		return nil
 	}
 	q.plan.spent += cost
-	if options == nil {
-		options = q.plan.packed.Problem.Options()
+	how := q.plan.packed.Options()
+	how.Packing = q.plan.packing
+	if options != nil {
+		how.Scheduling = options
 	}
-	packed, err := plan.Make(context.Background(), snapshot(), &plan.Options{Scheduling: options, Packing: q.plan.packing})
+	packed, err := plan.Make(context.Background(), snapshot(), &how)
 	if err != nil {
 		return nil
 	}

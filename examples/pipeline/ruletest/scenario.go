@@ -173,7 +173,7 @@ func (s Scenario) Solve() (*Plan, error) {
 	packing := &binpack.Options{}
 	packed, err := plan.Make(context.Background(), snapshot, &plan.Options{Scheduling: &scheduling.Options{
 		IgnorePreferences: s.ignoreSoft, PreferencePrice: s.softPrice, Constraints: s.constraints,
-	}, Packing: packing})
+	}, Packing: packing, Groups: pipeline.Groups(m, snapshot.Pods)})
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,18 @@
+package pipeline
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
+	"github.com/joinery-sdk/joinery/scheduling/gang"
+)
+
+// Groups are the groups of pods that run only together, by what the pods say and the PodGroups of the manifests.
+func Groups(m *manifests.Snapshot, pods []*corev1.Pod) []gang.Group {
+	return gang.Read(pods, m.PodGroups, func(pod *corev1.Pod) string {
+		if g := pod.Spec.SchedulingGroup; g != nil && g.PodGroupName != nil {
+			return *g.PodGroupName
+		}
+		return ""
+	})
+}
