@@ -265,7 +265,7 @@ func (p *Plan) changes(class int, reasons []scheduling.Reason) []change {
 			}
 		case scheduling.StageOffering:
 			out = append(out, suit(c, pool, r.Key)...)
-		case scheduling.StagePod, scheduling.StageTopology:
+		case scheduling.StagePod, scheduling.StageTopology, scheduling.StageGroup:
 			// What volumes stand in the way with is not ours to change; other pods are seen to below.
 		case scheduling.StageLimit:
 			out = append(out, change{prepare: func(s scheduling.Snapshot) (change, bool) { return raise(p, s, pool, r) }})

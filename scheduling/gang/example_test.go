@@ -87,11 +87,14 @@ func ExampleGroup() {
 func TestDecode(t *testing.T) {
 	for text, want := range map[string]gang.PodGroup{
 		`{"apiVersion": "scheduling.k8s.io/v1beta1", "kind": "PodGroup", "metadata": {"name": "g"}, "spec": {"schedulingPolicy": {"gang": {"minCount": 3}}, "schedulingConstraints": {"topology": [{"key": "rack"}]}}}`: {
-			API: gang.Kubernetes, Namespace: "default", Name: "g", Minimum: 3, Key: "rack"},
+			API: gang.Kubernetes, Namespace: "default", Name: "g", Minimum: 3, Key: "rack",
+		},
 		`{"apiVersion": "scheduling.k8s.io/v1alpha2", "kind": "PodGroup", "metadata": {"name": "g", "namespace": "n"}, "spec": {"schedulingPolicy": {"basic": {}}}}`: {
-			API: gang.Kubernetes, Namespace: "n", Name: "g"},
+			API: gang.Kubernetes, Namespace: "n", Name: "g",
+		},
 		`{"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup", "metadata": {"name": "g"}, "spec": {"minMember": 2, "queue": "q"}}`: {
-			API: gang.Volcano, Namespace: "default", Name: "g", Minimum: 2},
+			API: gang.Volcano, Namespace: "default", Name: "g", Minimum: 2,
+		},
 	} {
 		got, err := gang.Decode([]byte(text))
 		require.NoError(t, err, text)
@@ -121,8 +124,10 @@ func TestRead(t *testing.T) {
 		pod("lab", "j", map[string]string{"kueue.x-k8s.io/pod-group-name": "odd"}, map[string]string{"kueue.x-k8s.io/pod-group-total-count": "many"}),
 	}
 	objects := []gang.PodGroup{
-		{API: gang.Coscheduling, Namespace: "lab", Name: "co", Minimum: 3}, {API: gang.Kubernetes, Namespace: "lab", Name: "kube", Minimum: 7, Key: "rack"},
-		{API: gang.Kubernetes, Namespace: "lab", Name: "basic"}, {API: gang.Volcano, Namespace: "elsewhere", Name: "vol", Minimum: 1},
+		{API: gang.Coscheduling, Namespace: "lab", Name: "co", Minimum: 3},
+		{API: gang.Kubernetes, Namespace: "lab", Name: "kube", Minimum: 7, Key: "rack"},
+		{API: gang.Kubernetes, Namespace: "lab", Name: "basic"},
+		{API: gang.Volcano, Namespace: "elsewhere", Name: "vol", Minimum: 1},
 	}
 	var got []string
 	for _, g := range gang.Read(pods, objects, func(p *corev1.Pod) string { return p.Annotations["link"] }) {
