@@ -17,6 +17,7 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/internal/hostport"
 	"github.com/joinery-sdk/joinery/scheduling/internal/podclass"
 	"github.com/joinery-sdk/joinery/scheduling/internal/quota"
+	"github.com/joinery-sdk/joinery/scheduling/internal/topology"
 	"github.com/joinery-sdk/joinery/scheduling/internal/volume"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
@@ -402,5 +403,47 @@ func (p *Problem) constrained(classes []Class) []Class {
 		out[i].Template = p.admission.Pod(out[i].Pods[0])
 	}
 	slices.SortStableFunc(out, func(a, b Class) int { return ComparePods(a.Pods[0], b.Pods[0]) })
+	return out
+}
+
+// rank replaces the priorities of classes by their positions, with ranks. Only their order matters from here on.
+func (p *Problem) rank() {
+	of := func(c *Class) [2]int { return [2]int{int(c.priority), p.options.Rank(c.Pods[0])} }
+	var all [][2]int
+	for _, c := range p.Classes {
+		all = append(all, of(c))
+	}
+	compare := func(a, b [2]int) int { return slices.Compare(a[:], b[:]) }
+	slices.SortFunc(all, compare)
+	all = slices.Compact(all)
+	for _, c := range p.Classes {
+		at, _ := slices.BinarySearchFunc(all, of(c), compare)
+		c.priority = int32(at)
+	}
+}
+
+// together is the position of the pod's set in Options.Together; -1 for none.
+func (o *Options) together(pod *corev1.Pod) int {
+	return slices.IndexFunc(o.Together, func(t Together) bool { return t.Member(pod) })
+}
+
+// sets are the classes that must be together: the users of each unbound claim that several pods share, which is made in one zone, and those
+// of the caller.
+func (p *Problem) sets(shared []volume.SharedClaim) []topology.Together {
+	var out []topology.Together
+	for _, s := range shared {
+		out = append(out, topology.Together{Name: fmt.Sprintf("pods with claim %s", s.Claim), Key: corev1.LabelTopologyZone, Classes: s.Consumers})
+	}
+	for i, t := range p.options.Together {
+		set := topology.Together{Name: t.Name, Key: t.Key, Running: func(pod *corev1.Pod) bool { return p.options.together(pod) == i && pod.DeletionTimestamp == nil }}
+		for k, c := range p.Classes {
+			if p.options.together(c.Pods[0]) == i {
+				set.Classes = append(set.Classes, k)
+			}
+		}
+		if len(set.Classes) > 0 {
+			out = append(out, set)
+		}
+	}
 	return out
 }

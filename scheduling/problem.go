@@ -177,7 +177,8 @@ func Compile(s Snapshot, opts *Options) (*Problem, error) {
 	p.compileExisting(running)
 	p.leaving = p.leavingNodes()
 	p.putInOrder()
-	if err := p.compileTopology(shared); err != nil {
+	sets := p.sets(shared)
+	if err := p.compileTopology(sets); err != nil {
 		return nil, err
 	}
 	p.compileShapes(p.mentioned())
@@ -185,7 +186,7 @@ func Compile(s Snapshot, opts *Options) (*Problem, error) {
 	p.shapeLabels = sync.OnceValue(p.labelSets)
 	p.own, p.cells = p.topology.Own, sync.OnceValue(p.newCells)
 	var err error
-	p.verifier, err = p.newVerifier(shared)
+	p.verifier, err = p.newVerifier(sets)
 	return p, err
 }
 
@@ -217,6 +218,9 @@ func (p *Problem) compileClasses(pending []*corev1.Pod, running map[string][]*co
 	if p.options.Apart != nil {
 		groups = podclass.Split(groups, p.options.Apart)
 	}
+	if len(p.options.Together) > 0 {
+		groups = podclass.Split(groups, func(pod *corev1.Pod) string { return strconv.Itoa(p.options.together(pod)) })
+	}
 	if rank := p.options.Rank; rank != nil {
 		groups = podclass.Split(groups, func(pod *corev1.Pod) string { return strconv.Itoa(rank(pod)) })
 	}
@@ -243,22 +247,6 @@ func (p *Problem) compileClasses(pending []*corev1.Pod, running map[string][]*co
 	}
 	slices.SortStableFunc(p.Ignored, func(a, b Ignored) int { return podclass.Compare(a.Pod, b.Pod) })
 	p.noteMissing()
-}
-
-// rank replaces the priorities of classes by their positions, with ranks. Only their order matters from here on.
-func (p *Problem) rank() {
-	of := func(c *Class) [2]int { return [2]int{int(c.priority), p.options.Rank(c.Pods[0])} }
-	var all [][2]int
-	for _, c := range p.Classes {
-		all = append(all, of(c))
-	}
-	compare := func(a, b [2]int) int { return slices.Compare(a[:], b[:]) }
-	slices.SortFunc(all, compare)
-	all = slices.Compact(all)
-	for _, c := range p.Classes {
-		at, _ := slices.BinarySearchFunc(all, of(c), compare)
-		c.priority = int32(at)
-	}
 }
 
 // noteMissing adds a note for each priority or runtime class that pods name and the snapshot lacks.
@@ -396,7 +384,7 @@ func (p *Problem) mentioned() requirements.Keys {
 }
 
 // compileTopology reads the constraints between pods, and counts the running ones.
-func (p *Problem) compileTopology(shared []volume.SharedClaim) error {
+func (p *Problem) compileTopology(sets []topology.Together) error {
 	in := topology.Input{
 		Classes: make([]topology.Class, len(p.Classes)), Nodes: make([]topology.Node, len(p.Existing)), Leaving: p.leavingForTopology(),
 		Namespaces: interpod.Namespaces(p.snapshot.Pods, p.snapshot.DaemonSets, p.snapshot.Namespaces), IgnorePreferences: p.options.IgnorePreferences,
@@ -427,9 +415,7 @@ func (p *Problem) compileTopology(shared []volume.SharedClaim) error {
 	for _, d := range p.daemons {
 		in.Daemons = append(in.Daemons, d.pod)
 	}
-	for _, s := range shared {
-		in.Together = append(in.Together, topology.Together{Name: fmt.Sprintf("pods with claim %s", s.Claim), Classes: s.Consumers})
-	}
+	in.Together = sets
 	var bad []topology.ClassError
 	p.topology, bad = topology.New(in)
 	var errs []error

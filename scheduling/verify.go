@@ -29,7 +29,9 @@ type verifier struct {
 	leaving []verifiedLeaving
 	claims  [][]string     // by class: those that no other pod may use meanwhile
 	claimed map[string]int // by such a claim, how many pods on leaving nodes use it
-	sets    [][]int        // by class: the unbound claims that it shares
+	sets    [][]int        // by class: those of pods that must be together
+	keys    []string       // by set: the label that their nodes have in common
+	places  map[int]string // by set with running pods, its value
 	volumes *volume.Binder
 	late    [][]volume.LateClaim // by class
 }
@@ -40,11 +42,11 @@ type verifiedNode struct {
 	labels map[string]string // nodes to buy may share them but for their hostname, which no volume knows yet
 }
 
-func (p *Problem) newVerifier(shared []volume.SharedClaim) (*verifier, error) {
+func (p *Problem) newVerifier(sets []topology.Together) (*verifier, error) {
 	index, read, running := p.topology.Read()
 	v := &verifier{
 		p: p, classes: make([]bind.Class, len(p.Classes)), sets: make([][]int, len(p.Classes)),
-		claims: make([][]string, len(p.Classes)), claimed: map[string]int{}, volumes: p.volumes.NewBinder(), late: make([][]volume.LateClaim, len(p.Classes)),
+		claims: make([][]string, len(p.Classes)), claimed: map[string]int{}, places: map[int]string{}, volumes: p.volumes.NewBinder(), late: make([][]volume.LateClaim, len(p.Classes)),
 	}
 	groups := len(index.Groups())
 	for _, d := range p.daemons {
@@ -104,9 +106,15 @@ func (p *Problem) newVerifier(shared []volume.SharedClaim) (*verifier, error) {
 	for i := range v.nodes {
 		v.cluster.StartDaemons(v.daemonsAt(p.Existing[i].expected), &v.nodes[i].Node)
 	}
-	for k, s := range shared {
-		for _, i := range s.Consumers {
+	for k, set := range sets {
+		v.keys = append(v.keys, set.Key)
+		for _, i := range set.Classes {
 			v.sets[i] = append(v.sets[i], k)
+		}
+		for i := range p.Existing {
+			if set.Running != nil && slices.ContainsFunc(p.Existing[i].running, set.Running) {
+				v.places[k] = v.nodes[i].labels[set.Key]
+			}
 		}
 	}
 	return v, nil
@@ -127,7 +135,7 @@ type verification struct {
 	volumes *volume.Binder
 	nodes   []verifiedNode // existing ones, then bins
 	claimed map[string]int
-	zones   map[int]string               // of shared claims whose volume was made
+	places  map[int]string               // by set, where its pods are
 	gone    int                          // how many leaving nodes are gone
 	ended   map[topology.Origin]bool     // pods of leaving nodes that were there and whose successors are bound
 	why     map[int]bind.Refusal         // by class, of its first refused pod
@@ -173,7 +181,7 @@ func usedBy(order []binding, bins int) []bool {
 func (v *verifier) start(bins []OutcomeBin, used []bool) *verification {
 	run := &verification{
 		verifier: v, cluster: v.cluster.Clone(), volumes: v.volumes.Clone(), nodes: slices.Grow(slices.Clone(v.nodes), len(bins))[:len(v.nodes)+len(bins)],
-		zones: map[int]string{}, why: map[int]bind.Refusal{}, labels: map[string]map[string]string{}, ended: map[topology.Origin]bool{}, claimed: maps.Clone(v.claimed),
+		places: maps.Clone(v.places), why: map[int]bind.Refusal{}, labels: map[string]map[string]string{}, ended: map[topology.Origin]bool{}, claimed: maps.Clone(v.claimed),
 	}
 	for i := range v.nodes {
 		n := &run.nodes[i]
@@ -345,7 +353,8 @@ func (r *verification) bindTo(n *verifiedNode, class int) bind.Refusal {
 		}
 	}
 	for _, set := range r.sets[class] {
-		if zone, made := r.zones[set]; made && zone != n.labels[corev1.LabelTopologyZone] {
+		at := n.labels[r.keys[set]]
+		if place, known := r.places[set]; known && place != at || at == "" && r.keys[set] != corev1.LabelTopologyZone {
 			return bind.Refusal{By: elsewhere}
 		}
 	}
@@ -353,7 +362,7 @@ func (r *verification) bindTo(n *verifiedNode, class int) bind.Refusal {
 		return bind.Refusal{By: noVolume}
 	}
 	for _, set := range r.sets[class] {
-		r.zones[set] = n.labels[corev1.LabelTopologyZone]
+		r.places[set] = n.labels[r.keys[set]]
 	}
 	r.cluster.Add(c, &n.Node, false)
 	return refusal
@@ -361,7 +370,7 @@ func (r *verification) bindTo(n *verifiedNode, class int) bind.Refusal {
 
 // The verifier's own filters.
 const (
-	elsewhere = bind.Interpod + 1 + iota // a shared volume was made in another zone
+	elsewhere = bind.Interpod + 1 + iota // pods that it must be with are in another domain
 	claimed                              // a pod on a leaving node uses its claim
 	noVolume                             // kube-scheduler may find no free volume for a claim
 )
@@ -378,7 +387,7 @@ func (v *verifier) words(r bind.Refusal) string {
 	case bind.Ports:
 		return r.Port.String() + " is taken on its node"
 	case elsewhere:
-		return "the volume that it shares is made in another zone"
+		return "pods that it must be with are in another domain"
 	case claimed:
 		return "a pod on a leaving node uses its claim, which is ReadWriteOncePod"
 	case noVolume:

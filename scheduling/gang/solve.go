@@ -23,7 +23,7 @@ const (
 
 // Solve plans a snapshot so that each group has all that it needs or nothing. It compiles the snapshot, has solve plan it, usually with
 // [scheduling.Problem.Solve], and returns the last problem with its result. Pods of a group that waits are unplaced there, with the reason
-// that one of them met when the group was tried. Pods of groups with a Key are copies, with a label and a term of pod affinity more.
+// that one of them met when the group was tried.
 //
 // It plans once if all groups are whole at first, and otherwise once more without those that are not. Then each of these is tried beside the
 // others, and in the place of each other one, as long as that is better: at most 64 times, and fewer with many pods. Without groups it is
@@ -38,7 +38,7 @@ func Solve(
 		a.options = *o
 	}
 	a.read(s, groups)
-	a.snapshot = a.together(s)
+	a.snapshot = s
 	at, err := a.plan(a.waiting())
 	if err != nil {
 		return nil, nil, err
@@ -223,6 +223,12 @@ type attempt struct {
 func (a *admission) plan(refused []*scheduling.Reason) (*attempt, error) {
 	o := a.options
 	if len(a.groups) > 0 {
+		o.Together = slices.Clip(o.Together)
+		for _, g := range a.groups {
+			if g.Key != "" {
+				o.Together = append(o.Together, scheduling.Together{Name: "group " + g.Name, Key: g.Key, Member: g.Member})
+			}
+		}
 		o.Rank = func(pod *corev1.Pod) int {
 			if a.needed[nameOf(pod)] {
 				return 1

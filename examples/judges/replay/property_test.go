@@ -117,7 +117,9 @@ type outcome struct {
 func (o *outcome) refused() bool { return o.err != nil || !o.verdict.Valid() }
 
 // judge plans the scenario, checks the bound and replays the plan.
-func judge(ctx context.Context, s scenario.Scenario) (out outcome) {
+func judge(ctx context.Context, s scenario.Scenario) outcome { return judgeOf(ctx, s, planned) }
+
+func judgeOf(ctx context.Context, s scenario.Scenario, planned func(context.Context, scenario.Scenario) (*plan.Plan, error)) (out outcome) {
 	out.scenario, out.pending = s, len(s.Pods)
 	packed, err := planned(ctx, s)
 	if err != nil {

@@ -45,7 +45,7 @@ type Input struct {
 	Leaving []Node
 	// Daemons are pods that run on nodes to buy.
 	Daemons []*corev1.Pod
-	// Together are sets of classes whose pods must all be in one zone, such as users of one unbound claim.
+	// Together are sets of classes whose pods must all be in one domain, such as users of one unbound claim.
 	Together []Together
 	// Namespaces holds the labels of every namespace, by name, for affinity that selects namespaces.
 	Namespaces map[string]map[string]string
@@ -112,10 +112,12 @@ type certain struct {
 // Origin is a pod of a leaving node, by positions in [Input.Leaving] and in Node.Running. A negative node means none.
 type Origin struct{ Node, Pod int }
 
-// Together is a set of classes whose pods must all be in one zone.
+// Together is a set of classes whose pods must all be in one domain.
 type Together struct {
-	// Name says in words which pods these are.
-	Name string
+	// Name says in words which pods these are, and Key is the label by whose value they are in one domain.
+	Name, Key string
+	// Running reports whether a running pod is one of them; nil if none is.
+	Running func(*corev1.Pod) bool
 	// Classes are indexes into Input.Classes, ascending.
 	Classes []int
 }
@@ -196,7 +198,7 @@ func New(in Input) (*Problem, []ClassError) {
 	}
 	p.makeGroups(in.Together)
 	p.divide()
-	p.countRunning()
+	p.countRunning(in.Together)
 	p.placeLeaving()
 	p.readDaemons(in.Daemons)
 	for i := range p.classes {

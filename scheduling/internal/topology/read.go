@@ -54,11 +54,11 @@ func (p *Problem) readRunning(nodes []Node) [][]interpod.Constraints {
 }
 
 // makeGroups copies the groups of the index, adds those of together, and finds the members of all. Classes that must be together have
-// affinity by zone to a group of their own, which no running pod is in.
+// affinity to a group of their own.
 func (p *Problem) makeGroups(together []Together) {
 	custom := make([]int32, len(together))
 	for i, t := range together {
-		custom[i] = p.index.Custom(corev1.LabelTopologyZone, t.Name, "together "+t.Name)
+		custom[i] = p.index.Custom(t.Key, t.Name, "together "+t.Name)
 	}
 	for _, g := range p.index.Groups() {
 		key := p.index.Keys()[g.Key]
@@ -121,7 +121,9 @@ func (p *Problem) readDaemons(pods []*corev1.Pod) {
 const always = 1 << 20
 
 // countRunning counts running pods by group. Groups by hostname become tags and limits of the node.
-func (p *Problem) countRunning() {
+func (p *Problem) countRunning(together []Together) {
+	own := len(p.groups) - len(together) // the first of their groups
+
 	p.nodeValues = make([][]int32, len(p.nodes))
 	for i := range p.nodes {
 		p.nodeValues[i] = p.valuesOf(&p.nodes[i])
@@ -135,6 +137,11 @@ func (p *Problem) countRunning() {
 		for k, pod := range node.Running {
 			c := &p.keeps[i][k]
 			c.MemberOf = p.index.MemberOf(pod)
+			for i, t := range together {
+				if t.Running != nil && t.Running(pod) {
+					c.MemberOf = append(slices.Clip(c.MemberOf), int32(own+i))
+				}
+			}
 			terminating := pod.DeletionTimestamp != nil
 			p.running.Add(c, p.nodeValues[i], passes, terminating, 1)
 			for _, g := range c.MemberOf {

@@ -108,7 +108,7 @@ func (p *Problem) newRelaxed(class, level int) *relaxed {
 	rc := &relaxed{Class: class, Level: level, at: p.relax(c, level)}
 	rc.tags, rc.lasting, rc.passing = p.within(c.Class, &rc.at.Constraints)
 	rc.keys = p.keysOf(c, &rc.at)
-	rc.together = slices.ContainsFunc(rc.at.Terms, func(t interpod.Term) bool { return t.Hard && !t.Anti && t.Self })
+	rc.together = slices.ContainsFunc(rc.at.Terms, func(t interpod.Term) bool { return binds(&t) && !t.Anti && t.Self })
 	for _, g := range c.all.MemberOf {
 		group := &p.groups[g]
 		if p.withinNode[g] {

@@ -429,7 +429,7 @@ func TestWhatPackingLearntIsKept(t *testing.T) {
 func TestUsersOfOneVolumeStayTogether(t *testing.T) {
 	in := topology.Input{
 		Classes:  []topology.Class{class("web", 2), class("batch", 2, asks(zone+" in (b,c)"))},
-		Together: []topology.Together{{Name: "users of a volume", Classes: []int{0, 1}}},
+		Together: []topology.Together{{Name: "users of a volume", Key: zone, Classes: []int{0, 1}}},
 	}
 	_, st := assign(t, in, inZones(4, "a", "b", "c"))
 	assert.Equal(t, 0, st.Unplaced[0]+st.Unplaced[1])
