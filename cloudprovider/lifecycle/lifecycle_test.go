@@ -256,6 +256,71 @@ func TestDoNotRepair(t *testing.T) {
 	assert.Empty(t, claims(nodes(3, "true")), "three of ten are broken, whoever may be repaired")
 }
 
+// Nodes whose condition is still tolerated say as well that something is wrong with many, so none of them is repaired.
+func TestRepairsCountWhatIsStillTolerated(t *testing.T) {
+	policies := []cloudprovider.RepairPolicy{
+		{Condition: corev1.NodeReady, Status: corev1.ConditionUnknown, Toleration: 30 * time.Minute}, {Condition: "DiskHealthy", Status: corev1.ConditionFalse, Reason: "^Full$"},
+	}
+	young := corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, LastTransitionTime: metav1.NewTime(at(3599))}
+	other := corev1.NodeCondition{Type: "DiskHealthy", Status: corev1.ConditionFalse, Reason: "Slow", LastTransitionTime: metav1.NewTime(at(0))}
+	well := corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(at(0))}
+	for name, c := range map[string]struct {
+		others []corev1.NodeCondition
+		want   int
+	}{
+		"alone":                    {nil, 1},
+		"one more":                 {[]corev1.NodeCondition{young}, 1},
+		"two more":                 {[]corev1.NodeCondition{young, young}, 0},
+		"whatever the reason":      {[]corev1.NodeCondition{young, other}, 0},
+		"those that are well":      {[]corev1.NodeCondition{young, well, well}, 1},
+		"a condition of no policy": {[]corev1.NodeCondition{young, {Type: "Odd", Status: corev1.ConditionFalse}}, 1},
+	} {
+		nodes := make([]lifecycle.Node, 10)
+		for i := range nodes {
+			nodes[i] = lifecycle.Node{Claim: fmt.Sprint("n", i), Pool: "p", Conditions: []corev1.NodeCondition{well}}
+			if i > 0 && i <= len(c.others) {
+				nodes[i].Conditions = c.others[i-1 : i]
+			}
+		}
+		nodes[0].Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, LastTransitionTime: metav1.NewTime(at(0))}}
+		assert.Len(t, lifecycle.Repairs(nodes, policies, at(3600)), c.want, name)
+	}
+}
+
+// Half an hour of waiting is worth one step of priority, whatever numbers the priorities are, and the most urgent condition of a node counts.
+func TestRepairsAgeInTheQueue(t *testing.T) {
+	policy := func(condition string, priority int) cloudprovider.RepairPolicy {
+		return cloudprovider.RepairPolicy{Condition: corev1.NodeConditionType(condition), Status: corev1.ConditionTrue, Priority: priority}
+	}
+	policies := []cloudprovider.RepairPolicy{policy("Low", 1), policy("AlsoLow", 1), policy("Middle", 50), policy("High", 99)}
+	type since map[string]int // minutes
+	for name, c := range map[string]struct {
+		first, second since
+	}{
+		"priority":                     {since{"High": 0}, since{"Middle": 0}},
+		"a step is half an hour":       {since{"High": 0}, since{"Middle": 29}},
+		"more than that":               {since{"Middle": 31}, since{"High": 0}},
+		"two steps":                    {since{"High": 0}, since{"Low": 59}},
+		"more than two":                {since{"Low": 61}, since{"High": 0}},
+		"equal priorities, one step":   {since{"AlsoLow": 1}, since{"Low": 0}},
+		"the most urgent of a node":    {since{"Low": 5, "High": 1}, since{"Middle": 30}},
+		"though another of it decides": {since{"High": 0, "Low": 100}, since{"Middle": 31}},
+	} {
+		for _, names := range [][2]string{{"a", "b"}, {"b", "a"}} { // names decide nothing here
+			var nodes []lifecycle.Node
+			for i, conditions := range []since{c.first, c.second} {
+				n := lifecycle.Node{Claim: names[i], Pool: names[i]}
+				for kind, minutes := range conditions {
+					n.Conditions = append(n.Conditions, corev1.NodeCondition{Type: corev1.NodeConditionType(kind), Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(at(7200 - 60*minutes))})
+				}
+				nodes = append(nodes, n)
+			}
+			got := lifecycle.Repairs(nodes, policies, at(7200))
+			assert.Equal(t, names[:], []string{got[0].Claim, got[1].Claim}, name)
+		}
+	}
+}
+
 func TestLacks(t *testing.T) {
 	startup := []corev1.Taint{{Key: "agent", Effect: corev1.TaintEffectNoSchedule}}
 	list := func(gpus string) corev1.ResourceList {

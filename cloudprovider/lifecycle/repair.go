@@ -95,15 +95,23 @@ type Node struct {
 	Annotations map[string]string
 }
 
-// Repairs says which claims to give back, or to reboot, because their nodes are [Broken]: those of the highest priority first, then by claim. Where more than a fifth of a pool's nodes, rounded
-// up, are, none of the pool is: that is the fault of a network or of a control plane, and new nodes would share it. A node with [DoNotRepair] counts, but is
-// left alone.
+// Repairs says which claims to give back, or to reboot, because their nodes are [Broken]: the most urgent first, then by claim. A policy of the next
+// higher priority is as urgent as half an hour of waiting, and the most urgent policy of a node counts. A node with [DoNotRepair] is left alone.
+//
+// Where more than a fifth of a pool's nodes, rounded up, have a condition of some policy, none of the pool is repaired, whether the condition is still
+// tolerated or the node may be repaired: that is the fault of a network or of a control plane, and new nodes would share it.
 func Repairs(nodes []Node, policies []cloudprovider.RepairPolicy, now time.Time) []Decision {
-	all, priorities, broken, kept := map[string]int{}, map[string]int{}, map[string][]Decision{}, map[string]bool{}
+	all, ill, urgencies := map[string]int{}, map[string]int{}, map[string]time.Duration{}
+	broken := map[string][]Decision{}
 	for _, n := range nodes {
 		all[n.Pool]++
-		if p, since, ok := Broken(n.Conditions, policies, now); ok {
-			priorities[n.Claim], kept[n.Claim] = p.Priority, n.Annotations[DoNotRepair] == "true"
+		if slices.ContainsFunc(n.Conditions, func(c corev1.NodeCondition) bool {
+			return slices.ContainsFunc(policies, func(p cloudprovider.RepairPolicy) bool { return p.Condition == c.Type && p.Status == c.Status })
+		}) {
+			ill[n.Pool]++
+		}
+		if p, since, ok := Broken(n.Conditions, policies, now); ok && n.Annotations[DoNotRepair] != "true" {
+			urgencies[n.Claim] = urgency(n.Conditions, policies, now)
 			broken[n.Pool] = append(broken[n.Pool], Decision{
 				Verdict: Irreparable, Claim: n.Claim, Since: since, Reboot: p.Reboot, Grace: p.Grace, Detail: fmt.Sprintf("condition %s is %s for more than %s", p.Condition, p.Status, p.Toleration),
 			})
@@ -111,12 +119,34 @@ func Repairs(nodes []Node, policies []cloudprovider.RepairPolicy, now time.Time)
 	}
 	var out []Decision
 	for pool, list := range broken {
-		if len(list) <= (all[pool]+4)/5 {
-			out = append(out, slices.DeleteFunc(list, func(d Decision) bool { return kept[d.Claim] })...)
+		if ill[pool] <= (all[pool]+4)/5 {
+			out = append(out, list...)
 		}
 	}
 	slices.SortFunc(out, func(a, b Decision) int {
-		return cmp.Or(cmp.Compare(priorities[b.Claim], priorities[a.Claim]), strings.Compare(a.Claim, b.Claim))
+		return cmp.Or(cmp.Compare(urgencies[b.Claim], urgencies[a.Claim]), strings.Compare(a.Claim, b.Claim))
 	})
 	return out
+}
+
+// ageing is the wait that is worth one step of priority, as in Karpenter.
+const ageing = 30 * time.Minute
+
+// urgency is how long the most urgent of the policies that apply has applied, and an [ageing] for each lower priority among all policies.
+func urgency(conditions []corev1.NodeCondition, policies []cloudprovider.RepairPolicy, now time.Time) time.Duration {
+	var priorities []int
+	for _, p := range policies {
+		priorities = append(priorities, p.Priority)
+	}
+	slices.Sort(priorities)
+	priorities = slices.Compact(priorities)
+	var most time.Duration
+	for _, c := range conditions {
+		for _, p := range applying(c, policies) {
+			if waited := now.Sub(c.LastTransitionTime.Add(p.Toleration)); waited >= 0 {
+				most = max(most, waited+time.Duration(slices.Index(priorities, p.Priority))*ageing)
+			}
+		}
+	}
+	return most
 }

@@ -89,7 +89,7 @@ func (r *report) structure(path string, raw json.RawMessage, v reflect.Value, de
 	}
 	names := slices.Sorted(maps.Keys(fields))
 	candidates, open := names, openObject(nil)
-	if o, ok := v.Addr().Interface().(openObject); ok {
+	if o, ok := reflect.TypeAssert[openObject](v.Addr()); ok {
 		candidates, open = slices.Concat(names, o.accepts()), o
 	}
 	for _, name := range slices.Sorted(maps.Keys(have)) {
