@@ -23,6 +23,7 @@ func (o *options) addRulesCost(ctx context.Context, r *report, packed *plan.Plan
 	if err != nil {
 		return err
 	}
+	by.Groups = o.groups
 	r.RulesCost, err = rulecost.Of(ctx, packed, s, by, nil)
 	return err
 }
