@@ -92,8 +92,10 @@ func shop(t *testing.T) *proof.Document {
 	for i := range 2 {
 		s.Pods = append(s.Pods, pod(fmt.Sprintf("db-%d", i), "1", "4Gi", func(p *corev1.Pod) {
 			p.Spec.NodeSelector = map[string]string{corev1.LabelTopologyZone: "zone-b"}
-			p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
-				{TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}}}}}}
+			db := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}}
+			p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
+				RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: corev1.LabelHostname, LabelSelector: db}},
+			}}
 		}), pod(fmt.Sprintf("train-%d", i), "2", "2Gi", func(p *corev1.Pod) {
 			p.Spec.NodeSelector = map[string]string{"team": "ml"}
 			p.Spec.Tolerations = []corev1.Toleration{{Key: "team", Operator: corev1.TolerationOpEqual, Value: "ml", Effect: corev1.TaintEffectNoSchedule}}
@@ -108,11 +110,9 @@ func shop(t *testing.T) *proof.Document {
 	reserved.Offerings[1].Price, reserved.Offerings[1].ReservationCount = 0, 1
 	reserved.Offerings[1].Requirements = requirements.MustParse("karpenter.sh/capacity-type=reserved, topology.kubernetes.io/zone=zone-b, karpenter.k8s.aws/capacity-reservation-id=cr-1")
 	types := []instancetypes.InstanceType{offered("std.4", size("4", "16Gi"), 0.2, 0.21), offered("std.8", size("8", "32Gi"), 0.4, 0.42), reserved}
-	s.Pools = []scheduling.Pool{
-		{Types: types, NodePool: nodepool.NodePool{Name: "general"}},
-		{Types: types[:2], NodePool: nodepool.NodePool{Name: "ml", Labels: map[string]string{"team": "ml"}, Limits: corev1.ResourceList{"cpu": resource.MustParse("4"), "nodes": resource.MustParse("1")},
-			Taints: []corev1.Taint{{Key: "team", Value: "ml", Effect: corev1.TaintEffectNoSchedule}}}},
-	}
+	ml := nodepool.NodePool{Name: "ml", Labels: map[string]string{"team": "ml"}, Taints: []corev1.Taint{{Key: "team", Value: "ml", Effect: corev1.TaintEffectNoSchedule}}}
+	ml.Limits = corev1.ResourceList{"cpu": resource.MustParse("4"), "nodes": resource.MustParse("1")}
+	s.Pools = []scheduling.Pool{{Types: types, NodePool: nodepool.NodePool{Name: "general"}}, {Types: types[:2], NodePool: ml}}
 	p, err := plan.Make(t.Context(), s, nil)
 	require.NoError(t, err)
 	d, err := proof.Of(p)

@@ -61,6 +61,7 @@ type options struct {
 	assert    string
 	rehearsal string
 	proof     string
+	rulesCost bool
 	now       string
 	moved     movedFlags
 	groups    []gang.Group // of the pods that were read
@@ -83,6 +84,7 @@ Exit codes: 0 all pods have a place, 1 failed, 2 bad usage or input, 3 some pod 
   provision -f cluster/ --explain shop/web-0  # why this pod goes where it goes
   provision -f cluster/ --diff new-pool.yaml  # what a change would do
   provision -f cluster/ --assert rules.yaml   # what must be true of the plan
+  provision -f cluster/ --rules-cost          # what each rule costs
   provision -f cluster/ --rehearse scarce.yaml # what would be bought if the cloud ran out
   launch -f cluster/ --cluster prod           # buy the plan on EC2: a program of its own`,
 	}, func(cmd *cobra.Command, out io.Writer) error { return o.run(cmd, out, stdin) })
@@ -96,6 +98,7 @@ Exit codes: 0 all pods have a place, 1 failed, 2 bad usage or input, 3 some pod 
 	cmd.Flags().StringVar(&o.assert, "assert", "", "FILE of rules that the plan must keep; a broken one names what moved its pods, and the exit code is 3")
 	cmd.Flags().StringVar(&o.rehearsal, "rehearse", "", "FILE with capacity and quotas: buy the plan from a cloud in memory that has no more, and plan again around what it refuses")
 	cmd.Flags().StringVar(&o.proof, "proof", "", "FILE to write the plan to with all that its check needs, as JSON for examples/check, which trusts nobody")
+	cmd.Flags().BoolVar(&o.rulesCost, "rules-cost", false, "say what each rule of pools and pods costs a month, verified by planning without it")
 	cmd.Flags().StringVar(&o.now, "now", "", "the time at which --rehearse begins, as 2026-01-31T12:00:00Z; the present if empty")
 	o.moved.register(cmd.Flags())
 	inputs.Complete(cmd, "output", o.Formats()...)
@@ -154,9 +157,12 @@ func (o *options) run(cmd *cobra.Command, out io.Writer, stdin io.Reader) error 
 	if rules != nil {
 		return o.assertRules(cmd, out, r, packed, rules)
 	}
-	if o.Output == "html" {
+	switch {
+	case o.rulesCost:
+		err = o.printRulesCost(cmd, out, r, packed)
+	case o.Output == "html":
 		err = r.draw(cmd.Context(), out, packed)
-	} else {
+	default:
 		err = o.print(cmd, out, r)
 	}
 	if err != nil {
@@ -189,6 +195,11 @@ func (o *options) plan(cmd *cobra.Command, stdin io.Reader) (*report, *plan.Plan
 		r.addTiming(read, compile, solve)
 	}
 	r.running = s.Pods
+	if o.rulesCost {
+		if err := o.addRulesCost(cmd.Context(), r, packed, s); err != nil {
+			return nil, nil, err
+		}
+	}
 	if o.Output == "wide" || o.Output == "html" {
 		if err := o.addCurve(cmd.Context(), r, s); err != nil {
 			return nil, nil, err

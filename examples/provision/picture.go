@@ -61,6 +61,9 @@ func (r *report) draw(ctx context.Context, w io.Writer, packed *plan.Plan) error
 	if len(trade.Charts) > 0 {
 		page.Sections = append(page.Sections, trade)
 	}
+	if r.RulesCost != nil {
+		page.Sections = append(page.Sections, rulesSection(r.RulesCost))
+	}
 	return page.Write(w)
 }
 

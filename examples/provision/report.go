@@ -11,6 +11,7 @@ import (
 	"github.com/joinery-sdk/joinery/examples/pipeline/purchase"
 	"github.com/joinery-sdk/joinery/examples/plan"
 	lib "github.com/joinery-sdk/joinery/examples/plan/report"
+	"github.com/joinery-sdk/joinery/examples/plan/rulecost"
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/scheduling"
 )
@@ -27,6 +28,8 @@ type report struct {
 	After map[string][]string `json:"after,omitempty"`
 	// Refused is what a cloud refused when the plan was bought.
 	Refused []purchase.Refusal `json:"refused,omitempty"`
+	// RulesCost is what each rule costs, if that was asked.
+	RulesCost *rulecost.Report `json:"rulesCost,omitempty"`
 	// curve is for the wide table and the page only, and running, what is bound already, for the page.
 	curve   []curvePoint
 	running []*corev1.Pod

@@ -1,0 +1,242 @@
+// Package rulecost says what each rule costs: how many dollars an hour the same pods would cost less without one requirement of a pool, one
+// selector, spread, anti-affinity, limit or preference, and which two rules save only together.
+//
+// All rules are ranked by what they can save at most, the promising ones are lifted in quick plans, and the best of these are planned again
+// with all effort. So a saving that is verified is that of a plan that can be carried out, and an interval says what other plans could save.
+package rulecost
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/joinery-sdk/joinery/binpack"
+	"github.com/joinery-sdk/joinery/examples/plan"
+	"github.com/joinery-sdk/joinery/scheduling"
+)
+
+// State says how a cost is known.
+type State string
+
+// The states of a cost, best first.
+const (
+	Verified State = "verified" // planned again with the options of the plan
+	Quick    State = "quick"    // planned again with little effort
+	Ranked   State = "ranked"   // only ranked: its costs are 0, and its interval is open above
+)
+
+// Cost is what a rule, or two rules together, cost in dollars an hour, in the unit of [plan.Plan.Cost] with its objective.
+type Cost struct {
+	Rules []Rule `json:"rules"`
+	State State  `json:"state"`
+	// PerHour is how much cheaper the plan without the rules is; 0 if it is not cheaper or leaves out a pod.
+	PerHour float64 `json:"perHour"`
+	// The best plans with and without the rules differ by no less than LowPerHour and no more than HighPerHour, by the bounds of both.
+	LowPerHour  float64 `json:"lowPerHour"`
+	HighPerHour float64 `json:"highPerHour"`
+}
+
+// Report is what the rules of a plan cost, dearest first, and then by name.
+type Report struct {
+	// PerHour is what the plan costs, and of which the costs of rules are parts. The parts do not add up: what one rule forbids, another may, too.
+	PerHour float64 `json:"perHour"`
+	Rules   []Cost  `json:"rules"`
+	// Pairs are rules that save more together than the sum of what each saves alone.
+	Pairs []Cost `json:"pairs"`
+	// Stopped says that the context ended before the work was done.
+	Stopped bool `json:"stopped,omitempty"`
+}
+
+// Options bound the work. nil and the zero value mean defaults that shrink with the size of the cluster.
+type Options struct {
+	// Quick is how many rules are lifted in quick plans, Verify how many of these are planned again with all effort, and Pairs how many pairs of
+	// rules are tried in quick plans.
+	Quick, Verify, Pairs int
+}
+
+// pairShare is the part of the bill that a pair must save beyond its rules to be listed. Less is what the search for plans may vary by.
+const pairShare = 0.005
+
+// Of says what the rules of a plan cost. The plan is that of the snapshot and the options. Pods that it does not place are left aside, so that
+// savings are about the same pods. When ctx ends, the report has what is known until then.
+func Of(ctx context.Context, p *plan.Plan, s scheduling.Snapshot, by *plan.Options, opts *Options) (*Report, error) {
+	r := &replanner{base: p, snapshot: placedOnly(p, s)}
+	if by != nil {
+		r.full = *by
+	}
+	var packing binpack.Options
+	if r.full.Packing != nil {
+		packing = *r.full.Packing
+	}
+	packing.Progress = nil
+	full := packing
+	r.full.Packing = &full
+	r.quick = r.full
+	packing.Effort = binpack.EffortFast
+	if _, ok := packing.Strategy.(binpack.CostAware); ok {
+		packing.Strategy = nil
+	}
+	r.quick.Packing = &packing
+	limits := r.limits(opts)
+
+	rules := r.ranked(ctx)
+	out := &Report{PerHour: counted(p).Dollars(), Pairs: []Cost{}, Rules: make([]Cost, len(rules))}
+	for i, rule := range rules {
+		out.Rules[i] = Cost{Rules: []Rule{rule}, State: Ranked, HighPerHour: out.PerHour}
+	}
+	if err := r.all(ctx, out.Rules, limits.Quick, Quick, &r.quick); err != nil {
+		return nil, err
+	}
+	dearest(out.Rules)
+	if err := r.all(ctx, out.Rules, limits.Verify, Verified, &r.full); err != nil {
+		return nil, err
+	}
+	if err := r.pairs(ctx, out, limits); err != nil {
+		return nil, err
+	}
+	dearest(out.Rules)
+	dearest(out.Pairs)
+	out.Stopped = ctx.Err() != nil
+	return out, nil
+}
+
+func (r *replanner) limits(opts *Options) Options {
+	var out Options
+	if opts != nil {
+		out = *opts
+	}
+	work := len(r.snapshot.Pods) + 1
+	for i := range r.snapshot.Pools {
+		work += len(r.snapshot.Pools[i].Types)
+	}
+	out.Quick = cmp.Or(out.Quick, min(max(80_000/work, 12), 400))
+	out.Verify = cmp.Or(out.Verify, min(max(15_000/work, 2), 10))
+	out.Pairs = cmp.Or(out.Pairs, min(max(25_000/work, 4), 45))
+	return out
+}
+
+// dearest sorts by what is saved, best known first, then by name.
+func dearest(costs []Cost) {
+	slices.SortStableFunc(costs, func(a, b Cost) int {
+		return cmp.Or(cmp.Compare(b.PerHour, a.PerHour), cmp.Compare(rank(a.State), rank(b.State)))
+	})
+}
+
+func rank(s State) int { return slices.Index([]State{Verified, Quick, Ranked}, s) }
+
+// placedOnly is the snapshot without the pods that the plan does not place.
+func placedOnly(p *plan.Plan, s scheduling.Snapshot) scheduling.Snapshot {
+	refused := map[types.NamespacedName]bool{}
+	for _, u := range p.Unplaced() {
+		for _, pod := range u.Pods {
+			refused[nameOf(pod)] = true
+		}
+	}
+	s.Pods = slices.DeleteFunc(slices.Clone(s.Pods), func(pod *corev1.Pod) bool { return refused[nameOf(pod)] })
+	return s
+}
+
+func nameOf(p *corev1.Pod) types.NamespacedName {
+	return types.NamespacedName{Namespace: cmp.Or(p.Namespace, corev1.NamespaceDefault), Name: p.Name}
+}
+
+// counted is what the new nodes count for: their price, unless an objective says otherwise.
+func counted(p *plan.Plan) binpack.Price {
+	var sum binpack.Price
+	for _, n := range p.Result.NewNodes() {
+		o := &p.Instance.Problem().Types[n.Shape].Offerings[n.ShapeOffering]
+		sum += cmp.Or(o.Objective, o.Price)
+	}
+	return sum
+}
+
+type replanner struct {
+	base        *plan.Plan
+	snapshot    scheduling.Snapshot
+	full, quick plan.Options
+}
+
+// all prices the first n of the costs that are not known so well yet.
+func (r *replanner) all(ctx context.Context, costs []Cost, n int, state State, by *plan.Options) error {
+	for i := range costs[:min(n, len(costs))] {
+		if ctx.Err() != nil {
+			return nil
+		}
+		if state == Verified && costs[i].PerHour == 0 && costs[i].HighPerHour == 0 {
+			continue // nothing can be saved, and that is proved
+		}
+		if err := r.price(ctx, &costs[i], state, by); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// price plans without the rules of the cost.
+func (r *replanner) price(ctx context.Context, c *Cost, state State, by *plan.Options) error {
+	s := r.snapshot
+	for _, rule := range c.Rules {
+		s = rule.Lift(s)
+	}
+	after, err := plan.Make(ctx, s, by)
+	if err != nil {
+		return err
+	}
+	if ctx.Err() != nil { // the plan may be half done
+		return nil
+	}
+	before := counted(r.base)
+	c.State, c.PerHour, c.LowPerHour = state, 0, 0
+	if len(after.Unplaced()) > 0 { // its bound is of fewer pods
+		c.HighPerHour = before.Dollars()
+		return nil
+	}
+	c.PerHour = max(0, before-counted(after)).Dollars()
+	c.LowPerHour = max(0, r.base.Bound.Price-counted(after)).Dollars()
+	c.HighPerHour = max(0, before-after.Bound.Price).Dollars()
+	return nil
+}
+
+// pairs tries two rules together: of one workload, of one key in two pools, and the dearest with each other.
+func (r *replanner) pairs(ctx context.Context, out *Report, limits Options) error {
+	known := slices.DeleteFunc(slices.Clone(out.Rules), func(c Cost) bool { return c.State == Ranked })
+	type pair struct{ a, b, class int }
+	var candidates []pair
+	for a := range known {
+		for b := range a {
+			x, y := known[b].Rules[0], known[a].Rules[0]
+			switch {
+			case x.Kind == Requirement && y.Kind == Requirement && x.Key == y.Key: // what two pools both forbid
+				candidates = append(candidates, pair{b, a, 0})
+			case x.Owner == y.Owner:
+				candidates = append(candidates, pair{b, a, 1})
+			default:
+				candidates = append(candidates, pair{b, a, 2})
+			}
+		}
+	}
+	slices.SortStableFunc(candidates, func(x, y pair) int { return cmp.Or(cmp.Compare(x.class, y.class), cmp.Compare(x.a+x.b, y.a+y.b)) })
+	for _, x := range candidates[:min(limits.Pairs, len(candidates))] {
+		if ctx.Err() != nil {
+			return nil
+		}
+		c := Cost{Rules: []Rule{known[x.a].Rules[0], known[x.b].Rules[0]}}
+		alone := known[x.a].PerHour + known[x.b].PerHour
+		if err := r.price(ctx, &c, Quick, &r.quick); err != nil {
+			return err
+		}
+		if c.PerHour <= alone+pairShare*out.PerHour {
+			continue
+		}
+		if err := r.price(ctx, &c, Verified, &r.full); err != nil {
+			return err
+		}
+		if c.PerHour > alone+pairShare*out.PerHour {
+			out.Pairs = append(out.Pairs, c)
+		}
+	}
+	return nil
+}
