@@ -105,9 +105,9 @@ func (r *report) trade(ctx context.Context, packed *plan.Plan) (picture.Section,
 	var sizes []picture.Tick
 	for _, p := range r.curve {
 		if p.placed == r.Summary.Scheduled {
-			x := math.Log2(float64(p.mostCPU))
+			x := math.Log2(float64(p.maxCPU))
 			smaller = append(smaller, picture.Point{X: x, Y: p.price})
-			sizes = append(sizes, picture.Tick{At: x, Label: strconv.FormatInt(p.mostCPU, 10)})
+			sizes = append(sizes, picture.Tick{At: x, Label: strconv.FormatInt(p.maxCPU, 10)})
 		}
 	}
 	if len(fewer) > 1 {
