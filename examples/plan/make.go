@@ -146,8 +146,17 @@ func solve(ctx context.Context, p *scheduling.Problem, opts *Options) (*Plan, *p
 	}
 	out.options.Scheduling = p.Options()
 	out.options.Scheduling.Progress = nil // fixes are tried in silence
+	if packing := out.options.Packing; packing != nil {
+		silent := *packing
+		silent.Progress = nil
+		out.options.Packing = &silent
+	}
 	k := &packer{types: typesFor(p, out.options.Objective), spread: out.options.Objective.spreadFor(p)}
-	k.final, k.draft = packings(out.options.Packing)
+	var packing *binpack.Options
+	if opts != nil {
+		packing = opts.Packing
+	}
+	k.final, k.draft = packings(packing)
 	var err error
 	if out.Result, err = p.Solve(ctx, k); err != nil {
 		return nil, nil, fmt.Errorf("plan: %w", err)

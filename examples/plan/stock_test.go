@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/joinery-sdk/joinery/binpack"
 	"github.com/joinery-sdk/joinery/examples/plan"
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/requirements"
@@ -130,4 +131,30 @@ func TestCataloguesAreValidated(t *testing.T) {
 			assert.Contains(t, err.Error(), "[0].offerings[0].price")
 		}
 	}
+}
+
+// Progress tells of the plan, and not of the plans that are made to try a fix.
+func TestFixesAreTriedInSilence(t *testing.T) {
+	made, told, during := false, 0, 0
+	o := &plan.Options{Packing: &binpack.Options{Progress: func(binpack.Progress) {
+		if told++; made {
+			during++
+		}
+	}}}
+	p, err := plan.Make(t.Context(), scheduling.Snapshot{
+		Pods: pending(40, func(pod *corev1.Pod) {
+			if pod.Name > "p-2" {
+				pod.Spec.NodeSelector = map[string]string{"team": "web"}
+			}
+		}),
+		Pools: []scheduling.Pool{{NodePool: nodepool.New("main"), Types: []instancetypes.InstanceType{machine("m", func(*instancetypes.Offering) {}, "a", "b"), machine("n", func(o *instancetypes.Offering) { o.Price = 0.31 }, "a")}}},
+	}, o)
+	require.NoError(t, err)
+	made = true
+	require.NotEmpty(t, p.Unplaced())
+	fixes, _ := p.Fixes(t.Context(), p.Unplaced()[0])
+	require.NotEmpty(t, fixes)
+	assert.Positive(t, told)
+	assert.Zero(t, during)
+	assert.NotNil(t, o.Packing.Progress, "options are not changed")
 }
