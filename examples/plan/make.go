@@ -91,6 +91,9 @@ func planned(ctx context.Context, s scheduling.Snapshot, opts *Options) (*Plan, 
 		packer *packer
 	}
 	all := map[*scheduling.Problem]made{}
+	if err := o.Objective.check(); err != nil {
+		return nil, nil, err
+	}
 	settings := o.Objective.Scheduling(o.Scheduling)
 	s = o.Objective.Narrow(s)
 	if err := validate(s.Pools); err != nil {
@@ -143,6 +146,9 @@ func solve(ctx context.Context, p *scheduling.Problem, opts *Options) (*Plan, *p
 	out := &Plan{Problem: p}
 	if opts != nil {
 		out.options = *opts
+	}
+	if err := out.options.Objective.check(); err != nil {
+		return nil, nil, err
 	}
 	out.options.Scheduling = p.Options()
 	out.options.Scheduling.Progress = nil // fixes are tried in silence

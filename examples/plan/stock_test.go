@@ -158,3 +158,24 @@ func TestFixesAreTriedInSilence(t *testing.T) {
 	assert.Zero(t, during)
 	assert.NotNil(t, o.Packing.Progress, "options are not changed")
 }
+
+// An objective that no plan can aim at is an error that names the field, whatever the field.
+func TestObjectivesAreValidated(t *testing.T) {
+	s := scheduling.Snapshot{Pods: pending(1, func(*corev1.Pod) {}), Pools: []scheduling.Pool{{NodePool: nodepool.New("main"), Types: []instancetypes.InstanceType{machine("m", func(*instancetypes.Offering) {}, "a")}}}}
+	for _, wrong := range []float64{math.NaN(), math.Inf(1), -1} {
+		for want, o := range map[string]*plan.Objective{
+			"factor 0":                              {Factors: []plan.Factor{{Times: wrong}}},
+			"the price of each node":                {PerNode: wrong},
+			"the part for interruptions":            {Interruption: wrong},
+			"the cost of an interruption":           {Interruptions: &plan.Interruptions{Cost: wrong}},
+			"the part of a workload in a spot pool": {Spread: plan.Spread{Workload: wrong}},
+			"the part of the plan in a spot pool":   {Spread: plan.Spread{Plan: wrong}},
+		} {
+			_, err := plan.Make(t.Context(), s, &plan.Options{Objective: o})
+			require.ErrorContains(t, err, want, "%v", wrong)
+		}
+	}
+	_, err := plan.Make(t.Context(), s, &plan.Options{Objective: &plan.Objective{MostCPU: -1, MostNodes: -1}})
+	require.ErrorContains(t, err, "the most vCPUs")
+	require.ErrorContains(t, err, "the most nodes")
+}
