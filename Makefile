@@ -17,7 +17,7 @@ LONG = $(call with,JOINERY_LONG)
 # The joined packages with a file that has the pattern in it.
 with = $(sort $(shell grep -rlE --include='*.go' $(patsubst %,--exclude-dir=%,.cache judges karpenter operator) '$(1)' . | sed 's|/[^/]*$$||'))
 
-.PHONY: cluster cluster-demo test-cluster test-adaptors versus-cluster scale-cluster versus moto test test-long test-k8s lint tidy generate bench bench-price deps api api-baseline help
+.PHONY: cluster cluster-demo test-cluster test-adaptors versus-cluster scale-cluster versus moto test check test-long test-k8s lint tidy generate bench bench-price deps api api-baseline help
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -45,7 +45,10 @@ else
 	  || { $(LOUDLY) 'OR-Tools COULD NOT BE INSTALLED: THE TEST OF binpack AGAINST CP-SAT IS SKIPPED'; test -z "$$CI"; }
 endif
 
-test: moto ## vet and test every module; property suites at a short count
+test: ## what tells in a fresh clone that it works, within five minutes: the tests of the joined modules, without suites that repeat themselves
+	$(GO) test -short $(JOINED)
+
+check: moto ## before a change is sent: vet and all tests of every module, the race detector, the judges and the adaptors; property suites at a short count
 ifeq ($(RACE),)
 	@echo "no C compiler found: the race detector does NOT look at the tests"
 endif
@@ -65,7 +68,7 @@ test-long: moto ## the full counts of the property suites and the judges
 	cd examples/judges && $(GO) test -timeout 60m ./replay -run 'TestPodsBesideKarpenters' -karpenter 400 -v
 	cd examples/judges && JOINERY_LONG=1 $(GO) test -timeout 60m ./deprovision
 
-# The oldest minor of the Kubernetes API that the library compiles and passes with, which its go.mod names, and the newest; `make test`
+# The oldest minor of the Kubernetes API that the library compiles and passes with, which its go.mod names, and the newest; `make check`
 # uses the one of the examples, which is the judges'.
 K8S_VERSIONS := v0.34.13 v0.37.2
 

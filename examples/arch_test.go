@@ -178,6 +178,9 @@ func TestAlgebraAndPackerAreLight(t *testing.T) {
 // Whoever imports the library gets the Kubernetes API's types with it and no cloud, no programs and no client, not even as modules
 // that nothing is compiled of.
 func TestWhoeverImportsTheLibraryGetsLittle(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds a module of its own")
+	}
 	root, err := filepath.Abs("..")
 	require.NoError(t, err)
 	dir := t.TempDir()

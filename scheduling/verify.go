@@ -27,11 +27,11 @@ type verifier struct {
 	cluster *bind.Cluster  // with the pods on existing nodes
 	nodes   []verifiedNode // existing ones
 	leaving []verifiedLeaving
-	claims  [][]string     // by class: those that no other pod may use meanwhile
-	claimed map[string]int // by such a claim, how many pods on leaving nodes use it
-	sets    [][]int        // by class: those of pods that must be together
-	keys    []string       // by set: the label that their nodes have in common
-	places  map[int]string // by set with running pods, its value
+	claims  [][]string       // by class: those that no other pod may use meanwhile
+	claimed map[string]int   // by such a claim, how many pods on leaving nodes use it
+	sets    [][]int          // by class: those of pods that must be together
+	keys    []string         // by set: the label that their nodes have in common
+	running map[int][]string // by set with running pods, its values
 	volumes *volume.Binder
 	late    [][]volume.LateClaim // by class
 }
@@ -46,7 +46,7 @@ func (p *Problem) newVerifier(sets []topology.Together) (*verifier, error) {
 	index, read, running := p.topology.Read()
 	v := &verifier{
 		p: p, classes: make([]bind.Class, len(p.Classes)), sets: make([][]int, len(p.Classes)),
-		claims: make([][]string, len(p.Classes)), claimed: map[string]int{}, places: map[int]string{}, volumes: p.volumes.NewBinder(), late: make([][]volume.LateClaim, len(p.Classes)),
+		claims: make([][]string, len(p.Classes)), claimed: map[string]int{}, running: map[int][]string{}, volumes: p.volumes.NewBinder(), late: make([][]volume.LateClaim, len(p.Classes)),
 	}
 	groups := len(index.Groups())
 	for _, d := range p.daemons {
@@ -113,7 +113,7 @@ func (p *Problem) newVerifier(sets []topology.Together) (*verifier, error) {
 		}
 		for i := range p.Existing {
 			if set.Running != nil && slices.ContainsFunc(p.Existing[i].running, set.Running) {
-				v.places[k] = v.nodes[i].labels[set.Key]
+				v.running[k] = append(v.running[k], v.nodes[i].labels[set.Key])
 			}
 		}
 	}
@@ -181,7 +181,7 @@ func usedBy(order []binding, bins int) []bool {
 func (v *verifier) start(bins []OutcomeBin, used []bool) *verification {
 	run := &verification{
 		verifier: v, cluster: v.cluster.Clone(), volumes: v.volumes.Clone(), nodes: slices.Grow(slices.Clone(v.nodes), len(bins))[:len(v.nodes)+len(bins)],
-		places: maps.Clone(v.places), why: map[int]bind.Refusal{}, labels: map[string]map[string]string{}, ended: map[topology.Origin]bool{}, claimed: maps.Clone(v.claimed),
+		places: map[int]string{}, why: map[int]bind.Refusal{}, labels: map[string]map[string]string{}, ended: map[topology.Origin]bool{}, claimed: maps.Clone(v.claimed),
 	}
 	for i := range v.nodes {
 		n := &run.nodes[i]
@@ -354,7 +354,8 @@ func (r *verification) bindTo(n *verifiedNode, class int) bind.Refusal {
 	}
 	for _, set := range r.sets[class] {
 		at := n.labels[r.keys[set]]
-		if place, known := r.places[set]; known && place != at || at == "" && r.keys[set] != corev1.LabelTopologyZone {
+		place, known := r.places[set]
+		if known && place != at || at == "" && r.keys[set] != corev1.LabelTopologyZone || len(r.running[set]) > 0 && !slices.Contains(r.running[set], at) {
 			return bind.Refusal{By: elsewhere}
 		}
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -26,13 +27,16 @@ func (r *report) draw(w io.Writer, x scene) error {
 	sum := &r.Summary
 	page := picture.Page{
 		Title:    fmt.Sprintf("%s to give back", plural(sum.Nodes-sum.NodesAfter, "node")),
-		Subtitle: sum.Prices.List + ", at " + r.now.UTC().Format("2006-01-02 15:04"),
+		Subtitle: r.dated() + ", at " + r.now.UTC().Format("2006-01-02 15:04"),
 		Figures: []picture.Figure{
 			{Value: fmt.Sprintf("%d → %d", sum.Nodes, sum.NodesAfter), Label: "nodes"},
 			{Value: terminal.Dollars(sum.PricePerHour) + " → " + terminal.Dollars(sum.PricePerHourAfter), Label: "an hour"},
 			{Value: terminal.Dollars((sum.PricePerHour - sum.PricePerHourAfter) * hoursPerMonth), Label: "saved a month"},
 			{Value: terminal.Count(sum.Evictions), Label: "pods move"},
 		},
+	}
+	if len(r.Commands) > 0 {
+		page.Sections = append(page.Sections, r.steps())
 	}
 	if len(r.Frontier) > 1 {
 		line := picture.Line{}
@@ -88,4 +92,27 @@ func (r *report) draw(w io.Writer, x scene) error {
 		page.Sections = append(page.Sections, stays)
 	}
 	return page.Write(w)
+}
+
+// steps are the commands in the order in which they are to be carried out.
+func (r *report) steps() picture.Section {
+	out := picture.Section{Title: "What to do, in this order"}
+	for i, c := range r.Commands {
+		n := picture.Notice{
+			Subject: fmt.Sprintf("%d. give back %s", i+1, strings.Join(c.Nodes, ", ")),
+			Text:    fmt.Sprintf("%s, saves %s/h, %s: %s", c.Method, saved(c), plural(len(c.Pods), "pod"), c.Why),
+		}
+		if len(c.Nodes) == 0 {
+			n.Subject = fmt.Sprintf("%d. buy", i+1)
+		}
+		var buy []string
+		for _, x := range c.Replacements {
+			buy = append(buy, fmt.Sprintf("%s in %s, %s, for %s/h", x.InstanceType, x.Zone, x.CapacityType, terminal.Dollars(x.PricePerHour)))
+		}
+		if len(buy) > 0 {
+			n.Hint = "buy first: " + strings.Join(buy, "; ")
+		}
+		out.Notices = append(out.Notices, n)
+	}
+	return out
 }

@@ -17,12 +17,8 @@ const hoursPerMonth = 730
 
 // write prints the plan for people: the commands, their totals, and why other nodes stay.
 func (r *report) write(w io.Writer, s terminal.Style, wide bool) error {
-	dated := r.Summary.Prices.List
-	if r.Summary.Prices.Date != "" {
-		dated += " of " + r.Summary.Prices.Date
-	}
 	fmt.Fprintf(w, "%s, %s, %s types   %s   at %s\n\n", plural(r.Summary.Nodes, "node"), plural(r.pools, "pool"), terminal.Count(r.market.Len()),
-		dated, r.now.UTC().Format("2006-01-02 15:04"))
+		r.dated(), r.now.UTC().Format("2006-01-02 15:04"))
 	if len(r.Commands) > 0 {
 		if err := r.commands(w, s); err != nil {
 			return err
@@ -42,6 +38,25 @@ func writeSample(w io.Writer, style terminal.Style, text string) {
 	}
 }
 
+// dated is the list of prices with its day.
+func (r *report) dated() string {
+	if r.Summary.Prices.Date == "" {
+		return r.Summary.Prices.List
+	}
+	return r.Summary.Prices.List + " of " + r.Summary.Prices.Date
+}
+
+// saved is what a command saves an hour, or a question mark where that is not known.
+func saved(c change) string {
+	switch {
+	case c.Unpriced:
+		return "?"
+	case c.SavingsPerHour < 0:
+		return "-" + terminal.Dollars(-c.SavingsPerHour)
+	}
+	return terminal.Dollars(c.SavingsPerHour)
+}
+
 func (r *report) commands(w io.Writer, s terminal.Style) error {
 	t := terminal.NewTable(s, ">#", "METHOD", "GIVE BACK", "BUY", ">SAVES/H", ">PODS", ">COST", "WHY")
 	for i, c := range r.Commands {
@@ -56,13 +71,7 @@ func (r *report) commands(w io.Writer, s terminal.Style) error {
 			}
 			if k == 0 {
 				row[0], row[1], row[5], row[6] = fmt.Sprint(i+1), c.Method, fmt.Sprint(len(c.Pods)), fmt.Sprintf("%.1f", c.DisruptionCost)
-				row[4] = terminal.Dollars(c.SavingsPerHour)
-				switch {
-				case c.Unpriced:
-					row[4] = "?"
-				case c.SavingsPerHour < 0:
-					row[4] = "-" + terminal.Dollars(-c.SavingsPerHour)
-				}
+				row[4] = saved(c)
 				row[7] = c.Why
 				if c.AtOnce {
 					row[7] += "; at once, without waiting for new nodes"

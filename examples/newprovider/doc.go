@@ -26,6 +26,6 @@
 //     as the cloud's readers lag, Harness.Reopen, Harness.Foreign, Harness.LoseReply with a cloudtest.LosingTransport, and
 //     Harness.Many greater than a page of its lists.
 //
-// What this provider leaves out on purpose: several processes at once. [File] is for one; a ConfigMap that is updated by its resource
+// What this provider leaves out on purpose: several processes at once. idempotent.File is for one; a ConfigMap that is updated by its resource
 // version, or a row of a database, is a store for many.
 package newprovider

@@ -363,7 +363,7 @@ func raise(p *Plan, s scheduling.Snapshot, pool *scheduling.PoolState, r schedul
 			return editPool(s, pool, func(pool *scheduling.Pool) { pool.Limits = limits })
 		}
 	}
-	free, err := Make(context.Background(), with(unlimited)(s), &p.options)
+	free, err := unproved(context.Background(), with(unlimited)(s), &p.options)
 	if err != nil {
 		return change{}, false
 	}

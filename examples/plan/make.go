@@ -47,6 +47,15 @@ type Options struct {
 // returns the best plan found so far, which [Plan.IsStopped] reports. The error is that of [instancetypes.Validate] for a catalogue, or of
 // [scheduling.Compile] for a snapshot, that means nothing. Pods that find no place are no error.
 func Make(ctx context.Context, s scheduling.Snapshot, opts *Options) (*Plan, error) {
+	if opts != nil {
+		if err := opts.Objective.check(); err != nil {
+			return nil, err
+		}
+		s = opts.Objective.Narrow(s)
+	}
+	if err := validate(s.Pools); err != nil {
+		return nil, err
+	}
 	out, k, err := planned(ctx, s, opts)
 	if err != nil {
 		return nil, err
@@ -74,7 +83,8 @@ func validate(pools []scheduling.Pool) error {
 // Options are those that the plan was made with; those of package scheduling are never nil. They make another plan of the same kind.
 func (p *Plan) Options() Options { return p.options }
 
-// unproved is [Make] without a bound of the pods, for plans that are only compared.
+// unproved is [Make] without a bound of the pods, for plans that are only compared. The snapshot is that of a plan, which the objective has
+// narrowed already.
 func unproved(ctx context.Context, s scheduling.Snapshot, opts *Options) (*Plan, error) {
 	out, _, err := planned(ctx, s, opts)
 	return out, err
@@ -92,10 +102,6 @@ func planned(ctx context.Context, s scheduling.Snapshot, opts *Options) (*Plan, 
 	}
 	all := map[*scheduling.Problem]made{}
 	settings := o.Objective.Scheduling(o.Scheduling)
-	s = o.Objective.Narrow(s)
-	if err := validate(s.Pools); err != nil {
-		return nil, nil, err
-	}
 	p, _, err := gang.Solve(ctx, s, settings, o.Groups, func(ctx context.Context, p *scheduling.Problem) (*scheduling.Result, error) {
 		out, k, err := solve(ctx, p, opts)
 		if err != nil {
@@ -109,7 +115,9 @@ func planned(ctx context.Context, s scheduling.Snapshot, opts *Options) (*Plan, 
 	}
 	out := all[p]
 	if len(o.Groups) > 0 { // what groups wait for is found out anew where a fix is tried
-		out.plan.options.Scheduling = settings
+		silent := *settings
+		silent.Progress = nil
+		out.plan.options.Scheduling = &silent
 	}
 	return out.plan, out.packer, nil
 }
@@ -144,10 +152,22 @@ func solve(ctx context.Context, p *scheduling.Problem, opts *Options) (*Plan, *p
 	if opts != nil {
 		out.options = *opts
 	}
+	if err := out.options.Objective.check(); err != nil {
+		return nil, nil, err
+	}
 	out.options.Scheduling = p.Options()
 	out.options.Scheduling.Progress = nil // fixes are tried in silence
+	if packing := out.options.Packing; packing != nil {
+		silent := *packing
+		silent.Progress = nil
+		out.options.Packing = &silent
+	}
 	k := &packer{types: typesFor(p, out.options.Objective), spread: out.options.Objective.spreadFor(p)}
-	k.final, k.draft = packings(out.options.Packing)
+	var packing *binpack.Options
+	if opts != nil {
+		packing = opts.Packing
+	}
+	k.final, k.draft = packings(packing)
 	var err error
 	if out.Result, err = p.Solve(ctx, k); err != nil {
 		return nil, nil, fmt.Errorf("plan: %w", err)

@@ -1,7 +1,10 @@
 package plan
 
 import (
+	"errors"
+	"fmt"
 	"maps"
+	"math"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -52,6 +55,35 @@ type Interruptions struct {
 	// PerHour is how many times an hour a spot node of the type in the zone is interrupted; known is false where there is no rate.
 	PerHour func(instanceType, zone string) (rate float64, known bool)
 }
+
+// check names everything that no plan can aim at: numbers below zero, and what is no number.
+func (o *Objective) check() error {
+	if o == nil {
+		return nil
+	}
+	var errs []error
+	number := func(what string, v, most float64) {
+		if !(v >= 0 && v <= most) { // not a number is neither
+			errs = append(errs, fmt.Errorf("plan: objective: %s is %v, want 0 to %v", what, v, most))
+		}
+	}
+	for i, f := range o.Factors {
+		number(fmt.Sprintf("factor %d", i), f.Times, maxDollars)
+	}
+	number("the price of each node", o.PerNode, maxDollars)
+	number("the part for interruptions", o.Interruption, maxDollars)
+	if o.Interruptions != nil {
+		number("the cost of an interruption", o.Interruptions.Cost, maxDollars)
+	}
+	number("the part of a workload in a spot pool", o.Spread.Workload, 1)
+	number("the part of the plan in a spot pool", o.Spread.Plan, 1)
+	number("the most vCPUs of a node", float64(o.MostCPU), math.MaxInt64)
+	number("the most nodes of a pool", float64(o.MostNodes), math.MaxInt64)
+	return errors.Join(errs...)
+}
+
+// maxDollars is far above what anybody pays for a node, and low enough that sums stay in integers.
+const maxDollars = 1e6
 
 // Narrow takes the types that are too large out of the snapshot's pools, limits their number of nodes, and lays the objective's
 // prices over theirs. The snapshot given is not changed.

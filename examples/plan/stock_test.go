@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/joinery-sdk/joinery/binpack"
 	"github.com/joinery-sdk/joinery/examples/plan"
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/requirements"
@@ -130,4 +131,51 @@ func TestCataloguesAreValidated(t *testing.T) {
 			assert.Contains(t, err.Error(), "[0].offerings[0].price")
 		}
 	}
+}
+
+// Progress tells of the plan, and not of the plans that are made to try a fix.
+func TestFixesAreTriedInSilence(t *testing.T) {
+	made, told, during := false, 0, 0
+	o := &plan.Options{Packing: &binpack.Options{Progress: func(binpack.Progress) {
+		if told++; made {
+			during++
+		}
+	}}}
+	p, err := plan.Make(t.Context(), scheduling.Snapshot{
+		Pods: pending(40, func(pod *corev1.Pod) {
+			if pod.Name > "p-2" {
+				pod.Spec.NodeSelector = map[string]string{"team": "web"}
+			}
+		}),
+		Pools: []scheduling.Pool{{NodePool: nodepool.New("main"), Types: []instancetypes.InstanceType{machine("m", func(*instancetypes.Offering) {}, "a", "b"), machine("n", func(o *instancetypes.Offering) { o.Price = 0.31 }, "a")}}},
+	}, o)
+	require.NoError(t, err)
+	made = true
+	require.NotEmpty(t, p.Unplaced())
+	fixes, _ := p.Fixes(t.Context(), p.Unplaced()[0])
+	require.NotEmpty(t, fixes)
+	assert.Positive(t, told)
+	assert.Zero(t, during)
+	assert.NotNil(t, o.Packing.Progress, "options are not changed")
+}
+
+// An objective that no plan can aim at is an error that names the field, whatever the field.
+func TestObjectivesAreValidated(t *testing.T) {
+	s := scheduling.Snapshot{Pods: pending(1, func(*corev1.Pod) {}), Pools: []scheduling.Pool{{NodePool: nodepool.New("main"), Types: []instancetypes.InstanceType{machine("m", func(*instancetypes.Offering) {}, "a")}}}}
+	for _, wrong := range []float64{math.NaN(), math.Inf(1), -1} {
+		for want, o := range map[string]*plan.Objective{
+			"factor 0":                              {Factors: []plan.Factor{{Times: wrong}}},
+			"the price of each node":                {PerNode: wrong},
+			"the part for interruptions":            {Interruption: wrong},
+			"the cost of an interruption":           {Interruptions: &plan.Interruptions{Cost: wrong}},
+			"the part of a workload in a spot pool": {Spread: plan.Spread{Workload: wrong}},
+			"the part of the plan in a spot pool":   {Spread: plan.Spread{Plan: wrong}},
+		} {
+			_, err := plan.Make(t.Context(), s, &plan.Options{Objective: o})
+			require.ErrorContains(t, err, want, "%v", wrong)
+		}
+	}
+	_, err := plan.Make(t.Context(), s, &plan.Options{Objective: &plan.Objective{MostCPU: -1, MostNodes: -1}})
+	require.ErrorContains(t, err, "the most vCPUs")
+	require.ErrorContains(t, err, "the most nodes")
 }

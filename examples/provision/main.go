@@ -6,6 +6,7 @@ import (
 	"context"
 	_ "embed"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -56,6 +57,7 @@ type options struct {
 	planning  inputs.Planning
 	explain   string
 	fixes     string
+	sizes     bool
 	sample    string
 	diff      string
 	assert    string
@@ -94,6 +96,7 @@ Exit codes: 0 all pods have a place, 1 failed, 2 bad usage or input, 3 some pod 
 	cmd.Flags().StringVar(&o.explain, "explain", "", "NAMESPACE/POD: say why this pod goes where it goes, or what stops it")
 	cmd.Flags().StringVar(&o.sample, "sample", usualSample, "built-in sample to plan without -f: usual, or refusals, with pods that can't be placed")
 	cmd.Flags().StringVar(&o.fixes, "fixes", someFixes, "changes to try for pods that can't be placed: none, some (a bounded amount of work) or all")
+	cmd.Flags().BoolVar(&o.sizes, "sizes", false, "plan again with nodes of several sizes at most, and show what each costs; takes nine times as long")
 	cmd.Flags().StringVar(&o.diff, "diff", "", "FILE or directory whose objects replace those of the same kind and name: compare both plans")
 	cmd.Flags().StringVar(&o.assert, "assert", "", "FILE of rules that the plan must keep; a broken one names what moved its pods, and the exit code is 3")
 	cmd.Flags().StringVar(&o.rehearsal, "rehearse", "", "FILE with capacity and quotas: buy the plan from a cloud in memory that has no more, and plan again around what it refuses")
@@ -119,6 +122,9 @@ func (o *options) check() error {
 	}
 	if err := inputs.OneOf("sample", o.sample, usualSample, refusalSample); err != nil {
 		return err
+	}
+	if o.sizes && (o.Output == "json" || o.Output == "yaml") {
+		return inputs.Bad(errors.New("--sizes shows people what nodes of other sizes cost: want -o table, wide or html"))
 	}
 	return inputs.OneOf("fixes", o.fixes, noFixes, someFixes, allFixes)
 }
@@ -200,7 +206,7 @@ func (o *options) plan(cmd *cobra.Command, stdin io.Reader) (*report, *plan.Plan
 			return nil, nil, err
 		}
 	}
-	if o.Output == "wide" || o.Output == "html" {
+	if o.sizes {
 		if err := o.addCurve(cmd.Context(), r, s); err != nil {
 			return nil, nil, err
 		}

@@ -12,7 +12,7 @@ import (
 
 // curvePoint is what the same pods cost on nodes of at most so many vCPUs.
 type curvePoint struct {
-	mostCPU       int64
+	maxCPU        int64
 	nodes, placed int
 	price         float64
 }
@@ -65,7 +65,24 @@ func (r *report) writeCurve(w io.Writer, style terminal.Style) error {
 		if p.placed == r.Summary.Scheduled && r.Summary.PricePerHour > 0 {
 			against = fmt.Sprintf("%+.1f%%", 100*(p.price/r.Summary.PricePerHour-1))
 		}
-		t.Row(fmt.Sprintf("%d vCPU", p.mostCPU), terminal.Count(p.nodes), terminal.Dollars(p.price), against, terminal.Count(p.placed))
+		t.Row(fmt.Sprintf("%d vCPU", p.maxCPU), terminal.Count(p.nodes), terminal.Dollars(p.price), against, terminal.Count(p.placed))
 	}
-	return t.Write(w)
+	if err := t.Write(w); err != nil {
+		return err
+	}
+	if p, ok := r.cheaperSize(); ok {
+		fmt.Fprintln(w, style.Warn(fmt.Sprintf("--max-node-cpu %d finds a cheaper plan, for %s/h less", p.maxCPU, terminal.Dollars(r.Summary.PricePerHour-p.price))))
+	}
+	return nil
+}
+
+// cheaperSize is the size whose plan places as many pods for the least money, if that is less than the plan costs.
+func (r *report) cheaperSize() (curvePoint, bool) {
+	best, found := curvePoint{price: r.Summary.PricePerHour}, false
+	for _, p := range r.curve {
+		if p.placed >= r.Summary.Scheduled && p.price < best.price {
+			best, found = p, true
+		}
+	}
+	return best, found
 }

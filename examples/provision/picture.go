@@ -23,7 +23,7 @@ func (r *report) draw(ctx context.Context, w io.Writer, packed *plan.Plan) error
 	sum := &r.Summary
 	page := picture.Page{
 		Title:    "Plan of " + plural(sum.NewNodes, "new node"),
-		Subtitle: sum.Prices.List,
+		Subtitle: strings.Join(append([]string{sum.Prices.List + dated(sum.Prices.Date)}, sum.Notes...), "; "),
 		Figures: []picture.Figure{
 			{Value: terminal.Count(sum.NewNodes), Label: "new nodes"},
 			{Value: terminal.Dollars(sum.PricePerHour), Label: "an hour"},
@@ -48,6 +48,14 @@ func (r *report) draw(ctx context.Context, w io.Writer, packed *plan.Plan) error
 	if len(refused.Notices) > 0 {
 		refused.Title = "Without a place"
 		page.Sections = append(page.Sections, refused)
+	}
+	var ignored picture.Section
+	for _, i := range r.Ignored {
+		ignored.Notices = append(ignored.Notices, picture.Notice{Subject: i.Pod, Text: i.Why})
+	}
+	if len(ignored.Notices) > 0 {
+		ignored.Title = "Not ours to place"
+		page.Sections = append(page.Sections, ignored)
 	}
 	before, after := r.nodes(packed)
 	if len(before) > 0 {
@@ -108,9 +116,9 @@ func (r *report) trade(ctx context.Context, packed *plan.Plan) (picture.Section,
 	var sizes []picture.Tick
 	for _, p := range r.curve {
 		if p.placed == r.Summary.Scheduled {
-			x := math.Log2(float64(p.mostCPU))
+			x := math.Log2(float64(p.maxCPU))
 			smaller = append(smaller, picture.Point{X: x, Y: p.price})
-			sizes = append(sizes, picture.Tick{At: x, Label: strconv.FormatInt(p.mostCPU, 10)})
+			sizes = append(sizes, picture.Tick{At: x, Label: strconv.FormatInt(p.maxCPU, 10)})
 		}
 	}
 	if len(fewer) > 1 {

@@ -14,6 +14,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/yaml"
+
+	"github.com/joinery-sdk/joinery/examples/pipeline/terminal"
 )
 
 const manifestsDir = "../pipeline/manifests/testdata"
@@ -220,5 +222,24 @@ func TestRefusalsOfSeveralWorkloads(t *testing.T) {
 			total += u.Fix.PricePerHour
 		}
 		assert.Contains(t, got.stdout, fmt.Sprintf("for at most $%.4g/h more", total))
+	}
+}
+
+// Other sizes are planned only where somebody asks for them, and a size that is cheaper than the plan is named.
+func TestSizes(t *testing.T) {
+	assert.NotContains(t, run("", "-o", "wide").stdout, "NODES OF AT MOST")
+	assert.Contains(t, run("", "--sizes").stdout, "NODES OF AT MOST")
+	assert.Equal(t, 2, run("", "--sizes", "-o", "json").code)
+	r := report{curve: []curvePoint{{maxCPU: 2, placed: 1, price: 1}, {maxCPU: 4, placed: 3, price: 2}, {maxCPU: 8, placed: 3, price: 2.5}, {maxCPU: 16, placed: 3, price: 3}}}
+	r.Summary.Scheduled, r.Summary.NewNodes = 3, 1
+	for price, want := range map[float64]string{3: "--max-node-cpu 4 finds a cheaper plan, for $1.000/h less", 2: ""} {
+		r.Summary.PricePerHour = price
+		var text strings.Builder
+		require.NoError(t, r.writeCurve(&text, terminal.Style{}))
+		if want == "" {
+			assert.NotContains(t, text.String(), "cheaper")
+			continue
+		}
+		assert.Contains(t, text.String(), want)
 	}
 }

@@ -26,10 +26,8 @@ func (r *report) write(w io.Writer, style terminal.Style, wide bool) error {
 		return err
 	}
 	r.writeTotals(w, style)
-	if wide {
-		if err := r.writeCurve(w, style); err != nil {
-			return err
-		}
+	if err := r.writeCurve(w, style); err != nil {
+		return err
 	}
 	if r.bought != nil {
 		if err := r.bought.WriteRefused(w, style); err != nil {

@@ -62,7 +62,7 @@ func (c *Cloud) Mend(id string) {
 	}
 }
 
-// Schedule announces an event for a machine, such as instance-retirement. The description of one that is over begins with [Completed].
+// Schedule announces an event for a machine, such as instance-retirement. EC2 writes Completed in brackets before the description of one that is over.
 func (c *Cloud) Schedule(id, code, description string, notBefore time.Time) {
 	defer c.lock()()
 	if i, ok := c.instances[id]; ok {

@@ -80,7 +80,11 @@ func TestGangsAreAcceptedAndWhole(t *testing.T) {
 				need = all
 			}
 			if g.Key != "" {
-				assert.LessOrEqual(t, len(domains(made, g)), 1, "seed %d: group %s by %s", s.Seed, g.Name, g.Key)
+				fresh, old := domains(made, g)
+				assert.LessOrEqual(t, len(fresh), 1, "seed %d: group %s by %s", s.Seed, g.Name, g.Key)
+				for v := range fresh {
+					assert.True(t, len(old) == 0 || old[v], "seed %d: group %s by %s", s.Seed, g.Name, g.Key)
+				}
 			}
 			switch {
 			case bound == 0 && running < need:
@@ -99,8 +103,8 @@ func TestGangsAreAcceptedAndWhole(t *testing.T) {
 	fmt.Printf("%d scenarios, %d pods placed, %d groups whole or running, %d waiting\n", n, sum[0], sum[1], sum[2])
 }
 
-// domains are the values that nodes of a group have of its key.
-func domains(p *plan.Plan, g gang.Group) map[string]bool {
+// domains are the values that nodes of a group have of its key: those of its placed pods, and those of its running ones.
+func domains(p *plan.Plan, g gang.Group) (fresh, old map[string]bool) {
 	labels := map[string]map[string]string{}
 	for _, n := range p.Problem.Existing {
 		labels[n.Node.Name] = n.Node.Labels
@@ -110,23 +114,23 @@ func domains(p *plan.Plan, g gang.Group) map[string]bool {
 		maps.Copy(own, n.Labels)
 		labels[n.Name] = own
 	}
-	out := map[string]bool{}
-	add := func(node string) {
+	fresh, old = map[string]bool{}, map[string]bool{}
+	add := func(to map[string]bool, node string) {
 		if known, ok := labels[node]; ok {
-			out[known[g.Key]] = true
+			to[known[g.Key]] = true
 		}
 	}
 	moved := map[*corev1.Pod]bool{}
 	for _, b := range p.Bindings() {
 		if g.Member(b.Pod) {
-			add(b.Node)
+			add(fresh, b.Node)
 			moved[b.Replaces] = true
 		}
 	}
 	for _, pod := range p.Problem.Snapshot().Pods {
 		if g.Member(pod) && pod.Spec.NodeName != "" && pod.DeletionTimestamp == nil && !moved[pod] && pod.Status.Phase == corev1.PodRunning {
-			add(pod.Spec.NodeName)
+			add(old, pod.Spec.NodeName)
 		}
 	}
-	return out
+	return fresh, old
 }

@@ -141,7 +141,7 @@ func (s Scenario) Cluster() kubejudge.Scenario {
 const lingers = "leaving-"
 
 // Lingering are the nodes that leave, with the pods that run there until they are gone. Their names are those in [Scenario.Cluster] after a
-// prefix; see [Scenario.LingeringName].
+// prefix; see [LingeringName].
 func (s Scenario) Lingering() ([]*corev1.Node, []*corev1.Pod) {
 	var nodes []*corev1.Node
 	for _, n := range s.Nodes {
