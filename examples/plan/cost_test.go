@@ -2,6 +2,7 @@ package plan_test
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -11,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joinery-sdk/joinery/examples/plan"
+	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/scheduling"
 )
 
@@ -70,6 +72,29 @@ func TestMarginalCost(t *testing.T) {
 	nobody, err := both.MarginalCost(t.Context(), "Job shop/other")
 	require.NoError(t, err)
 	assert.Zero(t, nobody)
+}
+
+// A plan without some pods counts the layers of prices of the objective once, as the plan itself does.
+func TestMarginalCostUnderDiscounts(t *testing.T) {
+	half := instancetypes.PriceSourceFunc(func(_ instancetypes.PriceQuery, below []instancetypes.Quote) []instancetypes.Quote {
+		out := slices.Clone(below)
+		for i := range out {
+			out[i].Price /= 2
+		}
+		return out
+	})
+	o := &plan.Options{Objective: &plan.Objective{Prices: []instancetypes.PriceSource{half}}}
+	web, job := owned(pods(7), "ReplicaSet", "web-5f", "700m", "1Gi"), owned(pods(3), "Job", "load", "1", "8Gi")
+	cost := func(pods ...*corev1.Pod) float64 {
+		p, err := plan.Make(t.Context(), scheduling.Snapshot{Pods: pods, Pools: pools()}, o)
+		require.NoError(t, err)
+		return p.Cost().Dollars()
+	}
+	both, err := plan.Make(t.Context(), scheduling.Snapshot{Pods: append(append([]*corev1.Pod{}, web...), job...), Pools: pools()}, o)
+	require.NoError(t, err)
+	marginal, err := both.MarginalCost(t.Context(), "Job shop/load")
+	require.NoError(t, err)
+	assert.InDelta(t, both.Cost().Dollars()-cost(web...), marginal, 1e-9)
 }
 
 // A gate sees what a change costs, and whom.

@@ -115,7 +115,10 @@ func planned(ctx context.Context, s scheduling.Snapshot, opts *Options) (*Plan, 
 	}
 	out := all[p]
 	if len(o.Groups) > 0 { // what groups wait for is found out anew where a fix is tried
-		silent := *settings
+		silent := scheduling.Options{}
+		if settings != nil {
+			silent = *settings
+		}
 		silent.Progress = nil
 		out.plan.options.Scheduling = &silent
 	}
