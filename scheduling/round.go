@@ -362,3 +362,14 @@ func (s *state) shortfall(o Outcome) func(relaxed, domain int) int {
 	}
 	return func(relaxed, domain int) int { return short[[2]int{relaxed, domain}] }
 }
+
+// usedBy reports of each bin whether it has pods.
+func usedBy(order []binding, bins int) []bool {
+	used := make([]bool, bins)
+	for _, b := range order {
+		if b.at.bin >= 0 {
+			used[b.at.bin] = true
+		}
+	}
+	return used
+}

@@ -40,6 +40,15 @@ type verifier struct {
 type verifiedNode struct {
 	bind.Node
 	labels map[string]string // nodes to buy may share them but for their hostname, which no volume knows yet
+	host   string            // that hostname
+}
+
+// value is that of a label.
+func (n *verifiedNode) value(key string) string {
+	if key == corev1.LabelHostname {
+		return n.host
+	}
+	return n.labels[key]
 }
 
 func (p *Problem) newVerifier(sets []topology.Together) (*verifier, error) {
@@ -83,7 +92,7 @@ func (p *Problem) newVerifier(sets []topology.Together) (*verifier, error) {
 	v.nodes = make([]verifiedNode, len(p.Existing))
 	for i := range p.Existing {
 		r, n := &p.Existing[i], &v.nodes[i]
-		n.Free, n.Shared, n.Ports, n.labels = r.Free, r.attached, slices.Clone(r.ports), r.labels
+		n.Free, n.Shared, n.Ports, n.labels, n.host = r.Free, r.attached, slices.Clone(r.ports), r.labels, r.labels[corev1.LabelHostname]
 		v.cluster.Describe(&n.Node, r.labels, r.Taints)
 	}
 	v.cluster.Start()
@@ -113,7 +122,7 @@ func (p *Problem) newVerifier(sets []topology.Together) (*verifier, error) {
 		}
 		for i := range p.Existing {
 			if set.Running != nil && slices.ContainsFunc(p.Existing[i].running, set.Running) {
-				v.running[k] = append(v.running[k], v.nodes[i].labels[set.Key])
+				v.running[k] = append(v.running[k], v.nodes[i].value(set.Key))
 			}
 		}
 	}
@@ -166,17 +175,6 @@ func (v *verifier) verify(bins []OutcomeBin, order []binding) ([]binding, map[in
 	}
 }
 
-// usedBy reports of each bin whether it has pods.
-func usedBy(order []binding, bins int) []bool {
-	used := make([]bool, bins)
-	for _, b := range order {
-		if b.at.bin >= 0 {
-			used[b.at.bin] = true
-		}
-	}
-	return used
-}
-
 // start is the cluster with the used bins and their daemons.
 func (v *verifier) start(bins []OutcomeBin, used []bool) *verification {
 	run := &verification{
@@ -216,7 +214,7 @@ func (r *verification) register(bin OutcomeBin, number int) verifiedNode {
 		r.labels[string(r.key)] = labels
 	}
 	labels[corev1.LabelHostname] = "new node " + strconv.Itoa(number)
-	n := verifiedNode{labels: labels}
+	n := verifiedNode{labels: labels, host: labels[corev1.LabelHostname]}
 	n.Free = slices.Clone(shape.Free)
 	r.cluster.Describe(&n.Node, labels, r.p.Pools[shape.Pool].Taints)
 	r.cluster.CountNode(&n.Node, 1)
@@ -353,7 +351,7 @@ func (r *verification) bindTo(n *verifiedNode, class int) bind.Refusal {
 		}
 	}
 	for _, set := range r.sets[class] {
-		at := n.labels[r.keys[set]]
+		at := n.value(r.keys[set])
 		place, known := r.places[set]
 		if known && place != at || at == "" && r.keys[set] != corev1.LabelTopologyZone || len(r.running[set]) > 0 && !slices.Contains(r.running[set], at) {
 			return bind.Refusal{By: elsewhere}
@@ -363,7 +361,7 @@ func (r *verification) bindTo(n *verifiedNode, class int) bind.Refusal {
 		return bind.Refusal{By: noVolume}
 	}
 	for _, set := range r.sets[class] {
-		r.places[set] = n.labels[r.keys[set]]
+		r.places[set] = n.value(r.keys[set])
 	}
 	r.cluster.Add(c, &n.Node, false)
 	return refusal

@@ -44,7 +44,7 @@ func groupsOf(s scenario.Scenario) []gang.Group {
 
 // No group is there in part, groups with a key are in one domain, and kube-scheduler accepts what is placed.
 func TestGangsAreAcceptedAndWhole(t *testing.T) {
-	n := *scenarios / 2
+	n := *scenarios / 10
 	outcomes, whole, waiting := make([]outcome, n), make([]int, n), make([]int, n)
 	inParallel(n, func(i int) {
 		s := drawn(*from + uint64(i))
@@ -107,7 +107,7 @@ func TestGangsAreAcceptedAndWhole(t *testing.T) {
 func domains(p *plan.Plan, g gang.Group) (fresh, old map[string]bool) {
 	labels := map[string]map[string]string{}
 	for _, n := range p.Problem.Existing {
-		labels[n.Node.Name] = n.Node.Labels
+		labels[n.Node.Name] = n.Labels.Labels()
 	}
 	for _, n := range p.NewNodes() {
 		own := map[string]string{corev1.LabelHostname: n.Name}
