@@ -422,28 +422,33 @@ func (p *Problem) rank() {
 	}
 }
 
-// together is the position of the pod's set in Options.Together; -1 for none.
-func (o *Options) together(pod *corev1.Pod) int {
-	return slices.IndexFunc(o.Together, func(t Together) bool { return t.Member(pod) })
-}
-
 // sets are the classes that must be together: the users of each unbound claim that several pods share, which is made in one zone, and those
-// of the caller.
+// of [Options.Together].
 func (p *Problem) sets(shared []volume.SharedClaim) []topology.Together {
 	var out []topology.Together
 	for _, s := range shared {
 		out = append(out, topology.Together{Name: fmt.Sprintf("pods with claim %s", s.Claim), Key: corev1.LabelTopologyZone, Classes: s.Consumers})
 	}
-	for i, t := range p.options.Together {
-		set := topology.Together{Name: t.Name, Key: t.Key, Running: func(pod *corev1.Pod) bool { return p.options.together(pod) == i && pod.DeletionTimestamp == nil }}
-		for k, c := range p.Classes {
-			if p.options.together(c.Pods[0]) == i {
-				set.Classes = append(set.Classes, k)
-			}
+	together := p.options.Together
+	if together == nil {
+		return out
+	}
+	at := map[string]int{}
+	for k, c := range p.Classes {
+		set, key := together(c.Pods[0])
+		if set == "" || key == "" {
+			continue
 		}
-		if len(set.Classes) > 0 {
-			out = append(out, set)
+		i, ok := at[set]
+		if !ok {
+			i = len(out)
+			at[set] = i
+			out = append(out, topology.Together{Name: set, Key: key, Running: func(pod *corev1.Pod) bool {
+				own, _ := together(pod)
+				return own == set && pod.DeletionTimestamp == nil
+			}})
 		}
+		out[i].Classes = append(out[i].Classes, k)
 	}
 	return out
 }

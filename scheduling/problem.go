@@ -218,8 +218,8 @@ func (p *Problem) compileClasses(pending []*corev1.Pod, running map[string][]*co
 	if p.options.Apart != nil {
 		groups = podclass.Split(groups, p.options.Apart)
 	}
-	if len(p.options.Together) > 0 {
-		groups = podclass.Split(groups, func(pod *corev1.Pod) string { return strconv.Itoa(p.options.together(pod)) })
+	if together := p.options.Together; together != nil {
+		groups = podclass.Split(groups, func(pod *corev1.Pod) string { set, _ := together(pod); return set })
 	}
 	if rank := p.options.Rank; rank != nil {
 		groups = podclass.Split(groups, func(pod *corev1.Pod) string { return strconv.Itoa(rank(pod)) })

@@ -141,8 +141,10 @@ type Options struct {
 	// it is nil, and pods that are equal to kube-scheduler are of one class. Only then pods that the packer could not place may be added
 	// to the nodes that it buys, if kube-scheduler accepts them there and the pool has no MinValues.
 	Apart func(*corev1.Pod) string
-	// Together are sets of pods whose nodes must have one value of a label in common. Package whatif does not look at them.
-	Together []Together
+	// Together names the set of a pod, and the label of which the nodes of all pods of the set must have one value in common, whatever their
+	// manifests say; empty for none. It is asked of pods to place, and of running ones, which decide the value. Nodes without the label take
+	// none of the pods. All pods of a set must have one label. nil means no sets. Package whatif does not ask it.
+	Together func(*corev1.Pod) (set, label string)
 	// Rank orders pods of one priority: where not all of them can be placed, those of a higher rank go first. nil means that all are equal.
 	Rank func(*corev1.Pod) int
 	// Aliases are label keys that nodes to buy have beside others, with the same values, because their agents set them. nil means
@@ -151,16 +153,6 @@ type Options struct {
 	// Progress is called after each packed round with the number of rounds so far, the pods that the best of them placed, and all pending
 	// pods. It may be nil.
 	Progress func(rounds, placed, pods int)
-}
-
-// Together is pods whose nodes must have one value of a label in common, whatever their manifests say: those that are to be placed, and those
-// that run, which decide the value. A pod counts in the first set of which it is a member.
-type Together struct {
-	// Name says in reasons which pods these are.
-	Name string
-	// Key is the label. Nodes without it take none of the pods.
-	Key    string
-	Member func(*corev1.Pod) bool
 }
 
 // InvalidError is something in a snapshot that has no meaning, such as two nodes of one name, or a pod with a misspelt operator.

@@ -223,11 +223,15 @@ type attempt struct {
 func (a *admission) plan(refused []*scheduling.Reason) (*attempt, error) {
 	o := a.options
 	if len(a.groups) > 0 {
-		o.Together = slices.Clip(o.Together)
-		for _, g := range a.groups {
-			if g.Key != "" {
-				o.Together = append(o.Together, scheduling.Together{Name: "group " + g.Name, Key: g.Key, Member: g.Member})
+		before := o.Together
+		o.Together = func(pod *corev1.Pod) (set, label string) {
+			if g := a.groupOf(pod); g >= 0 && a.groups[g].Key != "" {
+				return "group " + a.groups[g].Name, a.groups[g].Key
 			}
+			if before == nil {
+				return "", ""
+			}
+			return before(pod)
 		}
 		o.Rank = func(pod *corev1.Pod) int {
 			if a.needed[nameOf(pod)] {
