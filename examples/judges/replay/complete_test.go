@@ -51,7 +51,7 @@ func onThePlan(ctx context.Context, s scenario.Scenario, p *plan.Plan, more ...*
 	}
 	slices.SortFunc(pods, func(a, b types.NamespacedName) int { return scheduling.ComparePods(podOf(a), podOf(b)) })
 	nodes, order := replay.Plan(p)
-	cluster, order, err := s.Planned(ctx, append(nodes, more...), nil, order)
+	cluster, order, err := s.Planned(ctx, slices.Concat(nodes, onTheirWay(s, p), more), nil, order)
 	if err != nil {
 		return nil, err
 	}
@@ -63,6 +63,22 @@ func onThePlan(ctx context.Context, s scenario.Scenario, p *plan.Plan, more ...*
 		}
 	}
 	return out, err
+}
+
+// onTheirWay are the nodes of claims that do not say what they will have. The scenario cannot tell the judge of them, and nothing fits there,
+// but they will be domains as other nodes are that have not joined.
+func onTheirWay(s scenario.Scenario, p *plan.Plan) []*corev1.Node {
+	there := map[string]bool{}
+	for _, n := range s.Cluster().Nodes {
+		there[n.Name] = true
+	}
+	var out []*corev1.Node
+	for i := range p.Problem.Existing {
+		if e := &p.Problem.Existing[i]; e.InFlight && !there[e.Node.Name] {
+			out = append(out, e.Node)
+		}
+	}
+	return out
 }
 
 func podOf(name types.NamespacedName) *corev1.Pod {
