@@ -1,4 +1,4 @@
-// Command check verifies a plan that `provision --proof FILE` wrote, and trusts nobody: it imports the standard library alone, computes the
+// Command check verifies a plan that `provision --proof FILE` wrote, without trusting the planner: it imports the standard library alone, computes the
 // bound in integers of any size, and knows nothing of how plan and bound were found. It reads the document from stdin.
 //
 // It checks that

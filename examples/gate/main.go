@@ -6,7 +6,7 @@
 // today. It ends with 0 if the change may pass, 2 if something can't be read, 3 if pods that had a place or are new have none, and 4
 // if a month would cost more than the limit allows. It is meant to be copied.
 //
-// With -check the plan of the new manifests must also convince a program that trusts nobody, such as examples/check: it gets the plan with its
+// With -check the plan of the new manifests must also convince a program that does not trust the planner, such as examples/check: it gets the plan with its
 // proof on stdin, and if it ends with anything but 0 the change may not pass (3).
 package main
 

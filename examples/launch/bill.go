@@ -13,7 +13,7 @@ import (
 	"github.com/joinery-sdk/joinery/examples/plan/report"
 )
 
-// bill is a purchase, or a plan that nobody has agreed to yet.
+// bill is a purchase, or a plan that still needs agreement.
 type bill struct {
 	purchase.Report
 	Launched []launchedNode `json:"launched"`

@@ -31,6 +31,7 @@ func (o *options) shop(cmd *cobra.Command, out io.Writer, stdin io.Reader) error
 	if err != nil {
 		return err
 	}
+	how.Groups = pipeline.Groups(m, s.Pods) // half a group is not worth its price
 	adjust, err := pipeline.Correction(m)
 	if err != nil {
 		return inputs.Bad(err)
@@ -41,7 +42,7 @@ func (o *options) shop(cmd *cobra.Command, out io.Writer, stdin io.Reader) error
 	}
 	provider, err := aws.New(ctx, aws.Options{
 		Cluster: o.cluster, Classes: classes, Region: o.Region, Endpoint: o.endpoint, InstanceProfile: o.profile, Global: m.Settings,
-		Adjust: adjust, DryRun: o.dryRun, Undecided: aws.NoHistory, Lag: o.lag, // the tokens are new: nobody has ever launched with them
+		Adjust: adjust, DryRun: o.dryRun, Undecided: aws.NoHistory, Lag: o.lag, // the tokens are new, so no launch was made with them
 	})
 	if err != nil {
 		return err

@@ -114,7 +114,8 @@ func (o *options) read(cmd *cobra.Command, stdin io.Reader) (*manifests.Snapshot
 	if err != nil {
 		return nil, s, nil, inputs.Bad(err)
 	}
-	for _, n := range slices.Concat(m.Notes, notes) {
+	s, static := pipeline.Static(s)
+	for _, n := range slices.Concat(m.Notes, notes, static) {
 		fmt.Fprintln(cmd.ErrOrStderr(), "note:", n)
 	}
 	return m, s, market, nil

@@ -15,7 +15,7 @@ import (
 )
 
 // Static is the snapshot with the nodes that its static pools lack: each is a claim whose node will join, so pods go there before anything is
-// bought for them. The notes say what was added. Nobody knows yet which types and zones the cloud will choose; the cheapest that the pool
+// bought for them. The notes say what was added. Which types and zones the cloud will choose is not known yet; the cheapest that the pool
 // allows is taken for all.
 //
 // A pool with a fixed number of nodes gets them whatever pods there are, so they are no part of a plan's price.

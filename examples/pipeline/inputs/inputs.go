@@ -128,7 +128,7 @@ func (f *Flags) Sample() string {
 }
 
 // CheckStdin is an error if manifests are piped in and no flag reads them: without -f - they would be ignored, and the sample
-// planned in their place. Input that is empty or a terminal is nobody's.
+// planned in their place. Empty input and a terminal do not count as input.
 func (f *Flags) CheckStdin(stdin io.Reader) error {
 	if len(f.Files) > 0 || !hasInput(stdin) {
 		return nil

@@ -236,7 +236,7 @@ func (w *writer) catalogue() {
 			labels, err := t.Provides.Intersect(o.Provides)
 			count := int64(o.Count)
 			if err != nil {
-				count, o.Counted, o.Reservation = 0, true, "" // nobody can buy it
+				count, o.Counted, o.Reservation = 0, true, "" // it cannot be bought
 			}
 			if next.Labels = w.labels(labels, i, j); o.Counted {
 				next.Takes, next.Stock = int64(max(o.Takes, 1)), o.Reservation

@@ -41,8 +41,8 @@ type Rule struct {
 // String is the rule in one line.
 func (r Rule) String() string { return r.Owner + ": " + r.Text }
 
-// rules are those of the pools and of the pods that a plan is about, by owner, then kind and key. The operating system is left out: it is
-// nobody's choice.
+// rules are those of the pools and of the pods that a plan is about, by owner, then kind and key. The operating system is left out, because
+// no user chooses it.
 func rules(p *plan.Plan, pools []scheduling.Pool) []Rule {
 	var out []Rule
 	for i := range pools {

@@ -210,7 +210,7 @@ func (p *Problem) sets(keys []key) []map[string]bool {
 		if !open {
 			continue
 		}
-		out[i] = p.standing(keys[i].name)
+		out[i] = maps.Clone(p.standing(keys[i].name))
 		for _, c := range p.cells() {
 			if r := c.labels.Get(keys[i].name); c.labels.Has(keys[i].name) {
 				some, finite := r.Values()
@@ -367,20 +367,22 @@ func (p *Problem) openValues(r requirements.Requirement) []string {
 	return out
 }
 
-// standing is the values of a label that existing nodes and leaving ones have.
+// standing is the values of a label that existing nodes and leaving ones have. It must not be modified.
 func (p *Problem) standing(key string) map[string]bool {
-	out := map[string]bool{}
-	for i := range p.nodes {
-		if v, ok := p.nodes[i].value(key); ok {
-			out[v] = true
+	return p.memo.standing.of(key, func() map[string]bool {
+		out := map[string]bool{}
+		for i := range p.nodes {
+			if v, ok := p.nodes[i].value(key); ok {
+				out[v] = true
+			}
 		}
-	}
-	for i := range p.leaving {
-		if v, ok := p.leaving[i].value(key); ok {
-			out[v] = true
+		for i := range p.leaving {
+			if v, ok := p.leaving[i].value(key); ok {
+				out[v] = true
+			}
 		}
-	}
-	return out
+		return out
+	})
 }
 
 // universe is the values of a group's key on nodes to buy and on existing nodes that pass the group's filter.

@@ -281,12 +281,13 @@ func PortTags(ports []hostport.Port) (tags []string, limits []Limit) {
 
 // memo keeps what all assignments of a problem compute alike.
 type memo struct {
-	classes   cache[[2]int, *relaxed] // by class and level
-	nodes     cache[[2]int, []int]    // the same
-	universes cache[int32, universe]  // by group
-	domains   cache[string, []Domain] // shared by relaxed classes that ask the same of nodes
-	couples   cache[coupled, bool]    // whether some node could hold both
-	held      cache[int, bool]        // by class
+	classes   cache[[2]int, *relaxed]        // by class and level
+	nodes     cache[[2]int, []int]           // the same
+	universes cache[int32, universe]         // by group
+	domains   cache[string, []Domain]        // shared by relaxed classes that ask the same of nodes
+	couples   cache[coupled, bool]           // whether some node could hold both
+	held      cache[int, bool]               // by class
+	standing  cache[string, map[string]bool] // by label; must not be modified
 }
 
 // coupled identifies two pods by class, level and domain.
