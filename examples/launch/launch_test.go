@@ -182,6 +182,39 @@ spec:
 	}
 }
 
+// Nothing is bought for pods that run only together while some of them cannot, and the others are bought for as without them.
+func TestLaunchBuysNoPartOfAGroup(t *testing.T) {
+	cloud, args := shop(t)
+	job := filepath.Join(t.TempDir(), "job.yaml")
+	require.NoError(t, os.WriteFile(job, []byte(`
+apiVersion: scheduling.x-k8s.io/v1alpha1
+kind: PodGroup
+metadata: {name: train}
+spec: {minMember: 3}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: train-0, labels: {scheduling.x-k8s.io/pod-group: train}}
+spec: {containers: [{name: c, image: i, resources: {requests: {cpu: "8"}}}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: train-1, labels: {scheduling.x-k8s.io/pod-group: train}}
+spec: {containers: [{name: c, image: i, resources: {requests: {cpu: "8"}}}]}
+`), 0o600))
+	var with, without answer
+	got := runContext(t.Context(), "y\n", append(args, "-f", job, "-o", "json")...)
+	require.Equal(t, inputs.ExitNotAll, got.code, got.stderr)
+	require.NoError(t, json.Unmarshal([]byte(got.stdout), &with))
+	bought := len(cloud.Truth())
+	_, args = shop(t)
+	got = runContext(t.Context(), "y\n", append(args, "-o", "json")...)
+	require.NoError(t, json.Unmarshal([]byte(got.stdout), &without))
+	assert.Len(t, without.NewNodes, bought)
+	assert.Equal(t, without.NewNodes, with.NewNodes)
+	assert.Equal(t, 2, with.Summary.Unschedulable)
+}
+
 func TestLaunchAsksFirst(t *testing.T) {
 	for _, answer := range []string{"n\n", "\n", "", "maybe\n"} {
 		cloud, args := shop(t)
