@@ -195,12 +195,12 @@ spec: {minMember: 3}
 apiVersion: v1
 kind: Pod
 metadata: {name: train-0, labels: {scheduling.x-k8s.io/pod-group: train}}
-spec: {containers: [{name: c, image: i, resources: {requests: {cpu: "8"}}}]}
+spec: {containers: [{name: c, image: i, resources: {requests: {cpu: "1"}}}]}
 ---
 apiVersion: v1
 kind: Pod
 metadata: {name: train-1, labels: {scheduling.x-k8s.io/pod-group: train}}
-spec: {containers: [{name: c, image: i, resources: {requests: {cpu: "8"}}}]}
+spec: {containers: [{name: c, image: i, resources: {requests: {cpu: "1"}}}]}
 `), 0o600))
 	var with, without answer
 	got := runContext(t.Context(), "y\n", append(args, "-f", job, "-o", "json")...)
