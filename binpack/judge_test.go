@@ -391,10 +391,11 @@ func (w wasteful) Pack(_ context.Context, in *binpack.Instance) (l binpack.Layou
 func TestPlansBeforeCPSAT(t *testing.T) {
 	python := filepath.Join("..", ".cache", "moto", "bin", "python")
 	if err := exec.Command(python, "-c", "import ortools").Run(); err != nil {
-		if os.Getenv("CI") != "" {
+		// The short tests of a fresh clone run before anything is installed; the full ones follow "make moto".
+		if os.Getenv("CI") != "" && !testing.Short() {
 			t.Fatal("OR-Tools is not there: make moto")
 		}
-		t.Skip("OR-Tools is not there: make moto")
+		t.Skip("SKIPPED: OR-Tools, the independent solver, is not installed: make moto, which needs Python and pip")
 	}
 	rng := rand.New(rand.NewPCG(61, 62))
 	var plans []*binpack.Plan
