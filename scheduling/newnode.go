@@ -266,7 +266,7 @@ type extension struct {
 
 // buy binds a pod to a further node; false if no pool may buy one that takes it. Others may join the pod if the seat is open.
 func (g *extension) buy(b binding) (at seat, open, ok bool) {
-	for _, k := range g.remaining.kinds(g.p.Classes[b.class], g.classes[b.class].Required) {
+	for _, k := range g.remaining.kinds(b.class) {
 		if g.avoid[k.cell] || len(g.bought) == g.most {
 			continue
 		}
@@ -408,46 +408,73 @@ func (p *Problem) newCells() []cell {
 	return out
 }
 
+// sale is a cell whose nodes a class accepts.
+type sale struct {
+	cell     int
+	narrowed []requirements.Set // its labels as each alternative of the class's requirements narrows them
+	offers   [][2]int           // those that hold a pod by itself: what uses the least of the limits first, of equal ones the cheapest
+}
+
+// newSales are the cells for pods of a class. Pools with MinValues are left out: only the packer counts the values that a node keeps.
+func (p *Problem) newSales(c *Class) []sale {
+	var out []sale
+	for i, cell := range p.cells() {
+		if len(p.Pools[p.Shapes[cell.offers[0][0]].Pool].MinValues) > 0 {
+			continue
+		}
+		one := sale{cell: i}
+		for _, o := range cell.offers {
+			if bind.Fits(c.requests, p.Shapes[o[0]].Free) {
+				one.offers = append(one.offers, o)
+			}
+		}
+		if len(one.offers) == 0 {
+			continue
+		}
+		for alternative := range c.bound.All() {
+			if !alternative.Compatible(cell.labels, requirements.Keys{}) {
+				continue
+			}
+			if narrowed, err := cell.labels.Intersect(alternative); err == nil {
+				one.narrowed = append(one.narrowed, narrowed)
+			}
+		}
+		if len(one.narrowed) == 0 {
+			continue
+		}
+		slices.SortStableFunc(one.offers, func(a, b [2]int) int {
+			return cmp.Or(slices.Compare(p.Shapes[a[0]].Usage, p.Shapes[b[0]].Usage), compareCosts(p.price(a), p.price(b)))
+		})
+		out = append(out, one)
+	}
+	return out
+}
+
+// price is that of an offering of a shape.
+func (p *Problem) price(offer [2]int) float64 { return p.Shapes[offer[0]].Offerings[offer[1]].Price }
+
 // kind is an offering of a cell, with labels that a pod's requirements narrow.
 type kind struct {
 	cell, shape, offering int
 	narrowed              requirements.Set
 }
 
-// kinds are the offerings that may still be bought and that hold a pod of the class by itself, for each cell and each alternative of its
-// requirements the one that uses the least of the limits, of equal ones the cheapest; the heaviest pools first, then the cheapest. Pools with
-// MinValues are left out: only the packer counts the values that a node keeps.
-func (r *remaining) kinds(c *Class, required requirements.Alternatives) []kind {
-	price := func(k kind) float64 { return r.p.Shapes[k.shape].Offerings[k.offering].Price }
+// kinds are the offerings that may still be bought and that hold a pod of the class by itself: the best one of each cell for each alternative
+// of its requirements, the heaviest pools first, then the cheapest.
+func (r *remaining) kinds(class int) []kind {
 	var out []kind
-	for i, cell := range r.p.cells() {
-		pool := &r.p.Pools[r.p.Shapes[cell.offers[0][0]].Pool]
-		if len(pool.MinValues) > 0 || !required.Compatible(cell.labels, requirements.Keys{}) {
+	for _, s := range r.p.sales[class]() {
+		at := slices.IndexFunc(s.offers, func(o [2]int) bool { return r.allows(o[0], o[1]) })
+		if at < 0 {
 			continue
 		}
-		best := kind{shape: -1}
-		for _, o := range cell.offers {
-			one := kind{cell: i, shape: o[0], offering: o[1]}
-			if !bind.Fits(c.requests, r.p.Shapes[o[0]].Free) || !r.allows(o[0], o[1]) {
-				continue
-			}
-			if best.shape < 0 || cmp.Or(slices.Compare(r.p.Shapes[one.shape].Usage, r.p.Shapes[best.shape].Usage), compareCosts(price(one), price(best))) < 0 {
-				best = one
-			}
-		}
-		if best.shape < 0 {
-			continue
-		}
-		for alternative := range required.All() {
-			if narrowed, err := cell.labels.Intersect(alternative); err == nil && alternative.Compatible(cell.labels, requirements.Keys{}) {
-				best.narrowed = narrowed
-				out = append(out, best)
-			}
+		for _, narrowed := range s.narrowed {
+			out = append(out, kind{s.cell, s.offers[at][0], s.offers[at][1], narrowed})
 		}
 	}
 	weight := func(k kind) int32 { return r.p.Pools[r.p.Shapes[k.shape].Pool].Weight }
 	slices.SortStableFunc(out, func(a, b kind) int {
-		return cmp.Or(cmp.Compare(weight(b), weight(a)), compareCosts(price(a), price(b)))
+		return cmp.Or(cmp.Compare(weight(b), weight(a)), compareCosts(r.p.price([2]int{a.shape, a.offering}), r.p.price([2]int{b.shape, b.offering})))
 	})
 	return out
 }

@@ -61,6 +61,7 @@ type Problem struct {
 	// shapeLabels is computed once, by the first explanation.
 	shapeLabels func() *labelSets
 	cells       func() []cell           // what is for sale, by labels; computed once
+	sales       []func() []sale         // the same by class
 	own         func(class int) float64 // the least price of what a pod takes of a new node; computed once for each class
 }
 
@@ -185,6 +186,9 @@ func Compile(s Snapshot, opts *Options) (*Problem, error) {
 	p.topology = p.topology.WithShapes(p.forTopology)
 	p.shapeLabels = sync.OnceValue(p.labelSets)
 	p.own, p.cells = p.topology.Own, sync.OnceValue(p.newCells)
+	for _, c := range p.Classes {
+		p.sales = append(p.sales, sync.OnceValue(func() []sale { return p.newSales(c) }))
+	}
 	var err error
 	p.verifier, err = p.newVerifier(sets)
 	return p, err

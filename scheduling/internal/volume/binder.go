@@ -111,26 +111,46 @@ func (b *Binder) Clone() *Binder {
 }
 
 // Bind gives the claims of a pod their volumes on a node with the labels. It reports false, and changes nothing, if kube-scheduler may find
-// none for some claim, or may have bound it to one that the node does not reach.
+// none for some claim, or may have bound it to one that the node does not reach. It costs O(claims x groups that suit them).
 func (b *Binder) Bind(claims []LateClaim, labels map[string]string) bool {
-	if len(claims) == 0 {
-		return true
-	}
-	next := b.Clone()
+	var all []taken
 	for _, c := range claims {
-		if !next.bind(c, labels) {
+		t, ok := b.bind(c, labels)
+		if !ok {
+			for _, t := range slices.Backward(all) {
+				b.undo(t)
+			}
 			return false
 		}
+		all = append(all, t)
 	}
-	*b = *next
 	return true
 }
 
-func (b *Binder) bind(c LateClaim, labels map[string]string) bool {
-	if v, ok := b.bound[c.key]; ok && c.key != "" {
-		return (!v.made || c.where.Matches(labels)) && !slices.ContainsFunc(v.groups, func(g int) bool { return !b.groups[g].where.Matches(labels) })
+// taken is what the binding of a claim changed.
+type taken struct {
+	key    string // of the claim, if it was not bound before and other pods may use it
+	groups []int  // of which it may have taken a volume
+	least  []int  // what least was for them
+	known  bool   // it has taken one of the only group
+}
+
+func (b *Binder) undo(t taken) {
+	if t.key != "" {
+		delete(b.bound, t.key)
 	}
-	var possible []int
+	for i, g := range t.groups {
+		b.least[g] = t.least[i]
+	}
+	if t.known {
+		b.most[t.groups[0]]++
+	}
+}
+
+func (b *Binder) bind(c LateClaim, labels map[string]string) (t taken, ok bool) {
+	if v, ok := b.bound[c.key]; ok && c.key != "" {
+		return t, (!v.made || c.where.Matches(labels)) && !slices.ContainsFunc(v.groups, func(g int) bool { return !b.groups[g].where.Matches(labels) })
+	}
 	certain := -1
 	for _, g := range c.groups {
 		if certain >= 0 && b.groups[g].size().Cmp(*b.groups[certain].size()) > 0 {
@@ -139,20 +159,22 @@ func (b *Binder) bind(c LateClaim, labels map[string]string) bool {
 		if b.most[g] == 0 || !b.groups[g].reach.Matches(labels) {
 			continue
 		}
-		possible = append(possible, g)
+		t.groups, t.least = append(t.groups, g), append(t.least, b.least[g])
 		if b.least[g] > 0 && certain < 0 {
 			certain = g
 		}
 	}
 	if certain < 0 && (!c.made || !c.where.Matches(labels)) {
-		return false
+		return t, false
 	}
-	b.bound[c.key] = lateVolume{possible, certain < 0}
-	for _, g := range possible {
+	if t.key = c.key; t.key != "" {
+		b.bound[t.key] = lateVolume{t.groups, certain < 0}
+	}
+	for _, g := range t.groups {
 		b.least[g] = max(b.least[g]-1, 0)
 	}
-	if len(possible) == 1 && certain >= 0 {
-		b.most[possible[0]]--
+	if t.known = len(t.groups) == 1 && certain >= 0; t.known {
+		b.most[t.groups[0]]--
 	}
-	return true
+	return t, true
 }
