@@ -14,6 +14,7 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling/internal/bind"
+	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
 	"github.com/joinery-sdk/joinery/scheduling/internal/podclass"
 	"github.com/joinery-sdk/joinery/scheduling/internal/taints"
 	"github.com/joinery-sdk/joinery/scheduling/internal/topology"
@@ -267,7 +268,7 @@ type extension struct {
 // buy binds a pod to a further node; false if no pool may buy one that takes it. Others may join the pod if the seat is open.
 func (g *extension) buy(b binding) (at seat, open, ok bool) {
 	for _, k := range g.remaining.kinds(b.class) {
-		if g.avoid[k.cell] || len(g.bought) == g.most {
+		if g.avoid[k.cell] || len(g.bought) == g.most || g.barred(b.class, k) {
 			continue
 		}
 		bin := OutcomeBin{Shape: k.shape, Offering: k.offering, Labels: k.narrowed}
@@ -288,6 +289,21 @@ func (g *extension) buy(b binding) (at seat, open, ok bool) {
 		g.nodes = g.nodes[:len(g.nodes)-1]
 	}
 	return at, false, false
+}
+
+// barred reports whether pods or volumes elsewhere keep the class from such nodes, whatever else is on them. Most kinds are, and to know it
+// is cheaper than to add a node. Affinity may be met by pods of DaemonSets, which come with the node.
+func (g *extension) barred(class int, k kind) bool {
+	switch v := g.cluster.Between(&g.classes[class].Constraints, k.values, nil); v.Rule {
+	case interpod.SpreadRule, interpod.AntiAffinityRule, interpod.KeptRule:
+		return true
+	case interpod.AffinityRule:
+		if len(g.p.Shapes[k.shape].daemons) == 0 {
+			return true
+		}
+	case interpod.RatioRule, interpod.None:
+	}
+	return !g.volumes.Allows(g.late[class], k.labels)
 }
 
 // remaining is what the pools may still buy.
@@ -349,35 +365,6 @@ func stockOf(s *Shape, shape, offering int) string {
 	return cmp.Or(s.Offerings[offering].Reservation, fmt.Sprint(shape, " ", offering))
 }
 
-// limited says of pods that the outcome does not place whether the limits of pools are what keeps every node for them from being bought. An
-// offering whose count is used up is missing in its domain alone, and does not matter.
-func (s *state) limited(o Outcome) func(relaxed, domain int) bool {
-	if !slices.ContainsFunc(s.p.Pools, func(p PoolState) bool { return len(p.Limited) > 0 || p.NodesLeft >= 0 }) {
-		return func(int, int) bool { return false }
-	}
-	remaining := s.p.remaining(o.Bins, func(bin int) bool { return len(o.Bins[bin].Shares) > 0 })
-	return func(relaxed, domain int) bool {
-		rc := s.assigned.Classes[relaxed]
-		required, requests := rc.Required(domain), s.p.Classes[rc.Class].requests
-		short := false
-		for _, c := range s.p.cells() {
-			if !required.Compatible(c.labels, requirements.Keys{}) {
-				continue
-			}
-			for _, o := range c.offers {
-				if !bind.Fits(requests, s.p.Shapes[o[0]].Free) || !remaining.stocks(o[0], o[1]) {
-					continue
-				}
-				if remaining.within(o[0]) {
-					return false
-				}
-				short = true
-			}
-		}
-		return short
-	}
-}
-
 // cell is offerings of one pool whose nodes have the same labels of those that some pod asks about.
 type cell struct {
 	labels requirements.Set
@@ -410,9 +397,8 @@ func (p *Problem) newCells() []cell {
 
 // sale is a cell whose nodes a class accepts.
 type sale struct {
-	cell     int
-	narrowed []requirements.Set // its labels as each alternative of the class's requirements narrows them
-	offers   [][2]int           // those that hold a pod by itself: what uses the least of the limits first, of equal ones the cheapest
+	kinds  []kind   // for each alternative of the class's requirements; the offering is open
+	offers [][2]int // those that hold a pod by itself: what uses the least of the limits first, of equal ones the cheapest
 }
 
 // newSales are the cells for pods of a class. Pools with MinValues are left out: only the packer counts the values that a node keeps.
@@ -422,7 +408,7 @@ func (p *Problem) newSales(c *Class) []sale {
 		if len(p.Pools[p.Shapes[cell.offers[0][0]].Pool].MinValues) > 0 {
 			continue
 		}
-		one := sale{cell: i}
+		one := sale{}
 		for _, o := range cell.offers {
 			if bind.Fits(c.requests, p.Shapes[o[0]].Free) {
 				one.offers = append(one.offers, o)
@@ -436,10 +422,13 @@ func (p *Problem) newSales(c *Class) []sale {
 				continue
 			}
 			if narrowed, err := cell.labels.Intersect(alternative); err == nil {
-				one.narrowed = append(one.narrowed, narrowed)
+				labels := chosenLabels(narrowed)
+				labels[corev1.LabelHostname] = "new node" // no node has this name
+				counts := p.verifier.cluster
+				one.kinds = append(one.kinds, kind{cell: i, narrowed: narrowed, labels: labels, values: counts.Values.At(counts.Index, labels)})
 			}
 		}
-		if len(one.narrowed) == 0 {
+		if len(one.kinds) == 0 {
 			continue
 		}
 		slices.SortStableFunc(one.offers, func(a, b [2]int) int {
@@ -457,6 +446,8 @@ func (p *Problem) price(offer [2]int) float64 { return p.Shapes[offer[0]].Offeri
 type kind struct {
 	cell, shape, offering int
 	narrowed              requirements.Set
+	labels                map[string]string // of such a node, and their values for constraints between pods
+	values                []int32
 }
 
 // kinds are the offerings that may still be bought and that hold a pod of the class by itself: the best one of each cell for each alternative
@@ -468,8 +459,9 @@ func (r *remaining) kinds(class int) []kind {
 		if at < 0 {
 			continue
 		}
-		for _, narrowed := range s.narrowed {
-			out = append(out, kind{s.cell, s.offers[at][0], s.offers[at][1], narrowed})
+		for _, k := range s.kinds {
+			k.shape, k.offering = s.offers[at][0], s.offers[at][1]
+			out = append(out, k)
 		}
 	}
 	weight := func(k kind) int32 { return r.p.Pools[r.p.Shapes[k.shape].Pool].Weight }

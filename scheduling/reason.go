@@ -299,3 +299,32 @@ func likely(key string, known []string, cloud bool) (string, bool) {
 	}
 	return known[at], true
 }
+
+// limited says of pods that the outcome does not place whether the limits of pools are what keeps every node for them from being bought. An
+// offering whose count is used up is missing in its domain alone, and does not matter.
+func (s *state) limited(o Outcome) func(relaxed, domain int) bool {
+	if !slices.ContainsFunc(s.p.Pools, func(p PoolState) bool { return len(p.Limited) > 0 || p.NodesLeft >= 0 }) {
+		return func(int, int) bool { return false }
+	}
+	remaining := s.p.remaining(o.Bins, func(bin int) bool { return len(o.Bins[bin].Shares) > 0 })
+	return func(relaxed, domain int) bool {
+		rc := s.assigned.Classes[relaxed]
+		required, requests := rc.Required(domain), s.p.Classes[rc.Class].requests
+		short := false
+		for _, c := range s.p.cells() {
+			if !required.Compatible(c.labels, requirements.Keys{}) {
+				continue
+			}
+			for _, o := range c.offers {
+				if !bind.Fits(requests, s.p.Shapes[o[0]].Free) || !remaining.stocks(o[0], o[1]) {
+					continue
+				}
+				if remaining.within(o[0]) {
+					return false
+				}
+				short = true
+			}
+		}
+		return short
+	}
+}

@@ -113,18 +113,30 @@ func (b *Binder) Clone() *Binder {
 // Bind gives the claims of a pod their volumes on a node with the labels. It reports false, and changes nothing, if kube-scheduler may find
 // none for some claim, or may have bound it to one that the node does not reach. It costs O(claims x groups that suit them).
 func (b *Binder) Bind(claims []LateClaim, labels map[string]string) bool {
-	var all []taken
+	all, ok := b.take(claims, labels)
+	if !ok {
+		b.undo(all)
+	}
+	return ok
+}
+
+// Allows reports whether Bind would succeed.
+func (b *Binder) Allows(claims []LateClaim, labels map[string]string) bool {
+	all, ok := b.take(claims, labels)
+	b.undo(all)
+	return ok
+}
+
+// take binds the claims up to the first one that has no volume.
+func (b *Binder) take(claims []LateClaim, labels map[string]string) (all []taken, ok bool) {
 	for _, c := range claims {
 		t, ok := b.bind(c, labels)
 		if !ok {
-			for _, t := range slices.Backward(all) {
-				b.undo(t)
-			}
-			return false
+			return all, false
 		}
 		all = append(all, t)
 	}
-	return true
+	return all, true
 }
 
 // taken is what the binding of a claim changed.
@@ -135,15 +147,17 @@ type taken struct {
 	known  bool   // it has taken one of the only group
 }
 
-func (b *Binder) undo(t taken) {
-	if t.key != "" {
-		delete(b.bound, t.key)
-	}
-	for i, g := range t.groups {
-		b.least[g] = t.least[i]
-	}
-	if t.known {
-		b.most[t.groups[0]]++
+func (b *Binder) undo(all []taken) {
+	for _, t := range slices.Backward(all) {
+		if t.key != "" {
+			delete(b.bound, t.key)
+		}
+		for i, g := range t.groups {
+			b.least[g] = t.least[i]
+		}
+		if t.known {
+			b.most[t.groups[0]]++
+		}
 	}
 }
 
