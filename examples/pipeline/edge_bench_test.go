@@ -101,6 +101,38 @@ func BenchmarkExistingNodes(b *testing.B) {
 	}
 }
 
+// Ten pods are pending in a cluster where each node runs thirteen. Five times as many nodes must not take ten times as long.
+func BenchmarkFewPending(b *testing.B) {
+	for _, count := range []int{1000, 5000} {
+		b.Run(fmt.Sprintf("nodes=%d", count), func(b *testing.B) {
+			const each = 13
+			pods := deployments(each*count+10, each*count/100, true)
+			s := snapshot(b, nil)
+			s.Pools[0].NodePool = nodepool.NodePool{Name: "default", Requirements: requirements.MustParse("topology.kubernetes.io/zone in (us-east-1a,us-east-1b,us-east-1c)")}
+			room := corev1.ResourceList{"cpu": resource.MustParse("32"), "memory": resource.MustParse("128Gi"), "pods": resource.MustParse("58")}
+			for i := range count {
+				name := fmt.Sprintf("n-%d", i)
+				s.Nodes = append(s.Nodes, &corev1.Node{
+					ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{
+						corev1.LabelHostname: name, corev1.LabelTopologyZone: fmt.Sprintf("us-east-1%c", 'a'+i%3), corev1.LabelArchStable: "amd64", corev1.LabelOSStable: "linux",
+					}},
+					Status: corev1.NodeStatus{Capacity: room, Allocatable: room, Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
+				})
+			}
+			pending := 0
+			for i, p := range pods { // the pending ones are of ten deployments
+				if i%(len(pods)/10) == 0 && pending < 10 {
+					pending++
+					continue
+				}
+				p.Spec.NodeName, p.Status.Phase = s.Nodes[i%count].Name, corev1.PodRunning
+			}
+			s.Pods = pods
+			planEdge(b, s, 10, 0)
+		})
+	}
+}
+
 // teams are n pods, a hundred for each team: four that keep to themselves by zone, where there are three, forty-eight spread
 // over zones, and as many that want to be beside those on a node.
 func teams(n int) []*corev1.Pod {
