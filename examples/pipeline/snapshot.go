@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
@@ -19,9 +20,18 @@ func Snapshot(m *manifests.Snapshot, market *Market) (scheduling.Snapshot, []str
 	if err != nil {
 		return scheduling.Snapshot{}, nil, err
 	}
-	pods := make([]*corev1.Pod, 0, m.CountPods())
+	own := make([]*corev1.Pod, 0, m.CountPods())
 	for p := range m.AllPods() {
-		pods = append(pods, p)
+		own = append(own, p)
+	}
+	pods, given := m.Defaults.Pods(own), 0
+	for i := range pods {
+		if pods[i] != own[i] {
+			given++
+		}
+	}
+	if len(m.Defaults.Constraints) > 0 {
+		notes = append(notes, fmt.Sprintf("%d of %d pods have the default topology spread: those without one of their own that a Service or a controller selects", given, len(pods)))
 	}
 	claims := make([]scheduling.NodeClaim, 0, len(m.NodeClaims))
 	for i := range m.NodeClaims {

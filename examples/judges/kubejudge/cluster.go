@@ -77,6 +77,14 @@ func newCluster(ctx context.Context, s *Scenario) (*cluster, error) {
 	multi := &profile.Plugins.MultiPoint
 	multi.Enabled = slices.DeleteFunc(multi.Enabled, func(p config.Plugin) bool { return !judged(p.Name) })
 
+	if len(s.DefaultConstraints) > 0 {
+		for _, plugin := range profile.PluginConfig {
+			if args, ok := plugin.Args.(*config.PodTopologySpreadArgs); ok {
+				args.DefaultConstraints, args.DefaultingType = s.DefaultConstraints, config.ListDefaulting
+			}
+		}
+	}
+
 	var running context.Context
 	running, c.cancel = context.WithCancel(klog.NewContext(ctx, logr.Discard()))
 	c.framework, err = runtime.NewFramework(running, plugins.NewInTreeRegistry(), profile,
@@ -124,6 +132,23 @@ func (c *cluster) fill(ctx context.Context, s *Scenario, factory informers.Share
 	attachments := factory.Storage().V1().VolumeAttachments().Informer().GetIndexer()
 	for _, a := range s.VolumeAttachments {
 		add(attachments.Add(a))
+	}
+
+	services := factory.Core().V1().Services().Informer().GetIndexer()
+	for _, o := range s.Services {
+		add(services.Add(o))
+	}
+	controllers := factory.Core().V1().ReplicationControllers().Informer().GetIndexer()
+	for _, o := range s.ReplicationControllers {
+		add(controllers.Add(o))
+	}
+	replicaSets := factory.Apps().V1().ReplicaSets().Informer().GetIndexer()
+	for _, o := range s.ReplicaSets {
+		add(replicaSets.Add(o))
+	}
+	statefulSets := factory.Apps().V1().StatefulSets().Informer().GetIndexer()
+	for _, o := range s.StatefulSets {
+		add(statefulSets.Add(o))
 	}
 
 	admission := newAdmission(s)

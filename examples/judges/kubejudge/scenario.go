@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
@@ -42,6 +43,14 @@ type Scenario struct {
 	// LimitRanges give requests and limits to containers of their namespace that have none. Pods that break them are
 	// judged all the same.
 	LimitRanges []*corev1.LimitRange
+
+	// DefaultConstraints are those of PodTopologySpread's configuration; with any its defaultingType is List. Services and controllers give pods
+	// the selectors.
+	DefaultConstraints     []corev1.TopologySpreadConstraint
+	Services               []*corev1.Service
+	ReplicationControllers []*corev1.ReplicationController
+	ReplicaSets            []*appsv1.ReplicaSet
+	StatefulSets           []*appsv1.StatefulSet
 }
 
 // Binding says that a pod goes to a node.

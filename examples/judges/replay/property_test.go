@@ -120,6 +120,11 @@ func (o *outcome) refused() bool { return o.err != nil || !o.verdict.Valid() }
 func judge(ctx context.Context, s scenario.Scenario) outcome { return judgeOf(ctx, s, planned) }
 
 func judgeOf(ctx context.Context, s scenario.Scenario, planned func(context.Context, scenario.Scenario) (*plan.Plan, error)) (out outcome) {
+	return judgeWith(ctx, s, planned, func(*kubejudge.Scenario) {})
+}
+
+// judgeWith is judgeOf with something more that kube-scheduler knows when the plan's pods are bound.
+func judgeWith(ctx context.Context, s scenario.Scenario, planned func(context.Context, scenario.Scenario) (*plan.Plan, error), more func(*kubejudge.Scenario)) (out outcome) {
 	out.scenario, out.pending = s, len(s.Pods)
 	packed, err := planned(ctx, s)
 	if err != nil {
@@ -140,6 +145,7 @@ func judgeOf(ctx context.Context, s scenario.Scenario, planned func(context.Cont
 		out.err = err
 		return out
 	}
+	more(&cluster)
 	out.verdict, out.err = kubejudge.JudgeSteps(ctx, cluster, order)
 	return out
 }

@@ -14,9 +14,11 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	"sigs.k8s.io/yaml"
 
 	"github.com/joinery-sdk/joinery/examples/pipeline"
 	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
+	"github.com/joinery-sdk/joinery/scheduling/defaultspread"
 )
 
 // Exit codes of the example programs.
@@ -82,6 +84,8 @@ type Flags struct {
 	Answers []string
 	// Replace names files whose objects replace those of the same kind and name.
 	Replace []string
+	// SchedulerConfig names a file with kube-scheduler's configuration, or with that of Karpenter's flag of this name; see package defaultspread.
+	SchedulerConfig string
 }
 
 // Register adds the common flags.
@@ -91,6 +95,7 @@ func (f *Flags) Register(set *pflag.FlagSet) {
 	set.StringVar(&f.InstanceTypes, "instance-types", "", "catalogue of instance types as JSON, in the shape of Karpenter's KWOK provider")
 	set.StringVar(&f.Describe, "describe-instance-types", "", "what `aws ec2 describe-instance-types` printed")
 	set.StringArrayVar(&f.Answers, "aws", nil, "what aws ec2 describe-instance-types, describe-instance-type-offerings, describe-spot-price-history or aws pricing get-products printed (repeatable)")
+	set.StringVar(&f.SchedulerConfig, "scheduler-config", "", "file with kube-scheduler's KubeSchedulerConfiguration, or of Karpenter's flag of this name: the topology spread that pods without any get")
 	set.StringVar(&f.Region, "region", "", "EC2 region of the embedded catalogue; without it that of the nodes, pools and node classes, or else "+pipeline.DefaultRegion)
 	set.StringVarP(&f.Output, "output", "o", "table", "output format: "+strings.Join(f.Formats(), ", "))
 	set.BoolVar(&f.NoTiming, "no-timing", false, "leave timings out, so that the same input prints the same bytes")
@@ -236,6 +241,18 @@ func readFile(flag, name string) ([]byte, error) {
 // Manifests reads the files that the flags name, or the sample if they name none.
 func (f *Flags) Manifests(sample string, stdin io.Reader) (*manifests.Snapshot, error) {
 	opts := &manifests.Options{Stdin: stdin, Classes: pipeline.NodeClassDecoders(), Replace: f.Replace, Assume: true}
+	if f.SchedulerConfig != "" {
+		data, err := readFile("--scheduler-config", f.SchedulerConfig)
+		if err != nil {
+			return nil, err
+		}
+		if data, err = yaml.YAMLToJSON(data); err == nil {
+			opts.Spread, err = defaultspread.Decode(data)
+		}
+		if err != nil {
+			return nil, Bad(fmt.Errorf("%s: %w", f.SchedulerConfig, err))
+		}
+	}
 	for _, text := range f.Pods {
 		where, err := manifests.ParsePodsOf(text)
 		if err != nil {

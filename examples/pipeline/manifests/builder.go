@@ -141,8 +141,26 @@ func (b *builder) file(o object) {
 		s.NodeClasses = append(s.NodeClasses, v)
 	case *batchv1.CronJob:
 		b.cronJobs = append(b.cronJobs, v)
+	case *corev1.Service:
+		s.Defaults.Services = append(s.Defaults.Services, v)
 	default:
 		b.controllers = append(b.controllers, controllerOf(o))
+		b.selecting(o.value)
+	}
+}
+
+// selecting keeps a controller that has a selector, for pods that get default constraints.
+func (b *builder) selecting(controller any) {
+	d := &b.snapshot.Defaults
+	switch c := controller.(type) {
+	case *corev1.ReplicationController:
+		d.ReplicationControllers = append(d.ReplicationControllers, c)
+	case *appsv1.ReplicaSet:
+		d.ReplicaSets = append(d.ReplicaSets, c)
+	case *appsv1.StatefulSet:
+		d.StatefulSets = append(d.StatefulSets, c)
+	case *appsv1.Deployment:
+		d.Deployments = append(d.Deployments, c)
 	}
 }
 

@@ -158,7 +158,7 @@ func classKinds() map[string][]string {
 }
 
 // kinds are the kinds that planning looks at.
-func kinds(classes map[string]ClassDecoder) map[string]kind {
+func kinds(o *Options) map[string]kind {
 	apps := []string{"apps/v1"}
 	oldApps := []string{"apps/v1beta1", "apps/v1beta2", "extensions/v1beta1"}
 	storage, oldStorage := []string{"storage.k8s.io/v1"}, []string{"storage.k8s.io/v1beta1", "storage.k8s.io/v1alpha1"}
@@ -205,10 +205,13 @@ func kinds(classes map[string]ClassDecoder) map[string]kind {
 	for _, name := range slices.Sorted(maps.Keys(known)) {
 		all[name] = kind{known[name], nil, false, readClass(nil)}
 	}
-	for _, name := range slices.Sorted(maps.Keys(classes)) {
+	for _, name := range slices.Sorted(maps.Keys(o.Classes)) {
 		k := all[name]
-		k.read = readClass(classes[name])
+		k.read = readClass(o.Classes[name])
 		all[name] = k
+	}
+	if len(o.Spread) > 0 {
+		all["Service"] = kind{core, nil, true, typed[corev1.Service](nil)}
 	}
 	return all
 }

@@ -13,11 +13,13 @@ import (
 	"sync"
 	"sync/atomic"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/joinery-sdk/joinery/examples/pipeline/manifests/internal/podcheck"
 	"github.com/joinery-sdk/joinery/internal/strictjson"
+	"github.com/joinery-sdk/joinery/scheduling/defaultspread"
 )
 
 // Options change how manifests are read. nil, and the zero value, are the defaults.
@@ -33,10 +35,12 @@ type Options struct {
 	// MaxPods is how many pods the input may ask for; 0 means [MaxPods].
 	MaxPods int
 	// Assume adds classes that clusters have and manifests rarely contain: the usual storage classes, a default one, and classes of priority and of
-	// runtimes that pods name. Notes say what is assumed. Without it such pods are refused, as a cluster without these classes would.
+	// runtimes that pods name. Notes say what is assumed. Without it such pods are refused, as by a cluster without these classes.
 	Assume bool
 	// PodsOf says where objects of other kinds keep the templates of their pods. Without it a note counts such objects.
 	PodsOf []PodsOf
+	// Spread are kube-scheduler's default topology spread constraints. With any, Services are read, too; see [Snapshot.Defaults].
+	Spread []corev1.TopologySpreadConstraint
 }
 
 // MaxPods is how many pods manifests may ask for unless [Options] say otherwise: several times the largest cluster.
@@ -55,9 +59,8 @@ type FieldProblem interface {
 
 // Read reads files, the *.yaml, *.yml and *.json files of directories and of those below, and "-", standard input. Of files of directories those
 // without an object are passed over, and of an object that several have the last counts, as where kubectl applies a directory; notes say so. The
-// error joins one [*Problem] for each mistake, at most a thousand; the snapshot is nil then. Arguments that hold no document at
-// all are one: a step before has probably failed. Time is linear in the size
-// of the input, on as many cores as Go may use; the result does not depend on their number.
+// error joins one [*Problem] for each mistake, at most a thousand; the snapshot is nil then. Arguments that hold no document at all are one: a
+// step before has probably failed. Time is linear in the size of the input, on as many cores as Go may use, whose number changes nothing.
 func Read(args []string, o *Options) (*Snapshot, error) {
 	var stdin io.Reader
 	if o != nil {
@@ -81,7 +84,7 @@ func read(files []File, problems []*Problem, o *Options) (*Snapshot, error) {
 	for i, f := range files {
 		order[f.Name] = i
 	}
-	r := reader{kinds: kinds(o.Classes), podsOf: o.PodsOf, decoder: &strictjson.Decoder{Live: true, Hints: hints()}}
+	r := reader{kinds: kinds(o), podsOf: o.PodsOf, decoder: &strictjson.Decoder{Live: true, Hints: hints()}}
 	results := r.all(files)
 	passed := passOver(files, results)
 	if len(o.Replace) > 0 {
@@ -90,12 +93,8 @@ func read(files []File, problems []*Problem, o *Options) (*Snapshot, error) {
 		files, problems = slices.Concat(files, news), append(problems, more...)
 	}
 	several := supersede(files, results)
-	b := builder{
-		snapshot: &Snapshot{positions: map[identity]Position{}},
-		problems: problems,
-		others:   map[string]int{},
-		makers:   map[string]bool{},
-	}
+	b := builder{problems: problems, others: map[string]int{}, makers: map[string]bool{}}
+	b.snapshot = &Snapshot{positions: map[identity]Position{}, Defaults: defaultspread.Defaults{Constraints: o.Spread}}
 	for i := range results {
 		b.add(&results[i])
 		results[i] = result{}

@@ -12,6 +12,7 @@ import (
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
 
+	"github.com/joinery-sdk/joinery/scheduling/defaultspread"
 	"github.com/joinery-sdk/joinery/scheduling/gang"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool/nodeclaim"
@@ -54,6 +55,10 @@ type Snapshot struct {
 	NodeClasses []NodeClass
 	// Settings are the data of the ConfigMap karpenter-global-settings; nil if there is none.
 	Settings map[string]string
+
+	// Defaults are [Options.Spread] with the Services and controllers that give pods the selectors; its method Pods gives the constraints
+	// to pods. Without Options.Spread it changes no pod.
+	Defaults defaultspread.Defaults
 
 	// Notes are remarks for people on what was skipped or is missing but can be done without, in a stable order.
 	Notes []string
