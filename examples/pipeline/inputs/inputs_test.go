@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/joinery-sdk/joinery/examples/pipeline"
 	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
 )
 
@@ -167,4 +168,59 @@ func TestInterruptionRates(t *testing.T) {
 	require.NoError(t, set.Parse([]string{"--interruption-cost", "2"}))
 	_, err = lonely.Parse()
 	assert.ErrorContains(t, err, "want --interruption-rates, too")
+}
+
+// The default spread of a scheduler's configuration reaches the pods; what is wrong with the file is said with its path.
+func TestSchedulerConfig(t *testing.T) {
+	const pods = `
+apiVersion: v1
+kind: Service
+metadata: {name: web}
+spec: {selector: {app: web}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: web-0, labels: {app: web}}
+spec: {containers: [{name: main, image: web}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: alone}
+spec: {containers: [{name: main, image: web}]}
+`
+	file := filepath.Join(t.TempDir(), "scheduler.yaml")
+	plan := func(config string) ([]string, []string, error) {
+		require.NoError(t, os.WriteFile(file, []byte(config), 0o600))
+		f := inputs.Flags{SchedulerConfig: file}
+		m, err := f.Manifests(pods, nil)
+		if err != nil {
+			return nil, nil, err
+		}
+		market, err := f.Market(m)
+		require.NoError(t, err)
+		s, notes, err := pipeline.Snapshot(m, market)
+		require.NoError(t, err)
+		var spread []string
+		for _, p := range s.Pods {
+			for _, c := range p.Spec.TopologySpreadConstraints {
+				spread = append(spread, p.Name+" "+c.TopologyKey)
+			}
+		}
+		return spread, notes, nil
+	}
+	spread, notes, err := plan("podTopologySpread: {defaultConstraints: [{maxSkew: 1, topologyKey: rack, whenUnsatisfiable: DoNotSchedule}]}")
+	require.NoError(t, err)
+	assert.Equal(t, []string{"web-0 rack"}, spread)
+	assert.Contains(t, strings.Join(notes, "\n"), "1 of 2 pods have the default topology spread")
+	spread, _, err = plan("{}")
+	require.NoError(t, err)
+	assert.Empty(t, spread)
+	for config, want := range map[string]string{
+		"podTopologySpread: {defaultConstraints: [{maxSkew: 0, topologyKey: rack, whenUnsatisfiable: DoNotSchedule}]}": "maxSkew is 0",
+		"a: [": "did not find expected node content",
+	} {
+		_, _, err = plan(config)
+		assert.ErrorContains(t, err, want)
+		assert.ErrorContains(t, err, file)
+	}
 }
