@@ -1,0 +1,125 @@
+// Package buffer reads CapacityBuffers of autoscaling.x-k8s.io: spare room in a cluster, as a number of pods that could be placed at once. A
+// buffer becomes pods that nobody creates. They are planned after all others, so that they never take the place of a pod that exists, and
+// what they lack is bought.
+//
+// The API is described at https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/proposals/buffers.md; sizes are those of
+// cluster-autoscaler and Karpenter.
+package buffer
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joinery-sdk/joinery/instancetypes/resources"
+)
+
+// ActiveCapacity is the strategy that buys nodes for what a buffer lacks. It is the default, and the only one that is planned.
+const ActiveCapacity = "buffer.x-k8s.io/active-capacity"
+
+// Buffer is a CapacityBuffer. The zero value asks for nothing.
+type Buffer struct {
+	// Namespace is where Template and Scalable are, too; empty means "default".
+	Namespace, Name string
+	// Strategy is the provisioning strategy; empty means [ActiveCapacity].
+	Strategy string
+	// Template names the PodTemplate whose pods fill the buffer. Either it or Scalable is set.
+	Template string
+	// Scalable is the workload whose pods fill the buffer; the zero value means none.
+	Scalable Reference
+	// Replicas is how many pods there is room for, Percentage the same in percent of the replicas of Scalable, rounded up. The larger one
+	// counts; nil for both means as many as Limits allow.
+	Replicas, Percentage *int32
+	// Limits bounds what all pods request together; resources that the pods do not request do not count.
+	Limits corev1.ResourceList
+}
+
+// Reference names a workload of the buffer's namespace.
+type Reference struct {
+	// Group is the API group; empty means "apps".
+	Group string
+	// Kind is Deployment, ReplicaSet or StatefulSet.
+	Kind, Name string
+}
+
+// String is "Deployment web", or "Rollout.argoproj.io web" for a kind of another group than apps.
+func (r Reference) String() string {
+	if g := cmp.Or(r.Group, "apps"); g != "apps" {
+		return r.Kind + "." + g + " " + r.Name
+	}
+	return r.Kind + " " + r.Name
+}
+
+// String is namespace and name.
+func (b *Buffer) String() string { return cmp.Or(b.Namespace, corev1.NamespaceDefault) + "/" + b.Name }
+
+// Size is how many pods the buffer has room for: the larger of Replicas and Percentage, at most what Limits allow, and only what they allow
+// if there is neither. replicas is what the workload of Scalable asks for. A buffer without any of the three has size 0, and so has one of
+// another strategy than [ActiveCapacity].
+func (b *Buffer) Size(template *corev1.PodTemplateSpec, replicas int32) int {
+	if cmp.Or(b.Strategy, ActiveCapacity) != ActiveCapacity {
+		return 0
+	}
+	size, asked := int64(0), false
+	if b.Replicas != nil {
+		size, asked = int64(*b.Replicas), true
+	}
+	if b.Percentage != nil && b.Scalable != (Reference{}) && replicas > 0 {
+		size, asked = max(size, (int64(replicas)*int64(*b.Percentage)+99)/100), true
+	}
+	if most, limited := b.most(template); limited && (!asked || most < size) {
+		size = most
+	}
+	return int(min(max(size, 0), math.MaxInt32))
+}
+
+// most is how many pods the limits allow; false if they bound nothing that the pods request.
+func (b *Buffer) most(template *corev1.PodTemplateSpec) (n int64, limited bool) {
+	requests := resources.OfPod(&corev1.Pod{Spec: template.Spec}, false)
+	n = math.MaxInt64
+	for name, limit := range b.Limits {
+		each := resources.Request(name, requests[name])
+		if name == corev1.ResourcePods || each <= 0 {
+			continue
+		}
+		n, limited = min(n, max(0, resources.Capacity(name, limit))/each), true
+	}
+	return n, limited
+}
+
+// The annotations of the pods, those that Karpenter gives to its own.
+const (
+	annotationFake      = "karpenter.sh/capacity-buffer-fake-pod"
+	annotationName      = "karpenter.sh/capacity-buffer-name"
+	annotationNamespace = "karpenter.sh/capacity-buffer-namespace"
+)
+
+// Pods are the pods that fill the buffer: those of the template, pending. They use no claims: no volume is made for them. Whoever plans them
+// places all other pods first. They share the memory of their specs, and that of the template.
+func (b *Buffer) Pods(template *corev1.PodTemplateSpec, size int) []*corev1.Pod {
+	spec := template.Spec
+	spec.NodeName = ""
+	spec.Volumes = slices.DeleteFunc(slices.Clone(spec.Volumes), func(v corev1.Volume) bool { return v.PersistentVolumeClaim != nil || v.Ephemeral != nil })
+	namespace := cmp.Or(b.Namespace, corev1.NamespaceDefault)
+	annotations := map[string]string{annotationFake: "true", annotationName: b.Name, annotationNamespace: namespace}
+	out := make([]*corev1.Pod, size)
+	for i := range out {
+		out[i] = &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("capacity-buffer-%s-%d", b.Name, i+1), Labels: template.Labels, Annotations: annotations},
+			Spec:       spec,
+		}
+	}
+	return out
+}
+
+// Of is the buffer that a pod fills, as [Buffer.String] has it; false if it is a pod that somebody created.
+func Of(pod *corev1.Pod) (buffer string, ok bool) {
+	if pod.Annotations[annotationFake] != "true" {
+		return "", false
+	}
+	return pod.Annotations[annotationNamespace] + "/" + pod.Annotations[annotationName], true
+}
