@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/joinery-sdk/joinery/scheduling/buffer"
 	"github.com/joinery-sdk/joinery/scheduling/gang"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool/nodeclaim"
@@ -31,6 +32,7 @@ type builder struct {
 	makers      map[string]bool // those of the others whose objects make pods
 	controllers []controller
 	cronJobs    []*batchv1.CronJob
+	templates   map[identity]*corev1.PodTemplate
 	hooks       []string // left out
 }
 
@@ -136,6 +138,11 @@ func (b *builder) file(o object) {
 		s.NodeOverlays = append(s.NodeOverlays, v)
 	case gang.PodGroup:
 		s.PodGroups = append(s.PodGroups, v)
+	case buffer.Buffer:
+		v.Namespace = o.id.namespace
+		s.Buffers = append(s.Buffers, Buffer{Buffer: v})
+	case *corev1.PodTemplate:
+		b.templates[o.id] = v
 	case NodeClass:
 		v.Kind, v.Name, v.Position = o.id.kind, o.id.name, o.position
 		s.NodeClasses = append(s.NodeClasses, v)
@@ -195,7 +202,11 @@ func (b *builder) finish(o *Options) {
 	slices.SortFunc(s.NodeClasses, func(a, b NodeClass) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
 	})
+	slices.SortFunc(s.Buffers, func(a, b Buffer) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
 	b.expand(cmp.Or(o.MaxPods, MaxPods))
+	b.fill(cmp.Or(o.MaxPods, MaxPods))
 	b.refer(o.Assume)
 	b.skipped()
 	if len(b.hooks) > 0 {

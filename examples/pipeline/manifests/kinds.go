@@ -21,6 +21,7 @@ import (
 	"github.com/joinery-sdk/joinery/internal/strictjson"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/requirements/kube"
+	"github.com/joinery-sdk/joinery/scheduling/buffer"
 	"github.com/joinery-sdk/joinery/scheduling/gang"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool/nodeclaim"
@@ -199,7 +200,9 @@ func kinds(o *Options) map[string]kind {
 			[]string{gang.Kubernetes + "/v1beta1", gang.Kubernetes + "/v1alpha3", gang.Kubernetes + "/v1alpha2", gang.Coscheduling + "/v1alpha1", gang.Volcano + "/v1beta1"},
 			nil, true, family(gang.Decode),
 		},
-		"NodeOverlay": {[]string{overlay.APIVersion}, nil, false, family(overlay.Decode)},
+		"NodeOverlay":    {[]string{overlay.APIVersion}, nil, false, family(overlay.Decode)},
+		"CapacityBuffer": {buffer.Versions(), nil, true, family(buffer.Decode)},
+		"PodTemplate":    {core, nil, true, typed[corev1.PodTemplate](nil)},
 	}
 	known := classKinds()
 	for _, name := range slices.Sorted(maps.Keys(known)) {

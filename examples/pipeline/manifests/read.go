@@ -93,7 +93,7 @@ func read(files []File, problems []*Problem, o *Options) (*Snapshot, error) {
 		files, problems = slices.Concat(files, news), append(problems, more...)
 	}
 	several := supersede(files, results)
-	b := builder{problems: problems, others: map[string]int{}, makers: map[string]bool{}}
+	b := builder{problems: problems, others: map[string]int{}, makers: map[string]bool{}, templates: map[identity]*corev1.PodTemplate{}}
 	b.snapshot = &Snapshot{positions: map[identity]Position{}, Defaults: defaultspread.Defaults{Constraints: o.Spread}}
 	for i := range results {
 		b.add(&results[i])

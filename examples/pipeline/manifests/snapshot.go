@@ -51,6 +51,8 @@ type Snapshot struct {
 	NodeOverlays []overlay.NodeOverlay
 	// PodGroups are sorted by namespace, name and API group.
 	PodGroups []gang.PodGroup
+	// Buffers are the CapacityBuffers, sorted by namespace and name.
+	Buffers []Buffer
 	// NodeClasses are the objects with a cloud's own settings.
 	NodeClasses []NodeClass
 	// Settings are the data of the ConfigMap karpenter-global-settings; nil if there is none.

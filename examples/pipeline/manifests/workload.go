@@ -1,11 +1,15 @@
 package manifests
 
 import (
+	"cmp"
+	"fmt"
 	"iter"
 	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joinery-sdk/joinery/scheduling/buffer"
 )
 
 // Workload is a controller and the pods that it still has to create. All of them are the same but for the name, so that
@@ -86,4 +90,57 @@ func (w *Workload) volumes(pod string) []corev1.Volume {
 		}
 	}
 	return volumes
+}
+
+// Buffer is a CapacityBuffer and the pods that fill it.
+type Buffer struct {
+	buffer.Buffer
+	// Pods are as many as the size of the buffer; none if Why says what is missing.
+	Pods []*corev1.Pod
+	Why  string
+}
+
+// fill makes the pods of the buffers.
+func (b *builder) fill(most int) {
+	all := b.snapshot.CountPods()
+	for i := range b.snapshot.Buffers {
+		f := &b.snapshot.Buffers[i]
+		if s := cmp.Or(f.Strategy, buffer.ActiveCapacity); s != buffer.ActiveCapacity {
+			f.Why = fmt.Sprintf("the strategy %q is not planned", s)
+			continue
+		}
+		template, replicas := b.template(f)
+		if template == nil {
+			continue
+		}
+		size := f.Size(template, replicas)
+		if all += size; all > most {
+			f.Why = fmt.Sprintf("it asks for %d pods, and there are more than %d with them", size, most)
+			continue
+		}
+		f.Pods = f.Buffer.Pods(template, size)
+	}
+}
+
+// template is what the pods of a buffer are made from, and how many replicas the workload asks for.
+func (b *builder) template(f *Buffer) (*corev1.PodTemplateSpec, int32) {
+	if f.Template != "" {
+		t := b.templates[identity{"PodTemplate", f.Namespace, f.Template}]
+		if t == nil {
+			f.Why = fmt.Sprintf("there is no PodTemplate %q", f.Template)
+			return nil, 0
+		}
+		return &t.Template, 0
+	}
+	apps := cmp.Or(f.Scalable.Group, "apps") == "apps" && slices.Contains([]string{"Deployment", "ReplicaSet", "StatefulSet"}, f.Scalable.Kind)
+	for i := range b.controllers {
+		if c := &b.controllers[i]; apps && c.id == (identity{f.Scalable.Kind, f.Namespace, f.Scalable.Name}) {
+			return c.template, int32(c.want)
+		}
+	}
+	f.Why = fmt.Sprintf("there is no %s", f.Scalable)
+	if !apps {
+		f.Why = fmt.Sprintf("%s: want a Deployment, ReplicaSet or StatefulSet", f.Scalable)
+	}
+	return nil, 0
 }
