@@ -15,8 +15,8 @@ import (
 // Bound is what a plan must cost at least. The zero value claims nothing.
 type Bound struct {
 	// Price is a price below which nobody can place the same pods, whatever zones, pools and preferences are chosen. Only what bears on a
-	// pod and its node counts: requests, node affinity, tolerations, volumes, host ports, required anti-affinity by hostname, and what is
-	// for sale. It is in the unit of [binpack.Offering.Objective], and never above the plan.
+	// pod and its node counts: requests, node affinity, tolerations, volumes, host ports, required anti-affinity by hostname, what is
+	// for sale, and that a group with a key has all nodes in one domain. It is in the unit of [binpack.Offering.Objective], and never above the plan.
 	Price binpack.Price
 	// Kind is what proves Price.
 	Kind binpack.BoundKind
@@ -28,6 +28,7 @@ type Bound struct {
 
 	relaxed *binpack.Instance
 	claim   *binpack.Plan
+	domains []*domainClaim // of choices of domains, one of which every plan has; Price is the least of them. nil if claim proves Price.
 }
 
 // closeEnough is the gap in percent up to which a quick bound stands. A smaller gap is not worth the time of a better bound, which takes up
@@ -39,7 +40,11 @@ func (b *Bound) Verify() error {
 	if b.relaxed == nil {
 		return nil
 	}
-	return errors.Join(b.relaxed.Check(b.claim.Layout), b.relaxed.VerifyBound(b.claim))
+	err := errors.Join(b.relaxed.Check(b.claim.Layout), b.relaxed.VerifyBound(b.claim))
+	for _, d := range b.domains {
+		err = errors.Join(err, d.relaxed.Check(d.plan.Layout), d.relaxed.VerifyBound(d.plan))
+	}
+	return err
 }
 
 // Duals are what a pod of each class is worth by the bound: a dual price, in the unit of [Plan.Cost]. Under an [binpack.Exhausted] bound they

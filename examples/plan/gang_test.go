@@ -146,6 +146,23 @@ func TestGangsInOneDomain(t *testing.T) {
 	}
 }
 
+// What is shown of a group: its pods, its domain, its nodes, their price, and what they cost at least in one domain.
+func TestGangs(t *testing.T) {
+	groups := jobs("train", "late")
+	groups[0].Key = corev1.LabelTopologyZone
+	s := scheduling.Snapshot{Pods: slices.Concat(job("train", 8, "3"), job("web", 3, "1"), job("late", 3, "4")), Pools: []scheduling.Pool{limited(32, "a", "b")}}
+	p, err := plan.Make(t.Context(), s, &plan.Options{Groups: groups})
+	require.NoError(t, err)
+	got, err := p.Gangs(t.Context())
+	require.NoError(t, err)
+	require.Len(t, got, 2)
+	assert.Len(t, got[0].Nodes, 8)
+	got[0].Nodes = nil
+	assert.Equal(t, plan.Gang{Name: "train", Key: corev1.LabelTopologyZone, Placed: 8, Domain: "a", New: 8, PricePerHour: 8, LowerBoundPerHour: 8}, got[0])
+	assert.Equal(t, 3, got[1].Waiting)
+	assert.Contains(t, got[1].Why, "group late needs 3 pods at once, and 0 of them have a place; for the others: the limit of 32 cpu leaves 0")
+}
+
 // A fix is verified for the whole group: the limit that it names is what all of its pods need.
 func TestFixesOfGangs(t *testing.T) {
 	s := scheduling.Snapshot{Pods: append(job("train", 6, "1"), job("train-big", 2, "3")...), Pools: []scheduling.Pool{limited(4, "z")}}
@@ -239,6 +256,35 @@ func worth(t *testing.T, seed uint64, s scheduling.Snapshot, groups []gang.Group
 		}
 	}
 	return out
+}
+
+// The reason of a group that waits does not depend on the order in which groups and pods come.
+func TestReasonsOfGangsDoNotDependOnOrder(t *testing.T) {
+	whys := func(s scheduling.Snapshot, groups []gang.Group) (map[string]int, map[string]string) {
+		p, err := plan.Make(t.Context(), s, &plan.Options{Groups: groups})
+		require.NoError(t, err)
+		all, err := p.Gangs(t.Context())
+		require.NoError(t, err)
+		out := map[string]string{}
+		for _, g := range all {
+			out[g.Name] = g.Why
+		}
+		return placedOf(p), out
+	}
+	waiting := 0
+	for seed := range uint64(40) {
+		s, groups := drawnGangs(seed)
+		placed, why := whys(s, groups)
+		slices.Reverse(s.Pods)
+		slices.Reverse(groups)
+		if again, other := whys(s, groups); fmt.Sprint(again) == fmt.Sprint(placed) { // else two choices are as good
+			assert.Equal(t, why, other, "seed %d", seed)
+			for _, reason := range why {
+				waiting += min(1, len(reason))
+			}
+		}
+	}
+	assert.Greater(t, waiting, 20)
 }
 
 // On small random clusters no group is there in part, and no other choice of groups is better, neither beside other pods nor without those that

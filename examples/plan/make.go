@@ -60,7 +60,10 @@ func Make(ctx context.Context, s scheduling.Snapshot, opts *Options) (*Plan, err
 	if err != nil {
 		return nil, err
 	}
-	return out.proved(ctx, k)
+	if out, err = out.proved(ctx, k); err != nil {
+		return nil, err
+	}
+	return out.inDomains(ctx, k, opts)
 }
 
 // validate refuses catalogues that nothing can be planned with, each once.

@@ -28,12 +28,12 @@ func (a *admission) explain(at *attempt) (*attempt, []*scheduling.Reason, error)
 			t, tried := byKind[kind]
 			if !tried {
 				t.group = i
-				set := with(at.set, i)
+				set, last := with(at.set, i), i
 				if len(byKind) >= a.mostDrafts() {
-					set = a.whole()
+					set, last = a.whole(), nobody
 				}
 				var err error
-				if t.at, err = a.draft(set); err != nil {
+				if t.at, err = a.draft(set, last); err != nil {
 					return nil, nil, err
 				}
 				if len(a.broken(t.at)) == 0 && a.better(t.at, at) {

@@ -35,14 +35,14 @@ func Solve(ctx context.Context, s scheduling.Snapshot, o *scheduling.Options, gr
 	}
 	a.read(s, groups)
 	all := a.whole()
-	problem, err := a.compile(all, a.reasons, a.options.Together)
+	problem, err := a.compile(all, nobody, a.reasons, a.options.Together)
 	if err != nil {
 		return nil, nil, err
 	}
 	a.measure(problem)
 	if a.suits(all) {
 		if slices.ContainsFunc(a.groups, func(g group) bool { return g.Key != "" }) {
-			if problem, err = a.compile(all, a.reasons, a.together()); err != nil {
+			if problem, err = a.compile(all, nobody, a.reasons, a.together()); err != nil {
 				return nil, nil, err
 			}
 		}
@@ -183,15 +183,23 @@ func (a *admission) together() func(*corev1.Pod) (set, label string) {
 	}
 }
 
-// compile compiles the snapshot with the pods of other groups than those of the set refused, by their reasons where they have one.
-func (a *admission) compile(set []bool, reasons []*scheduling.Reason, together func(*corev1.Pod) (set, label string)) (*scheduling.Problem, error) {
+// nobody is no group.
+const nobody = -1
+
+// compile compiles the snapshot with the pods of other groups than those of the set refused, by their reasons where they have one. Of the set
+// one group may come last.
+func (a *admission) compile(set []bool, last int, reasons []*scheduling.Reason, together func(*corev1.Pod) (set, label string)) (*scheduling.Problem, error) {
 	o := a.options
 	if o.Together = together; len(a.groups) > 0 {
 		o.Rank = func(pod *corev1.Pod) int {
-			if a.needed[nameOf(pod)] {
+			switch name := nameOf(pod); {
+			case !a.needed[name]:
+				return 0
+			case a.of[name] == last:
 				return 1
+			default:
+				return 2
 			}
-			return 0
 		}
 		narrow := func(pod *corev1.Pod, required requirements.Alternatives) (requirements.Alternatives, *scheduling.Reason) {
 			g, ok := a.of[nameOf(pod)]
@@ -208,9 +216,9 @@ func (a *admission) compile(set []bool, reasons []*scheduling.Reason, together f
 // leftOut is the reason of groups that are not in the set of a draft, which nobody sees.
 var leftOut = &scheduling.Reason{Stage: scheduling.StageGroup, Detail: "it is left out"}
 
-// draft plans a set of groups only to see what fits.
-func (a *admission) draft(set []bool) (*attempt, error) {
-	problem, err := a.compile(set, a.reasons, a.together())
+// draft plans a set of groups, of which one may come last, only to see what fits.
+func (a *admission) draft(set []bool, last int) (*attempt, error) {
+	problem, err := a.compile(set, last, a.reasons, a.together())
 	if err != nil {
 		return nil, err
 	}
@@ -254,7 +262,7 @@ func (a *admission) conclude(at *attempt) (*scheduling.Problem, *scheduling.Resu
 		return nil, nil, err
 	}
 	for set := at.set; ; {
-		p, err := a.compile(set, reasons, a.together())
+		p, err := a.compile(set, nobody, reasons, a.together())
 		if err != nil {
 			return nil, nil, err
 		}
