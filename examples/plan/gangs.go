@@ -225,7 +225,7 @@ func (d *domains) plan(ctx context.Context, values []string) error {
 	if !slices.Equal(made.placed(), d.best.placed()) || made.objective() >= d.best.objective() {
 		return nil
 	}
-	made.options = d.best.options
+	made.options, made.free = d.best.options, cmp.Or(d.best.free, d.best.Result)
 	if made, err = made.proved(ctx, k); err == nil && made.Bound.relaxed != nil {
 		d.best = made
 	}

@@ -29,6 +29,7 @@ type Plan struct {
 	Packing  *binpack.Plan
 
 	options Options
+	free    *scheduling.Result   // places the same pods, where the domains of groups were chosen for this plan; else nil
 	spent   int                  // of the budget for fixes
 	after   *scheduling.Snapshot // with the plan carried out; nil until it is asked for
 }
