@@ -43,12 +43,7 @@ func ExampleGang() {
 		fmt.Println(err)
 		return
 	}
-	gangs, err := p.Gangs(context.Background())
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	g := gangs[0]
+	g := p.Gangs()[0]
 	fmt.Printf("%s: %d pods in %s on %d nodes for $%.3f; no nodes in one zone cost less than $%.3f\n", g.Name, g.Placed, g.Domain, len(g.Nodes), g.PricePerHour, g.LowerBoundPerHour)
 	// Output: train: 6 pods in us-east-1a on 2 nodes for $0.383; no nodes in one zone cost less than $0.383
 }

@@ -153,8 +153,7 @@ func TestGangs(t *testing.T) {
 	s := scheduling.Snapshot{Pods: slices.Concat(job("train", 8, "3"), job("web", 3, "1"), job("late", 3, "4")), Pools: []scheduling.Pool{limited(32, "a", "b")}}
 	p, err := plan.Make(t.Context(), s, &plan.Options{Groups: groups})
 	require.NoError(t, err)
-	got, err := p.Gangs(t.Context())
-	require.NoError(t, err)
+	got := p.Gangs()
 	require.Len(t, got, 2)
 	assert.Len(t, got[0].Nodes, 8)
 	got[0].Nodes = nil
@@ -263,10 +262,8 @@ func TestReasonsOfGangsDoNotDependOnOrder(t *testing.T) {
 	whys := func(s scheduling.Snapshot, groups []gang.Group) (map[string]int, map[string]string) {
 		p, err := plan.Make(t.Context(), s, &plan.Options{Groups: groups})
 		require.NoError(t, err)
-		all, err := p.Gangs(t.Context())
-		require.NoError(t, err)
 		out := map[string]string{}
-		for _, g := range all {
+		for _, g := range p.Gangs() {
 			out[g.Name] = g.Why
 		}
 		return placedOf(p), out

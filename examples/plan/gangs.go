@@ -288,38 +288,19 @@ type Gang struct {
 }
 
 // Gangs are the groups of the options that have pods, in their order.
-func (p *Plan) Gangs(ctx context.Context) ([]Gang, error) {
-	if len(p.options.Groups) == 0 {
-		return nil, nil
-	}
-	d := &domains{best: p, packer: &packer{types: typesFor(p.Problem, p.options.Objective)}}
-	root, err := binpack.Compile(p.relaxation(d.packer.types))
-	if err != nil {
-		return nil, err
-	}
-	d.root = root
+func (p *Plan) Gangs() []Gang {
 	nodes := map[string]*scheduling.NewNode{}
 	for _, n := range p.NewNodes() {
 		nodes[n.Name] = &n.NewNode
 	}
-	classOf := map[*corev1.Pod]int{}
-	for k, c := range p.Problem.Classes {
-		for _, pod := range c.Pods {
-			classOf[pod] = k
-		}
-	}
 	var out []Gang
-	for _, g := range p.options.Groups {
-		one, placed := Gang{Name: g.Name, Key: g.Key}, map[int]int{}
+	for i, g := range p.options.Groups {
+		one := Gang{Name: g.Name, Key: g.Key}
 		for _, b := range p.Bindings() {
 			if !g.Member(b.Pod) || b.Replaces != nil {
 				continue
 			}
-			one.Placed++
-			if class, ok := classOf[b.Pod]; ok {
-				placed[class]++
-			}
-			if slices.Contains(one.Nodes, b.Node) {
+			if one.Placed++; slices.Contains(one.Nodes, b.Node) {
 				continue
 			}
 			one.Nodes = append(one.Nodes, b.Node)
@@ -348,13 +329,46 @@ func (p *Plan) Gangs(ctx context.Context) ([]Gang, error) {
 		slices.Sort(one.Nodes)
 		if one.Placed > 0 {
 			one.Domain = p.domainOf(one.Nodes[0], nodes, g.Key)
-			if one.LowerBoundPerHour, err = d.alone(ctx, g, placed); err != nil {
-				return nil, err
+			if p.alone != nil {
+				one.LowerBoundPerHour = p.alone[i].Dollars()
 			}
 		}
 		out = append(out, one)
 	}
-	return out, nil
+	return out
+}
+
+// boundGangs sets what each group costs at least where no other pod is to be placed.
+func (p *Plan) boundGangs(ctx context.Context, k *packer) error {
+	if p.Bound.relaxed == nil || len(p.options.Groups) == 0 {
+		return nil
+	}
+	root, err := binpack.Compile(p.relaxation(k.types))
+	if err != nil {
+		return err
+	}
+	d := &domains{best: p, packer: k, root: root}
+	classOf := map[*corev1.Pod]int{}
+	for k, c := range p.Problem.Classes {
+		for _, pod := range c.Pods {
+			classOf[pod] = k
+		}
+	}
+	p.alone = make([]binpack.Price, len(p.options.Groups))
+	for i, g := range p.options.Groups {
+		placed := map[int]int{}
+		for _, b := range p.Bindings() {
+			if class, ok := classOf[b.Pod]; ok && b.Replaces == nil && g.Member(b.Pod) {
+				placed[class]++
+			}
+		}
+		if len(placed) > 0 {
+			if p.alone[i], err = d.alone(ctx, g, placed); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // domainOf is the value of a label of a node that takes pods.
@@ -373,8 +387,8 @@ func (p *Plan) domainOf(name string, fresh map[string]*scheduling.NewNode, key s
 	return ""
 }
 
-// alone is what pods of a group, so many of each class, cost at least where no other pod is to be placed, in dollars.
-func (d *domains) alone(ctx context.Context, g gang.Group, placed map[int]int) (float64, error) {
+// alone is what pods of a group, so many of each class, cost at least where no other pod is to be placed.
+func (d *domains) alone(ctx context.Context, g gang.Group, placed map[int]int) (binpack.Price, error) {
 	items, _ := d.best.Relaxed()
 	d.items, d.of = nil, nil
 	for i, it := range d.root.Problem().Items {
@@ -401,5 +415,5 @@ func (d *domains) alone(ctx context.Context, g gang.Group, placed map[int]int) (
 	if least == math.MaxInt64 {
 		return 0, nil
 	}
-	return least.Dollars(), nil
+	return least, nil
 }

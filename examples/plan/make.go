@@ -29,6 +29,7 @@ type Plan struct {
 	Packing  *binpack.Plan
 
 	options Options
+	alone   []binpack.Price      // what each of the groups costs at least; nil where no bound was asked for
 	free    *scheduling.Result   // places the same pods, where the domains of groups were chosen for this plan; else nil
 	spent   int                  // of the budget for fixes
 	after   *scheduling.Snapshot // with the plan carried out; nil until it is asked for
@@ -64,7 +65,10 @@ func Make(ctx context.Context, s scheduling.Snapshot, opts *Options) (*Plan, err
 	if out, err = out.proved(ctx, k); err != nil {
 		return nil, err
 	}
-	return out.inDomains(ctx, k, opts)
+	if out, err = out.inDomains(ctx, k, opts); err != nil {
+		return nil, err
+	}
+	return out, out.boundGangs(ctx, k)
 }
 
 // validate refuses catalogues that nothing can be planned with, each once.
