@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -35,8 +36,9 @@ type domains struct {
 	values [][]string // by group
 	root   *binpack.Instance
 	items  []binpack.Item
-	of     []int // by item, the position of its group; -1 for none
-	bounds int   // that may still be computed
+	of     []int                    // by item, the position of its group; -1 for none
+	bounds int                      // that may still be computed
+	known  map[string]binpack.Price // what groups cost alone, by what they need
 }
 
 // branch is the domains of the first groups.
@@ -80,8 +82,9 @@ func (p *Plan) inDomains(ctx context.Context, k *packer, opts *Options) (*Plan, 
 // read finds the groups to choose domains for: those with a key of which pods are placed and none runs. It reports whether there is a choice.
 func (d *domains) read() bool {
 	p := d.best
+	bindings := p.Bindings()
 	for _, g := range d.opts.Groups {
-		if g.Key == "" || !slices.ContainsFunc(p.Bindings(), func(b scheduling.Binding) bool { return g.Member(b.Pod) }) ||
+		if g.Key == "" || !slices.ContainsFunc(bindings, func(b scheduling.Binding) bool { return g.Member(b.Pod) }) ||
 			slices.ContainsFunc(p.Problem.Snapshot().Pods, func(pod *corev1.Pod) bool { return pod.Spec.NodeName != "" && g.Member(pod) }) {
 			continue
 		}
@@ -290,13 +293,14 @@ type Gang struct {
 // Gangs are the groups of the options that have pods, in their order.
 func (p *Plan) Gangs() []Gang {
 	nodes := map[string]*scheduling.NewNode{}
-	for _, n := range p.NewNodes() {
-		nodes[n.Name] = &n.NewNode
+	for _, n := range p.Result.NewNodes() {
+		nodes[n.Name] = &n
 	}
+	bindings, unplaced := p.Bindings(), p.Unplaced()
 	var out []Gang
 	for i, g := range p.options.Groups {
 		one := Gang{Name: g.Name, Key: g.Key}
-		for _, b := range p.Bindings() {
+		for _, b := range bindings {
 			if !g.Member(b.Pod) || b.Replaces != nil {
 				continue
 			}
@@ -313,7 +317,7 @@ func (p *Plan) Gangs() []Gang {
 				one.Running++
 			}
 		}
-		for _, u := range p.Unplaced() {
+		for _, u := range unplaced {
 			for _, pod := range u.Pods {
 				if !g.Member(pod) {
 					continue
@@ -347,23 +351,28 @@ func (p *Plan) boundGangs(ctx context.Context, k *packer) error {
 	if err != nil {
 		return err
 	}
-	d := &domains{best: p, packer: k, root: root}
+	d := &domains{best: p, packer: k, root: root, known: map[string]binpack.Price{}}
 	classOf := map[*corev1.Pod]int{}
 	for k, c := range p.Problem.Classes {
 		for _, pod := range c.Pods {
 			classOf[pod] = k
 		}
 	}
+	placed := make([]map[int]int, len(p.options.Groups)) // by group and class
+	for _, b := range p.Bindings() {
+		g := slices.IndexFunc(p.options.Groups, func(g gang.Group) bool { return g.Member(b.Pod) })
+		if class, ok := classOf[b.Pod]; ok && g >= 0 && b.Replaces == nil {
+			if placed[g] == nil {
+				placed[g] = map[int]int{}
+			}
+			placed[g][class]++
+		}
+	}
+	items, _ := p.Relaxed()
 	p.alone = make([]binpack.Price, len(p.options.Groups))
 	for i, g := range p.options.Groups {
-		placed := map[int]int{}
-		for _, b := range p.Bindings() {
-			if class, ok := classOf[b.Pod]; ok && b.Replaces == nil && g.Member(b.Pod) {
-				placed[class]++
-			}
-		}
-		if len(placed) > 0 {
-			if p.alone[i], err = d.alone(ctx, g, placed); err != nil {
+		if placed[i] != nil {
+			if p.alone[i], err = d.alone(ctx, g, items, placed[i]); err != nil {
 				return err
 			}
 		}
@@ -388,8 +397,7 @@ func (p *Plan) domainOf(name string, fresh map[string]*scheduling.NewNode, key s
 }
 
 // alone is what pods of a group, so many of each class, cost at least where no other pod is to be placed.
-func (d *domains) alone(ctx context.Context, g gang.Group, placed map[int]int) (binpack.Price, error) {
-	items, _ := d.best.Relaxed()
+func (d *domains) alone(ctx context.Context, g gang.Group, items []scheduling.Item, placed map[int]int) (binpack.Price, error) {
 	d.items, d.of = nil, nil
 	for i, it := range d.root.Problem().Items {
 		if it.Count = placed[items[i].Pods[0].Class]; it.Count > 0 {
@@ -404,6 +412,13 @@ func (d *domains) alone(ctx context.Context, g gang.Group, placed map[int]int) (
 		}
 	}
 	d.groups = []gang.Group{g}
+	key := g.Key
+	for _, it := range d.items {
+		key += fmt.Sprint(it.Count, itemKey(it))
+	}
+	if known, ok := d.known[key]; ok {
+		return known, nil
+	}
 	least := binpack.Price(math.MaxInt64)
 	for _, values := range choices {
 		c, err := d.bound(ctx, values)
@@ -413,7 +428,8 @@ func (d *domains) alone(ctx context.Context, g gang.Group, placed map[int]int) (
 		least = min(least, c.price())
 	}
 	if least == math.MaxInt64 {
-		return 0, nil
+		least = 0
 	}
+	d.known[key] = least
 	return least, nil
 }
