@@ -12,8 +12,8 @@ import (
 
 // search is the progress of Squeaky Wheel Optimization (D. Joslin, D. Clements, 1999). An attempt blames the pods that it could not place
 // although some node could hold them, and the pods that these have affinity to. The next attempt assigns and packs in the order blame,
-// priority, rank. When blame no longer helps, one attempt closes domains, and the others vary choices of domains. Usually the first
-// attempt places everything.
+// priority, rank. When blame no longer helps, one attempt closes domains, one goes by priority and rank alone, and the others vary choices of
+// domains. Usually the first attempt places everything.
 type search struct {
 	rounds  int      // of this attempt so far
 	all     int      // of all attempts so far
@@ -103,7 +103,15 @@ func (s *state) step(next *search, unplaced []int) topology.Facts {
 		}
 	}
 	next.variant++
+	if next.variant == 1 && s.p.hasPriorities() { // by priority alone: blame may have put pods before others of higher priority
+		return topology.Facts{}
+	}
 	return next.best.assigned.Vary(next.variant)
+}
+
+// hasPriorities reports whether some classes come before others.
+func (p *Problem) hasPriorities() bool {
+	return slices.ContainsFunc(p.Classes, func(c *Class) bool { return c.priority != p.Classes[0].priority })
 }
 
 // unplaced are the classes with unplaced pods that some node could hold.

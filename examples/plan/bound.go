@@ -10,13 +10,14 @@ import (
 
 	"github.com/joinery-sdk/joinery/binpack"
 	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling"
 )
 
 // Bound is what a plan must cost at least. The zero value claims nothing.
 type Bound struct {
 	// Price is a price below which nobody can place the same pods, whatever zones, pools and preferences are chosen. Only what bears on a
-	// pod and its node counts: requests, node affinity, tolerations, volumes, host ports, required anti-affinity by hostname, and what is
-	// for sale. It is in the unit of [binpack.Offering.Objective], and never above the plan.
+	// pod and its node counts: requests, node affinity, tolerations, volumes, host ports, required anti-affinity by hostname, what is
+	// for sale, and that a group with a key has all nodes in one domain. It is in the unit of [binpack.Offering.Objective], and never above the plan.
 	Price binpack.Price
 	// Kind is what proves Price.
 	Kind binpack.BoundKind
@@ -28,6 +29,7 @@ type Bound struct {
 
 	relaxed *binpack.Instance
 	claim   *binpack.Plan
+	domains []*domainClaim // of choices of domains, one of which every plan has; Price is the least of them. nil if claim proves Price.
 }
 
 // closeEnough is the gap in percent up to which a quick bound stands. A smaller gap is not worth the time of a better bound, which takes up
@@ -39,7 +41,11 @@ func (b *Bound) Verify() error {
 	if b.relaxed == nil {
 		return nil
 	}
-	return errors.Join(b.relaxed.Check(b.claim.Layout), b.relaxed.VerifyBound(b.claim))
+	err := errors.Join(b.relaxed.Check(b.claim.Layout), b.relaxed.VerifyBound(b.claim))
+	for _, d := range b.domains {
+		err = errors.Join(err, d.relaxed.Check(d.plan.Layout), d.relaxed.VerifyBound(d.plan))
+	}
+	return err
 }
 
 // Duals are what a pod of each class is worth by the bound: a dual price, in the unit of [Plan.Cost]. Under an [binpack.Exhausted] bound they
@@ -94,6 +100,14 @@ func (p *Plan) prove(ctx context.Context, types []binpack.Type, effort binpack.E
 		}
 	}
 	return nil
+}
+
+// Relaxed is [scheduling.Result.Relaxed], without the domains that were chosen for groups.
+func (p *Plan) Relaxed() ([]scheduling.Item, []scheduling.ExistingNode) {
+	if p.free != nil {
+		return p.free.Relaxed()
+	}
+	return p.Result.Relaxed()
 }
 
 // relaxation is the placed pods as [scheduling.Result.Relaxed] has them, with all that is for sale in one pool without weight, limits and

@@ -6,10 +6,13 @@ import (
 	"maps"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/joinery-sdk/joinery/binpack"
 	"github.com/joinery-sdk/joinery/examples/plan"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling"
+	"github.com/joinery-sdk/joinery/scheduling/gang"
 )
 
 func snapshot() scheduling.Snapshot { return scheduling.Snapshot{Pods: pods(6), Pools: pools()} }
@@ -30,6 +33,19 @@ func ExampleNewNode() {
 	// default-0 c6a.2xlarge amd64 5 pods take 7500m cpu
 	// or c6a.2xlarge in us-east-1b at $0.306
 	// false
+}
+
+// Six pods that run only together, in one zone: what they take, and what they must cost at least.
+func ExampleGang() {
+	all := gang.Group{Name: "train", Member: func(*corev1.Pod) bool { return true }, Key: corev1.LabelTopologyZone}
+	p, err := plan.Make(context.Background(), snapshot(), &plan.Options{Groups: []gang.Group{all}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	g := p.Gangs()[0]
+	fmt.Printf("%s: %d pods in %s on %d nodes for $%.3f; no nodes in one zone cost less than $%.3f\n", g.Name, g.Placed, g.Domain, len(g.Nodes), g.PricePerHour, g.LowerBoundPerHour)
+	// Output: train: 6 pods in us-east-1a on 2 nodes for $0.383; no nodes in one zone cost less than $0.383
 }
 
 // Larger machines than 4 cores are not wanted, and first fit will do.

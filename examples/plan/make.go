@@ -29,6 +29,8 @@ type Plan struct {
 	Packing  *binpack.Plan
 
 	options Options
+	alone   []binpack.Price      // what each of the groups costs at least; nil where no bound was asked for
+	free    *scheduling.Result   // places the same pods, where the domains of groups were chosen for this plan; else nil
 	spent   int                  // of the budget for fixes
 	after   *scheduling.Snapshot // with the plan carried out; nil until it is asked for
 }
@@ -60,7 +62,13 @@ func Make(ctx context.Context, s scheduling.Snapshot, opts *Options) (*Plan, err
 	if err != nil {
 		return nil, err
 	}
-	return out.proved(ctx, k)
+	if out, err = out.proved(ctx, k); err != nil {
+		return nil, err
+	}
+	if out, err = out.inDomains(ctx, k, opts); err != nil {
+		return nil, err
+	}
+	return out, out.boundGangs(ctx, k)
 }
 
 // validate refuses catalogues that nothing can be planned with, each once.
@@ -96,24 +104,11 @@ func planned(ctx context.Context, s scheduling.Snapshot, opts *Options) (*Plan, 
 	if opts != nil {
 		o = *opts
 	}
-	type made struct {
-		plan   *Plan
-		packer *packer
-	}
-	all := map[*scheduling.Problem]made{}
-	settings := o.Objective.Scheduling(o.Scheduling)
-	p, _, err := gang.Solve(ctx, s, settings, o.Groups, func(ctx context.Context, p *scheduling.Problem) (*scheduling.Result, error) {
-		out, k, err := solve(ctx, p, opts)
-		if err != nil {
-			return nil, err
-		}
-		all[p] = made{out, k}
-		return out.Result, nil
-	})
-	if err != nil {
+	settings, k := o.Objective.Scheduling(o.Scheduling), &planner{opts: opts}
+	if _, _, err := gang.Solve(ctx, s, settings, o.Groups, k); err != nil {
 		return nil, nil, err
 	}
-	out := all[p]
+	out := k.last
 	if len(o.Groups) > 0 { // what groups wait for is found out anew where a fix is tried
 		silent := scheduling.Options{}
 		if settings != nil {
@@ -123,6 +118,42 @@ func planned(ctx context.Context, s scheduling.Snapshot, opts *Options) (*Plan, 
 		out.plan.options.Scheduling = &silent
 	}
 	return out.plan, out.packer, nil
+}
+
+// planner plans for package gang.
+type planner struct {
+	opts *Options
+	last made
+}
+
+type made struct {
+	plan   *Plan
+	packer *packer
+}
+
+// Draft packs only once, by first fit where the options have a strategy of binpack.
+func (k *planner) Draft(ctx context.Context, p *scheduling.Problem) (*scheduling.Result, error) {
+	var o Options
+	if k.opts != nil {
+		o = *k.opts
+	}
+	_, draft := packings(o.Packing)
+	o.Packing = &draft
+	plan, _, err := solve(ctx, p, &o)
+	if err != nil {
+		return nil, err
+	}
+	return plan.Result, nil
+}
+
+// Plan is solve, and keeps the plan.
+func (k *planner) Plan(ctx context.Context, p *scheduling.Problem) (*scheduling.Result, error) {
+	plan, packer, err := solve(ctx, p, k.opts)
+	if err != nil {
+		return nil, err
+	}
+	k.last = made{plan, packer}
+	return plan.Result, nil
 }
 
 // Solve is [Make] for a problem that is compiled already. Of its options Scheduling is not looked at, and the objective counts

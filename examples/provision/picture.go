@@ -37,11 +37,14 @@ func (r *report) draw(ctx context.Context, w io.Writer, packed *plan.Plan) error
 	if choices := r.choices(); len(choices) > 0 {
 		page.Subtitle += ". " + strings.Join(choices, "; ")
 	}
+	if len(r.Gangs) > 0 {
+		page.Sections = append(page.Sections, r.gangsSection())
+	}
 	var refused picture.Section
-	for _, u := range r.Unschedulable {
-		n := picture.Notice{Subject: u.Pod, Text: u.Message}
-		if u.Fix != nil {
-			n.Hint = "verified to help: " + u.Fix.Change
+	for pods := range r.refusals() {
+		n := picture.Notice{Subject: refusedPods(pods), Text: pods[0].Message}
+		if pods[0].Fix != nil {
+			n.Hint = "verified to help: " + fixOf(pods)
 		}
 		refused.Notices = append(refused.Notices, n)
 	}
@@ -128,4 +131,23 @@ func (r *report) trade(ctx context.Context, packed *plan.Plan) (picture.Section,
 		out.Charts = append(out.Charts, picture.Chart{Title: "Dollars an hour by size of nodes", X: "vCPUs of the largest", Ticks: sizes, Lines: []picture.Line{{Points: smaller}}})
 	}
 	return out, nil
+}
+
+// gangsSection is a notice for each group. What the waiting ones lack is said of their pods.
+func (r *report) gangsSection() picture.Section {
+	out := picture.Section{Title: "Groups that run only together"}
+	for _, g := range r.Gangs {
+		n := picture.Notice{Subject: g.Name, Text: podsOf(g)}
+		if g.Placed > 0 {
+			n.Text += fmt.Sprintf(" on %s, %s of them to be bought for %s/h", plural(len(g.Nodes), "node"), terminal.Count(g.NewNodes), terminal.Dollars(g.PricePerHour))
+			where := "nodes that hold it"
+			if g.Key != "" {
+				n.Text += fmt.Sprintf(", all in %s %s", g.Key, g.Domain)
+				where += " in one " + g.Key
+			}
+			n.Hint = fmt.Sprintf("no %s cost less than %s/h", where, terminal.Dollars(g.LowerBoundPerHour))
+		}
+		out.Notices = append(out.Notices, n)
+	}
+	return out
 }

@@ -243,3 +243,24 @@ func TestSizes(t *testing.T) {
 		assert.Contains(t, text.String(), want)
 	}
 }
+
+// Scripts and the page have a group as one thing, too.
+func TestGangsElsewhere(t *testing.T) {
+	s := readScenario(t, filepath.Join("testdata", "gangs.txt"))
+	path := filepath.Join(t.TempDir(), "in.yaml")
+	require.NoError(t, os.WriteFile(path, []byte(s.parts["in.yaml"]), 0o600))
+	var got report
+	require.NoError(t, json.Unmarshal([]byte(run("", "-f", path, "-o", "json").stdout), &got))
+	require.Len(t, got.Gangs, 2)
+	late, train := got.Gangs[0], got.Gangs[1]
+	assert.Equal(t, 6, late.Waiting)
+	assert.Contains(t, late.Why, "group lab/late needs 6 pods at once")
+	assert.Equal(t, "us-east-1a", train.Domain)
+	assert.Len(t, train.Nodes, train.NewNodes)
+	assert.InDelta(t, train.PricePerHour, train.LowerBoundPerHour, 1e-9)
+	page := run("", "-f", path, "-o", "html").stdout
+	assert.Contains(t, page, "<dt>lab/late</dt><dd>6 waiting</dd>")
+	assert.Contains(t, page, "<dt>lab/train</dt><dd>8 placed on 4 nodes, 4 of them to be bought for $1.224/h, all in topology.kubernetes.io/zone us-east-1a"+
+		`<br><span class="hint">no nodes that hold it in one topology.kubernetes.io/zone cost less than $1.224/h</span></dd>`)
+	assert.Equal(t, 1, strings.Count(page, "<dt>lab/late-"), "one notice for all of it")
+}

@@ -23,6 +23,7 @@ type report struct {
 	ExistingNodes []existingNode  `json:"existingNodes"`
 	Unschedulable []unschedulable `json:"unschedulable"`
 	Ignored       []ignored       `json:"ignored"`
+	Gangs         []lib.Gang      `json:"gangs,omitempty"`
 	BindingOrder  []string        `json:"bindingOrder"`
 	// After has, for each pod that has to wait, the leaving nodes that must be gone first.
 	After map[string][]string `json:"after,omitempty"`
@@ -81,7 +82,7 @@ func podName(p *corev1.Pod) string { return p.Namespace + "/" + p.Name }
 // newReport describes a plan.
 func newReport(market *pipeline.Market, packed *plan.Plan, fixes string) *report {
 	base := lib.Of(packed)
-	r := &report{NewNodes: []newNode{}, ExistingNodes: base.ExistingNodes, Unschedulable: []unschedulable{}, Ignored: base.Ignored, BindingOrder: base.BindingOrder, After: base.After}
+	r := &report{NewNodes: []newNode{}, ExistingNodes: base.ExistingNodes, Unschedulable: []unschedulable{}, Ignored: base.Ignored, Gangs: base.Gangs, BindingOrder: base.BindingOrder, After: base.After}
 	for _, n := range packed.NewNodes() {
 		r.NewNodes = append(r.NewNodes, describeNode(&n))
 	}

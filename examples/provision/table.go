@@ -3,10 +3,12 @@ package main
 import (
 	"fmt"
 	"io"
+	"iter"
 	"slices"
 	"strings"
 
 	"github.com/joinery-sdk/joinery/examples/pipeline/terminal"
+	lib "github.com/joinery-sdk/joinery/examples/plan/report"
 )
 
 // write draws the report for people. Wide adds what the usual table has no room for.
@@ -23,6 +25,9 @@ func (r *report) write(w io.Writer, style terminal.Style, wide bool) error {
 		return err
 	}
 	if err := r.writeExisting(w, style); err != nil {
+		return err
+	}
+	if err := r.writeGangs(w, style); err != nil {
 		return err
 	}
 	r.writeTotals(w, style)
@@ -182,6 +187,40 @@ func (r *report) writeExisting(w io.Writer, style terminal.Style) error {
 	return nil
 }
 
+// writeGangs writes a line for each group of pods that run only together.
+func (r *report) writeGangs(w io.Writer, style terminal.Style) error {
+	if len(r.Gangs) == 0 {
+		return nil
+	}
+	t := terminal.NewTable(style, "GROUP", "PODS", "DOMAIN", ">NODES", ">NEW", ">PRICE/H", ">NOT BELOW")
+	for _, g := range r.Gangs {
+		row := []string{g.Name, podsOf(g), g.Domain, terminal.Count(len(g.Nodes)), terminal.Count(g.NewNodes), terminal.Dollars(g.PricePerHour), terminal.Dollars(g.LowerBoundPerHour)}
+		if g.Placed == 0 {
+			row = []string{g.Name, podsOf(g), "", "", "", "", ""}
+		}
+		t.Row(row...)
+	}
+	if err := t.Write(w); err != nil {
+		return err
+	}
+	fmt.Fprintln(w)
+	return nil
+}
+
+// podsOf counts the pods of a group by what becomes of them.
+func podsOf(g lib.Gang) string {
+	var parts []string
+	for _, p := range []struct {
+		n    int
+		what string
+	}{{g.Running, "running"}, {g.Placed, "placed"}, {g.Waiting, "waiting"}} {
+		if p.n > 0 {
+			parts = append(parts, fmt.Sprintf("%s %s", terminal.Count(p.n), p.what))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
 const hoursPerMonth = 730
 
 func (r *report) writeTotals(w io.Writer, style terminal.Style) {
@@ -224,16 +263,25 @@ func (r *report) choices() []string {
 	return out
 }
 
+// refusals are the pods without a place, those that share a refusal together.
+func (r *report) refusals() iter.Seq[[]unschedulable] {
+	return func(yield func([]unschedulable) bool) {
+		for i, j := 0, 0; i < len(r.Unschedulable); i = j {
+			for j = i + 1; j < len(r.Unschedulable) && sameRefusal(r.Unschedulable[i], r.Unschedulable[j]); {
+				j++
+			}
+			if !yield(r.Unschedulable[i:j]) {
+				return
+			}
+		}
+	}
+}
+
 // writeRefusals tells each refusal once for all pods that share it.
 func (r *report) writeRefusals(w io.Writer, style terminal.Style) {
-	for i := 0; i < len(r.Unschedulable); {
-		u := r.Unschedulable[i]
-		j := i + 1
-		for j < len(r.Unschedulable) && sameRefusal(u, r.Unschedulable[j]) {
-			j++
-		}
-		name := refusedPods(r.Unschedulable[i:j])
-		fmt.Fprintf(w, "\n%s can't be placed: %s\n", style.Bad(name), u.Message)
+	for pods := range r.refusals() {
+		u := pods[0]
+		fmt.Fprintf(w, "\n%s can't be placed: %s\n", style.Bad(refusedPods(pods)), u.Message)
 		width := 0
 		for _, reason := range u.Reasons {
 			width = max(width, len(reason.NodePool))
@@ -244,12 +292,11 @@ func (r *report) writeRefusals(w io.Writer, style terminal.Style) {
 			}
 		}
 		if u.Fix != nil {
-			fmt.Fprintf(w, "  %s\n", style.Good(fixOf(r.Unschedulable[i:j])+" (verified)"))
+			fmt.Fprintf(w, "  %s\n", style.Good(fixOf(pods)+" (verified)"))
 		}
 		if u.Untried > 0 {
 			fmt.Fprintf(w, "  %d more changes were not tried; --fixes all tries them\n", u.Untried)
 		}
-		i = j
 	}
 }
 

@@ -43,6 +43,17 @@ func worker(i int) *corev1.Pod {
 	}
 }
 
+// planner plans by a packer; its drafts are plans.
+type planner struct{ scheduling.Packer }
+
+func (p planner) Draft(ctx context.Context, q *scheduling.Problem) (*scheduling.Result, error) {
+	return p.Plan(ctx, q)
+}
+
+func (p planner) Plan(ctx context.Context, q *scheduling.Problem) (*scheduling.Result, error) {
+	return q.Solve(ctx, p.Packer)
+}
+
 func machines() scheduling.Pool {
 	return scheduling.Pool{NodePool: nodepool.NodePool{Name: "general", Limits: corev1.ResourceList{"nodes": resource.MustParse("4")}}, Types: []instancetypes.InstanceType{{
 		Name: "std.4", Requirements: requirements.MustParse("node.kubernetes.io/instance-type=std.4"),
@@ -64,9 +75,8 @@ func ExampleSolve() {
 	}
 	groups := gang.Read(pods, []gang.PodGroup{group}, nil)
 	s := scheduling.Snapshot{Pods: pods, Pools: []scheduling.Pool{machines()}}
-	_, result, err := gang.Solve(context.Background(), s, nil, groups, func(ctx context.Context, p *scheduling.Problem) (*scheduling.Result, error) {
-		return p.Solve(ctx, oneEach(4))
-	})
+	var p gang.Planner = planner{oneEach(4)}
+	_, result, err := gang.Solve(context.Background(), s, nil, groups, p)
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -1,8 +1,8 @@
 // Package gang plans groups of pods that run only together, as training jobs do: all that a group needs is placed, or nothing is bought for it.
 //
-// [Solve] plans with all groups first. Those that are not whole then are left out, and each of them is tried once more, the highest priority first.
-// So two groups never keep each other out with half of their pods, and the room of a group that waits is for others. The objective is that
-// of package scheduling, where at one priority what groups need comes before other pods.
+// [Solve] looks for the best set of groups that fit together, so two groups never keep each other out with half of their pods, and the room of a
+// group that waits is for others. Of two plans the one is better that has more whole groups of the highest priority in which the two differ; then
+// the one with more pods that these groups need; then the one with more pods of that priority; then the cheaper one.
 package gang
 
 import (

@@ -10,6 +10,7 @@ import (
 
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling"
+	"github.com/joinery-sdk/joinery/scheduling/gang"
 )
 
 // Result is what became of a rule.
@@ -143,6 +144,9 @@ func (p *Plan) breaches(r *Rule) []Breach {
 	for _, m := range subjects {
 		out = append(out, p.ofOne(r, m, bad)...)
 	}
+	if r.AllOrNothing {
+		out = append(out, p.halves(subjects)...)
+	}
 	if r.Together != nil {
 		out = append(out, p.together(r, subjects)...)
 	}
@@ -154,6 +158,33 @@ func (p *Plan) breaches(r *Rule) []Breach {
 	}
 	if r.AtMostPerHour != nil {
 		out = append(out, p.cost(r, subjects)...)
+	}
+	return out
+}
+
+// halves are the pods without a place where others have one, but for those that a group can do without.
+func (p *Plan) halves(subjects []member) []Breach {
+	placed := 0
+	for _, m := range subjects {
+		if m.site != nil {
+			placed++
+		}
+	}
+	if placed == 0 {
+		return nil
+	}
+	enough := map[string]bool{} // groups that have their minimum
+	groups := p.packed.Options().Groups
+	for _, g := range p.packed.Gangs() {
+		at := slices.IndexFunc(groups, func(x gang.Group) bool { return x.Name == g.Name })
+		enough[g.Name] = groups[at].Minimum > 0 && g.Running+g.Placed >= groups[at].Minimum
+	}
+	var out []Breach
+	for _, m := range subjects {
+		spare := slices.ContainsFunc(groups, func(g gang.Group) bool { return enough[g.Name] && g.Member(m.pod) })
+		if m.site == nil && !spare {
+			out = append(out, Breach{m.name, fmt.Sprintf("it has no place, and %d of the others have one", placed)})
+		}
 	}
 	return out
 }

@@ -35,6 +35,9 @@
 //	  - {node: ip-10-0-0-*}                # existing nodes by name
 //	  atMostPerHour: 0.25                  # dollars, for the new nodes that these pods are on
 //
+//	- pods: lab/train-*
+//	  allOrNothing: true                   # all have a place, or none; spares of a PodGroup may be without
+//
 //	- pods: shop/cache-*
 //	  apart: node                          # no two on one node; or zone, or any label key
 //

@@ -36,6 +36,26 @@ func Example() {
 	//   moved by topology spread of app=web by topology.kubernetes.io/zone with skew 1: without it the rule holds, for $0.4/h less
 }
 
+// A job of four is bought in part where a limit has room for two. As a group it waits, and nothing is bought for it.
+func ExampleAllOrNothing() {
+	two := ruletest.New(ruletest.Type("m.2", "cpu", "2", "memory", "8Gi").Offer("zone-a", "on-demand", 0.10), ruletest.Pool("default").Limit("cpu", "4"))
+	job := ruletest.Deployment("lab/train", 4).Requests("cpu", "1500m")
+	group := `{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: PodGroup, metadata: {namespace: lab, name: train}, spec: {minMember: 4}}`
+	for _, s := range []ruletest.Scenario{two.Add(job), two.Add(job.Label("scheduling.x-k8s.io/pod-group", "train")).Manifests(group)} {
+		plan, err := s.Solve()
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(plan.Check(ruletest.AllOrNothing("lab/train-*"))[0])
+	}
+	// Output:
+	// rule: pods lab/train-* are all placed, or none is broken
+	//   lab/train-2 and 1 more: it has no place, and 2 of the others have one
+	//   moved by limit of 4 cpu of pool "default": without it the rule holds, for $0.2/h more
+	// rule: pods lab/train-* are all placed, or none holds for 4 pods
+}
+
 // Without a test, rules are data.
 func ExamplePlan_Check() {
 	plan, err := example().Add(ruletest.Pod("web").Requests("cpu", "1").On("karpenter.sh/capacity-type=on-demand")).Solve()
@@ -120,7 +140,7 @@ func ExampleRule() {
 	fmt.Println(ruletest.Rule{Pods: "web"}.Validate())
 	// Output:
 	// <nil>
-	// ruletest: rule: pods web: the rule demands nothing; want one of placed, landsOn, neverOn, together, apart, spread, atMostPerHour, refused
+	// ruletest: rule: pods web: the rule demands nothing; want one of placed, allOrNothing, landsOn, neverOn, together, apart, spread, atMostPerHour, refused
 }
 
 func ExampleOn() {

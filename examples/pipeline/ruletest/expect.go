@@ -44,6 +44,12 @@ func (p Pods) ArePlaced() Pods {
 	return p.demand(func(r *Rule) { r.Placed = true })
 }
 
+// AreAllOrNothing demands that all pods have a place, or none; see [Rule].AllOrNothing.
+func (p Pods) AreAllOrNothing() Pods {
+	p.plan.testing().Helper()
+	return p.demand(func(r *Rule) { r.AllOrNothing = true })
+}
+
 // LandOn demands that every pod is on one of these nodes.
 func (p Pods) LandOn(places ...Place) Pods {
 	p.plan.testing().Helper()

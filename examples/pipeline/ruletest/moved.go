@@ -306,7 +306,7 @@ func (q *inquiry) force() {
 		after = q.again(q.joined(r.Apart, false), nil)
 	case r.Spread != nil && q.breaks(func(r *Rule) { r.Spread = q.rule.Spread }):
 		after = q.again(q.changed(spread(topologyKey(r.Spread.By), max(1, r.Spread.Skew))), nil)
-	case r.Placed && q.breaks(func(r *Rule) { r.Placed = true }):
+	case r.Placed && q.breaks(func(r *Rule) { r.Placed = true }), r.AllOrNothing && q.breaks(func(r *Rule) { r.AllOrNothing = true }):
 		q.refusals(q.plan)
 		return
 	case r.AtMostPerHour != nil && q.dearest != "":

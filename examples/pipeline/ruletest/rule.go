@@ -27,6 +27,8 @@ type Rule struct {
 
 	// Placed demands that every pod has a place.
 	Placed bool `json:"placed,omitempty"`
+	// AllOrNothing demands that all pods have a place, or none. Pods of a group beyond its minimum may be without one.
+	AllOrNothing bool `json:"allOrNothing,omitempty"`
 	// LandsOn demands that every pod has a place, and on a node that is one of these.
 	LandsOn []Place `json:"landsOn,omitempty"`
 	// NeverOn demands that no pod is on a node that is one of these.
@@ -45,6 +47,9 @@ type Rule struct {
 	// Position is where the rule was read.
 	Position manifests.Position `json:"-"`
 }
+
+// AllOrNothing is the rule that all pods of these names have a place, or none: "lab/train-*"; see [Rule].Pods.
+func AllOrNothing(pods string) Rule { return Rule{Pods: pods, AllOrNothing: true} }
 
 // Place describes nodes by any of their properties, all of which must fit. In Pool, InstanceType, Zone, CapacityType and
 // Node, * stands for any text, and commas separate alternatives. The zero value is every node.
@@ -98,7 +103,7 @@ func stages() []string {
 	var out []string
 	for _, s := range []scheduling.Stage{
 		scheduling.StagePod, scheduling.StageTaint, scheduling.StageRequirement, scheduling.StageResource, scheduling.StageOffering,
-		scheduling.StageLimit, scheduling.StageTopology,
+		scheduling.StageLimit, scheduling.StageTopology, scheduling.StageGroup,
 	} {
 		out = append(out, string(s))
 	}
@@ -172,7 +177,7 @@ func (r *Rule) faults() []*fieldError {
 		}
 	}
 	if r.demands() == 0 {
-		add("", "the rule demands nothing; want one of placed, landsOn, neverOn, together, apart, spread, atMostPerHour, refused")
+		add("", "the rule demands nothing; want one of placed, allOrNothing, landsOn, neverOn, together, apart, spread, atMostPerHour, refused")
 	}
 	slices.SortFunc(out, func(a, b *fieldError) int { return strings.Compare(a.Error(), b.Error()) })
 	return out
@@ -180,7 +185,7 @@ func (r *Rule) faults() []*fieldError {
 
 func (r *Rule) demands() int {
 	n := 0
-	for _, has := range []bool{r.Placed, len(r.LandsOn) > 0, len(r.NeverOn) > 0, r.Together != nil, r.Apart != nil, r.Spread != nil, r.AtMostPerHour != nil, r.Refused != nil} {
+	for _, has := range []bool{r.Placed, r.AllOrNothing, len(r.LandsOn) > 0, len(r.NeverOn) > 0, r.Together != nil, r.Apart != nil, r.Spread != nil, r.AtMostPerHour != nil, r.Refused != nil} {
 		if has {
 			n++
 		}
@@ -229,6 +234,9 @@ func (r *Rule) phrases() []string {
 	var out []string
 	if r.Placed {
 		out = append(out, "are placed")
+	}
+	if r.AllOrNothing {
+		out = append(out, "are all placed, or none")
 	}
 	if len(r.LandsOn) > 0 {
 		out = append(out, "land on "+placesText(r.LandsOn))

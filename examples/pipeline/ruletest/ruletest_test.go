@@ -48,6 +48,8 @@ func TestYAMLAndGoSayTheSame(t *testing.T) {
 		{Pods: "shop/web-*", Placed: true, Apart: &ruletest.Company{By: "node"}},
 		{Pods: "shop/web-*", Apart: &ruletest.Company{By: "zone", Most: 3}},
 		{Pods: "shop/web-*", Together: &ruletest.Company{By: "zone", With: "shop/web-0"}},
+		ruletest.AllOrNothing("shop/web-*"),
+		ruletest.AllOrNothing("big, shop/web-*"),
 		{Pods: "big", Refused: &ruletest.Refusal{Text: "cpu"}},
 		{Pods: "big", Refused: &ruletest.Refusal{Stage: "taint", Pool: "default"}},
 		{AtMostPerHour: &two},
@@ -65,7 +67,7 @@ func TestYAMLAndGoSayTheSame(t *testing.T) {
 	for _, r := range p.Check(rules...) {
 		holds = append(holds, r.Holds())
 	}
-	assert.Equal(t, []bool{true, true, false, false, false, true, false, true}, holds, "web-0 is alone with itself")
+	assert.Equal(t, []bool{true, true, false, false, false, true, false, true, false, true}, holds, "web-0 is alone with itself")
 }
 
 // Every mistake in a file of rules is told with its line, its field and what was probably meant.
@@ -98,7 +100,7 @@ func TestRulesMadeByHandAreValidated(t *testing.T) {
 	require.NoError(t, err)
 	got := p.Check(ruletest.Rule{Name: "empty"}, ruletest.Rule{Refused: &ruletest.Refusal{Stage: "tain"}})
 	assert.False(t, got[0].Holds())
-	assert.Equal(t, `rule "empty" makes no sense: ruletest: rule "empty": the rule demands nothing; want one of placed, landsOn, neverOn, together, apart, spread, atMostPerHour, refused`, got[0].String())
+	assert.Equal(t, `rule "empty" makes no sense: ruletest: rule "empty": the rule demands nothing; want one of placed, allOrNothing, landsOn, neverOn, together, apart, spread, atMostPerHour, refused`, got[0].String())
 	require.ErrorContains(t, got[1].Invalid, `(did you mean "taint"?)`)
 }
 
@@ -249,8 +251,8 @@ func TestTheRulesOfTheDocumentationParse(t *testing.T) {
 	}
 	rules, err := ruletest.Parse(manifests.File{Name: "doc.go", Data: []byte(sample.String())})
 	require.NoError(t, err)
-	require.Len(t, rules, 10)
-	require.Equal(t, &ruletest.Spread{By: "zone", AtLeast: 3, Skew: 1}, rules[4].Spread)
+	require.Len(t, rules, 11)
+	require.Equal(t, &ruletest.Spread{By: "zone", AtLeast: 3, Skew: 1}, rules[5].Spread)
 	require.Len(t, rules[1].LandsOn, 3)
 }
 
@@ -320,4 +322,13 @@ func TestScenarioOfAFileSystem(t *testing.T) {
 	require.ErrorContains(t, err, "clutser: file does not exist")
 	_, err = base.FS(fsys, "cluster/rules.yaml").Solve()
 	require.Error(t, err, "a file that is named has to hold an object")
+}
+
+// Pods that a group can do without may be without a place.
+func TestSparesOfAGroup(t *testing.T) {
+	s := ruletest.New(
+		ruletest.Type("m.2", "cpu", "2", "memory", "8Gi").Offer("zone-a", "on-demand", 0.10), ruletest.Pool("default").Limit("cpu", "4"),
+		ruletest.Deployment("lab/train", 4).Requests("cpu", "1500m").Label("scheduling.x-k8s.io/pod-group", "train"),
+	).Manifests(`{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: PodGroup, metadata: {namespace: lab, name: train}, spec: {minMember: 2}}`)
+	s.Plan(t).Pods("lab/train-*").AreAllOrNothing()
 }

@@ -20,6 +20,8 @@ type Report struct {
 	ExistingNodes []ExistingNode  `json:"existingNodes"`
 	Unschedulable []Unschedulable `json:"unschedulable"`
 	Ignored       []Ignored       `json:"ignored"`
+	// Gangs are the groups of pods that run only together.
+	Gangs []Gang `json:"gangs,omitempty"`
 	// BindingOrder are the pods in the order in which they are to be bound.
 	BindingOrder []string `json:"bindingOrder"`
 	// After has, for each pod that has to wait, the leaving nodes that must be gone first; see [scheduling.Binding.After].
@@ -135,6 +137,24 @@ type Fix struct {
 	What    string  `json:"-"`
 }
 
+// Gang is what a plan does with a group of pods that run only together; see [plan.Gang].
+type Gang struct {
+	Name    string `json:"name"`
+	Running int    `json:"running"`
+	Placed  int    `json:"placed"`
+	Waiting int    `json:"waiting"`
+	// Key is the label of which its nodes share a value, Domain that value.
+	Key      string   `json:"key,omitempty"`
+	Domain   string   `json:"domain,omitempty"`
+	Nodes    []string `json:"nodes"`
+	NewNodes int      `json:"newNodes"`
+	// PricePerHour is that of its new nodes, and LowerBoundPerHour a price below which no nodes hold it in one domain, both in dollars.
+	PricePerHour      float64 `json:"pricePerHour"`
+	LowerBoundPerHour float64 `json:"lowerBoundPerHour"`
+	// Why is what the pods without a place wait for.
+	Why string `json:"why,omitempty"`
+}
+
 // Ignored is a pod that is not ours to place.
 type Ignored struct {
 	Pod string `json:"pod"`
@@ -180,6 +200,12 @@ func Of(p *plan.Plan) Report {
 	}
 	for _, i := range p.Problem.Ignored {
 		r.Ignored = append(r.Ignored, Ignored{i.Pod.Namespace + "/" + i.Pod.Name, i.Why})
+	}
+	for _, g := range p.Gangs() {
+		r.Gangs = append(r.Gangs, Gang{
+			Name: g.Name, Running: g.Running, Placed: g.Placed, Waiting: g.Waiting, Key: g.Key, Domain: g.Domain, Nodes: append([]string{}, g.Nodes...),
+			NewNodes: g.New, PricePerHour: g.PricePerHour, LowerBoundPerHour: g.LowerBoundPerHour, Why: g.Why,
+		})
 	}
 	bound := p.Bound
 	r.Summary = Summary{

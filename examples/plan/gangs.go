@@ -1,0 +1,435 @@
+package plan
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joinery-sdk/joinery/binpack"
+	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling"
+	"github.com/joinery-sdk/joinery/scheduling/constraint"
+	"github.com/joinery-sdk/joinery/scheduling/gang"
+)
+
+const (
+	// domainBounds is how many lower bounds the search for domains computes at most, and domainPods how many pods they are of together: a
+	// bound takes about 20 microseconds a pod, so that the search takes half a second.
+	domainBounds = 64
+	domainPods   = 30_000
+	// domainPlans is how many choices of domains are planned at most. Those with the lowest bounds come first.
+	domainPlans = 8
+)
+
+// domains is the search for the domains of groups with a key, by branch and bound (A. Land, A. Doig, 1960): a branch gives some of the groups a
+// domain each, and its bound is what the placed pods cost at least there.
+type domains struct {
+	opts   *Options
+	best   *Plan
+	packer *packer
+	groups []gang.Group
+	values [][]string // by group
+	root   *binpack.Instance
+	items  []binpack.Item
+	of     []int                    // by item, the position of its group; -1 for none
+	bounds int                      // that may still be computed
+	known  map[string]binpack.Price // what groups cost alone, by what they need
+}
+
+// branch is the domains of the first groups.
+type branch struct {
+	values []string
+	claim  *domainClaim
+}
+
+// domainClaim is a lower bound for one choice of domains, with the problem that it is of.
+type domainClaim struct {
+	relaxed *binpack.Instance
+	plan    *binpack.Plan
+	none    bool // some pod fits nowhere in the domains
+}
+
+func (c *domainClaim) price() binpack.Price {
+	if c.none {
+		return math.MaxInt64
+	}
+	return c.plan.Bound.Price
+}
+
+// inDomains is the plan with the cheapest domains that are found for groups that share a value of a label, and the bound that knows that they
+// must. Where the bound of the pods proves the plan already, nothing is searched.
+func (p *Plan) inDomains(ctx context.Context, k *packer, opts *Options) (*Plan, error) {
+	if opts == nil || p.Bound.relaxed == nil || p.Bound.GapPercent <= closeEnough {
+		return p, nil
+	}
+	d := &domains{opts: opts, best: p, packer: k}
+	if !d.read() {
+		return p, nil
+	}
+	open, closed, err := d.search(ctx)
+	if err != nil {
+		return nil, err
+	}
+	d.best.Bound.add(append(open, closed...), d.best.objective())
+	return d.best, nil
+}
+
+// read finds the groups to choose domains for: those with a key of which pods are placed and none runs. It reports whether there is a choice.
+func (d *domains) read() bool {
+	p := d.best
+	bindings := p.Bindings()
+	for _, g := range d.opts.Groups {
+		if g.Key == "" || !slices.ContainsFunc(bindings, func(b scheduling.Binding) bool { return g.Member(b.Pod) }) ||
+			slices.ContainsFunc(p.Problem.Snapshot().Pods, func(pod *corev1.Pod) bool { return pod.Spec.NodeName != "" && g.Member(pod) }) {
+			continue
+		}
+		if values := p.valuesOf(g.Key); len(values) > 1 {
+			d.groups, d.values = append(d.groups, g), append(d.values, values)
+		}
+	}
+	if len(d.groups) == 0 {
+		return false
+	}
+	relaxation := p.relaxation(d.packer.types)
+	items, _ := p.Relaxed()
+	pods := 0
+	for i := range items {
+		pod := p.Problem.Classes[items[i].Pods[0].Class].Pods[0]
+		d.of = append(d.of, slices.IndexFunc(d.groups, func(g gang.Group) bool { return g.Member(pod) }))
+		pods += items[i].Count
+	}
+	d.items, d.bounds = relaxation.Items, min(domainBounds, domainPods/pods)
+	root, err := binpack.Compile(relaxation)
+	d.root = root
+	return err == nil
+}
+
+// valuesOf are the values of a label that nodes have or can be bought with; nil where not all of them are known, as names of nodes to buy are not.
+func (p *Plan) valuesOf(key string) []string {
+	all := map[string]bool{}
+	if key == "" || key == corev1.LabelHostname {
+		return nil
+	}
+	for i := range p.Problem.Shapes {
+		for j := range p.Problem.Shapes[i].Offerings {
+			labels, err := p.Problem.NodeLabels(i, j)
+			if err != nil || !labels.Has(key) {
+				continue
+			}
+			values, known := labels.Get(key).Values()
+			if !known {
+				return nil
+			}
+			for _, v := range values {
+				all[v] = true
+			}
+		}
+	}
+	for i := range p.Problem.Existing {
+		if v, ok := p.Problem.Existing[i].Node.Labels[key]; ok {
+			all[v] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(all))
+}
+
+// search branches where the bound is lowest until that is no lower than the best plan, or nothing is left to be tried. It returns the
+// branches that are open, and those that were planned: one of them is the cheapest choice.
+func (d *domains) search(ctx context.Context) (open, closed []branch, err error) {
+	open = []branch{{nil, &domainClaim{relaxed: d.best.Bound.relaxed, plan: d.best.Bound.claim}}}
+	plans := domainPlans
+	for ctx.Err() == nil {
+		at := 0
+		for i := range open {
+			if open[i].claim.price() < open[at].claim.price() {
+				at = i
+			}
+		}
+		next := open[at]
+		if next.claim.none || float64(next.claim.price())*(1+closeEnough/100.0) >= float64(d.best.objective()) {
+			break
+		}
+		if len(next.values) == len(d.groups) {
+			if plans--; plans < 0 {
+				break
+			}
+			if err := d.plan(ctx, next.values); err != nil {
+				return nil, nil, err
+			}
+			open, closed = slices.Delete(open, at, at+1), append(closed, next)
+			if len(open) == 0 {
+				break
+			}
+			continue
+		}
+		values := d.values[len(next.values)]
+		if d.bounds -= len(values); d.bounds < 0 {
+			break
+		}
+		open = slices.Delete(open, at, at+1)
+		for _, v := range values {
+			b := branch{values: append(slices.Clone(next.values), v)}
+			if b.claim, err = d.bound(ctx, b.values); err != nil {
+				return nil, nil, err
+			}
+			open = append(open, b)
+		}
+	}
+	return open, closed, nil
+}
+
+// bound is what the placed pods cost at least with the domains of the first groups.
+func (d *domains) bound(ctx context.Context, values []string) (*domainClaim, error) {
+	items := slices.Clone(d.items)
+	for i, g := range d.of {
+		if g >= 0 && g < len(values) {
+			items[i].Requires = items[i].Requires.Intersect(requirements.AnyOf(requirements.MustOf(requirements.In(d.groups[g].Key, values[g]))))
+		}
+	}
+	if slices.ContainsFunc(items, func(it binpack.Item) bool { return it.Requires.IsImpossible() }) {
+		return &domainClaim{none: true}, nil
+	}
+	in, err := d.root.WithItems(items, nil)
+	if err != nil {
+		return nil, err
+	}
+	plan, err := in.Pack(ctx, &binpack.Options{Strategy: binpack.FirstFitDecreasing{}, Effort: binpack.EffortFast, Alternatives: 1})
+	if err != nil {
+		return nil, err
+	}
+	for i, n := range plan.Unplaced {
+		if n > 0 && in.Misfit(i) != "" {
+			return &domainClaim{none: true}, nil
+		}
+	}
+	return &domainClaim{relaxed: in, plan: plan}, nil
+}
+
+// plan plans with a domain for each group, and keeps the plan if it is cheaper and places the same pods.
+func (d *domains) plan(ctx context.Context, values []string) error {
+	o := d.best.Problem.Options()
+	for g, v := range values {
+		at := requirements.MustOf(requirements.In(d.groups[g].Key, v))
+		o.Constraints = append(slices.Clip(o.Constraints), constraint.Require(d.groups[g].Member, at))
+	}
+	problem, err := scheduling.Compile(d.best.Problem.Snapshot(), o)
+	if err != nil {
+		return err
+	}
+	made, k, err := solve(ctx, problem, d.opts)
+	if err != nil {
+		return err
+	}
+	if !slices.Equal(made.placed(), d.best.placed()) || made.objective() >= d.best.objective() {
+		return nil
+	}
+	made.options, made.free = d.best.options, cmp.Or(d.best.free, d.best.Result)
+	if made, err = made.proved(ctx, k); err == nil && made.Bound.relaxed != nil {
+		d.best = made
+	}
+	return err
+}
+
+// placed are the names of the placed pods.
+func (p *Plan) placed() []string {
+	var out []string
+	for _, b := range p.Bindings() {
+		out = append(out, b.Pod.Namespace+"/"+b.Pod.Name)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// objective is the price of the nodes to buy as [Objective] counts them.
+func (p *Plan) objective() binpack.Price {
+	var sum binpack.Price
+	for _, n := range p.Result.NewNodes() {
+		o := &p.Instance.Problem().Types[n.Shape].Offerings[n.ShapeOffering]
+		sum += cmp.Or(o.Objective, o.Price)
+	}
+	return sum
+}
+
+// add is the bound with that of the branches, one of which every plan is in.
+func (b *Bound) add(branches []branch, objective binpack.Price) {
+	least := slices.MinFunc(branches, func(x, y branch) int { return cmp.Compare(x.claim.price(), y.claim.price()) }).claim
+	if least.none || least.price() <= b.Price {
+		return
+	}
+	b.Price, b.Kind = least.price(), least.plan.Bound.Kind
+	b.GapPercent = 100 * float64(objective-b.Price) / float64(b.Price)
+	for _, x := range branches {
+		if !x.claim.none {
+			b.domains = append(b.domains, x.claim)
+		}
+	}
+}
+
+// Gang is what a plan does with a group.
+type Gang struct {
+	// Name is that of the group, Key its label key.
+	Name, Key string
+	// Running is how many of its pods run already, Placed how many the plan places, and Waiting how many have no place.
+	Running, Placed, Waiting int
+	// Domain is the value of Key that the nodes of its placed pods have in common; empty without a key, or where no pod is placed.
+	Domain string
+	// Nodes are the names of these nodes, New how many of them are to be bought, and PricePerHour is the price of the new ones in dollars. Other
+	// pods may be there, too.
+	Nodes        []string
+	New          int
+	PricePerHour float64
+	// LowerBoundPerHour is a price in dollars: no nodes that hold its placed pods, in one domain where it has a key, cost less. It is in the unit
+	// of [Bound.Price].
+	LowerBoundPerHour float64
+	// Why is the reason of the pods without a place; empty if there are none.
+	Why string
+}
+
+// Gangs are the groups of the options that have pods, in their order.
+func (p *Plan) Gangs() []Gang {
+	nodes := map[string]*scheduling.NewNode{}
+	for _, n := range p.Result.NewNodes() {
+		nodes[n.Name] = &n
+	}
+	bindings, unplaced := p.Bindings(), p.Unplaced()
+	var out []Gang
+	for i, g := range p.options.Groups {
+		one := Gang{Name: g.Name, Key: g.Key}
+		for _, b := range bindings {
+			if !g.Member(b.Pod) || b.Replaces != nil {
+				continue
+			}
+			if one.Placed++; slices.Contains(one.Nodes, b.Node) {
+				continue
+			}
+			one.Nodes = append(one.Nodes, b.Node)
+			if n := nodes[b.Node]; n != nil {
+				one.New, one.PricePerHour = one.New+1, one.PricePerHour+n.PricePerHour
+			}
+		}
+		for _, pod := range p.Problem.Snapshot().Pods {
+			if g.Member(pod) && pod.Spec.NodeName != "" && pod.DeletionTimestamp == nil && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
+				one.Running++
+			}
+		}
+		for _, u := range unplaced {
+			for _, pod := range u.Pods {
+				if !g.Member(pod) {
+					continue
+				}
+				if one.Waiting++; one.Why == "" {
+					one.Why = u.Reasons()[0].Detail
+				}
+			}
+		}
+		if one.Running+one.Placed+one.Waiting == 0 {
+			continue
+		}
+		slices.Sort(one.Nodes)
+		if one.Placed > 0 {
+			one.Domain = p.domainOf(one.Nodes[0], nodes, g.Key)
+			if p.alone != nil {
+				one.LowerBoundPerHour = p.alone[i].Dollars()
+			}
+		}
+		out = append(out, one)
+	}
+	return out
+}
+
+// boundGangs sets what each group costs at least where no other pod is to be placed.
+func (p *Plan) boundGangs(ctx context.Context, k *packer) error {
+	if p.Bound.relaxed == nil || len(p.options.Groups) == 0 {
+		return nil
+	}
+	root, err := binpack.Compile(p.relaxation(k.types))
+	if err != nil {
+		return err
+	}
+	d := &domains{best: p, packer: k, root: root, known: map[string]binpack.Price{}}
+	classOf := map[*corev1.Pod]int{}
+	for k, c := range p.Problem.Classes {
+		for _, pod := range c.Pods {
+			classOf[pod] = k
+		}
+	}
+	placed := make([]map[int]int, len(p.options.Groups)) // by group and class
+	for _, b := range p.Bindings() {
+		g := slices.IndexFunc(p.options.Groups, func(g gang.Group) bool { return g.Member(b.Pod) })
+		if class, ok := classOf[b.Pod]; ok && g >= 0 && b.Replaces == nil {
+			if placed[g] == nil {
+				placed[g] = map[int]int{}
+			}
+			placed[g][class]++
+		}
+	}
+	items, _ := p.Relaxed()
+	p.alone = make([]binpack.Price, len(p.options.Groups))
+	for i, g := range p.options.Groups {
+		if placed[i] != nil {
+			if p.alone[i], err = d.alone(ctx, g, items, placed[i]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// domainOf is the value of a label of a node that takes pods.
+func (p *Plan) domainOf(name string, fresh map[string]*scheduling.NewNode, key string) string {
+	if n := fresh[name]; n != nil {
+		if key == corev1.LabelHostname {
+			return name
+		}
+		return n.Labels[key]
+	}
+	for i := range p.Problem.Existing {
+		if n := &p.Problem.Existing[i]; n.Node.Name == name {
+			return n.Node.Labels[key]
+		}
+	}
+	return ""
+}
+
+// alone is what pods of a group, so many of each class, cost at least where no other pod is to be placed.
+func (d *domains) alone(ctx context.Context, g gang.Group, items []scheduling.Item, placed map[int]int) (binpack.Price, error) {
+	d.items, d.of = nil, nil
+	for i, it := range d.root.Problem().Items {
+		if it.Count = placed[items[i].Pods[0].Class]; it.Count > 0 {
+			d.items, d.of = append(d.items, it), append(d.of, 0)
+		}
+	}
+	choices := [][]string{nil}
+	if values := d.best.valuesOf(g.Key); len(values) > 0 {
+		choices = nil
+		for _, v := range values {
+			choices = append(choices, []string{v})
+		}
+	}
+	d.groups = []gang.Group{g}
+	key := g.Key
+	for _, it := range d.items {
+		key += fmt.Sprint(it.Count, itemKey(it))
+	}
+	if known, ok := d.known[key]; ok {
+		return known, nil
+	}
+	least := binpack.Price(math.MaxInt64)
+	for _, values := range choices {
+		c, err := d.bound(ctx, values)
+		if err != nil {
+			return 0, err
+		}
+		least = min(least, c.price())
+	}
+	if least == math.MaxInt64 {
+		least = 0
+	}
+	d.known[key] = least
+	return least, nil
+}

@@ -1,0 +1,74 @@
+package gang
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joinery-sdk/joinery/scheduling"
+)
+
+// explain is why groups wait, by group: what each meets when it is tried beside the groups of an attempt. So a reason depends on what is planned
+// in the end, and not on the attempts before. Groups of one kind are tried once. Where there are more kinds than drafts, the last ones are tried
+// together. If a group fits after all, the attempt with it is returned.
+func (a *admission) explain(at *attempt) (*attempt, []*scheduling.Reason, error) {
+	type trial struct {
+		at    *attempt
+		group int // that is tried
+	}
+	for {
+		out, byKind, fits := slices.Clone(a.reasons), map[int]trial{}, false
+		for i := range a.groups {
+			if at.set[i] || out[i] != nil {
+				continue
+			}
+			kind := a.groups[i].kind
+			t, tried := byKind[kind]
+			if !tried {
+				t.group = i
+				set, last := with(at.set, i), i
+				if len(byKind) >= a.mostDrafts() {
+					set, last = a.whole(), nobody
+				}
+				var err error
+				if t.at, err = a.draft(set, last); err != nil {
+					return nil, nil, err
+				}
+				if len(a.broken(t.at)) == 0 && a.better(t.at, at) {
+					at, fits = t.at, true
+					break
+				}
+				byKind[kind] = t
+			}
+			out[i] = a.reason(i, t.group, t.at)
+		}
+		if !fits {
+			return at, out, nil
+		}
+	}
+}
+
+// reason says what the group lacks in an attempt with another group of its kind: the reason of the pool that comes nearest to holding one of the
+// unplaced pods.
+func (a *admission) reason(g, tried int, at *attempt) *scheduling.Reason {
+	var out scheduling.Reason
+	for _, u := range at.result.Unplaced() {
+		if !slices.ContainsFunc(u.Pods, func(pod *corev1.Pod) bool { i, ok := a.of[nameOf(pod)]; return ok && i == tried }) {
+			continue
+		}
+		for _, r := range u.Reasons() {
+			if out.Detail == "" || r.Pool != "" && r.Stage.Depth() > out.Stage.Depth() {
+				out = r
+			}
+		}
+	}
+	name, need, placed := a.groups[g].Name, a.groups[g].need, at.placed[tried]
+	if placed >= need {
+		return &scheduling.Reason{Stage: scheduling.StageGroup, Detail: fmt.Sprintf("group %s needs %d pods at once, and they would take the place of others that come first", name, need)}
+	}
+	out.Detail = fmt.Sprintf("group %s needs %d pods at once, and %d of them have a place; for the others: %s", name, need, placed, cmp.Or(out.Detail, "they are not planned"))
+	out.Stage = cmp.Or(out.Stage, scheduling.StageGroup)
+	return &out
+}

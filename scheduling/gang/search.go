@@ -1,0 +1,248 @@
+package gang
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+)
+
+const (
+	// mostDrafts and draftedPods bound the drafts that look for a better set of groups: their number, and the pods of all of them. A draft takes
+	// about 30 microseconds a pod, so that the search ends within half a second. The sets that limits refute take none, and sets that fail
+	// refute others.
+	mostDrafts  = 64
+	draftedPods = 15_000
+	// mostSets bounds the sets that are looked at in one step of the search, planned or not.
+	mostSets = 20_000
+)
+
+// mostDrafts is how many drafts look for a better set.
+func (a *admission) mostDrafts() int { return min(mostDrafts, draftedPods/max(1, len(a.of))) }
+
+// search finds the best set of groups that fit together. It starts with as many as the limits admit, the smallest first at one priority,
+// which makes the most groups whole where one resource is scarce. It leaves those out that are not whole in a draft, adds others, and
+// exchanges some.
+func (a *admission) search(all []bool) (*attempt, error) {
+	var queue []int
+	set := slices.Clone(all)
+	for i := range a.groups {
+		if all[i] && a.groups[i].need > 0 {
+			queue, set[i] = append(queue, i), false
+		}
+	}
+	slices.SortStableFunc(queue, func(x, y int) int {
+		return cmp.Or(cmp.Compare(a.groups[y].priority, a.groups[x].priority), cmp.Compare(a.share(x), a.share(y)), cmp.Compare(a.groups[x].need, a.groups[y].need))
+	})
+	for _, g := range queue {
+		if next := with(set, g); a.suits(next) {
+			set = next
+		}
+	}
+	at, err := a.draft(set, nobody)
+	for err == nil {
+		broken := a.broken(at)
+		if len(broken) == 0 {
+			break
+		}
+		a.fail(set)
+		set = without(set, broken)
+		at, err = a.draft(set, nobody)
+	}
+	if err == nil {
+		at, err = a.extend(at, slices.DeleteFunc(slices.Clone(queue), func(g int) bool { return set[g] }))
+	}
+	if err == nil {
+		at, err = a.exchange(at, queue)
+	}
+	return at, err
+}
+
+// try drafts a set and reports whether it is better than an attempt. Spent says that no draft was made because none is left.
+func (a *admission) try(set []bool, at *attempt) (next *attempt, better, spent bool, err error) {
+	if a.drafts--; a.drafts < 0 || a.ctx.Err() != nil {
+		return at, false, true, nil
+	}
+	next, err = a.draft(set, nobody)
+	if err != nil {
+		return at, false, false, err
+	}
+	if len(a.broken(next)) > 0 {
+		a.fail(set)
+		return at, false, false, nil
+	}
+	if !a.better(next, at) {
+		return at, false, false, nil
+	}
+	return next, true, false, nil
+}
+
+// extend adds groups of a queue: as many as the limits admit at once, half as many where they do not fit, twice as many where they do.
+func (a *admission) extend(at *attempt, queue []int) (*attempt, error) {
+	for size := len(queue); len(queue) > 0; {
+		var block []int
+		set := at.set
+		queue = slices.DeleteFunc(queue, func(g int) bool { return !a.suits(with(at.set, g)) })
+		for _, g := range queue {
+			if next := with(set, g); len(block) < size && a.suits(next) {
+				set, block = next, append(block, g)
+			}
+		}
+		if len(block) == 0 {
+			break
+		}
+		next, better, spent, err := a.try(set, at)
+		if err != nil || spent {
+			return at, err
+		}
+		switch {
+		case better:
+			at, size = next, 2*size
+			queue = slices.DeleteFunc(queue, func(g int) bool { return slices.Contains(block, g) })
+		case len(block) == 1:
+			queue = slices.DeleteFunc(queue, func(g int) bool { return g == block[0] })
+		default:
+			size = len(block) / 2
+		}
+	}
+	return at, nil
+}
+
+// exchange looks for a better set that differs from the best one by a few groups: by any number of up to 14 groups, by three of 50, by one of
+// thousands. Sets with fewer differences are tried first, then better ones.
+func (a *admission) exchange(at *attempt, groups []int) (*attempt, error) {
+	type candidate struct {
+		set     []bool
+		changes int
+		value   value
+	}
+	for {
+		var all []candidate
+		seen := map[string]bool{}
+		now := a.value(at.set)
+		changes := changesOf(len(groups))
+		var extend func(set []bool, from, n int)
+		extend = func(set []bool, from, n int) {
+			if n > 0 {
+				if v := a.value(set); v.compare(now) > 0 && a.suits(set) {
+					if key := string(a.keyOf(set)); !seen[key] {
+						seen[key] = true
+						all = append(all, candidate{set, n, v})
+					}
+				}
+			}
+			if n == changes {
+				return
+			}
+			for i := from; i < len(groups); i++ {
+				next := slices.Clone(set)
+				next[groups[i]] = !next[groups[i]]
+				extend(next, i+1, n+1)
+			}
+		}
+		extend(at.set, 0, 0)
+		slices.SortStableFunc(all, func(x, y candidate) int { return cmp.Or(cmp.Compare(x.changes, y.changes), y.value.compare(x.value)) })
+		found := false
+		for _, c := range all {
+			if !a.suits(c.set) { // a set of the same kinds has failed meanwhile
+				continue
+			}
+			next, better, spent, err := a.try(c.set, at)
+			if err != nil || spent {
+				return at, err
+			}
+			if better {
+				at, found = next, true
+				break
+			}
+		}
+		if !found {
+			return at, nil
+		}
+	}
+}
+
+// changesOf is by how many of n groups sets may differ so that there are at most mostSets of them.
+func changesOf(n int) int {
+	sets, changes := 1, 0
+	for level := 1; changes < n; changes++ {
+		level = level * (n - changes) / (changes + 1)
+		if sets += level; sets > mostSets {
+			break
+		}
+	}
+	return max(1, min(changes, n))
+}
+
+// keyOf is equal for sets of as many groups of each kind.
+func (a *admission) keyOf(set []bool) []byte {
+	var out []byte
+	for _, n := range a.counts(set) {
+		out = append(out, byte(n), byte(n>>8), byte(n>>16))
+	}
+	return out
+}
+
+// with is the set and one group more.
+func with(set []bool, g int) []bool {
+	out := slices.Clone(set)
+	out[g] = true
+	return out
+}
+
+// without is the set less some groups.
+func without(set []bool, groups []int) []bool {
+	out := slices.Clone(set)
+	for _, g := range groups {
+		out[g] = false
+	}
+	return out
+}
+
+// value is the groups and the pods that they need, by priority: what a set is worth if all of it fits.
+type value map[int32]worth
+
+// worth is of one priority, the first field first.
+type worth struct{ groups, needed, pods int }
+
+func (w worth) compare(v worth) int {
+	return cmp.Or(cmp.Compare(w.groups, v.groups), cmp.Compare(w.needed, v.needed), cmp.Compare(w.pods, v.pods))
+}
+
+// compare is positive if v is better by the highest priority in which the two differ.
+func (v value) compare(w value) int {
+	priorities := maps.Clone(v)
+	maps.Copy(priorities, w)
+	for _, priority := range slices.Backward(slices.Sorted(maps.Keys(priorities))) {
+		if c := v[priority].compare(w[priority]); c != 0 {
+			return c
+		}
+	}
+	return 0
+}
+
+func (a *admission) value(set []bool) value {
+	out := value{}
+	for i, in := range set {
+		if g := &a.groups[i]; in && g.need > 0 {
+			n := out[g.priority]
+			n.groups, n.needed = n.groups+1, n.needed+g.need
+			out[g.priority] = n
+		}
+	}
+	return out
+}
+
+// better reports whether an attempt whose groups are whole has more groups, more pods that they need or more others of the highest priority
+// in which the two differ, or a lower price.
+func (a *admission) better(next, at *attempt) bool {
+	of := func(x *attempt) value {
+		out := a.value(x.set)
+		for priority, n := range x.pods {
+			w := out[priority]
+			w.pods = n
+			out[priority] = w
+		}
+		return out
+	}
+	return cmp.Or(of(next).compare(of(at)), cmp.Compare(at.price, next.price)) > 0
+}
