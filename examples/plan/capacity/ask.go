@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -75,7 +76,7 @@ func (s *State) Ask(ctx context.Context, pods []*corev1.Pod) (*Answer, error) {
 // planned answers by a plan of the whole state.
 func (s *State) planned(ctx context.Context, pods []*corev1.Pod) (*Answer, error) {
 	in := s.Snapshot()
-	in.Pods = append(in.Pods[:len(in.Pods):len(in.Pods)], pods...)
+	in.Pods = append(slices.Clip(in.Pods), pods...)
 	how := s.how.plan
 	p, err := plan.Make(ctx, in, &how)
 	if err != nil {

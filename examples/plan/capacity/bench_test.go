@@ -2,6 +2,7 @@ package capacity_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -22,7 +23,8 @@ func thousand(tb testing.TB) (state *capacity.State, small, large []*corev1.Pod)
 	pod := func(app string, cpu, memory int64) *corev1.Pod {
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "asked", Name: app, Labels: map[string]string{"app": app}}}
 		p.Spec.Containers = []corev1.Container{{Name: "main", Image: "example.com/" + app, Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
-			"cpu": *resource.NewMilliQuantity(cpu, resource.DecimalSI), "memory": *resource.NewQuantity(memory<<20, resource.BinarySI)}}}}
+			"cpu": *resource.NewMilliQuantity(cpu, resource.DecimalSI), "memory": *resource.NewQuantity(memory<<20, resource.BinarySI),
+		}}}}
 		return p
 	}
 	for i := range int64(10) {
@@ -49,7 +51,7 @@ func some(template *corev1.Pod, n, number int) []*corev1.Pod {
 func equal(tb testing.TB, state *capacity.State, a *capacity.Answer, pods []*corev1.Pod) {
 	tb.Helper()
 	whole := state.Snapshot()
-	whole.Pods = append(whole.Pods[:len(whole.Pods):len(whole.Pods)], pods...)
+	whole.Pods = append(slices.Clip(whole.Pods), pods...)
 	p, err := plan.Make(tb.Context(), whole, nil)
 	require.NoError(tb, err)
 	require.Empty(tb, p.Unplaced())

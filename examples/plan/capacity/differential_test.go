@@ -96,7 +96,7 @@ func holds(t *testing.T, s scheduling.Snapshot, a *capacity.Answer, at string) {
 	}
 	s.Pools = nil
 	for _, place := range a.Places {
-		s.Pods = s.Pods[:len(s.Pods):len(s.Pods)]
+		s.Pods = slices.Clip(s.Pods)
 		pinned := place.Pod.DeepCopy()
 		term := corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{place.Node}}}}
 		if pinned.Spec.Affinity == nil {

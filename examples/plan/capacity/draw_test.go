@@ -2,7 +2,9 @@ package capacity_test
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -81,12 +83,10 @@ func draw(r *rand.Rand) *drawn {
 			corev1.LabelHostname: name, corev1.LabelTopologyZone: fmt.Sprintf("z%d", r.IntN(3)), nodepool.LabelKey: pool.Name, corev1.LabelInstanceTypeStable: fmt.Sprintf("m.%d", cpu),
 			instancetypes.LabelCapacityType: "on-demand", corev1.LabelArchStable: "amd64", "karpenter.sh/initialized": "true",
 		}}}
-		for k, v := range pool.Labels {
-			n.Labels[k] = v
-		}
+		maps.Copy(n.Labels, pool.Labels)
 		n.Spec.Taints = pool.Taints
 		if some(4) {
-			n.Spec.Taints = append(n.Spec.Taints[:len(n.Spec.Taints):len(n.Spec.Taints)], corev1.Taint{Key: "example.com/slow", Effect: corev1.TaintEffectPreferNoSchedule})
+			n.Spec.Taints = append(slices.Clip(n.Spec.Taints), corev1.Taint{Key: "example.com/slow", Effect: corev1.TaintEffectPreferNoSchedule})
 		}
 		n.Spec.Unschedulable = some(5)
 		n.Status.Capacity, n.Status.Allocatable = amounts(cpu, cpu*4, 20), amounts(cpu, cpu*4, 20)
@@ -136,13 +136,16 @@ func template(r *rand.Rand, i int) *corev1.Pod {
 	case 1:
 		p.Spec.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{term}}}
 	case 2, 3:
-		p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: key, LabelSelector: like,
-			WhenUnsatisfiable: []corev1.UnsatisfiableConstraintAction{corev1.DoNotSchedule, corev1.ScheduleAnyway}[r.IntN(2)]}}
+		p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
+			MaxSkew: 1, TopologyKey: key, LabelSelector: like,
+			WhenUnsatisfiable: []corev1.UnsatisfiableConstraintAction{corev1.DoNotSchedule, corev1.ScheduleAnyway}[r.IntN(2)],
+		}}
 	case 4:
 		p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{Weight: 9, PodAffinityTerm: term}}}}
 	case 5:
 		p.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{
-			Spec: corev1.PersistentVolumeClaimSpec{StorageClassName: new("block"), Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{"storage": resource.MustParse("1Gi")}}}}}}}}
+			Spec: corev1.PersistentVolumeClaimSpec{StorageClassName: new("block"), Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{"storage": resource.MustParse("1Gi")}}},
+		}}}}}
 	case 6:
 		p.Spec.SchedulerName = "other"
 	}
