@@ -54,25 +54,38 @@ func (r *Report) Holds() bool {
 	return !slices.ContainsFunc(r.Failures, func(o Outcome) bool { return !o.Holds() })
 }
 
-// Of rehearses every single failure of the kinds, in the cluster with the plan carried out, and plans the headroom that makes them hold. By is
-// how plans are made; nil means defaults. A failure costs a plan of the pods that it displaces, and headroom a few more. The errors are those
-// of [plan.Solve].
+// Rehearse rehearses every single failure of the kinds, in the cluster with the plan carried out. By is how plans are made; nil means
+// defaults. A failure costs a plan of the pods that it displaces, and two more where some of them wait. The errors are those of [plan.Make].
 //
 // Displaced pods care for no preferences, and zones without nodes are no domains of spreads, as it is in kube-scheduler. Nodes that fail
 // are there no more, and who made their pods makes them anew. A volume stays where it is.
-func Of(ctx context.Context, p *plan.Plan, by *plan.Options, kinds []Kind) (*Report, error) {
+func Rehearse(ctx context.Context, p *plan.Plan, by *plan.Options, kinds []Kind) ([]Outcome, error) {
 	r := rehearsal{snapshot: p.CarriedOut(), by: urgent(by)}
-	out := &Report{}
+	return r.all(ctx, kinds)
+}
+
+func (r *rehearsal) all(ctx context.Context, kinds []Kind) ([]Outcome, error) {
+	var out []Outcome
 	for _, f := range failures(&r.snapshot, kinds) {
 		o, err := r.rehearse(ctx, f)
 		if err != nil {
 			return nil, err
 		}
-		out.Failures = append(out.Failures, o)
+		out = append(out, o)
 	}
-	out.Workloads = workloads(r.snapshot.Pods, out.Failures)
-	var err error
-	out.Headroom, err = r.headroom(ctx, kinds, out.Failures)
+	return out, nil
+}
+
+// Of is [Rehearse] with what it means for workloads, and with the headroom that makes failures hold, which costs a bounded number of
+// plans more.
+func Of(ctx context.Context, p *plan.Plan, by *plan.Options, kinds []Kind) (*Report, error) {
+	r := rehearsal{snapshot: p.CarriedOut(), by: urgent(by)}
+	all, err := r.all(ctx, kinds)
+	if err != nil {
+		return nil, err
+	}
+	out := &Report{Failures: all, Workloads: workloads(r.snapshot.Pods, all)}
+	out.Headroom, err = r.headroom(ctx, kinds, all)
 	return out, err
 }
 
