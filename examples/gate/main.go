@@ -6,6 +6,9 @@
 // today. It ends with 0 if the change may pass, 2 if something can't be read, 3 if pods that had a place or are new have none, and 4
 // if a month would cost more than the limit allows. It is meant to be copied.
 //
+// With -survives zone,node the pods of the new manifests must all have places at once if any one zone or node is lost, and with -may-wait at least once
+// nodes were bought for them; otherwise the change may not pass (3).
+//
 // With -check the plan of the new manifests must also convince a program that does not trust the planner, such as examples/check: it gets the plan with its
 // proof on stdin, and if it ends with anything but 0 the change may not pass (3).
 package main
@@ -25,6 +28,7 @@ import (
 	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
 	"github.com/joinery-sdk/joinery/examples/plan"
 	"github.com/joinery-sdk/joinery/examples/plan/proof"
+	"github.com/joinery-sdk/joinery/examples/plan/survive"
 )
 
 const hours = 730.0 // of a month
@@ -39,8 +43,18 @@ func run(ctx context.Context, args []string, out, problems io.Writer) int {
 	region := flags.String("region", "", "whose prices count; without it those of the region that the manifests name")
 	limit := flags.Float64("max-dearer", 0, "how many dollars a month more may be spent")
 	checker := flags.String("check", "", "a program that must confirm the plan of -after, read from stdin, such as a build of examples/check")
+	losses := flags.String("survives", "", "what the plan of -after must live through, one at a time: some of zone, spot-pool, reservation, node, instance-family")
+	mayWait := flags.Bool("may-wait", false, "with -survives, pods may wait for nodes that are bought after the loss")
 	if flags.Parse(args) != nil {
 		return inputs.ExitInput
+	}
+	var kinds []survive.Kind
+	if *losses != "" {
+		var err error
+		if kinds, err = survive.ParseKinds(*losses); err != nil {
+			fmt.Fprintln(problems, err)
+			return inputs.ExitInput
+		}
 	}
 	old, err := planned(ctx, *region, *before)
 	if err != nil {
@@ -61,6 +75,11 @@ func run(ctx context.Context, args []string, out, problems io.Writer) int {
 	for _, u := range young.Unplaced() {
 		fmt.Fprintf(out, "  no place for %d pods of %s: %s\n", len(u.Pods), plan.WorkloadOf(u.Pods[0]), u.Reasons()[0])
 	}
+	survived, err := survives(ctx, young, kinds, *mayWait, out)
+	if err != nil {
+		fmt.Fprintln(problems, err)
+		return inputs.ExitInternal
+	}
 	if *checker != "" {
 		if err := confirmed(ctx, *checker, young, out); err != nil {
 			fmt.Fprintf(problems, "gate: the plan is not confirmed: %v\n", err)
@@ -68,7 +87,7 @@ func run(ctx context.Context, args []string, out, problems io.Writer) int {
 		}
 	}
 	switch {
-	case len(d.Lost) > 0:
+	case len(d.Lost) > 0 || !survived:
 		return inputs.ExitNotAll
 	case dearer > *limit:
 		return inputs.ExitDearer
@@ -93,6 +112,27 @@ func planned(ctx context.Context, region, folder string) (*plan.Plan, error) {
 	}
 	snapshot, _ = pipeline.Static(snapshot)
 	return plan.Make(ctx, snapshot, &plan.Options{Groups: pipeline.Groups(read, snapshot.Pods)})
+}
+
+// survives rehearses the failures, and says which workloads do not live through one of them.
+func survives(ctx context.Context, p *plan.Plan, kinds []survive.Kind, mayWait bool, out io.Writer) (bool, error) {
+	by := p.Options()
+	all, err := survive.Rehearse(ctx, p, &by, kinds)
+	if err != nil {
+		return false, err
+	}
+	held := true
+	for _, o := range all {
+		if len(o.Lost) > 0 {
+			held = false
+			fmt.Fprintf(out, "  the loss of %s leaves %d pods without a place, such as %s: %s\n", o.Failure, len(o.Lost), plan.WorkloadOf(o.Lost[0]), o.Why)
+		}
+		if len(o.Waiting) > 0 && !mayWait {
+			held = false
+			fmt.Fprintf(out, "  after the loss of %s %d pods wait for nodes, such as %s\n", o.Failure, len(o.Waiting), plan.WorkloadOf(o.Waiting[0]))
+		}
+	}
+	return held, nil
 }
 
 // confirmed has the checker read the plan with its proof.

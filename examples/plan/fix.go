@@ -81,7 +81,7 @@ func (p *Plan) Fix(class int, reasons []scheduling.Reason, all bool) Fix {
 	if len(changes) == 0 {
 		return Fix{}
 	}
-	waiting := p.waiting(p.carriedOut(), class)
+	waiting := p.waiting(p.CarriedOut(), class)
 	cost := triedFix + len(waiting.Pods)
 	for i := range waiting.Pools {
 		cost += len(waiting.Pools[i].Types)
@@ -104,7 +104,7 @@ func (p *Plan) Fix(class int, reasons []scheduling.Reason, all bool) Fix {
 // a budget. When ctx ends, untried is how many were not tried.
 func (p *Plan) Fixes(ctx context.Context, u scheduling.Unplaced) (fixes []Fix, untried int) {
 	changes := p.changes(u.Class, u.Reasons())
-	waiting := p.waiting(p.carriedOut(), u.Class)
+	waiting := p.waiting(p.CarriedOut(), u.Class)
 	for k, c := range changes {
 		if ctx.Err() != nil {
 			untried = len(changes) - k
@@ -168,9 +168,10 @@ func (p *Plan) Ignored() []scheduling.Ignored { return slices.Clone(p.Problem.Ig
 // IsStopped reports whether the context ended before the plan was the best that its options ask for.
 func (p *Plan) IsStopped() bool { return p.Stopped || p.Packing.Stopped }
 
-// carriedOut is the snapshot with the plan carried out: its nodes are there, and the pods that it places run. Refused pods are
-// left out. It is made once.
-func (p *Plan) carriedOut() scheduling.Snapshot {
+// CarriedOut is the snapshot with the plan carried out: the nodes that it buys are there, and the pods that it places run, with the spec
+// that an API server would have stored. Refused pods are left out. So another plan of it finds what this one leaves. It is made once, and is
+// only to be read.
+func (p *Plan) CarriedOut() scheduling.Snapshot {
 	if p.after != nil {
 		return *p.after
 	}
@@ -178,6 +179,12 @@ func (p *Plan) carriedOut() scheduling.Snapshot {
 	home := make(map[types.NamespacedName]string, len(bindings))
 	for _, b := range bindings {
 		home[nameOf(b.Pod)] = b.Node
+	}
+	template := map[types.NamespacedName]*corev1.Pod{}
+	for _, c := range p.Problem.Classes {
+		for _, pod := range c.Pods {
+			template[nameOf(pod)] = c.Template
+		}
 	}
 	s := p.Problem.Snapshot()
 	s.Nodes = slices.Clone(s.Nodes)
@@ -200,8 +207,12 @@ func (p *Plan) carriedOut() scheduling.Snapshot {
 	for _, pod := range s.Pods {
 		switch at, ok := home[nameOf(pod)]; {
 		case ok:
-			bound := *pod // replicas go on sharing what they share
-			bound.Spec.NodeName = at
+			bound := *pod
+			if t := template[nameOf(pod)]; t != nil { // replicas go on sharing what they share
+				bound.Spec = t.Spec
+				bound.Spec.Volumes = pod.Spec.Volumes
+			}
+			bound.Spec.NodeName, bound.DeletionTimestamp = at, nil // of a pod that is being deleted its successor runs
 			pods = append(pods, &bound)
 		case !refused[nameOf(pod)] && !ignored[nameOf(pod)]:
 			pods = append(pods, pod)

@@ -23,6 +23,8 @@ import (
 	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
 	"github.com/joinery-sdk/joinery/examples/pipeline/terminal"
 	"github.com/joinery-sdk/joinery/examples/plan"
+	"github.com/joinery-sdk/joinery/examples/plan/proof"
+	"github.com/joinery-sdk/joinery/examples/plan/survive"
 	"github.com/joinery-sdk/joinery/scheduling"
 	"github.com/joinery-sdk/joinery/scheduling/gang"
 )
@@ -64,6 +66,7 @@ type options struct {
 	rehearsal string
 	proof     string
 	rulesCost bool
+	survives  string
 	now       string
 	moved     movedFlags
 	groups    []gang.Group // of the pods that were read
@@ -87,6 +90,7 @@ Exit codes: 0 all pods have a place, 1 failed, 2 bad usage or input, 3 some pod 
   provision -f cluster/ --diff new-pool.yaml  # what a change would do
   provision -f cluster/ --assert rules.yaml   # what must be true of the plan
   provision -f cluster/ --rules-cost          # what each rule costs
+  provision -f cluster/ --survives zone,node  # what would be lived through, and the headroom that lacks
   provision -f cluster/ --rehearse scarce.yaml # what would be bought if the cloud ran out
   launch -f cluster/ --cluster prod           # buy the plan on EC2: a program of its own`,
 	}, func(cmd *cobra.Command, out io.Writer) error { return o.run(cmd, out, stdin) })
@@ -102,6 +106,7 @@ Exit codes: 0 all pods have a place, 1 failed, 2 bad usage or input, 3 some pod 
 	cmd.Flags().StringVar(&o.rehearsal, "rehearse", "", "FILE with capacity and quotas: buy the plan from a cloud in memory that has no more, and plan again around what it refuses")
 	cmd.Flags().StringVar(&o.proof, "proof", "", "FILE to write the plan to with all that its check needs, as JSON for examples/check, which trusts nobody")
 	cmd.Flags().BoolVar(&o.rulesCost, "rules-cost", false, "say what each rule of pools and pods costs a month, verified by planning without it")
+	cmd.Flags().StringVar(&o.survives, "survives", "", "rehearse the loss of any one zone, spot-pool, reservation, node, instance-family (some of them, with commas), and plan the headroom with which no pod waits")
 	cmd.Flags().StringVar(&o.now, "now", "", "the time at which --rehearse begins, as 2026-01-31T12:00:00Z; the present if empty")
 	o.moved.register(cmd.Flags())
 	inputs.Complete(cmd, "output", o.Formats()...)
@@ -122,6 +127,11 @@ func (o *options) check() error {
 	}
 	if err := inputs.OneOf("sample", o.sample, usualSample, refusalSample); err != nil {
 		return err
+	}
+	if o.survives != "" {
+		if _, err := survive.ParseKinds(o.survives); err != nil {
+			return inputs.Bad(fmt.Errorf("--survives: %w", err))
+		}
 	}
 	if o.sizes && (o.Output == "json" || o.Output == "yaml") {
 		return inputs.Bad(errors.New("--sizes shows people what nodes of other sizes cost: want -o table, wide or html"))
@@ -166,6 +176,8 @@ func (o *options) run(cmd *cobra.Command, out io.Writer, stdin io.Reader) error 
 	switch {
 	case o.rulesCost:
 		err = o.printRulesCost(cmd, out, r, packed)
+	case o.survives != "":
+		err = o.printSurvival(cmd, out, r, packed)
 	case o.Output == "html":
 		err = r.draw(cmd.Context(), out, packed)
 	default:
@@ -203,6 +215,11 @@ func (o *options) plan(cmd *cobra.Command, stdin io.Reader) (*report, *plan.Plan
 	r.running = s.Pods
 	if o.rulesCost {
 		if err := o.addRulesCost(cmd.Context(), r, packed, s); err != nil {
+			return nil, nil, err
+		}
+	}
+	if o.survives != "" {
+		if err := o.addSurvival(cmd.Context(), r, packed); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -300,6 +317,22 @@ func encode(out io.Writer, format string, v any) error {
 	}
 	_, err = out.Write(text)
 	return err
+}
+
+// writeProof writes the plan with its proof to the file that the flag names, for examples/check.
+func (o *options) writeProof(packed *plan.Plan) error {
+	if o.proof == "" {
+		return nil
+	}
+	d, err := proof.Of(packed)
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(d)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(o.proof, append(text, '\n'), 0o600)
 }
 
 func duration(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

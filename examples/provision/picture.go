@@ -75,6 +75,9 @@ func (r *report) draw(ctx context.Context, w io.Writer, packed *plan.Plan) error
 	if r.RulesCost != nil {
 		page.Sections = append(page.Sections, rulesSection(r.RulesCost))
 	}
+	if r.Survival != nil {
+		page.Sections = append(page.Sections, r.Survival.section())
+	}
 	return page.Write(w)
 }
 

@@ -31,6 +31,8 @@ type report struct {
 	Refused []purchase.Refusal `json:"refused,omitempty"`
 	// RulesCost is what each rule costs, if that was asked.
 	RulesCost *rulecost.Report `json:"rulesCost,omitempty"`
+	// Survival is what the plan would live through, if that was asked.
+	Survival *survival `json:"survival,omitempty"`
 	// curve is for the wide table and the page only, and running, what is bound already, for the page.
 	curve   []curvePoint
 	running []*corev1.Pod

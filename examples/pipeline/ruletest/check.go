@@ -1,6 +1,7 @@
 package ruletest
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -8,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/joinery-sdk/joinery/examples/plan/survive"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling"
 	"github.com/joinery-sdk/joinery/scheduling/gang"
@@ -114,6 +116,7 @@ func (p *Plan) Check(rules ...Rule) []Result {
 				if res.Breaches = p.breaches(r); len(res.Breaches) > 0 {
 					res.MovedBy, res.Fix = p.movedBy(r, res.Breaches)
 				}
+				res.Breaches = append(res.Breaches, p.survival(r)...)
 			}
 		}
 		out = append(out, res)
@@ -184,6 +187,41 @@ func (p *Plan) halves(subjects []member) []Breach {
 		spare := slices.ContainsFunc(groups, func(g gang.Group) bool { return enough[g.Name] && g.Member(m.pod) })
 		if m.site == nil && !spare {
 			out = append(out, Breach{m.name, fmt.Sprintf("it has no place, and %d of the others have one", placed)})
+		}
+	}
+	return out
+}
+
+// survival are the pods that are lost or wait after a failure that the rule speaks of, each with the first such failure.
+func (p *Plan) survival(r *Rule) []Breach {
+	if r.Survives == "" {
+		return nil
+	}
+	kinds, _ := survive.ParseKinds(r.Survives) // validated
+	by := p.packed.Options()
+	all, err := survive.Rehearse(context.Background(), p.packed, &by, kinds)
+	if err != nil {
+		return []Breach{{Why: err.Error()}}
+	}
+	meant := map[string]bool{}
+	for _, m := range slices.Concat(r.choose(p.members), r.choose(p.running)) {
+		meant[m.name] = true
+	}
+	var out []Breach
+	add := func(pods []*corev1.Pod, format string, args ...any) {
+		for _, pod := range pods {
+			if name := nameOf(pod); meant[name] {
+				out = append(out, Breach{Pod: name, Why: fmt.Sprintf(format, args...)})
+				delete(meant, name)
+			}
+		}
+	}
+	for _, o := range all {
+		add(o.Lost, "the loss of %s leaves it without a place: %s", o.Failure, o.Why)
+	}
+	for _, o := range all {
+		if !r.MayWait {
+			add(o.Waiting, "after the loss of %s it waits for a node to be bought", o.Failure)
 		}
 	}
 	return out

@@ -140,7 +140,7 @@ func ExampleRule() {
 	fmt.Println(ruletest.Rule{Pods: "web"}.Validate())
 	// Output:
 	// <nil>
-	// ruletest: rule: pods web: the rule demands nothing; want one of placed, allOrNothing, landsOn, neverOn, together, apart, spread, atMostPerHour, refused
+	// ruletest: rule: pods web: the rule demands nothing; want one of placed, allOrNothing, landsOn, neverOn, together, apart, spread, atMostPerHour, refused, survives
 }
 
 func ExampleOn() {

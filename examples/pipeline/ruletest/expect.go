@@ -3,6 +3,8 @@ package ruletest
 import (
 	"slices"
 	"strings"
+
+	"github.com/joinery-sdk/joinery/examples/plan/survive"
 )
 
 // TB is what a test gives to report to; *testing.T and *testing.B are.
@@ -122,6 +124,16 @@ func (p Pods) CostAtMost(perHour float64) Pods {
 func (p Pods) AreRefused(because Refusal) Pods {
 	p.plan.testing().Helper()
 	return p.demand(func(r *Rule) { r.Refused = &because })
+}
+
+// Survive demands that the pods have places at once if any one of what is named is lost: zone, spot-pool, reservation, node, instance-family.
+func (p Pods) Survive(kinds ...survive.Kind) Pods {
+	p.plan.testing().Helper()
+	var names []string
+	for _, k := range kinds {
+		names = append(names, string(k))
+	}
+	return p.demand(func(r *Rule) { r.Survives = strings.Join(names, ", ") })
 }
 
 func (p Pods) demand(what func(*Rule)) Pods {

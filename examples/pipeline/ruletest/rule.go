@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
+	"github.com/joinery-sdk/joinery/examples/plan/survive"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling"
 )
@@ -43,6 +44,10 @@ type Rule struct {
 	AtMostPerHour *float64 `json:"atMostPerHour,omitempty"`
 	// Refused demands that no pod gets a place, and for this reason.
 	Refused *Refusal `json:"refused,omitempty"`
+	// Survives demands that the pods have places at once if any one zone, spot-pool, reservation, node or instance-family is lost. Commas
+	// separate several kinds of failures; see [survive.Kind]. With MayWait the pods may wait for nodes that are bought then.
+	Survives string `json:"survives,omitempty"`
+	MayWait  bool   `json:"mayWait,omitempty"`
 
 	// Position is where the rule was read.
 	Position manifests.Position `json:"-"`
@@ -176,8 +181,15 @@ func (r *Rule) faults() []*fieldError {
 			add("refused", "pods that are to be placed cannot be refused too")
 		}
 	}
+	if r.Survives != "" {
+		if _, err := survive.ParseKinds(r.Survives); err != nil {
+			add("survives", "%s", strings.TrimPrefix(err.Error(), "survive: "))
+		}
+	} else if r.MayWait {
+		add("mayWait", "only pods that survive something may wait; want survives beside it")
+	}
 	if r.demands() == 0 {
-		add("", "the rule demands nothing; want one of placed, allOrNothing, landsOn, neverOn, together, apart, spread, atMostPerHour, refused")
+		add("", "the rule demands nothing; want one of placed, allOrNothing, landsOn, neverOn, together, apart, spread, atMostPerHour, refused, survives")
 	}
 	slices.SortFunc(out, func(a, b *fieldError) int { return strings.Compare(a.Error(), b.Error()) })
 	return out
@@ -185,7 +197,7 @@ func (r *Rule) faults() []*fieldError {
 
 func (r *Rule) demands() int {
 	n := 0
-	for _, has := range []bool{r.Placed, r.AllOrNothing, len(r.LandsOn) > 0, len(r.NeverOn) > 0, r.Together != nil, r.Apart != nil, r.Spread != nil, r.AtMostPerHour != nil, r.Refused != nil} {
+	for _, has := range []bool{r.Placed, r.AllOrNothing, len(r.LandsOn) > 0, len(r.NeverOn) > 0, r.Together != nil, r.Apart != nil, r.Spread != nil, r.AtMostPerHour != nil, r.Refused != nil, r.Survives != ""} {
 		if has {
 			n++
 		}
@@ -274,6 +286,13 @@ func (r *Rule) phrases() []string {
 	}
 	if f := r.Refused; f != nil {
 		out = append(out, "are refused"+f.text())
+	}
+	if r.Survives != "" {
+		text := "survive the loss of any one " + r.Survives
+		if r.MayWait {
+			text += ", though they may wait for nodes"
+		}
+		out = append(out, text)
 	}
 	return out
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
 	"github.com/joinery-sdk/joinery/examples/pipeline/ruletest"
+	"github.com/joinery-sdk/joinery/examples/plan/survive"
 	"github.com/joinery-sdk/joinery/instancetypes/ec2"
 )
 
@@ -100,7 +101,7 @@ func TestRulesMadeByHandAreValidated(t *testing.T) {
 	require.NoError(t, err)
 	got := p.Check(ruletest.Rule{Name: "empty"}, ruletest.Rule{Refused: &ruletest.Refusal{Stage: "tain"}})
 	assert.False(t, got[0].Holds())
-	assert.Equal(t, `rule "empty" makes no sense: ruletest: rule "empty": the rule demands nothing; want one of placed, allOrNothing, landsOn, neverOn, together, apart, spread, atMostPerHour, refused`, got[0].String())
+	assert.Equal(t, `rule "empty" makes no sense: ruletest: rule "empty": the rule demands nothing; want one of placed, allOrNothing, landsOn, neverOn, together, apart, spread, atMostPerHour, refused, survives`, got[0].String())
 	require.ErrorContains(t, got[1].Invalid, `(did you mean "taint"?)`)
 }
 
@@ -115,6 +116,34 @@ func TestScenariosAreValues(t *testing.T) {
 	rec := &recorder{}
 	s.Plan(rec).Pods("shop/web-*").LandOn(ruletest.Place{InstanceType: "a.*"}).CostAtMost(0.1)
 	assert.Empty(t, rec.text)
+}
+
+// A workload of one zone does not survive the loss of it; one of all zones does, where there is room or where it may wait.
+func TestSurvival(t *testing.T) {
+	zones := ruletest.Type("z.4", "cpu", "4", "memory", "16Gi").Offer("zone-a", "on-demand", 0.2).Offer("zone-b", "on-demand", 0.21).Offer("zone-c", "on-demand", 0.22)
+	s := ruletest.New(zones, ruletest.Pool("default"),
+		ruletest.Deployment("shop/web", 3).Requests("cpu", "2").Spreads("zone", 1),
+		ruletest.Deployment("shop/db", 1).Requests("cpu", "1").On("topology.kubernetes.io/zone=zone-a"))
+	p, err := s.Solve()
+	require.NoError(t, err)
+	results := p.Check(
+		ruletest.Rule{Pods: "shop/web-*", Survives: "zone", MayWait: true},
+		ruletest.Rule{Pods: "shop/web-*", Survives: "zone, node"},
+		ruletest.Rule{Pods: "shop/db-*", Survives: "zone", MayWait: true},
+		ruletest.Rule{Pods: "shop/db-*", Survives: "zones"},
+		ruletest.Rule{Pods: "shop/db-*", Placed: true, MayWait: true},
+	)
+	assert.True(t, results[0].Holds(), results[0])
+	assert.True(t, results[1].Holds(), "%s: the nodes of other zones have room for one more", results[1])
+	require.Len(t, results[2].Breaches, 1)
+	assert.Contains(t, results[2].Breaches[0].Why, "the loss of zone zone-a leaves it without a place")
+	require.ErrorContains(t, results[3].Invalid, `did you mean "zone"`)
+	require.ErrorContains(t, results[4].Invalid, "mayWait")
+	rec := &recorder{}
+	s.Plan(rec).Pods("shop/web-*").Survive(survive.Zone, survive.Node)
+	assert.Empty(t, rec.text)
+	s.Plan(rec).Pods("shop/db-*").Survive(survive.Node, survive.Zone)
+	assert.Contains(t, rec.text, "without a place")
 }
 
 func TestABadScenarioEndsTheTest(t *testing.T) {

@@ -1,0 +1,98 @@
+// Command capacity answers over HTTP whether pods fit a cluster, what would have to be bought for them, or why they cannot have a place:
+//
+//	capacity -f cluster/ -listen localhost:8080
+//	curl -d '{"pods": [{"metadata": {"name": "web-0"}, "spec": {...}}]}' localhost:8080/ask
+//
+// The cluster is read once from manifests or an export, and stays compiled. A question changes nothing; with "commit" its answer is carried out
+// in a state of its own, whose number is in the reply, and later questions may ask any of the last states. POST /provisioningrequest
+// answers a ProvisioningRequest with its PodTemplates. It is meant to be copied: it has no authentication and belongs behind something that has.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/joinery-sdk/joinery/examples/pipeline"
+	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
+	"github.com/joinery-sdk/joinery/examples/plan"
+	"github.com/joinery-sdk/joinery/examples/plan/capacity"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// How long a client may take for its question, how long an answer may be worked on, and how long open questions have when the program ends.
+const (
+	readTimeout   = 10 * time.Second
+	answerTimeout = 30 * time.Second
+	drainTimeout  = 5 * time.Second
+)
+
+func run(ctx context.Context, args []string, out, problems io.Writer) int {
+	flags := flag.NewFlagSet("capacity", flag.ContinueOnError)
+	flags.SetOutput(problems)
+	file := flags.String("f", "", "folder or file of manifests: pods, nodes, pools and what bears on them")
+	region := flags.String("region", "", "whose prices count; without it those of the region that the manifests name")
+	listen := flags.String("listen", "localhost:8080", "address to answer at")
+	if flags.Parse(args) != nil {
+		return inputs.ExitInput
+	}
+	state, err := read(ctx, *file, *region)
+	if err != nil {
+		fmt.Fprintln(problems, err)
+		return inputs.ExitInput
+	}
+	web := &http.Server{
+		Addr: *listen, Handler: http.TimeoutHandler(newServer(state, time.Now).handler(), answerTimeout, `{"error":"the answer takes too long; ask for fewer pods"}`),
+		ReadTimeout: readTimeout, MaxHeaderBytes: 1 << 14,
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- web.ListenAndServe() }()
+	fmt.Fprintln(out, "answering at", *listen)
+	select {
+	case err = <-failed:
+	case <-ctx.Done():
+		drain, cancel := context.WithTimeout(context.Background(), drainTimeout)
+		defer cancel()
+		err = web.Shutdown(drain)
+	}
+	if err != nil && !errors.Is(err, http.ErrServerClosed) {
+		fmt.Fprintln(problems, err)
+		return inputs.ExitInternal
+	}
+	return inputs.ExitOK
+}
+
+// read is the cluster of a folder as a state.
+func read(ctx context.Context, folder, region string) (*capacity.State, error) {
+	if folder == "" {
+		return nil, errors.New("capacity: want -f, a folder or file of manifests")
+	}
+	flags := inputs.Flags{Files: []string{folder}, Region: region}
+	objects, err := flags.Manifests("", nil)
+	if err != nil {
+		return nil, err
+	}
+	market, err := flags.Market(objects)
+	if err != nil {
+		return nil, err
+	}
+	snapshot, _, err := pipeline.Snapshot(objects, market)
+	if err != nil {
+		return nil, err
+	}
+	snapshot, _ = pipeline.Static(snapshot)
+	return capacity.New(ctx, snapshot, &capacity.Options{Plan: &plan.Options{Groups: pipeline.Groups(objects, snapshot.Pods)}})
+}

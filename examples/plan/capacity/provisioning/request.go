@@ -1,0 +1,137 @@
+// Package provisioning answers a ProvisioningRequest of autoscaling.x-k8s.io from a state of package capacity: its pods fit, or nodes are to be
+// bought for a price with a bound, or it is infeasible, because of what, and what would help. The answer is for all pods of the request or
+// none. Kueue's second phase of admission waits for these conditions; see [Decision.Check].
+package provisioning
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Class is what is asked of an autoscaler, the spec.provisioningClassName of a request.
+type Class string
+
+// The classes of the public API.
+const (
+	// CheckCapacity asks whether the pods fit nodes that are there. Nothing is bought.
+	CheckCapacity Class = "check-capacity.autoscaling.x-k8s.io"
+	// AtomicScaleUp asks for the nodes that the pods lack, all of them or none.
+	AtomicScaleUp Class = "best-effort-atomic-scale-up.autoscaling.x-k8s.io"
+)
+
+// group is the API group of ProvisioningRequests, and noRetry the parameter that says that nobody waits for room to come back.
+const (
+	group   = "autoscaling.x-k8s.io/"
+	kind    = "ProvisioningRequest"
+	noRetry = "noRetry"
+)
+
+// Request is a ProvisioningRequest, as far as an answer looks at it.
+type Request struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              Spec `json:"spec"`
+}
+
+// Spec is what a request asks for.
+type Spec struct {
+	PodSets               []PodSet          `json:"podSets"`
+	ProvisioningClassName Class             `json:"provisioningClassName"`
+	Parameters            map[string]string `json:"parameters,omitempty"`
+}
+
+// PodSet is a number of pods of a PodTemplate in the namespace of the request.
+type PodSet struct {
+	PodTemplateRef TemplateRef `json:"podTemplateRef"`
+	Count          int32       `json:"count"`
+}
+
+// TemplateRef names a PodTemplate.
+type TemplateRef struct {
+	Name string `json:"name"`
+}
+
+// Decode reads a request from JSON and checks it. The error names the field.
+func Decode(data []byte) (*Request, error) {
+	var r Request
+	if err := json.Unmarshal(data, &r); err != nil {
+		return nil, fmt.Errorf("provisioning: %w", err)
+	}
+	return &r, r.check()
+}
+
+// mostPods bounds the pods of a request, so that a count with too many digits is an error and no memory.
+const mostPods = 100_000
+
+func (r *Request) check() error {
+	var errs []error
+	fail := func(format string, args ...any) {
+		errs = append(errs, fmt.Errorf("provisioning: request %s/%s: "+format, append([]any{r.Namespace, r.Name}, args...)...))
+	}
+	if r.Kind != kind || len(r.APIVersion) <= len(group) || r.APIVersion[:len(group)] != group {
+		fail("it is a %s of %s, want a %s of %s", r.Kind, r.APIVersion, kind, group[:len(group)-1])
+	}
+	if r.Name == "" {
+		fail("metadata.name: want a name")
+	}
+	switch r.Spec.ProvisioningClassName {
+	case CheckCapacity, AtomicScaleUp:
+	default:
+		fail("spec.provisioningClassName %q: want %s or %s", r.Spec.ProvisioningClassName, CheckCapacity, AtomicScaleUp)
+	}
+	if len(r.Spec.PodSets) == 0 {
+		fail("spec.podSets: want at least one")
+	}
+	total := int64(0)
+	for i, set := range r.Spec.PodSets {
+		if total += int64(set.Count); set.Count < 1 {
+			fail("spec.podSets[%d].count %d: want 1 or more", i, set.Count)
+		}
+	}
+	if total > mostPods {
+		fail("spec.podSets: %d pods, want %d at most", total, mostPods)
+	}
+	if text, given := r.Spec.Parameters[noRetry]; given {
+		if _, err := strconv.ParseBool(text); err != nil {
+			fail("spec.parameters.%s %q: want true or false", noRetry, text)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Pods are the pods of the request, made from its templates. The error names a template that is not there. Pods of one template share its
+// spec.
+func (r *Request) Pods(templates []*corev1.PodTemplate) ([]*corev1.Pod, error) {
+	if err := r.check(); err != nil {
+		return nil, err
+	}
+	known := map[string]*corev1.PodTemplate{}
+	for _, t := range templates {
+		if t.Namespace == r.Namespace {
+			known[t.Name] = t
+		}
+	}
+	var out []*corev1.Pod
+	for i, set := range r.Spec.PodSets {
+		t := known[set.PodTemplateRef.Name]
+		if t == nil {
+			return nil, fmt.Errorf("provisioning: request %s/%s: spec.podSets[%d].podTemplateRef: there is no PodTemplate %q in its namespace", r.Namespace, r.Name, i, set.PodTemplateRef.Name)
+		}
+		for k := range set.Count {
+			out = append(out, &corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{
+					Namespace: r.Namespace, Name: fmt.Sprintf("%s-%d-%d", r.Name, i, k),
+					Labels: maps.Clone(t.Template.Labels), Annotations: maps.Clone(t.Template.Annotations),
+				},
+				Spec: t.Template.Spec,
+			})
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,41 @@
+package plan_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/joinery-sdk/joinery/examples/plan"
+	"github.com/joinery-sdk/joinery/scheduling"
+)
+
+// What a plan places runs afterwards with what an API server adds to it, so that the next plan does not give its place away.
+func TestCarriedOutPodsTakeWhatAdmissionGivesThem(t *testing.T) {
+	bare := func(names ...string) []*corev1.Pod {
+		var out []*corev1.Pod
+		for _, name := range names {
+			p := job(name, 1, "1")[0]
+			p.Spec.Containers[0].Resources.Requests = nil
+			out = append(out, p)
+		}
+		return out
+	}
+	limits := &corev1.LimitRange{Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{Type: corev1.LimitTypeContainer, DefaultRequest: corev1.ResourceList{"cpu": resource.MustParse("2")}}}}}
+	limits.Name, limits.Namespace = "limits", "lab"
+	s := scheduling.Snapshot{Pods: bare("a", "b"), Pools: []scheduling.Pool{limited(0, "z")}, LimitRanges: []*corev1.LimitRange{limits}}
+	first, err := plan.Make(t.Context(), s, nil)
+	require.NoError(t, err)
+	require.Len(t, first.NewNodes(), 1)
+
+	after := first.CarriedOut()
+	require.Len(t, after.Nodes, 1)
+	after.Pods = append(slices.Clone(after.Pods), bare("c")...)
+	second, err := plan.Make(t.Context(), after, nil)
+	require.NoError(t, err)
+	assert.Len(t, second.NewNodes(), 1, "the first node is full")
+	assert.Nil(t, s.Pods[0].Spec.Containers[0].Resources.Requests, "the pods that were given are as they were")
+}

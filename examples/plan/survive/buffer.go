@@ -1,0 +1,104 @@
+package survive
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joinery-sdk/joinery/instancetypes"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool"
+)
+
+// Buffer is a CapacityBuffer of autoscaling.x-k8s.io/v1beta1 with its PodTemplate, as they can be applied. A pod of the template fills one spare
+// node, so an autoscaler that keeps room for it has that node.
+type Buffer struct {
+	Template corev1.PodTemplate
+	Object   CapacityBuffer
+}
+
+// CapacityBuffer is the object, as far as it is written.
+type CapacityBuffer struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              BufferSpec `json:"spec"`
+}
+
+// BufferSpec is how many pods of a template a buffer has room for.
+type BufferSpec struct {
+	ProvisioningStrategy string      `json:"provisioningStrategy"`
+	PodTemplateRef       TemplateRef `json:"podTemplateRef"`
+	Replicas             int32       `json:"replicas"`
+}
+
+// TemplateRef names a PodTemplate in the namespace of the buffer.
+type TemplateRef struct {
+	Name string `json:"name"`
+}
+
+// Buffers are the spares as objects of a namespace: one for each pool, type, zone and capacity type.
+func (h *Headroom) Buffers(namespace string) []Buffer {
+	var out []Buffer
+	at := map[string]int{}
+	for i := range h.Spares {
+		s := &h.Spares[i]
+		name := strings.ToLower(strings.NewReplacer(".", "-", "_", "-", "/", "-").Replace(fmt.Sprintf("headroom-%s-%s-%s-%s", s.Pool, s.InstanceType, s.Zone, s.CapacityType)))
+		if id := s.node.Labels[instancetypes.LabelReservationID]; id != "" {
+			name += "-" + strings.ToLower(id)
+		}
+		k, known := at[name]
+		if !known {
+			k = len(out)
+			at[name] = k
+			out = append(out, Buffer{
+				Template: s.template(namespace, name),
+				Object: CapacityBuffer{
+					TypeMeta:   metav1.TypeMeta{APIVersion: "autoscaling.x-k8s.io/v1beta1", Kind: "CapacityBuffer"},
+					ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+					Spec:       BufferSpec{ProvisioningStrategy: "buffer.x-k8s.io/active-capacity", PodTemplateRef: TemplateRef{name}},
+				},
+			})
+		}
+		out[k].Object.Spec.Replicas++
+	}
+	slices.SortFunc(out, func(a, b Buffer) int { return cmp.Compare(a.Object.Name, b.Object.Name) })
+	return out
+}
+
+// template is a pod that fills the spare. It is never started, so that its image is none.
+func (s *Spare) template(namespace, name string) corev1.PodTemplate {
+	list, exact := corev1.ResourceList{}, corev1.ResourceList{}
+	for _, resource := range slices.Sorted(maps.Keys(s.free)) {
+		q := s.free[resource]
+		switch {
+		case resource == corev1.ResourcePods || q.Sign() <= 0 || strings.HasPrefix(string(resource), corev1.ResourceHugePagesPrefix) || strings.HasPrefix(string(resource), corev1.ResourceAttachableVolumesPrefix):
+		case strings.Contains(string(resource), "/"): // which may not be asked for without a limit
+			list[resource], exact[resource] = q, q
+		default:
+			list[resource] = q
+		}
+	}
+	selector := map[string]string{}
+	for _, key := range []string{nodepool.LabelKey, corev1.LabelInstanceTypeStable, corev1.LabelTopologyZone, instancetypes.LabelCapacityType, instancetypes.LabelReservationID} {
+		if value := s.node.Labels[key]; value != "" {
+			selector[key] = value
+		}
+	}
+	t := corev1.PodTemplate{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "PodTemplate"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+	}
+	t.Template.Labels = map[string]string{"joinery-sdk.dev/headroom": "true"}
+	t.Template.Spec = corev1.PodSpec{
+		NodeSelector: selector,
+		Containers:   []corev1.Container{{Name: "room", Image: "example.com/never-started", Resources: corev1.ResourceRequirements{Requests: list, Limits: exact}}},
+	}
+	for _, taint := range s.taints {
+		t.Template.Spec.Tolerations = append(t.Template.Spec.Tolerations, corev1.Toleration{Key: taint.Key, Operator: corev1.TolerationOpEqual, Value: taint.Value, Effect: taint.Effect})
+	}
+	return t
+}

@@ -1,0 +1,158 @@
+package survive
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joinery-sdk/joinery/instancetypes"
+	"github.com/joinery-sdk/joinery/scheduling"
+)
+
+// effort bounds the work of improving headroom: pods that are planned again, with a start for each plan. It is the same on every machine.
+const (
+	effort    = 30_000
+	eachStart = 50
+)
+
+// improve gives spares back, and replaces one or two of them by a cheaper one, as long as every failure still holds.
+func (r *rehearsal) improve(ctx context.Context, short []Outcome) error {
+	offers, err := r.offers()
+	if err != nil {
+		return err
+	}
+	order := slices.Clone(short) // a failure that was not met comes first the next time, because it is the likely one again
+	budget := effort
+	for better := true; better && budget > 0; {
+		better = false
+		slices.SortStableFunc(r.spare, func(a, b Spare) int { return cmp.Compare(b.PricePerHour, a.PricePerHour) })
+		for _, out := range candidates(len(r.spare)) {
+			kept, price := split(r.spare, out)
+			for k := -1; k < len(offers); k++ {
+				if k >= 0 && offers[k].PricePerHour > price-1e-9 {
+					break // they are in the order of their prices
+				}
+				if len(out) == 2 && k < 0 || budget <= 0 {
+					continue // single spares were tried
+				}
+				next := rehearsal{snapshot: r.snapshot, spare: kept, next: r.next, by: r.by}
+				if k >= 0 {
+					next.add(offers[k])
+				}
+				ok, err := next.met(ctx, order, &budget)
+				if err != nil {
+					return err
+				}
+				if ok {
+					*r, better = next, true
+					break
+				}
+			}
+			if better {
+				break
+			}
+		}
+	}
+	return nil
+}
+
+// candidates are the spares to take out, by position: each alone, then each pair.
+func candidates(n int) [][]int {
+	var out [][]int
+	for i := range n {
+		out = append(out, []int{i})
+	}
+	for i := range n {
+		for k := i + 1; k < n; k++ {
+			out = append(out, []int{i, k})
+		}
+	}
+	return out
+}
+
+// split is the spares without some, and the price of these.
+func split(all []Spare, out []int) (kept []Spare, price float64) {
+	for i := range all {
+		if slices.Contains(out, i) {
+			price += all[i].PricePerHour
+		} else {
+			kept = append(kept, all[i])
+		}
+	}
+	return kept, price
+}
+
+// met reports whether no failure lets pods wait that have a place with other headroom.
+func (r *rehearsal) met(ctx context.Context, order []Outcome, budget *int) (bool, error) {
+	for i := range order {
+		s, displaced := order[i].after(r.cluster())
+		*budget -= eachStart + len(displaced)
+		_, waiting, err := r.atOnce(ctx, s)
+		if err != nil {
+			return false, err
+		}
+		if len(waiting) > len(order[i].Lost) {
+			first := order[i]
+			copy(order[1:i+1], order[:i])
+			order[0] = first
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// offers are the nodes that pools can buy as spares, the cheapest first: of those of a pool in a domain that are no larger than a
+// cheaper one, none.
+func (r *rehearsal) offers() ([]Spare, error) {
+	p, err := scheduling.Compile(r.snapshot, r.by.Scheduling)
+	if err != nil {
+		return nil, fmt.Errorf("survive: %w", err)
+	}
+	var out []Spare
+	for i := range p.Shapes {
+		shape, typ := &p.Shapes[i], p.InstanceType(i)
+		_, daemons := p.Daemons(i)
+		for j, so := range shape.Offerings {
+			labels, err := p.NodeLabels(i, j)
+			if err != nil || so.Count > 0 { // how many there are is for the plan to count
+				continue
+			}
+			o := typ.Offerings[so.Index]
+			zone, _ := o.Requirements.Get(corev1.LabelTopologyZone).Single()
+			capacityType, _ := o.Requirements.Get(instancetypes.LabelCapacityType).Single()
+			n := scheduling.NewNode{
+				Name: "spare", Pool: &p.Pools[shape.Pool], InstanceType: typ, Offering: o, Zone: zone, CapacityType: capacityType, PricePerHour: so.Price,
+				Labels: p.ChosenLabels(labels), DaemonRequests: daemons,
+			}
+			out = append(out, spareOf(&n))
+		}
+	}
+	slices.SortFunc(out, func(a, b Spare) int {
+		return cmp.Or(cmp.Compare(a.PricePerHour, b.PricePerHour), strings.Compare(a.InstanceType, b.InstanceType), strings.Compare(a.Zone, b.Zone),
+			strings.Compare(a.CapacityType, b.CapacityType), strings.Compare(a.Pool, b.Pool))
+	})
+	var front []Spare
+	for i := range out {
+		if !slices.ContainsFunc(front, func(f Spare) bool { return f.covers(&out[i]) }) {
+			front = append(front, out[i])
+		}
+	}
+	return front, nil
+}
+
+// covers reports whether a spare is as good as another one wherever it is, and in the same domains.
+func (s *Spare) covers(other *Spare) bool {
+	if s.Pool != other.Pool || s.Zone != other.Zone || s.CapacityType != other.CapacityType || Family.domainOf(labelsOf(s.node)) != Family.domainOf(labelsOf(other.node)) {
+		return false
+	}
+	for name, q := range other.free {
+		if mine, ok := s.free[name]; !ok || mine.Cmp(q) < 0 {
+			return false
+		}
+	}
+	return true
+}

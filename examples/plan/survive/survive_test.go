@@ -1,0 +1,233 @@
+package survive_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joinery-sdk/joinery/examples/plan"
+	"github.com/joinery-sdk/joinery/examples/plan/survive"
+	"github.com/joinery-sdk/joinery/instancetypes"
+	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool"
+)
+
+func longer(short, long int) int {
+	if os.Getenv("JOINERY_LONG") != "" {
+		return long
+	}
+	return short
+}
+
+// draw draws pools and workloads that wait: what is planned for them is the cluster.
+func draw(r *rand.Rand) scheduling.Snapshot {
+	some := func(percent int) bool { return r.IntN(100) < percent }
+	var s scheduling.Snapshot
+	var types []instancetypes.InstanceType
+	for f := range 3 {
+		for _, cpu := range []int64{2, 4, 8, 16} {
+			t := instancetypes.InstanceType{
+				Name: fmt.Sprintf("f%d.x%d", f, cpu), Requirements: requirements.MustParse(fmt.Sprintf("node.kubernetes.io/instance-type=f%d.x%d, karpenter.k8s.aws/instance-family=f%d", f, cpu, f)),
+				Capacity: corev1.ResourceList{"cpu": *resource.NewQuantity(cpu, resource.DecimalSI), "memory": *resource.NewQuantity(cpu*int64(2+2*f)<<30, resource.BinarySI), "pods": resource.MustParse("50")},
+			}
+			for z := range 3 {
+				for k, kind := range []string{"on-demand", "spot"} {
+					t.Offerings = append(t.Offerings, instancetypes.Offering{
+						Price: float64(cpu) * (0.04 + 0.008*float64(f)) * (1 - 0.6*float64(k)) * (0.97 + 0.06*r.Float64()), Available: true,
+						Requirements: requirements.MustParse(fmt.Sprintf("topology.kubernetes.io/zone=z%d, karpenter.sh/capacity-type=%s", z, kind)),
+					})
+				}
+			}
+			types = append(types, t)
+		}
+	}
+	p := nodepool.NodePool{Name: "general", APIVersion: nodepool.V1}
+	if some(70) {
+		p.Requirements = requirements.MustParse("karpenter.sh/capacity-type=on-demand")
+	}
+	if some(10) {
+		p.Limits = corev1.ResourceList{"cpu": *resource.NewQuantity(int64(40+r.IntN(80)), resource.DecimalSI)}
+	}
+	s.Pools = []scheduling.Pool{{NodePool: p, Types: types}}
+	for w := range 3 + r.IntN(6) {
+		app := fmt.Sprintf("app%d", w)
+		like := &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}
+		t := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Labels: map[string]string{"app": app}, OwnerReferences: []metav1.OwnerReference{{Kind: "StatefulSet", Name: app, Controller: new(true)}}}}
+		t.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
+			"cpu": resource.MustParse([]string{"250m", "500m", "1", "2", "3"}[r.IntN(5)]), "memory": resource.MustParse([]string{"512Mi", "1Gi", "2Gi", "6Gi"}[r.IntN(4)]),
+		}}}}
+		if some(50) {
+			t.Spec.TopologySpreadConstraints = append(t.Spec.TopologySpreadConstraints, corev1.TopologySpreadConstraint{MaxSkew: 1, TopologyKey: corev1.LabelTopologyZone, WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: like})
+		}
+		if some(15) {
+			t.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: corev1.LabelHostname, LabelSelector: like}}}}
+		}
+		if some(8) {
+			t.Spec.NodeSelector = map[string]string{corev1.LabelTopologyZone: fmt.Sprintf("z%d", r.IntN(3))}
+		}
+		for i := range 3 + r.IntN(15) {
+			pod := t
+			pod.Name = fmt.Sprintf("%s-%d", app, i)
+			s.Pods = append(s.Pods, &pod)
+		}
+	}
+	return s
+}
+
+// lose is the cluster after a failure by another path than that of the package: by the names of the drawn catalogue, and with nothing for sale.
+func lose(s scheduling.Snapshot, f survive.Failure) scheduling.Snapshot {
+	gone := map[string]bool{}
+	var nodes []*corev1.Node
+	for _, n := range s.Nodes {
+		typ, zone := n.Labels[corev1.LabelInstanceTypeStable], n.Labels[corev1.LabelTopologyZone]
+		gone[n.Name] = map[survive.Kind]bool{
+			survive.Zone: zone == f.Name, survive.Node: n.Name == f.Name, survive.Family: typ[:2] == f.Name,
+			survive.SpotPool: n.Labels[instancetypes.LabelCapacityType] == "spot" && typ+" in "+zone == f.Name,
+		}[f.Kind]
+		if !gone[n.Name] {
+			nodes = append(nodes, n)
+		}
+	}
+	pods := slices.Clone(s.Pods)
+	for i, p := range pods {
+		if gone[p.Spec.NodeName] {
+			pods[i] = p.DeepCopy()
+			pods[i].Spec.NodeName = ""
+		}
+	}
+	s.Nodes, s.Pods, s.Pools = nodes, pods, nil
+	return s
+}
+
+// Each failure that is said to hold, with the headroom where that is needed, is rehearsed by another path and holds: the nodes are taken out of the
+// snapshot, and what is left is planned from scratch with nothing for sale.
+func TestClaimedFailuresHold(t *testing.T) {
+	gaps, clusters, met := 0.0, 0, 0
+	for seed := range uint64(longer(5, 100)) {
+		r := rand.New(rand.NewPCG(seed, 7))
+		s := draw(r)
+		p, err := plan.Make(t.Context(), s, nil)
+		require.NoError(t, err)
+		kinds := [][]survive.Kind{{survive.Zone}, {survive.Node}, {survive.Zone, survive.Node}, {survive.Family}, {survive.SpotPool, survive.Zone}}[seed%5]
+		report, err := survive.Of(t.Context(), p, nil, kinds)
+		require.NoError(t, err, "seed %d", seed)
+		h := report.Headroom
+		for _, o := range report.Failures {
+			if o.Holds() {
+				holds(t, lose(p.CarriedOut(), o.Failure), 0, fmt.Sprintf("seed %d, %s", seed, o.Failure))
+			}
+			if !slices.Contains(h.Unmet, o.Failure) {
+				met++
+				holds(t, lose(h.Cluster(), o.Failure), len(o.Lost), fmt.Sprintf("seed %d, %s, with headroom", seed, o.Failure))
+			}
+		}
+		assert.LessOrEqual(t, h.LowerBoundPerHour, h.PricePerHour+1e-9)
+		if len(h.Spares) > 0 && len(h.Unmet) == 0 {
+			gap := 1.0
+			if h.LowerBoundPerHour > 0 {
+				gap = h.PricePerHour/h.LowerBoundPerHour - 1
+			}
+			gaps += gap
+			clusters++
+			t.Logf("seed %d %v: plan $%.3f, %d spares $%.3f, bound $%.3f, gap %.1f%%", seed, kinds, p.Totals().PricePerHour, len(h.Spares), h.PricePerHour, h.LowerBoundPerHour, 100*gap)
+		} else {
+			t.Logf("seed %d %v: plan $%.3f, %d spares, unmet %v", seed, kinds, p.Totals().PricePerHour, len(h.Spares), h.Unmet)
+		}
+	}
+	t.Logf("%d failures hold; mean gap %.2f%% of %d clusters", met, 100*gaps/float64(clusters), clusters)
+	assert.Positive(t, met)
+}
+
+func holds(t *testing.T, s scheduling.Snapshot, lost int, what string) {
+	t.Helper()
+	p, err := plan.Make(t.Context(), s, &plan.Options{Scheduling: &scheduling.Options{IgnorePreferences: true, LeaveZones: true}})
+	require.NoError(t, err, what)
+	assert.LessOrEqual(t, p.Totals().Unplaced, lost, what)
+}
+
+// The buffers that can be applied are the headroom: whoever keeps room for their pods buys nodes of the same kinds at the same price.
+func TestBuffersAreTheHeadroom(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 7))
+	s := draw(r)
+	s.Pools[0].Taints = []corev1.Taint{{Key: "example.com/team", Value: "shop", Effect: corev1.TaintEffectNoSchedule}}
+	for _, p := range s.Pods {
+		p.Spec.Tolerations = []corev1.Toleration{{Key: "example.com/team", Operator: corev1.TolerationOpExists}}
+	}
+	p, err := plan.Make(t.Context(), s, nil)
+	require.NoError(t, err)
+	report, err := survive.Of(t.Context(), p, nil, []survive.Kind{survive.Zone})
+	require.NoError(t, err)
+	h := report.Headroom
+	require.NotEmpty(t, h.Spares)
+	in := p.CarriedOut()
+	for _, b := range h.Buffers("platform") {
+		assert.Equal(t, b.Template.Name, b.Object.Spec.PodTemplateRef.Name)
+		for i := range b.Object.Spec.Replicas {
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "platform", Name: fmt.Sprintf("%s-%d", b.Object.Name, i)}, Spec: b.Template.Template.Spec}
+			in.Pods = append(slices.Clip(in.Pods), pod)
+		}
+	}
+	bought, err := plan.Make(t.Context(), in, nil)
+	require.NoError(t, err)
+	assert.Empty(t, bought.Unplaced())
+	assert.InDelta(t, h.PricePerHour, bought.Totals().PricePerHour, 1e-9)
+	kinds := map[string]int{}
+	for _, spare := range h.Spares {
+		kinds[spare.InstanceType+spare.Zone+spare.CapacityType]++
+	}
+	for _, n := range bought.NewNodes() {
+		kinds[n.InstanceType.Name+n.Zone+n.CapacityType]--
+	}
+	for kind, n := range kinds {
+		assert.Zero(t, n, kind)
+	}
+}
+
+// Pods that may only be where the failure is are lost, and no headroom is bought for them. Limits bound headroom beside what is there.
+func TestWhatNoHeadroomHelps(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 7))
+	s := draw(r)
+	s.Pods = s.Pods[:1]
+	s.Pods[0].Spec.NodeSelector = map[string]string{corev1.LabelTopologyZone: "z1"}
+	s.Pods[0].Spec.TopologySpreadConstraints = nil
+	p, err := plan.Make(t.Context(), s, nil)
+	require.NoError(t, err)
+	report, err := survive.Of(t.Context(), p, nil, []survive.Kind{survive.Zone})
+	require.NoError(t, err)
+	assert.False(t, report.Holds())
+	require.Len(t, report.Failures, 1)
+	assert.Len(t, report.Failures[0].Lost, 1)
+	assert.NotEmpty(t, report.Failures[0].Why)
+	assert.Equal(t, 1, report.Workloads[0].Lost)
+	assert.Empty(t, report.Headroom.Spares)
+
+	s.Pods[0].Spec.NodeSelector = nil
+	s.Pools[0].Limits = corev1.ResourceList{"cpu": p.NewNodes()[0].InstanceType.Capacity["cpu"]}
+	p, err = plan.Make(t.Context(), s, nil)
+	require.NoError(t, err)
+	report, err = survive.Of(t.Context(), p, nil, []survive.Kind{survive.Zone})
+	require.NoError(t, err)
+	assert.Len(t, report.Failures[0].Waiting, 1, "there is room for it once the failed node uses up the limit no more")
+	assert.Empty(t, report.Headroom.Spares, "and none beside it")
+	assert.Len(t, report.Headroom.Unmet, 1)
+	assert.Zero(t, report.Headroom.LowerBoundPerHour)
+}
+
+func TestParseKinds(t *testing.T) {
+	kinds, err := survive.ParseKinds("zone, node,zone")
+	require.NoError(t, err)
+	assert.Equal(t, []survive.Kind{survive.Zone, survive.Node}, kinds)
+	_, err = survive.ParseKinds("zones")
+	assert.ErrorContains(t, err, `did you mean "zone"`)
+	_, err = survive.ParseKinds("")
+	assert.Error(t, err)
+}
