@@ -84,6 +84,7 @@ func (p *planner) advance() {
 	}
 	p.gone, p.bought, p.moved, p.quiet = nil, map[string]NewNode{}, map[*corev1.Pod]string{}, false
 	p.start = p.clone()
+	p.tie()
 }
 
 // target finds the state that the round ends with. The forced methods and consolidation take turns until neither finds more, because
@@ -160,28 +161,48 @@ func (p *planner) forced() {
 	p.replace(eligibility.Drift, drifted)
 }
 
-// replace replaces nodes at any cost, by their times, if their pods fit somewhere. An interrupted node and an expired one of a v1 pool
-// go in any case: the pods without another place are stranded.
+// replace replaces nodes at any cost, by their times, if their pods fit somewhere, nodes that groups tie together. An interrupted node and an
+// expired one of a v1 pool go in any case: the pods without another place are stranded.
 func (p *planner) replace(method eligibility.Method, list []due) {
 	if !p.asksFor(method) {
 		return
 	}
 	slices.SortStableFunc(list, func(a, b due) int { return cmp.Or(a.at.Compare(b.at), strings.Compare(a.Name, b.Name)) })
-	ledger := p.spent()
+	ledger, listed := p.spent(), map[string]bool{}
+	for _, d := range list {
+		listed[d.Name] = true
+	}
 	for _, d := range list {
 		m := p.nodes[d.Name] // pods may have arrived
 		if m == nil || p.block(m, method) {
 			continue
 		}
-		if method == eligibility.Drift && ledger.Left(m.Pool, nodepool.Drifted) < 1 {
-			p.note(m.verdict(OverBudget, method, ledger.Why(m.Pool, nodepool.Drifted)))
+		goes := unavoidable(m, method)
+		set := []*member{m}
+		if !goes {
+			set = p.tied(m)
+		}
+		if at := slices.IndexFunc(set, func(mate *member) bool { return !listed[mate.Name] }); at >= 0 {
+			v := m.verdict(Blocked, method, fmt.Sprintf("%s, but group %s needs all pods that would move, and runs on node %s, too, which does not have to go", d.why, p.gangs.ties[m.Name].group.Name, set[at].Name))
+			v.By = []eligibility.Blocker{{Kind: eligibility.PodGroup, Text: v.Detail}}
+			p.note(v)
 			continue
 		}
-		q := question([]*member{m})
+		rest, over := ledger, ""
+		for _, mate := range set {
+			if method == eligibility.Drift && over == "" && rest.Left(mate.Pool, nodepool.Drifted) < 1 {
+				over = rest.Why(mate.Pool, nodepool.Drifted)
+			}
+			rest = rest.Take(mate.Pool, 1)
+		}
+		if over != "" {
+			p.note(m.verdict(OverBudget, method, over))
+			continue
+		}
+		q := question(set)
 		q.MaxNodes, q.Explain = max(1, len(q.Pods)), true
 		a := p.ask(q)
 		why, stranded := d.why, []*corev1.Pod(nil)
-		goes := method == eligibility.Interruption || method == eligibility.Expiration && m.pool.APIVersion == nodepool.V1
 		for goes && !a.OK() && !p.ended() { // the machine goes all the same, so what can move moves
 			stuck := a.stuck()
 			if stranded == nil {
@@ -200,9 +221,9 @@ func (p *planner) replace(method eligibility.Method, list []due) {
 			continue
 		}
 		sortPods(stranded)
-		p.commit(method, []*member{m}, &a, why)
-		p.gone[len(p.gone)-1].atOnce, p.gone[len(p.gone)-1].stranded = d.atOnce, stranded
-		ledger = ledger.Take(m.Pool, 1)
+		p.commit(method, set, &a, why)
+		p.gone[len(p.gone)-1].atOnce, p.gone[len(p.gone)-1].stranded = d.atOnce, stranded // of a node that goes in any case, which is alone
+		ledger = rest
 	}
 }
 
@@ -228,6 +249,9 @@ func (p *planner) emptiness() {
 // block notes the blockers of the node for the method, and reports whether there are any.
 func (p *planner) block(m *member, method eligibility.Method) bool {
 	by := p.blockers(m, method)
+	if len(by) == 0 {
+		by = p.tieBlockers(m, method)
+	}
 	if len(by) == 0 {
 		return false
 	}

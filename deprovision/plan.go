@@ -1,3 +1,16 @@
+// Package deprovision decides which nodes to give back: empty ones, nodes past their age, nodes that would not be bought again, and
+// nodes that cost more than their pods need. It is a function of a snapshot and a moment, and changes nothing itself.
+//
+// [Rank] lists the nodes in the order in which they should go, with the price of each, the disruption of emptying it, the most that
+// giving it back can save, and its blockers. It needs only the snapshot.
+//
+// [Plan] asks a [Simulator] where pods would go. It returns commands, each of which is right after those before it, and one [Verdict]
+// for every node. Package eligibility decides which nodes may go, package eviction what pods allow, package budget what pools allow,
+// package drift which nodes have drifted, and package drain how a node is emptied. Package execution carries commands out.
+//
+// Pods that move without a command, such as pending ones and those of nodes that leave, are up to the simulator: its answers must be
+// right whenever they move. So are preferences of pods (preferred affinities, spreads with ScheduleAnyway): no plan fails because of
+// them.
 package deprovision
 
 import (
@@ -10,6 +23,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 
 	"github.com/joinery-sdk/joinery/deprovision/eligibility"
+	"github.com/joinery-sdk/joinery/deprovision/eviction"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
@@ -21,6 +35,8 @@ type Cluster struct {
 	Pools []nodepool.NodePool
 	// PodDisruptionBudgets are those of all namespaces.
 	PodDisruptionBudgets []*policyv1.PodDisruptionBudget
+	// Groups are pods that run only together.
+	Groups []eviction.Group
 	// Interruptions are the machines that the cloud takes back.
 	Interruptions []Interruption
 	// Now is the moment to plan for.
@@ -156,6 +172,9 @@ type Command struct {
 	Placements []Placement
 	// Stranded are pods that have no other place and end with a node that goes in any case. Their controllers make them again.
 	Stranded []*corev1.Pod
+	// Groups are the names of the groups that fall below their minimum, sorted: all of their pods move in this command, except where the nodes go
+	// in any case.
+	Groups []string
 	// SavingsPerHour may be negative if the node has to go in any case.
 	SavingsPerHour Price
 	Disruption     float64

@@ -27,7 +27,8 @@ type planner struct {
 	pools   map[string]*nodepool.NodePool
 	start   state // of the round
 	out     Result
-	noted   map[string]Verdict   // by node: the verdict of the highest precedence so far
+	noted   map[string]Verdict // by node: the verdict of the highest precedence so far
+	gangs   gangs
 	units   map[string]Price     // prices of disruption by pool
 	done    map[*corev1.Pod]bool // pods that earlier rounds move
 	quiet   bool                 // the search of the round has found nothing more
@@ -85,7 +86,7 @@ type member struct {
 func newPlanner(ctx context.Context, c Cluster, sim Simulator, o Options) *planner {
 	p := &planner{
 		ctx: ctx, cluster: c, o: o, pdbs: eviction.NewBudgets(c.PodDisruptionBudgets), pools: map[string]*nodepool.NodePool{},
-		noted: map[string]Verdict{}, done: map[*corev1.Pod]bool{},
+		noted: map[string]Verdict{}, done: map[*corev1.Pod]bool{}, gangs: newGangs(&c),
 		state: state{sim: sim, nodes: make(map[string]*member, len(c.Nodes)), bought: map[string]NewNode{}, moved: map[*corev1.Pod]string{}},
 	}
 	for i := range c.Pools {
@@ -103,6 +104,7 @@ func newPlanner(ctx context.Context, c Cluster, sim Simulator, o Options) *plann
 	slices.Sort(p.order)
 	p.ledger = budget.New(c.Pools, budget.Count(c.Nodes), c.Now)
 	p.start = p.clone()
+	p.tie()
 	return p
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/joinery-sdk/joinery/deprovision/budget"
 	"github.com/joinery-sdk/joinery/deprovision/eligibility"
@@ -85,7 +86,7 @@ func (p *planner) within(set []*member) []*member {
 		}
 		out = append(out, m)
 	}
-	return out
+	return p.untorn(out)
 }
 
 // candidates are the nodes that consolidation may give back, in the order of the ranker. It notes why the others stay.
@@ -145,6 +146,9 @@ func (p *planner) choices(list []*member) [][]*member {
 		if len(sets) == k { // no hint
 			sets = append(sets, list[:len(list)*(k+1)/rates])
 		}
+	}
+	for k := range sets {
+		sets[k] = p.closed(sets[k], list)
 	}
 	var out [][]*member
 	most := 0
@@ -218,7 +222,7 @@ func (p *planner) feasible(set []*member) (Answer, balance, []*member, bool) {
 			return a, w, set, ok
 		}
 		stuck := a.stuck()
-		rest := slices.DeleteFunc(slices.Clone(set), func(m *member) bool { return stuck(m.Pods) })
+		rest := p.untorn(slices.DeleteFunc(slices.Clone(set), func(m *member) bool { return stuck(m.Pods) }))
 		if len(rest) == len(set) || len(rest) < 2 || p.ended() {
 			return a, w, set, false
 		}
@@ -226,22 +230,29 @@ func (p *planner) feasible(set []*member) (Answer, balance, []*member, bool) {
 	}
 }
 
-// withoutRebought is the set without nodes that the answer would buy again; of equal ones those of most disruption stay.
+// withoutRebought is the set without nodes that the answer would buy again, and without those that go only with one of them; of equal ones those of
+// most disruption stay. Where all others would stay for the sake of one, that one goes.
 func (p *planner) withoutRebought(set []*member, a *Answer) []*member {
 	type offering struct{ pool, instanceType, zone, capacityType string }
 	buys := map[offering]int{}
 	for _, n := range a.NewNodes {
 		buys[offering{n.Pool, n.InstanceType, n.Zone, n.CapacityType}]++
 	}
-	stays := map[*member]bool{}
-	byCost := slices.Clone(set)
+	byCost, stays := slices.Clone(set), map[*member]bool{}
 	slices.Reverse(byCost) // ties: the last of the ranking stays
 	slices.SortStableFunc(byCost, func(a, b *member) int { return cmp.Compare(b.owed, a.owed) })
 	for _, m := range byCost {
 		k := offering{m.Pool, m.InstanceType, m.Zone, m.CapacityType}
-		if buys[k] > 0 {
-			buys[k]--
-			stays[m] = true
+		if buys[k] == 0 || stays[m] {
+			continue
+		}
+		with := p.tiedTo(m, set, stays)
+		if len(with) > 1 && len(stays)+len(with) == len(set) {
+			continue
+		}
+		buys[k]--
+		for _, mate := range with {
+			stays[mate] = true
 		}
 	}
 	return slices.DeleteFunc(slices.Clone(set), func(m *member) bool { return stays[m] })
@@ -250,7 +261,7 @@ func (p *planner) withoutRebought(set []*member, a *Answer) []*member {
 // singles tries the candidates one by one, and reports whether it gave any back. If accept is not nil, a change is undone unless it
 // returns true.
 func (p *planner) singles(accept func() bool) bool {
-	found := false
+	found, tried := false, map[string]bool{}
 	for _, m := range p.candidates() {
 		if p.ended() {
 			break
@@ -258,20 +269,27 @@ func (p *planner) singles(accept func() bool) bool {
 		if m = p.nodes[m.Name]; m == nil { // accept may have changed which nodes are bought
 			continue
 		}
-		if len(p.within([]*member{m})) == 0 || p.block(m, eligibility.Consolidation) {
+		set := p.tied(m)
+		with := strings.Join(question(set).Remove, " ")
+		if tried[with] || len(p.within(set)) < len(set) || p.block(m, eligibility.Consolidation) {
 			continue
 		}
 		own := *m
 		if !m.there { // as the next plan sees what this one buys: emptying it would move all its pods once more
 			own.owed, own.evictions = m.Disruption, len(m.Pods)
 		}
-		set := []*member{&own}
+		if len(set) == 1 {
+			set = []*member{&own}
+		}
+		tried[with] = true
 		a, w, ok := p.try(set, false)
 		if !ok || w.net() <= 0 {
 			if ok {
-				v := m.verdict(Outranked, eligibility.Consolidation, fmt.Sprintf("it would earn $%.4f in %s, and its disruption costs $%.4f", w.earned.Dollars(), p.o.Objective.Horizon, w.disrupted.Dollars()))
-				v.BestPricePerHour, v.Earned, v.Cost = a.price(), w.earned, w.disrupted
-				p.note(v)
+				for _, mate := range set {
+					v := mate.verdict(Outranked, eligibility.Consolidation, fmt.Sprintf("%sit would earn $%.4f in %s, and its disruption costs $%.4f", p.together(mate.Name), w.earned.Dollars(), p.o.Objective.Horizon, w.disrupted.Dollars()))
+					v.BestPricePerHour, v.Earned, v.Cost = a.price(), w.earned, w.disrupted
+					p.note(v)
+				}
 			}
 			continue
 		}

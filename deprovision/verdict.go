@@ -64,23 +64,27 @@ func (p *planner) verdicts() {
 // explain is the verdict of a candidate without any change that gives it back.
 func (p *planner) explain(m *member) Verdict {
 	v := m.verdict(NoSaving, eligibility.Consolidation, "")
-	q := question([]*member{m})
+	set := p.tied(m)
+	q, with := question(set), p.together(m.Name)
 	v.BoundPerHour = p.sim.Bound(q)
-	if v.BoundPerHour >= m.CostPerHour {
-		v.Detail = fmt.Sprintf("it costs $%.4f an hour, and nothing that holds its pods can cost less than $%.4f", m.CostPerHour.Dollars(), v.BoundPerHour.Dollars())
+	if cost := costOf(set); v.BoundPerHour >= cost {
+		v.Detail = fmt.Sprintf("%sit costs $%.4f an hour, and nothing that holds its pods can cost less than $%.4f", with, cost.Dollars(), v.BoundPerHour.Dollars())
 		return v
 	}
-	q.MaxNodes, q.Explain = 1, true
-	p.spotRules([]*member{m}, &q)
+	q.MaxNodes, q.Explain = len(set), true
+	p.spotRules(set, &q)
 	a := p.ask(q)
 	switch {
 	case !a.OK():
-		v.Outcome, v.Detail = WouldNotFit, a.Why
+		v.Outcome, v.Detail = WouldNotFit, with+a.Why
 		if q.CapacityTypes != nil {
 			v.Detail += "; spot nodes are not replaced by spot nodes unless that is asked for"
 		}
 	case len(a.NewNodes) == 0:
-		v.Detail = "its pods would fit on other nodes, but giving it back saves nothing"
+		v.Detail = with + "its pods would fit on other nodes, but giving it back saves nothing"
+	case len(set) > 1:
+		v.BestPricePerHour = a.price()
+		v.Detail = fmt.Sprintf("%sthey cost $%.4f an hour, and new nodes for their pods would cost $%.4f", with, priceOf(set).Dollars(), a.price().Dollars())
 	default:
 		n := a.NewNodes[0]
 		v.BestPricePerHour = a.price()

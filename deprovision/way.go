@@ -23,24 +23,18 @@ func (p *planner) way() (whole, held bool) {
 	p.units = p.unitPrices()
 	var fresh func() Simulator
 	step := func(group []removal) (left []removal) {
-		for len(group) > 0 {
+		for len(group) > 0 && p.torn(group) == nil {
 			q, cost := p.stepOf(group, &target)
 			if group[0].method == eligibility.Consolidation && !p.pays(group, cost) {
 				break
 			}
 			a := p.ask(q)
 			if !a.OK() { // it may be right without the nodes of unplaced pods
-				stuck := a.stuck()
-				rest := slices.DeleteFunc(slices.Clone(group), func(r removal) bool { return stuck(r.base) })
-				if len(rest) == len(group) {
+				rest, out := p.unstuck(group, a.stuck())
+				if len(out) == 0 {
 					break
 				}
-				for _, r := range group {
-					if stuck(r.base) {
-						left = append(left, r)
-					}
-				}
-				group = rest
+				group, left = rest, append(left, out...)
 				continue
 			}
 			p.carryOut([][]removal{group}, &a)
@@ -125,13 +119,16 @@ func (p *planner) inWaves(group []removal, target *state) (a Answer, waves [][]r
 		if len(wave) == 0 { // its pool allows none
 			break
 		}
+		if g := p.torn(wave); g != nil { // it moves in one wave or not at all
+			group = p.without(g, group)
+			continue
+		}
 		q, _ := p.stepOf(wave, target)
 		q.Elsewhere = true
 		part := p.ask(q)
 		if !part.OK() {
-			stuck := part.stuck()
-			rest := slices.DeleteFunc(slices.Clone(wave), func(r removal) bool { return stuck(r.base) })
-			if group = later; len(rest) < len(wave) {
+			rest, out := p.unstuck(wave, part.stuck())
+			if group = later; len(out) > 0 {
 				group = slices.Concat(rest, later)
 			}
 			continue
@@ -193,7 +190,7 @@ func (p *planner) budgets() {
 	for i := range p.cluster.Nodes {
 		n := &p.cluster.Nodes[i]
 		if v := p.verdictOf(n.Name()); v.Outcome == OverBudget {
-			v.Detail = p.ledger.Why(n.PoolName(), budgetReason(v.Method, len(n.Reschedulable())))
+			v.Detail = p.together(n.Name()) + p.ledger.Why(n.PoolName(), budgetReason(v.Method, len(n.Reschedulable())))
 		}
 	}
 }
@@ -218,9 +215,12 @@ func (p *planner) movesAgain(r removal) bool {
 func (p *planner) stay(group []removal, target *state) {
 	for _, r := range group {
 		if v := p.verdictOf(r.Name); v != nil {
-			v.Outcome, v.Method, v.Detail = WouldNotFit, r.method, "its pods would fit only if others moved first that wait for them"
+			v.Outcome, v.Method, v.Detail = WouldNotFit, r.method, p.together(r.Name)+"its pods would fit only if others moved first that wait for them"
+			if g := p.torn(group); g != nil {
+				v.Detail = fmt.Sprintf("group %s would fall below its minimum, and not all of its pods can move with those of the node", g.Name)
+			}
 			if _, cost := p.stepOf(group, target); r.method == eligibility.Consolidation && !p.pays(group, cost) {
-				v.Outcome, v.Detail = Outranked, "by itself it would save less than its disruption costs, or than is asked"
+				v.Outcome, v.Detail = Outranked, p.together(r.Name)+"by itself it would save less than its disruption costs, or than is asked"
 			}
 			v.Disruption, v.PricePerHour = r.Disruption, r.PricePerHour
 		}
@@ -336,7 +336,7 @@ func (p *planner) groups(list []removal, target *state) [][]removal {
 			out, group, cost = append(out, group), nil, 0
 		}
 	}
-	return out
+	return p.joined(out)
 }
 
 // window bounds how many nodes groups compares at each step.
@@ -352,6 +352,9 @@ func (p *planner) command(group []removal, waves [][]removal, a *Answer) {
 	}
 	if c.Why == "" {
 		c.Why = reasonOf(a, len(set))
+	}
+	if names, text := p.fallen(group); len(names) > 0 {
+		c.Groups, c.Why = names, c.Why+text
 	}
 	if len(waves) > 1 {
 		for _, wave := range waves {

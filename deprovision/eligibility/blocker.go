@@ -48,6 +48,7 @@ const (
 	PodUnowned     Kind = "pod-unowned"     // no controller would make a pod again
 	PodBudget      Kind = "pod-budget"      // a PodDisruptionBudget
 	PodUnplaceable Kind = "pod-unplaceable" // a pod that is not ours to place
+	PodGroup       Kind = "pod-group"       // a pod of a group that moves only as a whole, and not all of it can
 )
 
 // Blocker is one reason why a node must stay.

@@ -7,6 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/joinery-sdk/joinery/deprovision/eviction"
 )
 
@@ -25,4 +27,15 @@ func ExampleRefusal() {
 	// Output:
 	// [shop/web] for good: false
 	// PodDisruptionBudget shop/web allows 0 disruptions - for good: true
+}
+
+// A job that needs eight pods can spare two of ten.
+func ExampleGroup() {
+	g := eviction.Group{Name: "lab/train", Member: func(p *corev1.Pod) bool { return p.Labels["job"] == "train" }, Minimum: 8}
+	fmt.Println(g.Spare(10), g.Spare(8))
+	g.Whole = true
+	fmt.Println(g.Spare(10))
+	// Output:
+	// 2 0
+	// 0
 }

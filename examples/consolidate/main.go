@@ -204,7 +204,7 @@ func (o *options) plan(cmd *cobra.Command, stdin io.Reader, settings deprovision
 	}
 	times := seconds{Read: time.Since(start).Seconds()}
 	start = time.Now()
-	sim, nominated, err := simulate.NewFor(s, beyond)
+	sim, nominated, err := simulate.NewFor(s, &plan.Options{Objective: beyond, Groups: pipeline.Groups(m, s.Pods)})
 	if err != nil {
 		return nil, scene{}, inputs.Bad(err)
 	}

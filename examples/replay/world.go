@@ -217,7 +217,7 @@ func (w *world) giveBack(ctx context.Context, r regime, now time.Time) error {
 		return nil
 	}
 	s := w.snapshot()
-	sim, nominated, err := simulate.New(s)
+	sim, nominated, err := simulate.NewFor(s, &plan.Options{Groups: pipeline.Groups(w.m, s.Pods)})
 	if err != nil {
 		return err
 	}

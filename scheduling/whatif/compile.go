@@ -35,6 +35,8 @@ type Options struct {
 	Price func(p *scheduling.Problem, shape, offering int) Price
 	// PreferencePrice is the price of a preference, as in [scheduling.Options]; see [Answer.Forgone].
 	PreferencePrice *float64
+	// Together names pods that must share a value of a label of their nodes, as in [scheduling.Options]: members that move follow those that stay.
+	Together func(*corev1.Pod) (set, label string)
 }
 
 // Compile compiles the snapshot. It costs O(pods + classes x labels + pools x types). Pending pods have no place; see
@@ -71,6 +73,10 @@ func Compile(s scheduling.Snapshot, opts *Options) (*Cluster, error) {
 		}
 		if len(o.Constraints) > 0 {
 			apart += e.answer(p, o.Constraints)
+		}
+		if o.Together != nil {
+			set, label := o.Together(p)
+			apart += fmt.Sprintf("; %q by %q", set, label)
 		}
 		return apart
 	})
@@ -172,7 +178,7 @@ func (e *engine) compileClasses(s scheduling.Snapshot, groups [][]*corev1.Pod, o
 	}
 	e.compileDaemons(&s)
 	e.join()
-	e.together()
+	e.together(groups, o.Together)
 	e.cluster = bind.New(e.index, asked)
 	return nil
 }

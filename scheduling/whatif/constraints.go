@@ -140,17 +140,33 @@ func (e *engine) divide() {
 	e.index.Divide(total)
 }
 
-// together has all pods that use one claim without a volume follow each other by zone.
-func (e *engine) together() {
+// together has pods follow each other: those that use one claim without a volume by zone, and the sets of the caller by their labels.
+// Pods are those of each class.
+func (e *engine) together(pods [][]*corev1.Pod, sets func(*corev1.Pod) (set, label string)) {
 	for k, set := range e.problem.Sharing() {
 		g := e.index.Custom(corev1.LabelTopologyZone, "pods with one claim", fmt.Sprint("claim ", k))
 		for i := range e.classes {
 			if c := &e.classes[i]; c.movable && slices.Contains(set, c.problem) {
-				c.MemberOf = append(slices.Clip(c.MemberOf), g)
-				slices.Sort(c.MemberOf)
-				c.Terms = append(slices.Clip(c.Terms), interpod.Term{Group: g, Self: true, Weight: 1}) // not Hard: terms of a manifest are met as a whole
+				c.follow(g)
 			}
 		}
+	}
+	if sets == nil {
+		return
+	}
+	for i := range e.classes {
+		if set, label := sets(pods[i][0]); set != "" && label != "" {
+			e.classes[i].follow(e.index.Custom(label, set, "set "+set))
+		}
+	}
+}
+
+// follow makes the pods of the class members of a group. Those that move go where a member is.
+func (c *class) follow(group int32) {
+	c.MemberOf = append(slices.Clip(c.MemberOf), group)
+	slices.Sort(c.MemberOf)
+	if c.movable {
+		c.Terms = append(slices.Clip(c.Terms), interpod.Term{Group: group, Self: true, Weight: 1}) // not Hard: terms of a manifest are met as a whole
 	}
 }
 

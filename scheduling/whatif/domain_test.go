@@ -216,3 +216,37 @@ func TestQuestionsEndWithTheirContext(t *testing.T) {
 	a = c.Ask(t.Context(), ask)
 	assert.Equal(t, []string{"p>b"}, places(a))
 }
+
+// Pods of a set follow those of it that stay; where all move, they go to one zone, bought nodes included.
+func TestSetsStayTogether(t *testing.T) {
+	a, b := pod("train-0", "node-a", "3"), pod("train-1", "node-b", "3")
+	s := scheduling.Snapshot{
+		Nodes: []*corev1.Node{node("node-a", "z1", "4"), node("node-b", "z1", "4"), node("node-c", "z2", "3"), node("node-d", "z1", "3")},
+		Pods:  []*corev1.Pod{a, b}, Pools: []scheduling.Pool{market()},
+	}
+	both := whatif.Question{Remove: []string{"node-a", "node-b"}, Pods: []*corev1.Pod{a, b}, MaxNodes: 2}
+	for _, together := range []func(*corev1.Pod) (string, string){nil, func(*corev1.Pod) (string, string) { return "train", corev1.LabelTopologyZone }} {
+		c, err := whatif.Compile(s, &whatif.Options{Together: together})
+		require.NoError(t, err)
+		zones := map[string]bool{}
+		answer := c.Ask(t.Context(), both)
+		require.True(t, answer.OK())
+		for _, p := range answer.Placements {
+			zone := map[string]string{"node-c": "z2", "node-d": "z1"}[p.Node]
+			for _, n := range answer.Bought {
+				if n.Name == p.Node {
+					zone = n.Zone
+				}
+			}
+			zones[zone] = true
+		}
+		one := c.Ask(t.Context(), whatif.Question{Remove: []string{"node-a", "node-d"}, Pods: []*corev1.Pod{a}})
+		if together == nil {
+			assert.Len(t, zones, 2)
+			assert.True(t, one.OK())
+		} else {
+			assert.Len(t, zones, 1)
+			assert.False(t, one.OK(), "node-c is in another zone")
+		}
+	}
+}

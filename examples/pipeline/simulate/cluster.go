@@ -14,12 +14,14 @@ import (
 	"github.com/joinery-sdk/joinery/deprovision"
 	"github.com/joinery-sdk/joinery/deprovision/drift"
 	"github.com/joinery-sdk/joinery/deprovision/eligibility"
+	"github.com/joinery-sdk/joinery/examples/pipeline"
 	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
 	"github.com/joinery-sdk/joinery/examples/plan"
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/instancetypes/ec2/nodeclass"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling"
+	"github.com/joinery-sdk/joinery/scheduling/gang"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool/nodeclaim"
 )
@@ -31,6 +33,8 @@ type Objects struct {
 	PodDisruptionBudgets []*policyv1.PodDisruptionBudget
 	// Images are those in the status of the node class of each pool, by name of the pool.
 	Images map[string][]string
+	// Groups are pods that run only together.
+	Groups []gang.Group
 	// Listed says that the types of the pools are of a list, which may lack what the cloud has: a type or zone that it lacks is no drift.
 	Listed bool
 }
@@ -48,16 +52,18 @@ func ObjectsOf(m *manifests.Snapshot) Objects {
 	return out
 }
 
-// Cluster is [Objects.Cluster] of the objects of manifests.
+// Cluster is [Objects.Cluster] of the objects of manifests, with the groups of the snapshot's pods.
 func Cluster(m *manifests.Snapshot, s scheduling.Snapshot, nominated []string, now time.Time) deprovision.Cluster {
-	return ObjectsOf(m).Cluster(s, nominated, now)
+	objects := ObjectsOf(m)
+	objects.Groups = pipeline.Groups(m, s.Pods)
+	return objects.Cluster(s, nominated, now)
 }
 
 // Cluster is the snapshot as package deprovision reads it, with the prices of its market, at a moment. Nominated are names of nodes that
 // pods are about to go to. Package drift compares nodes with their pools, and the image of a claim with those of its node class;
 // [Drifted] adds what the cloud itself says.
 func (o Objects) Cluster(s scheduling.Snapshot, nominated []string, now time.Time) deprovision.Cluster {
-	out := deprovision.Cluster{PodDisruptionBudgets: o.PodDisruptionBudgets, Now: now}
+	out := deprovision.Cluster{PodDisruptionBudgets: o.PodDisruptionBudgets, Groups: Groups(o.Groups), Now: now}
 	pools := map[string]*scheduling.Pool{}
 	for i := range s.Pools {
 		pools[s.Pools[i].Name] = &s.Pools[i]

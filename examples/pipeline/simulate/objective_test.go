@@ -21,7 +21,7 @@ import (
 // planFor is the plan of a cluster with the costs of the objective.
 func planFor(t *testing.T, x *told, o *plan.Objective) deprovision.Result {
 	t.Helper()
-	sim, nominated, err := simulate.NewFor(x.s, o)
+	sim, nominated, err := simulate.NewFor(x.s, &plan.Options{Objective: o})
 	require.NoError(t, err)
 	r, err := deprovision.Plan(t.Context(), simulate.Counted(simulate.Cluster(x.m, x.s, nominated, fragment.Now()), o), sim, nil)
 	require.NoError(t, err)

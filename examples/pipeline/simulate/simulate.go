@@ -30,10 +30,15 @@ func (s *Simulator) Reserved() []deprovision.Placement { return s.reserved }
 // A command is right whenever these pods move to their places: before it, after it, or in between.
 func New(s scheduling.Snapshot) (*Simulator, []string, error) { return NewFor(s, nil) }
 
-// NewFor is New with the objective for nodes to buy; [Counted] is the same for existing nodes. A nil objective is the price.
-func NewFor(s scheduling.Snapshot, o *plan.Objective) (*Simulator, []string, error) {
-	c, err := whatif.Compile(s, &whatif.Options{Price: func(p *scheduling.Problem, shape, offering int) whatif.Price {
-		return whatif.Price(costOf(p, o, shape, offering))
+// NewFor is New with the objective and the groups of a plan. The objective is that for nodes to buy; [Counted] is the same for existing nodes.
+// Pods of groups move as their groups allow: all pods of one share its label, and pending pods of a group that is not whole have no places. nil
+// is the price, and no groups.
+func NewFor(s scheduling.Snapshot, o *plan.Options) (*Simulator, []string, error) {
+	if o == nil {
+		o = &plan.Options{}
+	}
+	c, err := whatif.Compile(s, &whatif.Options{Together: together(o.Groups), Price: func(p *scheduling.Problem, shape, offering int) whatif.Price {
+		return whatif.Price(costOf(p, o.Objective, shape, offering))
 	}})
 	if err != nil {
 		return nil, nil, err
@@ -45,8 +50,8 @@ func NewFor(s scheduling.Snapshot, o *plan.Objective) (*Simulator, []string, err
 			moving = append(moving, p)
 		}
 	}
-	c, places := c.Reserve(moving)
-	sim := &Simulator{at: c, market: newMarket(c.Problem(), o)}
+	c, places := reserve(c, moving, s.Pods, o.Groups)
+	sim := &Simulator{at: c, market: newMarket(c.Problem(), o.Objective)}
 	var nominated []string
 	for _, p := range places {
 		nominated = append(nominated, p.Node)

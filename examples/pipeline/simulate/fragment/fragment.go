@@ -17,6 +17,7 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling"
+	"github.com/joinery-sdk/joinery/scheduling/gang"
 )
 
 // Options say what to make. The zero value makes nothing.
@@ -28,6 +29,9 @@ type Options struct {
 	Seed uint64
 	// Constrained gives a third of the deployments a spread over zones and a tenth anti-affinity by node.
 	Constrained bool
+	// Gangs is how many jobs run whose pods run only together, half of them in one zone. They are not scaled down, but some have fewer pods than
+	// their PodGroups ask.
+	Gangs int
 	// Pool is the manifest of the pool; empty is [Pool].
 	Pool string
 }
@@ -83,6 +87,7 @@ func Generate(o Options) (*Cluster, error) {
 	}
 	g := generator{r: rand.New(rand.NewPCG(o.Seed, 0x667261)), o: o, s: &s}
 	g.nodes()
+	g.jobs(m)
 	g.deployments()
 	g.scaleDown()
 	m.Nodes, m.Pods = s.Nodes, s.Pods
@@ -96,6 +101,7 @@ type generator struct {
 	free [][3]int64 // by node: milli-CPU, bytes, pods
 	zone []string
 	apps [][]*corev1.Pod
+	gang []*corev1.Pod
 }
 
 var zones = [...]string{"us-east-1a", "us-east-1b", "us-east-1c"}
@@ -136,6 +142,35 @@ func (g *generator) nodes() {
 		a := n.Status.Allocatable
 		g.free = append(g.free, [3]int64{a.Cpu().MilliValue(), a.Memory().Value(), a.Pods().Value()})
 		g.zone = append(g.zone, n.Labels[corev1.LabelTopologyZone])
+	}
+}
+
+// jobs run on a few nodes each, and their PodGroups are added to the manifests: some need all of their pods, some have spare ones, and some have
+// lost pods.
+func (g *generator) jobs(m *manifests.Snapshot) {
+	for i := range g.o.Gangs {
+		name, size, cpu := fmt.Sprintf("train-%d", i), 2+g.r.IntN(7), int64(500*(1+g.r.IntN(6)))
+		yes, zone, group := true, "", gang.PodGroup{API: gang.Coscheduling, Namespace: "default", Name: name, Minimum: max(1, size-2+g.r.IntN(4))}
+		if i%2 == 0 {
+			zone, group.Key = zones[g.r.IntN(len(zones))], corev1.LabelTopologyZone
+		}
+		m.PodGroups = append(m.PodGroups, group)
+		for k := range size {
+			at := g.find(cpu, cpu<<30/500, func(n int) bool { return zone == "" || g.zone[n] == zone })
+			if at < 0 {
+				break
+			}
+			p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+				Namespace: "default", Name: fmt.Sprintf("%s-%d", name, k), Labels: map[string]string{"scheduling.x-k8s.io/pod-group": name},
+				OwnerReferences: []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: name, UID: "2", Controller: &yes}},
+			}}
+			p.Spec = corev1.PodSpec{NodeName: g.s.Nodes[at].Name, Containers: []corev1.Container{{Name: "main", Image: "registry.example.com/train", Resources: corev1.ResourceRequirements{
+				Requests: corev1.ResourceList{corev1.ResourceCPU: *resource.NewMilliQuantity(cpu, resource.DecimalSI), corev1.ResourceMemory: *resource.NewQuantity(cpu<<30/500, resource.BinarySI)},
+			}}}}
+			p.Status.Phase = corev1.PodRunning
+			g.free[at] = [3]int64{g.free[at][0] - cpu, g.free[at][1] - cpu<<30/500, g.free[at][2] - 1}
+			g.gang = append(g.gang, p)
+		}
 	}
 }
 
@@ -205,7 +240,7 @@ func (g *generator) find(cpu, memory int64, ok func(int) bool) int {
 
 // scaleDown keeps a random part of each deployment.
 func (g *generator) scaleDown() {
-	var kept []*corev1.Pod
+	kept := g.gang
 	for _, app := range g.apps {
 		g.r.Shuffle(len(app), func(i, j int) { app[i], app[j] = app[j], app[i] })
 		kept = append(kept, app[:max(1, len(app)*(10+g.r.IntN(81))/100)]...)

@@ -1,0 +1,70 @@
+package simulate
+
+import (
+	"cmp"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joinery-sdk/joinery/deprovision/eviction"
+	"github.com/joinery-sdk/joinery/scheduling/gang"
+	"github.com/joinery-sdk/joinery/scheduling/whatif"
+)
+
+// Groups are groups of pods as package deprovision reads them.
+func Groups(groups []gang.Group) []eviction.Group {
+	var out []eviction.Group
+	for _, g := range groups {
+		out = append(out, eviction.Group{Name: g.Name, Member: g.Member, Minimum: g.Minimum})
+	}
+	return out
+}
+
+// groupOf is the position of the pod's group; -1 for none.
+func groupOf(groups []gang.Group, pod *corev1.Pod) int {
+	return slices.IndexFunc(groups, func(g gang.Group) bool { return g.Member(pod) })
+}
+
+// together names the group of a pod that shares a label with the others of the group; nil if no group has such a label.
+func together(groups []gang.Group) func(*corev1.Pod) (set, label string) {
+	if !slices.ContainsFunc(groups, func(g gang.Group) bool { return g.Key != "" }) {
+		return nil
+	}
+	return func(pod *corev1.Pod) (string, string) {
+		if g := groupOf(groups, pod); g >= 0 && groups[g].Key != "" {
+			return "group " + groups[g].Name, groups[g].Key
+		}
+		return "", ""
+	}
+}
+
+// reserve is whatif.Cluster.Reserve without the pending pods of groups that would have fewer pods than they need: their room is for others.
+func reserve(c *whatif.Cluster, moving, pods []*corev1.Pod, groups []gang.Group) (*whatif.Cluster, []whatif.Placement) {
+	for {
+		out, places := c.Reserve(moving)
+		if len(groups) == 0 {
+			return out, places
+		}
+		live, lacking := make([]int, len(groups)), make([]int, len(groups)) // by group
+		for _, pod := range pods {
+			if g := groupOf(groups, pod); g >= 0 && !eviction.Ended(pod) && pod.DeletionTimestamp == nil {
+				if live[g]++; pod.Spec.NodeName == "" {
+					lacking[g]++
+				}
+			}
+		}
+		for _, p := range places {
+			if g := groupOf(groups, p.Pod); g >= 0 && p.Pod.Spec.NodeName == "" {
+				lacking[g]--
+			}
+		}
+		kept := slices.DeleteFunc(slices.Clone(moving), func(pod *corev1.Pod) bool {
+			g := groupOf(groups, pod)
+			return g >= 0 && pod.Spec.NodeName == "" && (groups[g].Waits != "" || live[g]-lacking[g] < cmp.Or(groups[g].Minimum, live[g]))
+		})
+		if len(kept) == len(moving) {
+			return out, places
+		}
+		moving = kept
+	}
+}
