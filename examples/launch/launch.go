@@ -47,7 +47,7 @@ func (o *options) shop(cmd *cobra.Command, out io.Writer, stdin io.Reader) error
 	if err != nil {
 		return err
 	}
-	t := &till{Provider: provider, prices: map[string]float64{}, in: bufio.NewReader(stdin), out: cmd.ErrOrStderr(), yes: o.yes}
+	t := &till{Provider: provider, prices: map[string]float64{}, paid: map[string]float64{}, in: bufio.NewReader(stdin), out: cmd.ErrOrStderr(), yes: o.yes}
 	done := terminal.Progress(cmd.ErrOrStderr(), "asking EC2 what it has")
 	live, err := t.stock(ctx, &s, market)
 	done()
@@ -147,7 +147,7 @@ func (r *recorder) CreateMany(ctx context.Context, claims []cloudprovider.NodeCl
 // buyer plans as the flags say and asks a provider.
 func buyer(how *plan.Options, provider cloudprovider.Creator, token func(string) string) *pipeline.Buyer {
 	return &pipeline.Buyer{
-		Provider: provider, Token: token, Dearer: dearer,
+		Provider: provider, Token: token, Dearer: dearer, Groups: how.Groups,
 		Plan: func(s scheduling.Snapshot) (*plan.Plan, error) { return plan.Make(context.Background(), s, how) },
 	}
 }

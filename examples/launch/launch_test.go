@@ -215,6 +215,34 @@ spec: {containers: [{name: c, image: i, resources: {requests: {cpu: "1"}}}]}
 	assert.Equal(t, 2, with.Summary.Unschedulable)
 }
 
+// What was bought before EC2 refused the rest of a group is given back in the same run.
+func TestLaunchKeepsNoPartOfAGroup(t *testing.T) {
+	cloud, args := shop(t)
+	text := strings.Replace(shopping, "karpenter.k8s.aws/instance-category, operator: In, values: [c, m, r]", "node.kubernetes.io/instance-type, operator: In, values: [m5.large]", 1)
+	text, _, _ = strings.Cut(text, "---\napiVersion: apps/v1")
+	text += "---\napiVersion: scheduling.x-k8s.io/v1alpha1\nkind: PodGroup\nmetadata: {name: train}\nspec: {minMember: 4}\n"
+	for i := range 4 {
+		text += fmt.Sprintf("---\napiVersion: v1\nkind: Pod\nmetadata: {name: train-%d, labels: {scheduling.x-k8s.io/pod-group: train}}\n"+
+			"spec: {containers: [{name: c, image: i, resources: {requests: {cpu: 1500m}}}]}\n", i)
+	}
+	file := filepath.Join(t.TempDir(), "train.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+	args[1] = file
+	for i, zone := range cloud.Zones() {
+		cloud.SetCapacity("m5.large", zone, "on-demand", 2*min(1, max(0, 1-i)))
+	}
+	got := runContext(t.Context(), "", append(args, "--yes", "-o", "json")...)
+	require.Equal(t, inputs.ExitNotAll, got.code, got.stderr)
+	assert.Equal(t, 2, strings.Count(got.stderr, "given back: "), got.stderr)
+	assert.Empty(t, cloud.Truth())
+	assert.Empty(t, cloud.Templates())
+	var a answer
+	require.NoError(t, json.Unmarshal([]byte(got.stdout), &a))
+	assert.Empty(t, a.NewNodes)
+	assert.Equal(t, 4, a.Summary.Unschedulable)
+	assert.Contains(t, got.stdout, "2 nodes were bought and given back")
+}
+
 func TestLaunchAsksFirst(t *testing.T) {
 	for _, answer := range []string{"n\n", "\n", "", "maybe\n"} {
 		cloud, args := shop(t)

@@ -31,7 +31,8 @@ type till struct {
 	prices map[string]float64 // by type and offering
 	tokens []string           // of every claim that the provider has heard of
 	shown  bool
-	spent  float64 // dollars an hour
+	spent  float64            // dollars an hour
+	paid   map[string]float64 // by instance
 	agreed float64
 }
 
@@ -66,7 +67,7 @@ func (t *till) CreateMany(ctx context.Context, claims []cloudprovider.NodeClaim)
 	done()
 	for i, r := range launches {
 		if r.Err == nil {
-			t.spent += t.price(r.Launch.Type, r.Launch.Offering)
+			t.pay(r.Launch)
 		}
 		results[i] = r
 	}
@@ -77,9 +78,25 @@ func (t *till) CreateMany(ctx context.Context, claims []cloudprovider.NodeClaim)
 func (t *till) Create(ctx context.Context, claim cloudprovider.NodeClaim) (cloudprovider.Launch, error) {
 	launch, err := t.Provider.Create(ctx, claim)
 	if err == nil {
-		t.spent += t.price(launch.Type, launch.Offering)
+		t.pay(launch)
 	}
 	return launch, err
+}
+
+func (t *till) pay(launch cloudprovider.Launch) {
+	price := t.price(launch.Type, launch.Offering)
+	t.spent += price
+	t.paid[launch.ID] = price
+}
+
+// Delete gives back an instance that no pod can use any more.
+func (t *till) Delete(ctx context.Context, id string) error {
+	err := t.Provider.Delete(ctx, id)
+	if err == nil {
+		t.spent -= t.paid[id]
+		fmt.Fprintf(t.out, "given back: %s, because after what EC2 refused no pod could use it\n", id)
+	}
+	return err
 }
 
 // ask wants a yes for a price per hour, unless one was given for as much.

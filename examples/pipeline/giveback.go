@@ -4,8 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joinery-sdk/joinery/cloudprovider"
+	"github.com/joinery-sdk/joinery/scheduling/gang"
 )
 
 // GiveBack deletes every instance of the provider that one of the claims made, and reports whether there is none left
@@ -35,4 +39,34 @@ func GiveBack(ctx context.Context, p interface {
 		}
 	}
 	return gone, err
+}
+
+// member reports whether a pod is of one of the groups.
+func (b *Buyer) member(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(b.Groups, func(g gang.Group) bool { return g.Member(pod) })
+}
+
+// giveBack deletes the nodes for which the last plan has no pod, and reports whether there were any.
+func (b *Buyer) giveBack(ctx context.Context, out *Purchase) (bool, error) {
+	provider, ok := b.Provider.(cloudprovider.Deleter)
+	if !ok {
+		return false, nil
+	}
+	var kept []Bought
+	var failed error
+	before := len(out.Returned)
+	for i := range out.Nodes {
+		n := &out.Nodes[i]
+		if len(n.Pods) == 0 && failed == nil {
+			err := b.until(ctx, func() error { return provider.Delete(ctx, n.Launch.ID) })
+			if err == nil || errors.Is(err, cloudprovider.ErrNotFound) {
+				out.Returned = append(out.Returned, *n)
+				continue
+			}
+			failed = fmt.Errorf("pipeline: node %s is not given back: %w", n.Name, err)
+		}
+		kept = append(kept, *n)
+	}
+	out.Nodes = kept
+	return len(out.Returned) > before, failed
 }

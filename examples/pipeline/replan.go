@@ -19,6 +19,7 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/scheduling"
+	"github.com/joinery-sdk/joinery/scheduling/gang"
 )
 
 // Buyer carries plans out: it asks a provider for the nodes of a plan, and plans again without what the provider refused,
@@ -43,12 +44,17 @@ type Buyer struct {
 	Dearer float64
 	// Ledger is what is known to be unavailable at the beginning.
 	Ledger availability.Ledger
+	// Groups are those that Plan plans with. Their pods stay on no node before all of a group have one.
+	Groups []gang.Group
 }
 
 // Purchase is what a [Buyer] has done.
 type Purchase struct {
 	// Nodes are those bought, in order.
 	Nodes []Bought
+	// Returned are the nodes that were bought and given back, because a plan that was made after a refusal has no pod for them: a group that could not
+	// become whole, for example.
+	Returned []Bought
 	// Last is the last plan. The nodes bought before it are existing nodes there, and it buys nothing more, unless the
 	// purchase ended early.
 	Last *plan.Plan
@@ -73,7 +79,7 @@ type Bought struct {
 }
 
 // Buy plans the snapshot, buys, and plans again without what was refused, as often as it takes: a plan that has nothing
-// more to buy ends it. Nodes that were bought are existing nodes to the plans that follow, and their pods may still move
+// more to buy ends it. Nodes for which a plan has no pod any more are given back at once, if the provider is a [cloudprovider.Deleter]. Nodes that were bought are existing nodes to the plans that follow, and their pods may still move
 // between them, for nothing runs there yet. The snapshot must not have nodes or pods that the provider's answers would
 // collide with: nodes are named by their pool and a number that no node of the snapshot has.
 //
@@ -104,7 +110,12 @@ func (b *Buyer) Buy(ctx context.Context, s scheduling.Snapshot) (*Purchase, erro
 			out.First = packed
 		}
 		out.Last = packed
-		out.seat(packed)
+		out.seat(packed, b.member)
+		if returned, err := b.giveBack(ctx, out); err != nil {
+			return out, err
+		} else if returned { // they count against limits no more
+			continue
+		}
 		planned := packed.NewNodes()
 		if len(planned) == 0 {
 			return out, nil
@@ -203,7 +214,7 @@ func (b *Buyer) now(s scheduling.Snapshot, out *Purchase, stay bool) scheduling.
 		n := &out.Nodes[i]
 		s.Nodes = append(s.Nodes, n.Node())
 		for _, p := range n.Pods {
-			if stay || n.kept {
+			if (stay || n.kept) && !b.member(p) {
 				home[nameOf(p)] = n.Name
 			}
 		}
@@ -241,8 +252,8 @@ func nameOf(p *corev1.Pod) types.NamespacedName {
 	return types.NamespacedName{Namespace: cmp.Or(p.Namespace, corev1.NamespaceDefault), Name: p.Name}
 }
 
-// seat gives the nodes bought the pods that a plan has for them.
-func (out *Purchase) seat(packed *plan.Plan) {
+// seat gives the nodes bought the pods that a plan has for them. Pods of groups never stay without it.
+func (out *Purchase) seat(packed *plan.Plan, member func(*corev1.Pod) bool) {
 	coming := map[string][]*corev1.Pod{}
 	for _, b := range packed.Bindings() {
 		coming[b.Node] = append(coming[b.Node], b.Pod)
@@ -257,6 +268,12 @@ func (out *Purchase) seat(packed *plan.Plan) {
 		n := &out.Nodes[i]
 		if !n.kept {
 			n.Pods, n.Requests = nil, nil
+		} else if slices.ContainsFunc(n.Pods, member) {
+			n.Pods = slices.DeleteFunc(slices.Clone(n.Pods), member)
+			n.Requests = nil
+			for _, pod := range n.Pods {
+				n.Requests = resources.Add(n.Requests, resources.OfPod(pod, false))
+			}
 		}
 		slices.SortFunc(coming[n.Name], scheduling.ComparePods)
 		n.Pods = slices.Concat(n.Pods, coming[n.Name])
@@ -361,24 +378,36 @@ func typeOf(s scheduling.Snapshot, pool, name string) *instancetypes.InstanceTyp
 // tries is how often a call that failed by chance is made before it counts as failed.
 const tries = 8
 
-// again repeats a call that failed by chance, or whose answer was lost, with the same token, after waits that double.
+// again repeats a call that failed by chance, or whose answer was lost, with the same token.
 func (b *Buyer) again(ctx context.Context, claim cloudprovider.NodeClaim, r cloudprovider.Result) cloudprovider.Result {
-	wait := time.Second
-	for range tries {
-		advice := cloudprovider.Advise(r.Err)
-		if r.Err == nil || advice.Retry != cloudprovider.RetrySame && !advice.Unknown {
-			break
+	asked := false
+	r.Err = b.until(ctx, func() error {
+		if asked {
+			r.Launch, r.Err = b.Provider.Create(ctx, claim)
 		}
-		if detail, ok := errors.AsType[*cloudprovider.Error](r.Err); ok {
+		asked = true
+		return r.Err
+	})
+	return r
+}
+
+// until repeats a call that fails by chance, or whose answer is lost, after waits that double, and returns its last error.
+func (b *Buyer) until(ctx context.Context, call func() error) error {
+	wait := time.Second
+	for try := 0; ; try++ {
+		err := call()
+		advice := cloudprovider.Advise(err)
+		if err == nil || try == tries || advice.Retry != cloudprovider.RetrySame && !advice.Unknown {
+			return err
+		}
+		if detail, ok := errors.AsType[*cloudprovider.Error](err); ok {
 			wait = max(wait, detail.RetryAfter)
 		}
-		if err := b.Wait(ctx, wait); err != nil {
-			return cloudprovider.Result{Err: errors.Join(r.Err, err)}
+		if stopped := b.Wait(ctx, wait); stopped != nil {
+			return errors.Join(err, stopped)
 		}
-		r.Launch, r.Err = b.Provider.Create(ctx, claim)
 		wait *= 2
 	}
-	return r
 }
 
 // remember adds what the ledger has learnt to what was refused: a record once, with its latest end.

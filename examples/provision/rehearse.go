@@ -137,7 +137,7 @@ func (o *options) rehearse(cmd *cobra.Command, out io.Writer, stdin io.Reader) e
 	var compile, solve time.Duration
 	tokens := 0
 	buyer := pipeline.Buyer{
-		Provider: cloud,
+		Provider: cloud, Groups: o.groups,
 		Plan: func(s scheduling.Snapshot) (*plan.Plan, error) {
 			packed, compiled, solved, err := o.pack(context.Background(), io.Discard, s)
 			compile, solve = compile+compiled, solve+solved

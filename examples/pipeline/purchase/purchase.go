@@ -56,6 +56,9 @@ func Of(market *pipeline.Market, bought *pipeline.Purchase) Report {
 		s.GapPercent = rounded(100*(price-s.LowerBoundPerHour)/s.LowerBoundPerHour, 1e2)
 	}
 	s.Prices, s.Notes = report.Prices{List: market.List, Date: market.Date}, slices.Concat(s.Notes, market.Notes)
+	if n := len(bought.Returned); n > 0 {
+		s.Notes = append(s.Notes, fmt.Sprintf("%d nodes were bought and given back: after what was refused, no pod could use them", n))
+	}
 	for _, x := range bought.Refused {
 		r.Refused = append(r.Refused, Refusal{
 			Scope: string(x.Scope), Name: x.Name, Where: x.Where.String(), Until: x.Until.UTC().Format(time.RFC3339), Detail: x.Detail, place: place(x.Where),
