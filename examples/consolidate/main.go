@@ -4,7 +4,6 @@ package main
 
 import (
 	_ "embed"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,18 +13,14 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/yaml"
 
 	"github.com/joinery-sdk/joinery/deprovision"
 	"github.com/joinery-sdk/joinery/deprovision/eligibility"
 	"github.com/joinery-sdk/joinery/deprovision/policy"
-	"github.com/joinery-sdk/joinery/examples/pipeline"
 	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
-	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
 	"github.com/joinery-sdk/joinery/examples/pipeline/simulate"
 	"github.com/joinery-sdk/joinery/examples/pipeline/terminal"
 	"github.com/joinery-sdk/joinery/examples/plan"
-	"github.com/joinery-sdk/joinery/scheduling"
 )
 
 //go:embed sample.yaml
@@ -178,7 +173,7 @@ func (o *options) run(cmd *cobra.Command, out io.Writer, stdin io.Reader) error 
 	}
 	switch o.Output {
 	case "json", "yaml":
-		return encode(out, o.Output, r)
+		return inputs.Encode(out, o.Output, r)
 	case "html":
 		return r.draw(out, seen)
 	default:
@@ -193,10 +188,11 @@ const fractions = 5
 // plan reads the files and looks for nodes to give back.
 func (o *options) plan(cmd *cobra.Command, stdin io.Reader, settings deprovision.Options, beyond *plan.Objective, interrupted []deprovision.Interruption, now time.Time) (*report, scene, error) {
 	start := time.Now()
-	m, s, market, err := o.read(cmd, stdin)
+	c, err := o.Read(sample, stdin, cmd.ErrOrStderr())
 	if err != nil {
 		return nil, scene{}, err
 	}
+	s, market := c.Snapshot, c.Market
 	for _, i := range interrupted {
 		if !slices.ContainsFunc(s.Nodes, func(n nodeObject) bool { return n.Name == i.Node }) {
 			return nil, scene{}, inputs.Bad(fmt.Errorf("--interrupted %q: there is no such node", i.Node))
@@ -204,13 +200,13 @@ func (o *options) plan(cmd *cobra.Command, stdin io.Reader, settings deprovision
 	}
 	times := seconds{Read: time.Since(start).Seconds()}
 	start = time.Now()
-	sim, nominated, err := simulate.NewFor(s, &plan.Options{Objective: beyond, Groups: pipeline.Groups(m, s.Pods)})
+	sim, nominated, err := simulate.NewFor(s, &plan.Options{Objective: beyond, Groups: c.Groups})
 	if err != nil {
 		return nil, scene{}, inputs.Bad(err)
 	}
 	times.Compile = time.Since(start).Seconds()
 	start = time.Now()
-	cluster := simulate.Counted(simulate.Cluster(m, s, nominated, now), beyond)
+	cluster := simulate.Counted(simulate.Cluster(c.Manifests, s, nominated, now), beyond)
 	cluster.Interruptions = interrupted
 	for _, text := range surplus(cluster) {
 		fmt.Fprintln(cmd.ErrOrStderr(), "note:", text)
@@ -253,41 +249,4 @@ func surplus(c deprovision.Cluster) []string {
 		}
 	}
 	return notes
-}
-
-// read is the manifests and the snapshot made of them; what is to be noted goes to standard error.
-func (o *options) read(cmd *cobra.Command, stdin io.Reader) (*manifests.Snapshot, scheduling.Snapshot, *pipeline.Market, error) {
-	var s scheduling.Snapshot
-	m, err := o.Manifests(sample, stdin)
-	if err != nil {
-		return nil, s, nil, err
-	}
-	market, err := o.Market(m)
-	if err != nil {
-		return nil, s, nil, err
-	}
-	s, notes, err := pipeline.Snapshot(m, market)
-	if err != nil {
-		return nil, s, nil, inputs.Bad(err)
-	}
-	for _, n := range slices.Concat(m.Notes, notes) {
-		fmt.Fprintln(cmd.ErrOrStderr(), "note:", n)
-	}
-	return m, s, market, nil
-}
-
-func encode(out io.Writer, format string, v any) error {
-	text, err := json.MarshalIndent(v, "", "  ")
-	if err != nil {
-		return err
-	}
-	if format == "yaml" {
-		if text, err = yaml.JSONToYAML(text); err != nil {
-			return err
-		}
-	} else {
-		text = append(text, '\n')
-	}
-	_, err = out.Write(text)
-	return err
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/joinery-sdk/joinery/deprovision"
+	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
 	"github.com/joinery-sdk/joinery/examples/pipeline/simulate"
 	"github.com/joinery-sdk/joinery/examples/pipeline/terminal"
 	"github.com/joinery-sdk/joinery/examples/plan"
@@ -43,12 +44,12 @@ type parts struct {
 
 // ranking prints every node in the order in which it should be given back.
 func (o *options) ranking(cmd *cobra.Command, out io.Writer, stdin io.Reader, settings deprovision.Options, beyond *plan.Objective, now time.Time) error {
-	m, s, _, err := o.read(cmd, stdin)
+	in, err := o.Read(sample, stdin, cmd.ErrOrStderr())
 	if err != nil {
 		return err
 	}
 	r := candidates{Candidates: []candidate{}}
-	for _, c := range deprovision.Rank(simulate.Counted(simulate.Cluster(m, s, nil, now), beyond), &settings) {
+	for _, c := range deprovision.Rank(simulate.Counted(simulate.Cluster(in.Manifests, in.Snapshot, nil, now), beyond), &settings) {
 		p := c.Parts
 		x := candidate{
 			Node: c.Name, NodePool: c.Pool, InstanceType: c.InstanceType, PricePerHour: c.PricePerHour.Dollars(), Score: exact(c.Score), MostSavings: c.MostSavings.Dollars(),
@@ -61,7 +62,7 @@ func (o *options) ranking(cmd *cobra.Command, out io.Writer, stdin io.Reader, se
 		r.Candidates = append(r.Candidates, x)
 	}
 	if o.Output == "json" || o.Output == "yaml" {
-		return encode(out, o.Output, r)
+		return inputs.Encode(out, o.Output, r)
 	}
 	style := terminal.StyleOf(cmd.OutOrStdout())
 	writeSample(out, style, o.Sample())

@@ -18,6 +18,7 @@ import (
 	"github.com/joinery-sdk/joinery/examples/pipeline"
 	"github.com/joinery-sdk/joinery/examples/plan"
 	"github.com/joinery-sdk/joinery/scheduling"
+	"github.com/joinery-sdk/joinery/scheduling/gang"
 )
 
 // Record is what the cluster keeps of a node that was asked for: a custom resource with a status.
@@ -43,6 +44,8 @@ type Provisioner struct {
 	Provider cloudprovider.Provider
 	Now      func() time.Time
 	Token    func() string       // never gives the same text twice
+	// Groups finds the pods that run only together: pipeline.GroupsOf with the PodGroups of the cluster. nil finds none.
+	Groups func(pods []*corev1.Pod) []gang.Group
 	Ledger   availability.Ledger // what is sold out; if it is lost, it is learnt again
 }
 
@@ -68,7 +71,11 @@ func (o *Provisioner) Pass(ctx context.Context) error {
 		}
 		s.Pools[i].Types = o.Ledger.Apply(s.Pools[i].Types, o.Now())
 	}
-	p, err := plan.Make(ctx, s, nil)
+	var how plan.Options
+	if o.Groups != nil {
+		how.Groups = o.Groups(s.Pods)
+	}
+	p, err := plan.Make(ctx, s, &how)
 	if err != nil {
 		return err
 	}

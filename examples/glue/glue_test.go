@@ -23,6 +23,7 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling"
+	"github.com/joinery-sdk/joinery/scheduling/gang"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
@@ -253,4 +254,18 @@ func TestNothingIsBoughtThatNobodyRemembers(t *testing.T) {
 	require.NoError(t, w.pass(t, w.cloud))
 	w.cloud.Settle()
 	assert.Empty(t, w.cloud.Truth())
+}
+
+// Nothing is bought for a part of a group.
+func TestGroupsAreBoughtWhole(t *testing.T) {
+	w := newWorld(t, 3)
+	minimum := 4
+	o := &glue.Provisioner{Cluster: w, Provider: w.cloud, Now: w.cloud.Clock().Now, Token: w.token, Groups: func([]*corev1.Pod) []gang.Group {
+		return []gang.Group{{Name: "train", Member: func(*corev1.Pod) bool { return true }, Minimum: minimum}}
+	}}
+	require.NoError(t, o.Pass(t.Context()))
+	assert.Empty(t, w.cloud.Truth())
+	minimum = 3
+	require.NoError(t, o.Pass(t.Context()))
+	assert.Len(t, w.cloud.Truth(), 2)
 }

@@ -140,6 +140,22 @@ func TestNoPlace(t *testing.T) {
 	assert.NotContains(t, got.stdout, "agent-a")
 }
 
+// Nothing is bought for the displaced pods of a group that cannot be whole again.
+func TestDisplacedPodsOfAGroup(t *testing.T) {
+	text := sample
+	for _, name := range []string{"cart-0", "cart-1"} {
+		text = strings.Replace(text, "{name: "+name+", namespace: shop}", "{name: "+name+", namespace: shop, labels: {scheduling.x-k8s.io/pod-group: cart}}", 1)
+	}
+	for minimum, want := range map[string]int{"2": inputs.ExitOK, "3": inputs.ExitNotAll} {
+		file := filepath.Join(t.TempDir(), "cluster.yaml")
+		group := "---\napiVersion: scheduling.x-k8s.io/v1alpha1\nkind: PodGroup\nmetadata: {name: cart, namespace: shop}\nspec: {minMember: " + minimum + "}\n"
+		require.NoError(t, os.WriteFile(file, []byte(text+group), 0o600))
+		got := run(t, "--no-timing", "-f", file)
+		assert.Equal(t, want, got.code, got.stderr)
+		assert.Equal(t, want == inputs.ExitNotAll, strings.Contains(got.stdout, "no place for shop/cart-0"))
+	}
+}
+
 func TestMalformedFlags(t *testing.T) {
 	for name, test := range map[string]struct {
 		args []string

@@ -6,7 +6,6 @@ package main
 import (
 	"context"
 	_ "embed"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -18,12 +17,10 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/yaml"
 
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/api"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/events"
 	"github.com/joinery-sdk/joinery/cloudprovider/interruption"
-	"github.com/joinery-sdk/joinery/examples/pipeline"
 	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
 	"github.com/joinery-sdk/joinery/examples/pipeline/terminal"
 	"github.com/joinery-sdk/joinery/instancetypes"
@@ -89,27 +86,16 @@ func (o *options) run(cmd *cobra.Command, out io.Writer, stdin io.Reader) error 
 	if err := o.CheckStdin(stdin); err != nil {
 		return err
 	}
-	m, err := o.Manifests(sample, stdin)
+	c, err := o.Read(sample, stdin, cmd.ErrOrStderr())
 	if err != nil {
 		return err
 	}
-	market, err := o.Market(m)
-	if err != nil {
-		return err
-	}
-	s, notes, err := pipeline.Snapshot(m, market)
-	if err != nil {
-		return inputs.Bad(err)
-	}
-	for _, n := range append(m.Notes, notes...) {
-		fmt.Fprintln(cmd.ErrOrStderr(), "note:", n)
-	}
-	messages, err := o.read(cmd.Context(), s)
+	messages, err := o.read(cmd.Context(), c.Snapshot)
 	if err != nil {
 		return err
 	}
 	start := time.Now()
-	r, err := review(s, messages)
+	r, err := review(c.Snapshot, c.Groups, messages)
 	if err != nil {
 		return err
 	}
@@ -118,17 +104,7 @@ func (o *options) run(cmd *cobra.Command, out io.Writer, stdin io.Reader) error 
 	}
 	switch o.Output {
 	case "json", "yaml":
-		text, err := json.MarshalIndent(r, "", "  ")
-		if err != nil {
-			return err
-		}
-		if text = append(text, '\n'); o.Output == "yaml" {
-			if text, err = yaml.JSONToYAML(text); err != nil {
-				return err
-			}
-		}
-		_, err = out.Write(text)
-		if err != nil {
+		if err := inputs.Encode(out, o.Output, r); err != nil {
 			return err
 		}
 	default:

@@ -22,6 +22,7 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling"
+	"github.com/joinery-sdk/joinery/scheduling/gang"
 )
 
 // report is what is printed.
@@ -90,7 +91,7 @@ func (r *report) leaving() map[string]bool {
 }
 
 // review matches messages with nodes and plans what the pods of those that leave need.
-func review(s scheduling.Snapshot, messages []events.Message) (*report, error) {
+func review(s scheduling.Snapshot, groups []gang.Group, messages []events.Message) (*report, error) {
 	r := &report{Events: []event{}, Replacements: []replacement{}, Existing: []existing{}, Unschedulable: []string{}, Problems: []string{}}
 	r.Summary.Messages = len(messages)
 	nodes := map[string]*corev1.Node{}
@@ -126,7 +127,7 @@ func review(s scheduling.Snapshot, messages []events.Message) (*report, error) {
 		return cmp.Or(a.announcement.Compare(b.announcement), strings.Compare(a.Node, b.Node), strings.Compare(a.Kind, b.Kind))
 	})
 	r.Summary.Events = len(r.Events)
-	return r, r.replace(s)
+	return r, r.replace(s, groups)
 }
 
 // describe says what an event means for its node.
@@ -189,7 +190,7 @@ func offeringOf(s scheduling.Snapshot, n *corev1.Node) (cloudprovider.Refusal, b
 }
 
 // replace plans the cluster without the nodes that leave, and without the offerings that were taken back.
-func (r *report) replace(s scheduling.Snapshot) error {
+func (r *report) replace(s scheduling.Snapshot, groups []gang.Group) error {
 	gone := r.leaving()
 	r.Summary.Drained = len(gone)
 	var ledger availability.Ledger
@@ -228,7 +229,7 @@ func (r *report) replace(s scheduling.Snapshot) error {
 	for i := range s.Pools {
 		s.Pools[i].Types = ledger.Apply(s.Pools[i].Types, now)
 	}
-	packed, err := plan.Make(context.Background(), s, nil)
+	packed, err := plan.Make(context.Background(), s, &plan.Options{Groups: groups})
 	if err != nil {
 		return err
 	}

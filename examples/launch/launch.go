@@ -23,15 +23,16 @@ import (
 // shop plans with what EC2 has, and buys the plan or says how.
 func (o *options) shop(cmd *cobra.Command, out io.Writer, stdin io.Reader) error {
 	ctx := cmd.Context()
-	m, s, market, err := o.read(cmd, stdin)
+	c, err := o.read(cmd, stdin)
 	if err != nil {
 		return err
 	}
+	m, s, market := c.Manifests, c.Snapshot, c.Market
 	how, err := o.planning.Options()
 	if err != nil {
 		return err
 	}
-	how.Groups = pipeline.Groups(m, s.Pods) // half a group is not worth its price
+	how.Groups = c.Groups // half a group is not worth its price
 	adjust, err := pipeline.Correction(m)
 	if err != nil {
 		return inputs.Bad(err)
@@ -125,7 +126,7 @@ func (o *options) printRequests(ctx context.Context, out io.Writer, t *till, how
 	if o.Output == "yaml" {
 		format = o.Output
 	}
-	return encode(out, format, map[string]any{"requests": list})
+	return inputs.Encode(out, format, map[string]any{"requests": list})
 }
 
 // recorder is a provider that only remembers what it was asked for.
@@ -175,7 +176,7 @@ func (o *options) buy(cmd *cobra.Command, out io.Writer, market *pipeline.Market
 	}
 	b := billOf(market, bought)
 	if o.Output == "json" || o.Output == "yaml" {
-		err = encode(out, o.Output, b)
+		err = inputs.Encode(out, o.Output, b)
 	} else {
 		err = b.write(out, terminal.StyleOf(cmd.OutOrStdout()))
 	}

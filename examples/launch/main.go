@@ -4,9 +4,7 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/signal"
@@ -15,12 +13,9 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/yaml"
 
 	"github.com/joinery-sdk/joinery/examples/pipeline"
 	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
-	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
-	"github.com/joinery-sdk/joinery/scheduling"
 )
 
 func main() {
@@ -99,39 +94,14 @@ func (o *options) run(cmd *cobra.Command, out io.Writer, stdin io.Reader) error 
 	return o.shop(cmd, out, stdin)
 }
 
-// read reads the manifests, and opens the catalogue of their region.
-func (o *options) read(cmd *cobra.Command, stdin io.Reader) (*manifests.Snapshot, scheduling.Snapshot, *pipeline.Market, error) {
-	var s scheduling.Snapshot
-	m, err := o.Manifests("", stdin)
+// read is what the flags name, with the nodes that static pools are yet to get.
+func (o *options) read(cmd *cobra.Command, stdin io.Reader) (*inputs.Cluster, error) {
+	c, err := o.Read("", stdin, cmd.ErrOrStderr())
 	if err != nil {
-		return nil, s, nil, err
+		return nil, err
 	}
-	market, err := o.Market(m)
-	if err != nil {
-		return nil, s, nil, err
-	}
-	s, notes, err := pipeline.Snapshot(m, market)
-	if err != nil {
-		return nil, s, nil, inputs.Bad(err)
-	}
-	s, static := pipeline.Static(s)
-	for _, n := range slices.Concat(m.Notes, notes, static) {
-		fmt.Fprintln(cmd.ErrOrStderr(), "note:", n)
-	}
-	return m, s, market, nil
-}
-
-func encode(out io.Writer, format string, v any) error {
-	text, err := json.MarshalIndent(v, "", "  ")
-	if err != nil {
-		return err
-	}
-	text = append(text, '\n')
-	if format == "yaml" {
-		if text, err = yaml.JSONToYAML(text); err != nil {
-			return err
-		}
-	}
-	_, err = out.Write(text)
-	return err
+	s, notes := pipeline.Static(c.Snapshot)
+	c.Snapshot = s
+	inputs.Note(cmd.ErrOrStderr(), notes...)
+	return c, nil
 }

@@ -9,7 +9,12 @@ import (
 
 // Groups are the groups of pods that run only together, by what the pods say and the PodGroups of the manifests.
 func Groups(m *manifests.Snapshot, pods []*corev1.Pod) []gang.Group {
-	return gang.Read(pods, m.PodGroups, func(pod *corev1.Pod) string {
+	return GroupsOf(m.PodGroups, pods)
+}
+
+// GroupsOf is [Groups] with PodGroups that were read otherwise.
+func GroupsOf(objects []gang.PodGroup, pods []*corev1.Pod) []gang.Group {
+	return gang.Read(pods, objects, func(pod *corev1.Pod) string {
 		if g := pod.Spec.SchedulingGroup; g != nil && g.PodGroupName != nil {
 			return *g.PodGroupName
 		}

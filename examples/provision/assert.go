@@ -77,7 +77,7 @@ func (o *options) assertRules(cmd *cobra.Command, out io.Writer, r *report, pack
 		full.Assertions = append(full.Assertions, a)
 	}
 	if o.Output == "json" || o.Output == "yaml" {
-		err = encode(out, o.Output, full)
+		err = inputs.Encode(out, o.Output, full)
 	} else if err = o.print(cmd, out, r); err == nil {
 		full.write(out, terminal.StyleOf(cmd.OutOrStdout()), held)
 	}

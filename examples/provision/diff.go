@@ -50,7 +50,7 @@ func (o *options) compare(cmd *cobra.Command, out io.Writer, stdin io.Reader) er
 	d := plan.Diff(first, second)
 	c := comparison{Before: before.Summary, After: after.Summary, Lost: d.Lost, Gained: d.Gained, Gone: d.Gone, nodes: d.Nodes, sample: o.Sample()}
 	if o.Output == "json" || o.Output == "yaml" {
-		err = encode(out, o.Output, c)
+		err = inputs.Encode(out, o.Output, c)
 	} else {
 		err = c.write(out, terminal.StyleOf(cmd.OutOrStdout()))
 	}

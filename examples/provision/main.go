@@ -5,22 +5,18 @@ package main
 import (
 	"context"
 	_ "embed"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/yaml"
 
 	"github.com/joinery-sdk/joinery/binpack"
 	"github.com/joinery-sdk/joinery/examples/pipeline"
 	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
-	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
 	"github.com/joinery-sdk/joinery/examples/pipeline/terminal"
 	"github.com/joinery-sdk/joinery/examples/plan"
 	"github.com/joinery-sdk/joinery/examples/plan/proof"
@@ -231,33 +227,17 @@ func (o *options) plan(cmd *cobra.Command, stdin io.Reader) (*report, *plan.Plan
 	return r, packed, nil
 }
 
-// snapshot reads the files, and opens the catalogue that they are of.
+// snapshot reads the files, and opens the catalogue that they are of. Nodes that static pools are yet to get are in the snapshot.
 func (o *options) snapshot(cmd *cobra.Command, stdin io.Reader) (scheduling.Snapshot, *pipeline.Market, time.Duration, error) {
 	start := time.Now()
-	_, s, market, err := o.read(cmd, stdin)
-	return s, market, time.Since(start), err
-}
-
-func (o *options) read(cmd *cobra.Command, stdin io.Reader) (*manifests.Snapshot, scheduling.Snapshot, *pipeline.Market, error) {
-	var s scheduling.Snapshot
-	m, err := o.Manifests(o.builtIn(), stdin)
+	c, err := o.Read(o.builtIn(), stdin, cmd.ErrOrStderr())
 	if err != nil {
-		return nil, s, nil, err
+		return scheduling.Snapshot{}, nil, 0, err
 	}
-	market, err := o.Market(m)
-	if err != nil {
-		return nil, s, nil, err
-	}
-	s, notes, err := pipeline.Snapshot(m, market)
-	if err != nil {
-		return nil, s, nil, inputs.Bad(err)
-	}
-	s, static := pipeline.Static(s)
-	o.groups = pipeline.Groups(m, s.Pods)
-	for _, n := range slices.Concat(m.Notes, notes, static) {
-		fmt.Fprintln(cmd.ErrOrStderr(), "note:", n)
-	}
-	return m, s, market, nil
+	s, notes := pipeline.Static(c.Snapshot)
+	inputs.Note(cmd.ErrOrStderr(), notes...)
+	o.groups = c.Groups
+	return s, c.Market, time.Since(start), nil
 }
 
 // pack plans a snapshot. After a second it says on stderr how far it is; an interrupt ends it with the best plan so far.
@@ -297,26 +277,10 @@ func (o *options) pack(ctx context.Context, stderr io.Writer, s scheduling.Snaps
 func (o *options) print(cmd *cobra.Command, out io.Writer, r *report) error {
 	switch o.Output {
 	case "json", "yaml":
-		return encode(out, o.Output, r)
+		return inputs.Encode(out, o.Output, r)
 	default:
 		return r.write(out, terminal.StyleOf(cmd.OutOrStdout()), o.Output == "wide")
 	}
-}
-
-func encode(out io.Writer, format string, v any) error {
-	text, err := json.MarshalIndent(v, "", "  ")
-	if err != nil {
-		return err
-	}
-	if format == "yaml" {
-		if text, err = yaml.JSONToYAML(text); err != nil {
-			return err
-		}
-	} else {
-		text = append(text, '\n')
-	}
-	_, err = out.Write(text)
-	return err
 }
 
 // writeProof writes the plan with its proof to the file that the flag names, for examples/check.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
 	"github.com/joinery-sdk/joinery/examples/pipeline/picture"
 	"github.com/joinery-sdk/joinery/examples/pipeline/terminal"
 	"github.com/joinery-sdk/joinery/examples/plan"
@@ -34,7 +35,7 @@ func (o *options) printRulesCost(cmd *cobra.Command, out io.Writer, r *report, p
 	case "html":
 		return r.draw(cmd.Context(), out, packed)
 	case "json", "yaml":
-		return encode(out, o.Output, r)
+		return inputs.Encode(out, o.Output, r)
 	}
 	return writeRulesCost(out, terminal.StyleOf(cmd.OutOrStdout()), r.RulesCost)
 }

@@ -357,7 +357,8 @@ func (w *world) provision(ctx context.Context, now time.Time) error {
 	if len(w.arrived) == 0 {
 		return nil
 	}
-	packed, err := plan.Make(ctx, w.snapshot(), nil)
+	s := w.snapshot()
+	packed, err := plan.Make(ctx, s, &plan.Options{Groups: pipeline.Groups(w.m, s.Pods)})
 	if err != nil {
 		return err
 	}

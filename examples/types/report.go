@@ -1,16 +1,15 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/yaml"
 
 	"github.com/joinery-sdk/joinery/examples/pipeline"
+	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
 	"github.com/joinery-sdk/joinery/examples/pipeline/terminal"
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/instancetypes/ec2"
@@ -74,18 +73,7 @@ func encode(out io.Writer, format string, entries []entry) error {
 	for _, e := range entries {
 		records = append(records, newRecord(e))
 	}
-	text, err := json.MarshalIndent(records, "", "  ")
-	if err != nil {
-		return err
-	}
-	text = append(text, '\n')
-	if format == "yaml" {
-		if text, err = yaml.JSONToYAML(text); err != nil {
-			return err
-		}
-	}
-	_, err = out.Write(text)
-	return err
+	return inputs.Encode(out, format, records)
 }
 
 // draw writes a table for people: what pods can use, and the cheapest price of each kind.

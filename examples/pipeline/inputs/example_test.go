@@ -2,6 +2,7 @@ package inputs_test
 
 import (
 	"fmt"
+	"io"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -90,4 +91,20 @@ func ExampleExitError() {
 	// Output:
 	// 3
 	// 0
+}
+
+// Without files, the sample is read.
+func ExampleCluster() {
+	var f inputs.Flags
+	c, err := f.Read("apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: c, image: i}]}\n", nil, io.Discard)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(len(c.Snapshot.Pods), "pod,", len(c.Groups), "groups")
+	fmt.Println(inputs.Encode(os.Stdout, "yaml", map[string]int{"pods": len(c.Snapshot.Pods)}))
+	// Output:
+	// 1 pod, 0 groups
+	// pods: 1
+	// <nil>
 }
