@@ -24,10 +24,12 @@ const (
 	requestAnnotation = "joinery-sdk.dev/request"
 	// classHashAnnotation is the hash of the node class's spec when the claim was made.
 	classHashAnnotation = "joinery-sdk.dev/nodeclass-hash"
+	// groupsAnnotation names the groups of pods in the plan that the claim is of. Until they run, the pods of that plan may change places.
+	groupsAnnotation = "joinery-sdk.dev/groups"
 )
 
-// newClaim returns the NodeClaim of a node to buy.
-func (v *view) newClaim(ask cloudprovider.NodeClaim) (*karpv1.NodeClaim, error) {
+// newClaim returns the NodeClaim of a node to buy, in a plan with these groups.
+func (v *view) newClaim(ask cloudprovider.NodeClaim, groups string) (*karpv1.NodeClaim, error) {
 	pool := v.pools[ask.Pool]
 	hash, _ := drift.Hash(&pool.decoded)
 	claim := pool.Spec.Template.ToNodeClaim().DeepCopy()
@@ -37,6 +39,9 @@ func (v *view) newClaim(ask cloudprovider.NodeClaim) (*karpv1.NodeClaim, error) 
 	claim.Annotations = labels.Merge(claim.Annotations, labels.Set{
 		classHashAnnotation: pool.classHash, karpv1.NodePoolHashAnnotationKey: hash, karpv1.NodePoolHashVersionAnnotationKey: drift.HashVersion,
 	})
+	if groups != "" {
+		claim.Annotations[groupsAnnotation] = groups
+	}
 	claim.Spec.Resources.Requests = ask.Requests
 	claim.Spec.Requirements = specOf(ask, pool.Spec.Template.Spec.Requirements)
 	return claim, writeRequest(claim, ask)

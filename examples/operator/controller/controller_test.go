@@ -38,7 +38,11 @@ import (
 func operate(t *testing.T, faults interceptor.Funcs, objects ...client.Object) (*Operator, *memory.Cloud) {
 	t.Helper()
 	classes := schema.GroupVersion{Group: "karpenter.kwok.sh", Version: "v1alpha1"}
-	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{classes})
+	groups := schema.GroupVersion{Group: "scheduling.x-k8s.io", Version: "v1alpha1"}
+	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{classes, groups})
+	if slices.ContainsFunc(objects, func(x client.Object) bool { return x.GetObjectKind().GroupVersionKind().Kind == "PodGroup" }) {
+		mapper.Add(groups.WithKind("PodGroup"), meta.RESTScopeNamespace)
+	}
 	mapper.Add(classes.WithKind("KWOKNodeClass"), meta.RESTScopeRoot)
 	b := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithRESTMapper(mapper).WithInterceptorFuncs(faults).
 		WithStatusSubresource(&karpv1.NodeClaim{}, &karpv1.NodePool{}, &corev1.Pod{}, &corev1.Node{}).

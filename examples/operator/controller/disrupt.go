@@ -16,6 +16,7 @@ import (
 	"github.com/joinery-sdk/joinery/deprovision"
 	"github.com/joinery-sdk/joinery/deprovision/eligibility"
 	"github.com/joinery-sdk/joinery/examples/pipeline/simulate"
+	"github.com/joinery-sdk/joinery/examples/plan"
 )
 
 // disruptLoop plans disruption every Options.Poll, or earlier if a saving is due.
@@ -72,7 +73,7 @@ func (o *Operator) disrupt(ctx context.Context, seen *deprovision.Sightings) (ne
 // planDisruption calls package deprovision on the view, and remembers the prices of all nodes.
 func (o *Operator) planDisruption(ctx context.Context, v *view) (deprovision.Result, error) {
 	start := time.Now()
-	sim, nominated, err := simulate.New(v.Snapshot)
+	sim, nominated, err := simulate.NewFor(v.Snapshot, &plan.Options{Groups: v.objects.Groups})
 	if err != nil {
 		return deprovision.Result{}, err
 	}
@@ -154,7 +155,7 @@ func (o *Operator) begin(ctx context.Context, v *view, c *deprovision.Command) (
 		if err != nil {
 			return old, bought, err
 		}
-		claim, err := o.createClaim(ctx, v, ask, "for "+string(c.Method))
+		claim, err := o.createClaim(ctx, v, ask, "", "for "+string(c.Method))
 		if err != nil {
 			return old, bought, err
 		}

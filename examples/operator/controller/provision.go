@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -137,7 +138,7 @@ func (o *Operator) provision(ctx context.Context) (again time.Duration, err erro
 		return again, nil
 	}
 	start := time.Now()
-	p, err := plan.Make(ctx, v.Snapshot, nil)
+	p, err := plan.Make(ctx, v.Snapshot, &plan.Options{Groups: v.objects.Groups})
 	if err != nil {
 		return 0, err
 	}
@@ -149,15 +150,17 @@ func (o *Operator) provision(ctx context.Context) (again time.Duration, err erro
 			"price-per-hour", p.Cost().Dollars(), "bound-per-hour", bound, "seconds", time.Since(start).Seconds())
 		planGap.Set((p.Packing.Objective.Dollars() - bound) / max(bound, 1e-9))
 	}
+	groups := v.groupsOf(nodes)
 	bought, errs := make([]*karpv1.NodeClaim, len(nodes)), make([]error, len(nodes))
 	workqueue.ParallelizeUntil(ctx, workers, len(nodes), func(i int) {
-		bought[i], errs[i] = o.createClaim(ctx, v, pipeline.Claim(&nodes[i], "planned"), fmt.Sprintf("for %d pods", len(nodes[i].Pods)))
+		bought[i], errs[i] = o.createClaim(ctx, v, pipeline.Claim(&nodes[i], "planned"), groups, fmt.Sprintf("for %d pods", len(nodes[i].Pods)))
 	})
 	for i := range nodes {
 		v.claims[nodes[i].Name] = bought[i]
 	}
 	o.nominate(v, p)
 	o.refuse(v, p)
+	errs = append(errs, o.dropParts(ctx, v, p))
 	o.locked(func(now time.Time) {
 		if len(p.Bindings()) > 0 {
 			o.provisioned = now
@@ -170,8 +173,8 @@ func (o *Operator) provision(ctx context.Context) (again time.Duration, err erro
 }
 
 // createClaim creates a NodeClaim and returns when the cache has it, so that the next plan counts it.
-func (o *Operator) createClaim(ctx context.Context, v *view, ask cloudprovider.NodeClaim, why string) (*karpv1.NodeClaim, error) {
-	claim, err := v.newClaim(ask)
+func (o *Operator) createClaim(ctx context.Context, v *view, ask cloudprovider.NodeClaim, groups, why string) (*karpv1.NodeClaim, error) {
+	claim, err := v.newClaim(ask, groups)
 	if err != nil {
 		return nil, err
 	}
@@ -188,6 +191,28 @@ func (o *Operator) createClaim(ctx context.Context, v *view, ask cloudprovider.N
 		}
 		return err == nil, client.IgnoreNotFound(err)
 	})
+}
+
+// dropParts deletes claims of plans with groups that are on their way and have no pod any more: a group cannot become whole.
+func (o *Operator) dropParts(ctx context.Context, v *view, p *plan.Plan) error {
+	used := map[string]bool{} // by node or claim
+	for _, b := range p.Bindings() {
+		used[b.Node] = true
+	}
+	for _, pod := range v.Pods {
+		used[pod.Spec.NodeName] = used[pod.Spec.NodeName] || eviction.Reschedulable(pod)
+	}
+	var errs []error
+	for _, node := range slices.Sorted(maps.Keys(v.claims)) {
+		claim := v.claims[node]
+		if claim == nil || used[node] || v.busy[claim.Name] || is(karpv1.ConditionTypeInitialized)(claim) { // what is ready is given back when it is empty
+			continue
+		}
+		if groups := claim.Annotations[groupsAnnotation]; groups != "" {
+			errs = append(errs, o.giveUp(ctx, claim, "GroupNotWhole", "no pod can use it any more; it was bought with group "+groups))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // refuse writes events that say why no node can be bought for pods, with a verified fix. Events are limited, so the first pod of every

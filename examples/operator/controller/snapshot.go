@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -14,6 +15,9 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
@@ -23,8 +27,10 @@ import (
 	"github.com/joinery-sdk/joinery/deprovision/eviction"
 	"github.com/joinery-sdk/joinery/examples/pipeline"
 	"github.com/joinery-sdk/joinery/examples/pipeline/simulate"
+	"github.com/joinery-sdk/joinery/examples/plan"
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/scheduling"
+	"github.com/joinery-sdk/joinery/scheduling/gang"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool/nodeclaim"
 )
@@ -82,7 +88,9 @@ func (o *Operator) read(ctx context.Context) (*view, error) {
 	if failed != nil {
 		return nil, failed
 	}
-	problems := errors.Join(o.readPools(ctx, v, pools), o.readClaims(v, claims))
+	groups, problems := o.readGroups(ctx, v.Pods)
+	v.objects.Groups = groups
+	problems = errors.Join(problems, o.readPools(ctx, v, pools), o.readClaims(v, claims))
 	leaving, budgets := simulate.Leaving(v.Snapshot), eviction.NewBudgets(v.objects.PodDisruptionBudgets)
 	v.Pods = slices.DeleteFunc(v.Pods, func(p *corev1.Pod) bool { // a pod that no drain may evict stays where it is
 		return leaving[p.Spec.NodeName] && (eviction.Protected(p, v.now) != "" || budgets.Check(p).Always)
@@ -100,6 +108,56 @@ func (o *Operator) read(ctx context.Context) (*view, error) {
 		}
 	}
 	return v, problems
+}
+
+// readGroups finds the groups of pods that run only together. Kinds of PodGroups are read from the API server, because a cluster may have none of
+// them, and only if a pod names one. A group whose PodGroup cannot be read waits.
+func (o *Operator) readGroups(ctx context.Context, pods []*corev1.Pod) ([]gang.Group, error) {
+	groups := pipeline.GroupsOf(nil, pods)
+	if !slices.ContainsFunc(groups, func(g gang.Group) bool { return g.Waits != "" }) {
+		return groups, nil
+	}
+	var objects []gang.PodGroup
+	var problems []error
+	for _, api := range []string{gang.Kubernetes, gang.Coscheduling, gang.Volcano} {
+		mapping, err := o.client.RESTMapper().RESTMapping(schema.GroupKind{Group: api, Kind: "PodGroup"})
+		if meta.IsNoMatchError(err) {
+			continue
+		}
+		var all []*unstructured.Unstructured
+		if err == nil {
+			var found unstructured.UnstructuredList
+			found.SetGroupVersionKind(mapping.GroupVersionKind.GroupVersion().WithKind("PodGroupList"))
+			all, err = list[*unstructured.Unstructured](ctx, o.api, &found)
+		}
+		if err != nil {
+			problems = append(problems, fmt.Errorf("PodGroups of %s: %w", api, err))
+		}
+		for _, object := range all {
+			var g gang.PodGroup
+			text, err := object.MarshalJSON()
+			if err == nil {
+				g, err = gang.Decode(text)
+			}
+			if err != nil {
+				problems = append(problems, fmt.Errorf("PodGroup %s/%s: %w", object.GetNamespace(), object.GetName(), err))
+				continue
+			}
+			objects = append(objects, g)
+		}
+	}
+	return pipeline.GroupsOf(objects, pods), errors.Join(problems...)
+}
+
+// groupsOf names the groups with pods on nodes to buy, separated by commas.
+func (v *view) groupsOf(nodes []plan.NewNode) string {
+	var names []string
+	for _, g := range v.objects.Groups {
+		if slices.ContainsFunc(nodes, func(n plan.NewNode) bool { return slices.ContainsFunc(n.Pods, g.Member) }) {
+			names = append(names, g.Name)
+		}
+	}
+	return strings.Join(names, ",")
 }
 
 // readPools decodes the pools and asks the provider for their instance types.
