@@ -102,6 +102,15 @@ func TestDecode(t *testing.T) {
 		`{"apiVersion": "scheduling.k8s.io/v1alpha2", "kind": "PodGroup", "metadata": {"name": "g", "namespace": "n"}, "spec": {"schedulingPolicy": {"basic": {}}}}`: {
 			API: gang.Kubernetes, Namespace: "n", Name: "g",
 		},
+		`{"apiVersion": "scheduling.k8s.io/v1alpha2", "kind": "PodGroup", "metadata": {"name": "g"}, "spec": {"schedulingPolicy": {"gang": {"minCount": 3}}, "disruptionMode": "PodGroup"}}`: {
+			API: gang.Kubernetes, Namespace: "default", Name: "g", Minimum: 3, Whole: true,
+		},
+		`{"apiVersion": "scheduling.k8s.io/v1beta1", "kind": "PodGroup", "metadata": {"name": "g"}, "spec": {"schedulingPolicy": {"gang": {"minCount": 3}}, "disruptionMode": {"all": {}}}}`: {
+			API: gang.Kubernetes, Namespace: "default", Name: "g", Minimum: 3, Whole: true,
+		},
+		`{"apiVersion": "scheduling.k8s.io/v1beta1", "kind": "PodGroup", "metadata": {"name": "g"}, "spec": {"schedulingPolicy": {"gang": {"minCount": 3}}, "disruptionMode": {"single": {}}}}`: {
+			API: gang.Kubernetes, Namespace: "default", Name: "g", Minimum: 3,
+		},
 		`{"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup", "metadata": {"name": "g"}, "spec": {"minMember": 2, "queue": "q"}}`: {
 			API: gang.Volcano, Namespace: "default", Name: "g", Minimum: 2,
 		},

@@ -20,6 +20,8 @@ type Group struct {
 	Minimum int
 	// Key is a label key whose value all nodes of the group must share, such as topology.kubernetes.io/zone or the label of a rack; empty for none.
 	Key string
+	// Whole says that its pods are disrupted all or none, even if more run than the minimum. Planning does not look at it.
+	Whole bool
 	// Waits says why no pod of the group may be placed yet, such as that its PodGroup is missing; empty if they may.
 	Waits string
 }

@@ -29,6 +29,8 @@ type PodGroup struct {
 	Minimum int
 	// Key is the label key whose value their nodes must share; empty for none.
 	Key string
+	// Whole says that its pods are disrupted all or none, its disruption mode.
+	Whole bool
 }
 
 // Decode reads a PodGroup from JSON. The error is that of the JSON, or names another kind.
@@ -47,6 +49,7 @@ func Decode(data []byte) (PodGroup, error) {
 					MinCount int `json:"minCount"`
 				} `json:"gang"`
 			} `json:"schedulingPolicy"`
+			DisruptionMode        json.RawMessage `json:"disruptionMode"` // "PodGroup" in v1alpha2, {"all": {}} later
 			SchedulingConstraints struct {
 				Topology []struct {
 					Key string `json:"key"`
@@ -65,6 +68,10 @@ func Decode(data []byte) (PodGroup, error) {
 	if g := o.Spec.SchedulingPolicy.Gang; api == Kubernetes && g != nil {
 		out.Minimum = g.MinCount
 	}
+	var mode struct {
+		All *struct{} `json:"all"`
+	}
+	out.Whole = string(o.Spec.DisruptionMode) == `"PodGroup"` || json.Unmarshal(o.Spec.DisruptionMode, &mode) == nil && mode.All != nil
 	for _, t := range o.Spec.SchedulingConstraints.Topology {
 		out.Key = t.Key // an API server allows one
 	}
@@ -115,7 +122,7 @@ func Read(pods []*corev1.Pod, objects []PodGroup, linked func(*corev1.Pod) strin
 			if there && object.Minimum == 0 {
 				continue
 			}
-			g.Minimum, g.Key = object.Minimum, object.Key
+			g.Minimum, g.Key, g.Whole = object.Minimum, object.Key, object.Whole
 			if !there {
 				g.Waits = fmt.Sprintf("its PodGroup of %s is not there", r.api)
 			}

@@ -15,7 +15,7 @@ import (
 func Groups(groups []gang.Group) []eviction.Group {
 	var out []eviction.Group
 	for _, g := range groups {
-		out = append(out, eviction.Group{Name: g.Name, Member: g.Member, Minimum: g.Minimum})
+		out = append(out, eviction.Group{Name: g.Name, Member: g.Member, Minimum: g.Minimum, Whole: g.Whole})
 	}
 	return out
 }

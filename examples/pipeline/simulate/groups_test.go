@@ -53,7 +53,7 @@ func checkGroups(t *testing.T, before, after scheduling.Snapshot, c *deprovision
 			}
 		}
 		least := runs
-		if g.Minimum > 0 {
+		if g.Minimum > 0 && !g.Whole {
 			least = min(runs, g.Minimum)
 		}
 		below := moves > 0 && runs-moves < least

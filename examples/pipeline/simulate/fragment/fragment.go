@@ -154,6 +154,7 @@ func (g *generator) jobs(m *manifests.Snapshot) {
 		if i%2 == 0 {
 			zone, group.Key = zones[g.r.IntN(len(zones))], corev1.LabelTopologyZone
 		}
+		group.Whole = g.r.IntN(4) == 0
 		m.PodGroups = append(m.PodGroups, group)
 		for k := range size {
 			at := g.find(cpu, cpu<<30/500, func(n int) bool { return zone == "" || g.zone[n] == zone })
