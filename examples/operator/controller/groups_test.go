@@ -130,3 +130,33 @@ func fill(t *testing.T, cloud *memory.Cloud, name string, n int) {
 		}
 	}
 }
+
+// A static pool gets as many claims as its replicas and no more, and gives back what it has above them.
+func TestReplicas(t *testing.T) {
+	static := pool("default")
+	set := func(o *Operator, n int64) {
+		p := get(t, o, &karpv1.NodePool{ObjectMeta: static.ObjectMeta})
+		p.Spec.Replicas = &n
+		require.NoError(t, o.client.Update(t.Context(), p))
+	}
+	o, _ := operate(t, interceptor.Funcs{}, static)
+	for _, n := range []int64{3, 5, 5, 2, 0} {
+		set(o, n)
+		_, err := o.provision(t.Context())
+		require.NoError(t, err)
+		require.Len(t, standing(t, o), int(n))
+	}
+}
+
+// Nodes of a static pool take pods before anything is bought for them.
+func TestReplicasTakePods(t *testing.T) {
+	static := pool("default", func(p *karpv1.NodePool) {
+		n := int64(1)
+		p.Spec.Replicas = &n
+	})
+	o, _ := operate(t, interceptor.Funcs{}, static, pool("other"), pod("web", ""))
+	_, err := o.provision(t.Context())
+	require.NoError(t, err)
+	require.Len(t, standing(t, o), 1)
+	require.True(t, said(o, "Nominated"))
+}

@@ -107,6 +107,9 @@ func (o *Operator) launch(ctx context.Context, claim *karpv1.NodeClaim) error {
 	return o.await(ctx, claim, is(karpv1.ConditionTypeLaunched)) // the next event may be older than this write
 }
 
+// mostCandidates bounds the candidates of one request that no plan has made.
+const mostCandidates = 60
+
 // chooseCandidates writes the candidates of a claim that a user wrote into its annotation.
 func (o *Operator) chooseCandidates(ctx context.Context, claim *karpv1.NodeClaim) error {
 	c, err := nodeclaim.DecodeObject(claim)
@@ -117,7 +120,6 @@ func (o *Operator) chooseCandidates(ctx context.Context, claim *karpv1.NodeClaim
 	if err != nil {
 		return err
 	}
-	const most = 60 // of one request
 	candidates := cloudprovider.CandidatesOf(types, c.Requirements, c.Requests, instancetypes.WellKnown())
 	if len(candidates) == 0 {
 		return o.giveUp(ctx, claim, "Unlaunchable", "no instance type satisfies the claim")
@@ -125,7 +127,7 @@ func (o *Operator) chooseCandidates(ctx context.Context, claim *karpv1.NodeClaim
 	return errors.Join(o.write(ctx, claim, func() {
 		err = writeRequest(claim, cloudprovider.NodeClaim{
 			Pool: c.Pool, NodeClass: c.NodeClass, Requirements: c.Requirements, Requests: c.Requests,
-			Candidates: candidates[:min(most, len(candidates))], Taints: c.Taints, StartupTaints: c.StartupTaints,
+			Candidates: candidates[:min(mostCandidates, len(candidates))], Taints: c.Taints, StartupTaints: c.StartupTaints,
 		})
 	}), err)
 }

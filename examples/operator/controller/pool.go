@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -17,7 +19,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
+	"github.com/joinery-sdk/joinery/cloudprovider"
+	"github.com/joinery-sdk/joinery/deprovision"
 	"github.com/joinery-sdk/joinery/deprovision/drift"
+	"github.com/joinery-sdk/joinery/deprovision/eligibility"
+	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
@@ -29,9 +35,6 @@ func (o *Operator) reconcilePool(ctx context.Context, pool *karpv1.NodePool) (re
 		return reconcile.Result{}, nil
 	}
 	decoded, invalid := nodepool.DecodeObject(pool)
-	if decoded.IsStatic() {
-		invalid = errors.New("spec.replicas: pools of a fixed number of nodes are not supported; leave it out")
-	}
 	if hash, ok := drift.Hash(&decoded); ok && invalid == nil {
 		if err := o.write(ctx, pool, func() {
 			metav1.SetMetaDataAnnotation(&pool.ObjectMeta, karpv1.NodePoolHashAnnotationKey, hash)
@@ -63,6 +66,9 @@ func (o *Operator) reconcilePool(ctx context.Context, pool *karpv1.NodePool) (re
 		say(karpv1.ConditionTypeNodeClassReady, "NodeClassNotFound", missing)
 		pool.Status.Nodes, pool.Status.Resources = &nodes, sum
 	})
+	if decoded.IsStatic() && nodes != *decoded.Replicas {
+		o.Wake()
+	}
 	if pool.ResourceVersion != before { // conditions have the generation, so this is so after every change of the spec, and pods may fit now
 		o.Wake()
 		if invalid != nil {
@@ -70,6 +76,64 @@ func (o *Operator) reconcilePool(ctx context.Context, pool *karpv1.NodePool) (re
 		}
 	}
 	return reconcile.Result{RequeueAfter: o.options.Poll}, client.IgnoreNotFound(err)
+}
+
+// keepReplicas creates the claims that static pools lack, and deletes those that they have too many: first those whose nodes are not there, then
+// the nodes that are the cheapest to disturb. It returns how many it created.
+func (o *Operator) keepReplicas(ctx context.Context, v *view) (created int, err error) {
+	var cluster deprovision.Cluster
+	var errs []error
+	for i := range v.Pools {
+		pool := &v.Pools[i]
+		if !pool.IsStatic() {
+			continue
+		}
+		var now nodepool.Population
+		var coming []*karpv1.NodeClaim
+		for _, node := range slices.Sorted(maps.Keys(v.claims)) {
+			claim := v.claims[node]
+			if claim.Labels[karpv1.NodePoolLabelKey] != pool.Name {
+				continue
+			}
+			at := slices.IndexFunc(v.Nodes, func(n *corev1.Node) bool { return n.Name == node })
+			if claim.DeletionTimestamp != nil || at >= 0 && hasTaint(v.Nodes[at], karpv1.DisruptedTaintKey) {
+				now.Leaving++
+				continue
+			}
+			if now.Staying++; at < 0 {
+				coming = append(coming, claim)
+			}
+		}
+		surplus := int(pool.Surplus(now))
+		for _, claim := range coming[:min(surplus, len(coming))] {
+			errs = append(errs, o.giveUp(ctx, claim, "Surplus", "its pool has more nodes than its replicas"))
+		}
+		if surplus > len(coming) {
+			if cluster.Nodes == nil {
+				cluster = v.objects.Cluster(v.Snapshot, nil, v.now)
+			}
+			for _, n := range eligibility.Surplus(pool.NodePool, cluster.Nodes, v.now) {
+				if claim := v.claims[n.Name()]; claim != nil {
+					errs = append(errs, o.giveUp(ctx, claim, "Surplus", "its pool has more nodes than its replicas"))
+				}
+			}
+		}
+		lacks := int(pool.Deficit(now))
+		ask := cloudprovider.NodeClaim{
+			Name: "planned", Pool: pool.Name, NodeClass: pool.NodeClass, Requirements: pool.NodeRequirements(), Labels: pool.PoolLabels(), Taints: pool.Taints, StartupTaints: pool.StartupTaints,
+		}
+		if ask.Candidates = cloudprovider.CandidatesOf(pool.Types, ask.Requirements, nil, instancetypes.WellKnown()); lacks > 0 && len(ask.Candidates) == 0 {
+			errs = append(errs, fmt.Errorf("NodePool %s lacks %d nodes, and no type on sale meets its requirements", pool.Name, lacks))
+			continue
+		}
+		ask.Candidates = ask.Candidates[:min(mostCandidates, len(ask.Candidates))]
+		for range lacks {
+			_, err := o.createClaim(ctx, v, ask, "", fmt.Sprintf("for the %d replicas of its pool", *pool.Replicas))
+			errs = append(errs, err)
+			created++
+		}
+	}
+	return created, errors.Join(errs...)
 }
 
 // classHash returns a hash of the spec of a node class of any kind. A node whose claim has another hash has drifted.

@@ -133,6 +133,15 @@ func (o *Operator) provision(ctx context.Context) (again time.Duration, err erro
 		log.FromContext(ctx).Info("left out of the plan", "problems", problems.Error())
 	}
 	again = 6 * o.options.Poll
+	created, err := o.keepReplicas(ctx, v)
+	if err != nil {
+		log.FromContext(ctx).Info("static pools", "problems", err.Error())
+	}
+	if created > 0 { // they take pods before anything is bought
+		if v, problems = o.read(ctx); v == nil {
+			return 0, problems
+		}
+	}
 	if !slices.ContainsFunc(v.Pods, func(p *corev1.Pod) bool { return unschedulable(p) || v.moving[p.UID] }) || len(v.Pools) == 0 {
 		podsUnplaced.Set(0)
 		return again, nil

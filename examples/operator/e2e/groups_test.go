@@ -71,3 +71,26 @@ func TestJobWaitsUntilItIsWhole(t *testing.T) {
 	require.Equal(t, 8, s.Machines)
 	t.Logf("the job runs whole on %d machines for $%.3f an hour", s.Machines, s.Cost)
 }
+
+// A static pool has as many nodes as its replicas, whatever pods there are.
+func TestReplicas(t *testing.T) {
+	ctx := context.WithoutCancel(t.Context())
+	n := int64(3)
+	pool := sandbox.Pool("default", func(p *karpv1.NodePool) { p.Spec.Replicas = &n })
+	begin(t, fast(), pool)
+	for _, n := range []int64{3, 5, 2} {
+		require.NoError(t, world.Client.Get(ctx, client.ObjectKeyFromObject(pool), pool))
+		before := pool.DeepCopy()
+		pool.Spec.Replicas = &n
+		require.NoError(t, world.Client.Patch(ctx, pool, client.MergeFrom(before)))
+		want := int(n)
+		s := reach(t, fmt.Sprintf("%d nodes", n), func(s sandbox.State) bool { return s.Nodes == want && s.Claims == want && s.Machines == want })
+		t.Logf("replicas %d: %s", n, s)
+		steady(t, 3*time.Second, func() error {
+			if now, err := world.State(ctx); err != nil || now.Machines != want {
+				return fmt.Errorf("want %d machines: %s (%w)", n, now, err)
+			}
+			return nil
+		})
+	}
+}
