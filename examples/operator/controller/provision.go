@@ -2,6 +2,8 @@ package controller
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -225,7 +227,8 @@ func (o *Operator) dropParts(ctx context.Context, v *view, p *plan.Plan) error {
 }
 
 // refuse writes events that say why no node can be bought for pods, with a verified fix. Events are limited, so the first pod of every
-// class comes before the second of any.
+// class comes before the second of any. The recorder counts an event that differs from an earlier one only in its note as the same, and never says the
+// new note; so the action has a hash of the note.
 func (o *Operator) refuse(v *view, p *plan.Plan) {
 	unplaced, total, most := p.Unplaced(), 0, 0
 	texts := make([]string, len(unplaced))
@@ -243,7 +246,8 @@ func (o *Operator) refuse(v *view, p *plan.Plan) {
 	for k := range most {
 		for i, u := range unplaced {
 			if k < len(u.Pods) && !v.moving[u.Pods[k].UID] {
-				o.events.Eventf(u.Pods[k], nil, corev1.EventTypeWarning, "FailedScheduling", "Provision", "%s", texts[i])
+				sum := sha256.Sum256([]byte(texts[i]))
+				o.events.Eventf(u.Pods[k], nil, corev1.EventTypeWarning, "FailedScheduling", "Provision-"+hex.EncodeToString(sum[:4]), "%s", texts[i])
 			}
 		}
 	}
