@@ -28,6 +28,9 @@ type tie struct {
 
 func newGangs(c *Cluster) gangs {
 	out := gangs{of: map[*corev1.Pod]*eviction.Group{}, running: map[*eviction.Group]int{}}
+	if len(c.Groups) == 0 {
+		return out
+	}
 	for i := range c.Nodes {
 		n := &c.Nodes[i]
 		for _, pod := range n.Reschedulable() {
@@ -201,6 +204,21 @@ func (p *planner) torn(group []removal) *eviction.Group {
 	below, moves := p.below(group)
 	for _, g := range below {
 		if moves[g] < p.gangs.running[g] {
+			return g
+		}
+	}
+	return nil
+}
+
+// tornLater is a group that a wave tears, or takes below its minimum together with the waves before it; nil for none.
+func (p *planner) tornLater(before, wave []removal) *eviction.Group {
+	if g := p.torn(wave); g != nil || len(before) == 0 {
+		return g
+	}
+	_, now := p.below(wave)
+	below, all := p.below(slices.Concat(before, wave))
+	for _, g := range below {
+		if now[g] > 0 && now[g] < all[g] && !unavoidable(wave[0].member, wave[0].method) {
 			return g
 		}
 	}

@@ -119,7 +119,7 @@ func (p *planner) inWaves(group []removal, target *state) (a Answer, waves [][]r
 		if len(wave) == 0 { // its pool allows none
 			break
 		}
-		if g := p.torn(wave); g != nil { // it moves in one wave or not at all
+		if g := p.tornLater(slices.Concat(waves...), wave); g != nil { // it moves in one wave or not at all
 			group = p.without(g, group)
 			continue
 		}

@@ -61,13 +61,38 @@ func (o *Operator) disrupt(ctx context.Context, seen *deprovision.Sightings) (ne
 	}
 	now, ready, due := seen.Look(result.Commands, v.now, o.options.Validate)
 	*seen = now
-	for i := range ready {
-		o.start(ctx, v, &ready[i])
+	for _, c := range v.apart(ready) {
+		o.start(ctx, v, c)
 	}
 	if due.IsZero() {
 		return o.options.Poll, err
 	}
 	return min(o.options.Poll, due.Sub(v.now)), err
+}
+
+// apart are the commands that may run at the same time. Of those that move pods of one group it leaves out all but the first: each is right only when
+// the pods of the one before run again. What the cloud takes goes in any case.
+func (v *view) apart(commands []deprovision.Command) []*deprovision.Command {
+	var out []*deprovision.Command
+	moves := map[string]bool{} // by group
+	for i := range commands {
+		c := &commands[i]
+		var groups []string
+		for _, g := range v.objects.Groups {
+			if slices.ContainsFunc(c.Pods(), g.Member) || slices.ContainsFunc(c.Stranded, g.Member) {
+				groups = append(groups, g.Name)
+			}
+		}
+		waits := c.Method != eligibility.Interruption && c.Method != eligibility.Expiration
+		if waits && slices.ContainsFunc(groups, func(name string) bool { return moves[name] }) {
+			continue
+		}
+		for _, name := range groups {
+			moves[name] = true
+		}
+		out = append(out, c)
+	}
+	return out
 }
 
 // planDisruption calls package deprovision on the view, and remembers the prices of all nodes.

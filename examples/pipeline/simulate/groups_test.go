@@ -103,8 +103,10 @@ func TestGroupsMoveWholeOrNotAtAll(t *testing.T) {
 	for draw := range uint64(draws) {
 		r := rand.New(rand.NewPCG(draw, 0x67616e67))
 		pool := fragment.Pool
-		switch r.IntN(4) {
+		switch r.IntN(5) {
 		case 0:
+			pool = strings.Replace(pool, `{nodes: "100%"}`, `{nodes: "1"}`, 1)
+		case 4:
 			pool = strings.Replace(pool, `{nodes: "100%"}`, `{nodes: "2"}`, 1)
 		case 1:
 			pool = strings.Replace(pool, "expireAfter: Never", "expireAfter: 48h", 1)
