@@ -43,10 +43,10 @@ type Provisioner struct {
 	Cluster  Cluster
 	Provider cloudprovider.Provider
 	Now      func() time.Time
-	Token    func() string       // never gives the same text twice
+	Token    func() string // never gives the same text twice
 	// Groups finds the pods that run only together: pipeline.GroupsOf with the PodGroups of the cluster. nil finds none.
 	Groups func(pods []*corev1.Pod) []gang.Group
-	Ledger   availability.Ledger // what is sold out; if it is lost, it is learnt again
+	Ledger availability.Ledger // what is sold out; if it is lost, it is learnt again
 }
 
 // Pass does all that can be done now. Call it whenever something has changed, every minute, and again after an error. While the

@@ -150,7 +150,7 @@ func TestInterruption(t *testing.T) {
 		return nil
 	})
 	replaced(t, before, 1)
-	require.NoError(t, hasEvent(t, string(interruption.SpotInterrupted), "joinery", ""))
+	require.NoError(t, hasEvent(t, string(interruption.SpotInterrupted), ""))
 }
 
 // A node that is empty goes after the pool's time, and not before.

@@ -51,11 +51,11 @@ func TestJobWaitsUntilItIsWhole(t *testing.T) {
 	})
 	begin(t, fast(), pool, job)
 	eventually(t, func() error {
-		return hasEvent(t, "FailedScheduling", "joinery", "its PodGroup of scheduling.x-k8s.io is not there")
+		return hasEvent(t, "FailedScheduling", "its PodGroup of scheduling.x-k8s.io is not there")
 	})
 	eventually(t, func() error { return world.Client.Create(ctx, group.DeepCopy()) }) // the API server serves a new kind a moment later
 	eventually(t, func() error {
-		return hasEvent(t, "FailedScheduling", "joinery", "group default/train needs 8 pods at once")
+		return hasEvent(t, "FailedScheduling", "group default/train needs 8 pods at once")
 	})
 	steady(t, 5*time.Second, func() error {
 		if s, err := world.State(ctx); err != nil || s.Claims+s.Machines > 0 || s.Cost > 0 {

@@ -197,17 +197,17 @@ func claims(t *testing.T) []karpv1.NodeClaim {
 	return list.Items
 }
 
-// hasEvent looks for an event of a reason and a controller whose note contains a text.
-func hasEvent(t *testing.T, reason, by, text string) error {
+// hasEvent looks for an event of the operator and a reason whose note contains a text.
+func hasEvent(t *testing.T, reason, text string) error {
 	t.Helper()
 	var list eventsv1.EventList
 	if err := world.Client.List(t.Context(), &list); err != nil {
 		return err
 	}
 	for _, e := range list.Items {
-		if e.Reason == reason && strings.Contains(e.ReportingController, by) && strings.Contains(e.Note, text) {
+		if e.Reason == reason && strings.Contains(e.ReportingController, "joinery") && strings.Contains(e.Note, text) {
 			return nil
 		}
 	}
-	return fmt.Errorf("no event %s of %s about %q", reason, by, text)
+	return fmt.Errorf("no event %s of the operator about %q", reason, text)
 }

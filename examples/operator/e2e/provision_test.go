@@ -109,7 +109,7 @@ func TestLimits(t *testing.T) {
 		}
 		return nil
 	})
-	eventually(t, func() error { return hasEvent(t, "FailedScheduling", "joinery", "limit") })
+	eventually(t, func() error { return hasEvent(t, "FailedScheduling", "limit") })
 }
 
 // A DaemonSet that comes later gets its place, by nodes that are bought with it in mind.
