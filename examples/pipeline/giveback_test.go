@@ -6,14 +6,17 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/joinery-sdk/joinery/cloudprovider"
 	"github.com/joinery-sdk/joinery/cloudprovider/memcloud"
+	"github.com/joinery-sdk/joinery/deprovision"
 	"github.com/joinery-sdk/joinery/examples/pipeline"
 	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
+	"github.com/joinery-sdk/joinery/examples/pipeline/simulate"
 	"github.com/joinery-sdk/joinery/examples/plan"
 	"github.com/joinery-sdk/joinery/scheduling"
 )
@@ -91,4 +94,54 @@ func TestNothingIsKeptForPartOfAGroup(t *testing.T) {
 	assert.Positive(t, whole)
 	assert.Positive(t, waiting)
 	assert.Positive(t, returned)
+}
+
+// A job moves to the zone where its machines cost less, whole and with its new nodes first, or stays if one of its nodes must.
+func TestAJobMovesToACheaperZone(t *testing.T) {
+	market := catalogue(t, "a.4 4 zone-a on-demand 0.4", "a.4 4 zone-b on-demand 0.2", "a.4 4 zone-c on-demand 0.3")
+	text := strings.Replace(anyPool, "spec: {", "spec: {disruption: {consolidationPolicy: WhenEmptyOrUnderutilized, consolidateAfter: 0s, budgets: [{nodes: 100%}]}, ", 1)
+	text += fmt.Sprintf("apiVersion: scheduling.k8s.io/v1alpha2\nkind: PodGroup\nmetadata: {name: train}\nspec: {schedulingPolicy: {gang: {minCount: 2}}, schedulingConstraints: {topology: [{key: %s}]}}\n---\n", zoneKey)
+	for i := range 2 {
+		text += fmt.Sprintf(`apiVersion: v1
+kind: Node
+metadata:
+  name: node-%[1]d
+  creationTimestamp: 2026-01-01T00:00:00Z
+  labels: {kubernetes.io/hostname: node-%[1]d, node.kubernetes.io/instance-type: a.4, %[2]s: zone-a, karpenter.sh/capacity-type: on-demand, karpenter.sh/nodepool: default, karpenter.sh/registered: "true", karpenter.sh/initialized: "true"}
+status: {allocatable: {cpu: 4, memory: 64Gi, pods: 20}, conditions: [{type: Ready, status: "True"}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: train-%[1]d, ownerReferences: [{apiVersion: batch/v1, kind: Job, name: train, uid: u, controller: true}]}
+spec:
+  nodeName: node-%[1]d
+  schedulingGroup: {podGroupName: train}
+  %[3]sstatus: {phase: Running}
+---
+`, i, zoneKey, container("3"))
+	}
+	m, err := manifests.Parse([]manifests.File{{Name: "test.yaml", Data: []byte(text)}}, nil)
+	require.NoError(t, err)
+	s, _, err := pipeline.Snapshot(m, market)
+	require.NoError(t, err)
+	planned := func() deprovision.Result {
+		sim, nominated, err := simulate.NewFor(s, &plan.Options{Groups: pipeline.Groups(m, s.Pods)})
+		require.NoError(t, err)
+		r, err := deprovision.Plan(t.Context(), simulate.Cluster(m, s, nominated, time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)), sim, nil)
+		require.NoError(t, err)
+		return r
+	}
+	r := planned()
+	require.Len(t, r.Commands, 1, "%+v", r.Verdicts)
+	c := r.Commands[0]
+	assert.Equal(t, []string{"default/train"}, c.Groups)
+	assert.Len(t, c.Nodes, 2)
+	if assert.Len(t, c.NewNodes, 2) {
+		assert.Equal(t, "zone-b", c.NewNodes[0].Zone)
+		assert.Equal(t, "zone-b", c.NewNodes[1].Zone)
+	}
+	s.Pods[1].Annotations = map[string]string{"karpenter.sh/do-not-disrupt": "true"}
+	r = planned()
+	assert.Empty(t, r.Commands)
+	assert.Contains(t, r.Verdicts[0].Detail, "group default/train needs all pods that would move")
 }

@@ -120,11 +120,17 @@ func (b *buying) buy(left []int32) []int32 {
 		limit = one
 	}
 	b.undo(mark)
-	rest, price := b.several(left, limit)
-	if len(rest) == 0 && (!ok || price < one) {
-		return nil
+	var unplaced []int32
+	for k, domain := range e.choices(left) {
+		rest, price := b.several(left, limit, domain)
+		if len(rest) == 0 && (!ok || price < limit) {
+			single, limit, ok = slices.Clone(e.journal[mark:]), price, true
+		}
+		if k == 0 {
+			unplaced = rest
+		}
+		b.undo(mark)
 	}
-	b.undo(mark)
 	for _, o := range single {
 		e.do(o)
 		if o.kind == opAdd {
@@ -134,7 +140,7 @@ func (b *buying) buy(left []int32) []int32 {
 	if ok {
 		return nil
 	}
-	return rest
+	return unplaced
 }
 
 // undo undoes everything after the mark, where nothing was bought yet.
@@ -227,10 +233,10 @@ func (e *engine) needs(pods []int32) (classes []int32, total []int64) {
 	return classes, total
 }
 
-// several buys what the buyer says, and returns the unplaced pods and the total price.
-func (b *buying) several(left []int32, limit Price) ([]int32, Price) {
+// several buys what the buyer says, in a domain where one has to be chosen, and returns the unplaced pods and the total price.
+func (b *buying) several(left []int32, limit Price, domain string) ([]int32, Price) {
 	e := b.e
-	order, members := b.order(left, limit)
+	order, members := b.order(left, limit, domain)
 	price := Price(0)
 	taken := make([]int, len(order.Lots))
 	purchases := b.ask(order)

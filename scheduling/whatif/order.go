@@ -8,9 +8,9 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// order puts pods into lots. Pods of a class with a spread or affinity by a domain are pinned to one each. PerNode is set for classes
-// with anti-affinity or spreads by hostname.
-func (b *buying) order(left []int32, limit Price) (Order, [][]int32) {
+// order puts pods into lots. Pods of a class with a spread or affinity by a domain are pinned to one each, to the given one where affinity leaves the
+// choice. PerNode is set for classes with anti-affinity or spreads by hostname.
+func (b *buying) order(left []int32, limit Price, domain string) (Order, [][]int32) {
 	e := b.e
 	o := Order{Problem: e.problem, MaxNodes: b.q.MaxNodes, MaxPrice: limit, CapacityTypes: b.q.CapacityTypes}
 	var members [][]int32
@@ -31,7 +31,7 @@ func (b *buying) order(left []int32, limit Price) (Order, [][]int32) {
 		var parts [][]int32
 		group, ok := e.domainGroup(c)
 		if ok {
-			values, parts = e.deal(c, group, pods)
+			values, parts = e.deal(c, group, pods, domain)
 		}
 		if len(values) == 0 { // no constraint by a domain, or no offer has the label
 			add(c, pods, requirements.Set{})
@@ -85,9 +85,70 @@ func (e *engine) domainGroup(c *class) (int32, bool) {
 }
 
 // deal gives each pod a value of the key: the one with the most room for a ratio, with the fewest members for a spread, and with the most for
-// affinity.
-func (e *engine) deal(c *class, group int32, pods []int32) (values []string, parts [][]int32) {
-	key, spreads, divides := e.keyOf(group), e.index.Groups()[group].Spread, e.index.Groups()[group].Ratio != ""
+// affinity, of equal ones the given one.
+func (e *engine) deal(c *class, group int32, pods []int32, domain string) (values []string, parts [][]int32) {
+	spreads, divides := e.index.Groups()[group].Spread, e.index.Groups()[group].Ratio != ""
+	values = e.valuesFor(c, e.keyOf(group))
+	if len(values) == 0 {
+		return nil, nil
+	}
+	counts := make([]int32, len(values))
+	for i, v := range values {
+		if id := e.cluster.Values.Find(e.index.Groups()[group].Key, v); id >= 0 {
+			counts[i] = e.cluster.State.Members(group, id)
+			if divides {
+				counts[i] = -e.cluster.State.Room(group, id)
+			}
+		}
+	}
+	parts = make([][]int32, len(values))
+	preferred := max(0, slices.Index(values, domain))
+	for _, p := range pods {
+		best := 0
+		if !spreads && !divides {
+			best = preferred
+		}
+		for i := range values {
+			if spreads := spreads || divides; spreads && counts[i] < counts[best] || !spreads && counts[i] > counts[best] {
+				best = i
+			}
+		}
+		counts[best]++
+		parts[best] = append(parts[best], p)
+	}
+	return values, parts
+}
+
+// choices are the domains of which one has to be chosen for pods with affinity to each other, where none of them is anywhere: all that offers have
+// for the first such class. One that is empty says that nothing has to be chosen.
+func (e *engine) choices(left []int32) []string {
+	var last *class
+	for _, p := range left {
+		c := e.classOf(p)
+		if c == last {
+			continue
+		}
+		last = c
+		group, ok := e.domainGroup(c)
+		if !ok || e.cluster.State.Total(group) > 0 {
+			continue
+		}
+		if g := &e.index.Groups()[group]; g.Spread || g.Ratio != "" {
+			continue
+		}
+		if values := e.valuesFor(c, e.keyOf(group)); len(values) > 1 {
+			return values[:min(len(values), mostChoices)]
+		}
+	}
+	return []string{""}
+}
+
+// mostChoices bounds the domains that are tried for one question. Regions have up to six zones.
+const mostChoices = 8
+
+// valuesFor are the values of a label among the offers that the class may buy, sorted.
+func (e *engine) valuesFor(c *class, key string) []string {
+	var values []string
 	for i := range e.offers {
 		o := &e.offers[i]
 		if !e.buys(c, o) {
@@ -106,29 +167,6 @@ func (e *engine) deal(c *class, group int32, pods []int32) (values []string, par
 			}
 		}
 	}
-	if len(values) == 0 {
-		return nil, nil
-	}
 	slices.Sort(values)
-	counts := make([]int32, len(values))
-	for i, v := range values {
-		if id := e.cluster.Values.Find(e.index.Groups()[group].Key, v); id >= 0 {
-			counts[i] = e.cluster.State.Members(group, id)
-			if divides {
-				counts[i] = -e.cluster.State.Room(group, id)
-			}
-		}
-	}
-	parts = make([][]int32, len(values))
-	for _, p := range pods {
-		best := 0
-		for i := range values {
-			if spreads := spreads || divides; spreads && counts[i] < counts[best] || !spreads && counts[i] > counts[best] {
-				best = i
-			}
-		}
-		counts[best]++
-		parts[best] = append(parts[best], p)
-	}
-	return values, parts
+	return values
 }
