@@ -31,6 +31,7 @@ var imports = map[string][]string{
 	"instancetypes/ec2":             {"requirements", "instancetypes/resources", "instancetypes", "instancetypes/pricing", "instancetypes/kwok"},
 	"scheduling/nodepool":           {"requirements", "instancetypes/resources", "internal/strictjson"},
 	"scheduling":                    {"requirements", "requirements/kube", "instancetypes", "instancetypes/resources", "scheduling/nodepool", "scheduling/internal/admission", "internal/toleration"},
+	"scheduling/buffer":             {"internal/strictjson", "instancetypes/resources"},
 	"scheduling/defaultspread":      {"internal/strictjson"},
 	"scheduling/internal/admission": {"instancetypes/resources"},
 	"scheduling/internal/bind":      {"requirements", "scheduling/internal/hostport", "scheduling/internal/interpod", "scheduling/internal/taints"}, // and nothing of planning

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joinery-sdk/joinery/examples/pipeline/picture"
+	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
 	"github.com/joinery-sdk/joinery/examples/pipeline/terminal"
 	"github.com/joinery-sdk/joinery/examples/plan"
 	"github.com/joinery-sdk/joinery/examples/plan/survive"
@@ -104,7 +105,7 @@ func (o *options) printSurvival(cmd *cobra.Command, out io.Writer, r *report, pa
 	case "html":
 		return r.draw(cmd.Context(), out, packed)
 	case "json", "yaml":
-		return encode(out, o.Output, r)
+		return inputs.Encode(out, o.Output, r)
 	}
 	return r.Survival.write(out, terminal.StyleOf(cmd.OutOrStdout()))
 }
