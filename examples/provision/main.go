@@ -18,6 +18,7 @@ import (
 	"github.com/joinery-sdk/joinery/binpack"
 	"github.com/joinery-sdk/joinery/examples/pipeline"
 	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
+	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
 	"github.com/joinery-sdk/joinery/examples/pipeline/terminal"
 	"github.com/joinery-sdk/joinery/examples/plan"
 	"github.com/joinery-sdk/joinery/examples/plan/proof"
@@ -67,6 +68,7 @@ type options struct {
 	now       string
 	moved     movedFlags
 	groups    []gang.Group // of the pods that were read
+	buffers   []manifests.Buffer
 }
 
 func command(stdin io.Reader) *cobra.Command {
@@ -91,7 +93,7 @@ Exit codes: 0 all pods have a place, 1 failed, 2 bad usage or input, 3 some pod 
   provision -f cluster/ --rehearse scarce.yaml # what would be bought if the cloud ran out
   launch -f cluster/ --cluster prod           # buy the plan on EC2: a program of its own`,
 	}, func(cmd *cobra.Command, out io.Writer) error { return o.run(cmd, out, stdin) })
-	o.Pictures = true
+	o.Pictures, o.Buffers = true, true
 	o.Register(cmd.Flags())
 	o.planning.Register(cmd)
 	cmd.Flags().StringVar(&o.explain, "explain", "", "NAMESPACE/POD: say why this pod goes where it goes, or what stops it")
@@ -105,6 +107,7 @@ Exit codes: 0 all pods have a place, 1 failed, 2 bad usage or input, 3 some pod 
 	cmd.Flags().BoolVar(&o.rulesCost, "rules-cost", false, "say what each rule of pools and pods costs a month, verified by planning without it")
 	cmd.Flags().StringVar(&o.survives, "survives", "", "rehearse the loss of any one zone, spot-pool, reservation, node, instance-family (some of them, with commas), and plan the headroom with which no pod waits")
 	cmd.Flags().StringVar(&o.now, "now", "", "the time at which --rehearse begins, as 2026-01-31T12:00:00Z; the present if empty")
+	cmd.Flags().StringArrayVar(&o.Headroom, "headroom", nil, "[NAMESPACE/]KIND/NAME=PODS or =PERCENT%: plan room for so many more pods of a workload, as a CapacityBuffer does (repeatable)")
 	o.moved.register(cmd.Flags())
 	inputs.Complete(cmd, "output", o.Formats()...)
 	inputs.Complete(cmd, "sample", usualSample, refusalSample)
@@ -210,6 +213,11 @@ func (o *options) plan(cmd *cobra.Command, stdin io.Reader) (*report, *plan.Plan
 		r.addTiming(read, compile, solve)
 	}
 	r.running = s.Pods
+	if len(o.buffers) > 0 {
+		if err := r.addBuffers(cmd.Context(), packed, o.buffers); err != nil {
+			return nil, nil, err
+		}
+	}
 	if o.rulesCost {
 		if err := o.addRulesCost(cmd.Context(), r, packed, s); err != nil {
 			return nil, nil, err
@@ -237,7 +245,7 @@ func (o *options) snapshot(cmd *cobra.Command, stdin io.Reader) (scheduling.Snap
 	}
 	s, notes := pipeline.Static(c.Snapshot)
 	inputs.Note(cmd.ErrOrStderr(), notes...)
-	o.groups = c.Groups
+	o.groups, o.buffers = c.Groups, c.Manifests.Buffers
 	return s, c.Market, time.Since(start), nil
 }
 

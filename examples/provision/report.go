@@ -2,14 +2,17 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joinery-sdk/joinery/examples/pipeline"
+	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
 	"github.com/joinery-sdk/joinery/examples/pipeline/purchase"
 	"github.com/joinery-sdk/joinery/examples/plan"
+	headroomfor "github.com/joinery-sdk/joinery/examples/plan/headroom"
 	lib "github.com/joinery-sdk/joinery/examples/plan/report"
 	"github.com/joinery-sdk/joinery/examples/plan/rulecost"
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
@@ -29,6 +32,8 @@ type report struct {
 	After map[string][]string `json:"after,omitempty"`
 	// Refused is what a cloud refused when the plan was bought.
 	Refused []purchase.Refusal `json:"refused,omitempty"`
+	// Buffers are the CapacityBuffers, with the nodes that they need beside those of the plan.
+	Buffers []bufferJSON `json:"buffers,omitempty"`
 	// RulesCost is what each rule costs, if that was asked.
 	RulesCost *rulecost.Report `json:"rulesCost,omitempty"`
 	// Survival is what the plan would live through, if that was asked.
@@ -56,6 +61,43 @@ type (
 	fixJSON       = lib.Fix
 	ignored       = lib.Ignored
 )
+
+type bufferJSON struct {
+	Buffer            string     `json:"buffer"`
+	Existing          int        `json:"existing"`
+	New               int        `json:"new"`
+	Waiting           int        `json:"waiting"`
+	Reason            string     `json:"reason"`
+	Message           string     `json:"message"`
+	Nodes             []lib.Node `json:"nodes"`
+	PricePerHour      float64    `json:"pricePerHour"`
+	LowerBoundPerHour float64    `json:"lowerBoundPerHour"`
+}
+
+// addBuffers plans the rooms of the buffers.
+func (r *report) addBuffers(ctx context.Context, packed *plan.Plan, buffers []manifests.Buffer) error {
+	requests := make([]headroomfor.Request, len(buffers))
+	for i := range buffers {
+		requests[i] = headroomfor.Request{Name: buffers[i].String(), Pods: buffers[i].Pods, Why: buffers[i].Why}
+	}
+	rooms, err := headroomfor.Plan(ctx, packed, requests)
+	if err != nil {
+		return err
+	}
+	for i := range rooms {
+		room := &rooms[i]
+		c := room.Condition()
+		b := bufferJSON{
+			Buffer: room.Name, Existing: room.Existing, New: room.New, Waiting: room.Waiting, Reason: c.Reason, Message: c.Message, Nodes: []lib.Node{},
+			PricePerHour: room.PricePerHour, LowerBoundPerHour: room.LowerBoundPerHour,
+		}
+		for k := range room.Nodes {
+			b.Nodes = append(b.Nodes, lib.NodeOf(&room.Nodes[k]))
+		}
+		r.Buffers = append(r.Buffers, b)
+	}
+	return nil
+}
 
 type newNode struct {
 	lib.Node

@@ -9,6 +9,7 @@ import (
 
 	"github.com/joinery-sdk/joinery/examples/pipeline/terminal"
 	lib "github.com/joinery-sdk/joinery/examples/plan/report"
+	"github.com/joinery-sdk/joinery/scheduling/buffer"
 )
 
 // write draws the report for people. Wide adds what the usual table has no room for.
@@ -31,6 +32,9 @@ func (r *report) write(w io.Writer, style terminal.Style, wide bool) error {
 		return err
 	}
 	r.writeTotals(w, style)
+	if err := r.writeBuffers(w, style); err != nil {
+		return err
+	}
 	if err := r.writeCurve(w, style); err != nil {
 		return err
 	}
@@ -184,6 +188,31 @@ func (r *report) writeExisting(w io.Writer, style terminal.Style) error {
 		return err
 	}
 	fmt.Fprintln(w)
+	return nil
+}
+
+// writeBuffers writes a line for each buffer.
+func (r *report) writeBuffers(w io.Writer, style terminal.Style) error {
+	if len(r.Buffers) == 0 {
+		return nil
+	}
+	fmt.Fprintln(w)
+	t := terminal.NewTable(style, "BUFFER", ">PODS", ">FIT NOW", ">WITH NEW", ">NEW NODES", ">PRICE/H", ">NOT BELOW")
+	for _, b := range r.Buffers {
+		price, bound := "", ""
+		if len(b.Nodes) > 0 {
+			price, bound = terminal.Dollars(b.PricePerHour), terminal.Dollars(b.LowerBoundPerHour)
+		}
+		t.Row(b.Buffer, fmt.Sprint(b.Existing+b.New+b.Waiting), fmt.Sprint(b.Existing), fmt.Sprint(b.New), fmt.Sprint(len(b.Nodes)), price, bound)
+	}
+	if err := t.Write(w); err != nil {
+		return err
+	}
+	for _, b := range r.Buffers {
+		if b.Reason == buffer.Infeasible || b.Reason == buffer.NotReady {
+			fmt.Fprintf(w, "%s: %s\n", b.Buffer, b.Message)
+		}
+	}
 	return nil
 }
 

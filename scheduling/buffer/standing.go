@@ -9,9 +9,9 @@ import (
 // ConditionProvisioning is the condition of a CapacityBuffer that says whether its room is there.
 const ConditionProvisioning = "Provisioning"
 
-// The reasons of the condition. The first three are Karpenter's and cluster-autoscaler's; Infeasible is ours: no node that may be bought
-// would hold what waits.
+// The reasons of the condition. All but Infeasible are Karpenter's; that one says that no node that may be bought would hold what waits.
 const (
+	NotReady     = "NotReadyForProvisioning"
 	FitsExisting = "FitsExistingCapacity"
 	RequiresNew  = "RequiresNewCapacity"
 	Empty        = "BufferEmpty"
@@ -22,7 +22,7 @@ const (
 type Standing struct {
 	// Existing pods fit on nodes that are there, New need nodes that the plan buys, and Waiting have no place.
 	Existing, New, Waiting int
-	// Why says why pods wait, and Fix what would help them; empty for none.
+	// Why says why pods wait, or why the buffer has none, and Fix what would help them; empty for none.
 	Why, Fix string
 }
 
@@ -32,6 +32,8 @@ func (s Standing) Condition() metav1.Condition {
 	c := metav1.Condition{Type: ConditionProvisioning, Status: metav1.ConditionFalse}
 	size := s.Existing + s.New + s.Waiting
 	switch {
+	case size == 0 && s.Why != "":
+		c.Reason, c.Message = NotReady, s.Why
 	case size == 0:
 		c.Reason, c.Message = Empty, "the buffer has no pods"
 	case s.Waiting > 0:

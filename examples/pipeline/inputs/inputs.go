@@ -86,6 +86,10 @@ type Flags struct {
 	Replace []string
 	// SchedulerConfig names a file with kube-scheduler's configuration, or with that of Karpenter's flag of this name; see package defaultspread.
 	SchedulerConfig string
+	// Buffers says that the program plans CapacityBuffers; others say that they leave them out. Headroom are buffers without an object, as
+	// [NAMESPACE/]KIND/NAME=PODS or =PERCENT%.
+	Buffers  bool
+	Headroom []string
 }
 
 // Register adds the common flags.
@@ -253,6 +257,13 @@ func (f *Flags) Manifests(sample string, stdin io.Reader) (*manifests.Snapshot, 
 			return nil, Bad(fmt.Errorf("%s: %w", f.SchedulerConfig, err))
 		}
 	}
+	for _, text := range f.Headroom {
+		b, err := headroom(text)
+		if err != nil {
+			return nil, err
+		}
+		opts.Buffers = append(opts.Buffers, b)
+	}
 	for _, text := range f.Pods {
 		where, err := manifests.ParsePodsOf(text)
 		if err != nil {
@@ -269,6 +280,9 @@ func (f *Flags) Manifests(sample string, stdin io.Reader) (*manifests.Snapshot, 
 	}
 	if err != nil {
 		return nil, Bad(err)
+	}
+	if n := len(m.Buffers); n > 0 && !f.Buffers {
+		m.Notes = append(m.Notes, fmt.Sprintf("CapacityBuffers are left out of account: %d; provision plans them", n))
 	}
 	return m, nil
 }

@@ -6,14 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joinery-sdk/joinery/examples/plan"
 	"github.com/joinery-sdk/joinery/instancetypes/pricing"
 	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling/buffer"
 )
 
 // Objective is what the flags say of the cost of a node beyond its price, for programs that buy nodes and for those that give
@@ -144,4 +147,32 @@ func SavingsPlan(text string) (pricing.Commitment, error) {
 		return bad(form)
 	}
 	return out, nil
+}
+
+// headroom reads a flag such as shop/deployment/web=20% as a buffer.
+func headroom(text string) (buffer.Buffer, error) {
+	const want = "want [NAMESPACE/]KIND/NAME=PODS or =PERCENT%, such as shop/deployment/web=20%"
+	kinds := map[string]string{"deployment": "Deployment", "deploy": "Deployment", "statefulset": "StatefulSet", "sts": "StatefulSet", "replicaset": "ReplicaSet", "rs": "ReplicaSet"}
+	of, size, found := strings.Cut(text, "=")
+	parts := strings.Split(of, "/")
+	number, percent := strings.CutSuffix(size, "%")
+	n, err := strconv.ParseInt(number, 10, 32)
+	if !found || err != nil || n < 0 || len(parts) < 2 || len(parts) > 3 || slices.Contains(parts, "") {
+		return buffer.Buffer{}, Bad(fmt.Errorf("--headroom %q: %s", text, want))
+	}
+	name := parts[len(parts)-1]
+	kind, known := kinds[strings.ToLower(parts[len(parts)-2])]
+	if !known {
+		return buffer.Buffer{}, Bad(fmt.Errorf("--headroom %q: kind %q: want deployment, statefulset or replicaset", text, parts[len(parts)-2]))
+	}
+	b := buffer.Buffer{Namespace: corev1.NamespaceDefault, Name: "headroom-" + strings.ToLower(kind) + "-" + name, Scalable: buffer.Reference{Kind: kind, Name: name}}
+	if len(parts) == 3 {
+		b.Namespace = parts[0]
+	}
+	if pods := int32(n); percent {
+		b.Percentage = &pods
+	} else {
+		b.Replicas = &pods
+	}
+	return b, nil
 }

@@ -202,7 +202,10 @@ func (b *builder) finish(o *Options) {
 	slices.SortFunc(s.NodeClasses, func(a, b NodeClass) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
 	})
-	slices.SortFunc(s.Buffers, func(a, b Buffer) int {
+	for _, own := range o.Buffers {
+		s.Buffers = append(s.Buffers, Buffer{Buffer: own})
+	}
+	slices.SortStableFunc(s.Buffers, func(a, b Buffer) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	b.expand(cmp.Or(o.MaxPods, MaxPods))

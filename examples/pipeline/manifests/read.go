@@ -19,6 +19,7 @@ import (
 
 	"github.com/joinery-sdk/joinery/examples/pipeline/manifests/internal/podcheck"
 	"github.com/joinery-sdk/joinery/internal/strictjson"
+	"github.com/joinery-sdk/joinery/scheduling/buffer"
 	"github.com/joinery-sdk/joinery/scheduling/defaultspread"
 )
 
@@ -41,6 +42,8 @@ type Options struct {
 	PodsOf []PodsOf
 	// Spread are kube-scheduler's default topology spread constraints. With any, Services are read, too; see [Snapshot.Defaults].
 	Spread []corev1.TopologySpreadConstraint
+	// Buffers are CapacityBuffers beside those of the input.
+	Buffers []buffer.Buffer
 }
 
 // MaxPods is how many pods manifests may ask for unless [Options] say otherwise: several times the largest cluster.
