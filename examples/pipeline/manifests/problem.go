@@ -112,3 +112,10 @@ func compareProblems(a, b *Problem, order map[string]int) int {
 		cmp.Compare(a.Path, b.Path),
 		cmp.Compare(a.Detail, b.Detail))
 }
+
+// FieldProblem is an error that knows the field it is about.
+type FieldProblem interface {
+	error
+	// Field returns the path of the field, such as "spec.amiFamily", and what is wrong there.
+	Field() (path, detail string)
+}

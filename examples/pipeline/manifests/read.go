@@ -53,13 +53,6 @@ const MaxPods = 1_000_000
 // reported at their field.
 type ClassDecoder func(raw json.RawMessage) (any, error)
 
-// FieldProblem is an error that knows the field it is about.
-type FieldProblem interface {
-	error
-	// Field returns the path of the field, such as "spec.amiFamily", and what is wrong there.
-	Field() (path, detail string)
-}
-
 // Read reads files, the *.yaml, *.yml and *.json files of directories and of those below, and "-", standard input. Of files of directories those
 // without an object are passed over, and of an object that several have the last counts, as where kubectl applies a directory; notes say so. The
 // error joins one [*Problem] for each mistake, at most a thousand; the snapshot is nil then. Arguments that hold no document at all are one: a
