@@ -63,7 +63,8 @@ endif
 test-long: moto ## the full counts of the property suites and the judges
 	JOINERY_LONG=1 $(GO) test -timeout 30m -skip '^TestFaultRun$$' $(LONG)
 	JOINERY_LONG=1 $(GO) test $(RACE) -timeout 60m -run '^TestFaultRun$$' ./cloudprovider/aws
-	cd examples/judges && $(GO) test -timeout 60m ./replay -run 'PlansAreAccepted$$|AcceptedAndWhole$$' -scenarios 2000 -v
+	cd examples/judges && $(GO) test -timeout 60m ./replay -run 'PlansAreAccepted$$' -scenarios 2000 -v
+	cd examples/judges && $(GO) test -timeout 90m ./replay -run 'AcceptedAndWhole$$' -scenarios 20000 -v # a tenth of them has groups
 	cd examples/judges && $(GO) test -timeout 60m ./replay -run 'TestPlansAreAccepted$$' -scenarios 40 -pods 1500 -v
 	cd examples/judges && $(GO) test -timeout 60m ./replay -run 'TestPodsBesideKarpenters' -karpenter 400 -v
 	cd examples/judges && JOINERY_LONG=1 $(GO) test -timeout 60m ./deprovision

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -412,10 +413,11 @@ func (d *domains) alone(ctx context.Context, g gang.Group, items []scheduling.It
 		}
 	}
 	d.groups = []gang.Group{g}
-	key := g.Key
+	needs := []string{g.Key}
 	for _, it := range d.items {
-		key += fmt.Sprint(it.Count, itemKey(it))
+		needs = append(needs, fmt.Sprint(it.Count, itemKey(it)))
 	}
+	key := strings.Join(needs, "\n")
 	if known, ok := d.known[key]; ok {
 		return known, nil
 	}

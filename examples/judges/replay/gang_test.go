@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joinery-sdk/joinery/examples/judges/replay"
@@ -36,13 +37,13 @@ func groupsOf(s scenario.Scenario) []gang.Group {
 		if r.IntN(2) == 0 {
 			g.Minimum = 1 + r.IntN(size[app])
 		}
-		g.Key = []string{"", "", corev1.LabelTopologyZone, corev1.LabelHostname}[r.IntN(4)]
+		g.Key = []string{"", "", "", corev1.LabelTopologyZone, corev1.LabelTopologyZone, corev1.LabelHostname, "karpenter.sh/capacity-type", corev1.LabelInstanceTypeStable}[r.IntN(8)]
 		out = append(out, g)
 	}
 	return out
 }
 
-// No group is there in part, groups with a key are in one domain, and kube-scheduler accepts what is placed.
+// No group is there in part, groups with a key are in one domain, kube-scheduler accepts what is placed, and its own plugin for gangs lets it run.
 func TestGangsAreAcceptedAndWhole(t *testing.T) {
 	n := *scenarios / 10
 	outcomes, whole, waiting := make([]outcome, n), make([]int, n), make([]int, n)
@@ -60,6 +61,7 @@ func TestGangsAreAcceptedAndWhole(t *testing.T) {
 		if made == nil {
 			return
 		}
+		assert.NoError(t, letRun(t.Context(), made, groups), "seed %d", s.Seed)
 		for _, g := range groups {
 			bound, running, all := 0, 0, 0
 			for _, b := range made.Bindings() {
@@ -100,6 +102,7 @@ func TestGangsAreAcceptedAndWhole(t *testing.T) {
 		sum[0], sum[1], sum[2] = sum[0]+outcomes[i].placed, sum[1]+whole[i], sum[2]+waiting[i]
 		assert.False(t, outcomes[i].refused(), "%s\n%v\n%s", outcomes[i].scenario, outcomes[i].err, outcomes[i].verdict)
 	}
+	require.Positive(t, sum[1], "or the test is hollow")
 	fmt.Printf("%d scenarios, %d pods placed, %d groups whole or running, %d waiting\n", n, sum[0], sum[1], sum[2])
 }
 

@@ -1,0 +1,168 @@
+package replay_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1alpha2 "k8s.io/api/scheduling/v1alpha2"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/informers"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/gangscheduling"
+
+	"github.com/joinery-sdk/joinery/examples/plan"
+	"github.com/joinery-sdk/joinery/instancetypes"
+	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling"
+	"github.com/joinery-sdk/joinery/scheduling/gang"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool"
+)
+
+// quorum is what kube-scheduler's plugin for gangs asks of the scheduler: the PodGroups, and which of their pods are scheduled.
+type quorum struct {
+	fwk.Handle
+	factory informers.SharedInformerFactory
+	groups  map[string]*members
+	waiting map[types.UID]*waitingPod // at the stage Permit
+}
+
+func (q *quorum) SharedInformerFactory() informers.SharedInformerFactory { return q.factory }
+func (q *quorum) SnapshotSharedLister() fwk.SharedLister                 { return nil }
+func (q *quorum) PodGroupManager() fwk.PodGroupManager                   { return manager{q} }
+func (q *quorum) Activate(klog.Logger, map[string]*corev1.Pod)           {}
+func (q *quorum) GetWaitingPod(uid types.UID) fwk.WaitingPod {
+	if w, ok := q.waiting[uid]; ok {
+		return w
+	}
+	return nil
+}
+
+type manager struct{ q *quorum }
+
+func (m manager) PodGroupStates() fwk.PodGroupStateLister { return m }
+func (m manager) Get(_, name string) (fwk.PodGroupState, error) {
+	if g, ok := m.q.groups[name]; ok {
+		return g, nil
+	}
+	return nil, fmt.Errorf("no pod group %s", name)
+}
+
+// members are the pods of a group.
+type members struct {
+	fwk.PodGroupState
+	all, scheduled int
+	assumed        sets.Set[types.UID]
+}
+
+func (m *members) AllPodsCount() int                       { return m.all }
+func (m *members) ScheduledPodsCount() int                 { return m.scheduled }
+func (m *members) UnscheduledPods() map[string]*corev1.Pod { return nil }
+func (m *members) AssumedPods() sets.Set[types.UID]        { return m.assumed }
+
+type waitingPod struct {
+	fwk.WaitingPod
+	q   *quorum
+	uid types.UID
+}
+
+func (w *waitingPod) Allow(string) { delete(w.q.waiting, w.uid) }
+
+// letRun has kube-scheduler's plugin for gangs admit the placed pods of a plan one after the other, without those that replace running ones, whose
+// groups run already. The error names the groups of which a pod is not let
+// into the queue, or waits for others for ever.
+func letRun(ctx context.Context, p *plan.Plan, groups []gang.Group) error {
+	q := &quorum{factory: informers.NewSharedInformerFactory(nil, 0), groups: map[string]*members{}, waiting: map[types.UID]*waitingPod{}}
+	objects := q.factory.Scheduling().V1alpha2().PodGroups().Informer().GetIndexer()
+	for i, g := range groups {
+		m := &members{assumed: sets.New[types.UID]()}
+		for _, pod := range p.Problem.Snapshot().Pods {
+			if !g.Member(pod) || pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+				continue
+			}
+			if m.all++; pod.Spec.NodeName != "" {
+				m.scheduled++
+			}
+		}
+		o := &schedulingv1alpha2.PodGroup{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: fmt.Sprintf("group-%d", i)}}
+		o.Spec.SchedulingPolicy.Gang = &schedulingv1alpha2.GangSchedulingPolicy{MinCount: int32(m.all)} //nolint:gosec // some pods
+		if g.Minimum > 0 {
+			o.Spec.SchedulingPolicy.Gang.MinCount = int32(g.Minimum) //nolint:gosec // some pods
+		}
+		q.groups[o.Name] = m
+		if err := objects.Add(o); err != nil {
+			return err
+		}
+	}
+	plugin, err := gangscheduling.New(ctx, nil, q, feature.Features{})
+	if err != nil {
+		return err
+	}
+	for n, b := range p.Bindings() {
+		at := -1
+		for i := range groups {
+			if groups[i].Member(b.Pod) {
+				at = i
+				break
+			}
+		}
+		if at < 0 || b.Replaces != nil {
+			continue
+		}
+		name := fmt.Sprintf("group-%d", at)
+		pod := b.Pod.DeepCopy()
+		pod.Namespace, pod.UID, pod.Spec.SchedulingGroup = metav1.NamespaceDefault, types.UID(fmt.Sprint("pod-", n)), &corev1.PodSchedulingGroup{PodGroupName: &name}
+		if status := plugin.(fwk.PreEnqueuePlugin).PreEnqueue(ctx, pod); !status.IsSuccess() {
+			return fmt.Errorf("group %s: %s is not let into the queue: %w", groups[at].Name, b.Pod.Name, status.AsError())
+		}
+		m := q.groups[name]
+		m.scheduled++
+		m.assumed.Insert(pod.UID)
+		status, _ := plugin.(fwk.PermitPlugin).Permit(ctx, framework.NewCycleState(), pod, b.Node)
+		switch {
+		case status.Code() == fwk.Wait:
+			q.waiting[pod.UID] = &waitingPod{q: q, uid: pod.UID}
+		case !status.IsSuccess():
+			return fmt.Errorf("group %s: %s is not permitted: %w", groups[at].Name, b.Pod.Name, status.AsError())
+		}
+	}
+	if len(q.waiting) > 0 {
+		return errors.New("pods wait for ever for others of their group")
+	}
+	return nil
+}
+
+// The judge itself: a group of which less than its minimum is bound waits for ever.
+func TestQuorum(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	two := corev1.ResourceList{"cpu": resource.MustParse("2"), "pods": resource.MustParse("20")}
+	s := scheduling.Snapshot{Pools: []scheduling.Pool{{NodePool: nodepool.NodePool{Name: "p", Limits: two}, Types: []instancetypes.InstanceType{{
+		Name: "t", Requirements: requirements.MustParse("node.kubernetes.io/instance-type=t"), Capacity: two,
+		Offerings: []instancetypes.Offering{{Price: 1, Available: true, Requirements: requirements.MustParse("topology.kubernetes.io/zone=a")}},
+	}}}}}
+	for i := range 4 {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: fmt.Sprint("p-", i)}}
+		pod.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("1")}}}}
+		s.Pods = append(s.Pods, pod)
+	}
+	p, err := plan.Make(ctx, s, nil)
+	require.NoError(t, err)
+	require.Len(t, p.Bindings(), 2)
+	all := gang.Group{Name: "g", Member: func(*corev1.Pod) bool { return true }}
+	require.ErrorContains(t, letRun(ctx, p, []gang.Group{all}), "wait for ever")
+	all.Minimum = 2
+	require.NoError(t, letRun(ctx, p, []gang.Group{all}))
+	all.Minimum = 5
+	require.ErrorContains(t, letRun(ctx, p, []gang.Group{all}), "is not let into the queue")
+}
