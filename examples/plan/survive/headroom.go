@@ -49,7 +49,11 @@ const rounds = 3
 func (r *rehearsal) headroom(ctx context.Context, kinds []Kind, all []Outcome) (Headroom, error) {
 	short := slices.DeleteFunc(slices.Clone(all), func(o Outcome) bool { return len(o.Waiting) == 0 })
 	slices.SortStableFunc(short, func(a, b Outcome) int { return cmp.Compare(b.lower, a.lower) })
-	lower := lowerBound(&r.snapshot, kinds, all)
+	zoned, err := r.zoned(ctx, short)
+	if err != nil {
+		return Headroom{}, err
+	}
+	lower := lowerBound(&r.snapshot, kinds, all, zoned)
 	best := Headroom{cluster: r.snapshot}
 	for k, divided := range []bool{true, false} {
 		next := rehearsal{snapshot: r.snapshot, by: r.by}
@@ -74,33 +78,10 @@ func (r *rehearsal) headroom(ctx context.Context, kinds []Kind, all []Outcome) (
 			break
 		}
 	}
-	if best.LowerBoundPerHour = min(lower, best.PricePerHour); len(best.Unmet) > 0 {
+	if best.LowerBoundPerHour = lower; len(best.Unmet) > 0 {
 		best.LowerBoundPerHour = 0
 	}
 	return best, nil
-}
-
-// lowerBound is what any headroom costs at least. Outside of each failure must be room for what that failure displaces. If every node is in
-// one of k domains of a kind and headroom T costs c(f) in domain f, T - c(f) is at least the bound of f for each of them, so that
-// T (k - 1) is at least the sum of all bounds.
-func lowerBound(s *scheduling.Snapshot, kinds []Kind, all []Outcome) float64 {
-	lower := 0.0
-	for _, k := range kinds {
-		names, whole := sold(s, k)
-		sum := 0.0
-		for i := range all {
-			if all[i].Kind != k {
-				continue
-			}
-			if lower = max(lower, all[i].lower); slices.Contains(names, all[i].Name) {
-				sum += all[i].lower
-			}
-		}
-		if whole && len(names) > 1 {
-			lower = max(lower, sum/float64(len(names)-1))
-		}
-	}
-	return lower
 }
 
 // fill buys spares until no failure lets pods wait, and returns the failures that still do.
