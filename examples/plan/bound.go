@@ -118,6 +118,9 @@ func (p *Plan) relaxation(types []binpack.Type) binpack.Problem {
 	out := Problem(p.Problem, slices.Clone(types), items)
 	for i := range nodes {
 		out.Nodes[i].Tags, out.Nodes[i].Limits = nodes[i].Tags, limits(nodes[i].Limits)
+		if !slices.ContainsFunc(out.Items, func(it binpack.Item) bool { return fits(it.Size, out.Nodes[i].Free) }) {
+			out.Nodes[i].Free = make([]int64, len(out.Resources)) // a part of a pod would fit, and take the price off the bound
+		}
 	}
 	for i := range out.Types {
 		t := &out.Types[i]
@@ -145,7 +148,7 @@ func (p *Plan) isRelaxed(relaxed binpack.Problem) bool {
 		return false
 	}
 	for i := range round.Nodes {
-		if !slices.Equal(round.Nodes[i].Tags, relaxed.Nodes[i].Tags) || !slices.Equal(round.Nodes[i].Limits, relaxed.Nodes[i].Limits) {
+		if !slices.Equal(round.Nodes[i].Free, relaxed.Nodes[i].Free) && len(p.Result.NewNodes()) > 0 || !slices.Equal(round.Nodes[i].Tags, relaxed.Nodes[i].Tags) || !slices.Equal(round.Nodes[i].Limits, relaxed.Nodes[i].Limits) {
 			return false
 		}
 	}
@@ -158,6 +161,16 @@ func (p *Plan) isRelaxed(relaxed binpack.Problem) bool {
 	}
 	for _, n := range placed {
 		if n != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// fits reports whether an item fits what is free.
+func fits(size, free []int64) bool {
+	for i, q := range size {
+		if q > free[i] {
 			return false
 		}
 	}

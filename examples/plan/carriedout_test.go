@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/joinery-sdk/joinery/examples/plan"
@@ -38,4 +39,35 @@ func TestCarriedOutPodsTakeWhatAdmissionGivesThem(t *testing.T) {
 	require.NoError(t, err)
 	assert.Len(t, second.NewNodes(), 1, "the first node is full")
 	assert.Nil(t, s.Pods[0].Spec.Containers[0].Resources.Requests, "the pods that were given are as they were")
+}
+
+// A volume that was made for a pod is in its zone, and keeps the next pod of its claim there.
+func TestCarriedOutVolumesAreInTheirZones(t *testing.T) {
+	with := func(name, zone string) *corev1.Pod {
+		p := job(name, 1, "3")[0]
+		p.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}
+		if zone != "" {
+			p.Spec.NodeSelector = map[string]string{corev1.LabelTopologyZone: zone}
+		}
+		return p
+	}
+	mode, class := storagev1.VolumeBindingWaitForFirstConsumer, "block"
+	claim := &corev1.PersistentVolumeClaim{}
+	claim.Name, claim.Namespace = "data", "lab"
+	claim.Spec = corev1.PersistentVolumeClaimSpec{StorageClassName: &class, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{"storage": resource.MustParse("1Gi")}}}
+	storage := &storagev1.StorageClass{Provisioner: "block.csi.example.com", VolumeBindingMode: &mode}
+	storage.Name = class
+	s := scheduling.Snapshot{
+		Pods: []*corev1.Pod{with("a", "z2")}, Pools: []scheduling.Pool{limited(0, "z1", "z2")}, StorageClasses: []*storagev1.StorageClass{storage},
+		PersistentVolumeClaims: []*corev1.PersistentVolumeClaim{claim},
+	}
+	first, err := plan.Make(t.Context(), s, nil)
+	require.NoError(t, err)
+	after := first.CarriedOut()
+	after.Pods = append(slices.Clone(after.Pods), with("b", ""))
+	second, err := plan.Make(t.Context(), after, nil)
+	require.NoError(t, err)
+	require.Len(t, second.NewNodes(), 1)
+	assert.Equal(t, "z2", second.NewNodes()[0].Zone, "though z1 is cheaper")
+	assert.Empty(t, claim.Spec.VolumeName, "the claim that was given is as it was")
 }

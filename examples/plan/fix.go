@@ -169,7 +169,7 @@ func (p *Plan) Ignored() []scheduling.Ignored { return slices.Clone(p.Problem.Ig
 func (p *Plan) IsStopped() bool { return p.Stopped || p.Packing.Stopped }
 
 // CarriedOut is the snapshot with the plan carried out: the nodes that it buys are there, and the pods that it places run, with the spec
-// that an API server would have stored. Refused pods are left out. So another plan of it finds what this one leaves. It is made once, and is
+// that an API server would have stored, and with the volumes that drivers make. Refused pods are left out. So another plan of it finds what this one leaves. It is made once, and is
 // only to be read.
 func (p *Plan) CarriedOut() scheduling.Snapshot {
 	if p.after != nil {
@@ -219,6 +219,7 @@ func (p *Plan) CarriedOut() scheduling.Snapshot {
 		}
 	}
 	s.Pods = pods
+	bindVolumes(&s)
 	p.after = &s
 	return s
 }

@@ -49,9 +49,13 @@ const rounds = 3
 func (r *rehearsal) headroom(ctx context.Context, kinds []Kind, all []Outcome) (Headroom, error) {
 	short := slices.DeleteFunc(slices.Clone(all), func(o Outcome) bool { return len(o.Waiting) == 0 })
 	slices.SortStableFunc(short, func(a, b Outcome) int { return cmp.Compare(b.lower, a.lower) })
-	lower := lowerBound(&r.snapshot, kinds, all)
+	zoned, err := r.zoned(ctx, short)
+	if err != nil {
+		return Headroom{}, err
+	}
+	lower := lowerBound(&r.snapshot, kinds, all, zoned)
 	best := Headroom{cluster: r.snapshot}
-	for k, divided := range []bool{true, false} {
+	for k, divided := range []float64{lower, 0} {
 		next := rehearsal{snapshot: r.snapshot, by: r.by}
 		unmet, err := next.fill(ctx, short, all, divided)
 		if err != nil {
@@ -74,37 +78,14 @@ func (r *rehearsal) headroom(ctx context.Context, kinds []Kind, all []Outcome) (
 			break
 		}
 	}
-	if best.LowerBoundPerHour = min(lower, best.PricePerHour); len(best.Unmet) > 0 {
+	if best.LowerBoundPerHour = lower; len(best.Unmet) > 0 {
 		best.LowerBoundPerHour = 0
 	}
 	return best, nil
 }
 
-// lowerBound is what any headroom costs at least. Outside of each failure must be room for what that failure displaces. If every node is in
-// one of k domains of a kind and headroom T costs c(f) in domain f, T - c(f) is at least the bound of f for each of them, so that
-// T (k - 1) is at least the sum of all bounds.
-func lowerBound(s *scheduling.Snapshot, kinds []Kind, all []Outcome) float64 {
-	lower := 0.0
-	for _, k := range kinds {
-		names, whole := sold(s, k)
-		sum := 0.0
-		for i := range all {
-			if all[i].Kind != k {
-				continue
-			}
-			if lower = max(lower, all[i].lower); slices.Contains(names, all[i].Name) {
-				sum += all[i].lower
-			}
-		}
-		if whole && len(names) > 1 {
-			lower = max(lower, sum/float64(len(names)-1))
-		}
-	}
-	return lower
-}
-
 // fill buys spares until no failure lets pods wait, and returns the failures that still do.
-func (r *rehearsal) fill(ctx context.Context, short, all []Outcome, divided bool) ([]Failure, error) {
+func (r *rehearsal) fill(ctx context.Context, short, all []Outcome, divided float64) ([]Failure, error) {
 	var unmet []Failure
 	for range rounds {
 		unmet = nil
@@ -125,8 +106,8 @@ func (r *rehearsal) fill(ctx context.Context, short, all []Outcome, divided bool
 	return unmet, nil
 }
 
-// room buys what the pods lack that a failure displaces. It reports whether all of them that can have a place have one then.
-func (r *rehearsal) room(ctx context.Context, f Failure, all []Outcome, divided bool) (bool, error) {
+// room buys what the pods lack that a failure displaces, divided over domains if it is known what all headroom is to cost. It reports whether all of them that can have a place have one then.
+func (r *rehearsal) room(ctx context.Context, f Failure, all []Outcome, divided float64) (bool, error) {
 	s, _ := f.after(r.cluster())
 	at, waiting, err := r.atOnce(ctx, s)
 	if err != nil || len(waiting) == 0 {
@@ -137,13 +118,16 @@ func (r *rehearsal) room(ctx context.Context, f Failure, all []Outcome, divided 
 	if err != nil {
 		return false, err
 	}
-	if names, _ := sold(&at, f.Kind); divided && len(names) > 1 && f.Kind.pin() != "" {
-		pinned, err := r.plan(ctx, pin(at, waiting, f.Kind.pin(), shares(f, names, all)))
-		if err != nil {
-			return false, err
-		}
-		if pinned.Totals().Placed >= p.Totals().Placed {
-			p = pinned
+	if f.Kind.pin() != "" && divided > 0 {
+		names, _ := sold(&at, f.Kind)
+		if parts := r.shares(f, names, all, divided); len(parts) > 0 {
+			pinned, err := r.plan(ctx, pin(at, waiting, f.Kind.pin(), parts))
+			if err != nil {
+				return false, err
+			}
+			if pinned.Totals().Placed >= p.Totals().Placed {
+				p = pinned
+			}
 		}
 	}
 	for _, n := range p.NewNodes() {
@@ -206,24 +190,25 @@ type share struct {
 	taken  int
 }
 
-// shares are the domains that are left and their parts: as much as headroom of the lowest price has there.
-func shares(f Failure, names []string, all []Outcome) []share {
-	lower := map[string]float64{}
-	sum, most := 0.0, 0.0
+// shares are the domains that are left and their parts: what headroom of the lowest price has there, total less what the domain's own failure
+// displaces, and what the spares there do not cost yet. They are none where no domain is to have more.
+func (r *rehearsal) shares(f Failure, names []string, all []Outcome, total float64) []share {
+	target := map[string]float64{}
+	for _, name := range names {
+		target[name] = total
+	}
 	for i := range all {
 		if all[i].Kind == f.Kind {
-			lower[all[i].Name] = all[i].lower
-			sum, most = sum+all[i].lower, max(most, all[i].lower)
+			target[all[i].Name] -= all[i].lower
 		}
 	}
-	total := max(most, sum/float64(max(1, len(names)))) // names has no domain that failed
+	for i := range r.spare {
+		target[f.Kind.domainOf(labelsOf(r.spare[i].node))] -= r.spare[i].PricePerHour
+	}
 	var out []share
 	for _, name := range names {
-		out = append(out, share{name: name, weight: total - lower[name]})
-	}
-	if !slices.ContainsFunc(out, func(s share) bool { return s.weight > 0 }) {
-		for i := range out {
-			out[i].weight = 1
+		if target[name] > 0 {
+			out = append(out, share{name: name, weight: target[name]})
 		}
 	}
 	return out
@@ -235,10 +220,13 @@ func pin(s scheduling.Snapshot, waiting []*corev1.Pod, key string, parts []share
 	for _, p := range waiting {
 		waits[p] = true
 	}
+	spreads := func(c corev1.TopologySpreadConstraint) bool { // which divides the pods by itself
+		return c.TopologyKey == key && c.WhenUnsatisfiable == corev1.DoNotSchedule
+	}
 	pods := slices.Clone(s.Pods)
 	order := make([]int, 0, len(waiting))
 	for i, p := range pods {
-		if waits[p] && p.Spec.NodeSelector[key] == "" {
+		if waits[p] && p.Spec.NodeSelector[key] == "" && !slices.ContainsFunc(p.Spec.TopologySpreadConstraints, spreads) {
 			order = append(order, i)
 		}
 	}

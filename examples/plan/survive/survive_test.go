@@ -58,6 +58,7 @@ func draw(r *rand.Rand) scheduling.Snapshot {
 		p.Limits = corev1.ResourceList{"cpu": *resource.NewQuantity(int64(40+r.IntN(80)), resource.DecimalSI)}
 	}
 	s.Pools = []scheduling.Pool{{NodePool: p, Types: types}}
+	scale := []int{1, 2, 4}[r.IntN(3)] // small clusters have few nodes to divide what is lost over
 	for w := range 3 + r.IntN(6) {
 		app := fmt.Sprintf("app%d", w)
 		like := &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}
@@ -74,7 +75,7 @@ func draw(r *rand.Rand) scheduling.Snapshot {
 		if some(8) {
 			t.Spec.NodeSelector = map[string]string{corev1.LabelTopologyZone: fmt.Sprintf("z%d", r.IntN(3))}
 		}
-		for i := range 3 + r.IntN(15) {
+		for i := range scale * (3 + r.IntN(15)) {
 			pod := t
 			pod.Name = fmt.Sprintf("%s-%d", app, i)
 			s.Pods = append(s.Pods, &pod)
@@ -112,7 +113,7 @@ func lose(s scheduling.Snapshot, f survive.Failure) scheduling.Snapshot {
 // snapshot, and what is left is planned from scratch with nothing for sale.
 func TestClaimedFailuresHold(t *testing.T) {
 	gaps, clusters, met := 0.0, 0, 0
-	for seed := range uint64(longer(5, 100)) {
+	for seed := range uint64(longer(3, 100)) {
 		r := rand.New(rand.NewPCG(seed, 7))
 		s := draw(r)
 		p, err := plan.Make(t.Context(), s, nil)
@@ -130,7 +131,7 @@ func TestClaimedFailuresHold(t *testing.T) {
 				holds(t, lose(h.Cluster(), o.Failure), len(o.Lost), fmt.Sprintf("seed %d, %s, with headroom", seed, o.Failure))
 			}
 		}
-		assert.LessOrEqual(t, h.LowerBoundPerHour, h.PricePerHour+1e-9)
+		assert.LessOrEqual(t, h.LowerBoundPerHour, h.PricePerHour+1e-6)
 		if len(h.Spares) > 0 && len(h.Unmet) == 0 {
 			gap := 1.0
 			if h.LowerBoundPerHour > 0 {
@@ -179,7 +180,7 @@ func TestBuffersAreTheHeadroom(t *testing.T) {
 	bought, err := plan.Make(t.Context(), in, nil)
 	require.NoError(t, err)
 	assert.Empty(t, bought.Unplaced())
-	assert.InDelta(t, h.PricePerHour, bought.Totals().PricePerHour, 1e-9)
+	assert.InDelta(t, h.PricePerHour, bought.Totals().PricePerHour, 1e-6)
 	kinds := map[string]int{}
 	for _, spare := range h.Spares {
 		kinds[spare.InstanceType+spare.Zone+spare.CapacityType]++
