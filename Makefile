@@ -60,11 +60,14 @@ endif
 	cd examples/judges && $(GO) vet ./... && $(GO) test ./...
 	cd examples/karpenter && $(GO) vet ./... && $(GO) test -short ./...
 
+# How many random clusters kube-scheduler judges in test-long; more before a release.
+SCENARIOS ?= 1000
+
 test-long: moto ## the full counts of the property suites and the judges
 	JOINERY_LONG=1 $(GO) test -timeout 30m -skip '^TestFaultRun$$' $(LONG)
 	JOINERY_LONG=1 $(GO) test $(RACE) -timeout 60m -run '^TestFaultRun$$' ./cloudprovider/aws
-	cd examples/judges && $(GO) test -timeout 60m ./replay -run 'PlansAreAccepted$$' -scenarios 2000 -v
-	cd examples/judges && $(GO) test -timeout 90m ./replay -run 'AcceptedAndWhole$$' -scenarios 20000 -v # a tenth of them has groups
+	cd examples/judges && $(GO) test -timeout 60m ./replay -run 'PlansAreAccepted$$' -scenarios $(SCENARIOS) -v
+	cd examples/judges && $(GO) test -timeout 90m ./replay -run 'AcceptedAndWhole$$' -scenarios $$((3 * $(SCENARIOS))) -v # a tenth of them with groups
 	cd examples/judges && $(GO) test -timeout 60m ./replay -run 'TestPlansAreAccepted$$' -scenarios 40 -pods 1500 -v
 	cd examples/judges && $(GO) test -timeout 60m ./replay -run 'TestPodsBesideKarpenters' -karpenter 400 -v
 	cd examples/judges && JOINERY_LONG=1 $(GO) test -timeout 60m ./deprovision

@@ -104,7 +104,7 @@ func (d *domains) read() bool {
 		d.of = append(d.of, slices.IndexFunc(d.groups, func(g gang.Group) bool { return g.Member(pod) }))
 		pods += items[i].Count
 	}
-	d.items, d.bounds = relaxation.Items, min(domainBounds, domainPods/pods)
+	d.items, d.bounds = relaxation.Items, min(domainBounds, domainPods/max(1, pods))
 	root, err := binpack.Compile(relaxation)
 	d.root = root
 	return err == nil
