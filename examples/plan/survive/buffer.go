@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joinery-sdk/joinery/instancetypes"
+	"github.com/joinery-sdk/joinery/scheduling/buffer"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
@@ -59,7 +60,7 @@ func (h *Headroom) Buffers(namespace string) []Buffer {
 				Object: CapacityBuffer{
 					TypeMeta:   metav1.TypeMeta{APIVersion: "autoscaling.x-k8s.io/v1beta1", Kind: "CapacityBuffer"},
 					ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
-					Spec:       BufferSpec{ProvisioningStrategy: "buffer.x-k8s.io/active-capacity", PodTemplateRef: TemplateRef{name}},
+					Spec:       BufferSpec{ProvisioningStrategy: buffer.ActiveCapacity, PodTemplateRef: TemplateRef{name}},
 				},
 			})
 		}

@@ -1,6 +1,7 @@
 package survive_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -18,6 +19,7 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling"
+	"github.com/joinery-sdk/joinery/scheduling/buffer"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
@@ -172,6 +174,10 @@ func TestBuffersAreTheHeadroom(t *testing.T) {
 	in := p.CarriedOut()
 	for _, b := range h.Buffers("platform") {
 		assert.Equal(t, b.Template.Name, b.Object.Spec.PodTemplateRef.Name)
+		text, err := json.Marshal(b.Object)
+		require.NoError(t, err)
+		_, err = buffer.Decode(text)
+		require.NoError(t, err, "%s", text)
 		for i := range b.Object.Spec.Replicas {
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "platform", Name: fmt.Sprintf("%s-%d", b.Object.Name, i)}, Spec: b.Template.Template.Spec}
 			in.Pods = append(slices.Clip(in.Pods), pod)
