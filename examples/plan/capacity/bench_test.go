@@ -87,8 +87,8 @@ func BenchmarkAskSmallPods(b *testing.B) {
 // Up to ten pods for each question that need a machine of their own.
 func BenchmarkAskPurchases(b *testing.B) {
 	state, _, large := thousand(b)
-	for i := 0; ; i++ { // until no node takes the least of them
-		a, err := state.Ask(b.Context(), some(large[len(large)-1], 1, 1000+i))
+	for i := 0; ; i++ { // until no node takes the least of them; their names are those of no question
+		a, err := state.Ask(b.Context(), some(large[len(large)-1], 1, -1-i))
 		require.NoError(b, err)
 		if a.Kind == capacity.Buy {
 			break
