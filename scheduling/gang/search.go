@@ -108,7 +108,7 @@ func (a *admission) extend(at *attempt, queue []int) (*attempt, error) {
 }
 
 // exchange looks for a better set that differs from the best one by a few groups: by any number of up to 14 groups, by three of 50, by one of
-// thousands. Sets with fewer differences are tried first, then better ones.
+// thousands. Better sets are tried before those that are as good and may be cheaper, with fewer differences first.
 func (a *admission) exchange(at *attempt, groups []int) (*attempt, error) {
 	type candidate struct {
 		set     []bool
@@ -117,13 +117,13 @@ func (a *admission) exchange(at *attempt, groups []int) (*attempt, error) {
 	}
 	for {
 		var all []candidate
-		seen := map[string]bool{}
+		seen := map[string]bool{string(a.keyOf(at.set)): true}
 		now := a.value(at.set)
 		changes := changesOf(len(groups))
 		var extend func(set []bool, from, n int)
 		extend = func(set []bool, from, n int) {
 			if n > 0 {
-				if v := a.value(set); v.compare(now) > 0 && a.suits(set) {
+				if v := a.value(set); v.compare(now) >= 0 && a.suits(set) {
 					if key := string(a.keyOf(set)); !seen[key] {
 						seen[key] = true
 						all = append(all, candidate{set, n, v})
@@ -140,7 +140,10 @@ func (a *admission) exchange(at *attempt, groups []int) (*attempt, error) {
 			}
 		}
 		extend(at.set, 0, 0)
-		slices.SortStableFunc(all, func(x, y candidate) int { return cmp.Or(cmp.Compare(x.changes, y.changes), y.value.compare(x.value)) })
+		even := func(c candidate) int { return 1 - min(1, c.value.compare(now)) }
+		slices.SortStableFunc(all, func(x, y candidate) int {
+			return cmp.Or(cmp.Compare(even(x), even(y)), cmp.Compare(x.changes, y.changes), y.value.compare(x.value))
+		})
 		found := false
 		for _, c := range all {
 			if !a.suits(c.set) { // a set of the same kinds has failed meanwhile
