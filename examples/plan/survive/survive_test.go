@@ -115,7 +115,7 @@ func lose(s scheduling.Snapshot, f survive.Failure) scheduling.Snapshot {
 // snapshot, and what is left is planned from scratch with nothing for sale.
 func TestClaimedFailuresHold(t *testing.T) {
 	gaps, clusters, met := 0.0, 0, 0
-	for seed := range uint64(longer(3, 100)) {
+	for seed := range uint64(longer(3, 40)) {
 		r := rand.New(rand.NewPCG(seed, 7))
 		s := draw(r)
 		p, err := plan.Make(t.Context(), s, nil)
