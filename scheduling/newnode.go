@@ -271,7 +271,7 @@ func (g *extension) buy(b binding) (at seat, open, ok bool) {
 		if g.avoid[k.cell] || len(g.bought) == g.most || g.barred(b.class, k) {
 			continue
 		}
-		bin := OutcomeBin{Shape: k.shape, Offering: k.offering, Labels: k.narrowed}
+		bin := OutcomeBin{Shape: k.shape, Offering: k.offering, Labels: k.allowed}
 		shape := &g.p.Shapes[k.shape]
 		b.at = seat{-1, len(g.bins)}
 		g.nodes = append(g.nodes, g.register(bin, len(g.bins)))
@@ -367,8 +367,22 @@ func stockOf(s *Shape, shape, offering int) string {
 
 // cell is offerings of one pool whose nodes have the same labels of those that some pod asks about.
 type cell struct {
-	labels requirements.Set
-	offers [][2]int // shapes and offerings
+	site
+	offers [][2]int // shapes and offerings: what uses the least of the limits first, of equal ones the cheapest
+}
+
+// site is what a new node would be to pods: what its labels may be, what they are if nobody says more, and their values for constraints
+// between pods.
+type site struct {
+	allowed requirements.Set
+	labels  map[string]string
+	values  []int32
+}
+
+func (p *Problem) newSite(allowed requirements.Set) site {
+	labels, counts := chosenLabels(allowed), p.verifier.cluster
+	labels[corev1.LabelHostname] = "new node" // no node has this name
+	return site{allowed, labels, counts.Values.At(counts.Index, labels)}
 }
 
 func (p *Problem) newCells() []cell {
@@ -387,54 +401,15 @@ func (p *Problem) newCells() []cell {
 			if !ok {
 				k = len(out)
 				at[string(key)] = k
-				out = append(out, cell{labels: all})
+				out = append(out, cell{site: p.newSite(all)})
 			}
 			out[k].offers = append(out[k].offers, [2]int{i, j})
 		}
 	}
-	return out
-}
-
-// sale is a cell whose nodes a class accepts.
-type sale struct {
-	kinds  []kind   // for each alternative of the class's requirements; the offering is open
-	offers [][2]int // those that hold a pod by itself: what uses the least of the limits first, of equal ones the cheapest
-}
-
-// newSales are the cells for pods of a class. Pools with MinValues are left out: only the packer counts the values that a node keeps.
-func (p *Problem) newSales(c *Class) []sale {
-	var out []sale
-	for i, cell := range p.cells() {
-		if len(p.Pools[p.Shapes[cell.offers[0][0]].Pool].MinValues) > 0 {
-			continue
-		}
-		one := sale{}
-		for _, o := range cell.offers {
-			if bind.Fits(c.requests, p.Shapes[o[0]].Free) {
-				one.offers = append(one.offers, o)
-			}
-		}
-		if len(one.offers) == 0 {
-			continue
-		}
-		for alternative := range c.bound.All() {
-			if !alternative.Compatible(cell.labels, requirements.Keys{}) {
-				continue
-			}
-			if narrowed, err := cell.labels.Intersect(alternative); err == nil {
-				labels := chosenLabels(narrowed)
-				labels[corev1.LabelHostname] = "new node" // no node has this name
-				counts := p.verifier.cluster
-				one.kinds = append(one.kinds, kind{cell: i, narrowed: narrowed, labels: labels, values: counts.Values.At(counts.Index, labels)})
-			}
-		}
-		if len(one.kinds) == 0 {
-			continue
-		}
-		slices.SortStableFunc(one.offers, func(a, b [2]int) int {
+	for _, c := range out {
+		slices.SortStableFunc(c.offers, func(a, b [2]int) int {
 			return cmp.Or(slices.Compare(p.Shapes[a[0]].Usage, p.Shapes[b[0]].Usage), compareCosts(p.price(a), p.price(b)))
 		})
-		out = append(out, one)
 	}
 	return out
 }
@@ -442,27 +417,56 @@ func (p *Problem) newSales(c *Class) []sale {
 // price is that of an offering of a shape.
 func (p *Problem) price(offer [2]int) float64 { return p.Shapes[offer[0]].Offerings[offer[1]].Price }
 
-// kind is an offering of a cell, with labels that a pod's requirements narrow.
+// sale is a cell whose nodes an alternative of a class's requirements accepts. There may be millions, so it is small.
+type sale struct {
+	cell, alternative int32
+	whole             bool // the class asks nothing that the labels of the cell leave open
+}
+
+// newSales are the cells for pods of a class. Pools with MinValues are left out: only the packer counts the values that a node keeps.
+func (p *Problem) newSales(c *Class) []sale {
+	var out []sale
+	for i, cell := range p.cells() {
+		fits := func(o [2]int) bool { return bind.Fits(c.requests, p.Shapes[o[0]].Free) }
+		if len(p.Pools[p.Shapes[cell.offers[0][0]].Pool].MinValues) > 0 || !slices.ContainsFunc(cell.offers, fits) {
+			continue
+		}
+		for k := range c.bound.Len() {
+			if alternative := c.bound.At(k); alternative.Compatible(cell.allowed, requirements.Keys{}) {
+				out = append(out, sale{int32(i), int32(k), cell.allowed.Subset(alternative)})
+			}
+		}
+	}
+	return out
+}
+
+// kind is an offering that a class may have. The site is that of its cell, or a narrower one.
 type kind struct {
+	*site
 	cell, shape, offering int
-	narrowed              requirements.Set
-	labels                map[string]string // of such a node, and their values for constraints between pods
-	values                []int32
 }
 
 // kinds are the offerings that may still be bought and that hold a pod of the class by itself: the best one of each cell for each alternative
 // of its requirements, the heaviest pools first, then the cheapest.
 func (r *remaining) kinds(class int) []kind {
 	var out []kind
+	c, cells := r.p.Classes[class], r.p.cells()
 	for _, s := range r.p.sales[class]() {
-		at := slices.IndexFunc(s.offers, func(o [2]int) bool { return r.allows(o[0], o[1]) })
+		cell := &cells[s.cell]
+		at := slices.IndexFunc(cell.offers, func(o [2]int) bool { return bind.Fits(c.requests, r.p.Shapes[o[0]].Free) && r.allows(o[0], o[1]) })
 		if at < 0 {
 			continue
 		}
-		for _, k := range s.kinds {
-			k.shape, k.offering = s.offers[at][0], s.offers[at][1]
-			out = append(out, k)
+		k := kind{&cell.site, int(s.cell), cell.offers[at][0], cell.offers[at][1]}
+		if !s.whole {
+			narrowed, err := cell.allowed.Intersect(c.bound.At(int(s.alternative)))
+			if err != nil {
+				continue
+			}
+			own := r.p.newSite(narrowed)
+			k.site = &own
 		}
+		out = append(out, k)
 	}
 	weight := func(k kind) int32 { return r.p.Pools[r.p.Shapes[k.shape].Pool].Weight }
 	slices.SortStableFunc(out, func(a, b kind) int {

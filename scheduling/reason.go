@@ -312,7 +312,7 @@ func (s *state) limited(o Outcome) func(relaxed, domain int) bool {
 		required, requests := rc.Required(domain), s.p.Classes[rc.Class].requests
 		short := false
 		for _, c := range s.p.cells() {
-			if !required.Compatible(c.labels, requirements.Keys{}) {
+			if !required.Compatible(c.allowed, requirements.Keys{}) {
 				continue
 			}
 			for _, o := range c.offers {

@@ -101,6 +101,26 @@ func BenchmarkExistingNodes(b *testing.B) {
 	}
 }
 
+// One pod that asks for a type makes every type a kind of node of its own, and one pod of each team stays out: what is for sale to a class must
+// not be copied for each.
+func BenchmarkFineLabels(b *testing.B) {
+	var pods []*corev1.Pod
+	for team := range 300 {
+		for range 4 {
+			p := deployments(1, 1, false)[0]
+			p.Name, p.Labels = fmt.Sprintf("loud-%d", len(pods)), map[string]string{"app": fmt.Sprintf("loud-%d", team)}
+			p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
+				{TopologyKey: corev1.LabelTopologyZone, LabelSelector: &metav1.LabelSelector{MatchLabels: p.Labels}},
+			}}}
+			pods = append(pods, p)
+		}
+	}
+	pods[0].Spec.NodeSelector = map[string]string{corev1.LabelInstanceTypeStable: "m5.large"}
+	s := snapshot(b, pods)
+	s.Pools[0].Requirements = requirements.MustParse("topology.kubernetes.io/zone in (us-east-1a,us-east-1b,us-east-1c), kubernetes.io/arch=amd64")
+	planEdge(b, s, 900, -1)
+}
+
 // Ten pods are pending in a cluster where each node runs thirteen. Five times as many nodes must not take ten times as long.
 func BenchmarkFewPending(b *testing.B) {
 	for _, count := range []int{1000, 5000} {
