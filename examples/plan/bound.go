@@ -167,10 +167,10 @@ func (p *Plan) isRelaxed(relaxed binpack.Problem) bool {
 	return true
 }
 
-// fits reports whether an item fits what is free.
+// fits reports whether an item fits what is free. A node that is short of something takes what does not need it.
 func fits(size, free []int64) bool {
 	for i, q := range size {
-		if q > free[i] {
+		if q > 0 && q > free[i] {
 			return false
 		}
 	}

@@ -129,6 +129,30 @@ func TestBoundKnowsDaemonsThatCannotStart(t *testing.T) {
 }
 
 // Weights cost what the same pods cost less without them.
+// A node that is short of memory takes pods that ask for none, and the bound counts its room.
+func TestBoundKnowsNodesThatAreShort(t *testing.T) {
+	list := corev1.ResourceList{"cpu": resource.MustParse("4"), "memory": resource.MustParse("1Gi"), "pods": resource.MustParse("50")}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "short", Labels: map[string]string{corev1.LabelHostname: "short"}}}
+	node.Status.Allocatable = list
+	pods := replicas(6, func(*corev1.Pod) {})
+	for _, p := range []struct {
+		pod  *corev1.Pod
+		node string
+	}{{pods[0], "short"}, {pods[1], ""}} { // one runs there, which took more than the node has
+		p.pod.Spec.NodeName = p.node
+		p.pod.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse("1"), "memory": resource.MustParse("2Gi")}
+	}
+	p, err := plan.Make(t.Context(), scheduling.Snapshot{
+		Pods: pods, Nodes: []*corev1.Node{node}, Pools: []scheduling.Pool{{NodePool: nodepool.NodePool{Name: "pool"}, Types: sold()}},
+	}, nil)
+	require.NoError(t, err)
+	require.Empty(t, p.Unplaced())
+	require.Len(t, p.NewNodes(), 1)
+	assert.NotEmpty(t, p.Bound.Kind)
+	assert.NoError(t, p.Bound.Verify())
+	assert.InDelta(t, p.NewNodes()[0].PricePerHour, p.Bound.Price.Dollars(), 1e-9, "three of the pods fit on the node, and three need another one")
+}
+
 func TestWeightsCost(t *testing.T) {
 	dear := sold()
 	dear[0].Offerings[0].Price, dear[0].Offerings[1].Price = 0.3, 0.3
