@@ -371,7 +371,7 @@ type cell struct {
 	offers [][2]int // shapes and offerings: what uses the least of the limits first, of equal ones the cheapest
 }
 
-// site is what a new node would be to pods: what its labels may be, what they are if nobody says more, and their values for constraints
+// site is what a new node would be to pods: what its labels may be, what they are without further requirements, and their values for constraints
 // between pods.
 type site struct {
 	allowed requirements.Set

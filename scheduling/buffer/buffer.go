@@ -1,5 +1,5 @@
 // Package buffer reads CapacityBuffers of autoscaling.x-k8s.io: spare room in a cluster, as a number of pods that could be placed at once. A
-// buffer becomes pods that nobody creates. They are planned after all others, so that they never take the place of a pod that exists, and
+// buffer becomes pods that exist only in the plan. They are planned after all others, so that they never take the place of a pod that exists, and
 // what they lack is bought.
 //
 // The API is described at https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/proposals/buffers.md; sizes are those of
@@ -116,7 +116,7 @@ func (b *Buffer) Pods(template *corev1.PodTemplateSpec, size int) []*corev1.Pod 
 	return out
 }
 
-// Of is the buffer that a pod fills, as [Buffer.String] has it; false if it is a pod that somebody created.
+// Of is the buffer that a pod fills, as [Buffer.String] has it; false if it is a pod of the cluster.
 func Of(pod *corev1.Pod) (buffer string, ok bool) {
 	if pod.Annotations[annotationFake] != "true" {
 		return "", false

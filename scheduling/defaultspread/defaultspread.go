@@ -9,6 +9,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -28,7 +29,8 @@ type Defaults struct {
 	ReplicationControllers []*corev1.ReplicationController
 	ReplicaSets            []*appsv1.ReplicaSet
 	StatefulSets           []*appsv1.StatefulSet
-	// Deployments stand for their ReplicaSets where these do not exist yet: pods that name one as their controller have its selector.
+	// Deployments stand for their ReplicaSets where these are not given: pods that name a Deployment as their controller have its selector, and
+	// pods of a ReplicaSet named after it and their pod-template-hash have the hash beside it, as the ReplicaSet would.
 	Deployments []*appsv1.Deployment
 }
 
@@ -136,6 +138,12 @@ func (x *index) selector(p *corev1.Pod) *metav1.LabelSelector {
 	by := owner{ref.APIVersion, ref.Kind, in(p.Namespace), ref.Name}
 	maps.Copy(out.MatchLabels, x.replaced[by])
 	s := x.controllers[by]
+	if hash := p.Labels[appsv1.DefaultDeploymentUniqueLabelKey]; s == nil && ref.Kind == "ReplicaSet" && hash != "" {
+		by.kind, by.name = "Deployment", strings.TrimSuffix(ref.Name, "-"+hash)
+		if s = x.controllers[by]; s != nil {
+			out.MatchLabels[appsv1.DefaultDeploymentUniqueLabelKey] = hash
+		}
+	}
 	if _, err := metav1.LabelSelectorAsSelector(s); s == nil || err != nil { // kube-scheduler passes over one that it cannot read
 		return out
 	}

@@ -109,6 +109,7 @@ func TestSelectors(t *testing.T) {
 		"a ReplicationController":          {controlled("a", "ReplicationController", "old", map[string]string{"app": "old"}), "app=old"},
 		"a StatefulSet":                    {controlled("a", "StatefulSet", "db", map[string]string{"app": "db"}), "app=db"},
 		"a Deployment, as in manifests":    {controlled("a", "Deployment", "api", map[string]string{"app": "api"}), "app=api"},
+		"a ReplicaSet that is not given":   {controlled("a", "ReplicaSet", "api-77", map[string]string{"app": "api", "pod-template-hash": "77"}), "app=api,pod-template-hash=77"},
 		"a Job":                            {controlled("a", "Job", "batch", map[string]string{"app": "batch"}), ""},
 		"a Service of another namespace":   {controlled("a", "", "", map[string]string{"app": "batch"}), ""},
 	} {

@@ -30,7 +30,7 @@ func (a *admission) explain(at *attempt) (*attempt, []*scheduling.Reason, error)
 				t.group = i
 				set, last := with(at.set, i), i
 				if len(byKind) >= a.mostDrafts() {
-					set, last = a.whole(), nobody
+					set, last = a.whole(), noGroup
 				}
 				var err error
 				if t.at, err = a.draft(set, last); err != nil {

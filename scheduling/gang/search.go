@@ -38,7 +38,7 @@ func (a *admission) search(all []bool) (*attempt, error) {
 			set = next
 		}
 	}
-	at, err := a.draft(set, nobody)
+	at, err := a.draft(set, noGroup)
 	for err == nil {
 		broken := a.broken(at)
 		if len(broken) == 0 {
@@ -46,7 +46,7 @@ func (a *admission) search(all []bool) (*attempt, error) {
 		}
 		a.fail(set)
 		set = without(set, broken)
-		at, err = a.draft(set, nobody)
+		at, err = a.draft(set, noGroup)
 	}
 	if err == nil {
 		at, err = a.extend(at, slices.DeleteFunc(slices.Clone(queue), func(g int) bool { return set[g] }))
@@ -62,7 +62,7 @@ func (a *admission) try(set []bool, at *attempt) (next *attempt, better, spent b
 	if a.drafts--; a.drafts < 0 || a.ctx.Err() != nil {
 		return at, false, true, nil
 	}
-	next, err = a.draft(set, nobody)
+	next, err = a.draft(set, noGroup)
 	if err != nil {
 		return at, false, false, err
 	}

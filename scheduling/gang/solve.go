@@ -35,14 +35,14 @@ func Solve(ctx context.Context, s scheduling.Snapshot, o *scheduling.Options, gr
 	}
 	a.read(s, groups)
 	all := a.whole()
-	problem, err := a.compile(all, nobody, a.reasons, a.options.Together)
+	problem, err := a.compile(all, noGroup, a.reasons, a.options.Together)
 	if err != nil {
 		return nil, nil, err
 	}
 	a.measure(problem)
 	if a.suits(all) {
 		if slices.ContainsFunc(a.groups, func(g group) bool { return g.Key != "" }) {
-			if problem, err = a.compile(all, nobody, a.reasons, a.together()); err != nil {
+			if problem, err = a.compile(all, noGroup, a.reasons, a.together()); err != nil {
 				return nil, nil, err
 			}
 		}
@@ -183,8 +183,8 @@ func (a *admission) together() func(*corev1.Pod) (set, label string) {
 	}
 }
 
-// nobody is no group.
-const nobody = -1
+// noGroup is the position of no group.
+const noGroup = -1
 
 // compile compiles the snapshot with the pods of other groups than those of the set refused, by their reasons where they have one. Of the set
 // one group may come last.
@@ -213,7 +213,7 @@ func (a *admission) compile(set []bool, last int, reasons []*scheduling.Reason, 
 	return scheduling.Compile(a.snapshot, &o)
 }
 
-// leftOut is the reason of groups that are not in the set of a draft, which nobody sees.
+// leftOut is the reason of groups that are not in the set of a draft. It is never shown.
 var leftOut = &scheduling.Reason{Stage: scheduling.StageGroup, Detail: "it is left out"}
 
 // draft plans a set of groups, of which one may come last, only to see what fits.
@@ -262,7 +262,7 @@ func (a *admission) conclude(at *attempt) (*scheduling.Problem, *scheduling.Resu
 		return nil, nil, err
 	}
 	for set := at.set; ; {
-		p, err := a.compile(set, nobody, reasons, a.together())
+		p, err := a.compile(set, noGroup, reasons, a.together())
 		if err != nil {
 			return nil, nil, err
 		}

@@ -74,7 +74,7 @@ func TestAskIsThePlanFromScratch(t *testing.T) {
 				assert.Error(t, err, at)
 				continue
 			}
-			if next, err := a.Commit(); assert.NoError(t, err, at) && r.IntN(3) > 0 { // else the answer is a fork that nobody follows
+			if next, err := a.Commit(); assert.NoError(t, err, at) && r.IntN(3) > 0 { // else the answer is a fork that the chain leaves
 				assert.Len(t, next.Snapshot().Pods, before+len(pods), at)
 				state = next
 			}

@@ -51,7 +51,7 @@ type settings struct {
 }
 
 // New is the state of a snapshot in which the pods that wait have found their places: New plans them, buys what the plan buys, and leaves
-// out the pods that have no place. So an answer promises nothing that somebody else is about to get. The errors are those of [plan.Make].
+// out the pods that have no place. So an answer promises no room that a waiting pod is about to get. The errors are those of [plan.Make].
 func New(ctx context.Context, s scheduling.Snapshot, opts *Options) (*State, error) {
 	var o Options
 	if opts != nil {

@@ -92,7 +92,7 @@ func Decide(ctx context.Context, s *capacity.State, r *Request, templates []*cor
 	case once:
 		d.check = Retry
 		add(failed, metav1.ConditionTrue, notFound)
-	default: // somebody may give room back
+	default: // room may come back
 		if d.check = Pending; a.Kind == capacity.Impossible {
 			d.check = Retry
 		}

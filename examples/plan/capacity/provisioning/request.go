@@ -25,7 +25,7 @@ const (
 	AtomicScaleUp Class = "best-effort-atomic-scale-up.autoscaling.x-k8s.io"
 )
 
-// group is the API group of ProvisioningRequests, and noRetry the parameter that says that nobody waits for room to come back.
+// group is the API group of ProvisioningRequests, and noRetry the parameter that says that the request is not tried again.
 const (
 	group   = "autoscaling.x-k8s.io/"
 	kind    = "ProvisioningRequest"
