@@ -91,6 +91,8 @@ const DoNotRepair = "karpenter.sh/do-not-repair"
 type Node struct {
 	Claim, Pool string
 	Conditions  []corev1.NodeCondition
+	// Since is when the node was created, or when its last reboot ended: no condition counts as older. The zero time sets no limit.
+	Since time.Time
 	// Annotations are those of the node. Only [DoNotRepair] is read.
 	Annotations map[string]string
 }
@@ -110,8 +112,14 @@ func Repairs(nodes []Node, policies []cloudprovider.RepairPolicy, now time.Time)
 		}) {
 			ill[n.Pool]++
 		}
-		if p, since, ok := Broken(n.Conditions, policies, now); ok && n.Annotations[DoNotRepair] != "true" {
-			urgencies[n.Claim] = urgency(n.Conditions, policies, now)
+		conditions := slices.Clone(n.Conditions)
+		for i, c := range conditions {
+			if c.LastTransitionTime.Time.Before(n.Since) { // a condition may come without a time
+				conditions[i].LastTransitionTime.Time = n.Since
+			}
+		}
+		if p, since, ok := Broken(conditions, policies, now); ok && n.Annotations[DoNotRepair] != "true" {
+			urgencies[n.Claim] = urgency(conditions, policies, now)
 			broken[n.Pool] = append(broken[n.Pool], Decision{
 				Verdict: Irreparable, Claim: n.Claim, Since: since, Reboot: p.Reboot, Grace: p.Grace, Detail: fmt.Sprintf("condition %s is %s for more than %s", p.Condition, p.Status, p.Toleration),
 			})

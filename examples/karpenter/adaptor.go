@@ -48,6 +48,7 @@ type Options struct {
 type CloudProvider struct {
 	provider cloudprovider.Provider
 	options  Options
+	repairs  []karp.RepairPolicy
 
 	mu     sync.Mutex
 	ledger availability.Ledger
@@ -70,9 +71,14 @@ type ask struct {
 var _ karp.CloudProvider = (*CloudProvider)(nil)
 
 // AsKarpenter makes Karpenter's interface of a provider. It reads the provider's catalogue, for Karpenter must be told the labels in it
-// before its controllers start; as it keeps them in variables, calls must not overlap, nor come later. The error is the provider's.
+// before its controllers start; as it keeps them in variables, calls must not overlap, nor come later. The error is the provider's, or
+// says which of its repair policies Karpenter cannot have.
 func AsKarpenter(ctx context.Context, provider cloudprovider.Provider, options Options) (*CloudProvider, error) {
 	all, err := provider.InstanceTypes(ctx, nodepool.NodePool{})
+	if err != nil {
+		return nil, fmt.Errorf("karpenter: %w", err)
+	}
+	repairs, err := repairPolicies(provider)
 	if err != nil {
 		return nil, fmt.Errorf("karpenter: %w", err)
 	}
@@ -81,7 +87,7 @@ func AsKarpenter(ctx context.Context, provider cloudprovider.Provider, options O
 	if options.Now == nil {
 		options.Now = time.Now
 	}
-	c := &CloudProvider{provider: provider, options: options, ledger: availability.New(options.Policy), asked: map[types.UID]ask{}}
+	c := &CloudProvider{provider: provider, options: options, repairs: repairs, ledger: availability.New(options.Policy), asked: map[types.UID]ask{}}
 	c.learn(func(l availability.Ledger, _ time.Time) availability.Ledger { return l })
 	return c, nil
 }
@@ -101,19 +107,6 @@ func (c *CloudProvider) GetSupportedNodeClasses() []status.Object {
 	var out []status.Object
 	for _, class := range c.options.Classes {
 		out = append(out, class.DeepCopyObject().(status.Object))
-	}
-	return out
-}
-
-// RepairPolicies are the provider's, if it has any: those for any reason, as this version of Karpenter knows no others. It always replaces.
-func (c *CloudProvider) RepairPolicies() []karp.RepairPolicy {
-	var out []karp.RepairPolicy
-	if adviser, ok := c.provider.(cloudprovider.RepairAdviser); ok {
-		for _, p := range adviser.RepairPolicies() {
-			if p.Reason == "" {
-				out = append(out, karp.RepairPolicy{ConditionType: p.Condition, ConditionStatus: p.Status, TolerationDuration: p.Toleration})
-			}
-		}
 	}
 	return out
 }

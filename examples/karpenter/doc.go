@@ -1,7 +1,7 @@
 // Package karpenter lets Karpenter's own controllers buy nodes from any provider of this library: who has written a
 // cloudprovider.Provider once, and run the kit over it, gets Karpenter with it.
 //
-// [AsKarpenter] is the interface sigs.k8s.io/karpenter/pkg/cloudprovider.CloudProvider of v1.14.1 over a provider. Tests in e2e run
+// [AsKarpenter] is the interface sigs.k8s.io/karpenter/pkg/cloudprovider.CloudProvider of v1.15.0 over a provider. Tests in e2e run
 // Karpenter with it on a cluster, and show what a main function needs.
 //
 // # How one becomes the other
@@ -13,6 +13,12 @@
 //
 // What the cloud refused is remembered in an availability.Ledger, and GetInstanceTypes shows the catalogue without it, so Karpenter
 // plans around it. A label that neither a type nor its offering has is absent where other types have it.
+//
+// The capacity of a type for the volumes of a CSI driver (attachable-volumes-csi-...) is its limit of volumes. A reservation without
+// room is an offering that is available and has a capacity of 0, so Karpenter waits for it or does without, and keeps its nodes.
+//
+// Repair policies lead to the same repairs. AsKarpenter fails where Karpenter's patterns cannot say what a provider's policies do: two
+// conditions, or one that is to be rebooted, each with a policy for any other reason than those of its other policies.
 //
 // Errors of Create:
 //

@@ -382,7 +382,13 @@ func (p through) Drifted(ctx context.Context, id string) (cloudprovider.Drift, e
 func (p through) RepairPolicies() []cloudprovider.RepairPolicy {
 	var out []cloudprovider.RepairPolicy
 	for _, r := range p.CloudProvider.RepairPolicies() {
-		out = append(out, cloudprovider.RepairPolicy{Condition: r.ConditionType, Status: r.ConditionStatus, Toleration: r.TolerationDuration})
+		if r.ReasonRegex == "" { // what Karpenter needs, and nothing falls back on
+			continue
+		}
+		out = append(out, cloudprovider.RepairPolicy{
+			Condition: r.ConditionType, Status: r.ConditionStatus, Reason: strings.TrimPrefix(r.ReasonRegex, "^"), Toleration: r.TolerationDuration,
+			Grace: r.TerminationGracePeriod, Priority: r.Priority, Reboot: r.Action == karp.RebootNode,
+		})
 	}
 	return out
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
@@ -14,6 +15,9 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/requirements/kube"
 )
+
+// attachable is the prefix of the resources by which a type says how many volumes of a CSI driver its nodes attach.
+const attachable = "attachable-volumes-csi-"
 
 // know tells Karpenter, which keeps such things in variables, the labels that nodes of these types may turn out to have, and by which
 // of them reservations are told apart.
@@ -64,13 +68,25 @@ func convert(t instancetypes.InstanceType, keys []string) (*karp.InstanceType, e
 		KubeReserved: t.Overhead.KubeReserved.DeepCopy(), SystemReserved: t.Overhead.SystemReserved.DeepCopy(),
 		EvictionThreshold: t.Overhead.EvictionThreshold.DeepCopy(),
 	}}
+	for name, quantity := range t.Capacity {
+		if driver, ok := strings.CutPrefix(string(name), attachable); ok {
+			if out.VolumeAttachmentLimits == nil {
+				out.VolumeAttachmentLimits = map[string]int{}
+			}
+			out.VolumeAttachmentLimits[driver] = int(quantity.Value())
+		}
+	}
 	byOffering := map[string][]string{} // the values of keys that offerings decide, of those that can be had
 	for _, o := range distinct(t.Offerings) {
 		asked, err := expressed(o.Requirements)
 		if err != nil {
 			return nil, err
 		}
-		out.Offerings = append(out.Offerings, &karp.Offering{Requirements: asked, Price: o.Price, Available: o.Available, ReservationCapacity: o.ReservationCount})
+		_, reserved := o.Requirements.Get(instancetypes.LabelReservationID).Single()
+		full := reserved && !o.Available && o.ReservationCount == 0 // Karpenter takes a full reservation for healthy
+		out.Offerings = append(out.Offerings, &karp.Offering{
+			Requirements: asked, Price: o.Price, Available: o.Available || full, ReservationCapacity: o.ReservationCount,
+		})
 		for key := range asked {
 			values := byOffering[key]
 			if value, ok := o.Requirements.Get(key).Single(); ok && o.Available {

@@ -28,6 +28,7 @@ import (
 type noTrigger struct{}
 
 func (noTrigger) Trigger(types.UID) {}
+func (noTrigger) TriggerReconcile() {}
 
 // Karpenter's controller gives 1,000 random buffers the sizes that package buffer does.
 func TestBuffersHaveKarpentersSizes(t *testing.T) {

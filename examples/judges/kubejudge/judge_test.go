@@ -126,7 +126,7 @@ func TestJudgeByPlugin(t *testing.T) {
 			name:     "node name",
 			scenario: kubejudge.Scenario{Nodes: nodes, Pods: pods(2, "pinned", on("a1"))},
 			plan:     plan("pinned-0", "a1", "pinned-1", "b1"),
-			refused:  "pinned-1", plugin: "NodeName", message: "didn't match the requested node name",
+			refused:  "pinned-1", plugin: "NodeName", message: "node",
 		},
 		{
 			name: "taint",

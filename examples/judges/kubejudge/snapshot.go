@@ -14,6 +14,8 @@ import (
 // snapshot is the cluster as the plugins see it. It differs from kube-scheduler's own in one way: it grows pod by pod,
 // where that one is refreshed from the cache at the start of each cycle.
 type snapshot struct {
+	fwk.SharedLister // nil: what newer versions of the interface ask about groups, which no plugin of the default profile calls
+
 	byName       map[string]*framework.NodeInfo
 	list         []fwk.NodeInfo // by node name
 	affinity     []fwk.NodeInfo // those with a pod that has affinity terms
@@ -99,6 +101,12 @@ func (s *snapshot) HavePodsWithAffinityList() ([]fwk.NodeInfo, error) { return s
 // HavePodsWithRequiredAntiAffinityList returns the nodes with a pod that has required anti-affinity terms.
 func (s *snapshot) HavePodsWithRequiredAntiAffinityList() ([]fwk.NodeInfo, error) {
 	return s.antiAffinity, nil
+}
+
+// HavePodsWithRequiredNonHostScopedAntiAffinityList is empty, as kube-scheduler 1.37 wants it where InterPodAffinityHostnameFastPath is
+// off, its default.
+func (s *snapshot) HavePodsWithRequiredNonHostScopedAntiAffinityList() ([]fwk.NodeInfo, error) {
+	return nil, nil
 }
 
 // Get returns one node.

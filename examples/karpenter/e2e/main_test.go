@@ -152,7 +152,7 @@ func startKarpenter(ctx context.Context, provider cloudprovider.Provider) {
 	}
 	decorated := overlay.Decorate(adaptor, op.GetClient(), op.InstanceTypeStore)
 	known := state.NewCluster(op.Clock, op.GetClient(), decorated)
-	all := controllers.NewControllers(settings, op.Manager, op.Clock, op.GetClient(), op.EventRecorder, decorated, adaptor, known, op.InstanceTypeStore)
+	all := controllers.NewControllers(settings, op.Manager, op.Clock, op.GetClient(), op.EventRecorder, decorated, adaptor, known, op.InstanceTypeStore, op.PredictionStore)
 	if err := op.WithControllers(settings, all...).Manager.Start(ctx); err != nil {
 		panic(err)
 	}

@@ -124,7 +124,7 @@ func (o *Operator) repair(ctx context.Context, claims map[string]*karpv1.NodeCla
 		if node != nil && c.StatusConditions().IsTrue(karpv1.ConditionTypeRegistered) { // it may never have been ready
 			pool := c.Labels[karpv1.NodePoolLabelKey]
 			one := eligibility.Node{Node: node, Pool: byName[pool], Claim: eligibility.Claim{Deleting: c.DeletionTimestamp != nil}}
-			nodes = append(nodes, lifecycle.Node{Claim: c.Name, Pool: pool, Conditions: node.Status.Conditions, Annotations: node.Annotations})
+			nodes = append(nodes, lifecycle.Node{Claim: c.Name, Pool: pool, Conditions: node.Status.Conditions, Since: node.CreationTimestamp.Time, Annotations: node.Annotations})
 			known, initialized[c.Name] = append(known, one), one.Initialized()
 		}
 	}
