@@ -1,6 +1,6 @@
 module github.com/joinery-sdk/joinery/ci/tools
 
-go 1.26.0
+go 1.26.9
 
 require (
 	github.com/golangci/golangci-lint/v2 v2.15.0

@@ -65,6 +65,22 @@ func TestPlacesNeedEveryOffering(t *testing.T) {
 	assert.False(t, types[0].Requirements.Has(corev1.LabelTopologyZone), types[0].Requirements.String())
 }
 
+// Karpenter has a reservation without room as one that is available and has a capacity of 0.
+func TestAFullReservation(t *testing.T) {
+	read := func(offering string) instancetypes.Offering {
+		types, err := kwok.Read([]byte(`[{"name": "a", "architecture": "amd64", "resources": {"cpu": "4", "memory": "8Gi"}, "offerings": [{"Price": 1, "Available": true, ` + offering + `}]}]`))
+		require.NoError(t, err)
+		return types[0].Offerings[0]
+	}
+	at := func(capacity string) string {
+		return `"Requirements": [{"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["z"]}, {"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["` + capacity + `"]}]`
+	}
+	assert.False(t, read(`"ReservationCapacity": 0, `+at("reserved")).Available)
+	assert.True(t, read(`"ReservationCapacity": 2, `+at("reserved")).Available)
+	assert.True(t, read(at("reserved")).Available, "nothing is said of how many")
+	assert.True(t, read(`"ReservationCapacity": 0, `+at("on-demand")).Available, "Karpenter writes it for all")
+}
+
 func TestRoundTrip(t *testing.T) {
 	types, err := kwok.Read([]byte(sample))
 	require.NoError(t, err)

@@ -183,6 +183,9 @@ func (r *reader) offerings(raw json.RawMessage) []instancetypes.Offering {
 		if raw := f["Requirements"]; raw != nil {
 			o.Requirements = r.requirements(at+".Requirements", raw)
 		}
+		if capacity, ok := o.Requirements.Get(instancetypes.LabelCapacityType).Single(); ok && capacity == instancetypes.CapacityTypeReserved && f["ReservationCapacity"] != nil && o.ReservationCount == 0 {
+			o.Available = false // Karpenter writes a full reservation so; here a count of 0 would mean any number
+		}
 		out = append(out, o)
 	}
 	return out

@@ -1,3 +1,5 @@
+//go:build !kubernetes1.37
+
 package replay_test
 
 import (
