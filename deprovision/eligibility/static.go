@@ -14,7 +14,7 @@ import (
 // pools and nodes on their way out are passed over. The cost is O(n log n) in the number of nodes, and linear in that of their pods.
 //
 // Nodes that nothing protects go before others, whether an annotation of theirs or of a pod would. Among these, nodes without pods that need a
-// new place go first, then those of the least disruption for the life that they have left, then by name. Budgets do not hold them, as in
+// new place go first, then those whose pods cost the least to evict, times the share of the node's life that is left, then by name. Budgets do not hold them, as in
 // Karpenter; to drain a node still means to respect the PodDisruptionBudgets of its pods.
 func Surplus(pool nodepool.NodePool, nodes []Node, now time.Time) []*Node {
 	type ranked struct {
@@ -33,7 +33,10 @@ func Surplus(pool nodepool.NodePool, nodes []Node, now time.Time) []*Node {
 		for _, p := range n.Pods {
 			r.protected = r.protected || eviction.Protected(p, now) != ""
 		}
-		r.cost = eviction.Disruption(n.Reschedulable()) * n.Lifetime(now)
+		for _, p := range n.Reschedulable() {
+			r.cost += eviction.Cost(p)
+		}
+		r.cost *= n.Lifetime(now)
 		staying = append(staying, r)
 	}
 	flag := map[bool]int{true: 1}

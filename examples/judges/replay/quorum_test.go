@@ -1,5 +1,3 @@
-//go:build !kubernetes1.37
-
 package replay_test
 
 import (
@@ -11,12 +9,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	schedulingv1alpha2 "k8s.io/api/scheduling/v1alpha2"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/client-go/informers"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
@@ -34,15 +30,12 @@ import (
 // quorum is what kube-scheduler's plugin for gangs asks of the scheduler: the PodGroups, and which of their pods are scheduled.
 type quorum struct {
 	fwk.Handle
-	factory informers.SharedInformerFactory
+	objects objects // the PodGroups, as this version of the plugin reads them
 	groups  map[string]*members
 	waiting map[types.UID]*waitingPod // at the stage Permit
 }
 
-func (q *quorum) SharedInformerFactory() informers.SharedInformerFactory { return q.factory }
-func (q *quorum) SnapshotSharedLister() fwk.SharedLister                 { return nil }
-func (q *quorum) PodGroupManager() fwk.PodGroupManager                   { return manager{q} }
-func (q *quorum) Activate(klog.Logger, map[string]*corev1.Pod)           {}
+func (q *quorum) Activate(klog.Logger, map[string]*corev1.Pod) {}
 func (q *quorum) GetWaitingPod(uid types.UID) fwk.WaitingPod {
 	if w, ok := q.waiting[uid]; ok {
 		return w
@@ -50,11 +43,11 @@ func (q *quorum) GetWaitingPod(uid types.UID) fwk.WaitingPod {
 	return nil
 }
 
-type manager struct{ q *quorum }
+// states are the pods of the groups.
+type states struct{ q *quorum }
 
-func (m manager) PodGroupStates() fwk.PodGroupStateLister { return m }
-func (m manager) Get(_, name string) (fwk.PodGroupState, error) {
-	if g, ok := m.q.groups[name]; ok {
+func (s states) Get(_, name string) (fwk.PodGroupState, error) {
+	if g, ok := s.q.groups[name]; ok {
 		return g, nil
 	}
 	return nil, fmt.Errorf("no pod group %s", name)
@@ -84,8 +77,7 @@ func (w *waitingPod) Allow(string) { delete(w.q.waiting, w.uid) }
 // groups run already. The error names the groups of which a pod is not let
 // into the queue, or waits for others for ever.
 func letRun(ctx context.Context, p *plan.Plan, groups []gang.Group) error {
-	q := &quorum{factory: informers.NewSharedInformerFactory(nil, 0), groups: map[string]*members{}, waiting: map[types.UID]*waitingPod{}}
-	objects := q.factory.Scheduling().V1alpha2().PodGroups().Informer().GetIndexer()
+	q := &quorum{objects: newObjects(), groups: map[string]*members{}, waiting: map[types.UID]*waitingPod{}}
 	for i, g := range groups {
 		m := &members{assumed: sets.New[types.UID]()}
 		for _, pod := range p.Problem.Snapshot().Pods {
@@ -96,13 +88,12 @@ func letRun(ctx context.Context, p *plan.Plan, groups []gang.Group) error {
 				m.scheduled++
 			}
 		}
-		o := &schedulingv1alpha2.PodGroup{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: fmt.Sprintf("group-%d", i)}}
-		o.Spec.SchedulingPolicy.Gang = &schedulingv1alpha2.GangSchedulingPolicy{MinCount: int32(m.all)} //nolint:gosec // some pods
+		name, minimum := fmt.Sprintf("group-%d", i), m.all
 		if g.Minimum > 0 {
-			o.Spec.SchedulingPolicy.Gang.MinCount = int32(g.Minimum) //nolint:gosec // some pods
+			minimum = g.Minimum
 		}
-		q.groups[o.Name] = m
-		if err := objects.Add(o); err != nil {
+		q.groups[name] = m
+		if err := q.objects.add(name, int32(minimum)); err != nil { //nolint:gosec // some pods
 			return err
 		}
 	}
