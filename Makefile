@@ -2,6 +2,8 @@
 # and the operator with the programs that it runs on, which are heavy and by themselves.
 MODULES := . cloudprovider/aws examples examples/judges examples/operator examples/operator/cluster/kubernetes examples/operator/cluster/kwok examples/operator/versus/karpenter examples/karpenter
 GO ?= go
+# The modules with Karpenter need a newer Go than the others. It comes through the module proxy where this one is older.
+export GOTOOLCHAIN ?= auto
 # What go.work joins.
 JOINED := ./... ./cloudprovider/aws/... ./examples/...
 NODES ?= 1000
@@ -60,16 +62,22 @@ endif
 	cd examples/judges && $(GO) vet ./... && $(GO) test ./...
 	cd examples/karpenter && $(GO) vet ./... && $(GO) test -short ./...
 
-# How many random clusters kube-scheduler judges in test-long; more before a release.
+# How many random clusters kube-scheduler judges in test-long, half of them in each of its versions; more before a release.
 SCENARIOS ?= 1000
+# The judges' other versions: each is a go.work that replaces modules, and a build tag for what only one version has.
+KUBERNETES_1.37 := GOWORK=$(CURDIR)/examples/judges/kubernetes-1.37.work $(GO) test -tags kubernetes1.37
+KARPENTER_1.14 := GOWORK=$(CURDIR)/examples/judges/karpenter-1.14.work $(GO) test -tags karpenter1.14
 
 test-long: moto ## the full counts of the property suites and the judges
 	JOINERY_LONG=1 $(GO) test -timeout 30m -skip '^TestFaultRun$$' $(LONG)
 	JOINERY_LONG=1 $(GO) test $(RACE) -timeout 60m -run '^TestFaultRun$$' ./cloudprovider/aws
-	cd examples/judges && $(GO) test -timeout 60m ./replay -run 'PlansAreAccepted$$' -scenarios $(SCENARIOS) -v
-	cd examples/judges && $(GO) test -timeout 90m ./replay -run 'AcceptedAndWhole$$' -scenarios $$((3 * $(SCENARIOS))) -v # a tenth of them with groups
+	cd examples/judges && $(GO) test -timeout 60m ./replay -run 'PlansAreAccepted$$' -scenarios $$(($(SCENARIOS) / 2)) -v
+	cd examples/judges && $(KUBERNETES_1.37) ./kubejudge
+	cd examples/judges && $(KUBERNETES_1.37) -timeout 60m ./replay -run 'PlansAreAccepted$$|Quorum' -from $$(($(SCENARIOS) / 2 + 1)) -scenarios $$(($(SCENARIOS) / 2)) -v
+	cd examples/judges && $(KUBERNETES_1.37) -timeout 90m ./replay -run 'AcceptedAndWhole$$' -scenarios $$((3 * $(SCENARIOS))) -v # a tenth of them with groups
 	cd examples/judges && $(GO) test -timeout 60m ./replay -run 'TestPlansAreAccepted$$' -scenarios 40 -pods 1500 -v
 	cd examples/judges && $(GO) test -timeout 60m ./replay -run 'TestPodsBesideKarpenters' -karpenter 400 -v
+	cd examples/judges && $(KARPENTER_1.14) ./karpenter
 	cd examples/judges && JOINERY_LONG=1 $(GO) test -timeout 60m ./deprovision
 
 # The oldest minor of the Kubernetes API that the library compiles and passes with, which its go.mod names, and the newest; `make check`

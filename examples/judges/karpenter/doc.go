@@ -1,4 +1,4 @@
-// Package karpenter calls the scheduler of Karpenter v1.14.1 as a library, as its own benchmark does: given pods, node
+// Package karpenter calls the scheduler of Karpenter (v1.15.0, or v1.14.1) as a library, as its own benchmark does: given pods, node
 // pools, instance types and a cluster, [Solve] returns what that version of Karpenter would launch and where it would put
 // each pod. There is no API server and no cloud: the scheduler reads from a map.
 //

@@ -164,7 +164,7 @@ func document(rows []row, left int, now time.Time) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `# What Karpenter pays for the same pods
 
-Written by `+"`make bench-price`"+` on %s: Karpenter v1.14.1 and Joinery at default effort, the pods and types of
+Written by `+"`make bench-price`"+` on %s: Karpenter v1.15.0 and Joinery at default effort, the pods and types of
 examples/pricebench, without daemons. Price is that of the cheapest offering of each node. Accepted says how many of the placed pods
 kube-scheduler's own plugins let on to their planned nodes; larger plans are not judged (a dash). Bound is proved for what
 Joinery places. A row counts where both place the same number of pods and both plans are accepted whole. Limited to small

@@ -245,7 +245,7 @@ func TestBothJudgesReadEveryScenario(t *testing.T) {
 	t.Logf("Karpenter placed %d pods and left %d; kube-scheduler accepted %d of %d binds; refused by %v", placed, left, accepted, total, refused)
 	assert.Greater(t, placed, 2*left, "most pods must be such as can be placed")
 	assert.Greater(t, float64(accepted), 0.9*float64(total))
-	// What Karpenter 1.14.1 overlooks: zones that it leaves open, a claim that several pods share before it is bound, a
+	// What Karpenter overlooks: zones that it leaves open, a claim that several pods share before it is bound, a
 	// preferred term that contradicts a selector, the host port of a daemonset pod still missing on a node that runs, and
 	// that a pod waits for another scheduler.
 	// Any other plugin here means that this package tells the two judges different things.

@@ -42,7 +42,7 @@ func TestTheTable(t *testing.T) {
 	require.NoError(t, run(t.Context(), []string{"-sizes", "50,100", "-families", "deployments,diverse", "-runs", "1", "-judge", "60", "-growth", "50,100", "-o", path}, &out, &errs))
 	data, err := os.ReadFile(path)
 	require.NoError(t, err)
-	for _, part := range []string{"Karpenter v1.14.1", "kube-scheduler v1.36.3", "## diverse", "## deployments", "| 50 | 1 | Joinery, fast | 50 | 50 |", "| 100 | 1 | Joinery, fast | 100 | - |", "## Growth"} {
+	for _, part := range []string{"Karpenter v1.15.0", "kube-scheduler v1.36.3", "## diverse", "## deployments", "| 50 | 1 | Joinery, fast | 50 | 50 |", "| 100 | 1 | Joinery, fast | 100 | - |", "## Growth"} {
 		assert.Contains(t, string(data), part)
 	}
 	assert.Contains(t, errs.String(), "deployments     100 pods")

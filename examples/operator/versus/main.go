@@ -82,7 +82,7 @@ func run(ctx context.Context, args []string, progress io.Writer) error {
 		return err
 	}
 	sides := []side{
-		{"Karpenter v1.14.1", []string{karpenter, "--metrics-port=0", "--health-probe-port=0", "--instance-types-file-path=" + types.original}, []string{"DISABLE_LEADER_ELECTION=true", "SYSTEM_NAMESPACE=kube-system"}},
+		{"Karpenter v1.15.0", []string{karpenter, "--metrics-port=0", "--health-probe-port=0", "--instance-types-file-path=" + types.original}, []string{"DISABLE_LEADER_ELECTION=true", "SYSTEM_NAMESPACE=kube-system"}},
 		{"operator", []string{operator, "--metrics-bind-address=", "--health-probe-bind-address=", "--boot=0s", "--instance-types=" + types.file}, nil},
 	}
 	if *nodes > 0 {
