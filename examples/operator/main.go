@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/yaml"
 
 	"github.com/joinery-sdk/joinery/cloudprovider"
 	"github.com/joinery-sdk/joinery/cloudprovider/memcloud"
@@ -27,10 +28,11 @@ import (
 	"github.com/joinery-sdk/joinery/examples/operator/crds"
 	"github.com/joinery-sdk/joinery/examples/operator/memory"
 	"github.com/joinery-sdk/joinery/examples/operator/page"
+	"github.com/joinery-sdk/joinery/scheduling/defaultspread"
 )
 
 type flags struct {
-	provider, kubeconfig, page            string
+	provider, kubeconfig, page, spread    string
 	cluster, region, queue, instanceTypes string
 	boot                                  time.Duration
 	installCRDs                           bool
@@ -66,10 +68,16 @@ func run(ctx context.Context, args []string) error {
 	set.DurationVar(&f.options.Validate, "validation-period", 0, "how long a saving must last until it is taken; 0 for 15s")
 	set.DurationVar(&f.options.Disruption.LaunchTime, "launch-time", 0, "how long a node takes: an interruption that leaves less does not wait for the replacement; 0 for 1m")
 	set.BoolVar(&f.options.Disruption.SpotToSpot, "spot-to-spot", false, "replace spot nodes by cheaper spot nodes")
+	set.StringVar(&f.spread, "scheduler-config", "", "file with kube-scheduler's KubeSchedulerConfiguration, or of Karpenter's flag of this name: the topology spread of pods without any")
 	if err := set.Parse(args); errors.Is(err, pflag.ErrHelp) {
 		return nil
 	} else if err != nil {
 		return err
+	}
+	if f.spread != "" {
+		if err := f.readSpread(); err != nil {
+			return err
+		}
 	}
 	ctrl.SetLogger(zap.New())
 	cfg, err := clientcmd.BuildConfigFromFlags("", f.kubeconfig)
@@ -97,6 +105,21 @@ func run(ctx context.Context, args []string) error {
 		}
 	}
 	return operator.Manager().Start(ctx)
+}
+
+// readSpread reads the file of --scheduler-config.
+func (f *flags) readSpread() error {
+	data, err := os.ReadFile(f.spread)
+	if err != nil {
+		return fmt.Errorf("--scheduler-config: %w", err)
+	}
+	if data, err = yaml.YAMLToJSON(data); err == nil {
+		f.options.Spread, err = defaultspread.Decode(data)
+	}
+	if err != nil {
+		return fmt.Errorf("--scheduler-config %s: %w", f.spread, err)
+	}
+	return nil
 }
 
 // open returns the cloud, and what has to run beside it.

@@ -39,9 +39,15 @@ func operate(t *testing.T, faults interceptor.Funcs, objects ...client.Object) (
 	t.Helper()
 	classes := schema.GroupVersion{Group: "karpenter.kwok.sh", Version: "v1alpha1"}
 	groups := schema.GroupVersion{Group: "scheduling.x-k8s.io", Version: "v1alpha1"}
-	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{classes, groups})
-	if slices.ContainsFunc(objects, func(x client.Object) bool { return x.GetObjectKind().GroupVersionKind().Kind == "PodGroup" }) {
-		mapper.Add(groups.WithKind("PodGroup"), meta.RESTScopeNamespace)
+	overlays := schema.GroupVersion{Group: "karpenter.sh", Version: "v1alpha1"}
+	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{classes, groups, overlays})
+	for _, x := range objects {
+		switch x.GetObjectKind().GroupVersionKind().Kind {
+		case "PodGroup":
+			mapper.Add(groups.WithKind("PodGroup"), meta.RESTScopeNamespace)
+		case "NodeOverlay":
+			mapper.Add(overlays.WithKind("NodeOverlay"), meta.RESTScopeRoot)
+		}
 	}
 	mapper.Add(classes.WithKind("KWOKNodeClass"), meta.RESTScopeRoot)
 	b := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithRESTMapper(mapper).WithInterceptorFuncs(faults).

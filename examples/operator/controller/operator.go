@@ -56,6 +56,8 @@ type Options struct {
 	Validate time.Duration
 	// Timeouts bound the launch and the registration of claims.
 	Timeouts lifecycle.Timeouts
+	// Spread is what pods without topology spread constraints get, as kube-scheduler or Karpenter is configured; see package defaultspread.
+	Spread []corev1.TopologySpreadConstraint
 	// Disruption are the options of every plan of disruption; Rules.Placeable is filled in.
 	Disruption deprovision.Options
 	// MetricsAddress and HealthAddress are listen addresses; empty = not served.

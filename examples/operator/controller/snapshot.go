@@ -26,13 +26,16 @@ import (
 	"github.com/joinery-sdk/joinery/cloudprovider/availability"
 	"github.com/joinery-sdk/joinery/deprovision/eviction"
 	"github.com/joinery-sdk/joinery/examples/pipeline"
+	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
 	"github.com/joinery-sdk/joinery/examples/pipeline/simulate"
 	"github.com/joinery-sdk/joinery/examples/plan"
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/scheduling"
+	"github.com/joinery-sdk/joinery/scheduling/defaultspread"
 	"github.com/joinery-sdk/joinery/scheduling/gang"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool/nodeclaim"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool/overlay"
 )
 
 // view is the cluster at one moment, in the types of the library.
@@ -85,6 +88,14 @@ func (o *Operator) read(ctx context.Context) (*view, error) {
 	v.RuntimeClasses = cached[*nodev1.RuntimeClass](ctx, o, &nodev1.RuntimeClassList{}, &failed)
 	v.LimitRanges = cached[*corev1.LimitRange](ctx, o, &corev1.LimitRangeList{}, &failed)
 	v.objects.PodDisruptionBudgets = cached[*policyv1.PodDisruptionBudget](ctx, o, &policyv1.PodDisruptionBudgetList{}, &failed)
+	if spread := o.options.Spread; len(spread) > 0 {
+		v.Pods = (&defaultspread.Defaults{
+			Constraints: spread, Services: cached[*corev1.Service](ctx, o, &corev1.ServiceList{}, &failed),
+			ReplicationControllers: cached[*corev1.ReplicationController](ctx, o, &corev1.ReplicationControllerList{}, &failed),
+			ReplicaSets:            cached[*appsv1.ReplicaSet](ctx, o, &appsv1.ReplicaSetList{}, &failed),
+			StatefulSets:           cached[*appsv1.StatefulSet](ctx, o, &appsv1.StatefulSetList{}, &failed),
+		}).Pods(v.Pods)
+	}
 	if failed != nil {
 		return nil, failed
 	}
@@ -120,33 +131,56 @@ func (o *Operator) readGroups(ctx context.Context, pods []*corev1.Pod) ([]gang.G
 	var objects []gang.PodGroup
 	var problems []error
 	for _, api := range []string{gang.Kubernetes, gang.Coscheduling, gang.Volcano} {
-		mapping, err := o.client.RESTMapper().RESTMapping(schema.GroupKind{Group: api, Kind: "PodGroup"})
-		if meta.IsNoMatchError(err) {
-			continue
-		}
-		var all []*unstructured.Unstructured
-		if err == nil {
-			var found unstructured.UnstructuredList
-			found.SetGroupVersionKind(mapping.GroupVersionKind.GroupVersion().WithKind("PodGroupList"))
-			all, err = list[*unstructured.Unstructured](ctx, o.api, &found)
-		}
-		if err != nil {
-			problems = append(problems, fmt.Errorf("PodGroups of %s: %w", api, err))
-		}
-		for _, object := range all {
-			var g gang.PodGroup
-			text, err := object.MarshalJSON()
-			if err == nil {
-				g, err = gang.Decode(text)
-			}
-			if err != nil {
-				problems = append(problems, fmt.Errorf("PodGroup %s/%s: %w", object.GetNamespace(), object.GetName(), err))
-				continue
-			}
-			objects = append(objects, g)
-		}
+		decoded, err := optional(ctx, o, schema.GroupKind{Group: api, Kind: "PodGroup"}, gang.Decode)
+		objects, problems = append(objects, decoded...), append(problems, err)
 	}
 	return pipeline.GroupsOf(objects, pods), errors.Join(problems...)
+}
+
+// optional reads the objects of a kind that a cluster may not have from the API server. The errors are of those that cannot be read.
+func optional[T any](ctx context.Context, o *Operator, kind schema.GroupKind, decode func([]byte) (T, error)) ([]T, error) {
+	mapping, err := o.client.RESTMapper().RESTMapping(kind)
+	if meta.IsNoMatchError(err) {
+		return nil, nil
+	}
+	var all []*unstructured.Unstructured
+	if err == nil {
+		var found unstructured.UnstructuredList
+		found.SetGroupVersionKind(mapping.GroupVersionKind.GroupVersion().WithKind(kind.Kind + "List"))
+		all, err = list[*unstructured.Unstructured](ctx, o.api, &found)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%ss of %s: %w", kind.Kind, kind.Group, err)
+	}
+	var out []T
+	var problems []error
+	for _, object := range all {
+		text, err := object.MarshalJSON()
+		if err == nil {
+			var decoded T
+			if decoded, err = decode(text); err == nil {
+				out = append(out, decoded)
+				continue
+			}
+		}
+		problems = append(problems, fmt.Errorf("%s %s: %w", kind.Kind, strings.TrimPrefix(object.GetNamespace()+"/"+object.GetName(), "/"), err))
+	}
+	return out, errors.Join(problems...)
+}
+
+// correction is what the NodeOverlays of the cluster do to instance types. Where overlays cannot be read or contradict each other, it does
+// nothing, and the error says why.
+func (o *Operator) correction(ctx context.Context) (func([]instancetypes.InstanceType) []instancetypes.InstanceType, error) {
+	unchanged := func(types []instancetypes.InstanceType) []instancetypes.InstanceType { return types }
+	overlays, err := optional(ctx, o, schema.GroupKind{Group: "karpenter.sh", Kind: "NodeOverlay"}, overlay.Decode)
+	if err != nil || len(overlays) == 0 {
+		return unchanged, err
+	}
+	correct, err := pipeline.Correction(&manifests.Snapshot{NodeOverlays: overlays})
+	if err != nil {
+		return unchanged, err
+	}
+	return correct, nil
 }
 
 // groupsOf names the groups with pods on nodes to buy, separated by commas.
@@ -164,7 +198,8 @@ func (v *view) groupsOf(nodes []plan.NewNode) string {
 func (o *Operator) readPools(ctx context.Context, v *view, pools []*karpv1.NodePool) error {
 	var ledger availability.Ledger
 	o.locked(func(time.Time) { ledger = o.ledger })
-	var problems []error
+	correct, err := o.correction(ctx)
+	problems := []error{err}
 	shared := map[nodepool.NodeClassRef][]instancetypes.InstanceType{} // pools of one class share a slice, which is compiled once
 	for _, p := range pools {
 		if p.DeletionTimestamp != nil {
@@ -180,7 +215,7 @@ func (o *Operator) readPools(ctx context.Context, v *view, pools []*karpv1.NodeP
 		offered, ok := shared[decoded.NodeClass]
 		if err == nil && !ok {
 			offered, err = o.options.Provider.InstanceTypes(ctx, decoded)
-			offered = ledger.Apply(offered, v.now)
+			offered = correct(ledger.Apply(offered, v.now))
 		}
 		if err != nil {
 			problems = append(problems, fmt.Errorf("NodePool %s: %w", p.Name, err))
