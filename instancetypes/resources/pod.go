@@ -9,38 +9,136 @@ import (
 )
 
 // OfPod is what the scheduler counts for a pod: the sum of its containers and sidecars or, where that is more, the
-// largest of its init steps, replaced by what the pod asks for as a whole, with overhead, and one slot. Of a running pod,
-// what the kubelet has granted a container, or the pod as a whole, counts as well. The rules are those of the Kubernetes documentation ("Resource
-// sharing within containers", sidecars; "Assign pod-level resources"; "Resize container resources").
+// largest of its init steps, replaced by what the pod asks for as a whole, with overhead, and one slot. The rules are those of the Kubernetes
+// documentation ("Resource sharing within containers", sidecars; "Assign pod-level resources"; "Resize container resources").
+//
+// Of a running pod, what the kubelet has granted counts as well, while the pod is resized in place. kube-scheduler 1.37 compares what all
+// containers ask for, have been granted and run with; versions before it compare these for each container. The larger result counts, so
+// that a plan holds with both.
 func OfPod(p *corev1.Pod, running bool) corev1.ResourceList {
-	var states, initStates []corev1.ContainerStatus
-	if running {
-		states, initStates = p.Status.ContainerStatuses, p.Status.InitContainerStatuses
-	}
-	total := corev1.ResourceList{}
-	for i := range p.Spec.Containers {
-		add(total, granted(p, &p.Spec.Containers[i], states))
-	}
-	if len(p.Spec.InitContainers) > 0 {
-		sidecars, peak := initSteps(p, initStates)
-		total = Max(Add(total, sidecars), peak)
-	}
-	if whole := p.Spec.Resources; whole != nil {
-		effective := whole.Requests
-		if held, ok := heldByPod(p); ok && running {
-			if effective = held; !infeasible(p) {
-				effective = Max(whole.Requests, held)
-			}
+	total := sum(p, asked)
+	whole, hasWhole := heldByPod(p)
+	switch {
+	case !running || !resized(p, total, whole, hasWhole):
+		if p.Spec.Resources != nil {
+			replace(total, p.Spec.Resources.Requests, p.Spec.Resources.Requests)
 		}
-		for name := range whole.Requests {
-			if podLevel(name) {
-				total[name] = effective[name]
-			}
-		}
+	default:
+		total = Max(ofContainers(p, whole, hasWhole), ofSums(p, total, whole, hasWhole))
 	}
 	add(total, p.Spec.Overhead)
 	add(total, corev1.ResourceList{corev1.ResourcePods: Quantity(corev1.ResourcePods, 1)})
 	return total
+}
+
+// ofContainers is what kube-scheduler counted until 1.36: each container for the largest of what it asks for, has been granted and runs with.
+func ofContainers(p *corev1.Pod, whole held, hasWhole bool) corev1.ResourceList {
+	total := sum(p, func(c *corev1.Container, state *corev1.ContainerStatus) corev1.ResourceList {
+		if state == nil || state.Resources == nil || initStep(p, c) {
+			return c.Resources.Requests
+		}
+		runs := Max(state.Resources.Requests, state.AllocatedResources)
+		if infeasible(p) {
+			return runs
+		}
+		return Max(c.Resources.Requests, runs)
+	})
+	if r := p.Spec.Resources; r != nil {
+		replace(total, r.Requests, effective(p, r.Requests, whole, hasWhole))
+	}
+	return total
+}
+
+// ofSums is what kube-scheduler counts since 1.37: the largest of what all containers ask for, have been granted and run with.
+func ofSums(p *corev1.Pod, spec corev1.ResourceList, whole held, hasWhole bool) corev1.ResourceList {
+	allocated, runs := whole.allocated, whole.runs
+	if !hasWhole || allocated == nil || runs == nil {
+		orAsked := func(c *corev1.Container) corev1.ResourceList {
+			if infeasible(p) {
+				return nil
+			}
+			return c.Resources.Requests
+		}
+		allocated = sum(p, func(c *corev1.Container, state *corev1.ContainerStatus) corev1.ResourceList {
+			if state != nil && state.AllocatedResources != nil {
+				return state.AllocatedResources
+			}
+			return orAsked(c)
+		})
+		runs = sum(p, func(c *corev1.Container, state *corev1.ContainerStatus) corev1.ResourceList {
+			switch {
+			case state != nil && state.Resources != nil && state.Resources.Requests != nil:
+				return state.Resources.Requests
+			case state != nil && state.AllocatedResources != nil:
+				return state.AllocatedResources
+			}
+			return orAsked(c)
+		})
+	}
+	total := Max(runs, allocated)
+	if !infeasible(p) {
+		total = Max(spec, total)
+	}
+	if r := p.Spec.Resources; r != nil && slices.ContainsFunc(Names(r.Requests), podLevel) {
+		all := effective(p, r.Requests, whole, hasWhole)
+		replace(total, all, all)
+	}
+	return total
+}
+
+// effective is what a pod takes as a whole, of what it asks for and what its status says.
+func effective(p *corev1.Pod, requests corev1.ResourceList, whole held, hasWhole bool) corev1.ResourceList {
+	switch {
+	case !hasWhole:
+		return requests
+	case infeasible(p):
+		return Max(whole.runs, whole.allocated)
+	}
+	return Max(requests, Max(whole.runs, whole.allocated))
+}
+
+// replace puts amounts of a pod as a whole in the place of the sums of its containers, for the names of a list.
+func replace(total, names, amounts corev1.ResourceList) {
+	for name := range names {
+		if podLevel(name) {
+			total[name] = amounts[name]
+		}
+	}
+}
+
+// resized reports whether the status of a running pod may make it count for more than its spec, or for something else. It is quick for the
+// many pods of which it is false.
+func resized(p *corev1.Pod, spec corev1.ResourceList, whole held, hasWhole bool) bool {
+	if infeasible(p) {
+		return true
+	}
+	if hasWhole && (p.Spec.Resources != nil || !within(whole.runs, spec) || !within(whole.allocated, spec)) {
+		return true
+	}
+	more := func(containers []corev1.Container, states []corev1.ContainerStatus) bool {
+		for i := range containers {
+			state := stateOf(states, containers[i].Name)
+			if state == nil {
+				continue
+			}
+			requests := containers[i].Resources.Requests
+			if state.Resources != nil && !within(state.Resources.Requests, requests) || !within(state.AllocatedResources, requests) {
+				return true
+			}
+		}
+		return false
+	}
+	return more(p.Spec.Containers, p.Status.ContainerStatuses) || more(p.Spec.InitContainers, p.Status.InitContainerStatuses)
+}
+
+// within reports whether no amount of a list is more than in another one.
+func within(list, other corev1.ResourceList) bool {
+	for name, q := range list {
+		if most, ok := other[name]; !ok || q.Cmp(most) > 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // InStatus reports whether the status of a running pod bears on what it takes, as it does while the pod is resized in place.
@@ -48,16 +146,16 @@ func InStatus(p *corev1.Pod) bool {
 	if len(p.Status.ContainerStatuses)+len(p.Status.InitContainerStatuses) > 0 {
 		return true
 	}
-	_, held := heldByPod(p)
-	return held
+	_, ok := heldByPod(p)
+	return ok
 }
 
-// heldByPod is what the kubelet has allocated to the pod as a whole or what the pod runs with, whichever is more; false if its status does
-// not say. The fields came with k8s.io/api v0.35 and this module compiles with v0.34, so they are found by name.
-func heldByPod(p *corev1.Pod) (corev1.ResourceList, bool) {
-	if p.Spec.Resources == nil {
-		return nil, false
-	}
+// held is what the kubelet has allocated to a pod as a whole, and what the pod runs with.
+type held struct{ allocated, runs corev1.ResourceList }
+
+// heldByPod reads the status of a pod; false if it does not say what the pod runs with. The fields came with k8s.io/api v0.35 and this module
+// compiles with v0.34, so they are found by name.
+func heldByPod(p *corev1.Pod) (held, bool) {
 	field := func(name string) any {
 		if f := reflect.ValueOf(&p.Status).Elem().FieldByName(name); f.IsValid() {
 			return f.Interface()
@@ -66,38 +164,63 @@ func heldByPod(p *corev1.Pod) (corev1.ResourceList, bool) {
 	}
 	actual, _ := field("Resources").(*corev1.ResourceRequirements)
 	if actual == nil {
-		return nil, false
+		return held{}, false
 	}
 	allocated, _ := field("AllocatedResources").(corev1.ResourceList)
-	return Max(actual.Requests, allocated), true
+	return held{allocated, actual.Requests}, true
 }
 
-// initSteps returns what the sidecars take together, and the most that the pod takes while it starts: each init container
-// that ends runs beside the sidecars that are listed before it.
-func initSteps(p *corev1.Pod, states []corev1.ContainerStatus) (sidecars, peak corev1.ResourceList) {
+// asked is what a container asks for.
+func asked(c *corev1.Container, _ *corev1.ContainerStatus) corev1.ResourceList {
+	return c.Resources.Requests
+}
+
+// sum adds up what the containers and sidecars of a pod count for or, where that is more, the largest of its init steps: each init container
+// that ends runs beside the sidecars that are listed before it. A state is nil if the pod's status does not have the container.
+func sum(p *corev1.Pod, of func(*corev1.Container, *corev1.ContainerStatus) corev1.ResourceList) corev1.ResourceList {
+	total := corev1.ResourceList{}
+	for i := range p.Spec.Containers {
+		c := &p.Spec.Containers[i]
+		add(total, of(c, stateOf(p.Status.ContainerStatuses, c.Name)))
+	}
+	if len(p.Spec.InitContainers) == 0 {
+		return total
+	}
+	var sidecars, peak corev1.ResourceList
 	for i := range p.Spec.InitContainers {
 		c := &p.Spec.InitContainers[i]
-		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
-			sidecars = Add(sidecars, granted(p, c, states))
+		counts := of(c, stateOf(p.Status.InitContainerStatuses, c.Name))
+		if sidecar(c) {
+			sidecars = Add(sidecars, counts)
 		} else {
-			peak = Max(peak, Add(c.Resources.Requests, sidecars))
+			peak = Max(peak, Add(counts, sidecars))
 		}
 	}
-	return sidecars, peak
+	return Max(Add(total, sidecars), peak)
 }
 
-// granted returns what a container counts for. While it is resized in place that is the largest of what it asks for, what
-// the kubelet has allocated and what it runs with; a request that the kubelet can never meet doesn't count.
-func granted(p *corev1.Pod, c *corev1.Container, states []corev1.ContainerStatus) corev1.ResourceList {
-	i := slices.IndexFunc(states, func(s corev1.ContainerStatus) bool { return s.Name == c.Name })
-	if i < 0 || states[i].Resources == nil {
-		return c.Resources.Requests
+// sidecar reports whether an init container runs as long as the pod.
+func sidecar(c *corev1.Container) bool {
+	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
+}
+
+// initStep reports whether a container of the pod is an init container that ends.
+func initStep(p *corev1.Pod, c *corev1.Container) bool {
+	for i := range p.Spec.InitContainers {
+		if c == &p.Spec.InitContainers[i] {
+			return !sidecar(c)
+		}
 	}
-	held := Max(states[i].Resources.Requests, states[i].AllocatedResources)
-	if infeasible(p) {
-		return held
+	return false
+}
+
+// stateOf is the state of a container, nil if there is none.
+func stateOf(states []corev1.ContainerStatus, name string) *corev1.ContainerStatus {
+	i := slices.IndexFunc(states, func(s corev1.ContainerStatus) bool { return s.Name == name })
+	if i < 0 {
+		return nil
 	}
-	return Max(c.Resources.Requests, held)
+	return &states[i]
 }
 
 // infeasible reports whether the kubelet has said that the resize that the pod waits for can't be had on its node.
