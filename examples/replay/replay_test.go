@@ -65,51 +65,10 @@ func TestRecordedMorning(t *testing.T) {
 	assert.Equal(t, out, again, "a day is the same every time")
 }
 
-func TestGeneratedDayIsTheSameEveryTime(t *testing.T) {
-	assert.Equal(t, generate(7, 5), generate(7, 5))
-	assert.NotEqual(t, generate(7, 5), generate(8, 5))
-	day := generate(7, 5)
-	for i := 1; i < len(day); i++ {
-		assert.False(t, day[i].At.Before(day[i-1].At), "in the order of time")
-	}
-}
-
 func TestBadDays(t *testing.T) {
-	_, err := read("day", strings.NewReader(`{"at": "2026-01-15T08:00:00Z", "app": "web", "replicas": 3}
-{"at": "2026-01-15T08:00:00Z", "replicas": 3}
-{"app": "web", "replicas": -1, "cpu": "much"}
-{"ap": "web"}`))
-	require.Error(t, err)
-	for _, want := range []string{`day:1: cpu, memory: required where app "web" is first named`, "day:2: app: required", "day:3: at: required", "day:3: cpu:", `day:4: json: unknown field "ap"`} {
-		assert.ErrorContains(t, err, want)
-	}
-	_, err = read("day", strings.NewReader(""))
-	assert.EqualError(t, err, "day: no events")
-	_, err = read("day", strings.NewReader(`{"at": "2026-01-15T08:00:00Z", "app": "a", "replicas": 1, "cpu": "-1", "memory": "1Gi"}`))
-	assert.ErrorContains(t, err, "less than nothing")
-	_, err = read("day", strings.NewReader(`{"at": "2026-01-15T08:00:00Z", "app": "a", "replicas": 1, "cpu": "1", "memory": "1Gi"}
-{"at": "9026-01-15T08:00:00Z", "app": "a", "replicas": 0}`))
-	assert.ErrorContains(t, err, "at most 744h0m0s can be replayed")
 	for _, args := range [][]string{{"--trace", "nowhere"}, {"--apps", "0"}, {"-o", "xml"}, {"--pool", "nowhere"}, {"--sed", "1"}} {
 		_, errs, code := run(t, args...)
 		assert.Equal(t, inputs.ExitInput, code, args)
 		assert.NotEmpty(t, errs)
 	}
-}
-
-func FuzzRead(f *testing.F) {
-	f.Add(`{"at": "2026-01-15T08:00:00Z", "app": "web", "replicas": 3, "cpu": "1", "memory": "1Gi"}`)
-	f.Add("# nothing\n\n")
-	f.Add(`{"at": "2026-01-15T08:00:00Z", "app": "web", "replicas": 1e9}`)
-	f.Fuzz(func(t *testing.T, text string) {
-		list, err := read("day", strings.NewReader(text))
-		if err != nil {
-			return
-		}
-		assert.NotEmpty(t, list)
-		for i, e := range list {
-			assert.NotEmpty(t, e.App)
-			assert.True(t, i == 0 || !e.At.Before(list[i-1].At))
-		}
-	})
 }
