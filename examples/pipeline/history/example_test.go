@@ -54,7 +54,7 @@ func ExampleHistory() {
 	fmt.Println(sale.Notes[0])
 	// Output:
 	// 0.096 true
-	// nodes that no pool sells count as bought from a pool of their own, "web", with the 1 types that were seen there
+	// nodes that no pool sells count as bought from a pool of their own, "web", with the types that were seen there: m5.large
 }
 
 // A cluster over time is written as the audit log of its API server.

@@ -87,7 +87,7 @@ func (h *History) Sale(market *pipeline.Market) (*Sale, error) {
 	for _, name := range slices.Sorted(maps.Keys(groups)) {
 		pool := groups[name].pool(name)
 		s.Pools = append(s.Pools, pool)
-		out.Notes = append(out.Notes, fmt.Sprintf("nodes that no pool sells count as bought from a pool of their own, %q, with the %d types that were seen there", name, len(pool.Types)))
+		out.Notes = append(out.Notes, fmt.Sprintf("nodes that no pool sells count as bought from a pool of their own, %q, with the types that were seen there: %s", name, typesOf(&pool)))
 	}
 	for i := range s.Pools { // a type that no pool takes is only in the way
 		asked := s.Pools[i].NodeRequirements()
@@ -95,6 +95,19 @@ func (h *History) Sale(market *pipeline.Market) (*Sale, error) {
 	}
 	out.Snapshot = s
 	return out, nil
+}
+
+// typesOf names at most three types.
+func typesOf(p *scheduling.Pool) string {
+	const most = 3
+	var names []string
+	for i := range p.Types[:min(most, len(p.Types))] {
+		names = append(names, p.Types[i].Name)
+	}
+	if n := len(p.Types) - most; n > 0 {
+		names = append(names, fmt.Sprintf("%d more", n))
+	}
+	return strings.Join(names, ", ")
 }
 
 // Nodes are nodes as those of the pools of the sale, ready, with their prices. A node whose price is not known is not Priced.

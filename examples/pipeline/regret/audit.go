@@ -93,7 +93,9 @@ func Audit(ctx context.Context, h *history.History, sale *history.Sale, o *Optio
 	for i := range r.Hours {
 		r.add(r.Hours[i].Bill)
 	}
-	a.remark()
+	if a.remark(); r.NoPods {
+		return r, nil
+	}
 	return r, a.verify(ctx)
 }
 
@@ -224,7 +226,7 @@ func (a *auditor) remark() {
 	if r.MostWaiting > 0 {
 		note("pods that waited under the policy: %d at most", r.MostWaiting)
 	}
-	if r.Paid > 0 && !slices.ContainsFunc(a.history.Observations, func(o history.Observation) bool { return len(o.Pods) > 0 }) {
+	if r.NoPods = !slices.ContainsFunc(a.history.Observations, func(o history.Observation) bool { return len(o.Pods) > 0 }); r.NoPods {
 		note("the history has no pods, so nothing but the bill is known: add an audit log or snapshots")
 	}
 }

@@ -91,6 +91,8 @@ type Report struct {
 	Decisions []Decision
 	// Evictions and Launches are those of the policy; MostWaiting is how many of its pods had no place at most.
 	Evictions, Launches, MostWaiting int
+	// NoPods says that the history has no pods, as that of Karpenter's log alone. Then of all bills only Paid is known.
+	NoPods bool
 	// Unpriced are the nodes whose price is not known. They and the pods on them are on no side.
 	Unpriced []string
 	// Ours is the cluster as the policy would have had it.
