@@ -19,14 +19,16 @@ func BenchmarkDayOfThousandPods(b *testing.B) {
 			pods[p.Name] = true
 		}
 	}
-	b.ReportMetric(float64(len(pods)), "pods")
+	above := 0.0
 	for b.Loop() {
 		r, err := regret.Audit(b.Context(), x.history, x.sale, nil)
 		if err != nil || r.Bound > r.Policy || r.Policy > r.Paid {
 			b.Fatal(err, r.Bill)
 		}
-		b.ReportMetric(100*float64(r.Policy)/float64(r.Bound)-100, "%above-bound")
+		above = 100*float64(r.Policy)/float64(r.Bound) - 100
 	}
+	b.ReportMetric(float64(len(pods)), "pods")
+	b.ReportMetric(above, "%above-bound")
 }
 
 func thousand(b *testing.B) drawn {
@@ -62,5 +64,5 @@ func thousand(b *testing.B) drawn {
 	if err != nil {
 		b.Fatal(err)
 	}
-	return drawn{h, sale, sizes}
+	return drawn{history: h, sale: sale, sizes: sizes}
 }

@@ -29,6 +29,7 @@ type drawn struct {
 	history *history.History
 	sale    *history.Sale
 	sizes   []size
+	mixed   bool // some nodes are of other buyers, larger than the catalogue says, or of unknown price, and daemons run
 }
 
 const pool = `apiVersion: karpenter.sh/v1
@@ -126,6 +127,7 @@ func draw(t testing.TB, seed uint64, steps, mostPods int) drawn {
 		sizes = append(sizes, s)
 	}
 	sizes = append(sizes, size{16, 64, 1.2})
+	mixed := seed%3 == 2
 	type placed struct {
 		pod  *corev1.Pod
 		node string
@@ -178,6 +180,9 @@ func draw(t testing.TB, seed uint64, steps, mostPods int) drawn {
 			for {
 				k, zone := r.IntN(len(sizes)), []string{"zone-a", "zone-b"}[r.IntN(2)]
 				n := node(fmt.Sprintf("n-%d", made*100+step), k, sizes[k], zone, at)
+				if mixed {
+					mix(r, n)
+				}
 				if holds(sizes[k], n, pods[i].pod, nil) {
 					made++
 					nodes[n.Name], pods[i].node = machine{n, k}, n.Name
@@ -194,8 +199,14 @@ func draw(t testing.TB, seed uint64, steps, mostPods int) drawn {
 		for _, p := range pods {
 			o.Pods = append(o.Pods, on(p.pod, p.node))
 		}
-		for _, m := range ordered(nodes) {
+		for name, m := range ordered(nodes) {
 			o.Nodes = append(o.Nodes, m.node)
+			if mixed {
+				d := pod("daemon-"+name, "", 0, 0)
+				yes := true
+				d.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "agent", UID: "2", Controller: &yes}}
+				o.Pods = append(o.Pods, on(d, name))
+			}
 		}
 		list = append(list, o)
 		at = at.Add(time.Duration(1+r.IntN(12)) * 97 * time.Second)
@@ -204,7 +215,22 @@ func draw(t testing.TB, seed uint64, steps, mostPods int) drawn {
 	require.NoError(t, err)
 	sale, err := h.Sale(market(t, sizes))
 	require.NoError(t, err)
-	return drawn{h, sale, sizes}
+	return drawn{h, sale, sizes, mixed}
+}
+
+// mix makes the node one of a node group, one with more for pods than the catalogue says, or one of a type that nobody knows.
+func mix(r *rand.Rand, n *corev1.Node) {
+	switch r.IntN(5) {
+	case 0:
+		delete(n.Labels, "karpenter.sh/nodepool")
+		n.Labels["eks.amazonaws.com/nodegroup"] = "group"
+	case 1:
+		n.Status.Allocatable = n.Status.Allocatable.DeepCopy()
+		n.Status.Allocatable["cpu"] = resource.MustParse(fmt.Sprint(n.Status.Allocatable.Cpu().Value() + 2))
+		n.Status.Capacity = n.Status.Allocatable
+	case 2:
+		n.Labels[corev1.LabelInstanceTypeStable] = "unknown"
+	}
 }
 
 func ordered[V any](m map[string]V) func(func(string, V) bool) {
@@ -237,6 +263,7 @@ func holds(s size, n *corev1.Node, p *corev1.Pod, beside []*corev1.Pod) bool {
 	if zone := p.Spec.NodeSelector[corev1.LabelTopologyZone]; zone != "" && zone != n.Labels[corev1.LabelTopologyZone] {
 		return false
 	}
+	s.cpu = int(n.Status.Allocatable.Cpu().Value())
 	return fit(s, append([]*corev1.Pod{p}, beside...))
 }
 

@@ -3,6 +3,8 @@ package regret_test
 import (
 	"encoding/json"
 	"os"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,7 +18,14 @@ import (
 	"github.com/joinery-sdk/joinery/examples/pipeline/regret"
 )
 
-func draws(quick, long int) int {
+// draws is how many histories are drawn; JOINERY_DRAWS says it for one long run.
+func draws(t *testing.T, quick, long int) int {
+	t.Helper()
+	if text := os.Getenv("JOINERY_DRAWS"); text != "" {
+		n, err := strconv.Atoi(text)
+		require.NoError(t, err)
+		return n
+	}
 	if os.Getenv("JOINERY_LONG") == "1" {
 		return long
 	}
@@ -36,7 +45,7 @@ func parts(r *regret.Report) regret.Bill {
 // digit, and the same history gives the same bytes.
 func TestRandomHistories(t *testing.T) {
 	sum, best := regret.Bill{}, 0.0
-	for seed := range draws(25, 400) {
+	for seed := range draws(t, 25, 150) {
 		x := draw(t, uint64(seed), 12, 7)
 		o := &regret.Options{Startup: -1, Deprovision: &deprovision.Options{Objective: policy.AnySaving()}}
 		r, err := regret.Audit(t.Context(), x.history, x.sale, o)
@@ -62,15 +71,19 @@ func TestRandomHistories(t *testing.T) {
 			seconds += h.Seconds
 		}
 		assert.Equal(t, int64(r.To.Sub(r.From)/time.Second), seconds)
-		assert.LessOrEqual(t, r.Bound.Dollars(), future+1e-6, "seed %d", seed)
-		assert.LessOrEqual(t, r.Present.Dollars(), present+1e-6, "seed %d", seed)
-		assert.Zero(t, r.MostWaiting, "seed %d: every pod has a place in some size", seed)
-		assert.Empty(t, r.Notes, "seed %d", seed)
 		again, err := regret.Audit(t.Context(), x.history, x.sale, o)
 		require.NoError(t, err)
 		assert.Equal(t, text(t, r), text(t, again), "seed %d", seed)
+		assert.NotContains(t, strings.Join(r.Notes, "\n"), "less was paid than the bound", "seed %d", seed)
+		if x.mixed {
+			continue
+		}
+		assert.LessOrEqual(t, r.Bound.Dollars(), future+1e-6, "seed %d", seed)
+		assert.LessOrEqual(t, r.Present.Dollars(), present+1e-6, "seed %d", seed)
 		sum.Paid, sum.Policy, sum.Present, sum.Bound = sum.Paid+r.Paid, sum.Policy+r.Policy, sum.Present+r.Present, sum.Bound+r.Bound
 		best += present
+		assert.Empty(t, r.Notes, "seed %d", seed)
+		assert.Zero(t, r.MostWaiting, "seed %d: every pod has a place in some size", seed)
 	}
 	t.Logf("paid $%.2f, ours $%.2f, optimum of all that serve every pod at once $%.2f, bounds $%.2f and $%.2f", sum.Paid.Dollars(), sum.Policy.Dollars(), best, sum.Present.Dollars(), sum.Bound.Dollars())
 	assert.Less(t, sum.Policy, sum.Paid, "in the sum we are cheaper than a careless policy")
@@ -86,7 +99,7 @@ func text(t *testing.T, r *regret.Report) string {
 
 // What the policy did is audited with the same policy: it would do the same again, and there is nothing to regret.
 func TestThePolicyRegretsNothing(t *testing.T) {
-	for seed := range draws(15, 150) {
+	for seed := range draws(t, 15, 60) {
 		x := draw(t, uint64(seed), 12, 7)
 		for _, objective := range []deprovision.Objective{{}, policy.AnySaving()} {
 			o := &regret.Options{Startup: -1, Deprovision: &deprovision.Options{Objective: objective}}
