@@ -224,6 +224,24 @@ func TestNodesThatNoPoolSells(t *testing.T) {
 	assert.Len(t, sale.Notes, 2)
 }
 
+// A pool of EKS Auto Mode sells its nodes itself, and what it cannot say of prices is a note.
+func TestAutoMode(t *testing.T) {
+	h, err := history.ParseSnapshots([]manifests.File{{Name: "2026-01-15T08-00-00Z.yaml", Data: []byte(`{apiVersion: v1, kind: List, items: [
+  {apiVersion: karpenter.sh/v1, kind: NodePool, metadata: {name: general-purpose}, spec: {template: {spec: {nodeClassRef: {group: eks.amazonaws.com, kind: NodeClass, name: default}, requirements: [
+    {key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}, {key: eks.amazonaws.com/instance-category, operator: In, values: [c, m, r]}, {key: eks.amazonaws.com/instance-generation, operator: Gt, values: ["4"]}]}}}},
+  {apiVersion: v1, kind: Node, metadata: {name: auto-1, labels: {node.kubernetes.io/instance-type: c6a.large, topology.kubernetes.io/zone: us-east-1b, karpenter.sh/capacity-type: on-demand, karpenter.sh/nodepool: general-purpose, eks.amazonaws.com/compute-type: auto}}, status: {allocatable: {cpu: "1.9", memory: 3Gi, pods: "27"}}}]}`)}}, &manifests.Options{Classes: pipeline.NodeClassDecoders()})
+	require.NoError(t, err)
+	market, err := pipeline.EC2Market("us-east-1")
+	require.NoError(t, err)
+	sale, err := h.Sale(market)
+	require.NoError(t, err)
+	require.Len(t, sale.Snapshot.Pools, 1)
+	_, prices, known := sale.Nodes(h.Observations[0].Nodes)
+	assert.True(t, known[0])
+	assert.InDelta(t, 0.0765, prices[0].Dollars(), 1e-9)
+	assert.Contains(t, strings.Join(sale.Notes, "\n"), "without the fee that AWS adds")
+}
+
 // A snapshot whose name says no time is of the latest time in it, and one that says none is an error.
 func TestTimesOfSnapshots(t *testing.T) {
 	file := func(name, node string) manifests.File {

@@ -70,7 +70,7 @@ func Audit(ctx context.Context, h *history.History, sale *history.Sale, o *Optio
 		history: h, sale: sale, options: o.defaults(), bounds: newBounds(sale.Snapshot), ledger: newLedger(), unpriced: map[string]bool{},
 		report: &Report{From: h.Observations[0].At, To: h.Until, Notes: slices.Concat(h.Notes, sale.Notes)},
 	}
-	a.policy = &policy{options: a.options, manifests: *h.Cluster, sale: sale, classes: a.bounds, nodes: map[string]*machine{}, pods: map[string]*corev1.Pod{}, seen: map[string]*corev1.Pod{}}
+	a.policy = &policy{options: a.options, manifests: *h.Cluster, sale: sale, classes: a.bounds.classes, nodes: map[string]*machine{}, pods: map[string]*corev1.Pod{}, seen: map[string]*corev1.Pod{}}
 	var ours []history.Observation
 	for i := range h.Observations {
 		for at := h.Observations[i].At; at.Before(h.End(i)); at = at.Add(a.Every) {

@@ -2,7 +2,6 @@ package regret
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -28,11 +27,8 @@ import (
 // all pods that are there. A policy that knows the future may let them wait as the history did.
 type bounds struct {
 	sale    *scheduling.Snapshot
-	classes map[*corev1.Pod]int
-	keys    map[string]int
-	members []*corev1.Pod // one pod of each class
-	texts   []string      // of each class
-	known   map[string]bounded
+	classes *classes
+	known   map[string]bounded // by classes and their counts
 }
 
 type bounded struct {
@@ -41,58 +37,32 @@ type bounded struct {
 }
 
 func newBounds(sale scheduling.Snapshot) *bounds {
-	return &bounds{sale: &sale, classes: map[*corev1.Pod]int{}, keys: map[string]int{}, known: map[string]bounded{}}
-}
-
-// class is that of the pods with the same specification.
-func (b *bounds) class(p *corev1.Pod) int {
-	if c, ok := b.classes[p]; ok {
-		return c
-	}
-	spec := p.Spec
-	spec.NodeName, spec.Hostname = "", ""
-	text, err := json.Marshal(struct {
-		Namespace   string
-		Labels      map[string]string
-		Annotations map[string]string
-		Spec        corev1.PodSpec
-	}{p.Namespace, p.Labels, p.Annotations, spec})
-	if err != nil { // cannot be: the object was read
-		text = []byte(p.Namespace + "/" + p.Name)
-	}
-	c, ok := b.keys[string(text)]
-	if !ok {
-		c = len(b.members)
-		b.keys[string(text)] = c
-		b.members, b.texts = append(b.members, p), append(b.texts, string(text))
-	}
-	b.classes[p] = c
-	return c
+	return &bounds{sale: &sale, classes: newClasses(), known: map[string]bounded{}}
 }
 
 // of is the bound of the pods. It is computed once for each multiset of classes.
 func (b *bounds) of(ctx context.Context, pods []*corev1.Pod) (bounded, error) {
-	counts := make([]int, len(b.members))
+	counts := make([]int, len(b.classes.members))
 	for _, p := range pods {
-		c := b.class(p)
+		c := b.classes.of(p)
 		for c >= len(counts) {
 			counts = append(counts, 0)
 		}
 		counts[c]++
 	}
-	var classes []int
+	var there []int
 	for c, n := range counts {
 		if n > 0 {
-			classes = append(classes, c)
+			there = append(there, c)
 		}
 	}
-	slices.SortFunc(classes, func(x, y int) int { return strings.Compare(b.texts[x], b.texts[y]) }) // whatever was seen before, the plan is the same
+	slices.SortFunc(there, func(x, y int) int { return strings.Compare(b.classes.texts[x], b.classes.texts[y]) }) // whatever was seen before, the plan is the same
 	var key strings.Builder
 	var list []*corev1.Pod
-	for rank, c := range classes {
+	for rank, c := range there {
 		fmt.Fprintf(&key, "%d:%d ", c, counts[c])
 		for i := range counts[c] {
-			q := *b.members[c]
+			q := *b.classes.members[c]
 			q.Name, q.Spec.NodeName, q.Status = fmt.Sprintf("%d-%d", rank, i), "", corev1.PodStatus{}
 			list = append(list, &q)
 		}

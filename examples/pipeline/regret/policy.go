@@ -29,15 +29,15 @@ type policy struct {
 	options
 	manifests manifests.Snapshot // its claims are those of the nodes below
 	sale      *history.Sale
-	classes   *bounds
+	classes   *classes
 	nodes     map[string]*machine
 	pods      map[string]*corev1.Pod // placed or waiting, by name
 	seen      map[string]*corev1.Pod // as the history has them
 	daemons   []*corev1.Pod          // of nodes that were there at first
 	number    int                    // of the observation
 	changes   int                    // of pods and nodes so far
-	kept      moot                   // nothing was found to give back
-	stuck     moot                   // nothing was found to buy for pods that wait
+	noCommand attempt                // the last one that found nothing to give back
+	noPlace   attempt                // the last one to place pods that wait
 
 	evictions, launches int
 	overlap             Amount // of nodes that are given back, until those in their place are ready
@@ -49,15 +49,15 @@ type machine struct {
 	touched time.Time // when a pod came or went
 }
 
-// moot is a question that came to nothing, when it was asked, and how many changes there had been. The zero value is one that was not asked.
-type moot struct {
+// attempt is when something was planned, and how many changes there had been. The zero value is no attempt.
+type attempt struct {
 	at      time.Time
 	changes int
 }
 
-// again reports whether the question is worth asking: something has changed, or time itself may have changed the answer.
-func (m moot) again(changes int, at time.Time) bool {
-	return m.at.IsZero() || m.changes != changes || at.Sub(m.at) >= recheck
+// again reports whether another attempt can find more: something has changed, or time itself may have changed the answer.
+func (a attempt) again(changes int, at time.Time) bool {
+	return a.at.IsZero() || a.changes != changes || at.Sub(a.at) >= recheck
 }
 
 // recheck is how long a cluster in which nothing changes is left alone. Time alone can make a node due.
@@ -148,7 +148,7 @@ func (p *policy) likeness(pod *corev1.Pod) likeness {
 	if owner == nil {
 		owner = &metav1.OwnerReference{Kind: "Pod", Name: pod.Name}
 	}
-	return likeness{owner.Kind, owner.Name, string(owner.UID), p.classes.class(pod)}
+	return likeness{owner.Kind, owner.Name, string(owner.UID), p.classes.of(pod)}
 }
 
 // snapshot is the cluster as a planner reads it.
@@ -182,7 +182,7 @@ func (p *policy) planning(pods []*corev1.Pod) *plan.Options {
 
 // giveBack plans which nodes go, and carries that out.
 func (p *policy) giveBack(ctx context.Context, at time.Time) error {
-	if len(p.nodes) == 0 || !p.kept.again(p.changes, at) {
+	if len(p.nodes) == 0 || !p.noCommand.again(p.changes, at) {
 		return nil
 	}
 	s := p.snapshot()
@@ -198,8 +198,8 @@ func (p *policy) giveBack(ctx context.Context, at time.Time) error {
 		return err
 	}
 	p.changes += len(result.Commands)
-	if p.kept = (moot{at, p.changes}); len(result.Commands) > 0 {
-		p.kept = moot{}
+	if p.noCommand = (attempt{at, p.changes}); len(result.Commands) > 0 {
+		p.noCommand = attempt{}
 	}
 	for i := range result.Commands {
 		cmd := &result.Commands[i]
@@ -248,7 +248,7 @@ func (p *policy) provision(ctx context.Context, at time.Time) error {
 	for _, pod := range p.pods {
 		waits = waits || pod.Spec.NodeName == ""
 	}
-	if !waits || !p.stuck.again(p.changes, at) {
+	if !waits || !p.noPlace.again(p.changes, at) {
 		return nil
 	}
 	s := p.snapshot()
@@ -282,7 +282,7 @@ func (p *policy) provision(ctx context.Context, at time.Time) error {
 			bind(pod, m)
 		}
 	}
-	p.stuck = moot{at, p.changes}
+	p.noPlace = attempt{at, p.changes}
 	return nil
 }
 
