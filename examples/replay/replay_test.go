@@ -8,13 +8,16 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/joinery-sdk/joinery/examples/pipeline/history"
 	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
+	"github.com/joinery-sdk/joinery/examples/replay/day"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -63,6 +66,45 @@ func TestRecordedMorning(t *testing.T) {
 	golden(t, "morning.html", page)
 	again, _, _ := run(t, "--trace", "testdata/morning.jsonl")
 	assert.Equal(t, out, again, "a day is the same every time")
+}
+
+// A recorded day is read as what happened: at each step as many pods and nodes as the day had.
+func TestRecord(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "day.jsonl")
+	out, errs, code := run(t, "--trace", "testdata/morning.jsonl", "--record", file, "--record-policy", "balanced", "-o", "json")
+	require.Equal(t, inputs.ExitOK, code, errs)
+	golden, _, _ := run(t, "--trace", "testdata/morning.jsonl", "-o", "json")
+	assert.Equal(t, golden, out, "recording changes nothing")
+	from, err := readPools("pool.yaml", []byte(pool))
+	require.NoError(t, err)
+	trace, err := os.Open("testdata/morning.jsonl")
+	require.NoError(t, err)
+	defer trace.Close()
+	events, err := day.Read("morning.jsonl", trace)
+	require.NoError(t, err)
+	w, err := newWorld(from, "balanced", 1, events[0].At)
+	require.NoError(t, err)
+	want, err := w.run(t.Context(), events, regimes()[3])
+	require.NoError(t, err)
+	data, err := os.Open(file)
+	require.NoError(t, err)
+	defer data.Close()
+	h, err := history.ReadLogs(nil, []history.Log{{Name: file, Data: data}}, nil)
+	require.NoError(t, err)
+	assert.Empty(t, h.Notes)
+	last := want.points[len(want.points)-1].at
+	assert.Equal(t, last.Add(step), h.Until)
+	for _, p := range want.points {
+		i := slices.IndexFunc(h.Observations, func(o history.Observation) bool { return o.At.After(p.at) })
+		if i < 0 {
+			i = len(h.Observations)
+		}
+		assert.Len(t, h.Observations[i-1].Pods, p.pods, p.at)
+		assert.Len(t, h.Observations[i-1].Nodes, p.nodes, p.at)
+	}
+	_, errs, code = run(t, "--record", file, "--record-policy", "balance")
+	assert.Equal(t, inputs.ExitInput, code)
+	assert.Contains(t, errs, `did you mean "balanced"?`)
 }
 
 func TestBadDays(t *testing.T) {

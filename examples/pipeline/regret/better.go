@@ -115,7 +115,11 @@ func (a *auditor) without(ctx context.Context, node string, at time.Time) (strin
 		if k := len(names) - most; k > 0 {
 			names, more = names[:most], fmt.Sprintf(" and %d more", k)
 		}
-		texts = append(texts, fmt.Sprintf("%s fit on %s%s", plural(pods, "pod"), strings.Join(names, ", "), more))
+		fit := "fit"
+		if pods == 1 {
+			fit = "fits"
+		}
+		texts = append(texts, fmt.Sprintf("%s %s on %s%s", plural(pods, "pod"), fit, strings.Join(names, ", "), more))
 	}
 	for _, n := range p.NewNodes() {
 		texts = append(texts, fmt.Sprintf("%s in %s, %s, is enough for %s ($%.4g/h)", n.InstanceType.Name, n.Zone, n.CapacityType, plural(len(n.Pods), "pod"), n.PricePerHour))

@@ -76,7 +76,7 @@ func (b *bounds) of(ctx context.Context, pods []*corev1.Pod) (bounded, error) {
 	for i := range s.Pools { // what a plan leaves out for these is not in its bound
 		s.Pools[i].Limits, s.Pools[i].MinValues, s.Pools[i].Weight, s.Pools[i].Replicas = nil, nil, 0, nil
 	}
-	p, err := plan.Make(ctx, s, &plan.Options{Packing: &binpack.Options{Effort: binpack.EffortFast}})
+	p, err := plan.Make(ctx, s, &plan.Options{Packing: &binpack.Options{Effort: binpack.EffortDefault}}) // EffortFast leaves twice the gap
 	if err != nil {
 		return bounded{}, err
 	}

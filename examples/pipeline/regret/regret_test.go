@@ -156,7 +156,7 @@ func TestDecisionsAreNamed(t *testing.T) {
 		kept = kinds["full"]
 	}
 	assert.Equal(t, regret.Kept, kept.Kind)
-	assert.Contains(t, kept.Better, "1 pod fit on ")
+	assert.Contains(t, kept.Better, "1 pod fits on ")
 	assert.InDelta(t, 0.2, kept.Saves, 1e-9)
 	assert.Equal(t, "large", r.Decisions[0].Node, "the dearest first")
 	assert.Equal(t, r.Bill, parts(r))
