@@ -3,6 +3,7 @@ package history
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/joinery-sdk/joinery/deprovision/eviction"
@@ -64,8 +66,9 @@ type Options struct {
 }
 
 // ReadLogs is the history that logs tell. Of an audit log the pods and nodes are read at the levels Request and RequestResponse, bindings at
-// the first of them already. Of Karpenter's log the nodes are read, from launch to deletion; it has no pods. Pods and nodes of cluster are what
-// was there at first. The error joins all lines that are not JSON; what was left out for another reason is counted in the notes.
+// the first of them already. A pod is gone when it is told to go, and a node when nothing holds it any more. Of Karpenter's log the nodes are
+// read, from launch to deletion; it has no pods. Pods and nodes of cluster are what was there at first. The error joins all lines that are not
+// JSON; what was left out for another reason is counted in the notes.
 func ReadLogs(cluster *manifests.Snapshot, logs []Log, o *Options) (*History, error) {
 	step, until := time.Minute, time.Time{}
 	if o != nil {
@@ -193,7 +196,11 @@ func (r *logReader) audited(e *auditEvent) error {
 		if ref.Resource == "pods" {
 			kind = "Pod"
 		}
-		r.changes = append(r.changes, change{at: at, gone: &removal{kind, name, uidOf(e.ResponseObject)}})
+		going := endingOf(e.ResponseObject)
+		if kind == "Node" && going.held {
+			return nil // it is there, and paid for, until its finalizers are gone
+		}
+		r.changes = append(r.changes, change{at: at, gone: &removal{kind, name, going.uid}})
 		return nil
 	case "deletecollection":
 		r.unread["audit events that delete collections, which do not name what they delete"]++
@@ -210,8 +217,12 @@ func (r *logReader) audited(e *auditEvent) error {
 		r.changes = append(r.changes, change{at: at, bind: &binding{name, b.Target.Name}})
 		return nil
 	}
+	if ref.Resource == "pods" && ref.Subresource == "eviction" { // as a deletion: it counts as gone when it is told to go
+		r.changes = append(r.changes, change{at: at, gone: &removal{kind: "Pod", name: name}})
+		return nil
+	}
 	if ref.Subresource != "" && ref.Subresource != "status" && ref.Subresource != "resize" {
-		return nil // an eviction is followed by a deletion
+		return nil
 	}
 	object := e.ResponseObject
 	if len(object) == 0 && e.Verb == "create" {
@@ -228,6 +239,10 @@ func (r *logReader) audited(e *auditEvent) error {
 		}
 		if n.Name == "" {
 			n.Name = ref.Name
+		}
+		if n.DeletionTimestamp != nil && len(n.Finalizers) == 0 { // the last finalizer is taken off, and with it the node
+			r.changes = append(r.changes, change{at: at, gone: &removal{"Node", n.Name, string(n.UID)}})
+			return nil
 		}
 		r.changes = append(r.changes, change{at: at, node: &n})
 		return nil
@@ -254,21 +269,22 @@ func (r *logReader) audited(e *auditEvent) error {
 	return nil
 }
 
-// uidOf is the UID of an object, or of what a Status is about; empty where neither says it.
-func uidOf(object json.RawMessage) string {
+// ending is what the answer to a deletion says. The UID is empty where it is not said; held means that finalizers keep the object.
+type ending struct {
+	uid  string
+	held bool
+}
+
+// endingOf reads the object that was answered, or the Status of its deletion.
+func endingOf(object json.RawMessage) ending {
 	var o struct {
-		Metadata struct {
-			UID types.UID `json:"uid"`
-		} `json:"metadata"`
-		Details struct {
+		Metadata metav1.ObjectMeta `json:"metadata"`
+		Details  struct {
 			UID types.UID `json:"uid"`
 		} `json:"details"`
 	}
 	if json.Unmarshal(object, &o) != nil {
-		return ""
+		return ending{}
 	}
-	if o.Metadata.UID != "" {
-		return string(o.Metadata.UID)
-	}
-	return string(o.Details.UID)
+	return ending{string(cmp.Or(o.Metadata.UID, o.Details.UID)), o.Metadata.DeletionTimestamp != nil && len(o.Metadata.Finalizers) > 0}
 }

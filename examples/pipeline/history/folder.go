@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joinery-sdk/joinery/deprovision/eviction"
+	"github.com/joinery-sdk/joinery/examples/pipeline"
 	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool/nodeclaim"
 )
@@ -80,7 +81,7 @@ func ParseSnapshots(files []manifests.File, o *manifests.Options) (*History, err
 	known := map[string]*corev1.Pod{}
 	var out []Observation
 	for _, s := range list {
-		x := Observation{At: s.at, Nodes: s.m.Nodes, LastPodEvent: lastPodEvents(s.m.NodeClaims)}
+		x := Observation{At: s.at, Nodes: launched(s.m), LastPodEvent: lastPodEvents(s.m.NodeClaims)}
 		for p := range s.m.AllPods() {
 			if eviction.Ended(p) {
 				continue
@@ -110,6 +111,23 @@ func ParseSnapshots(files []manifests.File, o *manifests.Options) (*History, err
 		said = append(said, fmt.Sprintf("snapshots whose name has no time, which are of the latest time in them: %d", byObjects))
 	}
 	return New(last.m, out, last.at.Add(length), said...)
+}
+
+// launched are the nodes, and the machines that were launched and have not joined yet, which are paid for, too.
+func launched(m *manifests.Snapshot) []*corev1.Node {
+	out, joined := slices.Clone(m.Nodes), map[string]bool{}
+	for _, n := range m.Nodes {
+		joined[n.Name], joined[n.Spec.ProviderID] = true, true
+	}
+	for i := range m.NodeClaims {
+		if c := &m.NodeClaims[i]; c.ProviderID != "" && !joined[c.ProviderID] && !joined[c.NodeName] {
+			claim := pipeline.NodeClaim(c)
+			n := claim.Node()
+			n.CreationTimestamp = c.Metadata.CreationTimestamp
+			out = append(out, n)
+		}
+	}
+	return out
 }
 
 func lastPodEvents(claims []nodeclaim.NodeClaim) map[string]time.Time {

@@ -101,7 +101,7 @@ type player struct {
 	pods    map[string]*corev1.Pod
 	nodes   map[string]*corev1.Node
 	claims  map[string]string // names of nodes by their claims
-	ended   map[string]bool   // by UID, because the status of a pod may be written after its end
+	ended   map[string]bool   // by UID, because a status may be written after the end
 	touched map[string]time.Time
 }
 
@@ -126,7 +126,9 @@ func (p *player) play(c change) {
 			p.pods[c.bind.pod] = pod
 		}
 	case c.node != nil:
-		p.nodes[c.node.Name] = c.node
+		if c.node.UID == "" || !p.ended[string(c.node.UID)] {
+			p.nodes[c.node.Name] = c.node
+		}
 	case c.name != nil:
 		p.claims[c.name.claim] = c.name.node
 		if n := p.nodes[c.name.claim]; n != nil && c.name.claim != c.name.node {
@@ -146,7 +148,10 @@ func (p *player) play(c change) {
 	case c.gone.kind == "NodeClaim":
 		delete(p.nodes, cmp.Or(p.claims[c.gone.name], c.gone.name))
 	default:
-		delete(p.nodes, c.gone.name)
+		if before := p.nodes[c.gone.name]; before != nil && (c.gone.uid == "" || before.UID == "" || c.gone.uid == string(before.UID)) {
+			p.ended[string(before.UID)] = true
+			delete(p.nodes, c.gone.name)
+		}
 	}
 }
 

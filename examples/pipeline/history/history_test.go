@@ -71,7 +71,8 @@ func TestAuditLog(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, `08:01:00-08:02:00 [node-a]
 08:02:00-08:03:00 [node-a] web-1@node-a
-08:03:00-08:05:00 [node-a] web-1@node-a
+08:03:00-08:04:00 [node-a] web-1@node-a
+08:04:00-08:05:00 [node-a]
 08:05:00-08:06:00 [node-a]
 `, told(h))
 	assert.Equal(t, []string{
@@ -79,6 +80,46 @@ func TestAuditLog(t *testing.T) {
 		"audit events that delete collections, which do not name what they delete: 1",
 	}, h.Notes)
 	assert.Equal(t, start().Add(119*time.Second), h.Observations[1].LastPodEvent["node-a"])
+}
+
+// A node that finalizers hold is paid for until the last of them is taken off, and a status that is written afterwards does not bring it back. One
+// of the same name that comes later is another.
+func TestNodesThatFinalizersHold(t *testing.T) {
+	node := func(uid, more string) string {
+		return `,"responseStatus":{"code":200},"responseObject":{"kind":"Node","metadata":{"name":"a","uid":"` + uid + `"` + more + `}}`
+	}
+	const going, held = `,"deletionTimestamp":"2026-01-15T08:02:00Z"`, `,"finalizers":["karpenter.sh/termination"]`
+	h, err := history.ReadLogs(nil, logs(
+		event(60, "create", "nodes", "a", node("u1", held)),
+		event(120, "delete", "nodes", "a", node("u1", going+held)),
+		event(180, "patch", "nodes/status", "a", node("u1", going+held)),
+		event(240, "patch", "nodes", "a", node("u1", going)),
+		event(300, "patch", "nodes/status", "a", node("u1", going+held)),
+		event(360, "create", "nodes", "a", node("u2", "")),
+		event(420, "delete", "nodes", "a", `,"responseObject":{"kind":"Status","status":"Success","details":{"name":"a","kind":"nodes","uid":"u2"}}`),
+		event(480, "list", "nodes", "", ""),
+	), nil)
+	require.NoError(t, err)
+	assert.Equal(t, "08:01:00 [a]\n08:04:00 \n08:06:00 [a]\n08:07:00 ", merged(told(h)))
+}
+
+// A machine that was launched and has not joined is paid for already.
+func TestClaimsWithoutNodes(t *testing.T) {
+	const claim = `{apiVersion: karpenter.sh/v1, kind: NodeClaim, metadata: {name: %s, labels: {karpenter.sh/nodepool: default, node.kubernetes.io/instance-type: m5.large, topology.kubernetes.io/zone: us-east-1a, karpenter.sh/capacity-type: on-demand}},
+    spec: {nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}, requirements: []}, status: {providerID: %q, nodeName: %q, allocatable: {cpu: "1.9"}, capacity: {cpu: "2"}}}`
+	h, err := history.ParseSnapshots([]manifests.File{{Name: "2026-01-15T08-00-00Z.yaml", Data: []byte("{apiVersion: v1, kind: List, items: [" + strings.Join([]string{
+		fmt.Sprintf(claim, "starts", "aws:///us-east-1a/i-1", ""), fmt.Sprintf(claim, "joined", "aws:///us-east-1a/i-2", "node-2"), fmt.Sprintf(claim, "planned", "", ""),
+		`{apiVersion: v1, kind: Node, metadata: {name: node-2}, spec: {providerID: "aws:///us-east-1a/i-2"}}`,
+	}, ",") + "]}")}}, nil)
+	require.NoError(t, err)
+	assert.Equal(t, "08:00:00-09:00:00 [node-2] [starts]\n", told(h))
+	market, err := pipeline.EC2Market("us-east-1")
+	require.NoError(t, err)
+	sale, err := h.Sale(market)
+	require.NoError(t, err)
+	_, prices, known := sale.Nodes(h.Observations[0].Nodes)
+	assert.Equal(t, []bool{false, true}, known)
+	assert.InDelta(t, 0.096, prices[1].Dollars(), 1e-9)
 }
 
 // Karpenter's log tells of machines from launch to deletion, and its claims are the nodes that the audit log names.
