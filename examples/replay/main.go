@@ -18,9 +18,11 @@ import (
 	"github.com/joinery-sdk/joinery/deprovision"
 	"github.com/joinery-sdk/joinery/deprovision/eligibility"
 	"github.com/joinery-sdk/joinery/deprovision/policy"
+	"github.com/joinery-sdk/joinery/examples/pipeline/history"
 	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
 	"github.com/joinery-sdk/joinery/examples/pipeline/picture"
 	"github.com/joinery-sdk/joinery/examples/pipeline/terminal"
+	"github.com/joinery-sdk/joinery/examples/replay/day"
 )
 
 //go:embed pool.yaml
@@ -30,6 +32,7 @@ func main() { os.Exit(inputs.End(os.Stderr, command().Execute())) }
 
 type options struct {
 	trace, pool, svg, output string
+	record, recorded         string
 	seed                     uint64
 	apps                     int
 }
@@ -44,12 +47,15 @@ evictions, evictions per dollar saved and how long pods wait. The day is generat
 object on each line: {"at": "2026-01-15T08:00:00Z", "app": "web", "replicas": 12, "cpu": "500m", "memory": "1Gi"}.`,
 		Example: `  replay                          # a generated day
   replay --svg day.svg            # and a drawing of it
-  replay --trace yesterday.jsonl --pool pool.yaml`,
+  replay --trace yesterday.jsonl --pool pool.yaml
+  replay --record day.jsonl && regret --log day.jsonl -f pool.yaml`,
 	}, o.run)
 	f := cmd.Flags()
 	f.StringVar(&o.trace, "trace", "", "FILE with a recorded day; without it one is generated")
 	f.StringVar(&o.pool, "pool", "", "FILE with the manifest of the node pool; without it a built-in one")
 	f.StringVar(&o.svg, "svg", "", "FILE to draw the day to")
+	f.StringVar(&o.record, "record", "", "FILE to record the day to, as the audit log of an API server, which regret reads")
+	f.StringVar(&o.recorded, "record-policy", "karpenter", "which policy is recorded: none, empty, karpenter, balanced or payback; nodes that are replaced are recorded as gone at once")
 	f.StringVarP(&o.output, "output", "o", "table", "table, json or html")
 	f.Uint64Var(&o.seed, "seed", 1, "what the generated day is drawn from")
 	f.IntVar(&o.apps, "apps", 24, "how many deployments the generated day has")
@@ -73,6 +79,13 @@ func (o *options) run(cmd *cobra.Command, out io.Writer) error {
 	if err := inputs.OneOf("output", o.output, "table", "json", "html"); err != nil {
 		return err
 	}
+	var names []string
+	for _, r := range regimes() {
+		names = append(names, r.name)
+	}
+	if err := inputs.OneOf("record-policy", o.recorded, names...); err != nil {
+		return err
+	}
 	if o.apps < 1 || o.apps > 1000 {
 		return inputs.Bad(fmt.Errorf("--apps %d: want 1 to 1000", o.apps))
 	}
@@ -91,18 +104,18 @@ func (o *options) run(cmd *cobra.Command, out io.Writer) error {
 	for _, n := range from.notes {
 		fmt.Fprintln(cmd.ErrOrStderr(), "note:", n)
 	}
-	events := generate(o.seed, o.apps)
+	events := day.Generate(o.seed, o.apps)
 	if o.trace != "" {
 		file, err := os.Open(o.trace)
 		if err != nil {
 			return inputs.Bad(fmt.Errorf("--trace: %w", err))
 		}
 		defer file.Close()
-		if events, err = read(o.trace, file); err != nil {
+		if events, err = day.Read(o.trace, file); err != nil {
 			return inputs.Bad(err)
 		}
 	}
-	list, err := play(cmd, from, o.seed, events)
+	list, err := o.play(cmd, from, events)
 	if err != nil {
 		return err
 	}
@@ -139,29 +152,39 @@ func (o *options) run(cmd *cobra.Command, out io.Writer) error {
 }
 
 // play runs the day under every regime, and says which one it is at.
-func play(cmd *cobra.Command, from *beginning, seed uint64, events []event) ([]outcome, error) {
+func (o *options) play(cmd *cobra.Command, from *beginning, events []day.Event) ([]outcome, error) {
 	ctx := cmd.Context()
 	if ctx == nil {
 		ctx = context.Background()
 	}
 	var list []outcome
 	for i, r := range regimes() {
-		w, err := newWorld(from, r.name, seed, events[0].At)
+		w, err := newWorld(from, r.name, o.seed, events[0].At)
 		if err != nil {
 			return nil, inputs.Bad(err)
 		}
+		var file *os.File
+		if o.record != "" && o.recorded == r.name {
+			if file, err = os.Create(o.record); err != nil {
+				return nil, inputs.Bad(fmt.Errorf("--record: %w", err))
+			}
+			w.recorder = history.NewWriter(file)
+		}
 		done := terminal.Progress(cmd.ErrOrStderr(), fmt.Sprintf("a day under %s, %d of %d", r.name, i+1, len(regimes())))
-		o, err := w.run(ctx, events, r)
+		x, err := w.run(ctx, events, r)
 		done()
+		if file != nil {
+			err = errors.Join(err, file.Close())
+		}
 		if err != nil {
 			return nil, fmt.Errorf("replay: %s: %w", r.name, err)
 		}
-		list = append(list, o)
+		list = append(list, x)
 	}
 	return list, nil
 }
 
-func print(out io.Writer, s terminal.Style, events []event, list []outcome) error {
+func print(out io.Writer, s terminal.Style, events []day.Event, list []outcome) error {
 	fmt.Fprintf(out, "%s events from %s to %s, %s pods arrive\n\n", terminal.Count(len(events)), events[0].At.UTC().Format("2006-01-02 15:04"),
 		events[len(events)-1].At.UTC().Format("2006-01-02 15:04"), terminal.Count(list[0].arrivals))
 	t := terminal.NewTable(s, "POLICY", ">COST", ">SAVED", ">EVICTIONS", ">PER $ SAVED", ">LAUNCHES", ">TAKEN BY THE CLOUD", ">WAIT PER POD")

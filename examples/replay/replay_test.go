@@ -8,13 +8,16 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/joinery-sdk/joinery/examples/pipeline/history"
 	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
+	"github.com/joinery-sdk/joinery/examples/replay/day"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -65,51 +68,49 @@ func TestRecordedMorning(t *testing.T) {
 	assert.Equal(t, out, again, "a day is the same every time")
 }
 
-func TestGeneratedDayIsTheSameEveryTime(t *testing.T) {
-	assert.Equal(t, generate(7, 5), generate(7, 5))
-	assert.NotEqual(t, generate(7, 5), generate(8, 5))
-	day := generate(7, 5)
-	for i := 1; i < len(day); i++ {
-		assert.False(t, day[i].At.Before(day[i-1].At), "in the order of time")
+// A recorded day is read as what happened: at each step as many pods and nodes as the day had.
+func TestRecord(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "day.jsonl")
+	out, errs, code := run(t, "--trace", "testdata/morning.jsonl", "--record", file, "--record-policy", "balanced", "-o", "json")
+	require.Equal(t, inputs.ExitOK, code, errs)
+	golden, _, _ := run(t, "--trace", "testdata/morning.jsonl", "-o", "json")
+	assert.Equal(t, golden, out, "recording changes nothing")
+	from, err := readPools("pool.yaml", []byte(pool))
+	require.NoError(t, err)
+	trace, err := os.Open("testdata/morning.jsonl")
+	require.NoError(t, err)
+	defer trace.Close()
+	events, err := day.Read("morning.jsonl", trace)
+	require.NoError(t, err)
+	w, err := newWorld(from, "balanced", 1, events[0].At)
+	require.NoError(t, err)
+	want, err := w.run(t.Context(), events, regimes()[3])
+	require.NoError(t, err)
+	data, err := os.Open(file)
+	require.NoError(t, err)
+	defer data.Close()
+	h, err := history.ReadLogs(nil, []history.Log{{Name: file, Data: data}}, nil)
+	require.NoError(t, err)
+	assert.Empty(t, h.Notes)
+	last := want.points[len(want.points)-1].at
+	assert.Equal(t, last.Add(step), h.Until)
+	for _, p := range want.points {
+		i := slices.IndexFunc(h.Observations, func(o history.Observation) bool { return o.At.After(p.at) })
+		if i < 0 {
+			i = len(h.Observations)
+		}
+		assert.Len(t, h.Observations[i-1].Pods, p.pods, p.at)
+		assert.Len(t, h.Observations[i-1].Nodes, p.nodes, p.at)
 	}
+	_, errs, code = run(t, "--record", file, "--record-policy", "balance")
+	assert.Equal(t, inputs.ExitInput, code)
+	assert.Contains(t, errs, `did you mean "balanced"?`)
 }
 
 func TestBadDays(t *testing.T) {
-	_, err := read("day", strings.NewReader(`{"at": "2026-01-15T08:00:00Z", "app": "web", "replicas": 3}
-{"at": "2026-01-15T08:00:00Z", "replicas": 3}
-{"app": "web", "replicas": -1, "cpu": "much"}
-{"ap": "web"}`))
-	require.Error(t, err)
-	for _, want := range []string{`day:1: cpu, memory: required where app "web" is first named`, "day:2: app: required", "day:3: at: required", "day:3: cpu:", `day:4: json: unknown field "ap"`} {
-		assert.ErrorContains(t, err, want)
-	}
-	_, err = read("day", strings.NewReader(""))
-	assert.EqualError(t, err, "day: no events")
-	_, err = read("day", strings.NewReader(`{"at": "2026-01-15T08:00:00Z", "app": "a", "replicas": 1, "cpu": "-1", "memory": "1Gi"}`))
-	assert.ErrorContains(t, err, "less than nothing")
-	_, err = read("day", strings.NewReader(`{"at": "2026-01-15T08:00:00Z", "app": "a", "replicas": 1, "cpu": "1", "memory": "1Gi"}
-{"at": "9026-01-15T08:00:00Z", "app": "a", "replicas": 0}`))
-	assert.ErrorContains(t, err, "at most 744h0m0s can be replayed")
 	for _, args := range [][]string{{"--trace", "nowhere"}, {"--apps", "0"}, {"-o", "xml"}, {"--pool", "nowhere"}, {"--sed", "1"}} {
 		_, errs, code := run(t, args...)
 		assert.Equal(t, inputs.ExitInput, code, args)
 		assert.NotEmpty(t, errs)
 	}
-}
-
-func FuzzRead(f *testing.F) {
-	f.Add(`{"at": "2026-01-15T08:00:00Z", "app": "web", "replicas": 3, "cpu": "1", "memory": "1Gi"}`)
-	f.Add("# nothing\n\n")
-	f.Add(`{"at": "2026-01-15T08:00:00Z", "app": "web", "replicas": 1e9}`)
-	f.Fuzz(func(t *testing.T, text string) {
-		list, err := read("day", strings.NewReader(text))
-		if err != nil {
-			return
-		}
-		assert.NotEmpty(t, list)
-		for i, e := range list {
-			assert.NotEmpty(t, e.App)
-			assert.True(t, i == 0 || !e.At.Before(list[i-1].At))
-		}
-	})
 }

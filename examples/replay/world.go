@@ -19,10 +19,12 @@ import (
 	"github.com/joinery-sdk/joinery/deprovision"
 	"github.com/joinery-sdk/joinery/deprovision/eligibility"
 	"github.com/joinery-sdk/joinery/examples/pipeline"
+	"github.com/joinery-sdk/joinery/examples/pipeline/history"
 	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
 	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
 	"github.com/joinery-sdk/joinery/examples/pipeline/simulate"
 	"github.com/joinery-sdk/joinery/examples/plan"
+	"github.com/joinery-sdk/joinery/examples/replay/day"
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling"
@@ -77,7 +79,8 @@ type world struct {
 	out      outcome
 	tokens   int
 	cursor   string
-	overlaps float64 // the cost of machines until their replacements are there
+	overlaps float64         // the cost of machines until their replacements are there
+	recorder *history.Writer // nil for a day that is not recorded
 }
 
 type machine struct {
@@ -135,7 +138,7 @@ func newWorld(from *beginning, regimeName string, seed uint64, at time.Time) (*w
 }
 
 // run plays the events and a last quiet hour.
-func (w *world) run(ctx context.Context, events []event, r regime) (outcome, error) {
+func (w *world) run(ctx context.Context, events []day.Event, r regime) (outcome, error) {
 	end := events[len(events)-1].At.Add(time.Hour)
 	for now := w.cloud.Clock().Now(); !now.After(end); now = w.cloud.Clock().Advance(step) {
 		for len(events) > 0 && !events[0].At.After(now) {
@@ -149,13 +152,21 @@ func (w *world) run(ctx context.Context, events []event, r regime) (outcome, err
 			return w.out, err
 		}
 		w.note(now)
+		if err := w.record(now); err != nil {
+			return w.out, err
+		}
+	}
+	if w.recorder != nil {
+		if err := w.recorder.End(w.cloud.Clock().Now()); err != nil {
+			return w.out, err
+		}
 	}
 	w.out.unplaced = len(w.arrived)
 	return w.out, nil
 }
 
 // scale makes or takes away pods of an app, the newest first.
-func (w *world) scale(e event, now time.Time) {
+func (w *world) scale(e day.Event, now time.Time) {
 	if e.CPU != "" {
 		w.specs[e.App] = corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "registry.example.com/app", Resources: corev1.ResourceRequirements{
 			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(e.CPU), corev1.ResourceMemory: resource.MustParse(e.Memory)},
@@ -400,6 +411,15 @@ func (w *world) provision(ctx context.Context, now time.Time) error {
 		bind(n.Pods, w.nodes[node.Name])
 	}
 	return nil
+}
+
+// record writes what is different since the last step.
+func (w *world) record(now time.Time) error {
+	if w.recorder == nil {
+		return nil
+	}
+	s := w.snapshot()
+	return w.recorder.Observe(history.Observation{At: now, Pods: s.Pods, Nodes: s.Nodes})
 }
 
 // note writes down what there is, and what it costs until the next step.

@@ -38,6 +38,7 @@ import (
 	"github.com/joinery-sdk/joinery/examples/pipeline/simulate/fragment"
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling"
 )
 
 // memory answers Karpenter's reads of a cluster; writing panics on the nil that is embedded.
@@ -184,17 +185,24 @@ type reference struct {
 	pods  []*corev1.Pod
 	price map[string]float64 // by type and zone
 	made  int
+	gone  int             // nodes that were given back
+	busy  map[string]bool // nodes whose pods changed of late, which Karpenter does not look at
 }
 
 func newReference(c *fragment.Cluster) (*reference, error) {
+	return referenceOf([]byte(fragment.Pool), c.Snapshot)
+}
+
+// referenceOf is a cluster of one pool, whose types are those of the snapshot's pool.
+func referenceOf(manifest []byte, s scheduling.Snapshot) (*reference, error) {
 	r := &reference{pool: &karpv1.NodePool{}, nodes: map[string]*corev1.Node{}, price: map[string]float64{}}
-	if err := yaml.Unmarshal([]byte(fragment.Pool), r.pool); err != nil {
+	if err := yaml.Unmarshal(manifest, r.pool); err != nil {
 		return nil, err
 	}
 	for _, c := range []string{karpv1.ConditionTypeValidationSucceeded, karpv1.ConditionTypeNodeClassReady} {
 		r.pool.StatusConditions().SetTrue(c)
 	}
-	pool := &c.Snapshot.Pools[0]
+	pool := &s.Pools[0]
 	r.cloud.types = converted(pool.Types, pool.NodeRequirements())
 	for _, t := range r.cloud.types {
 		for key := range t.Requirements {
@@ -204,10 +212,10 @@ func newReference(c *fragment.Cluster) (*reference, error) {
 			r.price[t.Name+o.Zone()] = o.Price
 		}
 	}
-	for _, n := range c.Snapshot.Nodes {
+	for _, n := range s.Nodes {
 		r.nodes[n.Name] = n.DeepCopy()
 	}
-	for _, p := range c.Snapshot.Pods {
+	for _, p := range s.Pods {
 		p = p.DeepCopy()
 		p.UID = types.UID(p.Name)
 		r.pods = append(r.pods, p)
@@ -237,8 +245,11 @@ func (r *reference) round(ctx context.Context) (evictions int, found bool, err e
 		claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: n.Labels, CreationTimestamp: metav1.NewTime(wall.Now().Add(-48 * time.Hour))}}
 		claim.Spec.NodeClassRef = r.pool.Spec.Template.Spec.NodeClassRef
 		claim.Status.ProviderID, claim.Status.NodeName, claim.Status.Capacity, claim.Status.Allocatable = n.Spec.ProviderID, name, n.Status.Capacity, n.Status.Allocatable
-		for _, c := range []string{karpv1.ConditionTypeLaunched, karpv1.ConditionTypeRegistered, karpv1.ConditionTypeInitialized, karpv1.ConditionTypeConsolidatable} {
+		for _, c := range []string{karpv1.ConditionTypeLaunched, karpv1.ConditionTypeRegistered, karpv1.ConditionTypeInitialized} {
 			claim.StatusConditions().SetTrue(c)
+		}
+		if !r.busy[name] {
+			claim.StatusConditions().SetTrue(karpv1.ConditionTypeConsolidatable)
 		}
 		remember(m, n)
 		remember(m, claim)
@@ -274,6 +285,7 @@ func (r *reference) round(ctx context.Context) (evictions int, found bool, err e
 		for i := range commands {
 			if len(commands[i].Candidates) > 0 {
 				evictions, err := r.carryOut(&commands[i])
+				r.gone += len(commands[i].Candidates)
 				return evictions, true, err
 			}
 		}

@@ -1,4 +1,6 @@
-package main
+// Package day is what happens to a cluster in a day: deployments that are made, scaled and taken away, generated or read from a file. It says
+// nothing of nodes, so that the same day can be played under any policy.
+package day
 
 import (
 	"bufio"
@@ -16,8 +18,8 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 )
 
-// event is a deployment that is made, scaled or, with 0 replicas, taken away.
-type event struct {
+// Event is a deployment that is made, scaled or, with 0 replicas, taken away.
+type Event struct {
 	At       time.Time `json:"at"`
 	App      string    `json:"app"`
 	Replicas int       `json:"replicas"`
@@ -26,21 +28,21 @@ type event struct {
 	Memory string `json:"memory,omitempty"`
 }
 
-// start is when generated days begin.
-func start() time.Time { return time.Date(2026, 1, 15, 0, 0, 0, 0, time.UTC) }
+// Start is when generated days begin.
+func Start() time.Time { return time.Date(2026, 1, 15, 0, 0, 0, 0, time.UTC) }
 
-// generate makes a day: services that follow the sun, and batch jobs that come and go.
-func generate(seed uint64, apps int) []event {
+// Generate makes a day of so many deployments: services that follow the sun, and batch jobs that come and go.
+func Generate(seed uint64, apps int) []Event {
 	r := rand.New(rand.NewPCG(seed, 0x646179))
 	cpus, memories := []string{"250m", "500m", "1", "2"}, []string{"512Mi", "1Gi", "2Gi", "4Gi", "8Gi"}
-	var out []event
+	var out []Event
 	for a := range apps {
 		name := fmt.Sprintf("app-%d", a)
 		cpu, memory := cpus[r.IntN(len(cpus))], memories[r.IntN(len(memories))]
 		if a%4 == 3 { // batch: a few runs, of an hour or two
 			for range 2 + r.IntN(4) {
-				at := start().Add(time.Duration(r.IntN(22*60)) * time.Minute)
-				out = append(out, event{at, name, 5 + r.IntN(30), cpu, memory}, event{at.Add(time.Duration(30+r.IntN(90)) * time.Minute), name, 0, cpu, memory})
+				at := Start().Add(time.Duration(r.IntN(22*60)) * time.Minute)
+				out = append(out, Event{at, name, 5 + r.IntN(30), cpu, memory}, Event{at.Add(time.Duration(30+r.IntN(90)) * time.Minute), name, 0, cpu, memory})
 			}
 			continue
 		}
@@ -50,7 +52,7 @@ func generate(seed uint64, apps int) []event {
 			sun := math.Max(0, math.Cos((float64(m)/60-peak)/24*2*math.Pi))
 			n := base + int(float64(swing)*sun+r.Float64())
 			if n != last {
-				out = append(out, event{start().Add(time.Duration(m) * time.Minute), name, n, cpu, memory})
+				out = append(out, Event{Start().Add(time.Duration(m) * time.Minute), name, n, cpu, memory})
 				last = n
 			}
 		}
@@ -59,13 +61,13 @@ func generate(seed uint64, apps int) []event {
 	return out
 }
 
-func order(list []event) {
-	slices.SortStableFunc(list, func(a, b event) int { return cmp.Or(a.At.Compare(b.At), strings.Compare(a.App, b.App)) })
+func order(list []Event) {
+	slices.SortStableFunc(list, func(a, b Event) int { return cmp.Or(a.At.Compare(b.At), strings.Compare(a.App, b.App)) })
 }
 
-// read reads a recorded day: one event as JSON on each line. All that is wrong with it is said at once.
-func read(name string, in io.Reader) ([]event, error) {
-	var out []event
+// Read reads a recorded day: one event as JSON on each line. The name of the file is for the error, which joins all that is wrong.
+func Read(name string, in io.Reader) ([]Event, error) {
+	var out []Event
 	var errs []error
 	known := map[string]bool{}
 	s := bufio.NewScanner(in)
@@ -77,7 +79,7 @@ func read(name string, in io.Reader) ([]event, error) {
 		bad := func(format string, args ...any) {
 			errs = append(errs, fmt.Errorf("%s:%d: %s", name, line, fmt.Sprintf(format, args...)))
 		}
-		var e event
+		var e Event
 		d := json.NewDecoder(strings.NewReader(text))
 		d.DisallowUnknownFields()
 		if err := d.Decode(&e); err != nil {

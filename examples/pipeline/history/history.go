@@ -1,0 +1,224 @@
+// Package history is a cluster over time: which pods ran on which nodes, and when. A [History] is read from snapshots in a folder, from the
+// audit log of an API server, and from the log of Karpenter, and it is written as an audit log.
+package history
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joinery-sdk/joinery/deprovision/eviction"
+	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
+)
+
+// History is a sequence of observations of one cluster. It is to be read, not changed. The zero value has nothing.
+type History struct {
+	// Cluster is what does not change: pools, node classes, DaemonSets, volumes and budgets. Its pods, nodes and claims do not count.
+	Cluster *manifests.Snapshot
+	// Observations are in the order of time, at least one, no two at one moment.
+	Observations []Observation
+	// Until is the end of the last observation.
+	Until time.Time
+	// Notes say what could not be read, with counts.
+	Notes []string
+}
+
+// Observation is a cluster at a moment. It holds until the next one: what came and went in between is not known.
+type Observation struct {
+	At time.Time
+	// Pods are sorted by namespace and name, and Nodes by name. A pod with a node runs there; one without waits.
+	Pods  []*corev1.Pod
+	Nodes []*corev1.Node
+	// LastPodEvent is when a pod last came to or left a node, by its name, where that is known.
+	LastPodEvent map[string]time.Time
+}
+
+// New is the history of the observations, in any order, until a moment. Of two observations of one moment the later in the list counts. The
+// error says that there is no observation, or that the end is not after the last one.
+func New(cluster *manifests.Snapshot, list []Observation, until time.Time, notes ...string) (*History, error) {
+	list = slices.Clone(list)
+	slices.SortStableFunc(list, func(a, b Observation) int { return a.At.Compare(b.At) })
+	out := &History{Cluster: cluster, Until: until, Notes: notes}
+	for i, o := range list {
+		if i+1 < len(list) && list[i+1].At.Equal(o.At) {
+			continue
+		}
+		o.Pods, o.Nodes = slices.Clone(o.Pods), slices.Clone(o.Nodes)
+		slices.SortStableFunc(o.Pods, func(a, b *corev1.Pod) int { return strings.Compare(eviction.Name(a), eviction.Name(b)) })
+		slices.SortStableFunc(o.Nodes, func(a, b *corev1.Node) int { return strings.Compare(a.Name, b.Name) })
+		out.Observations = append(out.Observations, o)
+	}
+	if len(out.Observations) == 0 {
+		return nil, errors.New("history: nothing was observed")
+	}
+	if last := out.Observations[len(out.Observations)-1].At; !until.After(last) {
+		return nil, fmt.Errorf("history: it ends at %s, which is not after the last observation at %s", stamp(until), stamp(last))
+	}
+	if cluster == nil {
+		out.Cluster = &manifests.Snapshot{}
+	}
+	return out, nil
+}
+
+// End is when observation i ends.
+func (h *History) End(i int) time.Time {
+	if i+1 < len(h.Observations) {
+		return h.Observations[i+1].At
+	}
+	return h.Until
+}
+
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// change is something that happened to one pod or node.
+type change struct {
+	at time.Time
+	// Of these one is set.
+	pod  *corev1.Pod  // is now so
+	node *corev1.Node // is now so
+	bind *binding
+	gone *removal
+	name *registration
+}
+
+type binding struct{ pod, node string }
+
+// removal is a pod or a node that is gone. UID is empty where the source does not say it.
+type removal struct {
+	kind, name, uid string
+}
+
+// registration says which node a claim has become.
+type registration struct{ claim, node string }
+
+// player plays changes.
+type player struct {
+	pods    map[string]*corev1.Pod
+	nodes   map[string]*corev1.Node
+	claims  map[string]string // names of nodes by their claims
+	ended   map[string]bool   // by UID, because a status may be written after the end
+	touched map[string]time.Time
+}
+
+func (p *player) play(c change) {
+	switch {
+	case c.pod != nil:
+		key := eviction.Name(c.pod)
+		before := p.pods[key]
+		if p.ended[string(c.pod.UID)] && c.pod.UID != "" {
+			return
+		}
+		pod := c.pod
+		if before != nil && before.UID == pod.UID && pod.Spec.NodeName == "" && before.Spec.NodeName != "" {
+			pod = placed(pod, before.Spec.NodeName) // an event that was written late
+		}
+		p.moved(before, pod, c.at)
+		p.pods[key] = pod
+	case c.bind != nil:
+		if before := p.pods[c.bind.pod]; before != nil {
+			pod := placed(before, c.bind.node)
+			p.moved(before, pod, c.at)
+			p.pods[c.bind.pod] = pod
+		}
+	case c.node != nil:
+		if c.node.UID == "" || !p.ended[string(c.node.UID)] {
+			p.nodes[c.node.Name] = c.node
+		}
+	case c.name != nil:
+		p.claims[c.name.claim] = c.name.node
+		if n := p.nodes[c.name.claim]; n != nil && c.name.claim != c.name.node {
+			delete(p.nodes, c.name.claim)
+			if p.nodes[c.name.node] == nil {
+				renamed := *n
+				renamed.Name = c.name.node
+				p.nodes[c.name.node] = &renamed
+			}
+		}
+	case c.gone.kind == "Pod":
+		if before := p.pods[c.gone.name]; before != nil && (c.gone.uid == "" || c.gone.uid == string(before.UID)) {
+			p.ended[string(before.UID)] = true
+			p.moved(before, nil, c.at)
+			delete(p.pods, c.gone.name)
+		}
+	case c.gone.kind == "NodeClaim":
+		delete(p.nodes, cmp.Or(p.claims[c.gone.name], c.gone.name))
+	default:
+		if before := p.nodes[c.gone.name]; before != nil && (c.gone.uid == "" || before.UID == "" || c.gone.uid == string(before.UID)) {
+			p.ended[string(before.UID)] = true
+			delete(p.nodes, c.gone.name)
+		}
+	}
+}
+
+// moved notes at the nodes of a pod that it came or went.
+func (p *player) moved(before, after *corev1.Pod, at time.Time) {
+	node := func(pod *corev1.Pod) string {
+		if pod == nil || eviction.Ended(pod) {
+			return ""
+		}
+		return pod.Spec.NodeName
+	}
+	if a, b := node(before), node(after); a != b {
+		for _, name := range []string{a, b} {
+			if name != "" {
+				p.touched[name] = at
+			}
+		}
+	}
+}
+
+func placed(p *corev1.Pod, node string) *corev1.Pod {
+	q := *p
+	q.Spec.NodeName = node
+	return &q
+}
+
+// observations plays the changes over what was there at first, and observes the cluster at the end of each step in which something happened.
+func observations(first Observation, changes []change, step time.Duration) []Observation {
+	slices.SortStableFunc(changes, func(a, b change) int { return a.at.Compare(b.at) })
+	p := player{pods: map[string]*corev1.Pod{}, nodes: map[string]*corev1.Node{}, claims: map[string]string{}, ended: map[string]bool{}, touched: map[string]time.Time{}}
+	for _, pod := range first.Pods {
+		p.pods[eviction.Name(pod)] = pod
+	}
+	for _, n := range first.Nodes {
+		p.nodes[n.Name] = n
+	}
+	var out []Observation
+	if len(first.Pods)+len(first.Nodes) > 0 {
+		out = append(out, first)
+	}
+	for i, c := range changes {
+		p.play(c)
+		at := ceil(c.at, step)
+		if i+1 < len(changes) && ceil(changes[i+1].at, step).Equal(at) {
+			continue
+		}
+		o := Observation{At: at, LastPodEvent: map[string]time.Time{}}
+		for _, pod := range p.pods {
+			if !eviction.Ended(pod) {
+				o.Pods = append(o.Pods, pod)
+			}
+		}
+		for name, n := range p.nodes {
+			o.Nodes = append(o.Nodes, n)
+			if t, ok := p.touched[name]; ok {
+				o.LastPodEvent[name] = t
+			}
+		}
+		out = append(out, o)
+	}
+	return out
+}
+
+// ceil is the end of the step that the moment is in.
+func ceil(t time.Time, step time.Duration) time.Time {
+	if down := t.Truncate(step); !down.Equal(t) {
+		return down.Add(step)
+	}
+	return t
+}

@@ -1,0 +1,283 @@
+package history
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joinery-sdk/joinery/deprovision"
+	"github.com/joinery-sdk/joinery/examples/pipeline"
+	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
+	"github.com/joinery-sdk/joinery/examples/pipeline/simulate"
+	"github.com/joinery-sdk/joinery/instancetypes"
+	"github.com/joinery-sdk/joinery/instancetypes/resources"
+	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool"
+)
+
+// Sale is what could be bought during a history: what its pools sell, and what was there although no pool sells it, such as nodes of managed
+// node groups or of pools that have changed since. It is immutable.
+type Sale struct {
+	// Snapshot is the cluster without its nodes and pods.
+	Snapshot scheduling.Snapshot
+	// Notes are remarks on pools and prices.
+	Notes []string
+
+	group map[string]string // by name of the node: the pool that was made for it
+}
+
+// Sale joins the pools with what a market offers them. A node that its pool does not sell makes a pool of its own group: with the types, zones
+// and capacity types that were seen in it, at least as large as the nodes were, and the labels and taints that all of them had. So every node
+// whose type is known has a price, and whoever bought as the cluster did stays within what is for sale.
+func (h *History) Sale(market *pipeline.Market) (*Sale, error) {
+	m := *h.Cluster
+	m.Pods, m.Workloads, m.Nodes, m.NodeClaims = nil, nil, nil, nil
+	s, notes, err := pipeline.Snapshot(&m, market)
+	if err != nil {
+		return nil, err
+	}
+	everything := manifests.Snapshot{NodePools: []nodepool.NodePool{{Name: "any", APIVersion: nodepool.V1, Kind: "NodePool"}}}
+	whole, _, err := market.Pools(&everything)
+	if err != nil {
+		return nil, err
+	}
+	out := &Sale{Snapshot: s, Notes: notes, group: map[string]string{}}
+	s.Pools = slices.Clone(s.Pools)
+	names, seen := map[string]bool{}, map[string]bool{}
+	for i := range s.Pools {
+		names[s.Pools[i].Name] = true
+	}
+	groups := map[string]*group{}
+	aliases := requirements.KubernetesAliases()
+	for _, o := range h.Observations {
+		for _, n := range o.Nodes {
+			key := n.Name + " " + n.Labels[corev1.LabelInstanceTypeStable]
+			if seen[key] {
+				continue
+			}
+			seen[key] = true
+			labels := bought(aliases.Labels(n.Labels))
+			if i := slices.IndexFunc(s.Pools, func(p scheduling.Pool) bool { return p.Name == labels[nodepool.LabelKey] }); i >= 0 && sells(&s.Pools[i], labels) {
+				s.Pools[i].Types = atLeast(s.Pools[i].Types, labels[corev1.LabelInstanceTypeStable], n.Status.Allocatable)
+				continue
+			}
+			t := slices.IndexFunc(whole[0].Types, func(t instancetypes.InstanceType) bool { return t.Name == labels[corev1.LabelInstanceTypeStable] })
+			if t < 0 {
+				continue // without a price
+			}
+			name := groupOf(labels)
+			if names[name] {
+				name += " (as observed)"
+			}
+			g := groups[name]
+			if g == nil {
+				g = &group{labels: labels, taints: lasting(n.Spec.Taints), types: map[string]instancetypes.InstanceType{}, sold: map[string]bool{}}
+				groups[name] = g
+			}
+			g.add(&whole[0].Types[t], labels, lasting(n.Spec.Taints), n.Status.Allocatable)
+			out.group[n.Name] = name
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(groups)) {
+		pool := groups[name].pool(name)
+		s.Pools = append(s.Pools, pool)
+		out.Notes = append(out.Notes, fmt.Sprintf("nodes that no pool sells count as bought from a pool of their own, %q, with the types that were seen there: %s", name, typesOf(&pool)))
+	}
+	for i := range s.Pools { // a type that no pool takes is only in the way
+		asked := s.Pools[i].NodeRequirements()
+		s.Pools[i].Types = slices.DeleteFunc(slices.Clone(s.Pools[i].Types), func(t instancetypes.InstanceType) bool { return !t.Requirements.Overlaps(asked) })
+	}
+	out.Snapshot = s
+	return out, nil
+}
+
+// typesOf names at most three types.
+func typesOf(p *scheduling.Pool) string {
+	const most = 3
+	var names []string
+	for i := range p.Types[:min(most, len(p.Types))] {
+		names = append(names, p.Types[i].Name)
+	}
+	if n := len(p.Types) - most; n > 0 {
+		names = append(names, fmt.Sprintf("%d more", n))
+	}
+	return strings.Join(names, ", ")
+}
+
+// Nodes are nodes as those of the pools of the sale, ready, with their prices. A node whose price is not known is not Priced.
+func (s *Sale) Nodes(nodes []*corev1.Node) ([]*corev1.Node, []deprovision.Price, []bool) {
+	out := make([]*corev1.Node, len(nodes))
+	prices, known := make([]deprovision.Price, len(nodes)), make([]bool, len(nodes))
+	aliases := requirements.KubernetesAliases()
+	for i, n := range nodes {
+		c := *n
+		c.Labels = bought(aliases.Labels(n.Labels))
+		if g := s.group[n.Name]; g != "" {
+			c.Labels[nodepool.LabelKey] = g
+		}
+		c.Labels["karpenter.sh/registered"], c.Labels["karpenter.sh/initialized"] = "true", "true"
+		c.Labels[corev1.LabelHostname] = cmp.Or(c.Labels[corev1.LabelHostname], n.Name)
+		c.Spec.Taints = lasting(n.Spec.Taints)
+		out[i] = &c
+	}
+	at := s.Snapshot
+	at.Nodes = out
+	cluster := simulate.Objects{Listed: true}.Cluster(at, nil, time.Time{})
+	for i := range cluster.Nodes {
+		prices[i], known[i] = cluster.Nodes[i].PricePerHour, cluster.Nodes[i].Priced
+	}
+	return out, prices, known
+}
+
+// bought is the labels with the capacity type under Karpenter's key. EKS has another key for its managed node groups.
+func bought(labels map[string]string) map[string]string {
+	out := maps.Clone(labels)
+	if out == nil {
+		out = map[string]string{}
+	}
+	if out[instancetypes.LabelCapacityType] == "" {
+		out[instancetypes.LabelCapacityType] = instancetypes.CapacityTypeOnDemand
+		if out["eks.amazonaws.com/capacityType"] == "SPOT" {
+			out[instancetypes.LabelCapacityType] = instancetypes.CapacityTypeSpot
+		}
+	}
+	return out
+}
+
+// groupOf names what a node belongs to, by its pool or by the labels of those who make node groups.
+func groupOf(labels map[string]string) string {
+	for _, key := range []string{nodepool.LabelKey, nodepool.ProvisionerLabelKey, "eks.amazonaws.com/nodegroup", "alpha.eksctl.io/nodegroup-name", "kops.k8s.io/instancegroup", "cloud.google.com/gke-nodepool", "kubernetes.azure.com/agentpool"} {
+		if labels[key] != "" {
+			return labels[key]
+		}
+	}
+	return "no-pool"
+}
+
+// sells reports whether a pool sells the type in the zone and as the capacity type of the labels.
+func sells(p *scheduling.Pool, labels map[string]string) bool {
+	asked := p.NodeRequirements()
+	for i := range p.Types {
+		t := &p.Types[i]
+		if t.Name != labels[corev1.LabelInstanceTypeStable] {
+			continue
+		}
+		return t.Requirements.Overlaps(asked) && slices.ContainsFunc(t.Offerings, func(o instancetypes.Offering) bool {
+			return o.Available && o.Requirements.Overlaps(asked) && offers(&o, labels)
+		})
+	}
+	return false
+}
+
+func offers(o *instancetypes.Offering, labels map[string]string) bool {
+	return o.Requirements.Get(corev1.LabelTopologyZone).Contains(labels[corev1.LabelTopologyZone]) && o.CapacityType() == labels[instancetypes.LabelCapacityType]
+}
+
+// atLeast is the types, of which one is at least as large as a node of it was: what ran on the node must fit the type.
+func atLeast(types []instancetypes.InstanceType, name string, allocatable corev1.ResourceList) []instancetypes.InstanceType {
+	i := slices.IndexFunc(types, func(t instancetypes.InstanceType) bool { return t.Name == name })
+	larger, changed := enlarged(types[i], allocatable)
+	if !changed {
+		return types
+	}
+	out := slices.Clone(types)
+	out[i] = larger
+	return out
+}
+
+func enlarged(t instancetypes.InstanceType, allocatable corev1.ResourceList) (instancetypes.InstanceType, bool) {
+	known, changed := t.Allocatable(), false
+	for name, q := range allocatable {
+		have, seen := resources.Capacity(name, known[name]), resources.Capacity(name, q)
+		if seen <= have {
+			continue
+		}
+		if !changed {
+			t.Capacity = maps.Clone(t.Capacity)
+		}
+		changed = true
+		t.Capacity[name] = resources.Quantity(name, resources.Capacity(name, t.Capacity[name])+seen-have)
+	}
+	return t, changed
+}
+
+// lasting are the taints without those that come and go with the state of a node.
+func lasting(taints []corev1.Taint) []corev1.Taint {
+	var out []corev1.Taint
+	for _, t := range taints {
+		if !strings.HasPrefix(t.Key, "node.kubernetes.io/") && !strings.HasPrefix(t.Key, "node.cloudprovider.kubernetes.io/") && !strings.HasPrefix(t.Key, "karpenter.sh/") &&
+			t.Key != "ToBeDeletedByClusterAutoscaler" && t.Key != "DeletionCandidateOfClusterAutoscaler" {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// group is nodes that somebody else buys.
+type group struct {
+	labels map[string]string // that all of them have
+	taints []corev1.Taint
+	types  map[string]instancetypes.InstanceType
+	sold   map[string]bool // type, zone and capacity type
+}
+
+func (g *group) add(t *instancetypes.InstanceType, labels map[string]string, taints []corev1.Taint, allocatable corev1.ResourceList) {
+	common := map[string]string{}
+	for key, value := range g.labels {
+		if labels[key] == value {
+			common[key] = value
+		}
+	}
+	g.labels = common
+	g.taints = slices.DeleteFunc(slices.Clone(g.taints), func(a corev1.Taint) bool {
+		return !slices.ContainsFunc(taints, func(b corev1.Taint) bool { return a.Key == b.Key && a.Value == b.Value && a.Effect == b.Effect })
+	})
+	known, ok := g.types[t.Name]
+	if !ok {
+		known = *t
+	}
+	g.types[t.Name], _ = enlarged(known, allocatable)
+	for i := range t.Offerings {
+		if offers(&t.Offerings[i], labels) {
+			g.sold[fmt.Sprintf("%s %d", t.Name, i)] = true
+		}
+	}
+}
+
+// pool sells what the group had. Its empty and underused nodes may be given back after ten minutes, as by cluster-autoscaler.
+func (g *group) pool(name string) scheduling.Pool {
+	wait := 10 * time.Minute
+	out := scheduling.Pool{NodePool: nodepool.NodePool{
+		Name: name, APIVersion: nodepool.V1, Kind: "NodePool", Taints: g.taints, Labels: map[string]string{},
+		Disruption: nodepool.Disruption{Policy: nodepool.WhenEmptyOrUnderutilized, ConsolidateAfter: &wait},
+	}}
+	maps.Copy(out.Labels, g.labels)
+	for _, key := range []string{corev1.LabelHostname, nodepool.LabelKey, nodepool.ProvisionerLabelKey, corev1.LabelTopologyZone, corev1.LabelTopologyRegion, instancetypes.LabelCapacityType, corev1.LabelInstanceTypeStable} {
+		delete(out.Labels, key)
+	}
+	for _, typeName := range slices.Sorted(maps.Keys(g.types)) {
+		t := g.types[typeName]
+		var offerings []instancetypes.Offering
+		for i, o := range t.Offerings {
+			if g.sold[fmt.Sprintf("%s %d", t.Name, i)] {
+				o.Available = true
+				offerings = append(offerings, o)
+				for r := range o.Requirements.All() {
+					delete(out.Labels, r.Key())
+				}
+			}
+		}
+		for r := range t.Requirements.All() {
+			delete(out.Labels, r.Key())
+		}
+		t.Offerings = offerings
+		out.Types = append(out.Types, t)
+	}
+	return out
+}

@@ -1,0 +1,89 @@
+package regret
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joinery-sdk/joinery/binpack"
+	"github.com/joinery-sdk/joinery/deprovision"
+	"github.com/joinery-sdk/joinery/examples/plan"
+	"github.com/joinery-sdk/joinery/scheduling"
+)
+
+// bounds knows what sets of pods must cost at least.
+//
+// At any moment, the nodes that a policy pays for hold the pods that it runs. So it pays at least the least price of nodes that hold them, by
+// requests, affinity to nodes, tolerations, volumes, host ports and anti-affinity by hostname, all of which hold whatever was decided before.
+// [plan.Bound] is at most that price. Nothing is free: the bound has no nodes that are there already. Its sum over time is at most the bill of any
+// policy that runs the same pods at the same time, because a bill is the sum of the prices of all moments. The bound allows moves at any moment at no
+// cost, and nodes that start at once, so knowing the future does not help: a policy that knows it can pay less only by letting pods wait.
+//
+// That is the difference of the two bounds. Pods that waited in the history could not be served earlier by who bought late. A policy that knows
+// only the present cannot know that capacity gets free soon, and buys for a pod when it is there; from then on it pays at least for
+// all pods that are there. A policy that knows the future may let them wait as the history did.
+type bounds struct {
+	sale    *scheduling.Snapshot
+	classes *classes
+	known   map[string]bounded // by classes and their counts
+}
+
+type bounded struct {
+	price    deprovision.Price
+	unplaced int // pods that no pool can hold by itself; they count nothing
+}
+
+func newBounds(sale scheduling.Snapshot) *bounds {
+	return &bounds{sale: &sale, classes: newClasses(), known: map[string]bounded{}}
+}
+
+// of is the bound of the pods. It is computed once for each multiset of classes.
+func (b *bounds) of(ctx context.Context, pods []*corev1.Pod) (bounded, error) {
+	counts := make([]int, len(b.classes.members))
+	for _, p := range pods {
+		c := b.classes.of(p)
+		for c >= len(counts) {
+			counts = append(counts, 0)
+		}
+		counts[c]++
+	}
+	var there []int
+	for c, n := range counts {
+		if n > 0 {
+			there = append(there, c)
+		}
+	}
+	slices.SortFunc(there, func(x, y int) int { return strings.Compare(b.classes.texts[x], b.classes.texts[y]) }) // whatever was seen before, the plan is the same
+	var key strings.Builder
+	var list []*corev1.Pod
+	for rank, c := range there {
+		fmt.Fprintf(&key, "%d:%d ", c, counts[c])
+		for i := range counts[c] {
+			q := *b.classes.members[c]
+			q.Name, q.Spec.NodeName, q.Status = fmt.Sprintf("%d-%d", rank, i), "", corev1.PodStatus{}
+			list = append(list, &q)
+		}
+	}
+	if known, ok := b.known[key.String()]; ok || len(list) == 0 {
+		return known, nil
+	}
+	s := *b.sale
+	s.Nodes, s.NodeClaims, s.Pods = nil, nil, list
+	s.Pools = slices.Clone(s.Pools)
+	for i := range s.Pools { // what a plan leaves out for these is not in its bound
+		s.Pools[i].Limits, s.Pools[i].MinValues, s.Pools[i].Weight, s.Pools[i].Replicas = nil, nil, 0, nil
+	}
+	p, err := plan.Make(ctx, s, &plan.Options{Packing: &binpack.Options{Effort: binpack.EffortDefault}}) // EffortFast leaves twice the gap
+	if err != nil {
+		return bounded{}, err
+	}
+	out := bounded{price: deprovision.Price(p.Bound.Price)}
+	for _, u := range p.Unplaced() {
+		out.unplaced += len(u.Pods)
+	}
+	b.known[key.String()] = out
+	return out, nil
+}

@@ -1,0 +1,239 @@
+package regret
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joinery-sdk/joinery/deprovision"
+	"github.com/joinery-sdk/joinery/deprovision/eviction"
+	"github.com/joinery-sdk/joinery/instancetypes/resources"
+)
+
+// ledger sums the bills by hour and by decision.
+type ledger struct {
+	hours []Hour
+	rows  map[string]*row
+}
+
+// row is what a node of the history cost. The names of rows that are no node begin with a space.
+type row struct {
+	Decision
+	seconds int64
+	used    float64 // share times seconds
+	worst   moment  // at which most was paid beyond what its pods cost under the policy
+	first   moment  // at which it first had pods
+	empty   moment  // at which it first had none
+}
+
+// moment is an observation; false in known if there is none.
+type moment struct {
+	known       bool
+	observation time.Time
+	more        deprovision.Price
+}
+
+const waitedRow, spareRow = " waited", " spare"
+
+func newLedger() *ledger { return &ledger{rows: map[string]*row{}} }
+
+// enter books an observation and returns what was paid an hour. What the policy pays for a node is divided among its pods by what they take of it,
+// and the bound in proportion to that; each pod's part is booked on the node on which it ran in the history.
+func (l *ledger) enter(x *scene, p *policy, bound, present deprovision.Price) deprovision.Price {
+	var paid, ours deprovision.Price
+	for i := range x.nodes {
+		paid += x.nodes[i].price
+	}
+	part, idle := parts(p)
+	for _, m := range p.nodes {
+		ours += m.price
+	}
+	l.spread(x, Bill{Paid: Amount(paid), Policy: Amount(ours), Bound: Amount(bound), Present: Amount(present)}, p.overlap)
+
+	running := map[string][]*corev1.Pod{}
+	for _, pod := range x.running {
+		running[pod.Spec.NodeName] = append(running[pod.Spec.NodeName], pod)
+	}
+	names, weights := []string{waitedRow}, []float64{0}
+	var waited deprovision.Price
+	for _, pod := range x.waits {
+		waited += part[eviction.Name(pod)]
+	}
+	for i := range x.nodes {
+		m := &x.nodes[i]
+		var policy deprovision.Price
+		for _, pod := range running[m.node.Name] {
+			policy += part[eviction.Name(pod)]
+		}
+		names, weights = append(names, m.node.Name), append(weights, float64(policy))
+		policy += idle[m.node.Name]
+		delete(idle, m.node.Name)
+		l.node(x, m, running[m.node.Name], policy)
+	}
+	var spare deprovision.Price
+	for _, price := range idle {
+		spare += price
+	}
+	l.row(waitedRow, x).Policy += over(waited, x.seconds)
+	l.row(spareRow, x).Policy += over(spare, x.seconds) + p.overlap
+	weights[0] = float64(waited)
+	for i, b := range divided(bound, weights) {
+		l.row(names[i], x).Bound += over(b, x.seconds)
+	}
+	for i, b := range divided(present, weights) {
+		l.row(names[i], x).Present += over(b, x.seconds)
+	}
+	return paid
+}
+
+// node books what a node of the history cost, and what its pods cost under the policy.
+func (l *ledger) node(x *scene, m *machine, pods []*corev1.Pod, policy deprovision.Price) {
+	r := l.row(m.node.Name, x)
+	r.InstanceType, r.Zone, r.CapacityType = typeOf(m.node)
+	r.Paid += over(m.price, x.seconds)
+	r.Policy += over(policy, x.seconds)
+	r.seconds += x.seconds
+	if len(pods) == 0 {
+		r.Idle += over(m.price, x.seconds)
+		if !r.empty.known {
+			r.empty = moment{true, x.at, m.price}
+		}
+		return
+	}
+	share := 0.0
+	for _, pod := range pods {
+		share += dominant(pod, m.node)
+	}
+	r.used += min(share, 1) * float64(x.seconds)
+	now := moment{true, x.at, m.price - policy}
+	if !r.first.known {
+		r.first = now
+	}
+	if !r.worst.known || now.more > r.worst.more {
+		r.worst = now
+	}
+}
+
+func (l *ledger) row(name string, x *scene) *row {
+	r := l.rows[name]
+	if r == nil {
+		r = &row{Decision: Decision{Node: name, From: x.at}}
+		switch name {
+		case waitedRow:
+			r.Node, r.Kind = "", Waited
+		case spareRow:
+			r.Node, r.Kind = "", Spare
+		}
+		l.rows[name] = r
+	}
+	r.To = x.at.Add(time.Duration(x.seconds) * time.Second)
+	return r
+}
+
+// spread divides an observation among the hours of the clock. What is paid at its beginning only is of the first.
+func (l *ledger) spread(x *scene, perHour Bill, once Amount) {
+	end := x.at.Add(time.Duration(x.seconds) * time.Second)
+	for at := x.at; at.Before(end); {
+		hour := at.Truncate(time.Hour)
+		next := hour.Add(time.Hour)
+		if next.After(end) {
+			next = end
+		}
+		seconds := int64(next.Sub(at) / time.Second)
+		if n := len(l.hours); n == 0 || !l.hours[n-1].From.Truncate(time.Hour).Equal(hour) {
+			l.hours = append(l.hours, Hour{From: at})
+		}
+		h := &l.hours[len(l.hours)-1]
+		h.Seconds += seconds
+		h.add(Bill{perHour.Paid * Amount(seconds), perHour.Policy*Amount(seconds) + once, perHour.Present * Amount(seconds), perHour.Bound * Amount(seconds)})
+		at, once = next, 0
+	}
+}
+
+// decisions are the rows in order.
+func (l *ledger) decisions() []Decision {
+	var out []Decision
+	for _, name := range slices.Sorted(maps.Keys(l.rows)) {
+		r := l.rows[name]
+		if r.Bill == (Bill{}) {
+			continue
+		}
+		if r.seconds > 0 {
+			r.Used = r.used / float64(r.seconds)
+		}
+		out = append(out, r.Decision)
+	}
+	slices.SortStableFunc(out, func(a, b Decision) int {
+		return cmp.Or(cmp.Compare(b.Regret(), a.Regret()), strings.Compare(a.Node, b.Node))
+	})
+	return out
+}
+
+// parts is what each pod costs under the policy, and what each node without pods costs.
+func parts(p *policy) (part, idle map[string]deprovision.Price) {
+	on := map[string][]*corev1.Pod{}
+	for _, key := range slices.Sorted(maps.Keys(p.pods)) {
+		if node := p.pods[key].Spec.NodeName; node != "" {
+			on[node] = append(on[node], p.pods[key])
+		}
+	}
+	part, idle = map[string]deprovision.Price{}, map[string]deprovision.Price{}
+	for name, m := range p.nodes {
+		pods := on[name]
+		if len(pods) == 0 {
+			idle[name] = m.price
+			continue
+		}
+		weights := make([]float64, len(pods))
+		for i, pod := range pods {
+			weights[i] = dominant(pod, m.node)
+		}
+		for i, price := range divided(m.price, weights) {
+			part[eviction.Name(pods[i])] = price
+		}
+	}
+	return part, idle
+}
+
+// divided is a price in parts by weight that add up to it; all to the first where nothing weighs anything.
+func divided(price deprovision.Price, weights []float64) []deprovision.Price {
+	out := make([]deprovision.Price, len(weights))
+	if len(out) == 0 {
+		return out
+	}
+	sum := 0.0
+	for _, w := range weights {
+		sum += w
+	}
+	if sum <= 0 {
+		out[0] = price
+		return out
+	}
+	before, upto, last := deprovision.Price(0), 0.0, 0
+	for i, w := range weights {
+		upto += w
+		if w > 0 {
+			last = i
+		}
+		next := deprovision.Price(math.Round(float64(price) * (upto / sum)))
+		out[i], before = next-before, next
+	}
+	out[last] += price - before
+	return out
+}
+
+// dominant is the largest share that a pod takes of a node.
+func dominant(pod *corev1.Pod, n *corev1.Node) float64 {
+	out := 0.0
+	for name, q := range resources.OfPod(pod, false) {
+		if total := resources.Capacity(name, n.Status.Allocatable[name]); total > 0 && name != corev1.ResourcePods {
+			out = max(out, float64(resources.Request(name, q))/float64(total))
+		}
+	}
+	return out
+}

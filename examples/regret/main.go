@@ -1,0 +1,220 @@
+// Regret reads what a cluster did, from snapshots or logs, and prints hour by hour what it cost, what the policy of this repository would have
+// paid on the same arrivals, and what any policy must pay; and the decisions that cost most, with what would have been better. It needs neither a
+// cluster nor credentials.
+package main
+
+import (
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/joinery-sdk/joinery/deprovision"
+	"github.com/joinery-sdk/joinery/deprovision/policy"
+	"github.com/joinery-sdk/joinery/examples/pipeline"
+	"github.com/joinery-sdk/joinery/examples/pipeline/history"
+	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
+	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
+	"github.com/joinery-sdk/joinery/examples/pipeline/regret"
+	"github.com/joinery-sdk/joinery/examples/pipeline/terminal"
+)
+
+// The sample is a morning that replay recorded under the policy that gives back only empty nodes.
+//
+//go:embed sample.jsonl
+var sampleLog string
+
+//go:embed sample.yaml
+var samplePool string
+
+func main() { os.Exit(inputs.End(os.Stderr, command(os.Stdin).Execute())) }
+
+type options struct {
+	inputs.Flags
+	snapshots     string
+	logs          []string
+	until, policy string
+	step          time.Duration
+	startup       time.Duration
+	top           int
+}
+
+func policies() []string { return []string{"karpenter", "balanced", "default"} }
+
+func command(stdin io.Reader) *cobra.Command {
+	var o options
+	cmd := inputs.Command(&cobra.Command{
+		Use:   "regret [--snapshots DIR | --log FILE...] [-f FILE]...",
+		Short: "what the past could have cost, hour by hour, and which decisions cost most",
+		Long: `Regret reads a cluster over time and prints, hour by hour, the bill as it was, the bill of our policy on the same arrivals,
+and two lower bounds: of any policy that knows only the present, and of any policy at all, even one that knows the future.
+Then it lists the decisions that cost most and what would have been better; each of these was planned again.
+
+--snapshots reads a folder of what kubectl get -o yaml wrote, with the time in the name of each file. --log reads audit logs
+of an API server (audit.k8s.io/v1) and logs of Karpenter, in JSON; they may be mixed. With logs, -f names the pools, and may
+name the pods and nodes that were there at first. Karpenter's logs have no pods: they are enough for the bill alone.
+Nodes of cluster-autoscaler and of EKS Auto Mode are read by their labels.
+
+Exit codes: 0 reckoned, 1 failed, 2 bad usage or input.`,
+		Example: `  regret                                          # the built-in sample
+  kubectl get pods,nodes,nodepools,nodeclaims,ec2nodeclasses,daemonsets,pdb -A -o yaml > day/$(date -u +%FT%H-%M-%SZ).yaml
+  regret --snapshots day/                         # every five minutes one of these
+  regret --log audit.log --log karpenter.log -f pools.yaml
+  regret --snapshots day/ -o html > day.html
+  replay --record day.jsonl && regret --log day.jsonl -f pools.yaml --startup 0s`,
+	}, func(cmd *cobra.Command, out io.Writer) error { return o.run(cmd, out, stdin) })
+	o.Pictures = true
+	o.Register(cmd.Flags())
+	f := cmd.Flags()
+	f.StringVar(&o.snapshots, "snapshots", "", "DIR with snapshots: files that kubectl get -o yaml or -o json wrote, named by their time")
+	f.StringArrayVar(&o.logs, "log", nil, "FILE with an audit log of an API server or a log of Karpenter, one JSON object on each line (repeatable)")
+	f.DurationVar(&o.step, "step", time.Minute, "how closely logs are looked at")
+	f.StringVar(&o.until, "until", "", "when logs end, such as 2026-01-15T12:00:00Z; by default with their last line")
+	f.StringVar(&o.policy, "policy", "karpenter", "what consolidation is worth: karpenter (any saving, unless a pool asks for Balanced), balanced, or default (more than a cent a day for an eviction)")
+	f.DurationVar(&o.startup, "startup", time.Minute, "how long our policy pays for a node and for the one in its place")
+	f.IntVar(&o.top, "top", 10, "how many decisions are planned again and shown")
+	inputs.Complete(cmd, "output", o.Formats()...)
+	inputs.Complete(cmd, "policy", policies()...)
+	return cmd
+}
+
+// settings are the flags as package regret takes them. All that is wrong with them is said at once.
+func (o *options) settings() (*regret.Options, time.Time, error) {
+	errs := []error{inputs.OneOf("policy", o.policy, policies()...)}
+	if o.snapshots != "" && len(o.logs) > 0 {
+		errs = append(errs, errors.New("--snapshots and --log exclude each other"))
+	}
+	if o.snapshots != "" && len(o.Files) > 0 {
+		errs = append(errs, errors.New("--snapshots has pools of its own: -f goes with --log"))
+	}
+	if o.snapshots == "" && len(o.logs) == 0 && len(o.Files) > 0 {
+		errs = append(errs, errors.New("-f names pools, but no history: add --log FILE, or use --snapshots DIR"))
+	}
+	if o.step < time.Second || o.step > time.Hour {
+		errs = append(errs, fmt.Errorf("--step %v: want 1s to 1h", o.step))
+	}
+	if o.startup < 0 {
+		errs = append(errs, fmt.Errorf("--startup %v: want a duration such as 1m, at least 0", o.startup))
+	}
+	if o.top < 0 {
+		errs = append(errs, fmt.Errorf("--top %d: want a number, at least 0", o.top))
+	}
+	var until time.Time
+	if o.until != "" {
+		var err error
+		if until, err = time.Parse(time.RFC3339, o.until); err != nil {
+			errs = append(errs, fmt.Errorf("--until %q: want a time such as 2026-01-15T12:00:00Z", o.until))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, until, inputs.Bad(err)
+	}
+	out := &regret.Options{Startup: o.startup, Verify: o.top, Deprovision: &deprovision.Options{}}
+	if o.startup == 0 {
+		out.Startup = -1
+	}
+	if o.top == 0 {
+		out.Verify = -1
+	}
+	switch o.policy {
+	case "karpenter":
+		out.Deprovision.Objective = policy.AnySaving()
+	case "balanced":
+		out.Deprovision.Objective = policy.Balanced(2)
+	}
+	return out, until, nil
+}
+
+// sampled reports whether no flag names a history.
+func (o *options) sampled() bool { return o.snapshots == "" && len(o.logs) == 0 }
+
+// read reads the history that the flags name.
+func (o *options) read(stdin io.Reader, until time.Time) (*history.History, error) {
+	if o.snapshots != "" {
+		h, err := history.ReadFolder(o.snapshots, &manifests.Options{Classes: pipeline.NodeClassDecoders(), Assume: true})
+		if err != nil {
+			return nil, inputs.Bad(err)
+		}
+		return h, nil
+	}
+	m, err := o.Manifests(samplePool, stdin)
+	if err != nil {
+		return nil, err
+	}
+	var logs []history.Log
+	for _, name := range o.logs {
+		file, err := os.Open(name)
+		if err != nil {
+			return nil, inputs.Bad(fmt.Errorf("--log: %w", err))
+		}
+		defer file.Close()
+		logs = append(logs, history.Log{Name: name, Data: file})
+	}
+	if o.sampled() {
+		logs = []history.Log{{Name: "sample.jsonl", Data: strings.NewReader(sampleLog)}}
+	}
+	h, err := history.ReadLogs(m, logs, &history.Options{Step: o.step, Until: until})
+	if err != nil {
+		return nil, inputs.Bad(err)
+	}
+	return h, nil
+}
+
+func (o *options) run(cmd *cobra.Command, out io.Writer, stdin io.Reader) error {
+	if err := o.Check(); err != nil {
+		return err
+	}
+	if err := o.CheckStdin(stdin); err != nil {
+		return err
+	}
+	by, until, err := o.settings()
+	if err != nil {
+		return err
+	}
+	start := time.Now()
+	h, err := o.read(stdin, until)
+	if err != nil {
+		return err
+	}
+	market, err := o.Market(h.Cluster)
+	if err != nil {
+		return err
+	}
+	sale, err := h.Sale(market)
+	if err != nil {
+		return inputs.Bad(err)
+	}
+	times := seconds{Read: time.Since(start).Seconds()}
+	start = time.Now()
+	done := terminal.Progress(cmd.ErrOrStderr(), fmt.Sprintf("playing %s", span(h.Observations[0].At, h.Until)))
+	found, err := regret.Audit(cmd.Context(), h, sale, by)
+	done()
+	if err != nil {
+		return err
+	}
+	times.Audit = time.Since(start).Seconds()
+	r := newReport(found, market, o.top, slices.Concat(h.Cluster.Notes, found.Notes))
+	if !o.NoTiming {
+		r.Summary.Seconds = &times
+	}
+	if o.Output != "json" && o.Output != "yaml" {
+		inputs.Note(cmd.ErrOrStderr(), r.Notes...)
+	}
+	style := terminal.StyleOf(cmd.OutOrStdout())
+	switch o.Output {
+	case "json", "yaml":
+		return inputs.Encode(out, o.Output, r)
+	case "html":
+		return r.draw(out)
+	}
+	if o.sampled() {
+		fmt.Fprintln(out, style.Dim("built-in sample; --snapshots DIR or --log FILE reads your own history"))
+	}
+	return r.write(out, style, o.Output == "wide")
+}

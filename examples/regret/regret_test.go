@@ -1,0 +1,122 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+func run(t *testing.T, stdin string, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	cmd := command(strings.NewReader(stdin))
+	cmd.SetArgs(append(args, "--no-timing"))
+	cmd.SetOut(&out)
+	cmd.SetErr(&errs)
+	code = inputs.End(&errs, cmd.ExecuteContext(t.Context()))
+	return out.String(), errs.String(), code
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		require.NoError(t, os.WriteFile(path, []byte(got), 0o600))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err)
+	assert.Equal(t, string(want), got, name)
+}
+
+func TestSample(t *testing.T) {
+	for name, args := range map[string][]string{
+		"sample.txt":   nil,
+		"wide.txt":     {"-o", "wide"},
+		"sample.json":  {"-o", "json"},
+		"page.html":    {"-o", "html"},
+		"balanced.txt": {"--policy", "balanced", "--top", "1"},
+		"startup.txt":  {"--policy", "default", "--startup", "0s", "--top", "0"},
+	} {
+		out, errs, code := run(t, "", args...)
+		require.Equal(t, inputs.ExitOK, code, errs)
+		golden(t, name, out)
+		again, _, _ := run(t, "", args...)
+		assert.Equal(t, out, again, "the same bytes each time")
+	}
+}
+
+// The hours and the decisions of the JSON add up to its sums, to a millionth.
+func TestJSONAddsUp(t *testing.T) {
+	out, _, code := run(t, "", "-o", "json")
+	require.Equal(t, inputs.ExitOK, code)
+	var r report
+	require.NoError(t, json.Unmarshal([]byte(out), &r))
+	paid, more := 0.0, r.Others
+	for _, h := range r.Hours {
+		paid += h.Paid
+		assert.LessOrEqual(t, h.Bound, h.BoundPresent)
+		assert.LessOrEqual(t, h.BoundPresent, h.Policy)
+		assert.LessOrEqual(t, h.Policy, h.Paid)
+	}
+	for _, d := range r.Decisions {
+		more += d.Regret
+	}
+	assert.InDelta(t, r.Summary.Paid, paid, 1e-5)
+	assert.InDelta(t, r.Summary.Paid-r.Summary.Policy, more, 1e-5)
+}
+
+// Snapshots of a cluster with a managed node group, as kubectl writes them. A pod waits in the first.
+func TestSnapshots(t *testing.T) {
+	out, errs, code := run(t, "", "--snapshots", "testdata/snapshots")
+	require.Equal(t, inputs.ExitOK, code, errs)
+	golden(t, "snapshots.txt", out+"\n"+errs)
+}
+
+// Karpenter's log alone says the bill.
+func TestKarpentersLogAlone(t *testing.T) {
+	out, errs, code := run(t, "", "--log", "testdata/karpenter.log", "-f", "sample.yaml")
+	require.Equal(t, inputs.ExitOK, code, errs)
+	golden(t, "karpenter.txt", out+"\n"+errs)
+}
+
+func TestBadInput(t *testing.T) {
+	for _, x := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"--snapshots", "a", "--log", "b"}, "exclude each other"},
+		{[]string{"--snapshots", "a", "-f", "b"}, "has pools of its own"},
+		{[]string{"-f", "sample.yaml"}, "but no history"},
+		{[]string{"--snapshots", "nowhere"}, "nowhere"},
+		{[]string{"--log", "nowhere"}, "--log: open nowhere"},
+		{[]string{"--log", "sample.yaml", "-f", "sample.yaml"}, "no event"},
+		{[]string{"--policy", "karpentr"}, `did you mean "karpenter"?`},
+		{[]string{"--step", "0s", "--startup", "-1s", "--top", "-1", "--until", "noon"}, `--until "noon"`},
+		{[]string{"-o", "svg"}, "--output"},
+		{[]string{"--region", "mars-1"}, "--region"},
+	} {
+		_, errs, code := run(t, "", x.args...)
+		assert.Equal(t, inputs.ExitInput, code, x.args)
+		assert.Contains(t, errs, x.want)
+	}
+	_, errs, code := run(t, "kind: Pod")
+	assert.Equal(t, inputs.ExitInput, code)
+	assert.Contains(t, errs, "standard input")
+}
+
+// What would have been better is broken to the width of a terminal.
+func TestBroken(t *testing.T) {
+	assert.Equal(t, []string{"one two", "three", "seventeen"}, broken("one two three seventeen", 8))
+	assert.Equal(t, []string{"one two three"}, broken("one two three", 0))
+}
