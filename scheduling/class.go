@@ -43,6 +43,8 @@ type Class struct {
 	// class is scarce if it has no volumes only because others were given them.
 	bound  requirements.Alternatives
 	scarce bool
+	// unchosen is bound without Options.Within: what holds for every plan of the pods.
+	unchosen requirements.Alternatives
 
 	inOrder  []*corev1.Pod // see order; nil for Pods
 	requests []int64       // by Problem.Resources

@@ -225,6 +225,9 @@ func (p *Problem) compileClasses(pending []*corev1.Pod, running map[string][]*co
 	if together := p.options.Together; together != nil {
 		groups = podclass.Split(groups, func(pod *corev1.Pod) string { set, _ := together(pod); return set })
 	}
+	if within := p.options.Within; within != nil {
+		groups = podclass.Split(groups, func(pod *corev1.Pod) string { return string(requirements.AnyOf(within(pod)).AppendKey(nil)) })
+	}
 	if rank := p.options.Rank; rank != nil {
 		groups = podclass.Split(groups, func(pod *corev1.Pod) string { return strconv.Itoa(rank(pod)) })
 	}
@@ -244,6 +247,7 @@ func (p *Problem) compileClasses(pending []*corev1.Pod, running map[string][]*co
 			}
 			continue
 		}
+		p.choose(c)
 		p.Classes = append(p.Classes, c)
 	}
 	if p.options.Rank != nil {
@@ -251,6 +255,17 @@ func (p *Problem) compileClasses(pending []*corev1.Pod, running map[string][]*co
 	}
 	slices.SortStableFunc(p.Ignored, func(a, b Ignored) int { return podclass.Compare(a.Pod, b.Pod) })
 	p.noteMissing()
+}
+
+// choose narrows a class to the nodes of [Options.Within].
+func (p *Problem) choose(c *Class) {
+	c.unchosen = c.Required
+	if p.options.Within == nil {
+		return
+	}
+	if chosen := p.options.Within(c.Pods[0]); !chosen.IsAnything() {
+		c.Required = c.Required.Intersect(requirements.AnyOf(chosen))
+	}
 }
 
 // noteMissing adds a note for each priority or runtime class that pods name and the snapshot lacks.
@@ -296,7 +311,7 @@ func (p *Problem) assignVolumes(running map[string][]*corev1.Pod) []volume.Share
 			c.Requests = resources.Add(c.Requests, need.Attached)
 		}
 		if c.bound = c.Required; !isAnything(need.Certain) {
-			c.bound = c.Required.Intersect(need.Certain)
+			c.bound, c.unchosen = c.Required.Intersect(need.Certain), c.unchosen.Intersect(need.Certain)
 		}
 		c.scarce = need.Scarce && !c.bound.IsImpossible()
 		if need.Refusal != "" {

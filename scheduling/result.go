@@ -3,6 +3,7 @@ package scheduling
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -228,7 +229,7 @@ func (s *state) bindings() []binding {
 
 // Relaxed is the placed pods as items that ask only for what holds wherever other pods are: requests, node selector and affinity with the
 // reach of bound volumes, tolerations, host ports, and required anti-affinity by hostname. Spreads, affinity between pods, anti-affinity over other
-// keys and preferences are left out. There is one item for each class with placed pods, in the order of the classes. Beside them are the
+// keys, preferences and [Options.Within] are left out. There is one item for each class with placed pods, in the order of the classes. Beside them are the
 // existing nodes, whose tags and limits are those of running pods: daemons that are still to start may be kept away.
 //
 // Any plan that places the same pods, whatever domains and pools it chooses, is a packing of these items onto these nodes and
@@ -252,7 +253,7 @@ func (r *Result) Relaxed() ([]Item, []ExistingNode) {
 			}
 		}
 		it := Item{Name: c.Name(), Count: placed, Pods: []ItemPods{{i, 1}}, Requests: requests}
-		it.Requires, it.Tags, it.Limits = p.topology.Alone(i, c.bound)
+		it.Requires, it.Tags, it.Limits = p.topology.Alone(i, c.unchosen)
 		items = append(items, it)
 	}
 	nodes := slices.Clone(p.Existing)
@@ -262,6 +263,36 @@ func (r *Result) Relaxed() ([]Item, []ExistingNode) {
 		nodes[i].Tags, nodes[i].Limits = append(nodes[i].Tags, tags...), append(nodes[i].Limits, limits...)
 	}
 	return items, nodes
+}
+
+// Values are the values of a label that existing nodes have and nodes to buy can have, in order; nil where not all of them are known, as names of
+// nodes to buy are not. It costs a look at the labels of each offering.
+func (p *Problem) Values(key string) []string {
+	if key == corev1.LabelHostname {
+		return nil
+	}
+	all := map[string]bool{}
+	for i := range p.Shapes {
+		for j := range p.Shapes[i].Offerings {
+			labels, err := p.NodeLabels(i, j)
+			if err != nil || !labels.Has(key) {
+				continue
+			}
+			values, known := labels.Get(key).Values()
+			if !known {
+				return nil
+			}
+			for _, v := range values {
+				all[v] = true
+			}
+		}
+	}
+	for i := range p.Existing {
+		if v, ok := p.Existing[i].labels[key]; ok {
+			all[v] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(all))
 }
 
 // Class is the index of a pending pod's class, by namespace and name; false for other pods.

@@ -145,6 +145,9 @@ type Options struct {
 	// manifests say; empty for none. It is asked of pods to place, and of running ones, which decide the value. Nodes without the label take
 	// none of the pods. All pods of a set must have one label. nil means no sets. Package whatif does not ask it.
 	Together func(*corev1.Pod) (set, label string)
+	// Within names the nodes that the caller chose for a pod of several that its rules allow, such as those of one zone; the zero Set for all. It is
+	// a choice and no rule: [Result.Relaxed] leaves it out, so a bound holds for every other choice, too. nil chooses nothing.
+	Within func(*corev1.Pod) requirements.Set
 	// Rank orders pods of one priority: where not all of them can be placed, those of a higher rank go first. nil means that all are equal.
 	Rank func(*corev1.Pod) int
 	// Aliases are label keys that nodes to buy have beside others, with the same values, because their agents set them. nil means

@@ -10,7 +10,6 @@ import (
 
 	"github.com/joinery-sdk/joinery/binpack"
 	"github.com/joinery-sdk/joinery/requirements"
-	"github.com/joinery-sdk/joinery/scheduling"
 )
 
 // Bound is what a plan must cost at least. The zero value claims nothing.
@@ -100,14 +99,6 @@ func (p *Plan) prove(ctx context.Context, types []binpack.Type, effort binpack.E
 		}
 	}
 	return nil
-}
-
-// Relaxed is [scheduling.Result.Relaxed], without the domains that were chosen for groups.
-func (p *Plan) Relaxed() ([]scheduling.Item, []scheduling.ExistingNode) {
-	if p.free != nil {
-		return p.free.Relaxed()
-	}
-	return p.Result.Relaxed()
 }
 
 // relaxation is the placed pods as [scheduling.Result.Relaxed] has them, with all that is for sale in one pool without weight, limits and

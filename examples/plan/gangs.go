@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,7 +14,6 @@ import (
 	"github.com/joinery-sdk/joinery/binpack"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling"
-	"github.com/joinery-sdk/joinery/scheduling/constraint"
 	"github.com/joinery-sdk/joinery/scheduling/gang"
 )
 
@@ -34,7 +33,7 @@ type domains struct {
 	best   *Plan
 	packer *packer
 	groups []gang.Group
-	values [][]string // by group
+	values [][][]string // by group, the choices of values
 	root   *binpack.Instance
 	items  []binpack.Item
 	of     []int                    // by item, the position of its group; -1 for none
@@ -44,7 +43,7 @@ type domains struct {
 
 // branch is the domains of the first groups.
 type branch struct {
-	values []string
+	values [][]string
 	claim  *domainClaim
 }
 
@@ -89,7 +88,7 @@ func (d *domains) read() bool {
 			slices.ContainsFunc(p.Problem.Snapshot().Pods, func(pod *corev1.Pod) bool { return pod.Spec.NodeName != "" && g.Member(pod) }) {
 			continue
 		}
-		if values := p.valuesOf(g.Key); len(values) > 1 {
+		if values := choicesOf(p.Problem, &g); len(values) > 1 {
 			d.groups, d.values = append(d.groups, g), append(d.values, values)
 		}
 	}
@@ -110,33 +109,29 @@ func (d *domains) read() bool {
 	return err == nil
 }
 
-// valuesOf are the values of a label that nodes have or can be bought with; nil where not all of them are known, as names of nodes to buy are not.
-func (p *Plan) valuesOf(key string) []string {
-	all := map[string]bool{}
-	if key == "" || key == corev1.LabelHostname {
+// choicesOf are the ways to give a group its domains: sets of as many values of its key as it may have; nil where not all values are known, or there
+// are too many ways.
+func choicesOf(p *scheduling.Problem, g *gang.Group) [][]string {
+	if g.Key == "" {
 		return nil
 	}
-	for i := range p.Problem.Shapes {
-		for j := range p.Problem.Shapes[i].Offerings {
-			labels, err := p.Problem.NodeLabels(i, j)
-			if err != nil || !labels.Has(key) {
-				continue
-			}
-			values, known := labels.Get(key).Values()
-			if !known {
-				return nil
-			}
-			for _, v := range values {
-				all[v] = true
-			}
+	values := p.Values(g.Key)
+	most := min(max(1, g.Values), len(values))
+	var out [][]string
+	var extend func(chosen []string, from int)
+	extend = func(chosen []string, from int) {
+		if len(chosen) == most && most > 0 {
+			out = append(out, chosen)
+			return
+		}
+		for i := from; i < len(values) && len(out) <= domainBounds; i++ {
+			extend(append(slices.Clip(chosen), values[i]), i+1)
 		}
 	}
-	for i := range p.Problem.Existing {
-		if v, ok := p.Problem.Existing[i].Node.Labels[key]; ok {
-			all[v] = true
-		}
+	if extend(nil, 0); len(out) > domainBounds {
+		return nil
 	}
-	return slices.Sorted(maps.Keys(all))
+	return out
 }
 
 // search branches where the bound is lowest until that is no lower than the best plan, or nothing is left to be tried. It returns the
@@ -185,11 +180,11 @@ func (d *domains) search(ctx context.Context) (open, closed []branch, err error)
 }
 
 // bound is what the placed pods cost at least with the domains of the first groups.
-func (d *domains) bound(ctx context.Context, values []string) (*domainClaim, error) {
+func (d *domains) bound(ctx context.Context, values [][]string) (*domainClaim, error) {
 	items := slices.Clone(d.items)
 	for i, g := range d.of {
 		if g >= 0 && g < len(values) {
-			items[i].Requires = items[i].Requires.Intersect(requirements.AnyOf(requirements.MustOf(requirements.In(d.groups[g].Key, values[g]))))
+			items[i].Requires = items[i].Requires.Intersect(requirements.AnyOf(requirements.MustOf(requirements.In(d.groups[g].Key, values[g]...))))
 		}
 	}
 	if slices.ContainsFunc(items, func(it binpack.Item) bool { return it.Requires.IsImpossible() }) {
@@ -212,11 +207,16 @@ func (d *domains) bound(ctx context.Context, values []string) (*domainClaim, err
 }
 
 // plan plans with a domain for each group, and keeps the plan if it is cheaper and places the same pods.
-func (d *domains) plan(ctx context.Context, values []string) error {
-	o := d.best.Problem.Options()
-	for g, v := range values {
-		at := requirements.MustOf(requirements.In(d.groups[g].Key, v))
-		o.Constraints = append(slices.Clip(o.Constraints), constraint.Require(d.groups[g].Member, at))
+func (d *domains) plan(ctx context.Context, values [][]string) error {
+	o, before := d.best.Problem.Options(), d.best.Problem.Options().Within
+	o.Within = func(pod *corev1.Pod) requirements.Set {
+		if g := slices.IndexFunc(d.groups, func(g gang.Group) bool { return g.Member(pod) }); g >= 0 {
+			return requirements.MustOf(requirements.In(d.groups[g].Key, values[g]...))
+		}
+		if before == nil {
+			return requirements.Set{}
+		}
+		return before(pod)
 	}
 	problem, err := scheduling.Compile(d.best.Problem.Snapshot(), o)
 	if err != nil {
@@ -229,7 +229,7 @@ func (d *domains) plan(ctx context.Context, values []string) error {
 	if !slices.Equal(made.placed(), d.best.placed()) || made.objective() >= d.best.objective() {
 		return nil
 	}
-	made.options, made.free = d.best.options, cmp.Or(d.best.free, d.best.Result)
+	made.options, made.partly = d.best.options, d.best.partly
 	if made, err = made.proved(ctx, k); err == nil && made.Bound.relaxed != nil {
 		d.best = made
 	}
@@ -405,15 +405,15 @@ func (d *domains) alone(ctx context.Context, g gang.Group, items []scheduling.It
 			d.items, d.of = append(d.items, it), append(d.of, 0)
 		}
 	}
-	choices := [][]string{nil}
-	if values := d.best.valuesOf(g.Key); len(values) > 0 {
+	choices := [][][]string{nil}
+	if values := choicesOf(d.best.Problem, &g); len(values) > 0 {
 		choices = nil
 		for _, v := range values {
-			choices = append(choices, []string{v})
+			choices = append(choices, [][]string{v})
 		}
 	}
 	d.groups = []gang.Group{g}
-	needs := []string{g.Key}
+	needs := []string{g.Key, strconv.Itoa(g.Values)}
 	for _, it := range d.items {
 		needs = append(needs, fmt.Sprint(it.Count, itemKey(it)))
 	}

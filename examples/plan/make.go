@@ -37,7 +37,7 @@ type Plan struct {
 
 	options Options
 	alone   []binpack.Price      // what each of the groups costs at least; nil where no bound was asked for
-	free    *scheduling.Result   // places the same pods, where the domains of groups were chosen for this plan; else nil
+	partly  bool                 // some sets of groups, or domains for them, were not tried
 	spent   int                  // of the budget for fixes
 	after   *scheduling.Snapshot // with the plan carried out; nil until it is asked for
 }
@@ -98,6 +98,15 @@ func validate(pools []scheduling.Pool) error {
 // Options are those that the plan was made with; those of package scheduling are never nil. They make another plan of the same kind.
 func (p *Plan) Options() Options { return p.options }
 
+// Notes are those of the result, and one where the search for groups was not complete.
+func (p *Plan) Notes() []string {
+	out := p.Result.Notes()
+	if p.partly {
+		out = append(slices.Clip(out), "not every set of groups, or not every choice of domains for one, was tried: another one may be better")
+	}
+	return out
+}
+
 // unproved is [Make] without a bound of the pods, for plans that are only compared. The snapshot is that of a plan, which the objective has
 // narrowed already.
 func unproved(ctx context.Context, s scheduling.Snapshot, opts *Options) (*Plan, error) {
@@ -112,10 +121,12 @@ func planned(ctx context.Context, s scheduling.Snapshot, opts *Options) (*Plan, 
 		o = *opts
 	}
 	settings, k := o.Objective.Scheduling(o.Scheduling), &planner{opts: opts}
-	if _, _, err := gang.Solve(ctx, s, settings, o.Groups, k); err != nil {
+	solution, err := gang.Solve(ctx, s, settings, o.Groups, k)
+	if err != nil {
 		return nil, nil, err
 	}
 	out := k.last
+	out.plan.partly = !solution.Complete
 	if len(o.Groups) > 0 { // what groups wait for is found out anew where a fix is tried
 		silent := scheduling.Options{}
 		if settings != nil {

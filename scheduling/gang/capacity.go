@@ -15,13 +15,14 @@ import (
 // groups need of it. So sets of groups that need more are known to be impossible without a plan. Classes of the problem must not be divided by
 // group, so that groups that need the same are known to be of one kind.
 func (a *admission) measure(p *scheduling.Problem) {
-	a.capacity = make([]float64, len(p.Resources))
+	a.capacity, a.existing = make([]float64, len(p.Resources)), make([]float64, len(p.Resources))
 	for r := range a.capacity {
 		for i := range p.Existing {
-			a.capacity[r] += max(0, float64(p.Existing[i].Free[r]))
+			a.existing[r] += max(0, float64(p.Existing[i].Free[r]))
 		}
+		a.capacity[r] = a.existing[r]
 		for k := range p.Pools {
-			a.capacity[r] += purchasable(p, k, r)
+			a.capacity[r] += purchasable(p, k, r, func(int, int) bool { return true })
 		}
 	}
 	classOf, requests := map[*corev1.Pod]int{}, make([][]float64, len(p.Classes))
@@ -55,7 +56,7 @@ func (a *admission) measure(p *scheduling.Problem) {
 		if g.running > 0 || len(g.pods) > g.need {
 			alone = i
 		}
-		key := fmt.Sprint(g.priority, g.Key, alone, classes)
+		key := fmt.Sprint(g.priority, g.Key, " ", g.Values, alone, classes)
 		if _, known := kinds[key]; !known {
 			kinds[key] = len(kinds)
 		}
@@ -64,22 +65,25 @@ func (a *admission) measure(p *scheduling.Problem) {
 	a.kinds = len(kinds)
 }
 
-// purchasable is how much of a resource the nodes of a pool can have that its limits, and the stock of its offerings, leave to buy.
-func purchasable(p *scheduling.Problem, pool, resource int) float64 {
+// purchasable is how much of a resource the nodes of a pool can have that its limits, and the stock of some of its offerings, leave to buy.
+func purchasable(p *scheduling.Problem, pool, resource int, offered func(shape, offering int) bool) float64 {
 	room := &p.Pools[pool]
 	perNode, perLimit := 0.0, make([]float64, len(room.Limited)) // the most of the resource on a node, and for a unit of a limit
 	stock, stocked := 0.0, map[string]float64{}                  // by reservation, or by offering
 	for i := range p.Shapes {
 		s := &p.Shapes[i]
 		free := float64(s.Free[resource])
-		if s.Pool != pool || free <= 0 || len(s.Offerings) == 0 {
+		if s.Pool != pool || free <= 0 || !sells(i, len(s.Offerings), offered) {
 			continue
 		}
 		perNode = max(perNode, free)
 		for l := range perLimit {
 			perLimit[l] = max(perLimit[l], free/float64(s.Usage[l])) // +Inf where a node uses nothing of the limit
 		}
-		for _, o := range s.Offerings {
+		for j, o := range s.Offerings {
+			if !offered(i, j) {
+				continue
+			}
 			if o.Count == 0 {
 				stock = math.Inf(1)
 				continue
@@ -158,4 +162,14 @@ func (a *admission) share(g int) float64 {
 		}
 	}
 	return out
+}
+
+// sells reports whether one of so many offerings of a shape is offered.
+func sells(shape, offerings int, offered func(shape, offering int) bool) bool {
+	for j := range offerings {
+		if offered(shape, j) {
+			return true
+		}
+	}
+	return false
 }

@@ -76,16 +76,39 @@ func ExampleSolve() {
 	groups := gang.Read(pods, []gang.PodGroup{group}, nil)
 	s := scheduling.Snapshot{Pods: pods, Pools: []scheduling.Pool{machines()}}
 	var p gang.Planner = planner{oneEach(4)}
-	_, result, err := gang.Solve(context.Background(), s, nil, groups, p)
+	solution, err := gang.Solve(context.Background(), s, nil, groups, p)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(len(result.NewNodes()), "nodes")
-	fmt.Println(result.Unplaced()[0].Reasons()[0])
+	fmt.Println(len(solution.Result.NewNodes()), "nodes")
+	fmt.Println(solution.Result.Unplaced()[0].Reasons()[0])
 	// Output:
 	// 0 nodes
 	// pool "general": group lab/train needs 8 pods at once, and 4 of them have a place; for the others: the limit of 4 nodes is reached
+}
+
+// Of two jobs of three machines one fits under a limit of four, and nothing better was left untried.
+func ExampleSolution() {
+	var pods []*corev1.Pod
+	var groups []gang.Group
+	for i := range 2 {
+		name := fmt.Sprint("job-", i)
+		for k := range 3 {
+			pod := worker(k)
+			pod.Name, pod.Labels = fmt.Sprint(name, "-", k), map[string]string{"job": name}
+			pods = append(pods, pod)
+		}
+		groups = append(groups, gang.Group{Name: name, Member: func(p *corev1.Pod) bool { return p.Labels["job"] == name }})
+	}
+	s := scheduling.Snapshot{Pods: pods, Pools: []scheduling.Pool{machines()}}
+	solution, err := gang.Solve(context.Background(), s, nil, groups, planner{oneEach(4)})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(len(solution.Result.Bindings()), "pods placed, complete:", solution.Complete)
+	// Output: 3 pods placed, complete: true
 }
 
 func ExampleGroup() {

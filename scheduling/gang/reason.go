@@ -33,10 +33,10 @@ func (a *admission) explain(at *attempt) (*attempt, []*scheduling.Reason, error)
 					set, last = a.whole(), noGroup
 				}
 				var err error
-				if t.at, err = a.draft(set, last); err != nil {
+				if t.at, err = a.draft(set, last, nil); err != nil {
 					return nil, nil, err
 				}
-				if len(a.broken(t.at)) == 0 && a.better(t.at, at) {
+				if a.holds(t.at) && a.better(t.at, at) {
 					at, fits = t.at, true
 					break
 				}

@@ -38,7 +38,7 @@ func (a *admission) search(all []bool) (*attempt, error) {
 			set = next
 		}
 	}
-	at, err := a.draft(set, noGroup)
+	at, err := a.explore(set)
 	for err == nil {
 		broken := a.broken(at)
 		if len(broken) == 0 {
@@ -46,7 +46,7 @@ func (a *admission) search(all []bool) (*attempt, error) {
 		}
 		a.fail(set)
 		set = without(set, broken)
-		at, err = a.draft(set, noGroup)
+		at, err = a.explore(set)
 	}
 	if err == nil {
 		at, err = a.extend(at, slices.DeleteFunc(slices.Clone(queue), func(g int) bool { return set[g] }))
@@ -60,9 +60,10 @@ func (a *admission) search(all []bool) (*attempt, error) {
 // try drafts a set and reports whether it is better than an attempt. Spent says that no draft was made because none is left.
 func (a *admission) try(set []bool, at *attempt) (next *attempt, better, spent bool, err error) {
 	if a.drafts--; a.drafts < 0 || a.ctx.Err() != nil {
+		a.complete = false
 		return at, false, true, nil
 	}
-	next, err = a.draft(set, noGroup)
+	next, err = a.explore(set)
 	if err != nil {
 		return at, false, false, err
 	}

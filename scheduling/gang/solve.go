@@ -3,7 +3,6 @@ package gang
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -22,44 +21,58 @@ type Planner interface {
 	Plan(context.Context, *scheduling.Problem) (*scheduling.Result, error)
 }
 
-// Solve plans a snapshot so that each group has all that it needs or nothing. It returns the last problem with its result. Pods of a group
-// that waits are unplaced there, with the reason that one of them meets beside the groups that are placed.
+// Solution is what [Solve] found.
+type Solution struct {
+	// Problem is the last problem that was planned, and Result its plan.
+	Problem *scheduling.Problem
+	Result  *scheduling.Result
+	// Complete says that each better set of groups was refuted: limits, stock and nodes do not suffice for it, or the planner found no place for it
+	// in any choice of domains. Otherwise there were more sets or choices than drafts.
+	Complete bool
+}
+
+// Solve plans a snapshot so that each group has all that it needs or nothing. Pods of a group that waits are unplaced, with the reason that one of
+// them meets beside the groups that are placed.
 //
-// It plans once if all groups fit. Otherwise it searches for the best set of groups with drafts: at most 64, fewer with many pods. A set whose
-// requests exceed what limits, stock and nodes leave is never planned. Without groups it is one compilation and one plan. Errors are those of
-// [scheduling.Compile] and of the planner. The groups' functions are called a few times for each pod.
-func Solve(ctx context.Context, s scheduling.Snapshot, o *scheduling.Options, groups []Group, planner Planner) (*scheduling.Problem, *scheduling.Result, error) {
-	a := &admission{ctx: ctx, planner: planner, snapshot: s, of: map[types.NamespacedName]int{}, needed: map[types.NamespacedName]bool{}}
+// It plans once if all groups fit. Otherwise it searches for the best set of groups with drafts, and for domains that hold a set where the planner's
+// own do not: at most 64 drafts of sets and 256 of domains, fewer with many pods. What exceeds limits, stock and nodes, of all domains or of one, is
+// never planned. Without groups it is one compilation and one plan. Errors are those of [scheduling.Compile] and of the planner. The groups'
+// functions are called a few times for each pod.
+func Solve(ctx context.Context, s scheduling.Snapshot, o *scheduling.Options, groups []Group, planner Planner) (*Solution, error) {
+	a := &admission{ctx: ctx, planner: planner, snapshot: s, of: map[types.NamespacedName]int{}, needed: map[types.NamespacedName]bool{}, complete: true, rooms: map[string]*rooms{}}
 	if o != nil {
 		a.options = *o
 	}
-	a.read(s, groups)
-	all := a.whole()
-	problem, err := a.compile(all, noGroup, a.reasons, a.options.Together)
-	if err != nil {
-		return nil, nil, err
+	var err error
+	if a.base, err = scheduling.Compile(s, &a.options); err != nil {
+		return nil, err
 	}
-	a.measure(problem)
+	a.read(groups)
+	all := a.whole()
+	a.measure(a.base)
 	if a.suits(all) {
-		if slices.ContainsFunc(a.groups, func(g group) bool { return g.Key != "" }) {
-			if problem, err = a.compile(all, noGroup, a.reasons, a.together()); err != nil {
-				return nil, nil, err
+		problem := a.base
+		if len(groups) > 0 {
+			if problem, err = a.compile(all, noGroup, a.reasons, nil); err != nil {
+				return nil, err
 			}
 		}
-		at, err := a.solve(all, problem, planner.Plan)
+		at, err := a.solve(all, nil, problem, planner.Plan)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		if len(a.broken(at)) == 0 {
-			return at.problem, at.result, nil
+		if a.holds(at) {
+			return &Solution{at.problem, at.result, true}, nil
 		}
-		a.fail(all)
 	}
 	at, err := a.search(all)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	return a.conclude(at)
+	if at, err = a.conclude(at); err != nil {
+		return nil, err
+	}
+	return &Solution{at.problem, at.result, a.complete}, nil
 }
 
 // admission is a running [Solve].
@@ -68,97 +81,26 @@ type admission struct {
 	planner  Planner
 	snapshot scheduling.Snapshot
 	options  scheduling.Options
+	base     *scheduling.Problem // the snapshot without groups
 	groups   []group
 	of       map[types.NamespacedName]int // by pod to place, its group
 	needed   map[types.NamespacedName]bool
 	reasons  []*scheduling.Reason // by group, why it cannot be whole whatever is bought; nil for the others
 
-	capacity []float64 // by resource; see measure
+	capacity []float64         // by resource; see measure
+	existing []float64         // of it what nodes have free
+	rooms    map[string]*rooms // by label; see roomsOf
 	kinds    int
 	failed   [][]int // sets that did not fit, as counts by kind
 	drafts   int     // that may still be made to find a better set
-}
-
-// group is a group and its pods.
-type group struct {
-	Group
-	pods     []*corev1.Pod // to place
-	running  int
-	need     int // how many of pods must be placed together; 0 if enough run
-	priority int32
-	demand   []float64 // of the needed pods, by resource
-	kind     int       // groups of one kind need the same
-}
-
-// read finds the pods of the groups.
-func (a *admission) read(s scheduling.Snapshot, groups []Group) {
-	for _, g := range groups {
-		a.groups = append(a.groups, group{Group: g})
-	}
-	for _, pod := range s.Pods {
-		at := a.groupOf(pod)
-		if at < 0 || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed || pod.DeletionTimestamp != nil {
-			continue
-		}
-		g := &a.groups[at]
-		if pod.Spec.NodeName != "" {
-			g.running++
-			continue
-		}
-		a.of[nameOf(pod)] = at
-		g.pods = append(g.pods, pod)
-		if pod.Spec.Priority != nil {
-			g.priority = max(g.priority, *pod.Spec.Priority)
-		}
-	}
-	a.reasons = make([]*scheduling.Reason, len(a.groups))
-	for i := range a.groups {
-		g := &a.groups[i]
-		slices.SortFunc(g.pods, func(x, y *corev1.Pod) int {
-			return cmp.Or(cmp.Compare(priorityOf(y), priorityOf(x)), scheduling.ComparePods(x, y))
-		})
-		g.need = max(0, cmp.Or(g.Minimum, g.running+len(g.pods))-g.running)
-		for _, pod := range g.pods[:min(g.need, len(g.pods))] {
-			a.needed[nameOf(pod)] = true
-		}
-		switch {
-		case g.Waits != "":
-			a.reasons[i] = &scheduling.Reason{Stage: scheduling.StageGroup, Detail: fmt.Sprintf("group %s waits: %s", g.Name, g.Waits)}
-		case g.need > len(g.pods):
-			a.reasons[i] = &scheduling.Reason{Stage: scheduling.StageGroup, Detail: fmt.Sprintf("group %s waits: it needs %d pods, and there are %d", g.Name, g.Minimum, g.running+len(g.pods))}
-		}
-	}
-	a.drafts = a.mostDrafts()
-}
-
-// groupOf is the position of the pod's group; -1 for none.
-func (a *admission) groupOf(pod *corev1.Pod) int {
-	return slices.IndexFunc(a.groups, func(g group) bool { return g.Member(pod) })
-}
-
-func priorityOf(pod *corev1.Pod) int32 {
-	if pod.Spec.Priority == nil {
-		return 0
-	}
-	return *pod.Spec.Priority
-}
-
-func nameOf(pod *corev1.Pod) types.NamespacedName {
-	return types.NamespacedName{Namespace: cmp.Or(pod.Namespace, corev1.NamespaceDefault), Name: pod.Name}
-}
-
-// whole is the set of all groups that do not wait for something that no purchase brings.
-func (a *admission) whole() []bool {
-	out := make([]bool, len(a.groups))
-	for i := range out {
-		out[i] = a.reasons[i] == nil
-	}
-	return out
+	trials   int     // that may still be made to find domains for a set
+	complete bool    // nothing was left out for want of drafts
 }
 
 // attempt is a plan with a set of groups.
 type attempt struct {
 	set     []bool // by group
+	in      domains
 	problem *scheduling.Problem
 	result  *scheduling.Result
 	placed  []int         // by group
@@ -166,15 +108,16 @@ type attempt struct {
 	price   float64       // of its new nodes, in dollars an hour
 }
 
-// together are the sets of pods that must share a value of a label: the groups with a key, and those of the options; nil for none.
-func (a *admission) together() func(*corev1.Pod) (set, label string) {
+// together are the sets of pods that must share a value of a label: the groups in one domain each, of which none was chosen, and those of the
+// options; nil for none.
+func (a *admission) together(in domains) func(*corev1.Pod) (set, label string) {
 	others := a.options.Together
 	if !slices.ContainsFunc(a.groups, func(g group) bool { return g.Key != "" }) {
 		return others
 	}
 	return func(pod *corev1.Pod) (set, label string) {
 		if g := a.groupOf(pod); g >= 0 && a.groups[g].Key != "" {
-			return "group " + a.groups[g].Name, a.groups[g].Key
+			return a.setOf(g, in.of(g), pod)
 		}
 		if others == nil {
 			return "", ""
@@ -186,11 +129,11 @@ func (a *admission) together() func(*corev1.Pod) (set, label string) {
 // noGroup is the position of no group.
 const noGroup = -1
 
-// compile compiles the snapshot with the pods of other groups than those of the set refused, by their reasons where they have one. Of the set
-// one group may come last.
-func (a *admission) compile(set []bool, last int, reasons []*scheduling.Reason, together func(*corev1.Pod) (set, label string)) (*scheduling.Problem, error) {
+// compile compiles the snapshot with the pods of other groups than those of the set refused, by their reasons where they have one, and the groups
+// of the set in the domains that were chosen. Of the set one group may come last.
+func (a *admission) compile(set []bool, last int, reasons []*scheduling.Reason, in domains) (*scheduling.Problem, error) {
 	o := a.options
-	if o.Together = together; len(a.groups) > 0 {
+	if o.Together = a.together(in); len(a.groups) > 0 {
 		o.Rank = func(pod *corev1.Pod) int {
 			switch name := nameOf(pod); {
 			case !a.needed[name]:
@@ -203,12 +146,20 @@ func (a *admission) compile(set []bool, last int, reasons []*scheduling.Reason, 
 		}
 		narrow := func(pod *corev1.Pod, required requirements.Alternatives) (requirements.Alternatives, *scheduling.Reason) {
 			g, ok := a.of[nameOf(pod)]
-			if !ok || set[g] {
+			switch {
+			case !ok:
 				return required, nil
+			case !set[g]:
+				return required, cmp.Or(reasons[g], leftOut)
+			case a.groups[g].Values > 1 && a.groups[g].Key != corev1.LabelHostname:
+				return required.Intersect(requirements.AnyOf(requirements.MustOf(requirements.Exists(a.groups[g].Key)))), nil
 			}
-			return required, cmp.Or(reasons[g], leftOut)
+			return required, nil
 		}
 		o.Constraints = append(slices.Clip(o.Constraints), constraint.Func(narrow))
+	}
+	if in != nil {
+		o.Within = a.within(in)
 	}
 	return scheduling.Compile(a.snapshot, &o)
 }
@@ -216,17 +167,17 @@ func (a *admission) compile(set []bool, last int, reasons []*scheduling.Reason, 
 // leftOut is the reason of groups that are not in the set of a draft. It is never shown.
 var leftOut = &scheduling.Reason{Stage: scheduling.StageGroup, Detail: "it is left out"}
 
-// draft plans a set of groups, of which one may come last, only to see what fits.
-func (a *admission) draft(set []bool, last int) (*attempt, error) {
-	problem, err := a.compile(set, last, a.reasons, a.together())
+// draft plans a set of groups in some domains, of which one may come last, only to see what fits.
+func (a *admission) draft(set []bool, last int, in domains) (*attempt, error) {
+	problem, err := a.compile(set, last, a.reasons, in)
 	if err != nil {
 		return nil, err
 	}
-	return a.solve(set, problem, a.planner.Draft)
+	return a.solve(set, in, problem, a.planner.Draft)
 }
 
-func (a *admission) solve(set []bool, p *scheduling.Problem, plan func(context.Context, *scheduling.Problem) (*scheduling.Result, error)) (*attempt, error) {
-	out := &attempt{set: set, problem: p, placed: make([]int, len(a.groups)), pods: map[int32]int{}}
+func (a *admission) solve(set []bool, in domains, p *scheduling.Problem, plan func(context.Context, *scheduling.Problem) (*scheduling.Result, error)) (*attempt, error) {
+	out := &attempt{set: set, in: in, problem: p, placed: make([]int, len(a.groups)), pods: map[int32]int{}}
 	var err error
 	if out.result, err = plan(a.ctx, p); err != nil {
 		return nil, err
@@ -243,36 +194,45 @@ func (a *admission) solve(set []bool, p *scheduling.Problem, plan func(context.C
 	return out, nil
 }
 
-// broken are the groups of the set that have fewer pods than they need.
+// broken are the groups of the set that have fewer pods than they need, or more values of their key than they may.
 func (a *admission) broken(at *attempt) []int {
 	var out []int
 	for i := range a.groups {
-		if at.set[i] && at.placed[i] < a.groups[i].need {
+		if at.set[i] && (at.placed[i] < a.groups[i].need || a.isSpread(i, at)) {
 			out = append(out, i)
 		}
 	}
 	return out
 }
 
-// conclude plans the set of a draft, with the reasons of the groups that wait. A plan that places less than the draft, as it may where the
-// context has ended meanwhile, is made again without the groups that are not whole.
-func (a *admission) conclude(at *attempt) (*scheduling.Problem, *scheduling.Result, error) {
-	at, reasons, err := a.explain(at)
+// holds reports whether all groups of the set are whole.
+func (a *admission) holds(at *attempt) bool { return len(a.broken(at)) == 0 }
+
+// conclude plans the set of a draft, with the reasons of the groups that wait. A plan that places less than the draft is made again, in the
+// domains of the draft at first, and without the groups that are not whole then, as it may be where the context has ended meanwhile.
+func (a *admission) conclude(draft *attempt) (*attempt, error) {
+	draft, reasons, err := a.explain(draft)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	for set := at.set; ; {
-		p, err := a.compile(set, noGroup, reasons, a.together())
+	in := draft.in
+	for set := draft.set; ; {
+		p, err := a.compile(set, noGroup, reasons, in)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		at, err = a.solve(set, p, a.planner.Plan)
+		at, err := a.solve(set, in, p, a.planner.Plan)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		broken := a.broken(at)
 		if len(broken) == 0 {
-			return at.problem, at.result, nil
+			return at, nil
+		}
+		if in == nil {
+			if in = a.domainsOf(draft); in != nil {
+				continue
+			}
 		}
 		set = without(set, broken)
 		for _, g := range broken {

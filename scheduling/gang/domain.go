@@ -1,0 +1,351 @@
+package gang
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling"
+)
+
+const (
+	// mostTrials bounds the drafts that look for domains, of all sets of groups together; draftedPods bounds their pods, too. One set gets a
+	// quarter of what is left: otherwise one that fits nowhere would use it up.
+	mostTrials = 512
+	// mostChoices bounds the choices of domains that are looked at for one group.
+	mostChoices = 256
+)
+
+// choice is the domains of one group: values of its key, or, where these are not known before nodes are bought, how many of its pods share the
+// first value, the second one, and so on. The zero choice leaves it to the planner.
+type choice struct {
+	values []string
+	parts  []int
+}
+
+func (c choice) isFree() bool { return c.values == nil && c.parts == nil }
+
+// domains are the choices by group; nil for none.
+type domains []choice
+
+func (d domains) of(g int) choice {
+	if d == nil {
+		return choice{}
+	}
+	return d[g]
+}
+
+// within is [scheduling.Options.Within] for such domains.
+func (a *admission) within(in domains) func(*corev1.Pod) requirements.Set {
+	return func(pod *corev1.Pod) requirements.Set {
+		g, ok := a.of[nameOf(pod)]
+		if !ok || in[g].values == nil {
+			if a.options.Within != nil {
+				return a.options.Within(pod)
+			}
+			return requirements.Set{}
+		}
+		return requirements.MustOf(requirements.In(a.groups[g].Key, in[g].values...))
+	}
+}
+
+// setOf is the set of a pod of a group with a key that must share one value; empty for none.
+func (a *admission) setOf(g int, c choice, pod *corev1.Pod) (set, label string) {
+	group := &a.groups[g]
+	switch {
+	case c.values != nil, group.Values > 1 && c.isFree():
+		return "", ""
+	case c.isFree():
+		return "group " + group.Name, group.Key
+	}
+	if v, runs := group.heldBy[nameOf(pod)]; runs {
+		return fmt.Sprintf("group %s, part %d", group.Name, slices.Index(group.held, v)+1), group.Key
+	}
+	at := slices.IndexFunc(group.pods, func(p *corev1.Pod) bool { return nameOf(p) == nameOf(pod) })
+	for k, n := range c.parts {
+		if at -= n; at < 0 {
+			return fmt.Sprintf("group %s, part %d", group.Name, k+1), group.Key
+		}
+	}
+	return "", ""
+}
+
+// used are the values of the group's key that nodes of its placed and running pods have, in order. A node that does not say its value counts by its
+// name.
+func (a *admission) used(g int, at *attempt) []string {
+	key, values := a.groups[g].Key, slices.Clone(a.groups[g].held)
+	fresh, old := map[string]map[string]string{}, map[string]map[string]string{}
+	for _, n := range at.result.NewNodes() {
+		fresh[n.Name] = n.Labels
+	}
+	for i := range at.problem.Existing {
+		old[at.problem.Existing[i].Node.Name] = at.problem.Existing[i].Node.Labels
+	}
+	for _, b := range at.result.Bindings() {
+		if at, ok := a.of[nameOf(b.Pod)]; !ok || at != g {
+			continue
+		}
+		labels := old[b.Node]
+		if b.New {
+			labels = fresh[b.Node]
+		}
+		values = append(values, cmp.Or(labels[key], b.Node))
+	}
+	slices.Sort(values)
+	return slices.Compact(values)
+}
+
+// isSpread reports whether a group has more values of its key than it may. That is seen only afterwards where it may have several.
+func (a *admission) isSpread(g int, at *attempt) bool {
+	group := &a.groups[g]
+	return group.Key != "" && group.Values > 1 && at.placed[g] > 0 && len(a.used(g, at)) > max(group.Values, len(group.held))
+}
+
+// domainsOf are the domains that an attempt uses, as a choice; nil where none are known by value.
+func (a *admission) domainsOf(at *attempt) domains {
+	var out domains
+	for g := range a.groups {
+		if at.set[g] && at.placed[g] > 0 && a.valuesOf(g) != nil {
+			if out == nil {
+				out = make(domains, len(a.groups))
+			}
+			out[g].values = a.used(g, at)
+		}
+	}
+	return out
+}
+
+// valuesOf are the values of the group's key; nil where it has none, or not all of them are known.
+func (a *admission) valuesOf(g int) []string {
+	key := a.groups[g].Key
+	if key == "" {
+		return nil
+	}
+	return a.roomsOf(key).values
+}
+
+// rooms is what there is of each resource by domain of a label.
+type rooms struct {
+	values []string
+	free   map[string][]float64 // on existing nodes
+	most   map[string][]float64 // with what may be bought
+}
+
+// roomsOf measures the domains of a label, once for each label.
+func (a *admission) roomsOf(key string) *rooms {
+	if r, known := a.rooms[key]; known {
+		return r
+	}
+	p := a.base
+	r := &rooms{values: p.Values(key), free: map[string][]float64{}, most: map[string][]float64{}}
+	a.rooms[key] = r
+	for _, v := range r.values {
+		is, free, most := requirements.MustOf(requirements.In(key, v)), make([]float64, len(p.Resources)), make([]float64, len(p.Resources))
+		offered := offeredIn(p, is)
+		for k := range p.Resources {
+			for i := range p.Existing {
+				if p.Existing[i].Node.Labels[key] == v {
+					free[k] += max(0, float64(p.Existing[i].Free[k]))
+				}
+			}
+			most[k] = free[k]
+			for pool := range p.Pools {
+				most[k] += purchasable(p, pool, k, offered)
+			}
+		}
+		r.free[v], r.most[v] = free, most
+	}
+	return r
+}
+
+// offeredIn reports of each shape and offering whether its nodes may be in a domain.
+func offeredIn(p *scheduling.Problem, domain requirements.Set) func(shape, offering int) bool {
+	in := make([][]bool, len(p.Shapes))
+	for i := range p.Shapes {
+		for j := range p.Shapes[i].Offerings {
+			labels, err := p.NodeLabels(i, j)
+			in[i] = append(in[i], err == nil && domain.Compatible(labels, requirements.Keys{}))
+		}
+	}
+	return func(shape, offering int) bool { return in[shape][offering] }
+}
+
+// choices are those of a group: the values of its running pods with as many others as it may have, those with the most room first; or divisions
+// of its pods, the most even first. It reports whether these are all.
+func (a *admission) choices(g int) (out []choice, all bool) {
+	group := &a.groups[g]
+	most := max(1, group.Values)
+	if len(group.held) >= most {
+		return []choice{{values: group.held}}, true
+	}
+	values := a.valuesOf(g)
+	if values == nil {
+		if most == 1 {
+			return nil, true
+		}
+		return divisions(len(group.pods), most)
+	}
+	others := slices.DeleteFunc(slices.Clone(values), func(v string) bool { return slices.Contains(group.held, v) })
+	rooms := a.roomsOf(group.Key)
+	share := func(v string) float64 {
+		out := 0.0
+		for r, n := range group.demand {
+			if n > 0 {
+				out = max(out, n/rooms.most[v][r])
+			}
+		}
+		return out
+	}
+	slices.SortStableFunc(others, func(x, y string) int { return cmp.Compare(share(x), share(y)) })
+	more := min(len(others), most-len(group.held))
+	all = true
+	var extend func(chosen []string, from int)
+	extend = func(chosen []string, from int) {
+		if len(chosen) == len(group.held)+more {
+			if len(out) == mostChoices {
+				all = false
+				return
+			}
+			out = append(out, choice{values: slices.Sorted(slices.Values(chosen))})
+			return
+		}
+		for i := from; i < len(others) && all; i++ {
+			extend(append(slices.Clip(chosen), others[i]), i+1)
+		}
+	}
+	extend(group.held, 0)
+	return out, all
+}
+
+// divisions are the ways to divide pods into a number of parts, each no larger than the one before, the most even first.
+func divisions(pods, parts int) (out []choice, all bool) {
+	all = true
+	var extend func(sizes []int, left, most int)
+	extend = func(sizes []int, left, most int) {
+		if len(sizes) == parts || left == 0 {
+			if left == 0 {
+				if all = len(out) < mostChoices; all {
+					out = append(out, choice{parts: slices.Clone(sizes)})
+				}
+			}
+			return
+		}
+		even := (left + parts - len(sizes) - 1) / (parts - len(sizes))
+		for size := even; size <= min(left, most) && all; size++ {
+			extend(append(slices.Clip(sizes), size), left-size, size)
+		}
+	}
+	extend(nil, pods, pods)
+	return out, all
+}
+
+// explore drafts a set as the planner chooses domains, and then in one choice of domains after the other until one holds all groups: a search by
+// depth, in which branches without the room are cut off. Where there are more choices than drafts, it says so.
+func (a *admission) explore(set []bool) (*attempt, error) {
+	at, err := a.draft(set, noGroup, nil)
+	if err != nil || a.holds(at) {
+		return at, err
+	}
+	d := &descent{admission: a, set: set, in: make(domains, len(a.groups)), left: (a.trials + 3) / 4}
+	for g := range a.groups {
+		if !set[g] || a.groups[g].Key == "" || len(a.groups[g].pods) == 0 {
+			continue
+		}
+		choices, all := a.choices(g)
+		if a.complete = a.complete && all; len(choices) > 0 {
+			d.groups, d.choices = append(d.groups, g), append(d.choices, choices)
+		}
+	}
+	if len(d.groups) == 0 {
+		return at, nil
+	}
+	if err := d.descend(0, 0); err != nil || d.found == nil {
+		return at, err
+	}
+	return d.found, nil
+}
+
+// descent is a search for the domains of a set.
+type descent struct {
+	*admission
+	set     []bool
+	groups  []int // with choices
+	choices [][]choice
+	in      domains
+	left    int // drafts that may still be made
+	found   *attempt
+}
+
+// descend tries the choices of the groups from position n on. Before is the position of the choice of the group before.
+func (d *descent) descend(n, before int) error {
+	if n == len(d.groups) {
+		if d.left--; d.left < 0 || d.ctx.Err() != nil {
+			d.complete = false
+			return nil
+		}
+		d.trials--
+		next, err := d.draft(d.set, noGroup, slices.Clone(d.in))
+		if err == nil && d.holds(next) {
+			d.found = next
+		}
+		return err
+	}
+	g, from := d.groups[n], 0
+	if n > 0 && d.admission.groups[g].kind == d.admission.groups[d.groups[n-1]].kind { // two of one kind may change places
+		from = before
+	}
+	for i := from; i < len(d.choices[n]) && d.found == nil && d.left >= 0; i++ {
+		d.in[g] = d.choices[n][i]
+		if d.fits(g) {
+			if err := d.descend(n+1, i); err != nil {
+				return err
+			}
+		}
+		d.in[g] = choice{}
+	}
+	return nil
+}
+
+// fits reports whether what the groups need of the domains of a group's key is there: in each domain what groups need that have no other; of all
+// purchases together what is beyond the free capacity of these domains, and what other groups need beyond the rest of it.
+func (d *descent) fits(g int) bool {
+	key, c := d.admission.groups[g].Key, d.in[g]
+	if c.values == nil {
+		return true
+	}
+	rooms := d.roomsOf(key)
+	for r := range d.capacity {
+		room := 0.0
+		for _, v := range c.values {
+			room += rooms.most[v][r]
+		}
+		if d.admission.groups[g].demand[r] > room*(1+rounding) {
+			return false
+		}
+		load, others := map[string]float64{}, 0.0
+		for i := range d.admission.groups {
+			switch demand := d.admission.groups[i].demand[r]; {
+			case !d.set[i]:
+			case d.admission.groups[i].Key == key && len(d.in[i].values) == 1:
+				load[d.in[i].values[0]] += demand
+			default:
+				others += demand
+			}
+		}
+		free, buy := d.existing[r], 0.0
+		for _, v := range rooms.values {
+			if load[v] > rooms.most[v][r]*(1+rounding) {
+				return false
+			}
+			free -= min(load[v], rooms.free[v][r])
+			buy += max(0, load[v]-rooms.free[v][r])
+		}
+		if buy+max(0, others-free) > (d.capacity[r]-d.existing[r])*(1+rounding)+rounding {
+			return false
+		}
+	}
+	return true
+}
