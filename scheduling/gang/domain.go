@@ -313,10 +313,10 @@ func (d *descent) descend(n, before int) error {
 // purchases together what is beyond the free capacity of these domains, and what other groups need beyond the rest of it.
 func (d *descent) fits(g int) bool {
 	key, c := d.admission.groups[g].Key, d.in[g]
-	if c.values == nil {
+	rooms := d.roomsOf(key)
+	if c.values == nil || rooms.values == nil {
 		return true
 	}
-	rooms := d.roomsOf(key)
 	for r := range d.capacity {
 		room := 0.0
 		for _, v := range c.values {

@@ -137,12 +137,17 @@ func TestDecode(t *testing.T) {
 		`{"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup", "metadata": {"name": "g"}, "spec": {"minMember": 2, "queue": "q"}}`: {
 			API: gang.Volcano, Namespace: "default", Name: "g", Minimum: 2,
 		},
+		`{"apiVersion": "scheduling.k8s.io/v1beta1", "kind": "PodGroup", "metadata": {"name": "g", "annotations": {"joinery-sdk.dev/group-values": "2"}}, "spec": {"schedulingPolicy": {"gang": {"minCount": 3}}, "schedulingConstraints": {"topology": [{"key": "rack"}]}}}`: {
+			API: gang.Kubernetes, Namespace: "default", Name: "g", Minimum: 3, Key: "rack", Values: 2,
+		},
 	} {
 		got, err := gang.Decode([]byte(text))
 		require.NoError(t, err, text)
 		assert.Equal(t, want, got)
 	}
-	for _, text := range []string{``, `{}`, `[]`, `{"apiVersion": "v1", "kind": "PodGroup"}`, `{"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass"}`, `{"spec": {"minMember": "x"}}`} {
+	for _, text := range []string{``, `{}`, `[]`, `{"apiVersion": "v1", "kind": "PodGroup"}`, `{"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass"}`, `{"spec": {"minMember": "x"}}`,
+		`{"apiVersion": "scheduling.k8s.io/v1", "kind": "PodGroup", "metadata": {"annotations": {"joinery-sdk.dev/group-values": "0"}}}`,
+	} {
 		_, err := gang.Decode([]byte(text))
 		assert.Error(t, err, text)
 	}
@@ -185,4 +190,36 @@ func TestRead(t *testing.T) {
 		`lab/co 3 "" a `, `lab/kube 7 "rack" f `, `lab/kue 5 "" c `, `lab/lws 4 "" d `, `lab/odd 0 "" j `, `lab/set 0 "" e `,
 		`lab/vol 0 "" b its PodGroup of scheduling.volcano.sh is not there`, `other/co 0 "" h its PodGroup of scheduling.x-k8s.io is not there`,
 	}, got)
+}
+
+// Pods that have succeeded count towards the minimum for Volcano and Kueue only, and pods that have failed for nobody.
+func TestReadCountsSucceededPods(t *testing.T) {
+	marks := map[string]struct{ labels, annotations map[string]string }{
+		gang.Kubernetes:   {nil, map[string]string{"link": "g"}},
+		gang.Coscheduling: {map[string]string{"scheduling.x-k8s.io/pod-group": "g"}, nil},
+		gang.Volcano:      {nil, map[string]string{"scheduling.k8s.io/group-name": "g"}},
+		"kueue":           {map[string]string{"kueue.x-k8s.io/pod-group-name": "g"}, map[string]string{"kueue.x-k8s.io/pod-group-total-count": "4"}},
+		"lws":             {map[string]string{"leaderworkerset.sigs.k8s.io/group-key": "g"}, map[string]string{"leaderworkerset.sigs.k8s.io/size": "4"}},
+		"jobset":          {map[string]string{"jobset.sigs.k8s.io/jobset-name": "g"}, nil},
+	}
+	for api, want := range map[string][]int{ // the minimum with no pod, two and all four pods succeeded
+		gang.Kubernetes: {4, 4, 4}, gang.Coscheduling: {4, 4, 4}, gang.Volcano: {4, 2, 1}, "kueue": {4, 2, 1}, "lws": {4, 4, 4}, "jobset": {0, 0, 0},
+	} {
+		for i, succeeded := range []int{0, 2, 4} {
+			var pods []*corev1.Pod
+			for k := range 6 {
+				pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("p-", k), Labels: marks[api].labels, Annotations: marks[api].annotations}}
+				switch {
+				case k < succeeded:
+					pod.Status.Phase = corev1.PodSucceeded
+				case k == 4:
+					pod.Status.Phase = corev1.PodFailed
+				}
+				pods = append(pods, pod)
+			}
+			groups := gang.Read(pods, []gang.PodGroup{{API: api, Name: "g", Minimum: 4}}, func(p *corev1.Pod) string { return p.Annotations["link"] })
+			require.Len(t, groups, 1)
+			assert.Equal(t, want[i], groups[0].Minimum, "%s with %d pods succeeded", api, succeeded)
+		}
+	}
 }

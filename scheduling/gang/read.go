@@ -20,6 +20,9 @@ const (
 	Volcano      = "scheduling.volcano.sh" // the annotation scheduling.k8s.io/group-name names them
 )
 
+// AnnotationValues is the annotation of a PodGroup that allows its nodes more than one value of its key.
+const AnnotationValues = "joinery-sdk.dev/group-values"
+
 // PodGroup is an object of one of these kinds, as far as planning looks at it.
 type PodGroup struct {
 	// API is its API group, without the version.
@@ -29,6 +32,8 @@ type PodGroup struct {
 	Minimum int
 	// Key is the label key whose value their nodes must share; empty for none.
 	Key string
+	// Values is how many values of Key their nodes may have together, 0 for 1. No API has such a field, so it is the annotation [AnnotationValues].
+	Values int
 	// Whole says that its pods are disrupted all or none, its disruption mode.
 	Whole bool
 }
@@ -41,6 +46,8 @@ func Decode(data []byte) (PodGroup, error) {
 		Metadata   struct {
 			Name      string `json:"name"`
 			Namespace string `json:"namespace"`
+
+			Annotations map[string]string `json:"annotations"`
 		} `json:"metadata"`
 		Spec struct {
 			MinMember        int `json:"minMember"`
@@ -75,6 +82,13 @@ func Decode(data []byte) (PodGroup, error) {
 	for _, t := range o.Spec.SchedulingConstraints.Topology {
 		out.Key = t.Key // an API server allows one
 	}
+	if text, ok := o.Metadata.Annotations[AnnotationValues]; ok {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 {
+			return PodGroup{}, fmt.Errorf("gang: PodGroup %s/%s: metadata.annotations[%s] is %q, and must be a number of at least 1", out.Namespace, out.Name, AnnotationValues, text)
+		}
+		out.Values = n
+	}
 	return out, nil
 }
 
@@ -95,8 +109,13 @@ const (
 // Read finds the groups of pods, sorted by name: those of PodGroups, of Kueue, of LeaderWorkerSets and of JobSets. Linked is the name of a pod's PodGroup
 // of scheduling.k8s.io, its spec.schedulingGroup, which the oldest API that this module is built with does not have; nil if no pod has one. Pods whose
 // PodGroup is missing wait, as they do in their scheduler. Pods of a JobSet, which says nowhere how many it makes, are a group of all that there are.
+//
+// Pods that have succeeded count where the scheduler counts them, and make the minimum smaller. Volcano's gang plugin counts them with those that
+// are allocated (JobInfo.ReadyTaskNum), and Kueue composes a pod group of pods that are runnable or have succeeded (runnableOrSucceededPods).
+// kube-scheduler, and with it the coscheduling plugin, never sees them: its informer selects pods that have neither succeeded nor failed. The pods
+// of a LeaderWorkerSet always restart. A failed pod counts nowhere: its controller makes another.
 func Read(pods []*corev1.Pod, objects []PodGroup, linked func(*corev1.Pod) string) []Group {
-	members, size := map[reference]map[types.NamespacedName]bool{}, map[reference]int{}
+	members, size, succeeded := map[reference]map[types.NamespacedName]bool{}, map[reference]int{}, map[reference]int{}
 	for _, pod := range pods {
 		r, n, ok := referenceOf(pod, linked)
 		if !ok {
@@ -106,6 +125,9 @@ func Read(pods []*corev1.Pod, objects []PodGroup, linked func(*corev1.Pod) strin
 			members[r] = map[types.NamespacedName]bool{}
 		}
 		members[r][nameOf(pod)], size[r] = true, max(size[r], n)
+		if pod.Status.Phase == corev1.PodSucceeded {
+			succeeded[r]++
+		}
 	}
 	known := map[reference]PodGroup{}
 	for _, g := range objects {
@@ -122,10 +144,13 @@ func Read(pods []*corev1.Pod, objects []PodGroup, linked func(*corev1.Pod) strin
 			if there && object.Minimum == 0 {
 				continue
 			}
-			g.Minimum, g.Key, g.Whole = object.Minimum, object.Key, object.Whole
+			g.Minimum, g.Key, g.Values, g.Whole = object.Minimum, object.Key, object.Values, object.Whole
 			if !there {
 				g.Waits = fmt.Sprintf("its PodGroup of %s is not there", r.api)
 			}
+		}
+		if counts := r.api == Volcano || r.api == labelKueue; counts && g.Minimum > 0 {
+			g.Minimum = max(1, g.Minimum-succeeded[r])
 		}
 		out = append(out, g)
 	}

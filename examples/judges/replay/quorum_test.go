@@ -73,19 +73,22 @@ type waitingPod struct {
 
 func (w *waitingPod) Allow(string) { delete(w.q.waiting, w.uid) }
 
-// letRun has kube-scheduler's plugin for gangs admit the placed pods of a plan one after the other, without those that replace running ones, whose
-// groups run already. The error names the groups of which a pod is not let
-// into the queue, or waits for others for ever.
+// letRun has kube-scheduler's plugin for gangs admit the placed pods of a plan one after the other, those that replace pods of leaving nodes
+// included, which have ended by then: its cache drops pods that have succeeded or failed (its informer selects the others) or are gone. The error
+// names the groups of which a pod is not let into the queue, or waits for others for ever.
 func letRun(ctx context.Context, p *plan.Plan, groups []gang.Group) error {
 	q := &quorum{objects: newObjects(), groups: map[string]*members{}, waiting: map[types.UID]*waitingPod{}}
 	for i, g := range groups {
 		m := &members{assumed: sets.New[types.UID]()}
 		for _, pod := range p.Problem.Snapshot().Pods {
-			if !g.Member(pod) || pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+			if !g.Member(pod) {
 				continue
 			}
-			if m.all++; pod.Spec.NodeName != "" {
-				m.scheduled++
+			switch standingOf(p, pod) {
+			case remains:
+				m.all, m.scheduled = m.all+1, m.scheduled+1
+			case moves, pends:
+				m.all++
 			}
 		}
 		name, minimum := fmt.Sprintf("group-%d", i), m.all
@@ -109,7 +112,7 @@ func letRun(ctx context.Context, p *plan.Plan, groups []gang.Group) error {
 				break
 			}
 		}
-		if at < 0 || b.Replaces != nil {
+		if at < 0 {
 			continue
 		}
 		name := fmt.Sprintf("group-%d", at)
