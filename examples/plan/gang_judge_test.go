@@ -39,7 +39,7 @@ type judgedGroup struct {
 	Count    int      `json:"count"`
 	Size     [2]int64 `json:"size"`
 	Priority int32    `json:"priority"`
-	Zoned    bool     `json:"zoned"`
+	Zones    int      `json:"zones"` // that it may have; 0 for any number
 }
 
 type judgedOffer struct {
@@ -56,14 +56,14 @@ type judgedAnswer struct {
 	Same  *int64 `json:"same"`
 }
 
-// drawJudged draws one to five groups of two to four pods, most in one zone; machines of one to three sizes in two or three zones at prices of
+// drawJudged draws one to five groups of two to four pods, most in one or two zones; machines of one to three sizes in two or three zones at prices of
 // their own, some of which are few; up to two existing nodes; and often a limit.
 func drawJudged(seed uint64) judgedGangs {
 	r := rand.New(rand.NewPCG(seed, 3))
 	zones := []string{"a", "b", "c"}[:2+r.IntN(2)]
 	out := judgedGangs{Offers: []judgedOffer{}, Nodes: []judgedOffer{}}
 	for range 1 + r.IntN(5) {
-		g := judgedGroup{Count: 2 + r.IntN(3), Size: [2]int64{1 + r.Int64N(4), 1 + r.Int64N(8)}, Priority: int32(r.IntN(2)), Zoned: r.IntN(4) > 0}
+		g := judgedGroup{Count: 2 + r.IntN(3), Size: [2]int64{1 + r.Int64N(4), 1 + r.Int64N(8)}, Priority: int32(r.IntN(2)), Zones: []int{0, 1, 1, 1, 2}[r.IntN(5)]}
 		out.Groups, out.Slots = append(out.Groups, g), out.Slots+g.Count
 	}
 	for range 1 + r.IntN(3) {
@@ -128,8 +128,8 @@ func (j *judgedGangs) snapshot() (scheduling.Snapshot, []gang.Group) {
 			s.Pods = append(s.Pods, pod)
 		}
 		group := jobs(name)[0]
-		if g.Zoned {
-			group.Key = corev1.LabelTopologyZone
+		if g.Zones > 0 {
+			group.Key, group.Values = corev1.LabelTopologyZone, g.Zones
 		}
 		groups = append(groups, group)
 	}

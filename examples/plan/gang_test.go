@@ -157,7 +157,7 @@ func TestGangs(t *testing.T) {
 	require.Len(t, got, 2)
 	assert.Len(t, got[0].Nodes, 8)
 	got[0].Nodes = nil
-	assert.Equal(t, plan.Gang{Name: "train", Key: corev1.LabelTopologyZone, Placed: 8, Domain: "a", New: 8, PricePerHour: 8, LowerBoundPerHour: 8}, got[0])
+	assert.Equal(t, plan.Gang{Name: "train", Key: corev1.LabelTopologyZone, Values: 1, Placed: 8, Domain: "a", New: 8, PricePerHour: 8, LowerBoundPerHour: 8}, got[0])
 	assert.Equal(t, 3, got[1].Waiting)
 	assert.Contains(t, got[1].Why, "group late needs 3 pods at once, and 0 of them have a place; for the others: the limit of 32 cpu leaves 0")
 }
@@ -209,7 +209,10 @@ func drawnGangs(seed uint64) (scheduling.Snapshot, []gang.Group) {
 			p.Spec.Priority = &priority
 		}
 		g := jobs(name)[0]
-		g.Key = []string{"", "", "", corev1.LabelTopologyZone, corev1.LabelTopologyZone, "rack"}[r.IntN(6)]
+		g.Key = []string{"", "", "", corev1.LabelTopologyZone, corev1.LabelTopologyZone, "rack", corev1.LabelHostname}[r.IntN(7)]
+		if g.Key != "" && r.IntN(3) == 0 {
+			g.Values = 2
+		}
 		if r.IntN(3) == 0 {
 			g.Minimum = 1 + r.IntN(len(list))
 		}

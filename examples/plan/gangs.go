@@ -82,10 +82,10 @@ func (p *Plan) inDomains(ctx context.Context, k *packer, opts *Options) (*Plan, 
 // read finds the groups to choose domains for: those with a key of which pods are placed and none runs. It reports whether there is a choice.
 func (d *domains) read() bool {
 	p := d.best
-	bindings := p.Bindings()
+	bindings, runs := p.Bindings(), gang.Running(p.Problem)
 	for _, g := range d.opts.Groups {
 		if g.Key == "" || !slices.ContainsFunc(bindings, func(b scheduling.Binding) bool { return g.Member(b.Pod) }) ||
-			slices.ContainsFunc(p.Problem.Snapshot().Pods, func(pod *corev1.Pod) bool { return pod.Spec.NodeName != "" && g.Member(pod) }) {
+			slices.ContainsFunc(p.Problem.Snapshot().Pods, func(pod *corev1.Pod) bool { return runs(pod) && g.Member(pod) }) {
 			continue
 		}
 		if values := choicesOf(p.Problem, &g); len(values) > 1 {
@@ -273,18 +273,21 @@ func (b *Bound) add(branches []branch, objective binpack.Price) {
 
 // Gang is what a plan does with a group.
 type Gang struct {
-	// Name is that of the group, Key its label key.
+	// Name is that of the group, Key its label key, and Values how many values of it its nodes may have.
 	Name, Key string
-	// Running is how many of its pods run already, Placed how many the plan places, and Waiting how many have no place.
+	Values    int
+	// Running is how many of its pods run already and go on to, Placed how many the plan places, those of leaving nodes included, and Waiting how
+	// many have no place.
 	Running, Placed, Waiting int
-	// Domain is the value of Key that the nodes of its placed pods have in common; empty without a key, or where no pod is placed.
+	// Domain is the value of Key that the nodes of its placed pods have in common, or their values with commas; empty without a key, or where no
+	// pod is placed.
 	Domain string
 	// Nodes are the names of these nodes, New how many of them are to be bought, and PricePerHour is the price of the new ones in dollars. Other
 	// pods may be there, too.
 	Nodes        []string
 	New          int
 	PricePerHour float64
-	// LowerBoundPerHour is a price in dollars: no nodes that hold its placed pods, in one domain where it has a key, cost less. It is in the unit
+	// LowerBoundPerHour is a price in dollars: no nodes that hold its placed pods, in no more domains than it may have, cost less. It is in the unit
 	// of [Bound.Price].
 	LowerBoundPerHour float64
 	// Why is the reason of the pods without a place; empty if there are none.
@@ -297,12 +300,15 @@ func (p *Plan) Gangs() []Gang {
 	for _, n := range p.Result.NewNodes() {
 		nodes[n.Name] = &n
 	}
-	bindings, unplaced := p.Bindings(), p.Unplaced()
+	bindings, unplaced, runs := p.Bindings(), p.Unplaced(), gang.Running(p.Problem)
 	var out []Gang
 	for i, g := range p.options.Groups {
 		one := Gang{Name: g.Name, Key: g.Key}
+		if g.Key != "" {
+			one.Values = max(1, g.Values)
+		}
 		for _, b := range bindings {
-			if !g.Member(b.Pod) || b.Replaces != nil {
+			if !g.Member(b.Pod) {
 				continue
 			}
 			if one.Placed++; slices.Contains(one.Nodes, b.Node) {
@@ -314,7 +320,7 @@ func (p *Plan) Gangs() []Gang {
 			}
 		}
 		for _, pod := range p.Problem.Snapshot().Pods {
-			if g.Member(pod) && pod.Spec.NodeName != "" && pod.DeletionTimestamp == nil && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
+			if g.Member(pod) && runs(pod) {
 				one.Running++
 			}
 		}
@@ -333,7 +339,7 @@ func (p *Plan) Gangs() []Gang {
 		}
 		slices.Sort(one.Nodes)
 		if one.Placed > 0 {
-			one.Domain = p.domainOf(one.Nodes[0], nodes, g.Key)
+			one.Domain = p.domainsOf(one.Nodes, nodes, g.Key)
 			if p.alone != nil {
 				one.LowerBoundPerHour = p.alone[i].Dollars()
 			}
@@ -362,7 +368,7 @@ func (p *Plan) boundGangs(ctx context.Context, k *packer) error {
 	placed := make([]map[int]int, len(p.options.Groups)) // by group and class
 	for _, b := range p.Bindings() {
 		g := slices.IndexFunc(p.options.Groups, func(g gang.Group) bool { return g.Member(b.Pod) })
-		if class, ok := classOf[b.Pod]; ok && g >= 0 && b.Replaces == nil {
+		if class, ok := classOf[b.Pod]; ok && g >= 0 {
 			if placed[g] == nil {
 				placed[g] = map[int]int{}
 			}
@@ -379,6 +385,18 @@ func (p *Plan) boundGangs(ctx context.Context, k *packer) error {
 		}
 	}
 	return nil
+}
+
+// domainsOf are the values of a label of nodes that take pods, with commas.
+func (p *Plan) domainsOf(names []string, fresh map[string]*scheduling.NewNode, key string) string {
+	var out []string
+	for _, name := range names {
+		if v := p.domainOf(name, fresh, key); v != "" && !slices.Contains(out, v) {
+			out = append(out, v)
+		}
+	}
+	slices.Sort(out)
+	return strings.Join(out, ", ")
 }
 
 // domainOf is the value of a label of a node that takes pods.

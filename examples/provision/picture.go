@@ -146,7 +146,9 @@ func (r *report) gangsSection() picture.Section {
 			where := "nodes that hold it"
 			if g.Key != "" {
 				n.Text += fmt.Sprintf(", all in %s %s", g.Key, g.Domain)
-				where += " in one " + g.Key
+				if where += " in one " + g.Key; g.Values > 1 {
+					where = fmt.Sprintf("nodes that hold it in %d values of %s", g.Values, g.Key)
+				}
 			}
 			n.Hint = fmt.Sprintf("no %s cost less than %s/h", where, terminal.Dollars(g.LowerBoundPerHour))
 		}

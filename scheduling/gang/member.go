@@ -38,34 +38,25 @@ func (a *admission) read(groups []Group) {
 	for i := range a.base.Existing {
 		nodes[a.base.Existing[i].Node.Name] = a.base.Existing[i].Node
 	}
-	kept := map[types.NamespacedName]bool{} // their places are kept for them
-	for _, x := range a.base.Ignored {
-		if _, there := nodes[x.Pod.Status.NominatedNodeName]; there {
-			kept[nameOf(x.Pod)] = true
-		}
-	}
-	leaving := map[string]bool{}
-	for _, n := range a.snapshot.Nodes {
-		leaving[n.Name] = nodes[n.Name] == nil
-	}
+	runs := Running(a.base)
 	for _, pod := range a.snapshot.Pods {
 		at, name := a.groupOf(pod), nameOf(pod)
-		if at < 0 || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+		if at < 0 || ended(pod) {
 			continue
 		}
 		g, anew := &a.groups[at], place[name]
-		switch on := cmp.Or(pod.Spec.NodeName, pod.Status.NominatedNodeName); {
+		switch {
 		case anew != nil: // also one whose leaving node still runs it
 			pod = anew
-		case pod.DeletionTimestamp != nil || leaving[pod.Spec.NodeName]:
-			continue
-		case pod.Spec.NodeName != "" || kept[name]:
+		case runs(pod):
 			g.running++
-			if n := nodes[on]; n != nil && g.Key != "" {
+			if n := nodes[cmp.Or(pod.Spec.NodeName, pod.Status.NominatedNodeName)]; n != nil && g.Key != "" {
 				if v, ok := n.Labels[g.Key]; ok {
 					g.held, g.heldBy[name] = append(g.held, v), v
 				}
 			}
+			continue
+		case pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil: // it ends with its node
 			continue
 		}
 		a.of[name] = at
@@ -93,6 +84,35 @@ func (a *admission) read(groups []Group) {
 	}
 	a.drafts = a.mostDrafts()
 	a.trials = min(mostTrials, draftedPods/max(1, len(a.of)))
+}
+
+// Running tells which pods of a problem's snapshot run, or will without a plan: those that are bound to a node that stays and are not being deleted,
+// and those that a node is kept for. Pods of leaving nodes do not: their controllers make them anew, or they end.
+func Running(p *scheduling.Problem) func(*corev1.Pod) bool {
+	stays, kept := map[string]bool{}, map[*corev1.Pod]bool{}
+	for i := range p.Existing {
+		stays[p.Existing[i].Node.Name] = true
+	}
+	leaving := map[string]bool{}
+	for _, n := range p.Snapshot().Nodes {
+		leaving[n.Name] = !stays[n.Name]
+	}
+	for _, x := range p.Ignored {
+		kept[x.Pod] = stays[x.Pod.Status.NominatedNodeName]
+	}
+	return func(pod *corev1.Pod) bool {
+		if ended(pod) || pod.DeletionTimestamp != nil {
+			return false
+		}
+		if pod.Spec.NodeName == "" {
+			return kept[pod]
+		}
+		return !leaving[pod.Spec.NodeName]
+	}
+}
+
+func ended(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
 // groupOf is the position of the pod's group; -1 for none.

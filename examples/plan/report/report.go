@@ -143,8 +143,9 @@ type Gang struct {
 	Running int    `json:"running"`
 	Placed  int    `json:"placed"`
 	Waiting int    `json:"waiting"`
-	// Key is the label of which its nodes share a value, Domain that value.
+	// Key is the label of which its nodes share a value, Domain that value. Values is how many they may have, with commas in Domain; 0 means 1.
 	Key      string   `json:"key,omitempty"`
+	Values   int      `json:"values,omitempty"`
 	Domain   string   `json:"domain,omitempty"`
 	Nodes    []string `json:"nodes"`
 	NewNodes int      `json:"newNodes"`
@@ -202,8 +203,11 @@ func Of(p *plan.Plan) Report {
 		r.Ignored = append(r.Ignored, Ignored{i.Pod.Namespace + "/" + i.Pod.Name, i.Why})
 	}
 	for _, g := range p.Gangs() {
+		if g.Values == 1 {
+			g.Values = 0
+		}
 		r.Gangs = append(r.Gangs, Gang{
-			Name: g.Name, Running: g.Running, Placed: g.Placed, Waiting: g.Waiting, Key: g.Key, Domain: g.Domain, Nodes: append([]string{}, g.Nodes...),
+			Name: g.Name, Running: g.Running, Placed: g.Placed, Waiting: g.Waiting, Key: g.Key, Values: g.Values, Domain: g.Domain, Nodes: append([]string{}, g.Nodes...),
 			NewNodes: g.New, PricePerHour: g.PricePerHour, LowerBoundPerHour: g.LowerBoundPerHour, Why: g.Why,
 		})
 	}

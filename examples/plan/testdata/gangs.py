@@ -1,6 +1,6 @@
 """Solves small plans with groups, one JSON object a line, with OR-Tools CP-SAT.
 
-A group is placed whole or not at all, some in one zone; see gang_judge_test.go. The answer is a line of JSON: "worth", the
+A group is placed whole or not at all, some in one or two zones; see gang_judge_test.go. The answer is a line of JSON: "worth", the
 whole groups and their pods by priority, the highest first; "cost", the least price of a plan that is worth this; and
 "same", the least price of the groups that the planner chose. A value that is not proved in time is null.
 """
@@ -21,8 +21,9 @@ class Instance:
         self.whole = [model.new_bool_var("") for _ in groups]
         zones = sorted({o["zone"] for o in offers} | {n["zone"] for n in data["nodes"]})
         at = [[model.new_bool_var("") for _ in zones] for _ in groups]
-        for row in at:
-            model.add_exactly_one(row)
+        for g, row in zip(groups, at):
+            if g["zones"]:
+                model.add(sum(row) <= g["zones"])
         placed = [[] for _ in groups]
         prices, limited, chosen = [], [], [[] for _ in offers]
 
@@ -31,11 +32,11 @@ class Instance:
             inside = [model.new_int_var(0, g["count"], "") for g in groups]
             for k, g in enumerate(groups):
                 placed[k].append(inside[k])
-                if g["zoned"]:
+                if g["zones"]:
                     for z, name in enumerate(zones):
-                        allowed = zone(name)
-                        if allowed is not True:
-                            model.add(inside[k] == 0).only_enforce_if([at[k][z]] + ([allowed.negated()] if allowed is not False else []))
+                        here = zone(name)
+                        if here is not False:
+                            model.add(inside[k] == 0).only_enforce_if([at[k][z].negated()] + ([here] if here is not True else []))
             for r in range(2):
                 model.add(sum(g["size"][r] * n for g, n in zip(groups, inside)) <= capacity[r])
 
