@@ -164,6 +164,33 @@ func (k *planner) Draft(ctx context.Context, p *scheduling.Problem) (*scheduling
 	return plan.Result, nil
 }
 
+// everyRound is the strategy that packs every round as it packs the last one.
+type everyRound struct{ binpack.CostAware }
+
+// Search packs every round by the strategy of the last one, with the least effort, and keeps the plan.
+func (k *planner) Search(ctx context.Context, p *scheduling.Problem) (*scheduling.Result, error) {
+	var o Options
+	if k.opts != nil {
+		o = *k.opts
+	}
+	packing, _ := packings(o.Packing)
+	if _, ok := packing.Strategy.(binpack.CostAware); ok {
+		packing.Strategy = everyRound{binpack.CostAware{Effort: binpack.EffortFast}}
+	}
+	o.Packing = &packing
+	plan, packer, err := solve(ctx, p, &o)
+	if err != nil {
+		return nil, err
+	}
+	if plan.options.Packing = nil; k.opts != nil && k.opts.Packing != nil {
+		silent := *k.opts.Packing
+		silent.Progress = nil
+		plan.options.Packing = &silent
+	}
+	k.last = made{plan, packer}
+	return plan.Result, nil
+}
+
 // Plan is solve, and keeps the plan.
 func (k *planner) Plan(ctx context.Context, p *scheduling.Problem) (*scheduling.Result, error) {
 	plan, packer, err := solve(ctx, p, k.opts)

@@ -15,6 +15,10 @@ const (
 	// mostTrials bounds the drafts that look for domains, of all sets of groups together; draftedPods bounds their pods, too. One set gets a
 	// quarter of what is left: otherwise one that fits nowhere would use it up.
 	mostTrials = 512
+	// searchedPods is for how many pods places are searched for where drafts find none, and mostSearches how often: a search takes ten times as long
+	// as a draft.
+	searchedPods = 64
+	mostSearches = 32
 	// mostChoices bounds the choices of domains that are looked at for one group.
 	mostChoices = 256
 )
@@ -243,13 +247,14 @@ func divisions(pods, parts int) (out []choice, all bool) {
 }
 
 // explore drafts a set as the planner chooses domains, and then in one choice of domains after the other until one holds all groups: a search by
-// depth, in which branches without the room are cut off. Where there are more choices than drafts, it says so.
+// depth, in which branches without the room are cut off. For a few pods it then searches for places in the same way. Where there are more choices
+// than drafts, it says so.
 func (a *admission) explore(set []bool) (*attempt, error) {
-	at, err := a.draft(set, noGroup, nil)
-	if err != nil || a.holds(at) {
-		return at, err
+	first, err := a.draft(set, noGroup, nil, byDraft)
+	if err != nil || a.holds(first) {
+		return first, err
 	}
-	d := &descent{admission: a, set: set, in: make(domains, len(a.groups)), left: (a.trials + 3) / 4}
+	d := &descent{admission: a, set: set, in: make(domains, len(a.groups))}
 	for g := range a.groups {
 		if !set[g] || a.groups[g].Key == "" || len(a.groups[g].pods) == 0 {
 			continue
@@ -259,13 +264,18 @@ func (a *admission) explore(set []bool) (*attempt, error) {
 			d.groups, d.choices = append(d.groups, g), append(d.choices, choices)
 		}
 	}
-	if len(d.groups) == 0 {
-		return at, nil
+	for _, d.by = range []method{byDraft, bySearch} {
+		if d.left = (a.trials[d.by] + 3) / 4; d.left == 0 && d.by == bySearch || d.by == byDraft && len(d.groups) == 0 {
+			continue
+		}
+		if err := d.descend(0, 0); err != nil {
+			return nil, err
+		}
+		if d.found != nil {
+			return d.found, nil
+		}
 	}
-	if err := d.descend(0, 0); err != nil || d.found == nil {
-		return at, err
-	}
-	return d.found, nil
+	return first, nil
 }
 
 // descent is a search for the domains of a set.
@@ -275,6 +285,7 @@ type descent struct {
 	groups  []int // with choices
 	choices [][]choice
 	in      domains
+	by      method
 	left    int // drafts that may still be made
 	found   *attempt
 }
@@ -286,8 +297,8 @@ func (d *descent) descend(n, before int) error {
 			d.complete = false
 			return nil
 		}
-		d.trials--
-		next, err := d.draft(d.set, noGroup, slices.Clone(d.in))
+		d.trials[d.by]--
+		next, err := d.draft(d.set, noGroup, slices.Clone(d.in), d.by)
 		if err == nil && d.holds(next) {
 			d.found = next
 		}

@@ -50,6 +50,10 @@ func (p planner) Draft(ctx context.Context, q *scheduling.Problem) (*scheduling.
 	return p.Plan(ctx, q)
 }
 
+func (p planner) Search(ctx context.Context, q *scheduling.Problem) (*scheduling.Result, error) {
+	return p.Plan(ctx, q)
+}
+
 func (p planner) Plan(ctx context.Context, q *scheduling.Problem) (*scheduling.Result, error) {
 	return q.Solve(ctx, p.Packer)
 }

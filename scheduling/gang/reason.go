@@ -33,7 +33,7 @@ func (a *admission) explain(at *attempt) (*attempt, []*scheduling.Reason, error)
 					set, last = a.whole(), noGroup
 				}
 				var err error
-				if t.at, err = a.draft(set, last, nil); err != nil {
+				if t.at, err = a.draft(set, last, nil, byDraft); err != nil {
 					return nil, nil, err
 				}
 				if a.holds(t.at) && a.better(t.at, at) {

@@ -17,6 +17,8 @@ import (
 type Planner interface {
 	// Draft finds out quickly which pods fit. It is called for sets of groups that are only compared.
 	Draft(context.Context, *scheduling.Problem) (*scheduling.Result, error)
+	// Search takes more time than Draft to find a place for all pods. It is called for a few pods, for which no draft did.
+	Search(context.Context, *scheduling.Problem) (*scheduling.Result, error)
 	// Plan plans the same pods for a low price. It is called for the result.
 	Plan(context.Context, *scheduling.Problem) (*scheduling.Result, error)
 }
@@ -35,7 +37,8 @@ type Solution struct {
 // them meets beside the groups that are placed.
 //
 // It plans once if all groups fit. Otherwise it searches for the best set of groups with drafts, and for domains that hold a set where the planner's
-// own do not: at most 64 drafts of sets and 256 of domains, fewer with many pods. What exceeds limits, stock and nodes, of all domains or of one, is
+// own do not: at most 64 drafts of sets and 512 of domains, fewer with many pods. Of up to 64 pods it also searches more thoroughly for places, at most
+// 32 times. What exceeds limits, stock and nodes, of all domains or of one, is
 // never planned. Without groups it is one compilation and one plan. Errors are those of [scheduling.Compile] and of the planner. The groups'
 // functions are called a few times for each pod.
 func Solve(ctx context.Context, s scheduling.Snapshot, o *scheduling.Options, groups []Group, planner Planner) (*Solution, error) {
@@ -57,7 +60,7 @@ func Solve(ctx context.Context, s scheduling.Snapshot, o *scheduling.Options, gr
 				return nil, err
 			}
 		}
-		at, err := a.solve(all, nil, problem, planner.Plan)
+		at, err := a.solve(all, nil, problem, byPlan)
 		if err != nil {
 			return nil, err
 		}
@@ -93,7 +96,7 @@ type admission struct {
 	kinds    int
 	failed   [][]int // sets that did not fit, as counts by kind
 	drafts   int     // that may still be made to find a better set
-	trials   int     // that may still be made to find domains for a set
+	trials   [2]int  // that may still be made to find domains for a set, by method
 	complete bool    // nothing was left out for want of drafts
 }
 
@@ -101,6 +104,7 @@ type admission struct {
 type attempt struct {
 	set     []bool // by group
 	in      domains
+	by      method // that found it
 	problem *scheduling.Problem
 	result  *scheduling.Result
 	placed  []int         // by group
@@ -167,17 +171,27 @@ func (a *admission) compile(set []bool, last int, reasons []*scheduling.Reason, 
 // leftOut is the reason of groups that are not in the set of a draft. It is never shown.
 var leftOut = &scheduling.Reason{Stage: scheduling.StageGroup, Detail: "it is left out"}
 
+// method is one of the planner's.
+type method int
+
+const (
+	byDraft method = iota
+	bySearch
+	byPlan
+)
+
 // draft plans a set of groups in some domains, of which one may come last, only to see what fits.
-func (a *admission) draft(set []bool, last int, in domains) (*attempt, error) {
+func (a *admission) draft(set []bool, last int, in domains, by method) (*attempt, error) {
 	problem, err := a.compile(set, last, a.reasons, in)
 	if err != nil {
 		return nil, err
 	}
-	return a.solve(set, in, problem, a.planner.Draft)
+	return a.solve(set, in, problem, by)
 }
 
-func (a *admission) solve(set []bool, in domains, p *scheduling.Problem, plan func(context.Context, *scheduling.Problem) (*scheduling.Result, error)) (*attempt, error) {
-	out := &attempt{set: set, in: in, problem: p, placed: make([]int, len(a.groups)), pods: map[int32]int{}}
+func (a *admission) solve(set []bool, in domains, p *scheduling.Problem, by method) (*attempt, error) {
+	out := &attempt{set: set, in: in, by: by, problem: p, placed: make([]int, len(a.groups)), pods: map[int32]int{}}
+	plan := []func(context.Context, *scheduling.Problem) (*scheduling.Result, error){byDraft: a.planner.Draft, bySearch: a.planner.Search, byPlan: a.planner.Plan}[by]
 	var err error
 	if out.result, err = plan(a.ctx, p); err != nil {
 		return nil, err
@@ -208,20 +222,21 @@ func (a *admission) broken(at *attempt) []int {
 // holds reports whether all groups of the set are whole.
 func (a *admission) holds(at *attempt) bool { return len(a.broken(at)) == 0 }
 
-// conclude plans the set of a draft, with the reasons of the groups that wait. A plan that places less than the draft is made again, in the
-// domains of the draft at first, and without the groups that are not whole then, as it may be where the context has ended meanwhile.
+// conclude plans the set of a draft, with the reasons of the groups that wait. A plan that places less than the draft is made again: in the
+// domains of the draft at first, as the draft was made then, and without the groups that are not whole in the end, as it may be where the context
+// has ended meanwhile.
 func (a *admission) conclude(draft *attempt) (*attempt, error) {
 	draft, reasons, err := a.explain(draft)
 	if err != nil {
 		return nil, err
 	}
-	in := draft.in
+	in, by := draft.in, byPlan
 	for set := draft.set; ; {
 		p, err := a.compile(set, noGroup, reasons, in)
 		if err != nil {
 			return nil, err
 		}
-		at, err := a.solve(set, in, p, a.planner.Plan)
+		at, err := a.solve(set, in, p, by)
 		if err != nil {
 			return nil, err
 		}
@@ -233,6 +248,10 @@ func (a *admission) conclude(draft *attempt) (*attempt, error) {
 			if in = a.domainsOf(draft); in != nil {
 				continue
 			}
+		}
+		if by != bySearch && draft.by == bySearch {
+			by = bySearch
+			continue
 		}
 		set = without(set, broken)
 		for _, g := range broken {

@@ -133,10 +133,11 @@ func reserve(s *scheduling.Snapshot, seed uint64) {
 					zone, _ := o.Requirements.Get(corev1.LabelTopologyZone).Single()
 					rack, _ := o.Requirements.Get(labelRack).Single()
 					group, _ := o.Requirements.Get(labelPlacementGroup).Single()
+					capacityType, _ := o.Requirements.Get(instancetypes.LabelCapacityType).Single() // the made-up cloud knows no other
 					t.Offerings = append(t.Offerings, instancetypes.Offering{
 						Price: o.Price / 10, Available: o.Available, ReservationCount: 1 + r.IntN(3), Requirements: requirements.MustOf(
 							requirements.In(corev1.LabelTopologyZone, zone), requirements.In(labelRack, rack), requirements.In(labelPlacementGroup, group),
-							requirements.In(instancetypes.LabelCapacityType, instancetypes.CapacityTypeReserved),
+							requirements.In(instancetypes.LabelCapacityType, capacityType),
 							requirements.In(instancetypes.LabelReservationID, fmt.Sprintf("cr-%d", r.IntN(2_000))),
 						),
 					})
