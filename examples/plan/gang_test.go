@@ -290,9 +290,9 @@ func TestReasonsOfGangsDoNotDependOnOrder(t *testing.T) {
 // On small random clusters no group is there in part, and no other choice of groups is better, neither beside other pods nor without those that
 // come last. Packing is a heuristic: in one cluster of a hundred a choice that it could not pack beside other pods may be better.
 func TestGangsAgainstAllChoices(t *testing.T) {
-	n := uint64(60)
+	n := uint64(40)
 	if os.Getenv("JOINERY_LONG") != "" {
-		n = 1_000
+		n = 200
 	}
 	worse := map[uint64]string{}
 	for seed := range n {

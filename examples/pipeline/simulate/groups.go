@@ -38,29 +38,29 @@ func together(groups []gang.Group) func(*corev1.Pod) (set, label string) {
 	}
 }
 
-// reserve is whatif.Cluster.Reserve without the pending pods of groups that would have fewer pods than they need: their room is for others.
-func reserve(c *whatif.Cluster, moving, pods []*corev1.Pod, groups []gang.Group) (*whatif.Cluster, []whatif.Placement) {
+// reserve is whatif.Cluster.Reserve without pods of groups that would have fewer pods than they need: their room is for others. Pods of leaving
+// nodes count as pending ones do. Stays are the pods that run on.
+func reserve(c *whatif.Cluster, moving, stays []*corev1.Pod, groups []gang.Group) (*whatif.Cluster, []whatif.Placement) {
+	count := func(pods []*corev1.Pod) []int { // by group
+		out := make([]int, len(groups))
+		for _, pod := range pods {
+			if g := groupOf(groups, pod); g >= 0 {
+				out[g]++
+			}
+		}
+		return out
+	}
+	stay, move := count(stays), count(moving)
 	for {
 		out, places := c.Reserve(moving)
-		if len(groups) == 0 {
-			return out, places
-		}
-		live, lacking := make([]int, len(groups)), make([]int, len(groups)) // by group
-		for _, pod := range pods {
-			if g := groupOf(groups, pod); g >= 0 && !eviction.Ended(pod) && pod.DeletionTimestamp == nil {
-				if live[g]++; pod.Spec.NodeName == "" {
-					lacking[g]++
-				}
-			}
-		}
+		var placed []*corev1.Pod
 		for _, p := range places {
-			if g := groupOf(groups, p.Pod); g >= 0 && p.Pod.Spec.NodeName == "" {
-				lacking[g]--
-			}
+			placed = append(placed, p.Pod)
 		}
+		have := count(placed)
 		kept := slices.DeleteFunc(slices.Clone(moving), func(pod *corev1.Pod) bool {
 			g := groupOf(groups, pod)
-			return g >= 0 && pod.Spec.NodeName == "" && (groups[g].Waits != "" || live[g]-lacking[g] < cmp.Or(groups[g].Minimum, live[g]))
+			return g >= 0 && (groups[g].Waits != "" || stay[g]+have[g] < cmp.Or(groups[g].Minimum, stay[g]+move[g]))
 		})
 		if len(kept) == len(moving) {
 			return out, places

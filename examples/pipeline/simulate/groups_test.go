@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joinery-sdk/joinery/deprovision"
 	"github.com/joinery-sdk/joinery/deprovision/eligibility"
@@ -70,13 +71,14 @@ func checkGroups(t *testing.T, before, after scheduling.Snapshot, c *deprovision
 	}
 }
 
-// checkReserved demands that pending pods have places only where their group is whole with them.
-func checkReserved(t *testing.T, sim *simulate.Simulator, pods []*corev1.Pod, groups []gang.Group) {
+// checkReserved demands that pods that are pending or on leaving nodes have places only where their group is whole with them. It returns how many have.
+func checkReserved(t *testing.T, sim *simulate.Simulator, snapshot scheduling.Snapshot, groups []gang.Group) (all int) {
 	t.Helper()
+	leaving := simulate.Leaving(snapshot)
 	for i := range groups {
 		g, runs, reserved := &groups[i], 0, 0
-		for _, pod := range pods {
-			if g.Member(pod) && pod.Spec.NodeName != "" {
+		for _, pod := range snapshot.Pods {
+			if g.Member(pod) && pod.Spec.NodeName != "" && !leaving[pod.Spec.NodeName] {
 				runs++
 			}
 		}
@@ -85,8 +87,34 @@ func checkReserved(t *testing.T, sim *simulate.Simulator, pods []*corev1.Pod, gr
 				reserved++
 			}
 		}
+		all += reserved
 		assert.True(t, reserved == 0 || runs+reserved >= g.Minimum, "%s: %d pods have places, and %d run", g.Name, reserved, runs)
 	}
+	return all
+}
+
+// Where nodes leave, the pods of a job there have places only if the job is whole with them.
+func TestReservedPlacesOfGroups(t *testing.T) {
+	reserved, without := 0, 0
+	for draw := range uint64(60) {
+		r := rand.New(rand.NewPCG(draw, 0x6c656176))
+		c, err := fragment.Generate(fragment.Options{Nodes: 6 + r.IntN(10), Seed: r.Uint64(), Gangs: 1 + r.IntN(5), PodsPerNode: 4 + r.IntN(9)})
+		require.NoError(t, err)
+		for _, n := range c.Snapshot.Nodes {
+			if r.IntN(3) == 0 {
+				n.DeletionTimestamp = &metav1.Time{Time: fragment.Now()}
+			}
+		}
+		groups := pipeline.Groups(c.Manifests, c.Snapshot.Pods)
+		sim, _, err := simulate.NewFor(c.Snapshot, &plan.Options{Groups: groups})
+		require.NoError(t, err)
+		n := checkReserved(t, sim, c.Snapshot, groups)
+		if reserved += n; n == 0 {
+			without++
+		}
+	}
+	assert.Positive(t, reserved)
+	assert.Positive(t, without)
 }
 
 // On random clusters with jobs that run only together, whatever the method and the budgets, no command takes a job below its minimum unless
@@ -130,7 +158,7 @@ func TestGroupsMoveWholeOrNotAtAll(t *testing.T) {
 		groups := pipeline.Groups(c.Manifests, c.Snapshot.Pods)
 		sim, nominated, err := simulate.NewFor(c.Snapshot, &plan.Options{Groups: groups})
 		require.NoError(t, err)
-		checkReserved(t, sim, c.Snapshot.Pods, groups)
+		checkReserved(t, sim, c.Snapshot, groups)
 		cluster := simulate.Cluster(c.Manifests, c.Snapshot, nominated, fragment.Now())
 		for i := range cluster.Nodes {
 			if n := &cluster.Nodes[i]; r.IntN(30) == 0 {

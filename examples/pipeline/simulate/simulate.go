@@ -44,13 +44,16 @@ func NewFor(s scheduling.Snapshot, o *plan.Options) (*Simulator, []string, error
 		return nil, nil, err
 	}
 	leaving := Leaving(s)
-	var moving []*corev1.Pod
+	var moving, stays []*corev1.Pod
 	for _, p := range s.Pods {
-		if p.Spec.NodeName == "" || leaving[p.Spec.NodeName] && eviction.Reschedulable(p) {
+		switch {
+		case p.Spec.NodeName == "" || leaving[p.Spec.NodeName] && eviction.Reschedulable(p):
 			moving = append(moving, p)
+		case !leaving[p.Spec.NodeName] && !eviction.Ended(p) && p.DeletionTimestamp == nil:
+			stays = append(stays, p)
 		}
 	}
-	c, places := reserve(c, moving, s.Pods, o.Groups)
+	c, places := reserve(c, moving, stays, o.Groups)
 	sim := &Simulator{at: c, market: newMarket(c.Problem(), o.Objective)}
 	var nominated []string
 	for _, p := range places {

@@ -29,8 +29,8 @@ type Options struct {
 	Seed uint64
 	// Constrained gives a third of the deployments a spread over zones and a tenth anti-affinity by node.
 	Constrained bool
-	// Gangs is how many jobs run whose pods run only together, half of them in one zone. They are not scaled down, but some have fewer pods than
-	// their PodGroups ask.
+	// Gangs is how many jobs run whose pods run only together, a quarter of them in one zone, and a quarter in two. They are not scaled down, but some
+	// have fewer pods than their PodGroups ask.
 	Gangs int
 	// Pool is the manifest of the pool; empty is [Pool].
 	Pool string
@@ -154,10 +154,14 @@ func (g *generator) jobs(m *manifests.Snapshot) {
 		if i%2 == 0 {
 			zone, group.Key = zones[g.r.IntN(len(zones))], corev1.LabelTopologyZone
 		}
+		other := zone
+		if i%4 == 2 {
+			other, group.Values = zones[(slices.Index(zones[:], zone)+1)%len(zones)], 2
+		}
 		group.Whole = g.r.IntN(4) == 0
 		m.PodGroups = append(m.PodGroups, group)
 		for k := range size {
-			at := g.find(cpu, cpu<<30/500, func(n int) bool { return zone == "" || g.zone[n] == zone })
+			at := g.find(cpu, cpu<<30/500, func(n int) bool { return zone == "" || g.zone[n] == zone || g.zone[n] == other })
 			if at < 0 {
 				break
 			}
