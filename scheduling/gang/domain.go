@@ -15,6 +15,10 @@ const (
 	// mostTrials bounds the drafts that look for domains, of all sets of groups together; draftedPods bounds their pods, too. One set gets a
 	// quarter of what is left: otherwise one that fits nowhere would use it up.
 	mostTrials = 512
+	// trialWork is the pods of a usual trial, each counted once a round. One with more work counts for several, so that pods with many constraints,
+	// which take many rounds, do not take minutes; a draft of a set counts for one up to draftWork.
+	trialWork = 200
+	draftWork = 2_000
 	// searchedPods is for how many pods places are searched for where drafts find none, and mostSearches how often: a search takes ten times as long
 	// as a draft.
 	searchedPods = 64
@@ -265,7 +269,8 @@ func (a *admission) explore(set []bool) (*attempt, error) {
 		}
 	}
 	for _, d.by = range []method{byDraft, bySearch} {
-		if d.left = (a.trials[d.by] + 3) / 4; d.left == 0 && d.by == bySearch || d.by == byDraft && len(d.groups) == 0 {
+		d.left = (max(0, a.trials[d.by]) + 3) / 4
+		if d.by == byDraft && len(d.groups) == 0 || d.by == bySearch && len(a.of) > searchedPods {
 			continue
 		}
 		if err := d.descend(0, 0); err != nil {
@@ -297,12 +302,16 @@ func (d *descent) descend(n, before int) error {
 			d.complete = false
 			return nil
 		}
-		d.trials[d.by]--
 		next, err := d.draft(d.set, noGroup, slices.Clone(d.in), d.by)
-		if err == nil && d.holds(next) {
+		if err != nil {
+			return err
+		}
+		d.trials[d.by] -= 1 + next.work/trialWork
+		d.left -= next.work / trialWork
+		if d.holds(next) {
 			d.found = next
 		}
-		return err
+		return nil
 	}
 	g, from := d.groups[n], 0
 	if n > 0 && d.admission.groups[g].kind == d.admission.groups[d.groups[n-1]].kind { // two of one kind may change places

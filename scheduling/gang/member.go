@@ -84,9 +84,7 @@ func (a *admission) read(groups []Group) {
 	}
 	a.drafts = a.mostDrafts()
 	a.trials[byDraft] = min(mostTrials, draftedPods/max(1, len(a.of)))
-	if len(a.of) <= searchedPods {
-		a.trials[bySearch] = mostSearches
-	}
+	a.trials[bySearch] = mostSearches
 }
 
 // Running tells which pods of a problem's snapshot run, or will without a plan: those that are bound to a node that stays and are not being deleted,

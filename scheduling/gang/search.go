@@ -67,6 +67,7 @@ func (a *admission) try(set []bool, at *attempt) (next *attempt, better, spent b
 	if err != nil {
 		return at, false, false, err
 	}
+	a.drafts -= next.work / draftWork
 	if len(a.broken(next)) > 0 {
 		a.fail(set)
 		return at, false, false, nil

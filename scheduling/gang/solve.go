@@ -110,6 +110,7 @@ type attempt struct {
 	placed  []int         // by group
 	pods    map[int32]int // placed, by priority
 	price   float64       // of its new nodes, in dollars an hour
+	work    int           // the pods that were planned, each counted once a round
 }
 
 // together are the sets of pods that must share a value of a label: the groups in one domain each, of which none was chosen, and those of the
@@ -195,6 +196,11 @@ func (a *admission) solve(set []bool, in domains, p *scheduling.Problem, by meth
 	var err error
 	if out.result, err = plan(a.ctx, p); err != nil {
 		return nil, err
+	}
+	for _, c := range p.Classes {
+		if c.Refusal == nil {
+			out.work += len(c.Pods) * out.result.Rounds
+		}
 	}
 	for _, b := range out.result.Bindings() {
 		out.pods[priorityOf(b.Pod)]++
