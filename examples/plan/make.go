@@ -164,10 +164,7 @@ func (k *planner) Draft(ctx context.Context, p *scheduling.Problem) (*scheduling
 	return plan.Result, nil
 }
 
-// everyRound is the strategy that packs every round as it packs the last one.
-type everyRound struct{ binpack.CostAware }
-
-// Search packs every round by the strategy of the last one, with the least effort, and keeps the plan.
+// Search packs every round by trying all places, and keeps the plan. Strategies that are not binpack's pack every round as they are.
 func (k *planner) Search(ctx context.Context, p *scheduling.Problem) (*scheduling.Result, error) {
 	var o Options
 	if k.opts != nil {
@@ -175,7 +172,7 @@ func (k *planner) Search(ctx context.Context, p *scheduling.Problem) (*schedulin
 	}
 	packing, _ := packings(o.Packing)
 	if _, ok := packing.Strategy.(binpack.CostAware); ok {
-		packing.Strategy = everyRound{binpack.CostAware{Effort: binpack.EffortFast}}
+		packing.Strategy = exhaustive{binpack.CostAware{Effort: binpack.EffortFast}}
 	}
 	o.Packing = &packing
 	plan, packer, err := solve(ctx, p, &o)

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling"
@@ -27,14 +28,14 @@ const (
 	mostChoices = 256
 )
 
-// choice is the domains of one group: values of its key, or, where these are not known before nodes are bought, how many of its pods share the
-// first value, the second one, and so on. The zero choice leaves it to the planner.
+// choice is the domains of one group: values of its key, or, where these are not known before nodes are bought, which of its pods share one. The zero
+// choice leaves it to the planner.
 type choice struct {
 	values []string
-	parts  []int
+	part   map[types.NamespacedName]int // by pod; the first parts are with the running pods
 }
 
-func (c choice) isFree() bool { return c.values == nil && c.parts == nil }
+func (c choice) isFree() bool { return c.values == nil && c.part == nil }
 
 // domains are the choices by group; nil for none.
 type domains []choice
@@ -69,22 +70,30 @@ func (a *admission) setOf(g int, c choice, pod *corev1.Pod) (set, label string) 
 	case c.isFree():
 		return "group " + group.Name, group.Key
 	}
+	part, ok := c.part[nameOf(pod)]
 	if v, runs := group.heldBy[nameOf(pod)]; runs {
-		return fmt.Sprintf("group %s, part %d", group.Name, slices.Index(group.held, v)+1), group.Key
+		part, ok = slices.Index(group.held, v), true
 	}
-	at := slices.IndexFunc(group.pods, func(p *corev1.Pod) bool { return nameOf(p) == nameOf(pod) })
-	for k, n := range c.parts {
-		if at -= n; at < 0 {
-			return fmt.Sprintf("group %s, part %d", group.Name, k+1), group.Key
-		}
+	if !ok {
+		return "", ""
 	}
-	return "", ""
+	return fmt.Sprintf("group %s, part %d", group.Name, part+1), group.Key
 }
 
-// used are the values of the group's key that nodes of its placed and running pods have, in order. A node that does not say its value counts by its
-// name.
+// used are the values of the group's key that nodes of its placed and running pods have, in order.
 func (a *admission) used(g int, at *attempt) []string {
-	key, values := a.groups[g].Key, slices.Clone(a.groups[g].held)
+	values, valueOf := slices.Clone(a.groups[g].held), a.valueIn(at)
+	for _, b := range at.result.Bindings() {
+		if i, ok := a.of[nameOf(b.Pod)]; ok && i == g {
+			values = append(values, valueOf(g, &b))
+		}
+	}
+	slices.Sort(values)
+	return slices.Compact(values)
+}
+
+// valueIn tells the value of a group's key of the node of a binding. A node that does not say it counts by its name.
+func (a *admission) valueIn(at *attempt) func(g int, b *scheduling.Binding) string {
 	fresh, old := map[string]map[string]string{}, map[string]map[string]string{}
 	for _, n := range at.result.NewNodes() {
 		fresh[n.Name] = n.Labels
@@ -92,18 +101,13 @@ func (a *admission) used(g int, at *attempt) []string {
 	for i := range at.problem.Existing {
 		old[at.problem.Existing[i].Node.Name] = at.problem.Existing[i].Node.Labels
 	}
-	for _, b := range at.result.Bindings() {
-		if at, ok := a.of[nameOf(b.Pod)]; !ok || at != g {
-			continue
-		}
+	return func(g int, b *scheduling.Binding) string {
 		labels := old[b.Node]
 		if b.New {
 			labels = fresh[b.Node]
 		}
-		values = append(values, cmp.Or(labels[key], b.Node))
+		return cmp.Or(labels[a.groups[g].Key], b.Node)
 	}
-	slices.Sort(values)
-	return slices.Compact(values)
 }
 
 // isSpread reports whether a group has more values of its key than it may. That is seen only afterwards where it may have several.
@@ -112,15 +116,36 @@ func (a *admission) isSpread(g int, at *attempt) bool {
 	return group.Key != "" && group.Values > 1 && at.placed[g] > 0 && len(a.used(g, at)) > max(group.Values, len(group.held))
 }
 
-// domainsOf are the domains that an attempt uses, as a choice; nil where none are known by value.
+// domainsOf are the domains that an attempt uses, as a choice.
 func (a *admission) domainsOf(at *attempt) domains {
-	var out domains
+	out := make(domains, len(a.groups))
 	for g := range a.groups {
-		if at.set[g] && at.placed[g] > 0 && a.valuesOf(g) != nil {
-			if out == nil {
-				out = make(domains, len(a.groups))
-			}
+		group := &a.groups[g]
+		if !at.set[g] || at.placed[g] == 0 || group.Key == "" {
+			continue
+		}
+		if a.valuesOf(g) != nil {
 			out[g].values = a.used(g, at)
+			continue
+		}
+		if group.Values < 2 {
+			continue
+		}
+		out[g].part = map[types.NamespacedName]int{}
+		parts, valueOf := slices.Clone(group.held), a.valueIn(at)
+		for _, b := range at.result.Bindings() {
+			if i, ok := a.of[nameOf(b.Pod)]; ok && i == g {
+				v := valueOf(g, &b)
+				if !slices.Contains(parts, v) {
+					parts = append(parts, v)
+				}
+				out[g].part[nameOf(b.Pod)] = slices.Index(parts, v)
+			}
+		}
+		for _, pod := range group.pods { // those without a place may join the others
+			if _, ok := out[g].part[nameOf(pod)]; !ok {
+				out[g].part[nameOf(pod)] = 0
+			}
 		}
 	}
 	return out
@@ -194,7 +219,7 @@ func (a *admission) choices(g int) (out []choice, all bool) {
 		if most == 1 {
 			return nil, true
 		}
-		return divisions(len(group.pods), most)
+		return divisions(group.pods, most, len(group.held) > 0)
 	}
 	others := slices.DeleteFunc(slices.Clone(values), func(v string) bool { return slices.Contains(group.held, v) })
 	rooms := a.roomsOf(group.Key)
@@ -228,25 +253,38 @@ func (a *admission) choices(g int) (out []choice, all bool) {
 	return out, all
 }
 
-// divisions are the ways to divide pods into a number of parts, each no larger than the one before, the most even first.
-func divisions(pods, parts int) (out []choice, all bool) {
+// divisions are the ways to divide pods into a number of parts, each no larger than the one before, the most even first; or all ways if the parts
+// differ.
+func divisions(pods []*corev1.Pod, parts int, differ bool) (out []choice, all bool) {
 	all = true
 	var extend func(sizes []int, left, most int)
 	extend = func(sizes []int, left, most int) {
-		if len(sizes) == parts || left == 0 {
-			if left == 0 {
-				if all = len(out) < mostChoices; all {
-					out = append(out, choice{parts: slices.Clone(sizes)})
+		if left == 0 {
+			if all = len(out) < mostChoices; !all {
+				return
+			}
+			c, at := choice{part: map[types.NamespacedName]int{}}, 0
+			for k, n := range sizes {
+				for range n {
+					c.part[nameOf(pods[at])] = k
+					at++
 				}
 			}
+			out = append(out, c)
 			return
 		}
-		even := (left + parts - len(sizes) - 1) / (parts - len(sizes))
-		for size := even; size <= min(left, most) && all; size++ {
+		if len(sizes) == parts {
+			return
+		}
+		least := (left + parts - len(sizes) - 1) / (parts - len(sizes)) // of an even division
+		if differ {
+			least, most = 0, left
+		}
+		for size := least; size <= min(left, most) && all; size++ {
 			extend(append(slices.Clip(sizes), size), left-size, size)
 		}
 	}
-	extend(nil, pods, pods)
+	extend(nil, len(pods), len(pods))
 	return out, all
 }
 
@@ -302,7 +340,7 @@ func (d *descent) descend(n, before int) error {
 			d.complete = false
 			return nil
 		}
-		next, err := d.draft(d.set, noGroup, slices.Clone(d.in), d.by)
+		next, err := d.leaf(slices.Clone(d.in))
 		if err != nil {
 			return err
 		}
@@ -327,6 +365,22 @@ func (d *descent) descend(n, before int) error {
 		d.in[g] = choice{}
 	}
 	return nil
+}
+
+// leaf plans the set in domains. A search is for the needed pods alone first: most of them fail, and others only slow them down. If only these have
+// places, the groups do without their spare pods.
+func (d *descent) leaf(in domains) (*attempt, error) {
+	if d.by != bySearch {
+		return d.draft(d.set, noGroup, in, d.by)
+	}
+	at, err := d.search(d.set, in, needed)
+	if err != nil || !d.holds(at) {
+		return at, err
+	}
+	if at, err = d.search(d.set, in, everyone); err != nil || d.holds(at) {
+		return at, err
+	}
+	return d.search(d.set, in, noSpares)
 }
 
 // fits reports whether what the groups need of the domains of a group's key is there: in each domain what groups need that have no other; of all

@@ -65,6 +65,10 @@ func (a *admission) reason(g, tried int, at *attempt) *scheduling.Reason {
 		}
 	}
 	name, need, placed := a.groups[g].Name, a.groups[g].need, at.placed[tried]
+	if most := max(1, a.groups[g].Values); placed >= need && a.isSpread(tried, at) {
+		return &scheduling.Reason{Stage: scheduling.StageGroup, Detail: fmt.Sprintf("group %s needs %d pods at once on nodes with no more than %d values of %s, and they have places only on nodes with %d",
+			name, need, most, a.groups[g].Key, len(a.used(tried, at)))}
+	}
 	if placed >= need {
 		return &scheduling.Reason{Stage: scheduling.StageGroup, Detail: fmt.Sprintf("group %s needs %d pods at once, and they would take the place of others that come first", name, need)}
 	}

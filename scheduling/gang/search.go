@@ -19,10 +19,10 @@ const (
 // mostDrafts is how many drafts look for a better set.
 func (a *admission) mostDrafts() int { return min(mostDrafts, draftedPods/max(1, len(a.of))) }
 
-// search finds the best set of groups that fit together. It starts with as many as the limits admit, the smallest first at one priority,
+// bestSet finds the best set of groups that fit together. It starts with as many as the limits admit, the smallest first at one priority,
 // which makes the most groups whole where one resource is scarce. It leaves those out that are not whole in a draft, adds others, and
 // exchanges some.
-func (a *admission) search(all []bool) (*attempt, error) {
+func (a *admission) bestSet(all []bool) (*attempt, error) {
 	var queue []int
 	set := slices.Clone(all)
 	for i := range a.groups {

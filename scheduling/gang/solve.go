@@ -3,6 +3,7 @@ package gang
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -56,7 +57,7 @@ func Solve(ctx context.Context, s scheduling.Snapshot, o *scheduling.Options, gr
 	if a.suits(all) {
 		problem := a.base
 		if len(groups) > 0 {
-			if problem, err = a.compile(all, noGroup, a.reasons, nil); err != nil {
+			if problem, err = a.compile(all, noGroup, a.reasons, nil, everyone); err != nil {
 				return nil, err
 			}
 		}
@@ -68,7 +69,7 @@ func Solve(ctx context.Context, s scheduling.Snapshot, o *scheduling.Options, gr
 			return &Solution{at.problem, at.result, true}, nil
 		}
 	}
-	at, err := a.search(all)
+	at, err := a.bestSet(all)
 	if err != nil {
 		return nil, err
 	}
@@ -105,6 +106,7 @@ type attempt struct {
 	set     []bool // by group
 	in      domains
 	by      method // that found it
+	who     crowd
 	problem *scheduling.Problem
 	result  *scheduling.Result
 	placed  []int         // by group
@@ -136,7 +138,7 @@ const noGroup = -1
 
 // compile compiles the snapshot with the pods of other groups than those of the set refused, by their reasons where they have one, and the groups
 // of the set in the domains that were chosen. Of the set one group may come last.
-func (a *admission) compile(set []bool, last int, reasons []*scheduling.Reason, in domains) (*scheduling.Problem, error) {
+func (a *admission) compile(set []bool, last int, reasons []*scheduling.Reason, in domains, who crowd) (*scheduling.Problem, error) {
 	o := a.options
 	if o.Together = a.together(in); len(a.groups) > 0 {
 		o.Rank = func(pod *corev1.Pod) int {
@@ -149,13 +151,20 @@ func (a *admission) compile(set []bool, last int, reasons []*scheduling.Reason, 
 				return 2
 			}
 		}
+		if who == needed {
+			o.Attempts = 1
+		}
 		narrow := func(pod *corev1.Pod, required requirements.Alternatives) (requirements.Alternatives, *scheduling.Reason) {
 			g, ok := a.of[nameOf(pod)]
 			switch {
+			case who == needed && !a.needed[nameOf(pod)]:
+				return required, leftOut
 			case !ok:
 				return required, nil
 			case !set[g]:
 				return required, cmp.Or(reasons[g], leftOut)
+			case who == noSpares && !a.needed[nameOf(pod)] && a.groups[g].need > 0:
+				return required, &scheduling.Reason{Stage: scheduling.StageGroup, Detail: fmt.Sprintf("group %s has the pods that it needs, and beside this one they would not all have a place", a.groups[g].Name)}
 			case a.groups[g].Values > 1 && a.groups[g].Key != corev1.LabelHostname:
 				return required.Intersect(requirements.AnyOf(requirements.MustOf(requirements.Exists(a.groups[g].Key)))), nil
 			}
@@ -183,11 +192,33 @@ const (
 
 // draft plans a set of groups in some domains, of which one may come last, only to see what fits.
 func (a *admission) draft(set []bool, last int, in domains, by method) (*attempt, error) {
-	problem, err := a.compile(set, last, a.reasons, in)
+	problem, err := a.compile(set, last, a.reasons, in, everyone)
 	if err != nil {
 		return nil, err
 	}
 	return a.solve(set, in, problem, by)
+}
+
+// crowd is the pods that an attempt plans.
+type crowd int
+
+const (
+	everyone crowd = iota
+	noSpares       // without those that groups of the set can do without
+	needed         // those that groups of the set need, for one attempt
+)
+
+// search searches for places of a set in some domains.
+func (a *admission) search(set []bool, in domains, who crowd) (*attempt, error) {
+	problem, err := a.compile(set, noGroup, a.reasons, in, who)
+	if err != nil {
+		return nil, err
+	}
+	out, err := a.solve(set, in, problem, bySearch)
+	if err == nil {
+		out.who = who
+	}
+	return out, err
 }
 
 func (a *admission) solve(set []bool, in domains, p *scheduling.Problem, by method) (*attempt, error) {
@@ -236,9 +267,9 @@ func (a *admission) conclude(draft *attempt) (*attempt, error) {
 	if err != nil {
 		return nil, err
 	}
-	in, by := draft.in, byPlan
+	in, by, who := draft.in, byPlan, draft.who
 	for set := draft.set; ; {
-		p, err := a.compile(set, noGroup, reasons, in)
+		p, err := a.compile(set, noGroup, reasons, in, who)
 		if err != nil {
 			return nil, err
 		}
@@ -251,9 +282,8 @@ func (a *admission) conclude(draft *attempt) (*attempt, error) {
 			return at, nil
 		}
 		if in == nil {
-			if in = a.domainsOf(draft); in != nil {
-				continue
-			}
+			in = a.domainsOf(draft)
+			continue
 		}
 		if by != bySearch && draft.by == bySearch {
 			by = bySearch

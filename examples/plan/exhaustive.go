@@ -1,0 +1,127 @@
+package plan
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/joinery-sdk/joinery/binpack"
+)
+
+// exhaustedSteps bounds the places that one packing tries. A step takes a few microseconds on a small instance.
+const exhaustedSteps = 4_000
+
+// exhaustive packs every round of a few pods by trying all places, pod by pod, until all of them have one; where they have none, or there are too many
+// places to try, it packs as CostAware does. First fit may fill a machine and leave a pod over that a limit then keeps out, though another
+// distribution holds all.
+type exhaustive struct{ binpack.CostAware }
+
+// Pack tries the items of the highest priorities alone where all items have no places together.
+func (s exhaustive) Pack(ctx context.Context, in *binpack.Instance) (binpack.Layout, error) {
+	items := in.Problem().Items
+	order := make([]int, len(items))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(x, y int) int {
+		return cmp.Or(cmp.Compare(items[y].Priority, items[x].Priority), slices.Compare(items[y].Size, items[x].Size))
+	})
+	var units []int
+	for _, i := range order {
+		for range items[i].Count {
+			units = append(units, i)
+		}
+	}
+	for n := len(units); n > 0; {
+		d := descentOfPods{ctx: ctx, in: in, units: units[:n], steps: exhaustedSteps}
+		if d.put(in.NewFilling(), 0, 0); d.found != nil {
+			for _, i := range units[n:] {
+				d.putOne(d.found, i)
+			}
+			return d.found.Layout(), nil
+		}
+		least := items[units[n-1]].Priority
+		for n > 0 && items[units[n-1]].Priority == least {
+			n--
+		}
+	}
+	return s.CostAware.Pack(ctx, in)
+}
+
+// descentOfPods is a search by depth for a packing of all units.
+type descentOfPods struct {
+	ctx   context.Context
+	in    *binpack.Instance
+	units []int // items, equal ones together
+	steps int   // that are left
+	found *binpack.Filling
+}
+
+// put places the units from a position on. A unit like the one before is never on an earlier place: the two could change places.
+func (d *descentOfPods) put(f *binpack.Filling, unit, from int) {
+	if unit == len(d.units) {
+		d.found = f
+		return
+	}
+	item := d.units[unit]
+	if unit > 0 && d.units[unit-1] != item {
+		from = 0
+	}
+	nodes := len(d.in.Problem().Nodes)
+	for at := from; at < nodes+f.Bins(); at++ {
+		if !d.step() {
+			return
+		}
+		g := f.Copy()
+		if at < nodes && g.AddToNode(at, item, 1) == 1 || at >= nodes && g.Add(at-nodes, item, 1) == 1 {
+			d.put(g, unit+1, at)
+		}
+	}
+	for c := range d.choices() {
+		if !d.step() {
+			return
+		}
+		g := f.Copy()
+		if held, err := g.Open(c, item, 1); err == nil && held == 1 {
+			d.put(g, unit+1, nodes+f.Bins())
+		}
+	}
+}
+
+// step reports whether another place may be tried.
+func (d *descentOfPods) step() bool {
+	d.steps--
+	return d.found == nil && d.steps >= 0 && d.ctx.Err() == nil
+}
+
+// choices yields all ways to buy a bin.
+func (d *descentOfPods) choices() func(func(binpack.Choice) bool) {
+	return func(yield func(binpack.Choice) bool) {
+		for t := range d.in.Problem().Types {
+			for o := range d.in.Problem().Types[t].Offerings {
+				if !yield(binpack.Choice{Type: t, Offering: o}) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// putOne places a unit where it fits first.
+func (d *descentOfPods) putOne(f *binpack.Filling, item int) {
+	for n := range d.in.Problem().Nodes {
+		if f.AddToNode(n, item, 1) == 1 {
+			return
+		}
+	}
+	for b := range f.Bins() {
+		if f.Add(b, item, 1) == 1 {
+			return
+		}
+	}
+	for c := range d.choices() {
+		if held, err := f.Open(c, item, 1); err == nil && held == 1 {
+			return
+		}
+	}
+}
