@@ -149,7 +149,8 @@ func TestDecode(t *testing.T) {
 		require.NoError(t, err, text)
 		assert.Equal(t, want, got)
 	}
-	for _, text := range []string{``, `{}`, `[]`, `{"apiVersion": "v1", "kind": "PodGroup"}`, `{"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass"}`, `{"spec": {"minMember": "x"}}`,
+	for _, text := range []string{
+		``, `{}`, `[]`, `{"apiVersion": "v1", "kind": "PodGroup"}`, `{"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass"}`, `{"spec": {"minMember": "x"}}`,
 		`{"apiVersion": "scheduling.k8s.io/v1", "kind": "PodGroup", "metadata": {"annotations": {"joinery-sdk.dev/group-values": "0"}}}`,
 	} {
 		_, err := gang.Decode([]byte(text))
