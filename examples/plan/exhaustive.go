@@ -23,8 +23,9 @@ func (s exhaustive) Pack(ctx context.Context, in *binpack.Instance) (binpack.Lay
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(x, y int) int {
-		return cmp.Or(cmp.Compare(items[y].Priority, items[x].Priority), slices.Compare(items[y].Size, items[x].Size))
+	bySize := func(x, y int) int { return cmp.Or(slices.Compare(items[y].Size, items[x].Size), cmp.Compare(x, y)) }
+	slices.SortFunc(order, func(x, y int) int {
+		return cmp.Or(cmp.Compare(items[y].Priority, items[x].Priority), bySize(x, y))
 	})
 	var units []int
 	for _, i := range order {
@@ -33,7 +34,8 @@ func (s exhaustive) Pack(ctx context.Context, in *binpack.Instance) (binpack.Lay
 		}
 	}
 	for n := len(units); n > 0; {
-		d := descentOfPods{ctx: ctx, in: in, units: units[:n], steps: exhaustedSteps}
+		large := slices.SortedFunc(slices.Values(units[:n]), bySize) // all of them are to be placed, so the large ones go first
+		d := descentOfPods{ctx: ctx, in: in, units: large, steps: exhaustedSteps}
 		if d.put(in.NewFilling(), 0, 0); d.found != nil {
 			for _, i := range units[n:] {
 				d.putOne(d.found, i)
