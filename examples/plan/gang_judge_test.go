@@ -137,7 +137,7 @@ func (j *judgedGangs) snapshot() (scheduling.Snapshot, []gang.Group) {
 }
 
 // On small clusters CP-SAT, which knows nothing of how we search, makes no more groups whole at the highest priority in which the two differ, nor as
-// many with more pods, but for one cluster in a hundred; it is hardly cheaper; and no bound is above its optimum for the same groups.
+// many with more pods; it is hardly cheaper; and no bound is above its optimum for the same groups.
 func TestGangsBeforeCPSAT(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the judge takes minutes")
@@ -207,8 +207,7 @@ func TestGangsBeforeCPSAT(t *testing.T) {
 	}
 	fmt.Printf("CP-SAT proves %d of %d; %d as good: %.2f%% above its cost in the mean, %.1f%% at most; bounds %.2f%% below\n", proved, n, judged, 100*above/float64(judged), 100*most, gap/float64(judged))
 	assert.Greater(t, proved, 9*n/10)
-	assert.LessOrEqual(t, len(missed), n/100, "%v", missed)
-	fmt.Println(strings.Join(missed, "\n"))
+	assert.Empty(t, missed, strings.Join(missed, "\n"))
 	assert.Less(t, above/float64(judged), 0.02)
 }
 

@@ -26,7 +26,7 @@ import (
 
 // Labels of domains beside those of the scenario's nodes.
 const (
-	labelRack           = "example.com/rack"
+	labelRack           = "example.com/server-rack"
 	labelPlacementGroup = "example.com/placement-group"
 )
 
