@@ -34,13 +34,15 @@ func (s exhaustive) Pack(ctx context.Context, in *binpack.Instance) (binpack.Lay
 		}
 	}
 	for n := len(units); n > 0; {
-		large := slices.SortedFunc(slices.Values(units[:n]), bySize) // all of them are to be placed, so the large ones go first
-		d := descentOfPods{ctx: ctx, in: in, units: large, steps: exhaustedSteps}
-		if d.put(in.NewFilling(), 0, 0); d.found != nil {
-			for _, i := range units[n:] {
-				d.putOne(d.found, i)
+		// All of them are to be placed, so any order will do: the large ones first, and then by priority, which few steps decide in other cases.
+		for _, some := range [][]int{slices.SortedFunc(slices.Values(units[:n]), bySize), units[:n]} {
+			d := descentOfPods{ctx: ctx, in: in, units: some, steps: exhaustedSteps}
+			if d.put(in.NewFilling(), 0, 0); d.found != nil {
+				for _, i := range units[n:] {
+					d.putOne(d.found, i)
+				}
+				return d.found.Layout(), nil
 			}
-			return d.found.Layout(), nil
 		}
 		least := items[units[n-1]].Priority
 		for n > 0 && items[units[n-1]].Priority == least {
