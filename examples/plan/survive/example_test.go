@@ -59,7 +59,7 @@ func ExampleOf() {
 	// zone b: 1 displaced, 1 wait, 0 lost
 	// zone c: 1 displaced, 1 wait, 0 lost
 	// StatefulSet shop/web: at worst 1 of 3 wait after the loss of zone a
-	// headroom for $2.00, not below $1.50
+	// headroom for $2.00, not below $2.00
 }
 
 func ExampleHeadroom_Buffers() {

@@ -7,9 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-
-	"github.com/joinery-sdk/joinery/instancetypes"
+	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling"
 )
 
@@ -39,7 +37,7 @@ func (r *rehearsal) improve(ctx context.Context, short []Outcome) error {
 				if len(out) == 2 && k < 0 || budget <= 0 {
 					continue // single spares were tried
 				}
-				next := rehearsal{snapshot: r.snapshot, spare: kept, next: r.next, by: r.by}
+				next := rehearsal{snapshot: r.snapshot, spare: kept, next: r.next, by: r.by, hints: r.hints}
 				if k >= 0 {
 					next.add(offers[k])
 				}
@@ -91,11 +89,11 @@ func (r *rehearsal) met(ctx context.Context, order []Outcome, budget *int) (bool
 	for i := range order {
 		s, displaced := order[i].after(r.cluster())
 		*budget -= eachStart + len(displaced)
-		_, waiting, err := r.atOnce(ctx, s)
+		now, err := r.atOnce(ctx, order[i].Failure, s)
 		if err != nil {
 			return false, err
 		}
-		if len(waiting) > len(order[i].Lost) {
+		if len(now.waiting) > len(order[i].Lost) {
 			first := order[i]
 			copy(order[1:i+1], order[:i])
 			order[0] = first
@@ -114,21 +112,13 @@ func (r *rehearsal) offers() ([]Spare, error) {
 	}
 	var out []Spare
 	for i := range p.Shapes {
-		shape, typ := &p.Shapes[i], p.InstanceType(i)
-		_, daemons := p.Daemons(i)
-		for j, so := range shape.Offerings {
-			labels, err := p.NodeLabels(i, j)
-			if err != nil || so.Count > 0 { // how many there are is for the plan to count
+		for k, so := range p.Shapes[i].Offerings {
+			if so.Count > 0 { // how many there are is for the plan to count
 				continue
 			}
-			o := typ.Offerings[so.Index]
-			zone, _ := o.Requirements.Get(corev1.LabelTopologyZone).Single()
-			capacityType, _ := o.Requirements.Get(instancetypes.LabelCapacityType).Single()
-			n := scheduling.NewNode{
-				Name: "spare", Pool: &p.Pools[shape.Pool], InstanceType: typ, Offering: o, Zone: zone, CapacityType: capacityType, PricePerHour: so.Price,
-				Labels: p.ChosenLabels(labels), DaemonRequests: daemons,
+			if spare, ok := spareOffer(p, i, k, requirements.Set{}); ok {
+				out = append(out, spare)
 			}
-			out = append(out, spareOf(&n))
 		}
 	}
 	slices.SortFunc(out, func(a, b Spare) int {

@@ -8,7 +8,9 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/joinery-sdk/joinery/binpack"
 	"github.com/joinery-sdk/joinery/examples/plan"
 	"github.com/joinery-sdk/joinery/scheduling"
 )
@@ -85,7 +87,7 @@ func Of(ctx context.Context, p *plan.Plan, by *plan.Options, kinds []Kind) (*Rep
 		return nil, err
 	}
 	out := &Report{Failures: all, Workloads: workloads(r.snapshot.Pods, all)}
-	out.Headroom, err = r.headroom(ctx, kinds, all)
+	out.Headroom, err = r.headroom(ctx, all)
 	return out, err
 }
 
@@ -115,6 +117,7 @@ type rehearsal struct {
 	spare    []Spare
 	next     int // number of the next spare
 	by       plan.Options
+	hints    map[Failure]map[string]string // where a packing of all failures has the pods that one of them displaces, by pod
 }
 
 // cluster is the snapshot with its headroom.
@@ -140,16 +143,17 @@ func (r *rehearsal) plan(ctx context.Context, s scheduling.Snapshot) (*plan.Plan
 func (r *rehearsal) rehearse(ctx context.Context, f Failure) (Outcome, error) {
 	s, displaced := f.after(r.cluster())
 	out := Outcome{Failure: f, Displaced: len(displaced)}
-	at, waiting, err := r.atOnce(ctx, s)
-	if err != nil || len(waiting) == 0 {
+	now, err := r.atOnce(ctx, f, s)
+	if err != nil || len(now.waiting) == 0 {
 		return out, err
 	}
-	at.Pools, at.Pods = s.Pools, slices.Concat(at.Pods, waiting)
+	at := now.cluster
+	at.Pools, at.Pods = s.Pools, slices.Concat(at.Pods, now.waiting)
 	p, err := r.plan(ctx, at)
 	if err != nil {
 		return out, err
 	}
-	out.read(p, waiting)
+	out.read(p, now.waiting)
 	whole, err := r.plan(ctx, s)
 	if err == nil {
 		out.lower = whole.Totals().LowerBoundPerHour
@@ -157,21 +161,98 @@ func (r *rehearsal) rehearse(ctx context.Context, f Failure) (Outcome, error) {
 	return out, err
 }
 
-// atOnce is the cluster once pods that wait have the places that they find on nodes that are there, and the pods that find none.
-func (r *rehearsal) atOnce(ctx context.Context, s scheduling.Snapshot) (scheduling.Snapshot, []*corev1.Pod, error) {
+// state is what becomes of the displaced pods at once.
+type state struct {
+	cluster scheduling.Snapshot // with the pods that have places
+	places  []scheduling.Binding
+	waiting []*corev1.Pod
+}
+
+// atOnce gives the pods that wait places on nodes that are there. Where a plan leaves some out that a packing of all failures has places for,
+// the pods go there as far as spreads and affinity let them, and then the others to what is free.
+func (r *rehearsal) atOnce(ctx context.Context, f Failure, s scheduling.Snapshot) (state, error) {
+	out := state{cluster: s}
 	if !slices.ContainsFunc(s.Pods, func(p *corev1.Pod) bool { return p.Spec.NodeName == "" }) {
-		return s, nil, nil
+		return out, nil
 	}
-	s.Pools = nil
-	p, err := r.plan(ctx, s)
+	free, err := r.placed(ctx, state{cluster: s}, s.Pods)
+	hints := r.hints[f]
+	if err != nil || len(free.waiting) == 0 || len(hints) == 0 {
+		return free, err
+	}
+	names := map[string]bool{}
+	for _, n := range s.Nodes {
+		names[n.Name] = true
+	}
+	pods, original := slices.Clone(s.Pods), map[string]*corev1.Pod{}
+	for i, p := range pods {
+		if p.Spec.NodeName != "" {
+			continue
+		}
+		original[p.Namespace+"/"+p.Name] = p
+		if node := hints[p.Namespace+"/"+p.Name]; names[node] {
+			pods[i] = tied(p, node)
+		}
+	}
+	hinted, err := r.placed(ctx, out, pods)
 	if err != nil {
-		return s, nil, err
+		return free, err
 	}
-	var waiting []*corev1.Pod
+	if len(hinted.waiting) > 0 {
+		pods = hinted.cluster.Pods
+		for _, p := range hinted.waiting {
+			pods = append(slices.Clip(pods), original[p.Namespace+"/"+p.Name])
+		}
+		if hinted, err = r.placed(ctx, hinted, pods); err != nil {
+			return free, err
+		}
+	}
+	if len(hinted.waiting) < len(free.waiting) {
+		return hinted, nil
+	}
+	return free, nil
+}
+
+// placed is the state once as many of the pods have places as a plan with nothing for sale finds.
+func (r *rehearsal) placed(ctx context.Context, from state, pods []*corev1.Pod) (state, error) {
+	s := from.cluster
+	s.Pools, s.Pods = nil, pods
+	by := r.by
+	by.Packing = &binpack.Options{}
+	if r.by.Packing != nil {
+		*by.Packing = *r.by.Packing
+	}
+	by.Packing.Draft = true // nobody asks for a bound
+	p, err := plan.Make(ctx, s, &by)
+	if err != nil {
+		return from, fmt.Errorf("survive: %w", err)
+	}
+	out := state{cluster: p.CarriedOut(), places: slices.Concat(from.places, p.Bindings())}
 	for _, u := range p.Unplaced() {
-		waiting = append(waiting, u.Pods...)
+		out.waiting = append(out.waiting, u.Pods...)
 	}
-	return p.CarriedOut(), waiting, nil
+	return out, nil
+}
+
+// tied is the pod as one that only the node may have.
+func tied(p *corev1.Pod, node string) *corev1.Pod {
+	q := *p
+	q.Spec.Affinity = &corev1.Affinity{}
+	if p.Spec.Affinity != nil {
+		q.Spec.Affinity = p.Spec.Affinity.DeepCopy()
+	}
+	if q.Spec.Affinity.NodeAffinity == nil {
+		q.Spec.Affinity.NodeAffinity = &corev1.NodeAffinity{}
+	}
+	of := q.Spec.Affinity.NodeAffinity
+	if of.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		of.RequiredDuringSchedulingIgnoredDuringExecution = &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{}}}
+	}
+	terms := of.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
+	for i := range terms {
+		terms[i].MatchFields = append(terms[i].MatchFields, corev1.NodeSelectorRequirement{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{node}})
+	}
+	return &q
 }
 
 // read notes which of the waiting pods are lost in the plan of what is for sale.

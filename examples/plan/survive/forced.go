@@ -1,7 +1,6 @@
 package survive
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -12,81 +11,6 @@ import (
 
 	"github.com/joinery-sdk/joinery/scheduling"
 )
-
-// lowerBound is what any headroom costs at least. Outside of each failure must be room for what that failure displaces, and in each zone for
-// what any failure forces there. If every node is in one of k domains of a kind and headroom T costs c(f) in domain f, T - c(f) is at least the
-// bound of f for each of them, so that T (k - 1) is at least the sum of all bounds.
-func lowerBound(s *scheduling.Snapshot, kinds []Kind, all []Outcome, zoned map[string]float64) float64 {
-	lower := 0.0
-	for _, zone := range slices.Sorted(maps.Keys(zoned)) { // no node is in two zones
-		lower += zoned[zone]
-	}
-	for _, k := range kinds {
-		names, whole := sold(s, k)
-		sum := 0.0
-		for i := range all {
-			o := &all[i]
-			if o.Kind != k {
-				continue
-			}
-			beside := 0.0
-			if k == Zone {
-				beside = zoned[o.Name] // which is not outside of the zone
-			}
-			if lower = max(lower, o.lower+beside); slices.Contains(names, o.Name) {
-				sum += o.lower
-			}
-		}
-		if whole && len(names) > 1 {
-			lower = max(lower, sum/float64(len(names)-1))
-		}
-	}
-	return lower
-}
-
-// zoned is what the part of any headroom costs at least that is in a zone, by zone.
-func (r *rehearsal) zoned(ctx context.Context, short []Outcome) (map[string]float64, error) {
-	out := map[string]float64{}
-	for i := range short {
-		s, displaced := short[i].after(r.snapshot)
-		zones, _ := sold(&s, Zone)
-		lost := map[string]bool{}
-		for _, p := range short[i].Lost {
-			lost[p.Namespace+"/"+p.Name] = true
-		}
-		for zone, pods := range forced(&s, displaced, lost, zones) {
-			lower, err := r.boundIn(ctx, s, zone, pods)
-			if err != nil {
-				return nil, err
-			}
-			out[zone] = max(out[zone], lower)
-		}
-	}
-	return out, nil
-}
-
-// boundIn is what room for the pods in a zone costs at least, beside what is free there.
-func (r *rehearsal) boundIn(ctx context.Context, s scheduling.Snapshot, zone string, pods []*corev1.Pod) (float64, error) {
-	there := map[string]bool{}
-	s.Nodes = slices.DeleteFunc(slices.Clone(s.Nodes), func(n *corev1.Node) bool {
-		there[n.Name] = n.Labels[corev1.LabelTopologyZone] == zone
-		return !there[n.Name]
-	})
-	s.Pods = slices.DeleteFunc(slices.Clone(s.Pods), func(p *corev1.Pod) bool { return !there[p.Spec.NodeName] })
-	for _, p := range pods {
-		q := *p
-		q.Spec.TopologySpreadConstraints = nil // what they force is said by the zone
-		q.Spec.NodeSelector = map[string]string{}
-		maps.Copy(q.Spec.NodeSelector, p.Spec.NodeSelector)
-		q.Spec.NodeSelector[corev1.LabelTopologyZone] = zone
-		s.Pods = append(s.Pods, &q)
-	}
-	p, err := r.plan(ctx, s)
-	if err != nil {
-		return 0, err
-	}
-	return p.Totals().LowerBoundPerHour, nil
-}
 
 // forced are the displaced pods that can only be in one zone, by zone: those that select it, and those that a hard spread forces there.
 func forced(s *scheduling.Snapshot, displaced []*corev1.Pod, lost map[string]bool, sold []string) map[string][]*corev1.Pod {
