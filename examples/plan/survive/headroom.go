@@ -94,16 +94,14 @@ func (r *rehearsal) headroom(ctx context.Context, all []Outcome) (Headroom, erro
 			return best, err
 		}
 		if len(unmet) == 0 {
-			if err := next.improve(ctx, short); err != nil {
+			if err := next.improve(ctx, short, lower); err != nil {
 				return best, err
 			}
 		}
 		h := Headroom{Spares: next.spare, Unmet: unmet, final: next}
 		h.Spares = slices.Clone(h.Spares)
 		slices.SortStableFunc(h.Spares, func(a, b Spare) int { return cmp.Compare(b.PricePerHour, a.PricePerHour) })
-		for i := range h.Spares {
-			h.PricePerHour += h.Spares[i].PricePerHour
-		}
+		h.PricePerHour = priceOf(h.Spares)
 		if k == 0 || len(h.Unmet) < len(best.Unmet) || len(h.Unmet) == len(best.Unmet) && h.PricePerHour < best.PricePerHour-1e-9 {
 			best = h
 		}

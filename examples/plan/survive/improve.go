@@ -17,15 +17,16 @@ const (
 	eachStart = 50
 )
 
-// improve gives spares back, and replaces one or two of them by a cheaper one, as long as every failure still holds.
-func (r *rehearsal) improve(ctx context.Context, short []Outcome) error {
+// improve gives spares back, and replaces one or two of them by a cheaper one, as long as every failure still holds and the price is not close
+// to the lower bound. What would cost less than the bound is not tried.
+func (r *rehearsal) improve(ctx context.Context, short []Outcome, lower float64) error {
 	offers, err := r.offers()
 	if err != nil {
 		return err
 	}
 	order := slices.Clone(short) // a failure that was not met comes first the next time, because it is the likely one again
 	budget := effort
-	for better := true; better && budget > 0; {
+	for better := true; better && budget > 0 && priceOf(r.spare) > lower*closeEnough; {
 		better = false
 		slices.SortStableFunc(r.spare, func(a, b Spare) int { return cmp.Compare(b.PricePerHour, a.PricePerHour) })
 		for _, out := range candidates(len(r.spare)) {
@@ -36,6 +37,9 @@ func (r *rehearsal) improve(ctx context.Context, short []Outcome) error {
 				}
 				if len(out) == 2 && k < 0 || budget <= 0 {
 					continue // single spares were tried
+				}
+				if k < 0 && priceOf(kept) < lower-1e-9 || k >= 0 && priceOf(kept)+offers[k].PricePerHour < lower-1e-9 {
+					continue
 				}
 				next := rehearsal{snapshot: r.snapshot, spare: kept, next: r.next, by: r.by, hints: r.hints}
 				if k >= 0 {
@@ -56,6 +60,13 @@ func (r *rehearsal) improve(ctx context.Context, short []Outcome) error {
 		}
 	}
 	return nil
+}
+
+func priceOf(all []Spare) (sum float64) {
+	for i := range all {
+		sum += all[i].PricePerHour
+	}
+	return sum
 }
 
 // candidates are the spares to take out, by position: each alone, then each pair.
