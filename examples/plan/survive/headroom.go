@@ -19,6 +19,7 @@ type Spare struct {
 	PricePerHour                           float64
 
 	node   *corev1.Node
+	family string
 	free   corev1.ResourceList // for pods, once the daemons run there
 	taints []corev1.Taint
 }
@@ -70,7 +71,7 @@ func (r *rehearsal) headroom(ctx context.Context, all []Outcome) (Headroom, erro
 	if len(short) == 0 {
 		return best, nil
 	}
-	slices.SortStableFunc(short, func(a, b Outcome) int { return cmp.Compare(b.lower, a.lower) })
+	slices.SortStableFunc(short, func(a, b Outcome) int { return cmp.Compare(b.price, a.price) })
 	j, err := r.newJoint(ctx, r.outermost(short))
 	if err != nil {
 		return best, err
@@ -109,10 +110,30 @@ func (r *rehearsal) headroom(ctx context.Context, all []Outcome) (Headroom, erro
 			break
 		}
 	}
+	if best.Unmet, err = best.final.unmet(ctx, all); err != nil {
+		return best, err
+	}
 	if len(best.Unmet) == 0 {
 		best.LowerBoundPerHour, best.proof = lower, proof
 	}
 	return best, nil
+}
+
+// unmet are the failures that let pods wait that are not lost. A spare in a zone without nodes may be a domain of spreads that was none before, so
+// all failures are rehearsed again.
+func (r *rehearsal) unmet(ctx context.Context, all []Outcome) ([]Failure, error) {
+	var out []Failure
+	for i := range all {
+		s, _ := all[i].after(r.cluster())
+		now, err := r.atOnce(ctx, all[i].Failure, s)
+		if err != nil {
+			return nil, err
+		}
+		if len(now.waiting) > len(all[i].Lost) {
+			out = append(out, all[i].Failure)
+		}
+	}
+	return out, nil
 }
 
 // fill buys spares until no failure lets pods wait, and returns the failures that still do.
@@ -122,7 +143,7 @@ func (r *rehearsal) fill(ctx context.Context, short []Outcome) ([]Failure, error
 		unmet = nil
 		before := len(r.spare)
 		for i := range short {
-			met, err := r.room(ctx, short[i].Failure)
+			met, err := r.room(ctx, &short[i])
 			if err != nil {
 				return nil, err
 			}
@@ -138,10 +159,11 @@ func (r *rehearsal) fill(ctx context.Context, short []Outcome) ([]Failure, error
 }
 
 // room buys what the pods lack that a failure displaces, It reports whether all of them that can have a place have one then.
-func (r *rehearsal) room(ctx context.Context, f Failure) (bool, error) {
+func (r *rehearsal) room(ctx context.Context, o *Outcome) (bool, error) {
+	f := o.Failure
 	s, _ := f.after(r.cluster())
 	now, err := r.atOnce(ctx, f, s)
-	if err != nil || len(now.waiting) == 0 {
+	if err != nil || len(now.waiting) <= len(o.Lost) {
 		return err == nil, err
 	}
 	at := now.cluster
@@ -153,15 +175,17 @@ func (r *rehearsal) room(ctx context.Context, f Failure) (bool, error) {
 	for _, n := range p.NewNodes() {
 		r.add(spareOf(&n.NewNode))
 	}
-	after, err := r.rehearse(ctx, f)
-	return len(after.Waiting) == 0, err
+	s, _ = f.after(r.cluster())
+	now, err = r.atOnce(ctx, f, s)
+	return len(now.waiting) <= len(o.Lost), err
 }
 
 // spareOf is a node to buy as a spare.
 func spareOf(n *scheduling.NewNode) Spare {
+	node := n.Node()
 	return Spare{
 		Pool: n.Pool.Name, InstanceType: n.InstanceType.Name, Zone: n.Zone, CapacityType: n.CapacityType, PricePerHour: n.PricePerHour,
-		node: n.Node(), free: resources.Sub(n.InstanceType.Allocatable(), n.DaemonRequests), taints: n.Pool.Taints,
+		node: node, family: Family.domainOf(labelsOf(node)), free: resources.Sub(n.InstanceType.Allocatable(), n.DaemonRequests), taints: n.Pool.Taints,
 	}
 }
 

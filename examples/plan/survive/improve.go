@@ -20,6 +20,9 @@ const (
 // improve gives spares back, and replaces one or two of them by a cheaper one, as long as every failure still holds and the price is not close
 // to the lower bound. What would cost less than the bound is not tried.
 func (r *rehearsal) improve(ctx context.Context, short []Outcome, lower float64) error {
+	if priceOf(r.spare) <= lower*closeEnough {
+		return nil
+	}
 	offers, err := r.offers()
 	if err != nil {
 		return err
@@ -147,7 +150,7 @@ func (r *rehearsal) offers() ([]Spare, error) {
 
 // covers reports whether a spare is as good as another one wherever it is, and in the same domains.
 func (s *Spare) covers(other *Spare) bool {
-	if s.Pool != other.Pool || s.Zone != other.Zone || s.CapacityType != other.CapacityType || Family.domainOf(labelsOf(s.node)) != Family.domainOf(labelsOf(other.node)) {
+	if s.Pool != other.Pool || s.Zone != other.Zone || s.CapacityType != other.CapacityType || s.family != other.family {
 		return false
 	}
 	for name, q := range other.free {

@@ -67,10 +67,16 @@ func (r *rehearsal) newJoint(ctx context.Context, failures []Outcome) (*joint, e
 	return j, nil
 }
 
-// outermost are the failures that do not lie within another one, up to [maxJoint]: a failure that loses no more holds if the other one does.
+// outermost are the failures that do not lie within another one, up to [maxJoint]. Within lies a failure that loses no other nodes and offerings, and
+// whose pods need room after the other one, too, in the same zones.
 func (r *rehearsal) outermost(short []Outcome) []Outcome {
 	lost := make([][]bool, len(short)) // nodes and offerings, in one order
+	zones := make([]map[string]string, len(short))
 	for i := range short {
+		zones[i] = map[string]string{}
+		for _, p := range r.displacedBy(&short[i]) {
+			zones[i][p.Namespace+"/"+p.Name] = p.Spec.NodeSelector[corev1.LabelTopologyZone]
+		}
 		f := short[i].Failure
 		for _, n := range r.snapshot.Nodes {
 			lost[i] = append(lost[i], f.strikes(labelsOf(n)))
@@ -87,6 +93,11 @@ func (r *rehearsal) outermost(short []Outcome) []Outcome {
 	within := func(a, b int) bool {
 		for k, is := range lost[a] {
 			if is && !lost[b][k] {
+				return false
+			}
+		}
+		for pod, zone := range zones[a] {
+			if there, needs := zones[b][pod]; !needs || zone != "" && zone != there {
 				return false
 			}
 		}
@@ -298,6 +309,9 @@ func (j *joint) hints(spares []Spare) map[Failure]map[string]string {
 // better.
 func (r *rehearsal) proof(ctx context.Context, all *joint) (*joint, error) {
 	best := all
+	if len(all.failures) < 2 || all.packed.Cost.Dollars() <= all.packed.Bound.Price.Dollars()*closeEnough {
+		return best, nil
+	}
 	subsets := [][]Outcome{all.forcing()}
 	for i := range all.failures {
 		subsets = append(subsets, all.failures[i:i+1])

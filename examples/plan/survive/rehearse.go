@@ -8,11 +8,12 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joinery-sdk/joinery/binpack"
 	"github.com/joinery-sdk/joinery/examples/plan"
+	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling"
+	"github.com/joinery-sdk/joinery/scheduling/constraint"
 )
 
 // Outcome is a failure that was rehearsed.
@@ -20,12 +21,14 @@ type Outcome struct {
 	Failure
 	// Displaced is how many pods the failure displaces.
 	Displaced int
+	// Ignored is how many of them are not ours to place, such as those of another scheduler: nothing is said of them.
+	Ignored int
 	// Waiting are those that only nodes to buy have room for, of what would still be for sale. Lost are those without a place anywhere, and
 	// Why says what is in the way of the first of them.
 	Waiting, Lost []*corev1.Pod
 	Why           string
 
-	lower float64 // dollars an hour that nodes for the waiting pods cost at least
+	price float64 // dollars an hour of the nodes that are planned for the waiting pods
 }
 
 // Holds reports whether all displaced pods have places at once.
@@ -57,7 +60,7 @@ func (r *Report) Holds() bool {
 }
 
 // Rehearse rehearses every single failure of the kinds, in the cluster with the plan carried out. By is how plans are made; nil means
-// defaults. A failure costs a plan of the pods that it displaces, and two more where some of them wait. The errors are those of [plan.Make].
+// defaults. A failure costs a plan of the pods that it displaces, and another one where some of them wait. The errors are those of [plan.Make].
 //
 // Displaced pods care for no preferences, and zones without nodes are no domains of spreads, as it is in kube-scheduler. Nodes that fail
 // are there no more, and who made their pods makes them anew. A volume stays where it is.
@@ -144,7 +147,7 @@ func (r *rehearsal) rehearse(ctx context.Context, f Failure) (Outcome, error) {
 	s, displaced := f.after(r.cluster())
 	out := Outcome{Failure: f, Displaced: len(displaced)}
 	now, err := r.atOnce(ctx, f, s)
-	if err != nil || len(now.waiting) == 0 {
+	if out.Ignored = now.ignored; err != nil || len(now.waiting) == 0 {
 		return out, err
 	}
 	at := now.cluster
@@ -154,11 +157,8 @@ func (r *rehearsal) rehearse(ctx context.Context, f Failure) (Outcome, error) {
 		return out, err
 	}
 	out.read(p, now.waiting)
-	whole, err := r.plan(ctx, s)
-	if err == nil {
-		out.lower = whole.Totals().LowerBoundPerHour
-	}
-	return out, err
+	out.price = p.Totals().PricePerHour
+	return out, nil
 }
 
 // state is what becomes of the displaced pods at once.
@@ -166,6 +166,7 @@ type state struct {
 	cluster scheduling.Snapshot // with the pods that have places
 	places  []scheduling.Binding
 	waiting []*corev1.Pod
+	ignored int
 }
 
 // atOnce gives the pods that wait places on nodes that are there. Where a plan leaves some out that a packing of all failures has places for,
@@ -175,7 +176,7 @@ func (r *rehearsal) atOnce(ctx context.Context, f Failure, s scheduling.Snapshot
 	if !slices.ContainsFunc(s.Pods, func(p *corev1.Pod) bool { return p.Spec.NodeName == "" }) {
 		return out, nil
 	}
-	free, err := r.placed(ctx, state{cluster: s}, s.Pods)
+	free, err := r.placed(ctx, out, s.Pods, nil)
 	hints := r.hints[f]
 	if err != nil || len(free.waiting) == 0 || len(hints) == 0 {
 		return free, err
@@ -184,28 +185,12 @@ func (r *rehearsal) atOnce(ctx context.Context, f Failure, s scheduling.Snapshot
 	for _, n := range s.Nodes {
 		names[n.Name] = true
 	}
-	pods, original := slices.Clone(s.Pods), map[string]*corev1.Pod{}
-	for i, p := range pods {
-		if p.Spec.NodeName != "" {
-			continue
-		}
-		original[p.Namespace+"/"+p.Name] = p
-		if node := hints[p.Namespace+"/"+p.Name]; names[node] {
-			pods[i] = tied(p, node)
-		}
+	hinted, err := r.placed(ctx, out, s.Pods, tie(hints, names))
+	if err == nil && len(hinted.waiting) > 0 {
+		hinted, err = r.placed(ctx, hinted, slices.Concat(hinted.cluster.Pods, hinted.waiting), nil)
 	}
-	hinted, err := r.placed(ctx, out, pods)
 	if err != nil {
 		return free, err
-	}
-	if len(hinted.waiting) > 0 {
-		pods = hinted.cluster.Pods
-		for _, p := range hinted.waiting {
-			pods = append(slices.Clip(pods), original[p.Namespace+"/"+p.Name])
-		}
-		if hinted, err = r.placed(ctx, hinted, pods); err != nil {
-			return free, err
-		}
 	}
 	if len(hinted.waiting) < len(free.waiting) {
 		return hinted, nil
@@ -214,7 +199,7 @@ func (r *rehearsal) atOnce(ctx context.Context, f Failure, s scheduling.Snapshot
 }
 
 // placed is the state once as many of the pods have places as a plan with nothing for sale finds.
-func (r *rehearsal) placed(ctx context.Context, from state, pods []*corev1.Pod) (state, error) {
+func (r *rehearsal) placed(ctx context.Context, from state, pods []*corev1.Pod, tied scheduling.Constraint) (state, error) {
 	s := from.cluster
 	s.Pools, s.Pods = nil, pods
 	by := r.by
@@ -223,36 +208,31 @@ func (r *rehearsal) placed(ctx context.Context, from state, pods []*corev1.Pod) 
 		*by.Packing = *r.by.Packing
 	}
 	by.Packing.Draft = true // nobody asks for a bound
+	if tied != nil {
+		rules := *r.by.Scheduling
+		rules.Constraints = append(slices.Clip(rules.Constraints), tied)
+		by.Scheduling = &rules
+	}
 	p, err := plan.Make(ctx, s, &by)
 	if err != nil {
 		return from, fmt.Errorf("survive: %w", err)
 	}
-	out := state{cluster: p.CarriedOut(), places: slices.Concat(from.places, p.Bindings())}
+	out := state{cluster: p.CarriedOut(), places: slices.Concat(from.places, p.Bindings()), ignored: max(from.ignored, len(p.Ignored()))}
 	for _, u := range p.Unplaced() {
 		out.waiting = append(out.waiting, u.Pods...)
 	}
 	return out, nil
 }
 
-// tied is the pod as one that only the node may have.
-func tied(p *corev1.Pod, node string) *corev1.Pod {
-	q := *p
-	q.Spec.Affinity = &corev1.Affinity{}
-	if p.Spec.Affinity != nil {
-		q.Spec.Affinity = p.Spec.Affinity.DeepCopy()
-	}
-	if q.Spec.Affinity.NodeAffinity == nil {
-		q.Spec.Affinity.NodeAffinity = &corev1.NodeAffinity{}
-	}
-	of := q.Spec.Affinity.NodeAffinity
-	if of.RequiredDuringSchedulingIgnoredDuringExecution == nil {
-		of.RequiredDuringSchedulingIgnoredDuringExecution = &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{}}}
-	}
-	terms := of.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
-	for i := range terms {
-		terms[i].MatchFields = append(terms[i].MatchFields, corev1.NodeSelectorRequirement{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{node}})
-	}
-	return &q
+// tie leaves a pod only the node that it is said to go to, if that is one of the nodes. It is no node affinity, which would change the domains of
+// spreads.
+func tie(hints map[string]string, nodes map[string]bool) scheduling.Constraint {
+	return constraint.Func(func(p *corev1.Pod, required requirements.Alternatives) (requirements.Alternatives, *scheduling.Reason) {
+		if node := hints[p.Namespace+"/"+p.Name]; nodes[node] {
+			return required.Intersect(requirements.AnyOf(requirements.MustOf(requirements.In(requirements.NodeNameKey, node)))), nil
+		}
+		return required, nil
+	})
 }
 
 // read notes which of the waiting pods are lost in the plan of what is for sale.

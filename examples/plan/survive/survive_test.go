@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -20,10 +21,15 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling"
 	"github.com/joinery-sdk/joinery/scheduling/buffer"
+	"github.com/joinery-sdk/joinery/scheduling/constraint"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
+// longer is how many clusters are drawn: JOINERY_CLUSTERS of them if that is set.
 func longer(short, long int) int {
+	if n, err := strconv.Atoi(os.Getenv("JOINERY_CLUSTERS")); err == nil {
+		return n
+	}
 	if os.Getenv("JOINERY_LONG") != "" {
 		return long
 	}
@@ -115,7 +121,7 @@ func lose(s scheduling.Snapshot, f survive.Failure) scheduling.Snapshot {
 // snapshot, and what is left is planned from scratch with nothing for sale.
 func TestClaimedFailuresHold(t *testing.T) {
 	gaps, clusters, met := 0.0, 0, 0
-	for seed := range uint64(longer(3, 40)) {
+	for seed := range uint64(longer(3, 20)) {
 		r := rand.New(rand.NewPCG(seed, 7))
 		s := draw(r)
 		p, err := plan.Make(t.Context(), s, nil)
@@ -163,20 +169,13 @@ func holds(t *testing.T, s scheduling.Snapshot, places []scheduling.Binding, los
 	for _, b := range places {
 		at[b.Pod.Name] = b.Node
 	}
-	s.Pods = slices.Clone(s.Pods)
-	for i, p := range s.Pods {
-		if node := at[p.Name]; node != "" && p.Spec.NodeName == "" {
-			p = p.DeepCopy()
-			if p.Spec.Affinity == nil {
-				p.Spec.Affinity = &corev1.Affinity{}
-			}
-			p.Spec.Affinity.NodeAffinity = &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{
-				{MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{node}}}},
-			}}}
-			s.Pods[i] = p
+	claimed := constraint.Func(func(p *corev1.Pod, required requirements.Alternatives) (requirements.Alternatives, *scheduling.Reason) {
+		if node := at[p.Name]; node != "" {
+			return required.Intersect(requirements.AnyOf(requirements.MustOf(requirements.In(requirements.NodeNameKey, node)))), nil
 		}
-	}
-	p, err := plan.Make(t.Context(), s, &plan.Options{Scheduling: &scheduling.Options{IgnorePreferences: true, LeaveZones: true}})
+		return required, nil
+	})
+	p, err := plan.Make(t.Context(), s, &plan.Options{Scheduling: &scheduling.Options{IgnorePreferences: true, LeaveZones: true, Constraints: []scheduling.Constraint{claimed}}})
 	require.NoError(t, err, what)
 	assert.LessOrEqual(t, p.Totals().Unplaced, lost, what)
 }
