@@ -72,8 +72,8 @@ func ExampleHeadroom_Buffers() {
 		panic(err)
 	}
 	for _, b := range report.Headroom.Buffers("platform") {
-		fmt.Println(b.Object.Kind, b.Object.Name, b.Object.Spec.Replicas, b.Template.Template.Spec.NodeSelector)
+		fmt.Println(b.Object.Name, *b.Object.Replicas, b.Template.Template.Spec.NodeSelector)
 	}
 	// Output:
-	// CapacityBuffer headroom-pool-m-four-a-on-demand 1 map[karpenter.sh/capacity-type:on-demand karpenter.sh/nodepool:pool node.kubernetes.io/instance-type:m.four topology.kubernetes.io/zone:a]
+	// headroom-pool-m-four-a-on-demand 1 map[karpenter.sh/capacity-type:on-demand karpenter.sh/nodepool:pool node.kubernetes.io/instance-type:m.four topology.kubernetes.io/zone:a]
 }

@@ -305,14 +305,17 @@ func (j *joint) hints(spares []Spare) map[Failure]map[string]string {
 	return out
 }
 
-// proof is the best bound of all failures, of those alone that force most into some zone, and of each alone: fewer dimensions are searched
-// better.
+// several is how many failures are few enough for a search of all sets of nodes.
+const several = 3
+
+// proof is the best bound of all failures, of those that force most into some zone, of those that need the dearest nodes, and of each alone: fewer
+// dimensions are searched better.
 func (r *rehearsal) proof(ctx context.Context, all *joint) (*joint, error) {
 	best := all
 	if len(all.failures) < 2 || all.packed.Cost.Dollars() <= all.packed.Bound.Price.Dollars()*closeEnough {
 		return best, nil
 	}
-	subsets := [][]Outcome{all.forcing()}
+	subsets := [][]Outcome{all.forcing(), all.failures[:min(several, len(all.failures))]}
 	for i := range all.failures {
 		subsets = append(subsets, all.failures[i:i+1])
 	}

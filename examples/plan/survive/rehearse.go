@@ -82,9 +82,10 @@ func (r *rehearsal) all(ctx context.Context, kinds []Kind) ([]Outcome, error) {
 }
 
 // Of is [Rehearse] with what it means for workloads, and with the headroom that makes failures hold, which costs a bounded number of
-// plans more.
-func Of(ctx context.Context, p *plan.Plan, by *plan.Options, kinds []Kind) (*Report, error) {
+// plans more. Kept are nodes that are kept free beside the plan, such as those of CapacityBuffers.
+func Of(ctx context.Context, p *plan.Plan, by *plan.Options, kinds []Kind, kept ...*corev1.Node) (*Report, error) {
 	r := rehearsal{snapshot: p.CarriedOut(), by: urgent(by)}
+	r.snapshot.Nodes = slices.Concat(r.snapshot.Nodes, kept)
 	all, err := r.all(ctx, kinds)
 	if err != nil {
 		return nil, err
@@ -185,17 +186,23 @@ func (r *rehearsal) atOnce(ctx context.Context, f Failure, s scheduling.Snapshot
 	for _, n := range s.Nodes {
 		names[n.Name] = true
 	}
-	hinted, err := r.placed(ctx, out, s.Pods, tie(hints, names))
-	if err == nil && len(hinted.waiting) > 0 {
-		hinted, err = r.placed(ctx, hinted, slices.Concat(hinted.cluster.Pods, hinted.waiting), nil)
+	best := free
+	for _, spread := range []bool{false, true} {
+		hinted, err := r.placed(ctx, out, s.Pods, tie(hints, names, spread))
+		if err == nil && len(hinted.waiting) > 0 {
+			hinted, err = r.placed(ctx, hinted, slices.Concat(hinted.cluster.Pods, hinted.waiting), nil)
+		}
+		if err != nil {
+			return free, err
+		}
+		if len(hinted.waiting) < len(best.waiting) {
+			best = hinted
+		}
+		if len(best.waiting) == 0 {
+			break
+		}
 	}
-	if err != nil {
-		return free, err
-	}
-	if len(hinted.waiting) < len(free.waiting) {
-		return hinted, nil
-	}
-	return free, nil
+	return best, nil
 }
 
 // placed is the state once as many of the pods have places as a plan with nothing for sale finds.
@@ -225,13 +232,14 @@ func (r *rehearsal) placed(ctx context.Context, from state, pods []*corev1.Pod, 
 }
 
 // tie leaves a pod only the node that it is said to go to, if that is one of the nodes. It is no node affinity, which would change the domains of
-// spreads.
-func tie(hints map[string]string, nodes map[string]bool) scheduling.Constraint {
+// spreads. Pods with spreads are tied only if spread says so: tied pods cannot take turns in the zones.
+func tie(hints map[string]string, nodes map[string]bool, spread bool) scheduling.Constraint {
 	return constraint.Func(func(p *corev1.Pod, required requirements.Alternatives) (requirements.Alternatives, *scheduling.Reason) {
-		if node := hints[p.Namespace+"/"+p.Name]; nodes[node] {
-			return required.Intersect(requirements.AnyOf(requirements.MustOf(requirements.In(requirements.NodeNameKey, node)))), nil
+		node := hints[p.Namespace+"/"+p.Name]
+		if !nodes[node] || !spread && len(p.Spec.TopologySpreadConstraints) > 0 {
+			return required, nil
 		}
-		return required, nil
+		return required.Intersect(requirements.AnyOf(requirements.MustOf(requirements.In(requirements.NodeNameKey, node)))), nil
 	})
 }
 

@@ -196,12 +196,13 @@ func TestBuffersAreTheHeadroom(t *testing.T) {
 	require.NotEmpty(t, h.Spares)
 	in := p.CarriedOut()
 	for _, b := range h.Buffers("platform") {
-		assert.Equal(t, b.Template.Name, b.Object.Spec.PodTemplateRef.Name)
+		assert.Equal(t, b.Template.Name, b.Object.Template)
 		text, err := json.Marshal(b.Object)
 		require.NoError(t, err)
-		_, err = buffer.Decode(text)
+		read, err := buffer.Decode(text)
 		require.NoError(t, err, "%s", text)
-		for i := range b.Object.Spec.Replicas {
+		assert.Equal(t, b.Object, read)
+		for i := range *b.Object.Replicas {
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "platform", Name: fmt.Sprintf("%s-%d", b.Object.Name, i)}, Spec: b.Template.Template.Spec}
 			in.Pods = append(slices.Clip(in.Pods), pod)
 		}
