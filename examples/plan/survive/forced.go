@@ -23,8 +23,10 @@ func forced(s *scheduling.Snapshot, displaced []*corev1.Pod, lost map[string]boo
 			out[zone] = append(out[zone], pods...)
 			continue
 		}
-		for zone, n := range spreadForces(s, displaced, pods, sold) {
-			out[zone] = append(out[zone], pods[:n]...)
+		counts := spreadForces(s, displaced, pods, sold)
+		for _, zone := range slices.Sorted(maps.Keys(counts)) { // each pod is in one zone
+			n := min(counts[zone], len(pods))
+			out[zone], pods = append(out[zone], pods[:n]...), pods[n:]
 		}
 	}
 	return out

@@ -76,19 +76,15 @@ func (r *rehearsal) headroom(ctx context.Context, all []Outcome) (Headroom, erro
 	if err != nil {
 		return best, err
 	}
-	spares := j.spares()
 	proof, err := r.proof(ctx, j)
 	if err != nil {
 		return best, err
 	}
 	lower := proof.packed.Bound.Price.Dollars()
-	for k, start := range [][]Spare{spares, nil} {
+	for k := range 3 {
 		next := &rehearsal{snapshot: r.snapshot, by: r.by}
-		for _, s := range start {
-			next.add(s)
-		}
-		if k == 0 {
-			next.hints = j.hints(next.spare)
+		if k < 2 {
+			next.start(j)
 		}
 		unmet, err := next.fill(ctx, short)
 		if err != nil {
@@ -103,6 +99,13 @@ func (r *rehearsal) headroom(ctx context.Context, all []Outcome) (Headroom, erro
 		h.Spares = slices.Clone(h.Spares)
 		slices.SortStableFunc(h.Spares, func(a, b Spare) int { return cmp.Compare(b.PricePerHour, a.PricePerHour) })
 		h.PricePerHour = priceOf(h.Spares)
+		if k == 0 { // its zones are domains now
+			zoned := &rehearsal{snapshot: r.snapshot, by: r.by}
+			zoned.start(j)
+			if j, err = zoned.newJoint(ctx, j.failures); err != nil {
+				return best, err
+			}
+		}
 		if k == 0 || len(h.Unmet) < len(best.Unmet) || len(h.Unmet) == len(best.Unmet) && h.PricePerHour < best.PricePerHour-1e-9 {
 			best = h
 		}
@@ -117,6 +120,14 @@ func (r *rehearsal) headroom(ctx context.Context, all []Outcome) (Headroom, erro
 		best.LowerBoundPerHour, best.proof = lower, proof
 	}
 	return best, nil
+}
+
+// start buys the nodes of a packing.
+func (r *rehearsal) start(j *joint) {
+	for _, s := range j.spares() {
+		r.add(s)
+	}
+	r.hints = j.hints(r.spare)
 }
 
 // unmet are the failures that let pods wait that are not lost. A spare in a zone without nodes may be a domain of spreads that was none before, so

@@ -119,7 +119,7 @@ func (r *rehearsal) outermost(short []Outcome) []Outcome {
 // displacedBy are copies of the pods that the failure displaces and that some headroom helps. Those that can only be in one zone select it.
 // Spreads are left out: what they force is said by the zone.
 func (r *rehearsal) displacedBy(o *Outcome) []*corev1.Pod {
-	s, displaced := o.after(r.snapshot)
+	s, displaced := o.after(r.cluster()) // spares make their zones domains
 	zones, _ := sold(&s, Zone)
 	lost := map[string]bool{}
 	for _, p := range o.Lost {

@@ -11,9 +11,7 @@ import (
 
 	"github.com/joinery-sdk/joinery/binpack"
 	"github.com/joinery-sdk/joinery/examples/plan"
-	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling"
-	"github.com/joinery-sdk/joinery/scheduling/constraint"
 )
 
 // Outcome is a failure that was rehearsed.
@@ -170,77 +168,47 @@ type state struct {
 	ignored int
 }
 
-// atOnce gives the pods that wait places on nodes that are there. Where a plan leaves some out that a packing of all failures has places for,
-// the pods go there as far as spreads and affinity let them, and then the others to what is free.
+// atOnce gives the pods that wait places on nodes that are there. Where a plan leaves some out, it is made again by the packing of all failures,
+// which is tighter.
 func (r *rehearsal) atOnce(ctx context.Context, f Failure, s scheduling.Snapshot) (state, error) {
 	out := state{cluster: s}
 	if !slices.ContainsFunc(s.Pods, func(p *corev1.Pod) bool { return p.Spec.NodeName == "" }) {
 		return out, nil
 	}
-	free, err := r.placed(ctx, out, s.Pods, nil)
+	free, err := r.placed(ctx, s, nil)
 	hints := r.hints[f]
 	if err != nil || len(free.waiting) == 0 || len(hints) == 0 {
 		return free, err
 	}
-	names := map[string]bool{}
-	for _, n := range s.Nodes {
-		names[n.Name] = true
+	displaced := slices.DeleteFunc(slices.Clone(s.Pods), func(p *corev1.Pod) bool { return p.Spec.NodeName != "" })
+	hinted, err := r.placed(ctx, s, newHint(displaced, hints))
+	if err != nil || len(hinted.waiting) >= len(free.waiting) {
+		return free, err
 	}
-	best := free
-	for _, spread := range []bool{false, true} {
-		hinted, err := r.placed(ctx, out, s.Pods, tie(hints, names, spread))
-		if err == nil && len(hinted.waiting) > 0 {
-			hinted, err = r.placed(ctx, hinted, slices.Concat(hinted.cluster.Pods, hinted.waiting), nil)
-		}
-		if err != nil {
-			return free, err
-		}
-		if len(hinted.waiting) < len(best.waiting) {
-			best = hinted
-		}
-		if len(best.waiting) == 0 {
-			break
-		}
-	}
-	return best, nil
+	return hinted, nil
 }
 
-// placed is the state once as many of the pods have places as a plan with nothing for sale finds.
-func (r *rehearsal) placed(ctx context.Context, from state, pods []*corev1.Pod, tied scheduling.Constraint) (state, error) {
-	s := from.cluster
-	s.Pools, s.Pods = nil, pods
-	by := r.by
-	by.Packing = &binpack.Options{}
+// placed is the state once as many of the pods have places as a plan with nothing for sale finds, by the hint if there is one.
+func (r *rehearsal) placed(ctx context.Context, s scheduling.Snapshot, by *hint) (state, error) {
+	s.Pools = nil
+	opts, packing := r.by, binpack.Options{}
 	if r.by.Packing != nil {
-		*by.Packing = *r.by.Packing
+		packing = *r.by.Packing
 	}
-	by.Packing.Draft = true // nobody asks for a bound
-	if tied != nil {
-		rules := *r.by.Scheduling
-		rules.Constraints = append(slices.Clip(rules.Constraints), tied)
-		by.Scheduling = &rules
+	packing.Draft = true // nobody asks for a bound
+	if by != nil {
+		packing.Strategy = by
 	}
-	p, err := plan.Make(ctx, s, &by)
+	opts.Packing = &packing
+	p, err := plan.Make(ctx, s, &opts)
 	if err != nil {
-		return from, fmt.Errorf("survive: %w", err)
+		return state{}, fmt.Errorf("survive: %w", err)
 	}
-	out := state{cluster: p.CarriedOut(), places: slices.Concat(from.places, p.Bindings()), ignored: max(from.ignored, len(p.Ignored()))}
+	out := state{cluster: p.CarriedOut(), places: p.Bindings(), ignored: len(p.Ignored())}
 	for _, u := range p.Unplaced() {
 		out.waiting = append(out.waiting, u.Pods...)
 	}
 	return out, nil
-}
-
-// tie leaves a pod only the node that it is said to go to, if that is one of the nodes. It is no node affinity, which would change the domains of
-// spreads. Pods with spreads are tied only if spread says so: tied pods cannot take turns in the zones.
-func tie(hints map[string]string, nodes map[string]bool, spread bool) scheduling.Constraint {
-	return constraint.Func(func(p *corev1.Pod, required requirements.Alternatives) (requirements.Alternatives, *scheduling.Reason) {
-		node := hints[p.Namespace+"/"+p.Name]
-		if !nodes[node] || !spread && len(p.Spec.TopologySpreadConstraints) > 0 {
-			return required, nil
-		}
-		return required.Intersect(requirements.AnyOf(requirements.MustOf(requirements.In(requirements.NodeNameKey, node)))), nil
-	})
 }
 
 // read notes which of the waiting pods are lost in the plan of what is for sale.
