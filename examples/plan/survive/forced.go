@@ -12,9 +12,10 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling"
 )
 
-// forced are the displaced pods that can only be in one zone, by zone: those that select it, and those that a hard spread forces there.
-func forced(s *scheduling.Snapshot, displaced []*corev1.Pod, lost map[string]bool, sold []string) map[string][]*corev1.Pod {
-	out := map[string][]*corev1.Pod{}
+// forced are the displaced pods that can only be in one zone, by zone: those that select it, and those that a hard spread forces there. Shut are
+// the zones that a hard spread closes to the others.
+func forced(s *scheduling.Snapshot, displaced []*corev1.Pod, lost map[string]bool, sold []string) (out map[string][]*corev1.Pod, shut map[*corev1.Pod][]string) {
+	out, shut = map[string][]*corev1.Pod{}, map[*corev1.Pod][]string{}
 	for _, pods := range alike(displaced) {
 		if slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return lost[p.Namespace+"/"+p.Name] }) {
 			continue
@@ -23,13 +24,16 @@ func forced(s *scheduling.Snapshot, displaced []*corev1.Pod, lost map[string]boo
 			out[zone] = append(out[zone], pods...)
 			continue
 		}
-		counts := spreadForces(s, displaced, pods, sold)
+		counts, full := spreadForces(s, displaced, pods, sold)
 		for _, zone := range slices.Sorted(maps.Keys(counts)) { // each pod is in one zone
 			n := min(counts[zone], len(pods))
 			out[zone], pods = append(out[zone], pods[:n]...), pods[n:]
 		}
+		for _, p := range pods {
+			shut[p] = full
+		}
 	}
-	return out
+	return out, shut
 }
 
 // alike are the pods in groups that are equal in all but the name.
@@ -53,12 +57,13 @@ func alike(pods []*corev1.Pod) [][]*corev1.Pod {
 }
 
 // spreadForces is how many of the pods, which are alike, a hard spread over zones forces into each zone. If a zone with n pods is a domain, no
-// pod goes to another one that has n and the skew already. So if the zone takes too few, the others cannot take the rest.
-func spreadForces(s *scheduling.Snapshot, displaced, pods []*corev1.Pod, sold []string) map[string]int {
+// pod goes to another one that has n and the skew already. So if the zone takes too few, the others cannot take the rest. Full are zones that may
+// have none of the pods, because the others cannot be filled up to them.
+func spreadForces(s *scheduling.Snapshot, displaced, pods []*corev1.Pod, sold []string) (out map[string]int, full []string) {
 	pod := pods[0]
 	c, selector := zoneSpread(pod)
 	if selector == nil {
-		return nil
+		return nil, nil
 	}
 	matches := func(p *corev1.Pod) bool {
 		return p.Namespace == pod.Namespace && p.DeletionTimestamp == nil && selector.Matches(labels.Set(p.Labels))
@@ -70,7 +75,7 @@ func spreadForces(s *scheduling.Snapshot, displaced, pods []*corev1.Pod, sold []
 		}
 	}
 	if !matches(pod) || waiting != len(pods) {
-		return nil
+		return nil, nil
 	}
 	count := map[string]int{} // by zone, of all that may be domains
 	for _, zone := range sold {
@@ -90,7 +95,7 @@ func spreadForces(s *scheduling.Snapshot, displaced, pods []*corev1.Pod, sold []
 			total++
 		}
 	}
-	out := map[string]int{}
+	out = map[string]int{}
 	for zone := range domains {
 		for n := 0; n <= len(pods); n++ {
 			room := count[zone] + n
@@ -106,7 +111,19 @@ func spreadForces(s *scheduling.Snapshot, displaced, pods []*corev1.Pod, sold []
 		}
 	}
 	maps.DeleteFunc(out, func(_ string, n int) bool { return n == 0 })
-	return out
+	for _, zone := range slices.Sorted(maps.Keys(count)) {
+		least, others := 0, 0 // what fills all other domains up to where one more pod may be in the zone
+		for other := range domains {
+			if other != zone {
+				others++
+				least += max(0, count[zone]+1-int(c.MaxSkew)-count[other])
+			}
+		}
+		if others > 0 && least > len(pods)-1 {
+			full = append(full, zone)
+		}
+	}
+	return out, full
 }
 
 // zoneSpread is the pod's hard spread over zones with its selector; nil if it has none, or one of which it is not known what it forces.

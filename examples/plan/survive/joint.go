@@ -126,7 +126,8 @@ func (r *rehearsal) displacedBy(o *Outcome) []*corev1.Pod {
 		lost[p.Namespace+"/"+p.Name] = true
 	}
 	zoneOf := map[*corev1.Pod]string{}
-	for zone, pods := range forced(&s, displaced, lost, zones) {
+	pinned, shut := forced(&s, displaced, lost, zones)
+	for zone, pods := range pinned {
 		for _, p := range pods {
 			zoneOf[p] = zone
 		}
@@ -138,6 +139,16 @@ func (r *rehearsal) displacedBy(o *Outcome) []*corev1.Pod {
 		}
 		q := *p
 		q.Spec.TopologySpreadConstraints = nil
+		if full := shut[p]; len(full) > 0 { // it has no required node affinity, or its spread would not be understood
+			affinity := corev1.Affinity{}
+			if p.Spec.Affinity != nil {
+				affinity = *p.Spec.Affinity
+			}
+			affinity.NodeAffinity = &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{
+				{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpNotIn, Values: full}}},
+			}}}
+			q.Spec.Affinity = &affinity
+		}
 		if zone := zoneOf[p]; zone != "" {
 			q.Spec.NodeSelector = map[string]string{}
 			maps.Copy(q.Spec.NodeSelector, p.Spec.NodeSelector)
