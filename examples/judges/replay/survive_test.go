@@ -129,7 +129,7 @@ func rehearseAll(ctx context.Context, s scenario.Scenario, kinds []survive.Kind)
 // Each failure that a cluster is said to live through, with headroom where that is needed, is rehearsed by kube-scheduler: the nodes are removed,
 // and it binds every pod that they held and that is not lost to what remains.
 func TestKubeSchedulerRehearsesFailures(t *testing.T) {
-	n := max(*scenarios/5, 1)
+	n := max(*scenarios/10, 1)
 	results, errs := make([]rehearsed, n), make([]error, n)
 	inParallel(n, func(i int) {
 		seed := *from + uint64(i)
