@@ -2,7 +2,9 @@ package survive_test
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -63,9 +65,7 @@ func spares(pool *scheduling.Pool, below float64) [][]*corev1.Node {
 		for k := range t.Offerings {
 			n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{nodepool.LabelKey: pool.Name}}, Status: corev1.NodeStatus{Capacity: t.Capacity, Allocatable: t.Capacity}}
 			for _, set := range []requirements.Set{t.Requirements, t.Offerings[k].Requirements} {
-				for key, value := range set.Labels() {
-					n.Labels[key] = value
-				}
+				maps.Copy(n.Labels, set.Labels())
 			}
 			offers = append(offers, offer{n, t.Offerings[k].Price})
 		}
@@ -79,7 +79,7 @@ func spares(pool *scheduling.Pool, below float64) [][]*corev1.Node {
 				n := offers[i].node.DeepCopy()
 				n.Name = fmt.Sprintf("extra-%d", len(nodes))
 				n.Labels[corev1.LabelHostname] = n.Name
-				add(i, append(nodes[:len(nodes):len(nodes)], n), price+offers[i].price)
+				add(i, append(slices.Clip(nodes), n), price+offers[i].price)
 			}
 		}
 	}
@@ -105,7 +105,7 @@ func TestNothingBelowTheBoundHolds(t *testing.T) {
 		for _, extra := range spares(&s.Pools[0], lower-1e-6) {
 			sets++
 			cluster := p.CarriedOut()
-			cluster.Nodes = append(cluster.Nodes[:len(cluster.Nodes):len(cluster.Nodes)], extra...)
+			cluster.Nodes = append(slices.Clip(cluster.Nodes), extra...)
 			holds := true
 			for i := range report.Failures {
 				o := &report.Failures[i]

@@ -346,8 +346,8 @@ func (r *rehearsal) proof(ctx context.Context, all *joint) (*joint, error) {
 }
 
 // forcing are for each zone the failure that forces most pods there, by what they take of the largest node in one resource.
-func (all *joint) forcing() []Outcome {
-	problem := all.instance.Problem()
+func (j *joint) forcing() []Outcome {
+	problem := j.instance.Problem()
 	largest := make([]int64, len(problem.Resources))
 	for i := range problem.Types {
 		for k, q := range problem.Types[i].Capacity {
@@ -356,10 +356,10 @@ func (all *joint) forcing() []Outcome {
 	}
 	amount := map[string][]float64{} // by zone and failure
 	for i := range problem.Items {
-		it, of := &problem.Items[i], all.of[all.members[i][0]]
-		zone := all.members[i][0].Spec.NodeSelector[corev1.LabelTopologyZone]
+		it, of := &problem.Items[i], j.of[j.members[i][0]]
+		zone := j.members[i][0].Spec.NodeSelector[corev1.LabelTopologyZone]
 		if amount[zone] == nil {
-			amount[zone] = make([]float64, len(all.failures))
+			amount[zone] = make([]float64, len(j.failures))
 		}
 		part := 0.0
 		for k, q := range it.Size {
@@ -380,9 +380,9 @@ func (all *joint) forcing() []Outcome {
 		most[best] = true
 	}
 	var out []Outcome
-	for i := range all.failures {
+	for i := range j.failures {
 		if most[i] {
-			out = append(out, all.failures[i])
+			out = append(out, j.failures[i])
 		}
 	}
 	return out
