@@ -146,7 +146,12 @@ func (r *rehearsal) rehearse(ctx context.Context, f Failure) (Outcome, error) {
 	s, displaced := f.after(r.cluster())
 	out := Outcome{Failure: f, Displaced: len(displaced)}
 	now, err := r.atOnce(ctx, f, s)
-	if out.Ignored = now.ignored; err != nil || len(now.waiting) == 0 {
+	for _, i := range now.ignored {
+		if slices.ContainsFunc(displaced, func(p *corev1.Pod) bool { return p.Name == i.Pod.Name && p.Namespace == i.Pod.Namespace }) {
+			out.Ignored++
+		}
+	}
+	if err != nil || len(now.waiting) == 0 {
 		return out, err
 	}
 	at := now.cluster
@@ -165,7 +170,7 @@ type state struct {
 	cluster scheduling.Snapshot // with the pods that have places
 	places  []scheduling.Binding
 	waiting []*corev1.Pod
-	ignored int
+	ignored []scheduling.Ignored
 }
 
 // atOnce gives the pods that wait places on nodes that are there. Where a plan leaves some out, it is made again by the packing of all failures,
@@ -204,7 +209,7 @@ func (r *rehearsal) placed(ctx context.Context, s scheduling.Snapshot, by *hint)
 	if err != nil {
 		return state{}, fmt.Errorf("survive: %w", err)
 	}
-	out := state{cluster: p.CarriedOut(), places: p.Bindings(), ignored: len(p.Ignored())}
+	out := state{cluster: p.CarriedOut(), places: p.Bindings(), ignored: p.Ignored()}
 	for _, u := range p.Unplaced() {
 		out.waiting = append(out.waiting, u.Pods...)
 	}

@@ -253,6 +253,28 @@ func TestWhatNoHeadroomHelps(t *testing.T) {
 	assert.Zero(t, report.Headroom.LowerBoundPerHour)
 }
 
+// Pods of another scheduler are displaced, too, and nothing is said of them. Those that wait already are not displaced.
+func TestIgnoredPodsAreCounted(t *testing.T) {
+	s := draw(rand.New(rand.NewPCG(1, 7)))
+	s.Pods = s.Pods[:1]
+	p, err := plan.Make(t.Context(), s, nil)
+	require.NoError(t, err)
+	other := func(name, node string) *corev1.Pod {
+		q := s.Pods[0].DeepCopy()
+		q.Name, q.Spec.SchedulerName, q.Spec.NodeName, q.Spec.TopologySpreadConstraints = name, "other", node, nil
+		return q
+	}
+	cluster := p.CarriedOut()
+	cluster.Pods = append(slices.Clip(cluster.Pods), other("runs", cluster.Nodes[0].Name), other("waits", ""))
+	p, err = plan.Make(t.Context(), cluster, nil)
+	require.NoError(t, err)
+	all, err := survive.Rehearse(t.Context(), p, nil, []survive.Kind{survive.Node})
+	require.NoError(t, err)
+	require.Len(t, all, 1)
+	assert.Equal(t, 2, all[0].Displaced)
+	assert.Equal(t, 1, all[0].Ignored)
+}
+
 func TestParseKinds(t *testing.T) {
 	kinds, err := survive.ParseKinds("zone, node,zone")
 	require.NoError(t, err)
