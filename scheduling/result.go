@@ -227,20 +227,30 @@ func (s *state) bindings() []binding {
 	return out
 }
 
-// Relaxed is the placed pods as items that ask only for what holds wherever other pods are: requests, node selector and affinity with the
-// reach of bound volumes, tolerations, host ports, and required anti-affinity by hostname. Spreads, affinity between pods, anti-affinity over other
-// keys, preferences and [Options.Within] are left out. There is one item for each class with placed pods, in the order of the classes. Beside them are the
-// existing nodes, whose tags and limits are those of running pods: daemons that are still to start may be kept away.
+// Relaxed is [Problem.Relaxed] of the placed pods alone.
 //
 // Any plan that places the same pods, whatever domains and pools it chooses, is a packing of these items onto these nodes and
 // [Problem.Shapes] without their tags and limits. So a lower bound on the price of packing them is one on the price of placing the pods. It
 // is a relaxation, in the words of integer programming.
 func (r *Result) Relaxed() ([]Item, []ExistingNode) {
-	p := r.state.p
-	var items []Item
+	items, nodes := r.state.p.Relaxed()
+	var placed []Item
+	for _, it := range items {
+		if it.Count = r.state.placed[it.Pods[0].Class]; it.Count > 0 {
+			placed = append(placed, it)
+		}
+	}
+	return placed, nodes
+}
+
+// Relaxed is the pending pods as items that ask only for what holds wherever other pods are: requests, node selector and affinity with the
+// reach of bound volumes, tolerations, host ports, and required anti-affinity by hostname. Spreads, affinity between pods, anti-affinity over other
+// keys, preferences and [Options.Within] are left out. There is one item for each class that is not refused, in the order of the classes. Beside them are the
+// existing nodes, whose tags and limits are those of running pods: daemons that are still to start may be kept away.
+func (p *Problem) Relaxed() ([]Item, []ExistingNode) {
+	items := make([]Item, 0, len(p.Classes))
 	for i, c := range p.Classes {
-		placed := r.state.placed[i]
-		if placed == 0 {
+		if c.Refusal != nil {
 			continue
 		}
 		requests := c.requests
@@ -252,7 +262,7 @@ func (r *Result) Relaxed() ([]Item, []ExistingNode) {
 				}
 			}
 		}
-		it := Item{Name: c.Name(), Count: placed, Pods: []ItemPods{{i, 1}}, Requests: requests}
+		it := Item{Name: c.Name(), Count: len(c.Pods), Pods: []ItemPods{{i, 1}}, Requests: requests}
 		it.Requires, it.Tags, it.Limits = p.topology.Alone(i, c.unchosen)
 		items = append(items, it)
 	}

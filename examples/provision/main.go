@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joinery-sdk/joinery/binpack"
 	"github.com/joinery-sdk/joinery/examples/pipeline"
@@ -213,8 +214,9 @@ func (o *options) plan(cmd *cobra.Command, stdin io.Reader) (*report, *plan.Plan
 		r.addTiming(read, compile, solve)
 	}
 	r.running = s.Pods
+	var kept []*corev1.Node
 	if len(o.buffers) > 0 {
-		if err := r.addBuffers(cmd.Context(), packed, o.buffers); err != nil {
+		if kept, err = r.addBuffers(cmd.Context(), packed, o.buffers); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -224,7 +226,7 @@ func (o *options) plan(cmd *cobra.Command, stdin io.Reader) (*report, *plan.Plan
 		}
 	}
 	if o.survives != "" {
-		if err := o.addSurvival(cmd.Context(), r, packed); err != nil {
+		if err := o.addSurvival(cmd.Context(), r, packed, kept); err != nil {
 			return nil, nil, err
 		}
 	}

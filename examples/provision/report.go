@@ -74,15 +74,15 @@ type bufferJSON struct {
 	LowerBoundPerHour float64    `json:"lowerBoundPerHour"`
 }
 
-// addBuffers plans the rooms of the buffers.
-func (r *report) addBuffers(ctx context.Context, packed *plan.Plan, buffers []manifests.Buffer) error {
+// addBuffers plans the rooms of the buffers, and returns the nodes that are bought for them.
+func (r *report) addBuffers(ctx context.Context, packed *plan.Plan, buffers []manifests.Buffer) (kept []*corev1.Node, err error) {
 	requests := make([]headroomfor.Request, len(buffers))
 	for i := range buffers {
 		requests[i] = headroomfor.Request{Name: buffers[i].String(), Pods: buffers[i].Pods, Why: buffers[i].Why}
 	}
 	rooms, err := headroomfor.Plan(ctx, packed, requests)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for i := range rooms {
 		room := &rooms[i]
@@ -93,10 +93,11 @@ func (r *report) addBuffers(ctx context.Context, packed *plan.Plan, buffers []ma
 		}
 		for k := range room.Nodes {
 			b.Nodes = append(b.Nodes, lib.NodeOf(&room.Nodes[k]))
+			kept = append(kept, room.Nodes[k].Node())
 		}
 		r.Buffers = append(r.Buffers, b)
 	}
-	return nil
+	return kept, nil
 }
 
 type newNode struct {

@@ -29,6 +29,7 @@ type survival struct {
 type rehearsedFailure struct {
 	survive.Failure
 	Displaced int      `json:"displaced"`
+	Ignored   int      `json:"ignored,omitempty"` // those that are not ours to place
 	Waiting   []string `json:"waiting"`
 	Lost      []string `json:"lost"`
 	Why       string   `json:"why,omitempty"`
@@ -60,20 +61,20 @@ type spare struct {
 	PricePerHour float64 `json:"pricePerHour"`
 }
 
-// addSurvival says in the report what the plan would live through.
-func (o *options) addSurvival(ctx context.Context, r *report, packed *plan.Plan) error {
+// addSurvival says in the report what the plan would live through, with the nodes that are kept free for CapacityBuffers.
+func (o *options) addSurvival(ctx context.Context, r *report, packed *plan.Plan, kept []*corev1.Node) error {
 	kinds, err := survive.ParseKinds(o.survives)
 	if err != nil {
 		return err
 	}
 	by := packed.Options()
-	found, err := survive.Of(ctx, packed, &by, kinds)
+	found, err := survive.Of(ctx, packed, &by, kinds, kept...)
 	if err != nil {
 		return err
 	}
 	out := &survival{Holds: found.Holds(), Failures: []rehearsedFailure{}, Workloads: []survivor{}}
 	for _, f := range found.Failures {
-		out.Failures = append(out.Failures, rehearsedFailure{f.Failure, f.Displaced, namesOfPods(f.Waiting), namesOfPods(f.Lost), f.Why})
+		out.Failures = append(out.Failures, rehearsedFailure{f.Failure, f.Displaced, f.Ignored, namesOfPods(f.Waiting), namesOfPods(f.Lost), f.Why})
 	}
 	for _, w := range found.Workloads {
 		out.Workloads = append(out.Workloads, survivor{w.Workload, w.Pods, w.Waiting, w.Lost, w.Worst})

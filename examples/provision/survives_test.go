@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -55,4 +56,15 @@ func TestSurvival(t *testing.T) {
 	require.Zero(t, page.code, page.stderr)
 	assert.Contains(t, page.stdout, "What it would live through")
 	assert.NotContains(t, run("", "--no-timing", "-o", "html").stdout, "What it would live through")
+}
+
+// Nodes that --headroom buys are there when a failure is rehearsed.
+func TestSurvivalCountsHeadroom(t *testing.T) {
+	waits := func(args ...string) bool {
+		got := run("", append(args, "--survives", "zone", "--no-timing")...)
+		require.Zero(t, got.code, got.stderr)
+		return strings.Contains(got.stdout, "Deployment shop/web")
+	}
+	assert.True(t, waits())
+	assert.False(t, waits("--headroom", "shop/Deployment/web=6"))
 }

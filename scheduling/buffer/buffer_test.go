@@ -1,6 +1,7 @@
 package buffer_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"testing"
 
@@ -151,4 +152,19 @@ func TestPods(t *testing.T) {
 	_, ok := buffer.Of(&corev1.Pod{})
 	assert.False(t, ok)
 	assert.Equal(t, buffer.Empty, buffer.Standing{}.Condition().Reason)
+}
+
+// What is written is what was read, with every field.
+func TestWrittenIsRead(t *testing.T) {
+	n, share := int32(3), int32(20)
+	for _, b := range []buffer.Buffer{
+		{Namespace: "shop", Name: "a", Strategy: buffer.ActiveCapacity, Template: "web", Replicas: &n, Limits: corev1.ResourceList{"cpu": resource.MustParse("3")}},
+		{Name: "b", Scalable: buffer.Reference{Group: "apps", Kind: "Deployment", Name: "web"}, Percentage: &share},
+	} {
+		text, err := json.Marshal(b)
+		require.NoError(t, err)
+		read, err := buffer.Decode(text)
+		require.NoError(t, err, "%s", text)
+		assert.Equal(t, b, read)
+	}
 }

@@ -1,6 +1,7 @@
 package buffer
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -23,18 +24,12 @@ type wireBuffer struct {
 	Kind       string            `json:"kind"`
 	Metadata   metav1.ObjectMeta `json:"metadata"`
 	Spec       struct {
-		ProvisioningStrategy *string `json:"provisioningStrategy"`
-		PodTemplateRef       *struct {
-			Name string `json:"name"`
-		} `json:"podTemplateRef"`
-		ScalableRef *struct {
-			APIGroup string `json:"apiGroup"`
-			Kind     string `json:"kind"`
-			Name     string `json:"name"`
-		} `json:"scalableRef"`
-		Replicas   *int32              `json:"replicas"`
-		Percentage *int32              `json:"percentage"`
-		Limits     corev1.ResourceList `json:"limits"`
+		ProvisioningStrategy *string             `json:"provisioningStrategy,omitempty"`
+		PodTemplateRef       *wireTemplate       `json:"podTemplateRef,omitempty"`
+		ScalableRef          *wireScalable       `json:"scalableRef,omitempty"`
+		Replicas             *int32              `json:"replicas,omitempty"`
+		Percentage           *int32              `json:"percentage,omitempty"`
+		Limits               corev1.ResourceList `json:"limits,omitempty"`
 	} `json:"spec"`
 	Status *struct {
 		PodTemplateRef *struct {
@@ -44,7 +39,33 @@ type wireBuffer struct {
 		PodTemplateGeneration *int64             `json:"podTemplateGeneration"`
 		Conditions            []metav1.Condition `json:"conditions"`
 		ProvisioningStrategy  *string            `json:"provisioningStrategy"`
-	} `json:"status"`
+	} `json:"status,omitempty"`
+}
+
+type wireTemplate struct {
+	Name string `json:"name"`
+}
+
+type wireScalable struct {
+	APIGroup string `json:"apiGroup,omitempty"`
+	Kind     string `json:"kind"`
+	Name     string `json:"name"`
+}
+
+// MarshalJSON writes the buffer as an object that can be applied, in the version in use first. [Decode] reads it back.
+func (b Buffer) MarshalJSON() ([]byte, error) {
+	w := wireBuffer{APIVersion: Versions()[0], Kind: "CapacityBuffer", Metadata: metav1.ObjectMeta{Namespace: b.Namespace, Name: b.Name}}
+	if b.Strategy != "" {
+		w.Spec.ProvisioningStrategy = &b.Strategy
+	}
+	if b.Template != "" {
+		w.Spec.PodTemplateRef = &wireTemplate{b.Template}
+	}
+	if b.Scalable != (Reference{}) {
+		w.Spec.ScalableRef = &wireScalable{b.Scalable.Group, b.Scalable.Kind, b.Scalable.Name}
+	}
+	w.Spec.Replicas, w.Spec.Percentage, w.Spec.Limits = b.Replicas, b.Percentage, b.Limits
+	return json.Marshal(w)
 }
 
 // FieldError is a fault of a CapacityBuffer.

@@ -19,26 +19,7 @@ import (
 // node, so an autoscaler that keeps room for it has that node.
 type Buffer struct {
 	Template corev1.PodTemplate
-	Object   CapacityBuffer
-}
-
-// CapacityBuffer is the object, as far as it is written.
-type CapacityBuffer struct {
-	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata"`
-	Spec              BufferSpec `json:"spec"`
-}
-
-// BufferSpec is how many pods of a template a buffer has room for.
-type BufferSpec struct {
-	ProvisioningStrategy string      `json:"provisioningStrategy"`
-	PodTemplateRef       TemplateRef `json:"podTemplateRef"`
-	Replicas             int32       `json:"replicas"`
-}
-
-// TemplateRef names a PodTemplate in the namespace of the buffer.
-type TemplateRef struct {
-	Name string `json:"name"`
+	Object   buffer.Buffer
 }
 
 // Buffers are the spares as objects of a namespace: one for each pool, type, zone and capacity type.
@@ -57,14 +38,10 @@ func (h *Headroom) Buffers(namespace string) []Buffer {
 			at[name] = k
 			out = append(out, Buffer{
 				Template: s.template(namespace, name),
-				Object: CapacityBuffer{
-					TypeMeta:   metav1.TypeMeta{APIVersion: "autoscaling.x-k8s.io/v1beta1", Kind: "CapacityBuffer"},
-					ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
-					Spec:       BufferSpec{ProvisioningStrategy: buffer.ActiveCapacity, PodTemplateRef: TemplateRef{name}},
-				},
+				Object:   buffer.Buffer{Namespace: namespace, Name: name, Strategy: buffer.ActiveCapacity, Template: name, Replicas: new(int32)},
 			})
 		}
-		out[k].Object.Spec.Replicas++
+		*out[k].Object.Replicas++
 	}
 	slices.SortFunc(out, func(a, b Buffer) int { return cmp.Compare(a.Object.Name, b.Object.Name) })
 	return out

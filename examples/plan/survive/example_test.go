@@ -59,7 +59,7 @@ func ExampleOf() {
 	// zone b: 1 displaced, 1 wait, 0 lost
 	// zone c: 1 displaced, 1 wait, 0 lost
 	// StatefulSet shop/web: at worst 1 of 3 wait after the loss of zone a
-	// headroom for $2.00, not below $1.50
+	// headroom for $2.00, not below $2.00
 }
 
 func ExampleHeadroom_Buffers() {
@@ -72,8 +72,8 @@ func ExampleHeadroom_Buffers() {
 		panic(err)
 	}
 	for _, b := range report.Headroom.Buffers("platform") {
-		fmt.Println(b.Object.Kind, b.Object.Name, b.Object.Spec.Replicas, b.Template.Template.Spec.NodeSelector)
+		fmt.Println(b.Object.Name, *b.Object.Replicas, b.Template.Template.Spec.NodeSelector)
 	}
 	// Output:
-	// CapacityBuffer headroom-pool-m-four-a-on-demand 1 map[karpenter.sh/capacity-type:on-demand karpenter.sh/nodepool:pool node.kubernetes.io/instance-type:m.four topology.kubernetes.io/zone:a]
+	// headroom-pool-m-four-a-on-demand 1 map[karpenter.sh/capacity-type:on-demand karpenter.sh/nodepool:pool node.kubernetes.io/instance-type:m.four topology.kubernetes.io/zone:a]
 }

@@ -88,17 +88,6 @@ func (k Kind) domainOf(label func(key string) string) string {
 	return ""
 }
 
-// pin is the label that keeps a pod in a domain of the kind; empty where no single label does.
-func (k Kind) pin() string {
-	if k == Zone {
-		return corev1.LabelTopologyZone
-	}
-	if k == Family {
-		return familyLabel
-	}
-	return ""
-}
-
 func labelsOf(n *corev1.Node) func(string) string {
 	return func(key string) string {
 		if key == corev1.LabelHostname {

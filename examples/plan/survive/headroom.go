@@ -4,13 +4,10 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/joinery-sdk/joinery/examples/plan"
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/scheduling"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
@@ -22,6 +19,7 @@ type Spare struct {
 	PricePerHour                           float64
 
 	node   *corev1.Node
+	family string
 	free   corev1.ResourceList // for pods, once the daemons run there
 	taints []corev1.Taint
 }
@@ -35,63 +33,128 @@ type Headroom struct {
 	// Unmet are the failures that still let pods wait, because limits of pools leave no room for more nodes.
 	Unmet []Failure
 
-	cluster scheduling.Snapshot
+	final *rehearsal
+	proof *joint // of the bound; nil for none
 }
 
 // Cluster is the snapshot with the headroom in it. It is only to be read.
-func (h *Headroom) Cluster() scheduling.Snapshot { return h.cluster }
+func (h *Headroom) Cluster() scheduling.Snapshot { return h.final.cluster() }
+
+// Verify checks the lower bound anew: the packing of all pods that failures displace, and that none is cheaper, as [binpack.Instance.VerifyBound]
+// has it.
+func (h *Headroom) Verify() error {
+	if h.proof == nil {
+		return nil
+	}
+	return h.proof.instance.VerifyBound(h.proof.packed)
+}
+
+// Places are the places at once of the pods that a failure displaces, in the cluster with the headroom, in the order in which they are bound. It
+// costs a plan or three.
+func (h *Headroom) Places(ctx context.Context, f Failure) ([]scheduling.Binding, error) {
+	s, _ := f.after(h.Cluster())
+	now, err := h.final.atOnce(ctx, f, s)
+	return now.places, err
+}
 
 // rounds bounds how often all failures are gone through; one is usual, because more headroom takes no place away.
 const rounds = 3
 
-// headroom is the cheaper of two: room for one failure after the other, each where it is cheapest, and the same with the pods of a failure
-// divided over the domains that are left, so that the domains share what is lost.
-func (r *rehearsal) headroom(ctx context.Context, kinds []Kind, all []Outcome) (Headroom, error) {
+// closeEnough is how many times its bound headroom may cost for no other way to be tried.
+const closeEnough = 1.01
+
+// headroom is the packing of all failures as one problem, with what spreads and affinity ask for beyond it, or what is bought for one failure
+// after the other where that is cheaper.
+func (r *rehearsal) headroom(ctx context.Context, all []Outcome) (Headroom, error) {
+	best := Headroom{final: r}
 	short := slices.DeleteFunc(slices.Clone(all), func(o Outcome) bool { return len(o.Waiting) == 0 })
-	slices.SortStableFunc(short, func(a, b Outcome) int { return cmp.Compare(b.lower, a.lower) })
-	zoned, err := r.zoned(ctx, short)
-	if err != nil {
-		return Headroom{}, err
+	if len(short) == 0 {
+		return best, nil
 	}
-	lower := lowerBound(&r.snapshot, kinds, all, zoned)
-	best := Headroom{cluster: r.snapshot}
-	for k, divided := range []float64{lower, 0} {
-		next := rehearsal{snapshot: r.snapshot, by: r.by}
-		unmet, err := next.fill(ctx, short, all, divided)
+	slices.SortStableFunc(short, func(a, b Outcome) int { return cmp.Compare(b.price, a.price) })
+	j, err := r.newJoint(ctx, r.outermost(short))
+	if err != nil {
+		return best, err
+	}
+	proof, err := r.proof(ctx, j)
+	if err != nil {
+		return best, err
+	}
+	lower := proof.packed.Bound.Price.Dollars()
+	for k := range 3 {
+		next := &rehearsal{snapshot: r.snapshot, by: r.by}
+		if k < 2 {
+			next.start(j)
+		}
+		unmet, err := next.fill(ctx, short)
 		if err != nil {
 			return best, err
 		}
 		if len(unmet) == 0 {
-			if err := next.improve(ctx, short); err != nil {
+			if err := next.improve(ctx, short, lower); err != nil {
 				return best, err
 			}
 		}
-		h := Headroom{Spares: next.spare, Unmet: unmet, cluster: next.cluster()}
+		h := Headroom{Spares: next.spare, Unmet: unmet, final: next}
+		h.Spares = slices.Clone(h.Spares)
 		slices.SortStableFunc(h.Spares, func(a, b Spare) int { return cmp.Compare(b.PricePerHour, a.PricePerHour) })
-		for i := range h.Spares {
-			h.PricePerHour += h.Spares[i].PricePerHour
+		h.PricePerHour = priceOf(h.Spares)
+		if k == 0 { // its zones are domains now
+			zoned := &rehearsal{snapshot: r.snapshot, by: r.by}
+			zoned.start(j)
+			if j, err = zoned.newJoint(ctx, j.failures); err != nil {
+				return best, err
+			}
 		}
 		if k == 0 || len(h.Unmet) < len(best.Unmet) || len(h.Unmet) == len(best.Unmet) && h.PricePerHour < best.PricePerHour-1e-9 {
 			best = h
 		}
-		if len(short) < 2 {
+		if len(best.Unmet) == 0 && best.PricePerHour < lower*closeEnough {
 			break
 		}
 	}
-	if best.LowerBoundPerHour = lower; len(best.Unmet) > 0 {
-		best.LowerBoundPerHour = 0
+	if best.Unmet, err = best.final.unmet(ctx, all); err != nil {
+		return best, err
+	}
+	if len(best.Unmet) == 0 {
+		best.LowerBoundPerHour, best.proof = lower, proof
 	}
 	return best, nil
 }
 
+// start buys the nodes of a packing.
+func (r *rehearsal) start(j *joint) {
+	for _, s := range j.spares() {
+		r.add(s)
+	}
+	r.hints = j.hints(r.spare)
+}
+
+// unmet are the failures that let pods wait that are not lost. A spare in a zone without nodes may be a domain of spreads that was none before, so
+// all failures are rehearsed again.
+func (r *rehearsal) unmet(ctx context.Context, all []Outcome) ([]Failure, error) {
+	var out []Failure
+	for i := range all {
+		s, _ := all[i].after(r.cluster())
+		now, err := r.atOnce(ctx, all[i].Failure, s)
+		if err != nil {
+			return nil, err
+		}
+		if len(now.waiting) > len(all[i].Lost) {
+			out = append(out, all[i].Failure)
+		}
+	}
+	return out, nil
+}
+
 // fill buys spares until no failure lets pods wait, and returns the failures that still do.
-func (r *rehearsal) fill(ctx context.Context, short, all []Outcome, divided float64) ([]Failure, error) {
+func (r *rehearsal) fill(ctx context.Context, short []Outcome) ([]Failure, error) {
 	var unmet []Failure
 	for range rounds {
 		unmet = nil
 		before := len(r.spare)
 		for i := range short {
-			met, err := r.room(ctx, short[i].Failure, all, divided)
+			met, err := r.room(ctx, &short[i])
 			if err != nil {
 				return nil, err
 			}
@@ -106,42 +169,34 @@ func (r *rehearsal) fill(ctx context.Context, short, all []Outcome, divided floa
 	return unmet, nil
 }
 
-// room buys what the pods lack that a failure displaces, divided over domains if it is known what all headroom is to cost. It reports whether all of them that can have a place have one then.
-func (r *rehearsal) room(ctx context.Context, f Failure, all []Outcome, divided float64) (bool, error) {
+// room buys what the pods lack that a failure displaces, It reports whether all of them that can have a place have one then.
+func (r *rehearsal) room(ctx context.Context, o *Outcome) (bool, error) {
+	f := o.Failure
 	s, _ := f.after(r.cluster())
-	at, waiting, err := r.atOnce(ctx, s)
-	if err != nil || len(waiting) == 0 {
+	now, err := r.atOnce(ctx, f, s)
+	if err != nil || len(now.waiting) <= len(o.Lost) {
 		return err == nil, err
 	}
-	at.Pools, at.Pods = charged(s.Pools, r.snapshot.Nodes, f), slices.Concat(at.Pods, waiting)
+	at := now.cluster
+	at.Pools, at.Pods = charged(s.Pools, r.snapshot.Nodes, f), slices.Concat(at.Pods, now.waiting)
 	p, err := r.plan(ctx, at)
 	if err != nil {
 		return false, err
 	}
-	if f.Kind.pin() != "" && divided > 0 {
-		names, _ := sold(&at, f.Kind)
-		if parts := r.shares(f, names, all, divided); len(parts) > 0 {
-			pinned, err := r.plan(ctx, pin(at, waiting, f.Kind.pin(), parts))
-			if err != nil {
-				return false, err
-			}
-			if pinned.Totals().Placed >= p.Totals().Placed {
-				p = pinned
-			}
-		}
-	}
 	for _, n := range p.NewNodes() {
 		r.add(spareOf(&n.NewNode))
 	}
-	after, err := r.rehearse(ctx, f)
-	return len(after.Waiting) == 0, err
+	s, _ = f.after(r.cluster())
+	now, err = r.atOnce(ctx, f, s)
+	return len(now.waiting) <= len(o.Lost), err
 }
 
 // spareOf is a node to buy as a spare.
 func spareOf(n *scheduling.NewNode) Spare {
+	node := n.Node()
 	return Spare{
 		Pool: n.Pool.Name, InstanceType: n.InstanceType.Name, Zone: n.Zone, CapacityType: n.CapacityType, PricePerHour: n.PricePerHour,
-		node: n.Node(), free: resources.Sub(n.InstanceType.Allocatable(), n.DaemonRequests), taints: n.Pool.Taints,
+		node: node, family: Family.domainOf(labelsOf(node)), free: resources.Sub(n.InstanceType.Allocatable(), n.DaemonRequests), taints: n.Pool.Taints,
 	}
 }
 
@@ -181,71 +236,4 @@ func charged(pools []scheduling.Pool, nodes []*corev1.Node, f Failure) []schedul
 		out[i].Limits = limits
 	}
 	return out
-}
-
-// share is how much of what a failure displaces a domain is to take.
-type share struct {
-	name   string
-	weight float64
-	taken  int
-}
-
-// shares are the domains that are left and their parts: what headroom of the lowest price has there, total less what the domain's own failure
-// displaces, and what the spares there do not cost yet. They are none where no domain is to have more.
-func (r *rehearsal) shares(f Failure, names []string, all []Outcome, total float64) []share {
-	target := map[string]float64{}
-	for _, name := range names {
-		target[name] = total
-	}
-	for i := range all {
-		if all[i].Kind == f.Kind {
-			target[all[i].Name] -= all[i].lower
-		}
-	}
-	for i := range r.spare {
-		target[f.Kind.domainOf(labelsOf(r.spare[i].node))] -= r.spare[i].PricePerHour
-	}
-	var out []share
-	for _, name := range names {
-		if target[name] > 0 {
-			out = append(out, share{name: name, weight: target[name]})
-		}
-	}
-	return out
-}
-
-// pin has the waiting pods go to domains in proportion to their shares, the pods of a workload one after the other.
-func pin(s scheduling.Snapshot, waiting []*corev1.Pod, key string, parts []share) scheduling.Snapshot {
-	waits := map[*corev1.Pod]bool{}
-	for _, p := range waiting {
-		waits[p] = true
-	}
-	spreads := func(c corev1.TopologySpreadConstraint) bool { // which divides the pods by itself
-		return c.TopologyKey == key && c.WhenUnsatisfiable == corev1.DoNotSchedule
-	}
-	pods := slices.Clone(s.Pods)
-	order := make([]int, 0, len(waiting))
-	for i, p := range pods {
-		if waits[p] && p.Spec.NodeSelector[key] == "" && !slices.ContainsFunc(p.Spec.TopologySpreadConstraints, spreads) {
-			order = append(order, i)
-		}
-	}
-	slices.SortFunc(order, func(a, b int) int {
-		return cmp.Or(strings.Compare(plan.WorkloadOf(pods[a]), plan.WorkloadOf(pods[b])), scheduling.ComparePods(pods[a], pods[b]))
-	})
-	for _, i := range order {
-		best := 0
-		for k := range parts { // the method of Webster
-			if parts[k].weight*float64(2*parts[best].taken+1) > parts[best].weight*float64(2*parts[k].taken+1) {
-				best = k
-			}
-		}
-		parts[best].taken++
-		q := *pods[i]
-		q.Spec.NodeSelector = map[string]string{key: parts[best].name}
-		maps.Copy(q.Spec.NodeSelector, pods[i].Spec.NodeSelector)
-		pods[i] = &q
-	}
-	s.Pods = pods
-	return s
 }

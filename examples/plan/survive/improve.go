@@ -7,9 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-
-	"github.com/joinery-sdk/joinery/instancetypes"
+	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling"
 )
 
@@ -19,15 +17,19 @@ const (
 	eachStart = 50
 )
 
-// improve gives spares back, and replaces one or two of them by a cheaper one, as long as every failure still holds.
-func (r *rehearsal) improve(ctx context.Context, short []Outcome) error {
+// improve gives spares back, and replaces one or two of them by a cheaper one, as long as every failure still holds and the price is not close
+// to the lower bound. What would cost less than the bound is not tried.
+func (r *rehearsal) improve(ctx context.Context, short []Outcome, lower float64) error {
+	if priceOf(r.spare) <= lower*closeEnough {
+		return nil
+	}
 	offers, err := r.offers()
 	if err != nil {
 		return err
 	}
 	order := slices.Clone(short) // a failure that was not met comes first the next time, because it is the likely one again
 	budget := effort
-	for better := true; better && budget > 0; {
+	for better := true; better && budget > 0 && priceOf(r.spare) > lower*closeEnough; {
 		better = false
 		slices.SortStableFunc(r.spare, func(a, b Spare) int { return cmp.Compare(b.PricePerHour, a.PricePerHour) })
 		for _, out := range candidates(len(r.spare)) {
@@ -39,7 +41,10 @@ func (r *rehearsal) improve(ctx context.Context, short []Outcome) error {
 				if len(out) == 2 && k < 0 || budget <= 0 {
 					continue // single spares were tried
 				}
-				next := rehearsal{snapshot: r.snapshot, spare: kept, next: r.next, by: r.by}
+				if k < 0 && priceOf(kept) < lower-1e-9 || k >= 0 && priceOf(kept)+offers[k].PricePerHour < lower-1e-9 {
+					continue
+				}
+				next := rehearsal{snapshot: r.snapshot, spare: kept, next: r.next, by: r.by, hints: r.hints}
 				if k >= 0 {
 					next.add(offers[k])
 				}
@@ -58,6 +63,13 @@ func (r *rehearsal) improve(ctx context.Context, short []Outcome) error {
 		}
 	}
 	return nil
+}
+
+func priceOf(all []Spare) (sum float64) {
+	for i := range all {
+		sum += all[i].PricePerHour
+	}
+	return sum
 }
 
 // candidates are the spares to take out, by position: each alone, then each pair.
@@ -91,11 +103,11 @@ func (r *rehearsal) met(ctx context.Context, order []Outcome, budget *int) (bool
 	for i := range order {
 		s, displaced := order[i].after(r.cluster())
 		*budget -= eachStart + len(displaced)
-		_, waiting, err := r.atOnce(ctx, s)
+		now, err := r.atOnce(ctx, order[i].Failure, s)
 		if err != nil {
 			return false, err
 		}
-		if len(waiting) > len(order[i].Lost) {
+		if len(now.waiting) > len(order[i].Lost) {
 			first := order[i]
 			copy(order[1:i+1], order[:i])
 			order[0] = first
@@ -114,21 +126,13 @@ func (r *rehearsal) offers() ([]Spare, error) {
 	}
 	var out []Spare
 	for i := range p.Shapes {
-		shape, typ := &p.Shapes[i], p.InstanceType(i)
-		_, daemons := p.Daemons(i)
-		for j, so := range shape.Offerings {
-			labels, err := p.NodeLabels(i, j)
-			if err != nil || so.Count > 0 { // how many there are is for the plan to count
+		for k, so := range p.Shapes[i].Offerings {
+			if so.Count > 0 { // how many there are is for the plan to count
 				continue
 			}
-			o := typ.Offerings[so.Index]
-			zone, _ := o.Requirements.Get(corev1.LabelTopologyZone).Single()
-			capacityType, _ := o.Requirements.Get(instancetypes.LabelCapacityType).Single()
-			n := scheduling.NewNode{
-				Name: "spare", Pool: &p.Pools[shape.Pool], InstanceType: typ, Offering: o, Zone: zone, CapacityType: capacityType, PricePerHour: so.Price,
-				Labels: p.ChosenLabels(labels), DaemonRequests: daemons,
+			if spare, ok := spareOffer(p, i, k, requirements.Set{}); ok {
+				out = append(out, spare)
 			}
-			out = append(out, spareOf(&n))
 		}
 	}
 	slices.SortFunc(out, func(a, b Spare) int {
@@ -146,7 +150,7 @@ func (r *rehearsal) offers() ([]Spare, error) {
 
 // covers reports whether a spare is as good as another one wherever it is, and in the same domains.
 func (s *Spare) covers(other *Spare) bool {
-	if s.Pool != other.Pool || s.Zone != other.Zone || s.CapacityType != other.CapacityType || Family.domainOf(labelsOf(s.node)) != Family.domainOf(labelsOf(other.node)) {
+	if s.Pool != other.Pool || s.Zone != other.Zone || s.CapacityType != other.CapacityType || s.family != other.family {
 		return false
 	}
 	for name, q := range other.free {

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/joinery-sdk/joinery/binpack"
 	"github.com/joinery-sdk/joinery/examples/plan"
 	"github.com/joinery-sdk/joinery/scheduling"
 )
@@ -18,12 +19,14 @@ type Outcome struct {
 	Failure
 	// Displaced is how many pods the failure displaces.
 	Displaced int
+	// Ignored is how many of them are not ours to place, such as those of another scheduler: nothing is said of them.
+	Ignored int
 	// Waiting are those that only nodes to buy have room for, of what would still be for sale. Lost are those without a place anywhere, and
 	// Why says what is in the way of the first of them.
 	Waiting, Lost []*corev1.Pod
 	Why           string
 
-	lower float64 // dollars an hour that nodes for the waiting pods cost at least
+	price float64 // dollars an hour of the nodes that are planned for the waiting pods
 }
 
 // Holds reports whether all displaced pods have places at once.
@@ -55,7 +58,7 @@ func (r *Report) Holds() bool {
 }
 
 // Rehearse rehearses every single failure of the kinds, in the cluster with the plan carried out. By is how plans are made; nil means
-// defaults. A failure costs a plan of the pods that it displaces, and two more where some of them wait. The errors are those of [plan.Make].
+// defaults. A failure costs a plan of the pods that it displaces, and another one where some of them wait. The errors are those of [plan.Make].
 //
 // Displaced pods care for no preferences, and zones without nodes are no domains of spreads, as it is in kube-scheduler. Nodes that fail
 // are there no more, and who made their pods makes them anew. A volume stays where it is.
@@ -77,15 +80,16 @@ func (r *rehearsal) all(ctx context.Context, kinds []Kind) ([]Outcome, error) {
 }
 
 // Of is [Rehearse] with what it means for workloads, and with the headroom that makes failures hold, which costs a bounded number of
-// plans more.
-func Of(ctx context.Context, p *plan.Plan, by *plan.Options, kinds []Kind) (*Report, error) {
+// plans more. Kept are nodes that are kept free beside the plan, such as those of CapacityBuffers.
+func Of(ctx context.Context, p *plan.Plan, by *plan.Options, kinds []Kind, kept ...*corev1.Node) (*Report, error) {
 	r := rehearsal{snapshot: p.CarriedOut(), by: urgent(by)}
+	r.snapshot.Nodes = slices.Concat(r.snapshot.Nodes, kept)
 	all, err := r.all(ctx, kinds)
 	if err != nil {
 		return nil, err
 	}
 	out := &Report{Failures: all, Workloads: workloads(r.snapshot.Pods, all)}
-	out.Headroom, err = r.headroom(ctx, kinds, all)
+	out.Headroom, err = r.headroom(ctx, all)
 	return out, err
 }
 
@@ -115,6 +119,7 @@ type rehearsal struct {
 	spare    []Spare
 	next     int // number of the next spare
 	by       plan.Options
+	hints    map[Failure]map[string]string // where a packing of all failures has the pods that one of them displaces, by pod
 }
 
 // cluster is the snapshot with its headroom.
@@ -140,38 +145,75 @@ func (r *rehearsal) plan(ctx context.Context, s scheduling.Snapshot) (*plan.Plan
 func (r *rehearsal) rehearse(ctx context.Context, f Failure) (Outcome, error) {
 	s, displaced := f.after(r.cluster())
 	out := Outcome{Failure: f, Displaced: len(displaced)}
-	at, waiting, err := r.atOnce(ctx, s)
-	if err != nil || len(waiting) == 0 {
+	now, err := r.atOnce(ctx, f, s)
+	for _, i := range now.ignored {
+		if slices.ContainsFunc(displaced, func(p *corev1.Pod) bool { return p.Name == i.Pod.Name && p.Namespace == i.Pod.Namespace }) {
+			out.Ignored++
+		}
+	}
+	if err != nil || len(now.waiting) == 0 {
 		return out, err
 	}
-	at.Pools, at.Pods = s.Pools, slices.Concat(at.Pods, waiting)
+	at := now.cluster
+	at.Pools, at.Pods = s.Pools, slices.Concat(at.Pods, now.waiting)
 	p, err := r.plan(ctx, at)
 	if err != nil {
 		return out, err
 	}
-	out.read(p, waiting)
-	whole, err := r.plan(ctx, s)
-	if err == nil {
-		out.lower = whole.Totals().LowerBoundPerHour
-	}
-	return out, err
+	out.read(p, now.waiting)
+	out.price = p.Totals().PricePerHour
+	return out, nil
 }
 
-// atOnce is the cluster once pods that wait have the places that they find on nodes that are there, and the pods that find none.
-func (r *rehearsal) atOnce(ctx context.Context, s scheduling.Snapshot) (scheduling.Snapshot, []*corev1.Pod, error) {
+// state is what becomes of the displaced pods at once.
+type state struct {
+	cluster scheduling.Snapshot // with the pods that have places
+	places  []scheduling.Binding
+	waiting []*corev1.Pod
+	ignored []scheduling.Ignored
+}
+
+// atOnce gives the pods that wait places on nodes that are there. Where a plan leaves some out, it is made again by the packing of all failures,
+// which is tighter.
+func (r *rehearsal) atOnce(ctx context.Context, f Failure, s scheduling.Snapshot) (state, error) {
+	out := state{cluster: s}
 	if !slices.ContainsFunc(s.Pods, func(p *corev1.Pod) bool { return p.Spec.NodeName == "" }) {
-		return s, nil, nil
+		return out, nil
 	}
+	free, err := r.placed(ctx, s, nil)
+	hints := r.hints[f]
+	if err != nil || len(free.waiting) == 0 || len(hints) == 0 {
+		return free, err
+	}
+	displaced := slices.DeleteFunc(slices.Clone(s.Pods), func(p *corev1.Pod) bool { return p.Spec.NodeName != "" })
+	hinted, err := r.placed(ctx, s, newHint(displaced, hints))
+	if err != nil || len(hinted.waiting) >= len(free.waiting) {
+		return free, err
+	}
+	return hinted, nil
+}
+
+// placed is the state once as many of the pods have places as a plan with nothing for sale finds, by the hint if there is one.
+func (r *rehearsal) placed(ctx context.Context, s scheduling.Snapshot, by *hint) (state, error) {
 	s.Pools = nil
-	p, err := r.plan(ctx, s)
+	opts, packing := r.by, binpack.Options{}
+	if r.by.Packing != nil {
+		packing = *r.by.Packing
+	}
+	packing.Draft = true // nobody asks for a bound
+	if by != nil {
+		packing.Strategy = by
+	}
+	opts.Packing = &packing
+	p, err := plan.Make(ctx, s, &opts)
 	if err != nil {
-		return s, nil, err
+		return state{}, fmt.Errorf("survive: %w", err)
 	}
-	var waiting []*corev1.Pod
+	out := state{cluster: p.CarriedOut(), places: p.Bindings(), ignored: p.Ignored()}
 	for _, u := range p.Unplaced() {
-		waiting = append(waiting, u.Pods...)
+		out.waiting = append(out.waiting, u.Pods...)
 	}
-	return p.CarriedOut(), waiting, nil
+	return out, nil
 }
 
 // read notes which of the waiting pods are lost in the plan of what is for sale.
