@@ -46,6 +46,7 @@ import (
 type quiet struct{ cloudprovider.CloudProvider }
 
 func (quiet) GetSupportedNodeClasses() []status.Object { return []status.Object{&kwok.KWOKNodeClass{}} }
+
 func (quiet) GetInstanceTypes(context.Context, *karpv1.NodePool) ([]*cloudprovider.InstanceType, error) {
 	return nil, nil
 }
