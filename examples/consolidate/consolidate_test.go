@@ -46,6 +46,7 @@ func TestSample(t *testing.T) {
 		"sample.txt":      nil,
 		"wide.txt":        {"-o", "wide"},
 		"rank.txt":        {"--rank"},
+		"rules-cost.txt":  {"--rules-cost"},
 		"rank.json":       {"--rank", "-o", "json"},
 		"sample.json":     {"-o", "json"},
 		"few.txt":         {"--max-evictions", "3"},

@@ -18,6 +18,7 @@ import (
 	"github.com/joinery-sdk/joinery/deprovision/eligibility"
 	"github.com/joinery-sdk/joinery/deprovision/policy"
 	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
+	"github.com/joinery-sdk/joinery/examples/pipeline/protection"
 	"github.com/joinery-sdk/joinery/examples/pipeline/simulate"
 	"github.com/joinery-sdk/joinery/examples/pipeline/terminal"
 	"github.com/joinery-sdk/joinery/examples/plan"
@@ -45,6 +46,7 @@ type options struct {
 	spotToSpot  bool
 	interrupted []string
 	rank        bool
+	rulesCost   bool
 	beyond      inputs.Objective
 }
 
@@ -69,6 +71,7 @@ Exit codes: 0 planned, 1 failed, 2 bad usage or input.`,
   kubectl get pods,nodes,daemonsets,pdb,pvc,pv,sc,csinodes,nodepools,nodeclaims,ec2nodeclasses -A -o yaml | consolidate -f -
   consolidate -f cluster/ --policy balanced     # only what is worth its disruption
   consolidate -f cluster/ --rank                # every node with what emptying it costs
+  consolidate -f cluster/ --rules-cost          # what PodDisruptionBudgets and do-not-disrupt cost
   consolidate -f cluster/ --max-evictions 50    # what so many evictions can save
   consolidate -f cluster/ --per-node 0.02       # what provision --per-node bought is not undone
   consolidate -f cluster/ --interrupted ip-10-0-0-7=2026-01-15T12:02:00Z`,
@@ -89,6 +92,7 @@ Exit codes: 0 planned, 1 failed, 2 bad usage or input.`,
 	f.BoolVar(&o.spotToSpot, "spot-to-spot", false, "let cheaper spot nodes replace spot nodes")
 	f.StringArrayVar(&o.interrupted, "interrupted", nil, "NODE[=TIME]: the cloud takes this node back, at that time (repeatable)")
 	f.BoolVar(&o.rank, "rank", false, "only rank: what each node costs, what emptying it costs, and what blocks it; nothing is simulated")
+	f.BoolVar(&o.rulesCost, "rules-cost", false, "say what PodDisruptionBudgets and do-not-disrupt annotations cost a month, verified by planning without each")
 	o.beyond.Register(f)
 	inputs.Complete(cmd, "output", o.Formats()...)
 	inputs.Complete(cmd, "method", methods()...)
@@ -178,6 +182,9 @@ func (o *options) run(cmd *cobra.Command, out io.Writer, stdin io.Reader) error 
 		return r.draw(out, seen)
 	default:
 		writeSample(out, terminal.StyleOf(cmd.OutOrStdout()), o.Sample())
+		if o.rulesCost {
+			return writeRulesCost(out, terminal.StyleOf(cmd.OutOrStdout()), r.RulesCost)
+		}
 		return r.write(out, terminal.StyleOf(cmd.OutOrStdout()), o.Output == "wide")
 	}
 }
@@ -230,6 +237,15 @@ func (o *options) plan(cmd *cobra.Command, stdin io.Reader, settings deprovision
 		}
 	}
 	r := newReport(market, cluster, result, frontier, now)
+	if o.rulesCost {
+		held := protection.Cluster{
+			Snapshot: s, Objects: simulate.ObjectsOf(c.Manifests), By: &plan.Options{Objective: beyond, Groups: c.Groups}, Interruptions: interrupted, Now: now,
+		}
+		held.Objects.Groups = c.Groups
+		if r.RulesCost, err = protection.Of(cmd.Context(), held, &settings, 0); err != nil {
+			return nil, scene{}, err
+		}
+	}
 	if !o.NoTiming {
 		r.Summary.Seconds = &times
 	}

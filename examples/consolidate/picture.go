@@ -88,6 +88,9 @@ func (r *report) draw(w io.Writer, x scene) error {
 	}
 	page.Sections = append(page.Sections, picture.Section{Title: "Before", Note: "What is marked goes.", Nodes: nodes(x.before)},
 		picture.Section{Title: "After", Note: "Nodes with a dashed edge are to be bought.", Nodes: nodes(after)})
+	if r.RulesCost != nil {
+		page.Sections = append(page.Sections, rulesSection(r.RulesCost))
+	}
 	if len(stays.Notices) > 0 {
 		page.Sections = append(page.Sections, stays)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/joinery-sdk/joinery/deprovision"
 	"github.com/joinery-sdk/joinery/examples/pipeline"
+	"github.com/joinery-sdk/joinery/examples/pipeline/protection"
 )
 
 type nodeObject = *corev1.Node
@@ -19,6 +20,8 @@ type report struct {
 	Commands []change  `json:"commands"`
 	Verdicts []verdict `json:"verdicts"`
 	Frontier []point   `json:"frontier"`
+	// RulesCost is only there if it was asked for.
+	RulesCost *protection.Report `json:"rulesCost,omitempty"`
 
 	market *pipeline.Market
 	pools  int

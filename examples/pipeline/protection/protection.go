@@ -1,0 +1,225 @@
+// Package protection says what it costs that pods are kept where they are: how many dollars an hour consolidation would save more without one
+// PodDisruptionBudget, without the annotations of one workload, or without that of one node.
+//
+// Package rulecost has the costs of rules that narrow where pods may go. These rules do not: they only keep nodes from being given back.
+package protection
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/joinery-sdk/joinery/deprovision"
+	"github.com/joinery-sdk/joinery/deprovision/eviction"
+	"github.com/joinery-sdk/joinery/examples/pipeline/simulate"
+	"github.com/joinery-sdk/joinery/examples/plan"
+	"github.com/joinery-sdk/joinery/scheduling"
+)
+
+// Kind says what a rule is.
+type Kind string
+
+// The kinds of rules.
+const (
+	Budget   Kind = "pod-disruption-budget"
+	Workload Kind = "workload" // do-not-disrupt on its pods
+	Node     Kind = "node"     // do-not-disrupt on the node
+)
+
+// Rule is one rule that keeps pods where they are. Owner is what has it, such as "PodDisruptionBudget shop/web", "Deployment shop/web" or
+// "Node ip-10-0-0-7". The zero value is no rule.
+type Rule struct {
+	Kind  Kind   `json:"kind"`
+	Owner string `json:"owner"`
+}
+
+// Cost is what a rule costs in dollars an hour.
+type Cost struct {
+	Rule
+	// Verified says that consolidation was planned again without the rule. Otherwise PerHour is 0.
+	Verified bool `json:"verified"`
+	// PerHour is how much cheaper the cluster ends without the rule, after a plan that can be carried out; 0 if it does not.
+	PerHour float64 `json:"perHour"`
+	// HighPerHour is what the rule costs at most, where both plans are the best: the price of the nodes with its pods. A plan may keep all of
+	// these and do otherwise what it does without the rule.
+	HighPerHour float64 `json:"highPerHour"`
+	// Nodes is how many nodes have its pods.
+	Nodes int `json:"nodes"`
+}
+
+// Report is what the rules of a cluster cost, the dearest first, and then by owner.
+type Report struct {
+	// PerHour is what the cluster costs after consolidation with all rules.
+	PerHour float64 `json:"perHour"`
+	Rules   []Cost  `json:"rules"`
+	// Stopped says that the context ended before the work was done.
+	Stopped bool `json:"stopped,omitempty"`
+}
+
+// Cluster is what to consolidate. Snapshot and Objects are as package simulate has them, and By is how nodes are counted and pods grouped;
+// nil is the price, and no groups.
+type Cluster struct {
+	Snapshot      scheduling.Snapshot
+	Objects       simulate.Objects
+	By            *plan.Options
+	Interruptions []deprovision.Interruption
+	Now           time.Time
+}
+
+// Usual is how many rules are verified unless a caller says otherwise.
+const Usual = 20
+
+// Of says what the rules of a cluster cost. It ranks all rules by what they cost at most and plans consolidation again without each of the
+// first few, at most verify of them; 0 means [Usual]. A plan costs what [deprovision.Plan] does. When ctx ends, the report has what is known
+// until then. No argument is modified.
+func Of(ctx context.Context, c Cluster, settings *deprovision.Options, verify int) (*Report, error) {
+	with, err := c.after(ctx, settings)
+	if err != nil {
+		return nil, err
+	}
+	out := &Report{PerHour: with, Rules: c.rules()}
+	for i := range out.Rules[:min(cmp.Or(verify, Usual), len(out.Rules))] {
+		r := &out.Rules[i]
+		if r.HighPerHour == 0 {
+			r.Verified = true // it keeps nothing that costs anything
+			continue
+		}
+		without, err := c.without(r.Rule).after(ctx, settings)
+		if ctx.Err() != nil {
+			out.Stopped = true
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		r.Verified, r.PerHour = true, max(0, with-without)
+	}
+	slices.SortStableFunc(out.Rules, func(a, b Cost) int { return cmp.Compare(b.PerHour, a.PerHour) })
+	return out, nil
+}
+
+// after is what the cluster costs after consolidation, in dollars an hour.
+func (c Cluster) after(ctx context.Context, settings *deprovision.Options) (float64, error) {
+	by := plan.Options{}
+	if c.By != nil {
+		by = *c.By
+	}
+	sim, nominated, err := simulate.NewFor(c.Snapshot, &by)
+	if err != nil {
+		return 0, err
+	}
+	cluster := simulate.Counted(c.Objects.Cluster(c.Snapshot, nominated, c.Now), by.Objective)
+	cluster.Interruptions = c.Interruptions
+	opts := deprovision.Options{}
+	if settings != nil {
+		opts = *settings
+	}
+	opts.Rules.Placeable = sim.Placeable
+	result, err := deprovision.Plan(ctx, cluster, sim, &opts)
+	if err != nil {
+		return 0, err
+	}
+	return result.PricePerHourAfter.Dollars(), nil
+}
+
+// rules are those of the cluster with what they cost at most, the most first.
+func (c Cluster) rules() []Cost {
+	on := map[Rule]map[string]bool{} // the nodes that each rule keeps
+	keep := func(r Rule, node string) {
+		if on[r] == nil {
+			on[r] = map[string]bool{}
+		}
+		if node != "" {
+			on[r][node] = true
+		}
+	}
+	for _, b := range c.Objects.PodDisruptionBudgets {
+		keep(Rule{Budget, budgetName(b)}, "")
+		selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
+		if err != nil {
+			continue
+		}
+		for _, p := range c.Snapshot.Pods {
+			if p.Spec.NodeName != "" && namespace(p.Namespace) == namespace(b.Namespace) && eviction.Reschedulable(p) && selector.Matches(labels.Set(p.Labels)) {
+				keep(Rule{Budget, budgetName(b)}, p.Spec.NodeName)
+			}
+		}
+	}
+	for _, p := range c.Snapshot.Pods {
+		if p.Spec.NodeName != "" && eviction.Protected(p, c.Now) != "" {
+			keep(Rule{Workload, plan.WorkloadOf(p)}, p.Spec.NodeName)
+		}
+	}
+	for _, n := range c.Snapshot.Nodes {
+		if n.Annotations[eviction.DoNotDisrupt] == "true" {
+			keep(Rule{Node, "Node " + n.Name}, n.Name)
+		}
+	}
+	prices := map[string]float64{}
+	cluster := c.Objects.Cluster(c.Snapshot, nil, c.Now)
+	if c.By != nil {
+		cluster = simulate.Counted(cluster, c.By.Objective)
+	}
+	for i := range cluster.Nodes {
+		n := &cluster.Nodes[i]
+		prices[n.Name()] = cmp.Or(n.CostPerHour, n.PricePerHour).Dollars()
+	}
+	out := []Cost{}
+	for _, r := range slices.SortedFunc(maps.Keys(on), func(a, b Rule) int { return cmp.Or(cmp.Compare(a.Owner, b.Owner), cmp.Compare(a.Kind, b.Kind)) }) {
+		cost := Cost{Rule: r, Nodes: len(on[r])}
+		for _, node := range slices.Sorted(maps.Keys(on[r])) { // in order, so that the sum is the same each time
+			cost.HighPerHour += prices[node]
+		}
+		out = append(out, cost)
+	}
+	slices.SortStableFunc(out, func(a, b Cost) int { return cmp.Compare(b.HighPerHour, a.HighPerHour) })
+	return out
+}
+
+// without is the cluster without a rule.
+func (c Cluster) without(r Rule) Cluster {
+	switch r.Kind {
+	case Budget:
+		c.Objects.PodDisruptionBudgets = slices.DeleteFunc(slices.Clone(c.Objects.PodDisruptionBudgets), func(b *policyv1.PodDisruptionBudget) bool { return budgetName(b) == r.Owner })
+	case Workload:
+		c.Snapshot.Pods = slices.Clone(c.Snapshot.Pods)
+		for i, p := range c.Snapshot.Pods {
+			if eviction.Protected(p, c.Now) != "" && plan.WorkloadOf(p) == r.Owner {
+				free := *p
+				free.Annotations = unprotected(p.Annotations)
+				c.Snapshot.Pods[i] = &free
+			}
+		}
+	case Node:
+		c.Snapshot.Nodes = slices.Clone(c.Snapshot.Nodes)
+		for i, n := range c.Snapshot.Nodes {
+			if "Node "+n.Name == r.Owner {
+				free := *n
+				free.Annotations = unprotected(n.Annotations)
+				c.Snapshot.Nodes[i] = &free
+			}
+		}
+	}
+	return c
+}
+
+// unprotected are annotations without those that protect.
+func unprotected(all map[string]string) map[string]string {
+	out := maps.Clone(all)
+	delete(out, eviction.DoNotDisrupt)
+	delete(out, eviction.DoNotEvict)
+	return out
+}
+
+func budgetName(b *policyv1.PodDisruptionBudget) string {
+	return "PodDisruptionBudget " + namespace(b.Namespace) + "/" + b.Name
+}
+
+func namespace(name string) string { return cmp.Or(name, corev1.NamespaceDefault) }
