@@ -233,14 +233,7 @@ func (s *state) bindings() []binding {
 // [Problem.Shapes] without their tags and limits. So a lower bound on the price of packing them is one on the price of placing the pods. It
 // is a relaxation, in the words of integer programming.
 func (r *Result) Relaxed() ([]Item, []ExistingNode) {
-	items, nodes := r.state.p.Relaxed()
-	var placed []Item
-	for _, it := range items {
-		if it.Count = r.state.placed[it.Pods[0].Class]; it.Count > 0 {
-			placed = append(placed, it)
-		}
-	}
-	return placed, nodes
+	return r.state.p.relaxed(func(class int) int { return r.state.placed[class] })
 }
 
 // Relaxed is the pending pods as items that ask only for what holds wherever other pods are: requests, node selector and affinity with the
@@ -248,9 +241,20 @@ func (r *Result) Relaxed() ([]Item, []ExistingNode) {
 // keys, preferences and [Options.Within] are left out. There is one item for each class that is not refused, in the order of the classes. Beside them are the
 // existing nodes, whose tags and limits are those of running pods: daemons that are still to start may be kept away.
 func (p *Problem) Relaxed() ([]Item, []ExistingNode) {
+	return p.relaxed(func(class int) int {
+		if p.Classes[class].Refusal != nil {
+			return 0
+		}
+		return len(p.Classes[class].Pods)
+	})
+}
+
+// relaxed is so many pods of each class. A class may be refused by itself and have placed pods all the same, on nodes that were added.
+func (p *Problem) relaxed(count func(class int) int) ([]Item, []ExistingNode) {
 	items := make([]Item, 0, len(p.Classes))
 	for i, c := range p.Classes {
-		if c.Refusal != nil {
+		pods := count(i)
+		if pods == 0 {
 			continue
 		}
 		requests := c.requests
@@ -262,7 +266,7 @@ func (p *Problem) Relaxed() ([]Item, []ExistingNode) {
 				}
 			}
 		}
-		it := Item{Name: c.Name(), Count: len(c.Pods), Pods: []ItemPods{{i, 1}}, Requests: requests}
+		it := Item{Name: c.Name(), Count: pods, Pods: []ItemPods{{i, 1}}, Requests: requests}
 		it.Requires, it.Tags, it.Limits = p.topology.Alone(i, c.unchosen)
 		items = append(items, it)
 	}

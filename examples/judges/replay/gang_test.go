@@ -51,7 +51,7 @@ func grouped(seed uint64) scenario.Scenario {
 			for rack := range 2 {
 				twin := o
 				twin.Price *= 1 + 0.1*float64(rack)
-				twin.Requirements = append(slices.Clone(o.Requirements), in(labelRack, fmt.Sprint(zone, "-", rack)), in(labelPlacementGroup, fmt.Sprint("pg-", r.IntN(2))))
+				twin.Requirements = append(slices.Clone(o.Requirements), in(labelRack, fmt.Sprint("rack-", zone, "-", rack)), in(labelPlacementGroup, fmt.Sprint("pg-", r.IntN(2))))
 				offerings = append(offerings, twin)
 			}
 		}
@@ -63,7 +63,7 @@ func grouped(seed uint64) scenario.Scenario {
 			out[i] = n.DeepCopy()
 			h := fnv.New32a()
 			_, _ = h.Write([]byte(n.Name))
-			out[i].Labels[labelRack] = fmt.Sprint(n.Labels[corev1.LabelTopologyZone], "-", h.Sum32()%2)
+			out[i].Labels[labelRack] = fmt.Sprint("rack-", n.Labels[corev1.LabelTopologyZone], "-", h.Sum32()%2)
 			out[i].Labels[labelPlacementGroup] = fmt.Sprint("pg-", h.Sum32()/2%2)
 		}
 		return out
