@@ -226,7 +226,7 @@ func (d *domains) plan(ctx context.Context, values [][]string) error {
 	if err != nil {
 		return err
 	}
-	if !slices.Equal(made.placed(), d.best.placed()) || made.objective() >= d.best.objective() {
+	if !slices.Equal(made.placed(), d.best.placed()) || made.objective() >= d.best.objective() || slices.ContainsFunc(d.opts.Groups, made.isSpread) {
 		return nil
 	}
 	made.options, made.partly = d.best.options, d.best.partly
@@ -234,6 +234,34 @@ func (d *domains) plan(ctx context.Context, values [][]string) error {
 		d.best = made
 	}
 	return err
+}
+
+// isSpread reports whether a group with a placed pod is in more domains than it may be, those of its running pods included. A node that has no
+// value of the key counts by its name, as nodes to buy do for hostnames.
+func (p *Plan) isSpread(g gang.Group) bool {
+	if g.Key == "" {
+		return false
+	}
+	labels := map[string]map[string]string{}
+	for i := range p.Problem.Existing {
+		labels[p.Problem.Existing[i].Node.Name] = p.Problem.Existing[i].Node.Labels
+	}
+	for _, n := range p.Result.NewNodes() {
+		labels[n.Name] = n.Labels
+	}
+	held, runs := map[string]bool{}, gang.Running(p.Problem)
+	for _, pod := range p.Problem.Snapshot().Pods {
+		if value := labels[pod.Spec.NodeName][g.Key]; value != "" && runs(pod) && g.Member(pod) {
+			held[value] = true
+		}
+	}
+	most := max(1, g.Values, len(held))
+	for _, b := range p.Bindings() {
+		if g.Member(b.Pod) {
+			held[cmp.Or(labels[b.Node][g.Key], b.Node)] = true
+		}
+	}
+	return len(held) > most
 }
 
 // placed are the names of the placed pods.

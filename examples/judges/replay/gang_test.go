@@ -119,7 +119,7 @@ func groupsOf(s scenario.Scenario) []gang.Group {
 
 // reserve makes some offerings of a snapshot few, and adds reservations of capacity beside others.
 func reserve(s *scheduling.Snapshot, seed uint64) {
-	r := rand.New(rand.NewPCG(seed, 49))
+	r, reservations := rand.New(rand.NewPCG(seed, 49)), 0
 	for i := range s.Pools {
 		s.Pools[i].Types = slices.Clone(s.Pools[i].Types)
 		for k := range s.Pools[i].Types {
@@ -130,6 +130,7 @@ func reserve(s *scheduling.Snapshot, seed uint64) {
 				case 0:
 					o.ReservationCount = 1 + r.IntN(3)
 				case 1:
+					reservations++ // each has its own id: offerings of one id share one count
 					zone, _ := o.Requirements.Get(corev1.LabelTopologyZone).Single()
 					rack, _ := o.Requirements.Get(labelRack).Single()
 					group, _ := o.Requirements.Get(labelPlacementGroup).Single()
@@ -138,7 +139,7 @@ func reserve(s *scheduling.Snapshot, seed uint64) {
 						Price: o.Price / 10, Available: o.Available, ReservationCount: 1 + r.IntN(3), Requirements: requirements.MustOf(
 							requirements.In(corev1.LabelTopologyZone, zone), requirements.In(labelRack, rack), requirements.In(labelPlacementGroup, group),
 							requirements.In(instancetypes.LabelCapacityType, capacityType),
-							requirements.In(instancetypes.LabelReservationID, fmt.Sprintf("cr-%d", r.IntN(2_000))),
+							requirements.In(instancetypes.LabelReservationID, fmt.Sprintf("cr-%d", reservations)),
 						),
 					})
 				}
@@ -274,8 +275,8 @@ func domains(p *plan.Plan, g gang.Group) (fresh, old map[string]bool) {
 	}
 	fresh, old = map[string]bool{}, map[string]bool{}
 	add := func(to map[string]bool, node string) {
-		if known, ok := labels[node]; ok {
-			to[known[g.Key]] = true
+		if value, ok := labels[node][g.Key]; ok { // a node without the label is in no domain, as for affinity between pods
+			to[value] = true
 		}
 	}
 	for _, b := range p.Bindings() {
