@@ -197,7 +197,7 @@ func TestRead(t *testing.T) {
 	}, got)
 }
 
-// Pods that have succeeded count towards the minimum for Volcano and Kueue only, and pods that have failed for nobody.
+// Pods that have succeeded count towards the minimum for Volcano and Kueue only. Pods that have failed never count.
 func TestReadCountsSucceededPods(t *testing.T) {
 	marks := map[string]struct{ labels, annotations map[string]string }{
 		gang.Kubernetes:   {nil, map[string]string{"link": "g"}},

@@ -219,7 +219,7 @@ func lasting(taints []corev1.Taint) []corev1.Taint {
 	return out
 }
 
-// group is nodes that somebody else buys.
+// group is a set of nodes that another autoscaler or a person buys.
 type group struct {
 	labels map[string]string // that all of them have
 	taints []corev1.Taint

@@ -200,7 +200,7 @@ func (r *rehearsal) placed(ctx context.Context, s scheduling.Snapshot, by *hint)
 	if r.by.Packing != nil {
 		packing = *r.by.Packing
 	}
-	packing.Draft = true // nobody asks for a bound
+	packing.Draft = true // no bound is needed
 	if by != nil {
 		packing.Strategy = by
 	}
