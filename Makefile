@@ -72,8 +72,8 @@ test-long: moto ## the full counts of the property suites and the judges
 	JOINERY_LONG=1 $(GO) test -timeout 30m -skip '^TestFaultRun$$' $(LONG)
 	JOINERY_LONG=1 $(GO) test $(RACE) -timeout 60m -run '^TestFaultRun$$' ./cloudprovider/aws
 	cd examples/judges && $(GO) test -timeout 60m ./replay -run 'PlansAreAccepted$$' -scenarios $$(($(SCENARIOS) / 2)) -v
-	cd examples/judges && $(KUBERNETES_1.37) ./kubejudge
-	cd examples/judges && $(KUBERNETES_1.37) -timeout 60m ./replay -run 'TestPlansAreAccepted$$|Quorum' -from $$(($(SCENARIOS) / 2 + 1)) -scenarios $$(($(SCENARIOS) / 2)) -v
+	cd examples/judges && $(KUBERNETES_1.37) ./kubejudge ./semantics
+	cd examples/judges && $(KUBERNETES_1.37) -timeout 60m ./replay -run 'PlansAreAccepted$$|Quorum' -from $$(($(SCENARIOS) / 2 + 1)) -scenarios $$(($(SCENARIOS) / 2)) -v
 	cd examples/judges && $(KUBERNETES_1.37) -timeout 90m ./replay -run 'AcceptedAndWhole$$' -scenarios $(SCENARIOS) -v # a tenth of them with groups
 	cd examples/judges && $(GO) test -timeout 60m ./replay -run 'TestPlansAreAccepted$$' -scenarios 40 -pods 1500 -v
 	cd examples/judges && $(GO) test -timeout 60m ./replay -run 'TestPodsBesideKarpenters' -karpenter 400 -v

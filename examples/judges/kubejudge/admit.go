@@ -129,12 +129,12 @@ func (a *admission) admit(ctx context.Context, in *corev1.Pod) (*corev1.Pod, err
 	if stored {
 		limits = nil
 	}
-	if !hasLabelKeys(pod) && len(limits) == 0 {
-		return pod, nil
+	if !hasLabelKeys(pod) && pod.Spec.Resources == nil && len(limits) == 0 {
+		return pod, nil // the round trip through the internal type is the dearest step
 	}
 
-	// matchLabelKeys are folded into the selectors by the API server's pod strategy, and limit ranges applied by its
-	// admission plugin; both speak the internal type.
+	// The API server's pod strategy folds matchLabelKeys into the selectors and, since 1.37, fills in what a pod asks for as a
+	// whole; its admission plugin applies limit ranges. Both speak the internal type.
 	status := pod.Status
 	internal := &core.Pod{}
 	if err := corev1conversion.Convert_v1_Pod_To_core_Pod(pod, internal, nil); err != nil {
@@ -211,8 +211,7 @@ func (a *admission) runtimeClass(pod *corev1.Pod) error {
 	return nil
 }
 
-// hasLabelKeys reports whether some term has matchLabelKeys or mismatchLabelKeys; most pods have none, and the round trip
-// through the internal type is the dearest step of admission.
+// hasLabelKeys reports whether some term has matchLabelKeys or mismatchLabelKeys.
 func hasLabelKeys(pod *corev1.Pod) bool {
 	for _, c := range pod.Spec.TopologySpreadConstraints {
 		if len(c.MatchLabelKeys) > 0 {

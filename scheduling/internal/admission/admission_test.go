@@ -81,7 +81,7 @@ func TestRequestsFromLimits(t *testing.T) {
 }
 
 // What a pod asks for as a whole defaults to what its containers come to; its limit is only for what none of them asks for. LimitRanges
-// give to containers later than that.
+// give to containers later than that until 1.36, and before it since 1.37.
 func TestPodLevelRequests(t *testing.T) {
 	const huge = corev1.ResourceHugePagesPrefix + "2Mi"
 	ranges := []*corev1.LimitRange{{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a"}, Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{
@@ -93,7 +93,7 @@ func TestPodLevelRequests(t *testing.T) {
 		want       corev1.ResourceList
 	}{
 		"a limit, and containers that ask for less": {corev1.ResourceRequirements{Limits: list("4", "")}, []corev1.ResourceList{list("1", ""), list("500m", "")}, list("1500m", "")},
-		"a limit, and containers that do not ask":   {corev1.ResourceRequirements{Limits: list("4", "2Gi")}, []corev1.ResourceList{list("1", ""), nil}, list("1", "2Gi")},
+		"a limit, and containers that do not ask":   {corev1.ResourceRequirements{Limits: list("4", "2Gi")}, []corev1.ResourceList{list("1", ""), nil}, list("1250m", "2Gi")},
 		"a limit of one, a request of the other":    {corev1.ResourceRequirements{Limits: list("4", "")}, []corev1.ResourceList{list("", "1Gi")}, list("4", "1Gi")},
 		"a request":                                 {corev1.ResourceRequirements{Requests: list("3", ""), Limits: list("4", "")}, []corev1.ResourceList{list("1", "")}, list("3", "")},
 		"a limit, and nobody asks":                  {corev1.ResourceRequirements{Limits: list("4", "")}, []corev1.ResourceList{nil, nil}, list("4", "")},

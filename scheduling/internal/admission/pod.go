@@ -44,10 +44,10 @@ func (c Cluster) Anew(pod *corev1.Pod) *corev1.Pod {
 func (c Cluster) admit(pod *corev1.Pod, anew bool) *corev1.Pod {
 	d := draft{pod: pod, out: pod}
 	d.containers(nil)
-	d.podLevel()
+	d.podLevel(pod.Spec.Resources)
 	if limits := c.limitsOf(pod); anew && len(limits) > 0 { // LimitRanges are applied after defaulting, which is repeated on reading
 		d.containers(limits)
-		d.podLevel()
+		d.podLevel(pod.Spec.Resources)
 	}
 	d.priority(c)
 	if anew {
@@ -214,15 +214,16 @@ func admittedPorts(ports []corev1.ContainerPort, hostNetwork bool) ([]corev1.Con
 	return out, !slices.Equal(out, ports)
 }
 
-// podLevel defaults spec.resources: hugepage limits from those of the containers, then requests from the sum of the containers' or, where
-// they have none, from the pod's limits.
-func (d *draft) podLevel() {
-	r := d.out.Spec.Resources
-	if r == nil || len(r.Requests)+len(r.Limits) == 0 {
+// podLevel defaults what the pod asks for as a whole, given what was written: hugepage limits from those of the containers, then requests
+// from the sum of the containers' or, where they have none, from the pod's limits. An API server did this before it applied LimitRanges
+// until Kubernetes 1.36, and does it after them since 1.37 (feature gate PodLevelResourcesFixDefaulting). The larger result counts, so that
+// a plan holds with both.
+func (d *draft) podLevel(written *corev1.ResourceRequirements) {
+	if written == nil || len(written.Requests)+len(written.Limits) == 0 {
 		return
 	}
 	containers := resources.OfPod(&corev1.Pod{Spec: corev1.PodSpec{Containers: d.out.Spec.Containers, InitContainers: d.out.Spec.InitContainers}}, false)
-	requests, limits := r.Requests, r.Limits
+	requests, limits := written.Requests, written.Limits
 	for name, q := range containers {
 		if _, asked := requests[name]; !asked && strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix) {
 			limits = merged(limits, corev1.ResourceList{name: q})
@@ -236,10 +237,10 @@ func (d *draft) podLevel() {
 		}
 		requests = merged(requests, limits)
 	}
-	if finerThanMilli(requests) || len(requests) != len(r.Requests) || len(limits) != len(r.Limits) {
-		filled := *r
-		filled.Requests, filled.Limits = rounded(requests), limits
-		d.spec().Resources = &filled
+	now := d.out.Spec.Resources
+	requests, limits = resources.Max(now.Requests, rounded(requests)), resources.Max(now.Limits, limits)
+	if !equality.Semantic.DeepEqual(requests, now.Requests) || !equality.Semantic.DeepEqual(limits, now.Limits) {
+		d.spec().Resources = &corev1.ResourceRequirements{Requests: requests, Limits: limits, Claims: now.Claims}
 	}
 }
 
