@@ -15,6 +15,7 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/requirements/kube"
 	"github.com/joinery-sdk/joinery/scheduling/internal/hostport"
+	"github.com/joinery-sdk/joinery/scheduling/internal/nodefeature"
 	"github.com/joinery-sdk/joinery/scheduling/internal/podclass"
 	"github.com/joinery-sdk/joinery/scheduling/internal/quota"
 	"github.com/joinery-sdk/joinery/scheduling/internal/topology"
@@ -68,7 +69,7 @@ func (p *Problem) fill(c *Class) {
 	spec := &c.Template.Spec
 	asked, err := kube.FromPod(spec)
 	c.Asked = asked.Required
-	c.Required = c.Asked
+	c.Required = c.Asked.Intersect(requirements.AnyOf(nodefeature.Required(spec)))
 	c.Preferred = asked.Preferred
 	if spec.Priority != nil {
 		c.priority = *spec.Priority

@@ -12,6 +12,7 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling/internal/nodefeature"
 	"github.com/joinery-sdk/joinery/scheduling/internal/taints"
 )
 
@@ -299,7 +300,11 @@ func (p *Problem) explainLabels(c *Class, pool *PoolState, n census) Reason {
 	}
 	out.Key = conflict.Key
 	values, offered := known[conflict.Key]
+	feature, isFeature := nodefeature.Name(conflict.Key)
 	switch {
+	case isFeature:
+		out.Nearest = nil
+		out.Detail = fmt.Sprintf("it needs the node feature %s, which the newest node of the pool, %s, does not declare", feature, p.newest(pool.Name).Name)
 	case !offered && !pool.Set.Has(conflict.Key):
 		out.Detail = fmt.Sprintf("it asks %s, a label that nothing in the pool has%s", conflict.Left, nearest(conflict.Key, slices.Sorted(maps.Keys(known))))
 	case pool.Set.Has(conflict.Key) && !conflict.Left.Overlaps(pool.Set.Get(conflict.Key)):

@@ -15,6 +15,7 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling/internal/bind"
 	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
+	"github.com/joinery-sdk/joinery/scheduling/internal/nodefeature"
 	"github.com/joinery-sdk/joinery/scheduling/internal/podclass"
 	"github.com/joinery-sdk/joinery/scheduling/internal/taints"
 	"github.com/joinery-sdk/joinery/scheduling/internal/topology"
@@ -54,8 +55,10 @@ type NewNode struct {
 // Node is the node as it will register: ready and empty.
 func (n *NewNode) Node() *corev1.Node {
 	labels := n.Pool.Registered(requirements.FromLabels(n.Labels)).Labels()
+	maps.DeleteFunc(labels, func(key, _ string) bool { _, feature := nodefeature.Name(key); return feature })
 	node := readyNode(n.Name, labels, n.Pool.Taints, n.InstanceType.Capacity, n.InstanceType.Allocatable())
 	node.Annotations = n.Pool.Annotations
+	nodefeature.Declare(node, n.Pool.features)
 	return node
 }
 
@@ -171,7 +174,8 @@ func (s *state) newNodes(names []string) []NewNode {
 func (p *Problem) ChosenLabels(set requirements.Set) map[string]string {
 	out := chosenLabels(set)
 	maps.DeleteFunc(out, func(key, _ string) bool {
-		return key == labelRegistered || key == labelInitialized || p.aliases.Key(key) != key ||
+		_, feature := nodefeature.Name(key)
+		return feature || key == labelRegistered || key == labelInitialized || p.aliases.Key(key) != key ||
 			slices.ContainsFunc(p.Pools, func(pool PoolState) bool { return key == classKey(pool.NodeClass) && !pool.Set.Has(key) })
 	})
 	return out

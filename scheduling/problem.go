@@ -81,6 +81,7 @@ type PoolState struct {
 
 	taintSet int
 	aliases  requirements.Aliases
+	features map[string]string                 // see featuresOf
 	table    []typeRow                         // by type
 	known    func() map[string]map[string]bool // see knownLabels; computed once, by the first explanation
 }
@@ -241,7 +242,7 @@ func (p *Problem) compileClasses(pending []*corev1.Pod, running map[string][]*co
 	p.Classes = make([]*Class, 0, len(classes))
 	for i := range classes {
 		c := &classes[i]
-		if c.Refusal == nil && p.optedOut(requirements.KubernetesAliases().Alternatives(c.Required)) {
+		if c.Refusal == nil && p.optedOut(requirements.KubernetesAliases().Alternatives(c.Asked)) {
 			for _, pod := range c.Pods {
 				p.Ignored = append(p.Ignored, Ignored{pod, "it opted out of every pool by " + nodepool.LabelKey + " DoesNotExist"})
 			}

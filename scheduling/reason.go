@@ -14,6 +14,7 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling/internal/bind"
+	"github.com/joinery-sdk/joinery/scheduling/internal/nodefeature"
 	"github.com/joinery-sdk/joinery/scheduling/internal/taints"
 )
 
@@ -247,7 +248,11 @@ func (s *state) explainExisting(c *Class) (Reason, bool) {
 		}
 	}
 	part(tainted, "tainted (%s)", strings.Join(slices.Sorted(maps.Keys(by)), ", "))
-	part(labels, "without the labels it asks")
+	asks := "labels"
+	if len(nodefeature.Needed(&c.Template.Spec)) > 0 {
+		asks = "labels or node features"
+	}
+	part(labels, "without the %s it asks", asks)
 	var lacking []string
 	for _, name := range s.p.Resources {
 		if short[string(name)] {

@@ -37,7 +37,7 @@ func (p *Problem) compilePools() {
 		for _, u := range pool.unknownKeys() {
 			p.Notes = append(p.Notes, fmt.Sprintf("pool %s: %s", pool.Name, u.text))
 		}
-		state := PoolState{Pool: pool, Set: set, NodesLeft: -1, taintSet: p.taints.Intern(pool.Taints), aliases: p.aliases}
+		state := PoolState{Pool: pool, Set: set, NodesLeft: -1, taintSet: p.taints.Intern(pool.Taints), aliases: p.aliases, features: p.featuresOf(pool.Name)}
 		for _, name := range resources.Names(pool.Limits) {
 			left := resources.Capacity(name, pool.Limits[name])
 			if name == resourceNodes {
@@ -52,6 +52,7 @@ func (p *Problem) compilePools() {
 				state.take(p.members[i].capacity)
 			}
 		}
+		p.Notes = append(p.Notes, p.assumedOf(pool.Name)...)
 		k := len(p.Pools)
 		state.known = sync.OnceValue(func() map[string]map[string]bool { return knownLabels(&p.Pools[k]) })
 		p.Pools = append(p.Pools, state)
@@ -65,8 +66,13 @@ func (p *Problem) asked(pool *Pool) (requirements.Set, error) {
 
 // Registered is the labels of a node of the pool once its agents have set theirs, where s is what its type, its offering and its claim
 // decide: Karpenter says that the node is registered, initialized and of which class, and [Options.Aliases] have the values of other keys.
+// Features that its kubelet declares are among them, under keys that no label has.
 func (r *PoolState) Registered(s requirements.Set) requirements.Set {
-	return registered(&r.Pool, r.aliases, s)
+	all, err := registered(&r.Pool, r.aliases, s).Intersect(requirements.FromLabels(r.features))
+	if err != nil { // s is impossible
+		return s
+	}
+	return all
 }
 
 func registered(pool *Pool, aliases requirements.Aliases, s requirements.Set) requirements.Set {
@@ -90,12 +96,6 @@ func registered(pool *Pool, aliases requirements.Aliases, s requirements.Set) re
 	}
 	return aliases.Both(all)
 }
-
-// Labels that Karpenter sets once a node has registered, and once it is ready with all resources.
-const (
-	labelRegistered  = "karpenter.sh/registered"
-	labelInitialized = "karpenter.sh/initialized"
-)
 
 // classKey is the label of nodes of a class, such as karpenter.k8s.aws/ec2nodeclass; empty for none.
 func classKey(c nodepool.NodeClassRef) string {

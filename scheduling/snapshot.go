@@ -40,6 +40,8 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling/internal/nodefeature"
+	"github.com/joinery-sdk/joinery/scheduling/internal/taints"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
@@ -360,4 +362,131 @@ func (v *validation) types(pool *Pool) {
 			v.count("instance type "+t.Name, fmt.Sprintf("reservation count of offering %d", k), int64(t.Offerings[k].ReservationCount))
 		}
 	}
+}
+
+// Taints of nodes that Karpenter is about to delete.
+const (
+	taintDisrupted  = "karpenter.sh/disrupted"
+	taintDisruption = "karpenter.sh/disruption" // the name before v1
+)
+
+// member is a node of the cluster as it is planned with: its own figures and, until it is initialized, those of its claim.
+type member struct {
+	node                  *corev1.Node // made of the claim where the node has not joined
+	claim                 string       // its name, empty for none
+	inFlight              bool         // it has not joined
+	starting              bool         // it was never ready for pods, or it reboots
+	leaving               bool         // it is being removed, and takes no pods
+	pool                  string       // its name, empty for none
+	labels                map[string]string
+	taints                []corev1.Taint // without temporary ones
+	capacity, allocatable corev1.ResourceList
+}
+
+// members are the nodes of the snapshot with their claims, and the claims whose nodes have not joined.
+func (s *Snapshot) members(aliases requirements.Aliases) []member {
+	pools := map[string]*Pool{}
+	for i := range s.Pools {
+		pools[s.Pools[i].Name] = &s.Pools[i]
+	}
+	byName, byID := map[string]*NodeClaim{}, map[string]*NodeClaim{}
+	for i := range s.NodeClaims {
+		c := &s.NodeClaims[i]
+		byName[cmp.Or(c.NodeName, c.Name)] = c
+		if c.ProviderID != "" {
+			byID[c.ProviderID] = c
+		}
+	}
+	out := make([]member, 0, len(s.Nodes)+len(s.NodeClaims))
+	there, taken := map[*NodeClaim]bool{}, map[string]bool{}
+	for _, n := range s.Nodes {
+		c := byID[n.Spec.ProviderID]
+		if named := byName[n.Name]; c == nil && named != nil && (named.NodeName != "" || named.ProviderID == "" || n.Spec.ProviderID == "") {
+			c = named
+		}
+		there[c], taken[n.Name] = true, true
+		out = append(out, memberOf(n, c, pools, aliases))
+	}
+	for i := range s.NodeClaims {
+		c := &s.NodeClaims[i]
+		if there[c] {
+			continue
+		}
+		n := c.Node()
+		if taken[n.Name] { // by a node of an earlier claim of this name
+			n.Name = c.ProviderID
+		}
+		m := memberOf(n, c, pools, aliases)
+		m.inFlight = true
+		m.leaving = m.leaving || c.Initialized // its node had joined, and was deleted since
+		out = append(out, m)
+	}
+	return out
+}
+
+func memberOf(n *corev1.Node, c *NodeClaim, pools map[string]*Pool, aliases requirements.Aliases) member {
+	m := member{node: n, starting: taints.StartingUp(n), leaving: n.DeletionTimestamp != nil, capacity: n.Status.Capacity, allocatable: n.Status.Allocatable}
+	if len(m.allocatable) == 0 { // an API server defaults it to capacity, as a whole
+		m.allocatable = m.capacity
+	}
+	m.leaving = m.leaving || slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == taintDisrupted || t.Key == taintDisruption })
+	all, known := n.Spec.Taints, []corev1.Taint(nil) // known are the startup taints
+	m.labels, m.pool = map[string]string{}, poolOf(n.Labels)
+	if c != nil {
+		m.claim = c.Name
+		m.leaving = m.leaving || c.Deleting
+		m.starting = !c.Initialized && !taints.Initialized(n)
+	}
+	m.starting = m.starting || taints.Rebooting(n)
+	if m.starting && c != nil {
+		if m.pool == "" {
+			m.pool = poolOf(c.Labels)
+		}
+		m.labels = registered(pools[m.pool], aliases, requirements.FromLabels(c.Labels)).Labels()
+		m.capacity, m.allocatable = promisedOf(m.capacity, c.Capacity), promisedOf(m.allocatable, c.Allocatable)
+		if !taints.Registered(n) {
+			all = slices.Concat(all, c.Taints)
+		}
+		known = c.StartupTaints
+	}
+	maps.Copy(m.labels, n.Labels)
+	if n.Spec.Unschedulable { // a cordon counts as the taint that the node lifecycle controller adds for it
+		all = append(slices.Clip(all), corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule})
+	}
+	if m.starting {
+		if p := pools[m.pool]; p != nil {
+			known = slices.Concat(known, p.StartupTaints)
+		}
+		all = slices.DeleteFunc(slices.Clone(all), func(t corev1.Taint) bool {
+			return taints.Ephemeral(t) || slices.ContainsFunc(known, func(s corev1.Taint) bool { return s.MatchTaint(&t) })
+		})
+		if m.labels[corev1.LabelHostname] == "" { // its kubelet will set it
+			m.labels[corev1.LabelHostname] = n.Name
+		}
+	}
+	m.labels[requirements.NodeNameKey] = n.Name
+	maps.Copy(m.labels, nodefeature.Declared(n))
+	for i := range all {
+		if !slices.ContainsFunc(m.taints, func(t corev1.Taint) bool { return t.MatchTaint(&all[i]) }) {
+			m.taints = append(m.taints, all[i])
+		}
+	}
+	return m
+}
+
+// poolOf is the name of the pool in the labels of a node, under the key of today or that of Provisioners.
+func poolOf(labels map[string]string) string {
+	return cmp.Or(labels[nodepool.LabelKey], labels[nodepool.ProvisionerLabelKey])
+}
+
+// promisedOf is the resources that a node shows, completed with promised ones that it lacks or has none of.
+func promisedOf(shown, promised corev1.ResourceList) corev1.ResourceList {
+	out := corev1.ResourceList{}
+	maps.Copy(out, shown)
+	for name, q := range promised {
+		if own, ok := out[name]; !ok || own.IsZero() {
+			out[name] = q
+		}
+	}
+	return out
 }

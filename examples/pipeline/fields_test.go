@@ -323,6 +323,24 @@ func TestPortFields(t *testing.T) {
 	})
 }
 
+// Some fields need a feature of the kubelet, which nodes declare in their status. n1 has room and would be taken first.
+func TestNodeFeatureFields(t *testing.T) {
+	declares := func(node, features string) string {
+		return strings.Replace(node, "status: {", "status: {declaredFeatures: ["+features+"], ", 1)
+	}
+	around := declares(nodeIn("n1", "zone-a", "8", ""), "GuaranteedQoSPodCPUResize") +
+		declares(nodeIn("n2", "zone-a", "8", ""), "RestartAllContainersOnContainerExits, UserNamespacesHostNetworkSupport")
+	onSecond := "- landsOn: {node: n2}\n  pods: web-*"
+	exits := func(action string) string {
+		return "containers: [{name: main, image: i, restartPolicy: Never, restartPolicyRules: [{action: " + action +
+			", exitCodes: {operator: In, values: [42]}}], resources: {requests: {cpu: 1}}}]"
+	}
+	runFields(t, []fieldCase{
+		{field: "hostUsers", noPool: true, around: around, before: "hostNetwork: true\nhostUsers: true", after: "hostNetwork: true\nhostUsers: false", rule: onSecond},
+		{field: "restartPolicyRules", noPool: true, around: around, before: exits("Restart"), after: exits("RestartAllContainers"), rule: onSecond},
+	})
+}
+
 func TestVolumeFields(t *testing.T) {
 	claim := `
 ---

@@ -105,9 +105,9 @@ func selects(t corev1.PodAffinityTerm, namespace string, pod *corev1.Pod) bool {
 }
 
 // suit makes pool and pods agree on the label that the pool's reason names: the pool gets it, if it is one that users set
-// and the pool has none, or the pods stop asking for it. A node's name is no label.
+// and the pool has none, or the pods stop asking for it. Keys with a space are of no label: the name of a node, and features of kubelets.
 func suit(c *scheduling.Class, pool *scheduling.PoolState, key string) []change {
-	if key == "" || key == requirements.NodeNameKey {
+	if key == "" || strings.Contains(key, " ") {
 		return nil
 	}
 	var out []change

@@ -20,6 +20,7 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/internal/bind"
 	"github.com/joinery-sdk/joinery/scheduling/internal/hostport"
 	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
+	"github.com/joinery-sdk/joinery/scheduling/internal/nodefeature"
 	"github.com/joinery-sdk/joinery/scheduling/internal/podclass"
 	"github.com/joinery-sdk/joinery/scheduling/internal/taints"
 	"github.com/joinery-sdk/joinery/scheduling/internal/volume"
@@ -296,6 +297,7 @@ func (e *engine) describe(n *node) {
 	n.labels = map[string]string{}
 	maps.Copy(n.labels, n.object.Labels)
 	n.labels[requirements.NodeNameKey] = n.name
+	maps.Copy(n.labels, nodefeature.Declared(n.object))
 	taints := slices.Clone(n.object.Spec.Taints)
 	if n.object.Spec.Unschedulable {
 		taints = append(taints, corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule})

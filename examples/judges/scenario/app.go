@@ -251,6 +251,9 @@ func (g *generator) extras(a *app) {
 		p.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 80, HostPort: 8080, HostIP: pick(g, "10.0.0.1", "10.0.0.2")}}
 	case 2:
 		p.Spec.HostNetwork = true
+		if g.options.Changing && g.chance(60) {
+			p.Spec.HostUsers = new(false) // which needs a feature of the node
+		}
 		p.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 8080, HostPort: 8080}}
 	}
 	if g.often(20) {
@@ -266,6 +269,13 @@ func (g *generator) extras(a *app) {
 		if overhead := g.s.RuntimeClasses[0].Overhead; name == runtimeSandbox && g.chance(50) {
 			p.Spec.Overhead = overhead.DeepCopy().PodFixed
 		}
+	}
+	if g.options.Changing && g.often(5) { // so does this
+		never, c := corev1.ContainerRestartPolicyNever, &p.Spec.Containers[0]
+		c.RestartPolicy, c.RestartPolicyRules = &never, []corev1.ContainerRestartRule{{
+			Action:    corev1.ContainerRestartRuleActionRestartAllContainers,
+			ExitCodes: &corev1.ContainerRestartRuleOnExitCodes{Operator: corev1.ContainerRestartRuleOnExitCodesOpIn, Values: []int32{42}},
+		}}
 	}
 	if g.often(2) {
 		p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/wait"}}

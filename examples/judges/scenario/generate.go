@@ -115,6 +115,7 @@ func Generate(seed uint64, o Options) Scenario {
 			g.storage()
 		}
 		g.agents()
+		g.kubelets()
 	}
 	return g.s
 }

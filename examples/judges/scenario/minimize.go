@@ -311,6 +311,11 @@ func constraints() []func(*corev1.Pod) bool {
 			return had
 		},
 		func(p *corev1.Pod) bool {
+			had := p.Spec.HostUsers != nil || len(p.Spec.Containers[0].RestartPolicyRules) > 0
+			p.Spec.HostUsers, p.Spec.Containers[0].RestartPolicyRules = nil, nil
+			return had
+		},
+		func(p *corev1.Pod) bool {
 			had := len(p.Spec.Containers) > 1
 			p.Spec.Containers = p.Spec.Containers[:1]
 			return had

@@ -41,6 +41,8 @@ type Scenario struct {
 	// there any more. The cluster does not show either, so they are no manifests.
 	Ready   []*corev1.Node
 	Leaving []string
+	// Declared is which features the kubelets of nodes to come declare, by pool; of a pool that is missing they declare all.
+	Declared map[string][]string
 
 	CSINodes   []*storagev1.CSINode
 	CSIDrivers []*storagev1.CSIDriver
@@ -203,7 +205,9 @@ func (s Scenario) planned(ctx context.Context, c kubejudge.Scenario, nodes []*co
 		return kubejudge.Scenario{}, nil, fmt.Errorf("scenario: %w", err)
 	}
 	fresh, second := kubejudge.Daemons(s.DaemonSets, nodes, nil)
-	c.Nodes = slices.Concat(c.Nodes, nodes)
+	for _, n := range nodes {
+		c.Nodes = append(slices.Clip(c.Nodes), s.withKubelet(n))
+	}
 	c.CSINodes = slices.Concat(c.CSINodes, csi)
 	c.Pods = slices.Concat(daemons, fresh, pending)
 	empty, err := kubejudge.Judge(ctx, c, slices.Concat(held.Accepted, second))

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
+	"github.com/joinery-sdk/joinery/scheduling/internal/nodefeature"
 )
 
 // RatioAnnotation divides pods over the values of a node label by fixed shares; see scheduling.Snapshot.
@@ -47,6 +48,9 @@ func (f *fingerprint) of(p *corev1.Pod) []byte {
 	others := corev1.PodSpec{
 		NodeSelector: s.NodeSelector, Affinity: s.Affinity, TopologySpreadConstraints: s.TopologySpreadConstraints,
 		Priority: s.Priority, PriorityClassName: s.PriorityClassName, RuntimeClassName: s.RuntimeClassName, HostNetwork: s.HostNetwork,
+	}
+	for _, name := range nodefeature.Needed(s) {
+		f.text(name)
 	}
 	for i := range s.Volumes {
 		v := &s.Volumes[i]

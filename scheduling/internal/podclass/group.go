@@ -105,7 +105,7 @@ func SameTemplate(a, b *corev1.Pod) bool {
 		sameSlice(x.Tolerations, y.Tolerations) && sameSlice(x.TopologySpreadConstraints, y.TopologySpreadConstraints) &&
 		sameSlice(x.Volumes, y.Volumes) && x.Affinity == y.Affinity && x.Resources == y.Resources &&
 		x.Priority == y.Priority && x.PriorityClassName == y.PriorityClassName && x.RuntimeClassName == y.RuntimeClassName &&
-		x.HostNetwork == y.HostNetwork && maps.Equal(x.NodeSelector, y.NodeSelector) && maps.Equal(a.Labels, b.Labels) &&
+		x.HostNetwork == y.HostNetwork && equal(x.HostUsers, y.HostUsers) && maps.Equal(x.NodeSelector, y.NodeSelector) && maps.Equal(a.Labels, b.Labels) &&
 		a.Annotations[RatioAnnotation] == b.Annotations[RatioAnnotation] &&
 		len(x.Overhead) == 0 && len(y.Overhead) == 0 &&
 		!slices.ContainsFunc(x.Volumes, func(v corev1.Volume) bool { return v.Ephemeral != nil })
@@ -114,3 +114,5 @@ func SameTemplate(a, b *corev1.Pod) bool {
 func sameSlice[T any](a, b []T) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
+
+func equal(a, b *bool) bool { return a == b || a != nil && b != nil && *a == *b }

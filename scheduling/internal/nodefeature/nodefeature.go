@@ -1,0 +1,107 @@
+// Package nodefeature knows which features of a kubelet a pod needs, and which ones a node declares.
+//
+// kube-scheduler binds a pod only to nodes that declare what the pod needs (plugin NodeDeclaredFeatures, on by default since Kubernetes 1.36).
+// A feature is a requirement under a key of its own, so that it is planned, verified and explained like a label.
+package nodefeature
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joinery-sdk/joinery/requirements"
+)
+
+// Features that a pod may need when it is bound, by the names under which nodes declare them. Other declared features matter only to pods
+// that are changed while they run.
+const (
+	restartAllContainers   = "RestartAllContainersOnContainerExits"
+	userNamespacesWithHost = "UserNamespacesHostNetworkSupport"
+	bindMountOptions       = "VolumeBindMountOptions"
+)
+
+// bindMountField is a field of Kubernetes 1.37.
+const bindMountField = "BindMountOptions"
+
+// prefix is of keys that no label can have.
+const prefix = "node feature "
+
+// Name is the feature of a key; false for keys of labels.
+func Name(key string) (string, bool) { return strings.CutPrefix(key, prefix) }
+
+// Needed is the features that a pod needs, in order; none for most pods. A pod in a user namespace and in the network of its node needs one
+// (KEP-4671), and so do a pod with a container whose exit restarts all containers (KEP-5532) and a pod that mounts volumes with options of
+// bind mounts.
+func Needed(spec *corev1.PodSpec) []string {
+	var restarts, mounts bool
+	_, mountable := reflect.TypeFor[corev1.VolumeMount]().FieldByName(bindMountField)
+	for _, list := range [][]corev1.Container{spec.Containers, spec.InitContainers} {
+		for i := range list {
+			c := &list[i]
+			restarts = restarts || slices.ContainsFunc(c.RestartPolicyRules, func(r corev1.ContainerRestartRule) bool { return r.Action == "RestartAllContainers" })
+			for k := range c.VolumeMounts {
+				mounts = mounts || mountable && len(texts(&c.VolumeMounts[k], bindMountField)) > 0
+			}
+		}
+	}
+	var out []string
+	if restarts {
+		out = append(out, restartAllContainers)
+	}
+	if spec.HostNetwork && spec.HostUsers != nil && !*spec.HostUsers {
+		out = append(out, userNamespacesWithHost)
+	}
+	if mounts {
+		out = append(out, bindMountOptions)
+	}
+	return out
+}
+
+// Required is the nodes that a pod may have as far as their features go: anything for most pods.
+func Required(spec *corev1.PodSpec) requirements.Set {
+	needs := map[string]string{}
+	for _, name := range Needed(spec) {
+		needs[prefix+name] = "true"
+	}
+	return requirements.FromLabels(needs)
+}
+
+// Declared is the features of the node as labels.
+func Declared(n *corev1.Node) map[string]string {
+	out := map[string]string{}
+	for _, name := range texts(&n.Status, "DeclaredFeatures") {
+		out[prefix+name] = "true"
+	}
+	return out
+}
+
+// Declare makes the node declare the features of labels, in order. It does nothing where the field is unknown.
+func Declare(n *corev1.Node, labels map[string]string) {
+	var names []string
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		if name, ok := Name(key); ok {
+			names = append(names, name)
+		}
+	}
+	if f := reflect.ValueOf(&n.Status).Elem().FieldByName("DeclaredFeatures"); f.IsValid() && f.CanSet() {
+		f.Set(reflect.ValueOf(names))
+	}
+}
+
+// All is the labels of a node that declares whatever a pod may need.
+func All() map[string]string {
+	return map[string]string{prefix + restartAllContainers: "true", prefix + userNamespacesWithHost: "true", prefix + bindMountOptions: "true"}
+}
+
+// texts reads a field by its name, because the oldest k8s.io/api that this module compiles with lacks it.
+func texts(of any, field string) []string {
+	f := reflect.ValueOf(of).Elem().FieldByName(field)
+	if !f.IsValid() {
+		return nil
+	}
+	list, _ := f.Interface().([]string)
+	return list
+}
