@@ -69,7 +69,7 @@ func (p *Problem) fill(c *Class) {
 	spec := &c.Template.Spec
 	asked, err := kube.FromPod(spec)
 	c.Asked = asked.Required
-	c.Required = c.Asked.Intersect(requirements.AnyOf(nodefeature.Required(spec)))
+	c.Required = c.Asked.Intersect(requirements.AnyOf(requirements.FromLabels(nodefeature.Labels(nodefeature.Needed(spec)))))
 	c.Preferred = asked.Preferred
 	if spec.Priority != nil {
 		c.priority = *spec.Priority
@@ -290,7 +290,7 @@ func (p *Problem) sortOut() (pending []*corev1.Pod, running map[string][]*corev1
 		case goes[pod.Spec.NodeName]:
 			next := *p.admission.Anew(pod) // replicas go on sharing what they share
 			next.UID, next.Spec.NodeName, next.DeletionTimestamp = podclass.MadeAnew, "", nil
-			if podclass.Moves(pod) && podclass.NotOurs(&next) == "" {
+			if podclass.Moves(pod) && podclass.NotOurs(&next) == "" && p.snapshot.Staying[podclass.Name(pod)] == "" {
 				p.moved[pod.Spec.NodeName]++
 				pending = append(pending, &next)
 				p.successor[pod] = &next

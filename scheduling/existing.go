@@ -42,6 +42,11 @@ func (p *Problem) compileExisting(running map[string][]*corev1.Pod) {
 				note += fmt.Sprintf("; %d of its own are planned elsewhere", k)
 			}
 			p.Notes = append(p.Notes, note)
+			for _, pod := range p.staying[m.node.Name] {
+				if why := p.snapshot.Staying[podclass.Name(pod)]; why != "" {
+					p.Notes = append(p.Notes, fmt.Sprintf("pod %s stays on node %s, and nothing is planned for it: %s", podclass.Name(pod), m.node.Name, why))
+				}
+			}
 			continue
 		}
 		p.Existing = append(p.Existing, p.existing(m, running[m.node.Name], &totals))

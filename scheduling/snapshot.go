@@ -56,6 +56,9 @@ type Snapshot struct {
 	// included. A name and a semicolon in front make another text: "web; karpenter.sh/capacity-type: on-demand=1, spot=1". The ratio is
 	// a hard constraint of the plan; kube-scheduler does not know it. No other annotation bears on placement.
 	Pods []*corev1.Pod
+	// Staying says of pods on nodes that are being removed why a drain does not evict them, such as an annotation do-not-disrupt or a
+	// PodDisruptionBudget that allows no disruption, by "namespace/name". They stay until the node is gone, and nothing is planned for them.
+	Staying map[string]string
 	// Nodes are the existing nodes.
 	Nodes []*corev1.Node
 	// NodeClaims are the nodes that were bought, whether they are among Nodes yet or not.

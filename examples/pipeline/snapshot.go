@@ -1,12 +1,17 @@
 package pipeline
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 
+	"github.com/joinery-sdk/joinery/deprovision/eligibility"
+	"github.com/joinery-sdk/joinery/deprovision/eviction"
 	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/scheduling"
@@ -37,12 +42,54 @@ func Snapshot(m *manifests.Snapshot, market *Market) (scheduling.Snapshot, []str
 	for i := range m.NodeClaims {
 		claims = append(claims, NodeClaim(&m.NodeClaims[i]))
 	}
-	return scheduling.Snapshot{
+	s := scheduling.Snapshot{
 		Pods: pods, Nodes: m.Nodes, NodeClaims: claims, Pools: pools, DaemonSets: m.DaemonSets, Namespaces: m.Namespaces,
 		PersistentVolumes: m.PersistentVolumes, PersistentVolumeClaims: m.PersistentVolumeClaims, StorageClasses: m.StorageClasses, CSINodes: m.CSINodes,
 		VolumeAttachments: m.VolumeAttachments, CSIDrivers: m.CSIDrivers, CSIStorageCapacities: m.CSIStorageCapacities,
 		PriorityClasses: m.PriorityClasses, RuntimeClasses: m.RuntimeClasses, LimitRanges: m.LimitRanges,
-	}, notes, nil
+	}
+	s.Staying = Staying(s, m.PodDisruptionBudgets, time.Time{})
+	return s, notes, nil
+}
+
+// Leaving are the names of the nodes that are marked for deletion, are being deleted, or have a claim that is.
+func Leaving(s scheduling.Snapshot) map[string]bool {
+	deleting := map[string]bool{} // by name and by provider id
+	for i := range s.NodeClaims {
+		if c := &s.NodeClaims[i]; c.Deleting {
+			deleting[cmp.Or(c.NodeName, c.Name)], deleting[c.ProviderID] = true, true
+		}
+	}
+	out := map[string]bool{}
+	for _, n := range s.Nodes {
+		x := eligibility.Node{Node: n, Claim: eligibility.Claim{Deleting: deleting[n.Name] || n.Spec.ProviderID != "" && deleting[n.Spec.ProviderID]}}
+		if x.Leaving() {
+			out[n.Name] = true
+		}
+	}
+	return out
+}
+
+// Staying says which pods of leaving nodes no drain evicts at the moment, and why; see [scheduling.Snapshot]. A PodDisruptionBudget counts if
+// waiting does not help. With the zero time, as for files, annotations that protect for a duration count as over.
+func Staying(s scheduling.Snapshot, budgets []*policyv1.PodDisruptionBudget, now time.Time) map[string]string {
+	if now.IsZero() {
+		now = time.Unix(1<<62, 0)
+	}
+	leaving, all, out := Leaving(s), eviction.NewBudgets(budgets), map[string]string{}
+	for _, p := range s.Pods {
+		if !leaving[p.Spec.NodeName] || p.DeletionTimestamp != nil {
+			continue
+		}
+		why := eviction.Protected(p, now)
+		if refused := all.Check(p); why == "" && refused.Always {
+			why = refused.Text
+		}
+		if why != "" {
+			out[eviction.Name(p)] = why
+		}
+	}
+	return out
 }
 
 // NodeClaim is a NodeClaim or Machine, as a manifest or an API server has it, as scheduling counts on it.

@@ -16,6 +16,7 @@ import (
 	"github.com/joinery-sdk/joinery/deprovision/eligibility"
 	"github.com/joinery-sdk/joinery/deprovision/eviction"
 	"github.com/joinery-sdk/joinery/examples/judges/kubejudge"
+	"github.com/joinery-sdk/joinery/examples/pipeline"
 	"github.com/joinery-sdk/joinery/examples/pipeline/simulate"
 	"github.com/joinery-sdk/joinery/scheduling"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool/nodeclaim"
@@ -130,7 +131,7 @@ func (w *world) others(sim *simulate.Simulator, share float64, r *rand.Rand) *ot
 	for _, n := range w.snapshot.Nodes {
 		o.nodes[n.Name] = true
 	}
-	leaving := simulate.Leaving(w.snapshot)
+	leaving := pipeline.Leaving(w.snapshot)
 	for _, p := range w.snapshot.Pods {
 		if eviction.Reschedulable(p) && (p.Spec.NodeName == "" || leaving[p.Spec.NodeName]) {
 			o.moves[key(p)] = true
@@ -143,7 +144,7 @@ func (o *others) now() bool { return o.r.Float64() < o.share }
 
 // step lets some of them move.
 func (o *others) step(ctx context.Context, s scheduling.Snapshot) (scheduling.Snapshot, error) {
-	leaving := simulate.Leaving(s)
+	leaving := pipeline.Leaving(s)
 	s.Nodes = slices.Clone(s.Nodes)
 	var arrived []*corev1.Node
 	o.claims = slices.DeleteFunc(slices.Clone(o.claims), func(c scheduling.NodeClaim) bool {

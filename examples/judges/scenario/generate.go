@@ -116,6 +116,7 @@ func Generate(seed uint64, o Options) Scenario {
 		}
 		g.agents()
 		g.kubelets()
+		g.drains()
 	}
 	return g.s
 }

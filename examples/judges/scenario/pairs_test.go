@@ -70,7 +70,7 @@ func surroundingNames() []string {
 	return []string{
 		"node being deleted", "node about to be deleted", "node that is not ready yet", "claim without a node", "claim whose node is gone",
 		"cordon without a taint", "pending pod being deleted", "LimitRange", "free volumes", "free volumes that several nodes reach",
-		"daemons with anti-affinity", "pod that is resized as a whole",
+		"daemons with anti-affinity", "pod that is resized as a whole", "node that declares features", "pod that no drain evicts", "PodDisruptionBudget",
 	}
 }
 
@@ -87,6 +87,7 @@ func surroundingsOf(s scenario.Scenario, into map[feature]bool) {
 		set("node being deleted", n.DeletionTimestamp != nil)
 		set("node about to be deleted", slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == karpv1.DisruptedTaintKey }))
 		set("node that is not ready yet", slices.ContainsFunc(s.Ready, func(r *corev1.Node) bool { return r.Name == n.Name }))
+		set("node that declares features", len(n.Status.DeclaredFeatures) > 0)
 		set("cordon without a taint", n.Spec.Unschedulable && len(n.Spec.Taints) == 0)
 	}
 	for _, c := range s.NodeClaims {
@@ -114,6 +115,8 @@ func surroundingsOf(s scenario.Scenario, into map[feature]bool) {
 		set("daemons with anti-affinity", a != nil && a.PodAntiAffinity != nil)
 	}
 	set("LimitRange", len(s.LimitRanges) > 0)
+	set("PodDisruptionBudget", len(s.PodDisruptionBudgets) > 0)
+	set("pod that no drain evicts", len(s.Kept) > 0)
 	for _, v := range s.PVs {
 		free := v.Spec.ClaimRef == nil
 		set("free volumes", free)

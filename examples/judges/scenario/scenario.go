@@ -9,8 +9,10 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/types"
 	appsdefaults "k8s.io/kubernetes/pkg/apis/apps/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
@@ -41,6 +43,10 @@ type Scenario struct {
 	// there any more. The cluster does not show either, so they are no manifests.
 	Ready   []*corev1.Node
 	Leaving []string
+	// Kept are the running pods that no drain evicts, by namespace and name; the cluster shows why.
+	Kept map[types.NamespacedName]bool
+	// PodDisruptionBudgets allow nothing.
+	PodDisruptionBudgets []*policyv1.PodDisruptionBudget
 	// Declared is which features the kubelets of nodes to come declare, by pool; of a pool that is missing they declare all.
 	Declared map[string][]string
 
@@ -82,6 +88,7 @@ func (s Scenario) Objects() []client.Object {
 	collect(&all, s.VolumeAttachments)
 	collect(&all, s.CSICapacities)
 	collect(&all, s.DaemonSets)
+	collect(&all, s.PodDisruptionBudgets)
 	collect(&all, s.Running)
 	collect(&all, s.Pods)
 	return all
@@ -129,7 +136,7 @@ func (s Scenario) Cluster() kubejudge.Scenario {
 		switch {
 		case !slices.Contains(s.Leaving, p.Spec.NodeName):
 			out.Running = append(out.Running, p)
-		case podutils.IsReschedulable(p):
+		case podutils.IsReschedulable(p) && !s.Kept[types.NamespacedName{Namespace: p.Namespace, Name: p.Name}]:
 			p = p.DeepCopy()
 			p.UID = "" // another one is made and admitted
 			p.Spec.NodeName, p.DeletionTimestamp, p.DeletionGracePeriodSeconds, p.Status = "", nil, nil, corev1.PodStatus{Phase: corev1.PodPending}

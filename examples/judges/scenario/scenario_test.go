@@ -12,12 +12,16 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	featuregatetesting "k8s.io/component-base/featuregate/testing"
 	"k8s.io/kubernetes/pkg/apis/core"
 	corev1conversion "k8s.io/kubernetes/pkg/apis/core/v1"
+	"k8s.io/kubernetes/pkg/features"
 	limitrangeregistry "k8s.io/kubernetes/pkg/registry/core/limitrange"
 	podregistry "k8s.io/kubernetes/pkg/registry/core/pod"
 	"k8s.io/kubernetes/plugin/pkg/admission/limitranger"
@@ -47,6 +51,7 @@ func TestOneSeedOneScenario(t *testing.T) {
 
 // TestAnAPIServerAcceptsEveryPod asks the API server's own validation.
 func TestAnAPIServerAcceptsEveryPod(t *testing.T) {
+	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.UserNamespacesHostNetworkSupport, true) // which a cluster may have on
 	for seed := range uint64(120) {
 		s := scenario.Generate(seed, scenario.Options{Changing: seed%2 == 1})
 		for _, pod := range s.Pods {
@@ -167,7 +172,8 @@ func TestManifestsReadBack(t *testing.T) {
 		"NodePool": func() client.Object { return &karpv1.NodePool{} }, "Node": func() client.Object { return &corev1.Node{} },
 		"CSINode": func() client.Object { return &storagev1.CSINode{} }, "DaemonSet": func() client.Object { return &appsv1.DaemonSet{} },
 		"Pod": func() client.Object { return &corev1.Pod{} }, "NodeClaim": func() client.Object { return &karpv1.NodeClaim{} },
-		"LimitRange": func() client.Object { return &corev1.LimitRange{} },
+		"LimitRange":          func() client.Object { return &corev1.LimitRange{} },
+		"PodDisruptionBudget": func() client.Object { return &policyv1.PodDisruptionBudget{} },
 	}
 	seen := map[string]bool{}
 	for seed := range uint64(10) {

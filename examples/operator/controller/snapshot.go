@@ -102,14 +102,12 @@ func (o *Operator) read(ctx context.Context) (*view, error) {
 	groups, problems := o.readGroups(ctx, v.Pods)
 	v.objects.Groups = groups
 	problems = errors.Join(problems, o.readPools(ctx, v, pools), o.readClaims(v, claims))
-	leaving, budgets := simulate.Leaving(v.Snapshot), eviction.NewBudgets(v.objects.PodDisruptionBudgets)
-	v.Pods = slices.DeleteFunc(v.Pods, func(p *corev1.Pod) bool { // a pod that no drain may evict stays where it is
-		return leaving[p.Spec.NodeName] && (eviction.Protected(p, v.now) != "" || budgets.Check(p).Always)
-	})
+	leaving := pipeline.Leaving(v.Snapshot)
+	v.Staying = pipeline.Staying(v.Snapshot, v.objects.PodDisruptionBudgets, v.now)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for i, p := range v.Pods {
-		if leaving[p.Spec.NodeName] && eviction.Reschedulable(p) {
+		if leaving[p.Spec.NodeName] && eviction.Reschedulable(p) && v.Staying[eviction.Name(p)] == "" {
 			v.moving[p.UID] = true
 		}
 		if place, ours := o.planned[p.UID]; ours && p.Spec.NodeName == "" { // we nominated it, and kube-scheduler may have refused it there

@@ -278,7 +278,7 @@ func TestRoomForPodsOfLeavingNodes(t *testing.T) {
 		x.node(t, "b", "m5.xlarge", "on-demand", 1, "2", "2Gi")
 		x.node(t, "c", "m5.xlarge", "on-demand", 1, "2", "2Gi")
 		leave(x)
-		assert.Equal(t, map[string]bool{"a": false, "b": name != "", "c": false}, map[string]bool{"a": simulate.Leaving(x.s)["a"], "b": simulate.Leaving(x.s)["b"], "c": simulate.Leaving(x.s)["c"]}, name)
+		assert.Equal(t, map[string]bool{"a": false, "b": name != "", "c": false}, map[string]bool{"a": pipeline.Leaving(x.s)["a"], "b": pipeline.Leaving(x.s)["b"], "c": pipeline.Leaving(x.s)["c"]}, name)
 		_, nominated, err := simulate.New(x.s)
 		require.NoError(t, err)
 		onto := slices.DeleteFunc(x.plan(t, deprovision.Options{}).Commands, func(c deprovision.Command) bool { return len(c.NewNodes) > 0 })

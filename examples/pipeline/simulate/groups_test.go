@@ -74,7 +74,7 @@ func checkGroups(t *testing.T, before, after scheduling.Snapshot, c *deprovision
 // checkReserved demands that pods that are pending or on leaving nodes have places only where their group is whole with them. It returns how many have.
 func checkReserved(t *testing.T, sim *simulate.Simulator, snapshot scheduling.Snapshot, groups []gang.Group) (all int) {
 	t.Helper()
-	leaving := simulate.Leaving(snapshot)
+	leaving := pipeline.Leaving(snapshot)
 	for i := range groups {
 		g, runs, reserved := &groups[i], 0, 0
 		for _, pod := range snapshot.Pods {

@@ -1,14 +1,13 @@
 package simulate
 
 import (
-	"cmp"
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joinery-sdk/joinery/deprovision"
-	"github.com/joinery-sdk/joinery/deprovision/eligibility"
 	"github.com/joinery-sdk/joinery/deprovision/eviction"
+	"github.com/joinery-sdk/joinery/examples/pipeline"
 	"github.com/joinery-sdk/joinery/examples/plan"
 	"github.com/joinery-sdk/joinery/scheduling"
 	"github.com/joinery-sdk/joinery/scheduling/whatif"
@@ -24,7 +23,7 @@ type Simulator struct {
 // Reserved are the places of pods that move without a command, see [New]. A simulator that an answer leads to has none.
 func (s *Simulator) Reserved() []deprovision.Placement { return s.reserved }
 
-// New compiles a snapshot. Pending pods and pods of nodes that leave ([Leaving]) get places, nominated pods on their nodes, see
+// New compiles a snapshot. Pending pods and pods of nodes that leave ([pipeline.Leaving]) get places, nominated pods on their nodes, see
 // whatif.Cluster.Reserve. New returns the names of the nodes with such places, which should not be given back.
 //
 // A command is right whenever these pods move to their places: before it, after it, or in between.
@@ -43,11 +42,11 @@ func NewFor(s scheduling.Snapshot, o *plan.Options) (*Simulator, []string, error
 	if err != nil {
 		return nil, nil, err
 	}
-	leaving := Leaving(s)
+	leaving := pipeline.Leaving(s)
 	var moving, stays []*corev1.Pod
 	for _, p := range s.Pods {
 		switch {
-		case p.Spec.NodeName == "" || leaving[p.Spec.NodeName] && eviction.Reschedulable(p):
+		case p.Spec.NodeName == "" || leaving[p.Spec.NodeName] && eviction.Reschedulable(p) && s.Staying[eviction.Name(p)] == "":
 			moving = append(moving, p)
 		case !leaving[p.Spec.NodeName] && !eviction.Ended(p) && p.DeletionTimestamp == nil:
 			stays = append(stays, p)
@@ -61,24 +60,6 @@ func NewFor(s scheduling.Snapshot, o *plan.Options) (*Simulator, []string, error
 		sim.reserved = append(sim.reserved, deprovision.Placement{Pod: p.Pod, Node: p.Node})
 	}
 	return sim, nominated, nil
-}
-
-// Leaving are the names of the nodes that are marked for deletion, are being deleted, or have a claim that is.
-func Leaving(s scheduling.Snapshot) map[string]bool {
-	deleting := map[string]bool{} // by name and by provider id
-	for i := range s.NodeClaims {
-		if c := &s.NodeClaims[i]; c.Deleting {
-			deleting[cmp.Or(c.NodeName, c.Name)], deleting[c.ProviderID] = true, true
-		}
-	}
-	out := map[string]bool{}
-	for _, n := range s.Nodes {
-		x := eligibility.Node{Node: n, Claim: eligibility.Claim{Deleting: deleting[n.Name] || n.Spec.ProviderID != "" && deleting[n.Spec.ProviderID]}}
-		if x.Leaving() {
-			out[n.Name] = true
-		}
-	}
-	return out
 }
 
 // Placeable says why no plan places the pod, empty if one can.

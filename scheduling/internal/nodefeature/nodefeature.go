@@ -1,7 +1,7 @@
 // Package nodefeature knows which features of a kubelet a pod needs, and which ones a node declares.
 //
 // kube-scheduler binds a pod only to nodes that declare what the pod needs (plugin NodeDeclaredFeatures, on by default since Kubernetes 1.36).
-// A feature is a requirement under a key of its own, so that it is planned, verified and explained like a label.
+// A feature is a label under a key of its own, so that it is planned, verified and explained like one.
 package nodefeature
 
 import (
@@ -11,8 +11,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-
-	"github.com/joinery-sdk/joinery/requirements"
 )
 
 // Features that a pod may need when it is bound, by the names under which nodes declare them. Other declared features matter only to pods
@@ -60,22 +58,18 @@ func Needed(spec *corev1.PodSpec) []string {
 	return out
 }
 
-// Required is the nodes that a pod may have as far as their features go: anything for most pods.
-func Required(spec *corev1.PodSpec) requirements.Set {
-	needs := map[string]string{}
-	for _, name := range Needed(spec) {
-		needs[prefix+name] = "true"
+// Labels is the features as labels, under keys that no label has.
+func Labels(names []string) map[string]string {
+	out := make(map[string]string, len(names))
+	for _, name := range names {
+		out[prefix+name] = "true"
 	}
-	return requirements.FromLabels(needs)
+	return out
 }
 
 // Declared is the features of the node as labels.
 func Declared(n *corev1.Node) map[string]string {
-	out := map[string]string{}
-	for _, name := range texts(&n.Status, "DeclaredFeatures") {
-		out[prefix+name] = "true"
-	}
-	return out
+	return Labels(texts(&n.Status, "DeclaredFeatures"))
 }
 
 // Declare makes the node declare the features of labels, in order. It does nothing where the field is unknown.
@@ -93,7 +87,7 @@ func Declare(n *corev1.Node, labels map[string]string) {
 
 // All is the labels of a node that declares whatever a pod may need.
 func All() map[string]string {
-	return map[string]string{prefix + restartAllContainers: "true", prefix + userNamespacesWithHost: "true", prefix + bindMountOptions: "true"}
+	return Labels([]string{restartAllContainers, userNamespacesWithHost, bindMountOptions})
 }
 
 // texts reads a field by its name, because the oldest k8s.io/api that this module compiles with lacks it.
