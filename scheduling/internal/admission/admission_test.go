@@ -305,3 +305,66 @@ func TestSuccessorsHaveTheOverheadOfToday(t *testing.T) {
 	assert.Equal(t, list("100m", "1Gi"), c.Pod(p).Spec.Overhead)
 	assert.Equal(t, list("300m", ""), c.Anew(p).Spec.Overhead)
 }
+
+// What a LimitRange forbids is refused when a pod is made, after its defaults are filled in.
+func TestForbiddenByLimitRanges(t *testing.T) {
+	item := func(kind corev1.LimitType, edit func(*corev1.LimitRangeItem)) corev1.LimitRangeItem {
+		i := corev1.LimitRangeItem{Type: kind}
+		edit(&i)
+		return i
+	}
+	one := func(requests, limits corev1.ResourceList) func(*corev1.Pod) {
+		return func(p *corev1.Pod) {
+			p.Spec.Containers = []corev1.Container{{Name: "main", Resources: corev1.ResourceRequirements{Requests: requests, Limits: limits}}}
+		}
+	}
+	most := item(corev1.LimitTypeContainer, func(i *corev1.LimitRangeItem) { i.Max = list("4", "") })
+	least := item(corev1.LimitTypeContainer, func(i *corev1.LimitRangeItem) { i.Min = list("", "1Gi") })
+	for name, c := range map[string]struct {
+		item corev1.LimitRangeItem
+		pod  func(*corev1.Pod)
+		want string
+	}{
+		"within the maximum": {most, one(list("1", ""), list("4", "")), ""},
+		"a limit above the maximum": {
+			most, one(list("1", ""), list("5", "")), "LimitRange shop/a: container main: the limit of cpu is 5, and at most 4 may be",
+		},
+		"a request above the maximum, which is the default of the limit": {
+			most, one(list("5", ""), nil), "LimitRange shop/a: container main: 5 of cpu is asked for, and at most 4 may be",
+		},
+		"a request below the minimum": {
+			least, one(list("", "512Mi"), nil), "LimitRange shop/a: container main: 512Mi of memory is asked for, and at least 1Gi must be",
+		},
+		"no request, for which the minimum is the default": {least, one(nil, nil), ""},
+		"a default limit below the request": {
+			item(corev1.LimitTypeContainer, func(i *corev1.LimitRangeItem) { i.Default = list("1", "") }), one(list("2", ""), nil),
+			"container main asks for 2 of cpu, and its limit is 1, with the defaults of LimitRange shop/a",
+		},
+		"a ratio": {
+			item(corev1.LimitTypeContainer, func(i *corev1.LimitRangeItem) { i.MaxLimitRequestRatio = list("2", "") }), one(list("1", ""), list("3", "")),
+			"LimitRange shop/a: container main: the limit of cpu is 3 and the request 1; at most 2 times the request is allowed",
+		},
+		"a pod without a limit": {
+			item(corev1.LimitTypePod, func(i *corev1.LimitRangeItem) { i.Max = list("8", "") }), one(list("1", ""), nil),
+			"LimitRange shop/a: cpu must have a limit of at most 8",
+		},
+		"a pod with limits that are too large together": {
+			item(corev1.LimitTypePod, func(i *corev1.LimitRangeItem) { i.Max = list("8", "") }),
+			func(p *corev1.Pod) {
+				one(list("1", ""), list("5", ""))(p)
+				p.Spec.Containers = append(p.Spec.Containers, p.Spec.Containers[0])
+			},
+			"LimitRange shop/a: the limit of cpu is 10, and at most 8 may be",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster := admission.NewCluster(nil, nil, []*corev1.LimitRange{{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a"}, Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{c.item}},
+			}})
+			p := pod(c.pod)
+			assert.Equal(t, c.want, cluster.Forbidden(p))
+			p.UID = "stored"
+			assert.Empty(t, cluster.Forbidden(p), "what is stored is not admitted again")
+		})
+	}
+}

@@ -17,7 +17,7 @@ type Cluster struct {
 	priorities     map[string]*schedulingv1.PriorityClass
 	globalPriority *schedulingv1.PriorityClass
 	runtimes       map[string]*nodev1.RuntimeClass
-	limits         map[string][]corev1.LimitRangeItem // by namespace, items of type Container
+	limits         map[string][]limitItem // by namespace, items of types Container and Pod
 }
 
 // NewCluster indexes the given objects by name; it keeps pointers to them. Where several priority classes claim to be
@@ -26,7 +26,7 @@ func NewCluster(priorities []*schedulingv1.PriorityClass, runtimes []*nodev1.Run
 	c := Cluster{
 		priorities: make(map[string]*schedulingv1.PriorityClass, len(priorities)),
 		runtimes:   make(map[string]*nodev1.RuntimeClass, len(runtimes)),
-		limits:     map[string][]corev1.LimitRangeItem{},
+		limits:     map[string][]limitItem{},
 	}
 	for _, p := range priorities {
 		c.priorities[p.Name] = p
@@ -41,9 +41,12 @@ func NewCluster(priorities []*schedulingv1.PriorityClass, runtimes []*nodev1.Run
 	slices.SortStableFunc(sorted, func(a, b *corev1.LimitRange) int { return strings.Compare(a.Name, b.Name) })
 	for _, l := range sorted {
 		for _, item := range l.Spec.Limits {
-			if item.Type == corev1.LimitTypeContainer {
-				in := cmp.Or(l.Namespace, corev1.NamespaceDefault)
-				c.limits[in] = append(c.limits[in], withItemDefaults(item))
+			in := cmp.Or(l.Namespace, corev1.NamespaceDefault)
+			switch item.Type {
+			case corev1.LimitTypeContainer:
+				c.limits[in] = append(c.limits[in], limitItem{withItemDefaults(item), in + "/" + l.Name})
+			case corev1.LimitTypePod:
+				c.limits[in] = append(c.limits[in], limitItem{item, in + "/" + l.Name})
 			}
 		}
 	}

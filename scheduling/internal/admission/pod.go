@@ -23,11 +23,18 @@ func Stored(pod *corev1.Pod) bool {
 
 // Bears reports whether LimitRanges or RuntimeClasses of the cluster may change a pod that is admitted.
 func (c Cluster) Bears(pod *corev1.Pod) bool {
-	return len(c.limitsOf(pod)) > 0 || pod.Spec.RuntimeClassName != nil && c.runtimes[*pod.Spec.RuntimeClassName] != nil
+	return len(c.defaultsOf(pod)) > 0 || pod.Spec.RuntimeClassName != nil && c.runtimes[*pod.Spec.RuntimeClassName] != nil
 }
 
-func (c Cluster) limitsOf(pod *corev1.Pod) []corev1.LimitRangeItem {
-	return c.limits[cmp.Or(pod.Namespace, corev1.NamespaceDefault)]
+// defaultsOf are the items of LimitRanges that give the pod's containers requests and limits.
+func (c Cluster) defaultsOf(pod *corev1.Pod) []corev1.LimitRangeItem {
+	var out []corev1.LimitRangeItem
+	for _, item := range c.limits[cmp.Or(pod.Namespace, corev1.NamespaceDefault)] {
+		if item.Type == corev1.LimitTypeContainer {
+			out = append(out, item.LimitRangeItem)
+		}
+	}
+	return out
 }
 
 // Pod is the pod as an API server stores it. It returns its argument if nothing changes. A pod that was stored is not admitted again:
@@ -45,7 +52,7 @@ func (c Cluster) admit(pod *corev1.Pod, anew bool) *corev1.Pod {
 	d := draft{pod: pod, out: pod}
 	d.containers(nil)
 	d.podLevel(pod.Spec.Resources)
-	if limits := c.limitsOf(pod); anew && len(limits) > 0 { // LimitRanges are applied after defaulting, which is repeated on reading
+	if limits := c.defaultsOf(pod); anew && len(limits) > 0 { // LimitRanges are applied after defaulting, which is repeated on reading
 		d.containers(limits)
 		d.podLevel(pod.Spec.Resources)
 	}
@@ -85,10 +92,14 @@ func (c Cluster) Missing(pod *corev1.Pod) []string {
 	return out
 }
 
-// Forbidden says why an API server refuses a pod that is not stored yet: it and its RuntimeClass contradict each other. Empty if they do not.
+// Forbidden says why an API server refuses a pod that is not stored yet: it contradicts its RuntimeClass, or a LimitRange of its namespace.
+// Empty if it does not.
 func (c Cluster) Forbidden(pod *corev1.Pod) string {
 	if Stored(pod) {
 		return ""
+	}
+	if why := c.outOfRange(c.Pod(pod)); why != "" {
+		return why
 	}
 	name := pod.Spec.RuntimeClassName
 	if name == nil || *name == "" {
