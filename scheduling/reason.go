@@ -130,6 +130,9 @@ func (s *state) explainTopology(class int) Reason {
 	out := Reason{Stage: StageTopology}
 	var parts []string
 	for _, o := range s.p.topology.Obstacles(class) {
+		if o.NeedsKey && !s.p.anyNodeHas(o.Key) {
+			return Reason{Stage: StageTopology, Key: o.Key, Detail: fmt.Sprintf("no node has the label %s, which its %s needs", o.Key, o.Text)}
+		}
 		out.Key = cmp.Or(out.Key, o.Key)
 		parts = append(parts, o.Text)
 	}
@@ -147,6 +150,15 @@ func (s *state) explainTopology(class int) Reason {
 		}
 	}
 	return out
+}
+
+// anyNodeHas reports whether an existing node, or one that can be bought, has the label. The key is one that some pod asks about.
+func (p *Problem) anyNodeHas(key string) bool {
+	has := func(s requirements.Set) bool { return s.Has(key) && !s.Get(key).Subset(requirements.DoesNotExist(key)) }
+	return slices.ContainsFunc(p.Existing, func(n ExistingNode) bool { return has(n.Labels) }) ||
+		slices.ContainsFunc(p.Shapes, func(s Shape) bool {
+			return key == corev1.LabelHostname || has(s.Labels) || slices.ContainsFunc(s.Offerings, func(o ShapeOffering) bool { return has(o.Labels) })
+		})
 }
 
 // explainStock says that the plan has taken all machines of the offerings that would hold the pod; false if one is left.

@@ -77,3 +77,28 @@ func TestManyNodeAffinityTermsAndASpread(t *testing.T) {
 	placed := apps(t, market, anyPool+strings.TrimSuffix(web, "---\n")+other)
 	require.Equal(t, 12, placed["web"])
 }
+
+// A reason says when no node could ever meet a constraint between pods, whatever the other pods do: no node has its label, or nothing is
+// what it wants to be near.
+func TestReasonsOfConstraintsThatNothingMeets(t *testing.T) {
+	market := catalogue(t, "a.4 4 zone-a on-demand 0.2")
+	near := func(app, key string) string {
+		return fmt.Sprintf("affinity: {podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: %s, labelSelector: {matchLabels: {app: %s}}}]}}\n", key, app)
+	}
+	rack := "\n---\napiVersion: v1\nkind: Node\nmetadata: {name: n1, labels: {kubernetes.io/hostname: n1, rack: r1}}\n" +
+		"status: {capacity: {cpu: 1, memory: 1Gi, pods: 9}, conditions: [{type: Ready, status: \"True\"}]}\n---\n"
+	for name, c := range map[string]struct{ around, spec, want string }{
+		"a spread by a label that no node has":       {"", spreadBy("rack"), "no node has the label rack, which its spread of app=web over rack with skew 1 needs"},
+		"a spread by a label that a full node has":   {rack, spreadBy("rack"), "other pods stand in the way: spread of app=web over rack with skew 1"},
+		"affinity by a label that no node has":       {"", near("web", "rack"), "no node has the label rack, which its affinity to app=web by rack needs"},
+		"affinity to pods that are not there":        {"", near("cache", zoneKey), "other pods stand in the way: affinity to app=cache by " + zoneKey + ", and there is no such pod"},
+		"affinity to pods that are there, by a rack": {deployment("cache", 1, container("1")), near("cache", "rack"), "no node has the label rack, which its affinity to app=cache by rack needs"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := pack(t, market, anyPool+c.around+deployment("web", 1, c.spec+container("2")))
+			require.NotEmpty(t, p.Unplaced())
+			u := p.Unplaced()[len(p.Unplaced())-1]
+			assert.Equal(t, c.want, u.Reasons()[0].Detail)
+		})
+	}
+}

@@ -268,6 +268,8 @@ type Obstacle struct {
 	Key string
 	// Text says it in words.
 	Text string
+	// NeedsKey says that a node without the label cannot take the pod.
+	NeedsKey bool
 }
 
 // Obstacles lists the hard constraints between pods of a class: spreads, ratios, terms of affinity, and anti-affinity of other pods to it.
@@ -276,35 +278,45 @@ func (p *Problem) Obstacles(class int) []Obstacle {
 	c := &p.classes[class]
 	for _, sp := range c.all.Spreads {
 		if sp.Hard {
-			out = append(out, p.obstacle(sp.Group, "spread of %s over %s with skew %d", sp.MaxSkew))
+			out = append(out, p.obstacle(sp.Group, true, "spread of %s over %s with skew %d", sp.MaxSkew))
 		}
 	}
 	for _, g := range c.all.Ratios {
-		out = append(out, Obstacle{p.groups[g].key, "ratio " + p.index.Groups()[g].Ratio})
+		out = append(out, Obstacle{p.groups[g].key, "ratio " + p.index.Groups()[g].Ratio, true})
 	}
 	for _, t := range c.all.Terms {
 		switch {
 		case t.Hard && t.Anti:
-			out = append(out, p.obstacle(t.Group, "anti-affinity to %s by %s"))
+			out = append(out, p.obstacle(t.Group, false, "anti-affinity to %s by %s"))
+		case t.Hard && !p.populated(t.Group):
+			out = append(out, p.obstacle(t.Group, true, "affinity to %s by %s, and there is no such pod"))
 		case t.Hard:
-			out = append(out, p.obstacle(t.Group, "affinity to %s by %s"))
+			out = append(out, p.obstacle(t.Group, true, "affinity to %s by %s"))
 		}
 	}
 	for _, g := range c.all.MemberOf {
 		switch {
 		case p.kept[g]:
-			out = append(out, p.obstacle(g, "running pods that keep away from %s by %s"))
+			out = append(out, p.obstacle(g, false, "running pods that keep away from %s by %s"))
 		case p.keptAwayFrom(class, g):
-			out = append(out, p.obstacle(g, "other pods that keep away from %s by %s"))
+			out = append(out, p.obstacle(g, false, "other pods that keep away from %s by %s"))
 		}
 	}
 	return out
 }
 
 // obstacle formats the group's pods, its key and the arguments.
-func (p *Problem) obstacle(group int32, format string, args ...any) Obstacle {
+func (p *Problem) obstacle(group int32, needsKey bool, format string, args ...any) Obstacle {
 	g := &p.groups[group]
-	return Obstacle{g.key, fmt.Sprintf(format, append([]any{g.what, g.key}, args...)...)}
+	return Obstacle{g.key, fmt.Sprintf(format, append([]any{g.what, g.key}, args...)...), needsKey}
+}
+
+// populated reports whether some pod is in the group: a pending one, one that runs, or one of a DaemonSet.
+func (p *Problem) populated(group int32) bool {
+	in := func(c interpod.Constraints) bool { return slices.Contains(c.MemberOf, group) }
+	return len(p.groups[group].members) > 0 || slices.ContainsFunc(p.daemons, in) ||
+		slices.ContainsFunc(p.keeps, func(pods []interpod.Constraints) bool { return slices.ContainsFunc(pods, in) }) ||
+		slices.ContainsFunc(p.leaving, func(n leaving) bool { return slices.ContainsFunc(n.pods, in) })
 }
 
 // keptAwayFrom reports whether another class has required anti-affinity to the group.
