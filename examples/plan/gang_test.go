@@ -290,19 +290,17 @@ func TestReasonsOfGangsDoNotDependOnOrder(t *testing.T) {
 // On small random clusters no group is there in part, and no other choice of groups is better, neither beside other pods nor without those that
 // come last. Packing is a heuristic: in one cluster of a hundred a choice that it could not pack beside other pods may be better.
 func TestGangsAgainstAllChoices(t *testing.T) {
-	n := uint64(40)
+	number := 40
 	if os.Getenv("JOINERY_LONG") != "" {
-		n = 200
+		number = 200
 	}
+	from, n := seedsOf("JOINERY_GANGS_CHOICES", number)
 	worse := map[uint64]string{}
-	for seed := range n {
+	for seed := from; seed < from+uint64(n); seed++ {
 		s, groups := drawnGangs(seed)
 		p, err := plan.Make(t.Context(), s, &plan.Options{Groups: groups})
 		require.NoError(t, err)
 		whole := worth(t, seed, s, groups, p)
-		if slices.ContainsFunc(groups, func(g gang.Group) bool { return g.Values > 1 || g.Key == corev1.LabelHostname }) {
-			continue // TestGangsAgainstBruteForce counts their groups; which of their spare pods have places is not the best more often
-		}
 		got := whole[:8] // without the other pods of the lowest priority
 		bare := s
 		bare.Pods = slices.DeleteFunc(slices.Clone(s.Pods), func(p *corev1.Pod) bool { return p.Labels["job"] == "web" })
@@ -323,5 +321,6 @@ func TestGangsAgainstAllChoices(t *testing.T) {
 			}
 		}
 	}
-	assert.LessOrEqual(t, uint64(len(worse)), n/100, "%v", worse)
+	fmt.Printf("%d clusters, %d of them with a better choice of groups\n", n, len(worse))
+	assert.LessOrEqual(t, len(worse), n/100, "%v", worse)
 }

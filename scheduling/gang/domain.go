@@ -376,16 +376,22 @@ func (d *descent) descend(n, before int) error {
 }
 
 // leaf plans the set in domains. It plans the needed pods alone first: most choices of domains fail for them already, and others only slow them
-// down. If only these have places, the groups do without their spare pods.
+// down. If only these have places, groups do without the spare pods that come after those that have no place beside them.
 func (d *descent) leaf(in domains) (at *attempt, err error) {
-	work := 0
-	for _, who := range []crowd{needed, everyone, noSpares} {
-		if at, err = d.attempt(trial{set: d.set, last: noGroup, in: in, by: d.by, who: who}); err != nil {
+	work, t := 0, trial{set: d.set, last: noGroup, in: in, by: d.by}
+	for _, t.who = range []crowd{needed, everyone, noSpares} {
+		if at, err = d.attempt(t); err != nil {
 			return nil, err
 		}
 		work += at.work
-		if d.holds(at) != (who == needed) {
+		broken := d.broken(at)
+		if (len(broken) == 0) != (t.who == needed) {
 			break
+		}
+		for i, g := range broken {
+			if p := d.admission.groups[g].priority; i == 0 || p > t.spares {
+				t.spares = p
+			}
 		}
 	}
 	at.work = work

@@ -111,6 +111,8 @@ type trial struct {
 	in   domains
 	by   method
 	who  crowd
+	// spares is the priority up to which noSpares leaves pods out. Pods of a higher one come before the groups that have no place beside them.
+	spares int32
 }
 
 // attempt is a plan with a set of groups.
@@ -176,7 +178,7 @@ func (a *admission) compile(t trial, reasons []*scheduling.Reason) (*scheduling.
 				return required, nil
 			case !t.set[g]:
 				return required, cmp.Or(reasons[g], leftOut)
-			case t.who == noSpares && !a.needed[name] && a.groups[g].need > 0:
+			case t.who == noSpares && !a.needed[name] && a.groups[g].need > 0 && priorityOf(pod) <= t.spares:
 				return required, &scheduling.Reason{Stage: scheduling.StageGroup, Detail: fmt.Sprintf("group %s has the pods that it needs, and beside this one they would not all have a place", a.groups[g].Name)}
 			case a.groups[g].Values > 1 && a.groups[g].Key != corev1.LabelHostname:
 				return required.Intersect(requirements.AnyOf(requirements.MustOf(requirements.Exists(a.groups[g].Key)))), nil
@@ -215,7 +217,7 @@ type crowd int
 
 const (
 	everyone crowd = iota
-	noSpares       // without those that groups of the set can do without
+	noSpares       // without those that groups of the set can do without, up to a priority
 	needed         // those that groups of the set need, with those that their constraints select
 )
 
@@ -279,7 +281,8 @@ func (a *admission) conclude(draft *attempt) (*attempt, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := trial{set: draft.set, last: noGroup, in: draft.in, by: byPlan, who: draft.who}
+	t := draft.trial
+	t.last, t.by = noGroup, byPlan
 	for {
 		p, err := a.compile(t, reasons)
 		if err != nil {
