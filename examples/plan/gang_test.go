@@ -321,6 +321,6 @@ func TestGangsAgainstAllChoices(t *testing.T) {
 			}
 		}
 	}
-	fmt.Printf("%d clusters, %d of them with a better choice of groups\n", n, len(worse))
+	fmt.Printf("%d clusters, %d of them with a better choice of groups: %v\n", n, len(worse), worse)
 	assert.LessOrEqual(t, len(worse), n/100, "%v", worse)
 }

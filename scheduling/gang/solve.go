@@ -147,8 +147,8 @@ func (a *admission) together(in domains) func(*corev1.Pod) (set, label string) {
 // noGroup is the position of no group.
 const noGroup = -1
 
-// compile compiles the snapshot for a trial, with the pods of groups that are not in its set refused, by their reasons where they have one. What groups
-// need is planned alone to find out whether it has places, so without preferences, which refuse nothing, and a search of all places makes one attempt.
+// compile compiles the snapshot for a trial, with the pods of groups that are not in its set refused, by their reasons where they have one. Drafts find
+// out what has places, so they are without preferences, which refuse nothing; and a search of all places for what groups need makes one attempt.
 func (a *admission) compile(t trial, reasons []*scheduling.Reason) (*scheduling.Problem, error) {
 	o := a.options
 	if o.Together = a.together(t.in); len(a.groups) > 0 {
@@ -162,11 +162,9 @@ func (a *admission) compile(t trial, reasons []*scheduling.Reason) (*scheduling.
 				return 2
 			}
 		}
-		if t.who == needed {
-			o.IgnorePreferences = true
-			if t.by == bySearch {
-				o.Attempts = 1
-			}
+		o.IgnorePreferences = o.IgnorePreferences || t.by == byDraft || t.who == needed
+		if t.by == bySearch && t.who == needed {
+			o.Attempts = 1
 		}
 		narrow := func(pod *corev1.Pod, required requirements.Alternatives) (requirements.Alternatives, *scheduling.Reason) {
 			name := nameOf(pod)
