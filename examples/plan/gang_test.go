@@ -188,6 +188,29 @@ func standing(name string, labels map[string]string, capacity corev1.ResourceLis
 	return n
 }
 
+// The domain of a node that starts is the one that it was bought for, before its labels say so. What is for sale in another one is not for the group.
+func TestGangsOnStartingNodes(t *testing.T) {
+	for zone, placed := range map[string]int{"a": 0, "b": 6} {
+		pool := limited(0, zone)
+		n := standing("young", map[string]string{}, pool.Types[0].Capacity)
+		n.Spec.ProviderID = "cloud://young"
+		s := scheduling.Snapshot{
+			Pools: []scheduling.Pool{pool}, Nodes: []*corev1.Node{n}, Pods: job("train", 8, "1"),
+			NodeClaims: []scheduling.NodeClaim{{Name: "p-1", ProviderID: "cloud://young", Labels: map[string]string{"karpenter.sh/nodepool": "p", corev1.LabelTopologyZone: "b"}}},
+		}
+		for _, p := range s.Pods[:2] {
+			p.Spec.NodeName, p.Status.Phase = "young", corev1.PodRunning
+		}
+		groups := jobs("train")
+		groups[0].Key = corev1.LabelTopologyZone
+		p, err := plan.Make(t.Context(), s, &plan.Options{Groups: groups})
+		require.NoError(t, err)
+		got := p.Gangs()
+		require.Len(t, got, 1)
+		assert.Equal(t, []int{2, placed}, []int{got[0].Running, got[0].Placed}, zone)
+	}
+}
+
 // drawnGangs draws a small cluster: up to four groups of several priorities, some with pods that they can do without, with members that run, or with
 // a zone or a rack that all share; machines under a limit, of which the cheaper ones may be few; and other pods.
 func drawnGangs(seed uint64) (scheduling.Snapshot, []gang.Group) {

@@ -99,7 +99,7 @@ func (a *admission) valueIn(at *attempt) func(g int, b *scheduling.Binding) stri
 		fresh[n.Name] = n.Labels
 	}
 	for i := range at.problem.Existing {
-		old[at.problem.Existing[i].Node.Name] = at.problem.Existing[i].Node.Labels
+		old[at.problem.Existing[i].Node.Name] = at.problem.Existing[i].Labels.Labels() // a node that starts may not have its labels yet
 	}
 	return func(g int, b *scheduling.Binding) string {
 		labels := old[b.Node]
@@ -110,10 +110,11 @@ func (a *admission) valueIn(at *attempt) func(g int, b *scheduling.Binding) stri
 	}
 }
 
-// isSpread reports whether a group has more values of its key than it may. That is seen only afterwards where it may have several.
+// isSpread reports whether a group has more values of its key than it may. That is seen only afterwards where it may have several, or where its pods
+// run on nodes that have not their labels yet.
 func (a *admission) isSpread(g int, at *attempt) bool {
 	group := &a.groups[g]
-	return group.Key != "" && group.Values > 1 && at.placed[g] > 0 && len(a.used(g, at)) > max(group.Values, len(group.held))
+	return group.Key != "" && at.placed[g] > 0 && len(a.used(g, at)) > max(1, group.Values, len(group.held))
 }
 
 // domainsOf are the domains that an attempt uses, as a choice.
@@ -180,7 +181,7 @@ func (a *admission) roomsOf(key string) *rooms {
 		offered := offeredIn(p, is)
 		for k := range p.Resources {
 			for i := range p.Existing {
-				if p.Existing[i].Node.Labels[key] == v {
+				if value, ok := p.Existing[i].Labels.Get(key).Single(); ok && value == v {
 					free[k] += max(0, float64(p.Existing[i].Free[k]))
 				}
 			}

@@ -33,7 +33,7 @@ func (a *admission) read(groups []Group) {
 		a.groups = append(a.groups, group{Group: g, heldBy: map[types.NamespacedName]string{}})
 	}
 	a.pending = map[types.NamespacedName]bool{}
-	place, nodes := map[types.NamespacedName]*corev1.Pod{}, map[string]*corev1.Node{}
+	place, nodes := map[types.NamespacedName]*corev1.Pod{}, map[string]map[string]string{}
 	for _, c := range a.base.Classes {
 		for _, pod := range c.Pods {
 			place[nameOf(pod)] = pod
@@ -41,7 +41,7 @@ func (a *admission) read(groups []Group) {
 		}
 	}
 	for i := range a.base.Existing {
-		nodes[a.base.Existing[i].Node.Name] = a.base.Existing[i].Node
+		nodes[a.base.Existing[i].Node.Name] = a.base.Existing[i].Labels.Labels()
 	}
 	runs := Running(a.base)
 	for _, pod := range a.snapshot.Pods {
@@ -55,10 +55,8 @@ func (a *admission) read(groups []Group) {
 			pod = anew
 		case runs(pod):
 			g.running++
-			if n := nodes[cmp.Or(pod.Spec.NodeName, pod.Status.NominatedNodeName)]; n != nil && g.Key != "" {
-				if v, ok := n.Labels[g.Key]; ok {
-					g.held, g.heldBy[name] = append(g.held, v), v
-				}
+			if v, ok := nodes[cmp.Or(pod.Spec.NodeName, pod.Status.NominatedNodeName)][g.Key]; ok {
+				g.held, g.heldBy[name] = append(g.held, v), v
 			}
 			continue
 		case pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil: // it ends with its node
