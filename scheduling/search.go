@@ -255,6 +255,9 @@ func (v *solver) decide(best *state) (*state, error) {
 	d := decisions{solver: v, best: best}
 	d.gone()
 	d.extend()
+	if best.p.options.Attempts == 1 { // what follows looks for lower costs
+		return d.best, d.err
+	}
 	d.overNodes()
 	d.preferences()
 	d.zones()

@@ -8,13 +8,20 @@ import (
 	"github.com/joinery-sdk/joinery/binpack"
 )
 
-// exhaustedSteps bounds the places that one packing tries. A step takes a few microseconds on a small instance.
-const exhaustedSteps = 4_000
+// exhaustedSteps bounds the places that one packing tries in one order, and searchSteps those of all packings of a search. A step takes a few
+// microseconds on a small instance.
+const (
+	exhaustedSteps = 4_000
+	searchSteps    = 8_000
+)
 
 // exhaustive packs every round of a few pods by trying all places, pod by pod, until all of them have one; where they have none, or there are too many
 // places to try, it packs as CostAware does. First fit may fill a machine and leave a pod over that a limit then keeps out, though another
 // distribution holds all.
-type exhaustive struct{ binpack.CostAware }
+type exhaustive struct {
+	binpack.CostAware
+	steps *int // that are left to the search
+}
 
 // Pack tries the items of the highest priorities alone where all items have no places together.
 func (s exhaustive) Pack(ctx context.Context, in *binpack.Instance) (binpack.Layout, error) {
@@ -36,8 +43,11 @@ func (s exhaustive) Pack(ctx context.Context, in *binpack.Instance) (binpack.Lay
 	for n := len(units); n > 0; {
 		// All of them are to be placed, so any order will do: the large ones first, and then by priority, which few steps decide in other cases.
 		for _, some := range [][]int{slices.SortedFunc(slices.Values(units[:n]), bySize), units[:n]} {
-			d := descentOfPods{ctx: ctx, in: in, units: some, steps: exhaustedSteps}
-			if d.put(in.NewFilling(), 0, 0); d.found != nil {
+			steps := min(exhaustedSteps, *s.steps)
+			d := descentOfPods{ctx: ctx, in: in, units: some, steps: steps}
+			d.put(in.NewFilling(), 0, 0)
+			*s.steps -= steps - max(0, d.steps)
+			if d.found != nil {
 				for _, i := range units[n:] {
 					d.putOne(d.found, i)
 				}

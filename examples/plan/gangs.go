@@ -244,7 +244,7 @@ func (p *Plan) isSpread(g gang.Group) bool {
 	}
 	labels := map[string]map[string]string{}
 	for i := range p.Problem.Existing {
-		labels[p.Problem.Existing[i].Node.Name] = p.Problem.Existing[i].Node.Labels
+		labels[p.Problem.Existing[i].Node.Name] = p.Problem.Existing[i].Labels.Labels()
 	}
 	for _, n := range p.Result.NewNodes() {
 		labels[n.Name] = n.Labels
@@ -437,7 +437,8 @@ func (p *Plan) domainOf(name string, fresh map[string]*scheduling.NewNode, key s
 	}
 	for i := range p.Problem.Existing {
 		if n := &p.Problem.Existing[i]; n.Node.Name == name {
-			return n.Node.Labels[key]
+			value, _ := n.Labels.Get(key).Single()
+			return value
 		}
 	}
 	return ""

@@ -172,7 +172,8 @@ func (k *planner) Search(ctx context.Context, p *scheduling.Problem) (*schedulin
 	}
 	packing, _ := packings(o.Packing)
 	if _, ok := packing.Strategy.(binpack.CostAware); ok {
-		packing.Strategy = exhaustive{binpack.CostAware{Effort: binpack.EffortFast}}
+		steps := searchSteps
+		packing.Strategy = exhaustive{binpack.CostAware{Effort: binpack.EffortFast}, &steps}
 	}
 	o.Packing = &packing
 	plan, packer, err := solve(ctx, p, &o)

@@ -16,8 +16,8 @@ const (
 	// mostTrials bounds the drafts that look for domains, of all sets of groups together; draftedPods bounds their pods, too. One set gets a
 	// quarter of what is left: otherwise one that fits nowhere would use it up.
 	mostTrials = 512
-	// trialWork is the pods of a usual trial, each counted once a round. One with more work counts for several, so that pods with many constraints,
-	// which take many rounds, do not take minutes; a draft of a set counts for one up to draftWork.
+	// trialWork is the pods and offerings of a usual trial, each counted once a round. One with more work counts for several, so that pods with many
+	// constraints, which take many rounds, and large catalogues do not take minutes; a draft of a set counts for one up to draftWork.
 	trialWork = 200
 	draftWork = 2_000
 	// searchedPods is for how many pods places are searched for where drafts find none, and mostSearches how often: a search takes ten times as long
@@ -99,7 +99,7 @@ func (a *admission) valueIn(at *attempt) func(g int, b *scheduling.Binding) stri
 		fresh[n.Name] = n.Labels
 	}
 	for i := range at.problem.Existing {
-		old[at.problem.Existing[i].Node.Name] = at.problem.Existing[i].Node.Labels
+		old[at.problem.Existing[i].Node.Name] = at.problem.Existing[i].Labels.Labels() // a node that starts may not have its labels yet
 	}
 	return func(g int, b *scheduling.Binding) string {
 		labels := old[b.Node]
@@ -110,10 +110,11 @@ func (a *admission) valueIn(at *attempt) func(g int, b *scheduling.Binding) stri
 	}
 }
 
-// isSpread reports whether a group has more values of its key than it may. That is seen only afterwards where it may have several.
+// isSpread reports whether a group has more values of its key than it may. That is seen only afterwards where it may have several, or where its pods
+// run on nodes that have not their labels yet.
 func (a *admission) isSpread(g int, at *attempt) bool {
 	group := &a.groups[g]
-	return group.Key != "" && group.Values > 1 && at.placed[g] > 0 && len(a.used(g, at)) > max(group.Values, len(group.held))
+	return group.Key != "" && at.placed[g] > 0 && len(a.used(g, at)) > max(1, group.Values, len(group.held))
 }
 
 // domainsOf are the domains that an attempt uses, as a choice.
@@ -180,7 +181,7 @@ func (a *admission) roomsOf(key string) *rooms {
 		offered := offeredIn(p, is)
 		for k := range p.Resources {
 			for i := range p.Existing {
-				if p.Existing[i].Node.Labels[key] == v {
+				if value, ok := p.Existing[i].Labels.Get(key).Single(); ok && value == v {
 					free[k] += max(0, float64(p.Existing[i].Free[k]))
 				}
 			}
@@ -292,11 +293,11 @@ func divisions(pods []*corev1.Pod, parts int, differ bool) (out []choice, all bo
 // depth, in which branches without the room are cut off. For a few pods it then searches for places in the same way. Where there are more choices
 // than drafts, it says so.
 func (a *admission) explore(set []bool) (*attempt, error) {
-	first, err := a.draft(set, noGroup, nil, byDraft)
-	if err != nil || a.holds(first) {
+	d := &descent{admission: a, set: set, in: make(domains, len(a.groups))}
+	first, err := d.leaf(nil)
+	if err != nil || a.holds(first) && first.who != needed {
 		return first, err
 	}
-	d := &descent{admission: a, set: set, in: make(domains, len(a.groups))}
 	for g := range a.groups {
 		if !set[g] || a.groups[g].Key == "" || len(a.groups[g].pods) == 0 {
 			continue
@@ -346,18 +347,26 @@ func (d *descent) descend(n, before int) error {
 		}
 		d.trials[d.by] -= 1 + next.work/trialWork
 		d.left -= next.work / trialWork
-		if d.holds(next) {
+		if next.who != needed && d.holds(next) {
 			d.found = next
 		}
 		return nil
 	}
 	g, from := d.groups[n], 0
-	if n > 0 && d.admission.groups[g].kind == d.admission.groups[d.groups[n-1]].kind { // two of one kind may change places
+	kind := d.admission.groups[g].kind
+	if n > 0 && kind == d.admission.groups[d.groups[n-1]].kind { // two of one kind may change places
 		from = before
 	}
 	for i := from; i < len(d.choices[n]) && d.found == nil && d.left >= 0; i++ {
 		d.in[g] = d.choices[n][i]
-		if d.fits(g) {
+		fits := d.fits(g)
+		if fits && len(d.groups) > 1 {
+			var err error
+			if fits, err = d.holdsAlone(g, i, d.in[g], d.by); err != nil {
+				return err
+			}
+		}
+		if fits {
 			if err := d.descend(n+1, i); err != nil {
 				return err
 			}
@@ -367,20 +376,55 @@ func (d *descent) descend(n, before int) error {
 	return nil
 }
 
-// leaf plans the set in domains. A search is for the needed pods alone first: most of them fail, and others only slow them down. If only these have
-// places, the groups do without their spare pods.
-func (d *descent) leaf(in domains) (*attempt, error) {
-	if d.by != bySearch {
-		return d.draft(d.set, noGroup, in, d.by)
+// leaf plans the set in domains. It plans the needed pods alone first: most choices of domains fail for them already, and others only slow them
+// down. If only these have places, groups do without the spare pods that come after those that have no place beside them.
+func (d *descent) leaf(in domains) (at *attempt, err error) {
+	work, t := 0, trial{set: d.set, last: noGroup, in: in, by: d.by}
+	for _, t.who = range []crowd{needed, everyone, noSpares} {
+		if at, err = d.attempt(t); err != nil {
+			return nil, err
+		}
+		work += at.work
+		broken := d.broken(at)
+		if (len(broken) == 0) != (t.who == needed) {
+			break
+		}
+		for i, g := range broken {
+			if p := d.admission.groups[g].priority; i == 0 || p > t.spares {
+				t.spares = p
+			}
+		}
 	}
-	at, err := d.search(d.set, in, needed)
-	if err != nil || !d.holds(at) {
-		return at, err
+	at.work = work
+	return at, nil
+}
+
+// free is the position of the choice that leaves the domains to the planner.
+const free = -1
+
+// alone is a group of a kind in one of its choices of domains, without other groups.
+type alone struct {
+	kind, choice int
+	by           method
+}
+
+// holdsAlone reports whether a choice of domains holds what a group needs if nothing else is planned. A choice that does not is tried in no set. Of a
+// group whose constraints select pods of others nothing is known.
+func (a *admission) holdsAlone(g, choice int, c choice, by method) (bool, error) {
+	key := alone{a.groups[g].kind, choice, by}
+	holds, known := a.alone[key]
+	if known || a.groups[g].selects || a.trials[by] <= 0 {
+		return holds || !known, nil
 	}
-	if at, err = d.search(d.set, in, everyone); err != nil || d.holds(at) {
-		return at, err
+	in := make(domains, len(a.groups))
+	in[g] = c
+	at, err := a.attempt(trial{set: with(make([]bool, len(a.groups)), g), last: noGroup, in: in, by: by, who: needed})
+	if err != nil {
+		return false, err
 	}
-	return d.search(d.set, in, noSpares)
+	a.trials[by] -= 1 + at.work/trialWork
+	a.alone[key] = a.holds(at)
+	return a.alone[key], nil
 }
 
 // fits reports whether what the groups need of the domains of a group's key is there: in each domain what groups need that have no other; of all

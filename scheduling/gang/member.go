@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/joinery-sdk/joinery/scheduling"
@@ -16,7 +18,8 @@ type group struct {
 	Group
 	pods     []*corev1.Pod // to place
 	running  int
-	need     int // how many of pods must be placed together; 0 if enough run
+	selects  bool // constraints of its needed pods select pods of other groups
+	need     int  // how many of pods must be placed together; 0 if enough run
 	priority int32
 	demand   []float64 // of the needed pods, by resource
 	kind     int       // groups of one kind need the same
@@ -29,14 +32,16 @@ func (a *admission) read(groups []Group) {
 	for _, g := range groups {
 		a.groups = append(a.groups, group{Group: g, heldBy: map[types.NamespacedName]string{}})
 	}
-	place, nodes := map[types.NamespacedName]*corev1.Pod{}, map[string]*corev1.Node{}
+	a.pending = map[types.NamespacedName]bool{}
+	place, nodes := map[types.NamespacedName]*corev1.Pod{}, map[string]map[string]string{}
 	for _, c := range a.base.Classes {
 		for _, pod := range c.Pods {
 			place[nameOf(pod)] = pod
+			a.pending[nameOf(pod)] = pod.Spec.NodeName == ""
 		}
 	}
 	for i := range a.base.Existing {
-		nodes[a.base.Existing[i].Node.Name] = a.base.Existing[i].Node
+		nodes[a.base.Existing[i].Node.Name] = a.base.Existing[i].Labels.Labels()
 	}
 	runs := Running(a.base)
 	for _, pod := range a.snapshot.Pods {
@@ -50,10 +55,8 @@ func (a *admission) read(groups []Group) {
 			pod = anew
 		case runs(pod):
 			g.running++
-			if n := nodes[cmp.Or(pod.Spec.NodeName, pod.Status.NominatedNodeName)]; n != nil && g.Key != "" {
-				if v, ok := n.Labels[g.Key]; ok {
-					g.held, g.heldBy[name] = append(g.held, v), v
-				}
+			if v, ok := nodes[cmp.Or(pod.Spec.NodeName, pod.Status.NominatedNodeName)][g.Key]; ok {
+				g.held, g.heldBy[name] = append(g.held, v), v
 			}
 			continue
 		case pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil: // it ends with its node
@@ -82,9 +85,67 @@ func (a *admission) read(groups []Group) {
 			a.reasons[i] = &scheduling.Reason{Stage: scheduling.StageGroup, Detail: fmt.Sprintf("group %s waits: it needs %d pods, and there are %d", g.Name, g.Minimum, g.running+len(g.pods))}
 		}
 	}
+	a.selectPods()
 	a.drafts = a.mostDrafts()
 	a.trials[byDraft] = min(mostTrials, draftedPods/max(1, len(a.of)))
 	a.trials[bySearch] = mostSearches
+}
+
+// selectPods finds the pods that affinity or a hard spread of needed pods selects, and those that constraints of these select, again and again: a
+// needed pod may have a place only beside them. Namespaces are not looked at: a pod too many only costs time.
+func (a *admission) selectPods() {
+	a.selected = map[types.NamespacedName]bool{}
+	for g := range a.groups {
+		seen, queue := make([]bool, len(a.base.Classes)), []*corev1.Pod(nil)
+		for i, c := range a.base.Classes {
+			if slices.ContainsFunc(c.Pods, func(pod *corev1.Pod) bool { return a.needed[nameOf(pod)] && a.of[nameOf(pod)] == g }) {
+				seen[i], queue = true, append(queue, c.Pods[0])
+			}
+		}
+		for ; len(queue) > 0; queue = queue[1:] {
+			for _, selector := range selectorsOf(queue[0]) {
+				for i, c := range a.base.Classes {
+					if !seen[i] && selector.Matches(labels.Set(c.Pods[0].Labels)) {
+						seen[i], queue = true, append(queue, c.Pods[0])
+					}
+				}
+			}
+		}
+		for i, c := range a.base.Classes {
+			if !seen[i] {
+				continue
+			}
+			for _, pod := range c.Pods {
+				name := nameOf(pod)
+				if of, ok := a.of[name]; ok && of != g {
+					a.groups[g].selects = true
+				}
+				a.selected[name] = a.selected[name] || !a.needed[name]
+			}
+		}
+	}
+}
+
+// selectorsOf are those of a pod's required affinity and hard spreads.
+func selectorsOf(pod *corev1.Pod) []labels.Selector {
+	var all []*metav1.LabelSelector
+	if affinity := pod.Spec.Affinity; affinity != nil && affinity.PodAffinity != nil {
+		for _, term := range affinity.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution {
+			all = append(all, term.LabelSelector)
+		}
+	}
+	for _, c := range pod.Spec.TopologySpreadConstraints {
+		if c.WhenUnsatisfiable == corev1.DoNotSchedule {
+			all = append(all, c.LabelSelector)
+		}
+	}
+	var out []labels.Selector
+	for _, s := range all {
+		if selector, err := metav1.LabelSelectorAsSelector(s); err == nil { // a pod with another is refused
+			out = append(out, selector)
+		}
+	}
+	return out
 }
 
 // Running tells which pods of a problem's snapshot run, or will without a plan: those that are bound to a node that stays and are not being deleted,

@@ -14,26 +14,26 @@ import (
 // in the end, and not on the attempts before. Groups of one kind are tried once. Where there are more kinds than drafts, the last ones are tried
 // together. If a group fits after all, the attempt with it is returned.
 func (a *admission) explain(at *attempt) (*attempt, []*scheduling.Reason, error) {
-	type trial struct {
+	type tried struct {
 		at    *attempt
-		group int // that is tried
+		group int
 	}
 	for {
-		out, byKind, fits := slices.Clone(a.reasons), map[int]trial{}, false
+		out, byKind, fits := slices.Clone(a.reasons), map[int]tried{}, false
 		for i := range a.groups {
 			if at.set[i] || out[i] != nil {
 				continue
 			}
 			kind := a.groups[i].kind
-			t, tried := byKind[kind]
-			if !tried {
+			t, known := byKind[kind]
+			if !known {
 				t.group = i
 				set, last := with(at.set, i), i
 				if len(byKind) >= a.mostDrafts() {
 					set, last = a.whole(), noGroup
 				}
 				var err error
-				if t.at, err = a.draft(set, last, nil, byDraft); err != nil {
+				if t.at, err = a.attempt(trial{set: set, last: last}); err != nil {
 					return nil, nil, err
 				}
 				if a.holds(t.at) && a.better(t.at, at) {

@@ -33,6 +33,9 @@ func (a *admission) bestSet(all []bool) (*attempt, error) {
 	slices.SortStableFunc(queue, func(x, y int) int {
 		return cmp.Or(cmp.Compare(a.groups[y].priority, a.groups[x].priority), cmp.Compare(a.share(x), a.share(y)), cmp.Compare(a.groups[x].need, a.groups[y].need))
 	})
+	if err := a.refuteAlone(queue); err != nil {
+		return nil, err
+	}
 	for _, g := range queue {
 		if next := with(set, g); a.suits(next) {
 			set = next
@@ -55,6 +58,46 @@ func (a *admission) bestSet(all []bool) (*attempt, error) {
 		at, err = a.exchange(at, queue)
 	}
 	return at, err
+}
+
+// refuteAlone finds the groups that have no place even if nothing else is planned, in none of their choices of domains. Sets with them are not tried.
+func (a *admission) refuteAlone(groups []int) error {
+	known := map[int]bool{}
+	for _, g := range groups {
+		set := with(make([]bool, len(a.groups)), g)
+		if kind := a.groups[g].kind; known[kind] || a.groups[g].selects || !a.suits(set) {
+			continue
+		} else {
+			known[kind] = true
+		}
+		possible, err := a.isPossible(g)
+		if err != nil {
+			return err
+		}
+		if !possible {
+			a.fail(set)
+		}
+	}
+	return nil
+}
+
+// isPossible reports whether what a group needs has places in one of its choices of domains, or may have, if nothing else is planned.
+func (a *admission) isPossible(g int) (bool, error) {
+	choices, all := a.choices(g)
+	for _, by := range []method{byDraft, bySearch} {
+		if by == bySearch && a.groups[g].need > searchedPods {
+			return true, nil
+		}
+		if possible, err := a.holdsAlone(g, free, choice{}, by); err != nil || possible {
+			return possible, err
+		}
+		for i, c := range choices {
+			if possible, err := a.holdsAlone(g, i, c, by); err != nil || possible {
+				return possible, err
+			}
+		}
+	}
+	return !all, nil
 }
 
 // try drafts a set and reports whether it is better than an attempt. Spent says that no draft was made because none is left.

@@ -43,7 +43,7 @@ type Solution struct {
 // never planned. Without groups it is one compilation and one plan. Errors are those of [scheduling.Compile] and of the planner. The groups'
 // functions are called a few times for each pod.
 func Solve(ctx context.Context, s scheduling.Snapshot, o *scheduling.Options, groups []Group, planner Planner) (*Solution, error) {
-	a := &admission{ctx: ctx, planner: planner, snapshot: s, of: map[types.NamespacedName]int{}, needed: map[types.NamespacedName]bool{}, complete: true, rooms: map[string]*rooms{}}
+	a := &admission{ctx: ctx, planner: planner, snapshot: s, of: map[types.NamespacedName]int{}, needed: map[types.NamespacedName]bool{}, complete: true, rooms: map[string]*rooms{}, alone: map[alone]bool{}}
 	if o != nil {
 		a.options = *o
 	}
@@ -57,11 +57,11 @@ func Solve(ctx context.Context, s scheduling.Snapshot, o *scheduling.Options, gr
 	if a.suits(all) {
 		problem := a.base
 		if len(groups) > 0 {
-			if problem, err = a.compile(all, noGroup, a.reasons, nil, everyone); err != nil {
+			if problem, err = a.compile(trial{set: all, last: noGroup, by: byPlan}, a.reasons); err != nil {
 				return nil, err
 			}
 		}
-		at, err := a.solve(all, nil, problem, byPlan)
+		at, err := a.solve(trial{set: all, last: noGroup, by: byPlan}, problem)
 		if err != nil {
 			return nil, err
 		}
@@ -87,32 +87,43 @@ type admission struct {
 	options  scheduling.Options
 	base     *scheduling.Problem // the snapshot without groups
 	groups   []group
-	of       map[types.NamespacedName]int // by pod to place, its group
+	of       map[types.NamespacedName]int  // by pod to place, its group
+	pending  map[types.NamespacedName]bool // to place, and on no node
 	needed   map[types.NamespacedName]bool
-	reasons  []*scheduling.Reason // by group, why it cannot be whole whatever is bought; nil for the others
+	selected map[types.NamespacedName]bool // not needed, but constraints of needed pods select it; see select
+	reasons  []*scheduling.Reason          // by group, why it cannot be whole whatever is bought; nil for the others
 
 	capacity []float64         // by resource; see measure
 	existing []float64         // of it what nodes have free
 	rooms    map[string]*rooms // by label; see roomsOf
 	kinds    int
 	failed   [][]int // sets that did not fit, as counts by kind
-	drafts   int     // that may still be made to find a better set
-	trials   [2]int  // that may still be made to find domains for a set, by method
-	complete bool    // nothing was left out for want of drafts
+	alone    map[alone]bool
+	drafts   int    // that may still be made to find a better set
+	trials   [2]int // that may still be made to find domains for a set, by method
+	complete bool   // nothing was left out for want of drafts
+}
+
+// trial is what an attempt plans.
+type trial struct {
+	set  []bool // by group
+	last int    // the group of the set that comes after the others; noGroup for none
+	in   domains
+	by   method
+	who  crowd
+	// spares is the priority up to which noSpares leaves pods out. Pods of a higher one come before the groups that have no place beside them.
+	spares int32
 }
 
 // attempt is a plan with a set of groups.
 type attempt struct {
-	set     []bool // by group
-	in      domains
-	by      method // that found it
-	who     crowd
+	trial
 	problem *scheduling.Problem
 	result  *scheduling.Result
 	placed  []int         // by group
 	pods    map[int32]int // placed, by priority
 	price   float64       // of its new nodes, in dollars an hour
-	work    int           // the pods that were planned, each counted once a round
+	work    int           // the pods and offerings that were looked at, each counted once a round and once when they were compiled
 }
 
 // together are the sets of pods that must share a value of a label: the groups in one domain each, of which none was chosen, and those of the
@@ -136,34 +147,36 @@ func (a *admission) together(in domains) func(*corev1.Pod) (set, label string) {
 // noGroup is the position of no group.
 const noGroup = -1
 
-// compile compiles the snapshot with the pods of other groups than those of the set refused, by their reasons where they have one, and the groups
-// of the set in the domains that were chosen. Of the set one group may come last.
-func (a *admission) compile(set []bool, last int, reasons []*scheduling.Reason, in domains, who crowd) (*scheduling.Problem, error) {
+// compile compiles the snapshot for a trial, with the pods of groups that are not in its set refused, by their reasons where they have one. Drafts find
+// out what has places, so they are without preferences, which refuse nothing; and a search of all places for what groups need makes one attempt.
+func (a *admission) compile(t trial, reasons []*scheduling.Reason) (*scheduling.Problem, error) {
 	o := a.options
-	if o.Together = a.together(in); len(a.groups) > 0 {
+	if o.Together = a.together(t.in); len(a.groups) > 0 {
 		o.Rank = func(pod *corev1.Pod) int {
 			switch name := nameOf(pod); {
 			case !a.needed[name]:
 				return 0
-			case a.of[name] == last:
+			case a.of[name] == t.last:
 				return 1
 			default:
 				return 2
 			}
 		}
-		if who == needed {
+		o.IgnorePreferences = o.IgnorePreferences || t.by == byDraft || t.who == needed
+		if t.by == bySearch && t.who == needed {
 			o.Attempts = 1
 		}
 		narrow := func(pod *corev1.Pod, required requirements.Alternatives) (requirements.Alternatives, *scheduling.Reason) {
-			g, ok := a.of[nameOf(pod)]
+			name := nameOf(pod)
+			g, ok := a.of[name]
 			switch {
-			case who == needed && !a.needed[nameOf(pod)]:
+			case t.who == needed && !a.needed[name] && !a.selected[name]: // of a leaving node
 				return required, leftOut
 			case !ok:
 				return required, nil
-			case !set[g]:
+			case !t.set[g]:
 				return required, cmp.Or(reasons[g], leftOut)
-			case who == noSpares && !a.needed[nameOf(pod)] && a.groups[g].need > 0:
+			case t.who == noSpares && !a.needed[name] && a.groups[g].need > 0 && priorityOf(pod) <= t.spares:
 				return required, &scheduling.Reason{Stage: scheduling.StageGroup, Detail: fmt.Sprintf("group %s has the pods that it needs, and beside this one they would not all have a place", a.groups[g].Name)}
 			case a.groups[g].Values > 1 && a.groups[g].Key != corev1.LabelHostname:
 				return required.Intersect(requirements.AnyOf(requirements.MustOf(requirements.Exists(a.groups[g].Key)))), nil
@@ -172,10 +185,17 @@ func (a *admission) compile(set []bool, last int, reasons []*scheduling.Reason, 
 		}
 		o.Constraints = append(slices.Clip(o.Constraints), constraint.Func(narrow))
 	}
-	if in != nil {
-		o.Within = a.within(in)
+	if t.in != nil {
+		o.Within = a.within(t.in)
 	}
-	return scheduling.Compile(a.snapshot, &o)
+	s := a.snapshot
+	if t.who == needed { // others are left out, which is quicker than to refuse them
+		s.Pods = slices.DeleteFunc(slices.Clone(s.Pods), func(pod *corev1.Pod) bool {
+			name := nameOf(pod)
+			return a.pending[name] && !a.needed[name] && !a.selected[name]
+		})
+	}
+	return scheduling.Compile(s, &o)
 }
 
 // leftOut is the reason of groups that are not in the set of a draft. It is never shown.
@@ -190,49 +210,41 @@ const (
 	byPlan
 )
 
-// draft plans a set of groups in some domains, of which one may come last, only to see what fits.
-func (a *admission) draft(set []bool, last int, in domains, by method) (*attempt, error) {
-	problem, err := a.compile(set, last, a.reasons, in, everyone)
-	if err != nil {
-		return nil, err
-	}
-	return a.solve(set, in, problem, by)
-}
-
 // crowd is the pods that an attempt plans.
 type crowd int
 
 const (
 	everyone crowd = iota
-	noSpares       // without those that groups of the set can do without
-	needed         // those that groups of the set need, for one attempt
+	noSpares       // without those that groups of the set can do without, up to a priority
+	needed         // those that groups of the set need, with those that their constraints select
 )
 
-// search searches for places of a set in some domains.
-func (a *admission) search(set []bool, in domains, who crowd) (*attempt, error) {
-	problem, err := a.compile(set, noGroup, a.reasons, in, who)
+// attempt makes a trial.
+func (a *admission) attempt(t trial) (*attempt, error) {
+	problem, err := a.compile(t, a.reasons)
 	if err != nil {
 		return nil, err
 	}
-	out, err := a.solve(set, in, problem, bySearch)
-	if err == nil {
-		out.who = who
-	}
-	return out, err
+	return a.solve(t, problem)
 }
 
-func (a *admission) solve(set []bool, in domains, p *scheduling.Problem, by method) (*attempt, error) {
-	out := &attempt{set: set, in: in, by: by, problem: p, placed: make([]int, len(a.groups)), pods: map[int32]int{}}
-	plan := []func(context.Context, *scheduling.Problem) (*scheduling.Result, error){byDraft: a.planner.Draft, bySearch: a.planner.Search, byPlan: a.planner.Plan}[by]
+func (a *admission) solve(t trial, p *scheduling.Problem) (*attempt, error) {
+	out := &attempt{trial: t, problem: p, placed: make([]int, len(a.groups)), pods: map[int32]int{}}
+	plan := []func(context.Context, *scheduling.Problem) (*scheduling.Result, error){byDraft: a.planner.Draft, bySearch: a.planner.Search, byPlan: a.planner.Plan}[t.by]
 	var err error
 	if out.result, err = plan(a.ctx, p); err != nil {
 		return nil, err
 	}
+	looked := 0
 	for _, c := range p.Classes {
 		if c.Refusal == nil {
-			out.work += len(c.Pods) * out.result.Rounds
+			looked += len(c.Pods)
 		}
 	}
+	for i := range p.Shapes {
+		looked += len(p.Shapes[i].Offerings)
+	}
+	out.work = looked * (1 + out.result.Rounds)
 	for _, b := range out.result.Bindings() {
 		out.pods[priorityOf(b.Pod)]++
 		if g, ok := a.of[nameOf(b.Pod)]; ok {
@@ -267,13 +279,14 @@ func (a *admission) conclude(draft *attempt) (*attempt, error) {
 	if err != nil {
 		return nil, err
 	}
-	in, by, who := draft.in, byPlan, draft.who
-	for set := draft.set; ; {
-		p, err := a.compile(set, noGroup, reasons, in, who)
+	t := draft.trial
+	t.last, t.by = noGroup, byPlan
+	for {
+		p, err := a.compile(t, reasons)
 		if err != nil {
 			return nil, err
 		}
-		at, err := a.solve(set, in, p, by)
+		at, err := a.solve(t, p)
 		if err != nil {
 			return nil, err
 		}
@@ -281,15 +294,15 @@ func (a *admission) conclude(draft *attempt) (*attempt, error) {
 		if len(broken) == 0 {
 			return at, nil
 		}
-		if in == nil {
-			in = a.domainsOf(draft)
+		if t.in == nil {
+			t.in = a.domainsOf(draft)
 			continue
 		}
-		if by != bySearch && draft.by == bySearch {
-			by = bySearch
+		if t.by != bySearch && draft.by == bySearch {
+			t.by = bySearch
 			continue
 		}
-		set = without(set, broken)
+		t.set = without(t.set, broken)
 		for _, g := range broken {
 			reasons[g] = a.reason(g, g, at)
 		}

@@ -30,10 +30,14 @@ const (
 	labelPlacementGroup = "example.com/placement-group"
 )
 
-// grouped is the scenario of a seed with more domains and with members that have ended: each offering is in two racks of its zone and in a placement
+// grouped is the scenario of a seed, with 5 to 44 pods unless the flag says another number, with more domains and with members that have ended: each offering is in two racks of its zone and in a placement
 // group, nodes are in one of each, and some of the pods that run have succeeded or failed.
 func grouped(seed uint64) scenario.Scenario {
-	s := drawn(seed)
+	pods := *size
+	if pods == 0 {
+		pods = 5 + int(seed*37%40)
+	}
+	s := scenario.Generate(seed, scenario.Options{Pods: pods, Density: *density, NoVolumes: *noVolumes, Limits: seed%4 == 0, Changing: true})
 	r := rand.New(rand.NewPCG(seed, 48))
 	in := func(key, value string) corev1.NodeSelectorRequirement {
 		return corev1.NodeSelectorRequirement{Key: key, Operator: corev1.NodeSelectorOpIn, Values: []string{value}}
@@ -117,29 +121,43 @@ func groupsOf(s scenario.Scenario) []gang.Group {
 	return out
 }
 
-// reserve makes some offerings of a snapshot few, and adds reservations of capacity beside others.
+// reservation is machines that are paid for already: one count for all pools that may use them.
+type reservation struct {
+	id    string
+	count int
+}
+
+// reserve makes some offerings of a snapshot few, and adds reservations of capacity beside others. Every pool that buys the same machines in the same
+// place may use the same reservation.
 func reserve(s *scheduling.Snapshot, seed uint64) {
-	r, reservations := rand.New(rand.NewPCG(seed, 49)), 0
+	r, known := rand.New(rand.NewPCG(seed, 49)), map[string]reservation{}
 	for i := range s.Pools {
 		s.Pools[i].Types = slices.Clone(s.Pools[i].Types)
 		for k := range s.Pools[i].Types {
 			t := &s.Pools[i].Types[k]
 			t.Offerings = slices.Clone(t.Offerings)
 			for j := range t.Offerings {
-				switch o := &t.Offerings[j]; r.IntN(6) {
-				case 0:
+				o := &t.Offerings[j]
+				place := fmt.Sprint(t.Name, " ", o.Requirements)
+				reserved, again := known[place]
+				switch draw := r.IntN(6); {
+				case again:
+				case draw == 0:
 					o.ReservationCount = 1 + r.IntN(3)
-				case 1:
-					reservations++ // each has its own id: offerings of one id share one count
+				case draw == 1:
+					reserved = reservation{fmt.Sprintf("cr-%d", len(known)+1), 1 + r.IntN(3)}
+					known[place] = reserved
+				}
+				if reserved.count > 0 {
 					zone, _ := o.Requirements.Get(corev1.LabelTopologyZone).Single()
 					rack, _ := o.Requirements.Get(labelRack).Single()
 					group, _ := o.Requirements.Get(labelPlacementGroup).Single()
 					capacityType, _ := o.Requirements.Get(instancetypes.LabelCapacityType).Single() // the made-up cloud knows no other
 					t.Offerings = append(t.Offerings, instancetypes.Offering{
-						Price: o.Price / 10, Available: o.Available, ReservationCount: 1 + r.IntN(3), Requirements: requirements.MustOf(
+						Price: o.Price / 10, Available: o.Available, ReservationCount: reserved.count, Requirements: requirements.MustOf(
 							requirements.In(corev1.LabelTopologyZone, zone), requirements.In(labelRack, rack), requirements.In(labelPlacementGroup, group),
 							requirements.In(instancetypes.LabelCapacityType, capacityType),
-							requirements.In(instancetypes.LabelReservationID, fmt.Sprintf("cr-%d", reservations)),
+							requirements.In(instancetypes.LabelReservationID, reserved.id),
 						),
 					})
 				}
@@ -149,7 +167,14 @@ func reserve(s *scheduling.Snapshot, seed uint64) {
 }
 
 // tally counts the groups of a plan.
-type tally struct{ whole, waiting, stays, moves, ended, several int }
+type tally struct{ whole, waiting, stays, moves, ended, several, reserved, shared int }
+
+func (x tally) plus(y tally) tally {
+	return tally{
+		x.whole + y.whole, x.waiting + y.waiting, x.stays + y.stays, x.moves + y.moves, x.ended + y.ended, x.several + y.several,
+		x.reserved + y.reserved, x.shared + y.shared,
+	}
+}
 
 // No group is there in part, groups with a key are in no more domains than they may, kube-scheduler accepts what is placed, and its own plugin for
 // gangs lets it run. Members on leaving nodes do not run any more when the plan is carried out.
@@ -172,6 +197,18 @@ func TestGangsAreAcceptedAndWhole(t *testing.T) {
 			return
 		}
 		assert.NoError(t, letRun(t.Context(), made, groups), "seed %d", s.Seed)
+		used, counts, offering := reservations(made)
+		for id, pools := range used {
+			nodes := 0
+			for _, n := range pools {
+				nodes += n
+			}
+			assert.LessOrEqual(t, nodes, counts[id], "seed %d: reservation %s", s.Seed, id)
+			tallies[i].reserved += nodes
+			if offering[id] > 1 {
+				tallies[i].shared += nodes
+			}
+		}
 		for _, g := range groups {
 			bound, stays, all := 0, 0, 0
 			for _, b := range made.Bindings() {
@@ -221,13 +258,39 @@ func TestGangsAreAcceptedAndWhole(t *testing.T) {
 	placed, sum := 0, tally{}
 	for i := range outcomes {
 		placed += outcomes[i].placed
-		x := tallies[i]
-		sum = tally{sum.whole + x.whole, sum.waiting + x.waiting, sum.stays + x.stays, sum.moves + x.moves, sum.ended + x.ended, sum.several + x.several}
+		sum = sum.plus(tallies[i])
 		assert.False(t, outcomes[i].refused(), "%s\n%v\n%s", outcomes[i].scenario, outcomes[i].err, outcomes[i].verdict)
 	}
 	require.Positive(t, sum.whole, "or the test is hollow")
-	fmt.Printf("%d scenarios, %d pods placed, %d groups whole or running, %d waiting, %d in several domains; of their members %d run, %d move and %d have ended\n",
-		n, placed, sum.whole, sum.waiting, sum.several, sum.stays, sum.moves, sum.ended)
+	fmt.Printf("%d scenarios, %d pods placed, %d groups whole or running, %d waiting, %d in several domains; of their members %d run, %d move and %d have ended; %d nodes of reservations, %d of them that several pools may use\n",
+		n, placed, sum.whole, sum.waiting, sum.several, sum.stays, sum.moves, sum.ended, sum.reserved, sum.shared)
+}
+
+// reservations are the nodes that a plan buys of each reservation by pool, how many there are, and how many pools offer it.
+func reservations(p *plan.Plan) (used map[string]map[string]int, counts, pools map[string]int) {
+	used, counts, pools = map[string]map[string]int{}, map[string]int{}, map[string]int{}
+	for _, pool := range p.Problem.Snapshot().Pools {
+		offered := map[string]bool{}
+		for _, t := range pool.Types {
+			for _, o := range t.Offerings {
+				if id, ok := o.Requirements.Get(instancetypes.LabelReservationID).Single(); ok {
+					counts[id], offered[id] = o.ReservationCount, true
+				}
+			}
+		}
+		for id := range offered {
+			pools[id]++
+		}
+	}
+	for _, n := range p.NewNodes() {
+		if id, ok := n.Labels[instancetypes.LabelReservationID]; ok {
+			if used[id] == nil {
+				used[id] = map[string]int{}
+			}
+			used[id][n.Labels["karpenter.sh/nodepool"]]++
+		}
+	}
+	return used, counts, pools
 }
 
 // state is what a member of a group does when a plan is carried out.
