@@ -17,6 +17,7 @@ import (
 	"github.com/joinery-sdk/joinery/examples/pipeline"
 	"github.com/joinery-sdk/joinery/examples/pipeline/history"
 	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
+	"github.com/joinery-sdk/joinery/examples/plan"
 )
 
 func start() time.Time { return time.Date(2026, 1, 15, 8, 0, 0, 0, time.UTC) }
@@ -263,6 +264,26 @@ func TestNodesThatNoPoolSells(t *testing.T) {
 	assert.GreaterOrEqual(t, memory.Value(), int64(7200<<20), "at least what the node had")
 	assert.Len(t, web.Taints, 1)
 	assert.Len(t, sale.Notes, 2)
+}
+
+// Nodes of a Karpenter pool that is gone have labels that Karpenter sets and no type has. What their pods select is for sale.
+func TestNodesOfAPoolThatIsGone(t *testing.T) {
+	h, err := history.ParseSnapshots([]manifests.File{{Name: "2026-01-15T08-00-00Z.yaml", Data: []byte(`{apiVersion: v1, kind: List, items: [
+  {apiVersion: karpenter.sh/v1, kind: NodePool, metadata: {name: other}, spec: {template: {spec: {nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}}}}},
+  {apiVersion: v1, kind: Node, metadata: {name: n1, labels: {node.kubernetes.io/instance-type: c6a.large, topology.kubernetes.io/zone: us-east-1b, karpenter.sh/capacity-type: on-demand, karpenter.sh/nodepool: gone, karpenter.k8s.aws/ec2nodeclass: default, karpenter.k8s.aws/instance-of-tomorrow: "7"}}, status: {allocatable: {cpu: "1.9", memory: 3Gi, pods: "27"}}},
+  {apiVersion: v1, kind: Pod, metadata: {name: a, namespace: shop}, spec: {nodeName: n1, nodeSelector: {karpenter.k8s.aws/ec2nodeclass: default}, containers: [{name: a, image: a, resources: {requests: {cpu: "1"}}}]}}]}`)}}, &manifests.Options{Classes: pipeline.NodeClassDecoders(), Assume: true})
+	require.NoError(t, err)
+	market, err := pipeline.EC2Market("us-east-1")
+	require.NoError(t, err)
+	sale, err := h.Sale(market)
+	require.NoError(t, err)
+	s := sale.Snapshot
+	s.Pods = []*corev1.Pod{h.Observations[0].Pods[0].DeepCopy()}
+	s.Pods[0].Spec.NodeName = ""
+	p, err := plan.Make(t.Context(), s, nil)
+	require.NoError(t, err)
+	require.Len(t, p.NewNodes(), 1)
+	assert.Equal(t, "default", p.NewNodes()[0].Node().Labels["karpenter.k8s.aws/ec2nodeclass"])
 }
 
 // A pool of EKS Auto Mode sells its nodes itself, and what it cannot say of prices is a note.
