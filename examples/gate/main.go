@@ -22,14 +22,11 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
-	"strings"
 	"time"
 
 	"github.com/joinery-sdk/joinery/deprovision"
@@ -107,8 +104,8 @@ func run(ctx context.Context, args []string, out, problems io.Writer) int {
 		fmt.Fprintln(out, r)
 	}
 	if *checker != "" {
-		if err := confirmed(ctx, *checker, young.plan, out); err != nil {
-			fmt.Fprintf(problems, "gate: the plan is not confirmed: %v\n", err)
+		if err := proof.Confirm(ctx, *checker, young.plan, out); err != nil {
+			fmt.Fprintf(problems, "gate: %v\n", err)
 			return inputs.ExitNotAll
 		}
 	}
@@ -216,24 +213,4 @@ func (p *past) report(ctx context.Context, young *cluster) (*regret.Report, erro
 		return nil, err
 	}
 	return regret.Audit(ctx, h, sale, &regret.Options{Deprovision: &deprovision.Options{Objective: policy.AnySaving()}})
-}
-
-// confirmed has the checker read the plan with its proof.
-func confirmed(ctx context.Context, checker string, p *plan.Plan, out io.Writer) error {
-	d, err := proof.Of(p)
-	if err != nil {
-		return err
-	}
-	text, err := json.Marshal(d)
-	if err != nil {
-		return err
-	}
-	cmd := exec.CommandContext(ctx, checker)
-	cmd.Stdin, cmd.Stdout = bytes.NewReader(text), out
-	var said strings.Builder
-	cmd.Stderr = &said
-	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("%w\n%s", err, said.String())
-	}
-	return nil
 }
