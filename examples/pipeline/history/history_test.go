@@ -134,6 +134,7 @@ func TestKarpentersLog(t *testing.T) {
 		`{"level":"INFO","time":"2026-01-15T08:01:10.000+0000","message":"registered nodeclaim","NodeClaim":{"name":"general-x1"},"Node":{"name":"ip-10-0-0-1"}}`,
 		`{"level":"INFO","time":"2026-01-15T08:01:11.000Z","message":"registered nodeclaim","NodeClaim":{"name":"general-x2"},"Node":{"name":"ip-10-0-0-2"}}`,
 		`{"level":"INFO","time":"2026-01-15T08:09:30.000Z","message":"disrupting node(s)","command":"Underutilized/1"}`,
+		`{"level":"INFO","time":"2026-01-15T08:09:40.000Z","message":"initiating delete from interruption message","controller":"interruption","messageKind":"spot_interrupted","NodeClaim":{"name":"general-x1"},"action":"CordonAndDrain","Node":{"name":"ip-10-0-0-1"}}`,
 		`{"level":"INFO","time":"2026-01-15T08:10:00.000Z","message":"deleted nodeclaim","NodeClaim":{"name":"general-x1"}}`,
 		`{"level":"INFO","time":"2026-01-15T08:12:00.000Z","message":"another","x":1}`,
 		"panic: not JSON", `{"some":"other"}`,
@@ -143,6 +144,8 @@ func TestKarpentersLog(t *testing.T) {
 08:02:00-08:10:00 [ip-10-0-0-1] [ip-10-0-0-2]
 08:10:00-08:12:00 [ip-10-0-0-2]
 `, told(h))
+	assert.Equal(t, []string{"ip-10-0-0-1"}, h.Observations[2].TakenBack)
+	assert.Empty(t, h.Observations[1].TakenBack)
 	n := h.Observations[2].Nodes[0]
 	assert.Equal(t, "m5.large us-east-1a spot", n.Labels[corev1.LabelInstanceTypeStable]+" "+n.Labels[corev1.LabelTopologyZone]+" "+n.Labels["karpenter.sh/capacity-type"])
 	assert.Equal(t, "general", h.Observations[0].Nodes[0].Labels["karpenter.sh/nodepool"])
@@ -284,6 +287,21 @@ func TestNodesOfAPoolThatIsGone(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, p.NewNodes(), 1)
 	assert.Equal(t, "default", p.NewNodes()[0].Node().Labels["karpenter.k8s.aws/ec2nodeclass"])
+}
+
+// A snapshot shows by a taint which spot machine is about to be taken back, and later ones go on knowing it.
+func TestTakenBackInSnapshots(t *testing.T) {
+	h, err := history.ParseSnapshots([]manifests.File{
+		{Name: "2026-01-15T08-00-00Z.yaml", Data: []byte("{apiVersion: v1, kind: Node, metadata: {name: a}}")},
+		{Name: "2026-01-15T08-05-00Z.yaml", Data: []byte("{apiVersion: v1, kind: Node, metadata: {name: a}, spec: {taints: [{key: aws-node-termination-handler/spot-itn, effect: NoSchedule}]}}")},
+		{Name: "2026-01-15T08-10-00Z.yaml", Data: []byte("{apiVersion: v1, kind: Node, metadata: {name: b}}")},
+	}, nil)
+	require.NoError(t, err)
+	var back [][]string
+	for _, o := range h.Observations {
+		back = append(back, o.TakenBack)
+	}
+	assert.Equal(t, [][]string{nil, {"a"}, {"a"}}, back)
 }
 
 // A pool of EKS Auto Mode sells its nodes itself, and what it cannot say of prices is a note.
