@@ -263,6 +263,9 @@ func nameOf(r rulecost.Rule) string { return fmt.Sprint(r.Owner, r.Kind, r.Key) 
 // than a hundredth of the bill.
 func TestSavingsAreThoseOfPlanningWithoutTheRule(t *testing.T) {
 	clusters := 20
+	if testing.Short() {
+		clusters = 6
+	}
 	if os.Getenv("JOINERY_LONG") == "1" {
 		clusters = 60
 	}
