@@ -22,7 +22,7 @@ func writeRulesCost(w io.Writer, s terminal.Style, r *protection.Report) error {
 			unknown++
 			continue
 		}
-		t.Row(textOf(c.Rule), monthly(c.PerHour), monthly(c.HighPerHour), fmt.Sprint(c.Nodes))
+		t.Row(c.String(), monthly(c.PerHour), monthly(c.HighPerHour), fmt.Sprint(c.Nodes))
 	}
 	if err := t.Write(w); err != nil {
 		return err
@@ -34,14 +34,6 @@ func writeRulesCost(w io.Writer, s terminal.Style, r *protection.Report) error {
 	return nil
 }
 
-// textOf is a rule in one line.
-func textOf(r protection.Rule) string {
-	if r.Kind == protection.Budget {
-		return r.Owner
-	}
-	return r.Owner + ": do-not-disrupt"
-}
-
 func monthly(perHour float64) string { return terminal.Dollars(perHour * hoursPerMonth) }
 
 // rulesSection is what rules cost as a part of the page: those that cost anything.
@@ -50,7 +42,7 @@ func rulesSection(r *protection.Report) picture.Section {
 	for _, c := range r.Rules {
 		if c.PerHour > 0 {
 			out.Notices = append(out.Notices, picture.Notice{
-				Subject: monthly(c.PerHour) + " a month", Text: textOf(c.Rule),
+				Subject: monthly(c.PerHour) + " a month", Text: c.String(),
 				Hint: fmt.Sprintf("verified; at most %s, what the %s cost that have its pods", monthly(c.HighPerHour), plural(c.Nodes, "node")),
 			})
 		}

@@ -3,11 +3,17 @@
 //	go run ./examples/gate -before main/deploy -after deploy -max-dearer 50
 //
 // Both folders are planned from the same prices, each as a cluster of its own, so the answer is about manifests, not about what runs
-// today. It ends with 0 if the change may pass, 2 if something can't be read, 3 if pods that had a place or are new have none, and 4
-// if a month would cost more than the limit allows. It is meant to be copied.
+// today. It ends with 0 if the change may pass, 2 if something can't be read, 3 if pods that had a place or are new have none or a rule is
+// broken, and 4 if a month would cost more than the limit allows. It is meant to be copied.
 //
-// With -survives zone,node the pods of the new manifests must all have places at once if any one zone or node is lost, and with -may-wait at least once
-// nodes were bought for them; otherwise the change may not pass (3).
+// -assert names a file of rules that the plan of the new manifests must keep; package ruletest says what they can ask. Three rules have flags:
+//
+//	-survives zone,node    all pods must have places at once if any one zone or node is lost; with -may-wait they may wait for new nodes
+//	-max-rule-cost 200     no requirement, spread, PodDisruptionBudget or other rule may cost more dollars a month
+//	-max-above-bound 20    a recorded day may have cost so many percent more than any policy pays at least that knows only the present
+//
+// The day is given by -log, an audit log as replay --record writes one, or by -snapshots, a folder of what kubectl get -o yaml wrote. The new
+// manifests have its pools.
 //
 // With -check the plan of the new manifests must also convince a program that does not trust the planner, such as examples/check: it gets the plan with its
 // proof on stdin, and if it ends with anything but 0 the change may not pass (3).
@@ -16,19 +22,24 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
-	"strings"
+	"time"
 
+	"github.com/joinery-sdk/joinery/deprovision"
+	"github.com/joinery-sdk/joinery/deprovision/policy"
 	"github.com/joinery-sdk/joinery/examples/pipeline"
+	"github.com/joinery-sdk/joinery/examples/pipeline/history"
 	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
+	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
+	"github.com/joinery-sdk/joinery/examples/pipeline/regret"
+	"github.com/joinery-sdk/joinery/examples/pipeline/ruletest"
+	"github.com/joinery-sdk/joinery/examples/pipeline/simulate"
 	"github.com/joinery-sdk/joinery/examples/plan"
 	"github.com/joinery-sdk/joinery/examples/plan/proof"
-	"github.com/joinery-sdk/joinery/examples/plan/survive"
 )
 
 const hours = 730.0 // of a month
@@ -43,51 +54,63 @@ func run(ctx context.Context, args []string, out, problems io.Writer) int {
 	region := flags.String("region", "", "whose prices count; without it those of the region that the manifests name")
 	limit := flags.Float64("max-dearer", 0, "how many dollars a month more may be spent")
 	checker := flags.String("check", "", "a program that must confirm the plan of -after, read from stdin, such as a build of examples/check")
-	losses := flags.String("survives", "", "what the plan of -after must live through, one at a time: some of zone, spot-pool, reservation, node, instance-family")
-	mayWait := flags.Bool("may-wait", false, "with -survives, pods may wait for nodes that are bought after the loss")
+	file := flags.String("assert", "", "a file of rules that the plan of -after must keep")
+	var demands demands
+	flags.StringVar(&demands.losses, "survives", "", "what the plan of -after must live through, one at a time: some of zone, spot-pool, reservation, node, instance-family")
+	flags.BoolVar(&demands.mayWait, "may-wait", false, "with -survives, pods may wait for nodes that are bought after the loss")
+	flags.Float64Var(&demands.ruleCost, "max-rule-cost", -1, "how many dollars a month a rule of the cluster may cost")
+	flags.Float64Var(&demands.aboveBound, "max-above-bound", -1, "by how many percent the recorded time may have cost more than it had to")
+	var past past
+	flags.StringVar(&past.snapshots, "snapshots", "", "a recorded time: a folder of snapshots")
+	flags.Func("log", "a recorded time: a file with an audit log (repeatable)", func(name string) error {
+		past.logs = append(past.logs, name)
+		return nil
+	})
 	if flags.Parse(args) != nil {
 		return inputs.ExitInput
 	}
-	var kinds []survive.Kind
-	if *losses != "" {
-		var err error
-		if kinds, err = survive.ParseKinds(*losses); err != nil {
-			fmt.Fprintln(problems, err)
-			return inputs.ExitInput
-		}
-	}
-	old, err := planned(ctx, *region, *before)
+	rules, err := demands.rules(*file)
 	if err != nil {
 		fmt.Fprintln(problems, err)
 		return inputs.ExitInput
 	}
-	young, err := planned(ctx, *region, *after)
+	old, err := read(ctx, *region, *before)
 	if err != nil {
 		fmt.Fprintln(problems, err)
 		return inputs.ExitInput
 	}
-	d := plan.Diff(old, young)
+	young, err := read(ctx, *region, *after)
+	if err != nil {
+		fmt.Fprintln(problems, err)
+		return inputs.ExitInput
+	}
+	d := plan.Diff(old.plan, young.plan)
 	dearer := (d.After.PricePerHour - d.Before.PricePerHour) * hours
 	fmt.Fprintf(out, "$%.2f -> $%.2f a month: %+.2f, the limit is %+.2f\n", d.Before.PricePerHour*hours, d.After.PricePerHour*hours, dearer, *limit)
 	for _, w := range d.Workloads {
 		fmt.Fprintf(out, "  %-40s $%9.2f -> $%9.2f\n", w.Workload, w.Before*hours, w.After*hours)
 	}
-	for _, u := range young.Unplaced() {
+	for _, u := range young.plan.Unplaced() {
 		fmt.Fprintf(out, "  no place for %d pods of %s: %s\n", len(u.Pods), plan.WorkloadOf(u.Pods[0]), u.Reasons()[0])
 	}
-	survived, err := survives(ctx, young, kinds, *mayWait, out)
+	day, err := past.report(ctx, young)
 	if err != nil {
 		fmt.Fprintln(problems, err)
-		return inputs.ExitInternal
+		return inputs.ExitInput
+	}
+	kept := true
+	for _, r := range ruletest.NewPlan(young.plan, nil).Guarded(simulate.ObjectsOf(young.manifests), time.Now()).Recorded(day).Check(rules...) {
+		kept = kept && r.Holds()
+		fmt.Fprintln(out, r)
 	}
 	if *checker != "" {
-		if err := confirmed(ctx, *checker, young, out); err != nil {
-			fmt.Fprintf(problems, "gate: the plan is not confirmed: %v\n", err)
+		if err := proof.Confirm(ctx, *checker, young.plan, out); err != nil {
+			fmt.Fprintf(problems, "gate: %v\n", err)
 			return inputs.ExitNotAll
 		}
 	}
 	switch {
-	case len(d.Lost) > 0 || !survived:
+	case len(d.Lost) > 0 || !kept:
 		return inputs.ExitNotAll
 	case dearer > *limit:
 		return inputs.ExitDearer
@@ -95,62 +118,99 @@ func run(ctx context.Context, args []string, out, problems io.Writer) int {
 	return inputs.ExitOK
 }
 
-// planned reads a folder and plans it with what its region offers its pools.
-func planned(ctx context.Context, region, folder string) (*plan.Plan, error) {
+// cluster is a folder with its plan.
+type cluster struct {
+	manifests *manifests.Snapshot
+	market    *pipeline.Market
+	plan      *plan.Plan
+}
+
+// read reads a folder and plans it with what its region offers its pools.
+func read(ctx context.Context, region, folder string) (*cluster, error) {
 	flags := inputs.Flags{Files: []string{folder}, Region: region}
-	read, err := flags.Manifests("", nil)
+	found, err := flags.Manifests("", nil)
 	if err != nil {
 		return nil, err
 	}
-	market, err := flags.Market(read)
+	market, err := flags.Market(found)
 	if err != nil {
 		return nil, err
 	}
-	snapshot, _, err := pipeline.Snapshot(read, market)
+	snapshot, _, err := pipeline.Snapshot(found, market)
 	if err != nil {
 		return nil, err
 	}
 	snapshot, _ = pipeline.Static(snapshot)
-	return plan.Make(ctx, snapshot, &plan.Options{Groups: pipeline.Groups(read, snapshot.Pods)})
+	p, err := plan.Make(ctx, snapshot, &plan.Options{Groups: pipeline.Groups(found, snapshot.Pods)})
+	return &cluster{found, market, p}, err
 }
 
-// survives rehearses the failures, and says which workloads do not live through one of them.
-func survives(ctx context.Context, p *plan.Plan, kinds []survive.Kind, mayWait bool, out io.Writer) (bool, error) {
-	by := p.Options()
-	all, err := survive.Rehearse(ctx, p, &by, kinds)
-	if err != nil {
-		return false, err
-	}
-	held := true
-	for _, o := range all {
-		if len(o.Lost) > 0 {
-			held = false
-			fmt.Fprintf(out, "  the loss of %s leaves %d pods without a place, such as %s: %s\n", o.Failure, len(o.Lost), plan.WorkloadOf(o.Lost[0]), o.Why)
-		}
-		if len(o.Waiting) > 0 && !mayWait {
-			held = false
-			fmt.Fprintf(out, "  after the loss of %s %d pods wait for nodes, such as %s\n", o.Failure, len(o.Waiting), plan.WorkloadOf(o.Waiting[0]))
-		}
-	}
-	return held, nil
+// demands are the rules that have flags; below 0 nothing is asked.
+type demands struct {
+	losses               string
+	mayWait              bool
+	ruleCost, aboveBound float64
 }
 
-// confirmed has the checker read the plan with its proof.
-func confirmed(ctx context.Context, checker string, p *plan.Plan, out io.Writer) error {
-	d, err := proof.Of(p)
+// rules are those of the file and of the flags.
+func (d *demands) rules(file string) ([]ruletest.Rule, error) {
+	var out []ruletest.Rule
+	if file != "" {
+		var err error
+		if out, err = ruletest.ReadFile(file); err != nil {
+			return nil, err
+		}
+	}
+	if d.losses != "" {
+		out = append(out, ruletest.Rule{Survives: d.losses, MayWait: d.mayWait})
+	}
+	if d.ruleCost >= 0 {
+		out = append(out, ruletest.Rule{RulesCost: &ruletest.RulesCost{AtMostPerMonth: d.ruleCost}})
+	}
+	if d.aboveBound >= 0 {
+		out = append(out, ruletest.Rule{Regret: &ruletest.Regret{AboveBound: &d.aboveBound}})
+	}
+	var errs []error
+	for _, r := range out {
+		errs = append(errs, r.Validate())
+	}
+	return out, errors.Join(errs...)
+}
+
+// past names what was recorded of a cluster.
+type past struct {
+	snapshots string
+	logs      []string
+}
+
+// report reckons what the recorded time cost and had to; nil if none is named. Logs have no pools: these are those of the new manifests.
+func (p *past) report(ctx context.Context, young *cluster) (*regret.Report, error) {
+	var h *history.History
+	var err error
+	switch {
+	case p.snapshots != "":
+		h, err = history.ReadFolder(p.snapshots, &manifests.Options{Classes: pipeline.NodeClassDecoders(), Assume: true})
+	case len(p.logs) > 0:
+		var logs []history.Log
+		for _, name := range p.logs {
+			data, err := os.ReadFile(name)
+			if err != nil {
+				return nil, err
+			}
+			logs = append(logs, history.Log{Name: name, Data: bytes.NewReader(data)})
+		}
+		pools := *young.manifests
+		pools.Pods, pools.Nodes = nil, nil
+		h, err = history.ReadLogs(&pools, logs, nil)
+	default:
+		return nil, nil
+	}
 	if err != nil {
-		return err
+		return nil, err
 	}
-	text, err := json.Marshal(d)
+	sale, err := h.Sale(young.market)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	cmd := exec.CommandContext(ctx, checker)
-	cmd.Stdin, cmd.Stdout = bytes.NewReader(text), out
-	var said strings.Builder
-	cmd.Stderr = &said
-	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("%w\n%s", err, said.String())
-	}
-	return nil
+	return regret.Audit(ctx, h, sale, &regret.Options{Deprovision: &deprovision.Options{Objective: policy.AnySaving()}})
 }

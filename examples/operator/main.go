@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"time"
 
@@ -28,11 +29,14 @@ import (
 	"github.com/joinery-sdk/joinery/examples/operator/crds"
 	"github.com/joinery-sdk/joinery/examples/operator/memory"
 	"github.com/joinery-sdk/joinery/examples/operator/page"
+	"github.com/joinery-sdk/joinery/examples/plan"
+	"github.com/joinery-sdk/joinery/examples/plan/proof"
 	"github.com/joinery-sdk/joinery/scheduling/defaultspread"
 )
 
 type flags struct {
 	provider, kubeconfig, page, spread    string
+	checker                               string
 	cluster, region, queue, instanceTypes string
 	boot                                  time.Duration
 	installCRDs                           bool
@@ -69,6 +73,7 @@ func run(ctx context.Context, args []string) error {
 	set.DurationVar(&f.options.Disruption.LaunchTime, "launch-time", 0, "how long a node takes: an interruption that leaves less does not wait for the replacement; 0 for 1m")
 	set.BoolVar(&f.options.Disruption.SpotToSpot, "spot-to-spot", false, "replace spot nodes by cheaper spot nodes")
 	set.StringVar(&f.spread, "scheduler-config", "", "file with kube-scheduler's KubeSchedulerConfiguration, or of Karpenter's flag of this name: the topology spread of pods without any")
+	set.StringVar(&f.checker, "check", "", "a program that must confirm each plan, with its proof on stdin, before nodes are bought for pods, such as a build of examples/check")
 	if err := set.Parse(args); errors.Is(err, pflag.ErrHelp) {
 		return nil
 	} else if err != nil {
@@ -77,6 +82,13 @@ func run(ctx context.Context, args []string) error {
 	if f.spread != "" {
 		if err := f.readSpread(); err != nil {
 			return err
+		}
+	}
+	if f.checker != "" {
+		f.options.Confirm = func(ctx context.Context, p *plan.Plan) error {
+			ctx, cancel := context.WithTimeout(ctx, time.Minute)
+			defer cancel()
+			return proof.Confirm(ctx, f.checker, p, io.Discard)
 		}
 	}
 	ctrl.SetLogger(zap.New())

@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/joinery-sdk/joinery/examples/plan"
+	"github.com/joinery-sdk/joinery/instancetypes"
+	"github.com/joinery-sdk/joinery/instancetypes/pricing"
 	"github.com/joinery-sdk/joinery/scheduling"
 )
 
@@ -39,6 +41,18 @@ func TestCarriedOutPodsTakeWhatAdmissionGivesThem(t *testing.T) {
 	require.NoError(t, err)
 	assert.Len(t, second.NewNodes(), 1, "the first node is full")
 	assert.Nil(t, s.Pods[0].Spec.Containers[0].Resources.Requests, "the pods that were given are as they were")
+}
+
+// The prices of a plan's own snapshot are those of its objective, so its options do not take a discount off once more.
+func TestOptionsPlanTheSameAgain(t *testing.T) {
+	s := scheduling.Snapshot{Pods: job("train", 3, "2"), Pools: []scheduling.Pool{limited(0, "z")}}
+	first, err := plan.Make(t.Context(), s, &plan.Options{Objective: &plan.Objective{PerNode: 0.01, Prices: []instancetypes.PriceSource{pricing.Discount{Percent: 50}}}})
+	require.NoError(t, err)
+	require.Positive(t, first.Cost())
+	by := first.Options()
+	again, err := plan.Make(t.Context(), first.Problem.Snapshot(), &by)
+	require.NoError(t, err)
+	assert.Equal(t, first.Cost(), again.Cost())
 }
 
 // A volume that was made for a pod is in its zone, and keeps the next pod of its claim there.

@@ -95,8 +95,17 @@ func validate(pools []scheduling.Pool) error {
 	return errors.Join(errs...)
 }
 
-// Options are those that the plan was made with; those of package scheduling are never nil. They make another plan of the same kind.
-func (p *Plan) Options() Options { return p.options }
+// Options are those that the plan was made with; those of package scheduling are never nil. They make another plan of the same kind from
+// the snapshot of Problem, or from [Plan.CarriedOut]. These have the objective's prices already, so the options have none.
+func (p *Plan) Options() Options {
+	out := p.options
+	if out.Objective != nil {
+		priced := *out.Objective
+		priced.Prices = nil
+		out.Objective = &priced
+	}
+	return out
+}
 
 // Notes are those of the result, and one where the search for groups was not complete.
 func (p *Plan) Notes() []string {

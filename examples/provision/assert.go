@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -22,6 +23,7 @@ type assertion struct {
 	Pods    int      `json:"pods"`
 	Broken  []breach `json:"broken,omitempty"`
 	MovedBy []string `json:"movedBy,omitempty"`
+	Known   string   `json:"known,omitempty"`
 	Fix     *fixJSON `json:"fix,omitempty"`
 	text    string
 }
@@ -63,8 +65,8 @@ func (o *options) assertRules(cmd *cobra.Command, out io.Writer, r *report, pack
 		return err
 	}
 	full, held := asserted{r, []assertion{}}, 0
-	for _, res := range ruletest.NewPlan(packed, how.Packing).Check(rules...) {
-		a := assertion{Rule: res.Rule.String(), At: res.Rule.Position.String(), Holds: res.Holds(), Pods: res.Pods, MovedBy: res.MovedBy, text: res.String()}
+	for _, res := range ruletest.NewPlan(packed, how.Packing).Guarded(o.objects, time.Now()).Check(rules...) {
+		a := assertion{Rule: res.Rule.String(), At: res.Rule.Position.String(), Holds: res.Holds(), Pods: res.Pods, MovedBy: res.MovedBy, Known: res.Known, text: res.String()}
 		for _, b := range res.Breaches {
 			a.Broken = append(a.Broken, breach(b))
 		}

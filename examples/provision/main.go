@@ -20,6 +20,7 @@ import (
 	"github.com/joinery-sdk/joinery/examples/pipeline"
 	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
 	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
+	"github.com/joinery-sdk/joinery/examples/pipeline/simulate"
 	"github.com/joinery-sdk/joinery/examples/pipeline/terminal"
 	"github.com/joinery-sdk/joinery/examples/plan"
 	"github.com/joinery-sdk/joinery/examples/plan/proof"
@@ -70,6 +71,7 @@ type options struct {
 	moved     movedFlags
 	groups    []gang.Group // of the pods that were read
 	buffers   []manifests.Buffer
+	objects   simulate.Objects
 }
 
 func command(stdin io.Reader) *cobra.Command {
@@ -247,7 +249,7 @@ func (o *options) snapshot(cmd *cobra.Command, stdin io.Reader) (scheduling.Snap
 	}
 	s, notes := pipeline.Static(c.Snapshot)
 	inputs.Note(cmd.ErrOrStderr(), notes...)
-	o.groups, o.buffers = c.Groups, c.Manifests.Buffers
+	o.groups, o.buffers, o.objects = c.Groups, c.Manifests.Buffers, simulate.ObjectsOf(c.Manifests)
 	return s, c.Market, time.Since(start), nil
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
 	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
 	"github.com/joinery-sdk/joinery/examples/pipeline/regret"
+	"github.com/joinery-sdk/joinery/examples/pipeline/ruletest"
 	"github.com/joinery-sdk/joinery/examples/pipeline/terminal"
 )
 
@@ -43,6 +44,7 @@ type options struct {
 	step          time.Duration
 	startup       time.Duration
 	top           int
+	aboveBound    float64
 }
 
 func policies() []string { return []string{"karpenter", "balanced", "default"} }
@@ -61,7 +63,7 @@ of an API server (audit.k8s.io/v1) and logs of Karpenter, in JSON; they may be m
 name the pods and nodes that were there at first. Karpenter's logs have no pods: they are enough for the bill alone.
 Nodes of cluster-autoscaler and of EKS Auto Mode are read by their labels.
 
-Exit codes: 0 reckoned, 1 failed, 2 bad usage or input.`,
+Exit codes: 0 reckoned, 1 failed, 2 bad usage or input, 4 with --max-above-bound, if more was paid than that.`,
 		Example: `  regret                                          # the built-in sample
   kubectl get pods,nodes,nodepools,nodeclaims,ec2nodeclasses,daemonsets,pdb -A -o yaml > day/$(date -u +%FT%H-%M-%SZ).yaml
   regret --snapshots day/                         # every five minutes one of these
@@ -78,6 +80,7 @@ Exit codes: 0 reckoned, 1 failed, 2 bad usage or input.`,
 	f.StringVar(&o.until, "until", "", "when logs end, such as 2026-01-15T12:00:00Z; by default with their last line")
 	f.StringVar(&o.policy, "policy", "karpenter", "what consolidation is worth: karpenter (any saving, unless a pool asks for Balanced), balanced, or default (more than a cent a day for an eviction)")
 	f.DurationVar(&o.startup, "startup", time.Minute, "how long our policy pays for a node and for the one in its place")
+	f.Float64Var(&o.aboveBound, "max-above-bound", -1, "end with 4 if so many percent more was paid than any policy pays that knows only the present")
 	f.IntVar(&o.top, "top", 10, "how many decisions are planned again and shown")
 	inputs.Complete(cmd, "output", o.Formats()...)
 	inputs.Complete(cmd, "policy", policies()...)
@@ -206,6 +209,13 @@ func (o *options) run(cmd *cobra.Command, out io.Writer, stdin io.Reader) error 
 	if o.Output != "json" && o.Output != "yaml" {
 		inputs.Note(cmd.ErrOrStderr(), r.Notes...)
 	}
+	if err := o.print(cmd, out, r); err != nil {
+		return err
+	}
+	return o.demand(found)
+}
+
+func (o *options) print(cmd *cobra.Command, out io.Writer, r *report) error {
 	style := terminal.StyleOf(cmd.OutOrStdout())
 	switch o.Output {
 	case "json", "yaml":
@@ -217,4 +227,16 @@ func (o *options) run(cmd *cobra.Command, out io.Writer, stdin io.Reader) error 
 		fmt.Fprintln(out, style.Dim("built-in sample; --snapshots DIR or --log FILE reads your own history"))
 	}
 	return r.write(out, style, o.Output == "wide")
+}
+
+// demand is the exit code of a bill that is too far above the bound.
+func (o *options) demand(found *regret.Report) error {
+	if o.aboveBound < 0 {
+		return nil
+	}
+	broken, _ := ruletest.Regret{AboveBound: &o.aboveBound}.Check(found)
+	if len(broken) == 0 {
+		return nil
+	}
+	return &inputs.ExitError{Code: inputs.ExitDearer, Err: fmt.Errorf("--max-above-bound: %s", broken[0].Why)}
 }

@@ -115,6 +115,19 @@ func TestBadInput(t *testing.T) {
 	assert.Contains(t, errs, "standard input")
 }
 
+// A day that cost too much ends with 4, after all has been said of it.
+func TestADayMayNotCostTooMuch(t *testing.T) {
+	out, errs, code := run(t, "", "--max-above-bound", "10")
+	assert.Equal(t, inputs.ExitDearer, code)
+	assert.Contains(t, errs, "any policy pays at least that knows only the present, want at most 10%")
+	plain, _, code := run(t, "", "--max-above-bound", "400")
+	assert.Equal(t, inputs.ExitOK, code)
+	assert.Equal(t, plain, out)
+	_, errs, code = run(t, "", "--log", "testdata/karpenter.log", "-f", "sample.yaml", "--max-above-bound", "400")
+	assert.Equal(t, inputs.ExitDearer, code, "nothing is known")
+	assert.Contains(t, errs, "no pods")
+}
+
 // What would have been better is broken to the width of a terminal.
 func TestBroken(t *testing.T) {
 	assert.Equal(t, []string{"one two", "three", "seventeen"}, broken("one two three seventeen", 8))

@@ -32,6 +32,7 @@ import (
 	"github.com/joinery-sdk/joinery/deprovision"
 	"github.com/joinery-sdk/joinery/deprovision/eligibility"
 	"github.com/joinery-sdk/joinery/examples/operator/memory"
+	"github.com/joinery-sdk/joinery/examples/plan"
 )
 
 // operate is an operator on a fake API server with these objects, and a cloud that boots at once.
@@ -162,6 +163,26 @@ func TestOneOrderFails(t *testing.T) {
 	require.EqualError(t, err, "no")
 	require.Len(t, claims(t, o), 1)
 	require.Equal(t, 1, len(o.planned))
+}
+
+// A plan that is not confirmed buys nothing, and one that is buys what it says.
+func TestPlansAreConfirmed(t *testing.T) {
+	o, _ := operate(t, interceptor.Funcs{}, pool("default"), pod("a", ""))
+	var asked []int
+	o.options.Confirm = func(_ context.Context, p *plan.Plan) error {
+		if asked = append(asked, len(p.NewNodes())); len(asked) == 1 {
+			return errors.New("no proof is enough")
+		}
+		return nil
+	}
+	_, err := o.provision(t.Context())
+	require.EqualError(t, err, "no proof is enough")
+	require.Empty(t, claims(t, o))
+	require.Empty(t, o.planned)
+	_, err = o.provision(t.Context())
+	require.NoError(t, err)
+	require.Len(t, claims(t, o), 1)
+	require.Equal(t, []int{1, 1}, asked)
 }
 
 func alone(p *corev1.Pod) {

@@ -42,6 +42,7 @@ import (
 	"github.com/joinery-sdk/joinery/cloudprovider/availability"
 	"github.com/joinery-sdk/joinery/cloudprovider/lifecycle"
 	"github.com/joinery-sdk/joinery/deprovision"
+	"github.com/joinery-sdk/joinery/examples/plan"
 )
 
 // Options are the choices of an operator. Provider is required; the zero value of every other field is its default.
@@ -60,6 +61,9 @@ type Options struct {
 	Spread []corev1.TopologySpreadConstraint
 	// Disruption are the options of every plan of disruption; Rules.Placeable is filled in.
 	Disruption deprovision.Options
+	// Confirm, if set, is asked before any node of a plan is bought for pods; its error keeps all of them from being bought, and the pods are planned
+	// again after Poll. It is not asked about the replicas of static pools, nor about replacements that a plan of disruption buys.
+	Confirm func(context.Context, *plan.Plan) error
 	// MetricsAddress and HealthAddress are listen addresses; empty = not served.
 	MetricsAddress, HealthAddress string
 	// LeaderElection lets one of several replicas work. Namespace holds its lease.

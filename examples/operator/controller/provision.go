@@ -161,6 +161,11 @@ func (o *Operator) provision(ctx context.Context) (again time.Duration, err erro
 			"price-per-hour", p.Cost().Dollars(), "bound-per-hour", bound, "seconds", time.Since(start).Seconds())
 		planGap.Set((p.Packing.Objective.Dollars() - bound) / max(bound, 1e-9))
 	}
+	if o.options.Confirm != nil && len(nodes) > 0 {
+		if err := o.options.Confirm(ctx, p); err != nil {
+			return 0, err
+		}
+	}
 	groups := v.groupsOf(nodes)
 	bought, errs := make([]*karpv1.NodeClaim, len(nodes)), make([]error, len(nodes))
 	workqueue.ParallelizeUntil(ctx, workers, len(nodes), func(i int) {

@@ -36,7 +36,13 @@ type Observation struct {
 	Nodes []*corev1.Node
 	// LastPodEvent is when a pod last came to or left a node, by its name, where that is known.
 	LastPodEvent map[string]time.Time
+	// TakenBack are the nodes that the cloud has said it takes back, up to this moment, by name and sorted: as Karpenter's log says, or a taint of
+	// aws-node-termination-handler.
+	TakenBack []string
 }
+
+// spotTaint is what aws-node-termination-handler gives to a node whose spot machine is about to be taken back.
+const spotTaint = "aws-node-termination-handler/spot-itn"
 
 // New is the history of the observations, in any order, until a moment. Of two observations of one moment the later in the list counts. The
 // error says that there is no observation, or that the end is not after the last one.
@@ -44,11 +50,21 @@ func New(cluster *manifests.Snapshot, list []Observation, until time.Time, notes
 	list = slices.Clone(list)
 	slices.SortStableFunc(list, func(a, b Observation) int { return a.At.Compare(b.At) })
 	out := &History{Cluster: cluster, Until: until, Notes: notes}
+	var back []string // so far
 	for i, o := range list {
 		if i+1 < len(list) && list[i+1].At.Equal(o.At) {
 			continue
 		}
 		o.Pods, o.Nodes = slices.Clone(o.Pods), slices.Clone(o.Nodes)
+		for _, n := range o.Nodes {
+			if slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == spotTaint }) {
+				back = append(back, n.Name)
+			}
+		}
+		back = append(back, o.TakenBack...)
+		slices.Sort(back)
+		back = slices.Compact(back)
+		o.TakenBack = slices.Clone(back)
 		slices.SortStableFunc(o.Pods, func(a, b *corev1.Pod) int { return strings.Compare(eviction.Name(a), eviction.Name(b)) })
 		slices.SortStableFunc(o.Nodes, func(a, b *corev1.Node) int { return strings.Compare(a.Name, b.Name) })
 		out.Observations = append(out.Observations, o)
@@ -84,6 +100,7 @@ type change struct {
 	bind *binding
 	gone *removal
 	name *registration
+	back string // a claim, or a node, that the cloud takes back
 }
 
 type binding struct{ pod, node string }
@@ -103,10 +120,13 @@ type player struct {
 	claims  map[string]string // names of nodes by their claims
 	ended   map[string]bool   // by UID, because a status may be written after the end
 	touched map[string]time.Time
+	back    []string // nodes that the cloud takes back
 }
 
 func (p *player) play(c change) {
 	switch {
+	case c.back != "":
+		p.back = append(p.back, cmp.Or(p.claims[c.back], c.back))
 	case c.pod != nil:
 		key := eviction.Name(c.pod)
 		before := p.pods[key]
@@ -198,7 +218,7 @@ func observations(first Observation, changes []change, step time.Duration) []Obs
 		if i+1 < len(changes) && ceil(changes[i+1].at, step).Equal(at) {
 			continue
 		}
-		o := Observation{At: at, LastPodEvent: map[string]time.Time{}}
+		o := Observation{At: at, LastPodEvent: map[string]time.Time{}, TakenBack: slices.Clone(p.back)}
 		for _, pod := range p.pods {
 			if !eviction.Ended(pod) {
 				o.Pods = append(o.Pods, pod)

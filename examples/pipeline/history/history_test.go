@@ -17,6 +17,7 @@ import (
 	"github.com/joinery-sdk/joinery/examples/pipeline"
 	"github.com/joinery-sdk/joinery/examples/pipeline/history"
 	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
+	"github.com/joinery-sdk/joinery/examples/plan"
 )
 
 func start() time.Time { return time.Date(2026, 1, 15, 8, 0, 0, 0, time.UTC) }
@@ -133,6 +134,7 @@ func TestKarpentersLog(t *testing.T) {
 		`{"level":"INFO","time":"2026-01-15T08:01:10.000+0000","message":"registered nodeclaim","NodeClaim":{"name":"general-x1"},"Node":{"name":"ip-10-0-0-1"}}`,
 		`{"level":"INFO","time":"2026-01-15T08:01:11.000Z","message":"registered nodeclaim","NodeClaim":{"name":"general-x2"},"Node":{"name":"ip-10-0-0-2"}}`,
 		`{"level":"INFO","time":"2026-01-15T08:09:30.000Z","message":"disrupting node(s)","command":"Underutilized/1"}`,
+		`{"level":"INFO","time":"2026-01-15T08:09:40.000Z","message":"initiating delete from interruption message","controller":"interruption","messageKind":"spot_interrupted","NodeClaim":{"name":"general-x1"},"action":"CordonAndDrain","Node":{"name":"ip-10-0-0-1"}}`,
 		`{"level":"INFO","time":"2026-01-15T08:10:00.000Z","message":"deleted nodeclaim","NodeClaim":{"name":"general-x1"}}`,
 		`{"level":"INFO","time":"2026-01-15T08:12:00.000Z","message":"another","x":1}`,
 		"panic: not JSON", `{"some":"other"}`,
@@ -142,6 +144,8 @@ func TestKarpentersLog(t *testing.T) {
 08:02:00-08:10:00 [ip-10-0-0-1] [ip-10-0-0-2]
 08:10:00-08:12:00 [ip-10-0-0-2]
 `, told(h))
+	assert.Equal(t, []string{"ip-10-0-0-1"}, h.Observations[2].TakenBack)
+	assert.Empty(t, h.Observations[1].TakenBack)
 	n := h.Observations[2].Nodes[0]
 	assert.Equal(t, "m5.large us-east-1a spot", n.Labels[corev1.LabelInstanceTypeStable]+" "+n.Labels[corev1.LabelTopologyZone]+" "+n.Labels["karpenter.sh/capacity-type"])
 	assert.Equal(t, "general", h.Observations[0].Nodes[0].Labels["karpenter.sh/nodepool"])
@@ -263,6 +267,41 @@ func TestNodesThatNoPoolSells(t *testing.T) {
 	assert.GreaterOrEqual(t, memory.Value(), int64(7200<<20), "at least what the node had")
 	assert.Len(t, web.Taints, 1)
 	assert.Len(t, sale.Notes, 2)
+}
+
+// Nodes of a Karpenter pool that is gone have labels that Karpenter sets and no type has. What their pods select is for sale.
+func TestNodesOfAPoolThatIsGone(t *testing.T) {
+	h, err := history.ParseSnapshots([]manifests.File{{Name: "2026-01-15T08-00-00Z.yaml", Data: []byte(`{apiVersion: v1, kind: List, items: [
+  {apiVersion: karpenter.sh/v1, kind: NodePool, metadata: {name: other}, spec: {template: {spec: {nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}}}}},
+  {apiVersion: v1, kind: Node, metadata: {name: n1, labels: {node.kubernetes.io/instance-type: c6a.large, topology.kubernetes.io/zone: us-east-1b, karpenter.sh/capacity-type: on-demand, karpenter.sh/nodepool: gone, karpenter.k8s.aws/ec2nodeclass: default, karpenter.k8s.aws/instance-of-tomorrow: "7"}}, status: {allocatable: {cpu: "1.9", memory: 3Gi, pods: "27"}}},
+  {apiVersion: v1, kind: Pod, metadata: {name: a, namespace: shop}, spec: {nodeName: n1, nodeSelector: {karpenter.k8s.aws/ec2nodeclass: default}, containers: [{name: a, image: a, resources: {requests: {cpu: "1"}}}]}}]}`)}}, &manifests.Options{Classes: pipeline.NodeClassDecoders(), Assume: true})
+	require.NoError(t, err)
+	market, err := pipeline.EC2Market("us-east-1")
+	require.NoError(t, err)
+	sale, err := h.Sale(market)
+	require.NoError(t, err)
+	s := sale.Snapshot
+	s.Pods = []*corev1.Pod{h.Observations[0].Pods[0].DeepCopy()}
+	s.Pods[0].Spec.NodeName = ""
+	p, err := plan.Make(t.Context(), s, nil)
+	require.NoError(t, err)
+	require.Len(t, p.NewNodes(), 1)
+	assert.Equal(t, "default", p.NewNodes()[0].Node().Labels["karpenter.k8s.aws/ec2nodeclass"])
+}
+
+// A snapshot shows by a taint which spot machine is about to be taken back, and later ones go on knowing it.
+func TestTakenBackInSnapshots(t *testing.T) {
+	h, err := history.ParseSnapshots([]manifests.File{
+		{Name: "2026-01-15T08-00-00Z.yaml", Data: []byte("{apiVersion: v1, kind: Node, metadata: {name: a}}")},
+		{Name: "2026-01-15T08-05-00Z.yaml", Data: []byte("{apiVersion: v1, kind: Node, metadata: {name: a}, spec: {taints: [{key: aws-node-termination-handler/spot-itn, effect: NoSchedule}]}}")},
+		{Name: "2026-01-15T08-10-00Z.yaml", Data: []byte("{apiVersion: v1, kind: Node, metadata: {name: b}}")},
+	}, nil)
+	require.NoError(t, err)
+	var back [][]string
+	for _, o := range h.Observations {
+		back = append(back, o.TakenBack)
+	}
+	assert.Equal(t, [][]string{nil, {"a"}, {"a"}}, back)
 }
 
 // A pool of EKS Auto Mode sells its nodes itself, and what it cannot say of prices is a note.

@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"time"
@@ -32,7 +33,7 @@ type karpenterLine struct {
 }
 
 // karpenter reads one line of Karpenter's log: a machine is there from "launched nodeclaim" to "deleted nodeclaim", and "registered nodeclaim"
-// says which node it is. "created nodeclaim" says the pool.
+// says which node it is. "created nodeclaim" says the pool, and a deletion that an interruption has begun is not Karpenter's choice.
 func (r *logReader) karpenter(text []byte) error {
 	var l karpenterLine
 	if err := json.Unmarshal(text, &l); err != nil || l.Message == "" || l.Time == "" {
@@ -66,6 +67,10 @@ func (r *logReader) karpenter(text []byte) error {
 	case "registered nodeclaim":
 		if l.NodeClaim.Name != "" && l.Node.Name != "" {
 			r.changes = append(r.changes, change{at: at, name: &registration{l.NodeClaim.Name, l.Node.Name}})
+		}
+	case "initiating delete from interruption message":
+		if name := cmp.Or(l.NodeClaim.Name, l.Node.Name); name != "" {
+			r.changes = append(r.changes, change{at: at, back: name})
 		}
 	case "deleted nodeclaim":
 		r.changes = append(r.changes, change{at: at, gone: &removal{kind: "NodeClaim", name: l.NodeClaim.Name}})

@@ -279,5 +279,31 @@ func (g *group) pool(name string) scheduling.Pool {
 		t.Offerings = offerings
 		out.Types = append(out.Types, t)
 	}
+	ofCloud := ofDomains(out.Labels, out.Types)
+	for i := range out.Types {
+		if both, err := out.Types[i].Requirements.Intersect(requirements.FromLabels(ofCloud)); err == nil { // no type has any of these keys
+			out.Types[i].Requirements = both
+		}
+	}
+	maps.DeleteFunc(out.Labels, func(key, _ string) bool { return ofCloud[key] != "" })
+	return out
+}
+
+// ofDomains are the labels in whose domains types have labels: only a cloud gives these to nodes, so they are of the types and not of the pool.
+func ofDomains(labels map[string]string, types []instancetypes.InstanceType) map[string]string {
+	domains := map[string]bool{}
+	for i := range types {
+		for r := range types[i].Requirements.All() {
+			if domain, _, found := strings.Cut(r.Key(), "/"); found {
+				domains[domain] = true
+			}
+		}
+	}
+	out := map[string]string{}
+	for key, value := range labels {
+		if domain, _, _ := strings.Cut(key, "/"); domains[domain] && value != "" {
+			out[key] = value
+		}
+	}
 	return out
 }

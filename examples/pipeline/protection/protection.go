@@ -40,6 +40,14 @@ type Rule struct {
 	Owner string `json:"owner"`
 }
 
+// String is the rule in one line.
+func (r Rule) String() string {
+	if r.Kind == Budget {
+		return r.Owner
+	}
+	return r.Owner + ": do-not-disrupt"
+}
+
 // Cost is what a rule costs in dollars an hour.
 type Cost struct {
 	Rule

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -81,6 +82,9 @@ func TestCostsAreDifferences(t *testing.T) {
 	clusters := 6
 	if os.Getenv("JOINERY_LONG") == "1" {
 		clusters = 40
+	}
+	if n, err := strconv.Atoi(os.Getenv("JOINERY_CLUSTERS")); err == nil {
+		clusters = n
 	}
 	rules, cost, above := 0, 0, 0
 	kinds := map[protection.Kind]int{}

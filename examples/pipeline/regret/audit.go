@@ -70,7 +70,7 @@ func Audit(ctx context.Context, h *history.History, sale *history.Sale, o *Optio
 		history: h, sale: sale, options: o.defaults(), bounds: newBounds(sale.Snapshot), ledger: newLedger(), unpriced: map[string]bool{},
 		report: &Report{From: h.Observations[0].At, To: h.Until, Notes: slices.Concat(h.Notes, sale.Notes)},
 	}
-	a.policy = &policy{options: a.options, manifests: *h.Cluster, sale: sale, classes: a.bounds.classes, nodes: map[string]*machine{}, pods: map[string]*corev1.Pod{}, seen: map[string]*corev1.Pod{}}
+	a.policy = &policy{options: a.options, manifests: *h.Cluster, sale: sale, classes: a.bounds.classes, nodes: map[string]*machine{}, inherited: map[string]bool{}, pods: map[string]*corev1.Pod{}, seen: map[string]*corev1.Pod{}}
 	var ours []history.Observation
 	for i := range h.Observations {
 		for at := h.Observations[i].At; at.Before(h.End(i)); at = at.Add(a.Every) {
@@ -120,13 +120,14 @@ type scene struct {
 	running, waits []*corev1.Pod
 	daemons        []*corev1.Pod
 	nowhere        int // pods on nodes that are not in the observation
+	back           []string
 }
 
 // scene is an observation at a moment, and until the policy acts next. It leaves out nodes of unknown price and the pods on them, and pods that run on
 // every node or have ended.
 func (a *auditor) scene(i int, at time.Time) scene {
 	o := &a.history.Observations[i]
-	out := scene{at: at, seconds: int64(min(a.Every, a.history.End(i).Sub(at)) / time.Second)}
+	out := scene{at: at, back: o.TakenBack, seconds: int64(min(a.Every, a.history.End(i).Sub(at)) / time.Second)}
 	nodes, prices, known := a.sale.Nodes(o.Nodes)
 	priced, there := map[string]bool{}, map[string]bool{}
 	for k, n := range nodes {
@@ -165,6 +166,7 @@ func (a *auditor) observe(ctx context.Context, i int, at time.Time) error {
 	if p.number == 1 {
 		p.begin(at, x.nodes, pods, x.daemons)
 	} else {
+		p.lose(x.back)
 		p.arrive(pods, at)
 		if err := p.giveBack(ctx, at); err != nil {
 			return err
@@ -222,6 +224,9 @@ func (a *auditor) remark() {
 	}
 	if a.above > 0 {
 		note("moments at which less was paid than the bound: %d of %d; what ran there does not fit what is for sale", a.above, a.intervals)
+	}
+	if n := len(a.policy.lost); n > 0 {
+		note("machines that the cloud took back from our policy, too, because they were there from the start: %d", n)
 	}
 	if r.MostWaiting > 0 {
 		note("pods that waited under the policy: %d at most", r.MostWaiting)

@@ -140,6 +140,7 @@ func draw(t testing.TB, seed uint64, steps, mostPods int) drawn {
 	nodes := map[string]machine{}
 	made := 0
 	var list []history.Observation
+	var taken []string
 	at := start()
 	for step := range steps {
 		for range r.IntN(3) {
@@ -190,12 +191,27 @@ func draw(t testing.TB, seed uint64, steps, mostPods int) drawn {
 				}
 			}
 		}
+		if seed%4 == 1 && r.IntN(4) == 0 { // the cloud takes a machine back, and its pods get successors
+			for name := range ordered(nodes) {
+				delete(nodes, name)
+				taken = append(taken, name)
+				for i := range pods {
+					if pods[i].node == name {
+						made++
+						q := *pods[i].pod
+						q.Name = fmt.Sprintf("p-%d", made)
+						pods[i] = placed{pod: &q}
+					}
+				}
+				break
+			}
+		}
 		for name := range ordered(nodes) {
 			if len(others(pods, name, func(p placed) (*corev1.Pod, string) { return p.pod, p.node })) == 0 && r.IntN(3) == 0 {
 				delete(nodes, name)
 			}
 		}
-		o := history.Observation{At: at}
+		o := history.Observation{At: at, TakenBack: taken}
 		for _, p := range pods {
 			o.Pods = append(o.Pods, on(p.pod, p.node))
 		}

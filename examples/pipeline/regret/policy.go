@@ -34,13 +34,15 @@ type policy struct {
 	pods      map[string]*corev1.Pod // placed or waiting, by name
 	seen      map[string]*corev1.Pod // as the history has them
 	daemons   []*corev1.Pod          // of nodes that were there at first
+	inherited map[string]bool        // the nodes that are there since the first observation
 	number    int                    // of the observation
 	changes   int                    // of pods and nodes so far
 	noCommand attempt                // the last one that found nothing to give back
 	noPlace   attempt                // the last one to place pods that wait
 
 	evictions, launches int
-	overlap             Amount // of nodes that are given back, until those in their place are ready
+	lost                []string // machines that the cloud took back
+	overlap             Amount   // of nodes that are given back, until those in their place are ready
 }
 
 type machine struct {
@@ -68,12 +70,31 @@ func (p *policy) begin(at time.Time, nodes []machine, pods, daemons []*corev1.Po
 	for _, m := range nodes {
 		m.touched = cmp.Or(m.touched, at)
 		p.nodes[m.node.Name] = &m
+		p.inherited[m.node.Name] = true
 	}
 	for _, pod := range pods {
 		key := eviction.Name(pod)
 		p.pods[key], p.seen[key] = pod, pod
 	}
 	p.daemons = daemons
+}
+
+// lose takes away the machines that the cloud has taken back and that the policy still has. They are those of the first observation: of others nobody
+// knows what the cloud would have done.
+func (p *policy) lose(names []string) {
+	for _, name := range names {
+		if p.nodes[name] == nil || !p.inherited[name] {
+			continue
+		}
+		delete(p.nodes, name)
+		p.changes++
+		p.lost = append(p.lost, name)
+		for key, pod := range p.pods {
+			if pod.Spec.NodeName == name {
+				p.pods[key] = on(pod, "")
+			}
+		}
+	}
 }
 
 // arrive takes the pods of an observation. Those that are known stay where the policy has them. A pod that comes while an equal one of its owner goes
@@ -234,6 +255,7 @@ func (p *policy) carryOut(cmd *deprovision.Command, s scheduling.Snapshot, at ti
 			p.overlap += over(m.price, int64(p.Startup.Seconds()))
 		}
 		delete(p.nodes, n.Name)
+		delete(p.inherited, n.Name)
 	}
 	for key, pod := range p.pods {
 		if pod.Spec.NodeName != "" && p.nodes[pod.Spec.NodeName] == nil {
@@ -289,7 +311,7 @@ func (p *policy) provision(ctx context.Context, at time.Time) error {
 // observation is the cluster as it is now.
 func (p *policy) observation(at time.Time) history.Observation {
 	s := p.snapshot()
-	out := history.Observation{At: at, Pods: s.Pods, Nodes: s.Nodes, LastPodEvent: map[string]time.Time{}}
+	out := history.Observation{At: at, Pods: s.Pods, Nodes: s.Nodes, LastPodEvent: map[string]time.Time{}, TakenBack: slices.Clone(p.lost)}
 	for name, m := range p.nodes {
 		out.LastPodEvent[name] = m.touched
 	}

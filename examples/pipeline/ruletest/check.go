@@ -26,6 +26,8 @@ type Result struct {
 	MovedBy []string
 	// Fix is a change that gives refused pods a place, which planning again with it has verified; empty where there is none.
 	Fix string
+	// Known says how far it is known what the rule asks, with an interval or a proof, where the plan itself does not show it.
+	Known string
 	// Invalid is why the rule makes no sense; it was not checked then.
 	Invalid error
 }
@@ -50,6 +52,8 @@ func (r Result) String() string {
 	switch {
 	case r.Invalid != nil:
 		return fmt.Sprintf("%s%s makes no sense: %v", r.Rule.title(), at, r.Invalid)
+	case r.Holds() && (r.Rule.RulesCost != nil || r.Rule.Regret != nil):
+		return fmt.Sprintf("%s%s holds: %s", r.Rule.title(), at, r.Known)
 	case r.Holds():
 		return fmt.Sprintf("%s%s holds for %s", r.Rule.title(), at, plural(r.Pods, "pod"))
 	}
@@ -117,6 +121,12 @@ func (p *Plan) Check(rules ...Rule) []Result {
 					res.MovedBy, res.Fix = p.movedBy(r, res.Breaches)
 				}
 				res.Breaches = append(res.Breaches, p.survival(r)...)
+				costs, known := p.rulesCost(r.RulesCost)
+				res.Breaches, res.Known = append(res.Breaches, costs...), known
+				if r.Regret != nil {
+					past, spent := r.Regret.Check(p.past)
+					res.Breaches, res.Known = append(res.Breaches, past...), strings.Trim(known+"; "+spent, "; ")
+				}
 			}
 		}
 		out = append(out, res)
@@ -126,7 +136,11 @@ func (p *Plan) Check(rules ...Rule) []Result {
 
 // slips are what the rule says of pods and places that are not there: it was probably written wrong.
 func (p *Plan) slips(r *Rule) []Breach {
-	if len(r.choose(p.members)) == 0 && (r.Pods != "" || r.Labels != "" || r.AtMostPerHour == nil) {
+	subjects, wide := r.choose(p.members), r.AtMostPerHour != nil || r.RulesCost != nil || r.Regret != nil
+	if r.Survives != "" { // it speaks of pods that run, too
+		subjects = append(subjects, r.choose(p.running)...)
+	}
+	if len(subjects) == 0 && (r.Pods != "" || r.Labels != "" || !wide) {
 		return []Breach{{Why: "no pending pod is meant by it" + p.nearestPod(r.Pods)}}
 	}
 	var out []Breach

@@ -112,35 +112,6 @@ func (p *Plan) spread(r *Rule, subjects []member) []Breach {
 	return out
 }
 
-// cost compares the price of the new nodes that the pods are on.
-func (p *Plan) cost(r *Rule, subjects []member) []Breach {
-	sum, texts := p.price(r, subjects)
-	const rounding = 1e-9
-	if sum <= *r.AtMostPerHour+rounding {
-		return nil
-	}
-	n := len(texts)
-	if n > 6 {
-		texts = append(texts[:6], fmt.Sprintf("%d more", n-6))
-	}
-	return []Breach{{Why: fmt.Sprintf("%s for $%.4g/h, want at most $%.4g/h: %s", plural(n, "new node"), sum, *r.AtMostPerHour, strings.Join(texts, ", "))}}
-}
-
-// price adds up the new nodes that the pods are on, in dollars an hour, and lists them.
-func (p *Plan) price(r *Rule, subjects []member) (sum float64, nodes []string) {
-	on := map[*site]bool{}
-	for _, m := range subjects {
-		on[m.site] = true
-	}
-	for _, s := range p.fresh {
-		if on[s] || r.Pods == "" && r.Labels == "" {
-			sum += s.price
-			nodes = append(nodes, fmt.Sprintf("%s %s %s $%.4g", s.name, s.typ, s.capacityType, s.price))
-		}
-	}
-	return sum, nodes
-}
-
 func shares(a, b *site, key string) bool {
 	x, ok := valueOf(a, key)
 	y, has := valueOf(b, key)

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
+	"github.com/joinery-sdk/joinery/examples/pipeline/regret"
 	"github.com/joinery-sdk/joinery/examples/pipeline/ruletest"
 )
 
@@ -140,7 +141,7 @@ func ExampleRule() {
 	fmt.Println(ruletest.Rule{Pods: "web"}.Validate())
 	// Output:
 	// <nil>
-	// ruletest: rule: pods web: the rule demands nothing; want one of placed, allOrNothing, landsOn, neverOn, together, apart, spread, atMostPerHour, refused, survives
+	// ruletest: rule: pods web: the rule demands nothing; want one of placed, allOrNothing, landsOn, neverOn, together, apart, spread, atMostPerHour, refused, survives, rulesCost, regret
 }
 
 func ExampleOn() {
@@ -240,4 +241,41 @@ func ExampleSpread() {
 		fmt.Println(r)
 	}
 	// Output: rule: pods shop/web-* are spread by zone over 3 at least, with a skew of at most 1 holds for 4 pods
+}
+
+// A platform team bounds what its own rules may cost; an exception is written down.
+func ExampleRulesCost() {
+	only := ruletest.Pool("default").Only("karpenter.sh/capacity-type=on-demand")
+	plan, err := ruletest.New(ruletest.Type("m.4", "cpu", "4", "memory", "16Gi").Offer("zone-a", "on-demand", 0.20).Offer("zone-a", "spot", 0.08), only,
+		ruletest.Deployment("web", 3).Requests("cpu", "1")).Solve()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, r := range plan.Check(
+		ruletest.Rule{Name: "cheap rules", RulesCost: &ruletest.RulesCost{AtMostPerMonth: 50}},
+		ruletest.Rule{Name: "spot is not for us", RulesCost: &ruletest.RulesCost{AtMostPerMonth: 50, Except: "*capacity-type*"}},
+	) {
+		fmt.Println(r)
+	}
+	// Output:
+	// rule "cheap rules" is broken
+	//   NodePool default: karpenter.sh/capacity-type in (on-demand) costs $87.60 a month, verified by a plan without it, want at most $50.00; other plans may save up to $87.60
+	// rule "spot is not for us" holds: there are no such rules
+}
+
+// What a day cost is compared with what it had to cost. [regret.Audit] reckons the report of a recorded day.
+func ExampleRegret() {
+	plan, err := example().Solve()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	const hour = regret.Amount(3600e9)
+	day := &regret.Report{Bill: regret.Bill{Paid: 120 * hour, Policy: 105 * hour, Present: 100 * hour}}
+	most := 15.0
+	fmt.Println(plan.Recorded(day).Check(ruletest.Rule{Name: "no waste", Regret: &ruletest.Regret{AboveBound: &most}})[0])
+	// Output:
+	// rule "no waste" is broken
+	//   $120.00 was paid, 20.0% above the $100.00 that any policy pays at least that knows only the present, want at most 15%
 }

@@ -136,6 +136,12 @@ func (p Pods) Survive(kinds ...survive.Kind) Pods {
 	return p.demand(func(r *Rule) { r.Survives = strings.Join(names, ", ") })
 }
 
+// RulesCostAtMost demands that no rule of the cluster costs more than so many dollars a month; see [RulesCost]. It panics where Pods does.
+func (p *Plan) RulesCostAtMost(perMonth float64) {
+	p.testing().Helper()
+	p.Keep(Rule{RulesCost: &RulesCost{AtMostPerMonth: perMonth}})
+}
+
 func (p Pods) demand(what func(*Rule)) Pods {
 	tb := p.plan.testing()
 	tb.Helper()

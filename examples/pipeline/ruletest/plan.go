@@ -5,11 +5,14 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/joinery-sdk/joinery/binpack"
+	"github.com/joinery-sdk/joinery/examples/pipeline/regret"
+	"github.com/joinery-sdk/joinery/examples/pipeline/simulate"
 	"github.com/joinery-sdk/joinery/examples/plan"
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/requirements"
@@ -28,6 +31,11 @@ type Plan struct {
 	running []member // pods that run, by name
 	fresh   []*site  // the nodes to buy
 	spent   int      // pods planned again in search of what moved a pod
+
+	objects *simulate.Objects // nil: not known
+	now     time.Time
+	charges []charge // nil: not reckoned yet
+	past    *regret.Report
 }
 
 // member is a pod and where it is.

@@ -56,7 +56,7 @@ func Parse(file manifests.File) ([]Rule, error) {
 	}
 	decoder := &strictjson.Decoder{Hints: map[string]string{
 		"name": `did you mean "rule"?`, "landOn": `did you mean "landsOn"?`, "selector": `did you mean "labels"?`, "key": `did you mean "by"?`,
-		"pool": `write landsOn: {pool: ...}`, "zone": `write landsOn: {zone: ...}`, "cost": `did you mean "atMostPerHour"?`,
+		"pool": `write landsOn: {pool: ...}`, "zone": `write landsOn: {zone: ...}`, "cost": `did you mean "atMostPerHour"?`, "rulesCost.max": `did you mean "atMostPerMonth"?`,
 	}}
 	rules := make([]Rule, 0, len(list.Items))
 	for i := range list.Items {

@@ -1,3 +1,87 @@
+// Package ruletest is unit tests for scheduling rules: what must be true of where pods land, whom they are with and what
+// they cost, checked against a plan, without a cluster.
+//
+// A [Scenario] is pods, pools and nodes, built by [Pod], [Deployment], [DaemonSet], [Pool] and [ExistingNode] or read from
+// manifests; it buys from the embedded EC2 catalogue or from types of the test's own ([Type]). [Scenario.Plan] plans it, and
+// the demands of [Pods] report to the test:
+//
+//	plan := ruletest.New(ruletest.Pool("default"), ruletest.Deployment("shop/web", 5).Requests("cpu", "500m")).Plan(t)
+//	plan.Pods("shop/web-*").LandOn(ruletest.On("kubernetes.io/arch=arm64")).CostAtMost(0.20)
+//
+// A demand that is not met says which pods are where instead, and what moved them: a constraint that the pods carry
+// themselves and the rule contradicts; each constraint, pool weight, limit or taint without which the rule would hold;
+// or, if there is none, what stops the pods when they are forced to keep the rule, or what that costs. All of it comes
+// from planning again with that one change; nothing is guessed.
+//
+// Without a test, [Plan.Check] returns the same as data.
+//
+// # Rules as YAML
+//
+// [Parse] reads rules from a file, the same demands in the same words. A file is a list of rules, below "rules" or by
+// itself; each names pods and demands one thing or several.
+//
+//	rules:
+//	- rule: the front end runs on arm64, and never on burstable types     # a name, if you like
+//	  pods: shop/web-*                     # namespace/name; * is any text, commas separate; none: all pods
+//	  labels: app=web,tier!=cache          # a label selector, instead of pods or to narrow them
+//	  landsOn: kubernetes.io/arch=arm64    # labels of the node, in the text form of package requirements
+//	  neverOn: {instanceType: "t3.*,t3a.*,t4g.*"}
+//	  placed: true                         # every pod has a place
+//
+//	- pods: batch/*
+//	  landsOn:                             # one of these places; all that a place says must fit
+//	  - {pool: spot, zone: us-east-1a}
+//	  - {pool: fallback, capacityType: on-demand}
+//	  - {node: ip-10-0-0-*}                # existing nodes by name
+//	  atMostPerHour: 0.25                  # dollars, for the new nodes that these pods are on
+//
+//	- pods: lab/train-*
+//	  allOrNothing: true                   # all have a place, or none; spares of a PodGroup may be without
+//
+//	- pods: shop/cache-*
+//	  apart: node                          # no two on one node; or zone, or any label key
+//
+//	- pods: shop/web-*
+//	  apart: {by: zone, most: 3}           # at most three in one zone
+//
+//	- pods: shop/web-*
+//	  spread: {by: zone, atLeast: 3, skew: 1}     # over three zones, none with two more than another
+//
+//	- pods: shop/web-*
+//	  together: {by: zone, with: shop/cache-*}    # each has one of the others in its zone
+//
+//	- pods: shop/web-*
+//	  apart: {by: node, with: batch/*}     # none has one of the others on its node
+//
+//	- pods: shop/gpu-0
+//	  refused: nvidia.com/gpu              # no place, and the explanation says so
+//
+//	- pods: shop/report-0
+//	  refused: {stage: taint, pool: batch} # no place, for the taint of that pool
+//
+//	- rule: the whole plan is within its budget
+//	  atMostPerHour: 12
+//
+//	- pods: shop/web-*
+//	  survives: zone, node                 # any one may be lost; mayWait: true lets pods wait for new nodes
+//
+//	- rulesCost:                           # no rule costs more than so many dollars a month, nor do two together
+//	    atMostPerMonth: 200
+//	    of: "NodePool *, Deployment shop/*"          # all rules, if it is left out
+//	    except: "NodePool general: kubernetes.io/arch*"
+//	    proved: true                       # nor could it, as far as the bounds know
+//
+//	- regret: {aboveBound: 20, abovePolicy: 5}       # percent, of what a recorded time cost
+//
+// Reading is strict: unknown fields, wrong types and rules that demand nothing are errors with their line.
+//
+// Rules about rulesCost speak of requirements, limits, minValues and weights of pools, of selectors, spreads, affinity and preferences of pods, and,
+// where nodes run, of PodDisruptionBudgets and do-not-disrupt; see packages rulecost and protection. Rules about regret speak of a recorded time; see
+// [Plan.Recorded] and package regret.
+//
+// A rule that no pending pod matches is broken, and so is one that names other pods, a pool, type, zone, capacity type or label that
+// there is none of: a slip would else let a rule about what must not happen hold for ever. Rules speak of pending pods, and of running
+// ones as company; not of the pods of daemon sets, which are on every node that takes them.
 package ruletest
 
 import (
@@ -48,6 +132,10 @@ type Rule struct {
 	// separate several kinds of failures; see [survive.Kind]. With MayWait the pods may wait for nodes that are bought then.
 	Survives string `json:"survives,omitempty"`
 	MayWait  bool   `json:"mayWait,omitempty"`
+	// RulesCost demands that no rule of the cluster is too dear, and Regret that a recorded time was not. Neither speaks of pods, so Pods and Labels
+	// are empty beside them.
+	RulesCost *RulesCost `json:"rulesCost,omitempty"`
+	Regret    *Regret    `json:"regret,omitempty"`
 
 	// Position is where the rule was read.
 	Position manifests.Position `json:"-"`
@@ -188,8 +276,17 @@ func (r *Rule) faults() []*fieldError {
 	} else if r.MayWait {
 		add("mayWait", "only pods that survive something may wait; want survives beside it")
 	}
+	for _, f := range r.RulesCost.faults() {
+		add("rulesCost"+f.path, "%s", f.detail)
+	}
+	for _, f := range r.Regret.faults() {
+		add("regret"+f.path, "%s", f.detail)
+	}
+	if (r.RulesCost != nil || r.Regret != nil) && (r.Pods != "" || r.Labels != "") {
+		add("", "rulesCost and regret speak of no pods; want neither pods nor labels beside them")
+	}
 	if r.demands() == 0 {
-		add("", "the rule demands nothing; want one of placed, allOrNothing, landsOn, neverOn, together, apart, spread, atMostPerHour, refused, survives")
+		add("", "the rule demands nothing; want one of placed, allOrNothing, landsOn, neverOn, together, apart, spread, atMostPerHour, refused, survives, rulesCost, regret")
 	}
 	slices.SortFunc(out, func(a, b *fieldError) int { return strings.Compare(a.Error(), b.Error()) })
 	return out
@@ -197,7 +294,7 @@ func (r *Rule) faults() []*fieldError {
 
 func (r *Rule) demands() int {
 	n := 0
-	for _, has := range []bool{r.Placed, r.AllOrNothing, len(r.LandsOn) > 0, len(r.NeverOn) > 0, r.Together != nil, r.Apart != nil, r.Spread != nil, r.AtMostPerHour != nil, r.Refused != nil, r.Survives != ""} {
+	for _, has := range []bool{r.Placed, r.AllOrNothing, len(r.LandsOn) > 0, len(r.NeverOn) > 0, r.Together != nil, r.Apart != nil, r.Spread != nil, r.AtMostPerHour != nil, r.Refused != nil, r.Survives != "", r.RulesCost != nil, r.Regret != nil} {
 		if has {
 			n++
 		}
@@ -232,6 +329,8 @@ func (r *Rule) title() string {
 // subject names the pods.
 func (r *Rule) subject() string {
 	switch {
+	case r.RulesCost != nil || r.Regret != nil:
+		return "the cluster:"
 	case r.Pods == "" && r.Labels == "":
 		return "all pods"
 	case r.Labels == "":
@@ -293,6 +392,12 @@ func (r *Rule) phrases() []string {
 			text += ", though they may wait for nodes"
 		}
 		out = append(out, text)
+	}
+	if r.RulesCost != nil {
+		out = append(out, r.RulesCost.text())
+	}
+	if r.Regret != nil {
+		out = append(out, r.Regret.text())
 	}
 	return out
 }

@@ -101,7 +101,7 @@ func TestRulesMadeByHandAreValidated(t *testing.T) {
 	require.NoError(t, err)
 	got := p.Check(ruletest.Rule{Name: "empty"}, ruletest.Rule{Refused: &ruletest.Refusal{Stage: "tain"}})
 	assert.False(t, got[0].Holds())
-	assert.Equal(t, `rule "empty" makes no sense: ruletest: rule "empty": the rule demands nothing; want one of placed, allOrNothing, landsOn, neverOn, together, apart, spread, atMostPerHour, refused, survives`, got[0].String())
+	assert.Equal(t, `rule "empty" makes no sense: ruletest: rule "empty": the rule demands nothing; want one of placed, allOrNothing, landsOn, neverOn, together, apart, spread, atMostPerHour, refused, survives, rulesCost, regret`, got[0].String())
 	require.ErrorContains(t, got[1].Invalid, `(did you mean "taint"?)`)
 }
 
@@ -267,7 +267,7 @@ func FuzzGlob(f *testing.F) {
 
 // The rules that the documentation shows can be read as they stand there.
 func TestTheRulesOfTheDocumentationParse(t *testing.T) {
-	text, err := os.ReadFile("doc.go")
+	text, err := os.ReadFile("rule.go")
 	require.NoError(t, err)
 	var sample strings.Builder
 	for line := range strings.Lines(string(text)) {
@@ -278,9 +278,9 @@ func TestTheRulesOfTheDocumentationParse(t *testing.T) {
 			sample.WriteString(yaml)
 		}
 	}
-	rules, err := ruletest.Parse(manifests.File{Name: "doc.go", Data: []byte(sample.String())})
+	rules, err := ruletest.Parse(manifests.File{Name: "rule.go", Data: []byte(sample.String())})
 	require.NoError(t, err)
-	require.Len(t, rules, 11)
+	require.Len(t, rules, 14)
 	require.Equal(t, &ruletest.Spread{By: "zone", AtLeast: 3, Skew: 1}, rules[5].Spread)
 	require.Len(t, rules[1].LandsOn, 3)
 }

@@ -9,10 +9,12 @@ import (
 	"os"
 	"path"
 	"slices"
+	"time"
 
 	"github.com/joinery-sdk/joinery/binpack"
 	"github.com/joinery-sdk/joinery/examples/pipeline"
 	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
+	"github.com/joinery-sdk/joinery/examples/pipeline/simulate"
 	"github.com/joinery-sdk/joinery/examples/plan"
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/instancetypes/kwok"
@@ -29,6 +31,7 @@ type Scenario struct {
 	constraints []scheduling.Constraint
 	ignoreSoft  bool
 	softPrice   *float64
+	now         time.Time
 	errs        []error
 }
 
@@ -155,6 +158,12 @@ func (s Scenario) PreferencePrice(share float64) Scenario {
 	return s
 }
 
+// At is the moment at which do-not-disrupt annotations with durations and ages of nodes are looked at, for rules about [RulesCost]; without it, it is now.
+func (s Scenario) At(now time.Time) Scenario {
+	s.now = now
+	return s
+}
+
 // Solve plans the scenario. The error joins everything that is wrong with it.
 func (s Scenario) Solve() (*Plan, error) {
 	m, err := manifests.Parse(named(s.files), &manifests.Options{Classes: pipeline.NodeClassDecoders()})
@@ -177,7 +186,11 @@ func (s Scenario) Solve() (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	return NewPlan(packed, packing), nil
+	now := s.now
+	if now.IsZero() {
+		now = time.Now()
+	}
+	return NewPlan(packed, packing).Guarded(simulate.ObjectsOf(m), now), nil
 }
 
 // Plan is [Scenario.Solve] for a test, which it ends where there is no plan.

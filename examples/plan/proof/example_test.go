@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -48,4 +49,15 @@ func ExampleDocument() {
 	// Output:
 	// {"name":"default-0","labels":{"karpenter.sh/capacity-type":["on-demand"],"topology.kubernetes.io/zone":["zone-a"]},"pods":["shop/web-0"]}
 	// 600000000 is paid, and no plan costs less than 600000000
+}
+
+// A checker confirms a plan by ending with 0. This one is never convinced.
+func ExampleConfirm() {
+	p, err := plan.Make(context.Background(), scheduling.Snapshot{}, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(proof.Confirm(context.Background(), "false", p, io.Discard))
+	// Output: proof: the checker does not confirm the plan: exit status 1
 }

@@ -80,6 +80,10 @@ func Of(ctx context.Context, p *plan.Plan, s scheduling.Snapshot, by *plan.Optio
 		packing.Strategy = nil
 	}
 	r.quick.Packing = &packing
+	draft := packing
+	draft.Draft = true
+	r.draft = r.quick
+	r.draft.Packing = &draft
 	limits := r.limits(opts)
 
 	rules := r.ranked(ctx)
@@ -87,12 +91,15 @@ func Of(ctx context.Context, p *plan.Plan, s scheduling.Snapshot, by *plan.Optio
 	for i, rule := range rules {
 		out.Rules[i] = Cost{Rules: []Rule{rule}, State: Ranked, HighPerHour: out.PerHour}
 	}
-	if err := r.all(ctx, out.Rules, limits.Quick, Quick, &r.quick); err != nil {
+	if err := r.tryAll(ctx, out.Rules[:min(limits.Quick, len(rules))]); err != nil {
 		return nil, err
 	}
-	dearest(out.Rules)
-	if err := r.all(ctx, out.Rules, limits.Verify, Verified, &r.full); err != nil {
-		return nil, err
+	for i := range out.Rules[:min(limits.Verify, len(rules))] {
+		if c := &out.Rules[i]; ctx.Err() == nil && (c.PerHour > 0 || c.HighPerHour > 0) { // otherwise it is proved that nothing can be saved
+			if _, err := r.price(ctx, c, Verified, &r.full); err != nil {
+				return nil, err
+			}
+		}
 	}
 	if err := r.pairs(ctx, out, limits); err != nil {
 		return nil, err
@@ -112,8 +119,8 @@ func (r *replanner) limits(opts *Options) Options {
 	for i := range r.snapshot.Pools {
 		work += len(r.snapshot.Pools[i].Types)
 	}
-	out.Quick = cmp.Or(out.Quick, min(max(80_000/work, 12), 400))
-	out.Verify = cmp.Or(out.Verify, min(max(15_000/work, 2), 10))
+	out.Quick = cmp.Or(out.Quick, min(max(70_000/work, 12), 400))
+	out.Verify = cmp.Or(out.Verify, min(max(15_000/work, 2), 40))
 	out.Pairs = cmp.Or(out.Pairs, min(max(25_000/work, 4), 45))
 	return out
 }
@@ -157,47 +164,73 @@ type replanner struct {
 	base        *plan.Plan
 	snapshot    scheduling.Snapshot
 	full, quick plan.Options
+	draft       plan.Options // quick, and without a bound
+	quickBase   *plan.Plan   // with all rules, with little effort
 }
 
-// all prices the first n of the costs that are not known so well yet.
-func (r *replanner) all(ctx context.Context, costs []Cost, n int, state State, by *plan.Options) error {
-	for i := range costs[:min(n, len(costs))] {
+// tryAll lifts each rule in a quick plan, and sorts by what that promises.
+func (r *replanner) tryAll(ctx context.Context, costs []Cost) error {
+	with, err := plan.Make(ctx, r.snapshot, &r.draft)
+	if err != nil {
+		return err
+	}
+	r.quickBase = with
+	type tried struct {
+		Cost
+		promise float64
+	}
+	list := make([]tried, len(costs))
+	for i := range costs {
+		list[i].Cost = costs[i]
 		if ctx.Err() != nil {
-			return nil
+			continue
 		}
-		if state == Verified && costs[i].PerHour == 0 && costs[i].HighPerHour == 0 {
-			continue // nothing can be saved, and that is proved
-		}
-		if err := r.price(ctx, &costs[i], state, by); err != nil {
+		if list[i].promise, err = r.try(ctx, &list[i].Cost); err != nil {
 			return err
 		}
+	}
+	slices.SortStableFunc(list, func(a, b tried) int {
+		return cmp.Or(cmp.Compare(max(b.PerHour, b.promise), max(a.PerHour, a.promise)), cmp.Compare(rank(a.State), rank(b.State)))
+	})
+	for i := range list {
+		costs[i] = list[i].Cost
 	}
 	return nil
 }
 
-// price plans without the rules of the cost.
-func (r *replanner) price(ctx context.Context, c *Cost, state State, by *plan.Options) error {
+// try prices without the rules in a quick plan. The promise is what it saves against a quick plan with the rules: against the plan itself, which was
+// made with all effort, a saving may not show.
+func (r *replanner) try(ctx context.Context, c *Cost) (promise float64, err error) {
+	after, err := r.price(ctx, c, Quick, &r.quick)
+	if err != nil || after == nil || len(after.Unplaced()) > len(r.quickBase.Unplaced()) {
+		return 0, err
+	}
+	return max(0, counted(r.quickBase)-counted(after)).Dollars(), nil
+}
+
+// price plans without the rules of the cost. The plan is nil if the context ended.
+func (r *replanner) price(ctx context.Context, c *Cost, state State, by *plan.Options) (*plan.Plan, error) {
 	s := r.snapshot
 	for _, rule := range c.Rules {
 		s = rule.Lift(s)
 	}
 	after, err := plan.Make(ctx, s, by)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if ctx.Err() != nil { // the plan may be half done
-		return nil
+		return nil, nil
 	}
 	before := counted(r.base)
 	c.State, c.PerHour, c.LowPerHour = state, 0, 0
 	if len(after.Unplaced()) > 0 { // its bound is of fewer pods
 		c.HighPerHour = before.Dollars()
-		return nil
+		return after, nil
 	}
 	c.PerHour = max(0, before-counted(after)).Dollars()
 	c.LowPerHour = max(0, r.base.Bound.Price-counted(after)).Dollars()
 	c.HighPerHour = max(0, before-after.Bound.Price).Dollars()
-	return nil
+	return after, nil
 }
 
 // pairs tries two rules together: of one workload, of one key in two pools, and the dearest with each other.
@@ -225,13 +258,13 @@ func (r *replanner) pairs(ctx context.Context, out *Report, limits Options) erro
 		}
 		c := Cost{Rules: []Rule{known[x.a].Rules[0], known[x.b].Rules[0]}}
 		alone := known[x.a].PerHour + known[x.b].PerHour
-		if err := r.price(ctx, &c, Quick, &r.quick); err != nil {
+		if _, err := r.price(ctx, &c, Quick, &r.draft); err != nil {
 			return err
 		}
 		if c.PerHour <= alone+pairShare*out.PerHour {
 			continue
 		}
-		if err := r.price(ctx, &c, Verified, &r.full); err != nil {
+		if _, err := r.price(ctx, &c, Verified, &r.full); err != nil {
 			return err
 		}
 		if c.PerHour > alone+pairShare*out.PerHour {

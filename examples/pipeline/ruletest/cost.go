@@ -1,0 +1,286 @@
+package ruletest
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/joinery-sdk/joinery/deprovision"
+	"github.com/joinery-sdk/joinery/deprovision/policy"
+	"github.com/joinery-sdk/joinery/examples/pipeline/protection"
+	"github.com/joinery-sdk/joinery/examples/pipeline/regret"
+	"github.com/joinery-sdk/joinery/examples/pipeline/simulate"
+	"github.com/joinery-sdk/joinery/examples/plan"
+	"github.com/joinery-sdk/joinery/examples/plan/rulecost"
+)
+
+const hoursPerMonth = 730
+
+// RulesCost demands that no rule costs more than so many dollars a month, and no two together: what the same pods would cost less without a rule of a
+// pool or of pods ([rulecost]), and what consolidation would save more without a PodDisruptionBudget or a do-not-disrupt annotation ([protection]).
+// The zero value demands that no rule costs anything.
+type RulesCost struct {
+	AtMostPerMonth float64 `json:"atMostPerMonth"`
+	// Of names the rules that are meant, as --rules-cost prints them: "NodePool general: kubernetes.io/arch*" or "Deployment shop/*". * stands for any text,
+	// and commas separate alternatives. Empty means all rules.
+	Of string `json:"of,omitempty"`
+	// Except names rules that may cost more, in the same form.
+	Except string `json:"except,omitempty"`
+	// Proved also demands that no other plan saves more: the upper end of the interval of each rule counts, and each rule is planned without.
+	Proved bool `json:"proved,omitempty"`
+}
+
+func (c *RulesCost) faults() []*fieldError {
+	if c == nil || c.AtMostPerMonth >= 0 && !math.IsInf(c.AtMostPerMonth, 0) {
+		return nil
+	}
+	return []*fieldError{{".atMostPerMonth", fmt.Sprintf("%v: want dollars, 0 or more", c.AtMostPerMonth)}}
+}
+
+func (c *RulesCost) text() string {
+	out := "no rule costs more than " + dollars(c.AtMostPerMonth) + " a month"
+	if c.Of != "" {
+		out += " of " + c.Of
+	}
+	if c.Except != "" {
+		out += ", but for " + c.Except
+	}
+	if c.Proved {
+		out += ", which is proved"
+	}
+	return out
+}
+
+// Regret demands that a recorded time cost at most so many percent more than it had to ([regret]). At least one is asked. The zero value asks nothing,
+// which [Rule.Validate] refuses.
+type Regret struct {
+	// AboveBound compares what was paid with what any policy pays at least that knows only the present.
+	AboveBound *float64 `json:"aboveBound,omitempty"`
+	// AbovePolicy compares it with what our policy would have paid on the same arrivals.
+	AbovePolicy *float64 `json:"abovePolicy,omitempty"`
+}
+
+func (g *Regret) faults() []*fieldError {
+	if g == nil {
+		return nil
+	}
+	var out []*fieldError
+	if g.AboveBound == nil && g.AbovePolicy == nil {
+		out = append(out, &fieldError{"", "want aboveBound or abovePolicy, in percent"})
+	}
+	for _, f := range []struct {
+		path    string
+		percent *float64
+	}{{".aboveBound", g.AboveBound}, {".abovePolicy", g.AbovePolicy}} {
+		if p := f.percent; p != nil && (!(*p >= 0) || math.IsInf(*p, 0)) {
+			out = append(out, &fieldError{f.path, fmt.Sprintf("%v: want percent, 0 or more", *p)})
+		}
+	}
+	return out
+}
+
+func (g *Regret) text() string {
+	var out []string
+	if g.AboveBound != nil {
+		out = append(out, fmt.Sprintf("at most %g%% above the bound", *g.AboveBound))
+	}
+	if g.AbovePolicy != nil {
+		out = append(out, fmt.Sprintf("at most %g%% above our policy", *g.AbovePolicy))
+	}
+	return "its past cost " + strings.Join(out, ", ")
+}
+
+// Guarded is the plan with what is known of its cluster beyond pods and nodes, at a moment. So a rule about [RulesCost] also speaks of
+// PodDisruptionBudgets and do-not-disrupt annotations. [Scenario.Solve] does this with its manifests.
+func (p *Plan) Guarded(objects simulate.Objects, now time.Time) *Plan {
+	out := *p
+	out.objects, out.now, out.charges = &objects, now, nil
+	return &out
+}
+
+// Recorded is the plan with a recorded time, which rules about [Regret] speak of.
+func (p *Plan) Recorded(past *regret.Report) *Plan {
+	out := *p
+	out.past = past
+	return &out
+}
+
+// charge is what a rule costs, or two together, in dollars a month.
+type charge struct {
+	names        []string
+	cost, atMost float64
+	tried        bool
+}
+
+func (c *charge) name() string { return strings.Join(c.names, " and, only together with it, ") }
+
+// means reports whether the demand speaks of the rule: of both, if there are two.
+func (c *RulesCost) means(of *charge) bool {
+	for _, name := range of.names {
+		if c.Of != "" && !matches(c.Of, name) || c.Except != "" && matches(c.Except, name) {
+			return false
+		}
+	}
+	return true
+}
+
+// allCharges are what all rules cost. They are reckoned once.
+func (p *Plan) allCharges(ctx context.Context) ([]charge, error) {
+	if p.charges != nil {
+		return p.charges, nil
+	}
+	snapshot, by := p.packed.Problem.Snapshot(), p.packed.Options()
+	narrow, err := rulecost.Of(ctx, p.packed, snapshot, &by, nil)
+	if err != nil {
+		return nil, err
+	}
+	out := []charge{}
+	for _, c := range slices.Concat(narrow.Rules, narrow.Pairs) {
+		one := charge{cost: hoursPerMonth * c.PerHour, atMost: hoursPerMonth * c.HighPerHour, tried: c.State != rulecost.Ranked}
+		for _, r := range c.Rules {
+			one.names = append(one.names, r.String())
+		}
+		out = append(out, one)
+	}
+	if p.objects != nil && len(snapshot.Nodes) > 0 {
+		cluster := protection.Cluster{Snapshot: snapshot, Objects: *p.objects, By: &plan.Options{Objective: by.Objective, Groups: by.Groups}, Now: p.now}
+		cluster.Objects.Groups = by.Groups
+		keeping, err := protection.Of(ctx, cluster, &deprovision.Options{Objective: policy.AnySaving()}, 0)
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range keeping.Rules {
+			out = append(out, charge{[]string{c.String()}, hoursPerMonth * c.PerHour, hoursPerMonth * max(c.PerHour, c.HighPerHour), c.Verified})
+		}
+	}
+	slices.SortStableFunc(out, func(a, b charge) int { return cmp.Compare(b.cost, a.cost) })
+	p.charges = out
+	return out, nil
+}
+
+// rulesCost are the rules that cost more than they may, and how far the others are known.
+func (p *Plan) rulesCost(c *RulesCost) (out []Breach, known string) {
+	if c == nil {
+		return nil, ""
+	}
+	all, err := p.allCharges(context.Background())
+	if err != nil {
+		return []Breach{{Why: err.Error()}}, ""
+	}
+	for _, patterns := range []string{c.Of, c.Except} {
+		for pattern := range strings.SplitSeq(patterns, ",") {
+			if pattern = strings.TrimSpace(pattern); pattern != "" && !slices.ContainsFunc(all, func(x charge) bool {
+				return slices.ContainsFunc(x.names, func(n string) bool { return glob(pattern, n) })
+			}) {
+				out = append(out, Breach{Why: fmt.Sprintf("no rule is called %q", pattern)})
+			}
+		}
+	}
+	var dearest *charge
+	meant, untried, atMost := 0, 0, 0.0
+	for i := range all {
+		x := &all[i]
+		if !c.means(x) {
+			continue
+		}
+		meant++
+		if dearest == nil {
+			dearest = x
+		}
+		if atMost = max(atMost, x.atMost); !x.tried {
+			untried++
+		}
+		const rounding = 1e-6
+		switch {
+		case x.cost > c.AtMostPerMonth+rounding:
+			out = append(out, Breach{Why: fmt.Sprintf("%s costs %s a month, verified by a plan without it, want at most %s; other plans may save up to %s", x.name(), dollars(x.cost), dollars(c.AtMostPerMonth), dollars(x.atMost))})
+		case c.Proved && x.atMost > c.AtMostPerMonth+rounding:
+			out = append(out, Breach{Why: fmt.Sprintf("%s costs %s a month in the plans that were found, and may cost up to %s, want at most %s", x.name(), dollars(x.cost), dollars(x.atMost), dollars(c.AtMostPerMonth))})
+		}
+	}
+	switch {
+	case meant == 0:
+		return out, "there are no such rules"
+	case untried > 0:
+		known = fmt.Sprintf("; %d that promise less were not tried", untried)
+	default:
+		known = fmt.Sprintf("; by the bounds none costs more than %s", dollars(atMost))
+	}
+	return out, fmt.Sprintf("of %s the dearest costs %s a month, %s%s", plural(meant, "rule"), dollars(dearest.cost), dearest.name(), known)
+}
+
+// Check compares what a recorded time cost with what it had to. Known says how far it is above, and broken is empty if that is no more than asked. A
+// report without pods, or nil, breaks it, because nothing is known.
+func (g Regret) Check(past *regret.Report) (broken []Breach, known string) {
+	switch {
+	case past == nil:
+		return []Breach{{Why: "it speaks of a recorded time, and none is given: gate reads one with -log or -snapshots, and a test gives one with Recorded"}}, ""
+	case past.NoPods:
+		return []Breach{{Why: "the record has no pods, so nothing but its bill is known"}}, ""
+	}
+	paid := past.Paid.Dollars()
+	texts := []string{dollars(paid) + " was paid"}
+	for _, x := range []struct {
+		most  *float64
+		least regret.Amount
+		whose string
+	}{{g.AboveBound, past.Present, "any policy pays at least that knows only the present"}, {g.AbovePolicy, past.Policy, "our policy pays"}} {
+		if x.most == nil {
+			continue
+		}
+		above := 0.0
+		if past.Paid > x.least {
+			above = 100 * (paid/x.least.Dollars() - 1) // infinite if nothing had to be paid
+		}
+		text := fmt.Sprintf("%.1f%% above the %s that %s", above, dollars(x.least.Dollars()), x.whose)
+		texts = append(texts, text)
+		const rounding = 1e-9
+		if above > *x.most+rounding {
+			broken = append(broken, Breach{Why: fmt.Sprintf("%s was paid, %s, want at most %g%%", dollars(paid), text, *x.most)})
+		}
+	}
+	if len(broken) > 0 {
+		for i := range past.Decisions {
+			if d := &past.Decisions[i]; d.Node != "" && d.Better != "" {
+				broken = append(broken, Breach{Why: fmt.Sprintf("dearest was node %s (%s): %s more than under our policy; better: %s", d.Node, d.InstanceType, dollars(d.Regret().Dollars()), d.Better)})
+				break
+			}
+		}
+	}
+	return broken, strings.Join(texts, ", ")
+}
+
+func dollars(d float64) string { return fmt.Sprintf("$%.2f", d) }
+
+// cost compares the price of the new nodes that the pods are on.
+func (p *Plan) cost(r *Rule, subjects []member) []Breach {
+	sum, texts := p.price(r, subjects)
+	const rounding = 1e-9
+	if sum <= *r.AtMostPerHour+rounding {
+		return nil
+	}
+	n := len(texts)
+	if n > 6 {
+		texts = append(texts[:6], fmt.Sprintf("%d more", n-6))
+	}
+	return []Breach{{Why: fmt.Sprintf("%s for $%.4g/h, want at most $%.4g/h: %s", plural(n, "new node"), sum, *r.AtMostPerHour, strings.Join(texts, ", "))}}
+}
+
+// price adds up the new nodes that the pods are on, in dollars an hour, and lists them.
+func (p *Plan) price(r *Rule, subjects []member) (sum float64, nodes []string) {
+	on := map[*site]bool{}
+	for _, m := range subjects {
+		on[m.site] = true
+	}
+	for _, s := range p.fresh {
+		if on[s] || r.Pods == "" && r.Labels == "" {
+			sum += s.price
+			nodes = append(nodes, fmt.Sprintf("%s %s %s $%.4g", s.name, s.typ, s.capacityType, s.price))
+		}
+	}
+	return sum, nodes
+}
