@@ -2,6 +2,7 @@ package deprovision_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -70,6 +71,67 @@ func TestWaves(t *testing.T) {
 		assert.Equal(t, c.Nodes[0].Name, verdict(t, r, c.Nodes[0].Name).Node)
 		assert.Equal(t, deprovision.Chosen, verdict(t, r, c.Nodes[1].Name).Outcome)
 		assert.Contains(t, c.Why, "budgets ask for 2 waves")
+	}
+}
+
+// selling is a simulator that sells a node of so many cents for pods that nothing else places.
+type selling struct {
+	deprovision.Simulator
+	cents int
+}
+
+func (s selling) Simulate(ctx context.Context, q deprovision.Question) (deprovision.Answer, error) {
+	if q.Moves == nil && len(q.Remove) == 0 {
+		n := deprovision.NewNode{Name: "extra", Pool: "default", InstanceType: fmt.Sprintf("t%d", s.cents), PricePerHour: deprovision.Dollars(float64(s.cents) / 100)}
+		q = deprovision.Question{Pods: q.Pods, Moves: map[*corev1.Pod]string{}, Buy: []deprovision.NewNode{n}}
+		for _, p := range q.Pods {
+			q.Moves[p] = n.Name
+		}
+	}
+	a, err := s.Simulator.Simulate(ctx, q)
+	if a.After != nil {
+		after := a.After
+		a.After = func() deprovision.Simulator { return selling{after(), s.cents} }
+		a.Rebased = a.After
+	}
+	return a, err
+}
+
+// A node that no wave may give back before others have gone waits for them.
+func TestWavesInTheirOrder(t *testing.T) {
+	for _, first := range []string{"a", "b"} {
+		w := newWorld("a 4 1", "b 4 1", "d 8 4")
+		w.Pools[0].Disruption.Budgets = []nodepool.Budget{{Nodes: 1}}
+		w.node("d").Pool = nil // it stays
+		r := planned(w.Cluster, moody{w.toy, func(q deprovision.Question) bool {
+			return exactly(q) && len(q.Remove) < 2 || slices.Contains(q.Cordon, first)
+		}}, nil)
+		require.Len(t, r.Commands, 1)
+		require.Len(t, r.Commands[0].Waves, 2)
+		assert.Equal(t, []string{first}, r.Commands[0].Waves[0])
+	}
+}
+
+// Pods that no node takes while nodes of later waves are there get a node of their own, if that pays.
+func TestWavesBuy(t *testing.T) {
+	for size, waves := range map[int]int{1: 2, 30: 0} {
+		w := newWorld("a 9 1", "b 9 1", "d 8 4")
+		w.Pools[0].Disruption.Budgets = []nodepool.Budget{{Nodes: 1}}
+		w.node("d").Pool = nil // it stays
+		r := planned(w.Cluster, selling{moody{w.toy, func(q deprovision.Question) bool {
+			own := q.Elsewhere && slices.Equal(q.Remove, []string{"a"}) && len(q.Pods) > 0
+			return exactly(q) && len(q.Remove) == 1 || own
+		}}, size}, nil)
+		if waves == 0 {
+			assert.Empty(t, r.Commands)
+			continue
+		}
+		require.Len(t, r.Commands, 1)
+		c := r.Commands[0]
+		assert.Len(t, c.Waves, waves)
+		assert.Len(t, c.NewNodes, 1)
+		assert.Len(t, c.Placements, 2)
+		assert.Equal(t, c.SavingsPerHour, r.PricePerHour-r.PricePerHourAfter)
 	}
 }
 
