@@ -73,19 +73,15 @@ func (p *planner) way() (whole, held bool) {
 			groups = joined
 		}
 	}
-	for held = len(over) > 0; len(over) > 0 && len(p.out.Commands) == 0 && !p.ended(); {
-		for _, group := range over {
-			if a, waves, ok := p.inWaves(group, &target); ok {
-				p.carryOut(waves, &a)
-				fresh = a.Rebased
-				break
-			}
-		}
-		joined := pairs(over)
-		if len(joined) == len(over) {
+	held = len(over) > 0
+	for _, group := range largestFirst(over) {
+		if len(p.out.Commands) > 0 || p.ended() {
 			break
 		}
-		over = joined
+		if a, waves, ok := p.inWaves(group, &target); ok {
+			p.carryOut(waves, &a)
+			fresh = a.Rebased
+		}
 	}
 	p.out.After = p.sim
 	if fresh != nil {
@@ -106,21 +102,29 @@ func (p *planner) carryOut(waves [][]removal, a *Answer) {
 	copy(p.gone[from:], group)
 }
 
+// largestFirst is the groups joined to one for each method, then halves of these, and so on down to the groups.
+func largestFirst(groups [][]removal) [][]removal {
+	joined := pairs(groups)
+	if len(joined) == len(groups) {
+		return groups
+	}
+	return append(largestFirst(joined), groups...)
+}
+
 // inWaves is the answer for a group that is larger than a budget, and the waves in which its nodes leave: each holds as many as the
-// budgets allow at once, and is right while the nodes of later waves are there, cordoned. Everything is bought first. A node whose pods are
-// refused waits until others have gone. If no node can go, one goes with a node bought for its refused pods. Nodes that even that does not
-// help stay. It reports whether what remains of the group pays.
+// budgets allow at once, and is right while the nodes of later waves are there, cordoned. Everything is bought first. A node whose pods
+// are refused waits until others have gone, and stays if that does not help. It reports whether what remains of the group pays.
 func (p *planner) inWaves(group []removal, target *state) (a Answer, waves [][]removal, ok bool) {
 	before, reached := p.clone(), *target
-	reached.moved, reached.bought = maps.Clone(target.moved), maps.Clone(target.bought)
+	reached.moved = maps.Clone(target.moved)
 	var order []Placement
 	var refused []removal
 	whole, _ := p.stepOf(group, target)
-	for buys := false; len(group) > 0 && !p.ended(); {
+	for len(group) > 0 && !p.ended() {
 		ledger := p.ledger
 		var wave, later []removal
 		for _, r := range group {
-			if of := budgetReason(r.method, len(r.base)); ledger.Left(r.Pool, of) < 1 || buys && len(wave) > 0 {
+			if of := budgetReason(r.method, len(r.base)); ledger.Left(r.Pool, of) < 1 {
 				later = append(later, r)
 				continue
 			}
@@ -140,28 +144,20 @@ func (p *planner) inWaves(group []removal, target *state) (a Answer, waves [][]r
 			q.Buy = whole.Buy
 		}
 		part := p.ask(q)
-		if buys && !part.OK() {
-			part = p.buying(wave, q, &part)
-		}
-		if part.OK() {
-			for _, pl := range part.Placements {
-				reached.moved[pl.Pod] = pl.Node
+		if !part.OK() {
+			rest, out := p.unstuck(wave, part.stuck())
+			if len(out) == 0 {
+				rest, out = nil, wave
 			}
-			for _, n := range part.NewNodes {
-				reached.bought[n.Name] = n
-			}
-			order, waves = append(order, part.Placements...), append(waves, wave)
-			p.remove(group[0].method, members(wave), &part, "")
-			group, refused, buys = slices.Concat(refused, later), nil, false
+			group, refused = slices.Concat(rest, later), append(refused, out...)
 			continue
 		}
-		rest, out := p.unstuck(wave, part.stuck())
-		if len(out) == 0 {
-			rest, out = nil, wave
+		for _, pl := range part.Placements {
+			reached.moved[pl.Pod] = pl.Node
 		}
-		if group, refused = slices.Concat(rest, later), append(refused, out...); len(group) == 0 && !buys {
-			group, refused, buys = refused, nil, true
-		}
+		order, waves = append(order, part.Placements...), append(waves, wave)
+		p.remove(group[0].method, members(wave), &part, "")
+		group, refused = slices.Concat(refused, later), nil
 	}
 	p.state = before
 	if len(waves) == 0 {
@@ -175,26 +171,6 @@ func (p *planner) inWaves(group []removal, target *state) (a Answer, waves [][]r
 	a = p.ask(q)
 	a.Placements = order
 	return a, waves, a.OK()
-}
-
-// buying is the answer for a wave where nodes are bought for the pods that the answer so far has no place for.
-func (p *planner) buying(wave []removal, q Question, a *Answer) Answer {
-	stuck := a.stuck()
-	own := func(pod *corev1.Pod) bool { return stuck([]*corev1.Pod{pod}) }
-	rest := Question{Pods: a.Unplaced, MaxNodes: len(a.Unplaced)}
-	p.spotRules(members(wave), &rest)
-	q.Pods = slices.DeleteFunc(slices.Clone(q.Pods), own)
-	first := p.ask(q)
-	if !first.OK() || first.After == nil {
-		return first
-	}
-	second := p.askOf(first.After(), rest)
-	if second.OK() && !p.flexible(members(wave), &second) {
-		second.Unplaced = rest.Pods
-	}
-	second.Placements = slices.Concat(first.Placements, second.Placements)
-	second.NewNodes = slices.Concat(first.NewNodes, second.NewNodes)
-	return second
 }
 
 // allowed is the group as far as the budgets allow it now, and the rest: as many empty nodes as they do, and no part of another group,
