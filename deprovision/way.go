@@ -120,7 +120,10 @@ func (p *planner) inWaves(group []removal, target *state) (a Answer, waves [][]r
 	var order []Placement
 	var refused []removal
 	whole, _ := p.stepOf(group, target)
-	for len(group) > 0 && !p.ended() {
+	for progress := true; (len(group) > 0 || progress && len(refused) > 0) && !p.ended(); {
+		if len(group) == 0 {
+			group, refused, progress = refused, nil, false
+		}
 		ledger := p.ledger
 		var wave, later []removal
 		for _, r := range group {
@@ -157,7 +160,7 @@ func (p *planner) inWaves(group []removal, target *state) (a Answer, waves [][]r
 		}
 		order, waves = append(order, part.Placements...), append(waves, wave)
 		p.remove(group[0].method, members(wave), &part, "")
-		group, refused = slices.Concat(refused, later), nil
+		group, progress = later, true
 	}
 	p.state = before
 	if len(waves) == 0 {
