@@ -40,7 +40,7 @@ func (unbounded) Choose([]deprovision.NodeChoice, int) (keep [][]bool) { return 
 
 func (s toy) Simulate(_ context.Context, q deprovision.Question) (deprovision.Answer, error) {
 	free := maps.Clone(s.free)
-	for _, n := range q.Remove {
+	for _, n := range slices.Concat(q.Remove, q.Cordon) {
 		delete(free, n)
 	}
 	var a deprovision.Answer

@@ -32,6 +32,8 @@ type NodeChoice struct {
 type Question struct {
 	// Remove are the names of the nodes that go.
 	Remove []string
+	// Cordon are the names of nodes that stay, and take no pods from now on, in this answer and in those that follow it.
+	Cordon []string
 	// Pods are those that need a place. Other pods of the removed nodes end.
 	Pods []*corev1.Pod
 	// MaxNodes bounds how many nodes are bought; 0 means none.

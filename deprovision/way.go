@@ -73,8 +73,12 @@ func (p *planner) way() (whole, held bool) {
 			groups = joined
 		}
 	}
-	for i := 0; i < len(over) && len(p.out.Commands) == 0 && !p.ended(); i++ {
-		if a, waves, ok := p.inWaves(over[i], &target); ok {
+	held = len(over) > 0
+	for _, group := range largestFirst(over) {
+		if len(p.out.Commands) > 0 || p.ended() {
+			break
+		}
+		if a, waves, ok := p.inWaves(group, &target); ok {
 			p.carryOut(waves, &a)
 			fresh = a.Rebased
 		}
@@ -83,7 +87,7 @@ func (p *planner) way() (whole, held bool) {
 	if fresh != nil {
 		p.sim = fresh()
 	}
-	return whole, len(over) > 0
+	return whole, held
 }
 
 // carryOut makes the answer a command, and the budgets are charged with its first wave.
@@ -98,14 +102,28 @@ func (p *planner) carryOut(waves [][]removal, a *Answer) {
 	copy(p.gone[from:], group)
 }
 
+// largestFirst is the groups joined to one for each method, then halves of these, and so on down to the groups.
+func largestFirst(groups [][]removal) [][]removal {
+	joined := pairs(groups)
+	if len(joined) == len(groups) {
+		return groups
+	}
+	return append(largestFirst(joined), groups...)
+}
+
 // inWaves is the answer for a group that is larger than a budget, and the waves in which its nodes leave: each holds as many as the
-// budgets allow at once, and is right while the nodes of later waves are there. Nodes that are in no such wave stay. It reports whether
-// what remains of the group pays.
+// budgets allow at once, and is right while the nodes of later waves are there, cordoned. Everything is bought first. A node whose pods
+// are refused waits until others have gone, and stays if that does not help. It reports whether what remains of the group pays.
 func (p *planner) inWaves(group []removal, target *state) (a Answer, waves [][]removal, ok bool) {
 	before, reached := p.clone(), *target
 	reached.moved = maps.Clone(target.moved)
 	var order []Placement
-	for len(group) > 0 && !p.ended() {
+	var refused []removal
+	whole, _ := p.stepOf(group, target)
+	for progress := true; (len(group) > 0 || progress && len(refused) > 0) && !p.ended(); {
+		if len(group) == 0 {
+			group, refused, progress = refused, nil, false
+		}
 		ledger := p.ledger
 		var wave, later []removal
 		for _, r := range group {
@@ -124,13 +142,17 @@ func (p *planner) inWaves(group []removal, target *state) (a Answer, waves [][]r
 			continue
 		}
 		q, _ := p.stepOf(wave, target)
-		q.Elsewhere = true
+		q.Elsewhere, q.MaxCost, q.Cordon = true, 0, question(members(slices.Concat(later, refused))).Remove
+		if len(waves) == 0 {
+			q.Buy = whole.Buy
+		}
 		part := p.ask(q)
 		if !part.OK() {
 			rest, out := p.unstuck(wave, part.stuck())
-			if group = later; len(out) > 0 {
-				group = slices.Concat(rest, later)
+			if len(out) == 0 {
+				rest, out = nil, wave
 			}
+			group, refused = slices.Concat(rest, later), append(refused, out...)
 			continue
 		}
 		for _, pl := range part.Placements {
@@ -138,7 +160,7 @@ func (p *planner) inWaves(group []removal, target *state) (a Answer, waves [][]r
 		}
 		order, waves = append(order, part.Placements...), append(waves, wave)
 		p.remove(group[0].method, members(wave), &part, "")
-		group = later
+		group, progress = later, true
 	}
 	p.state = before
 	if len(waves) == 0 {

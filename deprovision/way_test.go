@@ -48,7 +48,7 @@ func TestNodesThatWaitForEachOther(t *testing.T) {
 	}
 }
 
-// Where nodes have to go with one command and a budget is smaller, they leave in waves, none larger than the budget.
+// Where nodes have to go with one command and a budget is smaller, all that go by such commands leave in waves, none larger than the budget.
 func TestWaves(t *testing.T) {
 	for _, allowed := range []int{0, 1, 2} {
 		w := newWorld("a 4 1", "b 4 1", "c 4 1", "d 8 4")
@@ -58,18 +58,35 @@ func TestWaves(t *testing.T) {
 			assert.Empty(t, r.Commands)
 			continue
 		}
-		require.Len(t, r.Commands, 1)
 		c := r.Commands[0]
-		require.Len(t, c.Nodes, 2)
 		if allowed == 2 {
+			require.Len(t, c.Nodes, 2)
 			assert.Empty(t, c.Waves)
 			continue
 		}
-		require.Len(t, c.Waves, 2)
-		assert.ElementsMatch(t, []string{c.Nodes[0].Name, c.Nodes[1].Name}, slices.Concat(c.Waves...))
-		assert.Equal(t, c.Nodes[0].Name, verdict(t, r, c.Nodes[0].Name).Node)
-		assert.Equal(t, deprovision.Chosen, verdict(t, r, c.Nodes[1].Name).Outcome)
-		assert.Contains(t, c.Why, "budgets ask for 2 waves")
+		require.Len(t, r.Commands, 1)
+		require.Len(t, c.Nodes, 4)
+		require.Len(t, c.Waves, 4)
+		for i := range c.Nodes {
+			assert.Contains(t, c.Waves, []string{c.Nodes[i].Name})
+			assert.Equal(t, deprovision.Chosen, verdict(t, r, c.Nodes[i].Name).Outcome)
+		}
+		assert.Contains(t, c.Why, "budgets ask for 4 waves")
+	}
+}
+
+// A node that no wave may give back before others have gone waits for them.
+func TestWavesInTheirOrder(t *testing.T) {
+	for _, first := range []string{"a", "b"} {
+		w := newWorld("a 4 1", "b 4 1", "d 8 4")
+		w.Pools[0].Disruption.Budgets = []nodepool.Budget{{Nodes: 1}}
+		w.node("d").Pool = nil // it stays
+		r := planned(w.Cluster, moody{w.toy, func(q deprovision.Question) bool {
+			return exactly(q) && len(q.Remove) < 2 || slices.Contains(q.Cordon, first)
+		}}, nil)
+		require.Len(t, r.Commands, 1)
+		require.Len(t, r.Commands[0].Waves, 2)
+		assert.Equal(t, []string{first}, r.Commands[0].Waves[0])
 	}
 }
 

@@ -22,6 +22,8 @@ type Price int64
 type Question struct {
 	// Remove are the names of the nodes that go. Their pods that are not among Pods end.
 	Remove []string
+	// Cordon are the names of nodes that stay, and take no pods from now on. Unknown names are ignored.
+	Cordon []string
 	// Pods are those that need a place: pods of removed nodes and pending ones, each once. A terminating pod is placed as its successor.
 	Pods []*corev1.Pod
 	// MaxNodes bounds how many nodes are bought; 0 means none.
@@ -144,6 +146,11 @@ func (c *Cluster) Ask(ctx context.Context, q Question) Answer {
 		}
 		gone = append(gone, i)
 		e.do(op{kind: opRemove, node: i})
+	}
+	for _, name := range q.Cordon {
+		if i, ok := e.nodeAt[name]; ok && e.nodes[i].open() {
+			e.do(op{kind: opCordon, node: i})
+		}
 	}
 	moving, why := e.moving(q.Pods)
 	if why != "" {

@@ -110,6 +110,7 @@ const (
 	opPlace                 // puts a pod on a node
 	opCredit                // stops counting a removed node against the limits of its pool
 	opReserve               // reserves a place for a pod that moves by itself
+	opCordon                // lets a node take no more pods
 )
 
 type op struct {
@@ -157,6 +158,9 @@ func (e *engine) apply(o op) {
 		e.refresh(o.node)
 	case opCredit:
 		e.charge(&e.nodes[o.node], -1)
+	case opCordon:
+		e.nodes[o.node].target = false
+		e.refresh(o.node)
 	}
 }
 
@@ -205,6 +209,9 @@ func (e *engine) undo(o op) {
 		e.refresh(o.node)
 	case opCredit:
 		e.charge(&e.nodes[o.node], 1)
+	case opCordon:
+		e.nodes[o.node].target = true
+		e.refresh(o.node)
 	}
 }
 

@@ -45,32 +45,28 @@ func give(ctx context.Context, w *world, s scheduling.Snapshot, o *deprovision.O
 	return r, c, err
 }
 
-// waves are the commands that a command is for those who see its waves one after the other: the first one buys what its pods need, each
-// later one what is still missing.
+// waves are the commands that a command is for those who see its waves one after the other. The first one buys all nodes, as package
+// execution does.
 func waves(c *deprovision.Command) []deprovision.Command {
 	if len(c.Waves) == 0 {
 		return []deprovision.Command{*c}
 	}
 	var out []deprovision.Command
-	bought := map[string]bool{}
-	for _, names := range c.Waves {
+	for i, names := range c.Waves {
 		part := *c
-		part.Nodes, part.NewNodes, part.Placements = nil, nil, nil
+		part.Nodes, part.Placements = nil, nil
 		for _, n := range c.Nodes {
 			if slices.Contains(names, n.Name) {
 				part.Nodes = append(part.Nodes, n)
 			}
 		}
-		to := map[string]bool{}
 		for _, p := range c.Placements {
 			if slices.Contains(names, p.Pod.Spec.NodeName) {
-				part.Placements, to[p.Node] = append(part.Placements, p), true
+				part.Placements = append(part.Placements, p)
 			}
 		}
-		for _, n := range c.NewNodes {
-			if to[n.Name] && !bought[n.Name] {
-				part.NewNodes, bought[n.Name] = append(part.NewNodes, n), true
-			}
+		if i > 0 {
+			part.NewNodes = nil
 		}
 		out = append(out, part)
 	}

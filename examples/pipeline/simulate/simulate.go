@@ -70,7 +70,7 @@ func (s *Simulator) Simulate(ctx context.Context, q deprovision.Question) (depro
 	if err := ctx.Err(); err != nil {
 		return deprovision.Answer{}, err
 	}
-	ask := whatif.Question{Remove: q.Remove, Pods: q.Pods, MaxNodes: q.MaxNodes, MaxPrice: whatif.Price(q.MaxCost), CapacityTypes: q.CapacityTypes, Explain: q.Explain}
+	ask := whatif.Question{Remove: q.Remove, Cordon: q.Cordon, Pods: q.Pods, MaxNodes: q.MaxNodes, MaxPrice: whatif.Price(q.MaxCost), CapacityTypes: q.CapacityTypes, Explain: q.Explain}
 	if q.MaxNodes > 1 {
 		if ask.Buyer = s.market; q.Thorough {
 			ask.Buyer = thorough{s.market}
