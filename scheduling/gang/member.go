@@ -43,6 +43,11 @@ func (a *admission) read(groups []Group) {
 	for i := range a.base.Existing {
 		nodes[a.base.Existing[i].Node.Name] = a.base.Existing[i].Labels.Labels()
 	}
+	for _, n := range a.snapshot.Nodes {
+		if nodes[n.Name] == nil { // it leaves, and a pod may stay there
+			nodes[n.Name] = n.Labels
+		}
+	}
 	runs := Running(a.base)
 	for _, pod := range a.snapshot.Pods {
 		at, name := a.groupOf(pod), nameOf(pod)
@@ -151,12 +156,12 @@ func selectorsOf(pod *corev1.Pod) []labels.Selector {
 // Running tells which pods of a problem's snapshot run, or will without a plan: those that are bound to a node that stays and are not being deleted,
 // and those that a node is kept for. Pods of leaving nodes do not: their controllers make them anew, or they end.
 func Running(p *scheduling.Problem) func(*corev1.Pod) bool {
-	stays, kept := map[string]bool{}, map[*corev1.Pod]bool{}
+	snapshot, stays, kept := p.Snapshot(), map[string]bool{}, map[*corev1.Pod]bool{}
 	for i := range p.Existing {
 		stays[p.Existing[i].Node.Name] = true
 	}
 	leaving := map[string]bool{}
-	for _, n := range p.Snapshot().Nodes {
+	for _, n := range snapshot.Nodes {
 		leaving[n.Name] = !stays[n.Name]
 	}
 	for _, x := range p.Ignored {
@@ -169,7 +174,7 @@ func Running(p *scheduling.Problem) func(*corev1.Pod) bool {
 		if pod.Spec.NodeName == "" {
 			return kept[pod]
 		}
-		return !leaving[pod.Spec.NodeName]
+		return !leaving[pod.Spec.NodeName] || snapshot.Staying[nameOf(pod).String()] != ""
 	}
 }
 
