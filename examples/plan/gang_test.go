@@ -347,3 +347,23 @@ func TestGangsAgainstAllChoices(t *testing.T) {
 	fmt.Printf("%d clusters, %d of them with a better choice of groups: %v\n", n, len(worse), worse)
 	assert.LessOrEqual(t, len(worse), n/100, "%v", worse)
 }
+
+// A member on a leaving node is placed anew with the others, unless no drain evicts it: then it runs, and its node's domain is theirs.
+func TestMembersOnLeavingNodes(t *testing.T) {
+	gone := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: map[string]string{corev1.LabelTopologyZone: "b"}, DeletionTimestamp: new(metav1.Unix(0, 0))}}
+	pods := job("train", 3, "4")
+	pods[0].Spec.NodeName, pods[0].Status.Phase = "n1", corev1.PodRunning
+	groups := jobs("train")
+	groups[0].Key, groups[0].Minimum = corev1.LabelTopologyZone, 3
+	s := scheduling.Snapshot{Pods: pods, Nodes: []*corev1.Node{gone}, Pools: []scheduling.Pool{limited(0, "a", "b")}}
+	for stays, want := range map[string]map[string]int{"": {"a": 3}, "do-not-disrupt": {"b": 2}} {
+		s.Staying = map[string]string{"lab/train-0": stays}
+		p, err := plan.Make(t.Context(), s, &plan.Options{Groups: groups})
+		require.NoError(t, err)
+		zones := map[string]int{}
+		for _, n := range p.Result.NewNodes() {
+			zones[n.Zone] += len(n.Pods)
+		}
+		assert.Equal(t, want, zones, "%q", stays)
+	}
+}
