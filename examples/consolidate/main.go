@@ -68,7 +68,9 @@ in which they are to be carried out; every node has a verdict that says why it g
 Exit codes: 0 planned, 1 failed, 2 bad usage or input.`,
 		Example: `  consolidate                                   # the built-in sample
   consolidate -f cluster/ -o wide               # with every pod's new place
-  kubectl get pods,nodes,daemonsets,pdb,pvc,pv,sc,csinodes,nodepools,nodeclaims,ec2nodeclasses -A -o yaml | consolidate -f -
+  kubectl get -A -o yaml \
+    pods,nodes,daemonsets,pdb,pvc,pv,sc,csinodes,nodepools,nodeclaims,ec2nodeclasses |
+    consolidate -f -
   consolidate -f cluster/ --policy balanced     # only what is worth its disruption
   consolidate -f cluster/ --rank                # every node with what emptying it costs
   consolidate -f cluster/ --rules-cost          # what PodDisruptionBudgets and do-not-disrupt cost

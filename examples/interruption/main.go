@@ -59,14 +59,15 @@ status checks that fail, scheduled events, and capacity blocks that end.
 
 Exit codes: 0 all is well, 1 failed, 2 bad usage or input, 3 some pod of a drained node has no place.`,
 		Example: `  interruption                                              # the built-in sample
-  kubectl get pods,nodes,daemonsets,pvc,pv,sc,csinodes,nodepools,ec2nodeclasses -A -o yaml | interruption -f - --queue prod
+  kubectl get pods,nodes,daemonsets,pvc,pv,sc,csinodes,nodepools,ec2nodeclasses -A -o yaml |
+    interruption -f - --queue prod
   interruption -f cluster/ --messages events.json -o json`,
 	}, func(cmd *cobra.Command, out io.Writer) error { return o.run(cmd, out, stdin) })
 	o.Register(cmd.Flags())
 	cmd.Flags().StringVar(&o.queue, "queue", "", "name of the SQS queue, read with the credentials of the environment")
 	cmd.Flags().BoolVar(&o.checks, "status-checks", false, "ask EC2 for failing status checks, scheduled events and ending capacity blocks of the nodes")
 	cmd.Flags().StringVar(&o.endpoint, "endpoint", "", "address of an emulator of AWS instead of AWS itself")
-	cmd.Flags().StringVar(&o.messages, "messages", "", "FILE with messages as the queue has them, or as 'aws sqs receive-message' prints them, instead of a queue")
+	cmd.Flags().StringVar(&o.messages, "messages", "", "`FILE` with messages as the queue has them, or as 'aws sqs receive-message' prints them, instead of a queue")
 	cmd.Flags().IntVar(&o.most, "most", 1000, "the most messages that are read")
 	return cmd
 }

@@ -85,28 +85,29 @@ zone, at what price, which pod goes where, and for each pod that can't be placed
 Exit codes: 0 all pods have a place, 1 failed, 2 bad usage or input, 3 some pod has no place or a rule is broken,
 4 --diff: every pod keeps its place, but the plan is dearer.`,
 		Example: `  provision                                   # plan the built-in sample
-  provision --sample refusals                 # the same with pods that can't be placed, and what would help them
+  provision --sample refusals                 # the same with pods that can't be placed, and why
   provision -f cluster/ -o wide               # a directory of manifests
-  kubectl get pods,nodes,daemonsets,pvc,pv,sc,csinodes,nodepools,ec2nodeclasses -A -o yaml | provision -f -
+  kubectl get pods,nodes,daemonsets,pvc,pv,sc,csinodes,nodepools,ec2nodeclasses -A -o yaml |
+    provision -f -
   provision -f cluster/ --explain shop/web-0  # why this pod goes where it goes
   provision -f cluster/ --diff new-pool.yaml  # what a change would do
   provision -f cluster/ --assert rules.yaml   # what must be true of the plan
   provision -f cluster/ --rules-cost          # what each rule costs
-  provision -f cluster/ --survives zone,node  # what would be lived through, and the headroom that lacks
+  provision -f cluster/ --survives zone,node  # what it would live through, and the missing headroom
   provision -f cluster/ --rehearse scarce.yaml # what would be bought if the cloud ran out
   launch -f cluster/ --cluster prod           # buy the plan on EC2: a program of its own`,
 	}, func(cmd *cobra.Command, out io.Writer) error { return o.run(cmd, out, stdin) })
 	o.Pictures, o.Buffers = true, true
 	o.Register(cmd.Flags())
 	o.planning.Register(cmd)
-	cmd.Flags().StringVar(&o.explain, "explain", "", "NAMESPACE/POD: say why this pod goes where it goes, or what stops it")
+	cmd.Flags().StringVar(&o.explain, "explain", "", "say why the pod `NAMESPACE/POD` goes where it goes, or what stops it")
 	cmd.Flags().StringVar(&o.sample, "sample", usualSample, "built-in sample to plan without -f: usual, or refusals, with pods that can't be placed")
 	cmd.Flags().StringVar(&o.fixes, "fixes", someFixes, "changes to try for pods that can't be placed: none, some (a bounded amount of work) or all")
 	cmd.Flags().BoolVar(&o.sizes, "sizes", false, "plan again with nodes of several sizes at most, and show what each costs; takes nine times as long")
-	cmd.Flags().StringVar(&o.diff, "diff", "", "FILE or directory whose objects replace those of the same kind and name: compare both plans")
-	cmd.Flags().StringVar(&o.assert, "assert", "", "FILE of rules that the plan must keep; a broken one names what moved its pods, and the exit code is 3")
-	cmd.Flags().StringVar(&o.rehearsal, "rehearse", "", "FILE with capacity and quotas: buy the plan from a cloud in memory that has no more, and plan again around what it refuses")
-	cmd.Flags().StringVar(&o.proof, "proof", "", "FILE to write the plan to with all that its check needs, as JSON for examples/check, which trusts nobody")
+	cmd.Flags().StringVar(&o.diff, "diff", "", "`FILE` or directory whose objects replace those of the same kind and name: compare both plans")
+	cmd.Flags().StringVar(&o.assert, "assert", "", "`FILE` of rules that the plan must keep; a broken one names what moved its pods, and the exit code is 3")
+	cmd.Flags().StringVar(&o.rehearsal, "rehearse", "", "`FILE` with capacity and quotas: buy the plan from a cloud in memory that has no more, and plan again around what it refuses")
+	cmd.Flags().StringVar(&o.proof, "proof", "", "`FILE` to write the plan to with all that its check needs, as JSON for examples/check, which trusts nobody")
 	cmd.Flags().BoolVar(&o.rulesCost, "rules-cost", false, "say what each rule of pools and pods costs a month, verified by planning without it")
 	cmd.Flags().StringVar(&o.survives, "survives", "", "rehearse the loss of any one zone, spot-pool, reservation, node, instance-family (some of them, with commas), and plan the headroom with which no pod waits")
 	cmd.Flags().StringVar(&o.now, "now", "", "the time at which --rehearse begins, as 2026-01-31T12:00:00Z; the present if empty")

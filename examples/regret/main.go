@@ -65,7 +65,8 @@ Nodes of cluster-autoscaler and of EKS Auto Mode are read by their labels.
 
 Exit codes: 0 reckoned, 1 failed, 2 bad usage or input, 4 with --max-above-bound, if more was paid than that.`,
 		Example: `  regret                                          # the built-in sample
-  kubectl get pods,nodes,nodepools,nodeclaims,ec2nodeclasses,daemonsets,pdb -A -o yaml > day/$(date -u +%FT%H-%M-%SZ).yaml
+  kubectl get pods,nodes,nodepools,nodeclaims,ec2nodeclasses,daemonsets,pdb -A -o yaml \
+    > day/$(date -u +%FT%H-%M-%SZ).yaml
   regret --snapshots day/                         # every five minutes one of these
   regret --log audit.log --log karpenter.log -f pools.yaml
   regret --snapshots day/ -o html > day.html
@@ -74,8 +75,8 @@ Exit codes: 0 reckoned, 1 failed, 2 bad usage or input, 4 with --max-above-bound
 	o.Pictures = true
 	o.Register(cmd.Flags())
 	f := cmd.Flags()
-	f.StringVar(&o.snapshots, "snapshots", "", "DIR with snapshots: files that kubectl get -o yaml or -o json wrote, named by their time")
-	f.StringArrayVar(&o.logs, "log", nil, "FILE with an audit log of an API server or a log of Karpenter, one JSON object on each line (repeatable)")
+	f.StringVar(&o.snapshots, "snapshots", "", "`DIR` with snapshots: files that kubectl get -o yaml or -o json wrote, named by their time")
+	f.StringArrayVar(&o.logs, "log", nil, "`FILE` with an audit log of an API server or a log of Karpenter, one JSON object on each line (repeatable)")
 	f.DurationVar(&o.step, "step", time.Minute, "how closely logs are looked at")
 	f.StringVar(&o.until, "until", "", "when logs end, such as 2026-01-15T12:00:00Z; by default with their last line")
 	f.StringVar(&o.policy, "policy", "karpenter", "what consolidation is worth: karpenter (any saving, unless a pool asks for Balanced), balanced, or default (more than a cent a day for an eviction)")

@@ -5,20 +5,31 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/joinery-sdk/joinery/examples/pipeline/terminal"
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
+// helpWidth is the number of columns of help where the terminal does not say less.
+const helpWidth = 100
+
 // Command makes cmd a program of the kind that all examples are: it takes no arguments but flags, says what is wrong with
-// those and what may have been meant, and writes what run writes when run is over, in one piece. It fills in Args, RunE and
-// the flag error function.
+// those and what may have been meant, and writes what run writes when run is over, in one piece. Its help is at most 100
+// columns wide, and no wider than the terminal. It fills in Args, RunE, the flag error function and the template of the help.
 func Command(cmd *cobra.Command, run func(cmd *cobra.Command, out io.Writer) error) *cobra.Command {
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	width := helpWidth
+	if columns := terminal.StyleOf(os.Stdout).Width; columns > 0 {
+		width = min(width, columns)
+	}
+	cmd.Long = wrapped(cmd.Long, width)
+	cmd.SetUsageTemplate(strings.ReplaceAll(cmd.UsageTemplate(), ".FlagUsages", fmt.Sprintf(".FlagUsagesWrapped %d", width)))
 	cmd.Args = func(c *cobra.Command, args []string) error {
 		switch {
 		case len(args) == 0:
@@ -43,6 +54,31 @@ func Command(cmd *cobra.Command, run func(cmd *cobra.Command, out io.Writer) err
 		return Bad(fmt.Errorf("%w (see %s --help)", err, c.Name()))
 	})
 	return cmd
+}
+
+// wrapped breaks the lines of each paragraph anew, so that none is wider than so many columns. Paragraphs are apart by an empty line.
+func wrapped(text string, width int) string {
+	var out strings.Builder
+	for i, paragraph := range strings.Split(text, "\n\n") {
+		if i > 0 {
+			out.WriteString("\n\n")
+		}
+		column := 0
+		for word := range strings.FieldsSeq(paragraph) {
+			switch {
+			case column == 0:
+			case column+1+len(word) > width:
+				out.WriteString("\n")
+				column = 0
+			default:
+				out.WriteString(" ")
+				column++
+			}
+			out.WriteString(word)
+			column += len(word)
+		}
+	}
+	return out.String()
 }
 
 // Complete offers the values to shells that complete the flag.

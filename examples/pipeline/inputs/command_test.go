@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
@@ -53,4 +54,17 @@ func TestOneOf(t *testing.T) {
 	err := inputs.OneOf("sort", "prise", "price", "name")
 	assert.EqualError(t, err, `--sort "prise": want one of price, name (did you mean "price"?)`)
 	assert.Equal(t, inputs.ExitInput, inputs.End(io.Discard, err))
+}
+
+func TestHelpFitsAHundredColumns(t *testing.T) {
+	cmd := inputs.Command(&cobra.Command{Use: "plan"}, func(*cobra.Command, io.Writer) error { return nil })
+	cmd.Flags().String("rules-that-must-hold", "", strings.Repeat("what must be true of the plan, and ", 9))
+	var out bytes.Buffer
+	cmd.SetArgs([]string{"--help"})
+	cmd.SetOut(&out)
+	assert.NoError(t, cmd.Execute())
+	for line := range strings.Lines(out.String()) {
+		assert.LessOrEqual(t, len(line), 101, line)
+	}
+	assert.Equal(t, 9, strings.Count(strings.Join(strings.Fields(out.String()), " "), "what must be true of the plan, and"))
 }

@@ -97,7 +97,7 @@ func (f *Flags) Register(set *pflag.FlagSet) {
 	set.StringArrayVarP(&f.Files, "filename", "f", nil, "file, directory, or - for standard input, with YAML or JSON manifests (repeatable); without it a built-in sample")
 	set.StringArrayVar(&f.Pods, "pods", nil, "KIND.GROUP=PATH: where objects of another kind keep a pod template, such as Rollout.argoproj.io=spec.template (repeatable)")
 	set.StringVar(&f.InstanceTypes, "instance-types", "", "catalogue of instance types as JSON, in the shape of Karpenter's KWOK provider")
-	set.StringVar(&f.Describe, "describe-instance-types", "", "what `aws ec2 describe-instance-types` printed")
+	set.StringVar(&f.Describe, "describe-instance-types", "", "`FILE` with what aws ec2 describe-instance-types printed")
 	set.StringArrayVar(&f.Answers, "aws", nil, "what aws ec2 describe-instance-types, describe-instance-type-offerings, describe-spot-price-history or aws pricing get-products printed (repeatable)")
 	set.StringVar(&f.SchedulerConfig, "scheduler-config", "", "file with kube-scheduler's KubeSchedulerConfiguration, or of Karpenter's flag of this name: the topology spread that pods without any get")
 	set.StringVar(&f.Region, "region", "", "EC2 region of the embedded catalogue; without it that of the nodes, pools and node classes, or else "+pipeline.DefaultRegion)
