@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -21,7 +22,8 @@ type Style struct {
 	Width int
 }
 
-// StyleOf is the style for a stream: colours on a terminal, unless the environment says NO_COLOR or TERM=dumb.
+// StyleOf is the style for a stream: colours on a terminal, unless the environment says NO_COLOR or TERM=dumb, and the width of the screen
+// or what COLUMNS says.
 func StyleOf(w io.Writer) Style {
 	file, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(file.Fd())) {
@@ -29,6 +31,9 @@ func StyleOf(w io.Writer) Style {
 	}
 	s := Style{Colour: os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"}
 	if width, _, err := term.GetSize(int(file.Fd())); err == nil {
+		s.Width = width
+	}
+	if width, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && width > 0 {
 		s.Width = width
 	}
 	return s
@@ -59,9 +64,15 @@ func (s Style) Bad(text string) string { return s.paint("31", text) }
 // barWidth is the number of cells of a bar.
 const barWidth = 10
 
-// Bar draws a share from 0 to 1 and its percentage: "########..  81%".
+// narrow is the width of screens that have no room for bars.
+const narrow = 100
+
+// Bar draws a share from 0 to 1 and its percentage: "########..  81%"; on a narrow screen the percentage alone.
 func (s Style) Bar(share float64) string {
 	share = max(0, min(1, share))
+	if s.Width > 0 && s.Width < narrow {
+		return fmt.Sprintf("%3.0f%%", share*100)
+	}
 	full := int(share*barWidth + 0.5)
 	bar := strings.Repeat("#", full) + strings.Repeat(".", barWidth-full)
 	switch {

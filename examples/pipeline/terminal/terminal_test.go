@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -66,4 +68,23 @@ func ExampleNewTable() {
 func ExampleStyle_Bar() {
 	fmt.Println(terminal.Style{}.Bar(0.8))
 	// Output: ########..  80%
+}
+
+func TestTablesFitTheScreen(t *testing.T) {
+	for _, width := range []int{0, 40, 60, 80, 200} {
+		s := terminal.Style{Width: width, Colour: width == 60}
+		table := terminal.NewTable(s, "NODE", "POOL", ">PRICE/H", "CPU", "WHY IT STAYS")
+		table.Row("default-0", "default", "$0.113", s.Bar(0.83), strings.TrimSpace(strings.Repeat("do-not-disrupt keeps it ", 4)))
+		table.Row("spot-0", "spot", "$0.0768", s.Bar(0.96), s.Warn("nothing"))
+		var out bytes.Buffer
+		require.NoError(t, table.Write(&out))
+		plain := regexp.MustCompile("\x1b\\[[0-9;]*m").ReplaceAllString(out.String(), "")
+		for line := range strings.Lines(plain) {
+			if width > 0 {
+				assert.LessOrEqual(t, len(strings.TrimRight(line, "\n")), width, plain)
+			}
+		}
+		assert.Equal(t, 4, strings.Count(strings.Join(strings.Fields(plain), ""), "disruptkeepsit"), plain)
+		assert.Equal(t, width == 0 || width >= 100, strings.Contains(plain, "#"), plain)
+	}
 }
