@@ -96,6 +96,6 @@ func texts(of any, field string) []string {
 	if !f.IsValid() {
 		return nil
 	}
-	list, _ := f.Interface().([]string)
+	list, _ := reflect.TypeAssert[[]string](f)
 	return list
 }
