@@ -138,7 +138,8 @@ type Options struct {
 	// there. By default spreads count every zone for sale, as Karpenter has it, and pods that spread over zones are in each of them.
 	LeaveZones bool
 	// Attempts bounds the search for a plan that places more pods; each attempt costs as much as the first. 0 means 8, or fewer as soon
-	// as all rounds together have planned 15,000 pods. 1 ends the search with the first plan.
+	// as all rounds together have planned 15,000 pods. 1 ends the search with the first plan, and no cheaper
+	// one is looked for.
 	Attempts int
 	// Constraints are rules of the caller's own, asked for every pod.
 	Constraints []Constraint

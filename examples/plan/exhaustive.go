@@ -12,7 +12,7 @@ import (
 // microseconds on a small instance.
 const (
 	exhaustedSteps = 4_000
-	searchSteps    = 8_000
+	searchSteps    = 40_000
 )
 
 // exhaustive packs every round of a few pods by trying all places, pod by pod, until all of them have one; where they have none, or there are too many

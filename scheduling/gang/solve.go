@@ -40,7 +40,7 @@ type Solution struct {
 // It plans once if all groups fit. Otherwise it searches for the best set of groups with drafts, and for domains that hold a set where the planner's
 // own do not: at most 64 drafts of sets and 512 of domains, fewer with many pods. Of up to 64 pods it also searches more thoroughly for places, at most
 // 32 times. What exceeds limits, stock and nodes, of all domains or of one, is
-// never planned. Without groups it is one compilation and one plan. Errors are those of [scheduling.Compile] and of the planner. The groups'
+// never planned. What groups need is planned without other pods first, and what has no place then is not tried beside them. Without groups it is one compilation and one plan. Errors are those of [scheduling.Compile] and of the planner. The groups'
 // functions are called a few times for each pod.
 func Solve(ctx context.Context, s scheduling.Snapshot, o *scheduling.Options, groups []Group, planner Planner) (*Solution, error) {
 	a := &admission{ctx: ctx, planner: planner, snapshot: s, of: map[types.NamespacedName]int{}, needed: map[types.NamespacedName]bool{}, complete: true, rooms: map[string]*rooms{}, alone: map[alone]bool{}}
