@@ -1,10 +1,7 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
-	"flag"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -12,33 +9,15 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/joinery-sdk/joinery/examples/pipeline/golden"
 	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 const at = "--now=2026-01-15T12:00:00Z"
 
 func run(t *testing.T, stdin string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
-	var out, errs bytes.Buffer
-	cmd := command(strings.NewReader(stdin))
-	cmd.SetArgs(args)
-	cmd.SetOut(&out)
-	cmd.SetErr(&errs)
-	code = inputs.End(&errs, cmd.Execute())
-	return out.String(), errs.String(), code
-}
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		require.NoError(t, os.WriteFile(path, []byte(got), 0o600))
-	}
-	want, err := os.ReadFile(path)
-	require.NoError(t, err)
-	assert.Equal(t, string(want), got, name)
+	return golden.Run(t, command(strings.NewReader(stdin)), args...)
 }
 
 func TestSample(t *testing.T) {
@@ -63,7 +42,7 @@ func TestSample(t *testing.T) {
 	} {
 		out, _, code := run(t, "", append([]string{at, "--no-timing"}, args...)...)
 		assert.Equal(t, inputs.ExitOK, code, name)
-		golden(t, name, out)
+		golden.Equal(t, filepath.Join("testdata", name), out)
 		again, _, _ := run(t, "", append([]string{at, "--no-timing"}, args...)...)
 		assert.Equal(t, out, again, "the same bytes every time")
 	}
@@ -74,9 +53,9 @@ func TestEverything(t *testing.T) {
 	args := []string{at, "--no-timing", "-f", filepath.Join("testdata", "everything.yaml")}
 	out, _, code := run(t, "", args...)
 	assert.Equal(t, inputs.ExitOK, code)
-	golden(t, "everything.txt", out)
+	golden.Equal(t, "testdata/everything.txt", out)
 	out, _, _ = run(t, "", append(args, "-o", "json")...)
-	golden(t, "everything.json", out)
+	golden.Equal(t, "testdata/everything.json", out)
 	var r report
 	require.NoError(t, json.Unmarshal([]byte(out), &r))
 	seen := map[string]bool{}
@@ -96,7 +75,7 @@ func TestEverything(t *testing.T) {
 // The sample is planned for a moment of its own, so that it shows the same whenever it is run.
 func TestSampleHasItsOwnTime(t *testing.T) {
 	out, _, _ := run(t, "", "--no-timing")
-	golden(t, "sample.txt", out)
+	golden.Equal(t, "testdata/sample.txt", out)
 }
 
 func TestJSONHasTheFixedKeys(t *testing.T) {

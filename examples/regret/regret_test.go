@@ -1,10 +1,7 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
-	"flag"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -12,31 +9,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/joinery-sdk/joinery/examples/pipeline/golden"
 	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
 )
 
-var update = flag.Bool("update", false, "rewrite the golden files")
-
 func run(t *testing.T, stdin string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
-	var out, errs bytes.Buffer
-	cmd := command(strings.NewReader(stdin))
-	cmd.SetArgs(append(args, "--no-timing"))
-	cmd.SetOut(&out)
-	cmd.SetErr(&errs)
-	code = inputs.End(&errs, cmd.ExecuteContext(t.Context()))
-	return out.String(), errs.String(), code
-}
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		require.NoError(t, os.WriteFile(path, []byte(got), 0o600))
-	}
-	want, err := os.ReadFile(path)
-	require.NoError(t, err)
-	assert.Equal(t, string(want), got, name)
+	return golden.Run(t, command(strings.NewReader(stdin)), append(args, "--no-timing")...)
 }
 
 func TestSample(t *testing.T) {
@@ -50,7 +29,7 @@ func TestSample(t *testing.T) {
 	} {
 		out, errs, code := run(t, "", args...)
 		require.Equal(t, inputs.ExitOK, code, errs)
-		golden(t, name, out)
+		golden.Equal(t, filepath.Join("testdata", name), out)
 		again, _, _ := run(t, "", args...)
 		assert.Equal(t, out, again, "the same bytes each time")
 	}
@@ -80,14 +59,14 @@ func TestJSONAddsUp(t *testing.T) {
 func TestSnapshots(t *testing.T) {
 	out, errs, code := run(t, "", "--snapshots", "testdata/snapshots")
 	require.Equal(t, inputs.ExitOK, code, errs)
-	golden(t, "snapshots.txt", out+"\n"+errs)
+	golden.Equal(t, "testdata/snapshots.txt", out+"\n"+errs)
 }
 
 // Karpenter's log alone says the bill.
 func TestKarpentersLogAlone(t *testing.T) {
 	out, errs, code := run(t, "", "--log", "testdata/karpenter.log", "-f", "sample.yaml")
 	require.Equal(t, inputs.ExitOK, code, errs)
-	golden(t, "karpenter.txt", out+"\n"+errs)
+	golden.Equal(t, "testdata/karpenter.txt", out+"\n"+errs)
 }
 
 func TestBadInput(t *testing.T) {
