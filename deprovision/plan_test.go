@@ -462,3 +462,14 @@ func TestThoroughBeforeItIsTaken(t *testing.T) {
 	require.NotEmpty(t, r.Commands)
 	assert.Equal(t, deprovision.Dollars(0.03), r.PricePerHourAfter)
 }
+
+// Where nothing pays at a first look, few nodes are looked at once more, all together and with more work.
+func TestThoroughBeforeTheEnd(t *testing.T) {
+	w := newWorld("a 4 4", "b 4 4", "c 4 4")
+	for i := range w.Nodes {
+		w.Nodes[i].PricePerHour = deprovision.Dollars(0.05)
+	}
+	r := planned(w.Cluster, haggling{w.toy}, nil)
+	require.Len(t, r.Commands, 1)
+	assert.Equal(t, deprovision.Dollars(0.12), r.PricePerHourAfter)
+}
