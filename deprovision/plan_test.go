@@ -424,6 +424,13 @@ func TestFrontierIsAttained(t *testing.T) {
 				assert.Greater(t, p.Evictions, points[i-1].Evictions)
 			}
 			saved[p.Evictions] = p.SavingsPerHour
+			again := planned(w.Cluster, w.toy, &deprovision.Options{Objective: o.Objective, MaxEvictions: p.MaxEvictions})
+			sum, moves := deprovision.Price(0), 0
+			for _, c := range again.Commands[:p.Commands] {
+				sum, moves = sum+c.SavingsPerHour, moves+len(c.Placements)
+			}
+			assert.Equal(t, p.SavingsPerHour, sum)
+			assert.Equal(t, p.Evictions, moves)
 		}
 		best := deprovision.Price(0)
 		for n := range r.Evictions + 1 {
