@@ -225,7 +225,7 @@ func ExamplePlan_bounds() {
 	}
 	// Output:
 	// at least $0.04
-	// 0 commands: 11 questions, 0 avoided
+	// 0 commands: 12 questions, 0 avoided
 	// 0 commands: 0 questions, 7 avoided
 }
 

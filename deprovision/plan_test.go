@@ -424,6 +424,13 @@ func TestFrontierIsAttained(t *testing.T) {
 				assert.Greater(t, p.Evictions, points[i-1].Evictions)
 			}
 			saved[p.Evictions] = p.SavingsPerHour
+			again := planned(w.Cluster, w.toy, &deprovision.Options{Objective: o.Objective, MaxEvictions: p.MaxEvictions})
+			sum, moves := deprovision.Price(0), 0
+			for _, c := range again.Commands[:p.Commands] {
+				sum, moves = sum+c.SavingsPerHour, moves+len(c.Placements)
+			}
+			assert.Equal(t, p.SavingsPerHour, sum)
+			assert.Equal(t, p.Evictions, moves)
 		}
 		best := deprovision.Price(0)
 		for n := range r.Evictions + 1 {
@@ -461,4 +468,15 @@ func TestThoroughBeforeItIsTaken(t *testing.T) {
 	r := planned(w.Cluster, haggling{w.toy}, nil)
 	require.NotEmpty(t, r.Commands)
 	assert.Equal(t, deprovision.Dollars(0.03), r.PricePerHourAfter)
+}
+
+// Where nothing pays at a first look, few nodes are looked at once more, all together and with more work.
+func TestThoroughBeforeTheEnd(t *testing.T) {
+	w := newWorld("a 4 4", "b 4 4", "c 4 4")
+	for i := range w.Nodes {
+		w.Nodes[i].PricePerHour = deprovision.Dollars(0.05)
+	}
+	r := planned(w.Cluster, haggling{w.toy}, nil)
+	require.Len(t, r.Commands, 1)
+	assert.Equal(t, deprovision.Dollars(0.12), r.PricePerHourAfter)
 }

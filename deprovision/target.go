@@ -195,6 +195,13 @@ func (p *planner) sets() bool {
 			best, set, most = a, of, w.net()
 		}
 	}
+	// Few nodes may be in a state from which only a change of all of them leads on. For many this would cost more than all before, and
+	// would hardly find anything, because there are many small changes.
+	if len(set) == 0 && !p.limited && len(list) <= window && p.weigh(list, p.sim.Bound(question(list))).net() > most {
+		if a, w, ok := p.try(list, true); ok && w.net() > most {
+			best, set, most = a, list, w.net()
+		}
+	}
 	if len(set) == 0 || p.ended() {
 		return false
 	}

@@ -361,7 +361,7 @@ func (p *planner) groups(list []removal, target *state) [][]removal {
 	return p.joined(out)
 }
 
-// window bounds how many nodes groups compares at each step.
+// window bounds how many nodes groups compares at each step, and how many sets looks at thoroughly.
 const window = 64
 
 // command adds the command that gives back the group.
