@@ -56,7 +56,8 @@ type Cost struct {
 	// PerHour is how much cheaper the cluster ends without the rule, after a plan that can be carried out; 0 if it does not.
 	PerHour float64 `json:"perHour"`
 	// HighPerHour is what the rule costs at most, where both plans are the best: the price of the nodes with its pods. A plan may keep all of
-	// these and do otherwise what it does without the rule.
+	// these and do otherwise what it does without the rule. It is no less than PerHour, which may be more where the plan with the rule is not
+	// the best.
 	HighPerHour float64 `json:"highPerHour"`
 	// Nodes is how many nodes have its pods.
 	Nodes int `json:"nodes"`
@@ -108,6 +109,7 @@ func Of(ctx context.Context, c Cluster, settings *deprovision.Options, verify in
 			return nil, err
 		}
 		r.Verified, r.PerHour = true, max(0, with-without)
+		r.HighPerHour = max(r.HighPerHour, r.PerHour)
 	}
 	slices.SortStableFunc(out.Rules, func(a, b Cost) int { return cmp.Compare(b.PerHour, a.PerHour) })
 	return out, nil
