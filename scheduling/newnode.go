@@ -280,7 +280,7 @@ func (g *extension) buy(b binding) (at seat, open, ok bool) {
 		b.at = seat{-1, len(g.bins)}
 		g.nodes = append(g.nodes, g.register(bin, len(g.bins)))
 		n := &g.nodes[len(g.nodes)-1]
-		daemons := g.cluster.StartDaemons(g.daemonsAt(shape.daemons), &n.Node)
+		daemons, _ := g.cluster.StartDaemons(g.daemonsAt(shape.daemons), &n.Node)
 		if g.place(b).OK() {
 			g.bins, g.bought = append(g.bins, bin), append(g.bought, k.cell)
 			g.remaining.spend(k.shape, k.offering)

@@ -112,9 +112,11 @@ func (p *Problem) newVerifier(sets []topology.Together) (*verifier, error) {
 		memberOf = nil
 	}
 	v.leave(running[len(v.nodes):], memberOf)
+	late := make([][]*bind.Class, len(v.nodes))
 	for i := range v.nodes {
-		v.cluster.StartDaemons(v.daemonsAt(p.Existing[i].expected), &v.nodes[i].Node)
+		_, late[i] = v.cluster.StartDaemons(v.daemonsAt(p.Existing[i].expected), &v.nodes[i].Node)
 	}
+	v.cluster.CountLate(late, func(i int) *bind.Node { return &v.nodes[i].Node })
 	for k, set := range sets {
 		v.keys = append(v.keys, set.Key)
 		for _, i := range set.Classes {

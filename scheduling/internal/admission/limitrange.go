@@ -42,7 +42,7 @@ func (c Cluster) outOfRange(pod *corev1.Pod) string {
 	}
 	for _, k := range slices.Concat(pod.Spec.Containers, pod.Spec.InitContainers) { // a default limit may be below what is asked
 		for _, name := range resources.Names(k.Resources.Limits) {
-			if asked, limit := k.Resources.Requests[name], k.Resources.Limits[name]; asked.Cmp(limit) > 0 {
+			if asked, limit := k.Resources.Requests[name], k.Resources.Limits[name]; compare(asked, limit) > 0 {
 				return fmt.Sprintf("container %s asks for %s of %s, and its limit is %s, with the defaults of LimitRange %s", k.Name, &asked, name, &limit, items[0].of)
 			}
 		}
@@ -59,9 +59,9 @@ func (i *limitItem) forbids(r corev1.ResourceRequirements) string {
 		switch {
 		case !ok:
 			return fmt.Sprintf("at least %s of %s must be asked for", &least, name)
-		case asked.Cmp(least) < 0:
+		case compare(asked, least) < 0:
 			return fmt.Sprintf("%s of %s is asked for, and at least %s must be", &asked, name, &least)
-		case limited && limit.Cmp(least) < 0:
+		case limited && compare(limit, least) < 0:
 			return fmt.Sprintf("the limit of %s is %s, and at least %s must be", name, &limit, &least)
 		}
 	}
@@ -72,9 +72,9 @@ func (i *limitItem) forbids(r corev1.ResourceRequirements) string {
 		switch {
 		case !limited:
 			return fmt.Sprintf("%s must have a limit of at most %s", name, &most)
-		case limit.Cmp(most) > 0:
+		case compare(limit, most) > 0:
 			return fmt.Sprintf("the limit of %s is %s, and at most %s may be", name, &limit, &most)
-		case asked.Cmp(most) > 0:
+		case compare(asked, most) > 0:
 			return fmt.Sprintf("%s of %s is asked for, and at most %s may be", &asked, name, &most)
 		}
 	}
@@ -86,6 +86,14 @@ func (i *limitItem) forbids(r corev1.ResourceRequirements) string {
 		}
 	}
 	return ""
+}
+
+// compare orders amounts as an API server does: in whole thousandths, rounded up, or in whole units where these would overflow.
+func compare(a, b resource.Quantity) int {
+	if max(a.Value(), b.Value()) > resource.MaxMilliValue {
+		return cmp.Compare(a.Value(), b.Value())
+	}
+	return cmp.Compare(a.MilliValue(), b.MilliValue())
 }
 
 // ratio is a thousand times a / b.

@@ -154,10 +154,11 @@ func (c *Cluster) Elsewhere(n, other *Node) []int32 {
 }
 
 // StartDaemons binds the pods of DaemonSets to a node whose free capacity is without their needs, and returns those that constraints
-// between pods count. A pod does not start if it does not fit, its port is taken, or other pods keep it away; its need stays reserved.
-func (c *Cluster) StartDaemons(daemons []*Class, n *Node) []*Class {
+// between pods count. A pod does not start if it does not fit, its port is taken, or other pods keep it away; its need stays reserved. Late are
+// those that do not fit: they start as soon as there is room, for instance after a pod that ends.
+func (c *Cluster) StartDaemons(daemons []*Class, n *Node) (counted, late []*Class) {
 	if len(daemons) == 0 {
-		return nil
+		return nil, nil
 	}
 	free := slices.Clone(n.Free)
 	for _, d := range daemons {
@@ -165,9 +166,12 @@ func (c *Cluster) StartDaemons(daemons []*Class, n *Node) []*Class {
 			free[i] = Sum(free[i], q)
 		}
 	}
-	var counted []*Class
 	for _, d := range daemons {
-		if !Fits(d.Need, free) || slices.ContainsFunc(d.Ports, n.taken) || !c.State.Check(&d.Constraints, n.Values, nil, nil).OK() {
+		if !Fits(d.Need, free) {
+			late = append(late, d)
+			continue
+		}
+		if slices.ContainsFunc(d.Ports, n.taken) || !c.State.Check(&d.Constraints, n.Values, nil, nil).OK() {
 			continue
 		}
 		for i, q := range d.Need {
@@ -179,7 +183,22 @@ func (c *Cluster) StartDaemons(daemons []*Class, n *Node) []*Class {
 			counted = append(counted, d)
 		}
 	}
-	return counted
+	return counted, late
+}
+
+// CountLate counts the late daemons of nodes as pods that may be there or not: kube-scheduler may see the room that we do not, now or later.
+func (c *Cluster) CountLate(late [][]*Class, node func(int) *Node) {
+	for i, daemons := range late {
+		for _, d := range daemons {
+			if len(d.MemberOf)+len(d.Terms) == 0 {
+				continue
+			}
+			if c.Low == nil {
+				c.Low = c.State.Clone()
+			}
+			c.CountMoving(d, node(i), node(i).Values, false, 1)
+		}
+	}
 }
 
 // Fits reports whether free capacity covers a need. A negative amount does not matter to a need of 0.

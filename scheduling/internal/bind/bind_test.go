@@ -140,9 +140,14 @@ func TestDaemonsStart(t *testing.T) {
 	plain := &bind.Class{Need: []int64{1, 0}}
 	nodes[0].Free, nodes[1].Free = []int64{0, 0}, []int64{-1, 0}
 	c.Add(web, nodes[2], false)
-	assert.Equal(t, []*bind.Class{agent}, c.StartDaemons([]*bind.Class{plain, agent}, nodes[0]), "plain is not counted")
-	assert.Empty(t, c.StartDaemons([]*bind.Class{agent}, nodes[1]), "no space")
-	assert.Empty(t, c.StartDaemons([]*bind.Class{agent}, nodes[2]), "kept away")
+	for i, want := range [][2][]*bind.Class{{{agent}, nil}, {nil, {agent}}, {nil, nil}} { // plain is not counted; no space; kept away
+		daemons := []*bind.Class{plain, agent}
+		if i > 0 {
+			daemons = daemons[1:]
+		}
+		counted, late := c.StartDaemons(daemons, nodes[i])
+		assert.Equal(t, want, [2][]*bind.Class{counted, late})
+	}
 	assert.Equal(t, []int64{0, 0}, nodes[0].Free, "what was left for them is theirs")
 	assert.Equal(t, bind.Interpod, c.Check(&bind.Class{Number: web.Number, Constraints: web.Constraints, Required: web.Required}, nodes[0]).By)
 }
