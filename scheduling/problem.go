@@ -385,9 +385,9 @@ func (p *Problem) compileResources() {
 	}
 }
 
-// mentioned is the label keys that pods or daemons ask about, that pods are counted by, or that pools have minValues of.
+// mentioned is the label keys that pods, daemons or free volumes ask about, that pods are counted by, or that pools have minValues of.
 func (p *Problem) mentioned() requirements.Keys {
-	keys := p.topology.Keys()
+	keys := p.topology.Keys().Union(p.volumes.FreeKeys())
 	for _, c := range p.Classes {
 		keys = keys.Union(c.Required.Keys())
 		for _, pref := range c.Preferred {

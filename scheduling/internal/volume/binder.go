@@ -65,6 +65,15 @@ func (x *Index) NewBinder() *Binder {
 	return b
 }
 
+// FreeKeys are the label keys of nodes by which it is decided whether a node reaches a free volume.
+func (x *Index) FreeKeys() requirements.Keys {
+	var keys requirements.Keys
+	for _, g := range x.NewBinder().groups {
+		keys = keys.Union(g.reach.Keys()).Union(g.where.Keys())
+	}
+	return keys
+}
+
 // sameVolume reports whether two free volumes differ only in their names.
 func sameVolume(a, b *corev1.PersistentVolume) bool {
 	return classOf(a) == classOf(b) && text(a.Spec.VolumeAttributesClassName) == text(b.Spec.VolumeAttributesClassName) && a.Spec.Capacity.Storage().Cmp(*b.Spec.Capacity.Storage()) == 0 && mode(a.Spec.VolumeMode) == mode(b.Spec.VolumeMode) &&
