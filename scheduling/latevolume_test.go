@@ -55,3 +55,18 @@ func TestAVolumeThatMayBeTakenIsNotCountedOn(t *testing.T) {
 		})
 	}
 }
+
+// A free volume may ask about a key that no pod asks about. Nodes to buy have it, so that a volume that one pod takes there is not promised to
+// another pod.
+func TestNodesToComeShowWhatFreeVolumesAskAbout(t *testing.T) {
+	const key = "topology.ebs.csi.aws.com/zone"
+	volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "free"}}
+	volume.Spec.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
+	volume.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+		MatchExpressions: []corev1.NodeSelectorRequirement{{Key: key, Operator: corev1.NodeSelectorOpIn, Values: []string{"zone-a"}}},
+	}}}}
+	p := compile(t, scheduling.Snapshot{
+		Pods: []*corev1.Pod{pod("web-0")}, Pools: []scheduling.Pool{pool("default")}, PersistentVolumes: []*corev1.PersistentVolume{volume},
+	})
+	assert.True(t, p.Shapes[0].Labels.Has(key) || p.Shapes[0].Offerings[0].Labels.Has(key))
+}
