@@ -177,7 +177,8 @@ func (x tally) plus(y tally) tally {
 }
 
 // No group is there in part, groups with a key are in no more domains than they may, kube-scheduler accepts what is placed, and its own plugin for
-// gangs lets it run. Members on leaving nodes do not run any more when the plan is carried out.
+// gangs lets it run. Members on leaving nodes do not run any more when the plan is carried out, unless no drain
+// evicts them.
 func TestGangsAreAcceptedAndWhole(t *testing.T) {
 	n := *scenarios / 10
 	outcomes, tallies := make([]outcome, n), make([]tally, n)
@@ -314,6 +315,8 @@ func standingOf(p *plan.Plan, pod *corev1.Pod) state {
 		return moves
 	case there && pod.DeletionTimestamp == nil:
 		return remains
+	case p.Problem.Snapshot().Staying[pod.Namespace+"/"+pod.Name] != "": // no drain evicts it from its leaving node
+		return remains
 	}
 	return ended
 }
@@ -321,6 +324,9 @@ func standingOf(p *plan.Plan, pod *corev1.Pod) state {
 // domains are the values that nodes of a group have of its key: those of its placed pods, and those of its running ones.
 func domains(p *plan.Plan, g gang.Group) (fresh, old map[string]bool) {
 	labels := map[string]map[string]string{}
+	for _, n := range p.Problem.Snapshot().Nodes { // also of those that leave, where pods may stay
+		labels[n.Name] = n.Labels
+	}
 	for _, n := range p.Problem.Existing {
 		labels[n.Node.Name] = n.Labels.Labels()
 	}
