@@ -15,7 +15,6 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/requirements/kube"
 	"github.com/joinery-sdk/joinery/scheduling/internal/hostport"
-	"github.com/joinery-sdk/joinery/scheduling/internal/nodefeature"
 	"github.com/joinery-sdk/joinery/scheduling/internal/podclass"
 	"github.com/joinery-sdk/joinery/scheduling/internal/quota"
 	"github.com/joinery-sdk/joinery/scheduling/internal/topology"
@@ -69,7 +68,7 @@ func (p *Problem) fill(c *Class) {
 	spec := &c.Template.Spec
 	asked, err := kube.FromPod(spec)
 	c.Asked = asked.Required
-	c.Required = c.Asked.Intersect(requirements.AnyOf(requirements.FromLabels(nodefeature.Labels(nodefeature.Needed(spec)))))
+	c.Required = withFeatures(c.Asked, spec)
 	c.Preferred = asked.Preferred
 	if spec.Priority != nil {
 		c.priority = *spec.Priority

@@ -344,7 +344,7 @@ func (p *Problem) compileDaemons() {
 			continue
 		}
 		p.daemons = append(p.daemons, &daemon{
-			uid: ds.UID, pod: pod, requests: resources.OfPod(pod, false), required: asked.Required, ports: hostport.Of(pod),
+			uid: ds.UID, pod: pod, requests: resources.OfPod(pod, false), required: withFeatures(asked.Required, &pod.Spec), ports: hostport.Of(pod),
 		})
 	}
 	slices.SortStableFunc(p.daemons, func(a, b *daemon) int { return podclass.Compare(a.pod, b.pod) })
@@ -363,6 +363,15 @@ const (
 	labelInitialized = "karpenter.sh/initialized"
 )
 
+// withFeatures is the nodes that also declare the features that a pod needs.
+func withFeatures(nodes requirements.Alternatives, pod *corev1.PodSpec) requirements.Alternatives {
+	needed := nodefeature.Needed(pod)
+	if len(needed) == 0 {
+		return nodes
+	}
+	return nodes.Intersect(requirements.AnyOf(requirements.FromLabels(nodefeature.Labels(needed))))
+}
+
 // featuresOf is the features that nodes to come of a pool declare, as labels: those of the newest node of the pool that shows its kubelet. A
 // pool without one declares all, for its kubelets may be as new as the cluster.
 func (p *Problem) featuresOf(pool string) map[string]string {
@@ -373,14 +382,21 @@ func (p *Problem) featuresOf(pool string) map[string]string {
 	return nodefeature.Declared(newest)
 }
 
-// assumedOf says which features that pending pods need are assumed of the pool's nodes, because none is there to show them.
+// assumedOf says which features that pending pods and daemons need are assumed of the pool's nodes, because none is there to show them.
 func (p *Problem) assumedOf(pool string) []string {
 	if p.newest(pool) != nil {
 		return nil
 	}
-	notes := map[string]bool{}
+	var pods []*corev1.Pod
 	for _, c := range p.Classes {
-		for _, name := range nodefeature.Needed(&c.Template.Spec) {
+		pods = append(pods, c.Template)
+	}
+	for _, d := range p.daemons {
+		pods = append(pods, d.pod)
+	}
+	notes := map[string]bool{}
+	for _, pod := range pods {
+		for _, name := range nodefeature.Needed(&pod.Spec) {
 			notes[fmt.Sprintf("pool %s: its nodes are assumed to declare the node feature %s, which pods need; none is there to show it", pool, name)] = true
 		}
 	}

@@ -301,10 +301,11 @@ func (p *Problem) explainLabels(c *Class, pool *PoolState, n census) Reason {
 	out.Key = conflict.Key
 	values, offered := known[conflict.Key]
 	feature, isFeature := nodefeature.Name(conflict.Key)
+	newest := p.newest(pool.Name)
 	switch {
-	case isFeature:
+	case isFeature && newest != nil:
 		out.Nearest = nil
-		out.Detail = fmt.Sprintf("it needs the node feature %s, which the newest node of the pool, %s, does not declare", feature, p.newest(pool.Name).Name)
+		out.Detail = fmt.Sprintf("it needs the node feature %s, which the newest node of the pool, %s, does not declare", feature, newest.Name)
 	case !offered && !pool.Set.Has(conflict.Key):
 		out.Detail = fmt.Sprintf("it asks %s, a label that nothing in the pool has%s", conflict.Left, nearest(conflict.Key, slices.Sorted(maps.Keys(known))))
 	case pool.Set.Has(conflict.Key) && !conflict.Left.Overlaps(pool.Set.Get(conflict.Key)):

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -52,6 +53,12 @@ func TestFeaturesOfNodesToCome(t *testing.T) {
 			assert.Equal(t, c.comes, p.Classes[0].Required.Compatible(p.Shapes[0].Labels, requirements.Keys{}))
 			assert.True(t, p.Classes[1].Required.Compatible(p.Shapes[0].Labels, requirements.Keys{}))
 			assert.Equal(t, c.note, slices.Contains(p.Notes, note), p.Notes)
+
+			daemons := []*appsv1.DaemonSet{daemonSet("agent", "1")}
+			daemons[0].Spec.Template.Spec.HostNetwork, daemons[0].Spec.Template.Spec.HostUsers = true, new(false)
+			with := compile(t, scheduling.Snapshot{Pods: []*corev1.Pod{pod("web-1")}, Nodes: c.nodes, Pools: []scheduling.Pool{pool("default")}, DaemonSets: daemons})
+			assert.Equal(t, c.note, slices.Contains(with.Notes, note), with.Notes)
+			assert.Equal(t, c.comes, with.Shapes[0].Free[0] < p.Shapes[0].Free[0], "a DaemonSet takes room only where its pod can run")
 		})
 	}
 }

@@ -126,7 +126,8 @@ type ExistingNode struct {
 	InFlight, Starting bool
 	// Free is allocatable less the requests of running pods and of daemons that are still to start.
 	Free []int64
-	// Labels are all labels of the node, and its name under the key of matchFields.
+	// Labels are all labels of the node, its name under the key of matchFields, and the features that its kubelet declares, under keys that no
+	// label has.
 	Labels requirements.Set
 	// Taints are those that last: temporary ones of its start are left out.
 	Taints []corev1.Taint

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -73,15 +74,15 @@ func Leaving(s scheduling.Snapshot) map[string]bool {
 // Staying says which pods of leaving nodes no drain evicts at the moment, and why; see [scheduling.Snapshot]. A PodDisruptionBudget counts if
 // waiting does not help. With the zero time, as for files, annotations that protect for a duration count as over.
 func Staying(s scheduling.Snapshot, budgets []*policyv1.PodDisruptionBudget, now time.Time) map[string]string {
-	if now.IsZero() {
-		now = time.Unix(1<<62, 0)
-	}
 	leaving, all, out := Leaving(s), eviction.NewBudgets(budgets), map[string]string{}
 	for _, p := range s.Pods {
 		if !leaving[p.Spec.NodeName] || p.DeletionTimestamp != nil {
 			continue
 		}
 		why := eviction.Protected(p, now)
+		if _, err := time.ParseDuration(strings.TrimPrefix(why, eviction.DoNotDisrupt+"=")); now.IsZero() && err == nil {
+			why = ""
+		}
 		if refused := all.Check(p); why == "" && refused.Always {
 			why = refused.Text
 		}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -56,29 +57,18 @@ func Command(cmd *cobra.Command, run func(cmd *cobra.Command, out io.Writer) err
 	return cmd
 }
 
-// wrapped breaks the lines of each paragraph anew, so that none is wider than so many columns. Paragraphs are apart by an empty line.
-func wrapped(text string, width int) string {
-	var out strings.Builder
-	for i, paragraph := range strings.Split(text, "\n\n") {
+// wrapped breaks the lines of each paragraph anew. Paragraphs are apart by an empty line.
+func wrapped(long string, width int) string {
+	var out []string
+	for i, paragraph := range strings.Split(long, "\n\n") {
 		if i > 0 {
-			out.WriteString("\n\n")
+			out = append(out, "")
 		}
-		column := 0
-		for word := range strings.FieldsSeq(paragraph) {
-			switch {
-			case column == 0:
-			case column+1+len(word) > width:
-				out.WriteString("\n")
-				column = 0
-			default:
-				out.WriteString(" ")
-				column++
-			}
-			out.WriteString(word)
-			column += len(word)
+		for line := range strings.SplitSeq(text.WrapSoft(strings.Join(strings.Fields(paragraph), " "), width), "\n") {
+			out = append(out, strings.TrimRight(line, " "))
 		}
 	}
-	return out.String()
+	return strings.Join(out, "\n")
 }
 
 // Complete offers the values to shells that complete the flag.

@@ -79,8 +79,8 @@ func (p *policy) begin(at time.Time, nodes []machine, pods, daemons []*corev1.Po
 	p.daemons = daemons
 }
 
-// lose takes away the machines that the cloud has taken back and that the policy still has. They are those of the first observation: of others nobody
-// knows what the cloud would have done.
+// lose removes the named machines, which the cloud took back, from the policy. It removes only machines of the first observation. Nobody knows
+// whether the cloud would have taken back the others.
 func (p *policy) lose(names []string) {
 	for _, name := range names {
 		if p.nodes[name] == nil || !p.inherited[name] {

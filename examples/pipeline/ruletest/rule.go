@@ -1,5 +1,4 @@
-// Package ruletest is unit tests for scheduling rules: what must be true of where pods land, whom they are with and what
-// they cost, checked against a plan, without a cluster.
+// Package ruletest tests scheduling rules against a plan, without a cluster: where pods land, beside which pods, and what they cost.
 //
 // A [Scenario] is pods, pools and nodes, built by [Pod], [Deployment], [DaemonSet], [Pool] and [ExistingNode] or read from
 // manifests; it buys from the embedded EC2 catalogue or from types of the test's own ([Type]). [Scenario.Plan] plans it, and

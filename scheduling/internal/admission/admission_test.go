@@ -327,26 +327,26 @@ func TestForbiddenByLimitRanges(t *testing.T) {
 	}{
 		"within the maximum": {most, one(list("1", ""), list("4", "")), ""},
 		"a limit above the maximum": {
-			most, one(list("1", ""), list("5", "")), "LimitRange shop/a: container main: the limit of cpu is 5, and at most 4 may be",
+			most, one(list("1", ""), list("5", "")), "LimitRange shop/a: container main: the cpu limit 5 is above the maximum 4",
 		},
 		"a request above the maximum, which is the default of the limit": {
-			most, one(list("5", ""), nil), "LimitRange shop/a: container main: 5 of cpu is asked for, and at most 4 may be",
+			most, one(list("5", ""), nil), "LimitRange shop/a: container main: the cpu request 5 is above the maximum 4",
 		},
 		"a request below the minimum": {
-			least, one(list("", "512Mi"), nil), "LimitRange shop/a: container main: 512Mi of memory is asked for, and at least 1Gi must be",
+			least, one(list("", "512Mi"), nil), "LimitRange shop/a: container main: the memory request 512Mi is below the minimum 1Gi",
 		},
 		"no request, for which the minimum is the default": {least, one(nil, nil), ""},
 		"a default limit below the request": {
 			item(corev1.LimitTypeContainer, func(i *corev1.LimitRangeItem) { i.Default = list("1", "") }), one(list("2", ""), nil),
-			"container main asks for 2 of cpu, and its limit is 1, with the defaults of LimitRange shop/a",
+			"LimitRange shop/a: container main: the cpu request 2 is above the default limit 1",
 		},
 		"a ratio": {
 			item(corev1.LimitTypeContainer, func(i *corev1.LimitRangeItem) { i.MaxLimitRequestRatio = list("2", "") }), one(list("1", ""), list("3", "")),
-			"LimitRange shop/a: container main: the limit of cpu is 3 and the request 1; at most 2 times the request is allowed",
+			"LimitRange shop/a: container main: the cpu limit 3 is more than 2 times the request 1",
 		},
 		"a pod without a limit": {
 			item(corev1.LimitTypePod, func(i *corev1.LimitRangeItem) { i.Max = list("8", "") }), one(list("1", ""), nil),
-			"LimitRange shop/a: cpu must have a limit of at most 8",
+			"LimitRange shop/a: pod: no cpu limit, and the maximum is 8",
 		},
 		"a pod with limits that are too large together": {
 			item(corev1.LimitTypePod, func(i *corev1.LimitRangeItem) { i.Max = list("8", "") }),
@@ -354,7 +354,7 @@ func TestForbiddenByLimitRanges(t *testing.T) {
 				one(list("1", ""), list("5", ""))(p)
 				p.Spec.Containers = append(p.Spec.Containers, p.Spec.Containers[0])
 			},
-			"LimitRange shop/a: the limit of cpu is 10, and at most 8 may be",
+			"LimitRange shop/a: pod: the cpu limit 10 is above the maximum 8",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -17,72 +17,70 @@ type limitItem struct {
 	of string
 }
 
-// outOfRange says what of a pod, whose requests and limits are filled in, a LimitRange of its namespace forbids; empty for nothing. The rules
-// are those of the Kubernetes documentation ("Limit Ranges"): a minimum needs a request, a maximum a limit, a ratio both.
+// outOfRange says which bound of a LimitRange of its namespace a pod breaks, whose requests and limits are filled in; empty for none. The rules
+// are those of the Kubernetes documentation ("Limit Ranges"): a minimum needs a request, a maximum a limit, a ratio both. A default limit may
+// also be below the request, and then the pod is invalid.
 func (c Cluster) outOfRange(pod *corev1.Pod) string {
-	items := c.limits[cmp.Or(pod.Namespace, corev1.NamespaceDefault)]
-	for _, item := range items {
-		why := ""
+	containers := slices.Concat(pod.Spec.Containers, pod.Spec.InitContainers)
+	for _, item := range c.limits[cmp.Or(pod.Namespace, corev1.NamespaceDefault)] {
 		if item.Type == corev1.LimitTypePod {
-			why = item.forbids(total(pod))
-		}
-		if item.Type == corev1.LimitTypeContainer {
-			for _, k := range slices.Concat(pod.Spec.Containers, pod.Spec.InitContainers) {
-				if text := item.forbids(k.Resources); text != "" && why == "" {
-					why = fmt.Sprintf("container %s: %s", k.Name, text)
-				}
+			if why := item.broken(total(pod)); why != "" {
+				return fmt.Sprintf("LimitRange %s: pod: %s", item.of, why)
 			}
+			continue
 		}
-		if why != "" {
-			return fmt.Sprintf("LimitRange %s: %s", item.of, why)
-		}
-	}
-	if len(items) == 0 {
-		return ""
-	}
-	for _, k := range slices.Concat(pod.Spec.Containers, pod.Spec.InitContainers) { // a default limit may be below what is asked
-		for _, name := range resources.Names(k.Resources.Limits) {
-			if asked, limit := k.Resources.Requests[name], k.Resources.Limits[name]; compare(asked, limit) > 0 {
-				return fmt.Sprintf("container %s asks for %s of %s, and its limit is %s, with the defaults of LimitRange %s", k.Name, &asked, name, &limit, items[0].of)
+		for _, k := range containers {
+			if why := cmp.Or(item.broken(k.Resources), item.contradicted(k.Resources)); why != "" {
+				return fmt.Sprintf("LimitRange %s: container %s: %s", item.of, k.Name, why)
 			}
 		}
 	}
 	return ""
 }
 
-// forbids says which bound the resources break; empty for none.
-func (i *limitItem) forbids(r corev1.ResourceRequirements) string {
+// broken says which bound the resources break; empty for none.
+func (i *limitItem) broken(r corev1.ResourceRequirements) string {
 	for _, name := range resources.Names(i.Min) {
 		least := i.Min[name]
-		asked, ok := r.Requests[name]
+		request, requested := r.Requests[name]
 		limit, limited := r.Limits[name]
 		switch {
-		case !ok:
-			return fmt.Sprintf("at least %s of %s must be asked for", &least, name)
-		case compare(asked, least) < 0:
-			return fmt.Sprintf("%s of %s is asked for, and at least %s must be", &asked, name, &least)
+		case !requested:
+			return fmt.Sprintf("no %s request, and the minimum is %s", name, &least)
+		case compare(request, least) < 0:
+			return fmt.Sprintf("the %s request %s is below the minimum %s", name, &request, &least)
 		case limited && compare(limit, least) < 0:
-			return fmt.Sprintf("the limit of %s is %s, and at least %s must be", name, &limit, &least)
+			return fmt.Sprintf("the %s limit %s is below the minimum %s", name, &limit, &least)
 		}
 	}
 	for _, name := range resources.Names(i.Max) {
 		most := i.Max[name]
-		asked := r.Requests[name]
+		request := r.Requests[name]
 		limit, limited := r.Limits[name]
 		switch {
 		case !limited:
-			return fmt.Sprintf("%s must have a limit of at most %s", name, &most)
+			return fmt.Sprintf("no %s limit, and the maximum is %s", name, &most)
 		case compare(limit, most) > 0:
-			return fmt.Sprintf("the limit of %s is %s, and at most %s may be", name, &limit, &most)
-		case compare(asked, most) > 0:
-			return fmt.Sprintf("%s of %s is asked for, and at most %s may be", &asked, name, &most)
+			return fmt.Sprintf("the %s limit %s is above the maximum %s", name, &limit, &most)
+		case compare(request, most) > 0:
+			return fmt.Sprintf("the %s request %s is above the maximum %s", name, &request, &most)
 		}
 	}
 	for _, name := range resources.Names(i.MaxLimitRequestRatio) {
 		most := i.MaxLimitRequestRatio[name]
-		asked, limit := r.Requests[name], r.Limits[name]
-		if asked.IsZero() || limit.IsZero() || ratio(limit, asked) > float64(most.MilliValue()) {
-			return fmt.Sprintf("the limit of %s is %s and the request %s; at most %s times the request is allowed", name, &limit, &asked, &most)
+		request, limit := r.Requests[name], r.Limits[name]
+		if request.IsZero() || limit.IsZero() || ratio(limit, request) > float64(most.MilliValue()) {
+			return fmt.Sprintf("the %s limit %s is more than %s times the request %s", name, &limit, &most, &request)
+		}
+	}
+	return ""
+}
+
+// contradicted says which request is above the limit that the item gives by default; empty for none.
+func (i *limitItem) contradicted(r corev1.ResourceRequirements) string {
+	for _, name := range resources.Names(i.Default) {
+		if request, limit := r.Requests[name], r.Limits[name]; compare(request, limit) > 0 {
+			return fmt.Sprintf("the %s request %s is above the default limit %s", name, &request, &limit)
 		}
 	}
 	return ""

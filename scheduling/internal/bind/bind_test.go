@@ -151,3 +151,20 @@ func TestDaemonsStart(t *testing.T) {
 	assert.Equal(t, []int64{0, 0}, nodes[0].Free, "what was left for them is theirs")
 	assert.Equal(t, bind.Interpod, c.Check(&bind.Class{Number: web.Number, Constraints: web.Constraints, Required: web.Required}, nodes[0]).By)
 }
+
+// A daemon without room may be there or not: a pod neither follows it nor goes where it keeps the pod away.
+func TestLateDaemons(t *testing.T) {
+	near := apart(zone)
+	near.Spec.Affinity.PodAffinity = &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: near.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution}
+	near.Spec.Affinity.PodAntiAffinity = nil
+	for name, pod := range map[string]*corev1.Pod{"keeps away": apart(zone), "follows": near} {
+		t.Run(name, func(t *testing.T) {
+			web, agent := &bind.Class{Need: []int64{1, 1}}, &bind.Class{Need: []int64{2, 2}}
+			plain := &corev1.Pod{ObjectMeta: pod.ObjectMeta}
+			c, nodes := cluster(t, []*corev1.Pod{pod, plain}, []*bind.Class{web, agent}, nil, "a", "b")
+			c.CountLate([][]*bind.Class{{agent}, nil}, func(i int) *bind.Node { return nodes[i] })
+			assert.Equal(t, bind.Interpod, c.Check(web, nodes[0]).By)
+			assert.Equal(t, name == "keeps away", c.Check(web, nodes[1]).OK())
+		})
+	}
+}
