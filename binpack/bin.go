@@ -20,7 +20,7 @@ type bin struct {
 	typ  int32  // the type whose capacity bounds the bin
 	mask uint64 // offerings of the type that suit every item so far
 	open int32  // index into openStates
-	// charged is the offering at whose price the bin counts in its pool's budget; one of the mask.
+	// charged is the offering, one of the mask, at whose price the bin counts in its pool's budget.
 	charged int32
 	used    []int64
 	// free is the free capacity of the type or node.
@@ -30,21 +30,22 @@ type bin struct {
 	shares   []Share
 }
 
-// filler is the state of one packing run: bins, what is left of budgets, states of open keys.
+// filler is the state of one packing run: bins, remaining budgets, and states of open keys.
 type filler struct {
 	in    *Instance
 	nodes []bin
 	bins  []bin
-	left  []int64 // by budget
+	left  []int64 // what remains, by budget
 	// diverse is what each capacity pool may still take, by diversity.
 	diverse [][]int
 	states  openStates
-	// shownTypes counts the types that were looked at for MinValues, which is most of the work where there are any.
+	// shownTypes counts the types that were looked at for MinValues. That is most of the work if there
+	// are any.
 	shownTypes int
 	want       []int // by item: copies still to place
 	*relax.Watch
 
-	spare []bin // bins that are not used any more, whose memory new ones take
+	spare []bin // unused bins, whose memory new ones take
 
 	nodeIndex, binIndex freeIndex
 }
@@ -75,7 +76,7 @@ func (f *filler) emptyNode(n int) bin {
 	return b
 }
 
-// blank returns a bin of nothing, in the memory of one that is not used any more.
+// blank returns an empty bin, in the memory of an unused one.
 func (f *filler) blank() bin {
 	if n := len(f.spare); n > 0 {
 		b := f.spare[n-1]
@@ -95,8 +96,8 @@ func (f *filler) copyOf(b *bin) bin {
 	return c
 }
 
-// admit returns how many copies of the item the bin takes, at most want, with the variant of its requirements and the resulting
-// mask and open state.
+// admit returns how many copies of the item the bin takes, at most want, with the variant of its
+// requirements and the resulting mask and open state.
 func (f *filler) admit(b *bin, item, want int) (int, *variant, uint64, int32) {
 	in := f.in
 	k := relax.Copies(b.free, in.problem.Items[item].Size, want)
@@ -172,10 +173,35 @@ func (f *filler) place(b *bin, item, k int, v *variant, mask uint64, open int32)
 	f.want[item] -= k
 }
 
-// withdraw takes the bin and what it holds off all budgets and counts.
+// become changes the type and offering of a bin. The caller has withdrawn it from the budgets.
+func (f *filler) become(b *bin, t int32, offering int) {
+	if t != b.typ {
+		b.typ = t
+		f.measure(b)
+	}
+	b.mask, b.charged = 1<<offering, int32(offering)
+}
+
+// measure computes what the bin uses and has free, and its tags, after its type or shares changed.
+func (f *filler) measure(b *bin) {
+	in := f.in
+	clear(b.used)
+	b.tags = append(b.tags[:0], in.typeTags[b.typ]...)
+	for _, s := range b.shares {
+		for r, size := range in.problem.Items[s.Item].Size {
+			b.used[r] += size * int64(s.Count)
+		}
+		b.tags = tags.Add(b.tags, in.itemTags[s.Item], s.Count)
+	}
+	for r, c := range in.capacityOf(b.typ) {
+		b.free[r] = max(c, 0) - b.used[r]
+	}
+}
+
+// withdraw subtracts the bin and its contents from all budgets and counts.
 func (f *filler) withdraw(b *bin) { f.count(b, -1) }
 
-// count adds the bin and what it holds to all budgets and counts; sign -1 takes it off.
+// count adds the bin and its contents to all budgets and counts; sign -1 subtracts them.
 func (f *filler) count(b *bin, sign int) {
 	if b.node < 0 {
 		f.charge(b.typ, int(b.charged), int64(sign))
@@ -186,8 +212,8 @@ func (f *filler) count(b *bin, sign int) {
 	}
 }
 
-// joined returns the shares in the order of items, one for each. An item may come in several turns: a budget or variant may admit some
-// copies now and others later.
+// joined returns one share for each item, in the order of items. An item may come several times,
+// since a budget or variant may admit some copies now and others later.
 func (in *Instance) joined(shares []Share) []Share {
 	if len(shares) < 2 {
 		return shares
@@ -239,7 +265,8 @@ func (f *filler) charge(t int32, offering int, sign int64) {
 	}
 }
 
-// cheapest returns the first offering of the mask with the lowest objective; the mask is not 0.
+// cheapest returns the first offering of the mask with the lowest objective; the mask must not be
+// 0.
 func (in *Instance) cheapest(t int32, mask uint64) int {
 	best, price := -1, Price(0)
 	offers := in.problem.Types[t].Offerings
@@ -279,7 +306,8 @@ func (in *Instance) tagsOf(names []string, limits []Limit) []tags.State {
 	return out
 }
 
-// tagsSuit reports whether the shares keep all limits, their own and the type's, on a bin of the type.
+// tagsSuit reports whether the shares keep all limits, their own and the type's, in a bin of the
+// type.
 func (in *Instance) tagsSuit(t int32, shares []Share) bool {
 	var room [16]tags.State // enough for most bins, and on the stack
 	state := append(room[:0], in.typeTags[t]...)
@@ -372,15 +400,16 @@ func (f *filler) suits(t int32, b *bin) uint64 {
 	return mask
 }
 
-// Filling is a layout in the making. Every change is made as far as the rules of the problem allow, so [Filling.Layout] passes
-// [Instance.Check] at any moment: a [Strategy] that uses one can't break a rule. Only the order of pools by weight is left to the caller.
-// It is not safe for concurrent use.
+// Filling is a layout in the making. Every change is made only as far as the rules of the problem
+// allow. So [Filling.Layout] always passes [Instance.Check], and a [Strategy] that uses a Filling
+// cannot break a rule. Only the order of pools by weight is left to the caller. It is not safe for
+// concurrent use.
 type Filling struct{ f *filler }
 
-// NewFilling returns a filling that holds nothing.
+// NewFilling returns an empty filling.
 func (in *Instance) NewFilling() *Filling { return &Filling{newFiller(in, nil)} }
 
-// Copy returns an equal filling, such as one to go back to.
+// Copy returns an equal filling, for example to go back to it later.
 func (x *Filling) Copy() *Filling {
 	f := *x.f
 	f.Watch = new(relax.Watch)
@@ -400,14 +429,14 @@ func (x *Filling) Copy() *Filling {
 	return &Filling{&f}
 }
 
-// Missing returns how many copies of the item have no place yet.
+// Missing returns how many copies of the item are not placed yet.
 func (x *Filling) Missing(item int) int { return x.f.want[item] }
 
 // Bins returns the number of new bins.
 func (x *Filling) Bins() int { return len(x.f.bins) }
 
-// Open buys a bin for up to count copies of the item, as one more after the others, and returns how many it holds. If that is none, no bin
-// is bought. It is an error if there is no such choice.
+// Open buys one more bin, after the others, for up to count copies of the item, and returns how
+// many it holds. If it holds none, no bin is bought. It is an error if there is no such choice.
 func (x *Filling) Open(c Choice, item, count int) (held int, err error) {
 	f, in := x.f, x.f.in
 	own := in.split.in(c)
@@ -431,7 +460,8 @@ func (x *Filling) Open(c Choice, item, count int) (held int, err error) {
 // Add puts up to count copies of the item into a new bin, and returns how many it takes.
 func (x *Filling) Add(bin, item, count int) int { return x.put(&x.f.bins[bin], item, count) }
 
-// AddToNode puts up to count copies of the item into an existing node, and returns how many it takes.
+// AddToNode puts up to count copies of the item into an existing node, and returns how many it
+// takes.
 func (x *Filling) AddToNode(node, item, count int) int {
 	return x.put(&x.f.nodes[node], item, count)
 }
@@ -460,7 +490,8 @@ func (x *Filling) Clear(node int) {
 	x.f.nodes[node] = x.f.emptyNode(node)
 }
 
-// Layout returns what goes where. Each bin is the cheapest choice that holds its contents, which may be another than it was opened as.
+// Layout returns what goes where. Each bin is the cheapest choice that holds its contents, which
+// may differ from the choice that it was opened as.
 func (x *Filling) Layout() Layout {
 	return x.f.in.split.layout(x.Copy().f.finish(), x.f.in.split.out)
 }

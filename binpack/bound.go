@@ -13,9 +13,11 @@ import (
 // BoundKind says which argument proves a [Bound].
 type BoundKind string
 
-// The bounds, weakest first. The first two rest on duals of items under which no filling of a type has a dual value above its price. By
-// linear programming duality no plan costs less than the dual value of its items, less that of existing nodes. Where items can only go
-// to types that no filling pays in full, the duals also prove the rest of the price of as many whole bins as these items need.
+// The bounds, weakest first. The first two rest on duals of items such that no filling of a type
+// has a dual value above its price. By linear programming duality, no plan costs less than the dual
+// value of its items, less that of existing nodes. Some items can only go to types that no filling
+// pays in full. The duals then also prove the rest of the price of as many whole bins as these
+// items need.
 const (
 	// AssignmentLP has duals of items; fillings may hold fractions of items.
 	AssignmentLP BoundKind = "assignment-lp"
@@ -25,28 +27,35 @@ const (
 	Exhausted BoundKind = "exhausted"
 )
 
-// Certificate reports whether a bound of this kind has a certificate: numbers that other code checks in one pass over types and
-// items, as [Instance.VerifyBound] does. [Exhausted] has none: only another search confirms it.
+// Certificate reports whether a bound of this kind has a certificate: numbers that other code
+// checks in one pass over types and items, as [Instance.VerifyBound] does. [Exhausted] has none:
+// only another search confirms it.
 func (k BoundKind) Certificate() bool { return k != Exhausted }
 
-// Bound is an objective that no plan for the same items goes below, with its certificate or the extent of the search that
-// proves it. It ignores budgets and weights of pools, so it also holds for plans that break them.
+// Bound is a lower bound on the objective of every plan for the same items, with its certificate or
+// the extent of the search that proves it. It ignores budgets and weights of pools, so it also
+// holds for plans that break them.
 type Bound struct {
 	Price Price
 	Kind  BoundKind
-	// ItemDuals is the certificate of [AssignmentLP] and [Configuration]: the dual price of one copy of each item, by position
-	// in Problem.Items. For [Exhausted] it is a surrogate constraint of the search.
+	// ItemDuals is the certificate of [AssignmentLP] and [Configuration]: the dual price of one copy
+	// of each item, by position in Problem.Items. For [Exhausted] it is a surrogate constraint of the
+	// search.
 	ItemDuals []Price
 	// Nodes is how many sets of bins and fillings the search of [Exhausted] looked at.
 	Nodes int
 }
 
-// VerifyBound checks the bound of a plan, which may come from anywhere. The error says what is wrong, first with the layout.
+// VerifyBound checks the bound of a plan from any source. The error says what is wrong; a fault of
+// the layout comes first.
 //
-// A certificate is checked in one pass over types and items, exactly or with a derived margin for rounding. No type that costs
-// less than the bound may have a filling with a dual value above its price. The dual value of the placed items, less what
-// existing nodes, counted reservations and capacity pools give away, plus the rest of the price of whole bins, rounded up to a sum
-// of prices, must reach the bound. For [Configuration] the pass includes a search of limited length for each type. For [Exhausted]
+// A certificate is checked in one pass over types and items, exactly or with a derived margin for
+// rounding. No type that costs less than the bound may have a filling with a dual value above its
+// price. The proved price is the dual value of the placed items, less what existing nodes, counted
+// reservations and capacity pools give away, plus the rest of the price of whole bins. Rounded up
+// to a sum of prices, it must reach the bound.
+//
+// For [Configuration] the pass includes a search of limited length for each type. For [Exhausted]
 // the search runs again, with about the same number of nodes.
 func (in *Instance) VerifyBound(plan *Plan) error {
 	compiled := *plan
@@ -82,9 +91,10 @@ func (in *Instance) VerifyBound(plan *Plan) error {
 	return nil
 }
 
-// verifyItems returns what the item duals of a bound prove. A type that costs as much as the bound needs no check; but with fewer types items
-// may be of one class that the bound told apart, and have the lowest of their duals. Then all types below the objective are checked, as when
-// the bound was made.
+// verifyItems returns what the item duals of a bound prove. A type that costs as much as the bound
+// needs no check. But with fewer types, items that the bound told apart may fall into one class,
+// which gets the lowest of their duals. Then all types below the objective are checked, as when the
+// bound was made.
 func (in *Instance) verifyItems(l Layout, objective Price, b Bound, w *relax.Watch) (Price, error) {
 	var best Price
 	for _, ceiling := range []Price{b.Price, objective} {
@@ -103,8 +113,9 @@ func (in *Instance) verifyItems(l Layout, objective Price, b Bound, w *relax.Wat
 	return best, nil
 }
 
-// searchAgain repeats the search of an [Exhausted] bound without trying to pack, and returns what it proves. A plan claims no
-// more than this, because the search also depends on which bin types are below the ceiling.
+// searchAgain repeats the search of an [Exhausted] bound without trying to pack, and returns what
+// it proves. A plan claims no more than this, because the search also depends on which bin types
+// are below the ceiling.
 func (in *Instance) searchAgain(l Layout, ceiling Price, b Bound, stop *atomic.Bool) (Price, error) {
 	r, duals, err := in.relaxedAt(l, ceiling, b, relax.NewWatch(stop, 0))
 	if err != nil {
@@ -142,7 +153,7 @@ func (in *Instance) relaxedAt(l Layout, ceiling Price, b Bound, w *relax.Watch) 
 	return r, duals, nil
 }
 
-// noBound is the bound 0.
+// noBound returns the bound 0.
 func (in *Instance) noBound() Bound {
 	return Bound{Kind: AssignmentLP, ItemDuals: make([]Price, len(in.problem.Items))}
 }

@@ -8,12 +8,14 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/joinery-sdk/joinery/binpack/internal/tags"
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// Check returns every rule that a layout breaks, joined, or nil: capacity, labels, tag limits, counts, pool budgets,
-// reservations, diversity and MinValues. It reads the problem, not the data that strategies share, so it also finds mistakes
-// there. It costs O(shares x requirements).
+// Check returns every rule that a layout breaks, joined, or nil. The rules are capacity, labels,
+// tag limits, counts, pool budgets, reservations, diversity and MinValues. It reads the problem,
+// not the data that strategies share, so it also finds mistakes in that data. It costs O(shares x
+// requirements).
 func (in *Instance) Check(l Layout) error { return in.check(in.split.layout(l, in.split.in)) }
 
 // check is Check for a layout of compiled types.
@@ -62,7 +64,8 @@ func (c *checker) contents(what string, shares []Share, capacity []int64, labels
 		tag   string
 		count int
 		added bool // by items
-		// The lowest limit, and the lowest by items. Limits of the node or type bind only tags that items add; those of items always bind.
+		// limit is the lowest limit, and asked the lowest by items. Limits of the node or type bind only
+		// tags that items add; those of items always bind.
 		limit, asked int
 	}
 	var tallies []tally
@@ -122,7 +125,7 @@ func (c *checker) contents(what string, shares []Share, capacity []int64, labels
 	}
 }
 
-// again counts the shares of a bin that is equal to one that was examined.
+// again counts the shares of a bin that equals one that was already examined.
 func (c *checker) again(shares []Share) {
 	for _, s := range shares {
 		if s.Item >= 0 && s.Item < len(c.placed) && s.Count > 0 {
@@ -131,7 +134,8 @@ func (c *checker) again(shares []Share) {
 	}
 }
 
-// holds reports each item whose requirements conflict with those before it. Claimed labels save a search if they are right.
+// holds reports each item whose requirements conflict with those before it. Claimed labels save a
+// search if they are right.
 func (c *checker) holds(what string, shares []Share, labels, claimed requirements.Set) {
 	known := slices.DeleteFunc(slices.Clone(shares), func(s Share) bool { return s.Item < 0 || s.Item >= len(c.placed) })
 	labels = c.in.closed(labels)
@@ -167,7 +171,7 @@ func sum[T ~int64](a, b T) T {
 	return a + b
 }
 
-// bins checks each bin, and returns those whose type and offering exist.
+// bins checks each bin, and returns the bins whose type and offering exist.
 func (c *checker) bins(bins []Bin) (known []Bin) {
 	p := &c.in.problem
 	f := newFiller(c.in, nil)
@@ -220,6 +224,7 @@ func (c *checker) budgets(bins []Bin) {
 	}
 	nodes := make([]int, len(p.Pools))
 	price := make([]Price, len(p.Pools))
+	together := make([]int64, len(p.Budgets))
 	usage := make([][]int64, len(p.Pools))
 	for k := range usage {
 		usage[k] = make([]int64, len(p.Pools[k].Limits))
@@ -230,6 +235,9 @@ func (c *checker) budgets(bins []Bin) {
 		price[typ.Pool] = sum(price[typ.Pool], typ.Offerings[b.Offering].Price)
 		for i := range usage[typ.Pool] {
 			usage[typ.Pool][i] = sum(usage[typ.Pool][i], typ.Usage[i])
+		}
+		for i := range together {
+			together[i] = sum(together[i], typ.Offerings[b.Offering].uses(i))
 		}
 		if name, ok := p.reservation(b.Type, b.Offering); ok {
 			left[name] -= max(typ.Offerings[b.Offering].Takes, 1)
@@ -246,6 +254,11 @@ func (c *checker) budgets(bins []Bin) {
 			if nodes[k] > 0 && usage[k][i] > l { // a limit may be exceeded before anything is bought
 				c.bad("pool %q: limit %d is %d, %d are used", pool.Name, i, l, usage[k][i])
 			}
+		}
+	}
+	for i, most := range p.Budgets {
+		if together[i] > most {
+			c.bad("budget %d is %d, %d are used", i, most, together[i])
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(left)) {
@@ -284,13 +297,18 @@ func (c *checker) diversity(nodes [][]Share, bins []Bin) {
 	}
 }
 
-// Misfit says why the item does not fit into any new bin or node even alone. It is empty if the item fits: then other items,
-// budgets or limits keep it unplaced. It costs a pass over types and nodes.
+// Misfit says why the item fits into no new bin or node even alone: nothing is for sale, its labels,
+// its size, tags, or what would hold it is sold out. It is empty if the item fits; then other items,
+// budgets or limits of pools keep it unplaced. It costs a pass over types and nodes.
 func (in *Instance) Misfit(item int) string {
 	p := &in.problem
 	it := &p.Items[item]
+	if tag, ok := in.forbidding(nil, in.itemTags[item]); ok {
+		return fmt.Sprintf("its own limit of tag %q allows no copy of it", tag)
+	}
 	short, least := "", int64(math.MaxInt64)
-	fits := func(name string, labels requirements.Set, free []int64) bool {
+	full, sold := "", ""
+	fits := func(name string, labels requirements.Set, free []int64, states []tags.State) bool {
 		if !it.Requires.Compatible(labels, requirements.Keys{}) {
 			return false
 		}
@@ -303,32 +321,82 @@ func (in *Instance) Misfit(item int) string {
 		if lack > 0 && lack < least {
 			short, least = fmt.Sprintf("%s lacks %d of %s", name, lack, p.Resources[worst]), lack
 		}
-		return lack == 0
+		tag, forbidden := in.forbidding(states, in.itemTags[item])
+		if lack == 0 && forbidden && full == "" {
+			full = fmt.Sprintf("%s has a limit of tag %q", name, tag)
+		}
+		return lack == 0 && !forbidden
 	}
-	for _, n := range p.Nodes {
-		if fits("node "+n.Name, n.Provides, n.Free) {
+	for i, n := range p.Nodes {
+		if fits("node "+n.Name, n.Provides, n.Free, in.nodeTags[i]) {
 			return ""
 		}
 	}
+	offered := len(p.Nodes) > 0
 	for i := range p.Types {
 		t := &p.Types[i]
-		for _, o := range t.Offerings {
-			if have, err := t.Provides.Intersect(o.Provides); err == nil && fits(t.Name, have, t.Capacity) {
+		for j, o := range t.Offerings {
+			offered = true
+			have, err := t.Provides.Intersect(o.Provides)
+			switch {
+			case err != nil || !fits(t.Name, have, t.Capacity, in.typeTags[i]):
+			case !in.soldOut(i, j):
 				return ""
+			case sold == "":
+				sold = t.Name
 			}
 		}
 	}
-	if short == "" {
+	switch {
+	case !offered:
+		return "nothing is for sale"
+	case sold != "":
+		return "sold out: " + sold
+	case full != "":
+		return "what is large enough holds it back by its tags: " + full
+	case short == "":
 		return fmt.Sprintf("nothing has the labels that it requires: %s", it.Requires)
 	}
 	return fmt.Sprintf("nothing that has the labels is large enough: %s", short)
 }
 
-// split says how types with more offerings than a mask has bits are several compiled types. Callers see their own types only: layouts and
-// choices are translated where they come in and go out. It is nil if no type is split.
+// forbidding returns a tag whose limit keeps one copy of an item out of a bin with these tags.
+func (in *Instance) forbidding(bin, item []tags.State) (tag string, ok bool) {
+	for i := range item {
+		if tags.Admitted(bin, item[i:i+1], 1) > 0 {
+			continue
+		}
+		for name, number := range in.tags {
+			if number == item[i].Tag {
+				return name, true
+			}
+		}
+	}
+	return "", false
+}
+
+// soldOut reports whether fewer are left of a counted offering than one bin takes.
+func (in *Instance) soldOut(typ, offering int) bool {
+	return in.problem.Types[typ].Offerings[offering].Counted && slices.ContainsFunc(in.budgets.of(int32(typ), offering)[:1], func(u use) bool {
+		return u.amount > in.budgets.amounts[u.budget]
+	})
+}
+
+// plural returns a number with its noun.
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// split says which compiled types replace a type that has more offerings than a mask has bits.
+// Callers see only their own types: layouts and choices are translated when they come in and go
+// out. It is nil if no type is split.
 type split []part
 
-// part is a compiled type: the caller's type, the first of its offerings, and the first part of the type.
+// part is a compiled type: the caller's type, the first of its offerings, and the first part of the
+// type.
 type part struct{ typ, offering, first int }
 
 func splitTypes(p *Problem) ([]Type, split) {
@@ -350,7 +418,8 @@ func splitTypes(p *Problem) ([]Type, split) {
 	return out, parts
 }
 
-// in returns the compiled choice of a caller's. One that does not exist has the type -1.
+// in returns the compiled choice for a caller's choice. A choice that does not exist gets the type
+// -1.
 func (s split) in(c Choice) Choice {
 	if s == nil || c.Type < 0 || c.Offering < 0 {
 		return c
@@ -365,7 +434,7 @@ func (s split) in(c Choice) Choice {
 	return Choice{-1, c.Offering}
 }
 
-// out returns the caller's choice of a compiled one.
+// out returns the caller's choice for a compiled one.
 func (s split) out(c Choice) Choice {
 	if s == nil {
 		return c

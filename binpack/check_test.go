@@ -191,9 +191,9 @@ func TestCompileReportsEverythingMalformed(t *testing.T) {
 		`binpack: item "a": limit of tag "x" is negative`,
 		`binpack: type "t" (types[0]) has 0 resources, want 1`,
 		`binpack: type "t" (types[0]): pool 1 does not exist`,
-		`binpack: type "u" (types[1]): usage has 1 entries, its pool "p" limits 2`,
+		`binpack: type "u" (types[1]): usage has 1 entry, its pool "p" limits 2`,
 		`binpack: type "u" (types[1]): usage is negative`,
-		`binpack: type "u" (types[1]): offerings[0]: price is negative or no number`,
+		`binpack: type "u" (types[1]): offerings[0]: price is negative, too large or no number`,
 		`binpack: type "u" (types[1]): offerings[1]: count is negative`,
 		`binpack: type "u" (types[1]): limit of tag "y" is negative`,
 		`binpack: node "n" has 0 resources, want 1`,
@@ -211,13 +211,42 @@ func TestCompileAndPackRefuse(t *testing.T) {
 		`binpack: pool "p" (pools[0]): MaxNodes or MaxPrice is negative; nil means no limit`: func(p *binpack.Problem, _ *binpack.Options) {
 			p.Pools[0].MaxNodes = new(-1)
 		},
-		`binpack: pool "p" (pools[0]): the minimum of "zone" is negative`: func(p *binpack.Problem, _ *binpack.Options) {
+		`binpack: pool "p" (pools[0]): the minimum of "zone" is -1, want 1 or more`: func(p *binpack.Problem, _ *binpack.Options) {
 			p.Pools[0].MinValues = []binpack.MinValues{{Key: "zone", Count: -1}}
 		},
-		`binpack: type "x" (types[0]): offerings[0]: price is negative or no number`: func(p *binpack.Problem, _ *binpack.Options) {
+		`binpack: type "x" (types[0]): offerings[0]: price is negative, too large or no number`: func(p *binpack.Problem, _ *binpack.Options) {
 			p.Types[0].Offerings[0].Price = binpack.Dollars(math.NaN())
 		},
-		`binpack: there is no effort "Fast", only "fast", "default" and "best"`: func(_ *binpack.Problem, o *binpack.Options) { o.Effort = "Fast" },
+		`binpack: pool "p" (pools[0]): the minimum of "zone" is 0, want 1 or more`: func(p *binpack.Problem, _ *binpack.Options) {
+			p.Pools[0].MinValues = []binpack.MinValues{{Key: "zone"}}
+		},
+		`binpack: type "x" (types[0]) has 1 resource, want 0`: func(p *binpack.Problem, _ *binpack.Options) {
+			p.Resources, p.Items = nil, nil
+		},
+		`binpack: type "x" (types[0]): offerings[0]: usage has 1 entry, want one for each budget: 0`: func(p *binpack.Problem, _ *binpack.Options) {
+			p.Types[0].Offerings[0].Usage = []int64{1}
+		},
+		`binpack: type "x" (types[0]): offerings[0]: only a Counted offering has a Count, Takes or Reservation`: func(p *binpack.Problem, _ *binpack.Options) {
+			p.Types[0].Offerings[0].Count = 1
+		},
+		"binpack: type \"x\" (types[0]): offerings[0]: only a Counted offering has a Count, Takes or Reservation\n" +
+			`binpack: type "x" (types[0]): offerings[1]: only a Counted offering has a Count, Takes or Reservation`: func(p *binpack.Problem, _ *binpack.Options) {
+			p.Types[0].Offerings = []binpack.Offering{{Takes: 2}, {Reservation: "r"}}
+		},
+		`binpack: type "x" (types[0]): offerings[0]: count is negative`: func(p *binpack.Problem, _ *binpack.Options) {
+			p.Types[0].Offerings[0].Takes = -1
+		},
+		`binpack: node "n": want one value of each label, got zone in (a,b)`: func(p *binpack.Problem, _ *binpack.Options) {
+			p.Nodes = []binpack.Node{{Name: "n", Free: []int64{1}, Provides: requirements.MustParse("zone in (a,b)")}}
+		},
+		`binpack: node "n": want one value of each label, got zone`: func(p *binpack.Problem, _ *binpack.Options) {
+			p.Nodes = []binpack.Node{{Name: "n", Free: []int64{1}, Provides: requirements.MustParse("zone")}}
+		},
+		`binpack: node "n": want one value of each label, got zone notin (a)`: func(p *binpack.Problem, _ *binpack.Options) {
+			p.Nodes = []binpack.Node{{Name: "n", Free: []int64{1}, Provides: requirements.MustParse("zone notin (a)")}}
+		},
+		"binpack: Options.Alternatives is -1, want a number of choices, or 0 for 60": func(_ *binpack.Problem, o *binpack.Options) { o.Alternatives = -1 },
+		`binpack: there is no effort "Fast", only "fast", "default" and "best"`:      func(_ *binpack.Problem, o *binpack.Options) { o.Effort = "Fast" },
 		`binpack: there is no effort "all", only "fast", "default" and "best"`: func(_ *binpack.Problem, o *binpack.Options) {
 			o.Strategy = &binpack.CostAware{Effort: "all"}
 		},
@@ -230,6 +259,18 @@ func TestCompileAndPackRefuse(t *testing.T) {
 		_, err := binpack.Pack(t.Context(), p, &o)
 		require.EqualError(t, err, want)
 	}
+}
+
+// What may be meant is accepted: a limit that is exceeded already, a sold-out offering, and a label that a node lacks.
+func TestCompileAccepts(t *testing.T) {
+	p := one([]string{"cpu"}, []binpack.Type{typ("x", 10, 4)}, item("a", 3, 1))
+	p.Pools[0].Limits, p.Types[0].Usage = []int64{-1}, []int64{1}
+	p.Types[0].Offerings = append(p.Types[0].Offerings, binpack.Offering{Counted: true})
+	p.Nodes = []binpack.Node{{Name: "n", Free: []int64{2}, Provides: requirements.MustParse("zone in (a), !gpu, cpus in (4)")}}
+	plan, err := binpack.Pack(t.Context(), p, nil)
+	require.NoError(t, err)
+	require.Equal(t, []int{1}, plan.Unplaced)
+	require.Empty(t, plan.Bins)
 }
 
 func TestPrices(t *testing.T) {

@@ -11,7 +11,8 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// minimum is one of the MinValues of a pool, compiled: each value of the key is a bit of the words between two positions.
+// minimum is one of the MinValues of a pool, compiled. Each value of the key is one bit of the
+// words between two positions.
 type minimum struct{ count, from, to int }
 
 // shown holds the values that offerings show of a pool's MinValues.
@@ -51,7 +52,8 @@ func (in *Instance) compileMinimums() {
 	}
 }
 
-// values returns the values that the offering has of the key; what it says itself goes before what its type says.
+// values returns the values that the offering has of the key. What it says itself overrides what
+// its type says.
 func (t *Type) values(offering int, key string) []string {
 	set := t.Offerings[offering].Provides
 	if !set.Has(key) {
@@ -72,7 +74,7 @@ func (in *Instance) shownBy(pool int) shown {
 	return s
 }
 
-// add counts the values of the offering, whose type is of the pool.
+// add counts the values of the offering, whose type must be in the pool.
 func (s shown) add(in *Instance, t int32, offering int) {
 	if len(s.words) > 0 {
 		for i, w := range in.shows[t][offering] {
@@ -94,8 +96,8 @@ func (s shown) met() bool {
 	return true
 }
 
-// flexible returns how many more copies of the item, at most k, the bin may take and still show the values that its pool's
-// MinValues require.
+// flexible returns how many more copies of the item, at most k, the bin may take and still show the
+// values that its pool's MinValues require.
 func (f *filler) flexible(b *bin, item, k int, v *variant, open int32) int {
 	size := f.in.problem.Items[item].Size
 	trial := *b
@@ -148,8 +150,8 @@ func (f *filler) showsMinimums(b *bin) bool {
 	return seen.met()
 }
 
-// showsOtherwise is like showsMinimums, but lets each choice serve the items by other alternatives than the bin does. It is
-// slow, so it runs only if showsMinimums fails.
+// showsOtherwise is like showsMinimums, but each choice may serve the items by other alternatives
+// than the bin does. It is slow, so it runs only if showsMinimums fails.
 func (in *Instance) showsOtherwise(b Bin, used []int64) bool {
 	pool := in.problem.Types[b.Type].Pool
 	seen := in.shownBy(pool)
@@ -177,8 +179,9 @@ func (in *Instance) holdsOtherwise(c Choice, shares []Share, used []int64) bool 
 	return ok
 }
 
-// alternatives lists for each bin of the layout the choices that can be bought in its place, cheapest first, and at most so many. Equal bins
-// are processed once. If the run is stopped, the remaining bins list only their own choice.
+// alternatives lists, for each bin of the layout, at most so many choices that can be bought in its
+// place, cheapest first. Equal bins are processed once. If the run is stopped, the remaining bins
+// list only their own choice.
 func (in *Instance) alternatives(l Layout, most int, run *run) [][]Choice {
 	out := chosen(l)
 	known := make(map[string][]Choice, len(l.Bins))
@@ -213,14 +216,31 @@ func (in *Instance) alternatives(l Layout, most int, run *run) [][]Choice {
 	return out
 }
 
-// buy takes what the bin needs of budgets and capacity pools; sign -1 gives it back.
+// buy takes what the bin needs from budgets and capacity pools; sign -1 gives it back.
 func (f *filler) buy(b Bin, sign int) {
 	f.charge(int32(b.Type), b.Offering, int64(sign))
 	f.exposeAll(f.in.diverse.pool(b.Type, b.Offering), b.Shares, sign)
 }
 
-// ranking finds choices for bins, cheapest first. It sorts the choices of a pool once, so the first few of a bin are found
-// quickly.
+// rightSize replaces each bin by the cheapest of its tier that holds its contents, and reports
+// whether it changed any.
+func (f *filler) rightSize() (changed bool) {
+	for i := range f.bins {
+		b := &f.bins[i]
+		f.charge(b.typ, int(b.charged), -1)
+		f.exposeAll(f.capacityPool(b), b.shares, -1)
+		if t, j, ok := f.cheapestChoice(b, f.in.tierOf(b.typ), f.in.objective(b.typ, int(b.charged))); ok {
+			f.become(b, t, j)
+			changed = true
+		}
+		f.charge(b.typ, int(b.charged), 1)
+		f.exposeAll(f.capacityPool(b), b.shares, 1)
+	}
+	return changed
+}
+
+// ranking finds choices for bins, cheapest first. It sorts the choices of a pool once, so the first
+// few of a bin are found quickly.
 type ranking struct {
 	in     *Instance
 	f      *filler
@@ -231,8 +251,9 @@ type ranking struct {
 	found  []Choice // reused
 }
 
-// choicesFor returns the choices that hold the bin and can be bought, the bin's own among them. If they do not show what MinValues require,
-// choices that serve the items by other alternatives are listed too, and then those that budgets do not allow.
+// choicesFor returns the choices that hold the bin and can be bought, including the bin's own. If
+// they do not show what MinValues require, it adds choices that serve the items by other
+// alternatives, and then choices that budgets do not allow.
 func (r *ranking) choicesFor(b Bin) []Choice {
 	own, open := Choice{b.Type, b.Offering}, r.f.refill(b)
 	pool := r.in.problem.Types[b.Type].Pool
@@ -263,8 +284,8 @@ func (r *ranking) choicesFor(b Bin) []Choice {
 	return list
 }
 
-// first returns the first choices of the pool that suit, and more than most only until the minimums are met; it reports whether
-// they are.
+// first returns the first choices of the pool that suit. It returns more than most only until the
+// minimums are met, and reports whether they are.
 func (r *ranking) first(pool int, suits func(c Choice) bool) ([]Choice, bool) {
 	seen := r.in.shownBy(pool)
 	r.found = r.found[:0]
@@ -348,7 +369,7 @@ type diversity struct {
 	counts   [][]Share // by item: the diversities that it counts for, and how much one copy counts
 	pools    map[string]int32
 	offering [][]int32 // by type and offering: the capacity pool, -1 for none
-	node     []int32   // by node: the same
+	node     []int32   // by node: its capacity pool, -1 for none
 }
 
 func (in *Instance) compileDiversity() {
@@ -427,7 +448,8 @@ func (d *diversity) pool(typ, offering int) int32 {
 	return d.offering[typ][offering]
 }
 
-// most returns how many copies of the item the capacity pool may hold; infinite if nothing limits them.
+// most returns how many copies of the item the capacity pool may hold; infinite if there is no
+// limit.
 func (d *diversity) most(item int, pool int32) float64 {
 	most := math.Inf(1)
 	if pool >= 0 {

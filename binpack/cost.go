@@ -11,14 +11,16 @@ import (
 	"github.com/joinery-sdk/joinery/binpack/internal/tags"
 )
 
-// CostAware looks for the layout with the lowest objective; the package documentation says how. The result is never worse than
-// that of [FirstFitDecreasing]: at the highest priority of which they do not place as many copies it places more, and it never costs more
-// where they place as many of each. If all is placed, it costs no more than a fleet of one type, as far as the budget lasts to try.
+// CostAware looks for the layout with the lowest objective; the package documentation says how. The
+// result is never worse than that of [FirstFitDecreasing]: at the highest priority at which the two
+// place different numbers of copies, it places more. If there is none, it never costs more. If
+// everything is placed, it costs no more than a fleet of one type that the budget leaves time to
+// try.
 type CostAware struct {
 	Effort Effort
 }
 
-// Name is "cost".
+// Name returns "cost".
 func (CostAware) Name() string { return "cost" }
 
 // Pack implements [Strategy].
@@ -36,8 +38,9 @@ func (c CostAware) Pack(ctx context.Context, in *Instance) (Layout, error) {
 	return in.split.layout(l, in.split.out), nil
 }
 
-// guided improves on the layout of first fit. It returns the better layout, the bounds that it proved on the way, and whether the
-// layout changed. More effort searches otherwise, and may be less lucky, so it begins with the layout of less: no plan is dearer for it.
+// guided improves on the layout of first fit. It returns the better layout, the bounds that it
+// proved, and whether the layout changed. More effort searches differently and may be less lucky.
+// So it begins with the layout of the next smaller effort, and no plan is dearer for more effort.
 func (r *run) guided(in *Instance, best Layout) (l Layout, h hint, better bool) {
 	if less, ok := r.effort.less(); ok {
 		first := *r
@@ -67,7 +70,7 @@ func (r *run) planner(in *Instance) *planner {
 	return &planner{run: r, in: in, f: newFiller(in, r.stop), ceiling: math.MaxInt64, budget: b, total: b.Left, solved: make([]*relaxation, len(in.tiers))}
 }
 
-// floor is the best bound of the hint.
+// floor returns the best bound of the hint.
 func (p *planner) floor() Price {
 	floor := Price(0)
 	for _, b := range p.hint.bounds {
@@ -76,7 +79,7 @@ func (p *planner) floor() Price {
 	return floor
 }
 
-// work is the fraction of all steps that are used, those for packing again included, if so many are left.
+// work returns the used fraction of all steps, including those for packing again, if left remain.
 func (p *planner) work(left int) float64 {
 	return 1 - float64(max(left, 0))/float64(p.total+p.total/repackPart)
 }
@@ -93,16 +96,16 @@ type planner struct {
 	in      *Instance
 	f       *filler
 	budget  *relax.Budget
-	total   int   // steps of the budget at first
+	total   int   // steps of the budget at the start
 	ceiling Price // the price of a layout that places everything
-	open    bool  // some relaxation's packing may not be its cheapest, or rules that it leaves out make a difference
+	open    bool  // some relaxation's packing may not be its cheapest, or rules that it leaves out matter
 	hint    hint
-	solved  []*relaxation // by tier; nil where none could be made
+	solved  []*relaxation // by tier; nil if none could be made
 }
 
 // guide is what the relaxation of a tier knows of its items and types.
 type guide struct {
-	worth []float64 // by item: the price that a copy accounts for; 0 where nothing is known
+	worth []float64 // by item: the price that a copy accounts for; 0 if unknown
 	types []binType // what the relaxation did not rule out, the most worth for its price first
 }
 
@@ -140,6 +143,7 @@ func (p *planner) pack() (l Layout, ok bool) {
 	}
 	p.f.packAll()
 	p.f.lift()
+	p.open = p.open || p.f.wanted() > 0
 	return p.f.finish(), true
 }
 
@@ -186,8 +190,9 @@ func (p *planner) tier(k int) {
 	p.open = p.open || !s.Closed || r.sparse || p.f.wanted() > 0
 }
 
-// plannable caps the count of each item at what the existing nodes and the bins of the tier could hold of it alone, within the limits of
-// pools, tags and diversity. Planning more would be wasted work, and counts may be in the billions.
+// plannable caps the count of each item at what the nodes and bins of the tier could hold of it
+// alone, within the limits of pools, tags and diversity. Counts may be in the billions; planning
+// more than that would waste work.
 func (f *filler) plannable(tier int) []int {
 	in, want := f.in, f.want
 	for k, bounded := range in.budgets.bounded {
@@ -214,13 +219,15 @@ func (f *filler) plannable(tier int) []int {
 	return out
 }
 
-// copiesIn returns how many copies of the item, at most want, fit into a bin with this capacity and these tags.
+// copiesIn returns how many copies of the item, at most want, fit into a bin with this capacity and
+// these tags.
 func (in *Instance) copiesIn(capacity []int64, own []tags.State, item, want int) int {
 	return tags.Admitted(own, in.itemTags[item], relax.Copies(capacity, in.problem.Items[item].Size, want))
 }
 
-// mostOf is an upper bound on how many copies of the item fit into all bins of the pool, by its budgets, and by reservations and capacity
-// pools if all offerings that suit the item have one.
+// mostOf returns an upper bound on how many copies of the item fit into all bins of the pool. It
+// uses the pool's budgets, and reservations and capacity pools if all offerings that suit the item
+// have one.
 func (in *Instance) mostOf(pool, item, want int) float64 {
 	b, p := &in.budgets, in.profileOf(item)
 	perUnit := make([]float64, len(b.amounts)) // by budget: copies for each unit; infinite if some bin takes nothing
@@ -244,6 +251,9 @@ func (in *Instance) mostOf(pool, item, want int) float64 {
 			held := min(n, spread)
 			any = any || held > 0
 			for _, u := range b.of(t, j) {
+				if held == 0 {
+					break
+				}
 				perUnit[u.budget] = max(perUnit[u.budget], held/float64(u.amount))
 			}
 		}
@@ -284,8 +294,8 @@ func (r *relaxation) fitting(counts []int) []int {
 	return out
 }
 
-// realise builds each column as far as the rules allow, in an existing node or a new bin. Existing nodes are filled before
-// anything is bought.
+// realise builds each column as far as the rules allow, in an existing node or a new bin. Existing
+// nodes are filled before anything is bought.
 func (p *planner) realise(r *relaxation, columns []relax.Column) {
 	in, f := p.in, p.f
 	queues := slices.Clone(r.members) // by class: the items still to be placed
@@ -329,7 +339,7 @@ func (p *planner) realise(r *relaxation, columns []relax.Column) {
 	}
 }
 
-// wanted counts the copies still to be placed.
+// wanted counts the copies that are still to be placed.
 func (f *filler) wanted() int {
 	n := 0
 	for _, k := range f.want {
@@ -338,7 +348,8 @@ func (f *filler) wanted() int {
 	return n
 }
 
-// take puts up to n copies from the queue into the bin. An item that the bin does not admit gives way to the next.
+// take puts up to n copies from the queue into the bin. If the bin does not admit an item, the next
+// one is tried.
 func (p *planner) take(b *bin, q *[]int, n int) {
 	taken, missed := 0, 0
 	for at := 0; at < len(*q) && taken < n && missed < patience; {
@@ -361,82 +372,85 @@ func (p *planner) take(b *bin, q *[]int, n int) {
 	}
 }
 
-// lift moves items from light pools to heavier ones that can hold them now, into bins with free capacity or new ones. A search for low
-// cost plans one tier after the other and exchanges items, so at its end a heavier pool may have capacity or budget that it did not see.
+// lift moves items from light pools to heavier ones that can hold them now, into free capacity or
+// new bins. The search plans one tier after the other and exchanges items, and bins are
+// right-sized. So at its end, a heavier pool may have capacity or budget that the search did not
+// see. It ends because each round has more items in heavier tiers, or cheaper bins.
 func (f *filler) lift() {
 	if len(f.in.tiers) < 2 {
 		return
 	}
-	in := f.in
-	bins := slices.Clone(f.bins)
-	slices.SortStableFunc(bins, func(a, b bin) int { return cmp.Compare(in.tierOf(a.typ), in.tierOf(b.typ)) })
-	f.bins, f.binIndex = f.bins[:0], freeIndex{}
-	d := newDemand(in)
-	for i := range bins {
-		b := &bins[i]
-		if !f.Over && f.liftFrom(b, d) {
-			*b = f.shrunk(b)
-		}
-		if len(b.shares) > 0 {
-			f.bins = append(f.bins, *b)
-		} else {
-			f.withdraw(b)
-		}
+	d := newDemand(f.in)
+	for f.liftAll(d) || f.rightSize() {
 	}
-	f.binIndex = freeIndex{}
 }
 
-// liftFrom places copies of the bin's items in heavier tiers, while the bin keeps its part of budgets and capacity pools. It takes them off
-// the bin's shares, and reports whether there are any.
+// liftAll moves what it can once, and reports whether it moved anything.
+func (f *filler) liftAll(d *demand) (any bool) {
+	if f.Over {
+		return false
+	}
+	bins := slices.Clone(f.bins)
+	slices.SortStableFunc(bins, func(a, b bin) int { return cmp.Compare(f.in.tierOf(a.typ), f.in.tierOf(b.typ)) })
+	f.bins, f.binIndex = f.bins[:0], freeIndex{}
+	for i := range bins {
+		b := &bins[i]
+		any = f.liftFrom(b, d) || any
+		if len(b.shares) == 0 {
+			f.withdraw(b)
+			continue
+		}
+		any = f.exchange(b) || any
+		f.bins = append(f.bins, *b)
+	}
+	f.binIndex = freeIndex{}
+	return any
+}
+
+// liftFrom moves copies of the bin's items to heavier tiers, while the bin keeps its part of
+// budgets. It reports whether it moved any.
 func (f *filler) liftFrom(b *bin, d *demand) (any bool) {
 	for i := range b.shares {
 		s := &b.shares[i]
-		missing := f.want[s.Item] // stays out of this
+		missing := f.want[s.Item] // not part of this
 		f.want[s.Item] = s.Count
+		f.expose(f.capacityPool(b), s.Item, -s.Count)
 		for k := range f.in.tierOf(b.typ) {
 			f.firstOf(f.bins, &f.binIndex, s.Item, k)
 			for f.want[s.Item] > 0 && f.open(s.Item, f.in.tiers[k], d) {
 			}
 		}
-		if moved := s.Count - f.want[s.Item]; moved > 0 {
-			f.expose(f.capacityPool(b), s.Item, -moved)
-			s.Count -= moved
-			any = true
-		}
-		f.want[s.Item] = missing
+		f.expose(f.capacityPool(b), s.Item, f.want[s.Item])
+		any = any || f.want[s.Item] < s.Count
+		s.Count, f.want[s.Item] = f.want[s.Item], missing
+	}
+	if any {
+		b.shares = slices.DeleteFunc(b.shares, func(s Share) bool { return s.Count == 0 })
+		f.measure(b)
 	}
 	return any
 }
 
-// shrunk returns the bin after copies were taken off its shares: the same one, filled anew.
-func (f *filler) shrunk(b *bin) bin {
+// exchange replaces the bin by one of a heavier tier that holds all of it, and reports whether
+// there is one. That one may take from budgets what the bin gives back.
+func (f *filler) exchange(b *bin) (ok bool) {
 	f.withdraw(b)
-	rest := f.newBin(b.typ, 1<<b.charged)
-	f.charge(rest.typ, int(rest.charged), 1)
-	for _, s := range b.shares {
-		if k, v, mask, open := f.admit(&rest, s.Item, s.Count); k > 0 {
-			f.place(&rest, s.Item, k, v, mask, open)
+	for k := int32(0); k < f.in.tierOf(b.typ) && !ok; k++ {
+		var t int32
+		var j int
+		if t, j, ok = f.cheapestChoice(b, k, math.MaxInt64); ok {
+			f.become(b, t, j)
 		}
 	}
-	return rest
+	f.count(b, 1)
+	return ok
 }
 
-// heaviest returns the heaviest tier that has a type for the item, whatever budgets say.
-func (in *Instance) heaviest(item int) int32 {
-	for k, types := range in.tiers {
-		if slices.ContainsFunc(types, func(t int32) bool {
-			return in.profileOf(item).mask(t) != 0 && relax.Copies(in.capacityOf(t), in.problem.Items[item].Size, 1) > 0
-		}) {
-			return int32(k)
-		}
-	}
-	return int32(len(in.tiers))
-}
-
-// uniform returns the layout, or a better one that fills bins of one type first fit and then changes each to its cheapest choice. So no
-// plan is dearer than a fleet of one type, which is what people compare with. A type is tried if so many bins as hold the contents of all
-// bins cost less than the layout, and while the budget lasts. With several weights, or if the layout leaves copies unplaced, nothing is
-// tried.
+// uniform returns the layout, or a better fleet of one type: first fit fills bins of that type,
+// then each changes to its cheapest choice. So no plan is dearer than such a fleet, which users
+// compare with. While the budget lasts, it tries each type of which enough bins for all contents
+// cost less than the layout. It tries none if there are several weights or the layout leaves copies
+// unplaced.
 func (p *planner) uniform(best Layout) Layout {
 	in := p.in
 	if len(in.tiers) != 1 || slices.ContainsFunc(in.unplaced(best), func(n int) bool { return n > 0 }) {

@@ -106,7 +106,7 @@ func TestCostAwareBoundOptimumAndCostStandInOrder(t *testing.T) {
 
 // plain removes what a relaxation ignores: only sizes, fixed labels and prices remain.
 func plain(p binpack.Problem) binpack.Problem {
-	p.Nodes, p.Diversity = nil, nil
+	p.Nodes, p.Diversity, p.Budgets = nil, nil, nil
 	p.Pools, p.Types, p.Items = slices.Clone(p.Pools), slices.Clone(p.Types), slices.Clone(p.Items)
 	for i := range p.Pools {
 		p.Pools[i] = binpack.Pool{Name: p.Pools[i].Name}
@@ -117,7 +117,7 @@ func plain(p binpack.Problem) binpack.Problem {
 		t.Provides = requirements.MustOf(requirements.In("type", t.Name), requirements.In("team", "a"))
 		for j := range t.Offerings {
 			o := &t.Offerings[j]
-			o.Counted, o.Count, o.Reservation = false, 0, ""
+			o.Counted, o.Count, o.Takes, o.Reservation, o.Usage = false, 0, 0, "", nil
 			o.Provides = requirements.MustOf(o.Provides.Get("zone"))
 		}
 	}

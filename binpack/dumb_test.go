@@ -123,6 +123,7 @@ func dumbCheck(p *binpack.Problem, l binpack.Layout) error {
 	}
 	nodes, price, usage := make([]int, len(p.Pools)), make([]binpack.Price, len(p.Pools)), make([]int64, len(p.Pools))
 	taken, left := map[string]int{}, map[string]int{}
+	together := make([]int64, len(p.Budgets))
 	for i, b := range l.Bins {
 		if err := dumbChoice(p, b.Type, b.Offering, b.Shares); err != nil {
 			return fmt.Errorf("bin %d: %w", i, err)
@@ -136,6 +137,11 @@ func dumbCheck(p *binpack.Problem, l binpack.Layout) error {
 		price[typ.Pool] += o.Price
 		if len(typ.Usage) > 0 {
 			usage[typ.Pool] += typ.Usage[0]
+		}
+		for k, u := range o.Usage {
+			if together[k] += u; together[k] > p.Budgets[k] {
+				return fmt.Errorf("budget %d", k)
+			}
 		}
 		if o.Counted {
 			name, least := fmt.Sprint(b.Type, "/", b.Offering), o.Count

@@ -9,12 +9,11 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// Ten copies of three cores, and boxes of four or nine cores.
+// Ten copies of three cores are packed into boxes of four or nine cores.
 func Example() {
 	plan, err := binpack.Pack(context.Background(), binpack.Problem{
 		Resources: []string{"cpu"},
-		Items:     []binpack.Item{{Name: "web", Count: 10, Size: []int64{3}, Requires: requirements.AnyOf(requirements.Set{})}},
-		Pools:     []binpack.Pool{{Name: "default"}},
+		Items:     []binpack.Item{{Name: "web", Count: 10, Size: []int64{3}}},
 		Types: []binpack.Type{
 			{Name: "small", Capacity: []int64{4}, Offerings: []binpack.Offering{{Price: binpack.Dollars(0.17)}}},
 			{Name: "large", Capacity: []int64{9}, Offerings: []binpack.Offering{{Price: binpack.Dollars(0.34)}}},
@@ -39,10 +38,9 @@ func sample() binpack.Problem {
 	return binpack.Problem{
 		Resources: []string{"cpu", "memory"},
 		Items: []binpack.Item{
-			{Name: "web", Count: 6, Size: []int64{1, 2}, Requires: requirements.AnyOf(requirements.Set{})},
+			{Name: "web", Count: 6, Size: []int64{1, 2}},
 			{Name: "db", Count: 1, Size: []int64{2, 8}, Requires: requirements.AnyOf(requirements.MustParse("zone=b"))},
 		},
-		Pools: []binpack.Pool{{Name: "default"}},
 		Types: []binpack.Type{{
 			Name: "medium", Capacity: []int64{4, 16},
 			Offerings: []binpack.Offering{
@@ -98,7 +96,7 @@ func ExampleProblem() {
 	// Output: 0 $0.00 <nil>
 }
 
-// Two replicas must not share a bin: each brings the tag, and a limit of one.
+// Two replicas must not share a bin: each has the tag, and a limit of one on it.
 func ExampleItem() {
 	p := sample()
 	p.Items[0].Tags = []string{"web"}
@@ -108,7 +106,7 @@ func ExampleItem() {
 	// Output: 5 bins beside the node
 }
 
-// A limit also counts what others bring, here what the type has before any item.
+// A limit also counts the tags of others, here one that the type has before any item.
 func ExampleLimit() {
 	p := sample()
 	p.Types[0].Tags = []string{"port 80"}
@@ -121,7 +119,7 @@ func ExampleLimit() {
 // A pool with more weight is filled first, although it is dearer, as far as its budget goes.
 func ExamplePool() {
 	p := sample()
-	p.Pools = append(p.Pools, binpack.Pool{Name: "preferred", Weight: 10, MaxNodes: new(1)})
+	p.Pools = []binpack.Pool{{Name: "default"}, {Name: "preferred", Weight: 10, MaxNodes: new(1)}}
 	dear := p.Types[0]
 	dear.Pool, dear.Offerings = 1, []binpack.Offering{{Provides: requirements.MustParse("zone=b"), Price: binpack.Dollars(2)}}
 	p.Types = append(p.Types, dear)
@@ -134,10 +132,11 @@ func ExamplePool() {
 	// default
 }
 
-// A bin of this pool keeps two zones to choose from, so the database, which needs one zone, goes elsewhere.
+// A bin of this pool must offer a choice of two zones. The database needs one zone, so it goes
+// elsewhere.
 func ExampleMinValues() {
 	p := sample()
-	p.Pools[0].MinValues = []binpack.MinValues{{Key: "zone", Count: 2}}
+	p.Pools = []binpack.Pool{{MinValues: []binpack.MinValues{{Key: "zone", Count: 2}}}}
 	plan, _ := binpack.Pack(context.Background(), p, nil)
 	fmt.Println("unplaced:", plan.Unplaced)
 	// Output: unplaced: [0 1]
@@ -187,7 +186,8 @@ func ExamplePrice() {
 	// Output: 0.096 $2.00
 }
 
-// largestFirst puts each item into the open bins that take it, then into bins of the largest type that does. A filling keeps the rules.
+// largestFirst puts each item into the open bins that take it, then into bins of the largest type
+// that takes it. A filling keeps the rules.
 type largestFirst struct{}
 
 func (largestFirst) Name() string { return "largest bins first" }
@@ -225,7 +225,7 @@ func ExampleStrategy() {
 	// Output: largest bins first $3.20 <nil>
 }
 
-// A filling may be tried and taken back.
+// A filling can be copied, changed, and taken back.
 func ExampleFilling() {
 	in, _ := binpack.Compile(sample())
 	f := in.NewFilling()
@@ -250,11 +250,10 @@ func ExampleCostAware() {
 	p := binpack.Problem{
 		Resources: []string{"cpu"},
 		Items: []binpack.Item{
-			{Name: "large", Count: 4, Size: []int64{5}, Requires: requirements.AnyOf(requirements.Set{})},
-			{Name: "medium", Count: 4, Size: []int64{4}, Requires: requirements.AnyOf(requirements.Set{})},
-			{Name: "small", Count: 8, Size: []int64{3}, Requires: requirements.AnyOf(requirements.Set{})},
+			{Name: "large", Count: 4, Size: []int64{5}},
+			{Name: "medium", Count: 4, Size: []int64{4}},
+			{Name: "small", Count: 8, Size: []int64{3}},
 		},
-		Pools: []binpack.Pool{{Name: "default"}},
 		Types: []binpack.Type{
 			{Name: "ten", Capacity: []int64{10}, Offerings: []binpack.Offering{{Price: binpack.Dollars(1)}}},
 			{Name: "eight", Capacity: []int64{8}, Offerings: []binpack.Offering{{Price: binpack.Dollars(0.84)}}},
@@ -294,8 +293,8 @@ func ExampleLayout() {
 	// Output: binpack: bin 0: 5 of cpu are used, there are 4
 }
 
-// The certificate can be checked by hand. At these duals no type has a capacity above its price, and what is placed, less what
-// the node has free, has the dual value of the bound.
+// The certificate can be checked by hand. At these duals, no type has a capacity above its price.
+// What is placed, less the free capacity of the node, has the dual value of the bound.
 func ExampleBound() {
 	in, _ := binpack.Compile(sample())
 	plan, _ := in.Pack(context.Background(), nil)
@@ -345,7 +344,7 @@ func ExampleChoice() {
 	// zone in (b) $1.20
 }
 
-// A certificate is checked in one pass; an exhausted bound by searching again.
+// A certificate is checked in one pass. An exhausted bound is checked by searching again.
 func ExampleBoundKind() {
 	for _, k := range []binpack.BoundKind{binpack.AssignmentLP, binpack.Configuration, binpack.Exhausted} {
 		fmt.Println(k, k.Certificate())
@@ -366,4 +365,20 @@ func ExampleProgress() {
 	}})
 	fmt.Println(plan.Cost, plan.Stopped, err)
 	// Output: $2.20 true <nil>
+}
+
+// Two offerings share a budget, regardless of their types and pools.
+func ExampleProblem_budgets() {
+	p := binpack.Problem{
+		Resources: []string{"cpu"},
+		Items:     []binpack.Item{{Name: "web", Count: 5, Size: []int64{1}}},
+		Budgets:   []int64{2}, // spot nodes
+		Types: []binpack.Type{{Name: "t", Capacity: []int64{1}, Offerings: []binpack.Offering{
+			{Provides: requirements.MustParse("capacity=spot"), Price: binpack.Dollars(0.1), Usage: []int64{1}},
+			{Provides: requirements.MustParse("capacity=on-demand"), Price: binpack.Dollars(0.3)},
+		}}},
+	}
+	plan, err := binpack.Pack(context.Background(), p, nil)
+	fmt.Println(len(plan.Bins), plan.Cost, err)
+	// Output: 5 $1.10 <nil>
 }

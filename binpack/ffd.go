@@ -11,17 +11,18 @@ import (
 	"github.com/joinery-sdk/joinery/binpack/internal/tags"
 )
 
-// FirstFitDecreasing is the classic of that name (D. S. Johnson, 1973). It packs the largest items first, each into the first
-// bin that takes it: an existing node, then an open bin, then a new bin of the type with the lowest estimated cost for all
-// remaining items. At the end it changes each bin to the cheapest choice that holds its contents. If pool budgets leave items
-// unplaced, it packs a few bins at a time again, within half the steps of [EffortFast].
+// FirstFitDecreasing is first fit decreasing (D. S. Johnson, 1973). It packs the largest items
+// first, each into the first bin that takes it: an existing node, then an open bin, then a new bin.
+// The type of a new bin is the one with the lowest estimated cost for all remaining items. At the
+// end it changes each bin to the cheapest choice that holds its contents. If pool budgets leave
+// items unplaced, it packs a few bins at a time again, within half the steps of [EffortFast].
 //
-// Size is the dominant share (A. Ghodsi et al., 2011): the largest fraction, over the resources, that one copy takes of the
-// largest capacity on offer. Blocks of bins are indexed by their largest free capacity, so a pass for an item looks at few bins.
-// It is the baseline for other strategies.
+// Size is the dominant share (A. Ghodsi et al., 2011): the largest fraction, over the resources,
+// that one copy takes of the largest capacity on offer. Blocks of bins are indexed by their largest
+// free capacity, so a pass for an item looks at few bins. It is the baseline for other strategies.
 type FirstFitDecreasing struct{}
 
-// Name is "ffd".
+// Name returns "ffd".
 func (FirstFitDecreasing) Name() string { return "ffd" }
 
 // Pack implements [Strategy].
@@ -31,10 +32,12 @@ func (FirstFitDecreasing) Pack(ctx context.Context, in *Instance) (Layout, error
 	return in.split.layout(r.firstFitDecreasing(in), in.split.out), nil
 }
 
-// firstFitDecreasing returns the layout of [FirstFitDecreasing], or of the items so far if the run is stopped.
+// firstFitDecreasing returns the layout of [FirstFitDecreasing], or that of the items so far if the
+// run is stopped.
 func (r *run) firstFitDecreasing(in *Instance) Layout {
 	f := newFiller(in, r.stop)
 	f.packAll()
+	f.lift()
 	l := f.finish()
 	if f.wanted() > 0 && slices.Contains(in.budgets.bounded, true) && !r.stopped() {
 		return (&run{effort: EffortFast, stop: r.stop}).planner(in).repack(l)
@@ -42,10 +45,11 @@ func (r *run) firstFitDecreasing(in *Instance) Layout {
 	return l
 }
 
-// packAll places the items that are left, or those so far if the context ends.
+// packAll places the remaining items, or as many as it can until the context ends.
 func (f *filler) packAll() { f.packInto(f.in.order, f.in.tiers, newDemand(f.in)) }
 
-// packInto places the items in this order, in bins of the types of each tier. Without a demand, each item chooses for itself.
+// packInto places the items in this order, in bins of the types of each tier. Without a demand,
+// each item chooses its bin type for itself.
 func (f *filler) packInto(order []int, tiers [][]int32, d *demand) {
 	in := f.in
 	for _, item := range order {
@@ -84,7 +88,8 @@ func (in *Instance) decreasing(capacity []int64) []int {
 	return order
 }
 
-// shareOfBudget returns the largest fraction of what is left of a pool's budget that one bin of the offering takes.
+// shareOfBudget returns the largest fraction of a remaining pool budget that one bin of the
+// offering takes.
 func (f *filler) shareOfBudget(t int32, offering int) float64 {
 	share := 1e-9 // no bin is free
 	for _, u := range f.in.budgets.of(t, offering) {
@@ -98,7 +103,8 @@ func (f *filler) shareOfBudget(t int32, offering int) float64 {
 // firstFit puts the item into the first existing nodes that take it.
 func (f *filler) firstFit(item int) { f.firstOf(f.nodes, &f.nodeIndex, item, -1) }
 
-// firstOf puts the item into the first of the bins that take it: nodes, for which the tier is -1, or open bins of the tier's pools.
+// firstOf puts the item into the first of the bins that take it: nodes (tier -1) or open bins of
+// the tier's pools.
 func (f *filler) firstOf(bins []bin, x *freeIndex, item int, tier int32) {
 	in := f.in
 	size := in.problem.Items[item].Size
@@ -132,13 +138,13 @@ func (f *filler) firstOf(bins []bin, x *freeIndex, item int, tier int32) {
 	if f.want[item] > 0 {
 		s.from = len(bins)
 	}
-	if in.budgets.priced { // a MaxPrice may admit later what it refuses now
+	if in.budgets.byOffering { // a MaxPrice may later admit what it refuses now, and so may a bin that changes its offering
 		s.from = 0
 	}
 }
 
-// open opens bins of one of the types, that with the lowest estimated cost for the remaining items. It reports whether it placed any
-// copy.
+// open opens bins of the type with the lowest estimated cost for the remaining items. It reports
+// whether it placed any copy.
 func (f *filler) open(item int, types []int32, d *demand) bool {
 	in := f.in
 	if d != nil {
@@ -176,7 +182,8 @@ func (f *filler) open(item int, types []int32, d *demand) bool {
 	if best < 0 || f.Over {
 		return false
 	}
-	// The choice stays the same for all bins that the item fills; only the last, partial bin needs a new one.
+	// The choice stays the same for all bins that the item fills; only the last, partial bin needs
+	// another.
 	for opened := false; ; opened = true {
 		bestMask &= f.affordable(best)
 		if bestMask == 0 || f.Ended(openSteps) {
@@ -196,14 +203,15 @@ func (f *filler) open(item int, types []int32, d *demand) bool {
 	}
 }
 
-// eligible returns the type's offerings that suit the item under some variant and whose capacity pools may take one more copy,
-// as a mask.
+// eligible returns, as a mask, the type's offerings that suit the item under some variant and whose
+// capacity pools may take one more copy.
 func (f *filler) eligible(item int, t int32) uint64 {
 	return f.exposable(t, f.in.profileOf(item).mask(t), []Share{{item, 1}})
 }
 
-// newBin returns an empty bin of the type with the cheapest offering of the mask. Unless that is counted, the others that are not may
-// become the bin's as well. The caller has checked the pool's budget.
+// newBin returns an empty bin of the type with the mask's cheapest offering. If that is not
+// counted, the mask's other uncounted offerings may become the bin's too. The caller has checked
+// the pool's budget.
 func (f *filler) newBin(t int32, mask uint64) bin {
 	in := f.in
 	b := f.blank()
@@ -232,16 +240,17 @@ func (f *filler) opens(t int32, item int, mask uint64) bool {
 	return k > 0
 }
 
-// demand is the total size of the remaining items that may go to a type. Profiles that may go to the same types have one reach. What is
-// dropped waits, by reach, until somebody asks: so an item costs its size, and asking costs the types of each reach that changed.
+// demand is the total size of the remaining items that may go to each type. Profiles that may go to
+// the same types share a reach. What is dropped is kept by reach until it is needed. So dropping an
+// item costs its size, and asking costs the types of each reach that changed.
 type demand struct {
 	dims    int
 	reach   []int32   // by profile
 	into    [][]int32 // by reach: the types
 	size    []float64 // by type and resource
-	dropped []float64 // by reach and resource: what size still holds too much
+	dropped []float64 // by reach and resource: what must still be subtracted from size
 	changed []int32   // the reaches with something dropped
-	waits   []bool    // by reach: whether it is among them
+	waits   []bool    // by reach: whether it is in changed
 }
 
 func newDemand(in *Instance) *demand {
@@ -299,7 +308,7 @@ func (d *demand) drop(in *Instance, item int) {
 	}
 }
 
-// update takes off what was dropped.
+// update subtracts what was dropped.
 func (d *demand) update() {
 	for _, k := range d.changed {
 		waiting := d.dropped[int(k)*d.dims:][:d.dims]
@@ -310,7 +319,8 @@ func (d *demand) update() {
 	d.changed = d.changed[:0]
 }
 
-// bins returns how many bins of the type the demand that may go there would fill. Call it after update.
+// bins returns how many bins of the type would be filled by the demand that may go there. Call it
+// after update.
 func (d *demand) bins(in *Instance, t int32) float64 {
 	most := 0.0
 	for r, c := range in.capacityOf(t) {
@@ -319,21 +329,17 @@ func (d *demand) bins(in *Instance, t int32) float64 {
 	return most
 }
 
-// finish right-sizes every bin and returns the layout, with bins in the order of their first items, the dearest first.
+// finish right-sizes every bin. It returns the layout, with bins in the order of their first items,
+// the dearest first.
 func (f *filler) finish() Layout {
-	l := Layout{Nodes: make([][]Share, len(f.nodes)), Bins: make([]Bin, 0, len(f.bins))}
+	f.rightSize()
+	l := Layout{Nodes: make([][]Share, len(f.nodes)), Bins: make([]Bin, len(f.bins))}
 	for n := range f.nodes {
 		l.Nodes[n] = f.in.joined(f.nodes[n].shares)
 	}
 	for i := range f.bins {
 		b := &f.bins[i]
-		b.shares = f.in.joined(b.shares)
-		f.charge(b.typ, int(b.charged), -1)
-		f.exposeAll(f.capacityPool(b), b.shares, -1)
-		t, j := f.cheapestChoice(b)
-		f.charge(t, j, 1)
-		f.exposeAll(f.in.diverse.pool(int(t), j), b.shares, 1)
-		l.Bins = append(l.Bins, Bin{int(t), j, b.shares, f.states.sets[b.open]})
+		l.Bins[i] = Bin{int(b.typ), int(b.charged), f.in.joined(b.shares), f.states.sets[b.open]}
 	}
 	byItem := func(a, b Bin) int {
 		return cmp.Or(f.in.rank[a.Shares[0].Item]-f.in.rank[b.Shares[0].Item], cmp.Compare(f.in.objective(int32(b.Type), b.Offering), f.in.objective(int32(a.Type), a.Offering)))
@@ -344,13 +350,13 @@ func (f *filler) finish() Layout {
 	return l
 }
 
-// cheapestChoice returns the cheapest type and offering of the bin's tier that hold its contents within all budgets.
-func (f *filler) cheapestChoice(b *bin) (int32, int) {
+// cheapestChoice returns the cheapest type and offering of the tier that hold the bin's contents
+// within all budgets and cost less than the limit. If there are none, it returns the bin's own.
+func (f *filler) cheapestChoice(b *bin, tier int32, limit Price) (t int32, offering int, ok bool) {
 	in := f.in
 	bestT, bestJ := b.typ, int(b.charged)
-	bestPrice := in.objective(bestT, bestJ)
-	for _, t := range in.tiers[in.tierOf(b.typ)] {
-		if in.minPrice[t] >= bestPrice || f.Ended(1) {
+	for _, t := range in.tiers[tier] {
+		if in.minPrice[t] >= limit || f.Ended(1) {
 			break
 		}
 		mask := f.suits(t, b)
@@ -361,7 +367,7 @@ func (f *filler) cheapestChoice(b *bin) (int32, int) {
 			continue
 		}
 		j := in.cheapest(t, mask)
-		if price := in.objective(t, j); price < bestPrice {
+		if price := in.objective(t, j); price < limit {
 			other := in.problem.Types[t].Pool != in.problem.Types[b.typ].Pool
 			if other && len(in.problem.Pools[in.problem.Types[t].Pool].MinValues) > 0 {
 				moved := *b
@@ -370,17 +376,18 @@ func (f *filler) cheapestChoice(b *bin) (int32, int) {
 					continue
 				}
 			}
-			bestT, bestJ, bestPrice = t, j, price
+			bestT, bestJ, limit, ok = t, j, price, true
 		}
 	}
-	return bestT, bestJ
+	return bestT, bestJ, ok
 }
 
-// choiceFor returns a type of the tier and its cheapest offering that suit all shares together by labels, size and budgets, and cost
-// less than the limit; the cheapest if the offerings of a type cost the same. It does not look at tags, open keys and MinValues.
+// choiceFor returns a type of the tier and its cheapest offering that suit all shares together by
+// labels, size and budgets, and cost less than the limit. It is the cheapest if the offerings of
+// each type cost the same. Tags, open keys and MinValues are ignored.
 func (f *filler) choiceFor(shares []Share, tier int32, limit Price) (t int32, offering int, ok bool) {
 	in := f.in
-	size := make([]int64, in.dims) // a sum that overflows costs an attempt in vain
+	size := make([]int64, in.dims) // a sum that overflows only costs a vain attempt
 	for _, s := range shares {
 		for r, v := range in.problem.Items[s.Item].Size {
 			size[r] += v * int64(s.Count)
@@ -406,8 +413,8 @@ func (f *filler) choiceFor(shares []Share, tier int32, limit Price) (t int32, of
 	return 0, 0, false
 }
 
-// freeIndex is an index of bins: for each block, the largest free capacity of each resource, or more if bins were filled since.
-// A pass for an item skips the blocks that cannot hold it.
+// freeIndex is an index of bins. For each block it has the largest free capacity of each resource,
+// or more if bins were filled since. A pass for an item skips the blocks that cannot hold it.
 type freeIndex struct {
 	n     int
 	most  []int64 // by block and resource
@@ -416,18 +423,19 @@ type freeIndex struct {
 	size  []int64
 }
 
-// scanKey is what the items of a scan share, besides tags and what they count for diversity.
+// scanKey is what the items of a scan share, except tags and what they count for diversity.
 type scanKey struct {
 	profile, tier int32
 }
 
-// scan says that the bins before from take no more of items like this one. Bins only fill up, and each takes as much as it can.
+// scan says that the bins before from take no more of items like this one. That is so because bins
+// only fill up, and each takes as much as it can.
 type scan struct {
 	item int
 	from int
 }
 
-// scanOf returns the scan for items like this one. Items must come by size.
+// scanOf returns the scan for items like this one. Items must come sorted by size.
 func (x *freeIndex) scanOf(in *Instance, item int, tier int32) *scan {
 	size := in.problem.Items[item].Size
 	if x.scans == nil || !slices.Equal(x.size, size) {
@@ -445,7 +453,7 @@ func (x *freeIndex) scanOf(in *Instance, item int, tier int32) *scan {
 	return &list[len(list)-1]
 }
 
-// extend indexes the bins that are new.
+// extend indexes the new bins.
 func (x *freeIndex) extend(bins []bin, dims int) {
 	for ; x.n < len(bins); x.n++ {
 		if x.n%blockOfBins == 0 {

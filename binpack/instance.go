@@ -15,8 +15,8 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// Instance is a compiled [Problem]: labels are bit masks and tags are numbers. Strategies read it. It is immutable and safe for
-// concurrent use.
+// Instance is a compiled [Problem]: labels are bit masks and tags are numbers. Strategies read it.
+// It is immutable and safe for concurrent use.
 type Instance struct {
 	problem Problem // with types split
 	given   Problem // as the caller sees it
@@ -51,8 +51,8 @@ type Instance struct {
 	tierOfPool []int32
 }
 
-// profile is a compiled, distinct Requires. The alternatives that do not narrow open keys are merged into one variant, which is
-// tried first. Each other alternative is a variant of its own.
+// profile is a compiled, distinct Requires. The alternatives that do not narrow open keys are
+// merged into one variant, which is tried first. Each other alternative is its own variant.
 type profile []variant
 
 type variant struct {
@@ -82,14 +82,16 @@ func (in *Instance) profileOf(item int) profile { return in.profiles[in.profile[
 // maxOfferings is how many offerings a compiled type can have: one bit each.
 const maxOfferings = 64
 
-// Compile checks the problem and translates it. The error joins all faults: vectors of a wrong length, negative sizes,
-// duplicate names, indexes out of range. It costs O(distinct requirements x offerings).
+// Compile checks the problem and translates it. The error joins all faults: vectors of a wrong
+// length, negative sizes, duplicate names, indexes out of range. It costs O(distinct requirements x
+// offerings).
 func Compile(p Problem) (*Instance, error) { return compile(p, nil) }
 
 // errStopped says that the context ended while a problem was compiled.
 var errStopped = errors.New("binpack: stopped")
 
-// compile is Compile. If stop is set before it is done, the error is errStopped; a faulty problem is reported anyway.
+// compile is Compile. If stop is set before it is done, the error is errStopped; a faulty problem
+// is still reported.
 func compile(p Problem, stop *atomic.Bool) (*Instance, error) {
 	p.Items, p.Pools = withRequirements(p.Items), slices.Clone(p.Pools)
 	if len(p.Pools) == 0 {
@@ -123,9 +125,9 @@ func compile(p Problem, stop *atomic.Bool) (*Instance, error) {
 	return bare.withItems(p.Items, p.Diversity, stop)
 }
 
-// WithItems returns the same problem with other items and their diversity. It shares what depends on types, pools and nodes
-// only, and the results for requirements that were seen before. So it costs O(items), and for new requirements what [Compile]
-// costs. The error is that of [Compile].
+// WithItems returns the same problem with other items and their diversity. It shares what depends
+// only on types, pools and nodes, and the results for requirements that were seen before. So it
+// costs O(items), plus what [Compile] costs for new requirements. The error is that of [Compile].
 func (in *Instance) WithItems(items []Item, diversity []Diversity) (*Instance, error) {
 	p := in.bare.problem
 	p.Items, p.Diversity = withRequirements(items), diversity
@@ -153,7 +155,8 @@ func (in *Instance) withItems(items []Item, diversity []Diversity, stop *atomic.
 	return &out, nil
 }
 
-// Problem returns the compiled problem: the argument of [Compile] with defaults. It must not be modified.
+// Problem returns the compiled problem: the argument of [Compile] with defaults. It must not be
+// modified.
 func (in *Instance) Problem() *Problem { return &in.given }
 
 // withRequirements returns the items with defaults in place of zero requirements.
@@ -167,121 +170,6 @@ func withRequirements(items []Item) []Item {
 		}
 	}
 	return items
-}
-
-// faults collects the errors of a problem.
-type faults struct {
-	resources int
-	errs      []error
-}
-
-func (f *faults) add(format string, args ...any) {
-	f.errs = append(f.errs, fmt.Errorf("binpack: "+format, args...))
-}
-
-func (f *faults) vector(what func() string, v []int64) {
-	if len(v) != f.resources {
-		f.add("%s has %d resources, want %d", what(), len(v), f.resources)
-	}
-}
-
-func (f *faults) limits(what func() string, ls []Limit) {
-	for _, l := range ls {
-		if l.Max < 0 {
-			f.add("%s: limit of tag %q is negative", what(), l.Tag)
-		}
-	}
-}
-
-// validateItems checks items and diversity.
-func (p Problem) validateItems() error {
-	f := faults{resources: len(p.Resources)}
-	seen := make(map[string]bool, len(p.Items))
-	for i := range p.Items {
-		it := &p.Items[i]
-		what := func() string { return fmt.Sprintf("item %q", it.Name) }
-		if seen[it.Name] {
-			f.add("%s stands there twice", what())
-		}
-		seen[it.Name] = true
-		if it.Count < 0 || it.Count > math.MaxInt32 {
-			f.add("%s: count %d is out of range", what(), it.Count)
-		}
-		f.vector(what, it.Size)
-		for r, s := range it.Size {
-			if s < 0 && r < len(p.Resources) {
-				f.add("%s (items[%d]): size of %s is negative", what(), i, p.Resources[r])
-			}
-		}
-		f.limits(what, it.Limits)
-	}
-	for i, d := range p.Diversity {
-		if d.Max < 0 {
-			f.add("diversity[%d]: max %d is negative", i, d.Max)
-		}
-		for _, s := range d.Items {
-			if s.Item < 0 || s.Item >= len(p.Items) || s.Count < 0 || s.Count > math.MaxInt32 {
-				f.add("diversity[%d]: there is no item %d that counts %d", i, s.Item, s.Count)
-			}
-		}
-	}
-	return errors.Join(f.errs...)
-}
-
-// validateBins checks types, pools and nodes.
-func (p Problem) validateBins() error {
-	f := faults{resources: len(p.Resources)}
-	for r, name := range p.Resources {
-		if slices.Index(p.Resources, name) < r {
-			f.add("resource %q stands there twice", name)
-		}
-	}
-	for i, pool := range p.Pools {
-		if pool.MaxNodes != nil && *pool.MaxNodes < 0 || pool.MaxPrice != nil && *pool.MaxPrice < 0 {
-			f.add("pool %q (pools[%d]): MaxNodes or MaxPrice is negative; nil means no limit", pool.Name, i)
-		}
-		for _, m := range pool.MinValues {
-			if m.Count < 0 {
-				f.add("pool %q (pools[%d]): the minimum of %q is negative", pool.Name, i, m.Key)
-			}
-		}
-	}
-	for i := range p.Types {
-		t := &p.Types[i]
-		what := func() string { return fmt.Sprintf("type %q (types[%d])", t.Name, i) }
-		f.vector(what, t.Capacity)
-		if t.Pool < 0 || t.Pool >= len(p.Pools) {
-			f.add("%s: pool %d does not exist", what(), t.Pool)
-		} else if n := len(p.Pools[t.Pool].Limits); n > 0 && t.Usage != nil && len(t.Usage) != n {
-			f.add("%s: usage has %d entries, its pool %q limits %d", what(), len(t.Usage), p.Pools[t.Pool].Name, n)
-		}
-		for _, u := range t.Usage {
-			if u < 0 {
-				f.add("%s: usage is negative", what())
-			}
-		}
-		for j, o := range t.Offerings {
-			if o.Price < 0 || o.Objective < 0 {
-				f.add("%s: offerings[%d]: price is negative or no number", what(), j)
-			}
-			if o.Counted && (o.Count < 0 || o.Takes < 0) {
-				f.add("%s: offerings[%d]: count is negative", what(), j)
-			}
-		}
-		f.limits(what, t.Limits)
-	}
-	nodes := make(map[string]bool, len(p.Nodes))
-	for i := range p.Nodes {
-		n := &p.Nodes[i]
-		what := func() string { return fmt.Sprintf("node %q", n.Name) }
-		f.vector(what, n.Free)
-		if nodes[n.Name] {
-			f.add("node %q stands there twice", n.Name)
-		}
-		nodes[n.Name] = true
-		f.limits(what, n.Limits)
-	}
-	return errors.Join(f.errs...)
 }
 
 func (in *Instance) compileCapacity() {
@@ -360,7 +248,8 @@ func (in *Instance) compileTiers() {
 
 func (in *Instance) tierOf(t int32) int32 { return in.tierOfPool[in.problem.Types[t].Pool] }
 
-// compileItemTags numbers the tags of items after those of types and nodes, which several instances share.
+// compileItemTags numbers the tags of items after those of types and nodes, which several instances
+// share.
 func (in *Instance) compileItemTags() {
 	in.tags = maps.Clone(in.tags)
 	in.itemTags = make([][]tags.State, len(in.problem.Items))
@@ -370,15 +259,19 @@ func (in *Instance) compileItemTags() {
 	}
 }
 
-// budgets are the amounts that bins use up: the counts of reservations, then the limits, nodes and prices of pools.
+// budgets are the amounts that bins use up: first the counts of reservations, then the limits,
+// nodes and prices of pools, then the budgets over all pools.
 type budgets struct {
 	amounts      []int64
-	reservations int // the first so many amounts are those of reservations
-	// uses lists, by type and offering, what one bin takes; its reservation comes first. nil where a type takes nothing.
+	reservations int // so many amounts at the start are those of reservations
+	// uses lists, by type and offering, what one bin takes, its reservation first. It is nil for a
+	// type that takes nothing.
 	uses    [][][]use
 	counted []uint64 // by type: the offerings with a reservation
 	bounded []bool   // by pool: whether it has a budget
-	priced  bool     // some pool bounds the price
+	// byOffering says that offerings of one type take different amounts, because some pool limits the
+	// price or there are budgets over all pools.
+	byOffering bool
 }
 
 // use is what one bin takes of a budget.
@@ -436,13 +329,43 @@ func (in *Instance) compileBudgets() {
 			add(int64(*pool.MaxNodes), func(*Type, *Offering) int64 { return 1 })
 		}
 		if pool.MaxPrice != nil {
-			b.priced = true
+			b.byOffering = true
 			add(int64(*pool.MaxPrice), func(_ *Type, o *Offering) int64 { return int64(o.Price) })
+		}
+	}
+	b.byOffering = b.byOffering || len(p.Budgets) > 0
+	for i, most := range p.Budgets {
+		b.amounts = append(b.amounts, most)
+		for t := range p.Types {
+			for j, o := range p.Types[t].Offerings {
+				takes(t, j, len(b.amounts)-1, o.uses(i)) // even 0: then the budget limits no number of bins
+				b.bounded[p.Types[t].Pool] = b.bounded[p.Types[t].Pool] || o.uses(i) > 0
+			}
 		}
 	}
 }
 
-// numbered returns the number of the name, which is the next one if it is new.
+// reservation returns the name of the offering's count; ok is false if it is not counted.
+func (p *Problem) reservation(typ, offering int) (name string, ok bool) {
+	switch o := &p.Types[typ].Offerings[offering]; {
+	case !o.Counted:
+		return "", false
+	case o.Reservation == "": // counted on its own
+		return fmt.Sprintf("\x00%s/%d/%d", p.Types[typ].Name, typ, offering), true
+	default:
+		return o.Reservation, true
+	}
+}
+
+// uses returns what one bin uses of a budget of the problem.
+func (o *Offering) uses(budget int) int64 {
+	if o.Usage == nil {
+		return 0
+	}
+	return o.Usage[budget]
+}
+
+// numbered returns the number of the name. A new name gets the next number.
 func numbered(numbers map[string]int32, name string) int32 {
 	id, ok := numbers[name]
 	if !ok {
@@ -470,7 +393,8 @@ func (b *budgets) of(t int32, offering int) []use {
 	return b.uses[t][offering]
 }
 
-// openKeys holds the keys whose value the items in a bin decide, and the distinct sets that profiles require of them.
+// openKeys holds the keys whose value is decided by the items in a bin, and the distinct sets that
+// profiles require of them.
 type openKeys struct {
 	keys requirements.Keys
 	sets []requirements.Set // sets[0] allows anything
@@ -489,4 +413,35 @@ func (in *Instance) fullBins(counts []int) float64 {
 		}
 	}
 	return need
+}
+
+// related reports whether the second bin's type can take an item of the first (P. Shaw, 1998).
+func (in *Instance) related(first, second *bin) bool {
+	return slices.ContainsFunc(first.shares, func(x Share) bool { return in.profileOf(x.Item).mask(second.typ) != 0 })
+}
+
+// holdable reports whether a node or a bin of some type could hold a copy of the item, regardless of
+// budgets and other items.
+func (in *Instance) holdable(item int) bool {
+	if int(in.heaviest(item)) < len(in.tiers) {
+		return true
+	}
+	for n := range in.problem.Nodes {
+		if in.profileOf(item).goesTo(int32(n)) && in.copiesIn(in.free[n*in.dims:(n+1)*in.dims], in.nodeTags[n], item, 1) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// heaviest returns the heaviest tier that has a type for the item, regardless of budgets.
+func (in *Instance) heaviest(item int) int32 {
+	for k, types := range in.tiers {
+		if slices.ContainsFunc(types, func(t int32) bool {
+			return in.profileOf(item).mask(t) != 0 && relax.Copies(in.capacityOf(t), in.problem.Items[item].Size, 1) > 0
+		}) {
+			return int32(k)
+		}
+	}
+	return int32(len(in.tiers))
 }

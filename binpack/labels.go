@@ -9,13 +9,15 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// labelIndex holds, for one key that some item mentions, what each offering and node provides, as numbers of distinct
-// requirements. Thus a requirement of an item is compared once with each distinct one, not with each offering.
+// labelIndex holds, for one key that some item mentions, what each offering and node provides.
+// These are numbers of distinct requirements. So a requirement of an item is compared once with
+// each distinct one, not with each offering.
 type labelIndex struct {
 	key       string
 	distinct  []requirements.Requirement
 	several   []bool // by number: the requirement allows several values
-	byText    map[string]int32
+	numbers   map[string]int32
+	buffer    []byte
 	offerings [][]int32 // by type and offering; nil if all offerings of the type have the number in types
 	types     []int32   // by type
 	nodes     []int32
@@ -23,14 +25,12 @@ type labelIndex struct {
 }
 
 func (x *labelIndex) intern(r requirements.Requirement) int32 {
-	text, single := r.Single()
-	if !single {
-		text = "\x00" + r.String() // no label value starts with NUL
-	}
-	id, ok := x.byText[text]
+	x.buffer = r.AppendKey(x.buffer[:0])
+	id, ok := x.numbers[string(x.buffer)]
 	if !ok {
+		_, single := r.Single()
 		id = int32(len(x.distinct))
-		x.byText[text] = id
+		x.numbers[string(x.buffer)] = id
 		x.distinct = append(x.distinct, r)
 		x.several = append(x.several, !single && !r.Equal(requirements.DoesNotExist(x.key)) && !r.IsImpossible())
 	}
@@ -38,7 +38,7 @@ func (x *labelIndex) intern(r requirements.Requirement) int32 {
 }
 
 func indexLabels(p *Problem, key string) *labelIndex {
-	x := &labelIndex{key: key, byText: map[string]int32{}}
+	x := &labelIndex{key: key, numbers: map[string]int32{}}
 	absent := requirements.DoesNotExist(key)
 	said := func(s requirements.Set) requirements.Requirement {
 		if s.Has(key) {
@@ -74,7 +74,8 @@ func indexLabels(p *Problem, key string) *labelIndex {
 	return x
 }
 
-// labelAnswers caches which types and nodes satisfy which requirements. It is safe for concurrent use.
+// labelAnswers caches which types and nodes satisfy which requirements. It is safe for concurrent
+// use.
 type labelAnswers struct {
 	mu       sync.Mutex
 	problem  *Problem // its items are ignored
@@ -83,7 +84,7 @@ type labelAnswers struct {
 	profiles map[string]answered // by the text of the requirements
 }
 
-// answered is a profile, and the keys that it mentions and some offering leaves open.
+// answered is a profile, and the keys that it mentions and that some offering leaves open.
 type answered struct {
 	profile
 	keys requirements.Keys
@@ -115,14 +116,15 @@ func (l *labelAnswers) profile(key []byte, alts requirements.Alternatives) answe
 	return out
 }
 
-// masks returns the offerings that satisfy a set of keys that some profile mentions, by type.
+// masks returns, by type, the offerings that satisfy a set. Some profile must mention its keys.
 func (l *labelAnswers) masks(s requirements.Set) []uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.variant(s).masks
 }
 
-// compileProfiles compares the requirements of items with all types and nodes. It reports whether it was not stopped.
+// compileProfiles compares the requirements of items with all types and nodes. It returns false if
+// it was stopped.
 func (in *Instance) compileProfiles(stop *atomic.Bool) bool {
 	p := &in.problem
 	seen := make(map[string]int32, 64)
@@ -151,7 +153,8 @@ func (in *Instance) compileProfiles(stop *atomic.Bool) bool {
 	return true
 }
 
-// consistent returns the offerings and nodes whose labels do not contradict each other. No item goes to the others.
+// consistent returns the offerings and nodes whose labels do not contradict each other. No item
+// goes to the others.
 func consistent(p *Problem) variant {
 	v := variant{masks: make([]uint64, len(p.Types)), nodes: make([]uint64, (len(p.Nodes)+63)/64)}
 	for t, typ := range p.Types {
@@ -221,7 +224,8 @@ func (l *labelAnswers) variant(s requirements.Set) variant {
 	return v
 }
 
-// openStates numbers the states of the open keys of bins, so repeated narrowing costs one map look-up.
+// openStates numbers the states of the open keys of bins, so repeated narrowing costs one map
+// look-up.
 type openStates struct {
 	sets  []requirements.Set  // sets[0] allows anything
 	masks [][]uint64          // by state and type: the offerings whose open labels can still take values that the state allows
@@ -247,7 +251,7 @@ func (o *openStates) narrow(in *Instance, state, ask int32) int32 {
 	return next
 }
 
-// intern returns the position of the set, which it appends if it is new.
+// intern returns the position of the set. A new set is appended.
 func intern(sets *[]requirements.Set, s requirements.Set) int32 {
 	if i := slices.IndexFunc(*sets, s.Equal); i >= 0 {
 		return int32(i)
@@ -256,8 +260,8 @@ func intern(sets *[]requirements.Set, s requirements.Set) int32 {
 	return int32(len(*sets) - 1)
 }
 
-// narrow applies what a variant requires of the open keys to a bin's state, and drops the offerings that cannot follow. The
-// mask is 0 if none can.
+// narrow applies what a variant requires of the open keys to a bin's state, and drops the offerings
+// that cannot follow. The mask is 0 if none can.
 func (f *filler) narrow(t, state int32, v *variant, mask uint64) (int32, uint64) {
 	next := f.states.narrow(f.in, state, v.open)
 	if next < 0 {
@@ -266,10 +270,11 @@ func (f *filler) narrow(t, state int32, v *variant, mask uint64) (int32, uint64)
 	return next, mask & f.states.masks[next][t]
 }
 
-// Labels returns what is certain of the labels of a bin with these shares: those of the type and offering, narrowed by what the
-// items require of open keys. A key that stays open keeps its set of values. Where items have alternatives, each takes the
-// first that is compatible with the others, or those of [Bin.Labels] if there are too many combinations. The result is impossible if the
-// bin cannot hold the shares.
+// Labels returns what is certain of the labels of a bin with these shares: those of the type and
+// offering, narrowed by what the items require of open keys. A key that stays open keeps its set of
+// values. An item with several alternatives takes the first that is compatible with the other
+// items, or that of [Bin.Labels] if there are too many combinations. The result is impossible if
+// the bin cannot hold the shares.
 func (in *Instance) Labels(b Bin) requirements.Set {
 	c := in.split.in(Choice{b.Type, b.Offering})
 	b.Type, b.Offering = c.Type, c.Offering
@@ -281,7 +286,8 @@ func (in *Instance) Labels(b Bin) requirements.Set {
 	return in.narrowed(in.closed(set), b).Restrict(set.Keys()) // without those that closed added
 }
 
-// narrowed returns the labels, made by closed, narrowed by the items of the bin; impossible if the bin cannot hold them.
+// narrowed returns labels, which closed made, narrowed by the items of the bin. It is impossible if
+// the bin cannot hold them.
 func (in *Instance) narrowed(labels requirements.Set, b Bin) requirements.Set {
 	out, ok, decided := in.chooseAlternatives(labels, b.Shares)
 	if !decided {
@@ -293,7 +299,8 @@ func (in *Instance) narrowed(labels requirements.Set, b Bin) requirements.Set {
 	return out
 }
 
-// confirmed narrows the labels by those that a bin claims, and reports whether each item has an alternative that all of them satisfy.
+// confirmed narrows the labels by those that a bin claims. It reports whether each item has an
+// alternative that all of them satisfy.
 func (in *Instance) confirmed(labels, claimed requirements.Set, shares []Share) (requirements.Set, bool) {
 	narrowed, err := labels.Intersect(claimed)
 	if err != nil {
@@ -321,10 +328,11 @@ func (in *Instance) closed(labels requirements.Set) requirements.Set {
 	return out
 }
 
-// chooseAlternatives chooses an alternative for each share, such that a bin with these labels (made by closed) satisfies all of
-// them. It takes the first choice in lexical order, alternatives without open keys first. An item with one alternative left narrows the
-// labels at once (unit propagation: M. Davis, G. Logemann, D. Loveland, 1962). Combinations may be exponential in number, so after
-// maxNarrowings it is not decided.
+// chooseAlternatives chooses an alternative for each share, such that a bin with these labels (made
+// by closed) satisfies all of them. It takes the first choice in lexical order, with alternatives
+// without open keys first. An item with only one remaining alternative narrows the labels at once
+// (unit propagation: M. Davis, G. Logemann, D. Loveland, 1962). The number of combinations may be
+// exponential, so the result stays undecided after maxNarrowings.
 func (in *Instance) chooseAlternatives(labels requirements.Set, shares []Share) (out requirements.Set, ok, decided bool) {
 	var asked [][]requirements.Set
 	for _, s := range shares {
@@ -380,7 +388,8 @@ func (c *chooser) choose(labels requirements.Set, asked [][]requirements.Set) (r
 	return labels, false
 }
 
-// asks returns what each alternative compatible with the labels requires of open keys; free means that one requires nothing.
+// asks returns what each alternative that is compatible with the labels requires of open keys; free
+// means that one of them requires nothing.
 func (in *Instance) asks(labels requirements.Set, alts requirements.Alternatives) (options []requirements.Set, free bool) {
 	for alt := range alts.All() {
 		if !alt.Compatible(labels, requirements.Keys{}) {

@@ -11,9 +11,10 @@ import (
 	"github.com/joinery-sdk/joinery/binpack/internal/tags"
 )
 
-// relaxation is an instance as package relax sees it. Items of equal size and requirements form a class; offerings of a type
-// with equal price and eligibility form a bin type. It leaves out tags between items that keep few of them apart, open keys,
-// budgets of pools and MinValues. Leaving out rules never raises the optimum.
+// relaxation is an instance as package relax sees it. Items of equal size and requirements form a
+// class. Offerings of a type with equal price and eligibility form a bin type. It leaves out open
+// keys, budgets of pools, MinValues, and tags that keep few items apart. Leaving out rules never
+// raises the optimum.
 type relaxation struct {
 	model   *relax.Model
 	extra   []extra   // resources of the model after those of the problem
@@ -25,16 +26,17 @@ type relaxation struct {
 	sparse  bool // some bin types or items are left out, so it proves nothing about the whole
 }
 
-// binType is a type with those of its offerings that are alike, or existing nodes that are alike.
+// binType is a type with some of its offerings that are alike, or existing nodes that are alike.
 type binType struct {
 	typ   int32
 	mask  uint64
 	nodes []int32 // existing nodes, in order; nil for bins to buy
 }
 
-// relaxed returns the relaxation for the counts of items, over the types of one tier (negative: all) that cost less than the
-// ceiling. It is for a bound if proves is set, otherwise for a plan. With nodes, existing nodes are bin types of price 0. ok is
-// false if there are too many different nodes, if a price is too large for proofs, or if the watch ended.
+// relaxed returns the relaxation for the counts of items, over the types of one tier (negative:
+// all) that cost less than the ceiling. It is for a bound if proves is set, and else for a plan.
+// With nodes, existing nodes are bin types of price 0. ok is false if there are too many different
+// nodes, if a price is too large for proofs, or if the watch ended.
 func (in *Instance) relaxed(counts []int, tier int, nodes bool, ceiling Price, proves bool, w *relax.Watch) (r *relaxation, ok bool) {
 	r = &relaxation{model: &relax.Model{Grain: int64(in.grain), Unit: in.unit}, extra: append(in.apartTags(counts), in.spreadMost(counts)...), used: make([]bool, len(in.profiles))}
 	r.model.Dims = in.dims + len(r.extra)
@@ -76,7 +78,7 @@ func (in *Instance) relaxed(counts []int, tier int, nodes bool, ceiling Price, p
 	return r, !slices.ContainsFunc(list, func(o offer) bool { return o.price > relax.Largest })
 }
 
-// cut lowers each capacity to what items can fill of it.
+// cut lowers each capacity to what items can fill.
 func (r *relaxation) cut(in *Instance, list []offer, w *relax.Watch) {
 	capacities, open := make([][]int64, len(list)), make([][]uint64, len(list))
 	for i := range list {
@@ -91,14 +93,15 @@ func (r *relaxation) cut(in *Instance, list []offer, w *relax.Watch) {
 	}
 }
 
-// classKey identifies what the items of a class share: where they may go, what they take, and what they count for each diversity.
+// classKey identifies what the items of a class share: where they may go, what they take, and what
+// they count for each diversity.
 type classKey struct {
 	profile int32
 	size    []int64
 	shares  []Share
 }
 
-// appendTo appends a text that two keys share only if they are equal, because each part says how long it is.
+// appendTo appends a text that only equal keys share, because each part states its length.
 func (k classKey) appendTo(text []byte) []byte {
 	text = binary.AppendUvarint(binary.AppendUvarint(text, uint64(k.profile)), uint64(len(k.size)))
 	for _, s := range k.size {
@@ -110,7 +113,8 @@ func (k classKey) appendTo(text []byte) []byte {
 	return text
 }
 
-// appendTags appends a text of all that the tags of an item say. Items share a limit in one bin only if it is equal.
+// appendTags appends a text of everything that the tags of an item say. Items share a limit in one
+// bin only if it is equal.
 func appendTags(text []byte, states []tags.State) []byte {
 	for _, own := range states {
 		text = binary.AppendUvarint(binary.AppendUvarint(binary.AppendUvarint(text, uint64(own.Tag)), uint64(own.Count)), uint64(own.Limit))
@@ -118,8 +122,8 @@ func appendTags(text []byte, states []tags.State) []byte {
 	return text
 }
 
-// compileClasses groups the items into classes, in an order that does not depend on their order in the problem. It reports
-// whether it finished.
+// compileClasses groups the items into classes, in an order that does not depend on their order in
+// the problem. It reports whether it finished.
 func (r *relaxation) compileClasses(in *Instance, counts []int, w *relax.Watch) bool {
 	known := make(map[string]int32, len(counts))
 	limited := map[string]bool{} // classes with tags whose limit is counted
@@ -170,7 +174,8 @@ func (r *relaxation) suiting(in *Instance, suits func(p profile) bool) (set []ui
 	return set, any
 }
 
-// capacity returns the capacity of a bin with these tags and capacity pool, by resource and extra resource.
+// capacity returns the capacity of a bin with these tags and capacity pool, by resource and extra
+// resource.
 func (r *relaxation) capacity(in *Instance, own []int64, states []tags.State, pool int32) []int64 {
 	for i := range r.extra {
 		own = append(slices.Clip(own), r.extra[i].capacity(in, states, pool))
@@ -185,7 +190,7 @@ type offer struct {
 	price    Price
 	supply   int32
 	takes    int64    // how much of the supply one bin takes
-	pool     int32    // 1 + capacity pool where there is diversity; 0 for none
+	pool     int32    // 1 + capacity pool if there is diversity; 0 for none
 	suits    []uint64 // bitset over the profiles
 }
 
@@ -246,7 +251,7 @@ func (r *relaxation) undominated(in *Instance, list []offer, w *relax.Watch) []o
 		return false
 	}
 	for _, i := range order {
-		if w.Ended(1 + len(kept)/8) { // the caller looks again
+		if w.Ended(1 + len(kept)/8) { // the caller checks again
 			return kept
 		}
 		var capacity [2]int64
@@ -285,11 +290,37 @@ func (in *Instance) dominates(a, b *offer) bool {
 			}
 		}
 	}
+	if !in.usesNoMore(a, b) {
+		return false
+	}
 	return len(in.typeTags[a.typ]) == 0 || slices.Equal(in.typeTags[a.typ], in.typeTags[b.typ])
 }
 
-// existingNodes returns the existing nodes as offers of price 0. Nodes whose free capacities agree in so many binary digits
-// share an offer, rounded up for a bound and down for a plan. It reports whether the number of offers is within the limit.
+// usesNoMore reports whether a uses no more than b of any budget over all pools, whichever
+// offerings are bought.
+func (in *Instance) usesNoMore(a, b *offer) bool {
+	for i := range in.problem.Budgets {
+		most, least := int64(0), int64(math.MaxInt64)
+		for j, o := range in.problem.Types[a.typ].Offerings {
+			if a.mask&(1<<j) != 0 {
+				most = max(most, o.uses(i))
+			}
+		}
+		for j, o := range in.problem.Types[b.typ].Offerings {
+			if b.mask&(1<<j) != 0 {
+				least = min(least, o.uses(i))
+			}
+		}
+		if most > least {
+			return false
+		}
+	}
+	return true
+}
+
+// existingNodes returns the existing nodes as offers of price 0. Nodes whose free capacities agree
+// in so many binary digits share an offer, rounded up for a bound and down for a plan. It reports
+// whether the number of offers is within the limit.
 func (r *relaxation) existingNodes(in *Instance, digits int, w *relax.Watch) ([]offer, bool) {
 	var out []offer
 	most := min(max(nodeShapeWork/(len(r.model.Classes)+1), minNodeShapes), maxNodeShapes)
@@ -327,7 +358,7 @@ func (r *relaxation) existingNodes(in *Instance, digits int, w *relax.Watch) ([]
 	return out, true
 }
 
-// rounded returns n rounded to so many binary digits, or n itself where rounding up would overflow.
+// rounded returns n rounded to so many binary digits, or n itself if rounding up would overflow.
 func rounded(n int64, digits int, up bool) int64 {
 	shift := max(bits.Len64(uint64(n))-digits, 0)
 	switch down := n >> shift << shift; {
@@ -374,17 +405,20 @@ func (r *relaxation) compileBinTypes(in *Instance, list []offer) {
 
 // extra is a rule that a relaxation treats as a resource.
 //
-// A tag may keep items in different bins, so their number is a lower bound on the number of bins. Each item with a limit on its
-// own tag takes what it adds, and a bin has the highest of these limits, less what it holds when empty. This is valid, because all
-// such items in a bin together keep the limit of each. A diversity is one, because a bin holds no more than its capacity pool may.
+// A tag may keep items in different bins, so their number is a lower bound on the number of bins.
+// Each item with a limit on its own tag takes what it adds. A bin has the highest of these limits,
+// less what it holds when empty. This is valid, because all such items in a bin together keep the
+// limit of each. A diversity is an extra too, because a bin holds no more than its capacity pool
+// may.
 type extra struct {
 	tag       int32 // -1 for a diversity
 	max       int64
 	diversity int
 }
 
-// apartTags returns the tags that require the most bins for these counts of items, the most demanding first. It skips a tag
-// that only items of one size and profile have, because Class.Most covers that.
+// apartTags returns the tags that require the most bins for these counts of items, the most
+// demanding first. It skips a tag that only items of one size and profile have, because Class.Most
+// covers that.
 func (in *Instance) apartTags(counts []int) []extra {
 	type claim struct {
 		extra

@@ -2,6 +2,7 @@ package binpack_test
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -109,6 +110,105 @@ func TestBoundOptimumAndCostStandInOrder(t *testing.T) {
 	}
 	require.Greater(t, searched, 100)
 	t.Logf("%d plans: %d optimal, bound tight in %d", searched, optimal, tight)
+}
+
+// most returns the largest number of copies that some layout places, by brute force over all choices of copies of each item, if
+// that is more than placed. ok is false if the search was given up.
+func most(p *binpack.Problem, placed int) (n int, ok bool) {
+	total := 0
+	for _, it := range p.Items {
+		total += it.Count
+	}
+	if total > 7 {
+		return 0, false
+	}
+	ok = true
+	for n = total; n > placed; n-- {
+		found := false
+		var choose func(item, left int, copies []int)
+		choose = func(item, left int, copies []int) {
+			switch {
+			case found:
+			case left == 0:
+				s := &search{p: p, copies: copies, best: math.MaxInt64, steps: 100_000}
+				s.layout.Nodes = make([][]binpack.Share, len(p.Nodes))
+				s.place(0, 0)
+				found = s.best < math.MaxInt64
+				ok = ok && (found || s.steps > 0)
+			case item < len(p.Items):
+				for k := min(left, p.Items[item].Count); k >= 0; k-- {
+					choose(item+1, left-k, slices.Concat(copies, slices.Repeat([]int{item}, k)))
+				}
+			}
+		}
+		if choose(0, n, nil); found {
+			break
+		}
+	}
+	return n, ok
+}
+
+// Without anything to buy, nodes take as many copies as they can, not the largest first.
+func TestNodesAloneTakeAsManyAsTheyCan(t *testing.T) {
+	for _, c := range []struct {
+		free  int64
+		sizes []int64
+		want  int
+	}{{4, []int64{1, 1, 1, 4, 4}, 3}, {6, []int64{6, 6, 3, 2, 2}, 2}, {4, []int64{4, 4, 2, 2, 2}, 2}, {6, []int64{4, 4, 4, 2, 2, 2}, 3}} {
+		for _, pools := range [][]binpack.Pool{nil, {{Limits: []int64{2}}}} {
+			p := binpack.Problem{Resources: []string{"cpu"}, Pools: pools, Nodes: []binpack.Node{{Name: "n", Free: []int64{c.free}}}}
+			if pools != nil { // no bin is within the limit
+				p.Types = []binpack.Type{typ("t", 10, 8)}
+				p.Types[0].Usage = []int64{8}
+			}
+			for i, size := range c.sizes {
+				p.Items = append(p.Items, item(fmt.Sprint("i", i), 1, size))
+			}
+			for _, effort := range []binpack.Effort{binpack.EffortFast, binpack.EffortDefault} {
+				_, plan := lawfulBy(t, p, &binpack.Options{Effort: effort})
+				placed := len(c.sizes)
+				for _, n := range plan.Unplaced {
+					placed -= n
+				}
+				require.Equal(t, c.want, placed, "%d free, %v, %s", c.free, c.sizes, effort)
+			}
+		}
+	}
+}
+
+// Nearly always as many copies are placed as can be, on nodes and within budgets. The search is no proof: what it misses are
+// objectives that differ from prices under a MaxPrice, and diversity.
+func TestHardlyMoreCanBePlaced(t *testing.T) {
+	rng := rand.New(rand.NewPCG(11, 12))
+	searched, short, fewer := 0, 0, 0
+	for range rounds(t, 500, 4_000) {
+		p := small(randomBytes(rng, 200))
+		total := 0
+		for i := range p.Items {
+			p.Items[i].Priority = 0
+			total += p.Items[i].Count
+		}
+		in, plan := lawfulBy(t, p, nil)
+		placed := total
+		for _, n := range plan.Unplaced {
+			placed -= n
+		}
+		if placed == total {
+			continue
+		}
+		if n, ok := most(in.Problem(), placed); ok {
+			searched++
+			if n > placed {
+				if fewer++; fewer < 4 {
+					t.Logf("%d of %d copies are placed, could be %d: %+v\n%+v", placed, total, n, plan.Layout, p)
+				}
+			}
+		}
+		short++
+	}
+	t.Logf("%d plans are short, %d were searched, %d place too few", short, searched, fewer)
+	require.Greater(t, searched, 100)
+	require.LessOrEqual(t, fewer, searched/200)
 }
 
 // FuzzPack decodes bytes into a small problem, and checks the plan against all laws, the dumb judge and, if it is tiny, the

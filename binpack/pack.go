@@ -14,39 +14,45 @@ import (
 type Options struct {
 	// Strategy decides the layout; nil means [CostAware] with Effort.
 	Strategy Strategy
-	// Effort is how much work goes into the layout, if Strategy is nil, and into the bound.
+	// Effort is how much work goes into the bound and, if Strategy is nil, into the layout.
 	Effort Effort
-	// Alternatives is how many choices each bin lists at most, unless the MinValues of its pool need more; 0 means 60, the
-	// limit of one EC2 fleet request.
+	// Alternatives is how many choices each bin lists at most, unless the MinValues of its pool need
+	// more. 0 means 60, the limit of one EC2 fleet request.
 	Alternatives int
-	// Draft skips what only a final plan needs: each bin has one alternative, the chosen one, and the bound is 0. The layout
-	// is no worse. It is for callers that pack several times.
+	// Draft skips what only a final plan needs: each bin has one alternative, the chosen one, and the
+	// bound is 0. The layout is no worse. It is for callers that pack several times.
 	Draft bool
-	// First is a plan that [FirstFitDecreasing] made of the same instance, for example a draft. [CostAware] then starts from it
-	// instead of running first fit again. Plans of other strategies are ignored.
+	// First is a plan that [FirstFitDecreasing] made of the same instance, for example a draft.
+	// [CostAware] then starts from it instead of running first fit again. Plans of other strategies
+	// are ignored.
 	First *Plan
-	// Progress, if not nil, is called when the plan or its bound improves, from the goroutine of the call.
+	// Progress, if not nil, is called when the plan or its bound improves, from the goroutine of the
+	// call.
 	Progress func(Progress)
 }
 
 // Progress is the state of a running [Pack].
 type Progress struct {
-	// Bound and Price bracket the optimum: no plan of the items costs less than Bound, and a known plan costs Price. They are equal
-	// where that leaves items unplaced that would cost more.
+	// Bound and Price bracket the optimum: no plan of the items costs less than Bound, and a known
+	// plan costs Price. If that plan leaves items unplaced and costs less than the bound, Bound is
+	// reduced to Price.
 	Bound, Price Price
 	// Work is the fraction of the steps that are used, from 0 to 1.
 	Work float64
 }
 
-// Gap returns how far the price is above the bound, as a fraction of the bound; infinite while nothing is proved.
+// Gap returns how far the price is above the bound, as a fraction of the bound. It is infinite
+// while nothing is proved.
 func (p Progress) Gap() float64 { return float64(p.Price-p.Bound) / float64(p.Bound) }
 
-// Pack decides a layout by the strategy, checks it, and adds price, bound and alternatives. The error is that of [Compile], or
-// says which rule the strategy broke; the built-in strategies break none.
+// Pack decides a layout by the strategy, checks it, and adds price, bound and alternatives. The
+// error is that of [Compile], or says which rule the strategy broke; the built-in strategies break
+// none.
 //
-// When ctx ends, Pack returns the best plan and bound so far without an error, and sets [Plan.Stopped]. With more than some thousand items,
-// those that first fit had not reached are unplaced, and all of them if the problem was not compiled yet. Otherwise the result depends on the problem and the
-// options alone.
+// When ctx ends, Pack returns the best plan and bound so far without an error, and sets
+// [Plan.Stopped]. With more than some thousand items, the items that first fit had not reached are
+// then unplaced; if the problem was not compiled yet, all items are. If ctx does not end, the
+// result depends only on the problem and the options.
 func Pack(ctx context.Context, p Problem, opts *Options) (*Plan, error) {
 	stop := new(atomic.Bool)
 	defer context.AfterFunc(ctx, func() { stop.Store(true) })()
@@ -60,7 +66,7 @@ func Pack(ctx context.Context, p Problem, opts *Options) (*Plan, error) {
 	return in.Pack(ctx, opts)
 }
 
-// nothing is the plan of a problem that there was no time to read.
+// nothing returns the plan of a problem that there was no time to read.
 func nothing(p Problem) *Plan {
 	plan := &Plan{Bound: Bound{Kind: AssignmentLP, ItemDuals: make([]Price, len(p.Items))}, Unplaced: make([]int, len(p.Items)), Stopped: true}
 	for i, it := range p.Items {
@@ -89,7 +95,10 @@ func (in *Instance) Pack(ctx context.Context, opts *Options) (*Plan, error) {
 	if err := o.Effort.check(); err != nil {
 		return nil, err
 	}
-	if o.Alternatives <= 0 {
+	switch {
+	case o.Alternatives < 0:
+		return nil, fmt.Errorf("binpack: Options.Alternatives is %d, want a number of choices, or 0 for 60", o.Alternatives)
+	case o.Alternatives == 0:
 		o.Alternatives = 60
 	}
 	r, end := newRun(ctx, o.Effort)
@@ -157,7 +166,7 @@ func chosen(l Layout) [][]Choice {
 	return out
 }
 
-// layOut returns the checked layout of the strategy, and the bounds that it proved on the way.
+// layOut returns the checked layout of the strategy, and the bounds that the strategy proved.
 func (r *run) layOut(ctx context.Context, in *Instance, o *Options) (layout Layout, h hint, err error) {
 	c, ok := o.Strategy.(CostAware)
 	if !ok {
@@ -228,16 +237,16 @@ func (in *Instance) objectiveOf(l Layout) Price {
 	return cost
 }
 
-// better reports whether a is the better layout: it places more copies of the highest priority of which the layouts do not place as
-// many, or it places as many of each and costs less.
+// better reports whether a is the better layout. At the highest priority at which the layouts place
+// different numbers of copies, it places more. If there is none, it costs less.
 func (in *Instance) better(a, b Layout) bool {
 	placedA, placedB := in.placed(a), in.placed(b)
 	more := in.compareCounts(in.order, func(i int) int { return placedA[i] - placedB[i] })
 	return more > 0 || more == 0 && in.objectiveOf(a) < in.objectiveOf(b)
 }
 
-// compareCounts adds up numbers of copies by item. It returns the sum of the highest priority at which the sum is not 0, or 0. The
-// items are in order.
+// compareCounts adds up numbers of copies by item. It returns the sum at the highest priority at
+// which that is not 0, or 0 if there is none. The items are in order.
 func (in *Instance) compareCounts(items []int, of func(item int) int) int {
 	sum := 0
 	for k, i := range items {
@@ -249,12 +258,13 @@ func (in *Instance) compareCounts(items []int, of func(item int) int) int {
 	return sum
 }
 
-// Effort says how much work goes into a plan. Work is counted in steps, so the result does not depend on the speed or load of
-// the machine. The empty Effort means EffortDefault.
+// Effort says how much work goes into a plan. Work is counted in steps, so the result does not
+// depend on the speed or load of the machine. The empty Effort means EffortDefault.
 type Effort string
 
-// The efforts, from least to most work. Default takes some milliseconds for a hundred copies and up to half a second for
-// thousands. Fast takes a twentieth of that, with a minimum. Best takes ten times as much.
+// The efforts, from least to most work. Default takes some milliseconds for a hundred copies and up
+// to half a second for thousands. Fast takes a twentieth of that, with a minimum. Best takes ten
+// times as much.
 const (
 	EffortFast    Effort = "fast"
 	EffortDefault Effort = "default"
@@ -275,7 +285,7 @@ func (e Effort) steps(copies int) int {
 	return n
 }
 
-// less is the next smaller effort; false for the least.
+// less returns the next smaller effort; false for the smallest.
 func (e Effort) less() (Effort, bool) {
 	switch e {
 	case EffortFast:
@@ -322,67 +332,82 @@ func (r *run) budget(in *Instance) *relax.Budget {
 // stopped reports whether the caller's context has ended.
 func (r *run) stopped() bool { return r.stop != nil && r.stop.Load() }
 
-// Constants that trade work for quality, each with its reason and what was tried. Those of the engine are in internal/relax.
+// Constants that trade work for quality, each with its reason and what was tried. Those of the
+// engine are in internal/relax.
 const (
-	// leastSteps, mostSteps and halfItems define the budget for n copies: leastSteps + mostSteps * x * x * x steps with x = n /
-	// (n + halfItems). A step takes two to three nanoseconds, so a hundred copies take 15 to 25 ms and ten thousand about half
-	// a second. 77 of OR-Library's 80 instances (120 to 1,000 copies) are solved. With 3 and 250 million and 270, 2,080 problems of
-	// 20 to 5,000 copies took a seventh longer and were 0.04% cheaper; with a half of 400, bounds of 100 and 200 copies were 0.2% lower.
+	// leastSteps, mostSteps and halfItems define the budget for n copies: leastSteps + mostSteps * x *
+	// x * x steps with x = n / (n + halfItems). A step takes two to three nanoseconds. So a hundred
+	// copies take 15 to 25 ms, and ten thousand about half a second. 77 of OR-Library's 80 instances
+	// (120 to 1,000 copies) are solved. With 3 and 250 million and 270, 2,080 problems of 20 to 5,000
+	// copies took a seventh longer and were 0.04% cheaper. With a half of 400, bounds of 100 and 200
+	// copies were 0.2% lower.
 	leastSteps, mostSteps, halfItems = 3_500_000, 200_000_000, 300
-	// fastPart is the fraction of the budget that effort fast takes, fastLeast its minimum (under half a millisecond), and
-	// bestTimes the multiple that effort best takes. Consolidation uses fast: six clusters of a thousand nodes were 0.6 to 1.0%
-	// dearer than packed from scratch with a hundredth of the budget, and 0.0 to 0.1% with a twentieth.
+	// fastPart is the fraction of the budget that effort fast takes, fastLeast its minimum (under half
+	// a millisecond), and bestTimes the multiple that effort best takes. Consolidation uses fast. Six
+	// clusters of a thousand nodes, compared with packing from scratch, were 0.6 to 1.0% dearer with a
+	// hundredth of the budget, and 0.0 to 0.1% with a twentieth.
 	fastPart, fastLeast, bestTimes = 20, 150_000, 10
-	// Fleets of one type take 1/uniformPart of the budget at most, uniformSteps for each step of a watch and at least for each item.
+	// Fleets of one type take at most 1/uniformPart of the budget. They take uniformSteps for each
+	// step of a watch, and at least for each item.
 	uniformPart, uniformSteps = 16, 16
-	// priceBits is how many bits the highest price of a relaxation has at least, so that tolerances are small beside prices.
+	// priceBits is the least number of bits of a relaxation's highest price, so that tolerances are
+	// small beside prices.
 	priceBits = 32
 	// enoughGap is the gap at which the search ends; prices are not known more exactly.
 	enoughGap = 1e-5
 	// admitSteps is how many steps one admit takes.
 	admitSteps = 4
-	// Packing again under all rules takes 1/repackPart of the budget on top of it, and half of what is left: plans of 2,080 problems of 20 to
-	// 5,000 items were 0.07% dearer with a quarter. It ends after idleRounds rounds for each bin
-	// without a gain, and idleLeast more; with 100 rounds, plans of 478 of them were 0.02% cheaper.
+	// Packing again under all rules takes 1/repackPart of the budget on top of it, and half of what
+	// remains. With a quarter, plans of 2,080 problems of 20 to 5,000 items were 0.07% dearer. It ends
+	// after idleRounds rounds for each bin, and idleLeast more, without a gain. With 100 rounds, plans
+	// of 478 of these problems were 0.02% cheaper.
 	repackPart, idleRounds, idleLeast = 2, 40, 800
-	// Looking for one bin that holds all that is left takes one step for oneBinPart types. Plans of 1,040 problems were 0.07% dearer
-	// without it, those of 100 items with labels 0.4%.
+	// The search for one bin that holds everything that remains takes one step for oneBinPart types.
+	// Without it, plans of 1,040 problems were 0.07% dearer, and those of 100 items with labels 0.4%.
 	oneBinPart = 4
-	// putSteps is how many steps one attempt to put an item into a bin takes there, openSteps those of a new bin, and showSteps those
-	// of a type that is looked at for MinValues. With the 4 of
-	// admitSteps, a fifth of the budget took as long as all the rest; it includes what is copied.
+	// putSteps is how many steps one attempt to put an item into a bin takes when packing again.
+	// openSteps is the same for a new bin, and showSteps for a type that is looked at for MinValues.
+	// With the 4 of admitSteps, a fifth of the budget took as long as all the rest. putSteps includes
+	// what is copied.
 	putSteps, openSteps, showSteps = 16, 60, 8
-	// A new bin is the best of openTypes random ones: with 1, 2, 4, 6 and 9 of them, plans of 512 problems were 0.2, 0.1, 0.1, 0.2 and
-	// 0.2% dearer, because a round takes longer the more there are. A type is tried on only if its own price makes it at least promising
-	// times as good as the best one. Up to otherBins of the bins that are left take items, and up to otherItems unplaced items are
-	// tried, so that a round does not depend on the size of the plan. Without otherBins, plans of 478 problems were 0.2% dearer.
+	// A new bin is the best of openTypes random ones. With 1, 2, 4, 6 and 9 of them, plans of 512
+	// problems were 0.2, 0.1, 0.1, 0.2 and 0.2% dearer, because more of them make a round longer. A
+	// type is tried only if its own price makes it at least promising times as good as the best one.
+	// At most otherBins of the remaining bins take items, and at most otherItems unplaced items are
+	// tried, so that a round does not depend on the size of the plan. Without otherBins, plans of 478
+	// problems were 0.2% dearer.
 	openTypes, promising, otherBins, otherItems = 3, 0.8, 16, 8
-	// Every second round is more random: one of blinks items is passed over, and a new bin is the best of fewer types. With this in every
-	// round, plans of 428 problems were 0.2% dearer; without, 5 of 2,000 small problems with all rules missed the optimum, and now 2.
+	// Every second round is more random: one of blinks items is passed over, and a new bin is the best
+	// of fewer types. With this in every round, plans of 428 problems were 0.2% dearer. Without it, 5
+	// of 2,000 small problems with all rules missed the optimum, and now 2.
 	blinks = 8
-	// knapsackNodes is how far a round searches a knapsack, repairs and repairNodes how often and how far it improves a greedy filling.
-	// None of them has been varied.
+	// knapsackNodes is how far a round searches a knapsack. repairs and repairNodes are how often and
+	// how far it improves a greedy filling. None of them has been varied.
 	knapsackNodes, repairs, repairNodes = 150, 2, 60
-	// A relaxation has at most minNodeShapes to maxNodeShapes different free capacities of existing nodes, such that comparing
-	// each with each class takes at most nodeShapeWork. If there are more, similar ones are merged. With 64 for any number of
-	// classes, plans of 5,000 pods and 200 nodes were 2.5% dearer and their bounds 1% lower.
+	// A relaxation has at most minNodeShapes to maxNodeShapes different free capacities of existing
+	// nodes. The number is such that comparing each with each class takes at most nodeShapeWork. If
+	// there are more, similar ones are merged. With 64 for any number of classes, plans of 5,000 pods
+	// and 200 nodes were 2.5% dearer and their bounds 1% lower.
 	minNodeShapes, maxNodeShapes, nodeShapeWork = 64, 512, 800_000
-	// maxApart is how many tags that keep items apart become resources of a relaxation; each makes all its searches longer.
-	// apartShare is the least number of bins that such a tag must require, relative to the most that any requirement needs.
+	// maxApart is how many tags that keep items apart become resources of a relaxation; each makes all
+	// its searches longer. apartShare is the least number of bins that such a tag must require,
+	// relative to the most that any requirement needs.
 	maxApart, apartShare = 3, 0.3
-	// verifyBase, verifyPerNode and verifyNodes bound the steps of a repeated search: a node takes fewer than a hundred, and no
-	// effort makes more nodes.
+	// verifyBase, verifyPerNode and verifyNodes limit the steps of a repeated search. A node takes
+	// fewer than a hundred, and no effort makes more nodes.
 	verifyBase, verifyPerNode, verifyNodes = 50_000_000, 128, 20_000_000
-	// blockOfBins is how many bins a block of freeIndex has. 100,000 distinct items took 130 ms with 16, 166 ms with 64 and 510
-	// ms with 256, on a busy machine.
+	// blockOfBins is how many bins a block of freeIndex has. 100,000 distinct items took 130 ms with
+	// 16, 166 ms with 64 and 510 ms with 256, on a busy machine.
 	blockOfBins = 16
-	// A step of a watch takes 20 to 100 ns. graceSteps of first fit are done even if the context has ended before, in at most 20 ms: so a
-	// plan of a thousand items is always whole. graceOfChecks is the same for checking a bound, so that a stopped plan usually has one.
+	// A step of a watch takes 20 to 100 ns. graceSteps of first fit are done even if the context has
+	// already ended, in at most 20 ms, so a plan of a thousand items is always whole. graceOfChecks is
+	// the same for checking a bound, so that a stopped plan usually has one.
 	graceSteps, graceOfChecks = 100_000, 300_000
-	// compileEvery is how many items with new requirements, which take up to 100 microseconds each, are compiled between two checks of the
-	// context.
+	// compileEvery is how many items with new requirements are compiled between two checks of the
+	// context. Each takes up to 100 microseconds.
 	compileEvery = 256
-	// maxNarrowings is how often labels are narrowed, a microsecond each, before it is not decided whether alternatives agree.
+	// maxNarrowings limits how often labels are narrowed, a microsecond each. Beyond it, it stays
+	// undecided whether alternatives agree.
 	maxNarrowings = 20_000
 	// patience is how many items in a row may fail to enter a bin before it is closed.
 	patience = 64

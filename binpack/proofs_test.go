@@ -137,21 +137,28 @@ func TestNodesAreFewAndBinsAreMixed(t *testing.T) {
 	}
 }
 
-// A bound does not get worse through bins that are too large and dear to be bought.
+// Bins that are too large and dear to be bought make neither bounds nor plans worse: in the mean, since either search may be
+// luckier on one problem.
 func TestGiantsAreNotBought(t *testing.T) {
 	rng := rand.New(rand.NewPCG(91, 92))
 	types := []binpack.Type{typ("a", 40_000, 2_000, 7_000), typ("b", 79_000, 4_000, 15_000), typ("c", 95_000, 4_000, 31_000), typ("d", 170_000, 8_000, 31_000)}
 	giant := typ("giant", 3_000_000, 64_000, 250_000)
-	for round := range 4 {
+	const rounds = 40
+	bounds, costs := 0.0, 0.0
+	for round := range rounds {
 		var items []binpack.Item
 		for i := range 45 {
 			items = append(items, item(fmt.Sprint("i", i), 1+rng.IntN(3), int64(1_000+rng.IntN(3_000)), int64(1_000+rng.IntN(14_000))))
 		}
 		_, small := lawfulBy(t, one([]string{"cpu", "memory"}, types, items...), nil)
 		_, both := lawfulBy(t, one([]string{"cpu", "memory"}, append(types, giant), items...), nil)
-		require.InEpsilon(t, int64(small.Bound.Price), int64(both.Bound.Price), 0.01, "round %d", round)
+		require.InEpsilon(t, int64(small.Bound.Price), int64(both.Bound.Price), 0.02, "round %d", round)
 		require.InEpsilon(t, int64(small.Objective), int64(both.Objective), 0.02, "round %d", round)
+		bounds += float64(both.Bound.Price) / float64(small.Bound.Price) / rounds
+		costs += float64(both.Objective) / float64(small.Objective) / rounds
 	}
+	require.InDelta(t, 1, bounds, 0.003)
+	require.InDelta(t, 1, costs, 0.003)
 }
 
 // Sums of prices do not wrap.

@@ -80,6 +80,9 @@ func small(data []byte) binpack.Problem {
 		}
 		p.Pools = append(p.Pools, pool)
 	}
+	for range max(0, d.below(4)-1) {
+		p.Budgets = append(p.Budgets, int64(d.below(8)))
+	}
 	for i := range 1 + d.below(4) {
 		t := binpack.Type{Name: fmt.Sprintf("t%d", i), Pool: d.below(len(p.Pools)), Capacity: vector(12), Tags: tags(), Limits: limits()}
 		if len(p.Pools[t.Pool].Limits) > 0 && d.below(4) > 0 {
@@ -114,6 +117,11 @@ func small(data []byte) binpack.Problem {
 				}
 			}
 			o.CapacityPool = d.one("", "", "p", "q")
+			if len(p.Budgets) > 0 && d.below(4) > 0 {
+				for range p.Budgets {
+					o.Usage = append(o.Usage, int64(d.below(3)))
+				}
+			}
 			t.Offerings = append(t.Offerings, o)
 		}
 		p.Types = append(p.Types, t)

@@ -8,14 +8,14 @@ import (
 	"github.com/joinery-sdk/joinery/binpack/internal/tags"
 )
 
-// repacker improves a layout under all rules (ruin and recreate: G. Schrimpf et al., 2000). Each round empties a few bins,
-// preferably wasteful ones, and existing nodes, and packs their items anew, by knapsacks over what the linear programme pays for them.
+// repacker improves a layout under all rules (ruin and recreate: G. Schrimpf et al., 2000). Each
+// round empties nodes and a few bins, mostly wasteful ones, and repacks their items by knapsacks.
 type repacker struct {
 	*filler
 	budget *relax.Budget
 	draw   relax.Draw
 	guides []guide
-	reach  [][]binType // by tier and profile: the guide's types that the profile can go to; nil until it is needed
+	reach  [][]binType // by tier and profile: the guide's types that the profile can go to; nil until needed
 	cost   Price
 	copies float64 // of all items
 	lacks  []int   // by item: how many copies the layout does not place
@@ -24,12 +24,12 @@ type repacker struct {
 
 	// The state of a round.
 	tier    int32
-	blinks  bool          // some items are passed over, and fewer types tried (J. Christiaens, G. Vanden Berghe, 2020)
-	scarce  float64       // how much a new bin's share of the budgets counts, from 0 to 1; what it costs counts the rest
-	items   []int         // those of the removed bins and emptied nodes, and some of the missing ones
+	blinks  bool          // pass over some items and try fewer types (J. Christiaens, G. Vanden Berghe, 2020)
+	scarce  float64       // weight of a new bin's share of the budgets, from 0 to 1; its cost has the rest
+	items   []int         // items of removed bins and emptied nodes, and some missing ones
 	classes []relax.Class // the items, as knap takes them
-	rest    []Share       // those that are out of bins
-	profits []float64     // what a copy of each of the items is worth (see recreate)
+	rest    []Share       // the items that are out of bins
+	profits []float64     // the worth of a copy of each of the items (see recreate)
 	knap    relax.Knapsack
 	found   relax.Pattern
 	removed []bin
@@ -38,7 +38,7 @@ type repacker struct {
 	grownAt []int
 }
 
-// repack returns a layout that is no worse than l. It ends with the budget, at a bound, or after many rounds without a gain.
+// repack returns a layout that is no worse. It ends with the budget, at a bound, or when long idle.
 func (p *planner) repack(l Layout) Layout {
 	in := p.in
 	left := max(p.budget.Left, 0)
@@ -46,7 +46,7 @@ func (p *planner) repack(l Layout) Layout {
 	part := p.budget.Split(left/2 + p.total/repackPart)
 	defer p.budget.Return(part)
 	s := &repacker{filler: newFiller(in, p.stop), budget: part, cost: in.objectiveOf(l), copies: float64(in.copies())}
-	if len(l.Bins) == 0 || !s.restore(l) {
+	if !s.restore(l) || len(l.Bins) == 0 && (len(s.nodes) == 0 || len(s.missing) == 0) {
 		return l
 	}
 	s.reach = make([][]binType, len(in.tiers)*len(in.profiles))
@@ -66,7 +66,7 @@ func (p *planner) repack(l Layout) Layout {
 	return s.finish()
 }
 
-// restore fills the filler with the layout. It reports whether the rules admit the items in this order.
+// restore fills the filler with the layout. It reports whether rules admit the items in this order.
 func (s *repacker) restore(l Layout) bool {
 	for n, shares := range l.Nodes {
 		if !s.putAll(&s.nodes[n], shares) {
@@ -80,6 +80,11 @@ func (s *repacker) restore(l Layout) bool {
 		}
 	}
 	s.lacks = slices.Clone(s.want)
+	for i, n := range s.lacks {
+		if n > 0 && !s.in.holdable(i) {
+			s.lacks[i] = 0
+		}
+	}
 	s.listMissing()
 	return true
 }
@@ -93,7 +98,7 @@ func (s *repacker) listMissing() {
 	}
 }
 
-// add adds a bin for the shares. It reports whether the bin holds all of them; otherwise there is none.
+// add adds a bin for the shares if it holds all of them, and reports whether it does.
 func (s *repacker) add(t int32, offering int, shares []Share) bool {
 	b := s.newBin(t, 1<<offering)
 	s.charge(t, int(b.charged), 1)
@@ -131,7 +136,7 @@ func (s *repacker) put(b *bin, item, want int) int {
 
 func (s *repacker) price(b *bin) Price { return s.in.objective(b.typ, int(b.charged)) }
 
-// waste is what the bin costs above the worth of its items.
+// waste returns how much more the bin costs than its items are worth.
 func (s *repacker) waste(b *bin) float64 {
 	waste, worth := float64(s.price(b)), s.guides[s.in.tierOf(b.typ)].worth
 	for _, x := range b.shares {
@@ -183,7 +188,7 @@ func (s *repacker) round() bool {
 	return false
 }
 
-// costs returns what the bins that the round removed and changed cost, and what those cost that are there instead.
+// costs returns the cost of the bins that the round removed or changed, before and after the round.
 func (s *repacker) costs(base int) (before, after Price) {
 	for _, list := range [][]bin{s.removed, s.grown} {
 		for i := range list {
@@ -199,11 +204,11 @@ func (s *repacker) costs(base int) (before, after Price) {
 	return before, after
 }
 
-// pays reports whether the round may still gain: it places missing items, or the new bins and the worth of what is still out of
-// bins are at most what the old ones cost.
+// pays reports whether new bins may still gain: the round places missing items, or the new bins
+// plus the worth of what is still out of bins cost at most what the old bins did.
 func (s *repacker) pays(base int) bool {
 	if len(s.missing) > 0 {
-		return true
+		return len(s.in.tiers[s.tier]) > 0
 	}
 	before, after := s.costs(base)
 	rest, worth := float64(after), s.guides[s.tier].worth
@@ -228,7 +233,7 @@ func (s *repacker) ruin() {
 		b := s.bins[i]
 		if len(s.removed) == 0 {
 			s.tier = s.in.tierOf(b.typ)
-		} else if s.in.tierOf(b.typ) != s.tier || !s.related(&s.removed[0], &b) {
+		} else if s.in.tierOf(b.typ) != s.tier || !s.in.related(&s.removed[0], &b) {
 			continue
 		}
 		s.bins[i] = s.bins[last]
@@ -237,7 +242,7 @@ func (s *repacker) ruin() {
 	}
 	for range min(s.draw.Below(3), len(s.nodes)) {
 		n := s.draw.Below(len(s.nodes))
-		tooHeavy := func(x Share) bool { return s.tier > 0 && s.in.heaviest(x.Item) < s.tier } // it is not for a bin of this tier
+		tooHeavy := func(x Share) bool { return s.tier > 0 && s.in.heaviest(x.Item) < s.tier } // not for a bin of this tier
 		if !slices.ContainsFunc(s.emptied, func(b bin) bool { return int(b.node) == n }) && !slices.ContainsFunc(s.nodes[n].shares, tooHeavy) {
 			s.emptied = append(s.emptied, s.nodes[n])
 		}
@@ -253,7 +258,7 @@ func (s *repacker) ruin() {
 	for _, b := range s.emptied {
 		s.nodes[b.node] = s.emptyNode(int(b.node))
 	}
-	if n := len(s.missing); n > 0 { // rather those of high priority, which come first
+	if n := len(s.missing); n > 0 { // preferably those of high priority, which come first
 		from := s.draw.Below(1 + s.draw.Below(n))
 		s.items = append(s.items, s.missing[from:min(from+otherItems, n)]...)
 	}
@@ -272,14 +277,9 @@ func (s *repacker) ruin() {
 	}
 }
 
-// related reports whether some item of the first bin may go into the type of the second (related removal: P. Shaw, 1998).
-func (s *repacker) related(first, second *bin) bool {
-	return slices.ContainsFunc(first.shares, func(x Share) bool { return s.in.profileOf(x.Item).mask(second.typ) != 0 })
-}
-
-// recreate packs the items into the emptied nodes, every second time into a few of the bins that are left, and into new bins,
-// whose positions begin at base. It reports false if the result is no better. The profit of a copy is its part of the layout's cost
-// and, as far as budgets are scarce, of the number of copies.
+// recreate packs the items into emptied nodes, every second time into a few remaining bins, and
+// into new bins from position base on. It reports false if the result is no better. A copy's profit
+// is its part of the layout's cost and, as far as budgets are scarce, of the number of copies.
 func (s *repacker) recreate(base int) bool {
 	s.classes, s.profits = s.classes[:0], s.profits[:0]
 	worth, total := s.guides[s.tier].worth, float64(s.cost)+1
@@ -328,9 +328,9 @@ func (s *repacker) addTo(at int) {
 	}
 }
 
-// openAny opens the bin that has the highest profit for what it takes, of a few random types that may hold one of the items. What a
-// bin takes is its part of the layout's cost and of what budgets have left. While the layout leaves any unplaced, the item goes first,
-// because those of high priority come first in every second round. openAny reports false if no bin takes anything.
+// openAny tries a few random types for one of the items, and opens the bin with the highest profit
+// for its part of cost and budgets. The item goes first if any are missing, since every second
+// round sorts by priority. It reports false if no bin takes anything.
 func (s *repacker) openAny(at int) bool {
 	var best bin
 	var choice Choice
@@ -364,7 +364,7 @@ func (s *repacker) openAny(at int) bool {
 		s.withdraw(&b)
 		if part := took(t, int(b.charged)); held > promising*most*part {
 			s.budget.Take(len(s.in.tiers[s.tier]))
-			u, j := s.cheapestChoice(&b)
+			u, j, _ := s.cheapestChoice(&b, s.in.tierOf(t), s.in.objective(t, int(b.charged)))
 			if took(u, j) > part { // the cheaper one takes more of the budgets
 				u, j = t, int(b.charged)
 			}
@@ -383,7 +383,7 @@ func (s *repacker) openAny(at int) bool {
 	return s.add(int32(choice.Type), choice.Offering, best.shares)
 }
 
-// oneBin puts all that is left into one new bin, if that makes the layout cheaper.
+// oneBin puts all that remains into one new bin, if that makes the layout cheaper.
 func (s *repacker) oneBin(base int) bool {
 	before, after := s.costs(base)
 	s.rest = s.rest[:0]
@@ -397,9 +397,9 @@ func (s *repacker) oneBin(base int) bool {
 	return ok && s.add(t, j, s.rest)
 }
 
-// drawType returns a random type that may take one of the items, and its offerings that may: usually one of the guide's, rather a better
-// one, or else that of a removed bin or any of the tier, because the guide knows nothing of budgets and capacity pools. The offerings are 0
-// if there are none.
+// drawType returns a random type and its offerings that may take one of the items; 0 for none.
+// Usually it is one of the better types of the guide. As the guide ignores budgets and capacity
+// pools, it can also be the type of a removed bin or any of the tier.
 func (s *repacker) drawType(at int) (t int32, mask uint64) {
 	item := s.items[at]
 	may := func(t int32, mask uint64) uint64 {
@@ -454,14 +454,14 @@ func (s *repacker) others(item int) []binType {
 	return *list
 }
 
-// fill puts items into the bin: what a knapsack by a random method finds and, where rules refuse some of it, what else they admit. It
-// returns the profit.
+// fill puts items into the bin: what a knapsack by a random method finds and, if rules refuse some
+// of it, whatever else they admit. It returns the profit.
 func (s *repacker) fill(b *bin) float64 {
 	for k, i := range s.items {
 		s.classes[k].Count = int64(s.want[i])
 	}
 	may := func(k int) bool {
-		if b.node < 0 && s.blinks && s.draw.Below(blinks) == 0 { // what goes to a node costs nothing
+		if b.node < 0 && s.blinks && s.draw.Below(blinks) == 0 { // nodes cost nothing
 			return false
 		}
 		p := s.in.profileOf(s.items[k])

@@ -2,40 +2,41 @@ package cloudprovider
 
 import "errors"
 
-// Retry says what may be tried after a failure.
+// Retry says what a caller may try after a failure.
 type Retry string
 
-// The kinds of retries.
+// The values of Retry.
 const (
-	// RetryNever: the same call fails again until a person changes something, or there is nothing left to do.
+	// RetryNever: the same call fails until a person changes something, or nothing is left to do.
 	RetryNever Retry = "Never"
-	// RetrySame: the same call, with the same token, after a while.
+	// RetrySame: repeat the same call with the same token after a while.
 	RetrySame Retry = "Same"
-	// RetryElsewhere: not this; plan again without what was refused.
+	// RetryElsewhere: do not repeat the call. Plan again without what was refused.
 	RetryElsewhere Retry = "Elsewhere"
 )
 
 // Advice is what a caller may conclude from an error.
 type Advice struct {
 	Retry Retry
-	// Unknown means that the call may have had its effect: an instance may be there, or may be gone. Only the same call,
-	// with the same token, tells.
+	// Unknown means that the call may have had its effect: an instance may exist or may be gone.
+	// Only the same call with the same token can tell.
 	Unknown bool
 }
 
-// Advise is the table of retries. Of several codes in one error the first in this order decides:
+// Advise returns the advice for an error. If the error has several codes, the first in this order
+// decides:
 //
 //	ErrUnauthorized          Never      a person has to grant something
-//	ErrUnsupported           Never      another provider, perhaps
-//	ErrInvalidSpec           Never      the claim must be another one
-//	ErrNotFound              Never      the instance is gone: what Delete was for; after Create, a new token is needed
+//	ErrUnsupported           Never      another provider may support it
+//	ErrInvalidSpec           Never      the claim has to be a different one
+//	ErrNotFound              Never      the instance is gone, as Delete wanted; Create needs a new token
 //	ErrNotReady              Same
-//	ErrThrottled             Same       after Error.RetryAfter, if it says
+//	ErrThrottled             Same       after Error.RetryAfter, if it is set
 //	ErrQuota                 Elsewhere  without what the quota blocks, or after giving something back
 //	ErrInsufficientCapacity  Elsewhere  without what was refused
-//	any other                Same       unknown outcome: lost connections, cancelled contexts, the cloud's internal errors
+//	any other                Same       unknown outcome: a lost connection, a cancelled context, an internal error of the cloud
 //
-// Advise(nil) is RetryNever: nothing is left to do.
+// Advise(nil) is RetryNever, because nothing is left to do.
 func Advise(err error) Advice {
 	switch {
 	case err == nil,
@@ -50,7 +51,7 @@ func Advise(err error) Advice {
 	}
 }
 
-// Codes lists the sentinels, in the order of [Advise]. A new slice.
+// Codes returns the sentinels in the order of [Advise], in a new slice.
 func Codes() []error {
 	return []error{
 		ErrUnauthorized, ErrUnsupported, ErrInvalidSpec, ErrNotFound,

@@ -16,16 +16,18 @@ import (
 type Candidate struct {
 	// Type is the name of an instance type of the catalogue.
 	Type string
-	// Offering are the requirements of one of its offerings, as the catalogue has them.
+	// Offering is the requirements of one of the type's offerings, as in the catalogue.
 	Offering requirements.Set
 }
 
-// String is "type (offering)".
+// String returns "type (offering)".
 func (c Candidate) String() string { return fmt.Sprintf("%s (%s)", c.Type, c.Offering) }
 
-// CandidatesOf finds all available offerings that a claim with these requirements and requests may be given, cheapest
-// first; equal prices by type and offering. A label that neither type nor offering mentions is absent, unless its key is in
-// open: nodes may still be given it. A new slice, nil if there is none. The cost is O(n log n) in the offerings.
+// CandidatesOf returns all available offerings that a claim with these requirements and requests
+// may get, cheapest first. Equal prices are ordered by type and offering. A label that neither the
+// type nor the offering mentions counts as absent, unless its key is in open: such labels may still
+// be given to the node. The slice is new, or nil if there is no offering. The cost is O(n log n) in
+// the offerings.
 func CandidatesOf(types []instancetypes.InstanceType, ask requirements.Set, requests corev1.ResourceList, open requirements.Keys) []Candidate {
 	type priced struct {
 		Candidate
@@ -45,7 +47,7 @@ func CandidatesOf(types []instancetypes.InstanceType, ask requirements.Set, requ
 	slices.SortFunc(all, func(a, b priced) int {
 		return cmp.Or(cmp.Compare(a.price, b.price), strings.Compare(a.key, b.key))
 	})
-	// Two offerings may differ by their commitment only, which no cloud is told.
+	// Two offerings may differ only by their commitment, which is never sent to a cloud.
 	seen := map[string]bool{}
 	var candidates []Candidate
 	for _, p := range all {
@@ -57,8 +59,8 @@ func CandidatesOf(types []instancetypes.InstanceType, ask requirements.Set, requ
 	return candidates
 }
 
-// nodeOf is what is known of a node that is bought by an offering: the offering decides the keys that it mentions, the type
-// all others. The two never contradict each other in a catalogue that is valid.
+// nodeOf returns what is known of a node of the offering. The offering decides the keys that it
+// mentions, the type decides all others. In a valid catalogue the two never contradict each other.
 func nodeOf(t instancetypes.InstanceType, offering requirements.Set) requirements.Set {
 	var keys []string
 	for r := range offering.All() {

@@ -1,24 +1,29 @@
-// Package cloudprovider is the interface to a cloud: it says how nodes are bought and given back, and what every
-// implementation promises to its callers. It is the only package that describes side effects.
+// Package cloudprovider is the interface to a cloud: how nodes are bought and given back, and what
+// every implementation promises to its callers. It is the only package that describes side effects.
 //
-// A provider implements [Provider], six interfaces of one method each. Callers ask for the ones that they need. What only
-// some clouds can do is in interfaces of its own, found by type assertion: [BatchCreator], [RepairAdviser], [Rebooter],
-// [RegistrationHook], and interruption.Source. Package cloudtest checks an implementation against the obligations below,
-// memcloud is an implementation in memory, and examples/newprovider is the smallest one, to copy. What callers make of a
-// provider's answers is in two packages of pure functions: availability remembers what was refused, lifecycle decides which
-// instances have no owner.
+// A provider implements [Provider], which consists of six interfaces with one method each. A caller
+// asks only for those that it needs. Abilities that only some clouds have are optional interfaces,
+// found by type assertion: [BatchCreator], [RepairAdviser], [Rebooter], [RegistrationHook], and
+// interruption.Source.
+//
+// Package cloudtest checks an implementation against the obligations below. Package memcloud is an
+// implementation in memory, and examples/newprovider is the smallest implementation, meant to be
+// copied. Two packages of pure functions serve callers: availability remembers what was refused,
+// and lifecycle decides which instances have no owner.
 //
 // # The life of an instance
 //
-// A caller writes a [NodeClaim] down, with a token that was never used before, and calls Create with it until the answer
-// is known: an [Instance], or an error that says that there is none. The same token leads to the same instance, so a
-// caller that lost the answer, or was restarted, asks again with the same claim. To give an instance back it calls Delete
-// until the answer is [ErrNotFound]. What is not claimed any more is found by List. A claim is the same one if
-// [NodeClaim.Equal] says so; a provider keeps [NodeClaim.Identity], a hash, beside the token.
+// A caller first records a [NodeClaim] with a token that was never used before. It then calls
+// Create with it until the answer is known: an [Instance], or an error that says that there is
+// none. The same token leads to the same instance, so a caller that lost the answer or was
+// restarted repeats the call with the same claim. To give an instance back, the caller calls Delete
+// until the answer is [ErrNotFound]. List finds instances that no caller claims any more. Two
+// claims are the same if [NodeClaim.Equal] says so; a provider keeps [NodeClaim.Identity], a hash,
+// beside the token.
 //
 // # Obligations
 //
-// Every implementation keeps all of these; the kit cites them word for word.
+// Every implementation keeps all of these. The kit (package cloudtest) cites them word for word.
 //
 // The catalogue:
 //
@@ -34,20 +39,21 @@
 //   - Create with a token that was used before returns the instance that was made then and makes no second one.
 //   - Concurrent calls of Create with one token make one instance.
 //   - Create with the token of another claim fails with ErrInvalidSpec.
+//   - Create tells all tokens apart: up to 128 characters, capital and small letters, and every character that a token may have.
 //   - Create with the token of an instance that was deleted fails with ErrNotFound and makes none.
 //   - Create refuses a claim that is not valid, or that has a candidate which is not in the catalogue, with ErrInvalidSpec.
 //   - Create fails with ErrInsufficientCapacity only if every candidate was refused, and names each of them.
 //   - Create fails with ErrQuota if a quota refused every candidate, and says which quota and what it blocks.
 //   - Create that succeeds on a later candidate reports the ones that were refused before it.
-//   - Create that fails with an error of the closed list has made no instance and has not used up the token.
-//   - Create knows its tokens, and all methods the instances, when the provider is started anew.
-//   - Create that is asked again, because a reply of the cloud was lost, makes no second instance.
+//   - Create that fails with an error of the closed list has made no instance in this call and has not used up the token.
+//   - Create knows its tokens, and all methods the instances as they were, when the provider is started anew.
+//   - Create that is asked again, because a reply of the cloud was lost, makes no second instance and returns the first as if nothing had been lost.
 //   - The labels of an instance satisfy its claim: its requirements, its labels, the type and the offering.
 //   - The resources of an instance are those that the catalogue promised for its type.
 //
 // Get and List:
 //
-//   - Get returns what Create returned: the same id, type, labels, claim, pool and token.
+//   - Get returns what Create returned: the same id, type, labels, claim, pool and token, and to the minute the same time of creation.
 //   - Get fails with ErrNotFound for an id that does not exist.
 //   - List returns every instance that Create made and that still exists, each once, by ascending id, however many there are.
 //   - List returns only instances that Create made, and each with its claim, pool and token.
@@ -60,7 +66,7 @@
 //   - Delete fails with ErrNotFound for an id that does not exist.
 //   - Delete knows every instance that Create has returned, at once.
 //   - Delete touches no other instance.
-//   - Get, List and Delete do not know machines that Create has not made: ErrNotFound, and Delete leaves them alone.
+//   - No method knows machines that Create has not made: ErrNotFound, and Delete and Reboot leave them alone.
 //
 // Drift:
 //
@@ -68,8 +74,8 @@
 //
 // All methods:
 //
-//   - A call whose context is done fails with the error of the context, and Create then makes no instance.
-//   - Every failure that the cloud reports is one of the closed list of errors, and exactly one.
+//   - A call whose context is done fails with the error of the context and no code, and Create then makes no instance.
+//   - Every failure that the cloud reports is one of the closed list of errors, and exactly one, except internal errors, whose outcome is unknown.
 //   - All methods may be called concurrently.
 //   - Arguments are left as they are.
 //   - Results belong to the caller, who may change them without any effect on later results.
@@ -78,49 +84,69 @@
 //
 //   - CreateMany returns one result for each claim, in the order of the claims, and one failure does not spoil the rest.
 //   - RepairPolicies are valid: each condition, status and reason once, and no time that is negative.
-//   - Reboot keeps the instance, reboots once for each operation, and fails with ErrNotFound for an id that does not exist.
+//   - Reboot keeps the instance, reboots once for each operation, also when the provider is started anew, and fails with ErrNotFound for an id that does not exist.
 //   - Interruptions delivers every event at least once, again until its cursor is passed back, and then no more.
 //
 // # Labels and taints of nodes
 //
-// The provider says which labels a node is to carry ([Instance].Labels), and the caller puts them there, with the taints and startup taints of the
-// claim: [Instance.Register] says how, once, when the node has joined. A provider may have machines register with some of them, so that no pod without a
-// toleration comes first; it does not have to, and a caller must not rely on it.
+// The provider says which labels a node should have ([Instance].Labels). The caller puts them on
+// the node, together with the taints and startup taints of the claim, once, when the node has
+// joined: [Instance.Register] computes the result. A provider may let machines register with some
+// of the taints, so that no pod without a toleration arrives first. It does not have to, and a
+// caller must not rely on it.
 //
 // # Tokens and ids
 //
-// A token is text of the caller's that means nothing: 1 to 128 characters of A-Z a-z 0-9 . - _ / : ([NodeClaim.Validate]). A cloud whose labels or client
-// tokens take less is given a hash of it. An id is the cloud's, and what a kubelet reports as its provider id, to the character: a provider does not pad
-// or shorten it. Ids are ordered as Go compares strings, numbers in them or not.
+// A token is text chosen by the caller that has no meaning: 1 to 128 characters of A-Z a-z 0-9 . -
+// _ / : ([NodeClaim.Validate]). If a cloud's labels or client tokens are shorter, the provider
+// gives the cloud a hash and keeps the token elsewhere (idempotent.Journal.Hash). An id is the cloud's own, and it is exactly what a kubelet reports as its
+// provider id: a provider does not pad or shorten it. Ids are ordered as Go compares strings, even
+// if they contain numbers.
 //
 // # Clocks
 //
-// Four times are waited for, and each is at least as long as the one before. A provider's lag is the time in which the cloud's readers come to know what
-// was written (aws.Options.Lag, idempotent.Journal.Lag); until it has passed since a call, what does not show may still be there. What a
-// provider says of the past may be wrong by a minute: Instance.Created is the cloud's clock. A caller's own lag (lifecycle.Timeouts.Lag) is longer than
-// both together, so that nothing new is taken for gone. A token is remembered for a day after its instance was deleted, longer than any caller retries.
-// All times that are compared with each other come from one clock, the process's own, but for Instance.Created.
+// Callers and providers wait for four times. Each is at least as long as the one before:
+//
+//   - A provider's lag is how long the cloud needs to show all readers what was written
+//     (aws.Options.Lag, idempotent.Journal.Lag). Until it has passed since a call, something that
+//     does not show may still exist.
+//   - What a provider says about the past may be wrong by a minute: Instance.Created is from the
+//     cloud's clock.
+//   - A caller's own lag (lifecycle.Timeouts.Lag) is longer than both together, so that nothing new
+//     is taken for gone.
+//   - A token is remembered for a day after its instance is gone, longer than any caller retries.
+//
+// All times that are compared with each other come from the process's own clock, except
+// Instance.Created.
 //
 // # Consistency
 //
-// Clouds need time to tell all their machines what happened. Get and List may lag behind Create and Delete: for a while
-// they may not know a new instance, or still know an old one. They must not invent instances, and the lag has a bound,
-// which the provider's documentation states; callers wait that long before they believe that something is gone
-// (lifecycle.Timeouts). Two things may never lag: Create must know its tokens, and Delete must know what Create returned.
-// A token is remembered for at least one day after the instance was deleted, longer than any caller retries.
+// Clouds need time to tell all their machines what happened. Get and List may lag behind Create and
+// Delete: for a while they may not know a new instance, or may still know an old one. They must not
+// invent instances. The lag has a limit, which the provider's documentation states. Callers wait
+// that long before they believe that something is gone (lifecycle.Timeouts).
+//
+// Two things must never lag: Create must know its tokens, and Delete must know what Create
+// returned. A token is remembered for as long as its instance may exist, and for at least one day
+// after that.
 //
 // # Errors
 //
-// The sentinels are a closed list. A provider returns an [*Error] with one of them as its code, the detail that the code
-// calls for, and the cloud's own error wrapped. [Advise] is the table that says what a caller may do about each code. An
-// error outside of the list means that the outcome is unknown: a lost connection, a context that was cancelled in
-// mid-call. A caller then asks again with the same token. A provider never turns such an error into one of the list: of a
-// context that is done, errors.Is finds context.Canceled or context.DeadlineExceeded and no code.
+// The sentinels are a closed list. A provider returns an [*Error] with one of them as its code, the
+// detail that belongs to the code, and the cloud's own error wrapped. [Advise] is the table of what
+// a caller may do about each code.
+//
+// An error outside the list means that the outcome is unknown, for example a lost connection, an
+// internal error of the cloud (HTTP 500 to 504, also of a call that only reads), or a context that
+// was cancelled during the call. A caller then repeats the call with the same token. A
+// provider never turns such an error into one of the list: if the context is done, errors.Is finds
+// context.Canceled or context.DeadlineExceeded and no code.
 //
 // # Retries, time and contexts
 //
-// A provider does not retry for long: a call that cannot be answered within a couple of seconds beyond the cloud's own
-// latency returns [ErrThrottled] or [ErrNotReady], because the caller knows what else could be done meanwhile. A provider
-// does not remember for its callers what was unavailable; it returns refusals as data. It watches its context in every
-// wait, logs nothing, and starts no goroutine that outlives the call.
+// A provider does not retry for long. If a call cannot be answered within a couple of seconds
+// beyond the cloud's own latency, it returns [ErrThrottled] or [ErrNotReady], because the caller
+// knows what else could be done meanwhile. A provider does not remember for its callers what was
+// unavailable; it returns refusals as data. It watches its context in every wait, logs nothing, and
+// starts no goroutine that outlives the call.
 package cloudprovider

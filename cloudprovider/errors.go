@@ -9,62 +9,70 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// The closed list of what can go wrong. Act on these by errors.Is, not on messages; detail is in [*Error].
+// The closed list of errors. Test for these with errors.Is, not by message; [*Error] has the
+// detail.
 var (
-	// ErrNotFound: there is no such instance, or there was and it is gone.
+	// ErrNotFound: the instance does not exist, or it existed and is gone.
 	ErrNotFound = errors.New("not found")
-	// ErrInsufficientCapacity: the cloud has none of what was asked for, at the moment.
+	// ErrInsufficientCapacity: the cloud has none of the requested offerings at the moment.
 	ErrInsufficientCapacity = errors.New("insufficient capacity")
-	// ErrQuota: the cloud has it, but this account may not use more.
+	// ErrQuota: the cloud has capacity, but this account may not use more.
 	ErrQuota = errors.New("quota exceeded")
 	// ErrThrottled: too many calls.
 	ErrThrottled = errors.New("throttled")
-	// ErrUnauthorized: the credentials are wrong, or do not suffice.
+	// ErrUnauthorized: the credentials are wrong or insufficient.
 	ErrUnauthorized = errors.New("unauthorized")
-	// ErrInvalidSpec: what was asked for cannot be, now or later.
+	// ErrInvalidSpec: the request can never succeed, now or later.
 	ErrInvalidSpec = errors.New("invalid spec")
-	// ErrNotReady: something that the call depends on is not there yet, such as a node class that is being resolved.
+	// ErrNotReady: something that the call depends on does not exist yet or is busy, such as a node
+	// class that is still being resolved, or a machine that another operation has locked (HTTP 409
+	// and 423).
 	ErrNotReady = errors.New("not ready")
 	// ErrUnsupported: this cloud cannot do that at all.
 	ErrUnsupported = errors.New("unsupported")
 )
 
-// Error is an outcome that is known. errors.Is finds its code, and errors.As the cloud's own error.
+// Error is a failure with a known outcome. errors.Is finds its code, and errors.As the cloud's own
+// error.
 type Error struct {
 	// Code is one of the sentinels of this package.
 	Code error
-	// Op is the method, such as "create"; Subject the name of the claim or the id of the instance.
+	// Op is the method, such as "create". Subject is the name of the claim or the id of the
+	// instance.
 	Op, Subject string
-	// Refused are the candidates that the cloud had no capacity for, Quotas what stood in the way of others.
+	// Refused are the candidates for which the cloud had no capacity. Quotas are the quotas that
+	// blocked others.
 	Refused []Refusal
 	Quotas  []Quota
-	// RetryAfter is how long the cloud wants to be left alone; 0 = it did not say.
+	// RetryAfter is how long the cloud asks callers to wait; 0 means that it did not say.
 	RetryAfter time.Duration
-	// Err is the cloud's own error, if there is one.
+	// Err is the cloud's own error, or nil.
 	Err error
 }
 
-// Refusal says that an offering could not be had.
+// Refusal says that the cloud refused an offering.
 type Refusal struct {
-	// Type is the instance type's name, Offering which of its offerings: zone, capacity type and, if there is one, reservation.
+	// Type is the name of the instance type. Offering identifies its offering by zone, capacity
+	// type and, if there is one, reservation.
 	Type     string
 	Offering requirements.Set
-	// Detail is the cloud's reason in its own words, for people.
+	// Detail is the cloud's reason in its own words.
 	Detail string
 }
 
-// Quota is an upper bound on what an account may use. It is no lack of capacity: another type of the same class does not
-// help, however many the cloud has of it.
+// Quota is an upper bound on what an account may use. A quota is not a lack of capacity: another
+// type of the same class does not help, even if the cloud has capacity for it.
 type Quota struct {
-	// Name is the cloud's name of it.
+	// Name is the cloud's name for the quota.
 	Name string
-	// Blocks matches all nodes that count towards it, so that a whole class of types is out at once. Anything = all nodes.
+	// Blocks matches all nodes that count towards the quota, so a whole class of types is blocked
+	// at once. Anything means all nodes.
 	Blocks requirements.Set
-	// Used and Limit are in the quota's own unit; both are 0 if the cloud did not say.
+	// Used and Limit are in the quota's own unit. Both are 0 if the cloud did not say.
 	Used, Limit int64
 }
 
-// Error says what was asked, what went wrong, and the detail that is there.
+// Error returns the operation, the code, and the detail that is known.
 func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString("cloudprovider: ")
@@ -103,11 +111,10 @@ func (e *Error) Error() string {
 // Is reports whether target is the code.
 func (e *Error) Is(target error) bool { return e.Code != nil && target == e.Code }
 
-// Unwrap is the cloud's own error. Its text may mention a sentinel, but a sentinel does not belong into it: the code
-// decides.
+// Unwrap returns the cloud's own error. It should not contain a sentinel: Code alone decides.
 func (e *Error) Unwrap() error { return e.Err }
 
-// String is "type (offering): detail".
+// String returns "type (offering): detail".
 func (r Refusal) String() string {
 	s := fmt.Sprintf("%s (%s)", r.Type, r.Offering)
 	if r.Detail != "" {
@@ -116,7 +123,7 @@ func (r Refusal) String() string {
 	return s
 }
 
-// String is the name, what is used of how much, and what it blocks.
+// String returns the name, the use and the limit, and what the quota blocks.
 func (q Quota) String() string {
 	s := fmt.Sprintf("quota %q", q.Name)
 	if q.Used != 0 || q.Limit != 0 {

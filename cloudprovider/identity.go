@@ -16,10 +16,11 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// mostToken is the greatest length of a token. Kubernetes' UIDs have 36 characters, and a name of an object with a prefix fits.
+// mostToken is the maximum length of a token. It leaves room for the UID of a Kubernetes object (36
+// characters) or for an object's name with a prefix.
 const mostToken = 128
 
-// tokenFault says what is wrong with a token; empty if nothing is.
+// tokenFault returns what is wrong with a token, or an empty string.
 func tokenFault(token string) string {
 	if token == "" {
 		return "required; one that was never used before, and the same for every retry"
@@ -35,8 +36,10 @@ func tokenFault(token string) string {
 	return ""
 }
 
-// Identity is a hash of all that [NodeClaim.Equal] compares: equal claims have the same, others do not. It is 64 hexadecimal characters, and the same in
-// every process and version, so that a provider can keep it beside a token in the place of the claim, whose candidates may be thousands.
+// Identity returns a hash of everything that [NodeClaim.Equal] compares. Equal claims have the same
+// hash; other claims have another one. It has 64 hexadecimal characters and is the same in every
+// process and version. So a provider can keep it beside a token in place of the claim, which may
+// have thousands of candidates.
 func (c NodeClaim) Identity() string {
 	type taint struct{ Key, Value, Effect string }
 	taints := func(list []corev1.Taint) (out []taint) {
@@ -52,7 +55,7 @@ func (c NodeClaim) Identity() string {
 	text := offeringTexts{}
 	h := sha256.New()
 	e := json.NewEncoder(h)
-	_ = e.Encode([]any{ // texts, lists and maps of texts: it cannot fail
+	_ = e.Encode([]any{ // strings, lists and maps of strings: it cannot fail
 		1, c.Name, c.Token, c.Pool, c.NodeClass.Group, c.NodeClass.Kind, c.NodeClass.Name, c.Requirements.String(), requests,
 		entries(c.Labels), taints(c.Taints), taints(c.StartupTaints),
 	})
@@ -62,14 +65,15 @@ func (c NodeClaim) Identity() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// entries is a map without the difference between nil and empty.
+// entries returns the map with nil and empty made the same.
 func entries(m map[string]string) map[string]string {
 	out := map[string]string{}
 	maps.Copy(out, m)
 	return out
 }
 
-// offeringTexts makes the text of each set once: a claim has thousands of candidates and a dozen offerings.
+// offeringTexts formats each set only once: a claim has thousands of candidates but a dozen
+// offerings.
 type offeringTexts map[string]string
 
 func (t offeringTexts) of(s requirements.Set) string {
@@ -85,14 +89,15 @@ func (t offeringTexts) of(s requirements.Set) string {
 // plainClaim is a claim without methods.
 type plainClaim NodeClaim
 
-// writtenClaim is a claim as JSON: a candidate is the index of its offering and the name of its type.
+// writtenClaim is the JSON form of a claim. A candidate is the index of its offering and a type
+// name.
 type writtenClaim struct {
 	plainClaim
 	Offerings  []requirements.Set `json:",omitempty"`
 	Candidates []string
 }
 
-// MarshalJSON writes each offering once, and each candidate as its index and a type: "3 m5.large".
+// MarshalJSON writes each offering once, and each candidate as an index and a type: "3 m5.large".
 func (c NodeClaim) MarshalJSON() ([]byte, error) {
 	out := writtenClaim{plainClaim: plainClaim(c)}
 	index := map[string]int{}

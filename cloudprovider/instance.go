@@ -13,50 +13,53 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// InstanceState is how far an instance is.
+// InstanceState is the stage of an instance's life.
 type InstanceState string
 
-// The states of an instance. One that is gone has none: Get fails with [ErrNotFound].
+// The states of an instance. An instance that is gone has no state: Get fails with [ErrNotFound].
 const (
-	// Pending instances have an id and nothing else for certain.
+	// Pending instances have an id. Nothing else is certain.
 	Pending InstanceState = "Pending"
 	// Running instances are paid for.
 	Running InstanceState = "Running"
-	// Terminating instances are on their way out, by Delete or by the cloud's own decision.
+	// Terminating instances are ending, by Delete or by the cloud's own decision.
 	Terminating InstanceState = "Terminating"
 )
 
-// Instance is what there is: a machine, and what is remembered of the claim that it is for. It is a plain struct; the zero value
-// is no instance.
+// Instance is an existing machine and what is known of the claim that it was made for. It is a
+// plain struct; the zero value is not an instance.
 type Instance struct {
-	// ID is unique, never used again, and what a kubelet reports as its provider id.
+	// ID is unique, is never reused, and is what the kubelet reports as its provider id.
 	ID string
 	// Claim, Pool and Token are those of the claim.
 	Claim, Pool, Token string
-	// Type and Offering are the candidate that was chosen.
+	// Type and Offering are the chosen candidate.
 	Type     string
 	Offering requirements.Set
-	// Labels are those that the node carries once the caller has registered it; see [Instance.Register].
+	// Labels are the labels of the node once the caller has registered it, see [Instance.Register].
 	Labels map[string]string
 	// Capacity and Allocatable are those of the type.
 	Capacity, Allocatable corev1.ResourceList
-	// ImageID is what the machine boots from, in the cloud's own terms; empty if there is no such thing.
+	// ImageID is the image that the machine boots from, in the cloud's own terms. It may be empty.
 	ImageID string
-	// State is how far the instance is, Created when the cloud made it, by the cloud's clock. Create may have to guess the latter, to the minute.
+	// State is the stage of the instance's life. Created is when the cloud made it, by the cloud's
+	// clock. Create may have to guess Created, to the minute. It is never zero, because an
+	// instance of unknown age is never an orphan.
 	State   InstanceState
 	Created time.Time
 }
 
-// Clone shares nothing with i that can be changed.
+// Clone returns a deep copy of i.
 func (i Instance) Clone() Instance {
 	i.Labels = maps.Clone(i.Labels)
 	i.Capacity, i.Allocatable = i.Capacity.DeepCopy(), i.Allocatable.DeepCopy()
 	return i
 }
 
-// Node is the node that the instance will register as, ready and with nothing running: the labels, resources and provider id of
-// the instance, the taints of its claim without those of the start, and the name of the claim, for the node's name is not known
-// before it is there. It shares nothing with either that can be changed.
+// Node returns the node that the instance will register as, ready and with nothing running. It has
+// the labels, resources and provider id of the instance and the taints of the claim, without the
+// startup taints. Its name is that of the claim, because the real name is not known before the node
+// exists. The result shares no mutable data with the instance or the claim.
 func (i Instance) Node(c NodeClaim) *corev1.Node {
 	i = i.Clone()
 	labels := map[string]string{corev1.LabelHostname: i.Claim}
@@ -74,10 +77,12 @@ func (i Instance) Node(c NodeClaim) *corev1.Node {
 	}
 }
 
-// NodeLabels are the labels of a node that is bought by a candidate for a claim: those that the type, the offering and the
-// requirements of the claim fix, its own labels, and its pool's. Where the requirements want a label that neither type nor offering has, and leave several
-// values open, it has one of them, always the same ([requirements.Requirement.Any]). The error joins a [*requirements.ConflictError] for each key on
-// which they contradict each other, which is [ErrInvalidSpec] to a caller.
+// NodeLabels returns the labels of a node that a candidate gives to a claim. They come from the
+// type, the offering, the requirements of the claim, the claim's own labels and its pool. The
+// requirements may allow several values of a label that neither type nor offering has. Then the
+// node gets one of them, always the same ([requirements.Requirement.Any]). If the sources
+// contradict each other, the error joins a [*requirements.ConflictError] for each such key, which
+// is [ErrInvalidSpec] to a caller.
 func NodeLabels(claim NodeClaim, t instancetypes.InstanceType, offering requirements.Set) (map[string]string, error) {
 	var b requirements.Builder
 	b.AddSet(nodeOf(t, offering)).AddSet(claim.Requirements)

@@ -14,31 +14,35 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
-// NodeClaim is what is asked for: one node. It is a plain struct, read-only for its receivers; the zero value is not
-// valid: a claim needs a name, a token and candidates. Written as JSON before it is handed to Create, and read again, it asks
-// for the same; the JSON names each offering once, so that thousands of candidates take some 20 bytes each.
+// NodeClaim is a request for one node. It is a plain struct that receivers only read. The zero
+// value is not valid: a claim needs a name, a token and candidates. A caller can write it as JSON
+// before it calls Create and read it again: the result asks for the same node. The JSON names each
+// offering once, so a candidate takes about 20 bytes.
 type NodeClaim struct {
-	// Name identifies the claim for people and in the cloud's own tags. It may be used again after the claim is gone.
+	// Name identifies the claim to people and in the cloud's tags. It may be used again after the
+	// claim is gone.
 	Name string
-	// Token makes Create idempotent. It is never used for another claim, nor for a second try after the first instance
-	// was deleted. It has 1 to 128 characters of A-Z a-z 0-9 . - _ / : and means nothing. A cloud whose labels take less keeps a hash of it.
+	// Token makes Create idempotent. It must never be used for another claim, nor for a second
+	// attempt after the first instance was deleted. It has 1 to 128 characters of A-Z a-z 0-9 . - _
+	// / : and no meaning. A cloud whose labels are shorter keeps a hash of it.
 	Token string
-	// Pool is the node pool's name, empty for a claim that belongs to none.
+	// Pool is the name of the node pool, or empty for a claim without a pool.
 	Pool string
-	// NodeClass names the cloud's own settings; zero = the provider's defaults. One that the provider does not know is
-	// ErrInvalidSpec, one that is still being worked out ErrNotReady. A cloud that has no such settings does not look at it.
+	// NodeClass names the cloud's own settings. The zero value means the provider's defaults. An
+	// unknown class is ErrInvalidSpec; a class that is still being resolved is ErrNotReady. A cloud
+	// without such settings ignores it.
 	NodeClass nodepool.NodeClassRef
 	// Requirements are what the node's labels must satisfy.
 	Requirements requirements.Set
-	// Requests are what the pods need that the claim was made for, daemons included. The candidates were chosen to hold
-	// them; providers need them only for bookkeeping of their own.
+	// Requests are the needs of the pods for which the claim was made, including daemons. The
+	// candidates were chosen to hold them; providers use them only for their own bookkeeping.
 	Requests corev1.ResourceList
-	// Candidates are the offerings that will do, in order of preference; at least one. A cloud that knows more about its
-	// capacity may prefer another of them.
+	// Candidates are the acceptable offerings, in order of preference; there is at least one. A
+	// cloud that knows more about its capacity may prefer a later one.
 	Candidates []Candidate
 	// Labels are put on the node in addition to those of its type and offering.
 	Labels map[string]string
-	// Taints are put on the node; StartupTaints as well, until they are taken off.
+	// Taints are put on the node. StartupTaints are too, until they are removed.
 	Taints, StartupTaints []corev1.Taint
 }
 
@@ -48,10 +52,11 @@ type InvalidError struct {
 	Detail string
 }
 
-// Error is "cloudprovider: path: detail".
+// Error returns "cloudprovider: path: detail".
 func (e *InvalidError) Error() string { return "cloudprovider: " + e.Path + ": " + e.Detail }
 
-// Validate checks what can be checked without a cloud. The error joins one [*InvalidError] for each fault.
+// Validate checks the claim as far as possible without a cloud. The error joins one [*InvalidError]
+// for each fault.
 func (c NodeClaim) Validate() error {
 	var errs []error
 	fault := func(path, format string, args ...any) {
@@ -94,9 +99,10 @@ func (c NodeClaim) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Values are the values that the node may have of each label which the claim decides: where the requirements leave one value, that one,
-// and of type, zone and capacity type those of the candidates, in their order. A NodeClaim object has them as its requirements; it cannot
-// say which type may be had in which zone. A new map.
+// Values returns, for each label that the claim decides, the values that the node may have. If the
+// requirements leave one value, it is that value. For type, zone and capacity type it is the values
+// of the candidates, in their order. A NodeClaim object has these as its requirements, although
+// they cannot say which type is available in which zone. The map is new.
 func (c NodeClaim) Values() map[string][]string {
 	out := map[string][]string{}
 	for key, value := range c.Requirements.Labels() {
@@ -114,8 +120,9 @@ func (c NodeClaim) Values() map[string][]string {
 	return out
 }
 
-// Equal reports whether both ask for the same: names, tokens, candidates in their order, and all else that a provider
-// acts on. It tells a retry from a token that is used twice; [NodeClaim.Identity] is for who keeps no claims.
+// Equal reports whether both claims ask for the same: names, tokens, candidates in their order, and
+// everything else that a provider acts on. It tells a retry from a token that was reused. A
+// provider that keeps no claims uses [NodeClaim.Identity].
 func (c NodeClaim) Equal(o NodeClaim) bool {
 	return c.Name == o.Name && c.Token == o.Token && c.Pool == o.Pool && c.NodeClass == o.NodeClass &&
 		c.Requirements.Equal(o.Requirements) &&
@@ -125,7 +132,7 @@ func (c NodeClaim) Equal(o NodeClaim) bool {
 		slices.EqualFunc(c.Taints, o.Taints, equalTaints) && slices.EqualFunc(c.StartupTaints, o.StartupTaints, equalTaints)
 }
 
-// Clone shares nothing with c that can be changed.
+// Clone returns a deep copy of c.
 func (c NodeClaim) Clone() NodeClaim {
 	c.Requests, c.Labels = c.Requests.DeepCopy(), maps.Clone(c.Labels)
 	c.Candidates, c.Taints, c.StartupTaints = slices.Clone(c.Candidates), slices.Clone(c.Taints), slices.Clone(c.StartupTaints)

@@ -8,23 +8,24 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// BatchCreator is implemented by providers that buy many instances at less cost than one after the other. Callers use
-// [CreateAll], which falls back to Create.
+// BatchCreator is implemented by providers that buy many instances more cheaply at once than one
+// after the other. Callers use [CreateAll], which falls back to Create.
 type BatchCreator interface {
 	// CreateMany does for each claim what Create does.
 	CreateMany(ctx context.Context, claims []NodeClaim) []Result
 }
 
-// Result is what became of one claim of many: a launch if Err is nil.
+// Result is the result for one claim of a batch: a launch if Err is nil.
 type Result struct {
 	Launch Launch
 	Err    error
 }
 
-// CreateAll creates an instance for each claim and returns one result for each, in their order: by one call if p is a
-// [BatchCreator], otherwise one after the other. Once the context is done, the claims that are left fail with its error;
-// nothing was asked for them. A batch with a wrong number of results makes every claim fail with an error outside of the
-// closed list, for what was made is then unknown.
+// CreateAll creates an instance for each claim and returns one result for each, in their order. It
+// makes one call if p is a [BatchCreator], otherwise one call after the other. Once the context is
+// done, the remaining claims fail with its error; nothing was requested for them. If a batch
+// returns a wrong number of results, every claim fails with an error outside the closed list,
+// because it is then unknown what was made.
 func CreateAll(ctx context.Context, p Creator, claims []NodeClaim) []Result {
 	if batch, ok := p.(BatchCreator); ok {
 		results := batch.CreateMany(ctx, slices.Clone(claims))
@@ -45,10 +46,10 @@ func CreateAll(ctx context.Context, p Creator, claims []NodeClaim) []Result {
 	return results
 }
 
-// RegistrationHook is implemented by providers that have something to do once a machine has joined the cluster, such as
-// attaching it to a load balancer.
+// RegistrationHook is implemented by providers that have work to do once a machine has joined the
+// cluster, such as attaching it to a load balancer.
 type RegistrationHook interface {
-	// Registered is called when the instance's node has joined, and again until it succeeds; the node is not counted as
-	// initialized before. It must not change the node.
+	// Registered is called when the instance's node has joined, and again until it succeeds. Until
+	// then the node does not count as initialized. Registered must not change the node.
 	Registered(ctx context.Context, id string, node *corev1.Node) error
 }

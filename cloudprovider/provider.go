@@ -7,8 +7,8 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
-// Provider is a cloud that nodes can be bought from. The obligations of its methods are in the package documentation; all
-// of them may be called concurrently.
+// Provider is a cloud that sells nodes. The package documentation lists the obligations of its
+// methods. All methods may be called concurrently.
 type Provider interface {
 	Catalogue
 	Creator
@@ -20,64 +20,82 @@ type Provider interface {
 
 // Catalogue says what can be bought.
 type Catalogue interface {
-	// InstanceTypes lists the types that nodes of the pool could be of, whether or not they are available now. The zero
-	// pool stands for no pool in particular. The pool's requirements need not be applied; its node class must be. The slice,
-	// its offerings and its resource lists are the caller's: a provider makes the catalogue anew for each answer, or keeps it as JSON
-	// and decodes that.
+	// InstanceTypes returns the types that nodes of the pool could have, available now or not. The
+	// zero pool stands for no particular pool. A provider must apply the pool's node class and need
+	// not apply its requirements. If the class or the pool configures kubelets and the provider
+	// passes that on to its machines, Capacity and Overhead are those of such kubelets: callers
+	// apply nothing. The slice, its offerings and its resource lists belong to the
+	// caller. So a provider builds the catalogue for each answer, or keeps it as JSON and decodes
+	// that.
 	InstanceTypes(ctx context.Context, pool nodepool.NodePool) ([]instancetypes.InstanceType, error)
 }
 
 // Creator buys instances.
 type Creator interface {
-	// Create launches one instance for the claim, or returns the one that the claim's token has already led to. It returns
-	// as soon as the instance has an id; whether it has booted is for Get to say.
+	// Create launches one instance for the claim, or returns the instance that the claim's token
+	// has already led to. It returns as soon as the instance has an id; Get says whether it has
+	// booted.
 	//
-	// What is tested comes in this order: the context, NodeClaim.Validate, the token (that of another claim is
-	// ErrInvalidSpec, that of an instance for which Delete has succeeded is ErrNotFound, also while it is still Terminating,
-	// any other that was used gives its instance), the catalogue, quota, capacity. So asking again succeeds even if the
-	// type has left the catalogue since. Where some candidates were refused for lack of capacity and others by a quota, the
-	// code is ErrInsufficientCapacity; Error.Refused names the former, Error.Quotas what blocked the others.
+	// Create tests in this order: the context, NodeClaim.Validate, the token, the catalogue, quota,
+	// capacity. So a repeated call succeeds even if the type has left the catalogue since. A used
+	// token has one of three results:
+	//
+	//   - The token of another claim fails with ErrInvalidSpec.
+	//   - The token of an instance for which Delete has succeeded fails with ErrNotFound, even
+	//     while the instance is still Terminating. If Delete was called and has failed, the provider
+	//     may do the same, because a caller that gives an instance back calls Delete again.
+	//   - Any other used token returns its instance. If the provider knows that the cloud has taken
+	//     the machine, it fails with ErrNotFound instead. It need not ask the cloud: whether the
+	//     instance still exists is what Get and List say.
+	//
+	// If some candidates were refused for lack of capacity and others by a quota, the code is
+	// ErrInsufficientCapacity. Error.Refused names the former, and Error.Quotas what blocked the
+	// others.
 	Create(ctx context.Context, claim NodeClaim) (Launch, error)
 }
 
 // Getter finds one instance.
 type Getter interface {
-	// Get returns the instance with the id that Create gave it.
+	// Get returns the instance with the id that Create returned.
 	Get(ctx context.Context, id string) (Instance, error)
 }
 
 // Lister finds all instances.
 type Lister interface {
-	// List returns all instances that Create made, those that are being deleted included, in ascending order of their ids.
+	// List returns all instances that Create made, including those being deleted, in ascending
+	// order of their ids.
 	List(ctx context.Context) ([]Instance, error)
 }
 
 // Deleter gives instances back.
 type Deleter interface {
-	// Delete asks for the end of the instance and does not wait for it.
+	// Delete requests the end of the instance and does not wait for it. A caller repeats it until it
+	// fails with ErrNotFound, because the cloud may refuse at first, or the request may get lost.
 	Delete(ctx context.Context, id string) error
 }
 
-// DriftDetector compares instances with what would be launched today.
+// DriftDetector compares instances with what would be launched now.
 type DriftDetector interface {
-	// Drifted says whether the instance still is what its node class asks for. A cloud without such settings returns the
-	// zero Drift.
+	// Drifted says whether the instance still matches its node class. A cloud without such settings
+	// returns the zero Drift.
 	Drifted(ctx context.Context, id string) (Drift, error)
 }
 
-// Drift says in which way an instance is no longer what would be launched today. The zero value means that it still is.
+// Drift says how an instance differs from what would be launched now. The zero value means that it
+// does not differ.
 type Drift struct {
-	// Reason is one word in camel case, such as "ImageDrift"; empty means that there is none.
+	// Reason is one word in camel case, such as "ImageDrift". It is empty if there is no drift.
 	Reason string
-	// Detail is for people: what is, and what should be.
+	// Detail says, for people, what the instance has and what it should have.
 	Detail string
 }
 
-// Launch is a success of Create.
+// Launch is a successful result of Create.
 type Launch struct {
 	Instance
-	// Refused are the candidates that were tried before and refused; Quotas those that refused. Both are hints for the next
-	// plan, and empty where the token had led to the instance before.
+	// Refused are the candidates that were tried before and refused. Quotas are the quotas that
+	// refused. Both are hints for the next plan. They are empty if the token had already led to the
+	// instance.
 	Refused []Refusal
 	Quotas  []Quota
 }

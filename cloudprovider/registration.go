@@ -7,13 +7,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Register returns the node as it has to be once it has joined: with the labels of its instance, and with the taints and startup taints of its
-// claim. Call it once for each node, when it shows for the first time, and write what it returns to the API server: no provider can put all labels on a
-// machine before it knows which one it gets, and a node without them takes no pods that select them, so that more and more would be bought.
-// Afterwards labels and taints belong to the cluster: a startup taint that was removed stays removed.
+// Register returns the node as it should be once it has joined: with the labels of its instance,
+// and with the taints and startup taints of its claim. Call it once for each node, when the node
+// first appears, and write the result to the API server. No provider can put all labels on a
+// machine before it knows which machine it gets. A node without them accepts no pods that select
+// them, so more and more nodes would be bought. After that, labels and taints belong to the
+// cluster: a startup taint that was removed stays removed.
 //
-// Labels that the node has with another value are replaced. Taints with the key and effect of one that the node has are not added. It shares nothing
-// with its arguments that can be changed.
+// Labels that the node has with another value are replaced. A taint is not added if the node has
+// one with the same key and effect. The result shares no mutable data with the arguments.
 func (i Instance) Register(c NodeClaim, node *corev1.Node) *corev1.Node {
 	out := node.DeepCopy()
 	if out.Labels == nil {

@@ -10,33 +10,42 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Rebooter is implemented by providers that can start a machine anew. It keeps its id, its disks and its place; its pods start again.
+// Rebooter is implemented by providers that can restart a machine. The machine keeps its id, its
+// disks and its location; its pods start again.
 type Rebooter interface {
-	// Reboot asks for it and does not wait; the node shows it by another boot id. Calls with the same operation are one reboot: a caller whose answer
-	// was lost asks again. An operation is text of the alphabet of tokens, and used for one instance.
+	// Reboot requests a restart and does not wait. The node shows it by a new boot id. Calls with
+	// the same operation are one reboot, so a caller that lost the answer asks again. An operation
+	// is text in the alphabet of tokens and is used for one instance only. If the cloud does not
+	// know operations, write the operation on the machine, as a tag, before you ask for the reboot:
+	// it must be known when the provider is started anew.
 	Reboot(ctx context.Context, id, operation string) error
 }
 
-// RepairAdviser is implemented by providers that know which node conditions mean that a machine will not recover.
+// RepairAdviser is implemented by providers that know which node conditions mean that a machine
+// will not recover.
 type RepairAdviser interface {
-	// RepairPolicies lists the conditions, in a fixed order; each is valid, and each condition, status and reason is there once. It does not fail
-	// and calls nothing.
+	// RepairPolicies returns the policies in a fixed order. Each is valid, and each combination of
+	// condition, status and reason occurs once. It does not fail and makes no calls.
 	RepairPolicies() []RepairPolicy
 }
 
-// RepairPolicy says what is to be done about a node that has had a condition for too long. package lifecycle decides by it.
+// RepairPolicy says what to do about a node that has had a condition for too long. Package
+// lifecycle applies it.
 type RepairPolicy struct {
 	Condition corev1.NodeConditionType
 	Status    corev1.ConditionStatus
-	// Reason is a regular expression for a part of the condition's reason. Empty is for the reasons that no other policy of the condition and status is for.
+	// Reason is a regular expression that matches a part of the condition's reason. An empty Reason
+	// stands for all reasons that no other policy of the same condition and status matches.
 	Reason string
 	// Toleration is how long the condition may last.
 	Toleration time.Duration
-	// Grace is how long the node's pods may take to leave; nil = as long as its claim allows, 0 = they do not leave.
+	// Grace is how long the node's pods may take to leave. nil means as long as the claim allows; 0
+	// means that the pods are not waited for.
 	Grace *time.Duration
-	// Priority says which nodes come first: the greater, from 0 to 100.
+	// Priority says which nodes come first, from 0 to 100. The greater number comes first.
 	Priority int
-	// Reboot says that the machine is started anew; otherwise it is given back, and another one bought. Who cannot reboot replaces.
+	// Reboot says to restart the machine. Otherwise the machine is given back and another one is
+	// bought, as it is if the provider cannot reboot.
 	Reboot bool
 }
 

@@ -1,7 +1,7 @@
 package deprovision_test
 
 import (
-	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -10,10 +10,12 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joinery-sdk/joinery/deprovision"
 	"github.com/joinery-sdk/joinery/deprovision/eligibility"
 	"github.com/joinery-sdk/joinery/deprovision/eviction"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
 // row is a candidate in one line: what the golden cases compare.
@@ -61,7 +63,7 @@ func TestRankOfEveryPart(t *testing.T) {
 		if c.set != nil {
 			c.set(w)
 		}
-		got := deprovision.Rank(w.Cluster, nil)
+		got := w.rank(deprovision.RankOptions{})
 		require.Len(t, got, 1)
 		assert.Equal(t, c.want, row(got[0]), c.what)
 		p := got[0].Parts
@@ -77,52 +79,27 @@ func TestRankOrder(t *testing.T) {
 		}
 		return strings.Join(out, " ")
 	}
+	byName := deprovision.RankerFunc(func(c deprovision.Candidate) float64 { return float64(c.Node.Name()[0]) })
 	w := newWorld("dear 9 2", "equal-b 4 3", "equal-a 4 3", "empty 4 0", "blocked 90 1")
 	w.node("blocked").Pods[0].Annotations = map[string]string{eviction.DoNotDisrupt: "true"}
-	assert.Equal(t, "empty dear equal-a equal-b blocked", names(deprovision.Rank(w.Cluster, nil)))
-	assert.Equal(t, "empty equal-a equal-b dear blocked", names(deprovision.Rank(w.Cluster, &deprovision.Options{Ranker: byName{}})))
-	hour := deprovision.Rank(w.Cluster, &deprovision.Options{Objective: deprovision.Objective{Horizon: time.Hour}})
+	assert.Equal(t, "empty dear equal-a equal-b blocked", names(w.rank(deprovision.RankOptions{})))
+	assert.Equal(t, "empty equal-a equal-b dear blocked", names(w.rank(deprovision.RankOptions{Ranker: byName})))
+	hour := w.rank(deprovision.RankOptions{Horizon: time.Hour})
 	assert.InDelta(t, 0.04, hour[0].MostSavings.Dollars(), 1e-12)
 	for i, j := 0, len(w.Nodes)-1; i < j; i, j = i+1, j-1 {
 		w.Nodes[i], w.Nodes[j] = w.Nodes[j], w.Nodes[i]
 	}
-	assert.Equal(t, "empty dear equal-a equal-b blocked", names(deprovision.Rank(w.Cluster, nil)), "whatever the order of nodes")
-	assert.Empty(t, deprovision.Rank(deprovision.Cluster{}, nil))
+	assert.Equal(t, "empty dear equal-a equal-b blocked", names(w.rank(deprovision.RankOptions{})), "whatever the order of nodes")
 }
 
-// broken is a simulator that has nothing but an error.
-type broken struct {
-	unbounded
-	error
-}
-
-func (b broken) Simulate(context.Context, deprovision.Question) (deprovision.Answer, error) {
-	return deprovision.Answer{}, b.error
-}
-
-func TestErrorsHaveNames(t *testing.T) {
-	ctx := t.Context()
-	w := newWorld("a 4 1", "b 4 3")
-	_, err := deprovision.Plan(ctx, w.Cluster, nil, nil)
-	require.ErrorIs(t, err, deprovision.ErrNoSimulator)
-	_, err = deprovision.Plan(ctx, deprovision.Cluster{}, w.toy, nil)
+func TestMistakesInClusters(t *testing.T) {
+	_, err := deprovision.Rank(deprovision.Cluster{}, nil)
 	require.ErrorIs(t, err, deprovision.ErrNoTime)
-	_, err = deprovision.Plan(ctx, deprovision.Cluster{Now: now(), Nodes: make([]eligibility.Node, 1)}, w.toy, nil)
+	_, err = deprovision.Rank(deprovision.Cluster{Now: now(), Nodes: make([]eligibility.Node, 1)}, nil)
 	require.ErrorIs(t, err, deprovision.ErrNoNode)
-	lost := w.Cluster
-	lost.Pools = nil
-	_, err = deprovision.Plan(ctx, lost, w.toy, nil)
-	var missing *deprovision.MissingPoolError
-	require.ErrorAs(t, err, &missing)
-	assert.Equal(t, deprovision.MissingPoolError{Node: "a", Pool: "default"}, *missing)
-	_, err = deprovision.Plan(ctx, w.Cluster, broken{error: context.DeadlineExceeded}, nil)
-	require.ErrorIs(t, err, context.DeadlineExceeded)
-	ended, cancel := context.WithCancel(ctx)
-	cancel()
-	_, err = deprovision.Plan(ended, w.Cluster, w.toy, nil)
-	require.ErrorIs(t, err, context.Canceled)
-	_, err = deprovision.Plan(ctx, deprovision.Cluster{Now: now()}, w.toy, nil)
+	list, err := deprovision.Rank(deprovision.Cluster{Now: now()}, nil)
 	require.NoError(t, err, "no nodes are no mistake")
+	assert.Empty(t, list)
 }
 
 func BenchmarkRank5000Nodes(b *testing.B) {
@@ -133,7 +110,7 @@ func BenchmarkRank5000Nodes(b *testing.B) {
 	w := newWorld(nodes...)
 	b.ReportAllocs()
 	for b.Loop() {
-		list := deprovision.Rank(w.Cluster, nil)
+		list := w.rank(deprovision.RankOptions{})
 		if len(list) != 5000 || list[0].Name != "node-0" || list[1].Name != "node-1" || list[2].Name != "node-10" || list[0].Disruption != 21 {
 			b.Fatal("a node is missing, or out of order")
 		}
@@ -145,7 +122,7 @@ func BenchmarkRank5000Nodes(b *testing.B) {
 func ExampleRank() {
 	w := newWorld("half 8 4", "spare 8 1", "full 8 8")
 	w.node("full").Pods[0].Annotations = map[string]string{"karpenter.sh/do-not-disrupt": "true"}
-	for _, c := range deprovision.Rank(w.Cluster, nil) {
+	for _, c := range w.rank(deprovision.RankOptions{}) {
 		fmt.Printf("%-5s $%.2f an hour, disruption %.0f, saves at most $%.2f in a day", c.Name, c.PricePerHour.Dollars(), c.Disruption, c.MostSavings.Dollars())
 		for _, b := range c.Blockers {
 			fmt.Print("; ", b)
@@ -162,7 +139,7 @@ func ExampleDisruptionParts() {
 	w := newWorld("a 8 2")
 	high := int32(1 << 25)
 	w.Nodes[0].Pods[0].Spec.Priority = &high
-	c := deprovision.Rank(w.Cluster, nil)[0]
+	c := w.rank(deprovision.RankOptions{})[0]
 	fmt.Printf("%.0f = node %.0f + pods %.0f + priorities %.0f\n", c.Disruption, c.Parts.Node, c.Parts.Pods, c.Parts.Priorities)
 	// Output: 4 = node 1 + pods 2 + priorities 1
 }
@@ -177,4 +154,73 @@ func ExampleMissingPoolError() {
 	w.Pools = nil
 	fmt.Println(w.Validate())
 	// Output: deprovision: node a is of pool "default", which is not in Cluster.Pools
+}
+
+// A ranker without state is a function: here cheap nodes go first.
+func ExampleRankerFunc() {
+	w := newWorld("dear 8 1", "cheap 4 1")
+	for _, c := range w.rank(deprovision.RankOptions{Ranker: deprovision.RankerFunc(func(c deprovision.Candidate) float64 { return -c.PricePerHour.Dollars() })}) {
+		fmt.Println(c.Name)
+	}
+	// Output:
+	// cheap
+	// dear
+}
+
+// Without Karpenter six lines rank nodes: eligibility.FromNode reads their labels.
+func ExampleRankOptions() {
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{"team": "red"}}}
+	cluster := deprovision.Cluster{Now: now(), Nodes: []eligibility.Node{eligibility.FromNode(node, nil, nil, deprovision.Dollars(0.1))}}
+	cluster.Pools = []nodepool.NodePool{*cluster.Nodes[0].Pool}
+	keep := eligibility.Rules{Keep: func(n *eligibility.Node) string {
+		if n.Node.Labels["team"] == "red" {
+			return "team red asked for quiet"
+		}
+		return ""
+	}}
+	list, err := deprovision.Rank(cluster, &deprovision.RankOptions{Rules: keep})
+	fmt.Println(list[0].Name, list[0].Blockers, err)
+	// Output: a [team red asked for quiet] <nil>
+}
+
+func ExampleNewCandidate() {
+	w := newWorld("a 8 2")
+	c := deprovision.NewCandidate(w.node("a"), w.Now)
+	fmt.Println(c.Name, c.Disruption, len(c.Pods))
+	// Output: a 3 2
+}
+
+// Two nodes of one name are a mistake of the caller.
+func ExampleDuplicateNodeError() {
+	w := newWorld("a 4 0", "a 4 0")
+	if e, ok := errors.AsType[*deprovision.DuplicateNodeError](w.Validate()); ok {
+		fmt.Println(e.Node, "is there twice")
+	}
+	// Output: a is there twice
+}
+
+func ExamplePriceRanker() {
+	fmt.Println(deprovision.PriceRanker{}.Rank(deprovision.Candidate{CostPerHour: deprovision.Dollars(0.4), Disruption: 4}))
+	// Output: 0.1
+}
+
+// oldest is a ranker of a user's own: the nodes with the least life left go first.
+type oldest struct{}
+
+func (oldest) Rank(c deprovision.Candidate) float64 { return -c.RemainingLife.Hours() }
+
+func ExampleRanker() {
+	w := newWorld("young 4 1", "old 4 1")
+	day := 24 * time.Hour
+	w.Pools[0].Disruption.ExpireAfter = &day
+	w.node("old").Node.CreationTimestamp.Time = now().Add(-20 * time.Hour)
+	fmt.Println(w.rank(deprovision.RankOptions{Ranker: oldest{}})[0].Name)
+	// Output: old
+}
+
+// A machine that the cloud takes back is known by the name of its node.
+func ExampleInterruption() {
+	i := deprovision.Interruption{Node: "spot-a", Deadline: now().Add(2 * time.Minute), Why: "spot interruption warning"}
+	fmt.Printf("%s goes at %s: %s\n", i.Node, i.Deadline.Format(time.Kitchen), i.Why)
+	// Output: spot-a goes at 12:02PM: spot interruption warning
 }

@@ -32,6 +32,7 @@ var imports = map[string][]string{
 	"scheduling/nodepool":             {"requirements", "instancetypes/resources", "internal/strictjson"},
 	"scheduling":                      {"requirements", "requirements/kube", "instancetypes", "instancetypes/resources", "scheduling/nodepool", "scheduling/internal/admission", "internal/toleration"},
 	"scheduling/buffer":               {"internal/strictjson", "instancetypes/resources"},
+	"scheduling/capacityquota":        {"requirements", "requirements/kube", "internal/strictjson", "instancetypes/resources"},
 	"scheduling/defaultspread":        {"internal/strictjson"},
 	"scheduling/internal/admission":   {"instancetypes/resources"},
 	"scheduling/internal/bind":        {"requirements", "scheduling/internal/hostport", "scheduling/internal/interpod", "scheduling/internal/taints"}, // and nothing of planning

@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// minus is saturating subtraction.
+// minus subtracts and saturates.
 func minus(a, b int64) int64 {
 	d := a - b
 	switch {

@@ -1,9 +1,10 @@
-// Package instancetypes says what can be bought: instance types, their offerings with prices, and what a node of each
-// type leaves for pods.
+// Package instancetypes describes what can be bought: instance types, their offerings with prices,
+// and what a node of each type leaves for pods.
 //
-// It is the catalogue's vocabulary. Where the types come from is open: the embedded EC2 catalogue (ec2), a file in
-// the shape of Karpenter's KWOK provider (kwok), or a provider of the caller's own. Prices are layered by package pricing.
+// These are the types of every catalogue. A catalogue may be the embedded EC2 catalogue (ec2), a
+// file in the format of Karpenter's KWOK provider (kwok), or a provider of the caller's own.
+// Package pricing has the layers of prices.
 //
-// Values are plain structs that are read-only by convention: whoever holds one may share it between goroutines, nobody
-// writes to it, and every function here returns new values.
+// Values are plain structs that are read-only by convention. They may be shared between goroutines,
+// nobody writes to them, and every function here returns new values.
 package instancetypes

@@ -7,8 +7,9 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// Compatible keeps the types that a node under ask may have: the type's labels suit ask, keys in open being still to be
-// decided, and one available offering is admitted. The order stays. A new slice.
+// Compatible returns the types that a node under ask may have. The type's labels must be compatible
+// with ask, where the keys in open are still undecided, and ask must admit an available offering.
+// The order is kept. The slice is new.
 func Compatible(types []InstanceType, ask requirements.Set, open requirements.Keys) []InstanceType {
 	var out []InstanceType
 	for _, t := range types {
@@ -19,8 +20,8 @@ func Compatible(types []InstanceType, ask requirements.Set, open requirements.Ke
 	return out
 }
 
-// Fitting keeps the types whose allocatable resources hold the requests. A type without a limit of volumes holds any number of them. The order
-// stays. A new slice.
+// Fitting returns the types whose allocatable resources hold the requests. A type without a volume
+// limit holds any number of volumes. The order is kept. The slice is new.
 func Fitting(types []InstanceType, requests corev1.ResourceList) []InstanceType {
 	var out []InstanceType
 	for _, t := range types {
@@ -43,9 +44,10 @@ func (t InstanceType) fits(requests corev1.ResourceList) bool {
 	return true
 }
 
-// Revive returns the types with the offerings of retired types made available again where ask names the type or its
-// family outright: by a finite list of values of one of the keys. Retired types are thus bought only when named. Other types
-// stay as they are. Offerings without a price stay unavailable, except in catalogues where the price is truly 0.
+// Revive makes the offerings of retired types available again if ask names the type or its family
+// explicitly, by a finite list of values of one of the keys. So retired types are bought only when
+// named. Other types do not change. Offerings without a price stay unavailable, except in
+// catalogues where the price is really 0.
 func Revive(types []InstanceType, ask requirements.Set, keys requirements.Keys) []InstanceType {
 	out := make([]InstanceType, len(types))
 	copy(out, types)

@@ -7,59 +7,66 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// InstanceType is a kind of machine: what it is, where and at what price it can be had, and how large it is.
-// The zero value is a nameless type that nobody offers.
+// InstanceType is a type of machine: its labels, its size, and where and at what price it is sold.
+// The zero value is a type without a name and without offerings.
 type InstanceType struct {
 	Name string
-	// Requirements are the labels of a node of this type; several values mean that the buyer chooses, a key that must be
-	// absent is one that no such node carries.
+	// Requirements are the labels of a node of this type. Several values mean that the buyer
+	// chooses. A key that must be absent is one that no such node has.
 	Requirements requirements.Set
-	// Offerings in the order of the catalogue.
+	// Offerings are the ways to buy the type, in the order of the catalogue.
 	Offerings []Offering
-	// Capacity is the whole machine as a kubelet reports it: cpu, memory and pods at least.
+	// Capacity is the whole machine as a kubelet reports it, with at least cpu, memory and pods.
 	Capacity corev1.ResourceList
-	// Overhead is what of Capacity is not for pods.
+	// Overhead is the part of Capacity that is not for pods.
 	Overhead Overhead
-	// Retired types are gone for new customers. Their offerings are unavailable unless somebody names the type: see [Revive].
+	// Retired types are no longer sold to new customers. A catalogue has their offerings as
+	// unavailable. A planner that buys them for pools that name the type calls [Revive].
 	Retired bool
 }
 
 // Offering is one way to buy an instance type.
 type Offering struct {
-	// Requirements say which: zone, zone id, region, capacity type, reservation id. The zone
-	// (topology.kubernetes.io/zone) and [LabelCapacityType] have exactly one value each.
+	// Requirements identify the offering: zone, zone id, region, capacity type, reservation id. The
+	// zone (topology.kubernetes.io/zone) and [LabelCapacityType] have exactly one value each.
 	Requirements requirements.Set
-	// Price is in US dollars per hour, finite and not negative; List says where it is from, nil = nobody said.
+	// Price is in US dollars per hour, finite and not negative. Another currency will do if all
+	// prices are in it, and options such as DisruptionPrice, whose defaults are in dollars, too. If
+	// a cloud caps the price per month, use the hourly price, or a 730th of the cap for nodes that
+	// stay. List is the source of the price; nil means unknown.
 	Price float64
 	List  *PriceList
-	// Available is false for what exists but can't be had now, or has no known price.
+	// Available is false if the offering exists but cannot be bought now, or has no known price.
 	Available bool
-	// ReservationCount is how many can be had at this price; 0 = no limit. Offerings with the same [LabelReservationID]
-	// or the same Commitment share one count.
+	// ReservationCount is how many can be bought at this price; 0 means no limit. Offerings with
+	// the same [LabelReservationID] or the same Commitment share one count.
 	ReservationCount int
-	// Commitment names what was paid for in advance (a reserved instance, a savings plan) and makes the price what it is; empty
-	// = none. It is no label: nodes do not carry it.
+	// Commitment names something paid for in advance that determines the price, such as a reserved
+	// instance or a savings plan. It is empty if there is none. It is not a label of the node.
 	Commitment string
-	// CommittedPerHour, unless it is 0, says that the Commitment is an amount of money, such as a savings plan: so many dollars an
-	// hour are paid whether used or not. A node of this offering uses CommitmentRate of them and costs Price besides, usually 0.
-	// Nodes of several offerings share what is committed; ReservationCount is how many it covers of this one alone.
+	// CommittedPerHour, if not 0, says that the Commitment is an amount of money, such as a savings
+	// plan: so many dollars an hour are paid whether used or not. A node of this offering uses
+	// CommitmentRate of them and additionally costs Price, usually 0. Nodes of several offerings
+	// share the committed amount; ReservationCount is how many nodes of this offering alone it
+	// covers.
 	CommittedPerHour, CommitmentRate float64
 }
 
-// Overhead is what the node keeps from pods. Resources that a list does not mention are 0.
+// Overhead is what the node keeps from pods. Resources missing from a list are 0.
 type Overhead struct {
 	KubeReserved      corev1.ResourceList // for kubelet and container runtime
 	SystemReserved    corev1.ResourceList // for the operating system's daemons
 	EvictionThreshold corev1.ResourceList // what the kubelet keeps free by evicting pods
 }
 
-// Total is the sum of the three.
+// Total returns the sum of the three.
 func (o Overhead) Total() corev1.ResourceList {
 	return resources.Add(resources.Add(o.KubeReserved, o.SystemReserved), o.EvictionThreshold)
 }
 
-// Allocatable is what pods can use: capacity without overhead, hugepages taken off memory, nothing below zero. Resources
-// that the type does not have are left out. A new list; see [InstanceType.Breakdown] for the steps.
+// Allocatable returns what pods can use: capacity minus overhead, with hugepages subtracted from
+// memory, and never negative. Resources that the type does not have are left out. The list is new.
+// [InstanceType.Breakdown] shows the steps.
 func (t InstanceType) Allocatable() corev1.ResourceList {
 	out := make(corev1.ResourceList, len(t.Capacity))
 	for name := range t.Capacity {
@@ -68,15 +75,16 @@ func (t InstanceType) Allocatable() corev1.ResourceList {
 	return out
 }
 
-// Step is how one resource comes from capacity to allocatable, in counts of package resources (milli for cpu, units for
-// the rest): Allocatable = max(0, Capacity - KubeReserved - SystemReserved - EvictionThreshold - Hugepages).
+// Step says how the allocatable amount of one resource is computed, in counts of package resources
+// (milli for cpu, units for the rest): Allocatable = max(0, Capacity - KubeReserved -
+// SystemReserved - EvictionThreshold - Hugepages).
 type Step struct {
 	Resource                                                           corev1.ResourceName
 	Capacity, KubeReserved, SystemReserved, EvictionThreshold          int64
 	Hugepages /* memory that is set aside as hugepages */, Allocatable int64
 }
 
-// Breakdown is [InstanceType.Allocatable] with every step named, by resource name.
+// Breakdown returns [InstanceType.Allocatable] with every step, by resource name.
 func (t InstanceType) Breakdown() []Step {
 	out := make([]Step, 0, len(t.Capacity))
 	for _, name := range resources.Names(t.Capacity) {

@@ -3,6 +3,7 @@ package instancetypes_test
 import (
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -167,6 +168,42 @@ func TestMinValues(t *testing.T) {
 	assert.Equal(t, &instancetypes.MinValuesError{Key: "family", Want: 3, Have: 2}, short)
 }
 
+// The values of a label are those of the offerings that can be bought, wherever the label is written.
+func TestMinValuesCountsOfferings(t *testing.T) {
+	zone, capacity := corev1.LabelTopologyZone, instancetypes.LabelCapacityType
+	of := func(labels string, offers ...instancetypes.Offering) instancetypes.InstanceType {
+		return instancetypes.InstanceType{Name: "t", Requirements: requirements.MustParse(labels), Offerings: offers}
+	}
+	offers := []instancetypes.Offering{instancetypes.Offer("a", "spot", 1), instancetypes.Offer("b", "on-demand", 1), instancetypes.Offer("c", "spot", 1).Stock("", 0)}
+	for name, c := range map[string]struct {
+		types []instancetypes.InstanceType
+		ask   string
+		key   string
+		have  int
+	}{
+		"zones of offerings":         {[]instancetypes.InstanceType{of("", offers...)}, "", zone, 2},
+		"capacity types":             {[]instancetypes.InstanceType{of("", offers...)}, "", capacity, 2},
+		"zones of the type, too":     {[]instancetypes.InstanceType{of(zone+" in (a,b,c,d)", offers...)}, "", zone, 2},
+		"what is asked for":          {[]instancetypes.InstanceType{of("", offers...)}, zone + " in (b,c)", zone, 1},
+		"what another label allows":  {[]instancetypes.InstanceType{of("", offers...)}, capacity + "=spot", zone, 1},
+		"of several types":           {[]instancetypes.InstanceType{of("", offers[0]), of("", offers[0], offers[1])}, "", zone, 2},
+		"labels of the type":         {[]instancetypes.InstanceType{of("team in (x,y,z)", offers...)}, "", "team", 3},
+		"none can be bought":         {[]instancetypes.InstanceType{of("team in (x,y,z)", offers[2])}, "", "team", 0},
+		"a type without an offering": {[]instancetypes.InstanceType{of("team in (x,y,z)")}, "", "team", 3},
+	} {
+		ask := requirements.Set{}
+		if c.ask != "" {
+			ask = requirements.MustParse(c.ask)
+		}
+		_, err := instancetypes.MinValues(c.types, ask, map[string]int{c.key: c.have})
+		require.NoError(t, err, name)
+		_, err = instancetypes.MinValues(c.types, ask, map[string]int{c.key: c.have + 1})
+		var short *instancetypes.MinValuesError
+		require.ErrorAs(t, err, &short, name)
+		assert.Equal(t, c.have, short.Have, name)
+	}
+}
+
 func TestTruncate(t *testing.T) {
 	types := []instancetypes.InstanceType{named("c1", 4), named("b1", 3), named("a2", 2), named("a1", 1)}
 	got, err := instancetypes.Truncate(types, 3, requirements.Set{}, map[string]int{"family": 2})
@@ -228,6 +265,66 @@ func TestValidate(t *testing.T) {
 			assert.ErrorContains(t, err, want)
 		}
 	}
+}
+
+// An offering that contradicts its type can never be bought, whatever the label is. A label on which both agree, or from
+// which the offering chooses, is fine.
+func TestValidateComparesOfferingsWithTheirType(t *testing.T) {
+	for ask, want := range map[string]string{
+		"topology.kubernetes.io/zone in (z)":            `[0].offerings[0].requirements (t): contradict those of the type, so nobody can buy this: requirements: topology.kubernetes.io/zone: "topology.kubernetes.io/zone in (z)" and "topology.kubernetes.io/zone in (a)" have nothing in common`,
+		"karpenter.sh/capacity-type in (on-demand)":     "karpenter.sh/capacity-type",
+		"!karpenter.sh/capacity-type":                   "karpenter.sh/capacity-type",
+		"topology.kubernetes.io/zone notin (a)":         "topology.kubernetes.io/zone",
+		"topology.kubernetes.io/zone in (a,z)":          "",
+		"topology.kubernetes.io/zone":                   "",
+		"karpenter.sh/capacity-type in (spot),x in (y)": "",
+	} {
+		it := instancetypes.InstanceType{Name: "t", Requirements: requirements.MustParse(ask), Offerings: []instancetypes.Offering{instancetypes.Offer("a", "spot", 1)}}
+		err := instancetypes.Validate([]instancetypes.InstanceType{it})
+		var invalid *instancetypes.InvalidError
+		if want == "" {
+			assert.NoError(t, err, ask)
+		} else if assert.ErrorAs(t, err, &invalid, ask) {
+			assert.ErrorContains(t, err, want)
+			assert.Equal(t, "[0].offerings[0].requirements", invalid.Path)
+		}
+		it.Offerings[0].Available = false // nor can it be later
+		assert.Equal(t, want != "", instancetypes.Validate([]instancetypes.InstanceType{it}) != nil, ask)
+	}
+	alike := instancetypes.New("t", map[string]string{corev1.LabelTopologyZone: "z"}, quantities("cpu", "1"), instancetypes.Offer("a", "spot", 1))
+	assert.Error(t, instancetypes.Validate([]instancetypes.InstanceType{alike}))
+}
+
+// Keys and values that no label can have are rejected in types and in offerings, however the requirements were made.
+func TestValidateRejectsWhatIsNoLabel(t *testing.T) {
+	long := strings.Repeat("x", 64)
+	with := func(s requirements.Set) (out []instancetypes.InstanceType) {
+		return []instancetypes.InstanceType{{Name: "t", Requirements: s}, {Name: "u", Offerings: []instancetypes.Offering{{Requirements: s, Price: 1}}}}
+	}
+	for name, s := range map[string]requirements.Set{
+		"key with a space":   requirements.FromLabels(map[string]string{"a b": "x"}),
+		"empty key":          requirements.FromLabels(map[string]string{"": "x"}),
+		"two slashes":        requirements.FromLabels(map[string]string{"a/b/c": "x"}),
+		"capital prefix":     requirements.FromLabels(map[string]string{"Example.com/b": "x"}),
+		"long key":           requirements.MustOf(requirements.Exists(long)),
+		"absent key":         requirements.MustOf(requirements.DoesNotExist("a b")),
+		"node name":          requirements.MustOf(requirements.In(requirements.NodeNameKey, "n")),
+		"value with a space": requirements.FromLabels(map[string]string{"a": "x y"}),
+		"long value":         requirements.FromLabels(map[string]string{"a": long}),
+		"one of many":        requirements.MustOf(requirements.In("a", "x", "y", "-z")),
+		"negative number":    requirements.MustOf(requirements.In("a", "-1")),
+		"excluded value":     requirements.MustOf(requirements.NotIn("a", "x y")),
+		"beside numbers":     requirements.MustOf(requirements.Gte("a", 5).Union(requirements.In("a", "x y"))),
+		"excluded, numbers":  requirements.MustOf(requirements.NotIn("a", "x y").Intersect(requirements.Gte("a", 9).Complement())),
+	} {
+		err := instancetypes.Validate(with(s))
+		if assert.Error(t, err, name) {
+			assert.ErrorContains(t, err, "[0].requirements (t)", name)
+			assert.ErrorContains(t, err, "[1].offerings[0].requirements (u)", name)
+		}
+	}
+	require.NoError(t, instancetypes.Validate(with(requirements.MustParse("a>5, b<7, d notin (x_1.y,12), example.com/e, !f"))))
+	require.ErrorContains(t, instancetypes.Validate([]instancetypes.InstanceType{instancetypes.New("no name", nil, quantities("cpu", "1"))}), `"no name" is no value of the label node.kubernetes.io/instance-type`)
 }
 
 func ExampleInstanceType_Allocatable() {

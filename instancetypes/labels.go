@@ -6,7 +6,8 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// Label keys of karpenter.sh that planning depends on. Those of kubernetes.io are constants of k8s.io/api/core/v1.
+// Label keys of karpenter.sh that planning depends on. Those of kubernetes.io are constants of
+// k8s.io/api/core/v1.
 const (
 	// LabelCapacityType says how a node is paid for: one of the CapacityType constants.
 	LabelCapacityType = "karpenter.sh/capacity-type"
@@ -25,8 +26,9 @@ const (
 	CapacityTypeReserved = "reserved"
 )
 
-// WellKnown is the set of keys that a node yet to be bought leaves open, whatever the provider: its pool, zone, region,
-// instance type, architecture, operating system, Windows build and capacity type. Providers add their own.
+// WellKnown returns the keys that are undecided for a node that is not bought yet, with any
+// provider: its pool, zone, region, instance type, architecture, operating system, Windows build
+// and capacity type. Providers add their own keys.
 func WellKnown() requirements.Keys {
 	return requirements.KeysOf(
 		LabelCapacityType, LabelNodePool,

@@ -20,9 +20,11 @@ func (e *MinValuesError) Error() string {
 	return fmt.Sprintf("instancetypes: minValues of %s: want %d different values, these types have %d", e.Key, e.Want, e.Have)
 }
 
-// MinValues returns the length of the shortest prefix of types that together can have at least minValues[key] different
-// values of each key, as far as ask admits them. Without minValues that is 0. The error joins one [*MinValuesError] for
-// each key that even the whole list does not satisfy, in ascending order of the keys; the length is then that of the list.
+// MinValues returns the length of the shortest prefix of types that together can have at least
+// minValues[key] different values of each key, as far as ask admits them. A type has the values of
+// its available offerings that ask admits; one without any offering has those of its labels. Without
+// minValues it is 0. If even the whole list does not satisfy a key, the error joins one [*MinValuesError] for each
+// such key, in ascending order, and the length is that of the list.
 func MinValues(types []InstanceType, ask requirements.Set, minValues map[string]int) (int, error) {
 	keys := slices.DeleteFunc(slices.Sorted(maps.Keys(minValues)), func(key string) bool { return minValues[key] <= 0 })
 	if len(keys) == 0 {
@@ -38,10 +40,7 @@ func MinValues(types []InstanceType, ask requirements.Set, minValues map[string]
 			if len(seen[i]) >= minValues[key] {
 				continue
 			}
-			values, _ := t.Requirements.Get(key).Intersect(ask.Get(key)).Values()
-			for _, v := range values {
-				seen[i][v] = true
-			}
+			addValues(seen[i], &t, ask, key)
 			if len(seen[i]) >= minValues[key] {
 				missing--
 			}
@@ -59,8 +58,35 @@ func MinValues(types []InstanceType, ask requirements.Set, minValues map[string]
 	return len(types), errors.Join(errs...)
 }
 
-// Truncate returns the n cheapest types under ask, in the order of [ByPrice]. The error is that of [MinValues] if the
-// types that are left do not have enough different values; the types are returned nevertheless.
+// addValues adds the values of a label that nodes of the type can have.
+func addValues(to map[string]bool, t *InstanceType, ask requirements.Set, key string) {
+	own := t.Requirements.Get(key).Intersect(ask.Get(key))
+	add := func(r requirements.Requirement) {
+		values, _ := r.Values()
+		for _, v := range values {
+			to[v] = true
+		}
+	}
+	if len(t.Offerings) == 0 {
+		add(own)
+	}
+	narrows := true
+	for i := range t.Offerings {
+		o := &t.Offerings[i]
+		if !o.Available || !o.Requirements.Overlaps(ask) {
+			continue
+		}
+		if o.Requirements.Has(key) {
+			add(own.Intersect(o.Requirements.Get(key)))
+		} else if narrows { // once is enough
+			narrows = false
+			add(own)
+		}
+	}
+}
+
+// Truncate returns the n cheapest types under ask, in the order of [ByPrice]. If these types do not
+// have enough different values, it returns them together with the error of [MinValues].
 func Truncate(types []InstanceType, n int, ask requirements.Set, minValues map[string]int) ([]InstanceType, error) {
 	out := ByPrice(types, ask)
 	if len(out) > max(n, 0) {

@@ -10,13 +10,14 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// maxPods is how many pods a kubelet takes unless it is told otherwise.
+// maxPods is the kubelet's default limit of pods.
 const maxPods = 110
 
-// New is a type of a catalogue of your own. Labels are those that its nodes have and pods select by; the name is added as
-// node.kubernetes.io/instance-type, and where labels do not say otherwise the architecture is amd64 and the operating system linux. Where
-// capacity has no pods it is 110, as a kubelet's. Overhead is empty: set it, or give capacity without it. Labels that no node can have make
-// requirements that [Validate] refuses.
+// New returns a type for a catalogue of your own. labels are the labels of its nodes, which pods
+// can select; the name is added as node.kubernetes.io/instance-type. Without such labels the
+// architecture is amd64 and the operating system linux. If capacity has no pods, it is 110, the
+// default of a kubelet. Overhead is empty: set it, or give capacity without it. Labels that no node
+// can have lead to requirements that [Validate] rejects.
 func New(name string, labels map[string]string, capacity corev1.ResourceList, offers ...Offering) InstanceType {
 	own := map[string]string{corev1.LabelArchStable: "amd64", corev1.LabelOSStable: "linux"}
 	maps.Copy(own, labels)
@@ -31,8 +32,8 @@ func New(name string, labels map[string]string, capacity corev1.ResourceList, of
 	return InstanceType{Name: name, Requirements: requirements.FromLabels(own), Capacity: size, Offerings: append([]Offering(nil), offers...)}
 }
 
-// Offer is a way to buy a type: in a zone, as a capacity type such as [CapacityTypeOnDemand], for so many dollars an hour. It is available,
-// in any number; see [Offering.Stock].
+// Offer returns a way to buy a type: in a zone, as a capacity type such as [CapacityTypeOnDemand],
+// for a price in dollars an hour. It is available in any number, see [Offering.Stock].
 func Offer(zone, capacityType string, perHour float64) Offering {
 	return Offering{
 		Requirements: requirements.FromLabels(map[string]string{corev1.LabelTopologyZone: zone, LabelCapacityType: capacityType}),
@@ -40,8 +41,10 @@ func Offer(zone, capacityType string, perHour float64) Offering {
 	}
 }
 
-// Stock is the offering with n machines left; with none it is sold out. All offerings with the same id share one stock, in whatever pools
-// they are, and they give the same n. Without an id each pool has a stock of its own.
+// Stock returns the offering with n machines left to buy; 0 means sold out. Nodes that exist do not
+// count. All offerings with the same id share one stock, whatever pools they are in, and must all
+// have the same n; [Validate] compares those of one catalogue. Without an id each pool has a stock
+// of its own.
 func (o Offering) Stock(id string, n int) Offering {
 	o.ReservationCount, o.Commitment = n, id
 	if n == 0 { // a count of 0 would mean any number
@@ -50,8 +53,9 @@ func (o Offering) Stock(id string, n int) Offering {
 	return o
 }
 
-// Node is an empty node of the type as it was bought, ready, with the labels of type and offering, its hostname, and those of more, which
-// count most. It is for tests and for clusters that are made up; the labels of its pool are PoolLabels of the NodePool.
+// Node returns an empty, ready node of the type, bought by the offering. It has the labels of the
+// type and the offering, its hostname, and the labels of more, which take precedence. It is for
+// tests and made-up clusters. For the labels of its pool see NodePool.PoolLabels.
 func (t InstanceType) Node(name string, o Offering, more map[string]string) *corev1.Node {
 	labels := t.Requirements.Labels()
 	maps.Copy(labels, o.Requirements.Labels())

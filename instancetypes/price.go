@@ -9,8 +9,9 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// LeastPrice is the price of the cheapest available offering that ask admits; false if there is none. Only what the
-// offering itself says is compared: whether the type suits ask is for [Compatible] to say. It does not allocate.
+// LeastPrice returns the price of the cheapest available offering that ask admits, or false if
+// there is none. It compares ask only with the offering: [Compatible] says whether the type fits
+// ask. It does not allocate.
 func (t InstanceType) LeastPrice(ask requirements.Set) (float64, bool) {
 	least, found := math.Inf(1), false
 	for _, o := range t.Offerings {
@@ -24,9 +25,9 @@ func (t InstanceType) LeastPrice(ask requirements.Set) (float64, bool) {
 	return least, true
 }
 
-// WorstLaunchPrice is the most that a launch under ask can cost, knowing that a cloud is asked for reserved capacity
-// first, then spot, then on-demand: the dearest available offering of the first of these classes that ask admits at
-// all. False if there is none.
+// WorstLaunchPrice returns the highest price that a launch under ask can have, or false if there is
+// no offering. A cloud is asked for reserved capacity first, then spot, then on-demand. So it is
+// the dearest available offering of the first of these classes in which ask admits one.
 func (t InstanceType) WorstLaunchPrice(ask requirements.Set) (float64, bool) {
 	for _, class := range []string{CapacityTypeReserved, CapacityTypeSpot, CapacityTypeOnDemand} {
 		worst, found := 0.0, false
@@ -42,14 +43,15 @@ func (t InstanceType) WorstLaunchPrice(ask requirements.Set) (float64, bool) {
 	return 0, false
 }
 
-// CapacityType is the value of [LabelCapacityType]; empty if the offering does not fix it.
+// CapacityType returns the value of [LabelCapacityType], or an empty string if the offering does
+// not fix it.
 func (o Offering) CapacityType() string {
 	v, _ := o.Requirements.Get(LabelCapacityType).Single()
 	return v
 }
 
-// ByPrice orders types by their least price under ask, those that ask admits no offering of last; equal prices by
-// name. A new slice.
+// ByPrice returns the types by their least price under ask. Equal prices are ordered by name. Types
+// without an offering that ask admits come last. The slice is new.
 func ByPrice(types []InstanceType, ask requirements.Set) []InstanceType {
 	type priced struct {
 		InstanceType

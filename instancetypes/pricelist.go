@@ -11,16 +11,17 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// PriceList says where a price is from, so that every answer that shows money can say it, too. The zero value is a list
-// that nobody named.
+// PriceList says where a price comes from, so that every answer with a price can name its source.
+// The zero value is a list without a name.
 type PriceList struct {
-	Name string // EC2 on-demand us-east-1
-	Date string // YYYY-MM-DD; empty = unknown
-	// Estimated prices were computed from others; nobody published them.
+	Name string // for example "EC2 on-demand us-east-1"
+	Date string // YYYY-MM-DD; empty means unknown
+	// Estimated prices were computed from other prices; nobody published them.
 	Estimated bool
 }
 
-// String is name, date and whether it is an estimate: "EC2 spot us-east-1 of 2025-05-28 (estimated)".
+// String returns the name, the date and whether it is an estimate: "EC2 spot us-east-1 of
+// 2025-05-28 (estimated)".
 func (l PriceList) String() string {
 	text := cmp.Or(l.Name, "unnamed list")
 	if l.Date != "" {
@@ -32,13 +33,14 @@ func (l PriceList) String() string {
 	return text
 }
 
-// Age is how old the list is at a time; false if its date is unknown.
+// Age returns the age of the list, or false if its date is unknown.
 func (l PriceList) Age(now time.Time) (time.Duration, bool) {
 	date, err := time.Parse(time.DateOnly, l.Date)
 	return now.Sub(date), err == nil
 }
 
-// PriceLists collects the lists behind the available offerings, each once: published ones first, then by name and date.
+// PriceLists returns the lists of the available offerings, each once: published lists first, then
+// by name and date.
 func PriceLists(types []InstanceType) []PriceList {
 	seen := map[PriceList]bool{}
 	last := (*PriceList)(nil)
@@ -73,14 +75,14 @@ type PriceQuery struct {
 	Offering Offering
 }
 
-// Zone is the offering's zone; empty if it does not fix one.
+// Zone returns the offering's zone, or an empty string if it does not fix one.
 func (q PriceQuery) Zone() string {
 	v, _ := q.Offering.Requirements.Get(corev1.LabelTopologyZone).Single()
 	return v
 }
 
-// Matches reports whether a node bought by this offering satisfies ask: keys that the offering mentions are decided by it,
-// all others by the type, and what neither mentions is absent.
+// Matches reports whether a node bought by this offering satisfies ask. The offering decides the
+// keys that it mentions, the type all others. A key that neither mentions is absent.
 func (q PriceQuery) Matches(ask requirements.Set) bool {
 	if ask.IsImpossible() {
 		return false
@@ -106,17 +108,21 @@ func (q PriceQuery) Matches(ask requirements.Set) bool {
 type Quote struct {
 	Price float64 // US dollars per hour, finite and not negative
 	List  *PriceList
-	// Count is how many nodes can be had at this price; 0 = no limit. Commitment names what is counted: all quotes of
-	// one commitment, whatever the offering, share the count.
+	// Count is how many nodes can be bought at this price; 0 means no limit. Commitment names what
+	// is counted: all quotes of one commitment share the count, whatever the offering. A Count without
+	// a Commitment is that of this offering alone. The count of an offering with a Stock arrives in
+	// the quotes below with its id: a source that makes a new quote copies both, or any number can
+	// be bought.
 	Count      int
 	Commitment string
 	// CommittedPerHour and CommitmentRate are those of [Offering].
 	CommittedPerHour, CommitmentRate float64
 }
 
-// PriceSource is one layer of prices. It gets what the layers below say of an offering and returns what holds above it,
-// in ascending order of price, at most one quote without count, which comes last. No quotes mean that the offering
-// cannot be bought. It must not change what it gets, and must be a function of it.
+// PriceSource is one layer of prices. It gets the quotes of the layers below for an offering and
+// returns the quotes that replace them, in ascending order of price. At most one quote has no
+// count, and it comes last. No quotes mean that the offering cannot be bought. The result must
+// depend only on the arguments, and the source must not change them.
 type PriceSource interface {
 	Quotes(q PriceQuery, below []Quote) []Quote
 }
@@ -127,10 +133,11 @@ type PriceSourceFunc func(q PriceQuery, below []Quote) []Quote
 // Quotes calls f.
 func (f PriceSourceFunc) Quotes(q PriceQuery, below []Quote) []Quote { return f(q, below) }
 
-// Reprice returns the types with each offering priced by the layers, lowest first. What an offering says itself is the
-// ground: an offering that is unavailable without a price (0) starts without quotes, and becomes available if a layer has
-// one; any other keeps its availability. Layers that are nil are passed over. Several quotes make several offerings, in the order of the quotes. The
-// offerings are new; resource lists are shared with the types that were given.
+// Reprice returns the types with each offering priced by the layers, lowest first; nil layers are
+// skipped. The first layer starts from the offering's own price. An offering that is unavailable
+// and has no price (0) starts without quotes, and becomes available if a layer has one. Any other
+// offering keeps its availability. Several quotes become several offerings, in the order of the
+// quotes. The offerings are new; resource lists are shared with the argument.
 func Reprice(types []InstanceType, layers ...PriceSource) []InstanceType {
 	out := make([]InstanceType, len(types))
 	for i, t := range types {
@@ -170,8 +177,9 @@ func reprice(t InstanceType, o Offering, layers []PriceSource) []Offering {
 	return out
 }
 
-// Withhold returns the types with every offering unavailable that one of the sets matches: capacity that a cloud refused,
-// zones that are shut, types that are not wanted. A new slice; untouched types share their offerings.
+// Withhold returns the types with every offering that one of the sets matches marked unavailable.
+// It is used for capacity that a cloud refused, closed zones, and unwanted types. The slice is new;
+// unchanged types share their offerings.
 func Withhold(types []InstanceType, gone ...requirements.Set) []InstanceType {
 	out := slices.Clone(types)
 	for i, t := range out {

@@ -7,16 +7,17 @@ import (
 	"strings"
 )
 
-// Alternatives is a union of sets: the nodes that satisfy at least one of them, as the OR-terms of a node selector.
-// The order of the sets is kept, for it is the order in which a scheduler tries them. The zero value has no set and
-// therefore no node. It is an immutable value, safe for concurrent use.
+// Alternatives is a union of sets: the nodes that satisfy at least one of them, like the OR-terms
+// of a node selector. The order of the sets is kept, because a scheduler tries them in that order.
+// The zero value has no set and therefore no node. It is an immutable value, safe for concurrent
+// use.
 type Alternatives struct {
 	sets []Set
 }
 
-// AnyOf is the union of sets. Sets that are impossible or stand there twice are left out.
+// AnyOf returns the union of sets. Impossible sets and duplicates are left out.
 func AnyOf(sets ...Set) Alternatives {
-	out := []Set{} // not nil, which is the zero value's
+	out := []Set{} // not nil, which is the zero value
 	for _, s := range sets {
 		if !s.impossible && !slices.ContainsFunc(out, s.Equal) {
 			out = append(out, s)
@@ -25,16 +26,16 @@ func AnyOf(sets ...Set) Alternatives {
 	return Alternatives{out}
 }
 
-// All yields the sets in their order.
+// All yields the sets in order.
 func (a Alternatives) All() iter.Seq[Set] { return slices.Values(a.sets) }
 
-// Len is the number of sets.
+// Len returns the number of sets.
 func (a Alternatives) Len() int { return len(a.sets) }
 
-// At is the i-th set. It panics if there is none.
+// At returns the i-th set. It panics if there is none.
 func (a Alternatives) At(i int) Set { return a.sets[i] }
 
-// Keys are those that some set constrains.
+// Keys returns the keys that some set constrains.
 func (a Alternatives) Keys() Keys {
 	var out Keys
 	for _, s := range a.sets {
@@ -43,14 +44,16 @@ func (a Alternatives) Keys() Keys {
 	return out
 }
 
-// IsZero reports whether a is the zero value, which no function of this package makes of others: where it means that nothing was
-// asked, it can be told from what no node satisfies.
+// IsZero reports whether a is the zero value. No function of this package derives the zero value
+// from other values. So a caller can use it for "nothing was asked", distinct from "no node
+// satisfies it".
 func (a Alternatives) IsZero() bool { return a.sets == nil }
 
 // IsImpossible reports whether no node satisfies any of the sets.
 func (a Alternatives) IsImpossible() bool { return len(a.sets) == 0 }
 
-// Matches reports whether a node with exactly these labels satisfies one of the sets. It allocates nothing.
+// Matches reports whether a node with exactly these labels satisfies one of the sets. It allocates
+// nothing.
 func (a Alternatives) Matches(labels map[string]string) bool {
 	for _, s := range a.sets {
 		if s.Matches(labels) {
@@ -60,7 +63,8 @@ func (a Alternatives) Matches(labels map[string]string) bool {
 	return false
 }
 
-// Compatible reports whether a node described by node may satisfy one of the sets; see [Set.Compatible].
+// Compatible reports whether a node described by node may satisfy one of the sets; see
+// [Set.Compatible].
 func (a Alternatives) Compatible(node Set, open Keys) bool {
 	for _, s := range a.sets {
 		if s.Compatible(node, open) {
@@ -70,8 +74,9 @@ func (a Alternatives) Compatible(node Set, open Keys) bool {
 	return false
 }
 
-// Conflicts explains a false answer of [Alternatives.Compatible]: for each set, in their order, what [Set.Conflicts] says of it. It is nil
-// if one of the sets is compatible, and empty if there are none.
+// Conflicts explains why [Alternatives.Compatible] is false: it returns the result of
+// [Set.Conflicts] for each set, in order. It is nil if one of the sets is compatible, and empty if
+// there are no sets.
 func (a Alternatives) Conflicts(node Set, open Keys) [][]*ConflictError {
 	if a.Compatible(node, open) {
 		return nil
@@ -83,7 +88,8 @@ func (a Alternatives) Conflicts(node Set, open Keys) [][]*ConflictError {
 	return out
 }
 
-// Intersect holds the nodes that satisfy both sides: every set of a with every set of b, in lexical order.
+// Intersect returns the nodes that satisfy both sides: every set of a intersected with every set of
+// b, in lexical order of their positions.
 func (a Alternatives) Intersect(b Alternatives) Alternatives {
 	switch {
 	case len(b.sets) == 1 && b.sets[0].IsAnything():
@@ -106,8 +112,9 @@ func (a Alternatives) Intersect(b Alternatives) Alternatives {
 	return AnyOf(out...)
 }
 
-// Subset reports whether every node of a is a node of b. It is exact also where no single set of b covers a set of a.
-// The cost grows exponentially with the number of sets of b in the worst case; pods have a few.
+// Subset reports whether every node of a is a node of b. It is exact even where no single set of b
+// covers a set of a. In the worst case the cost grows exponentially with the number of sets of b;
+// pods have only a few.
 func (a Alternatives) Subset(b Alternatives) bool {
 	for _, s := range a.sets {
 		if !covered(s, b.sets) {
@@ -117,7 +124,8 @@ func (a Alternatives) Subset(b Alternatives) bool {
 	return true
 }
 
-// covered takes the first set away from s, which leaves at most one disjoint piece a key, and asks the same of the rest.
+// covered reports whether by covers s. It subtracts the first set from s, which leaves at most one
+// disjoint piece for each key, and asks whether the remaining sets cover each piece.
 func covered(s Set, by []Set) bool {
 	if s.impossible {
 		return true
@@ -145,7 +153,8 @@ func covered(s Set, by []Set) bool {
 // Equal reports whether both hold the same sets in the same order.
 func (a Alternatives) Equal(b Alternatives) bool { return slices.EqualFunc(a.sets, b.sets, Set.Equal) }
 
-// AppendKey appends bytes that equal alternatives have in common and others do not; see [Set.AppendKey].
+// AppendKey appends bytes that are the same for equal alternatives and differ for others; see
+// [Set.AppendKey].
 func (a Alternatives) AppendKey(to []byte) []byte {
 	to = binary.AppendUvarint(to, uint64(len(a.sets)))
 	for i := range a.sets {
@@ -154,7 +163,7 @@ func (a Alternatives) AppendKey(to []byte) []byte {
 	return to
 }
 
-// String joins the texts of the sets with " or ".
+// String returns the texts of the sets joined with " or ".
 func (a Alternatives) String() string {
 	if len(a.sets) == 0 {
 		return impossibleText

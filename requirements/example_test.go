@@ -18,7 +18,8 @@ func Example() {
 	// true
 }
 
-// Unconstrained, must-be-absent and impossible are three values, and each prints as itself.
+// Unconstrained, must-be-absent and impossible are three different values, and they print
+// differently.
 func ExampleRequirement() {
 	zone := requirements.In("zone", "a", "b")
 	fmt.Println(zone.Contains("a"), zone.AllowsAbsent(), zone.Complement())
@@ -97,7 +98,8 @@ func ExampleOperators() {
 	// Output: [In NotIn Exists DoesNotExist Gt Lt Gte Lte]
 }
 
-// No chain of operators says "more than four, or not labelled at all"; a union does, and its text reads back.
+// No chain of operators says "more than four, or not labelled at all". A union does, and its text
+// reads back.
 func ExampleRequirement_Union() {
 	r := requirements.Gt("cpu", 4).Union(requirements.DoesNotExist("cpu"))
 	fmt.Println(r)
@@ -116,7 +118,7 @@ func ExampleSet() {
 	// false
 }
 
-// Whether a key that the node does not mention is unknown or absent is an argument.
+// The argument open decides whether a key that the node does not mention is unknown or absent.
 func ExampleSet_Compatible() {
 	pod := requirements.MustParse("team in (shop)")
 	node := requirements.MustParse("zone in (a)")

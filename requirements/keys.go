@@ -6,20 +6,20 @@ import (
 	"slices"
 )
 
-// Keys is a set of label keys, such as those that a node yet to be bought leaves open. The zero value is empty. It is
-// an immutable value, safe for concurrent use.
+// Keys is a set of label keys, for example those that a node yet to be bought leaves open. The zero
+// value is empty. It is an immutable value, safe for concurrent use.
 type Keys struct {
 	sorted []string
 }
 
-// KeysOf collects keys; order and duplicates do not matter.
+// KeysOf returns the set of the given keys. Their order and duplicates do not matter.
 func KeysOf(keys ...string) Keys {
 	sorted := slices.Clone(keys)
 	slices.Sort(sorted)
 	return Keys{slices.Compact(sorted)}
 }
 
-// Contains reports whether key is one of them. It allocates nothing and costs O(log n).
+// Contains reports whether key is in the set. It allocates nothing and costs O(log n).
 func (k Keys) Contains(key string) bool {
 	_, ok := slices.BinarySearch(k.sorted, key)
 	return ok
@@ -28,10 +28,10 @@ func (k Keys) Contains(key string) bool {
 // All yields the keys in order.
 func (k Keys) All() iter.Seq[string] { return slices.Values(k.sorted) }
 
-// Len is the number of keys.
+// Len returns the number of keys.
 func (k Keys) Len() int { return len(k.sorted) }
 
-// Union holds the keys of both.
+// Union returns the keys that are in either set.
 func (k Keys) Union(o Keys) Keys {
 	if !slices.ContainsFunc(o.sorted, func(key string) bool { return !k.Contains(key) }) {
 		return k
@@ -39,17 +39,18 @@ func (k Keys) Union(o Keys) Keys {
 	return Keys{mergeLists(k.sorted, o.sorted)}
 }
 
-// Aliases maps deprecated label keys to the keys in use today. The zero value maps nothing. It is an immutable value:
-// which aliases hold is an argument, never a global.
+// Aliases maps deprecated label keys to the keys in use today. The zero value maps nothing. It is
+// an immutable value. Callers pass the aliases that hold; there is no global list.
 type Aliases struct {
 	to map[string]string // never written after construction
 }
 
-// NewAliases copies the given map from old key to new key.
+// NewAliases returns the aliases of the given map from old key to new key, which it copies.
 func NewAliases(oldToNew map[string]string) Aliases { return Aliases{maps.Clone(oldToNew)} }
 
-// KubernetesAliases are the deprecated keys that clusters still carry: the beta keys of architecture, operating system,
-// instance type, zone and region, and Karpenter's older name for a node's pool.
+// KubernetesAliases returns the deprecated keys that clusters still carry: the beta keys of
+// architecture, operating system, instance type, zone and region, and Karpenter's older name for a
+// node's pool.
 func KubernetesAliases() Aliases {
 	return Aliases{map[string]string{
 		"beta.kubernetes.io/arch":                  "kubernetes.io/arch",
@@ -61,8 +62,9 @@ func KubernetesAliases() Aliases {
 	}}
 }
 
-// AgentAliases are the keys that agents of a node give the value of another label: kubelet and the cloud's node controller set the beta
-// keys beside those in use, and CSI drivers set the zone under a key of their own, which their volumes ask for.
+// AgentAliases returns the keys to which a node's agents copy the value of another label. The
+// kubelet and the cloud's node controller set the beta keys beside those in use. CSI drivers set
+// the zone under keys of their own, and their volumes ask for those keys.
 func AgentAliases() Aliases {
 	const zone = "topology.kubernetes.io/zone"
 	out := maps.Clone(KubernetesAliases().to)
@@ -76,7 +78,7 @@ func AgentAliases() Aliases {
 	return Aliases{out}
 }
 
-// And has the aliases of both; where both have one, that of o.
+// And returns the aliases of both. Where both map a key, o wins.
 func (a Aliases) And(o Aliases) Aliases {
 	out := maps.Clone(o.to)
 	if out == nil {
@@ -90,10 +92,10 @@ func (a Aliases) And(o Aliases) Aliases {
 	return Aliases{out}
 }
 
-// Keys are the deprecated keys.
+// Keys returns the deprecated keys.
 func (a Aliases) Keys() Keys { return KeysOf(slices.Collect(maps.Keys(a.to))...) }
 
-// Among has the aliases that are among the keys.
+// Among returns the aliases whose deprecated key is in keys.
 func (a Aliases) Among(keys Keys) Aliases {
 	out := map[string]string{}
 	for k, to := range a.to {
@@ -104,7 +106,8 @@ func (a Aliases) Among(keys Keys) Aliases {
 	return Aliases{out}
 }
 
-// Both is s with each alias constrained like the key in use, unless s constrains the alias itself.
+// Both returns s with each alias constrained like the key in use, unless s constrains the alias
+// itself.
 func (a Aliases) Both(s Set) Set {
 	if s.impossible || len(a.to) == 0 {
 		return s
@@ -122,7 +125,7 @@ func (a Aliases) Both(s Set) Set {
 	return out
 }
 
-// Key is the key in use for k, which is k itself unless it is an alias.
+// Key returns the key in use for k. That is k itself unless k is an alias.
 func (a Aliases) Key(k string) string {
 	if to, ok := a.to[k]; ok {
 		return to
@@ -130,8 +133,8 @@ func (a Aliases) Key(k string) string {
 	return k
 }
 
-// Set renames the aliases in s. Where both the old and the new key are constrained, they intersect; the error is that
-// of [Set.Intersect].
+// Set returns s with its aliases renamed. Where s constrains both the old and the new key, the two
+// requirements intersect. The error is then that of [Builder.Set].
 func (a Aliases) Set(s Set) (Set, error) {
 	if !a.renames(s) {
 		return s, nil
@@ -148,7 +151,7 @@ func (a Aliases) renames(s Set) bool {
 	return !s.impossible && slices.ContainsFunc(s.reqs, func(r Requirement) bool { return a.Key(r.key) != r.key })
 }
 
-// Alternatives renames the aliases in each set; sets that become impossible by it are left out.
+// Alternatives renames the aliases in each set, and drops the sets that become impossible by it.
 func (a Aliases) Alternatives(alts Alternatives) Alternatives {
 	if !slices.ContainsFunc(alts.sets, a.renames) {
 		return alts
@@ -161,8 +164,8 @@ func (a Aliases) Alternatives(alts Alternatives) Alternatives {
 	return AnyOf(out...)
 }
 
-// Labels is a copy of labels in which each alias is joined by the key in use, unless that key is there already. The
-// alias itself stays, since selectors may name either.
+// Labels returns a copy of labels with the key in use added for each alias, unless that key is
+// there already. The alias itself stays, since selectors may name either.
 func (a Aliases) Labels(labels map[string]string) map[string]string {
 	out := maps.Clone(labels)
 	for _, k := range slices.Sorted(maps.Keys(labels)) {

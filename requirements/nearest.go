@@ -2,9 +2,9 @@ package requirements
 
 import "strings"
 
-// Nearest finds the candidate that a mistyped word most probably meant, for "did you mean". Case differences are free;
-// otherwise at most a third of the word, and never more than three letters, may have to change. Ties go to the
-// candidate that comes first.
+// Nearest returns the candidate that a mistyped word most probably meant, for "did you mean".
+// Differences of case are free. Otherwise at most a third of the word may have to change, and never
+// more than three letters; one letter may always change. Ties go to the first candidate.
 func Nearest(word string, candidates []string) (string, bool) {
 	limit := min(3, max(1, len(word)/3))
 	best, found := "", false
@@ -20,8 +20,8 @@ func Nearest(word string, candidates []string) (string, bool) {
 	return best, found
 }
 
-// editDistance counts the insertions, deletions, replacements and swaps of neighbours (optimal string alignment) that
-// turn a into b; anything above limit is reported as limit+1.
+// editDistance counts the insertions, deletions, replacements and swaps of neighbours (optimal
+// string alignment) that turn a into b. It returns limit+1 for anything above limit.
 func editDistance(a, b string, limit int) int {
 	if max(len(a), len(b))-min(len(a), len(b)) > limit {
 		return limit + 1

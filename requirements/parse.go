@@ -11,7 +11,7 @@ type ParseError struct {
 	input, reason, rest string
 }
 
-// Error names the input, the reason and what was left to read.
+// Error names the input, the reason and the text that was still to be read.
 func (e *ParseError) Error() string {
 	at := ""
 	if e.rest != "" {
@@ -20,11 +20,12 @@ func (e *ParseError) Error() string {
 	return fmt.Sprintf("requirements.Parse(%q): %s%s", e.input, e.reason, at)
 }
 
-// maxNesting bounds parentheses, so that hostile text cannot exhaust the stack.
+// maxNesting limits how deep parentheses nest, so that hostile text cannot exhaust the stack.
 const maxNesting = 32
 
-// Parse reads a set from text. It is the grammar of Kubernetes label selectors with >= and <= added, and with unions
-// of requirements of one key, so that every set has a text:
+// Parse reads a set from text. The grammar is that of Kubernetes label selectors, except that an
+// empty value must be quoted (a=""). >= and <= and unions of requirements of one key are added, so
+// that every set has a text:
 //
 //	set     = [ union { "," union } ] | "impossible()"
 //	union   = piece { "|" piece }                        all of one key
@@ -35,9 +36,10 @@ const maxNesting = 32
 //	        | key (">" | "<" | ">=" | "<=") integer
 //	        | [ "!" ] "(" union { "," union } ")"        all of one key; "!" takes the complement
 //
-// Keys and values may be double-quoted as in Go, and must be if they are empty or have characters that labels do not.
-// Requirements of one key that contradict each other make the impossible set; that is no error. The error is a
-// [*ParseError]. Whatever Parse accepts, Parse(s.String()) equals.
+// Keys and values may be double-quoted as in Go. They must be quoted if they are empty or have
+// characters that labels do not allow. Requirements of one key that contradict each other make the
+// impossible set; that is no error. The error is a [*ParseError]. Parse(s.String()) equals s for
+// every set s that Parse returns.
 func Parse(text string) (Set, error) {
 	p := &parser{input: text, rest: text}
 	s, reason := p.set()
@@ -47,7 +49,8 @@ func Parse(text string) (Set, error) {
 	return s, nil
 }
 
-// MustParse is Parse for texts that are known to be right, as in tests and tables. It panics if they are not.
+// MustParse is [Parse] for texts that are known to be valid, as in tests and tables. It panics if
+// the text is not valid.
 func MustParse(text string) Set {
 	s, err := Parse(text)
 	if err != nil {

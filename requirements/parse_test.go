@@ -137,3 +137,16 @@ func TestSetsTravelAsText(t *testing.T) {
 	require.Error(t, kept.UnmarshalText([]byte("a in")))
 	require.Equal(t, "a", kept.String(), "a failed reading changes nothing")
 }
+
+// An empty value is a label value, but one that must be quoted.
+func TestEmptyValuesAreQuoted(t *testing.T) {
+	for _, text := range []string{"a=", "a==", "a!=", "a in (,b)"} {
+		_, err := requirements.Parse(text)
+		require.ErrorContains(t, err, "want a value", text)
+	}
+	set, err := requirements.Parse(`a="", b!="", c in ("",d)`)
+	require.NoError(t, err)
+	require.Equal(t, []string{""}, first(set.Get("a").Values()))
+}
+
+func first(values []string, _ bool) []string { return values }

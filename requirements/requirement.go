@@ -8,11 +8,11 @@ import (
 	"strconv"
 )
 
-// Operator names how a requirement's values are to be read. The spelling is that of the Kubernetes API and of
-// Karpenter, case included.
+// Operator says how the values of a requirement are to be read. It is spelled as in the Kubernetes
+// API and in Karpenter, case included.
 type Operator string
 
-// The operators. Gte and Lte are Karpenter's; the Kubernetes API has the first six.
+// The operators. The first six are in the Kubernetes API; Gte and Lte are Karpenter's.
 const (
 	OpIn           Operator = "In"
 	OpNotIn        Operator = "NotIn"
@@ -24,45 +24,48 @@ const (
 	OpLte          Operator = "Lte"
 )
 
-// Operators lists every operator, in the order of their declaration.
+// Operators returns every operator, in the order of declaration.
 func Operators() []Operator {
 	return []Operator{OpIn, OpNotIn, OpExists, OpDoesNotExist, OpGt, OpLt, OpGte, OpLte}
 }
 
-// Requirement is the set of values that one label may have, "absent" among them.
+// Requirement is the set of values that one label may have. "Absent" can be one of them.
 //
-// It is immutable and safe for concurrent use. The zero value is impossible: it has no key and contains nothing. Two
-// requirements that denote the same set have the same representation; compare with [Requirement.Equal].
+// It is immutable and safe for concurrent use. The zero value is impossible: it has no key and
+// contains nothing. Two requirements that denote the same set have the same representation; compare
+// them with [Requirement.Equal].
 type Requirement struct {
 	key    string
 	absent bool
-	// Values are split in two by spelling, since integer bounds then become intervals and every operation is exact:
-	// canonical decimal integers, and all other words.
+	// Values are split by spelling into canonical decimal integers and all other words. So integer
+	// bounds become intervals, and every operation is exact.
 	ints  []span
 	words words
 }
 
-// In contains the given values and nothing else. With no values it is impossible.
+// In returns the requirement that contains the given values and nothing else. With no values it is
+// impossible.
 func In(key string, values ...string) Requirement {
 	ints, list := split(values)
 	return Requirement{key: key, ints: ints, words: words{false, list}}
 }
 
-// NotIn contains everything but the given values: any other value, and absent. With no values it is anything.
+// NotIn returns the requirement that contains everything but the given values: any other value, and
+// absent. With no values it is anything.
 func NotIn(key string, values ...string) Requirement {
 	ints, list := split(values)
 	return Requirement{key: key, absent: true, ints: complementSpans(ints), words: words{true, list}}
 }
 
-// Exists contains every value, but not absent.
+// Exists returns the requirement that contains every value, but not absent.
 func Exists(key string) Requirement {
 	return Requirement{key: key, ints: allInts(), words: words{but: true}}
 }
 
-// DoesNotExist contains absent and nothing else.
+// DoesNotExist returns the requirement that contains absent and nothing else.
 func DoesNotExist(key string) Requirement { return Requirement{key: key, absent: true} }
 
-// Gt contains the integers greater than n.
+// Gt returns the requirement that contains the integers greater than n.
 func Gt(key string, n int64) Requirement {
 	if n == math.MaxInt64 {
 		return Requirement{key: key}
@@ -70,7 +73,7 @@ func Gt(key string, n int64) Requirement {
 	return Gte(key, n+1)
 }
 
-// Lt contains the integers less than n.
+// Lt returns the requirement that contains the integers less than n.
 func Lt(key string, n int64) Requirement {
 	if n == math.MinInt64 {
 		return Requirement{key: key}
@@ -78,12 +81,14 @@ func Lt(key string, n int64) Requirement {
 	return Lte(key, n-1)
 }
 
-// Gte contains the integers not less than n. Label values are never negative, so a negative n bounds nothing.
+// Gte returns the requirement that contains the integers not less than n. Label values are never
+// negative, so a negative n bounds nothing.
 func Gte(key string, n int64) Requirement {
 	return Requirement{key: key, ints: []span{{max(n, 0), math.MaxInt64}}}
 }
 
-// Lte contains the integers from 0 to n. It is impossible when n is negative.
+// Lte returns the requirement that contains the integers from 0 to n. It is impossible when n is
+// negative.
 func Lte(key string, n int64) Requirement {
 	if n < 0 {
 		return Requirement{key: key}
@@ -91,8 +96,9 @@ func Lte(key string, n int64) Requirement {
 	return Requirement{key: key, ints: []span{{0, n}}}
 }
 
-// New builds a requirement from the operator's name and its values as texts, as manifests have them. The error is an
-// [*InvalidError]; its path starts at the requirement ("operator", "values[1]").
+// New builds a requirement from an operator's name and values as texts, as in manifests. The error
+// joins one [*InvalidError] for each fault; the paths start at the requirement ("operator",
+// "values[1]").
 func New(key string, op Operator, values ...string) (Requirement, error) {
 	if err := validate(key, op, values); err != nil {
 		return Requirement{}, err
@@ -144,10 +150,11 @@ func split(values []string) ([]span, []string) {
 	return normalizeSpans(ints), slices.Compact(list)
 }
 
-// Key is the label key.
+// Key returns the label key.
 func (r Requirement) Key() string { return r.key }
 
-// Contains reports whether the label may have this value. It allocates nothing and costs O(log n) in the values.
+// Contains reports whether the label may have this value. It allocates nothing and costs O(log n)
+// in the number of values.
 func (r Requirement) Contains(value string) bool {
 	if n, ok := canonicalInt(value); ok {
 		return spansContain(r.ints, n)
@@ -169,30 +176,31 @@ func (r Requirement) Equal(o Requirement) bool {
 	return r.key == o.key && r.absent == o.absent && r.words.equal(o.words) && slices.Equal(r.ints, o.ints)
 }
 
-// Intersect contains what both contain. It panics if the keys differ, as do the other operations on two requirements.
+// Intersect returns what both contain. Like the other operations on two requirements, except Equal,
+// it panics if the keys differ.
 func (r Requirement) Intersect(o Requirement) Requirement {
 	r.mustShareKey(o)
 	return Requirement{r.key, r.absent && o.absent, intersectSpans(r.ints, o.ints), r.words.intersect(o.words)}
 }
 
-// Union contains what either contains.
+// Union returns what either contains.
 func (r Requirement) Union(o Requirement) Requirement {
 	r.mustShareKey(o)
 	return Requirement{r.key, r.absent || o.absent, unionSpans(r.ints, o.ints), r.words.union(o.words)}
 }
 
-// Complement contains what r does not.
+// Complement returns what r does not contain.
 func (r Requirement) Complement() Requirement {
 	return Requirement{r.key, !r.absent, complementSpans(r.ints), r.words.complement()}
 }
 
-// Overlaps reports whether the intersection is possible. It allocates nothing.
+// Overlaps reports whether the two have anything in common. It allocates nothing.
 func (r Requirement) Overlaps(o Requirement) bool {
 	r.mustShareKey(o)
 	return r.absent && o.absent || spansOverlap(r.ints, o.ints) || r.words.overlaps(o.words)
 }
 
-// Subset reports whether everything that r contains is contained in o.
+// Subset reports whether o contains everything that r contains.
 func (r Requirement) Subset(o Requirement) bool {
 	r.mustShareKey(o)
 	if r.absent && !o.absent {
@@ -201,7 +209,8 @@ func (r Requirement) Subset(o Requirement) bool {
 	return !spansOverlap(r.ints, complementSpans(o.ints)) && r.words.subset(o.words)
 }
 
-// Single is the one value that the label must have, if there is exactly one and absent is not allowed.
+// Single returns the one value that the label must have. The second result is false unless there is
+// exactly one value and absent is not allowed.
 func (r Requirement) Single() (string, bool) {
 	if r.absent || r.words.but {
 		return "", false
@@ -215,11 +224,12 @@ func (r Requirement) Single() (string, bool) {
 	return "", false
 }
 
-// listLimit is how many integers are still written out one by one; larger runs are written with bounds.
+// listLimit is how many integers are still written out one by one; more are written with bounds.
 const listLimit = 64
 
-// Values lists the values that the label may have, sorted as texts; absent is not among them. The second result is
-// false, and the list nil, when there are infinitely many or more than 64 integers.
+// Values returns the values that the label may have, sorted as texts; absent is not among them. If
+// there are infinitely many, or more than 64 integers, the list is nil and the second result is
+// false.
 func (r Requirement) Values() ([]string, bool) {
 	if r.words.but {
 		return nil, false
@@ -250,9 +260,9 @@ func (r Requirement) mustShareKey(o Requirement) {
 	}
 }
 
-// Any is one value that the label may have, always the same: the least integer, otherwise the first listed word,
-// otherwise the shortest row of the letter x that is not excluded. The second result is false if the label may have no
-// value at all.
+// Any returns one value that the label may have, and always the same one: the least integer, else
+// the first listed word, else the shortest string of the letter x that is not excluded. The second
+// result is false if the label may have no value at all.
 func (r Requirement) Any() (string, bool) {
 	switch {
 	case len(r.ints) > 0:
@@ -269,8 +279,9 @@ func (r Requirement) Any() (string, bool) {
 	}
 }
 
-// appendKey appends the representation, each part after its length.
-func (r *Requirement) appendKey(to []byte) []byte {
+// AppendKey appends bytes that are the same for equal requirements and differ for others; see
+// [Set.AppendKey].
+func (r Requirement) AppendKey(to []byte) []byte { // each part after its length
 	text := func(s string) { to = append(binary.AppendUvarint(to, uint64(len(s))), s...) }
 	text(r.key)
 	flags := byte(0)

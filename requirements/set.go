@@ -9,20 +9,23 @@ import (
 	"strings"
 )
 
-// Set is the set of nodes that satisfy every one of its requirements, at most one a key.
+// Set is the set of nodes that satisfy all of its requirements. It has at most one requirement for
+// each key.
 //
-// The zero value is anything: no key is constrained. A Set is an immutable value, safe for concurrent use, and holds
-// one canonical form: sorted by key, without requirements that allow anything; all impossible sets are one value.
+// The zero value is anything: no key is constrained. A Set is an immutable value, safe for
+// concurrent use. It has one canonical form: its requirements are sorted by key, none of them
+// allows anything, and all impossible sets are one value.
 type Set struct {
 	reqs       []Requirement // sorted by key, none anything, none impossible
 	impossible bool
 }
 
-// Impossible is the set that no node satisfies.
+// Impossible returns the set that no node satisfies.
 func Impossible() Set { return Set{impossible: true} }
 
-// Of is the set of nodes that satisfy all of rs; requirements of the same key intersect. The error holds a
-// [*ConflictError] for each key that became impossible, and the set is then [Impossible].
+// Of returns the set of nodes that satisfy all of rs. Requirements of the same key intersect. If a
+// key becomes impossible, the set is [Impossible] and the error joins a [*ConflictError] for each
+// such key.
 func Of(rs ...Requirement) (Set, error) {
 	var b Builder
 	for _, r := range rs {
@@ -31,7 +34,8 @@ func Of(rs ...Requirement) (Set, error) {
 	return b.Set()
 }
 
-// MustOf is Of for requirements that are known to agree, as in tests and tables. It panics if they do not.
+// MustOf is [Of] for requirements that are known to agree, as in tests and tables. It panics if
+// they do not.
 func MustOf(rs ...Requirement) Set {
 	s, err := Of(rs...)
 	if err != nil {
@@ -40,7 +44,8 @@ func MustOf(rs ...Requirement) Set {
 	return s
 }
 
-// FromLabels is the set of nodes that carry these labels; nil means anything. It costs O(n log n).
+// FromLabels returns the set of nodes that carry these labels; no labels mean anything. It costs
+// O(n log n).
 func FromLabels(labels map[string]string) Set {
 	if len(labels) == 0 {
 		return Set{}
@@ -55,7 +60,8 @@ func FromLabels(labels map[string]string) Set {
 
 func byKey(a, b Requirement) int { return strings.Compare(a.key, b.key) }
 
-// Builder collects requirements into a [Set]. The zero value is ready to use. It is not safe for concurrent use.
+// Builder collects requirements into a [Set]. The zero value is ready to use. It is not safe for
+// concurrent use.
 type Builder struct {
 	reqs []Requirement
 }
@@ -75,8 +81,9 @@ func (b *Builder) AddSet(s Set) *Builder {
 	return b
 }
 
-// Set is what has been collected so far; the builder may be used further. The error holds a [*ConflictError] for each
-// key on which the requirements contradict each other, in the order of the keys, and the set is then [Impossible].
+// Set returns the set of the requirements added so far. The builder may be used further. If
+// requirements of a key contradict each other, the set is [Impossible] and the error joins a
+// [*ConflictError] for each such key, in the order of the keys.
 func (b *Builder) Set() (Set, error) {
 	if len(b.reqs) == 0 {
 		return Set{}, nil
@@ -115,7 +122,8 @@ func (b *Builder) Set() (Set, error) {
 	return Set{reqs: slices.Clip(out)}, nil
 }
 
-// ConflictError says that two requirements of one key have nothing in common. Its text is built only when asked for.
+// ConflictError says that two requirements of one key have nothing in common. Its text is built
+// only when asked for.
 type ConflictError struct {
 	Key         string
 	Left, Right Requirement
@@ -129,19 +137,19 @@ func (e *ConflictError) Error() string {
 	return fmt.Sprintf("requirements: %s: %q and %q have nothing in common", quote(e.Key), e.Left, e.Right)
 }
 
-// IsImpossible reports whether no node satisfies the set.
+// IsImpossible reports whether the set is the one that no node satisfies.
 func (s Set) IsImpossible() bool { return s.impossible }
 
 // IsAnything reports whether every node satisfies the set.
 func (s Set) IsAnything() bool { return !s.impossible && len(s.reqs) == 0 }
 
-// Len is the number of keys that are constrained.
+// Len returns the number of constrained keys.
 func (s Set) Len() int { return len(s.reqs) }
 
 // All yields the requirements in the order of their keys.
 func (s Set) All() iter.Seq[Requirement] { return slices.Values(s.reqs) }
 
-// Keys are those that are constrained. The keys of an impossible set are none.
+// Keys returns the constrained keys; an impossible set has none.
 func (s Set) Keys() Keys {
 	keys := make([]string, len(s.reqs))
 	for i := range s.reqs {
@@ -150,8 +158,8 @@ func (s Set) Keys() Keys {
 	return Keys{keys}
 }
 
-// Get is the requirement of one key: anything if the set does not mention it, impossible if the set is. It allocates
-// only when the key is not mentioned.
+// Get returns the requirement of one key. It is anything if the set does not mention the key, and
+// impossible if the set is impossible. It allocates only when the key is not mentioned.
 func (s Set) Get(key string) Requirement {
 	if s.impossible {
 		return Requirement{key: key}
@@ -189,21 +197,22 @@ func (s Set) Equal(o Set) bool {
 	return s.impossible == o.impossible && slices.EqualFunc(s.reqs, o.reqs, Requirement.Equal)
 }
 
-// AppendKey appends bytes that equal sets have in common and others do not, for maps that look sets up. They are quicker to
-// make than the text and mean nothing else.
+// AppendKey appends bytes that are the same for equal sets and differ for others. They serve as
+// keys of maps and have no other meaning. They are quicker to make than the text.
 func (s Set) AppendKey(to []byte) []byte {
 	if s.impossible {
 		return append(to, 0)
 	}
 	to = binary.AppendUvarint(to, uint64(len(s.reqs))+1)
 	for i := range s.reqs {
-		to = s.reqs[i].appendKey(to)
+		to = s.reqs[i].AppendKey(to)
 	}
 	return to
 }
 
-// Intersect is the set of nodes that satisfy both. The error holds a [*ConflictError] for each key on which the two
-// contradict each other, and the set is then [Impossible]. It costs O(len(s)+len(o)).
+// Intersect returns the set of nodes that satisfy both. If the two contradict each other, the set
+// is [Impossible] and the error joins a [*ConflictError] for each such key. If one side is
+// impossible by itself, the set is [Impossible] and the error says so. It costs O(len(s)+len(o)).
 func (s Set) Intersect(o Set) (Set, error) {
 	switch {
 	case s.impossible || o.impossible:
@@ -241,7 +250,8 @@ func (s Set) Intersect(o Set) (Set, error) {
 	return Set{reqs: slices.Clip(out)}, nil
 }
 
-// Overlaps reports whether some node satisfies both. It allocates nothing and costs O(len(s)+len(o)).
+// Overlaps reports whether some node satisfies both. It allocates nothing and costs
+// O(len(s)+len(o)).
 func (s Set) Overlaps(o Set) bool {
 	if s.impossible || o.impossible {
 		return false
@@ -272,7 +282,7 @@ func (s Set) Subset(o Set) bool {
 	}
 	for _, r := range o.reqs {
 		i, ok := s.find(r.key)
-		if !ok || !s.reqs[i].Subset(r) { // no requirement of o is anything, so an unmentioned key is too wide
+		if !ok || !s.reqs[i].Subset(r) { // o has no requirement that allows anything, so an unmentioned key is too wide
 			return false
 		}
 	}
@@ -293,8 +303,9 @@ func (s Set) Matches(labels map[string]string) bool {
 	return true
 }
 
-// Compatible reports whether a node described by node may satisfy s. A key that node does not mention is unknown, and
-// may still take any value, if it is in open; otherwise the node is known not to carry it. It allocates nothing.
+// Compatible reports whether a node described by node may satisfy s. If node does not mention a
+// key, it depends on open: a key in open is unknown and may still take any value, and any other key
+// is known to be absent. It allocates nothing.
 func (s Set) Compatible(node Set, open Keys) bool {
 	if s.impossible || node.impossible {
 		return false
@@ -315,8 +326,9 @@ func (s Set) Compatible(node Set, open Keys) bool {
 	return true
 }
 
-// Conflicts explains a false answer of [Set.Compatible]: one conflict for each key that stands in the way, in the order
-// of the keys, with s on the left. It is empty when the two are compatible, and also when either is impossible by itself.
+// Conflicts explains why [Set.Compatible] is false: it returns one conflict for each key that
+// stands in the way, in the order of the keys, with s on the left. It returns none when the two are
+// compatible, and also when either is impossible by itself.
 func (s Set) Conflicts(node Set, open Keys) []*ConflictError {
 	if s.impossible || node.impossible {
 		return nil
@@ -336,12 +348,12 @@ func (s Set) Conflicts(node Set, open Keys) []*ConflictError {
 	return out
 }
 
-// Restrict keeps the requirements of the given keys only.
+// Restrict returns the set with only the requirements of the given keys.
 func (s Set) Restrict(keys Keys) Set {
 	return s.filter(func(r Requirement) bool { return keys.Contains(r.key) })
 }
 
-// Without drops the requirements of the given keys.
+// Without returns the set without the requirements of the given keys.
 func (s Set) Without(keys Keys) Set {
 	return s.filter(func(r Requirement) bool { return !keys.Contains(r.key) })
 }
@@ -368,7 +380,8 @@ func (s Set) filter(keep func(Requirement) bool) Set {
 	return Set{reqs: out}
 }
 
-// Labels is the value of each key that has exactly one, which is what a node described by s will carry for certain.
+// Labels returns the value of each key that must have exactly one. A node described by s certainly
+// carries these labels.
 func (s Set) Labels() map[string]string {
 	out := make(map[string]string, len(s.reqs))
 	for _, r := range s.reqs {

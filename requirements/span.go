@@ -5,11 +5,12 @@ import (
 	"slices"
 )
 
-// span is a closed interval of integers, 0 <= lo <= hi. Sets of integers are slices of spans that are sorted, disjoint
-// and not adjacent: that form is unique, so equality is a slice compare.
+// span is a closed interval of integers, 0 <= lo <= hi. A set of integers is a slice of spans that
+// are sorted, disjoint and not adjacent. That form is unique, so two sets are equal if their slices
+// are.
 type span struct{ lo, hi int64 }
 
-// allInts is a fresh slice each time, for no package-level variable may be handed out.
+// allInts returns a fresh slice each time, so that no package-level variable is handed out.
 func allInts() []span { return []span{{0, math.MaxInt64}} }
 
 func isAllInts(a []span) bool { return len(a) == 1 && a[0].lo == 0 && a[0].hi == math.MaxInt64 }
@@ -65,7 +66,7 @@ func unionSpans(a, b []span) []span {
 	return normalizeSpans(all)
 }
 
-// normalizeSpans sorts and merges; it may reorder its argument, which callers own.
+// normalizeSpans sorts and merges spans. It may reorder its argument, which the caller must own.
 func normalizeSpans(all []span) []span {
 	if len(all) == 0 {
 		return nil
@@ -107,11 +108,11 @@ func complementSpans(a []span) []span {
 	return append(out, span{next, math.MaxInt64})
 }
 
-// tooMany reports whether there are more integers in a than are still written out one by one.
+// tooMany reports whether a has more integers than are written out one by one.
 func tooMany(a []span) bool {
 	left := int64(listLimit)
 	for _, s := range a {
-		width := s.hi - s.lo // one less than the count, cannot overflow
+		width := s.hi - s.lo // one less than the count, so that it cannot overflow
 		if width >= left {
 			return true
 		}
@@ -120,7 +121,7 @@ func tooMany(a []span) bool {
 	return false
 }
 
-// canonicalInt reads the one spelling an integer has here. It allocates nothing.
+// canonicalInt reads an integer in its one canonical spelling. It allocates nothing.
 func canonicalInt(s string) (int64, bool) {
 	if s == "" || len(s) > 19 || (s[0] == '0' && len(s) > 1) {
 		return 0, false

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// String is the canonical text, in the grammar of [Parse]: equal requirements print alike. Most read like label
-// selectors ("zone in (a,b)", "!gpu", "cpu>4"); a set that no chain of operators can express prints as a union of
-// several ("(cpu>=2, cpu<=9) | !cpu").
+// String returns the canonical text in the grammar of [Parse]: equal requirements print alike. Most
+// texts read like label selectors ("zone in (a,b)", "!gpu", "cpu>=5"). A set that no chain of
+// operators can express prints as a union ("(cpu>=2, cpu<=9) | !cpu").
 func (r Requirement) String() string {
 	var b strings.Builder
 	r.write(&b)
@@ -21,13 +21,14 @@ func (r Requirement) write(b *strings.Builder) {
 		return
 	}
 	if r.words.but {
-		// All words but a few, and a broken row of integers: the complement has finitely many words.
+		// These are all words but a few, and integers with gaps. Only the complement has finitely many
+		// words.
 		b.WriteString("!(")
 		r.Complement().write(b)
 		b.WriteString(")")
 		return
 	}
-	// Each span of integers, the listed values, and absent are alternatives.
+	// The alternatives are each span of integers, the listed values, and absent.
 	sep := ""
 	piece := func(p Requirement) {
 		terms, _ := p.Expressions() // a span, a list and absent can each be expressed
@@ -66,16 +67,17 @@ func (r Requirement) write(b *strings.Builder) {
 	}
 }
 
-// Expression is one operator with its values, as an element of matchExpressions has them.
+// Expression is one operator with its values, like an element of matchExpressions.
 type Expression struct {
 	Key      string
 	Operator Operator
 	Values   []string
 }
 
-// Expressions is r as a shortest chain of expressions that must all hold. The second result is false when no chain denotes
-// r, such as "absent or 5". The chain has what the Kubernetes API does not: Gte and Lte, In without values for what is
-// impossible, and NotIn without values for anything; kube.Expressions writes for the API. The result is the caller's own.
+// Expressions returns a shortest chain of expressions that must all hold and that together denote
+// r. The second result is false if there is no such chain, as for "absent or 5". The chain may use
+// what the Kubernetes API does not have: Gte and Lte, In without values for impossible, and NotIn
+// without values for anything. kube.Expressions writes for the API. The caller owns the result.
 func (r Requirement) Expressions() ([]Expression, bool) {
 	one := func(op Operator, values ...string) []Expression { return []Expression{{r.key, op, values}} }
 	if r.words.but {
@@ -98,7 +100,7 @@ func (r Requirement) Expressions() ([]Expression, bool) {
 		}
 		return nil, false
 	}
-	// A row of integers reads better as bounds than as a list: "cpu<=16".
+	// An unbroken range of integers reads better as bounds than as a list: "cpu<=16".
 	if values, ok := r.Values(); ok && !r.isRow() {
 		return one(OpIn, values...), true
 	}
@@ -124,12 +126,12 @@ func (r Requirement) Expressions() ([]Expression, bool) {
 	return out, true
 }
 
-// isRow reports whether r is nothing but one unbroken row of more than three integers.
+// isRow reports whether r is one unbroken range of more than three integers and nothing else.
 func (r Requirement) isRow() bool {
 	return !r.absent && r.words.empty() && len(r.ints) == 1 && r.ints[0].hi-r.ints[0].lo > 2
 }
 
-// countAbove reports whether the row of integers has no upper end.
+// countAbove reports whether the range of integers has no upper end.
 func countAbove(s []span) bool { return s[len(s)-1].hi == allInts()[0].hi }
 
 func writeTerms(b *strings.Builder, terms []Expression) {
@@ -158,7 +160,7 @@ func writeTerms(b *strings.Builder, terms []Expression) {
 	}
 }
 
-// quote leaves what label keys and values are made of as it is, and quotes all else.
+// quote returns s as it is if it has only characters of label keys and values, and else quoted.
 func quote(s string) string {
 	if s == "" {
 		return `""`
@@ -175,8 +177,8 @@ func isWordByte(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '.' || c == '_' || c == '-' || c == '/'
 }
 
-// String is the canonical text of the set: its requirements in the order of their keys, joined by ", ". The set of
-// anything is the empty text; the impossible set is "impossible()".
+// String returns the canonical text of the set: its requirements in the order of their keys, joined
+// by ", ". Anything is the empty text, and the impossible set is "impossible()".
 func (s Set) String() string {
 	if s.impossible {
 		return impossibleText
@@ -193,10 +195,10 @@ func (s Set) String() string {
 
 const impossibleText = "impossible()"
 
-// MarshalText is [Set.String].
+// MarshalText returns the text of [Set.String].
 func (s Set) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// UnmarshalText is [Parse]; it replaces the receiver.
+// UnmarshalText replaces the receiver by the set that [Parse] reads.
 func (s *Set) UnmarshalText(text []byte) error {
 	parsed, err := Parse(string(text))
 	if err != nil {

@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// InvalidError is a requirement that the Kubernetes API would not accept. Path is relative to what was converted, for
-// example "nodeSelectorTerms[2].matchExpressions[0].operator".
+// InvalidError is a fault of a requirement that the Kubernetes API would not accept. Path is
+// relative to what was converted, for example "nodeSelectorTerms[2].matchExpressions[0].operator".
 type InvalidError struct {
 	Path   string
 	Detail string
 }
 
-// Error is "path: detail".
+// Error returns "path: detail".
 func (e *InvalidError) Error() string {
 	if e.Path == "" {
 		return e.Detail
@@ -22,11 +22,11 @@ func (e *InvalidError) Error() string {
 	return e.Path + ": " + e.Detail
 }
 
-// NodeNameKey is the key of a node's name, the field metadata.name that matchFields match. The algebra treats it like a label; no label can
-// have this key, for it has a space.
+// NodeNameKey is the key of a node's name, the field metadata.name that matchFields match. The
+// algebra treats it like a label. It has a space, so no label can have this key.
 const NodeNameKey = "node name"
 
-// validate reports everything that is wrong with one requirement, joined.
+// validate returns every fault of one requirement, joined.
 func validate(key string, op Operator, values []string) error {
 	var errs []error
 	at := func(field, format string, args ...any) {
@@ -84,7 +84,7 @@ const (
 // isLabelText reports whether a text can be a label's value or the name in its key.
 func isLabelText(s string) bool { return len(s) <= 63 && isWord(s, alphanumeric, "-_.") }
 
-// isDomain reports whether s is a DNS subdomain as Kubernetes has them.
+// isDomain reports whether s is a DNS subdomain by the rules of Kubernetes.
 func isDomain(s string) bool {
 	for part := range strings.SplitSeq(s, ".") {
 		if !isWord(part, lowerAlphanumeric, "-") {
@@ -94,13 +94,13 @@ func isDomain(s string) bool {
 	return len(s) <= 253
 }
 
-// isWord reports whether s consists of the letters and the marks, with letters at both ends.
+// isWord reports whether s consists of letters and marks only and starts and ends with a letter.
 func isWord(s, letters, marks string) bool {
 	return s != "" && strings.Trim(s, letters+marks) == "" && strings.Trim(s[:1]+s[len(s)-1:], letters) == ""
 }
 
-// keyFault says what keeps a text from being a label key: "name" or "prefix/name", by the syntax that the Kubernetes
-// documentation gives ("Labels and Selectors"). It is empty for a key.
+// keyFault says why a text is not a label key; it is empty for a valid one. A key is "name" or
+// "prefix/name", by the syntax that the Kubernetes documentation gives ("Labels and Selectors").
 func keyFault(key string) string {
 	prefix, name, prefixed := strings.Cut(key, "/")
 	if !prefixed {

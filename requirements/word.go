@@ -2,8 +2,8 @@ package requirements
 
 import "slices"
 
-// words is a set of label values that are not integers: those in list, or with but set, all except those in list.
-// list is sorted and without duplicates.
+// words is a set of label values that are not integers: those in list or, if but is set, all except
+// those in list. The list is sorted and has no duplicates.
 type words struct {
 	but  bool
 	list []string
@@ -40,7 +40,7 @@ func (w words) union(v words) words {
 // overlaps reports whether the intersection is not empty, without building it.
 func (w words) overlaps(v words) bool {
 	if w.but && v.but {
-		return true // there are always more words than a finite list can exclude
+		return true // a finite list never excludes all words
 	}
 	if w.but {
 		w, v = v, w

@@ -12,7 +12,8 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
-// An existing node has the labels that it has, under the keys that it has. A node to buy will have those that its agents set.
+// An existing node has only the labels that it shows. A node to buy also has those that its agents
+// set.
 func TestLabelsOfAgents(t *testing.T) {
 	class := func(p *nodepool.NodePool) {
 		p.NodeClass = nodepool.NodeClassRef{Group: "karpenter.k8s.aws", Kind: "EC2NodeClass", Name: "base"}
@@ -52,7 +53,7 @@ func TestLabelsOfAgents(t *testing.T) {
 	}
 }
 
-// A caller may know that its nodes have no such labels.
+// A caller may know that its nodes get no such labels.
 func TestNoAliases(t *testing.T) {
 	ask := requires(corev1.NodeSelectorRequirement{Key: corev1.LabelFailureDomainBetaZone, Operator: "In", Values: []string{"zone-a"}})
 	s := scheduling.Snapshot{Pods: []*corev1.Pod{pod("web-0", ask)}, Pools: []scheduling.Pool{pool("default")}}

@@ -12,7 +12,8 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling"
 )
 
-// Pods that kube-scheduler could not tell apart are of one class, unless the caller has rules about their names.
+// Pods that are equal to kube-scheduler are in one class, unless the caller has rules about their
+// names.
 func TestPodsKeptApart(t *testing.T) {
 	var s scheduling.Snapshot
 	for i := range 6 {

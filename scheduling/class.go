@@ -24,23 +24,25 @@ import (
 
 // Class is a set of pending pods that are equal in all that bears on placement.
 type Class struct {
-	// Pods are the members, by namespace and name, numbers in names counted as numbers.
+	// Pods are the members, ordered by namespace and name; digits in names compare as numbers.
 	Pods []*corev1.Pod
-	// Template is one of them as an API server would have stored it.
+	// Template is one of the pods as an API server would have stored it.
 	Template *corev1.Pod
-	// Requests is what each pod takes, its pod slot included.
+	// Requests is what each pod takes, including its pod slot.
 	Requests corev1.ResourceList
-	// Required is what the node's labels must satisfy: Asked, and what volumes and [Options.Constraints] add.
+	// Required is what the node's labels must satisfy: Asked, and what volumes and
+	// [Options.Constraints] add.
 	Required requirements.Alternatives
 	// Asked is the pods' own node selector and affinity.
 	Asked requirements.Alternatives
 	// Preferred holds the soft terms of node affinity, heaviest first.
 	Preferred []requirements.Preference
-	// Refusal is set where no node at all can hold the pods, such as for a claim that does not exist.
+	// Refusal is set if no node at all can hold the pods, for example because a claim does not exist.
 	Refusal *Reason
 
-	// bound is Required without the reach of free volumes that the class was given: kube-scheduler may bind its claims to others. A refused
-	// class is scarce if it has no volumes only because others were given them.
+	// bound is Required without the reach of free volumes that the class was given, since
+	// kube-scheduler may bind its claims to other volumes. A refused class is scarce if it lacks
+	// volumes only because other classes were given them.
 	bound  requirements.Alternatives
 	scarce bool
 	// unchosen is bound without Options.Within: what holds for every plan of the pods.
@@ -50,18 +52,19 @@ type Class struct {
 	requests []int64       // by Problem.Resources
 	priority int32
 	ports    []hostport.Port
-	shared   []volume.Attachment // volumes that several pods use, of the class, of other classes or running
+	shared   []volume.Attachment // volumes that several pods use, running ones included
 }
 
-// ComparePods orders pods by namespace, then name, with digits compared as numbers: web-2 is before web-10. It is meant for
-// slices.SortFunc.
+// ComparePods orders pods by namespace, then by name. Digits compare as numbers, so web-2 is before
+// web-10. It is meant for slices.SortFunc.
 func ComparePods(a, b *corev1.Pod) int { return podclass.Compare(a, b) }
 
-// Name is namespace and name of the first pod; it identifies the class.
+// Name returns namespace and name of the first pod. It identifies the class.
 func (c *Class) Name() string { return podclass.Name(c.Pods[0]) }
 
-// fill reads the constraints of the class from its first pod. Faults of the pod refuse it, but kube-scheduler passes over faulty terms of
-// required node affinity as long as another term can be met.
+// fill reads the constraints of the class from its first pod. A faulty pod is refused. But
+// faulty terms of required node affinity are ignored if another term can be met, as in
+// kube-scheduler.
 func (p *Problem) fill(c *Class) {
 	c.Template = p.admission.Pod(c.Pods[0])
 	c.Requests = resources.OfPod(c.Template, false)
@@ -86,7 +89,7 @@ func (p *Problem) fill(c *Class) {
 	}
 }
 
-// faultsOf says what planning cannot read of a pod and its node affinity, empty for nothing.
+// faultsOf returns what planning cannot read of a pod and its node affinity; empty for nothing.
 func faultsOf(p *corev1.Pod, nodes *corev1.NodeAffinity) string {
 	var v validation
 	v.pod(object{"pod", p}, "", p, nodes)
@@ -97,7 +100,7 @@ func faultsOf(p *corev1.Pod, nodes *corev1.NodeAffinity) string {
 	return strings.Join(texts, "; ")
 }
 
-// nodeAffinity is the node affinity of a pod; nil for none.
+// nodeAffinity returns the node affinity of a pod; nil for none.
 func nodeAffinity(s *corev1.PodSpec) *corev1.NodeAffinity {
 	if s.Affinity == nil {
 		return nil
@@ -111,8 +114,8 @@ type Ignored struct {
 	Why string
 }
 
-// optedOut says whether the pod refuses every node of a pool, which is how users keep pods away from provisioning: an alternative refuses the
-// label of pools, and no pool can meet any other.
+// optedOut reports whether the pod refuses every pool's nodes. Users keep pods from provisioning
+// so: one alternative refuses the label of pools, and no pool can meet any other.
 func (p *Problem) optedOut(required requirements.Alternatives) bool {
 	absent := requirements.DoesNotExist(nodepool.LabelKey)
 	out := false
@@ -135,7 +138,8 @@ func (p *Problem) optedOut(required requirements.Alternatives) bool {
 	return true
 }
 
-// mayMeet reports whether a node of the pool could have the labels, by the keys that its pool, its types and its agents set.
+// mayMeet reports whether a node of the pool could have the labels, given the keys that the pool,
+// its types and its agents set.
 func (p *Problem) mayMeet(pool *Pool, s requirements.Set) bool {
 	set, err := p.asked(pool)
 	if err != nil || pool.IsStatic() || !set.Overlaps(s) {
@@ -150,7 +154,7 @@ func (p *Problem) mayMeet(pool *Pool, s requirements.Set) bool {
 	return true
 }
 
-// pod reports what planning cannot read of a pod and its node affinity; the path of the pod is at.
+// pod reports what planning cannot read of a pod and its node affinity; at is the path of the pod.
 func (v *validation) pod(what object, at string, p *corev1.Pod, nodes *corev1.NodeAffinity) {
 	if _, err := kube.FromPod(&corev1.PodSpec{Affinity: &corev1.Affinity{NodeAffinity: nodes}}); err != nil {
 		for fault := range strings.SplitSeq(err.Error(), "\n") {
@@ -179,7 +183,7 @@ func (v *validation) pod(what object, at string, p *corev1.Pod, nodes *corev1.No
 	}
 	if a := s.Affinity; a != nil {
 		v.terms(what, at, "podAffinity", a.PodAffinity)
-		v.terms(what, at, "podAntiAffinity", (*corev1.PodAffinity)(a.PodAntiAffinity)) // it has the same fields
+		v.terms(what, at, "podAntiAffinity", (*corev1.PodAffinity)(a.PodAntiAffinity)) // the type has the same fields
 	}
 	v.requests(what, at, "containers", s.Containers)
 	v.requests(what, at, "initContainers", s.InitContainers)
@@ -190,13 +194,13 @@ func (v *validation) pod(what object, at string, p *corev1.Pod, nodes *corev1.No
 	}
 }
 
-// object names an object when something is wrong with it.
+// object names an object in errors.
 type object struct {
 	kind string
 	metav1.Object
 }
 
-// String is its kind, namespace and name.
+// String returns the object's kind, namespace and name.
 func (o object) String() string {
 	return o.kind + " " + cmp.Or(o.GetNamespace(), corev1.NamespaceDefault) + "/" + o.GetName()
 }
@@ -208,7 +212,7 @@ func (v *validation) requests(what object, at, list string, containers []corev1.
 	}
 }
 
-// requested reports quantities below zero; the field has the number i in it, if that is not negative.
+// requested reports quantities below zero. If i is not negative, it is the number in the field.
 func (v *validation) requested(what object, at, field string, i int, list corev1.ResourceList) {
 	for _, q := range list {
 		if q.Sign() < 0 {
@@ -221,7 +225,8 @@ func (v *validation) requested(what object, at, field string, i int, list corev1
 	}
 }
 
-// wrongSpread says what is wrong with a topology spread constraint, beginning with the field; empty if nothing is.
+// wrongSpread says what is wrong with a topology spread constraint, beginning with the field; empty
+// if nothing is.
 func wrongSpread(t *corev1.TopologySpreadConstraint) string {
 	const honor, ignore = corev1.NodeInclusionPolicyHonor, corev1.NodeInclusionPolicyIgnore
 	switch {
@@ -241,14 +246,16 @@ func wrongSpread(t *corev1.TopologySpreadConstraint) string {
 	return ""
 }
 
-// selector reports a label selector that kube-scheduler cannot read; the format and its arguments are the path.
+// selector reports a label selector that kube-scheduler cannot read. The format and its arguments
+// are the path.
 func (v *validation) selector(what object, s *metav1.LabelSelector, format string, args ...any) {
 	if _, err := metav1.LabelSelectorAsSelector(s); err != nil {
 		v.add(what.String(), "%s: %w", fmt.Sprintf(format, args...), err)
 	}
 }
 
-// terms reports terms of affinity or of anti-affinity without a key, or with selectors that cannot be read.
+// terms reports terms of affinity or anti-affinity that have no key, or a selector that cannot be
+// read.
 func (v *validation) terms(what object, at, kind string, a *corev1.PodAffinity) {
 	if a == nil {
 		return
@@ -269,8 +276,9 @@ func (v *validation) terms(what object, at, kind string, a *corev1.PodAffinity) 
 	}
 }
 
-// sortOut splits the pods into pending and running ones, and lists the ignored. Pods of a node that is being removed are pending if
-// their controller creates them anew elsewhere; the others are dropped.
+// sortOut splits the pods into pending and running ones, and lists the ignored ones. A pod on a
+// node that is being removed is pending if its controller creates it anew elsewhere, and else
+// dropped.
 func (p *Problem) sortOut() (pending []*corev1.Pod, running map[string][]*corev1.Pod) {
 	running = map[string][]*corev1.Pod{}
 	goes, at := map[string]bool{}, map[string]string{}
@@ -283,13 +291,23 @@ func (p *Problem) sortOut() (pending []*corev1.Pod, running map[string][]*corev1
 	}
 	p.moved, p.staying, p.successor = map[string]int{}, map[string][]*corev1.Pod{}, map[*corev1.Pod]*corev1.Pod{}
 	var nominated []*corev1.Pod
+	ending := map[string]bool{} // namespaces
+	for _, n := range p.snapshot.Namespaces {
+		ending[n.Name] = n.DeletionTimestamp != nil || n.Status.Phase == corev1.NamespaceTerminating
+	}
+	notOurs := func(pod *corev1.Pod) string {
+		if ending[podclass.Namespace(pod)] {
+			return fmt.Sprintf("its namespace %q is being deleted, and the pod with it", podclass.Namespace(pod))
+		}
+		return podclass.NotOurs(pod)
+	}
 	for _, pod := range p.snapshot.Pods {
 		switch {
 		case podclass.Ended(pod):
 		case goes[pod.Spec.NodeName]:
 			next := *p.admission.Anew(pod) // replicas go on sharing what they share
 			next.UID, next.Spec.NodeName, next.DeletionTimestamp = podclass.MadeAnew, "", nil
-			if podclass.Moves(pod) && podclass.NotOurs(&next) == "" && p.snapshot.Staying[podclass.Name(pod)] == "" {
+			if podclass.Moves(pod) && notOurs(&next) == "" && p.snapshot.Staying[podclass.Name(pod)] == "" {
 				p.moved[pod.Spec.NodeName]++
 				pending = append(pending, &next)
 				p.successor[pod] = &next
@@ -298,10 +316,10 @@ func (p *Problem) sortOut() (pending []*corev1.Pod, running map[string][]*corev1
 		case pod.Spec.NodeName != "":
 			running[pod.Spec.NodeName] = append(running[pod.Spec.NodeName], pod)
 		case pod.DeletionTimestamp != nil:
-		case pod.Status.NominatedNodeName != "" && podclass.NotOurs(pod) == "" && at[pod.Status.NominatedNodeName] != "" && !goes[at[pod.Status.NominatedNodeName]]:
+		case pod.Status.NominatedNodeName != "" && notOurs(pod) == "" && at[pod.Status.NominatedNodeName] != "" && !goes[at[pod.Status.NominatedNodeName]]:
 			nominated = append(nominated, pod)
 		default:
-			if why := podclass.NotOurs(pod); why != "" {
+			if why := notOurs(pod); why != "" {
 				p.Ignored = append(p.Ignored, Ignored{pod, why})
 				continue
 			}
@@ -313,7 +331,7 @@ func (p *Problem) sortOut() (pending []*corev1.Pod, running map[string][]*corev1
 		highest = max(highest, p.priority(pod))
 	}
 	for _, pod := range nominated {
-		if p.priority(pod) < highest { // kube-scheduler does not keep its room from a higher one, so it is planned as well
+		if p.priority(pod) < highest { // kube-scheduler may give its room to a pod of higher priority, so plan both
 			pending = append(pending, pod)
 			continue
 		}
@@ -324,7 +342,7 @@ func (p *Problem) sortOut() (pending []*corev1.Pod, running map[string][]*corev1
 	return pending, running
 }
 
-// priority is that of a pod as an API server stores it.
+// priority returns the priority of a pod as an API server stores it.
 func (p *Problem) priority(pod *corev1.Pod) int32 {
 	value := pod.Spec.Priority
 	if value == nil {
@@ -336,18 +354,24 @@ func (p *Problem) priority(pod *corev1.Pod) int32 {
 	return *value
 }
 
-// Constraint is a rule of the caller about where pods may go, in addition to their manifests. Pods with different answers are of different
-// classes, so it may read anything of a pod.
+// Constraint is a rule of the caller about where pods may go, in addition to their manifests. It
+// may read anything of a pod: pods with different answers are put into different classes.
 type Constraint interface {
-	// Narrow returns which of the required nodes the pod may have, or a reason to refuse it. It is called once for each pending pod, as an
-	// API server stores it, and must not modify it. Required is what the pod's manifest asks. Of the answer only what is within required
-	// counts; a constraint that has nothing to say returns required. If the constraint is a [fmt.Stringer], that text stands in reasons.
+	// Narrow returns the nodes, out of required, that the pod may have, or a reason to refuse the pod.
+	// It is called once for each pending pod, as an API server stores it, and must not modify it.
+	// Required is what the pod's manifest asks for. Only the part of the answer within required
+	// counts; a constraint that does not restrict the pod returns required. The zero value, which has
+	// no nodes, refuses the pod. If the constraint is a [fmt.Stringer], reasons quote that text.
 	Narrow(pod *corev1.Pod, required requirements.Alternatives) (requirements.Alternatives, *Reason)
 }
 
-// Narrowed is what the constraints leave of required for a pod, one after the other, or the first reason to refuse it.
+// Narrowed applies the constraints to a pod one after the other. It returns what they leave of
+// required, or the first reason to refuse the pod.
 func (o *Options) Narrowed(pod *corev1.Pod, required requirements.Alternatives) (requirements.Alternatives, *Reason) {
 	for _, c := range o.Constraints {
+		if c == nil {
+			continue
+		}
 		name, text := "a constraint of the caller", ""
 		if n, ok := c.(fmt.Stringer); ok {
 			name = n.String()
@@ -357,7 +381,7 @@ func (o *Options) Narrowed(pod *corev1.Pod, required requirements.Alternatives) 
 		if refusal != nil {
 			told := *refusal
 			told.Detail = text + told.Detail
-			if refusal.Detail == "" { // no text would be no refusal
+			if refusal.Detail == "" { // a refusal must have a text
 				told.Detail = name + " refuses it"
 			}
 			return required, &told
@@ -371,7 +395,8 @@ func (o *Options) Narrowed(pod *corev1.Pod, required requirements.Alternatives) 
 	return required, nil
 }
 
-// constrained is the classes, split by what [Options.Constraints] answer to each pod, in the order of their first pods.
+// constrained returns the classes, split by the answers of [Options.Constraints] to each pod, in
+// the order of their first pods.
 func (p *Problem) constrained(classes []Class) []Class {
 	if len(p.options.Constraints) == 0 {
 		return classes
@@ -408,7 +433,8 @@ func (p *Problem) constrained(classes []Class) []Class {
 	return out
 }
 
-// rank replaces the priorities of classes by their positions, with ranks. Only their order matters from here on.
+// rank replaces the priorities of classes by their positions by priority and rank. From here on
+// only their order matters.
 func (p *Problem) rank() {
 	of := func(c *Class) [2]int { return [2]int{int(c.priority), p.options.Rank(c.Pods[0])} }
 	var all [][2]int
@@ -424,8 +450,8 @@ func (p *Problem) rank() {
 	}
 }
 
-// sets are the classes that must be together: the users of each unbound claim that several pods share, which is made in one zone, and those
-// of [Options.Together].
+// sets returns the classes that must be together. These are the users of each unbound claim that
+// several pods share, since its volume is made in one zone, and the sets of [Options.Together].
 func (p *Problem) sets(shared []volume.SharedClaim) []topology.Together {
 	var out []topology.Together
 	for _, s := range shared {
@@ -453,4 +479,17 @@ func (p *Problem) sets(shared []volume.SharedClaim) []topology.Together {
 		out[i].Classes = append(out[i].Classes, k)
 	}
 	return out
+}
+
+// quotas reports what is wrong with the CapacityQuotas.
+func (v *validation) quotas(s *Snapshot) {
+	names := namesOf("CapacityQuota", "Quotas", len(s.Quotas))
+	for i := range s.Quotas {
+		q := &s.Quotas[i]
+		names.check(v, i, "", q.Name)
+		v.amounts("CapacityQuota "+q.Name, q.Limits)
+		if _, err := metav1.LabelSelectorAsSelector(q.Selector); err != nil {
+			v.add("CapacityQuota "+q.Name, "selector: %w", err)
+		}
+	}
 }

@@ -1,6 +1,7 @@
 package scheduling_test
 
 import (
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -15,7 +16,8 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/whatif"
 )
 
-// A constraint may read anything of a pod, such as what no scheduler looks at; each pod has its own answer.
+// A constraint may read anything of a pod, even what no scheduler looks at. Each pod has its own
+// answer.
 func TestConstraintsReadPodsNotClasses(t *testing.T) {
 	odd := map[string]struct {
 		edit func(*corev1.Pod)
@@ -62,7 +64,7 @@ func TestConstraintsReadPodsNotClasses(t *testing.T) {
 	}
 }
 
-// A constraint takes nodes away; it gives none that the manifest does not ask.
+// A constraint removes nodes. It adds none that the manifest does not ask for.
 func TestConstraintsOnlyNarrow(t *testing.T) {
 	spot := func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{instancetypes.LabelCapacityType: "spot"} }
 	answer := func(set requirements.Set) scheduling.Constraint {
@@ -79,4 +81,58 @@ func TestConstraintsOnlyNarrow(t *testing.T) {
 	other := compile(answer(requirements.MustParse("karpenter.sh/capacity-type=on-demand")))
 	require.NotNil(t, other.Refusal)
 	assert.Equal(t, `constraint "wide" leaves karpenter.sh/capacity-type in (on-demand) of nodes, the pod asks karpenter.sh/capacity-type in (spot)`, other.Refusal.Detail)
+}
+
+// Constraints, functions and conditions that are nil restrict nothing, alone or beside others.
+func TestNilConstraints(t *testing.T) {
+	safe := requirements.MustParse("karpenter.sh/capacity-type=on-demand")
+	for name, c := range map[string]struct {
+		constraint scheduling.Constraint
+		want       string
+	}{
+		"nil":           {nil, "anything"},
+		"named nil":     {constraint.Named("none", nil), "anything"},
+		"nil function":  {constraint.Func(nil), "anything"},
+		"named nothing": {constraint.Named("none", constraint.Func(nil)), "anything"},
+		"for all pods":  {constraint.Require(nil, safe), safe.String()},
+	} {
+		o := scheduling.Options{Constraints: []scheduling.Constraint{nil, c.constraint, nil}}
+		left, refusal := o.Narrowed(pod("a"), requirements.AnyOf(requirements.Set{}))
+		require.Nil(t, refusal, name)
+		want := requirements.AnyOf(requirements.Set{})
+		if c.want != "anything" {
+			want = requirements.AnyOf(requirements.MustParse(c.want))
+		}
+		assert.True(t, want.Equal(left), name)
+		s := scheduling.Snapshot{Pods: []*corev1.Pod{pod("a")}, Pools: []scheduling.Pool{pool("default")}}
+		_, err := scheduling.Compile(s, &o)
+		require.NoError(t, err)
+		_, err = whatif.Compile(s, &whatif.Options{Constraints: o.Constraints})
+		require.NoError(t, err)
+	}
+}
+
+// A price of preferences that cannot be meant is an error. 0 and an infinite price can.
+func TestPreferencePriceIsChecked(t *testing.T) {
+	for price, ok := range map[float64]bool{0: true, 0.5: true, math.Inf(1): true, -1: false, -1e-9: false, math.Inf(-1): false, math.NaN(): false} {
+		_, err := scheduling.Compile(scheduling.Snapshot{}, &scheduling.Options{PreferencePrice: &price})
+		assert.Equal(t, ok, err == nil, price)
+		_, err = whatif.Compile(scheduling.Snapshot{}, &whatif.Options{PreferencePrice: &price})
+		assert.Equal(t, ok, err == nil, price)
+		if !ok {
+			assert.ErrorContains(t, err, "scheduling: Options.PreferencePrice is ")
+		}
+	}
+}
+
+// The zero value of alternatives has no nodes, so a constraint that answers it refuses the pod.
+func TestAConstraintWithoutAlternatives(t *testing.T) {
+	none := constraint.Func(func(*corev1.Pod, requirements.Alternatives) (requirements.Alternatives, *scheduling.Reason) {
+		return requirements.Alternatives{}, nil
+	})
+	s := scheduling.Snapshot{Pods: []*corev1.Pod{pod("web-0")}, Pools: []scheduling.Pool{pool("default")}}
+	p, err := scheduling.Compile(s, &scheduling.Options{Constraints: []scheduling.Constraint{none}})
+	require.NoError(t, err)
+	require.NotNil(t, p.Classes[0].Refusal)
+	require.Equal(t, scheduling.StagePod, p.Classes[0].Refusal.Stage)
 }

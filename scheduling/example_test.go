@@ -37,7 +37,7 @@ func (allOnOne) Pack(_ context.Context, _ *scheduling.Problem, r scheduling.Roun
 	return scheduling.Outcome{Bins: []scheduling.OutcomeBin{bin}}, nil
 }
 
-// Rounds say what to pack; the last one is for good.
+// A packer gets several rounds of items to pack. The last round is the final one.
 func ExamplePacker() {
 	p, err := scheduling.Compile(scheduling.Snapshot{Pods: []*corev1.Pod{pod("web-0"), pod("web-1")}, Pools: []scheduling.Pool{pool("default")}}, nil)
 	if err != nil {
@@ -95,7 +95,7 @@ func ExampleReason() {
 	// Output: pool "spot": taint dedicated=batch:NoSchedule is not tolerated
 }
 
-// A node that was bought a moment ago takes the pods, and nothing is bought for them once more.
+// A node that was just bought takes the pods, and nothing more is bought for them.
 func ExampleNodeClaim() {
 	bought := scheduling.NodeClaim{
 		Name: "default-0", Labels: map[string]string{nodepool.LabelKey: "default"}, Capacity: list("2", "8Gi"), Allocatable: list("1900m", "7Gi"),
@@ -112,7 +112,7 @@ func ExampleNodeClaim() {
 	// Output: default-0 true 1900 of cpu free; 1000 left to buy
 }
 
-// twice is a packer that tells its rounds.
+// twice is a packer that remembers its rounds.
 type twice struct{ rounds []scheduling.Round }
 
 func (t *twice) Pack(_ context.Context, _ *scheduling.Problem, r scheduling.Round) (scheduling.Outcome, error) {
@@ -120,7 +120,7 @@ func (t *twice) Pack(_ context.Context, _ *scheduling.Problem, r scheduling.Roun
 	return scheduling.Outcome{Bins: []scheduling.OutcomeBin{{Shares: []scheduling.Share{{Item: 0, Count: r.Items[0].Count}}}}}, nil
 }
 
-// The round that stands comes once more, to be packed with all care.
+// The chosen round comes once more, as the final round, to be packed for a low cost.
 func ExampleRound() {
 	var _ scheduling.Round
 	p, err := scheduling.Compile(scheduling.Snapshot{Pods: []*corev1.Pod{pod("web-0")}, Pools: []scheduling.Pool{pool("default")}}, nil)

@@ -15,7 +15,7 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
-// A bundle is made of pods of several classes; a single thing of one.
+// A bundle is made of pods of several classes; any other item has pods of one class.
 func ExampleItemPods() {
 	item := scheduling.Item{Name: "pair", Count: 2, Pods: []scheduling.ItemPods{{Class: 0, Count: 1}, {Class: 3, Count: 2}}}
 	pods := 0
@@ -26,7 +26,8 @@ func ExampleItemPods() {
 	// Output: 2 bundles of 6 pods in all
 }
 
-// A class is pods that are alike in everything that bears on placement. An image does not, a node selector does.
+// A class is pods that are equal in everything that bears on placement. An image does not bear on
+// it; a node selector does.
 func ExampleClass() {
 	p, err := scheduling.Compile(scheduling.Snapshot{
 		Pods: []*corev1.Pod{
@@ -48,7 +49,7 @@ func ExampleClass() {
 	// shop/web-0: 2 pods of 1 cpu, where "anything"
 }
 
-// Pods that another scheduler places are left alone, and listed, so that nobody wonders where they went.
+// Pods of another scheduler are ignored, and the problem lists them with the reason.
 func ExampleIgnored() {
 	p, err := scheduling.Compile(scheduling.Snapshot{Pods: []*corev1.Pod{
 		pod("batch-0", func(p *corev1.Pod) { p.Spec.SchedulerName = "batch" }),
@@ -66,7 +67,7 @@ func ExampleIgnored() {
 	// gated-0 - scheduling gate "example.com/quota"
 }
 
-// Manifests that have not been through an API server may be wrong; all that are come out at once.
+// Manifests that were never sent to an API server may be wrong. All faults are reported at once.
 func ExampleInvalidError() {
 	require := func(operator corev1.NodeSelectorOperator) func(*corev1.Pod) {
 		return func(p *corev1.Pod) {
@@ -86,8 +87,8 @@ func ExampleInvalidError() {
 	// scheduling: pod shop/web-0: spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchExpressions[0].operator: "Equals": want one of In, NotIn, Exists, DoesNotExist, Gt, Lt, Gte, Lte
 }
 
-// A database follows the web servers onto their node: what must share a node is packed as one item, with the pods that it is
-// made of.
+// A database follows the web servers onto their node. Pods that must share a node are packed as one
+// item, which lists them.
 func ExampleItem() {
 	db := pod("db-0", func(p *corev1.Pod) {
 		p.Labels = map[string]string{"app": "db"}
@@ -112,7 +113,8 @@ func ExampleItem() {
 	//   with 1 of shop/db-0
 }
 
-// A host port is taken once a node: the item brings a tag, and a limit on others that have it.
+// A node can give each host port to one pod. So the item has a tag, and a limit on others with that
+// tag.
 func ExampleLimit() {
 	p, err := scheduling.Compile(scheduling.Snapshot{Pods: []*corev1.Pod{pod("proxy-0", func(p *corev1.Pod) {
 		p.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 80, HostPort: 80}}
@@ -131,7 +133,7 @@ func ExampleLimit() {
 	// at most 1 pod with port TCP/80
 }
 
-// The nearest miss says what would have to change: a larger type, or less to ask for.
+// Nearest says what would have to change: a larger type, or smaller requests.
 func ExampleNearest() {
 	giant := pod("giant-0", func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Requests = list("12", "64Gi") })
 	p, err := scheduling.Compile(scheduling.Snapshot{Pods: []*corev1.Pod{giant}, Pools: []scheduling.Pool{pool("default")}}, nil)
@@ -146,7 +148,7 @@ func ExampleNearest() {
 	// Output: large lacks 4000 of cpu
 }
 
-// What a pool may still buy is its limits less the nodes that it has.
+// A pool may still buy its limits less the nodes that it already has.
 func ExamplePoolState() {
 	limited := pool("default", func(p *nodepool.NodePool) {
 		p.Limits = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10")}
@@ -163,7 +165,7 @@ func ExamplePoolState() {
 	// Output: default may buy [6000] more of [cpu] - any number of nodes: true
 }
 
-// Nobody sells zone-c, so the preference for it is given up; the one for small types is kept.
+// Nobody sells zone-c, so the preference for it is given up. The one for small types is kept.
 func ExampleResult_GivenUp() {
 	picky := pod("web-0", func(p *corev1.Pod) {
 		prefer := func(weight int32, key, value string) corev1.PreferredSchedulingTerm {
@@ -192,7 +194,7 @@ func ExampleResult_GivenUp() {
 	// kept: preferred node affinity: node.kubernetes.io/instance-type in (small)
 }
 
-// packing is a packer that has nothing to remember.
+// packing is a packer without state.
 type packing func(*scheduling.Problem, []scheduling.Item) scheduling.Outcome
 
 func (f packing) Pack(_ context.Context, p *scheduling.Problem, r scheduling.Round) (scheduling.Outcome, error) {
@@ -210,7 +212,8 @@ func solve(p *scheduling.Problem, f packing) *scheduling.Result {
 // nothing places nothing.
 func nothing(*scheduling.Problem, []scheduling.Item) scheduling.Outcome { return scheduling.Outcome{} }
 
-// onePerNode is a packer of a user's own, if a wasteful one: every thing gets the first shape and offering that suit it.
+// onePerNode is a simple, wasteful packer: each unit gets its own node, of the first shape and
+// offering that suit it.
 func onePerNode(p *scheduling.Problem, items []scheduling.Item) scheduling.Outcome {
 	var out scheduling.Outcome
 	for i, item := range items {
@@ -228,7 +231,7 @@ func onePerNode(p *scheduling.Problem, items []scheduling.Item) scheduling.Outco
 	return out
 }
 
-// suiting is the first offering of the shape that holds one of the items, or -1.
+// suiting returns the first offering of the shape that holds one unit of the item, or -1.
 func suiting(shape scheduling.Shape, item scheduling.Item) int {
 	for r, n := range item.Requests {
 		if n > shape.Free[r] {
@@ -244,7 +247,7 @@ func suiting(shape scheduling.Shape, item scheduling.Item) int {
 	return -1
 }
 
-// A shape is a type as a pool offers it; its offerings are the ways to buy it, each with a price.
+// A shape is a type as a pool offers it. Its offerings are the ways to buy it, each with a price.
 func ExampleShapeOffering() {
 	p, err := scheduling.Compile(scheduling.Snapshot{
 		Pods:  []*corev1.Pod{pod("web-0", func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{corev1.LabelTopologyZone: "zone-a"} })},
@@ -263,7 +266,7 @@ func ExampleShapeOffering() {
 	// small: offering 2 at $0.03 an hour, topology.kubernetes.io/zone in (zone-a)
 }
 
-// A room is an existing node with what it has left: here four cores, one of which a running pod has.
+// An existing node has free capacity, here four cores less the one of a running pod.
 func ExampleExistingNode() {
 	p, err := scheduling.Compile(scheduling.Snapshot{
 		Nodes: []*corev1.Node{node("node-a")},
@@ -279,7 +282,7 @@ func ExampleExistingNode() {
 	// Output: node-a has [3000 16106127360 19] free of [cpu memory pods]
 }
 
-// A node to buy has a name, labels and pods before it is there.
+// A node to buy already has a name, labels and pods.
 func ExampleNewNode() {
 	p, err := scheduling.Compile(scheduling.Snapshot{Pods: []*corev1.Pod{pod("web-0"), pod("web-1")}, Pools: []scheduling.Pool{pool("default")}}, nil)
 	if err != nil {
@@ -294,7 +297,7 @@ func ExampleNewNode() {
 	// buy default-1, a small in zone-a at $0.10, for web-1
 }
 
-// What finds no place comes by class, and each is explained: "cannot place" is a result, not an error.
+// Unplaced pods are listed by class, each with reasons: "cannot place" is a result, not an error.
 func ExampleUnplaced() {
 	giant := pod("giant-0", func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Requests = list("16", "1Gi") })
 	p, err := scheduling.Compile(scheduling.Snapshot{Pods: []*corev1.Pod{pod("web-0"), giant}, Pools: []scheduling.Pool{pool("default")}}, nil)
@@ -308,7 +311,8 @@ func ExampleUnplaced() {
 	// Output: no place for giant-0 - 2 types: none is large enough; nearest large, short of 8 of cpu
 }
 
-// A shape is what is left of a type once a pool's daemons run on it: here an agent takes half a core of each node.
+// A shape is the capacity of a type less a pool's daemons: here an agent takes half a core of each
+// node.
 func ExampleShape() {
 	agent := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "system", Name: "agent"}}
 	agent.Spec.Template.Spec.Containers = []corev1.Container{{Name: "agent", Resources: corev1.ResourceRequirements{Requests: list("500m", "1Gi")}}}
@@ -328,7 +332,8 @@ func ExampleShape() {
 	// large has 7500 of cpu beside [system/agent]
 }
 
-// A result says where every pod goes, on nodes that exist and on those to buy, and in which order to bind them.
+// A result says where every pod goes, on existing nodes and on nodes to buy, in the order of
+// binding.
 func ExampleResult_Bindings() {
 	p, err := scheduling.Compile(scheduling.Snapshot{
 		Pods: []*corev1.Pod{pod("web-0"), pod("web-1")}, Nodes: []*corev1.Node{node("node-a")}, Pools: []scheduling.Pool{pool("default")},

@@ -14,6 +14,7 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/requirements/kube"
+	"github.com/joinery-sdk/joinery/scheduling/capacityquota"
 	"github.com/joinery-sdk/joinery/scheduling/internal/admission"
 	"github.com/joinery-sdk/joinery/scheduling/internal/hostport"
 	"github.com/joinery-sdk/joinery/scheduling/internal/nodefeature"
@@ -23,7 +24,8 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/internal/volume"
 )
 
-// compileExisting lists the existing nodes with what they have free: initialized ones first, then by name.
+// compileExisting lists the existing nodes with their free capacity: initialized nodes first, then
+// by name.
 func (p *Problem) compileExisting(running map[string][]*corev1.Pod) {
 	known := make(map[string]bool, len(p.members))
 	var totals podclass.Totals[[]int64]
@@ -53,7 +55,11 @@ func (p *Problem) compileExisting(running map[string][]*corev1.Pod) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(running)) {
 		if !known[name] {
-			p.Notes = append(p.Notes, fmt.Sprintf("node %s, which %d pods run on, is not among the nodes", name, len(running[name])))
+			pods, run := "1 pod", "runs"
+			if n := len(running[name]); n > 1 {
+				pods, run = fmt.Sprintf("%d pods", n), "run"
+			}
+			p.Notes = append(p.Notes, fmt.Sprintf("node %s, which %s %s on, is not among the nodes", name, pods, run))
 		}
 	}
 	slices.SortStableFunc(p.Existing, func(a, b ExistingNode) int {
@@ -133,14 +139,14 @@ func (p *Problem) existing(m *member, pods []*corev1.Pod, totals *podclass.Total
 	return r
 }
 
-// room is what a node has free before anything is planned, daemons to come aside.
+// room is what a node has free before anything is planned, without regard to daemons to come.
 type room struct {
 	labels requirements.Set
 	taints []corev1.Taint
 	free   corev1.ResourceList
 }
 
-// rooms are those of the nodes that take pods.
+// rooms returns the room of each node that takes pods.
 func (p *Problem) rooms(running map[string][]*corev1.Pod) []room {
 	var out []room
 	for i := range p.members {
@@ -162,7 +168,8 @@ func (p *Problem) rooms(running map[string][]*corev1.Pod) []room {
 	return out
 }
 
-// fits reports whether a node with such labels, one that exists or that a pool can buy, could hold a pod of the class by itself.
+// fits reports whether a node with such labels could hold a pod of the class by itself. The node
+// exists or a pool can buy it.
 func (p *Problem) fits(c *Class, where requirements.Alternatives, rooms []room) bool {
 	holds := func(free corev1.ResourceList) bool {
 		for name, q := range c.Requests {
@@ -196,7 +203,8 @@ func (p *Problem) fits(c *Class, where requirements.Alternatives, rooms []room) 
 	return false
 }
 
-// scope is what the requests of a pod that occupies a node depend on beside its own: only a nominated pod may still have to be stored.
+// scope returns what the requests of a pod on a node depend on besides the pod's own requests. Only
+// a nominated pod may still have to be stored.
 func (p *Problem) scope(pod *corev1.Pod) []string {
 	if admission.Stored(pod) || !p.admission.Bears(pod) {
 		return nil
@@ -207,7 +215,8 @@ func (p *Problem) scope(pod *corev1.Pod) []string {
 	return []string{podclass.Namespace(pod)}
 }
 
-// spare is left, the free capacity of a node, with an attach slot more for each volume of the class that is attached already.
+// spare returns left, the free capacity of a node, with one more attach slot for each volume of the
+// class that is already attached.
 func (p *Problem) spare(c *Class, r *ExistingNode, left []int64) []int64 {
 	for _, a := range c.shared {
 		if slices.Contains(r.attached, a.Volume) {
@@ -219,7 +228,7 @@ func (p *Problem) spare(c *Class, r *ExistingNode, left []int64) []int64 {
 	return left
 }
 
-// take counts an existing node, or a claim, against the limits.
+// take counts an existing node or a claim against the limits.
 func (r *PoolState) take(capacity corev1.ResourceList) {
 	switch {
 	case r.NodesLeft > 0:
@@ -235,8 +244,8 @@ func (r *PoolState) take(capacity corev1.ResourceList) {
 	}
 }
 
-// leavingNode is a node that is being removed. It takes no pods. Until it is gone kube-scheduler counts the pods there, and it is a domain of
-// spreads.
+// leavingNode is a node that is being removed. It takes no pods. Until it is gone, kube-scheduler
+// counts the pods there, and the node is a domain of spreads.
 type leavingNode struct {
 	node   *corev1.Node
 	labels map[string]string // those that it shows, and its name under the key of matchFields
@@ -244,7 +253,7 @@ type leavingNode struct {
 	pods   []*corev1.Pod
 }
 
-// leavingNodes are those that have joined, in the order of the snapshot.
+// leavingNodes returns the leaving nodes that have joined, in the order of the snapshot.
 func (p *Problem) leavingNodes() []leavingNode {
 	var out []leavingNode
 	for i := range p.members {
@@ -263,7 +272,8 @@ func (p *Problem) leavingNodes() []leavingNode {
 	return out
 }
 
-// origins say which pod of a leaving node ends before each pod of the class is bound, by Class.order.
+// origins returns, by Class.order, the pod of a leaving node that ends before each pod of the class
+// is bound.
 func (p *Problem) origins(c *Class) []topology.Origin {
 	if len(p.origin) == 0 {
 		return nil
@@ -282,7 +292,8 @@ func (p *Problem) origins(c *Class) []topology.Origin {
 	return out
 }
 
-// order is the pods in the order in which they are assigned: those that are pending now, then those that leaving nodes still run.
+// order returns the pods in the order of assignment: those that are pending now, then those that
+// leaving nodes still run.
 func (c *Class) order() []*corev1.Pod {
 	if c.inOrder != nil {
 		return c.inOrder
@@ -290,7 +301,7 @@ func (c *Class) order() []*corev1.Pod {
 	return c.Pods
 }
 
-// putInOrder sets the order of each class, and where the pods of leaving nodes come from.
+// putInOrder sets the order of each class, and the leaving nodes from which its pods come.
 func (p *Problem) putInOrder() {
 	p.origin = map[*corev1.Pod]topology.Origin{}
 	for n := range p.leaving {
@@ -309,7 +320,7 @@ func (p *Problem) putInOrder() {
 	}
 }
 
-// leavingForTopology are the leaving nodes as package topology reads them.
+// leavingForTopology returns the leaving nodes as package topology reads them.
 func (p *Problem) leavingForTopology() []topology.Node {
 	var out []topology.Node
 	for _, n := range p.leaving {
@@ -321,15 +332,16 @@ func (p *Problem) leavingForTopology() []topology.Node {
 // daemon is a DaemonSet and the pod that it runs.
 type daemon struct {
 	uid      apitypes.UID
-	pod      *corev1.Pod // named after it
+	pod      *corev1.Pod // named after the DaemonSet
 	requests corev1.ResourceList
-	vector   []int64 // the same by Problem.Resources
+	vector   []int64 // the requests, by Problem.Resources
 	required requirements.Alternatives
 	ports    []hostport.Port
 }
 
-// compileDaemons reads the DaemonSets. The DaemonSet controller passes over terms of node affinity that cannot be read. A pod with other
-// faults is never bound, so its DaemonSet counts nowhere.
+// compileDaemons reads the DaemonSets. Like the DaemonSet controller, it ignores terms of node
+// affinity that cannot be read. A pod with other faults is never bound, so its DaemonSet counts
+// nowhere.
 func (p *Problem) compileDaemons() {
 	for _, ds := range p.snapshot.DaemonSets {
 		if ds.DeletionTimestamp != nil {
@@ -350,20 +362,20 @@ func (p *Problem) compileDaemons() {
 	slices.SortStableFunc(p.daemons, func(a, b *daemon) int { return podclass.Compare(a.pod, b.pod) })
 }
 
-// owns reports whether the running pod is one of the daemon's.
+// owns reports whether the running pod belongs to the daemon.
 func (d *daemon) owns(pod *corev1.Pod) bool {
 	return podclass.Namespace(pod) == d.pod.Namespace && slices.ContainsFunc(pod.OwnerReferences, func(o metav1.OwnerReference) bool {
 		return o.Kind == "DaemonSet" && (d.uid != "" && o.UID == d.uid || o.Name == d.pod.Name)
 	})
 }
 
-// Labels that Karpenter sets once a node has registered, and once it is ready with all resources.
+// Labels that Karpenter sets when a node has registered, and when it is ready with all resources.
 const (
 	labelRegistered  = "karpenter.sh/registered"
 	labelInitialized = "karpenter.sh/initialized"
 )
 
-// withFeatures is the nodes that also declare the features that a pod needs.
+// withFeatures narrows nodes to those that also declare the features that a pod needs.
 func withFeatures(nodes requirements.Alternatives, pod *corev1.PodSpec) requirements.Alternatives {
 	needed := nodefeature.Needed(pod)
 	if len(needed) == 0 {
@@ -372,8 +384,9 @@ func withFeatures(nodes requirements.Alternatives, pod *corev1.PodSpec) requirem
 	return nodes.Intersect(requirements.AnyOf(requirements.FromLabels(nodefeature.Labels(needed))))
 }
 
-// featuresOf is the features that nodes to come of a pool declare, as labels: those of the newest node of the pool that shows its kubelet. A
-// pool without one declares all, for its kubelets may be as new as the cluster.
+// featuresOf returns, as labels, the features that a pool's future nodes declare. They are those of
+// the pool's newest node that shows its kubelet. Without such a node the pool declares all
+// features, because its kubelets may be as new as the cluster.
 func (p *Problem) featuresOf(pool string) map[string]string {
 	newest := p.newest(pool)
 	if newest == nil {
@@ -382,7 +395,8 @@ func (p *Problem) featuresOf(pool string) map[string]string {
 	return nodefeature.Declared(newest)
 }
 
-// assumedOf says which features that pending pods and daemons need are assumed of the pool's nodes, because none is there to show them.
+// assumedOf returns the features that pending pods and daemons need and that are assumed of the
+// pool's nodes, because no node is there to show them.
 func (p *Problem) assumedOf(pool string) []string {
 	if p.newest(pool) != nil {
 		return nil
@@ -403,7 +417,7 @@ func (p *Problem) assumedOf(pool string) []string {
 	return slices.Sorted(maps.Keys(notes))
 }
 
-// newest is the newest node of the pool that shows its kubelet; nil if none does.
+// newest returns the pool's newest node that shows its kubelet; nil if none does.
 func (p *Problem) newest(pool string) *corev1.Node {
 	var out *corev1.Node
 	for i := range p.members {
@@ -416,4 +430,28 @@ func (p *Problem) newest(pool string) *corev1.Node {
 		}
 	}
 	return out
+}
+
+// promisedOf returns the resources that a node shows. If a resource is missing or zero there, the
+// promised one is used.
+func promisedOf(shown, promised corev1.ResourceList) corev1.ResourceList {
+	out := corev1.ResourceList{}
+	maps.Copy(out, shown)
+	for name, q := range promised {
+		if own, ok := out[name]; !ok || own.IsZero() {
+			out[name] = q
+		}
+	}
+	return out
+}
+
+// Budgets returns what the CapacityQuotas of the snapshot still allow, by the names of quotas and
+// resources. Existing nodes, claims whose nodes have not joined, and nodes that are being removed
+// all count until they are gone. It costs O(nodes x quotas).
+func (s *Snapshot) Budgets() []capacityquota.Budget {
+	return budgetsOf(capacityquota.Compile(s.Quotas), s.members(requirements.AgentAliases()))
+}
+
+func budgetsOf(quotas capacityquota.Set, members []member) []capacityquota.Budget {
+	return quotas.Budgets(len(members), func(i int) (map[string]string, corev1.ResourceList) { return members[i].labels, members[i].capacity })
 }

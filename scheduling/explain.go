@@ -16,7 +16,8 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/internal/taints"
 )
 
-// explain is the reasons of unplaced pods of a class; see [Unplaced.Reasons]. The state must be solved.
+// explain returns the reasons of unplaced pods of a class; see [Unplaced.Reasons]. The state must
+// be solved.
 func (s *state) explain(class int) []Reason {
 	p := s.p
 	c := p.Classes[class]
@@ -41,12 +42,12 @@ func (s *state) explain(class int) []Reason {
 		out = append(out, r)
 	}
 	if len(out) == 0 {
-		out = append(out, Reason{Stage: StagePod, Detail: "there is neither a pool nor a node"})
+		out = append(out, Reason{Stage: StagePod, Detail: p.nothingToBuy()})
 	}
 	return out
 }
 
-// explainPool is the reason of one pool, without its name.
+// explainPool returns the reason of one pool, without its name.
 func (s *state) explainPool(class, k int, labelled func(shape int) bool) Reason {
 	p, c, pool := s.p, s.p.Classes[class], &s.p.Pools[k]
 	if taint, bad := taints.Untolerated(pool.Taints, c.Template.Spec.Tolerations, corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute); bad {
@@ -68,6 +69,9 @@ func (s *state) explainPool(class, k int, labelled func(shape int) bool) Reason 
 	if limit, ok := s.explainLimit(k, census.shapes); ok {
 		return limit
 	}
+	if quota, ok := s.explainQuota(c, census.shapes); ok {
+		return quota
+	}
 	if stock, ok := s.explainStock(c, census.shapes); ok {
 		return stock
 	}
@@ -77,7 +81,8 @@ func (s *state) explainPool(class, k int, labelled func(shape int) bool) Reason 
 	return s.explainTopology(class)
 }
 
-// soldOut reports whether some type meets the pool's requirements, and none of these has an offering that can be bought.
+// soldOut reports whether some type meets the pool's requirements, but no such type has an offering
+// that can be bought.
 func (r *PoolState) soldOut() bool {
 	met := false
 	for i := range r.Types {
@@ -94,20 +99,21 @@ func (r *PoolState) soldOut() bool {
 	return met
 }
 
-// census is the types of a pool by the stages that a class passes.
+// census counts the types of a pool by the stages that a class passes.
 type census struct {
 	offered  bool  // some type meets the pool's requirements
-	labelled int   // how many types meet the pod's, too
+	labelled int   // how many types also meet the pod's
 	shapes   []int // those that hold the pod
 
-	// If none does:
+	// If no shape does:
 	short   *Nearest // the labelled type that lacks the least
 	shape   int      // the shape of short
 	allLack string   // a resource that no labelled type has
 	outside *Nearest // a type that is large enough, but excluded by labels
 }
 
-// labelSets are the distinct label sets of shapes with offerings, and which of them each shape has.
+// labelSets holds the distinct label sets of shapes with offerings, and which of them each shape
+// has.
 type labelSets struct {
 	sets []requirements.Set
 	of   [][]int32
@@ -180,7 +186,8 @@ func (p *Problem) census(c *Class, k int, labelled func(shape int) bool) census 
 	return out
 }
 
-// shortage is what a free capacity lacks for one pod, nil if nothing, and the sum of these as parts of the requests.
+// shortage returns what a free capacity lacks for one pod, nil if nothing. The sum adds up each
+// lack as a share of the request.
 func (p *Problem) shortage(c *Class, free []int64) (map[string]int64, float64) {
 	var short map[string]int64
 	worst := 0.0
@@ -196,16 +203,17 @@ func (p *Problem) shortage(c *Class, free []int64) (map[string]int64, float64) {
 	return short, worst
 }
 
-// inUse is what the class asks of nodes to buy, under the keys that types and pools have.
+// inUse returns what the class asks of nodes to buy, under the keys that types and pools use.
 func (p *Problem) inUse(c *Class) requirements.Alternatives {
 	return p.aliases.Alternatives(c.Required)
 }
 
-// outside is the type that is large enough and violates the fewest requirements: the pod's count before the pool's, then the price.
+// outside returns the large enough type that violates the fewest requirements. Violations of the
+// pod's requirements count first, then violations of the pool's, then the price.
 func (p *Problem) outside(c *Class, pool *PoolState) *Nearest {
 	type find struct {
 		near      Nearest
-		pod, pool int // requirements in the way
+		pod, pool int // violated requirements
 		price     float64
 	}
 	var best find
@@ -250,7 +258,8 @@ func (p *Problem) outside(c *Class, pool *PoolState) *Nearest {
 	return &best.near
 }
 
-// fewestConflicts are the conflicts of the alternative that has the fewest, and has some. Keys that are open may have any value.
+// fewestConflicts returns the conflicts of the alternative that has the fewest, but at least one.
+// Keys in open may have any value.
 func fewestConflicts(required requirements.Alternatives, node requirements.Set, open requirements.Keys) []*requirements.ConflictError {
 	var best []*requirements.ConflictError
 	for alt := range required.All() {
@@ -286,7 +295,7 @@ func (p *Problem) explainResources(n census) Reason {
 	return out
 }
 
-// explainLabels names the label key by which the pod and the pool contradict each other.
+// explainLabels names the label key on which the pod and the pool contradict each other.
 func (p *Problem) explainLabels(c *Class, pool *PoolState, n census) Reason {
 	out := Reason{Stage: StageRequirement, Nearest: n.outside}
 	known := pool.known()
@@ -322,9 +331,10 @@ func (p *Problem) explainLabels(c *Class, pool *PoolState, n census) Reason {
 	return out
 }
 
-// explainUnavailable names an offering that suits the pod and is not available now; false if there is none.
+// explainUnavailable names an offering that suits the pod and is not available now; false if there
+// is none.
 func (p *Problem) explainUnavailable(c *Class, pool *PoolState) (Reason, bool) {
-	var names []string // of types with such an offering
+	var names []string // types with such an offering
 	var example requirements.Set
 	for i := range pool.Types {
 		typ := &pool.Types[i]
@@ -364,7 +374,8 @@ func (p *Problem) explainUnavailable(c *Class, pool *PoolState) (Reason, bool) {
 	return out, true
 }
 
-// shutOut names a type with the labels that the pod asks, what of the pool excludes it, and what else it lacks; empty if there is none.
+// shutOut names a type with the labels that the pod asks for, what of the pool excludes it, and
+// what else it lacks. It is empty if there is none.
 func (p *Problem) shutOut(c *Class, pool *PoolState) string {
 	required := p.inUse(c)
 	keys := required.Keys()
@@ -389,7 +400,8 @@ func (p *Problem) shutOut(c *Class, pool *PoolState) string {
 	return ""
 }
 
-// offeredInstead names the value that is spelt most like an asked one, or all values if they are few.
+// offeredInstead names the value that is spelt most like an asked one, or all values if they are
+// few.
 func offeredInstead(asked requirements.Requirement, values map[string]bool) string {
 	there := slices.Sorted(maps.Keys(values))
 	list, _ := asked.Values()
@@ -411,7 +423,8 @@ func nearest(word string, candidates []string) string {
 	return ""
 }
 
-// knownLabels is the values that the pool, its types and their offerings have, by key. Keys of unlisted values have none.
+// knownLabels returns, by key, the values that the pool, its types and their offerings have. A key
+// whose values cannot be listed has none.
 func knownLabels(pool *PoolState) map[string]map[string]bool {
 	out := map[string]map[string]bool{}
 	see := func(s requirements.Set) {
@@ -441,7 +454,8 @@ func knownLabels(pool *PoolState) map[string]map[string]bool {
 	return out
 }
 
-// closest is the first conflict with the pool and all values of its types, of the alternative that has the fewest; nil if it has none.
+// closest returns the first conflict with the pool and all values of its types. It takes the
+// alternative with the fewest conflicts, and is nil if that has none.
 func closest(required requirements.Alternatives, pool *PoolState, known map[string]map[string]bool) *requirements.ConflictError {
 	var b requirements.Builder
 	var open []string

@@ -19,6 +19,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joinery-sdk/joinery/scheduling"
+	"github.com/joinery-sdk/joinery/scheduling/capacityquota"
 )
 
 // section is one part of FIELDS.md.
@@ -60,7 +61,7 @@ func readFields(t *testing.T) map[string]*section {
 	return out
 }
 
-// Every field of the API stands in FIELDS.md, once, and nothing else does.
+// FIELDS.md lists every field of the API once, and nothing else.
 func TestFieldsOfPodsAreListed(t *testing.T) {
 	sections := readFields(t)
 	for _, v := range []any{
@@ -90,7 +91,7 @@ func TestFieldsOfPodsAreListed(t *testing.T) {
 	}
 }
 
-// The same for claims, which are our own.
+// The same holds for claims, which are our own type.
 func TestFieldsOfClaimsAreListed(t *testing.T) {
 	var want []string
 	for field := range reflect.TypeFor[scheduling.NodeClaim]().Fields() {
@@ -101,7 +102,18 @@ func TestFieldsOfClaimsAreListed(t *testing.T) {
 	assert.ElementsMatch(t, want, at.fields)
 }
 
-// The same for pools, whose fields are those of the structs that manifests are decoded into.
+// The same holds for quotas.
+func TestFieldsOfQuotasAreListed(t *testing.T) {
+	var want []string
+	for field := range reflect.TypeFor[capacityquota.Quota]().Fields() {
+		want = append(want, field.Name)
+	}
+	at := readFields(t)["CapacityQuota"]
+	require.NotNil(t, at)
+	assert.ElementsMatch(t, want, at.fields)
+}
+
+// The same holds for pools. Their fields are those of the structs that manifests are decoded into.
 func TestFieldsOfPoolsAreListed(t *testing.T) {
 	sections := readFields(t)
 	types := map[string]*ast.StructType{}
@@ -121,7 +133,7 @@ func TestFieldsOfPoolsAreListed(t *testing.T) {
 		require.Contains(t, types, name)
 		var want []string
 		for _, path := range paths(types, types[name], "") {
-			// The parts that only hold others are not fields of their own.
+			// Structs that only contain other fields are not listed.
 			if rest, ok := strings.CutPrefix(path, "spec."); ok && !slices.Contains([]string{"template", "template.metadata", "template.spec", "disruption"}, rest) {
 				want = append(want, rest)
 			}
@@ -133,7 +145,7 @@ func TestFieldsOfPoolsAreListed(t *testing.T) {
 	}
 }
 
-// paths are the JSON paths of a struct; those of Kubernetes' own types are not followed.
+// paths returns the JSON paths of a struct. Kubernetes' own types are not followed.
 func paths(types map[string]*ast.StructType, s *ast.StructType, parent string) []string {
 	var out []string
 	for _, f := range s.Fields.List {
@@ -177,7 +189,7 @@ func paths(types map[string]*ast.StructType, s *ast.StructType, parent string) [
 	return out
 }
 
-// Every test that FIELDS.md names is in the tree: the function, and the name of the part in its body.
+// Every test that FIELDS.md names exists: the function, and the name of the subtest in its body.
 func TestTestsOfFieldsExist(t *testing.T) {
 	literals := map[string]map[string]bool{} // by "package Test": the texts in its body
 	named := 0
@@ -220,7 +232,7 @@ func collect(literals map[string]map[string]bool, dir string, f *ast.File) {
 	}
 }
 
-// parsed are the Go files of a folder, tests or others.
+// parsed returns the Go files of a folder, tests or others.
 func parsed(t *testing.T, dir string, tests bool) []*ast.File {
 	t.Helper()
 	entries, err := os.ReadDir(dir)

@@ -12,7 +12,8 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling"
 )
 
-// Of two free volumes of one size kube-scheduler may take the one that another pod cannot do without, unless that pod is bound first.
+// Of two free volumes of equal size, kube-scheduler may take the one that another pod needs, unless
+// that pod is bound first.
 func TestAVolumeThatMayBeTakenIsNotCountedOn(t *testing.T) {
 	late, class := storagev1.VolumeBindingWaitForFirstConsumer, "local"
 	nodes := func(names ...string) *corev1.VolumeNodeAffinity {
@@ -56,8 +57,8 @@ func TestAVolumeThatMayBeTakenIsNotCountedOn(t *testing.T) {
 	}
 }
 
-// A free volume may ask about a key that no pod asks about. Nodes to buy have it, so that a volume that one pod takes there is not promised to
-// another pod.
+// A free volume may ask about a label key that no pod asks about. Nodes to buy show that key, so a
+// volume that one pod takes there is not promised to another pod.
 func TestNodesToComeShowWhatFreeVolumesAskAbout(t *testing.T) {
 	const key = "topology.ebs.csi.aws.com/zone"
 	volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "free"}}

@@ -28,31 +28,34 @@ type NewNode struct {
 	Name         string
 	Pool         *PoolState
 	InstanceType *instancetypes.InstanceType
-	// Offering is the way to buy it. Zone and CapacityType are its labels, PricePerHour is its price in dollars.
+	// Offering is the way to buy it. Zone and CapacityType are the offering's labels, and PricePerHour
+	// is its price in dollars.
 	Offering           instancetypes.Offering
 	Zone, CapacityType string
 	PricePerHour       float64
-	// Labels are the labels of the node, if its provider is asked for Open, without those that agents set once it is there; see
-	// [PoolState.Registered].
+	// Labels are the labels of the node, if its provider is asked for Open. Labels that agents set
+	// later are left out; see [PoolState.Registered].
 	Labels map[string]string
-	// Open is the labels that neither type nor offering decides, so that the provider must set them: those that pods ask for, and the
-	// default that the plan chose for others.
+	// Open is the labels that the provider must set, since neither type nor offering decides them.
+	// They are those that pods ask for, and the defaults that the plan chose for others.
 	Open requirements.Set
-	// Pods are planned there; Requests is the sum of their requests, pod slots included.
+	// Pods are planned there; Requests is the sum of their requests, including pod slots.
 	Pods     []*corev1.Pod
 	Requests corev1.ResourceList
-	// DaemonSets will run there too, as namespace/name; DaemonRequests is the sum of their requests.
+	// DaemonSets will also run there, as namespace/name; DaemonRequests is the sum of their requests.
 	DaemonSets     []string
 	DaemonRequests corev1.ResourceList
-	// Shape is its position in Problem.Shapes, ShapeOffering that of the offering among those of the shape.
+	// Shape is an index into Problem.Shapes, and ShapeOffering into the offerings of that shape.
 	Shape, ShapeOffering int
-	// Bin is the position of the node in the packer's outcome; negative for a node that was added for pods that the packer had not placed.
+	// Bin is the node's position in the packer's outcome. It is negative for a node that was added for
+	// pods that the packer had not placed.
 	Bin int
-	// Added is how many of Pods the packer had not placed. Alternatives of the packer to this node hold without these pods only.
+	// Added is how many of Pods the packer had not placed. The packer's alternatives to this node hold
+	// only without these pods.
 	Added int
 }
 
-// Node is the node as it will register: ready and empty.
+// Node returns the node as it will register: ready and empty.
 func (n *NewNode) Node() *corev1.Node {
 	labels := n.Pool.Registered(requirements.FromLabels(n.Labels)).Labels()
 	maps.DeleteFunc(labels, func(key, _ string) bool { _, feature := nodefeature.Name(key); return feature })
@@ -62,7 +65,7 @@ func (n *NewNode) Node() *corev1.Node {
 	return node
 }
 
-// readyNode is a node that has these figures; without a hostname among the labels it has its name there.
+// readyNode returns a node with these figures. If labels have no hostname, the node's name is used.
 func readyNode(name string, labels map[string]string, taints []corev1.Taint, capacity, allocatable corev1.ResourceList) *corev1.Node {
 	all := map[string]string{corev1.LabelHostname: name}
 	maps.Copy(all, labels)
@@ -77,7 +80,7 @@ func readyNode(name string, labels map[string]string, taints []corev1.Taint, cap
 	}
 }
 
-// names are the names of bins, empty for bins without pods.
+// names returns the names of bins; empty for bins without pods.
 func (s *state) names() []string {
 	taken := map[string]bool{}
 	for i := range s.p.members {
@@ -99,7 +102,7 @@ func (s *state) names() []string {
 	return out
 }
 
-// bins are the positions of bins, in the order of their pools.
+// bins returns the positions of bins, in the order of their pools.
 func (s *state) bins() []int {
 	order := make([]int, len(s.last.Bins))
 	for b := range order {
@@ -169,8 +172,9 @@ func (s *state) newNodes(names []string) []NewNode {
 	return out
 }
 
-// ChosenLabels is one value for each label that set requires of a node, always the same: of several allowed values "default", which
-// clouds use by default, or else the first. Pseudo-labels are left out, and so are labels that agents set, as in [NewNode.Labels].
+// ChosenLabels chooses one value for each label that set requires of a node, always the same. If
+// several are allowed, it is "default", which clouds use by default, or else the first one.
+// Pseudo-labels and labels that agents set are left out, as in [NewNode.Labels].
 func (p *Problem) ChosenLabels(set requirements.Set) map[string]string {
 	out := chosenLabels(set)
 	maps.DeleteFunc(out, func(key, _ string) bool {
@@ -194,7 +198,7 @@ func chosenLabels(set requirements.Set) map[string]string {
 	return out
 }
 
-// openLabels are the labels that neither the type nor the offering decides, without the name of the pool.
+// openLabels returns the labels that neither type nor offering decides, without the pool's name.
 func openLabels(labels map[string]string, typ *instancetypes.InstanceType, o *instancetypes.Offering) requirements.Set {
 	open := map[string]string{}
 	for key, value := range labels {
@@ -213,9 +217,9 @@ func decides(s *requirements.Set, key string) bool {
 	return ok
 }
 
-// extend adds nodes for unplaced pods: where kube-scheduler's filters let a pod onto a node that its pool may still buy, that node is bought, and
-// takes what else fits. It returns s if no pod has a place so. The packer knows nothing of these nodes, each is chosen for its first pod, so
-// packing the same pods anew is usually cheaper.
+// extend adds nodes for unplaced pods. If kube-scheduler's filters let a pod onto a node that its
+// pool may still buy, it buys that node and adds what else fits. It returns s if no pod is placed.
+// Packing the same pods anew is usually cheaper, since each node is chosen for its first pod.
 func (s *state) extend() *state {
 	avoid, most := map[int]bool{}, math.MaxInt
 	for range mostTries {
@@ -247,7 +251,7 @@ func (s *state) extend() *state {
 			s = &out
 		case len(g.bought) == 0:
 			return s
-		case most > 1: // the nodes are there from the start now, as new domains without pods, which others may not bear: one by one, then
+		case most > 1: // others may not bear the new, empty domains: one node at a time
 			most = 1
 		default:
 			avoid[g.bought[0]] = true
@@ -256,20 +260,22 @@ func (s *state) extend() *state {
 	return s
 }
 
-// mostTries bounds how often extend verifies a plan, which takes as long as the verification of one attempt. It has not been varied.
+// mostTries limits how often extend verifies a plan. Each try takes as long as verifying one
+// attempt. The value has not been varied.
 const mostTries = 16
 
 // extension is a plan to which nodes are added.
 type extension struct {
 	*verification
 	bins      []OutcomeBin
-	bought    []int        // the cells of the added ones
-	most      int          // how many are added
-	avoid     map[int]bool // cells of which none is bought
+	bought    []int        // the cells of the added nodes
+	most      int          // how many nodes may be added
+	avoid     map[int]bool // cells that are not bought
 	remaining *remaining
 }
 
-// buy binds a pod to a further node; false if no pool may buy one that takes it. Others may join the pod if the seat is open.
+// buy binds a pod to a further node; false if no pool may buy one that takes it. If open is set,
+// other pods may join the pod there.
 func (g *extension) buy(b binding) (at seat, open, ok bool) {
 	for _, k := range g.remaining.kinds(b.class) {
 		if g.avoid[k.cell] || len(g.bought) == g.most || g.barred(b.class, k) {
@@ -295,8 +301,9 @@ func (g *extension) buy(b binding) (at seat, open, ok bool) {
 	return at, false, false
 }
 
-// barred reports whether pods or volumes elsewhere keep the class from such nodes, whatever else is on them. Most kinds are, and to know it
-// is cheaper than to add a node. Affinity may be met by pods of DaemonSets, which come with the node.
+// barred reports whether pods or volumes elsewhere keep the class from such nodes, whatever else is
+// on them. Most kinds are barred, and the test is cheaper than adding a node. Affinity does not bar
+// if pods of DaemonSets, which come with the node, may meet it.
 func (g *extension) barred(class int, k kind) bool {
 	switch v := g.cluster.Between(&g.classes[class].Constraints, k.values, nil); v.Rule {
 	case interpod.SpreadRule, interpod.AntiAffinityRule, interpod.KeptRule:
@@ -310,17 +317,18 @@ func (g *extension) barred(class int, k kind) bool {
 	return !g.volumes.Allows(g.late[class], k.labels)
 }
 
-// remaining is what the pools may still buy.
+// remaining is what the pools may still buy within their limits and the quotas.
 type remaining struct {
-	p      *Problem
-	limits [][]int64      // by pool and PoolState.Limited
-	nodes  []int          // by pool; negative for any number
-	sold   map[string]int // of offerings with a count, by reservation or offering
+	p       *Problem
+	limits  [][]int64      // by pool and PoolState.Limited
+	nodes   []int          // by pool; negative for any number
+	budgets []int64        // by Problem.Budgets
+	sold    map[string]int // of offerings with a count, by reservation or offering
 }
 
-// remaining is what the pools may buy beside the outcome; used says of each bin whether it is bought.
+// remaining returns what the pools may buy beside the outcome; used says which bins are bought.
 func (p *Problem) remaining(bins []OutcomeBin, used func(bin int) bool) *remaining {
-	out := &remaining{p: p, sold: map[string]int{}}
+	out := &remaining{p: p, sold: map[string]int{}, budgets: p.leftOfBudgets()}
 	for i := range p.Pools {
 		out.limits, out.nodes = append(out.limits, slices.Clone(p.Pools[i].Left)), append(out.nodes, p.Pools[i].NodesLeft)
 	}
@@ -335,6 +343,7 @@ func (p *Problem) remaining(bins []OutcomeBin, used func(bin int) bool) *remaini
 func (r *remaining) spend(shape, offering int) {
 	s := &r.p.Shapes[shape]
 	subtract(r.limits[s.Pool], s.Usage)
+	subtract(r.budgets, s.Offerings[offering].Usage)
 	if r.nodes[s.Pool] > 0 {
 		r.nodes[s.Pool]--
 	}
@@ -343,11 +352,16 @@ func (r *remaining) spend(shape, offering int) {
 
 // allows reports whether one more node can be bought.
 func (r *remaining) allows(shape, offering int) bool {
-	return r.within(shape) && r.stocks(shape, offering)
+	return r.within(shape, offering) && r.stocks(shape, offering)
 }
 
-// within reports whether the limits of the pool allow one more node.
-func (r *remaining) within(shape int) bool {
+// within reports whether the limits of the pool and the quotas allow one more node.
+func (r *remaining) within(shape, offering int) bool {
+	return r.inPool(shape) && within(r.p.Shapes[shape].Offerings[offering].Usage, r.budgets)
+}
+
+// inPool reports whether the limits of the pool allow one more node.
+func (r *remaining) inPool(shape int) bool {
 	s := &r.p.Shapes[shape]
 	for i, q := range s.Usage {
 		if q > r.limits[s.Pool][i] {
@@ -357,7 +371,7 @@ func (r *remaining) within(shape int) bool {
 	return r.nodes[s.Pool] != 0
 }
 
-// stocks reports whether the count of the offering is not used up.
+// stocks reports whether the offering's count is not used up.
 func (r *remaining) stocks(shape, offering int) bool {
 	s := &r.p.Shapes[shape]
 	n := s.Offerings[offering].Count
@@ -369,14 +383,14 @@ func stockOf(s *Shape, shape, offering int) string {
 	return cmp.Or(s.Offerings[offering].Reservation, fmt.Sprint(shape, " ", offering))
 }
 
-// cell is offerings of one pool whose nodes have the same labels of those that some pod asks about.
+// cell is the offerings of one pool whose nodes agree in all labels that some pod asks about.
 type cell struct {
 	site
-	offers [][2]int // shapes and offerings: what uses the least of the limits first, of equal ones the cheapest
+	offers [][2]int // shapes and offerings: first what uses the least of the limits, then the cheapest
 }
 
-// site is what a new node would be to pods: what its labels may be, what they are without further requirements, and their values for constraints
-// between pods.
+// site is what a new node would be to pods: the labels that it may have, those that it has without
+// further requirements, and its values for constraints between pods.
 type site struct {
 	allowed requirements.Set
 	labels  map[string]string
@@ -412,22 +426,27 @@ func (p *Problem) newCells() []cell {
 	}
 	for _, c := range out {
 		slices.SortStableFunc(c.offers, func(a, b [2]int) int {
-			return cmp.Or(slices.Compare(p.Shapes[a[0]].Usage, p.Shapes[b[0]].Usage), compareCosts(p.price(a), p.price(b)))
+			return cmp.Or(slices.Compare(p.Shapes[a[0]].Usage, p.Shapes[b[0]].Usage), slices.Compare(p.usage(a), p.usage(b)), compareCosts(p.price(a), p.price(b)))
 		})
 	}
 	return out
 }
 
-// price is that of an offering of a shape.
+// usage returns what a node counts against each of Problem.Budgets.
+func (p *Problem) usage(offer [2]int) []int64 { return p.Shapes[offer[0]].Offerings[offer[1]].Usage }
+
+// price returns the price of an offering of a shape.
 func (p *Problem) price(offer [2]int) float64 { return p.Shapes[offer[0]].Offerings[offer[1]].Price }
 
-// sale is a cell whose nodes an alternative of a class's requirements accepts. There may be millions, so it is small.
+// sale is a cell whose nodes an alternative of a class's requirements accepts. It is small, because
+// there may be millions.
 type sale struct {
 	cell, alternative int32
 	whole             bool // the class asks nothing that the labels of the cell leave open
 }
 
-// newSales are the cells for pods of a class. Pools with MinValues are left out: only the packer counts the values that a node keeps.
+// newSales returns the cells for pods of a class. Pools with MinValues are left out, because only
+// the packer counts the values that a node keeps.
 func (p *Problem) newSales(c *Class) []sale {
 	var out []sale
 	for i, cell := range p.cells() {
@@ -444,14 +463,15 @@ func (p *Problem) newSales(c *Class) []sale {
 	return out
 }
 
-// kind is an offering that a class may have. The site is that of its cell, or a narrower one.
+// kind is an offering that a class may have. Its site is that of its cell, or a narrower one.
 type kind struct {
 	*site
 	cell, shape, offering int
 }
 
-// kinds are the offerings that may still be bought and that hold a pod of the class by itself: the best one of each cell for each alternative
-// of its requirements, the heaviest pools first, then the cheapest.
+// kinds returns the offerings that may still be bought and that hold a pod of the class by itself:
+// the best one of each cell, for each alternative of the class. The heaviest pools come first, then
+// the cheapest offerings.
 func (r *remaining) kinds(class int) []kind {
 	var out []kind
 	c, cells := r.p.Classes[class], r.p.cells()

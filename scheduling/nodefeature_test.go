@@ -17,8 +17,8 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
-// Nodes that a pool buys are assumed to declare what the newest node of the pool declares. Without such a node, that they declare what pods
-// need is assumed, and said.
+// Nodes that a pool buys are assumed to declare what the newest node of the pool declares. Without
+// such a node, they are assumed to declare what pods need, and a note says so.
 func TestFeaturesOfNodesToCome(t *testing.T) {
 	own := func(p *corev1.Pod) { p.Spec.HostNetwork, p.Spec.HostUsers = true, new(false) }
 	of := func(pool string, age time.Duration, features map[string]string) func(*corev1.Node) {

@@ -15,14 +15,14 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
-// bound is how many pods are planned onto nodes that exist.
+// bound returns how many pods are planned onto existing nodes.
 func bound(t *testing.T, s scheduling.Snapshot) int {
 	t.Helper()
-	return len(solve(compile(t, s), nothing).Bindings()) // nodes are filled with what they let in, whatever the packer says
+	return len(solve(compile(t, s), nothing).Bindings()) // existing nodes are filled whatever the packer says
 }
 
-// A node has for pods what its allocatable says; capacity stands in for it only where there is no allocatable at all, as when an
-// API server stores the node.
+// A node offers pods its allocatable. Capacity replaces it only if there is no allocatable at all,
+// as when an API server stores the node.
 func TestAllocatableIsTakenAtItsWord(t *testing.T) {
 	disk := func(p *corev1.Pod) {
 		p.Spec.Containers[0].Resources.Requests[corev1.ResourceEphemeralStorage] = resource.MustParse("1Gi")
@@ -47,7 +47,8 @@ func TestAllocatableIsTakenAtItsWord(t *testing.T) {
 	}
 }
 
-// What a kubelet has granted a pod in place is that pod's, not that of the replicas listed after it.
+// What a kubelet has granted to a pod in place belongs to that pod, not to the replicas listed
+// after it.
 func TestResizedPodsAreCountedOneByOne(t *testing.T) {
 	always := corev1.ContainerRestartPolicyAlways
 	grant := []corev1.ContainerStatus{{Name: "main", Resources: &corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("2500m")}}}}
@@ -85,8 +86,8 @@ func TestResizedPodsAreCountedOneByOne(t *testing.T) {
 	}
 }
 
-// A node without a hostname is in no domain of hostnames: nothing that asks for one goes there, and spreads that ask for one do not
-// count it.
+// A node without a hostname is in no domain of hostnames. Pods that ask for one do not go there,
+// and spreads that ask for one do not count it.
 func TestNodesWithoutAHostname(t *testing.T) {
 	hostless := func(n *corev1.Node) { delete(n.Labels, corev1.LabelHostname) }
 	web := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
@@ -113,7 +114,7 @@ func TestNodesWithoutAHostname(t *testing.T) {
 			require.Equal(t, c.placed, bound(t, scheduling.Snapshot{Pods: c.pods, Nodes: []*corev1.Node{node("n1", hostless)}}))
 		})
 	}
-	// zone-b has no node that a spread over hostnames counts, so it is no zone that waits for its pods.
+	// zone-b has no node that a spread over hostnames counts, so it is not a zone that waits for pods.
 	both := func(p *corev1.Pod) {
 		p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{over(corev1.LabelTopologyZone), over(corev1.LabelHostname)}
 		p.Spec.TopologySpreadConstraints[1].MaxSkew = 9
@@ -151,7 +152,8 @@ func TestDaemonsThatAskForAHostname(t *testing.T) {
 	}
 }
 
-// A selector of all namespaces means that of a DaemonSet, too, whether the namespace is listed or has other pods or not.
+// A selector of all namespaces includes that of a DaemonSet, whether or not the namespace is listed
+// or has other pods.
 func TestNamespacesOfDaemonsAreSelected(t *testing.T) {
 	alone := func(p *corev1.Pod) {
 		p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
@@ -164,7 +166,8 @@ func TestNamespacesOfDaemonsAreSelected(t *testing.T) {
 	require.Empty(t, solve(compile(t, s), careless(1, 0)).Bindings())
 }
 
-// Of two daemons that want one port the first runs, and what is kept for both does not keep it away.
+// Of two daemons that want one port, the first runs. The capacity that is kept for both does not
+// keep it away.
 func TestOneOfTwoDaemonsHasThePort(t *testing.T) {
 	port := []corev1.ContainerPort{{ContainerPort: 9100, HostPort: 9100}}
 	var daemons []*appsv1.DaemonSet
@@ -179,7 +182,7 @@ func TestOneOfTwoDaemonsHasThePort(t *testing.T) {
 	require.Equal(t, 1, bound(t, scheduling.Snapshot{Pods: []*corev1.Pod{same}, Nodes: []*corev1.Node{node("n1")}}))
 }
 
-// Replicas that differ only in a label that a daemon keeps away from are not planned as one class.
+// Replicas are not planned as one class if they differ in a label that a daemon keeps away from.
 func TestLabelsThatDaemonsKeepAwayFromTellPodsApart(t *testing.T) {
 	daemon := daemonSet("agent", "100m", func(d *appsv1.DaemonSet) {
 		d.Spec.Template.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
@@ -195,7 +198,8 @@ func TestLabelsThatDaemonsKeepAwayFromTellPodsApart(t *testing.T) {
 	require.Equal(t, "b", bindings[0].Pod.Name)
 }
 
-// A limit that leaving nodes use up is not used up for good, and the reason names them. It names no nodes of other pools.
+// A limit that leaving nodes use up becomes free again, and the reason names these nodes. It names
+// no nodes of other pools.
 func TestLimitsThatLeavingNodesUse(t *testing.T) {
 	taint := corev1.Taint{Key: "karpenter.sh/disrupted", Effect: corev1.TaintEffectNoSchedule}
 	of := func(pool string, leaves bool) func(*corev1.Node) {

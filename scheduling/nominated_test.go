@@ -9,7 +9,8 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling"
 )
 
-// kube-scheduler keeps the room of a nominated pod from pods of its priority and below, and gives it to higher ones.
+// kube-scheduler keeps the capacity for a nominated pod from pods of equal or lower priority, and
+// gives it to higher ones.
 func TestNominatedPodsGiveWayToHigherPriorities(t *testing.T) {
 	priority := func(n int32) func(*corev1.Pod) { return func(p *corev1.Pod) { p.Spec.Priority = &n } }
 	large := func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Requests = list("3", "1Gi") }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling/capacityquota"
 	"github.com/joinery-sdk/joinery/scheduling/internal/admission"
 	"github.com/joinery-sdk/joinery/scheduling/internal/hostport"
 	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
@@ -22,32 +23,34 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
-// Problem is a snapshot compiled to classes, shapes and existing nodes: what a packer needs, in integers. It is immutable and
-// safe for concurrent use; [Problem.Solve] packs it, round by round.
+// Problem is a snapshot compiled to classes, shapes and existing nodes, with integers for the
+// packer. It is immutable and safe for concurrent use. [Problem.Solve] packs it, round by round.
 type Problem struct {
-	// Resources names the dimensions of all vectors: every resource that some pod asks for, cpu, memory and pods first.
+	// Resources are the dimensions of all vectors: cpu, memory, pods, then others that pods ask for.
 	Resources []corev1.ResourceName
-	// Pools are those of the snapshot that can grow, in the order of [nodepool.Compare].
+	// Pools are the pools of the snapshot that can grow, in the order of [nodepool.Compare].
 	Pools []PoolState
-	// Shapes are what can be bought: an instance type as one pool offers it, once for each set of daemons that would
-	// run on it.
+	// Shapes are what can be bought: a pool's instance type, once for each set of daemons there.
 	Shapes []Shape
 	// Existing are the existing nodes that take pods, in the order in which the packer fills them.
 	Existing []ExistingNode
+	// Budgets are what the CapacityQuotas still allow, by the names of quotas and resources.
+	Budgets []capacityquota.Budget
 	// Classes are the pending pods that are ours, grouped, in the order of their first pods.
 	Classes []*Class
 	// Ignored are the pending pods that are not ours, in the order of their names.
 	Ignored []Ignored
-	// Notes are remarks for users, such as nodes that cannot hold their daemons.
+	// Notes are remarks for users, for example about nodes that cannot hold their daemons.
 	Notes []string
 
 	snapshot  *Snapshot
 	options   Options
-	members   []member       // the cluster
+	members   []member // the nodes of the cluster
+	quotas    capacityquota.Set
 	moved     map[string]int // pods planned elsewhere, by the node that is being removed
 	leaving   []leavingNode
 	staying   map[string][]*corev1.Pod        // pods on leaving nodes, by node
-	successor map[*corev1.Pod]*corev1.Pod     // of such pods, those planned elsewhere
+	successor map[*corev1.Pod]*corev1.Pod     // of those pods, the ones planned elsewhere
 	origin    map[*corev1.Pod]topology.Origin // of successors: indexes into leaving and its pods
 	taints    *taints.Sets
 	daemons   []*daemon
@@ -56,26 +59,26 @@ type Problem struct {
 	topology  *topology.Problem
 	sharing   []volume.SharedClaim
 	verifier  *verifier
-	// aliases are the keys that agents of nodes to buy set beside others.
+	// aliases are the keys that the agents of nodes to buy set beside others.
 	aliases requirements.Aliases
 	// shapeLabels is computed once, by the first explanation.
 	shapeLabels func() *labelSets
 	cells       func() []cell           // what is for sale, by labels; computed once
-	sales       []func() []sale         // the same by class
-	own         func(class int) float64 // the least price of what a pod takes of a new node; computed once for each class
+	sales       []func() []sale         // the same, by class
+	own         func(class int) float64 // see PodPrice; computed once for each class
 }
 
 // PoolState is a pool and what it may still buy within its limits.
 type PoolState struct {
 	Pool
-	// Set is the pool's requirements, labels and name.
+	// Set has the pool's requirements, labels and name.
 	Set requirements.Set
-	// Limited names the resources that the pool limits, and Left says how much may still be bought of each.
+	// Limited are the resources that the pool limits; Left is how much of each it may still buy.
 	Limited []corev1.ResourceName
 	Left    []int64
 	// NodesLeft is how many nodes may still be bought; negative means any number.
 	NodesLeft int
-	// Over is how much more than its limits the pool has, by Limited, and NodesOver how many more nodes. What is given back lowers them first.
+	// Over (by Limited) and NodesOver are the excess over the limits. Freed capacity reduces it first.
 	Over      []int64
 	NodesOver int
 
@@ -88,13 +91,13 @@ type PoolState struct {
 
 // Shape is an instance type as one pool offers it.
 type Shape struct {
-	// Pool is an index into Problem.Pools, Type one into the pool's types.
+	// Pool is an index into Problem.Pools, and Type an index into the types of that pool.
 	Pool, Type int
 	// Free is allocatable less the requests of daemons, by Problem.Resources. It may be negative.
 	Free []int64
-	// Usage is what a node takes of the pool's limits, by PoolState.Limited.
+	// Usage is what a node counts against the pool's limits, by PoolState.Limited.
 	Usage []int64
-	// Labels are those of type and pool that some pod asks about.
+	// Labels are the labels of type and pool that some pod asks about.
 	Labels requirements.Set
 	// Tags and Limits are the host ports of daemons.
 	Tags      []string
@@ -102,23 +105,25 @@ type Shape struct {
 	Offerings []ShapeOffering
 
 	daemons []int            // indexes into Problem.daemons
-	part    requirements.Set // of the pool's nodes, see [Problem.parts]; zero for all
+	part    requirements.Set // which of the pool's nodes, see [Problem.parts]; zero for all
 }
 
 // ShapeOffering is one way to buy a shape.
 type ShapeOffering struct {
-	// Index is that of the offering in its instance type.
+	// Index is the position of the offering in its instance type.
 	Index int
-	// Labels are those of the offering that some pod asks about.
+	// Labels are the labels of the offering that some pod asks about.
 	Labels requirements.Set
 	// Price is in dollars an hour.
 	Price float64
-	// Count is how many can be bought, 0 for any number. Offerings of one Reservation share their count.
+	// Count is how many can be bought; 0 is any number. Offerings of a Reservation share one Count.
 	Count       int
 	Reservation string
+	// Usage is what a node counts against each of Problem.Budgets; nil means nothing.
+	Usage []int64
 }
 
-// ExistingNode is a node of the cluster, or one that was bought and has not joined yet.
+// ExistingNode is a node of the cluster, or a node that was bought and has not joined yet.
 type ExistingNode struct {
 	// Node is the cluster's own object, or that of [NodeClaim.Node].
 	Node *corev1.Node
@@ -126,31 +131,32 @@ type ExistingNode struct {
 	InFlight, Starting bool
 	// Free is allocatable less the requests of running pods and of daemons that are still to start.
 	Free []int64
-	// Labels are all labels of the node, its name under the key of matchFields, and the features that its kubelet declares, under keys that no
-	// label has.
+	// Labels are all labels of the node. Its name (the key of matchFields) and the features that its
+	// kubelet declares are among them, under keys that no label has.
 	Labels requirements.Set
-	// Taints are those that last: temporary ones of its start are left out.
+	// Taints are the lasting taints: temporary ones of the node's start are left out.
 	Taints []corev1.Taint
-	// DaemonSets names those that are still to start a pod there, as namespace/name. Free is reduced for them.
+	// DaemonSets are those still to start a pod there, as namespace/name; Free is reduced for them.
 	DaemonSets []string
 	Tags       []string
 	Limits     []Limit
 
-	labels   map[string]string // those of Labels, without the sides of node filters
+	labels   map[string]string // those of Labels, without the pseudo-labels of node filters
 	running  []*corev1.Pod
 	attached []string        // volumes in use there
 	ports    []hostport.Port // of what runs there
-	expected []int           // indexes into Problem.daemons: those that Free is reduced for
+	expected []int           // daemons that Free is reduced for: indexes into Problem.daemons
 	missing  []int           // those of them that no taken port keeps away
 }
 
-// Limit allows a node at most Max pods with a tag while the pod that brings the limit is there.
+// Limit allows a node at most Max pods with a tag as long as the pod with the limit is there.
 type Limit = topology.Limit
 
-// Compile reads the snapshot once. It costs O(pods + classes x labels + pools x types). The error is that of [Snapshot.Check]. A pod that
-// cannot be read, such as one with the node affinity Gt ["large"], is refused at [StagePod], and a DaemonSet is left out with a note.
+// Compile reads the snapshot once. It costs O(pods + classes x labels + pools x types). The error
+// is that of [Snapshot.Check]. A pod that cannot be read, such as one with the node affinity Gt
+// ["large"], is refused at [StagePod]. A DaemonSet that cannot be read is left out, with a note.
 func Compile(s Snapshot, opts *Options) (*Problem, error) {
-	if err := s.Check(); err != nil {
+	if err := errors.Join(s.Check(), opts.check()); err != nil {
 		return nil, err
 	}
 	p := &Problem{
@@ -168,6 +174,8 @@ func Compile(s Snapshot, opts *Options) (*Problem, error) {
 		p.aliases = *a
 	}
 	p.members = s.members(p.aliases)
+	p.quotas = capacityquota.Compile(s.Quotas)
+	p.Budgets = budgetsOf(p.quotas, p.members)
 	pending, running := p.sortOut()
 	p.compileClasses(pending, running)
 	p.sharing = p.assignVolumes(running)
@@ -196,16 +204,16 @@ func Compile(s Snapshot, opts *Options) (*Problem, error) {
 	return p, err
 }
 
-// Snapshot is what was compiled; it must not be modified.
+// Snapshot returns the compiled snapshot; it must not be modified.
 func (p *Problem) Snapshot() Snapshot { return *p.snapshot }
 
-// Options are those that were given to [Compile].
+// Options returns a copy of the options that were given to [Compile].
 func (p *Problem) Options() *Options {
 	o := p.options
 	return &o
 }
 
-// Sharing is the classes whose pods use one claim that has no volume yet, for each such claim: all of these pods go to one zone.
+// Sharing returns the classes that use each shared claim without a volume; they go to one zone.
 func (p *Problem) Sharing() [][]int {
 	out := make([][]int, len(p.sharing))
 	for i := range p.sharing {
@@ -214,8 +222,8 @@ func (p *Problem) Sharing() [][]int {
 	return out
 }
 
-// PodPrice is the least price, in dollars an hour, of what a pod of the class takes of a new node; 0 if no new node holds one. It is what
-// [Options.PreferencePrice] is a share of.
+// PodPrice returns the least price, in dollars an hour, of what a pod of the class takes of a new
+// node; 0 if no new node holds one. [Options.PreferencePrice] is a share of it.
 func (p *Problem) PodPrice(class int) float64 { return p.own(class) }
 
 func (p *Problem) compileClasses(pending []*corev1.Pod, running map[string][]*corev1.Pod) {
@@ -283,15 +291,16 @@ func (p *Problem) noteMissing() {
 	}
 }
 
-// assignVolumes restricts classes to nodes that reach their volumes, adds attached volumes to their requests, and refuses classes with
-// unusable claims. It returns the unbound claims that several pods use, with indexes into Problem.Classes.
+// assignVolumes restricts classes to nodes that reach their volumes, adds attached volumes to their
+// requests, and refuses classes with unusable claims. It returns the unbound claims that several
+// pods use, with indexes into Problem.Classes.
 func (p *Problem) assignVolumes(running map[string][]*corev1.Pod) []volume.SharedClaim {
 	consumers := make([]volume.Consumer, len(p.Classes))
 	rooms := sync.OnceValue(func() []room { return p.rooms(running) })
 	for i, c := range p.Classes {
 		fits := func(where requirements.Alternatives) bool { return p.fits(c, where, rooms()) }
 		consumers[i] = volume.Consumer{Pod: c.Template, Count: len(c.Pods), Priority: c.priority, Required: c.Required, Fits: fits}
-		if c.Refusal != nil { // others may have its volumes
+		if c.Refusal != nil { // its volumes are free for others
 			consumers[i] = volume.Consumer{Pod: &corev1.Pod{}}
 		}
 	}
@@ -386,7 +395,7 @@ func (p *Problem) compileResources() {
 	}
 }
 
-// mentioned is the label keys that pods, daemons or free volumes ask about, that pods are counted by, or that pools have minValues of.
+// mentioned returns the label keys of pods, daemons, free volumes, counts of pods, and minValues.
 func (p *Problem) mentioned() requirements.Keys {
 	keys := p.topology.Keys().Union(p.volumes.FreeKeys())
 	for _, c := range p.Classes {
@@ -454,10 +463,10 @@ func (p *Problem) compileTopology(sets []topology.Together) error {
 	return nil
 }
 
-// with is labels with the pseudo-labels of node filters; see [topology.Problem.Sides].
+// with adds the pseudo-labels of node filters to labels; see [topology.Problem.Sides].
 func with(labels, sides requirements.Set) requirements.Set {
 	out, err := labels.Intersect(sides)
-	if err != nil { // no label is one of these
+	if err != nil { // no label is a pseudo-label
 		panic(err)
 	}
 	return out
@@ -465,7 +474,7 @@ func with(labels, sides requirements.Set) requirements.Set {
 
 // forTopology yields the shapes as package topology reads them.
 func (p *Problem) forTopology(yield func(topology.Shape) bool) {
-	var offerings []topology.Offering // reused: it is not kept
+	var offerings []topology.Offering // reused, since the callee does not keep it
 	for i := range p.Shapes {
 		s := &p.Shapes[i]
 		offerings = offerings[:0]
@@ -478,11 +487,11 @@ func (p *Problem) forTopology(yield func(topology.Shape) bool) {
 	}
 }
 
-// withLabelKeys are running pods with what their matchLabelKeys select.
+// withLabelKeys returns running pods with selectors extended by their matchLabelKeys.
 func withLabelKeys(pods []*corev1.Pod) []*corev1.Pod {
 	out := slices.Clone(pods)
 	for i, pod := range out {
-		if a := pod.Spec.Affinity; a != nil && a.PodAntiAffinity != nil { // nothing else of it bears on other pods
+		if a := pod.Spec.Affinity; a != nil && a.PodAntiAffinity != nil { // only anti-affinity bears on other pods
 			out[i] = admission.WithLabelKeys(pod)
 		}
 	}

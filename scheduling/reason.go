@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -13,9 +14,11 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling/capacityquota"
 	"github.com/joinery-sdk/joinery/scheduling/internal/bind"
 	"github.com/joinery-sdk/joinery/scheduling/internal/nodefeature"
 	"github.com/joinery-sdk/joinery/scheduling/internal/taints"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
 // Stage is the first test that a pod fails.
@@ -23,26 +26,28 @@ type Stage string
 
 // The stages, in the order in which they are tested.
 const (
-	StagePod         Stage = "pod"         // no node can hold the pod: a volume claim, a rule of the caller
+	StagePod         Stage = "pod"         // no node can hold the pod: a claim, a rule of the caller
 	StageTaint       Stage = "taint"       // a taint is not tolerated
-	StageRequirement Stage = "requirement" // labels do not meet what the pod asks
+	StageRequirement Stage = "requirement" // labels are not those that the pod asks for
 	StageResource    Stage = "resource"    // no type is large enough or has the resource
 	StageOffering    Stage = "offering"    // no offering of a type that fits is available
-	StageLimit       Stage = "limit"       // the limits of the pool
+	StageLimit       Stage = "limit"       // the limits of the pool, or a CapacityQuota
 	StageTopology    Stage = "topology"    // other pods: spread, affinity, anti-affinity, ports
-	StageGroup       Stage = "group"       // too few pods that it runs with only; see package gang
+	StageGroup       Stage = "group"       // too few pods of its group can be placed; see package gang
 )
 
-// Depth is the position of the stage in the order of tests, from 0.
+// Depth returns the position of the stage in the order of tests, from 0.
 func (s Stage) Depth() int {
 	return slices.Index([]Stage{StagePod, StageTaint, StageRequirement, StageResource, StageOffering, StageLimit, StageTopology, StageGroup}, s)
 }
 
 // Reason says why a pool cannot hold a pod, or why no node can. [Reason.String] is its text.
 type Reason struct {
-	// Pool is the name of the pool; empty where the reason is about the pod or existing nodes.
+	// Pool is the name of the pool. It is empty if the reason is about the pod or existing nodes.
 	Pool  string
 	Stage Stage
+	// Quota is the CapacityQuota that allows no further node, at [StageLimit]; empty for a pool limit.
+	Quota string
 	// Key and Resource are the label key and the resource that the stage is about, if any.
 	Key      string
 	Resource string
@@ -51,16 +56,17 @@ type Reason struct {
 	Nearest *Nearest
 }
 
-// Nearest is the type that lacks the least to hold a pod.
+// Nearest is the type that comes closest to holding a pod.
 type Nearest struct {
 	Type string
-	// Short is what it lacks by resource, in units of package resources; nil if it is large enough.
+	// Short is what the type lacks of each resource, in units of package resources; nil if it is large
+	// enough.
 	Short map[string]int64
 	// ShutOutBy is what excludes a type that is large enough, such as a requirement of the pool.
 	ShutOutBy string
 }
 
-// String is the reason in one line.
+// String returns the reason in one line.
 func (r Reason) String() string {
 	if r.Pool == "" {
 		return r.Detail
@@ -68,7 +74,8 @@ func (r Reason) String() string {
 	return fmt.Sprintf("pool %q: %s", r.Pool, r.Detail)
 }
 
-// explainLimit is the limit that keeps the pool from buying one node more for the pod, beside those of the plan; false if none does.
+// explainLimit returns the limit that keeps the pool from buying another node for the pod beside
+// those of the plan; false if there is none.
 func (s *state) explainLimit(k int, shapes []int) (Reason, bool) {
 	pool := &s.p.Pools[k]
 	left, nodes := slices.Clone(pool.Left), 0
@@ -103,11 +110,17 @@ func (s *state) explainLimit(k int, shapes []int) (Reason, bool) {
 	return Reason{Stage: StageLimit, Resource: string(pool.Limited[0]), Detail: atOnce + s.stillCounted(pool)}, true
 }
 
-// stillCounted names the leaving nodes of the pool, which count for its limits until they are gone; empty if there are none.
+// stillCounted names the pool's leaving nodes, which count against its limits until they are gone.
+// It is empty if there are none.
 func (s *state) stillCounted(pool *PoolState) string {
+	return s.p.leavingOf(func(m *member) bool { return m.pool == pool.Name })
+}
+
+// leavingOf names the leaving nodes for which counts is true.
+func (p *Problem) leavingOf(counts func(*member) bool) string {
 	var names []string
-	for i := range s.p.members {
-		if m := &s.p.members[i]; m.leaving && m.pool == pool.Name {
+	for i := range p.members {
+		if m := &p.members[i]; m.leaving && counts(m) {
 			names = append(names, m.node.Name)
 		}
 	}
@@ -152,7 +165,8 @@ func (s *state) explainTopology(class int) Reason {
 	return out
 }
 
-// anyNodeHas reports whether an existing node, or one that can be bought, has the label. The key is one that some pod asks about.
+// anyNodeHas reports whether an existing node, or one that can be bought, has the label. Some pod
+// must ask about the key.
 func (p *Problem) anyNodeHas(key string) bool {
 	has := func(s requirements.Set) bool { return s.Has(key) && !s.Get(key).Subset(requirements.DoesNotExist(key)) }
 	return slices.ContainsFunc(p.Existing, func(n ExistingNode) bool { return has(n.Labels) }) ||
@@ -161,7 +175,8 @@ func (p *Problem) anyNodeHas(key string) bool {
 		})
 }
 
-// explainStock says that the plan has taken all machines of the offerings that would hold the pod; false if one is left.
+// explainStock says that the plan has used up the counts of all offerings that would hold the pod;
+// false if a machine remains.
 func (s *state) explainStock(c *Class, shapes []int) (Reason, bool) {
 	taken := map[string]int{}
 	for _, b := range s.last.Bins {
@@ -192,8 +207,8 @@ func (s *state) explainStock(c *Class, shapes []int) (Reason, bool) {
 	return Reason{Stage: StageOffering, Detail: text + ", and there are no more"}, text != ""
 }
 
-// explainMinValues says that the types that hold the pod have too few values of a key of which the pool wants several, or that a constraint
-// between pods leaves a node one value of it.
+// explainMinValues explains a failure of minValues: the types that hold the pod have too few values
+// of a key, or a constraint between pods leaves a node only one value of it.
 func (s *state) explainMinValues(class, k int, shapes []int) (Reason, bool) {
 	c, pool := s.p.Classes[class], &s.p.Pools[k]
 	if len(pool.MinValues) == 0 {
@@ -285,7 +300,7 @@ func (s *state) explainExisting(c *Class) (Reason, bool) {
 	return Reason{Stage: stage, Detail: fmt.Sprintf("existing nodes (%d): %s", len(s.p.Existing), strings.Join(parts, ", "))}, true
 }
 
-// freeLeft is the free capacity of an existing node after the last outcome.
+// freeLeft returns the free capacity of an existing node after the last outcome.
 func (s *state) freeLeft(node int) []int64 {
 	left := slices.Clone(s.p.Existing[node].Free)
 	if node < len(s.last.Existing) {
@@ -298,8 +313,9 @@ func (s *state) freeLeft(node int) []int64 {
 	return left
 }
 
-// likely is the known label key that was probably meant: the nearest, or the one of the same name in another domain where both are of clouds, such as
-// those of Karpenter and of EKS.
+// likely returns the known label key that was probably meant. It is the nearest one. If both keys
+// are of clouds, it may also be one of the same name in another domain, for example Karpenter's for
+// EKS's.
 func likely(key string, known []string, cloud bool) (string, bool) {
 	if near, ok := requirements.Nearest(key, known); ok {
 		return near, true
@@ -317,10 +333,11 @@ func likely(key string, known []string, cloud bool) (string, bool) {
 	return known[at], true
 }
 
-// limited says of pods that the outcome does not place whether the limits of pools are what keeps every node for them from being bought. An
-// offering whose count is used up is missing in its domain alone, and does not matter.
+// limited returns a function that says whether unplaced pods fail only because the limits of pools
+// and quotas allow no node for them. An offering whose count is used up does not matter here, since
+// it is missing in its own domain alone.
 func (s *state) limited(o Outcome) func(relaxed, domain int) bool {
-	if !slices.ContainsFunc(s.p.Pools, func(p PoolState) bool { return len(p.Limited) > 0 || p.NodesLeft >= 0 }) {
+	if len(s.p.Budgets) == 0 && !slices.ContainsFunc(s.p.Pools, func(p PoolState) bool { return len(p.Limited) > 0 || p.NodesLeft >= 0 }) {
 		return func(int, int) bool { return false }
 	}
 	remaining := s.p.remaining(o.Bins, func(bin int) bool { return len(o.Bins[bin].Shares) > 0 })
@@ -336,7 +353,7 @@ func (s *state) limited(o Outcome) func(relaxed, domain int) bool {
 				if !bind.Fits(requests, s.p.Shapes[o[0]].Free) || !remaining.stocks(o[0], o[1]) {
 					continue
 				}
-				if remaining.within(o[0]) {
+				if remaining.within(o[0], o[1]) {
 					return false
 				}
 				short = true
@@ -344,4 +361,140 @@ func (s *state) limited(o Outcome) func(relaxed, domain int) bool {
 		}
 		return short
 	}
+}
+
+// explainQuota returns the quota that keeps the shapes from being bought for a pod of the class
+// beside the plan; false if there is none. If several quotas each exclude all shapes, it returns
+// the first by name. If only several together exclude all shapes, it names all of them.
+func (s *state) explainQuota(c *Class, shapes []int) (Reason, bool) {
+	left, limits := s.budgetsLeft(), s.p.remaining(s.last.Bins, func(int) bool { return true })
+	blocks, least, all := make([]int, len(left)), slices.Repeat([]int64{math.MaxInt64}, len(left)), 0
+	for _, shape := range shapes {
+		sh := &s.p.Shapes[shape]
+		for j := range sh.Offerings {
+			o := &sh.Offerings[j]
+			node, err := sh.Labels.Intersect(o.Labels)
+			if err != nil || !c.Required.Compatible(node, requirements.Keys{}) || !limits.inPool(shape) {
+				continue
+			}
+			if within(o.Usage, left) {
+				return Reason{}, false
+			}
+			all++
+			for i, u := range o.Usage {
+				if u > max(0, left[i]) {
+					blocks[i]++
+					least[i] = min(least[i], u)
+				}
+			}
+		}
+	}
+	if all == 0 {
+		return Reason{}, false
+	}
+	var texts []string
+	out := Reason{Stage: StageLimit}
+	for i, n := range blocks {
+		b := &s.p.Budgets[i]
+		text := b.Text(b.Left - left[i])
+		if b.Resource != capacityquota.Nodes {
+			text += fmt.Sprintf(", and the smallest node that holds it counts %s", resources.Humane(b.Resource, least[i]))
+		}
+		if n == all {
+			out.Quota, out.Resource, out.Detail = b.Quota, string(b.Resource), text+s.stillCountedBy(b.Quota)
+			return out, true
+		}
+		if n > 0 {
+			out.Quota, out.Resource = cmp.Or(out.Quota, b.Quota), cmp.Or(out.Resource, string(b.Resource))
+			texts = append(texts, text)
+		}
+	}
+	out.Detail = "no node that holds it is within all quotas at once: " + strings.Join(texts, "; ")
+	return out, true
+}
+
+// stillCountedBy names the leaving nodes that count against a quota.
+func (s *state) stillCountedBy(quota string) string {
+	all := s.p.quotas.Quotas()
+	at := slices.IndexFunc(all, func(q capacityquota.Quota) bool { return q.Name == quota })
+	return s.p.leavingOf(func(m *member) bool { return all[at].Matches(m.labels) })
+}
+
+// budgetsLeft returns what the quotas still allow beside the outcome.
+func (s *state) budgetsLeft() []int64 {
+	left := s.p.leftOfBudgets()
+	for _, b := range s.last.Bins {
+		subtract(left, s.p.Shapes[b.Shape].Offerings[b.Offering].Usage)
+	}
+	return left
+}
+
+func (p *Problem) leftOfBudgets() []int64 {
+	out := make([]int64, len(p.Budgets))
+	for i := range p.Budgets {
+		out[i] = p.Budgets[i].Left
+	}
+	return out
+}
+
+// within reports whether usage fits in left. A node that counts nothing against a budget fits in
+// it.
+func within(usage, left []int64) bool {
+	for i, u := range usage {
+		if u > max(0, left[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// divide splits parts by what a set says of labels that the pool leaves open.
+func (r *PoolState) divide(parts []requirements.Set, by requirements.Set) []requirements.Set {
+	for q := range by.All() {
+		if !r.Set.Has(q.Key()) || r.knows(q.Key()) || q.Key() == nodepool.LabelKey {
+			continue
+		}
+		var divided []requirements.Set
+		for _, part := range parts {
+			if !part.Has(q.Key()) { // no pod asks about it
+				part, _ = part.Intersect(requirements.MustOf(r.Set.Get(q.Key())))
+			}
+			for _, side := range []requirements.Requirement{q, q.Complement()} {
+				if both, err := part.Intersect(requirements.MustOf(side)); err == nil && !both.IsImpossible() {
+					divided = append(divided, both)
+				}
+			}
+		}
+		if len(divided) <= mostParts {
+			parts = divided
+		}
+	}
+	return parts
+}
+
+// charges returns a function for what a node counts against each of Problem.Budgets, by its part of
+// the pool, its type and its offering. The function is safe for concurrent use.
+func (p *Problem) charges(pool *PoolState) func(part requirements.Set, typ *instancetypes.InstanceType, o *instancetypes.Offering) []int64 {
+	counter, keys := p.quotas.Counter(), p.quotas.Keys()
+	aliases := p.aliases.Among(keys)
+	all, err := pool.Registered(pool.Set).Restrict(keys).Intersect(someHost.Restrict(keys))
+	return func(part requirements.Set, typ *instancetypes.InstanceType, o *instancetypes.Offering) []int64 {
+		if err != nil || len(p.Budgets) == 0 {
+			return nil
+		}
+		set := all
+		for _, more := range []requirements.Set{part, aliases.Both(typ.Requirements), aliases.Both(o.Requirements)} {
+			var impossible error
+			if set, impossible = set.Intersect(more.Restrict(keys)); impossible != nil {
+				return nil // there is no such node
+			}
+		}
+		return counter.Of(set, typ.Capacity)
+	}
+}
+
+// Charges returns what an existing node counts against each of Problem.Budgets; nil if that is
+// nothing.
+func (p *Problem) Charges(node map[string]string, capacity corev1.ResourceList) []int64 {
+	return p.quotas.Of(node, capacity)
 }

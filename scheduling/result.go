@@ -10,40 +10,46 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/joinery-sdk/joinery/instancetypes/resources"
+	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling/internal/podclass"
 	"github.com/joinery-sdk/joinery/scheduling/internal/topology"
 )
 
-// Result is a plan: pods on existing nodes and nodes to buy, and unplaced pods. It is immutable and safe for concurrent use.
+// Result is a plan: pods on existing nodes, nodes to buy, and unplaced pods. It is immutable and
+// safe for concurrent use.
 type Result struct {
-	// Rounds is how many rounds were packed, without the final packing.
+	// Rounds is how many rounds were packed, not counting the final packing.
 	Rounds int
-	// Round is the number of the chosen round. Draft says that its first packing was used, because the final one placed less.
+	// Round is the number of the chosen round. Draft says that the plan uses the first packing of that
+	// round, because the final packing placed less or made a worse plan.
 	Round int
 	Draft bool
 	// Stopped says that the context ended before the search did.
 	Stopped bool
 
 	state    *state
-	names    []string // of bins; empty for those that hold no pod
+	names    []string // of bins; empty for bins without pods
 	newNodes func() []NewNode
 
 	mu      sync.Mutex
-	reasons map[int][]Reason // by class, those that were asked for
+	reasons map[int][]Reason // by class, for classes that were asked about
 }
 
 // Binding is a pod and the node that it goes to.
 type Binding struct {
 	Pod *corev1.Pod
-	// Node is the name of the node: that of its claim if it has not joined, that of [NewNode] if it is to be bought.
+	// Node is the name of the node. A node that has not joined has the name of its claim, and a node
+	// to buy that of its [NewNode].
 	Node string
-	// New says that the node is to be bought, InFlight that it was bought and is not ready for pods yet. kube-scheduler binds the pod
-	// once the node is ready.
+	// New says that the node is to be bought. InFlight says that it was bought and is not ready for
+	// pods yet. kube-scheduler binds the pod once the node is ready.
 	New, InFlight bool
-	// After names leaving nodes that must be gone before: kube-scheduler refuses the pod as long as they and their pods are there. It is
-	// empty for a pod that can be bound now, with its own pod on a leaving node ended if it replaces one.
+	// After names the leaving nodes that must be gone first: kube-scheduler refuses the pod as long as
+	// they and their pods are there. It is empty for a pod that can be bound now, or that can be bound
+	// once the pod that it replaces has ended.
 	After []string
-	// Replaces is the pod on a leaving node that this one is made for; nil for a pod that is pending now.
+	// Replaces is the pod on a leaving node that this one replaces; nil for a pod that is pending now.
 	Replaces *corev1.Pod
 }
 
@@ -56,8 +62,9 @@ type Unplaced struct {
 	result *Result
 }
 
-// Reasons say why the pods are unplaced: one for each pool, in the order of the pools, with the first stage that no type of the pool
-// passes, and one for all existing nodes. The first call costs a pass over the types of all pools.
+// Reasons says why the pods are unplaced. There is one reason for each pool, in the order of the
+// pools, with the first stage that no type of the pool passes, and one for all existing nodes. The
+// first call costs a pass over the types of all pools.
 func (u Unplaced) Reasons() []Reason {
 	r := u.result
 	r.mu.Lock()
@@ -76,8 +83,9 @@ func newResult(s *state, rounds int, stopped, draft bool) *Result {
 	return r
 }
 
-// Bindings are the placed pods with their nodes. kube-scheduler accepts each of them in this order, after the daemons' pods. Leaving nodes and
-// their pods are there meanwhile, unless [Binding.After] names them; see [Binding.Replaces].
+// Bindings returns the placed pods with their nodes. kube-scheduler accepts the pods in this order,
+// after the daemons' pods. Leaving nodes and their pods are still there meanwhile, unless
+// [Binding.After] names them; see [Binding.Replaces].
 func (r *Result) Bindings() []Binding {
 	out := make([]Binding, len(r.state.bound))
 	for i, b := range r.state.bound {
@@ -98,10 +106,11 @@ func (r *Result) Bindings() []Binding {
 	return out
 }
 
-// NewNodes are the nodes to buy: by weight of the pool, heaviest first, then by its name, then in the order of the outcome.
+// NewNodes returns the nodes to buy. They are sorted by the pool's weight, heaviest first, then by
+// the pool's name, then by their order in the outcome.
 func (r *Result) NewNodes() []NewNode { return slices.Clone(r.newNodes()) }
 
-// Unplaced are the unplaced pods by class, in the order of the classes.
+// Unplaced returns the unplaced pods by class, in the order of the classes.
 func (r *Result) Unplaced() []Unplaced {
 	has := make(map[*corev1.Pod]bool, len(r.state.bound))
 	for _, b := range r.state.bound {
@@ -129,7 +138,7 @@ type seat struct{ node, bin int }
 // nowhere is the seat of a unit that is not packed.
 var nowhere = seat{-1, -1}
 
-// seats are the seats of all units, by item.
+// seats returns the seats of all units, by item.
 func (s *state) seats() [][]seat {
 	seats, count := make([][]seat, len(s.items)), 0
 	for i := range s.items {
@@ -167,11 +176,11 @@ type binding struct {
 	class int
 	level int  // preferences given up
 	added bool // the packer had not placed it
-	gone  int  // how many leaving nodes, in their order, must be gone before
+	gone  int  // how many leaving nodes, in their order, must be gone first
 }
 
-// bindings is the packed pods in the order of assignment. A pick that joined a bundle is where the bundle is; other picks are the first of
-// a bundle, or on their own.
+// bindings returns the packed pods in the order of assignment. A pick that joined a bundle has the
+// seat of that bundle. Any other pick is the first pod of a bundle, or is not in a bundle.
 func (s *state) bindings() []binding {
 	first, places := make([]int, len(s.assigned.Classes)), 0 // a place is a pair of relaxed class and domain
 	for i, rc := range s.assigned.Classes {
@@ -227,19 +236,23 @@ func (s *state) bindings() []binding {
 	return out
 }
 
-// Relaxed is [Problem.Relaxed] of the placed pods alone.
+// Relaxed returns the items of [Problem.Relaxed] for the placed pods alone.
 //
-// Any plan that places the same pods, whatever domains and pools it chooses, is a packing of these items onto these nodes and
-// [Problem.Shapes] without their tags and limits. So a lower bound on the price of packing them is one on the price of placing the pods. It
-// is a relaxation, in the words of integer programming.
+// It is a relaxation in the sense of integer programming: a lower bound on the price of packing
+// these items is also one on the price of placing the pods. The reason is that any plan that places
+// the same pods, in whatever domains and pools, is a packing of these items onto these nodes and
+// [Problem.Shapes] without their tags and limits.
 func (r *Result) Relaxed() ([]Item, []ExistingNode) {
 	return r.state.p.relaxed(func(class int) int { return r.state.placed[class] })
 }
 
-// Relaxed is the pending pods as items that ask only for what holds wherever other pods are: requests, node selector and affinity with the
-// reach of bound volumes, tolerations, host ports, and required anti-affinity by hostname. Spreads, affinity between pods, anti-affinity over other
-// keys, preferences and [Options.Within] are left out. There is one item for each class that is not refused, in the order of the classes. Beside them are the
-// existing nodes, whose tags and limits are those of running pods: daemons that are still to start may be kept away.
+// Relaxed returns the pending pods as items, and the existing nodes. The items ask only for what
+// holds wherever other pods are: requests, node selector and node affinity with the reach of bound
+// volumes, tolerations, host ports, and required anti-affinity by hostname. Spreads, affinity
+// between pods, anti-affinity over other keys, preferences and [Options.Within] are left out. There
+// is one item for each class that is not refused, in the order of the classes. The tags and limits
+// of the nodes are those of running pods; daemons that are still to start have none, since they may
+// be kept away.
 func (p *Problem) Relaxed() ([]Item, []ExistingNode) {
 	return p.relaxed(func(class int) int {
 		if p.Classes[class].Refusal != nil {
@@ -249,7 +262,8 @@ func (p *Problem) Relaxed() ([]Item, []ExistingNode) {
 	})
 }
 
-// relaxed is so many pods of each class. A class may be refused by itself and have placed pods all the same, on nodes that were added.
+// relaxed returns count pods of each class. A class that is refused can still have placed pods, on
+// nodes that were added.
 func (p *Problem) relaxed(count func(class int) int) ([]Item, []ExistingNode) {
 	items := make([]Item, 0, len(p.Classes))
 	for i, c := range p.Classes {
@@ -258,7 +272,7 @@ func (p *Problem) relaxed(count func(class int) int) ([]Item, []ExistingNode) {
 			continue
 		}
 		requests := c.requests
-		if len(c.shared) > 0 { // a volume that pods share counts once a node, so it may cost the next pod nothing
+		if len(c.shared) > 0 { // a shared volume counts once a node: the next pod may pay nothing
 			requests = slices.Clone(requests)
 			for _, a := range c.shared {
 				if k := slices.Index(p.Resources, a.Limit); k >= 0 && requests[k] > 0 {
@@ -279,8 +293,38 @@ func (p *Problem) relaxed(count func(class int) int) ([]Item, []ExistingNode) {
 	return items, nodes
 }
 
-// Values are the values of a label that existing nodes have and nodes to buy can have, in order; nil where not all of them are known, as names of
-// nodes to buy are not. It costs a look at the labels of each offering.
+// NodeLabels returns all that is known of the labels of a node of the shape and offering: those of
+// pool, type and offering.
+func (p *Problem) NodeLabels(shape, offering int) (requirements.Set, error) {
+	s := &p.Shapes[shape]
+	typ := p.InstanceType(shape)
+	set, err := p.Pools[s.Pool].Set.Intersect(typ.Requirements)
+	if err == nil {
+		set, err = set.Intersect(s.part.Restrict(p.Pools[s.Pool].Set.Keys()))
+	}
+	if err == nil {
+		set, err = set.Intersect(typ.Offerings[s.Offerings[offering].Index].Requirements)
+	}
+	if err != nil {
+		return set, fmt.Errorf("scheduling: type %s of pool %s: %w", typ.Name, p.Pools[s.Pool].Name, err)
+	}
+	return set, nil
+}
+
+// Daemons returns the DaemonSets that run on nodes of the shape, as namespace/name, and the sum of
+// their requests.
+func (p *Problem) Daemons(shape int) (names []string, total corev1.ResourceList) {
+	total = corev1.ResourceList{}
+	for _, i := range p.Shapes[shape].daemons {
+		names = append(names, podclass.Name(p.daemons[i].pod))
+		total = resources.Add(total, p.daemons[i].requests)
+	}
+	return names, total
+}
+
+// Values returns, in order, the values of a label that existing nodes have and nodes to buy can
+// have. It is nil if not all of them are known, as for the names of nodes to buy. It looks at the
+// labels of each offering.
 func (p *Problem) Values(key string) []string {
 	if key == corev1.LabelHostname {
 		return nil
@@ -309,7 +353,7 @@ func (p *Problem) Values(key string) []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// Class is the index of a pending pod's class, by namespace and name; false for other pods.
+// Class returns the index of a pending pod's class, by namespace and name; false for other pods.
 func (p *Problem) Class(namespace, name string) (int, bool) {
 	for i, c := range p.Classes {
 		for _, pod := range c.Pods {
@@ -321,8 +365,9 @@ func (p *Problem) Class(namespace, name string) (int, bool) {
 	return 0, false
 }
 
-// GivenUp describes the preferences that a placed pod gave up and those that it kept, each in the order of giving up: ScheduleAnyway
-// spreads, preferred pod affinity, preferred node affinity, PreferNoSchedule taints; within these the lightest first.
+// GivenUp describes the preferences that a placed pod gave up, and those that it kept. Each list is
+// in the order of giving up: ScheduleAnyway spreads, preferred pod affinity, preferred node
+// affinity, PreferNoSchedule taints. Within each of these the lightest comes first.
 func (r *Result) GivenUp(pod *corev1.Pod) (given, kept []string) {
 	s := r.state
 	at := slices.IndexFunc(s.bound, func(b binding) bool { return b.pod == pod })
@@ -340,7 +385,8 @@ func (r *Result) GivenUp(pod *corev1.Pod) (given, kept []string) {
 	return given, kept
 }
 
-// Notes are [Problem.Notes], and one for the placed pods that wait until leaving nodes are gone.
+// Notes returns [Problem.Notes], and a note about the placed pods that wait until leaving nodes are
+// gone.
 func (r *Result) Notes() []string {
 	out := slices.Clip(r.state.p.Notes)
 	var first *corev1.Pod
@@ -362,7 +408,7 @@ func (r *Result) Notes() []string {
 		r.state.waiting(), podclass.Name(first), areGone(names)))
 }
 
-// areGone names nodes with their verb.
+// areGone returns the names of nodes and "is" or "are".
 func areGone(nodes []string) string {
 	switch n := len(nodes); {
 	case n == 1:

@@ -87,7 +87,7 @@ func TestClassesAreWhatBearsOnPlacement(t *testing.T) {
 		pod("big-0", func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Requests = list("2", "1Gi") }),
 		pod("picky-0", func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{"a": "b"} }),
 		pod("tolerant-0", func(p *corev1.Pod) { p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}} }),
-		// An image, an environment or a label that no selector looks at are nothing to a scheduler.
+		// Images, environments and labels that no selector looks at do not matter to a scheduler.
 		pod("web-3", func(p *corev1.Pod) { p.Spec.Containers[0].Image = "other"; p.Labels["build"] = "7" }),
 	}
 	p := compile(t, scheduling.Snapshot{Pods: pods, Pools: []scheduling.Pool{pool("default")}})
@@ -102,7 +102,7 @@ func TestClassesAreWhatBearsOnPlacement(t *testing.T) {
 	assert.Equal(t, []string{"[big-0]", "[picky-0]", "[tolerant-0]", "[web-1 web-2 web-3 web-10]"}, got)
 }
 
-// A pod that runs keeps one version of an app out of its zone; replicas of the other version may go there.
+// A running pod keeps one version of an app out of its zone; the other version may go there.
 func TestRunningPodsMayTellReplicasApart(t *testing.T) {
 	version := func(v string) func(*corev1.Pod) { return func(p *corev1.Pod) { p.Labels["version"] = v } }
 	apart := func(p *corev1.Pod) {
@@ -127,7 +127,7 @@ func TestRunningPodsMayTellReplicasApart(t *testing.T) {
 	assert.Equal(t, []string{"shop/web-0"}, items)
 }
 
-// A pod that may go beside every pool is not ours where no pool can meet what else it would take.
+// A pod that may also run outside all pools is not ours if no pool can meet its other alternatives.
 func TestAlternativesBesideThePools(t *testing.T) {
 	optedOut := corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "karpenter.sh/nodepool", Operator: corev1.NodeSelectorOpDoesNotExist}}}
 	or := func(key string, op corev1.NodeSelectorOperator, values ...string) func(*corev1.Pod) {
@@ -156,6 +156,12 @@ func TestAlternativesBesideThePools(t *testing.T) {
 }
 
 func TestPodsThatAreNotOurs(t *testing.T) {
+	now := metav1.Now()
+	namespaces := []*corev1.Namespace{
+		{ObjectMeta: metav1.ObjectMeta{Name: "going", DeletionTimestamp: &now}},
+		{ObjectMeta: metav1.ObjectMeta{Name: "gone"}, Status: corev1.NamespaceStatus{Phase: corev1.NamespaceTerminating}},
+		{ObjectMeta: metav1.ObjectMeta{Name: "stays"}, Status: corev1.NamespaceStatus{Phase: corev1.NamespaceActive}},
+	}
 	for name, c := range map[string]struct {
 		edit func(*corev1.Pod)
 		want string // empty: it is ours; "-": it is in no list
@@ -178,12 +184,20 @@ func TestPodsThatAreNotOurs(t *testing.T) {
 			func(p *corev1.Pod) { p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu"}} },
 			`resource claim "gpu": dynamic resource allocation is not understood`,
 		},
-		"finished":    {func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }, "-"},
-		"running":     {on("n"), "-"},
-		"terminating": {func(p *corev1.Pod) { now := metav1.Now(); p.DeletionTimestamp = &now }, "-"},
+		"its namespace goes":             {func(p *corev1.Pod) { p.Namespace = "going" }, `its namespace "going" is being deleted, and the pod with it`},
+		"its namespace ended":            {func(p *corev1.Pod) { p.Namespace = "gone" }, `its namespace "gone" is being deleted, and the pod with it`},
+		"its namespace stays":            {func(p *corev1.Pod) { p.Namespace = "stays" }, ""},
+		"on a leaving node":              {func(p *corev1.Pod) { p.Spec.NodeName = "leaving" }, ""},
+		"on one, and its namespace goes": {func(p *corev1.Pod) { p.Spec.NodeName, p.Namespace = "leaving", "going" }, "-"},
+		"finished":                       {func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }, "-"},
+		"running":                        {on("n"), "-"},
+		"terminating":                    {func(p *corev1.Pod) { now := metav1.Now(); p.DeletionTimestamp = &now }, "-"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := compile(t, scheduling.Snapshot{Pods: []*corev1.Pod{pod("a-0", c.edit)}, Pools: []scheduling.Pool{pool("default")}})
+			p := compile(t, scheduling.Snapshot{
+				Pods: []*corev1.Pod{pod("a-0", c.edit)}, Pools: []scheduling.Pool{pool("default")}, Namespaces: namespaces,
+				Nodes: []*corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "leaving", DeletionTimestamp: &now, Finalizers: []string{"karpenter.sh/termination"}}}},
+			})
 			switch c.want {
 			case "":
 				assert.Len(t, p.Classes, 1)
@@ -274,7 +288,7 @@ func TestNodesThatAreFullOfDaemonsAreNoted(t *testing.T) {
 	assert.Equal(t, []string{"node n1 has no room for DaemonSet system/huge: short of cpu"}, p.Notes)
 }
 
-// A daemon that a host port keeps away from a node does not run there, so nothing counts it; its room is kept.
+// A daemon whose host port is taken does not run, so nothing counts it; its capacity is kept.
 func TestDaemonsWhosePortIsTaken(t *testing.T) {
 	port := []corev1.ContainerPort{{HostPort: 9100}}
 	agent := func(name string) *appsv1.DaemonSet {
@@ -340,7 +354,7 @@ func TestStartingNodesAreSeenAsTheyWillBe(t *testing.T) {
 	assert.Empty(t, settleOn(t, compile(t, s)))
 }
 
-// A node that reboots comes back: its room is there, and what its start adds and removes again keeps no pod away.
+// A rebooting node comes back with its capacity, and the taints of its start keep no pod away.
 func TestRebootingNodesAreSeenAsTheyWillBe(t *testing.T) {
 	taint := func(keys ...string) (out []corev1.Taint) {
 		for _, key := range keys {
@@ -373,8 +387,8 @@ func TestRebootingNodesAreSeenAsTheyWillBe(t *testing.T) {
 	}
 }
 
-// settleOn puts the items of the first round onto rooms, one pod a room at a time, by labels and resources only, and says
-// which pods found one.
+// settleOn puts the items of the first round onto existing nodes, one pod a node at a time, by
+// labels and resources only. It returns the pods that were placed.
 func settleOn(t *testing.T, p *scheduling.Problem) []string {
 	t.Helper()
 	var out []string
@@ -424,7 +438,7 @@ func TestPoolsOrderAndWhatIsLeftOut(t *testing.T) {
 	assert.Equal(t, []string{"heavy", "a", "b"}, names)
 }
 
-// noSpot is a constraint of somebody's own.
+// noSpot is a custom constraint.
 type noSpot struct{}
 
 func (noSpot) Narrow(p *corev1.Pod, required requirements.Alternatives) (requirements.Alternatives, *scheduling.Reason) {

@@ -10,27 +10,29 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/internal/topology"
 )
 
-// search is the progress of Squeaky Wheel Optimization (D. Joslin, D. Clements, 1999). An attempt blames the pods that it could not place
-// although some node could hold them, and the pods that these have affinity to. The next attempt assigns and packs in the order blame,
-// priority, rank. When blame no longer helps, one attempt closes domains, one goes by priority and rank alone, and the others vary choices of
-// domains. Usually the first attempt places everything.
+// search is the progress of Squeaky Wheel Optimization (D. Joslin, D. Clements, 1999). An attempt
+// blames the pods that it could not place although some node could hold them, and the pods to which
+// these have affinity. The next attempt assigns and packs in the order blame, priority, rank. When
+// blame no longer helps, one attempt closes domains, one puts small pods first, one goes by priority
+// and rank alone, and the others vary choices of domains. Usually the first attempt places everything.
 type search struct {
 	rounds  int      // of this attempt so far
 	all     int      // of all attempts so far
 	attempt int      // attempts before this one
-	orders  []string // of blame, in the attempts so far
+	orders  []string // orders of blame in the attempts so far
 	varies  bool     // blame has stopped helping, and domains were closed
 	variant int
 	idle    int    // attempts since the best one
 	best    *state // nil for none
-	loose   bool   // it is over, and this round packs the best plan without needless ties to domains
+	loose   bool   // the search is over; this round packs the best plan without needless ties to domains
 }
 
 const (
-	// defaultAttempts is the default of Options.Attempts. On random scenarios of 5 to 200 pods eight attempts place about 0.4% more
-	// pods than one, and the next eight a tenth of that.
+	// defaultAttempts is the default of Options.Attempts. On random scenarios of 5 to 200 pods, eight
+	// attempts place about 0.4% more pods than one, and the next eight add a tenth of that.
 	defaultAttempts = 8
-	// searchedPods bounds the search of large snapshots. After two attempts it ends as soon as all rounds have planned so many pods.
+	// searchedPods limits the search of large snapshots. After two attempts, the search ends as soon
+	// as all rounds together have planned this many pods.
 	searchedPods = 15_000
 	// patience is how many attempts may blame without finding a better plan.
 	patience = 2
@@ -44,7 +46,8 @@ func (p *Problem) pending() int {
 	return n
 }
 
-// conclude gives the first round of the attempt after a verified one, or the last round of the best plan.
+// conclude follows a verified state. It returns the first round of the next attempt, or the last
+// round of the best plan.
 func (s *state) conclude() *state {
 	if len(s.bound) == s.p.pending() {
 		return s.loosen()
@@ -66,8 +69,9 @@ func (s *state) conclude() *state {
 	return s.p.state(s.p.topology.Assign(facts), next)
 }
 
-// loosen gives the round that packs the plan without needless ties to domains, or the plan itself if it has none. Only here is it known who
-// is placed, and so who needs others where they are.
+// loosen returns the round that packs the plan without needless ties to domains, or the plan itself
+// if it has none. Placed pods are only known at this point, and with them the pods that they need
+// in place.
 func (s *state) loosen() *state {
 	loose := s.assigned.Loosen(func(class int) bool { return s.placed[class] > 0 })
 	if loose == nil {
@@ -78,7 +82,7 @@ func (s *state) loosen() *state {
 	return s.p.state(loose, last)
 }
 
-// verify binds the outcome pod by pod, in the order.
+// verify binds the pods of the outcome one by one, in the given order.
 func (s *state) verify(order []binding) {
 	s.bound, s.refused = s.p.verifier.verify(s.last.Bins, order)
 	s.placed = make([]int, len(s.p.Classes))
@@ -87,7 +91,7 @@ func (s *state) verify(order []binding) {
 	}
 }
 
-// step is the facts of the next attempt.
+// step returns the facts of the next attempt.
 func (s *state) step(next *search, unplaced []int) topology.Facts {
 	if !next.varies && next.idle < patience {
 		facts := s.assigned.Blame(unplaced)
@@ -103,18 +107,34 @@ func (s *state) step(next *search, unplaced []int) topology.Facts {
 		}
 	}
 	next.variant++
-	if next.variant == 1 && s.p.hasPriorities() { // by priority alone: blame may have put pods before others of higher priority
+	switch {
+	case next.variant == 1: // where not all pods have room, small ones leave room for more
+		return topology.InOrder(s.p.smallFirst())
+	case next.variant == 2 && s.p.hasPriorities(): // blame may have put pods before others of higher priority
 		return topology.Facts{}
 	}
 	return next.best.assigned.Vary(next.variant)
 }
 
-// hasPriorities reports whether some classes come before others.
+// smallFirst returns the classes by priority, and of each priority those first whose pods cost the
+// least on nodes of their own.
+func (p *Problem) smallFirst() []int {
+	out := make([]int, len(p.Classes))
+	for i := range out {
+		out[i] = i
+	}
+	slices.SortStableFunc(out, func(a, b int) int {
+		return cmp.Or(cmp.Compare(p.Classes[b].priority, p.Classes[a].priority), cmp.Compare(p.own(a), p.own(b)))
+	})
+	return out
+}
+
+// hasPriorities reports whether the classes have different priorities.
 func (p *Problem) hasPriorities() bool {
 	return slices.ContainsFunc(p.Classes, func(c *Class) bool { return c.priority != p.Classes[0].priority })
 }
 
-// unplaced are the classes with unplaced pods that some node could hold.
+// unplaced returns the classes with unplaced pods that some node could hold.
 func (s *state) unplaced() []int {
 	var out []int
 	for i, c := range s.p.Classes {
@@ -125,14 +145,14 @@ func (s *state) unplaced() []int {
 	return out
 }
 
-// compare is negative if a is the better plan: the one with more pods of the highest priority in which they differ, then with larger
-// requests, then with fewer that wait until leaving nodes are gone, then with lower cost and price of the preferences given up, then with fewer
-// of these.
+// compare is negative if a is the better plan. These count in order: more pods of the highest
+// priority in which the plans differ, larger requests, fewer pods that wait until leaving nodes are
+// gone, lower sum of cost and the price of preferences given up, fewer preferences given up.
 func (p *Problem) compare(a, b *state) int {
 	return cmp.Or(p.comparePlaced(a, b), cmp.Compare(a.waiting(), b.waiting()), compareCosts(a.cost()+a.forgone(), b.cost()+b.forgone()), cmp.Compare(a.givenUp(), b.givenUp()))
 }
 
-// compareCosts compares sums of prices, whose last digits depend on the order of adding.
+// compareCosts compares sums of prices, whose last digits depend on the order of addition.
 func compareCosts(a, b float64) int {
 	if math.Abs(a-b) <= 1e-9*max(a, b) {
 		return 0
@@ -140,7 +160,7 @@ func compareCosts(a, b float64) int {
 	return cmp.Compare(a, b)
 }
 
-// comparePlaced is compare by what the plans place.
+// comparePlaced compares plans like compare, but only by what they place.
 func (p *Problem) comparePlaced(a, b *state) int {
 	more := map[int32]int{} // pods of b, by priority
 	for i, c := range p.Classes {
@@ -163,7 +183,7 @@ func (p *Problem) comparePlaced(a, b *state) int {
 	return 0
 }
 
-// cost is the price of the nodes to buy in dollars an hour.
+// cost returns the price of the nodes to buy in dollars an hour.
 func (s *state) cost() float64 {
 	sum := 0.0
 	for b, used := range usedBy(s.bound, len(s.last.Bins)) {
@@ -174,10 +194,10 @@ func (s *state) cost() float64 {
 	return sum
 }
 
-// forgone is the price of the preferences that placed pods gave up, in dollars an hour.
+// forgone returns the price of the preferences that placed pods gave up, in dollars an hour.
 func (s *state) forgone() float64 {
 	price := s.p.preferencePrice()
-	if math.IsInf(price, 1) { // then they are given up only where pods cannot be placed with them
+	if math.IsInf(price, 1) { // then preferences are given up only where pods cannot be placed with them
 		return 0
 	}
 	sum := 0.0
@@ -202,9 +222,9 @@ func (s *state) givenUp() int {
 	return n
 }
 
-// urgency orders items where not all of them can be placed.
+// urgency orders items for when not all of them can be placed.
 type urgency struct {
-	tied     int // 1 if it fits one node only
+	tied     int // 1 if it fits only one node
 	blame    int
 	priority int32
 }
@@ -213,7 +233,8 @@ func (u urgency) compare(v urgency) int {
 	return cmp.Or(cmp.Compare(u.tied, v.tied), cmp.Compare(u.blame, v.blame), cmp.Compare(u.priority, v.priority))
 }
 
-// urgency is that of pods of a class. In the first attempt all are equal: usually everything is placed.
+// urgency returns the urgency of a class's pods. In the first attempt all are equal, since usually
+// everything is placed.
 func (s *state) urgency(class int) urgency {
 	if s.search.attempt == 0 {
 		return urgency{}
@@ -221,7 +242,7 @@ func (s *state) urgency(class int) urgency {
 	return urgency{blame: s.assigned.Facts.Blamed(class), priority: s.p.Classes[class].priority}
 }
 
-// prioritize sets the priorities of items to the ranks of their urgencies.
+// prioritize sets the priority of each item to the rank of its urgency.
 func prioritize(items []Item, of []urgency) {
 	levels := slices.Clone(of)
 	slices.SortFunc(levels, urgency.compare)
@@ -235,10 +256,19 @@ func prioritize(items []Item, of []urgency) {
 // defaultPreferencePrice is the default of [Options.PreferencePrice].
 const defaultPreferencePrice = 0.1
 
-// triedDecisions bounds the plans that are made only to be compared with the best one. Each costs as much as one attempt.
+// triedDecisions limits the plans that are made only to be compared with the best one. Each costs
+// as much as one attempt.
 const triedDecisions = 12
 
-// PreferenceShare is PreferencePrice, or its default.
+// check says what cannot be meant.
+func (o *Options) check() error {
+	if o != nil && o.PreferencePrice != nil && !(*o.PreferencePrice >= 0) {
+		return fmt.Errorf("scheduling: Options.PreferencePrice is %v: want a share of a pod's price, 0 or more, or nil for %v", *o.PreferencePrice, defaultPreferencePrice)
+	}
+	return nil
+}
+
+// PreferenceShare returns PreferencePrice, or its default if that is nil. It is never negative.
 func (o *Options) PreferenceShare() float64 {
 	if o.PreferencePrice == nil {
 		return defaultPreferencePrice
@@ -248,9 +278,10 @@ func (o *Options) PreferenceShare() float64 {
 
 func (p *Problem) preferencePrice() float64 { return p.options.PreferenceShare() }
 
-// decide looks for a better plan of what the given plan places by decisions that come before the assignment of domains: spreads by hostname
-// over the existing nodes, preferences that cost more than their price, and zones that are left alone. A decision stays if the plan with it is
-// better by the objective, whole plans compared.
+// decide looks for a better plan of what the given plan places, by decisions that come before the
+// assignment of domains. These are spreads by hostname over the existing nodes, giving up
+// preferences that cost more than their price, and buying nothing in a zone. A decision is kept if
+// the whole plan with it is better by the objective.
 func (v *solver) decide(best *state) (*state, error) {
 	d := decisions{solver: v, best: best}
 	d.gone()
@@ -264,7 +295,7 @@ func (v *solver) decide(best *state) (*state, error) {
 	return d.best, d.err
 }
 
-// decisions are the search for them. An error ends it.
+// decisions is the search of decide. An error ends it.
 type decisions struct {
 	*solver
 	best  *state
@@ -272,7 +303,8 @@ type decisions struct {
 	err   error
 }
 
-// try plans with a choice and keeps the plan if it is better. It reports whether the plan is cheaper, whatever its preferences are worth.
+// try plans with a choice, and keeps the plan if it is better. cheaper says whether the plan costs
+// less, regardless of its preferences.
 func (d *decisions) try(c topology.Choice) (kept, cheaper bool) {
 	p := d.best.p
 	if d.err != nil || d.ctx.Err() != nil || d.tried == triedDecisions || d.best.cost() == 0 || d.pods >= searchedPods && p.options.Attempts == 0 {
@@ -302,7 +334,7 @@ func (d *decisions) try(c topology.Choice) (kept, cheaper bool) {
 	return false, cheaper
 }
 
-// gone searches as if leaving nodes were gone, where some pods have no place beside them.
+// gone plans as if leaving nodes were already gone, if some pods are unplaced beside them.
 func (d *decisions) gone() {
 	p := d.best.p
 	if len(d.best.bound) == p.pending() || d.ctx.Err() != nil {
@@ -324,11 +356,12 @@ func (d *decisions) gone() {
 	}
 }
 
-// mostExtensions bounds how often nodes are added to a plan and its pods planned anew.
+// mostExtensions limits how often nodes are added to a plan and its pods are planned anew.
 const mostExtensions = 3
 
-// extend adds nodes for unplaced pods, and tries the placed pods by themselves: they are packed better than on added nodes, and others that found
-// no place after all may have led the search to dear domains.
+// extend adds nodes for unplaced pods, and then plans the placed pods alone. That packs them better
+// than added nodes do. It also avoids dear domains that were chosen for the sake of pods that were
+// not placed in the end.
 func (d *decisions) extend() {
 	for range mostExtensions {
 		if len(d.best.bound) == d.best.p.pending() || d.err != nil || d.ctx.Err() != nil {
@@ -343,16 +376,18 @@ func (d *decisions) extend() {
 	}
 }
 
-// overNodes tries spreads by hostname over the existing nodes, whose least count can rise, where some pods are to be on new nodes.
+// overNodes tries to spread by hostname over the existing nodes, whose least count can rise, where
+// some pods would go to new nodes.
 func (d *decisions) overNodes() {
 	c := d.best.p.topology.Choice()
 	c.OverNodes = true
 	d.try(c)
 }
 
-// preferences tries to give up those of all classes. If that makes the plan cheaper, but not by as much as they are worth, halves of the
-// classes are tried. Where it pays, halves of the classes have theirs back if the plan is better so, and the kinds of preferences that are
-// given up last.
+// preferences tries to give up the preferences of all classes. If the plan gets cheaper, but by
+// less than the preferences are worth, it tries halves of the classes. If the plan gets better, it
+// tries to give halves of the classes their preferences back. At the end it tries to give back the
+// kinds of preferences that are given up last.
 func (d *decisions) preferences() {
 	p := d.best.p
 	if math.IsInf(p.preferencePrice(), 1) || p.options.IgnorePreferences {
@@ -368,7 +403,7 @@ func (d *decisions) preferences() {
 	slices.SortStableFunc(all, func(a, b int) int { return cmp.Compare(worth(b), worth(a)) })
 	type trial struct {
 		classes []int
-		back    bool // they gave theirs up
+		back    bool // whether the classes get their preferences back
 	}
 	for queue := []trial{{all, false}}; len(queue) > 0; queue = queue[1:] {
 		t := queue[0]
@@ -400,7 +435,8 @@ func (d *decisions) preferences() {
 	}
 }
 
-// giveUp tries another number of preferences given up by each class, as change makes it of that in the best plan.
+// giveUp tries another number of preferences given up for each class. change makes it from the
+// number in the best plan.
 func (d *decisions) giveUp(change func(class, now int) int) (kept, cheaper bool) {
 	c := d.best.p.topology.Choice()
 	next := make([]int, len(d.best.p.Classes))
@@ -415,7 +451,7 @@ func (d *decisions) giveUp(change func(class, now int) int) (kept, cheaper bool)
 	return d.try(c)
 }
 
-// zones tries to leave each zone alone.
+// zones tries, for each zone, to buy nothing there.
 func (d *decisions) zones() {
 	if !d.best.p.options.LeaveZones {
 		return

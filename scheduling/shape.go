@@ -13,7 +13,6 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
-	"github.com/joinery-sdk/joinery/scheduling/internal/podclass"
 	"github.com/joinery-sdk/joinery/scheduling/internal/taints"
 	"github.com/joinery-sdk/joinery/scheduling/internal/topology"
 	"github.com/joinery-sdk/joinery/scheduling/internal/volume"
@@ -59,14 +58,32 @@ func (p *Problem) compilePools() {
 	}
 }
 
-// asked is what a pool asks of its nodes, deprecated keys renamed.
+// nothingToBuy says why nothing is bought if no pool buys and no node takes pods.
+func (p *Problem) nothingToBuy() string {
+	var static, leaving []string
+	for i := range p.snapshot.Pools {
+		switch pool := &p.snapshot.Pools[i]; {
+		case pool.Metadata.DeletionTimestamp != nil:
+			leaving = append(leaving, fmt.Sprintf("pool %s is being deleted", pool.Name))
+		case pool.IsStatic():
+			static = append(static, fmt.Sprintf("pool %s keeps a fixed number of nodes and buys none for pods", pool.Name))
+		}
+	}
+	if len(static)+len(leaving) == 0 {
+		return "there is neither a pool nor a node"
+	}
+	return strings.Join(append(static, leaving...), ", ") + ", and no node takes pods"
+}
+
+// asked returns what a pool asks of its nodes, with deprecated keys renamed.
 func (p *Problem) asked(pool *Pool) (requirements.Set, error) {
 	return requirements.KubernetesAliases().And(p.aliases).Set(pool.NodeRequirements())
 }
 
-// Registered is the labels of a node of the pool once its agents have set theirs, where s is what its type, its offering and its claim
-// decide: Karpenter says that the node is registered, initialized and of which class, and [Options.Aliases] have the values of other keys.
-// Features that its kubelet declares are among them, under keys that no label has.
+// Registered returns the labels of a node of the pool once its agents have set theirs; s is what
+// type, offering and claim decide. Karpenter's labels say that the node is registered, initialized
+// and of which class. [Options.Aliases] repeat the values of other keys. The features that the
+// kubelet declares are among the labels, under keys that no label has.
 func (r *PoolState) Registered(s requirements.Set) requirements.Set {
 	all, err := registered(&r.Pool, r.aliases, s).Intersect(requirements.FromLabels(r.features))
 	if err != nil { // s is impossible
@@ -97,7 +114,8 @@ func registered(pool *Pool, aliases requirements.Aliases, s requirements.Set) re
 	return aliases.Both(all)
 }
 
-// classKey is the label of nodes of a class, such as karpenter.k8s.aws/ec2nodeclass; empty for none.
+// classKey returns the label key of nodes of a class, such as karpenter.k8s.aws/ec2nodeclass; empty
+// for none.
 func classKey(c nodepool.NodeClassRef) string {
 	if c.Group == "" || c.Kind == "" || c.Name == "" {
 		return ""
@@ -111,11 +129,12 @@ type unknownKey struct {
 	refused bool // an error; otherwise a note
 }
 
-// unknownKeys finds labels that are probably misspelt. A pool may add labels of its own to its nodes, so a label that no type has excludes
-// no type. But labels of a cloud's domain, such as karpenter.k8s.aws, are set by the cloud alone, and a near miss of a type's label is one.
+// unknownKeys finds labels that are probably misspelt. A pool may add its own labels, so a label
+// that no type has excludes no type. But it is a mistake if the label is of a cloud's domain, such
+// as karpenter.k8s.aws, which only the cloud sets, or if it nearly equals a label of a type.
 func (p *Pool) unknownKeys() []unknownKey {
 	var out []unknownKey
-	var known []string // worked out for the first one
+	var known []string // computed when first needed
 	for r := range p.NodeRequirements().All() {
 		key := r.Key()
 		domain, _, _ := strings.Cut(key, "/")
@@ -130,7 +149,7 @@ func (p *Pool) unknownKeys() []unknownKey {
 		}
 		public := domain == key || strings.HasSuffix(domain, "kubernetes.io") || strings.HasSuffix(domain, "k8s.io") || domain == "karpenter.sh"
 		owned := !public && slices.ContainsFunc(known, func(k string) bool { return strings.HasPrefix(k, domain+"/") })
-		cloud := domain == p.NodeClass.Group || strings.HasPrefix(domain, "karpenter.") // a company may have labels of its own beside those of its types
+		cloud := domain == p.NodeClass.Group || strings.HasPrefix(domain, "karpenter.") // a company may have its own labels beside those of its types
 		near, ok := likely(key, known, cloud)
 		u := unknownKey{text: fmt.Sprintf("no instance type has the label %q", key)}
 		if r.AllowsAbsent() || !owned {
@@ -152,7 +171,7 @@ func (p *Pool) knows(key string) bool {
 	})
 }
 
-// knownKeys are the label keys of a pool's types and offerings, and the well-known ones.
+// knownKeys returns the label keys of a pool's types and offerings, and the well-known ones.
 func (p *Pool) knownKeys() requirements.Keys {
 	keys := instancetypes.WellKnown()
 	for i := range p.Types {
@@ -164,11 +183,12 @@ func (p *Pool) knownKeys() requirements.Keys {
 	return keys
 }
 
-// typeRow is what shapes need of a type, computed once for all pools that share its slice of types.
+// typeRow is what shapes need of a type. It is computed once for all pools that share a slice of
+// types.
 type typeRow struct {
 	allocatable []int64            // by Problem.Resources
 	labels      requirements.Set   // those that some pod asks about
-	offerings   []requirements.Set // those of the offerings
+	offerings   []requirements.Set // labels of the offerings that some pod asks about
 }
 
 func (p *Problem) tabulate(types []instancetypes.InstanceType, keys requirements.Keys) []typeRow {
@@ -184,7 +204,7 @@ func (p *Problem) tabulate(types []instancetypes.InstanceType, keys requirements
 	return table
 }
 
-// allocatable is what nodes of a type have for pods and daemons, by Problem.Resources.
+// allocatable returns what a type's nodes have for pods and daemons, by Problem.Resources.
 func (p *Problem) allocatable(typ *instancetypes.InstanceType) []int64 {
 	out := make([]int64, len(p.Resources))
 	for k, name := range p.Resources {
@@ -215,7 +235,8 @@ func inParallel(n int, f func(i int)) {
 	all.Wait()
 }
 
-// attachable reports whether the resource counts attached volumes. Nodes without a limit take any number of these.
+// attachable reports whether the resource counts attached volumes. Nodes without a limit take any
+// number of them.
 func attachable(name corev1.ResourceName) bool {
 	_, ok := volume.Driver(name)
 	return ok
@@ -232,7 +253,7 @@ func (p *Problem) compileShapes(keys requirements.Keys) {
 		table := tables[&pool.Types[0]]
 		if len(table) != len(pool.Types) {
 			table = p.tabulate(pool.Types, keys)
-			p.notePrices(pool.Types)
+			p.noteUnsold(pool.Types)
 			tables[&pool.Types[0]] = table
 		}
 		pool.table = table
@@ -245,12 +266,19 @@ func (p *Problem) compileShapes(keys requirements.Keys) {
 // priced reports whether a price is a finite number of dollars, 0 or more.
 func priced(price float64) bool { return price >= 0 && !math.IsInf(price, 1) }
 
-// notePrices adds a note for each offering without a valid price.
-func (p *Problem) notePrices(types []instancetypes.InstanceType) {
+// noteUnsold adds a note for each offering that is not for sale because its price is no price or
+// because its labels contradict those of its type. [instancetypes.Validate] rejects both.
+func (p *Problem) noteUnsold(types []instancetypes.InstanceType) {
 	for i := range types {
-		for k := range types[i].Offerings {
-			if price := types[i].Offerings[k].Price; !priced(price) {
-				p.Notes = append(p.Notes, fmt.Sprintf("instance type %s: offering %d costs %v an hour, which is no price, and is not for sale", types[i].Name, k, price))
+		t := &types[i]
+		for k := range t.Offerings {
+			o := &t.Offerings[k]
+			if !priced(o.Price) {
+				p.Notes = append(p.Notes, fmt.Sprintf("instance type %s: offering %d costs %v an hour, which is no price, and is not for sale", t.Name, k, o.Price))
+			}
+			if !t.Requirements.Overlaps(o.Requirements) {
+				_, err := t.Requirements.Intersect(o.Requirements)
+				p.Notes = append(p.Notes, fmt.Sprintf("instance type %s: offering %d contradicts the type and is not for sale: %v", t.Name, k, err))
 			}
 		}
 	}
@@ -261,11 +289,12 @@ func (p *Problem) shapesOf(k int, keys requirements.Keys) {
 	tainted := requirements.MustOf(requirements.In(taints.Key, taints.Value(pool.taintSet)))
 	poolLabels, _ := pool.Registered(pool.Set).Restrict(keys).Intersect(tainted) // a key that no pool can constrain
 	parts := p.parts(pool, poolLabels)
-	lists := make([][]Shape, len(pool.Types)) // of a type one for each set of daemons in each part
-	kinds := p.newNodeKinds(pool)
+	lists := make([][]Shape, len(pool.Types)) // for each type, a shape for each set of daemons in each part
+	kinds, charges := p.newNodeKinds(pool), p.charges(pool)
 	inParallel(len(lists), func(i int) {
 		typ, row := &pool.Types[i], &pool.table[i]
-		if !typ.Requirements.Overlaps(pool.Set) {
+		inPool, err := pool.Set.Intersect(typ.Requirements)
+		if err != nil {
 			return
 		}
 		var usage []int64
@@ -277,10 +306,14 @@ func (p *Problem) shapesOf(k int, keys requirements.Keys) {
 			if err != nil {
 				continue
 			}
+			all, err := inPool.Intersect(part.Restrict(pool.Set.Keys()))
+			if err != nil {
+				continue
+			}
 			first := len(lists[i])
 			for j := range typ.Offerings {
 				o := &typ.Offerings[j]
-				if !o.Available || !priced(o.Price) || !o.Requirements.Overlaps(pool.Set) {
+				if !o.Available || !priced(o.Price) || !o.Requirements.Overlaps(all) {
 					continue
 				}
 				kind := kinds.of(labels, row.offerings[j])
@@ -297,6 +330,7 @@ func (p *Problem) shapesOf(k int, keys requirements.Keys) {
 				to := &lists[i][first+at].Offerings
 				*to = append(*to, ShapeOffering{
 					Index: j, Labels: with(row.offerings[j], kind.sides), Price: o.Price, Count: o.ReservationCount, Reservation: reservation(o),
+					Usage: charges(part, typ, o),
 				})
 			}
 		}
@@ -306,11 +340,13 @@ func (p *Problem) shapesOf(k int, keys requirements.Keys) {
 	}
 }
 
-// mostParts bounds the parts of a pool.
+// mostParts is the most parts of a pool.
 const mostParts = 16
 
-// parts divides the labels of a pool's nodes so that each DaemonSet runs on all nodes of a part or on none, as far as that depends on labels
-// that the pool leaves open and no type has. Beyond mostParts, a DaemonSet that may run on some nodes of a part counts on all of them.
+// parts divides the labels of a pool's nodes by labels that the pool leaves open and no type has.
+// Each DaemonSet then runs on all nodes of a part or on none, and a CapacityQuota counts all or
+// none. Beyond mostParts, a DaemonSet or quota that may apply to some nodes of a part applies to
+// all of them.
 func (p *Problem) parts(pool *PoolState, labels requirements.Set) []requirements.Set {
 	out := []requirements.Set{labels}
 	for _, d := range p.daemons {
@@ -318,32 +354,21 @@ func (p *Problem) parts(pool *PoolState, labels requirements.Set) []requirements
 			continue
 		}
 		for term := range d.required.All() {
-			for r := range term.All() {
-				if !pool.Set.Has(r.Key()) || pool.knows(r.Key()) || r.Key() == nodepool.LabelKey {
-					continue
-				}
-				var divided []requirements.Set
-				for _, part := range out {
-					for _, side := range []requirements.Requirement{r, r.Complement()} {
-						if both, err := part.Intersect(requirements.MustOf(side)); err == nil && !both.IsImpossible() {
-							divided = append(divided, both)
-						}
-					}
-				}
-				if len(divided) <= mostParts {
-					out = divided
-				}
-			}
+			out = pool.divide(out, term)
 		}
+	}
+	for _, q := range p.quotas.Quotas() {
+		out = pool.divide(out, q.Requirements())
 	}
 	return out
 }
 
-// nodeKinds is what depends on the labels of a pool's node: its daemons, and the pseudo-labels of node filters. It is computed once for all
-// offerings that do not differ in the labels that these look at, and safe for concurrent use.
+// nodeKinds has what depends on the labels of a pool's node: its daemons, and the pseudo-labels of
+// node filters. It is computed once for all offerings that agree in the labels that these look at.
+// It is safe for concurrent use.
 type nodeKinds struct {
 	p               *Problem
-	always, depends []int // daemons that run on all nodes of the pool, and those that select nodes
+	always, depends []int // daemons on all nodes of the pool, and those that select nodes
 	splits          bool  // nodes have pseudo-labels
 	keys            requirements.Keys
 	mu              sync.Mutex
@@ -409,10 +434,12 @@ func (k *nodeKinds) make(shape, offering requirements.Set) nodeKind {
 	return out
 }
 
-// someHost stands for the hostname of a new node. It is not a valid label value, so no pod can ask for it.
+// someHost stands for the hostname of a new node. It is not a valid label value, so no pod can ask
+// for it.
 var someHost = requirements.MustOf(requirements.In(corev1.LabelHostname, "a new node"))
 
-// reservation names the capacity reservation or commitment that a counted offering shares its count by; empty for other offerings.
+// reservation names the capacity reservation or commitment whose count an offering shares; empty
+// for other offerings.
 func reservation(o *instancetypes.Offering) string {
 	if o.ReservationCount == 0 {
 		return ""
@@ -426,7 +453,7 @@ func reservation(o *instancetypes.Offering) string {
 	return ""
 }
 
-// chargeDaemons takes what the daemons of the shape take.
+// chargeDaemons subtracts what the daemons of the shape take.
 func (p *Problem) chargeDaemons(s *Shape) {
 	for _, i := range s.daemons {
 		subtract(s.Free, p.daemons[i].vector)
@@ -437,40 +464,13 @@ func (p *Problem) chargeDaemons(s *Shape) {
 	}
 }
 
-// InstanceType is the instance type of the shape.
+// InstanceType returns the instance type of the shape.
 func (p *Problem) InstanceType(shape int) *instancetypes.InstanceType {
 	s := &p.Shapes[shape]
 	return &p.Pools[s.Pool].Types[s.Type]
 }
 
-// NodeLabels is all that is known of the labels of a node of the shape and offering: those of pool, type and offering.
-func (p *Problem) NodeLabels(shape, offering int) (requirements.Set, error) {
-	s := &p.Shapes[shape]
-	typ := p.InstanceType(shape)
-	set, err := p.Pools[s.Pool].Set.Intersect(typ.Requirements)
-	if err == nil {
-		set, err = set.Intersect(s.part.Restrict(p.Pools[s.Pool].Set.Keys()))
-	}
-	if err == nil {
-		set, err = set.Intersect(typ.Offerings[s.Offerings[offering].Index].Requirements)
-	}
-	if err != nil {
-		return set, fmt.Errorf("scheduling: type %s of pool %s: %w", typ.Name, p.Pools[s.Pool].Name, err)
-	}
-	return set, nil
-}
-
-// Daemons names the DaemonSets that run on nodes of the shape, as namespace/name, and sums their requests.
-func (p *Problem) Daemons(shape int) (names []string, total corev1.ResourceList) {
-	total = corev1.ResourceList{}
-	for _, i := range p.Shapes[shape].daemons {
-		names = append(names, podclass.Name(p.daemons[i].pod))
-		total = resources.Add(total, p.daemons[i].requests)
-	}
-	return names, total
-}
-
-// vector is a resource list by Problem.Resources, rounded up.
+// vector returns a resource list by Problem.Resources, rounded up.
 func (p *Problem) vector(list corev1.ResourceList) []int64 {
 	out := make([]int64, len(p.Resources))
 	for i, name := range p.Resources {
@@ -481,9 +481,9 @@ func (p *Problem) vector(list corev1.ResourceList) []int64 {
 	return out
 }
 
-// subtract subtracts b from a, and saturates.
+// subtract subtracts b from a and saturates. A nil b is nothing.
 func subtract(a, b []int64) {
-	for i := range a {
+	for i := range b {
 		d := a[i] - b[i]
 		switch {
 		case b[i] > 0 && d > a[i]:

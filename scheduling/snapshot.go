@@ -1,25 +1,3 @@
-// Package scheduling plans pending pods onto existing nodes and nodes to buy, and explains why the others have no place.
-//
-// [Compile] reads a [Snapshot] once. Pods become classes (equal in all that bears on placement), and instance types become shapes (a
-// type as a pool offers it, less the daemons there). [Problem.Solve] then repeats rounds with a [Packer]: it assigns classes to domains,
-// the packer says what fits, and it assigns again with that knowledge. The [Result] has the bindings in an order that kube-scheduler
-// accepts, the nodes to buy, and the reasons.
-//
-// # What is decided here, and what by the packer
-//
-// Scheduling decides domains, the packer decides bins. A constraint on a domain (spread, affinity and anti-affinity over zones, capacity
-// types or any label; volumes) becomes an assignment of pods to combinations of label values. A constraint within one node (host ports,
-// anti-affinity and spread by hostname, attach limits) becomes tags and limits of items. Pods that must share a node become one bundle.
-// Taints become a pseudo-label, whose values pods accept or not.
-//
-// # What a plan promises
-//
-// Of two plans the better has more pods of the highest priority in which they differ, then larger requests, then lower cost, then fewer
-// preferences given up. A finished plan is bound once more, pod by pod in its own order on its concrete nodes, by code that shares no
-// reasoning with the planner. Pods that kube-scheduler would refuse are unplaced, with that reason.
-//
-// The work grows with classes, domains and offerings; only the last step grows with pods. The same snapshot gives the same result,
-// whatever the order of its lists.
 package scheduling
 
 import (
@@ -40,146 +18,170 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling/capacityquota"
 	"github.com/joinery-sdk/joinery/scheduling/internal/nodefeature"
 	"github.com/joinery-sdk/joinery/scheduling/internal/taints"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
-// Snapshot is everything that bears on where pods can go, at one moment. It is plain data and is only read; pods that
-// share slices or maps of their specs (replicas made from one template) are recognised as equal without being compared.
-// The zero value is an empty cluster.
+// Snapshot is everything that bears on where pods can go, at one moment. It is plain data and is
+// only read. The zero value is an empty cluster. Pods that share slices or maps of their specs,
+// such as replicas made from one template, are recognised as equal without being compared.
 type Snapshot struct {
-	// Pods are all pods, in any order: those with a node are running there, the others are pending.
+	// Pods are all pods, in any order. Those with a node run there; the others are pending.
 	//
-	// The annotation joinery-sdk.dev/ratio divides pods over the values of a node label by fixed shares, such as
-	// "karpenter.sh/capacity-type: on-demand=2, spot=3". All pods of a namespace with the same text are divided together, running pods
-	// included. A name and a semicolon in front make another text: "web; karpenter.sh/capacity-type: on-demand=1, spot=1". The ratio is
-	// a hard constraint of the plan; kube-scheduler does not know it. No other annotation bears on placement.
+	// The annotation joinery-sdk.dev/ratio divides pods over the values of a node label by fixed
+	// shares, for example "karpenter.sh/capacity-type: on-demand=2, spot=3". All pods of a namespace
+	// with the same text are divided together, running pods included. A name and a semicolon in front
+	// make a text different: "web; karpenter.sh/capacity-type: on-demand=1, spot=1". The ratio is a
+	// hard constraint of the plan; kube-scheduler does not know it. No other annotation bears on
+	// placement.
 	Pods []*corev1.Pod
-	// Staying says of pods on nodes that are being removed why a drain does not evict them, such as an annotation do-not-disrupt or a
-	// PodDisruptionBudget that allows no disruption, by "namespace/name". They stay until the node is gone, and nothing is planned for them.
+	// Staying has the pods on leaving nodes that a drain does not evict, by "namespace/name", and why
+	// it does not: for example a do-not-disrupt annotation, or a PodDisruptionBudget that allows no
+	// disruption. They stay until their node is gone, and nothing is planned for them.
 	Staying map[string]string
 	// Nodes are the existing nodes.
 	Nodes []*corev1.Node
-	// NodeClaims are the nodes that were bought, whether they are among Nodes yet or not.
+	// NodeClaims are the nodes that were bought, whether or not they are already among Nodes.
 	NodeClaims []NodeClaim
 	// Pools are what may be bought.
 	Pools []Pool
+	// Quotas are CapacityQuotas: limits on the sum of all nodes that a selector chooses, over all
+	// pools. A node is bought only if it exceeds no limit of its pool and no quota that its labels
+	// match.
+	Quotas []capacityquota.Quota
 	// DaemonSets run on every node that their pods tolerate and select.
 	DaemonSets []*appsv1.DaemonSet
-	// Namespaces are needed for their labels, where affinity selects by them.
+	// Namespaces are needed for their labels, where affinity selects by them. Pods of a namespace that
+	// is being deleted are not planned: they are deleted too, and an API server creates none there.
 	Namespaces []*corev1.Namespace
-	// PersistentVolumes, bound or not, PersistentVolumeClaims and StorageClasses decide where pods with volumes can go, and CSINodes
-	// how many volumes a node takes. A pod whose claim is not among them is refused.
+	// PersistentVolumes (bound or not), PersistentVolumeClaims and StorageClasses decide where pods
+	// with volumes can go. CSINodes say how many volumes a node takes. A pod whose claim is missing is
+	// refused.
 	PersistentVolumes      []*corev1.PersistentVolume
 	PersistentVolumeClaims []*corev1.PersistentVolumeClaim
 	StorageClasses         []*storagev1.StorageClass
 	CSINodes               []*storagev1.CSINode
-	// VolumeAttachments are volumes that nodes have, in use or not: they count against the limits of CSINodes. CSIStorageCapacities say where
-	// volumes can still be made, if their driver is among CSIDrivers and publishes them.
+	// VolumeAttachments are volumes that nodes have, in use or not; they count against the limits of
+	// CSINodes. CSIStorageCapacities say where volumes can still be made, if their driver is among
+	// CSIDrivers and publishes them.
 	VolumeAttachments    []*storagev1.VolumeAttachment
 	CSIDrivers           []*storagev1.CSIDriver
 	CSIStorageCapacities []*storagev1.CSIStorageCapacity
-	// PriorityClasses, RuntimeClasses and LimitRanges are what an API server's admission reads. Pods are planned as it would store them.
+	// PriorityClasses, RuntimeClasses and LimitRanges are what the admission of an API server reads.
+	// Pods are planned as it would store them.
 	PriorityClasses []*schedulingv1.PriorityClass
 	RuntimeClasses  []*nodev1.RuntimeClass
 	LimitRanges     []*corev1.LimitRange
 }
 
-// Pool is a node pool with all instance types of its cloud. Types that its requirements exclude are used in explanations. Pools may
-// share one slice of types.
+// Pool is a node pool with all instance types of its cloud. Types that its requirements exclude are
+// used in explanations. Pools may share one slice of types.
 type Pool struct {
 	nodepool.NodePool
 	Types []instancetypes.InstanceType
 }
 
-// NodeClaim is a node that was bought, and what was promised of it. Until the node is initialized, pods are planned by the promise.
-// Afterwards only the node's own figures count. The claim counts against the limits of its pool until it is deleted.
+// NodeClaim is a node that was bought, with what was promised of it. Pods are planned by the promise
+// until the node is initialized; afterwards only the node's own figures count. The claim counts
+// against the limits of its pool until it is deleted.
 //
-// It has what bears on planning and no more; short functions make it of a provider's claim or of a manifest. The zero value is invalid:
-// it has no name.
+// It has only what bears on planning. Short functions make it from a provider's claim or from a
+// manifest. The zero value is invalid, because it has no name.
 type NodeClaim struct {
-	// Name identifies the claim, and names its node in a plan until the node is there.
+	// Name identifies the claim. In a plan, the node has this name until it has joined.
 	Name string
-	// NodeName and ProviderID identify the claim's node, by its name or its spec.providerID. Where both are empty, the node has the
-	// claim's name.
+	// NodeName and ProviderID identify the claim's node, by its name or its spec.providerID. If both
+	// are empty, the node has the claim's name.
 	NodeName, ProviderID string
-	// Labels are labels that the node will have, [nodepool.LabelKey] included.
+	// Labels are labels that the node will have, including [nodepool.LabelKey].
 	Labels map[string]string
-	// Taints keep pods away. StartupTaints will be removed and keep no pods away; those of the claim's pool are known without.
+	// Taints keep pods away. StartupTaints will be removed and keep no pods away; those of the claim's
+	// pool need not be repeated.
 	Taints, StartupTaints []corev1.Taint
-	// Capacity counts against the limits of the pool, Allocatable is for pods. The node's own figures replace them one by one. A claim
-	// without any holds no pods.
+	// Capacity counts against the limits of the pool, and Allocatable is for pods. The node's own
+	// figures replace them one by one. A claim without any figures holds no pods.
 	Capacity, Allocatable corev1.ResourceList
-	// Initialized says that the node was ready once, with all resources and without startup taints. The label karpenter.sh/initialized
-	// of the node says the same.
+	// Initialized says that the node was once ready, with all resources and without startup taints.
+	// The node's label karpenter.sh/initialized says the same.
 	Initialized bool
 	// Deleting says that the node is being removed.
 	Deleting bool
 }
 
-// Node is the node as it will register: ready and empty, under the name that plans use for it. The result is the caller's.
+// Node returns the node as it will register: ready and empty, under the name that plans use for it.
+// The caller owns the result.
 func (c *NodeClaim) Node() *corev1.Node {
 	n := readyNode(cmp.Or(c.NodeName, c.Name), c.Labels, slices.Clone(c.Taints), c.Capacity.DeepCopy(), c.Allocatable.DeepCopy())
 	n.Spec.ProviderID = c.ProviderID
 	return n
 }
 
-// Options are the choices of [Compile] that a snapshot does not make. nil means defaults.
+// Options are the choices of [Compile] that are not part of a snapshot. nil means defaults.
 type Options struct {
-	// IgnorePreferences drops all soft constraints. By default they are tried as hard ones and given up one at a time.
+	// IgnorePreferences drops all soft constraints. By default they are tried as hard constraints and
+	// given up one at a time.
 	IgnorePreferences bool
-	// PreferencePrice is what a preference (a soft spread, preferred affinity or anti-affinity, a soft taint) may cost: a share of the price of
-	// what each pod that has it takes of a node, at the least. A plan gives up preferences that cost more. 0 buys nothing for a preference, and
-	// an infinite price has preferences given up only where pods could not be placed with them, as Karpenter does. nil means
-	// a tenth.
+	// PreferencePrice is what a preference (a soft spread, preferred affinity or anti-affinity, a soft
+	// taint) may cost: a share of [Problem.PodPrice] for each pod that has it. A plan gives up
+	// preferences that cost more. 0 pays nothing. With an infinite price, as in Karpenter, preferences
+	// are given up only if pods could not be placed with them. nil means a tenth. A negative price or
+	// NaN is an error of [Compile].
 	PreferencePrice *float64
-	// LeaveZones allows plans that buy nothing in a zone, which hard spreads then do not count, as kube-scheduler counts a zone only if a node is
-	// there. By default spreads count every zone for sale, as Karpenter has it, and pods that spread over zones are in each of them.
+	// LeaveZones allows plans that buy nothing in a zone. Hard spreads then do not count that zone,
+	// since kube-scheduler counts a zone only if a node is there. By default, as in Karpenter, spreads
+	// count every zone for sale, so pods that spread over zones are in each of them.
 	LeaveZones bool
-	// Attempts bounds the search for a plan that places more pods; each attempt costs as much as the first. 0 means 8, or fewer as soon
-	// as all rounds together have planned 15,000 pods. 1 ends the search with the first plan, and no cheaper
-	// one is looked for.
+	// Attempts limits the search for a plan that places more pods. Each attempt costs as much as the
+	// first. 0 means 8, or fewer once all rounds together have planned 15,000 pods. 1 ends the search
+	// with the first plan, without looking for a cheaper one.
 	Attempts int
-	// Constraints are rules of the caller's own, asked for every pod.
+	// Constraints are rules of the caller, asked for every pod. nil ones are skipped.
 	Constraints []Constraint
-	// Apart names a pod's workload, or whatever the packer has rules about: pods of different names are of different classes. By default
-	// it is nil, and pods that are equal to kube-scheduler are of one class. Only then pods that the packer could not place may be added
-	// to the nodes that it buys, if kube-scheduler accepts them there and the pool has no MinValues.
+	// Apart names a pod's workload, or whatever the packer has rules about. Pods of different names
+	// are in different classes. If it is nil, pods that are equal to kube-scheduler are in one class.
+	// Only then may unplaced pods be added to nodes that the packer buys, if kube-scheduler accepts
+	// them there and the pool has no MinValues.
 	Apart func(*corev1.Pod) string
-	// Together names the set of a pod, and the label of which the nodes of all pods of the set must have one value in common, whatever their
-	// manifests say; empty for none. It is asked of pods to place, and of running ones, which decide the value. Nodes without the label take
-	// none of the pods. All pods of a set must have one label. nil means no sets. Package whatif does not ask it.
+	// Together names the set of a pod, empty for none, and a label. All pods of the set must be on
+	// nodes with one value of that label, whatever their manifests say. Running pods are asked too and
+	// decide the value. Nodes without the label take none of the pods. A set has one label. nil means
+	// no sets. Package whatif does not use it.
 	Together func(*corev1.Pod) (set, label string)
-	// Within names the nodes that the caller chose for a pod of several that its rules allow, such as those of one zone; the zero Set for all. It is
-	// a choice and no rule: [Result.Relaxed] leaves it out, so a bound holds for every other choice, too. nil chooses nothing.
+	// Within narrows a pod to nodes that the caller chose, such as those of one zone; the zero Set
+	// means all. It is a choice and not a rule: [Result.Relaxed] leaves it out, so a bound also holds
+	// for every other choice. nil chooses nothing.
 	Within func(*corev1.Pod) requirements.Set
-	// Rank orders pods of one priority: where not all of them can be placed, those of a higher rank go first. nil means that all are equal.
+	// Rank orders pods of equal priority: if some cannot be placed, higher ranks go first. nil means
+	// equal ranks.
 	Rank func(*corev1.Pod) int
-	// Aliases are label keys that nodes to buy have beside others, with the same values, because their agents set them. nil means
-	// [requirements.AgentAliases]. Existing nodes have the labels that they have.
+	// Aliases are label keys that the agents of nodes to buy add, with the values of other keys. nil
+	// means [requirements.AgentAliases]. Existing nodes have only the labels that they have.
 	Aliases *requirements.Aliases
-	// Progress is called after each packed round with the number of rounds so far, the pods that the best of them placed, and all pending
-	// pods. It may be nil.
+	// Progress is called after each packed round. It gets the number of rounds so far, the pods that
+	// the best of them placed, and the number of pending pods. It may be nil.
 	Progress func(rounds, placed, pods int)
 }
 
-// InvalidError is something in a snapshot that has no meaning, such as two nodes of one name, or a pod with a misspelt operator.
+// InvalidError is a part of a snapshot that has no meaning, such as a second node of the same name,
+// or a pod with a misspelt operator.
 type InvalidError struct {
-	// What is the kind and name of the object, or list and position where it has no name.
+	// What is the kind and name of the object, or its list and position if it has no name.
 	What string
 	// Err says what is wrong with it, and how to correct it.
 	Err error
 }
 
-// Error is "scheduling: what: what is wrong".
+// Error returns "scheduling: what: what is wrong".
 func (e *InvalidError) Error() string { return "scheduling: " + e.What + ": " + e.Err.Error() }
 
-// Unwrap gives the cause.
+// Unwrap returns Err.
 func (e *InvalidError) Unwrap() error { return e.Err }
 
-// Validate reports everything in the snapshot that has no meaning, an [*InvalidError] each: what [Snapshot.Check] reports, and pods and
-// DaemonSets with faults. It is for manifests that may still be corrected; whoever plans a cluster needs only [Compile].
+// Validate returns one [*InvalidError] for each part of the snapshot that has no meaning: what
+// [Snapshot.Check] reports, and faults of pods and DaemonSets. It is for manifests that can still
+// be corrected; to plan a cluster, [Compile] is enough.
 func (s *Snapshot) Validate() error {
 	v := validation{}
 	v.objects(s)
@@ -197,15 +199,16 @@ func (s *Snapshot) Validate() error {
 	return errors.Join(v.errs...)
 }
 
-// Check reports what keeps [Compile] from reading the snapshot, an [*InvalidError] each, such as a nil object or two of one name. A fault
-// of a single pod or DaemonSet does not: an API server may have stored it, and whoever may create a pod must not stop everybody's plan.
+// Check returns one [*InvalidError] for each fault that keeps [Compile] from reading the snapshot,
+// such as a nil object or two objects of one name. A fault of a single pod or DaemonSet is none: an
+// API server may have stored it, and a user who creates a bad pod must not stop all planning.
 func (s *Snapshot) Check() error {
 	v := validation{}
 	v.objects(s)
 	return errors.Join(v.errs...)
 }
 
-// objects reports what is wrong with the snapshot beside single pods.
+// objects reports what is wrong with the snapshot, except for single pods.
 func (v *validation) objects(s *Snapshot) {
 	listed(v, "pod", "pods", "Pods", s.Pods, nil)
 	listed(v, "node", "nodes", "Nodes", s.Nodes, func(n *corev1.Node) {
@@ -230,11 +233,12 @@ func (v *validation) objects(s *Snapshot) {
 	listed(v, "PriorityClass", "PriorityClasses", "PriorityClasses", s.PriorityClasses, nil)
 	listed(v, "RuntimeClass", "RuntimeClasses", "RuntimeClasses", s.RuntimeClasses, nil)
 	listed(v, "LimitRange", "LimitRanges", "LimitRanges", s.LimitRanges, nil)
+	v.quotas(s)
 	pools := namesOf("pool", "pools", len(s.Pools))
 	checked := map[*instancetypes.InstanceType]bool{} // pools may share their types
 	for i := range s.Pools {
 		pool := &s.Pools[i]
-		pools.check(v, i, pool.Kind, pool.Name) // while users migrate, a Provisioner may have the name of a NodePool
+		pools.check(v, i, pool.Kind, pool.Name) // a Provisioner may share a NodePool's name during a migration
 		v.amounts("limit of pool "+pool.Name, pool.Limits)
 		v.taints("pool "+pool.Name, pool.Taints)
 		v.count("pool "+pool.Name, "weight", int64(pool.Weight))
@@ -262,7 +266,7 @@ func (v *validation) add(what, format string, args ...any) {
 	v.errs = append(v.errs, &InvalidError{what, fmt.Errorf(format, args...)})
 }
 
-// names finds objects without a name, and those that have the name of another.
+// names finds objects without a name, and objects that share a name.
 type names struct {
 	kind, list string
 	seen       map[[2]string]bool
@@ -272,7 +276,7 @@ func namesOf(kind, list string, count int) names {
 	return names{kind, list, make(map[[2]string]bool, count)}
 }
 
-// check looks at a name, which is unique within its scope, such as a namespace; "" is the cluster.
+// check looks at a name, which must be unique within scope: a namespace, or "" for the cluster.
 func (n *names) check(v *validation, i int, scope, name string) {
 	switch at := [2]string{scope, name}; {
 	case name == "":
@@ -284,8 +288,9 @@ func (n *names) check(v *validation, i int, scope, name string) {
 	}
 }
 
-// listed reports objects of a list that are nil, without a name, or named like another, and calls more, if it is not nil, for those that
-// are not nil. field is the name of the list in [Snapshot].
+// listed reports objects of a list that are nil, without a name, or named like another. If more is
+// not nil, it is called for each object that is not nil. field is the name of the list in
+// [Snapshot].
 func listed[P interface {
 	comparable
 	metav1.Object
@@ -318,7 +323,7 @@ func (v *validation) taints(what string, list []corev1.Taint) {
 	}
 }
 
-// claims reports claims without a name, and claims of one node.
+// claims reports claims without a name, and claims that share a node.
 func (v *validation) claims(s *Snapshot) {
 	claims := namesOf("claim", "nodeClaims", len(s.NodeClaims))
 	names, ids := map[string]string{}, map[string]string{} // claim by name and provider id of the node
@@ -374,9 +379,10 @@ const (
 	taintDisruption = "karpenter.sh/disruption" // the name before v1
 )
 
-// member is a node of the cluster as it is planned with: its own figures and, until it is initialized, those of its claim.
+// member is a node as it is planned with: by its own figures and, until it is initialized, its
+// claim's.
 type member struct {
-	node                  *corev1.Node // made of the claim where the node has not joined
+	node                  *corev1.Node // made from the claim if the node has not joined
 	claim                 string       // its name, empty for none
 	inFlight              bool         // it has not joined
 	starting              bool         // it was never ready for pods, or it reboots
@@ -387,7 +393,8 @@ type member struct {
 	capacity, allocatable corev1.ResourceList
 }
 
-// members are the nodes of the snapshot with their claims, and the claims whose nodes have not joined.
+// members are the nodes of the snapshot with their claims, and the claims whose nodes have not
+// joined.
 func (s *Snapshot) members(aliases requirements.Aliases) []member {
 	pools := map[string]*Pool{}
 	for i := range s.Pools {
@@ -454,7 +461,7 @@ func memberOf(n *corev1.Node, c *NodeClaim, pools map[string]*Pool, aliases requ
 		known = c.StartupTaints
 	}
 	maps.Copy(m.labels, n.Labels)
-	if n.Spec.Unschedulable { // a cordon counts as the taint that the node lifecycle controller adds for it
+	if n.Spec.Unschedulable { // a cordon counts as its taint, which a controller adds
 		all = append(slices.Clip(all), corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule})
 	}
 	if m.starting {
@@ -478,19 +485,8 @@ func memberOf(n *corev1.Node, c *NodeClaim, pools map[string]*Pool, aliases requ
 	return m
 }
 
-// poolOf is the name of the pool in the labels of a node, under the key of today or that of Provisioners.
+// poolOf returns the name of the pool in a node's labels, under the current key or that of
+// Provisioners.
 func poolOf(labels map[string]string) string {
 	return cmp.Or(labels[nodepool.LabelKey], labels[nodepool.ProvisionerLabelKey])
-}
-
-// promisedOf is the resources that a node shows, completed with promised ones that it lacks or has none of.
-func promisedOf(shown, promised corev1.ResourceList) corev1.ResourceList {
-	out := corev1.ResourceList{}
-	maps.Copy(out, shown)
-	for name, q := range promised {
-		if own, ok := out[name]; !ok || own.IsZero() {
-			out[name] = q
-		}
-	}
-	return out
 }

@@ -20,7 +20,8 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
-// What has no meaning is an error that names the object, all at once, and never a panic or a plan.
+// What has no meaning is an error that names the object. All are reported at once, and there is
+// never a panic or a plan.
 func TestSnapshotsWithoutMeaningAreRefused(t *testing.T) {
 	named := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "shop", Name: name} }
 	pod := func(spread ...corev1.TopologySpreadConstraint) *corev1.Pod {
@@ -105,11 +106,11 @@ func TestSnapshotsWithoutMeaningAreRefused(t *testing.T) {
 	} {
 		require.ErrorContains(t, s.Validate(), want)
 	}
-	// A price that is none keeps its offering from being bought, and is noted.
+	// An offering with an invalid price is not bought, and a note says so.
 	p := compile(t, scheduling.Snapshot{Pools: pools(priced(math.NaN()))})
 	assert.Equal(t, []string{"instance type a: offering 0 costs NaN an hour, which is no price, and is not for sale"}, p.Notes)
 	assert.Empty(t, p.Shapes)
-	// A pool that was given nothing to buy says so.
+	// A pool without types to buy says so.
 	p = compile(t, scheduling.Snapshot{Pods: []*corev1.Pod{pod()}, Pools: pools()})
 	assert.Equal(t, []string{"pool p has no instance types and can buy nothing; give it those that its cloud offers"}, p.Notes)
 	assert.Equal(t, `pool "p": it has no instance types`, solve(p, nothing).Unplaced()[0].Reasons()[0].String())
@@ -121,8 +122,9 @@ func TestSnapshotsWithoutMeaningAreRefused(t *testing.T) {
 	require.ErrorAs(t, err, &bad)
 }
 
-// A label that is misspelt rules nothing out, so the cheapest node on earth would do: below the domain of a cloud, or near a type's, it is refused,
-// elsewhere it is noted where it is close to one that means something.
+// A misspelt label excludes nothing, so the cheapest type anywhere would do. So it is refused below
+// the domain of a cloud or near a type's label. Elsewhere it is noted if it is close to a known
+// one.
 func TestMisspeltLabelsOfPools(t *testing.T) {
 	types := []instancetypes.InstanceType{{
 		Name: "a", Requirements: requirements.MustParse("example.com/instance-family in (c), !example.com/instance-gpu-name, acme.example.org/hall in (1)"),
@@ -163,8 +165,9 @@ func TestMisspeltLabelsOfPools(t *testing.T) {
 	}
 }
 
-// A pod that names a class which the snapshot does not have is planned without it, and that is said: a file of manifests need not hold
-// what its cluster has. A pod that has its priority has been through an API server.
+// A pod that names a class that is not in the snapshot is planned without it, with a note, because
+// a file of manifests need not hold everything of its cluster. A pod with a priority was stored by
+// an API server.
 func TestMissingClassesAreNoted(t *testing.T) {
 	kata, priority := "kata", int32(5)
 	names := func(name string, priority *int32) *corev1.Pod {

@@ -23,8 +23,8 @@ func (s script) Pack(ctx context.Context, p *scheduling.Problem, r scheduling.Ro
 	return s(ctx, p, r)
 }
 
-// Every pod that has a place is bound by the name of its node, whether the node is there, was bought, or is to be bought, and no
-// name stands for two nodes.
+// Every placed pod is bound by the name of its node, whether the node exists, was bought, or is to
+// be bought. No name stands for two nodes.
 func TestBindingsNameTheirNodes(t *testing.T) {
 	big := func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Requests = list("4", "1Gi") }
 	labels := map[string]string{nodepool.LabelKey: "default"}
@@ -61,13 +61,16 @@ func TestBindingsNameTheirNodes(t *testing.T) {
 	}
 }
 
-// A packer that answers without meaning is told so, and its own error comes through.
+// A meaningless answer of a packer is an error, and the packer's own error is passed on.
 func TestAnswersOfPackersAreChecked(t *testing.T) {
 	p := compile(t, scheduling.Snapshot{Pods: []*corev1.Pod{pod("a")}, Pools: []scheduling.Pool{pool("default")}})
 	bin := func(shape, offering, item, count int) scheduling.Outcome {
 		return scheduling.Outcome{Bins: []scheduling.OutcomeBin{{Shape: shape, Offering: offering, Shares: []scheduling.Share{{Item: item, Count: count}}}}}
 	}
+	elsewhere := bin(0, 0, 0, 1)
+	elsewhere.Bins[0].Labels = requirements.MustParse(corev1.LabelTopologyZone + "=nowhere")
 	for want, o := range map[string]scheduling.Outcome{
+		"bin 0: ":                                                  elsewhere,
 		"the packer fills 1 existing nodes of 0":                   {Existing: [][]scheduling.Share{{}}},
 		"bin 0: there is no offering 0 of shape 7":                 bin(7, 0, 0, 1),
 		"bin 0: there is no offering 9 of shape 0":                 bin(0, 9, 0, 1),
@@ -85,12 +88,12 @@ func TestAnswersOfPackersAreChecked(t *testing.T) {
 	require.ErrorIs(t, err, broken)
 }
 
-// The last packing is taken only if it places what the first one placed.
+// The final packing is used only if it places what the first one placed.
 func TestTheFinalPackingMustPlaceAll(t *testing.T) {
 	for _, c := range []struct {
 		shares, offering int
 		draft            bool
-	}{{2, 0, false}, {1, 0, true}, {2, 1, false}} { // the other zone does not suit the pods, which the packer has overlooked: they get a node that does
+	}{{2, 0, false}, {1, 0, true}, {2, 1, false}} { // overlooked: the other zone does not suit the pods, so they get a node that does
 		here := func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{corev1.LabelTopologyZone: "zone-a"} }
 		p := compile(t, scheduling.Snapshot{Pods: []*corev1.Pod{pod("a", here), pod("b", here)}, Pools: []scheduling.Pool{pool("default")}})
 		r, err := p.Solve(t.Context(), script(func(_ context.Context, _ *scheduling.Problem, r scheduling.Round) (scheduling.Outcome, error) {
@@ -107,7 +110,7 @@ func TestTheFinalPackingMustPlaceAll(t *testing.T) {
 	}
 }
 
-// A context that ends leaves the best plan so far, and progress is told round by round.
+// When the context ends, the best plan so far remains. Progress is reported after each round.
 func TestASearchEndsWithItsContext(t *testing.T) {
 	var progress [][3]int
 	large := func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Requests = list("7500m", "1Gi") } // more than the first leaves free
@@ -144,7 +147,7 @@ func oneNode() scheduling.Pool {
 	return p
 }
 
-// Attempts that ask for what was packed before take what came of it.
+// Attempts that ask for a round that was already packed reuse its outcome.
 func TestTheSameIsNotPackedTwice(t *testing.T) {
 	whole := func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Requests = list("1500m", "1Gi") } // one a node
 	p := compile(t, scheduling.Snapshot{Pods: []*corev1.Pod{pod("a", whole), pod("b", whole)}, Pools: []scheduling.Pool{oneNode()}})
@@ -159,7 +162,7 @@ func TestTheSameIsNotPackedTwice(t *testing.T) {
 	assert.Equal(t, 3, calls, "and the final packing of one of them")
 }
 
-// Of labels that are open the node gets what a cloud would do unasked, and the provider is told so.
+// For open labels, a node gets what a cloud would choose by default, and the provider is told so.
 func TestLabelsOfNewNodes(t *testing.T) {
 	const tenancy = "example.com/tenancy"
 	types := types()
@@ -192,7 +195,7 @@ func TestLabelsOfNewNodes(t *testing.T) {
 	}
 }
 
-// A type of which the first shape does not suit the pod, and another does, is no reason to speak of labels.
+// If the first shape of a type does not suit the pod but another does, labels are not the reason.
 func TestReasonsOfTypesWithSeveralShapes(t *testing.T) {
 	inZoneB := func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{corev1.LabelTopologyZone: "zone-b"} }
 	p := compile(t, scheduling.Snapshot{

@@ -13,7 +13,8 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/whatif"
 )
 
-// A LimitRange acts on pods that are made: on manifests, and on pods that move. It does not act on what an API server has stored.
+// A LimitRange acts on pods that are made: those of manifests, and those that move. It does not act
+// on stored pods.
 func TestLimitRangesActOnPodsThatAreMade(t *testing.T) {
 	plain := func(p *corev1.Pod) { p.Spec.Containers[0].Resources = corev1.ResourceRequirements{} }
 	stored := func(p *corev1.Pod) { p.UID = "uid of " + p.UID }

@@ -30,7 +30,7 @@ func requires(all ...corev1.NodeSelectorRequirement) func(*corev1.Pod) {
 	}
 }
 
-// unreadable are faults of a pod that an API server stores today, or that one of another version may store.
+// unreadable returns faults of a pod that an API server of this or another version may have stored.
 func unreadable() map[string]func(*corev1.Pod) {
 	large := corev1.NodeSelectorRequirement{Key: "size", Operator: corev1.NodeSelectorOpGt, Values: []string{"large"}}
 	text := corev1.NodeSelectorRequirement{Key: "size", Operator: corev1.NodeSelectorOpIn, Values: []string{"no label!"}}
@@ -64,7 +64,8 @@ func unreadable() map[string]func(*corev1.Pod) {
 	}
 }
 
-// Whoever may create a pod must not stop the plans of a cluster: a pod that cannot be read has no place, and the others have theirs.
+// A user who may create pods must not stop the planning of a cluster: a pod that cannot be read is
+// unplaced, and the others are placed.
 func TestOneBadPodStopsNothing(t *testing.T) {
 	controlled := func(p *corev1.Pod) {
 		yes := true
@@ -97,7 +98,7 @@ func TestOneBadPodStopsNothing(t *testing.T) {
 	}
 }
 
-// A pod that no API server would take has no place, and the reason says why.
+// A pod that no API server would accept is unplaced, and the reason says why.
 func TestForbiddenPodsHaveNoPlace(t *testing.T) {
 	name := "micro"
 	class := &nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Scheduling: &nodev1.Scheduling{NodeSelector: map[string]string{"vm": "yes"}}}
@@ -116,7 +117,7 @@ func TestForbiddenPodsHaveNoPlace(t *testing.T) {
 	assert.Equal(t, &scheduling.Reason{Stage: scheduling.StagePod, Detail: "an API server refuses it: spec.nodeSelector asks vm=no, and its RuntimeClass micro asks vm=yes"}, p.Classes[at].Refusal)
 }
 
-// A DaemonSet is created as freely as a pod.
+// Any user who may create a pod may also create a DaemonSet.
 func TestOneBadDaemonSetStopsNothing(t *testing.T) {
 	for name, fault := range unreadable() {
 		t.Run(name, func(t *testing.T) {
@@ -139,7 +140,8 @@ func TestOneBadDaemonSetStopsNothing(t *testing.T) {
 	}
 }
 
-// kube-scheduler passes over required terms that it cannot read while another one can be met, and so does the DaemonSet controller.
+// kube-scheduler and the DaemonSet controller ignore required terms that they cannot read, if
+// another term can be met.
 func TestReadableTermsCount(t *testing.T) {
 	zone := corev1.NodeSelectorRequirement{Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn, Values: []string{"zone-a"}}
 	large := corev1.NodeSelectorRequirement{Key: "size", Operator: corev1.NodeSelectorOpGt, Values: []string{"large"}}

@@ -17,9 +17,10 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/internal/volume"
 )
 
-// verifier binds the pods of a finished plan one by one on its concrete nodes, as kube-scheduler's filters would: by labels, taints, free
-// capacity, ports, volumes and counts. It shares no reasoning with the planner about domains, filters, tags and bundles. Pods that it
-// refuses are not placed. It is compiled once for a problem and safe for concurrent use.
+// verifier binds the pods of a finished plan one by one on its concrete nodes, as kube-scheduler's
+// filters would: by labels, taints, free capacity, ports, volumes and counts. It shares no
+// reasoning with the planner about domains, filters, tags and bundles. Pods that it refuses are
+// unplaced. It is compiled once for a problem and safe for concurrent use.
 type verifier struct {
 	p       *Problem
 	classes []bind.Class
@@ -29,8 +30,8 @@ type verifier struct {
 	leaving []verifiedLeaving
 	claims  [][]string       // by class: those that no other pod may use meanwhile
 	claimed map[string]int   // by such a claim, how many pods on leaving nodes use it
-	sets    [][]int          // by class: those of pods that must be together
-	keys    []string         // by set: the label that their nodes have in common
+	sets    [][]int          // by class: the sets of pods that must be together
+	keys    []string         // by set: the label that its nodes have in common
 	running map[int][]string // by set with running pods, its values
 	volumes *volume.Binder
 	late    [][]volume.LateClaim // by class
@@ -39,11 +40,11 @@ type verifier struct {
 // verifiedNode is a node and what is on it.
 type verifiedNode struct {
 	bind.Node
-	labels map[string]string // nodes to buy may share them but for their hostname, which no volume knows yet
-	host   string            // that hostname
+	labels map[string]string // shared by nodes to buy that differ in the hostname only
+	host   string            // that hostname, which no volume knows yet
 }
 
-// value is that of a label.
+// value returns the value of a label.
 func (n *verifiedNode) value(key string) string {
 	if key == corev1.LabelHostname {
 		return n.host
@@ -148,16 +149,17 @@ type verification struct {
 	claimed map[string]int
 	places  map[int]string               // by set, where its pods are
 	gone    int                          // how many leaving nodes are gone
-	ended   map[topology.Origin]bool     // pods of leaving nodes that were there and whose successors are bound
+	ended   map[topology.Origin]bool     // pods of leaving nodes that ended because their successors are bound
 	why     map[int]bind.Refusal         // by class, of its first refused pod
 	labels  map[string]map[string]string // of bins, by those of shape, offering and bin
 	key     []byte                       // reused
 }
 
-// verify binds pods in their order, and refused ones again after the others, with leaving nodes there. What is refused then is bound after one
-// leaving node after the other is gone. It returns the bindings that kube-scheduler accepts, in that
-// order, followed by those of [verification.complete], and why the first refused pod of each class is. Bins without pods are not bought,
-// so they are not counted as nodes. It costs O(pods x constraints of a pod).
+// verify binds pods in their order, then the refused ones again, with the leaving nodes there. It
+// binds the pods that are still refused as one leaving node after the other goes. It returns the
+// bindings that kube-scheduler accepts in that order, followed by those of [verification.complete],
+// and why the first refused pod of each class is refused. Bins without pods are not bought, so they
+// are not counted as nodes. It costs O(pods x constraints of a pod).
 func (v *verifier) verify(bins []OutcomeBin, order []binding) ([]binding, map[int]bind.Refusal) {
 	for {
 		run := v.start(bins, usedBy(order, len(bins)))
@@ -177,7 +179,7 @@ func (v *verifier) verify(bins []OutcomeBin, order []binding) ([]binding, map[in
 	}
 }
 
-// start is the cluster with the used bins and their daemons.
+// start returns the cluster with the used bins and their daemons.
 func (v *verifier) start(bins []OutcomeBin, used []bool) *verification {
 	run := &verification{
 		verifier: v, cluster: v.cluster.Clone(), volumes: v.volumes.Clone(), nodes: slices.Grow(slices.Clone(v.nodes), len(bins))[:len(v.nodes)+len(bins)],
@@ -248,7 +250,7 @@ func (r *verification) bind(order []binding) []binding {
 	return held
 }
 
-// boundBy are the pods of bindings.
+// boundBy returns the pods of bindings.
 func boundBy(held []binding) map[*corev1.Pod]bool {
 	bound := make(map[*corev1.Pod]bool, len(held))
 	for _, b := range held {
@@ -257,14 +259,16 @@ func boundBy(held []binding) map[*corev1.Pod]bool {
 	return bound
 }
 
-// complete places unplaced pods where kube-scheduler would, on existing nodes and then on the bins that are bought: by priority, then the
-// largest first. The planner left some of them out because its limits within a node are stricter than kube-scheduler's, which depend on
-// the order of binding, because it counts a shared volume once for each user, or because it chose domains before capacity was known.
+// complete places unplaced pods where kube-scheduler would: on existing nodes, then on bought bins,
+// by priority, largest first. The planner can miss them for three reasons: its limits within a node
+// do not depend on the binding order and are stricter, it counts a shared volume for each user, and
+// it chooses domains before capacity is known.
 func (r *verification) complete(held []binding, open []seat) []binding {
 	return r.fill(held, open, func(binding) (at seat, open, ok bool) { return at, false, false })
 }
 
-// fill is complete, with a function that binds a pod to a further node. It gives the seat and says whether others may join the pod there.
+// fill is complete with a function that binds a pod to a further node. That function returns the
+// seat, and whether others may join the pod there.
 func (r *verification) fill(held []binding, seats []seat, buy func(binding) (at seat, open, ok bool)) []binding {
 	if len(held) == r.p.pending() {
 		return held
@@ -311,8 +315,8 @@ func (r *verification) fill(held []binding, seats []seat, buy func(binding) (at 
 	return held
 }
 
-// open are the seats to which pods may be added: existing nodes, and used bins unless the packer has rules about their pods, which are
-// [Options.Apart] and the pool's MinValues.
+// open returns the seats to which pods may be added: existing nodes and used bins. Bins are left
+// out if the packer has rules about their pods, by [Options.Apart] or the pool's MinValues.
 func (r *verification) open(bins []OutcomeBin) []seat {
 	out := make([]seat, 0, len(r.nodes))
 	for i := range r.verifier.nodes {
@@ -327,7 +331,7 @@ func (r *verification) open(bins []OutcomeBin) []seat {
 	return out
 }
 
-// place binds one pod, or gives the refusal.
+// place binds one pod, or returns the refusal.
 func (r *verification) place(b binding) bind.Refusal {
 	at := b.at.node
 	if b.at.bin >= 0 {
@@ -422,7 +426,7 @@ type verifiedLeaving struct {
 type leavingPod struct {
 	bind.Class
 	terminating bool
-	claims      []string // that no other pod may use meanwhile
+	claims      []string // those that no other pod may use meanwhile
 }
 
 // leave counts the leaving nodes and their pods.
@@ -446,8 +450,8 @@ func (v *verifier) leave(constraints [][]interpod.Constraints, memberOf func(*co
 	}
 }
 
-// end stops counting the pod of a leaving node that the pod replaces, or counts it again with sign 1. Without one, or when its node is gone, it
-// does nothing.
+// end stops counting the pod of a leaving node that the pod replaces; sign 1 counts it again. It
+// does nothing if the pod replaces none, or if that node is gone.
 func (r *verification) end(pod *corev1.Pod, sign int32) {
 	o, ok := r.p.origin[pod]
 	if !ok || o.Node < r.gone {
@@ -461,7 +465,7 @@ func (r *verification) end(pod *corev1.Pod, sign int32) {
 	}
 }
 
-// count counts a pod of a leaving node, or stops that with sign -1.
+// count counts a pod of a leaving node; sign -1 undoes that.
 func (r *verification) count(o topology.Origin, sign int32) {
 	n := &r.leaving[o.Node]
 	pod := &n.pods[o.Pod]
@@ -471,7 +475,7 @@ func (r *verification) count(o topology.Origin, sign int32) {
 	}
 }
 
-// depart takes the next leaving node away, with the pods that are still there.
+// depart removes the next leaving node, with the pods that are still there.
 func (r *verification) depart() {
 	n := &r.leaving[r.gone]
 	for k := range n.pods {
@@ -483,7 +487,8 @@ func (r *verification) depart() {
 	r.gone++
 }
 
-// outlast places what others let in beside leaving nodes, and binds what was refused after one of these after the other is gone.
+// outlast completes the plan beside the leaving nodes. Then it removes these one by one, and each
+// time binds what was refused before.
 func (r *verification) outlast(held, order []binding, open []seat) []binding {
 	held = r.complete(held, open)
 	for r.gone < len(r.leaving) {

@@ -13,7 +13,7 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling"
 )
 
-// careless is a packer that puts everything into one node of one shape, whatever anybody asks.
+// careless is a packer that puts everything into one node of one shape, against all constraints.
 func careless(shape, offering int) packing {
 	return func(_ *scheduling.Problem, items []scheduling.Item) scheduling.Outcome {
 		bin := scheduling.OutcomeBin{Shape: shape, Offering: offering}
@@ -24,7 +24,8 @@ func careless(shape, offering int) packing {
 	}
 }
 
-// What kube-scheduler would refuse is never returned as placed, whatever planner and packer made of it.
+// A pod that kube-scheduler would refuse is never returned as placed, whatever planner and packer
+// did.
 func TestPlansAreVerified(t *testing.T) {
 	web := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
 	for name, c := range map[string]struct {
@@ -70,7 +71,7 @@ func TestPlansAreVerified(t *testing.T) {
 	}
 }
 
-// Pods that the packer left out take what is left of nodes that exist.
+// Pods that the packer left out use the remaining capacity of existing nodes.
 func TestWhatIsLeftOfExistingNodesIsTaken(t *testing.T) {
 	p := compile(t, scheduling.Snapshot{Pods: []*corev1.Pod{pod("a"), pod("b"), pod("c")}, Nodes: []*corev1.Node{node("n1")}})
 	bindings := solve(p, nothing).Bindings()
@@ -80,8 +81,8 @@ func TestWhatIsLeftOfExistingNodesIsTaken(t *testing.T) {
 	}
 }
 
-// They take what is left of nodes that are bought in any case, too, and the node says how many; where pods are kept apart for rules
-// of the packer, or where a pool asks for a choice of types, they do not.
+// They also use the remaining capacity of nodes that are bought anyway, and the node says how many.
+// They do not if the packer has rules about pods, or if a pool has minValues.
 func TestWhatIsLeftOfNewNodesIsTaken(t *testing.T) {
 	one := func(_ *scheduling.Problem, _ []scheduling.Item) scheduling.Outcome {
 		return scheduling.Outcome{Bins: []scheduling.OutcomeBin{{Shape: 1, Shares: []scheduling.Share{{Item: 0, Count: 1}}}, {Shape: 1}}}
@@ -105,7 +106,8 @@ func TestWhatIsLeftOfNewNodesIsTaken(t *testing.T) {
 	require.Len(t, solve(compile(t, s), packing(one)).Bindings(), 1, "the packer alone knows what choice is left")
 }
 
-// Pods that the packer left out get nodes that their pools may still buy, which the packer does not know.
+// Pods that the packer left out get further nodes that their pools may still buy, unknown to the
+// packer.
 func TestNodesAreAdded(t *testing.T) {
 	s := scheduling.Snapshot{Pods: []*corev1.Pod{pod("a"), pod("b"), pod("c")}, Pools: []scheduling.Pool{pool("default")}}
 	result := solve(compile(t, s), nothing)
@@ -120,7 +122,8 @@ func TestNodesAreAdded(t *testing.T) {
 	require.Len(t, solve(compile(t, s), nothing).Bindings(), 2)
 }
 
-// A free volume that was given to a pod without a place is another's in the end, and so is one that kube-scheduler may give it instead.
+// A free volume that was given to an unplaced pod is available to others in the end. So is one that
+// kube-scheduler may give to it instead.
 func TestVolumesOfUnplacedPodsAreFree(t *testing.T) {
 	mode := storagev1.VolumeBindingWaitForFirstConsumer
 	local := "local"
@@ -151,7 +154,7 @@ func TestVolumesOfUnplacedPodsAreFree(t *testing.T) {
 	third := pod("third", on("n1"), func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Requests = list("4", "1Gi") })
 
 	s.PersistentVolumes = []*corev1.PersistentVolume{volumeOn("1", "n1")}
-	apart := func(p *corev1.Pod) { // it may go nowhere: a spread counts a zone in which nothing is
+	apart := func(p *corev1.Pod) { // it may go nowhere: a spread counts an empty zone
 		two := int32(2)
 		p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1, MinDomains: &two, TopologyKey: corev1.LabelTopologyZone, WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}}}
 	}

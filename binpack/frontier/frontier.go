@@ -1,4 +1,5 @@
-// Package frontier trades the cost of a plan against a count: of its bins, or of those in one capacity type.
+// Package frontier trades the cost of a plan against a count: of its bins, or of those in one
+// capacity type.
 package frontier
 
 import (
@@ -10,7 +11,7 @@ import (
 	"github.com/joinery-sdk/joinery/binpack"
 )
 
-// Point is a layout that no other one of a frontier beats in cost and count.
+// Point is a layout that no other layout of the frontier beats in both cost and count.
 type Point struct {
 	binpack.Layout
 	Objective binpack.Price
@@ -18,15 +19,18 @@ type Point struct {
 	Count int64
 }
 
-// points is how many layouts are tried. At the last, a bin costs a thousand times a sixteenth of its price more.
+// points is how many layouts are tried. For the last one, a bin costs a thousand times a sixteenth
+// of its price more.
 const points = 11
 
-// Of returns layouts that trade cost against a count, cheapest first. All place as many copies as the cheapest one, and none is both dearer
-// and higher in count than another. counts returns the count of a bin bought by a choice, not negative. nil counts bins; 1 for spot
-// offerings alone shows cost against the use of spot. The error is that of [binpack.Compile].
+// Of returns layouts that trade cost against a count, cheapest first. All place as many copies as
+// the cheapest one, and none is both dearer and higher in count than another. counts returns the
+// count of a bin bought by a choice, not negative; nil counts bins. With 1 for spot offerings and 0
+// for others, it shows cost against the use of spot. The error is that of [binpack.Compile].
 //
-// Each point is the plan, at effort fast, of a problem in which each count costs extra, doubling from point to point (weighted sums of
-// multi-objective optimization). Points inside the convex hull are not found. When ctx ends, Of returns the points so far.
+// Each point is the plan, at effort fast, of a problem in which each count costs extra. The extra
+// doubles from point to point (weighted sums of multi-objective optimization). Points inside the
+// convex hull are not found. When ctx ends, Of returns the points so far.
 func Of(ctx context.Context, p binpack.Problem, counts func(binpack.Choice) int64) ([]Point, error) {
 	if counts == nil {
 		counts = func(binpack.Choice) int64 { return 1 }
@@ -68,7 +72,7 @@ func Of(ctx context.Context, p binpack.Problem, counts func(binpack.Choice) int6
 	return kept, nil
 }
 
-// dearer returns the problem with so much extra for each count.
+// dearer returns the problem with so much extra cost for each count.
 func dearer(p binpack.Problem, counts func(binpack.Choice) int64, extra binpack.Price) binpack.Problem {
 	p.Types = slices.Clone(p.Types)
 	for t := range p.Types {

@@ -13,19 +13,21 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// Ledger is what is known to be unavailable. It is an immutable value, safe for concurrent use; the zero value knows of
-// nothing and follows the default policy. Its methods return new ledgers and cost O(n log n) in the number of records,
-// which are forgotten when they no longer matter.
+// Ledger is what is known to be unavailable. It is an immutable value, safe for concurrent use. The
+// zero value knows of nothing and follows the default policy. The methods that change it return a
+// new ledger and cost O(n log n) in the number of records. Records that no longer matter are
+// forgotten.
 type Ledger struct {
 	policy  Policy
-	records []Record // in the order of compareRecords, no two with one key
+	records []Record // in the order of compareRecords, with unique keys
 }
 
-// New is an empty ledger with a policy.
+// New returns an empty ledger with the given policy.
 func New(policy Policy) Ledger { return Ledger{policy: policy} }
 
-// From is a ledger with the given records, such as Records returned before a restart; their order does not matter. The
-// error joins one *cloudprovider.InvalidError for each fault.
+// From returns a ledger with the given records, such as those that Records returned before a
+// restart. Their order does not matter. The error joins one *cloudprovider.InvalidError for each
+// fault.
 func From(policy Policy, records []Record) (Ledger, error) {
 	var errs []error
 	byKey := map[string]int{}
@@ -48,16 +50,17 @@ func From(policy Policy, records []Record) (Ledger, error) {
 	return Ledger{policy: policy, records: sorted}, nil
 }
 
-// Records are all that is remembered, offerings first, then families, zones and quotas, each by name and place. A new slice.
+// Records returns everything that is remembered: offerings first, then families, zones and quotas,
+// each by name and place. The slice is new.
 func (l Ledger) Records() []Record { return slices.Clone(l.records) }
 
-// Active are the records that withhold something now, in the order of Records.
+// Active returns the records that withhold something now, in the order of Records.
 func (l Ledger) Active(now time.Time) []Record {
 	return slices.DeleteFunc(l.Records(), func(r Record) bool { return !r.Active(now) })
 }
 
-// Next is the first moment after now at which something is no longer withheld, so that planning again may help; false
-// if nothing is withheld.
+// Next returns the first moment after now at which something is no longer withheld, so that
+// planning again may help. It returns false if nothing is withheld.
 func (l Ledger) Next(now time.Time) (time.Time, bool) {
 	var next time.Time
 	for _, r := range l.records {
@@ -68,8 +71,8 @@ func (l Ledger) Next(now time.Time) (time.Time, bool) {
 	return next, !next.IsZero()
 }
 
-// Learn takes from the error of a Create what it says about capacity and quotas. An error without such detail leaves the
-// ledger as it is.
+// Learn records what the error of a Create says about capacity and quotas. An error without such
+// detail changes nothing.
 func (l Ledger) Learn(err error, now time.Time) Ledger {
 	var detail *cloudprovider.Error
 	if !errors.As(err, &detail) {
@@ -78,9 +81,10 @@ func (l Ledger) Learn(err error, now time.Time) Ledger {
 	return l.Refuse(now, detail.Refused...).Exceed(now, detail.Quotas...)
 }
 
-// Launched takes from a success of Create what it says: what was refused on the way, and that there was capacity for
-// what was launched. Whatever withholds that offering, its family, its zone or a quota that it counts towards is
-// disproved and forgotten, unless the very same answer refused it.
+// Launched records what a successful Create says: which candidates were refused before, and that
+// there was capacity for what was launched. It forgets every record that withholds that offering,
+// its family, its zone, or a quota that it counts towards, because the launch disproves it. The
+// exception is a record that the same answer has made.
 func (l Ledger) Launched(launch cloudprovider.Launch, now time.Time) Ledger {
 	t := instancetypes.InstanceType{Name: launch.Type, Requirements: requirements.FromLabels(launch.Labels)}
 	o := instancetypes.Offering{Requirements: launch.Offering}
@@ -88,8 +92,8 @@ func (l Ledger) Launched(launch cloudprovider.Launch, now time.Time) Ledger {
 	return Ledger{l.policy, kept}.Refuse(now, launch.Refused...).Exceed(now, launch.Quotas...)
 }
 
-// Refuse records refusals for lack of capacity. One of an offering that is withheld already was asked for before that was
-// known, and counts for nothing.
+// Refuse records refusals for lack of capacity. A refusal of an offering that is already withheld
+// does not count, because the request was made before that was known.
 func (l Ledger) Refuse(now time.Time, refused ...cloudprovider.Refusal) Ledger {
 	if len(refused) == 0 {
 		return l
@@ -104,7 +108,7 @@ func (l Ledger) Refuse(now time.Time, refused ...cloudprovider.Refusal) Ledger {
 	return e.ledger()
 }
 
-// Exceed records refusals for quotas. One of a quota that is withheld already counts for nothing.
+// Exceed records refusals by quotas. A refusal by a quota that is already withheld does not count.
 func (l Ledger) Exceed(now time.Time, quotas ...cloudprovider.Quota) Ledger {
 	if len(quotas) == 0 {
 		return l
@@ -121,16 +125,17 @@ func (l Ledger) Exceed(now time.Time, quotas ...cloudprovider.Quota) Ledger {
 	return e.ledger()
 }
 
-// Free forgets quotas by their names: something that counted towards them was given back, or a limit was raised.
+// Free forgets the quotas with these names. Call it when something that counted towards them was
+// given back, or when a limit was raised.
 func (l Ledger) Free(quotas ...string) Ledger {
 	return Ledger{l.policy, slices.DeleteFunc(l.Records(), func(r Record) bool {
 		return r.Scope == OfQuota && slices.Contains(quotas, r.Name)
 	})}
 }
 
-// Apply returns the types with every offering unavailable that is withheld now; nothing that is unavailable becomes
-// available. A new slice; types that nothing was taken from share their offerings with the argument. It costs
-// O(offerings x active records).
+// Apply returns the types with every offering that is withheld now marked unavailable. It never
+// marks an offering available. The slice is new; types that do not change share their offerings
+// with the argument. The cost is O(offerings x active records).
 func (l Ledger) Apply(types []instancetypes.InstanceType, now time.Time) []instancetypes.InstanceType {
 	active := l.Active(now)
 	out := slices.Clone(types)
@@ -152,12 +157,12 @@ func (l Ledger) Apply(types []instancetypes.InstanceType, now time.Time) []insta
 	return out
 }
 
-// Why are the active records that withhold an offering; none if it may be tried.
+// Why returns the active records that withhold an offering, or none if it may be tried.
 func (l Ledger) Why(t instancetypes.InstanceType, o instancetypes.Offering, now time.Time) []Record {
 	return slices.DeleteFunc(l.Active(now), func(r Record) bool { return !r.Covers(t, o) })
 }
 
-// editor is a ledger while it is being written.
+// editor is a ledger that is being changed.
 type editor struct {
 	policy Policy
 	asked  Policy // as the caller gave it
@@ -192,8 +197,9 @@ func (e editor) strike(r Record, first time.Duration) bool {
 	return true
 }
 
-// widen withholds the family at a place once enough of its types are withheld there, and the place once enough families
-// are. What was withheld as a whole not long ago is so again at the first refusal.
+// widen withholds the family at a place once enough of its types are withheld there. It withholds
+// the place once enough families are. A family or place that was withheld as a whole recently is
+// withheld again at the first refusal.
 func (e editor) widen(family string, at requirements.Set) {
 	types, families := map[string]bool{}, map[string]bool{}
 	count := func() {

@@ -6,22 +6,26 @@ import (
 	"time"
 )
 
-// Policy says for how long refusals count. The zero value means the defaults.
+// Policy says how long refusals count. The zero value means the defaults.
 type Policy struct {
-	// First is how long the first refusal withholds an offering, and Longest the most that any does. Each further refusal
-	// doubles the time. 0 = 3 minutes and 1 hour.
+	// First is how long the first refusal withholds an offering. Each further refusal doubles the
+	// time, up to Longest. 0 means 3 minutes and 1 hour.
 	First, Longest time.Duration
-	// Memory is for how long after a refusal has ended the next one still counts as a further one. 0 = 1 hour.
+	// Memory is how long after the end of a refusal the next one still counts as a further one. 0
+	// means 1 hour.
 	Memory time.Duration
-	// FamilyTypes is how many types of a family must be withheld at a time, in one zone at one capacity type, for the
-	// family to be withheld there; ZoneFamilies how many families must be, for the zone at that capacity type.
-	// 0 = 3 of each; negative = never. What was withheld as a whole is so again at the first refusal within Memory.
+	// FamilyTypes is how many types of a family must be withheld at the same time, in one zone at
+	// one capacity type, before the family is withheld there. ZoneFamilies is how many families
+	// must be withheld before the zone is withheld at that capacity type. 0 means 3 of each; a
+	// negative number means never. What was withheld as a whole is withheld again at the first
+	// refusal within Memory.
 	FamilyTypes, ZoneFamilies int
-	// Quota is how long a quota's first refusal blocks what it covers; it doubles in the same way. 0 = 5 minutes.
+	// Quota is how long a quota's first refusal blocks what it covers. It doubles in the same way.
+	// 0 means 5 minutes.
 	Quota time.Duration
 }
 
-// WithDefaults replaces the zeros.
+// WithDefaults returns the policy with zeros replaced by the defaults.
 func (p Policy) WithDefaults() Policy {
 	p.First = cmp.Or(p.First, 3*time.Minute)
 	p.Longest = max(cmp.Or(p.Longest, time.Hour), p.First)
@@ -32,7 +36,8 @@ func (p Policy) WithDefaults() Policy {
 	return p
 }
 
-// hold is how long the n-th refusal in a row counts, n from 1: first x 2^(n-1), at most Longest.
+// hold returns how long the n-th refusal in a row counts, with n from 1: first x 2^(n-1), at most
+// Longest.
 func (p Policy) hold(first time.Duration, strikes int) time.Duration {
 	d := min(first, p.Longest)
 	for range strikes - 1 {
@@ -44,8 +49,9 @@ func (p Policy) hold(first time.Duration, strikes int) time.Duration {
 	return d
 }
 
-// Family is the part of a type's name that it shares with its larger and smaller siblings: up to the last dot or dash
-// ("m5.large" is of m5, "n2-standard-4" of n2-standard), the whole name if there is neither.
+// Family returns the part of a type's name before the last dot or dash, which its larger and
+// smaller siblings share: "m5" of "m5.large", "n2-standard" of "n2-standard-4". It is the whole
+// name if there is neither.
 func Family(typeName string) string {
 	if i := strings.LastIndexAny(typeName, ".-"); i > 0 {
 		return typeName[:i]

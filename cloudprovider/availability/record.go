@@ -19,38 +19,38 @@ type Scope string
 
 // The scopes, from narrow to wide.
 const (
-	// OfOffering records are of one offering of one type.
+	// OfOffering records withhold one offering of one type.
 	OfOffering Scope = "Offering"
-	// OfFamily records are of all types of a family, in one zone at one capacity type.
+	// OfFamily records withhold all types of a family, in one zone at one capacity type.
 	OfFamily Scope = "Family"
-	// OfZone records are of all types, in one zone at one capacity type.
+	// OfZone records withhold all types, in one zone at one capacity type.
 	OfZone Scope = "Zone"
-	// OfQuota records are of all that one quota covers.
+	// OfQuota records withhold everything that one quota covers.
 	OfQuota Scope = "Quota"
 )
 
-// Record is one thing that is withheld, or was so not long ago. Records are plain data, with JSON tags, so that a ledger
-// survives a restart.
+// Record is something that is withheld now or was withheld recently. Records are plain data with
+// JSON tags, so that a ledger can survive a restart.
 type Record struct {
 	Scope Scope `json:"scope"`
-	// Name is the type's name, the family's, or the quota's; empty for a zone.
+	// Name is the name of the type, family or quota. It is empty for a zone.
 	Name string `json:"name,omitempty"`
-	// Where is the offering as it was refused, zone and capacity type for a family or a zone, and for a quota the nodes
-	// that it covers.
+	// Where is the refused offering. For a family or a zone it is the zone and the capacity type;
+	// for a quota it matches the nodes that the quota covers.
 	Where requirements.Set `json:"where"`
 	// Strikes is the number of refusals in a row, at least 1.
 	Strikes int `json:"strikes"`
-	// Since is when the last of them came, Until when it ends to count.
+	// Since is when the last refusal came. Until is when it stops counting.
 	Since time.Time `json:"since"`
 	Until time.Time `json:"until"`
-	// Detail is what the cloud said.
+	// Detail is the cloud's message.
 	Detail string `json:"detail,omitempty"`
 }
 
-// Active reports whether the record still withholds anything: until is the first moment at which it does not.
+// Active reports whether the record still withholds something: it does before Until.
 func (r Record) Active(now time.Time) bool { return now.Before(r.Until) }
 
-// Covers reports whether the offering of the type is what the record withholds.
+// Covers reports whether the record is about this offering of this type.
 func (r Record) Covers(t instancetypes.InstanceType, o instancetypes.Offering) bool {
 	switch r.Scope {
 	case OfOffering:
@@ -66,7 +66,8 @@ func (r Record) Covers(t instancetypes.InstanceType, o instancetypes.Offering) b
 	return instancetypes.PriceQuery{Type: named(t), Offering: o}.Matches(r.Where)
 }
 
-// named has its name among its labels, which a catalogue need not repeat.
+// named returns the type with its name among its labels. A catalogue need not repeat the name
+// there.
 func named(t instancetypes.InstanceType) instancetypes.InstanceType {
 	if t.Requirements.Has(corev1.LabelInstanceTypeStable) {
 		return t
@@ -77,7 +78,7 @@ func named(t instancetypes.InstanceType) instancetypes.InstanceType {
 	return t
 }
 
-// String says what is withheld until when: `Offering m5.large (...) until 10:03:00 (strike 1)`.
+// String says what is withheld and until when: `Offering m5.large (...) until 10:03:00 (strike 1)`.
 func (r Record) String() string {
 	name := r.Name
 	if name != "" {
@@ -88,7 +89,7 @@ func (r Record) String() string {
 
 func (r Record) key() string { return string(r.Scope) + "\x00" + r.Name + "\x00" + r.Where.String() }
 
-// place is the part of an offering that families and zones are counted in.
+// place returns the part of an offering by which families and zones are counted.
 func place(offering requirements.Set) requirements.Set {
 	return offering.Restrict(requirements.KeysOf(corev1.LabelTopologyZone, instancetypes.LabelCapacityType))
 }

@@ -26,15 +26,16 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// How old types and prices may become. Maintain renews them at half that age; without it the first caller after that waits for them. Types change a few
-// times a month, prices of the list seldom, those of spot a few times a day.
+// How old types and prices may become. Maintain renews them at half that age. Without Maintain the
+// first later caller waits for them. Types change a few times a month, list prices seldom, and spot
+// prices a few times a day.
 const (
 	typesTTL = 24 * time.Hour
 	priceTTL = 2 * time.Hour
 )
 
-// resolvedClass is what a node class leads to: what can be bought, and what machines are launched with. It is shared and never changed, but
-// for its templates.
+// resolvedClass is the result of resolving a node class: what can be bought, and what machines are
+// launched with. It is shared and never changes, except for its templates.
 type resolvedClass struct {
 	class     nodeclass.NodeClass
 	settings  ec2.Settings
@@ -45,12 +46,12 @@ type resolvedClass struct {
 	placed    discovery.Placement
 	reserved  []ec2.Reservation
 	profile   string
-	shifted   []string           // zones that are shifted away
-	ordered   bool               // prices were adjusted: fleets go by their order
-	foreign   discovery.Template // a launch template made by others, by which machines are launched; usually none
+	shifted   []string           // zones with a zonal shift
+	ordered   bool               // prices were adjusted, so fleets use their order
+	foreign   discovery.Template // a launch template made by others, from which machines are launched; usually none
 	types     []instancetypes.InstanceType
 	byName    map[string]int
-	plain     map[string]bool // types whose first network card has no EFA, while the others have
+	plain     map[string]bool // types whose first network card has no EFA although others have
 	templates *templateCache
 }
 
@@ -62,7 +63,7 @@ func (s *resolvedClass) find(name string) (instancetypes.InstanceType, bool) {
 	return s.types[i], true
 }
 
-// resolvedClass resolves a node class. What is missing is told all at once.
+// resolvedClass resolves a node class. The error reports everything that is missing at once.
 func (p *Provider) resolvedClass(ctx context.Context, name string) (*resolvedClass, error) {
 	class, err := p.options.Classes.NodeClass(ctx, name)
 	if err != nil {
@@ -79,8 +80,8 @@ func (p *Provider) resolvedClass(ctx context.Context, name string) (*resolvedCla
 	return p.resolved.Get(ctx, string(text)+strings.Join(shifted, " "), func(ctx context.Context) (*resolvedClass, error) { return p.resolve(ctx, class, shifted) })
 }
 
-// shiftedZones are the names of the zones that are shifted away. ARC tells their ids, and ids have other names in every account: those of the
-// account's own subnets count.
+// shiftedZones returns the names of the zones that are shifted away. ARC reports zone ids, and each
+// account has its own names for them. The account's own subnets give these names.
 func (p *Provider) shiftedZones(ctx context.Context) ([]string, error) {
 	if !p.options.ZonalShift {
 		return nil, nil
@@ -106,7 +107,7 @@ func (p *Provider) shiftedZones(ctx context.Context) ([]string, error) {
 	}), nil
 }
 
-// unshiftedZones are the names of the account's other zones.
+// unshiftedZones returns the names of the account's other zones.
 func (p *Provider) unshiftedZones(ctx context.Context, shifted []string) ([]string, error) {
 	zones, err := p.finder.Zones(ctx)
 	if err != nil {
@@ -122,7 +123,8 @@ func (p *Provider) shiftedAway(ctx context.Context, id string) (bool, error) {
 	return slices.Contains(shifted, memory.Zone(id)), err
 }
 
-// checkZone fails for a machine in a zone that is shifted away: it is not touched until the shift has ended.
+// checkZone fails for a machine in a zone that is shifted away. Such a machine is not touched until
+// the shift has ended.
 func (p *Provider) checkZone(ctx context.Context, id string) error {
 	away, err := p.shiftedAway(ctx, id)
 	if err != nil || !away {
@@ -144,7 +146,8 @@ func (p *Provider) resolve(ctx context.Context, class nodeclass.NodeClass, shift
 		return nil, err
 	}
 	if class.LaunchTemplate != "" {
-		// It decides on everything but type and subnet; what is known of it serves to choose types, and to find drift.
+		// It decides everything except type and subnet. What is known of it is used to choose types
+		// and to find drift.
 		if s.foreign, err = p.finder.Template(ctx, class.LaunchTemplate); err != nil {
 			return nil, err
 		}
@@ -191,7 +194,7 @@ func invalid(err error) error {
 	return &cloudprovider.Error{Code: cloudprovider.ErrInvalidSpec, Err: err}
 }
 
-// cluster is what the options know, or what EKS says.
+// cluster returns the cluster of the options, or else EKS's answer.
 func (p *Provider) cluster(ctx context.Context) (discovery.Cluster, error) {
 	if p.options.Known != nil {
 		return *p.options.Known, nil
@@ -199,7 +202,8 @@ func (p *Provider) cluster(ctx context.Context) (discovery.Cluster, error) {
 	return p.finder.Cluster(ctx, p.options.Cluster)
 }
 
-// profile is the name of the instance profile: the class's own, that of its role, or the options'.
+// profile returns the name of the instance profile: the class's own, that of its role, or that of
+// the options.
 func (p *Provider) profile(class nodeclass.NodeClass) string {
 	switch {
 	case class.InstanceProfile != "":
@@ -211,7 +215,7 @@ func (p *Provider) profile(class nodeclass.NodeClass) string {
 	}
 }
 
-// ensureProfile makes the profile of the class's role, before something is launched with it.
+// ensureProfile creates the profile of the class's role before something is launched with it.
 func (p *Provider) ensureProfile(ctx context.Context, s *resolvedClass) error {
 	role := s.class.Role
 	if role == "" || s.class.InstanceProfile != "" || s.foreign.Name != "" {
@@ -226,7 +230,7 @@ func (p *Provider) ensureProfile(ctx context.Context, s *resolvedClass) error {
 	return err
 }
 
-// fill finds the types: of the class's zones, images and reservations, at today's prices.
+// fill finds the types for the class's zones, images and reservations, at current prices.
 func (p *Provider) fill(ctx context.Context, s *resolvedClass) error {
 	region, err := p.region(ctx)
 	if err != nil {
@@ -293,7 +297,8 @@ func (p *Provider) fill(ctx context.Context, s *resolvedClass) error {
 	return nil
 }
 
-// unserved names the zones of subnets in which nothing is offered, as those that the catalogue does not know.
+// unserved returns the zones of subnets in which nothing is offered, such as zones that the
+// catalogue does not know.
 func unserved(r catalogue.Region, subnets []discovery.Subnet) string {
 	var none []string
 	for _, zone := range sortedKeys(zones(subnets)) {
@@ -307,14 +312,15 @@ func unserved(r catalogue.Region, subnets []discovery.Subnet) string {
 	return "the node class has subnets in zones of which no instance types are known: " + strings.Join(none, ", ")
 }
 
-// samePrices compares what offerings cost.
+// samePrices reports whether the offerings have the same prices.
 func samePrices(a, b []instancetypes.InstanceType) bool {
 	return slices.EqualFunc(a, b, func(a, b instancetypes.InstanceType) bool {
 		return a.Name == b.Name && slices.EqualFunc(a.Offerings, b.Offerings, func(a, b instancetypes.Offering) bool { return a.Price == b.Price })
 	})
 }
 
-// placed lets claims ask for the placement group that all machines of the class are in, and for one of its partitions.
+// placed lets claims require the placement group of the class's machines, and one of its
+// partitions.
 func placed(types []instancetypes.InstanceType, group discovery.Placement) ([]instancetypes.InstanceType, error) {
 	if group.ID == "" {
 		return types, nil
@@ -340,14 +346,15 @@ func placed(types []instancetypes.InstanceType, group discovery.Placement) ([]in
 	return out, nil
 }
 
-// zoneOf is the zone of an offering.
+// zoneOf returns the zone of an offering.
 func zoneOf(o instancetypes.Offering) string {
 	zone, _ := o.Requirements.Get(corev1.LabelTopologyZone).Single()
 	return zone
 }
 
-// region is the embedded catalogue with what EC2 says today. Where EC2 does not answer, the catalogue alone is used; a region that the catalogue does
-// not have is EC2's alone. A note says so.
+// region returns the embedded catalogue with EC2's current answers. If EC2 does not answer, the
+// catalogue is used alone. For a region that the catalogue does not have, only EC2's answers are
+// used. A note says so.
 func (p *Provider) region(ctx context.Context) (market.Live, error) {
 	embedded, err := p.embedded()
 	_, fresh := errors.AsType[*catalogue.UnknownRegionError](err)
@@ -372,21 +379,23 @@ func (p *Provider) region(ctx context.Context) (market.Live, error) {
 	return live, nil
 }
 
-// askRegion asks EC2 for types and zones, over what the catalogue has.
+// askRegion asks EC2 for types and zones and puts them over those of the catalogue.
 func (p *Provider) askRegion(ctx context.Context) (market.Live, error) {
 	embedded, err := p.embedded()
 	if err != nil {
-		embedded = catalogue.Region{Name: p.clients.Region} // region refuses the other errors
+		embedded = catalogue.Region{Name: p.clients.Region} // region rejects the other errors
 	}
 	return market.Region(ctx, p.clients, embedded)
 }
 
-// renew asks for types and prices that are half as old as they may become, so that no launch has to wait until they were read.
+// renew asks for types and prices that have reached half of their maximum age, so that no launch
+// has to wait for them.
 func (p *Provider) renew(ctx context.Context) error {
 	return errors.Join(p.base.Renew(ctx, p.clients.Region, typesTTL/2, p.askRegion), p.prices.Renew(ctx, p.clients.Region, priceTTL/2, p.askPrices))
 }
 
-// layers are today's prices over those of the catalogue. A list that cannot be read leaves the older prices, and a note says so.
+// layers returns current prices over those of the catalogue. If a list cannot be read, the older
+// prices stay, and a note says so.
 func (p *Provider) layers(ctx context.Context) ([]instancetypes.PriceSource, error) {
 	if p.options.StaticPrices {
 		return nil, nil
@@ -406,7 +415,8 @@ func (p *Provider) askPrices(ctx context.Context) ([]instancetypes.PriceSource, 
 		return nil, ctx.Err()
 	}
 	p.notes.set("list", note("the price list could not be read, prices are those of the embedded catalogue", err))
-	// China's own prices are in yuan, those of other regions in dollars: either all are its own, or none is.
+	// China's own prices are in yuan, those of other regions in dollars. So either all prices are
+	// its own, or none is.
 	china := strings.HasPrefix(region.Name, "cn-")
 	yuan := china && err == nil
 	if region.OnDemandDate == "" && !yuan {
@@ -438,7 +448,7 @@ func note(text string, err error) string {
 	return fmt.Sprintf("%s: %v", text, err)
 }
 
-// hash changes with everything that decides on machines besides what the class selects.
+// hash changes with everything that determines machines, except what the class selects.
 func (s *resolvedClass) hash() string {
 	if s.foreign.Name != "" {
 		return record.ClassHash(s.class) + "-" + s.foreign.Version

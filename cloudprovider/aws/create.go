@@ -17,7 +17,7 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
-// Create launches one instance. Calls that are made at the same time for claims of the same shape are one fleet.
+// Create launches one instance. Simultaneous calls for claims of the same shape become one fleet.
 func (p *Provider) Create(ctx context.Context, claim cloudprovider.NodeClaim) (cloudprovider.Launch, error) {
 	if err := ctx.Err(); err != nil {
 		return cloudprovider.Launch{}, err
@@ -26,7 +26,7 @@ func (p *Provider) Create(ctx context.Context, claim cloudprovider.NodeClaim) (c
 	return p.creates.Do(ctx, shapeOf(claim), claim)
 }
 
-// CreateMany launches an instance for each claim, claims of the same shape by one fleet.
+// CreateMany launches an instance for each claim. Claims of the same shape become one fleet.
 func (p *Provider) CreateMany(ctx context.Context, claims []cloudprovider.NodeClaim) []cloudprovider.Result {
 	own := make([]cloudprovider.NodeClaim, len(claims))
 	for i, c := range claims {
@@ -35,7 +35,8 @@ func (p *Provider) CreateMany(ctx context.Context, claims []cloudprovider.NodeCl
 	return p.createAll(ctx, own)
 }
 
-// createAll finds out for each claim what its token has led to, and launches the ones that have led to nothing.
+// createAll finds out what each claim's token has led to, and launches for tokens that have led to
+// nothing.
 func (p *Provider) createAll(ctx context.Context, claims []cloudprovider.NodeClaim) []cloudprovider.Result {
 	results := make([]cloudprovider.Result, len(claims))
 	fail := func(i int, err error) {
@@ -108,7 +109,8 @@ func (p *Provider) createAll(ctx context.Context, claims []cloudprovider.NodeCla
 	return results
 }
 
-// await waits until another call for the token has ended, or finds out what became of a fleet whose answer was lost.
+// await waits until another call for the token has ended, or finds out the result of a fleet whose
+// answer was lost.
 func (p *Provider) await(ctx context.Context, token string) error {
 	asking, open := p.memory.Await(token)
 	if asking != nil {
@@ -125,7 +127,8 @@ func (p *Provider) await(ctx context.Context, token string) error {
 	return nil
 }
 
-// again answers for a token that has led to an instance. What was not looked at for a while is looked at: EC2 may have taken it away.
+// again answers for a token that has led to an instance. An instance that was not read for a while
+// is read again, because EC2 may have removed it.
 func (p *Provider) again(ctx context.Context, e memory.Entry) (cloudprovider.Launch, error) {
 	if time.Since(e.Checked) > p.options.Lag {
 		if _, err := p.Get(ctx, e.Instance.ID); err != nil {
@@ -139,12 +142,12 @@ func (p *Provider) again(ctx context.Context, e memory.Entry) (cloudprovider.Lau
 	return cloudprovider.Launch{Instance: instance}, nil
 }
 
-// dry is the answer to calls that would change something.
+// dry returns the error of calls that would change something.
 func dry() error {
 	return &cloudprovider.Error{Code: cloudprovider.ErrUnsupported, Err: errors.New("this provider only says what it would do: see DryRun")}
 }
 
-// mayLaunch fails for a token that nothing is known of as long as nothing may be launched for it.
+// mayLaunch fails for an unknown token as long as nothing may be launched for it.
 func (p *Provider) mayLaunch(ctx context.Context, token string) error {
 	if p.options.DryRun {
 		return dry()
@@ -179,12 +182,14 @@ func (p *Provider) checkSoleLauncher(ctx context.Context) error {
 
 // rival is another provider that launches for the cluster.
 type rival struct {
-	reason string // who it is, and why nothing may be launched beside it
+	reason string // which one it is, and why nothing may be launched beside it
 	seen   time.Time
 }
 
-// detectRival finds out who else launches machines for the cluster: Karpenter, which would end those of ours that carry its tags, and another provider,
-// whose fleets are younger than the first of this one. Fleets older than this provider's first launch are an inheritance, not a rival's.
+// detectRival finds others that launch machines for the cluster. One is Karpenter, which would end
+// those of our machines that have its tags. Another is a provider with fleets younger than this
+// provider's first fleet. Fleets older than this provider's first launch are an inheritance, not a
+// rival's.
 func (p *Provider) detectRival(raws []types.Instance, records *record.Reader) {
 	var karpenter, other string
 	for _, raw := range raws {
@@ -218,8 +223,9 @@ func (p *Provider) detectRival(raws []types.Instance, records *record.Reader) {
 // rivalry is how long a provider launches nothing after it has seen another one launch.
 const rivalry = 10 * time.Minute
 
-// readHistory finds out whether an earlier process has launched for a token, where that is undecided. What shows is known at once, what does not once enough
-// time has passed. The first caller reads, for all that wait.
+// readHistory finds out whether an earlier process has launched for a token, if that is undecided.
+// A visible machine is known at once. Its absence is known only once enough time has passed. The
+// first caller reads for all callers that wait.
 func (p *Provider) readHistory(ctx context.Context, token string) error {
 	if p.memory.KnowsHistory() || p.options.Undecided != nil && !p.options.Undecided(token) {
 		return nil
@@ -245,7 +251,7 @@ func (p *Provider) readHistory(ctx context.Context, token string) error {
 	}
 }
 
-// launch makes the fleets for claims of one shape, which were not asked for before, and reconciles their tokens.
+// launch makes the fleets for claims of one shape that are new, and reconciles their tokens.
 func (p *Provider) launch(ctx context.Context, shape string, claims []cloudprovider.NodeClaim) []cloudprovider.Result {
 	results := make([]cloudprovider.Result, len(claims))
 	rest := make([]int, len(claims))
@@ -302,7 +308,7 @@ func (p *Provider) launch(ctx context.Context, shape string, claims []cloudprovi
 			if answer.err != nil && answer.open == nil {
 				return give(answer.err)
 			}
-			if answer.open != nil { // what was asked for these is not known, and nothing was asked for the others
+			if answer.open != nil { // the result is unknown for these, and the others were not asked for
 				for _, i := range chunk[:len(answer.open.claims)] {
 					results[i].Err = answer.err
 					p.memory.Reconcile(claims[i].Token, nil, answer.open, time.Time{})
@@ -327,7 +333,7 @@ func (p *Provider) launch(ctx context.Context, shape string, claims []cloudprovi
 	return give(ledger.err(offers))
 }
 
-// unknown is an error outside of the closed list, whatever it came from.
+// unknown returns an error outside the closed list, whatever its cause.
 func unknown(err error) error {
 	if cloudprovider.Advise(err).Unknown {
 		return err
@@ -335,9 +341,10 @@ func unknown(err error) error {
 	return fmt.Errorf("aws: the outcome is not known yet: %s", err) //nolint:errorlint // what it came from must not be taken for its code
 }
 
-// reopen finds out what became of a fleet whose answer was lost: the same request with the same client token launches nothing more. But EC2
-// knows client tokens for a while only, and would launch once more after that. So it is asked again within the lag; later, all that was launched
-// must show, and reading tells.
+// reopen finds out the result of a fleet whose answer was lost. The same request with the same
+// client token launches nothing more. But EC2 knows client tokens only for a while, and would
+// launch again after that. So the request is repeated within the lag. Later everything that was
+// launched must show, so reading is enough.
 func (p *Provider) reopen(ctx context.Context, b *pending) error {
 	return p.inTurn(ctx, b, func() error { return p.askAgain(ctx, b) })
 }
@@ -347,7 +354,7 @@ func (p *Provider) reconcileByReading(ctx context.Context, b *pending) error {
 	return p.inTurn(ctx, b, func() error { return p.lookup(ctx, b, errors.New("it was not asked for again")) })
 }
 
-// inTurn finds out what became of a fleet while no other caller does, unless that is known by then.
+// inTurn finds out the result of a fleet while no other caller does, unless it is known by then.
 func (p *Provider) inTurn(ctx context.Context, b *pending, find func() error) error {
 	select {
 	case <-ctx.Done():
@@ -377,7 +384,8 @@ func (p *Provider) askAgain(ctx context.Context, b *pending) error {
 			return err
 		}
 		b.stamp(before)
-		// EC2 refuses now. Whether it had launched before, only reading tells, and only after a while.
+		// EC2 refuses now. Only reading shows whether it had launched before, and only after a
+		// while.
 		return p.lookup(ctx, b, err)
 	}
 	if silent(out) {
@@ -398,8 +406,8 @@ func (p *Provider) lookup(ctx context.Context, b *pending, why error) error {
 	return p.conclude(ctx, b, machines)
 }
 
-// readAnswer ends an open question where reading is enough: a batch of one claim that led to one machine at most needs no seal, and nothing of it
-// has to be given back.
+// readAnswer ends an open question if reading is enough. That is so for a batch of one claim that
+// led to at most one machine: it needs no seal, and nothing has to be given back.
 func (p *Provider) readAnswer(ctx context.Context, b *pending) error {
 	if len(b.claims) > 1 {
 		return nil
@@ -413,7 +421,7 @@ func (p *Provider) readAnswer(ctx context.Context, b *pending) error {
 	})
 }
 
-// machinesOf reads the machines that bear the name of a batch.
+// machinesOf reads the machines that have the name of a batch.
 func (p *Provider) machinesOf(ctx context.Context, b *pending) ([]machine, error) {
 	list, err := p.readCluster(ctx, types.Filter{Name: aws.String("tag:" + record.KeyBatch), Values: []string{b.rec.ID}})
 	if err != nil {

@@ -19,8 +19,8 @@ import (
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/internal/profile"
 )
 
-// Delete ends an instance, together with others that are ended at the same time. Only instances that a provider made for the cluster are
-// touched.
+// Delete ends an instance, together with others that are ended at the same time. It touches only
+// instances that a provider made for the cluster.
 func (p *Provider) Delete(ctx context.Context, id string) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -69,8 +69,9 @@ func (p *Provider) delete(ctx context.Context, id string) error {
 	return nil
 }
 
-// terminate ends instances and returns the states in which they were. One that is unknown or protected fails a whole call: halves of the others are
-// asked for until it is alone. Ending a machine twice is ending it once.
+// terminate ends instances and returns their previous states. One unknown or protected instance
+// makes a whole call fail. Then the call is repeated for halves until that instance is alone.
+// Ending a machine twice does no harm.
 func (p *Provider) terminate(ctx context.Context, _ string, ids []string) []batch.Result[string] {
 	out := make([]batch.Result[string], len(ids))
 	unique := slices.Compact(slices.Sorted(slices.Values(ids)))
@@ -105,17 +106,18 @@ func (p *Provider) terminate(ctx context.Context, _ string, ids []string) []batc
 	return out
 }
 
-// giveBack ends machines without an owner. What fails shows in the next reading.
+// giveBack ends machines without an owner. A failure shows in the next reading.
 func (p *Provider) giveBack(ctx context.Context, ids []string) {
 	for chunk := range slices.Chunk(ids, 500) {
 		p.terminate(ctx, "", chunk)
 	}
 }
 
-// Withdraw takes back what came of the claims with these tokens, and the launch templates and instance profiles that this provider has made:
-// for callers that were interrupted and want nothing of it to stay. Where an answer of EC2 was lost it waits until what was launched must show. No
-// other call may be under way, and the provider is of no more use afterwards. It returns the instances that it ended, and can be repeated
-// until it succeeds.
+// Withdraw takes back what the claims with these tokens led to, and the launch templates and
+// instance profiles that this provider has made. It is for callers that were interrupted and want
+// nothing to remain. If an answer of EC2 was lost, it waits until what was launched must show. No
+// other call may be in progress, and the provider must not be used afterwards. It returns the
+// instances that it ended, and can be repeated until it succeeds.
 func (p *Provider) Withdraw(ctx context.Context, tokens []string) ([]string, error) {
 	var ended []string
 	for _, open := range p.memory.Opens() {
@@ -156,7 +158,7 @@ func (p *Provider) Withdraw(ctx context.Context, tokens []string) ([]string, err
 	return ended, nil
 }
 
-// deletePatiently deletes an instance that EC2 may not know everywhere yet.
+// deletePatiently deletes an instance that not all of EC2 may know yet.
 func (p *Provider) deletePatiently(ctx context.Context, id string) error {
 	for deadline := time.Now().Add(p.options.Lag + time.Minute); ; {
 		err := p.Delete(ctx, id)
@@ -172,8 +174,8 @@ func (p *Provider) deletePatiently(ctx context.Context, id string) error {
 	}
 }
 
-// ReleaseTemplates deletes the launch templates that this provider has made and no launch is using. Machines do not need their template, and
-// the next launch makes it again.
+// ReleaseTemplates deletes the launch templates that this provider has made and no launch is using.
+// Machines do not need their template, and the next launch makes it again.
 func (p *Provider) ReleaseTemplates(ctx context.Context) error {
 	for _, name := range p.templates.used.mine() {
 		if _, err := p.templates.collect(ctx, name, 0); err != nil {
@@ -183,7 +185,7 @@ func (p *Provider) ReleaseTemplates(ctx context.Context) error {
 	return nil
 }
 
-// endOf says what an instance ended of.
+// endOf returns why an instance ended.
 func endOf(i types.Instance) (string, bool) {
 	if i.State == nil || i.State.Name != types.InstanceStateNameTerminated {
 		return "", false

@@ -27,11 +27,12 @@ type Request struct {
 	Input any
 }
 
-// JSON is the input for people to read: fields that are not set are left out, and of user data, where scripts may hold secrets, only the length and
-// the hash are told.
+// JSON returns the input in readable form. Unset fields are left out. For user data, whose scripts
+// may hold secrets, it has only the length and the hash.
 func (r Request) JSON() ([]byte, error) { return r.write(true) }
 
-// JSONWithUserData is the input as the command line of AWS takes it (--cli-input-json).
+// JSONWithUserData returns the input in the form that the AWS command line accepts
+// (--cli-input-json).
 func (r Request) JSONWithUserData() ([]byte, error) { return r.write(false) }
 
 func (r Request) write(hide bool) ([]byte, error) {
@@ -52,7 +53,8 @@ func (r Request) write(hide bool) ([]byte, error) {
 	return out, nil
 }
 
-// prune takes out nulls, empty texts and what is empty without them, and describes user data instead of telling it if it is to be hidden.
+// prune removes nulls, empty strings and values that are empty without them. It replaces user data
+// with a description if hide is set.
 func prune(v any, hide bool) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -88,7 +90,7 @@ func prune(v any, hide bool) any {
 	return v
 }
 
-// describeUserData tells one user data from another, and nothing of it.
+// describeUserData distinguishes user data without revealing it.
 func describeUserData(encoded string) string {
 	text, err := base64.StdEncoding.DecodeString(encoded)
 	if err != nil {
@@ -97,9 +99,11 @@ func describeUserData(encoded string) string {
 	return fmt.Sprintf("%d bytes, sha256 %x", len(text), sha256.Sum256(text))
 }
 
-// DryRun says what Create would send for the claims if nothing is refused: instance profiles that do not exist yet, the launch templates, each once,
-// and one fleet for each shape of claims. A fleet of several claims is followed by ec2:CreateTags, which says which machine is whose once the ids are
-// known. It asks AWS for what node classes select, and changes nothing. Client tokens, which are new in each run, begin with "dry-run".
+// DryRun returns what Create would send for the claims if nothing is refused: instance profiles
+// that do not exist yet, the launch templates, each once, and one fleet for each shape of claims.
+// After a fleet of several claims, ec2:CreateTags records which machine belongs to which claim,
+// once the ids are known. DryRun asks AWS what node classes select, and changes nothing. Client
+// tokens, which are new in each run, begin with "dry-run".
 func (p *Provider) DryRun(ctx context.Context, claims []cloudprovider.NodeClaim) ([]Request, error) {
 	groups := map[string][]cloudprovider.NodeClaim{}
 	var shapes []string
@@ -148,7 +152,8 @@ func (p *Provider) DryRun(ctx context.Context, claims []cloudprovider.NodeClaim)
 	return slices.Concat(profiles, templates, fleets), nil
 }
 
-// foresee is the first fleet that Create would ask for, for a claim and those of its shape. It shares nothing with the provider.
+// foresee returns the first fleet that Create would ask for, for a claim and others of its shape.
+// It shares nothing with the provider.
 func (p *Provider) foresee(ctx context.Context, shape string, c cloudprovider.NodeClaim) (*resolvedClass, prepared, error) {
 	known, err := p.resolvedClass(ctx, c.NodeClass.Name)
 	if err != nil {
@@ -163,7 +168,7 @@ func (p *Provider) foresee(ctx context.Context, shape string, c cloudprovider.No
 		return nil, prepared{}, invalid(errors.New("no image of the node class boots on any of the candidates"))
 	}
 	s := *known
-	s.templates = &templateCache{} // callers may do with their requests what they like
+	s.templates = &templateCache{} // callers may change their requests
 	list, err := p.prepare(&s, shape, c, attempts(usable)[0])
 	if err != nil {
 		return nil, prepared{}, err
@@ -171,10 +176,12 @@ func (p *Provider) foresee(ctx context.Context, shape string, c cloudprovider.No
 	return &s, list[0], nil
 }
 
-// Permitted asks EC2 whether the caller may launch for a claim, by dry runs of ec2:CreateLaunchTemplate, ec2:RunInstances (with the right to pass the
-// role to machines, and to tag them) and ec2:CreateFleet. Nothing is changed. The error joins everything that is refused, each with the IAM action to
-// allow; nil means that all would be allowed. What is needed to read is needed here, too. Rights to end and to tag machines that run are not asked for:
-// EC2 tells these only of machines that exist.
+// Permitted asks EC2 whether the caller may launch for a claim. It uses dry runs of
+// ec2:CreateLaunchTemplate, ec2:RunInstances (with the right to pass the role to machines and to
+// tag them) and ec2:CreateFleet. Nothing is changed. The error joins everything that is refused,
+// each with the IAM action to allow; nil means that all would be allowed. The permissions to read
+// are needed here too. Permissions to end and tag running machines are not checked, because EC2
+// decides these only for existing machines.
 func (p *Provider) Permitted(ctx context.Context, claim cloudprovider.NodeClaim) error {
 	if err := claim.Validate(); err != nil {
 		return api.Outcome("permitted", claim.Name, invalid(err))
@@ -200,6 +207,6 @@ func (p *Provider) Permitted(ctx context.Context, claim cloudprovider.NodeClaim)
 	fleet := launch.Request(s.fleet("dry-run-"+rand.Text(), 1, ready, p.tags(s, claim), nil))
 	fleet.DryRun = aws.Bool(true)
 	_, err = p.clients.EC2.CreateFleet(ctx, fleet)
-	ask(err, "InvalidLaunchTemplateName.NotFoundException") // the templates do not exist yet, which EC2 finds after it has found the caller allowed
+	ask(err, "InvalidLaunchTemplateName.NotFoundException") // the templates do not exist yet; EC2 says so only after it has allowed the caller
 	return errors.Join(errs...)
 }

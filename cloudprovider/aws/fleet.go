@@ -21,15 +21,15 @@ import (
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/internal/record"
 )
 
-// refusals collects what could not be had.
+// refusals collects what was refused.
 type refusals struct {
 	refused []cloudprovider.Refusal
 	quotas  []cloudprovider.Quota
-	blocked *cloudprovider.Error // what is neither a lack of capacity nor a quota
-	barred  int                  // refusals that come of it
+	blocked *cloudprovider.Error // neither a lack of capacity nor a quota
+	barred  int                  // refusals that result from it
 }
 
-// refuse notes an offer that could not be had, once, and reports whether it is a new one.
+// refuse records a refused offer once, and reports whether it is a new one.
 func (r *refusals) refuse(o offer, detail string) bool {
 	if slices.ContainsFunc(r.refused, func(have cloudprovider.Refusal) bool {
 		return have.Type == o.cand.Type && have.Offering.Equal(o.cand.Offering)
@@ -40,7 +40,7 @@ func (r *refusals) refuse(o offer, detail string) bool {
 	return true
 }
 
-// note sorts one error of a fleet under an offer.
+// note assigns one error of a fleet to an offer.
 func (r *refusals) note(o offer, a api.Answer, message string) {
 	detail := a.Describe(message, "ec2:CreateFleet")
 	class := a.Err()
@@ -75,15 +75,16 @@ func (r *refusals) note(o offer, a api.Answer, message string) {
 	}
 }
 
-// propagation is how long a caller should wait for what was made a moment ago to be known everywhere.
+// propagation is how long a caller should wait until a new object is known everywhere.
 const propagation = 5 * time.Second
 
-// passing says that asking again may help.
+// passing reports whether asking again may help.
 func passing(e *cloudprovider.Error) bool {
 	return errors.Is(e.Code, cloudprovider.ErrNotReady) || errors.Is(e.Code, cloudprovider.ErrThrottled)
 }
 
-// err is why nothing was launched. Everything that was not refused by name was refused with the fleet, unless something else stood in the way.
+// err returns why nothing was launched. Offers that were not refused by name were refused with the
+// fleet, unless there was another obstacle.
 func (r *refusals) err(offers []offer) error {
 	nothingElseSaid := len(r.refused) == r.barred && len(r.quotas) == 0
 	switch {
@@ -110,22 +111,23 @@ func lineOf(offers []offer) string {
 	return launch.Line(names)
 }
 
-// pending is a fleet whose outcome is not known, or not recorded.
+// pending is a fleet whose result is unknown or not recorded.
 type pending struct {
-	turn   chan struct{} // holds one token: its holder finds out
+	turn   chan struct{} // holds one token; its holder finds out the result
 	rec    record.Batch
 	input  *sdk.CreateFleetInput
 	offers []offer
 	claims []cloudprovider.NodeClaim
-	ids    map[string]string // of the launch templates, by name; written by the launch before it asks
+	ids    map[string]string // ids of the launch templates, by name; the launch writes them before it asks
 
 	first, sent atomic.Pointer[time.Time] // when it was first and last asked for
 }
 
-// ID is the batch's.
+// ID returns the id of the batch.
 func (b *pending) ID() string { return b.rec.ID }
 
-// stamp notes when the fleet was asked for; the zero time = it was not, after all.
+// stamp records when the fleet was asked for. The zero time means that it was not asked for after
+// all.
 func (b *pending) stamp(at time.Time) {
 	b.sent.Store(&at)
 	if first := b.first.Load(); first == nil || first.IsZero() || at.IsZero() {
@@ -133,7 +135,8 @@ func (b *pending) stamp(at time.Time) {
 	}
 }
 
-// fleetAnswer is what one fleet led to: instances for the first of the claims, or an error. If open is set, the outcome is not known.
+// fleetAnswer is the result of one fleet: instances for the first of the claims, or an error. If
+// open is set, the result is unknown.
 type fleetAnswer struct {
 	instances []cloudprovider.Instance
 	open      *pending
@@ -181,7 +184,7 @@ func (p *Provider) fleet(ctx context.Context, s *resolvedClass, claims []cloudpr
 			for _, o := range ready.offers {
 				ledger.note(o, a, message)
 			}
-			return fleetAnswer{} // other offers may be had
+			return fleetAnswer{} // other offers may be available
 		}
 		return fleetAnswer{err: err}
 	}
@@ -199,20 +202,22 @@ func (p *Provider) fleet(ctx context.Context, s *resolvedClass, claims []cloudpr
 	return fleetAnswer{instances: instances}
 }
 
-// silent reports whether an answer tells neither of machines nor of errors. A fleet that launches nothing says why; so this is an answer to a request that
-// was sent twice, and EC2 does not document that it repeats what it said the first time.
+// silent reports whether an answer mentions neither machines nor errors. A fleet that launches
+// nothing says why. So this is an answer to a request that was sent twice: EC2 does not document
+// that it repeats its first answer.
 func silent(out *sdk.CreateFleetOutput) bool { return len(out.Instances) == 0 && len(out.Errors) == 0 }
 
 var errSilent = errors.New("aws: ec2:CreateFleet told neither of machines nor of errors: what it launched is read from tags once it must show")
 
-// fleet is a request for so many machines of the class, with tags on everything and own ones on the machines.
+// fleet returns a request for target machines of the class, with tags on everything and own tags on
+// the machines.
 func (s *resolvedClass) fleet(token string, target int, ready prepared, tags, own map[string]string) launch.Fleet {
 	return launch.Fleet{
 		Token: token, CapacityType: ready.kind, Market: ready.market, Target: target, Context: s.class.Context, Prioritized: s.ordered, Configs: ready.configs, Tags: tags, InstanceTags: own,
 	}
 }
 
-// batchOf is the record of a fleet for some claims.
+// batchOf returns the record of a fleet for some claims.
 func batchOf(id string, s *resolvedClass, claims []cloudprovider.NodeClaim) record.Batch {
 	first := claims[0]
 	rec := record.Batch{
@@ -229,7 +234,7 @@ func batchOf(id string, s *resolvedClass, claims []cloudprovider.NodeClaim) reco
 	return rec
 }
 
-// ownTags are those of a fleet's machines alone.
+// ownTags returns the tags that only the machines of a fleet have.
 func (p *Provider) ownTags(rec record.Batch) (map[string]string, error) {
 	own, err := rec.Tags()
 	if err == nil && len(rec.Claims) == 1 {
@@ -238,7 +243,8 @@ func (p *Provider) ownTags(rec record.Batch) (map[string]string, error) {
 	return own, err
 }
 
-// ask makes the templates and calls CreateFleet; a template that has vanished in between is made again, once.
+// ask makes the templates and calls CreateFleet. A template that has disappeared in between is made
+// again, once.
 func (p *Provider) ask(ctx context.Context, b *pending, ready prepared) (*sdk.CreateFleetOutput, error) {
 	for again := false; ; again = true {
 		var releases []func()
@@ -264,7 +270,7 @@ func (p *Provider) ask(ctx context.Context, b *pending, ready prepared) (*sdk.Cr
 		p.launching.CompareAndSwap(0, time.Now().Unix())
 		out, err := p.clients.EC2.CreateFleet(ctx, b.input)
 		release()
-		b.stamp(time.Now()) // a call can take long: it may have launched only now
+		b.stamp(time.Now()) // a call can take long, so it may have launched only now
 		if err == nil {
 			return out, nil
 		}
@@ -280,7 +286,7 @@ func (p *Provider) ask(ctx context.Context, b *pending, ready prepared) (*sdk.Cr
 	}
 }
 
-// forget looks up anew what EC2 says is not as it was found.
+// forget drops cached answers that EC2 says are wrong now.
 func (p *Provider) forget(what []string) {
 	if len(what) == 0 {
 		return
@@ -291,16 +297,17 @@ func (p *Provider) forget(what []string) {
 	p.resolved.Forget()
 }
 
-// machine is what a fleet launched. EC2 names its launch template by the id.
+// machine is what a fleet launched. EC2 identifies its launch template by the id.
 type machine struct{ id, typ, zone, subnet, template string }
 
-// matches reports whether the offer may be what was launched, or failed. Offers of one type and zone differ by their reservation, and each
-// reservation has a template of its own.
+// matches reports whether the machine that was launched, or that failed, may be of this offer.
+// Offers of one type and zone differ by their reservation, and each reservation has a template of
+// its own.
 func (b *pending) matches(o offer, m machine) bool {
 	return o.t.Name == m.typ && (o.zone == m.zone || m.zone == "" && o.subnet == m.subnet) && (m.template == "" || o.reservation.ID == "" || b.ids[o.templateName] == m.template)
 }
 
-// machineOf is what a fleet was asked for, without an id.
+// machineOf returns what a fleet was asked for, without an id.
 func machineOf(l *types.LaunchTemplateAndOverridesResponse) (m machine) {
 	if l != nil && l.Overrides != nil {
 		m.typ, m.zone, m.subnet = string(l.Overrides.InstanceType), aws.ToString(l.Overrides.AvailabilityZone), aws.ToString(l.Overrides.SubnetId)
@@ -351,9 +358,11 @@ func (p *Provider) failures(b *pending, out *sdk.CreateFleetOutput, ledger *refu
 	}
 }
 
-// seal writes down which machine is whose and makes instances of them, for the first of the batch's claims.
+// seal records which machine belongs to which claim, and makes instances of the machines for the
+// first of the batch's claims.
 func (p *Provider) seal(ctx context.Context, b *pending, machines []machine) ([]cloudprovider.Instance, error) {
-	// EC2 may launch more than it was asked for. What has no owner goes back, now or, where EC2 does not know it everywhere yet, by Maintain.
+	// EC2 may launch more than it was asked for. Machines without an owner go back now, or by
+	// Maintain if not all of EC2 knows them yet.
 	most := min(len(machines), len(b.claims))
 	var surplus []string
 	for _, m := range machines[most:] {
@@ -394,7 +403,7 @@ func (p *Provider) writeSeal(ctx context.Context, ids []string) error {
 	return err
 }
 
-// created is a machine as the caller sees it.
+// created returns a machine as the caller sees it.
 func (p *Provider) created(b *pending, c cloudprovider.NodeClaim, m machine) (cloudprovider.Instance, error) {
 	i := slices.IndexFunc(b.offers, func(o offer) bool { return b.matches(o, m) })
 	if i < 0 {

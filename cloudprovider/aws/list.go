@@ -18,10 +18,13 @@ import (
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/internal/record"
 )
 
-// List reads all instances of the cluster that a provider made, page by page, and changes nothing. A machine shows as soon as it is written down
-// whose it is. Create does that; where an answer was lost, or a process was stopped, Create does it when it is asked again, and Maintain for
-// claims that are not asked for again. What has ended is read once, by the first reading that sees all of the history, and afterwards only to learn
-// why a machine is missing.
+// List reads all instances of the cluster that a provider made, page by page, and changes nothing.
+// A machine shows as soon as its owner is recorded. Create records it. If an answer was lost or a
+// process was stopped, a repeated Create records it. Maintain does so for claims whose Create is
+// not repeated.
+//
+// Ended machines are read once, by the first reading that sees all of the history, and afterwards
+// only to learn why a machine is missing.
 func (p *Provider) List(ctx context.Context) ([]cloudprovider.Instance, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -46,9 +49,10 @@ func (p *Provider) list(ctx context.Context) ([]cloudprovider.Instance, error) {
 	return p.report(ctx, r, nil)
 }
 
-// reconcile finds out whose the machines are whose owner is not written down, writes it down, and ends those without an owner. Tags can be changed by
-// others, and readers of EC2 lag: a machine is ended only if it had no owner in two readings at least a lag apart. What cannot be ended now
-// is ended by the next call.
+// reconcile finds the owner of machines without a recorded one, records it, and ends machines that
+// have none. Others can change tags, and readers of EC2 lag. So a machine is ended only if it had
+// no owner in two readings at least a lag apart. What cannot be ended now is ended by the next
+// call.
 func (p *Provider) reconcile(ctx context.Context) error {
 	if p.options.DryRun {
 		return nil
@@ -72,7 +76,7 @@ func (p *Provider) reconcile(ctx context.Context) error {
 	return err
 }
 
-// overdue are the fleets without an answer whose machines must show by now.
+// overdue returns the fleets without an answer whose machines must show by now.
 func (p *Provider) overdue() []*pending {
 	var out []*pending
 	for _, open := range p.memory.Opens() {
@@ -88,8 +92,8 @@ type reading struct {
 	at      time.Time
 	raws    []types.Instance
 	records *record.Reader
-	missing map[string]bool          // machines that were launched before and do not show any more
-	shifted []cloudprovider.Instance // what is remembered of machines in zones that are shifted away
+	missing map[string]bool          // machines that were launched before and no longer show
+	shifted []cloudprovider.Instance // remembered machines in zones that are shifted away
 	strays
 }
 
@@ -138,8 +142,9 @@ func (p *Provider) readAll(ctx context.Context) (reading, error) {
 	return r, nil
 }
 
-// report makes instances of what was read, and remembers them. The seals are those of the unsealed batches that were written since; without them, what their
-// machines are for is not known.
+// report makes instances of what was read, and remembers them. seals are those of unsealed batches
+// that were written since. Without its seal, it is not known which claims the machines of a batch
+// are for.
 func (p *Provider) report(ctx context.Context, r reading, seals map[string]record.Seal) ([]cloudprovider.Instance, error) {
 	var list []cloudprovider.Instance
 	var unreadable []string
@@ -178,12 +183,12 @@ func (p *Provider) report(ctx context.Context, r reading, seals map[string]recor
 	return list, nil
 }
 
-// strays are machines of fleets that were concluded, and that memory does not know: those that an earlier process launched, and those that EC2
-// launched beyond what was asked for.
+// strays are unknown machines of concluded fleets: those that an earlier process launched, and
+// those that EC2 launched beyond what was asked for.
 type strays struct {
-	unsealed  map[string]record.Seal // by their keys: who owns the machines of batches that an earlier process launched and did not seal
+	unsealed  map[string]record.Seal // by key: the owners of machines of batches that an earlier process launched and did not seal
 	surplus   map[string]bool        // machines without an owner
-	condemned []string               // those of them that run, and had none a lag ago
+	condemned []string               // those of them that run, and had no owner a lag ago
 }
 
 // classify finds the strays, once all machines of their batches must show.
@@ -202,7 +207,7 @@ func (p *Provider) classify(raws []types.Instance, records *record.Reader, now t
 		}
 		seal, sealed, err := records.Seal(rec, tags)
 		if err != nil {
-			continue // recall says so
+			continue // recall reports it
 		}
 		tokens := make([]string, len(rec.Claims))
 		for i, c := range rec.Claims {
@@ -214,7 +219,8 @@ func (p *Provider) classify(raws []types.Instance, records *record.Reader, now t
 		}
 		switch {
 		case sealed, p.memory.Knows(tokens...):
-			// No caller is told of a machine before its batch is sealed; and this one is not among the sealed.
+			// No caller learns of a machine before its batch is sealed, and the seal does not have
+			// this one.
 			out.surplus[bare] = true
 		default:
 			id := rec.Key(tags)
@@ -240,7 +246,8 @@ type suspects struct {
 	since map[string]time.Time
 }
 
-// seen notes which machines have no owner now, and returns those that run and had none a lag ago.
+// seen records which machines have no owner now. It returns those that run and already had none a
+// lag ago.
 func (s *suspects) seen(raws []types.Instance, surplus map[string]bool, now time.Time, lag time.Duration) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

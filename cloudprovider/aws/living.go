@@ -26,11 +26,11 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 )
 
-// Reasons of drift, in the order in which they are looked for.
+// Reasons of drift, in the order in which they are checked.
 const (
 	// NodeClassDrift: a static field of the node class has changed.
 	NodeClassDrift = "NodeClassDrift"
-	// AMIDrift: the image is not the one that the class means for the type today.
+	// AMIDrift: the image is not the one that the class now selects for the type.
 	AMIDrift = "AMIDrift"
 	// SecurityGroupDrift: the groups are not those that the class selects.
 	SecurityGroupDrift = "SecurityGroupDrift"
@@ -38,11 +38,11 @@ const (
 	SubnetDrift = "SubnetDrift"
 	// CapacityReservationDrift: the reservation is not among those that the class selects.
 	CapacityReservationDrift = "CapacityReservationDrift"
-	// PlacementGroupDrift: the placement group is not the one that the class means today.
+	// PlacementGroupDrift: the placement group is not the one that the class now selects.
 	PlacementGroupDrift = "PlacementGroupDrift"
 )
 
-// Drifted compares the instance with what its node class means today.
+// Drifted compares the instance with what its node class selects now.
 func (p *Provider) Drifted(ctx context.Context, id string) (cloudprovider.Drift, error) {
 	f, err := p.get(ctx, id)
 	if err != nil {
@@ -52,7 +52,7 @@ func (p *Provider) Drifted(ctx context.Context, id string) (cloudprovider.Drift,
 		return cloudprovider.Drift{}, nil
 	}
 	rec, _, err := record.Read(tagsOf(f.raw))
-	if err != nil { // it is known from memory, but nothing says of which class it is
+	if err != nil { // memory knows it, but nothing says which class it belongs to
 		return cloudprovider.Drift{}, api.Outcome("drifted", id, &cloudprovider.Error{Code: cloudprovider.ErrNotReady, Err: fmt.Errorf("%w (%w)", errUnreadable, err)})
 	}
 	s, err := p.resolvedClass(ctx, rec.NodeClass)
@@ -102,8 +102,8 @@ func (s *resolvedClass) drift(f *found) cloudprovider.Drift {
 	return cloudprovider.Drift{}
 }
 
-// Interruptions reads the queue of the options, and with [Options].StatusChecks what EC2 says of the machines itself. Messages about instances that are
-// not the cluster's are taken out of the queue.
+// Interruptions reads the queue of the options. With [Options].StatusChecks it also reads what EC2
+// says about the machines. Messages about instances of others are removed from the queue.
 func (p *Provider) Interruptions(ctx context.Context, cursor string) ([]interruption.Event, string, error) {
 	list, next, err := p.interruptions(ctx, cursor)
 	return list, next, api.Outcome("interruptions", cmp.Or(p.options.Queue, p.options.Cluster), err)
@@ -118,7 +118,7 @@ func (p *Provider) interruptions(ctx context.Context, cursor string) ([]interrup
 		return nil, "", err
 	}
 	var unread error
-	if p.options.StatusChecks && !p.memory.KnowsHistory() { // the ends of the capacity blocks of an earlier process's machines are known from the next reading on
+	if p.options.StatusChecks && !p.memory.KnowsHistory() { // without history, the ends of capacity blocks of an earlier process's machines are known only from the next reading on
 		_, unread = p.list(ctx)
 	}
 	if r.Dropped > 0 {
@@ -128,10 +128,11 @@ func (p *Provider) interruptions(ctx context.Context, cursor string) ([]interrup
 	return r.Events, r.Cursor, nil
 }
 
-// machines are what events are about.
+// machines are the machines that events are about.
 type machines struct{ p *Provider }
 
-// Owns finds the provider ids of instances that are the cluster's own, by memory, or else by reading. Machines whose record is unreadable are left out.
+// Owns finds the provider ids of the cluster's own instances, in memory or by reading. Machines
+// with an unreadable record are left out.
 func (m machines) Owns(ctx context.Context, ids []string) (map[string]string, error) {
 	out := map[string]string{}
 	var unknown []string
@@ -156,7 +157,7 @@ func (m machines) Owns(ctx context.Context, ids []string) (map[string]string, er
 	return out, nil
 }
 
-// Reserved are those that memory knows.
+// Reserved returns the reservations of the machines in memory.
 func (m machines) Reserved() map[string]string {
 	out := map[string]string{}
 	for _, i := range m.p.memory.Living() {
@@ -167,7 +168,8 @@ func (m machines) Reserved() map[string]string {
 	return out
 }
 
-// learned is the memory that nodes have reported, in MiB by instance type: what hypervisor and firmware keep for themselves is published nowhere.
+// learned is the memory that nodes have reported, in MiB by instance type. What hypervisor and
+// firmware keep for themselves is not published.
 type learned struct {
 	mu  sync.Mutex
 	mib map[string]int64
@@ -179,7 +181,7 @@ func newLearned(before map[string]int64) *learned {
 	return l
 }
 
-// note keeps the least that was seen, and says whether that is news.
+// note keeps the smallest value seen, and reports whether it is a new one.
 func (l *learned) note(typ string, mib int64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -196,9 +198,10 @@ func (l *learned) all() map[string]int64 {
 	return maps.Clone(l.mib)
 }
 
-// Registered learns from a node that has joined how much memory machines of its type have: the catalogue only estimates that until then. And it
-// names the machine after its node, and after its claim if it was launched together with others, by tags that people see; a name that the node class or
-// another one gave it stays. It implements cloudprovider.RegistrationHook.
+// Registered learns from a node that has joined how much memory machines of its type have; before
+// that the catalogue only has an estimate. It also tags the machine with the name of its node, and
+// of its claim if it was launched together with others, so that people see them. A name that the
+// node class or someone else gave it stays. It implements cloudprovider.RegistrationHook.
 func (p *Provider) Registered(ctx context.Context, id string, node *corev1.Node) error {
 	if node == nil {
 		return api.Outcome("registered", id, invalid(fmt.Errorf("no node")))
@@ -220,7 +223,7 @@ func (p *Provider) Registered(ctx context.Context, id string, node *corev1.Node)
 	return api.Outcome("registered", id, p.name(ctx, f, node.Name))
 }
 
-// name puts those tags on a machine that it does not have yet.
+// name adds those tags that a machine does not have yet.
 func (p *Provider) name(ctx context.Context, f *found, node string) error {
 	if p.options.DryRun {
 		return nil
@@ -245,8 +248,9 @@ func (p *Provider) name(ctx context.Context, f *found, node string) error {
 	return err
 }
 
-// Learned is the memory in MiB that nodes have reported, the least for each instance type. A new map: keep it and hand it to the next provider
-// in its options, so that a restart forgets nothing.
+// Learned returns the memory in MiB that nodes have reported, the smallest for each instance type,
+// in a new map. Keep it and pass it to the next provider in its options, so that a restart forgets
+// nothing.
 func (p *Provider) Learned() map[string]int64 { return p.learned.all() }
 
 const (
@@ -256,7 +260,7 @@ const (
 	sealCharsOfEach = 12  // characters that a machine takes in the seal
 )
 
-// sealTags is how many tags the seal of so many claims takes.
+// sealTags returns how many tags the seal of this many claims takes.
 func sealTags(claims int) int { return (sealCharsOfEach*claims + mostTagValue - 1) / mostTagValue }
 
 func short(text string) string { return text[:min(len(text), mostTagValue)] }

@@ -21,19 +21,21 @@ import (
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/internal/profile"
 )
 
-// uses are what this provider knows of the use of launch templates, or of instance profiles, by their names. The zero value knows nothing.
+// uses record how this provider uses launch templates or instance profiles, by name. The zero value
+// knows nothing.
 type uses struct {
 	mu sync.Mutex
 	by map[string]use
 }
 
 type use struct {
-	made    bool // by this provider, or perhaps so
-	holders int  // launches under way
+	made    bool // by this provider, or possibly
+	holders int  // launches in progress
 	last    time.Time
 }
 
-// note says that something is used, that so many more launches need it, and that this provider has made it.
+// note records a use, with the number of additional launches that need it, and whether this
+// provider has made it.
 func (u *uses) note(name string, holders int, made bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -44,7 +46,7 @@ func (u *uses) note(name string, holders int, made bool) {
 	u.by[name] = use{known.made || made, known.holders + holders, time.Now()}
 }
 
-// within says whether something is held, or was used within a time.
+// within reports whether something is held, or was used within the given time.
 func (u *uses) within(name string, age time.Duration) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -60,14 +62,15 @@ func (u *uses) forget(name string) {
 	}
 }
 
-// mine are the names of what this provider has made, in ascending order.
+// mine returns the names of what this provider has made, in ascending order.
 func (u *uses) mine() []string {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return slices.DeleteFunc(sortedKeys(u.by), func(name string) bool { return !u.by[name].made })
 }
 
-// templates knows which launch templates exist, and their ids, by which EC2's answers name them. A template that a launch is using is not collected.
+// templates knows which launch templates exist, with their ids, which EC2 uses in its answers. A
+// template that a launch is using is not collected.
 type templates struct {
 	clients *api.Clients
 	exist   *discovery.Cache[string]
@@ -78,15 +81,15 @@ func newTemplates(clients *api.Clients) *templates {
 	return &templates{clients: clients, exist: discovery.NewCache[string](24 * time.Hour)}
 }
 
-// hold makes sure that a template exists and keeps it from being collected until release.
+// hold ensures that a template exists and keeps it from being collected until release.
 func (t *templates) hold(ctx context.Context, in *ec2.CreateLaunchTemplateInput) (id string, release func(), err error) {
 	name := aws.ToString(in.LaunchTemplateName)
 	t.used.note(name, 1, false)
 	id, err = t.exist.Get(ctx, name, func(ctx context.Context) (string, error) {
-		copied := *in // the SDK adds a client token to what it is given
+		copied := *in // the SDK adds a client token to its argument
 		out, err := t.clients.EC2.CreateLaunchTemplate(ctx, &copied)
 		if api.Reason(err) == "InvalidLaunchTemplateName.AlreadyExistsException" {
-			return t.idOf(ctx, name) // it has the same content, for its name is a hash of it
+			return t.idOf(ctx, name) // the content is the same, because the name is its hash
 		}
 		t.used.note(name, 0, err == nil || cloudprovider.Advise(err).Unknown)
 		if err != nil || out.LaunchTemplate == nil {
@@ -101,7 +104,7 @@ func (t *templates) hold(ctx context.Context, in *ec2.CreateLaunchTemplateInput)
 	return id, func() { t.used.note(name, -1, false) }, nil
 }
 
-// idOf is the id of a template that another launch has made.
+// idOf returns the id of a template that another launch has made.
 func (t *templates) idOf(ctx context.Context, name string) (string, error) {
 	out, err := t.clients.EC2.DescribeLaunchTemplates(ctx, &ec2.DescribeLaunchTemplatesInput{LaunchTemplateNames: []string{name}})
 	if err != nil || len(out.LaunchTemplates) == 0 {
@@ -110,16 +113,18 @@ func (t *templates) idOf(ctx context.Context, name string) (string, error) {
 	return aws.ToString(out.LaunchTemplates[0].LaunchTemplateId), nil
 }
 
-// Maintain does what no single call is the right one for; call it every few minutes, with an age of an hour or so:
+// Maintain does the periodic work. Call it every few minutes, with an age of about an hour.
 //
-//   - It writes down whose machines are where an answer was lost or a process was stopped, and ends machines that had no owner in two readings at least a
-//     lag apart.
-//   - It deletes launch templates that were not used for age, and instance profiles that are older and that no machine has, and returns their names. It is
-//     safe beside a launch: templates that a launch of this provider uses stay, a launch of another process that finds its template or profile gone
-//     makes it again, and machines do not need their template.
-//   - It renews instance types and prices that are no longer new, so that no launch has to wait for them.
+//   - It records the owners of machines if an answer was lost or a process was stopped. It ends
+//     machines that had no owner in two readings at least a lag apart.
+//   - It deletes launch templates that were not used for age, and instance profiles that are older
+//     and that no machine has, and returns their names. It is safe during a launch. Templates that
+//     a launch of this provider uses stay. A launch of another process that finds its template or
+//     profile gone makes it again. Machines do not need their template.
+//   - It renews instance types and prices that are no longer new, so that no launch has to wait for
+//     them.
 //
-// Each part is done whether the others fail or not.
+// Each part runs even if others fail.
 func (p *Provider) Maintain(ctx context.Context, age time.Duration) ([]string, error) {
 	unreconciled := p.reconcile(ctx)
 	deleted, err := p.maintain(ctx, age)
@@ -159,12 +164,13 @@ func (p *Provider) maintain(ctx context.Context, age time.Duration) (deleted []s
 		}
 	}
 	profiles, err := profile.Collect(ctx, p.clients, p.options.Cluster, func(name string) bool { return used[name] || p.ownProfiles.within(name, age) }, age)
-	p.profiles.Forget() // or a launch would take a profile that is gone for one that is there
+	p.profiles.Forget() // otherwise a launch would believe that a deleted profile exists
 	return append(deleted, profiles...), err
 }
 
-// usedProfiles are the names of the instance profiles that the cluster's machines have. It notes the machines that no record tells of: what was launched
-// from our templates, or has a profile of ours, shows by that when all of its tags were taken off.
+// usedProfiles returns the names of the instance profiles of the cluster's machines. It also notes
+// machines without a record. If all tags of a machine were removed, its launch from our templates
+// or its profile still identifies it.
 func (p *Provider) usedProfiles(ctx context.Context, templates []string) (map[string]bool, error) {
 	all, err := p.readBy(ctx, "tag:aws:ec2launchtemplate:id", templates...)
 	if err != nil {
@@ -207,7 +213,7 @@ func (t *templates) collect(ctx context.Context, name string, age time.Duration)
 	if t.used.within(name, age) {
 		return false, nil
 	}
-	t.exist.Forget(name) // a launch that wants it from now on makes it again, if need be a second time
+	t.exist.Forget(name) // a launch that needs it from now on makes it again
 	_, err := t.clients.EC2.DeleteLaunchTemplate(ctx, &ec2.DeleteLaunchTemplateInput{LaunchTemplateName: aws.String(name)})
 	if err != nil && api.Reason(err) != "InvalidLaunchTemplateName.NotFoundException" {
 		return false, fmt.Errorf("deleting a launch template: %w", err)

@@ -30,7 +30,7 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
-// shapeOf says which claims are launched together.
+// shapeOf returns the key of claims that are launched together.
 func shapeOf(c cloudprovider.NodeClaim) string {
 	var special []string
 	if q := c.Requests[ec2.ResourceEFA]; q.Sign() > 0 {
@@ -45,10 +45,10 @@ func shapeOf(c cloudprovider.NodeClaim) string {
 	})
 }
 
-// offer is a candidate that was found in the catalogue.
+// offer is a candidate with its data from the catalogue.
 type offer struct {
 	cand         cloudprovider.Candidate
-	text         string // the candidate's, which breaks ties
+	text         string // text of the candidate, which breaks ties
 	t            instancetypes.InstanceType
 	price        float64
 	zone, kind   string
@@ -59,14 +59,15 @@ type offer struct {
 	templateName string
 }
 
-// attempt is one fleet's worth of offers: of one capacity type, and of at most so many types as a fleet takes.
+// attempt is the offers of one fleet: of one capacity type, and with at most as many types as a
+// fleet takes.
 type attempt struct {
 	kind   string
 	market types.MarketType
 	offers []offer
 }
 
-// check finds the candidates of a claim; the error joins everything that makes it invalid.
+// check finds the candidates of a claim. The error joins everything that makes the claim invalid.
 func (s *resolvedClass) check(c cloudprovider.NodeClaim) ([]offer, error) {
 	var errs []error
 	out := make([]offer, 0, len(c.Candidates))
@@ -112,8 +113,9 @@ func (s *resolvedClass) check(c cloudprovider.NodeClaim) ([]offer, error) {
 	return out, nil
 }
 
-// attempts orders offers into fleets. Capacity types come in the order in which the claim first names them; but spot offers that cost
-// more than on-demand come after it. Within a fleet the order is by price.
+// attempts orders offers into fleets. Capacity types come in the order in which the claim first
+// names them. An exception is spot offers that cost more than on-demand: they come after it. Within
+// a fleet the order is by price.
 func attempts(offers []offer) []attempt {
 	rank := map[string]int{}
 	least := map[string]float64{}
@@ -152,12 +154,13 @@ func attempts(offers []offer) []attempt {
 // prepared is an attempt with its templates.
 type prepared struct {
 	attempt
-	templates []*sdk.CreateLaunchTemplateInput // in the order of the names' first use
+	templates []*sdk.CreateLaunchTemplateInput // in the order in which their names are first used
 	configs   []launch.Config
-	perNode   int64 // addresses that a node takes at least
+	perNode   int64 // minimum number of addresses that a node takes
 }
 
-// prepare writes the templates of an attempt, for a claim and its shape, and chooses subnets. What is more than a fleet may name is another fleet.
+// prepare writes the templates of an attempt, for a claim and its shape, and chooses subnets. What
+// exceeds the limit of a fleet becomes another fleet.
 func (p *Provider) prepare(s *resolvedClass, shape string, c cloudprovider.NodeClaim, a attempt) ([]prepared, error) {
 	best := p.finder.Addresses().Best(s.subnets)
 	var out []prepared
@@ -193,7 +196,7 @@ func (p *Provider) prepare(s *resolvedClass, shape string, c cloudprovider.NodeC
 	return out, nil
 }
 
-// add offers what is on offer by the k-th template.
+// add adds an offer of the k-th template.
 func (p *prepared) add(k int, o offer) {
 	p.configs[k].Overrides = append(p.configs[k].Overrides, launch.Override{Type: o.t.Name, Subnet: o.subnet, Zone: o.zone, Price: o.price})
 	pods := resources.Capacity(corev1.ResourcePods, o.t.Capacity[corev1.ResourcePods])
@@ -202,7 +205,7 @@ func (p *prepared) add(k int, o offer) {
 	}
 }
 
-// alike is what decides on an offer's template, besides the claim and its class.
+// alike is what determines an offer's template, in addition to the claim and its class.
 type alike struct {
 	image, kind, reservation string
 	pods, efa                int64
@@ -211,13 +214,14 @@ type alike struct {
 
 func (s *resolvedClass) alike(o offer) alike {
 	a := alike{image: o.image, kind: o.kind, reservation: o.reservation.ID, efa: resources.Capacity(ec2.ResourceEFA, o.t.Capacity[ec2.ResourceEFA]), plain: s.plain[o.t.Name]}
-	if s.class.Family != ec2.Custom { // user data of custom images is the user's alone
+	if s.class.Family != ec2.Custom { // the user alone decides the user data of custom images
 		a.pods = resources.Capacity(corev1.ResourcePods, o.t.Capacity[corev1.ResourcePods])
 	}
 	return a
 }
 
-// templateCache are the launch templates that were written for a class: the claims of a shape share them. They are not changed.
+// templateCache are the launch templates that were written for a class. Claims of a shape share
+// them. They do not change.
 type templateCache struct {
 	mu  sync.Mutex
 	all map[templateKey]*sdk.CreateLaunchTemplateInput
@@ -228,7 +232,7 @@ type templateKey struct {
 	alike alike
 }
 
-// written is a template of the class; the first who needs it writes it.
+// written returns a template of the class. The first caller that needs it writes it.
 func (s *resolvedClass) written(shape string, of alike, write func() (*sdk.CreateLaunchTemplateInput, error)) (*sdk.CreateLaunchTemplateInput, error) {
 	s.templates.mu.Lock()
 	defer s.templates.mu.Unlock()
@@ -246,12 +250,13 @@ func (s *resolvedClass) written(shape string, of alike, write func() (*sdk.Creat
 	return in, nil
 }
 
-// template is the launch template of an offer.
+// template returns the launch template of an offer.
 func (p *Provider) template(s *resolvedClass, c cloudprovider.NodeClaim, o offer) (*sdk.CreateLaunchTemplateInput, error) {
 	node := userdata.Node{
 		Labels: nodeLabels(c, o.kind), Taints: slices.Concat(c.Taints, c.StartupTaints), Kubelet: s.class.Kubelet, RAID0: s.class.RAID0, Own: s.class.UserData,
 	}
-	// An image knows the figure of the types that are older than itself, and of a newer one guesses another than was planned with.
+	// An image knows this number only for types older than itself. For a newer type it guesses
+	// another number than was planned with.
 	pods := int32(resources.Capacity(corev1.ResourcePods, o.t.Capacity[corev1.ResourcePods]))
 	node.MaxPods = &pods
 	text, err := userdata.Render(s.class.Family, userdata.Cluster{
@@ -288,8 +293,9 @@ func (p *Provider) template(s *resolvedClass, c cloudprovider.NodeClaim, o offer
 	return in, nil
 }
 
-// nodeLabels are those that a node registers with: what the claim fixes, and how it is paid for. What type and offering fix is left to
-// the caller, or each type would need a template of its own.
+// nodeLabels returns the labels that a node registers with: those that the claim fixes, and the
+// capacity type. The caller adds those that type and offering fix. Otherwise each type would need a
+// template of its own.
 func nodeLabels(c cloudprovider.NodeClaim, capacityType string) map[string]string {
 	out := map[string]string{instancetypes.LabelCapacityType: capacityType}
 	known := ec2.WellKnown()
@@ -305,7 +311,7 @@ func nodeLabels(c cloudprovider.NodeClaim, capacityType string) map[string]strin
 	return out
 }
 
-// userTags are those of the options and of the class. A new map.
+// userTags returns the tags of the options and of the class in a new map.
 func (p *Provider) userTags(s *resolvedClass) map[string]string {
 	out := map[string]string{}
 	maps.Copy(out, p.options.Tags)
@@ -313,11 +319,12 @@ func (p *Provider) userTags(s *resolvedClass) map[string]string {
 	return out
 }
 
-// tags are those that all machines of a claim's shape carry, readable for people and policies.
+// tags returns the tags that all machines of a claim's shape have, readable for people and
+// policies.
 func (p *Provider) tags(s *resolvedClass, c cloudprovider.NodeClaim) map[string]string {
 	out := p.userTags(s)
 	maps.Copy(out, launch.ClusterTags(p.options.Cluster))
-	out[ClusterTag] = p.options.Cluster // by which machines are listed, also those of earlier versions
+	out[ClusterTag] = p.options.Cluster // machines are listed by it, also those of earlier versions
 	pool, class := tagPool, tagClass
 	if p.options.KarpenterTags {
 		pool, class = nodepool.LabelKey, label.NodeClass
@@ -331,13 +338,13 @@ func (p *Provider) tags(s *resolvedClass, c cloudprovider.NodeClaim) map[string]
 	return out
 }
 
-// Tags that name pool, node class and claim for people. Karpenter takes machines that carry its own for its own, and ends those that it has no NodeClaim
-// for; so these are ours.
+// Tags that name pool, node class and claim for people. Karpenter treats machines with its own tags
+// as its own, and ends those for which it has no NodeClaim. So these tags have other names.
 const (
 	tagPool  = "joinery/pool"
 	tagClass = "joinery/node-class"
 	ownClaim = "joinery/claim"
-	// karpenterClaim is Karpenter's.
+	// karpenterClaim is Karpenter's tag.
 	karpenterClaim = "karpenter.sh/nodeclaim"
 )
 
@@ -348,8 +355,9 @@ func (o Options) tagClaim() string {
 	return ownClaim
 }
 
-// enclaveResources are the resources by which pods ask for Nitro enclaves: EKS's own, and the one of the device plugin that AWS publishes. A
-// machine has one of each if it was launched for pods that ask, and its type can have them.
+// enclaveResources are the resources by which pods request Nitro enclaves: that of EKS, and that of
+// the device plugin that AWS publishes. A machine has one of each if its type supports them and it
+// was launched for pods that request one.
 func enclaveResources() []corev1.ResourceName {
 	return []corev1.ResourceName{"eks.amazonaws.com/nitro-sandbox", "aws.ec2.nitro/nitro_enclaves"}
 }
@@ -363,7 +371,8 @@ func offersEnclave(capacity corev1.ResourceList) bool {
 	return ok
 }
 
-// withEnclaves lets pods ask for enclaves on the types that can have them. New types; the old ones stay as they are.
+// withEnclaves lets pods request enclaves on the types that support them. The types are new; the
+// old ones do not change.
 func withEnclaves(list []instancetypes.InstanceType, offers []catalogue.Offer) []instancetypes.InstanceType {
 	able := map[string]bool{}
 	for _, o := range offers {
@@ -381,7 +390,8 @@ func withEnclaves(list []instancetypes.InstanceType, offers []catalogue.Offer) [
 	return out
 }
 
-// bought is a type as a machine of it was launched: without enclaves unless it was launched with them.
+// bought returns a type as a machine of it was launched: without enclaves unless it was launched
+// with them.
 func bought(t instancetypes.InstanceType, enclave bool) instancetypes.InstanceType {
 	if enclave || !offersEnclave(t.Capacity) {
 		return t
@@ -393,8 +403,8 @@ func bought(t instancetypes.InstanceType, enclave bool) instancetypes.InstanceTy
 	return t
 }
 
-// quotaOf is the quota that EC2 counts an offer towards: vCPUs by families, apart for spot. See "Amazon EC2 instance type quotas" and "Spot instance
-// limits" of the User Guide.
+// quotaOf returns the quota that EC2 counts an offer towards: vCPUs by families, separately for
+// spot. See "Amazon EC2 instance type quotas" and "Spot instance limits" in the User Guide.
 func quotaOf(o offer) cloudprovider.Quota {
 	category, _ := o.t.Requirements.Get(label.Category).Single()
 	generation, _ := o.t.Requirements.Get(label.Generation).Single()
@@ -423,12 +433,12 @@ func quotaOf(o offer) cloudprovider.Quota {
 	return cloudprovider.Quota{Name: text, Blocks: requirements.MustOf(append(blocks, requirements.In(label.Category, class...))...)}
 }
 
-// spreadQuota is the limit of machines that a spread placement group has in a zone.
+// spreadQuota is the limit of machines of a spread placement group in a zone.
 func spreadQuota(o offer) cloudprovider.Quota {
 	group, _ := o.t.Requirements.Get(label.PlacementGroupID).Single()
 	blocks := []requirements.Requirement{requirements.In(corev1.LabelTopologyZone, o.zone), requirements.In(label.PlacementGroupID, group)}
 	return cloudprovider.Quota{Name: "machines of placement group " + group + " in " + o.zone, Blocks: requirements.MustOf(blocks...)}
 }
 
-// ClusterTag is the tag whose value is the cluster on everything that the provider makes.
+// ClusterTag is the tag on everything that the provider makes. Its value is the cluster.
 const ClusterTag = launch.ClusterTag

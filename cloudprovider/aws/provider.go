@@ -30,8 +30,9 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
-// Provider buys EC2 instances. It implements cloudprovider.Provider, BatchCreator, RepairAdviser, RegistrationHook and
-// interruption.Source. Make one by [New]; it is safe for concurrent use. Only one provider at a time may launch for a cluster.
+// Provider buys EC2 instances. It implements cloudprovider.Provider, BatchCreator, RepairAdviser,
+// RegistrationHook and interruption.Source. Make one with [New]. It is safe for concurrent use.
+// Only one provider at a time may launch for a cluster.
 type Provider struct {
 	options   Options
 	clients   *api.Clients
@@ -40,7 +41,7 @@ type Provider struct {
 	nonce     string
 	serial    atomic.Int64
 	launching atomic.Int64          // when this provider first launched, in seconds since 1970
-	rival     atomic.Pointer[rival] // who else launches here
+	rival     atomic.Pointer[rival] // another provider that launches here
 
 	embedded func() (catalogue.Region, error)
 	base     *discovery.Cache[market.Live]
@@ -59,11 +60,12 @@ type Provider struct {
 	ownProfiles uses
 	suspects    suspects
 
-	history chan struct{} // holds one token: its holder reads the history
-	glanced bool          // it was read once; guarded by history
+	history chan struct{} // holds one token; the goroutine that has it reads the history
+	glanced bool          // the history was read once; guarded by history
 }
 
-// New makes a provider. It calls AWS only to find the queue. The error joins every fault of the options.
+// New makes a provider. It calls AWS only to find the queue. The error joins every fault of the
+// options.
 func New(ctx context.Context, options Options) (*Provider, error) {
 	options, err := options.withDefaults()
 	if err != nil {
@@ -107,10 +109,11 @@ func New(ctx context.Context, options Options) (*Provider, error) {
 	return p, nil
 }
 
-// Clients are the provider's clients of AWS, for programs that need more of it.
+// Clients returns the provider's AWS clients, for programs that need other calls.
 func (p *Provider) Clients() *api.Clients { return p.clients }
 
-// InstanceTypes lists what nodes of the pool's class could be of, in the zones of the class's subnets.
+// InstanceTypes returns the types that nodes of the pool's class could have, in the zones of the
+// class's subnets.
 func (p *Provider) InstanceTypes(ctx context.Context, pool nodepool.NodePool) ([]instancetypes.InstanceType, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -122,8 +125,9 @@ func (p *Provider) InstanceTypes(ctx context.Context, pool nodepool.NodePool) ([
 	return cloneTypes(s.types), nil
 }
 
-// RepairPolicies replace nodes that have not been ready, or not been heard of, for half an hour, whose accelerators have failed for ten
-// minutes, or whose node monitoring agent reports a broken part for half an hour.
+// RepairPolicies returns policies that replace three kinds of nodes: nodes that have not been
+// ready, or not been heard of, for half an hour; nodes whose accelerators have failed for ten
+// minutes; nodes whose monitoring agent has reported a broken part for half an hour.
 func (p *Provider) RepairPolicies() []cloudprovider.RepairPolicy {
 	half := 30 * time.Minute
 	list := []cloudprovider.RepairPolicy{
@@ -137,11 +141,12 @@ func (p *Provider) RepairPolicies() []cloudprovider.RepairPolicy {
 	return list
 }
 
-// Notes are what people should know about the last answers: prices that could not be refreshed, security groups that are unwise together. Each
-// once, in ascending order.
+// Notes returns what people should know about the last answers, such as prices that could not be
+// refreshed and security groups that are unwise together. Each note occurs once, in ascending
+// order.
 func (p *Provider) Notes() []string { return p.notes.list() }
 
-// notes are sentences by what they are about, so that the newest replaces the older one and good news takes it away.
+// notes are sentences by topic, so that a new one replaces the older one and good news removes it.
 type notes struct {
 	mu sync.Mutex
 	by map[string]string
@@ -171,7 +176,7 @@ func (n *notes) list() []string {
 	return slices.Compact(out)
 }
 
-// cloneTypes shares nothing that can be changed.
+// cloneTypes returns a deep copy of the types.
 func cloneTypes(types []instancetypes.InstanceType) []instancetypes.InstanceType {
 	out := slices.Clone(types)
 	for i := range out {
@@ -193,88 +198,104 @@ func cloneTypes(types []instancetypes.InstanceType) []instancetypes.InstanceType
 
 // Options configure a provider. Cluster and Classes are required.
 type Options struct {
-	// Cluster is the name of the EKS cluster. It marks everything that the provider makes as the cluster's.
+	// Cluster is the name of the EKS cluster. Everything that the provider makes is tagged with it.
 	Cluster string
-	// Classes knows the node classes.
+	// Classes finds the node classes.
 	Classes Classes
 
-	// Region, Endpoint, Credentials, HTTPClient and Buckets say how AWS is reached; see api.Config. Empty = the environment's.
+	// Region, Endpoint, Credentials, HTTPClient and Buckets say how AWS is reached, see api.Config.
+	// Empty fields use the environment.
 	Region, Endpoint string
 	Credentials      sdk.CredentialsProvider
 	HTTPClient       *http.Client
 	Buckets          *api.Buckets
 
-	// Known is a cluster that is not EKS, or that the caller may not describe; nil = eks:DescribeCluster tells.
+	// Known describes a cluster that is not EKS, or that the caller may not describe. nil means to
+	// call eks:DescribeCluster.
 	Known *Cluster
-	// Queue is the name of the SQS queue that EC2's events go to; empty = the provider knows of no interruptions but those of
-	// StatusChecks.
+	// Queue is the name of the SQS queue that receives EC2's events. If it is empty, the provider
+	// knows of no interruptions except those of StatusChecks.
 	Queue string
-	// ZonalShift says that zones which the cluster's traffic was shifted away from are left alone: nothing is launched there, and EC2 is not asked to read,
-	// tag or end machines in them until the shift has ended. It needs arc-zonal-shift:GetManagedResource.
+	// ZonalShift says to leave zones alone that the cluster's traffic was shifted away from. Until
+	// the shift has ended, nothing is launched there, and EC2 is not asked to read, tag or end
+	// machines in them. It needs arc-zonal-shift:GetManagedResource.
 	ZonalShift bool
-	// StatusChecks says that Interruptions also asks EC2, once a minute, for status checks that fail, scheduled events and the end of capacity blocks.
-	// It needs ec2:DescribeInstanceStatus.
+	// StatusChecks says that Interruptions also asks EC2, once a minute, for failing status checks,
+	// scheduled events and the end of capacity blocks. It needs ec2:DescribeInstanceStatus.
 	StatusChecks bool
-	// InstanceProfile is for node classes that name neither profile nor role, as AWSNodeTemplates may.
+	// InstanceProfile is for node classes that name neither profile nor role, as AWSNodeTemplates
+	// may.
 	InstanceProfile string
-	// Tags are put on everything that is launched; those of node classes override them.
+	// Tags are put on everything that is launched. Tags of node classes override them.
 	Tags map[string]string
-	// Global holds the keys of the older ConfigMap karpenter-global-settings that sizes depend on; see ec2.Settings.WithGlobal.
+	// Global has the keys of the older ConfigMap karpenter-global-settings that affect sizes, see
+	// ec2.Settings.WithGlobal.
 	Global map[string]string
 
-	// PrefixDelegation says that the cluster's network plugin takes prefixes of 16 addresses for pods, so that nodes have room for more of them: see
-	// ec2.Settings.PrefixDelegation. It must agree with the plugin's own setting.
+	// PrefixDelegation says that the cluster's network plugin assigns prefixes of 16 addresses for
+	// pods, so that nodes can hold more pods: see ec2.Settings.PrefixDelegation. It must agree with
+	// the plugin's own setting.
 	PrefixDelegation bool
 
-	// StaticTypes and StaticPrices take the embedded catalogue as it is, instead of asking EC2 and the price list.
+	// StaticTypes and StaticPrices use the embedded catalogue alone, without EC2 and the price
+	// list.
 	StaticTypes, StaticPrices bool
 
-	// Adjust corrects types and prices, as NodeOverlays do; nil = nothing. It is a function of its argument, which it leaves as it is, and keeps the types and
-	// their offerings. Fleets of types whose prices it has changed go by the order of these prices, not by EC2's.
+	// Adjust corrects types and prices, as NodeOverlays do; nil changes nothing. Its result must
+	// depend only on the argument, which it must not change, and must have the same types and
+	// offerings. If it changes prices, fleets of these types use the order of these prices, not
+	// EC2's.
 	Adjust func([]instancetypes.InstanceType) []instancetypes.InstanceType
-	// Learned is what an earlier provider has learned; see [Provider.Learned].
+	// Learned is what an earlier provider has learned, see [Provider.Learned].
 	Learned map[string]int64
 
-	// Lag is how far EC2's readers may be behind. A provider that has just started waits so long before it buys anything, for an
-	// earlier process may have launched what does not show yet. 0 = 1 minute.
+	// Lag is how far EC2's readers may be behind. A provider that has just started waits this long
+	// before it buys anything, because an earlier process may have launched something that does not
+	// show yet. 0 means 1 minute.
 	Lag time.Duration
-	// Undecided says which tokens an earlier process may have asked for without learning what came of it; nil = any. A provider that has just started
-	// knows what came of such a token once it shows, or once Lag has passed; all others are launched for at once.
+	// Undecided says for which tokens an earlier process may have asked without learning the
+	// result; nil means any token. After a start, the provider knows the result for such a token
+	// once it shows, or once Lag has passed. It launches for all other tokens at once.
 	Undecided func(token string) bool
-	// Lease is asked before every launch: an error keeps this provider from launching, because another process may. Controllers give the lease that
-	// they are elected by. Nil = no other process launches for the cluster.
+	// Lease is called before every launch. An error keeps this provider from launching, because
+	// another process may launch. Controllers give the lease of their leader election. Nil means
+	// that no other process launches for the cluster.
 	Lease func(ctx context.Context) error
-	// KarpenterTags says that machines carry Karpenter's tags for pool, node class and claim instead of ours. For those who replace Karpenter: one that
-	// runs in the same cluster would end these machines, so nothing is launched as long as there are machines of its own.
+	// KarpenterTags says that machines have Karpenter's tags for pool, node class and claim instead
+	// of ours. It is meant for users who replace Karpenter: a Karpenter in the same cluster would
+	// end these machines. So nothing is launched as long as machines of Karpenter's exist.
 	KarpenterTags bool
-	// Window says how long calls of Create are collected, which are then one fleet; Window.Most is the size of a fleet at most, 0 = 100.
+	// Window says how long calls of Create are collected for one fleet. Window.Most is the maximum
+	// size of a fleet; 0 means 100.
 	Window Window
-	// DryRun says that nothing may be changed: see [Provider.DryRun], which is then all that is left of Create and Delete.
+	// DryRun says that nothing may be changed. Then only [Provider.DryRun] remains of Create and
+	// Delete.
 	DryRun bool
-	// Nonce starts the ids of batches and must never be the same twice; empty = random.
+	// Nonce starts the ids of batches and must never be the same twice. Empty means random.
 	Nonce string
 }
 
-// Cluster is what a node needs to join a cluster, and what images are chosen by.
+// Cluster is what a node needs to join a cluster, and what determines its image.
 type Cluster = discovery.Cluster
 
 // Window says how long calls are collected.
 type Window = batch.Window
 
-// NoHistory is an [Options].Undecided for programs that make their tokens themselves: no earlier process has asked for any.
+// NoHistory is an [Options].Undecided for programs that generate their own tokens: no earlier
+// process has used any of them.
 func NoHistory(string) bool { return false }
 
 // Classes finds node classes.
 type Classes interface {
-	// NodeClass is the class of a name; an empty name means the default. The error is a [*cloudprovider.Error], of ErrNotReady if there is
-	// no such class yet.
+	// NodeClass returns the class with the given name; an empty name means the default. The error
+	// is a [*cloudprovider.Error], with ErrNotReady if there is no such class yet.
 	NodeClass(ctx context.Context, name string) (nodeclass.NodeClass, error)
 }
 
-// FixedClasses are classes that never change; the first is the default.
+// FixedClasses are classes that never change. The first is the default.
 type FixedClasses []nodeclass.NodeClass
 
-// NodeClass finds a class by its name.
+// NodeClass returns the class with the given name.
 func (f FixedClasses) NodeClass(_ context.Context, name string) (nodeclass.NodeClass, error) {
 	if name == "" && len(f) > 0 {
 		return f[0], nil
@@ -293,7 +314,7 @@ func (f FixedClasses) NodeClass(_ context.Context, name string) (nodeclass.NodeC
 	return nodeclass.NodeClass{}, &cloudprovider.Error{Code: cloudprovider.ErrNotReady, Err: fmt.Errorf("no node class %q%s", name, hint)}
 }
 
-// withDefaults fills in zeros; the error joins every fault.
+// withDefaults fills in defaults. The error joins every fault.
 func (o Options) withDefaults() (Options, error) {
 	var errs []error
 	if o.Cluster == "" {
@@ -318,14 +339,14 @@ func (o Options) withDefaults() (Options, error) {
 // mostUserTags leaves room for the records of the provider within EC2's 50 tags.
 const mostUserTags = 20
 
-// settings are what sizes depend on.
+// settings returns what sizes depend on.
 func (o Options) settings(c nodeclass.NodeClass) (ec2.Settings, error) {
 	s := c.Settings()
 	s.PrefixDelegation = o.PrefixDelegation
 	return s.WithGlobal(o.Global)
 }
 
-// zones are the zones of subnets with their ids.
+// zones returns the zones of subnets with their ids.
 func zones(subnets []discovery.Subnet) map[string]string {
 	out := map[string]string{}
 	for _, s := range slices.Backward(subnets) {

@@ -25,16 +25,16 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// found is an instance as EC2 describes it, with what its tags remember.
+// found is an instance as EC2 describes it, with what its tags record.
 type found struct {
 	raw      types.Instance
 	instance cloudprovider.Instance
 	identity string
-	hash     string // of the class's static fields when it was launched; empty = not comparable
+	hash     string // of the class's static fields at launch; empty means not comparable
 }
 
-// Get reads the instance, together with others that are asked for at the same time. A machine that has ended is not found, and the error
-// says what it ended of.
+// Get reads the instance, together with others that are requested at the same time. An ended
+// machine is not found, and the error says why it ended.
 func (p *Provider) Get(ctx context.Context, id string) (cloudprovider.Instance, error) {
 	f, err := p.get(ctx, id)
 	if err != nil {
@@ -67,7 +67,7 @@ func (p *Provider) get(ctx context.Context, id string) (*found, error) {
 	}
 	if f == nil {
 		if e, ok := p.memory.Of(bare); ok && e.State == memory.Live && asked.Sub(e.Checked) <= p.options.Lag {
-			// Launched a moment ago: EC2's readers do not know it yet.
+			// It was launched a moment ago: EC2's readers do not know it yet.
 			return &found{instance: e.Instance, identity: e.Identity}, nil
 		}
 		p.memory.MarkTerminated(bare, "", time.Now())
@@ -83,10 +83,11 @@ func (p *Provider) get(ctx context.Context, id string) (*found, error) {
 	return f, nil
 }
 
-// describe reads instances by their ids. Those that EC2 does not show, or that are not the cluster's, are nil.
+// describe reads instances by their ids. The result is nil for instances that EC2 does not show or
+// that do not belong to the cluster.
 func (p *Provider) describe(ctx context.Context, _ string, ids []string) []batch.Result[*found] {
 	out := make([]batch.Result[*found], len(ids))
-	list, err := p.readBy(ctx, "instance-id", slices.Compact(slices.Sorted(slices.Values(ids)))...) // naming an id that does not show yet would fail the whole call
+	list, err := p.readBy(ctx, "instance-id", slices.Compact(slices.Sorted(slices.Values(ids)))...) // by filter, because naming an unknown id would make the whole call fail
 	known := readerOf(list)
 	if fleets := p.bareFleets(list); err == nil && len(fleets) > 0 { // others of the fleet may know more
 		var mates []types.Instance
@@ -102,7 +103,7 @@ func (p *Provider) describe(ctx context.Context, _ string, ids []string) []batch
 	return out
 }
 
-// readCluster reads instances that carry the cluster's tag, and pass the filters.
+// readCluster reads instances that have the cluster's tag and pass the filters.
 func (p *Provider) readCluster(ctx context.Context, filters ...types.Filter) ([]types.Instance, error) {
 	return p.read(ctx, append([]types.Filter{{Name: aws.String("tag:" + ClusterTag), Values: []string{p.options.Cluster}}}, filters...))
 }
@@ -124,10 +125,11 @@ func (p *Provider) read(ctx context.Context, filters []types.Filter) ([]types.In
 	return list, nil
 }
 
-// mostValues is the most values that a filter takes.
+// mostValues is the maximum number of values in a filter.
 const mostValues = 200
 
-// readBy reads the instances that a filter of several values finds, as many as it takes at a time.
+// readBy reads the instances that match one of the filter's values, with as many values in a call
+// as a filter takes.
 func (p *Provider) readBy(ctx context.Context, filter string, values ...string) ([]types.Instance, error) {
 	var list []types.Instance
 	for chunk := range slices.Chunk(values, mostValues) {
@@ -140,7 +142,7 @@ func (p *Provider) readBy(ctx context.Context, filter string, values ...string) 
 	return list, nil
 }
 
-// bareFleets are the fleets of the cluster's machines whose own tags hold no record, or one that cannot be read.
+// bareFleets returns the fleets of the cluster's machines whose own tags have no readable record.
 func (p *Provider) bareFleets(raws []types.Instance) []string {
 	var fleets []string
 	for _, raw := range raws {
@@ -153,7 +155,7 @@ func (p *Provider) bareFleets(raws []types.Instance) []string {
 	return slices.Compact(fleets)
 }
 
-// ofThisCluster reports whether something with these tags is the cluster's.
+// ofThisCluster reports whether something with these tags belongs to the cluster.
 func (p *Provider) ofThisCluster(tags map[string]string) bool {
 	return tags[ClusterTag] == p.options.Cluster || tags[launch.OwnCluster] == p.options.Cluster
 }
@@ -169,8 +171,8 @@ func tagsOf(i types.Instance) map[string]string {
 // errUnreadable marks a machine whose tags hold a record that cannot be read.
 var errUnreadable = errors.New("its tags cannot be read: it is left alone, and its claim is not known; mend or end it by hand")
 
-// recall makes an instance of what EC2 says and what memory or tags remember; nil if it has no owner yet, or is not ours. Seals are those that its tags
-// do not have yet, by their keys.
+// recall makes an instance from EC2's answer and from memory or tags. It returns nil if the machine
+// has no owner yet, or is not ours. seals are seals that its tags do not have yet, by key.
 func (p *Provider) recall(ctx context.Context, raw types.Instance, seals map[string]record.Seal, records *record.Reader) (*found, error) {
 	bare, tags := aws.ToString(raw.InstanceId), tagsOf(raw)
 	rec, ours, err := records.Batch(tags)
@@ -197,7 +199,7 @@ func (p *Provider) recall(ctx context.Context, raw types.Instance, seals map[str
 	if !ours || !p.ofThisCluster(tags) {
 		return nil, nil
 	}
-	if err == nil && p.memory.IsOpen(rec.ID) { // which claim it is for is not known before the fleet is answered for
+	if err == nil && p.memory.IsOpen(rec.ID) { // its claim is unknown until the fleet has been answered
 		return nil, nil
 	}
 	if err != nil {
@@ -236,7 +238,7 @@ func (p *Provider) recall(ctx context.Context, raw types.Instance, seals map[str
 	return f, nil
 }
 
-// readerOf knows the records of all these machines.
+// readerOf returns a reader of the records of all these machines.
 func readerOf(raws []types.Instance) *record.Reader {
 	all := make([]map[string]string, len(raws))
 	for i, raw := range raws {
@@ -245,7 +247,8 @@ func readerOf(raws []types.Instance) *record.Reader {
 	return record.NewReader(all...)
 }
 
-// complete adds what the catalogue knows of the instance's type. A class or a type that is gone leaves the instance without it.
+// complete adds what the catalogue knows about the instance's type. If its class or type is gone,
+// nothing is added.
 func (p *Provider) complete(ctx context.Context, f *found, claim cloudprovider.NodeClaim, class string) error {
 	s, err := p.resolvedClass(ctx, class)
 	if err != nil {
@@ -283,8 +286,9 @@ func (p *Provider) complete(ctx context.Context, f *found, claim cloudprovider.N
 	return nil
 }
 
-// reservation is the capacity reservation that the machine was launched into; empty if there is none. An open reservation of the account takes in any
-// machine whose launch template does not forbid it: it is on-demand all the same, and its class never selected the reservation.
+// reservation returns the capacity reservation into which the machine was launched, or an empty
+// string. An open reservation of the account takes in any machine whose launch template does not
+// forbid it. Such a machine is still on-demand, because its class never selected the reservation.
 func (f *found) reservation() string {
 	if s := f.raw.CapacityReservationSpecification; s == nil || s.CapacityReservationPreference != types.CapacityReservationPreferenceCapacityReservationsOnly {
 		return ""
@@ -292,7 +296,7 @@ func (f *found) reservation() string {
 	return aws.ToString(f.raw.CapacityReservationId)
 }
 
-// partition names the partition of a placement group that EC2 has chosen.
+// partition records the partition of a placement group that EC2 has chosen.
 func (f *found) partition() {
 	if n := f.raw.Placement; n != nil && aws.ToInt32(n.PartitionNumber) > 0 {
 		f.instance.Labels = maps.Clone(f.instance.Labels)
@@ -300,7 +304,8 @@ func (f *found) partition() {
 	}
 }
 
-// stateOf is how far an instance is. One that is stopped still exists, and is not ended unless it is shown.
+// stateOf returns the state of an instance. A stopped instance still exists, and would never be
+// ended if it were not shown.
 func stateOf(i types.Instance) cloudprovider.InstanceState {
 	if i.State == nil {
 		return cloudprovider.Pending

@@ -133,6 +133,23 @@ var breakages = []struct {
 			return claim
 		})
 	}},
+	{"takes capital letters for small ones", "create-tokens", memcloud.Config{}, func(c *memcloud.Cloud) cloudprovider.Provider {
+		return tokenThen(c, func(token string) string { return strings.ToLower(token) })
+	}},
+	{"replaces what its labels cannot hold", "create-tokens", memcloud.Config{}, func(c *memcloud.Cloud) cloudprovider.Provider {
+		return tokenThen(c, func(token string) string { return strings.ReplaceAll(token, "/", ":") })
+	}},
+	{"cuts tokens to the length of a label", "create-tokens", memcloud.Config{}, func(c *memcloud.Cloud) cloudprovider.Provider {
+		return tokenThen(c, func(token string) string { return token[:min(len(token), 63)] })
+	}},
+	{"refuses tokens that its labels cannot hold", "create-tokens", memcloud.Config{}, func(c *memcloud.Cloud) cloudprovider.Provider {
+		return claimThen(c, func(claim cloudprovider.NodeClaim) cloudprovider.NodeClaim {
+			if strings.ContainsAny(claim.Token, "/:_.") {
+				claim.Candidates = nil
+			}
+			return claim
+		})
+	}},
 	{"forgets the token of what only the list has told of", "create-dead-token", memcloud.Config{}, func(c *memcloud.Cloud) cloudprovider.Provider {
 		var unheard sync.Map // tokens whose reply was lost
 		return &broken{provider: c, create: func(ctx context.Context, claim cloudprovider.NodeClaim) (cloudprovider.Launch, error) {
@@ -272,6 +289,17 @@ var breakages = []struct {
 			return i, err
 		}}
 	}},
+	{"does not say when it was made", "get-same", memcloud.Config{}, func(c *memcloud.Cloud) cloudprovider.Provider {
+		return &broken{provider: c, create: func(ctx context.Context, claim cloudprovider.NodeClaim) (cloudprovider.Launch, error) {
+			launch, err := c.Create(ctx, claim)
+			launch.Created = time.Time{}
+			return launch, err
+		}, get: func(ctx context.Context, id string) (cloudprovider.Instance, error) {
+			i, err := c.Get(ctx, id)
+			i.Created = time.Time{}
+			return i, err
+		}}
+	}},
 	{"returns nothing for what is not there", "get-unknown", memcloud.Config{}, func(c *memcloud.Cloud) cloudprovider.Provider {
 		return &broken{provider: c, get: func(ctx context.Context, id string) (cloudprovider.Instance, error) {
 			i, err := c.Get(ctx, id)
@@ -307,6 +335,15 @@ var breakages = []struct {
 			return list, err
 		}}
 	}},
+	{"ends its list at a page that failed", "list-whole", memcloud.Config{}, func(c *memcloud.Cloud) cloudprovider.Provider {
+		return &broken{provider: c, list: func(ctx context.Context) ([]cloudprovider.Instance, error) {
+			list, err := c.List(ctx)
+			if n, lose := lostReads.Load(c); lose && err == nil {
+				return list[:min(len(list), 5*(n.(int)-1))], nil
+			}
+			return list, err
+		}}
+	}},
 	{"only says that it deletes", "delete-ends", memcloud.Config{}, func(c *memcloud.Cloud) cloudprovider.Provider {
 		return &broken{provider: c, delete: func(ctx context.Context, _ string) error { return ctx.Err() }}
 	}},
@@ -323,6 +360,14 @@ var breakages = []struct {
 				return &cloudprovider.Error{Code: cloudprovider.ErrInvalidSpec, Op: "delete", Subject: id, Err: errors.New("wrong state")}
 			}
 			return err
+		}}
+	}},
+	{"is locked while it deletes", "delete-again", memcloud.Config{Shutdown: time.Minute}, func(c *memcloud.Cloud) cloudprovider.Provider {
+		return &broken{provider: c, delete: func(ctx context.Context, id string) error {
+			if i, err := c.Get(ctx, id); err == nil && i.State == cloudprovider.Terminating {
+				return &cloudprovider.Error{Code: cloudprovider.ErrNotReady, Op: "delete", Subject: id, Err: errors.New("locked")}
+			}
+			return c.Delete(ctx, id)
 		}}
 	}},
 	{"is content if there is nothing to delete", "delete-unknown", memcloud.Config{}, func(c *memcloud.Cloud) cloudprovider.Provider {
@@ -363,6 +408,15 @@ var breakages = []struct {
 	{"does not look at its context", "context-done", memcloud.Config{}, func(c *memcloud.Cloud) cloudprovider.Provider {
 		return &broken{provider: c, create: func(ctx context.Context, claim cloudprovider.NodeClaim) (cloudprovider.Launch, error) {
 			return c.Create(context.WithoutCancel(ctx), claim)
+		}}
+	}},
+	{"takes a context that has ended for a throttle", "context-done", memcloud.Config{}, func(c *memcloud.Cloud) cloudprovider.Provider {
+		return &broken{provider: c, list: func(ctx context.Context) ([]cloudprovider.Instance, error) {
+			list, err := c.List(ctx)
+			if ctx.Err() != nil {
+				err = &cloudprovider.Error{Code: cloudprovider.ErrThrottled, Op: "list", Err: ctx.Err()}
+			}
+			return list, err
 		}}
 	}},
 	{"hands the cloud's errors on", "errors-closed", memcloud.Config{}, func(c *memcloud.Cloud) cloudprovider.Provider {
@@ -418,19 +472,28 @@ var breakages = []struct {
 		}}
 	}},
 	{"forgets its tokens when it is started anew", "started-anew", memcloud.Config{}, func() func(c *memcloud.Cloud) cloudprovider.Provider {
-		var mu sync.Mutex
-		starts := map[*memcloud.Cloud]int{}
+		again := startedAgain()
 		return func(c *memcloud.Cloud) cloudprovider.Provider {
-			mu.Lock()
-			starts[c]++
-			again := starts[c] > 1
-			mu.Unlock()
+			started := again(c)
 			return claimThen(c, func(claim cloudprovider.NodeClaim) cloudprovider.NodeClaim {
-				if again {
+				if started {
 					claim.Token += "-again"
 				}
 				return claim
 			})
+		}
+	}()},
+	{"describes its machines anew when it is started, and wrongly", "started-anew", memcloud.Config{}, func() func(c *memcloud.Cloud) cloudprovider.Provider {
+		again := startedAgain()
+		return func(c *memcloud.Cloud) cloudprovider.Provider {
+			if !again(c) {
+				return &broken{provider: c}
+			}
+			return &broken{provider: c, get: func(ctx context.Context, id string) (cloudprovider.Instance, error) {
+				i, err := c.Get(ctx, id)
+				i.Type = "large"
+				return i, err
+			}}
 		}
 	}()},
 	{"takes a lost reply for a refusal", "lost-reply", memcloud.Config{}, func(c *memcloud.Cloud) cloudprovider.Provider {
@@ -441,6 +504,15 @@ var breakages = []struct {
 				return cloudprovider.Launch{}, errors.Join(err, cloudtest.ErrLostReply)
 			}
 			return c.Create(ctx, claim)
+		}}
+	}},
+	{"takes a lost reply for a lack of capacity", "lost-reply", memcloud.Config{}, func(c *memcloud.Cloud) cloudprovider.Provider {
+		return &broken{provider: c, create: func(ctx context.Context, claim cloudprovider.NodeClaim) (cloudprovider.Launch, error) {
+			launch, err := c.Create(ctx, claim)
+			if _, lose := losing.LoadAndDelete(c); lose && err == nil && len(claim.Candidates) == 1 {
+				return cloudprovider.Launch{}, &cloudprovider.Error{Code: cloudprovider.ErrInsufficientCapacity, Op: "create", Subject: claim.Name}
+			}
+			return launch, err
 		}}
 	}},
 	{"takes another candidate after a lost reply", "lost-reply", memcloud.Config{}, func(c *memcloud.Cloud) cloudprovider.Provider {
@@ -494,12 +566,57 @@ var breakages = []struct {
 			return launch, err
 		}}
 	}},
+	{"takes a lost machine for the type that it asked for last", "lost-reply", memcloud.Config{}, func(c *memcloud.Cloud) cloudprovider.Provider {
+		return lostThen(c, func(l *cloudprovider.Launch) { l.Type = "cloudtest-lost" })
+	}},
+	{"forgets the claim's labels of a lost machine", "lost-reply", memcloud.Config{}, func(c *memcloud.Cloud) cloudprovider.Provider {
+		return lostThen(c, func(l *cloudprovider.Launch) { delete(l.Labels, "cloudtest.example.com/case") })
+	}},
+	{"does not know the resources of a lost machine", "lost-reply", memcloud.Config{}, func(c *memcloud.Cloud) cloudprovider.Provider {
+		return lostThen(c, func(l *cloudprovider.Launch) { l.Capacity, l.Allocatable = nil, nil })
+	}},
+	{"believes its list at once", "lost-reply", memcloud.Config{Lag: time.Hour, Seed: 1}, func(c *memcloud.Cloud) cloudprovider.Provider {
+		var lost sync.Map
+		return &broken{provider: c, create: func(ctx context.Context, claim cloudprovider.NodeClaim) (cloudprovider.Launch, error) {
+			if _, again := lost.LoadAndDelete(claim.Token); again {
+				list, err := c.List(ctx)
+				if err != nil {
+					return cloudprovider.Launch{}, err
+				}
+				if !slices.ContainsFunc(list, func(i cloudprovider.Instance) bool { return i.Token == claim.Token }) {
+					claim.Token += "-again"
+				}
+			}
+			launch, err := c.Create(ctx, claim)
+			if _, lose := losing.LoadAndDelete(c); lose && err == nil {
+				lost.Store(claim.Token, true)
+				return cloudprovider.Launch{}, cloudtest.ErrLostReply
+			}
+			return launch, err
+		}}
+	}},
 	{"deletes whatever it is told to", "foreign", memcloud.Config{}, func(c *memcloud.Cloud) cloudprovider.Provider {
 		return &broken{provider: c, delete: func(ctx context.Context, id string) error {
 			if alive, ok := foreigners.Load(c); ok && id == foreigner {
 				*alive.(*bool) = false
 			}
 			return c.Delete(ctx, id)
+		}}
+	}},
+	{"reboots whatever it is told to", "foreign", memcloud.Config{}, func(c *memcloud.Cloud) cloudprovider.Provider {
+		return &broken{provider: c, reboot: func(ctx context.Context, id, operation string) error {
+			if id == foreigner {
+				return nil
+			}
+			return c.Reboot(ctx, id, operation)
+		}}
+	}},
+	{"compares machines of others", "foreign", memcloud.Config{}, func(c *memcloud.Cloud) cloudprovider.Provider {
+		return &broken{provider: c, drifted: func(ctx context.Context, id string) (cloudprovider.Drift, error) {
+			if id == foreigner {
+				return cloudprovider.Drift{Reason: "ImageDrift"}, nil
+			}
+			return c.Drifted(ctx, id)
 		}}
 	}},
 	{"drops the failures of a batch", "batch", memcloud.Config{}, func(c *memcloud.Cloud) cloudprovider.Provider {
@@ -518,6 +635,16 @@ var breakages = []struct {
 			return c.Reboot(ctx, id, fmt.Sprintf("%s-%d", operation, n()))
 		}}
 	}},
+	{"remembers reboots in memory only", "reboot", memcloud.Config{}, func() func(c *memcloud.Cloud) cloudprovider.Provider {
+		again := startedAgain()
+		return func(c *memcloud.Cloud) cloudprovider.Provider {
+			start := ""
+			if again(c) {
+				start = "-again"
+			}
+			return &broken{provider: c, reboot: func(ctx context.Context, id, operation string) error { return c.Reboot(ctx, id, operation+start) }}
+		}
+	}()},
 	{"replaces what it should reboot", "reboot", memcloud.Config{}, func(c *memcloud.Cloud) cloudprovider.Provider {
 		return &broken{provider: c, reboot: func(ctx context.Context, id, _ string) error { return c.Delete(ctx, id) }}
 	}},

@@ -149,7 +149,7 @@ func catalogueRecovers(ctx context.Context, p *probe) error {
 	return fmt.Errorf("%s is still unavailable although there is capacity again", first[0])
 }
 
-// describeTypes is a text that is equal for catalogues that mean the same.
+// describeTypes returns a text that is equal for catalogues with the same meaning.
 func describeTypes(types []instancetypes.InstanceType) string {
 	var b strings.Builder
 	for _, t := range types {
@@ -181,7 +181,7 @@ func describeInstance(i cloudprovider.Instance) string {
 	return b.String() + " capacity" + describeList(i.Capacity) + " allocatable" + describeList(i.Allocatable)
 }
 
-// difference is the first line in which two texts differ.
+// difference returns the first line in which two texts differ.
 func difference(want, have string) string {
 	w, h := strings.Split(want, "\n"), strings.Split(have, "\n")
 	for i := range max(len(w), len(h)) {

@@ -47,10 +47,10 @@ func catalogue() []instancetypes.InstanceType {
 }
 
 // What a broken double must know of the cloud that it is wrapped around: the machine that was never made, whether it is alive, and
-// whether a reply is to be lost.
+// whether a reply is to be lost, or that to which reading request.
 const foreigner = "memcloud://foreign"
 
-var foreigners, losing sync.Map // by cloud
+var foreigners, losing, lostReads sync.Map // by cloud
 
 // provider is a provider with everything optional, as memcloud is.
 type provider interface {
@@ -78,6 +78,10 @@ func harness(t *testing.T, config memcloud.Config, wrap func(*memcloud.Cloud) cl
 		LoseReply: func(context.Context) (func(), error) {
 			losing.Store(cloud, true)
 			return func() { losing.Delete(cloud) }, nil
+		},
+		LoseRead: func(_ context.Context, n int) (func(), error) {
+			lostReads.Store(cloud, n)
+			return func() { lostReads.Delete(cloud) }, nil
 		},
 		Reboots: func(_ context.Context, id string) (int, error) { return cloud.Reboots(id), nil },
 		Prefix:  "test",

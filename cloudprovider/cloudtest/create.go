@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,14 +22,15 @@ func createCases() []testCase {
 		{"create-idempotent", "Create with a token that was used before returns the instance that was made then and makes no second one.", createIdempotent},
 		{"create-at-the-same-time", "Concurrent calls of Create with one token make one instance.", createAtTheSameTime},
 		{"create-foreign-token", "Create with the token of another claim fails with ErrInvalidSpec.", createForeignToken},
+		{"create-tokens", "Create tells all tokens apart: up to 128 characters, capital and small letters, and every character that a token may have.", createTokens},
 		{"create-dead-token", "Create with the token of an instance that was deleted fails with ErrNotFound and makes none.", createDeadToken},
 		{"create-invalid", "Create refuses a claim that is not valid, or that has a candidate which is not in the catalogue, with ErrInvalidSpec.", createInvalid},
 		{"create-no-capacity", "Create fails with ErrInsufficientCapacity only if every candidate was refused, and names each of them.", createNoCapacity},
 		{"create-quota", "Create fails with ErrQuota if a quota refused every candidate, and says which quota and what it blocks.", createQuota},
 		{"create-next-candidate", "Create that succeeds on a later candidate reports the ones that were refused before it.", createNextCandidate},
-		{"create-failed-token", "Create that fails with an error of the closed list has made no instance and has not used up the token.", createFailedToken},
-		{"started-anew", "Create knows its tokens, and all methods the instances, when the provider is started anew.", startedAnew},
-		{"lost-reply", "Create that is asked again, because a reply of the cloud was lost, makes no second instance.", lostReplies},
+		{"create-failed-token", "Create that fails with an error of the closed list has made no instance in this call and has not used up the token.", createFailedToken},
+		{"started-anew", "Create knows its tokens, and all methods the instances as they were, when the provider is started anew.", startedAnew},
+		{"lost-reply", "Create that is asked again, because a reply of the cloud was lost, makes no second instance and returns the first as if nothing had been lost.", lostReplies},
 		{"create-labels", "The labels of an instance satisfy its claim: its requirements, its labels, the type and the offering.", createLabels},
 		{"create-resources", "The resources of an instance are those that the catalogue promised for its type.", createResources},
 	}
@@ -49,11 +51,8 @@ func createCandidate(ctx context.Context, p *probe) error {
 			if err != nil {
 				return fmt.Errorf("Create failed: %w", err)
 			}
-			if !isCandidate(claim, launch.Instance) {
-				return fmt.Errorf("the instance is a %s (%s), which was not asked for", launch.Type, launch.Offering)
-			}
-			if launch.Claim != claim.Name || launch.Token != claim.Token || launch.Pool != claim.Pool {
-				return fmt.Errorf("the instance is of the claim %q, token %q, pool %q", launch.Claim, launch.Token, launch.Pool)
+			if err := ofClaim(claim, launch.Instance); err != nil {
+				return err
 			}
 			if err := p.count(ctx, claim, 1); err != nil {
 				return err
@@ -63,10 +62,15 @@ func createCandidate(ctx context.Context, p *probe) error {
 	return nil
 }
 
-func isCandidate(claim cloudprovider.NodeClaim, i cloudprovider.Instance) bool {
-	return slices.ContainsFunc(claim.Candidates, func(c cloudprovider.Candidate) bool {
-		return c.Type == i.Type && c.Offering.Equal(i.Offering)
-	})
+// ofClaim fails unless an instance is one of the candidates of its claim, and says whose it is.
+func ofClaim(claim cloudprovider.NodeClaim, i cloudprovider.Instance) error {
+	if !slices.ContainsFunc(claim.Candidates, func(c cloudprovider.Candidate) bool { return c.Type == i.Type && c.Offering.Equal(i.Offering) }) {
+		return fmt.Errorf("the instance is a %s (%s), which was not asked for", i.Type, i.Offering)
+	}
+	if i.Claim != claim.Name || i.Token != claim.Token || i.Pool != claim.Pool {
+		return fmt.Errorf("the instance is of the claim %q, token %q, pool %q", i.Claim, i.Token, i.Pool)
+	}
+	return nil
 }
 
 func createIdempotent(ctx context.Context, p *probe) error {
@@ -134,6 +138,40 @@ func createForeignToken(ctx context.Context, p *probe) error {
 		return err
 	}
 	return p.count(ctx, first, 1)
+}
+
+// createTokens launches for tokens of full length that differ in one character.
+func createTokens(ctx context.Context, p *probe) error {
+	first, err := p.claim(ctx)
+	if err != nil {
+		return err
+	}
+	long := (first.Token + "/a:b_c.d-" + strings.Repeat("aZ09", 32))[:127]
+	tokens := []string{long + "a", long + "A", long, strings.Replace(long, "/a:", ":a:", 1), strings.Replace(long, "_c.", ".c.", 1)}
+	ids := map[string]string{} // tokens by id
+	for _, token := range tokens {
+		claim, err := p.claim(ctx)
+		if err != nil {
+			return err
+		}
+		claim.Token = token
+		launch, err := p.create(ctx, claim)
+		switch {
+		case err != nil:
+			return fmt.Errorf("Create with the token %q failed: %w", token, err)
+		case launch.Token != token:
+			return fmt.Errorf("Create with the token %q returned an instance with the token %q", token, launch.Token)
+		case ids[launch.ID] != "":
+			return fmt.Errorf("the tokens %q and %q both have the instance %q", ids[launch.ID], token, launch.ID)
+		}
+		ids[launch.ID] = token
+	}
+	for _, token := range tokens {
+		if err := p.count(ctx, cloudprovider.NodeClaim{Token: token}, 1); err != nil {
+			return fmt.Errorf("token %q: %w", token, err)
+		}
+	}
+	return nil
 }
 
 func createDeadToken(ctx context.Context, p *probe) error {
@@ -278,7 +316,7 @@ func createNextCandidate(ctx context.Context, p *probe) error {
 	if len(two) < 2 {
 		return &skipped{"two available offerings"}
 	}
-	// Only a cloud that goes by the order of the claim must report on the first.
+	// Only a cloud that follows the order of the claim must report the first candidate.
 	for i, order := range [][]cloudprovider.Candidate{{two[0], two[1]}, {two[1], two[0]}} {
 		claim, err := p.claim(ctx, order...)
 		if err != nil {
@@ -348,6 +386,22 @@ func createLabels(ctx context.Context, p *probe) error {
 	if err != nil {
 		return fmt.Errorf("Create failed: %w", err)
 	}
+	return p.labelled(ctx, claim, launch.Instance)
+}
+
+// asPromised fails unless an instance is what its claim and the catalogue say.
+func (p *probe) asPromised(ctx context.Context, claim cloudprovider.NodeClaim, i cloudprovider.Instance) error {
+	if err := ofClaim(claim, i); err != nil {
+		return err
+	}
+	if err := p.labelled(ctx, claim, i); err != nil {
+		return err
+	}
+	return p.sized(ctx, i)
+}
+
+// labelled fails unless the labels of an instance satisfy its claim.
+func (p *probe) labelled(ctx context.Context, claim cloudprovider.NodeClaim, launch cloudprovider.Instance) error {
 	types, err := p.types(ctx)
 	if err != nil {
 		return err
@@ -363,7 +417,7 @@ func createLabels(ctx context.Context, p *probe) error {
 	for _, key := range sortedKeys(want) {
 		have, ok := launch.Labels[key]
 		if r := claim.Requirements.Get(key); ok && r.Contains(have) && !r.IsAnything() {
-			continue // of an open requirement any value will do
+			continue // any value satisfies an undecided requirement
 		}
 		if !ok || have != want[key] {
 			return fmt.Errorf("label %q is %q instead of %q", key, have, want[key])
@@ -380,6 +434,11 @@ func createResources(ctx context.Context, p *probe) error {
 	if err != nil {
 		return err
 	}
+	return p.sized(ctx, launch.Instance)
+}
+
+// sized fails unless an instance has the resources of its type.
+func (p *probe) sized(ctx context.Context, launch cloudprovider.Instance) error {
 	types, err := p.types(ctx)
 	if err != nil {
 		return err
@@ -399,4 +458,4 @@ func createResources(ctx context.Context, p *probe) error {
 	return fmt.Errorf("the instance is of the type %q, which is not in the catalogue", launch.Type)
 }
 
-func sortedKeys(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }
+func sortedKeys[T any](m map[string]T) []string { return slices.Sorted(maps.Keys(m)) }

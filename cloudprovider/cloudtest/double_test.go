@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/joinery-sdk/joinery/cloudprovider"
+	"github.com/joinery-sdk/joinery/cloudprovider/cloudtest"
 	"github.com/joinery-sdk/joinery/cloudprovider/interruption"
 	"github.com/joinery-sdk/joinery/cloudprovider/memcloud"
 	"github.com/joinery-sdk/joinery/instancetypes"
@@ -123,6 +124,42 @@ func claimThen(c *memcloud.Cloud, change func(cloudprovider.NodeClaim) cloudprov
 	return &broken{provider: c, create: func(ctx context.Context, claim cloudprovider.NodeClaim) (cloudprovider.Launch, error) {
 		return c.Create(ctx, change(claim))
 	}}
+}
+
+// tokenThen changes the token before it gets to the cloud, and changes it back in the answer.
+func tokenThen(c *memcloud.Cloud, change func(string) string) *broken {
+	return &broken{provider: c, create: func(ctx context.Context, claim cloudprovider.NodeClaim) (cloudprovider.Launch, error) {
+		token := claim.Token
+		claim.Token = change(token)
+		launch, err := c.Create(ctx, claim)
+		launch.Token = token
+		return launch, err
+	}}
+}
+
+// lostThen loses replies, and changes the answer when it is asked again.
+func lostThen(c *memcloud.Cloud, change func(*cloudprovider.Launch)) *broken {
+	var lost sync.Map
+	return &broken{provider: c, create: func(ctx context.Context, claim cloudprovider.NodeClaim) (cloudprovider.Launch, error) {
+		launch, err := c.Create(ctx, claim)
+		if _, lose := losing.LoadAndDelete(c); lose && err == nil {
+			lost.Store(claim.Token, true)
+			return cloudprovider.Launch{}, cloudtest.ErrLostReply
+		}
+		if _, again := lost.Load(claim.Token); again && err == nil {
+			change(&launch)
+		}
+		return launch, err
+	}}
+}
+
+// startedAgain returns a function that says whether a provider of the cloud was started before.
+func startedAgain() func(*memcloud.Cloud) bool {
+	var starts sync.Map
+	return func(c *memcloud.Cloud) bool {
+		_, again := starts.LoadOrStore(c, true)
+		return again
+	}
 }
 
 // counter counts from 1, for several callers.

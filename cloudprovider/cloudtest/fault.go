@@ -27,7 +27,7 @@ const (
 	OpDrifted       Op = "Drifted"
 )
 
-// Fault is something that goes wrong in a call. The zero value is a call that goes right.
+// Fault is something that goes wrong in a call. The zero value is a call without a fault.
 type Fault struct {
 	kind  faultKind
 	err   error
@@ -45,32 +45,34 @@ const (
 	cancelled
 )
 
-// ErrLostReply is the error of a call whose reply was lost: it had its effect, and the caller does not know.
+// ErrLostReply is the error of a call whose reply was lost: it had its effect, but the caller does
+// not know.
 var ErrLostReply = errors.New("cloudtest: connection lost before the reply came")
 
-// Fail makes the call fail with err instead of being made.
+// Fail makes the call fail with err without making it.
 func Fail(err error) Fault { return Fault{kind: failing, err: err} }
 
-// Throttle makes the call fail with cloudprovider.ErrThrottled instead of being made.
+// Throttle makes the call fail with cloudprovider.ErrThrottled without making it.
 func Throttle() Fault { return Fail(&cloudprovider.Error{Code: cloudprovider.ErrThrottled}) }
 
 // LoseReply makes the call and then fails with [ErrLostReply].
 func LoseReply() Fault { return Fault{kind: lostReply} }
 
-// Stale answers List and InstanceTypes with the last answer that was not stale, once there is one; other calls go right.
+// Stale answers List and InstanceTypes with the last answer that was not stale, once there is one.
+// Other calls have no fault.
 func Stale() Fault { return Fault{kind: stale} }
 
-// Slow makes the call after a time, or fails with the context's error if that comes first.
+// Slow makes the call after a delay, or fails with the context's error if that comes first.
 func Slow(d time.Duration) Fault { return Fault{kind: slow, delay: d} }
 
-// Cancel makes the call with a context that is cancelled already.
+// Cancel makes the call with a context that is already cancelled.
 func Cancel() Fault { return Fault{kind: cancelled} }
 
-// Plan says what goes wrong in the n-th call of a method, n from 1. It must be a function of its arguments or be safe for
-// concurrent use.
+// Plan returns the fault of the n-th call of a method, with n from 1. It must depend only on its
+// arguments or be safe for concurrent use.
 type Plan func(op Op, n int) Fault
 
-// Nth is a fault in the n-th call of a method.
+// Nth returns a plan with a fault in the n-th call of a method.
 func Nth(op Op, n int, fault Fault) Plan {
 	return func(o Op, i int) Fault {
 		if o == op && i == n {
@@ -80,7 +82,8 @@ func Nth(op Op, n int, fault Fault) Plan {
 	}
 }
 
-// Every is a fault in every n-th call of a method: n, 2n, 3n... An n of less than 1 counts as 1.
+// Every returns a plan with a fault in every n-th call of a method: n, 2n, 3n... An n of less than
+// 1 counts as 1.
 func Every(op Op, n int, fault Fault) Plan {
 	return func(o Op, i int) Fault {
 		if o == op && i%max(n, 1) == 0 {
@@ -90,8 +93,8 @@ func Every(op Op, n int, fault Fault) Plan {
 	}
 }
 
-// Sometimes has a fault in each call of a method with some probability from 0 to 1. Which calls these are depends only on
-// the seed, the method and n.
+// Sometimes returns a plan with a fault in each call of a method with a probability from 0 to 1.
+// Which calls these are depends only on the seed, the method and n.
 func Sometimes(op Op, probability float64, seed uint64, fault Fault) Plan {
 	return func(o Op, i int) Fault {
 		if o == op && rand.New(rand.NewPCG(seed, uint64(i))).Float64() < probability {
@@ -101,9 +104,9 @@ func Sometimes(op Op, probability float64, seed uint64, fault Fault) Plan {
 	}
 }
 
-// Inject puts faults between a caller and its provider: of several plans the first that has a fault for a call decides.
-// The result has the methods of Provider only: what the provider offers beyond is out of reach, so that no call avoids
-// the faults. It may be used concurrently.
+// Inject puts faults between a caller and its provider. Of several plans, the first that has a
+// fault for a call decides. The result has only the methods of Provider, so that no call avoids the
+// faults: the provider's optional methods cannot be reached. It may be used concurrently.
 func Inject(p cloudprovider.Provider, plans ...Plan) cloudprovider.Provider {
 	return &faulty{inner: p, plans: slices.Clone(plans), calls: map[Op]int{}}
 }
@@ -130,7 +133,7 @@ func (f *faulty) next(op Op) Fault {
 	return Fault{}
 }
 
-// call is one call under a fault.
+// call makes one call with a fault.
 func call[T any](ctx context.Context, op Op, fault Fault, do func(context.Context) (T, error)) (T, error) {
 	var none T
 	switch fault.kind {

@@ -18,8 +18,8 @@ import (
 
 func generalCases() []testCase {
 	return []testCase{
-		{"context-done", "A call whose context is done fails with the error of the context, and Create then makes no instance.", contextDone},
-		{"errors-closed", "Every failure that the cloud reports is one of the closed list of errors, and exactly one.", errorsClosed},
+		{"context-done", "A call whose context is done fails with the error of the context and no code, and Create then makes no instance.", contextDone},
+		{"errors-closed", "Every failure that the cloud reports is one of the closed list of errors, and exactly one, except internal errors, whose outcome is unknown.", errorsClosed},
 		{"all-at-once", "All methods may be called concurrently.", allAtOnce},
 		{"arguments", "Arguments are left as they are.", arguments},
 		{"results", "Results belong to the caller, who may change them without any effect on later results.", results},
@@ -49,7 +49,9 @@ func contextDone(ctx context.Context, p *probe) error {
 		{"Drifted", func() error { _, err := provider.Drifted(done, launch.ID); return err }},
 		{"Delete", func() error { return provider.Delete(done, launch.ID) }},
 	} {
-		if err := p.retry(ctx, call.do); !errors.Is(err, context.Canceled) {
+		err := p.retry(ctx, call.do)
+		coded := slices.ContainsFunc(cloudprovider.Codes(), func(code error) bool { return errors.Is(err, code) })
+		if coded || !errors.Is(err, context.Canceled) {
 			return fmt.Errorf("%s with a cancelled context returned the error %w", call.name, orNil(err))
 		}
 	}
@@ -59,7 +61,7 @@ func contextDone(ctx context.Context, p *probe) error {
 	return p.count(ctx, claim, 1)
 }
 
-// orNil can be wrapped also where there is no error.
+// orNil returns err, or an error with the text "nil", so that the result can always be wrapped.
 func orNil(err error) error {
 	if err == nil {
 		return errors.New("nil")
@@ -160,7 +162,7 @@ func allAtOnce(ctx context.Context, p *probe) error {
 	return nil
 }
 
-// oneLife calls everything once.
+// oneLife calls every method once.
 func (p *probe) oneLife(ctx context.Context, end bool) error {
 	_, launch, err := p.launch(ctx)
 	if err != nil {
@@ -169,7 +171,7 @@ func (p *probe) oneLife(ctx context.Context, end bool) error {
 	if _, err := p.types(ctx); err != nil {
 		return err
 	}
-	// The cloud may lag: only a wrong answer counts, not a missing one.
+	// The cloud may lag: only a wrong answer is a fault, not a missing one.
 	if have, err := p.get(ctx, launch.ID); err == nil && have.ID != launch.ID {
 		return fmt.Errorf("Get of %q returned %q", launch.ID, have.ID)
 	}
@@ -192,7 +194,7 @@ func arguments(ctx context.Context, p *probe) error {
 	if err != nil {
 		return err
 	}
-	slices.Reverse(two) // what a provider that sorts by price would change
+	slices.Reverse(two) // a provider that sorts by price would change this
 	claim, err := p.claim(ctx, two...)
 	if err != nil {
 		return err
@@ -217,7 +219,7 @@ func arguments(ctx context.Context, p *probe) error {
 	if !maps.Equal(labels, pool.Labels) || !maps.Equal(annotations, pool.Annotations) {
 		return errors.New("InstanceTypes changed its pool")
 	}
-	// Nor may the provider rely on what the caller does with them afterwards.
+	// The provider must also not depend on what the caller does with them afterwards.
 	if len(claim.Candidates) > 1 {
 		claim.Candidates[0], claim.Candidates[1] = claim.Candidates[1], claim.Candidates[0]
 	}

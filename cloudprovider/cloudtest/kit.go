@@ -11,43 +11,52 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
-// Harness is a provider and what the kit may do to the cloud behind it. Only Provider is required. Functions that
-// change the cloud return one that undoes it.
+// Harness is a provider and what the kit may do to the cloud behind it. Only Provider is required.
+// Functions that change the cloud return a function that undoes the change.
 type Harness struct {
 	Provider cloudprovider.Provider
-	// Pool is the pool that types are asked for; zero = none in particular.
+	// Pool is the pool for which types are requested. The zero value means no particular pool.
 	Pool nodepool.NodePool
-	// Prefix starts every name and token, so that runs on one account do not meet. Empty = random.
+	// Prefix starts every name and token, so that runs on one account do not collide. Empty means
+	// random.
 	Prefix string
-	// Many is how many machines the case of long lists buys: more than fit a page of the cloud's. 0 = 12.
+	// Many is how many machines the case of long lists buys: more than fit on a page of the cloud.
+	// 0 means 12.
 	Many int
-	// Settle waits until everything that was asked for has happened and every reader knows it: instances that were deleted
-	// are gone, not merely Terminating. nil = Delete ends an instance at once and readers never lag. A cloud whose machines
-	// take time to stop needs it.
+	// Settle waits until everything requested has happened and every reader knows it: deleted
+	// instances are gone, not merely Terminating. nil means that Delete ends an instance at once
+	// and that readers never lag. A cloud whose machines take time to stop needs it.
 	Settle func(ctx context.Context) error
-	// Exhaust leaves no machine of an offering.
+	// Exhaust uses up all machines of an offering.
 	Exhaust func(ctx context.Context, offering cloudprovider.Candidate) (restore func(), err error)
-	// Block sets a quota such that nothing more can be had.
+	// Block sets a quota so that nothing more can be bought.
 	Block func(ctx context.Context) (restore func(), err error)
-	// Reopen starts the provider anew, as after a crash: of what it knew only what the cloud, or its own storage, holds is left. The
-	// case that asks for it goes on with the new one, Check with Provider: a function that reaches into a provider must reach both.
+	// Reopen starts the provider again, as after a crash: only what the cloud or its own storage
+	// holds is left. The case that asks for it continues with the new one, while Check continues
+	// with Provider. So a function that reaches into a provider must reach both.
 	Reopen func(ctx context.Context) (cloudprovider.Provider, error)
-	// Foreign puts a machine into the cloud that Create has not made, and says whether it is still there.
+	// Foreign adds a machine to the cloud that Create has not made. there reports whether it still
+	// exists.
 	Foreign func(ctx context.Context) (id string, there func(ctx context.Context) (bool, error), err error)
-	// LoseReply makes the next request that launches or ends something reach the cloud, and its reply get lost on the way to the provider;
-	// [LosingTransport] does so for providers that speak HTTP.
+	// LoseReply lets the next request that launches or ends a machine reach the cloud, but loses its
+	// reply on the way to the provider. Reboots need not be included. [LosingTransport] does so for
+	// providers that use HTTP.
 	LoseReply func(ctx context.Context) (restore func(), err error)
-	// Reboots says how often a machine was rebooted.
+	// LoseRead lets the n-th request from now that only reads fail, with n from 1, as if its reply
+	// had been lost. [LosingTransport] can do so.
+	LoseRead func(ctx context.Context, n int) (restore func(), err error)
+	// Reboots returns how often a machine was rebooted.
 	Reboots func(ctx context.Context, id string) (int, error)
 	// Interrupt makes the cloud announce that it takes the machine back.
 	Interrupt func(ctx context.Context, id string) error
 }
 
-// Maker makes a fresh provider for one case. It registers what must be closed with t.Cleanup.
+// Maker makes a new provider for one case. It registers what must be closed with t.Cleanup.
 type Maker func(t *testing.T) Harness
 
-// Run checks a provider: one subtest for each case, each with a provider of its own. Cases that need a function of the
-// harness, or an optional interface, are skipped where it is missing, and the skip says what.
+// Run checks a provider with one subtest for each case, each with a provider of its own. Cases that
+// need a missing function of the harness or a missing optional interface are skipped, and the skip
+// names it.
 func Run(t *testing.T, maker Maker) {
 	t.Helper()
 	for _, c := range cases() {
@@ -63,15 +72,16 @@ func Run(t *testing.T, maker Maker) {
 	}
 }
 
-// Check runs all cases that a provider alone allows, and returns their violations joined, each a [*Violation]. It takes
-// for granted that Delete ends an instance at once and that readers never lag; for any other cloud use [Harness.Check] with
-// a Settle.
+// Check runs all cases for which a provider alone is enough, and returns their violations joined,
+// each a [*Violation]. It skips shortages, quotas, restarts, lost replies and machines of others,
+// which is where providers go wrong, and assumes that Delete ends an instance at once and that
+// readers never lag. For all that use [Run] or [Harness.Check].
 func Check(ctx context.Context, provider cloudprovider.Provider) error {
 	return Harness{Provider: provider}.Check(ctx)
 }
 
-// Check runs all cases on the one provider of the harness, and returns their violations joined, each a [*Violation]. It
-// stops early only if the context is done.
+// Check runs all cases on the one provider of the harness, and returns their violations joined,
+// each a [*Violation]. It stops early only if the context is done.
 func (h Harness) Check(ctx context.Context) error {
 	var errs []error
 	for _, c := range cases() {
@@ -87,8 +97,8 @@ func (h Harness) Check(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Obligations are the sentences that the cases check, in the order of the cases, as the documentation of package
-// cloudprovider has them. A new slice.
+// Obligations returns the sentences that the cases check, in the order of the cases, as in the
+// documentation of package cloudprovider. The slice is new.
 func Obligations() []string {
 	var list []string
 	for _, c := range cases() {
@@ -97,23 +107,23 @@ func Obligations() []string {
 	return list
 }
 
-// Violation says which obligation a provider breaks, and how that was seen.
+// Violation says which obligation a provider breaks, and what was observed.
 type Violation struct {
-	// Case is the name of the case, Obligation the sentence of the documentation.
+	// Case is the name of the case, and Obligation the sentence of the documentation.
 	Case, Obligation string
-	// Err is what was seen instead; errors of the provider are wrapped in it.
+	// Err is what was observed instead. It wraps errors of the provider.
 	Err error
 }
 
-// Error is the obligation and what was seen instead.
+// Error returns the obligation and what was observed instead.
 func (v *Violation) Error() string {
 	return fmt.Sprintf("cloudtest: %s: broken obligation: %s Seen: %v", v.Case, v.Obligation, v.Err)
 }
 
-// Unwrap is what was seen.
+// Unwrap returns what was observed.
 func (v *Violation) Unwrap() error { return v.Err }
 
-// testCase checks one obligation. Its function returns nil, a *skipped, or what it saw.
+// testCase checks one obligation. Its function returns nil, a *skipped, or what it observed.
 type testCase struct {
 	name, obligation string
 	check            func(ctx context.Context, p *probe) error
@@ -143,7 +153,7 @@ func (c testCase) run(ctx context.Context, h Harness) error {
 	return &Violation{Case: c.name, Obligation: c.obligation, Err: err}
 }
 
-// skipped says that a case needs something that is not there.
+// skipped says that a case needs something that is missing.
 type skipped struct{ need string }
 
 func (s *skipped) Error() string { return "cloudtest: skipped: needs " + s.need }

@@ -15,7 +15,7 @@ func optionalCases() []testCase {
 	return []testCase{
 		{"batch", "CreateMany returns one result for each claim, in the order of the claims, and one failure does not spoil the rest.", batch},
 		{"repair", "RepairPolicies are valid: each condition, status and reason once, and no time that is negative.", repair},
-		{"reboot", "Reboot keeps the instance, reboots once for each operation, and fails with ErrNotFound for an id that does not exist.", reboot},
+		{"reboot", "Reboot keeps the instance, reboots once for each operation, also when the provider is started anew, and fails with ErrNotFound for an id that does not exist.", reboot},
 		{"interruptions", "Interruptions delivers every event at least once, again until its cursor is passed back, and then no more.", interruptions},
 	}
 }
@@ -96,6 +96,14 @@ func reboot(ctx context.Context, p *probe) error {
 		return err
 	}
 	for i, operation := range []string{"first", "first", "second"} {
+		if i == 1 && p.h.Reopen != nil {
+			if err := p.reopen(ctx); err != nil {
+				return err
+			}
+			if rebooter, ok = p.h.Provider.(cloudprovider.Rebooter); !ok {
+				return errors.New("the provider that the harness reopened cannot reboot")
+			}
+		}
 		if err := p.retry(ctx, func() error { return rebooter.Reboot(ctx, launch.ID, p.h.Prefix+"-"+operation) }); err != nil {
 			return fmt.Errorf("call %d of Reboot failed: %w", i+1, err)
 		}
@@ -165,7 +173,7 @@ func interruptions(ctx context.Context, p *probe) error {
 	return nil
 }
 
-// announces fails unless one of the events is of the instance and says what it must.
+// announces fails unless one of the events is about the instance and has the required content.
 func announces(events []interruption.Event, id string) error {
 	for _, e := range events {
 		if e.Instance != id {

@@ -13,10 +13,10 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// patience is how often a call is repeated that a right provider may refuse for now.
+// patience is how often a call is repeated that a correct provider may refuse for now.
 const patience = 10
 
-// probe is one case at work: it calls the provider and cleans up behind itself.
+// probe is one case in progress: it calls the provider and cleans up afterwards.
 type probe struct {
 	h    Harness
 	name string
@@ -26,7 +26,7 @@ type probe struct {
 	made   []string
 }
 
-// patiently repeats a call as long as the answer is to come back later.
+// patiently repeats a call as long as the answer is to try again later.
 func patiently[T any](ctx context.Context, p *probe, call func() (T, error)) (T, error) {
 	for try := 1; ; try++ {
 		answer, err := call()
@@ -40,7 +40,7 @@ func patiently[T any](ctx context.Context, p *probe, call func() (T, error)) (T,
 	}
 }
 
-// retry is patiently for calls that return an error only.
+// retry is patiently for calls that return only an error.
 func (p *probe) retry(ctx context.Context, call func() error) error {
 	_, err := patiently(ctx, p, func() (struct{}, error) { return struct{}{}, call() })
 	return err
@@ -69,7 +69,7 @@ func (p *probe) types(ctx context.Context) ([]instancetypes.InstanceType, error)
 	return types, nil
 }
 
-// candidates are the n cheapest offerings, or as many as there are.
+// candidates returns the n cheapest offerings, or as many as there are.
 func (p *probe) candidates(ctx context.Context, n int) ([]cloudprovider.Candidate, error) {
 	types, err := p.types(ctx)
 	if err != nil {
@@ -82,7 +82,7 @@ func (p *probe) candidates(ctx context.Context, n int) ([]cloudprovider.Candidat
 	return all[:min(n, len(all))], nil
 }
 
-// claim is a new claim for some candidates; none = the cheapest there is.
+// claim returns a new claim for some candidates; without candidates it uses the cheapest one.
 func (p *probe) claim(ctx context.Context, candidates ...cloudprovider.Candidate) (cloudprovider.NodeClaim, error) {
 	if len(candidates) == 0 {
 		var err error
@@ -114,7 +114,7 @@ func (p *probe) note(id string) {
 	}
 }
 
-// launch makes one instance of the cheapest kind that must succeed.
+// launch makes one instance of the cheapest kind, which must succeed.
 func (p *probe) launch(ctx context.Context) (cloudprovider.NodeClaim, cloudprovider.Launch, error) {
 	claim, err := p.claim(ctx)
 	if err != nil {
@@ -142,7 +142,7 @@ func (p *probe) drifted(ctx context.Context, id string) (cloudprovider.Drift, er
 	return patiently(ctx, p, func() (cloudprovider.Drift, error) { return p.h.Provider.Drifted(ctx, id) })
 }
 
-// list is what List says once the cloud has settled.
+// list returns the answer of List once the cloud has settled.
 func (p *probe) list(ctx context.Context) ([]cloudprovider.Instance, error) {
 	if err := p.settle(ctx); err != nil {
 		return nil, err
@@ -154,7 +154,7 @@ func (p *probe) list(ctx context.Context) ([]cloudprovider.Instance, error) {
 	return all, nil
 }
 
-// of are the instances of one claim, by its token or its name, that are not on their way out.
+// of returns the instances of one claim, by its token or its name, that are not terminating.
 func (p *probe) of(ctx context.Context, claim cloudprovider.NodeClaim) ([]cloudprovider.Instance, error) {
 	all, err := p.list(ctx)
 	return slices.DeleteFunc(all, func(i cloudprovider.Instance) bool {
@@ -162,7 +162,7 @@ func (p *probe) of(ctx context.Context, claim cloudprovider.NodeClaim) ([]cloudp
 	}), err
 }
 
-// count fails unless the claim has so many instances.
+// count fails unless the claim has this many instances.
 func (p *probe) count(ctx context.Context, claim cloudprovider.NodeClaim, want int) error {
 	have, err := p.of(ctx, claim)
 	if err != nil {
@@ -188,7 +188,7 @@ func (p *probe) exhaust(ctx context.Context, offering cloudprovider.Candidate) (
 	return restore, nil
 }
 
-// clean deletes what the case made. It may fail: whether Delete works is for its own cases to say.
+// clean deletes what the case made. It may fail, because other cases test Delete.
 func (p *probe) clean(ctx context.Context) {
 	if len(p.made) == 0 {
 		return
@@ -200,7 +200,7 @@ func (p *probe) clean(ctx context.Context) {
 	_ = p.settle(ctx)
 }
 
-// mustBe fails unless err is of the code.
+// mustBe fails unless err has the code.
 func mustBe(what string, err, code error) error {
 	switch {
 	case err == nil:

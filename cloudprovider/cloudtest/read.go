@@ -11,12 +11,12 @@ import (
 	"github.com/joinery-sdk/joinery/cloudprovider"
 )
 
-// noInstance is an id that no cloud ever gave away.
+// noInstance is an id that no cloud has ever assigned.
 const noInstance = "cloudtest-no-such-instance"
 
 func readCases() []testCase {
 	return []testCase{
-		{"get-same", "Get returns what Create returned: the same id, type, labels, claim, pool and token.", getSame},
+		{"get-same", "Get returns what Create returned: the same id, type, labels, claim, pool and token, and to the minute the same time of creation.", getSame},
 		{"get-unknown", "Get fails with ErrNotFound for an id that does not exist.", getUnknown},
 		{"list-all", "List returns every instance that Create made and that still exists, each once, by ascending id, however many there are.", listAll},
 		{"list-owners", "List returns only instances that Create made, and each with its claim, pool and token.", listOwners},
@@ -26,7 +26,7 @@ func readCases() []testCase {
 		{"delete-unknown", "Delete fails with ErrNotFound for an id that does not exist.", deleteUnknown},
 		{"delete-at-once", "Delete knows every instance that Create has returned, at once.", deleteAtOnce},
 		{"delete-only-this", "Delete touches no other instance.", deleteOnlyThis},
-		{"foreign", "Get, List and Delete do not know machines that Create has not made: ErrNotFound, and Delete leaves them alone.", foreign},
+		{"foreign", "No method knows machines that Create has not made: ErrNotFound, and Delete and Reboot leave them alone.", foreign},
 		{"drift-new", "Drifted reports nothing for an instance that was just made and fails with ErrNotFound for an id that does not exist.", driftNew},
 	}
 }
@@ -43,6 +43,9 @@ func getSame(ctx context.Context, p *probe) error {
 	if err != nil {
 		return fmt.Errorf("Get failed: %w", err)
 	}
+	if launch.Created.IsZero() || have.Created.IsZero() {
+		return errors.New("the instance has no time of creation, so nobody can tell how old it is")
+	}
 	if want, have := describeInstance(launch.Instance), describeInstance(have); want != have {
 		return fmt.Errorf("Get says %s, and Create said %s", have, want)
 	}
@@ -57,7 +60,7 @@ func getUnknown(ctx context.Context, p *probe) error {
 	return mustBe("Get of an unknown id", err, cloudprovider.ErrNotFound)
 }
 
-// many buys as many instances as the harness wants, by id.
+// many buys as many instances as the harness wants, and returns their claims by id.
 func (p *probe) many(ctx context.Context) (map[string]cloudprovider.NodeClaim, error) {
 	made := map[string]cloudprovider.NodeClaim{}
 	for range p.h.Many {
@@ -140,6 +143,20 @@ func listWhole(ctx context.Context, p *probe) error {
 	if err := p.settle(ctx); err != nil {
 		return err
 	}
+	for n := 1; p.h.LoseRead != nil && n <= p.h.Many; n++ {
+		restore, err := p.h.LoseRead(ctx, n)
+		if err != nil {
+			return fmt.Errorf("the harness did not lose a reply: %w", err)
+		}
+		list, err := p.h.Provider.List(ctx)
+		restore()
+		if err != nil {
+			continue
+		}
+		if err := complete(list, made); err != nil {
+			return fmt.Errorf("the reply to reading request %d was lost, and List succeeded: %w", n, err)
+		}
+	}
 	for looks := range 3 * p.h.Many {
 		list, err := p.h.Provider.List(newTripwire(ctx, looks))
 		if err != nil {
@@ -184,7 +201,8 @@ func deleteAgain(ctx context.Context, p *probe) error {
 	}
 	gone := false
 	for i := range 4 {
-		switch err := p.delete(ctx, launch.ID); {
+		switch err := p.h.Provider.Delete(ctx, launch.ID); {
+		case errors.Is(err, cloudprovider.ErrThrottled):
 		case err == nil && gone:
 			return errors.New("Delete succeeded after it had said that the instance is gone")
 		case err != nil && !errors.Is(err, cloudprovider.ErrNotFound):

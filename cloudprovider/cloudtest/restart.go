@@ -10,9 +10,10 @@ import (
 	"github.com/joinery-sdk/joinery/cloudprovider"
 )
 
-// LosingTransport carries out requests whose reply then gets lost: the server has acted, and the client sees [ErrLostReply]. It is
-// put between a provider and its cloud, for what a provider does then is where second machines come from. Make one by
-// [NewLosingTransport]; it is safe for concurrent use.
+// LosingTransport carries out requests and then loses the reply: the server has acted, and the
+// client gets [ErrLostReply]. It belongs between a provider and its cloud, because a lost reply is
+// where second machines come from. Make one with [NewLosingTransport]. It is safe for concurrent
+// use.
 type LosingTransport struct {
 	next http.RoundTripper
 
@@ -20,7 +21,8 @@ type LosingTransport struct {
 	lose func(*http.Request) bool
 }
 
-// NewLosingTransport loses nothing until [LosingTransport.Lose] says what. A nil transport is http.DefaultTransport.
+// NewLosingTransport returns a transport that loses nothing until [LosingTransport.Lose] is called.
+// A nil next means http.DefaultTransport.
 func NewLosingTransport(next http.RoundTripper) *LosingTransport {
 	if next == nil {
 		next = http.DefaultTransport
@@ -28,8 +30,8 @@ func NewLosingTransport(next http.RoundTripper) *LosingTransport {
 	return &LosingTransport{next: next}
 }
 
-// Lose loses the reply to the next request for which the function reports true, and then no more; nil loses none. It gives the
-// restore function that [Harness].LoseReply asks for.
+// Lose loses the reply to the next request for which the function returns true, and then no more;
+// nil loses none. It returns the restore function that [Harness].LoseReply needs.
 func (t *LosingTransport) Lose(which func(*http.Request) bool) (restore func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -68,8 +70,8 @@ func startedAnew(ctx context.Context, p *probe) error {
 	if err := p.delete(ctx, deleted.ID); err != nil {
 		return fmt.Errorf("Delete failed: %w", err)
 	}
-	if p.h.Provider, err = p.h.Reopen(ctx); err != nil {
-		return fmt.Errorf("the harness did not reopen the provider: %w", err)
+	if err := p.reopen(ctx); err != nil {
+		return err
 	}
 	again, err := p.create(ctx, claim)
 	if err != nil {
@@ -85,8 +87,14 @@ func startedAnew(ctx context.Context, p *probe) error {
 	if err := mustBe("Create of a claim whose instance was deleted before the restart", err, cloudprovider.ErrNotFound); err != nil {
 		return err
 	}
-	if _, err := p.get(ctx, launch.ID); err != nil {
+	have, err := p.get(ctx, launch.ID)
+	if err != nil {
 		return fmt.Errorf("Get of an instance from before the restart failed: %w", err)
+	}
+	for _, i := range []cloudprovider.Instance{again.Instance, have} {
+		if want, have := describeInstance(launch.Instance), describeInstance(i); want != have {
+			return fmt.Errorf("after the restart the instance is %s instead of %s", have, want)
+		}
 	}
 	if err := p.delete(ctx, launch.ID); err != nil {
 		return fmt.Errorf("Delete of an instance from before the restart failed: %w", err)
@@ -98,7 +106,8 @@ func lostReplies(ctx context.Context, p *probe) error {
 	if p.h.LoseReply == nil {
 		return &skipped{"Harness.LoseReply"}
 	}
-	// Other candidates are a temptation to launch elsewhere, neighbours on several pages to be taken for the machine.
+	// Other candidates tempt the provider to launch elsewhere. Neighbours on several pages may be
+	// mistaken for the machine.
 	neighbours := map[string]bool{}
 	for range p.h.Many {
 		_, launch, err := p.launch(ctx)
@@ -107,31 +116,54 @@ func lostReplies(ctx context.Context, p *probe) error {
 		}
 		neighbours[launch.ID] = true
 	}
-	if err := p.lostReply(ctx, neighbours, false); err != nil || p.h.Reopen == nil {
-		return err
+	for _, when := range []string{" at once", "", " after a restart"} {
+		if when == " after a restart" && p.h.Reopen == nil {
+			continue
+		}
+		if err := p.lostReply(ctx, neighbours, when); err != nil {
+			return err
+		}
 	}
-	return p.lostReply(ctx, neighbours, true)
+	return nil
 }
 
-// lostReply loses the reply to a launch and asks again, perhaps after a restart: there must be one machine, which is no neighbour's.
-func (p *probe) lostReply(ctx context.Context, neighbours map[string]bool, restart bool) error {
-	claim, said, err := p.unanswered(ctx)
+// lostReply loses the reply to a launch and asks again: at once, once everything must show, or after
+// a restart. There must then be one machine, it must be what its claim asked for, and it must not be
+// a neighbour's.
+func (p *probe) lostReply(ctx context.Context, neighbours map[string]bool, when string) error {
+	candidates := 4
+	if when == " at once" {
+		candidates = 1 // with no other to launch, a provider may say that all were refused
+	}
+	claim, said, err := p.unanswered(ctx, candidates)
 	if err != nil {
 		return err
 	}
 	if said != nil && !cloudprovider.Advise(said).Unknown && !errors.Is(said, cloudprovider.ErrNotReady) {
 		return fmt.Errorf("Create whose outcome is not known failed as if nothing had been made: %w", said)
 	}
-	when := ""
-	if restart {
-		when = " after a restart"
-		if p.h.Provider, err = p.h.Reopen(ctx); err != nil {
-			return fmt.Errorf("the harness did not reopen the provider: %w", err)
+	if when != " at once" {
+		if err := p.settle(ctx); err != nil {
+			return err
+		}
+	}
+	if when == " after a restart" {
+		if err := p.reopen(ctx); err != nil {
+			return err
 		}
 	}
 	launch, err := p.create(ctx, claim)
+	for try := 1; try < patience && err != nil && cloudprovider.Advise(err).Unknown; try++ {
+		if err := p.settle(ctx); err != nil {
+			return err
+		}
+		launch, err = p.create(ctx, claim)
+	}
 	if err != nil {
 		return fmt.Errorf("Create that was asked again%s failed: %w", when, err)
+	}
+	if err := p.asPromised(ctx, claim, launch.Instance); err != nil {
+		return fmt.Errorf("Create that was asked again%s: %w", when, err)
 	}
 	if neighbours[launch.ID] {
 		return fmt.Errorf("Create that was asked again%s returned %q, which is another claim's", when, launch.ID)
@@ -142,9 +174,18 @@ func (p *probe) lostReply(ctx context.Context, neighbours map[string]bool, resta
 	return nil
 }
 
-// unanswered is a claim whose launch was asked for, and the reply lost: what Create said of it, once everything must show.
-func (p *probe) unanswered(ctx context.Context) (claim cloudprovider.NodeClaim, said, err error) {
-	candidates, err := p.candidates(ctx, 4)
+// reopen continues with a provider that was started anew.
+func (p *probe) reopen(ctx context.Context) (err error) {
+	if p.h.Provider, err = p.h.Reopen(ctx); err != nil {
+		return fmt.Errorf("the harness did not reopen the provider: %w", err)
+	}
+	return nil
+}
+
+// unanswered returns a claim with up to n candidates whose launch was requested and whose reply was
+// lost, and what Create said.
+func (p *probe) unanswered(ctx context.Context, n int) (claim cloudprovider.NodeClaim, said, err error) {
+	candidates, err := p.candidates(ctx, n)
 	if err != nil {
 		return claim, nil, err
 	}
@@ -157,7 +198,7 @@ func (p *probe) unanswered(ctx context.Context) (claim cloudprovider.NodeClaim, 
 	}
 	_, said = p.create(ctx, claim)
 	restore()
-	return claim, said, p.settle(ctx)
+	return claim, said, nil
 }
 
 func foreign(ctx context.Context, p *probe) error {
@@ -177,12 +218,18 @@ func foreign(ctx context.Context, p *probe) error {
 			return fmt.Errorf("List shows %q, which Create has not made", id)
 		}
 	}
-	_, err = p.get(ctx, id)
-	if err := mustBe("Get of a machine that Create has not made", err, cloudprovider.ErrNotFound); err != nil {
-		return err
+	calls := map[string]func() error{
+		"Get":     func() error { _, err := p.h.Provider.Get(ctx, id); return err },
+		"Drifted": func() error { _, err := p.h.Provider.Drifted(ctx, id); return err },
+		"Delete":  func() error { return p.h.Provider.Delete(ctx, id) },
 	}
-	if err := mustBe("Delete of a machine that Create has not made", p.delete(ctx, id), cloudprovider.ErrNotFound); err != nil {
-		return err
+	if rebooter, ok := p.h.Provider.(cloudprovider.Rebooter); ok {
+		calls["Reboot"] = func() error { return rebooter.Reboot(ctx, id, p.h.Prefix+"-foreign") }
+	}
+	for _, name := range sortedKeys(calls) {
+		if err := mustBe(name+" of a machine that Create has not made", p.retry(ctx, calls[name]), cloudprovider.ErrNotFound); err != nil {
+			return err
+		}
 	}
 	if err := p.settle(ctx); err != nil {
 		return err
@@ -196,17 +243,18 @@ func foreign(ctx context.Context, p *probe) error {
 	return nil
 }
 
-// deadLostToken deletes an instance of which only the list has told, for the reply to its launch was lost.
+// deadLostToken deletes an instance that only the list has shown, because the reply to its launch
+// was lost.
 func deadLostToken(ctx context.Context, p *probe) error {
 	if p.h.LoseReply == nil {
 		return nil
 	}
-	claim, _, err := p.unanswered(ctx) // what Create said is for another case
+	claim, _, err := p.unanswered(ctx, 4) // another case checks what Create said
 	if err != nil {
 		return err
 	}
 	made, err := p.of(ctx, claim)
-	if err != nil || len(made) == 0 { // none: the request was lost, too
+	if err != nil || len(made) == 0 { // if there is none, the request was lost too
 		return err
 	}
 	p.note(made[0].ID)
@@ -226,7 +274,8 @@ func deadLostToken(ctx context.Context, p *probe) error {
 	return p.lostDelete(ctx, true)
 }
 
-// lostDelete loses the reply to the end of a machine, perhaps with a restart after that: its token is over, whether the provider was told or not.
+// lostDelete loses the reply to the end of a machine, perhaps with a restart after that. Its token
+// has ended, whether the provider was told or not.
 func (p *probe) lostDelete(ctx context.Context, restart bool) error {
 	claim, launch, err := p.launch(ctx)
 	if err != nil {
@@ -239,7 +288,7 @@ func (p *probe) lostDelete(ctx context.Context, restart bool) error {
 	if err != nil {
 		return fmt.Errorf("the harness did not lose a reply: %w", err)
 	}
-	said := p.delete(ctx, launch.ID) // nil if the provider has asked again, or the harness loses launches only
+	said := p.delete(ctx, launch.ID) // nil if the provider has asked again, or if the harness loses only launches
 	restore()
 	if err := p.settle(ctx); err != nil {
 		return err
@@ -247,8 +296,8 @@ func (p *probe) lostDelete(ctx context.Context, restart bool) error {
 	when := "Create after a Delete whose reply was lost"
 	if restart {
 		when += ", after a restart"
-		if p.h.Provider, err = p.h.Reopen(ctx); err != nil {
-			return fmt.Errorf("the harness did not reopen the provider: %w", err)
+		if err := p.reopen(ctx); err != nil {
+			return err
 		}
 	}
 	_, err = p.create(ctx, claim)

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// tripwire is a context that is cancelled at the n-th look at it: the same cancellation in mid-call each time, without a
-// clock.
+// tripwire is a context that is cancelled when it is checked for the n-th time. So it is cancelled
+// at the same point of a call each time, without a clock.
 type tripwire struct {
 	mu    sync.Mutex
 	inner context.Context

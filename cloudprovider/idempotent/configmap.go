@@ -13,29 +13,33 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ConfigMaps is what of a client of one namespace's ConfigMaps is needed; client-go's CoreV1().ConfigMaps(namespace) is one. It must read from the API server,
-// not from a cache.
+// ConfigMaps is the part of a client for the ConfigMaps of one namespace that this package needs.
+// client-go's CoreV1().ConfigMaps(namespace) implements it. It must read from the API server, not
+// from a cache.
 type ConfigMaps interface {
 	Get(ctx context.Context, name string, options metav1.GetOptions) (*corev1.ConfigMap, error)
 	Create(ctx context.Context, object *corev1.ConfigMap, options metav1.CreateOptions) (*corev1.ConfigMap, error)
 	Update(ctx context.Context, object *corev1.ConfigMap, options metav1.UpdateOptions) (*corev1.ConfigMap, error)
 }
 
-// ConfigMap is a store in a ConfigMap, which several processes may share: an update of an object that another one has changed since is made again. The
-// journal is compressed, so that some thousand entries fit the limit of 1 MiB. Make one by [NewConfigMap]; it is safe for concurrent use.
+// ConfigMap is a store in a ConfigMap that several processes may share. If another process has
+// changed the object, the update is repeated. The journal is compressed, so several thousand
+// entries fit into the limit of 1 MiB. Make one with [NewConfigMap]. It is safe for concurrent use.
 type ConfigMap struct {
 	client ConfigMaps
 	name   string
 }
 
-// NewConfigMap is the ConfigMap of a name. The first update makes it if it does not exist.
+// NewConfigMap returns the store in the ConfigMap with the given name. The first update creates the
+// ConfigMap if it does not exist.
 func NewConfigMap(client ConfigMaps, name string) *ConfigMap {
 	return &ConfigMap{client: client, name: name}
 }
 
 const (
 	journalKey = "journal.json.gz"
-	// mostConflicts is how often an update is tried: whoever is in the way makes progress each time.
+	// mostConflicts limits how often an update is tried. Each conflict means that another process
+	// has made progress.
 	mostConflicts = 100
 )
 
@@ -48,7 +52,8 @@ func (c *ConfigMap) View(ctx context.Context, read func(map[string]Entry) error)
 	return read(entries)
 }
 
-// Update changes the ConfigMap. The function is called again, on what is there then, if another process has changed it in between.
+// Update changes the ConfigMap. If another process has changed it in between, Update calls change
+// again with the new entries.
 func (c *ConfigMap) Update(ctx context.Context, change func(map[string]Entry) error) error {
 	for try := 1; ; try++ {
 		object, entries, err := c.load(ctx)
@@ -68,7 +73,7 @@ func (c *ConfigMap) Update(ctx context.Context, change func(map[string]Entry) er
 	}
 }
 
-// load reads the entries; without a ConfigMap there is neither an object nor an entry.
+// load reads the entries. If there is no ConfigMap, it returns neither an object nor entries.
 func (c *ConfigMap) load(ctx context.Context) (*corev1.ConfigMap, map[string]Entry, error) {
 	entries := map[string]Entry{}
 	object, err := c.client.Get(ctx, c.name, metav1.GetOptions{})
@@ -115,7 +120,7 @@ func encode(entries map[string]Entry) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// mostJournal bounds what a compressed journal may unpack to.
+// mostJournal limits the unpacked size of a compressed journal.
 const mostJournal = 256 << 20
 
 func decode(data []byte, entries *map[string]Entry) error {

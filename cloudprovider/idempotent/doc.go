@@ -1,14 +1,24 @@
-// Package idempotent is what providers of clouds without client tokens have in common: [Resolve] finds what a claim's candidates are
-// in a catalogue, and a [Journal] makes Create safe to repeat, after a lost reply or a restart, where the cloud itself would launch a
-// second machine. Its entries are in a [Store]: a [File] for a provider on one machine, a [ConfigMap] for one in a cluster.
+// Package idempotent is shared code for providers of clouds without client tokens. [Resolve] looks
+// up the candidates of a claim in a catalogue. A [Journal] makes it safe to repeat Create after a
+// lost reply or a restart, when the cloud itself would launch a second machine. The journal keeps
+// its entries in a
+// [Store]: a [File] for a provider on one machine, a [ConfigMap] for a provider in a cluster.
 //
-// Package examples/newprovider is a provider that is made of these. What each method owes to the journal:
+// Package examples/newprovider is a provider built from these. Its methods use the journal as
+// follows:
 //
-//   - Create calls [Journal.Create] with two functions. The one that finds is a List that looks for a token. The one that makes begins with Resolve, tries
-//     one choice after the other, and returns at once where an answer was lost; the call that makes a machine labels it with the token.
-//   - Get and List call [Journal.Instances] with the machines that the cloud shows. Where the reply to a launch was lost, [Describe] works out
-//     what the machine is.
-//   - Delete calls [Journal.Delete] before it asks the cloud to delete, and does not look the machine up first: the token has to end even if
-//     the cloud has taken the machine already. Where the journal says that it is not ours, Get may find out that it is (see above), and the
-//     journal is asked once more; otherwise it is ErrNotFound.
+//   - Create calls [Journal.Create] with two functions, find and launch. Find lists machines and
+//     looks for a token. Launch begins with Resolve, tries one choice after the other, and returns
+//     at once if an answer was lost. The call that makes a machine labels it with the token.
+//   - Get and List call [Journal.Instances] with the machines that the cloud shows. If the reply to
+//     a launch was lost, [Describe] works out what the machine is.
+//   - Delete calls [Journal.Delete] with two functions: the provider's Get, and one that asks the
+//     cloud to delete.
+//
+// If machine names are unique in your cloud, name the machine after a hash of cluster and token. The
+// cloud then refuses a second machine by itself. A conflict of names is not a certain error, because
+// the machine of that name may be the one of this token: return it as it is.
+//
+// If the store is lost, List is empty although machines run, and used tokens are new again. So keep
+// it where the claims are kept, and never on a pod's own disk.
 package idempotent

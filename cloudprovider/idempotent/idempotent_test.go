@@ -8,12 +8,15 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/joinery-sdk/joinery/cloudprovider"
 	"github.com/joinery-sdk/joinery/cloudprovider/idempotent"
@@ -64,6 +67,9 @@ type cloud struct {
 	hidden   int   // the last so many do not show yet
 	fail     error // of the next launch
 	lose     bool  // the answer to the next launch
+
+	types     []instancetypes.InstanceType // of the catalogue
+	described int                          // machines for which the journal asked
 }
 
 func (c *cloud) launch(claim cloudprovider.NodeClaim) func(context.Context) (cloudprovider.Launch, error) {
@@ -94,6 +100,30 @@ func (c *cloud) find(_ context.Context, token string) (cloudprovider.Instance, b
 	}
 	return cloudprovider.Instance{}, false, nil
 }
+
+// delete ends a machine by its id; the cloud says what answers is.
+func (c *cloud) delete(ctx context.Context, j *idempotent.Journal, id string, answers error) error {
+	return j.Delete(ctx, id, func(ctx context.Context, id string) (cloudprovider.Instance, error) {
+		list, err := j.Instances(ctx, c.shown()...)
+		if i := slices.IndexFunc(list, func(i cloudprovider.Instance) bool { return i.ID == id }); err == nil && i < 0 {
+			err = &cloudprovider.Error{Code: cloudprovider.ErrNotFound}
+		}
+		return cloudprovider.Instance{}, err
+	}, func(context.Context) error { return answers })
+}
+
+// shown are the machines of the cloud.
+func (c *cloud) shown() (out []idempotent.Machine) {
+	for _, m := range c.machines {
+		out = append(out, idempotent.Machine{ID: m.ID, Token: m.Token, Instance: func(claim cloudprovider.NodeClaim) cloudprovider.Instance {
+			c.described++
+			return idempotent.Describe(claim, c.types, "box", requirements.MustParse("zone=a"), m.ID, noon())
+		}})
+	}
+	return out
+}
+
+var errGone = &cloudprovider.Error{Code: cloudprovider.ErrNotFound}
 
 func claim(token string) cloudprovider.NodeClaim {
 	return cloudprovider.NodeClaim{Name: "a", Token: token, Candidates: []cloudprovider.Candidate{{Type: "box", Offering: requirements.MustParse("zone=a")}}}
@@ -162,14 +192,13 @@ func TestOneTokenOneMachine(t *testing.T) {
 	require.NoError(t, err)
 
 	// A tombstone stays for days, and only as long.
-	ours, err := j.Delete(t.Context(), first.ID)
-	require.NoError(t, err)
-	require.True(t, ours)
+	require.NoError(t, c.delete(t.Context(), j, first.ID, nil))
 	_, err = create(j, "one")
 	require.ErrorIs(t, err, cloudprovider.ErrNotFound)
-	ours, err = j.Delete(t.Context(), "of-others")
-	require.NoError(t, err)
-	require.False(t, ours)
+	require.ErrorIs(t, c.delete(t.Context(), j, first.ID, errGone), cloudprovider.ErrNotFound)
+	_, err = create(j, "one")
+	require.ErrorIs(t, err, cloudprovider.ErrNotFound)
+	require.ErrorIs(t, c.delete(t.Context(), j, "of-others", errors.New("must not be asked")), cloudprovider.ErrNotFound)
 	now = now.Add(49 * time.Hour)
 	_, err = create(j, "six")
 	require.NoError(t, err)
@@ -183,26 +212,16 @@ func TestOneTokenOneMachine(t *testing.T) {
 	require.ErrorIs(t, err, cloudprovider.ErrInvalidSpec)
 }
 
-// What was launched is found among the machines that the cloud shows: written down once, where the reply was lost, and otherwise read only.
+// What was launched is found among the machines that the cloud shows. It is written once if the reply was lost, and otherwise only read.
 func TestInstances(t *testing.T) {
-	store, c := &memory{}, &cloud{}
+	store, c := &memory{}, &cloud{types: catalogue()}
 	j := &idempotent.Journal{Store: store, Now: noon}
 	for _, token := range []string{"one", "two", "three"} {
 		c.lose = token == "two"
 		_, _ = j.Create(t.Context(), claim(token), c.find, c.launch(claim(token)))
 	}
-	ours, err := j.Delete(t.Context(), "m-1")
-	require.NoError(t, err)
-	require.False(t, ours, "nobody has heard of it")
-	asked := 0
-	shown := []idempotent.Machine{{Token: "of others"}}
-	for _, m := range c.machines {
-		shown = append(shown, idempotent.Machine{Token: m.Token, Instance: func(claim cloudprovider.NodeClaim) cloudprovider.Instance {
-			asked++
-			assert.Empty(t, claim.Candidates)
-			return idempotent.Describe(claim, nil, "gone", requirements.MustParse("zone=a"), m.ID, noon())
-		}})
-	}
+	shown := append(c.shown(), idempotent.Machine{Token: "of others"})
+	slices.Reverse(shown)
 	updates := store.updates
 	for range 3 {
 		list, err := j.Instances(t.Context(), shown...)
@@ -210,21 +229,132 @@ func TestInstances(t *testing.T) {
 		require.Len(t, list, 3)
 		assert.Equal(t, "m-1", list[1].ID)
 		assert.Equal(t, "two", list[1].Token)
-		assert.Equal(t, map[string]string{"zone": "a", "node.kubernetes.io/instance-type": "gone"}, list[1].Labels)
-		assert.Empty(t, list[1].Capacity)
+		assert.Equal(t, "a", list[1].Labels["zone"])
 	}
 	assert.Equal(t, updates+1, store.updates)
-	assert.LessOrEqual(t, asked, 2)
-	ours, err = j.Delete(t.Context(), "m-1")
-	require.NoError(t, err)
-	require.True(t, ours)
+	require.NoError(t, c.delete(t.Context(), j, "m-1", nil))
 	list, err := j.Instances(t.Context(), shown...)
 	require.NoError(t, err)
 	assert.Equal(t, cloudprovider.Terminating, list[1].State)
+	_, err = j.Instances(t.Context(), idempotent.Machine{Token: "one"})
+	require.ErrorContains(t, err, "set Machine.ID")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err = j.Instances(ctx, shown...)
 	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, c.delete(ctx, j, "m-0", nil), context.Canceled)
+}
+
+// Someone has copied a machine together with its tags. Both are shown, and each can be deleted without the other.
+func TestTwoMachinesWithOneToken(t *testing.T) {
+	for _, lost := range []bool{false, true} {
+		now := noon()
+		store, c := &memory{}, &cloud{types: catalogue(), lose: lost}
+		j := &idempotent.Journal{Store: store, Now: func() time.Time { return now }}
+		_, err := j.Create(t.Context(), claim("one"), c.find, c.launch(claim("one")))
+		require.Equal(t, lost, err != nil)
+		c.machines = append(c.machines, cloudprovider.Instance{ID: "m-copy", Token: "one"})
+		ids := func() (out []string) {
+			list, err := j.Instances(t.Context(), c.shown()...)
+			require.NoError(t, err)
+			for _, i := range list {
+				out = append(out, fmt.Sprint(i.ID, " ", i.Claim, " ", i.Token, " ", i.State))
+			}
+			return out
+		}
+		ids()
+		list, err := j.Instances(t.Context(), c.shown()[1])
+		require.NoError(t, err)
+		assert.Equal(t, "m-copy", list[0].ID)
+		assert.Equal(t, "box", list[0].Type)
+		assert.Equal(t, "m-0", store.entries["one"].Instance.ID, "nothing is written for the second")
+		require.NoError(t, c.delete(t.Context(), j, "m-copy", nil))
+		launch, err := j.Create(t.Context(), claim("one"), c.find, c.launch(claim("one")))
+		require.NoError(t, err)
+		assert.Equal(t, "m-0", launch.ID, "the token is alive")
+
+		// The first goes, and the second is shown for as long as it runs.
+		require.ErrorIs(t, c.delete(t.Context(), j, "m-0", errGone), cloudprovider.ErrNotFound)
+		c.machines = c.machines[1:]
+		for range 10 {
+			now = now.Add(25 * time.Hour)
+			assert.Equal(t, []string{"m-copy a one Running"}, ids())
+			other := claim("other")
+			_, err := j.Create(t.Context(), other, c.find, func(context.Context) (cloudprovider.Launch, error) {
+				return cloudprovider.Launch{}, &cloudprovider.Error{Code: cloudprovider.ErrQuota}
+			})
+			require.ErrorIs(t, err, cloudprovider.ErrQuota)
+		}
+		require.NoError(t, c.delete(t.Context(), j, "m-copy", nil))
+	}
+}
+
+// A machine is known for as long as the cloud has not said that it is gone: while the cloud refuses to delete it, and if the caller was
+// away for days and buys something before it lists.
+func TestAMachineThatCannotBeDeletedIsKnown(t *testing.T) {
+	now := noon()
+	store, c := &memory{}, &cloud{}
+	j := &idempotent.Journal{Store: store, Now: func() time.Time { return now }}
+	create := func(token string) error {
+		_, err := j.Create(t.Context(), claim(token), c.find, c.launch(claim(token)))
+		return err
+	}
+	require.NoError(t, create("one"))
+	locked := errors.New("deletion protection")
+	for hour := range 100 {
+		require.ErrorIs(t, c.delete(t.Context(), j, "m-0", locked), locked)
+		now = now.Add(time.Hour)
+		require.NoError(t, create(fmt.Sprint("hour-", hour)))
+	}
+	now = now.Add(100 * time.Hour)
+	require.NoError(t, create("late"))
+	list, err := j.Instances(t.Context(), c.shown()[0])
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+	assert.Equal(t, cloudprovider.Terminating, list[0].State)
+	require.ErrorIs(t, create("one"), cloudprovider.ErrNotFound)
+
+	// From when the cloud says that it is gone, the token is remembered for two days.
+	require.ErrorIs(t, c.delete(t.Context(), j, "m-0", errGone), cloudprovider.ErrNotFound)
+	now = now.Add(47 * time.Hour)
+	require.NoError(t, create("later"))
+	require.ErrorIs(t, create("one"), cloudprovider.ErrNotFound)
+	now = now.Add(2 * time.Hour)
+	require.NoError(t, create("latest"))
+	require.NotContains(t, store.entries, "one")
+}
+
+// If a type has left the catalogue when a lost machine is first described, its resources are recorded once the catalogue has it again.
+func TestATypeThatComesBack(t *testing.T) {
+	store, c := &memory{}, &cloud{lose: true}
+	j := &idempotent.Journal{Store: store, Now: noon}
+	_, err := j.Create(t.Context(), claim("one"), c.find, c.launch(claim("one")))
+	require.Error(t, err)
+	for i, types := range [][]instancetypes.InstanceType{nil, catalogue(), nil} {
+		c.types = types
+		list, err := j.Instances(t.Context(), c.shown()...)
+		require.NoError(t, err)
+		require.Len(t, list, 1)
+		assert.Equal(t, i == 0, list[0].Capacity == nil)
+		assert.Equal(t, list[0].Capacity, store.entries["one"].Instance.Capacity)
+	}
+	described := c.described
+	_, err = j.Instances(t.Context(), c.shown()...)
+	require.NoError(t, err)
+	assert.Equal(t, described, c.described)
+}
+
+// The cloud's labels may hold a hash of the token only.
+func TestHash(t *testing.T) {
+	j := &idempotent.Journal{Store: &memory{}, Now: noon, Hash: func(token string) string { return fmt.Sprintf("%x", token) }}
+	c := &cloud{}
+	_, err := j.Create(t.Context(), claim("one"), c.find, c.launch(claim("one")))
+	require.NoError(t, err)
+	for label, want := range map[string]int{"6f6e65": 1, "one": 0} {
+		list, err := j.Instances(t.Context(), idempotent.Machine{ID: "m-0", Token: label, Instance: c.shown()[0].Instance})
+		require.NoError(t, err)
+		require.Len(t, list, want)
+	}
 }
 
 // An entry does not grow with the candidates of its claim.
@@ -245,6 +375,33 @@ func TestEntriesAreSmall(t *testing.T) {
 	large.Candidates = large.Candidates[1:]
 	_, err = j.Create(t.Context(), large, c.find, c.launch(large))
 	require.ErrorIs(t, err, cloudprovider.ErrInvalidSpec, "another claim, though the entry has no candidates")
+}
+
+// The file is read again only if another process has written it since.
+func TestFileOfTwoProcesses(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal.json")
+	one, two := idempotent.NewFile(path), idempotent.NewFile(path)
+	tokens := func(f *idempotent.File) (out []string) {
+		require.NoError(t, f.View(t.Context(), func(entries map[string]idempotent.Entry) error {
+			out = slices.Sorted(maps.Keys(entries))
+			return nil
+		}))
+		return out
+	}
+	var want []string
+	for i := range 20 {
+		token := fmt.Sprintf("token-%02d", i)
+		want = append(want, token)
+		f := []*idempotent.File{one, two}[i%2]
+		require.NoError(t, f.Update(t.Context(), func(entries map[string]idempotent.Entry) error {
+			entries[token] = idempotent.Entry{}
+			return nil
+		}))
+		assert.Equal(t, want, tokens(one))
+		assert.Equal(t, want, tokens(two))
+	}
+	require.NoError(t, os.Remove(path))
+	assert.Empty(t, tokens(one))
 }
 
 // What is no journal is never overwritten, and a function that fails changes nothing.
@@ -287,7 +444,7 @@ func TestCallsExcludeEachOther(t *testing.T) {
 }
 
 func catalogue() []instancetypes.InstanceType {
-	return []instancetypes.InstanceType{{Name: "box", Offerings: []instancetypes.Offering{{Requirements: requirements.MustParse("zone=a"), Price: 1}}}}
+	return []instancetypes.InstanceType{{Name: "box", Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4")}, Offerings: []instancetypes.Offering{{Requirements: requirements.MustParse("zone=a"), Price: 1}}}}
 }
 
 func TestResolve(t *testing.T) {
@@ -338,7 +495,7 @@ func ExampleMachine() {
 	j := idempotent.Journal{Store: &memory{}, Now: noon}
 	_, err := j.Create(context.Background(), claim("one"), c.find, c.launch(claim("one")))
 	fmt.Println(err)
-	list, err := j.Instances(context.Background(), idempotent.Machine{Token: "one", Instance: func(c cloudprovider.NodeClaim) cloudprovider.Instance {
+	list, err := j.Instances(context.Background(), idempotent.Machine{ID: "m-0", Token: "one", Instance: func(c cloudprovider.NodeClaim) cloudprovider.Instance {
 		return idempotent.Describe(c, catalogue(), "box", requirements.MustParse("zone=a"), "m-0", noon())
 	}})
 	fmt.Println(list[0].ID, err)

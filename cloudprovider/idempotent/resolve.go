@@ -11,18 +11,19 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// Choice is a candidate of a claim as a catalogue has it.
+// Choice is a candidate of a claim with its data from the catalogue.
 type Choice struct {
 	Candidate cloudprovider.Candidate
 	Type      instancetypes.InstanceType
 	Offering  instancetypes.Offering
-	// Labels are those that the node will carry; see [cloudprovider.NodeLabels].
+	// Labels are the labels that the node will have, see [cloudprovider.NodeLabels].
 	Labels map[string]string
 }
 
-// Resolve looks the candidates of a claim up in a catalogue, in their order, available or not. The error is a
-// [*cloudprovider.Error] with ErrInvalidSpec: the claim is malformed, or one of its candidates does not exist or contradicts it, which
-// spoils the whole claim. It costs O(candidates x types).
+// Resolve looks up the candidates of a claim in a catalogue, in their order, available or not. The
+// error is a [*cloudprovider.Error] with ErrInvalidSpec: the claim is malformed, or one of its
+// candidates does not exist or contradicts the claim. One bad candidate makes the whole claim
+// invalid. The cost is O(candidates x types).
 func Resolve(claim cloudprovider.NodeClaim, types []instancetypes.InstanceType) ([]Choice, error) {
 	invalid := func(err error) error {
 		return &cloudprovider.Error{Code: cloudprovider.ErrInvalidSpec, Op: "create", Subject: claim.Name, Err: err}
@@ -49,8 +50,8 @@ func Resolve(claim cloudprovider.NodeClaim, types []instancetypes.InstanceType) 
 	return out, nil
 }
 
-// Instance is the machine that the choice becomes for the claim, running since it was created. It shares nothing with the choice
-// that can be changed.
+// Instance returns the machine that the choice becomes for the claim, in state Running. It shares
+// no mutable data with the choice.
 func (c Choice) Instance(claim cloudprovider.NodeClaim, id string, created time.Time) cloudprovider.Instance {
 	return cloudprovider.Instance{
 		ID: id, Claim: claim.Name, Pool: claim.Pool, Token: claim.Token, Type: c.Type.Name, Offering: c.Offering.Requirements, Labels: c.Labels,
@@ -58,16 +59,19 @@ func (c Choice) Instance(claim cloudprovider.NodeClaim, id string, created time.
 	}.Clone()
 }
 
-// Describe is the machine that a claim has led to, worked out from what the cloud says of it: where the reply to its launch was lost, it is not known which
-// candidate it is. Type is the name of its type, and offering what the cloud sells it as. A type that has left the catalogue, or no longer has the
-// offering, does no harm: the instance then lacks its resources, and its labels are those of the offering and the claim.
+// Describe returns the instance that a claim has led to, derived from what the cloud says about the
+// machine. It is needed when the reply to a launch was lost, so that the chosen candidate is not
+// known. typ is the name of the machine's type, and offering is what the cloud sells it as. If the
+// type has left the catalogue, the instance lacks its resources, and its labels are those of the
+// offering and the claim; a [Journal] asks again until it has them. A type that no longer has the
+// offering does no harm.
 func Describe(claim cloudprovider.NodeClaim, types []instancetypes.InstanceType, typ string, offering requirements.Set, id string, created time.Time) cloudprovider.Instance {
 	t := instancetypes.InstanceType{Name: typ}
 	if i := slices.IndexFunc(types, func(t instancetypes.InstanceType) bool { return t.Name == typ }); i >= 0 {
 		t = types[i]
 	}
 	labels, err := cloudprovider.NodeLabels(claim, t, offering)
-	if err != nil { // the catalogue was changed since, and contradicts the claim
+	if err != nil { // the catalogue has changed since and contradicts the claim
 		labels = maps.Clone(claim.Labels)
 	}
 	i := Choice{Type: t, Offering: instancetypes.Offering{Requirements: offering}, Labels: labels}.Instance(claim, id, created)

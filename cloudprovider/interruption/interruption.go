@@ -1,5 +1,5 @@
-// Package interruption is what clouds say about machines that they take back: events, where they come from, and what to do
-// about them.
+// Package interruption is about machines that the cloud takes back: the events, their source, and
+// how to respond to them.
 package interruption
 
 import (
@@ -7,12 +7,13 @@ import (
 	"time"
 )
 
-// Source is implemented by providers that learn beforehand, or at least at all, that the cloud takes
+// Source is implemented by providers that learn, in advance or afterwards, that the cloud takes
 // machines back.
 type Source interface {
-	// Interruptions returns events that have not been confirmed yet, oldest first, and a cursor. Passing that cursor to
-	// the next call confirms these events; an empty cursor confirms nothing. Without events it waits until there are some
-	// or for a time of the provider's choice, and may then return none. Events may come twice and out of order.
+	// Interruptions returns the events that are not confirmed yet, oldest first, and a cursor. To
+	// confirm these events, pass the cursor to the next call; an empty cursor confirms nothing. If
+	// there are no events, the call waits for one or for a time of the provider's choice, and may
+	// then return none. Events may come twice and out of order.
 	Interruptions(ctx context.Context, cursor string) (events []Event, next string, err error)
 }
 
@@ -21,49 +22,50 @@ type Kind string
 
 // The kinds of interruptions.
 const (
-	// SpotInterrupted machines are taken away at the end of the notice.
+	// SpotInterrupted machines are removed at the end of the notice.
 	SpotInterrupted Kind = "SpotInterrupted"
-	// RebalanceRecommended machines are likely to be taken away; nothing is certain.
+	// RebalanceRecommended machines are likely to be removed, but that is not certain.
 	RebalanceRecommended Kind = "RebalanceRecommended"
 	// ReservationInterrupted machines lose the reservation that they run on.
 	ReservationInterrupted Kind = "ReservationInterrupted"
-	// MaintenanceScheduled machines are stopped or started anew by the cloud at the given time.
+	// MaintenanceScheduled machines will be stopped or restarted by the cloud at the given time.
 	MaintenanceScheduled Kind = "MaintenanceScheduled"
-	// InstanceStopping machines are being stopped or have been.
+	// InstanceStopping machines are being stopped or have been stopped.
 	InstanceStopping Kind = "InstanceStopping"
-	// InstanceTerminating machines are being deleted or have been, not necessarily by Delete.
+	// InstanceTerminating machines are being deleted or have been deleted, not necessarily by
+	// Delete.
 	InstanceTerminating Kind = "InstanceTerminating"
 	// InstanceImpaired machines fail the cloud's own checks.
 	InstanceImpaired Kind = "InstanceImpaired"
 )
 
-// Event is one thing that a cloud said about one machine. The zero value says nothing.
+// Event is one message of a cloud about one machine. The zero value says nothing.
 type Event struct {
-	// ID tells events apart: an event that is delivered again has the same.
+	// ID identifies the event: an event that is delivered again has the same id.
 	ID string
 	// Instance is the id that Create returned.
 	Instance string
-	// Kind says what happens, At when it was announced.
+	// Kind says what happens. At is when it was announced.
 	Kind Kind
 	At   time.Time
-	// Deadline is when it happens at the earliest; the zero time if that is not known.
+	// Deadline is the earliest time at which it happens, or the zero time if that is not known.
 	Deadline time.Time
 }
 
-// Response is what a caller should do about a machine that is interrupted.
+// Response is what a caller should do about an interrupted machine.
 type Response string
 
 // The responses, from least to most urgent.
 const (
-	// Ignore: tell people, change nothing.
+	// Ignore: inform people and change nothing.
 	Ignore Response = "Ignore"
-	// Drain: take no more pods, let those that run leave in their own time, then delete.
+	// Drain: accept no more pods, let the running ones leave in their own time, then delete.
 	Drain Response = "Drain"
-	// Force: delete now, for the machine does not answer or will not be there.
+	// Force: delete now, because the machine does not respond or will not exist.
 	Force Response = "Force"
 )
 
-// Respond is the response to a kind. Kinds that are not listed here are ignored, for they are of a later version.
+// Respond returns the response to a kind. Unknown kinds come from a later version and are ignored.
 func (k Kind) Respond() Response {
 	switch k {
 	case SpotInterrupted, ReservationInterrupted, MaintenanceScheduled, InstanceStopping, InstanceTerminating:
@@ -77,8 +79,8 @@ func (k Kind) Respond() Response {
 	}
 }
 
-// Refuses reports whether the event also says that the offering of the machine cannot be had for now, so that the next
-// plan should do without it (availability.Ledger.Refuse).
+// Refuses reports whether the event also says that the machine's offering is unavailable for now.
+// Then the next plan should do without it (availability.Ledger.Refuse).
 func (k Kind) Refuses() bool {
 	return k == SpotInterrupted || k == ReservationInterrupted
 }

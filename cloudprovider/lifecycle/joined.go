@@ -10,7 +10,7 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 )
 
-// Works reports whether a node is ready, and known to be by those who taint nodes that are not.
+// Works reports whether a node is ready and does not have the taints of a node that is not.
 func Works(node *corev1.Node) bool {
 	return !slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool {
 		return t.Key == corev1.TaintNodeNotReady || t.Key == corev1.TaintNodeUnreachable
@@ -19,9 +19,10 @@ func Works(node *corev1.Node) bool {
 	})
 }
 
-// Lacks says what a node that has joined still lacks to count as initialized; empty = nothing. It has to be ready, without startup
-// taints, and to offer some of every resource that was both asked for and promised: device plugins come later than their node.
-// Volumes are counted by its CSINode.
+// Lacks says what a node that has joined still lacks to count as initialized. It is empty if
+// nothing is missing. The node has to be ready and without startup taints. It has to offer some of
+// every resource that was both requested and promised, because device plugins start later than
+// their node. Volumes are counted by the node's CSINode.
 func Lacks(node *corev1.Node, startup []corev1.Taint, requests, promised corev1.ResourceList) string {
 	if !Works(node) {
 		return "the node is not ready"

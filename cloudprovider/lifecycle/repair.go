@@ -13,12 +13,17 @@ import (
 	"github.com/joinery-sdk/joinery/cloudprovider"
 )
 
-// Broken reports whether one of the node's conditions has outlived the toleration of a policy, which policy that is, and since when it applies. Of several
-// the one decides that replaces rather than reboots, then the one of the highest priority, the earliest, the one whose condition comes first in the
-// alphabet. Its Grace is then the shortest of all of them. Without such a condition it reports when the next toleration ends, or the zero time.
+// Broken reports whether one of the node's conditions has lasted longer than the toleration of a
+// policy. It returns that policy and the time since when it applies. If no condition has, it
+// returns the time when the next toleration ends, or the zero time.
 //
-// A policy with a Reason is for conditions whose reason it matches. A policy without one is for those that no policy with one matches, whether that
-// one still waits or not. A Reason that is no regular expression matches nothing.
+// If several policies apply, a policy that replaces precedes one that reboots. Then the highest
+// priority decides, then the earliest time, then the alphabetical order of the conditions. The
+// returned Grace is the shortest of all policies that apply.
+//
+// A policy with a Reason is for conditions whose reason it matches. A policy without one is for
+// conditions that no policy with a Reason matches, even if that policy still waits. A Reason that
+// is not a valid regular expression matches nothing.
 func Broken(conditions []corev1.NodeCondition, policies []cloudprovider.RepairPolicy, now time.Time) (policy cloudprovider.RepairPolicy, at time.Time, broken bool) {
 	var next time.Time
 	for _, c := range conditions {
@@ -46,7 +51,7 @@ func Broken(conditions []corev1.NodeCondition, policies []cloudprovider.RepairPo
 	return cloudprovider.RepairPolicy{}, next, false
 }
 
-// applying are the policies for a condition.
+// applying returns the policies for a condition.
 func applying(c corev1.NodeCondition, policies []cloudprovider.RepairPolicy) []cloudprovider.RepairPolicy {
 	var special, general []cloudprovider.RepairPolicy
 	for _, p := range policies {
@@ -65,7 +70,8 @@ func applying(c corev1.NodeCondition, policies []cloudprovider.RepairPolicy) []c
 	return general
 }
 
-// before says whether a policy that applies since a time decides rather than another one.
+// before reports whether policy p, which applies since one time, precedes policy q, which applies
+// since another.
 func before(p cloudprovider.RepairPolicy, since time.Time, q cloudprovider.RepairPolicy, at time.Time) bool {
 	replaces := func(p cloudprovider.RepairPolicy) int {
 		if p.Reboot {
@@ -76,7 +82,7 @@ func before(p cloudprovider.RepairPolicy, since time.Time, q cloudprovider.Repai
 	return cmp.Or(cmp.Compare(replaces(p), replaces(q)), cmp.Compare(q.Priority, p.Priority), since.Compare(at), cmp.Compare(p.Condition, q.Condition), cmp.Compare(p.Reason, q.Reason)) < 0
 }
 
-// shorter is the shorter of two bounds; nil is none.
+// shorter returns the shorter of two limits; nil means no limit.
 func shorter(a, b *time.Duration) *time.Duration {
 	if a == nil || b != nil && *b < *a {
 		return b
@@ -84,26 +90,49 @@ func shorter(a, b *time.Duration) *time.Duration {
 	return a
 }
 
-// DoNotRepair is the annotation of a node that keeps it from repair, with the value "true" and without end (Karpenter v1.15).
+// DoNotRepair is the annotation that keeps a node from repair for as long as its value is "true"
+// (Karpenter v1.15).
 const DoNotRepair = "karpenter.sh/do-not-repair"
 
-// Node is a node that was initialized once, with the claim that it came from and the pool of that.
+// Node is a node that was initialized once, with its claim and the claim's pool.
 type Node struct {
 	Claim, Pool string
 	Conditions  []corev1.NodeCondition
-	// Since is when the node was created, or when its last reboot ended: no condition counts as older. The zero time sets no limit.
+	// Since is when the node was created or when its last reboot ended. No condition counts as
+	// older. The zero time sets no limit.
 	Since time.Time
-	// Annotations are those of the node. Only [DoNotRepair] is read.
+	// Annotations are the annotations of the node. Only [DoNotRepair] is read.
 	Annotations map[string]string
 }
 
-// Repairs says which claims to give back, or to reboot, because their nodes are [Broken]: the most urgent first, then by claim. A policy of the next
-// higher priority is as urgent as half an hour of waiting, and the most urgent policy of a node counts. A node with [DoNotRepair] is left alone.
+// conditions returns the conditions of the node, none older than Since.
+func (n Node) conditions() []corev1.NodeCondition {
+	out := slices.Clone(n.Conditions)
+	for i, c := range out {
+		if c.LastTransitionTime.Time.Before(n.Since) { // a condition may lack a time
+			out[i].LastTransitionTime.Time = n.Since
+		}
+	}
+	return out
+}
+
+// Broken reports whether the node is broken in the sense of [Broken], with no condition older than
+// Since. It does not matter whether the node may be repaired.
+func (n Node) Broken(policies []cloudprovider.RepairPolicy, now time.Time) bool {
+	_, _, broken := Broken(n.conditions(), policies, now)
+	return broken
+}
+
+// Repairs says which claims to give back or to reboot because their nodes are [Broken]: the most
+// urgent first, then by claim. One step of priority counts as half an hour of waiting. The most
+// urgent policy of a node decides. A node with [DoNotRepair] is left alone.
 //
-// Where more than a fifth of a pool's nodes, rounded up, have a condition of some policy, none of the pool is repaired, whether the condition is still
-// tolerated or the node may be repaired: that is the fault of a network or of a control plane, and new nodes would share it.
+// If more than a fifth of a pool's nodes, rounded up, have a condition of some policy, no node of
+// the pool is repaired. For this count it does not matter whether the condition is still tolerated
+// or whether the node may be repaired. Such a fault lies in the network or the control plane, and
+// new nodes would have it too.
 func Repairs(nodes []Node, policies []cloudprovider.RepairPolicy, now time.Time) []Decision {
-	all, ill, urgencies := map[string]int{}, map[string]int{}, map[string]time.Duration{}
+	all, ill := map[string]int{}, map[string]int{}
 	broken := map[string][]Decision{}
 	for _, n := range nodes {
 		all[n.Pool]++
@@ -112,16 +141,10 @@ func Repairs(nodes []Node, policies []cloudprovider.RepairPolicy, now time.Time)
 		}) {
 			ill[n.Pool]++
 		}
-		conditions := slices.Clone(n.Conditions)
-		for i, c := range conditions {
-			if c.LastTransitionTime.Time.Before(n.Since) { // a condition may come without a time
-				conditions[i].LastTransitionTime.Time = n.Since
-			}
-		}
+		conditions := n.conditions()
 		if p, since, ok := Broken(conditions, policies, now); ok && n.Annotations[DoNotRepair] != "true" {
-			urgencies[n.Claim] = urgency(conditions, policies, now)
 			broken[n.Pool] = append(broken[n.Pool], Decision{
-				Verdict: Irreparable, Claim: n.Claim, Since: since, Reboot: p.Reboot, Grace: p.Grace, Detail: fmt.Sprintf("condition %s is %s for more than %s", p.Condition, p.Status, p.Toleration),
+				Verdict: Irreparable, Claim: n.Claim, Since: since, Reboot: p.Reboot, Grace: p.Grace, Urgency: urgency(conditions, policies, now), Detail: fmt.Sprintf("condition %s is %s for more than %s", p.Condition, p.Status, p.Toleration),
 			})
 		}
 	}
@@ -132,15 +155,16 @@ func Repairs(nodes []Node, policies []cloudprovider.RepairPolicy, now time.Time)
 		}
 	}
 	slices.SortFunc(out, func(a, b Decision) int {
-		return cmp.Or(cmp.Compare(urgencies[b.Claim], urgencies[a.Claim]), strings.Compare(a.Claim, b.Claim))
+		return cmp.Or(cmp.Compare(b.Urgency, a.Urgency), strings.Compare(a.Claim, b.Claim))
 	})
 	return out
 }
 
-// ageing is the wait that is worth one step of priority, as in Karpenter.
+// ageing is the waiting time that one step of priority is worth, as in Karpenter.
 const ageing = 30 * time.Minute
 
-// urgency is how long the most urgent of the policies that apply has applied, and an [ageing] for each lower priority among all policies.
+// urgency returns how long the most urgent applicable policy has applied, plus an [ageing] for each
+// lower priority among all policies.
 func urgency(conditions []corev1.NodeCondition, policies []cloudprovider.RepairPolicy, now time.Time) time.Duration {
 	var priorities []int
 	for _, p := range policies {

@@ -12,35 +12,40 @@ import (
 
 // Claim is what is known of one claim.
 type Claim struct {
-	// Name and Token are those of the NodeClaim; the token is what owns an instance.
+	// Name and Token are those of the NodeClaim. Instances belong to the token.
 	Name, Token string
-	// Created is when the claim was written down; [Timeouts.Launch] and [Timeouts.Register] count from it. Where many claims wait to be
-	// launched, set it to the first call of Create, or to now before that call. Otherwise claims are given up that were never tried.
+	// Created is when the claim was recorded. [Timeouts.Launch] and [Timeouts.Register] count from
+	// it. If many claims wait to be launched, set it to the time of the first call of Create, or to
+	// now before that call. Otherwise claims are given up that were never tried.
 	Created time.Time
-	// Instance is the id that Create returned, empty as long as no answer has come; Launched is when it came.
+	// Instance is the id that Create returned, or empty while there is no answer. Launched is when
+	// the answer came.
 	Instance string
 	Launched time.Time
-	// Registered and Initialized are when the node joined and when it was ready for pods; the zero time = not yet.
+	// Registered is when the node joined, and Initialized when it became ready for pods. The zero
+	// time means not yet.
 	Registered, Initialized time.Time
 }
 
-// Timeouts are how long things may take. The zero value means the defaults.
+// Timeouts limit how long each step may take. The zero value means the defaults.
 type Timeouts struct {
-	// Orphan is the age that an instance without a claim is allowed, in which its claim may still be written down where
-	// readers see it. 0 = 30 seconds.
+	// Orphan is the age at which an instance without a claim counts as an orphan. Until then its
+	// claim may not be visible to readers yet. 0 means 30 seconds.
 	Orphan time.Duration
-	// Lag is for how long after a launch the provider's list may not show the instance. 0 = 1 minute.
+	// Lag is how long after a launch the provider's list may not show the instance. 0 means 1
+	// minute.
 	Lag time.Duration
-	// Launch is how long Create may take to succeed, all tries together. 0 = 5 minutes.
+	// Launch is how long Create may take to succeed, all attempts together. 0 means 5 minutes.
 	Launch time.Duration
-	// Register is the time from the claim's creation until its node must have joined. 0 = 15 minutes.
+	// Register is the time from the claim's creation until its node must have joined. 0 means 15
+	// minutes.
 	Register time.Duration
-	// Initialize is the time from joining until the node must be ready for pods. 0 = no limit: a node that has joined may
-	// wait for a device plugin for long, and a person may be debugging it.
+	// Initialize is the time from joining until the node must be ready for pods. 0 means no limit:
+	// a node that has joined may wait long for a device plugin, or a person may be debugging it.
 	Initialize time.Duration
 }
 
-// WithDefaults replaces the zeros.
+// WithDefaults returns the timeouts with zeros replaced by the defaults.
 func (t Timeouts) WithDefaults() Timeouts {
 	t.Orphan = cmp.Or(t.Orphan, 30*time.Second)
 	t.Lag = cmp.Or(t.Lag, time.Minute)
@@ -54,44 +59,51 @@ type Verdict string
 
 // The verdicts.
 const (
-	// Orphaned instances are of no claim.
+	// Orphaned instances belong to no claim.
 	Orphaned Verdict = "Orphaned"
-	// Surplus instances are of a claim that has another one.
+	// Surplus instances belong to a claim that has another instance.
 	Surplus Verdict = "Surplus"
 	// NotLaunched claims got no instance in time.
 	NotLaunched Verdict = "NotLaunched"
-	// Vanished claims had an instance that exists no more.
+	// Vanished claims had an instance that no longer exists.
 	Vanished Verdict = "Vanished"
-	// NotRegistered claims have an instance that never joined.
+	// NotRegistered claims have an instance that did not join in time.
 	NotRegistered Verdict = "NotRegistered"
-	// NotInitialized claims have a node that never got ready.
+	// NotInitialized claims have a node that was not ready in time.
 	NotInitialized Verdict = "NotInitialized"
-	// Irreparable: the node has had a condition for longer than machines recover from; see [Repairs].
+	// Irreparable nodes have had a condition for longer than machines take to recover, see
+	// [Repairs].
 	Irreparable Verdict = "Irreparable"
 )
 
-// Decision is one thing to give back: an instance (Orphaned, Surplus), otherwise a claim together with its instance, if it
-// has one.
+// Decision is one thing to give back. For Orphaned and Surplus it is an instance; otherwise it is a
+// claim together with its instance, if there is one.
 type Decision struct {
 	Verdict Verdict
-	// Claim is the name of the claim, Token its token; for an orphan the ones that its instance was made for.
+	// Claim is the name of the claim, and Token its token. For an orphan they are those that its
+	// instance was made for.
 	Claim, Token string
-	// Instance is the id of the instance to delete; empty if there is none to be seen.
+	// Instance is the id of the instance to delete. It is empty if none is visible.
 	Instance string
 	// Since is when the verdict became true.
 	Since time.Time
-	// Detail says why, for people.
+	// Detail is the reason, for people.
 	Detail string
-	// Reboot and Grace are those of the repair policy, of a decision of [Repairs].
+	// Reboot and Grace are those of the repair policy, in a decision of [Repairs].
 	Reboot bool
 	Grace  *time.Duration
+	// Urgency is how long a decision of [Repairs] has been due, plus half an hour for each step of
+	// priority.
+	Urgency time.Duration
 }
 
-// Review compares claims with a list of instances and says what to give back now: decisions in the order of the verdicts
-// above, then by claim, token and instance. Next is the earliest time at which the same input leads to more decisions, the zero
-// time if there is none. Instances without any token are not of our making and are left alone; so are those that are
-// already terminating, except that a claim whose instance is terminating is not treated as vanished before it is gone.
-// The cost is O(n log n).
+// Review compares claims with a list of instances and says what to give back now. The decisions are
+// in the order of the verdicts above, then by claim, token and instance. next is the earliest time
+// at which the same input leads to more decisions, or the zero time if there is none.
+//
+// Instances without a token were made by someone else and are left alone. So are instances that are
+// already terminating, and instances of unknown age that no claim has. A claim whose instance is terminating does not count as vanished until the
+// instance is gone. The cost is O(n log n).
 func Review(claims []Claim, instances []cloudprovider.Instance, timeouts Timeouts, now time.Time) (decisions []Decision, next time.Time) {
 	limits := timeouts.WithDefaults()
 	due := func(at time.Time) bool {
@@ -115,7 +127,8 @@ func Review(claims []Claim, instances []cloudprovider.Instance, timeouts Timeout
 		mine := owned[claim.Token]
 		kept := keep(claim, mine)
 		for i, inst := range mine {
-			if i == kept || inst.State == cloudprovider.Terminating {
+			stays := i == kept || inst.ID == claim.Instance || kept >= 0 && inst.ID == mine[kept].ID // a list may name it twice
+			if stays || inst.State == cloudprovider.Terminating {
 				continue
 			}
 			decisions = append(decisions, Decision{
@@ -133,7 +146,7 @@ func Review(claims []Claim, instances []cloudprovider.Instance, timeouts Timeout
 	}
 	for _, inst := range instances {
 		since := inst.Created.Add(limits.Orphan)
-		if inst.Token == "" || known[inst.Token] || inst.State == cloudprovider.Terminating || !due(since) {
+		if inst.Token == "" || known[inst.Token] || inst.State == cloudprovider.Terminating || inst.Created.IsZero() || !due(since) {
 			continue
 		}
 		decisions = append(decisions, Decision{
@@ -148,8 +161,9 @@ func Review(claims []Claim, instances []cloudprovider.Instance, timeouts Timeout
 	return decisions, next
 }
 
-// keep is the index of the instance that stays with the claim: the one it knows and no other; if it knows none, the oldest
-// that is not on its way out, and of equal age the one with the least id; -1 if there is none.
+// keep returns the index of the instance that stays with the claim, or -1 if there is none. If the
+// claim knows its instance, it is that one and no other. Otherwise it is the oldest instance that
+// is not terminating, and of equal age the one with the smallest id.
 func keep(claim Claim, mine []cloudprovider.Instance) int {
 	if claim.Instance != "" {
 		return slices.IndexFunc(mine, func(i cloudprovider.Instance) bool { return i.ID == claim.Instance })
@@ -169,7 +183,8 @@ func keep(claim Claim, mine []cloudprovider.Instance) int {
 	return best
 }
 
-// judge completes d, which names the claim, with the first verdict that is due and reports whether there is one.
+// judge completes d, which names the claim, with the first verdict that is due. It reports whether
+// there is one.
 func (c Claim) judge(d *Decision, seen bool, limits Timeouts, due func(time.Time) bool) bool {
 	verdict := func(v Verdict, since time.Time, format string, args ...any) bool {
 		if !due(since) {

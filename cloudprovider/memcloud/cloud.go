@@ -17,8 +17,9 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
-// Cloud is a running cloud. It implements cloudprovider.Provider, cloudprovider.BatchCreator, cloudprovider.RepairAdviser
-// and interruption.Source. Make one by [New]; it is safe for concurrent use.
+// Cloud is a running cloud. It implements cloudprovider.Provider, cloudprovider.BatchCreator,
+// cloudprovider.RepairAdviser and interruption.Source. Make one with [New]. It is safe for
+// concurrent use.
 type Cloud struct {
 	clock  *Clock
 	config Config // what does not change while the cloud runs
@@ -30,26 +31,26 @@ type Cloud struct {
 	used      []int64 // by quota
 	image     string
 	made      int
-	tokens    map[string]*machine // never forgotten: one day is the least that is promised
-	machines  map[string]*machine // by id, until no reading shows them any more
-	due       time.Time           // when the next machine changes by itself, zero = never
+	tokens    map[string]*machine // never forgotten; only one day is promised
+	machines  map[string]*machine // by id, until no reader shows them any more
+	due       time.Time           // when the next machine changes by itself; zero means never
 	events    []interruption.Event
-	confirmed int // events before this one
+	confirmed int // number of events before this one
 }
 
-// machine is one instance and its fate. Zero times are "not yet", or "never".
+// machine is one instance and its future. A zero time means not yet, or never.
 type machine struct {
 	instance cloudprovider.Instance
 	claim    cloudprovider.NodeClaim
 	lag      time.Duration
 	warn     time.Time // when the cloud announces that it takes the machine back
-	end      time.Time // when the machine is gone: capacity and quota are free
+	end      time.Time // when the machine is gone and its capacity and quota are free
 	leaving  bool      // it is terminating
 	gone     bool
 	reboots  []string // the operations
 }
 
-// New is a cloud without any machine. The config is copied. The error joins all its faults.
+// New returns a cloud without machines. The config is copied. The error joins all its faults.
 func New(config Config) (*Cloud, error) {
 	if err := config.validate(); err != nil {
 		return nil, err
@@ -69,14 +70,14 @@ func New(config Config) (*Cloud, error) {
 	return c, nil
 }
 
-// Clock is the cloud's time.
+// Clock returns the cloud's clock.
 func (c *Cloud) Clock() *Clock { return c.clock }
 
-// Settle moves the clock until every change that has been made so far is over and visible.
+// Settle moves the clock until every change made so far is finished and visible.
 func (c *Cloud) Settle() { c.clock.Advance(c.config.Boot + c.config.Shutdown + c.config.Lag) }
 
-// begin is how every call starts: it locks the cloud unless the context is done, lets the call's time pass and what is due
-// happen.
+// begin starts every call. It locks the cloud unless the context is done, lets the call's time
+// pass, and applies the changes that are due.
 func (c *Cloud) begin(ctx context.Context, op, subject string) (now time.Time, err error) {
 	if err := ctx.Err(); err != nil {
 		return time.Time{}, fmt.Errorf("memcloud: %s %q: %w", op, subject, err)
@@ -114,7 +115,7 @@ func (c *Cloud) happen(now time.Time) {
 	}
 }
 
-// announce says that a machine will be taken back.
+// announce announces that a machine will be taken back.
 func (c *Cloud) announce(m *machine, kind interruption.Kind, at, deadline time.Time) {
 	m.warn = time.Time{}
 	c.events = append(c.events, interruption.Event{
@@ -128,7 +129,7 @@ func (c *Cloud) announce(m *machine, kind interruption.Kind, at, deadline time.T
 	}
 }
 
-// finish gives the machine's capacity and quota back.
+// finish frees the machine's capacity and quota.
 func (c *Cloud) finish(m *machine) {
 	if m.gone {
 		return
@@ -143,7 +144,7 @@ func (c *Cloud) finish(m *machine) {
 	}
 }
 
-// expect moves the due time forward to the machine's next change.
+// expect updates the due time for the machine's next change.
 func (c *Cloud) expect(m *machine) {
 	next := m.end
 	if m.gone {
@@ -157,7 +158,7 @@ func (c *Cloud) expect(m *machine) {
 	}
 }
 
-// InstanceTypes is the whole catalogue, whatever the pool.
+// InstanceTypes returns the whole catalogue, whatever the pool.
 func (c *Cloud) InstanceTypes(ctx context.Context, pool nodepool.NodePool) ([]instancetypes.InstanceType, error) {
 	if _, err := c.begin(ctx, "instance types", pool.Name); err != nil {
 		return nil, err
@@ -177,7 +178,7 @@ func (c *Cloud) InstanceTypes(ctx context.Context, pool nodepool.NodePool) ([]in
 	return types, nil
 }
 
-// Get shows the machine as the cloud's readers see it, up to Config.Lag late.
+// Get returns the machine as the cloud's readers see it, up to Config.Lag late.
 func (c *Cloud) Get(ctx context.Context, id string) (cloudprovider.Instance, error) {
 	now, err := c.begin(ctx, "get", id)
 	if err != nil {
@@ -191,7 +192,7 @@ func (c *Cloud) Get(ctx context.Context, id string) (cloudprovider.Instance, err
 	return c.view(m, now), nil
 }
 
-// List shows all machines as the cloud's readers see them, up to Config.Lag late.
+// List returns all machines as the cloud's readers see them, up to Config.Lag late.
 func (c *Cloud) List(ctx context.Context) ([]cloudprovider.Instance, error) {
 	now, err := c.begin(ctx, "list", "")
 	if err != nil {
@@ -201,7 +202,7 @@ func (c *Cloud) List(ctx context.Context) ([]cloudprovider.Instance, error) {
 	return c.collect(now, func(m *machine) bool { return !now.Before(m.instance.Created.Add(m.lag)) }), nil
 }
 
-// Truth is what there is, without lag and without letting time pass.
+// Truth returns what exists, without lag and without letting time pass.
 func (c *Cloud) Truth() []cloudprovider.Instance {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -221,7 +222,7 @@ func (c *Cloud) collect(now time.Time, shown func(*machine) bool) []cloudprovide
 	return list
 }
 
-// view is a copy of the instance in its state of now.
+// view returns a copy of the instance in its current state.
 func (c *Cloud) view(m *machine, now time.Time) cloudprovider.Instance {
 	i := m.instance.Clone()
 	switch {
@@ -255,7 +256,7 @@ func (c *Cloud) Delete(ctx context.Context, id string) error {
 	return nil
 }
 
-// Drifted compares the image that the machine has booted with the one of today: "ImageDrift".
+// Drifted compares the image that the machine has booted with the current one: "ImageDrift".
 func (c *Cloud) Drifted(ctx context.Context, id string) (cloudprovider.Drift, error) {
 	if _, err := c.begin(ctx, "drifted", id); err != nil {
 		return cloudprovider.Drift{}, err
@@ -271,10 +272,11 @@ func (c *Cloud) Drifted(ctx context.Context, id string) (cloudprovider.Drift, er
 	return cloudprovider.Drift{Reason: "ImageDrift", Detail: fmt.Sprintf("boots %q instead of %q", m.instance.ImageID, c.image)}, nil
 }
 
-// chance is the n-th machine's own source of chance.
+// chance returns the n-th machine's own source of random numbers.
 func (c *Cloud) chance(n int) *rand.Rand { return rand.New(rand.NewPCG(c.config.Seed, uint64(n))) }
 
-// decay is a time drawn from an exponential distribution: whatever a machine's age, its chance to be taken is the same.
+// decay returns a time from an exponential distribution, so the chance to be taken back does not
+// depend on the machine's age.
 func decay(r *rand.Rand, mean time.Duration) time.Duration {
 	return time.Duration(min(r.ExpFloat64()*float64(mean), math.MaxInt64/4))
 }

@@ -14,48 +14,50 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// Config is a cloud at its beginning. The zero value is a cloud that sells nothing; with types alone it has no end of
-// capacity, no quotas, and does everything at once.
+// Config is the initial state of a cloud. The zero value sells nothing. With Types alone the cloud
+// has unlimited capacity, no quotas, and does everything at once.
 type Config struct {
 	// Types is the catalogue. Every offering must name one zone and one capacity type.
 	Types []instancetypes.InstanceType
-	// Pools bound how many machines there are of an offering; offerings without a pool have no bound.
+	// Pools limit how many machines of an offering exist. Offerings without a pool have no limit.
 	Pools []Pool
-	// Quotas bound what the account may use.
+	// Quotas limit what the account may use.
 	Quotas []Quota
-	// Reveal makes the catalogue say which pools are empty. Most clouds do not tell before one asks.
+	// Reveal makes the catalogue say which pools are empty. Most clouds do not say so in advance.
 	Reveal bool
-	// Image is what machines boot from; see SetImage.
+	// Image is the image that machines boot from, see SetImage.
 	Image string
-	// Latency is what each call takes: it moves the clock by as much.
+	// Latency is how long each call takes: it moves the clock by this much.
 	Latency time.Duration
-	// Boot is how long a new machine is pending, Shutdown how long one that was deleted is terminating.
+	// Boot is how long a new machine is pending. Shutdown is how long a deleted machine is
+	// terminating.
 	Boot, Shutdown time.Duration
-	// Lag is the most that Get and List may lag behind; each machine has its own lag of less than that.
+	// Lag is the maximum lag of Get and List. Each machine has its own lag below that.
 	Lag time.Duration
-	// SpotLife is the mean life of spot machines, which the cloud then takes back, as radioactive atoms decay; 0 = for
-	// ever. Notice is how long before that it says so; 0 = 2 minutes.
+	// SpotLife is the mean life of spot machines, after which the cloud takes them back. Lives are
+	// distributed exponentially. 0 means that they are never taken back. Notice is how long before
+	// that the cloud announces it; 0 means 2 minutes.
 	SpotLife, Notice time.Duration
-	// Clock is the time; nil = a new one that starts with the year 2026.
+	// Clock is the clock; nil means a new one that starts with the year 2026.
 	Clock *Clock
-	// Seed is what lags and spot lives are drawn from.
+	// Seed determines lags and spot lives.
 	Seed uint64
 }
 
-// Pool is the machines that are left of one offering.
+// Pool is the number of machines left of one offering.
 type Pool struct {
 	Type     string
 	Offering requirements.Set
 	Free     int
 }
 
-// Quota bounds what nodes use together.
+// Quota limits what nodes use together.
 type Quota struct {
 	Name string
 	// Covers matches the nodes that count.
 	Covers requirements.Set
-	// Resource is what is counted of each node's capacity, in the units of package resources (milli for cpu); empty = the
-	// nodes themselves.
+	// Resource is what is counted of each node's capacity, in the units of package resources (milli
+	// for cpu). Empty means that nodes are counted.
 	Resource corev1.ResourceName
 	Limit    int64
 }
@@ -119,7 +121,7 @@ func poolKey(typeName string, offering requirements.Set) string {
 	return cloudprovider.Candidate{Type: typeName, Offering: offering}.String()
 }
 
-// find looks an offering up in a catalogue.
+// find returns an offering of a catalogue.
 func find(types []instancetypes.InstanceType, name string, offering requirements.Set) (instancetypes.InstanceType, instancetypes.Offering, error) {
 	i := slices.IndexFunc(types, func(t instancetypes.InstanceType) bool { return t.Name == name })
 	if i < 0 {
@@ -135,7 +137,7 @@ func find(types []instancetypes.InstanceType, name string, offering requirements
 	var found instancetypes.Offering
 	hit := false
 	for _, o := range types[i].Offerings {
-		// Commitments make several offerings of one; one that is available will do.
+		// Commitments make several offerings of one; an available one is enough.
 		if o.Requirements.Equal(offering) && (!hit || o.Available && !found.Available) {
 			found, hit = o, true
 		}
@@ -146,7 +148,7 @@ func find(types []instancetypes.InstanceType, name string, offering requirements
 	return types[i], found, nil
 }
 
-// cloneTypes shares nothing that can be changed.
+// cloneTypes returns a deep copy.
 func cloneTypes(types []instancetypes.InstanceType) []instancetypes.InstanceType {
 	out := slices.Clone(types)
 	for i := range out {
@@ -166,7 +168,7 @@ func cloneTypes(types []instancetypes.InstanceType) []instancetypes.InstanceType
 	return out
 }
 
-// weight is what a node counts towards the quota; 0 if it does not.
+// weight returns what a node counts towards the quota, or 0 if it does not count.
 func (q Quota) weight(labels map[string]string, capacity corev1.ResourceList) int64 {
 	if !q.Covers.Matches(labels) {
 		return 0

@@ -11,7 +11,7 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes"
 )
 
-// Create takes the first candidate that is to be had.
+// Create takes the first candidate that is available.
 func (c *Cloud) Create(ctx context.Context, claim cloudprovider.NodeClaim) (cloudprovider.Launch, error) {
 	now, err := c.begin(ctx, "create", claim.Name)
 	if err != nil {
@@ -51,7 +51,7 @@ func (c *Cloud) Create(ctx context.Context, claim cloudprovider.NodeClaim) (clou
 	return cloudprovider.Launch{}, refusal
 }
 
-// CreateMany creates one after the other.
+// CreateMany creates the instances one after the other.
 func (c *Cloud) CreateMany(ctx context.Context, claims []cloudprovider.NodeClaim) []cloudprovider.Result {
 	results := make([]cloudprovider.Result, len(claims))
 	for i, claim := range claims {
@@ -86,7 +86,7 @@ func (c *Cloud) choices(claim cloudprovider.NodeClaim) ([]choice, error) {
 	return list, errors.Join(errs...)
 }
 
-// take takes the machine out of its pool, or adds to the refusal why it can't be had.
+// take takes the machine out of its pool, or adds to the refusal why it is not available.
 func (c *Cloud) take(ch choice, refusal *cloudprovider.Error) bool {
 	refuse := func(detail string) bool {
 		refusal.Refused = append(refusal.Refused, cloudprovider.Refusal{Type: ch.t.Name, Offering: ch.o.Requirements, Detail: detail})

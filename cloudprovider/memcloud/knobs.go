@@ -15,8 +15,8 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// SetCapacity makes a number of machines free of an offering, whatever there was before; negative = no bound. The error
-// says that the catalogue has no such offering.
+// SetCapacity sets the number of free machines of an offering, whatever it was before; a negative
+// number means no limit. The error says that the catalogue has no such offering.
 func (c *Cloud) SetCapacity(typeName string, offering requirements.Set, free int) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -31,8 +31,8 @@ func (c *Cloud) SetCapacity(typeName string, offering requirements.Set, free int
 	return nil
 }
 
-// SetQuota adds a quota, or replaces the one with its name. What runs already counts, and keeps running even if it is
-// beyond the limit.
+// SetQuota adds a quota, or replaces the one with the same name. Running machines count at once,
+// and keep running even beyond the limit.
 func (c *Cloud) SetQuota(quota Quota) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -50,23 +50,24 @@ func (c *Cloud) SetQuota(quota Quota) {
 	}
 }
 
-// SetImage changes what new machines boot from; those that booted something else have drifted.
+// SetImage changes the image of new machines. Machines that booted another one have drifted.
 func (c *Cloud) SetImage(image string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.image = image
 }
 
-// Reprice puts layers of prices on the catalogue as it is now. Offerings must stay what they are, so layers that quote
-// more than one price for an offering are better applied by the caller to the answer of InstanceTypes.
+// Reprice applies layers of prices to the current catalogue. Each offering must stay one offering.
+// If layers quote more than one price for an offering, the caller should apply them to the answer
+// of InstanceTypes instead.
 func (c *Cloud) Reprice(layers ...instancetypes.PriceSource) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.types = cloneTypes(instancetypes.Reprice(c.types, layers...))
 }
 
-// Interrupt announces that the cloud takes a machine back after the notice, and does so then, unless the kind is one that
-// no caller needs to act on. The error is cloudprovider.ErrNotFound.
+// Interrupt announces that the cloud takes a machine back after the notice, and does so then. If no
+// caller needs to act on the kind, it only announces. The error is cloudprovider.ErrNotFound.
 func (c *Cloud) Interrupt(id string, kind interruption.Kind, notice time.Duration) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -82,7 +83,8 @@ func (c *Cloud) Interrupt(id string, kind interruption.Kind, notice time.Duratio
 	return nil
 }
 
-// Interruptions returns all events that are not confirmed. The cursor is the number of events before the next one.
+// Interruptions returns all events that are not confirmed. The cursor is the number of events
+// before the next one.
 func (c *Cloud) Interruptions(ctx context.Context, cursor string) ([]interruption.Event, string, error) {
 	if _, err := c.begin(ctx, "interruptions", cursor); err != nil {
 		return nil, "", err
@@ -98,7 +100,7 @@ func (c *Cloud) Interruptions(ctx context.Context, cursor string) ([]interruptio
 	return slices.Clone(c.events[c.confirmed:]), strconv.Itoa(len(c.events)), nil
 }
 
-// Reboot counts; an operation that was counted for the machine before is not counted again.
+// Reboot counts reboots. It counts each operation of a machine only once.
 func (c *Cloud) Reboot(ctx context.Context, id, operation string) error {
 	if _, err := c.begin(ctx, "reboot", id); err != nil {
 		return err
@@ -114,7 +116,7 @@ func (c *Cloud) Reboot(ctx context.Context, id, operation string) error {
 	return nil
 }
 
-// Reboots is how often a machine was rebooted.
+// Reboots returns how often a machine was rebooted.
 func (c *Cloud) Reboots(id string) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -124,7 +126,7 @@ func (c *Cloud) Reboots(id string) int {
 	return 0
 }
 
-// RepairPolicies replaces nodes that have not been ready, or not been heard of, for half an hour.
+// RepairPolicies replace nodes that have not been ready, or not been heard of, for half an hour.
 func (c *Cloud) RepairPolicies() []cloudprovider.RepairPolicy {
 	return []cloudprovider.RepairPolicy{
 		{Condition: corev1.NodeReady, Status: corev1.ConditionFalse, Toleration: 30 * time.Minute},

@@ -1,9 +1,10 @@
-// Package budget counts how many nodes of each pool may still be given back at one moment: the budgets of the pools less the nodes that
-// are leaving already.
+// Package budget counts how many nodes of each pool, or of each zone, may still be given back at one
+// moment: what the budgets allow, minus the nodes that are already leaving.
 package budget
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -12,25 +13,32 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
-// Usage counts the nodes of a pool that were ready once.
+// Usage counts the nodes of a pool that have been ready at least once.
 type Usage struct {
-	// Nodes is the number of all of them.
+	// Nodes is the number of all these nodes.
 	Nodes int
-	// Leaving is the number of those that are on their way out, or that reboot.
+	// Leaving is the number of nodes that are leaving or rebooting.
 	Leaving int
-	// NotReady is the number of the others that are not ready. They use up every budget but that of repairs, which make them ready again.
+	// NotReady is the number of other nodes that are not ready. They use up every budget except
+	// that of repairs, because a repair makes a node ready again.
 	NotReady int
 }
 
-// Count is the usage of each pool, by its name, of nodes that were ready once or that reboot.
+// Count returns the usage of each pool by name. It counts nodes that have been ready once or that
+// reboot.
 func Count(nodes []eligibility.Node) map[string]Usage {
+	return count(nodes, (*eligibility.Node).PoolName)
+}
+
+// count is the usage of the nodes of pools, by a name that each of them has.
+func count(nodes []eligibility.Node, name func(*eligibility.Node) string) map[string]Usage {
 	out := map[string]Usage{}
 	for i := range nodes {
 		n := &nodes[i]
 		if n.Pool == nil || !n.Initialized() && !n.Rebooting() {
 			continue
 		}
-		u := out[n.Pool.Name]
+		u := out[name(n)]
 		u.Nodes++
 		switch {
 		case n.Leaving() || n.Rebooting():
@@ -38,70 +46,90 @@ func Count(nodes []eligibility.Node) map[string]Usage {
 		case !n.Ready():
 			u.NotReady++
 		}
-		out[n.Pool.Name] = u
+		out[name(n)] = u
 	}
 	return out
 }
 
-// Unlimited is what a pool without an active budget allows.
+// Unlimited is the number that a pool without an active budget allows.
 const Unlimited = math.MaxInt32
 
-// Ledger says how many more nodes of each pool may go, by reason. It is immutable and safe for concurrent use; the zero
-// value knows no pool and allows nothing.
+// Ledger says how many more nodes of each pool may go, by reason. It is immutable and safe for
+// concurrent use. The zero value knows no pool and allows nothing.
 type Ledger struct {
 	lines []line
 }
 
 type line struct {
-	pool  string
+	name  string // of the pool or zone
 	left  map[nodepool.Reason]int
 	taken int
 	texts map[nodepool.Reason]string
 }
 
-// Reasons are the reasons that budgets distinguish.
+// Reasons returns the reasons that budgets distinguish.
 func Reasons() []nodepool.Reason {
 	return []nodepool.Reason{nodepool.Underutilized, nodepool.Empty, nodepool.Drifted, nodepool.Unhealthy}
 }
 
-// New reads the budgets of the pools at the given moment: of those that are active and count for a reason, the smallest
-// decides; shares round up. Usage is by name of the pool, and a pool that is not in it has no nodes. A schedule that cannot
-// be read makes its budget allow nothing, as in Karpenter; no decoded pool has one.
+// New reads the budgets of the pools at the given moment. The smallest budget that is active and
+// counts for a reason decides. Percentages round up. usage is by pool name; a pool that is missing
+// there has no nodes. A schedule that cannot be read makes its budget allow nothing, as in
+// Karpenter. A decoded pool has no such schedule.
 func New(pools []nodepool.NodePool, usage map[string]Usage, now time.Time) Ledger {
 	var out Ledger
 	for _, p := range pools {
-		u := usage[p.Name]
-		l := line{pool: p.Name, left: map[nodepool.Reason]int{}, texts: map[nodepool.Reason]string{}}
-		for _, r := range Reasons() {
-			least, text := Unlimited, ""
-			for i, b := range p.Disruption.Budgets {
-				if !b.Counts(r) {
-					continue
-				}
-				active, err := b.Active(now)
-				allowed := b.Allowed(u.Nodes)
-				if err != nil {
-					active, allowed = true, 0
-				}
-				if active && allowed < least {
-					least, text = allowed, fmt.Sprintf("budgets[%d] of pool %s allows %s of %d nodes at once", i, p.Name, allowance(b, allowed), u.Nodes)
-				}
-			}
-			if least != Unlimited {
-				taken, why := u.Leaving, "on their way out"
-				if r != nodepool.Unhealthy && u.NotReady > 0 {
-					taken, why = u.Leaving+u.NotReady, "on their way out or not ready"
-				}
-				least = max(0, least-taken)
-				if taken > 0 {
-					text += fmt.Sprintf(", and %d are %s", taken, why)
-				}
-			}
-			l.left[r], l.texts[r] = least, text
-		}
-		out.lines = append(out.lines, l)
+		out.lines = append(out.lines, lineOf("pool", p.Name, p.Disruption.Budgets, usage[p.Name], now))
 	}
 	return out
+}
+
+// Zones is [New] for budgets of zones: each of the budgets counts for each zone, whatever pools its
+// nodes have. Nodes whose zone is unknown count as one zone. The names of the ledger are zones.
+func Zones(budgets []nodepool.Budget, nodes []eligibility.Node, now time.Time) Ledger {
+	var out Ledger
+	usage := count(nodes, func(n *eligibility.Node) string { return n.Zone })
+	for i := range nodes { // a zone in which no node counts has budgets, too
+		if _, known := usage[nodes[i].Zone]; !known {
+			usage[nodes[i].Zone] = Usage{}
+		}
+	}
+	for _, zone := range slices.Sorted(maps.Keys(usage)) {
+		out.lines = append(out.lines, lineOf("zone", zone, budgets, usage[zone], now))
+	}
+	return out
+}
+
+func lineOf(kind, name string, budgets []nodepool.Budget, u Usage, now time.Time) line {
+	l := line{name: name, left: map[nodepool.Reason]int{}, texts: map[nodepool.Reason]string{}}
+	for _, r := range Reasons() {
+		least, text := Unlimited, ""
+		for i, b := range budgets {
+			if !b.Counts(r) {
+				continue
+			}
+			active, err := b.Active(now)
+			allowed := b.Allowed(u.Nodes)
+			if err != nil {
+				active, allowed = true, 0
+			}
+			if active && allowed < least {
+				least, text = allowed, fmt.Sprintf("budgets[%d] of %s %s allows %s of %d nodes at once", i, kind, name, allowance(b, allowed), u.Nodes)
+			}
+		}
+		if least != Unlimited {
+			taken, why := u.Leaving, "on their way out"
+			if r != nodepool.Unhealthy && u.NotReady > 0 {
+				taken, why = u.Leaving+u.NotReady, "on their way out or not ready"
+			}
+			least = max(0, least-taken)
+			if taken > 0 {
+				text += fmt.Sprintf(", and %d are %s", taken, why)
+			}
+		}
+		l.left[r], l.texts[r] = least, text
+	}
+	return l
 }
 
 func allowance(b nodepool.Budget, n int) string {
@@ -111,21 +139,21 @@ func allowance(b nodepool.Budget, n int) string {
 	return fmt.Sprint(n)
 }
 
-// Left is how many more nodes of the pool may go for the reason.
+// Left returns how many more nodes of the pool may go for the reason.
 func (l Ledger) Left(pool string, r nodepool.Reason) int {
 	x := l.of(pool)
 	return max(0, x.left[r]-x.taken)
 }
 
-// of is the line of the pool; the zero value, which allows nothing, if there is none.
+// of returns the line of the pool, or the zero value, which allows nothing.
 func (l Ledger) of(pool string) line {
-	if i := slices.IndexFunc(l.lines, func(x line) bool { return x.pool == pool }); i >= 0 {
+	if i := slices.IndexFunc(l.lines, func(x line) bool { return x.name == pool }); i >= 0 {
 		return l.lines[i]
 	}
 	return line{}
 }
 
-// Why says which budget decides for the pool and reason; empty if none does.
+// Why says which budget decides for the pool and reason. It is empty if none does.
 func (l Ledger) Why(pool string, r nodepool.Reason) string {
 	x := l.of(pool)
 	if x.taken > 0 && x.texts[r] != "" {
@@ -134,11 +162,12 @@ func (l Ledger) Why(pool string, r nodepool.Reason) string {
 	return x.texts[r]
 }
 
-// Take is the ledger after n more nodes of the pool were given back. Each counts against the budgets of all reasons.
+// Take returns the ledger after n more nodes of the pool have been given back. Each node counts
+// against the budgets of all reasons.
 func (l Ledger) Take(pool string, n int) Ledger {
 	out := Ledger{slices.Clone(l.lines)}
 	for i := range out.lines {
-		if out.lines[i].pool == pool {
+		if out.lines[i].name == pool {
 			out.lines[i].taken += n
 		}
 	}

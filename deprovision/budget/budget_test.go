@@ -112,3 +112,21 @@ func ExampleLedger_Take() {
 	// 3 0
 	// budgets[0] of pool default allows 20% (3) of 11 nodes at once; this plan takes 3
 }
+
+// Budgets of zones count the nodes of all pools there.
+func TestZones(t *testing.T) {
+	a, b := &nodepool.NodePool{Name: "a"}, &nodepool.NodePool{Name: "b"}
+	node := func(pool *nodepool.NodePool, zone string, leaving bool) eligibility.Node {
+		return eligibility.Node{Node: &corev1.Node{}, Pool: pool, Zone: zone, Claim: eligibility.Claim{Deleting: leaving}}
+	}
+	nodes := []eligibility.Node{node(a, "x", false), node(b, "x", true), node(b, "x", false), node(a, "y", false), node(nil, "z", false)}
+	l := budget.Zones([]nodepool.Budget{{Nodes: 50, Percent: true}, {Nodes: 0, Reasons: []nodepool.Reason{nodepool.Drifted}}}, nodes, noon())
+	assert.Equal(t, 1, l.Left("x", nodepool.Empty))
+	assert.Equal(t, 1, l.Left("y", nodepool.Empty))
+	assert.Equal(t, 0, l.Left("z", nodepool.Empty), "it has no node of a pool")
+	assert.Equal(t, 0, l.Left("x", nodepool.Drifted))
+	assert.Equal(t, 0, l.Take("x", 1).Left("x", nodepool.Empty))
+	assert.Equal(t, 1, l.Take("x", 1).Left("y", nodepool.Empty))
+	assert.Equal(t, "budgets[0] of zone x allows 50% (2) of 3 nodes at once, and 1 are on their way out", l.Why("x", nodepool.Empty))
+	assert.Equal(t, budget.Unlimited, budget.Zones(nil, nodes, noon()).Left("x", nodepool.Drifted))
+}

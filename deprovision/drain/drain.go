@@ -1,5 +1,5 @@
-// Package drain plans how a node is emptied: which pods may be evicted now, which have to wait and for what, and what
-// force would do at the end.
+// Package drain plans how a node is emptied: which pods can be evicted now, which pods must wait
+// and for what, and which pods must be forced at the end.
 package drain
 
 import (
@@ -16,8 +16,8 @@ import (
 // Tier is the turn of a pod in a drain.
 type Tier int
 
-// The tiers, in the order of their turns. Pods of the two system priority classes are critical: others may need them while
-// they end.
+// The tiers, in the order of their turns. Pods of the two system priority classes are critical:
+// other pods may need them while they end.
 const (
 	Ordinary Tier = iota
 	OrdinaryDaemon
@@ -25,38 +25,42 @@ const (
 	CriticalDaemon
 )
 
-// String is the tier in words.
+// String returns the tier in words.
 func (t Tier) String() string {
 	return [...]string{"ordinary", "daemon", "critical", "critical daemon"}[t]
 }
 
-// Step is one pod of a drain. Tiers go one after the other: pods wait until those of earlier tiers are gone.
+// Step is one pod of a drain. A pod waits until all pods of earlier tiers are gone.
 type Step struct {
 	Pod  *corev1.Pod
 	Tier Tier
-	// Wait says what the pod waits for; empty if it can be evicted now.
+	// Wait says what the pod waits for. It is empty if the pod can be evicted now.
 	Wait string
-	// Never says that waiting does not help, so that only force moves the pod.
+	// Never says that waiting does not help: only force removes the pod.
 	Never bool
 }
 
-// Plan is how one node is emptied from a given moment on.
+// Plan says how one node is emptied from a given moment on.
 type Plan struct {
-	// Steps are the pods that a drain evicts, tiers first, then the cheapest to evict, then by name.
+	// Steps are the pods that the drain evicts, by tier, then by the cost of eviction, then by
+	// name.
 	Steps []Step
-	// Ending are the pods that were evicted and are still on their way out. A pod that should have ended a minute ago is not among
-	// them: no kubelet is left to say that it has. Nor is any pod after the deadline.
+	// Ending are the pods that were evicted and have not ended yet. A pod that should have ended
+	// more than a minute ago is not listed, because no kubelet is left to report its end. After the
+	// deadline no pod is listed.
 	Ending []*corev1.Pod
-	// Stay are the pods that no drain waits for: finished, a kubelet's own, tolerating that the node goes, or given up as above.
+	// Stay are the pods that no drain waits for: finished pods, static pods of the kubelet, pods
+	// that tolerate that the node goes, and pods whose end is no longer waited for (see Ending).
 	Stay []*corev1.Pod
-	// Forced are the pods to delete now, with a grace period of at least a second, because the deadline is near.
+	// Forced are the pods to delete now because the deadline is near, with a grace period of at
+	// least a second.
 	Forced []Forced
 }
 
 // Done reports whether the drain has nothing left to do or to wait for.
 func (p Plan) Done() bool { return len(p.Steps) == 0 && len(p.Ending) == 0 && len(p.Forced) == 0 }
 
-// stuck is how long after its end was due a pod is given up.
+// stuck is how long after its due end a pod is still waited for.
 const stuck = time.Minute
 
 // Forced is a pod that is deleted without asking the eviction API.
@@ -76,12 +80,12 @@ func (p Plan) Now() []*corev1.Pod {
 	return out
 }
 
-// Of plans the drain of a node whose pods are given. Every eviction takes one from what its budget allows, so two pods of
-// one budget do not go at the same time where only one may.
+// Of plans the drain of a node with the given pods. Every eviction uses up one disruption of its
+// budget, so two pods of one budget do not go at the same time if only one may.
 //
-// Deadline is when the node goes whatever runs there, the zero time for never. A pod is forced when what is left until then
-// is less than it wants to end in peace, so that it has that time: the deadline bounds the node, not the pod. One that is ending
-// already is forced where it would take longer.
+// deadline is when the node goes, whatever runs there; the zero time means never. It limits the
+// node, not the pod. A pod is forced when the time until the deadline is shorter than its grace
+// period. A pod that is already ending is forced if it would end after the deadline.
 func Of(pods []*corev1.Pod, budgets eviction.Budgets, now, deadline time.Time) Plan {
 	var out Plan
 	for _, p := range pods {
@@ -105,7 +109,8 @@ func Of(pods []*corev1.Pod, budgets eviction.Budgets, now, deadline time.Time) P
 	return out
 }
 
-// waitsFor reports whether a pod that is not to be evicted was evicted before and still has time to end.
+// waitsFor reports whether a pod that need not be evicted has been evicted before and still has
+// time to end.
 func waitsFor(p *corev1.Pod, now, deadline time.Time) bool {
 	if p.DeletionTimestamp == nil || now.After(p.DeletionTimestamp.Add(stuck)) || !deadline.IsZero() && !now.Before(deadline) {
 		return false
@@ -131,7 +136,7 @@ func (p *Plan) wait(budgets eviction.Budgets, now time.Time) {
 			continue
 		}
 		if why := eviction.Protected(s.Pod, now); why != "" {
-			s.Wait, s.Never = "annotation "+why, strings.HasSuffix(why, "=true") // a duration ends
+			s.Wait, s.Never = "annotation "+why, strings.HasSuffix(why, "=true") // a protection with a duration ends by itself
 			continue
 		}
 		if refusal := budgets.Check(s.Pod); refusal.Text != "" {
@@ -141,7 +146,7 @@ func (p *Plan) wait(budgets eviction.Budgets, now time.Time) {
 		if budgets.Free(s.Pod) {
 			continue
 		}
-		name := budgets.Of(s.Pod)[0] // the only one, because more of them refuse it
+		name := budgets.Of(s.Pod)[0] // there is only one, because Check refuses a pod with several
 		if taken[name]++; taken[name] > budgets.Allowed(name) {
 			s.Wait = "PodDisruptionBudget " + name + " allows no more at the same time"
 		}
@@ -150,7 +155,7 @@ func (p *Plan) wait(budgets eviction.Budgets, now time.Time) {
 
 func (p *Plan) force(now, deadline time.Time) {
 	for _, s := range p.Steps {
-		grace := 30 * time.Second // what an API server fills in
+		grace := 30 * time.Second // the default of the API server
 		if g := s.Pod.Spec.TerminationGracePeriodSeconds; g != nil {
 			grace = time.Duration(*g) * time.Second
 		}
@@ -165,8 +170,8 @@ func (p *Plan) force(now, deadline time.Time) {
 	}
 }
 
-// tierOf goes by the names of the two system classes, as Karpenter does: a class of the user is not critical,
-// however high.
+// tierOf uses the names of the two system priority classes, as Karpenter does. A class of the user
+// is never critical, even if its priority is high.
 func tierOf(p *corev1.Pod) Tier {
 	critical := p.Spec.PriorityClassName == "system-cluster-critical" || p.Spec.PriorityClassName == "system-node-critical"
 	daemon := eviction.Daemon(p)

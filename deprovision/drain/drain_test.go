@@ -41,7 +41,7 @@ func grace(seconds int64) func(*corev1.Pod) {
 func budgets(allowed int32) eviction.Budgets {
 	b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
 	b.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
-	b.Status.DisruptionsAllowed = allowed
+	b.Status.ExpectedPods, b.Status.DisruptionsAllowed = 1, allowed
 	return eviction.NewBudgets([]*policyv1.PodDisruptionBudget{b})
 }
 

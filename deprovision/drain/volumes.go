@@ -7,9 +7,10 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 )
 
-// Attached are the names of the persistent volumes that are still attached to the node although no pod which stays there uses them,
-// sorted. A node that is given back before they are detached keeps its former pods from starting elsewhere, for minutes. Pods are
-// those that are left on the node, and claims the volume claims of their namespaces at least.
+// Attached returns the names of the persistent volumes that are still attached to the node although
+// no remaining pod uses them, sorted. If the node is given back before they are detached, pods that
+// use them cannot start elsewhere for minutes. pods are the pods that remain on the node. claims
+// must include the volume claims of their namespaces.
 func Attached(node string, attachments []*storagev1.VolumeAttachment, pods []*corev1.Pod, claims []*corev1.PersistentVolumeClaim) []string {
 	type key struct{ namespace, claim string }
 	stay := map[key]bool{}

@@ -1,4 +1,4 @@
-// Package drift says in which ways a node is no longer what its pool would buy now.
+// Package drift says how a node differs from what its pool would buy now.
 package drift
 
 import (
@@ -19,19 +19,22 @@ type Subject struct {
 	Labels, Annotations map[string]string
 	// Age is the age of the node.
 	Age time.Duration
-	// Pool is the pool that bought it; nil compares nothing with a pool.
+	// Pool is the pool that bought the node. nil means that nothing is compared with a pool.
 	Pool *nodepool.NodePool
-	// Types are all types of the pool's cloud; nil compares nothing with them.
+	// Types are all types of the pool's cloud. nil means that nothing is compared with them.
 	Types []instancetypes.InstanceType
-	// Image is the image of the node, and Images are those that new nodes get; both must be set to be compared.
+	// Image is the image of the node, and Images are those that new nodes get. They are compared
+	// only if both are set.
 	Image  string
 	Images []string
 }
 
-// VoluntaryDisruption is the annotation that asks to replace a node; its value is "drifted".
+// VoluntaryDisruption is the annotation that requests the replacement of a node; its value is
+// "drifted".
 const VoluntaryDisruption = "karpenter.sh/voluntary-disruption"
 
-// hashes are the annotations by which pool and node are compared, and the version of the hash, newest first.
+// hashes returns the annotations that are compared between pool and node, and those with the hash
+// version, newest first.
 func hashes() [][2]string {
 	return [][2]string{
 		{"karpenter.sh/nodepool-hash", "karpenter.sh/nodepool-hash-version"},
@@ -39,12 +42,13 @@ func hashes() [][2]string {
 	}
 }
 
-// Reasons returns the ways in which the node has drifted, in Karpenter's order; none means that it has not. It costs one look at each
-// offering of the node's type.
+// Reasons returns the ways in which the node has drifted, in Karpenter's order, or none. It looks
+// at each offering of the node's type once.
 //
-// Hashes are compared only if they are of the same version. A pool without the annotation, as in a manifest that was never applied, is
-// hashed here ([Hash]). [Unknown] returns what could not be compared. A missing type counts only for nodes older than an hour, because
-// new offerings take a while to be listed.
+// Hashes are compared only if they have the same version. If a pool lacks the annotation, as in a
+// manifest that was never applied, its hash is computed here ([Hash]). [Unknown] returns what could
+// not be compared. A missing type counts only for nodes older than an hour, because it takes a
+// while until new offerings are listed.
 func Reasons(s Subject) []string {
 	var out []string
 	if s.Annotations[VoluntaryDisruption] == "drifted" {
@@ -70,7 +74,8 @@ func Reasons(s Subject) []string {
 	return out
 }
 
-// Unknown returns what could not be compared, and why: hashes of different versions. It is no drift.
+// Unknown returns what could not be compared, and why: hashes of different versions. This is not
+// drift.
 func Unknown(s Subject) []string {
 	if s.Pool == nil {
 		return nil
@@ -89,7 +94,7 @@ func Unknown(s Subject) []string {
 	return out
 }
 
-// hashed is a hash and its version; no value where there is none.
+// hashed is a hash and its version. An empty value means that there is no hash.
 type hashed struct{ value, version string }
 
 func nodeHash(s Subject, annotation [2]string) hashed {
@@ -108,7 +113,8 @@ func poolHash(s Subject, annotation [2]string) hashed {
 	return hashed{}
 }
 
-// requirementsDrifted compares the labels with what the pool asks of its nodes; a label that is missing counts as absent.
+// requirementsDrifted compares the labels with the pool's requirements. A missing label counts as
+// absent.
 func requirementsDrifted(s Subject) []string {
 	aliases := requirements.KubernetesAliases().And(requirements.AgentAliases())
 	labels := aliases.Labels(s.Labels)
@@ -119,7 +125,8 @@ func requirementsDrifted(s Subject) []string {
 	}
 	var out []string
 	for r := range asked.All() {
-		// Keys that only a provider sets may be missing on nodes that an older version of it bought.
+		// Keys that only a provider sets may be missing on nodes that an older version of it
+		// bought.
 		if _, known := labels[r.Key()]; !known && !r.AllowsAbsent() && !requirements.KeysOf(corev1.LabelTopologyZone,
 			corev1.LabelArchStable, corev1.LabelInstanceTypeStable, instancetypes.LabelCapacityType).Contains(r.Key()) && instancetypes.WellKnown().Contains(r.Key()) {
 			continue
@@ -138,7 +145,7 @@ func value(labels map[string]string, key string) string {
 	return "no such label"
 }
 
-// typeGone looks for an offering, available or not, that the node could be.
+// typeGone looks for an offering, available or not, that matches the node.
 func typeGone(s Subject) string {
 	labels := requirements.KubernetesAliases().Labels(s.Labels)
 	name := labels[corev1.LabelInstanceTypeStable]

@@ -13,14 +13,18 @@ import (
 // HashVersion is the version of the hash that [Hash] computes.
 const HashVersion = "v3"
 
-// Hash is what Karpenter writes into the annotation karpenter.sh/nodepool-hash of a pool and of the nodes that it buys, by
-// [HashVersion]: a number over the labels, annotations, taints, startup taints, node class, termination grace period and
-// expiry of the template, wherever these stand in their lists; requirements are compared by themselves. It is false where
-// that is not known: for pools of older API versions, and for taints that say since when they are there.
+// Hash returns the value that Karpenter writes into the annotation karpenter.sh/nodepool-hash of a
+// pool and of the nodes that it buys, in version [HashVersion]. It covers the labels, annotations,
+// taints, startup taints, node class, termination grace period and expiry of the template, in any
+// order within their lists. Requirements are compared separately. The result is false if the hash
+// is not known: for pools of older API versions, and for taints with a time since when they exist.
 //
-// The number is that of the structural hash, format 2: FNV-1 of 64 bits over bytes; of a struct the hash of its type's name,
-// to which each field that is not empty is added by exclusive-or, hashed once more each time; of a map the exclusive-or of its
-// entries, hashed once more; of a list the exclusive-or of its elements.
+// The value is a structural hash, format 2, based on FNV-1 with 64 bits over bytes:
+//
+//   - The hash of a struct is the hash of its type's name, combined by exclusive-or with each field
+//     that is not empty. It is hashed again after each field.
+//   - The hash of a map is the exclusive-or of its entries, hashed again.
+//   - The hash of a list is the exclusive-or of its elements.
 func Hash(p *nodepool.NodePool) (string, bool) {
 	if p.APIVersion != nodepool.V1 {
 		return "", false
@@ -96,7 +100,7 @@ func (s *structural) dictionary(name string, m map[string]string) {
 		return
 	}
 	var all uint64
-	for k, v := range m { // in any order: exclusive-or has none
+	for k, v := range m { // in any order, because exclusive-or has none
 		all ^= words(written(k), written(v))
 	}
 	s.field(name, words(all))

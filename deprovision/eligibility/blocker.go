@@ -17,50 +17,54 @@ type Method string
 
 // The methods, in the order in which they are tried.
 const (
-	Interruption  Method = "interruption" // the cloud takes the machine anyway
+	Interruption  Method = "interruption" // the cloud takes the machine in any case
 	Expiration    Method = "expiration"
+	Unhealthy     Method = "unhealthy" // the node has a permanent fault
 	Drift         Method = "drift"
 	Emptiness     Method = "emptiness"
 	Consolidation Method = "consolidation"
 )
 
 // Methods returns all methods in the order in which they are tried.
-func Methods() []Method { return []Method{Interruption, Expiration, Drift, Emptiness, Consolidation} }
+func Methods() []Method {
+	return []Method{Interruption, Expiration, Unhealthy, Drift, Emptiness, Consolidation}
+}
 
 // Kind is a reason why a node must stay.
 type Kind string
 
 // The kinds of blockers.
 const (
-	NotOurs        Kind = "not-ours"        // no pool of ours bought it
-	Leaving        Kind = "leaving"         // it is on its way out already
-	Rebooting      Kind = "rebooting"       // it is being rebooted, and comes back
+	NotOurs        Kind = "not-ours"        // none of the pools bought it
+	Leaving        Kind = "leaving"         // it is already being removed
+	Rebooting      Kind = "rebooting"       // it is being rebooted and will come back
 	Uninitialized  Kind = "uninitialized"   // it has not been ready for pods yet
 	Nominated      Kind = "nominated"       // pending pods are about to go there
 	MinimumAge     Kind = "minimum-age"     // it is younger than the caller's minimum
-	DoNotDisrupt   Kind = "do-not-disrupt"  // an annotation of node or pool
-	SwitchedOff    Kind = "switched-off"    // the pool does not want it by this method
+	DoNotDisrupt   Kind = "do-not-disrupt"  // an annotation of the node or its pool
+	SwitchedOff    Kind = "switched-off"    // the pool has disabled this method
 	TooEarly       Kind = "too-early"       // consolidateAfter has not passed
 	StaticPool     Kind = "static-pool"     // the pool keeps a fixed number of nodes
 	UnknownPrice   Kind = "unknown-price"   // the market does not know what it costs
 	Kept           Kind = "kept"            // a rule of the caller, see [Rules]
-	PodProtected   Kind = "pod-protected"   // an annotation of a pod
-	PodUnowned     Kind = "pod-unowned"     // no controller would make a pod again
-	PodBudget      Kind = "pod-budget"      // a PodDisruptionBudget
-	PodUnplaceable Kind = "pod-unplaceable" // a pod that is not ours to place
-	PodGroup       Kind = "pod-group"       // a pod of a group that moves only as a whole, and not all of it can
+	PodProtected   Kind = "pod-protected"   // an annotation of a pod protects it
+	PodUnowned     Kind = "pod-unowned"     // no controller would recreate a pod
+	PodBudget      Kind = "pod-budget"      // a PodDisruptionBudget forbids an eviction
+	PodUnplaceable Kind = "pod-unplaceable" // the plan cannot place a pod, see [Rules]
+	PodGroup       Kind = "pod-group"       // a pod's group moves only as a whole, and not all of it can move
 )
 
 // Blocker is one reason why a node must stay.
 type Blocker struct {
 	Kind Kind
-	// Pod is the namespace/name of the pod that is the reason; empty for other reasons.
+	// Pod is the namespace/name of the pod that is the reason. It is empty if the reason is not a
+	// pod.
 	Pod string
-	// Text is the reason in words, without the name of node or pod.
+	// Text is the reason in words, without the name of the node or pod.
 	Text string
 }
 
-// String is one line for people.
+// String returns the blocker as one line of text.
 func (b Blocker) String() string {
 	if b.Pod != "" {
 		return b.Pod + ": " + b.Text
@@ -68,27 +72,34 @@ func (b Blocker) String() string {
 	return b.Text
 }
 
-// Rules are choices of the caller. The zero value decides as Karpenter does.
+// Rules are the caller's choices. The zero value decides as Karpenter does.
 type Rules struct {
-	// MinimumAge keeps nodes that are younger from all but interruption and expiration.
+	// MinimumAge keeps younger nodes from every method except interruption, expiration and repair.
 	MinimumAge time.Duration
-	// KeepUnowned protects pods that no controller would make again. Otherwise they are protected only on nodes of
-	// karpenter.sh/v1alpha5 pools, as in the versions of that API.
+	// KeepUnowned protects pods that no controller would recreate. If it is false, only nodes of
+	// karpenter.sh/v1alpha5 pools protect such pods, as in the Karpenter versions with that API.
 	KeepUnowned bool
-	// Keep says why no method but interruption and the expiration of v1 pools may give back a node, empty if it may; nil keeps none.
-	// The reason is a blocker of kind [Kept].
+	// Keep returns why a node must stay, or an empty string if it may go; nil keeps no node. The
+	// reason is a blocker of kind [Kept]. Interruption and the expiration of v1 pools ignore it.
 	Keep func(*Node) string
-	// Placeable says why a plan cannot place a pod, empty if it can; nil means that it can place all.
+	// Placeable returns why a plan cannot place a pod, or an empty string if it can; nil means that
+	// it can place every pod.
 	Placeable func(*corev1.Pod) string
 }
 
 const doNotConsolidate = "karpenter.sh/do-not-consolidate"
 
-// Blockers returns the reasons why the method must not give back the node, in a fixed order: state of the node, annotations, settings
-// of the pool, pods by name. None means that the node is a candidate. Blockers does not ask whether it is empty, expired or drifted.
+// Blockers returns the reasons why the method must not give the node back. Their order is fixed:
+// state of the node, annotations, settings of the pool, then pods by name. A node without blockers
+// is a candidate. Blockers does not check whether the node is empty, expired or drifted.
 //
-// Interruption and the expiration of v1 pools have no blockers but NotOurs and Leaving. Pods do not block the drift of a node with a
-// terminationGracePeriod, because it bounds how long they can stay.
+// Exceptions:
+//
+//   - Interruption and the expiration of v1 pools have only the blockers NotOurs and Leaving.
+//   - Pods do not block drift or repair of a node with a terminationGracePeriod, nor a repair with
+//     a Grace, because these limit how long the pods can stay.
+//   - As in Karpenter v1.15, a do-not-disrupt annotation on the node does not block its repair, and
+//     a node that was never ready can be repaired.
 func Blockers(n *Node, m Method, budgets eviction.Budgets, now time.Time, r Rules) []Blocker {
 	var out []Blocker
 	add := func(k Kind, format string, args ...any) {
@@ -108,13 +119,13 @@ func Blockers(n *Node, m Method, budgets eviction.Budgets, now time.Time, r Rule
 	switch {
 	case n.Rebooting():
 		add(Rebooting, "it is being rebooted")
-	case !n.Initialized():
+	case !n.Initialized() && m != Unhealthy:
 		add(Uninitialized, "it has not been ready for pods yet")
 	}
-	if n.Nominated {
+	if n.Nominated && (m != Unhealthy || n.Initialized()) {
 		add(Nominated, "pending pods are about to go there")
 	}
-	if age := now.Sub(n.Created()); m != Expiration && age < r.MinimumAge {
+	if age := now.Sub(n.Created()); m != Expiration && m != Unhealthy && age < r.MinimumAge {
 		add(MinimumAge, "it is %s old, and the minimum is %s", age.Round(time.Second), r.MinimumAge)
 	}
 	if r.Keep != nil {
@@ -124,7 +135,7 @@ func Blockers(n *Node, m Method, budgets eviction.Budgets, now time.Time, r Rule
 	}
 	annotations(n, m, add)
 	switches(n, m, now, add)
-	forced := m == Drift && n.gracePeriod() != nil
+	forced := (m == Drift || m == Unhealthy) && n.gracePeriod() != nil || m == Unhealthy && n.Repair != nil && n.Repair.Grace != nil
 	first := len(out)
 	for _, p := range n.Pods {
 		if b, ok := podBlocker(n, p, budgets, now, r, forced); ok {
@@ -135,7 +146,8 @@ func Blockers(n *Node, m Method, budgets eviction.Budgets, now time.Time, r Rule
 	return out
 }
 
-// GracePeriod bounds how long the node may take to drain: the setting of the claim, else of the pool; nil means no bound.
+// gracePeriod limits how long the node may take to drain. The claim's setting precedes the pool's.
+// nil means no limit.
 func (n *Node) gracePeriod() *time.Duration {
 	if n.Claim.TerminationGracePeriod != nil || n.Claim.Decides {
 		return n.Claim.TerminationGracePeriod
@@ -143,12 +155,13 @@ func (n *Node) gracePeriod() *time.Duration {
 	return n.Pool.TerminationGracePeriod
 }
 
-// annotations are those of the node. A do-not-disrupt that only its pool has is for new nodes: it is drift, and must not keep the node
-// from it. A pool that is not to be consolidated says so for all its nodes.
+// annotations adds the blockers from the node's annotations. A do-not-disrupt that only the pool
+// has is meant for new nodes. For an existing node it is drift, so it must not protect the node
+// from drift. A do-not-consolidate of the pool counts for all its nodes.
 func annotations(n *Node, m Method, add func(Kind, string, ...any)) {
 	consolidates := m == Consolidation || m == Emptiness
 	switch {
-	case n.Node.Annotations[eviction.DoNotDisrupt] == "true":
+	case n.Node.Annotations[eviction.DoNotDisrupt] == "true" && m != Unhealthy:
 		add(DoNotDisrupt, "annotation %s=true", eviction.DoNotDisrupt)
 	case consolidates && n.Node.Annotations[doNotConsolidate] == "true":
 		add(DoNotDisrupt, "annotation %s=true", doNotConsolidate)
@@ -157,7 +170,7 @@ func annotations(n *Node, m Method, add func(Kind, string, ...any)) {
 	}
 }
 
-// switches are the settings of the pool.
+// switches adds the blockers from the settings of the pool.
 func switches(n *Node, m Method, now time.Time, add func(Kind, string, ...any)) {
 	d := n.Pool.Disruption
 	switch m {
@@ -180,7 +193,7 @@ func switches(n *Node, m Method, now time.Time, add func(Kind, string, ...any)) 
 		if m == Consolidation && !n.Priced {
 			add(UnknownPrice, "no offering of %s is known, so its price is unknown", described(n))
 		}
-	case Interruption, Expiration, Drift:
+	case Interruption, Expiration, Unhealthy, Drift:
 	}
 }
 
@@ -205,7 +218,8 @@ func podBlocker(n *Node, p *corev1.Pod, budgets eviction.Budgets, now time.Time,
 			}
 		}
 	}
-	// A pod that tolerates the taint of leaving nodes is not evicted but ends with its node. Its budget counts all the same.
+	// A pod that tolerates the taint of leaving nodes is not evicted but ends with its node. Its
+	// budget still counts.
 	if (eviction.Evictable(p) || eviction.Reschedulable(p) && p.DeletionTimestamp == nil) && !forced {
 		if refusal := budgets.Check(p); refusal.Text != "" {
 			return Blocker{PodBudget, eviction.Name(p), refusal.Text}, true

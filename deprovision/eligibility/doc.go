@@ -1,2 +1,2 @@
-// Package eligibility decides which nodes each method may give back, since when, and why the others must stay.
+// Package eligibility decides which nodes each method may give back and why the others must stay.
 package eligibility

@@ -101,3 +101,25 @@ func ExampleFromNode() {
 	// m.large 0 blockers
 	// the licence is bound to m.large
 }
+
+// A node that was never ready and must not be disrupted is repaired all the same.
+func ExampleRepair() {
+	node := eligibility.Node{
+		Node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+			Name: "a", Labels: map[string]string{"karpenter.sh/registered": "true"}, Annotations: map[string]string{"karpenter.sh/do-not-disrupt": "true"},
+		}},
+		Pool:   &nodepool.NodePool{Name: "default", APIVersion: nodepool.V1},
+		Repair: &eligibility.Repair{Why: "condition KernelReady is False for more than 10m0s"},
+	}
+	for _, method := range []eligibility.Method{eligibility.Drift, eligibility.Unhealthy} {
+		fmt.Println(method, eligibility.Blockers(&node, method, eviction.Budgets{}, time.Now(), eligibility.Rules{}))
+	}
+	// Output:
+	// drift [it has not been ready for pods yet annotation karpenter.sh/do-not-disrupt=true]
+	// unhealthy []
+}
+
+func ExamplePrice_String() {
+	fmt.Println(eligibility.Dollars(7.1), eligibility.Dollars(0.0058), eligibility.Dollars(0.0058).Dollars())
+	// Output: $7.10 $0.0058 0.0058
+}

@@ -12,34 +12,53 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
-// Node is a node with all that matters for giving it back. It is plain data and is only read. Node must be set.
+// Node is a node with everything that matters for giving it back. It is plain data and is only
+// read. The field Node must be set.
 type Node struct {
 	Node *corev1.Node
-	// Pods are all pods bound to it, daemons and finished ones included.
+	// Pods are all pods bound to the node, including daemons and finished pods.
 	Pods []*corev1.Pod
-	// Pool is the pool that bought it, nil if there is none.
+	// Pool is the pool that bought the node, or nil if there is none.
 	Pool *nodepool.NodePool
-	// PricePerHour is the current price of this type in this zone and capacity type. Priced is false if it is unknown; then the node
-	// is not consolidated.
+	// PricePerHour is the current price of the node's type in its zone and capacity type. Priced is
+	// false if the price is unknown; then the node is not consolidated.
 	InstanceType, Zone, CapacityType string
 	PricePerHour                     Price
 	Priced                           bool
-	// CostPerHour is the cost in the objective, for example with a licence added to the price; 0 means the price.
+	// CostPerHour is the cost in the objective, for example the price plus a licence; 0 means the
+	// price.
 	CostPerHour Price
-	// Claim is the NodeClaim or Machine of the node; the zero value if there is none.
+	// Claim is the NodeClaim or Machine of the node. The zero value means that there is none.
 	Claim Claim
-	// Nominated says that pods are about to go there.
+	// Nominated says that pending pods are about to be bound to the node.
 	Nominated bool
-	// Drifted are the ways in which it has drifted (package drift), and DriftedSince when that was seen, the zero time if unknown.
+	// Drifted lists the ways in which the node has drifted (see package drift). DriftedSince is
+	// when that was first seen, or the zero time if unknown.
 	Drifted      []string
 	DriftedSince time.Time
-	// Undecided are questions about its drift that could not be decided; they are only passed on.
+	// Repair says what is wrong with the node. It is nil for a healthy node.
+	Repair *Repair
+	// Undecided lists questions about drift that could not be answered. They are only passed on.
 	Undecided []string
 }
 
-// FromNode is the node with the type, zone and capacity type of its labels. The pods are those bound to it. The price is for an hour, and
-// 0 if it is unknown. Without a pool, as on a cluster of no provisioner, the node belongs to a pool without a name that consolidates at
-// any time; for a plan it must be among the pools of the cluster.
+// Repair says why a node has to be replaced by a healthy one. The zero value is a repair without a
+// reason that has always been due.
+type Repair struct {
+	// Since is when the repair became due. The earliest repair comes first, so a caller can set a
+	// priority by moving it.
+	Since time.Time
+	// Why is the reason, as text for people.
+	Why string
+	// Grace limits how long the node's pods may take to leave, in addition to the claim's own
+	// limit. nil means no limit; 0 means not to wait for them.
+	Grace *time.Duration
+}
+
+// FromNode returns a Node with the type, zone and capacity type of n's labels. pods are the pods
+// bound to it. price is per hour; 0 means unknown. If pool is nil, as on a cluster without a
+// provisioner, the node gets a pool with an empty name that consolidates at any time. For a plan
+// that pool must be among the pools of the cluster.
 func FromNode(n *corev1.Node, pods []*corev1.Pod, pool *nodepool.NodePool, price Price) Node {
 	if pool == nil {
 		pool = &nodepool.NodePool{APIVersion: nodepool.V1, Disruption: nodepool.Disruption{Policy: nodepool.WhenEmptyOrUnderutilized, ConsolidateAfter: new(time.Duration)}}
@@ -51,24 +70,25 @@ func FromNode(n *corev1.Node, pods []*corev1.Pod, pool *nodepool.NodePool, price
 	}
 }
 
-// Claim is what a NodeClaim or Machine says beyond its node. The zero value says nothing.
+// Claim is what a NodeClaim or Machine says in addition to its node. The zero value says nothing.
 type Claim struct {
 	Created, Initialized, LastPodEvent time.Time
 	Deleting                           bool
 	// Rebooting is the condition of that name: Karpenter reboots the node to repair it.
 	Rebooting                           bool
 	ExpireAfter, TerminationGracePeriod *time.Duration
-	// Decides says that nil ExpireAfter is never and nil TerminationGracePeriod no bound, whatever the pool has by now: a NodeClaim of
-	// karpenter.sh/v1 has copies of both. Otherwise the pool has what is nil here.
+	// Decides says that the claim alone decides: nil ExpireAfter means never and nil
+	// TerminationGracePeriod means no limit, whatever the pool has now. A NodeClaim of
+	// karpenter.sh/v1 has copies of both. If Decides is false, the pool's value replaces a nil one.
 	Decides bool
-	// Consolidatable is the condition of that name, nil if the claim does not have it.
+	// Consolidatable is the condition of that name, or nil if the claim does not have it.
 	Consolidatable *bool
 }
 
-// Name is that of the node.
+// Name returns the node's name.
 func (n *Node) Name() string { return n.Node.Name }
 
-// PoolName is that of the pool, empty for a node of no pool.
+// PoolName returns the name of the node's pool, or an empty string if it has none.
 func (n *Node) PoolName() string {
 	if n.Pool == nil {
 		return ""
@@ -92,7 +112,7 @@ func (n *Node) Empty() bool {
 	return !slices.ContainsFunc(n.Pods, eviction.Reschedulable)
 }
 
-// Leaving reports whether the node is being deleted or is marked for it.
+// Leaving reports whether the node is being deleted or is marked for deletion.
 func (n *Node) Leaving() bool {
 	if n.Node.DeletionTimestamp != nil || n.Claim.Deleting {
 		return true
@@ -102,12 +122,13 @@ func (n *Node) Leaving() bool {
 	})
 }
 
-// Rebooting reports whether the node is being rebooted as a repair: by its claim, or by the taint that it has until it is back.
+// Rebooting reports whether the node is being rebooted as a repair. The claim says so, or the taint
+// that the node has until it is back.
 func (n *Node) Rebooting() bool {
 	return n.Claim.Rebooting || slices.ContainsFunc(n.Node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == "karpenter.sh/rebooting" })
 }
 
-// Ready is the condition of that name, true if the node does not have it.
+// Ready returns the condition of that name, or true if the node does not have it.
 func (n *Node) Ready() bool {
 	for _, c := range n.Node.Status.Conditions {
 		if c.Type == corev1.NodeReady {
@@ -117,8 +138,8 @@ func (n *Node) Ready() bool {
 	return true
 }
 
-// Initialized reports whether the node has been ready for pods once. Nodes without the label karpenter.sh/initialized count as
-// initialized unless they have the label karpenter.sh/registered.
+// Initialized reports whether the node has ever been ready for pods. A node without the label
+// karpenter.sh/initialized counts as initialized unless it has the label karpenter.sh/registered.
 func (n *Node) Initialized() bool {
 	switch n.Node.Labels["karpenter.sh/initialized"] {
 	case "true":

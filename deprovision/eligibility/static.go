@@ -10,12 +10,19 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
-// Surplus returns the nodes that a static pool gives back because it has more than its replicas, the cheapest to disturb first. Nodes of other
-// pools and nodes on their way out are passed over. The cost is O(n log n) in the number of nodes, and linear in that of their pods.
+// Surplus returns the nodes that a static pool gives back because it has more nodes than replicas,
+// the cheapest to disrupt first. It ignores nodes of other pools and nodes that are already
+// leaving. It costs O(n log n) in the number of nodes, and is linear in the number of their pods.
 //
-// Nodes that nothing protects go before others, whether an annotation of theirs or of a pod would. Among these, nodes without pods that need a
-// new place go first, then those whose pods cost the least to evict, times the share of the node's life that is left, then by name. Budgets do not hold them, as in
-// Karpenter; to drain a node still means to respect the PodDisruptionBudgets of its pods.
+// The order is:
+//
+//   - nodes that no annotation protects, neither their own nor one of a pod
+//   - nodes without pods that need a new place
+//   - nodes with a lower cost of evicting their pods, times the remaining share of the node's life
+//   - by name
+//
+// Disruption budgets of the pool do not limit it, as in Karpenter. Draining a node must still
+// respect the PodDisruptionBudgets of its pods.
 func Surplus(pool nodepool.NodePool, nodes []Node, now time.Time) []*Node {
 	type ranked struct {
 		node      *Node

@@ -10,10 +10,11 @@ import (
 	"github.com/joinery-sdk/joinery/deprovision/eviction"
 )
 
-// EmptinessTimestamp is the annotation of karpenter.sh/v1alpha5 that says since when a node has been empty.
+// EmptinessTimestamp is the annotation of karpenter.sh/v1alpha5 with the time since when a node has
+// been empty.
 const EmptinessTimestamp = "karpenter.sh/emptiness-timestamp"
 
-// Created is the creation time of the claim, else of the node.
+// Created returns the creation time of the claim, or of the node if there is no claim.
 func (n *Node) Created() time.Time {
 	if !n.Claim.Created.IsZero() {
 		return n.Claim.Created
@@ -21,8 +22,8 @@ func (n *Node) Created() time.Time {
 	return n.Node.CreationTimestamp.Time
 }
 
-// LastPodEvent is the last time at which the pod was created, bound, ended or deleted. It is never after now: a deletion time may lie
-// in the future.
+// LastPodEvent returns the last time at which the pod was created, bound, ended or deleted. The
+// result is never after now, because a deletion time may lie in the future.
 func LastPodEvent(p *corev1.Pod, now time.Time) time.Time {
 	at := p.CreationTimestamp.Time
 	for _, c := range p.Status.Conditions {
@@ -39,8 +40,9 @@ func LastPodEvent(p *corev1.Pod, now time.Time) time.Time {
 	return at
 }
 
-// QuietSince is the last time at which a pod is known to have come or gone: the annotation of empty nodes, else the claim's last pod
-// event, its initialization or its creation.
+// QuietSince returns the last time at which a pod is known to have arrived or left. It uses the
+// first of these that is known: the annotation of an empty node, the claim's last pod event, the
+// claim's initialization, the creation.
 func (n *Node) QuietSince() time.Time {
 	if text, ok := n.Node.Annotations[EmptinessTimestamp]; ok && n.Empty() {
 		if t, err := time.Parse(time.RFC3339, text); err == nil {
@@ -55,8 +57,8 @@ func (n *Node) QuietSince() time.Time {
 	return n.Created()
 }
 
-// ExpiresAt is when the node reaches its maximum age, and false if it never does or its age is unknown. The setting of the claim
-// precedes that of the pool.
+// ExpiresAt returns when the node reaches its maximum age. It returns false if the node never does
+// or its age is unknown. The claim's setting precedes the pool's.
 func (n *Node) ExpiresAt() (time.Time, bool) {
 	after := n.expireAfter()
 	if after == nil || n.Created().IsZero() {
@@ -75,7 +77,8 @@ func (n *Node) expireAfter() *time.Duration {
 	return n.Pool.Disruption.ExpireAfter
 }
 
-// Lifetime is the remaining share of the node's life, from 0 to 1; 1 if it never expires.
+// Lifetime returns the remaining share of the node's life, from 0 to 1. It is 1 if the node never
+// expires.
 func (n *Node) Lifetime(now time.Time) float64 {
 	after := n.expireAfter()
 	if after == nil || *after <= 0 || n.Created().IsZero() {
@@ -85,7 +88,7 @@ func (n *Node) Lifetime(now time.Time) float64 {
 	return math.Max(0, math.Min(1, left))
 }
 
-// RemainingLife is the time until the node expires, and false if it never does.
+// RemainingLife returns the time until the node expires, or false if it never does.
 func (n *Node) RemainingLife(now time.Time) (time.Duration, bool) {
 	at, ok := n.ExpiresAt()
 	if !ok {
@@ -94,7 +97,8 @@ func (n *Node) RemainingLife(now time.Time) (time.Duration, bool) {
 	return max(0, at.Sub(now)), true
 }
 
-// consolidatable says why consolidateAfter keeps the node from consolidation; empty if it does not.
+// consolidatable returns why consolidateAfter protects the node from consolidation, or an empty
+// string.
 func (n *Node) consolidatable(now time.Time) string {
 	after := n.Pool.Disruption.ConsolidateAfter
 	if after == nil {

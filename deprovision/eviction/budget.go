@@ -8,11 +8,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// Budgets are the PodDisruptionBudgets of a cluster, indexed for pods. The zero value has none.
+// Budgets are the PodDisruptionBudgets of a cluster, indexed for lookups by pod. The zero value has
+// none.
 type Budgets struct {
 	byNamespace map[string][]budget
 }
@@ -23,17 +25,19 @@ type budget struct {
 	object   *policyv1.PodDisruptionBudget
 }
 
-// Refusal is why a pod cannot be evicted now. The zero value is no refusal.
+// Refusal says why a pod cannot be evicted now. The zero value means that it can.
 type Refusal struct {
 	// Budgets are the PodDisruptionBudgets that forbid it, as namespace/name, sorted.
 	Budgets []string
-	// Always says that waiting does not help: more than one budget selects the pod, or its budget allows no disruption at all.
+	// Always says that waiting does not help: several budgets select the pod, or its budget allows
+	// no disruption at all.
 	Always bool
 	// Text is the reason in words.
 	Text string
 }
 
-// NewBudgets indexes the objects. An invalid selector selects no pod, an empty one all pods of its namespace.
+// NewBudgets indexes the objects. An invalid selector selects no pod, and an empty selector selects
+// all pods of its namespace.
 func NewBudgets(list []*policyv1.PodDisruptionBudget) Budgets {
 	out := Budgets{byNamespace: map[string][]budget{}}
 	for _, o := range list {
@@ -41,7 +45,7 @@ func NewBudgets(list []*policyv1.PodDisruptionBudget) Budgets {
 		if err != nil {
 			sel = labels.Nothing()
 		}
-		in := cmp.Or(o.Namespace, corev1.NamespaceDefault) // as an API server has it
+		in := cmp.Or(o.Namespace, corev1.NamespaceDefault) // as an API server stores it
 		out.byNamespace[in] = append(out.byNamespace[in], budget{in + "/" + o.Name, sel, o})
 	}
 	for _, l := range out.byNamespace {
@@ -73,11 +77,14 @@ func (b Budgets) selecting(p *corev1.Pod) []*budget {
 	return out
 }
 
-// Check says why the eviction API would not evict the pod now; the zero value if it would.
+// Check says why the eviction API would not evict the pod now, or returns the zero value if it
+// would:
 //
-// A pod that does not run, because it has not started or is done, is evicted whatever its budgets say. Any other pod that several budgets
-// select is never evicted. An unready pod is evicted if its budget says AlwaysAllow or has as many healthy
-// pods as it wants. Any other pod needs a disruption that its budget still allows.
+//   - A pod that has not started or has finished is always evicted.
+//   - A pod that several budgets select is never evicted.
+//   - An unready pod is evicted if its budget says AlwaysAllow or has as many healthy pods as it
+//     wants.
+//   - Any other pod needs a disruption that its budget still allows.
 func (b Budgets) Check(p *corev1.Pod) Refusal {
 	found := b.selecting(p)
 	if inert(p) {
@@ -98,10 +105,14 @@ func (b Budgets) Check(p *corev1.Pod) Refusal {
 	if x.object.Status.DisruptionsAllowed > 0 {
 		return Refusal{}
 	}
+	if !x.blocksAlways() && x.hasNoStatus() {
+		return Refusal{[]string{x.name}, false, fmt.Sprintf("PodDisruptionBudget %s has no status, which counts as 0 allowed disruptions", x.name)}
+	}
 	return Refusal{[]string{x.name}, x.blocksAlways(), fmt.Sprintf("PodDisruptionBudget %s allows 0 disruptions", x.name)}
 }
 
-// Allowed is how many pods of a budget, named by namespace/name, may be evicted now; 0 if there is no such budget.
+// Allowed returns how many pods of a budget, given as namespace/name, may be evicted now. It is 0
+// if there is no such budget.
 func (b Budgets) Allowed(name string) int {
 	namespace, _, _ := strings.Cut(name, "/")
 	for _, x := range b.byNamespace[namespace] {
@@ -112,7 +123,8 @@ func (b Budgets) Allowed(name string) int {
 	return 0
 }
 
-// Free reports whether evicting the pod counts against no budget: none selects it, it does not run, or it is unready and its budget allows that.
+// Free reports whether evicting the pod counts against no budget. That is so if no budget selects
+// it, it does not run, or it is unready and its budget allows that.
 func (b Budgets) Free(p *corev1.Pod) bool {
 	found := b.selecting(p)
 	return len(found) == 0 || inert(p) || len(found) == 1 && !ready(p) && found[0].allowsUnready()
@@ -136,13 +148,20 @@ func (x *budget) blocksAlways() bool {
 	return s.MinAvailable != nil && s.MinAvailable.String() == "100%"
 }
 
-// inert reports whether no container of the pod runs for the eviction API: it has not started, is done, or is being deleted.
+// hasNoStatus reports whether no controller has looked at the budget yet, as in a manifest.
+func (x *budget) hasNoStatus() bool {
+	return apiequality.Semantic.DeepEqual(x.object.Status, policyv1.PodDisruptionBudgetStatus{})
+}
+
+// inert reports whether the pod counts as not running for the eviction API: it has not started, has
+// finished, or is being deleted.
 func inert(p *corev1.Pod) bool {
 	phase := p.Status.Phase
 	return phase == corev1.PodPending || phase == corev1.PodSucceeded || phase == corev1.PodFailed || p.DeletionTimestamp != nil
 }
 
-// ready is the condition of that name. A pod without it, as in a manifest without status, counts as ready.
+// ready returns the condition of that name. A pod without it, as in a manifest without status,
+// counts as ready.
 func ready(p *corev1.Pod) bool {
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodReady {

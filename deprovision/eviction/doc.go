@@ -1,5 +1,7 @@
-// Package eviction says what moving a pod takes: whether it needs a place elsewhere, what its eviction costs, which annotations protect
-// it, and what the PodDisruptionBudgets of its namespace allow.
+// Package eviction says what moving a pod takes: whether it needs a place elsewhere, what its
+// eviction costs, which annotations protect it, and what the PodDisruptionBudgets of its namespace
+// allow.
 //
-// Everything is a function of the objects and of a given moment. Values are immutable and safe for concurrent use.
+// Everything is a function of the objects and of a given moment. Values are immutable and safe for
+// concurrent use.
 package eviction

@@ -2,6 +2,7 @@ package eviction_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -197,7 +198,26 @@ func ExampleNewBudgets() {
 	b.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
 	budgets := eviction.NewBudgets([]*policyv1.PodDisruptionBudget{b})
 	fmt.Println(budgets.Check(pod()).Text)
-	// Output: PodDisruptionBudget shop/web allows 0 disruptions
+	b.Status.ExpectedPods, b.Status.CurrentHealthy, b.Status.DesiredHealthy = 2, 1, 1 // as a cluster writes it
+	fmt.Println(budgets.Check(pod()).Text)
+	// Output:
+	// PodDisruptionBudget shop/web has no status, which counts as 0 allowed disruptions
+	// PodDisruptionBudget shop/web allows 0 disruptions
+}
+
+// A budget that never allows a disruption says so, with a status or without. One of a manifest says that it has none.
+func TestBudgetsWithoutStatus(t *testing.T) {
+	one, none := intstr.FromInt32(1), intstr.FromInt32(0)
+	for want, change := range map[string]func(*policyv1.PodDisruptionBudget){
+		"PodDisruptionBudget shop/a has no status, which counts as 0 allowed disruptions": func(b *policyv1.PodDisruptionBudget) { b.Spec.MaxUnavailable = &one },
+		"PodDisruptionBudget shop/a allows 0 disruptions":                                 func(b *policyv1.PodDisruptionBudget) { b.Spec.MaxUnavailable = &none },
+		"PodDisruptionBudget shop/a allows 0 disruptions ": func(b *policyv1.PodDisruptionBudget) {
+			b.Spec.MaxUnavailable, b.Status.ObservedGeneration = &one, 1
+		},
+		"": allows(1),
+	} {
+		assert.Equal(t, strings.TrimSpace(want), eviction.NewBudgets([]*policyv1.PodDisruptionBudget{pdb("a", change)}).Check(pod()).Text)
+	}
 }
 
 func ExampleProtected() {

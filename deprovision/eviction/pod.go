@@ -13,13 +13,14 @@ import (
 
 // Annotations of pods and nodes about disruption.
 const (
-	// DoNotDisrupt on a pod is "true" or, since karpenter.sh/v1, a duration since the pod's start; on a node it is "true".
+	// DoNotDisrupt on a pod is "true" or, since karpenter.sh/v1, a duration since the pod's start.
+	// On a node it is "true".
 	DoNotDisrupt = "karpenter.sh/do-not-disrupt"
-	// DoNotEvict is the older name for pods.
+	// DoNotEvict is the older annotation of pods.
 	DoNotEvict = "karpenter.sh/do-not-evict"
 	// DeletionCost orders the pods of one owner, and is part of the cost of an eviction.
 	DeletionCost = "controller.kubernetes.io/pod-deletion-cost"
-	// DisruptionCost is part of the cost of an eviction in place of DeletionCost, since Karpenter v1.15.
+	// DisruptionCost replaces DeletionCost in the cost of an eviction, since Karpenter v1.15.
 	DisruptionCost = "karpenter.sh/disruption-cost"
 )
 
@@ -37,7 +38,7 @@ func Mirror(p *corev1.Pod) bool {
 	return ok || owned(p, "Node")
 }
 
-// Unowned reports whether no controller would make the pod again after its eviction.
+// Unowned reports whether no controller would recreate the pod after its eviction.
 func Unowned(p *corev1.Pod) bool {
 	for _, o := range p.OwnerReferences {
 		if o.Controller == nil || *o.Controller {
@@ -56,8 +57,8 @@ func owned(p *corev1.Pod, kind string) bool {
 	return false
 }
 
-// Reschedulable reports whether the pod needs another place if its node goes. Finished pods, daemons and mirror pods do not. A
-// terminating pod does only if a StatefulSet makes it again.
+// Reschedulable reports whether the pod needs another place if its node goes. Finished pods,
+// daemons and mirror pods do not. A terminating pod does only if a StatefulSet recreates it.
 func Reschedulable(p *corev1.Pod) bool {
 	if Ended(p) || Daemon(p) || Mirror(p) {
 		return false
@@ -65,18 +66,19 @@ func Reschedulable(p *corev1.Pod) bool {
 	return p.DeletionTimestamp == nil || owned(p, "StatefulSet")
 }
 
-// Cost is the cost of evicting the pod in Karpenter's unit: 1 for an ordinary pod, more for a high priority or deletion cost, at most
-// 10, and negative for pods that ask to go first.
+// Cost returns the cost of evicting the pod in Karpenter's unit. It is 1 for an ordinary pod, more
+// for a high priority or deletion cost, at most 10, and negative for pods that ask to go first.
 //
 //	cost = clamp(1 + deletion cost / 2^27 + priority / 2^25, -10, 10)
 //
-// The deletion cost is the annotation [DisruptionCost], else [DeletionCost]. One that is no integer of 32 bits counts as 0.
+// The deletion cost is the annotation [DisruptionCost], or else [DeletionCost]. A value that is not
+// a 32-bit integer counts as 0.
 func Cost(p *corev1.Pod) float64 {
 	deletion, priority := Parts(p)
 	return math.Max(-10, math.Min(10, 1+deletion+priority))
 }
 
-// Parts are the shares of deletion cost and priority in [Cost] before it is bounded.
+// Parts returns the shares of deletion cost and priority in [Cost], before it is clamped.
 func Parts(p *corev1.Pod) (deletion, priority float64) {
 	text, ok := p.Annotations[DisruptionCost]
 	if !ok {
@@ -91,8 +93,9 @@ func Parts(p *corev1.Pod) (deletion, priority float64) {
 	return deletion, priority
 }
 
-// Disruption is the disruption of emptying a node with these pods: 1 for the node, and the cost of each pod that needs a new place, at
-// least 0 each. It is summed in the order of the list.
+// Disruption returns the disruption of emptying a node with these pods: 1 for the node, plus the
+// cost of each pod that needs a new place, at least 0 each. The sum is taken in the order of the
+// list.
 func Disruption(pods []*corev1.Pod) float64 {
 	sum := 1.0
 	for _, p := range pods {
@@ -103,8 +106,9 @@ func Disruption(pods []*corev1.Pod) float64 {
 	return sum
 }
 
-// Protected returns the annotation that forbids to disrupt the pod at the given moment, empty if there is none. A duration counts from
-// the start of the pod and protects a pod that has not started. Values other than "true" and positive durations are ignored.
+// Protected returns the annotation that forbids disrupting the pod at the given moment, or an empty
+// string. A duration counts from the start of the pod; a pod that has not started is protected.
+// Values other than "true" and positive durations are ignored.
 func Protected(p *corev1.Pod, now time.Time) string {
 	if Ended(p) {
 		return ""
@@ -129,8 +133,9 @@ func Protected(p *corev1.Pod, now time.Time) string {
 	return DoNotDisrupt + "=" + text
 }
 
-// Evictable reports whether a drain evicts the pod. It does not evict finished, terminating and mirror pods, and pods that tolerate
-// the taint karpenter.sh/disrupted, which stay until the node is gone.
+// Evictable reports whether a drain evicts the pod. It does not evict finished, terminating and
+// mirror pods. Nor does it evict pods that tolerate the taint karpenter.sh/disrupted, which stay
+// until the node is gone.
 func Evictable(p *corev1.Pod) bool {
 	if Ended(p) || p.DeletionTimestamp != nil || Mirror(p) {
 		return false
@@ -139,5 +144,5 @@ func Evictable(p *corev1.Pod) bool {
 	return !toleration.Covers(p.Spec.Tolerations, leaving)
 }
 
-// Name is namespace/name.
+// Name returns namespace/name.
 func Name(p *corev1.Pod) string { return cmp.Or(p.Namespace, corev1.NamespaceDefault) + "/" + p.Name }

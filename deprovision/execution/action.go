@@ -1,42 +1,44 @@
 package execution
 
-import "github.com/joinery-sdk/joinery/deprovision"
+import "github.com/joinery-sdk/joinery/deprovision/plan"
 
-// Kind is what an [Action] does.
+// Kind says what an [Action] does.
 type Kind string
 
-// The kinds.
+// The kinds, and the facts that report their results. A node to drain may never have been listed with
+// Cordon, because a command that waits for nothing drains at once.
 const (
-	Cordon   Kind = "cordon"    // keep new pods off the node
-	Buy      Kind = "buy"       // buy the node
-	Drain    Kind = "drain"     // evict its pods
-	GiveBack Kind = "give-back" // give the machine back, whatever runs there
-	Uncordon Kind = "uncordon"  // let pods onto the node again, because it stays
+	Cordon   Kind = "cordon"    // keep new pods off the node until it is drained; no fact reports it
+	Buy      Kind = "buy"       // buy the node: Ready, or Failed
+	Drain    Kind = "drain"     // cordon the node, then evict its pods: Empty, or Failed
+	GiveBack Kind = "give-back" // give the machine back, whatever runs there: Gone
+	Uncordon Kind = "uncordon"  // accept pods on the node again, because it stays: Open
 )
 
-// Action is one step for the caller. It is listed until an event tells its result, so it must be idempotent.
+// Action is one step for the caller. It is repeated until an event reports its result, and Cordon
+// until the node is to be drained or stays. So it must be idempotent.
 type Action struct {
 	Kind Kind
-	// Command is the index of its command.
+	// Command is the index of the action's command.
 	Command int
 	Node    string
-	// New is the node to buy, only to be read; nil for other actions.
-	New *deprovision.NewNode
+	// New is the node to buy, which must only be read. It is nil for other actions.
+	New *plan.NewNode
 }
 
-// Fact is what happened in an [Event].
+// Fact is what an [Event] reports.
 type Fact string
 
 // The facts.
 const (
-	Ready  Fact = "ready"  // a node that was bought has joined, and takes pods
+	Ready  Fact = "ready"  // a bought node has joined and accepts pods
 	Empty  Fact = "empty"  // no pod is left that has to be evicted
 	Gone   Fact = "gone"   // the machine has been given back, or has died
-	Open   Fact = "open"   // the node takes pods again
-	Failed Fact = "failed" // the node could not be bought or drained, or what was bought has died
+	Open   Fact = "open"   // the node accepts pods again
+	Failed Fact = "failed" // the node could not be bought or drained, or a bought node has died
 )
 
-// Event is something that has happened to a node.
+// Event reports something that has happened to a node.
 type Event struct {
 	Fact Fact
 	Node string
@@ -47,16 +49,16 @@ type Event struct {
 // Status is the progress of a command.
 type Status string
 
-// The statuses. Those from Done on are final.
+// The statuses. Done and all later ones are final.
 const (
-	Waiting   Status = "waiting"   // for commands before it
-	Buying    Status = "buying"    // until its replacements are ready
-	Draining  Status = "draining"  // until its nodes are empty and given back
-	Reverting Status = "reverting" // until what it bought is given back again
+	Waiting   Status = "waiting"   // waits for commands before it
+	Buying    Status = "buying"    // its replacements are not ready yet
+	Draining  Status = "draining"  // its nodes are being emptied and given back
+	Reverting Status = "reverting" // what it bought is being given back
 	Done      Status = "done"      // all its nodes are given back
 	Partial   Status = "partial"   // some of its nodes could not be drained and stay
-	Reverted  Status = "reverted"  // it failed, and what it bought has been given back
-	Skipped   Status = "skipped"   // a command before it failed, so that the plan is no longer right
+	Reverted  Status = "reverted"  // it failed, and what it bought was given back
+	Skipped   Status = "skipped"   // a command before it failed, so the plan is no longer right
 )
 
 // Final reports whether the status never changes again.

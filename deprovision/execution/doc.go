@@ -1,5 +1,6 @@
-// Package execution carries out the commands of a plan as a state machine without side effects: it says what to do now, is told
-// what has happened, and says what to do then. Replacements are bought and must be ready before a node is drained, a node is given
-// back once it is drained, and what a command has bought before it failed is taken back. What an action does is up to the caller:
-// package drain says how a node is emptied, and an interface of package cloudprovider buys.
+// Package execution carries out the commands of a plan as a state machine without side effects. It
+// says what to do now, is told what has happened, and says what to do next. Replacements are bought
+// and must be ready before a node is drained. A node is given back once it is drained. If a command
+// fails, what it has bought is given back. The caller carries out the actions: package drain says
+// how a node is emptied, and an interface of package cloudprovider buys.
 package execution

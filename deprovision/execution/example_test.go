@@ -6,12 +6,13 @@ import (
 
 	"github.com/joinery-sdk/joinery/deprovision"
 	"github.com/joinery-sdk/joinery/deprovision/execution"
+	"github.com/joinery-sdk/joinery/deprovision/plan"
 )
 
 // A replacement is bought, and only when it is there the old node is drained and given back.
 func ExampleNew() {
-	r := execution.New([]deprovision.Command{{
-		Nodes: []deprovision.Candidate{{Name: "node-a"}}, NewNodes: []deprovision.NewNode{{Name: "default-0"}},
+	r := execution.New([]plan.Command{{
+		Nodes: []deprovision.Candidate{{Name: "node-a"}}, NewNodes: []plan.NewNode{{Name: "default-0"}},
 	}}, 1)
 	for !r.Finished() {
 		for _, a := range r.Actions() {
@@ -33,8 +34,8 @@ func ExampleNew() {
 
 // What a command has bought before it failed is taken back.
 func ExampleRun_Tell() {
-	r := execution.New([]deprovision.Command{{
-		Nodes: []deprovision.Candidate{{Name: "node-a"}}, NewNodes: []deprovision.NewNode{{Name: "default-0"}, {Name: "default-1"}},
+	r := execution.New([]plan.Command{{
+		Nodes: []deprovision.Candidate{{Name: "node-a"}}, NewNodes: []plan.NewNode{{Name: "default-0"}, {Name: "default-1"}},
 	}}, 1)
 	r, _ = r.Tell(execution.Event{Fact: execution.Ready, Node: "default-0"})
 	r, _ = r.Tell(execution.Event{Fact: execution.Failed, Node: "default-1", Why: "no capacity"})
@@ -51,7 +52,7 @@ func ExampleRun_Tell() {
 
 // An action is listed until an event says what came of it, so that a caller that was stopped can go on.
 func ExampleAction() {
-	r := execution.New([]deprovision.Command{{Nodes: []deprovision.Candidate{{Name: "node-a"}}, NewNodes: []deprovision.NewNode{{Name: "default-0", InstanceType: "m.large"}}}}, 1)
+	r := execution.New([]plan.Command{{Nodes: []deprovision.Candidate{{Name: "node-a"}}, NewNodes: []plan.NewNode{{Name: "default-0", InstanceType: "m.large"}}}}, 1)
 	for range 2 {
 		first := r.Actions()[0]
 		fmt.Println(first.Kind, first.New.InstanceType, "for command", first.Command)
@@ -63,7 +64,7 @@ func ExampleAction() {
 
 // A command waits for those before it; what is final needs nothing more.
 func ExampleStatus() {
-	r := execution.New([]deprovision.Command{{Nodes: []deprovision.Candidate{{Name: "node-a"}}}, {Nodes: []deprovision.Candidate{{Name: "node-b"}}}}, 1)
+	r := execution.New([]plan.Command{{Nodes: []deprovision.Candidate{{Name: "node-a"}}}, {Nodes: []deprovision.Candidate{{Name: "node-b"}}}}, 1)
 	r, _ = r.Tell(execution.Event{Fact: execution.Gone, Node: "node-a"})
 	for i := range 2 {
 		var s execution.Status
@@ -77,7 +78,7 @@ func ExampleStatus() {
 
 // An event without a matching action is an error, and changes nothing.
 func ExampleUnexpectedError() {
-	r := execution.New([]deprovision.Command{{Nodes: []deprovision.Candidate{{Name: "node-a"}}}}, 1)
+	r := execution.New([]plan.Command{{Nodes: []deprovision.Candidate{{Name: "node-a"}}}}, 1)
 	_, err := r.Tell(execution.Event{Fact: execution.Gone, Node: "node-z"})
 	var unexpected *execution.UnexpectedError
 	fmt.Println(errors.As(err, &unexpected), err)

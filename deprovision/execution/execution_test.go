@@ -14,11 +14,12 @@ import (
 
 	"github.com/joinery-sdk/joinery/deprovision"
 	"github.com/joinery-sdk/joinery/deprovision/execution"
+	"github.com/joinery-sdk/joinery/deprovision/plan"
 )
 
 // command is one told as "-old +new >target", with | between the waves of its old nodes.
-func command(text string) deprovision.Command {
-	var c deprovision.Command
+func command(text string) plan.Command {
+	var c plan.Command
 	if strings.Contains(text, "|") {
 		c.Waves = [][]string{nil}
 	}
@@ -33,9 +34,9 @@ func command(text string) deprovision.Command {
 		case '|':
 			c.Waves = append(c.Waves, nil)
 		case '+':
-			c.NewNodes = append(c.NewNodes, deprovision.NewNode{Name: name})
+			c.NewNodes = append(c.NewNodes, plan.NewNode{Name: name})
 		case '>':
-			c.Placements = append(c.Placements, deprovision.Placement{Pod: &corev1.Pod{}, Node: name})
+			c.Placements = append(c.Placements, plan.Placement{Pod: &corev1.Pod{}, Node: name})
 		case '!':
 			c.AtOnce = true
 		}
@@ -44,7 +45,7 @@ func command(text string) deprovision.Command {
 }
 
 // wave is the wave of the node; a node of no wave has the last.
-func wave(c deprovision.Command, node string) int {
+func wave(c plan.Command, node string) int {
 	for i, names := range c.Waves {
 		if slices.Contains(names, node) {
 			return i
@@ -170,7 +171,7 @@ func TestScripts(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var list []deprovision.Command
+			var list []plan.Command
 			for _, text := range c.commands {
 				list = append(list, command(text))
 			}
@@ -192,7 +193,7 @@ func TestScripts(t *testing.T) {
 }
 
 func TestUnexpectedEvents(t *testing.T) {
-	r := execution.New([]deprovision.Command{command("-a +x")}, 1)
+	r := execution.New([]plan.Command{command("-a +x")}, 1)
 	_, err := r.Tell(execution.Event{Fact: execution.Empty, Node: "a"})
 	require.EqualError(t, err, "execution: empty of node a, which command 0 has not asked for; tell events in the order in which they happen")
 	_, err = r.Tell(execution.Event{Fact: execution.Gone, Node: "z"})
@@ -207,7 +208,7 @@ func TestUnexpectedEvents(t *testing.T) {
 func TestEveryRunEnds(t *testing.T) {
 	for seed := range uint64(500) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
-		var list []deprovision.Command
+		var list []plan.Command
 		for i := range 1 + rnd.IntN(5) {
 			text := fmt.Sprintf("-old%d", i)
 			for k := range rnd.IntN(3) {
@@ -274,4 +275,46 @@ func TestEveryRunEnds(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A command that the plan does not have has no status.
+func TestStatusOfNoCommand(t *testing.T) {
+	for _, r := range []execution.Run{{}, execution.New([]plan.Command{{Nodes: []deprovision.Candidate{{Name: "a"}}}}, 1)} {
+		for _, command := range []int{-1, 1, 7} {
+			status, why := r.Status(command)
+			assert.Empty(t, status)
+			assert.Empty(t, why)
+		}
+	}
+}
+
+// Every action is listed until one of its facts is told, except Cordon, which has none.
+func TestFactsOfActions(t *testing.T) {
+	facts := []execution.Fact{execution.Ready, execution.Empty, execution.Gone, execution.Open, execution.Failed}
+	answers := map[execution.Kind][]execution.Fact{
+		execution.Buy: {execution.Ready, execution.Failed}, execution.Drain: {execution.Empty, execution.Failed},
+		execution.GiveBack: {execution.Gone}, execution.Uncordon: {execution.Open},
+	}
+	seen := map[execution.Kind]bool{}
+	var walk func(execution.Run)
+	walk = func(r execution.Run) {
+		for _, a := range r.Actions() {
+			seen[a.Kind] = true
+			for _, fact := range facts {
+				next, err := r.Tell(execution.Event{Fact: fact, Node: a.Node})
+				ends := err == nil && !slices.ContainsFunc(next.Actions(), func(b execution.Action) bool { return b.Kind == a.Kind && b.Node == a.Node })
+				if slices.Contains(answers[a.Kind], fact) {
+					assert.True(t, ends, "%s of %s", fact, a.Kind)
+					walk(next)
+				} else if a.Kind == execution.Cordon {
+					assert.Error(t, err, "%s of %s", fact, a.Kind)
+				}
+			}
+		}
+	}
+	walk(execution.New([]plan.Command{
+		{Kind: plan.Delete, Nodes: []deprovision.Candidate{{Name: "a"}}},
+		{Kind: plan.Replace, Nodes: []deprovision.Candidate{{Name: "b"}}, NewNodes: []plan.NewNode{{Name: "x"}}},
+	}, 1))
+	assert.Len(t, seen, 5)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/joinery-sdk/joinery/deprovision"
 	"github.com/joinery-sdk/joinery/deprovision/eligibility"
+	"github.com/joinery-sdk/joinery/deprovision/plan"
 )
 
 // stage is how far a node has come.
@@ -16,26 +17,28 @@ type stage int
 const (
 	planned  stage = iota
 	wanted         // to be bought, or to be cordoned until its replacements are ready
-	ready          // bought, and there
+	ready          // bought and ready
 	draining       // being emptied
 	leaving        // being given back
 	staying        // to be uncordoned
-	over           // gone, or open again
+	over           // gone, or accepting pods again
 )
 
-// Run is the execution of a plan: an immutable value, safe for concurrent use. The zero value has nothing to do.
+// Run is the execution of a plan: an immutable value, safe for concurrent use. The zero value has
+// nothing to do.
 type Run struct {
-	commands []deprovision.Command
+	commands []plan.Command
 	parallel int
 	statuses []Status
 	why      []string
-	at       map[string]int // by node: its command
+	at       map[string]int // the command of each node
 	stages   map[string]stage
 }
 
-// New begins to carry the commands out, in their order, up to so many at a time; less than 1 means one. A command waits for those
-// before it that buy a node which its pods go to. The nodes of a later wave of a command are cordoned until it begins. Commands are only read, and must not change.
-func New(commands []deprovision.Command, parallel int) Run {
+// New begins to carry out the commands in their order, at most parallel at a time; less than 1
+// means one. A command waits for earlier commands that buy a node for its pods. The nodes of a
+// later wave are cordoned until the wave begins. Commands are only read, and must not change.
+func New(commands []plan.Command, parallel int) Run {
 	r := Run{commands: commands, parallel: max(1, parallel), statuses: make([]Status, len(commands)), why: make([]string, len(commands)), at: map[string]int{}, stages: map[string]stage{}}
 	for i := range commands {
 		r.statuses[i] = Waiting
@@ -53,7 +56,7 @@ func New(commands []deprovision.Command, parallel int) Run {
 // UnexpectedError says that an event does not fit what the run has asked for.
 type UnexpectedError struct {
 	Event Event
-	// Command is that of the node, -1 where no command speaks of it.
+	// Command is the event's command, or -1 if no command names the node.
 	Command int
 }
 
@@ -64,16 +67,23 @@ func (e *UnexpectedError) Error() string {
 	return fmt.Sprintf("execution: %s of node %s, which command %d has not asked for; tell events in the order in which they happen", e.Event.Fact, e.Event.Node, e.Command)
 }
 
-// Status is how far a command has come, and why it failed where it did.
-func (r Run) Status(command int) (Status, string) { return r.statuses[command], r.why[command] }
+// Status returns the progress of a command, and why it failed if it did. Both are empty for a
+// command that the plan does not have.
+func (r Run) Status(command int) (Status, string) {
+	if command < 0 || command >= len(r.statuses) {
+		return "", ""
+	}
+	return r.statuses[command], r.why[command]
+}
 
-// Finished reports whether there is nothing to do any more.
+// Finished reports whether nothing is left to do.
 func (r Run) Finished() bool {
 	return !slices.ContainsFunc(r.statuses, func(s Status) bool { return !s.Final() })
 }
 
-// Actions are what to do now, commands in their order, nodes to buy first. It is the same until an event is told, so that a caller
-// that was stopped can go on. It costs O(nodes of the commands that are under way).
+// Actions returns what to do now, commands in their order, nodes to buy first. The result stays the
+// same until an event is reported, so a caller that was stopped can continue. It costs O(nodes of
+// the commands in progress).
 func (r Run) Actions() []Action {
 	var out []Action
 	for i := range r.commands {
@@ -108,14 +118,14 @@ func (r Run) Actions() []Action {
 	return out
 }
 
-// Tell is the run after the event. An event that is told twice changes nothing the second time. The error is an
-// [*UnexpectedError]; then the run is as it was.
+// Tell returns the run after the event. Reporting an event again changes nothing. The error is an
+// [*UnexpectedError]; then the run is unchanged.
 func (r Run) Tell(e Event) (Run, error) {
 	i, ok := r.at[e.Node]
 	if !ok {
 		return r, &UnexpectedError{e, -1}
 	}
-	isNew := slices.ContainsFunc(r.commands[i].NewNodes, func(n deprovision.NewNode) bool { return n.Name == e.Node })
+	isNew := slices.ContainsFunc(r.commands[i].NewNodes, func(n plan.NewNode) bool { return n.Name == e.Node })
 	from, to := r.stages[e.Node], over
 	switch {
 	case e.Fact == Ready && isNew && from == wanted:
@@ -144,9 +154,10 @@ func (r Run) Tell(e Event) (Run, error) {
 	return out, nil
 }
 
-// fail gives the command up as far as it can be. What was bought goes back where no node has been drained yet; after that pods may
-// run there. If a bought node dies while nodes are drained onto it, those that are not empty yet stay, unless they go in any case.
-// Commands that have not begun are skipped.
+// fail reverts the command as far as possible. What was bought is given back if no node has been
+// drained yet; after that, pods may run there. If a bought node dies while nodes are drained onto
+// it, the nodes that are not empty yet stay, unless they go in any case. Commands that have not
+// begun are skipped.
 func (r *Run) fail(i int, e Event, isNew bool) {
 	why := fmt.Sprintf("node %s: %s", e.Node, cmp.Or(e.Why, string(e.Fact)))
 	if r.why[i] == "" && !r.statuses[i].Final() {
@@ -169,7 +180,7 @@ func (r *Run) fail(i int, e Event, isNew bool) {
 	}
 	r.statuses[i] = Reverting
 	for _, n := range r.commands[i].NewNodes {
-		if n.Name != e.Node && r.stages[n.Name] != over { // one that is on its way must go, too
+		if n.Name != e.Node && r.stages[n.Name] != over { // a node that is still starting must go too
 			r.stages[n.Name] = leaving
 		}
 	}
@@ -178,13 +189,13 @@ func (r *Run) fail(i int, e Event, isNew bool) {
 	}
 }
 
-// proceed takes commands on whose nodes have come far enough, and begins others.
+// proceed advances commands whose nodes have come far enough, and begins others.
 func (r *Run) proceed() {
 	for i := range r.commands {
 		c := &r.commands[i]
 		switch r.statuses[i] {
 		case Buying:
-			if !slices.ContainsFunc(c.NewNodes, func(n deprovision.NewNode) bool { return r.stages[n.Name] == wanted }) {
+			if !slices.ContainsFunc(c.NewNodes, func(n plan.NewNode) bool { return r.stages[n.Name] == wanted }) {
 				r.drain(i)
 			}
 		case Draining, Reverting:
@@ -192,7 +203,7 @@ func (r *Run) proceed() {
 				r.drain(i) // the next wave
 			}
 			if slices.ContainsFunc(c.Nodes, func(n deprovision.Candidate) bool { return r.stages[n.Name] != over }) ||
-				slices.ContainsFunc(c.NewNodes, func(n deprovision.NewNode) bool { s := r.stages[n.Name]; return s == wanted || s == leaving }) {
+				slices.ContainsFunc(c.NewNodes, func(n plan.NewNode) bool { s := r.stages[n.Name]; return s == wanted || s == leaving }) {
 				continue
 			}
 			switch {
@@ -203,7 +214,7 @@ func (r *Run) proceed() {
 			default:
 				r.statuses[i] = Done
 			}
-		default: // waiting, or over
+		default: // waiting or finished
 		}
 	}
 	busy := 0
@@ -220,9 +231,9 @@ func (r *Run) proceed() {
 	}
 }
 
-// needs reports whether pods of the command go to a node that one before it has still to buy.
+// needs reports whether pods of the command go to a node that an earlier command still has to buy.
 func (r *Run) needs(i int) bool {
-	return slices.ContainsFunc(r.commands[i].Placements, func(p deprovision.Placement) bool {
+	return slices.ContainsFunc(r.commands[i].Placements, func(p plan.Placement) bool {
 		k, ok := r.at[p.Node]
 		return ok && k < i && r.stages[p.Node] < ready
 	})
@@ -242,7 +253,7 @@ func (r *Run) begin(i int) {
 	}
 }
 
-// drain drains the first wave of the command whose nodes are not all over. Later waves stay cordoned.
+// drain drains the first wave of the command that is not finished. Later waves stay cordoned.
 func (r *Run) drain(i int) {
 	r.statuses[i] = Draining
 	c := &r.commands[i]

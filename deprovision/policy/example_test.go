@@ -16,10 +16,3 @@ func ExampleLifetime() {
 	fmt.Println(ranker.Rank(young), ranker.Rank(old))
 	// Output: 0.05 0.4
 }
-
-// A ranker without state is a function: here cheap nodes go first.
-func ExampleFunc() {
-	var ranker deprovision.Ranker = policy.Func(func(c deprovision.Candidate) float64 { return -c.PricePerHour.Dollars() })
-	fmt.Println(ranker.Rank(deprovision.Candidate{PricePerHour: deprovision.Dollars(0.4)}))
-	// Output: -0.4
-}

@@ -1,4 +1,5 @@
-// Package policy has objectives and rankers beside the defaults of package deprovision.
+// Package policy has objectives and rankers other than the defaults of packages deprovision and
+// plan.
 package policy
 
 import (
@@ -6,40 +7,38 @@ import (
 	"time"
 
 	"github.com/joinery-sdk/joinery/deprovision"
+	"github.com/joinery-sdk/joinery/deprovision/plan"
 )
 
-// AnySaving is the objective that makes any saving, as Karpenter does for pools without the policy Balanced.
-func AnySaving() deprovision.Objective { return deprovision.Objective{DisruptionPrice: -1} }
+// AnySaving returns the objective that accepts any saving, as Karpenter does for pools without the
+// policy Balanced.
+func AnySaving() plan.Objective { return plan.Objective{DisruptionPrice: -1} }
 
-// Balanced is the objective that compares a change's share of its pools' cost with its share of their disruption:
+// Balanced returns the objective that compares the share of its pools' cost that a change saves
+// with the share of their disruption that it causes:
 //
 //	(savings / pool price) / (disruption / pool disruption) >= 1 / k
 //
-// Karpenter has 1, 2 and 3, and 2 by default.
-func Balanced(k int) deprovision.Objective {
-	return deprovision.Objective{DisruptionPrice: -1, Balanced: k}
+// Karpenter allows 1, 2 and 3; its default is 2.
+func Balanced(k int) plan.Objective {
+	return plan.Objective{DisruptionPrice: -1, Balanced: k}
 }
 
-// Payback is the objective that a change saves more than its disruption costs, within the horizon and the remaining life of the nodes:
+// Payback returns the objective that a change must save more than its disruption costs, within the
+// horizon and the remaining life of the nodes:
 //
-//	savings an hour x hours >= disruption x price
+//	savings per hour x hours >= disruption x price
 //
 // The price is for one unit of disruption, about one eviction.
-func Payback(price deprovision.Price, horizon time.Duration) deprovision.Objective {
-	return deprovision.Objective{DisruptionPrice: price, Horizon: horizon}
+func Payback(price deprovision.Price, horizon time.Duration) plan.Objective {
+	return plan.Objective{DisruptionPrice: price, Horizon: horizon}
 }
 
-// Lifetime ranks by cost for each unit of disruption, and multiplies the disruption by the remaining life, as Karpenter did before
-// v1.14 (which ranked by disruption alone).
+// Lifetime ranks by cost per unit of disruption, with the disruption multiplied by the remaining
+// life. Karpenter did that before v1.14, when it ranked by disruption alone.
 type Lifetime struct{}
 
-// Rank is cost / (1 + (disruption - 1) x lifetime).
+// Rank returns cost / (1 + (disruption - 1) x lifetime).
 func (Lifetime) Rank(c deprovision.Candidate) float64 {
 	return c.CostPerHour.Dollars() / (1 + math.Max(0, c.Disruption-1)*c.Lifetime)
 }
-
-// Func is a function as a [deprovision.Ranker].
-type Func func(deprovision.Candidate) float64
-
-// Rank calls f.
-func (f Func) Rank(c deprovision.Candidate) float64 { return f(c) }

@@ -24,6 +24,7 @@ import (
 	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
 	"github.com/joinery-sdk/joinery/examples/plan"
 	"github.com/joinery-sdk/joinery/examples/plan/capacity"
+	"github.com/joinery-sdk/joinery/scheduling/defaultspread"
 )
 
 func main() {
@@ -45,17 +46,29 @@ func run(ctx context.Context, args []string, out, problems io.Writer) int {
 	flags.SetOutput(problems)
 	file := flags.String("f", "", "folder or file of manifests: pods, nodes, pools and what bears on them")
 	region := flags.String("region", "", "whose prices count; without it those of the region that the manifests name")
+	spread := flags.String("scheduler-config", "", "file with kube-scheduler's KubeSchedulerConfiguration, or of Karpenter's flag of this name: the topology spread that pods without any get")
 	listen := flags.String("listen", "localhost:8080", "address to answer at")
-	if flags.Parse(args) != nil {
+	flags.Usage = func() {}
+	switch err := flags.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		flags.SetOutput(out)
+		fmt.Fprintln(out, "Usage of capacity:")
+		flags.PrintDefaults()
+		return inputs.ExitOK
+	case err != nil:
+		fmt.Fprintln(problems, "see capacity --help")
+		return inputs.ExitInput
+	case flags.NArg() > 0:
+		fmt.Fprintf(problems, "%q: everything is said by flags (see capacity --help)\n", flags.Arg(0))
 		return inputs.ExitInput
 	}
-	state, err := read(ctx, *file, *region)
+	state, defaults, err := read(ctx, *file, *region, *spread)
 	if err != nil {
 		fmt.Fprintln(problems, err)
 		return inputs.ExitInput
 	}
 	web := &http.Server{
-		Addr: *listen, Handler: http.TimeoutHandler(newServer(state, time.Now).handler(), answerTimeout, `{"error":"the answer takes too long; ask for fewer pods"}`),
+		Addr: *listen, Handler: http.TimeoutHandler(newServer(state, defaults, time.Now).handler(), answerTimeout, `{"error":"the answer takes too long; ask for fewer pods"}`),
 		ReadTimeout: readTimeout, MaxHeaderBytes: 1 << 14,
 	}
 	failed := make(chan error, 1)
@@ -75,24 +88,25 @@ func run(ctx context.Context, args []string, out, problems io.Writer) int {
 	return inputs.ExitOK
 }
 
-// read is the cluster of a folder as a state.
-func read(ctx context.Context, folder, region string) (*capacity.State, error) {
+// read is the cluster of a folder as a state, and the topology spread that pods without any get.
+func read(ctx context.Context, folder, region, spread string) (*capacity.State, defaultspread.Defaults, error) {
 	if folder == "" {
-		return nil, errors.New("capacity: want -f, a folder or file of manifests")
+		return nil, defaultspread.Defaults{}, errors.New("capacity: want -f, a folder or file of manifests")
 	}
-	flags := inputs.Flags{Files: []string{folder}, Region: region}
+	flags := inputs.Flags{Files: []string{folder}, Region: region, SchedulerConfig: spread}
 	objects, err := flags.Manifests("", nil)
 	if err != nil {
-		return nil, err
+		return nil, defaultspread.Defaults{}, err
 	}
 	market, err := flags.Market(objects)
 	if err != nil {
-		return nil, err
+		return nil, defaultspread.Defaults{}, err
 	}
 	snapshot, _, err := pipeline.Snapshot(objects, market)
 	if err != nil {
-		return nil, err
+		return nil, defaultspread.Defaults{}, err
 	}
 	snapshot, _ = pipeline.Static(snapshot)
-	return capacity.New(ctx, snapshot, &capacity.Options{Plan: &plan.Options{Groups: pipeline.Groups(objects, snapshot.Pods)}})
+	state, err := capacity.New(ctx, snapshot, &capacity.Options{Plan: &plan.Options{Groups: pipeline.Groups(objects, snapshot.Pods)}})
+	return state, objects.Defaults, err
 }

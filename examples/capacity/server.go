@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,7 +16,9 @@ import (
 
 	"github.com/joinery-sdk/joinery/examples/plan/capacity"
 	"github.com/joinery-sdk/joinery/examples/plan/capacity/provisioning"
+	"github.com/joinery-sdk/joinery/internal/strictjson"
 	"github.com/joinery-sdk/joinery/scheduling"
+	"github.com/joinery-sdk/joinery/scheduling/defaultspread"
 )
 
 // Bounds of what a client can make the server hold or work on.
@@ -28,7 +32,8 @@ const (
 
 // server answers questions about the last states of a cluster.
 type server struct {
-	now func() time.Time
+	now    func() time.Time
+	spread defaultspread.Defaults // of the pods of questions
 
 	mu     sync.Mutex
 	states map[int]*capacity.State
@@ -36,8 +41,8 @@ type server struct {
 	next   int
 }
 
-func newServer(first *capacity.State, now func() time.Time) *server {
-	return &server{now: now, states: map[int]*capacity.State{0: first}, kinds: map[int]int{}, next: 1}
+func newServer(first *capacity.State, spread defaultspread.Defaults, now func() time.Time) *server {
+	return &server{now: now, spread: spread, states: map[int]*capacity.State{0: first}, kinds: map[int]int{}, next: 1}
 }
 
 func (s *server) handler() http.Handler {
@@ -65,7 +70,10 @@ func answering[Q, A any](answer func(context.Context, *Q) (A, error)) http.Handl
 	return func(w http.ResponseWriter, r *http.Request) {
 		status, reply := http.StatusOK, any(nil)
 		var q Q
-		err := json.NewDecoder(http.MaxBytesReader(w, r.Body, mostBytes)).Decode(&q)
+		data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, mostBytes))
+		if err == nil {
+			err = decode("", data, &strictjson.Decoder{}, &q)
+		}
 		if err != nil {
 			status = http.StatusBadRequest
 			if large := new(http.MaxBytesError); errors.As(err, &large) {
@@ -86,6 +94,43 @@ func answering[Q, A any](answer func(context.Context, *Q) (A, error)) http.Handl
 	}
 }
 
+// decode reads JSON as strictly as files are read: a field that nothing has is an error.
+func decode(at string, data []byte, decoder *strictjson.Decoder, into any) error {
+	root, err := strictjson.Parse(data)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, p := range decoder.Decode(&root, into) {
+		path := at + "." + p.Path
+		if at == "" || p.Path == "" {
+			path = at + p.Path
+		}
+		errs = append(errs, fmt.Errorf("%s: %s", path, p.Detail))
+	}
+	return errors.Join(errs...)
+}
+
+// objects decodes objects of Kubernetes. containers are those of an object, and where they stand.
+func objects[T any](field string, texts []json.RawMessage, containers func(*T) (string, []corev1.Container)) ([]*T, error) {
+	out := make([]*T, len(texts))
+	live := &strictjson.Decoder{Live: true}
+	var errs []error
+	for i, text := range texts {
+		at := fmt.Sprintf("%s[%d]", field, i)
+		out[i] = new(T)
+		if err := decode(at, text, live, out[i]); err != nil {
+			errs = append(errs, err)
+		} else if path, list := containers(out[i]); len(list) == 0 {
+			errs = append(errs, fmt.Errorf("%s.%s: a pod needs at least one container", at, path))
+		}
+		if len(errs) == strictjson.MaxProblems {
+			break
+		}
+	}
+	return out, errors.Join(errs...)
+}
+
 // at is where a question is asked, and whether its answer is carried out.
 type at struct {
 	State  int  `json:"state"`
@@ -94,7 +139,7 @@ type at struct {
 
 type question struct {
 	at
-	Pods []*corev1.Pod `json:"pods"`
+	Pods []json.RawMessage `json:"pods"`
 }
 
 // reply is an answer. The keys are an interface: they are added to, never renamed.
@@ -134,11 +179,16 @@ func (s *server) ask(ctx context.Context, q *question) (*reply, error) {
 	if len(q.Pods) == 0 || len(q.Pods) > mostPods {
 		return nil, fail(http.StatusBadRequest, "pods: there are %d, want 1 to %d", len(q.Pods), mostPods)
 	}
-	state, err := s.state(q.at, q.Pods)
+	asked, err := objects("pods", q.Pods, func(p *corev1.Pod) (string, []corev1.Container) { return "spec.containers", p.Spec.Containers })
 	if err != nil {
 		return nil, err
 	}
-	a, err := state.Ask(ctx, q.Pods)
+	pods := s.spread.Pods(asked)
+	state, err := s.state(q.at, pods)
+	if err != nil {
+		return nil, err
+	}
+	a, err := state.Ask(ctx, pods)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, fail(http.StatusServiceUnavailable, "%v", err)
@@ -150,8 +200,8 @@ func (s *server) ask(ctx context.Context, q *question) (*reply, error) {
 
 type requested struct {
 	at
-	Request      provisioning.Request  `json:"request"`
-	PodTemplates []*corev1.PodTemplate `json:"podTemplates"`
+	Request      json.RawMessage   `json:"request"`
+	PodTemplates []json.RawMessage `json:"podTemplates"`
 }
 
 type decided struct {
@@ -161,24 +211,43 @@ type decided struct {
 }
 
 func (s *server) request(ctx context.Context, q *requested) (*decided, error) {
-	for i, t := range q.PodTemplates {
-		if t == nil {
-			return nil, fail(http.StatusBadRequest, "podTemplates[%d] is null", i)
-		}
+	if len(q.Request) == 0 {
+		return nil, fail(http.StatusBadRequest, "request: want a ProvisioningRequest")
+	}
+	var request provisioning.Request
+	err := decode("request", q.Request, &strictjson.Decoder{Live: true}, &request)
+	templates, faults := objects("podTemplates", q.PodTemplates, func(t *corev1.PodTemplate) (string, []corev1.Container) {
+		return "template.spec.containers", t.Template.Spec.Containers
+	})
+	if err = errors.Join(err, faults); err != nil {
+		return nil, err
 	}
 	state, err := s.state(q.at, nil)
 	if err != nil {
 		return nil, err
 	}
-	d, err := provisioning.Decide(ctx, state, &q.Request, q.PodTemplates, s.now())
+	d, err := provisioning.Decide(ctx, state, &request, s.spreading(templates), s.now())
 	if err != nil {
 		return nil, err
 	}
-	if q.Request.Spec.ProvisioningClassName == provisioning.CheckCapacity && d.Answer.Kind != capacity.Fits {
+	if request.Spec.ProvisioningClassName == provisioning.CheckCapacity && d.Answer.Kind != capacity.Fits {
 		q.Commit = false // the class buys nothing
 	}
 	r, err := s.replied(ctx, q.at, d.Answer)
 	return &decided{r, d.Conditions, d.Check()}, err
+}
+
+// spreading are the templates with the topology spread that their pods will get.
+func (s *server) spreading(templates []*corev1.PodTemplate) []*corev1.PodTemplate {
+	out := slices.Clone(templates)
+	for i, t := range templates {
+		pod := &corev1.Pod{ObjectMeta: t.Template.ObjectMeta, Spec: t.Template.Spec}
+		pod.Namespace = t.Namespace
+		copied := *t
+		copied.Template.Spec = s.spread.Pods([]*corev1.Pod{pod})[0].Spec
+		out[i] = &copied
+	}
+	return out
 }
 
 // state is the state that a question asks, which learns kinds of pods that come for the first time.

@@ -43,13 +43,18 @@ status:
 `
 
 // serve is a server of the manifests, and a function that posts to it.
-func serve(t *testing.T) func(path, body string) (int, map[string]any) {
+func serve(t *testing.T, more ...string) func(path, body string) (int, map[string]any) {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "cluster.yaml")
-	require.NoError(t, os.WriteFile(file, []byte(manifests), 0o600))
-	state, err := read(t.Context(), file, "us-east-1")
+	dir, config := t.TempDir(), ""
+	file := filepath.Join(dir, "cluster.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(strings.Join(append([]string{manifests}, more...), "---\n")), 0o600))
+	if len(more) > 0 {
+		config = filepath.Join(dir, "scheduler.yaml")
+		require.NoError(t, os.WriteFile(config, []byte(spreading), 0o600))
+	}
+	state, defaults, err := read(t.Context(), file, "us-east-1", config)
 	require.NoError(t, err)
-	web := httptest.NewServer(newServer(state, func() time.Time { return time.Unix(0, 0).UTC() }).handler())
+	web := httptest.NewServer(newServer(state, defaults, func() time.Time { return time.Unix(0, 0).UTC() }).handler())
 	t.Cleanup(web.Close)
 	return func(path, body string) (int, map[string]any) {
 		resp, err := http.Post(web.URL+path, "application/json", strings.NewReader(body)) //nolint:gosec,noctx // the address is that of the test
@@ -99,7 +104,7 @@ func TestProvisioningRequests(t *testing.T) {
 	ask := func(class string, count int) (int, map[string]any) {
 		return post("/provisioningrequest", fmt.Sprintf(`{"commit": true, "request": {"apiVersion": "autoscaling.x-k8s.io/v1", "kind": "ProvisioningRequest",
 			"metadata": {"namespace": "lab", "name": "train"}, "spec": {"provisioningClassName": %q, "podSets": [{"count": %d, "podTemplateRef": {"name": "worker"}}]}},
-			"podTemplates": [{"metadata": {"namespace": "lab", "name": "worker"}, "template": {"spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": "3"}}}]}}}]}`, class, count))
+			"podTemplates": [{"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"namespace": "lab", "name": "worker"}, "template": {"spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": "3"}}}]}}}]}`, class, count))
 	}
 	_, r := ask("check-capacity.autoscaling.x-k8s.io", 2)
 	assert.Equal(t, "Pending", r["admissionCheck"], r)
@@ -139,6 +144,43 @@ func TestBadQuestions(t *testing.T) {
 	assert.Equal(t, http.StatusNotFound, status)
 }
 
+// What a question says and no object has is an error with its field, as in files: it would be answered as if it were not
+// there.
+func TestQuestionsAreReadStrictly(t *testing.T) {
+	post := serve(t)
+	const ask, request = "/ask", "/provisioningrequest"
+	pod, good := func(spec string) string { return `{"metadata":{"namespace":"shop","name":"a"},"spec":` + spec + "}" }, pods("a", 1)
+	wish := `{"apiVersion":"autoscaling.x-k8s.io/v1","kind":"ProvisioningRequest","metadata":{"namespace":"shop","name":"r"},"spec":{"provisioningClassName":"check-capacity.autoscaling.x-k8s.io","podSets":[{"count":1,"podTemplateRef":{"name":"a"}}]}}`
+	template := func(spec string) string {
+		return `[{"metadata":{"namespace":"shop","name":"a"},"template":{"spec":` + spec + "}}]"
+	}
+	for _, c := range []struct{ path, body, want string }{
+		{ask, `{"pods":[` + pod(`{"contaners":[]}`) + "]}", `pods[0].spec.contaners: unknown field "contaners": did you mean "containers"?`},
+		{ask, `{"pods":` + good + `,"comit":true}`, "comit"},
+		{ask, `{"pods":[` + pod(`{"containers":[{"name":"a","resources":{"request":{"cpu":"1"}}}]}`) + "]}", "pods[0].spec.containers[0].resources.request"},
+		{ask, `{"pods":[` + pod(`{"containers":[]}`) + "]}", "pods[0].spec.containers: a pod needs at least one container"},
+		{ask, `{"pods":[{}]}`, "pods[0].spec.containers: a pod needs at least one container"},
+		{ask, `{"pods":[null]}`, "pods[0]"},
+		{ask, `{"pods":` + good + "} {}", "after"},
+		{ask, `{"pods":` + good + `,"pods":[]}`, "twice"},
+		{ask, `{"pods":[` + pod(`{"containers":[{"name":"a","resources":{"requests":{"cpu":"1 core"}}}]}`) + "]}", "pods[0].spec.containers[0].resources.requests"},
+		{request, `{"request":` + strings.Replace(wish, "podSets", "podsets", 1) + `,"podTemplates":` + template(`{"containers":[{"name":"a"}]}`) + "}", "request.spec.podsets"},
+		{request, `{"request":` + wish + `,"podTemplates":` + template(`{"contaners":[]}`) + "}", "podTemplates[0].template.spec.contaners"},
+		{request, `{"request":` + wish + `,"podTemplates":` + template(`{"containers":[]}`) + "}", "podTemplates[0].template.spec.containers: a pod needs at least one container"},
+		{request, `{"podTemplates":` + template(`{"containers":[{"name":"a"}]}`) + "}", "request: want a ProvisioningRequest"},
+	} {
+		status, r := post(c.path, c.body)
+		assert.Equal(t, http.StatusBadRequest, status, c.body)
+		assert.Contains(t, r["error"], c.want)
+	}
+	// What a newer cluster writes to the status of an object is no mistake of the client.
+	live := strings.Replace(pod(`{"containers":[{"name":"a"}]}`), `"spec"`, `"status":{"later":1},"spec"`, 1)
+	status, r := post(ask, `{"pods":[`+live+"]}")
+	assert.Equal(t, http.StatusOK, status, r)
+	status, r = post(request, `{"request":`+wish+`,"podTemplates":`+template(`{"containers":[{"name":"a"}]}`)+"}")
+	assert.Equal(t, http.StatusOK, status, r)
+}
+
 // Old states are forgotten, and the first is not.
 func TestStatesAreBounded(t *testing.T) {
 	post := serve(t)
@@ -173,4 +215,36 @@ func TestUsage(t *testing.T) {
 	assert.Contains(t, problems.String(), "want -f")
 	assert.Equal(t, inputs.ExitInput, run(t.Context(), []string{"-f", filepath.Join(t.TempDir(), "none")}, &out, &problems))
 	assert.Equal(t, inputs.ExitInput, run(t.Context(), []string{"-nonsense"}, &out, &problems))
+}
+
+const spreading = `
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- pluginConfig:
+  - name: PodTopologySpread
+    args:
+      defaultingType: List
+      defaultConstraints: [{maxSkew: 1, topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: DoNotSchedule}]
+`
+
+// Pods without spread constraints get those of kube-scheduler's configuration, in questions as in ProvisioningRequests.
+func TestDefaultSpread(t *testing.T) {
+	const service = "{apiVersion: v1, kind: Service, metadata: {name: web, namespace: shop}, spec: {selector: {app: web}}}\n"
+	const pod = `{"metadata": {"name": "%s", "namespace": "shop", "labels": {"app": "web"}}, "spec": {"containers": [{"name": "a", "image": "a", "resources": {"requests": {"cpu": "100m"}}}]}}`
+	request := `{"request": {"apiVersion": "autoscaling.x-k8s.io/v1", "kind": "ProvisioningRequest", "metadata": {"name": "r", "namespace": "shop"}, "spec": {"provisioningClassName": "best-effort-atomic-scale-up.autoscaling.x-k8s.io", "podSets": [{"podTemplateRef": {"name": "web"}, "count": 2}]}},
+		"podTemplates": [{"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": "web", "namespace": "shop"}, "template": ` + fmt.Sprintf(pod, "") + `}]}`
+	for more, nodes := range map[string]int{"": 0, service: 2} { // the node that is there is in no zone
+		var files []string
+		if more != "" {
+			files = []string{more}
+		}
+		post := serve(t, files...)
+		status, reply := post("/ask", `{"pods": [`+fmt.Sprintf(pod, "a")+","+fmt.Sprintf(pod, "b")+`]}`)
+		require.Equal(t, http.StatusOK, status, reply)
+		assert.Len(t, reply["nodes"], nodes)
+		status, reply = post("/provisioningrequest", request)
+		require.Equal(t, http.StatusOK, status, reply)
+		assert.Len(t, reply["nodes"], nodes)
+	}
 }

@@ -3,19 +3,18 @@
 //
 // It checks that
 //   - every pod of the document is on exactly one node or listed as unplaced, and no other pod is anywhere;
-//   - on every node the requests add up to no more than is free, the labels satisfy a node selector of each pod, its taints are
-//     tolerated, and of pods that keep apart there are no more than may share a node;
+//   - on every node the requests fit what is free, labels satisfy a node selector of each pod, taints are tolerated, and of pods that keep
+//     apart there are no more than may share a node;
 //   - every new node is a type and an offering of the catalogue, with labels that these allow;
-//   - pools stay within their limits, reservations within their counts, and price and cost are the sums over the new nodes;
+//   - pools stay within their limits, reservations and CapacityQuotas within what is left, and price and cost are the sums over the new nodes;
 //   - no plan that places the same pods on the existing nodes and on nodes of the catalogue costs less than the bound.
 //
-// The bound is proved by values. Each pod has a value. A price for each resource says which value one node holds at most: the price of all its
-// capacity, and for each pod the value above the price of its requests. New nodes must hold the value that the existing nodes cannot. So the
-// bound holds if no set of whole nodes that costs less can.
+// The bound is proved by values. A price for each resource says which value one node holds at most: the price of all its capacity, and for each
+// pod the value above the price of its requests. New nodes must hold what existing ones cannot, and no cheaper set of whole nodes does.
 //
-// It does not check that the document tells the truth about cluster and catalogue: compare its pods, nodes, limits and prices with yours. Nor
-// does it check what the document does not say: other constraints between pods than keeping apart, host ports, volumes, preferences,
-// priorities, minValues and weights of pools, and the order of binding. They may make the bound too low, but never too high.
+// It does not check that the document tells the truth about cluster and catalogue: compare its pods, nodes, limits and prices with yours. Nor does
+// it check what the document does not say: other constraints between pods than keeping apart, host ports, volumes, preferences, priorities,
+// minValues and weights of pools, and the order of binding. They may make the bound too low, but never too high.
 //
 // The exit code is 0 if all holds, 2 if the document cannot be read, and 3 if something does not hold, with a line on stderr for each fault.
 package main
@@ -25,6 +24,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"math/big"
 	"os"
@@ -33,11 +33,10 @@ import (
 	"strings"
 )
 
-// document is a plan with all that its check needs; [encoding/json] matches the keys without regard to case. Money is in billionths of a dollar.
-// The pods of a podClass are alike: one list of Requires must hold for the labels of their node. Of a group in Apart so many may share a node.
-// Labels are the values that a node may have by key, null for any; a key that is left out is absent. Usage is by the limits of the pool, and
-// what an offering Takes of a reservation is by Stock. Cost is what counts where plans are compared. The certificate has the value of a pod by
-// class, and by type and existing node the price of each resource, in units of 2^-Shift.
+// document is a plan with all that its check needs; [encoding/json] matches the keys without regard to case. Money is in billionths of a dollar. One
+// list of Requires must hold for the node of each pod of a podClass. Of a group in Apart so many may share a node. Labels are the values that a node
+// may have by key, null for any. Usage is by the limits of the pool; what an offering Takes of a reservation and Uses of quotas is by Stock. Cost is
+// what counts where plans are compared. The certificate has the values of pods by class, and prices of resources in units of 2^-Shift.
 type (
 	document struct {
 		Format                    string
@@ -87,6 +86,7 @@ type (
 		Labels             labels
 		Price, Cost, Takes int64
 		Stock              string
+		Uses               map[string]int64
 	}
 	certificate struct {
 		CostPerHour  int64
@@ -99,7 +99,7 @@ type (
 func main() { os.Exit(run(os.Stdin, os.Stdout, os.Stderr)) }
 
 func run(in io.Reader, out, problems io.Writer) int {
-	c := &checker{of: map[string]int{}}
+	c := &checker{of: map[string]int{}, steps: 1_000_000}
 	if err := c.read(in); err != nil {
 		fmt.Fprintln(problems, "check:", err)
 		return 2
@@ -161,13 +161,13 @@ func (c *checker) read(in io.Reader) error {
 		figures(t.Free, len(c.Resources))
 		prices(c.Bound.Types[i])
 		for _, o := range t.Offerings {
+			figures(slices.Collect(maps.Values(o.Uses)), len(o.Uses))
 			ok = ok && o.Price >= 0 && o.Cost >= 0 && (o.Stock == "" || o.Takes > 0)
 		}
 	}
-	for _, n := range c.NewNodes {
-		ok = ok && n.Type >= 0 && n.Type < len(c.Types) && n.Offering >= 0 && n.Offering < len(c.Types[n.Type].Offerings)
-	}
-	if !ok {
+	if !ok || slices.ContainsFunc(c.NewNodes, func(n node) bool {
+		return n.Type < 0 || n.Type >= len(c.Types) || n.Offering < 0 || n.Offering >= len(c.Types[n.Type].Offerings)
+	}) {
 		return fmt.Errorf("the parts of the document do not fit together")
 	}
 	return nil
@@ -208,8 +208,7 @@ func (c *checker) plan() {
 	for _, n := range c.Nodes {
 		c.node(n.Name, n.Pods, n.Free, n.Labels, n.Taints)
 	}
-	price, cost, taken := int64(0), int64(0), map[string]int64{}
-	count, used := make([]int64, len(c.Pools)), make([][]int64, len(c.Pools))
+	price, cost, taken, count, used := int64(0), int64(0), map[string]int64{}, make([]int64, len(c.Pools)), make([][]int64, len(c.Pools))
 	for _, n := range c.NewNodes {
 		t := &c.Types[n.Type]
 		o := &t.Offerings[n.Offering]
@@ -222,9 +221,14 @@ func (c *checker) plan() {
 		}
 		c.node(n.Name, n.Pods, t.Free, n.Labels, c.Pools[t.Pool].Taints)
 		price, cost, taken[o.Stock] = sum(price, o.Price), sum(cost, o.Cost), sum(taken[o.Stock], o.Takes)
-		c.must(o.Stock == "" || taken[o.Stock] <= c.Stock[o.Stock], "%s: nothing is left of %s", n.Name, o.Stock)
+		for name, amount := range o.Uses {
+			taken[name] = sum(taken[name], amount)
+		}
 		count[t.Pool]++
 		used[t.Pool] = added(used[t.Pool], t.Usage)
+	}
+	for name, n := range taken {
+		c.must(name == "" || n <= c.Stock[name], "nothing is left of %s: %d are taken of %d", name, n, c.Stock[name])
 	}
 	for k, p := range c.Pools {
 		c.must(p.MaxNodes == nil || count[k] <= *p.MaxNodes, "pool %s: %d new nodes are too many", p.Name, count[k])
@@ -237,8 +241,7 @@ func (c *checker) plan() {
 
 // node checks what is on one node, and counts its pods.
 func (c *checker) node(where string, pods []string, free []int64, has labels, taints []taint) {
-	var used []int64
-	together := map[string]int64{}
+	used, together := []int64(nil), map[string]int64{}
 	for key, values := range has {
 		c.must(len(values) == 1, "%s: the label %s has no single value", where, key)
 	}
@@ -310,7 +313,7 @@ type kind struct{ cost, value *big.Int }
 
 // bound searches for a set of nodes that holds the value of the placed pods and costs less than the bound. There must be none.
 func (c *checker) bound() {
-	missing, given := new(big.Int), map[string]*big.Int{}
+	missing, given, kinds := new(big.Int), map[string]*big.Int{}, []kind{}
 	c.must(c.Bound.CostPerHour <= c.CostPerHour, "the bound is above the cost")
 	for i, n := range c.placed {
 		missing.Add(missing, new(big.Int).Mul(big.NewInt(n), big.NewInt(c.Bound.Values[i])))
@@ -318,7 +321,6 @@ func (c *checker) bound() {
 	for i, n := range c.Nodes {
 		missing.Sub(missing, c.holds(n.Free, c.Bound.Nodes[i], n.Labels, n.Taints))
 	}
-	var kinds []kind
 	for i, t := range c.Types {
 		p, known := &c.Pools[t.Pool], map[string]*big.Int{} // by labels
 		never := p.MaxNodes != nil && *p.MaxNodes <= 0
@@ -354,7 +356,6 @@ func (c *checker) bound() {
 			c.kinds = append(c.kinds, k)
 		}
 	}
-	c.steps = 1_000_000
 	found := c.cheaper(0, missing, big.NewInt(c.Bound.CostPerHour))
 	c.must(found || c.steps > 0, "the bound is not confirmed: the search for a cheaper set of nodes is too long")
 	c.must(!found, "the bound is too high: a set of nodes that costs less holds the value of the pods")
@@ -371,8 +372,7 @@ func (c *checker) cheaper(k int, missing, most *big.Int) bool {
 	case k == len(c.kinds) || new(big.Int).Mul(missing, c.kinds[k].cost).Cmp(new(big.Int).Mul(most, c.kinds[k].value)) >= 0:
 		return false // even fractions of nodes cost too much
 	}
-	x := c.kinds[k]
-	return c.cheaper(k, new(big.Int).Sub(missing, x.value), new(big.Int).Sub(most, x.cost)) || c.cheaper(k+1, missing, most)
+	return c.cheaper(k, new(big.Int).Sub(missing, c.kinds[k].value), new(big.Int).Sub(most, c.kinds[k].cost)) || c.cheaper(k+1, missing, most)
 }
 
 // holds is the value of the placed pods that one node holds at most.

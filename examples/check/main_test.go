@@ -24,6 +24,7 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling"
+	"github.com/joinery-sdk/joinery/scheduling/capacityquota"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
@@ -113,6 +114,10 @@ func shop(t *testing.T) *proof.Document {
 	ml := nodepool.NodePool{Name: "ml", Labels: map[string]string{"team": "ml"}, Taints: []corev1.Taint{{Key: "team", Value: "ml", Effect: corev1.TaintEffectNoSchedule}}}
 	ml.Limits = corev1.ResourceList{"cpu": resource.MustParse("4"), "nodes": resource.MustParse("1")}
 	s.Pools = []scheduling.Pool{{Types: types, NodePool: nodepool.NodePool{Name: "general"}}, {Types: types[:2], NodePool: ml}}
+	s.Quotas = []capacityquota.Quota{{
+		Name: "b", Selector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelTopologyZone: "zone-b"}},
+		Limits: corev1.ResourceList{"nodes": resource.MustParse("9"), "cpu": resource.MustParse("99")},
+	}}
 	p, err := plan.Make(t.Context(), s, nil)
 	require.NoError(t, err)
 	d, err := proof.Of(p)
@@ -204,6 +209,12 @@ func TestEachDamageIsCaught(t *testing.T) {
 		{"the limit of a pool", func(d *proof.Document) { d.Pools[d.Types[on(d, "shop/train-0").Type].Pool].Limits[0] = 3999 }, "limit 0 is 3999, 4000 are used"},
 		{"the nodes of a pool", func(d *proof.Document) { d.Pools[d.Types[on(d, "shop/train-0").Type].Pool].MaxNodes = new(int64) }, "1 new nodes are too many"},
 		{"a reservation used up", func(d *proof.Document) { clear(d.Stock) }, "nothing is left of"},
+		{"a quota used up", func(d *proof.Document) { d.Stock[`quota "b": nodes`] = 1 }, `nothing is left of quota "b": nodes: 2 are taken of 1`},
+		{"a quota that is not there", func(d *proof.Document) { delete(d.Stock, `quota "b": nodes`) }, "2 are taken of 0"},
+		{"a negative use of a quota", func(d *proof.Document) {
+			n := on(d, "shop/db-0")
+			d.Types[n.Type].Offerings[n.Offering].Uses[`quota "b": nodes`] = -5
+		}, "do not fit together"},
 		{"a reservation of which nothing is taken", func(d *proof.Document) {
 			for i := range d.Types {
 				for j := range d.Types[i].Offerings {

@@ -20,7 +20,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"flag"
@@ -29,7 +28,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/joinery-sdk/joinery/deprovision"
+	giveback "github.com/joinery-sdk/joinery/deprovision/plan"
 	"github.com/joinery-sdk/joinery/deprovision/policy"
 	"github.com/joinery-sdk/joinery/examples/pipeline"
 	"github.com/joinery-sdk/joinery/examples/pipeline/history"
@@ -62,11 +61,22 @@ func run(ctx context.Context, args []string, out, problems io.Writer) int {
 	flags.Float64Var(&demands.aboveBound, "max-above-bound", -1, "by how many percent the recorded time may have cost more than it had to")
 	var past past
 	flags.StringVar(&past.snapshots, "snapshots", "", "a recorded time: a folder of snapshots")
-	flags.Func("log", "a recorded time: a file with an audit log (repeatable)", func(name string) error {
+	flags.Func("log", "a recorded time: a file with an audit log, a log of Karpenter or a recording of kwokctl (repeatable)", func(name string) error {
 		past.logs = append(past.logs, name)
 		return nil
 	})
-	if flags.Parse(args) != nil {
+	flags.Usage = func() {}
+	switch err := flags.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		flags.SetOutput(out)
+		fmt.Fprintln(out, "Usage of gate:")
+		flags.PrintDefaults()
+		return inputs.ExitOK
+	case err != nil:
+		fmt.Fprintln(problems, "see gate --help")
+		return inputs.ExitInput
+	case flags.NArg() > 0:
+		fmt.Fprintf(problems, "%q: everything is said by flags (see gate --help)\n", flags.Arg(0))
 		return inputs.ExitInput
 	}
 	rules, err := demands.rules(*file)
@@ -183,7 +193,8 @@ type past struct {
 	logs      []string
 }
 
-// report reckons what the recorded time cost and had to; nil if none is named. Logs have no pools: these are those of the new manifests.
+// report reckons what the recorded time cost and had to; nil if none is named. Logs without pools
+// are of the pools of the new manifests.
 func (p *past) report(ctx context.Context, young *cluster) (*regret.Report, error) {
 	var h *history.History
 	var err error
@@ -191,17 +202,23 @@ func (p *past) report(ctx context.Context, young *cluster) (*regret.Report, erro
 	case p.snapshots != "":
 		h, err = history.ReadFolder(p.snapshots, &manifests.Options{Classes: pipeline.NodeClassDecoders(), Assume: true})
 	case len(p.logs) > 0:
-		var logs []history.Log
-		for _, name := range p.logs {
-			data, err := os.ReadFile(name)
-			if err != nil {
-				return nil, err
-			}
-			logs = append(logs, history.Log{Name: name, Data: bytes.NewReader(data)})
+		logs, objects, closed, err := history.Open(p.logs, time.Time{})
+		defer closed()
+		if err != nil {
+			return nil, err
 		}
-		pools := *young.manifests
-		pools.Pods, pools.Nodes = nil, nil
-		h, err = history.ReadLogs(&pools, logs, nil)
+		first, err := manifests.Parse(objects, &manifests.Options{Classes: pipeline.NodeClassDecoders(), Assume: true})
+		if err != nil {
+			return nil, err
+		}
+		if len(first.NodePools) == 0 { // what was recorded, and the pools of today
+			pools := *young.manifests
+			pools.Pods, pools.Nodes, pools.NodeClaims = first.Pods, first.Nodes, first.NodeClaims
+			first = &pools
+		}
+		if h, err = history.ReadLogs(first, logs, nil); err != nil {
+			return nil, err
+		}
 	default:
 		return nil, nil
 	}
@@ -212,5 +229,5 @@ func (p *past) report(ctx context.Context, young *cluster) (*regret.Report, erro
 	if err != nil {
 		return nil, err
 	}
-	return regret.Audit(ctx, h, sale, &regret.Options{Deprovision: &deprovision.Options{Objective: policy.AnySaving()}})
+	return regret.Audit(ctx, h, sale, &regret.Options{Deprovision: &giveback.Options{Objective: policy.AnySaving()}})
 }

@@ -17,14 +17,19 @@
 //  5. Errors: map what your cloud answers to the closed list, by its codes and not by its texts, and keep the cloud's error
 //     in Error.Err. "None left" names the candidates, "not allowed more" names the quota and what it blocks. Do not map
 //     time-outs and lost connections: they mean that the outcome is unknown, and the caller will ask again.
-//  6. List: read every page or fail. Filter by your tag, so that you never list, and nobody ever deletes, what others made.
-//  7. Delete: return nil as soon as the cloud has taken the order, and ErrNotFound once the machine is gone. Ask the journal first,
-//     so that the token ends with the machine, even if the cloud has already taken it. A machine that the journal does not know
-//     may still be ours: the reply to its launch was lost, and a caller has its id from List. Its entry is completed before it is deleted.
-//  8. What your cloud can do beyond that: cloudprovider.BatchCreator, RepairAdviser and RegistrationHook, interruption.Source.
+//  6. List: read every page or fail. If pages have numbers, read from the last to the first: a machine that ends
+//     meanwhile moves others to an earlier page, so reading forwards would leave one out. Filter by your tag, so that the
+//     machines of others are never listed, and so never deleted.
+//  7. Delete: return nil as soon as the cloud has taken the order, and ErrNotFound once the machine is gone. The journal
+//     asks the cloud after it has written that the token has ended. A machine that it does not know may still be ours: the
+//     reply to its launch was lost, and a caller has its id from List. That is why the journal is given Get.
+//  8. What your cloud can do beyond that: cloudprovider.BatchCreator, RepairAdviser, Rebooter and RegistrationHook, interruption.Source.
 //  9. Run the test under the race detector. Then run it against the real cloud, with Harness.Settle that waits for as long
-//     as the cloud's readers lag, Harness.Reopen, Harness.Foreign, Harness.LoseReply with a cloudtest.LosingTransport, and
+//     as the cloud's readers lag, Harness.Reopen, Harness.Foreign, Harness.LoseReply and LoseRead with a cloudtest.LosingTransport, and
 //     Harness.Many greater than a page of its lists.
+//
+// If the journal is lost, List is empty although machines run, and used tokens are new again. Keep it where the claims are, never on a
+// pod's own disk. If your cloud has unique names, name a machine after a hash of cluster and token, so that it cannot be made twice.
 //
 // What this provider leaves out on purpose: several processes at once. idempotent.File is for one; a ConfigMap that is updated by its resource
 // version, or a row of a database, is a store for many.

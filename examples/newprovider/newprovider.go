@@ -149,25 +149,16 @@ func (p *Provider) List(ctx context.Context) ([]cloudprovider.Instance, error) {
 func (p *Provider) instances(ctx context.Context, list ...sky.Machine) ([]cloudprovider.Instance, error) {
 	machines := make([]idempotent.Machine, len(list))
 	for i, m := range list {
-		machines[i] = idempotent.Machine{Token: m.Tags[tokenTag], Instance: func(claim cloudprovider.NodeClaim) cloudprovider.Instance {
+		machines[i] = idempotent.Machine{ID: m.ID, Token: m.Tags[tokenTag], Instance: func(claim cloudprovider.NodeClaim) cloudprovider.Instance {
 			return idempotent.Describe(claim, p.types(), m.Size, offeringOf(m.Offer), m.ID, m.Created)
 		}}
 	}
 	return p.journal.Instances(ctx, machines...)
 }
 
-// Delete writes the end of the token down and then ends the machine.
+// Delete ends the token and the machine.
 func (p *Provider) Delete(ctx context.Context, id string) error {
-	ours, err := p.journal.Delete(ctx, id)
-	if err == nil && !ours {
-		if _, err = p.Get(ctx, id); err == nil { // the reply to its launch was lost: now it is written down
-			_, err = p.journal.Delete(ctx, id)
-		}
-	}
-	if err != nil {
-		return err
-	}
-	return meaning("delete", id, p.client.DeleteMachine(ctx, id))
+	return p.journal.Delete(ctx, id, p.Get, func(ctx context.Context) error { return meaning("delete", id, p.client.DeleteMachine(ctx, id)) })
 }
 
 // Drifted finds nothing, ever: there are no settings that could change.

@@ -19,6 +19,7 @@ import (
 	"github.com/joinery-sdk/joinery/cloudprovider"
 	"github.com/joinery-sdk/joinery/cloudprovider/cloudtest"
 	"github.com/joinery-sdk/joinery/cloudprovider/idempotent"
+	"github.com/joinery-sdk/joinery/cloudprovider/lifecycle"
 	"github.com/joinery-sdk/joinery/examples/newprovider"
 	"github.com/joinery-sdk/joinery/examples/newprovider/sky"
 	"github.com/joinery-sdk/joinery/instancetypes"
@@ -100,6 +101,10 @@ func TestConformance(t *testing.T) {
 				w.cloud.LoseReply(true)
 				return func() { w.cloud.LoseReply(false) }, nil
 			},
+			LoseRead: func(_ context.Context, n int) (func(), error) {
+				w.cloud.LoseRead(n)
+				return func() { w.cloud.LoseRead(0) }, nil
+			},
 			Foreign: func(ctx context.Context) (string, func(context.Context) (bool, error), error) {
 				m, err := w.cloud.CreateMachine(ctx, sky.Machine{Offer: sky.Offer{Size: "box", Zone: "attic"}, Tags: map[string]string{"claim-token": "of another cluster"}})
 				there := func(ctx context.Context) (bool, error) {
@@ -137,6 +142,36 @@ func TestAMachineKnownFromTheListAlone(t *testing.T) {
 		require.ErrorIs(t, err, cloudprovider.ErrNotFound)
 		require.ErrorIs(t, p.Delete(t.Context(), machines[0].ID), cloudprovider.ErrNotFound)
 	}
+}
+
+// Someone has copied a machine with its tags. Both are listed, and what is deleted is the one that is meant.
+func TestACopyOfAMachine(t *testing.T) {
+	w := newWorld(t)
+	p := w.start()
+	launch, err := p.Create(t.Context(), claim("a"))
+	require.NoError(t, err)
+	m, err := w.cloud.GetMachine(t.Context(), launch.ID)
+	require.NoError(t, err)
+	second, err := w.cloud.CreateMachine(t.Context(), sky.Machine{Offer: m.Offer, Tags: m.Tags})
+	require.NoError(t, err)
+	w.clock.pass(lag)
+	list, err := p.List(t.Context())
+	require.NoError(t, err)
+	require.Len(t, list, 2)
+	assert.Equal(t, []string{launch.ID, second.ID}, []string{list[0].ID, list[1].ID})
+	have, err := p.Get(t.Context(), second.ID)
+	require.NoError(t, err)
+	assert.Equal(t, second.ID, have.ID)
+	decisions, _ := lifecycle.Review([]lifecycle.Claim{{Name: "a", Token: "a", Instance: launch.ID, Created: m.Created, Launched: m.Created, Registered: m.Created}},
+		list, lifecycle.Timeouts{}, w.clock.now())
+	require.Len(t, decisions, 1)
+	assert.Equal(t, lifecycle.Surplus, decisions[0].Verdict)
+	assert.Equal(t, second.ID, decisions[0].Instance)
+	require.NoError(t, p.Delete(t.Context(), second.ID))
+	_, err = w.cloud.GetMachine(t.Context(), second.ID)
+	require.Error(t, err)
+	_, err = p.Get(t.Context(), launch.ID)
+	require.NoError(t, err)
 }
 
 // A machine whose reply was lost is known although its type has left the catalogue since, and its claim leads to it.

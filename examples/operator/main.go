@@ -32,6 +32,7 @@ import (
 	"github.com/joinery-sdk/joinery/examples/plan"
 	"github.com/joinery-sdk/joinery/examples/plan/proof"
 	"github.com/joinery-sdk/joinery/scheduling/defaultspread"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
 type flags struct {
@@ -39,6 +40,7 @@ type flags struct {
 	checker                               string
 	cluster, region, queue, instanceTypes string
 	boot                                  time.Duration
+	zoneBudgets                           []string
 	installCRDs                           bool
 	options                               controller.Options
 }
@@ -72,12 +74,22 @@ func run(ctx context.Context, args []string) error {
 	set.DurationVar(&f.options.Validate, "validation-period", 0, "how long a saving must last until it is taken; 0 for 15s")
 	set.DurationVar(&f.options.Disruption.LaunchTime, "launch-time", 0, "how long a node takes: an interruption that leaves less does not wait for the replacement; 0 for 1m")
 	set.BoolVar(&f.options.Disruption.SpotToSpot, "spot-to-spot", false, "replace spot nodes by cheaper spot nodes")
+	set.BoolVar(&f.options.Disruption.DriftByZone, "drift-by-zone", false, "replace drifted nodes in one zone at a time")
+	set.StringArrayVar(&f.zoneBudgets, "zone-budget", nil, "how many nodes of each zone may leave at once, whatever their pools, such as 2 or 10% (repeatable; the smallest counts)")
+	set.BoolVar(&f.options.DeletionCosts, "pod-deletion-cost", false, "write the annotation controller.kubernetes.io/pod-deletion-cost of pods that ReplicaSets control, so that workloads that are scaled down empty the nodes that should go")
 	set.StringVar(&f.spread, "scheduler-config", "", "file with kube-scheduler's KubeSchedulerConfiguration, or of Karpenter's flag of this name: the topology spread of pods without any")
 	set.StringVar(&f.checker, "check", "", "a program that must confirm each plan, with its proof on stdin, before nodes are bought for pods, such as a build of examples/check")
 	if err := set.Parse(args); errors.Is(err, pflag.ErrHelp) {
 		return nil
 	} else if err != nil {
 		return err
+	}
+	for _, text := range f.zoneBudgets {
+		b, err := nodepool.ParseBudget(text)
+		if err != nil {
+			return fmt.Errorf("--zone-budget %w", err)
+		}
+		f.options.Disruption.ZoneBudgets = append(f.options.Disruption.ZoneBudgets, b)
 	}
 	if f.spread != "" {
 		if err := f.readSpread(); err != nil {

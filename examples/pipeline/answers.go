@@ -15,9 +15,11 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes/pricing"
 )
 
-// WithAnswer is the market with what AWS says of the region today in the place of what the catalogue says. The answer is what one of these printed, told
-// by its content: `aws ec2 describe-instance-types`, `describe-instance-type-offerings --location-type availability-zone`, `describe-spot-price-history`,
-// `aws pricing get-products`. Take descriptions before offerings, if there are both. Prices that make no sense are notes.
+// WithAnswer returns the market with an answer of AWS about the region in place of the catalogue.
+// The answer is the output of one of these commands, recognized by its content: `aws ec2
+// describe-instance-types`, `describe-instance-type-offerings --location-type availability-zone`,
+// `describe-spot-price-history`, `aws pricing get-products`. If there are descriptions and
+// offerings, apply the descriptions first. Invalid prices become notes.
 func (m *Market) WithAnswer(answer []byte) (*Market, error) {
 	if m.region == nil {
 		return nil, errors.New("pipeline: the catalogue is none of EC2's")
@@ -74,7 +76,8 @@ func (m *Market) note(odd error) {
 	}
 }
 
-// offeredIn is the region with types in the zones that offer them, and without the types that none does.
+// offeredIn returns the region with each type in the zones that offer it. Types that no zone offers
+// are left out.
 func offeredIn(r catalogue.Region, zones map[string][]string) catalogue.Region {
 	known := map[string]catalogue.Zone{}
 	for _, z := range r.Zones {

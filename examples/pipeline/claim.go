@@ -12,9 +12,11 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
-// Claim is a planned node as a provider is asked for it: the planned offering first, then every alternative that would hold the
-// same pods, cheapest first, with every label that the plan counts on and the cloud would not know by itself. The token must never
-// have been used before; write the claim down before it is handed to Create, so that a reply that gets lost can be asked for again.
+// Claim returns the claim with which a provider is asked for a planned node. Its candidates are the
+// planned offering and then every alternative that would hold the same pods, cheapest first. It has
+// every label that the plan relies on and the cloud would not know. The token must never have been
+// used before. Record the claim before it is passed to Create, so that the call can be repeated if
+// the reply is lost.
 func Claim(n *plan.NewNode, token string) cloudprovider.NodeClaim {
 	candidates := []cloudprovider.Candidate{{Type: n.InstanceType.Name, Offering: n.Offering.Requirements}}
 	for _, a := range n.Alternatives {
@@ -27,8 +29,9 @@ func Claim(n *plan.NewNode, token string) cloudprovider.NodeClaim {
 	}
 }
 
-// Promised is what planning has to know of a claim whose launch has had no answer yet: the node that its first candidate would be. The
-// error says that the pool does not have that type any more, or that the labels of the claim contradict it.
+// Promised returns what planning has to know about a claim whose launch has no answer yet: the node
+// that its first candidate would be. The error says that the pool no longer has that type, or that
+// the claim's labels contradict it.
 func Promised(pools []scheduling.Pool, c cloudprovider.NodeClaim) (scheduling.NodeClaim, error) {
 	for i := range pools {
 		for k := range pools[i].Types {
@@ -44,9 +47,10 @@ func Promised(pools []scheduling.Pool, c cloudprovider.NodeClaim) (scheduling.No
 	return scheduling.NodeClaim{}, fmt.Errorf("pipeline: claim %q: pool %q has no instance type %q any more", c.Name, c.Pool, c.Candidates[0].Type)
 }
 
-// InFlight is what planning has to know of an instance that a claim has led to: it is planned with from the moment that Create
-// has returned it, until its node is initialized, and charged to its pool until it is gone. Set Initialized once the node was
-// ready with all that it promises.
+// InFlight returns what planning has to know about an instance that a claim has led to. Use it from
+// the moment that Create has returned the instance until its node is initialized. It counts against
+// its pool until the instance is gone. Set Initialized once the node is ready with everything that
+// it promises.
 func InFlight(c cloudprovider.NodeClaim, i cloudprovider.Instance) scheduling.NodeClaim {
 	i = i.Clone()
 	labels := map[string]string{}

@@ -15,20 +15,22 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
-// cloud is whose machines a pool buys.
+// cloud is the cloud whose machines a pool buys.
 type cloud struct {
-	group string // of its node classes, or the domain of its labels
+	group string // group of its node classes, or domain of its labels
 	auto  bool   // EKS Auto Mode
 	ec2   bool
 }
 
-// otherDomains are domains of labels that only nodes of other clouds have, beside those that start with "karpenter.".
+// otherDomains are domains of labels that only nodes of other clouds have, in addition to those
+// that start with "karpenter.".
 func otherDomains() []string {
 	return []string{"kubernetes.azure.com", "cloud.google.com", "oci.oraclecloud.com", "node.alibabacloud.com", "cluster.x-k8s.io"}
 }
 
-// cloudOf says whose the pool is: by the group of its node class, by the kind where older manifests name no group, and else by the domains
-// of its requirements and labels. A pool that says nothing is EC2's.
+// cloudOf returns the cloud of the pool. The group of its node class decides, or the kind if older
+// manifests name no group, or else the domains of its requirements and labels. A pool without any
+// of these is EC2's.
 func cloudOf(pool nodepool.NodePool) cloud {
 	switch group := pool.NodeClass.Group; {
 	case group == label.Group:
@@ -51,13 +53,14 @@ func cloudOf(pool nodepool.NodePool) cloud {
 	return cloud{group: label.Group, ec2: true}
 }
 
-// foreign is the remark on a pool of another cloud.
+// foreign returns the note on a pool of another cloud.
 func (c cloud) foreign(pool nodepool.NodePool) string {
 	return fmt.Sprintf("%s %s is of %s: nothing is bought for it, for this catalogue is EC2's (give that of its cloud with --instance-types)", pool.Kind, pool.Name, c.group)
 }
 
-// unsold are remarks on values that the pool lists and no type has, with the nearest that some type has. A number may come of a bound, such as
-// Lt ["16"], so numbers are remarked on only if no type has any of them.
+// unsold returns notes on values that the pool lists and no type has, with the closest existing
+// value. Numbers may come from a bound, such as Lt ["16"], so they are noted only if no type has
+// any of them.
 func (m *Market) unsold(pool nodepool.NodePool, types []instancetypes.InstanceType) []string {
 	var out []string
 	for r := range pool.Requirements.All() {
@@ -85,7 +88,8 @@ func (m *Market) unsold(pool nodepool.NodePool, types []instancetypes.InstanceTy
 	return first(out, most)
 }
 
-// values are those of a label that the types have; none where some type leaves it open or the label is no type's.
+// values returns the values of a label that the types have. It returns none if some type leaves the
+// label undecided or no type has it.
 func (m *Market) values(key string, types []instancetypes.InstanceType) []string {
 	seen := map[string]bool{}
 	for i := range types {
@@ -108,7 +112,7 @@ func (m *Market) values(key string, types []instancetypes.InstanceType) []string
 	return out
 }
 
-// attachments are the flags of the EBS CSI driver, where its DaemonSet is among the manifests.
+// attachments returns the flags of the EBS CSI driver, if its DaemonSet is among the manifests.
 func attachments(daemons []*appsv1.DaemonSet) ec2.Attachments {
 	var out ec2.Attachments
 	for _, d := range daemons {

@@ -1,6 +1,6 @@
-// Package pipeline is where the packages of Joinery meet beyond package plan: what a market offers pools, what manifests say of a
-// cluster, plans as claims of a provider and buying them. Its code is the documentation of the seams; copy what you need of it, or
-// import it.
+// Package pipeline connects the packages of Joinery beyond package plan: what a market offers to
+// pools, what manifests say about a cluster, and plans as claims that a provider can buy. Its code
+// shows how they fit together; import it, or copy what you need.
 //
 //	manifests ─► Snapshot ─► plan.Make ─► Claim ─► cloudprovider.Create ─► InFlight ─► the next Snapshot
 package pipeline

@@ -12,9 +12,9 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/gang"
 )
 
-// GiveBack deletes every instance of the provider that one of the claims made, and reports whether there is none left
-// that is not on its way out: what a caller does that gives up. It asks List, for an answer may have been lost, so call
-// it again if the provider lists late.
+// GiveBack deletes every instance of the provider that one of the claims made. It reports whether
+// none remains, except instances that are already terminating. A caller that gives up uses it. It
+// calls List, because an answer may have been lost, so call it again if the provider lists late.
 func GiveBack(ctx context.Context, p interface {
 	cloudprovider.Lister
 	cloudprovider.Deleter
@@ -41,12 +41,13 @@ func GiveBack(ctx context.Context, p interface {
 	return gone, err
 }
 
-// member reports whether a pod is of one of the groups.
+// member reports whether a pod belongs to one of the groups.
 func (b *Buyer) member(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(b.Groups, func(g gang.Group) bool { return g.Member(pod) })
 }
 
-// giveBack deletes the nodes for which the last plan has no pod, and reports whether there were any.
+// giveBack deletes the nodes for which the last plan has no pod, and reports whether there were
+// any.
 func (b *Buyer) giveBack(ctx context.Context, out *Purchase) (bool, error) {
 	provider, ok := b.Provider.(cloudprovider.Deleter)
 	if !ok {

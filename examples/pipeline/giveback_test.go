@@ -13,7 +13,7 @@ import (
 
 	"github.com/joinery-sdk/joinery/cloudprovider"
 	"github.com/joinery-sdk/joinery/cloudprovider/memcloud"
-	"github.com/joinery-sdk/joinery/deprovision"
+	giveback "github.com/joinery-sdk/joinery/deprovision/plan"
 	"github.com/joinery-sdk/joinery/examples/pipeline"
 	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
 	"github.com/joinery-sdk/joinery/examples/pipeline/simulate"
@@ -124,10 +124,10 @@ spec:
 	require.NoError(t, err)
 	s, _, err := pipeline.Snapshot(m, market)
 	require.NoError(t, err)
-	planned := func() deprovision.Result {
+	planned := func() giveback.Result {
 		sim, nominated, err := simulate.NewFor(s, &plan.Options{Groups: pipeline.Groups(m, s.Pods)})
 		require.NoError(t, err)
-		r, err := deprovision.Plan(t.Context(), simulate.Cluster(m, s, nominated, time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)), sim, nil)
+		r, err := giveback.Make(t.Context(), simulate.Cluster(m, s, nominated, time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)), sim, nil)
 		require.NoError(t, err)
 		return r
 	}

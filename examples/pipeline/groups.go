@@ -7,12 +7,13 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/gang"
 )
 
-// Groups are the groups of pods that run only together, by what the pods say and the PodGroups of the manifests.
+// Groups returns the groups of pods that run only together, as the pods and the PodGroups of the
+// manifests define them.
 func Groups(m *manifests.Snapshot, pods []*corev1.Pod) []gang.Group {
 	return GroupsOf(m.PodGroups, pods)
 }
 
-// GroupsOf is [Groups] with PodGroups that were read otherwise.
+// GroupsOf is [Groups] with PodGroups from another source.
 func GroupsOf(objects []gang.PodGroup, pods []*corev1.Pod) []gang.Group {
 	return gang.Read(pods, objects, func(pod *corev1.Pod) string {
 		if g := pod.Spec.SchedulingGroup; g != nil && g.PodGroupName != nil {

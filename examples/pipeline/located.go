@@ -9,7 +9,8 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
-// located names the file and line of a pool in each fault that was found in it after it was read. It is nil for nil.
+// located adds the file and line of a pool to each fault that was found in it after reading. It
+// returns nil for nil.
 func located(s *manifests.Snapshot, pool nodepool.NodePool, err error) error {
 	if err == nil {
 		return nil

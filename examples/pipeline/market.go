@@ -22,19 +22,19 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
-// Market is what can be bought, and by which list of prices. It is immutable.
+// Market is what can be bought and the price list that applies. It is immutable.
 type Market struct {
-	// List names the price list and Date its day, YYYY-MM-DD; the date is empty where the list does not say.
+	// List names the price list. Date is its date, YYYY-MM-DD, or empty if the list has none.
 	List, Date string
 	// Notes are remarks on the prices.
 	Notes []string
 
 	region *catalogue.Region            // EC2
-	layers []instancetypes.PriceSource  // over the region's prices
+	layers []instancetypes.PriceSource  // on top of the region's prices
 	fixed  []instancetypes.InstanceType // anything else
 }
 
-// EC2Market is a region of the embedded EC2 catalogue.
+// EC2Market returns the market of a region of the embedded EC2 catalogue.
 func EC2Market(region string) (*Market, error) {
 	r, err := catalogue.Load(region)
 	if err != nil {
@@ -43,7 +43,8 @@ func EC2Market(region string) (*Market, error) {
 	return ec2Market(r), nil
 }
 
-// DescribedMarket is the same with what `aws ec2 describe-instance-types` printed in place of the embedded descriptions.
+// DescribedMarket is EC2Market with the output of `aws ec2 describe-instance-types` in place of the
+// embedded descriptions.
 func DescribedMarket(region string, answer []byte) (*Market, error) {
 	live, err := describe.Read(answer)
 	if err != nil {
@@ -56,7 +57,7 @@ func DescribedMarket(region string, answer []byte) (*Market, error) {
 	return ec2Market(ec2.WithDescriptions(r, live)), nil
 }
 
-// spotEstimates begins the note that spot prices are not the account's.
+// spotEstimates begins the note that says that spot prices are not those of the account.
 const spotEstimates = "spot prices are estimates of "
 
 func ec2Market(r catalogue.Region) *Market {
@@ -67,7 +68,7 @@ func ec2Market(r catalogue.Region) *Market {
 	return m
 }
 
-// KWOKMarket is a catalogue in the shape of Karpenter's KWOK provider.
+// KWOKMarket returns the market of a catalogue in the format of Karpenter's KWOK provider.
 func KWOKMarket(name string, file []byte) (*Market, error) {
 	types, err := kwok.Read(file)
 	if err != nil {
@@ -76,7 +77,7 @@ func KWOKMarket(name string, file []byte) (*Market, error) {
 	return &Market{List: name, fixed: types}, nil
 }
 
-// Len is the number of instance types.
+// Len returns the number of instance types.
 func (m *Market) Len() int {
 	if m.region != nil {
 		return len(m.region.Offers)
@@ -84,10 +85,13 @@ func (m *Market) Len() int {
 	return len(m.fixed)
 }
 
-// Pools gives each pool what it can buy: the types under the settings of its node class and kubelet, and its provider's
-// defaults, with prices and capacity as overlays correct them. Pools with the same settings share one slice of types. A pool of another cloud than
-// EC2 has no types, unless the catalogue is a file. The notes say so, where settings depart from the AWS provider's, and what is
-// not for sale; the error joins what makes no sense.
+// Pools gives each pool what it can buy: the types under the settings of its node class and kubelet
+// and under its provider's defaults. Overlays correct prices and capacity. Pools with the same
+// settings share one slice of types. A pool of another cloud than EC2 has no types, unless the
+// catalogue is a file.
+//
+// The notes name such pools, settings that differ from the AWS provider's, and what is not for
+// sale. The error joins all faults.
 func (m *Market) Pools(s *manifests.Snapshot) (out []scheduling.Pool, notes []string, err error) {
 	out = make([]scheduling.Pool, 0, len(s.NodePools))
 	tables := map[string][]instancetypes.InstanceType{}
@@ -156,7 +160,7 @@ func (m *Market) Pools(s *manifests.Snapshot) (out []scheduling.Pool, notes []st
 	return out, notes, errors.Join(errs...)
 }
 
-// overlaysOf reads the NodeOverlays as a layer of prices; there is none where there are no overlays.
+// overlaysOf reads the NodeOverlays as a layer of prices, or nil if there are none.
 func overlaysOf(s *manifests.Snapshot) (*pricing.Overlays, error) {
 	if len(s.NodeOverlays) == 0 {
 		return nil, nil //nolint:nilnil // no layer is what no overlays mean
@@ -171,8 +175,9 @@ func overlaysOf(s *manifests.Snapshot) (*pricing.Overlays, error) {
 	return &overlays, err
 }
 
-// Correction is what the NodeOverlays of the manifests do to types: prices and resources as their users know them; nil where there are none. The error
-// joins overlays that contradict each other.
+// Correction returns the function by which the NodeOverlays of the manifests correct the prices and
+// resources of types, or nil if there are none. The error joins overlays that contradict each
+// other.
 func Correction(s *manifests.Snapshot) (func([]instancetypes.InstanceType) []instancetypes.InstanceType, error) {
 	overlays, err := overlaysOf(s)
 	if err != nil || overlays == nil {
@@ -190,7 +195,8 @@ func overlaid(types []instancetypes.InstanceType, overlays *pricing.Overlays) []
 	return instancetypes.Reprice(overlays.Extend(types), overlays)
 }
 
-// settings are those of the node class that the pool refers to, or of its inline provider, then of its kubelet.
+// settings returns the settings of the pool's node class or inline provider, combined with those of
+// its kubelet.
 func (m *Market) settings(s *manifests.Snapshot, pool nodepool.NodePool) (*nodeclass.NodeClass, ec2.Settings, error) {
 	var class *nodeclass.NodeClass
 	if pool.Provider != nil {
@@ -230,7 +236,8 @@ func (m *Market) settings(s *manifests.Snapshot, pool nodepool.NodePool) (*nodec
 	return class, out, nil
 }
 
-// describedSettings is a form of the settings that prints by value, to tell whether two pools share their types.
+// describedSettings returns the settings in a form that prints by value, to find out whether two
+// pools share their types.
 func describedSettings(s ec2.Settings) any {
 	text, err := json.Marshal(struct {
 		Family   ec2.Family
@@ -247,13 +254,14 @@ func describedSettings(s ec2.Settings) any {
 		s.Attachments,
 		fmt.Sprintf("%p", s.VMMemory),
 	})
-	if err != nil { // plain data always marshals
+	if err != nil { // plain data can always be marshalled
 		panic(err)
 	}
 	return string(text)
 }
 
-// withEC2Defaults adds what the AWS provider assumes, and the zones of the subnets that its controller has found.
+// withEC2Defaults adds the defaults of the AWS provider and the zones of the subnets that its
+// controller has found.
 func withEC2Defaults(pool nodepool.NodePool, class *nodeclass.NodeClass) nodepool.NodePool {
 	if pool.APIVersion == nodepool.V1Alpha5 {
 		labels := requirements.KubernetesAliases().Labels(pool.Labels)
@@ -286,8 +294,8 @@ func revived(types []instancetypes.InstanceType, pool nodepool.NodePool) []insta
 	return instancetypes.Revive(types, pool.Requirements, ec2.Naming())
 }
 
-// Elsewhere is a remark on a value that this market does not have: the region that has it. It is empty where there is
-// none, or where the market is not EC2's.
+// Elsewhere returns a note that names the region that has a value which this market lacks. It is
+// empty if no region has it, or if the market is not EC2's.
 func (m *Market) Elsewhere(key, value string) string {
 	if m.region == nil {
 		return ""
@@ -314,7 +322,7 @@ func first(list []string, n int) []string {
 	return append(slices.Clone(list[:n]), fmt.Sprintf("%d more", len(list)-n))
 }
 
-// NodeClassDecoders reads EC2's node classes, for [manifests.Options].
+// NodeClassDecoders returns the decoders of EC2's node classes, for [manifests.Options].
 func NodeClassDecoders() map[string]manifests.ClassDecoder {
 	decode := func(raw json.RawMessage) (any, error) {
 		class, err := nodeclass.Decode(raw)

@@ -15,8 +15,9 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// RegionOf is the EC2 region that manifests are of: that of the nodes, or else the one that pools and the status of node classes name. It is
-// empty where nothing says, and the error says that there are several.
+// RegionOf returns the EC2 region of the manifests: that of the nodes, or else the one that pools
+// and the status of node classes name. It is empty if nothing names a region. The error says that
+// there are several.
 func RegionOf(m *manifests.Snapshot) (string, error) {
 	found := map[string]bool{}
 	for _, n := range m.Nodes {
@@ -64,7 +65,8 @@ func onlyRegion(found map[string]bool, what string) (string, error) {
 	return "", nil
 }
 
-// regionOfNode is the EC2 region of a node by its labels or its provider id; empty for other clouds.
+// regionOfNode returns the EC2 region of a node from its labels or its provider id. It is empty for
+// other clouds.
 func regionOfNode(n *corev1.Node) string {
 	scheme, rest, _ := strings.Cut(n.Spec.ProviderID, "://")
 	if scheme != "" && scheme != "aws" {
@@ -75,10 +77,10 @@ func regionOfNode(n *corev1.Node) string {
 	return cmp.Or(regionOfPlace(labels[corev1.LabelTopologyRegion]), regionOfPlace(labels[corev1.LabelTopologyZone]), regionOfPlace(zone))
 }
 
-// place is how EC2 spells regions and zones, local zones among them.
+// place matches the names of EC2 regions and zones, including local zones.
 var place = regexp.MustCompile(`^((?:[a-z]{2}|us-gov|us-iso[a-z]?|eu-isoe)-(?:north|south|east|west|central|northeast|northwest|southeast|southwest)-[0-9]+)([a-z]|-[a-z]+-[0-9]+[a-z])?$`)
 
-// regionOfPlace is the region of a region or zone; empty if it is not EC2's.
+// regionOfPlace returns the region of a region or zone name. It is empty if the name is not EC2's.
 func regionOfPlace(name string) string {
 	if match := place.FindStringSubmatch(name); match != nil {
 		return match[1]
@@ -86,5 +88,5 @@ func regionOfPlace(name string) string {
 	return ""
 }
 
-// DefaultRegion is the region of manifests that do not say where they are.
+// DefaultRegion is the region of manifests that do not name one.
 const DefaultRegion = "us-east-1"

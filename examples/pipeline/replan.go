@@ -22,54 +22,64 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/gang"
 )
 
-// Buyer carries plans out: it asks a provider for the nodes of a plan, and plans again without what the provider refused,
-// until every pod that can be placed has a node. All but the provider has a default.
+// Buyer carries out plans: it asks a provider for the nodes of a plan, and plans again without what
+// the provider refused, until every pod that can be placed has a node. Everything except the
+// provider has a default.
 type Buyer struct {
-	// Provider is asked for all nodes of a plan at once if it is a [cloudprovider.BatchCreator], else one by one.
+	// Provider is asked for all nodes of a plan at once if it is a [cloudprovider.BatchCreator],
+	// otherwise one by one.
 	Provider cloudprovider.Creator
-	// Plan plans a snapshot; it should be what made the first plan. nil is [plan.Make] without options.
+	// Plan plans a snapshot. It should be the function that made the first plan. nil is [plan.Make]
+	// without options.
 	Plan func(scheduling.Snapshot) (*plan.Plan, error)
-	// Now is the time, for what was refused comes back some time; Wait waits before a call that failed by chance is made
-	// again, and returns early with the error of a context that ends. nil are those of package time.
+	// Now returns the time, because a refusal counts only for a while. Wait waits before a call
+	// that failed temporarily is repeated. It returns early with the context's error if the context
+	// ends. nil means the functions of package time.
 	Now  func() time.Time
 	Wait func(context.Context, time.Duration) error
-	// Token gives the token of a claim, which must never have been used before; it is called once for each claim. The name
-	// is that of the node, which may have been that of a claim that was refused. nil draws 128 random bits.
+	// Token returns the token of a claim, which must never have been used before. It is called once
+	// for each claim. The name is that of the node; a refused claim may have had the same name. nil
+	// generates 128 random bits.
 	Token func(node string) string
-	// Written is called with every claim before the provider hears of it, so that a caller that is stopped between the two
-	// can ask again; its error stops the purchase. Nil = nobody writes.
+	// Written is called with every claim before the provider sees it, so that a caller that is
+	// stopped in between can repeat the call. Its error stops the purchase. nil means that nothing
+	// is recorded.
 	Written func(cloudprovider.NodeClaim) error
-	// Dearer is by how much more than planned a node may cost before planning again is preferred to the alternatives of the
-	// plan: 0.1 = 10%. With 0, only alternatives at the planned price are in a claim.
+	// Dearer is how much more than planned a node may cost before planning again is preferred to an
+	// alternative of the plan: 0.1 means 10%. With 0, a claim has only alternatives at the planned
+	// price.
 	Dearer float64
-	// Ledger is what is known to be unavailable at the beginning.
+	// Ledger is what is known to be unavailable at the start.
 	Ledger availability.Ledger
-	// Groups are those that Plan plans with. Their pods stay on no node before all of a group have one.
+	// Groups are the groups that Plan plans with. Their pods are not fixed to a node before all
+	// pods of a group have one.
 	Groups []gang.Group
 }
 
-// Purchase is what a [Buyer] has done.
+// Purchase is the result of a [Buyer].
 type Purchase struct {
-	// Nodes are those bought, in order.
+	// Nodes are the nodes bought, in order.
 	Nodes []Bought
-	// Returned are the nodes that were bought and given back, because a plan that was made after a refusal has no pod for them: a group that could not
-	// become whole, for example.
+	// Returned are the nodes that were bought and given back, because a plan made after a refusal
+	// has no pod for them. An example is a group that could not become whole.
 	Returned []Bought
-	// Last is the last plan. The nodes bought before it are existing nodes there, and it buys nothing more, unless the
-	// purchase ended early.
+	// Last is the last plan. It has the nodes bought before as existing nodes. It buys nothing
+	// more, unless the purchase ended early.
 	Last *plan.Plan
-	// First is the first plan: with everything available, so its bound is one of the whole purchase.
+	// First is the first plan. Everything was available to it, so its bound holds for the whole
+	// purchase.
 	First *plan.Plan
-	// Plans is how often was planned.
+	// Plans is how many plans were made.
 	Plans int
-	// Refused is what the provider refused and until when that counts, in the order in which it was learnt.
+	// Refused is what the provider refused and until when that counts, in the order in which it
+	// became known.
 	Refused []availability.Record
-	// Ledger is what is known in the end.
+	// Ledger is what is known at the end.
 	Ledger availability.Ledger
 }
 
-// Bought is a node that was launched. Its pods are those of the last plan; type, zone and price are those of the
-// instance, which may be an alternative of the plan.
+// Bought is a node that was launched. Its pods are those of the last plan. Its type, zone and price
+// are those of the instance, which may be an alternative of the plan.
 type Bought struct {
 	plan.NewNode
 	Claim  cloudprovider.NodeClaim
@@ -78,13 +88,15 @@ type Bought struct {
 	kept bool // the pods stay, whatever else is planned
 }
 
-// Buy plans the snapshot, buys, and plans again without what was refused, as often as it takes: a plan that has nothing
-// more to buy ends it. Nodes for which a plan has no pod any more are given back at once, if the provider is a [cloudprovider.Deleter]. Nodes that were bought are existing nodes to the plans that follow, and their pods may still move
-// between them, for nothing runs there yet. The snapshot must not have nodes or pods that the provider's answers would
-// collide with: nodes are named by their pool and a number that no node of the snapshot has.
+// Buy plans the snapshot, buys, and plans again without what was refused, until a plan has nothing
+// more to buy. Nodes that were bought are existing nodes in later plans. Their pods may still move
+// between them, because nothing runs there yet. If a plan no longer has a pod for a node, the node
+// is given back at once, provided that the provider is a [cloudprovider.Deleter]. The snapshot must
+// not have nodes or pods that collide with the provider's answers: a node is named after its pool,
+// with a number that no node of the snapshot has.
 //
-// The error is the provider's that planning again does not mend, or the context's; what was bought until then is in the
-// purchase, which is never nil.
+// The error is one of the provider that planning again cannot fix, or that of the context. The
+// purchase is never nil and has what was bought until then.
 func (b *Buyer) Buy(ctx context.Context, s scheduling.Snapshot) (*Purchase, error) {
 	b = b.withDefaults()
 	out := &Purchase{Ledger: b.Ledger}
@@ -113,7 +125,7 @@ func (b *Buyer) Buy(ctx context.Context, s scheduling.Snapshot) (*Purchase, erro
 		out.seat(packed, b.member)
 		if returned, err := b.giveBack(ctx, out); err != nil {
 			return out, err
-		} else if returned { // they count against limits no more
+		} else if returned { // they no longer count against limits
 			continue
 		}
 		planned := packed.NewNodes()
@@ -141,7 +153,7 @@ func (b *Buyer) Buy(ctx context.Context, s scheduling.Snapshot) (*Purchase, erro
 	}
 }
 
-// withDefaults is the buyer with everything that it needs.
+// withDefaults returns the buyer with all defaults filled in.
 func (b *Buyer) withDefaults() *Buyer {
 	out := *b
 	if out.Plan == nil {
@@ -166,7 +178,7 @@ func (b *Buyer) withDefaults() *Buyer {
 	return &out
 }
 
-// near is how many of the node's alternatives cost little enough more.
+// near returns how many of the node's alternatives are within the allowed extra cost.
 func (b *Buyer) near(n *plan.NewNode) int {
 	k := slices.IndexFunc(n.Alternatives, func(a plan.Alternative) bool { return a.PricePerHour > n.PricePerHour*(1+b.Dearer) })
 	if k < 0 {
@@ -185,8 +197,8 @@ func free(taken map[string]bool, pool string) string {
 	}
 }
 
-// plan plans what the cluster is now. Pods of the nodes bought may move between them; but where that would take nodes
-// that are not needed if they stay, they stay.
+// plan plans the current cluster. Pods of the nodes bought may move between them. If that would
+// need nodes that are not needed when they stay, they stay.
 func (b *Buyer) plan(s scheduling.Snapshot, out *Purchase) (*plan.Plan, error) {
 	moving, err := b.Plan(b.now(s, out, false))
 	out.Plans++
@@ -206,10 +218,10 @@ func (b *Buyer) plan(s scheduling.Snapshot, out *Purchase) (*plan.Plan, error) {
 	return staying, nil
 }
 
-// now is the snapshot with what was bought and without what is withheld.
+// now returns the snapshot with what was bought and without what is withheld.
 func (b *Buyer) now(s scheduling.Snapshot, out *Purchase, stay bool) scheduling.Snapshot {
 	s.Nodes = slices.Clone(s.Nodes)
-	home := map[types.NamespacedName]string{} // by name, for a planned pod may be a copy with defaults
+	home := map[types.NamespacedName]string{} // by name, because a planned pod may be a copy with defaults
 	for i := range out.Nodes {
 		n := &out.Nodes[i]
 		s.Nodes = append(s.Nodes, n.Node())
@@ -223,7 +235,7 @@ func (b *Buyer) now(s scheduling.Snapshot, out *Purchase, stay bool) scheduling.
 		pods := slices.Clone(s.Pods)
 		for i, p := range pods {
 			if name, ok := home[nameOf(p)]; ok {
-				bound := *p // replicas go on sharing what they share
+				bound := *p // replicas keep sharing what they share
 				bound.Spec.NodeName = name
 				pods[i] = &bound
 			}
@@ -252,7 +264,8 @@ func nameOf(p *corev1.Pod) types.NamespacedName {
 	return types.NamespacedName{Namespace: cmp.Or(p.Namespace, corev1.NamespaceDefault), Name: p.Name}
 }
 
-// seat gives the nodes bought the pods that a plan has for them. Pods of groups never stay without it.
+// seat gives the bought nodes the pods that a plan has for them. Pods of groups stay only if a plan
+// says so.
 func (out *Purchase) seat(packed *plan.Plan, member func(*corev1.Pod) bool) {
 	coming := map[string][]*corev1.Pod{}
 	for _, b := range packed.Bindings() {
@@ -313,7 +326,7 @@ func (b *Buyer) launch(ctx context.Context, s scheduling.Snapshot, out *Purchase
 	} else {
 		for i, c := range claims {
 			if c.Candidates = out.open(c.Candidates, s, planned[i].Pool.Name, b.Now()); len(c.Candidates) == 0 {
-				continue // refused to a node before it
+				continue // already refused to an earlier node
 			}
 			claims[i] = c
 			if err := b.write(claims[i : i+1]); err != nil {
@@ -344,7 +357,7 @@ func (b *Buyer) write(claims []cloudprovider.NodeClaim) error {
 	return nil
 }
 
-// open are the candidates that nothing withholds.
+// open returns the candidates that are not withheld.
 func (out *Purchase) open(candidates []cloudprovider.Candidate, s scheduling.Snapshot, pool string, now time.Time) []cloudprovider.Candidate {
 	active := out.Ledger.Active(now)
 	if len(active) == 0 {
@@ -360,7 +373,7 @@ func (out *Purchase) open(candidates []cloudprovider.Candidate, s scheduling.Sna
 	return left
 }
 
-// typeOf is the type as a pool has it.
+// typeOf returns the type as a pool has it.
 func typeOf(s scheduling.Snapshot, pool, name string) *instancetypes.InstanceType {
 	for i := range s.Pools {
 		if s.Pools[i].Name != pool {
@@ -375,10 +388,10 @@ func typeOf(s scheduling.Snapshot, pool, name string) *instancetypes.InstanceTyp
 	return nil
 }
 
-// tries is how often a call that failed by chance is made before it counts as failed.
+// tries is how often a temporarily failing call is made before it counts as failed.
 const tries = 8
 
-// again repeats a call that failed by chance, or whose answer was lost, with the same token.
+// again repeats a call that failed temporarily, or whose answer was lost, with the same token.
 func (b *Buyer) again(ctx context.Context, claim cloudprovider.NodeClaim, r cloudprovider.Result) cloudprovider.Result {
 	asked := false
 	r.Err = b.until(ctx, func() error {
@@ -391,7 +404,8 @@ func (b *Buyer) again(ctx context.Context, claim cloudprovider.NodeClaim, r clou
 	return r
 }
 
-// until repeats a call that fails by chance, or whose answer is lost, after waits that double, and returns its last error.
+// until repeats a call that fails temporarily, or whose answer is lost, with waits that double. It
+// returns the last error.
 func (b *Buyer) until(ctx context.Context, call func() error) error {
 	wait := time.Second
 	for try := 0; ; try++ {
@@ -410,7 +424,8 @@ func (b *Buyer) until(ctx context.Context, call func() error) error {
 	}
 }
 
-// remember adds what the ledger has learnt to what was refused: a record once, with its latest end.
+// remember adds the records of the ledger to what was refused: each record once, with its latest
+// end.
 func (out *Purchase) remember(now time.Time) {
 	for _, r := range out.Ledger.Active(now) {
 		i := slices.IndexFunc(out.Refused, func(o availability.Record) bool {
@@ -424,7 +439,8 @@ func (out *Purchase) remember(now time.Time) {
 	}
 }
 
-// become makes the planned node the one that was launched, which may be one of its alternatives.
+// become turns the planned node into the one that was launched, which may be one of its
+// alternatives.
 func (n *Bought) become(s scheduling.Snapshot, launch cloudprovider.Launch) {
 	n.Offering = instancetypes.Offering{Requirements: launch.Offering}
 	if t := typeOf(s, n.Pool.Name, launch.Type); t != nil {

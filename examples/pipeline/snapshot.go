@@ -19,8 +19,8 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/nodepool/nodeclaim"
 )
 
-// Snapshot is what manifests say of a cluster, with what the market offers its pools, as scheduling reads it; and notes on
-// the settings of the pools.
+// Snapshot returns the cluster of the manifests, with what the market offers its pools, in the form
+// that scheduling reads. It also returns notes on the settings of the pools.
 func Snapshot(m *manifests.Snapshot, market *Market) (scheduling.Snapshot, []string, error) {
 	pools, notes, err := market.Pools(m)
 	if err != nil {
@@ -47,13 +47,14 @@ func Snapshot(m *manifests.Snapshot, market *Market) (scheduling.Snapshot, []str
 		Pods: pods, Nodes: m.Nodes, NodeClaims: claims, Pools: pools, DaemonSets: m.DaemonSets, Namespaces: m.Namespaces,
 		PersistentVolumes: m.PersistentVolumes, PersistentVolumeClaims: m.PersistentVolumeClaims, StorageClasses: m.StorageClasses, CSINodes: m.CSINodes,
 		VolumeAttachments: m.VolumeAttachments, CSIDrivers: m.CSIDrivers, CSIStorageCapacities: m.CSIStorageCapacities,
-		PriorityClasses: m.PriorityClasses, RuntimeClasses: m.RuntimeClasses, LimitRanges: m.LimitRanges,
+		PriorityClasses: m.PriorityClasses, RuntimeClasses: m.RuntimeClasses, LimitRanges: m.LimitRanges, Quotas: m.Quotas,
 	}
 	s.Staying = Staying(s, m.PodDisruptionBudgets, time.Time{})
 	return s, notes, nil
 }
 
-// Leaving are the names of the nodes that are marked for deletion, are being deleted, or have a claim that is.
+// Leaving returns the names of the nodes that are marked for deletion, are being deleted, or have a
+// claim that is.
 func Leaving(s scheduling.Snapshot) map[string]bool {
 	deleting := map[string]bool{} // by name and by provider id
 	for i := range s.NodeClaims {
@@ -71,8 +72,9 @@ func Leaving(s scheduling.Snapshot) map[string]bool {
 	return out
 }
 
-// Staying says which pods of leaving nodes no drain evicts at the moment, and why; see [scheduling.Snapshot]. A PodDisruptionBudget counts if
-// waiting does not help. With the zero time, as for files, annotations that protect for a duration count as over.
+// Staying says which pods of leaving nodes no drain evicts at the moment, and why, see
+// [scheduling.Snapshot]. A PodDisruptionBudget counts only if waiting does not help. With the zero
+// time, as for files, annotations that protect for a duration count as expired.
 func Staying(s scheduling.Snapshot, budgets []*policyv1.PodDisruptionBudget, now time.Time) map[string]string {
 	leaving, all, out := Leaving(s), eviction.NewBudgets(budgets), map[string]string{}
 	for _, p := range s.Pods {
@@ -93,7 +95,8 @@ func Staying(s scheduling.Snapshot, budgets []*policyv1.PodDisruptionBudget, now
 	return out
 }
 
-// NodeClaim is a NodeClaim or Machine, as a manifest or an API server has it, as scheduling counts on it.
+// NodeClaim converts a NodeClaim or Machine from a manifest or an API server into the form that
+// scheduling uses.
 func NodeClaim(c *nodeclaim.NodeClaim) scheduling.NodeClaim {
 	labels := c.Requirements.Labels()
 	maps.Copy(labels, c.Metadata.Labels)
@@ -103,8 +106,8 @@ func NodeClaim(c *nodeclaim.NodeClaim) scheduling.NodeClaim {
 	}
 }
 
-// Offered is the catalogue of a cloud that sells what the pools of a snapshot can buy: each type once, as the first pool
-// that can have it sees it.
+// Offered returns the catalogue of a cloud that sells what the pools of a snapshot can buy. It has
+// each type once, as the first pool that can have it sees it.
 func Offered(s scheduling.Snapshot) []instancetypes.InstanceType {
 	var out []instancetypes.InstanceType
 	at := map[string]int{}

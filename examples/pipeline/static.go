@@ -14,11 +14,15 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
-// Static is the snapshot with the nodes that its static pools lack: each is a claim whose node will join, so pods go there before anything is
-// bought for them. The notes say what was added. Which types and zones the cloud will choose is not known yet; the cheapest that the pool
-// allows is taken for all.
+// Static returns the snapshot with the nodes that its static pools lack. Each is a claim whose node
+// will join, so pods go there before anything is bought for them. The notes say what was added. It
+// is not known yet which types and zones the cloud will choose. So the cheapest ones that the pool
+// allows are used for all.
 //
-// A pool with a fixed number of nodes gets them whatever pods there are, so they are no part of a plan's price.
+// No node is added that a CapacityQuota forbids; a note names the quota.
+//
+// A pool with a fixed number of nodes gets them whatever pods there are, so they are not part of a
+// plan's price.
 func Static(s scheduling.Snapshot) (scheduling.Snapshot, []string) {
 	var notes []string
 	taken := map[string]bool{}
@@ -53,8 +57,8 @@ func Static(s scheduling.Snapshot) (scheduling.Snapshot, []string) {
 			note("%d of its %d nodes are to join, but no type on sale meets its requirements, so pods are planned without them", missing, *pool.Replicas)
 			continue
 		}
-		added := int64(0)
-		for number := 0; added < missing; number++ {
+		added, most, quota := int64(0), missing, ""
+		for number := 0; added < most; number++ {
 			name := fmt.Sprintf("%s-%d", pool.Name, number)
 			if taken[name] {
 				continue
@@ -63,13 +67,25 @@ func Static(s scheduling.Snapshot) (scheduling.Snapshot, []string) {
 				Name: name, Pool: pool.Name, Requirements: pool.Requirements, Labels: pool.PoolLabels(), Taints: pool.Taints, StartupTaints: pool.StartupTaints,
 				Candidates: []cloudprovider.Candidate{{Type: t.Name, Offering: offering.Requirements}},
 			})
-			if err != nil { // cheapest has seen to it that the labels agree
+			if err != nil { // cheapest has made sure that the labels agree
 				note("%v", err)
 				break
+			}
+			if added == 0 { // all are the same
+				s.NodeClaims = claims
+				if most, quota = WithinQuotas(s, claim, missing); most == 0 {
+					break
+				}
 			}
 			taken[name] = true
 			claims = append(claims, claim)
 			added++
+		}
+		if most < missing {
+			note("quota %q keeps %d of its %d nodes from joining", quota, missing-most, *pool.Replicas)
+		}
+		if added == 0 {
+			continue
 		}
 		note("%d of its %d nodes are to join, and take pods as %s at $%.4f/h each, which is no part of the plan's price", added, *pool.Replicas, described(t, offering), offering.Price)
 	}
@@ -77,7 +93,24 @@ func Static(s scheduling.Snapshot) (scheduling.Snapshot, []string) {
 	return s, notes
 }
 
-// population counts the nodes of a pool and the claims whose nodes are not there, as package scheduling matches them.
+// WithinQuotas returns how many nodes like that of the claim may join the cluster within its
+// CapacityQuotas, at most the given number. It also returns the quota that prevents the others, the
+// first by name, or an empty string.
+func WithinQuotas(s scheduling.Snapshot, claim scheduling.NodeClaim, nodes int64) (int64, string) {
+	before := s.Budgets()
+	s.NodeClaims = append(slices.Clip(s.NodeClaims), claim)
+	quota := ""
+	for i, after := range s.Budgets() {
+		now := &before[i]
+		if one := now.Left - now.Over - after.Left + after.Over; one > 0 && now.Left/one < nodes {
+			nodes, quota = now.Left/one, now.Quota
+		}
+	}
+	return nodes, quota
+}
+
+// population counts the nodes of a pool and the claims without a node, matched as in package
+// scheduling.
 func population(s *scheduling.Snapshot, pool string) nodepool.Population {
 	var out nodepool.Population
 	count := func(labels map[string]string, leaving bool) {
@@ -105,7 +138,7 @@ func population(s *scheduling.Snapshot, pool string) nodepool.Population {
 			n = byName[cmp.Or(c.NodeName, c.Name)]
 		}
 		if n == nil {
-			count(c.Labels, c.Deleting || c.Initialized) // its node was there and is gone
+			count(c.Labels, c.Deleting || c.Initialized) // its node existed and is gone
 			continue
 		}
 		claimOf[n] = c
@@ -126,9 +159,10 @@ func population(s *scheduling.Snapshot, pool string) nodepool.Population {
 	return out
 }
 
-// cheapest is the type and the offering of the lowest price that meets the pool's requirements and of which there are so many, of equal prices
-// the first by the name of the type; nil if there is none. Reservations are taken where there is nothing else, because pods may be planned on
-// them. Labels that no type has are the pool's own and rule none out.
+// cheapest returns the cheapest type and offering that meet the pool's requirements and of which
+// there are enough, or nil. Of equal prices it is the first by the name of the type. Reservations
+// are used only if there is nothing else, because pods may be planned on them. Labels that no type
+// has are the pool's own and exclude no type.
 func cheapest(pool *scheduling.Pool, nodes int64) (*instancetypes.InstanceType, *instancetypes.Offering) {
 	var known requirements.Keys
 	for i := range pool.Types {

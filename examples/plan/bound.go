@@ -12,30 +12,33 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// Bound is what a plan must cost at least. The zero value claims nothing.
+// Bound is a lower bound of the cost of a plan. The zero value claims nothing.
 type Bound struct {
-	// Price is a price below which nobody can place the same pods, whatever zones, pools and preferences are chosen. Only what bears on a
-	// pod and its node counts: requests, node affinity, tolerations, volumes, host ports, required anti-affinity by hostname, what is
-	// for sale, and that a group with a key has all nodes in one domain. It is in the unit of [binpack.Offering.Objective], and never above the plan.
+	// Price is a lower bound for any way to place the same pods, whatever zones, pools and
+	// preferences are chosen. It takes into account what concerns a pod and its node: requests,
+	// node affinity, tolerations, volumes, host ports, required anti-affinity by hostname, and what
+	// is for sale. It also uses that a group with a key has all its nodes in one domain. It is in
+	// the unit of [binpack.Offering.Objective], and never above the plan's cost.
 	Price binpack.Price
-	// Kind is what proves Price.
+	// Kind says what proves Price.
 	Kind binpack.BoundKind
-	// Choice is a price below which the same pods cannot be placed with the zones, pools in their order, and preferences that this plan has
-	// chosen. It is often higher than Price, and says how well the choice is packed.
+	// Choice is a lower bound for the zones, preferences and order of pools that this plan has
+	// chosen. It is often higher than Price, and shows how well the plan is packed for that choice.
 	Choice binpack.Price
 	// GapPercent is how far the plan is above Price, in percent of Price.
 	GapPercent float64
 
 	relaxed *binpack.Instance
 	claim   *binpack.Plan
-	domains []*domainClaim // of choices of domains, one of which every plan has; Price is the least of them. nil if claim proves Price.
+	domains []*domainClaim // choices of domains; every plan has one of them, and Price is their minimum. nil if claim proves Price.
 }
 
-// closeEnough is the gap in percent up to which a quick bound stands. A smaller gap is not worth the time of a better bound, which takes up
-// to half of the planning.
+// closeEnough is the gap in percent at which a quick bound is accepted. A smaller gap is not worth
+// the time of a better bound, which takes up to half of the planning time.
 const closeEnough = 1
 
-// Verify checks the bound anew: that the plan is a packing of the relaxed pods, and that no packing of them is cheaper than Price.
+// Verify checks the bound again: that the plan is a packing of the relaxed pods, and that no
+// packing of them is cheaper than Price.
 func (b *Bound) Verify() error {
 	if b.relaxed == nil {
 		return nil
@@ -47,8 +50,9 @@ func (b *Bound) Verify() error {
 	return err
 }
 
-// Duals are what a pod of each class is worth by the bound: a dual price, in the unit of [Plan.Cost]. Under an [binpack.Exhausted] bound they
-// are weights that exclude sets of nodes. They are 0 for pods without a place, and all of them where the bound claims nothing.
+// Duals returns the dual price of a pod of each class, in the unit of [Plan.Cost]. Under a
+// [binpack.Exhausted] bound they are weights that exclude sets of nodes. They are 0 for pods
+// without a place, and all of them are 0 if the bound claims nothing.
 func (p *Plan) Duals() []binpack.Price {
 	out := make([]binpack.Price, len(p.Problem.Classes))
 	if p.Bound.relaxed == nil || len(p.Bound.claim.Bound.ItemDuals) == 0 {
@@ -68,7 +72,8 @@ func (p *Plan) Duals() []binpack.Price {
 	return out
 }
 
-// prove bounds the price of the plan: quickly first, and with the effort of the packing where that leaves a gap.
+// prove bounds the price of the plan: quickly first, and with the effort of the packing if a gap
+// remains.
 func (p *Plan) prove(ctx context.Context, types []binpack.Type, effort binpack.Effort) error {
 	problem := p.relaxation(types)
 	p.Bound.Choice = p.Packing.Bound.Price
@@ -82,7 +87,7 @@ func (p *Plan) prove(ctx context.Context, types []binpack.Type, effort binpack.E
 		return err
 	}
 	layout := p.layout()
-	if relaxed.Check(layout) != nil { // then something is not understood, and a plan without a bound is better than none
+	if relaxed.Check(layout) != nil { // something is not modelled; a plan without a bound is better than none
 		return nil
 	}
 	for _, e := range []binpack.Effort{binpack.EffortFast, effort} {
@@ -101,16 +106,17 @@ func (p *Plan) prove(ctx context.Context, types []binpack.Type, effort binpack.E
 	return nil
 }
 
-// relaxation is the placed pods as [scheduling.Result.Relaxed] has them, with all that is for sale in one pool without weight, limits and
-// minValues. Types are left out where one node would break a limit of its pool. Daemons of new nodes may be kept away by other daemons, so
-// what they forbid is left out.
+// relaxation returns the placed pods as in [scheduling.Result.Relaxed]. Everything for sale is in
+// one pool without weight, limits, quotas and minValues. Types are left out if a single node would
+// break a limit of its pool, and offerings if a single node would break a quota. Other daemons may
+// keep a daemon away from a new node, so the relaxation ignores what daemons forbid.
 func (p *Plan) relaxation(types []binpack.Type) binpack.Problem {
 	items, nodes := p.Relaxed()
 	out := Problem(p.Problem, slices.Clone(types), items)
 	for i := range nodes {
 		out.Nodes[i].Tags, out.Nodes[i].Limits = nodes[i].Tags, limits(nodes[i].Limits)
 		if !slices.ContainsFunc(out.Items, func(it binpack.Item) bool { return fits(it.Size, out.Nodes[i].Free) }) {
-			out.Nodes[i].Free = make([]int64, len(out.Resources)) // a part of a pod would fit, and take the price off the bound
+			out.Nodes[i].Free = make([]int64, len(out.Resources)) // a fraction of a pod would fit and would lower the bound
 		}
 	}
 	for i := range out.Types {
@@ -120,14 +126,41 @@ func (p *Plan) relaxation(types []binpack.Type) binpack.Problem {
 				t.Offerings = nil
 			}
 		}
+		if len(p.Problem.Budgets) > 0 {
+			t.Offerings = p.withinQuotas(t.Offerings)
+		}
 		t.Pool, t.Usage, t.Tags, t.Limits = 0, nil, nil, nil
 	}
-	out.Pools = nil
+	out.Pools, out.Budgets = nil, nil
 	return out
 }
 
-// isRelaxed reports whether the round that stands is the relaxation already, so that its bound is of the pods: nothing is tied to domains, no
-// spread, preference or daemon limits a node, and pools have no weights, limits and minValues.
+// withinQuotas returns the offerings that the quotas allow for at least one node, without their
+// usage.
+func (p *Plan) withinQuotas(offerings []binpack.Offering) []binpack.Offering {
+	var out []binpack.Offering
+	for _, o := range offerings {
+		if !exceeds(o.Usage, func(k int) int64 { return p.Problem.Budgets[k].Left }) {
+			o.Usage = nil
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// exceeds reports whether some usage is more than what is left.
+func exceeds(usage []int64, left func(k int) int64) bool {
+	for k, u := range usage {
+		if u > left(k) {
+			return true
+		}
+	}
+	return false
+}
+
+// isRelaxed reports whether the final round is already the relaxation, so that its bound holds for
+// the pods. That is so if nothing is tied to domains, no spread, preference or daemon limits a
+// node, and pools have no weights, limits and minValues.
 func (p *Plan) isRelaxed(relaxed binpack.Problem) bool {
 	round := p.Instance.Problem()
 	for _, pool := range round.Pools {
@@ -135,7 +168,7 @@ func (p *Plan) isRelaxed(relaxed binpack.Problem) bool {
 			return false
 		}
 	}
-	if len(round.Diversity) > 0 || slices.ContainsFunc(round.Types, func(t binpack.Type) bool { return len(t.Tags)+len(t.Limits) > 0 }) {
+	if len(round.Diversity)+len(round.Budgets) > 0 || slices.ContainsFunc(round.Types, func(t binpack.Type) bool { return len(t.Tags)+len(t.Limits) > 0 }) {
 		return false
 	}
 	for i := range round.Nodes {
@@ -158,7 +191,8 @@ func (p *Plan) isRelaxed(relaxed binpack.Problem) bool {
 	return true
 }
 
-// fits reports whether an item fits what is free. A node that is short of something takes what does not need it.
+// fits reports whether an item fits into the free capacity. A node that lacks some resource accepts
+// items that do not need it.
 func fits(size, free []int64) bool {
 	for i, q := range size {
 		if q > 0 && q > free[i] {
@@ -168,7 +202,7 @@ func fits(size, free []int64) bool {
 	return true
 }
 
-// itemKey is all that matters of an item but its name, count and priority.
+// itemKey returns everything that matters about an item except its name, count and priority.
 func itemKey(it binpack.Item) string {
 	requires := it.Requires
 	if requires.IsZero() {
@@ -177,7 +211,8 @@ func itemKey(it binpack.Item) string {
 	return fmt.Sprint(it.Size, it.Tags, it.Limits, string(requires.AppendKey(nil)))
 }
 
-// asPlanned is the layout of a plan as a strategy: a bound is of the items that a layout places.
+// asPlanned is a strategy that returns the layout of a plan: a bound is for the items that a layout
+// places.
 type asPlanned struct{ layout binpack.Layout }
 
 func (asPlanned) Name() string { return "as planned" }
@@ -185,7 +220,7 @@ func (s asPlanned) Pack(context.Context, *binpack.Instance) (binpack.Layout, err
 	return s.layout, nil
 }
 
-// layout is the plan as a layout of its relaxation, which has the same types.
+// layout returns the plan as a layout of its relaxation, which has the same types.
 func (p *Plan) layout() binpack.Layout {
 	item := map[*corev1.Pod]int{}
 	items, _ := p.Relaxed()

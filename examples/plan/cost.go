@@ -17,20 +17,21 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling"
 )
 
-// WorkloadCost is what a workload costs on the nodes that a plan buys.
+// WorkloadCost is the cost of a workload on the nodes that a plan buys.
 type WorkloadCost struct {
-	// Workload is that of [WorkloadOf].
+	// Workload is the name that [WorkloadOf] returns.
 	Workload string `json:"workload"`
-	// Pods is how many of its pods are on new nodes.
+	// Pods is the number of its pods on new nodes.
 	Pods int `json:"pods"`
-	// PricePerHour is its part of their prices, in dollars.
+	// PricePerHour is its share of the nodes' prices, in dollars.
 	PricePerHour float64 `json:"pricePerHour"`
 }
 
-// CostByWorkload divides the price of every new node among the workloads on it: each pod counts by the resource of which it takes
-// the largest part of the node, and what is left free is shared in the same proportion. The parts add up to [Plan.Cost] to the
-// billionth, and one workload's part of a node depends on nothing outside of it. Dearest first, then by name. What a workload costs
-// more than nothing, the rest of the plan given, is [Plan.MarginalCost].
+// CostByWorkload divides the price of every new node among the workloads on it, dearest first, then
+// by name. Each pod counts by its dominant resource: the one of which it takes the largest part of
+// the node. The cost of free capacity is shared in the same proportion. The shares add up to
+// [Plan.Cost] to the billionth, and the share of a node depends only on that node.
+// [Plan.MarginalCost] is different: it is what a workload adds to the cost of the rest of the plan.
 func (p *Plan) CostByWorkload() []WorkloadCost {
 	requests := map[*corev1.Pod]corev1.ResourceList{}
 	for _, c := range p.Problem.Classes {
@@ -60,7 +61,7 @@ func (p *Plan) CostByWorkload() []WorkloadCost {
 	return out
 }
 
-// dominant is the largest part of a node that one resource of a list takes.
+// dominant returns the largest fraction of a node that one resource of a list takes.
 func dominant(list, of corev1.ResourceList) float64 {
 	most := 0.0
 	for name, q := range list {
@@ -71,7 +72,8 @@ func dominant(list, of corev1.ResourceList) float64 {
 	return most
 }
 
-// divided is a price in parts by weight, the largest remainders rounded up; equal parts where nothing weighs anything.
+// divided splits a price by weight, with the largest remainders rounded up. If all weights are
+// zero, the parts are equal.
 func divided(price binpack.Price, names []string, weights map[string]float64) []binpack.Price {
 	sum := 0.0
 	for _, name := range names {
@@ -101,23 +103,24 @@ func divided(price binpack.Price, names []string, weights map[string]float64) []
 	return parts
 }
 
-// MarginalCost is how much less, in dollars an hour, would be bought without a workload, all else planned anew. It costs a plan.
-// It may be more than its part in [Plan.CostByWorkload], for a workload that needs nodes to itself, and less, for one that fills
-// what others leave free; the sum over all workloads is not the cost of the plan.
+// MarginalCost returns how much less, in dollars an hour, a new plan without the workload would
+// buy. It costs one plan. It may be more than the share in [Plan.CostByWorkload], for a workload
+// that needs its own nodes. It may be less, for a workload that fills free capacity of others. The
+// sum over all workloads is not the cost of the plan.
 func (p *Plan) MarginalCost(ctx context.Context, workload string) (float64, error) {
 	s := p.Problem.Snapshot()
 	s.Pods = slices.DeleteFunc(slices.Clone(s.Pods), func(pod *corev1.Pod) bool {
 		return pod.Spec.NodeName == "" && WorkloadOf(pod) == workload
 	})
-	without, err := unproved(ctx, s, &p.options)
+	without, err := Unproved(ctx, s, &p.options)
 	if err != nil {
 		return 0, err
 	}
 	return (p.Cost() - without.Cost()).Dollars(), nil
 }
 
-// WorkloadOf names what a pod belongs to by its owner reference, "Deployment shop/web", or else the pod. A ReplicaSet that a
-// Deployment has made is known by the hash at the end of its name.
+// WorkloadOf returns the owner of a pod, for example "Deployment shop/web", or the pod itself if it
+// has none. A ReplicaSet of a Deployment is recognized by the hash at the end of its name.
 func WorkloadOf(pod *corev1.Pod) string {
 	kind, name := "Pod", pod.Name
 	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
@@ -131,9 +134,10 @@ func WorkloadOf(pod *corev1.Pod) string {
 	return kind + " " + cmp.Or(pod.Namespace, corev1.NamespaceDefault) + "/" + name
 }
 
-// WeightsCost is how much less the same pods would cost, in the unit of [Plan.Cost], if all pools had the same weight. It is 0 where the
-// weights are equal already, and where the plan without them is not cheaper or leaves out one of the pods. It costs a plan, unless the
-// weights cannot matter.
+// WeightsCost returns how much less the same pods would cost, in the unit of [Plan.Cost], if all
+// pools had the same weight. It is 0 if the weights are already equal, and if the plan without them
+// is not cheaper or leaves out one of the pods. It costs one plan, unless the weights cannot
+// matter.
 func (p *Plan) WeightsCost(ctx context.Context) (binpack.Price, error) {
 	s := p.Problem.Snapshot()
 	differ := slices.ContainsFunc(s.Pools, func(o scheduling.Pool) bool { return o.Weight != s.Pools[0].Weight })
@@ -151,7 +155,7 @@ func (p *Plan) WeightsCost(ctx context.Context) (binpack.Price, error) {
 	for i := range s.Pools {
 		s.Pools[i].Weight = 0
 	}
-	level, err := unproved(ctx, s, &p.options)
+	level, err := Unproved(ctx, s, &p.options)
 	if err != nil || len(level.Unplaced()) > 0 {
 		return 0, err
 	}

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Totals are the figures of a plan.
+// Totals are the summary figures of a plan.
 type Totals struct {
 	NewNodes          int     `json:"newNodes"`
 	PricePerHour      float64 `json:"pricePerHour"`
@@ -15,7 +15,7 @@ type Totals struct {
 	Unplaced          int     `json:"unplaced"`
 }
 
-// Totals are the figures of the plan.
+// Totals returns the summary figures of the plan.
 func (p *Plan) Totals() Totals {
 	t := Totals{NewNodes: len(p.Result.NewNodes()), PricePerHour: p.Cost().Dollars(), LowerBoundPerHour: p.Bound.Price.Dollars(), Placed: len(p.Bindings())}
 	for _, u := range p.Unplaced() {
@@ -24,21 +24,23 @@ func (p *Plan) Totals() Totals {
 	return t
 }
 
-// Difference is two plans side by side, to be read by a gate.
+// Difference compares two plans. It is meant to be read by a gate in a pipeline.
 type Difference struct {
 	Before Totals `json:"before"`
 	After  Totals `json:"after"`
-	// Lost are pods, as namespace/name, that have no place, and had one or were not there; Gained those that have one, and had none or
-	// were not there; Gone those that had one and are not there any more.
+	// Lost, Gained and Gone are pods as namespace/name. Lost pods have no place now; before they
+	// had one or did not exist. Gained pods have a place now; before they had none or did not
+	// exist. Gone pods had a place and no longer exist.
 	Lost   []string `json:"lost"`
 	Gained []string `json:"gained"`
 	Gone   []string `json:"gone"`
-	// Nodes are the kinds of node of which not as many are bought, Workloads those that do not cost the same; by name.
+	// Nodes are the types of node that the plans buy in different numbers. Workloads are those
+	// whose cost differs. Both are sorted by name.
 	Nodes     []NodeChange     `json:"nodes"`
 	Workloads []WorkloadChange `json:"workloads"`
 }
 
-// NodeChange is how many nodes of a kind are bought.
+// NodeChange is the change in the number of nodes of one type that are bought.
 type NodeChange struct {
 	Pool         string `json:"pool"`
 	InstanceType string `json:"instanceType"`
@@ -47,7 +49,8 @@ type NodeChange struct {
 	After        int    `json:"after"`
 }
 
-// WorkloadChange is what a workload costs, in dollars an hour, as in [Plan.CostByWorkload].
+// WorkloadChange is the change in the cost of a workload, in dollars an hour, as in
+// [Plan.CostByWorkload].
 type WorkloadChange struct {
 	Workload string  `json:"workload"`
 	Before   float64 `json:"before"`
@@ -102,7 +105,8 @@ func Diff(before, after *Plan) Difference {
 	return d
 }
 
-// places says of every pod that runs, or that the plan is about, by namespace/name, whether it has a place.
+// places says for every pod that runs or that the plan is about, by namespace/name, whether it has
+// a place.
 func (p *Plan) places() map[string]bool {
 	out := map[string]bool{}
 	for _, pod := range p.Problem.Snapshot().Pods {

@@ -50,8 +50,8 @@ func Example() {
 // pools are what may be bought: here anything of two families on demand.
 func pools() []scheduling.Pool {
 	types, _ := ec2.Catalogue("us-east-1")
-	return []scheduling.Pool{{Types: types, NodePool: nodepool.NodePool{Name: "default", Requirements: requirements.MustParse(
-		"karpenter.k8s.aws/instance-family in (c6a,m6a), karpenter.sh/capacity-type=on-demand")}}}
+	return []scheduling.Pool{{Types: types, NodePool: nodepool.New("default",
+		requirements.In("karpenter.k8s.aws/instance-family", "c6a", "m6a"), requirements.In("karpenter.sh/capacity-type", "on-demand"))}}
 }
 
 // pods are as an informer or a client lists them.

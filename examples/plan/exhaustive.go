@@ -8,22 +8,29 @@ import (
 	"github.com/joinery-sdk/joinery/binpack"
 )
 
-// exhaustedSteps bounds the places that one packing tries in one order, and searchSteps those of all packings of a search. A step takes a few
-// microseconds on a small instance.
+// exhaustedSteps limits how many places one packing tries in one order. searchSteps limits the
+// places of all packings of a search. A step takes a few microseconds on a small instance.
 const (
 	exhaustedSteps = 4_000
 	searchSteps    = 40_000
 )
 
-// exhaustive packs every round of a few pods by trying all places, pod by pod, until all of them have one; where they have none, or there are too many
-// places to try, it packs as CostAware does. First fit may fill a machine and leave a pod over that a limit then keeps out, though another
-// distribution holds all.
+// exhaustive packs a round of few pods by trying all places, pod by pod, until all of them have
+// one. If they have none, or if there are too many places to try, it packs as CostAware does. It
+// exists because first fit may fill a machine and leave over a pod that a limit then keeps out,
+// although another distribution holds all pods.
 type exhaustive struct {
 	binpack.CostAware
-	steps *int // that are left to the search
+	budget *searchBudget
 }
 
-// Pack tries the items of the highest priorities alone where all items have no places together.
+// searchBudget is shared by all packings of a search.
+type searchBudget struct {
+	steps int  // that remain
+	cut   bool // some packing ended before it had tried all places, and had found none for all pods
+}
+
+// Pack tries only the items of the highest priorities if no places exist for all items together.
 func (s exhaustive) Pack(ctx context.Context, in *binpack.Instance) (binpack.Layout, error) {
 	items := in.Problem().Items
 	order := make([]int, len(items))
@@ -41,12 +48,14 @@ func (s exhaustive) Pack(ctx context.Context, in *binpack.Instance) (binpack.Lay
 		}
 	}
 	for n := len(units); n > 0; {
-		// All of them are to be placed, so any order will do: the large ones first, and then by priority, which few steps decide in other cases.
+		// All of these items have to be placed, so any order will do. It tries the large ones
+		// first, and then the order of priority, which needs few steps in other cases.
 		for _, some := range [][]int{slices.SortedFunc(slices.Values(units[:n]), bySize), units[:n]} {
-			steps := min(exhaustedSteps, *s.steps)
+			steps := min(exhaustedSteps, s.budget.steps)
 			d := descentOfPods{ctx: ctx, in: in, units: some, steps: steps}
 			d.put(in.NewFilling(), 0, 0)
-			*s.steps -= steps - max(0, d.steps)
+			s.budget.steps -= steps - max(0, d.steps)
+			s.budget.cut = s.budget.cut || d.found == nil && d.steps < 0
 			if d.found != nil {
 				for _, i := range units[n:] {
 					d.putOne(d.found, i)
@@ -62,16 +71,17 @@ func (s exhaustive) Pack(ctx context.Context, in *binpack.Instance) (binpack.Lay
 	return s.CostAware.Pack(ctx, in)
 }
 
-// descentOfPods is a search by depth for a packing of all units.
+// descentOfPods is a depth-first search for a packing of all units.
 type descentOfPods struct {
 	ctx   context.Context
 	in    *binpack.Instance
-	units []int // items, equal ones together
-	steps int   // that are left
+	units []int // items, with equal ones next to each other
+	steps int   // steps left
 	found *binpack.Filling
 }
 
-// put places the units from a position on. A unit like the one before is never on an earlier place: the two could change places.
+// put places the units from a position on. A unit that equals the one before is never put on an
+// earlier place, because swapping the two would give the same packing.
 func (d *descentOfPods) put(f *binpack.Filling, unit, from int) {
 	if unit == len(d.units) {
 		d.found = f
@@ -121,7 +131,7 @@ func (d *descentOfPods) choices() func(func(binpack.Choice) bool) {
 	}
 }
 
-// putOne places a unit where it fits first.
+// putOne puts a unit into the first place that fits.
 func (d *descentOfPods) putOne(f *binpack.Filling, item int) {
 	for n := range d.in.Problem().Nodes {
 		if f.AddToNode(n, item, 1) == 1 {

@@ -19,25 +19,26 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/gang"
 )
 
-// change is one thing that might make refused pods fit.
+// change is one change that might give refused pods a place.
 type change struct {
-	// of is the fix that it is, without its texts and price.
+	// of is the corresponding fix, without its texts and price.
 	of    Fix
 	text  string
 	apply func(scheduling.Snapshot) scheduling.Snapshot
-	// prepare, where it is set, works out what the change must be.
+	// prepare, if set, computes the actual change.
 	prepare func(scheduling.Snapshot) (change, bool)
 }
 
-// fixBudget bounds the work of looking for fixes for all refused pods of a plan, so that explaining a large plan stays quick and
-// the answer does not depend on the machine. To try a change costs triedFix and one for each pod and instance type that is read
-// again: with 1,500 pods a fortieth of the budget and about 25 ms of CPU.
+// fixBudget limits the work of looking for fixes for all refused pods of a plan. So explaining a
+// large plan stays quick, and the answer does not depend on the speed of the machine. Trying a
+// change costs triedFix plus one for each pod and instance type that is read again. With 1,500 pods
+// that is a fortieth of the budget and about 25 ms of CPU.
 const (
 	fixBudget = 80_000
 	triedFix  = 500
 )
 
-// FixKind is what a fix changes.
+// FixKind is the kind of change that a fix makes.
 type FixKind string
 
 // The kinds of fixes.
@@ -50,9 +51,11 @@ const (
 	LabelPool FixKind = "LabelPool"
 	// RaiseLimit sets the limit of Pool for the resource Key to Value.
 	RaiseLimit FixKind = "RaiseLimit"
+	// RaiseQuota sets the limit of the CapacityQuota Quota for the resource Key to Value.
+	RaiseQuota FixKind = "RaiseQuota"
 	// RequestLess lowers the requests of the pods to what the type Value has.
 	RequestLess FixKind = "RequestLess"
-	// DropSelector lets the pods no longer ask for the label Key.
+	// DropSelector removes the label Key from what the pods require.
 	DropSelector FixKind = "DropSelector"
 	// PreferOnly makes a required spread, affinity or anti-affinity over the topology Key a preferred one.
 	PreferOnly FixKind = "PreferOnly"
@@ -60,22 +63,25 @@ const (
 
 // Fix is a change that gives refused pods a place.
 type Fix struct {
-	// Kind is what is changed. It says which of Pool, Key and Value are set; Pool is the pool that is changed, or that the pods would
-	// go to.
-	Kind             FixKind
-	Pool, Key, Value string
-	// Text says it in words; empty where none was found.
+	// Kind is the kind of change. It determines which of Pool, Quota, Key and Value are set. Pool
+	// is the pool that is changed or that the pods would go to.
+	Kind                    FixKind
+	Pool, Quota, Key, Value string
+	// Text describes the fix in words. It is empty if none was found.
 	Text string
-	// What is the text without the price, and PerHour is what the change costs at most, in dollars an hour.
+	// What is the text without the price. PerHour is an upper bound of the change's cost, in
+	// dollars an hour.
 	What    string
 	PerHour float64
-	// Untried is how many changes were not tried, for the budget was spent.
+	// Untried is how many changes were not tried because the budget was used up.
 	Untried int
 }
 
-// Fix looks for one change that gives the refused pods of a class a place. The change is offered only after it was tried: with
-// the plan carried out, every other pod where it is, and the change made, the refused pods find places. The most promising
-// changes come first, those for which most holds already. All tries every change; otherwise the fixes of a plan share a budget.
+// Fix looks for one change that gives the refused pods of a class a place. Every offered change was
+// tried: with the plan carried out, every other pod in its place, and the change made, the refused
+// pods find places. The most promising changes are tried first, that is, those for which the fewest
+// conditions are unmet. If all is true, Fix tries every change; otherwise the fixes of a plan share
+// a budget.
 func (p *Plan) Fix(class int, reasons []scheduling.Reason, all bool) Fix {
 	changes := p.changes(class, reasons)
 	if len(changes) == 0 {
@@ -91,7 +97,7 @@ func (p *Plan) Fix(class int, reasons []scheduling.Reason, all bool) Fix {
 			return Fix{Untried: len(changes) - k}
 		}
 		if c.prepare != nil {
-			p.spent += cost // it plans, too
+			p.spent += cost // preparing also makes a plan
 		}
 		if fix, ok := p.try(context.Background(), waiting, c); ok {
 			return fix
@@ -100,8 +106,9 @@ func (p *Plan) Fix(class int, reasons []scheduling.Reason, all bool) Fix {
 	return Fix{}
 }
 
-// Fixes are all changes that give the refused pods of a class a place, the cheapest first, each tried like that of [Plan.Fix] and without
-// a budget. When ctx ends, untried is how many were not tried.
+// Fixes returns all changes that give the refused pods of a class a place, cheapest first. Each was
+// tried as in [Plan.Fix], without a budget. When ctx ends, untried is how many changes were not
+// tried.
 func (p *Plan) Fixes(ctx context.Context, u scheduling.Unplaced) (fixes []Fix, untried int) {
 	changes := p.changes(u.Class, u.Reasons())
 	waiting := p.waiting(p.CarriedOut(), u.Class)
@@ -127,7 +134,7 @@ func (p *Plan) try(ctx context.Context, waiting scheduling.Snapshot, c change) (
 		}
 		c = ready
 	}
-	after, err := unproved(ctx, c.apply(waiting), &p.options)
+	after, err := Unproved(ctx, c.apply(waiting), &p.options)
 	if err != nil || len(after.Unplaced()) > 0 || slices.ContainsFunc(after.Problem.Ignored, func(i scheduling.Ignored) bool { return i.Pod.Status.NominatedNodeName == "" }) {
 		return Fix{}, false
 	}
@@ -139,17 +146,20 @@ func (p *Plan) try(ctx context.Context, waiting scheduling.Snapshot, c change) (
 	return fix, true
 }
 
-// Refusal is the pods of one class without a place: why, and what would help.
+// Refusal is the pods of one class without a place, with the reasons and the changes that would
+// help.
 type Refusal struct {
 	scheduling.Unplaced
 	// Reasons are those of [scheduling.Unplaced.Reasons].
 	Reasons []scheduling.Reason
-	// Fixes are the changes that help, and Untried how many were not tried; see [Plan.Fixes].
+	// Fixes are the changes that help. Untried is how many changes were not tried, see
+	// [Plan.Fixes].
 	Fixes   []Fix
 	Untried int
 }
 
-// Refusals are the pods without a place, class by class. Fixes are looked for when their refusal is asked for, until ctx ends.
+// Refusals returns the pods without a place, class by class. It looks for the fixes of a class only
+// when the iteration reaches it, until ctx ends.
 func (p *Plan) Refusals(ctx context.Context) iter.Seq[Refusal] {
 	return func(yield func(Refusal) bool) {
 		for _, u := range p.Unplaced() {
@@ -162,15 +172,17 @@ func (p *Plan) Refusals(ctx context.Context) iter.Seq[Refusal] {
 	}
 }
 
-// Ignored are the pods that are not ours to place, and why: neither placed nor refused.
+// Ignored returns the pods that are not to be planned, and why. They are neither placed nor
+// refused.
 func (p *Plan) Ignored() []scheduling.Ignored { return slices.Clone(p.Problem.Ignored) }
 
-// IsStopped reports whether the context ended before the plan was the best that its options ask for.
+// IsStopped reports whether the context ended before the plan was as good as its options ask for.
 func (p *Plan) IsStopped() bool { return p.Stopped || p.Packing.Stopped }
 
-// CarriedOut is the snapshot with the plan carried out: the nodes that it buys are there, and the pods that it places run, with the spec
-// that an API server would have stored, and with the volumes that drivers make. Refused pods are left out. So another plan of it finds what this one leaves. It is made once, and is
-// only to be read.
+// CarriedOut returns the snapshot after the plan has been carried out. The nodes that it buys
+// exist, and the pods that it places run, with the spec that an API server would have stored and
+// with the volumes that drivers create. Refused pods are left out. A plan of this snapshot finds
+// what this plan leaves. The snapshot is made once and must only be read.
 func (p *Plan) CarriedOut() scheduling.Snapshot {
 	if p.after != nil {
 		return *p.after
@@ -201,18 +213,18 @@ func (p *Plan) CarriedOut() scheduling.Snapshot {
 	}
 	ignored := map[types.NamespacedName]bool{}
 	for _, i := range p.Problem.Ignored {
-		ignored[nameOf(i.Pod)] = i.Pod.Status.NominatedNodeName == "" // which keeps its room
+		ignored[nameOf(i.Pod)] = i.Pod.Status.NominatedNodeName == "" // a nominated pod keeps the capacity reserved for it
 	}
 	pods := make([]*corev1.Pod, 0, len(s.Pods))
 	for _, pod := range s.Pods {
 		switch at, ok := home[nameOf(pod)]; {
 		case ok:
 			bound := *pod
-			if t := template[nameOf(pod)]; t != nil { // replicas go on sharing what they share
+			if t := template[nameOf(pod)]; t != nil { // replicas keep sharing what they share
 				bound.Spec = t.Spec
 				bound.Spec.Volumes = pod.Spec.Volumes
 			}
-			bound.Spec.NodeName, bound.DeletionTimestamp = at, nil // of a pod that is being deleted its successor runs
+			bound.Spec.NodeName, bound.DeletionTimestamp = at, nil // for a pod that is being deleted, its successor runs
 			pods = append(pods, &bound)
 		case !refused[nameOf(pod)] && !ignored[nameOf(pod)]:
 			pods = append(pods, pod)
@@ -224,7 +236,8 @@ func (p *Plan) CarriedOut() scheduling.Snapshot {
 	return s
 }
 
-// waiting is the snapshot with the refused pods of a class, and with those that run only together with one of them.
+// waiting returns the snapshot with the refused pods of a class and of the groups that these belong
+// to.
 func (p *Plan) waiting(s scheduling.Snapshot, class int) scheduling.Snapshot {
 	groupOf := func(pod *corev1.Pod) int {
 		return slices.IndexFunc(p.options.Groups, func(g gang.Group) bool { return g.Member(pod) })
@@ -278,9 +291,14 @@ func (p *Plan) changes(class int, reasons []scheduling.Reason) []change {
 		case scheduling.StageOffering:
 			out = append(out, suit(c, pool, r.Key)...)
 		case scheduling.StagePod, scheduling.StageTopology, scheduling.StageGroup:
-			// What volumes stand in the way with is not ours to change; other pods are seen to below.
+			// No change to volumes is offered. Constraints between pods are handled below.
 		case scheduling.StageLimit:
-			out = append(out, change{prepare: func(s scheduling.Snapshot) (change, bool) { return raise(p, s, pool, r) }})
+			out = append(out, change{prepare: func(s scheduling.Snapshot) (change, bool) {
+				if r.Quota != "" {
+					return raiseQuota(p, s, r)
+				}
+				return raise(p, s, pool, r)
+			}})
 		}
 	}
 	if crowded {
@@ -289,7 +307,7 @@ func (p *Plan) changes(class int, reasons []scheduling.Reason) []change {
 	return out
 }
 
-// edit replaces the pods of a class by edited copies.
+// edit replaces the pods of a class with edited copies.
 func edit(s scheduling.Snapshot, class *scheduling.Class, how func(*corev1.Pod)) scheduling.Snapshot {
 	members := make(map[types.NamespacedName]bool, len(class.Pods))
 	for _, pod := range class.Pods {
@@ -322,7 +340,8 @@ func tolerate(c *scheduling.Class, pool *scheduling.PoolState) change {
 	}
 }
 
-// widen lets the pool buy a type that it shuts out, by adding the type's values to its requirements.
+// widen lets the pool buy a type that its requirements exclude, by adding the type's values to
+// them.
 func widen(pool *scheduling.PoolState, name string) (change, bool) {
 	at := slices.IndexFunc(pool.Types, func(t instancetypes.InstanceType) bool { return t.Name == name })
 	if at < 0 {
@@ -365,52 +384,7 @@ func editPool(s scheduling.Snapshot, pool *scheduling.PoolState, how func(*sched
 	return s
 }
 
-// raise plans without the limit that was in the way, and sets it to what is needed then.
-func raise(p *Plan, s scheduling.Snapshot, pool *scheduling.PoolState, r scheduling.Reason) (change, bool) {
-	name := corev1.ResourceName(r.Resource)
-	unlimited := maps.Clone(pool.Limits)
-	delete(unlimited, name)
-	with := func(limits corev1.ResourceList) func(scheduling.Snapshot) scheduling.Snapshot {
-		return func(s scheduling.Snapshot) scheduling.Snapshot {
-			return editPool(s, pool, func(pool *scheduling.Pool) { pool.Limits = limits })
-		}
-	}
-	free, err := unproved(context.Background(), with(unlimited)(s), &p.options)
-	if err != nil {
-		return change{}, false
-	}
-	need := resources.Capacity(name, pool.Limits[name]) - left(pool, name) + bought(p, pool, name) + bought(free, pool, name)
-	limits := maps.Clone(pool.Limits)
-	limits[name] = resources.Quantity(name, need)
-	text := fmt.Sprintf("would fit if pool %q had a limit of %s %s", pool.Name, resources.Humane(name, need), name)
-	of := Fix{Kind: RaiseLimit, Pool: pool.Name, Key: r.Resource, Value: resources.Humane(name, need)}
-	return change{of: of, text: text, apply: with(limits)}, true
-}
-
-// bought is what the nodes that a plan buys for a pool count against a limit.
-func bought(p *Plan, pool *scheduling.PoolState, name corev1.ResourceName) int64 {
-	sum := int64(0)
-	for _, n := range p.Result.NewNodes() {
-		switch {
-		case n.Pool.Name != pool.Name:
-		case name == "nodes":
-			sum++
-		default:
-			sum += resources.Capacity(name, n.InstanceType.Capacity[name])
-		}
-	}
-	return sum
-}
-
-// left is what the existing nodes leave of a limit.
-func left(pool *scheduling.PoolState, name corev1.ResourceName) int64 {
-	if name == "nodes" {
-		return int64(pool.NodesLeft)
-	}
-	return pool.Left[slices.Index(pool.Limited, name)]
-}
-
-// shrink lowers the requests to what the nearest type has, unless that is nothing at all.
+// shrink lowers the requests to what the nearest type has, unless one would become zero.
 func shrink(c *scheduling.Class, r scheduling.Reason) (change, bool) {
 	var texts []string
 	lower := corev1.ResourceList{}
@@ -430,7 +404,7 @@ func shrink(c *scheduling.Class, r scheduling.Reason) (change, bool) {
 		apply: func(s scheduling.Snapshot) scheduling.Snapshot {
 			return edit(s, c, func(pod *corev1.Pod) {
 				if len(pod.Spec.Containers) != 1 || len(pod.Spec.InitContainers) > 0 {
-					return // which container should shrink is not ours to say
+					return // which of several containers should shrink is for the user to decide
 				}
 				res := &pod.Spec.Containers[0].Resources
 				for name, q := range lower {
@@ -457,7 +431,8 @@ func nameOf(p *corev1.Pod) types.NamespacedName {
 	return types.NamespacedName{Namespace: cmp.Or(p.Namespace, corev1.NamespaceDefault), Name: p.Name}
 }
 
-// unsold is the pools without the counted machines that the nodes have taken. Offerings of one reservation or commitment share their count.
+// unsold returns the pools with counted machines reduced by those that the nodes have taken.
+// Offerings of one reservation or commitment share their count.
 func unsold(pools []scheduling.Pool, nodes []scheduling.NewNode) []scheduling.Pool {
 	taken := map[string]int{}
 	for i := range nodes {
@@ -486,7 +461,7 @@ func unsold(pools []scheduling.Pool, nodes []scheduling.NewNode) []scheduling.Po
 	return pools
 }
 
-// stock names what the count of an offering is of.
+// stock returns the name of what the count of an offering refers to.
 func stock(pool, typ string, o *instancetypes.Offering) string {
 	if id, ok := o.Requirements.Get(instancetypes.LabelReservationID).Single(); ok {
 		return "reservation " + id

@@ -18,16 +18,19 @@ import (
 )
 
 const (
-	// domainBounds is how many lower bounds the search for domains computes at most, and domainPods how many pods they are of together: a
-	// bound takes about 20 microseconds a pod, so that the search takes half a second.
+	// domainBounds limits how many lower bounds the search for domains computes. domainPods limits
+	// the total pods of these bounds: a bound takes about 20 microseconds a pod, so the search
+	// takes half a second.
 	domainBounds = 64
 	domainPods   = 30_000
-	// domainPlans is how many choices of domains are planned at most. Those with the lowest bounds come first.
+	// domainPlans limits how many choices of domains are planned, those with the lowest bounds
+	// first.
 	domainPlans = 8
 )
 
-// domains is the search for the domains of groups with a key, by branch and bound (A. Land, A. Doig, 1960): a branch gives some of the groups a
-// domain each, and its bound is what the placed pods cost at least there.
+// domains is the search for the domains of groups with a key, by branch and bound (A. Land, A.
+// Doig, 1960). A branch gives some of the groups a domain each. Its bound is a lower bound of the
+// cost of the placed pods with these domains.
 type domains struct {
 	opts   *Options
 	best   *Plan
@@ -36,18 +39,18 @@ type domains struct {
 	values [][][]string // by group, the choices of values
 	root   *binpack.Instance
 	items  []binpack.Item
-	of     []int                    // by item, the position of its group; -1 for none
-	bounds int                      // that may still be computed
-	known  map[string]binpack.Price // what groups cost alone, by what they need
+	of     []int                    // by item, the index of its group; -1 for none
+	bounds int                      // how many may still be computed
+	known  map[string]binpack.Price // lower bounds of groups alone, by what they need
 }
 
-// branch is the domains of the first groups.
+// branch is a choice of domains for the first groups.
 type branch struct {
 	values [][]string
 	claim  *domainClaim
 }
 
-// domainClaim is a lower bound for one choice of domains, with the problem that it is of.
+// domainClaim is a lower bound for one choice of domains, with the problem that it belongs to.
 type domainClaim struct {
 	relaxed *binpack.Instance
 	plan    *binpack.Plan
@@ -61,8 +64,9 @@ func (c *domainClaim) price() binpack.Price {
 	return c.plan.Bound.Price
 }
 
-// inDomains is the plan with the cheapest domains that are found for groups that share a value of a label, and the bound that knows that they
-// must. Where the bound of the pods proves the plan already, nothing is searched.
+// inDomains returns the plan with the cheapest domains that it finds for groups that share a value
+// of a label. Its bound takes this constraint into account. If the bound of the pods already proves
+// the plan, nothing is searched.
 func (p *Plan) inDomains(ctx context.Context, k *packer, opts *Options) (*Plan, error) {
 	if opts == nil || p.Bound.relaxed == nil || p.Bound.GapPercent <= closeEnough {
 		return p, nil
@@ -79,7 +83,8 @@ func (p *Plan) inDomains(ctx context.Context, k *packer, opts *Options) (*Plan, 
 	return d.best, nil
 }
 
-// read finds the groups to choose domains for: those with a key of which pods are placed and none runs. It reports whether there is a choice.
+// read finds the groups to choose domains for: groups with a key that have placed pods and no
+// running pod. It reports whether there is a choice.
 func (d *domains) read() bool {
 	p := d.best
 	bindings, runs := p.Bindings(), gang.Running(p.Problem)
@@ -109,8 +114,8 @@ func (d *domains) read() bool {
 	return err == nil
 }
 
-// choicesOf are the ways to give a group its domains: sets of as many values of its key as it may have; nil where not all values are known, or there
-// are too many ways.
+// choicesOf returns the ways to give a group its domains: sets of as many values of its key as it
+// may have. It returns nil if some values are unknown or there are too many ways.
 func choicesOf(p *scheduling.Problem, g *gang.Group) [][]string {
 	if g.Key == "" {
 		return nil
@@ -134,8 +139,9 @@ func choicesOf(p *scheduling.Problem, g *gang.Group) [][]string {
 	return out
 }
 
-// search branches where the bound is lowest until that is no lower than the best plan, or nothing is left to be tried. It returns the
-// branches that are open, and those that were planned: one of them is the cheapest choice.
+// search branches where the bound is lowest. It ends when that bound is no lower than the best
+// plan, or when nothing is left to try. It returns the branches that are still undecided and those
+// that were planned: the cheapest choice is in one of them.
 func (d *domains) search(ctx context.Context) (open, closed []branch, err error) {
 	open = []branch{{nil, &domainClaim{relaxed: d.best.Bound.relaxed, plan: d.best.Bound.claim}}}
 	plans := domainPlans
@@ -179,7 +185,7 @@ func (d *domains) search(ctx context.Context) (open, closed []branch, err error)
 	return open, closed, nil
 }
 
-// bound is what the placed pods cost at least with the domains of the first groups.
+// bound returns a lower bound of the cost of the placed pods with the domains of the first groups.
 func (d *domains) bound(ctx context.Context, values [][]string) (*domainClaim, error) {
 	items := slices.Clone(d.items)
 	for i, g := range d.of {
@@ -206,7 +212,8 @@ func (d *domains) bound(ctx context.Context, values [][]string) (*domainClaim, e
 	return &domainClaim{relaxed: in, plan: plan}, nil
 }
 
-// plan plans with a domain for each group, and keeps the plan if it is cheaper and places the same pods.
+// plan plans with a domain for each group. It keeps the plan if it is cheaper and places the same
+// pods.
 func (d *domains) plan(ctx context.Context, values [][]string) error {
 	o, before := d.best.Problem.Options(), d.best.Problem.Options().Within
 	o.Within = func(pod *corev1.Pod) requirements.Set {
@@ -236,8 +243,9 @@ func (d *domains) plan(ctx context.Context, values [][]string) error {
 	return err
 }
 
-// isSpread reports whether a group with a placed pod is in more domains than it may be, those of its running pods included. A node that has no
-// value of the key counts by its name, as nodes to buy do for hostnames.
+// isSpread reports whether a group with a placed pod is in more domains than it may be. Running
+// pods count too. A node without a value of the key counts by its name, as new nodes do for
+// hostnames.
 func (p *Plan) isSpread(g gang.Group) bool {
 	if g.Key == "" {
 		return false
@@ -264,7 +272,7 @@ func (p *Plan) isSpread(g gang.Group) bool {
 	return len(held) > most
 }
 
-// placed are the names of the placed pods.
+// placed returns the names of the placed pods.
 func (p *Plan) placed() []string {
 	var out []string
 	for _, b := range p.Bindings() {
@@ -274,7 +282,7 @@ func (p *Plan) placed() []string {
 	return out
 }
 
-// objective is the price of the nodes to buy as [Objective] counts them.
+// objective returns the cost of the nodes to buy as [Objective] counts it.
 func (p *Plan) objective() binpack.Price {
 	var sum binpack.Price
 	for _, n := range p.Result.NewNodes() {
@@ -284,7 +292,7 @@ func (p *Plan) objective() binpack.Price {
 	return sum
 }
 
-// add is the bound with that of the branches, one of which every plan is in.
+// add combines the bound with that of the branches. Every plan is in one of the branches.
 func (b *Bound) add(branches []branch, objective binpack.Price) {
 	least := slices.MinFunc(branches, func(x, y branch) int { return cmp.Compare(x.claim.price(), y.claim.price()) }).claim
 	if least.none || least.price() <= b.Price {
@@ -299,30 +307,31 @@ func (b *Bound) add(branches []branch, objective binpack.Price) {
 	}
 }
 
-// Gang is what a plan does with a group.
+// Gang is the result of a plan for one group.
 type Gang struct {
-	// Name is that of the group, Key its label key, and Values how many values of it its nodes may have.
+	// Name is the name of the group, Key its label key, and Values how many values of it its nodes
+	// may have.
 	Name, Key string
 	Values    int
-	// Running is how many of its pods run already and go on to, Placed how many the plan places, those of leaving nodes included, and Waiting how
-	// many have no place.
+	// Running is how many of its pods already run and stay. Placed is how many the plan places,
+	// including those of leaving nodes. Waiting is how many have no place.
 	Running, Placed, Waiting int
-	// Domain is the value of Key that the nodes of its placed pods have in common, or their values with commas; empty without a key, or where no
-	// pod is placed.
+	// Domain is the value of Key that the nodes of the placed pods share, or their values joined by
+	// commas. It is empty if there is no key or no pod is placed.
 	Domain string
-	// Nodes are the names of these nodes, New how many of them are to be bought, and PricePerHour is the price of the new ones in dollars. Other
-	// pods may be there, too.
+	// Nodes are the names of these nodes, New is how many of them have to be bought, and
+	// PricePerHour is the price of the new ones in dollars. Other pods may run there too.
 	Nodes        []string
 	New          int
 	PricePerHour float64
-	// LowerBoundPerHour is a price in dollars: no nodes that hold its placed pods, in no more domains than it may have, cost less. It is in the unit
-	// of [Bound.Price].
+	// LowerBoundPerHour is a lower bound in dollars of the cost of nodes that hold the placed pods
+	// in no more domains than allowed. It is in the unit of [Bound.Price].
 	LowerBoundPerHour float64
-	// Why is the reason of the pods without a place; empty if there are none.
+	// Why is the reason why pods have no place. It is empty if all have one.
 	Why string
 }
 
-// Gangs are the groups of the options that have pods, in their order.
+// Gangs returns the groups of the options that have pods, in their order.
 func (p *Plan) Gangs() []Gang {
 	nodes := map[string]*scheduling.NewNode{}
 	for _, n := range p.Result.NewNodes() {
@@ -377,7 +386,7 @@ func (p *Plan) Gangs() []Gang {
 	return out
 }
 
-// boundGangs sets what each group costs at least where no other pod is to be placed.
+// boundGangs sets the lower bound of each group, as if no other pod had to be placed.
 func (p *Plan) boundGangs(ctx context.Context, k *packer) error {
 	if p.Bound.relaxed == nil || len(p.options.Groups) == 0 {
 		return nil
@@ -415,7 +424,7 @@ func (p *Plan) boundGangs(ctx context.Context, k *packer) error {
 	return nil
 }
 
-// domainsOf are the values of a label of nodes that take pods, with commas.
+// domainsOf returns the values of a label of nodes that accept pods, joined by commas.
 func (p *Plan) domainsOf(names []string, fresh map[string]*scheduling.NewNode, key string) string {
 	var out []string
 	for _, name := range names {
@@ -427,7 +436,7 @@ func (p *Plan) domainsOf(names []string, fresh map[string]*scheduling.NewNode, k
 	return strings.Join(out, ", ")
 }
 
-// domainOf is the value of a label of a node that takes pods.
+// domainOf returns the value of a label of a node that accepts pods.
 func (p *Plan) domainOf(name string, fresh map[string]*scheduling.NewNode, key string) string {
 	if n := fresh[name]; n != nil {
 		if key == corev1.LabelHostname {
@@ -444,7 +453,8 @@ func (p *Plan) domainOf(name string, fresh map[string]*scheduling.NewNode, key s
 	return ""
 }
 
-// alone is what pods of a group, so many of each class, cost at least where no other pod is to be placed.
+// alone returns a lower bound of the cost of the pods of a group, given by class, as if no other
+// pod had to be placed.
 func (d *domains) alone(ctx context.Context, g gang.Group, items []scheduling.Item, placed map[int]int) (binpack.Price, error) {
 	d.items, d.of = nil, nil
 	for i, it := range d.root.Problem().Items {

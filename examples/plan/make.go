@@ -1,10 +1,10 @@
-// Package plan is scheduling and binpack together: pods, pools and nodes in, a plan out. The adaptor between the two is the
-// documentation of their seam; copy what you need of it, or import it.
+// Package plan combines scheduling and binpack: it turns pods, pools and nodes into a plan. Its
+// adaptor between the two shows how they fit together; import it, or copy what you need.
 //
 //	Snapshot ─► scheduling.Compile ─► Problem.Solve ◄─► binpack.Pack
 //	                                       └─► Bindings, NewNodes, Unplaced with reasons and fixes, Cost with a bound
 //
-// It knows no cloud and no catalogue: what can be bought is in the snapshot's pools.
+// The package knows no cloud and no catalogue: the snapshot's pools say what can be bought.
 package plan
 
 import (
@@ -22,39 +22,43 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/gang"
 )
 
-// Plan is a finished plan: where every pod goes, what is bought, and the proof of what it must cost. It is not safe for concurrent
-// use, because fixes share a budget.
+// Plan is a finished plan: where every pod goes, what is bought, and a proof of the least possible
+// cost. It is not safe for concurrent use, because its fixes share a budget.
 type Plan struct {
 	// Result says where every pod goes: Bindings, Unplaced, GivenUp.
 	*scheduling.Result
-	// Problem is what was solved.
+	// Problem is the problem that was solved.
 	Problem *scheduling.Problem
-	// Bound is what the same pods must cost at least. It is the zero value where [binpack.Options.Draft] asks for no bound.
+	// Bound is a lower bound of the cost for the same pods. It is the zero value if
+	// [binpack.Options.Draft] asks for no bound.
 	Bound Bound
-	// Instance and Packing are the round that stands as binpack sees it. The bound in it is Bound.Choice, with its certificate.
+	// Instance and Packing are the final round in terms of binpack. Packing's bound is
+	// Bound.Choice, with its certificate.
 	Instance *binpack.Instance
 	Packing  *binpack.Plan
 
 	options Options
-	alone   []binpack.Price      // what each of the groups costs at least; nil where no bound was asked for
-	partly  bool                 // some sets of groups, or domains for them, were not tried
-	spent   int                  // of the budget for fixes
-	after   *scheduling.Snapshot // with the plan carried out; nil until it is asked for
+	alone   []binpack.Price      // lower bound of the cost of each group; nil if no bound was requested
+	partly  bool                 // some sets of groups, or some of their domains, were not tried
+	spent   int                  // the part of the budget for fixes that is used up
+	after   *scheduling.Snapshot // the snapshot with the plan carried out; nil until it is requested
 }
 
-// Options are the choices of a plan that its snapshot does not make. nil and the zero value mean defaults.
+// Options are the choices that the snapshot does not make. nil and the zero value mean defaults.
 type Options struct {
 	Scheduling *scheduling.Options
 	Packing    *binpack.Options
-	// Objective is what a plan should be good at beyond the price list.
+	// Objective is what a plan should optimize in addition to the price list.
 	Objective *Objective
-	// Groups are pods that run only together; see [gang.Solve]. [Solve], whose problem is compiled already, does not look at them.
+	// Groups are pods that run only together, see [gang.Solve]. [Solve] ignores them, because its
+	// problem is compiled already.
 	Groups []gang.Group
 }
 
-// Make plans a snapshot: which pod goes where, what is to be bought for them, and what that must cost at least. When ctx ends, Make
-// returns the best plan found so far, which [Plan.IsStopped] reports. The error is that of [instancetypes.Validate] for a catalogue, or of
-// [scheduling.Compile] for a snapshot, that means nothing. Pods that find no place are no error.
+// Make plans a snapshot: where each pod goes, what has to be bought, and a lower bound of its cost.
+// When ctx ends, Make returns the best plan found so far, and [Plan.IsStopped] reports that. The
+// error is that of [instancetypes.Validate] for an invalid catalogue or of [scheduling.Compile] for
+// an invalid snapshot. Pods without a place are not an error.
 func Make(ctx context.Context, s scheduling.Snapshot, opts *Options) (*Plan, error) {
 	if opts != nil {
 		if err := opts.Objective.check(); err != nil {
@@ -78,7 +82,7 @@ func Make(ctx context.Context, s scheduling.Snapshot, opts *Options) (*Plan, err
 	return out, out.boundGangs(ctx, k)
 }
 
-// validate refuses catalogues that nothing can be planned with, each once.
+// validate rejects invalid catalogues. It checks each catalogue once.
 func validate(pools []scheduling.Pool) error {
 	var errs []error
 	seen := map[*instancetypes.InstanceType]int{}
@@ -95,8 +99,9 @@ func validate(pools []scheduling.Pool) error {
 	return errors.Join(errs...)
 }
 
-// Options are those that the plan was made with; those of package scheduling are never nil. They make another plan of the same kind from
-// the snapshot of Problem, or from [Plan.CarriedOut]. These have the objective's prices already, so the options have none.
+// Options returns the options that the plan was made with; Scheduling is never nil. Use them to
+// plan the snapshot of Problem or of [Plan.CarriedOut] in the same way. These snapshots already
+// have the objective's prices, so the returned options have none.
 func (p *Plan) Options() Options {
 	out := p.options
 	if out.Objective != nil {
@@ -107,7 +112,7 @@ func (p *Plan) Options() Options {
 	return out
 }
 
-// Notes are those of the result, and one where the search for groups was not complete.
+// Notes returns the notes of the result, plus one if the search for groups was not complete.
 func (p *Plan) Notes() []string {
 	out := p.Result.Notes()
 	if p.partly {
@@ -116,14 +121,16 @@ func (p *Plan) Notes() []string {
 	return out
 }
 
-// unproved is [Make] without a bound of the pods, for plans that are only compared. The snapshot is that of a plan, which the objective has
-// narrowed already.
-func unproved(ctx context.Context, s scheduling.Snapshot, opts *Options) (*Plan, error) {
+// Unproved is [Make] without a lower bound: Plan.Bound is the zero value. It is for plans that are
+// only compared with others. The snapshot must be that of a plan: it is known to be valid, and the
+// objective has already narrowed it. Groups that share a value of a label go to any domains that
+// hold them, which are not always the cheapest.
+func Unproved(ctx context.Context, s scheduling.Snapshot, opts *Options) (*Plan, error) {
 	out, _, err := planned(ctx, s, opts)
 	return out, err
 }
 
-// planned compiles a snapshot and solves it, more than once where groups are not whole at first.
+// planned compiles a snapshot and solves it, more than once if groups are not whole at first.
 func planned(ctx context.Context, s scheduling.Snapshot, opts *Options) (*Plan, *packer, error) {
 	var o Options
 	if opts != nil {
@@ -135,8 +142,8 @@ func planned(ctx context.Context, s scheduling.Snapshot, opts *Options) (*Plan, 
 		return nil, nil, err
 	}
 	out := k.last
-	out.plan.partly = !solution.Complete
-	if len(o.Groups) > 0 { // what groups wait for is found out anew where a fix is tried
+	out.plan.partly = !solution.Complete || k.cut && len(out.plan.Unplaced()) > 0
+	if len(o.Groups) > 0 { // every trial of a fix works out again what the groups wait for
 		silent := scheduling.Options{}
 		if settings != nil {
 			silent = *settings
@@ -151,6 +158,7 @@ func planned(ctx context.Context, s scheduling.Snapshot, opts *Options) (*Plan, 
 type planner struct {
 	opts *Options
 	last made
+	cut  bool // some search ended before it had tried all places
 }
 
 type made struct {
@@ -158,7 +166,7 @@ type made struct {
 	packer *packer
 }
 
-// Draft packs only once, by first fit where the options have a strategy of binpack.
+// Draft packs only once, by first fit if the options have a strategy of binpack.
 func (k *planner) Draft(ctx context.Context, p *scheduling.Problem) (*scheduling.Result, error) {
 	var o Options
 	if k.opts != nil {
@@ -173,16 +181,17 @@ func (k *planner) Draft(ctx context.Context, p *scheduling.Problem) (*scheduling
 	return plan.Result, nil
 }
 
-// Search packs every round by trying all places, and keeps the plan. Strategies that are not binpack's pack every round as they are.
+// Search packs every round by trying all places, and keeps the plan. A strategy that is not
+// binpack's own packs every round itself.
 func (k *planner) Search(ctx context.Context, p *scheduling.Problem) (*scheduling.Result, error) {
 	var o Options
 	if k.opts != nil {
 		o = *k.opts
 	}
 	packing, _ := packings(o.Packing)
+	budget := &searchBudget{steps: searchSteps}
 	if _, ok := packing.Strategy.(binpack.CostAware); ok {
-		steps := searchSteps
-		packing.Strategy = exhaustive{binpack.CostAware{Effort: binpack.EffortFast}, &steps}
+		packing.Strategy = exhaustive{binpack.CostAware{Effort: binpack.EffortFast}, budget}
 	}
 	o.Packing = &packing
 	plan, packer, err := solve(ctx, p, &o)
@@ -194,11 +203,12 @@ func (k *planner) Search(ctx context.Context, p *scheduling.Problem) (*schedulin
 		silent.Progress = nil
 		plan.options.Packing = &silent
 	}
+	k.cut = k.cut || budget.cut
 	k.last = made{plan, packer}
 	return plan.Result, nil
 }
 
-// Plan is solve, and keeps the plan.
+// Plan calls solve and keeps the plan.
 func (k *planner) Plan(ctx context.Context, p *scheduling.Problem) (*scheduling.Result, error) {
 	plan, packer, err := solve(ctx, p, k.opts)
 	if err != nil {
@@ -208,8 +218,9 @@ func (k *planner) Plan(ctx context.Context, p *scheduling.Problem) (*scheduling.
 	return plan.Result, nil
 }
 
-// Solve is [Make] for a problem that is compiled already. Of its options Scheduling is not looked at, and the objective counts
-// costs only; [Objective.Narrow] and [Objective.Scheduling] are for before.
+// Solve is [Make] for a problem that is already compiled. It ignores Scheduling of the options, and
+// the objective only affects costs: [Objective.Narrow] and [Objective.Scheduling] have to be
+// applied before.
 func Solve(ctx context.Context, p *scheduling.Problem, opts *Options) (*Plan, error) {
 	out, k, err := solve(ctx, p, opts)
 	if err != nil {
@@ -218,7 +229,7 @@ func Solve(ctx context.Context, p *scheduling.Problem, opts *Options) (*Plan, er
 	return out.proved(ctx, k)
 }
 
-// proved is the plan with its bound.
+// proved returns the plan with its bound.
 func (p *Plan) proved(ctx context.Context, k *packer) (*Plan, error) {
 	if k.final.Draft {
 		return p, nil
@@ -242,7 +253,7 @@ func solve(ctx context.Context, p *scheduling.Problem, opts *Options) (*Plan, *p
 		return nil, nil, err
 	}
 	out.options.Scheduling = p.Options()
-	out.options.Scheduling.Progress = nil // fixes are tried in silence
+	out.options.Scheduling.Progress = nil // fixes are tried without progress reports
 	if packing := out.options.Packing; packing != nil {
 		silent := *packing
 		silent.Progress = nil
@@ -259,7 +270,7 @@ func solve(ctx context.Context, p *scheduling.Problem, opts *Options) (*Plan, *p
 		return nil, nil, fmt.Errorf("plan: %w", err)
 	}
 	out.Instance, out.Packing = k.last.in, k.last.plan
-	if out.Draft { // which has no bound and no alternatives yet
+	if out.Draft { // a draft has no bound and no alternatives yet
 		opts := k.final
 		opts.Strategy, opts.First = binpack.FirstFitDecreasing{}, k.rounds[out.Round].plan
 		if out.Packing, err = out.Instance.Pack(ctx, &opts); err != nil {
@@ -269,9 +280,10 @@ func solve(ctx context.Context, p *scheduling.Problem, opts *Options) (*Plan, *p
 	return out, k, nil
 }
 
-// packer packs by binpack. While scheduling and packing talk, first fit packs, for it is quick and finds out as well what fits; the
-// round that stands is packed once more by the strategy of the options, with bound and alternatives. Other strategies than those
-// of binpack pack every round.
+// packer packs with binpack. During the exchange between scheduling and packing it uses first fit,
+// which is quick and also finds out what fits. The final round is packed again by the strategy of
+// the options, with a bound and alternatives. A strategy that is not binpack's own packs every
+// round.
 type packer struct {
 	types        []binpack.Type
 	spread       *spreading
@@ -285,7 +297,8 @@ type round struct {
 	plan *binpack.Plan
 }
 
-// Pack is the seam: a round of scheduling is a problem of binpack, and a plan of binpack an outcome.
+// Pack translates a round of scheduling into a problem of binpack, and a plan of binpack into an
+// outcome.
 func (k *packer) Pack(ctx context.Context, p *scheduling.Problem, r scheduling.Round) (scheduling.Outcome, error) {
 	opts := k.draft
 	if r.Final {
@@ -311,7 +324,7 @@ func (k *packer) Pack(ctx context.Context, p *scheduling.Problem, r scheduling.R
 	return Outcome(k.last.in, plan), nil
 }
 
-// compile is a round as an instance. Of those after the first only the items are new.
+// compile turns a round into an instance. After the first round only the items are new.
 func (k *packer) compile(p *scheduling.Problem, items []scheduling.Item) (*binpack.Instance, error) {
 	if len(k.rounds) > 0 {
 		return k.rounds[0].in.WithItems(Items(items), k.spread.limits(items))
@@ -324,7 +337,7 @@ func (k *packer) compile(p *scheduling.Problem, items []scheduling.Item) (*binpa
 	return binpack.Compile(problem)
 }
 
-// packings are the options by which the round that stands is packed, and those before.
+// packings returns the options for the final round and for the rounds before it.
 func packings(opts *binpack.Options) (final, draft binpack.Options) {
 	if opts != nil {
 		final = *opts
@@ -340,7 +353,7 @@ func packings(opts *binpack.Options) (final, draft binpack.Options) {
 	return final, draft
 }
 
-// Types are the shapes of scheduling as the types of binpack. What a node counts against its pool's limits crosses by
+// Types returns the shapes of scheduling as types of binpack. Usage of pool limits corresponds by
 // position.
 func Types(p *scheduling.Problem) []binpack.Type { return typesFor(p, nil) }
 
@@ -353,12 +366,13 @@ func typesFor(p *scheduling.Problem, beyond *Objective) []binpack.Type {
 			Tags: s.Tags, Limits: limits(s.Limits), Offerings: make([]binpack.Offering, len(s.Offerings)),
 		}
 		for j, o := range s.Offerings {
-			t.Offerings[j] = binpack.Offering{Provides: o.Labels, Price: Price(o.Price), Objective: beyond.counts(p, i, j), Counted: o.Count > 0, Count: o.Count, Reservation: o.Reservation}
+			t.Offerings[j] = binpack.Offering{Provides: o.Labels, Price: Price(o.Price), Objective: beyond.counts(p, i, j), Counted: o.Count > 0, Count: o.Count, Reservation: o.Reservation, Usage: o.Usage}
 			if c := &p.InstanceType(i).Offerings[o.Index]; c.CommittedPerHour > 0 { // counted in millionths of a dollar
+				t.Offerings[j].Counted = true
 				t.Offerings[j].Count = int(c.CommittedPerHour * 1e6)
 				t.Offerings[j].Takes = max(int(math.Ceil(c.CommitmentRate*1e6)), 1)
 			}
-			if !(o.Price >= 0 && o.Price < math.MaxInt64/float64(binpack.PerDollar)) { // no number, or none that can be paid
+			if !(o.Price >= 0 && o.Price < math.MaxInt64/float64(binpack.PerDollar)) { // not a number, or a price that nobody can pay
 				t.Offerings[j] = binpack.Offering{Provides: o.Labels, Counted: true}
 			}
 		}
@@ -374,7 +388,7 @@ func typesFor(p *scheduling.Problem, beyond *Objective) []binpack.Type {
 	return out
 }
 
-// Problem is a round of scheduling as a problem of binpack.
+// Problem returns a round of scheduling as a problem of binpack.
 func Problem(p *scheduling.Problem, types []binpack.Type, items []scheduling.Item) binpack.Problem {
 	out := binpack.Problem{Types: types, Items: Items(items)}
 	for _, name := range p.Resources {
@@ -383,6 +397,7 @@ func Problem(p *scheduling.Problem, types []binpack.Type, items []scheduling.Ite
 	for i := range p.Pools {
 		out.Pools = append(out.Pools, pool(&p.Pools[i]))
 	}
+	out.Budgets = Budgets(p)
 	for i := range p.Existing {
 		r := &p.Existing[i]
 		out.Nodes = append(out.Nodes, binpack.Node{Name: r.Node.Name, Free: r.Free, Provides: r.Labels, Tags: r.Tags, Limits: limits(r.Limits)})
@@ -390,11 +405,20 @@ func Problem(p *scheduling.Problem, types []binpack.Type, items []scheduling.Ite
 	return out
 }
 
-// Items are what a round asks to pack as the items of binpack.
+// Budgets returns what CapacityQuotas still allow, as budgets of binpack.
+func Budgets(p *scheduling.Problem) []int64 {
+	var out []int64
+	for _, b := range p.Budgets {
+		out = append(out, b.Left)
+	}
+	return out
+}
+
+// Items returns the items of a round as items of binpack.
 func Items(items []scheduling.Item) []binpack.Item {
 	out := make([]binpack.Item, len(items))
 	for i, it := range items {
-		if it.Requires.IsZero() { // which asks for nothing in binpack
+		if it.Requires.IsZero() { // binpack then has no requirement
 			it.Requires = requirements.AnyOf()
 		}
 		out[i] = binpack.Item{
@@ -410,7 +434,9 @@ func pool(r *scheduling.PoolState) binpack.Pool {
 		out.MaxNodes = &r.NodesLeft
 	}
 	for _, key := range slices.Sorted(maps.Keys(r.MinValues)) {
-		out.MinValues = append(out.MinValues, binpack.MinValues{Key: key, Count: r.MinValues[key]})
+		if n := r.MinValues[key]; n != 0 { // as instancetypes.MinValues reads it, 0 asks for nothing
+			out.MinValues = append(out.MinValues, binpack.MinValues{Key: key, Count: n})
+		}
 	}
 	return out
 }
@@ -423,8 +449,8 @@ func limits(in []scheduling.Limit) []binpack.Limit {
 	return out
 }
 
-// Price is dollars as binpack counts them, rounded to the nearest billionth; what is no number is 0, and what cannot be
-// counted the largest price.
+// Price converts dollars to binpack's unit, rounded to the nearest billionth. NaN becomes 0, and an
+// amount that is too large becomes the largest price.
 func Price(dollars float64) binpack.Price {
 	switch price := math.Round(dollars * float64(binpack.PerDollar)); {
 	case math.IsNaN(price):
@@ -436,7 +462,7 @@ func Price(dollars float64) binpack.Price {
 	}
 }
 
-// Outcome tells scheduling what binpack made of a round.
+// Outcome returns the result of binpack for a round, in terms of scheduling.
 func Outcome(in *binpack.Instance, plan *binpack.Plan) scheduling.Outcome {
 	out := scheduling.Outcome{Existing: make([][]scheduling.Share, len(plan.Nodes))}
 	for n, shares := range plan.Nodes {

@@ -9,11 +9,13 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling"
 )
 
-// NewNode is a node to buy, with the other ways to buy it.
+// NewNode is a node to buy, with alternative ways to buy it.
 type NewNode struct {
 	scheduling.NewNode
-	// Alternatives would hold the same pods, cheapest first. There may be others: where pods were Added, none are listed. None counts
-	// more against the limits of its pool than what was planned, for the plan has given what is left of them to others.
+	// Alternatives would hold the same pods, cheapest first. The list may be incomplete, and it is
+	// empty if pods were Added. No alternative counts more against the limits of its pool or
+	// against a CapacityQuota than the planned node does, because other nodes of the plan may use
+	// what is left.
 	Alternatives []Alternative
 }
 
@@ -22,11 +24,12 @@ type Alternative struct {
 	InstanceType       string
 	Zone, CapacityType string
 	PricePerHour       float64
-	// Offering are the requirements of its offering.
+	// Offering is the requirements of the alternative's offering.
 	Offering requirements.Set
 }
 
-// NewNodes lists the nodes to buy: heaviest pool first, then by pool's name, within a pool in the order of the plan.
+// NewNodes returns the nodes to buy, by descending weight of the pool, then by its name, and within
+// a pool in the order of the plan.
 func (p *Plan) NewNodes() []NewNode {
 	nodes := p.Result.NewNodes()
 	out := make([]NewNode, len(nodes))
@@ -36,7 +39,7 @@ func (p *Plan) NewNodes() []NewNode {
 	return out
 }
 
-// Cost is the price of the nodes that hold pods.
+// Cost returns the price of the new nodes that hold pods.
 func (p *Plan) Cost() binpack.Price {
 	var sum binpack.Price
 	for _, n := range p.Result.NewNodes() {
@@ -45,14 +48,21 @@ func (p *Plan) Cost() binpack.Price {
 	return sum
 }
 
-// alternatives are those that binpack knows, without what the open labels of the node or the limits of its pool rule out. For pods
-// that were added to what binpack packed it knows none.
+// alternatives returns the alternatives that binpack knows, without those that the node's
+// Open labels or the limits of its pool rule out. It returns none if pods were added to the node
+// after binpack packed it.
 func (p *Plan) alternatives(n *scheduling.NewNode) []Alternative {
 	var out []Alternative
 	if n.Added > 0 {
 		return nil
 	}
 	planned := p.Problem.Shapes[n.Shape].Usage
+	charged := func(k int) int64 {
+		if usage := p.Problem.Shapes[n.Shape].Offerings[n.ShapeOffering].Usage; usage != nil {
+			return usage[k]
+		}
+		return 0
+	}
 	for _, c := range p.Packing.Alternatives[n.Bin] {
 		if c == (binpack.Choice{Type: n.Shape, Offering: n.ShapeOffering}) {
 			continue
@@ -60,10 +70,7 @@ func (p *Plan) alternatives(n *scheduling.NewNode) []Alternative {
 		shape := &p.Problem.Shapes[c.Type]
 		typ := p.Problem.InstanceType(c.Type)
 		offering := typ.Offerings[shape.Offerings[c.Offering].Index]
-		larger := false
-		for i, used := range shape.Usage {
-			larger = larger || used > planned[i]
-		}
+		larger := exceeds(shape.Usage, func(k int) int64 { return planned[k] }) || exceeds(shape.Offerings[c.Offering].Usage, charged)
 		if larger || !typ.Requirements.Overlaps(n.Open) || !offering.Requirements.Overlaps(n.Open) {
 			continue
 		}

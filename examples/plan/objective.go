@@ -16,54 +16,60 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling"
 )
 
-// Objective is what a plan should be good at beyond the price list: what counts as the cost of a node where plans are
-// compared, and how large and how many nodes may be. Prices that are shown stay prices. nil and the zero Objective mean the
-// price alone.
+// Objective is what a plan should optimize beyond the price list: what counts as the cost of a node
+// when plans are compared, and how large and how many nodes may be. Displayed prices do not change.
+// nil and the zero Objective mean the price alone.
 //
-// By price alone older families win, for they cost less a core and are slower; a factor on them says how much slower.
+// By price alone, older families win, because a core costs less but is slower. A factor on them
+// says how much slower.
 type Objective struct {
-	// Factors multiply the price of what they match, the first that does.
+	// Factors multiply the price of the offerings that they match. The first that matches counts.
 	Factors []Factor
-	// PerNode is added for each node, in dollars an hour: a licence, an agent, an address.
+	// PerNode is added for each node, in dollars an hour, for example for a licence, an agent or an
+	// address.
 	PerNode float64
-	// Interruption is the part of a spot price that is added to it for the trouble of being interrupted, where Interruptions says
-	// nothing.
+	// Interruption is a fraction of the spot price that is added to it as the cost of being
+	// interrupted. It is used if Interruptions has no rate.
 	Interruption float64
-	// Interruptions says how often spot capacity is interrupted and what that costs; nil says nothing.
+	// Interruptions says how often spot capacity is interrupted and what that costs. nil says
+	// nothing.
 	Interruptions *Interruptions
-	// Prices are layers over the price list, the lowest first, such as discounts and savings plans.
+	// Prices are layers over the price list, lowest first, such as discounts and savings plans.
 	Prices []instancetypes.PriceSource
 	// Spread keeps workloads from depending on few spot pools.
 	Spread Spread
-	// MostCPU is how many vCPUs a node has at most; 0 means any number.
+	// MostCPU limits the vCPUs of a node; 0 means no limit.
 	MostCPU int64
-	// MostNodes is how many nodes each pool may have at most, those that exist included; 0 means any number.
+	// MostNodes limits the nodes of each pool, including existing nodes; 0 means no limit.
 	MostNodes int64
 }
 
-// Factor says how many times its price an offering is counted.
+// Factor multiplies the price of the offerings that it matches.
 type Factor struct {
-	// Match is asked of the labels of the node that the offering gives.
+	// Match is compared with the labels of the node that the offering gives.
 	Match requirements.Set
 	Times float64
 }
 
-// Interruptions is what being interrupted costs a spot node in the mean: how often that happens, times what it costs each time.
+// Interruptions gives the expected cost of interruptions of a spot node: their rate times the cost
+// of each.
 type Interruptions struct {
-	// Cost of one interruption in dollars: work that is lost, capacity that stands idle until it is replaced.
+	// Cost is the cost of one interruption in dollars: lost work and capacity that is idle until it
+	// is replaced.
 	Cost float64
-	// PerHour is how many times an hour a spot node of the type in the zone is interrupted; known is false where there is no rate.
+	// PerHour returns how often per hour a spot node of the type in the zone is interrupted. known
+	// is false if there is no rate.
 	PerHour func(instanceType, zone string) (rate float64, known bool)
 }
 
-// check names everything that no plan can aim at: numbers below zero, and what is no number.
+// check reports every setting that no plan can aim at: negative numbers and NaN.
 func (o *Objective) check() error {
 	if o == nil {
 		return nil
 	}
 	var errs []error
 	number := func(what string, v, most float64) {
-		if !(v >= 0 && v <= most) { // not a number is neither
+		if !(v >= 0 && v <= most) { // this is also true of NaN
 			errs = append(errs, fmt.Errorf("plan: objective: %s is %v, want 0 to %v", what, v, most))
 		}
 	}
@@ -82,11 +88,12 @@ func (o *Objective) check() error {
 	return errors.Join(errs...)
 }
 
-// maxDollars is far above what anybody pays for a node, and low enough that sums stay in integers.
+// maxDollars is far above what anybody pays for a node, and small enough that sums fit into
+// integers.
 const maxDollars = 1e6
 
-// Narrow takes the types that are too large out of the snapshot's pools, limits their number of nodes, and lays the objective's
-// prices over theirs. The snapshot given is not changed.
+// Narrow returns the snapshot without types that are too large, with a limit on the number of nodes
+// of each pool, and with the objective's prices applied. The argument is not changed.
 func (o *Objective) Narrow(s scheduling.Snapshot) scheduling.Snapshot {
 	if o == nil || o.MostCPU <= 0 && o.MostNodes <= 0 && len(o.Prices) == 0 {
 		return s
@@ -114,7 +121,7 @@ func (o *Objective) Narrow(s scheduling.Snapshot) scheduling.Snapshot {
 	return s
 }
 
-// counts is what the offering of the shape counts for; 0 where that is its price.
+// counts returns the cost of the shape's offering in the objective; 0 means that it is the price.
 func (o *Objective) counts(p *scheduling.Problem, shape, offering int) binpack.Price {
 	if o == nil || len(o.Factors) == 0 && o.PerNode == 0 && o.Interruption == 0 && o.Interruptions == nil {
 		return 0
@@ -126,7 +133,8 @@ func (o *Objective) counts(p *scheduling.Problem, shape, offering int) binpack.P
 	return o.Cost(labels, p.Shapes[shape].Offerings[offering].Price)
 }
 
-// Cost is what a node with these labels counts for at a price in dollars an hour.
+// Cost returns the cost in the objective of a node with these labels and this price in dollars an
+// hour.
 func (o *Objective) Cost(labels requirements.Set, price float64) binpack.Price {
 	if o == nil {
 		return Price(price)
@@ -141,7 +149,7 @@ func (o *Objective) Cost(labels requirements.Set, price float64) binpack.Price {
 	return Price(cost + o.PerNode)
 }
 
-// trouble is what interruptions of a spot node with these labels cost an hour.
+// trouble returns the cost per hour of interruptions of a spot node with these labels.
 func (o *Objective) trouble(labels requirements.Set, price float64) float64 {
 	if x := o.Interruptions; x != nil {
 		typ, _ := labels.Get(corev1.LabelInstanceTypeStable).Single()

@@ -11,16 +11,19 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling"
 )
 
-// Spread bounds what is lost at once when a cloud takes the spot capacity of an instance type in a zone back, a spot pool. Pods
-// that run count, too; one pod may always be there. kube-scheduler knows nothing of it, so it holds for the plan. The zero value
-// bounds nothing.
+// Spread limits how many pods are lost at once when a cloud takes back a spot pool: the spot
+// capacity of an instance type in a zone. Running pods count too. One pod is always allowed.
+// kube-scheduler does not know this limit, so it holds only for the plan. The zero value limits
+// nothing.
 type Spread struct {
-	// Workload is the part of the pods of each workload, and Plan of all pods, that one spot pool may hold; 0 means any.
+	// Workload is the fraction of the pods of each workload that one spot pool may hold. Plan is
+	// the same for all pods together. 0 means any.
 	Workload, Plan float64
 }
 
-// Scheduling is the options that a snapshot must be compiled with for the objective: pods stay apart where a bound counts them, by
-// workload where each has one of its own. nil means defaults.
+// Scheduling returns the options that a snapshot must be compiled with for the objective. Pods that
+// a limit counts form classes of their own, by workload if each workload has a limit. nil means
+// defaults.
 func (o *Objective) Scheduling(opts *scheduling.Options) *scheduling.Options {
 	if o == nil || o.Spread == (Spread{}) {
 		return opts
@@ -36,7 +39,8 @@ func (o *Objective) Scheduling(opts *scheduling.Options) *scheduling.Options {
 	return &out
 }
 
-// spotPool names the spot pool of a node with these labels; empty for what is not spot capacity.
+// spotPool returns the name of the spot pool of a node with these labels, or an empty string if it
+// is not spot.
 func spotPool(labels requirements.Set) string {
 	if capacityType, _ := labels.Get(instancetypes.LabelCapacityType).Single(); capacityType != instancetypes.CapacityTypeSpot {
 		return ""
@@ -46,10 +50,10 @@ func spotPool(labels requirements.Set) string {
 	return typ + " in " + zone
 }
 
-// spreading is what a spread comes to for the pods of a problem.
+// spreading is a Spread applied to the pods of a problem.
 type spreading struct {
-	nodes []string // by existing node, its spot pool
-	of    [][]int  // by class, the bounds that it counts for
+	nodes []string // the spot pool of each existing node
+	of    [][]int  // the limits that each class counts for
 	bound []binpack.Diversity
 }
 
@@ -106,7 +110,7 @@ func (o *Objective) spreadFor(p *scheduling.Problem) *spreading {
 	return out
 }
 
-// poolOf is the spot pool of an existing node.
+// poolOf returns the spot pool of an existing node.
 func (s *spreading) poolOf(node int) string {
 	if s == nil {
 		return ""
@@ -114,7 +118,7 @@ func (s *spreading) poolOf(node int) string {
 	return s.nodes[node]
 }
 
-// limits are the bounds for the items of a round.
+// limits returns the limits for the items of a round.
 func (s *spreading) limits(items []scheduling.Item) []binpack.Diversity {
 	if s == nil {
 		return nil

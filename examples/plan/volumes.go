@@ -10,8 +10,10 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling"
 )
 
-// bindVolumes makes the volumes of claims that pods in the snapshot use and that have none yet, as a driver makes them: a volume that one node may
-// use at a time is in the zone of its pod from then on. Classes without a driver make none; which free volume a claim gets is not known.
+// bindVolumes creates the volumes of claims that pods in the snapshot use and that have no volume
+// yet, as a driver would. A volume that only one node at a time may use is from then on in the zone
+// of its pod. Classes without a driver create none, because it is unknown which free volume a claim
+// would get.
 func bindVolumes(s *scheduling.Snapshot) {
 	drivers := map[string]string{}
 	for _, c := range s.StorageClasses {

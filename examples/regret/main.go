@@ -15,7 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/joinery-sdk/joinery/deprovision"
+	giveback "github.com/joinery-sdk/joinery/deprovision/plan"
 	"github.com/joinery-sdk/joinery/deprovision/policy"
 	"github.com/joinery-sdk/joinery/examples/pipeline"
 	"github.com/joinery-sdk/joinery/examples/pipeline/history"
@@ -38,13 +38,14 @@ func main() { os.Exit(inputs.End(os.Stderr, command(os.Stdin).Execute())) }
 
 type options struct {
 	inputs.Flags
-	snapshots     string
-	logs          []string
-	until, policy string
-	step          time.Duration
-	startup       time.Duration
-	top           int
-	aboveBound    float64
+	snapshots   string
+	logs        []string
+	from, until time.Time
+	policy      string
+	step        time.Duration
+	startup     time.Duration
+	top         int
+	aboveBound  float64
 }
 
 func policies() []string { return []string{"karpenter", "balanced", "default"} }
@@ -61,6 +62,7 @@ Then it lists the decisions that cost most and what would have been better; each
 --snapshots reads a folder of what kubectl get -o yaml wrote, with the time in the name of each file. --log reads audit logs
 of an API server (audit.k8s.io/v1) and logs of Karpenter, in JSON; they may be mixed. With logs, -f names the pools, and may
 name the pods and nodes that were there at first. Karpenter's logs have no pods: they are enough for the bill alone.
+--log also reads what kwokctl snapshot export --record wrote, of any cluster; --from says when it began. Files may be gzipped.
 Nodes of cluster-autoscaler and of EKS Auto Mode are read by their labels.
 
 Exit codes: 0 reckoned, 1 failed, 2 bad usage or input, 4 with --max-above-bound, if more was paid than that.`,
@@ -69,6 +71,8 @@ Exit codes: 0 reckoned, 1 failed, 2 bad usage or input, 4 with --max-above-bound
     > day/$(date -u +%FT%H-%M-%SZ).yaml
   regret --snapshots day/                         # every five minutes one of these
   regret --log audit.log --log karpenter.log -f pools.yaml
+  kwokctl snapshot export --record --path day.yaml --filter nodes,pods,daemonsets.apps,poddisruptionbudgets.policy
+  regret --log day.yaml --from 2026-01-15T08:00:00Z -f pools.yaml
   regret --snapshots day/ -o html > day.html
   replay --record day.jsonl && regret --log day.jsonl -f pools.yaml --startup 0s`,
 	}, func(cmd *cobra.Command, out io.Writer) error { return o.run(cmd, out, stdin) })
@@ -76,9 +80,10 @@ Exit codes: 0 reckoned, 1 failed, 2 bad usage or input, 4 with --max-above-bound
 	o.Register(cmd.Flags())
 	f := cmd.Flags()
 	f.StringVar(&o.snapshots, "snapshots", "", "`DIR` with snapshots: files that kubectl get -o yaml or -o json wrote, named by their time")
-	f.StringArrayVar(&o.logs, "log", nil, "`FILE` with an audit log of an API server or a log of Karpenter, one JSON object on each line (repeatable)")
+	f.StringArrayVar(&o.logs, "log", nil, "`FILE` with an audit log of an API server, a log of Karpenter, or a recording of kwokctl (repeatable)")
+	f.Var((*moment)(&o.from), "from", "when recordings of kwokctl began, such as 2026-01-15T08:00:00Z, which they do not say; by default 1970")
 	f.DurationVar(&o.step, "step", time.Minute, "how closely logs are looked at")
-	f.StringVar(&o.until, "until", "", "when logs end, such as 2026-01-15T12:00:00Z; by default with their last line")
+	f.Var((*moment)(&o.until), "until", "when logs end, such as 2026-01-15T12:00:00Z; by default with their last line")
 	f.StringVar(&o.policy, "policy", "karpenter", "what consolidation is worth: karpenter (any saving, unless a pool asks for Balanced), balanced, or default (more than a cent a day for an eviction)")
 	f.DurationVar(&o.startup, "startup", time.Minute, "how long our policy pays for a node and for the one in its place")
 	f.Float64Var(&o.aboveBound, "max-above-bound", -1, "end with 4 if so many percent more was paid than any policy pays that knows only the present")
@@ -88,8 +93,29 @@ Exit codes: 0 reckoned, 1 failed, 2 bad usage or input, 4 with --max-above-bound
 	return cmd
 }
 
+// moment is a time as a flag; zero if it is not set.
+type moment time.Time
+
+func (m *moment) String() string {
+	if t := time.Time(*m); !t.IsZero() {
+		return t.Format(time.RFC3339)
+	}
+	return ""
+}
+
+func (m *moment) Set(text string) error {
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return errors.New("want a time such as 2026-01-15T12:00:00Z")
+	}
+	*m = moment(t)
+	return nil
+}
+
+func (*moment) Type() string { return "time" }
+
 // settings are the flags as package regret takes them. All that is wrong with them is said at once.
-func (o *options) settings() (*regret.Options, time.Time, error) {
+func (o *options) settings() (*regret.Options, error) {
 	errs := []error{inputs.OneOf("policy", o.policy, policies()...)}
 	if o.snapshots != "" && len(o.logs) > 0 {
 		errs = append(errs, errors.New("--snapshots and --log exclude each other"))
@@ -109,17 +135,10 @@ func (o *options) settings() (*regret.Options, time.Time, error) {
 	if o.top < 0 {
 		errs = append(errs, fmt.Errorf("--top %d: want a number, at least 0", o.top))
 	}
-	var until time.Time
-	if o.until != "" {
-		var err error
-		if until, err = time.Parse(time.RFC3339, o.until); err != nil {
-			errs = append(errs, fmt.Errorf("--until %q: want a time such as 2026-01-15T12:00:00Z", o.until))
-		}
-	}
 	if err := errors.Join(errs...); err != nil {
-		return nil, until, inputs.Bad(err)
+		return nil, inputs.Bad(err)
 	}
-	out := &regret.Options{Startup: o.startup, Verify: o.top, Deprovision: &deprovision.Options{}}
+	out := &regret.Options{Startup: o.startup, Verify: o.top, Deprovision: &giveback.Options{}}
 	if o.startup == 0 {
 		out.Startup = -1
 	}
@@ -132,14 +151,14 @@ func (o *options) settings() (*regret.Options, time.Time, error) {
 	case "balanced":
 		out.Deprovision.Objective = policy.Balanced(2)
 	}
-	return out, until, nil
+	return out, nil
 }
 
 // sampled reports whether no flag names a history.
 func (o *options) sampled() bool { return o.snapshots == "" && len(o.logs) == 0 }
 
 // read reads the history that the flags name.
-func (o *options) read(stdin io.Reader, until time.Time) (*history.History, error) {
+func (o *options) read(stdin io.Reader) (*history.History, error) {
 	if o.snapshots != "" {
 		h, err := history.ReadFolder(o.snapshots, &manifests.Options{Classes: pipeline.NodeClassDecoders(), Assume: true})
 		if err != nil {
@@ -147,23 +166,20 @@ func (o *options) read(stdin io.Reader, until time.Time) (*history.History, erro
 		}
 		return h, nil
 	}
-	m, err := o.Manifests(samplePool, stdin)
+	logs, objects, closed, err := history.Open(o.logs, o.from)
+	defer closed()
+	if err != nil {
+		return nil, inputs.Bad(fmt.Errorf("--log: %w", err))
+	}
+	pools := ""
+	if o.sampled() {
+		pools, logs = samplePool, []history.Log{{Name: "sample.jsonl", Data: strings.NewReader(sampleLog)}}
+	}
+	m, err := o.Manifests(pools, stdin, objects...)
 	if err != nil {
 		return nil, err
 	}
-	var logs []history.Log
-	for _, name := range o.logs {
-		file, err := os.Open(name)
-		if err != nil {
-			return nil, inputs.Bad(fmt.Errorf("--log: %w", err))
-		}
-		defer file.Close()
-		logs = append(logs, history.Log{Name: name, Data: file})
-	}
-	if o.sampled() {
-		logs = []history.Log{{Name: "sample.jsonl", Data: strings.NewReader(sampleLog)}}
-	}
-	h, err := history.ReadLogs(m, logs, &history.Options{Step: o.step, Until: until})
+	h, err := history.ReadLogs(m, logs, &history.Options{Step: o.step, Until: o.until})
 	if err != nil {
 		return nil, inputs.Bad(err)
 	}
@@ -177,12 +193,12 @@ func (o *options) run(cmd *cobra.Command, out io.Writer, stdin io.Reader) error 
 	if err := o.CheckStdin(stdin); err != nil {
 		return err
 	}
-	by, until, err := o.settings()
+	by, err := o.settings()
 	if err != nil {
 		return err
 	}
 	start := time.Now()
-	h, err := o.read(stdin, until)
+	h, err := o.read(stdin)
 	if err != nil {
 		return err
 	}
@@ -222,7 +238,7 @@ func (o *options) print(cmd *cobra.Command, out io.Writer, r *report) error {
 	case "json", "yaml":
 		return inputs.Encode(out, o.Output, r)
 	case "html":
-		return r.draw(out)
+		return r.draw(out, o.sampled())
 	}
 	if o.sampled() {
 		fmt.Fprintln(out, style.Dim("built-in sample; --snapshots DIR or --log FILE reads your own history"))

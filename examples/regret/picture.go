@@ -11,7 +11,7 @@ import (
 )
 
 // draw writes the report as a page: the bills hour by hour, and the decisions.
-func (r *report) draw(w io.Writer) error {
+func (r *report) draw(w io.Writer, sample bool) error {
 	sum := &r.Summary
 	page := picture.Page{
 		Title: "What the past could have cost", Subtitle: span(sum.From, sum.To) + " UTC, " + r.dated(),
@@ -22,6 +22,9 @@ func (r *report) draw(w io.Writer) error {
 			{Value: terminal.Dollars(sum.Bound), Label: "at least, knowing the future"},
 			{Value: terminal.Count(sum.Evictions), Label: "evictions of our policy"},
 		},
+	}
+	if sample {
+		page.Subtitle = "Built-in sample. " + page.Subtitle
 	}
 	if sum.NoPods {
 		page.Figures = page.Figures[:1]

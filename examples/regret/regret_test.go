@@ -79,9 +79,10 @@ func TestBadInput(t *testing.T) {
 		{[]string{"-f", "sample.yaml"}, "but no history"},
 		{[]string{"--snapshots", "nowhere"}, "nowhere"},
 		{[]string{"--log", "nowhere"}, "--log: open nowhere"},
-		{[]string{"--log", "sample.yaml", "-f", "sample.yaml"}, "no event"},
+		{[]string{"--log", "sample.yaml", "-f", "sample.yaml"}, "sample.yaml: YAML without a ResourcePatch"},
 		{[]string{"--policy", "karpentr"}, `did you mean "karpenter"?`},
-		{[]string{"--step", "0s", "--startup", "-1s", "--top", "-1", "--until", "noon"}, `--until "noon"`},
+		{[]string{"--step", "0s", "--startup", "-1s", "--top", "-1"}, "--step 0s"},
+		{[]string{"--until", "noon"}, `"noon" for "--until" flag: want a time such as 2026-01-15T12:00:00Z`},
 		{[]string{"-o", "svg"}, "--output"},
 		{[]string{"--region", "mars-1"}, "--region"},
 	} {

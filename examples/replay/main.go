@@ -17,6 +17,7 @@ import (
 
 	"github.com/joinery-sdk/joinery/deprovision"
 	"github.com/joinery-sdk/joinery/deprovision/eligibility"
+	giveback "github.com/joinery-sdk/joinery/deprovision/plan"
 	"github.com/joinery-sdk/joinery/deprovision/policy"
 	"github.com/joinery-sdk/joinery/examples/pipeline/history"
 	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
@@ -67,11 +68,11 @@ object on each line: {"at": "2026-01-15T08:00:00Z", "app": "web", "replicas": 12
 func regimes() []regime {
 	forced := []eligibility.Method{eligibility.Interruption, eligibility.Expiration}
 	return []regime{
-		{"none", deprovision.Options{Methods: forced}},
-		{"empty", deprovision.Options{Methods: append(forced, eligibility.Emptiness)}},
-		{"karpenter", deprovision.Options{Objective: policy.AnySaving()}},
-		{"balanced", deprovision.Options{Objective: policy.Balanced(2)}},
-		{"payback", deprovision.Options{Objective: policy.Payback(deprovision.Dollars(0.05), 2*time.Hour)}},
+		{"none", giveback.Options{Methods: forced}},
+		{"empty", giveback.Options{Methods: append(forced, eligibility.Emptiness)}},
+		{"karpenter", giveback.Options{Objective: policy.AnySaving()}},
+		{"balanced", giveback.Options{Objective: policy.Balanced(2)}},
+		{"payback", giveback.Options{Objective: policy.Payback(deprovision.Dollars(0.05), 2*time.Hour)}},
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/joinery-sdk/joinery/cloudprovider/memcloud"
 	"github.com/joinery-sdk/joinery/deprovision"
 	"github.com/joinery-sdk/joinery/deprovision/eligibility"
+	giveback "github.com/joinery-sdk/joinery/deprovision/plan"
 	"github.com/joinery-sdk/joinery/examples/pipeline"
 	"github.com/joinery-sdk/joinery/examples/pipeline/history"
 	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
@@ -34,7 +35,7 @@ import (
 // regime is a way to give nodes back.
 type regime struct {
 	name string
-	o    deprovision.Options
+	o    giveback.Options
 }
 
 // point is the cluster at one moment.
@@ -236,7 +237,7 @@ func (w *world) giveBack(ctx context.Context, r regime, now time.Time) error {
 	c.Interruptions = w.interruptions(events)
 	o := r.o
 	o.Rules.Placeable = sim.Placeable
-	result, err := deprovision.Plan(ctx, c, sim, &o)
+	result, err := giveback.Make(ctx, c, sim, &o)
 	if err != nil {
 		return err
 	}
@@ -287,7 +288,7 @@ func (w *world) lost(ctx context.Context, events []interruption.Event, now time.
 	return nil
 }
 
-func (w *world) carryOut(ctx context.Context, cmd *deprovision.Command, s scheduling.Snapshot, now time.Time) error {
+func (w *world) carryOut(ctx context.Context, cmd *giveback.Command, s scheduling.Snapshot, now time.Time) error {
 	for i := range cmd.NewNodes {
 		n := &cmd.NewNodes[i]
 		at := slices.IndexFunc(s.Nodes, func(x *corev1.Node) bool { return x.Name == n.Name })
@@ -335,7 +336,7 @@ func (w *world) end(ctx context.Context, m *machine) error {
 	return nil
 }
 
-func (w *world) offering(n *deprovision.NewNode) (requirements.Set, error) {
+func (w *world) offering(n *giveback.NewNode) (requirements.Set, error) {
 	for _, p := range w.base.Pools {
 		for i := range p.Types {
 			if p.Types[i].Name != n.InstanceType || p.Name != n.Pool {

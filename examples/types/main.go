@@ -53,8 +53,9 @@ EC2 by heart and reads other catalogues. With -f, the pool and node class of the
   types -f cluster/ --pool default            # what this pool can buy
   types --describe-instance-types answer.json # what your account sees`,
 	}, func(cmd *cobra.Command, out io.Writer) error { return o.run(cmd, out, stdin) })
+	usual := cmd.Args
 	cmd.Args = func(c *cobra.Command, args []string) error {
-		if len(args) == 0 {
+		if usual(c, args) == nil {
 			return nil
 		}
 		return inputs.Bad(fmt.Errorf("%q: types are chosen by --requirement, such as 'node.kubernetes.io/instance-type in (%s)', and files are named by -f (see %s --help)", args[0], args[0], c.Name()))

@@ -6,31 +6,35 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes/ec2/describe"
 )
 
-// The resources that count the volumes of a node by the CSI driver that attaches them. scheduling knows them by their prefix.
+// Resources that count the volumes of a node by the CSI driver that attaches them. Package
+// scheduling recognizes them by their prefix.
 const (
 	ResourceEBSVolumes     corev1.ResourceName = "attachable-volumes-csi-ebs.csi.aws.com"
 	ResourceAutoEBSVolumes corev1.ResourceName = "attachable-volumes-csi-ebs.csi.eks.amazonaws.com"
 )
 
-// Attachments is how the EBS CSI driver of a cluster is set up. The zero value is the driver as it is delivered.
+// Attachments says how the EBS CSI driver of a cluster is configured. The zero value is the
+// driver's default.
 type Attachments struct {
-	// Limit is the driver's --volume-attach-limit: the same for all types. Nil or negative means that the driver counts by type.
+	// Limit is the driver's --volume-attach-limit, the same for all types. Nil or negative means
+	// that the driver computes the limit for each type.
 	Limit *int64
-	// Reserved is the driver's --reserved-volume-attachments: disks that pods cannot have. Nil or negative means the root disk and
-	// those of the node class.
+	// Reserved is the driver's --reserved-volume-attachments: disks that pods cannot use. Nil or
+	// negative means the root disk and the disks of the node class.
 	Reserved *int64
 }
 
-// What the driver takes for granted: a Nitro machine has 28 slots for disks and interfaces, the primary interface among them, and a Xen machine takes
-// 39 disks.
+// The driver's assumptions: a Nitro machine has 28 slots for disks and interfaces, including the
+// primary interface, and a Xen machine takes 39 disks.
 const (
 	nitroSlots = 28
 	xenDisks   = 39
 )
 
-// volumes is how many volumes of pods a node of the type attaches. EC2 takes the primary interface and the local disks of a type off the limit that
-// it tells, but not the other interfaces. The VPC CNI attaches these for the addresses of pods, and keeps one spare. So the limit is the
-// largest number of volumes that have slots where each belongs to a pod of its own.
+// volumes returns how many volumes of pods a node of the type attaches. The limit that EC2 reports
+// already excludes the primary interface and the local disks of a type, but not the other
+// interfaces. The VPC CNI attaches these for the addresses of pods and keeps one spare. So the
+// result is the largest number of volumes that have slots if each belongs to a pod of its own.
 func (c compiled) volumes(d describe.Description) int64 {
 	if limit := c.Attachments.Limit; limit != nil && *limit >= 0 {
 		return *limit
@@ -51,22 +55,23 @@ func (c compiled) volumes(d describe.Description) int64 {
 	for shared && n > 1 && n+c.interfaces(d, n)-1 > slots {
 		n--
 	}
-	return max(1, n) // the driver says no less, whatever is taken
+	return max(1, n) // the driver never reports less
 }
 
-// ownDisks is how many disks of a node pods cannot have.
+// ownDisks returns how many disks of a node pods cannot use.
 func (c compiled) ownDisks() int64 {
 	if r := c.Attachments.Reserved; r != nil && *r >= 0 {
 		return *r
 	}
 	disks := 1
-	if c.Family == Bottlerocket { // one of its own and one for data
+	if c.Family == Bottlerocket { // one for the system and one for data
 		disks = 2
 	}
 	return int64(max(disks, len(c.BlockDevices)))
 }
 
-// interfaces is how many interfaces a node has where so many pods have addresses: one more than they need, if the type has it.
+// interfaces returns how many interfaces a node has for the addresses of so many pods: one more
+// than they need, if the type has it.
 func (c compiled) interfaces(d describe.Description, pods int64) int64 {
 	slots := max(d.IPv4PerInterface-1, 1)
 	if c.PrefixDelegation {

@@ -12,7 +12,7 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// EKS Auto Mode buys EC2 machines and labels them in a group of its own.
+// EKS Auto Mode buys EC2 machines and uses its own group for their labels.
 const (
 	// AutoGroup is the API group of its node classes and the domain of its labels.
 	AutoGroup = "eks.amazonaws.com"
@@ -20,10 +20,11 @@ const (
 	LabelComputeType = AutoGroup + "/compute-type"
 )
 
-// autoPods is how many pods its nodes take at most.
+// autoPods is the maximum number of pods on its nodes.
 const autoPods = 110
 
-// AutoSettings are s as EKS Auto Mode runs its nodes: with prefix delegation and no more than 110 pods.
+// AutoSettings returns s as EKS Auto Mode runs its nodes: with prefix delegation and at most 110
+// pods.
 func AutoSettings(s Settings) Settings {
 	s.PrefixDelegation = true
 	pods := int32(autoPods)
@@ -31,9 +32,10 @@ func AutoSettings(s Settings) Settings {
 	return s
 }
 
-// AutoMode is the types as EKS Auto Mode has them: labels of karpenter.k8s.aws are of [AutoGroup], [LabelComputeType] is auto, volumes
-// are attached by its own driver, and types with one vCPU or of the sizes nano, micro and small are not for sale. Prices are EC2's;
-// the fee that AWS adds is in no list of ours. The types are new.
+// AutoMode returns the types as EKS Auto Mode has them. Labels of karpenter.k8s.aws become labels
+// of [AutoGroup], [LabelComputeType] is auto, and its own driver attaches volumes. Types with one
+// vCPU or of the sizes nano, micro and small are not for sale. Prices are those of EC2, without the
+// fee that AWS adds. The types are new.
 func AutoMode(types []instancetypes.InstanceType) []instancetypes.InstanceType {
 	names := map[string]string{}
 	for key := range label.Keys().All() {
@@ -49,7 +51,7 @@ func AutoMode(types []instancetypes.InstanceType) []instancetypes.InstanceType {
 		if cpu := t.Capacity[corev1.ResourceCPU]; cpu.Value() < 2 || slices.Contains([]string{"nano", "micro", "small"}, size) {
 			continue
 		}
-		renamed, _ := aliases.Set(t.Requirements) // nothing has both keys
+		renamed, _ := aliases.Set(t.Requirements) // no type has both keys
 		t.Requirements, _ = renamed.Intersect(auto)
 		offerings := slices.Clone(t.Offerings)
 		for i := range offerings {

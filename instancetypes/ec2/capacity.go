@@ -21,7 +21,7 @@ const (
 	ResourcePrivateIPv4 corev1.ResourceName = "vpc.amazonaws.com/PrivateIPv4Address"
 )
 
-// capacity is the whole machine; resources that it does not have are left out.
+// capacity returns the whole machine, without resources that it does not have.
 func (c compiled) capacity(d describe.Description) corev1.ResourceList {
 	out := make(corev1.ResourceList, 8)
 	put := func(name corev1.ResourceName, count int64) { out[name] = resources.Quantity(name, count) }
@@ -74,7 +74,8 @@ func (c compiled) capacity(d describe.Description) corev1.ResourceList {
 	return out
 }
 
-// memoryMiB is what the operating system sees: Graviton keeps 64 MiB for itself, the hypervisor takes its share of the rest.
+// memoryMiB returns the memory that the operating system sees. Graviton keeps 64 MiB for itself,
+// and the hypervisor takes a share of the rest.
 func (c compiled) memoryMiB(d describe.Description) int64 {
 	mib := d.MemoryMiB
 	if d.Architectures[0] == "arm64" {
@@ -83,7 +84,7 @@ func (c compiled) memoryMiB(d describe.Description) int64 {
 	return mib - min(max(c.VMMemory(d, mib), 0), mib)
 }
 
-// ephemeralBytes is the size of the disk that pods write to, by the first rule that knows it.
+// ephemeralBytes returns the size of the disk that pods write to, by the first rule that applies.
 func (c compiled) ephemeralBytes(d describe.Description) int64 {
 	if c.RAID0 && d.LocalStorageGB > 0 {
 		return d.LocalStorageGB * 1e9
@@ -94,7 +95,7 @@ func (c compiled) ephemeralBytes(d describe.Description) int64 {
 		}
 	}
 	if c.Family == Custom {
-		// The image decides which disk is which; the last one given is the best guess.
+		// The image decides which disk is which. The last disk given is the best guess.
 		if n := len(c.BlockDevices); n > 0 && c.BlockDevices[n-1].Bytes > 0 {
 			return c.BlockDevices[n-1].Bytes
 		}
@@ -108,7 +109,7 @@ func (c compiled) ephemeralBytes(d describe.Description) int64 {
 	return c.deviceBytes
 }
 
-// pods is how many pods the kubelet accepts.
+// pods returns how many pods the kubelet accepts.
 func (c compiled) pods(d describe.Description) int64 {
 	var n int64
 	switch {
@@ -125,8 +126,9 @@ func (c compiled) pods(d describe.Description) int64 {
 	return n
 }
 
-// interfacePods is the number of pods that get an address of their own: every interface of the default card keeps one
-// address for itself, and two pods share the host's network. See the VPC CNI's table of maximum pods.
+// interfacePods returns the number of pods that get an address of their own, plus two pods that
+// share the host's network. Every interface of the default card keeps one address for itself. See
+// the VPC CNI's table of maximum pods.
 func interfacePods(d describe.Description, taken int64, prefixes bool) int64 {
 	usable := d.DefaultCardInterfaces - taken
 	if usable <= 0 {
@@ -143,7 +145,8 @@ func interfacePods(d describe.Description, taken int64, prefixes bool) int64 {
 	return min(usable*slots*16+2, limit)
 }
 
-// architecture is the Kubernetes name of the first architecture that Kubernetes knows; empty if it knows none.
+// architecture returns the Kubernetes name of the first architecture that Kubernetes knows, or an
+// empty string.
 func architecture(d describe.Description) string {
 	for _, a := range d.Architectures {
 		if i := slices.Index([]string{"x86_64", "arm64"}, a); i >= 0 {

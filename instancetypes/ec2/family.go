@@ -8,8 +8,8 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// Family is the family of machine images that a node boots from. It decides how the kubelet is set up and so what it
-// reserves. The zero value is AL2023.
+// Family is the family of machine images that a node boots from. It determines the kubelet's
+// configuration and so what the kubelet reserves. The zero value is AL2023.
 type Family string
 
 // The families.
@@ -24,12 +24,12 @@ const (
 	Custom       Family = "Custom"
 )
 
-// Families lists the families in the order of their names.
+// Families returns the families in the order of their names.
 func Families() []Family {
 	return []Family{AL2, AL2023, Bottlerocket, Custom, Ubuntu, Windows2019, Windows2022, Windows2025}
 }
 
-// ParseFamily finds a family by name; case does not matter, and the empty name is the default, AL2023.
+// ParseFamily finds a family by name without regard to case. The empty name is the default, AL2023.
 func ParseFamily(name string) (Family, error) {
 	if name == "" {
 		return AL2023, nil
@@ -48,16 +48,17 @@ func ParseFamily(name string) (Family, error) {
 	return "", fmt.Errorf("ec2: no AMI family %q: want one of %s%s", name, strings.Join(names, ", "), hint)
 }
 
-// traits is what the arithmetic needs to know of a family.
+// traits is what the arithmetic needs to know about a family.
 type traits struct {
-	windowsBuild string // the node's label; empty = Linux
-	// reservesPerENI: kubelet memory is reserved for as many pods as the interfaces could hold, not for those allowed.
+	windowsBuild string // the node's label; empty means Linux
+	// reservesPerENI says that kubelet memory is reserved for as many pods as the interfaces could
+	// hold, not for the pods allowed.
 	reservesPerENI bool
 	podsPerCore    bool   // the setting is honoured
 	eniDensity     bool   // pods are limited by interfaces, not to 110
 	softEviction   bool   // the older provider honoured soft eviction thresholds
-	device         string // that holds the ephemeral storage; empty = unknown
-	deviceBytes    int64  // its size by default
+	device         string // the device with the ephemeral storage; empty means unknown
+	deviceBytes    int64  // its default size
 }
 
 func (f Family) traits() traits {
@@ -77,8 +78,8 @@ func (f Family) traits() traits {
 	return t
 }
 
-// IsWindows says whether nodes of the family run Windows.
+// IsWindows reports whether nodes of the family run Windows.
 func (f Family) IsWindows() bool { return f.traits().windowsBuild != "" }
 
-// known says whether the family is one of the constants.
+// known reports whether the family is one of the constants.
 func (f Family) known() bool { return slices.Contains(Families(), f) }

@@ -15,29 +15,31 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// WellKnown is the set of keys that an EC2 node yet to be bought leaves open.
+// WellKnown returns the keys that are undecided for an EC2 node that is not bought yet.
 func WellKnown() requirements.Keys {
 	return instancetypes.WellKnown().Union(label.Keys()).
 		Union(requirements.KeysOf(instancetypes.LabelReservationID, instancetypes.LabelZoneID))
 }
 
-// Naming is the set of keys by which a retired type is named outright: see [instancetypes.Revive].
+// Naming returns the keys by which a retired type can be named explicitly, see
+// [instancetypes.Revive].
 func Naming() requirements.Keys {
 	return requirements.KeysOf(corev1.LabelInstanceTypeStable, label.Family)
 }
 
-// scheme splits a family into category and generation: m5 is m and 5, u-6tb1 is u and 1, mac-m4 is neither.
+// scheme splits a family into category and generation: m5 into m and 5, u-6tb1 into u and 1. It
+// does not match mac-m4.
 var scheme = regexp.MustCompile(`^([a-z]+)(?:-[0-9]+tb)?([0-9]+).*\.`)
 
-// labeler makes requirement sets. A catalogue has a thousand types and few families, so a type's set is the cheap merge
-// of what it shares with its family and the few labels of its own size.
+// labeler builds requirement sets. A catalogue has a thousand types but few families. So a type's
+// set is a cheap merge of what its family shares and the few labels of its own size.
 type labeler struct {
 	compiled
 	region  string
 	known   map[[2]string]requirements.Requirement
 	placed  map[placeKey]requirements.Set
 	shared  map[sharedKey]requirements.Set
-	without requirements.Set // the devices of a type that has none
+	without requirements.Set // for the devices of a type without any
 }
 
 func newLabeler(c compiled, region string) *labeler {
@@ -51,12 +53,12 @@ func newLabeler(c compiled, region string) *labeler {
 
 // placeKey is what the requirements of place and payment depend on.
 type placeKey struct {
-	zones *catalogue.Zone // the first: offers in the same zones share one slice
+	zones *catalogue.Zone // the first one: offers in the same zones share one slice
 	count int
 	use   string
 }
 
-// sharedKey is what the requirements that types of a family share depend on.
+// sharedKey is what the shared requirements of a family depend on.
 type sharedKey struct {
 	place                                  placeKey
 	family, category, generation           string
@@ -74,7 +76,8 @@ func (l *labeler) in(key, value string) requirements.Requirement {
 	return r
 }
 
-// optional is a requirement of one value, or that nodes are known not to carry the key if there is no value.
+// optional returns a requirement of one value. Without a value it says that nodes do not have the
+// key.
 func (l *labeler) optional(key, value string) requirements.Requirement {
 	if value == "" {
 		return requirements.DoesNotExist(key)
@@ -82,7 +85,8 @@ func (l *labeler) optional(key, value string) requirements.Requirement {
 	return l.in(key, value)
 }
 
-// size is a requirement of a number, or that nodes are known not to carry the key if it is 0.
+// size returns a requirement of a number. If the number is 0, it says that nodes do not have the
+// key.
 func (l *labeler) size(key string, n int64) requirements.Requirement {
 	if n == 0 {
 		return requirements.DoesNotExist(key)
@@ -90,7 +94,7 @@ func (l *labeler) size(key string, n int64) requirements.Requirement {
 	return l.in(key, strconv.FormatInt(n, 10))
 }
 
-// set is what a node of the type is, and what it can be.
+// set returns what a node of the type is and what it can be.
 func (l *labeler) set(o catalogue.Offer) requirements.Set {
 	d := o.Description
 	_, after, _ := strings.Cut(d.Name, ".")
@@ -100,7 +104,8 @@ func (l *labeler) set(o catalogue.Offer) requirements.Set {
 	}
 	own := make([]requirements.Requirement, 0, 10)
 	own = append(own,
-		// In the order of the keys, so that there is nothing to sort. The name is of one type: nothing to share.
+		// The keys are in order, so there is nothing to sort. The name belongs to one type, so it
+		// is not shared.
 		l.in(label.CPU, strconv.FormatInt(d.VCPUs, 10)),
 		l.in(label.CPUSustainedClockSpeed, strconv.FormatInt(d.ClockMHz, 10)),
 		l.size(label.EBSBandwidth, d.EBSMbps),
@@ -120,7 +125,7 @@ func (l *labeler) set(o catalogue.Offer) requirements.Set {
 	return s
 }
 
-// family is what the type shares with others, devices included where it has none.
+// family returns what the type shares with others, including devices if it has none.
 func (l *labeler) family(o catalogue.Offer) requirements.Set {
 	d := o.Description
 	at, place := l.place(o)
@@ -153,7 +158,7 @@ func (l *labeler) family(o catalogue.Offer) requirements.Set {
 	return s
 }
 
-// devices are the labels of GPUs and accelerators: of types with exactly one kind.
+// devices returns the labels of GPUs and accelerators, for types with exactly one kind.
 func (l *labeler) devices(d describe.Description) requirements.Set {
 	var b requirements.Builder
 	put := func(key, v string) { b.Add(l.in(key, v)) }
@@ -188,7 +193,8 @@ func (l *labeler) devices(d describe.Description) requirements.Set {
 	return s
 }
 
-// place is where the type can be and how it can be bought; shared by all types of which both are alike.
+// place returns where the type can be and how it can be bought. Types for which both are equal
+// share the result.
 func (l *labeler) place(o catalogue.Offer) (placeKey, requirements.Set) {
 	key := placeKey{count: len(o.Zones), use: strings.Join(capacityTypes(o.Description), ",")}
 	if key.count > 0 {
@@ -223,13 +229,13 @@ func (l *labeler) place(o catalogue.Offer) (placeKey, requirements.Set) {
 	} else {
 		rs = append(rs, requirements.In(corev1.LabelOSStable, "windows"), requirements.In(corev1.LabelWindowsBuild, l.windowsBuild))
 	}
-	// Offered nowhere, or as nothing that a node can be, is impossible, and so is the type then.
+	// A type that is offered nowhere, or only in ways that nodes cannot use, is impossible.
 	s, _ := requirements.Of(rs...)
 	l.placed[key] = s
 	return key, s
 }
 
-// capacityTypes are those of the usage classes that a node can be bought by.
+// capacityTypes returns the capacity types of the usage classes by which a node can be bought.
 func capacityTypes(d describe.Description) []string {
 	out := make([]string, 0, 2)
 	for _, use := range []string{instancetypes.CapacityTypeOnDemand, instancetypes.CapacityTypeSpot} {
@@ -243,5 +249,5 @@ func capacityTypes(d describe.Description) []string {
 	return out
 }
 
-// kebab is how names become label values.
+// kebab turns names into label values.
 func kebab(s string) string { return strings.ReplaceAll(strings.ToLower(s), " ", "-") }

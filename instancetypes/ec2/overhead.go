@@ -10,7 +10,7 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 )
 
-// keeper makes overheads; equal lists are shared among types, since few different ones occur.
+// keeper computes overheads. Types share equal lists, because few different lists occur.
 type keeper struct {
 	compiled
 	system corev1.ResourceList
@@ -22,7 +22,7 @@ func newKeeper(c compiled) *keeper {
 	return &keeper{compiled: c, system: list(c.systemReserved), kube: map[[2]int64]corev1.ResourceList{}, evict: map[[2]int64]corev1.ResourceList{}}
 }
 
-// overhead is what the node keeps from pods, given its capacity.
+// overhead returns what the node keeps from pods, for the given capacity.
 func (k *keeper) overhead(d describe.Description, capacity corev1.ResourceList) instancetypes.Overhead {
 	reserved := [2]int64{reservedMilliCPU(d.VCPUs * 1000), k.reservedMemoryMiB(d)}
 	kube, ok := k.kube[reserved]
@@ -48,8 +48,8 @@ func (k *keeper) overhead(d describe.Description, capacity corev1.ResourceList) 
 	return instancetypes.Overhead{KubeReserved: kube, SystemReserved: k.system, EvictionThreshold: evict}
 }
 
-// threshold is what the kubelet keeps free of a resource: the greater of the thresholds that are set and count, else the
-// standard one.
+// threshold returns what the kubelet keeps free of a resource: the greatest of the thresholds that
+// are set and apply, or the default.
 func (c compiled) threshold(name corev1.ResourceName, capacity corev1.ResourceList, standard threshold) int64 {
 	whole := resources.Capacity(name, capacity[name])
 	hard, isHard := c.hard[name]
@@ -66,8 +66,8 @@ func (c compiled) threshold(name corev1.ResourceName, capacity corev1.ResourceLi
 	return standard.of(whole)
 }
 
-// reservedMilliCPU is the kubelet's share of the processors, band by band, each rounded down on its own: 6% of the first
-// core, 1% of the second, 0.5% of the next two, 0.25% of all others.
+// reservedMilliCPU returns the kubelet's share of the processors: 6% of the first core, 1% of the
+// second, 0.5% of the next two, 0.25% of all others. Each band is rounded down separately.
 func reservedMilliCPU(milli int64) int64 {
 	reserved := int64(0)
 	for _, band := range []struct{ from, to, perTenThousand int64 }{{0, 1000, 600}, {1000, 2000, 100}, {2000, 4000, 50}, {4000, 1 << 62, 25}} {
@@ -78,7 +78,8 @@ func reservedMilliCPU(milli int64) int64 {
 	return reserved
 }
 
-// reservedMemoryMiB is the kubelet's memory: 255 MiB and 11 for each pod that the family counts on.
+// reservedMemoryMiB returns the kubelet's memory: 255 MiB plus 11 MiB for each pod that the family
+// counts on.
 func (c compiled) reservedMemoryMiB(d describe.Description) int64 {
 	pods := interfacePods(d, 0, false)
 	if !c.reservesPerENI {
@@ -87,7 +88,7 @@ func (c compiled) reservedMemoryMiB(d describe.Description) int64 {
 	return 255 + 11*pods
 }
 
-// list makes a resource list of counts; resources of which nothing is kept are left out.
+// list turns counts into a resource list. Resources with a count of 0 are left out.
 func list(counts map[corev1.ResourceName]int64) corev1.ResourceList {
 	out := make(corev1.ResourceList, len(counts))
 	for name, count := range counts {

@@ -12,10 +12,11 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// ProvisionerDefaults narrows what a Provisioner karpenter.sh/v1alpha5 asks for (its requirements and labels, under keys of
-// today) by what the AWS provider fills in where a key is not mentioned: Linux, amd64, on-demand; and, unless the
-// instance type, family, category or generation is asked for, categories c, m and r of a generation above 2. The result is
-// impossible only if asked is: defaults never touch a key that is mentioned.
+// ProvisionerDefaults adds the defaults of the AWS provider to what a Provisioner
+// karpenter.sh/v1alpha5 asks for. asked is its requirements and labels, under current keys. The
+// defaults are Linux, amd64 and on-demand. If it asks for no instance type, family, category or
+// generation, they also include the categories c, m and r with a generation above 2. Defaults never
+// affect a key that is mentioned, so the result is impossible only if asked is.
 func ProvisionerDefaults(asked requirements.Set) requirements.Set {
 	var b requirements.Builder
 	b.AddSet(asked)
@@ -34,9 +35,10 @@ func ProvisionerDefaults(asked requirements.Set) requirements.Set {
 	return s
 }
 
-// WithGlobal returns the settings with those keys of the ConfigMap karpenter-global-settings applied that sizes depend on:
-// aws.enablePodENI, aws.enableENILimitedPodDensity, aws.vmMemoryOverheadPercent and aws.reservedENIs. A key that is
-// left out changes nothing. The error joins one line for each value that makes no sense; other keys are the controller's.
+// WithGlobal returns the settings with those keys of the ConfigMap karpenter-global-settings that
+// affect sizes: aws.enablePodENI, aws.enableENILimitedPodDensity, aws.vmMemoryOverheadPercent and
+// aws.reservedENIs. A missing key changes nothing, and other keys are ignored. The error joins one
+// line for each invalid value.
 func (s Settings) WithGlobal(data map[string]string) (Settings, error) {
 	var errs []error
 	off := func(key string, into *bool) {
@@ -54,7 +56,7 @@ func (s Settings) WithGlobal(data map[string]string) (Settings, error) {
 	off("aws.enablePodENI", &s.NoPodENI)
 	off("aws.enableENILimitedPodDensity", &s.NoENIDensity)
 	if text, ok := data["aws.vmMemoryOverheadPercent"]; ok {
-		// In spite of its name the setting is a share: 0.075.
+		// Despite its name the setting is a fraction: 0.075.
 		share, err := strconv.ParseFloat(text, 64)
 		switch {
 		case err != nil || !(share >= 0 && share < 1):

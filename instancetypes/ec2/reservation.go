@@ -13,20 +13,23 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// Reservation is capacity that is held in a zone for an account (an on-demand capacity reservation, or a capacity block).
+// Reservation is capacity held for an account in a zone: an on-demand capacity reservation or a
+// capacity block.
 type Reservation struct {
 	ID, InstanceType, Zone string
-	// Count is how many instances are free; 0 keeps the offering, but unavailable.
+	// Count is how many instances are free. 0 keeps the offering but marks it unavailable.
 	Count int
-	// Price in US dollars per hour of using it. The reservation is paid whether used or not, so 0 is the usual price.
+	// Price is the price of using it, in US dollars per hour. The reservation is paid whether used
+	// or not, so it is usually 0.
 	Price float64
-	// Block says that it is a capacity block, Interruptible that its owner may take it back.
+	// Block says that it is a capacity block. Interruptible says that its owner may take it back.
 	Block, Interruptible bool
 }
 
-// Reserve returns the types with the reservations as offerings of capacity type reserved, each with its count, before
-// the type's others. Nodes of these types may then carry a reservation's labels. The error joins a line for each
-// reservation of an unknown type or of a zone that does not offer it, with a negative count or price, or given twice.
+// Reserve returns the types with the reservations as offerings of capacity type reserved, each with
+// its count, before the type's other offerings. Nodes of these types may then have a reservation's
+// labels. The error joins a line for each bad reservation: of an unknown type, of a zone that does
+// not offer the type, with a negative count or price, or given twice.
 func Reserve(types []instancetypes.InstanceType, reservations ...Reservation) ([]instancetypes.InstanceType, error) {
 	at := make(map[string]int, len(types))
 	names := make([]string, len(types))
@@ -65,7 +68,7 @@ func Reserve(types []instancetypes.InstanceType, reservations ...Reservation) ([
 	return out, nil
 }
 
-// add puts the reservation before the type's other offerings and opens the type's labels for it.
+// add puts the reservation before the type's other offerings and allows its labels for the type.
 func (r Reservation) add(t instancetypes.InstanceType) (instancetypes.InstanceType, bool) {
 	i := slices.IndexFunc(t.Offerings, func(o instancetypes.Offering) bool {
 		zone, _ := o.Requirements.Get(corev1.LabelTopologyZone).Single()
@@ -95,7 +98,7 @@ func (r Reservation) add(t instancetypes.InstanceType) (instancetypes.InstanceTy
 	whole.AddSet(t.Requirements.Without(requirements.KeysOf(keys...)))
 	sold, err := offering.Set()
 	types, errType := whole.Set()
-	if err != nil || errType != nil { // an impossible type stays so
+	if err != nil || errType != nil { // an impossible type stays impossible
 		return t, false
 	}
 	t.Requirements = types

@@ -13,39 +13,43 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 )
 
-// Settings is what a cluster's owner decides and the arithmetic depends on. The zero value is AL2023 with everything at
-// its default.
+// Settings are the choices of a cluster's owner that the arithmetic depends on. The zero value is
+// AL2023 with all defaults.
 type Settings struct {
 	Family       Family // empty = AL2023
 	Kubelet      Kubelet
 	BlockDevices []BlockDevice
-	// RAID0 joins the local disks, where there are any, into the node's ephemeral storage.
+	// RAID0 joins the local disks, if there are any, into the node's ephemeral storage.
 	RAID0 bool
 	// ReservedENIs is how many interfaces of a node are not for pods.
 	ReservedENIs int64
-	// EFAOnly is the number of interfaces that a node class declares as EFA-only, on any card; of these, EFAOnlyFirstCard
-	// take interfaces of the default network card from pods.
+	// EFAOnly is the number of interfaces that a node class declares as EFA-only, on any card.
+	// EFAOnlyFirstCard is how many of these use interfaces of the default network card, which pods
+	// then cannot use.
 	EFAOnly, EFAOnlyFirstCard int64
-	// PrefixDelegation gives each interface's slots a prefix of 16 addresses. Pods are then limited as EKS recommends:
-	// to 110 up to 30 vCPUs, else to 250. The AWS provider does not know it.
+	// PrefixDelegation gives each interface slot a prefix of 16 addresses. Pods are then limited as
+	// EKS recommends: to 110 up to 30 vCPUs, otherwise to 250. The AWS provider does not support
+	// it.
 	PrefixDelegation bool
-	// FractionalGPU counts a share of a GPU as one nvidia.com/gpu, as its device plugin does. The AWS provider does not.
+	// FractionalGPU counts a share of a GPU as one nvidia.com/gpu, as its device plugin does. The
+	// AWS provider does not.
 	FractionalGPU bool
-	// Attachments is how the EBS CSI driver is set up.
+	// Attachments says how the EBS CSI driver is configured.
 	Attachments Attachments
-	// VMMemory says how much memory the hypervisor takes; nil = [FlatVMMemory] of 7.5%.
+	// VMMemory says how much memory the hypervisor takes. nil means [FlatVMMemory] of 7.5%.
 	VMMemory VMMemory
 
 	// NoPodENI and NoENIDensity are the older provider's settings aws.enablePodENI=false and
 	// aws.enableENILimitedPodDensity=false.
 	NoPodENI, NoENIDensity bool
-	// SoftEviction counts soft eviction thresholds like hard ones, as the older provider did for v1alpha5.
+	// SoftEviction counts soft eviction thresholds like hard ones, as the older provider did for
+	// v1alpha5.
 	SoftEviction bool
-	// LegacyLabels adds karpenter.k8s.aws/instance-pods, which v1alpha5 provisioners may ask for.
+	// LegacyLabels adds karpenter.k8s.aws/instance-pods, which v1alpha5 provisioners may require.
 	LegacyLabels bool
 }
 
-// Kubelet is the part of a kubelet configuration that sizes depend on. Nil means default.
+// Kubelet is the part of a kubelet configuration that affects sizes. Nil means the default.
 type Kubelet struct {
 	MaxPods, PodsPerCore         *int32
 	KubeReserved, SystemReserved corev1.ResourceList
@@ -56,23 +60,23 @@ type Kubelet struct {
 // BlockDevice is a disk that a node class attaches.
 type BlockDevice struct {
 	Device string // /dev/xvda
-	Bytes  int64  // 0 = not given
+	Bytes  int64  // 0 means not given
 	Root   bool   // marked as the root volume
 }
 
-// VMMemory says how many MiB of an instance type's memory the operating system never sees; mib is the memory to take it
-// from, and a result outside 0 to mib counts as the nearer end.
+// VMMemory returns how many MiB of an instance type's memory the operating system never sees. mib
+// is the memory to take it from. A result outside 0 to mib is moved into this range.
 type VMMemory func(d describe.Description, mib int64) int64
 
-// FlatVMMemory takes a fixed share of every type's memory, rounded up to MiB.
+// FlatVMMemory takes a fixed fraction of every type's memory, rounded up to MiB.
 func FlatVMMemory(share float64) VMMemory {
 	return func(_ describe.Description, mib int64) int64 {
 		return int64(math.Ceil(float64(mib<<20) * share / (1 << 20)))
 	}
 }
 
-// LearnedVMMemory knows the real memory in MiB that nodes of some types reported; other types are left to the rest, or
-// to the flat share of 7.5% if that is nil. The map must not change afterwards.
+// LearnedVMMemory uses the real memory in MiB that nodes of some types reported. Other types use
+// rest, or the flat share of 7.5% if rest is nil. The map must not change afterwards.
 func LearnedVMMemory(seenMiB map[string]int64, rest VMMemory) VMMemory {
 	return func(d describe.Description, mib int64) int64 {
 		if seen, ok := seenMiB[d.Name]; ok {
@@ -85,10 +89,10 @@ func LearnedVMMemory(seenMiB map[string]int64, rest VMMemory) VMMemory {
 	}
 }
 
-// defaultVMMemory is the share of 7.5% in whole numbers.
+// defaultVMMemory is the share of 7.5% in integer arithmetic.
 func defaultVMMemory(_ describe.Description, mib int64) int64 { return (mib*75 + 999) / 1000 }
 
-// Notes says in which points these settings depart from the AWS provider v1.
+// Notes says how these settings differ from the AWS provider v1.
 func (s Settings) Notes() []string {
 	var out []string
 	when := func(yes bool, note string) {
@@ -106,7 +110,7 @@ func (s Settings) Notes() []string {
 	return out
 }
 
-// Validate says what is wrong with the settings: every fault, joined, with its field.
+// Validate returns every fault of the settings, joined, with its field.
 func (s Settings) Validate() error {
 	_, err := s.compile()
 	return err
@@ -120,19 +124,19 @@ type compiled struct {
 	hard, soft                   map[corev1.ResourceName]threshold
 }
 
-// threshold is an eviction threshold: a count, or hundredths of the capacity where percent is set.
+// threshold is an eviction threshold: a count, or hundredths of the capacity if percent is set.
 type threshold struct {
 	count   int64
 	percent float64
 	isShare bool
 }
 
-// signals are the eviction signals that take something from allocatable.
+// signals returns the eviction signals that reduce allocatable.
 func signals() map[string]corev1.ResourceName {
 	return map[string]corev1.ResourceName{"memory.available": corev1.ResourceMemory, "nodefs.available": corev1.ResourceEphemeralStorage}
 }
 
-// compile checks the settings; the error joins every fault, with paths from Settings.
+// compile checks the settings. The error joins every fault, with paths from Settings.
 func (s Settings) compile() (compiled, error) {
 	if s.Family == "" {
 		s.Family = AL2023
@@ -201,7 +205,7 @@ func parseThreshold(name corev1.ResourceName, text string) (threshold, error) {
 		if err != nil || !(p >= 0 && p <= 100) {
 			return threshold{}, fmt.Errorf("%q: want a percentage from 0%% to 100%%", text)
 		}
-		if p == 100 { // the kubelet's way to say that the threshold is off
+		if p == 100 { // for the kubelet this switches the threshold off
 			p = 0
 		}
 		return threshold{percent: p, isShare: true}, nil
@@ -213,7 +217,7 @@ func parseThreshold(name corev1.ResourceName, text string) (threshold, error) {
 	return threshold{count: resources.Request(name, q)}, nil
 }
 
-// of is the threshold for a capacity.
+// of returns the threshold for a capacity.
 func (t threshold) of(capacity int64) int64 {
 	if t.isShare {
 		return int64(math.Ceil(float64(capacity) / 100 * t.percent))

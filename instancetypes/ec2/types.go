@@ -13,9 +13,9 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// Catalogue is what can be bought in a region, from the embedded catalogue and with default settings (AL2023). The error
-// is a [*catalogue.UnknownRegionError] if the catalogue does not have the region. It costs some 20 milliseconds and
-// reads everything anew: keep the result.
+// Catalogue returns what can be bought in a region, from the embedded catalogue and with default
+// settings (AL2023). The error is a [*catalogue.UnknownRegionError] if the catalogue does not have
+// the region. It takes about 20 milliseconds and reads everything again, so keep the result.
 func Catalogue(region string) ([]instancetypes.InstanceType, error) {
 	r, err := catalogue.Load(region)
 	if err != nil {
@@ -24,11 +24,15 @@ func Catalogue(region string) ([]instancetypes.InstanceType, error) {
 	return Types(r, Settings{})
 }
 
-// Types is what a region's offers are for Kubernetes under the given settings, by name. Types that no image of the
-// family runs on are left out (arm64 on Windows, neither amd64 nor arm64), and so are those offered in no zone. Without a price, or on an image that does not
-// support the type, an offering is unavailable; so are the offerings of retired types, see [instancetypes.Revive], and those of types that
-// are sold in capacity blocks alone until [Reserve] adds a block.
-// The error joins every fault of the settings.
+// Types returns a region's offers for Kubernetes under the given settings, by name. The error joins
+// every fault of the settings.
+//
+// Types on which no image of the family runs are left out (arm64 on Windows, neither amd64 nor
+// arm64). So are types that no zone offers. An offering is unavailable in these cases:
+//
+//   - it has no price, or the image does not support the type
+//   - the type is retired, see [instancetypes.Revive]
+//   - the type is sold only in capacity blocks, until [Reserve] adds a block
 func Types(r catalogue.Region, s Settings) ([]instancetypes.InstanceType, error) {
 	c, err := s.compile()
 	if err != nil {
@@ -57,7 +61,7 @@ func Types(r catalogue.Region, s Settings) ([]instancetypes.InstanceType, error)
 	return out, nil
 }
 
-// offerings lists zone by zone what the type is sold as. Sellers shares the sets of each zone.
+// offerings returns, zone by zone, how the type is sold. sellers shares the sets of each zone.
 func (c compiled) offerings(region string, o catalogue.Offer, sellers map[string][2]requirements.Set, l lists) []instancetypes.Offering {
 	uses := capacityTypes(o.Description)
 	out := make([]instancetypes.Offering, 0, len(o.Zones)*len(uses))
@@ -78,7 +82,7 @@ func (c compiled) offerings(region string, o catalogue.Offer, sellers map[string
 					offering.List = l.guessed
 				}
 			}
-			if use == instancetypes.CapacityTypeReserved { // nothing is for sale in this zone without a reservation; see Reserve
+			if use == instancetypes.CapacityTypeReserved { // in this zone it is sold only by reservation, see Reserve
 				offering = instancetypes.Offering{Requirements: seller(region, z, use)}
 			}
 			if offering.Price == 0 {
@@ -103,13 +107,13 @@ func priceLists(r catalogue.Region) lists {
 	}
 }
 
-// seller is the requirement set of all offerings of one zone and capacity type.
+// seller returns the requirement set of all offerings of one zone and capacity type.
 func seller(region string, z catalogue.Zone, capacityType string) requirements.Set {
 	rs := []requirements.Requirement{
 		requirements.In(corev1.LabelTopologyRegion, region),
 		requirements.In(corev1.LabelTopologyZone, z.Name),
 		requirements.In(instancetypes.LabelCapacityType, capacityType),
-		// An offering without reservation must not satisfy a pod that asks for one.
+		// An offering without a reservation must not satisfy a pod that requires one.
 		requirements.DoesNotExist(instancetypes.LabelReservationID),
 		requirements.DoesNotExist(label.ReservationType),
 		requirements.DoesNotExist(label.ReservationInterruptible),
@@ -121,22 +125,24 @@ func seller(region string, z catalogue.Zone, capacityType string) requirements.S
 	return s
 }
 
-// boots says whether images of the family run on the type: AL2023 does not support the first Graviton.
+// boots reports whether images of the family run on the type: AL2023 does not support the first
+// Graviton.
 func (c compiled) boots(d describe.Description) bool {
 	return c.Family != AL2023 || !strings.HasPrefix(d.Name, "a1.")
 }
 
-// WithDescriptions replaces what the embedded catalogue says of instance types by a live answer. Types that the answer
-// does not have are dropped: it is what the account can see. Types that the catalogue does not know in the region are
-// offered in every zone, without price. Facts that DescribeInstanceTypes does not tell (branch interfaces, bandwidth) stay
-// those of the catalogue, of whatever region.
+// WithDescriptions replaces what the embedded catalogue says about instance types with a live
+// answer. Types missing from the answer are dropped, because the answer is what the account can
+// see. Types that the catalogue does not know in the region are offered in every zone, without a
+// price. Facts that DescribeInstanceTypes does not report (branch interfaces, bandwidth) stay those
+// of the catalogue, from any region.
 func WithDescriptions(r catalogue.Region, live []describe.Description) catalogue.Region {
 	known := make(map[string]catalogue.Offer, len(r.Offers))
 	for _, o := range r.Offers {
 		known[o.Name] = o
 	}
 	elsewhere := map[string]describe.Description{}
-	// The embedded data is read by tests; if it were broken, there would be nothing to add from it.
+	// Tests read the embedded data. If it were broken, there would be nothing to add from it.
 	types, _ := catalogue.Types()
 	for _, d := range types {
 		elsewhere[d.Name] = d

@@ -1,11 +1,14 @@
-// Package kwok reads and writes catalogues as JSON in the shape of Karpenter's KWOK provider: a list of
+// Package kwok reads and writes catalogues as JSON in the format of Karpenter's KWOK provider,
+// which is a list of
 //
 //	{"name": "c-4x", "architecture": "amd64", "operatingSystems": ["linux"],
 //	 "resources": {"cpu": "4", "memory": "8Gi", "pods": "110"},
 //	 "offerings": [{"Price": 0.1, "Available": true, "Requirements": [{"key": ..., "operator": "In", "values": [...]}]}]}
 //
-// with optional fields of our own: "requirements" (more labels of the type), "overhead" (a resource list taken off
-// resources; none means that resources are what pods can use), "retired", and "ReservationCapacity",
-// "Commitment", "CommittedPerHour" and "CommitmentRate" of an offering. As in Karpenter v1.15, an offering of capacity type
-// "reserved" with a "ReservationCapacity" of 0 is a full reservation: it cannot be had now. Left out, it means any number.
+// It adds optional fields: "requirements" (more labels of the type), "overhead" (a resource list
+// that is subtracted from resources; without it, pods can use all resources), and "retired". An
+// offering may also have "ReservationCapacity", "Commitment", "CommittedPerHour" and
+// "CommitmentRate". As in Karpenter v1.15, an offering of capacity type "reserved" with a
+// "ReservationCapacity" of 0 is a full reservation: it cannot be bought now. If the field is
+// missing, any number can be bought.
 package kwok

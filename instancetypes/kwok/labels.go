@@ -12,7 +12,7 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// Labels that the KWOK provider gives its nodes. Files may override them by "requirements".
+// Labels that the KWOK provider gives its nodes. A file may override them in "requirements".
 const (
 	LabelSize   = "karpenter.kwok.sh/instance-size"
 	LabelFamily = "karpenter.kwok.sh/instance-family"
@@ -20,8 +20,9 @@ const (
 	LabelMemory = "karpenter.kwok.sh/instance-memory"
 )
 
-// WellKnown is the set of keys that a node yet to be bought leaves open with such a catalogue: the usual ones, those of
-// this package, and every key that a type or an offering of the catalogue mentions.
+// WellKnown returns the keys that are undecided for a node that is not bought yet, with such a
+// catalogue: the usual ones, those of this package, and every key that a type or an offering of the
+// catalogue mentions.
 func WellKnown(types []instancetypes.InstanceType) requirements.Keys {
 	keys := []string{LabelSize, LabelFamily, LabelCPU, LabelMemory}
 	for _, t := range types {
@@ -37,11 +38,12 @@ func WellKnown(types []instancetypes.InstanceType) requirements.Keys {
 	return instancetypes.WellKnown().Union(requirements.KeysOf(keys...))
 }
 
-// sized is how AWS writes types: family, dot, size.
+// sized matches the type names of AWS: family, dot, size.
 var sized = regexp.MustCompile(`^[a-zA-Z0-9]+\.([a-zA-Z0-9-]+)$`)
 
-// kwokLabels are the labels that the KWOK provider derives from name and resources: the family is the name up to the
-// first dot or dash (else its first letter), the size what follows the dot of an AWS name (else the number of cores).
+// kwokLabels returns the labels that the KWOK provider derives from name and resources. The family
+// is the name up to the first dot or dash, or its first letter. The size is the part after the dot
+// of an AWS name, or the number of cores.
 func kwokLabels(t instancetypes.InstanceType) map[string]string {
 	if t.Name == "" {
 		return nil
@@ -54,13 +56,13 @@ func kwokLabels(t instancetypes.InstanceType) map[string]string {
 	if m := sized.FindStringSubmatch(t.Name); m != nil {
 		out[LabelSize] = m[1]
 	}
-	// A part of a name may end where a label's value must not.
+	// A part of a name may end with a character that a label value must not end with.
 	maps.DeleteFunc(out, func(_, value string) bool { return len(validation.IsValidLabelValue(value)) > 0 })
 	return out
 }
 
-// places says where and how the offerings together can be bought: the values of each key that every one of them fixes
-// to a finite list, so that a type is known to be none of anything else.
+// places returns where and how the offerings together can be bought: the values of each key that
+// every offering fixes to a finite list. So it is known that the type has no other values.
 func places(offerings []instancetypes.Offering) []requirements.Requirement {
 	var out []requirements.Requirement
 	for _, key := range []string{corev1.LabelTopologyZone, instancetypes.LabelCapacityType} {

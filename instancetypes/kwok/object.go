@@ -18,7 +18,7 @@ type FieldError struct {
 	Detail string
 }
 
-// Error is "kwok: path (type): detail".
+// Error returns "kwok: path (type): detail".
 func (e *FieldError) Error() string {
 	where := e.Path
 	if e.Type != "" {
@@ -27,9 +27,9 @@ func (e *FieldError) Error() string {
 	return strings.TrimSpace(fmt.Sprintf("kwok: %s: %s", where, e.Detail))
 }
 
-// reader collects faults while it walks through JSON values.
+// reader collects faults while it reads JSON values.
 type reader struct {
-	at   string // of the instance type
+	at   string // name of the instance type
 	name string
 	errs []error
 }
@@ -38,8 +38,8 @@ func (r *reader) bad(path, format string, args ...any) {
 	r.errs = append(r.errs, &FieldError{Path: r.at + path, Type: r.name, Detail: fmt.Sprintf(format, args...)})
 }
 
-// object takes a JSON object apart. Names match without regard to case, as they do in Go programs that read such files;
-// a name that is not in fields is a fault, a null is as good as left out.
+// object splits a JSON object into its fields. Names match without regard to case, as in Go
+// programs that read such files. A name that is not in fields is a fault. A null counts as missing.
 func (r *reader) object(path string, raw json.RawMessage, fields ...string) map[string]json.RawMessage {
 	have := map[string]json.RawMessage{}
 	if err := json.Unmarshal(raw, &have); err != nil || have == nil {
@@ -68,7 +68,7 @@ func (r *reader) object(path string, raw json.RawMessage, fields ...string) map[
 	return out
 }
 
-// value reads a field into v, if it is there.
+// value decodes a field into v, if it exists.
 func (r *reader) value(path string, raw json.RawMessage, v any, want string) bool {
 	if raw == nil {
 		return false
@@ -87,7 +87,7 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-// kind names a JSON value the way people speak of it, shortened.
+// kind describes a JSON value in words, shortened.
 func kind(raw json.RawMessage) string {
 	raw = bytes.TrimSpace(raw)
 	if len(raw) == 0 {

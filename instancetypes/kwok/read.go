@@ -19,11 +19,13 @@ import (
 	"github.com/joinery-sdk/joinery/requirements/kube"
 )
 
-// Read reads a catalogue; the types stay in the file's order. Left out fields have these values: no operating system
-// means linux, "Available" means true, no "pods" in resources means 110 as in every kubelet, no price is a fault.
+// Read reads a catalogue. The types keep the order of the file. Missing fields have defaults:
+// operating systems are linux, "Available" is true, and pods are 110 as in every kubelet. A missing
+// price is a fault.
 //
-// The error joins every fault found, each a [*FieldError] or, for what only the whole shows (duplicate names and
-// offerings, absurd sizes), an [*instancetypes.InvalidError]; then no types are returned. Cost is linear in the input.
+// The error joins every fault found. Each is a [*FieldError] or, for faults of the catalogue as a
+// whole (duplicate names and offerings, absurd sizes), an [*instancetypes.InvalidError]. In that
+// case no types are returned. The cost is linear in the input.
 func Read(data []byte) ([]instancetypes.InstanceType, error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	var list []json.RawMessage
@@ -62,7 +64,7 @@ func broken(data []byte, err error) error {
 	return &FieldError{Path: position(data, int64(len(data))), Detail: err.Error()}
 }
 
-// position turns an offset into a line.
+// position converts an offset to a line.
 func position(data []byte, offset int64) string {
 	offset = min(max(offset, 0), int64(len(data)))
 	return fmt.Sprintf("line %d", 1+bytes.Count(data[:offset], []byte("\n")))
@@ -124,14 +126,15 @@ func (r *reader) instanceType(raw json.RawMessage) instancetypes.InstanceType {
 	return t
 }
 
-// labelValue refuses what a node's label could not hold.
+// labelValue rejects a value that a node's label cannot have.
 func (r *reader) labelValue(path, value string) {
 	for _, fault := range validation.IsValidLabelValue(value) {
 		r.bad(path, "%q: %s", value, fault)
 	}
 }
 
-// resources reads a resource list, one fault for each quantity that is none. Quantities may be texts or numbers.
+// resources reads a resource list and reports one fault for each invalid quantity. Quantities may
+// be strings or numbers.
 func (r *reader) resources(path string, raw json.RawMessage) corev1.ResourceList {
 	out := corev1.ResourceList{}
 	if raw == nil {
@@ -184,7 +187,7 @@ func (r *reader) offerings(raw json.RawMessage) []instancetypes.Offering {
 			o.Requirements = r.requirements(at+".Requirements", raw)
 		}
 		if capacity, ok := o.Requirements.Get(instancetypes.LabelCapacityType).Single(); ok && capacity == instancetypes.CapacityTypeReserved && f["ReservationCapacity"] != nil && o.ReservationCount == 0 {
-			o.Available = false // Karpenter writes a full reservation so; here a count of 0 would mean any number
+			o.Available = false // a full reservation in Karpenter; here a count of 0 would mean any number
 		}
 		out = append(out, o)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/joinery-sdk/joinery/requirements/kube"
 )
 
-// file is one entry as it is written.
+// file is one entry of the file.
 type file struct {
 	Name             string                           `json:"name"`
 	Architecture     string                           `json:"architecture"`
@@ -33,9 +33,9 @@ type offering struct {
 	Requirements        []corev1.NodeSelectorRequirement
 }
 
-// Write writes a catalogue that [Read] reads: names, requirements, offerings, capacity and the sum of overheads come
-// back, which reservation each part of the overhead was does not. The error names the type whose requirements no list of
-// operators expresses.
+// Write writes a catalogue that [Read] can read. Names, requirements, offerings, capacity and the
+// sum of the overheads are preserved. How the overhead is divided is not. The error names a type
+// whose requirements cannot be written as a list of operators.
 func Write(types []instancetypes.InstanceType) ([]byte, error) {
 	out := make([]file, 0, len(types))
 	for _, t := range types {

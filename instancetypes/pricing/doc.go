@@ -1,7 +1,9 @@
-// Package pricing has the layers that prices are made of: a list, spot history, discounts, commitments with a count,
-// overlays and overrides, each an [instancetypes.PriceSource]. Stack them in the order in which they hold:
+// Package pricing has the layers of a price: a list, spot history, discounts, commitments with a
+// count, overlays and overrides. Each is an [instancetypes.PriceSource]. Stack them from the lowest
+// to the highest:
 //
 //	instancetypes.Reprice(types, list, history, discount, commitment, override)
 //
-// Every quote keeps the list it comes from, so that an answer can say which list, of which date, and how estimated.
+// Every quote keeps the list that it comes from. So an answer can name the list, its date, and
+// whether it is an estimate.
 package pricing

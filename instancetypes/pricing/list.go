@@ -4,17 +4,17 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes"
 )
 
-// List replaces the on-demand prices of the types that it has. Types that it does not have keep what is below, or lose
-// their price if Complete. The zero value changes nothing.
+// List replaces the on-demand prices of the types that it contains. Other types keep the price
+// below, or lose it if Complete is set. The zero value changes nothing.
 type List struct {
 	From instancetypes.PriceList
 	// OnDemand maps instance types to US dollars per hour.
 	OnDemand map[string]float64
-	// Complete says that what is not in the list cannot be bought.
+	// Complete says that types missing from the list cannot be bought.
 	Complete bool
 }
 
-// Quotes answers on-demand offerings from the list; see [instancetypes.PriceSource].
+// Quotes prices on-demand offerings from the list, see [instancetypes.PriceSource].
 func (l List) Quotes(q instancetypes.PriceQuery, below []instancetypes.Quote) []instancetypes.Quote {
 	if q.Offering.CapacityType() != instancetypes.CapacityTypeOnDemand {
 		return below
@@ -29,17 +29,18 @@ func (l List) Quotes(q instancetypes.PriceQuery, below []instancetypes.Quote) []
 	return replace(below, price, &l.From)
 }
 
-// SpotHistory replaces spot prices by those that the cloud reported, type by type and zone by zone. Types of which it has
-// no zone keep what is below, or lose their price if Complete; a type that it has in other zones only is not sold in this one.
+// SpotHistory replaces spot prices with those that the cloud reported, by type and zone. A type
+// that it does not contain keeps the price below, or loses it if Complete is set. A type that it
+// contains only in other zones is not sold in this zone.
 type SpotHistory struct {
 	From instancetypes.PriceList
-	// Zones maps instance types to zones to US dollars per hour.
+	// Zones maps an instance type to a zone to US dollars per hour.
 	Zones map[string]map[string]float64
-	// Complete says that what is not in the history cannot be bought.
+	// Complete says that types missing from the history cannot be bought.
 	Complete bool
 }
 
-// Quotes answers spot offerings from the history; see [instancetypes.PriceSource].
+// Quotes prices spot offerings from the history, see [instancetypes.PriceSource].
 func (h SpotHistory) Quotes(q instancetypes.PriceQuery, below []instancetypes.Quote) []instancetypes.Quote {
 	if q.Offering.CapacityType() != instancetypes.CapacityTypeSpot {
 		return below
@@ -55,7 +56,7 @@ func (h SpotHistory) Quotes(q instancetypes.PriceQuery, below []instancetypes.Qu
 	return replace(below, price, &h.From)
 }
 
-// replace sets the price of what can be had without limit and leaves counted quotes alone.
+// replace sets the price of the quote without a limit and does not change counted quotes.
 func replace(below []instancetypes.Quote, price float64, from *instancetypes.PriceList) []instancetypes.Quote {
 	return ordered(counted(below), instancetypes.Quote{Price: price, List: from})
 }

@@ -14,34 +14,37 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// Overlay is what a NodeOverlay (karpenter.sh/v1alpha1) corrects: the price of the offerings that match, and extended
-// resources of the types that do.
+// Overlay is a correction by a NodeOverlay (karpenter.sh/v1alpha1): the price of matching
+// offerings, and extended resources of matching types.
 type Overlay struct {
 	Name   string
-	Weight int32 // of several that match, the heaviest holds
+	Weight int32 // of several that match, the one with the greatest weight applies
 	Match  requirements.Set
-	// Price replaces the price; else Adjustment is added to it, in US dollars or, if Percent, as a percentage of it. Nil and
-	// 0 leave the price alone.
+	// Price replaces the price. If it is nil, Adjustment is added to the price, in US dollars or,
+	// if Percent is set, as a percentage of it. Nil and 0 leave the price unchanged.
 	Price      *float64
 	Adjustment float64
 	Percent    bool
-	// Capacity is added to types, or replaces what they have of the same name.
+	// Capacity is added to types, or replaces their resources of the same name.
 	Capacity corev1.ResourceList
 }
 
-// Overlays are overlays in the order in which they are tried: see [NewOverlays]. The zero value changes nothing.
+// Overlays are overlays in the order in which they are tried, see [NewOverlays]. The zero value
+// changes nothing.
 type Overlays struct{ sorted []Overlay }
 
-// ConflictError says that two overlays of one weight correct the same offering or type, so that neither holds.
+// ConflictError says that two overlays of equal weight correct the same offering or type, so
+// neither applies.
 type ConflictError struct{ First, Second string }
 
-// Error names both.
+// Error names both overlays.
 func (e *ConflictError) Error() string {
 	return fmt.Sprintf("pricing: overlays %q and %q have the same weight and match the same nodes: give one more weight", e.First, e.Second)
 }
 
-// NewOverlays orders overlays by weight, then name. The error joins a [*ConflictError] for each pair of one weight that
-// correct the same thing where requirements overlap; cost is quadratic in the number of overlays of one weight.
+// NewOverlays orders overlays by weight, then by name. The error joins a [*ConflictError] for each
+// pair of equal weight that corrects the same thing where their requirements overlap. The cost is
+// quadratic in the number of overlays of one weight.
 func NewOverlays(overlays ...Overlay) (Overlays, error) {
 	sorted := slices.Clone(overlays)
 	slices.SortFunc(sorted, func(a, b Overlay) int {
@@ -63,7 +66,7 @@ func NewOverlays(overlays ...Overlay) (Overlays, error) {
 
 func (o Overlay) prices() bool { return o.Price != nil || o.Adjustment != 0 }
 
-// collides says whether both correct the price, or both the same resource.
+// collides reports whether both correct the price, or both correct the same resource.
 func (o Overlay) collides(other Overlay) bool {
 	if o.prices() && other.prices() {
 		return true
@@ -76,7 +79,8 @@ func (o Overlay) collides(other Overlay) bool {
 	return false
 }
 
-// Quotes applies the heaviest overlay that corrects the price of the offering; see [instancetypes.PriceSource].
+// Quotes applies the overlay with the greatest weight that corrects the offering's price, see
+// [instancetypes.PriceSource].
 func (o Overlays) Quotes(q instancetypes.PriceQuery, below []instancetypes.Quote) []instancetypes.Quote {
 	for _, overlay := range o.sorted {
 		if !overlay.prices() || !q.Matches(overlay.Match) {
@@ -96,8 +100,9 @@ func (o Overlays) Quotes(q instancetypes.PriceQuery, below []instancetypes.Quote
 	return below
 }
 
-// Extend returns the types with the resources that overlays add. An overlay counts for a type if the type's own labels
-// match: capacity does not depend on how a node is bought. New values; types that nothing is added to are shared.
+// Extend returns the types with the resources that overlays add. An overlay applies to a type if
+// the type's own labels match, because capacity does not depend on how a node is bought. The values
+// are new; types that do not change are shared.
 func (o Overlays) Extend(types []instancetypes.InstanceType) []instancetypes.InstanceType {
 	out := slices.Clone(types)
 	for i, t := range out {

@@ -8,7 +8,7 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes"
 )
 
-// counted are the quotes with a count.
+// counted returns the quotes with a count.
 func counted(quotes []instancetypes.Quote) []instancetypes.Quote {
 	var out []instancetypes.Quote
 	for _, q := range quotes {
@@ -19,7 +19,7 @@ func counted(quotes []instancetypes.Quote) []instancetypes.Quote {
 	return out
 }
 
-// unlimited is the quote without a count.
+// unlimited returns the quote without a count.
 func unlimited(quotes []instancetypes.Quote) (instancetypes.Quote, bool) {
 	for _, q := range quotes {
 		if q.Count == 0 {
@@ -29,8 +29,9 @@ func unlimited(quotes []instancetypes.Quote) (instancetypes.Quote, bool) {
 	return instancetypes.Quote{}, false
 }
 
-// ordered joins quotes in ascending order of price; those without count come last, and counted ones that are no cheaper
-// are useless beside them, but are kept: they say what was paid for.
+// ordered merges quotes in ascending order of price, with those without a count last. Counted
+// quotes that are no cheaper than these are useless, but they are kept because they say what was
+// paid for.
 func ordered(quotes []instancetypes.Quote, more ...instancetypes.Quote) []instancetypes.Quote {
 	out := slices.Concat(quotes, more)
 	slices.SortStableFunc(out, func(a, b instancetypes.Quote) int {

@@ -7,14 +7,16 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// Discount takes a share off every price of the offerings that match. The zero value changes nothing.
+// Discount reduces every price of the matching offerings by a percentage. The zero value changes
+// nothing.
 type Discount struct {
 	Match requirements.Set
-	// Percent off: 10 means nine tenths of the price. More than 100 makes things free, less than 0 dearer.
+	// Percent is the reduction: 10 means nine tenths of the price. More than 100 makes things free;
+	// a negative value makes them dearer.
 	Percent float64
 }
 
-// Quotes takes the discount off; see [instancetypes.PriceSource].
+// Quotes applies the discount, see [instancetypes.PriceSource].
 func (d Discount) Quotes(q instancetypes.PriceQuery, below []instancetypes.Quote) []instancetypes.Quote {
 	if d.Percent == 0 || !q.Matches(d.Match) {
 		return below
@@ -22,26 +24,28 @@ func (d Discount) Quotes(q instancetypes.PriceQuery, below []instancetypes.Quote
 	return each(below, func(quote instancetypes.Quote) float64 { return quote.Price * (1 - d.Percent/100) })
 }
 
-// Commitment is a reserved instance or a savings plan: so many nodes of what matches cost another price, since they are
-// paid for already; whatever goes beyond costs what it costs. On-demand offerings only. The zero value changes nothing.
+// Commitment is a reserved instance or a savings plan: a number of matching nodes have another
+// price, because they are already paid for. Nodes beyond that number have the normal price. It
+// applies to on-demand offerings only. The zero value changes nothing.
 type Commitment struct {
-	// Name tells commitments apart. All offerings that match share the count of one name.
+	// Name identifies the commitment. All matching offerings share the count of one name.
 	Name  string
 	From  instancetypes.PriceList
 	Match requirements.Set
 	// Count is the number of nodes; 0 or less means none.
 	Count int
-	// Price in US dollars per hour of each; 0 for what is paid whether used or not. PercentOff, if it is not 0, is taken
-	// off the price below instead.
+	// Price is the price of each node in US dollars per hour; 0 for what is paid whether used or
+	// not. PercentOff, if not 0, reduces the price below instead.
 	Price, PercentOff float64
-	// PerHour, if it is not 0, makes it a savings plan that is counted in money: so many dollars an hour are paid whether used or
-	// not. A node uses the price below less PercentOff of them and costs nothing besides, until they are used up. Count and Price
-	// do not apply. What nodes that run already use is to be taken off. The bill covers the last node in part; here a node is
-	// covered as a whole or not at all, so the bill may be lower than the plan by less than one node's price.
+	// PerHour, if not 0, makes it a savings plan that is counted in money: so many dollars an hour
+	// are paid whether used or not. A node uses the price below less PercentOff of them, and costs
+	// nothing else, until they are used up. Count and Price do not apply. Subtract what running
+	// nodes already use. The real bill covers the last node in part. Here a node is covered as a
+	// whole or not at all, so the bill may be lower than the plan by less than one node's price.
 	PerHour float64
 }
 
-// Quotes adds the counted price; see [instancetypes.PriceSource].
+// Quotes adds the counted price, see [instancetypes.PriceSource].
 func (c Commitment) Quotes(q instancetypes.PriceQuery, below []instancetypes.Quote) []instancetypes.Quote {
 	if c.Count <= 0 && c.PerHour <= 0 || q.Offering.CapacityType() != instancetypes.CapacityTypeOnDemand || !q.Matches(c.Match) {
 		return below
@@ -67,14 +71,15 @@ func (c Commitment) Quotes(q instancetypes.PriceQuery, below []instancetypes.Quo
 	return ordered(below, instancetypes.Quote{Price: max(0, price), List: &c.From, Count: c.Count, Commitment: cmp.Or(c.Name, "commitment")})
 }
 
-// Override sets the price of what matches, and forgets everything below it. The zero value makes everything free.
+// Override sets the price of what matches and ignores everything below it. The zero value makes
+// everything free.
 type Override struct {
 	From  instancetypes.PriceList
 	Match requirements.Set
 	Price float64 // US dollars per hour
 }
 
-// Quotes sets the price; see [instancetypes.PriceSource].
+// Quotes sets the price, see [instancetypes.PriceSource].
 func (o Override) Quotes(q instancetypes.PriceQuery, below []instancetypes.Quote) []instancetypes.Quote {
 	if !q.Matches(o.Match) {
 		return below

@@ -6,8 +6,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// CountsVolumes reports whether the resource counts the volumes that a CSI driver has attached to a node. Nodes never list such a resource
-// (their CSINode has the limit), and what does not have it takes any number of volumes.
+// CountsVolumes reports whether the resource counts the volumes that a CSI driver has attached to a
+// node. Nodes never list such a resource (their CSINode has the limit). A type without it accepts
+// any number of volumes.
 func CountsVolumes(name corev1.ResourceName) bool {
 	return strings.HasPrefix(string(name), "attachable-volumes-csi-")
 }

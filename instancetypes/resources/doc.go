@@ -1,9 +1,10 @@
-// Package resources is the one home of resource-list arithmetic and of quantities as integers.
+// Package resources has the arithmetic of resource lists and the conversion of quantities to
+// integers.
 //
-// Callers hold [corev1.ResourceList]; planners want int64. The exchange rate is fixed here: cpu counts in milli-cores,
-// every other resource in whole units (bytes, pods, devices). What somebody asks for is rounded up ([Request]), what
-// somebody offers is rounded down ([Capacity]), so that rounding can refuse a fit but never invent one. Values that an
-// int64 cannot hold saturate at its ends.
+// Callers have [corev1.ResourceList]; planners need int64. The unit is fixed here: cpu is counted
+// in milli-cores, every other resource in whole units (bytes, pods, devices). Requests are rounded
+// up ([Request]) and capacities are rounded down ([Capacity]). So rounding can reject a fit but
+// never invent one. Values that do not fit into an int64 saturate.
 //
-// Every function is pure, safe for concurrent use, and leaves its arguments untouched.
+// Every function is pure, safe for concurrent use, and does not change its arguments.
 package resources

@@ -8,10 +8,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// milli is the number of counts to one unit of cpu.
+// milli is the number of counts in one unit of cpu.
 const milli = 1000
 
-// perUnit says how many counts make one unit of the resource: 1000 for cpu, 1 for everything else.
+// perUnit returns how many counts make one unit of the resource: 1000 for cpu, 1 for everything
+// else.
 func perUnit(name corev1.ResourceName) int64 {
 	if name == corev1.ResourceCPU {
 		return milli
@@ -19,8 +20,9 @@ func perUnit(name corev1.ResourceName) int64 {
 	return 1
 }
 
-// Request returns a quantity that is asked for as a count: milli for cpu, units for everything else, rounded up
-// (towards +inf) and saturating at the ends of int64. The zero quantity is 0. It does not allocate for quantities that fit an int64.
+// Request converts a requested quantity to a count: milli for cpu, units for everything else,
+// rounded up (towards +inf) and saturating at the ends of int64. The zero quantity is 0. It does
+// not allocate for quantities that fit into an int64.
 func Request(name corev1.ResourceName, q resource.Quantity) int64 {
 	n, exact := count(name, q)
 	if !exact && compare(name, n, q) < 0 {
@@ -29,8 +31,9 @@ func Request(name corev1.ResourceName, q resource.Quantity) int64 {
 	return n
 }
 
-// Capacity returns a quantity that is offered as a count: milli for cpu, units for everything else, rounded down
-// (towards -inf) and saturating at the ends of int64. The zero quantity is 0. It does not allocate for quantities that fit an int64.
+// Capacity converts an offered quantity to a count: milli for cpu, units for everything else,
+// rounded down (towards -inf) and saturating at the ends of int64. The zero quantity is 0. It does
+// not allocate for quantities that fit into an int64.
 func Capacity(name corev1.ResourceName, q resource.Quantity) int64 {
 	n, exact := count(name, q)
 	if !exact && compare(name, n, q) > 0 {
@@ -39,8 +42,8 @@ func Capacity(name corev1.ResourceName, q resource.Quantity) int64 {
 	return n
 }
 
-// count returns a count within one of the quantity and whether it is already what either rounding would give: exact
-// or saturated.
+// count returns a count within one of the quantity. exact says that both ways of rounding would
+// give it: it is exact or saturated.
 func count(name corev1.ResourceName, q resource.Quantity) (n int64, exact bool) {
 	per := perUnit(name)
 	if whole, ok := q.AsInt64(); ok {
@@ -52,7 +55,8 @@ func count(name corev1.ResourceName, q resource.Quantity) (n int64, exact bool) 
 		}
 		return whole * per, true
 	}
-	// A fraction, or beyond int64. ScaledValue wraps silently, so the range comes first.
+	// The value is a fraction or beyond int64. ScaledValue wraps silently, so the range is checked
+	// first.
 	switch {
 	case q.CmpInt64(math.MaxInt64/per) >= 0:
 		return math.MaxInt64, true
@@ -74,9 +78,9 @@ func compare(name corev1.ResourceName, n int64, q resource.Quantity) int {
 	return resource.NewScaledQuantity(n, scale).Cmp(q)
 }
 
-// Quantity returns the count as a quantity in the form that people read most easily: cores or milli-cores for cpu,
-// binary or decimal prefixes for bytes (whichever is shorter, binary first), plain decimals for the rest.
-// It is the exact inverse of [Request] and [Capacity].
+// Quantity returns the count as a quantity in the most readable form: cores or milli-cores for cpu,
+// binary or decimal prefixes for bytes (the shorter one, binary if equal), plain decimals for the
+// rest. It is the exact inverse of [Request] and [Capacity].
 func Quantity(name corev1.ResourceName, v int64) resource.Quantity {
 	if perUnit(name) == milli {
 		return *resource.NewMilliQuantity(v, resource.DecimalSI)
@@ -84,7 +88,8 @@ func Quantity(name corev1.ResourceName, v int64) resource.Quantity {
 	if !isBytes(name) {
 		return *resource.NewQuantity(v, resource.DecimalSI)
 	}
-	// 6903Mi is no round number of decimal megabytes, and a 937G disk no round number of binary ones.
+	// 6903Mi is not a round number of decimal megabytes, and a 937G disk is not a round number of
+	// binary ones.
 	if zeros(v, 1000) > zeros(v, 1024) {
 		return *resource.NewQuantity(v, resource.DecimalSI)
 	}
@@ -97,13 +102,13 @@ func Humane(name corev1.ResourceName, v int64) string {
 	return q.String()
 }
 
-// isBytes says whether the resource is measured in bytes.
+// isBytes reports whether the resource is measured in bytes.
 func isBytes(name corev1.ResourceName) bool {
 	return name == corev1.ResourceMemory || name == corev1.ResourceEphemeralStorage || name == corev1.ResourceStorage ||
 		strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
 }
 
-// zeros counts how often v divides by base.
+// zeros returns how often v can be divided by base.
 func zeros(v, base int64) int {
 	n := 0
 	for ; v != 0 && v%base == 0; v /= base {

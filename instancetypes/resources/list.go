@@ -9,15 +9,15 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Add returns the sum of two lists as a new list; a resource that one side lacks counts as 0 there. Sums saturate at
-// the ends of what [Request] can express. The sum of two empty lists is an empty list, not nil.
+// Add returns the sum of two lists as a new list. A resource that one list lacks counts as 0 there.
+// Sums saturate at the range of [Request]. The sum of two empty lists is an empty list, not nil.
 func Add(a, b corev1.ResourceList) corev1.ResourceList {
 	sum := clone(a, len(b))
 	add(sum, b)
 	return sum
 }
 
-// add adds b to the sum itself.
+// add adds b to sum in place.
 func add(sum, b corev1.ResourceList) {
 	for name, q := range b {
 		have := sum[name]
@@ -26,8 +26,8 @@ func add(sum, b corev1.ResourceList) {
 	}
 }
 
-// Sub returns a minus b as a new list with the resources of both; a resource that one side lacks counts as 0 there,
-// so a result may be negative. Differences saturate like [Add].
+// Sub returns a minus b as a new list with the resources of both. A resource that one list lacks
+// counts as 0 there, so a result may be negative. Differences saturate as in [Add].
 func Sub(a, b corev1.ResourceList) corev1.ResourceList {
 	rest := clone(a, len(b))
 	for name, q := range b {
@@ -41,8 +41,8 @@ func Sub(a, b corev1.ResourceList) corev1.ResourceList {
 	return rest
 }
 
-// Max returns a new list with the greater quantity of each resource of either list. A resource that one side lacks is
-// taken from the other as it is, negative or not.
+// Max returns a new list with the greater quantity of each resource. A resource that one list lacks
+// is copied from the other, negative or not.
 func Max(a, b corev1.ResourceList) corev1.ResourceList {
 	most := clone(a, len(b))
 	for name, q := range b {
@@ -53,12 +53,13 @@ func Max(a, b corev1.ResourceList) corev1.ResourceList {
 	return most
 }
 
-// Names returns the names of a list in ascending order: the order in which to walk a list where the result matters.
+// Names returns the names of a list in ascending order. Use it to iterate when the order affects
+// the result.
 func Names(list corev1.ResourceList) []corev1.ResourceName {
 	return slices.Sorted(maps.Keys(list))
 }
 
-// clone copies a list with its quantities, which may hold pointers, and room for more.
+// clone copies a list with its quantities, which may hold pointers, and leaves room for more.
 func clone(list corev1.ResourceList, room int) corev1.ResourceList {
 	out := make(corev1.ResourceList, max(len(list), room))
 	for name, q := range list {
@@ -67,7 +68,7 @@ func clone(list corev1.ResourceList, room int) corev1.ResourceList {
 	return out
 }
 
-// saturate brings a quantity back into the range of a count.
+// saturate brings a quantity into the range of a count.
 func saturate(name corev1.ResourceName, q resource.Quantity) resource.Quantity {
 	per := perUnit(name)
 	switch {

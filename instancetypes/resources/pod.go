@@ -8,13 +8,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// OfPod is what the scheduler counts for a pod: the sum of its containers and sidecars or, where that is more, the
-// largest of its init steps, replaced by what the pod asks for as a whole, with overhead, and one slot. The rules are those of the Kubernetes
-// documentation ("Resource sharing within containers", sidecars; "Assign pod-level resources"; "Resize container resources").
+// OfPod returns what the scheduler counts for a pod: the sum of its containers and sidecars or, if
+// that is more, the largest of its init steps. Pod-level requests replace it, and overhead and one
+// pod slot are added. The rules are those of the Kubernetes documentation ("Resource sharing within
+// containers", sidecars; "Assign pod-level resources"; "Resize container resources").
 //
-// Of a running pod, what the kubelet has granted counts as well, while the pod is resized in place. kube-scheduler 1.37 compares what all
-// containers ask for, have been granted and run with; versions before it compare these for each container. The larger result counts, so
-// that a plan holds with both.
+// While a running pod is resized in place, what the kubelet has granted counts too. kube-scheduler
+// 1.37 compares three sums over all containers: requested, granted and in use. Earlier versions
+// compare these for each container. The larger result counts, so that a plan is right with both.
 func OfPod(p *corev1.Pod, running bool) corev1.ResourceList {
 	total := sum(p, asked)
 	whole, hasWhole := heldByPod(p)
@@ -31,7 +32,8 @@ func OfPod(p *corev1.Pod, running bool) corev1.ResourceList {
 	return total
 }
 
-// ofContainers is what kube-scheduler counted until 1.36: each container for the largest of what it asks for, has been granted and runs with.
+// ofContainers is the rule of kube-scheduler until 1.36: for each container the largest of
+// requested, granted and in use.
 func ofContainers(p *corev1.Pod, whole held, hasWhole bool) corev1.ResourceList {
 	total := sum(p, func(c *corev1.Container, state *corev1.ContainerStatus) corev1.ResourceList {
 		if state == nil || state.Resources == nil || initStep(p, c) {
@@ -49,7 +51,8 @@ func ofContainers(p *corev1.Pod, whole held, hasWhole bool) corev1.ResourceList 
 	return total
 }
 
-// ofSums is what kube-scheduler counts since 1.37: the largest of what all containers ask for, have been granted and run with.
+// ofSums is the rule of kube-scheduler since 1.37: the largest of the sums of requested, granted
+// and in use.
 func ofSums(p *corev1.Pod, spec corev1.ResourceList, whole held, hasWhole bool) corev1.ResourceList {
 	allocated, runs := whole.allocated, whole.runs
 	if !hasWhole || allocated == nil || runs == nil {
@@ -86,7 +89,7 @@ func ofSums(p *corev1.Pod, spec corev1.ResourceList, whole held, hasWhole bool) 
 	return total
 }
 
-// effective is what a pod takes as a whole, of what it asks for and what its status says.
+// effective returns what a pod takes as a whole, from its requests and its status.
 func effective(p *corev1.Pod, requests corev1.ResourceList, whole held, hasWhole bool) corev1.ResourceList {
 	switch {
 	case !hasWhole:
@@ -97,7 +100,8 @@ func effective(p *corev1.Pod, requests corev1.ResourceList, whole held, hasWhole
 	return Max(requests, Max(whole.runs, whole.allocated))
 }
 
-// replace puts amounts of a pod as a whole in the place of the sums of its containers, for the names of a list.
+// replace replaces the sums of the containers with amounts of the pod as a whole, for the names of
+// a list.
 func replace(total, names, amounts corev1.ResourceList) {
 	for name := range names {
 		if podLevel(name) {
@@ -106,8 +110,8 @@ func replace(total, names, amounts corev1.ResourceList) {
 	}
 }
 
-// resized reports whether the status of a running pod may make it count for more than its spec, or for something else. It is quick for the
-// many pods of which it is false.
+// resized reports whether the status of a running pod may make it count for more than its spec, or
+// for something else. It is fast for the many pods for which it is false.
 func resized(p *corev1.Pod, spec corev1.ResourceList, whole held, hasWhole bool) bool {
 	if infeasible(p) {
 		return true
@@ -131,7 +135,7 @@ func resized(p *corev1.Pod, spec corev1.ResourceList, whole held, hasWhole bool)
 	return more(p.Spec.Containers, p.Status.ContainerStatuses) || more(p.Spec.InitContainers, p.Status.InitContainerStatuses)
 }
 
-// within reports whether no amount of a list is more than in another one.
+// within reports whether no amount of a list exceeds that of another list.
 func within(list, other corev1.ResourceList) bool {
 	for name, q := range list {
 		if most, ok := other[name]; !ok || q.Cmp(most) > 0 {
@@ -141,7 +145,8 @@ func within(list, other corev1.ResourceList) bool {
 	return true
 }
 
-// InStatus reports whether the status of a running pod bears on what it takes, as it does while the pod is resized in place.
+// InStatus reports whether the status of a running pod affects what it takes, as it does while the
+// pod is resized in place.
 func InStatus(p *corev1.Pod) bool {
 	if len(p.Status.ContainerStatuses)+len(p.Status.InitContainerStatuses) > 0 {
 		return true
@@ -153,8 +158,9 @@ func InStatus(p *corev1.Pod) bool {
 // held is what the kubelet has allocated to a pod as a whole, and what the pod runs with.
 type held struct{ allocated, runs corev1.ResourceList }
 
-// heldByPod reads the status of a pod; false if it does not say what the pod runs with. The fields came with k8s.io/api v0.35 and this module
-// compiles with v0.34, so they are found by name.
+// heldByPod reads the status of a pod. It returns false if the status does not say what the pod
+// runs with. The fields are new in k8s.io/api v0.35, and this module compiles with v0.34, so they
+// are found by name.
 func heldByPod(p *corev1.Pod) (held, bool) {
 	field := func(name string) any {
 		if f := reflect.ValueOf(&p.Status).Elem().FieldByName(name); f.IsValid() {
@@ -170,13 +176,14 @@ func heldByPod(p *corev1.Pod) (held, bool) {
 	return held{allocated, actual.Requests}, true
 }
 
-// asked is what a container asks for.
+// asked returns what a container requests.
 func asked(c *corev1.Container, _ *corev1.ContainerStatus) corev1.ResourceList {
 	return c.Resources.Requests
 }
 
-// sum adds up what the containers and sidecars of a pod count for or, where that is more, the largest of its init steps: each init container
-// that ends runs beside the sidecars that are listed before it. A state is nil if the pod's status does not have the container.
+// sum adds up the containers and sidecars of a pod or, if that is more, returns the largest of its
+// init steps. An init container that ends runs together with the sidecars listed before it. A state
+// is nil if the pod's status does not have the container.
 func sum(p *corev1.Pod, of func(*corev1.Container, *corev1.ContainerStatus) corev1.ResourceList) corev1.ResourceList {
 	total := corev1.ResourceList{}
 	for i := range p.Spec.Containers {
@@ -214,7 +221,7 @@ func initStep(p *corev1.Pod, c *corev1.Container) bool {
 	return false
 }
 
-// stateOf is the state of a container, nil if there is none.
+// stateOf returns the state of a container, or nil if there is none.
 func stateOf(states []corev1.ContainerStatus, name string) *corev1.ContainerStatus {
 	i := slices.IndexFunc(states, func(s corev1.ContainerStatus) bool { return s.Name == name })
 	if i < 0 {
@@ -223,13 +230,14 @@ func stateOf(states []corev1.ContainerStatus, name string) *corev1.ContainerStat
 	return &states[i]
 }
 
-// infeasible reports whether the kubelet has said that the resize that the pod waits for can't be had on its node.
+// infeasible reports whether the kubelet has said that the requested resize is impossible on the
+// pod's node.
 func infeasible(p *corev1.Pod) bool {
 	i := slices.IndexFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodResizePending })
 	return i >= 0 && p.Status.Conditions[i].Reason == corev1.PodReasonInfeasible
 }
 
-// podLevel reports whether a pod can ask for the resource as a whole.
+// podLevel reports whether a pod can request the resource as a whole.
 func podLevel(name corev1.ResourceName) bool {
 	return name == corev1.ResourceCPU || name == corev1.ResourceMemory || strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
 }

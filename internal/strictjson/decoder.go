@@ -418,3 +418,14 @@ var (
 	rawType     = reflect.TypeFor[json.RawMessage]()
 	managedType = reflect.TypeFor[[]metav1.ManagedFieldsEntry]()
 )
+
+// OldBool recognizes the words that YAML 1.1, and so kubectl, reads as booleans and YAML 1.2 does not.
+func OldBool(text string) (string, bool) {
+	switch text {
+	case "y", "Y", "yes", "Yes", "YES", "on", "On", "ON":
+		return "true", true
+	case "n", "N", "no", "No", "NO", "off", "Off", "OFF":
+		return "false", true
+	}
+	return "", false
+}

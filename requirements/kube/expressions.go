@@ -8,9 +8,10 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// Expressions is the set as the API writes it: requirements that must all hold, in the order of the keys, empty for
-// anything. The second result is false when no list denotes the set: when it is impossible, when it holds a union such as
-// "absent or 5", or any integer at all, since the API's bounds are strict and not negative.
+// Expressions returns the set as the API writes it: requirements that must all hold, in the order
+// of the keys, and none for anything. The second result is false if no list denotes the set. That
+// is the case for the impossible set, for a union such as "absent or 5", and for "any integer",
+// since the API's bounds are strict and not negative.
 func Expressions(s requirements.Set) ([]corev1.NodeSelectorRequirement, bool) {
 	if s.IsImpossible() {
 		return nil, false

@@ -1,7 +1,7 @@
-// Package kube reads label requirements from the Kubernetes API's types, and writes them back: package requirements itself
-// imports nothing but the standard library.
+// Package kube reads label requirements from the types of the Kubernetes API, and writes them back.
+// It is separate so that package requirements imports only the standard library.
 //
-// All functions are pure and safe for concurrent use; the arguments stay as they are.
+// All functions are pure and safe for concurrent use; they do not modify their arguments.
 package kube
 
 import (
@@ -16,9 +16,10 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// FromExpressions is the set of nodes that satisfy all of exprs, each an element of matchExpressions or of a
-// NodePool's requirements. The error joins one [*requirements.InvalidError] for each fault, with paths like "[1].operator", and is
-// nil for requirements that are well formed but contradict each other: the set is then impossible.
+// FromExpressions returns the set of nodes that satisfy all of exprs. Each is an element of
+// matchExpressions or of a NodePool's requirements. The error joins one
+// [*requirements.InvalidError] for each fault, with paths like "[1].operator". Well-formed
+// requirements that contradict each other are no error; the set is then impossible.
 func FromExpressions(exprs []corev1.NodeSelectorRequirement) (requirements.Set, error) {
 	return fromExpressions("", exprs)
 }
@@ -37,13 +38,13 @@ func fromExpressions(path string, exprs []corev1.NodeSelectorRequirement) (requi
 	if len(errs) > 0 {
 		return requirements.Set{}, errors.Join(errs...)
 	}
-	s, _ := b.Set() // contradictory is a meaning, not a malformation
+	s, _ := b.Set() // a contradiction is a meaning, not a fault of form
 	return s, nil
 }
 
-// FromNodeSelector is the union of the selector's terms. As in kube-scheduler, a term without expressions and fields
-// matches nothing, so does a selector without terms; a nil selector matches anything. The error joins one
-// [*requirements.InvalidError] for each fault.
+// FromNodeSelector returns the union of the selector's terms. As in kube-scheduler, a term without
+// expressions and fields matches nothing, and so does a selector without terms. A nil selector
+// matches anything. The error joins one [*requirements.InvalidError] for each fault.
 func FromNodeSelector(sel *corev1.NodeSelector) (requirements.Alternatives, error) {
 	if sel == nil {
 		return requirements.AnyOf(requirements.Set{}), nil
@@ -98,8 +99,9 @@ func fromFields(path string, exprs []corev1.NodeSelectorRequirement) (requiremen
 	return s, errors.Join(errs...)
 }
 
-// FromPod reads node selector and node affinity. A pod without either may go anywhere. The error joins one
-// [*requirements.InvalidError] for each fault, with paths from the pod ("spec.affinity.nodeAffinity...").
+// FromPod reads the node selector and the node affinity of a pod. A pod without either may go
+// anywhere. The error joins one [*requirements.InvalidError] for each fault, with paths from the
+// pod ("spec.affinity.nodeAffinity...").
 func FromPod(spec *corev1.PodSpec) (requirements.Pod, error) {
 	const affinity = "spec.affinity.nodeAffinity."
 	base := requirements.FromLabels(spec.NodeSelector)
@@ -122,7 +124,7 @@ func FromPod(spec *corev1.PodSpec) (requirements.Pod, error) {
 			errs = append(errs, &requirements.InvalidError{Path: at + "weight", Detail: fmt.Sprintf("%d: want 1 to 100", p.Weight)})
 		}
 		if len(p.Preference.MatchExpressions) == 0 && len(p.Preference.MatchFields) == 0 {
-			continue // an empty preferred term prefers every node alike
+			continue // an empty preferred term prefers no node to another
 		}
 		s, err := fromTerm("preference.", p.Preference)
 		if err != nil {

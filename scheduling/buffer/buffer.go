@@ -1,9 +1,11 @@
-// Package buffer reads CapacityBuffers of autoscaling.x-k8s.io: spare room in a cluster, as a number of pods that could be placed at once. A
-// buffer becomes pods that exist only in the plan. They are planned after all others, so that they never take the place of a pod that exists, and
-// what they lack is bought.
+// Package buffer reads CapacityBuffers of autoscaling.x-k8s.io: spare capacity in a cluster, as a
+// number of pods that could be placed at once. A buffer becomes pods that exist only in the plan.
+// They are planned after all others, so that they never take the place of a real pod. What they
+// lack is bought.
 //
-// The API is described at https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/proposals/buffers.md; sizes are those of
-// cluster-autoscaler and Karpenter.
+// The API is described at
+// https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/proposals/buffers.md;
+// sizes are those of cluster-autoscaler and Karpenter.
 package buffer
 
 import (
@@ -18,12 +20,13 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 )
 
-// ActiveCapacity is the strategy that buys nodes for what a buffer lacks. It is the default, and the only one that is planned.
+// ActiveCapacity is the strategy that buys nodes for what a buffer lacks. It is the default, and
+// the only one that is planned.
 const ActiveCapacity = "buffer.x-k8s.io/active-capacity"
 
 // Buffer is a CapacityBuffer. The zero value asks for nothing.
 type Buffer struct {
-	// Namespace is where Template and Scalable are, too; empty means "default".
+	// Namespace is also that of Template and Scalable; empty means "default".
 	Namespace, Name string
 	// Strategy is the provisioning strategy; empty means [ActiveCapacity].
 	Strategy string
@@ -31,10 +34,12 @@ type Buffer struct {
 	Template string
 	// Scalable is the workload whose pods fill the buffer; the zero value means none.
 	Scalable Reference
-	// Replicas is how many pods there is room for, Percentage the same in percent of the replicas of Scalable, rounded up. The larger one
-	// counts; nil for both means as many as Limits allow.
+	// Replicas is for how many pods the buffer keeps capacity. Percentage is the same in percent of
+	// the replicas of Scalable, rounded up. The larger one counts; nil for both means as many as
+	// Limits allow.
 	Replicas, Percentage *int32
-	// Limits bounds what all pods request together; resources that the pods do not request do not count.
+	// Limits limits the sum of the pods' requests. Resources that the pods do not request do not
+	// count.
 	Limits corev1.ResourceList
 }
 
@@ -46,7 +51,8 @@ type Reference struct {
 	Kind, Name string
 }
 
-// String is "Deployment web", or "Rollout.argoproj.io web" for a kind of another group than apps.
+// String returns "Deployment web", or "Rollout.argoproj.io web" for a kind of another group than
+// apps.
 func (r Reference) String() string {
 	if g := cmp.Or(r.Group, "apps"); g != "apps" {
 		return r.Kind + "." + g + " " + r.Name
@@ -54,12 +60,13 @@ func (r Reference) String() string {
 	return r.Kind + " " + r.Name
 }
 
-// String is namespace and name.
+// String returns namespace and name.
 func (b *Buffer) String() string { return cmp.Or(b.Namespace, corev1.NamespaceDefault) + "/" + b.Name }
 
-// Size is how many pods the buffer has room for: the larger of Replicas and Percentage, at most what Limits allow, and only what they allow
-// if there is neither. replicas is what the workload of Scalable asks for. A buffer without any of the three has size 0, and so has one of
-// another strategy than [ActiveCapacity].
+// Size returns for how many pods the buffer keeps capacity: the larger of Replicas and Percentage,
+// but at most what Limits allow. If both are nil, it is what Limits allow. replicas is what the
+// workload of Scalable asks for. A buffer without any of the three has size 0, and so has a buffer
+// of another strategy than [ActiveCapacity].
 func (b *Buffer) Size(template *corev1.PodTemplateSpec, replicas int32) int {
 	if cmp.Or(b.Strategy, ActiveCapacity) != ActiveCapacity {
 		return 0
@@ -77,7 +84,7 @@ func (b *Buffer) Size(template *corev1.PodTemplateSpec, replicas int32) int {
 	return int(min(max(size, 0), math.MaxInt32))
 }
 
-// most is how many pods the limits allow; false if they bound nothing that the pods request.
+// most returns how many pods the limits allow; false if they limit nothing that the pods request.
 func (b *Buffer) most(template *corev1.PodTemplateSpec) (n int64, limited bool) {
 	requests := resources.OfPod(&corev1.Pod{Spec: template.Spec}, false)
 	n = math.MaxInt64
@@ -91,15 +98,16 @@ func (b *Buffer) most(template *corev1.PodTemplateSpec) (n int64, limited bool) 
 	return n, limited
 }
 
-// The annotations of the pods, those that Karpenter gives to its own.
+// The annotations of the pods, as Karpenter gives them to its own.
 const (
 	annotationFake      = "karpenter.sh/capacity-buffer-fake-pod"
 	annotationName      = "karpenter.sh/capacity-buffer-name"
 	annotationNamespace = "karpenter.sh/capacity-buffer-namespace"
 )
 
-// Pods are the pods that fill the buffer: those of the template, pending. They use no claims: no volume is made for them. Whoever plans them
-// places all other pods first. They share the memory of their specs, and that of the template.
+// Pods returns the pods that fill the buffer: those of the template, pending. They use no claims,
+// as no volume is made for them. The caller must place all other pods first. They share the memory
+// of their specs with each other and with the template.
 func (b *Buffer) Pods(template *corev1.PodTemplateSpec, size int) []*corev1.Pod {
 	spec := template.Spec
 	spec.NodeName = ""
@@ -116,7 +124,8 @@ func (b *Buffer) Pods(template *corev1.PodTemplateSpec, size int) []*corev1.Pod 
 	return out
 }
 
-// Of is the buffer that a pod fills, as [Buffer.String] has it; false if it is a pod of the cluster.
+// Of returns the buffer that a pod fills, in the form of [Buffer.String]; false if it is a pod of
+// the cluster.
 func Of(pod *corev1.Pod) (buffer string, ok bool) {
 	if pod.Annotations[annotationFake] != "true" {
 		return "", false

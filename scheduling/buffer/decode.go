@@ -13,7 +13,7 @@ import (
 	"github.com/joinery-sdk/joinery/internal/strictjson"
 )
 
-// Versions are the versions of the API that [Decode] reads, the one in use first.
+// Versions returns the versions of the API that [Decode] reads, the one in use first.
 func Versions() []string {
 	return []string{"autoscaling.x-k8s.io/v1beta1", "autoscaling.x-k8s.io/v1alpha1"}
 }
@@ -52,7 +52,8 @@ type wireScalable struct {
 	Name     string `json:"name"`
 }
 
-// MarshalJSON writes the buffer as an object that can be applied, in the version in use first. [Decode] reads it back.
+// MarshalJSON writes the buffer as an object that can be applied, in the version in use. [Decode]
+// reads it back.
 func (b Buffer) MarshalJSON() ([]byte, error) {
 	w := wireBuffer{APIVersion: Versions()[0], Kind: "CapacityBuffer", Metadata: metav1.ObjectMeta{Namespace: b.Namespace, Name: b.Name}}
 	if b.Strategy != "" {
@@ -70,20 +71,22 @@ func (b Buffer) MarshalJSON() ([]byte, error) {
 
 // FieldError is a fault of a CapacityBuffer.
 type FieldError struct {
-	// Object is kind and name; Path leads to the field, such as spec.replicas; Detail says what is wrong there.
+	// Object is kind and name. Path leads to the field, such as spec.replicas. Detail says what is
+	// wrong there.
 	Object, Path, Detail string
 }
 
-// Error is "buffer: object: path: detail".
+// Error returns "buffer: object: path: detail".
 func (e *FieldError) Error() string {
 	return fmt.Sprintf("buffer: %s: %s: %s", e.Object, e.Path, e.Detail)
 }
 
-// Field gives path and detail.
+// Field returns path and detail.
 func (e *FieldError) Field() (path, detail string) { return e.Path, e.Detail }
 
-// Decode reads a CapacityBuffer from JSON; yaml.YAMLToJSON of sigs.k8s.io/yaml makes it of YAML. The error joins a [*FieldError] for each
-// problem, or names the line where data is not JSON.
+// Decode reads a CapacityBuffer from JSON; for YAML, convert it with yaml.YAMLToJSON of
+// sigs.k8s.io/yaml. The error joins a [*FieldError] for each problem, or names the line where data
+// is not JSON.
 func Decode(data []byte) (Buffer, error) {
 	root, err := strictjson.Parse(data)
 	if err != nil {

@@ -6,10 +6,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ConditionProvisioning is the condition of a CapacityBuffer that says whether its room is there.
+// ConditionProvisioning is the condition of a CapacityBuffer that says whether its capacity is
+// available.
 const ConditionProvisioning = "Provisioning"
 
-// The reasons of the condition. All but Infeasible are Karpenter's; that one says that no node that may be bought would hold what waits.
+// The reasons of the condition. All but Infeasible are Karpenter's. Infeasible says that no node
+// that may be bought would hold the waiting pods.
 const (
 	NotReady     = "NotReadyForProvisioning"
 	FitsExisting = "FitsExistingCapacity"
@@ -18,16 +20,18 @@ const (
 	Infeasible   = "Infeasible"
 )
 
-// Standing is what became of the pods of a buffer in a plan.
+// Standing says what a plan does with the pods of a buffer.
 type Standing struct {
-	// Existing pods fit on nodes that are there, New need nodes that the plan buys, and Waiting have no place.
+	// Existing pods fit on existing nodes, New ones need nodes that the plan buys, and Waiting ones
+	// are unplaced.
 	Existing, New, Waiting int
-	// Why says why pods wait, or why the buffer has none, and Fix what would help them; empty for none.
+	// Why says why pods wait, or why the buffer has no pods, and Fix what would help them. Both may be
+	// empty.
 	Why, Fix string
 }
 
-// Condition is the status of the condition Provisioning, without a time: true if the room is there now. It is for whoever writes the status of
-// a CapacityBuffer.
+// Condition returns the condition Provisioning, without a time. It is true if the capacity is
+// available now. It is for programs that write the status of a CapacityBuffer.
 func (s Standing) Condition() metav1.Condition {
 	c := metav1.Condition{Type: ConditionProvisioning, Status: metav1.ConditionFalse}
 	size := s.Existing + s.New + s.Waiting

@@ -1,4 +1,5 @@
-// Package constraint makes constraints of the caller's own: of functions, of sets of nodes, and with names.
+// Package constraint makes constraints of the caller's own: from functions, from sets of nodes, and
+// with names.
 //
 // All are immutable and as safe for concurrent use as the functions that they are given.
 package constraint
@@ -12,31 +13,40 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling"
 )
 
-// Func is a function as a [scheduling.Constraint].
+// Func is a function used as a [scheduling.Constraint]. nil restricts no pod.
 type Func func(*corev1.Pod, requirements.Alternatives) (requirements.Alternatives, *scheduling.Reason)
 
 // Narrow calls the function.
 func (f Func) Narrow(pod *corev1.Pod, required requirements.Alternatives) (requirements.Alternatives, *scheduling.Reason) {
+	if f == nil {
+		return required, nil
+	}
 	return f(pod, required)
 }
 
-// Require is the constraint that pods for which when holds have nodes of the set only.
+// Require returns the constraint that pods for which when is true may only have nodes of the set. nil
+// means all pods.
 func Require(when func(*corev1.Pod) bool, nodes requirements.Set) scheduling.Constraint {
 	return Func(func(pod *corev1.Pod, required requirements.Alternatives) (requirements.Alternatives, *scheduling.Reason) {
-		if !when(pod) {
+		if when != nil && !when(pod) {
 			return required, nil
 		}
 		return required.Intersect(requirements.AnyOf(nodes)), nil
 	})
 }
 
-// Named is the constraint with a name, which stands in reasons.
-func Named(name string, c scheduling.Constraint) scheduling.Constraint { return named{c, name} }
+// Named returns the constraint with a name, which reasons quote. nil stays nil.
+func Named(name string, c scheduling.Constraint) scheduling.Constraint {
+	if c == nil {
+		return nil
+	}
+	return named{c, name}
+}
 
 type named struct {
 	scheduling.Constraint
 	name string
 }
 
-// String is the name.
+// String returns the quoted name.
 func (n named) String() string { return fmt.Sprintf("constraint %q", n.name) }

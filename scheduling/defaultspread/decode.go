@@ -11,8 +11,9 @@ import (
 	"github.com/joinery-sdk/joinery/internal/strictjson"
 )
 
-// System is what kube-scheduler gives to pods where nothing is configured (defaultingType: System): soft spreads over hostnames and zones. They
-// never keep a pod from a node, and a plan pays for them what a preference may cost.
+// System returns the constraints of a kube-scheduler without configuration (defaultingType:
+// System): soft spreads over hostnames and zones. They never keep a pod from a node. A plan pays
+// for them what a preference may cost.
 func System() []corev1.TopologySpreadConstraint {
 	return []corev1.TopologySpreadConstraint{
 		{MaxSkew: 3, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.ScheduleAnyway},
@@ -20,7 +21,8 @@ func System() []corev1.TopologySpreadConstraint {
 	}
 }
 
-// The wire forms: arguments of kube-scheduler's plugin, and the file of Karpenter's --scheduler-config.
+// The wire forms: arguments of kube-scheduler's plugin, and the file of Karpenter's
+// --scheduler-config.
 type (
 	wireArgs struct {
 		APIVersion         string                            `json:"apiVersion"`
@@ -38,10 +40,12 @@ const (
 	schedulingConfig = "KubeSchedulerConfiguration"
 )
 
-// Decode reads the default constraints from JSON; yaml.YAMLToJSON of sigs.k8s.io/yaml makes it of YAML. It takes a KubeSchedulerConfiguration,
-// of which it reads the arguments of PodTopologySpread in the profile default-scheduler and nothing else, and the file of Karpenter's
-// --scheduler-config. A profile that says nothing of PodTopologySpread gives no constraints: kube-scheduler has those of [System] then, which
-// only a profile with defaultingType: System is planned for. The error joins one for each fault, with its path.
+// Decode reads the default constraints from JSON; for YAML, convert it with yaml.YAMLToJSON of
+// sigs.k8s.io/yaml. It reads the file of Karpenter's --scheduler-config, and a
+// KubeSchedulerConfiguration. In the latter it reads only the arguments of PodTopologySpread in the
+// profile default-scheduler. A profile that does not mention PodTopologySpread gives no
+// constraints. kube-scheduler then uses those of [System], but plans have them only for a profile
+// with defaultingType: System. The error joins one error for each fault, with its path.
 func Decode(data []byte) ([]corev1.TopologySpreadConstraint, error) {
 	root, err := strictjson.Parse(data)
 	if err != nil {
@@ -108,7 +112,8 @@ func Decode(data []byte) ([]corev1.TopologySpreadConstraint, error) {
 	return args.DefaultConstraints, nil
 }
 
-// pluginArgs are the arguments of the plugin in the profile of pods that name no scheduler, and their path; nil for none.
+// pluginArgs returns the arguments of the plugin in the profile of pods that name no scheduler, and
+// their path; nil for none.
 func pluginArgs(root *strictjson.Node) (*strictjson.Node, string) {
 	profiles := root.Get("profiles")
 	for i := 0; profiles != nil && i < len(profiles.Items); i++ {
@@ -126,7 +131,7 @@ func pluginArgs(root *strictjson.Node) (*strictjson.Node, string) {
 	return nil, ""
 }
 
-// wrong says what kube-scheduler has against a default constraint; empty for nothing.
+// wrong says why kube-scheduler would refuse a default constraint; empty if it would not.
 func wrong(c *corev1.TopologySpreadConstraint) string {
 	switch {
 	case c.MaxSkew < 1:

@@ -1,8 +1,10 @@
-// Package defaultspread gives pods the topology spread constraints that kube-scheduler is configured to give to pods without any: the
-// defaultConstraints of its plugin PodTopologySpread, which Karpenter 1.15 reads from --scheduler-config. The pods that it returns are
-// planned, simulated and explained like others.
+// Package defaultspread gives topology spread constraints to pods without any, as kube-scheduler is
+// configured to do. They are the defaultConstraints of its plugin PodTopologySpread, which
+// Karpenter 1.15 reads from --scheduler-config. The pods that it returns are planned, simulated and
+// explained like others.
 //
-// The rules are those of kube-scheduler: https://kubernetes.io/docs/concepts/scheduling-eviction/topology-spread-constraints/#cluster-level-default-constraints
+// The rules are those of kube-scheduler:
+// https://kubernetes.io/docs/concepts/scheduling-eviction/topology-spread-constraints/#cluster-level-default-constraints
 package defaultspread
 
 import (
@@ -17,26 +19,30 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// Defaults are the constraints of a cluster, without selectors, and the objects from which each pod has its selector. The zero value
-// changes no pod. It is only read, and safe for concurrent use.
+// Defaults has the constraints of a cluster, without selectors, and the objects that give each pod
+// its selector. The zero value changes no pod. It is only read, and safe for concurrent use.
 type Defaults struct {
-	// Constraints are given to pods without topology spread constraints of their own, all of them or none. See [Decode].
+	// Constraints are given to pods without topology spread constraints of their own, either all of
+	// them or none. See [Decode].
 	Constraints []corev1.TopologySpreadConstraint
 	// Services select pods of their namespaces by labels.
 	Services []*corev1.Service
-	// ReplicationControllers, ReplicaSets and StatefulSets are the controllers that have selectors for their pods. Pods of others, such as Jobs,
-	// have only the selectors of Services.
+	// ReplicationControllers, ReplicaSets and StatefulSets are the controllers that have selectors for
+	// their pods. Pods of other controllers, such as Jobs, have only the selectors of Services.
 	ReplicationControllers []*corev1.ReplicationController
 	ReplicaSets            []*appsv1.ReplicaSet
 	StatefulSets           []*appsv1.StatefulSet
-	// Deployments stand for their ReplicaSets where these are not given: pods that name a Deployment as their controller have its selector, and
-	// pods of a ReplicaSet named after it and their pod-template-hash have the hash beside it, as the ReplicaSet would.
+	// Deployments stand for their ReplicaSets if these are not given. A pod that names a Deployment as
+	// its controller has the Deployment's selector. A pod of a ReplicaSet named after the Deployment
+	// and the pod's pod-template-hash has that hash in its selector too, as the ReplicaSet would.
 	Deployments []*appsv1.Deployment
 }
 
-// Pods is the list with copies of the pods that get the constraints. A pod gets them if it has none, and if Services or its controller
-// give it a selector: the selectors of all Services of its namespace that select it, and that of its controller, must all match. Pods with
-// equal selectors share the memory of their constraints. No argument is modified. It costs O(pods + templates x Services of a namespace).
+// Pods returns the list, with copies of the pods that get the constraints. A pod gets them if it
+// has no constraints, and if Services or its controller give it a selector. The selectors of all
+// Services of its namespace that select it, and that of its controller, must all match. Pods with
+// equal selectors share the memory of their constraints. No argument is modified. It costs O(pods +
+// templates x Services of a namespace).
 func (d *Defaults) Pods(pods []*corev1.Pod) []*corev1.Pod {
 	if len(d.Constraints) == 0 {
 		return pods
@@ -69,7 +75,7 @@ func (d *Defaults) Pods(pods []*corev1.Pod) []*corev1.Pod {
 	return out
 }
 
-// selecting is the constraints with a selector.
+// selecting returns the constraints with a selector.
 func (d *Defaults) selecting(s *metav1.LabelSelector) []corev1.TopologySpreadConstraint {
 	out := slices.Clone(d.Constraints)
 	for i := range out {
@@ -78,14 +84,14 @@ func (d *Defaults) selecting(s *metav1.LabelSelector) []corev1.TopologySpreadCon
 	return out
 }
 
-// alike reports whether two pods have the same selector for certain.
+// alike reports whether two pods certainly have the same selector.
 func alike(a, b *corev1.Pod) bool {
 	x, y := metav1.GetControllerOfNoCopy(a), metav1.GetControllerOfNoCopy(b)
 	same := x == y || x != nil && y != nil && x.APIVersion == y.APIVersion && x.Kind == y.Kind && x.Name == y.Name
 	return same && a.Namespace == b.Namespace && maps.Equal(a.Labels, b.Labels)
 }
 
-// owner is what finds a controller.
+// owner identifies a controller.
 type owner struct{ version, kind, namespace, name string }
 
 // index finds the objects of a pod.
@@ -98,7 +104,7 @@ type index struct {
 func (d *Defaults) index() *index {
 	x := &index{services: map[string][]*corev1.Service{}, replaced: map[owner]map[string]string{}, controllers: map[owner]*metav1.LabelSelector{}}
 	for _, s := range d.Services {
-		if s.Spec.Selector != nil { // one without a selector has endpoints that others choose
+		if s.Spec.Selector != nil { // a Service without a selector has endpoints that others choose
 			x.services[in(s.Namespace)] = append(x.services[in(s.Namespace)], s)
 		}
 	}
@@ -120,10 +126,11 @@ func (d *Defaults) index() *index {
 	return x
 }
 
-// in is the namespace of an object, as an API server completes it.
+// in returns the namespace of an object, as an API server completes it.
 func in(namespace string) string { return cmp.Or(namespace, corev1.NamespaceDefault) }
 
-// selector is what the Services and the controller of a pod select by. It is empty if there are none.
+// selector returns what the Services and the controller of a pod select by; empty if there are
+// none.
 func (x *index) selector(p *corev1.Pod) *metav1.LabelSelector {
 	out := &metav1.LabelSelector{MatchLabels: map[string]string{}}
 	for _, s := range x.services[in(p.Namespace)] {
@@ -144,7 +151,7 @@ func (x *index) selector(p *corev1.Pod) *metav1.LabelSelector {
 			out.MatchLabels[appsv1.DefaultDeploymentUniqueLabelKey] = hash
 		}
 	}
-	if _, err := metav1.LabelSelectorAsSelector(s); s == nil || err != nil { // kube-scheduler passes over one that it cannot read
+	if _, err := metav1.LabelSelectorAsSelector(s); s == nil || err != nil { // kube-scheduler ignores one that it cannot read
 		return out
 	}
 	out.MatchExpressions = slices.Clone(s.MatchExpressions)

@@ -11,9 +11,10 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling"
 )
 
-// measure finds how much of each resource nodes have free, and limits and stock leave to buy, as if it were one large node, and what the
-// groups need of it. So sets of groups that need more are known to be impossible without a plan. Classes of the problem must not be divided by
-// group, so that groups that need the same are known to be of one kind.
+// measure finds how much of each resource nodes have free and limits and stock leave to buy, as if
+// it were one large node, and what the groups need of it. So a set of groups that needs more is
+// impossible without a plan. Classes of the problem must not be divided by group. Then groups that
+// need the same are known to be of one kind.
 func (a *admission) measure(p *scheduling.Problem) {
 	a.capacity, a.existing = make([]float64, len(p.Resources)), make([]float64, len(p.Resources))
 	for r := range a.capacity {
@@ -39,7 +40,7 @@ func (a *admission) measure(p *scheduling.Problem) {
 		g := &a.groups[i]
 		g.demand = make([]float64, len(p.Resources))
 		needed := g.pods[:min(g.need, len(g.pods))]
-		classes := make([]int, len(needed)) // by needed pod, its class; for one that no pool wants, a number that no other group has
+		classes := make([]int, len(needed)) // by needed pod, its class; a pod that no pool wants gets a number of this group alone
 		for n, pod := range needed {
 			k, known := classOf[pod]
 			if !known {
@@ -52,7 +53,7 @@ func (a *admission) measure(p *scheduling.Problem) {
 			}
 		}
 		slices.Sort(classes)
-		alone := -1 // the number of a group that has running members, or pods that it can do without, which others like it may not have
+		alone := -1 // set for a group with running members or pods beyond its need, which others like it may not have
 		if g.running > 0 || len(g.pods) > g.need {
 			alone = i
 		}
@@ -65,7 +66,8 @@ func (a *admission) measure(p *scheduling.Problem) {
 	a.kinds = len(kinds)
 }
 
-// purchasable is how much of a resource the nodes of a pool can have that its limits, and the stock of some of its offerings, leave to buy.
+// purchasable returns how much of a resource the nodes of a pool can have, within what its limits
+// and the stock of some of its offerings leave to buy.
 func purchasable(p *scheduling.Problem, pool, resource int, offered func(shape, offering int) bool) float64 {
 	room := &p.Pools[pool]
 	perNode, perLimit := 0.0, make([]float64, len(room.Limited)) // the most of the resource on a node, and for a unit of a limit
@@ -78,7 +80,7 @@ func purchasable(p *scheduling.Problem, pool, resource int, offered func(shape, 
 		}
 		perNode = max(perNode, free)
 		for l := range perLimit {
-			perLimit[l] = max(perLimit[l], free/float64(s.Usage[l])) // +Inf where a node uses nothing of the limit
+			perLimit[l] = max(perLimit[l], free/float64(s.Usage[l])) // +Inf if a node uses nothing of the limit
 		}
 		for j, o := range s.Offerings {
 			if !offered(i, j) {
@@ -112,10 +114,11 @@ func purchasable(p *scheduling.Problem, pool, resource int, offered func(shape, 
 	return stock
 }
 
-// rounding is by how much sums of float64 may be wrong, as a share.
+// rounding is the possible relative error of sums of float64.
 const rounding = 1e-9
 
-// suits reports whether the groups of a set need no more than there is, and no set that has failed is among them.
+// suits reports whether the groups of a set need no more than there is, and no failed set is among
+// them.
 func (a *admission) suits(set []bool) bool {
 	for r, capacity := range a.capacity {
 		sum := 0.0
@@ -142,7 +145,7 @@ func (a *admission) suits(set []bool) bool {
 // fail remembers a set that did not fit. Sets with as many groups of each kind do not fit either.
 func (a *admission) fail(set []bool) { a.failed = append(a.failed, a.counts(set)) }
 
-// counts is how many groups of each kind a set has, without those that need nothing more.
+// counts returns how many groups of each kind a set has, without those that need nothing more.
 func (a *admission) counts(set []bool) []int {
 	out := make([]int, a.kinds)
 	for i, in := range set {
@@ -153,12 +156,13 @@ func (a *admission) counts(set []bool) []int {
 	return out
 }
 
-// share is the largest part of what there is of a resource that the group needs, to order groups by size; 0 where nothing is limited.
+// share returns the largest part of the existing amount of a resource that the group needs, to
+// order groups by size; 0 if nothing is limited.
 func (a *admission) share(g int) float64 {
 	out := 0.0
 	for r, n := range a.groups[g].demand {
 		if n > 0 {
-			out = max(out, n/a.capacity[r]) // +Inf where there is none
+			out = max(out, n/a.capacity[r]) // +Inf if there is none
 		}
 	}
 	return out

@@ -13,23 +13,25 @@ import (
 )
 
 const (
-	// mostTrials bounds the drafts that look for domains, of all sets of groups together; draftedPods bounds their pods, too. One set gets a
-	// quarter of what is left: otherwise one that fits nowhere would use it up.
+	// mostTrials limits the drafts that look for domains, for all sets of groups together; draftedPods
+	// also limits their pods. One set gets a quarter of what remains. Otherwise a set that fits
+	// nowhere would use it up.
 	mostTrials = 512
-	// trialWork is the pods and offerings of a usual trial, each counted once a round. One with more work counts for several, so that pods with many
-	// constraints, which take many rounds, and large catalogues do not take minutes; a draft of a set counts for one up to draftWork.
+	// trialWork is the pods and offerings of a usual trial, each counted once a round. A trial with
+	// more work counts for several, so that large catalogues, and pods with many constraints and so
+	// many rounds, do not take minutes. A draft of a set counts for one up to draftWork.
 	trialWork = 200
 	draftWork = 2_000
-	// searchedPods is for how many pods places are searched for where drafts find none, and mostSearches how often: a search takes ten times as long
-	// as a draft.
+	// If drafts find no places, they are searched for at most searchedPods pods, mostSearches times. A
+	// search takes ten times as long as a draft.
 	searchedPods = 64
 	mostSearches = 32
-	// mostChoices bounds the choices of domains that are looked at for one group.
+	// mostChoices limits the choices of domains that are looked at for one group.
 	mostChoices = 256
 )
 
-// choice is the domains of one group: values of its key, or, where these are not known before nodes are bought, which of its pods share one. The zero
-// choice leaves it to the planner.
+// choice is the domains of one group: values of its key. If these are not known before nodes are
+// bought, it says which of the pods share a value. The zero choice leaves it to the planner.
 type choice struct {
 	values []string
 	part   map[types.NamespacedName]int // by pod; the first parts are with the running pods
@@ -47,7 +49,7 @@ func (d domains) of(g int) choice {
 	return d[g]
 }
 
-// within is [scheduling.Options.Within] for such domains.
+// within returns [scheduling.Options.Within] for such domains.
 func (a *admission) within(in domains) func(*corev1.Pod) requirements.Set {
 	return func(pod *corev1.Pod) requirements.Set {
 		g, ok := a.of[nameOf(pod)]
@@ -61,7 +63,7 @@ func (a *admission) within(in domains) func(*corev1.Pod) requirements.Set {
 	}
 }
 
-// setOf is the set of a pod of a group with a key that must share one value; empty for none.
+// setOf returns the set of a pod whose group has a key and must share one value; empty for none.
 func (a *admission) setOf(g int, c choice, pod *corev1.Pod) (set, label string) {
 	group := &a.groups[g]
 	switch {
@@ -80,7 +82,7 @@ func (a *admission) setOf(g int, c choice, pod *corev1.Pod) (set, label string) 
 	return fmt.Sprintf("group %s, part %d", group.Name, part+1), group.Key
 }
 
-// used are the values of the group's key that nodes of its placed and running pods have, in order.
+// used returns the values of the group's key on the nodes of its placed and running pods, in order.
 func (a *admission) used(g int, at *attempt) []string {
 	values, valueOf := slices.Clone(a.groups[g].held), a.valueIn(at)
 	for _, b := range at.result.Bindings() {
@@ -92,7 +94,8 @@ func (a *admission) used(g int, at *attempt) []string {
 	return slices.Compact(values)
 }
 
-// valueIn tells the value of a group's key of the node of a binding. A node that does not say it counts by its name.
+// valueIn returns a function for the value of a group's key on the node of a binding. A node
+// without the value counts by its name.
 func (a *admission) valueIn(at *attempt) func(g int, b *scheduling.Binding) string {
 	fresh, old := map[string]map[string]string{}, map[string]map[string]string{}
 	for _, n := range at.result.NewNodes() {
@@ -110,14 +113,14 @@ func (a *admission) valueIn(at *attempt) func(g int, b *scheduling.Binding) stri
 	}
 }
 
-// isSpread reports whether a group has more values of its key than it may. That is seen only afterwards where it may have several, or where its pods
-// run on nodes that have not their labels yet.
+// isSpread reports whether a group has more values of its key than it may. Only a finished plan
+// shows that if it may have several values, or if its pods run on nodes without their labels yet.
 func (a *admission) isSpread(g int, at *attempt) bool {
 	group := &a.groups[g]
 	return group.Key != "" && at.placed[g] > 0 && len(a.used(g, at)) > max(1, group.Values, len(group.held))
 }
 
-// domainsOf are the domains that an attempt uses, as a choice.
+// domainsOf returns the domains that an attempt uses, as a choice.
 func (a *admission) domainsOf(at *attempt) domains {
 	out := make(domains, len(a.groups))
 	for g := range a.groups {
@@ -152,7 +155,8 @@ func (a *admission) domainsOf(at *attempt) domains {
 	return out
 }
 
-// valuesOf are the values of the group's key; nil where it has none, or not all of them are known.
+// valuesOf returns the values of the group's key. It is nil if there is no key, or if not all
+// values are known.
 func (a *admission) valuesOf(g int) []string {
 	key := a.groups[g].Key
 	if key == "" {
@@ -161,11 +165,11 @@ func (a *admission) valuesOf(g int) []string {
 	return a.roomsOf(key).values
 }
 
-// rooms is what there is of each resource by domain of a label.
+// rooms is the capacity of each resource by domain of a label.
 type rooms struct {
 	values []string
 	free   map[string][]float64 // on existing nodes
-	most   map[string][]float64 // with what may be bought
+	most   map[string][]float64 // including what may be bought
 }
 
 // roomsOf measures the domains of a label, once for each label.
@@ -207,8 +211,9 @@ func offeredIn(p *scheduling.Problem, domain requirements.Set) func(shape, offer
 	return func(shape, offering int) bool { return in[shape][offering] }
 }
 
-// choices are those of a group: the values of its running pods with as many others as it may have, those with the most room first; or divisions
-// of its pods, the most even first. It reports whether these are all.
+// choices returns the choices of a group, and whether these are all. They are the values of its
+// running pods with as many others as it may have, those with the most capacity first. If values
+// are unknown, they are divisions of its pods, the most even first.
 func (a *admission) choices(g int) (out []choice, all bool) {
 	group := &a.groups[g]
 	most := max(1, group.Values)
@@ -254,8 +259,8 @@ func (a *admission) choices(g int) (out []choice, all bool) {
 	return out, all
 }
 
-// divisions are the ways to divide pods into a number of parts, each no larger than the one before, the most even first; or all ways if the parts
-// differ.
+// divisions returns the ways to divide pods into a number of parts, each no larger than the one
+// before, the most even first. If the parts differ, it returns all ways.
 func divisions(pods []*corev1.Pod, parts int, differ bool) (out []choice, all bool) {
 	all = true
 	var extend func(sizes []int, left, most int)
@@ -289,9 +294,10 @@ func divisions(pods []*corev1.Pod, parts int, differ bool) (out []choice, all bo
 	return out, all
 }
 
-// explore drafts a set as the planner chooses domains, and then in one choice of domains after the other until one holds all groups: a search by
-// depth, in which branches without the room are cut off. For a few pods it then searches for places in the same way. Where there are more choices
-// than drafts, it says so.
+// explore drafts a set in the domains that the planner chooses, and then in one choice of domains
+// after the other until one holds all groups. It is a depth-first search that cuts off branches
+// without the capacity. For a few pods it then searches for places in the same way. If there are
+// more choices than drafts, it says so.
 func (a *admission) explore(set []bool) (*attempt, error) {
 	d := &descent{admission: a, set: set, in: make(domains, len(a.groups))}
 	first, err := d.leaf(nil)
@@ -334,7 +340,8 @@ type descent struct {
 	found   *attempt
 }
 
-// descend tries the choices of the groups from position n on. Before is the position of the choice of the group before.
+// descend tries the choices of the groups from position n on. before is the position of the
+// previous group's choice.
 func (d *descent) descend(n, before int) error {
 	if n == len(d.groups) {
 		if d.left--; d.left < 0 || d.ctx.Err() != nil {
@@ -376,8 +383,10 @@ func (d *descent) descend(n, before int) error {
 	return nil
 }
 
-// leaf plans the set in domains. It plans the needed pods alone first: most choices of domains fail for them already, and others only slow them
-// down. If only these have places, groups do without the spare pods that come after those that have no place beside them.
+// leaf plans the set in domains. It plans the needed pods alone first, because most choices of
+// domains already fail for them, and other pods only slow that down. If only these have places,
+// groups do without spare pods whose priority is no higher than that of the groups that fail beside
+// them.
 func (d *descent) leaf(in domains) (at *attempt, err error) {
 	work, t := 0, trial{set: d.set, last: noGroup, in: in, by: d.by}
 	for _, t.who = range []crowd{needed, everyone, noSpares} {
@@ -408,8 +417,9 @@ type alone struct {
 	by           method
 }
 
-// holdsAlone reports whether a choice of domains holds what a group needs if nothing else is planned. A choice that does not is tried in no set. Of a
-// group whose constraints select pods of others nothing is known.
+// holdsAlone reports whether a choice of domains holds what a group needs if nothing else is
+// planned. A choice that does not is tried in no set. If the group's constraints select pods of
+// others, the answer is not known, and it is true.
 func (a *admission) holdsAlone(g, choice int, c choice, by method) (bool, error) {
 	key := alone{a.groups[g].kind, choice, by}
 	holds, known := a.alone[key]
@@ -427,8 +437,9 @@ func (a *admission) holdsAlone(g, choice int, c choice, by method) (bool, error)
 	return a.alone[key], nil
 }
 
-// fits reports whether what the groups need of the domains of a group's key is there: in each domain what groups need that have no other; of all
-// purchases together what is beyond the free capacity of these domains, and what other groups need beyond the rest of it.
+// fits reports whether the domains of a group's key have enough capacity. Each domain must hold the
+// groups that have no other. What these need beyond the free capacity of their domains, and what
+// other groups need beyond the remaining free capacity, must fit in all purchases together.
 func (d *descent) fits(g int) bool {
 	key, c := d.admission.groups[g].Key, d.in[g]
 	rooms := d.roomsOf(key)

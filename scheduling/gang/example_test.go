@@ -33,7 +33,7 @@ func (most oneEach) Pack(_ context.Context, _ *scheduling.Problem, r scheduling.
 	return o, nil
 }
 
-// worker is a pod of the training job, which asks for a whole machine.
+// worker returns a pod of the training job, which asks for a whole machine.
 func worker(i int) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: fmt.Sprintf("train-%d", i), Labels: map[string]string{"scheduling.x-k8s.io/pod-group": "train"}},
@@ -43,7 +43,7 @@ func worker(i int) *corev1.Pod {
 	}
 }
 
-// planner plans by a packer; its drafts are plans.
+// planner plans with a packer; its drafts are plans too.
 type planner struct{ scheduling.Packer }
 
 func (p planner) Draft(ctx context.Context, q *scheduling.Problem) (*scheduling.Result, error) {
@@ -66,7 +66,8 @@ func machines() scheduling.Pool {
 	}}}
 }
 
-// A job of eight machines under a limit of four waits, and nothing is bought for it.
+// A job needs eight machines, and the pool is limited to four. The job waits, and nothing is bought
+// for it.
 func ExampleSolve() {
 	var pods []*corev1.Pod
 	for i := range 8 {
@@ -92,7 +93,8 @@ func ExampleSolve() {
 	// pool "general": group lab/train needs 8 pods at once, and 4 of them have a place; for the others: the limit of 4 nodes is reached
 }
 
-// Of two jobs of three machines one fits under a limit of four, and nothing better was left untried.
+// Of two jobs with three machines each, one fits under a limit of four. Nothing better was left
+// untried.
 func ExampleSolution() {
 	var pods []*corev1.Pod
 	var groups []gang.Group
@@ -197,7 +199,8 @@ func TestRead(t *testing.T) {
 	}, got)
 }
 
-// Pods that have succeeded count towards the minimum for Volcano and Kueue only. Pods that have failed never count.
+// Pods that have succeeded count towards the minimum only for Volcano and Kueue. Pods that have
+// failed never count.
 func TestReadCountsSucceededPods(t *testing.T) {
 	marks := map[string]struct{ labels, annotations map[string]string }{
 		gang.Kubernetes:   {nil, map[string]string{"link": "g"}},

@@ -23,7 +23,7 @@ type group struct {
 	priority int32
 	demand   []float64 // of the needed pods, by resource
 	kind     int       // groups of one kind need the same
-	held     []string  // values of the key that nodes of its running pods have, in order
+	held     []string  // values of the key on nodes of its running pods, in order
 	heldBy   map[types.NamespacedName]string
 }
 
@@ -56,7 +56,7 @@ func (a *admission) read(groups []Group) {
 		}
 		g, anew := &a.groups[at], place[name]
 		switch {
-		case anew != nil: // also one whose leaving node still runs it
+		case anew != nil: // also if its leaving node still runs it
 			pod = anew
 		case runs(pod):
 			g.running++
@@ -96,8 +96,9 @@ func (a *admission) read(groups []Group) {
 	a.trials[bySearch] = mostSearches
 }
 
-// selectPods finds the pods that affinity or a hard spread of needed pods selects, and those that constraints of these select, again and again: a
-// needed pod may have a place only beside them. Namespaces are not looked at: a pod too many only costs time.
+// selectPods finds the pods that affinity or a hard spread of needed pods selects, and, repeatedly,
+// those that the constraints of these pods select. A needed pod may have a place only beside them.
+// Namespaces are ignored, since a pod too many only costs time.
 func (a *admission) selectPods() {
 	a.selected = map[types.NamespacedName]bool{}
 	for g := range a.groups {
@@ -131,7 +132,7 @@ func (a *admission) selectPods() {
 	}
 }
 
-// selectorsOf are those of a pod's required affinity and hard spreads.
+// selectorsOf returns the selectors of a pod's required affinity and hard spreads.
 func selectorsOf(pod *corev1.Pod) []labels.Selector {
 	var all []*metav1.LabelSelector
 	if affinity := pod.Spec.Affinity; affinity != nil && affinity.PodAffinity != nil {
@@ -153,8 +154,10 @@ func selectorsOf(pod *corev1.Pod) []labels.Selector {
 	return out
 }
 
-// Running tells which pods of a problem's snapshot run, or will without a plan: those that are bound to a node that stays and are not being deleted,
-// and those that a node is kept for. Pods of leaving nodes do not: their controllers make them anew, or they end.
+// Running returns a function that reports which pods of a problem's snapshot run, or will run
+// without a plan. These are pods that are bound to a node that stays and are not being deleted, and
+// pods that a node is kept for. Pods of leaving nodes do not run: their controllers make them anew,
+// or they end.
 func Running(p *scheduling.Problem) func(*corev1.Pod) bool {
 	snapshot, stays, kept := p.Snapshot(), map[string]bool{}, map[*corev1.Pod]bool{}
 	for i := range p.Existing {
@@ -182,7 +185,7 @@ func ended(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// groupOf is the position of the pod's group; -1 for none.
+// groupOf returns the position of the pod's group; -1 for none.
 func (a *admission) groupOf(pod *corev1.Pod) int {
 	return slices.IndexFunc(a.groups, func(g group) bool { return g.Member(pod) })
 }
@@ -198,7 +201,8 @@ func nameOf(pod *corev1.Pod) types.NamespacedName {
 	return types.NamespacedName{Namespace: cmp.Or(pod.Namespace, corev1.NamespaceDefault), Name: pod.Name}
 }
 
-// whole is the set of all groups that do not wait for something that no purchase brings.
+// whole returns the set of all groups, without those that wait for something that no purchase
+// brings.
 func (a *admission) whole() []bool {
 	out := make([]bool, len(a.groups))
 	for i := range out {

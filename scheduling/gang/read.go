@@ -20,7 +20,8 @@ const (
 	Volcano      = "scheduling.volcano.sh" // the annotation scheduling.k8s.io/group-name names them
 )
 
-// AnnotationValues is the annotation of a PodGroup that allows its nodes more than one value of its key.
+// AnnotationValues is the annotation of a PodGroup that allows its nodes more than one value of its
+// key.
 const AnnotationValues = "joinery-sdk.dev/group-values"
 
 // PodGroup is an object of one of these kinds, as far as planning looks at it.
@@ -28,13 +29,15 @@ type PodGroup struct {
 	// API is its API group, without the version.
 	API             string
 	Namespace, Name string
-	// Minimum is how many of its pods must run together; 0 for a group whose pods are independent, as with the policy basic.
+	// Minimum is how many of its pods must run together. It is 0 for a group whose pods are
+	// independent, as with the policy basic.
 	Minimum int
 	// Key is the label key whose value their nodes must share; empty for none.
 	Key string
-	// Values is how many values of Key their nodes may have together, 0 for 1. No API has such a field, so it is the annotation [AnnotationValues].
+	// Values is how many values of Key their nodes may have together; 0 means 1. No API has such a
+	// field, so it is the annotation [AnnotationValues].
 	Values int
-	// Whole says that its pods are disrupted all or none, its disruption mode.
+	// Whole is its disruption mode: either all or none of its pods are disrupted.
 	Whole bool
 }
 
@@ -92,7 +95,8 @@ func Decode(data []byte) (PodGroup, error) {
 	return out, nil
 }
 
-// reference is what a pod says of its group: a PodGroup of an API, or a group of a controller's, which needs no object.
+// reference is what a pod says of its group: a PodGroup of an API, or a controller's group, which
+// needs no object.
 type reference struct{ api, namespace, name string }
 
 // Labels and annotations by which controllers mark the pods of a group.
@@ -106,14 +110,20 @@ const (
 	labelJobSet       = "jobset.sigs.k8s.io/jobset-name"
 )
 
-// Read finds the groups of pods, sorted by name: those of PodGroups, of Kueue, of LeaderWorkerSets and of JobSets. Linked is the name of a pod's PodGroup
-// of scheduling.k8s.io, its spec.schedulingGroup, which the oldest API that this module is built with does not have; nil if no pod has one. Pods whose
-// PodGroup is missing wait, as they do in their scheduler. Pods of a JobSet, which says nowhere how many it makes, are a group of all that there are.
+// Read finds the groups of pods, sorted by name: those of PodGroups, of Kueue, of LeaderWorkerSets
+// and of JobSets. Pods whose PodGroup is missing wait, as they do in their scheduler. The pods of a
+// JobSet, which does not say how many it makes, are a group of all existing ones.
 //
-// Pods that have succeeded count where the scheduler counts them, and make the minimum smaller. Volcano's gang plugin counts them with those that
-// are allocated (JobInfo.ReadyTaskNum), and Kueue composes a pod group of pods that are runnable or have succeeded (runnableOrSucceededPods).
-// kube-scheduler, and with it the coscheduling plugin, never sees them: its informer selects pods that have neither succeeded nor failed. The pods
-// of a LeaderWorkerSet always restart. A failed pod counts nowhere: its controller makes another.
+// linked returns the name of a pod's PodGroup of scheduling.k8s.io, its spec.schedulingGroup. The
+// oldest API that this module is built with does not have that field. nil means that no pod has
+// one.
+//
+// Pods that have succeeded count where the scheduler counts them, and make the minimum smaller.
+// Volcano's gang plugin counts them with those that are allocated (JobInfo.ReadyTaskNum). Kueue
+// composes a pod group of pods that are runnable or have succeeded (runnableOrSucceededPods).
+// kube-scheduler, and with it the coscheduling plugin, never sees them: its informer selects pods
+// that have neither succeeded nor failed. The pods of a LeaderWorkerSet always restart. A failed
+// pod counts nowhere: its controller makes another.
 func Read(pods []*corev1.Pod, objects []PodGroup, linked func(*corev1.Pod) string) []Group {
 	members, size, succeeded := map[reference]map[types.NamespacedName]bool{}, map[reference]int{}, map[reference]int{}
 	for _, pod := range pods {
@@ -157,7 +167,7 @@ func Read(pods []*corev1.Pod, objects []PodGroup, linked func(*corev1.Pod) strin
 	return out
 }
 
-// referenceOf is the pod's group and how many pods the group has, where the pod says it.
+// referenceOf returns the pod's group and, if the pod says it, how many pods the group has.
 func referenceOf(pod *corev1.Pod, linked func(*corev1.Pod) string) (reference, int, bool) {
 	namespace := nameOf(pod).Namespace
 	if linked != nil {

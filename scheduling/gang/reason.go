@@ -10,8 +10,9 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling"
 )
 
-// explain is why groups wait, by group: what each meets when it is tried beside the groups of an attempt. So a reason depends on what is planned
-// in the end, and not on the attempts before. Groups of one kind are tried once. Where there are more kinds than drafts, the last ones are tried
+// explain returns why groups wait, by group: what each meets when it is tried beside the groups of
+// an attempt. So a reason depends on what is finally planned, and not on earlier attempts. Groups
+// of one kind are tried once. If there are more kinds than drafts, the last ones are tried
 // together. If a group fits after all, the attempt with it is returned.
 func (a *admission) explain(at *attempt) (*attempt, []*scheduling.Reason, error) {
 	type tried struct {
@@ -50,8 +51,8 @@ func (a *admission) explain(at *attempt) (*attempt, []*scheduling.Reason, error)
 	}
 }
 
-// reason says what the group lacks in an attempt with another group of its kind: the reason of the pool that comes nearest to holding one of the
-// unplaced pods.
+// reason says what the group lacks in an attempt with another group of its kind. It is the reason
+// of the pool that comes nearest to holding one of the unplaced pods.
 func (a *admission) reason(g, tried int, at *attempt) *scheduling.Reason {
 	var out scheduling.Reason
 	for _, u := range at.result.Unplaced() {

@@ -7,20 +7,21 @@ import (
 )
 
 const (
-	// mostDrafts and draftedPods bound the drafts that look for a better set of groups: their number, and the pods of all of them. A draft takes
-	// about 30 microseconds a pod, so that the search ends within half a second. The sets that limits refute take none, and sets that fail
-	// refute others.
+	// mostDrafts and draftedPods limit the drafts that look for a better set of groups: their number,
+	// and the pods of all of them. A draft takes about 30 microseconds a pod, so the search ends
+	// within half a second. Sets that limits refute take no draft, and sets that fail refute others.
 	mostDrafts  = 64
 	draftedPods = 15_000
-	// mostSets bounds the sets that are looked at in one step of the search, planned or not.
+	// mostSets limits the sets that are looked at in one step of the search, planned or not.
 	mostSets = 20_000
 )
 
-// mostDrafts is how many drafts look for a better set.
+// mostDrafts returns how many drafts look for a better set.
 func (a *admission) mostDrafts() int { return min(mostDrafts, draftedPods/max(1, len(a.of))) }
 
-// bestSet finds the best set of groups that fit together. It starts with as many as the limits admit, the smallest first at one priority,
-// which makes the most groups whole where one resource is scarce. It leaves those out that are not whole in a draft, adds others, and
+// bestSet finds the best set of groups that fit together. It starts with as many as the limits
+// admit. At equal priority the smallest come first, which makes the most groups whole if one
+// resource is scarce. It then removes those that are not whole in a draft, adds others, and
 // exchanges some.
 func (a *admission) bestSet(all []bool) (*attempt, error) {
 	var queue []int
@@ -60,7 +61,8 @@ func (a *admission) bestSet(all []bool) (*attempt, error) {
 	return at, err
 }
 
-// refuteAlone finds the groups that have no place even if nothing else is planned, in none of their choices of domains. Sets with them are not tried.
+// refuteAlone finds the groups that have no place in any of their choices of domains, even if
+// nothing else is planned. Sets with them are not tried.
 func (a *admission) refuteAlone(groups []int) error {
 	known := map[int]bool{}
 	for _, g := range groups {
@@ -81,7 +83,8 @@ func (a *admission) refuteAlone(groups []int) error {
 	return nil
 }
 
-// isPossible reports whether what a group needs has places in one of its choices of domains, or may have, if nothing else is planned.
+// isPossible reports whether what a group needs has, or may have, places in one of its choices of
+// domains if nothing else is planned.
 func (a *admission) isPossible(g int) (bool, error) {
 	choices, all := a.choices(g)
 	for _, by := range []method{byDraft, bySearch} {
@@ -100,7 +103,8 @@ func (a *admission) isPossible(g int) (bool, error) {
 	return !all, nil
 }
 
-// try drafts a set and reports whether it is better than an attempt. Spent says that no draft was made because none is left.
+// try drafts a set and reports whether it is better than an attempt. spent says that no draft was
+// made because none remains.
 func (a *admission) try(set []bool, at *attempt) (next *attempt, better, spent bool, err error) {
 	if a.drafts--; a.drafts < 0 || a.ctx.Err() != nil {
 		a.complete = false
@@ -121,7 +125,8 @@ func (a *admission) try(set []bool, at *attempt) (next *attempt, better, spent b
 	return next, true, false, nil
 }
 
-// extend adds groups of a queue: as many as the limits admit at once, half as many where they do not fit, twice as many where they do.
+// extend adds groups of a queue: as many as the limits admit at once, half as many if they do not
+// fit, twice as many if they do.
 func (a *admission) extend(at *attempt, queue []int) (*attempt, error) {
 	for size := len(queue); len(queue) > 0; {
 		var block []int
@@ -152,8 +157,9 @@ func (a *admission) extend(at *attempt, queue []int) (*attempt, error) {
 	return at, nil
 }
 
-// exchange looks for a better set that differs from the best one by a few groups: by any number of up to 14 groups, by three of 50, by one of
-// thousands. Better sets are tried before those that are as good and may be cheaper, with fewer differences first.
+// exchange looks for a better set that differs from the best one by a few groups: by any number out
+// of up to 14 groups, by three out of 50, by one out of thousands. Better sets are tried before
+// equally good ones that may be cheaper, with fewer differences first.
 func (a *admission) exchange(at *attempt, groups []int) (*attempt, error) {
 	type candidate struct {
 		set     []bool
@@ -209,7 +215,8 @@ func (a *admission) exchange(at *attempt, groups []int) (*attempt, error) {
 	}
 }
 
-// changesOf is by how many of n groups sets may differ so that there are at most mostSets of them.
+// changesOf returns by how many of n groups sets may differ so that there are at most mostSets of
+// them.
 func changesOf(n int) int {
 	sets, changes := 1, 0
 	for level := 1; changes < n; changes++ {
@@ -221,7 +228,7 @@ func changesOf(n int) int {
 	return max(1, min(changes, n))
 }
 
-// keyOf is equal for sets of as many groups of each kind.
+// keyOf returns equal keys for sets with as many groups of each kind.
 func (a *admission) keyOf(set []bool) []byte {
 	var out []byte
 	for _, n := range a.counts(set) {
@@ -230,14 +237,14 @@ func (a *admission) keyOf(set []bool) []byte {
 	return out
 }
 
-// with is the set and one group more.
+// with returns the set with one more group.
 func with(set []bool, g int) []bool {
 	out := slices.Clone(set)
 	out[g] = true
 	return out
 }
 
-// without is the set less some groups.
+// without returns the set without some groups.
 func without(set []bool, groups []int) []bool {
 	out := slices.Clone(set)
 	for _, g := range groups {
@@ -246,17 +253,18 @@ func without(set []bool, groups []int) []bool {
 	return out
 }
 
-// value is the groups and the pods that they need, by priority: what a set is worth if all of it fits.
+// value is what a set is worth if all of it fits: its groups and the pods that they need, by
+// priority.
 type value map[int32]worth
 
-// worth is of one priority, the first field first.
+// worth is the value at one priority; the first field counts first.
 type worth struct{ groups, needed, pods int }
 
 func (w worth) compare(v worth) int {
 	return cmp.Or(cmp.Compare(w.groups, v.groups), cmp.Compare(w.needed, v.needed), cmp.Compare(w.pods, v.pods))
 }
 
-// compare is positive if v is better by the highest priority in which the two differ.
+// compare is positive if v is better at the highest priority at which the two differ.
 func (v value) compare(w value) int {
 	priorities := maps.Clone(v)
 	maps.Copy(priorities, w)
@@ -280,8 +288,9 @@ func (a *admission) value(set []bool) value {
 	return out
 }
 
-// better reports whether an attempt whose groups are whole has more groups, more pods that they need or more others of the highest priority
-// in which the two differ, or a lower price.
+// better reports whether an attempt with whole groups is better than another. At the highest
+// priority at which they differ it has more groups, more pods that they need, or more other pods;
+// else its price is lower.
 func (a *admission) better(next, at *attempt) bool {
 	of := func(x *attempt) value {
 		out := a.value(x.set)

@@ -18,7 +18,8 @@ import (
 type Planner interface {
 	// Draft finds out quickly which pods fit. It is called for sets of groups that are only compared.
 	Draft(context.Context, *scheduling.Problem) (*scheduling.Result, error)
-	// Search takes more time than Draft to find a place for all pods. It is called for a few pods, for which no draft did.
+	// Search takes more time than Draft to find a place for all pods. It is called for a few pods, if
+	// no draft found one.
 	Search(context.Context, *scheduling.Problem) (*scheduling.Result, error)
 	// Plan plans the same pods for a low price. It is called for the result.
 	Plan(context.Context, *scheduling.Problem) (*scheduling.Result, error)
@@ -29,19 +30,26 @@ type Solution struct {
 	// Problem is the last problem that was planned, and Result its plan.
 	Problem *scheduling.Problem
 	Result  *scheduling.Result
-	// Complete says that each better set of groups was refuted: limits, stock and nodes do not suffice for it, or the planner found no place for it
-	// in any choice of domains. Otherwise there were more sets or choices than drafts.
+	// Complete says that each better set of groups was refuted: limits, stock and nodes do not suffice
+	// for it, or the planner found no place for it in any choice of domains. Otherwise there were more
+	// sets or choices than drafts.
 	Complete bool
 }
 
-// Solve plans a snapshot so that each group has all that it needs or nothing. Pods of a group that waits are unplaced, with the reason that one of
-// them meets beside the groups that are placed.
+// Solve plans a snapshot so that each group has either all that it needs or nothing. Pods of a
+// group that waits are unplaced. Their reason is what one of them meets beside the groups that are
+// placed.
 //
-// It plans once if all groups fit. Otherwise it searches for the best set of groups with drafts, and for domains that hold a set where the planner's
-// own do not: at most 64 drafts of sets and 512 of domains, fewer with many pods. Of up to 64 pods it also searches more thoroughly for places, at most
-// 32 times. What exceeds limits, stock and nodes, of all domains or of one, is
-// never planned. What groups need is planned without other pods first, and what has no place then is not tried beside them. Without groups it is one compilation and one plan. Errors are those of [scheduling.Compile] and of the planner. The groups'
-// functions are called a few times for each pod.
+// If all groups fit, Solve plans once. Otherwise it searches with drafts for the best set of
+// groups, and for domains that hold a set if the planner's own choice does not. There are at most
+// 64 drafts of sets and 512 of domains, fewer with many pods. For at most 64 pods it also searches
+// more thoroughly for places, at most 32 times.
+//
+// Sets that exceed limits, stock and nodes, of all domains or of one, are never planned. What
+// groups need is first planned without other pods; what has no place then is not tried beside them.
+//
+// Without groups it is one compilation and one plan. Errors are those of [scheduling.Compile] and
+// of the planner. The groups' functions are called a few times for each pod.
 func Solve(ctx context.Context, s scheduling.Snapshot, o *scheduling.Options, groups []Group, planner Planner) (*Solution, error) {
 	a := &admission{ctx: ctx, planner: planner, snapshot: s, of: map[types.NamespacedName]int{}, needed: map[types.NamespacedName]bool{}, complete: true, rooms: map[string]*rooms{}, alone: map[alone]bool{}}
 	if o != nil {
@@ -51,15 +59,20 @@ func Solve(ctx context.Context, s scheduling.Snapshot, o *scheduling.Options, gr
 	if a.base, err = scheduling.Compile(s, &a.options); err != nil {
 		return nil, err
 	}
+	if len(groups) == 0 {
+		result, err := planner.Plan(ctx, a.base)
+		if err != nil {
+			return nil, err
+		}
+		return &Solution{a.base, result, true}, nil
+	}
 	a.read(groups)
 	all := a.whole()
 	a.measure(a.base)
 	if a.suits(all) {
-		problem := a.base
-		if len(groups) > 0 {
-			if problem, err = a.compile(trial{set: all, last: noGroup, by: byPlan}, a.reasons); err != nil {
-				return nil, err
-			}
+		problem, err := a.compile(trial{set: all, last: noGroup, by: byPlan}, a.reasons)
+		if err != nil {
+			return nil, err
 		}
 		at, err := a.solve(trial{set: all, last: noGroup, by: byPlan}, problem)
 		if err != nil {
@@ -90,18 +103,18 @@ type admission struct {
 	of       map[types.NamespacedName]int  // by pod to place, its group
 	pending  map[types.NamespacedName]bool // to place, and on no node
 	needed   map[types.NamespacedName]bool
-	selected map[types.NamespacedName]bool // not needed, but constraints of needed pods select it; see select
-	reasons  []*scheduling.Reason          // by group, why it cannot be whole whatever is bought; nil for the others
+	selected map[types.NamespacedName]bool // not needed, but selected by constraints of needed pods; see selectPods
+	reasons  []*scheduling.Reason          // by group, why it cannot be whole whatever is bought; else nil
 
 	capacity []float64         // by resource; see measure
-	existing []float64         // of it what nodes have free
+	existing []float64         // the part of capacity that nodes have free
 	rooms    map[string]*rooms // by label; see roomsOf
 	kinds    int
 	failed   [][]int // sets that did not fit, as counts by kind
 	alone    map[alone]bool
-	drafts   int    // that may still be made to find a better set
-	trials   [2]int // that may still be made to find domains for a set, by method
-	complete bool   // nothing was left out for want of drafts
+	drafts   int    // remaining, to find a better set
+	trials   [2]int // remaining, to find domains for a set, by method
+	complete bool   // nothing was left out because drafts ran out
 }
 
 // trial is what an attempt plans.
@@ -111,7 +124,8 @@ type trial struct {
 	in   domains
 	by   method
 	who  crowd
-	// spares is the priority up to which noSpares leaves pods out. Pods of a higher one come before the groups that have no place beside them.
+	// spares is the priority up to which noSpares leaves pods out. Pods of a higher priority come
+	// before the groups that have no place beside them.
 	spares int32
 }
 
@@ -123,11 +137,11 @@ type attempt struct {
 	placed  []int         // by group
 	pods    map[int32]int // placed, by priority
 	price   float64       // of its new nodes, in dollars an hour
-	work    int           // the pods and offerings that were looked at, each counted once a round and once when they were compiled
+	work    int           // the pods and offerings looked at, each counted once a round and once when compiled
 }
 
-// together are the sets of pods that must share a value of a label: the groups in one domain each, of which none was chosen, and those of the
-// options; nil for none.
+// together returns the sets of pods that must share a value of a label; nil for none. They are the
+// groups in one domain each for which none was chosen, and the sets of the options.
 func (a *admission) together(in domains) func(*corev1.Pod) (set, label string) {
 	others := a.options.Together
 	if !slices.ContainsFunc(a.groups, func(g group) bool { return g.Key != "" }) {
@@ -147,8 +161,9 @@ func (a *admission) together(in domains) func(*corev1.Pod) (set, label string) {
 // noGroup is the position of no group.
 const noGroup = -1
 
-// compile compiles the snapshot for a trial, with the pods of groups that are not in its set refused, by their reasons where they have one. Drafts find
-// out what has places, so they are without preferences, which refuse nothing; and a search of all places for what groups need makes one attempt.
+// compile compiles the snapshot for a trial. Pods of groups that are not in its set are refused, by
+// their reasons if they have one. Drafts only find out what has places, so they ignore preferences,
+// which refuse nothing. A search of all places for what groups need makes only one attempt.
 func (a *admission) compile(t trial, reasons []*scheduling.Reason) (*scheduling.Problem, error) {
 	o := a.options
 	if o.Together = a.together(t.in); len(a.groups) > 0 {
@@ -189,7 +204,7 @@ func (a *admission) compile(t trial, reasons []*scheduling.Reason) (*scheduling.
 		o.Within = a.within(t.in)
 	}
 	s := a.snapshot
-	if t.who == needed { // others are left out, which is quicker than to refuse them
+	if t.who == needed { // leaving others out is quicker than refusing them
 		s.Pods = slices.DeleteFunc(slices.Clone(s.Pods), func(pod *corev1.Pod) bool {
 			name := nameOf(pod)
 			return a.pending[name] && !a.needed[name] && !a.selected[name]
@@ -210,13 +225,13 @@ const (
 	byPlan
 )
 
-// crowd is the pods that an attempt plans.
+// crowd says which pods an attempt plans.
 type crowd int
 
 const (
 	everyone crowd = iota
 	noSpares       // without those that groups of the set can do without, up to a priority
-	needed         // those that groups of the set need, with those that their constraints select
+	needed         // those that groups of the set need, and those that their constraints select
 )
 
 // attempt makes a trial.
@@ -257,7 +272,8 @@ func (a *admission) solve(t trial, p *scheduling.Problem) (*attempt, error) {
 	return out, nil
 }
 
-// broken are the groups of the set that have fewer pods than they need, or more values of their key than they may.
+// broken returns the groups of the set that have fewer pods than they need, or more values of their
+// key than they may.
 func (a *admission) broken(at *attempt) []int {
 	var out []int
 	for i := range a.groups {
@@ -271,9 +287,10 @@ func (a *admission) broken(at *attempt) []int {
 // holds reports whether all groups of the set are whole.
 func (a *admission) holds(at *attempt) bool { return len(a.broken(at)) == 0 }
 
-// conclude plans the set of a draft, with the reasons of the groups that wait. A plan that places less than the draft is made again: in the
-// domains of the draft at first, as the draft was made then, and without the groups that are not whole in the end, as it may be where the context
-// has ended meanwhile.
+// conclude plans the set of a draft, with the reasons of the groups that wait. If the plan places
+// less than the draft, it is made again: first in the domains of the draft, then by the draft's
+// method, and finally without the groups that are not whole. The last can happen if the context
+// ends meanwhile.
 func (a *admission) conclude(draft *attempt) (*attempt, error) {
 	draft, reasons, err := a.explain(draft)
 	if err != nil {

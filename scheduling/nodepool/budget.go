@@ -11,7 +11,8 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/nodepool/internal/nodespec"
 )
 
-// budgets reads the budgets of v1beta1 and v1; a missing list is one budget of 10%. own is the reason that only this version has.
+// budgets reads the budgets of v1beta1 and v1. A missing list is one budget of 10%. own is the
+// reason that only this version has.
 func (d *Disruption) budgets(r *nodespec.Report, path string, list *[]wireBudget, own string) {
 	reasons := []string{string(Underutilized), string(Empty), string(Drifted), own}
 	tenth := Budget{Nodes: 10, Percent: true}
@@ -58,16 +59,25 @@ func (d *Disruption) budgets(r *nodespec.Report, path string, list *[]wireBudget
 }
 
 func (b *Budget) nodes(r *nodespec.Report, path, text string) {
+	parsed, err := ParseBudget(text)
+	if err != nil {
+		r.Add(path, "%s", err)
+	}
+	b.Nodes, b.Percent = parsed.Nodes, parsed.Percent
+}
+
+// ParseBudget reads a count of nodes such as "5", or a share such as "10%", as a budget for all
+// reasons that is always active.
+func ParseBudget(text string) (Budget, error) {
 	digits, percent := strings.CutSuffix(text, "%")
 	n, err := strconv.ParseUint(digits, 10, 31)
 	switch {
 	case err != nil:
-		r.Add(path, "%s: want a count such as \"5\" or a share such as \"10%%\"", strictjson.Quote(text))
+		return Budget{}, fmt.Errorf("%s: want a count such as \"5\" or a share such as \"10%%\"", strictjson.Quote(text))
 	case percent && n > 100:
-		r.Add(path, "%s: a share is at most 100%%", strictjson.Quote(text))
-	default:
-		b.Nodes, b.Percent = int(n), percent
+		return Budget{}, fmt.Errorf("%s: a share is at most 100%%", strictjson.Quote(text))
 	}
+	return Budget{Nodes: int(n), Percent: percent}, nil
 }
 
 // budgetDurations is the pattern of Karpenter's schema, without seconds other than 0.

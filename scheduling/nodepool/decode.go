@@ -12,8 +12,10 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/nodepool/internal/nodespec"
 )
 
-// Decode reads a Provisioner or NodePool from JSON; yaml.YAMLToJSON of sigs.k8s.io/yaml makes it of YAML. The error joins a [*FieldError] for each problem, or names the line where data is not
-// JSON. Unlike in a cluster, the reference to a node class may be missing. The cost is linear in the size of data.
+// Decode reads a Provisioner or NodePool from JSON; for YAML, convert it with yaml.YAMLToJSON of
+// sigs.k8s.io/yaml. The error joins a [*FieldError] for each problem, or names the line where data
+// is not JSON. Unlike in a cluster, the reference to a node class may be missing. The cost is
+// linear in the size of data.
 func Decode(data []byte) (NodePool, error) {
 	root, err := strictjson.Parse(data)
 	if err != nil {
@@ -26,8 +28,9 @@ func Decode(data []byte) (NodePool, error) {
 	return decode(&root)
 }
 
-// DecodeObject reads a NodePool of karpenter.sh/v1 from any Go value whose JSON is that of a pool, such as a pointer to Karpenter's own type.
-// Clients drop apiVersion and kind, so these may be missing; all else is as for [Decode].
+// DecodeObject reads a NodePool of karpenter.sh/v1 from any Go value whose JSON is that of a pool,
+// such as a pointer to Karpenter's own type. Clients drop apiVersion and kind, so these may be
+// missing. Everything else is as for [Decode].
 func DecodeObject(object any) (NodePool, error) {
 	root, err := nodespec.Object(object, V1, "NodePool")
 	if err != nil {
@@ -84,7 +87,7 @@ func fieldErrors(object string, problems []strictjson.Problem) error {
 	return nodespec.Join(problems, func(path, detail string) error { return &FieldError{Object: object, Path: path, Detail: detail} })
 }
 
-// The wire form of the parts that more than one version has.
+// The wire form of the parts that several versions share.
 type (
 	wireHead struct {
 		APIVersion string            `json:"apiVersion"`
@@ -130,7 +133,7 @@ func (p *NodePool) meta(r *nodespec.Report, w wireHead, weight *int32) {
 	}
 }
 
-// limits checks the limits; a list without entries is none.
+// limits checks the limits; a list without entries means no limits.
 func (p *NodePool) limits(r *nodespec.Report, path string, list corev1.ResourceList) {
 	r.Quantities(path, list)
 	if q, ok := list["nodes"]; ok && q.MilliValue()%1000 != 0 {

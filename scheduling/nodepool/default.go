@@ -6,11 +6,11 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// Default sets fields that the manifest of a pool leaves open. It returns a changed copy, and does not modify maps, slices and pointers of
-// its argument.
+// Default sets fields that the manifest of a pool leaves open. It returns a changed copy, and does
+// not modify maps, slices and pointers of its argument.
 type Default func(NodePool) NodePool
 
-// Apply runs the hooks in their order, each on the result of the one before.
+// Apply runs the hooks in order, each on the result of the one before.
 func Apply(p NodePool, hooks ...Default) NodePool {
 	for _, hook := range hooks {
 		p = hook(p)
@@ -18,14 +18,15 @@ func Apply(p NodePool, hooks ...Default) NodePool {
 	return p
 }
 
-// LinuxByDefault requires Linux where neither requirements nor labels of a pool have the operating system. It is a [Default] for clouds that
-// also sell other systems.
+// LinuxByDefault requires Linux if neither the requirements nor the labels of a pool name the
+// operating system. It is a [Default] for clouds that also sell other systems.
 func LinuxByDefault(p NodePool) NodePool {
 	return RequireByDefault(requirements.In("kubernetes.io/os", "linux"))(p)
 }
 
-// RequireByDefault returns a [Default] that adds each requirement whose key neither requirements nor labels of a pool have. A requirement
-// of the pool with the operator Exists counts, too.
+// RequireByDefault returns a [Default] that adds each requirement whose key neither the
+// requirements nor the labels of a pool have. A requirement of the pool with the operator Exists
+// also counts.
 func RequireByDefault(rs ...requirements.Requirement) Default {
 	rs = slices.Clone(rs)
 	return func(p NodePool) NodePool {

@@ -9,21 +9,21 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// Policy is which nodes consolidation may remove.
+// Policy says which nodes consolidation may remove.
 type Policy string
 
 // The consolidation policies. The zero value "" removes none.
 const (
 	// WhenEmpty removes nodes without pods except those of daemons.
 	WhenEmpty Policy = "WhenEmpty"
-	// WhenEmptyOrUnderutilized also removes nodes whose pods fit elsewhere or on a cheaper node. v1beta1 calls it
-	// WhenUnderutilized, v1alpha5 consolidation.enabled.
+	// WhenEmptyOrUnderutilized also removes nodes whose pods fit elsewhere or on a cheaper node. It is
+	// WhenUnderutilized in v1beta1 and consolidation.enabled in v1alpha5.
 	WhenEmptyOrUnderutilized Policy = "WhenEmptyOrUnderutilized"
 	// Balanced is WhenEmptyOrUnderutilized for savings that outweigh the disruption.
 	Balanced Policy = "Balanced"
 )
 
-// Reason is why a node is removed.
+// Reason says why a node is removed.
 type Reason string
 
 // The reasons that a budget may be limited to.
@@ -35,35 +35,36 @@ const (
 	Unhealthy Reason = "Unhealthy"
 )
 
-// Disruption is when nodes of a pool may be removed. The zero value removes none.
+// Disruption says when nodes of a pool may be removed. The zero value removes none.
 type Disruption struct {
-	// Policy is which nodes consolidation may remove.
+	// Policy says which nodes consolidation may remove.
 	Policy Policy
-	// ConsolidateAfter is the time since the last change of a node's pods before consolidation may remove it; nil means never, whatever
-	// the policy.
+	// ConsolidateAfter is the time since the last change of a node's pods before consolidation may
+	// remove the node. nil means never, whatever the policy.
 	ConsolidateAfter *time.Duration
 	// ExpireAfter is the age at which a node is removed; nil means never.
 	ExpireAfter *time.Duration
-	// Budgets limit how many nodes may be removed at once; the smallest active one is used. None means no limit, as in v1alpha5; later
-	// versions default to one of 10%.
+	// Budgets limit how many nodes may be removed at once; the smallest active one is used. None means
+	// no limit, as in v1alpha5. Later versions default to one budget of 10%.
 	Budgets []Budget
 }
 
 // Budget limits how many nodes of a pool may be removed at once. The zero value always allows none.
 type Budget struct {
-	// Nodes is the number allowed, or the share of the pool's nodes in percent (0 to 100) if Percent is set.
+	// Nodes is the number allowed, or the share of the pool's nodes in percent (0 to 100) if Percent
+	// is set.
 	Nodes   int
 	Percent bool
-	// Reasons that the budget counts for; empty means all.
+	// Reasons are the reasons that the budget counts for; empty means all.
 	Reasons []Reason
-	// Schedule is when the budget becomes active, in the five fields of cron or a word such as "@daily", in UTC;
-	// Duration is for how long. An empty Schedule means always.
+	// Schedule is when the budget becomes active, in UTC, in the five fields of cron or a word such as
+	// "@daily". Duration is how long it then stays active. An empty Schedule means always.
 	Schedule string
 	Duration time.Duration
 }
 
-// Allowed is how many of a pool's nodes the budget lets be removed at once while it is active. Percentages are rounded up: 5% of ten nodes
-// is one node.
+// Allowed returns how many of a pool's nodes may be removed at once while the budget is active.
+// Percentages are rounded up: 5% of ten nodes is one node.
 func (b Budget) Allowed(nodes int) int {
 	if !b.Percent {
 		return b.Nodes
@@ -71,11 +72,11 @@ func (b Budget) Allowed(nodes int) int {
 	return (nodes*b.Nodes + 99) / 100
 }
 
-// Counts reports whether the budget limits disruption for that reason.
+// Counts reports whether the budget limits disruption for the reason.
 func (b Budget) Counts(r Reason) bool { return len(b.Reasons) == 0 || slices.Contains(b.Reasons, r) }
 
-// Active reports whether the budget is active at now: its schedule started at most Duration ago. The error is that of an invalid Schedule,
-// which no decoded pool has.
+// Active reports whether the budget is active at now: its schedule started at most Duration ago.
+// The error is that of an invalid Schedule, which no decoded pool has.
 func (b Budget) Active(now time.Time) (bool, error) {
 	if b.Schedule == "" {
 		return true, nil
@@ -89,7 +90,8 @@ func (b Budget) Active(now time.Time) (bool, error) {
 	return !next.IsZero() && !next.After(now), nil
 }
 
-// parseSchedule reads a schedule of Karpenter: five fields or a word of cron, in UTC. Time zones and "@every" are errors, as in its CRD.
+// parseSchedule reads a schedule of Karpenter: five fields or a word of cron, in UTC. Time zones
+// and "@every" are errors, as in its CRD.
 func parseSchedule(text string) (cron.Schedule, error) {
 	words := []string{"@annually", "@yearly", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"}
 	fields := strings.Fields(text)

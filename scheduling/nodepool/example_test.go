@@ -25,7 +25,7 @@ func ExampleDecode() {
 	// WhenEmptyOrUnderutilized
 }
 
-// A pool made in Go gives nodes back as one of a manifest does.
+// A pool made in Go gives nodes back like a pool from a manifest.
 func ExampleNew() {
 	p := nodepool.New("web", requirements.In("kubernetes.io/arch", "arm64"))
 	fmt.Println(p.NodeRequirements())
@@ -63,7 +63,7 @@ func ExampleCompare() {
 	// Output: 1
 }
 
-// A hook of one's own: pools that name no architecture get two.
+// A custom hook: pools that name no architecture get two.
 func ExampleApply() {
 	both := func(p nodepool.NodePool) nodepool.NodePool {
 		if !p.Requirements.Has("kubernetes.io/arch") {
@@ -93,6 +93,16 @@ func ExampleBudget() {
 	active, err := b.Active(noon)
 	fmt.Println(active, err, b.Allowed(25))
 	// Output: true <nil> 3
+}
+
+func ExampleParseBudget() {
+	b, err := nodepool.ParseBudget("10%")
+	fmt.Println(b.Allowed(25), err)
+	_, err = nodepool.ParseBudget("ten")
+	fmt.Println(err)
+	// Output:
+	// 3 <nil>
+	// "ten": want a count such as "5" or a share such as "10%"
 }
 
 func ExampleDisruption() {
@@ -127,7 +137,7 @@ func ExampleDefault() {
 	// Output: kubernetes.io/os in (linux)
 }
 
-// What a client has does not say its kind.
+// An object from a client does not say its kind.
 func ExampleDecodeObject() {
 	p, err := nodepool.DecodeObject(map[string]any{"metadata": map[string]any{"name": "a"}, "spec": map[string]any{"weight": 10, "template": map[string]any{"spec": map[string]any{}}}})
 	fmt.Println(p.APIVersion, p.Name, p.Weight, err)

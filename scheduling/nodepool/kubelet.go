@@ -14,27 +14,30 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/nodepool/internal/nodespec"
 )
 
-// Kubelet is what a pool may set of its nodes' kubelets: spec.kubeletConfiguration of v1alpha5, spec.template.spec.kubelet
-// of v1beta1. Fields that are nil are left to the cloud. It must not be modified.
+// Kubelet is what a pool may set of its nodes' kubelets: spec.kubeletConfiguration of v1alpha5,
+// spec.template.spec.kubelet of v1beta1. Fields that are nil are left to the cloud. It must not be
+// modified.
 type Kubelet struct {
 	// ClusterDNS are the addresses of the cluster's DNS servers.
 	ClusterDNS []string
 	// ContainerRuntime is the runtime by name; only v1alpha5 has it.
 	ContainerRuntime *string
-	// MaxPods is the most pods a node takes; PodsPerCore limits them further by its CPU cores.
+	// MaxPods is the most pods that a node takes; PodsPerCore limits them further by its CPU cores.
 	MaxPods, PodsPerCore *int32
 	// SystemReserved and KubeReserved are kept from pods, for the system and for Kubernetes itself.
 	SystemReserved, KubeReserved corev1.ResourceList
-	// EvictionHard and EvictionSoft are thresholds by signal ("memory.available"), each a quantity or a percentage.
+	// EvictionHard and EvictionSoft are thresholds by signal ("memory.available"), each a quantity or
+	// a percentage.
 	EvictionHard, EvictionSoft map[string]string
 	// EvictionSoftGracePeriod is how long a soft threshold may be crossed, by signal.
 	EvictionSoftGracePeriod map[string]time.Duration
-	// EvictionMaxPodGracePeriod is the longest grace period of pods evicted at a soft threshold, in seconds.
+	// EvictionMaxPodGracePeriod is the longest grace period of pods evicted at a soft threshold, in
+	// seconds.
 	EvictionMaxPodGracePeriod *int32
-	// ImageGCHighThresholdPercent and ImageGCLowThresholdPercent are the disk usage at which image collection starts and
-	// stops, in percent.
+	// ImageGCHighThresholdPercent and ImageGCLowThresholdPercent are the disk usage at which image
+	// collection starts and stops, in percent.
 	ImageGCHighThresholdPercent, ImageGCLowThresholdPercent *int32
-	// CPUCFSQuota tells whether CPU limits are enforced.
+	// CPUCFSQuota says whether CPU limits are enforced.
 	CPUCFSQuota *bool
 }
 
@@ -54,7 +57,7 @@ type wireKubelet struct {
 	CPUCFSQuota                 *bool                      `json:"cpuCFSQuota"`
 }
 
-// decode checks the configuration as the webhook and the CRD do; that of nil is nil.
+// decode checks the configuration as the webhook and the CRD do. It returns nil for nil.
 func (w *wireKubelet) decode(r *nodespec.Report, path string) *Kubelet {
 	if w == nil {
 		return nil
@@ -98,7 +101,7 @@ func (w *wireKubelet) decode(r *nodespec.Report, path string) *Kubelet {
 	return &k
 }
 
-// signals are the eviction signals that Karpenter lets a pool set.
+// signals returns the eviction signals that Karpenter lets a pool set.
 func signals() []string {
 	return []string{"memory.available", "nodefs.available", "nodefs.inodesFree", "imagefs.available", "imagefs.inodesFree", "pid.available"}
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// The label that names the pool of a node. Pods may select by either key; nodes carry both while clusters migrate.
+// The label that names the pool of a node. Pods may select by either key. Nodes carry both while a
+// cluster migrates.
 const (
 	// LabelKey is the key since karpenter.sh/v1beta1.
 	LabelKey = "karpenter.sh/nodepool"
@@ -29,51 +30,60 @@ const (
 
 // NodePool is one pool of nodes that may be bought, whatever API version it was written in.
 //
-// It must not be modified: copies share their maps, slices and pointers. A [Default] replaces fields by new values. The zero value is a pool
-// without a name that allows any node, never removes one, and has no limits.
+// It must not be modified, since copies share their maps, slices and pointers. A [Default] replaces
+// fields by new values. The zero value is a pool without a name that allows any node, never removes
+// one, and has no limits.
 type NodePool struct {
 	// Name identifies the pool; it is the value of the pool label on its nodes.
 	Name string
-	// APIVersion is that of the manifest, one of [V1Alpha5], [V1Beta1] and [V1]; Kind is "Provisioner" or "NodePool".
+	// APIVersion is the version of the manifest: [V1Alpha5], [V1Beta1] or [V1]. Kind is "Provisioner"
+	// or "NodePool".
 	APIVersion, Kind string
-	// Metadata is the metadata of the pool object itself, as read. Labels and annotations of its nodes are not in it.
+	// Metadata is the metadata of the pool object itself, as read. Labels and annotations of its nodes
+	// are not in it.
 	Metadata metav1.ObjectMeta
 
-	// Weight orders pools: a pod goes to the heaviest that can hold it. It is 1 to 100 where the manifest states it and
-	// 0, the lightest, where not.
+	// Weight orders pools: a pod goes to the heaviest pool that can hold it. It is 1 to 100 if the
+	// manifest states it, and otherwise 0, the lightest.
 	Weight int32
 	// Labels and Annotations are put on every node of the pool.
 	Labels, Annotations map[string]string
-	// Taints stay on the node; pods must tolerate them. StartupTaints are removed by some daemon once the node is ready, and keep no pods
-	// away.
+	// Taints stay on the node, so pods must tolerate them. StartupTaints are removed by some daemon
+	// once the node is ready, and keep no pods away.
 	Taints, StartupTaints []corev1.Taint
 
-	// Requirements are those of spec.requirements with deprecated keys renamed, without labels and without the pool
-	// label. See [NodePool.NodeRequirements] for all of them together.
+	// Requirements are those of spec.requirements with deprecated keys renamed, without labels and
+	// without the pool label. [NodePool.NodeRequirements] returns all of them together.
 	Requirements requirements.Set
-	// MinValues is the least number of values of a label key among the offerings of a node, 1 to 50; nil means none.
+	// MinValues is the least number of values of a label key among the offerings of a node, 1 to 50;
+	// nil means none.
 	MinValues map[string]int
-	// Limits bound the sum of resources over the pool's nodes, and "nodes" their number; nil means no limits.
+	// Limits limit the sum of resources over the pool's nodes, and "nodes" their number; nil means no
+	// limits.
 	Limits corev1.ResourceList
-	// Replicas is the fixed number of nodes of a static pool, and nil for a pool that grows with its pods.
+	// Replicas is the fixed number of nodes of a static pool. It is nil for a pool that grows with its
+	// pods.
 	Replicas *int64
 
-	// Kubelet configures the kubelet of each node; nil leaves everything to the cloud. v1 keeps it at the node class.
+	// Kubelet configures the kubelet of each node; nil leaves everything to the cloud. In v1 it is
+	// part of the node class.
 	Kubelet *Kubelet
 	// Disruption says when nodes may be given back.
 	Disruption Disruption
-	// TerminationGracePeriod bounds how long a node may take to drain; nil means no bound.
+	// TerminationGracePeriod limits how long a node may take to drain; nil means no limit.
 	TerminationGracePeriod *time.Duration
 
 	// NodeClass refers to the cloud's own settings; the zero value means none.
 	NodeClass NodeClassRef
-	// Provider is the inline alternative to NodeClass of v1alpha5: an object in JSON that only the cloud understands.
+	// Provider is the inline alternative to NodeClass of v1alpha5: an object in JSON that only the
+	// cloud understands.
 	Provider json.RawMessage
 }
 
 // NodeClassRef names an object with the cloud's own settings. The zero value refers to nothing.
 type NodeClassRef struct {
-	// Group is the API group without version, for example "karpenter.k8s.aws". It may be empty in older manifests.
+	// Group is the API group without version, for example "karpenter.k8s.aws". It may be empty in
+	// older manifests.
 	Group string
 	// Kind is empty in older manifests that rely on the cloud's only kind.
 	Kind string
@@ -87,8 +97,8 @@ func (r NodeClassRef) IsZero() bool { return r == NodeClassRef{} }
 // IsStatic reports whether the pool keeps a fixed number of nodes instead of growing with its pods.
 func (p NodePool) IsStatic() bool { return p.Replicas != nil }
 
-// PoolLabels are the labels that every node of the pool carries: Labels and the name of the pool under both its keys.
-// The map is new.
+// PoolLabels returns the labels that every node of the pool carries: Labels, and the name of the
+// pool under both of its keys. The map is new.
 func (p NodePool) PoolLabels() map[string]string {
 	labels := make(map[string]string, len(p.Labels)+2)
 	maps.Copy(labels, p.Labels)
@@ -97,9 +107,10 @@ func (p NodePool) PoolLabels() map[string]string {
 	return labels
 }
 
-// NodeRequirements is the set of nodes that the pool may buy: its requirements, its labels and the pool label (under
-// [LabelKey] only, as requirements.KubernetesAliases renames the older key). The set of a decoded pool is never
-// impossible; that of a pool put together by hand may be. It costs O(n log n) in their number.
+// NodeRequirements returns the set of nodes that the pool may buy: its requirements, its labels and
+// the pool label. The pool label is under [LabelKey] only, as requirements.KubernetesAliases
+// renames the older key. The set of a decoded pool is never impossible; that of a pool put together
+// by hand may be. It costs O(n log n) in their number.
 func (p NodePool) NodeRequirements() requirements.Set {
 	labels := map[string]string{}
 	maps.Copy(labels, p.Labels)
@@ -108,7 +119,8 @@ func (p NodePool) NodeRequirements() requirements.Set {
 	return set
 }
 
-// Compare orders pools by weight, heaviest first, then by name, then by kind. It is meant for slices.SortFunc.
+// Compare orders pools by weight, heaviest first, then by name, then by kind. It is meant for
+// slices.SortFunc.
 func Compare(a, b NodePool) int {
 	return cmp.Or(cmp.Compare(b.Weight, a.Weight), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Kind, b.Kind))
 }

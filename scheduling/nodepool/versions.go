@@ -64,7 +64,7 @@ type wireV1Beta1 struct {
 // month is the age at which nodes expire unless the manifest says otherwise, since v1beta1.
 const month = 720 * time.Hour
 
-// movedHints are the new places of fields of v1alpha5.
+// movedHints returns the new places of fields of v1alpha5.
 func movedHints(version string) map[string]string {
 	hints := map[string]string{
 		"spec.ttlSecondsAfterEmpty":      `use spec.disruption.consolidateAfter, with consolidationPolicy "WhenEmpty"`,
@@ -93,7 +93,8 @@ func movedHints(version string) map[string]string {
 	return hints
 }
 
-// explain replaces the error that limits in the form of v1alpha5 cause in later versions by one that names the form.
+// explain looks for the error that limits in the form of v1alpha5 cause in later versions, and
+// replaces it by one that names that form.
 func explain(problems []strictjson.Problem) []strictjson.Problem {
 	for i, p := range problems {
 		if p.Path == "spec.limits.resources" {

@@ -18,25 +18,43 @@ import (
 // Price is an amount of money an hour, in billionths of a dollar.
 type Price int64
 
-// Question asks where pods would go if nodes went.
+// Dollars returns the price in dollars, for display.
+func (p Price) Dollars() float64 { return float64(p) / 1e9 }
+
+// String returns the price in dollars, with two decimals or as many as it needs: "$0.17",
+// "$0.0058".
+func (p Price) String() string {
+	sign, n := "", uint64(p)
+	if p < 0 {
+		sign, n = "-", -n
+	}
+	const cent = 1e7
+	return fmt.Sprintf("%s$%d.%02d%s", sign, n/cent/100, n/cent%100, strings.TrimRight(fmt.Sprintf("%07d", n%cent), "0"))
+}
+
+// Question asks where pods would go if some nodes were removed.
 type Question struct {
-	// Remove are the names of the nodes that go. Their pods that are not among Pods end.
+	// Remove are the names of the nodes to remove. Their pods that are not among Pods end.
 	Remove []string
-	// Cordon are the names of nodes that stay, and take no pods from now on. Unknown names are ignored.
+	// Cordon are the names of nodes that stay and take no pods from now on. Unknown names are ignored.
 	Cordon []string
-	// Pods are those that need a place: pods of removed nodes and pending ones, each once. A terminating pod is placed as its successor.
+	// Pods are the pods that need a place: pods of removed nodes and pending ones, each once. A
+	// terminating pod is placed as its successor.
 	Pods []*corev1.Pod
-	// MaxNodes bounds how many nodes are bought; 0 means none.
+	// MaxNodes limits how many nodes are bought; 0 means none.
 	MaxNodes int
-	// MaxPrice is an exclusive upper bound of their total price; 0 means no bound.
+	// MaxPrice is an exclusive upper bound on their total price; 0 means no bound.
 	MaxPrice Price
-	// CapacityTypes are those that may be bought; nil means all.
+	// CapacityTypes are the capacity types that may be bought; nil means all.
 	CapacityTypes []string
 	// Buyer decides which nodes to buy if more than one may be bought; nil means that at most one is.
 	Buyer Buyer
-	// Place, if it is not nil, maps each pod to its node, and Buy are the nodes to buy, of which Name, Shape and Offering are read.
-	// Then Ask only looks for an order. With Elsewhere a pod that its node refuses may go to another one, pods of a class may change
-	// places, so that those of one node go to few others, and removed nodes do not count against limits before others are bought.
+	// Place, if not nil, maps each pod to its node. Buy then has the nodes to buy, as Name, Shape and
+	// Offering, and Ask only looks for an order. An empty Name means a fresh one.
+	//
+	// With Elsewhere, a pod that its node refuses may go to another node. Pods of a class may also
+	// change places, so that the pods of one node go to few other nodes. Removed nodes stop
+	// counting against limits before others are bought.
 	Buy       []Bought
 	Place     map[*corev1.Pod]string
 	Elsewhere bool
@@ -44,21 +62,23 @@ type Question struct {
 	Explain bool
 }
 
-// Answer is where the pods would go.
+// Answer says where the pods would go.
 type Answer struct {
-	// Placements are the places of all pods, none if one is unplaced. kube-scheduler's filters accept them one by one in this order,
-	// with the removed nodes gone and the bought ones there.
+	// Placements are the places of all pods; there are none if a pod is unplaced. kube-scheduler's
+	// filters accept the pods one by one in this order, with the removed nodes gone and the bought
+	// ones there.
 	Placements []Placement
 	// Bought are the nodes to buy.
 	Bought []Bought
-	// Price is their total price.
+	// Price is the total price of Bought.
 	Price Price
-	// Forgone is the price of preferences that moved pods were given and are not given any more, less those that they gain: for each the share
-	// [Options.PreferencePrice] of what the pod takes of a new node. It is never negative. A saving that is smaller only gives back what was bought
-	// for preferences.
+	// Forgone is the price of preferences that the moved pods lose, less those that they gain. Each
+	// costs the share [Options.PreferencePrice] of what the pod takes of a new node. It is never
+	// negative. A saving below it only gives back what was bought for preferences.
 	Forgone Price
-	// Unplaced are pods without a place. Why says what keeps the first of them from every node, if the question asks to explain. It
-	// also names an invalid question and an invalid answer of the buyer.
+	// Unplaced are the pods without a place. Why says what keeps the first of them from every node, if
+	// the question asks to explain. It also names an invalid question, even without pods, and an
+	// invalid answer of the buyer. It is empty if the answer is OK.
 	Unplaced []*corev1.Pod
 	Why      string
 
@@ -74,19 +94,21 @@ type Placement struct {
 
 // Bought is a node to buy.
 type Bought struct {
-	// Name is a name that no node has: that of the pool and a number.
+	// Name is the pool's name and a number. No node has it.
 	Name string
-	// Shape is an index into Problem.Shapes, Offering one into its offerings.
+	// Shape is an index into Problem.Shapes, and Offering an index into the offerings of that shape.
 	Shape, Offering    int
 	Type               string
 	Zone, CapacityType string
 	Price              Price
-	// Labels are those that the node will have.
+	// Labels are the labels that the node will have.
 	Labels map[string]string
 	Pods   []*corev1.Pod
-	// Daemons are the pods that DaemonSets will run there, named after the sets. They are only to be read.
+	// Daemons are the pods that DaemonSets will run there, named after the sets. They must not be
+	// modified.
 	Daemons []*corev1.Pod
-	// Alternatives are other types that would hold the same pods in the same zone and capacity type within MaxPrice, cheapest first.
+	// Alternatives are other types that would hold the same pods in the same zone and capacity type
+	// within MaxPrice, cheapest first.
 	Alternatives []Alternative
 }
 
@@ -97,17 +119,19 @@ type Alternative struct {
 	Price           Price
 }
 
-// OK reports whether every pod has a place.
-func (a *Answer) OK() bool { return len(a.Unplaced) == 0 }
+// OK reports whether the question is valid and every pod has a place.
+func (a *Answer) OK() bool { return len(a.Unplaced) == 0 && a.Why == "" }
 
-// After is the version of the cluster with the answer carried out. It costs nothing until it is asked.
+// After returns the version of the cluster with the answer carried out. It costs nothing until that
+// version is asked.
 func (a *Answer) After() *Cluster { return &Cluster{a.from.e, a.from, a.from.depth + 1, a.ops} }
 
-// Problem is what can be bought and the classes of the pods, as package scheduling compiles them. Its existing nodes are without the
-// pods that run there.
+// Problem returns what can be bought, and the classes of the pods, as package scheduling compiles
+// them. Its existing nodes are without the pods that run there.
 func (c *Cluster) Problem() *scheduling.Problem { return c.e.problem }
 
-// Refuses says why no question may place the pod; empty if one may. It refuses a pod that is not in the snapshot.
+// Refuses says why no question may place the pod; empty if one may. It refuses a pod that is not in
+// the snapshot.
 func (c *Cluster) Refuses(p *corev1.Pod) string {
 	i, ok := c.e.podAt[p]
 	if !ok {
@@ -116,7 +140,7 @@ func (c *Cluster) Refuses(p *corev1.Pod) string {
 	return c.e.classOf(i).refusal
 }
 
-// Needs is the total need of the pods, by Problem.Resources.
+// Needs returns the total need of the pods, by Problem.Resources.
 func (c *Cluster) Needs(pods []*corev1.Pod) []int64 {
 	known := make([]int32, 0, len(pods))
 	for _, p := range pods {
@@ -128,15 +152,19 @@ func (c *Cluster) Needs(pods []*corev1.Pod) []int64 {
 	return total
 }
 
-// Ask answers the question. When ctx ends, pods that have no place yet are unplaced. It costs O(pods that move x nodes looked at + offerings). Blocks of nodes that are too full are skipped, and
-// pods that stay cost nothing.
+// Ask answers the question. When ctx ends, pods that have no place yet are unplaced. It costs
+// O(pods that move x nodes looked at + offerings). Blocks of nodes that are too full are skipped,
+// and pods that stay cost nothing.
 func (c *Cluster) Ask(ctx context.Context, q Question) Answer {
 	e := c.lock()
 	defer e.mu.Unlock()
 	e.ctx = ctx
 	e.journal = e.journal[:0]
+	if k := slices.Index(q.Pods, nil); k >= 0 {
+		return Answer{from: c, Unplaced: slices.DeleteFunc(slices.Clone(q.Pods), func(p *corev1.Pod) bool { return p == nil }), Why: fmt.Sprintf("pods[%d] is nil; leave it out", k)}
+	}
 	given := e.given(q.Pods)
-	defer e.rollback(0) // also where a buyer panics
+	defer e.rollback(0) // even if a buyer panics
 	a := Answer{from: c}
 	var gone []int32
 	for _, name := range q.Remove {
@@ -204,7 +232,7 @@ func (e *engine) credit(gone []int32) {
 	}
 }
 
-// runsOn is the node that a pod runs on, nil if it is pending or its node is gone.
+// runsOn returns the node that a pod runs on; nil if it is pending or its node is gone.
 func (e *engine) runsOn(p int32) *node {
 	if at := e.pods[p].node; at >= 0 && e.nodes[at].alive {
 		return &e.nodes[at]
@@ -212,8 +240,8 @@ func (e *engine) runsOn(p int32) *node {
 	return nil
 }
 
-// moving are the pods in the order in which they are placed: by descending size, the pods of a class together and as given. The text
-// says which pod may not be asked about.
+// moving returns the pods in the order of placement: by descending size, with the pods of a class
+// together in the given order. The text says which pod may not be asked about.
 func (e *engine) moving(pods []*corev1.Pod) ([]int32, string) {
 	out := make([]int32, 0, len(pods))
 	defer func() {
@@ -248,8 +276,8 @@ func (e *engine) moving(pods []*corev1.Pod) ([]int32, string) {
 	return ordered, ""
 }
 
-// placePods puts each pod on the first node from lo to hi that accepts it, repeats that for pods that others may let in, and returns
-// the unplaced ones.
+// placePods puts each pod on the first node from lo to hi that accepts it. It repeats that for pods
+// that others may let in, and returns the unplaced ones.
 func (e *engine) placePods(pods []int32, lo, hi int) []int32 {
 	for {
 		left := e.lap(pods, lo, hi)
@@ -260,7 +288,7 @@ func (e *engine) placePods(pods []int32, lo, hi int) []int32 {
 	}
 }
 
-// waits reports whether pods placed later may let in a pod of the class.
+// waits reports whether pods that are placed later may let in a pod of the class.
 func (c *class) waits() bool {
 	return len(c.Spreads) > 0 || slices.ContainsFunc(c.Terms, func(t interpod.Term) bool { return !t.Anti })
 }

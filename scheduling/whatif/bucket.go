@@ -11,11 +11,13 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
 )
 
-// bucket holds nodes that differ for pod classes only in name and free capacity: they have the same relevant labels and taints, and the
-// same domain of every key with few values. If one of them does not suit a class, none does. So a question skips whole buckets, and in
-// a bucket whole blocks of nodes that are too full.
+// bucket holds nodes that are equal to pod classes except for name and free capacity: they have the
+// same relevant labels and taints, and the same domain of every key with few values. If one of them
+// does not suit a class, none does. So a question skips whole buckets, and within a bucket whole
+// blocks of nodes that are too full.
 type bucket struct {
-	// mixed is set for the one bucket of all nodes beyond mostBuckets; each of them is looked at by itself.
+	// mixed is set for the one bucket of all nodes beyond mostBuckets. Each of its nodes is checked by
+	// itself.
 	mixed      bool
 	labelClass int32
 	values     []int32 // by key, the values of its nodes; unspecified for fine keys
@@ -25,15 +27,15 @@ type bucket struct {
 	rows       []int64 // the same by row of blocks
 }
 
-// blend is a proportion of CPU to memory. The measure of a node for a blend is the lesser of its two parts. It shows that no node of a
-// block has enough of both, which the maxima by resource do not.
+// blend is a proportion of CPU to memory. The measure of a node for a blend is the lesser of its
+// two parts. It can show that no node of a block has enough of both; the maxima by resource cannot.
 type blend [2]float64
 
-// mostBlends bounds the number of blends. The measures of a node are its resources and the blends.
+// mostBlends limits the number of blends. The measures of a node are its resources and the blends.
 const mostBlends = 6
 
 func (b blend) of(free []int64) int64 {
-	return int64(min(float64(free[0])/b[0], float64(free[1])/b[1]) * (1 << 20)) // any rounding will do that is monotonous
+	return int64(min(float64(free[0])/b[0], float64(free[1])/b[1]) * (1 << 20)) // any monotonous rounding will do
 }
 
 const (
@@ -42,13 +44,13 @@ const (
 	// blockSize is the number of nodes of a block, and of blocks of a row.
 	blockSize = 16
 	rowSize   = blockSize * blockSize
-	// mostBuckets bounds the number of buckets, because each costs a look for each pod.
+	// mostBuckets limits the number of buckets, because each costs a look for each pod.
 	mostBuckets = 128
 	// closed is every measure of a node that takes no pods.
 	closed = math.MinInt64
 )
 
-// bucketOf is the bucket of a described node.
+// bucketOf returns the bucket of a described node.
 func (e *engine) bucketOf(n *node) int32 {
 	text := binary.AppendVarint(nil, int64(n.LabelClass))
 	for k, v := range n.Values {
@@ -72,7 +74,7 @@ func (e *engine) bucketOf(n *node) int32 {
 	return id
 }
 
-// measure chooses the blends by the needs of the classes, and fills in the probe of each class.
+// measure chooses the blends by the needs of the classes, and sets the probe of each class.
 func (e *engine) measure() {
 	var shares []float64
 	for i := range e.classes {
@@ -101,7 +103,8 @@ func (e *engine) measure() {
 	}
 }
 
-// refine finds the fine keys, which have too many values to distinguish buckets, and the classes whose constraints are about them.
+// refine finds the fine keys, which have too many values to distinguish buckets, and the classes
+// that have constraints on them.
 func (e *engine) refine() {
 	keys := e.index.Keys()
 	e.fine = make([]bool, len(keys))
@@ -205,11 +208,11 @@ func bound(of, bounds []int64, group, m, width int32, was, now int64) {
 	bounds[at] = most
 }
 
-// width is the number of measures of a node.
+// width returns the number of measures of a node.
 func (e *engine) width() int { return e.dims + len(e.blends) }
 
-// find is the first node from lo to hi that accepts a pod of the class, the preferred one for a class with preferences; hi if none
-// does.
+// find returns the first node from lo to hi that accepts a pod of the class. For a class with
+// preferences it is the preferred one. It is hi if none accepts.
 func (e *engine) find(c *class, lo, hi int) int {
 	if c.soft != nil && hi-lo > 1 {
 		return e.prefer(c, lo, hi)
@@ -235,7 +238,8 @@ func (e *engine) find(c *class, lo, hi int) int {
 	return int(best)
 }
 
-// search is the first node of the bucket from lo to hi that accepts a pod of the class; hi if none does.
+// search returns the first node of the bucket from lo to hi that accepts a pod of the class; hi if
+// none does.
 func (e *engine) search(c *class, s *bucket, lo, hi int32) int32 {
 	at := 0
 	if s.nodes[0] < lo {

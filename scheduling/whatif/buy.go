@@ -13,10 +13,10 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
 )
 
-// Buyer decides which nodes to buy for pods that do not fit on existing ones: a packer.
+// Buyer decides which nodes to buy for pods that do not fit on existing ones. It is a packer.
 type Buyer interface {
-	// Buy returns the nodes to buy and their pods. It may leave pods out. Of constraints between pods it is told pins and counts by
-	// node; all of them are checked when the pods are placed.
+	// Buy returns the nodes to buy and their pods. It may leave pods out. Of the constraints between
+	// pods it gets only pins and counts by node; all of them are checked when the pods are placed.
 	Buy(o Order) []Purchase
 }
 
@@ -32,16 +32,17 @@ type Order struct {
 	suits func(lot, shape, offering int) bool
 }
 
-// Suits reports whether labels and taints of a node bought that way suit the pods of a lot. It is safe for concurrent use.
+// Suits reports whether labels and taints of a node bought that way suit the pods of a lot. It is
+// safe for concurrent use.
 func (o *Order) Suits(lot, shape, offering int) bool { return o.suits(lot, shape, offering) }
 
 // Lot is a number of pods of one class with the same pin.
 type Lot struct {
 	// Class is an index into Problem.Classes.
 	Class, Count int
-	// Pin are further requirements on their nodes, such as a zone.
+	// Pin is a further requirement on their nodes, such as a zone.
 	Pin requirements.Set
-	// PerNode bounds how many of them share a node; 0 means no bound.
+	// PerNode limits how many of them share a node; 0 means no limit.
 	PerNode int
 }
 
@@ -54,7 +55,8 @@ type Purchase struct {
 // LotShare is a number of pods of one lot.
 type LotShare struct{ Lot, Count int }
 
-// check says why an answer to the order is invalid: a purchase names an unknown lot or too many pods of one.
+// check says why an answer to the order is invalid: a purchase names an unknown lot, or too many
+// pods of a lot.
 func (o *Order) check(purchases []Purchase) string {
 	taken := make([]int, len(o.Lots))
 	for i, p := range purchases {
@@ -71,8 +73,8 @@ func (o *Order) check(purchases []Purchase) string {
 	return ""
 }
 
-// ask asks the buyer. The lock is released meanwhile, so that the buyer may ask questions of its own. If anybody does, the changes of
-// this question are undone before and made again after.
+// ask asks the buyer. It releases the lock meanwhile, so that the buyer can ask questions of its
+// own. If anyone does, the changes of this question are undone before and made again afterwards.
 func (b *buying) ask(order Order) []Purchase {
 	e := b.e
 	done, ctx := e.journal, e.ctx
@@ -143,27 +145,34 @@ func (b *buying) buy(left []int32) []int32 {
 	return unplaced
 }
 
-// undo undoes everything after the mark, where nothing was bought yet.
+// undo undoes everything after the mark. Nothing was bought before it.
 func (b *buying) undo(mark int) {
 	b.e.rollback(mark)
 	b.bought = nil
 }
 
-// allowedOffer reports whether the question and the limits of the pool allow to buy the offer.
+// allowedOffer reports whether the question, the limits of the pool and the quotas allow buying the
+// offer.
 func (b *buying) allowedOffer(o *offer, limit Price) bool {
 	left := b.e.left[o.pool]
 	if limit > 0 && o.price >= limit || b.q.CapacityTypes != nil && !slices.Contains(b.q.CapacityTypes, o.capacity) || left[len(left)-1] < 1 {
 		return false
 	}
+	for i, u := range b.e.problem.Shapes[o.shape].Offerings[o.index].Usage {
+		if u > max(0, b.e.budgets[i]) {
+			return false
+		}
+	}
 	for i, u := range b.e.problem.Shapes[o.shape].Usage {
-		if u > left[i] {
+		if u > max(0, left[i]) { // a node that counts nothing is within any limit
 			return false
 		}
 	}
 	return o.count == 0 || b.e.sold(o) < o.count
 }
 
-// sold is the number of bought nodes that the count of an offer counts: those of its reservation, or of itself if it has none.
+// sold returns how many bought nodes count against the offer's count: those of its reservation, or
+// of itself if it has none.
 func (e *engine) sold(of *offer) int {
 	n := 0
 	for i := range e.nodes {
@@ -174,7 +183,8 @@ func (e *engine) sold(of *offer) int {
 	return n
 }
 
-// one buys the cheapest node that holds all the pods. Offers that are alike for all constraints are tried once.
+// one buys the cheapest node that holds all the pods. Offers that are equal for all constraints are
+// tried once.
 func (b *buying) one(left []int32) (Price, bool) {
 	e := b.e
 	classes, total := e.needs(left)
@@ -186,7 +196,7 @@ func (b *buying) one(left []int32) (Price, bool) {
 		if e.ctx.Err() != nil {
 			break
 		}
-		if !bind.Fits(total, o.free) || !b.allowedOffer(o, b.q.MaxPrice) {
+		if o.static || !bind.Fits(total, o.free) || !b.allowedOffer(o, b.q.MaxPrice) {
 			continue
 		}
 		if slices.ContainsFunc(classes, func(id int32) bool { return !e.buys(&e.classes[id], o) }) {
@@ -209,7 +219,8 @@ func (b *buying) one(left []int32) (Price, bool) {
 	return 0, false
 }
 
-// alike is the same for offers whose nodes are the same for labels, daemons and constraints between pods.
+// alike returns the same text for offers whose nodes are equal in labels, daemons and constraints
+// between pods.
 func (e *engine) alike(o *offer) string {
 	text := []byte(fmt.Sprint(o.sig, o.daemons))
 	for _, key := range e.index.Keys() {
@@ -218,7 +229,7 @@ func (e *engine) alike(o *offer) string {
 	return string(text)
 }
 
-// needs are the classes of the pods, each run of one class once, and the total need.
+// needs returns the classes of the pods, each run of one class once, and the total need.
 func (e *engine) needs(pods []int32) (classes []int32, total []int64) {
 	total = make([]int64, e.dims)
 	for _, p := range pods {
@@ -233,7 +244,8 @@ func (e *engine) needs(pods []int32) (classes []int32, total []int64) {
 	return classes, total
 }
 
-// several buys what the buyer says, in a domain where one has to be chosen, and returns the unplaced pods and the total price.
+// several buys what the buyer says, in the given domain if one must be chosen. It returns the
+// unplaced pods and the total price.
 func (b *buying) several(left []int32, limit Price, domain string) ([]int32, Price) {
 	e := b.e
 	order, members := b.order(left, limit, domain)
@@ -256,7 +268,7 @@ func (b *buying) several(left []int32, limit Price, domain string) ([]int32, Pri
 			taken[s.Lot] += s.Count
 			classes = append(classes, e.pods[members[s.Lot][0]].class)
 		}
-		if o == nil || !b.allowedOffer(o, limit) || !b.open(o, classes, "") {
+		if o == nil || o.static || !b.allowedOffer(o, limit) || !b.open(o, classes, "") {
 			return left, 0
 		}
 		price += o.price
@@ -290,7 +302,8 @@ func (e *engine) offerOf(shape, offering int) *offer {
 	return nil
 }
 
-// open adds a node of the offer for pods of the classes; an empty name means a fresh one. It returns false if no labels suit all of them.
+// open adds a node of the offer for pods of the classes; an empty name means a fresh one. It
+// returns false if no labels suit all of them.
 func (b *buying) open(o *offer, classes []int32, name string) bool {
 	e := b.e
 	set := o.all()
@@ -309,7 +322,7 @@ func (b *buying) open(o *offer, classes []int32, name string) bool {
 		name = e.freshName(o.pool)
 		number = e.names[o.pool]
 	}
-	n := &node{name: name, number: number, alive: true, target: true, pool: o.pool, usage: e.problem.Shapes[o.shape].Usage, bought: o}
+	n := &node{name: name, number: number, alive: true, target: true, pool: o.pool, usage: e.problem.Shapes[o.shape].Usage, charges: e.problem.Shapes[o.shape].Offerings[o.index].Usage, bought: o}
 	n.Free = o.free
 	n.labels = e.problem.ChosenLabels(set)
 	n.labels[corev1.LabelHostname] = n.name
@@ -325,7 +338,7 @@ func (b *buying) open(o *offer, classes []int32, name string) bool {
 	return true
 }
 
-// freshName is the pool's name and the lowest number that is not taken.
+// freshName returns the pool's name with the lowest free number.
 func (e *engine) freshName(pool int32) string {
 	for ; ; e.names[pool]++ {
 		name := fmt.Sprintf("%s-%d", e.problem.Pools[pool].Name, e.names[pool])
@@ -335,7 +348,8 @@ func (e *engine) freshName(pool int32) string {
 	}
 }
 
-// valued reports whether the pool's minValues hold for a node: whether its alternatives have enough different values.
+// valued reports whether a node meets its pool's minValues: its alternatives have enough different
+// values.
 func (b *buying) valued(o *offer) bool {
 	pool := &b.e.problem.Pools[o.pool]
 	for _, key := range slices.Sorted(maps.Keys(pool.MinValues)) {
@@ -362,8 +376,9 @@ func (e *engine) spread(pods []int32) bool {
 	return slices.ContainsFunc(pods, func(p int32) bool { return len(e.classOf(p).Spreads) > 0 })
 }
 
-// again repeats what was done after the removals with all new nodes there from the start, because a zone of a new node is a domain of
-// spreads before any pod is bound. Pods retain their places where possible, in any order.
+// again repeats everything after the removals, with all new nodes there from the start, because a
+// new node's zone is a domain of spreads before any pod is bound. Pods keep their places where
+// possible, in any order.
 func (b *buying) again(mark int) []int32 {
 	e := b.e
 	done := slices.Clone(e.journal[mark:])
@@ -379,8 +394,8 @@ func (b *buying) again(mark int) []int32 {
 	return e.placePods(e.placeAt(pods, nodes), 0, len(e.nodes))
 }
 
-// drop removes new nodes without pods. It returns false if one of them may matter to a pod: by its daemons, or as a domain of a spread
-// with minDomains.
+// drop removes new nodes without pods. It returns false if one of them may matter to a pod, by its
+// daemons or as a domain of a spread with minDomains.
 func (b *buying) drop() bool {
 	e := b.e
 	empty := func(n int32) bool { return len(e.nodes[n].pods) == 0 }

@@ -1,15 +1,17 @@
-// Package whatif answers many questions about one cluster: if these nodes went, where would their pods go, and what would
-// have to be bought?
+// Package whatif answers many questions about one cluster: if these nodes were removed, where would
+// their pods go, and what would have to be bought?
 //
-// A cluster is compiled once into integers: classes of pods, free capacity by node, the nodes that suit a class, and the counts of
-// every constraint between pods. A question then costs what it changes, not the cluster. Pods are put on named nodes one by one under
-// the rules of kube-scheduler's filters, so that an answer can be carried out in the order of its placements.
+// A cluster is compiled once into integers: classes of pods, free capacity by node, the nodes that
+// suit a class, and the counts of every constraint between pods. A question then costs what it
+// changes, not the size of the cluster. Pods are put on named nodes one by one under the rules of
+// kube-scheduler's filters. So an answer can be carried out in the order of its placements.
 //
-// Pending pods, pods of nodes that leave, and the nodes of claims move without a question. See [Cluster.Reserve] for what is known of
-// them.
+// Some pods and nodes move without a question: pending pods, pods of leaving nodes, and the nodes
+// of claims. See [Cluster.Reserve] for what is known of them.
 //
-// Soft constraints (preferred affinities, spreads with ScheduleAnyway) keep no pod from a node. A pod goes to the node that meets most
-// of them by weight, of equal ones to the fullest. They have no influence on what is bought.
+// Soft constraints (preferred affinities, spreads with ScheduleAnyway) keep no pod from a node. A
+// pod goes to the node that meets most of them by weight; of equal nodes, to the fullest. They have
+// no influence on what is bought.
 package whatif
 
 import (
@@ -17,9 +19,9 @@ import (
 	"slices"
 )
 
-// Cluster is one version of a cluster: the compiled one, or one that an [Answer] leads to. It is immutable and safe for concurrent use.
-// Versions share one store, which has one version checked out at a time. To check out the next one costs nothing but its changes, and
-// another one costs the changes between.
+// Cluster is one version of a cluster: the compiled one, or one that an [Answer] leads to. It is
+// immutable and safe for concurrent use. Versions share one store, which has one version checked
+// out at a time. Checking out another version costs the changes between the two.
 type Cluster struct {
 	e      *engine
 	parent *Cluster
@@ -61,7 +63,7 @@ func (c *Cluster) lock() *engine {
 	return c.e
 }
 
-// back checks out the version before.
+// back checks out the previous version.
 func (e *engine) back() {
 	for _, o := range slices.Backward(e.at.ops) {
 		e.undo(o)
@@ -69,7 +71,8 @@ func (e *engine) back() {
 	e.at = e.at.parent
 }
 
-// Free is the total free capacity of nodes that take pods, by the resources of the problem. Negative amounts count as 0. It costs O(nodes).
+// Free returns the total free capacity of nodes that take pods, by the resources of the problem.
+// Negative amounts count as 0. It costs O(nodes).
 func (c *Cluster) Free() []int64 {
 	e := c.lock()
 	defer e.mu.Unlock()
@@ -84,8 +87,9 @@ func (c *Cluster) Free() []int64 {
 	return out
 }
 
-// Rebase is this version as the first one of a store of its own, as if it had just been compiled: removed nodes are dropped, and the
-// others are sorted by their present free capacity. It costs a copy of the store.
+// Rebase returns this version as the first one of its own store, as if it had just been compiled:
+// removed nodes are dropped, and the others are sorted by their present free capacity. It costs a
+// copy of the store.
 func (c *Cluster) Rebase() *Cluster {
 	old := c.lock()
 	defer old.mu.Unlock()
@@ -95,6 +99,7 @@ func (c *Cluster) Rebase() *Cluster {
 		offers: old.offers, offerAt: old.offerAt, taken: maps.Clone(old.taken), names: make([]int, len(old.names)),
 		bucketAt: maps.Clone(old.bucketAt), blends: old.blends, fine: old.fine, fineGroups: old.fineGroups, daemons: old.daemons, preferencePrice: old.preferencePrice, softTaints: old.softTaints,
 	}
+	e.budgets = slices.Clone(old.budgets)
 	for _, l := range old.left {
 		e.left = append(e.left, slices.Clone(l))
 	}
@@ -114,8 +119,8 @@ func (c *Cluster) Rebase() *Cluster {
 	return e.first()
 }
 
-// FreeOf is the free capacity of each node, by the resources of the problem. Negative amounts count as 0, and a node that takes no pods
-// has none.
+// FreeOf returns the free capacity of each node, by the resources of the problem. Negative amounts
+// count as 0, and a node that takes no pods has none.
 func (c *Cluster) FreeOf(nodes []string) [][]int64 {
 	e := c.lock()
 	defer e.mu.Unlock()

@@ -7,12 +7,10 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling"
@@ -22,7 +20,6 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
 	"github.com/joinery-sdk/joinery/scheduling/internal/nodefeature"
 	"github.com/joinery-sdk/joinery/scheduling/internal/podclass"
-	"github.com/joinery-sdk/joinery/scheduling/internal/taints"
 	"github.com/joinery-sdk/joinery/scheduling/internal/volume"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
@@ -36,12 +33,15 @@ type Options struct {
 	Price func(p *scheduling.Problem, shape, offering int) Price
 	// PreferencePrice is the price of a preference, as in [scheduling.Options]; see [Answer.Forgone].
 	PreferencePrice *float64
-	// Together names pods that must share a value of a label of their nodes, as in [scheduling.Options]: members that move follow those that stay.
+	// Together names pods that must share a label value, as in [scheduling.Options]; movers follow.
 	Together func(*corev1.Pod) (set, label string)
+	// Static compiles static pools (replicas), too. Only [Question.Buy] buys their nodes: pods buy none,
+	// and replicas and limits of these pools are left to the caller.
+	Static bool
 }
 
-// Compile compiles the snapshot. It costs O(pods + classes x labels + pools x types). Pending pods have no place; see
-// [Cluster.Reserve]. The error is that of [scheduling.Compile].
+// Compile compiles the snapshot. It costs O(pods + classes x labels + pools x types). Pending pods
+// have no place; see [Cluster.Reserve]. The error is that of [scheduling.Compile].
 func Compile(s scheduling.Snapshot, opts *Options) (*Cluster, error) {
 	if err := s.Check(); err != nil {
 		return nil, err
@@ -54,7 +54,7 @@ func Compile(s scheduling.Snapshot, opts *Options) (*Cluster, error) {
 		admission: admission.NewCluster(s.PriorityClasses, s.RuntimeClasses, s.LimitRanges),
 		podAt:     map[*corev1.Pod]int32{}, nodeAt: map[string]int32{},
 		preferencePrice: preferencePriceOf(&o),
-		daemons:         map[string]*daemonSet{}, offerAt: map[[2]int]int{}, bucketAt: map[string]int32{}, taken: map[string]bool{},
+		daemons:         map[string]*daemonSet{}, offerAt: map[[2]int]int{}, bucketAt: map[string]int32{}, taken: map[string]bool{}, static: map[string]bool{},
 	}
 	known := make(map[string]bool, len(s.Nodes))
 	for _, n := range s.Nodes {
@@ -106,11 +106,25 @@ func Compile(s scheduling.Snapshot, opts *Options) (*Cluster, error) {
 	return e.first(), nil
 }
 
+// unfixed returns the pools with static ones as pools without replicas and limits.
+func (e *engine) unfixed(pools []scheduling.Pool) []scheduling.Pool {
+	out := slices.Clone(pools)
+	for i := range out {
+		if out[i].IsStatic() {
+			e.static[out[i].Name], out[i].Replicas, out[i].Limits = true, nil, nil
+		}
+	}
+	return out
+}
+
 func (e *engine) compileClasses(s scheduling.Snapshot, groups [][]*corev1.Pod, o Options) error {
 	e.classes = make([]class, len(groups))
 	classAt := map[*corev1.Pod]int32{} // by the pod that stands for the class in the problem
 	in := s
 	in.Pods, in.VolumeAttachments = nil, e.unused(s)
+	if o.Static {
+		in.Pools = e.unfixed(s.Pools)
+	}
 	for i, pods := range groups {
 		c := &e.classes[i]
 		r := representative(e.admitted(pods[0]))
@@ -127,7 +141,7 @@ func (e *engine) compileClasses(s scheduling.Snapshot, groups [][]*corev1.Pod, o
 		}
 	}
 	var err error
-	if e.problem, err = scheduling.Compile(in, &scheduling.Options{IgnorePreferences: true, Constraints: o.Constraints, Aliases: o.Aliases}); err != nil {
+	if e.problem, err = scheduling.Compile(in, &scheduling.Options{IgnorePreferences: true, Constraints: o.Constraints, Aliases: o.Aliases, PreferencePrice: o.PreferencePrice}); err != nil {
 		return err
 	}
 	e.dims = len(e.problem.Resources)
@@ -198,8 +212,8 @@ func (e *engine) vector(list corev1.ResourceList) []int64 {
 	return out
 }
 
-// Amounts are cut off far above what machines have, so that sums over a cluster do not overflow; a pod that needs more than is
-// cut off fits nowhere.
+// Amounts are capped far above what machines have, so that sums over a cluster do not overflow. A
+// pod that needs more than the cap fits nowhere.
 const (
 	mostFree   = 1 << 50
 	mostNeeded = 1 << 51
@@ -229,6 +243,7 @@ func (e *engine) compileNodes(s *scheduling.Snapshot) {
 		}
 		e.left = append(e.left, append(left, count))
 	}
+	e.budgets = budgetsOf(e.problem)
 	for i, n := range nodes {
 		x := node{name: n.Name, object: n, alive: true, pool: -1, leaving: existing[n.Name] == nil}
 		x.Free = make([]int64, e.dims)
@@ -253,6 +268,9 @@ func (e *engine) compileNodes(s *scheduling.Snapshot) {
 			for _, name := range e.problem.Pools[p].Limited {
 				x.usage = append(x.usage, resources.Request(name, n.Status.Capacity[name]))
 			}
+		}
+		if !x.inFlight {
+			x.charges = e.problem.Charges(x.labels, n.Status.Capacity)
 		}
 		e.nodes = append(e.nodes, x)
 		e.nodeAt[n.Name] = int32(i)
@@ -284,7 +302,7 @@ func (e *engine) compileNodes(s *scheduling.Snapshot) {
 	}
 	e.attach(s)
 	e.line()
-	for i := range s.NodeClaims { // whose nodes may not be there yet
+	for i := range s.NodeClaims { // their nodes may not exist yet
 		e.taken[s.NodeClaims[i].Name], e.taken[s.NodeClaims[i].NodeName] = true, true
 	}
 	for i := range e.nodes {
@@ -292,7 +310,7 @@ func (e *engine) compileNodes(s *scheduling.Snapshot) {
 	}
 }
 
-// describe describes the node as it shows itself.
+// describe describes the node by its own labels and taints.
 func (e *engine) describe(n *node) {
 	n.labels = map[string]string{}
 	maps.Copy(n.labels, n.object.Labels)
@@ -305,7 +323,7 @@ func (e *engine) describe(n *node) {
 	e.cluster.Describe(&n.Node, n.labels, taints)
 }
 
-// line puts the classes in the order in which pods are placed, sorts the nodes by their free capacity, and finds the nodes of all pods.
+// line orders the classes for placement, sorts the nodes by free capacity, and finds pods' nodes.
 func (e *engine) line() {
 	there := make([]bool, len(e.pods))
 	for i := range e.pods {
@@ -338,14 +356,14 @@ func (e *engine) line() {
 	}
 }
 
-// first is the first version of the store, whose nodes are in line.
+// first returns the first version of the store, whose nodes are in line.
 func (e *engine) first() *Cluster {
 	e.stock()
 	e.at = &Cluster{e: e}
 	return e.at
 }
 
-// attach charges nodes with the volumes of pods that never move, which the needs of classes do not know.
+// attach charges nodes with the volumes of pods that never move. The needs of classes lack them.
 func (e *engine) attach(s *scheduling.Snapshot) {
 	index := volume.NewIndex(volume.Objects{
 		Persistent: s.PersistentVolumes, Claims: s.PersistentVolumeClaims, Classes: s.StorageClasses, CSINodes: s.CSINodes,
@@ -370,8 +388,8 @@ func (e *engine) attach(s *scheduling.Snapshot) {
 	}
 }
 
-// rank puts the classes in the order in which their pods are placed: large ones first, of equal ones that of the first pod. Only pods
-// count that are there and can move, not daemons: they end with their nodes, and the order is to stay when nodes go.
+// rank orders the classes for placement: large ones first, then by first pod. Only existing pods
+// that can move count. Daemons end with their nodes, which must not change the order.
 func (e *engine) rank(there []bool) {
 	total, first := make([]float64, e.dims), make([]*corev1.Pod, len(e.classes))
 	for i := range e.pods { // in order within a class
@@ -404,10 +422,10 @@ func (e *engine) rank(there []bool) {
 // scale is what a unit of each resource counts for.
 type scale []float64
 
-// weights is the scale of amounts with these sums: memory counts as on common machines beside cpu, and any other resource as much in
-// all as cpu and memory together. So pods with GPUs are placed before all that only keep these company, and others go to nodes with free
-// GPUs last. (Weighed by what pods ask for, nodes were in the order of their free volumes where few pods have any; consolidation of
-// 800 drawn clusters saved 3% less.)
+// weights returns the scale of amounts with these sums. Memory counts as on common machines beside
+// cpu. Any other resource counts in total as much as cpu and memory together. So pods with GPUs
+// come before pods without, and these go to nodes with free GPUs last. (Weighed by requests, the
+// nodes were ordered by rare volumes, and consolidation of 800 drawn clusters saved 3% less.)
 func weights(sums []float64) scale {
 	const common = 3 // cpu, memory and pods
 	out := make(scale, len(sums))
@@ -419,78 +437,10 @@ func weights(sums []float64) scale {
 	return out
 }
 
-// size is how large amounts of resources are together; those below zero count as none.
+// size returns how large amounts of resources are together; amounts below zero count as none.
 func (s scale) size(amounts []int64) (sum float64) {
 	for d, q := range amounts {
 		sum += float64(float64(max(0, q)) * s[d])
 	}
 	return sum
-}
-
-// offer is one way to buy a node.
-type offer struct {
-	shape, index   int
-	price          Price
-	free           []int64
-	sig            int32
-	labels         requirements.Set        // those that some pod asks about
-	all            func() requirements.Set // all that its nodes can have; computed once
-	pool           int32
-	typ            string
-	zone, capacity string
-	reservation    string
-	count          int    // how many can be bought; 0 for any number
-	daemons        string // names of those that run on its nodes
-}
-
-// compileOffers lists what can be bought, cheapest first.
-func (e *engine) compileOffers(opts Options) {
-	sigs := map[string]int32{}
-	for i := range e.problem.Shapes {
-		s, t := &e.problem.Shapes[i], e.problem.InstanceType(i)
-		names, _ := e.problem.Daemons(i)
-		daemons := strings.Join(names, ",")
-		for j, so := range s.Offerings {
-			labels, err := s.Labels.Intersect(so.Labels)
-			if err != nil {
-				continue
-			}
-			text := fmt.Sprintf("%d %s", s.Pool, labels)
-			sig, ok := sigs[text]
-			if !ok {
-				sig = int32(len(sigs))
-				sigs[text] = sig
-			}
-			o := offer{
-				shape: i, index: j, price: Price(math.Round(min(so.Price, mostPrice) * 1e9)), free: s.Free, sig: sig, labels: labels,
-				pool: int32(s.Pool), typ: t.Name, reservation: so.Reservation, count: so.Count, daemons: daemons,
-			}
-			o.all = sync.OnceValue(func() requirements.Set {
-				set, _ := e.problem.NodeLabels(i, j) // with an error it is impossible
-				return e.problem.Pools[s.Pool].Registered(set)
-			})
-			reqs := t.Offerings[so.Index].Requirements
-			o.zone, _ = reqs.Get(corev1.LabelTopologyZone).Single()
-			o.capacity, _ = reqs.Get(instancetypes.LabelCapacityType).Single()
-			if opts.Price != nil {
-				o.price = opts.Price(e.problem, i, j)
-			}
-			e.offers = append(e.offers, o)
-		}
-	}
-	slices.SortStableFunc(e.offers, func(a, b offer) int {
-		return cmp.Or(cmp.Compare(e.problem.Pools[b.pool].Weight, e.problem.Pools[a.pool].Weight), cmp.Compare(a.price, b.price),
-			strings.Compare(a.typ, b.typ), strings.Compare(a.zone, b.zone), cmp.Compare(a.shape, b.shape), cmp.Compare(a.index, b.index))
-	})
-	for i := range e.offers {
-		e.offerAt[[2]int{e.offers[i].shape, e.offers[i].index}] = i
-	}
-	e.names = make([]int, len(e.problem.Pools))
-}
-
-// buys reports whether a node bought by the offer suits the class, by labels and taints.
-func (e *engine) buys(c *class, o *offer) bool {
-	return c.buys.Of(int(o.sig), func() bool {
-		return c.Required.Compatible(o.labels, requirements.Keys{}) && taints.Tolerates(c.Tolerations, e.problem.Pools[o.pool].Taints)
-	})
 }

@@ -34,16 +34,16 @@ func (e *engine) join() {
 	}
 }
 
-// allowed reports whether the constraints between pods let a pod of the class onto a node with these values of the keys.
-// Groups that are left out are skipped; a refusal without them stands.
+// allowed reports whether the constraints between pods let a pod of the class onto a node with
+// these values of the keys. Groups in without are skipped, so a refusal holds even without them.
 func (e *engine) allowed(c *class, values []int32, without []bool) bool {
 	return e.cluster.Between(&c.Constraints, values, without).OK()
 }
 
-// keyOf is the name of the label by whose values a group is counted.
+// keyOf returns the label by whose values a group is counted.
 func (e *engine) keyOf(group int32) string { return e.index.Keys()[e.index.Groups()[group].Key] }
 
-// narrow is the set narrowed by the first alternative that suits it.
+// narrow returns the set narrowed by the first alternative that suits it.
 func narrow(set requirements.Set, asked requirements.Alternatives) (requirements.Set, bool) {
 	for a := range asked.All() {
 		if !a.Compatible(set, requirements.Keys{}) {
@@ -59,7 +59,8 @@ func narrow(set requirements.Set, asked requirements.Alternatives) (requirements
 	return set, false
 }
 
-// admitted is the pod as it is planned: as it is stored, or as it is made anew if it has a node already.
+// admitted returns the pod as it is planned: as it is stored, or, if it already has a node, as it
+// is made anew.
 func (e *engine) admitted(p *corev1.Pod) *corev1.Pod {
 	if p.Spec.NodeName != "" {
 		return e.admission.Anew(p)
@@ -67,7 +68,7 @@ func (e *engine) admitted(p *corev1.Pod) *corev1.Pod {
 	return e.admission.Pod(p)
 }
 
-// answer is what the caller's constraints leave to a pod, as a text.
+// answer returns, as a text, what the caller's constraints leave to a pod.
 func (e *engine) answer(p *corev1.Pod, constraints []scheduling.Constraint) string {
 	pod := e.admitted(p)
 	asked, _ := kube.FromPod(&pod.Spec)
@@ -78,8 +79,8 @@ func (e *engine) answer(p *corev1.Pod, constraints []scheduling.Constraint) stri
 	return "; " + string(left.AppendKey(nil))
 }
 
-// representative is the pod as if it were pending and had no constraints between pods, so that package scheduling compiles what its
-// class asks of nodes.
+// representative returns the pod as if it were pending and had no constraints between pods. Package
+// scheduling compiles from it what its class asks of nodes.
 func representative(p *corev1.Pod) *corev1.Pod {
 	r := *p
 	if p.Spec.NodeName != "" {
@@ -95,7 +96,8 @@ func representative(p *corev1.Pod) *corev1.Pod {
 	return &r
 }
 
-// unused are the attachments of volumes that no running pod of the node uses; those of pods go with them.
+// unused returns the attachments of volumes that no running pod of the node uses. Attachments of
+// used volumes go with the pods.
 func (e *engine) unused(s scheduling.Snapshot) []*storagev1.VolumeAttachment {
 	pods := map[string][]*corev1.Pod{}
 	for _, p := range s.Pods {
@@ -117,7 +119,7 @@ func (e *engine) unused(s scheduling.Snapshot) []*storagev1.VolumeAttachment {
 	return out
 }
 
-// unreadable is a fault in what representative takes off a pod; nil for none.
+// unreadable returns a fault in what representative removes from a pod; nil for none.
 func unreadable(p *corev1.Pod) *scheduling.InvalidError {
 	r := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name}}
 	r.Spec.TopologySpreadConstraints = p.Spec.TopologySpreadConstraints
@@ -128,7 +130,8 @@ func unreadable(p *corev1.Pod) *scheduling.InvalidError {
 	return bad
 }
 
-// divide counts the pods of each ratio: those that run and those that wait for a place, without terminating ones.
+// divide counts the pods of each ratio: running ones and ones that wait for a place, without
+// terminating ones.
 func (e *engine) divide() {
 	total := map[int32]int{}
 	for i := range e.pods {
@@ -140,8 +143,8 @@ func (e *engine) divide() {
 	e.index.Divide(total)
 }
 
-// together has pods follow each other: those that use one claim without a volume by zone, and the sets of the caller by their labels.
-// Pods are those of each class.
+// together makes pods follow each other: those that use one claim without a volume by zone, and the
+// sets of the caller by their labels. pods has the pods of each class.
 func (e *engine) together(pods [][]*corev1.Pod, sets func(*corev1.Pod) (set, label string)) {
 	for k, set := range e.problem.Sharing() {
 		g := e.index.Custom(corev1.LabelTopologyZone, "pods with one claim", fmt.Sprint("claim ", k))
@@ -176,7 +179,8 @@ type daemonSet struct {
 	pod *corev1.Pod
 }
 
-// compileDaemons reads the DaemonSets. It must run before any class is joined with the groups that count it.
+// compileDaemons reads the DaemonSets. It must run before any class is joined with the groups that
+// count it.
 func (e *engine) compileDaemons(s *scheduling.Snapshot) {
 	for _, d := range s.DaemonSets {
 		p, yes := e.admission.DaemonPod(d), true
@@ -192,7 +196,8 @@ func (e *engine) compileDaemons(s *scheduling.Snapshot) {
 	}
 }
 
-// daemonsOf are the DaemonSets that run on nodes of the shape, in the order in which their pods are bound.
+// daemonsOf returns the DaemonSets that run on nodes of the shape, in the order in which their pods
+// are bound.
 func (e *engine) daemonsOf(shape int) []*daemonSet {
 	names, _ := e.problem.Daemons(shape)
 	var out []*daemonSet
@@ -202,7 +207,7 @@ func (e *engine) daemonsOf(shape int) []*daemonSet {
 	return out
 }
 
-// expect adds the daemons that are still to start on the node. Their need is not free any more.
+// expect adds the daemons that are still to start on the node. What they need is no longer free.
 func (e *engine) expect(n *node, names []string) {
 	for _, name := range names {
 		d := e.daemons[name]
@@ -213,7 +218,7 @@ func (e *engine) expect(n *node, names []string) {
 	}
 }
 
-// countDaemons adds the node's daemons to the counts, or takes them off with sign -1.
+// countDaemons adds the node's daemons to the counts; sign -1 subtracts them.
 func (e *engine) countDaemons(n *node, sign int32) {
 	for _, d := range n.daemons {
 		if n.bought != nil {

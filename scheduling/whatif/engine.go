@@ -13,7 +13,8 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
 )
 
-// engine is the store of a cluster, with one version checked out. Every change is an operation that can be undone, see [Cluster].
+// engine is the store of a cluster, with one version checked out. Every change is an operation that
+// can be undone; see [Cluster].
 type engine struct {
 	mu        sync.Mutex
 	ctx       context.Context // of the question that is being answered
@@ -37,9 +38,11 @@ type engine struct {
 	index           *interpod.Index
 	cluster         *bind.Cluster
 	offers          []offer
-	left            [][]int64 // by pool: the rest of its limits, then of its number of nodes
+	budgets         []int64   // what remains of Problem.Budgets, negative if a quota is exceeded
+	left            [][]int64 // by pool: what remains of its limits, then of its number of nodes
 	journal         []op
-	suspended       *buying               // whose changes the journal still has while its buyer is asked; nil if it is empty between questions
+	suspended       *buying               // while its buyer is asked, the journal still has its changes; nil between questions
+	static          map[string]bool       // names of static pools
 	offerAt         map[[2]int]int        // by shape and offering
 	taken           map[string]bool       // names of nodes, removed ones included
 	names           []int                 // by pool: no number below is free
@@ -65,14 +68,16 @@ type pod struct {
 	class  int32
 	node   int32 // where it runs, removed or not; -1 for a pending pod
 	placed int32 // how often it was placed
-	// terminating says that the object is. Objects are far apart in memory, and every change of a node asks for that of all its pods.
+	// terminating is that of the object. It is copied because objects are far apart in memory, and
+	// each change of a node reads it for all pods there.
 	terminating bool
 	asked       bool // it is among the pods of the question that is being read
-	// values are those at which its reserved place counts it; nil if none is reserved.
+	// values are the values at which its reserved place counts it; nil if no place is reserved.
 	values []int32
 }
 
-// leaving reports whether the pod is terminating. A terminating pod that was placed stands for its successor.
+// leaving reports whether the pod is terminating. A terminating pod that was placed stands for its
+// successor.
 func (p *pod) leaving() bool { return p.terminating && p.placed == 0 }
 
 type node struct {
@@ -81,16 +86,18 @@ type node struct {
 	object *corev1.Node
 	alive  bool
 	target bool // takes pods
-	// leaving says that the node may be gone at any moment, inFlight that it may be there at any moment, joining that it may have the
-	// labels and taints of its claim at any moment, and coming that it is not ready, so that it takes only pods that wait for it.
+	// These changes may happen at any moment. A leaving node may go, an inFlight node may appear, and
+	// a joining node may get the labels and taints of its claim. A coming node is not ready, so it
+	// takes only pods that wait for it.
 	leaving, inFlight, joining, coming bool
 
 	pods    []int32
 	pool    int32 // index into Problem.Pools, -1 for none
 	usage   []int64
+	charges []int64 // of Problem.Budgets; nil for nothing
 	bought  *offer
-	daemons []*bind.Class // those that are counted: of a node that was bought, or still to start
-	number  int           // in its name, where it was bought
+	daemons []*bind.Class // daemons that are counted: of a bought node, or still to start
+	number  int           // in its name, if it was bought
 	labels  map[string]string
 	bucket  int32
 	place   int32 // in its bucket
@@ -99,7 +106,7 @@ type node struct {
 // open reports whether the node takes pods.
 func (n *node) open() bool { return n.alive && n.target }
 
-// shifts reports whether the node may become or cease to be a domain of spreads at any moment.
+// shifts reports whether the node may become a domain of spreads at any moment, or cease to be one.
 func (n *node) shifts() bool { return n.leaving || n.joining }
 
 type opKind uint8
@@ -110,7 +117,7 @@ const (
 	opPlace                 // puts a pod on a node
 	opCredit                // stops counting a removed node against the limits of its pool
 	opReserve               // reserves a place for a pod that moves by itself
-	opCordon                // lets a node take no more pods
+	opCordon                // makes a node take no more pods
 )
 
 type op struct {
@@ -164,7 +171,7 @@ func (e *engine) apply(o op) {
 	}
 }
 
-// exist counts a node that is there again with its pods, or stops that with sign -1 because it is gone.
+// exist counts a node that is there again, with its pods; sign -1 undoes that because it is gone.
 func (e *engine) exist(at, sign int32) {
 	n := &e.nodes[at]
 	n.alive = sign > 0
@@ -224,7 +231,7 @@ func (e *engine) rollback(mark int) {
 	}
 }
 
-// count adds a pod to the counts of its node, or takes it off with sign -1.
+// count adds a pod to the counts of its node; sign -1 subtracts it.
 func (e *engine) count(pod int32, n *node, sign int32) {
 	p := &e.pods[pod]
 	c := &e.classes[p.class].Class
@@ -238,7 +245,7 @@ func (e *engine) count(pod int32, n *node, sign int32) {
 	}
 }
 
-// countNode makes the node a domain of spreads, or takes it off with sign -1.
+// countNode makes the node a domain of spreads; sign -1 undoes that.
 func (e *engine) countNode(n *node, sign int32) {
 	if n.shifts() {
 		e.cluster.CountMovingNode(&n.Node, sign)
@@ -247,8 +254,20 @@ func (e *engine) countNode(n *node, sign int32) {
 	}
 }
 
-// charge counts a node against the limits of its pool, or stops that with sign -1.
+// budgetsOf returns what remains of each budget, negative if its quota is exceeded.
+func budgetsOf(p *scheduling.Problem) []int64 {
+	out := make([]int64, len(p.Budgets))
+	for i, b := range p.Budgets {
+		out[i] = b.Left - b.Over
+	}
+	return out
+}
+
+// charge counts a node against the limits of its pool and the quotas; sign -1 undoes that.
 func (e *engine) charge(n *node, sign int64) {
+	for i, u := range n.charges {
+		e.budgets[i] -= sign * u
+	}
 	if n.pool < 0 {
 		return
 	}

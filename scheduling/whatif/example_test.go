@@ -12,7 +12,8 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/whatif"
 )
 
-// A cluster compiled once answers many questions, and what an answer makes of it is a cluster too.
+// A cluster that was compiled once answers many questions. An answer leads to another version of
+// it.
 func ExampleCompile() {
 	a, b := pod("web-0", "node-a", "3"), pod("web-1", "node-b", "3")
 	c, err := whatif.Compile(scheduling.Snapshot{
@@ -36,7 +37,7 @@ func ExampleCompile() {
 	// and without node-b: false
 }
 
-// An answer lists the places of pods and the nodes to buy with their alternatives.
+// An answer lists the places of pods, and the nodes to buy with their alternatives.
 func ExampleAnswer() {
 	a, b := pod("web-0", "node-a", "2"), pod("web-1", "node-a", "3")
 	c, err := whatif.Compile(scheduling.Snapshot{
@@ -67,7 +68,7 @@ func ExampleAnswer() {
 	//   m.8 would do, $0.08
 }
 
-// offZone keeps an app off a zone.
+// offZone keeps an app out of a zone.
 type offZone struct{ app, zone string }
 
 func (o offZone) Narrow(p *corev1.Pod, required requirements.Alternatives) (requirements.Alternatives, *scheduling.Reason) {
@@ -78,7 +79,7 @@ func (o offZone) Narrow(p *corev1.Pod, required requirements.Alternatives) (requ
 	return required.Intersect(requirements.AnyOf(elsewhere)), nil
 }
 
-// Constraints of the caller hold as in package scheduling.
+// The caller's constraints hold as in package scheduling.
 func ExampleOptions() {
 	p := pod("web-0", "node-a", "1")
 	s := scheduling.Snapshot{Nodes: []*corev1.Node{node("node-a", "z1", "4"), node("node-b", "z2", "4"), node("node-c", "z1", "4")}, Pods: []*corev1.Pod{p}}
@@ -95,7 +96,7 @@ func ExampleOptions() {
 	// node-c
 }
 
-// onePodANode is a buyer of a user's own: each pod gets the cheapest node that suits it, all to itself.
+// onePodANode is a custom buyer: each pod gets its own node, the cheapest that suits it.
 type onePodANode struct{}
 
 func (onePodANode) Buy(o whatif.Order) []whatif.Purchase {
@@ -118,13 +119,13 @@ func (onePodANode) Buy(o whatif.Order) []whatif.Purchase {
 	return out
 }
 
-// holds looks at CPU alone, the first resource.
+// holds compares only the CPU, which is the first resource.
 func holds(shape scheduling.Shape, class *scheduling.Class) bool {
 	return class.Requests.Cpu().MilliValue() <= shape.Free[0]
 }
 
-// Without a buyer one node is bought at most. With one, it gets the pods in lots that are alike and answers with purchases;
-// what it says is checked when the pods are placed.
+// Without a buyer, at most one node is bought. A buyer gets the pods in lots of equal pods and
+// answers with purchases. They are checked when the pods are placed.
 func ExampleBuyer() {
 	pods := []*corev1.Pod{pod("web-0", "node-a", "3"), pod("web-1", "node-a", "3"), pod("web-2", "node-a", "3")}
 	c, err := whatif.Compile(scheduling.Snapshot{Nodes: []*corev1.Node{node("node-a", "z1", "16")}, Pods: pods, Pools: []scheduling.Pool{market()}}, nil)
@@ -141,12 +142,13 @@ func ExampleBuyer() {
 	// true 3 nodes
 }
 
-// decided is a buyer that has made up its mind.
+// decided is a buyer with a fixed answer.
 type decided []whatif.Purchase
 
 func (d decided) Buy(whatif.Order) []whatif.Purchase { return d }
 
-// A purchase is a node to buy, by its place in the problem, and how many pods of each lot go there.
+// A purchase is a node to buy, by its position in the problem, and how many pods of each lot go
+// there.
 func ExamplePurchase() {
 	pods := []*corev1.Pod{pod("web-0", "node-a", "3"), pod("web-1", "node-a", "3"), pod("web-2", "node-a", "3")}
 	c, err := whatif.Compile(scheduling.Snapshot{Nodes: []*corev1.Node{node("node-a", "z1", "16")}, Pods: pods, Pools: []scheduling.Pool{market()}}, nil)
@@ -168,7 +170,7 @@ func ExamplePurchase() {
 	// m.4 for 1 pods
 }
 
-// told notes what it is asked, and buys nothing.
+// told records the orders that it gets, and buys nothing.
 type told struct{ orders *[]whatif.Order }
 
 func (t told) Buy(o whatif.Order) []whatif.Purchase {
@@ -176,7 +178,8 @@ func (t told) Buy(o whatif.Order) []whatif.Purchase {
 	return nil
 }
 
-// An order has a lot for pods that are to be placed alike, with how many may share a node.
+// An order has one lot for pods that must be placed in the same way, and says how many may share a
+// node.
 func ExampleOrder() {
 	pods := []*corev1.Pod{pod("web-0", "node-a", "3", apart), pod("web-1", "node-a", "3", apart), pod("db-0", "node-a", "1", labelled("db"))}
 	c, err := whatif.Compile(scheduling.Snapshot{Nodes: []*corev1.Node{node("node-a", "z1", "16")}, Pods: pods, Pools: []scheduling.Pool{market()}}, nil)
@@ -197,7 +200,7 @@ func ExampleOrder() {
 	// 1 of shop/db-0 - to a node: 0
 }
 
-// A node to buy has a name that no node has, so that later questions can be about it, and the pods that go there.
+// A node to buy has a name that no node has, so that later questions can refer to it, and its pods.
 func ExampleBought() {
 	p := pod("web-0", "node-a", "3")
 	c, err := whatif.Compile(scheduling.Snapshot{Nodes: []*corev1.Node{node("node-a", "z2", "16")}, Pods: []*corev1.Pod{p}, Pools: []scheduling.Pool{market()}}, nil)
@@ -215,7 +218,8 @@ func ExampleBought() {
 	// and without it: false
 }
 
-// What counts need not be the price: here each node has a licence of ten cents an hour, and one large node is cheaper than two.
+// The objective need not be the price. Here each node has a licence of ten cents an hour, so one
+// large node is cheaper than two.
 func ExamplePrice() {
 	a, b := pod("a", "node-a", "2"), pod("b", "node-a", "2")
 	licensed := func(p *scheduling.Problem, shape, offering int) whatif.Price {
@@ -229,4 +233,9 @@ func ExamplePrice() {
 	answer := c.Ask(context.Background(), whatif.Question{Remove: []string{"node-a"}, Pods: []*corev1.Pod{a, b}, MaxNodes: 1})
 	fmt.Printf("%s counts for $%.2f an hour\n", answer.Bought[0].Type, float64(answer.Price)/1e9)
 	// Output: m.4 counts for $0.14 an hour
+}
+
+func ExamplePrice_String() {
+	fmt.Println(whatif.Price(7_100_000_000), whatif.Price(5_800_000), whatif.Price(5_800_000).Dollars())
+	// Output: $7.10 $0.0058 0.0058
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/internal/bind"
 )
 
-// heap is pods with the same need and without other constraints.
+// heap is a number of pods with the same need and no other constraints.
 type heap struct {
 	class int32
 	need  []int64
@@ -15,9 +15,10 @@ type heap struct {
 	pods  []int32
 }
 
-// fill places pods on existing nodes and returns the unplaced ones. If there are at least as many pods as nodes, plain ones are placed
-// last and node by node, each time the pod with the largest dot product of need and free capacity (R. Panigrahy et al., Heuristics for
-// Vector Bin Packing, 2011). Pod by pod would leave more of one resource where another has run out.
+// fill places pods on existing nodes and returns the unplaced ones. If there are at least as many
+// pods as nodes, plain ones are placed last and node by node. Each time it takes the pod with the
+// largest dot product of need and free capacity (R. Panigrahy et al., Heuristics for Vector Bin
+// Packing, 2011). Pod by pod, more of one resource would remain where another has run out.
 func (e *engine) fill(pods []int32) []int32 {
 	open := 0
 	for i := range e.nodes {
@@ -103,7 +104,8 @@ func (e *engine) fill(pods []int32) []int32 {
 	return left
 }
 
-// plain reports whether a pod of the class has no constraints but need, labels and taints, and no constraint counts it.
+// plain reports whether pods of the class have no constraints but need, labels and taints, and no
+// constraint counts them.
 func (c *class) plain() bool {
 	return len(c.Spreads)+len(c.Terms)+len(c.MemberOf)+len(c.Ports) == 0 && c.soft == nil
 }

@@ -1,15 +1,23 @@
 package whatif
 
 import (
+	"cmp"
+	"fmt"
+	"math"
 	"slices"
+	"strings"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling/internal/taints"
 )
 
-// order puts pods into lots. Pods of a class with a spread or affinity by a domain are pinned to one each, to the given one where affinity leaves the
-// choice. PerNode is set for classes with anti-affinity or spreads by hostname.
+// order puts pods into lots. Pods of a class with a spread or affinity by a domain are each pinned
+// to one domain: to the given one if affinity leaves the choice. PerNode is set for classes with
+// anti-affinity or spreads by hostname.
 func (b *buying) order(left []int32, limit Price, domain string) (Order, [][]int32) {
 	e := b.e
 	o := Order{Problem: e.problem, MaxNodes: b.q.MaxNodes, MaxPrice: limit, CapacityTypes: b.q.CapacityTypes}
@@ -50,7 +58,8 @@ func (b *buying) order(left []int32, limit Price, domain string) (Order, [][]int
 	return o, members
 }
 
-// perNode is how many pods of the class a new node accepts by its constraints on the hostname; 0 means any number.
+// perNode returns how many pods of the class a new node accepts by its constraints on the hostname;
+// 0 means any number.
 func (e *engine) perNode(c *class) int {
 	most := 0
 	for _, t := range c.Terms {
@@ -66,7 +75,8 @@ func (e *engine) perNode(c *class) int {
 	return most
 }
 
-// domainGroup is the group of the ratio of the class, else of its first spread, else of its first affinity, that is not by hostname.
+// domainGroup returns a group that is not by hostname: that of the class's ratio, or else of its
+// first spread, or else of its first affinity.
 func (e *engine) domainGroup(c *class) (int32, bool) {
 	if len(c.Ratios) > 0 {
 		return c.Ratios[0], true
@@ -84,8 +94,9 @@ func (e *engine) domainGroup(c *class) (int32, bool) {
 	return 0, false
 }
 
-// deal gives each pod a value of the key: the one with the most room for a ratio, with the fewest members for a spread, and with the most for
-// affinity, of equal ones the given one.
+// deal gives each pod a value of the key: for a ratio the one with the most free places, for a
+// spread the one with the fewest members, and for affinity the one with the most. Of equal values
+// the given one is taken.
 func (e *engine) deal(c *class, group int32, pods []int32, domain string) (values []string, parts [][]int32) {
 	spreads, divides := e.index.Groups()[group].Spread, e.index.Groups()[group].Ratio != ""
 	values = e.valuesFor(c, e.keyOf(group))
@@ -119,8 +130,9 @@ func (e *engine) deal(c *class, group int32, pods []int32, domain string) (value
 	return values, parts
 }
 
-// choices are the domains of which one has to be chosen for pods with affinity to each other, where none of them is anywhere: all that offers have
-// for the first such class. One that is empty says that nothing has to be chosen.
+// choices returns the domains to choose from for pods with affinity to each other of which none
+// exists yet. They are all domains that offers have for the first such class. A single empty one
+// means that there is nothing to choose.
 func (e *engine) choices(left []int32) []string {
 	var last *class
 	for _, p := range left {
@@ -143,15 +155,15 @@ func (e *engine) choices(left []int32) []string {
 	return []string{""}
 }
 
-// mostChoices bounds the domains that are tried for one question. Regions have up to six zones.
+// mostChoices limits the domains that are tried for one question. Regions have up to six zones.
 const mostChoices = 8
 
-// valuesFor are the values of a label among the offers that the class may buy, sorted.
+// valuesFor returns the values of a label among the offers that the class may buy, sorted.
 func (e *engine) valuesFor(c *class, key string) []string {
 	var values []string
 	for i := range e.offers {
 		o := &e.offers[i]
-		if !e.buys(c, o) {
+		if o.static || !e.buys(c, o) {
 			continue
 		}
 		if key == corev1.LabelTopologyZone && o.zone != "" {
@@ -169,4 +181,73 @@ func (e *engine) valuesFor(c *class, key string) []string {
 	}
 	slices.Sort(values)
 	return values
+}
+
+// offer is one way to buy a node.
+type offer struct {
+	shape, index   int
+	price          Price
+	free           []int64
+	sig            int32
+	labels         requirements.Set        // those that some pod asks about
+	all            func() requirements.Set // all that its nodes can have; computed once
+	pool           int32
+	static         bool // its pool is static: no pod buys it
+	typ            string
+	zone, capacity string
+	reservation    string
+	count          int    // how many can be bought; 0 for any number
+	daemons        string // names of those that run on its nodes
+}
+
+// compileOffers lists what can be bought, cheapest first.
+func (e *engine) compileOffers(opts Options) {
+	sigs := map[string]int32{}
+	for i := range e.problem.Shapes {
+		s, t := &e.problem.Shapes[i], e.problem.InstanceType(i)
+		names, _ := e.problem.Daemons(i)
+		daemons := strings.Join(names, ",")
+		for j, so := range s.Offerings {
+			labels, err := s.Labels.Intersect(so.Labels)
+			if err != nil {
+				continue
+			}
+			text := fmt.Sprintf("%d %s", s.Pool, labels)
+			sig, ok := sigs[text]
+			if !ok {
+				sig = int32(len(sigs))
+				sigs[text] = sig
+			}
+			o := offer{
+				shape: i, index: j, price: Price(math.Round(min(so.Price, mostPrice) * 1e9)), free: s.Free, sig: sig, labels: labels,
+				pool: int32(s.Pool), static: e.static[e.problem.Pools[s.Pool].Name], typ: t.Name, reservation: so.Reservation, count: so.Count, daemons: daemons,
+			}
+			o.all = sync.OnceValue(func() requirements.Set {
+				set, _ := e.problem.NodeLabels(i, j) // with an error it is impossible
+				return e.problem.Pools[s.Pool].Registered(set)
+			})
+			reqs := t.Offerings[so.Index].Requirements
+			o.zone, _ = reqs.Get(corev1.LabelTopologyZone).Single()
+			o.capacity, _ = reqs.Get(instancetypes.LabelCapacityType).Single()
+			if opts.Price != nil {
+				o.price = opts.Price(e.problem, i, j)
+			}
+			e.offers = append(e.offers, o)
+		}
+	}
+	slices.SortStableFunc(e.offers, func(a, b offer) int {
+		return cmp.Or(cmp.Compare(e.problem.Pools[b.pool].Weight, e.problem.Pools[a.pool].Weight), cmp.Compare(a.price, b.price),
+			strings.Compare(a.typ, b.typ), strings.Compare(a.zone, b.zone), cmp.Compare(a.shape, b.shape), cmp.Compare(a.index, b.index))
+	})
+	for i := range e.offers {
+		e.offerAt[[2]int{e.offers[i].shape, e.offers[i].index}] = i
+	}
+	e.names = make([]int, len(e.problem.Pools))
+}
+
+// buys reports whether a node bought by the offer suits the class, by labels and taints.
+func (e *engine) buys(c *class, o *offer) bool {
+	return c.buys.Of(int(o.sig), func() bool {
+		return c.Required.Compatible(o.labels, requirements.Keys{}) && taints.Tolerates(c.Tolerations, e.problem.Pools[o.pool].Taints)
+	})
 }

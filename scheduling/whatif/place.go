@@ -46,7 +46,8 @@ func (b *buying) place(moving []int32) []int32 {
 	return left
 }
 
-// domainOf is the domains of a node that the constraints of a class look at, those of fine keys left out.
+// domainOf returns the domains of a node that the constraints of a class look at, without fine
+// keys.
 func (e *engine) domainOf(c *class, at int32) string {
 	if at < 0 {
 		return ""
@@ -66,8 +67,8 @@ func (e *engine) domainOf(c *class, at int32) string {
 	return string(text)
 }
 
-// placeAt puts each pod on its node, repeats that for pods that others may let in, and returns those that their node refuses. Node -1
-// refuses all.
+// placeAt puts each pod on its node, repeats that for pods that others may let in, and returns
+// those that their node refuses. Node -1 refuses all.
 func (e *engine) placeAt(pods, nodes []int32) []int32 {
 	waiting := make([]int, len(pods))
 	for i := range waiting {
@@ -91,19 +92,21 @@ func (e *engine) placeAt(pods, nodes []int32) []int32 {
 	return left
 }
 
-// window bounds how many nodes run compares at each step.
+// window limits how many nodes run compares at each step.
 const window = 64
 
-// exchange permutes the places of indistinguishable pods, so that few nodes at a time can be given back. It empties one node after the
-// other, each time one whose pods need the fewest places on nodes that are not bought yet, and buys the nodes with most of these. A pod
-// whose class has spreads or affinity takes a place in its own domain, so that counts do not change whatever goes first. The first
-// pods of a domain that is to have fewer go to other domains, because kube-scheduler accepts none in the domain before.
+// exchange permutes the places of indistinguishable pods, so that few nodes at a time can be given
+// back. It empties one node after the other, each time the one whose pods need the fewest places on
+// nodes that are not bought yet, and buys the nodes with most of these places. A pod whose class
+// has spreads or affinity takes a place in its own domain, so that counts do not change in any
+// order. If a domain is to have fewer pods, its first pods go to other domains, because
+// kube-scheduler accepts none in that domain before.
 type exchange struct {
 	e       *engine
 	pods    []int32 // in the order in which they are placed
 	nodes   []int32 // the place of each
 	lots    map[lotKey]int
-	open    [][]int32             // by lot: places on nodes that are there
+	open    [][]int32             // by lot: places on nodes that exist
 	held    map[int32]map[int]int // by node that is not bought yet: its places, by lot
 	classes []int32               // by lot
 	surplus []int                 // by lot: how many of its pods go to other domains
@@ -200,7 +203,8 @@ func (x *exchange) run(from []int32) {
 	}
 }
 
-// relieve moves places that a domain has in excess of its pods to the lot for pods of other domains.
+// relieve moves places that a domain has in excess of its pods to the lot for pods of other
+// domains.
 func (x *exchange) relieve() {
 	x.relief = map[int32]int{}
 	for id := range slices.Clone(x.surplus) {

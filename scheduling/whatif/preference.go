@@ -11,8 +11,8 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
 )
 
-// softly is the preferences of a class. They keep no pod from a node; a pod goes to a node with the highest score, of equal ones to
-// the fullest.
+// softly is the preferences of a class. They keep no pod from a node. A pod goes to a node with the
+// highest score; of equal nodes, to the fullest.
 type softly struct {
 	interpod.Constraints
 	nodes []requirements.Preference
@@ -22,11 +22,11 @@ type softly struct {
 const (
 	// evenness is the weight of a preferred spread: that of the heaviest affinity.
 	evenness = 100
-	// looks bounds how many nodes of a bucket are compared if their scores may differ.
+	// looks limits how many nodes of a bucket are compared if their scores may differ.
 	looks = 8
 )
 
-// score is the total weight of the preferences that a node meets.
+// score returns the total weight of the preferences that a node meets.
 func (e *engine) score(s *softly, n *node) int32 {
 	sum := int32(0)
 	for _, p := range s.nodes {
@@ -52,7 +52,8 @@ func (e *engine) score(s *softly, n *node) int32 {
 	return sum
 }
 
-// prefer is the accepting node from lo to hi with the highest score; hi if none accepts a pod of the class.
+// prefer returns the accepting node from lo to hi with the highest score; hi if none accepts a pod
+// of the class.
 func (e *engine) prefer(c *class, lo, hi int) int {
 	best, most := int32(hi), int32(0)
 	for i := range e.buckets {
@@ -78,7 +79,8 @@ func (e *engine) prefer(c *class, lo, hi int) int {
 	return int(best)
 }
 
-// met is how many preferences of a class a pod on the node has, without itself in the counts.
+// met returns how many preferences a pod of the class has met on the node. The counts must not
+// include the pod itself.
 func (e *engine) met(c *class, n *node) int {
 	sum := 0
 	if e.softTaints && !e.cluster.Tainted(&c.Class, n.LabelClass) {
@@ -107,14 +109,15 @@ func (e *engine) met(c *class, n *node) int {
 	return sum
 }
 
-// has is met of a pod that counts on the node.
+// has is met for a pod that counts on the node.
 func (e *engine) has(p int32, n *node) int {
 	e.count(p, n, -1)
 	defer e.count(p, n, 1)
 	return e.met(e.classOf(p), n)
 }
 
-// given is how many preferences running pods are given where they are; pods that are not there have none.
+// given returns how many preferences running pods have met where they are. Pods that are not
+// running have none.
 func (e *engine) given(pods []*corev1.Pod) map[int32]int {
 	out := map[int32]int{}
 	for _, p := range pods {
@@ -129,10 +132,11 @@ func (e *engine) given(pods []*corev1.Pod) map[int32]int {
 	return out
 }
 
-// prefers reports whether a pod of the class has preferences that nodes of the cluster may not meet.
+// prefers reports whether a pod of the class has preferences that nodes of the cluster may not
+// meet.
 func (e *engine) prefers(c *class) bool { return c.movable && (c.soft != nil || e.softTaints) }
 
-// forgone is the price of the preferences that pods have lost, less those that they gained.
+// forgone returns the price of the preferences that pods have lost, less those that they gained.
 func (e *engine) forgone(moved []int32, given map[int32]int) Price {
 	sum := 0.0
 	for _, p := range moved {
@@ -140,14 +144,14 @@ func (e *engine) forgone(moved []int32, given map[int32]int) Price {
 		if !ok {
 			continue
 		}
-		if lost := before - e.has(p, &e.nodes[e.pods[p].node]); lost != 0 { // infinite times zero is no number
+		if lost := before - e.has(p, &e.nodes[e.pods[p].node]); lost != 0 { // avoids infinite times zero
 			sum += float64(lost) * e.preferencePrice * e.problem.PodPrice(e.classOf(p).problem)
 		}
 	}
 	return Price(math.Round(min(max(0, sum), mostPrice) * 1e9))
 }
 
-// preferencePriceOf is that of the options.
+// preferencePriceOf returns the price of a preference by the options.
 func preferencePriceOf(o *Options) float64 {
 	return (&scheduling.Options{PreferencePrice: o.PreferencePrice}).PreferenceShare()
 }

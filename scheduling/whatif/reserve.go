@@ -6,14 +6,18 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Reserve is the cluster with places for pods that move without a question: pending pods, and pods of nodes that leave. A nominated pod
-// gets its node. Any other pod gets a node that accepts it once all of them have moved, leaving nodes are gone, and claims have their
-// nodes. Reserve returns these places. It ignores pods without a place and pods on nodes that stay. It costs a copy of the store, as
-// [Cluster.Rebase] does, so that the order of the nodes knows the places.
+// Reserve returns the cluster with reserved places for pods that move without a question, and those
+// places. Such pods are pending or on leaving nodes. A nominated pod gets its node. Any other pod
+// gets a node that accepts it once all of them have moved, leaving nodes are gone, and claims have
+// their nodes. Reserve ignores pods without a place and pods on nodes that stay. Like
+// [Cluster.Rebase], it costs a copy of the store, so that the order of the nodes takes the places
+// into account.
 //
-// The moment of each move is unknown. So a place takes its capacity at once, and constraints between pods must hold whenever the others
-// move: a pod that moves counts both where it is and where it goes for anti-affinity and as the high count of a spread, and nowhere for
-// affinity and as the low count. Terminating pods count in the same way, and domains of leaving nodes and of claims are there or not.
+// The moment of each move is unknown. So a place takes its capacity at once, and constraints
+// between pods must hold at every moment. For anti-affinity and the upper count of a spread, a
+// moving pod counts both where it is and where it goes. For affinity and the lower count it counts
+// nowhere. Terminating pods count in the same way. Domains of leaving nodes and of claims may or
+// may not be there.
 func (c *Cluster) Reserve(pods []*corev1.Pod) (*Cluster, []Placement) {
 	ops, places := c.reserve(pods)
 	after := &Answer{from: c, ops: ops}

@@ -390,3 +390,30 @@ func TestResizedPodsAreCountedOneByOne(t *testing.T) {
 		})
 	}
 }
+
+// An invalid question is never answered with OK, with pods or without, and never panics.
+func TestInvalidQuestions(t *testing.T) {
+	stays, waits := pod("a", "n1", "1"), pod("b", "", "1")
+	c, err := whatif.Compile(scheduling.Snapshot{Nodes: []*corev1.Node{node("n1", "a", "4"), node("n2", "a", "4")}, Pods: []*corev1.Pod{stays, waits}}, nil)
+	require.NoError(t, err)
+	for want, q := range map[string]whatif.Question{
+		`there is no node "nosuch" that could be removed`:                 {Remove: []string{"nosuch"}},
+		`there is no node "n1" that could be removed`:                     {Remove: []string{"n1", "n1"}},
+		"pods[0] is nil; leave it out":                                    {Pods: []*corev1.Pod{nil}},
+		"pods[1] is nil; leave it out":                                    {Pods: []*corev1.Pod{waits, nil}},
+		"pod shop/b is asked about more than once":                        {Pods: []*corev1.Pod{waits, waits}},
+		`pod shop/a runs on node "n1", which stays; remove the node, too`: {Pods: []*corev1.Pod{stays}},
+		"pod shop/c is not in the snapshot":                               {Pods: []*corev1.Pod{pod("c", "", "1")}},
+	} {
+		a := c.Ask(t.Context(), q)
+		assert.False(t, a.OK(), want)
+		assert.Equal(t, want, a.Why)
+		assert.NotContains(t, a.Unplaced, (*corev1.Pod)(nil))
+		again := a.After().Ask(t.Context(), whatif.Question{Pods: []*corev1.Pod{waits}})
+		assert.True(t, again.OK(), "it changes nothing")
+	}
+	for _, q := range []whatif.Question{{}, {Remove: []string{"n2"}}, {Remove: []string{"n1"}, Pods: []*corev1.Pod{stays, waits}}, {Pods: []*corev1.Pod{waits}, Explain: true}} {
+		a := c.Ask(t.Context(), q)
+		assert.True(t, a.OK(), a.Why)
+	}
+}

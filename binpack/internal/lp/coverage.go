@@ -6,9 +6,10 @@ import (
 	"sync/atomic"
 )
 
-// Coverage maximises demand.y subject to row.y <= price for every row and y >= 0. It returns y, the price of a unit of each
-// resource if capacity can be bought in fractions, and the simplex steps. It is [Flows] with one place. Demand that is not
-// positive is ignored. The result is nearly exact: callers round it to a certificate.
+// Coverage maximises demand.y subject to row.y <= price for every row and y >= 0. It returns y, the
+// price of a unit of each resource if capacity can be bought in fractions, and the simplex steps.
+// It is [Flows] with one place. Demand that is not positive is ignored. The result is nearly exact;
+// callers round it to a certificate.
 func Coverage(rows [][]float64, prices, demand []float64, stop *atomic.Bool) (best []float64, steps int) {
 	sold, any := make([]float64, len(demand)), false
 	for r, d := range demand {
@@ -22,7 +23,8 @@ func Coverage(rows [][]float64, prices, demand []float64, stop *atomic.Bool) (be
 	f := Flows{Demand: [][]float64{sold}, Into: [][]int{{0}}, Capacity: [][][]float64{rows}, Prices: [][]float64{prices}, Stop: stop}
 	duals, steps := f.Duals()
 	best = duals[0]
-	// If magnitudes differ by more than float64 can hold, a single resource may prove more than the simplex found.
+	// If magnitudes differ by more than float64 can hold, a single resource may prove more than the
+	// simplex found.
 	for r, d := range sold {
 		if d == 0 {
 			continue

@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// Flows is a problem in which groups have demand that can be met in several places. In each place capacity can be bought in
-// fractions. The demand of a group is split over the places open to it.
+// Flows is a problem in which groups have demand that can be met in several places. In each place
+// capacity can be bought in fractions. The demand of a group is split over the places open to it.
 type Flows struct {
 	// Demand is by group and dimension.
 	Demand [][]float64
@@ -20,9 +20,10 @@ type Flows struct {
 	Stop *atomic.Bool
 }
 
-// Duals returns the price of a unit of each dimension in each place, and the simplex steps. No capacity has a dual value above
-// its price, and the total dual value of all demand, each group's at its cheapest place, is maximal. Groups that no place can
-// hold are ignored. The result is nearly exact, like that of [Coverage].
+// Duals returns the price of a unit of each dimension in each place, and the simplex steps. No
+// capacity has a dual value above its price, and the total dual value of all demand, each group's
+// at its cheapest place, is maximal. Groups that no place can hold are ignored. The result is
+// nearly exact, like that of [Coverage].
 func (f *Flows) Duals() (duals [][]float64, steps int) {
 	places, dims := len(f.Capacity), 0
 	if len(f.Demand) > 0 {
@@ -55,7 +56,15 @@ func (f *Flows) Duals() (duals [][]float64, steps int) {
 			}
 		}
 	}
-	var flows [][]Entry // by group and place
+	columns := 0
+	for g := range f.Demand {
+		columns += len(f.Into[g])
+	}
+	flows := make([][]Entry, 0, columns) // by group and place
+	arena := make([]Entry, 0, columns*(dims+1))
+	for s := range f.Capacity {
+		columns += len(f.Capacity[s])
+	}
 	most := 0.0
 	for g, demand := range f.Demand {
 		units := 0.0 // the group's demand, at most 1 of each dimension per unit
@@ -69,16 +78,17 @@ func (f *Flows) Duals() (duals [][]float64, steps int) {
 		}
 		dearest, at := -1.0, int32(len(rhs))
 		for _, s := range f.Into[g] {
-			cost, entries := 0.0, []Entry{{at, 1}}
+			cost, first := 0.0, len(arena)
+			arena = append(arena, Entry{at, 1})
 			for r, d := range demand {
 				if d > 0 {
 					part := d / scale[r] / units
-					entries = append(entries, Entry{int32(row(s, r)), -part})
+					arena = append(arena, Entry{int32(row(s, r)), -part})
 					cost += float64(least[s][r] * part)
 				}
 			}
 			if cost < math.Inf(1) { // the place holds the group
-				flows = append(flows, entries)
+				flows = append(flows, arena[first:])
 				dearest = max(dearest, cost)
 			}
 		}
@@ -92,23 +102,25 @@ func (f *Flows) Duals() (duals [][]float64, steps int) {
 	}
 	p := New(rhs, make([]bool, len(rhs)), bigM)
 	p.Stop = f.Stop
+	p.Grow(columns, columns*(dims+1))
 	for _, entries := range flows {
 		p.Add(0, entries)
 	}
+	var column []Entry
 	for s, capacities := range f.Capacity {
 		for i, capacity := range capacities {
 			largest := 0.0
 			for r, c := range capacity {
 				largest = max(largest, c/max(scale[r], 1e-300))
 			}
-			var entries []Entry
+			column = column[:0]
 			for r, c := range capacity {
 				if c > 0 {
-					entries = append(entries, Entry{int32(row(s, r)), c / scale[r] / largest})
+					column = append(column, Entry{int32(row(s, r)), c / scale[r] / largest})
 				}
 			}
 			if largest > 0 {
-				p.Add(f.Prices[s][i]/largest, entries)
+				p.Add(f.Prices[s][i]/largest, column)
 			}
 		}
 	}

@@ -12,8 +12,8 @@ type Entry struct {
 	Amount float64
 }
 
-// Program minimises price.x with cover rows sum >= demand and supply rows sum <= supply, x >= 0. It is not safe for concurrent
-// use.
+// Program minimises price.x with cover rows sum >= demand and supply rows sum <= supply, x >= 0. It
+// is not safe for concurrent use.
 type Program struct {
 	// Stop, if not nil, ends Solve early when it is set.
 	Stop *atomic.Bool
@@ -22,9 +22,11 @@ type Program struct {
 	rhs []float64
 	// bigM is the cost of leaving one unit of a row uncovered.
 	bigM []float64
-	// cols has the logical columns, two for each row, and then those of Add.
-	cols   [][]Entry
-	prices []float64
+	// entries are those of the logical columns, two for each row, and then those of Add, one column
+	// after the other. ends says where each column ends.
+	entries []Entry
+	ends    []int32
+	prices  []float64
 
 	basis   []int32 // by row: a column
 	where   []int32 // by column: its row in the basis, or -1
@@ -34,18 +36,19 @@ type Program struct {
 	dir     []float64
 	pivots  int
 	steps   int
-	least   float64 // prices below count as this much when gains are compared, because such gains may be rounding errors
+	least   float64 // lower prices count as this much in comparisons of gains, which may be rounding errors
 	fresh   bool    // y was computed since the last pivot
 }
 
-// New returns a programme without columns. Artificial columns of price bigM cover the rows until columns do; supply[row] marks
-// a supply row.
+// New returns a programme without columns. Artificial columns of price bigM cover the rows until
+// columns do; supply[row] marks a supply row.
 func New(rhs []float64, supply []bool, bigM []float64) *Program {
 	m := len(rhs)
 	p := &Program{
 		m: m, rhs: slices.Clone(rhs), bigM: bigM, least: tiny, basis: make([]int32, m), inverse: make([]float64, m*m),
 		x: make([]float64, m), y: make([]float64, m), dir: make([]float64, m),
 	}
+	p.Grow(2*m, 2*m)
 	for row := m - 1; row >= 0; row-- {
 		surplus := -1.0
 		if supply[row] { // it has none
@@ -78,12 +81,27 @@ func (p *Program) restart() {
 	copy(p.x, p.rhs)
 }
 
-// Add appends a column and returns its number. It keeps the entries without copying.
+// Grow makes room for that many more columns and entries.
+func (p *Program) Grow(columns, entries int) {
+	p.entries, p.ends = slices.Grow(p.entries, entries), slices.Grow(p.ends, columns)
+	p.prices, p.where = slices.Grow(p.prices, columns), slices.Grow(p.where, columns)
+}
+
+// column returns the entries of a column.
+func (p *Program) column(c int32) []Entry {
+	if c == 0 {
+		return p.entries[:p.ends[0]]
+	}
+	return p.entries[p.ends[c-1]:p.ends[c]]
+}
+
+// Add appends a column and returns its number.
 func (p *Program) Add(price float64, entries []Entry) int {
-	p.cols = append(p.cols, entries)
+	p.entries = append(p.entries, entries...)
+	p.ends = append(p.ends, int32(len(p.entries)))
 	p.prices = append(p.prices, price)
 	p.where = append(p.where, -1)
-	return len(p.cols) - 1 - 2*p.m
+	return len(p.ends) - 1 - 2*p.m
 }
 
 // Steps returns the work since the last call: the entries touched.
@@ -99,8 +117,8 @@ func (p *Program) Demand(row int, rhs float64) { p.rhs[row] = rhs }
 // Reprice changes the price of a column. The next Solve starts from the last basis.
 func (p *Program) Reprice(c int, price float64) { p.prices[2*p.m+c] = price }
 
-// Duals returns the dual of each row in the last solution: not negative for cover rows, not positive for supply rows. It must
-// not be modified.
+// Duals returns the dual of each row in the last solution: not negative for cover rows, not
+// positive for supply rows. It must not be modified.
 func (p *Program) Duals() []float64 { return p.y }
 
 // Amount returns how much of the column the last solution buys.
@@ -120,11 +138,13 @@ func (p *Program) Objective() float64 {
 	return sum
 }
 
-// Solve pivots until no column improves or the limit is reached; it reports which. After the limit the solution is feasible, but
-// its duals are not optimal. Duals must be checked in any case, because numbers are rounded.
+// Solve pivots until no column improves or the limit is reached; it reports which. After the limit
+// the solution is feasible, but its duals are not optimal. Duals must always be checked, because
+// numbers are rounded.
 //
-// The column with the largest gain per price enters. After more degenerate pivots in a row than there are rows, R. G. Bland's
-// rule decides: the first improving variable enters and the first of a tie leaves, in one fixed order, so no basis repeats.
+// The column with the largest gain per price enters. After more degenerate pivots in a row than
+// there are rows, R. G. Bland's rule decides: the first improving variable enters and the first of
+// a tie leaves, in one fixed order, so no basis repeats.
 func (p *Program) Solve(limit int) (optimal bool) {
 	p.amounts()
 	if slices.Min(append(p.x, 0)) < 0 && !p.repair(limit) {
@@ -189,11 +209,10 @@ func (p *Program) reprice(leave int, gain float64) {
 	p.fresh = false
 }
 
-// entering returns the column with the largest gain relative to its price, and its gain. With bland it returns the first column
-// with any gain.
+// entering returns the column with the largest gain relative to its price, and its gain. With bland
+// it returns the first column with any gain.
 func (p *Program) entering(bland bool) (enter int32, gain float64, found bool) {
-	for c, entries := range p.cols[:2*p.m] { // the last logical column that gains enters if no other does
-		e := entries[0]
+	for c, e := range p.entries[:2*p.m] { // the last logical column, of one entry, that gains enters if no other does
 		if g := float64(e.Amount*p.y[e.Row]) - p.prices[c]; g > tiny*p.bigM[e.Row] && p.where[c] < 0 {
 			if enter, gain, found = int32(c), g, true; bland {
 				return enter, gain, found
@@ -201,14 +220,20 @@ func (p *Program) entering(bland bool) (enter int32, gain float64, found bool) {
 		}
 	}
 	most := tiny
-	for c := 2 * p.m; c < len(p.cols); c++ {
-		p.steps += len(p.cols[c])
+	start := int32(2 * p.m)
+	for c := 2 * p.m; c < len(p.ends); c++ {
+		entries := p.entries[start:p.ends[c]]
+		start = p.ends[c]
+		p.steps += len(entries)
 		if p.where[c] >= 0 {
 			continue
 		}
 		dualValue := 0.0
-		for _, e := range p.cols[c] {
+		for _, e := range entries {
 			dualValue += float64(e.Amount * p.y[e.Row])
+		}
+		if dualValue <= p.prices[c] { // most columns; dividing takes longer than everything else here
+			continue
 		}
 		if g := (dualValue - p.prices[c]) / max(p.prices[c], p.least); g > most {
 			most = g
@@ -223,7 +248,7 @@ func (p *Program) entering(bland bool) (enter int32, gain float64, found bool) {
 // direction computes the basis inverse times the column.
 func (p *Program) direction(c int32) {
 	clear(p.dir)
-	for _, e := range p.cols[c] {
+	for _, e := range p.column(c) {
 		for i := range p.m {
 			p.dir[i] += float64(e.Amount * p.inverse[i*p.m+int(e.Row)])
 		}
@@ -294,7 +319,8 @@ func (p *Program) repair(limit int) bool {
 		p.computeDuals()
 		row := p.inverse[leave*p.m : (leave+1)*p.m]
 		enter, ratio := int32(-1), math.Inf(1)
-		for c, entries := range p.cols {
+		for c := range p.ends {
+			entries := p.column(int32(c))
 			if p.where[c] >= 0 {
 				continue
 			}
@@ -327,7 +353,7 @@ func (p *Program) refactor() {
 	m, w := p.m, 2*p.m
 	a := make([]float64, m*w) // the basis, by row and place, and beside it the unit matrix
 	for i, b := range p.basis {
-		for _, e := range p.cols[b] {
+		for _, e := range p.column(b) {
 			a[int(e.Row)*w+i] += e.Amount
 		}
 		a[i*w+m+i] = 1
@@ -351,8 +377,9 @@ func (p *Program) amounts() {
 	p.steps += p.m * p.m
 }
 
-// eliminate turns the left half of a matrix of m rows into the unit matrix, by Gauss-Jordan elimination with partial pivoting,
-// which turns a unit matrix on the right into the inverse. It reports whether the left half is regular.
+// eliminate turns the left half of a matrix of m rows into the unit matrix, by Gauss-Jordan
+// elimination with partial pivoting, which turns a unit matrix on the right into the inverse. It
+// reports whether the left half is regular.
 func eliminate(a []float64, m int) bool {
 	w := 2 * m
 	for c := range m {

@@ -13,15 +13,18 @@ const Largest = 1 << 52
 
 // Slack is the relative margin for floating-point rounding in all bounds.
 //
-// It suffices for Bound and Sharpest. Let u = 2^-53, d the number of dimensions, n that of candidates, w the weights, which are exact as
-// they stand, and W their sum. A size as a fraction of the capacity is the quotient of two rounded integers, so its relative
-// error is at most 3u. The cost of a candidate, a sum of d non-negative products, has a relative error of at most (d+4)u; the
-// difference to its profit has that and 2u of the difference. The bound is W plus the positive differences times their counts.
-// As many copies of a candidate as may go in fit alone, so each fraction times the count is at most 1, and the cost of all of
-// them is at most W. So the errors of the differences sum to at most n(d+4)uW, those of the sums to (n+d)u and that of the
-// products to 2u of the bound, which is at least W. In total the error is below (n+1)(d+8)u of the bound; Model.verify makes
-// sure that this is less than Slack. Search prunes by the same sums over fewer terms, and by single products with an error of
-// 4u. Its result is a sum of integers, and exact below 2^53. A fused multiply-add rounds less often, never more.
+// It suffices for Bound and Sharpest. Let u = 2^-53, d the number of dimensions, n that of
+// candidates, w the weights, which are exact as they stand, and W their sum. A size as a fraction
+// of the capacity is the quotient of two rounded integers, so its relative error is at most 3u. The
+// cost of a candidate, a sum of d non-negative products, has a relative error of at most (d+4)u;
+// the difference to its profit has that and 2u of the difference. The bound is W plus the positive
+// differences times their counts. As many copies of a candidate as may go in fit alone, so each
+// fraction times the count is at most 1, and the cost of all of them is at most W. So the errors of
+// the differences sum to at most n(d+4)uW, those of the sums to (n+d)u and that of the products to
+// 2u of the bound, which is at least W. In total the error is below (n+1)(d+8)u of the bound;
+// Model.verify makes sure that this is less than Slack. Search prunes by the same sums over fewer
+// terms, and by single products with an error of 4u. Its result is a sum of integers, and exact
+// below 2^53. A fused multiply-add rounds less often, never more.
 const Slack = 1e-10
 
 // Proof is a bound with the duals that prove it.
@@ -29,15 +32,17 @@ type Proof struct {
 	// Duals has the dual of each class, in whole units of price.
 	Duals []int64
 	Price int64
-	// Searched means that the fractional knapsack did not suffice for some bin type, so its fillings were searched.
+	// Searched means that the fractional knapsack did not suffice for some bin type, so its fillings
+	// were searched.
 	Searched bool
 }
 
-// verifySteps is the step limit of the search per bin type when a proof is checked. Making a proof uses at most half of it.
+// verifySteps is the step limit of the search per bin type when a proof is checked. Making a proof
+// uses at most half of it.
 const verifySteps = 200_000
 
-// Prove makes a proof of the duals, scaled down as little as necessary. missing holds the patterns with negative reduced cost that
-// the search met.
+// Prove makes a proof of the duals, scaled down as little as necessary. missing holds the patterns
+// with negative reduced cost that the search met.
 func (m *Model) Prove(duals []float64, b *Budget) (proof Proof, missing []Column) {
 	var knap Knapsack
 	over := 0.0
@@ -73,7 +78,8 @@ func (m *Model) Prove(duals []float64, b *Budget) (proof Proof, missing []Column
 	return m.Certify(duals, 1/(1+over), b.Stop), missing
 }
 
-// proof returns the best proof that column generation yields, or one within near of it, after at most so many rounds.
+// proof returns the best proof that column generation yields, or one within near of it, after at
+// most so many rounds.
 func (m *Model) proof(s *Master, near float64, rounds int, b *Budget) Proof {
 	var best Proof
 	s.Solve(b) // include the last patterns
@@ -106,8 +112,9 @@ func (m *Model) Certify(duals []float64, factor float64, stop *atomic.Bool) Proo
 // rounded is the relative amount by which duals are lowered, so that rounding never raises one.
 const rounded = 1e-9
 
-// certify returns the duals of classes by resource duals, and their proof. A bin type whose whole capacity has a dual value of at
-// most its price needs no knapsack. A counted one uses that dual value instead of a knapsack if the budget is too small.
+// certify returns the duals of classes by resource duals, and their proof. A bin type needs no
+// knapsack if its whole capacity has a dual value of at most its price. For a counted one, if the
+// budget is too small for a knapsack, that dual value is used instead.
 func (s *typeGroups) certify(b *Budget) (duals []float64, proof Proof) {
 	m := s.m
 	prices, duals := s.refine(b)
@@ -124,11 +131,12 @@ func (s *typeGroups) certify(b *Budget) (duals []float64, proof Proof) {
 // examination says how thoroughly duals are examined.
 type examination struct {
 	*Watch
-	// full, if not nil, has the dual value of the whole capacity of each bin type, an upper bound for its fillings; quick uses it
-	// instead of a knapsack for counted bin types.
+	// full, if not nil, has the dual value of the whole capacity of each bin type, an upper bound for
+	// its fillings; quick uses it instead of a knapsack for counted bin types.
 	full  []float64
 	quick bool
-	// search looks for whole fillings where fractional ones are too good, and whole for whole bins that hold captives.
+	// search looks for whole fillings where fractional ones are too good, and whole for whole bins
+	// that hold captives.
 	search, whole bool
 }
 
@@ -154,17 +162,18 @@ func (m *Model) Load(knap *Knapsack, k int, duals []float64) bool {
 	return knap.Load(m.BinTypes[k].Capacity, m.Classes, func(i int) bool { return m.Classes[i].May(k) }, duals)
 }
 
-// Verify returns the bound that the duals prove. No filling of an uncounted bin type may have a dual value above its price.
-// Then all bins together cost at least the dual value of all items, less the premiums of counted bin types, and the slack of whole bins
-// (see captives). Without search, fillings may be fractional: that suffices for a proof that was not searched. It is an error if the
-// watch ends it.
+// Verify returns the bound that the duals prove. No filling of an uncounted bin type may have a
+// dual value above its price. Then all bins together cost at least the dual value of all items,
+// less the premiums of counted bin types, plus the slack of whole bins (see captives). Without
+// search, fillings may be fractional, which suffices for a proof that was not searched. It is an
+// error if the watch ends it.
 func (m *Model) Verify(duals []int64, search bool, w *Watch) (price int64, err error) {
 	price, _, err = m.priced().verify(duals, examination{Watch: w, search: search, whole: true})
 	return price, err
 }
 
-// verify is Verify; searched reports that the search made a difference. Sums of a few products round by far less than the duals were
-// lowered.
+// verify is Verify; searched reports that the search made a difference. Rounding in sums of a few
+// products is far smaller than the amount by which the duals were lowered.
 func (m *Model) verify(duals []int64, by examination) (price int64, searched bool, err error) {
 	if float64(len(m.Classes)+1)*float64(m.Dims+8)*0x1p-53 > Slack {
 		return 0, false, fmt.Errorf("%d classes are too many for the margin of rounding", len(m.Classes))
@@ -212,8 +221,9 @@ func (m *Model) verify(duals []int64, by examination) (price int64, searched boo
 		if typ.Supply < 0 {
 			return 0, searched, fmt.Errorf("bin type %d has a filling with a dual value of %.0f, above its price %.0f", k, most, typ.Price)
 		}
-		// The premium of a supply: a bin has so much dual value above its price per unit of the supply. All bins that share the
-		// supply have together at most the highest of these times the supply, in any mix.
+		// This is the premium of a supply. A bin has so much dual value above its price per unit of the
+		// supply. All bins that share the supply have together at most the highest of these times the
+		// supply, in any mix.
 		if takes := typ.takes(); takes <= m.Supply[typ.Supply] {
 			over := new(big.Int).Mul(big.NewInt(int64(math.Ceil(most-typ.Price))), big.NewInt(m.Supply[typ.Supply]))
 			over.Add(over, big.NewInt(takes-1)).Quo(over, big.NewInt(takes))
@@ -246,8 +256,8 @@ func (m *Model) verify(duals []int64, by examination) (price int64, searched boo
 	return sum.Int64(), searched, nil
 }
 
-// fractional solves the fractional knapsack, max profit.x with the sizes in each dimension at most 1, by the simplex method
-// with one row per dimension. It returns the dual of each dimension.
+// fractional solves the fractional knapsack, max profit.x with the sizes in each dimension at most
+// 1, by the simplex method with one row per dimension. It returns the dual of each dimension.
 type fractional struct {
 	inverse, x, y, dir []float64
 	perProfit          []float64 // by candidate and dimension: the fraction of the bin per unit of profit
@@ -311,7 +321,8 @@ func (f *fractional) solve(cand []candidate, size []float64, d int, out []float6
 	return out
 }
 
-// entering returns the candidate with the lowest cost per profit, or the slack of a dimension, if entering improves.
+// entering returns the candidate with the lowest cost per profit, or the slack of a dimension, if
+// entering improves.
 func (f *fractional) entering(n, d int) int {
 	best, least := math.MinInt, 1-1e-11
 	if d == 3 { // cpu, memory and pods

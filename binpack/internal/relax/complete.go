@@ -5,25 +5,26 @@ import (
 	"slices"
 )
 
-// completer searches all packings of all items into a given set of bins, bin by bin (bin completion: R. E. Korf, 2002). The
-// total free capacity is known, so a filling that wastes more of any resource is excluded. Of equivalent packings it tries one,
-// the first in the order of item counts: each bin is full except for what no longer fits, and equal bins come in decreasing
-// order.
+// completer searches all packings of all items into a given set of bins, bin by bin (bin
+// completion: R. E. Korf, 2002). The total free capacity is known, so a filling that wastes more of
+// any resource is excluded. Of equivalent packings it tries one, the first in the order of item
+// counts: each bin is full except for what no longer fits, and equal bins come in decreasing order.
 type completer struct {
 	m     *Model
 	types []int     // the smallest first
 	order []int32   // classes, the largest first
-	left  []int64   // by place in order
-	slack []int64   // by dimension: what may still stay free
+	left  []int64   // remaining items, by place in order
+	slack []int64   // by dimension: what may stay free
 	fill  [][]int64 // by bin: how many items, by place in order
 	rest  [][]int64 // by bin: the total size that remains from a place in order on, by place and dimension
-	free  [][]int64 // by bin: what is free, by dimension
+	free  [][]int64 // by bin: the free capacity, by dimension
 	nodes int
 	most  int
 	b     *Budget
 }
 
-// prepare orders the classes, the largest first. It returns their sizes, summed over the dimensions.
+// prepare orders the classes, the largest first. It returns their sizes, summed over the
+// dimensions.
 func (c *completer) prepare(m *Model) []float64 {
 	c.m = m
 	largest, size := m.largest(), make([]float64, len(m.Classes))
@@ -43,8 +44,9 @@ func (c *completer) prepare(m *Model) []float64 {
 // perNode returns the steps that a node takes.
 func (c *completer) perNode() int { return 4 * (c.m.Dims + 1) }
 
-// run searches all packings into the set, with at most so many nodes. It returns one if it finds one; refuted means that there
-// is none. Neither is known if the search would recurse too deeply: once for each bin and class.
+// run searches all packings into the set, with at most so many nodes. It returns one if it finds
+// one; refuted means that there is none. Neither is known if the search would recurse too deeply:
+// once for each bin and class.
 func (c *completer) run(set []int, most int, b *Budget) (columns []Column, found, refuted bool) {
 	m, d := c.m, c.m.Dims
 	c.nodes, c.most, c.b = 0, most, b
@@ -122,8 +124,8 @@ func (c *completer) bin(at int) bool {
 	return c.class(at, 0, at > 0 && k == c.types[at-1])
 }
 
-// class decides how many items of the class go into the bin, then continues with the next class. bound means that the bin so
-// far equals the equal bin before it, which it must not exceed.
+// class decides how many items of the class go into the bin, then continues with the next class.
+// bound means that the bin so far equals the equal bin before it, which it must not exceed.
 func (c *completer) class(at, i int, bound bool) bool {
 	if c.nodes++; c.nodes >= c.most {
 		return false

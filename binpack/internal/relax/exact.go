@@ -7,15 +7,15 @@ import (
 	"slices"
 )
 
-// Search enumerates the sets of bins that cost less than a limit, and packs or refutes each. A surrogate constraint excludes a
-// set that is too small: by a resource, the number of items, or their duals. No set has more bins than there are items, so the
-// search ends at any prices.
+// Search enumerates the sets of bins that cost less than a limit, and packs or refutes each. A
+// surrogate constraint excludes a set that is too small: by a resource, the number of items, or
+// their duals. No set has more bins than there are items, so the search ends at any prices.
 type Search struct {
 	m          *Model
-	types      []int   // those with a price, the dearest first
+	types      []int   // types with a price, the dearest first
 	free       []int   // counted bins of price 0, part of every set
 	most       []int   // by bin type: how many bins are useful
-	supply     []int64 // what is left of each supply
+	supply     []int64 // what remains of each supply
 	surrogate  []surrogate
 	capacities []float64 // by bin type and surrogate
 	start      []float64 // demand beyond the free bins, by surrogate
@@ -31,7 +31,7 @@ type Search struct {
 	key        []byte
 
 	budget *Budget
-	limit  float64 // sets that cost as much are skipped
+	limit  float64 // sets that cost at least this are skipped
 	lowest float64 // the lowest cost of a set that was neither packed nor refuted
 	level  int
 	prove  bool
@@ -41,7 +41,8 @@ type Search struct {
 	Nodes int
 }
 
-// surrogate is a surrogate constraint: bins that hold everything have at least the demand as capacity.
+// surrogate is a surrogate constraint: bins that hold everything have at least the demand as
+// capacity.
 type surrogate struct {
 	demand   float64
 	per      float64   // cells of cost per unit of demand
@@ -49,8 +50,8 @@ type surrogate struct {
 	cost     []float64 // by cells of demand: the lowest price of bins with that capacity
 }
 
-// NewSearch prepares a search with the duals as one more surrogate. It returns nil if there are too many items, if sums of sizes
-// overflow, or if it was stopped.
+// NewSearch prepares a search with the duals as one more surrogate. It returns nil if there are too
+// many items, if sums of sizes overflow, or if it was stopped.
 func NewSearch(m *Model, duals []int64, b *Budget) *Search {
 	s := &Search{supply: slices.Clone(m.Supply), refuted: map[string]int{}}
 	s.reduce(m)
@@ -114,7 +115,8 @@ func (s *Search) reduce(m *Model) {
 	s.m = out
 }
 
-// overflows reports whether sums overflow: of all items, or of the free bins and as many others as there are items.
+// overflows reports whether sums overflow: of all items, or of the free bins and as many others as
+// there are items.
 func (s *Search) overflows() bool {
 	const most = math.MaxInt64 / 4
 	for r := range s.m.Dims {
@@ -223,8 +225,9 @@ func (s *Search) compare(duals []int64, b *Budget) {
 	}
 }
 
-// add tabulates the lowest cost of covering each amount of the surrogate with bins that are not free: a covering knapsack, with
-// capacities rounded up to cells. Counted bins are limited by their supply.
+// add tabulates the lowest cost of covering each amount of the surrogate with bins that are not
+// free: a covering knapsack, with capacities rounded up to cells. Counted bins are limited by their
+// supply.
 func (s *Search) add(x surrogate, b *Budget) {
 	x.demand *= 1 - Slack
 	if x.demand <= 0 {
@@ -283,9 +286,9 @@ func (s *Search) RootBound() float64 {
 	return most
 }
 
-// Run looks for packings cheaper than cost, until none is left or the budget ends. It spends little on each set first, then
-// more. It returns a lower bound, and the best packing if one is cheaper than cost. It does not search costs above 2^53, which
-// are not exact.
+// Run looks for packings cheaper than cost, until none remains or the budget ends. It first spends
+// little on each set, then more. It returns a lower bound, and the best packing if one is cheaper
+// than cost. It does not search costs above 2^53, which are not exact.
 func (s *Search) Run(cost float64, b *Budget) (least float64, columns []Column) {
 	s.budget, s.found, s.cost, s.prove = b, nil, cost, false
 	if cost > 2*Largest {
@@ -307,8 +310,8 @@ func (s *Search) Run(cost float64, b *Budget) (least float64, columns []Column) 
 	return min(least, s.cost), s.found
 }
 
-// Refute tries to refute all sets that cost less than the limit, without trying to pack. It returns a lower bound: the limit if
-// it refuted all.
+// Refute tries to refute all sets that cost less than the limit, without trying to pack. It returns
+// a lower bound: the limit if it refuted all.
 func (s *Search) Refute(limit float64, b *Budget) float64 {
 	if s.budget, s.prove = b, true; limit > 2*Largest {
 		return 0
@@ -323,7 +326,7 @@ func (s *Search) below(limit float64) float64 {
 	return min(s.lowest, s.limit)
 }
 
-// descend visits the set and its supersets, with bin types from the place on.
+// descend visits the set and its supersets, adding only bin types from the place on.
 func (s *Search) descend(from int, cost float64, rest []float64, depth int) {
 	s.Nodes++
 	if cost >= s.limit {

@@ -6,9 +6,10 @@ import (
 	"slices"
 )
 
-// Greedy fills bin after bin with the highest dual value per price, from a sample of the remaining items in which large items
-// come first. Duals come from resource duals, which it recomputes as the mix changes. It repeats a filling while plenty of its
-// items remain. Items that no uncounted bin type can hold stay unplaced. It returns nil if it was stopped or there are too many bins.
+// Greedy fills bin after bin with the highest dual value per price, from a sample of the remaining
+// items in which large items come first. Duals come from resource duals, which it recomputes as the
+// mix changes. It repeats a filling while plenty of its items remain. Items that no uncounted bin
+// type can hold stay unplaced. It returns nil if it was stopped or there are too many bins.
 func (m *Model) Greedy(groups *typeGroups, b *Budget) []Column {
 	g := &greedy{m: m, left: slices.Clone(m.Classes), typeGroups: groups, inSub: make([]bool, len(m.Classes))}
 	for i := range g.left {
@@ -26,7 +27,7 @@ func (m *Model) Greedy(groups *typeGroups, b *Budget) []Column {
 				return nil
 			}
 			c, ok := g.next(b)
-			if !ok && made { // other bin types are better for the rest
+			if !ok && made { // other bin types are better for the remaining items
 				break
 			}
 			if !ok {
@@ -92,8 +93,9 @@ func (g *greedy) refresh(b *Budget) bool {
 	return g.good > 0
 }
 
-// rank orders the bin types by the dual value per price of a filling with the mix of remaining items. The whole capacity has a
-// higher dual value than any filling, so a bin type whose capacity does not suffice is not examined.
+// rank orders the bin types by the dual value per price of a filling with the mix of remaining
+// items. The whole capacity has a higher dual value than any filling, so a bin type whose capacity
+// does not suffice is not examined.
 func (g *greedy) rank(prices [][]float64) {
 	const near, some = 0.985, 4 // the relative quality of bin types to try, and their minimum number
 	ratio := g.typeGroups.full(prices)
@@ -142,8 +144,8 @@ func (g *greedy) rank(prices [][]float64) {
 	}
 }
 
-// sample selects remaining items with the given dual value that may go into the bin type: the large ones, and others at random.
-// It returns their duals.
+// sample selects remaining items with the given dual value that may go into the bin type: the large
+// ones, and others at random. It returns their duals.
 func (g *greedy) sample(k int, profit float64) []float64 {
 	g.sub, g.from, g.subDuals = g.sub[:0], g.from[:0], g.subDuals[:0]
 	sum := 0.0
@@ -205,8 +207,8 @@ func (g *greedy) alone() Column {
 	return Column{k, Pattern{{i, Copies(g.m.BinTypes[k].Capacity, c.Size, max(min(c.Count, c.Most), 1))}}}
 }
 
-// fillCounted fills counted bins, those with the highest dual value per price first, while the dual value exceeds the price. It
-// returns them, and the model of the rest.
+// fillCounted fills counted bins, those with the highest dual value per price first, while the dual
+// value exceeds the price. It returns them, and the model of the rest.
 func (m *Model) fillCounted(duals []float64, b *Budget) ([]Column, *Model) {
 	rest := *m
 	if len(m.Supply) == 0 {
@@ -224,7 +226,8 @@ func (m *Model) fillCounted(duals []float64, b *Budget) ([]Column, *Model) {
 			counted = append(counted, k)
 		}
 	}
-	// If the budget is too small for all classes, each bin considers every stride-th, with another offset.
+	// If the budget is too small for all classes, each bin considers every stride-th, with another
+	// offset.
 	stride := 1 + len(m.Classes)*len(counted)*m.Dims*countedSteps/max(b.Left, 1)
 	stride = max(min(stride, len(m.Classes)/leastClasses), 1)
 	var knap Knapsack

@@ -6,10 +6,11 @@ import (
 	"slices"
 )
 
-// Knapsack looks for the most profitable filling of one bin. It reuses its memory, and is not safe for concurrent use.
+// Knapsack looks for the most profitable filling of one bin. It reuses its memory, and is not safe
+// for concurrent use.
 type Knapsack struct {
 	capacity   []int64
-	dims       []int // those with capacity
+	dims       []int // the dimensions with capacity
 	cand       []candidate
 	weight     []float64 // by dimension: the dual of the whole capacity
 	unit       []float64 // by resource: the dual of one unit
@@ -42,8 +43,8 @@ type candidate struct {
 	cost   float64 // the size times the weights
 }
 
-// Load sets the bin and the candidates: the eligible classes with positive profit and count that fit. It reports whether there
-// are any.
+// Load sets the bin and the candidates: the eligible classes with positive profit and count that
+// fit. It reports whether there are any.
 func (s *Knapsack) Load(capacity []int64, classes []Class, eligible func(class int) bool, profits []float64) bool {
 	s.capacity = capacity
 	s.cand, s.whole = s.cand[:0], s.whole[:0]
@@ -85,8 +86,8 @@ func (s *Knapsack) Steps() int {
 	return n
 }
 
-// Bound returns an upper bound on the profit of a filling, from the fractional knapsack, rounded up. It does not sharpen a
-// bound that is at most enough.
+// Bound returns an upper bound on the profit of a filling, from the fractional knapsack, rounded
+// up. It does not sharpen a bound that is at most enough.
 func (s *Knapsack) Bound(enough float64) float64 {
 	all := 0.0
 	for i := range s.cand {
@@ -107,8 +108,8 @@ func (s *Knapsack) Bound(enough float64) float64 {
 	return min(sum, all) * (1 + Slack)
 }
 
-// rank orders the candidates for searches of so many nodes, once after each Bound. Long searches have a second pruning rule, by the
-// profit per unit of one resource, which is slow to prepare.
+// rank orders the candidates for searches of so many nodes, once after each Bound. Long searches
+// have a second pruning rule by the profit per unit of one resource, which is slow to prepare.
 func (s *Knapsack) rank(limit int) {
 	const long = 1000
 	n, d := len(s.cand), len(s.capacity)
@@ -185,8 +186,8 @@ func (s *Knapsack) scarce() bool {
 	return false
 }
 
-// sharpen lowers the weights where counts limit candidates: all dimensions together, then one by one. Any weights give a bound;
-// each move is the best in its direction.
+// sharpen lowers the weights where counts limit candidates: all dimensions together, then one by
+// one. Any weights give a bound; each move is the best in its direction.
 func (s *Knapsack) sharpen() {
 	sum := 0.0
 	for _, w := range s.weight {
@@ -232,8 +233,9 @@ func (s *Knapsack) Sharpest(enough float64) float64 {
 	return bound
 }
 
-// dantzig returns the t >= 0 that minimises c*t + sum of most*max(0, v-g*t): the highest ratio v/g down to which the g of all copies
-// sum up to c. It is found as in quickselect, because this is called more often than anything else.
+// dantzig returns the t >= 0 that minimises c*t + sum of most*max(0, v-g*t). That is the highest
+// ratio v/g down to which the g of all copies sum up to c. It is found as in quickselect, because
+// this is called more often than anything else.
 func (s *Knapsack) dantzig(c float64, of func(i int) (v, g float64)) float64 {
 	s.ratio, s.parts = s.ratio[:0], s.parts[:0]
 	for i := range s.cand {
@@ -276,8 +278,9 @@ func (s *Knapsack) dantzig(c float64, of func(i int) (v, g float64)) float64 {
 	return 0
 }
 
-// Fill packs greedily by the similarity of a candidate to the free capacity, weighted by the square root of its profit, and by the
-// eighth power of its profit per cost. It returns the best profit since Bound. Call it after Bound.
+// Fill packs greedily. A candidate's score is its similarity to the free capacity, times the square
+// root of its profit, times the eighth power of its profit per cost. It returns the best profit
+// since Bound. Call it after Bound.
 func (s *Knapsack) Fill() float64 {
 	clear(s.count)
 	copy(s.free, s.capacity)
@@ -335,8 +338,8 @@ func (s *Knapsack) drop(at, d int) {
 	s.order, s.ratio, s.parts = s.order[:last], s.ratio[:last], s.parts[:last*d]
 }
 
-// fittest returns the place of the candidate with the highest score, or -1. It drops those that no longer fit. This is the
-// innermost loop of the package.
+// fittest returns the place of the candidate with the highest score, or -1. It drops those that no
+// longer fit. This is the innermost loop of the package.
 func (s *Knapsack) fittest(d int) int {
 	s.left = sized(s.left, d)
 	left := s.left
@@ -369,8 +372,9 @@ func (s *Knapsack) fittest(d int) int {
 	return best
 }
 
-// Search looks for the most profitable whole filling, in at most limit steps, and prunes what cannot exceed the target. Call it
-// after Bound. done means that the search is complete: no filling exceeds the greater of profit and target.
+// Search looks for the most profitable whole filling, in at most limit steps, and prunes what
+// cannot exceed the target. Call it after Bound. done means that the search is complete: no filling
+// exceeds the greater of profit and target.
 func (s *Knapsack) Search(target float64, limit int) (profit float64, done bool) {
 	s.rank(limit)
 	clear(s.count)
@@ -435,8 +439,8 @@ func (s *Knapsack) descend(k int, profit float64) {
 	s.count[i] = 0
 }
 
-// Improve removes a few items from the best filling and searches for a better completion, a few times. It returns the best
-// profit.
+// Improve removes a few items from the best filling and searches for a better completion, a few
+// times. It returns the best profit.
 func (s *Knapsack) Improve(rounds, limit int) float64 {
 	s.rank(limit)
 	n := len(s.cand)

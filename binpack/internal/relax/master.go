@@ -18,9 +18,9 @@ type Column struct {
 type Master struct {
 	m       *Model
 	classes []Class // without the items that no bin type holds
-	left    []Class // those still to cover
+	left    []Class // classes that are still to cover
 	supply  []int64
-	unit    []float64 // by supply: the most that one bin takes, which is the unit of its row
+	unit    []float64 // by supply: the most that one bin takes, the unit of its row
 	lp      *lp.Program
 	columns []Column
 	seen    map[string]bool
@@ -100,7 +100,8 @@ func (s *Master) premium(k *BinType) float64 {
 	return max(0, -s.lp.Duals()[len(s.m.Classes)+int(k.Supply)]) * (float64(k.takes()) / s.unit[k.Supply])
 }
 
-// Generate alternates solving and pricing, until no pattern is found, or the rounds or the budget end.
+// Generate alternates solving and pricing, until no pattern is found, or the rounds or the budget
+// end.
 func (s *Master) Generate(rounds int, b *Budget) {
 	for range rounds {
 		if !s.Solve(b) || b.Left <= 0 {
@@ -113,7 +114,8 @@ func (s *Master) Generate(rounds int, b *Budget) {
 	s.Solve(b) // include the last patterns even without budget
 }
 
-// Deepen searches, with at most steps per bin type, for patterns that Generate missed. It reports whether it added any.
+// Deepen searches, with at most steps per bin type, for patterns that Generate missed. It reports
+// whether it added any.
 func (s *Master) Deepen(steps int, b *Budget) bool {
 	duals := s.Duals()
 	added := false
@@ -130,8 +132,8 @@ func (s *Master) Deepen(steps int, b *Budget) bool {
 	return added
 }
 
-// price looks for a pattern of the bin type with negative reduced cost, and adds it. fill returns the profit of a pattern, which
-// has to be above the limit.
+// price looks for a pattern of the bin type with negative reduced cost, and adds it. fill returns
+// the profit of a pattern, which must be above the limit.
 func (s *Master) price(k int, duals []float64, fill func(limit float64) float64) (found, added bool) {
 	typ := &s.m.BinTypes[k]
 	limit := (typ.Price + s.premium(typ)) * (1 + 1e-6)
@@ -142,8 +144,8 @@ func (s *Master) price(k int, duals []float64, fill func(limit float64) float64)
 	return true, s.Add(Column{k, s.knap.Found(nil)})
 }
 
-// Price looks for patterns with negative reduced cost at these duals, and adds them. It stops once it has enough, and continues
-// there next time.
+// Price looks for patterns with negative reduced cost at these duals, and adds them. It stops once
+// it has enough, and continues there next time.
 func (s *Master) Price(duals []float64, b *Budget) bool {
 	const enough = 12
 	patterns, added := 0, false
@@ -161,9 +163,10 @@ func (s *Master) Price(duals []float64, b *Budget) bool {
 	return added && b.Left > 0
 }
 
-// Dive rounds the fractional solution to whole bins: it fixes the integer part, or else the largest fraction, solves the
-// residual problem, and repeats until nothing remains. Items that no bin type can hold stay unplaced. Another variation picks
-// another fraction close to the largest. Dive restores the programme, and keeps the patterns it generated.
+// Dive rounds the fractional solution to whole bins: it fixes the integer part, or else the largest
+// fraction, solves the residual problem, and repeats until nothing remains. Items that no bin type
+// can hold stay unplaced. Another variation picks another fraction close to the largest. Dive
+// restores the programme, and keeps the patterns it generated.
 func (s *Master) Dive(variation int, b *Budget) []Column {
 	var out []Column
 	rng := Draw(variation)
@@ -225,7 +228,7 @@ func (s *Master) reset() {
 	}
 }
 
-// demand makes what is left the demand of the programme.
+// demand makes the remaining items the demand of the programme.
 func (s *Master) demand() {
 	for i := range s.left {
 		s.lp.Demand(i, float64(s.left[i].Count))
@@ -235,7 +238,8 @@ func (s *Master) demand() {
 	}
 }
 
-// ban makes the patterns too dear that exceed the residual demand. In fractions they look better than they are.
+// ban makes patterns that exceed the residual demand too dear. In fractions they look better than
+// they are.
 func (s *Master) ban() {
 	for c, column := range s.columns {
 		if column.times(s.left) == 0 {
@@ -244,8 +248,8 @@ func (s *Master) ban() {
 	}
 }
 
-// fix buys copies of the column, limited by the residual demand. If some class runs out within the column, it buys one, with
-// that class cut.
+// fix buys copies of the column, limited by the residual demand. If some class runs out within the
+// column, it buys one, with that class cut.
 func (s *Master) fix(out []Column, c int, copies int64) []Column {
 	var p Pattern
 	for _, a := range s.columns[c].Pattern {

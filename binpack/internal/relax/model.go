@@ -1,11 +1,13 @@
-// Package relax solves the packing problem without its finer rules: classes of equal items, bin types with a price, and which
-// class may go into which bin type. The cost of its optimum is a lower bound for the real problem, and its solution guides
-// strategies, which then apply all rules.
+// Package relax solves the packing problem without its finer rules: classes of equal items, bin
+// types with a price, and which class may go into which bin type. The cost of its optimum is a
+// lower bound for the real problem, and its solution guides strategies, which then apply all rules.
 //
-// Column generation solves the linear programme over patterns (P. C. Gilmore and R. E. Gomory, 1961). A pattern is a filling of
-// one bin. The master programme buys patterns and yields a dual for each class, and a knapsack for each bin type looks for a
-// pattern with negative reduced cost. Duals under which no pattern has negative reduced cost prove a bound (A. A. Farley,
-// 1990): over fractional patterns if the knapsack is relaxed, and the stronger one over whole patterns if it is searched.
+// Column generation solves the linear programme over patterns (P. C. Gilmore and R. E. Gomory,
+// 1961). A pattern is a filling of one bin. The master programme buys patterns and yields a dual
+// for each class, and a knapsack for each bin type looks for a pattern with negative reduced cost.
+// Duals under which no pattern has negative reduced cost prove a bound (A. A. Farley, 1990): over
+// fractional patterns if the knapsack is relaxed, and the stronger one over whole patterns if it is
+// searched.
 package relax
 
 import (
@@ -20,21 +22,24 @@ import (
 // Model is a relaxed problem. This package does not modify it.
 type Model struct {
 	Dims int
-	// Grain divides every price; 0 means 1. BinType.Price counts units, a grain divided by a power of two, so that plans do not depend on the
-	// currency; 0 means 1. Duals of a proof, and what it proves, are in whole numbers of the price.
+	// Grain divides every price; 0 means 1. Duals of a proof, and what it proves, are in whole numbers
+	// of the price. Unit is the unit of BinType.Price: a grain divided by a power of two, so that
+	// plans do not depend on the currency; 0 means 1.
 	Grain    int64
 	Unit     float64
 	BinTypes []BinType
 	Classes  []Class
-	// Supply is the amount of each counted supply: bins of a reservation, existing nodes, committed money.
+	// Supply is the amount of each counted supply: bins of a reservation, existing nodes, committed
+	// money.
 	Supply []int64
 	// Diversity limits what a pool of bin types holds. Only proofs use it; packings ignore it.
 	Diversity []Diversity
 }
 
-// Diversity bounds what all bins of a pool of bin types hold together.
+// Diversity limits what all bins of a pool of bin types hold together.
 type Diversity struct {
-	// Counts is how much one item of each class counts. Left is the bound of each pool; pool 0 has none.
+	// Counts is how much one item of each class counts. Left is the limit of each pool; pool 0 has
+	// none.
 	Counts, Left []int64
 }
 
@@ -46,7 +51,7 @@ type BinType struct {
 	Supply int32
 	// Takes is how much of the supply one bin takes; 0 means 1.
 	Takes int64
-	// Pool is the pool that [Diversity] bounds; 0 means none.
+	// Pool is the pool that [Diversity] limits; 0 means none.
 	Pool int32
 }
 
@@ -57,9 +62,9 @@ func (k *BinType) takes() int64 { return max(k.Takes, 1) }
 type Class struct {
 	Size  []int64
 	Count int64
-	// Most is how many of them one bin holds at most, whatever its capacity.
+	// Most is how many of them one bin holds at most, regardless of its capacity.
 	Most int64
-	// BinTypes is the bitset of the bin types that the class may go into, whatever the sizes.
+	// BinTypes is the bitset of the bin types that the class may go into, regardless of sizes.
 	BinTypes []uint64
 }
 
@@ -92,7 +97,7 @@ func (p Pattern) sort() {
 	slices.SortFunc(p, func(a, b Amount) int { return cmp.Compare(a.Class, b.Class) })
 }
 
-// May reports whether the class may go into the bin type, whatever the sizes.
+// May reports whether the class may go into the bin type, regardless of sizes.
 func (c *Class) May(typ int) bool { return has(c.BinTypes, typ) }
 
 func has(set []uint64, i int) bool { return set[i/64]&(1<<(i%64)) != 0 }
@@ -117,7 +122,8 @@ func Copies[N int | int64](free, size []int64, want N) N {
 	return want
 }
 
-// Budget counts down steps of work, so the amount of work does not depend on the machine. Setting Stop uses it up at once.
+// Budget counts down steps of work, so the amount of work does not depend on the machine. Setting
+// Stop uses it up at once.
 type Budget struct {
 	Left int
 	Stop *atomic.Bool
@@ -141,7 +147,7 @@ func (b *Budget) Split(n int) *Budget {
 	return &Budget{n, b.Stop}
 }
 
-// Return adds what is left of a part.
+// Return adds what remains of a part.
 func (b *Budget) Return(part *Budget) {
 	b.Left += part.Left
 	b.Take(0)
@@ -169,8 +175,8 @@ func (m *Model) inPrice(units []float64) []float64 {
 	return out
 }
 
-// cheapest returns the first bin type with the lowest price that holds an item of the class, or -1. It considers counted bin
-// types only if counted is set.
+// cheapest returns the first bin type with the lowest price that holds an item of the class, or -1.
+// It considers counted bin types only if counted is set.
 func (m *Model) cheapest(c *Class, counted bool) int {
 	best := -1
 	for k := range m.BinTypes {
@@ -182,8 +188,9 @@ func (m *Model) cheapest(c *Class, counted bool) int {
 	return best
 }
 
-// bigM returns the cost of leaving one item of the class unplaced in the master programme. It exceeds every dual: it is 1.5
-// times the price of an uncounted bin for the item alone. It is infinite if no bin type holds the item.
+// bigM returns the cost of leaving one item of the class unplaced in the master programme. It
+// exceeds every dual: it is 1.5 times the price of an uncounted bin for the item alone. It is
+// infinite if no bin type holds the item.
 func (m *Model) bigM(c *Class) float64 {
 	if k := m.cheapest(c, false); k >= 0 {
 		return max(1.5*m.BinTypes[k].Price, 1) // even at price 0, placing beats not placing
@@ -258,11 +265,14 @@ func (m *Model) largest() []float64 {
 	return out
 }
 
-// Tightened returns the capacities lowered to what items can fill, resource by resource: to the sizes of all items that may go
-// there, and to the largest subset sum of items. Sizes are usually round and capacities are not, so this tightens proofs. profile
-// has a number for each class, and open, for each capacity, the bitset of the profiles that may go there. It costs O(capacities x
-// profiles + classes x sums / 64). With many classes or sums it skips subset sums, because they then reach almost any amount. If the
-// watch ends, the remaining capacities stay as they are.
+// Tightened returns the capacities lowered, resource by resource, to what items can fill: to the
+// sizes of all items that may go there, and to the largest subset sum of items. Sizes are usually
+// round and capacities are not, so this tightens proofs.
+//
+// profile has a number for each class. open has, for each capacity, the bitset of the profiles that
+// may go there. It costs O(capacities x profiles + classes x sums / 64). With many classes or sums
+// it skips subset sums, because they then reach almost any amount. If the watch ends, the remaining
+// capacities stay as they are.
 func (m *Model) Tightened(capacities [][]int64, profile []int, open [][]uint64, w *Watch) [][]int64 {
 	const mostClasses, mostSums = 256, 1 << 16
 	out := make([][]int64, len(capacities))
@@ -318,7 +328,8 @@ func Divisor[N ~int64](a, b N) N {
 	return a
 }
 
-// RoundUp returns the lowest multiple of the grain that is at least n, or n if that overflows. A grain of 0 means 1.
+// RoundUp returns the lowest multiple of the grain that is at least n, or n if that overflows. A
+// grain of 0 means 1.
 func RoundUp[N ~int64](n, grain N) N {
 	if grain = max(grain, 1); n > math.MaxInt64-grain {
 		return n
@@ -334,7 +345,8 @@ func saturated(sum, size, count int64) int64 {
 	return sum + size*count
 }
 
-// sums returns for each amount up to most, in multiples of the unit, the largest subset sum of the items that is at most as much.
+// sums returns for each amount up to most, in multiples of the unit, the largest subset sum of the
+// items that is at most as much.
 func (m *Model) sums(r int, unit, most int64) []int64 {
 	sums, more, mask := big.NewInt(1), new(big.Int), big.NewInt(1) // a bit for each sum
 	mask.Lsh(mask, uint(most+1)).Sub(mask, big.NewInt(1))
@@ -359,8 +371,9 @@ func (m *Model) sums(r int, unit, most int64) []int64 {
 	return out
 }
 
-// Ranked returns the bin types by how much of the worth of classes the best fractional filling has for its price, the
-// best first. A sample of the classes stands for all. The steps are those of the knapsack.
+// Ranked returns the bin types by how much worth of classes the best fractional filling has for its
+// price, the best first. A sample of the classes stands for all. The steps are those of the
+// knapsack.
 func (m *Model) Ranked(knap *Knapsack, worth []float64) []int {
 	some := &Model{Dims: m.Dims, BinTypes: m.BinTypes}
 	var someWorth []float64

@@ -11,17 +11,18 @@ import (
 	"github.com/joinery-sdk/joinery/binpack/internal/lp"
 )
 
-// typeGroups partitions the bin types by the classes that may go into them, and has resource duals for each group. A group that
-// classes must go into has higher duals than a cheap one that is open to few.
+// typeGroups partitions the bin types by the classes that may go into them, and has resource duals
+// for each group. A group that classes must go into has higher duals than a cheap group that few
+// may enter.
 type typeGroups struct {
 	m     *Model
 	of    []int   // by bin type: its group; -1 if no class may go there
 	types [][]int // by type group
-	group []int   // by class: its demand group. Its classes may go to the same bin types with all that they need
+	group []int   // by class: its demand group, whose classes may go to the same bin types with all that they need
 	into  [][]int // by demand group: the type groups open to it
 	most  int     // how many rows the programme may have
-	// largest is the largest capacity on offer, by dimension, and 1 where nothing has any. Sizes, capacities and prices count as fractions of it, so
-	// that they do not depend on the unit of a resource.
+	// largest is the largest capacity on offer, by dimension, and 1 if there is none. Sizes,
+	// capacities and prices are fractions of it, so that they do not depend on the unit of a resource.
 	largest []float64
 }
 
@@ -65,7 +66,8 @@ func (m *Model) typeGroups() *typeGroups {
 	return s
 }
 
-// demandSets returns the distinct sets of bin types that have all that some class needs and are open to it, and the set of each class.
+// demandSets returns the distinct sets of bin types that are open to some class and have all that
+// it needs, and the set of each class.
 func (m *Model) demandSets() (sets [][]uint64, group []int) {
 	having := make([][]uint64, m.Dims) // by dimension: the bin types that have any of it
 	for r := range having {
@@ -102,8 +104,9 @@ func (m *Model) demandSets() (sets [][]uint64, group []int) {
 	return sets, group
 }
 
-// prices returns the dual of the largest capacity of each dimension, by type group, for the counts of the classes. Under them no uncounted bin type has a
-// capacity with a dual value above its price. If the programme would be large, all groups have the same duals.
+// prices returns, by type group, the dual of the largest capacity of each dimension, for the counts
+// of the classes. No capacity of an uncounted bin type then has a dual value above its price. If
+// the programme would be large, all groups have the same duals.
 func (s *typeGroups) prices(classes []Class, b *Budget) [][]float64 {
 	m := s.m
 	sum := make([]float64, m.Dims)
@@ -139,8 +142,9 @@ func (s *typeGroups) prices(classes []Class, b *Budget) [][]float64 {
 	return apart
 }
 
-// refine splits demand groups whose classes are cheapest in different type groups, and prices again, until there is none, which is
-// optimal, or the programme is large. It returns the best prices, and the duals of the classes under them.
+// refine splits demand groups whose classes are cheapest in different type groups, and prices
+// again. It ends when there is no such group, which is optimal, or when the programme is large. It
+// returns the best prices, and the duals of the classes under them.
 func (s *typeGroups) refine(b *Budget) (prices [][]float64, duals []float64) {
 	for left := b.Left; ; {
 		apart := s.prices(s.m.Classes, b)
@@ -156,7 +160,8 @@ func (s *typeGroups) refine(b *Budget) (prices [][]float64, duals []float64) {
 
 func (s *typeGroups) rows() int { return len(s.types)*s.m.Dims + len(s.into) }
 
-// split splits each demand group by the type group where its classes are cheapest. It reports whether there was any to split.
+// split splits each demand group by the type group where its classes are cheapest. It reports
+// whether it split any.
 func (s *typeGroups) split(cheapest []int32) bool {
 	type part struct {
 		group int
@@ -223,7 +228,8 @@ func whole(duals []float64) []int64 {
 	return out
 }
 
-// duals returns the dual of each class, the lowest dual value of an item over the type groups open to it, and that type group.
+// duals returns the dual of each class, the lowest dual value of an item over the type groups open
+// to it, and that type group.
 func (s *typeGroups) duals(prices [][]float64) (duals []float64, cheapest []int32) {
 	duals, cheapest = make([]float64, len(s.m.Classes)), make([]int32, len(s.m.Classes))
 	for i := range duals {
@@ -240,10 +246,11 @@ func (s *typeGroups) duals(prices [][]float64) (duals []float64, cheapest []int3
 	return duals, cheapest
 }
 
-// poolDuals bounds what a proof must subtract for pools whose bins have dual values above their prices. Let W be the highest
-// dual value that a pool may hold by its diversities. A bin with price p and a filling of at most w gives away at most (w-p)/w
-// of its contents, so the pool gives away at most the highest such fraction of W. Without diversity W is the dual value of
-// everything, and such duals prove nothing.
+// poolDuals bounds what a proof must subtract for pools whose bins have dual values above their
+// prices. Let W be the highest dual value that a pool may hold by its diversities. A bin with price
+// p and a filling of at most w gives away at most (w-p)/w of its contents, so the pool gives away
+// at most the highest such fraction of W. Without diversity, W is the dual value of everything, and
+// such duals prove nothing.
 type poolDuals struct {
 	dualValue []*big.Int // by pool: W
 	premium   []*big.Int // by pool: the most that it gives away
@@ -283,7 +290,8 @@ func (m *Model) poolDuals(duals []int64) *poolDuals {
 	return p
 }
 
-// mostByPool returns the highest dual value that each pool may hold, if each class is bounded by one diversity or none.
+// mostByPool returns the highest dual value that each pool may hold, if each class is bounded by
+// one diversity or none.
 func (m *Model) mostByPool(duals []int64, by []int, pools int) []*big.Int {
 	rest := new(big.Int)
 	bounded := make([][]int, len(m.Diversity))
@@ -318,7 +326,8 @@ func (m *Model) mostByPool(duals []int64, by []int, pools int) []*big.Int {
 	return out
 }
 
-// mostDual returns the highest dual value of items, of the sorted classes, that count at most left in total, rounded up.
+// mostDual returns the highest dual value of items, of the sorted classes, that count at most left
+// in total, rounded up.
 func (m *Model) mostDual(duals []int64, x *Diversity, classes []int, left int64) *big.Int {
 	sum := new(big.Int)
 	for _, i := range classes {
@@ -344,9 +353,10 @@ func (p *poolDuals) over(typ *BinType, most float64) {
 	}
 }
 
-// lift returns the given proof, or that of a multiple of the duals if it is better. A cheap pool holds only so much, so the
-// duals of the rest may rise above its price. lift takes the factor with the highest dual value net of what pools give away.
-// That is a concave, piecewise linear function of the factor, with breakpoints where a pool reaches its price.
+// lift returns the given proof, or that of a multiple of the duals if it is better. A cheap pool
+// holds only so much, so the duals of the remaining items may rise above its price. lift takes the
+// factor with the highest dual value net of what pools give away. That is a concave, piecewise
+// linear function of the factor, with breakpoints where a pool reaches its price.
 func (m *Model) lift(duals []float64, proof Proof, b *Budget) Proof {
 	if len(m.Diversity) == 0 || !b.Take(len(m.BinTypes)*len(m.Classes)*m.Dims*8) {
 		return proof

@@ -2,8 +2,8 @@ package relax
 
 import "sync/atomic"
 
-// Watch ends work when the caller's context has ended. It looks after every watchEvery steps, and not before its grace is used up. So what
-// is done soon is done.
+// Watch ends work when the caller's context has ended. It checks that after every watchEvery steps,
+// but not before its grace is used up. So short work is always completed.
 type Watch struct {
 	// Work counts the steps.
 	Work int
@@ -17,7 +17,8 @@ type Watch struct {
 // NewWatch returns a watch that ends work after grace steps if stop is set. stop may be nil.
 func NewWatch(stop *atomic.Bool, grace int) *Watch { return &Watch{stop: stop, next: grace} }
 
-// watchEvery is how many steps pass between two looks. A step takes 20 to 100 ns, as long as knapsackSteps of a [Knapsack].
+// watchEvery is how many steps pass between two looks. A step takes 20 to 100 ns, as long as
+// knapsackSteps of a [Knapsack].
 const watchEvery, knapsackSteps = 10_000, 8
 
 // Ended counts n steps, and reports whether the work must end.

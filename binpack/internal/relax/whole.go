@@ -7,17 +7,19 @@ import (
 	"slices"
 )
 
-// captives are the classes that can go to the bin types of a set only, such as pods that need a GPU. Duals pay for fractions of bins, but
-// captives need whole ones. The slack of a bin type is its price less the highest dual value of a filling. All bins of the set together
-// have at least the slack of the fewest bins that hold the captives, and the bound rises by that.
+// captives are the classes that can only go to the bin types of a set, such as pods that need a
+// GPU. Duals pay for fractions of bins, but captives need whole ones. The slack of a bin type is
+// its price less the highest dual value of a filling. All bins of the set together have at least
+// the slack of the fewest bins that hold the captives, so the bound rises by that.
 type captives struct {
 	set     []uint64 // bitset over the bin types
-	types   []int    // the same
+	types   []int    // the same as a list
 	classes []int
 	slack   float64 // the least slack of bins that hold them
 }
 
-// captives returns the captives of each set of bin types that some class may go to, the smallest sets first.
+// captives returns the captives of each set of bin types that some class may go to, the smallest
+// sets first.
 func (m *Model) captives() []captives {
 	sets, group := m.demandSets()
 	size := func(set []uint64) (n int) {
@@ -55,8 +57,8 @@ func (m *Model) captives() []captives {
 	return out
 }
 
-// addApart adds captives to others with disjoint sets. They replace those whose sets overlap if their slack is higher by more than the
-// loss.
+// addApart adds captives to others with disjoint sets. It replaces those whose sets overlap if the
+// new slack is higher by more than the loss.
 func addApart(apart []captives, c captives, loss float64) (out []captives, added bool) {
 	for _, x := range apart {
 		overlaps := false
@@ -75,8 +77,9 @@ func addApart(apart []captives, c captives, loss float64) (out []captives, added
 	return append(out, c), true
 }
 
-// leastSlack sets the slack of the captives: for each dimension a covering knapsack over the slacks of the bin types, of which the highest
-// counts. Counted bins cost nothing. The slack is infinite if the set is empty. It returns the steps.
+// leastSlack sets the slack of the captives and returns the steps. For each dimension it solves a
+// covering knapsack over the slacks of the bin types; the highest result counts. Counted bins cost
+// nothing. The slack is infinite if the set is empty.
 func (m *Model) leastSlack(c *captives, slack []float64) (steps int) {
 	c.slack = 0
 	if len(c.classes) > 0 && len(c.types) == 0 {
@@ -109,8 +112,8 @@ func (m *Model) leastSlack(c *captives, slack []float64) (steps int) {
 	return steps
 }
 
-// wholeBins returns the slack of whole bins that hold captives. slack holds a lower bound for each bin type. The result is math.MaxInt64
-// if some class can go nowhere.
+// wholeBins returns the slack of whole bins that hold captives. slack holds a lower bound for each
+// bin type. The result is math.MaxInt64 if some class can go nowhere.
 func (m *Model) wholeBins(duals, slack []float64, by examination) (int64, error) {
 	var knap Knapsack
 	var apart []captives
@@ -148,9 +151,10 @@ func (m *Model) slacks(knap *Knapsack, types []int, duals, slack []float64, w *W
 	return steps + knap.Steps()
 }
 
-// forWholeBins returns duals that prove more with whole bins: captives are priced between their opportunity costs and the given duals,
-// which leaves bins some slack. It returns nil if there are none. Sets that need too much of the budget are left out, and those whose
-// captives are all classes, because then nothing else fills what is free.
+// forWholeBins returns duals that prove more with whole bins, or nil if there are none. Captives
+// are priced between their opportunity costs and the given duals, which leaves bins some slack. Two
+// kinds of sets are left out: those that need too much of the budget, and those whose captives are
+// all classes, because then nothing else fills the free capacity.
 func (m *Model) forWholeBins(duals []float64, b *Budget) []float64 {
 	part := b.Split(b.Left / wholePart)
 	defer b.Return(part)
@@ -194,8 +198,8 @@ func (m *Model) forWholeBins(duals []float64, b *Budget) []float64 {
 	return duals
 }
 
-// opportunityCosts returns, for each class of the captives, the lowest dual value that an item takes from other classes in a bin. ok is
-// false if other classes alone fill some bin to its price.
+// opportunityCosts returns, for each class of the captives, the lowest dual value that an item
+// takes from other classes in a bin. ok is false if other classes alone fill some bin to its price.
 func (m *Model) opportunityCosts(knap *Knapsack, c *captives, duals []float64) (costs []float64, ok bool) {
 	others := slices.Clone(duals)
 	costs = make([]float64, len(c.classes))
@@ -243,7 +247,8 @@ func cellsOf(capacity, perUnit float64) int {
 	return int(math.Ceil(min(capacity*perUnit*(1+Slack), cells)))
 }
 
-// covering returns the lowest price of bins that cover each number of cells, and how many of the covers matter.
+// covering returns the lowest price of bins that cover each number of cells, and how many of the
+// covers matter.
 func covering(covers []cover) (cost []float64, used int) {
 	slices.SortFunc(covers, func(a, b cover) int { return cmp.Or(cmp.Compare(a.price, b.price), cmp.Compare(b.cells, a.cells)) })
 	most := 0

@@ -1,4 +1,5 @@
-// Package tags counts what keeps items apart in one bin: how many copies have a tag, and how many may.
+// Package tags counts what keeps items apart in one bin: how many copies have a tag, and how many
+// may.
 package tags
 
 import (
@@ -9,15 +10,16 @@ import (
 // NoLimit is the limit of a tag that has none.
 const NoLimit int32 = math.MaxInt32
 
-// State is one tag in a bin: how many copies have it, and the lowest limit in the bin. Of an item, type or node it is how often
-// it adds the tag, and the limit that it brings; these are sorted by tag.
+// State is one tag in a bin: how many copies have it, and the lowest limit in the bin. For an item,
+// type or node, it is how often that adds the tag, and the limit that it brings; these are sorted
+// by tag.
 type State struct {
 	Tag   int32
 	Count int32
 	Limit int32
 }
 
-// With returns the states with one of the tag, and its position.
+// With returns the states with one for the tag, and its position.
 func With(states []State, tag int32) ([]State, int) {
 	at := slices.IndexFunc(states, func(s State) bool { return s.Tag == tag })
 	if at < 0 {
@@ -40,7 +42,7 @@ func Admitted(state, tags []State, want int) int {
 	return want
 }
 
-// Lookup is how many a bin has of a tag, and the limit on it there.
+// Lookup returns how many copies in a bin have the tag, and the limit on it there.
 func Lookup(state []State, tag int32) (count, limit int32) {
 	for i := range state {
 		if state[i].Tag == tag {

@@ -12,7 +12,7 @@ import (
 	"github.com/joinery-sdk/joinery/cloudprovider"
 )
 
-// The levels at which AWS says what went wrong.
+// The levels at which AWS reports an error.
 const (
 	// Call: the whole call failed.
 	Call = "call"
@@ -22,26 +22,30 @@ const (
 	Entry = "entry"
 )
 
-// Answer is one row of the answer book, answers.yaml: an error code of AWS, what it means and what follows from it.
+// Answer is one row of the answer book, answers.yaml: an error code of AWS, what it means and what
+// follows from it.
 type Answer struct {
 	Code string `json:"code"`
-	// Match is a part of the message, in lower case, that tells this meaning of the code from others.
+	// Match is a part of the message, in lower case, that distinguishes this meaning of the code
+	// from others.
 	Match string `json:"match,omitempty"`
-	// Level is [Call], [Entry], "both", or "state" for what a machine ended of.
+	// Level is [Call], [Entry], "both", or "state" for the reason why a machine ended.
 	Level string `json:"level"`
-	// Status is the HTTP status of a call that fails with it.
+	// Status is the HTTP status of a call that fails with this code.
 	Status int `json:"status,omitempty"`
-	// Class is a sentinel of package cloudprovider by its text, or "unknown".
+	// Class is the text of a sentinel of package cloudprovider, or "unknown".
 	Class string `json:"class"`
-	// Forget lists what is to be looked up anew: image, subnet, group, profile, template, placement, reservation.
+	// Forget lists what must be looked up again: image, subnet, group, profile, template,
+	// placement, reservation.
 	Forget []string `json:"forget,omitempty"`
-	// Blame is what a ledger is told of: "offering", "spot", "vcpus" for the quota of the offering's families, "placement" for its placement group, or a quota's name; empty = none of them.
+	// Blame is what a ledger records: "offering", "spot", "vcpus" for the quota of the offering's
+	// families, "placement" for its placement group, or a quota's name. Empty means none of them.
 	Blame string `json:"blame,omitempty"`
 	// Cure is what a person can do about it.
 	Cure string `json:"cure,omitempty"`
-	// Message is what AWS says with it, as far as that is known.
+	// Message is AWS's message, as far as it is known.
 	Message string `json:"message,omitempty"`
-	// Source is where that is documented or was reported.
+	// Source is where the code is documented or was reported.
 	Source string `json:"source"`
 	// Seen is the day on which the opt-in suite got it from AWS.
 	Seen string `json:"seen,omitempty"`
@@ -66,18 +70,19 @@ var readBook = sync.OnceValues(func() ([]Answer, error) {
 		}
 		a.Source = source
 	}
-	// What is said in so many words comes before what a code alone says.
+	// A row that matches the message comes before a row that matches only the code.
 	slices.SortStableFunc(book.Answers, func(a, b Answer) int { return strings.Compare(b.Match, a.Match) })
 	return book.Answers, nil
 })
 
-// Answers are the rows of the answer book, those that look at the message first. The error says that the embedded file is broken. A new slice.
+// Answers returns the rows of the answer book in a new slice, those that match the message first.
+// The error says that the embedded file is broken.
 func Answers() ([]Answer, error) {
 	list, err := readBook()
 	return slices.Clone(list), err
 }
 
-// sentinel is the error of a class; nil for unknown.
+// sentinel returns the error of a class, or nil for unknown.
 func sentinel(class string) (error, bool) {
 	for _, code := range cloudprovider.Codes() {
 		if code.Error() == class {
@@ -87,14 +92,15 @@ func sentinel(class string) (error, bool) {
 	return nil, class == "unknown"
 }
 
-// Err is the sentinel of the class; nil means that it is not known whether something was done.
+// Err returns the sentinel of the class. nil means that it is not known whether something was done.
 func (a Answer) Err() error {
 	err, _ := sentinel(a.Class)
 	return err
 }
 
-// Find is the row of a code at a level. One that is not listed is final: a fleet's entry says that nothing was launched of this offering; a call is
-// judged by its HTTP status, of which 5xx and none leave the outcome unknown.
+// Find returns the row of a code at a level. An unlisted code has a default. An entry of a fleet
+// says that nothing was launched of this offering. A call is judged by its HTTP status: with 5xx or
+// none the outcome is unknown.
 func Find(level, code, message string, status int) Answer {
 	list, _ := readBook() // a test reads it
 	bare, lower := strings.TrimPrefix(strings.TrimPrefix(code, "Client."), "Server."), strings.ToLower(message)

@@ -8,15 +8,18 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// plainBody hides from the HTTP client that a request's body can write itself. The SDK closes a body as soon as the answer has begun, and a
-// closed one that is asked to write itself says io.EOF as if that were a failure. The HTTP client looks for more of a body after all of it is sent, and
-// takes that for a broken connection: an answer that comes quickly is then cut off with "use of closed network connection".
+// plainBody hides from the HTTP client that a request's body can write itself. The SDK closes a
+// body as soon as the answer has begun. A closed body that is asked to write itself returns io.EOF
+// as if that were a failure. The HTTP client looks for more of a body after all of it was sent, and
+// takes that failure for a broken connection. So an answer that comes quickly would be cut off with
+// "use of closed network connection".
 type plainBody struct{}
 
-// ID names the step among the SDK's.
+// ID returns the name of this middleware step.
 func (plainBody) ID() string { return "joinery.PlainBody" }
 
-// HandleBuild replaces the stream of the request, which is in memory, by one that can only be read and sought.
+// HandleBuild replaces the stream of the request, which is in memory, with one that can only read
+// and seek.
 func (plainBody) HandleBuild(ctx context.Context, in middleware.BuildInput, next middleware.BuildHandler) (middleware.BuildOutput, middleware.Metadata, error) {
 	if r, ok := in.Request.(*smithyhttp.Request); ok {
 		if s, ok := r.GetStream().(io.ReadSeeker); ok {

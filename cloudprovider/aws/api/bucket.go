@@ -8,17 +8,21 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Rate is a token bucket: so many calls at once, and so many more every second. The zero rate does not limit.
+// Rate is a token bucket: Burst calls at once, and PerSecond more every second. The zero rate does
+// not limit.
 type Rate struct{ Burst, PerSecond float64 }
 
-// Limit is what one action of EC2 is throttled by: its calls, and for some actions also the resources that they touch.
+// Limit is the throttling of one EC2 action: of its calls and, for some actions, also of the
+// resources that they affect.
 type Limit struct{ Calls, Resources Rate }
 
-// Published are the default limits of an account in a region, as AWS publishes them in "Request throttling for the Amazon EC2
-// API" (Amazon EC2 Developer Guide, ec2-api-throttling.html; tables "Request token bucket sizes and refill rates" and
-// "Resource token bucket sizes and refill rates"; as read in 2026): each action has a bucket of its own, and its size
-// depends on the action's category. Filtered says whether a reading call has a filter or asks for pages, for without
-// either some have a smaller bucket. Limits of other services are not published per action; zero is returned for them.
+// Published returns the default limits of an account in a region, as AWS publishes them in "Request
+// throttling for the Amazon EC2 API" (Amazon EC2 Developer Guide, ec2-api-throttling.html; tables
+// "Request token bucket sizes and refill rates" and "Resource token bucket sizes and refill rates";
+// as read in 2026). Each action has a bucket of its own, whose size depends on the action's
+// category. filtered says whether a reading call has a filter or asks for pages; without either
+// some calls have a smaller bucket. Limits of other services are not published per action, so they
+// are zero.
 func Published(service, action string, filtered bool) Limit {
 	if service != EC2 {
 		return Limit{}
@@ -46,7 +50,7 @@ func Published(service, action string, filtered bool) Limit {
 	return calls(50, 5)
 }
 
-// Names of services, as the SDK calls them.
+// Names of services, as in the SDK.
 const (
 	EC2     = "EC2"
 	SSM     = "SSM"
@@ -56,7 +60,8 @@ const (
 	Pricing = "Pricing"
 )
 
-// Buckets are the token buckets of one account in one region. It is safe for concurrent use; make one by [NewBuckets].
+// Buckets are the token buckets of one account in one region. It is safe for concurrent use. Make
+// one with [NewBuckets].
 type Buckets struct {
 	limits func(service, action string, filtered bool) Limit
 
@@ -64,7 +69,7 @@ type Buckets struct {
 	limiter map[string]*rate.Limiter
 }
 
-// NewBuckets has full buckets of the sizes that limits says; nil = [Published].
+// NewBuckets returns full buckets of the sizes that limits gives. nil means [Published].
 func NewBuckets(limits func(service, action string, filtered bool) Limit) *Buckets {
 	if limits == nil {
 		limits = Published
@@ -72,8 +77,9 @@ func NewBuckets(limits func(service, action string, filtered bool) Limit) *Bucke
 	return &Buckets{limits: limits, limiter: map[string]*rate.Limiter{}}
 }
 
-// Take takes what a call with so many resources costs, and returns how long the caller must wait before the call; calls that come later wait
-// longer. If that is more than patience, nothing is taken. More resources than a bucket ever holds count as a full bucket.
+// Take takes the cost of a call with the given number of resources. It returns how long the caller
+// must wait before the call; later calls wait longer. If the wait is longer than patience, nothing
+// is taken. More resources than a bucket can hold count as a full bucket.
 func (b *Buckets) Take(now time.Time, service, action string, filtered bool, resources int, patience time.Duration) time.Duration {
 	limit := b.limits(service, action, filtered)
 	name := service + "." + action

@@ -21,20 +21,20 @@ import (
 	"github.com/joinery-sdk/joinery/cloudprovider"
 )
 
-// How long a call may be held back, and how it is repeated: a provider does not retry for long.
+// Limits for holding a call back and repeating it: a provider does not retry for long.
 const (
 	patience = 2 * time.Second
 	tries    = 4
 	firstNap = 150 * time.Millisecond
 )
 
-// caller stands before every call.
+// caller is the middleware step before every call.
 type caller struct{ credentials aws.CredentialsProvider }
 
-// ID names the step among the SDK's.
+// ID returns the name of this middleware step.
 func (*caller) ID() string { return "joinery.Caller" }
 
-// cost is the key under which the context of a call holds what it takes out of the buckets.
+// cost is the context key for what a call takes out of the buckets.
 type cost struct{}
 
 type weight struct {
@@ -42,7 +42,7 @@ type weight struct {
 	filtered  bool
 }
 
-// HandleInitialize makes the call, and an outcome of its error.
+// HandleInitialize makes the call and turns its error into an outcome.
 func (c *caller) HandleInitialize(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
 	service, action := awsmiddleware.GetServiceID(ctx), awsmiddleware.GetOperationName(ctx)
 	out, metadata, err := next.HandleInitialize(middleware.WithStackValue(ctx, cost{}, weigh(in.Parameters)), in)
@@ -50,7 +50,7 @@ func (c *caller) HandleInitialize(ctx context.Context, in middleware.InitializeI
 		return out, metadata, nil
 	}
 	err = c.explain(ctx, service, action, in.Parameters, err)
-	// Once an answer was lost, no later failure says that nothing was done.
+	// Once an answer was lost, no later failure proves that nothing was done.
 	if attempts, ok := retry.GetAttemptResults(metadata); ok && !cloudprovider.Advise(err).Unknown {
 		for _, a := range attempts.Results {
 			if earlier := c.explain(ctx, service, action, in.Parameters, a.Err); a.Err != nil && cloudprovider.Advise(earlier).Unknown {
@@ -61,7 +61,7 @@ func (c *caller) HandleInitialize(ctx context.Context, in middleware.InitializeI
 	return out, metadata, err
 }
 
-// explain makes an outcome of an error, without anything private in its text.
+// explain turns an error into an outcome, without anything private in its text.
 func (c *caller) explain(ctx context.Context, service, action string, input any, err error) error {
 	private := userData(input)
 	if c.credentials != nil && ctx.Err() == nil {
@@ -72,7 +72,8 @@ func (c *caller) explain(ctx context.Context, service, action string, input any,
 	return outcome(service, action, err, private)
 }
 
-// retryer repeats calls as the SDK does, a few times and with jitter, and holds each try back until the account's buckets allow it.
+// retryer repeats calls as the SDK does, a few times and with jitter. It holds each attempt back
+// until the account's buckets allow it.
 type retryer struct {
 	*retry.Standard
 	buckets *Buckets
@@ -104,7 +105,7 @@ func (r *retryer) GetAttemptToken(ctx context.Context) (func(error) error, error
 	return r.Standard.GetAttemptToken(ctx)
 }
 
-// Wait waits for a time, or until the context is done, whose error it then returns.
+// Wait waits for a duration, or until the context is done. Then it returns the context's error.
 func Wait(ctx context.Context, d time.Duration) error {
 	if err := ctx.Err(); err != nil || d <= 0 {
 		return err
@@ -112,8 +113,9 @@ func Wait(ctx context.Context, d time.Duration) error {
 	return smithytime.SleepWithContext(ctx, d)
 }
 
-// retryable decides on errors before the SDK does, by the answer book, and not if AWS wants to be left alone for longer than a caller waits. The SDK
-// itself finds clocks that are wrong, and decides on what has no answer.
+// retryable decides about errors before the SDK does, by the answer book. It does not retry if AWS
+// asks for a longer pause than a caller waits. The SDK itself detects wrong clocks and decides
+// about calls without an answer.
 func retryable(err error) aws.Ternary {
 	class := classOf(err)
 	_, ours := errors.AsType[*cloudprovider.Error](err)
@@ -121,7 +123,7 @@ func retryable(err error) aws.Ternary {
 	switch {
 	case ours || retryAfter(err) > patience:
 		return aws.FalseTernary
-	case Reason(err) == "RequestExpired": // the next try has the corrected time
+	case Reason(err) == "RequestExpired": // the next attempt has the corrected time
 		return aws.TrueTernary
 	case class == nil || errors.As(err, &decided):
 		return aws.UnknownTernary
@@ -130,13 +132,13 @@ func retryable(err error) aws.Ternary {
 	}
 }
 
-// delay is a random part of a time that doubles, but no less than AWS asks for.
+// delay returns a random part of a time that doubles, but no less than AWS asks for.
 func delay(attempt int, err error) (time.Duration, error) {
 	longest := firstNap << max(attempt-1, 0)
 	return max(longest/2+rand.N(longest/2), retryAfter(err)), nil
 }
 
-// retryAfter is what the header of this name says, in seconds or as a date; 0 = nothing.
+// retryAfter returns the value of the header of this name, given in seconds or as a date, or 0.
 func retryAfter(err error) time.Duration {
 	response, ok := errors.AsType[*smithyhttp.ResponseError](err)
 	if !ok || response.Response == nil {
@@ -153,12 +155,12 @@ func retryAfter(err error) time.Duration {
 	return max(time.Until(at), 0)
 }
 
-// permission is the name of the IAM action that allows a call.
+// permission returns the name of the IAM action that allows a call.
 func permission(service, action string) string {
 	return strings.ReplaceAll(strings.ToLower(service), " ", "-") + ":" + action
 }
 
-// weigh counts the resources that an input touches, and says whether it filters or asks for pages.
+// weigh counts the resources of an input, and reports whether it filters or asks for pages.
 func weigh(input any) weight {
 	v := reflect.Indirect(reflect.ValueOf(input))
 	if v.Kind() != reflect.Struct {

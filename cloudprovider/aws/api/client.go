@@ -21,20 +21,22 @@ import (
 
 // Config says where AWS is and who calls it.
 type Config struct {
-	// Region is required unless the environment or the shared configuration says it.
+	// Region is required unless the environment or the shared configuration has it.
 	Region string
-	// Endpoint replaces the addresses of all services, for emulators; empty = AWS.
+	// Endpoint replaces the addresses of all services, for emulators. Empty means AWS.
 	Endpoint string
-	// Credentials sign the calls; nil = the SDK's usual chain: environment, shared files, the instance's role.
+	// Credentials sign the calls. nil means the SDK's usual chain: environment, shared files, the
+	// instance's role.
 	Credentials aws.CredentialsProvider
-	// HTTPClient makes the connections; nil = the SDK's.
+	// HTTPClient makes the connections. nil means the SDK's client.
 	HTTPClient *http.Client
-	// Buckets hold the calls back that AWS would throttle; nil = buckets of [Published] sizes. Providers of one account and
-	// region should share them.
+	// Buckets hold back calls that AWS would throttle. nil means buckets of [Published] sizes.
+	// Providers of one account and region should share their buckets.
 	Buckets *Buckets
 }
 
-// Clients are clients of all services, for one region. They are safe for concurrent use; make them by [Connect].
+// Clients are clients of all services, for one region. They are safe for concurrent use. Make them
+// with [Connect].
 type Clients struct {
 	EC2     *ec2.Client
 	SSM     *ssm.Client
@@ -43,11 +45,12 @@ type Clients struct {
 	EKS     *eks.Client
 	Pricing *pricing.Client
 	ARC     *arczonalshift.Client
-	// Region is the region that the calls go to.
+	// Region is the region of the calls.
 	Region string
 }
 
-// Connect makes the clients. Nothing is called yet. The error says what is missing of the configuration.
+// Connect makes the clients. It makes no call yet. The error says what is missing in the
+// configuration.
 func Connect(ctx context.Context, c Config) (*Clients, error) {
 	if c.Buckets == nil {
 		c.Buckets = NewBuckets(nil)
@@ -70,7 +73,8 @@ func Connect(ctx context.Context, c Config) (*Clients, error) {
 		return nil, fmt.Errorf("aws: configuration: %w", err)
 	}
 	if c.HTTPClient != nil {
-		// Set afterwards: loading refuses a plain client where the environment names certificates of its own.
+		// Set afterwards, because loading rejects a plain client if the environment names
+		// certificates of its own.
 		cfg.HTTPClient = c.HTTPClient
 	}
 	if cfg.Region == "" {

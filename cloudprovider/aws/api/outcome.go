@@ -14,10 +14,10 @@ import (
 	"github.com/joinery-sdk/joinery/cloudprovider"
 )
 
-// DryRunOperation is EC2's code for a call that was a dry run, and would have been allowed.
+// DryRunOperation is EC2's code for a dry run of a call that would have been allowed.
 const DryRunOperation = "DryRunOperation"
 
-// classOf is the sentinel of an error of the SDK, or nil where the outcome is unknown.
+// classOf returns the sentinel of an error of the SDK, or nil if the outcome is unknown.
 func classOf(err error) error {
 	if a, _, ok := AnswerOf(err); ok {
 		return a.Err()
@@ -25,7 +25,7 @@ func classOf(err error) error {
 	return nil
 }
 
-// AnswerOf is the row behind an error of a call and AWS's words; false if AWS did not answer.
+// AnswerOf returns the row for an error of a call, and AWS's words, or false if AWS did not answer.
 func AnswerOf(err error) (Answer, string, bool) {
 	answer, ok := errors.AsType[smithy.APIError](err)
 	if !ok {
@@ -36,7 +36,7 @@ func AnswerOf(err error) (Answer, string, bool) {
 	return a, answer.ErrorMessage(), true
 }
 
-// statusOf is the HTTP status of the answer; 0 = there was none.
+// statusOf returns the HTTP status of the answer, or 0 if there was none.
 func statusOf(err error) int {
 	if r, ok := errors.AsType[*smithyhttp.ResponseError](err); ok {
 		return r.HTTPStatusCode()
@@ -44,7 +44,8 @@ func statusOf(err error) int {
 	return 0
 }
 
-// Cure says what a person can do about an answer; empty if nothing is known. Permission is the IAM action that was called, as "ec2:CreateFleet".
+// cure returns what a person can do about an answer, or an empty string. permission is the IAM
+// action of the call, such as "ec2:CreateFleet".
 func (a Answer) cure(message, permission string) string {
 	has := func(parts ...string) bool {
 		return slices.ContainsFunc(parts, func(p string) bool { return strings.Contains(strings.ToLower(message), p) })
@@ -69,7 +70,8 @@ func (a Answer) cure(message, permission string) string {
 	return strings.ReplaceAll(a.Cure, "{kms}", KMSCure)
 }
 
-// Describe is an answer's code and words as they may be shown, and a cure as far as one is known.
+// Describe returns an answer's code and words in a form that may be shown, and a cure if one is
+// known.
 func (a Answer) Describe(message, permission string, private ...string) string {
 	text := strings.TrimSuffix(a.Code+": "+Redact(message, private...), ": ")
 	if cure := a.cure(message, permission); cure != "" {
@@ -105,8 +107,8 @@ type cause struct {
 func (c *cause) Error() string { return c.text }
 func (c *cause) Unwrap() error { return c.err }
 
-// outcome is what an error of the SDK means. Errors of the context, and those that leave the outcome unknown, are outside
-// of the closed list.
+// outcome returns the meaning of an error of the SDK. Errors of the context, and errors that leave
+// the outcome unknown, are outside the closed list.
 func outcome(service, action string, err error, private []string) error {
 	if err == nil {
 		return nil
@@ -137,7 +139,7 @@ func outcome(service, action string, err error, private []string) error {
 	return &cloudprovider.Error{Code: found.Err(), RetryAfter: retryAfter(err), Err: &cause{text, err}}
 }
 
-// rootText is the innermost text: the outer ones repeat the request's URL and ids.
+// rootText returns the innermost text, because the outer ones repeat the request's URL and ids.
 func rootText(err error) string {
 	for {
 		inner := errors.Unwrap(err)
@@ -148,11 +150,11 @@ func rootText(err error) string {
 	}
 }
 
-// Outcome completes an error of a call with the method and what it was about.
+// Outcome adds the method and its subject to an error of a call.
 func Outcome(op, subject string, err error) error {
 	known, ok := errors.AsType[*cloudprovider.Error](err)
 	if !ok {
-		if shown, ok := errors.AsType[*cause](err); ok { // without the SDK's own words around it
+		if shown, ok := errors.AsType[*cause](err); ok { // without the SDK's own text around it
 			return shown
 		}
 		return err
@@ -167,7 +169,8 @@ func Outcome(op, subject string, err error) error {
 	return &e
 }
 
-// Reason is AWS's error code behind an error, such as "InvalidLaunchTemplateName.NotFoundException"; empty if there is none.
+// Reason returns AWS's error code of an error, such as
+// "InvalidLaunchTemplateName.NotFoundException", or an empty string.
 func Reason(err error) string {
 	if answer, ok := errors.AsType[smithy.APIError](err); ok {
 		return answer.ErrorCode()
@@ -175,7 +178,8 @@ func Reason(err error) string {
 	return ""
 }
 
-// PricingRegion is the region whose endpoint tells the prices of another one: the API of prices is served from four.
+// PricingRegion returns the region whose endpoint has the prices of another region. The price API
+// exists in four regions.
 func PricingRegion(region string) string {
 	switch {
 	case strings.HasPrefix(region, "ap-"):

@@ -9,14 +9,15 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 )
 
-// secret matches access keys and their secrets, session tokens, encoded authorization messages, and user data in base64: what
-// AWS may echo in a message. Ids, names and ARNs are short or have other characters in them.
+// secret matches what AWS may echo in a message: access keys and their secrets, session tokens,
+// encoded authorization messages, and user data in base64. Ids, names and ARNs are short or contain
+// other characters.
 var secret = regexp.MustCompile(`\b(AKIA|ASIA)[0-9A-Z]{12,}\b|[A-Za-z0-9+/=_]{64,}|(?:[^A-Za-z0-9+/=]|^)[A-Za-z0-9+/]{40}(?:[^A-Za-z0-9+/=]|$)|(?i:(secret|token|password)[=:]\s*)\S+`)
 
 const redacted = "[redacted]"
 
-// Redact takes out of a text of AWS what must not be in an error or a log: anything that looks like a credential or like user
-// data, and every line of the given texts.
+// Redact removes from a text of AWS what must not be in an error or a log: anything that looks like
+// a credential or like user data, and every line of the given texts.
 func Redact(text string, private ...string) string {
 	for _, p := range private {
 		if len(p) >= 6 {
@@ -46,7 +47,7 @@ func plain(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("+/=", c) >= 0
 }
 
-// userData finds the user data in an input of the SDK, as it is and decoded.
+// userData returns the user data in an input of the SDK, as it is and decoded.
 func userData(input any) []string {
 	var text *string
 	var data *types.RequestLaunchTemplateData

@@ -11,13 +11,14 @@ import (
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/api"
 )
 
-// The credentials that calls of [Cloud.API] are signed with. They open nothing.
+// The credentials that sign the calls of [Cloud.API]. They give access to nothing.
 const (
 	AccessKeyID     = "AKIAEXAMPLEEXAMPLE00"
 	SecretAccessKey = "example/secret/access/key/of/nobody/0000"
 )
 
-// API says how to reach the cloud with the real SDK, without a network and with limits like the cloud's own.
+// API returns how to reach the cloud with the real SDK, without a network and with the cloud's own
+// limits.
 func (c *Cloud) API() api.Config {
 	return api.Config{
 		Region: c.region.Name, Buckets: api.NewBuckets(c.config.Limits), HTTPClient: &http.Client{Transport: c},
@@ -25,8 +26,9 @@ func (c *Cloud) API() api.Config {
 	}
 }
 
-// RoundTrip answers a request in the caller's goroutine, so that time in a bubble of testing/synctest stands still meanwhile. A caller that gives up in
-// between gets no answer, but what it asked for has been done.
+// RoundTrip answers a request in the caller's goroutine, so that the time of a testing/synctest
+// bubble stands still meanwhile. A caller that gives up in between gets no answer, but its request
+// has been carried out.
 func (c *Cloud) RoundTrip(r *http.Request) (answer *http.Response, err error) {
 	if err := r.Context().Err(); err != nil {
 		return nil, err
@@ -52,5 +54,6 @@ func (c *Cloud) RoundTrip(r *http.Request) (answer *http.Response, err error) {
 	return w.Result(), nil
 }
 
-// Begin moves the time of a bubble of testing/synctest to the year 2026, in which the clouds of this package begin.
+// Begin moves the time of a testing/synctest bubble to the year 2026, in which the clouds of this
+// package begin.
 func Begin() { time.Sleep(time.Until(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))) }

@@ -1,12 +1,17 @@
-// Package awstest is a small AWS, for tests of what calls AWS: it speaks the protocols of EC2, SSM, SQS, IAM, EKS and
-// the price list, as an http.RoundTripper without a network or as an http.Handler, so that the real SDK talks to it, and has what matters when machines are
-// bought and what emulators lack: capacity and quotas that run out in the middle of a fleet, allocation by price and by capacity, idempotency by
-// client tokens, paging, readers that lag behind, instance profiles that become known late, throttling by token buckets of AWS's published sizes, spot
-// prices, and faults on demand: replies that get lost, errors of any code, machines that end at once.
+// Package awstest is a small AWS, for tests of code that calls AWS. It speaks the protocols of EC2,
+// SSM, SQS, IAM, EKS and the price list. It is an http.RoundTripper without a network, or an
+// http.Handler, so the real SDK can use it.
 //
-// It checks what it is asked and refuses what EC2 refuses, but it is no complete EC2: actions and parameters that the provider does not
-// use are answered with an error. What it answers with is in the answer book of package api, which says where each answer is documented or was
-// reported; some are marked as unverified on AWS. Time is the machine's, and in a bubble of testing/synctest the bubble's.
+// It has what matters when machines are bought and what emulators lack: capacity and quotas that
+// run out in the middle of a fleet, allocation by price and by capacity, idempotency by client
+// tokens, paging, readers that lag behind, instance profiles that become known late, throttling by
+// token buckets of AWS's published sizes, and spot prices. It also has faults on demand: lost
+// replies, errors of any code, machines that end at once.
+//
+// It checks its input and refuses what EC2 refuses, but it is not a complete EC2. Actions and
+// parameters that the provider does not use are answered with an error. Its answers are in the
+// answer book of package api, which says where each is documented or was reported; some are marked
+// as unverified on AWS. Time is the machine's, or that of the testing/synctest bubble.
 package awstest
 
 import (
@@ -24,36 +29,43 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes/ec2/catalogue"
 )
 
-// Config is a cloud at its beginning. The zero value is us-east-1 with a dozen instance types, three zones, a cluster called harbour
-// with subnets, security groups and images, no limits of capacity, and published limits of calls.
+// Config is the initial state of a cloud. The zero value is us-east-1 with a dozen instance types
+// and three zones. It has a cluster called harbour with subnets, security groups and images, no
+// limits of capacity, and the published limits of calls.
 type Config struct {
-	Region string // one that the embedded catalogue does not have is like us-east-1, under its own name; empty = us-east-1
-	// Types are the instance types that exist; empty = a dozen.
+	Region string // a region missing from the embedded catalogue is like us-east-1, under its own name; empty means us-east-1
+	// Types are the existing instance types. Empty means a dozen.
 	Types []string
-	// Cluster is the name of the one EKS cluster, and the value of the tag "cluster" on everything that belongs to it; empty = harbour.
+	// Cluster is the name of the one EKS cluster, and the value of the tag "cluster" on everything
+	// that belongs to it. Empty means harbour.
 	Cluster string
-	// Version is the cluster's Kubernetes version; empty = 1.33.
+	// Version is the cluster's Kubernetes version. Empty means 1.33.
 	Version string
-	// ZoneIDs are the ids of zones by name; nil = as in an account that is not the catalogue's, where the same ids have other names.
+	// ZoneIDs are the ids of zones by name. nil means an account other than the catalogue's, with
+	// other names for the same ids.
 	ZoneIDs map[string]string
-	// Lag is how long new instances, and changes of old ones, do not show when instances are described or terminated.
+	// Lag is how long new instances, and changes of old ones, do not show when instances are
+	// described or terminated.
 	Lag time.Duration
-	// Boot is how long an instance is pending, Shutdown how long it is shutting down, Linger how long it shows afterwards (0 = 1 hour).
+	// Boot is how long an instance is pending. Shutdown is how long it is shutting down. Linger is
+	// how long it shows afterwards; 0 means 1 hour.
 	Boot, Shutdown, Linger time.Duration
 	// ProfileLag is how long EC2 does not know a new instance profile, or its new role.
 	ProfileLag time.Duration
-	// Tokens is how long a fleet's client token is known: afterwards the same request launches once more. AWS publishes no figure for
-	// CreateFleet. 0 = 1 hour.
+	// Tokens is how long a fleet's client token is known. Afterwards the same request launches
+	// again. AWS publishes no number for CreateFleet. 0 means 1 hour.
 	Tokens time.Duration
-	// SilentReplays answers a fleet's client token that is known with the id of the fleet alone: AWS does not document that it tells the machines again.
+	// SilentReplays answers a known client token of a fleet only with the id of the fleet. AWS does
+	// not document that it names the machines again.
 	SilentReplays bool
-	// Limits throttle; nil = api.Published.
+	// Limits are the throttling limits. nil means api.Published.
 	Limits func(service, action string, filtered bool) api.Limit
-	// Page is the most that a page holds, and pages may be empty, as EC2's may; 0 = as many as the call asks for, 100 at most.
+	// Page is the maximum size of a page; pages may then be empty, as EC2's may. 0 means as many as
+	// the call asks for, at most 100.
 	Page int
 }
 
-// Cloud is a running AWS. Make one by [New]; it is safe for concurrent use.
+// Cloud is a running AWS. Make one with [New]. It is safe for concurrent use.
 type Cloud struct {
 	config  Config
 	region  catalogue.Region
@@ -72,12 +84,12 @@ type Cloud struct {
 	reservations []*Reservation
 	placements   []*PlacementGroup
 	parameters   map[string]string
-	capacity     map[pool]int // what is left; a pool that is missing has no end
+	capacity     map[pool]int // what is left; a missing pool has no limit
 	quotas       map[string]int
 	spot         map[pool]float64
 	onDemand     map[string]float64
 	fleetErrors  map[pool]apiError
-	fate         *apiError // what new machines end of
+	fate         *apiError // why new machines end
 	surplus      int
 	nested       []string
 	shifted      map[string]bool // by the zone's id
@@ -89,7 +101,7 @@ type Cloud struct {
 	queues       map[string]*queue
 }
 
-// lock keeps the cloud to the caller until the function that it returns is called.
+// lock reserves the cloud for the caller until the returned function is called.
 func (c *Cloud) lock() (unlock func()) {
 	c.mu.Lock()
 	return c.mu.Unlock
@@ -98,7 +110,7 @@ func (c *Cloud) lock() (unlock func()) {
 // pool is one offering.
 type pool struct{ typ, zone, capacityType string }
 
-// apiError is an error as AWS answers it.
+// apiError is an error answer of AWS.
 type apiError struct{ code, message string }
 
 // Call is one request.
@@ -108,13 +120,14 @@ type Call struct {
 	N int
 }
 
-// Fault is what goes wrong in a call. The zero value is nothing.
+// Fault is what goes wrong in a call. The zero value is no fault.
 type Fault struct {
-	// Code and Message are answered instead of doing anything; Entry with Message is what every override of a fleet fails with.
+	// Code and Message are the answer in place of an effect. Entry with Message is the error of
+	// every override of a fleet.
 	Code, Entry, Message string
-	// Lost does what was asked and then breaks the connection; Dropped breaks it at once.
+	// Lost carries out the request and then breaks the connection. Dropped breaks it at once.
 	Lost, Dropped bool
-	// Slow is how long the call takes before anything is done.
+	// Slow is how long the call takes before it has an effect.
 	Slow time.Duration
 	// RetryAfter is the header of this name.
 	RetryAfter string
@@ -159,7 +172,8 @@ func New(config Config) (*Cloud, error) {
 	return c, nil
 }
 
-// accountZones gives the zones the ids that they have in the account. Ids name places, and names are each account's own.
+// accountZones returns the zones with the ids that they have in the account. Ids identify places,
+// and each account has its own names for them.
 func accountZones(zones []catalogue.Zone, ids map[string]string) []catalogue.Zone {
 	out := slices.Clone(zones)
 	for i := range out {
@@ -171,7 +185,7 @@ func accountZones(zones []catalogue.Zone, ids map[string]string) []catalogue.Zon
 	return out
 }
 
-// likeness is us-east-1 under another name.
+// likeness returns us-east-1 under another name.
 func likeness(name string) (catalogue.Region, error) {
 	const model = "us-east-1"
 	r, err := catalogue.Load(model)
@@ -190,7 +204,7 @@ func likeness(name string) (catalogue.Region, error) {
 	return r, err
 }
 
-// AddLocalZone adds a zone, such as us-east-1-bos-1a, in which some of the types are offered.
+// AddLocalZone adds a zone, such as us-east-1-bos-1a, that offers some of the types.
 func (c *Cloud) AddLocalZone(name string, types ...string) {
 	defer c.lock()()
 	for i, o := range c.region.Offers {
@@ -200,16 +214,16 @@ func (c *Cloud) AddLocalZone(name string, types ...string) {
 	}
 }
 
-// Nest lets a type run virtual machines of its own.
+// Nest allows types to run virtual machines of their own.
 func (c *Cloud) Nest(types ...string) {
 	defer c.lock()()
 	c.nested = append(c.nested, types...)
 }
 
-// Region is the region's name.
+// Region returns the region's name.
 func (c *Cloud) Region() string { return c.region.Name }
 
-// Zones are the names of the region's zones that have subnets.
+// Zones returns the names of the region's zones that have subnets.
 func (c *Cloud) Zones() []string {
 	var out []string
 	for _, z := range c.region.Zones[:min(3, len(c.region.Zones))] {
@@ -220,7 +234,7 @@ func (c *Cloud) Zones() []string {
 
 func (*Cloud) now() time.Time { return time.Now() }
 
-// zoneID is empty for local zones.
+// zoneID returns the id of a zone. It is empty for local zones.
 func (c *Cloud) zoneID(name string) string {
 	for _, z := range c.region.Zones {
 		if z.Name == name {
@@ -230,16 +244,17 @@ func (c *Cloud) zoneID(name string) string {
 	return ""
 }
 
-// id is the next id of a kind, in the form that AWS gives to its own; they do not ascend.
+// id returns the next id of a kind, in AWS's format. Ids do not ascend.
 func (c *Cloud) id(prefix string) string {
 	c.serial++
-	// An odd factor permutes the numbers of 64 bits, so that no two are alike.
+	// An odd factor permutes the 64-bit numbers, so no two ids are equal.
 	n := uint64(c.serial) * 0x9e3779b97f4a7c15
 	return fmt.Sprintf("%s-0%016x", prefix, n)
 }
 
-// Calls counts the calls of an action, such as "EC2.CreateFleet"; with an empty name, those of all actions, and with a service, those of it
-// ("EC2."). Throttled ones count.
+// Calls returns the number of calls of an action, such as "EC2.CreateFleet". With a service
+// ("EC2.") it counts all its calls, and with an empty name those of all actions. Throttled calls
+// count.
 func (c *Cloud) Calls(name string) int {
 	defer c.lock()()
 	total := 0
@@ -251,31 +266,32 @@ func (c *Cloud) Calls(name string) int {
 	return total
 }
 
-// CallsByAction are the counts of all actions.
+// CallsByAction returns the number of calls of each action.
 func (c *Cloud) CallsByAction() map[string]int {
 	defer c.lock()()
 	return maps.Clone(c.calls)
 }
 
-// Throttled counts the calls that were refused for being too many.
+// Throttled returns the number of calls that were throttled.
 func (c *Cloud) Throttled() int {
 	defer c.lock()()
 	return c.throttled
 }
 
-// SetFault decides for each call what goes wrong with it; nil = nothing. It is called under the cloud's lock and must not call
-// the cloud.
+// SetFault sets the function that decides the fault of each call; nil means none. It is called
+// under the cloud's lock and must not call the cloud.
 func (c *Cloud) SetFault(fault func(Call) Fault) {
 	defer c.lock()()
 	c.fault = fault
 }
 
-// SetSkew moves the clock of all services against the callers'.
+// SetSkew moves the clock of all services relative to the callers' clock.
 func (c *Cloud) SetSkew(d time.Duration) { c.skew.Store(int64(d)) }
 
 func (c *Cloud) skewed() time.Time { return c.now().Add(time.Duration(c.skew.Load())) }
 
-// SetCapacity leaves n machines of an offering; a negative n has no end. CapacityType is on-demand or spot.
+// SetCapacity leaves n machines of an offering; a negative n means no limit. capacityType is
+// on-demand or spot.
 func (c *Cloud) SetCapacity(typ, zone, capacityType string, n int) {
 	defer c.lock()()
 	if n < 0 {
@@ -285,7 +301,8 @@ func (c *Cloud) SetCapacity(typ, zone, capacityType string, n int) {
 	c.capacity[pool{typ, zone, capacityType}] = n
 }
 
-// SetQuota is the most vCPUs of a capacity type that may run at a time; a negative one has no end.
+// SetQuota sets how many vCPUs of a capacity type may run at a time; a negative number means no
+// limit.
 func (c *Cloud) SetQuota(capacityType string, vCPUs int) {
 	defer c.lock()()
 	if vCPUs < 0 {
@@ -295,19 +312,21 @@ func (c *Cloud) SetQuota(capacityType string, vCPUs int) {
 	c.quotas[capacityType] = vCPUs
 }
 
-// SetSpotPrice is a spot price in US dollars per hour; by default it is the catalogue's estimate.
+// SetSpotPrice sets a spot price in US dollars per hour. The default is the catalogue's estimate.
 func (c *Cloud) SetSpotPrice(typ, zone string, price float64) {
 	defer c.lock()()
 	c.spot[pool{typ, zone, "spot"}] = price
 }
 
-// SetOnDemandPrice is a price of the price list in US dollars per hour; by default it is the catalogue's.
+// SetOnDemandPrice sets a price of the price list in US dollars per hour. The default is the
+// catalogue's.
 func (c *Cloud) SetOnDemandPrice(typ string, price float64) {
 	defer c.lock()()
 	c.onDemand[typ] = price
 }
 
-// RefuseOffering makes fleets fail with a code and a message for an offering; an empty code ends it.
+// RefuseOffering makes fleets fail with a code and a message for an offering. An empty code ends
+// that.
 func (c *Cloud) RefuseOffering(typ, zone, capacityType, code, message string) {
 	defer c.lock()()
 	if code == "" {
@@ -317,7 +336,8 @@ func (c *Cloud) RefuseOffering(typ, zone, capacityType, code, message string) {
 	c.fleetErrors[pool{typ, zone, capacityType}] = apiError{code, message}
 }
 
-// KillNew makes new instances end at once for a reason, as with a key that may not be used; an empty code ends it.
+// KillNew makes new instances end at once for a reason, such as a key that may not be used. An
+// empty code ends that.
 func (c *Cloud) KillNew(code, message string) {
 	defer c.lock()()
 	c.fate = nil
@@ -326,7 +346,7 @@ func (c *Cloud) KillNew(code, message string) {
 	}
 }
 
-// ShiftAway shifts the cluster's traffic away from zones, by their names; without any, all shifts end.
+// ShiftAway shifts the cluster's traffic away from the named zones. Without zones, all shifts end.
 func (c *Cloud) ShiftAway(zones ...string) {
 	defer c.lock()()
 	c.shifted = map[string]bool{}
@@ -335,7 +355,7 @@ func (c *Cloud) ShiftAway(zones ...string) {
 	}
 }
 
-// SetSurplus makes fleets launch so many machines more than they are asked for.
+// SetSurplus makes fleets launch n machines more than requested.
 func (c *Cloud) SetSurplus(n int) {
 	defer c.lock()()
 	c.surplus = max(n, 0)

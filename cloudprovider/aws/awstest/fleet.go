@@ -14,7 +14,7 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes/ec2/catalogue"
 )
 
-// fleet is what a client token led to.
+// fleet is the result of a client token.
 type fleet struct {
 	fields map[string]string // of the request
 	answer []el
@@ -105,7 +105,7 @@ func (c *Cloud) createFleet(r request) (any, *apiError) {
 	return answer, nil
 }
 
-// elements names the template by its id alone: so do the answers of EC2 that people have published.
+// elements names the template only by its id, as the published answers of EC2 do.
 func (ch *choice) elements() el {
 	overrides := e("overrides", e("instanceType", ch.typ), e("subnetId", ch.subnet.ID), e("availabilityZone", ch.zone), e("priority", strconv.FormatFloat(ch.priority, 'f', -1, 64)))
 	if ch.image != "" {
@@ -115,7 +115,7 @@ func (ch *choice) elements() el {
 		e("launchTemplateSpecification", e("launchTemplateId", ch.template.id), e("version", ch.template.version)), overrides)
 }
 
-// choices reads the overrides; whatever is wrong with one spoils the request.
+// choices reads the overrides. One invalid override makes the whole request fail.
 func (c *Cloud) choices(p *params, kind string) ([]*choice, *apiError) {
 	var out []*choice
 	seen := map[string]bool{}
@@ -168,7 +168,7 @@ func (c *Cloud) choices(p *params, kind string) ([]*choice, *apiError) {
 	return out, nil
 }
 
-// order puts the pools in the order of the strategy.
+// order sorts the pools by the strategy.
 func (c *Cloud) order(choices []*choice, kind string, p *params) {
 	left := func(ch *choice) float64 {
 		if n, ok := c.capacity[ch.pool]; ok {
@@ -187,7 +187,7 @@ func (c *Cloud) order(choices []*choice, kind string, p *params) {
 	case "prioritized", "capacity-optimized-prioritized":
 		slices.SortStableFunc(choices, func(a, b *choice) int { return cmp.Compare(a.priority, b.priority) })
 	case "price-capacity-optimized":
-		// The pools with a good deal of machines left, and of these the cheapest.
+		// First the pools with many machines left, and of these the cheapest.
 		deep := func(ch *choice) int {
 			if left(ch) >= 10 {
 				return 0
@@ -278,7 +278,8 @@ func (c *Cloud) take(ch *choice, kind string) (reserved string, failure *apiErro
 	return reserved, nil
 }
 
-// spreadFull reports whether the template's placement group is a spread one that has its seven machines in the zone.
+// spreadFull reports whether the template has a spread placement group with seven machines in the
+// zone, which is its limit.
 func (c *Cloud) spreadFull(ch *choice) bool {
 	id := ch.template.data.str("Placement", "GroupId")
 	if !slices.ContainsFunc(c.placements, func(p *PlacementGroup) bool { return p.ID == id && p.Strategy == "spread" }) {
@@ -293,7 +294,8 @@ func (c *Cloud) spreadFull(ch *choice) bool {
 	return n >= 7
 }
 
-// absorbing is the open reservation that takes an on-demand machine whose template says nothing of reservations; empty if there is none.
+// absorbing returns the open reservation that takes an on-demand machine whose template does not
+// mention reservations, or an empty string.
 func (c *Cloud) absorbing(ch *choice) string {
 	preference := ch.template.data.str("CapacityReservationSpecification", "CapacityReservationPreference")
 	for _, v := range c.reservations {
@@ -306,7 +308,7 @@ func (c *Cloud) absorbing(ch *choice) string {
 
 type reservedMarket struct{ market, target string }
 
-// marketOf is how the i-th reservation must be asked for.
+// marketOf returns how the i-th reservation must be requested.
 func (c *Cloud) marketOf(i int) reservedMarket {
 	switch {
 	case i >= 0 && c.reservations[i].Block:
@@ -318,7 +320,7 @@ func (c *Cloud) marketOf(i int) reservedMarket {
 	}
 }
 
-// vCPUs are those that run of a capacity type.
+// vCPUs returns the running vCPUs of a capacity type.
 func (c *Cloud) vCPUs(capacityType string) int {
 	total := 0
 	for _, i := range c.instances {
@@ -330,7 +332,8 @@ func (c *Cloud) vCPUs(capacityType string) int {
 	return total
 }
 
-// Fleets are the parameters of the fleets that were asked for with a client token, such as "SpotOptions.AllocationStrategy", by the token.
+// Fleets returns the parameters of the fleets that were requested with a client token, such as
+// "SpotOptions.AllocationStrategy", by token.
 func (c *Cloud) Fleets() map[string]map[string]string {
 	defer c.lock()()
 	out := map[string]map[string]string{}

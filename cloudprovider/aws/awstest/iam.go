@@ -106,26 +106,26 @@ func (c *Cloud) listProfiles(r request) (any, *apiError) {
 	return []el{members, e("IsTruncated", false)}, nil
 }
 
-// AddProfile makes an instance profile that was there before.
+// AddProfile adds an existing instance profile.
 func (c *Cloud) AddProfile(name, role string) {
 	defer c.lock()()
 	c.roles[role] = true
 	c.profiles[name] = &profile{home: c.arn("iam", ""), name: name, path: "/", role: role, created: c.now()}
 }
 
-// AddRole makes a role that instances may have.
+// AddRole adds a role that instances may have.
 func (c *Cloud) AddRole(name string) {
 	defer c.lock()()
 	c.roles[name] = true
 }
 
-// Profiles are the names of the instance profiles.
+// Profiles returns the names of the instance profiles.
 func (c *Cloud) Profiles() []string {
 	defer c.lock()()
 	return sortedKeys(c.profiles)
 }
 
-// RemoveProfile deletes an instance profile behind the caller's back.
+// RemoveProfile deletes an instance profile without the caller's knowledge.
 func (c *Cloud) RemoveProfile(name string) {
 	defer c.lock()()
 	delete(c.profiles, name)

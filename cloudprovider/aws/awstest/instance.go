@@ -33,7 +33,8 @@ type scheduled struct {
 	notBefore             time.Time
 }
 
-// FailCheck makes a status check of a machine fail from now on: the instance's or the system's. Mend ends all failures.
+// FailCheck makes a status check of a machine fail from now on: "instance" or "system". Mend ends
+// all failures.
 func (c *Cloud) FailCheck(id, check string) {
 	defer c.lock()()
 	if i, ok := c.instances[id]; ok {
@@ -62,7 +63,8 @@ func (c *Cloud) Mend(id string) {
 	}
 }
 
-// Schedule announces an event for a machine, such as instance-retirement. EC2 writes Completed in brackets before the description of one that is over.
+// Schedule announces an event for a machine, such as instance-retirement. EC2 puts
+// Completed in brackets before the description of an event that is over.
 func (c *Cloud) Schedule(id, code, description string, notBefore time.Time) {
 	defer c.lock()()
 	if i, ok := c.instances[id]; ok {
@@ -156,7 +158,7 @@ func (c *Cloud) launch(ch *choice, fleetID, token, reserved string, tags map[str
 	return i.id
 }
 
-// end takes a machine away and gives back what it used.
+// end removes a machine and frees what it used.
 func (c *Cloud) end(i *instance, reason apiError) {
 	if !i.ended.IsZero() {
 		return
@@ -170,7 +172,7 @@ func (c *Cloud) end(i *instance, reason apiError) {
 	}
 }
 
-// state is the code and the name of the state at a time.
+// state returns the code and the name of the state at a time.
 func (c *Cloud) state(i *instance, at time.Time) (int, string) {
 	switch {
 	case i.ended.IsZero() || at.Before(i.ended):
@@ -185,10 +187,10 @@ func (c *Cloud) state(i *instance, at time.Time) (int, string) {
 	}
 }
 
-// seen says whether readers know the instance already.
+// seen reports whether readers already know the instance.
 func (c *Cloud) seen(i *instance) bool { return !c.now().Before(i.launched.Add(c.config.Lag)) }
 
-// sweep forgets what does not show any more.
+// sweep forgets what no longer shows.
 func (c *Cloud) sweep() {
 	now := c.now()
 	if now.Sub(c.swept) < c.config.Linger/4 {
@@ -228,7 +230,8 @@ func (c *Cloud) describeInstances(r request) (any, *apiError) {
 	if failure != nil {
 		return nil, failure
 	}
-	// Tokens name the last instance of a page, so that ends in between skip none. Larger ids come first.
+	// Tokens name the last instance of a page, so that instances that end in between cause no gaps.
+	// Larger ids come first.
 	slices.Reverse(list)
 	after := r.params.str("NextToken")
 	list = slices.DeleteFunc(list, func(i *instance) bool { return i.id >= after && after != "" })
@@ -280,7 +283,8 @@ func (c *Cloud) elements(i *instance, at time.Time) []el {
 	return out
 }
 
-// placed is the placement group of a machine, and its partition: EC2 chooses one where the template names none.
+// placed returns the placement group of a machine and its partition. EC2 chooses the partition if
+// the template names none.
 func (c *Cloud) placed(i *instance) []el {
 	id := i.template.data.str("Placement", "GroupId")
 	at := slices.IndexFunc(c.placements, func(p *PlacementGroup) bool { return p.ID == id })
@@ -298,7 +302,8 @@ func (c *Cloud) placed(i *instance) []el {
 	return out
 }
 
-// named are the instances of these ids; one that is not there, or not known, fails the call for all.
+// named returns the instances with these ids. One missing or unknown instance makes the whole call
+// fail.
 func (c *Cloud) named(ids []string, known func(*instance) bool) ([]*instance, *apiError) {
 	var all []*instance
 	var missing []string
@@ -328,7 +333,8 @@ func (c *Cloud) terminateInstances(r request) (any, *apiError) {
 		return nil, failure
 	}
 	now, asked := c.now(), apiError{"Client.UserInitiatedShutdown", "Client.UserInitiatedShutdown: User initiated shutdown"}
-	// A protected machine spoils the call for its zone; in others machines are ended, and the caller is not told.
+	// A protected machine makes the call fail for its zone. In other zones machines are ended, but
+	// the answer does not say so.
 	spoiled, guilty := map[string]bool{}, ""
 	for _, i := range list {
 		if i.protected {
@@ -379,14 +385,14 @@ func (c *Cloud) createTags(r request) (any, *apiError) {
 	return []el{e("return", true)}, nil
 }
 
-// Machine is an instance as it is in truth, whatever readers see.
+// Machine is the true state of an instance, whatever readers see.
 type Machine struct {
 	ID, Type, Zone, CapacityType, Image, Subnet, Fleet, Reservation string
 	Tags                                                            map[string]string
 	Launched                                                        time.Time
 }
 
-// Truth are the instances that have not been ended, by id.
+// Truth returns the instances that have not been ended, by id.
 func (c *Cloud) Truth() []Machine {
 	defer c.lock()()
 	var out []Machine
@@ -398,7 +404,7 @@ func (c *Cloud) Truth() []Machine {
 	return out
 }
 
-// End takes an instance away for a reason, as EC2 does with spot instances.
+// End ends an instance for a reason, as EC2 does with spot instances.
 func (c *Cloud) End(id, code, message string) {
 	defer c.lock()()
 	if i, ok := c.instances[id]; ok {
@@ -406,7 +412,8 @@ func (c *Cloud) End(id, code, message string) {
 	}
 }
 
-// Adopt adds a machine as it was before, with the tags that it has. Its template must exist no more.
+// Adopt adds a machine from an earlier time, with the given tags. Its template must no longer
+// exist.
 func (c *Cloud) Adopt(m Machine) {
 	defer c.lock()()
 	i := &instance{
@@ -422,7 +429,7 @@ func (c *Cloud) Adopt(m Machine) {
 	c.serial += 1000 // ids of before are not given again
 }
 
-// Retag changes tags of a machine behind the caller's back; an empty value takes one off.
+// Retag changes tags of a machine without the caller's knowledge. An empty value removes a tag.
 func (c *Cloud) Retag(id string, tags map[string]string) {
 	defer c.lock()()
 	for k, v := range tags {

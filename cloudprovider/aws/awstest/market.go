@@ -21,7 +21,7 @@ func (c *Cloud) offer(typ string) (catalogue.Offer, bool) {
 	return c.region.Offers[i], true
 }
 
-// price is what an offering costs now.
+// price returns the current cost of an offering.
 func (c *Cloud) price(p pool) float64 {
 	o, _ := c.offer(p.typ)
 	if p.capacityType == "spot" {
@@ -46,7 +46,8 @@ func (c *Cloud) describeInstanceTypes(r request) (any, *apiError) {
 		}
 		return false
 	})
-	// What came after this library was written: a name of another form, and a type of which EC2 tells too little.
+	// Types newer than this library: a name of another form, and a type about which EC2 says too
+	// little.
 	for _, odd := range []describe.Description{{Name: "next-large"}, {Name: "m99.large"}} {
 		odd.Architectures, odd.Virtualizations, odd.UsageClasses = []string{"x86_64"}, []string{"hvm"}, []string{"on-demand"}
 		list = append(list, odd)
@@ -144,7 +145,8 @@ func (c *Cloud) describeSpotPrices(r request) (any, *apiError) {
 	})), nil
 }
 
-// oddProducts are what the price list has besides: a host without an instance type, a price that is none, and no product at all.
+// oddProducts are other entries of the price list: a host without an instance type, an invalid
+// price, and something that is not a product.
 func oddProducts() []string {
 	return []string{
 		`{"product":{"attributes":{"servicecode":"AmazonEC2"}},"terms":{}}`,

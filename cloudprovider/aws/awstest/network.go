@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// Thing is something that a cloud may have before it is asked for anything: a [Subnet], [Group], [Image], [Reservation] or [PlacementGroup].
+// Thing is something that a cloud may contain from the start: a [Subnet], [Group], [Image],
+// [Reservation] or [PlacementGroup].
 type Thing interface{ put(*Cloud) }
 
 // Subnet has Free addresses left.
@@ -25,15 +26,17 @@ type Group struct {
 	Tags     map[string]string
 }
 
-// Image is a machine image for x86_64 or arm64. Without an owner it is the account's own; a zero deprecation means never.
+// Image is a machine image for x86_64 or arm64. Without an owner it belongs to the account. A zero
+// deprecation means never.
 type Image struct {
 	ID, Name, Arch, Owner string
 	Created, Deprecated   time.Time
 	Tags                  map[string]string
 }
 
-// Reservation is a capacity reservation for Count machines. Open: machines of others use it without naming it. Block: it is a capacity block.
-// Interruptible: its owner may take it back. A zero End means never.
+// Reservation is a capacity reservation for Count machines. Open means that other machines use it
+// without naming it. Block means that it is a capacity block. Interruptible means that its owner
+// may take it back. A zero End means never.
 type Reservation struct {
 	ID, Type, Zone             string
 	Count                      int
@@ -79,14 +82,14 @@ func put[T any](list *[]*T, t T, id func(*T) string) {
 	*list = append(*list, &t)
 }
 
-// account is the one that owns everything here.
+// account is the account that owns everything here.
 const account = "111122223333"
 
-// vpc is the one that everything is in.
+// vpc is the network that contains everything.
 const vpc = "vpc-1"
 
-// furnish makes a network, images and parameters for the cluster: two subnets in each of three zones, two security groups, images of
-// every kind, a role and a queue.
+// furnish makes a network, images and parameters for the cluster: two subnets in each of three
+// zones, two security groups, images of every kind, a role and a queue.
 func (c *Cloud) furnish() {
 	cluster := map[string]string{"cluster": c.config.Cluster}
 	for i, z := range c.region.Zones[:min(3, len(c.region.Zones))] {
@@ -136,7 +139,7 @@ func (c *Cloud) furnish() {
 	c.queues[c.config.Cluster] = &queue{url: "", visible: 20 * time.Second}
 }
 
-// SetFreeAddresses is how many addresses a subnet has left.
+// SetFreeAddresses sets how many addresses a subnet has left.
 func (c *Cloud) SetFreeAddresses(id string, free int) {
 	defer c.lock()()
 	for _, s := range c.subnets {
@@ -156,7 +159,8 @@ func (c *Cloud) SetParameter(name, value string) {
 	c.parameters[name] = value
 }
 
-// match says whether a resource passes all filters of a request; fields are the values of the filters that the resource knows.
+// match reports whether a resource passes all filters of a request. fields are the values of the
+// filters that the resource supports.
 func match(r request, tags map[string]string, fields map[string]string) (bool, *apiError) {
 	for _, f := range r.params.list("Filter") {
 		name, values := f.str("Name"), f.strs("Value")
@@ -187,14 +191,16 @@ func match(r request, tags map[string]string, fields map[string]string) (bool, *
 	return true, nil
 }
 
-// ids are the parameters that name resources, with the field that is meant, and what is answered where there is none.
+// ids are the parameters that name resources, with the field that is meant, and the error code if
+// it is missing.
 var ids = []struct{ parameter, field, missing string }{
 	{"SubnetId", "subnet-id", "InvalidSubnetID.NotFound"},
 	{"ImageId", "image-id", "InvalidAMIID.NotFound"},
 	{"CapacityReservationId", "capacity-reservation-id", "InvalidCapacityReservationId.NotFound"},
 }
 
-// selected are the elements of a list that pass the filters and that the request means, if it names any.
+// selected returns the elements of a list that pass the filters and that the request names, if it
+// names any.
 func selected[T any](r request, all []T, of func(T) (tags, fields map[string]string)) ([]T, *apiError) {
 	var out []T
 	seen := map[string]bool{}
@@ -222,7 +228,7 @@ func selected[T any](r request, all []T, of func(T) (tags, fields map[string]str
 	return out, nil
 }
 
-// listing answers with a page of what is selected, as a set of items.
+// listing returns a page of what is selected, as a set of items.
 func listing[T any](c *Cloud, r request, all []T, of func(T) (tags, fields map[string]string), set string, elements func(T) []el) (any, *apiError) {
 	list, failure := selected(r, all, of)
 	if failure != nil {
@@ -276,7 +282,7 @@ func (v Reservation) criteria() string {
 	return "targeted"
 }
 
-// left is how many machines a reservation has left.
+// left returns how many machines a reservation has left.
 func (c *Cloud) left(v *Reservation) int {
 	n := v.Count
 	for _, i := range c.instances {

@@ -86,7 +86,7 @@ func (r request) decode(into any) *apiError {
 	return nil
 }
 
-// handle does what is asked, under the lock. The answer is []el or something for JSON.
+// handle carries out a request, under the lock. The answer is []el or a value for JSON.
 func (c *Cloud) handle(r request) (any, *apiError, Fault) {
 	defer c.lock()()
 	c.sweep()
@@ -137,7 +137,8 @@ func (c *Cloud) handle(r request) (any, *apiError, Fault) {
 	return answer, failure, fault
 }
 
-// check refuses what is not of the form that the service describes, or that its documentation excludes.
+// check rejects what does not have the form that the service describes, or what its documentation
+// excludes.
 func (r request) check() *apiError {
 	var n model.Node
 	switch {
@@ -146,7 +147,7 @@ func (r request) check() *apiError {
 		delete(n.Members, "Action")
 		delete(n.Members, "Version")
 	case len(r.body) == 0:
-		return nil // what is asked for stands in the address
+		return nil // the request is in the address
 	default:
 		var err error
 		if n, err = model.JSON(r.body); err != nil {
@@ -163,7 +164,8 @@ func (r request) check() *apiError {
 	default:
 		return &apiError{"ValidationException", f.Message}
 	}
-	// These calls page through what filters find, and take no pages of what is named ("MaxResults" of the API reference).
+	// These calls page through filtered results, and do not page through named ones ("MaxResults"
+	// of the API reference).
 	for _, pair := range [][2]string{{"EC2.DescribeInstances", "InstanceId"}, {"EC2.DescribeCapacityReservations", "CapacityReservationId"}, {"EC2.DescribeInstanceStatus", "InstanceId"}} {
 		if r.service+"."+r.action == pair[0] && r.params.has(pair[1]) && r.params.has("MaxResults") {
 			return &apiError{"InvalidParameterCombination", "The parameter " + pair[1] + " cannot be used with the parameter MaxResults"}
@@ -172,7 +174,7 @@ func (r request) check() *apiError {
 	return nil
 }
 
-// dryRun is the answer to a call that the caller may make, but does not want to.
+// dryRun returns the answer to a dry run of a call that the caller may make.
 func (c *Cloud) dryRun(r request) *apiError {
 	for _, config := range r.params.list("LaunchTemplateConfigs") {
 		if name := config.str("LaunchTemplateSpecification", "LaunchTemplateName"); c.templates[name] == nil {
@@ -260,7 +262,8 @@ func (r request) write(w http.ResponseWriter, answer any, failure *apiError) {
 	_, _ = io.WriteString(w, b.String())
 }
 
-// cited is the row of the answer book for a code that is about to be answered. It panics without one, so that no test relies on what nothing is known of.
+// cited returns the row of the answer book for a code of an answer. It panics if there is none, so
+// that no test relies on an unknown answer.
 func cited(level, code string) api.Answer {
 	a := api.Find(level, strings.TrimPrefix(code, "com.amazonaws.sqs#"), "", http.StatusBadRequest)
 	if a.Source == "" && !strings.HasPrefix(code, Unlisted) {
@@ -269,14 +272,16 @@ func cited(level, code string) api.Answer {
 	return a
 }
 
-// statusOf is the HTTP status that the answer book has for a code.
+// statusOf returns the HTTP status of a code in the answer book.
 func statusOf(code string) int { return cmp.Or(cited(api.Call, code).Status, http.StatusBadRequest) }
 
-// Unlisted begins codes that stand for those which the answer book does not have: all others must be in it, or the cloud panics.
+// Unlisted is the prefix of codes that stand for codes missing from the answer book. All other
+// codes must be in it, or the cloud panics.
 const Unlisted = "Unlisted"
 
-// page cuts a page out of a list, which is told from its end: AWS promises no order. The token is the number of elements before it, and one
-// more letter after a page that is empty, as pages of AWS may be while there are more.
+// page cuts a page out of a list, from its end, because AWS promises no order. The token is the
+// number of elements before it. After an empty page it has one more letter; AWS may send empty
+// pages while there are more.
 func page[T any](c *Cloud, r request, all []T, largest int) ([]T, []el) {
 	token, skipped := strings.CutSuffix(r.params.str("NextToken"), "e")
 	start, _ := strconv.Atoi(token) // no token is the beginning
@@ -287,7 +292,7 @@ func page[T any](c *Cloud, r request, all []T, largest int) ([]T, []el) {
 	return list, []el{e("nextToken", next)}
 }
 
-// cut is a page of n elements, and the token of the next one.
+// cut returns a page of n elements, and the token of the next one.
 func cut[T any](c *Cloud, all iter.Seq2[int, T], n, start, size int, skipped bool) (list []T, next string) {
 	size = min(size, cmp.Or(c.config.Page, 100))
 	if start > 0 && c.config.Page > 0 && !skipped {

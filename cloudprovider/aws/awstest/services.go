@@ -41,7 +41,7 @@ func (c *Cloud) describeCluster(r request) (any, *apiError) {
 	}}, nil
 }
 
-// managedResource is what ARC says of the cluster once its traffic was shifted.
+// managedResource returns ARC's description of the cluster once its traffic was shifted.
 func (c *Cloud) managedResource(r request) (any, *apiError) {
 	if r.name != c.clusterARN() || c.shifted == nil {
 		return nil, &apiError{"ResourceNotFoundException", "The requested resource doesn't exist."}
@@ -56,7 +56,7 @@ func (c *Cloud) managedResource(r request) (any, *apiError) {
 	return map[string]any{"arn": r.name, "name": c.config.Cluster, "appliedWeights": weights, "zonalShifts": []any{}}, nil
 }
 
-// arn is the beginning of ARNs of a service, or of a region's.
+// arn returns the beginning of ARNs of a service in a region.
 func (c *Cloud) arn(service, region string) string {
 	partition := "aws"
 	if strings.HasPrefix(c.region.Name, "us-gov-") {
@@ -84,7 +84,7 @@ type message struct {
 	received         int
 }
 
-// queueName is the last part of a queue's address.
+// queueName returns the last part of a queue's address.
 func queueName(url string) string { return url[strings.LastIndex(url, "/")+1:] }
 
 func (c *Cloud) queue(r request, into any, url func() string) (*queue, *apiError) {
@@ -183,13 +183,13 @@ func (c *Cloud) Send(body string) {
 	c.queues[c.config.Cluster].add(body)
 }
 
-// Queued counts the messages that have not been deleted.
+// Queued returns the number of messages that have not been deleted.
 func (c *Cloud) Queued() int {
 	defer c.lock()()
 	return len(c.queues[c.config.Cluster].messages)
 }
 
-// Event is a message as EventBridge writes it.
+// Event returns a message in the format of EventBridge.
 func (c *Cloud) Event(source, detailType string, detail map[string]any) string {
 	defer c.lock()()
 	c.serial++
@@ -203,7 +203,7 @@ func (c *Cloud) Event(source, detailType string, detail map[string]any) string {
 	return string(body)
 }
 
-// InterruptSpot warns of the end of a spot instance.
+// InterruptSpot announces the end of a spot instance.
 func (c *Cloud) InterruptSpot(id string) {
 	c.Send(c.Event("aws.ec2", "EC2 Spot Instance Interruption Warning", map[string]any{"instance-id": id, "instance-action": "terminate"}))
 }

@@ -73,7 +73,8 @@ func (c *Cloud) describeTemplates(r request) (any, *apiError) {
 	}, "launchTemplates", (*template).elements)
 }
 
-// AddTemplate adds a launch template that others made, or a new version of it; fields are like those of [Template].
+// AddTemplate adds a launch template made by others, or a new version of it. fields are like those
+// of [Template].
 func (c *Cloud) AddTemplate(name string, fields map[string]string) {
 	defer c.lock()()
 	form := url.Values{}
@@ -127,12 +128,13 @@ func (c *Cloud) deleteTemplate(r request) (any, *apiError) {
 type Template struct {
 	Name string
 	Tags map[string]string
-	// Fields are the parameters below LaunchTemplateData, such as "MetadataOptions.HttpTokens"; UserData is decoded.
+	// Fields are the parameters below LaunchTemplateData, such as "MetadataOptions.HttpTokens".
+	// UserData is decoded.
 	Fields   map[string]string
 	UserData string
 }
 
-// Templates are the launch templates that exist, by name.
+// Templates returns the existing launch templates, by name.
 func (c *Cloud) Templates() []Template {
 	defer c.lock()()
 	var out []Template
@@ -147,7 +149,7 @@ func (c *Cloud) Templates() []Template {
 	return out
 }
 
-// RemoveTemplate deletes a launch template behind the caller's back.
+// RemoveTemplate deletes a launch template without the caller's knowledge.
 func (c *Cloud) RemoveTemplate(name string) {
 	defer c.lock()()
 	delete(c.templates, name)

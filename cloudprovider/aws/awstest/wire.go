@@ -38,7 +38,8 @@ func parseParams(form url.Values) *params {
 	return root
 }
 
-// node is the tree as package model reads it: children with numbers are a list, and so is what IAM calls member.
+// node returns the tree in the form of package model. Numbered children are a list, and so are what
+// IAM calls members.
 func (p *params) node() model.Node {
 	if len(p.sub) == 0 {
 		return model.Node{Text: p.value}
@@ -60,7 +61,7 @@ func (p *params) node() model.Node {
 	return n
 }
 
-// get goes down; what is not there is an empty tree.
+// get follows a path. A missing element is an empty tree.
 func (p *params) get(path ...string) *params {
 	for _, step := range path {
 		next, ok := p.sub[step]
@@ -84,7 +85,7 @@ func (p *params) num(path ...string) int {
 	return n
 }
 
-// list are the numbered children in order.
+// list returns the numbered children in order.
 func (p *params) list(path ...string) []*params {
 	at := p.get(path...)
 	var indices []int
@@ -125,7 +126,7 @@ type el struct {
 	kids []el
 }
 
-// e makes an element of a scalar, or of other elements.
+// e makes an element from a scalar or from other elements.
 func e(name string, content ...any) el {
 	out := el{name: name}
 	for _, c := range content {

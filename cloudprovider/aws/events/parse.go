@@ -10,7 +10,7 @@ import (
 	"github.com/joinery-sdk/joinery/cloudprovider/interruption"
 )
 
-// envelope is what EventBridge puts around every event.
+// envelope is the outer object of every EventBridge event.
 type envelope struct {
 	Version    string          `json:"version"`
 	ID         string          `json:"id"`
@@ -20,8 +20,9 @@ type envelope struct {
 	Detail     json.RawMessage `json:"detail"`
 }
 
-// Parse reads a message of EventBridge, with or without what SNS wraps around it. The events name instances by their bare ids. A message that is well formed and of no interest has no
-// events; the error says that it is not well formed.
+// Parse reads a message of EventBridge, with or without the wrapper of SNS. The events name
+// instances by their bare ids. A valid message of no interest has no events. The error says that
+// the message is malformed.
 func Parse(body string) ([]interruption.Event, error) {
 	var m envelope
 	if err := json.Unmarshal([]byte(body), &m); err != nil {
@@ -101,7 +102,7 @@ func (m envelope) ofHealth() ([]interruption.Event, error) {
 	if d.Service != "EC2" || d.Category != "scheduledChange" || d.Status == "closed" {
 		return nil, nil
 	}
-	// Without a readable start the deadline is not known.
+	// If the start cannot be read, the deadline is unknown.
 	var deadline time.Time
 	for _, layout := range []string{time.RFC1123, time.RFC3339} {
 		if at, err := time.Parse(layout, d.Start); err == nil {

@@ -1,6 +1,8 @@
-// Package events tells what AWS does to machines, as typed events. Most of it comes from an SQS queue that EventBridge writes to: spot warnings,
-// rebalance recommendations, changes of state, scheduled changes, and the end of capacity reservations. What no queue tells in time EC2 is asked for:
-// status checks that fail, scheduled events, and the end of capacity blocks. Each event is delivered until it is confirmed.
+// Package events reports what AWS does to machines, as typed events. Most events come from an SQS
+// queue that EventBridge writes to: spot warnings, rebalance recommendations, changes of state,
+// scheduled changes, and the end of capacity reservations. EC2 is asked for what no queue reports
+// in time: failing status checks, scheduled events, and the end of capacity blocks. Each event is
+// delivered until it is confirmed.
 package events
 
 import (
@@ -23,55 +25,57 @@ import (
 	"github.com/joinery-sdk/joinery/cloudprovider/interruption"
 )
 
-// Messages that were read stay hidden from other readers for so long, and are asked for in numbers of so many at once.
+// How long messages that were read stay hidden from other readers, and how many are requested at
+// once.
 const (
 	hidden  = 5 * time.Minute
 	most    = 10
-	longest = 10 // seconds that a reading waits for something to tell
+	longest = 10 // seconds that a read waits for a message
 )
 
-// Fleet is whose machines the events are about.
+// Fleet is the set of machines that the events are about.
 type Fleet interface {
-	// Owns finds the provider ids of those machines that are the caller's own, by EC2's ids. Beside an error it returns those that it knows all the same.
+	// Owns returns the provider ids of the caller's own machines among these, by EC2's ids. With an
+	// error it still returns those that it knows.
 	Owns(ctx context.Context, ids []string) (map[string]string, error)
-	// Reserved are the capacity reservations of the caller's machines, by provider id.
+	// Reserved returns the capacity reservations of the caller's machines, by provider id.
 	Reserved() map[string]string
 }
 
 // Options say where events come from: a queue, EC2 itself, or both.
 type Options struct {
-	// Queue is the name of an SQS queue; empty = none.
+	// Queue is the name of an SQS queue. Empty means none.
 	Queue string
-	// StatusChecks says that EC2 is asked, too, once a minute.
+	// StatusChecks says that EC2 is also asked, once a minute.
 	StatusChecks bool
-	// Nonce tells cursors of this reader from those of earlier ones.
+	// Nonce distinguishes cursors of this reader from those of earlier ones.
 	Nonce string
 }
 
-// Source is where events come from. It is safe for concurrent use; make one by [Open].
+// Source is a source of events. It is safe for concurrent use. Make one with [Open].
 type Source struct {
 	clients *api.Clients
 	options Options
 	url     string // of the queue
 
 	mu     sync.Mutex
-	asked  time.Time // when EC2 was asked for status checks
+	asked  time.Time // when EC2 was last asked for status checks
 	serial int
 	held   []held
-	// Messages of machines that could not be looked up.
+	// unresolved are messages about machines that could not be looked up.
 	unresolved []types.Message
 }
 
-// held is a message whose events are not confirmed, or something that EC2 was asked for and that lasts.
+// held is a message whose events are not confirmed, or a lasting condition that EC2 reported.
 type held struct {
 	serial    int
 	id        string // of the message, or of the event
 	handle    string // of the message
 	events    []interruption.Event
-	confirmed bool // it lasts, and is not delivered again
+	confirmed bool // the condition lasts, but is not delivered again
 }
 
-// Open finds the queue. Nothing is read yet.
+// Open finds the queue. It reads nothing yet.
 func Open(ctx context.Context, clients *api.Clients, options Options) (*Source, error) {
 	s := &Source{clients: clients, options: options}
 	if options.Queue != "" {
@@ -84,19 +88,23 @@ func Open(ctx context.Context, clients *api.Clients, options Options) (*Source, 
 	return s, nil
 }
 
-// Reading is what one [Source.Read] has found.
+// Reading is the result of one [Source.Read].
 type Reading struct {
-	// Events are all that are not confirmed, oldest first; Cursor confirms them.
+	// Events are all events that are not confirmed, oldest first. Cursor confirms them.
 	Events []interruption.Event
 	Cursor string
-	// Dropped counts the messages that were deleted at once: they are malformed, of other instances, or of no interest.
+	// Dropped counts the messages that were deleted at once: malformed ones, those of other
+	// instances, and those of no interest.
 	Dropped int
-	// Failed joins the errors of the sources that could not be read; nil = none. The events of the others are here all the same.
+	// Failed joins the errors of the sources that could not be read, or is nil. The events of the
+	// others are still present.
 	Failed error
 }
 
-// Read reads the queue, and then asks EC2. Each source fails alone: a spot warning must not wait until a status check can be read. The error
-// says that there is nothing to deliver because the queue, or without one EC2, could not be read. Read waits up to ten seconds if there is nothing to deliver.
+// Read reads the queue, and then asks EC2. Each source fails separately: a spot warning must not
+// wait until a status check can be read. The error says that there is nothing to deliver because
+// the queue (or EC2, if there is no queue) could not be read. Read waits up to ten seconds if there
+// is nothing to deliver.
 func (s *Source) Read(ctx context.Context, cursor string, of Fleet) (Reading, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,7 +113,7 @@ func (s *Source) Read(ctx context.Context, cursor string, of Fleet) (Reading, er
 		return Reading{}, err
 	}
 	r := Reading{Failed: s.confirm(ctx, upTo)}
-	var first error // of the source that matters most
+	var first error // of the most important source
 	if s.url != "" {
 		r.Dropped, first = s.receive(ctx, len(s.unconfirmed()) == 0, of)
 	}
@@ -127,7 +135,7 @@ func (s *Source) Read(ctx context.Context, cursor string, of Fleet) (Reading, er
 	return r, nil
 }
 
-// unconfirmed are the events to deliver.
+// unconfirmed returns the events to deliver.
 func (s *Source) unconfirmed() []interruption.Event {
 	var out []interruption.Event
 	for _, h := range s.held {
@@ -154,7 +162,7 @@ func (s *Source) receive(ctx context.Context, wait bool, of Fleet) (dropped int,
 	parsed := make([][]interruption.Event, len(messages))
 	ids := map[string]bool{}
 	for i, m := range messages {
-		parsed[i], _ = Parse(aws.ToString(m.Body)) // a message that cannot be read says nothing, and is dropped
+		parsed[i], _ = Parse(aws.ToString(m.Body)) // a message that cannot be read has no events and is dropped
 		for _, e := range parsed[i] {
 			ids[e.Instance] = true
 		}
@@ -163,7 +171,7 @@ func (s *Source) receive(ctx context.Context, wait bool, of Fleet) (dropped int,
 	var useless []types.Message
 	for i, m := range messages {
 		if failed != nil && slices.ContainsFunc(parsed[i], func(e interruption.Event) bool { return mine[e.Instance] == "" }) {
-			s.unresolved = append(s.unresolved, m) // whose machine it is about is asked again by the next reading
+			s.unresolved = append(s.unresolved, m) // the next reading asks again whose machine it is about
 			continue
 		}
 		events := own(mine, parsed[i])
@@ -176,7 +184,7 @@ func (s *Source) receive(ctx context.Context, wait bool, of Fleet) (dropped int,
 	return len(useless), errors.Join(failed, s.remove(ctx, useless))
 }
 
-// hold keeps something to deliver; what comes again keeps its place.
+// hold keeps something to deliver. If it comes again, it keeps its place.
 func (s *Source) hold(id, handle string, events []interruption.Event) {
 	if i := slices.IndexFunc(s.held, func(h held) bool { return h.id == id }); i >= 0 {
 		s.held[i].handle = handle
@@ -186,7 +194,8 @@ func (s *Source) hold(id, handle string, events []interruption.Event) {
 	s.held = append(s.held, held{serial: s.serial, id: id, handle: handle, events: events})
 }
 
-// position is how far a cursor confirms. Cursors of earlier readers confirm nothing: what they were told comes again.
+// position returns how far a cursor confirms. Cursors of earlier readers confirm nothing, so their
+// events come again.
 func (s *Source) position(cursor string) (int, error) {
 	if cursor == "" {
 		return 0, nil
@@ -202,7 +211,7 @@ func (s *Source) position(cursor string) (int, error) {
 	return n, nil
 }
 
-// confirm deletes the messages up to a number, and takes what lasts for known.
+// confirm deletes the messages up to a number, and marks lasting conditions as known.
 func (s *Source) confirm(ctx context.Context, n int) error {
 	var done []types.Message
 	for _, h := range s.held {
@@ -220,7 +229,7 @@ func (s *Source) confirm(ctx context.Context, n int) error {
 	return nil
 }
 
-// remove deletes messages, ten a call.
+// remove deletes messages, ten per call.
 func (s *Source) remove(ctx context.Context, list []types.Message) error {
 	for chunk := range slices.Chunk(list, most) {
 		var entries []types.DeleteMessageBatchRequestEntry
@@ -238,7 +247,8 @@ func (s *Source) remove(ctx context.Context, list []types.Message) error {
 	return nil
 }
 
-// owners are the provider ids of those of the machines that are the caller's own. Where an error says that some could not be looked up, the others are known.
+// owners returns the provider ids of the caller's own machines among these. If some could not be
+// looked up, it returns the others and an error.
 func owners(ctx context.Context, of Fleet, ids map[string]bool) (map[string]string, error) {
 	if len(ids) == 0 {
 		return nil, nil
@@ -246,7 +256,7 @@ func owners(ctx context.Context, of Fleet, ids map[string]bool) (map[string]stri
 	return of.Owns(ctx, slices.Sorted(maps.Keys(ids)))
 }
 
-// own keeps the events of the caller's own machines, each once, under their provider ids.
+// own returns the events of the caller's own machines, each once, under their provider ids.
 func own(mine map[string]string, events []interruption.Event) []interruption.Event {
 	var out []interruption.Event
 	for _, e := range events {
@@ -260,16 +270,17 @@ func own(mine map[string]string, events []interruption.Event) []interruption.Eve
 
 // Message is one message of the queue, read without taking it.
 type Message struct {
-	// ID is SQS's, Body the text.
+	// ID is the message id of SQS, and Body the text.
 	ID, Body string
-	// Events are what it announces, of instances by their bare ids; none if it is of no interest.
+	// Events are the events that it announces, for instances by their bare ids. There are none if
+	// it is of no interest.
 	Events []interruption.Event
 	// Err says that the message is malformed.
 	Err error
 }
 
-// Peek reads up to n messages and leaves them in the queue: for a while other readers do not see them, then they do again. It
-// returns less once a reading finds nothing new.
+// Peek reads up to n messages and leaves them in the queue. Other readers do not see them for a
+// while, and then see them again. It returns fewer once a read finds nothing new.
 func (s *Source) Peek(ctx context.Context, n int) ([]Message, error) {
 	var list []Message
 	seen := map[string]bool{}

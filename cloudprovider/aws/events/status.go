@@ -20,7 +20,7 @@ import (
 const (
 	// Every is how often EC2 is asked.
 	Every = time.Minute
-	// Impaired is how long a check must have failed: shorter failures mend themselves.
+	// Impaired is how long a check must have failed, because shorter failures end by themselves.
 	Impaired = 2 * time.Minute
 	// BlockNotice is how long before the end of a capacity block its machines are announced.
 	BlockNotice = 40 * time.Minute
@@ -28,7 +28,7 @@ const (
 	BlockEnding = 30 * time.Minute
 )
 
-// check asks EC2 if it was not asked for a minute, and forgets what is over.
+// check asks EC2 if it was not asked for a minute, and forgets what has ended.
 func (s *Source) check(ctx context.Context, of Fleet) error {
 	now := time.Now()
 	if !s.options.StatusChecks || !s.asked.IsZero() && now.Sub(s.asked) < Every {
@@ -55,7 +55,8 @@ func (s *Source) Checks(ctx context.Context, of Fleet) ([]interruption.Event, er
 
 func (s *Source) ask(ctx context.Context, of Fleet, now time.Time) ([]interruption.Event, error) {
 	var events []interruption.Event
-	// Filters of different names narrow each other, and healthy machines are many: so each trouble is asked for alone.
+	// Filters with different names narrow each other, and most machines are healthy. So each kind
+	// of trouble is requested separately.
 	for _, f := range []types.Filter{
 		{Name: aws.String("instance-status.status"), Values: []string{string(types.SummaryStatusImpaired)}},
 		{Name: aws.String("system-status.status"), Values: []string{string(types.SummaryStatusImpaired)}},
@@ -93,7 +94,7 @@ func (s *Source) ask(ctx context.Context, of Fleet, now time.Time) ([]interrupti
 	return append(events, blocks...), nil
 }
 
-// impaired says since when a machine's checks have failed, if that is long enough.
+// impaired returns an event if a machine's checks have failed for long enough.
 func impaired(s types.InstanceStatus, now time.Time) []interruption.Event {
 	var since time.Time
 	for _, summary := range []*types.InstanceStatusSummary{s.InstanceStatus, s.SystemStatus} {
@@ -113,12 +114,12 @@ func impaired(s types.InstanceStatus, now time.Time) []interruption.Event {
 	return []interruption.Event{{ID: fmt.Sprintf("impaired/%s/%d", id, since.Unix()), Instance: id, Kind: interruption.InstanceImpaired, At: since.UTC()}}
 }
 
-// scheduled are the events of a machine that have not been carried out.
+// scheduled returns the events of a machine that have not been carried out.
 func scheduled(s types.InstanceStatus, now time.Time) []interruption.Event {
 	var out []interruption.Event
 	id := aws.ToString(s.InstanceId)
 	for _, e := range s.Events {
-		// EC2 shows events for a week after their end, and says so only in words.
+		// EC2 shows events for a week after their end, and only their text says so.
 		if text := aws.ToString(e.Description); strings.HasPrefix(text, "[Completed]") || strings.HasPrefix(text, "[Canceled]") {
 			continue
 		}

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/joinery-sdk/joinery/deprovision"
+	giveback "github.com/joinery-sdk/joinery/deprovision/plan"
 	"github.com/joinery-sdk/joinery/examples/pipeline/simulate"
 	"github.com/joinery-sdk/joinery/examples/pipeline/simulate/fragment"
 )
@@ -38,7 +38,7 @@ func TestWavesUntilQuietAreAccepted(t *testing.T) {
 			if err != nil {
 				return seen, err
 			}
-			r, err := deprovision.Plan(ctx, simulate.Cluster(w.manifests, s, nominated, at), sim, nil)
+			r, err := giveback.Make(ctx, simulate.Cluster(w.manifests, s, nominated, at), sim, nil)
 			if err != nil {
 				return seen, err
 			}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/joinery-sdk/joinery/binpack"
 	"github.com/joinery-sdk/joinery/deprovision"
+	"github.com/joinery-sdk/joinery/deprovision/eligibility"
 	"github.com/joinery-sdk/joinery/deprovision/eviction"
 	"github.com/joinery-sdk/joinery/examples/judges/kubejudge"
 	"github.com/joinery-sdk/joinery/examples/judges/replay"
@@ -32,6 +33,8 @@ type world struct {
 	scenario  scenario.Scenario
 	// interrupted is what the cloud takes back.
 	interrupted []deprovision.Interruption
+	// broken is what has to be repaired, by name of the node.
+	broken map[string]*eligibility.Repair
 }
 
 // draw provisions a random scenario, binds what kube-scheduler accepts, and lets a part of the pods end.

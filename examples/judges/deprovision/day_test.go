@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/karpenter/pkg/cloudprovider"
 	"sigs.k8s.io/karpenter/pkg/operator/options"
 
-	"github.com/joinery-sdk/joinery/deprovision"
+	giveback "github.com/joinery-sdk/joinery/deprovision/plan"
 	"github.com/joinery-sdk/joinery/deprovision/policy"
 	"github.com/joinery-sdk/joinery/examples/judges/karpenter"
 	"github.com/joinery-sdk/joinery/examples/pipeline"
@@ -236,9 +236,9 @@ func TestKarpentersDayIsAudited(t *testing.T) {
 		require.NoError(t, err)
 		sale, err := h.Sale(market)
 		require.NoError(t, err)
-		for name, objective := range map[string]deprovision.Objective{"any saving, as Karpenter": policy.AnySaving(), "default": {}} {
+		for name, objective := range map[string]giveback.Objective{"any saving, as Karpenter": policy.AnySaving(), "default": {}} {
 			start = time.Now()
-			report, err := regret.Audit(t.Context(), h, sale, &regret.Options{Deprovision: &deprovision.Options{Objective: objective}, Startup: -1})
+			report, err := regret.Audit(t.Context(), h, sale, &regret.Options{Deprovision: &giveback.Options{Objective: objective}, Startup: -1})
 			require.NoError(t, err)
 			t.Logf("seed %d, %s: Karpenter $%.2f in %.0f s, ours $%.2f with %d evictions, bound $%.2f, audited in %.1f s; notes %v", seed, name,
 				report.Paid.Dollars(), took.Seconds(), report.Policy.Dollars(), report.Evictions, report.Bound.Dollars(), time.Since(start).Seconds(), report.Notes)

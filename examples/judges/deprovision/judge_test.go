@@ -15,6 +15,7 @@ import (
 	"github.com/joinery-sdk/joinery/deprovision"
 	"github.com/joinery-sdk/joinery/deprovision/eligibility"
 	"github.com/joinery-sdk/joinery/deprovision/eviction"
+	giveback "github.com/joinery-sdk/joinery/deprovision/plan"
 	"github.com/joinery-sdk/joinery/examples/judges/kubejudge"
 	"github.com/joinery-sdk/joinery/examples/pipeline/simulate"
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
@@ -22,7 +23,7 @@ import (
 )
 
 // brief says what a command does in one line.
-func brief(c *deprovision.Command) string {
+func brief(c *giveback.Command) string {
 	out := string(c.Method) + " -"
 	for _, n := range c.Nodes {
 		out += " " + n.Name
@@ -33,25 +34,28 @@ func brief(c *deprovision.Command) string {
 	return out
 }
 
-func give(ctx context.Context, w *world, s scheduling.Snapshot, o *deprovision.Options) (deprovision.Result, deprovision.Cluster, error) {
+func give(ctx context.Context, w *world, s scheduling.Snapshot, o *giveback.Options) (giveback.Result, deprovision.Cluster, error) {
 	sim, nominated, err := simulate.New(s)
 	if err != nil {
-		return deprovision.Result{}, deprovision.Cluster{}, err
+		return giveback.Result{}, deprovision.Cluster{}, err
 	}
 	o.Rules.Placeable = sim.Placeable
 	c := simulate.Cluster(w.manifests, s, nominated, now())
 	c.Interruptions = w.interrupted
-	r, err := deprovision.Plan(ctx, c, sim, o)
+	for i := range c.Nodes {
+		c.Nodes[i].Repair = w.broken[c.Nodes[i].Name()]
+	}
+	r, err := giveback.Make(ctx, c, sim, o)
 	return r, c, err
 }
 
 // waves are the commands that a command is for those who see its waves one after the other. The first one buys all nodes, as package
 // execution does.
-func waves(c *deprovision.Command) []deprovision.Command {
+func waves(c *giveback.Command) []giveback.Command {
 	if len(c.Waves) == 0 {
-		return []deprovision.Command{*c}
+		return []giveback.Command{*c}
 	}
-	var out []deprovision.Command
+	var out []giveback.Command
 	for i, names := range c.Waves {
 		part := *c
 		part.Nodes, part.Placements = nil, nil
@@ -74,7 +78,7 @@ func waves(c *deprovision.Command) []deprovision.Command {
 }
 
 // judge carries out a command, wave by wave. It returns the snapshot afterwards.
-func (w *world) judge(ctx context.Context, s scheduling.Snapshot, c *deprovision.Command) (scheduling.Snapshot, error) {
+func (w *world) judge(ctx context.Context, s scheduling.Snapshot, c *giveback.Command) (scheduling.Snapshot, error) {
 	nodes, placed := 0, 0
 	for i, part := range waves(c) {
 		nodes, placed = nodes+len(part.Nodes), placed+len(part.Placements)
@@ -90,7 +94,7 @@ func (w *world) judge(ctx context.Context, s scheduling.Snapshot, c *deprovision
 }
 
 // judgeWave carries out a command without waves and has the pods bound in its order. It returns the snapshot afterwards.
-func (w *world) judgeWave(ctx context.Context, s scheduling.Snapshot, c *deprovision.Command) (scheduling.Snapshot, error) {
+func (w *world) judgeWave(ctx context.Context, s scheduling.Snapshot, c *giveback.Command) (scheduling.Snapshot, error) {
 	if len(c.Stranded) > 0 && c.Method != eligibility.Interruption && c.Method != eligibility.Expiration {
 		return s, fmt.Errorf("%s strands %d pods", c.Method, len(c.Stranded))
 	}
@@ -122,7 +126,7 @@ func (w *world) judgeWave(ctx context.Context, s scheduling.Snapshot, c *deprovi
 		}
 	}
 	for _, n := range after.Nodes {
-		if slices.ContainsFunc(c.NewNodes, func(x deprovision.NewNode) bool { return x.Name == n.Name }) {
+		if slices.ContainsFunc(c.NewNodes, func(x giveback.NewNode) bool { return x.Name == n.Name }) {
 			fresh = append(fresh, n)
 		}
 	}
@@ -172,7 +176,7 @@ func (w *world) judgeWave(ctx context.Context, s scheduling.Snapshot, c *deprovi
 }
 
 // respects checks, in a way of its own, that a command breaks neither budgets of pods nor annotations.
-func respects(w *world, s scheduling.Snapshot, c *deprovision.Command) error {
+func respects(w *world, s scheduling.Snapshot, c *giveback.Command) error {
 	for _, n := range c.Nodes {
 		for _, p := range s.Pods {
 			if p.Spec.NodeName != n.Name || p.DeletionTimestamp != nil {
@@ -196,7 +200,7 @@ func respects(w *world, s scheduling.Snapshot, c *deprovision.Command) error {
 			}
 		}
 		for _, x := range s.Nodes {
-			if x.Name == n.Name && x.Annotations[eviction.DoNotDisrupt] == "true" {
+			if x.Name == n.Name && x.Annotations[eviction.DoNotDisrupt] == "true" && c.Method != eligibility.Unhealthy { // repair is not kept by it
 				return fmt.Errorf("node %s is not to be disrupted", n.Name)
 			}
 		}

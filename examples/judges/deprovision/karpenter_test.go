@@ -33,7 +33,7 @@ import (
 	karpreq "sigs.k8s.io/karpenter/pkg/scheduling"
 	"sigs.k8s.io/yaml"
 
-	"github.com/joinery-sdk/joinery/deprovision"
+	giveback "github.com/joinery-sdk/joinery/deprovision/plan"
 	"github.com/joinery-sdk/joinery/examples/pipeline/simulate"
 	"github.com/joinery-sdk/joinery/examples/pipeline/simulate/fragment"
 	"github.com/joinery-sdk/joinery/instancetypes"
@@ -400,7 +400,7 @@ func TestAgainstKarpentersMethods(t *testing.T) {
 		start = time.Now()
 		sim, nominated, err := simulate.New(c.Snapshot)
 		require.NoError(t, err)
-		result, err := deprovision.Plan(t.Context(), simulate.Cluster(c.Manifests, c.Snapshot, nominated, fragment.Now()), sim, nil)
+		result, err := giveback.Make(t.Context(), simulate.Cluster(c.Manifests, c.Snapshot, nominated, fragment.Now()), sim, nil)
 		require.NoError(t, err)
 		ours := outcome{result.PricePerHour.Dollars(), result.PricePerHourAfter.Dollars(), len(result.Commands), result.Evictions}
 		t.Logf("seed %d, %d nodes, %d pods\n  Karpenter in %6.2f s: %s\n  Joinery   in %6.2f s: %s", o.Seed, o.Nodes, len(c.Snapshot.Pods), took.Seconds(), theirs, time.Since(start).Seconds(), ours)
@@ -408,7 +408,7 @@ func TestAgainstKarpentersMethods(t *testing.T) {
 		assert.LessOrEqual(t, ours.after, theirs.after+varies*theirs.before, "seed %d", o.Seed)
 		all[0].add(theirs)
 		all[1].add(ours)
-		result, err = deprovision.Plan(t.Context(), simulate.Cluster(c.Manifests, c.Snapshot, nominated, fragment.Now()), sim, &deprovision.Options{MaxEvictions: theirs.evictions})
+		result, err = giveback.Make(t.Context(), simulate.Cluster(c.Manifests, c.Snapshot, nominated, fragment.Now()), sim, &giveback.Options{MaxEvictions: theirs.evictions})
 		require.NoError(t, err)
 		require.LessOrEqual(t, result.Evictions, theirs.evictions)
 		bounded := outcome{result.PricePerHour.Dollars(), result.PricePerHourAfter.Dollars(), len(result.Commands), result.Evictions}

@@ -15,6 +15,7 @@ import (
 	"github.com/joinery-sdk/joinery/deprovision"
 	"github.com/joinery-sdk/joinery/deprovision/eligibility"
 	"github.com/joinery-sdk/joinery/deprovision/eviction"
+	giveback "github.com/joinery-sdk/joinery/deprovision/plan"
 	"github.com/joinery-sdk/joinery/examples/judges/kubejudge"
 	"github.com/joinery-sdk/joinery/examples/pipeline"
 	"github.com/joinery-sdk/joinery/examples/pipeline/simulate"
@@ -242,7 +243,7 @@ func (o *others) step(ctx context.Context, s scheduling.Snapshot) (scheduling.Sn
 }
 
 // yield makes others pending again that went to a node which goes in any case.
-func (o *others) yield(s scheduling.Snapshot, c *deprovision.Command) scheduling.Snapshot {
+func (o *others) yield(s scheduling.Snapshot, c *giveback.Command) scheduling.Snapshot {
 	if c.Method != eligibility.Interruption && c.Method != eligibility.Expiration {
 		return s
 	}
@@ -272,9 +273,9 @@ func TestCommandsAreAcceptedWhileOthersMove(t *testing.T) {
 			w.snapshot.Pools[r.IntN(len(w.snapshot.Pools))].Disruption.ExpireAfter = &half
 		}
 		w.disturb(r)
-		o := &deprovision.Options{SpotToSpot: true, SpotFlexibility: 3}
+		o := &giveback.Options{SpotToSpot: true, SpotFlexibility: 3}
 		if seed%3 == 0 {
-			o.Objective = deprovision.Objective{DisruptionPrice: -1}
+			o.Objective = giveback.Objective{DisruptionPrice: -1}
 		}
 		result, _, err := give(ctx, w, w.snapshot, o)
 		if err != nil {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/joinery-sdk/joinery/deprovision"
 	"github.com/joinery-sdk/joinery/deprovision/eligibility"
+	giveback "github.com/joinery-sdk/joinery/deprovision/plan"
 	"github.com/joinery-sdk/joinery/deprovision/policy"
 	"github.com/joinery-sdk/joinery/examples/pipeline/simulate"
 	"github.com/joinery-sdk/joinery/scheduling"
@@ -75,7 +76,7 @@ func few(n int) string {
 	return "several"
 }
 
-func (a *tally) see(c *deprovision.Command) {
+func (a *tally) see(c *giveback.Command) {
 	what := fmt.Sprintf("%s %s %s to %s", c.Method, c.Kind, few(len(c.Nodes)), few(len(c.NewNodes)))
 	if len(c.Waves) > 0 {
 		what += " in waves"
@@ -120,10 +121,15 @@ func TestCommandsAreAccepted(t *testing.T) {
 			for _, n := range w.snapshot.Nodes[:min(2, len(w.snapshot.Nodes))] {
 				w.interrupted = append(w.interrupted, deprovision.Interruption{Node: n.Name, Deadline: now().Add(time.Duration(r1.IntN(60)) * time.Minute)})
 			}
+		case 2:
+			w.broken = map[string]*eligibility.Repair{}
+			for _, n := range w.snapshot.Nodes[:min(3, len(w.snapshot.Nodes))] {
+				w.broken[n.Name] = &eligibility.Repair{Since: now().Add(-time.Duration(r1.IntN(60)) * time.Minute), Why: "it is broken"}
+			}
 		case 4: // all of a pool's nodes are older
 			w.snapshot.Pools[r1.IntN(len(w.snapshot.Pools))].Disruption.ExpireAfter = &half
 		}
-		o := &deprovision.Options{SpotToSpot: seed%2 == 0, SpotFlexibility: 3}
+		o := &giveback.Options{SpotToSpot: seed%2 == 0, SpotFlexibility: 3}
 		switch seed % 4 {
 		case 1:
 			o.Objective = policy.Balanced(2)
@@ -186,7 +192,7 @@ func TestCommandsAreAccepted(t *testing.T) {
 }
 
 // once checks that no pod moves twice, that no node is bought to be given back, and that a node which is given back takes no pod.
-func once(r *deprovision.Result) error {
+func once(r *giveback.Result) error {
 	moved, bought, gone := map[*corev1.Pod]bool{}, map[string]bool{}, map[string]bool{}
 	for i := range r.Commands {
 		for _, n := range r.Commands[i].Nodes {
@@ -219,7 +225,7 @@ func once(r *deprovision.Result) error {
 // fresh is the first command of a later plan if it moves only pods which the plan before it left where they were: that plan should
 // have had it. It moves each pod at most once, so it could not have a command that moves a pod a second time, nor one
 // after that, which may need the capacity that it frees.
-func fresh(before, after *deprovision.Result) *deprovision.Command {
+func fresh(before, after *giveback.Result) *giveback.Command {
 	moved := map[string]bool{}
 	for i := range before.Commands {
 		for _, p := range before.Commands[i].Pods() {
@@ -237,7 +243,7 @@ func fresh(before, after *deprovision.Result) *deprovision.Command {
 }
 
 // carryOut plans the cluster and carries out the commands. It returns the plan and the cluster after it.
-func (w *world) carryOut(ctx context.Context, o *deprovision.Options, seen *tally) (deprovision.Result, scheduling.Snapshot, error) {
+func (w *world) carryOut(ctx context.Context, o *giveback.Options, seen *tally) (giveback.Result, scheduling.Snapshot, error) {
 	s := w.snapshot
 	r, _, err := give(ctx, w, s, o)
 	if err != nil {
@@ -258,7 +264,7 @@ func (w *world) carryOut(ctx context.Context, o *deprovision.Options, seen *tall
 // and counted, too.
 func TestConsolidatedStaysQuiet(t *testing.T) {
 	var twice, dealt atomic.Int64
-	policies := []deprovision.Objective{policy.AnySaving(), policy.Balanced(2), {}}
+	policies := []giveback.Objective{policy.AnySaving(), policy.Balanced(2), {}}
 	each(t, clusters(20, 500), func(ctx context.Context, seed uint64) (seen tally, err error) {
 		w, err := draw(ctx, seed, false)
 		if err != nil {
@@ -268,11 +274,11 @@ func TestConsolidatedStaysQuiet(t *testing.T) {
 			w.disturb(rand.New(rand.NewPCG(seed, 9)))
 		}
 		for _, pol := range policies {
-			r, s, err := w.carryOut(ctx, &deprovision.Options{Objective: pol}, &seen)
+			r, s, err := w.carryOut(ctx, &giveback.Options{Objective: pol}, &seen)
 			if err != nil {
 				return seen, fmt.Errorf("policy %+v, %w", pol, err)
 			}
-			again, _, err := give(ctx, w, s, &deprovision.Options{Objective: pol})
+			again, _, err := give(ctx, w, s, &giveback.Options{Objective: pol})
 			if err != nil {
 				return seen, err
 			}

@@ -14,8 +14,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/joinery-sdk/joinery/deprovision"
 	"github.com/joinery-sdk/joinery/deprovision/eviction"
+	giveback "github.com/joinery-sdk/joinery/deprovision/plan"
 	"github.com/joinery-sdk/joinery/examples/pipeline/simulate"
 	"github.com/joinery-sdk/joinery/scheduling"
 )
@@ -32,7 +32,7 @@ func TestAnswersAreThoseOfTheClusterReadAnew(t *testing.T) {
 		if seed%2 == 1 {
 			w.disturb(rand.New(rand.NewPCG(seed, 9)))
 		}
-		r, s, err := w.carryOut(ctx, &deprovision.Options{}, &seen)
+		r, s, err := w.carryOut(ctx, &giveback.Options{}, &seen)
 		if err != nil {
 			return seen, err
 		}
@@ -48,7 +48,7 @@ func TestAnswersAreThoseOfTheClusterReadAnew(t *testing.T) {
 		if err != nil {
 			return seen, err
 		}
-		nothing, err := r.After.Simulate(ctx, deprovision.Question{})
+		nothing, err := r.After.Simulate(ctx, giveback.Question{})
 		if err != nil {
 			return seen, err
 		}
@@ -78,8 +78,8 @@ func TestAnswersAreThoseOfTheClusterReadAnew(t *testing.T) {
 }
 
 // answer asks a simulator what becomes of the pods that now run on a node if it goes. The objects of the pods are those of the snapshot.
-func answer(ctx context.Context, sim deprovision.Simulator, s scheduling.Snapshot, node string, now map[types.NamespacedName]string) (string, error) {
-	q := deprovision.Question{Remove: []string{node}, Explain: true}
+func answer(ctx context.Context, sim giveback.Simulator, s scheduling.Snapshot, node string, now map[types.NamespacedName]string) (string, error) {
+	q := giveback.Question{Remove: []string{node}, Explain: true}
 	for _, p := range s.Pods {
 		if now[key(p)] == node && eviction.Reschedulable(p) {
 			q.Pods = append(q.Pods, p)

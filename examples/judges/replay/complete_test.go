@@ -115,6 +115,11 @@ func affordable(p *plan.Plan, shape *scheduling.Shape) bool {
 
 // another is nodes that the pools of the plan may still buy, one more each time: of each pool, zone and capacity type the one with the most cores.
 func another(p *plan.Plan) []*corev1.Node {
+	return anotherOf(p, func(*corev1.Node) bool { return true })
+}
+
+// anotherOf is [another] of the nodes that are allowed.
+func anotherOf(p *plan.Plan, allowed func(*corev1.Node) bool) []*corev1.Node {
 	largest := map[string]int{}
 	var out []*corev1.Node
 	var cores []int64
@@ -133,14 +138,18 @@ func another(p *plan.Plan) []*corev1.Node {
 				continue
 			}
 			n := scheduling.NewNode{Name: "another", Pool: pool, InstanceType: p.Problem.InstanceType(i), Labels: p.Problem.ChosenLabels(labels)}
+			node := n.Node()
+			if !allowed(node) {
+				continue
+			}
 			key := pool.Name + " " + n.Labels[corev1.LabelTopologyZone] + " " + n.Labels[instancetypes.LabelCapacityType] + " " + n.Labels[corev1.LabelArchStable]
 			at, known := largest[key]
 			switch {
 			case !known:
 				largest[key] = len(out)
-				out, cores = append(out, n.Node()), append(cores, s.Free[0])
+				out, cores = append(out, node), append(cores, s.Free[0])
 			case s.Free[0] > cores[at]:
-				out[at], cores[at] = n.Node(), s.Free[0]
+				out[at], cores[at] = node, s.Free[0]
 			}
 		}
 	}

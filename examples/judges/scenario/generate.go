@@ -24,6 +24,8 @@ type Options struct {
 	Terms int
 	// Limits lets pools have limits. Without, a pod is left out only for its own constraints.
 	Limits bool
+	// Quotas adds CapacityQuotas that overlap, and changes nothing else.
+	Quotas bool
 	// NoVolumes, NoPreferences and NoExisting leave a whole dimension out.
 	NoVolumes, NoPreferences, NoExisting bool
 	// Changing adds what the others do not expect: nodes and pending pods that are being deleted, claims of nodes on their way,
@@ -117,6 +119,9 @@ func Generate(seed uint64, o Options) Scenario {
 		g.agents()
 		g.kubelets()
 		g.drains()
+	}
+	if o.Quotas {
+		g.quotas()
 	}
 	return g.s
 }

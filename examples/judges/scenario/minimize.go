@@ -8,6 +8,7 @@ import (
 	nodev1 "k8s.io/api/node/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 )
 
@@ -49,6 +50,7 @@ func steps() []step {
 		drop(func(s *Scenario) *[]*schedulingv1.PriorityClass { return &s.PriorityClasses }),
 		drop(func(s *Scenario) *[]*corev1.Namespace { return &s.Namespaces }),
 		drop(func(s *Scenario) *[]*corev1.LimitRange { return &s.LimitRanges }),
+		drop(func(s *Scenario) *[]*unstructured.Unstructured { return &s.Quotas }),
 	}
 }
 

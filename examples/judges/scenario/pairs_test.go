@@ -28,6 +28,9 @@ const pairScenarios = 2000
 // poolSection is the section of FIELDS.md about pools; those of older versions are decoded to the same fields.
 const poolSection = "NodePool v1"
 
+// quotaSection is the section of FIELDS.md about CapacityQuotas.
+const quotaSection = "CapacityQuota"
+
 // claimSection is the section of FIELDS.md about what was bought.
 const claimSection = "NodeClaim"
 
@@ -64,6 +67,17 @@ func readFeatures(t *testing.T) (features []feature, sections []string) {
 		features = append(features, feature{surroundings, name})
 	}
 	return features, append(sections, shapes, surroundings)
+}
+
+// quotaFeatures adds the fields of the quotas.
+func quotaFeatures(s scenario.Scenario, into map[feature]bool) {
+	for _, q := range s.Quotas {
+		spec := q.Object["spec"].(map[string]any)
+		into[feature{quotaSection, "Name"}], into[feature{quotaSection, "Limits"}] = true, true
+		if spec["selector"] != nil {
+			into[feature{quotaSection, "Selector"}] = true
+		}
+	}
 }
 
 func surroundingNames() []string {
@@ -234,7 +248,7 @@ func TestEveryPairIsDrawn(t *testing.T) {
 		counts[i] = make([]int, len(features))
 	}
 	for seed := range uint64(pairScenarios) {
-		s := scenario.Generate(seed+1, scenario.Options{Pods: 5 + int(seed*37%196), Limits: seed%4 == 0, Changing: true})
+		s := scenario.Generate(seed+1, scenario.Options{Pods: 5 + int(seed*37%196), Limits: seed%4 == 0, Quotas: true, Changing: true})
 		seen := make([][]bool, len(features))
 		for i := range seen {
 			seen[i] = make([]bool, len(features))
@@ -243,6 +257,7 @@ func TestEveryPairIsDrawn(t *testing.T) {
 		for _, p := range s.NodePools {
 			poolFeatures(t, p, around)
 		}
+		quotaFeatures(s, around)
 		surroundingsOf(s, around)
 		inCluster := known(index, around)
 		done := map[string]bool{}

@@ -2,10 +2,12 @@ package scenario
 
 import (
 	"fmt"
+	"math/rand/v2"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 )
 
@@ -151,4 +153,75 @@ func (g *generator) daemonSets() {
 		d.Spec.Template = corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: p.Spec}
 		g.s.DaemonSets = append(g.s.DaemonSets, d)
 	}
+}
+
+// quotas draws CapacityQuotas that overlap. Some are used up, or exceeded, from the start. They have numbers of their own, so that a scenario is the
+// same without them.
+func (g *generator) quotas() {
+	own := &generator{r: rand.New(rand.NewPCG(g.s.Seed, 0x71756f7461)), options: g.options, s: g.s}
+	var pools []string
+	for _, p := range g.s.NodePools {
+		pools = append(pools, p.Name)
+	}
+	for i := range 1 + own.r.IntN(4) {
+		spec := map[string]any{}
+		if own.chance(80) {
+			selector := map[string]any{}
+			var exprs []any
+			for range 1 + own.r.IntN(2) {
+				exprs = append(exprs, own.expression(pools))
+			}
+			selector["matchExpressions"] = exprs
+			if own.chance(30) {
+				selector["matchLabels"] = map[string]any{karpv1.NodePoolLabelKey: pick(own, pools...)}
+			}
+			spec["selector"] = selector
+		}
+		limits := map[string]any{}
+		kind := own.r.IntN(4)
+		if kind < 2 {
+			limits["nodes"] = fmt.Sprint(own.r.IntN(9))
+		}
+		if kind > 0 {
+			limits["cpu"] = fmt.Sprint(2 << own.r.IntN(6))
+		}
+		if own.chance(20) {
+			limits["memory"] = fmt.Sprintf("%dGi", 8<<own.r.IntN(6))
+		}
+		if own.chance(10) {
+			limits["example.com/gpu"] = fmt.Sprint(own.r.IntN(4))
+		}
+		spec["limits"] = map[string]any{"resources": limits}
+		g.s.Quotas = append(g.s.Quotas, &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "autoscaling.x-k8s.io/v1beta1", "kind": "CapacityQuota", "metadata": map[string]any{"name": fmt.Sprintf("quota-%d", i)}, "spec": spec,
+		}})
+	}
+}
+
+// expression draws what a selector asks of a label: of a pool, type or offering, or one that pools leave open.
+func (g *generator) expression(pools []string) map[string]any {
+	key, values := corev1.LabelArchStable, []string{"amd64", "arm64"}
+	switch g.r.IntN(8) {
+	case 0:
+		key, values = karpv1.NodePoolLabelKey, pools
+	case 1:
+		key, values = corev1.LabelTopologyZone, Zones()
+	case 2:
+		key, values = karpv1.CapacityTypeLabelKey, []string{karpv1.CapacityTypeSpot, karpv1.CapacityTypeOnDemand}
+	case 3:
+		key, values = LabelFamily, []string{"c", "m", "r", "g", "a"}
+	case 4:
+		key, values = labelTeam, []string{"shop", "batch", "mobile"}
+	case 5:
+		key, values = labelLane, []string{"on-demand-1", "spot-1", "spot-2"}
+	}
+	out := map[string]any{"key": key, "operator": pick(g, "In", "In", "In", "NotIn", "Exists", "DoesNotExist")}
+	if op := out["operator"]; op == "In" || op == "NotIn" {
+		var list []any
+		for _, v := range g.some(values...) {
+			list = append(list, v)
+		}
+		out["values"] = list
+	}
+	return out
 }

@@ -12,6 +12,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	appsdefaults "k8s.io/kubernetes/pkg/apis/apps/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -62,6 +63,8 @@ type Scenario struct {
 	PriorityClasses   []*schedulingv1.PriorityClass
 	RuntimeClasses    []*nodev1.RuntimeClass
 	LimitRanges       []*corev1.LimitRange
+	// Quotas are CapacityQuotas.
+	Quotas []*unstructured.Unstructured
 }
 
 // String names the seed and counts the objects.
@@ -77,6 +80,7 @@ func (s Scenario) Objects() []client.Object {
 	collect(&all, s.PriorityClasses)
 	collect(&all, s.RuntimeClasses)
 	collect(&all, s.LimitRanges)
+	collect(&all, s.Quotas)
 	collect(&all, s.StorageClasses)
 	collect(&all, s.CSIDrivers)
 	collect(&all, s.PVs)

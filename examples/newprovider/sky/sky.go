@@ -4,6 +4,7 @@
 package sky
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -57,6 +58,7 @@ type Cloud struct {
 	soldOut  map[Offer]bool
 	quota    int
 	lose     bool
+	loseRead int // the call whose reply is lost, from 1
 }
 
 // New is a cloud without machines whose list is out of date by the lag, at a time that only rises.
@@ -83,6 +85,21 @@ func (c *Cloud) LoseReply(lose bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.lose = lose
+}
+
+// LoseRead loses the reply to the n-th call of ListMachines or GetMachine from now; 0 loses none.
+func (c *Cloud) LoseRead(n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.loseRead = n
+}
+
+// read counts a call that reads, and says whether its reply is lost.
+func (c *Cloud) read() error {
+	if c.loseRead--; c.loseRead == 0 {
+		return ErrConnection
+	}
+	return nil
 }
 
 // CreateMachine starts a machine with everything but its id and time.
@@ -117,7 +134,7 @@ func (c *Cloud) GetMachine(ctx context.Context, id string) (Machine, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	i, err := c.find(ctx, id)
-	if err != nil {
+	if err = cmp.Or(err, c.read()); err != nil {
 		return Machine{}, err
 	}
 	m := c.machines[i]
@@ -129,6 +146,9 @@ func (c *Cloud) GetMachine(ctx context.Context, id string) (Machine, error) {
 func (c *Cloud) ListMachines(ctx context.Context, from string) (list []Machine, next string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if err := c.read(); err != nil {
+		return nil, "", err
+	}
 	then := c.now().Add(-c.lag)
 	for _, m := range c.machines {
 		if m.ID < from || m.Created.After(then) || !m.ended.IsZero() && !m.ended.After(then) {

@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	kwok "sigs.k8s.io/karpenter/kwok/apis/v1alpha1"
+	autoscaling "sigs.k8s.io/karpenter/pkg/apis/autoscaling/v1beta1"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/joinery-sdk/joinery/cloudprovider"
@@ -31,6 +32,7 @@ import (
 	"github.com/joinery-sdk/joinery/cloudprovider/memcloud"
 	"github.com/joinery-sdk/joinery/deprovision"
 	"github.com/joinery-sdk/joinery/deprovision/eligibility"
+	giveback "github.com/joinery-sdk/joinery/deprovision/plan"
 	"github.com/joinery-sdk/joinery/examples/operator/memory"
 	"github.com/joinery-sdk/joinery/examples/plan"
 )
@@ -41,18 +43,23 @@ func operate(t *testing.T, faults interceptor.Funcs, objects ...client.Object) (
 	classes := schema.GroupVersion{Group: "karpenter.kwok.sh", Version: "v1alpha1"}
 	groups := schema.GroupVersion{Group: "scheduling.x-k8s.io", Version: "v1alpha1"}
 	overlays := schema.GroupVersion{Group: "karpenter.sh", Version: "v1alpha1"}
-	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{classes, groups, overlays})
+	buffers := schema.GroupVersion{Group: autoscaling.Group, Version: "v1beta1"}
+	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{classes, groups, overlays, buffers})
 	for _, x := range objects {
 		switch x.GetObjectKind().GroupVersionKind().Kind {
 		case "PodGroup":
 			mapper.Add(groups.WithKind("PodGroup"), meta.RESTScopeNamespace)
+		case "CapacityBuffer":
+			mapper.Add(buffers.WithKind("CapacityBuffer"), meta.RESTScopeNamespace)
 		case "NodeOverlay":
 			mapper.Add(overlays.WithKind("NodeOverlay"), meta.RESTScopeRoot)
+		case "CapacityQuota":
+			mapper.Add(buffers.WithKind("CapacityQuota"), meta.RESTScopeRoot)
 		}
 	}
 	mapper.Add(classes.WithKind("KWOKNodeClass"), meta.RESTScopeRoot)
 	b := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithRESTMapper(mapper).WithInterceptorFuncs(faults).
-		WithStatusSubresource(&karpv1.NodeClaim{}, &karpv1.NodePool{}, &corev1.Pod{}, &corev1.Node{}).
+		WithStatusSubresource(&autoscaling.CapacityBuffer{}, &karpv1.NodeClaim{}, &karpv1.NodePool{}, &corev1.Pod{}, &corev1.Node{}).
 		WithObjects(&kwok.KWOKNodeClass{ObjectMeta: metav1.ObjectMeta{Name: "default"}}).WithObjects(objects...)
 	require.NoError(t, indexes(func(_ context.Context, o client.Object, field string, value client.IndexerFunc) error {
 		b = b.WithIndex(o, field, value)
@@ -318,7 +325,7 @@ func TestNoTimeToWait(t *testing.T) {
 		old.Annotations = map[string]string{noticeAnnotation: fmt.Sprintf(`{"Instance":"id-1","Kind":%q,"Deadline":%q}`, interruption.SpotInterrupted, time.Now().Add(left).Format(time.RFC3339))}
 		o, _ := operate(t, interceptor.Funcs{}, old, bought)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		err := o.finish(ctx, [][]*karpv1.NodeClaim{{old}}, []*karpv1.NodeClaim{bought}, false)
+		err := o.finish(ctx, [][]*karpv1.NodeClaim{{old}}, []*karpv1.NodeClaim{bought}, false, nil)
 		cancel()
 		require.Equal(t, gone, err == nil, "%v", err)
 		require.Equal(t, gone, get(t, o, old).DeletionTimestamp != nil)
@@ -357,93 +364,6 @@ func TestChangedPoolsWake(t *testing.T) {
 	p.Spec.Limits, p.Generation = karpv1.Limits{corev1.ResourceCPU: resource.MustParse("100")}, 2
 	require.NoError(t, o.client.Update(t.Context(), p))
 	require.True(t, woken())
-}
-
-// Where many nodes break at once it is not the machines.
-func TestRepairKeepsItsHead(t *testing.T) {
-	for broken, repaired := range map[int]int{1: 1, 2: 0, 5: 0} {
-		var objects []client.Object
-		for i := range 5 {
-			name := fmt.Sprintf("n%d", i)
-			objects = append(objects, claim(name, name, karpv1.ConditionTypeRegistered, karpv1.ConditionTypeInitialized), node(name, name, func(n *corev1.Node) {
-				n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
-				if i < broken {
-					n.Status.Conditions[0] = corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, LastTransitionTime: metav1.NewTime(time.Now().Add(-time.Hour))}
-				}
-			}))
-		}
-		o, _ := operate(t, interceptor.Funcs{}, append(objects, pool("default"))...)
-		require.Len(t, repair(t, o), repaired)
-	}
-}
-
-// repair runs one pass and returns the claims that are on their way out after it.
-func repair(t *testing.T, o *Operator) (deleted []string) {
-	t.Helper()
-	byName := map[string]*karpv1.NodeClaim{}
-	for _, c := range claims(t, o) {
-		byName[c.Name] = &c
-	}
-	require.NoError(t, o.repair(t.Context(), byName, time.Now()))
-	for _, c := range claims(t, o) {
-		if c.DeletionTimestamp != nil {
-			deleted = append(deleted, c.Name)
-		}
-	}
-	return deleted
-}
-
-// Repair goes by the budgets of the pool, in which nodes that are leaving count and nodes that are not ready do not, and by the annotation
-// of a node. A node that was never ready is in no budget.
-func TestRepairHasABudget(t *testing.T) {
-	budgets := func(nodes string, reasons ...karpv1.DisruptionReason) func(*karpv1.NodePool) {
-		return func(p *karpv1.NodePool) {
-			p.Spec.Disruption.Budgets = []karpv1.Budget{{Nodes: nodes, Reasons: reasons}}
-		}
-	}
-	for name, c := range map[string]struct {
-		pool    func(*karpv1.NodePool)
-		change  func(*karpv1.NodeClaim, *corev1.Node) // of n0
-		deleted []string
-	}{
-		"two":                {budgets("2"), nil, []string{"n0", "n1"}},
-		"one":                {budgets("1"), nil, []string{"n0"}},
-		"none":               {budgets("0"), nil, nil},
-		"none for Unhealthy": {budgets("0", "Unhealthy"), nil, nil},
-		"none for others":    {budgets("0", karpv1.DisruptionReasonDrifted), nil, []string{"n0", "n1"}},
-		"vetoed": {budgets("2"), func(_ *karpv1.NodeClaim, n *corev1.Node) {
-			n.Annotations = map[string]string{"karpenter.sh/do-not-repair": "true"}
-		}, []string{"n1"}},
-		"vetoed by other words": {budgets("2"), func(_ *karpv1.NodeClaim, n *corev1.Node) {
-			n.Annotations = map[string]string{"karpenter.sh/do-not-repair": "yes"}
-		}, []string{"n0", "n1"}},
-		"leaving": {budgets("1"), func(c *karpv1.NodeClaim, _ *corev1.Node) { c.DeletionTimestamp = new(metav1.Now()) }, []string{"n0"}},
-		"never ready": {budgets("1"), func(c *karpv1.NodeClaim, n *corev1.Node) {
-			c.StatusConditions().SetFalse(karpv1.ConditionTypeInitialized, "Starting", "starting")
-			delete(n.Labels, karpv1.NodeInitializedLabelKey)
-		}, []string{"n0", "n1"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			objects := []client.Object{pool("default", c.pool)}
-			for i := range 10 {
-				name := fmt.Sprintf("n%d", i)
-				one := claim(name, name, karpv1.ConditionTypeRegistered, karpv1.ConditionTypeInitialized)
-				own := node(name, name, func(n *corev1.Node) {
-					n.Labels = map[string]string{karpv1.NodePoolLabelKey: "default", karpv1.NodeRegisteredLabelKey: "true", karpv1.NodeInitializedLabelKey: "true"}
-					n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
-					if i < 2 {
-						n.Status.Conditions[0] = corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, LastTransitionTime: metav1.NewTime(time.Now().Add(-time.Hour))}
-					}
-				})
-				if i == 0 && c.change != nil {
-					c.change(one, own)
-				}
-				objects = append(objects, one, own)
-			}
-			o, _ := operate(t, interceptor.Funcs{}, objects...)
-			require.Equal(t, c.deleted, repair(t, o))
-		})
-	}
 }
 
 // A pod waits for the node that it is planned for, and is planned anew when that is there, or will never be.
@@ -595,7 +515,7 @@ func TestStaleSavings(t *testing.T) {
 		v, err := o.read(t.Context())
 		require.NoError(t, err)
 		o.locked(func(now time.Time) { o.provisioned = now.Add(time.Millisecond) })
-		c := deprovision.Command{Method: method, Kind: deprovision.Delete, Nodes: []deprovision.Candidate{{Name: "n"}}}
+		c := giveback.Command{Method: method, Kind: giveback.Delete, Nodes: []deprovision.Candidate{{Name: "n"}}}
 		o.start(t.Context(), v, &c)
 		require.Equal(t, begun, hasTaint(get(t, o, node("n", "id")), karpv1.DisruptedTaintKey))
 	}
@@ -692,7 +612,7 @@ func TestWhatGoesInAnyCase(t *testing.T) {
 		c, full := ready("n", "id")
 		change(c)
 		o, _ := operate(t, interceptor.Funcs{}, pool("default", limits), c, full, pod("a", "n", func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning }))
-		var seen deprovision.Sightings
+		var seen giveback.Sightings
 		_, err := o.disrupt(t.Context(), &seen)
 		require.NoError(t, err)
 		if why == "" {

@@ -14,14 +14,16 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/joinery-sdk/joinery/deprovision"
+	"github.com/joinery-sdk/joinery/deprovision/deletioncost"
 	"github.com/joinery-sdk/joinery/deprovision/eligibility"
+	giveback "github.com/joinery-sdk/joinery/deprovision/plan"
 	"github.com/joinery-sdk/joinery/examples/pipeline/simulate"
 	"github.com/joinery-sdk/joinery/examples/plan"
 )
 
 // disruptLoop plans disruption every Options.Poll, or earlier if a saving is due.
 func (o *Operator) disruptLoop(ctx context.Context) error {
-	var seen deprovision.Sightings
+	var seen giveback.Sightings
 	for ctx.Err() == nil {
 		next, err := o.disrupt(ctx, &seen)
 		if err != nil && ctx.Err() == nil {
@@ -40,8 +42,8 @@ func pause(ctx context.Context, d time.Duration) {
 }
 
 // disrupt plans once and starts the commands that are due. A saving is due if it has lasted for Options.Validate; interruptions,
-// expiration and drift are due at once.
-func (o *Operator) disrupt(ctx context.Context, seen *deprovision.Sightings) (next time.Duration, err error) {
+// expiration, repairs and drift are due at once.
+func (o *Operator) disrupt(ctx context.Context, seen *giveback.Sightings) (next time.Duration, err error) {
 	v, problems := o.read(ctx)
 	if v == nil {
 		return o.options.Poll, problems
@@ -55,10 +57,11 @@ func (o *Operator) disrupt(ctx context.Context, seen *deprovision.Sightings) (ne
 	clusterCost.Set(result.PricePerHour.Dollars())
 	for _, x := range result.Verdicts { // these nodes go even if no command was found for them
 		claim := v.claims[x.Node]
-		if claim != nil && x.Outcome == deprovision.WouldNotFit && (x.Method == eligibility.Interruption || x.Method == eligibility.Expiration) {
+		if claim != nil && x.Outcome == giveback.WouldNotFit && (x.Method == eligibility.Interruption || x.Method == eligibility.Expiration) {
 			err = errors.Join(err, o.giveUp(ctx, claim, string(x.Method), x.Detail))
 		}
 	}
+	o.sayBlocked(v, result.Verdicts)
 	now, ready, due := seen.Look(result.Commands, v.now, o.options.Validate)
 	*seen = now
 	for _, c := range v.apart(ready) {
@@ -72,8 +75,8 @@ func (o *Operator) disrupt(ctx context.Context, seen *deprovision.Sightings) (ne
 
 // apart are the commands that may run at the same time. Of those that move pods of one group it leaves out all but the first: each is right only when
 // the pods of the one before run again. What the cloud takes goes in any case.
-func (v *view) apart(commands []deprovision.Command) []*deprovision.Command {
-	var out []*deprovision.Command
+func (v *view) apart(commands []giveback.Command) []*giveback.Command {
+	var out []*giveback.Command
 	moves := map[string]bool{} // by group
 	for i := range commands {
 		c := &commands[i]
@@ -95,12 +98,15 @@ func (v *view) apart(commands []deprovision.Command) []*deprovision.Command {
 	return out
 }
 
-// planDisruption calls package deprovision on the view, and remembers the prices of all nodes.
-func (o *Operator) planDisruption(ctx context.Context, v *view) (deprovision.Result, error) {
+// planDisruption begins the reboots that are due, calls package deprovision on the view, and remembers the prices of all nodes.
+func (o *Operator) planDisruption(ctx context.Context, v *view) (giveback.Result, error) {
 	start := time.Now()
+	if err := o.fill(ctx, v); err != nil {
+		return giveback.Result{}, err
+	}
 	sim, nominated, err := simulate.NewFor(v.Snapshot, &plan.Options{Groups: v.objects.Groups})
 	if err != nil {
-		return deprovision.Result{}, err
+		return giveback.Result{}, err
 	}
 	for node, claim := range v.claims {
 		if v.busy[claim.Name] || v.awaited[claim.Name] { // kube-scheduler may bind a pod there at any moment, even if it fits elsewhere
@@ -108,6 +114,10 @@ func (o *Operator) planDisruption(ctx context.Context, v *view) (deprovision.Res
 		}
 	}
 	cluster := v.objects.Cluster(v.Snapshot, nominated, v.now)
+	if err := o.requestReboots(ctx, v, &cluster); err != nil { // they are tried again, and the rest goes on
+		log.FromContext(ctx).Info("reboots", "problems", err.Error())
+	}
+	o.repairsOf(v, &cluster)
 	prices := map[string]float64{}
 	for i := range cluster.Nodes {
 		name := cluster.Nodes[i].Name()
@@ -121,14 +131,34 @@ func (o *Operator) planDisruption(ctx context.Context, v *view) (deprovision.Res
 	o.locked(func(time.Time) { o.prices = prices })
 	options := o.options.Disruption
 	options.Rules.Placeable = sim.Placeable
-	result, err := deprovision.Plan(ctx, cluster, sim, &options)
+	result, err := giveback.Make(ctx, cluster, sim, &options)
 	planSeconds.WithLabelValues("disruption").Observe(time.Since(start).Seconds())
+	if err == nil && o.options.DeletionCosts {
+		if failed := o.writeDeletionCosts(ctx, v, cluster, &result); failed != nil { // it is tried again in the next pass
+			log.FromContext(ctx).Info("deletion costs of pods", "problems", failed.Error())
+		}
+	}
 	return result, err
+}
+
+// writeDeletionCosts tells ReplicaSets which pods to shed: first those on nodes that the plan gives back.
+func (o *Operator) writeDeletionCosts(ctx context.Context, v *view, cluster deprovision.Cluster, result *giveback.Result) error {
+	options := deletioncost.Options{Ranker: o.options.Disruption.Ranker, Rules: o.options.Disruption.Rules}
+	for i := range result.Commands {
+		for _, n := range result.Commands[i].Nodes {
+			options.Planned = append(options.Planned, n.Name)
+		}
+	}
+	costs, err := deletioncost.Of(cluster, &options)
+	if err != nil {
+		return err
+	}
+	return v.costs.Write(ctx, o.client, costs)
 }
 
 // start carries out a command in the background. Until it ends, the claims of its old and new nodes are busy, and no other command
 // uses them. A saving is dropped if pods were planned after its view was read, because they may need the nodes that it removes.
-func (o *Operator) start(ctx context.Context, v *view, c *deprovision.Command) {
+func (o *Operator) start(ctx context.Context, v *view, c *giveback.Command) {
 	o.deciding.Lock()
 	defer o.deciding.Unlock()
 	stale := false
@@ -144,7 +174,7 @@ func (o *Operator) start(ctx context.Context, v *view, c *deprovision.Command) {
 	}
 	go func() {
 		if err == nil {
-			err = o.finish(ctx, v.waves(c, old), slices.Concat(bought, v.coming(c)), c.AtOnce)
+			err = o.finish(ctx, v.waves(c, old), slices.Concat(bought, v.coming(c)), c.AtOnce, v.graces(c))
 		}
 		if err != nil && ctx.Err() == nil {
 			logger.Info("command given up", "reason", err.Error()) // reopen removes the taint of its nodes before the next plan
@@ -158,7 +188,7 @@ func (o *Operator) start(ctx context.Context, v *view, c *deprovision.Command) {
 }
 
 // begin taints the nodes of a command and creates the claims of its replacements. It returns the claims for which that was tried.
-func (o *Operator) begin(ctx context.Context, v *view, c *deprovision.Command) (old, bought []*karpv1.NodeClaim, err error) {
+func (o *Operator) begin(ctx context.Context, v *view, c *giveback.Command) (old, bought []*karpv1.NodeClaim, err error) {
 	for _, n := range c.Nodes {
 		claim := v.claims[n.Name]
 		if claim == nil {
@@ -191,7 +221,7 @@ func (o *Operator) begin(ctx context.Context, v *view, c *deprovision.Command) (
 }
 
 // waves are the claims of the nodes that a command gives back, by the waves in which they leave.
-func (v *view) waves(c *deprovision.Command, old []*karpv1.NodeClaim) [][]*karpv1.NodeClaim {
+func (v *view) waves(c *giveback.Command, old []*karpv1.NodeClaim) [][]*karpv1.NodeClaim {
 	if len(c.Waves) == 0 {
 		return [][]*karpv1.NodeClaim{old}
 	}
@@ -207,7 +237,7 @@ func (v *view) waves(c *deprovision.Command, old []*karpv1.NodeClaim) [][]*karpv
 }
 
 // coming returns the claims of in-flight nodes that are to take pods of a command.
-func (v *view) coming(c *deprovision.Command) (out []*karpv1.NodeClaim) {
+func (v *view) coming(c *giveback.Command) (out []*karpv1.NodeClaim) {
 	for _, p := range c.Placements {
 		if to := v.claims[p.Node]; to != nil && !is(karpv1.ConditionTypeInitialized)(to) && !slices.Contains(out, to) {
 			out = append(out, to)
@@ -217,8 +247,8 @@ func (v *view) coming(c *deprovision.Command) (out []*karpv1.NodeClaim) {
 }
 
 // finish waits until every target node is initialized and then deletes the old claims, which drains their nodes, each wave once the one
-// before it has gone. It stops waiting when the cloud is about to reclaim one of the old machines.
-func (o *Operator) finish(ctx context.Context, waves [][]*karpv1.NodeClaim, to []*karpv1.NodeClaim, atOnce bool) error {
+// before it has gone. It stops waiting when the cloud is about to reclaim one of the old machines. Graces bound drains, by name of the claim.
+func (o *Operator) finish(ctx context.Context, waves [][]*karpv1.NodeClaim, to []*karpv1.NodeClaim, atOnce bool, graces map[string]*time.Duration) error {
 	old := slices.Concat(waves...)
 	waiting, cancel := context.WithTimeout(ctx, o.options.Timeouts.WithDefaults().Register) // a node may join and never become ready
 	defer cancel()
@@ -237,6 +267,11 @@ func (o *Operator) finish(ctx context.Context, waves [][]*karpv1.NodeClaim, to [
 	}
 	for i, wave := range waves {
 		for _, c := range wave {
+			if grace := graces[c.Name]; grace != nil {
+				if err := o.bound(ctx, c, *grace); err != nil {
+					return err
+				}
+			}
 			if err := o.client.Delete(ctx, c); client.IgnoreNotFound(err) != nil {
 				return err
 			}

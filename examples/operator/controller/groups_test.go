@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
-	"github.com/joinery-sdk/joinery/deprovision"
 	"github.com/joinery-sdk/joinery/deprovision/eligibility"
+	giveback "github.com/joinery-sdk/joinery/deprovision/plan"
 	"github.com/joinery-sdk/joinery/examples/operator/memory"
 	"github.com/joinery-sdk/joinery/scheduling/gang"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
@@ -169,10 +169,10 @@ func TestCommandsOfAGroup(t *testing.T) {
 	a, b, c := pod("a", "x"), pod("b", "y"), pod("c", "z")
 	v := &view{}
 	v.objects.Groups = []gang.Group{{Name: "train", Member: func(p *corev1.Pod) bool { return p.Name != "c" }}}
-	moves := func(p *corev1.Pod, method eligibility.Method) deprovision.Command {
-		return deprovision.Command{Method: method, Placements: []deprovision.Placement{{Pod: p}}}
+	moves := func(p *corev1.Pod, method eligibility.Method) giveback.Command {
+		return giveback.Command{Method: method, Placements: []giveback.Placement{{Pod: p}}}
 	}
-	got := v.apart([]deprovision.Command{moves(a, eligibility.Consolidation), moves(b, eligibility.Consolidation), moves(c, eligibility.Consolidation), moves(b, eligibility.Interruption)})
+	got := v.apart([]giveback.Command{moves(a, eligibility.Consolidation), moves(b, eligibility.Consolidation), moves(c, eligibility.Consolidation), moves(b, eligibility.Interruption)})
 	require.Len(t, got, 3)
 	require.Equal(t, c, got[1].Placements[0].Pod)
 	require.Equal(t, eligibility.Interruption, got[2].Method)

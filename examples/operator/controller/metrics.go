@@ -11,22 +11,27 @@ import (
 
 // The metrics. Those with the meaning of one of Karpenter's bear its name, so that dashboards keep working.
 var (
-	registered       = promauto.With(metrics.Registry)
-	claimsCreated    = counter("karpenter_nodeclaims_created_total", "NodeClaims launched.", "nodepool")
-	claimsTerminated = counter("karpenter_nodeclaims_terminated_total", "NodeClaims whose machines are gone.", "nodepool")
-	disruptions      = counter("karpenter_voluntary_disruption_decisions_total", "Commands that were started.", "reason", "decision")
-	interruptions    = counter("karpenter_interruption_received_messages_total", "What the cloud said about machines.", "message_type")
-	launchesRefused  = counter("joinery_launches_refused_total", "NodeClaims that the cloud refused.", "nodepool")
-	evictions        = registered.NewCounter(prometheus.CounterOpts{Name: "joinery_evictions_total", Help: "Evictions that were granted."})
-	podsUnplaced     = gauge("joinery_pods_unplaced", "Pods that the last plan had no place for.")
-	clusterCost      = gauge("joinery_cluster_cost_dollars_per_hour", "Price of all nodes whose price is known.")
-	planGap          = gauge("joinery_plan_gap_ratio", "How far the last plan is above its proven bound, as a share of the bound.")
-	poolUsage        = registered.NewGaugeVec(prometheus.GaugeOpts{Name: "karpenter_nodepools_usage", Help: "What the nodes of a pool have."}, []string{"nodepool", "resource_type"})
-	poolLimit        = registered.NewGaugeVec(prometheus.GaugeOpts{Name: "karpenter_nodepools_limit", Help: "What they may have together."}, []string{"nodepool", "resource_type"})
-	planSeconds      = histogram("joinery_plan_duration_seconds", "Time of a plan, reading the cluster left out.", "plan")
-	nodeReadySeconds = histogram("joinery_node_ready_seconds", "Time from a NodeClaim to its node's initialization.", "nodepool")
-	podStartSeconds  = histogram("karpenter_pods_startup_duration_seconds", "Time from a pod's creation until it runs.", "nodepool")
+	registered            = promauto.With(metrics.Registry)
+	claimsCreated         = counter("karpenter_nodeclaims_created_total", "NodeClaims launched.", "nodepool")
+	claimsTerminated      = counter("karpenter_nodeclaims_terminated_total", "NodeClaims whose machines are gone.", "nodepool")
+	disruptions           = counter("karpenter_voluntary_disruption_decisions_total", "Commands that were started.", "reason", "decision")
+	interruptions         = counter("karpenter_interruption_received_messages_total", "What the cloud said about machines.", "message_type")
+	launchesRefused       = counter("joinery_launches_refused_total", "NodeClaims that the cloud refused.", "nodepool")
+	evictions             = registered.NewCounter(prometheus.CounterOpts{Name: "joinery_evictions_total", Help: "Evictions that were granted."})
+	podsUnplaced          = gauge("joinery_pods_unplaced", "Pods that the last plan had no place for.")
+	clusterCost           = gauge("joinery_cluster_cost_dollars_per_hour", "Price of all nodes whose price is known.")
+	planGap               = gauge("joinery_plan_gap_ratio", "How far the last plan is above its proven bound, as a share of the bound.")
+	rebootsTotal          = counter("karpenter_nodes_reboots_total", "Reboots that ended.", "result")
+	rebootSeconds         = registered.NewHistogramVec(prometheus.HistogramOpts{Name: "karpenter_nodes_reboot_duration_seconds", Help: "Time from the request of a reboot to its end.", Buckets: rebootBuckets}, []string{"result"})
+	rebootRecoverySeconds = registered.NewHistogram(prometheus.HistogramOpts{Name: "karpenter_nodes_reboot_recovery_duration_seconds", Help: "Time from a reboot until the node was ready again.", Buckets: rebootBuckets})
+	poolUsage             = registered.NewGaugeVec(prometheus.GaugeOpts{Name: "karpenter_nodepools_usage", Help: "What the nodes of a pool have."}, []string{"nodepool", "resource_type"})
+	poolLimit             = registered.NewGaugeVec(prometheus.GaugeOpts{Name: "karpenter_nodepools_limit", Help: "What they may have together."}, []string{"nodepool", "resource_type"})
+	planSeconds           = histogram("joinery_plan_duration_seconds", "Time of a plan, reading the cluster left out.", "plan")
+	nodeReadySeconds      = histogram("joinery_node_ready_seconds", "Time from a NodeClaim to its node's initialization.", "nodepool")
+	podStartSeconds       = histogram("karpenter_pods_startup_duration_seconds", "Time from a pod's creation until it runs.", "nodepool")
 )
+
+var rebootBuckets = prometheus.ExponentialBuckets(10, 2, 8)
 
 // measure sets usage and limits of the pools, and drops those of deleted pools.
 func measure(pools map[string]knownPool) {

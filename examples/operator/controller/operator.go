@@ -41,7 +41,7 @@ import (
 	"github.com/joinery-sdk/joinery/cloudprovider"
 	"github.com/joinery-sdk/joinery/cloudprovider/availability"
 	"github.com/joinery-sdk/joinery/cloudprovider/lifecycle"
-	"github.com/joinery-sdk/joinery/deprovision"
+	giveback "github.com/joinery-sdk/joinery/deprovision/plan"
 	"github.com/joinery-sdk/joinery/examples/plan"
 )
 
@@ -60,9 +60,12 @@ type Options struct {
 	// Spread is what pods without topology spread constraints get, as kube-scheduler or Karpenter is configured; see package defaultspread.
 	Spread []corev1.TopologySpreadConstraint
 	// Disruption are the options of every plan of disruption; Rules.Placeable is filled in.
-	Disruption deprovision.Options
+	Disruption giveback.Options
+	// DeletionCosts lets the operator write the annotation pod-deletion-cost of all pods that ReplicaSets control, so that a workload that
+	// is scaled down gives up its pods on nodes that should go. The annotation then counts for nothing in plans. See package deletioncost.
+	DeletionCosts bool
 	// Confirm, if set, is asked before any node of a plan is bought for pods; its error keeps all of them from being bought, and the pods are planned
-	// again after Poll. It is not asked about the replicas of static pools, nor about replacements that a plan of disruption buys.
+	// again after Poll. It is not asked about the replicas of static pools, nodes for CapacityBuffers, nor about replacements that a plan of disruption buys.
 	Confirm func(context.Context, *plan.Plan) error
 	// MetricsAddress and HealthAddress are listen addresses; empty = not served.
 	MetricsAddress, HealthAddress string
@@ -88,6 +91,7 @@ type Operator struct {
 	events  events.EventRecorder
 	wake    chan struct{} // pods have to be planned
 
+	asked    sync.Map   // by UID of a claim, the time when this process first asked to reboot it
 	tried    sync.Map   // by UID of a claim, the time when this process first tried to launch it
 	deciding sync.Mutex // held from reading the caches until they show what was decided
 	opening  sync.Mutex // no node is opened before the pods of all are nominated

@@ -23,6 +23,7 @@ import (
 	"github.com/joinery-sdk/joinery/deprovision"
 	"github.com/joinery-sdk/joinery/deprovision/drift"
 	"github.com/joinery-sdk/joinery/deprovision/eligibility"
+	"github.com/joinery-sdk/joinery/examples/pipeline"
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
@@ -127,7 +128,9 @@ func (o *Operator) keepReplicas(ctx context.Context, v *view) (created int, err 
 			continue
 		}
 		ask.Candidates = ask.Candidates[:min(mostCandidates, len(ask.Candidates))]
-		for range lacks {
+		allowed, err := v.withinQuotas(ask, lacks)
+		errs = append(errs, err)
+		for range allowed {
 			_, err := o.createClaim(ctx, v, ask, "", fmt.Sprintf("for the %d replicas of its pool", *pool.Replicas))
 			errs = append(errs, err)
 			created++
@@ -153,4 +156,24 @@ func (o *Operator) classHash(ctx context.Context, ref *karpv1.NodeClassReference
 	spec, err := json.Marshal(class.Object["spec"]) // with sorted keys
 	sum := sha256.Sum256(spec)
 	return hex.EncodeToString(sum[:8]), err
+}
+
+// quotaKind is the kind of CapacityQuotas, which most clusters do not have.
+var quotaKind = schema.GroupKind{Group: "autoscaling.x-k8s.io", Kind: "CapacityQuota"}
+
+// withinQuotas is how many of so many nodes for a static pool the CapacityQuotas allow, by the first candidate. The error names the quota that
+// keeps the others away.
+func (v *view) withinQuotas(ask cloudprovider.NodeClaim, nodes int) (int, error) {
+	if len(v.Quotas) == 0 || nodes == 0 {
+		return nodes, nil
+	}
+	claim, err := pipeline.Promised(v.Pools, ask)
+	if err != nil {
+		return 0, err
+	}
+	allowed, quota := pipeline.WithinQuotas(v.Snapshot, claim, int64(nodes))
+	if int(allowed) < nodes {
+		return int(allowed), fmt.Errorf("NodePool %s lacks %d nodes, and quota %q allows %d", ask.Pool, nodes, quota, allowed)
+	}
+	return nodes, nil
 }

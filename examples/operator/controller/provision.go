@@ -144,7 +144,8 @@ func (o *Operator) provision(ctx context.Context) (again time.Duration, err erro
 			return 0, problems
 		}
 	}
-	if !slices.ContainsFunc(v.Pods, func(p *corev1.Pod) bool { return unschedulable(p) || v.moving[p.UID] }) || len(v.Pools) == 0 {
+	waits := slices.ContainsFunc(v.Pods, func(p *corev1.Pod) bool { return unschedulable(p) || v.moving[p.UID] }) && len(v.Pools) > 0
+	if !waits && len(v.buffers) == 0 {
 		podsUnplaced.Set(0)
 		return again, nil
 	}
@@ -176,7 +177,7 @@ func (o *Operator) provision(ctx context.Context) (again time.Duration, err erro
 	}
 	o.nominate(v, p)
 	o.refuse(v, p)
-	errs = append(errs, o.dropParts(ctx, v, p))
+	errs = append(errs, o.dropParts(ctx, v, p), o.buyRooms(ctx, v, p))
 	o.locked(func(now time.Time) {
 		if len(p.Bindings()) > 0 {
 			o.provisioned = now

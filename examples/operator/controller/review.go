@@ -3,10 +3,13 @@ package controller
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -14,10 +17,9 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/joinery-sdk/joinery/cloudprovider"
+	"github.com/joinery-sdk/joinery/cloudprovider/interruption"
 	"github.com/joinery-sdk/joinery/cloudprovider/lifecycle"
-	"github.com/joinery-sdk/joinery/deprovision/budget"
-	"github.com/joinery-sdk/joinery/deprovision/eligibility"
-	"github.com/joinery-sdk/joinery/scheduling/nodepool"
+	"github.com/joinery-sdk/joinery/deprovision"
 )
 
 // reviewLoop compares machines with claims every Options.Poll.
@@ -32,7 +34,7 @@ func (o *Operator) reviewLoop(ctx context.Context) error {
 	return nil
 }
 
-// review gives back orphaned machines, overdue claims and broken nodes, as package lifecycle decides. As that package demands, it reads the
+// review gives back orphaned machines and overdue claims, as package lifecycle decides. As that package demands, it reads the
 // cloud first, and the claims from the API server instead of the cache.
 func (o *Operator) review(ctx context.Context, round int) error {
 	instances, err := o.options.Provider.List(ctx)
@@ -57,9 +59,13 @@ func (o *Operator) review(ctx context.Context, round int) error {
 		if !tried { // among thousands it may wait longer for its turn than a launch may take
 			begun = cmp.Or(since(c, karpv1.ConditionTypeLaunched), now)
 		}
+		initialized := since(c, karpv1.ConditionTypeInitialized)
+		if is(karpv1.ConditionTypeRebooting)(c) { // a reboot has a time limit of its own
+			initialized = since(c, karpv1.ConditionTypeRebooting)
+		}
 		claims = append(claims, lifecycle.Claim{
 			Name: c.Name, Token: string(c.UID), Created: begun.(time.Time), Instance: c.Status.ProviderID,
-			Launched: since(c, karpv1.ConditionTypeLaunched), Registered: since(c, karpv1.ConditionTypeRegistered), Initialized: since(c, karpv1.ConditionTypeInitialized),
+			Launched: since(c, karpv1.ConditionTypeLaunched), Registered: since(c, karpv1.ConditionTypeRegistered), Initialized: initialized,
 		})
 	}
 	decisions, _ := lifecycle.Review(claims, instances, o.options.Timeouts, now)
@@ -78,7 +84,7 @@ func (o *Operator) review(ctx context.Context, round int) error {
 			drifted[i] = o.checkDrift(ctx, known[i], hashes)
 		}
 	})
-	return errors.Join(append(append(errs, drifted...), o.repair(ctx, byName, now))...)
+	return errors.Join(append(errs, drifted...)...)
 }
 
 // since returns when a condition became true, or the zero time if it is not true.
@@ -97,50 +103,6 @@ func (o *Operator) giveUp(ctx context.Context, claim *karpv1.NodeClaim, reason, 
 	log.FromContext(ctx).Info("deleting a claim", "claim", claim.Name, "verdict", reason, "detail", detail)
 	o.events.Eventf(claim, nil, corev1.EventTypeWarning, reason, "Delete", "%s", detail)
 	return client.IgnoreNotFound(o.client.Delete(ctx, claim))
-}
-
-// repair replaces nodes with a condition that never ends, as the provider knows, within the budgets of their pools. Nodes that were never
-// ready are in no budget.
-func (o *Operator) repair(ctx context.Context, claims map[string]*karpv1.NodeClaim, now time.Time) error {
-	adviser, ok := o.options.Provider.(cloudprovider.RepairAdviser)
-	if !ok {
-		return nil
-	}
-	listed, err := list[*karpv1.NodePool](ctx, o.client, &karpv1.NodePoolList{})
-	errs, pools, byName := []error{err}, []nodepool.NodePool(nil), map[string]*nodepool.NodePool{}
-	for _, p := range listed {
-		pool, err := nodepool.DecodeObject(p)
-		errs = append(errs, err)
-		if err == nil {
-			pools, byName[p.Name] = append(pools, pool), &pool
-		}
-	}
-	var nodes []lifecycle.Node
-	var known []eligibility.Node
-	initialized := map[string]bool{}
-	for _, c := range claims {
-		node, err := o.nodeOf(ctx, c)
-		errs = append(errs, err)
-		if node != nil && c.StatusConditions().IsTrue(karpv1.ConditionTypeRegistered) { // it may never have been ready
-			pool := c.Labels[karpv1.NodePoolLabelKey]
-			one := eligibility.Node{Node: node, Pool: byName[pool], Claim: eligibility.Claim{Deleting: c.DeletionTimestamp != nil}}
-			nodes = append(nodes, lifecycle.Node{Claim: c.Name, Pool: pool, Conditions: node.Status.Conditions, Since: node.CreationTimestamp.Time, Annotations: node.Annotations})
-			known, initialized[c.Name] = append(known, one), one.Initialized()
-		}
-	}
-	ledger := budget.New(pools, budget.Count(known), now)
-	for _, d := range lifecycle.Repairs(nodes, adviser.RepairPolicies(), now) {
-		claim := claims[d.Claim]
-		if pool := claim.Labels[karpv1.NodePoolLabelKey]; initialized[d.Claim] && claim.DeletionTimestamp == nil {
-			if ledger.Left(pool, nodepool.Unhealthy) == 0 {
-				o.events.Eventf(claim, nil, corev1.EventTypeWarning, "NodeRepairBlocked", "Repair", "%s", cmp.Or(ledger.Why(pool, nodepool.Unhealthy), "its NodePool is gone or invalid"))
-				continue
-			}
-			ledger = ledger.Take(pool, 1)
-		}
-		errs = append(errs, o.giveUp(ctx, claim, string(d.Verdict), d.Detail))
-	}
-	return errors.Join(errs...)
 }
 
 // driftRounds spreads the questions for drift, which may cost a request a claim, over so many reviews.
@@ -165,4 +127,80 @@ func (o *Operator) checkDrift(ctx context.Context, claim *karpv1.NodeClaim, hash
 		}
 	})
 	return client.IgnoreNotFound(err)
+}
+
+// noticeAnnotation holds the cloud's warning about a claim's machine, as JSON of an interruption.Event. It is written before the event is
+// acknowledged, so that no restart loses it.
+const noticeAnnotation = "joinery-sdk.dev/interruption"
+
+// noticeLoop reads the cloud's interruption events.
+func (o *Operator) noticeLoop(ctx context.Context) error {
+	source, ok := o.options.Provider.(interruption.Source)
+	if !ok {
+		return nil
+	}
+	cursor := ""
+	for ctx.Err() == nil {
+		events, next, err := source.Interruptions(ctx, cursor)
+		for _, e := range events {
+			if err == nil {
+				err = o.notice(ctx, e)
+			}
+		}
+		if err != nil && ctx.Err() == nil {
+			log.FromContext(ctx).Error(err, "interruptions")
+		} else {
+			cursor = next
+		}
+		if len(events) == 0 || err != nil { // a source that does not block is polled once a second
+			pause(ctx, time.Second)
+		}
+	}
+	return nil
+}
+
+// notice writes an event into the claim of its machine.
+func (o *Operator) notice(ctx context.Context, e interruption.Event) error {
+	machine, err := o.options.Provider.Get(ctx, e.Instance)
+	if notFoundIsFine(err) != nil {
+		return err
+	}
+	claims, err := list[*karpv1.NodeClaim](ctx, o.client, &karpv1.NodeClaimList{})
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(claims, func(c *karpv1.NodeClaim) bool { // a claim may not have its provider id yet
+		return c.Status.ProviderID == e.Instance || string(c.UID) == machine.Token
+	})
+	if i < 0 {
+		return nil // another owner's, or terminated
+	}
+	claim := claims[i]
+	o.events.Eventf(claim, nil, corev1.EventTypeWarning, string(e.Kind), "Interrupt", "the cloud says so; at the earliest %s", e.Deadline.Format(time.RFC3339))
+	interruptions.WithLabelValues(string(e.Kind)).Inc()
+	if e.Kind.Refuses() && machine.Type != "" {
+		refusal := cloudprovider.Refusal{Type: machine.Type, Offering: machine.Offering, Detail: string(e.Kind)}
+		o.locked(func(now time.Time) { o.ledger = o.ledger.Refuse(now, refusal) })
+	}
+	if e.Kind.Respond() == interruption.Ignore || claim.DeletionTimestamp != nil {
+		return nil
+	}
+	if !claim.StatusConditions().IsTrue(karpv1.ConditionTypeRegistered) { // there is nothing to drain
+		return o.giveUp(ctx, claim, string(e.Kind), "the cloud takes its machine back before it has joined")
+	}
+	text, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	log.FromContext(ctx).Info("the cloud takes a machine back", "claim", claim.Name, "kind", e.Kind, "deadline", e.Deadline)
+	return client.IgnoreNotFound(o.write(ctx, claim, func() { metav1.SetMetaDataAnnotation(&claim.ObjectMeta, noticeAnnotation, string(text)) }))
+}
+
+// noticeOf returns the interruption that a claim's annotation holds.
+func noticeOf(node string, claim *karpv1.NodeClaim) (deprovision.Interruption, bool) {
+	var e interruption.Event
+	if text := claim.Annotations[noticeAnnotation]; text == "" || json.Unmarshal([]byte(text), &e) != nil {
+		return deprovision.Interruption{}, false
+	}
+	return deprovision.Interruption{Node: node, Deadline: e.Deadline, Force: e.Kind.Respond() == interruption.Force, Why: string(e.Kind)}, true
 }

@@ -24,13 +24,16 @@ import (
 
 	"github.com/joinery-sdk/joinery/cloudprovider"
 	"github.com/joinery-sdk/joinery/cloudprovider/availability"
+	"github.com/joinery-sdk/joinery/cloudprovider/lifecycle"
 	"github.com/joinery-sdk/joinery/deprovision/eviction"
+	"github.com/joinery-sdk/joinery/examples/operator/shed"
 	"github.com/joinery-sdk/joinery/examples/pipeline"
 	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
 	"github.com/joinery-sdk/joinery/examples/pipeline/simulate"
 	"github.com/joinery-sdk/joinery/examples/plan"
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/scheduling"
+	"github.com/joinery-sdk/joinery/scheduling/capacityquota"
 	"github.com/joinery-sdk/joinery/scheduling/defaultspread"
 	"github.com/joinery-sdk/joinery/scheduling/gang"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
@@ -41,12 +44,17 @@ import (
 // view is the cluster at one moment, in the types of the library.
 type view struct {
 	scheduling.Snapshot
-	objects simulate.Objects             // for package simulate
-	claims  map[string]*karpv1.NodeClaim // by name of the node or, before it joins, of the claim
-	pools   map[string]knownPool         // by name
-	busy    map[string]bool              // claims of running commands, by name, as of before the rest was read
-	moving  map[types.UID]bool           // pods of leaving nodes, which need another place
-	awaited map[string]bool              // claims that pending pods are planned for, by name
+	objects simulate.Objects              // for package simulate
+	claims  map[string]*karpv1.NodeClaim  // by name of the node or, before it joins, of the claim
+	pools   map[string]knownPool          // by name
+	busy    map[string]bool               // claims of running commands, by name, as of before the rest was read
+	moving  map[types.UID]bool            // pods of leaving nodes, which need another place
+	awaited map[string]bool               // claims that pending pods are planned for, by name
+	repairs map[string]lifecycle.Decision // broken nodes, by name
+	urgent  []string                      // broken nodes, the most urgent first
+	buffers []*spare
+	spread  func([]*corev1.Pod) []*corev1.Pod // gives pods the default spread
+	costs   shed.Annotations                  // deletion costs of pods, where the operator writes them
 	now     time.Time
 }
 
@@ -66,9 +74,9 @@ func cached[T client.Object](ctx context.Context, o *Operator, into client.Objec
 }
 
 // read makes a view from the caches. It leaves out invalid pools and claims, and joins their errors; such a view can be planned with. If
-// the caches cannot be read, the view is nil.
+// the caches or a CapacityQuota cannot be read, the view is nil: what a quota allows is not known then.
 func (o *Operator) read(ctx context.Context) (*view, error) {
-	v := &view{claims: map[string]*karpv1.NodeClaim{}, pools: map[string]knownPool{}, moving: map[types.UID]bool{}, awaited: map[string]bool{}, now: time.Now()}
+	v := &view{claims: map[string]*karpv1.NodeClaim{}, pools: map[string]knownPool{}, moving: map[types.UID]bool{}, awaited: map[string]bool{}, repairs: map[string]lifecycle.Decision{}, now: time.Now()}
 	o.locked(func(time.Time) { v.busy = maps.Clone(o.busy) })
 	var failed error
 	claims := cached[*karpv1.NodeClaim](ctx, o, &karpv1.NodeClaimList{}, &failed)
@@ -88,20 +96,29 @@ func (o *Operator) read(ctx context.Context) (*view, error) {
 	v.RuntimeClasses = cached[*nodev1.RuntimeClass](ctx, o, &nodev1.RuntimeClassList{}, &failed)
 	v.LimitRanges = cached[*corev1.LimitRange](ctx, o, &corev1.LimitRangeList{}, &failed)
 	v.objects.PodDisruptionBudgets = cached[*policyv1.PodDisruptionBudget](ctx, o, &policyv1.PodDisruptionBudgetList{}, &failed)
+	v.spread = func(pods []*corev1.Pod) []*corev1.Pod { return pods }
 	if spread := o.options.Spread; len(spread) > 0 {
-		v.Pods = (&defaultspread.Defaults{
+		v.spread = (&defaultspread.Defaults{
 			Constraints: spread, Services: cached[*corev1.Service](ctx, o, &corev1.ServiceList{}, &failed),
 			ReplicationControllers: cached[*corev1.ReplicationController](ctx, o, &corev1.ReplicationControllerList{}, &failed),
 			ReplicaSets:            cached[*appsv1.ReplicaSet](ctx, o, &appsv1.ReplicaSetList{}, &failed),
 			StatefulSets:           cached[*appsv1.StatefulSet](ctx, o, &appsv1.StatefulSetList{}, &failed),
-		}).Pods(v.Pods)
+		}).Pods
+		v.Pods = v.spread(v.Pods)
 	}
 	if failed != nil {
 		return nil, failed
 	}
+	if o.options.DeletionCosts {
+		v.costs = shed.Take(v.Pods)
+	}
+	if v.Quotas, failed = optional(ctx, o, quotaKind, capacityquota.Decode); failed != nil {
+		return nil, failed
+	}
 	groups, problems := o.readGroups(ctx, v.Pods)
 	v.objects.Groups = groups
-	problems = errors.Join(problems, o.readPools(ctx, v, pools), o.readClaims(v, claims))
+	problems = errors.Join(problems, o.readPools(ctx, v, pools), o.readClaims(v, claims), o.readBuffers(ctx, v))
+	o.readRepairs(v)
 	leaving := pipeline.Leaving(v.Snapshot)
 	v.Staying = pipeline.Staying(v.Snapshot, v.objects.PodDisruptionBudgets, v.now)
 	o.mu.Lock()

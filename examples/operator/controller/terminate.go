@@ -107,6 +107,7 @@ func (o *Operator) terminate(ctx context.Context, claim *karpv1.NodeClaim) (reco
 		return reconcile.Result{}, err
 	}
 	o.tried.Delete(claim.UID)
+	o.asked.Delete(claim.UID)
 	claimsTerminated.WithLabelValues(claim.Labels[karpv1.NodePoolLabelKey]).Inc()
 	log.FromContext(ctx).Info("terminated", "provider-id", claim.Status.ProviderID)
 	o.Wake() // its pods need a place, and its pool is further from its limit
@@ -151,29 +152,9 @@ func (o *Operator) empty(ctx context.Context, claim *karpv1.NodeClaim, node *cor
 	if err := o.close(ctx, node, true); err != nil {
 		return true, err
 	}
-	pods, err := o.podsOn(ctx, node)
-	budgets, unknown := list[*policyv1.PodDisruptionBudget](ctx, o.client, &policyv1.PodDisruptionBudgetList{}, client.UnsafeDisableDeepCopy)
-	if err := errors.Join(err, unknown); err != nil {
-		return true, err
-	}
-	var deadline time.Time
-	if grace := claim.Spec.TerminationGracePeriod; grace != nil {
-		deadline = claim.DeletionTimestamp.Add(grace.Duration)
-	}
-	now := time.Now()
-	plan := drain.Of(pods, eviction.NewBudgets(budgets), now, deadline)
-	var errs []error // an error of one pod does not stop the others
-	for _, f := range plan.Forced {
-		o.events.Eventf(f.Pod, node, corev1.EventTypeWarning, "Disrupted", "Delete", "the time of node %s to drain is up", node.Name)
-		errs = append(errs, o.deletePod(ctx, f.Pod, f.Grace))
-	}
-	for _, p := range plan.Now() {
-		errs = append(errs, o.evict(ctx, p, node))
-	}
-	if len(plan.Steps) > 0 && len(plan.Now())+len(plan.Ending) == 0 { // the drain is stuck
-		o.events.Eventf(node, claim, corev1.EventTypeWarning, "FailedDraining", "Drain", "%d pods are left; %s waits: %s", len(plan.Steps), eviction.Name(plan.Steps[0].Pod), plan.Steps[0].Wait)
-	}
-	if err := errors.Join(errs...); err != nil || !plan.Done() {
+	deadline, now := drainEnd(claim), time.Now()
+	pods, done, err := o.drain(ctx, claim, node, deadline, "it is given back")
+	if err != nil || !done {
 		return true, err
 	}
 	if !claim.StatusConditions().IsTrue(karpv1.ConditionTypeDrained) { // look once more: the cache may not show the pod that was bound last
@@ -190,6 +171,28 @@ func (o *Operator) empty(ctx context.Context, claim *karpv1.NodeClaim, node *cor
 	return false, o.writeStatus(ctx, claim, func() { claim.StatusConditions().SetTrue(karpv1.ConditionTypeVolumesDetached) })
 }
 
+// drain evicts the pods of a node whose turn it is, and reports whether none is left that has to go. Those whose time is up are forced.
+func (o *Operator) drain(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node, deadline time.Time, why string) (pods []*corev1.Pod, done bool, err error) {
+	pods, err = o.podsOn(ctx, node)
+	budgets, unknown := list[*policyv1.PodDisruptionBudget](ctx, o.client, &policyv1.PodDisruptionBudgetList{}, client.UnsafeDisableDeepCopy)
+	if err := errors.Join(err, unknown); err != nil {
+		return nil, false, err
+	}
+	plan := drain.Of(pods, eviction.NewBudgets(budgets), time.Now(), deadline)
+	var errs []error // an error of one pod does not stop the others
+	for _, f := range plan.Forced {
+		o.events.Eventf(f.Pod, node, corev1.EventTypeWarning, "Disrupted", "Delete", "the time of node %s to drain is up", node.Name)
+		errs = append(errs, o.deletePod(ctx, f.Pod, f.Grace))
+	}
+	for _, p := range plan.Now() {
+		errs = append(errs, o.evict(ctx, p, node, why))
+	}
+	if len(plan.Steps) > 0 && len(plan.Now())+len(plan.Ending) == 0 { // the drain is stuck
+		o.events.Eventf(node, claim, corev1.EventTypeWarning, "FailedDraining", "Drain", "%d pods are left; %s waits: %s", len(plan.Steps), eviction.Name(plan.Steps[0].Pod), plan.Steps[0].Wait)
+	}
+	return pods, plan.Done(), errors.Join(errs...)
+}
+
 // close taints a node against new pods. A node that is being drained is also excluded from load balancers; one that waits for its
 // replacements still serves.
 func (o *Operator) close(ctx context.Context, node *corev1.Node, drained bool) error {
@@ -204,14 +207,14 @@ func (o *Operator) close(ctx context.Context, node *corev1.Node, drained bool) e
 }
 
 // evict calls the eviction API, which enforces budgets. Too many requests is no error: the next step tries again.
-func (o *Operator) evict(ctx context.Context, p *corev1.Pod, node *corev1.Node) error {
+func (o *Operator) evict(ctx context.Context, p *corev1.Pod, node *corev1.Node, why string) error {
 	err := o.client.SubResource("eviction").Create(ctx, p, &policyv1.Eviction{
 		ObjectMeta: metav1.ObjectMeta{Name: p.Name, Namespace: p.Namespace}, DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &p.UID}},
 	})
 	switch {
 	case err == nil:
 		evictions.Inc()
-		o.events.Eventf(p, node, corev1.EventTypeNormal, "Evicted", "Evict", "node %s is given back", node.Name)
+		o.events.Eventf(p, node, corev1.EventTypeNormal, "Evicted", "Evict", "node %s: %s", node.Name, why)
 	case apierrors.IsTooManyRequests(err):
 		o.events.Eventf(p, node, corev1.EventTypeWarning, "EvictionRefused", "Evict", "%s", err.Error())
 	case !apierrors.IsNotFound(err) && !apierrors.IsConflict(err):

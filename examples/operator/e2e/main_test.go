@@ -23,7 +23,9 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	autoscaling "sigs.k8s.io/karpenter/pkg/apis/autoscaling/v1beta1"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	overlays "sigs.k8s.io/karpenter/pkg/apis/v1alpha1"
 
 	"github.com/joinery-sdk/joinery/cloudprovider/memcloud"
 	"github.com/joinery-sdk/joinery/examples/operator/cluster"
@@ -127,6 +129,9 @@ func nothingLeft(t *testing.T) {
 		require.NoError(t, world.Client.DeleteAllOf(ctx, kind, client.InNamespace("default"), client.GracePeriodSeconds(0)))
 	}
 	require.NoError(t, world.Client.DeleteAllOf(ctx, &corev1.PersistentVolume{}))
+	require.NoError(t, world.Client.DeleteAllOf(ctx, &autoscaling.CapacityBuffer{}, client.InNamespace("default")))
+	require.NoError(t, world.Client.DeleteAllOf(ctx, &corev1.PodTemplate{}, client.InNamespace("default")))
+	require.NoError(t, world.Client.DeleteAllOf(ctx, &overlays.NodeOverlay{}))
 	require.NoError(t, world.Client.DeleteAllOf(ctx, &karpv1.NodePool{}))
 	require.NoError(t, world.Client.DeleteAllOf(ctx, &karpv1.NodeClaim{})) // those made by hand
 	reach(t, "nothing is left", func(s sandbox.State) bool { return s == sandbox.State{} })

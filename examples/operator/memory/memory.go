@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -64,7 +65,8 @@ func New(types []instancetypes.InstanceType, config memcloud.Config) (*Cloud, er
 func (c *Cloud) Run(ctx context.Context, api client.Client) error {
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
 		c.Clock().Advance(time.Since(c.Clock().Now()))
-		if err := c.kubelets.Join(ctx, api, c.Truth()); err != nil && ctx.Err() == nil {
+		machines := c.Truth()
+		if err := errors.Join(c.kubelets.Join(ctx, api, machines), c.kubelets.reboot(ctx, api, machines, c.Reboots)); err != nil && ctx.Err() == nil {
 			log.FromContext(ctx).Info("machines", "error", err.Error())
 		}
 	}, tick)
@@ -74,6 +76,7 @@ func (c *Cloud) Run(ctx context.Context, api client.Client) error {
 // Kubelets join the machines of any cloud to a cluster. The zero value has joined none. It is not safe for concurrent use.
 type Kubelets struct {
 	nodes map[string]string // name of the node by id of the machine
+	boots map[string]int    // how often each was rebooted, by id of the machine
 }
 
 // Join creates a node for every machine that has booted, and deletes nodes without a machine, as a cloud's node controller does. Machines
@@ -108,6 +111,34 @@ func (k *Kubelets) Join(ctx context.Context, api client.Client, machines []cloud
 		}
 	}
 	maps.DeleteFunc(k.nodes, func(_, node string) bool { return node == "" })
+	return errors.Join(errs...)
+}
+
+// reboot gives the nodes of machines that were rebooted another boot id. All that was wrong with them is gone.
+func (k *Kubelets) reboot(ctx context.Context, api client.Client, machines []cloudprovider.Instance, reboots func(id string) int) error {
+	if k.boots == nil {
+		k.boots = map[string]int{}
+	}
+	var errs []error
+	for _, m := range machines {
+		n, name := reboots(m.ID), k.nodes[m.ID]
+		if n == k.boots[m.ID] || name == "" {
+			continue
+		}
+		var node corev1.Node
+		err := api.Get(ctx, client.ObjectKey{Name: name}, &node)
+		if err == nil {
+			before := node.DeepCopy()
+			node.Status.NodeInfo.BootID = fmt.Sprintf("%s-%d", name, n)
+			node.Status.Conditions = slices.DeleteFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+				return c.Type != corev1.NodeReady
+			})
+			err = api.Status().Patch(ctx, &node, client.MergeFrom(before))
+		}
+		if errs = append(errs, client.IgnoreNotFound(err)); err == nil {
+			k.boots[m.ID] = n
+		}
+	}
 	return errors.Join(errs...)
 }
 

@@ -1,4 +1,5 @@
-// Package golden runs the example programs in tests, and compares what they print with files: go test -update rewrites the files.
+// Package golden runs the example programs in tests and compares their output with files. go test
+// -update rewrites the files.
 package golden
 
 import (
@@ -16,7 +17,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files; commit only what you understand")
 
-// Run runs a program in this process, and returns what it prints and its exit code.
+// Run runs a program in this process and returns its output and exit code.
 func Run(t testing.TB, program *cobra.Command, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	var out, problems bytes.Buffer
@@ -27,7 +28,7 @@ func Run(t testing.TB, program *cobra.Command, args ...string) (stdout, stderr s
 	return out.String(), problems.String(), code
 }
 
-// Equal fails the test if the text is not that of the file.
+// Equal fails the test if the text differs from the file.
 func Equal(t testing.TB, path, got string) {
 	t.Helper()
 	if *update {

@@ -20,14 +20,17 @@ import (
 	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
 )
 
-// Log is a file with one JSON object on each line: the audit log of an API server (audit.k8s.io/v1) or the log of Karpenter. Which of them
-// a line is of is seen from the line, so that one file may have both.
+// Log is a file with one JSON object on each line: the audit log of an API server (audit.k8s.io/v1)
+// or the log of Karpenter. Each line shows which of the two it is, so one file may have both.
+// [Split] turns a recording of kwokctl into a Log.
 type Log struct {
 	Name string
 	Data io.Reader
+
+	recorded *logReader // of a recording, in addition to Data
 }
 
-// auditEvent is what is read of an Event of audit.k8s.io/v1.
+// auditEvent is the part of an audit.k8s.io/v1 Event that is read.
 type auditEvent struct {
 	Kind                     string          `json:"kind"`
 	APIVersion               string          `json:"apiVersion"`
@@ -57,18 +60,22 @@ type responseStatus struct {
 	Code int `json:"code"`
 }
 
-// Options say how logs become observations. nil and the zero value are the defaults.
+// Options say how logs become observations. nil and the zero value mean defaults.
 type Options struct {
-	// Step is the least time between observations; 0 means a minute.
+	// Step is the minimum time between observations; 0 means a minute.
 	Step time.Duration
-	// Until is the end of the history; zero means a step after the last line.
+	// Until is the end of the history; the zero time means one step after the last line.
 	Until time.Time
 }
 
-// ReadLogs is the history that logs tell. Of an audit log the pods and nodes are read at the levels Request and RequestResponse, bindings at
-// the first of them already. A pod is gone when it is told to go, and a node when nothing holds it any more. Of Karpenter's log the nodes are
-// read, from launch to deletion; it has no pods. Pods and nodes of cluster are what was there at first. The error joins all lines that are not
-// JSON; what was left out for another reason is counted in the notes.
+// ReadLogs returns the history of the logs. cluster is what existed at first.
+//
+// From an audit log it reads pods and nodes at the levels Request and RequestResponse; bindings need
+// only Request. A pod counts as gone when it is told to go, and a node when no finalizer holds it
+// any more. From Karpenter's log it reads nodes, from launch to deletion; that log has no pods.
+//
+// The error joins all lines that are not JSON. Everything else that was left out is counted in the
+// notes. So are changes of objects for which cluster decides.
 func ReadLogs(cluster *manifests.Snapshot, logs []Log, o *Options) (*History, error) {
 	step, until := time.Minute, time.Time{}
 	if o != nil {
@@ -89,7 +96,7 @@ func ReadLogs(cluster *manifests.Snapshot, logs []Log, o *Options) (*History, er
 	}
 	var first Observation
 	if cluster != nil {
-		first = Observation{At: r.first.Truncate(step), Nodes: cluster.Nodes}
+		first = Observation{At: r.first.Truncate(step), Nodes: launched(cluster), LastPodEvent: lastPodEvents(cluster.NodeClaims)}
 		for _, p := range cluster.Pods {
 			if !eviction.Ended(p) {
 				first.Pods = append(first.Pods, p)
@@ -118,10 +125,18 @@ type logReader struct {
 	first, last time.Time
 }
 
-// maxLine bounds a line: an API server takes objects of 1.5 MiB, and an event has two.
+// maxLine limits a line: an API server accepts objects of 1.5 MiB, and an event has two.
 const maxLine = 16 << 20
 
 func (r *logReader) read(l Log) {
+	if past := l.recorded; past != nil {
+		r.seen(past.first)
+		r.seen(past.last)
+		r.changes = append(r.changes, past.changes...)
+		for what, n := range past.unread {
+			r.unread[what] += n
+		}
+	}
 	s := bufio.NewScanner(l.Data)
 	s.Buffer(make([]byte, 64<<10), maxLine)
 	for line := 1; s.Scan(); line++ {
@@ -168,7 +183,8 @@ func (r *logReader) seen(at time.Time) {
 	}
 }
 
-// audited reads one event of an API server. Only what was answered with success has happened.
+// audited reads one event of an API server. Only a successful answer counts as something that has
+// happened.
 func (r *logReader) audited(e *auditEvent) error {
 	at := e.StageTimestamp
 	if at.IsZero() {
@@ -179,10 +195,16 @@ func (r *logReader) audited(e *auditEvent) error {
 	}
 	r.seen(at)
 	ref := e.ObjectRef
-	if e.Stage != "ResponseComplete" || ref == nil || ref.APIGroup != "" || ref.Resource != "pods" && ref.Resource != "nodes" {
+	if e.Stage != "ResponseComplete" || ref == nil {
 		return nil
 	}
 	if s := e.ResponseStatus; s != nil && s.Code >= 300 {
+		return nil
+	}
+	if ref.APIGroup != "" || ref.Resource != "pods" && ref.Resource != "nodes" {
+		if ref.Subresource == "" && slices.Contains([]string{"create", "update", "patch", "delete", "deletecollection"}, e.Verb) {
+			r.aside(ref.Resource)
+		}
 		return nil
 	}
 	name := ref.Name
@@ -198,7 +220,7 @@ func (r *logReader) audited(e *auditEvent) error {
 		}
 		going := endingOf(e.ResponseObject)
 		if kind == "Node" && going.held {
-			return nil // it is there, and paid for, until its finalizers are gone
+			return nil // it exists and is paid for until its finalizers are gone
 		}
 		r.changes = append(r.changes, change{at: at, gone: &removal{kind, name, going.uid}})
 		return nil
@@ -217,7 +239,7 @@ func (r *logReader) audited(e *auditEvent) error {
 		r.changes = append(r.changes, change{at: at, bind: &binding{name, b.Target.Name}})
 		return nil
 	}
-	if ref.Resource == "pods" && ref.Subresource == "eviction" { // as a deletion: it counts as gone when it is told to go
+	if ref.Resource == "pods" && ref.Subresource == "eviction" { // like a deletion: the pod counts as gone when it is told to go
 		r.changes = append(r.changes, change{at: at, gone: &removal{kind: "Pod", name: name}})
 		return nil
 	}
@@ -232,15 +254,35 @@ func (r *logReader) audited(e *auditEvent) error {
 		r.unread[fmt.Sprintf("audit events of %s without the object (log them at level RequestResponse)", ref.Resource)]++
 		return nil
 	}
-	if ref.Resource == "nodes" {
+	return r.object(at, ref.Resource, ref.Namespace, ref.Name, object)
+}
+
+// aside counts a change of an object that matters to plans but for which the manifests decide.
+func (r *logReader) aside(resource string) {
+	switch resource {
+	case "nodepools", "ec2nodeclasses", "nodeoverlays", "daemonsets", "poddisruptionbudgets", "persistentvolumes", "persistentvolumeclaims", "storageclasses", "priorityclasses":
+		r.unread[fmt.Sprintf("changes of %s, which count as the manifests have them", resource)]++
+	}
+}
+
+// gone records that a pod or a node no longer exists.
+func (r *logReader) gone(at time.Time, resource, namespace, name string) {
+	kind := "Node"
+	if resource == "pods" {
+		kind, name = "Pod", namespace+"/"+name
+	}
+	r.changes = append(r.changes, change{at: at, gone: &removal{kind: kind, name: name}})
+}
+
+// object records the new state of a pod or a node. The given name is used if the object has none.
+func (r *logReader) object(at time.Time, resource, namespace, name string, data json.RawMessage) error {
+	if resource == "nodes" {
 		var n corev1.Node
-		if err := json.Unmarshal(object, &n); err != nil {
-			return fmt.Errorf("the object of an audit event: %w", err)
+		if err := json.Unmarshal(data, &n); err != nil {
+			return fmt.Errorf("the object: %w", err)
 		}
-		if n.Name == "" {
-			n.Name = ref.Name
-		}
-		if n.DeletionTimestamp != nil && len(n.Finalizers) == 0 { // the last finalizer is taken off, and with it the node
+		n.Name = cmp.Or(n.Name, name)
+		if n.DeletionTimestamp != nil && len(n.Finalizers) == 0 { // the last finalizer was removed, and with it the node
 			r.changes = append(r.changes, change{at: at, gone: &removal{"Node", n.Name, string(n.UID)}})
 			return nil
 		}
@@ -248,34 +290,30 @@ func (r *logReader) audited(e *auditEvent) error {
 		return nil
 	}
 	var p corev1.Pod
-	if err := json.Unmarshal(object, &p); err != nil {
-		return fmt.Errorf("the object of an audit event: %w", err)
+	if err := json.Unmarshal(data, &p); err != nil {
+		return fmt.Errorf("the object: %w", err)
 	}
-	if p.Name == "" {
-		p.Name = ref.Name
-	}
-	if p.Namespace == "" {
-		p.Namespace = ref.Namespace
-	}
+	p.Name, p.Namespace = cmp.Or(p.Name, name), cmp.Or(p.Namespace, namespace)
 	if p.Name == "" {
 		r.unread["pods that were created with generateName and logged without the response"]++
 		return nil
 	}
 	if p.DeletionTimestamp != nil {
-		return nil // it was told already that the pod goes
+		return nil // it is already known that the pod goes
 	}
 	p.ManagedFields = nil
 	r.changes = append(r.changes, change{at: at, pod: &p})
 	return nil
 }
 
-// ending is what the answer to a deletion says. The UID is empty where it is not said; held means that finalizers keep the object.
+// ending is the answer to a deletion. The UID may be empty. held means that finalizers keep the
+// object.
 type ending struct {
 	uid  string
 	held bool
 }
 
-// endingOf reads the object that was answered, or the Status of its deletion.
+// endingOf reads the object in the answer, or the Status of its deletion.
 func endingOf(object json.RawMessage) ending {
 	var o struct {
 		Metadata metav1.ObjectMeta `json:"metadata"`

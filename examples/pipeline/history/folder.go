@@ -20,10 +20,12 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/nodepool/nodeclaim"
 )
 
-// ReadFolder is the history that the snapshots in a folder tell, each a file that kubectl get -o yaml or -o json wrote. A file is of the moment
-// in its name, such as 2026-01-15T08-00-00Z.yaml, 20260115-080000.json or 1768464000.yaml, or else of the latest moment that its nodes and
-// pods name. The last snapshot is taken to hold as long as the one before it. Pools, DaemonSets, volumes and budgets are those of the last
-// snapshot. The error joins the problems of all files.
+// ReadFolder returns the history of the snapshots in a folder. Each is a file written by kubectl
+// get -o yaml or -o json. The moment of a file is in its name, such as 2026-01-15T08-00-00Z.yaml,
+// 20260115-080000.json or 1768464000.yaml. Otherwise it is the latest moment that its nodes and
+// pods mention. The last snapshot is assumed to hold as long as the one before it. Pools,
+// DaemonSets, volumes and budgets are those of the last snapshot. The error joins the problems of
+// all files.
 func ReadFolder(dir string, o *manifests.Options) (*History, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -46,7 +48,7 @@ func ReadFolder(dir string, o *manifests.Options) (*History, error) {
 	return ParseSnapshots(files, o)
 }
 
-// ParseSnapshots is [ReadFolder] for files that are in memory already.
+// ParseSnapshots is [ReadFolder] for files in memory.
 func ParseSnapshots(files []manifests.File, o *manifests.Options) (*History, error) {
 	type snapshot struct {
 		m  *manifests.Snapshot
@@ -88,7 +90,7 @@ func ParseSnapshots(files []manifests.File, o *manifests.Options) (*History, err
 			}
 			key := fmt.Sprintf("%s %s %s %s", eviction.Name(p), p.UID, p.ResourceVersion, p.Spec.NodeName)
 			if before := known[key]; before != nil && p.ResourceVersion != "" {
-				p = before // one object, so that it is looked at once
+				p = before // one object, so that it is examined only once
 			}
 			known[key] = p
 			x.Pods = append(x.Pods, p)
@@ -113,7 +115,8 @@ func ParseSnapshots(files []manifests.File, o *manifests.Options) (*History, err
 	return New(last.m, out, last.at.Add(length), said...)
 }
 
-// launched are the nodes, and the machines that were launched and have not joined yet, which are paid for, too.
+// launched returns the nodes, plus the machines that were launched and have not joined yet, which
+// are paid for too.
 func launched(m *manifests.Snapshot) []*corev1.Node {
 	out, joined := slices.Clone(m.Nodes), map[string]bool{}
 	for _, n := range m.Nodes {
@@ -140,7 +143,7 @@ func lastPodEvents(claims []nodeclaim.NodeClaim) map[string]time.Time {
 	return out
 }
 
-// timeIn is the moment in the name of a file, in UTC.
+// timeIn returns the moment in the name of a file, in UTC.
 func timeIn(name string) (time.Time, bool) {
 	base := strings.TrimSuffix(filepath.Base(name), filepath.Ext(name))
 	const secondsOfUnix = 10 // digits, until the year 2286
@@ -155,7 +158,7 @@ func timeIn(name string) (time.Time, bool) {
 	return t, err == nil
 }
 
-// latest is the latest moment that nodes and pods name.
+// latest returns the latest moment that nodes and pods mention.
 func latest(m *manifests.Snapshot) time.Time {
 	var out time.Time
 	later := func(t time.Time) {

@@ -1,5 +1,6 @@
-// Package history is a cluster over time: which pods ran on which nodes, and when. A [History] is read from snapshots in a folder, from the
-// audit log of an API server, and from the log of Karpenter, and it is written as an audit log.
+// Package history is a cluster over time: which pods ran on which nodes, and when. A [History] is
+// read from snapshots in a folder, from the audit log of an API server, or from the log of
+// Karpenter. It can be written as an audit log.
 package history
 
 import (
@@ -16,11 +17,13 @@ import (
 	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
 )
 
-// History is a sequence of observations of one cluster. It is to be read, not changed. The zero value has nothing.
+// History is a sequence of observations of one cluster. It must only be read. The zero value is
+// empty.
 type History struct {
-	// Cluster is what does not change: pools, node classes, DaemonSets, volumes and budgets. Its pods, nodes and claims do not count.
+	// Cluster has what does not change: pools, node classes, DaemonSets, volumes and budgets. Its
+	// pods, nodes and claims do not count.
 	Cluster *manifests.Snapshot
-	// Observations are in the order of time, at least one, no two at one moment.
+	// Observations are in order of time. There is at least one, and no two are of the same moment.
 	Observations []Observation
 	// Until is the end of the last observation.
 	Until time.Time
@@ -28,24 +31,28 @@ type History struct {
 	Notes []string
 }
 
-// Observation is a cluster at a moment. It holds until the next one: what came and went in between is not known.
+// Observation is a cluster at one moment. It holds until the next one: changes in between are not
+// known.
 type Observation struct {
 	At time.Time
-	// Pods are sorted by namespace and name, and Nodes by name. A pod with a node runs there; one without waits.
+	// Pods are sorted by namespace and name, Nodes by name. A pod with a node runs there; one
+	// without a node waits.
 	Pods  []*corev1.Pod
 	Nodes []*corev1.Node
-	// LastPodEvent is when a pod last came to or left a node, by its name, where that is known.
+	// LastPodEvent is when a pod last came to or left a node, by node name, if known.
 	LastPodEvent map[string]time.Time
-	// TakenBack are the nodes that the cloud has said it takes back, up to this moment, by name and sorted: as Karpenter's log says, or a taint of
-	// aws-node-termination-handler.
+	// TakenBack are the nodes that the cloud had announced to take back by this moment, by name and
+	// sorted. The source is Karpenter's log or a taint of aws-node-termination-handler.
 	TakenBack []string
 }
 
-// spotTaint is what aws-node-termination-handler gives to a node whose spot machine is about to be taken back.
+// spotTaint is the taint that aws-node-termination-handler puts on a node whose spot machine is
+// about to be taken back.
 const spotTaint = "aws-node-termination-handler/spot-itn"
 
-// New is the history of the observations, in any order, until a moment. Of two observations of one moment the later in the list counts. The
-// error says that there is no observation, or that the end is not after the last one.
+// New returns the history of the observations, in any order, until the given moment. Of two
+// observations of one moment the later in the list counts. The error says that there is no
+// observation, or that the end is not after the last one.
 func New(cluster *manifests.Snapshot, list []Observation, until time.Time, notes ...string) (*History, error) {
 	list = slices.Clone(list)
 	slices.SortStableFunc(list, func(a, b Observation) int { return a.At.Compare(b.At) })
@@ -81,7 +88,7 @@ func New(cluster *manifests.Snapshot, list []Observation, until time.Time, notes
 	return out, nil
 }
 
-// End is when observation i ends.
+// End returns when observation i ends.
 func (h *History) End(i int) time.Time {
 	if i+1 < len(h.Observations) {
 		return h.Observations[i+1].At
@@ -94,18 +101,18 @@ func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 // change is something that happened to one pod or node.
 type change struct {
 	at time.Time
-	// Of these one is set.
-	pod  *corev1.Pod  // is now so
-	node *corev1.Node // is now so
+	// Exactly one of these is set.
+	pod  *corev1.Pod  // the pod after the change
+	node *corev1.Node // the node after the change
 	bind *binding
 	gone *removal
 	name *registration
-	back string // a claim, or a node, that the cloud takes back
+	back string // a claim or a node that the cloud takes back
 }
 
 type binding struct{ pod, node string }
 
-// removal is a pod or a node that is gone. UID is empty where the source does not say it.
+// removal is a pod or a node that is gone. UID is empty if the source does not have it.
 type removal struct {
 	kind, name, uid string
 }
@@ -113,11 +120,11 @@ type removal struct {
 // registration says which node a claim has become.
 type registration struct{ claim, node string }
 
-// player plays changes.
+// player replays changes.
 type player struct {
 	pods    map[string]*corev1.Pod
 	nodes   map[string]*corev1.Node
-	claims  map[string]string // names of nodes by their claims
+	claims  map[string]string // name of the node by claim
 	ended   map[string]bool   // by UID, because a status may be written after the end
 	touched map[string]time.Time
 	back    []string // nodes that the cloud takes back
@@ -175,7 +182,7 @@ func (p *player) play(c change) {
 	}
 }
 
-// moved notes at the nodes of a pod that it came or went.
+// moved records at the nodes of a pod that it came or left.
 func (p *player) moved(before, after *corev1.Pod, at time.Time) {
 	node := func(pod *corev1.Pod) string {
 		if pod == nil || eviction.Ended(pod) {
@@ -198,7 +205,8 @@ func placed(p *corev1.Pod, node string) *corev1.Pod {
 	return &q
 }
 
-// observations plays the changes over what was there at first, and observes the cluster at the end of each step in which something happened.
+// observations replays the changes from the first observation on. It observes the cluster at the
+// end of each step in which something happened.
 func observations(first Observation, changes []change, step time.Duration) []Observation {
 	slices.SortStableFunc(changes, func(a, b change) int { return a.at.Compare(b.at) })
 	p := player{pods: map[string]*corev1.Pod{}, nodes: map[string]*corev1.Node{}, claims: map[string]string{}, ended: map[string]bool{}, touched: map[string]time.Time{}}
@@ -235,7 +243,7 @@ func observations(first Observation, changes []change, step time.Duration) []Obs
 	return out
 }
 
-// ceil is the end of the step that the moment is in.
+// ceil returns the end of the step that contains the moment.
 func ceil(t time.Time, step time.Duration) time.Time {
 	if down := t.Truncate(step); !down.Equal(t) {
 		return down.Add(step)

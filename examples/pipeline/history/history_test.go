@@ -158,7 +158,7 @@ func TestBadLogs(t *testing.T) {
 		`{"kind":`: "log:1: unexpected end of JSON input",
 		`{"time":"now","message":"launched nodeclaim"}`:                                              `log:1: time now: want ISO 8601`,
 		`{"kind":"Event","apiVersion":"audit.k8s.io/v1","stage":"ResponseComplete","verb":"create"}`: "log:1: an audit event without stageTimestamp",
-		event(1, "create", "pods", "a", `,"responseObject":{"spec":{"containers":"none"}}`):          "log:1: the object of an audit event: ",
+		event(1, "create", "pods", "a", `,"responseObject":{"spec":{"containers":"none"}}`):          "log:1: the object: ",
 	} {
 		_, err := history.ReadLogs(nil, logs(text), nil)
 		assert.ErrorContains(t, err, want, text)

@@ -13,12 +13,12 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
-// named is how Karpenter logs an object.
+// named is the form in which Karpenter logs an object.
 type named struct {
 	Name string `json:"name"`
 }
 
-// karpenterLine is what is read of a line of Karpenter's log, as v1.14 and v1.15 write it.
+// karpenterLine is the part of a line of Karpenter's log that is read, as v1.14 and v1.15 write it.
 type karpenterLine struct {
 	Time         string              `json:"time"`
 	Message      string              `json:"message"`
@@ -32,8 +32,9 @@ type karpenterLine struct {
 	Allocatable  corev1.ResourceList `json:"allocatable"`
 }
 
-// karpenter reads one line of Karpenter's log: a machine is there from "launched nodeclaim" to "deleted nodeclaim", and "registered nodeclaim"
-// says which node it is. "created nodeclaim" says the pool, and a deletion that an interruption has begun is not Karpenter's choice.
+// karpenter reads one line of Karpenter's log. A machine exists from "launched nodeclaim" to
+// "deleted nodeclaim". "registered nodeclaim" says which node it is, and "created nodeclaim" names
+// the pool. A deletion that an interruption has started is not Karpenter's choice.
 func (r *logReader) karpenter(text []byte) error {
 	var l karpenterLine
 	if err := json.Unmarshal(text, &l); err != nil || l.Message == "" || l.Time == "" {
@@ -85,7 +86,7 @@ func (r *logReader) pools(claim, pool string) {
 	r.poolOf[claim] = pool
 }
 
-// logTime reads the time of a line, which is written as ISO 8601 with milliseconds.
+// logTime reads the time of a line, in ISO 8601 with milliseconds.
 func logTime(text string) (time.Time, error) {
 	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05.000Z0700"} {
 		if t, err := time.Parse(layout, text); err == nil {

@@ -21,20 +21,23 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
-// Sale is what could be bought during a history: what its pools sell, and what was there although no pool sells it, such as nodes of managed
-// node groups or of pools that have changed since. It is immutable.
+// Sale is what could be bought during a history: what its pools sell, and what existed although no
+// pool sells it. Examples are nodes of managed node groups or of pools that have changed since. It
+// is immutable.
 type Sale struct {
 	// Snapshot is the cluster without its nodes and pods.
 	Snapshot scheduling.Snapshot
 	// Notes are remarks on pools and prices.
 	Notes []string
 
-	group map[string]string // by name of the node: the pool that was made for it
+	group map[string]string // by node name: the pool that was made for the node
 }
 
-// Sale joins the pools with what a market offers them. A node that its pool does not sell makes a pool of its own group: with the types, zones
-// and capacity types that were seen in it, at least as large as the nodes were, and the labels and taints that all of them had. So every node
-// whose type is known has a price, and whoever bought as the cluster did stays within what is for sale.
+// Sale combines the pools with what a market offers them. A node that its pool does not sell
+// creates a pool for its own group. That pool has the types, zones and capacity types that were
+// seen in the group, with types at least as large as the nodes, and the labels and taints that all
+// of its nodes had. So every node of a known type has a price, and buying as the cluster did stays
+// within what is for sale.
 func (h *History) Sale(market *pipeline.Market) (*Sale, error) {
 	m := *h.Cluster
 	m.Pods, m.Workloads, m.Nodes, m.NodeClaims = nil, nil, nil, nil
@@ -69,7 +72,7 @@ func (h *History) Sale(market *pipeline.Market) (*Sale, error) {
 			}
 			t := slices.IndexFunc(whole[0].Types, func(t instancetypes.InstanceType) bool { return t.Name == labels[corev1.LabelInstanceTypeStable] })
 			if t < 0 {
-				continue // without a price
+				continue // it has no price
 			}
 			name := groupOf(labels)
 			if names[name] {
@@ -89,7 +92,7 @@ func (h *History) Sale(market *pipeline.Market) (*Sale, error) {
 		s.Pools = append(s.Pools, pool)
 		out.Notes = append(out.Notes, fmt.Sprintf("nodes that no pool sells count as bought from a pool of their own, %q, with the types that were seen there: %s", name, typesOf(&pool)))
 	}
-	for i := range s.Pools { // a type that no pool takes is only in the way
+	for i := range s.Pools { // a type that no pool can use only costs time
 		asked := s.Pools[i].NodeRequirements()
 		s.Pools[i].Types = slices.DeleteFunc(slices.Clone(s.Pools[i].Types), func(t instancetypes.InstanceType) bool { return !t.Requirements.Overlaps(asked) })
 	}
@@ -110,7 +113,8 @@ func typesOf(p *scheduling.Pool) string {
 	return strings.Join(names, ", ")
 }
 
-// Nodes are nodes as those of the pools of the sale, ready, with their prices. A node whose price is not known is not Priced.
+// Nodes returns the nodes as ready nodes of the sale's pools, with their prices. The last result is
+// false for a node whose price is unknown.
 func (s *Sale) Nodes(nodes []*corev1.Node) ([]*corev1.Node, []deprovision.Price, []bool) {
 	out := make([]*corev1.Node, len(nodes))
 	prices, known := make([]deprovision.Price, len(nodes)), make([]bool, len(nodes))
@@ -135,7 +139,8 @@ func (s *Sale) Nodes(nodes []*corev1.Node) ([]*corev1.Node, []deprovision.Price,
 	return out, prices, known
 }
 
-// bought is the labels with the capacity type under Karpenter's key. EKS has another key for its managed node groups.
+// bought returns the labels with the capacity type under Karpenter's key. EKS uses another key for
+// its managed node groups.
 func bought(labels map[string]string) map[string]string {
 	out := maps.Clone(labels)
 	if out == nil {
@@ -150,7 +155,7 @@ func bought(labels map[string]string) map[string]string {
 	return out
 }
 
-// groupOf names what a node belongs to, by its pool or by the labels of those who make node groups.
+// groupOf names the group of a node, by its pool or by the labels of tools that create node groups.
 func groupOf(labels map[string]string) string {
 	for _, key := range []string{nodepool.LabelKey, nodepool.ProvisionerLabelKey, "eks.amazonaws.com/nodegroup", "alpha.eksctl.io/nodegroup-name", "kops.k8s.io/instancegroup", "cloud.google.com/gke-nodepool", "kubernetes.azure.com/agentpool"} {
 		if labels[key] != "" {
@@ -160,7 +165,7 @@ func groupOf(labels map[string]string) string {
 	return "no-pool"
 }
 
-// sells reports whether a pool sells the type in the zone and as the capacity type of the labels.
+// sells reports whether a pool sells the type, zone and capacity type of the labels.
 func sells(p *scheduling.Pool, labels map[string]string) bool {
 	asked := p.NodeRequirements()
 	for i := range p.Types {
@@ -179,7 +184,8 @@ func offers(o *instancetypes.Offering, labels map[string]string) bool {
 	return o.Requirements.Get(corev1.LabelTopologyZone).Contains(labels[corev1.LabelTopologyZone]) && o.CapacityType() == labels[instancetypes.LabelCapacityType]
 }
 
-// atLeast is the types, of which one is at least as large as a node of it was: what ran on the node must fit the type.
+// atLeast returns the types with one of them at least as large as a node of it was, because what
+// ran on the node must fit the type.
 func atLeast(types []instancetypes.InstanceType, name string, allocatable corev1.ResourceList) []instancetypes.InstanceType {
 	i := slices.IndexFunc(types, func(t instancetypes.InstanceType) bool { return t.Name == name })
 	larger, changed := enlarged(types[i], allocatable)
@@ -207,7 +213,7 @@ func enlarged(t instancetypes.InstanceType, allocatable corev1.ResourceList) (in
 	return t, changed
 }
 
-// lasting are the taints without those that come and go with the state of a node.
+// lasting returns the taints without those that follow the state of a node.
 func lasting(taints []corev1.Taint) []corev1.Taint {
 	var out []corev1.Taint
 	for _, t := range taints {
@@ -221,7 +227,7 @@ func lasting(taints []corev1.Taint) []corev1.Taint {
 
 // group is a set of nodes that another autoscaler or a person buys.
 type group struct {
-	labels map[string]string // that all of them have
+	labels map[string]string // labels that all of them have
 	taints []corev1.Taint
 	types  map[string]instancetypes.InstanceType
 	sold   map[string]bool // type, zone and capacity type
@@ -250,7 +256,8 @@ func (g *group) add(t *instancetypes.InstanceType, labels map[string]string, tai
 	}
 }
 
-// pool sells what the group had. Its empty and underused nodes may be given back after ten minutes, as by cluster-autoscaler.
+// pool returns a pool that sells what the group had. Its empty and underused nodes may be given
+// back after ten minutes, as by cluster-autoscaler.
 func (g *group) pool(name string) scheduling.Pool {
 	wait := 10 * time.Minute
 	out := scheduling.Pool{NodePool: nodepool.NodePool{
@@ -289,7 +296,8 @@ func (g *group) pool(name string) scheduling.Pool {
 	return out
 }
 
-// ofDomains are the labels in whose domains types have labels: only a cloud gives these to nodes, so they are of the types and not of the pool.
+// ofDomains returns the labels whose domains are also domains of labels of types. Only a cloud sets
+// these, so they belong to the types and not to the pool.
 func ofDomains(labels map[string]string, types []instancetypes.InstanceType) map[string]string {
 	domains := map[string]bool{}
 	for i := range types {

@@ -14,8 +14,9 @@ import (
 	"github.com/joinery-sdk/joinery/deprovision/eviction"
 )
 
-// Writer writes a cluster over time as the audit log that its API server would have written, at level RequestResponse: a line for each pod and
-// node that comes, changes or goes. [ReadLogs] reads it.
+// Writer writes a cluster over time as the audit log that its API server would have written, at
+// level RequestResponse. It writes a line for each pod and node that comes, changes or goes.
+// [ReadLogs] reads it.
 type Writer struct {
 	out   *json.Encoder
 	pods  map[string]*corev1.Pod
@@ -23,12 +24,12 @@ type Writer struct {
 	lines int
 }
 
-// NewWriter is a writer that has seen nothing yet.
+// NewWriter returns a writer that has observed nothing yet.
 func NewWriter(w io.Writer) *Writer {
 	return &Writer{out: json.NewEncoder(w), pods: map[string]*corev1.Pod{}, nodes: map[string]*corev1.Node{}}
 }
 
-// Observe writes what is different since the last observation. The error is the writer's.
+// Observe writes what has changed since the last observation. The error is the writer's.
 func (w *Writer) Observe(o Observation) error {
 	pods, nodes := map[string]bool{}, map[string]bool{}
 	for _, n := range o.Nodes {
@@ -73,7 +74,7 @@ func (w *Writer) Observe(o Observation) error {
 	return nil
 }
 
-// End writes that the log goes on until a moment at which nothing changes.
+// End writes that the log continues until a moment at which nothing changes.
 func (w *Writer) End(at time.Time) error { return w.line(at, "list", "nodes", "", "", nil) }
 
 func verb(known bool) string {

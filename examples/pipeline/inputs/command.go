@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime/debug"
 	"slices"
 	"strings"
 
@@ -17,12 +18,14 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// helpWidth is the number of columns of help where the terminal does not say less.
+// helpWidth is the number of columns of help, unless the terminal is narrower.
 const helpWidth = 100
 
-// Command makes cmd a program of the kind that all examples are: it takes no arguments but flags, says what is wrong with
-// those and what may have been meant, and writes what run writes when run is over, in one piece. Its help is at most 100
-// columns wide, and no wider than the terminal. It fills in Args, RunE, the flag error function and the template of the help.
+// Command gives cmd the behaviour of all example programs. It accepts flags but no arguments, and
+// says what is wrong with them and what may have been meant. It writes the output of run in one
+// piece when run has ended. The words "help" and "version" do what --help and --version do. Its help
+// is at most 100 columns wide, and no wider than the terminal.
+// Command sets Args, RunE, the flag error function and the template of the help.
 func Command(cmd *cobra.Command, run func(cmd *cobra.Command, out io.Writer) error) *cobra.Command {
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	width := helpWidth
@@ -31,20 +34,34 @@ func Command(cmd *cobra.Command, run func(cmd *cobra.Command, out io.Writer) err
 	}
 	cmd.Long = wrapped(cmd.Long, width)
 	cmd.SetUsageTemplate(strings.ReplaceAll(cmd.UsageTemplate(), ".FlagUsages", fmt.Sprintf(".FlagUsagesWrapped %d", width)))
+	cmd.Version = version()
+	cmd.SetVersionTemplate("{{.DisplayName}} {{.Version}}\n")
 	cmd.Args = func(c *cobra.Command, args []string) error {
 		switch {
-		case len(args) == 0:
+		case len(args) == 0, len(args) == 1 && (args[0] == wordHelp || args[0] == wordVersion):
 			return nil
 		case c.Flags().Lookup("filename") != nil:
 			return Bad(fmt.Errorf("%q: files are named by -f, and all else is said by flags (see %s --help)", args[0], c.Name()))
 		}
 		return Bad(fmt.Errorf("%q: everything is said by flags (see %s --help)", args[0], c.Name()))
 	}
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) == 1 && args[0] == wordHelp:
+			return cmd.Help()
+		case len(args) == 1 && args[0] == wordVersion:
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), cmd.DisplayName(), cmd.Version)
+			return err
+		}
 		out := bufio.NewWriter(cmd.OutOrStdout())
 		return errors.Join(run(cmd, out), out.Flush())
 	}
 	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+			if want, ok := wanted(invalid.GetFlag().Value.Type()); ok {
+				return Bad(fmt.Errorf("--%s %q: want %s (see %s --help)", invalid.GetFlag().Name, invalid.GetValue(), want, c.Name()))
+			}
+		}
 		var known []string
 		c.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, "--"+f.Name) })
 		for word := range strings.FieldsSeq(err.Error()) {
@@ -57,7 +74,37 @@ func Command(cmd *cobra.Command, run func(cmd *cobra.Command, out io.Writer) err
 	return cmd
 }
 
-// wrapped breaks the lines of each paragraph anew. Paragraphs are apart by an empty line.
+// wanted says what a flag of the type takes.
+func wanted(typ string) (string, bool) {
+	switch typ {
+	case "float32", "float64":
+		return "a number", true
+	case "int", "int32", "int64", "uint", "uint32", "uint64":
+		return "a whole number", true
+	case "bool":
+		return "true or false", true
+	case "duration":
+		return "a duration, such as 90s or 1h30m", true
+	}
+	return "", false
+}
+
+// The words that do the same as the flags of these names.
+const (
+	wordHelp    = "help"
+	wordVersion = "version"
+)
+
+// version returns the version of the module that the program was built from, and of Go.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "of unknown version"
+	}
+	return fmt.Sprintf("%s (%s)", info.Main.Version, info.GoVersion)
+}
+
+// wrapped wraps each paragraph anew. An empty line separates paragraphs.
 func wrapped(long string, width int) string {
 	var out []string
 	for i, paragraph := range strings.Split(long, "\n\n") {
@@ -78,7 +125,8 @@ func Complete(cmd *cobra.Command, flag string, values ...string) {
 	})
 }
 
-// OneOf is an error, with what may have been meant, unless the flag's value is one of those allowed.
+// OneOf returns an error, with what may have been meant, unless the flag's value is one of the
+// allowed ones.
 func OneOf(flag, value string, allowed ...string) error {
 	if slices.Contains(allowed, value) {
 		return nil

@@ -1,5 +1,5 @@
-// Package inputs is what the example programs have in common: the flags that say what to read, reading it, and the exit
-// codes that scripts rely on.
+// Package inputs is what the example programs have in common: the flags that say what to read, the
+// reading itself, and the exit codes that scripts rely on.
 package inputs
 
 import (
@@ -30,14 +30,14 @@ const (
 	ExitDearer   = 4 // nothing is lost, but it costs more
 )
 
-// ExitError carries the exit code of a program that has said all there is to say.
+// ExitError carries the exit code of a program that has printed everything it has to say.
 type ExitError struct {
 	Code int
 	// Err is printed on stderr; nil prints nothing.
 	Err error
 }
 
-// Error is the text of Err.
+// Error returns the text of Err.
 func (e *ExitError) Error() string {
 	if e.Err == nil {
 		return fmt.Sprintf("exit %d", e.Code)
@@ -45,13 +45,14 @@ func (e *ExitError) Error() string {
 	return e.Err.Error()
 }
 
-// Unwrap gives Err.
+// Unwrap returns Err.
 func (e *ExitError) Unwrap() error { return e.Err }
 
-// Bad is an error of usage or input.
+// Bad returns an error of usage or input.
 func Bad(err error) error { return &ExitError{ExitInput, err} }
 
-// End prints what there is to say of err and gives the exit code of a program that ended with it.
+// End prints what there is to say about err and returns the exit code of a program that ended with
+// it.
 func End(stderr io.Writer, err error) int {
 	var exit *ExitError
 	switch {
@@ -76,18 +77,23 @@ type Flags struct {
 	Region        string
 	Output        string
 	NoTiming      bool
-	// Pictures says, before Register, that the program also draws what it found: -o html.
+	// Pictures must be set before Register. It says that the program can also draw its results: -o
+	// html.
 	Pictures bool
 	// Pods says where objects of other kinds keep their pod templates, as KIND.GROUP=PATH.
 	Pods []string
-	// Answers names files with what the AWS CLI printed of the region; see pipeline.Market.WithAnswer.
+	// Answers names files with output of the AWS CLI about the region, see
+	// pipeline.Market.WithAnswer.
 	Answers []string
 	// Replace names files whose objects replace those of the same kind and name.
 	Replace []string
-	// SchedulerConfig names a file with kube-scheduler's configuration, or with that of Karpenter's flag of this name; see package defaultspread.
+	// SchedulerConfig names a file with kube-scheduler's configuration, or with the file for
+	// Karpenter's flag of this name, see package defaultspread.
 	SchedulerConfig string
-	// Buffers says that the program plans CapacityBuffers; others say that they leave them out. Headroom are buffers without an object, as
-	// [NAMESPACE/]KIND/NAME=PODS or =PERCENT%.
+	// Stored says that an API server has stored what is read, see [manifests.Options].
+	Stored bool
+	// Buffers says that the program plans CapacityBuffers; other programs say that they leave them
+	// out. Headroom lists buffers without an object, as [NAMESPACE/]KIND/NAME=PODS or =PERCENT%.
 	Buffers  bool
 	Headroom []string
 }
@@ -105,7 +111,7 @@ func (f *Flags) Register(set *pflag.FlagSet) {
 	set.BoolVar(&f.NoTiming, "no-timing", false, "leave timings out, so that the same input prints the same bytes")
 }
 
-// Formats are the values of --output.
+// Formats returns the values of --output.
 func (f *Flags) Formats() []string {
 	out := []string{"table", "wide", "json", "yaml"}
 	if f.Pictures {
@@ -114,7 +120,7 @@ func (f *Flags) Formats() []string {
 	return out
 }
 
-// Check reports flags that make no sense.
+// Check reports invalid flags.
 func (f *Flags) Check() error {
 	if err := OneOf("output", f.Output, f.Formats()...); err != nil {
 		return err
@@ -128,7 +134,7 @@ func (f *Flags) Check() error {
 	return nil
 }
 
-// Sample is what people are told first if the flags name no files, and empty if they do.
+// Sample returns what people are told first if the flags name no files. It is empty if they do.
 func (f *Flags) Sample() string {
 	if len(f.Files) > 0 {
 		return ""
@@ -136,8 +142,9 @@ func (f *Flags) Sample() string {
 	return "built-in sample; -f FILE reads your own manifests"
 }
 
-// CheckStdin is an error if manifests are piped in and no flag reads them: without -f - they would be ignored, and the sample
-// planned in their place. Empty input and a terminal do not count as input.
+// CheckStdin returns an error if manifests are piped in and no flag reads them. Without -f - they
+// would be ignored, and the sample would be planned instead. Empty input and a terminal do not
+// count as input.
 func (f *Flags) CheckStdin(stdin io.Reader) error {
 	if len(f.Files) > 0 || !hasInput(stdin) {
 		return nil
@@ -145,10 +152,11 @@ func (f *Flags) CheckStdin(stdin io.Reader) error {
 	return Bad(errors.New("there is something on standard input, which only -f - reads: add -f -, or < /dev/null for the built-in sample"))
 }
 
-// patience is how long a pipe may take to say that it is empty.
+// patience is how long a pipe may take to show that it is empty.
 const patience = time.Second
 
-// hasInput says whether there is something to read. A pipe that neither ends nor says anything counts as one that will.
+// hasInput reports whether there is something to read. A pipe that neither ends nor sends anything
+// counts as one that will.
 func hasInput(stdin io.Reader) bool {
 	if stdin == nil {
 		return false
@@ -177,7 +185,8 @@ func hasInput(stdin io.Reader) bool {
 	}
 }
 
-// Market opens the catalogue that the flags name, for manifests that were read. Where the flags name no region, Region is the one that was found.
+// Market opens the catalogue that the flags name, for the given manifests. If the flags name no
+// region, Region is set to the one found.
 func (f *Flags) Market(read *manifests.Snapshot) (*pipeline.Market, error) {
 	if f.InstanceTypes != "" {
 		data, err := readFile("--instance-types", f.InstanceTypes)
@@ -223,7 +232,7 @@ func (f *Flags) Market(read *manifests.Snapshot) (*pipeline.Market, error) {
 	return m, nil
 }
 
-// maxCatalogue bounds a catalogue file; EC2's own answer is about 10 MB.
+// maxCatalogue limits a catalogue file; EC2's own answer is about 10 MB.
 const maxCatalogue = 256 << 20
 
 func readFile(flag, name string) ([]byte, error) {
@@ -242,9 +251,24 @@ func readFile(flag, name string) ([]byte, error) {
 	return bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")), nil
 }
 
-// Manifests reads the files that the flags name, or the sample if they name none.
-func (f *Flags) Manifests(sample string, stdin io.Reader) (*manifests.Snapshot, error) {
-	opts := &manifests.Options{Stdin: stdin, Classes: pipeline.NodeClassDecoders(), Replace: f.Replace, Assume: true}
+func stored(stdin io.Reader) bool {
+	s, ok := stdin.(interface{ Stored() bool })
+	return ok && s.Stored()
+}
+
+// Keep reads stdin into memory, for callers that read it more than once, and records in the flags
+// whether it came from a cluster.
+func (f *Flags) Keep(stdin io.Reader) ([]byte, error) {
+	f.Stored = f.Stored || stored(stdin)
+	return io.ReadAll(stdin)
+}
+
+// Manifests reads the files that the flags name and those in beside, or the sample if there are
+// none. If stdin has a method Stored that returns true, it comes from a cluster, see
+// [manifests.Options].
+func (f *Flags) Manifests(sample string, stdin io.Reader, beside ...manifests.File) (*manifests.Snapshot, error) {
+	opts := &manifests.Options{Stdin: stdin, Files: beside, Classes: pipeline.NodeClassDecoders(), Replace: f.Replace, Assume: true}
+	opts.Stored = f.Stored || stored(stdin)
 	if f.SchedulerConfig != "" {
 		data, err := readFile("--scheduler-config", f.SchedulerConfig)
 		if err != nil {
@@ -257,11 +281,13 @@ func (f *Flags) Manifests(sample string, stdin io.Reader) (*manifests.Snapshot, 
 			return nil, Bad(fmt.Errorf("%s: %w", f.SchedulerConfig, err))
 		}
 	}
+	own := map[string]string{} // what was written, by the name of its buffer
 	for _, text := range f.Headroom {
 		b, err := headroom(text)
 		if err != nil {
 			return nil, err
 		}
+		own[b.String()] = text
 		opts.Buffers = append(opts.Buffers, b)
 	}
 	for _, text := range f.Pods {
@@ -273,13 +299,22 @@ func (f *Flags) Manifests(sample string, stdin io.Reader) (*manifests.Snapshot, 
 	}
 	var m *manifests.Snapshot
 	var err error
-	if len(f.Files) == 0 {
+	if len(f.Files)+len(beside) == 0 {
 		m, err = manifests.Parse([]manifests.File{{Name: "sample.yaml", Data: []byte(sample)}}, opts)
 	} else {
 		m, err = manifests.Read(f.Files, opts)
 	}
 	if err != nil {
 		return nil, Bad(err)
+	}
+	var faults []error
+	for i := range m.Buffers { // a buffer of the input may wait for its workload; one that is asked for may not
+		if text, asked := own[m.Buffers[i].String()]; asked && m.Buffers[i].Why != "" {
+			faults = append(faults, fmt.Errorf("--headroom %q: %s", text, m.Buffers[i].Why))
+		}
+	}
+	if len(faults) > 0 {
+		return nil, Bad(errors.Join(faults...))
 	}
 	if n := len(m.Buffers); n > 0 && !f.Buffers {
 		m.Notes = append(m.Notes, fmt.Sprintf("CapacityBuffers are left out of account: %d; provision plans them", n))

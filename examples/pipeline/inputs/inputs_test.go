@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -222,5 +223,80 @@ spec: {containers: [{name: main, image: web}]}
 		_, _, err = plan(config)
 		assert.ErrorContains(t, err, want)
 		assert.ErrorContains(t, err, file)
+	}
+}
+
+// Headroom for a workload that is not there is an error with what was probably meant: the plan would be one without it.
+func TestHeadroomForNothing(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "all.yaml")
+	var text strings.Builder
+	for _, of := range []string{"{namespace: shop, name: web}", "{namespace: shop, name: api}", "{namespace: lab, name: train}"} {
+		fmt.Fprintf(&text, "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: %s\nspec: {replicas: 5, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: a, image: a}]}}}\n", of)
+	}
+	text.WriteString("---\napiVersion: autoscaling.x-k8s.io/v1beta1\nkind: CapacityBuffer\nmetadata: {namespace: shop, name: later}\nspec: {scalableRef: {kind: Deployment, name: soon}, replicas: 1}\n")
+	require.NoError(t, os.WriteFile(path, []byte(text.String()), 0o600))
+	read := func(headroom ...string) error {
+		f := inputs.Flags{Files: []string{path}, Headroom: headroom, Buffers: true}
+		_, err := f.Manifests("", nil)
+		return err
+	}
+	require.NoError(t, read("shop/deployment/web=20%", "shop/deployment/api=1"), "a buffer of the manifests may wait for its workload")
+	for asked, want := range map[string]string{
+		"shop/deployment/wbe=20%":         `--headroom "shop/deployment/wbe=20%": there is no Deployment wbe in namespace shop; did you mean "web"?`,
+		"shop/statefulset/web=1":          "there is no StatefulSet web in namespace shop; did you mean Deployment web in namespace shop?",
+		"deployment/train=1":              "there is no Deployment train in namespace default; did you mean Deployment train in namespace lab?",
+		"shop/deployment/other=1":         "there is no Deployment other in namespace shop",
+		"shop/deployment/web=99999999999": "want [NAMESPACE/]KIND/NAME=PODS",
+		"shop/deployment/web=2000000000":  "it asks for 2000000000 pods",
+	} {
+		err := read("shop/deployment/api=1", asked)
+		require.ErrorContains(t, err, want)
+		assert.Equal(t, inputs.ExitInput, inputs.End(&bytes.Buffer{}, err))
+	}
+}
+
+// A price of preferences that cannot be meant is an error. It was read as the default.
+func TestPreferencePrice(t *testing.T) {
+	for text, ok := range map[string]bool{"0": true, "0.2": true, "inf": true, "-1": true, "-0.2": false, "-2": false, "nan": false, "-inf": false} {
+		var p inputs.Planning
+		cmd := &cobra.Command{}
+		p.Register(cmd)
+		require.NoError(t, cmd.Flags().Parse([]string{"--preference-price=" + text}))
+		_, err := p.Options()
+		assert.Equal(t, ok, err == nil, text)
+		if !ok {
+			require.ErrorContains(t, err, "--preference-price")
+		}
+	}
+}
+
+// The words and flags for help and version are the same in every program, and a value of the wrong type
+// says what is wanted, not which function of Go refused it.
+func TestWordsAndValues(t *testing.T) {
+	program := func() *cobra.Command {
+		c := inputs.Command(&cobra.Command{Use: "try"}, func(*cobra.Command, io.Writer) error { return nil })
+		c.Flags().Float64("price", 0, "a price")
+		c.Flags().Int("count", 0, "a count")
+		c.Flags().Bool("wide", false, "wide")
+		c.Flags().Duration("after", 0, "a time")
+		return c
+	}
+	for _, args := range [][]string{{"help"}, {"version"}, {"--help"}, {"--version"}} {
+		var out bytes.Buffer
+		c := program()
+		c.SetOut(&out)
+		c.SetArgs(args)
+		require.NoError(t, c.Execute(), args)
+		require.Contains(t, out.String(), "try", args)
+	}
+	for args, want := range map[string]string{
+		"--price=abc": `--price "abc": want a number (see try --help)`, "--count=1.5": `--count "1.5": want a whole number`,
+		"--wide=perhaps": `--wide "perhaps": want true or false`, "--after=soon": `--after "soon": want a duration, such as 90s or 1h30m`, "versoin": "everything is said by flags",
+	} {
+		c := program()
+		c.SetArgs([]string{args})
+		err := c.Execute()
+		require.ErrorContains(t, err, want)
+		require.NotContains(t, err.Error(), "strconv")
 	}
 }

@@ -19,8 +19,9 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/buffer"
 )
 
-// Objective is what the flags say of the cost of a node beyond its price, for programs that buy nodes and for those that give
-// them back: both have to mean the same, or one undoes what the other did. The zero value is the price.
+// Objective is the flags about the cost of a node beyond its price. Programs that buy nodes and
+// programs that give them back must use the same objective. Otherwise one undoes what the other
+// did. The zero value is the price.
 type Objective struct {
 	factors      []string
 	perNode      float64
@@ -38,7 +39,7 @@ func (o *Objective) Register(set *pflag.FlagSet) {
 	set.Float64Var(&o.cost, "interruption-cost", 0, "dollars that one interruption costs, with --interruption-rates")
 }
 
-// Parse gives what the flags say. All that is wrong with them is said at once.
+// Parse returns what the flags say. The error reports all faults at once.
 func (o *Objective) Parse() (*plan.Objective, error) {
 	out := &plan.Objective{PerNode: o.perNode, Interruption: o.interruption}
 	var errs []error
@@ -88,7 +89,8 @@ func (o *Objective) Parse() (*plan.Objective, error) {
 	return out, nil
 }
 
-// interruptionRates reads lines of instance type, zone and interruptions an hour; the most particular line holds.
+// interruptionRates reads lines of instance type, zone and interruptions per hour. The most
+// specific line applies.
 func interruptionRates(name string, data []byte) (func(instanceType, zone string) (float64, bool), error) {
 	r := csv.NewReader(bytes.NewReader(data))
 	r.Comment, r.FieldsPerRecord, r.TrimLeadingSpace = '#', 3, true
@@ -123,7 +125,8 @@ func interruptionRates(name string, data []byte) (func(instanceType, zone string
 	}, errors.Join(errs...)
 }
 
-// SavingsPlan reads "REQUIREMENTS: DOLLARS at PERCENT%": what it covers, what is committed an hour, and its discount.
+// SavingsPlan reads "REQUIREMENTS: DOLLARS at PERCENT%": what it covers, the amount committed per
+// hour, and its discount.
 func SavingsPlan(text string) (pricing.Commitment, error) {
 	bad := func(err error) (pricing.Commitment, error) {
 		return pricing.Commitment{}, Bad(fmt.Errorf("--savings-plan %q: %w", text, err))

@@ -10,8 +10,8 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling"
 )
 
-// Planning is the flags that say how to plan, for the programs that plan pods and for those that buy what was planned. Register
-// adds the flags. The zero value is not useful.
+// Planning is the flags that say how to plan, for programs that plan pods and for programs that buy
+// what was planned. Register adds the flags. The zero value is not useful.
 type Planning struct {
 	objective   Objective
 	strategy    string
@@ -45,7 +45,7 @@ func (p *Planning) Register(cmd *cobra.Command) {
 	Complete(cmd, "preferences", "respect", "ignore")
 }
 
-// Options are the options of a plan that the flags ask for. The error names a flag whose value makes no sense.
+// Options returns the plan options for the flags. The error names a flag with an invalid value.
 func (p *Planning) Options() (*plan.Options, error) {
 	for _, f := range []struct {
 		flag, value string
@@ -59,6 +59,9 @@ func (p *Planning) Options() (*plan.Options, error) {
 			return nil, err
 		}
 	}
+	if price := p.preferencePrice; price != -1 && !(price >= 0) {
+		return nil, Bad(fmt.Errorf("--preference-price %v: want 0 or more, inf, or -1 for the usual 0.1", price))
+	}
 	objective, err := p.parseObjective()
 	if err != nil {
 		return nil, err
@@ -68,7 +71,11 @@ func (p *Planning) Options() (*plan.Options, error) {
 		Packing:    &binpack.Options{Effort: binpack.Effort(p.effort)},
 		Objective:  objective,
 	}
-	if p.preferencePrice >= 0 {
+	const usual = -1
+	switch {
+	case !(p.preferencePrice >= 0) && p.preferencePrice != usual:
+		return nil, Bad(fmt.Errorf("--preference-price %v: want a part of the price, 0 or more, or -1 for the usual 0.1", p.preferencePrice))
+	case p.preferencePrice >= 0:
 		price := p.preferencePrice
 		out.Scheduling.PreferencePrice = &price
 	}
@@ -78,7 +85,7 @@ func (p *Planning) Options() (*plan.Options, error) {
 	return out, nil
 }
 
-// parseObjective is what the flags say beyond the price.
+// parseObjective returns what the flags say beyond the price.
 func (p *Planning) parseObjective() (*plan.Objective, error) {
 	switch {
 	case p.maxCPU < 0:

@@ -14,7 +14,7 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/gang"
 )
 
-// Cluster is what the flags name.
+// Cluster is the cluster that the flags name.
 type Cluster struct {
 	Manifests *manifests.Snapshot
 	Snapshot  scheduling.Snapshot
@@ -23,8 +23,8 @@ type Cluster struct {
 	Groups []gang.Group
 }
 
-// Read reads the manifests, or else the sample, opens the catalogue of their region, and makes a snapshot of both. What is to be noted goes to
-// stderr.
+// Read reads the manifests or the sample, opens the catalogue of their region, and makes a snapshot
+// of both. Notes go to stderr.
 func (f *Flags) Read(sample string, stdin io.Reader, stderr io.Writer) (*Cluster, error) {
 	m, err := f.Manifests(sample, stdin)
 	if err != nil {

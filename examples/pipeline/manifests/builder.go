@@ -18,18 +18,19 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/joinery-sdk/joinery/scheduling/buffer"
+	"github.com/joinery-sdk/joinery/scheduling/capacityquota"
 	"github.com/joinery-sdk/joinery/scheduling/gang"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool/nodeclaim"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool/overlay"
 )
 
-// builder puts the results together, in the order of the input.
+// builder combines the results in the order of the input.
 type builder struct {
 	snapshot    *Snapshot
 	problems    []*Problem
 	others      map[string]int
-	makers      map[string]bool // those of the others whose objects make pods
+	makers      map[string]bool // those of the others whose objects create pods
 	controllers []controller
 	cronJobs    []*batchv1.CronJob
 	templates   map[identity]*corev1.PodTemplate
@@ -63,7 +64,7 @@ func (b *builder) add(r *result) {
 	}
 }
 
-// name makes the name of an object that has only the beginning of one, as an API server does, but the same each time.
+// name completes a generated name, as an API server does, but always in the same way.
 func (b *builder) name(o *object) {
 	m, ok := o.value.(metav1.Object)
 	if !ok || o.id.name != "" || m.GetGenerateName() == "" {
@@ -78,7 +79,7 @@ func (b *builder) name(o *object) {
 	}
 }
 
-// leftOut reports whether the object is a hook that runs only when somebody calls helm test, delete or rollback.
+// leftOut reports whether the object is a hook that runs only for helm test, delete or rollback.
 func leftOut(o metav1.Object) bool {
 	text, hooked := o.GetAnnotations()["helm.sh/hook"]
 	always := false
@@ -94,7 +95,7 @@ func leftOut(o metav1.Object) bool {
 	return hooked && !always
 }
 
-// file puts an object where it belongs.
+// file adds an object to its list.
 func (b *builder) file(o object) {
 	s := b.snapshot
 	switch v := o.value.(type) {
@@ -141,6 +142,8 @@ func (b *builder) file(o object) {
 	case buffer.Buffer:
 		v.Namespace = o.id.namespace
 		s.Buffers = append(s.Buffers, Buffer{Buffer: v})
+	case capacityquota.Quota:
+		s.Quotas = append(s.Quotas, v)
 	case *corev1.PodTemplate:
 		b.templates[o.id] = v
 	case NodeClass:
@@ -156,7 +159,7 @@ func (b *builder) file(o object) {
 	}
 }
 
-// selecting keeps a controller that has a selector, for pods that get default constraints.
+// selecting records a controller with a selector, for pods that get default constraints.
 func (b *builder) selecting(controller any) {
 	d := &b.snapshot.Defaults
 	switch c := controller.(type) {
@@ -171,7 +174,7 @@ func (b *builder) selecting(controller any) {
 	}
 }
 
-// finish sorts, expands controllers, and looks at what refers to what.
+// finish sorts, expands controllers, and checks references between objects.
 func (b *builder) finish(o *Options) {
 	s := b.snapshot
 	sortObjects(s.Pods)
@@ -196,6 +199,7 @@ func (b *builder) finish(o *Options) {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Kind, b.Kind))
 	})
 	slices.SortFunc(s.NodeOverlays, func(a, b overlay.NodeOverlay) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(s.Quotas, func(a, b capacityquota.Quota) int { return cmp.Compare(a.Name, b.Name) })
 	slices.SortFunc(s.PodGroups, func(a, b gang.PodGroup) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.API, b.API))
 	})
@@ -223,7 +227,7 @@ func sortObjects[T metav1.Object](list []T) {
 	})
 }
 
-// skipped notes the kinds that planning does not look at, in one line.
+// skipped notes the kinds that planning ignores, in one line.
 func (b *builder) skipped() {
 	total := 0
 	var parts []string

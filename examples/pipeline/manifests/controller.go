@@ -20,18 +20,19 @@ type controller struct {
 	apiVersion string
 	meta       *metav1.ObjectMeta
 	template   *corev1.PodTemplateSpec
-	want       int // pods that should be there at the same time
+	want       int // pods that should exist at the same time
 	first      int // number of the first pod
 	ordinal    bool
-	selector   bool // it says which pods are its own
+	selector   bool // it says which pods belong to it
 	job        *batchv1.Job
 	claims     []corev1.PersistentVolumeClaim // claim templates of a StatefulSet
 }
 
-// key is what the names of a controller's pods are made from.
+// key returns what the names of a controller's pods are built from.
 func (i identity) key() [2]string { return [2]string{i.namespace, i.name} }
 
-// rank puts a StatefulSet before its namesakes, since the numbers of its pods are not for choice.
+// rank puts a StatefulSet before controllers of the same name, because the numbers of its pods are
+// fixed.
 func (c *controller) rank() int {
 	if c.ordinal {
 		return 0
@@ -72,14 +73,14 @@ func controllerOf(o object) controller {
 	return c
 }
 
-// tally is what is known of a controller's pods.
+// tally counts a controller's pods.
 type tally struct{ live, succeeded int }
 
 // expand turns controllers into the pods that they still have to create.
 func (b *builder) expand(most int) {
 	owners := b.ownership()
 	tallies := map[identity]tally{}
-	cronDone := map[identity]bool{} // CronJobs that have a run already
+	cronDone := map[identity]bool{} // CronJobs that already have a run
 	for _, p := range b.snapshot.Pods {
 		owner, ok := owners.of(p)
 		if !ok {
@@ -119,7 +120,7 @@ func (b *builder) expand(most int) {
 	slices.SortFunc(controllers, func(a, b controller) int {
 		return cmp.Or(cmp.Compare(a.id.namespace, b.id.namespace), cmp.Compare(a.id.name, b.id.name), cmp.Compare(a.rank(), b.rank()), cmp.Compare(a.id.kind, b.id.kind))
 	})
-	namesakes := map[[2]string]int{} // controllers of one name, whose pods must not get the same numbers
+	namesakes := map[[2]string]int{} // controllers with the same name, whose pods must have different numbers
 	for _, c := range controllers {
 		namesakes[c.id.key()]++
 	}
@@ -156,7 +157,7 @@ func (b *builder) expand(most int) {
 	}
 }
 
-// countField is the field that says how many pods a controller wants.
+// countField returns the field that says how many pods a controller wants.
 func (c *controller) countField() string {
 	switch c.id.kind {
 	case "Job":
@@ -175,7 +176,7 @@ func (c *controller) workload(t tally, taken []int) Workload {
 	switch {
 	case c.job != nil:
 		w.count = jobPods(c.job, t.succeeded) - t.live
-	case c.ordinal: // the pods of a StatefulSet have the numbers that they have
+	case c.ordinal: // the pods of a StatefulSet keep their numbers
 		end, _ := slices.BinarySearch(w.taken, c.first+c.want)
 		w.count = c.want - end
 	default:
@@ -184,7 +185,7 @@ func (c *controller) workload(t tally, taken []int) Workload {
 	return w
 }
 
-// jobPods is how many pods a job wants to run at the same time.
+// jobPods returns how many pods a job wants to run at the same time.
 func jobPods(j *batchv1.Job, succeeded int) int {
 	if finished(j) || j.Spec.Suspend != nil && *j.Spec.Suspend {
 		return 0
@@ -194,9 +195,9 @@ func jobPods(j *batchv1.Job, succeeded int) int {
 	switch {
 	case j.Spec.Completions != nil:
 		want = min(want, int(*j.Spec.Completions)-done)
-	case j.Spec.Parallelism == nil: // neither is given: one pod, once
+	case j.Spec.Parallelism == nil: // neither is set: one pod, once
 		want -= done
-	case done > 0: // a work queue with a success behind it starts no more
+	case done > 0: // a work queue with one success starts no more
 		want = 0
 	}
 	return max(want, 0)
@@ -208,7 +209,7 @@ func finished(j *batchv1.Job) bool {
 	})
 }
 
-// pod is what the controller's pods have in common.
+// pod returns what all pods of the controller have in common.
 func (c *controller) pod(hash string) *corev1.Pod {
 	p := &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: c.template.ObjectMeta, Spec: c.template.Spec}
 	yes := true
@@ -223,8 +224,8 @@ func (c *controller) pod(hash string) *corev1.Pod {
 	return p
 }
 
-// mount adds the volumes of a StatefulSet's claim templates, as its controller does. A template replaces a volume of the
-// same name.
+// mount adds the volumes of a StatefulSet's claim templates, as its controller does. A template
+// replaces a volume of the same name.
 func (c *controller) mount(w *Workload, present map[[2]string]bool) {
 	if len(c.claims) == 0 {
 		return
@@ -253,7 +254,7 @@ func (c *controller) mount(w *Workload, present map[[2]string]bool) {
 	w.Template.Spec.Volumes = volumes
 }
 
-// numbers lists which "<name>-<number>" the pods of the input have, by namespace and name.
+// numbers returns the numbers of pods named "<name>-<number>" in the input, by namespace and name.
 func (b *builder) numbers() map[[2]string][]int {
 	wanted := map[[2]string]bool{}
 	for _, c := range b.controllers {
@@ -280,10 +281,10 @@ func (b *builder) numbers() map[[2]string][]int {
 	return numbers
 }
 
-// ownership knows which controller stands behind which object.
+// ownership knows which controller each object belongs to.
 type ownership struct {
 	present map[identity]bool
-	parent  map[identity]identity // ReplicaSet to Deployment, where both are present
+	parent  map[identity]identity // ReplicaSet to Deployment, if both are present
 	hash    map[identity]string   // the pod-template-hash of a Deployment's newest ReplicaSet
 }
 
@@ -314,7 +315,8 @@ func (b *builder) ownership() *ownership {
 	return o
 }
 
-// above is the controller that an object's pods are counted for: its own Deployment if there is one.
+// above returns the controller for which an object's pods are counted: its Deployment if there is
+// one.
 func (o *ownership) above(id identity) identity {
 	if parent, ok := o.parent[id]; ok {
 		return parent
@@ -322,7 +324,7 @@ func (o *ownership) above(id identity) identity {
 	return id
 }
 
-// of is the controller that a pod is counted for, if one is present.
+// of returns the controller for which a pod is counted, if it is present.
 func (o *ownership) of(p *corev1.Pod) (identity, bool) {
 	ref := metav1.GetControllerOf(p)
 	if ref == nil {
@@ -333,7 +335,7 @@ func (o *ownership) of(p *corev1.Pod) (identity, bool) {
 		return o.above(id), true
 	}
 	switch ref.Kind {
-	case "ReplicaSet": // named "<deployment>-<hash>", the hash being on the pod
+	case "ReplicaSet": // named "<deployment>-<hash>"; the hash is on the pod
 		hash := p.Labels[appsv1.DefaultDeploymentUniqueLabelKey]
 		if name, ok := strings.CutSuffix(ref.Name, "-"+hash); ok && hash != "" {
 			id = identity{"Deployment", p.Namespace, name}

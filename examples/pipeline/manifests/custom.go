@@ -12,9 +12,11 @@ import (
 	"github.com/joinery-sdk/joinery/internal/strictjson"
 )
 
-// PodsOf says where the objects of a kind that planning does not know keep the templates of their pods, such as a Rollout of argoproj.io in
-// "spec.template", or a RayCluster of ray.io in "spec.workerGroupSpecs[].template". A template stands for as many pods as the replicas or the
-// parallelism of all objects around it say, multiplied, less those that are there and name the object as their owner.
+// PodsOf says where objects of a kind that planning does not know keep their pod templates.
+// Examples are "spec.template" for a Rollout of argoproj.io and "spec.workerGroupSpecs[].template"
+// for a RayCluster of ray.io. The number of pods of a template is the product of the replicas or
+// parallelism of all objects around it, minus the pods that exist and have the object as their
+// owner.
 type PodsOf struct {
 	Kind, Group string
 	// Path leads to a pod template or a pod spec; "[]" stands for every item of a list.
@@ -39,7 +41,7 @@ type custom struct {
 	count      int
 }
 
-// found is a template in an object, with the number of its pods.
+// found is a template in an object and the number of its pods.
 type found struct {
 	node  *strictjson.Node
 	path  string
@@ -74,13 +76,13 @@ func templates(n *strictjson.Node, path []string, at string, count int) []found 
 	return out
 }
 
-// custom reads the pods of an object whose kind the options tell of.
+// custom reads the pods of an object whose kind is in the options.
 func (w *worker) custom(res *result, at Position, n *strictjson.Node, id identity, version, path string) {
 	id.namespace = metav1.NamespaceDefault
 	if v := n.Get("metadata").Get("namespace"); v != nil && v.Text != "" {
 		id.namespace = v.Text
 	}
-	if _, known := w.kinds[id.kind]; known { // such as the Job of another group
+	if _, known := w.kinds[id.kind]; known { // for example the Job of another group
 		id.kind = qualified(id.kind, version)
 	}
 	list := templates(n, strings.Split(path, "."), "", 1)
@@ -97,7 +99,7 @@ func (w *worker) custom(res *result, at Position, n *strictjson.Node, id identit
 			v.decode(&o.template)
 		}
 		containers := o.template.Spec.Containers
-		for k := range containers { // some kinds name them themselves
+		for k := range containers { // some kinds name the containers themselves
 			if containers[k].Name == "" {
 				containers[k].Name = fmt.Sprintf("c%d", k)
 			}
@@ -118,7 +120,8 @@ func (w *worker) custom(res *result, at Position, n *strictjson.Node, id identit
 	}
 }
 
-// makesPods reports whether an object holds the containers of pods, at any depth: a list of objects with an image.
+// makesPods reports whether an object contains the containers of pods, at any depth: a list of
+// objects with an image.
 func makesPods(n *strictjson.Node) bool {
 	for i := range n.Items {
 		if makesPods(&n.Items[i]) {
@@ -139,7 +142,7 @@ func makesPods(n *strictjson.Node) bool {
 	return false
 }
 
-// podMakers are kinds whose objects make pods and need not hold a container.
+// podMakers are kinds that create pods although their objects may have no container.
 func podMakers() []string {
 	return []string{
 		"Kafka.kafka.strimzi.io", "KafkaNodePool.kafka.strimzi.io", "Elasticsearch.elasticsearch.k8s.elastic.co", "Kibana.kibana.k8s.elastic.co",
@@ -148,7 +151,8 @@ func podMakers() []string {
 	}
 }
 
-// qualified is a kind with its group, as kubectl spells it: "Rollout.argoproj.io", and "Service" of the core group.
+// qualified returns a kind with its group, as kubectl writes it: "Rollout.argoproj.io", or
+// "Service" of the core group.
 func qualified(kind, version string) string {
 	if g := group(version); g != "" {
 		return kind + "." + g

@@ -15,6 +15,7 @@ import (
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/joinery-sdk/joinery/examples/pipeline/manifests/internal/podcheck"
@@ -22,6 +23,7 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/requirements/kube"
 	"github.com/joinery-sdk/joinery/scheduling/buffer"
+	"github.com/joinery-sdk/joinery/scheduling/capacityquota"
 	"github.com/joinery-sdk/joinery/scheduling/gang"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool/nodeclaim"
@@ -34,7 +36,8 @@ type visit struct {
 	decoder  *strictjson.Decoder
 	checker  *podcheck.Checker
 	problems []strictjson.Problem
-	decoding int // how many of the problems are from decoding
+	decoding int // how many of the problems come from decoding
+	stored   bool
 }
 
 func (v *visit) decode(into any) {
@@ -42,7 +45,7 @@ func (v *visit) decode(into any) {
 	v.decoding = len(v.problems)
 }
 
-// take adds problems that a check found, but not at fields that could not be decoded.
+// take adds problems of a check, except at fields that could not be decoded.
 func (v *visit) take(found []strictjson.Problem) {
 	for _, p := range found {
 		if !slices.ContainsFunc(v.problems[:v.decoding], func(q strictjson.Problem) bool { return below(p.Path, q.Path) || below(q.Path, p.Path) }) {
@@ -67,7 +70,7 @@ func (v *visit) oneOf(path, word string, allowed ...string) {
 	v.add(path, "%s: want one of %s%s", strictjson.Quote(word), strings.Join(allowed, ", "), meant(word, allowed))
 }
 
-// meant is a hint in parentheses at the nearest candidate, or nothing.
+// meant returns a hint in parentheses with the nearest candidate, or nothing.
 func meant(word string, candidates []string) string {
 	if near, ok := requirements.Nearest(word, candidates); ok {
 		return fmt.Sprintf(" (did you mean %q?)", near)
@@ -75,9 +78,9 @@ func meant(word string, candidates []string) string {
 	return ""
 }
 
-// kind is how objects of one kind are read.
+// kind says how objects of one kind are read.
 type kind struct {
-	versions   []string // API versions, the one in use first
+	versions   []string // API versions, the current one first
 	old        []string // API versions that clusters had once
 	namespaced bool
 	read       func(*visit) any
@@ -87,14 +90,14 @@ func typed[T any](check func(*visit, *T)) func(*visit) any {
 	return func(v *visit) any {
 		object := new(T)
 		v.decode(object)
-		if check != nil {
+		if check != nil && !v.stored {
 			check(v, object)
 		}
 		return object
 	}
 }
 
-// family reads the kinds that have decoders of their own.
+// family reads kinds that have their own decoders.
 func family[T any](decode func([]byte) (T, error)) func(*visit) any {
 	return func(v *visit) any {
 		object, err := decode(v.once().Raw())
@@ -103,7 +106,8 @@ func family[T any](decode func([]byte) (T, error)) func(*visit) any {
 	}
 }
 
-// once is the object without the keys that it gives a second time, each of which is a problem: readers of JSON know no lines, and many take the last.
+// once returns the object without repeated keys, and reports each as a problem. JSON readers know
+// no lines, and many use the last value.
 func (v *visit) once() *strictjson.Node {
 	var visit func(n *strictjson.Node, path string) strictjson.Node
 	visit = func(n *strictjson.Node, path string) strictjson.Node {
@@ -130,7 +134,7 @@ func (v *visit) once() *strictjson.Node {
 	return &out
 }
 
-// failed takes over the errors of a decoder that is not ours. Those that know their field say so.
+// failed converts the errors of an external decoder. Some of them name their field.
 func (v *visit) failed(err error) {
 	if err == nil {
 		return
@@ -158,7 +162,7 @@ func classKinds() map[string][]string {
 	}
 }
 
-// kinds are the kinds that planning looks at.
+// kinds returns the kinds that planning uses.
 func kinds(o *Options) map[string]kind {
 	apps := []string{"apps/v1"}
 	oldApps := []string{"apps/v1beta1", "apps/v1beta2", "extensions/v1beta1"}
@@ -202,6 +206,7 @@ func kinds(o *Options) map[string]kind {
 		},
 		"NodeOverlay":    {[]string{overlay.APIVersion}, nil, false, family(overlay.Decode)},
 		"CapacityBuffer": {buffer.Versions(), nil, true, family(buffer.Decode)},
+		"CapacityQuota":  {capacityquota.Versions(), nil, false, family(capacityquota.Decode)},
 		"PodTemplate":    {core, nil, true, typed[corev1.PodTemplate](nil)},
 	}
 	known := classKinds()
@@ -219,7 +224,24 @@ func kinds(o *Options) map[string]kind {
 	return all
 }
 
-// hints are for fields of pods that are often written where they do not belong.
+// Kinds returns the kinds of objects that [Read] understands with these options, sorted by kind,
+// each with its current version first. Of ConfigMaps, only [Settings] is understood. Lists of these
+// kinds are understood too.
+func Kinds(o *Options) []schema.GroupVersionKind {
+	if o == nil {
+		o = &Options{}
+	}
+	var out []schema.GroupVersionKind
+	all := kinds(o)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		for _, version := range all[name].versions {
+			out = append(out, schema.FromAPIVersionAndKind(version, name))
+		}
+	}
+	return out
+}
+
+// hints are for fields of pods that are often written in the wrong place.
 func hints() map[string]string {
 	all := map[string]string{}
 	for _, spec := range []string{"spec", "spec.template.spec", "spec.jobTemplate.spec.template.spec"} {
@@ -250,12 +272,13 @@ func readClass(decode ClassDecoder) func(*visit) any {
 	}
 }
 
-// settingsName is the ConfigMap of v1alpha5's controller.
-const settingsName = "karpenter-global-settings"
+// Settings is the name of the ConfigMap with the settings of Karpenter before v0.33 (the v1alpha5
+// controller), the only ConfigMap that is read.
+const Settings = "karpenter-global-settings"
 
-// readSettings reads the one ConfigMap that planning looks at; any other is of another kind, which nil says.
+// readSettings reads the one ConfigMap that planning uses. It returns nil for any other.
 func readSettings(v *visit) any {
-	if name := v.node.Get("metadata").Get("name"); name == nil || name.Text != settingsName {
+	if name := v.node.Get("metadata").Get("name"); name == nil || name.Text != Settings {
 		return nil
 	}
 	return typed[corev1.ConfigMap](nil)(v)
@@ -270,7 +293,7 @@ func checkNode(v *visit, n *corev1.Node) {
 	v.take(v.checker.Quantities("status.allocatable", n.Status.Allocatable))
 }
 
-// template checks the pods of a controller and that its selector, where it has one, selects them.
+// template checks the pods of a controller, and that its selector, if it has one, selects them.
 func (v *visit) template(path string, t *corev1.PodTemplateSpec, s *metav1.LabelSelector, replicas *int32) {
 	v.take(v.checker.Pod(path, &t.ObjectMeta, &t.Spec))
 	if replicas != nil && *replicas < 0 {

@@ -90,7 +90,7 @@ func TestMalformedBytes(t *testing.T) {
 			_, err := manifests.Parse([]manifests.File{{Name: "x.yaml", Data: []byte(c.data)}}, nil)
 			require.Error(t, err)
 			assert.Contains(t, err.Error(), c.want)
-			assert.Less(t, time.Since(start), 30*time.Second, "far above what it takes, for slow machines and the race detector")
+			assert.Less(t, time.Since(start), 5*time.Minute, "far above what it takes, for slow machines and the race detector")
 		})
 	}
 }

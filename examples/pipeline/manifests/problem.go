@@ -10,17 +10,17 @@ import (
 	"strings"
 )
 
-// Position is a place in the input. The zero value is unknown.
+// Position is a place in the input. The zero value is an unknown place.
 type Position struct {
-	// File is the name given, or found in a directory; "-" is standard input.
+	// File is the given name, or the one found in a directory; "-" is standard input.
 	File string
 	// Document is the number of the document in the file, from 1.
 	Document int
-	// Line is counted from 1; 0 where it is not known.
+	// Line counts from 1; 0 means unknown.
 	Line int
 }
 
-// String writes "pods.yaml:12", or "pods.yaml: document 3" where there is no line.
+// String returns "pods.yaml:12", or "pods.yaml: document 3" if the line is unknown.
 func (p Position) String() string {
 	switch {
 	case p.Line > 0:
@@ -34,19 +34,21 @@ func (p Position) String() string {
 
 // Problem is one mistake in the input.
 type Problem struct {
-	// Position is that of the field where it is known, or else of the object.
+	// Position is that of the field if it is known, otherwise that of the object.
 	Position Position
-	// Object is kind and name ("Pod shop/web-0", "NodePool default"); empty if no object could be made out.
+	// Object is kind and name ("Pod shop/web-0", "NodePool default"). It is empty if no object
+	// could be identified.
 	Object string
-	// Path is the field; empty for the object as a whole.
+	// Path is the field. It is empty for the object as a whole.
 	Path string
-	// Detail is what is wrong and, where it is known, the fix.
+	// Detail says what is wrong and, if known, how to fix it.
 	Detail string
 
-	noObject bool // what is there has no kind or no apiVersion, and may be no manifest at all
+	noObject bool // the value has no kind or no apiVersion, and may not be a manifest at all
 }
 
-// Error is the line that a person reads: "pods.yaml:12: Provisioner default: spec.weight: 101: want 1 to 100".
+// Error returns the line for people: "pods.yaml:12: Provisioner default: spec.weight: 101: want 1
+// to 100".
 func (p *Problem) Error() string {
 	parts := []string{}
 	for _, part := range []string{p.Position.String(), p.Object, p.Path, p.Detail} {
@@ -57,10 +59,12 @@ func (p *Problem) Error() string {
 	return strings.Join(parts, ": ")
 }
 
-// filled is where a template fills a value in: of Helm and Jinja, of a shell, Flux or Terraform, and by hand.
+// filled matches where a template is filled in: by Helm, Jinja, a shell, Flux or Terraform, or by
+// hand.
 var filled = regexp.MustCompile(`\{\{[^\n]*?\}\}|\{\{[^\n]*|\$\{[^}\n]*\}?|%\{[^}\n]*\}?|<<[A-Za-z_][\w -]*>>|<[A-Z][A-Z0-9_-]+>`)
 
-// hint says of problems on lines with something to fill in what that is, and of patches that they are some.
+// hint explains problems on lines with a value to fill in, and problems that show that the file is
+// a patch.
 func hint(c chunk, problems []*Problem) {
 	if len(problems) == 0 {
 		return
@@ -81,10 +85,10 @@ func hint(c chunk, problems []*Problem) {
 	}
 }
 
-// maxProblems is how many problems are listed; a thousand lines tell as much as a million.
+// maxProblems limits how many problems are listed: a thousand lines say as much as a million.
 const maxProblems = 1000
 
-// join makes one error of the problems, those of a file in the order of its lines.
+// join makes one error of the problems, ordered by file and line.
 func join(problems []*Problem, order map[string]int) error {
 	if len(problems) == 0 {
 		return nil
@@ -113,7 +117,7 @@ func compareProblems(a, b *Problem, order map[string]int) int {
 		cmp.Compare(a.Detail, b.Detail))
 }
 
-// FieldProblem is an error that knows the field it is about.
+// FieldProblem is an error that knows its field.
 type FieldProblem interface {
 	error
 	// Field returns the path of the field, such as "spec.amiFamily", and what is wrong there.

@@ -23,53 +23,57 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/defaultspread"
 )
 
-// Options change how manifests are read. nil, and the zero value, are the defaults.
+// Options say how manifests are read. nil and the zero value mean defaults.
 type Options struct {
-	// Stdin is what the argument "-" reads; without it "-" is an error.
+	// Stdin is the source of the argument "-"; without it "-" is an error.
 	Stdin io.Reader
-	// Classes are decoders of node classes by kind, such as "EC2NodeClass". AWSNodeTemplate and EC2NodeClass are also read
-	// without one, as raw JSON; other kinds become known by being listed here.
+	// Files are in memory and are read in addition to the arguments.
+	Files []File
+	// Stored says that an API server has stored the objects. An odd pod is then left to the plan.
+	Stored bool
+	// Classes are decoders of node classes by kind, such as "EC2NodeClass", which make other kinds
+	// known. AWSNodeTemplate and EC2NodeClass are also read without one, as raw JSON.
 	Classes map[string]ClassDecoder
-	// Replace names files or directories whose objects take the place of those of the same kind, namespace and name, or
-	// are added where there are none.
+	// Replace names files or directories whose objects replace those of the same kind, namespace
+	// and name. An object that replaces none is added.
 	Replace []string
-	// MaxPods is how many pods the input may ask for; 0 means [MaxPods].
+	// MaxPods limits how many pods the input may ask for; 0 means [MaxPods].
 	MaxPods int
-	// Assume adds classes that clusters have and manifests rarely contain: the usual storage classes, a default one, and classes of priority and of
-	// runtimes that pods name. Notes say what is assumed. Without it such pods are refused, as by a cluster without these classes.
+	// Assume adds classes that manifests rarely contain: the usual storage classes with a default, and the priority and runtime classes that pods name.
+	// Notes say what is assumed. Without it such pods are refused, as by a cluster without these classes.
 	Assume bool
-	// PodsOf says where objects of other kinds keep the templates of their pods. Without it a note counts such objects.
+	// PodsOf says where objects of other kinds keep their pod templates. Other such objects are counted in a note.
 	PodsOf []PodsOf
-	// Spread are kube-scheduler's default topology spread constraints. With any, Services are read, too; see [Snapshot.Defaults].
+	// Spread is kube-scheduler's default topology spread constraints. If set, Services are read too, see [Snapshot.Defaults].
 	Spread []corev1.TopologySpreadConstraint
-	// Buffers are CapacityBuffers beside those of the input.
+	// Buffers are CapacityBuffers in addition to those of the input.
 	Buffers []buffer.Buffer
 }
 
-// MaxPods is how many pods manifests may ask for unless [Options] say otherwise: several times the largest cluster.
+// MaxPods is the default of [Options.MaxPods]: several times the largest cluster.
 const MaxPods = 1_000_000
 
-// ClassDecoder reads a node class from JSON. Errors that implement [FieldProblem], alone or joined with errors.Join, are
-// reported at their field.
+// ClassDecoder reads a node class from JSON. Errors that implement [FieldProblem], alone or joined
+// with errors.Join, are reported at their field.
 type ClassDecoder func(raw json.RawMessage) (any, error)
 
-// Read reads files, the *.yaml, *.yml and *.json files of directories and of those below, and "-", standard input. Of files of directories those
-// without an object are passed over, and of an object that several have the last counts, as where kubectl applies a directory; notes say so. The
-// error joins one [*Problem] for each mistake, at most a thousand; the snapshot is nil then. Arguments that hold no document at all are one: a
-// step before has probably failed. Time is linear in the size of the input, on as many cores as Go may use, whose number changes nothing.
+// Read reads files, the *.yaml, *.yml and *.json files of directories and below, and "-", standard input. Files without an object found in a directory are
+// skipped, and the last of several found versions of an object counts, as in kubectl; notes say so. The error joins one [*Problem] for each mistake, at
+// most a thousand; the snapshot is nil then. Arguments without any document are one: an earlier step has probably failed. Time is linear in the input, on
+// as many cores as Go may use. Their number does not affect the result.
 func Read(args []string, o *Options) (*Snapshot, error) {
-	var stdin io.Reader
-	if o != nil {
-		stdin = o.Stdin
+	if o == nil {
+		o = &Options{}
 	}
-	files, problems := load(args, stdin)
+	files, problems := load(args, o.Stdin)
+	files = append(files, o.Files...)
 	if len(problems) == 0 && len(files) > 0 && !slices.ContainsFunc(files, func(f File) bool { return len(split(f)) > 0 }) {
 		problems = append(problems, &Problem{Position: Position{File: files[0].Name}, Detail: "the input holds no manifest"})
 	}
 	return read(files, problems, o)
 }
 
-// Parse is [Read] for files that are in memory already.
+// Parse is [Read] for files in memory.
 func Parse(files []File, o *Options) (*Snapshot, error) { return read(files, nil, o) }
 
 func read(files []File, problems []*Problem, o *Options) (*Snapshot, error) {
@@ -80,7 +84,7 @@ func read(files []File, problems []*Problem, o *Options) (*Snapshot, error) {
 	for i, f := range files {
 		order[f.Name] = i
 	}
-	r := reader{kinds: kinds(o), podsOf: o.PodsOf, decoder: &strictjson.Decoder{Live: true, Hints: hints()}}
+	r := reader{kinds: kinds(o), stored: o.Stored, podsOf: o.PodsOf, decoder: &strictjson.Decoder{Live: true, Hints: hints()}}
 	results := r.all(files)
 	passed := passOver(files, results)
 	if len(o.Replace) > 0 {
@@ -113,7 +117,7 @@ func read(files []File, problems []*Problem, o *Options) (*Snapshot, error) {
 	return b.snapshot, nil
 }
 
-// replace appends what the replacing files hold, and takes out the objects whose place it takes.
+// replace appends the objects of the replacing files and removes the objects that they replace.
 func (r *reader) replace(results []result, files []File) []result {
 	news := r.all(files)
 	replaced := map[identity]bool{}
@@ -135,24 +139,25 @@ type object struct {
 	value    any
 }
 
-// result is what came of one chunk.
+// result is the result of one chunk.
 type result struct {
 	objects  []object
 	problems []*Problem
-	others   []string // kinds that planning does not look at
-	makers   []string // those of them whose objects make pods
+	others   []string // kinds that planning ignores
+	makers   []string // those of them whose objects create pods
 	broken   bool     // the text could not be parsed
 	file     string
 }
 
-// reader is what all chunks are read with; it is shared by the workers and not changed by them.
+// reader is what all chunks are read with. The workers share it and do not change it.
 type reader struct {
+	stored  bool
 	kinds   map[string]kind
 	podsOf  []PodsOf
 	decoder *strictjson.Decoder
 }
 
-// job is one chunk to read; part says that it is an item of a list whose kind is list, and whole is where that stood.
+// job is one chunk to read. part says that it is an item of a list of kind list, found at whole.
 type job struct {
 	chunk
 	part  bool
@@ -160,10 +165,10 @@ type job struct {
 	whole int
 }
 
-// listKind is what the items of a list are where they do not say so themselves.
+// listKind is the type of the items of a list that do not name their own.
 type listKind struct{ apiVersion, kind string }
 
-// all reads the files, chunk by chunk on several cores, and returns the results in the order of the input.
+// all reads the files chunk by chunk, in parallel. The results are in the order of the input.
 func (r *reader) all(files []File) []result {
 	var jobs []job
 	var wholes []chunk
@@ -175,8 +180,8 @@ func (r *reader) all(files []File) []result {
 	}
 	results := make([]result, len(jobs))
 	r.each(jobs, results)
-	// A large list was cut into its items by the look of its lines. Where an item does not parse, the cut may have been
-	// wrong, so the list is read again as a whole.
+	// A large list was cut into its items by lines. If an item does not parse, the cut may have
+	// been wrong, so the list is read again as a whole.
 	broken := map[int]bool{}
 	for i, j := range jobs {
 		if j.part && results[i].broken {
@@ -216,7 +221,7 @@ func (r *reader) jobs(c chunk, whole int) []job {
 	return []job{{chunk: c, whole: whole}}
 }
 
-// each reads every job once, a stretch of neighbours at a time.
+// each reads every job once, in runs of neighbours.
 func (r *reader) each(jobs []job, results []result) {
 	const stretch = 64
 	var next atomic.Int64
@@ -294,8 +299,8 @@ func (w *worker) document(res *result, at Position, n *strictjson.Node) {
 	}
 }
 
-// item reads an item of a list, which may be a list itself. What a list of a kind says for all of its items is written
-// into those that do not say it themselves.
+// item reads an item of a list, which may be a list itself. Values that a typed list gives for all
+// of its items are added to items that lack them.
 func (w *worker) item(res *result, at Position, n *strictjson.Node, list listKind) {
 	if n.Kind == strictjson.Object && list.kind != "" && n.Get("kind") == nil && n.Get("apiVersion") == nil {
 		n.Members = append(n.Members,
@@ -305,7 +310,7 @@ func (w *worker) item(res *result, at Position, n *strictjson.Node, list listKin
 	w.document(res, at, n)
 }
 
-// listOf reports whether the value is a list of objects, and what its items are: a PodList holds Pods of its own version.
+// listOf reports whether the value is a list of objects, and their type: a PodList has Pods.
 func listOf(n *strictjson.Node) (listKind, bool) {
 	name := n.Get("kind")
 	if n.Kind != strictjson.Object || name == nil || name.Kind != strictjson.String {
@@ -377,7 +382,7 @@ func (w *worker) object(res *result, at Position, n *strictjson.Node) {
 	case known && (slices.Contains(k.old, version) || group(version) == group(k.versions[0])):
 		fail(id, "apiVersion", "%s has no %s of this version (did you mean %q?)", strictjson.Quote(version), kindName, k.versions[0])
 		return
-	case known && w.has(group(version)): // a group that exists, and has no such kind
+	case known && w.has(group(version)): // an existing group without this kind
 		fail(id, "apiVersion", "%s has no %s (did you mean %q?)", strictjson.Quote(version), kindName, k.versions[0])
 		return
 	default:
@@ -391,7 +396,7 @@ func (w *worker) object(res *result, at Position, n *strictjson.Node) {
 	w.known(res, at, n, k, id)
 }
 
-// other reads an object of a kind that planning does not look at: its pods, if the options say where they are.
+// other reads an object of a kind that planning ignores: its pods, if the options locate them.
 func (w *worker) other(res *result, at Position, n *strictjson.Node, id identity, version string) {
 	for _, p := range w.podsOf {
 		if p.Kind == id.kind && p.Group == group(version) {
@@ -414,7 +419,7 @@ func group(version string) string {
 	return g
 }
 
-// has reports whether some known kind is of the group.
+// has reports whether a known kind belongs to the group.
 func (w *worker) has(name string) bool {
 	for _, k := range w.kinds {
 		if slices.ContainsFunc(k.versions, func(version string) bool { return group(version) == name }) {
@@ -424,7 +429,7 @@ func (w *worker) has(name string) bool {
 	return false
 }
 
-// near finds the kind of the same version that a name nobody knows was probably meant to be.
+// near returns the kind of the same version that an unknown name was probably meant to be.
 func (w *worker) near(name, version string) string {
 	var candidates []string
 	for _, other := range slices.Sorted(maps.Keys(w.kinds)) {
@@ -445,7 +450,7 @@ func (w *worker) known(res *result, at Position, n *strictjson.Node, k kind, id 
 			id.namespace = v.Text
 		}
 	}
-	v := visit{node: n, decoder: w.decoder, checker: w.checker}
+	v := visit{node: n, decoder: w.decoder, checker: w.checker, stored: w.stored}
 	value := k.read(&v)
 	if value == nil {
 		res.others = append(res.others, id.kind)
@@ -458,7 +463,7 @@ func (w *worker) known(res *result, at Position, n *strictjson.Node, k kind, id 
 		}
 	case id.name == "":
 		v.add("metadata.name", "the object needs a name")
-	case len(id.name) > validation.DNS1123SubdomainMaxLength: // the check of the form would look at every byte
+	case len(id.name) > validation.DNS1123SubdomainMaxLength: // the check of the format would look at every byte
 		v.add("metadata.name", "%s: %s", strictjson.Quote(id.name), validation.MaxLenError(validation.DNS1123SubdomainMaxLength))
 	default:
 		for _, msg := range validation.IsDNS1123Subdomain(id.name) {
@@ -485,7 +490,7 @@ func (w *worker) known(res *result, at Position, n *strictjson.Node, k kind, id 
 	}
 }
 
-// generated is the beginning of the name that an API server makes for an object; empty for none.
+// generated returns the prefix from which an API server generates a name, or an empty string.
 func generated(value any) string {
 	if m, ok := value.(metav1.Object); ok {
 		return m.GetGenerateName()

@@ -13,8 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// refer looks at what refers to what. What an API server refuses is a problem, for pods that it has not admitted yet;
-// what leaves a cluster waiting, or what offline input simply leaves out, is a note.
+// refer checks references between objects. What an API server refuses is a problem, for pods that
+// it has not admitted yet. What only leaves a cluster waiting, or is missing from offline input, is
+// a note.
 func (b *builder) refer(assume bool) {
 	s := b.snapshot
 	if assume {
@@ -85,7 +86,8 @@ func (b *builder) refer(assume bool) {
 	b.tinyMemory()
 }
 
-// daemons notes DaemonSets that have pods in the input and are not there themselves: their pods will run on new nodes, too, and are not counted.
+// daemons notes DaemonSets that are missing although the input has their pods: such pods will run
+// on new nodes too, but they are not counted.
 func (b *builder) daemons() {
 	present, missing := map[string]bool{}, map[string]bool{}
 	for _, d := range b.snapshot.DaemonSets {
@@ -102,7 +104,8 @@ func (b *builder) daemons() {
 	}
 }
 
-// tinyMemory notes requests of memory and storage in thousandths of a byte, which are meant as mebibytes.
+// tinyMemory notes requests of memory and storage in thousandths of a byte, which are meant as
+// mebibytes.
 func (b *builder) tinyMemory() {
 	count, example := 0, ""
 	look := func(spec *corev1.PodSpec, pods int) {
@@ -133,8 +136,8 @@ func names[T metav1.Object](list []T) map[string]bool {
 	return set
 }
 
-// wantedStorage counts the claims that wait for a volume by the class that they name; "" is the default class. Claims of templates count once for
-// each pod.
+// wantedStorage counts the claims that wait for a volume, by the class that they name; "" is the
+// default class. Claims of templates count once for each pod.
 func (b *builder) wantedStorage() map[string]int {
 	out := map[string]int{}
 	want := func(meta *metav1.ObjectMeta, spec *corev1.PersistentVolumeClaimSpec, n int) {
@@ -142,7 +145,7 @@ func (b *builder) wantedStorage() map[string]int {
 		if spec.StorageClassName != nil && !named {
 			name, named = *spec.StorageClassName, true
 		}
-		if spec.VolumeName == "" && (name != "" || !named) { // an empty name asks for a volume that is there
+		if spec.VolumeName == "" && (name != "" || !named) { // an empty name asks for an existing volume
 			out[name] += n
 		}
 	}
@@ -165,7 +168,7 @@ func (b *builder) wantedStorage() map[string]int {
 	return out
 }
 
-// storage notes claims that wait for a class that is not there.
+// storage notes claims that wait for a missing class.
 func (b *builder) storage() {
 	classes := names(b.snapshot.StorageClasses)
 	wanted := b.wantedStorage()
@@ -177,7 +180,8 @@ func (b *builder) storage() {
 	}
 }
 
-// usualClasses are the storage classes that clouds and installers create, with their drivers. Manifests rarely contain them.
+// usualClasses are the storage classes that clouds and installers create, with their drivers.
+// Manifests rarely contain them.
 func usualClasses() map[string]string {
 	const ebs, azure, google = "ebs.csi.aws.com", "disk.csi.azure.com", "pd.csi.storage.gke.io"
 	return map[string]string{
@@ -188,7 +192,8 @@ func usualClasses() map[string]string {
 	}
 }
 
-// assumeStorage adds the usual classes that claims name, and a default class where claims name none, unless the classes are an export, which has all.
+// assumeStorage adds the usual classes that claims name, and a default class if claims name none.
+// It does nothing if the classes come from an export, which has all of them.
 func (b *builder) assumeStorage() {
 	s := b.snapshot
 	classes := names(s.StorageClasses)
@@ -215,7 +220,7 @@ func (b *builder) assumeStorage() {
 	sortObjects(s.StorageClasses)
 }
 
-// assumeClass adds a class of pods that nothing is known of, and says what it is taken for.
+// assumeClass adds an unknown class of pods and says what it is assumed to be.
 func (b *builder) assumeClass(kind, name string) string {
 	s := b.snapshot
 	meta := metav1.ObjectMeta{Name: name}
@@ -240,9 +245,9 @@ func plural(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// classes notes pools that name no node class, or one that is missing although the input has others of its kind; input
-// without any leaves the cloud's settings at their defaults. It also notes pools of one name, which only the kinds of two
-// API versions can have.
+// classes notes pools that name no node class, or a missing one although the input has others of
+// its kind. Without any node class in the input, the cloud's settings keep their defaults. It also
+// notes pools with the same name, which is possible only for the kinds of two API versions.
 func (b *builder) classes() {
 	present := map[string]map[string]bool{}
 	for _, c := range b.snapshot.NodeClasses {
@@ -266,7 +271,7 @@ func (b *builder) classes() {
 	}
 }
 
-// defaultPriority refuses a second class for pods that name none.
+// defaultPriority rejects a second default priority class.
 func (b *builder) defaultPriority() {
 	first := ""
 	for _, p := range b.snapshot.PriorityClasses {

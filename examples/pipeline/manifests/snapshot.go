@@ -12,6 +12,7 @@ import (
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
 
+	"github.com/joinery-sdk/joinery/scheduling/capacityquota"
 	"github.com/joinery-sdk/joinery/scheduling/defaultspread"
 	"github.com/joinery-sdk/joinery/scheduling/gang"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
@@ -19,13 +20,15 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/nodepool/overlay"
 )
 
-// Snapshot is what manifests say of a cluster, each list sorted by namespace and name, so that it does not depend on the
-// order of documents and files. Namespaces that are left out are "default". It is to be read, not changed; objects may
-// share parts. The zero value is an empty cluster.
+// Snapshot is the cluster of the manifests. Each list is sorted by namespace and name, so it does
+// not depend on the order of documents and files. The default namespace is "default". A snapshot
+// must only be read; objects may share parts. The zero value is an empty cluster.
 type Snapshot struct {
-	// Pods are those of Pod manifests: running where spec.nodeName is set, pending where not, finished ones too.
+	// Pods are the pods of Pod manifests: running if spec.nodeName is set, otherwise pending.
+	// Finished pods are included.
 	Pods []*corev1.Pod
-	// Workloads are controllers with the pods that they still have to create; those that want none are left out.
+	// Workloads are controllers with the pods that they still have to create. Controllers that want
+	// none are left out.
 	Workloads []Workload
 
 	DaemonSets []*appsv1.DaemonSet
@@ -53,16 +56,18 @@ type Snapshot struct {
 	PodGroups []gang.PodGroup
 	// Buffers are the CapacityBuffers, sorted by namespace and name.
 	Buffers []Buffer
+	// Quotas are the CapacityQuotas, sorted by name.
+	Quotas []capacityquota.Quota
 	// NodeClasses are the objects with a cloud's own settings.
 	NodeClasses []NodeClass
-	// Settings are the data of the ConfigMap karpenter-global-settings; nil if there is none.
+	// Settings is the data of the ConfigMap karpenter-global-settings, or nil if there is none.
 	Settings map[string]string
 
-	// Defaults are [Options.Spread] with the Services and controllers that give pods the selectors; its method Pods gives the constraints
-	// to pods. Without Options.Spread it changes no pod.
+	// Defaults is [Options.Spread] with the Services and controllers whose selectors pods get. Its
+	// method Pods gives the constraints to pods. Without Options.Spread it changes no pod.
 	Defaults defaultspread.Defaults
 
-	// Notes are remarks for people on what was skipped or is missing but can be done without, in a stable order.
+	// Notes say what was skipped or is missing but not needed, in a stable order.
 	Notes []string
 
 	positions map[identity]Position
@@ -71,16 +76,17 @@ type Snapshot struct {
 // NodeClass is an object with a cloud's own settings, such as EC2NodeClass.
 type NodeClass struct {
 	APIVersion, Kind, Name string
-	// Position is where the object stands.
+	// Position is where the object is in the input.
 	Position Position
 	// Raw is the object as JSON.
 	Raw json.RawMessage
-	// Value is what the decoder of [Options.Classes] made of it; nil without one.
+	// Value is the result of the decoder of [Options.Classes], or nil without one.
 	Value any
 }
 
-// ClassOf is the node class that a pool refers to, by group, kind and name; false if it is not there. A pool of karpenter.sh/v1alpha5 that names no
-// kind means an AWSNodeTemplate, and a later one an EC2NodeClass.
+// ClassOf returns the node class that a pool refers to, by group, kind and name, or false if it is
+// missing. If no kind is given, a pool of karpenter.sh/v1alpha5 means an AWSNodeTemplate, and a
+// later one an EC2NodeClass.
 func (s *Snapshot) ClassOf(pool nodepool.NodePool) (NodeClass, bool) {
 	ref := pool.NodeClass
 	for _, c := range s.NodeClasses {
@@ -103,7 +109,7 @@ func classKind(pool nodepool.NodePool) string {
 
 type identity struct{ kind, namespace, name string }
 
-// String is "Pod shop/web-0", or "Node n1" for what belongs to no namespace.
+// String returns "Pod shop/web-0", or "Node n1" for an object without a namespace.
 func (i identity) String() string {
 	switch {
 	case i.name == "":
@@ -114,7 +120,7 @@ func (i identity) String() string {
 	return i.kind + " " + short(i.namespace) + "/" + short(i.name)
 }
 
-// short cuts names that no object can have.
+// short cuts names that are too long for any object.
 func short(name string) string {
 	const most = 253
 	if len(name) > most {
@@ -123,13 +129,14 @@ func short(name string) string {
 	return name
 }
 
-// Position is where an object stands in the input, false if it is not there. The namespace is "" for kinds without.
+// Position returns where an object is in the input, or false if it is missing. The namespace is ""
+// for kinds without one.
 func (s *Snapshot) Position(kind, namespace, name string) (Position, bool) {
 	p, ok := s.positions[identity{kind, namespace, name}]
 	return p, ok
 }
 
-// CountPods is the number of pods that [Snapshot.AllPods] yields.
+// CountPods returns the number of pods that [Snapshot.AllPods] yields.
 func (s *Snapshot) CountPods() int {
 	n := len(s.Pods)
 	for i := range s.Workloads {
@@ -138,8 +145,9 @@ func (s *Snapshot) CountPods() int {
 	return n
 }
 
-// AllPods yields the pods of manifests and then those that the workloads still have to create, always in the same order.
-// The created ones are new structs, each sharing everything but its name with its siblings.
+// AllPods yields the pods of manifests and then those that the workloads still have to create,
+// always in the same order. The created pods are new structs that share everything except the name
+// with their siblings.
 func (s *Snapshot) AllPods() iter.Seq[*corev1.Pod] {
 	return func(yield func(*corev1.Pod) bool) {
 		for _, p := range s.Pods {
@@ -157,7 +165,7 @@ func (s *Snapshot) AllPods() iter.Seq[*corev1.Pod] {
 	}
 }
 
-// note adds a remark that counts.
+// note adds a note to the snapshot.
 func (s *Snapshot) note(format string, args ...any) {
 	s.Notes = append(s.Notes, fmt.Sprintf(format, args...))
 }

@@ -13,21 +13,23 @@ import (
 	"strings"
 )
 
-// maxBytes bounds the input; a cluster of 100,000 pods exports to some hundred megabytes.
+// maxBytes limits the input; a cluster of 100,000 pods exports to some hundred megabytes.
 const maxBytes = 1 << 30
 
 // File is one file of the input.
 type File struct {
-	// Name is what problems call it.
+	// Name is the name in messages.
 	Name string
 	// Data is its content, YAML or JSON.
 	Data []byte
-	// Found says that nobody named the file: it is below a directory, and is passed over if nothing in it is an object.
+	// Found says that the file was found below a directory and not named. It is skipped if nothing
+	// in it is an object.
 	Found bool
 }
 
-// load reads what the arguments name: files, the manifests of a directory and those below it, as charts are rendered, or
-// standard input for "-". Names come back in the order of the arguments, those of a directory sorted.
+// load reads what the arguments name: files, the manifests of a directory and those below it, as
+// charts are rendered, or standard input for "-". The results are in the order of the arguments;
+// those of a directory are sorted.
 func load(args []string, stdin io.Reader) ([]File, []*Problem) {
 	var sources []File
 	var problems []*Problem
@@ -97,8 +99,8 @@ func load(args []string, stdin io.Reader) ([]File, []*Problem) {
 	return sources, problems
 }
 
-// directory lists the manifests of a directory and of those below. The name may be that of a link; links below are not followed, as
-// kubectl does not.
+// directory lists the manifests of a directory and of those below. The name itself may be a link.
+// Links below it are not followed, as in kubectl.
 func directory(name string) ([]string, error) {
 	var names []string
 	root := name + string(filepath.Separator)
@@ -106,7 +108,7 @@ func directory(name string) ([]string, error) {
 		switch {
 		case err != nil:
 			return fmt.Errorf("%s: %s", path, reason(err))
-		case e.IsDir() && path != root && strings.HasPrefix(e.Name(), "."): // such as .git
+		case e.IsDir() && path != root && strings.HasPrefix(e.Name(), "."): // for example .git
 			return fs.SkipDir
 		case !e.IsDir() && slices.Contains([]string{".yaml", ".yml", ".json"}, strings.ToLower(filepath.Ext(e.Name()))):
 			names = append(names, path)
@@ -117,7 +119,7 @@ func directory(name string) ([]string, error) {
 	return names, err
 }
 
-// reason is the error without the operation and path that package os puts before it.
+// reason returns the error without the operation and path that package os adds.
 func reason(err error) string {
 	pathErr := &fs.PathError{}
 	if errors.As(err, &pathErr) {
@@ -126,7 +128,8 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// passOver takes away what is said of files that were found and hold no object at all, such as the values of a chart, and counts the files.
+// passOver removes the results for found files without any object, such as the values of a chart,
+// and counts the files.
 func passOver(files []File, results []result) int {
 	objects, strange := map[string]bool{}, map[string]bool{}
 	each := func(do func(r *result)) {
@@ -151,8 +154,9 @@ func passOver(files []File, results []result) int {
 	return len(passed)
 }
 
-// supersede takes away the objects of found files that a later found file has again, such as the overlays of one base: the last counts, as where
-// kubectl applies a directory. It returns each such object with its places, in the order of the input.
+// supersede removes objects of found files that a later found file repeats, such as overlays of one
+// base: the last one counts, as when kubectl applies a directory. It returns each such object with
+// its places, in the order of the input.
 func supersede(files []File, results []result) []string {
 	found := map[string]bool{}
 	for _, f := range files {
@@ -190,10 +194,11 @@ type chunk struct {
 	data     []byte
 }
 
-// split cuts a file into documents. A line that starts with --- begins one, a line that starts with ... ends one; in
-// neither YAML nor JSON can such a line be part of a document. Lines of directives stay with the document they precede.
+// split cuts a file into documents. A line that starts with --- begins one, and a line that starts
+// with ... ends one. In neither YAML nor JSON can such a line be part of a document. Lines of
+// directives stay with the document that follows them.
 func split(s File) []chunk {
-	mark := []byte("\xef\xbb\xbf") // a byte order mark, which files that were put together have inside
+	mark := []byte("\xef\xbb\xbf") // a byte order mark, which concatenated files have inside
 	data := bytes.ReplaceAll(bytes.TrimPrefix(s.Data, mark), append([]byte{'\n'}, mark...), []byte{'\n'})
 	var chunks []chunk
 	start, startLine, line := 0, 1, 1
@@ -239,7 +244,7 @@ func marker(line []byte, mark string) bool {
 	return bytes.HasPrefix(line, []byte(mark)) && (len(line) == 3 || bytes.IndexByte([]byte(" \t\r\n"), line[3]) >= 0)
 }
 
-// uncomment is nothing for a line of comment and the line itself otherwise.
+// uncomment returns nothing for a comment line and the line itself otherwise.
 func uncomment(line []byte) []byte {
 	if t := bytes.TrimLeft(line, " \t"); len(t) > 0 && t[0] == '#' {
 		return nil
@@ -247,9 +252,10 @@ func uncomment(line []byte) []byte {
 	return line
 }
 
-// items cuts a YAML document that is a list, as exports are, into its items, so that a large export is read in small
-// pieces: "items:" and "- " at the start of lines. The rest of the document comes back as head. It is a guess by lines
-// (a quoted text could continue at the start of a line), so a caller must read the whole where a piece fails.
+// items cuts a YAML document that is a list, as exports are, into its items, so that a large export
+// is read in small pieces. It looks for "items:" and "- " at the start of lines. head is the rest
+// of the document. This is a guess by lines, because a quoted text could continue at the start of a
+// line. So the caller must read the whole document if a piece fails.
 func items(c chunk) (head []byte, list []chunk) {
 	const large = 1 << 18
 	if len(c.data) < large {

@@ -9,38 +9,42 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling/buffer"
 )
 
-// Workload is a controller and the pods that it still has to create. All of them are the same but for the name, so that
-// a million of them costs no more than one until somebody asks for each. The exception are the volumes of a StatefulSet:
-// where the input holds the claim of a pod from an earlier life, the pod refers to it; the claims that are yet to be
-// made are written as ephemeral volumes, which say the same of class, size and lifetime before the pod runs.
+// Workload is a controller and the pods that it still has to create. The pods are the same except
+// for the name, so a million of them costs no more than one until each is used. The volumes of a
+// StatefulSet are an exception. If the input has the claim of an earlier pod, the new pod refers to
+// it. Claims that do not exist yet become ephemeral volumes, which have the same class, size and
+// lifetime before the pod runs.
 type Workload struct {
 	// Kind, Namespace and Name are those of the controller.
 	Kind, Namespace, Name string
-	// Template is the pod without its name. It is shared by all pods of the workload and not to be changed.
+	// Template is the pod without its name. All pods of the workload share it, and it must not be
+	// changed.
 	Template *corev1.Pod
 
 	first, count int
-	taken        []int // numbers from first on that pods have already, sorted
-	// claims are the volumes of a StatefulSet's claim templates, by their place in the template's volumes.
+	taken        []int // numbers, from first on, that pods already have, sorted
+	// claims are the volumes of a StatefulSet's claim templates, by their index in the template's
+	// volumes.
 	claims []claimVolume
 	// present are the claims of the input that its pods would find.
 	present map[string]bool
 }
 
-// claimVolume is a volume whose claim a StatefulSet makes for each pod: "<template>-<pod>".
+// claimVolume is a volume for which a StatefulSet creates a claim for each pod: "<template>-<pod>".
 type claimVolume struct {
 	volume   int
 	template string
 }
 
-// Len is how many pods there are.
+// Len returns the number of pods.
 func (w *Workload) Len() int { return w.count }
 
-// Numbers yields the number of each pod, ascending. They start at 0, or at the first ordinal of a StatefulSet, and leave
-// out those that pods of the input have.
+// Numbers yields the number of each pod, ascending. They start at 0, or at the first ordinal of a
+// StatefulSet, and leave out the numbers of pods in the input.
 func (w *Workload) Numbers() iter.Seq[int] {
 	return func(yield func(int) bool) {
 		taken := w.taken
@@ -57,10 +61,11 @@ func (w *Workload) Numbers() iter.Seq[int] {
 	}
 }
 
-// PodName is the name of the pod with that number: "<controller>-<number>".
+// PodName returns the name of the pod with that number: "<controller>-<number>".
 func (w *Workload) PodName(number int) string { return w.Name + "-" + strconv.Itoa(number) }
 
-// Pods yields the pods by ascending number; each is a new struct that shares all but its name with Template.
+// Pods yields the pods by ascending number. Each is a new struct that shares everything except its
+// name with Template.
 func (w *Workload) Pods() iter.Seq[*corev1.Pod] {
 	return func(yield func(*corev1.Pod) bool) {
 		for n := range w.Numbers() {
@@ -74,7 +79,7 @@ func (w *Workload) Pods() iter.Seq[*corev1.Pod] {
 	}
 }
 
-// volumes are those of the template, with the claims that the pod would find.
+// volumes returns the volumes of the template, with the existing claims of the pod.
 func (w *Workload) volumes(pod string) []corev1.Volume {
 	volumes, copied := w.Template.Spec.Volumes, false
 	for _, c := range w.claims {
@@ -95,12 +100,12 @@ func (w *Workload) volumes(pod string) []corev1.Volume {
 // Buffer is a CapacityBuffer and the pods that fill it.
 type Buffer struct {
 	buffer.Buffer
-	// Pods are as many as the size of the buffer; none if Why says what is missing.
+	// Pods are as many as the size of the buffer, or none if Why says what is missing.
 	Pods []*corev1.Pod
 	Why  string
 }
 
-// fill makes the pods of the buffers.
+// fill creates the pods of the buffers.
 func (b *builder) fill(most int) {
 	all := b.snapshot.CountPods()
 	for i := range b.snapshot.Buffers {
@@ -122,7 +127,7 @@ func (b *builder) fill(most int) {
 	}
 }
 
-// template is what the pods of a buffer are made from, and how many replicas the workload asks for.
+// template returns the template of a buffer's pods, and how many replicas the workload wants.
 func (b *builder) template(f *Buffer) (*corev1.PodTemplateSpec, int32) {
 	if f.Template != "" {
 		t := b.templates[identity{"PodTemplate", f.Namespace, f.Template}]
@@ -138,9 +143,31 @@ func (b *builder) template(f *Buffer) (*corev1.PodTemplateSpec, int32) {
 			return c.template, int32(c.want)
 		}
 	}
-	f.Why = fmt.Sprintf("there is no %s", f.Scalable)
+	f.Why = fmt.Sprintf("there is no %s in namespace %s%s", f.Scalable, f.Namespace, b.likely(f))
 	if !apps {
 		f.Why = fmt.Sprintf("%s: want a Deployment, ReplicaSet or StatefulSet", f.Scalable)
 	}
 	return nil, 0
+}
+
+// likely returns a hint which workload a buffer means: one of the same name elsewhere, or one of its
+// namespace with nearly that name.
+func (b *builder) likely(f *Buffer) string {
+	var names []string
+	for i := range b.controllers {
+		id := b.controllers[i].id
+		switch {
+		case !slices.Contains([]string{"Deployment", "ReplicaSet", "StatefulSet"}, id.kind):
+			continue
+		case id.name == f.Scalable.Name:
+			return fmt.Sprintf("; did you mean %s %s in namespace %s?", id.kind, id.name, id.namespace)
+		case id.namespace == f.Namespace && id.kind == f.Scalable.Kind:
+			names = append(names, id.name)
+		}
+	}
+	slices.Sort(names)
+	if near, ok := requirements.Nearest(f.Scalable.Name, names); ok {
+		return fmt.Sprintf("; did you mean %q?", near)
+	}
+	return ""
 }

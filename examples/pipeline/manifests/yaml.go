@@ -18,10 +18,12 @@ import (
 	"github.com/joinery-sdk/joinery/internal/strictjson"
 )
 
-// aliasValues is how many values aliases may add to a document. Ten nested anchors of ten would else make ten billion.
+// aliasValues limits how many values aliases may add to a document. Ten nested anchors of ten would
+// make ten billion.
 const aliasValues = 100_000
 
-// syntaxError is where and why a document cannot be read. Line is relative to the file; 0 where it is not known.
+// syntaxError says where and why a document cannot be read. Line is relative to the file; 0 means
+// unknown.
 type syntaxError struct {
 	line   int
 	detail string
@@ -44,7 +46,8 @@ func parse(c chunk) ([]strictjson.Node, error) {
 		if err == nil {
 			return values, nil
 		}
-		// A brace also starts a flow mapping of YAML, if a short one. If it is neither, it was probably meant to be JSON.
+		// A brace may also start a YAML flow mapping, if it is short. If the text is neither, it
+		// was probably meant to be JSON.
 		const long = 16 << 20
 		if len(trimmed) > long {
 			return values, err
@@ -61,13 +64,14 @@ func parse(c chunk) ([]strictjson.Node, error) {
 	return []strictjson.Node{n}, nil
 }
 
-// render is what to do with files that are not manifests yet.
+// render says what to do with files that are not manifests yet.
 const render = "render charts with helm template, kustomizations with kubectl kustomize"
 
-// placeholder is where a line, or its value, begins with what a template fills in.
+// placeholder matches a line that begins, or whose value begins, with something that a template
+// fills in.
 var placeholder = regexp.MustCompile(`(?m)^[ \t]*(- )?([\w./"-]+:[ \t]+)?\{\{`)
 
-// legible refuses what is not text.
+// legible rejects input that is not text.
 func legible(c chunk) error {
 	if i := bytes.IndexByte(c.data, 0); i >= 0 {
 		return &syntaxError{c.position.Line + bytes.Count(c.data[:i], []byte("\n")), "the file holds NUL bytes; it is not text in UTF-8"}
@@ -85,7 +89,7 @@ func legible(c chunk) error {
 	return &syntaxError{line, "the line holds bytes that are not UTF-8"}
 }
 
-// skip leaves out white space and the comments that people write around JSON in a YAML file.
+// skip skips white space and the comments that people write around JSON in a YAML file.
 func skip(data []byte) []byte {
 	for {
 		data = bytes.TrimLeft(data, " \t\r\n")
@@ -120,7 +124,7 @@ func parseJSON(data []byte, line int) ([]strictjson.Node, error) {
 }
 
 func parseYAML(c chunk) (n strictjson.Node, err error) {
-	defer func() { // The YAML package is not ours; a panic of it must not end the program.
+	defer func() { // A panic of the external YAML package must not end the program.
 		if r := recover(); r != nil {
 			err = &syntaxError{c.position.Line, "unreadable YAML"}
 		}
@@ -143,7 +147,7 @@ func parseYAML(c chunk) (n strictjson.Node, err error) {
 	return n, err
 }
 
-// oneDocument reads the only document of data; there must be nothing behind it.
+// oneDocument reads the only document of data. Nothing may follow it.
 func oneDocument(data []byte) (yaml.Node, error) {
 	var doc, more yaml.Node
 	d := yaml.NewDecoder(bytes.NewReader(data))
@@ -161,8 +165,9 @@ func oneDocument(data []byte) (yaml.Node, error) {
 	return doc, nil
 }
 
-// yamlError says what is wrong and where. The lines that the YAML package tells are those where the surrounding list or
-// object begins, if it tells any; so the line is sought as the first after which the same is wrong already.
+// yamlError says what is wrong and where. The YAML package at most reports the line where the
+// surrounding list or object begins. So the line is found by search: it is the first line after
+// which the same error occurs.
 func yamlError(c chunk, err error) error {
 	detail := yamlDetail(err)
 	out := &syntaxError{0, "not YAML: " + detail}
@@ -190,7 +195,7 @@ func yamlError(c chunk, err error) error {
 	return out
 }
 
-// yamlDetail is the text of an error without the line.
+// yamlDetail returns the text of an error without the line.
 func yamlDetail(err error) string {
 	text := strings.TrimPrefix(err.Error(), "yaml: ")
 	if rest, ok := strings.CutPrefix(text, "line "); ok {
@@ -205,10 +210,10 @@ func tabbed(line []byte) bool {
 	return bytes.IndexByte(line[:len(line)-len(bytes.TrimLeft(line, " \t"))], '\t') >= 0
 }
 
-// conversion makes the JSON data model of YAML nodes.
+// conversion makes the JSON data model from YAML nodes.
 type conversion struct {
 	offset  int
-	aliased int // values made while below an alias
+	aliased int // values created below an alias
 	below   int // how many aliases the current value is below
 }
 
@@ -331,8 +336,8 @@ func (v *conversion) scalar(y *yaml.Node, n *strictjson.Node) error {
 		n.Text = literal
 	case "!!str", "!!timestamp", "!!binary":
 		n.Kind, n.Text = strictjson.String, text
-		if y.Style == 0 && tag == "!!str" { // plain, so YAML 1.1 has its say
-			if truth, ok := oldBool(text); ok {
+		if y.Style == 0 && tag == "!!str" { // plain, so the rules of YAML 1.1 apply
+			if truth, ok := strictjson.OldBool(text); ok {
 				n.Kind, n.Text = strictjson.Bool, truth
 			}
 		}
@@ -342,18 +347,7 @@ func (v *conversion) scalar(y *yaml.Node, n *strictjson.Node) error {
 	return nil
 }
 
-// oldBool knows the words that kubectl takes for booleans and YAML 1.2 does not.
-func oldBool(text string) (string, bool) {
-	switch text {
-	case "y", "Y", "yes", "Yes", "YES", "on", "On", "ON":
-		return "true", true
-	case "n", "N", "no", "No", "NO", "off", "Off", "OFF":
-		return "false", true
-	}
-	return "", false
-}
-
-// decimal writes an integer of YAML (hexadecimal, octal, with underscores) as JSON does.
+// decimal converts an integer of YAML (hexadecimal, octal, with underscores) to JSON.
 func decimal(text string) string {
 	plain := strings.ReplaceAll(text, "_", "")
 	if i, err := strconv.ParseInt(plain, 0, 64); err == nil {
@@ -366,8 +360,8 @@ func decimal(text string) string {
 	return literal
 }
 
-// float writes a floating-point number of YAML as JSON does, and as the Kubernetes project's YAML package does: 1e3 is 1000, and 3.0 is 3,
-// which an integer may be.
+// float converts a floating-point number of YAML to JSON, as the Kubernetes project's YAML package
+// does: 1e3 becomes 1000, and 3.0 becomes 3, which may be an integer.
 func float(text string) (string, bool) {
 	f, err := strconv.ParseFloat(strings.ReplaceAll(text, "_", ""), 64)
 	if err != nil || math.IsInf(f, 0) || math.IsNaN(f) {

@@ -8,14 +8,16 @@ import (
 	"strconv"
 )
 
-// Chart is lines over one axis.
+// Chart is lines with a common horizontal axis.
 type Chart struct {
 	Title string
-	// X says what goes to the right. Ticks are its marks; nil = numbers are chosen.
+	// X is the label of the horizontal axis. Ticks are its marks; nil means that numbers are
+	// chosen.
 	X     string
 	Ticks []Tick
 	Lines []Line
-	// Steps says that a value holds until the next point, as a cost does; otherwise points are joined, and marked.
+	// Steps says that a value holds until the next point, as a cost does. Otherwise points are
+	// joined and marked.
 	Steps bool
 }
 
@@ -34,22 +36,23 @@ type Line struct {
 // Point is a point of a line.
 type Point struct{ X, Y float64 }
 
-// The drawing of a chart, in units of its view box.
+// The size of a chart, in units of its view box.
 const (
 	chartWidth, chartHeight        = 480.0, 260.0
 	chartLeft, chartRight          = 52.0, 12.0
 	chartTop, chartBottom, perLine = 44.0, 36.0, 150.0
 )
 
-// stroke is a colour that can be told from the others on white and on black, and by those who do not see colours; and dashes, so that
-// lines which lie on each other can both be seen.
+// stroke is a colour that can be distinguished on white and on black, also by colour-blind readers,
+// plus dashes, so that lines on top of each other can both be seen.
 type stroke struct{ colour, dashes string }
 
 func strokes() []stroke {
 	return []stroke{{"#888888", "none"}, {"#d1495b", "10 3"}, {"#0a8bb0", "none"}, {"#d98e04", "6 4"}, {"#9b5fc0", "3 6"}}
 }
 
-// SVG draws the chart. Both axes begin at 0, or at the least value if that is below; the horizontal one of steps at the first point.
+// SVG draws the chart. Both axes begin at 0, or at the smallest value if that is negative. With
+// Steps the horizontal axis begins at the first point.
 func (c Chart) SVG() template.HTML {
 	lowX, highX, highY := math.Inf(1), math.Inf(-1), 0.0
 	for _, l := range c.Lines {
@@ -116,7 +119,7 @@ func (c Chart) SVG() template.HTML {
 	return template.HTML(fmt.Sprintf(`<svg viewBox="0 0 %g %g" class="chart" role="img" aria-label="%s">%s</svg>`, chartWidth, chartHeight, escape(c.Title), d.String())) //nolint:gosec // every text in it is escaped
 }
 
-// Drawing writes charts below each other as an SVG file. The error is the writer's.
+// Drawing writes charts one below the other as an SVG file. The error is the writer's.
 func Drawing(w io.Writer, title string, charts ...Chart) error {
 	var d drawing
 	d.f(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %g %g" role="img"><title>%s</title><style>%s</style><rect width="100%%" height="100%%" fill="var(--bg)"/>`,
@@ -129,20 +132,20 @@ func Drawing(w io.Writer, title string, charts ...Chart) error {
 	return err
 }
 
-// ticks are the marks of the horizontal axis.
+// ticks returns the marks of the horizontal axis.
 func (c Chart) ticks(low, high float64) []Tick {
 	if c.Ticks != nil || !(high > low) {
 		return c.Ticks
 	}
 	var out []Tick
 	step := nice((high - low) / 5)
-	for k := int(math.Ceil(low / step)); float64(k)*step <= high; k++ { // sums would not come to 0
+	for k := int(math.Ceil(low / step)); float64(k)*step <= high; k++ { // adding steps would not reach 0 exactly
 		out = append(out, Tick{float64(k) * step, short(float64(k) * step)})
 	}
 	return out
 }
 
-// short is a number for an axis.
+// short formats a number for an axis.
 func short(v float64) string {
 	switch a := math.Abs(v); {
 	case a >= 1e6:
@@ -154,7 +157,7 @@ func short(v float64) string {
 	}
 }
 
-// nice is the next round number.
+// nice returns the next round number.
 func nice(v float64) float64 {
 	if !(v > 0) {
 		return 1

@@ -1,6 +1,7 @@
-// Package picture draws clusters: nodes with the pods on them and the room that is left, lines over time, and what a plan has to
-// trade. A [Page] is one HTML file with inline SVG that needs no network and no script, in the colours of the reader's system; a [Node]
-// is its own SVG, for pages that are alive.
+// Package picture draws clusters: nodes with their pods and free capacity, lines over time, and the
+// trade-offs of a plan. A [Page] is one HTML file with inline SVG. It needs no network and no
+// script, and follows the colour scheme of the reader's system. A [Node] is an SVG of its own, for
+// pages that change.
 //
-// The same page has the same bytes each time.
+// The same page always has the same bytes.
 package picture

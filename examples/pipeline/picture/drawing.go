@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// drawing is SVG that is being written.
+// drawing is an SVG being written.
 type drawing struct{ strings.Builder }
 
 func (d *drawing) f(format string, args ...any) { fmt.Fprintf(&d.Builder, format, args...) }
@@ -18,7 +18,7 @@ func (d *drawing) text(x, y int, class, s string) {
 
 func escape(s string) string { return html.EscapeString(s) }
 
-// cut is the text, as far as there is room for it.
+// cut returns the text, shortened to the available space.
 func cut(s string, most int) string {
 	if r := []rune(s); len(r) > most {
 		return string(r[:most-1]) + "…"
@@ -26,7 +26,7 @@ func cut(s string, most int) string {
 	return s
 }
 
-// pairs are each first and second of the list, in order.
+// pairs yields the elements of the list in pairs, in order.
 func pairs(list ...string) iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
 		for i := 0; i+1 < len(list); i += 2 {

@@ -12,7 +12,7 @@ import (
 // State says whether a node stays.
 type State string
 
-// States. The zero value is a node that is there and stays.
+// States. The zero value is an existing node that stays.
 const (
 	Coming State = "coming"
 	Going  State = "going"
@@ -20,22 +20,22 @@ const (
 
 // Node is a node and what runs on it.
 type Node struct {
-	// Name, Type, Where and Price are written on the node, Pool and Why shown where the pointer rests.
+	// Name, Type, Where and Price are written on the node. Pool and Why are shown on hover.
 	Name, Type, Where, Price string
 	Pool, Why                string
 	State                    State
-	// CPU, in thousandths, and Memory, in bytes, are what pods may have of it.
+	// CPU (in thousandths) and Memory (in bytes) are what pods may use of the node.
 	CPU, Memory int64
 	Pods        []Pod
 }
 
-// Pod is a pod on a node. Pods of one app have one colour.
+// Pod is a pod on a node. Pods of the same app have the same colour.
 type Pod struct {
 	App         string
 	CPU, Memory int64
 }
 
-// The drawing of a node, in units of its view box.
+// The size of a node, in units of its view box.
 const (
 	nodeWidth   = 200
 	margin      = 9
@@ -44,7 +44,7 @@ const (
 	mostRows    = 8
 )
 
-// SVG draws the node: a bar of each resource, cut into what each app has of it, and a square for each pod.
+// SVG draws the node: a bar for each resource, divided by app, and a square for each pod.
 func (n Node) SVG() template.HTML {
 	pods := slices.Clone(n.Pods)
 	slices.SortStableFunc(pods, func(a, b Pod) int { return strings.Compare(a.App, b.App) })
@@ -78,7 +78,7 @@ func (n Node) SVG() template.HTML {
 		nodeWidth, height, n.State, escape(said), nodeWidth-1, height-1, d.String()))
 }
 
-// bar draws what the apps have of a resource, and gives the part in use in percent.
+// bar draws the apps' shares of a resource and returns the percentage in use.
 func (n Node) bar(d *drawing, y int, what string, room int64, pods []Pod, amount func(*Pod) int64) int {
 	const width = nodeWidth - 2*margin
 	d.f(`<rect class="room" x="%d" y="%d" width="%d" height="6" rx="2"/>`, margin, y, width)
@@ -101,21 +101,22 @@ func (n Node) bar(d *drawing, y int, what string, room int64, pods []Pod, amount
 	return int(100 * sum / room)
 }
 
-// Entry is an app of a legend.
+// Entry is an app in a legend.
 type Entry struct {
 	App  string
 	Pods int
 }
 
-// HTML is the entry as legends show it: a square of the app's colour, its name and how many pods it has.
+// HTML returns the entry as shown in legends: a square in the app's colour, its name and its number
+// of pods.
 func (e Entry) HTML() template.HTML {
 	return template.HTML(fmt.Sprintf(`<span><i style="background: %s"></i>%s × %d</span>`, Colour(e.App), escape(e.App), e.Pods)) //nolint:gosec // the name is escaped
 }
 
-// legendLength is how many apps have a name in a legend; the rest are one entry.
+// legendLength is how many apps a legend names; the rest are one entry.
 const legendLength = 24
 
-// Legend is the apps of the nodes, those with the most pods first.
+// Legend returns the apps of the nodes, those with the most pods first.
 func Legend(nodes []Node) []Entry {
 	count := map[string]int{}
 	for i := range nodes {
@@ -138,7 +139,7 @@ func Legend(nodes []Node) []Entry {
 	return out
 }
 
-// Colour is the colour of an app, the same on every page.
+// Colour returns the colour of an app, the same on every page.
 func Colour(app string) string {
 	h := 0
 	for _, c := range app {

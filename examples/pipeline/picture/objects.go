@@ -11,7 +11,7 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
-// NodeOf is the node of a cluster with what is bound to it. Pods that have ended are left out.
+// NodeOf returns the node of a cluster with the pods bound to it, except pods that have ended.
 func NodeOf(n *corev1.Node, pods []*corev1.Pod) Node {
 	out := Node{
 		Name: n.Name, Pool: n.Labels[nodepool.LabelKey], Type: n.Labels[corev1.LabelInstanceTypeStable],
@@ -27,7 +27,7 @@ func NodeOf(n *corev1.Node, pods []*corev1.Pod) Node {
 	return out
 }
 
-// PodOf is the pod with what it asks for. Its app is what its labels say, or else who owns it.
+// PodOf returns the pod with its requests. Its app comes from its labels, or else from its owner.
 func PodOf(p *corev1.Pod) Pod {
 	owner := ""
 	if len(p.OwnerReferences) > 0 {

@@ -15,18 +15,18 @@ var source string
 //go:embed style.css
 var Style template.CSS
 
-// Page is a file to look at. The zero value is an empty page.
+// Page is an HTML page. The zero value is an empty page.
 type Page struct {
 	Title, Subtitle string
-	// Figures stand at the top, in this order.
+	// Figures are at the top, in this order.
 	Figures  []Figure
 	Sections []Section
 }
 
-// Figure is a number and what it is of.
+// Figure is a number and its label.
 type Figure struct{ Value, Label string }
 
-// Section is a part of a page; what is empty is left out.
+// Section is a part of a page. Empty parts are left out.
 type Section struct {
 	Title, Note string
 	Charts      []Chart
@@ -34,10 +34,10 @@ type Section struct {
 	Nodes       []Node
 }
 
-// Notice is something said of something: why a pod has no place, and what would help.
+// Notice is a remark about a subject: why a pod has no place, and what would help.
 type Notice struct{ Subject, Text, Hint string }
 
-// Legend is the apps of the section with the number of their pods.
+// Legend returns the apps of the section with the number of their pods.
 func (s Section) Legend() []Entry { return Legend(s.Nodes) }
 
 // Write writes the file. The error is the writer's.

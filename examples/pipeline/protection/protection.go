@@ -1,7 +1,9 @@
-// Package protection says what it costs that pods are kept where they are: how many dollars an hour consolidation would save more without one
-// PodDisruptionBudget, without the annotations of one workload, or without that of one node.
+// Package protection says what it costs to keep pods where they are. It computes how many dollars
+// an hour more consolidation would save without one PodDisruptionBudget, without the annotations of
+// one workload, or without that of one node.
 //
-// Package rulecost has the costs of rules that narrow where pods may go. These rules do not: they only keep nodes from being given back.
+// Package rulecost has the costs of rules that restrict where pods may go. The rules here do not:
+// they only keep nodes from being given back.
 package protection
 
 import (
@@ -18,12 +20,13 @@ import (
 
 	"github.com/joinery-sdk/joinery/deprovision"
 	"github.com/joinery-sdk/joinery/deprovision/eviction"
+	giveback "github.com/joinery-sdk/joinery/deprovision/plan"
 	"github.com/joinery-sdk/joinery/examples/pipeline/simulate"
 	"github.com/joinery-sdk/joinery/examples/plan"
 	"github.com/joinery-sdk/joinery/scheduling"
 )
 
-// Kind says what a rule is.
+// Kind is the kind of a rule.
 type Kind string
 
 // The kinds of rules.
@@ -33,14 +36,15 @@ const (
 	Node     Kind = "node"     // do-not-disrupt on the node
 )
 
-// Rule is one rule that keeps pods where they are. Owner is what has it, such as "PodDisruptionBudget shop/web", "Deployment shop/web" or
-// "Node ip-10-0-0-7". The zero value is no rule.
+// Rule is one rule that keeps pods where they are. Owner is the object that has it, such as
+// "PodDisruptionBudget shop/web", "Deployment shop/web" or "Node ip-10-0-0-7". The zero value is
+// not a rule.
 type Rule struct {
 	Kind  Kind   `json:"kind"`
 	Owner string `json:"owner"`
 }
 
-// String is the rule in one line.
+// String returns the rule in one line.
 func (r Rule) String() string {
 	if r.Kind == Budget {
 		return r.Owner
@@ -53,27 +57,29 @@ type Cost struct {
 	Rule
 	// Verified says that consolidation was planned again without the rule. Otherwise PerHour is 0.
 	Verified bool `json:"verified"`
-	// PerHour is how much cheaper the cluster ends without the rule, after a plan that can be carried out; 0 if it does not.
+	// PerHour is how much cheaper the cluster becomes without the rule, by a plan that can be
+	// carried out. It is 0 if it does not become cheaper.
 	PerHour float64 `json:"perHour"`
-	// HighPerHour is what the rule costs at most, where both plans are the best: the price of the nodes with its pods. A plan may keep all of
-	// these and do otherwise what it does without the rule. It is no less than PerHour, which may be more where the plan with the rule is not
-	// the best.
+	// HighPerHour is an upper bound of the rule's cost if both plans are optimal: the price of the
+	// nodes with its pods. A plan without the rule may keep all of these and otherwise do what it
+	// does with the rule. It is never less than PerHour, which may be greater if the plan with the
+	// rule is not optimal.
 	HighPerHour float64 `json:"highPerHour"`
 	// Nodes is how many nodes have its pods.
 	Nodes int `json:"nodes"`
 }
 
-// Report is what the rules of a cluster cost, the dearest first, and then by owner.
+// Report is what the rules of a cluster cost, dearest first, then by owner.
 type Report struct {
-	// PerHour is what the cluster costs after consolidation with all rules.
+	// PerHour is the cost of the cluster after consolidation with all rules.
 	PerHour float64 `json:"perHour"`
 	Rules   []Cost  `json:"rules"`
 	// Stopped says that the context ended before the work was done.
 	Stopped bool `json:"stopped,omitempty"`
 }
 
-// Cluster is what to consolidate. Snapshot and Objects are as package simulate has them, and By is how nodes are counted and pods grouped;
-// nil is the price, and no groups.
+// Cluster is what to consolidate. Snapshot and Objects are those of package simulate. By says how
+// nodes are counted and pods grouped; nil means the price and no groups.
 type Cluster struct {
 	Snapshot      scheduling.Snapshot
 	Objects       simulate.Objects
@@ -82,13 +88,14 @@ type Cluster struct {
 	Now           time.Time
 }
 
-// Usual is how many rules are verified unless a caller says otherwise.
+// Usual is how many rules are verified by default.
 const Usual = 20
 
-// Of says what the rules of a cluster cost. It ranks all rules by what they cost at most and plans consolidation again without each of the
-// first few, at most verify of them; 0 means [Usual]. A plan costs what [deprovision.Plan] does. When ctx ends, the report has what is known
-// until then. No argument is modified.
-func Of(ctx context.Context, c Cluster, settings *deprovision.Options, verify int) (*Report, error) {
+// Of returns what the rules of a cluster cost. It ranks all rules by their upper bound and plans
+// consolidation again without each of the first ones, at most verify of them; 0 means [Usual]. A
+// plan costs as much as [giveback.Make]. When ctx ends, the report has what is known until then. No
+// argument is modified.
+func Of(ctx context.Context, c Cluster, settings *giveback.Options, verify int) (*Report, error) {
 	with, err := c.after(ctx, settings)
 	if err != nil {
 		return nil, err
@@ -97,7 +104,7 @@ func Of(ctx context.Context, c Cluster, settings *deprovision.Options, verify in
 	for i := range out.Rules[:min(cmp.Or(verify, Usual), len(out.Rules))] {
 		r := &out.Rules[i]
 		if r.HighPerHour == 0 {
-			r.Verified = true // it keeps nothing that costs anything
+			r.Verified = true // it keeps nothing that has a cost
 			continue
 		}
 		without, err := c.without(r.Rule).after(ctx, settings)
@@ -115,8 +122,8 @@ func Of(ctx context.Context, c Cluster, settings *deprovision.Options, verify in
 	return out, nil
 }
 
-// after is what the cluster costs after consolidation, in dollars an hour.
-func (c Cluster) after(ctx context.Context, settings *deprovision.Options) (float64, error) {
+// after returns the cost of the cluster after consolidation, in dollars an hour.
+func (c Cluster) after(ctx context.Context, settings *giveback.Options) (float64, error) {
 	by := plan.Options{}
 	if c.By != nil {
 		by = *c.By
@@ -127,19 +134,19 @@ func (c Cluster) after(ctx context.Context, settings *deprovision.Options) (floa
 	}
 	cluster := simulate.Counted(c.Objects.Cluster(c.Snapshot, nominated, c.Now), by.Objective)
 	cluster.Interruptions = c.Interruptions
-	opts := deprovision.Options{}
+	opts := giveback.Options{}
 	if settings != nil {
 		opts = *settings
 	}
 	opts.Rules.Placeable = sim.Placeable
-	result, err := deprovision.Plan(ctx, cluster, sim, &opts)
+	result, err := giveback.Make(ctx, cluster, sim, &opts)
 	if err != nil {
 		return 0, err
 	}
 	return result.PricePerHourAfter.Dollars(), nil
 }
 
-// rules are those of the cluster with what they cost at most, the most first.
+// rules returns the rules of the cluster with their upper bounds, highest first.
 func (c Cluster) rules() []Cost {
 	on := map[Rule]map[string]bool{} // the nodes that each rule keeps
 	keep := func(r Rule, node string) {
@@ -184,7 +191,7 @@ func (c Cluster) rules() []Cost {
 	out := []Cost{}
 	for _, r := range slices.SortedFunc(maps.Keys(on), func(a, b Rule) int { return cmp.Or(cmp.Compare(a.Owner, b.Owner), cmp.Compare(a.Kind, b.Kind)) }) {
 		cost := Cost{Rule: r, Nodes: len(on[r])}
-		for _, node := range slices.Sorted(maps.Keys(on[r])) { // in order, so that the sum is the same each time
+		for _, node := range slices.Sorted(maps.Keys(on[r])) { // in order, so that the sum is always the same
 			cost.HighPerHour += prices[node]
 		}
 		out = append(out, cost)
@@ -193,7 +200,7 @@ func (c Cluster) rules() []Cost {
 	return out
 }
 
-// without is the cluster without a rule.
+// without returns the cluster without a rule.
 func (c Cluster) without(r Rule) Cluster {
 	switch r.Kind {
 	case Budget:
@@ -220,7 +227,7 @@ func (c Cluster) without(r Rule) Cluster {
 	return c
 }
 
-// unprotected are annotations without those that protect.
+// unprotected returns annotations without those that protect.
 func unprotected(all map[string]string) map[string]string {
 	out := maps.Clone(all)
 	delete(out, eviction.DoNotDisrupt)

@@ -15,8 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/joinery-sdk/joinery/deprovision"
 	"github.com/joinery-sdk/joinery/deprovision/eviction"
+	giveback "github.com/joinery-sdk/joinery/deprovision/plan"
 	"github.com/joinery-sdk/joinery/examples/pipeline/protection"
 	"github.com/joinery-sdk/joinery/examples/pipeline/simulate"
 	"github.com/joinery-sdk/joinery/examples/pipeline/simulate/fragment"
@@ -69,9 +69,9 @@ func after(t *testing.T, c protection.Cluster) float64 {
 	t.Helper()
 	sim, nominated, err := simulate.New(c.Snapshot)
 	require.NoError(t, err)
-	opts := deprovision.Options{}
+	opts := giveback.Options{}
 	opts.Rules.Placeable = sim.Placeable
-	r, err := deprovision.Plan(t.Context(), c.Objects.Cluster(c.Snapshot, nominated, c.Now), sim, &opts)
+	r, err := giveback.Make(t.Context(), c.Objects.Cluster(c.Snapshot, nominated, c.Now), sim, &opts)
 	require.NoError(t, err)
 	return r.PricePerHourAfter.Dollars()
 }

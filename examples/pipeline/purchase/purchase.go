@@ -1,5 +1,5 @@
-// Package purchase describes what was bought as scripts read it: the report of a plan, with the nodes that were launched in place of
-// those that were planned, and what the provider refused.
+// Package purchase is the form of a purchase that scripts read: the report of a plan, with the
+// launched nodes in place of the planned ones, and what the provider refused.
 package purchase
 
 import (
@@ -22,11 +22,11 @@ import (
 // Report is a purchase. Its keys are those of a plan's report, and an interface like them.
 type Report struct {
 	report.Report
-	// Refused is what the provider refused, in the order in which it was learnt.
+	// Refused is what the provider refused, in the order in which it became known.
 	Refused []Refusal `json:"refused,omitempty"`
 }
 
-// Refusal is what a provider refused, and until when it is not asked for again.
+// Refusal is what a provider refused, and until when it is not requested again.
 type Refusal struct {
 	Scope  string `json:"scope"`
 	Name   string `json:"name,omitempty"`
@@ -36,8 +36,8 @@ type Refusal struct {
 	place  string
 }
 
-// Of describes a purchase. Its nodes and their price are those that were launched, its pods are where the last plan has them, and the
-// bound is that of the first plan, which had everything to choose from.
+// Of describes a purchase. Nodes and prices are those that were launched, pods are where the last
+// plan has them, and the bound is that of the first plan, which had everything to choose from.
 func Of(market *pipeline.Market, bought *pipeline.Purchase) Report {
 	r := Report{Report: report.Of(bought.Last)}
 	launched, price := map[string]bool{}, 0.0
@@ -67,17 +67,17 @@ func Of(market *pipeline.Market, bought *pipeline.Purchase) Report {
 	return r
 }
 
-// Nodes are the nodes of a purchase in the order of its report: by pool, then by number.
+// Nodes returns the nodes of a purchase in the order of its report: by pool, then by number.
 func Nodes(bought *pipeline.Purchase) []pipeline.Bought {
 	return slices.SortedStableFunc(slices.Values(bought.Nodes), func(a, b pipeline.Bought) int {
 		return cmp.Or(cmp.Compare(a.Pool.Name, b.Pool.Name), cmp.Compare(len(a.Name), len(b.Name)), cmp.Compare(a.Name, b.Name))
 	})
 }
 
-// rounded is v in whole parts of 1/scale.
+// rounded rounds v to multiples of 1/scale.
 func rounded(v, scale float64) float64 { return float64(int64(v*scale+0.5)) / scale }
 
-// place is an offering in a few words, if it is one of a zone or a capacity type.
+// place describes an offering briefly, if it has a zone or a capacity type.
 func place(where requirements.Set) string {
 	var words []string
 	for _, key := range []string{corev1.LabelTopologyZone, instancetypes.LabelCapacityType} {
@@ -91,7 +91,7 @@ func place(where requirements.Set) string {
 	return strings.Join(words, " ")
 }
 
-// WriteRefused lists for people what was refused.
+// WriteRefused prints what was refused.
 func (r *Report) WriteRefused(w io.Writer, style terminal.Style) error {
 	if len(r.Refused) == 0 {
 		_, err := fmt.Fprintln(w, style.Dim("bought as planned, nothing was refused"))

@@ -1,8 +1,9 @@
-// Package regret says what the past could have cost: the bill of a history as it was, the bill of a policy on the same arrivals, and a lower
-// bound of any policy, hour by hour, with the decisions that cost most and what would have been better.
+// Package regret says what the past could have cost. It compares, hour by hour, the bill of a
+// history as it was, the bill of a policy on the same arrivals, and a lower bound for any policy.
+// It lists the decisions that cost most and what would have been better.
 //
 //	history.History ─► Audit ─► Report: Hours, Decisions
-//	                     ├─ policy: plan.Make and deprovision.Plan, from observation to observation
+//	                     ├─ policy: plan.Make and giveback.Make, from observation to observation
 //	                     └─ bounds: plan.Bound of the pods of each moment, without nodes
 package regret
 
@@ -16,29 +17,32 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/joinery-sdk/joinery/deprovision"
 	"github.com/joinery-sdk/joinery/deprovision/eviction"
+	giveback "github.com/joinery-sdk/joinery/deprovision/plan"
 	"github.com/joinery-sdk/joinery/examples/pipeline/history"
 	"github.com/joinery-sdk/joinery/examples/plan"
 )
 
-// Options are the choices of an audit. nil and the zero value are the defaults.
+// Options are the options of an audit. nil and the zero value mean defaults.
 type Options struct {
-	// Plan is how the policy provisions; its groups are read from the pods. Deprovision is how it gives nodes back.
+	// Plan is how the policy provisions; its groups are read from the pods. Deprovision is how it
+	// gives nodes back.
 	Plan        *plan.Options
-	Deprovision *deprovision.Options
-	// Startup is how long a node takes to be ready: the policy pays so long for a node and for the one in its place. 0 means a minute, and less than
-	// 0 no time.
+	Deprovision *giveback.Options
+	// Startup is how long a node takes to be ready. During that time the policy pays for both the
+	// old node and its replacement. 0 means a minute, and a negative value means no time.
 	Startup time.Duration
-	// Every is how often the policy looks for nodes to give back while nothing is observed; 0 means every five minutes.
+	// Every is how often the policy looks for nodes to give back between observations; 0 means
+	// every five minutes.
 	Every time.Duration
-	// Verify is how many of the decisions that cost most are planned again; 0 means 10, and less than 0 none.
+	// Verify is how many of the most expensive decisions are planned again; 0 means 10, and a
+	// negative value none.
 	Verify int
 }
 
 type options struct {
 	Plan        plan.Options
-	Deprovision deprovision.Options
+	Deprovision giveback.Options
 	Startup     time.Duration
 	Every       time.Duration
 	Verify      int
@@ -62,9 +66,10 @@ func (o *Options) defaults() options {
 	return out
 }
 
-// Audit reckons what a history cost, what a policy would have paid, and what any policy must pay. The policy starts with the cluster of the first
-// observation. At each later one, and in between, it gives nodes back and then buys for pods that wait, knowing no more than what is there. The
-// error is that of the context, or of a plan of a cluster that means nothing.
+// Audit computes what a history cost, what a policy would have paid, and what any policy must pay.
+// The policy starts with the cluster of the first observation. At each later one, and in between,
+// it gives nodes back and then buys for waiting pods. It knows only what exists at that moment. The
+// error is that of the context, or of a plan of an invalid cluster.
 func Audit(ctx context.Context, h *history.History, sale *history.Sale, o *Options) (*Report, error) {
 	a := &auditor{
 		history: h, sale: sale, options: o.defaults(), bounds: newBounds(sale.Snapshot), ledger: newLedger(), unpriced: map[string]bool{},
@@ -112,19 +117,19 @@ type auditor struct {
 	daemons, unplaced, above, nowhere, intervals int
 }
 
-// scene is an observation without what is on no side.
+// scene is an observation without what counts for neither side.
 type scene struct {
 	at             time.Time
 	seconds        int64
 	nodes          []machine
 	running, waits []*corev1.Pod
 	daemons        []*corev1.Pod
-	nowhere        int // pods on nodes that are not in the observation
+	nowhere        int // pods on nodes that are missing from the observation
 	back           []string
 }
 
-// scene is an observation at a moment, and until the policy acts next. It leaves out nodes of unknown price and the pods on them, and pods that run on
-// every node or have ended.
+// scene returns an observation at a moment, until the policy acts next. It leaves out nodes of
+// unknown price and the pods on them, and pods that run on every node or have ended.
 func (a *auditor) scene(i int, at time.Time) scene {
 	o := &a.history.Observations[i]
 	out := scene{at: at, back: o.TakenBack, seconds: int64(min(a.Every, a.history.End(i).Sub(at)) / time.Second)}

@@ -14,8 +14,9 @@ import (
 	"github.com/joinery-sdk/joinery/examples/plan"
 )
 
-// verify looks for what would have been better than the decisions that cost most: when a node first had pods, and when most was paid for it beyond
-// what its pods cost under the policy.
+// verify looks for something better than the most expensive decisions. It tries two moments: when
+// the node first had pods, and when the most was paid for it beyond what its pods cost under the
+// policy.
 func (a *auditor) verify(ctx context.Context) error {
 	n := 0
 	for i := range a.report.Decisions {
@@ -60,7 +61,8 @@ func (a *auditor) better(ctx context.Context, d *Decision, r *row) error {
 	return nil
 }
 
-// without plans the pods of a node elsewhere, all else as it was at a moment. It is empty if that is not cheaper.
+// without plans the pods of a node elsewhere, with everything else as it was at a moment. The text
+// is empty if that is not cheaper.
 func (a *auditor) without(ctx context.Context, node string, at time.Time) (string, deprovision.Price, error) {
 	i := slices.IndexFunc(a.history.Observations, func(o history.Observation) bool { return o.At.After(at) })
 	if i < 0 {

@@ -14,17 +14,23 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling"
 )
 
-// bounds knows what sets of pods must cost at least.
+// bounds computes lower bounds of the cost of sets of pods.
 //
-// At any moment, the nodes that a policy pays for hold the pods that it runs. So it pays at least the least price of nodes that hold them, by
-// requests, affinity to nodes, tolerations, volumes, host ports and anti-affinity by hostname, all of which hold whatever was decided before.
-// [plan.Bound] is at most that price. Nothing is free: the bound has no nodes that are there already. Its sum over time is at most the bill of any
-// policy that runs the same pods at the same time, because a bill is the sum of the prices of all moments. The bound allows moves at any moment at no
-// cost, and nodes that start at once, so knowing the future does not help: a policy that knows it can pay less only by letting pods wait.
+// At any moment, the nodes that a policy pays for hold the pods that it runs. So it pays at least
+// the least price of nodes that hold them, by requests, node affinity, tolerations, volumes, host
+// ports and anti-affinity by hostname. These constraints hold whatever was decided before.
+// [plan.Bound] is at most that price. No node is free: the bound has no existing nodes.
 //
-// That is the difference of the two bounds. Pods that waited in the history could not be served earlier by who bought late. A policy that knows
-// only the present cannot know that capacity gets free soon, and buys for a pod when it is there; from then on it pays at least for
-// all pods that are there. A policy that knows the future may let them wait as the history did.
+// A bill is the sum of the prices of all moments. So the sum of the bound over time is at most the
+// bill of any policy that runs the same pods at the same time. The bound allows free moves at any
+// moment and nodes that start at once, so knowing the future does not help. A policy that knows the
+// future can pay less only by letting pods wait.
+//
+// That is the difference between the two bounds. If pods waited in the history because the buyer
+// was late, no policy could have served them earlier. A policy that knows only the present cannot
+// know that capacity will soon be free. It buys for a pod when the pod exists, and from then on
+// pays at least for all existing pods. A policy that knows the future may let them wait, as the
+// history did.
 type bounds struct {
 	sale    *scheduling.Snapshot
 	classes *classes
@@ -33,14 +39,14 @@ type bounds struct {
 
 type bounded struct {
 	price    deprovision.Price
-	unplaced int // pods that no pool can hold by itself; they count nothing
+	unplaced int // pods that no pool can hold alone; they count nothing
 }
 
 func newBounds(sale scheduling.Snapshot) *bounds {
 	return &bounds{sale: &sale, classes: newClasses(), known: map[string]bounded{}}
 }
 
-// of is the bound of the pods. It is computed once for each multiset of classes.
+// of returns the bound of the pods. It is computed once for each multiset of classes.
 func (b *bounds) of(ctx context.Context, pods []*corev1.Pod) (bounded, error) {
 	counts := make([]int, len(b.classes.members))
 	for _, p := range pods {
@@ -56,7 +62,7 @@ func (b *bounds) of(ctx context.Context, pods []*corev1.Pod) (bounded, error) {
 			there = append(there, c)
 		}
 	}
-	slices.SortFunc(there, func(x, y int) int { return strings.Compare(b.classes.texts[x], b.classes.texts[y]) }) // whatever was seen before, the plan is the same
+	slices.SortFunc(there, func(x, y int) int { return strings.Compare(b.classes.texts[x], b.classes.texts[y]) }) // the plan does not depend on what was seen before
 	var key strings.Builder
 	var list []*corev1.Pod
 	for rank, c := range there {
@@ -71,9 +77,9 @@ func (b *bounds) of(ctx context.Context, pods []*corev1.Pod) (bounded, error) {
 		return known, nil
 	}
 	s := *b.sale
-	s.Nodes, s.NodeClaims, s.Pods = nil, nil, list
+	s.Nodes, s.NodeClaims, s.Pods, s.Quotas = nil, nil, list, nil
 	s.Pools = slices.Clone(s.Pools)
-	for i := range s.Pools { // what a plan leaves out for these is not in its bound
+	for i := range s.Pools { // what a plan omits because of these would be missing from its bound
 		s.Pools[i].Limits, s.Pools[i].MinValues, s.Pools[i].Weight, s.Pools[i].Replicas = nil, nil, 0, nil
 	}
 	p, err := plan.Make(ctx, s, &plan.Options{Packing: &binpack.Options{Effort: binpack.EffortDefault}}) // EffortFast leaves twice the gap

@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// classes tells which pods are equal in all but their names and nodes.
+// classes finds pods that are equal except for their names and nodes.
 type classes struct {
 	known   map[*corev1.Pod]int
 	byText  map[string]int
@@ -18,7 +18,7 @@ func newClasses() *classes {
 	return &classes{known: map[*corev1.Pod]int{}, byText: map[string]int{}}
 }
 
-// of is the class of a pod, by its namespace, labels, annotations and specification.
+// of returns the class of a pod, by its namespace, labels, annotations and specification.
 func (k *classes) of(p *corev1.Pod) int {
 	if c, ok := k.known[p]; ok {
 		return c
@@ -30,7 +30,7 @@ func (k *classes) of(p *corev1.Pod) int {
 		Labels, Annotations map[string]string
 		Spec                corev1.PodSpec
 	}{p.Namespace, p.Labels, p.Annotations, spec})
-	if err != nil { // cannot be, for an object that was read: a class of its own
+	if err != nil { // impossible for an object that was read; a class of its own
 		text = []byte(p.Namespace + "/" + p.Name)
 	}
 	c, ok := k.byText[string(text)]

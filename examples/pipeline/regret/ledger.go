@@ -21,17 +21,18 @@ type ledger struct {
 	rows  map[string]*row
 }
 
-// row is what a node of the history cost. The names of rows that are no node begin with a space.
+// row is the cost of a node of the history. The names of rows that are not nodes begin with a
+// space.
 type row struct {
 	Decision
 	seconds int64
 	used    float64 // share times seconds
-	worst   moment  // at which most was paid beyond what its pods cost under the policy
-	first   moment  // at which it first had pods
-	empty   moment  // at which it first had none
+	worst   moment  // when the most was paid beyond what its pods cost under the policy
+	first   moment  // when it first had pods
+	empty   moment  // when it first had none
 }
 
-// moment is an observation; false in known if there is none.
+// moment is an observation; known is false if there is none.
 type moment struct {
 	known       bool
 	observation time.Time
@@ -42,8 +43,9 @@ const waitedRow, spareRow = " waited", " spare"
 
 func newLedger() *ledger { return &ledger{rows: map[string]*row{}} }
 
-// enter books an observation and returns what was paid an hour. What the policy pays for a node is divided among its pods by what they take of it,
-// and the bound in proportion to that; each pod's part is booked on the node on which it ran in the history.
+// enter adds an observation and returns what was paid per hour. The policy's cost of a node is
+// divided among its pods by what they take of it, and the bound in proportion to that. Each pod's
+// share is charged to the node on which it ran in the history.
 func (l *ledger) enter(x *scene, p *policy, bound, present deprovision.Price) deprovision.Price {
 	var paid, ours deprovision.Price
 	for i := range x.nodes {
@@ -91,7 +93,7 @@ func (l *ledger) enter(x *scene, p *policy, bound, present deprovision.Price) de
 	return paid
 }
 
-// node books what a node of the history cost, and what its pods cost under the policy.
+// node adds the cost of a node of the history, and the cost of its pods under the policy.
 func (l *ledger) node(x *scene, m *machine, pods []*corev1.Pod, policy deprovision.Price) {
 	r := l.row(m.node.Name, x)
 	r.InstanceType, r.Zone, r.CapacityType = typeOf(m.node)
@@ -135,7 +137,8 @@ func (l *ledger) row(name string, x *scene) *row {
 	return r
 }
 
-// spread divides an observation among the hours of the clock. What is paid at its beginning only is of the first.
+// spread divides an observation among the hours of the clock. Costs that occur only at its
+// beginning belong to the first hour.
 func (l *ledger) spread(x *scene, perHour Bill, once Amount) {
 	end := x.at.Add(time.Duration(x.seconds) * time.Second)
 	for at := x.at; at.Before(end); {
@@ -155,7 +158,7 @@ func (l *ledger) spread(x *scene, perHour Bill, once Amount) {
 	}
 }
 
-// decisions are the rows in order.
+// decisions returns the rows in order.
 func (l *ledger) decisions() []Decision {
 	var out []Decision
 	for _, name := range slices.Sorted(maps.Keys(l.rows)) {
@@ -174,7 +177,7 @@ func (l *ledger) decisions() []Decision {
 	return out
 }
 
-// parts is what each pod costs under the policy, and what each node without pods costs.
+// parts returns the cost of each pod under the policy, and the cost of each node without pods.
 func parts(p *policy) (part, idle map[string]deprovision.Price) {
 	on := map[string][]*corev1.Pod{}
 	for _, key := range slices.Sorted(maps.Keys(p.pods)) {
@@ -200,7 +203,8 @@ func parts(p *policy) (part, idle map[string]deprovision.Price) {
 	return part, idle
 }
 
-// divided is a price in parts by weight that add up to it; all to the first where nothing weighs anything.
+// divided splits a price by weight into parts that add up to it. If all weights are zero, the first
+// part gets everything.
 func divided(price deprovision.Price, weights []float64) []deprovision.Price {
 	out := make([]deprovision.Price, len(weights))
 	if len(out) == 0 {
@@ -227,7 +231,7 @@ func divided(price deprovision.Price, weights []float64) []deprovision.Price {
 	return out
 }
 
-// dominant is the largest share that a pod takes of a node.
+// dominant returns the largest fraction that a pod takes of a node's resource.
 func dominant(pod *corev1.Pod, n *corev1.Node) float64 {
 	out := 0.0
 	for name, q := range resources.OfPod(pod, false) {

@@ -14,6 +14,7 @@ import (
 	"github.com/joinery-sdk/joinery/deprovision"
 	"github.com/joinery-sdk/joinery/deprovision/eligibility"
 	"github.com/joinery-sdk/joinery/deprovision/eviction"
+	giveback "github.com/joinery-sdk/joinery/deprovision/plan"
 	"github.com/joinery-sdk/joinery/examples/pipeline"
 	"github.com/joinery-sdk/joinery/examples/pipeline/history"
 	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
@@ -24,7 +25,8 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/nodepool/nodeclaim"
 )
 
-// policy is the cluster as ours would have it. At each observation it knows what is there then, and nothing of later ones.
+// policy is the cluster under our policy. At each observation it knows what exists then, and
+// nothing of later ones.
 type policy struct {
 	options
 	manifests manifests.Snapshot // its claims are those of the nodes below
@@ -32,40 +34,43 @@ type policy struct {
 	classes   *classes
 	nodes     map[string]*machine
 	pods      map[string]*corev1.Pod // placed or waiting, by name
-	seen      map[string]*corev1.Pod // as the history has them
-	daemons   []*corev1.Pod          // of nodes that were there at first
-	inherited map[string]bool        // the nodes that are there since the first observation
+	seen      map[string]*corev1.Pod // as in the history
+	daemons   []*corev1.Pod          // of nodes that existed at first
+	inherited map[string]bool        // nodes of the first observation
 	number    int                    // of the observation
-	changes   int                    // of pods and nodes so far
+	changes   int                    // to pods and nodes so far
 	noCommand attempt                // the last one that found nothing to give back
-	noPlace   attempt                // the last one to place pods that wait
+	noPlace   attempt                // the last one to place waiting pods
 
 	evictions, launches int
 	lost                []string // machines that the cloud took back
-	overlap             Amount   // of nodes that are given back, until those in their place are ready
+	overlap             Amount   // cost of nodes that are given back, until their replacements are ready
 }
 
 type machine struct {
 	node    *corev1.Node
 	price   deprovision.Price
-	touched time.Time // when a pod came or went
+	touched time.Time // when a pod last came or left
 }
 
-// attempt is when something was planned, and how many changes there had been. The zero value is no attempt.
+// attempt is when something was planned, and how many changes there had been. The zero value is no
+// attempt.
 type attempt struct {
 	at      time.Time
 	changes int
 }
 
-// again reports whether another attempt can find more: something has changed, or time itself may have changed the answer.
+// again reports whether another attempt can find more: something has changed, or the passing of
+// time may have changed the answer.
 func (a attempt) again(changes int, at time.Time) bool {
 	return a.at.IsZero() || a.changes != changes || at.Sub(a.at) >= recheck
 }
 
-// recheck is how long a cluster in which nothing changes is left alone. Time alone can make a node due.
+// recheck is how long an unchanged cluster is left alone. The passing of time alone can make a node
+// due.
 const recheck = 10 * time.Minute
 
-// begin takes over the cluster of the first observation, but for nodes of unknown price.
+// begin takes over the cluster of the first observation, except nodes of unknown price.
 func (p *policy) begin(at time.Time, nodes []machine, pods, daemons []*corev1.Pod) {
 	for _, m := range nodes {
 		m.touched = cmp.Or(m.touched, at)
@@ -79,8 +84,9 @@ func (p *policy) begin(at time.Time, nodes []machine, pods, daemons []*corev1.Po
 	p.daemons = daemons
 }
 
-// lose removes the named machines, which the cloud took back, from the policy. It removes only machines of the first observation. Nobody knows
-// whether the cloud would have taken back the others.
+// lose removes machines that the cloud took back from the policy's cluster. It removes only
+// machines of the first observation, because nobody knows whether the cloud would have taken back
+// the others.
 func (p *policy) lose(names []string) {
 	for _, name := range names {
 		if p.nodes[name] == nil || !p.inherited[name] {
@@ -97,8 +103,9 @@ func (p *policy) lose(names []string) {
 	}
 }
 
-// arrive takes the pods of an observation. Those that are known stay where the policy has them. A pod that comes while an equal one of its owner goes
-// is that one's successor and has its place, because evictions of the other policy are no arrivals.
+// arrive takes the pods of an observation. Known pods stay where the policy has them. If a pod
+// appears while an equal pod of the same owner disappears, it is the successor and takes its place,
+// because evictions by the other policy are not arrivals.
 func (p *policy) arrive(pods []*corev1.Pod, at time.Time) {
 	there := map[string]bool{}
 	for _, pod := range pods {
@@ -144,7 +151,7 @@ func (p *policy) arrive(pods []*corev1.Pod, at time.Time) {
 	}
 }
 
-// on is the pod on a node of the policy, or waiting.
+// on returns a copy of the pod on a node of the policy, or waiting.
 func on(pod *corev1.Pod, node string) *corev1.Pod {
 	phase := corev1.PodRunning
 	if node == "" {
@@ -158,7 +165,7 @@ func on(pod *corev1.Pod, node string) *corev1.Pod {
 	return &q
 }
 
-// likeness is what a pod and its successor have in common: the owner and all that bears on a place.
+// likeness is what a pod and its successor share: the owner and everything that affects the place.
 type likeness struct {
 	kind, name, uid string
 	class           int
@@ -172,7 +179,7 @@ func (p *policy) likeness(pod *corev1.Pod) likeness {
 	return likeness{owner.Kind, owner.Name, string(owner.UID), p.classes.of(pod)}
 }
 
-// snapshot is the cluster as a planner reads it.
+// snapshot returns the cluster in the form that a planner reads.
 func (p *policy) snapshot() scheduling.Snapshot {
 	s := p.sale.Snapshot
 	s.Nodes, s.Pods = nil, nil
@@ -201,7 +208,7 @@ func (p *policy) planning(pods []*corev1.Pod) *plan.Options {
 	return &o
 }
 
-// giveBack plans which nodes go, and carries that out.
+// giveBack plans which nodes go and carries the plan out.
 func (p *policy) giveBack(ctx context.Context, at time.Time) error {
 	if len(p.nodes) == 0 || !p.noCommand.again(p.changes, at) {
 		return nil
@@ -214,7 +221,7 @@ func (p *policy) giveBack(ctx context.Context, at time.Time) error {
 	c := simulate.Counted(simulate.Cluster(&p.manifests, s, nominated, at), p.Plan.Objective)
 	o := p.Deprovision
 	o.Rules.Placeable = sim.Placeable
-	result, err := deprovision.Plan(ctx, c, sim, &o)
+	result, err := giveback.Make(ctx, c, sim, &o)
 	if err != nil {
 		return err
 	}
@@ -232,8 +239,8 @@ func (p *policy) giveBack(ctx context.Context, at time.Time) error {
 	return nil
 }
 
-// carryOut follows a command. Pods of nodes that go without them wait again.
-func (p *policy) carryOut(cmd *deprovision.Command, s scheduling.Snapshot, at time.Time) {
+// carryOut carries a command out. Pods of removed nodes that have no new place wait again.
+func (p *policy) carryOut(cmd *giveback.Command, s scheduling.Snapshot, at time.Time) {
 	for i := range cmd.NewNodes {
 		n := &cmd.NewNodes[i]
 		k := slices.IndexFunc(s.Nodes, func(x *corev1.Node) bool { return x.Name == n.Name })
@@ -264,7 +271,7 @@ func (p *policy) carryOut(cmd *deprovision.Command, s scheduling.Snapshot, at ti
 	}
 }
 
-// provision buys for pods that wait.
+// provision buys for waiting pods.
 func (p *policy) provision(ctx context.Context, at time.Time) error {
 	waits := false
 	for _, pod := range p.pods {
@@ -308,7 +315,7 @@ func (p *policy) provision(ctx context.Context, at time.Time) error {
 	return nil
 }
 
-// observation is the cluster as it is now.
+// observation returns the current cluster.
 func (p *policy) observation(at time.Time) history.Observation {
 	s := p.snapshot()
 	out := history.Observation{At: at, Pods: s.Pods, Nodes: s.Nodes, LastPodEvent: map[string]time.Time{}, TakenBack: slices.Clone(p.lost)}
@@ -318,7 +325,7 @@ func (p *policy) observation(at time.Time) history.Observation {
 	return out
 }
 
-// typeOf is the type of the node.
+// typeOf returns the type of the node.
 func typeOf(n *corev1.Node) (name, zone, capacityType string) {
 	return n.Labels[corev1.LabelInstanceTypeStable], n.Labels[corev1.LabelTopologyZone], n.Labels[instancetypes.LabelCapacityType]
 }

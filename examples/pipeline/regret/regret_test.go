@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/joinery-sdk/joinery/deprovision"
+	giveback "github.com/joinery-sdk/joinery/deprovision/plan"
 	"github.com/joinery-sdk/joinery/deprovision/policy"
 	"github.com/joinery-sdk/joinery/examples/pipeline/history"
 	"github.com/joinery-sdk/joinery/examples/pipeline/regret"
@@ -47,7 +47,7 @@ func TestRandomHistories(t *testing.T) {
 	sum, best, tookBack := regret.Bill{}, 0.0, 0
 	for seed := range draws(t, 25, 150) {
 		x := draw(t, uint64(seed), 12, 7)
-		o := &regret.Options{Startup: -1, Deprovision: &deprovision.Options{Objective: policy.AnySaving()}}
+		o := &regret.Options{Startup: -1, Deprovision: &giveback.Options{Objective: policy.AnySaving()}}
 		r, err := regret.Audit(t.Context(), x.history, x.sale, o)
 		require.NoError(t, err)
 		assert.Equal(t, r.Bill, parts(r), "seed %d", seed)
@@ -105,8 +105,8 @@ func text(t *testing.T, r *regret.Report) string {
 func TestThePolicyRegretsNothing(t *testing.T) {
 	for seed := range draws(t, 15, 60) {
 		x := draw(t, uint64(seed), 12, 7)
-		for _, objective := range []deprovision.Objective{{}, policy.AnySaving()} {
-			o := &regret.Options{Startup: -1, Deprovision: &deprovision.Options{Objective: objective}}
+		for _, objective := range []giveback.Objective{{}, policy.AnySaving()} {
+			o := &regret.Options{Startup: -1, Deprovision: &giveback.Options{Objective: objective}}
 			first, err := regret.Audit(t.Context(), x.history, x.sale, o)
 			require.NoError(t, err)
 			second, err := regret.Audit(t.Context(), first.Ours, x.sale, o)

@@ -7,23 +7,26 @@ import (
 	"github.com/joinery-sdk/joinery/examples/pipeline/history"
 )
 
-// Amount is money over time: billionths of a dollar an hour, times seconds. Sums are exact, so the parts of a report add up to the last digit.
+// Amount is money over time: billionths of a dollar an hour, times seconds. Sums are exact, so the
+// parts of a report add up to the last digit.
 type Amount int64
 
-// Dollars is the amount as a decimal number, for people.
+// Dollars returns the amount in dollars, for display.
 func (a Amount) Dollars() float64 { return float64(a) / 3600e9 }
 
-// over is a price that is paid for so many seconds.
+// over returns the amount of a price that is paid for a number of seconds.
 func over(p deprovision.Price, seconds int64) Amount { return Amount(int64(p) * seconds) }
 
 // Bill is what the same time cost, or must cost.
 type Bill struct {
-	// Paid is the bill as it was, of the nodes whose price is known.
+	// Paid is the actual bill, for the nodes whose price is known.
 	Paid Amount
-	// Policy is the bill of the policy on the same arrivals, from the cluster of the first observation on.
+	// Policy is the bill of the policy on the same arrivals, starting with the cluster of the first
+	// observation.
 	Policy Amount
-	// Present is at most what any policy pays that knows only the present and buys at once for pods that wait. Bound is at most what any policy
-	// pays, even one that knows the future: it may let those pods wait that waited in the history.
+	// Present and Bound are lower bounds. Present is for any policy that knows only the present and
+	// buys at once for waiting pods. Bound is for any policy, even one that knows the future: it
+	// may let pods wait that waited in the history.
 	Present, Bound Amount
 }
 
@@ -31,54 +34,58 @@ func (b *Bill) add(x Bill) {
 	b.Paid, b.Policy, b.Present, b.Bound = b.Paid+x.Paid, b.Policy+x.Policy, b.Present+x.Present, b.Bound+x.Bound
 }
 
-// Hour is the bill of an hour by the clock, or of a part of it at both ends of the history.
+// Hour is the bill of a clock hour, or of a part of it at both ends of the history.
 type Hour struct {
 	From    time.Time
 	Seconds int64
 	Bill
 }
 
-// Kind is what was decided.
+// Kind says what was decided.
 type Kind string
 
 // The kinds of decisions.
 const (
-	// Bought is a purchase that was dearer than it had to be on the day that it was made.
+	// Bought is a purchase that was dearer than necessary on the day that it was made.
 	Bought Kind = "bought"
 	// Kept is a node whose pods had a cheaper place later.
 	Kept Kind = "kept"
 	// Empty is a node that was paid for while no pod ran on it.
 	Empty Kind = "empty"
-	// Together is a node for whose pods no cheaper place was found as long as all other nodes stayed as they were.
+	// Together is a node for whose pods no cheaper place was found while all other nodes stayed as
+	// they were.
 	Together Kind = "together"
-	// Waited are pods that waited in the history while they ran under the policy, and Spare are nodes of the policy without pods that the history does not
-	// have.
+	// Waited are pods that waited in the history while they ran under the policy. Spare are nodes
+	// of the policy without pods that the history does not have.
 	Waited Kind = "waited"
 	Spare  Kind = "spare"
 )
 
-// Decision is a part of the difference between the bills: a node, from when it was first seen until it was gone.
+// Decision is a part of the difference between the bills: a node, from when it was first seen until
+// it was gone.
 type Decision struct {
-	// Kind is empty for decisions that were not looked at.
+	// Kind is empty for decisions that were not examined.
 	Kind Kind
 	// Node is empty for Waited and Spare, whose amounts belong to no node of the history.
 	Node, InstanceType, Zone, CapacityType string
 	From, To                               time.Time
-	// Bill says what the node cost, what the pods on it cost under the policy, and at least. The bills of all decisions add up to that of the
-	// report; the parts of pods are by what they take of a node.
+	// Bill is the cost of the node, the cost of its pods under the policy, and the lower bounds of
+	// that cost. The bills of all decisions add up to that of the report. Pods share costs by what
+	// they take of a node.
 	Bill
-	// Idle is the part of Paid while no pod ran on it.
+	// Idle is the part of Paid while no pod ran on the node.
 	Idle Amount
-	// Used is the mean share that pods had of the node, of what they had most of.
+	// Used is the mean fraction of the node that its pods took, in their dominant resource.
 	Used float64
-	// Better is what would have been better at the moment At, and Saves dollars an hour. It was planned again, with all other nodes and pods as they were.
-	// It is empty where nothing better was found.
+	// Better is what would have been better at the moment At, and Saves is the saving in dollars an
+	// hour. It was verified by planning again, with all other nodes and pods as they were. It is
+	// empty if nothing better was found.
 	Better string
 	At     time.Time
 	Saves  float64
 }
 
-// Regret is what the decision cost more than the policy.
+// Regret returns how much more the decision cost than the policy.
 func (d *Decision) Regret() Amount { return d.Paid - d.Policy }
 
 // Report is what a history could have cost. It is immutable.
@@ -87,13 +94,16 @@ type Report struct {
 	// Bill is the sum of Hours, and of Decisions.
 	Bill
 	Hours []Hour
-	// Decisions are sorted by their regret, and by node.
+	// Decisions are sorted by their regret, then by node.
 	Decisions []Decision
-	// Evictions and Launches are those of the policy; MostWaiting is how many of its pods had no place at most.
+	// Evictions and Launches are those of the policy. MostWaiting is the largest number of its pods
+	// without a place.
 	Evictions, Launches, MostWaiting int
-	// NoPods says that the history has no pods, as that of Karpenter's log alone. Then of all bills only Paid is known.
+	// NoPods says that the history has no pods, as with Karpenter's log alone. Then only Paid is
+	// known.
 	NoPods bool
-	// Unpriced are the nodes whose price is not known. They and the pods on them are on no side.
+	// Unpriced are the nodes whose price is unknown. They and the pods on them count for neither
+	// side.
 	Unpriced []string
 	// Ours is the cluster as the policy would have had it.
 	Ours *history.History

@@ -12,15 +12,15 @@ import (
 	"github.com/joinery-sdk/joinery/requirements/kube"
 )
 
-// constraint is one thing in a pod's manifest that bears on where it goes, in words, and how to take it away. The text
-// identifies it: replicas have the same. Taking away replaces slices and structs and never changes what they hold, for
-// pods share them.
+// constraint is one thing in a pod's manifest that affects its place, in words, with a way to
+// remove it. The text identifies it: replicas have the same text. Removing replaces slices and
+// structs and never changes their contents, because pods share them.
 type constraint struct {
 	text string
 	drop func(*corev1.PodSpec)
 }
 
-// constraintsOf lists the constraints of a pod's manifest.
+// constraintsOf returns the constraints of a pod's manifest.
 func constraintsOf(spec *corev1.PodSpec) []constraint {
 	var out []constraint
 	for _, key := range sortedKeys(spec.NodeSelector) {
@@ -120,7 +120,8 @@ func nodeConstraints(a *corev1.NodeAffinity) []constraint {
 	return out
 }
 
-// podTerms are the terms of pod affinity or anti-affinity; lists gives those of a spec, in structs that may be changed.
+// podTerms returns the terms of pod affinity or anti-affinity. lists returns those of a spec, in
+// structs that may be changed.
 func podTerms(what string, required []corev1.PodAffinityTerm, preferred []corev1.WeightedPodAffinityTerm,
 	lists func(*corev1.PodSpec) (*[]corev1.PodAffinityTerm, *[]corev1.WeightedPodAffinityTerm),
 ) []constraint {
@@ -222,11 +223,11 @@ func requiring(wanted requirements.Alternatives) func(*corev1.Pod) {
 	}
 }
 
-// labelMark marks the pods of a rule, so that they can be told to keep together or apart.
+// labelMark marks the pods of a rule, so that constraints can keep them together or apart.
 const labelMark = "ruletest.joinery.example/rule"
 
-// joined makes pods require those with a mark, or their absence, by a label key, across namespaces. They get the mark
-// "kept" themselves.
+// joined makes pods require other pods with a mark, or their absence, by a label key and across
+// namespaces. The pods themselves get the mark "kept".
 func joined(key string, near bool, mark string) func(*corev1.Pod) {
 	term := corev1.PodAffinityTerm{
 		TopologyKey: key, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{labelMark: mark}}, NamespaceSelector: &metav1.LabelSelector{},
@@ -254,8 +255,8 @@ func joined(key string, near bool, mark string) func(*corev1.Pod) {
 	}
 }
 
-// spread makes pods spread evenly over a label key; over nodes, of which there can always be one more, at most so many on
-// each.
+// spread makes pods spread evenly over a label key. Over nodes, it limits how many are on each
+// node, because there can always be another node.
 func spread(key string, most int) func(*corev1.Pod) {
 	skew := 1
 	if key == corev1.LabelHostname {

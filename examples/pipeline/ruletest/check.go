@@ -1,6 +1,7 @@
 package ruletest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -10,40 +11,40 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joinery-sdk/joinery/examples/plan/survive"
-	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling"
 	"github.com/joinery-sdk/joinery/scheduling/gang"
 )
 
-// Result is what became of a rule.
+// Result is the result of checking a rule.
 type Result struct {
 	Rule Rule
-	// Pods is how many pending pods the rule speaks of.
+	// Pods is how many pending pods the rule is about.
 	Pods int
-	// Breaches say who broke it; none means that the rule holds.
+	// Breaches say how it is broken. None means that the rule holds.
 	Breaches []Breach
-	// MovedBy names the constraints that are to blame, each found by planning again without it or against it.
+	// MovedBy names the constraints to blame. Each was found by planning again without it or
+	// against it.
 	MovedBy []string
-	// Fix is a change that gives refused pods a place, which planning again with it has verified; empty where there is none.
+	// Fix is a change that gives refused pods a place, verified by planning again. It may be empty.
 	Fix string
-	// Known says how far it is known what the rule asks, with an interval or a proof, where the plan itself does not show it.
+	// Known is an interval or a proof, for a rule whose answer the plan itself does not show.
 	Known string
-	// Invalid is why the rule makes no sense; it was not checked then.
+	// Invalid is why the rule makes no sense. Such a rule was not checked.
 	Invalid error
 }
 
 // Breach is one way in which a rule is broken.
 type Breach struct {
-	// Pod is namespace/name; empty where no single pod is to blame.
+	// Pod is namespace/name. It is empty if no single pod is to blame.
 	Pod string
-	// Why says what is instead of what should be.
+	// Why says what is the case instead of what should be.
 	Why string
 }
 
-// Holds reports whether the rule makes sense and holds.
+// Holds reports whether the rule is valid and holds.
 func (r Result) Holds() bool { return len(r.Breaches) == 0 && r.Invalid == nil }
 
-// String is the result for people: one line if the rule holds, else who broke it and what moved them.
+// String returns one line if the rule holds, otherwise what broke it and what moved the pods.
 func (r Result) String() string {
 	at := ""
 	if r.Rule.Position.File != "" {
@@ -78,7 +79,7 @@ func plural(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// grouped tells each reason once, and of many different ones the first.
+// grouped lists each reason once, with the first of its pods, and at most eight reasons.
 func grouped(list []Breach) []string {
 	const most = 8
 	var order []string
@@ -107,8 +108,8 @@ func grouped(list []Breach) []string {
 	return out
 }
 
-// Check checks rules and says of each what became of it, in their order. A rule that is broken is looked into by planning
-// again with one constraint changed at a time, within a budget that keeps large plans quick.
+// Check checks rules and returns their results in order. To explain a broken rule it plans again
+// with one constraint changed at a time, within a budget that keeps large plans quick.
 func (p *Plan) Check(rules ...Rule) []Result {
 	out := make([]Result, 0, len(rules))
 	for i := range rules {
@@ -134,26 +135,7 @@ func (p *Plan) Check(rules ...Rule) []Result {
 	return out
 }
 
-// slips are what the rule says of pods and places that are not there: it was probably written wrong.
-func (p *Plan) slips(r *Rule) []Breach {
-	subjects, wide := r.choose(p.members), r.AtMostPerHour != nil || r.RulesCost != nil || r.Regret != nil
-	if r.Survives != "" { // it speaks of pods that run, too
-		subjects = append(subjects, r.choose(p.running)...)
-	}
-	if len(subjects) == 0 && (r.Pods != "" || r.Labels != "" || !wide) {
-		return []Breach{{Why: "no pending pod is meant by it" + p.nearestPod(r.Pods)}}
-	}
-	var out []Breach
-	for _, c := range []*Company{r.Together, r.Apart} {
-		there := func(m member) bool { return matchesPod(c.With, m.name) }
-		if c != nil && c.With != "" && !slices.ContainsFunc(p.members, there) && !slices.ContainsFunc(p.running, there) {
-			out = append(out, Breach{Why: fmt.Sprintf("no pending or running pod is meant by %q%s", c.With, p.nearestPod(c.With))})
-		}
-	}
-	return append(out, p.strangers(r)...)
-}
-
-// breaches are the ways in which the plan breaks the rule, demand by demand.
+// breaches returns the ways in which the plan breaks the rule, demand by demand.
 func (p *Plan) breaches(r *Rule) []Breach {
 	subjects := r.choose(p.members)
 	var out []Breach
@@ -179,7 +161,8 @@ func (p *Plan) breaches(r *Rule) []Breach {
 	return out
 }
 
-// halves are the pods without a place where others have one, but for those that a group can do without.
+// halves returns the pods without a place if others have one, except those that a group can do
+// without.
 func (p *Plan) halves(subjects []member) []Breach {
 	placed := 0
 	for _, m := range subjects {
@@ -206,7 +189,8 @@ func (p *Plan) halves(subjects []member) []Breach {
 	return out
 }
 
-// survival are the pods that are lost or wait after a failure that the rule speaks of, each with the first such failure.
+// survival returns the pods that are lost or wait after a failure of the rule, each with its first
+// failure.
 func (p *Plan) survival(r *Rule) []Breach {
 	if r.Survives == "" {
 		return nil
@@ -241,159 +225,7 @@ func (p *Plan) survival(r *Rule) []Breach {
 	return out
 }
 
-// nearestPod is the name that was probably meant by patterns that match no pod.
-func (p *Plan) nearestPod(patterns string) string {
-	names := map[string]bool{}
-	for _, m := range p.members {
-		names[m.name] = true
-		names[strings.TrimRight(m.name, "0123456789")+"*"] = true
-	}
-	for _, d := range p.packed.Problem.Snapshot().DaemonSets {
-		if matchesPod(patterns, d.Namespace+"/"+d.Name) {
-			return fmt.Sprintf("; %s/%s is of a daemon set, whose pods are on every node that takes them: no rule speaks of them", d.Namespace, d.Name)
-		}
-	}
-	for pattern := range strings.SplitSeq(patterns, ",") {
-		pattern = strings.TrimSpace(pattern)
-		if pattern != "" && !strings.Contains(pattern, "/") {
-			pattern = "default/" + pattern
-		}
-		if text := hint(pattern, slices.Sorted(maps.Keys(names))); text != "" {
-			return text
-		}
-	}
-	return ""
-}
-
-// strangers are places that name what neither the pools nor the nodes have: a slip in writing would else let a rule about
-// what must not happen hold for ever.
-func (p *Plan) strangers(r *Rule) []Breach {
-	known := p.known()
-	var out []Breach
-	places := slices.Concat(r.LandsOn, r.NeverOn)
-	if r.Refused != nil {
-		places = append(places, Place{Pool: r.Refused.Pool})
-	}
-	for _, place := range places {
-		for _, f := range place.fields() {
-			if f.want == "" || f.name == "node" {
-				continue
-			}
-			for pattern := range strings.SplitSeq(f.want, ",") {
-				pattern = strings.TrimSpace(pattern)
-				if slices.ContainsFunc(known[f.key], func(v string) bool { return glob(pattern, v) }) {
-					continue
-				}
-				out = append(out, Breach{Why: fmt.Sprintf("there is no %s %s here%s", f.name, pattern, hint(pattern, known[f.key]))})
-			}
-		}
-	}
-	return append(out, p.strangeKeys(r)...)
-}
-
-// strangeKeys are labels that no node has and no pool could give one.
-func (p *Plan) strangeKeys(r *Rule) []Breach {
-	var asked []string
-	for _, place := range slices.Concat(r.LandsOn, r.NeverOn) {
-		set, _ := requirements.Parse(place.Labels) // Validate has seen to that
-		for req := range set.All() {
-			if !req.AllowsAbsent() {
-				asked = append(asked, req.Key())
-			}
-		}
-	}
-	for _, c := range []*Company{r.Together, r.Apart} {
-		if c != nil {
-			asked = append(asked, topologyKey(c.By))
-		}
-	}
-	if r.Spread != nil {
-		asked = append(asked, topologyKey(r.Spread.By))
-	}
-	var known map[string]bool // worked out for the first one
-	var out []Breach
-	for _, key := range asked {
-		if key == corev1.LabelHostname {
-			continue
-		}
-		if known == nil {
-			known = p.knownKeys()
-		}
-		if !known[requirements.KubernetesAliases().Key(key)] {
-			out = append(out, Breach{Why: fmt.Sprintf("there is no label %s here%s", key, hint(key, append(slices.Sorted(maps.Keys(known)), "node", "zone")))})
-		}
-	}
-	return out
-}
-
-// knownKeys are the labels that nodes have, or can have where they are bought.
-func (p *Plan) knownKeys() map[string]bool {
-	out := map[string]bool{}
-	see := func(s requirements.Set) {
-		for req := range s.All() {
-			out[req.Key()] = true
-		}
-	}
-	for i := range p.packed.Problem.Existing {
-		see(p.packed.Problem.Existing[i].Labels)
-	}
-	s := p.packed.Problem.Snapshot()
-	for i := range s.Pools {
-		see(s.Pools[i].NodeRequirements())
-		for k := range s.Pools[i].Types {
-			see(s.Pools[i].Types[k].Requirements)
-			for _, o := range s.Pools[i].Types[k].Offerings {
-				see(o.Requirements)
-			}
-		}
-	}
-	return out
-}
-
-// known lists, by the label keys of places, what pools can buy and nodes have.
-func (p *Plan) known() map[string][]string {
-	found := map[string]map[string]bool{}
-	see := func(key, value string) {
-		if value == "" {
-			return
-		}
-		if found[key] == nil {
-			found[key] = map[string]bool{}
-		}
-		found[key][value] = true
-	}
-	fields := (&Place{}).fields()
-	s := p.packed.Problem.Snapshot()
-	for i := range s.Pools {
-		see(fields[0].key, s.Pools[i].Name)
-		if i > 0 && len(s.Pools[i].Types) > 0 && len(s.Pools[i-1].Types) > 0 && &s.Pools[i].Types[0] == &s.Pools[i-1].Types[0] {
-			continue // the same slice
-		}
-		for k := range s.Pools[i].Types {
-			t := &s.Pools[i].Types[k]
-			see(fields[1].key, t.Name)
-			for _, o := range t.Offerings {
-				for _, f := range fields[2:4] {
-					v, _ := o.Requirements.Get(f.key).Single()
-					see(f.key, v)
-				}
-			}
-		}
-	}
-	for i := range p.packed.Problem.Existing {
-		site := existingSite(p.packed.Problem.Existing[i].Node)
-		for _, f := range fields {
-			see(f.key, f.have(site))
-		}
-	}
-	out := map[string][]string{}
-	for key, values := range found {
-		out[key] = slices.Sorted(maps.Keys(values))
-	}
-	return out
-}
-
-// badSites remembers what makes a node wrong for the pods of a rule; nothing where it is right.
+// badSites caches what makes a node wrong for the pods of a rule; nothing if it is right.
 type badSites map[*site][]string
 
 func (b badSites) of(r *Rule, s *site) []string {
@@ -414,7 +246,7 @@ func (b badSites) of(r *Rule, s *site) []string {
 	return out
 }
 
-// ofOne are the breaches by which one pod alone breaks the rule.
+// ofOne returns the breaches by which one pod alone breaks the rule.
 func (p *Plan) ofOne(r *Rule, m member, bad badSites) []Breach {
 	var out []Breach
 	add := func(why string) { out = append(out, Breach{m.name, why}) }
@@ -443,7 +275,7 @@ func (p *Plan) ofOne(r *Rule, m member, bad badSites) []Breach {
 	return out
 }
 
-// missed says what keeps the site from being one of the places; nothing if it is one.
+// missed returns why the site is none of the places, or nothing if it is one.
 func missed(places []Place, s *site) string {
 	if len(places) == 0 {
 		return ""
@@ -466,7 +298,7 @@ func (f *Refusal) fits(reason scheduling.Reason) bool {
 		strings.Contains(strings.ToLower(reason.String()), strings.ToLower(f.Text))
 }
 
-// reasonsText tells reasons in one line.
+// reasonsText joins reasons in one line.
 func reasonsText(reasons []scheduling.Reason) string {
 	var out []string
 	for _, r := range reasons {
@@ -475,4 +307,157 @@ func reasonsText(reasons []scheduling.Reason) string {
 		}
 	}
 	return strings.Join(out, "; ")
+}
+
+// company returns the placed pods that With names, without the subject itself.
+func (p *Plan) company(patterns string) []member {
+	var out []member
+	for _, m := range slices.Concat(p.running, p.members) {
+		if m.site != nil && matchesPod(patterns, m.name) {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// together finds pods that are alone. Without With it finds those that are not where most of them
+// are.
+func (p *Plan) together(r *Rule, subjects []member) []Breach {
+	key := topologyKey(r.Together.By)
+	var out []Breach
+	if r.Together.With != "" {
+		others := p.company(r.Together.With)
+		if len(others) == 0 {
+			return []Breach{{Why: fmt.Sprintf("no pod that is meant by %q has a place", r.Together.With)}}
+		}
+		for _, m := range subjects {
+			if m.site == nil {
+				continue
+			}
+			beside := slices.ContainsFunc(others, func(o member) bool { return o.pod != m.pod && shares(m.site, o.site, key) })
+			if !beside {
+				out = append(out, Breach{m.name, fmt.Sprintf("is on %s; no pod of %s is there by %s: they are on %s", m.site, r.Together.With, r.Together.By, valuesText(others, key))})
+			}
+		}
+		return out
+	}
+	count := counts(slices.Concat(r.choose(p.running), subjects), key)
+	var most string
+	for _, v := range slices.Sorted(maps.Keys(count)) {
+		if len(count[v]) > len(count[most]) {
+			most = v
+		}
+	}
+	for _, m := range subjects {
+		switch value, has := valueOf(m.site, key); {
+		case m.site == nil:
+		case !has:
+			out = append(out, Breach{m.name, fmt.Sprintf("is on %s, which has no label %s", m.site, key)})
+		case value != most:
+			out = append(out, Breach{m.name, fmt.Sprintf("is on %s, but %d of them on %s %s", m.site, len(count[most]), word(key), most)})
+		}
+	}
+	return out
+}
+
+// apart finds pods that are not alone.
+func (p *Plan) apart(r *Rule, subjects []member) []Breach {
+	key := topologyKey(r.Apart.By)
+	var out []Breach
+	if r.Apart.With != "" {
+		others := p.company(r.Apart.With)
+		for _, m := range subjects {
+			if m.site == nil {
+				continue
+			}
+			if i := slices.IndexFunc(others, func(o member) bool { return o.pod != m.pod && shares(m.site, o.site, key) }); i >= 0 {
+				out = append(out, Breach{m.name, fmt.Sprintf("is on %s, and so by %s is %s", m.site, r.Apart.By, others[i].name)})
+			}
+		}
+		return out
+	}
+	most := cmp.Or(r.Apart.Most, 1)
+	count := counts(slices.Concat(r.choose(p.running), subjects), key)
+	for _, value := range slices.Sorted(maps.Keys(count)) {
+		members := count[value]
+		if len(members) <= most {
+			continue
+		}
+		late := members[most]
+		why := fmt.Sprintf("is on %s, and so by %s is %s", late.site, r.Apart.By, members[0].name)
+		if most > 1 || len(members) > 2 {
+			why = fmt.Sprintf("%d of them are on %s %s, at most %d may be", len(members), word(key), value, most)
+		}
+		out = append(out, Breach{late.name, why})
+	}
+	return out
+}
+
+// spread compares the number of pods at each value.
+func (p *Plan) spread(r *Rule, subjects []member) []Breach {
+	key := topologyKey(r.Spread.By)
+	count := counts(slices.Concat(r.choose(p.running), subjects), key)
+	var texts []string
+	least, most := len(subjects)+len(p.running), 0
+	for _, value := range slices.Sorted(maps.Keys(count)) {
+		n := len(count[value])
+		texts = append(texts, fmt.Sprintf("%d on %s %s", n, word(key), value))
+		least, most = min(least, n), max(most, n)
+	}
+	var out []Breach
+	if n := r.Spread.AtLeast; len(count) < n {
+		out = append(out, Breach{Why: fmt.Sprintf("they are over %s, want %d at least: %s", plural(len(count), "value"), n, strings.Join(texts, ", "))})
+	}
+	if s := r.Spread.Skew; s > 0 && most-least > s {
+		out = append(out, Breach{Why: fmt.Sprintf("they differ by %d, at most %d is wanted: %s", most-least, s, strings.Join(texts, ", "))})
+	}
+	return out
+}
+
+func shares(a, b *site, key string) bool {
+	x, ok := valueOf(a, key)
+	y, has := valueOf(b, key)
+	return ok && has && x == y
+}
+
+// valueOf returns the value of a label of a site.
+func valueOf(s *site, key string) (string, bool) {
+	if s == nil {
+		return "", false
+	}
+	v, ok := s.labels[key]
+	return v, ok
+}
+
+// counts returns the pods at each value of a key.
+func counts(list []member, key string) map[string][]member {
+	out := map[string][]member{}
+	for _, m := range list {
+		if v, ok := valueOf(m.site, key); ok {
+			out[v] = append(out[v], m)
+		}
+	}
+	return out
+}
+
+// valuesText lists where pods are.
+func valuesText(list []member, key string) string {
+	values := slices.Sorted(maps.Keys(counts(list, key)))
+	if len(values) > 5 {
+		values = append(values[:5], fmt.Sprintf("%d more", len(values)-5))
+	}
+	if len(values) == 0 {
+		return "nodes without the label"
+	}
+	return strings.Join(values, ", ")
+}
+
+// word returns the everyday name of a topology key.
+func word(key string) string {
+	for _, short := range []string{"node", "zone"} {
+		if topologyKey(short) == key {
+			return short
+		}
+	}
+	return key
 }

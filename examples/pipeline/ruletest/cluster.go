@@ -14,8 +14,8 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes"
 )
 
-// NodePool builds a pool that may buy nodes. It is a value: every method returns a new one. The zero value has no name,
-// which planning refuses.
+// NodePool builds a pool that may buy nodes. It is a value: every method returns a new one. The
+// zero value has no name, and planning rejects it.
 type NodePool struct {
 	name   string
 	weight int
@@ -26,10 +26,10 @@ type NodePool struct {
 	err    error
 }
 
-// Pool is a NodePool (karpenter.sh/v1) that may buy everything.
+// Pool returns a NodePool (karpenter.sh/v1) that may buy everything.
 func Pool(name string) NodePool { return NodePool{name: name} }
 
-// Only narrows what the pool may buy, in the text form of package requirements:
+// Only restricts what the pool may buy, in the text form of package requirements:
 // "karpenter.sh/capacity-type=spot, karpenter.k8s.aws/instance-category in (c,m)".
 func (p NodePool) Only(labels string) NodePool {
 	list, err := expressions(labels)
@@ -40,25 +40,26 @@ func (p NodePool) Only(labels string) NodePool {
 	return p
 }
 
-// Taint puts a taint on the pool's nodes: "dedicated=batch:NoSchedule".
+// Taint adds a taint to the pool's nodes: "dedicated=batch:NoSchedule".
 func (p NodePool) Taint(taint string) NodePool {
 	p.taints = append(slices.Clone(p.taints), taintOf(taint))
 	return p
 }
 
-// Label puts a label on the pool's nodes.
+// Label adds a label to the pool's nodes.
 func (p NodePool) Label(key, value string) NodePool {
 	p.labels = with(p.labels, key, value)
 	return p
 }
 
-// Weight orders pools: pods go to the heaviest that can hold them, 1 to 100.
+// Weight orders pools, from 1 to 100: pods go to the pool with the greatest weight that can hold
+// them.
 func (p NodePool) Weight(weight int) NodePool {
 	p.weight = weight
 	return p
 }
 
-// Limit bounds what the pool's nodes hold together: Limit("cpu", "100"), Limit("nodes", "3").
+// Limit limits the sum over the pool's nodes: Limit("cpu", "100"), Limit("nodes", "3").
 func (p NodePool) Limit(resource, quantity string) NodePool {
 	p.limits = with(p.limits, resource, quantity)
 	return p
@@ -89,8 +90,8 @@ func (p NodePool) manifest() (json.RawMessage, bool, error) { //nolint:unparam /
 	return text, false, err
 }
 
-// Node builds a node that exists. It is a value: every method returns a new one. The zero value has no name, which
-// planning refuses.
+// Node builds an existing node. It is a value: every method returns a new one. The zero value has
+// no name, and planning rejects it.
 type Node struct {
 	name   string
 	labels map[string]string
@@ -99,8 +100,8 @@ type Node struct {
 	err    error
 }
 
-// ExistingNode is a ready node, with room for what the list says: names and quantities in turn. Where pods are not in
-// it, there are 110.
+// ExistingNode returns a ready node with the given allocatable resources: names and quantities
+// alternate. Without "pods" there are 110.
 func ExistingNode(name string, allocatable ...string) Node {
 	n := Node{name: name, labels: map[string]string{corev1.LabelHostname: name}}
 	n.room, n.err = quantities(allocatable)
@@ -114,13 +115,13 @@ func ExistingNode(name string, allocatable ...string) Node {
 	return n
 }
 
-// Label gives the node a label.
+// Label adds a label to the node.
 func (n Node) Label(key, value string) Node {
 	n.labels = with(n.labels, key, value)
 	return n
 }
 
-// Taint puts a taint on the node: "dedicated=batch:NoSchedule".
+// Taint adds a taint to the node: "dedicated=batch:NoSchedule".
 func (n Node) Taint(taint string) Node {
 	n.taints = append(slices.Clone(n.taints), taintOf(taint))
 	return n
@@ -142,8 +143,8 @@ func (n Node) manifest() (json.RawMessage, bool, error) { //nolint:unparam // an
 	return text, false, err
 }
 
-// InstanceType builds a type for pools to buy, in place of EC2's. It is a value: every method returns a new one. The zero
-// value has no name, which planning refuses.
+// InstanceType builds a type for pools to buy, in place of EC2's types. It is a value: every method
+// returns a new one. The zero value has no name, and planning rejects it.
 type InstanceType struct {
 	name   string
 	room   corev1.ResourceList
@@ -153,8 +154,8 @@ type InstanceType struct {
 	err    error
 }
 
-// Type is an amd64 machine with Linux, on which pods can use what the list says: names and quantities in turn. Where pods
-// are not in it, there are 110.
+// Type returns an amd64 machine with Linux and the given resources for pods: names and quantities
+// alternate. Without "pods" there are 110.
 func Type(name string, allocatable ...string) InstanceType {
 	t := InstanceType{name: name, arch: "amd64"}
 	t.room, t.err = quantities(allocatable)
@@ -164,7 +165,7 @@ func Type(name string, allocatable ...string) InstanceType {
 	return t
 }
 
-// Label gives the type a label; "kubernetes.io/arch" is its architecture.
+// Label adds a label to the type; "kubernetes.io/arch" is its architecture.
 func (t InstanceType) Label(key, value string) InstanceType {
 	if key == corev1.LabelArchStable {
 		t.arch = value
@@ -174,7 +175,8 @@ func (t InstanceType) Label(key, value string) InstanceType {
 	return t
 }
 
-// Offer sells the type in a zone, as "on-demand", "spot" or "reserved", at a price in dollars an hour.
+// Offer sells the type in a zone, as "on-demand", "spot" or "reserved", at a price in dollars an
+// hour.
 func (t InstanceType) Offer(zone, capacityType string, price float64) InstanceType {
 	if kinds := []string{instancetypes.CapacityTypeOnDemand, instancetypes.CapacityTypeSpot, instancetypes.CapacityTypeReserved}; !slices.Contains(kinds, capacityType) {
 		t.err = errors.Join(t.err, fmt.Errorf("ruletest: type %q: capacity type %q: want one of %s%s", t.name, capacityType, strings.Join(kinds, ", "), hint(capacityType, kinds)))

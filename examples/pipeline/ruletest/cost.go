@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/joinery-sdk/joinery/deprovision"
+	giveback "github.com/joinery-sdk/joinery/deprovision/plan"
 	"github.com/joinery-sdk/joinery/deprovision/policy"
 	"github.com/joinery-sdk/joinery/examples/pipeline/protection"
 	"github.com/joinery-sdk/joinery/examples/pipeline/regret"
@@ -20,17 +20,20 @@ import (
 
 const hoursPerMonth = 730
 
-// RulesCost demands that no rule costs more than so many dollars a month, and no two together: what the same pods would cost less without a rule of a
-// pool or of pods ([rulecost]), and what consolidation would save more without a PodDisruptionBudget or a do-not-disrupt annotation ([protection]).
-// The zero value demands that no rule costs anything.
+// RulesCost demands that no rule costs more than an amount of dollars a month, and no two rules
+// together. The cost is how much less the same pods would cost without a rule of a pool or of pods
+// ([rulecost]), or how much more consolidation would save without a PodDisruptionBudget or a
+// do-not-disrupt annotation ([protection]). The zero value demands that no rule costs anything.
 type RulesCost struct {
 	AtMostPerMonth float64 `json:"atMostPerMonth"`
-	// Of names the rules that are meant, as --rules-cost prints them: "NodePool general: kubernetes.io/arch*" or "Deployment shop/*". * stands for any text,
-	// and commas separate alternatives. Empty means all rules.
+	// Of selects the rules, by names as --rules-cost prints them: "NodePool general:
+	// kubernetes.io/arch*" or "Deployment shop/*". * stands for any text, and commas separate
+	// alternatives. Empty means all rules.
 	Of string `json:"of,omitempty"`
-	// Except names rules that may cost more, in the same form.
+	// Except selects rules that may cost more, in the same form.
 	Except string `json:"except,omitempty"`
-	// Proved also demands that no other plan saves more: the upper end of the interval of each rule counts, and each rule is planned without.
+	// Proved also demands that no other plan saves more. Then the upper end of each rule's interval
+	// counts, and a plan is made without each rule.
 	Proved bool `json:"proved,omitempty"`
 }
 
@@ -55,10 +58,12 @@ func (c *RulesCost) text() string {
 	return out
 }
 
-// Regret demands that a recorded time cost at most so many percent more than it had to ([regret]). At least one is asked. The zero value asks nothing,
-// which [Rule.Validate] refuses.
+// Regret demands that a recorded time cost at most a given percentage more than it had to
+// ([regret]). At least one field is set. [Rule.Validate] rejects the zero value, which demands
+// nothing.
 type Regret struct {
-	// AboveBound compares what was paid with what any policy pays at least that knows only the present.
+	// AboveBound compares what was paid with a lower bound for any policy that knows only the
+	// present.
 	AboveBound *float64 `json:"aboveBound,omitempty"`
 	// AbovePolicy compares it with what our policy would have paid on the same arrivals.
 	AbovePolicy *float64 `json:"abovePolicy,omitempty"`
@@ -94,22 +99,23 @@ func (g *Regret) text() string {
 	return "its past cost " + strings.Join(out, ", ")
 }
 
-// Guarded is the plan with what is known of its cluster beyond pods and nodes, at a moment. So a rule about [RulesCost] also speaks of
-// PodDisruptionBudgets and do-not-disrupt annotations. [Scenario.Solve] does this with its manifests.
+// Guarded returns the plan with what is known about its cluster beyond pods and nodes, at a moment.
+// So a rule about [RulesCost] also covers PodDisruptionBudgets and do-not-disrupt annotations.
+// [Scenario.Solve] does this with its manifests.
 func (p *Plan) Guarded(objects simulate.Objects, now time.Time) *Plan {
 	out := *p
 	out.objects, out.now, out.charges = &objects, now, nil
 	return &out
 }
 
-// Recorded is the plan with a recorded time, which rules about [Regret] speak of.
+// Recorded returns the plan with a recorded time, for rules about [Regret].
 func (p *Plan) Recorded(past *regret.Report) *Plan {
 	out := *p
 	out.past = past
 	return &out
 }
 
-// charge is what a rule costs, or two together, in dollars a month.
+// charge is the cost of one rule, or of two together, in dollars a month.
 type charge struct {
 	names        []string
 	cost, atMost float64
@@ -118,7 +124,7 @@ type charge struct {
 
 func (c *charge) name() string { return strings.Join(c.names, " and, only together with it, ") }
 
-// means reports whether the demand speaks of the rule: of both, if there are two.
+// means reports whether the demand covers the rule, or both rules if there are two.
 func (c *RulesCost) means(of *charge) bool {
 	for _, name := range of.names {
 		if c.Of != "" && !matches(c.Of, name) || c.Except != "" && matches(c.Except, name) {
@@ -128,7 +134,7 @@ func (c *RulesCost) means(of *charge) bool {
 	return true
 }
 
-// allCharges are what all rules cost. They are reckoned once.
+// allCharges returns the costs of all rules. They are computed once.
 func (p *Plan) allCharges(ctx context.Context) ([]charge, error) {
 	if p.charges != nil {
 		return p.charges, nil
@@ -149,7 +155,7 @@ func (p *Plan) allCharges(ctx context.Context) ([]charge, error) {
 	if p.objects != nil && len(snapshot.Nodes) > 0 {
 		cluster := protection.Cluster{Snapshot: snapshot, Objects: *p.objects, By: &plan.Options{Objective: by.Objective, Groups: by.Groups}, Now: p.now}
 		cluster.Objects.Groups = by.Groups
-		keeping, err := protection.Of(ctx, cluster, &deprovision.Options{Objective: policy.AnySaving()}, 0)
+		keeping, err := protection.Of(ctx, cluster, &giveback.Options{Objective: policy.AnySaving()}, 0)
 		if err != nil {
 			return nil, err
 		}
@@ -162,7 +168,8 @@ func (p *Plan) allCharges(ctx context.Context) ([]charge, error) {
 	return out, nil
 }
 
-// rulesCost are the rules that cost more than they may, and how far the others are known.
+// rulesCost returns the rules that cost more than allowed, and how well the costs of the others are
+// known.
 func (p *Plan) rulesCost(c *RulesCost) (out []Breach, known string) {
 	if c == nil {
 		return nil, ""
@@ -213,8 +220,9 @@ func (p *Plan) rulesCost(c *RulesCost) (out []Breach, known string) {
 	return out, fmt.Sprintf("of %s the dearest costs %s a month, %s%s", plural(meant, "rule"), dollars(dearest.cost), dearest.name(), known)
 }
 
-// Check compares what a recorded time cost with what it had to. Known says how far it is above, and broken is empty if that is no more than asked. A
-// report without pods, or nil, breaks it, because nothing is known.
+// Check compares what a recorded time cost with what it had to cost. known says how far it is
+// above. broken is empty if that is within the demand. A report without pods, or nil, breaks the
+// demand, because nothing is known.
 func (g Regret) Check(past *regret.Report) (broken []Breach, known string) {
 	switch {
 	case past == nil:
@@ -256,7 +264,7 @@ func (g Regret) Check(past *regret.Report) (broken []Breach, known string) {
 
 func dollars(d float64) string { return fmt.Sprintf("$%.2f", d) }
 
-// cost compares the price of the new nodes that the pods are on.
+// cost checks the price of the new nodes with the pods.
 func (p *Plan) cost(r *Rule, subjects []member) []Breach {
 	sum, texts := p.price(r, subjects)
 	const rounding = 1e-9
@@ -270,7 +278,7 @@ func (p *Plan) cost(r *Rule, subjects []member) []Breach {
 	return []Breach{{Why: fmt.Sprintf("%s for $%.4g/h, want at most $%.4g/h: %s", plural(n, "new node"), sum, *r.AtMostPerHour, strings.Join(texts, ", "))}}
 }
 
-// price adds up the new nodes that the pods are on, in dollars an hour, and lists them.
+// price adds up the prices of the new nodes with the pods, in dollars an hour, and lists the nodes.
 func (p *Plan) price(r *Rule, subjects []member) (sum float64, nodes []string) {
 	on := map[*site]bool{}
 	for _, m := range subjects {

@@ -7,34 +7,36 @@ import (
 	"github.com/joinery-sdk/joinery/examples/plan/survive"
 )
 
-// TB is what a test gives to report to; *testing.T and *testing.B are.
+// TB is the part of a test to which demands report; *testing.T and *testing.B implement it.
 type TB interface {
 	Helper()
 	Errorf(format string, args ...any)
 	Fatalf(format string, args ...any)
 }
 
-// Pods are the pods of a plan that a test speaks of. It is a value; every demand reports to the test by itself and gives
-// the pods back, for chains. [Plan.Pods] makes it, of a plan that [Scenario.Plan] made.
+// Pods are the pods of a plan that a test makes demands about. It is a value. Every demand reports
+// to the test itself and returns the pods, for chaining. [Plan.Pods] makes it, from a plan of
+// [Scenario.Plan].
 type Pods struct {
 	plan *Plan
 	rule Rule
 }
 
-// Pods are those with the given names: "shop/web-*"; see [Rule].Pods. The plan must have come from [Scenario.Plan], which
-// knows the test; it panics if the plan is of [Scenario.Solve] or [NewPlan], whose rules [Plan.Check] checks.
+// Pods returns the pods with the given names: "shop/web-*"; see [Rule].Pods. The plan must come
+// from [Scenario.Plan], which knows the test. Pods panics if the plan comes from [Scenario.Solve]
+// or [NewPlan]; use [Plan.Check] for the rules of such a plan.
 func (p *Plan) Pods(names string) Pods {
 	p.testing().Helper()
 	return Pods{p, Rule{Pods: names}}
 }
 
-// Labelled narrows the pods by a label selector: "app=web,tier!=cache".
+// Labelled restricts the pods by a label selector: "app=web,tier!=cache".
 func (p Pods) Labelled(selector string) Pods {
 	p.rule.Labels = selector
 	return p
 }
 
-// Called gives the demands that follow a name, which a failure starts with.
+// Called names the demands that follow. A failure starts with the name.
 func (p Pods) Called(name string) Pods {
 	p.rule.Name = name
 	return p
@@ -70,7 +72,7 @@ func (p Pods) AreTogether(by string) Pods {
 	return p.demand(func(r *Rule) { r.Together = &Company{By: by} })
 }
 
-// AreNear demands that each pod shares its node, zone or other label with one of the pods named.
+// AreNear demands that each pod shares its node, zone or other label with one of the named pods.
 func (p Pods) AreNear(by, names string) Pods {
 	p.plan.testing().Helper()
 	return p.demand(func(r *Rule) { r.Together = &Company{By: by, With: names} })
@@ -82,20 +84,23 @@ func (p Pods) AreApart(by string) Pods {
 	return p.demand(func(r *Rule) { r.Apart = &Company{By: by} })
 }
 
-// AreSpread demands that at most so many of the pods share a node, zone or other label. How even they are is for [Pods.SpreadOver].
+// AreSpread demands that at most the given number of the pods share a node, zone or other label.
+// For how even they are, see [Pods.SpreadOver].
 func (p Pods) AreSpread(by string, most int) Pods {
 	p.plan.testing().Helper()
 	return p.demand(func(r *Rule) { r.Apart = &Company{By: by, Most: most} })
 }
 
-// SpreadOver demands that the pods are over so many nodes, zones or values of another label at least, and that of the values with
-// any of them the fullest has at most skew more than the emptiest; 0 asks nothing.
+// SpreadOver demands that the pods are on at least the given number of nodes, zones or values of
+// another label. Of the values that have pods, the fullest may have at most skew more than the
+// emptiest. 0 demands nothing.
 func (p Pods) SpreadOver(by string, atLeast, skew int) Pods {
 	p.plan.testing().Helper()
 	return p.demand(func(r *Rule) { r.Spread = &Spread{By: by, AtLeast: atLeast, Skew: skew} })
 }
 
-// NodeOf is the name of the node that a pod, "namespace/name", is on; false for one that has no place, or is not there.
+// NodeOf returns the name of the node of a pod, "namespace/name", or false if it has no place or
+// does not exist.
 func (p *Plan) NodeOf(pod string) (string, bool) {
 	if !strings.Contains(pod, "/") {
 		pod = "default/" + pod
@@ -108,25 +113,27 @@ func (p *Plan) NodeOf(pod string) (string, bool) {
 	return "", false
 }
 
-// AvoidPods demands that no pod shares its node, zone or other label with one of the pods named.
+// AvoidPods demands that no pod shares its node, zone or other label with one of the named pods.
 func (p Pods) AvoidPods(by, names string) Pods {
 	p.plan.testing().Helper()
 	return p.demand(func(r *Rule) { r.Apart = &Company{By: by, With: names} })
 }
 
-// CostAtMost demands that the new nodes that the pods are on cost together at most so many US dollars an hour.
+// CostAtMost demands that the new nodes of the pods together cost at most this many US dollars an
+// hour.
 func (p Pods) CostAtMost(perHour float64) Pods {
 	p.plan.testing().Helper()
 	return p.demand(func(r *Rule) { r.AtMostPerHour = &perHour })
 }
 
-// AreRefused demands that no pod gets a place, and that the reason is the one described.
+// AreRefused demands that no pod gets a place, and that the reason matches.
 func (p Pods) AreRefused(because Refusal) Pods {
 	p.plan.testing().Helper()
 	return p.demand(func(r *Rule) { r.Refused = &because })
 }
 
-// Survive demands that the pods have places at once if any one of what is named is lost: zone, spot-pool, reservation, node, instance-family.
+// Survive demands that the pods have places at once if any single thing of these kinds is lost:
+// zone, spot-pool, reservation, node, instance-family.
 func (p Pods) Survive(kinds ...survive.Kind) Pods {
 	p.plan.testing().Helper()
 	var names []string
@@ -136,7 +143,8 @@ func (p Pods) Survive(kinds ...survive.Kind) Pods {
 	return p.demand(func(r *Rule) { r.Survives = strings.Join(names, ", ") })
 }
 
-// RulesCostAtMost demands that no rule of the cluster costs more than so many dollars a month; see [RulesCost]. It panics where Pods does.
+// RulesCostAtMost demands that no rule of the cluster costs more than this many dollars a month,
+// see [RulesCost]. It panics in the same cases as Pods.
 func (p *Plan) RulesCostAtMost(perMonth float64) {
 	p.testing().Helper()
 	p.Keep(Rule{RulesCost: &RulesCost{AtMostPerMonth: perMonth}})
@@ -155,7 +163,8 @@ func (p Pods) demand(what func(*Rule)) Pods {
 	return p
 }
 
-// Keep checks rules of a file, or made by hand, and reports each broken one to the test. It panics where Pods does.
+// Keep checks rules, from a file or made by hand, and reports each broken one to the test. It
+// panics in the same cases as Pods.
 func (p *Plan) Keep(rules ...Rule) {
 	tb := p.testing()
 	tb.Helper()
@@ -166,7 +175,8 @@ func (p *Plan) Keep(rules ...Rule) {
 	}
 }
 
-// testing is the test that the plan belongs to. It panics where there is none: the caller has mistaken Solve for Plan.
+// testing returns the test that the plan belongs to. It panics if there is none, because the caller
+// has used Solve instead of Plan.
 func (p *Plan) testing() TB {
 	if p.tb == nil {
 		panic("ruletest: demands of pods need a test to report to: make the plan with Scenario.Plan, or use Plan.Check")

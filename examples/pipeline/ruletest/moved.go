@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -15,8 +16,8 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling"
 )
 
-// Explaining a broken rule plans again at most maxTries times, and with all rules of a plan no more than maxSpent pods,
-// so that it stays quick and does not depend on the machine.
+// Explaining a broken rule plans again at most maxTries times. All rules of a plan together plan at
+// most maxSpent pods again. So the explanation stays quick and does not depend on the machine.
 const (
 	maxTries = 48
 	maxSpent = 400_000
@@ -31,14 +32,14 @@ type inquiry struct {
 	tries    int
 	out      []string
 	fix      string
-	// cheapest is the least that the pods were found to cost without one thing, and that thing.
+	// cheapest is the least cost found for the pods without one thing, and that thing.
 	cheapest float64
 	dearest  string
 }
 
-// movedBy names what is to blame for the breaches: what the pods ask themselves against the rule; else each constraint
-// of theirs and each setting of the pools without which the rule holds; else what comes of it if the pods are forced to
-// keep the rule.
+// movedBy names what is to blame for the breaches. It tries three steps: what the pods themselves
+// require against the rule; each constraint of theirs and each setting of the pools without which
+// the rule holds; the result of forcing the pods to keep the rule.
 func (p *Plan) movedBy(r *Rule, breaches []Breach) (by []string, fix string) {
 	q := inquiry{plan: p, rule: r, subjects: r.choose(p.members)}
 	if r.AtMostPerHour != nil {
@@ -68,12 +69,13 @@ func (p *Plan) movedBy(r *Rule, breaches []Breach) (by []string, fix string) {
 }
 
 func (q *inquiry) say(format string, args ...any) {
-	if text := fmt.Sprintf(format, args...); !slices.Contains(q.out, text) {
+	marks := strings.NewReplacer(labelMark+"=kept", "the pods of the rule", labelMark+"=company", "the pods that the rule names")
+	if text := marks.Replace(fmt.Sprintf(format, args...)); !slices.Contains(q.out, text) {
 		q.out = append(q.out, text)
 	}
 }
 
-// contradictions are what the pods ask themselves that no place of the rule has.
+// contradictions finds what the pods require and no place of the rule has.
 func (q *inquiry) contradictions() {
 	if len(q.rule.LandsOn) == 0 {
 		return
@@ -109,7 +111,7 @@ func (q *inquiry) contradictions() {
 	}
 }
 
-// contradicts reports whether a node selector or affinity alone leaves none of the wanted nodes.
+// contradicts reports whether a node selector or affinity alone excludes all of the wanted nodes.
 func (q *inquiry) contradicts(pod *corev1.Pod, c constraint, wanted requirements.Alternatives) bool {
 	only := corev1.PodSpec{NodeSelector: pod.Spec.NodeSelector, Affinity: pod.Spec.Affinity}
 	for _, other := range slices.Backward(constraintsOf(&only)) {
@@ -121,7 +123,8 @@ func (q *inquiry) contradicts(pod *corev1.Pod, c constraint, wanted requirements
 	return err == nil && requirements.KubernetesAliases().Alternatives(asked.Required).Intersect(wanted).IsImpossible()
 }
 
-// givenUp are the preferences that the pods were placed without; they moved pods only in so far as they gave way.
+// givenUp lists the preferences that the pods were placed without. They moved pods only by giving
+// way.
 func (q *inquiry) givenUp() {
 	for i, m := range q.broken {
 		const enough = 64
@@ -135,7 +138,7 @@ func (q *inquiry) givenUp() {
 	}
 }
 
-// loosen takes away one thing at a time and names those without which the rule holds.
+// loosen removes one thing at a time and names those without which the rule holds.
 func (q *inquiry) loosen() {
 	seen := map[string]bool{}
 	classes := map[int]bool{}
@@ -158,6 +161,7 @@ func (q *inquiry) loosen() {
 		o.Constraints = without(o.Constraints, i)
 		q.blame(constraintName(c), q.plan.packed.Problem.Snapshot, &o)
 	}
+	q.quotas()
 	pools := q.plan.packed.Problem.Snapshot().Pools
 	for i := range pools {
 		pool := &pools[i]
@@ -177,13 +181,24 @@ func (q *inquiry) loosen() {
 	}
 }
 
-// blame plans a snapshot and says that it was the thing missing from it, if the rule holds.
+// quotas removes one CapacityQuota at a time.
+func (q *inquiry) quotas() {
+	for i, quota := range q.plan.packed.Problem.Snapshot().Quotas {
+		q.blame(fmt.Sprintf("quota %q", quota.Name), func() scheduling.Snapshot {
+			s := q.plan.packed.Problem.Snapshot()
+			s.Quotas = without(s.Quotas, i)
+			return s
+		}, nil)
+	}
+}
+
+// blame plans a snapshot and, if the rule holds, blames the thing that is missing from it.
 func (q *inquiry) blame(what string, s func() scheduling.Snapshot, options *scheduling.Options) {
 	after := q.again(s, options)
 	if after == nil {
 		return
 	}
-	if q.rule.Refused == nil && q.loses(after) { // who has no place breaks no rule
+	if q.rule.Refused == nil && q.loses(after) { // a pod without a place breaks no rule
 		return
 	}
 	if len(after.breaches(q.rule)) == 0 {
@@ -208,7 +223,8 @@ func (q *inquiry) loses(after *Plan) bool {
 	return slices.ContainsFunc(q.subjects, func(m member) bool { return m.site != nil && !placed[m.name] })
 }
 
-// again plans a snapshot; nil where the budget is spent or it cannot be planned.
+// again plans a snapshot. It returns nil if the budget is used up or the snapshot cannot be
+// planned.
 func (q *inquiry) again(snapshot func() scheduling.Snapshot, options *scheduling.Options) *Plan {
 	cost := len(q.plan.packed.Problem.Snapshot().Pods) + 1
 	if q.tries++; q.tries > maxTries || q.plan.spent+cost > maxSpent {
@@ -227,7 +243,7 @@ func (q *inquiry) again(snapshot func() scheduling.Snapshot, options *scheduling
 	return NewPlan(packed, q.plan.packing)
 }
 
-// difference is what another plan costs more or less.
+// difference says how much more or less another plan costs.
 func (q *inquiry) difference(after *Plan) string {
 	const least = 0.00005
 	d := (after.packed.Cost() - q.plan.packed.Cost()).Dollars()
@@ -240,8 +256,8 @@ func (q *inquiry) difference(after *Plan) string {
 	return fmt.Sprintf(", for $%.4g/h less", -d)
 }
 
-// changed is the snapshot with edited copies of the rule's pods, and of those that it wants them with or without, which
-// are marked.
+// changed returns the snapshot with edited copies of the rule's pods, and of the marked pods that
+// the rule wants them with or without.
 func (q *inquiry) changed(how func(*corev1.Pod), marked ...member) func() scheduling.Snapshot {
 	return func() scheduling.Snapshot {
 		mark := func(pod *corev1.Pod) { pod.Labels = with(pod.Labels, labelMark, "company") }
@@ -287,7 +303,7 @@ func (q *inquiry) withPool(i int, how func(*scheduling.Pool)) func() scheduling.
 	}
 }
 
-// force makes the pods keep the rule and says what comes of it.
+// force makes the pods keep the rule and describes the result.
 func (q *inquiry) force() {
 	r := q.rule
 	var after *Plan
@@ -327,7 +343,8 @@ func (q *inquiry) force() {
 	q.outcome(after)
 }
 
-// joined makes the pods keep to the company, or away from it: of each other, or of the pods that it names.
+// joined keeps the pods together with the company or away from it. The company is each other, or
+// the pods that it names.
 func (q *inquiry) joined(c *Company, near bool) func() scheduling.Snapshot {
 	key := topologyKey(c.By)
 	if c.With == "" {
@@ -349,7 +366,7 @@ func (q *inquiry) breaks(part func(*Rule)) bool {
 	return len(q.plan.breaches(&only)) > 0
 }
 
-// outcome says what became of pods that were made to keep the rule.
+// outcome describes what happens to pods that are forced to keep the rule.
 func (q *inquiry) outcome(after *Plan) {
 	lost := 0
 	was := map[string]bool{}
@@ -382,8 +399,8 @@ func (q *inquiry) outcome(after *Plan) {
 	}
 }
 
-// refusals are the reasons for which the rule's pods find no place in a plan. Where some pool fails only for what was
-// forced on the pods, the others are told.
+// refusals adds the reasons why the rule's pods find no place in a plan. If some pool fails only
+// because of what was forced on the pods, it gives the reasons of the others.
 func (q *inquiry) refusals(plan *Plan) {
 	forced := map[string]bool{}
 	for r := range plan.alternatives(q.rule.LandsOn).All() {
@@ -417,7 +434,7 @@ func (q *inquiry) refusals(plan *Plan) {
 	}
 }
 
-// constraintName is the name of a constraint, or its type.
+// constraintName returns the name of a constraint, or its type.
 func constraintName(c scheduling.Constraint) string {
 	if n, ok := c.(fmt.Stringer); ok {
 		return n.String()

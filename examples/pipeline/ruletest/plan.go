@@ -20,31 +20,31 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
-// Plan is a finished plan that rules can be checked against. [Scenario.Plan] and [NewPlan] make one. It is not safe for
-// concurrent use.
+// Plan is a finished plan for checking rules. [Scenario.Plan] and [NewPlan] make one. It is not
+// safe for concurrent use.
 type Plan struct {
 	packed  *plan.Plan
 	packing *binpack.Options
 	tb      TB
 
 	members []member // pending pods, by name
-	running []member // pods that run, by name
+	running []member // running pods, by name
 	fresh   []*site  // the nodes to buy
-	spent   int      // pods planned again in search of what moved a pod
+	spent   int      // pods planned again to find what moved a pod
 
 	objects *simulate.Objects // nil: not known
 	now     time.Time
-	charges []charge // nil: not reckoned yet
+	charges []charge // nil: not computed yet
 	past    *regret.Report
 }
 
-// member is a pod and where it is.
+// member is a pod and its node.
 type member struct {
 	pod   *corev1.Pod
 	name  string
-	site  *site  // nil: nowhere
-	class int    // -1: not ours to place
-	why   string // it is not ours to place
+	site  *site  // nil: no place
+	class int    // -1: not to be planned
+	why   string // why it is not to be planned
 }
 
 // site is a node that holds pods.
@@ -56,7 +56,7 @@ type site struct {
 	bought                        bool
 }
 
-// NewPlan indexes a plan that was made with the given options of packing.
+// NewPlan indexes a plan that was made with the given packing options.
 func NewPlan(packed *plan.Plan, packing *binpack.Options) *Plan {
 	nodes := packed.NewNodes()
 	p := &Plan{packed: packed, packing: packing}
@@ -91,7 +91,7 @@ func NewPlan(packed *plan.Plan, packing *binpack.Options) *Plan {
 		p.members = append(p.members, member{pod: i.Pod, name: nameOf(i.Pod), class: -1, why: i.Why})
 	}
 	s := packed.Problem.Snapshot()
-	for _, n := range s.Nodes { // those that take no pods may hold some
+	for _, n := range s.Nodes { // nodes that accept no pods may hold some
 		if existing[n.Name] == nil {
 			existing[n.Name] = existingSite(n)
 		}
@@ -107,7 +107,7 @@ func NewPlan(packed *plan.Plan, packing *binpack.Options) *Plan {
 	return p
 }
 
-// reasons say why pods of a class have no place.
+// reasons says why pods of a class have no place.
 func (p *Plan) reasons(class int) []scheduling.Reason {
 	for _, u := range p.packed.Unplaced() {
 		if u.Class == class {
@@ -117,7 +117,7 @@ func (p *Plan) reasons(class int) []scheduling.Reason {
 	return nil
 }
 
-// Packed is the plan itself.
+// Packed returns the plan itself.
 func (p *Plan) Packed() *plan.Plan { return p.packed }
 
 func nameOf(pod *corev1.Pod) string {
@@ -139,7 +139,7 @@ func existingSite(n *corev1.Node) *site {
 	}
 }
 
-// String is the node with what people know it by: "new node default-0 (m5.large, us-east-1a, on-demand, pool default)".
+// String describes the node: "new node default-0 (m5.large, us-east-1a, on-demand, pool default)".
 func (s *site) String() string {
 	kind := "existing node "
 	if s.bought {
@@ -160,7 +160,8 @@ func (s *site) String() string {
 	return fmt.Sprintf("%s%s (%s)", kind, s.name, strings.Join(parts, ", "))
 }
 
-// field is one property of a place, what is wanted of it, the label that carries it, and how a site has it.
+// field is one property of a place: the wanted value, the label that has it, and the value of a
+// site.
 type field struct {
 	name, want, key string
 	have            func(*site) string
@@ -176,7 +177,8 @@ func (p *Place) fields() []field {
 	}
 }
 
-// unmet says which properties of the place the site does not have; nothing where it is such a place.
+// unmet returns the properties of the place that the site does not have, or nothing if it is such a
+// place.
 func (p *Place) unmet(s *site) []string {
 	var out []string
 	for _, f := range p.fields() {
@@ -208,7 +210,8 @@ func orNone(text string) string {
 	return text
 }
 
-// matches reports whether the text is one of the patterns, which commas separate and in which * stands for any text.
+// matches reports whether the text matches one of the patterns. Commas separate them, and * stands
+// for any text.
 func matches(patterns, text string) bool {
 	for pattern := range strings.SplitSeq(patterns, ",") {
 		if glob(strings.TrimSpace(pattern), text) {
@@ -218,7 +221,8 @@ func matches(patterns, text string) bool {
 	return false
 }
 
-// glob matches in time linear in the product of both lengths: each star takes as little as it can.
+// glob matches in time linear in the product of both lengths, because each star takes as little as
+// it can.
 func glob(pattern, text string) bool {
 	star, mark := -1, 0
 	i, k := 0, 0
@@ -240,7 +244,8 @@ func glob(pattern, text string) bool {
 	return strings.Trim(pattern[i:], "*") == ""
 }
 
-// matchesPod is matches for names of pods, whose namespace is "default" if it is left out. No patterns match every pod.
+// matchesPod is matches for names of pods, with the default namespace "default". No patterns match
+// every pod.
 func matchesPod(patterns, name string) bool {
 	if strings.TrimSpace(patterns) == "" {
 		return true
@@ -257,7 +262,7 @@ func matchesPod(patterns, name string) bool {
 	return false
 }
 
-// choose keeps the members that the rule speaks of.
+// choose returns the members that the rule is about.
 func (r *Rule) choose(list []member) []member {
 	selector, _ := labels.Parse(r.Labels) // validated
 	var out []member
@@ -269,7 +274,8 @@ func (r *Rule) choose(list []member) []member {
 	return out
 }
 
-// alternatives are places as sets of requirements. Patterns become the values that there are.
+// alternatives returns places as sets of requirements. A pattern becomes the existing values that
+// match it.
 func (p *Plan) alternatives(places []Place) requirements.Alternatives {
 	known := p.known()
 	sets := make([]requirements.Set, 0, len(places))
@@ -299,7 +305,7 @@ func (p *Plan) alternatives(places []Place) requirements.Alternatives {
 	return requirements.AnyOf(sets...)
 }
 
-// elsewhere are all nodes that are none of the places.
+// elsewhere returns all nodes that are none of the places.
 func (p *Plan) elsewhere(places []Place) requirements.Alternatives {
 	out := requirements.AnyOf(requirements.Set{})
 	for _, set := range slices.Collect(p.alternatives(places).All()) {

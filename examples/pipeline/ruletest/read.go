@@ -17,7 +17,7 @@ import (
 	"github.com/joinery-sdk/joinery/internal/strictjson"
 )
 
-// Bounds of a file of rules, far above what a person writes.
+// Limits of a file of rules, far above what a person writes.
 const (
 	maxBytes = 4 << 20
 	maxRules = 10_000
@@ -37,8 +37,9 @@ func ReadFile(name string) ([]Rule, error) {
 	return Parse(manifests.File{Name: name, Data: data})
 }
 
-// Parse reads rules from YAML or JSON, in the format of the package's documentation. It is strict: the error joins a
-// [*manifests.Problem] for every mistake, with its line, its field and the word that was probably meant.
+// Parse reads rules from YAML or JSON, in the format of the package documentation. It is strict:
+// the error joins a [*manifests.Problem] for every mistake, with its line, its field and the word
+// that was probably meant.
 func Parse(file manifests.File) ([]Rule, error) {
 	r := reader{file: file.Name}
 	if len(file.Data) > maxBytes {
@@ -86,9 +87,9 @@ func (r *reader) one(line int, path, format string, args ...any) *manifests.Prob
 	return &manifests.Problem{Position: manifests.Position{File: r.file, Line: line}, Path: path, Detail: fmt.Sprintf(format, args...)}
 }
 
-// document is the list of rules of a file: the document itself, or its field "rules".
+// document returns the list of rules of a file: the document itself, or its field "rules".
 func (r *reader) document(data []byte) (list strictjson.Node, err error) {
-	defer func() { // The YAML package is not ours; a panic of it must not end the program.
+	defer func() { // A panic of the external YAML package must not end the program.
 		if recover() != nil {
 			err = r.one(0, "", "unreadable YAML")
 		}
@@ -126,7 +127,7 @@ func (r *reader) document(data []byte) (list strictjson.Node, err error) {
 	return list, nil
 }
 
-// syntax moves the line that the YAML package tells to where all problems have theirs.
+// syntax moves the line from the YAML package's message to where all problems have theirs.
 func (r *reader) syntax(err error) error {
 	text, line := strings.TrimPrefix(err.Error(), "yaml: "), 0
 	if rest, ok := strings.CutPrefix(text, "line "); ok {
@@ -138,7 +139,8 @@ func (r *reader) syntax(err error) error {
 	return r.one(line, "", "not YAML: %s", text)
 }
 
-// convert makes the JSON data model of YAML. Rules need no anchors, so there is nothing to expand.
+// convert makes the JSON data model from YAML. Rules need no anchors, so there is nothing to
+// expand.
 func (r *reader) convert(y *yaml.Node, n *strictjson.Node, depth int) error {
 	if depth > strictjson.MaxDepth {
 		return r.one(y.Line, "", "nested deeper than %d levels", strictjson.MaxDepth)
@@ -190,11 +192,14 @@ func (r *reader) scalar(y *yaml.Node, n *strictjson.Node) error {
 		}
 	default:
 		n.Kind = strictjson.String
+		if truth, ok := strictjson.OldBool(y.Value); ok && y.Style == 0 && y.ShortTag() == "!!str" {
+			n.Kind, n.Text = strictjson.Bool, truth
+		}
 	}
 	return nil
 }
 
-// rule decodes one rule, after the short forms have been written out.
+// rule decodes one rule whose short forms have been expanded.
 func (r *reader) rule(decoder *strictjson.Decoder, n *strictjson.Node, index int) Rule {
 	at := fmt.Sprintf("rules[%d]", index)
 	out := Rule{Position: manifests.Position{File: r.file, Line: int(n.Line)}}
@@ -225,8 +230,9 @@ func below(parent, path string) string {
 	return parent + "." + path
 }
 
-// writeOut replaces short forms: a place that is a text is one of labels, a single place is a list of one, company that
-// is a text is a key, and a refusal that is a text is a part of the explanation.
+// writeOut expands short forms. A place that is a string becomes labels, a single place becomes a
+// list, company that is a string becomes a key, a spread that is a string becomes an even one over two
+// values or more, and a refusal that is a string becomes a part of the explanation.
 func writeOut(key string, n *strictjson.Node) {
 	as := func(field string, n *strictjson.Node) {
 		if n.Kind == strictjson.String {
@@ -242,8 +248,16 @@ func writeOut(key string, n *strictjson.Node) {
 		for i := range n.Items {
 			as("labels", &n.Items[i])
 		}
-	case "together", "apart", "spread":
+	case "together", "apart":
 		as("by", n)
+	case "spread":
+		if n.Kind == strictjson.String {
+			as("by", n)
+			for _, m := range []strictjson.Member{{Key: "atLeast", Value: strictjson.Node{Text: "2"}}, {Key: "skew", Value: strictjson.Node{Text: "1"}}} {
+				m.Line, m.Value.Line, m.Value.Kind = n.Line, n.Line, strictjson.Number
+				n.Members = append(n.Members, m)
+			}
+		}
 	case "refused":
 		as("text", n)
 	}

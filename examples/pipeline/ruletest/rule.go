@@ -1,23 +1,29 @@
-// Package ruletest tests scheduling rules against a plan, without a cluster: where pods land, beside which pods, and what they cost.
+// Package ruletest tests scheduling rules against a plan, without a cluster: where pods land,
+// beside which pods, and what they cost.
 //
-// A [Scenario] is pods, pools and nodes, built by [Pod], [Deployment], [DaemonSet], [Pool] and [ExistingNode] or read from
-// manifests; it buys from the embedded EC2 catalogue or from types of the test's own ([Type]). [Scenario.Plan] plans it, and
-// the demands of [Pods] report to the test:
+// A [Scenario] is pods, pools and nodes, built with [Pod], [Deployment], [DaemonSet], [Pool] and
+// [ExistingNode] or read from manifests. It buys from the embedded EC2 catalogue or from types of
+// the test's own ([Type]). [Scenario.Plan] plans it, and the demands of [Pods] report to the test:
 //
 //	plan := ruletest.New(ruletest.Pool("default"), ruletest.Deployment("shop/web", 5).Requests("cpu", "500m")).Plan(t)
 //	plan.Pods("shop/web-*").LandOn(ruletest.On("kubernetes.io/arch=arm64")).CostAtMost(0.20)
 //
-// A demand that is not met says which pods are where instead, and what moved them: a constraint that the pods carry
-// themselves and the rule contradicts; each constraint, pool weight, limit or taint without which the rule would hold;
-// or, if there is none, what stops the pods when they are forced to keep the rule, or what that costs. All of it comes
-// from planning again with that one change; nothing is guessed.
+// A failed demand says where the pods are instead, and what moved them. It names one of the
+// following:
+//
+//   - constraints of the pods themselves that contradict the rule
+//   - each constraint, pool weight, limit or taint without which the rule would hold
+//   - if there is none, what stops the pods when they are forced to keep the rule, or what that
+//     costs
+//
+// All of this comes from planning again with that one change; nothing is guessed.
 //
 // Without a test, [Plan.Check] returns the same as data.
 //
 // # Rules as YAML
 //
-// [Parse] reads rules from a file, the same demands in the same words. A file is a list of rules, below "rules" or by
-// itself; each names pods and demands one thing or several.
+// [Parse] reads rules from a file: the same demands in the same words. A file is a list of rules,
+// below "rules" or by itself. Each rule names pods and makes one or more demands.
 //
 //	rules:
 //	- rule: the front end runs on arm64, and never on burstable types     # a name, if you like
@@ -44,7 +50,8 @@
 //	  apart: {by: zone, most: 3}           # at most three in one zone
 //
 //	- pods: shop/web-*
-//	  spread: {by: zone, atLeast: 3, skew: 1}     # over three zones, none with two more than another
+//	  spread: {by: zone, atLeast: 3, skew: 1}     # over three zones, none with two more than another;
+//	                                       # "zone" alone is {by: zone, atLeast: 2, skew: 1}
 //
 //	- pods: shop/web-*
 //	  together: {by: zone, with: shop/cache-*}    # each has one of the others in its zone
@@ -72,15 +79,19 @@
 //
 //	- regret: {aboveBound: 20, abovePolicy: 5}       # percent, of what a recorded time cost
 //
-// Reading is strict: unknown fields, wrong types and rules that demand nothing are errors with their line.
+// Reading is strict: unknown fields, wrong types and rules that demand nothing are errors with
+// their line.
 //
-// Rules about rulesCost speak of requirements, limits, minValues and weights of pools, of selectors, spreads, affinity and preferences of pods, and,
-// where nodes run, of PodDisruptionBudgets and do-not-disrupt; see packages rulecost and protection. Rules about regret speak of a recorded time; see
-// [Plan.Recorded] and package regret.
+// Rules with rulesCost cover requirements, limits, minValues and weights of pools, and selectors,
+// spreads, affinity and preferences of pods. If nodes run, they also cover PodDisruptionBudgets and
+// do-not-disrupt; see packages rulecost and protection. Rules with regret are about a recorded
+// time; see [Plan.Recorded] and package regret.
 //
-// A rule that no pending pod matches is broken, and so is one that names other pods, a pool, type, zone, capacity type or label that
-// there is none of: a slip would else let a rule about what must not happen hold for ever. Rules speak of pending pods, and of running
-// ones as company; not of the pods of daemon sets, which are on every node that takes them.
+// A rule that no pending pod matches is broken. So is one that names other pods, a node, pool, type,
+// zone, capacity type or label that does not exist, or a value of a label that no node can have.
+// Each pattern and value of a list counts by itself. Otherwise a rule about what must not happen
+// would always hold because of a typo. Rules are about pending pods, and about running pods as
+// company. They do not cover the pods of daemon sets, which are on every node that accepts them.
 package ruletest
 
 import (
@@ -98,41 +109,44 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling"
 )
 
-// Rule is something that a plan must keep. It speaks of some pending pods and makes one demand of them, or several, all
-// of which must hold. The zero value speaks of all pods and demands nothing, which [Rule.Validate] refuses.
+// Rule is something that a plan must keep. It selects some pending pods and makes one or more
+// demands, all of which must hold. The zero value selects all pods and demands nothing;
+// [Rule.Validate] rejects it.
 type Rule struct {
-	// Name is what a broken rule is called by; without one it is called by what it demands.
+	// Name is the name of the rule in messages. Without one, messages say what it demands.
 	Name string `json:"rule,omitempty"`
-	// Pods names the pods that the rule speaks of, as "namespace/name"; * stands for any text, and commas separate
+	// Pods selects pods by "namespace/name". * stands for any text, and commas separate
 	// alternatives. A name without a namespace is in "default". Empty means all pods.
 	Pods string `json:"pods,omitempty"`
-	// Labels narrows Pods by a label selector: "app=web,tier!=cache".
+	// Labels restricts Pods by a label selector: "app=web,tier!=cache".
 	Labels string `json:"labels,omitempty"`
 
 	// Placed demands that every pod has a place.
 	Placed bool `json:"placed,omitempty"`
-	// AllOrNothing demands that all pods have a place, or none. Pods of a group beyond its minimum may be without one.
+	// AllOrNothing demands that all pods have a place, or none. Pods of a group beyond its minimum
+	// may be without one.
 	AllOrNothing bool `json:"allOrNothing,omitempty"`
-	// LandsOn demands that every pod has a place, and on a node that is one of these.
+	// LandsOn demands that every pod has a place on one of these nodes.
 	LandsOn []Place `json:"landsOn,omitempty"`
-	// NeverOn demands that no pod is on a node that is one of these.
+	// NeverOn demands that no pod is on one of these nodes.
 	NeverOn []Place `json:"neverOn,omitempty"`
-	// Together demands that pods share a node, a zone or another label, and Apart that they do not.
+	// Together demands that pods share a node, zone or other label. Apart demands that they do not.
 	Together *Company `json:"together,omitempty"`
 	Apart    *Company `json:"apart,omitempty"`
-	// Spread demands that pods are even over zones, nodes or another label.
+	// Spread demands that pods are evenly spread over zones, nodes or another label.
 	Spread *Spread `json:"spread,omitempty"`
-	// AtMostPerHour demands that the new nodes that these pods are on cost together at most so many US dollars an hour.
-	// Existing nodes cost nothing more.
+	// AtMostPerHour demands that the new nodes with these pods together cost at most this many US
+	// dollars an hour. Existing nodes add no cost.
 	AtMostPerHour *float64 `json:"atMostPerHour,omitempty"`
-	// Refused demands that no pod gets a place, and for this reason.
+	// Refused demands that no pod gets a place, for this reason.
 	Refused *Refusal `json:"refused,omitempty"`
-	// Survives demands that the pods have places at once if any one zone, spot-pool, reservation, node or instance-family is lost. Commas
-	// separate several kinds of failures; see [survive.Kind]. With MayWait the pods may wait for nodes that are bought then.
+	// Survives demands that the pods have places at once if any single zone, spot-pool,
+	// reservation, node or instance-family is lost. Commas separate several kinds of failures, see
+	// [survive.Kind]. With MayWait, the pods may wait for nodes that are bought then.
 	Survives string `json:"survives,omitempty"`
 	MayWait  bool   `json:"mayWait,omitempty"`
-	// RulesCost demands that no rule of the cluster is too dear, and Regret that a recorded time was not. Neither speaks of pods, so Pods and Labels
-	// are empty beside them.
+	// RulesCost demands that no rule of the cluster is too dear, and Regret that a recorded time
+	// was not. Neither is about pods, so Pods and Labels must be empty.
 	RulesCost *RulesCost `json:"rulesCost,omitempty"`
 	Regret    *Regret    `json:"regret,omitempty"`
 
@@ -140,11 +154,13 @@ type Rule struct {
 	Position manifests.Position `json:"-"`
 }
 
-// AllOrNothing is the rule that all pods of these names have a place, or none: "lab/train-*"; see [Rule].Pods.
+// AllOrNothing returns the rule that all pods of these names have a place, or none: "lab/train-*";
+// see [Rule].Pods.
 func AllOrNothing(pods string) Rule { return Rule{Pods: pods, AllOrNothing: true} }
 
-// Place describes nodes by any of their properties, all of which must fit. In Pool, InstanceType, Zone, CapacityType and
-// Node, * stands for any text, and commas separate alternatives. The zero value is every node.
+// Place describes nodes by their properties, all of which must match. In Pool, InstanceType, Zone,
+// CapacityType and Node, * stands for any text, and commas separate alternatives. The zero value is
+// every node.
 type Place struct {
 	Pool         string `json:"pool,omitempty"`
 	InstanceType string `json:"instanceType,omitempty"`
@@ -156,32 +172,35 @@ type Place struct {
 	Labels string `json:"labels,omitempty"`
 }
 
-// On is the place of all nodes with these labels; see [Place].Labels.
+// On returns the place of all nodes with these labels, see [Place].Labels.
 func On(labels string) Place { return Place{Labels: labels} }
 
-// Company says whom pods are to be with, or without.
+// Company says with which pods the pods of a rule must be, or must not be.
 type Company struct {
 	// By is the label key whose value they share; "node" and "zone" stand for kubernetes.io/hostname and
 	// topology.kubernetes.io/zone.
 	By string `json:"by"`
-	// With names other pods, in the form of [Rule].Pods: together, each pod has one of them beside it; apart, none has.
-	// Empty means the pods of the rule among each other. Pods that run already count.
+	// With names other pods, in the form of [Rule].Pods. Together, each pod has one of them beside
+	// it; apart, none has. Empty means the pods of the rule themselves. Running pods count.
 	With string `json:"with,omitempty"`
 	// Most is how many of the rule's pods may share a value when they are apart without With; 0 means 1.
 	Most int `json:"most,omitempty"`
 }
 
-// Spread says how evenly pods are to be over the values of a label; at least one of AtLeast and Skew is asked.
+// Spread says how evenly pods must be spread over the values of a label. At least one of AtLeast
+// and Skew is set.
 type Spread struct {
 	// By is as in [Company].
 	By string `json:"by"`
-	// AtLeast is over how many values at least; 0 asks nothing.
+	// AtLeast is the minimum number of values; 0 demands nothing.
 	AtLeast int `json:"atLeast,omitempty"`
-	// Skew is by how many pods the value with most of them may exceed the one with fewest, of those that have any; 0 asks nothing.
+	// Skew is by how many pods the fullest value may exceed the emptiest one, among values that
+	// have pods; 0 demands nothing.
 	Skew int `json:"skew,omitempty"`
 }
 
-// Refusal is why pods get no place. All that is said must be true of one reason; the zero value is any reason.
+// Refusal is why pods get no place. Everything given must be true of the same reason. The zero
+// value matches any reason.
 type Refusal struct {
 	// Stage is where the pool refuses: one of the stages of package scheduling.
 	Stage scheduling.Stage `json:"stage,omitempty"`
@@ -202,7 +221,7 @@ func stages() []string {
 	return out
 }
 
-// fieldError is what is wrong with a field of a rule.
+// fieldError is a fault in a field of a rule.
 type fieldError struct{ path, detail string }
 
 func (e *fieldError) Error() string {
@@ -212,7 +231,7 @@ func (e *fieldError) Error() string {
 	return e.path + ": " + e.detail
 }
 
-// Validate reports everything that makes no sense in the rule itself; the error joins one for each.
+// Validate reports everything invalid in the rule itself; the error joins one for each fault.
 func (r Rule) Validate() error {
 	var errs []error
 	for _, f := range r.faults() {
@@ -301,7 +320,7 @@ func (r *Rule) demands() int {
 	return n
 }
 
-// hint is a spelling that was probably meant.
+// hint returns the spelling that was probably meant.
 func hint(word string, candidates []string) string {
 	if near, ok := requirements.Nearest(word, candidates); ok {
 		return fmt.Sprintf(" (did you mean %q?)", near)
@@ -309,7 +328,7 @@ func hint(word string, candidates []string) string {
 	return ""
 }
 
-// String is the rule's name, or else what it demands in words.
+// String returns the rule's name, or what it demands in words.
 func (r Rule) String() string {
 	if r.Name != "" {
 		return r.Name
@@ -317,7 +336,7 @@ func (r Rule) String() string {
 	return strings.TrimSpace(r.subject() + " " + strings.Join(r.phrases(), ", "))
 }
 
-// title is the rule as a message starts with it.
+// title returns the beginning of a message about the rule.
 func (r *Rule) title() string {
 	if r.Name != "" {
 		return fmt.Sprintf("rule %q", r.Name)

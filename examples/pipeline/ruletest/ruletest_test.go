@@ -361,3 +361,156 @@ func TestSparesOfAGroup(t *testing.T) {
 	).Manifests(`{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: PodGroup, metadata: {namespace: lab, name: train}, spec: {minMember: 2}}`)
 	s.Plan(t).Pods("lab/train-*").AreAllOrNothing()
 }
+
+// A value that no node can have is a slip in every way to name a place, whether it is asked for or excluded, alone or in
+// a list. What a node may have is not, though the plan does not use it.
+func TestValuesThatNothingHas(t *testing.T) {
+	p := ruletest.New(
+		ruletest.Type("m6a.large", "cpu", "2").Label("karpenter.k8s.aws/instance-cpu", "2").Offer("us-east-1a", "on-demand", 1),
+		ruletest.Type("m6a.4xlarge", "cpu", "4").Label("karpenter.k8s.aws/instance-cpu", "4").Offer("us-east-1a", "spot", 1),
+		ruletest.Pool("general").Label("team", "web"), ruletest.Pool("open").Only("rack, karpenter.sh/capacity-type=on-demand"),
+		ruletest.ExistingNode("old-1", "cpu", "1").Taint("full:NoSchedule").Label("disk", "ssd").Label("topology.kubernetes.io/zone", "cellar"),
+		ruletest.Deployment("shop/web", 2).Requests("cpu", "1"),
+	).Plan(t)
+	for labels, want := range map[string]string{
+		"karpenter.sh/capacity-type=Spot":                            `no node here can have karpenter.sh/capacity-type in (Spot) (did you mean "spot"?)`,
+		"topology.kubernetes.io/zone=us-east-1z":                     "no node here can have topology.kubernetes.io/zone in (us-east-1z)",
+		"failure-domain.beta.kubernetes.io/zone=us-east-1z":          "no node here can have failure-domain.beta.kubernetes.io/zone in (us-east-1z)",
+		"karpenter.sh/nodepool=genral":                               `(did you mean "general"?)`,
+		"node.kubernetes.io/instance-type in (m6a.4xlarg)":           `(did you mean "m6a.4xlarge"?)`,
+		"node.kubernetes.io/instance-type in (m6a.4xlarg,m6a.large)": `(did you mean "m6a.4xlarge"?)`,
+		"node.kubernetes.io/instance-type notin (m6a.4xlarg)":        `(did you mean "m6a.4xlarge"?)`,
+		"kubernetes.io/arhc notin (arm64)":                           `there is no label kubernetes.io/arhc here`,
+		"disk=sdd":                                                   `(did you mean "ssd"?)`,
+		"team=wbe":                                                   `(did you mean "web"?)`,
+		"karpenter.k8s.aws/instance-cpu=3":                           "no node here can have karpenter.k8s.aws/instance-cpu in (3)",
+		"karpenter.k8s.aws/instance-cpu>100000":                      "no node here can have karpenter.k8s.aws/instance-cpu",
+		"karpenter.k8s.aws/instance-cpu in (4,7)":                    "no node here can have karpenter.k8s.aws/instance-cpu in (7)",
+		"karpenter.sh/capacity-type=spot":                            "",
+		"karpenter.sh/capacity-type in (spot,on-demand)":             "",
+		"topology.kubernetes.io/zone=cellar":                         "",
+		"disk=ssd":                                                   "",
+		"disk notin (ssd)":                                           "",
+		"rack=r7":                                                    "",
+		"!gpu":                                                       "",
+		"disk":                                                       "",
+		"karpenter.k8s.aws/instance-cpu>=4, karpenter.k8s.aws/instance-cpu<9": "",
+		"kubernetes.io/hostname=a-new-one":                                    "",
+	} {
+		for _, rule := range []ruletest.Rule{{NeverOn: []ruletest.Place{ruletest.On(labels)}}, {LandsOn: []ruletest.Place{{Pool: "general"}, ruletest.On(labels)}}} {
+			res := p.Check(rule)[0]
+			if want != "" {
+				assert.False(t, res.Holds(), labels)
+				assert.Contains(t, res.String(), want)
+			} else {
+				assert.NotContains(t, res.String(), "here can have", labels)
+				assert.NotContains(t, res.String(), "there is no", labels)
+			}
+		}
+	}
+	for place, want := range map[ruletest.Place]string{
+		{Node: "odl-*"}:            "there is no node odl-* here",
+		{Node: "old-1, old-*, ol"}: "there is no node ol here",
+		{Node: "old-*"}:            "",
+		{Zone: "cellar"}:           "",
+		{Zone: "celar"}:            `there is no zone celar here (did you mean "cellar"?)`,
+	} {
+		res := p.Check(ruletest.Rule{NeverOn: []ruletest.Place{place}})[0]
+		assert.Equal(t, want == "", res.Holds(), place)
+		assert.Contains(t, res.String(), want)
+	}
+}
+
+// Each pattern of a list matches a pod, and each value of a selector: the others would hide a typo. A name without a
+// namespace is in default, and the hint says where such pods are.
+func TestPodsThatNothingHas(t *testing.T) {
+	p := ruletest.New(
+		ruletest.Pool("default"), ruletest.ExistingNode("old-1", "cpu", "4"), ruletest.Pod("shop/cache-0").Requests("cpu", "1").RunningOn("old-1"),
+		ruletest.Deployment("shop/web", 2).Requests("cpu", "1"), ruletest.Pod("shop/api").Requests("cpu", "1"), ruletest.Pod("lab/api").Requests("cpu", "1"), ruletest.Pod("own").Requests("cpu", "1"),
+	).Plan(t)
+	apart := func(with string) *ruletest.Company {
+		return &ruletest.Company{By: "kubernetes.io/hostname", With: with}
+	}
+	for _, c := range []struct {
+		rule ruletest.Rule
+		want string
+	}{
+		{ruletest.Rule{Pods: "shop/web-*, shop/wbe-*", Placed: true}, `no pending or running pod is meant by "shop/wbe-*" (did you mean "shop/web-*"?)`},
+		{ruletest.Rule{Pods: "shop/web-*, shop/cache-*", Placed: true}, ""},
+		{ruletest.Rule{Pods: "web-*", Placed: true}, `(a name without a namespace is in default; did you mean "shop/web-*"?)`},
+		{ruletest.Rule{Pods: "own, web-*", Placed: true}, `no pending or running pod is meant by "web-*" (a name without a namespace is in default; did you mean "shop/web-*"?)`},
+		{ruletest.Rule{Pods: "api", Placed: true}, `did you mean "*/api", for the pods in lab, shop?)`},
+		{ruletest.Rule{Pods: "own", Placed: true}, ""},
+		{ruletest.Rule{Pods: "*/web-*", Placed: true}, ""},
+		{ruletest.Rule{Pods: "own", Apart: apart("shop/web-*,shop/wbe-*")}, `no pending or running pod is meant by "shop/wbe-*"`},
+		{ruletest.Rule{Pods: "own", Apart: apart("cache-*")}, `did you mean "shop/cache-*"?)`},
+		{ruletest.Rule{Labels: "app in (web,ap)", Placed: true}, `no pending or running pod has the label app=ap (did you mean "api"?)`},
+		{ruletest.Rule{Labels: "app in (web,cache-0),tier!=x", Placed: true}, ""},
+	} {
+		res := p.Check(c.rule)[0]
+		assert.Equal(t, c.want == "", res.Holds(), "%s", res)
+		assert.Contains(t, res.String(), c.want)
+	}
+}
+
+// A directory is read as by kubectl -f with -R.
+func TestFilesOfADirectory(t *testing.T) {
+	dir := t.TempDir()
+	_, err := ruletest.New(ruletest.Pool("default")).Files(dir).Solve()
+	require.EqualError(t, err, "ruletest: "+dir+": no file below it ends in .yaml, .yml or .json")
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "apps"), 0o755))
+	for name, text := range map[string]string{
+		"apps/web.yaml": "{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: c, image: i}]}}",
+		"values.yaml":   "replicas: 3", "README.md": "# no manifest",
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	p := ruletest.New(ruletest.Pool("default")).Files(dir).Plan(t)
+	require.True(t, p.Check(ruletest.Rule{Pods: "web", Placed: true})[0].Holds())
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "apps", "bad.yml"), []byte("{apiVersion: v1, kind: Pod, metadata: {name: bad}, spec: {container: []}}"), 0o600))
+	_, err = ruletest.New(ruletest.Pool("default")).Files(dir).Solve()
+	require.ErrorContains(t, err, filepath.Join(dir, "apps", "bad.yml"))
+}
+
+// What is a boolean in a manifest is one in a rule.
+func TestBooleansOfRules(t *testing.T) {
+	for text, want := range map[string]string{
+		"true": "", "yes": "", "on": "", "Yes": "", `"yes"`: `want true or false, got the string "yes"`, "yep": `want true or false, got the string "yep"`,
+		"no": "demands nothing", "false": "demands nothing",
+	} {
+		rules, err := ruletest.Parse(manifests.File{Name: "r.yaml", Data: []byte("- pods: web\n  placed: " + text)})
+		if want != "" {
+			require.ErrorContains(t, err, want, text)
+			continue
+		}
+		require.NoError(t, err, text)
+		require.True(t, rules[0].Placed, text)
+	}
+}
+
+// A spread by a label alone is one over two values or more that differ by one pod at most.
+func TestSpreadByALabelAlone(t *testing.T) {
+	rules, err := ruletest.Parse(manifests.File{Name: "r.yaml", Data: []byte("- pods: web\n  spread: zone")})
+	require.NoError(t, err)
+	require.Equal(t, &ruletest.Spread{By: "zone", AtLeast: 2, Skew: 1}, rules[0].Spread)
+	_, err = ruletest.Parse(manifests.File{Name: "r.yaml", Data: []byte("- pods: web\n  spread: {by: zone}")})
+	require.ErrorContains(t, err, "want atLeast or skew above 0")
+}
+
+// Messages do not show the label by which a rule's pods are forced to keep it.
+func TestMessagesHideTheMark(t *testing.T) {
+	p := ruletest.New(ruletest.Pool("default"), ruletest.Deployment("shop/web", 6).Requests("cpu", "1").Spreads("zone", 1), ruletest.Deployment("shop/db", 6).Requests("cpu", "1").Spreads("zone", 1)).Plan(t)
+	texts := ""
+	for _, r := range []ruletest.Rule{
+		{Pods: "shop/web-*", Apart: &ruletest.Company{By: "zone"}},
+		{Pods: "shop/web-*", Apart: &ruletest.Company{By: "zone", With: "shop/db-*"}},
+		{Pods: "shop/web-*", Together: &ruletest.Company{By: "node", With: "shop/db-*"}},
+		{Pods: "shop/web-*", Spread: &ruletest.Spread{By: "zone", AtLeast: 9}},
+		{Pods: "shop/web-*", Together: &ruletest.Company{By: "zone"}},
+	} {
+		res := p.Check(r)[0]
+		texts += res.String() + "\n"
+	}
+	require.NotContains(t, texts, "ruletest.joinery.example")
+	require.Contains(t, texts, "anti-affinity to the pods that the rule names by topology.kubernetes.io/zone")
+}

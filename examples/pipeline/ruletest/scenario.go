@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -21,9 +22,10 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling"
 )
 
-// Scenario is what a test plans: a cluster, what may be bought for it, and pods. It is a value: every method returns a
-// new one and leaves its receiver alone, so that tests can share a base and add to it. What is wrong with it is said when
-// it is planned, all at once. The zero value is an empty cluster that buys from EC2 in us-east-1.
+// Scenario is what a test plans: a cluster, what may be bought for it, and pods. It is a value:
+// every method returns a new one and does not change its receiver, so tests can share a base and
+// add to it. Planning reports everything that is wrong with it at once. The zero value is an empty
+// cluster that buys from EC2 in us-east-1.
 type Scenario struct {
 	files       []manifests.File
 	types       []json.RawMessage
@@ -35,16 +37,19 @@ type Scenario struct {
 	errs        []error
 }
 
-// Object is something that a scenario can hold: a [Workload], a [NodePool], a [Node] or an [InstanceType].
+// Object is something that a scenario can contain: a [Workload], a [NodePool], a [Node] or an
+// [InstanceType].
 type Object interface {
-	// manifest is the object as JSON; ours reports an entry of the catalogue, which is no object of a cluster.
+	// manifest returns the object as JSON. ours says that it is an entry of the catalogue, not an
+	// object of a cluster.
 	manifest() (text json.RawMessage, ours bool, err error)
 }
 
-// New is a scenario with the given objects.
+// New returns a scenario with the given objects.
 func New(objects ...Object) Scenario { return Scenario{}.Add(objects...) }
 
-// Add puts objects in. With an [InstanceType] among them, pools buy from the types that were added and no longer from EC2.
+// Add adds objects. If there is an [InstanceType] among them, pools buy from the added types and no
+// longer from EC2.
 func (s Scenario) Add(objects ...Object) Scenario {
 	s.files, s.types, s.errs = slices.Clone(s.files), slices.Clone(s.types), slices.Clone(s.errs)
 	for _, o := range objects {
@@ -61,16 +66,27 @@ func (s Scenario) Add(objects ...Object) Scenario {
 	return s
 }
 
-// Manifests puts in what a text of YAML or JSON holds, many documents if need be.
+// Manifests adds the objects of a YAML or JSON text, which may have many documents.
 func (s Scenario) Manifests(text string) Scenario {
 	s.files = append(slices.Clone(s.files), manifests.File{Name: "manifests", Data: []byte(text)})
 	return s
 }
 
-// Files puts in what files of YAML or JSON hold. [Scenario.FS] reads directories and patterns.
+// Files adds the objects of YAML or JSON files. Of a directory it reads what [Scenario.FS] reads.
 func (s Scenario) Files(names ...string) Scenario {
 	s.files, s.errs = slices.Clone(s.files), slices.Clone(s.errs)
 	for _, name := range names {
+		if info, err := os.Stat(name); err == nil && info.IsDir() {
+			before, errs := len(s.files), len(s.errs)
+			s = s.FS(os.DirFS(name), ".")
+			if len(s.files) == before && len(s.errs) == errs {
+				s.errs = append(s.errs, fmt.Errorf("ruletest: %s: no file below it ends in .yaml, .yml or .json", name))
+			}
+			for i := range s.files[before:] {
+				s.files[before+i].Name = filepath.Join(name, s.files[before+i].Name)
+			}
+			continue
+		}
 		data, err := os.ReadFile(name)
 		if err != nil {
 			s.errs = append(s.errs, fmt.Errorf("ruletest: %w", err))
@@ -81,8 +97,9 @@ func (s Scenario) Files(names ...string) Scenario {
 	return s
 }
 
-// FS puts in the manifests of a file system: the files that the patterns of [fs.Glob] name, and of a directory the *.yaml, *.yml and *.json
-// files at any depth, among which those without an object of Kubernetes are passed over. A pattern that names nothing is an error.
+// FS adds the manifests of a file system: the files that match the patterns of [fs.Glob]. Of a
+// directory it reads the *.yaml, *.yml and *.json files at any depth, and skips those without a
+// Kubernetes object. A pattern that matches nothing is an error.
 func (s Scenario) FS(fsys fs.FS, patterns ...string) Scenario {
 	s.files, s.errs = slices.Clone(s.files), slices.Clone(s.errs)
 	read := func(name string, found bool) {
@@ -119,13 +136,14 @@ func (s Scenario) FS(fsys fs.FS, patterns ...string) Scenario {
 	return s
 }
 
-// Region is the region of the embedded EC2 catalogue that pools buy from.
+// Region sets the region of the embedded EC2 catalogue from which pools buy.
 func (s Scenario) Region(name string) Scenario {
 	s.region = name
 	return s
 }
 
-// Types lets pools buy from these types and no longer from EC2. They are carried over as package kwok writes them.
+// Types lets pools buy from these types and no longer from EC2. They are converted as package kwok
+// writes them.
 func (s Scenario) Types(types ...instancetypes.InstanceType) Scenario {
 	s.types, s.errs = slices.Clone(s.types), slices.Clone(s.errs)
 	data, err := kwok.Write(types)
@@ -140,7 +158,7 @@ func (s Scenario) Types(types ...instancetypes.InstanceType) Scenario {
 	return s
 }
 
-// Constrain adds constraints of the caller's own to what the pods' manifests say.
+// Constrain adds the caller's own constraints to those of the pods' manifests.
 func (s Scenario) Constrain(constraints ...scheduling.Constraint) Scenario {
 	s.constraints = append(slices.Clone(s.constraints), constraints...)
 	return s
@@ -152,13 +170,14 @@ func (s Scenario) IgnorePreferences() Scenario {
 	return s
 }
 
-// PreferencePrice plans with another [scheduling.Options.PreferencePrice].
+// PreferencePrice plans with this [scheduling.Options.PreferencePrice].
 func (s Scenario) PreferencePrice(share float64) Scenario {
 	s.softPrice = &share
 	return s
 }
 
-// At is the moment at which do-not-disrupt annotations with durations and ages of nodes are looked at, for rules about [RulesCost]; without it, it is now.
+// At sets the moment for durations of do-not-disrupt annotations and ages of nodes, for rules about
+// [RulesCost]. The default is now.
 func (s Scenario) At(now time.Time) Scenario {
 	s.now = now
 	return s
@@ -193,7 +212,7 @@ func (s Scenario) Solve() (*Plan, error) {
 	return NewPlan(packed, packing).Guarded(simulate.ObjectsOf(m), now), nil
 }
 
-// Plan is [Scenario.Solve] for a test, which it ends where there is no plan.
+// Plan is [Scenario.Solve] for a test. If there is no plan, it ends the test.
 func (s Scenario) Plan(tb TB) *Plan {
 	tb.Helper()
 	p, err := s.Solve()
@@ -205,7 +224,7 @@ func (s Scenario) Plan(tb TB) *Plan {
 	return p
 }
 
-// named numbers the files that came without a name, so that problems tell them apart.
+// named numbers the files without a name, so that problems can tell them apart.
 func named(files []manifests.File) []manifests.File {
 	out := slices.Clone(files)
 	count := map[string]int{}

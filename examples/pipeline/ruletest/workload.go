@@ -17,8 +17,8 @@ import (
 	"github.com/joinery-sdk/joinery/requirements/kube"
 )
 
-// Workload builds a pod, or pods from one template. It is a value: every method returns a new one. The zero value is a
-// pod without a name, which planning refuses.
+// Workload builds a pod, or pods from one template. It is a value: every method returns a new one.
+// The zero value is a pod without a name, and planning rejects it.
 type Workload struct {
 	kind            string
 	namespace, name string
@@ -28,13 +28,15 @@ type Workload struct {
 	err             error
 }
 
-// Pod is one pending pod, "namespace/name"; without a namespace it is in "default". It has the label app=name.
+// Pod returns one pending pod, "namespace/name"; the default namespace is "default". It has the
+// label app=name.
 func Pod(name string) Workload { return workload("Pod", name, 1) }
 
-// Deployment is pods name-0, name-1 and so on, all with the label app=name.
+// Deployment returns pods name-0, name-1 and so on, all with the label app=name.
 func Deployment(name string, replicas int) Workload { return workload("Deployment", name, replicas) }
 
-// DaemonSet is a pod on every node that it tolerates and selects. It takes room; rules do not speak of its pods.
+// DaemonSet returns a pod on every node that it tolerates and selects. It takes capacity, but rules
+// do not cover its pods.
 func DaemonSet(name string) Workload { return workload("DaemonSet", name, 1) }
 
 func workload(kind, name string, replicas int) Workload {
@@ -48,7 +50,7 @@ func workload(kind, name string, replicas int) Workload {
 	}
 }
 
-// edit is a copy of the workload that the function has changed.
+// edit returns a copy of the workload, changed by the function.
 func (w Workload) edit(how func(*Workload) error) Workload {
 	w.labels = maps.Clone(w.labels)
 	w.spec = *w.spec.DeepCopy()
@@ -58,7 +60,8 @@ func (w Workload) edit(how func(*Workload) error) Workload {
 	return w
 }
 
-// Requests is what each pod asks for: names and quantities in turn, "cpu", "500m", "memory", "1Gi".
+// Requests sets the requests of each pod: names and quantities alternate, "cpu", "500m", "memory",
+// "1Gi".
 func (w Workload) Requests(list ...string) Workload {
 	return w.edit(func(w *Workload) error {
 		add, err := quantities(list)
@@ -67,7 +70,7 @@ func (w Workload) Requests(list ...string) Workload {
 			res.Requests = corev1.ResourceList{}
 		}
 		maps.Copy(res.Requests, add)
-		for name, q := range add { // what only whole machines have must be its own limit
+		for name, q := range add { // an extended resource needs an equal limit
 			if strings.Contains(string(name), "/") {
 				if res.Limits == nil {
 					res.Limits = corev1.ResourceList{}
@@ -79,7 +82,7 @@ func (w Workload) Requests(list ...string) Workload {
 	})
 }
 
-// Label gives the pods a label.
+// Label adds a label to the pods.
 func (w Workload) Label(key, value string) Workload {
 	return w.edit(func(w *Workload) error {
 		if w.labels == nil {
@@ -107,7 +110,7 @@ func (w Workload) On(labels string) Workload {
 	})
 }
 
-// Prefers makes pods prefer nodes with labels, by a weight of 1 to 100.
+// Prefers makes pods prefer nodes with labels, with a weight of 1 to 100.
 func (w Workload) Prefers(weight int, labels string) Workload {
 	return w.edit(func(w *Workload) error {
 		list, err := expressions(labels)
@@ -118,8 +121,8 @@ func (w Workload) Prefers(weight int, labels string) Workload {
 	})
 }
 
-// Tolerates lets pods on nodes with a taint, written as kubectl does: "dedicated=batch:NoSchedule", "gpu:NoSchedule", "gpu";
-// "" is every taint.
+// Tolerates allows pods on nodes with a taint, written as in kubectl: "dedicated=batch:NoSchedule",
+// "gpu:NoSchedule", "gpu". "" is every taint.
 func (w Workload) Tolerates(taint string) Workload {
 	return w.edit(func(w *Workload) error {
 		key, value, effect := splitTaint(taint)
@@ -132,7 +135,8 @@ func (w Workload) Tolerates(taint string) Workload {
 	})
 }
 
-// Spreads makes pods spread evenly over a label key ("zone", "node" or any key), with at most the given skew.
+// Spreads makes pods spread evenly over a label key ("zone", "node" or any key), with at most the
+// given skew.
 func (w Workload) Spreads(by string, skew int) Workload {
 	return w.edit(func(w *Workload) error {
 		w.spec.TopologySpreadConstraints = append(w.spec.TopologySpreadConstraints, corev1.TopologySpreadConstraint{
@@ -155,7 +159,8 @@ func (w Workload) Apart(by string) Workload {
 	})
 }
 
-// Near makes pods require to be near pods of their namespace with the given label, "app=cache", by a label key.
+// Near makes pods require to be near pods of their namespace with the given label, "app=cache", by
+// a label key.
 func (w Workload) Near(by, label string) Workload {
 	return w.edit(func(w *Workload) error {
 		selector, err := metav1.ParseToLabelSelector(label)
@@ -169,7 +174,7 @@ func (w Workload) Near(by, label string) Workload {
 	})
 }
 
-// RunningOn makes a pod one that runs already, on the node of that name.
+// RunningOn makes a pod run already, on the node of that name.
 func (w Workload) RunningOn(node string) Workload {
 	return w.edit(func(w *Workload) error {
 		if w.kind != "Pod" {
@@ -180,8 +185,8 @@ func (w Workload) RunningOn(node string) Workload {
 	})
 }
 
-// Edit changes the spec in any way that the other methods do not know. The function gets a copy; its first container
-// holds the requests.
+// Edit changes the spec in ways that the other methods do not offer. The function gets a copy; its
+// first container has the requests.
 func (w Workload) Edit(how func(*corev1.PodSpec)) Workload {
 	return w.edit(func(w *Workload) error {
 		how(&w.spec)
@@ -234,7 +239,7 @@ func nodeAffinity(spec *corev1.PodSpec) *corev1.NodeAffinity {
 	return affinity.NodeAffinity
 }
 
-// expressions is a set of requirements as manifests write it.
+// expressions returns a set of requirements as manifests write it.
 func expressions(text string) ([]corev1.NodeSelectorRequirement, error) {
 	set, err := requirements.Parse(text)
 	if err != nil {
@@ -247,7 +252,7 @@ func expressions(text string) ([]corev1.NodeSelectorRequirement, error) {
 	return list, nil
 }
 
-// quantities reads names and quantities in turn.
+// quantities reads names and quantities that alternate.
 func quantities(list []string) (corev1.ResourceList, error) {
 	out := corev1.ResourceList{}
 	if len(list)%2 != 0 {
@@ -271,7 +276,7 @@ func splitTaint(text string) (key, value string, effect corev1.TaintEffect) {
 	return key, value, corev1.TaintEffect(last)
 }
 
-// topologyKey is the label key that a short name stands for.
+// topologyKey returns the label key for a short name.
 func topologyKey(name string) string {
 	switch name {
 	case "node":

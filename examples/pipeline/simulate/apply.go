@@ -9,13 +9,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/joinery-sdk/joinery/deprovision"
+	giveback "github.com/joinery-sdk/joinery/deprovision/plan"
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/scheduling"
 )
 
-// Node is a node that a command buys, as it is when it is ready and initialized.
-func Node(s scheduling.Snapshot, n *deprovision.NewNode, now time.Time) (*corev1.Node, error) {
+// Node returns a node that a command buys, as it is when it is ready and initialized.
+func Node(s scheduling.Snapshot, n *giveback.NewNode, now time.Time) (*corev1.Node, error) {
 	pool := poolOf(&s, n.Pool)
 	t := typeOf(pool, n.InstanceType)
 	if t == nil {
@@ -34,7 +34,7 @@ func Node(s scheduling.Snapshot, n *deprovision.NewNode, now time.Time) (*corev1
 	return node, nil
 }
 
-// poolOf is the pool of that name; nil if there is none.
+// poolOf returns the pool of that name, or nil.
 func poolOf(s *scheduling.Snapshot, name string) *scheduling.Pool {
 	if i := slices.IndexFunc(s.Pools, func(p scheduling.Pool) bool { return p.Name == name }); i >= 0 {
 		return &s.Pools[i]
@@ -42,7 +42,7 @@ func poolOf(s *scheduling.Snapshot, name string) *scheduling.Pool {
 	return nil
 }
 
-// typeOf is the type of that name; nil if the pool has none, or is nil.
+// typeOf returns the type of that name, or nil if the pool is nil or does not have it.
 func typeOf(pool *scheduling.Pool, name string) *instancetypes.InstanceType {
 	if pool == nil {
 		return nil
@@ -55,9 +55,10 @@ func typeOf(pool *scheduling.Pool, name string) *instancetypes.InstanceType {
 	return nil
 }
 
-// Apply is the snapshot with a command carried out: its nodes are gone, the new ones are there, and pods are on their new nodes. Pods of
-// the old nodes that do not move are gone. It does not add the daemons of new nodes.
-func Apply(s scheduling.Snapshot, c *deprovision.Command, now time.Time) (scheduling.Snapshot, error) {
+// Apply returns the snapshot after a command: its nodes are gone, the new ones exist, and pods are
+// on their new nodes. Pods of the old nodes that do not move are gone. It does not add the daemons
+// of new nodes.
+func Apply(s scheduling.Snapshot, c *giveback.Command, now time.Time) (scheduling.Snapshot, error) {
 	gone := map[string]bool{}
 	for _, n := range c.Nodes {
 		gone[n.Name] = true

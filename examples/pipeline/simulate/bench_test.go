@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/joinery-sdk/joinery/deprovision"
+	giveback "github.com/joinery-sdk/joinery/deprovision/plan"
 	"github.com/joinery-sdk/joinery/examples/pipeline/simulate"
 	"github.com/joinery-sdk/joinery/examples/pipeline/simulate/fragment"
 )
@@ -14,12 +14,12 @@ import (
 func bench(b *testing.B, o fragment.Options, atLeast float64) {
 	c, err := fragment.Generate(o)
 	require.NoError(b, err)
-	var r deprovision.Result
+	var r giveback.Result
 	b.ReportAllocs()
 	for b.Loop() {
 		sim, nominated, err := simulate.New(c.Snapshot)
 		require.NoError(b, err)
-		r, err = deprovision.Plan(b.Context(), simulate.Cluster(c.Manifests, c.Snapshot, nominated, fragment.Now()), sim, nil)
+		r, err = giveback.Make(b.Context(), simulate.Cluster(c.Manifests, c.Snapshot, nominated, fragment.Now()), sim, nil)
 		require.NoError(b, err)
 	}
 	require.GreaterOrEqual(b, percent(r), atLeast)

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/joinery-sdk/joinery/deprovision"
+	giveback "github.com/joinery-sdk/joinery/deprovision/plan"
 	"github.com/joinery-sdk/joinery/examples/pipeline/simulate/fragment"
 )
 
@@ -54,7 +55,7 @@ func TestFewestEvictions(t *testing.T) {
 	s, nominated, err := New(c.Snapshot)
 	require.NoError(t, err)
 	cluster := Cluster(c.Manifests, c.Snapshot, nominated, fragment.Now())
-	r, err := deprovision.Plan(t.Context(), cluster, s, nil)
+	r, err := giveback.Make(t.Context(), cluster, s, nil)
 	require.NoError(t, err)
 	least := fewest(s, &cluster, r.PricePerHourAfter.Dollars())
 	t.Logf("the full answer: %d evictions of %d pods, at least %.0f", r.Evictions, len(c.Snapshot.Pods), least)
@@ -63,7 +64,7 @@ func TestFewestEvictions(t *testing.T) {
 	for k := range 8 {
 		bounds = append(bounds, r.Evictions*(k+1)/9)
 	}
-	frontier, err := deprovision.Frontier(t.Context(), cluster, s, nil, bounds...)
+	frontier, err := giveback.Frontier(t.Context(), cluster, s, nil, bounds...)
 	require.NoError(t, err)
 	asked := 0
 	for i, p := range frontier {

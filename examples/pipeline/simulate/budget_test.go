@@ -11,13 +11,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/joinery-sdk/joinery/deprovision"
+	giveback "github.com/joinery-sdk/joinery/deprovision/plan"
 	"github.com/joinery-sdk/joinery/examples/pipeline/simulate"
 	"github.com/joinery-sdk/joinery/examples/pipeline/simulate/fragment"
 )
 
 // leaving is how many nodes of a command leave at the same time, at most.
-func leaving(c *deprovision.Command) int {
+func leaving(c *giveback.Command) int {
 	most := 0
 	for _, wave := range c.Waves {
 		most = max(most, len(wave))
@@ -33,7 +33,7 @@ func untilQuiet(t *testing.T, c *fragment.Cluster) float64 {
 	for quiet := 0; ; at = at.Add(time.Hour) {
 		sim, nominated, err := simulate.New(s)
 		require.NoError(t, err)
-		r, err := deprovision.Plan(t.Context(), simulate.Cluster(c.Manifests, s, nominated, at), sim, nil)
+		r, err := giveback.Make(t.Context(), simulate.Cluster(c.Manifests, s, nominated, at), sim, nil)
 		require.NoError(t, err)
 		allowed := len(s.Nodes)
 		for _, b := range s.Pools[0].Disruption.Budgets {
@@ -52,7 +52,7 @@ func untilQuiet(t *testing.T, c *fragment.Cluster) float64 {
 		}
 		require.LessOrEqual(t, taken, allowed)
 		for _, v := range r.Verdicts {
-			if v.Outcome == deprovision.OverBudget && taken > 0 {
+			if v.Outcome == giveback.OverBudget && taken > 0 {
 				require.Contains(t, v.Detail, fmt.Sprintf("; this plan takes %d", taken))
 			} else {
 				require.NotContains(t, v.Detail, "this plan takes")

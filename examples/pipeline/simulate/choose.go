@@ -5,13 +5,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/joinery-sdk/joinery/deprovision"
+	giveback "github.com/joinery-sdk/joinery/deprovision/plan"
 )
 
-// Choose solves a linear program with a column for each node and for each size that can be bought, and a row for each resource. Its dual
-// has one variable for each resource and is solved by cutting planes (J. E. Kelley, 1960): a node is retained if its capacity at dual
-// prices exceeds its cost. A pass costs O(nodes x resources), and it takes one or two dozen.
-func (s *Simulator) Choose(nodes []deprovision.NodeChoice, cases int) [][]bool {
+// Choose solves a linear program with a column for each node and for each size that can be bought,
+// and a row for each resource. Its dual has one variable for each resource and is solved by cutting
+// planes (J. E. Kelley, 1960). A node is retained if its capacity at dual prices exceeds its cost.
+// A pass costs O(nodes x resources), and one or two dozen passes are needed.
+func (s *Simulator) Choose(nodes []giveback.NodeChoice, cases int) [][]bool {
 	if len(nodes) == 0 || len(s.market.sizes) == 0 {
 		return nil
 	}
@@ -48,8 +49,9 @@ func (s *Simulator) Choose(nodes []deprovision.NodeChoice, cases int) [][]bool {
 	return out
 }
 
-// proportions are the quartiles of the proportions of memory to CPU of the pods; zeros if there are none.
-func (s *Simulator) proportions(nodes []deprovision.NodeChoice) (least, most float64) {
+// proportions returns the quartiles of the ratio of memory to CPU of the pods, or zeros if there
+// are none.
+func (s *Simulator) proportions(nodes []giveback.NodeChoice) (least, most float64) {
 	var list []float64
 	for i := range nodes {
 		for _, p := range nodes[i].Pods {
@@ -65,8 +67,9 @@ func (s *Simulator) proportions(nodes []deprovision.NodeChoice) (least, most flo
 	return list[len(list)/4], list[len(list)*3/4]
 }
 
-// retain is the choice of capacities that meets the demand at least cost, together with sizes to buy, and a lower bound of that cost.
-// Capacities whose cost is not positive are always retained, and the bound does not contain their costs.
+// retain returns the capacities to retain so that they, together with sizes to buy, meet the demand
+// at least cost. It also returns a lower bound of that cost. Capacities whose cost is not positive
+// are always retained, and the bound excludes their costs.
 func (m *market) retain(capacities [][]float64, costs, demand, scale []float64) (retained []bool, least float64) {
 	const most, near = 100, 1e-4
 	n := len(demand)
@@ -78,7 +81,7 @@ func (m *market) retain(capacities [][]float64, costs, demand, scale []float64) 
 			}
 		}
 	}
-	goal := make([]float64, n+1) // the dual prices, and the dual bound
+	goal := make([]float64, n+1) // the dual prices and the dual bound
 	goal[n] = 1
 	var rows [][]float64
 	var limits []float64

@@ -14,6 +14,7 @@ import (
 
 	"github.com/joinery-sdk/joinery/deprovision"
 	"github.com/joinery-sdk/joinery/deprovision/eligibility"
+	giveback "github.com/joinery-sdk/joinery/deprovision/plan"
 	"github.com/joinery-sdk/joinery/deprovision/policy"
 	"github.com/joinery-sdk/joinery/examples/pipeline"
 	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
@@ -62,7 +63,7 @@ func (x *told) node(t *testing.T, name, typ, capacity string, pods int, cpu, mem
 	t.Helper()
 	at := slices.IndexFunc(x.s.Pools[0].Types, func(t instancetypes.InstanceType) bool { return t.Name == typ })
 	require.GreaterOrEqual(t, at, 0, typ)
-	n := deprovision.NewNode{Name: name, Pool: "default", InstanceType: typ, Labels: map[string]string{
+	n := giveback.NewNode{Name: name, Pool: "default", InstanceType: typ, Labels: map[string]string{
 		corev1.LabelHostname: name, corev1.LabelTopologyZone: "us-east-1a", instancetypes.LabelCapacityType: capacity, "karpenter.sh/nodepool": "default",
 	}}
 	for r := range x.s.Pools[0].Types[at].Requirements.All() {
@@ -88,19 +89,19 @@ func (x *told) node(t *testing.T, name, typ, capacity string, pods int, cpu, mem
 	}
 }
 
-func (x *told) plan(t *testing.T, o deprovision.Options, interruptions ...deprovision.Interruption) deprovision.Result {
+func (x *told) plan(t *testing.T, o giveback.Options, interruptions ...deprovision.Interruption) giveback.Result {
 	t.Helper()
 	sim, nominated, err := simulate.New(x.s)
 	require.NoError(t, err)
 	c := simulate.Cluster(x.m, x.s, nominated, fragment.Now())
 	c.Interruptions = interruptions
-	r, err := deprovision.Plan(t.Context(), c, sim, &o)
+	r, err := giveback.Make(t.Context(), c, sim, &o)
 	require.NoError(t, err)
 	return r
 }
 
-func policies() map[string]deprovision.Objective {
-	return map[string]deprovision.Objective{"karpenter": policy.AnySaving(), "balanced": policy.Balanced(2), "payback": {}}
+func policies() map[string]giveback.Objective {
+	return map[string]giveback.Objective{"karpenter": policy.AnySaving(), "balanced": policy.Balanced(2), "payback": {}}
 }
 
 func families(list string) string {
@@ -115,7 +116,7 @@ func TestTheSameTypeIsNotBoughtAgain(t *testing.T) {
 		x := tell(t, families("m6a"), onDemand)
 		x.node(t, "a", "m6a.8xlarge", "on-demand", 20, "1", "4Gi")
 		x.node(t, "b", "m6a.8xlarge", "on-demand", 20, "1", "4Gi")
-		r := x.plan(t, deprovision.Options{Objective: p})
+		r := x.plan(t, giveback.Options{Objective: p})
 		for _, c := range r.Commands {
 			for _, old := range c.Nodes {
 				for _, fresh := range c.NewNodes {
@@ -125,7 +126,7 @@ func TestTheSameTypeIsNotBoughtAgain(t *testing.T) {
 		}
 		x = tell(t, families("m6a"), onDemand)
 		x.node(t, "a", "m6a.8xlarge", "on-demand", 30, "1", "4Gi")
-		assert.Empty(t, x.plan(t, deprovision.Options{Objective: p}).Commands, name)
+		assert.Empty(t, x.plan(t, giveback.Options{Objective: p}).Commands, name)
 	}
 }
 
@@ -141,16 +142,16 @@ func TestTrivialSavings(t *testing.T) {
 		if name == "balanced" {
 			p = policy.Balanced(1)
 		}
-		r := x.plan(t, deprovision.Options{Objective: p})
+		r := x.plan(t, giveback.Options{Objective: p})
 		assert.Len(t, r.Commands, want[name], name)
 		if want[name] == 0 {
-			assert.Equal(t, deprovision.Outranked, r.Verdicts[0].Outcome, name)
+			assert.Equal(t, giveback.Outranked, r.Verdicts[0].Outcome, name)
 			assert.NotEmpty(t, r.Verdicts[0].Detail)
 		}
 	}
 	x := tell(t, families("m5, m5a"), onDemand)
 	x.node(t, "a", "m5.large", "on-demand", 28, "50m", "200Mi")
-	assert.Empty(t, x.plan(t, deprovision.Options{MinSavings: deprovision.Dollars(0.05)}).Commands)
+	assert.Empty(t, x.plan(t, giveback.Options{MinSavings: deprovision.Dollars(0.05)}).Commands)
 }
 
 // "Can't remove without creating 2 candidates": one large node is split into several, and three become two.
@@ -158,7 +159,7 @@ func TestAnyNumberBecomesAnyNumber(t *testing.T) {
 	x := tell(t, families("m5, c5"), onDemand)
 	x.node(t, "a", "m5.12xlarge", "on-demand", 9, "2", "2Gi")
 	x.s.Pods = append(x.s.Pods[:8:8], x.s.Pods[8]) // nine pods of two CPUs: 18 of 48
-	r := x.plan(t, deprovision.Options{})
+	r := x.plan(t, giveback.Options{})
 	require.Len(t, r.Commands, 1)
 	assert.GreaterOrEqual(t, len(r.Commands[0].NewNodes), 2, "20 CPUs are in no single type")
 	assert.Greater(t, r.Commands[0].SavingsPerHour.Dollars(), 1.2)
@@ -167,7 +168,7 @@ func TestAnyNumberBecomesAnyNumber(t *testing.T) {
 	for _, name := range []string{"a", "b", "c"} {
 		x.node(t, name, "m5.4xlarge", "on-demand", 2, "5", "8Gi")
 	}
-	r = x.plan(t, deprovision.Options{})
+	r = x.plan(t, giveback.Options{})
 	require.NotEmpty(t, r.Commands)
 	assert.Less(t, r.PricePerHourAfter, r.PricePerHour)
 }
@@ -177,13 +178,13 @@ func TestSpotNeedsChoice(t *testing.T) {
 	spot := "{key: karpenter.sh/capacity-type, operator: In, values: [spot]}"
 	few := tell(t, families("m5"), spot)
 	few.node(t, "a", "m5.8xlarge", "spot", 2, "500m", "1Gi")
-	assert.Empty(t, few.plan(t, deprovision.Options{}).Commands, "not asked for")
-	r := few.plan(t, deprovision.Options{SpotToSpot: true})
+	assert.Empty(t, few.plan(t, giveback.Options{}).Commands, "not asked for")
+	r := few.plan(t, giveback.Options{SpotToSpot: true})
 	assert.Empty(t, r.Commands)
 	assert.Contains(t, r.Verdicts[0].Detail, "types of spot capacity would be cheaper, and 15 are wanted")
 	many := tell(t, "{key: karpenter.k8s.aws/instance-category, operator: In, values: [c, m, r]}", spot)
 	many.node(t, "a", "m5.8xlarge", "spot", 2, "500m", "1Gi")
-	r = many.plan(t, deprovision.Options{SpotToSpot: true})
+	r = many.plan(t, giveback.Options{SpotToSpot: true})
 	require.Len(t, r.Commands, 1)
 	assert.GreaterOrEqual(t, len(r.Commands[0].NewNodes[0].Alternatives), 14)
 	for _, a := range r.Commands[0].NewNodes[0].Alternatives {
@@ -196,7 +197,7 @@ func TestInterruption(t *testing.T) {
 	x := tell(t, families("m5"))
 	x.node(t, "a", "m5.xlarge", "spot", 3, "1", "2Gi")
 	x.node(t, "b", "m5.xlarge", "spot", 3, "1", "2Gi")
-	r := x.plan(t, deprovision.Options{Methods: []eligibility.Method{eligibility.Interruption}},
+	r := x.plan(t, giveback.Options{Methods: []eligibility.Method{eligibility.Interruption}},
 		deprovision.Interruption{Node: "a", Deadline: fragment.Now().Add(50 * time.Second)}, deprovision.Interruption{Node: "b", Deadline: fragment.Now().Add(2 * time.Minute)})
 	require.Len(t, r.Commands, 2)
 	assert.True(t, r.Commands[0].AtOnce)
@@ -220,7 +221,7 @@ func TestBackIntoTheReservation(t *testing.T) {
 	set, err := x.s.Pools[0].Requirements.Intersect(requirements.MustOf(requirements.In(instancetypes.LabelCapacityType, "on-demand", "reserved")))
 	require.NoError(t, err)
 	x.s.Pools[0].Requirements = set
-	r := x.plan(t, deprovision.Options{})
+	r := x.plan(t, giveback.Options{})
 	require.Len(t, r.Commands, 1, "there is one place")
 	require.Len(t, r.Commands[0].NewNodes, 1)
 	assert.Equal(t, "reserved", r.Commands[0].NewNodes[0].CapacityType)
@@ -231,9 +232,9 @@ func TestVerdictsOfWhatGoesInAnyCase(t *testing.T) {
 	x := tell(t, families("m5"), onDemand)
 	x.node(t, "a", "m5.xlarge", "on-demand", 1, "3", "2Gi")
 	x.s.Pools[0].Limits = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4")}
-	r := x.plan(t, deprovision.Options{}, deprovision.Interruption{Node: "a", Deadline: fragment.Now().Add(2 * time.Minute)})
+	r := x.plan(t, giveback.Options{}, deprovision.Interruption{Node: "a", Deadline: fragment.Now().Add(2 * time.Minute)})
 	v := r.Verdicts[0]
-	assert.Equal(t, []any{deprovision.Chosen, eligibility.Interruption}, []any{v.Outcome, v.Method}, "%+v", v)
+	assert.Equal(t, []any{giveback.Chosen, eligibility.Interruption}, []any{v.Outcome, v.Method}, "%+v", v)
 	require.Len(t, r.Commands, 1)
 	assert.Len(t, r.Commands[0].Stranded, 1)
 	assert.Contains(t, v.Detail, "though")
@@ -249,7 +250,7 @@ func TestNominatedPodsKeepTheirNode(t *testing.T) {
 	_, nominated, err := simulate.New(x.s)
 	require.NoError(t, err)
 	assert.Equal(t, []string{"b"}, nominated)
-	for _, c := range x.plan(t, deprovision.Options{}).Commands {
+	for _, c := range x.plan(t, giveback.Options{}).Commands {
 		for _, n := range c.Nodes {
 			assert.NotEqual(t, "b", n.Name)
 		}
@@ -281,7 +282,7 @@ func TestRoomForPodsOfLeavingNodes(t *testing.T) {
 		assert.Equal(t, map[string]bool{"a": false, "b": name != "", "c": false}, map[string]bool{"a": pipeline.Leaving(x.s)["a"], "b": pipeline.Leaving(x.s)["b"], "c": pipeline.Leaving(x.s)["c"]}, name)
 		_, nominated, err := simulate.New(x.s)
 		require.NoError(t, err)
-		onto := slices.DeleteFunc(x.plan(t, deprovision.Options{}).Commands, func(c deprovision.Command) bool { return len(c.NewNodes) > 0 })
+		onto := slices.DeleteFunc(x.plan(t, giveback.Options{}).Commands, func(c giveback.Command) bool { return len(c.NewNodes) > 0 })
 		if name == "" {
 			assert.Empty(t, nominated)
 			assert.NotEmpty(t, onto, "two pods share a node")

@@ -7,19 +7,23 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joinery-sdk/joinery/cloudprovider"
-	"github.com/joinery-sdk/joinery/deprovision"
+	giveback "github.com/joinery-sdk/joinery/deprovision/plan"
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling"
+	"github.com/joinery-sdk/joinery/scheduling/capacityquota"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
-// Claim is the claim for a node that a command buys. Its candidates are the planned offering and the alternatives in the same zone and
-// capacity type, cheapest first. An alternative that counts more against the limits of the pool is left out. It has every label that
-// the plan needs and the cloud does not set. The token must be new; store the claim before Create is called with it. The error says
-// that the snapshot has no such pool or no such offering.
-func Claim(s scheduling.Snapshot, n *deprovision.NewNode, token string) (cloudprovider.NodeClaim, error) {
+// Claim returns the claim for a node that a command buys. Its candidates are the planned offering
+// and the alternatives in the same zone and capacity type, cheapest first. An alternative that
+// counts more against the limits of the pool or a CapacityQuota is left out. The claim has every
+// label that the plan needs and the cloud does not set.
+//
+// The token must be new. Store the claim before Create is called with it. The error says that the
+// snapshot has no such pool or no such offering.
+func Claim(s scheduling.Snapshot, n *giveback.NewNode, token string) (cloudprovider.NodeClaim, error) {
 	pool := poolOf(&s, n.Pool)
 	if pool == nil {
 		return cloudprovider.NodeClaim{}, fmt.Errorf("simulate: node %s is of pool %q, which the snapshot does not have", n.Name, n.Pool)
@@ -41,13 +45,18 @@ func Claim(s scheduling.Snapshot, n *deprovision.NewNode, token string) (cloudpr
 	delete(open, corev1.LabelHostname)
 	delete(open, nodepool.ProvisionerLabelKey)
 	var planned corev1.ResourceList
+	var charged []int64
 	for _, name := range names {
 		t, offering, ok := offered(pool, name, n.Zone, n.CapacityType)
-		if !ok || planned != nil && exceeds(pool.Limits, t.Capacity, planned) {
+		if !ok {
+			continue
+		}
+		counted := charges(&s, pool, t, offering)
+		if planned != nil && (exceeds(pool.Limits, t.Capacity, planned) || more(counted, charged)) {
 			continue
 		}
 		if planned == nil {
-			planned = t.Capacity
+			planned, charged = t.Capacity, counted
 		}
 		out.Candidates = append(out.Candidates, cloudprovider.Candidate{Type: name, Offering: offering})
 		for _, known := range []requirements.Set{t.Requirements, offering} {
@@ -63,7 +72,7 @@ func Claim(s scheduling.Snapshot, n *deprovision.NewNode, token string) (cloudpr
 	return out, nil
 }
 
-// exceeds reports whether a node counts more against the limits than another.
+// exceeds reports whether a node counts more against the limits than another one.
 func exceeds(limits, capacity, other corev1.ResourceList) bool {
 	for name := range limits {
 		if a, b := capacity[name], other[name]; a.Cmp(b) > 0 {
@@ -73,7 +82,38 @@ func exceeds(limits, capacity, other corev1.ResourceList) bool {
 	return false
 }
 
-// offered is a type and its cheapest offering in a zone and capacity type.
+// charges returns what a node may count towards each limit of each CapacityQuota.
+func charges(s *scheduling.Snapshot, pool *scheduling.Pool, t *instancetypes.InstanceType, offering requirements.Set) []int64 {
+	var out []int64
+	for i := range s.Quotas {
+		q := &s.Quotas[i]
+		node, err := pool.NodeRequirements().Intersect(t.Requirements)
+		if err == nil {
+			node, err = node.Intersect(offering)
+		}
+		may := err == nil && q.May(requirements.AgentAliases().Both(node))
+		for _, name := range resources.Names(q.Limits) {
+			amount := int64(0)
+			if may {
+				amount = capacityquota.Amount(name, t.Capacity)
+			}
+			out = append(out, amount)
+		}
+	}
+	return out
+}
+
+// more reports whether some amount of a is greater than that of b. A nil b is zero.
+func more(a, b []int64) bool {
+	for i := range a {
+		if a[i] > 0 && (b == nil || a[i] > b[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+// offered returns a type and its cheapest offering in a zone and capacity type.
 func offered(pool *scheduling.Pool, name, zone, capacityType string) (t *instancetypes.InstanceType, out requirements.Set, ok bool) {
 	if t = typeOf(pool, name); t == nil {
 		return nil, out, false

@@ -26,16 +26,18 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/nodepool/nodeclaim"
 )
 
-// Objects are what consolidation reads of a cluster besides its snapshot. Each of them may be left out.
+// Objects are what consolidation reads about a cluster in addition to its snapshot. Each field may
+// be left out.
 type Objects struct {
 	// NodeClaims are the claims of nodes.
 	NodeClaims           []nodeclaim.NodeClaim
 	PodDisruptionBudgets []*policyv1.PodDisruptionBudget
-	// Images are those in the status of the node class of each pool, by name of the pool.
+	// Images are the images in the status of the node class of each pool, by pool name.
 	Images map[string][]string
 	// Groups are pods that run only together.
 	Groups []gang.Group
-	// Listed says that the types of the pools are of a list, which may lack what the cloud has: a type or zone that it lacks is no drift.
+	// Listed says that the types of the pools come from a list that may be incomplete. A type or
+	// zone missing from it is then not drift.
 	Listed bool
 }
 
@@ -52,16 +54,18 @@ func ObjectsOf(m *manifests.Snapshot) Objects {
 	return out
 }
 
-// Cluster is [Objects.Cluster] of the objects of manifests, with the groups of the snapshot's pods.
+// Cluster is [Objects.Cluster] for the objects of manifests, with the groups of the snapshot's
+// pods.
 func Cluster(m *manifests.Snapshot, s scheduling.Snapshot, nominated []string, now time.Time) deprovision.Cluster {
 	objects := ObjectsOf(m)
 	objects.Groups = pipeline.Groups(m, s.Pods)
 	return objects.Cluster(s, nominated, now)
 }
 
-// Cluster is the snapshot as package deprovision reads it, with the prices of its market, at a moment. Nominated are names of nodes that
-// pods are about to go to. Package drift compares nodes with their pools, and the image of a claim with those of its node class;
-// [Drifted] adds what the cloud itself says.
+// Cluster returns the snapshot in the form of package deprovision, with the prices of its market,
+// at the given moment. nominated are names of nodes to which pods are about to go. Package drift
+// compares nodes with their pools, and the image of a claim with those of its node class. [Drifted]
+// adds what the cloud itself reports.
 func (o Objects) Cluster(s scheduling.Snapshot, nominated []string, now time.Time) deprovision.Cluster {
 	out := deprovision.Cluster{PodDisruptionBudgets: o.PodDisruptionBudgets, Groups: Groups(o.Groups), Now: now}
 	pools := map[string]*scheduling.Pool{}
@@ -126,8 +130,8 @@ func (o Objects) Cluster(s scheduling.Snapshot, nominated []string, now time.Tim
 	return out
 }
 
-// Drifted is the cluster with the reports of cloudprovider.Provider.Drifted, by name of the node, after the known reasons. Since is when
-// they were seen.
+// Drifted returns the cluster with the reports of cloudprovider.Provider.Drifted, by node name,
+// after the known reasons. since is when they were seen.
 func Drifted(c deprovision.Cluster, reports map[string]cloudprovider.Drift, since time.Time) deprovision.Cluster {
 	c.Nodes = slices.Clone(c.Nodes)
 	for i := range c.Nodes {
@@ -148,7 +152,7 @@ func Drifted(c deprovision.Cluster, reports map[string]cloudprovider.Drift, sinc
 	return c
 }
 
-// Counted is the cluster with the costs of its nodes in the objective of provisioning.
+// Counted returns the cluster with the costs of its nodes in the objective of provisioning.
 func Counted(c deprovision.Cluster, o *plan.Objective) deprovision.Cluster {
 	c.Nodes = slices.Clone(c.Nodes)
 	for i := range c.Nodes {
@@ -181,8 +185,8 @@ func claimOf(c *nodeclaim.NodeClaim) eligibility.Claim {
 	return out
 }
 
-// labelsOf is the labels by which a node was bought: those of its claim, which other controllers and people leave alone, and of the node what
-// the claim does not say.
+// labelsOf returns the labels by which a node was bought: those of its claim, which other
+// controllers and people do not change, plus labels of the node that the claim does not have.
 func labelsOf(n *corev1.Node, c *nodeclaim.NodeClaim) map[string]string {
 	out := maps.Clone(n.Labels)
 	if c == nil {
@@ -196,7 +200,8 @@ func labelsOf(n *corev1.Node, c *nodeclaim.NodeClaim) map[string]string {
 	return out
 }
 
-// unlistedIn says that a list of types does not have the type or the zone of a node; empty if it has both, or if there is no list.
+// unlistedIn says that a list of types lacks the type or the zone of a node. It is empty if it has
+// both, or if there is no list.
 func unlistedIn(types []instancetypes.InstanceType, name, zone string) string {
 	if len(types) == 0 || name == "" {
 		return ""
@@ -217,8 +222,9 @@ func unlistedIn(types []instancetypes.InstanceType, name, zone string) string {
 	return ""
 }
 
-// priceOfOther is the present price of a node that no pool bought, by the first pool whose cloud has its type: managed node groups say how they pay
-// under a key of EKS, and others pay the price of the list.
+// priceOfOther returns the present price of a node that no pool bought, from the first pool whose
+// cloud has its type. Managed node groups have their capacity type under a key of EKS; other nodes
+// pay the list price.
 func priceOfOther(pools []scheduling.Pool, n eligibility.Node) (eligibility.Price, bool) {
 	if n.CapacityType == "" {
 		n.CapacityType = instancetypes.CapacityTypeOnDemand
@@ -234,7 +240,8 @@ func priceOfOther(pools []scheduling.Pool, n eligibility.Node) (eligibility.Pric
 	return 0, false
 }
 
-// priceNow is the present price of a node by its type, zone, capacity type and reservation, and whether one is known.
+// priceNow returns the present price of a node by its type, zone, capacity type and reservation,
+// and whether it is known.
 func priceNow(pool *scheduling.Pool, n *eligibility.Node, reserved string) (eligibility.Price, bool) {
 	t := typeOf(pool, n.InstanceType)
 	if t == nil {

@@ -1,3 +1,4 @@
-// Package simulate puts deprovisioning together with scheduling and packing: scheduling/whatif knows where running pods can
-// go, binpack knows what to buy for pods that do not fit, and package deprovision asks.
+// Package simulate combines deprovisioning with scheduling and packing. Package deprovision asks
+// the questions, scheduling/whatif knows where running pods can go, and binpack knows what to buy
+// for pods that do not fit.
 package simulate

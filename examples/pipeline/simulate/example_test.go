@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/joinery-sdk/joinery/deprovision"
+	giveback "github.com/joinery-sdk/joinery/deprovision/plan"
 	"github.com/joinery-sdk/joinery/examples/pipeline/simulate"
 	"github.com/joinery-sdk/joinery/examples/pipeline/simulate/fragment"
 )
@@ -21,7 +21,7 @@ func ExampleNew() {
 		fmt.Println(err)
 		return
 	}
-	r, err := deprovision.Plan(context.Background(), simulate.Cluster(c.Manifests, c.Snapshot, nominated, fragment.Now()), sim, nil)
+	r, err := giveback.Make(context.Background(), simulate.Cluster(c.Manifests, c.Snapshot, nominated, fragment.Now()), sim, nil)
 	if err != nil {
 		panic(err)
 	}

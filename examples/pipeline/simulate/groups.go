@@ -11,7 +11,7 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/whatif"
 )
 
-// Groups are groups of pods as package deprovision reads them.
+// Groups returns groups of pods in the form of package deprovision.
 func Groups(groups []gang.Group) []eviction.Group {
 	var out []eviction.Group
 	for _, g := range groups {
@@ -20,12 +20,13 @@ func Groups(groups []gang.Group) []eviction.Group {
 	return out
 }
 
-// groupOf is the position of the pod's group; -1 for none.
+// groupOf returns the index of the pod's group, or -1.
 func groupOf(groups []gang.Group, pod *corev1.Pod) int {
 	return slices.IndexFunc(groups, func(g gang.Group) bool { return g.Member(pod) })
 }
 
-// together names the group of a pod that shares a label with the others of the group; nil if no group has such a label.
+// together returns a function that names the group of a pod if the group's pods share a label. It
+// returns nil if no group has such a label.
 func together(groups []gang.Group) func(*corev1.Pod) (set, label string) {
 	if !slices.ContainsFunc(groups, func(g gang.Group) bool { return g.Key != "" }) {
 		return nil
@@ -38,8 +39,9 @@ func together(groups []gang.Group) func(*corev1.Pod) (set, label string) {
 	}
 }
 
-// reserve is whatif.Cluster.Reserve without pods of groups that would have fewer pods than they need: their room is for others. Pods of leaving
-// nodes count as pending ones do. Stays are the pods that run on.
+// reserve is whatif.Cluster.Reserve without pods of groups that would have fewer pods than they
+// need, so that others can use their capacity. Pods of leaving nodes count like pending ones. stays
+// are the pods that continue to run.
 func reserve(c *whatif.Cluster, moving, stays []*corev1.Pod, groups []gang.Group) (*whatif.Cluster, []whatif.Placement) {
 	count := func(pods []*corev1.Pod) []int { // by group
 		out := make([]int, len(groups))

@@ -15,6 +15,7 @@ import (
 
 	"github.com/joinery-sdk/joinery/deprovision"
 	"github.com/joinery-sdk/joinery/deprovision/eligibility"
+	giveback "github.com/joinery-sdk/joinery/deprovision/plan"
 	"github.com/joinery-sdk/joinery/examples/pipeline"
 	"github.com/joinery-sdk/joinery/examples/pipeline/simulate"
 	"github.com/joinery-sdk/joinery/examples/pipeline/simulate/fragment"
@@ -37,7 +38,7 @@ func domains(s scheduling.Snapshot, g *gang.Group) map[string]bool {
 
 // checkGroups demands that a command takes no group below its minimum unless it says so and moves all of it, and that no group is split over
 // domains.
-func checkGroups(t *testing.T, before, after scheduling.Snapshot, c *deprovision.Command, groups []gang.Group) {
+func checkGroups(t *testing.T, before, after scheduling.Snapshot, c *giveback.Command, groups []gang.Group) {
 	t.Helper()
 	goes := c.Method == eligibility.Interruption || c.Method == eligibility.Expiration
 	for i := range groups {
@@ -167,7 +168,7 @@ func TestGroupsMoveWholeOrNotAtAll(t *testing.T) {
 				n.Drifted = []string{"its image is another"}
 			}
 		}
-		plan, err := deprovision.Plan(t.Context(), cluster, sim, nil)
+		plan, err := giveback.Make(t.Context(), cluster, sim, nil)
 		require.NoError(t, err)
 		s := c.Snapshot
 		for i := range plan.Commands {
@@ -182,7 +183,7 @@ func TestGroupsMoveWholeOrNotAtAll(t *testing.T) {
 			s = after
 		}
 		for _, v := range plan.Verdicts {
-			if v.Outcome != deprovision.Chosen && strings.Contains(v.Detail, "default/train-") {
+			if v.Outcome != giveback.Chosen && strings.Contains(v.Detail, "default/train-") {
 				held++
 			}
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/joinery-sdk/joinery/binpack"
 	"github.com/joinery-sdk/joinery/deprovision"
+	giveback "github.com/joinery-sdk/joinery/deprovision/plan"
 	"github.com/joinery-sdk/joinery/examples/plan"
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/requirements"
@@ -17,7 +18,8 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/whatif"
 )
 
-// market is what can be bought, as types of binpack, with dual prices of resources. It is immutable.
+// market is what can be bought, as types of binpack, with dual prices of resources. It is
+// immutable.
 type market struct {
 	problem *scheduling.Problem
 	items   []scheduling.Item // by class of the problem: one pod of it
@@ -27,27 +29,43 @@ type market struct {
 	offers  [][]int
 	ways    map[bought][2]int
 	sizes   []size
+	static  map[string]bool   // pools of which pods buy no nodes
+	fixed   map[string][2]int // by static pool: its cheapest shape and offering
 }
 
-func newMarket(p *scheduling.Problem, o *plan.Objective) *market {
-	m := &market{problem: p, items: make([]scheduling.Item, len(p.Classes))}
+// staticPools returns the names of the pools with a fixed number of nodes.
+func staticPools(s scheduling.Snapshot) map[string]bool {
+	out := map[string]bool{}
+	for i := range s.Pools {
+		if s.Pools[i].IsStatic() {
+			out[s.Pools[i].Name] = true
+		}
+	}
+	return out
+}
+
+func newMarket(p *scheduling.Problem, o *plan.Objective, static map[string]bool) *market {
+	m := &market{problem: p, items: make([]scheduling.Item, len(p.Classes)), static: static, fixed: map[string][2]int{}}
 	for _, it := range p.Items() {
 		if len(it.Pods) == 1 {
 			m.items[it.Pods[0].Class] = it
 		}
 	}
 	m.base = plan.Problem(p, nil, nil)
-	m.base.Nodes = nil // what is full stays full
+	m.base.Nodes = nil // full nodes stay full
 	for i := range m.base.Pools {
 		m.base.Pools[i].MinValues = nil // whatif checks them
 	}
 	m.compileWays()
+	m.compileFixed(o)
 	m.compileFront(o)
 	m.sizes = m.byCost()
 	return m
 }
 
-// compileFront finds the offerings that no other dominates: none with the same relevant labels is at least as large and as cheap.
+// compileFront finds the offerings that no other offering dominates. An offering dominates another
+// with the same relevant labels if it is at least as large and as cheap, and counts no more against
+// limits and quotas.
 func (m *market) compileFront(objective *plan.Objective) {
 	types := plan.Types(m.problem)
 	type entry struct {
@@ -57,6 +75,9 @@ func (m *market) compileFront(objective *plan.Objective) {
 	byLabels := map[string][]entry{}
 	var order []string
 	for t := range types {
+		if m.static[m.base.Pools[types[t].Pool].Name] {
+			continue
+		}
 		for o, x := range types[t].Offerings {
 			set, err := types[t].Provides.Intersect(x.Provides)
 			if err != nil {
@@ -82,7 +103,10 @@ func (m *market) compileFront(objective *plan.Objective) {
 		})
 		var front []entry
 		for _, e := range list {
-			if !slices.ContainsFunc(front, func(f entry) bool { return covers(types[f.typ].Capacity, types[e.typ].Capacity) }) {
+			if !slices.ContainsFunc(front, func(f entry) bool {
+				a, b := &types[f.typ], &types[e.typ]
+				return covers(a.Capacity, b.Capacity) && !more(a.Usage, b.Usage) && !more(a.Offerings[f.offering].Usage, b.Offerings[e.offering].Usage)
+			}) {
 				front = append(front, e)
 				undominated[e.typ] = append(undominated[e.typ], e.offering)
 			}
@@ -112,7 +136,7 @@ type bought struct {
 	price                                  deprovision.Price
 }
 
-// compileWays indexes the offerings by what a plan says of them.
+// compileWays indexes the offerings by the fields that a plan uses to name them.
 func (m *market) compileWays() {
 	m.ways = map[bought][2]int{}
 	for i := range m.problem.Shapes {
@@ -129,20 +153,44 @@ func (m *market) compileWays() {
 	}
 }
 
-// find is the shape and offering of a node that a plan buys; -1 if there is none.
-func (m *market) find(n *deprovision.NewNode) (shape, offering int) {
+// compileFixed finds what static pools buy: the cheapest offering, and reservations only if there is
+// nothing else, because pods may be planned on them.
+func (m *market) compileFixed(objective *plan.Objective) {
+	better := func(pool string, i, j int) bool {
+		at, ok := m.fixed[pool]
+		if !ok {
+			return true
+		}
+		a, b := &m.problem.Shapes[i].Offerings[j], &m.problem.Shapes[at[0]].Offerings[at[1]]
+		return cmp.Or(
+			cmp.Compare(min(a.Count, 1), min(b.Count, 1)), cmp.Compare(costOf(m.problem, objective, i, j), costOf(m.problem, objective, at[0], at[1])),
+			strings.Compare(m.problem.InstanceType(i).Name, m.problem.InstanceType(at[0]).Name),
+		) < 0
+	}
+	for i := range m.problem.Shapes {
+		pool := m.problem.Pools[m.problem.Shapes[i].Pool].Name
+		for j := range m.problem.Shapes[i].Offerings {
+			if m.static[pool] && better(pool, i, j) {
+				m.fixed[pool] = [2]int{i, j}
+			}
+		}
+	}
+}
+
+// find returns the shape and offering of a node that a plan buys, or -1.
+func (m *market) find(n *giveback.NewNode) (shape, offering int) {
 	if at, ok := m.ways[bought{n.Pool, n.InstanceType, n.Zone, n.CapacityType, n.PricePerHour}]; ok {
 		return at[0], at[1]
 	}
 	return -1, -1
 }
 
-// priceOf is the price of an offering of a shape.
+// priceOf returns the price of an offering of a shape.
 func priceOf(p *scheduling.Problem, shape, offering int) deprovision.Price {
 	return deprovision.Dollars(p.Shapes[shape].Offerings[offering].Price)
 }
 
-// costOf is the cost of an offering of a shape in the objective; a nil objective is the price.
+// costOf returns the cost of an offering of a shape in the objective. A nil objective is the price.
 func costOf(p *scheduling.Problem, o *plan.Objective, shape, offering int) deprovision.Price {
 	if o != nil {
 		if labels, err := p.NodeLabels(shape, offering); err == nil {
@@ -161,12 +209,13 @@ func covers(a, b []int64) bool {
 	return true
 }
 
-// perNode is added to the cost of each node that binpack may buy, a billionth of a dollar: of packings that cost the same it takes one
-// of few nodes. They are many, because the prices of a family are in proportion to its sizes, and few large nodes are also easier to
+// perNode is added to the cost of each node that binpack may buy: a billionth of a dollar. Of
+// packings with the same cost it then takes one with few nodes. There are many such packings,
+// because the prices of a family are proportional to its sizes. Few large nodes are also easier to
 // fill later.
 const perNode = 1
 
-// Buy packs the lots with little work, if a packing may cost less than the limit.
+// Buy packs the lots with little effort, if a packing may cost less than the limit.
 func (m *market) Buy(o whatif.Order) []whatif.Purchase {
 	need := make([]int64, len(m.problem.Resources))
 	for _, l := range o.Lots {
@@ -180,13 +229,13 @@ func (m *market) Buy(o whatif.Order) []whatif.Purchase {
 	return m.pack(&o, binpack.EffortFast)
 }
 
-// thorough is the market with more work for a lower price.
+// thorough is the market with more effort for a lower price.
 type thorough struct{ *market }
 
 // Buy packs the lots with the default effort of binpack.
 func (m thorough) Buy(o whatif.Order) []whatif.Purchase { return m.pack(&o, binpack.EffortDefault) }
 
-// pack packs the lots with binpack, and returns nil if that reaches the limit.
+// pack packs the lots with binpack. It returns nil if the cost reaches the limit.
 func (m *market) pack(o *whatif.Order, effort binpack.Effort) []whatif.Purchase {
 	items := make([]scheduling.Item, len(o.Lots))
 	var pinned requirements.Keys
@@ -256,7 +305,8 @@ func (m *market) pack(o *whatif.Order, effort binpack.Effort) []whatif.Purchase 
 	return out
 }
 
-// provides is what an offering provides with the labels of pins, which are not among the labels of a shape if no pod asks about them.
+// provides returns what an offering provides, including the labels of pins. A shape does not have
+// these labels if no pod refers to them.
 func (m *market) provides(shape, offering int, known requirements.Set, keys requirements.Keys) requirements.Set {
 	labels, err := m.problem.NodeLabels(shape, offering)
 	if err != nil {
@@ -269,7 +319,7 @@ func (m *market) provides(shape, offering int, known requirements.Set, keys requ
 	return out
 }
 
-// sold reports whether an offering is of one of the capacity types.
+// sold reports whether an offering has one of the capacity types.
 func (m *market) sold(shape, offering int, capacityTypes []string) bool {
 	if capacityTypes == nil {
 		return true

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/joinery-sdk/joinery/deprovision"
+	giveback "github.com/joinery-sdk/joinery/deprovision/plan"
 	"github.com/joinery-sdk/joinery/examples/pipeline/simulate"
 	"github.com/joinery-sdk/joinery/examples/pipeline/simulate/fragment"
 	"github.com/joinery-sdk/joinery/examples/plan"
@@ -19,11 +20,11 @@ import (
 )
 
 // planFor is the plan of a cluster with the costs of the objective.
-func planFor(t *testing.T, x *told, o *plan.Objective) deprovision.Result {
+func planFor(t *testing.T, x *told, o *plan.Objective) giveback.Result {
 	t.Helper()
 	sim, nominated, err := simulate.NewFor(x.s, &plan.Options{Objective: o})
 	require.NoError(t, err)
-	r, err := deprovision.Plan(t.Context(), simulate.Counted(simulate.Cluster(x.m, x.s, nominated, fragment.Now()), o), sim, nil)
+	r, err := giveback.Make(t.Context(), simulate.Counted(simulate.Cluster(x.m, x.s, nominated, fragment.Now()), o), sim, nil)
 	require.NoError(t, err)
 	return r
 }
@@ -89,7 +90,7 @@ func TestGPUsAreWorthSomething(t *testing.T) {
 	c := simulate.Cluster(x.m, x.s, nominated, fragment.Now())
 	least := map[string]deprovision.Price{}
 	for i := range c.Nodes {
-		least[c.Nodes[i].Name()] = sim.Bound(deprovision.Question{Remove: []string{c.Nodes[i].Name()}, Pods: c.Nodes[i].Reschedulable()})
+		least[c.Nodes[i].Name()] = sim.Bound(giveback.Question{Remove: []string{c.Nodes[i].Name()}, Pods: c.Nodes[i].Reschedulable()})
 	}
 	assert.Greater(t, least["a"].Dollars(), 1.5, "four GPUs")
 	assert.Less(t, least["b"].Dollars(), 0.2)
@@ -104,7 +105,7 @@ func TestGPUsAreWorthSomething(t *testing.T) {
 func TestClaim(t *testing.T) {
 	x := tell(t, families("m5"), onDemand)
 	x.node(t, "a", "m5.4xlarge", "on-demand", 3, "1", "3Gi")
-	n := x.plan(t, deprovision.Options{}).Commands[0].NewNodes[0]
+	n := x.plan(t, giveback.Options{}).Commands[0].NewNodes[0]
 	claim, err := simulate.Claim(x.s, &n, "token-1")
 	require.NoError(t, err)
 	assert.Equal(t, []string{n.Name, "token-1", "default"}, []string{claim.Name, claim.Token, claim.Pool})
@@ -142,7 +143,12 @@ func ExampleObjects_Cluster() {
 	live := c.Snapshot // nodes, pods, pools with their types
 	claims := []nodeclaim.NodeClaim{{NodeName: "node-00000", LastPodEvent: fragment.Now()}}
 	cluster := simulate.Objects{NodeClaims: claims}.Cluster(live, nil, fragment.Now())
-	for _, n := range deprovision.Rank(cluster, nil) {
+	list, err := deprovision.Rank(cluster, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, n := range list {
 		fmt.Printf("%s: $%.3f an hour\n", n.Name, n.PricePerHour.Dollars())
 	}
 	// Output:

@@ -8,13 +8,13 @@ import (
 	"github.com/joinery-sdk/joinery/deprovision"
 )
 
-// size is a capacity that can be bought, and its least cost.
+// size is a capacity that can be bought, with its least cost.
 type size struct {
 	capacity []int64
 	cost     deprovision.Price
 }
 
-// byCost are the sizes of the front that no other dominates, whatever their labels.
+// byCost returns the sizes of the front that no other size dominates, whatever their labels.
 func (m *market) byCost() []size {
 	var all, out []size
 	for t := range m.front {
@@ -33,18 +33,19 @@ func (m *market) byCost() []size {
 	return out
 }
 
-// atLeast is a lower bound of the cost of holding a need on sizes below a limit, 0 for all: its value at dual prices of resources, at
-// which no such size holds more than it costs. Negative amounts count as 0.
+// atLeast returns a lower bound of the cost of holding a need on sizes below a limit, with 0 for
+// all sizes. It is the value of the need at dual prices of resources. At these prices no such size
+// holds more than it costs. Negative amounts count as 0.
 func (m *market) atLeast(need []int64, limit deprovision.Price) deprovision.Price {
 	if n := slices.IndexFunc(m.sizes, func(k size) bool { return limit > 0 && k.cost >= limit }); n >= 0 {
 		m = &market{sizes: m.sizes[:n]}
 	}
 	scale := m.scale(need)
 	_, least := m.retain(nil, nil, scaled(need, scale), scale)
-	return deprovision.Price(math.Floor(min(least, 1<<62) * (1 - 1e-9))) // for rounding errors
+	return deprovision.Price(math.Floor(min(least, 1<<62) * (1 - 1e-9))) // allows for rounding errors
 }
 
-// scale is the unit of each resource, so that bytes and cores have the same magnitude.
+// scale returns a unit for each resource, so that bytes and cores have the same magnitude.
 func (m *market) scale(need []int64) []float64 {
 	out := make([]float64, len(need))
 	for d := range out {
@@ -71,8 +72,9 @@ func dot(a, b []float64) (sum float64) {
 	return sum
 }
 
-// maximize finds x >= 0 that maximizes goal x subject to rows x <= limits, with limits >= 0: the simplex method with the pivoting rule
-// of R. G. Bland, which does not cycle. An unbounded variable remains 0.
+// maximize finds x >= 0 that maximizes goal x subject to rows x <= limits, with limits >= 0. It is
+// the simplex method with the pivoting rule of R. G. Bland, which does not cycle. An unbounded
+// variable remains 0.
 func maximize(goal []float64, rows [][]float64, limits []float64) (x []float64, value float64) {
 	const tiny = 1e-11
 	n := len(goal)

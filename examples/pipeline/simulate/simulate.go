@@ -7,36 +7,41 @@ import (
 
 	"github.com/joinery-sdk/joinery/deprovision"
 	"github.com/joinery-sdk/joinery/deprovision/eviction"
+	giveback "github.com/joinery-sdk/joinery/deprovision/plan"
 	"github.com/joinery-sdk/joinery/examples/pipeline"
 	"github.com/joinery-sdk/joinery/examples/plan"
 	"github.com/joinery-sdk/joinery/scheduling"
 	"github.com/joinery-sdk/joinery/scheduling/whatif"
 )
 
-// Simulator answers the questions of package deprovision about one version of a cluster. It is immutable and safe for concurrent use.
+// Simulator answers the questions of package deprovision about one version of a cluster. It is
+// immutable and safe for concurrent use.
 type Simulator struct {
 	at       *whatif.Cluster
 	market   *market
-	reserved []deprovision.Placement
+	reserved []giveback.Placement
 }
 
-// Reserved are the places of pods that move without a command, see [New]. A simulator that an answer leads to has none.
-func (s *Simulator) Reserved() []deprovision.Placement { return s.reserved }
+// Reserved returns the places of pods that move without a command, see [New]. A simulator that
+// comes from an answer has none.
+func (s *Simulator) Reserved() []giveback.Placement { return s.reserved }
 
-// New compiles a snapshot. Pending pods and pods of nodes that leave ([pipeline.Leaving]) get places, nominated pods on their nodes, see
-// whatif.Cluster.Reserve. New returns the names of the nodes with such places, which should not be given back.
+// New compiles a snapshot. Pending pods and pods of leaving nodes ([pipeline.Leaving]) get places;
+// nominated pods get them on their nodes, see whatif.Cluster.Reserve. New also returns the names of
+// the nodes with such places, which should not be given back.
 //
 // A command is right whenever these pods move to their places: before it, after it, or in between.
 func New(s scheduling.Snapshot) (*Simulator, []string, error) { return NewFor(s, nil) }
 
-// NewFor is New with the objective and the groups of a plan. The objective is that for nodes to buy; [Counted] is the same for existing nodes.
-// Pods of groups move as their groups allow: all pods of one share its label, and pending pods of a group that is not whole have no places. nil
-// is the price, and no groups.
+// NewFor is New with the objective and the groups of a plan. nil means the price and no groups. The
+// objective applies to nodes to buy; [Counted] applies it to existing nodes. Pods of groups move as
+// their groups allow: all pods of a group share its label, and pending pods of a group that is not
+// whole have no places.
 func NewFor(s scheduling.Snapshot, o *plan.Options) (*Simulator, []string, error) {
 	if o == nil {
 		o = &plan.Options{}
 	}
-	c, err := whatif.Compile(s, &whatif.Options{Together: together(o.Groups), Price: func(p *scheduling.Problem, shape, offering int) whatif.Price {
+	c, err := whatif.Compile(s, &whatif.Options{Static: true, Together: together(o.Groups), Price: func(p *scheduling.Problem, shape, offering int) whatif.Price {
 		return whatif.Price(costOf(p, o.Objective, shape, offering))
 	}})
 	if err != nil {
@@ -53,22 +58,26 @@ func NewFor(s scheduling.Snapshot, o *plan.Options) (*Simulator, []string, error
 		}
 	}
 	c, places := reserve(c, moving, stays, o.Groups)
-	sim := &Simulator{at: c, market: newMarket(c.Problem(), o.Objective)}
+	sim := &Simulator{at: c, market: newMarket(c.Problem(), o.Objective, staticPools(s))}
 	var nominated []string
 	for _, p := range places {
 		nominated = append(nominated, p.Node)
-		sim.reserved = append(sim.reserved, deprovision.Placement{Pod: p.Pod, Node: p.Node})
+		sim.reserved = append(sim.reserved, giveback.Placement{Pod: p.Pod, Node: p.Node})
 	}
 	return sim, nominated, nil
 }
 
-// Placeable says why no plan places the pod, empty if one can.
+// Placeable says why no plan can place the pod. It is empty if one can.
 func (s *Simulator) Placeable(p *corev1.Pod) string { return s.at.Refuses(p) }
 
-// Simulate answers the question. The only error is that of the context.
-func (s *Simulator) Simulate(ctx context.Context, q deprovision.Question) (deprovision.Answer, error) {
+// Simulate answers the question. The error is that of the context, or names an invalid question that
+// moves no pod.
+func (s *Simulator) Simulate(ctx context.Context, q giveback.Question) (giveback.Answer, error) {
 	if err := ctx.Err(); err != nil {
-		return deprovision.Answer{}, err
+		return giveback.Answer{}, err
+	}
+	if len(q.Replacements) > 0 {
+		return s.replace(ctx, q)
 	}
 	ask := whatif.Question{Remove: q.Remove, Cordon: q.Cordon, Pods: q.Pods, MaxNodes: q.MaxNodes, MaxPrice: whatif.Price(q.MaxCost), CapacityTypes: q.CapacityTypes, Explain: q.Explain}
 	if q.MaxNodes > 1 {
@@ -84,34 +93,68 @@ func (s *Simulator) Simulate(ctx context.Context, q deprovision.Question) (depro
 			ask.Buy = append(ask.Buy, whatif.Bought{Name: n.Name, Shape: shape, Offering: offering})
 		}
 	}
-	a := s.at.Ask(ctx, ask)
-	out := deprovision.Answer{Unplaced: a.Unplaced, Why: a.Why}
-	if !a.OK() {
-		return out, nil
+	return s.answer(s.at.Ask(ctx, ask)), nil
+}
+
+// replace answers a question with nodes that static pools buy in any case: the cheapest that each
+// allows, like [pipeline.Static]. They are there before the pods move.
+func (s *Simulator) replace(ctx context.Context, q giveback.Question) (giveback.Answer, error) {
+	ask := whatif.Question{Place: map[*corev1.Pod]string{}}
+	for _, pool := range q.Replacements {
+		if at, ok := s.market.fixed[pool]; ok {
+			ask.Buy = append(ask.Buy, whatif.Bought{Shape: at[0], Offering: at[1]})
+		}
 	}
-	out.Placements = make([]deprovision.Placement, 0, len(a.Placements))
+	q.Replacements = nil
+	first := s.at.Ask(ctx, ask)
+	if len(first.Bought) < len(ask.Buy) || len(ask.Buy) == 0 { // quotas forbid it, or nothing is for sale
+		return s.Simulate(ctx, q)
+	}
+	bought := s.answer(first)
+	out, err := (&Simulator{at: first.After(), market: s.market}).Simulate(ctx, q)
+	if err != nil || !out.OK() {
+		return out, err
+	}
+	for _, n := range bought.NewNodes {
+		for _, p := range out.Placements {
+			if p.Node == n.Name {
+				n.Pods = append(n.Pods, p.Pod)
+			}
+		}
+		out.NewNodes = append(out.NewNodes, n)
+	}
+	return out, nil
+}
+
+// answer converts an answer of package whatif.
+func (s *Simulator) answer(a whatif.Answer) giveback.Answer {
+	out := giveback.Answer{Unplaced: a.Unplaced, Why: a.Why}
+	if len(a.Unplaced) > 0 { // an invalid question without pods changes nothing, such as one about a leaving node
+		return out
+	}
+	out.Placements = make([]giveback.Placement, 0, len(a.Placements))
 	for _, p := range a.Placements {
-		out.Placements = append(out.Placements, deprovision.Placement{Pod: p.Pod, Node: p.Node})
+		out.Placements = append(out.Placements, giveback.Placement{Pod: p.Pod, Node: p.Node})
 	}
 	out.Forgone = deprovision.Price(a.Forgone)
 	for _, b := range a.Bought {
-		n := deprovision.NewNode{
+		n := giveback.NewNode{
 			Name: b.Name, Pool: s.at.Problem().Pools[s.at.Problem().Shapes[b.Shape].Pool].Name, InstanceType: b.Type, Zone: b.Zone,
 			CapacityType: b.CapacityType, PricePerHour: priceOf(s.at.Problem(), b.Shape, b.Offering), CostPerHour: deprovision.Price(b.Price), Labels: b.Labels, Pods: b.Pods, Daemons: b.Daemons,
 		}
 		for _, alt := range b.Alternatives {
-			n.Alternatives = append(n.Alternatives, deprovision.Alternative{InstanceType: alt.Type, PricePerHour: priceOf(s.at.Problem(), alt.Shape, alt.Offering)})
+			n.Alternatives = append(n.Alternatives, giveback.Alternative{InstanceType: alt.Type, PricePerHour: priceOf(s.at.Problem(), alt.Shape, alt.Offering)})
 		}
 		out.NewNodes = append(out.NewNodes, n)
 	}
-	out.After = func() deprovision.Simulator { return &Simulator{at: a.After(), market: s.market} }
-	out.Rebased = func() deprovision.Simulator { return &Simulator{at: a.After().Rebase(), market: s.market} }
-	return out, nil
+	out.After = func() giveback.Simulator { return &Simulator{at: a.After(), market: s.market} }
+	out.Rebased = func() giveback.Simulator { return &Simulator{at: a.After().Rebase(), market: s.market} }
+	return out
 }
 
-// Bound returns a lower bound of the cost of new nodes for the pods, from dual prices of resources and the total free capacity of other
-// nodes. It costs O(pods).
-func (s *Simulator) Bound(q deprovision.Question) deprovision.Price {
+// Bound returns a lower bound of the cost of new nodes for the pods, from dual prices of resources
+// and the total free capacity of other nodes. It costs O(pods).
+func (s *Simulator) Bound(q giveback.Question) deprovision.Price {
 	need, free := s.at.Needs(q.Pods), s.at.Free()
 	for _, own := range s.at.FreeOf(q.Remove) {
 		for d := range free {

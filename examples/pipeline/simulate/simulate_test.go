@@ -8,28 +8,29 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/joinery-sdk/joinery/deprovision"
+	giveback "github.com/joinery-sdk/joinery/deprovision/plan"
 	"github.com/joinery-sdk/joinery/examples/pipeline/simulate"
 	"github.com/joinery-sdk/joinery/examples/pipeline/simulate/fragment"
 )
 
-func answer(t testing.TB, c *fragment.Cluster) deprovision.Result {
+func answer(t testing.TB, c *fragment.Cluster) giveback.Result {
 	t.Helper()
 	sim, nominated, err := simulate.New(c.Snapshot)
 	require.NoError(t, err)
-	r, err := deprovision.Plan(t.Context(), simulate.Cluster(c.Manifests, c.Snapshot, nominated, fragment.Now()), sim, nil)
+	r, err := giveback.Make(t.Context(), simulate.Cluster(c.Manifests, c.Snapshot, nominated, fragment.Now()), sim, nil)
 	require.NoError(t, err)
 	return r
 }
 
 // planned is the plan with the defaults.
-func planned(t testing.TB, c deprovision.Cluster, sim deprovision.Simulator) deprovision.Result {
+func planned(t testing.TB, c deprovision.Cluster, sim giveback.Simulator) giveback.Result {
 	t.Helper()
-	r, err := deprovision.Plan(t.Context(), c, sim, nil)
+	r, err := giveback.Make(t.Context(), c, sim, nil)
 	require.NoError(t, err)
 	return r
 }
 
-func percent(r deprovision.Result) float64 {
+func percent(r giveback.Result) float64 {
 	return 100 * (1 - r.PricePerHourAfter.Dollars()/r.PricePerHour.Dollars())
 }
 
@@ -49,7 +50,7 @@ func TestOrderDoesNotMatter(t *testing.T) {
 	assert.Equal(t, want, describe(answer(t, c)))
 }
 
-func describe(r deprovision.Result) []string {
+func describe(r giveback.Result) []string {
 	var out []string
 	for _, c := range r.Commands {
 		text := fmt.Sprintf("%s %s %.4f", c.Method, c.Kind, c.SavingsPerHour.Dollars())

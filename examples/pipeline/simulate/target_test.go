@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/joinery-sdk/joinery/deprovision"
 	"github.com/joinery-sdk/joinery/deprovision/eligibility"
+	giveback "github.com/joinery-sdk/joinery/deprovision/plan"
 	"github.com/joinery-sdk/joinery/examples/pipeline/simulate"
 	"github.com/joinery-sdk/joinery/examples/pipeline/simulate/fragment"
 )
@@ -65,7 +65,7 @@ func TestFrontier(t *testing.T) {
 		sim, nominated, err := simulate.New(c.Snapshot)
 		require.NoError(t, err)
 		cluster := simulate.Cluster(c.Manifests, c.Snapshot, nominated, fragment.Now())
-		frontier, err := deprovision.Frontier(t.Context(), cluster, sim, nil, r.Evictions/5, r.Evictions*2/5, r.Evictions*3/5)
+		frontier, err := giveback.Frontier(t.Context(), cluster, sim, nil, r.Evictions/5, r.Evictions*2/5, r.Evictions*3/5)
 		require.NoError(t, err)
 		require.NotEmpty(t, frontier)
 		saved := r.PricePerHour - r.PricePerHourAfter
@@ -88,8 +88,8 @@ func TestFrontier(t *testing.T) {
 		most, nearly = most+float64(least(0.8))/float64(r.Evictions), nearly+float64(least(0.96))/float64(r.Evictions)
 		assert.LessOrEqual(t, r.PricePerHourAfter.Dollars(), 1.02*best)
 
-		half := &deprovision.Options{MaxEvictions: len(c.Snapshot.Pods) / 2}
-		bounded, err := deprovision.Plan(t.Context(), cluster, sim, half)
+		half := &giveback.Options{MaxEvictions: len(c.Snapshot.Pods) / 2}
+		bounded, err := giveback.Make(t.Context(), cluster, sim, half)
 		require.NoError(t, err)
 		assert.LessOrEqual(t, bounded.Evictions, half.MaxEvictions)
 		t.Logf("  with half of the evictions %.1f%% saved", percent(bounded))

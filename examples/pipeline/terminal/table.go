@@ -8,18 +8,19 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 )
 
-// Table collects rows and draws them aligned, without lines, as kubectl does. On a terminal it is no wider than the screen: columns move
-// together first, and then the widest cells are broken into lines.
+// Table collects rows and prints them aligned, without lines, as kubectl does. On a terminal it is
+// no wider than the screen: first the space between columns shrinks, then the widest cells are
+// broken into lines.
 type Table struct {
 	w       table.Writer
-	width   int // of the screen; 0 if unknown
+	width   int // of the screen; 0 means unknown
 	style   table.Style
 	configs []table.ColumnConfig
 	widest  []int // by column
 	rows    int
 }
 
-// NewTable starts a table; a header that starts with ">" is of a column aligned to the right.
+// NewTable starts a table. A header that starts with ">" is for a right-aligned column.
 func NewTable(s Style, header ...string) *Table {
 	t := &Table{w: table.NewWriter(), width: s.Width}
 	style := table.StyleDefault
@@ -55,10 +56,10 @@ func (t *Table) Row(cells ...string) {
 	t.rows++
 }
 
-// Len is the number of rows.
+// Len returns the number of rows.
 func (t *Table) Len() int { return t.rows }
 
-// Write draws the table.
+// Write prints the table.
 func (t *Table) Write(w io.Writer) error {
 	style, configs := t.style, slices.Clone(t.configs)
 	widths, gap := slices.Clone(t.widest), len(style.Box.PaddingRight)
@@ -78,7 +79,7 @@ func (t *Table) Write(w io.Writer) error {
 	for excess() > 0 {
 		most := slices.Index(widths, slices.Max(widths))
 		if widths[most] <= leastWidth {
-			break // a screen too narrow for all columns
+			break // the screen is too narrow for all columns
 		}
 		widths[most]--
 		configs[most].WidthMax, configs[most].WidthMaxEnforcer = widths[most], text.WrapSoft
@@ -89,5 +90,5 @@ func (t *Table) Write(w io.Writer) error {
 	return err
 }
 
-// leastWidth is how narrow a column may become.
+// leastWidth is the minimum width of a column.
 const leastWidth = 8

@@ -1,5 +1,5 @@
-// Package terminal draws what the example programs show to people: aligned tables, bars, colours where they help, and a
-// line of progress when something takes long.
+// Package terminal prints the output of the example programs: aligned tables, bars, colours where
+// they help, and a progress line for long operations.
 package terminal
 
 import (
@@ -14,16 +14,16 @@ import (
 	"golang.org/x/term"
 )
 
-// Style says how to draw. The zero value is plain text for files and pipes.
+// Style says how to print. The zero value is plain text for files and pipes.
 type Style struct {
 	// Colour allows escape sequences.
 	Colour bool
-	// Width is the number of columns, 0 if unknown.
+	// Width is the number of columns; 0 means unknown.
 	Width int
 }
 
-// StyleOf is the style for a stream: colours on a terminal, unless the environment says NO_COLOR or TERM=dumb, and the width of the screen
-// or what COLUMNS says.
+// StyleOf returns the style for a stream: colours on a terminal, unless the environment has
+// NO_COLOR or TERM=dumb, and the width of the screen or of COLUMNS.
 func StyleOf(w io.Writer) Style {
 	file, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(file.Fd())) {
@@ -49,25 +49,26 @@ func (s Style) paint(code, text string) string {
 // Bold is for headings and totals.
 func (s Style) Bold(text string) string { return s.paint("1", text) }
 
-// Dim is for what is there for completeness.
+// Dim is for less important text.
 func (s Style) Dim(text string) string { return s.paint("2", text) }
 
-// Good is for what is as it should be.
+// Good is for things that are in order.
 func (s Style) Good(text string) string { return s.paint("32", text) }
 
-// Warn is for what deserves a look.
+// Warn is for things that deserve attention.
 func (s Style) Warn(text string) string { return s.paint("33", text) }
 
-// Bad is for what failed.
+// Bad is for things that failed.
 func (s Style) Bad(text string) string { return s.paint("31", text) }
 
 // barWidth is the number of cells of a bar.
 const barWidth = 10
 
-// narrow is the width of screens that have no room for bars.
+// narrow is the width below which bars do not fit.
 const narrow = 100
 
-// Bar draws a share from 0 to 1 and its percentage: "########..  81%"; on a narrow screen the percentage alone.
+// Bar prints a share from 0 to 1 and its percentage: "########..  81%". On a narrow screen it
+// prints only the percentage.
 func (s Style) Bar(share float64) string {
 	share = max(0, min(1, share))
 	if s.Width > 0 && s.Width < narrow {
@@ -86,7 +87,7 @@ func (s Style) Bar(share float64) string {
 	return fmt.Sprintf("%s %3.0f%%", bar, share*100)
 }
 
-// Dollars writes a price with as many digits as it takes to tell small ones apart.
+// Dollars formats a price with as many digits as small prices need.
 func Dollars(v float64) string {
 	switch {
 	case v >= 1000:
@@ -100,7 +101,7 @@ func Dollars(v float64) string {
 	}
 }
 
-// Count writes a whole number with commas between thousands.
+// Count formats a whole number with commas between thousands.
 func Count(n int) string { return grouped(fmt.Sprint(n)) }
 
 func grouped(digits string) string {
@@ -110,7 +111,7 @@ func grouped(digits string) string {
 	return digits
 }
 
-// Duration writes a time for people: "0.8 ms", "1.2 s".
+// Duration formats a duration: "0.8 ms", "1.2 s".
 func Duration(d time.Duration) string {
 	switch {
 	case d < time.Millisecond:
@@ -122,8 +123,15 @@ func Duration(d time.Duration) string {
 	}
 }
 
-// Progress shows a line on a terminal if what is going on takes longer than a second; it is wiped when done is called.
+// Progress shows a line on a terminal if the operation takes longer than a second. Calling done
+// removes it. In a file or pipe it writes nothing.
 func Progress(w io.Writer, what string) (done func()) {
+	return ProgressOf(w, func() string { return what })
+}
+
+// ProgressOf is Progress with a text that changes. It calls what once a second, in a goroutine of
+// its own.
+func ProgressOf(w io.Writer, what func() string) (done func()) {
 	style := StyleOf(w)
 	file, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(file.Fd())) {
@@ -145,7 +153,7 @@ func Progress(w io.Writer, what string) (done func()) {
 				return
 			case <-tick.C:
 				shown = true
-				fmt.Fprintf(w, "\r\x1b[K%s", style.Dim(fmt.Sprintf("%s ... %.0f s", what, time.Since(start).Seconds())))
+				fmt.Fprintf(w, "\r\x1b[K%s", style.Dim(fmt.Sprintf("%s ... %.0f s", what(), time.Since(start).Seconds())))
 			}
 		}
 	})

@@ -14,12 +14,12 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling"
 )
 
-// Kind is what an answer says.
+// Kind is the kind of an answer.
 type Kind string
 
 // The kinds of answers.
 const (
-	// Fits says that all pods have places on nodes that are there.
+	// Fits says that all pods have places on existing nodes.
 	Fits Kind = "fits"
 	// Buy says that all pods have places if nodes are bought.
 	Buy Kind = "buy"
@@ -30,32 +30,34 @@ const (
 // Place is a pod and its node.
 type Place struct {
 	Pod *corev1.Pod
-	// Node is the name of a node that is there, or of one among [Answer.Nodes].
+	// Node is the name of an existing node or of one of [Answer.Nodes].
 	Node string
 }
 
-// Answer is what a state says of pods. It is immutable.
+// Answer is the answer of a state to a question about pods. It is immutable.
 type Answer struct {
 	Kind Kind
-	// Places are where the pods go, in an order in which kube-scheduler accepts them. If the answer is [Impossible], they are the places of
-	// the pods that have one.
+	// Places are where the pods go, in an order in which kube-scheduler accepts them. If the answer
+	// is [Impossible], they are the places of the pods that have one.
 	Places []Place
-	// Nodes are those to buy, for PricePerHour dollars an hour together. Nobody can place the same pods for less than LowerBoundPerHour.
+	// Nodes are the nodes to buy; together they cost PricePerHour dollars an hour.
+	// LowerBoundPerHour is a lower bound of the cost of placing the same pods.
 	Nodes                           []plan.NewNode
 	PricePerHour, LowerBoundPerHour float64
 
 	of     *State
-	plan   *plan.Plan    // nil where none was needed
-	stands bool          // the plan is of the whole state
+	plan   *plan.Plan    // nil if no plan was needed
+	stands bool          // the plan covers the whole state
 	after  func() *State // nil if the answer is impossible
 }
 
-// Ask says whether the pods fit, what would have to be bought for them, or that some of them cannot have a place. It does not change the
-// state. The pods have no node, and names that no pod of the state has. The same state and pods have the same answer. The errors are those of
-// [plan.Make]; a pod without a place is none.
+// Ask says whether the pods fit, what would have to be bought for them, or that some of them cannot
+// have a place. It does not change the state. The pods must have no node, and names that no pod of
+// the state has. The same state and pods give the same answer. The errors are those of [plan.Make];
+// a pod without a place is not an error.
 //
-// An answer without a plan costs O(pods + nodes looked at). A plan costs O(cluster), or O(what is for sale) for pods that no node
-// takes.
+// An answer without a plan costs O(pods + inspected nodes). A plan costs O(cluster), or O(what is
+// for sale) for pods that fit on no node.
 func (s *State) Ask(ctx context.Context, pods []*corev1.Pod) (*Answer, error) {
 	for _, p := range pods {
 		if p == nil || p.Spec.NodeName != "" {
@@ -73,7 +75,7 @@ func (s *State) Ask(ctx context.Context, pods []*corev1.Pod) (*Answer, error) {
 	return s.planned(ctx, pods)
 }
 
-// planned answers by a plan of the whole state.
+// planned answers with a plan of the whole state.
 func (s *State) planned(ctx context.Context, pods []*corev1.Pod) (*Answer, error) {
 	in := s.Snapshot()
 	in.Pods = append(slices.Clip(in.Pods), pods...)
@@ -90,7 +92,7 @@ func (s *State) planned(ctx context.Context, pods []*corev1.Pod) (*Answer, error
 	return out, nil
 }
 
-// answerOf is a plan as an answer.
+// answerOf returns a plan as an answer.
 func answerOf(s *State, p *plan.Plan) *Answer {
 	out := &Answer{Kind: Fits, of: s, plan: p, Nodes: p.NewNodes()}
 	for _, b := range p.Bindings() {
@@ -107,8 +109,8 @@ func answerOf(s *State, p *plan.Plan) *Answer {
 	return out
 }
 
-// Refusals are the pods without a place, class by class: why, and which changes would help. Each change was tried. They are looked for when
-// they are asked for, until ctx ends.
+// Refusals returns the pods without a place, class by class, with the reasons and the changes that
+// would help. Each change was tried. The work is done when an element is requested, until ctx ends.
 func (a *Answer) Refusals(ctx context.Context) iter.Seq[plan.Refusal] {
 	if a.plan == nil {
 		return func(func(plan.Refusal) bool) {}
@@ -116,7 +118,7 @@ func (a *Answer) Refusals(ctx context.Context) iter.Seq[plan.Refusal] {
 	return a.plan.Refusals(ctx)
 }
 
-// Ignored are the pods that have no place because they are not ours to place, and why, such as those of another scheduler.
+// Ignored returns the pods that are not to be planned, such as those of another scheduler, and why.
 func (a *Answer) Ignored() []scheduling.Ignored {
 	if a.plan == nil {
 		return nil
@@ -124,9 +126,10 @@ func (a *Answer) Ignored() []scheduling.Ignored {
 	return a.plan.Ignored()
 }
 
-// Commit is the state in which the answer is carried out: its nodes are there, and its pods run. The state that was asked is as it was, so
-// several answers of it may be committed side by side. Pods on nodes that are there cost no more than their number; a purchase costs a
-// compilation of the cluster with the next question. The error says that some pods have no place.
+// Commit returns the state in which the answer has been carried out: its nodes exist and its pods
+// run. The original state does not change, so several answers of one state may be committed
+// independently. The cost is the number of pods, if they go to existing nodes. After a purchase,
+// the next question compiles the cluster again. The error says that some pods have no place.
 func (a *Answer) Commit() (*State, error) {
 	if a.after == nil {
 		return nil, errors.New("capacity: some pods have no place, so nothing can be committed")

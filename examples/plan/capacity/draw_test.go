@@ -15,6 +15,7 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling"
+	"github.com/joinery-sdk/joinery/scheduling/capacityquota"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
@@ -28,7 +29,7 @@ type drawn struct {
 }
 
 // draw draws a cluster over all that bears on a place: resources, labels, taints, ports, volumes, constraints between pods, DaemonSets,
-// limits, counted offerings, defaults of namespaces, and pods that wait.
+// limits, quotas, counted offerings, defaults of namespaces, and pods that wait.
 func draw(r *rand.Rand) *drawn {
 	d := &drawn{sum: map[string]int{}}
 	some := func(percent int) bool { return r.IntN(100) < percent }
@@ -102,6 +103,16 @@ func draw(r *rand.Rand) *drawn {
 			p.Spec.NodeName = d.Nodes[r.IntN(len(d.Nodes))].Name
 		}
 		d.Pods = append(d.Pods, p)
+	}
+	for i := range max(0, r.IntN(4)-1) {
+		q := capacityquota.Quota{Name: fmt.Sprintf("quota%d", i), Limits: corev1.ResourceList{"nodes": *resource.NewQuantity(int64(3+r.IntN(10)), resource.DecimalSI)}}
+		if some(50) {
+			q.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelTopologyZone: fmt.Sprintf("z%d", r.IntN(3))}}
+		}
+		if some(50) {
+			q.Limits["cpu"] = *resource.NewQuantity(int64(8+r.IntN(50)), resource.DecimalSI)
+		}
+		d.Quotas = append(d.Quotas, q)
 	}
 	return d
 }

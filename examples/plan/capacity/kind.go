@@ -13,9 +13,10 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling"
 )
 
-// keyOf is all of a pod that bears on its place, its name left out. It is false for pods that need a plan. A plan weighs preferences against
-// money, spreads also over zones where nothing runs yet, and chooses one domain for pods that go where others are. Which volume a claim gets
-// depends on what others take.
+// keyOf returns everything about a pod that affects its place, except its name. It returns false
+// for pods that need a plan. A plan weighs preferences against money, spreads over zones where
+// nothing runs yet, and chooses one domain for pods that go where others are. Pods with unbound
+// claims need a plan because the volume depends on what others take.
 func keyOf(p *corev1.Pod) (string, bool) {
 	spec := &p.Spec
 	if p.DeletionTimestamp != nil || spec.NodeName != "" || p.Status.NominatedNodeName != "" || len(p.Status.ContainerStatuses)+len(p.Status.InitContainerStatuses) > 0 ||
@@ -33,7 +34,7 @@ func keyOf(p *corev1.Pod) (string, bool) {
 			return "", false
 		}
 	}
-	text, err := spec.Marshal() // in which maps are sorted
+	text, err := spec.Marshal() // maps are sorted in it
 	if err != nil {
 		return "", false
 	}
@@ -47,19 +48,19 @@ func keyOf(p *corev1.Pod) (string, bool) {
 		b.WriteString(p.Labels[key])
 	}
 	b.WriteString("\x00\x00")
-	if p.UID != "" { // an API server has stored it, and adds nothing any more
+	if p.UID != "" { // an API server has stored it and adds nothing
 		b.WriteByte(1)
 	}
 	b.Write(text)
 	return b.String(), true
 }
 
-// ownedByNodes reports whether the pod comes and goes with its node.
+// ownedByNodes reports whether the pod belongs to its node and disappears with it.
 func ownedByNodes(p *corev1.Pod) bool {
 	return slices.ContainsFunc(p.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == "DaemonSet" || o.Kind == "Node" })
 }
 
-// weighs reports whether a plan weighs the affinity against money, or chooses a domain for it.
+// weighs reports whether a plan weighs the affinity against money or chooses a domain for it.
 func weighs(a *corev1.Affinity) bool {
 	return a != nil && (a.NodeAffinity != nil && len(a.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution) > 0 ||
 		a.PodAffinity != nil && len(a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution)+len(a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution) > 0 ||
@@ -68,14 +69,16 @@ func weighs(a *corev1.Affinity) bool {
 
 func nameOf(p *corev1.Pod) string { return cmp.Or(p.Namespace, corev1.NamespaceDefault) + "/" + p.Name }
 
-// admits reports whether an API server may change what the pod asks for, so that it runs with other requests than it has here.
+// admits reports whether an API server may change the pod's requests, so that it runs with other
+// requests than it has here.
 func admits(s *scheduling.Snapshot, p *corev1.Pod) bool {
 	return slices.ContainsFunc(s.LimitRanges, func(l *corev1.LimitRange) bool {
 		return cmp.Or(l.Namespace, corev1.NamespaceDefault) == cmp.Or(p.Namespace, corev1.NamespaceDefault)
 	})
 }
 
-// plain reports whether nothing moves in the snapshot without a question, and no taint is only a preference: a plan would buy for it.
+// plain reports whether nothing in the snapshot moves by itself and no taint is only a preference,
+// because a plan would buy a node to respect it.
 func plain(s *scheduling.Snapshot) bool {
 	soft := func(t corev1.Taint) bool { return t.Effect == corev1.TaintEffectPreferNoSchedule }
 	return !slices.ContainsFunc(s.Nodes, func(n *corev1.Node) bool {
@@ -86,14 +89,15 @@ func plain(s *scheduling.Snapshot) bool {
 		!slices.ContainsFunc(s.NodeClaims, func(c scheduling.NodeClaim) bool { return c.Deleting })
 }
 
-// selector is the pods that a term of anti-affinity is about, and perhaps more: its namespaces are left out.
+// selector matches the pods that a term of anti-affinity is about, and perhaps more, because it
+// ignores namespaces.
 type selector struct{ pods labels.Selector }
 
 func (s selector) selects(p *corev1.Pod) bool {
 	return s.pods == nil || s.pods.Matches(labels.Set(p.Labels))
 }
 
-// antiAffinity are the pods that some of these pods keep away.
+// antiAffinity returns selectors of the pods that some of these pods keep away.
 func antiAffinity(pods []*corev1.Pod) []selector {
 	var out []selector
 	seen := map[*metav1.LabelSelector]bool{} // replicas share theirs
@@ -109,7 +113,7 @@ func antiAffinity(pods []*corev1.Pod) []selector {
 			seen[t.LabelSelector] = true
 			parsed, err := metav1.LabelSelectorAsSelector(t.LabelSelector)
 			if err != nil {
-				parsed = nil // it is refused or passed over; to count it is safe
+				parsed = nil // it is rejected or ignored elsewhere; counting it is safe
 			}
 			out = append(out, selector{parsed})
 		}

@@ -12,28 +12,30 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/whatif"
 )
 
-// slots is how many pods of a kind can be placed until the cluster is compiled anew.
+// slots is how many pods of a kind can be placed before the cluster is compiled again.
 const slots = 128
 
-// quick is a state compiled for questions about pods that it has learned. It is immutable: placing pods leads to another one.
+// quick is a state compiled for questions about pods that it has learned. It is immutable: placing
+// pods gives another one.
 type quick struct {
 	at    *whatif.Cluster
 	kinds map[string]*kind
 	used  []int // by kind: how many of its slots are placed
 	names *names
-	sale  *sale // nil where purchases need a plan of the whole state
+	sale  *sale // nil if purchases need a plan of the whole state
 }
 
-// kind is pods that are equal in all but the name.
+// kind is a set of pods that are equal except for the name.
 type kind struct {
 	number int
-	// slots are pods of the kind that package whatif knows and that wait. They stand for pods that are asked about.
+	// slots are waiting pods of the kind that package whatif knows. They stand for pods in
+	// questions.
 	slots []*corev1.Pod
-	// free says that no constraint between pods is about them.
+	// free says that no constraint between pods concerns them.
 	free bool
 }
 
-// names are names of pods. Those that a state adds are beside those of the state before.
+// names is a set of pod names. A new state adds its names to those of the state before.
 type names struct {
 	before *names
 	own    map[string]bool
@@ -48,7 +50,7 @@ func (n *names) has(name string) bool {
 	return false
 }
 
-// with merges small sets, so that looking up a name costs O(log pods) sets.
+// with merges small sets, so that a lookup visits O(log pods) sets.
 func (n *names) with(pods []*corev1.Pod) *names {
 	own := make(map[string]bool, len(pods))
 	for _, p := range pods {
@@ -62,7 +64,7 @@ func (n *names) with(pods []*corev1.Pod) *names {
 	return &names{n, own}
 }
 
-// compile compiles the state for quick questions; nil if all of them need a plan.
+// compile compiles the state for quick questions. It returns nil if all questions need a plan.
 func (s *State) compile() *quick {
 	if s.how.planned || len(s.like) == 0 {
 		return nil
@@ -82,7 +84,7 @@ func (s *State) compile() *quick {
 		k := &kind{number: len(out.kinds)}
 		for i := range slots {
 			slot := *p
-			slot.Name = "slot " + strconv.Itoa(k.number) + " " + strconv.Itoa(i) // which no pod can be called
+			slot.Name = "slot " + strconv.Itoa(k.number) + " " + strconv.Itoa(i) // no pod can have such a name
 			k.slots = append(k.slots, &slot)
 		}
 		ways = append(ways, antiAffinity(k.slots[:1])...)
@@ -102,7 +104,7 @@ func (s *State) compile() *quick {
 		return nil
 	}
 	for key, k := range out.kinds {
-		if out.at.Refuses(k.slots[0]) != "" { // the plan says it better
+		if out.at.Refuses(k.slots[0]) != "" { // a plan explains it better
 			delete(out.kinds, key)
 		}
 	}
@@ -114,13 +116,13 @@ func (s *State) compile() *quick {
 	return out
 }
 
-// lot is pods of one kind that are asked about.
+// lot is pods of one kind in a question.
 type lot struct {
 	*kind
 	pods []*corev1.Pod
 }
 
-// ask answers without a plan of the whole state; nil if it needs one.
+// ask answers without a plan of the whole state. It returns nil if it needs one.
 func (q *quick) ask(ctx context.Context, s *State, pods []*corev1.Pod) *Answer {
 	lots, ok := q.lots(pods)
 	if !ok {
@@ -163,7 +165,8 @@ func (q *quick) ask(ctx context.Context, s *State, pods []*corev1.Pod) *Answer {
 	return out
 }
 
-// lots are the pods by kind, in the order in which kinds come first. It is false if one of them needs a plan.
+// lots returns the pods by kind, in the order in which the kinds first occur. It returns false if
+// one of them needs a plan.
 func (q *quick) lots(pods []*corev1.Pod) ([]lot, bool) {
 	var out []lot
 	asked := make(map[string]bool, len(pods))
@@ -189,11 +192,11 @@ func (q *quick) lots(pods []*corev1.Pod) ([]lot, bool) {
 	return out, len(out) > 0
 }
 
-// run are the placed pods as they run.
+// run returns the placed pods as running pods.
 func run(places []Place) []*corev1.Pod {
 	out := make([]*corev1.Pod, len(places))
 	for i, p := range places {
-		bound := *p.Pod // replicas go on sharing what they share
+		bound := *p.Pod // replicas keep sharing what they share
 		bound.Spec.NodeName = p.Node
 		out[i] = &bound
 	}

@@ -13,17 +13,20 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/scheduling"
+	"github.com/joinery-sdk/joinery/scheduling/capacityquota"
 	"github.com/joinery-sdk/joinery/scheduling/whatif"
 )
 
-// sale is a snapshot of what is for sale: the pools with what is left of their limits and the types that they can buy, without nodes and
-// pods. A plan of pods that no node takes is the same there as in the whole state, and costs a fraction.
+// sale is a snapshot of what is for sale: the pools, with what is left of their limits and the
+// types that they can buy, but without nodes and pods. For pods that fit on no node, a plan of it
+// equals a plan of the whole state and costs a fraction.
 type sale struct {
 	snapshot scheduling.Snapshot
 	taken    map[string]bool // names of nodes
 }
 
-// newSale is nil if a purchase depends on more than is in it: on machines that are counted, or on daemons that keep each other away.
+// newSale returns nil if a purchase depends on more than the sale has: on counted machines, or on
+// daemons that keep each other away.
 func newSale(s scheduling.Snapshot, p *scheduling.Problem) *sale {
 	counted := func(t instancetypes.InstanceType) bool {
 		return slices.ContainsFunc(t.Offerings, func(o instancetypes.Offering) bool { return o.ReservationCount > 0 || o.Commitment != "" })
@@ -44,6 +47,7 @@ func newSale(s scheduling.Snapshot, p *scheduling.Problem) *sale {
 		DaemonSets: s.DaemonSets, Namespaces: s.Namespaces, PriorityClasses: s.PriorityClasses, RuntimeClasses: s.RuntimeClasses, LimitRanges: s.LimitRanges,
 		CSIDrivers: s.CSIDrivers,
 	}
+	out.snapshot.Quotas = remaining(s.Quotas, p.Budgets)
 	sold := make([]map[int]bool, len(p.Pools))
 	for _, shape := range p.Shapes {
 		if sold[shape.Pool] == nil {
@@ -78,7 +82,23 @@ func newSale(s scheduling.Snapshot, p *scheduling.Problem) *sale {
 	return out
 }
 
-// buy answers by a plan of what is for sale; nil if that is not the plan of the whole state.
+// remaining returns the quotas with their limits set to what they still allow.
+func remaining(quotas []capacityquota.Quota, budgets []capacityquota.Budget) []capacityquota.Quota {
+	out := slices.Clone(quotas)
+	for i := range out {
+		q := &out[i]
+		q.Limits = corev1.ResourceList{}
+		for _, b := range budgets {
+			if b.Quota == q.Name {
+				q.Limits[b.Resource] = resources.Quantity(b.Resource, b.Left)
+			}
+		}
+	}
+	return out
+}
+
+// buy answers with a plan of what is for sale. It returns nil if that differs from a plan of the
+// whole state.
 func (q *quick) buy(ctx context.Context, s *State, lots []lot, pods []*corev1.Pod) *Answer {
 	if q.sale == nil || ctx.Err() != nil {
 		return nil
@@ -104,7 +124,7 @@ func (q *quick) buy(ctx context.Context, s *State, lots []lot, pods []*corev1.Po
 		return nil
 	}
 	out := answerOf(s, p)
-	if out.Kind != Buy { // the reasons are of the whole state
+	if out.Kind != Buy { // the reasons need the whole state
 		return nil
 	}
 	rename(out, q.sale.taken)
@@ -120,7 +140,7 @@ func (q *quick) buy(ctx context.Context, s *State, lots []lot, pods []*corev1.Po
 	return out
 }
 
-// rename gives the nodes to buy the names that they have beside those that are there.
+// rename gives the nodes to buy names that no existing node has.
 func rename(a *Answer, taken map[string]bool) {
 	next, names := map[string]int{}, map[string]string{}
 	for i := range a.Nodes {

@@ -1,13 +1,15 @@
-// Package capacity answers whether pods fit a cluster, what would have to be bought for them, or why they cannot have a place.
+// Package capacity says whether pods fit into a cluster, what would have to be bought for them, or
+// why they cannot have a place.
 //
 //	Snapshot ─► New ─► State ◄─► Ask(pods) ─► fits: where | buy: nodes, dollars, bound | impossible: reasons and fixes that were tried
 //	                     ▲                       │
 //	                     └────────── Commit ◄────┘
 //
-// The answer is that of a plan of the same pods on the same snapshot. Most questions need no plan: pods like those that a state has learned
-// ([Options.Like], [State.Learn]) and that only ask for resources, labels, taints, host ports or other pods are put on nodes by package
-// whatif, in microseconds. If no node takes any of them and nothing ties them to other pods, only what is for sale is planned.
-// Everything else is planned whole.
+// The answer is that of a plan of the same pods on the same snapshot, but most questions need no
+// plan. Pods like those that a state has learned ([Options.Like], [State.Learn]) are placed by
+// package whatif in microseconds. Such pods may only require resources, labels, taints, host ports
+// or other pods. If they fit on no node and nothing ties them to other pods, only what is for sale
+// is planned. Everything else needs a plan of the whole state.
 package capacity
 
 import (
@@ -22,36 +24,40 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling"
 )
 
-// Options are the choices of a state that its snapshot does not make. nil and the zero value mean defaults.
+// Options are the choices that the snapshot does not make. nil and the zero value mean defaults.
 type Options struct {
-	// Plan says how answers are planned. Its groups are asked about as pods: all pods of a question have a place, or none.
+	// Plan says how answers are planned. Its groups apply to a question as they do to a plan. A
+	// question is all or nothing: an answer can be committed only if all of its pods have a place.
 	Plan *plan.Options
-	// Like are pods of the kinds that will be asked for. Questions about pods that equal one of them in all but the name are answered
-	// without a plan where that is possible.
+	// Like are examples of the pods that will be asked about. Questions about pods that equal one
+	// of them except for the name are answered without a plan if possible.
 	Like []*corev1.Pod
 }
 
-// State is a cluster at one moment. It is immutable and safe for concurrent use: a question changes nothing, and [Answer.Commit] returns
-// another state. States share what they have in common.
+// State is a cluster at one moment. It is immutable and safe for concurrent use: a question changes
+// nothing, and [Answer.Commit] returns another state. States share what they have in common.
 type State struct {
 	how      *settings
 	like     []*corev1.Pod
-	parent   *State        // it has all that this state has but the pods added; nil where this state has a snapshot of its own
-	added    []*corev1.Pod // those that run here and not in the parent
+	parent   *State        // has everything that this state has except added; nil if this state has its own snapshot
+	added    []*corev1.Pod // pods that run here but not in the parent
 	snapshot func() scheduling.Snapshot
 	quick    func() *quick
 }
 
-// settings are what all states of a cluster share.
+// settings are shared by all states of a cluster.
 type settings struct {
-	// plan has the objective without what narrows a snapshot, because the snapshots of states are narrowed already.
+	// plan has the objective without the parts that narrow a snapshot, because the snapshots of
+	// states are already narrowed.
 	plan plan.Options
-	// planned says that every question needs a plan, because the options have rules that package whatif does not know.
+	// planned says that every question needs a plan, because the options have rules that package
+	// whatif does not know.
 	planned bool
 }
 
-// New is the state of a snapshot in which the pods that wait have found their places: New plans them, buys what the plan buys, and leaves
-// out the pods that have no place. So an answer promises no room that a waiting pod is about to get. The errors are those of [plan.Make].
+// New returns the state of a snapshot after its waiting pods have been placed. It plans them, buys
+// what the plan buys, and leaves out pods without a place. So an answer never promises capacity
+// that a waiting pod is about to use. The errors are those of [plan.Make].
 func New(ctx context.Context, s scheduling.Snapshot, opts *Options) (*State, error) {
 	var o Options
 	if opts != nil {
@@ -78,15 +84,15 @@ func New(ctx context.Context, s scheduling.Snapshot, opts *Options) (*State, err
 	return how.state(waiting.CarriedOut(), slices.Clone(o.Like)), nil
 }
 
-// state is the state of a snapshot of its own.
+// state returns a state with a snapshot of its own.
 func (how *settings) state(s scheduling.Snapshot, like []*corev1.Pod) *State {
 	out := &State{how: how, like: like, snapshot: func() scheduling.Snapshot { return s }}
 	out.quick = sync.OnceValue(out.compile)
 	return out
 }
 
-// Learn is the same state, which answers questions about pods like these without a plan where that is possible. It costs a compilation of
-// the cluster, with the first question.
+// Learn returns the same state, but it answers questions about such pods without a plan if
+// possible. The next question then compiles the cluster again.
 func (s *State) Learn(like ...*corev1.Pod) *State {
 	return s.how.state(s.Snapshot(), slices.Concat(s.like, like))
 }
@@ -103,10 +109,11 @@ func (s *State) Knows(pod *corev1.Pod) bool {
 	})
 }
 
-// Snapshot is the cluster as plain data: all of its pods run. It is only to be read. It is made once, at the cost of a list of all pods.
+// Snapshot returns the cluster as plain data, with all its pods running. It must only be read. It
+// is made once, at the cost of a list of all pods.
 func (s *State) Snapshot() scheduling.Snapshot { return s.snapshot() }
 
-// with is the state with more pods, which run on nodes that are there.
+// with returns the state with more pods, which run on existing nodes.
 func (s *State) with(pods []*corev1.Pod) *State {
 	out := &State{how: s.how, like: s.like, parent: s, added: pods}
 	out.snapshot = sync.OnceValue(func() scheduling.Snapshot {

@@ -1,5 +1,6 @@
-// Package headroom plans the spare room that CapacityBuffers ask for, beside what a plan does for the pods of a cluster. The pods that fill a
-// buffer are placed when all others have their places, so they cost these nothing; kube-scheduler never sees them.
+// Package headroom plans the spare capacity that CapacityBuffers request, in addition to what a
+// plan does for the pods of a cluster. The pods that fill a buffer are placed after all others, so
+// they do not affect them. kube-scheduler never sees these pods.
 package headroom
 
 import (
@@ -13,30 +14,36 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/buffer"
 )
 
-// Request is a buffer with the pods that fill it.
+// Request is a buffer and the pods that fill it.
 type Request struct {
-	// Name identifies it, as namespace/name.
+	// Name is the namespace/name of the buffer.
 	Name string
-	// Pods are those of [buffer.Buffer.Pods].
+	// Pods are the pods that [buffer.Buffer.Pods] returns.
 	Pods []*corev1.Pod
-	// Why says why the buffer has no pods, such as a template that is missing; empty for none.
+	// Why says why the buffer has no pods, for example because its template is missing. It is empty
+	// otherwise.
 	Why string
 }
 
-// Room is what becomes of a buffer.
+// Room is the result for one buffer.
 type Room struct {
 	Name string
 	buffer.Standing
-	// Nodes are to be bought for it beside those of the plan and of the buffers before, for PricePerHour dollars an hour together.
+	// Places are where its pods go.
+	Places []capacity.Place
+	// Nodes have to be bought for it, in addition to those of the plan and of earlier buffers.
+	// Together they cost PricePerHour dollars an hour.
 	Nodes        []plan.NewNode
 	PricePerHour float64
-	// LowerBoundPerHour is a price below which nobody can place its pods, beside those that have places.
+	// LowerBoundPerHour is a lower bound of the cost of placing its pods, in addition to those that
+	// have places.
 	LowerBoundPerHour float64
 }
 
-// Plan places the pods of the buffers on the cluster in which the plan is carried out, one buffer after the other in the order given, by the
-// rules of the plan. A pod counts as existing only on a node that is there before the plan. It costs two plans of the pods of each
-// buffer, and more where fixes are tried for pods without a place. The errors are those of [plan.Make].
+// Plan places the pods of the buffers in the cluster after the plan, one buffer after the other in
+// the given order, by the rules of the plan. A pod counts as existing only on a node that existed
+// before the plan. It costs two plans of the pods of each buffer, and more if fixes are tried for
+// pods without a place. The errors are those of [plan.Make].
 func Plan(ctx context.Context, packed *plan.Plan, requests []Request) ([]Room, error) {
 	by := packed.Options()
 	by.Groups = nil
@@ -63,7 +70,7 @@ func Plan(ctx context.Context, packed *plan.Plan, requests []Request) ([]Room, e
 	return out, nil
 }
 
-// fill asks for the pods, and then for those that have a place, and gives the state with these.
+// fill asks about the pods, then about those that have a place, and returns the state with these.
 func (r *Room) fill(ctx context.Context, state *capacity.State, pods []*corev1.Pod, there map[string]bool) (*capacity.State, error) {
 	answer, err := state.Ask(ctx, pods)
 	if err != nil {
@@ -82,7 +89,7 @@ func (r *Room) fill(ctx context.Context, state *capacity.State, pods []*corev1.P
 		if answer, err = state.Ask(ctx, placed); err != nil {
 			return nil, err
 		}
-		if answer.Kind == capacity.Impossible { // they had places beside the others, which are not there
+		if answer.Kind == capacity.Impossible { // they only had places together with pods that are left out now
 			r.Waiting = len(pods)
 			return state, nil
 		}
@@ -94,11 +101,12 @@ func (r *Room) fill(ctx context.Context, state *capacity.State, pods []*corev1.P
 			r.New++
 		}
 	}
-	r.Nodes, r.PricePerHour, r.LowerBoundPerHour = answer.Nodes, answer.PricePerHour, answer.LowerBoundPerHour
+	r.Places, r.Nodes, r.PricePerHour, r.LowerBoundPerHour = answer.Places, answer.Nodes, answer.PricePerHour, answer.LowerBoundPerHour
 	return answer.Commit()
 }
 
-// explain says why pods wait, by the first reason of the first of them, and the cheapest change that was tried and helps.
+// explain says why pods wait: the first reason of the first of them, and the cheapest tried change
+// that helps.
 func (r *Room) explain(ctx context.Context, answer *capacity.Answer) {
 	for refusal := range answer.Refusals(ctx) {
 		var why []string

@@ -100,6 +100,7 @@ func TestRoomIsNotShared(t *testing.T) {
 			for i := range rooms {
 				assert.Equal(t, c.want[i], rooms[i].Standing, rooms[i].Name)
 				assert.Len(t, rooms[i].Nodes, c.nodes[i], rooms[i].Name)
+				assert.Len(t, rooms[i].Places, c.want[i].Existing+c.want[i].New, rooms[i].Name)
 				assert.LessOrEqual(t, rooms[i].LowerBoundPerHour, rooms[i].PricePerHour)
 			}
 			assert.Len(t, packed.NewNodes(), before)

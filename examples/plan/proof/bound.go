@@ -14,24 +14,26 @@ import (
 )
 
 const (
-	shift = 48 // a price of a resource is rounded to 2^-48 billionths of a dollar for each byte
-	// mostSearched is how many steps the search for the cheapest set of nodes may take. A checker needs no more, because it knows the answer.
+	shift = 48 // a price of a resource is rounded to 2^-48 billionths of a dollar per byte
+	// mostSearched limits the steps of the search for the cheapest set of nodes. A checker needs no
+	// more steps, because it knows the answer.
 	mostSearched = 200_000
-	// largest is the most that a value may be, so that sums of what a node holds are exact in 64 bits.
+	// largest is the largest value allowed, so that the sums for a node are exact in 64 bits.
 	largest = 1 << 44
 )
 
-// prover finds prices for given values, and what they prove.
+// prover finds prices of resources for given values, and the bound that they prove.
 type prover struct {
 	*writer
 	placed   []int64
 	requires []requirements.Alternatives
 	tolerate [][]corev1.Toleration
-	allowed  map[string][]bool // by labels and taints, which classes may be there
+	allowed  map[string][]bool // by labels and taints, which classes may be on such a node
 }
 
-// prove tries the duals of the planner, and as values the requests of each resource and the number of pods: these are better where few nodes
-// are needed and most of their price is for one resource. The highest bound stands.
+// prove tries several values and keeps the highest bound. It tries the duals of the planner, and
+// the requests of each resource, including the number of pods. The requests are better if few nodes
+// are needed and one resource makes up most of their price.
 func (w *writer) prove(duals []binpack.Price) Bound {
 	p := &prover{writer: w, placed: make([]int64, len(w.out.Pods)), allowed: map[string][]bool{}}
 	at := map[string]int{}
@@ -64,7 +66,8 @@ func (w *writer) prove(duals []binpack.Price) Bound {
 	return best
 }
 
-// try finds prices of resources for the values, and the bound that follows. Values that are too large are divided.
+// try finds prices of resources for the values and returns the resulting bound. Values that are too
+// large are scaled down.
 func (p *prover) try(values []int64) Bound {
 	b := Bound{Shift: shift, Values: slices.Clone(values)}
 	if most := slices.Max(append(values, 1)); most > largest {
@@ -138,7 +141,7 @@ func (p *prover) try(values []int64) Bound {
 	return b
 }
 
-// never reports whether a single node of the type breaks a limit of its pool.
+// never reports whether a single node of the type already breaks a limit of its pool.
 func never(t *Type, pool *Pool) bool {
 	for k, n := range t.Usage {
 		if n > pool.Limits[k] {
@@ -148,7 +151,7 @@ func never(t *Type, pool *Pool) bool {
 	return pool.MaxNodes != nil && *pool.MaxNodes <= 0
 }
 
-// may says which classes the labels and taints of a node allow.
+// may returns which classes the labels and taints of a node allow.
 func (p *prover) may(has Labels, taints []Taint) []bool {
 	key := fmt.Sprint(has, taints)
 	if out, known := p.allowed[key]; known {
@@ -173,7 +176,7 @@ func (p *prover) may(has Labels, taints []Taint) []bool {
 	return out
 }
 
-// copies is how many placed pods of a class one node holds at most.
+// copies returns an upper bound of the number of placed pods of a class on one node.
 func (p *prover) copies(class int, free []int64) int64 {
 	one, n := &p.out.Pods[class], p.placed[class]
 	if one.Apart != "" {
@@ -187,7 +190,8 @@ func (p *prover) copies(class int, free []int64) int64 {
 	return n
 }
 
-// prices are the duals of the fractional knapsack that a node is, rounded. Any prices are right; these make the node hold the least.
+// prices returns the rounded duals of the fractional knapsack of a node. Any prices give a valid
+// bound; these minimize the value that the node can hold.
 func (p *prover) prices(free, values []int64, may []bool) []*big.Int {
 	k := knapsack{rows: len(free)}
 	for i, ok := range may {
@@ -212,7 +216,7 @@ func (p *prover) prices(free, values []int64, may []bool) []*big.Int {
 	return out
 }
 
-// holds is the value that a node holds at most at the prices.
+// holds returns an upper bound of the value that a node holds at the given prices.
 func (p *prover) holds(free, values []int64, prices []*big.Int, may []bool) *big.Int {
 	sum, product := new(big.Int), new(big.Int)
 	for r, n := range free {
@@ -234,10 +238,11 @@ func (p *prover) holds(free, values []int64, prices []*big.Int, may []bool) *big
 	return sum.Rsh(sum, shift)
 }
 
-// kind is nodes of one cost that hold at most so much value.
+// kind is nodes of the same cost, with the largest value that one of them can hold.
 type kind struct{ cost, value int64 }
 
-// cheapest is the least cost of a set of nodes that holds the value, or a cost below it if the search is too long; at most the given one.
+// cheapest returns the least cost of a set of nodes that holds the value, but at most most. If the
+// search is too long, it returns a lower bound of that cost.
 func cheapest(kinds []kind, missing, most int64) int64 {
 	for i := range kinds {
 		kinds[i].value = min(kinds[i].value, missing)
@@ -263,7 +268,8 @@ func cheapest(kinds []kind, missing, most int64) int64 {
 
 func product(a, b int64) *big.Int { return new(big.Int).Mul(big.NewInt(a), big.NewInt(b)) }
 
-// cover is a search for the cheapest set of nodes that holds a value: branch and bound over a knapsack with one row.
+// cover searches for the cheapest set of nodes that holds a value. It is branch and bound over a
+// knapsack with one row.
 type cover struct {
 	kinds []kind
 	best  int64

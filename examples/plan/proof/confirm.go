@@ -12,8 +12,9 @@ import (
 	"github.com/joinery-sdk/joinery/examples/plan"
 )
 
-// Confirm has a program that does not trust the planner, such as a build of examples/check, read the plan with its proof from stdin. What it prints goes to
-// out. The error says that it ended with anything but 0, with what it wrote to stderr, or that it cannot be run.
+// Confirm runs a program that does not trust the planner, such as a build of examples/check. The
+// program reads the plan with its proof from stdin, and its output goes to out. The error says that
+// the program cannot be run, or that its exit code is not 0, with what it wrote to stderr.
 func Confirm(ctx context.Context, checker string, p *plan.Plan, out io.Writer) error {
 	d, err := Of(p)
 	if err != nil {

@@ -2,9 +2,10 @@ package proof
 
 import "math"
 
-// knapsack is a linear programme: the most profit of columns whose sum is at most 1 in each row, with so much of each column at most. It is
-// solved by the simplex method with bounded variables. Its arithmetic is that of floating-point numbers, because its answer proves nothing by
-// itself: whatever the duals are, what they prove is computed exactly.
+// knapsack is a linear programme: it maximizes the profit of columns whose sum is at most 1 in each
+// row, with an upper bound for each column. It is solved by the simplex method with bounded
+// variables. It uses floating-point numbers, because its answer proves nothing by itself: what the
+// duals prove is computed exactly.
 type knapsack struct {
 	rows    int
 	columns [][]float64
@@ -15,7 +16,7 @@ type knapsack struct {
 // tolerance is how far from 0 a number must be to count, relative to the profit of a pivot or to 1.
 const tolerance = 1e-9
 
-// duals are the prices of the rows, none negative.
+// duals returns the prices of the rows. None is negative.
 func (k *knapsack) duals() []float64 {
 	m, n := k.rows, len(k.columns)
 	inverse, basis, level := make([][]float64, m), make([]int, m), make([]float64, m) // slack r is variable n+r
@@ -81,7 +82,7 @@ func (k *knapsack) duals() []float64 {
 		for b := range level {
 			level[b] -= float64(limit * float64(sign*direction[b]))
 		}
-		if leave < 0 { // it goes from one of its bounds to the other
+		if leave < 0 { // the column moves from one of its bounds to the other
 			atMost[enter] = !atMost[enter]
 			continue
 		}

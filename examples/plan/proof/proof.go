@@ -1,6 +1,7 @@
-// Package proof writes a plan as a document that anybody can check without trusting the planner: all pods, nodes and prices that bear on it,
-// the placements, and the bound with its certificate. examples/check reads it, and says what is checked and what is not; nothing of it
-// imports anything of ours.
+// Package proof writes a plan as a document that anybody can check without trusting the planner.
+// The document has all pods, nodes and prices that matter, the placements, and the bound with its
+// certificate. examples/check reads it and says what is checked and what is not; that program
+// imports no other code of this project.
 package proof
 
 import (
@@ -20,30 +21,32 @@ import (
 	"github.com/joinery-sdk/joinery/requirements/kube"
 )
 
-// Document is a plan with its proof, to be encoded as JSON. Money is in billionths of a dollar an hour. The zero value is no document.
+// Document is a plan with its proof, to be encoded as JSON. Amounts of money are in billionths of a
+// dollar an hour. The zero value is not a document.
 type Document struct {
-	// Format names this form and its version.
+	// Format names the format and its version.
 	Format string `json:"format"`
-	// Resources names the figures of requests and of what is free.
+	// Resources names the entries of the vectors of requests and free capacity.
 	Resources []string `json:"resources"`
 	Pods      []Pods   `json:"pods"`
-	// Apart has groups of pods that keep apart, and how many of a group may share a node.
+	// Apart has, for each group of pods that keep apart, how many of them may share a node.
 	Apart map[string]int64 `json:"apart"`
-	// Nodes are those that exist, NewNodes those to buy.
+	// Nodes are the existing nodes, NewNodes the nodes to buy.
 	Nodes    []Node `json:"nodes"`
 	NewNodes []Node `json:"newNodes"`
 	Pools    []Pool `json:"pools"`
 	Types    []Type `json:"types"`
-	// Stock is how much of each reservation is left.
+	// Stock is what is left of each reservation and of each resource of a CapacityQuota.
 	Stock    map[string]int64 `json:"stock"`
 	Unplaced []string         `json:"unplaced"`
-	// PricePerHour is what the new nodes cost, CostPerHour what they count for by the objective.
+	// PricePerHour is the price of the new nodes, CostPerHour their cost in the objective.
 	PricePerHour int64 `json:"pricePerHour"`
 	CostPerHour  int64 `json:"costPerHour"`
 	Bound        Bound `json:"bound"`
 }
 
-// Pods are pods that are alike. One list of Requires must hold for the labels of their node.
+// Pods are pods with the same properties. The labels of their node must satisfy at least one list
+// of Requires.
 type Pods struct {
 	Pods        []string                           `json:"pods"`
 	Requests    []int64                            `json:"requests"`
@@ -52,7 +55,7 @@ type Pods struct {
 	Apart       string                             `json:"apart,omitempty"`
 }
 
-// Taint is a taint, or a toleration, which alone has an operator.
+// Taint is a taint or a toleration. Only a toleration has an operator.
 type Taint struct {
 	Key      string `json:"key,omitempty"`
 	Operator string `json:"operator,omitempty"`
@@ -60,10 +63,12 @@ type Taint struct {
 	Effect   string `json:"effect,omitempty"`
 }
 
-// Labels are the values that a node may have by key; nil means any. A key that is left out is absent.
+// Labels are the values that a node may have, by key. nil means any value. A missing key is absent
+// on the node.
 type Labels map[string][]string
 
-// Node is a node and the pods that the plan puts there. One that exists says what is free, a new one which Type and Offering it is.
+// Node is a node and the pods that the plan puts on it. An existing node has its free capacity; a
+// new one has its Type and Offering.
 type Node struct {
 	Name     string   `json:"name"`
 	Type     int      `json:"type,omitempty"`
@@ -74,7 +79,7 @@ type Node struct {
 	Pods     []string `json:"pods"`
 }
 
-// Pool is what one pool may still buy. Limits are what its nodes may add up to of [Type.Usage].
+// Pool is what one pool may still buy. Limits bound the sum of [Type.Usage] over its new nodes.
 type Pool struct {
 	Name     string  `json:"name"`
 	Limits   []int64 `json:"limits"`
@@ -82,7 +87,7 @@ type Pool struct {
 	Taints   []Taint `json:"taints,omitempty"`
 }
 
-// Type is an instance type as a pool has it. Free is for pods: daemons are taken off.
+// Type is an instance type of a pool. Free is the capacity for pods, without what daemons take.
 type Type struct {
 	Name      string     `json:"name"`
 	Pool      int        `json:"pool"`
@@ -91,23 +96,31 @@ type Type struct {
 	Offerings []Offering `json:"offerings"`
 }
 
-// Offering is one way to buy a type, with the labels that the node gets. It Takes so much of a Stock.
+// Offering is one way to buy a type, with the labels that the node gets. Takes is how much of a
+// Stock it uses.
 type Offering struct {
 	Labels Labels `json:"labels"`
 	Price  int64  `json:"price"`
 	Cost   int64  `json:"cost"`
 	Stock  string `json:"stock,omitempty"`
 	Takes  int64  `json:"takes,omitempty"`
+	// Uses is how much a node counts towards each CapacityQuota, whose remainder is also a Stock.
+	// nil means nothing.
+	Uses map[string]int64 `json:"uses,omitempty"`
 }
 
-// Bound is a cost that no plan of the same pods is below, and its certificate. By it each pod of a class has a value, and a node holds at most
-// the value of its free resources at the prices of its type, and of each pod that fits what its value is above those of its requests. No set
-// of whole nodes that costs less than the bound holds the value of the placed pods, less what the existing nodes hold.
+// Bound is a lower bound of the cost of any plan of the same pods, with its certificate.
+//
+// Each pod of a class has a value, and each type has a price of each resource. A node can hold at
+// most the value of its free resources at these prices, plus what the pods that fit are worth above
+// the price of their requests. The bound is the cost below which no set of whole nodes holds the
+// value of the placed pods, less what the existing nodes hold.
 type Bound struct {
 	CostPerHour int64 `json:"costPerHour"`
-	// Values are by Document.Pods.
+	// Values are the values of the pods, in the order of Document.Pods.
 	Values []int64 `json:"values"`
-	// Types and Nodes are prices of each resource, in units of 2^-Shift, by Document.Types and Document.Nodes.
+	// Types and Nodes are the prices of each resource, in units of 2^-Shift, in the order of
+	// Document.Types and Document.Nodes.
 	Shift uint         `json:"shift"`
 	Types [][]*big.Int `json:"types"`
 	Nodes [][]*big.Int `json:"nodes"`
@@ -115,8 +128,9 @@ type Bound struct {
 
 const format = "joinery-proof/1"
 
-// Of writes the plan as a document. The error names a requirement that cannot be written as expressions. It costs a linear programme with a
-// row for each resource for each instance type and existing node.
+// Of writes the plan as a document. The error names a requirement that cannot be written as
+// expressions. For each instance type and existing node it solves a linear programme with a row for
+// each resource.
 func Of(p *plan.Plan) (*Document, error) {
 	w := &writer{plan: p, problem: p.Instance.Problem()}
 	w.out = Document{Format: format, Resources: w.problem.Resources, Apart: map[string]int64{}, Stock: map[string]int64{}, Unplaced: []string{}}
@@ -132,13 +146,14 @@ func Of(p *plan.Plan) (*Document, error) {
 
 type writer struct {
 	plan    *plan.Plan
-	problem *binpack.Problem // the round that stands
+	problem *binpack.Problem // the final round
 	asked   requirements.Keys
-	sets    [][]requirements.Set // by class, what Requires is written from
+	sets    [][]requirements.Set // by class, the source of Requires
 	out     Document
 }
 
-// pods writes the classes with the requests and requirements that hold wherever other pods are.
+// pods writes the classes with the requests and requirements that do not depend on where other pods
+// are.
 func (w *writer) pods() error {
 	p := w.plan.Problem
 	items, _ := w.plan.Relaxed()
@@ -212,7 +227,7 @@ func (w *writer) nodes() {
 	}
 }
 
-// catalogue writes what can be bought, with what is left of limits and reservations.
+// catalogue writes what can be bought and what is left of limits and reservations.
 func (w *writer) catalogue() {
 	for k := range w.plan.Problem.Pools {
 		pool := &w.problem.Pools[k]
@@ -247,13 +262,24 @@ func (w *writer) catalogue() {
 					w.out.Stock[next.Stock] = count
 				}
 			}
+			for k, used := range o.Usage {
+				if used > 0 {
+					if next.Uses == nil {
+						next.Uses = map[string]int64{}
+					}
+					b := &w.plan.Problem.Budgets[k]
+					name := fmt.Sprintf("quota %q: %s", b.Quota, b.Resource)
+					next.Uses[name], w.out.Stock[name] = used, b.Left
+				}
+			}
 			one.Offerings = append(one.Offerings, next)
 		}
 		w.out.Types = append(w.out.Types, one)
 	}
 }
 
-// labels are those of a type and offering that some pod asks about, and its zone and capacity type for readers.
+// labels returns the labels of a type and offering that some pod refers to, plus zone and capacity
+// type for readers.
 func (w *writer) labels(set requirements.Set, typ, offering int) Labels {
 	out := Labels{}
 	sold := w.plan.Problem.InstanceType(typ).Offerings[w.plan.Problem.Shapes[typ].Offerings[offering].Index].Requirements
@@ -292,7 +318,7 @@ func (w *writer) newNodes() {
 	}
 }
 
-// vector is a list by the resources of the problem.
+// vector returns a resource list in the order of the problem's resources.
 func (w *writer) vector(list corev1.ResourceList) []int64 {
 	out := make([]int64, len(w.problem.Resources))
 	for r, name := range w.problem.Resources {
@@ -301,7 +327,8 @@ func (w *writer) vector(list corev1.ResourceList) []int64 {
 	return out
 }
 
-// labelsOnly is the set without what is no label: taints, which are written as such, and what only the planner needs.
+// labelsOnly returns the set without entries that are not labels: taints, which are written
+// separately, and what only the planner needs.
 func labelsOnly(set requirements.Set) requirements.Set {
 	var pseudo []string
 	for key := range set.Keys().All() {

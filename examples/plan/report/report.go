@@ -1,4 +1,5 @@
-// Package report is a plan as scripts read it: its keys are an interface, those of `provision -o json`.
+// Package report is the form of a plan that scripts read. Its JSON keys, those of `provision -o
+// json`, are an interface.
 package report
 
 import (
@@ -22,13 +23,14 @@ type Report struct {
 	Ignored       []Ignored       `json:"ignored"`
 	// Gangs are the groups of pods that run only together.
 	Gangs []Gang `json:"gangs,omitempty"`
-	// BindingOrder are the pods in the order in which they are to be bound.
+	// BindingOrder lists the pods in the order in which they have to be bound.
 	BindingOrder []string `json:"bindingOrder"`
-	// After has, for each pod that has to wait, the leaving nodes that must be gone first; see [scheduling.Binding.After].
+	// After lists, for each pod that has to wait, the leaving nodes that must be gone first, see
+	// [scheduling.Binding.After].
 	After map[string][]string `json:"after,omitempty"`
 }
 
-// Summary are the figures of a plan.
+// Summary has the summary figures of a plan.
 type Summary struct {
 	Pods             int     `json:"pods"`
 	Scheduled        int     `json:"scheduled"`
@@ -37,30 +39,31 @@ type Summary struct {
 	NewNodes         int     `json:"newNodes"`
 	PricePerHour     float64 `json:"pricePerHour"`
 	ObjectivePerHour float64 `json:"objectivePerHour,omitempty"`
-	// LowerBoundPerHour is a price below which nobody can place the same pods. ChoiceLowerBoundPerHour is one for the zones, pools and
-	// preferences that the plan chose; it is left out where it is not higher.
+	// LowerBoundPerHour is a lower bound of the cost of the same pods. ChoiceLowerBoundPerHour is
+	// one for the zones, pools and preferences that the plan chose; it is omitted if it is not
+	// higher.
 	LowerBoundPerHour       float64 `json:"lowerBoundPerHour"`
 	ChoiceLowerBoundPerHour float64 `json:"choiceLowerBoundPerHour,omitempty"`
-	// WeightsPerHour is what the weights of pools cost; see [plan.Plan.WeightsCost].
+	// WeightsPerHour is what the weights of pools cost, see [plan.Plan.WeightsCost].
 	WeightsPerHour float64  `json:"weightsPerHour,omitempty"`
 	GapPercent     float64  `json:"gapPercent"`
 	BoundKind      string   `json:"boundKind"`
 	Proof          string   `json:"proof"` // certificate or exhausted
 	Strategy       string   `json:"strategy"`
 	Rounds         int      `json:"rounds"`
-	Plans          int      `json:"plans,omitempty"` // how often was planned, when it was bought
+	Plans          int      `json:"plans,omitempty"` // how many plans were made, if nodes were bought
 	Prices         Prices   `json:"prices"`
 	Notes          []string `json:"notes,omitempty"`
 	Seconds        *Seconds `json:"seconds,omitempty"`
 }
 
-// Prices names a list of prices and its day.
+// Prices names a price list and its date.
 type Prices struct {
 	List string `json:"list"`
 	Date string `json:"date,omitempty"`
 }
 
-// Seconds is how long the steps took.
+// Seconds is how long each step took.
 type Seconds struct {
 	Read    float64 `json:"read"`
 	Compile float64 `json:"compile"`
@@ -93,7 +96,7 @@ type Alternative struct {
 	PricePerHour float64 `json:"pricePerHour"`
 }
 
-// ExistingNode is a node that takes pods.
+// ExistingNode is an existing node that accepts pods.
 type ExistingNode struct {
 	Name string   `json:"name"`
 	Pods []string `json:"pods"`
@@ -107,11 +110,12 @@ type Unschedulable struct {
 	Fix     *Fix     `json:"fix,omitempty"`
 	// Untried is how many changes that might help were not tried.
 	Untried int `json:"untriedFixes,omitempty"`
-	// Class tells pods apart that are refused alike and are not alike.
+	// Class distinguishes pods with the same reasons that belong to different classes.
 	Class int `json:"-"`
 }
 
-// Reason is why a pool, or nobody in particular, cannot hold a pod.
+// Reason is why a pool cannot hold a pod. An empty NodePool means no pool in
+// particular.
 type Reason struct {
 	NodePool string   `json:"nodePool,omitempty"`
 	Stage    string   `json:"stage"`
@@ -132,37 +136,41 @@ type Nearest struct {
 type Fix struct {
 	Change   string `json:"change"`
 	Verified bool   `json:"verified"`
-	// PerHour is what it costs at most for all pods of the class, in dollars an hour. What is the change without that.
+	// PerHour is an upper bound of the cost for all pods of the class, in dollars an hour. What is
+	// the change without the price.
 	PerHour float64 `json:"pricePerHour,omitempty"`
 	What    string  `json:"-"`
 }
 
-// Gang is what a plan does with a group of pods that run only together; see [plan.Gang].
+// Gang is the result for a group of pods that run only together, see [plan.Gang].
 type Gang struct {
 	Name    string `json:"name"`
 	Running int    `json:"running"`
 	Placed  int    `json:"placed"`
 	Waiting int    `json:"waiting"`
-	// Key is the label of which its nodes share a value, Domain that value. Values is how many they may have, with commas in Domain; 0 means 1.
+	// Key is the label whose value its nodes share, and Domain is that value. Values is how many
+	// values they may have, separated by commas in Domain; 0 means 1.
 	Key      string   `json:"key,omitempty"`
 	Values   int      `json:"values,omitempty"`
 	Domain   string   `json:"domain,omitempty"`
 	Nodes    []string `json:"nodes"`
 	NewNodes int      `json:"newNodes"`
-	// PricePerHour is that of its new nodes, and LowerBoundPerHour a price below which no nodes hold it in one domain, both in dollars.
+	// PricePerHour is the price of its new nodes. LowerBoundPerHour is a lower bound of the cost of
+	// nodes that hold it in one domain. Both are in dollars.
 	PricePerHour      float64 `json:"pricePerHour"`
 	LowerBoundPerHour float64 `json:"lowerBoundPerHour"`
 	// Why is what the pods without a place wait for.
 	Why string `json:"why,omitempty"`
 }
 
-// Ignored is a pod that is not ours to place.
+// Ignored is a pod that is not to be planned.
 type Ignored struct {
 	Pod string `json:"pod"`
 	Why string `json:"why"`
 }
 
-// Of describes a plan, without what only a program knows: Prices lists, timings, fixes.
+// Of describes a plan. It leaves out what only the program knows: the price list, timings and
+// fixes.
 func Of(p *plan.Plan) Report {
 	bindings := p.Bindings()
 	order, on := make([]*corev1.Pod, len(bindings)), map[string][]*corev1.Pod{}
@@ -227,10 +235,10 @@ func Of(p *plan.Plan) Report {
 	return r
 }
 
-// rounded keeps two digits.
+// rounded rounds to two decimal places.
 func rounded(v float64) float64 { return float64(int64(v*100+0.5)) / 100 }
 
-// Proof is what stands behind a bound of the kind: "certificate", or "exhausted" for a search.
+// Proof says how a bound of this kind is proved: "certificate", or "exhausted" for a search.
 func Proof(k binpack.BoundKind) string {
 	if k.Certificate() {
 		return "certificate"

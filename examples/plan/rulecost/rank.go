@@ -13,9 +13,10 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling"
 )
 
-// ranked are the rules, those first that promise most by the duals of the plan. Of what a node costs, the duals of its pods pay a part; what
-// they do not pay is waste that the rules of its pods may be to blame for. A requirement or selector that is lifted may also make pods cheaper
-// than their duals, by types that were excluded.
+// ranked returns the rules, most promising first by the duals of the plan. The duals of a node's
+// pods pay for a part of its cost. The rest is waste, for which the rules of its pods may be to
+// blame. Lifting a requirement or selector may also allow types that were excluded, and so make
+// pods cheaper than their duals.
 func (r *replanner) ranked(ctx context.Context) []Rule {
 	p := r.base
 	rules := rules(p, r.snapshot.Pools)
@@ -26,7 +27,7 @@ func (r *replanner) ranked(ctx context.Context) []Rule {
 			class[pod] = i
 		}
 	}
-	inPool := map[string]map[int]int{} // by owner, the pods of each class
+	inPool := map[string]map[int]int{} // by owner, the number of pods of each class
 	for _, n := range p.Result.NewNodes() {
 		unpaid, owner := n.PricePerHour, poolName(&n.Pool.Pool)
 		if inPool[owner] == nil {
@@ -51,8 +52,8 @@ func (r *replanner) ranked(ctx context.Context) []Rule {
 		}
 		promise[rule] = waste[rule.Owner]
 		switch rule.Kind {
-		case Limit, Weights:
-			promise[rule] = all + counted(p).Dollars()*0.1 // who has no place in a pool is elsewhere, at any price
+		case Limit, Quota, Weights:
+			promise[rule] = all + counted(p).Dollars()*0.1 // pods that have no place in a pool are elsewhere, at any price
 		case Requirement:
 			promise[rule] += r.cheaper(rule, inPool[rule.Owner])
 		case Selector:
@@ -63,14 +64,15 @@ func (r *replanner) ranked(ctx context.Context) []Rule {
 				}
 			}
 			promise[rule] += r.cheaper(rule, of)
-		case MinValues, Spread, AntiAffinity, Affinity, Preference: // the waste on the nodes of the pods
+		case MinValues, Spread, AntiAffinity, Affinity, Preference: // only the waste on the nodes of the pods
 		}
 	}
 	slices.SortStableFunc(rules, func(a, b Rule) int { return cmp.Compare(promise[b], promise[a]) })
 	return rules
 }
 
-// cheaper is how much less pods would pay for their share of the best type that is for sale without the rule.
+// cheaper returns how much less the pods would pay for their share of the best type that is for
+// sale without the rule.
 func (r *replanner) cheaper(rule Rule, pods map[int]int) float64 {
 	least := map[int]float64{} // by class
 	pools := rule.Lift(scheduling.Snapshot{Pools: r.snapshot.Pools}).Pools
@@ -108,7 +110,7 @@ func (r *replanner) cheaper(rule Rule, pods map[int]int) float64 {
 	return sum
 }
 
-// share is the largest part of a node that one resource of a pod takes.
+// share returns the largest fraction of a node that one resource of a pod takes.
 func share(list, of corev1.ResourceList) float64 {
 	most := 0.0
 	for name, q := range list {

@@ -13,24 +13,26 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling"
 )
 
-// Kind says what a rule is.
+// Kind is the kind of a rule.
 type Kind string
 
-// The kinds of rules. Requirements, limits, minValues and weights are of pools, the others of workloads.
+// The kinds of rules. Requirements, limits and minValues belong to a pool, weights to all pools,
+// quotas to the cluster, and the others to workloads.
 const (
 	Requirement  Kind = "requirement"   // of a pool, by label key
 	Limit        Kind = "limit"         // of a pool, by resource
+	Quota        Kind = "quota"         // a CapacityQuota, by resource
 	MinValues    Kind = "min-values"    // of a pool, by label key
 	Weights      Kind = "weights"       // of all pools
 	Selector     Kind = "selector"      // a node selector or required node affinity, by label key
 	Spread       Kind = "spread"        // a hard topology spread, by topology key
 	AntiAffinity Kind = "anti-affinity" // required, by topology key
 	Affinity     Kind = "affinity"      // required, by topology key
-	Preference   Kind = "preference"    // all that a workload would like and can do without
+	Preference   Kind = "preference"    // all preferences of a workload together
 )
 
-// Rule is one rule that narrows where pods may go. Owner and Key say which, such as "NodePool general" and "kubernetes.io/arch"; Text is what
-// it asks. The zero value is no rule.
+// Rule is one rule that restricts where pods may go. Owner and Key identify it, such as "NodePool
+// general" and "kubernetes.io/arch". Text is what it asks for. The zero value is not a rule.
 type Rule struct {
 	Kind  Kind   `json:"kind"`
 	Owner string `json:"owner"`
@@ -38,13 +40,18 @@ type Rule struct {
 	Text  string `json:"text"`
 }
 
-// String is the rule in one line.
+// String returns the rule in one line.
 func (r Rule) String() string { return r.Owner + ": " + r.Text }
 
-// rules are those of the pools and of the pods that a plan is about, by owner, then kind and key. The operating system is left out, because
-// no user chooses it.
+// rules returns the rules of the quotas, the pools and the pods of a plan, by owner, kind and key.
+// It omits the operating system, because no user chooses it.
 func rules(p *plan.Plan, pools []scheduling.Pool) []Rule {
 	var out []Rule
+	for _, q := range p.Problem.Snapshot().Quotas {
+		for name, limit := range q.Limits {
+			out = append(out, Rule{Quota, "CapacityQuota " + q.Name, string(name), fmt.Sprintf("at most %s %s", limit.String(), name)})
+		}
+	}
 	for i := range pools {
 		pool, owner := &pools[i], poolName(&pools[i])
 		for r := range pool.Requirements.All() {
@@ -114,15 +121,29 @@ func ofPod(pod *corev1.Pod, owner string) []Rule {
 	return out
 }
 
+// bearsOnBound reports whether plan.Bound.Price may change without the rule. That bound ignores
+// where other pods are and what is only preferred.
+func (r Rule) bearsOnBound() bool {
+	return !slices.Contains([]Kind{Weights, Spread, Affinity, Preference}, r.Kind)
+}
+
 func poolName(p *scheduling.Pool) string { return cmp.Or(p.Kind, "NodePool") + " " + p.Name }
 
-// Lift is the snapshot without the rule. The snapshot given is not changed.
+// Lift returns the snapshot without the rule. The argument is not changed.
 func (r Rule) Lift(s scheduling.Snapshot) scheduling.Snapshot {
 	switch r.Kind {
 	case Requirement, Limit, MinValues, Weights:
 		s.Pools = slices.Clone(s.Pools)
 		for i := range s.Pools {
 			r.liftPool(&s.Pools[i])
+		}
+	case Quota:
+		s.Quotas = slices.Clone(s.Quotas)
+		for i := range s.Quotas {
+			if q := &s.Quotas[i]; "CapacityQuota "+q.Name == r.Owner {
+				q.Limits = maps.Clone(q.Limits)
+				delete(q.Limits, corev1.ResourceName(r.Key))
+			}
 		}
 	case Selector, Spread, AntiAffinity, Affinity, Preference:
 		s.Pods = slices.Clone(s.Pods)
@@ -158,7 +179,8 @@ func (r Rule) liftPool(p *scheduling.Pool) {
 	}
 }
 
-// edits are what was made of shared parts of specs, so that pods of one template go on sharing them.
+// edits records the edited copies of shared parts of specs, so that pods of one template keep
+// sharing them.
 type edits struct {
 	spreads    map[*corev1.TopologySpreadConstraint][]corev1.TopologySpreadConstraint
 	affinities map[*corev1.Affinity]*corev1.Affinity
@@ -195,7 +217,7 @@ func liftAffinity(r Rule, a *corev1.Affinity) {
 			for i := range required.NodeSelectorTerms {
 				t := &required.NodeSelectorTerms[i]
 				t.MatchExpressions = slices.DeleteFunc(t.MatchExpressions, func(e corev1.NodeSelectorRequirement) bool { return e.Key == r.Key })
-				if len(t.MatchExpressions)+len(t.MatchFields) == 0 { // an empty term would match nothing; what it leaves is no demand
+				if len(t.MatchExpressions)+len(t.MatchFields) == 0 { // a term without expressions requires nothing, but would match nothing
 					n.RequiredDuringSchedulingIgnoredDuringExecution = nil
 					break
 				}

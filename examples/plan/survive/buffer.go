@@ -15,14 +15,16 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
-// Buffer is a CapacityBuffer of autoscaling.x-k8s.io/v1beta1 with its PodTemplate, as they can be applied. A pod of the template fills one spare
-// node, so an autoscaler that keeps room for it has that node.
+// Buffer is a CapacityBuffer of autoscaling.x-k8s.io/v1beta1 and its PodTemplate, ready to be
+// applied. One pod of the template fills one spare node, so an autoscaler that keeps capacity for
+// it keeps that node.
 type Buffer struct {
 	Template corev1.PodTemplate
 	Object   buffer.Buffer
 }
 
-// Buffers are the spares as objects of a namespace: one for each pool, type, zone and capacity type.
+// Buffers returns the spares as objects of a namespace: one for each pool, type, zone and capacity
+// type.
 func (h *Headroom) Buffers(namespace string) []Buffer {
 	var out []Buffer
 	at := map[string]int{}
@@ -47,14 +49,14 @@ func (h *Headroom) Buffers(namespace string) []Buffer {
 	return out
 }
 
-// template is a pod that fills the spare. It is never started, so that its image is none.
+// template returns a pod that fills the spare. It is never started, so its image does not exist.
 func (s *Spare) template(namespace, name string) corev1.PodTemplate {
 	list, exact := corev1.ResourceList{}, corev1.ResourceList{}
 	for _, resource := range slices.Sorted(maps.Keys(s.free)) {
 		q := s.free[resource]
 		switch {
 		case resource == corev1.ResourcePods || q.Sign() <= 0 || strings.HasPrefix(string(resource), corev1.ResourceHugePagesPrefix) || strings.HasPrefix(string(resource), corev1.ResourceAttachableVolumesPrefix):
-		case strings.Contains(string(resource), "/"): // which may not be asked for without a limit
+		case strings.Contains(string(resource), "/"): // such a resource may not be requested without a limit
 			list[resource], exact[resource] = q, q
 		default:
 			list[resource] = q

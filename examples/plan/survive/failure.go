@@ -1,6 +1,7 @@
-// Package survive rehearses what a cluster would live through: the loss of any one zone, spot pool, reservation, node or instance family. It
-// says which pods would wait for new nodes or have no place at all, and where some would, the cheapest headroom with which none does,
-// beside a lower bound of what it must cost.
+// Package survive rehearses failures of a cluster: the loss of any one zone, spot pool,
+// reservation, node or instance family. It says which pods would wait for new nodes and which would
+// have no place at all. If pods would wait, it finds the cheapest headroom with which none does,
+// and a lower bound of its cost.
 package survive
 
 import (
@@ -17,7 +18,7 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling"
 )
 
-// Kind is what is lost at once.
+// Kind is the kind of thing that is lost at once.
 type Kind string
 
 // The kinds of failures.
@@ -29,10 +30,11 @@ const (
 	Family      Kind = "instance-family"
 )
 
-// Kinds are all kinds of failures.
+// Kinds returns all kinds of failures.
 func Kinds() []Kind { return []Kind{Zone, SpotPool, Reservation, Node, Family} }
 
-// ParseKinds reads kinds that commas separate, such as "zone,node". The error names what is none, and what may have been meant.
+// ParseKinds reads kinds separated by commas, such as "zone,node". The error names an unknown kind
+// and what may have been meant.
 func ParseKinds(text string) ([]Kind, error) {
 	var out []Kind
 	known := make([]string, 0, len(Kinds()))
@@ -55,19 +57,22 @@ func ParseKinds(text string) ([]Kind, error) {
 	return out, nil
 }
 
-// Failure is one thing that is lost with all nodes in it. It is not for sale then, unless it is a node.
+// Failure is the loss of one thing with all nodes in it. What is lost is not for sale, unless it is
+// a node.
 type Failure struct {
 	Kind Kind   `json:"kind"`
 	Name string `json:"name"`
 }
 
-// String is such as "zone us-east-1a".
+// String returns for example "zone us-east-1a".
 func (f Failure) String() string { return string(f.Kind) + " " + f.Name }
 
-// familyLabel is the label of a family; types without it are of the family that their name begins with.
+// familyLabel is the label of a family. A type without it belongs to the family that its name
+// begins with.
 const familyLabel = "karpenter.k8s.aws/instance-family"
 
-// domainOf is what of this kind a node with these labels is in; empty for nothing.
+// domainOf returns the thing of this kind that contains a node with these labels, or an empty
+// string.
 func (k Kind) domainOf(label func(key string) string) string {
 	switch k {
 	case Zone:
@@ -91,7 +96,7 @@ func (k Kind) domainOf(label func(key string) string) string {
 func labelsOf(n *corev1.Node) func(string) string {
 	return func(key string) string {
 		if key == corev1.LabelHostname {
-			return n.Name // a node is lost by itself, whatever it calls its host
+			return n.Name // a node fails alone, whatever hostname it has
 		}
 		return n.Labels[key]
 	}
@@ -111,7 +116,7 @@ func offered(t *instancetypes.InstanceType, o *instancetypes.Offering) func(stri
 // strikes reports whether a node with these labels is lost.
 func (f Failure) strikes(label func(string) string) bool { return f.Kind.domainOf(label) == f.Name }
 
-// failures are those of the kinds that hit a node, in a total order.
+// failures returns the failures of the kinds that affect a node, in a total order.
 func failures(s *scheduling.Snapshot, kinds []Kind) []Failure {
 	var out []Failure
 	for _, k := range kinds {
@@ -129,7 +134,8 @@ func failures(s *scheduling.Snapshot, kinds []Kind) []Failure {
 	return out
 }
 
-// sold are the domains of the kind that pools can buy nodes in. Whole says that no node can be bought outside of all of them.
+// sold returns the domains of the kind in which pools can buy nodes. whole says that no node can be
+// bought outside all of them.
 func sold(s *scheduling.Snapshot, k Kind) (names []string, whole bool) {
 	seen := map[string]bool{}
 	whole = k != Node
@@ -158,8 +164,8 @@ func sold(s *scheduling.Snapshot, k Kind) (names []string, whole bool) {
 	return names, whole
 }
 
-// after is the cluster after the failure: its nodes are gone, their pods wait, and what failed is not for sale. Pods that come and go with
-// their node are gone. Displaced are the pods that wait.
+// after returns the cluster after the failure: its nodes are gone, their pods wait, and what failed
+// is not for sale. Pods that belong to their node are gone. displaced are the pods that wait.
 func (f Failure) after(s scheduling.Snapshot) (out scheduling.Snapshot, displaced []*corev1.Pod) {
 	gone := map[string]bool{}
 	out = s
@@ -195,7 +201,7 @@ func (f Failure) after(s scheduling.Snapshot) (out scheduling.Snapshot, displace
 	return out, displaced
 }
 
-// unsold are the pools without what failed.
+// unsold returns the pools without what failed.
 func (f Failure) unsold(pools []scheduling.Pool) []scheduling.Pool {
 	out := slices.Clone(pools)
 	done := map[*instancetypes.InstanceType][]instancetypes.InstanceType{} // pools may share their types

@@ -12,8 +12,9 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling"
 )
 
-// forced are the displaced pods that can only be in one zone, by zone: those that select it, and those that a hard spread forces there. Shut are
-// the zones that a hard spread closes to the others.
+// forced returns, by zone, the displaced pods that can only be in that zone: those that select it,
+// and those that a hard spread forces there. shut has, for each pod, the zones that a hard spread
+// closes to it.
 func forced(s *scheduling.Snapshot, displaced []*corev1.Pod, lost map[string]bool, sold []string) (out map[string][]*corev1.Pod, shut map[*corev1.Pod][]string) {
 	out, shut = map[string][]*corev1.Pod{}, map[*corev1.Pod][]string{}
 	for _, pods := range alike(displaced) {
@@ -25,7 +26,7 @@ func forced(s *scheduling.Snapshot, displaced []*corev1.Pod, lost map[string]boo
 			continue
 		}
 		counts, full := spreadForces(s, displaced, pods, sold)
-		for _, zone := range slices.Sorted(maps.Keys(counts)) { // each pod is in one zone
+		for _, zone := range slices.Sorted(maps.Keys(counts)) { // each pod counts for one zone only
 			n := min(counts[zone], len(pods))
 			out[zone], pods = append(out[zone], pods[:n]...), pods[n:]
 		}
@@ -36,7 +37,7 @@ func forced(s *scheduling.Snapshot, displaced []*corev1.Pod, lost map[string]boo
 	return out, shut
 }
 
-// alike are the pods in groups that are equal in all but the name.
+// alike returns the pods in groups that are equal except for the name.
 func alike(pods []*corev1.Pod) [][]*corev1.Pod {
 	var out [][]*corev1.Pod
 	at := map[string]int{}
@@ -56,9 +57,10 @@ func alike(pods []*corev1.Pod) [][]*corev1.Pod {
 	return out
 }
 
-// spreadForces is how many of the pods, which are alike, a hard spread over zones forces into each zone. If a zone with n pods is a domain, no
-// pod goes to another one that has n and the skew already. So if the zone takes too few, the others cannot take the rest. Full are zones that may
-// have none of the pods, because the others cannot be filled up to them.
+// spreadForces returns how many of the given equal pods a hard spread over zones forces into each
+// zone. Let a zone that is a domain have n pods. Then no pod goes to another zone that has n plus
+// the skew already. So if the zone takes too few pods, the others cannot take the rest. full are
+// zones that can have none of the pods, because the other zones cannot be filled up to them.
 func spreadForces(s *scheduling.Snapshot, displaced, pods []*corev1.Pod, sold []string) (out map[string]int, full []string) {
 	pod := pods[0]
 	c, selector := zoneSpread(pod)
@@ -77,7 +79,7 @@ func spreadForces(s *scheduling.Snapshot, displaced, pods []*corev1.Pod, sold []
 	if !matches(pod) || waiting != len(pods) {
 		return nil, nil
 	}
-	count := map[string]int{} // by zone, of all that may be domains
+	count := map[string]int{} // by zone, for all zones that may be domains
 	for _, zone := range sold {
 		count[zone] = 0
 	}
@@ -112,7 +114,7 @@ func spreadForces(s *scheduling.Snapshot, displaced, pods []*corev1.Pod, sold []
 	}
 	maps.DeleteFunc(out, func(_ string, n int) bool { return n == 0 })
 	for _, zone := range slices.Sorted(maps.Keys(count)) {
-		least, others := 0, 0 // what fills all other domains up to where one more pod may be in the zone
+		least, others := 0, 0 // pods that fill all other domains until one more pod may be in the zone
 		for other := range domains {
 			if other != zone {
 				others++
@@ -126,7 +128,8 @@ func spreadForces(s *scheduling.Snapshot, displaced, pods []*corev1.Pod, sold []
 	return out, full
 }
 
-// zoneSpread is the pod's hard spread over zones with its selector; nil if it has none, or one of which it is not known what it forces.
+// zoneSpread returns the pod's hard spread over zones and its selector. It returns nil if there is
+// none, or if it is not known what it forces.
 func zoneSpread(p *corev1.Pod) (*corev1.TopologySpreadConstraint, labels.Selector) {
 	if a := p.Spec.Affinity; a != nil && a.NodeAffinity != nil && a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil {
 		return nil, nil

@@ -10,6 +10,7 @@ import (
 
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/scheduling"
+	"github.com/joinery-sdk/joinery/scheduling/capacityquota"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
@@ -20,28 +21,30 @@ type Spare struct {
 
 	node   *corev1.Node
 	family string
-	free   corev1.ResourceList // for pods, once the daemons run there
+	free   corev1.ResourceList // for pods, after the daemons
 	taints []corev1.Taint
 }
 
-// Headroom is what is kept free so that pods that a failure displaces have places at once.
+// Headroom is the capacity that is kept free so that the pods displaced by a failure have places at
+// once.
 type Headroom struct {
-	// Spares are the nodes, the dearest first.
+	// Spares are the nodes, dearest first.
 	Spares []Spare
-	// PricePerHour is their price in dollars. No headroom that makes the same failures hold costs less than LowerBoundPerHour.
+	// PricePerHour is their price in dollars. LowerBoundPerHour is a lower bound of the price of
+	// any headroom with which the same failures hold.
 	PricePerHour, LowerBoundPerHour float64
-	// Unmet are the failures that still let pods wait, because limits of pools leave no room for more nodes.
+	// Unmet are the failures that still let pods wait, because limits of pools allow no more nodes.
 	Unmet []Failure
 
 	final *rehearsal
-	proof *joint // of the bound; nil for none
+	proof *joint // proof of the bound, or nil
 }
 
-// Cluster is the snapshot with the headroom in it. It is only to be read.
+// Cluster returns the snapshot with the headroom in it. It must only be read.
 func (h *Headroom) Cluster() scheduling.Snapshot { return h.final.cluster() }
 
-// Verify checks the lower bound anew: the packing of all pods that failures displace, and that none is cheaper, as [binpack.Instance.VerifyBound]
-// has it.
+// Verify checks the lower bound again: the packing of all displaced pods, and that none is cheaper,
+// as in [binpack.Instance.VerifyBound].
 func (h *Headroom) Verify() error {
 	if h.proof == nil {
 		return nil
@@ -49,22 +52,23 @@ func (h *Headroom) Verify() error {
 	return h.proof.instance.VerifyBound(h.proof.packed)
 }
 
-// Places are the places at once of the pods that a failure displaces, in the cluster with the headroom, in the order in which they are bound. It
-// costs a plan or three.
+// Places returns the places that the pods displaced by a failure find at once in the cluster with
+// the headroom, in the order in which they are bound. It costs one to three plans.
 func (h *Headroom) Places(ctx context.Context, f Failure) ([]scheduling.Binding, error) {
 	s, _ := f.after(h.Cluster())
 	now, err := h.final.atOnce(ctx, f, s)
 	return now.places, err
 }
 
-// rounds bounds how often all failures are gone through; one is usual, because more headroom takes no place away.
+// rounds limits how often all failures are gone through. One round is usual, because more headroom
+// removes no place.
 const rounds = 3
 
-// closeEnough is how many times its bound headroom may cost for no other way to be tried.
+// closeEnough is the factor above the bound at which no other way is tried.
 const closeEnough = 1.01
 
-// headroom is the packing of all failures as one problem, with what spreads and affinity ask for beyond it, or what is bought for one failure
-// after the other where that is cheaper.
+// headroom returns the cheaper of two results. One packs all failures as one problem, and adds what
+// spreads and affinity need beyond it. The other buys for one failure after the other.
 func (r *rehearsal) headroom(ctx context.Context, all []Outcome) (Headroom, error) {
 	best := Headroom{final: r}
 	short := slices.DeleteFunc(slices.Clone(all), func(o Outcome) bool { return len(o.Waiting) == 0 })
@@ -130,8 +134,8 @@ func (r *rehearsal) start(j *joint) {
 	r.hints = j.hints(r.spare)
 }
 
-// unmet are the failures that let pods wait that are not lost. A spare in a zone without nodes may be a domain of spreads that was none before, so
-// all failures are rehearsed again.
+// unmet returns the failures that let pods wait that are not lost. It rehearses all failures again,
+// because a spare in a zone without nodes may create a new domain for spreads.
 func (r *rehearsal) unmet(ctx context.Context, all []Outcome) ([]Failure, error) {
 	var out []Failure
 	for i := range all {
@@ -147,7 +151,7 @@ func (r *rehearsal) unmet(ctx context.Context, all []Outcome) ([]Failure, error)
 	return out, nil
 }
 
-// fill buys spares until no failure lets pods wait, and returns the failures that still do.
+// fill buys spares until no failure lets pods wait. It returns the failures that still do.
 func (r *rehearsal) fill(ctx context.Context, short []Outcome) ([]Failure, error) {
 	var unmet []Failure
 	for range rounds {
@@ -169,7 +173,8 @@ func (r *rehearsal) fill(ctx context.Context, short []Outcome) ([]Failure, error
 	return unmet, nil
 }
 
-// room buys what the pods lack that a failure displaces, It reports whether all of them that can have a place have one then.
+// room buys what the pods displaced by a failure lack. It reports whether all of them that can have
+// a place then have one.
 func (r *rehearsal) room(ctx context.Context, o *Outcome) (bool, error) {
 	f := o.Failure
 	s, _ := f.after(r.cluster())
@@ -179,6 +184,7 @@ func (r *rehearsal) room(ctx context.Context, o *Outcome) (bool, error) {
 	}
 	at := now.cluster
 	at.Pools, at.Pods = charged(s.Pools, r.snapshot.Nodes, f), slices.Concat(at.Pods, now.waiting)
+	at.Quotas = chargedQuotas(s.Quotas, r.snapshot.Nodes, f)
 	p, err := r.plan(ctx, at)
 	if err != nil {
 		return false, err
@@ -191,7 +197,7 @@ func (r *rehearsal) room(ctx context.Context, o *Outcome) (bool, error) {
 	return len(now.waiting) <= len(o.Lost), err
 }
 
-// spareOf is a node to buy as a spare.
+// spareOf returns a node to buy as a spare.
 func spareOf(n *scheduling.NewNode) Spare {
 	node := n.Node()
 	return Spare{
@@ -200,7 +206,7 @@ func spareOf(n *scheduling.NewNode) Spare {
 	}
 }
 
-// add gives the spare a name of its own.
+// add gives the spare its own name and adds it.
 func (r *rehearsal) add(s Spare) {
 	node := s.node.DeepCopy()
 	node.Name = fmt.Sprintf("headroom-%d", r.next)
@@ -210,7 +216,27 @@ func (r *rehearsal) add(s Spare) {
 	r.spare = append(slices.Clip(r.spare), s)
 }
 
-// charged are the pools with limits that the failed nodes still use up: headroom is there beside them.
+// chargedQuotas returns the quotas less what the failed nodes still use of them.
+func chargedQuotas(quotas []capacityquota.Quota, nodes []*corev1.Node, f Failure) []capacityquota.Quota {
+	out := slices.Clone(quotas)
+	for i := range out {
+		q := &out[i]
+		q.Limits = q.Limits.DeepCopy()
+		for _, n := range nodes {
+			if !f.strikes(labelsOf(n)) || !q.Matches(n.Labels) {
+				continue
+			}
+			for _, name := range resources.Names(q.Limits) {
+				left := resources.Capacity(name, q.Limits[name]) - capacityquota.Amount(name, n.Status.Capacity)
+				q.Limits[name] = resources.Quantity(name, max(0, left))
+			}
+		}
+	}
+	return out
+}
+
+// charged returns the pools with limits reduced by the failed nodes: the headroom exists at the
+// same time as these.
 func charged(pools []scheduling.Pool, nodes []*corev1.Node, f Failure) []scheduling.Pool {
 	out := slices.Clone(pools)
 	for i := range out {

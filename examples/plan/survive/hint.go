@@ -9,14 +9,15 @@ import (
 	"github.com/joinery-sdk/joinery/binpack"
 )
 
-// hint is how many pods of each kind a packing has on each node, by name. As a strategy it fills the nodes so, as far as the domains that were
-// chosen for pods allow, and then puts what is missing where it fits.
+// hint is how many pods of each kind a packing has on each node, by name. As a strategy it first
+// fills the nodes in that way, as far as the domains chosen for pods allow. Then it puts the
+// remaining pods where they fit.
 type hint struct {
-	group map[string]int         // of pods that are alike, by namespace/name
+	group map[string]int         // the group of equal pods, by namespace/name
 	quota map[int]map[string]int // by group and node
 }
 
-// newHint is the hint of places by namespace/name.
+// newHint returns the hint for the given places by namespace/name.
 func newHint(pods []*corev1.Pod, places map[string]string) *hint {
 	h := &hint{group: map[string]int{}, quota: map[int]map[string]int{}}
 	for g, members := range alike(pods) {

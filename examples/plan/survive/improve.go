@@ -11,14 +11,16 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling"
 )
 
-// effort bounds the work of improving headroom: pods that are planned again, with a start for each plan. It is the same on every machine.
+// effort limits the work of improving headroom. It counts pods that are planned again, plus a fixed
+// cost for each plan. It is the same on every machine.
 const (
 	effort    = 30_000
 	eachStart = 50
 )
 
-// improve gives spares back, and replaces one or two of them by a cheaper one, as long as every failure still holds and the price is not close
-// to the lower bound. What would cost less than the bound is not tried.
+// improve gives spares back, and replaces one or two of them with a cheaper one, as long as every
+// failure still holds and the price is not close to the lower bound. It does not try what would
+// cost less than the bound.
 func (r *rehearsal) improve(ctx context.Context, short []Outcome, lower float64) error {
 	if priceOf(r.spare) <= lower*closeEnough {
 		return nil
@@ -27,7 +29,7 @@ func (r *rehearsal) improve(ctx context.Context, short []Outcome, lower float64)
 	if err != nil {
 		return err
 	}
-	order := slices.Clone(short) // a failure that was not met comes first the next time, because it is the likely one again
+	order := slices.Clone(short) // a failure that was not met is tried first the next time
 	budget := effort
 	for better := true; better && budget > 0 && priceOf(r.spare) > lower*closeEnough; {
 		better = false
@@ -36,10 +38,10 @@ func (r *rehearsal) improve(ctx context.Context, short []Outcome, lower float64)
 			kept, price := split(r.spare, out)
 			for k := -1; k < len(offers); k++ {
 				if k >= 0 && offers[k].PricePerHour > price-1e-9 {
-					break // they are in the order of their prices
+					break // they are sorted by price
 				}
 				if len(out) == 2 && k < 0 || budget <= 0 {
-					continue // single spares were tried
+					continue // single spares were tried already
 				}
 				if k < 0 && priceOf(kept) < lower-1e-9 || k >= 0 && priceOf(kept)+offers[k].PricePerHour < lower-1e-9 {
 					continue
@@ -72,7 +74,7 @@ func priceOf(all []Spare) (sum float64) {
 	return sum
 }
 
-// candidates are the spares to take out, by position: each alone, then each pair.
+// candidates returns the spares to remove, by index: each alone, then each pair.
 func candidates(n int) [][]int {
 	var out [][]int
 	for i := range n {
@@ -86,7 +88,7 @@ func candidates(n int) [][]int {
 	return out
 }
 
-// split is the spares without some, and the price of these.
+// split returns the spares without some of them, and the price of those.
 func split(all []Spare, out []int) (kept []Spare, price float64) {
 	for i := range all {
 		if slices.Contains(out, i) {
@@ -117,8 +119,8 @@ func (r *rehearsal) met(ctx context.Context, order []Outcome, budget *int) (bool
 	return true, nil
 }
 
-// offers are the nodes that pools can buy as spares, the cheapest first: of those of a pool in a domain that are no larger than a
-// cheaper one, none.
+// offers returns the nodes that pools can buy as spares, cheapest first. Within a pool and domain
+// it leaves out nodes that are no larger than a cheaper one.
 func (r *rehearsal) offers() ([]Spare, error) {
 	p, err := scheduling.Compile(r.snapshot, r.by.Scheduling)
 	if err != nil {
@@ -127,7 +129,7 @@ func (r *rehearsal) offers() ([]Spare, error) {
 	var out []Spare
 	for i := range p.Shapes {
 		for k, so := range p.Shapes[i].Offerings {
-			if so.Count > 0 { // how many there are is for the plan to count
+			if so.Count > 0 { // only a plan knows how many of these can be bought
 				continue
 			}
 			if spare, ok := spareOffer(p, i, k, requirements.Set{}); ok {
@@ -148,7 +150,7 @@ func (r *rehearsal) offers() ([]Spare, error) {
 	return front, nil
 }
 
-// covers reports whether a spare is as good as another one wherever it is, and in the same domains.
+// covers reports whether a spare is as good as another one everywhere, and in the same domains.
 func (s *Spare) covers(other *Spare) bool {
 	if s.Pool != other.Pool || s.Zone != other.Zone || s.CapacityType != other.CapacityType || s.family != other.family {
 		return false

@@ -16,14 +16,18 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling"
 )
 
-// maxJoint is how many failures are one problem at most: each adds its own dimensions to every node. Those that need the dearest nodes count.
+// maxJoint limits how many failures form one problem, because each adds its own dimensions to every
+// node. The failures that need the dearest nodes are used.
 const maxJoint = 24
 
-// joint is all failures as one problem of packing. A node to buy serves every failure that it outlives, so it has its capacity once for each
-// of them: the dimensions of the problem are pairs of a failure and a resource. An item is the pods of a class that one failure displaces. It
-// has a size in the dimensions of its failure alone, where nodes and offerings that are lost have no capacity.
+// joint states all failures as one packing problem. A new node serves every failure that it
+// outlives, so it has its capacity once for each of these failures: the dimensions of the problem
+// are pairs of a failure and a resource. An item is the pods of a class that one failure displaces.
+// It has a size only in the dimensions of its failure. Nodes and offerings that the failure
+// destroys have no capacity there.
 //
-// Any headroom that makes the failures hold is a packing of these items, so a bound of the packing is one of the headroom.
+// Any headroom with which the failures hold is a packing of these items. So a bound of the packing
+// is a bound of the headroom.
 type joint struct {
 	compiled *scheduling.Problem
 	failures []Outcome
@@ -34,7 +38,7 @@ type joint struct {
 	packed   *binpack.Plan
 }
 
-// origin is the shape that a type was made of, with the positions of the type's offerings in it.
+// origin is the shape from which a type was made, with the indexes of the type's offerings in it.
 type origin struct {
 	shape     int
 	offerings []int
@@ -67,10 +71,11 @@ func (r *rehearsal) newJoint(ctx context.Context, failures []Outcome) (*joint, e
 	return j, nil
 }
 
-// outermost are the failures that do not lie within another one, up to [maxJoint]. Within lies a failure that loses no other nodes and offerings, and
-// whose pods need room after the other one, too, in the same zones.
+// outermost returns the failures that do not lie within another one, up to [maxJoint]. A failure
+// lies within another one if it loses no other nodes and offerings, and its pods also need capacity
+// after the other one, in the same zones.
 func (r *rehearsal) outermost(short []Outcome) []Outcome {
-	lost := make([][]bool, len(short)) // nodes and offerings, in one order
+	lost := make([][]bool, len(short)) // nodes and offerings, always in the same order
 	zones := make([]map[string]string, len(short))
 	for i := range short {
 		zones[i] = map[string]string{}
@@ -116,10 +121,11 @@ func (r *rehearsal) outermost(short []Outcome) []Outcome {
 	return out
 }
 
-// displacedBy are copies of the pods that the failure displaces and that some headroom helps. Those that can only be in one zone select it.
-// Spreads are left out: what they force is said by the zone.
+// displacedBy returns copies of the pods that the failure displaces and that headroom can help. A
+// pod that can only be in one zone selects it. Spreads are left out, because the zone expresses
+// what they force.
 func (r *rehearsal) displacedBy(o *Outcome) []*corev1.Pod {
-	s, displaced := o.after(r.cluster()) // spares make their zones domains
+	s, displaced := o.after(r.cluster()) // zones of spares count as domains
 	zones, _ := sold(&s, Zone)
 	lost := map[string]bool{}
 	for _, p := range o.Lost {
@@ -139,7 +145,7 @@ func (r *rehearsal) displacedBy(o *Outcome) []*corev1.Pod {
 		}
 		q := *p
 		q.Spec.TopologySpreadConstraints = nil
-		if full := shut[p]; len(full) > 0 { // it has no required node affinity, or its spread would not be understood
+		if full := shut[p]; len(full) > 0 { // such a pod has no required node affinity, see zoneSpread
 			affinity := corev1.Affinity{}
 			if p.Spec.Affinity != nil {
 				affinity = *p.Spec.Affinity
@@ -214,13 +220,14 @@ func (j *joint) problem() binpack.Problem {
 		}
 		out.Pools = append(out.Pools, pool)
 	}
+	out.Budgets = plan.Budgets(j.compiled)
 	for i, t := range plan.Types(j.compiled) {
 		out.Types = append(out.Types, j.split(dimensions, i, t)...)
 	}
 	return out
 }
 
-// split is the type of a shape once for each set of failures that its offerings outlive.
+// split returns the type of a shape once for each set of failures that its offerings outlive.
 func (j *joint) split(dimensions []dimension, shape int, t binpack.Type) []binpack.Type {
 	var out []binpack.Type
 	at := map[string]int{}
@@ -247,7 +254,7 @@ func (j *joint) split(dimensions []dimension, shape int, t binpack.Type) []binpa
 	return out
 }
 
-// expand is a vector in all dimensions: 0 in those of failures that it has nothing to do with.
+// expand returns a vector in all dimensions, with 0 for failures that do not concern it.
 func expand(dimensions []dimension, vector []int64, in func(failure int) bool) []int64 {
 	out := make([]int64, len(dimensions))
 	last, is := -1, false
@@ -262,7 +269,7 @@ func expand(dimensions []dimension, vector []int64, in func(failure int) bool) [
 	return out
 }
 
-// fits reports whether an item is of the failure and fits what is free on a node.
+// fits reports whether an item belongs to the failure and fits into the free capacity of a node.
 func fits(dimensions []dimension, failure int, size, free []int64) bool {
 	any := false
 	for i, d := range dimensions {
@@ -277,7 +284,7 @@ func fits(dimensions []dimension, failure int, size, free []int64) bool {
 	return any
 }
 
-// tagged are tags and limits of a failure, which are nothing to the others.
+// tagged returns the tags and limits of one failure, so that they do not affect the others.
 func tagged(failure int, tags []string, limits []binpack.Limit) ([]string, []binpack.Limit) {
 	outTags, outLimits := make([]string, len(tags)), make([]binpack.Limit, len(limits))
 	for i, t := range tags {
@@ -289,7 +296,8 @@ func tagged(failure int, tags []string, limits []binpack.Limit) ([]string, []bin
 	return outTags, outLimits
 }
 
-// hints are where the packing has the pods, by failure, if the spares are those of the packing.
+// hints returns where the packing places the pods, by failure, if the spares are those of the
+// packing.
 func (j *joint) hints(spares []Spare) map[Failure]map[string]string {
 	out := map[Failure]map[string]string{}
 	for i := range j.failures {
@@ -316,10 +324,11 @@ func (j *joint) hints(spares []Spare) map[Failure]map[string]string {
 	return out
 }
 
-// several is how many failures are few enough for a search of all sets of nodes.
+// several is the largest number of failures for which all sets of nodes can be searched.
 const several = 3
 
-// proof is the best bound of all failures, of those that force most into some zone, of those that need the dearest nodes, and of each alone: fewer
+// proof returns the best of several bounds: of all failures, of those that force most pods into
+// some zone, of those that need the dearest nodes, and of each failure alone. Problems with fewer
 // dimensions are searched better.
 func (r *rehearsal) proof(ctx context.Context, all *joint) (*joint, error) {
 	best := all
@@ -345,7 +354,8 @@ func (r *rehearsal) proof(ctx context.Context, all *joint) (*joint, error) {
 	return best, nil
 }
 
-// forcing are for each zone the failure that forces most pods there, by what they take of the largest node in one resource.
+// forcing returns, for each zone, the failure that forces most pods there. Pods are measured by the
+// largest fraction that they take of a resource of the largest node.
 func (j *joint) forcing() []Outcome {
 	problem := j.instance.Problem()
 	largest := make([]int64, len(problem.Resources))
@@ -388,7 +398,7 @@ func (j *joint) forcing() []Outcome {
 	return out
 }
 
-// spares are the nodes of the packing.
+// spares returns the nodes of the packing.
 func (j *joint) spares() []Spare {
 	var out []Spare
 	for _, b := range j.packed.Bins {
@@ -400,7 +410,7 @@ func (j *joint) spares() []Spare {
 	return out
 }
 
-// spareOffer is an offering of a shape as a spare with labels that are narrowed.
+// spareOffer returns an offering of a shape as a spare with narrowed labels.
 func spareOffer(p *scheduling.Problem, shape, offering int, narrowed requirements.Set) (Spare, bool) {
 	labels, err := p.NodeLabels(shape, offering)
 	if err != nil {

@@ -14,54 +14,60 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling"
 )
 
-// Outcome is a failure that was rehearsed.
+// Outcome is the result of one rehearsed failure.
 type Outcome struct {
 	Failure
 	// Displaced is how many pods the failure displaces.
 	Displaced int
-	// Ignored is how many of them are not ours to place, such as those of another scheduler: nothing is said of them.
+	// Ignored is how many of them are not to be planned, such as those of another scheduler. The
+	// outcome says nothing about these.
 	Ignored int
-	// Waiting are those that only nodes to buy have room for, of what would still be for sale. Lost are those without a place anywhere, and
-	// Why says what is in the way of the first of them.
+	// Waiting are the pods that fit only on new nodes, of the offerings that would still be for
+	// sale. Lost are the pods without a place anywhere. Why says what is in the way of the first of
+	// them.
 	Waiting, Lost []*corev1.Pod
 	Why           string
 
-	price float64 // dollars an hour of the nodes that are planned for the waiting pods
+	price float64 // dollars an hour of the nodes planned for the waiting pods
 }
 
 // Holds reports whether all displaced pods have places at once.
 func (o *Outcome) Holds() bool { return len(o.Waiting)+len(o.Lost) == 0 }
 
-// Workload is the worst that a failure does to a workload.
+// Workload is the worst effect of a failure on a workload.
 type Workload struct {
-	// Workload is that of [plan.WorkloadOf], and Pods how many it has.
+	// Workload is the name of [plan.WorkloadOf]. Pods is how many pods it has.
 	Workload string
 	Pods     int
-	// Worst is the failure that leaves most of its pods without a place, and of these the one that lets most of them wait.
+	// Worst is the failure that leaves most of its pods without a place. Of equal ones it is the
+	// one that lets most of them wait.
 	Worst         Failure
 	Waiting, Lost int
 }
 
-// Report is what a cluster would live through.
+// Report is the result of rehearsing a cluster.
 type Report struct {
-	// Failures are all that were rehearsed, by kind in the order of the question, then by name.
+	// Failures are all rehearsed failures, by kind in the order of the question, then by name.
 	Failures []Outcome
-	// Workloads are those that some failure leaves waiting or without a place, the worst first, then by name.
+	// Workloads are those that some failure leaves waiting or without a place, worst first, then by
+	// name.
 	Workloads []Workload
-	// Headroom makes every failure hold, but for the pods that are lost: no room helps these.
+	// Headroom makes every failure hold, except for lost pods, which no capacity helps.
 	Headroom Headroom
 }
 
-// Holds reports whether every failure leaves all pods a place at once, without headroom.
+// Holds reports whether after every failure all pods have a place at once, without headroom.
 func (r *Report) Holds() bool {
 	return !slices.ContainsFunc(r.Failures, func(o Outcome) bool { return !o.Holds() })
 }
 
-// Rehearse rehearses every single failure of the kinds, in the cluster with the plan carried out. By is how plans are made; nil means
-// defaults. A failure costs a plan of the pods that it displaces, and another one where some of them wait. The errors are those of [plan.Make].
+// Rehearse rehearses every single failure of the kinds, in the cluster after the plan. by says how
+// plans are made; nil means defaults. A failure costs a plan of the pods that it displaces, and
+// another one if some of them wait. The errors are those of [plan.Make].
 //
-// Displaced pods care for no preferences, and zones without nodes are no domains of spreads, as it is in kube-scheduler. Nodes that fail
-// are there no more, and who made their pods makes them anew. A volume stays where it is.
+// Displaced pods give up their preferences. Zones without nodes are not domains of spreads, as in
+// kube-scheduler. Failed nodes no longer exist, and controllers recreate their pods. A volume stays
+// where it is.
 func Rehearse(ctx context.Context, p *plan.Plan, by *plan.Options, kinds []Kind) ([]Outcome, error) {
 	r := rehearsal{snapshot: p.CarriedOut(), by: urgent(by)}
 	return r.all(ctx, kinds)
@@ -79,8 +85,9 @@ func (r *rehearsal) all(ctx context.Context, kinds []Kind) ([]Outcome, error) {
 	return out, nil
 }
 
-// Of is [Rehearse] with what it means for workloads, and with the headroom that makes failures hold, which costs a bounded number of
-// plans more. Kept are nodes that are kept free beside the plan, such as those of CapacityBuffers.
+// Of is [Rehearse] with the effect on workloads and with the headroom that makes failures hold. The
+// headroom costs a bounded number of additional plans. kept are nodes that are kept free in
+// addition to the plan, such as those of CapacityBuffers.
 func Of(ctx context.Context, p *plan.Plan, by *plan.Options, kinds []Kind, kept ...*corev1.Node) (*Report, error) {
 	r := rehearsal{snapshot: p.CarriedOut(), by: urgent(by)}
 	r.snapshot.Nodes = slices.Concat(r.snapshot.Nodes, kept)
@@ -93,7 +100,7 @@ func Of(ctx context.Context, p *plan.Plan, by *plan.Options, kinds []Kind, kept 
 	return out, err
 }
 
-// urgent is how pods are planned that a failure displaced. The snapshot is narrowed already.
+// urgent returns the options for planning displaced pods. The snapshot is already narrowed.
 func urgent(by *plan.Options) plan.Options {
 	var out plan.Options
 	if by != nil {
@@ -113,16 +120,16 @@ func urgent(by *plan.Options) plan.Options {
 	return out
 }
 
-// rehearsal is a cluster, and the headroom that it has.
+// rehearsal is a cluster and its headroom.
 type rehearsal struct {
 	snapshot scheduling.Snapshot
 	spare    []Spare
 	next     int // number of the next spare
 	by       plan.Options
-	hints    map[Failure]map[string]string // where a packing of all failures has the pods that one of them displaces, by pod
+	hints    map[Failure]map[string]string // where a packing of all failures places the displaced pods, by failure and pod
 }
 
-// cluster is the snapshot with its headroom.
+// cluster returns the snapshot with its headroom.
 func (r *rehearsal) cluster() scheduling.Snapshot {
 	s := r.snapshot
 	s.Nodes = slices.Clone(s.Nodes)
@@ -140,8 +147,8 @@ func (r *rehearsal) plan(ctx context.Context, s scheduling.Snapshot) (*plan.Plan
 	return p, nil
 }
 
-// rehearse says what a failure does. What the displaced pods find at once is planned with nothing for sale, because nobody waits for a plan
-// then that only works out if nodes might have been bought.
+// rehearse returns the result of a failure. What the displaced pods find at once is planned with
+// nothing for sale: at that moment nobody waits for a plan that depends on buying nodes.
 func (r *rehearsal) rehearse(ctx context.Context, f Failure) (Outcome, error) {
 	s, displaced := f.after(r.cluster())
 	out := Outcome{Failure: f, Displaced: len(displaced)}
@@ -165,7 +172,7 @@ func (r *rehearsal) rehearse(ctx context.Context, f Failure) (Outcome, error) {
 	return out, nil
 }
 
-// state is what becomes of the displaced pods at once.
+// state is the immediate situation of the displaced pods.
 type state struct {
 	cluster scheduling.Snapshot // with the pods that have places
 	places  []scheduling.Binding
@@ -173,8 +180,8 @@ type state struct {
 	ignored []scheduling.Ignored
 }
 
-// atOnce gives the pods that wait places on nodes that are there. Where a plan leaves some out, it is made again by the packing of all failures,
-// which is tighter.
+// atOnce gives waiting pods places on existing nodes. If a plan leaves some out, it is made again
+// with the hint from the packing of all failures, which is tighter.
 func (r *rehearsal) atOnce(ctx context.Context, f Failure, s scheduling.Snapshot) (state, error) {
 	out := state{cluster: s}
 	if !slices.ContainsFunc(s.Pods, func(p *corev1.Pod) bool { return p.Spec.NodeName == "" }) {
@@ -193,7 +200,8 @@ func (r *rehearsal) atOnce(ctx context.Context, f Failure, s scheduling.Snapshot
 	return hinted, nil
 }
 
-// placed is the state once as many of the pods have places as a plan with nothing for sale finds, by the hint if there is one.
+// placed returns the state after a plan with nothing for sale has placed as many pods as it can,
+// with the hint if there is one.
 func (r *rehearsal) placed(ctx context.Context, s scheduling.Snapshot, by *hint) (state, error) {
 	s.Pools = nil
 	opts, packing := r.by, binpack.Options{}
@@ -216,7 +224,7 @@ func (r *rehearsal) placed(ctx context.Context, s scheduling.Snapshot, by *hint)
 	return out, nil
 }
 
-// read notes which of the waiting pods are lost in the plan of what is for sale.
+// read records which of the waiting pods are lost in the plan with what is for sale.
 func (o *Outcome) read(p *plan.Plan, waiting []*corev1.Pod) {
 	lost := map[string]bool{}
 	for _, u := range p.Unplaced() {
@@ -240,7 +248,7 @@ func (o *Outcome) read(p *plan.Plan, waiting []*corev1.Pod) {
 	}
 }
 
-// workloads are the worst cases.
+// workloads returns the worst case of each workload.
 func workloads(pods []*corev1.Pod, all []Outcome) []Workload {
 	total := map[string]int{}
 	for _, p := range pods {

@@ -14,8 +14,8 @@ import (
 //go:embed data
 var files embed.FS
 
-// Hash is the SHA-256 of the embedded data in hexadecimal: the identity of the catalogue behind an answer.
-// The empty string means that the data is not what the generator wrote.
+// Hash returns the SHA-256 of the embedded data in hexadecimal, which identifies the catalogue
+// behind an answer. An empty string means that the data is not what the generator wrote.
 func Hash() string {
 	sum := sha256.New()
 	for _, name := range names() {
@@ -28,7 +28,7 @@ func Hash() string {
 	return got
 }
 
-// names lists the data files in ascending order, HASH left out.
+// names returns the data files in ascending order, without HASH.
 func names() []string {
 	var out []string
 	// Walking an embedded folder cannot fail.
@@ -41,13 +41,13 @@ func names() []string {
 	return out
 }
 
-// text returns a data file; a file that is not there is empty.
+// text returns a data file. A missing file is empty.
 func text(name string) string {
 	data, _ := files.ReadFile("data/" + name)
 	return string(data)
 }
 
-// lines yields the lines of a data file, comments left out.
+// lines yields the lines of a data file, without comments.
 func lines(name string) func(func(string) bool) {
 	return func(yield func(string) bool) {
 		for l := range strings.Lines(text(name)) {

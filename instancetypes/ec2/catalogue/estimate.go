@@ -11,16 +11,19 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes/ec2/catalogue/internal/line"
 )
 
-// home is the region whose price list is the newest and has the most types. Other regions' lists lack what was launched since they were made.
+// home is the region with the newest price list and the most types. Other regions' lists lack types
+// that were launched since they were made.
 const home = "us-east-1"
 
-// family is what the name of a family says: m, 8, g, dn in m8gdn. Maker is the letter of the processor's maker: a, g or i, which no letter means, too.
+// family is what the name of a family says: m, 8, g, dn in m8gdn. maker is the letter of the
+// processor's manufacturer: a, g or i; no letter also means i.
 type family struct {
 	name, category, maker, extras string
 	generation                    int
 }
 
-// familyOf reads the name of a type up to its point. Names that are made otherwise, such as u-6tb1, are a category of their own.
+// familyOf reads the name of a type up to its dot. Names of another form, such as u-6tb1, are a
+// category of their own.
 func familyOf(typ string) family {
 	name, _, _ := strings.Cut(typ, ".")
 	f := family{name: name, maker: "i"}
@@ -45,8 +48,9 @@ func familyOf(typ string) family {
 	return f
 }
 
-// distance says how unlike two families are. A region's prices differ from those of another region most by category, then by the maker of the
-// processor; network and disks count less, and generations least. The weights only have to keep this order.
+// distance returns how different two families are. Prices differ between regions most by category,
+// then by the manufacturer of the processor; network and disks matter less, and generations least.
+// The weights only have to keep this order.
 func (f family) distance(g family) int {
 	d := f.generation - g.generation
 	if d < 0 {
@@ -66,7 +70,7 @@ func (f family) distance(g family) int {
 	return d
 }
 
-// estimator knows what each family costs in a region, as a multiple of what it costs at home.
+// estimator knows the cost of each family in a region as a multiple of its cost at home.
 type estimator struct {
 	home   map[string]float64 // by type, US dollars per hour
 	ratios []ratio            // by family
@@ -95,8 +99,10 @@ func newEstimator(home, here map[string]float64) estimator {
 	return e
 }
 
-// price is an estimate of what a type costs: the price at home times the ratio of the nearest family that both regions have, of equally near ones the
-// first by name; its own if possible. 0 = home does not have the type either, or the regions have nothing in common.
+// price returns an estimate of the cost of a type: the price at home times the ratio of the nearest
+// family that both regions have, its own if possible. Of equally near families it is the first by
+// name. It returns 0 if home does not have the type either, or if the regions have nothing in
+// common.
 func (e estimator) price(name string) float64 {
 	if e.home[name] == 0 || len(e.ratios) == 0 {
 		return 0

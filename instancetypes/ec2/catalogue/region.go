@@ -21,7 +21,8 @@ type Region struct {
 	OnDemandDate, SpotDate string
 }
 
-// Zone is an availability zone. Which name stands for which id differs from account to account; this is one account's view.
+// Zone is an availability zone. Zone names stand for different ids in each account; these are the
+// names of one account.
 type Zone struct {
 	Name string // us-east-1a
 	ID   string // use1-az2
@@ -30,16 +31,17 @@ type Zone struct {
 // Offer is an instance type in a region.
 type Offer struct {
 	describe.Description
-	// Retired types are described by an older source only: AWS no longer offers them to everybody.
+	// Retired types are described only by an older source: AWS no longer offers them to everybody.
 	Retired bool
 	Zones   []Zone
-	// OnDemand is the price in US dollars per hour; 0 = no list has it. Estimated says that the region's list lacks it, and it was worked out from the price in
-	// us-east-1; ESTIMATES.md says how good that is.
+	// OnDemand is the price in US dollars per hour; 0 means that no list has it. Estimated says
+	// that the region's list lacks it, and that it was derived from the price in us-east-1.
+	// ESTIMATES.md says how accurate that is.
 	OnDemand  float64
 	Estimated bool
-	// Spot is an estimate in US dollars per hour: the on-demand price less the savings that were usual; 0 = no figure,
-	// or not sold as spot. Guessed says that the savings are assumed: those of the type's neighbours, or its own but no
-	// more than lasts.
+	// Spot is an estimate in US dollars per hour: the on-demand price minus the usual savings. 0
+	// means that there is no number, or that it is not sold as spot. Guessed says that the savings
+	// are assumed: those of the type's neighbours, or its own up to a limit that lasts.
 	Spot    float64
 	Guessed bool
 }
@@ -58,7 +60,7 @@ func (e *UnknownRegionError) Error() string {
 	return fmt.Sprintf("catalogue: no region %q: want one of %s", e.Name, strings.Join(Regions(), ", "))
 }
 
-// Regions lists the regions of the catalogue in ascending order.
+// Regions returns the regions of the catalogue in ascending order.
 func Regions() []string {
 	var out []string
 	for _, name := range names() {
@@ -69,7 +71,8 @@ func Regions() []string {
 	return out
 }
 
-// Types lists all instance types of the catalogue by name, offered anywhere or not, retired ones with them.
+// Types returns all instance types of the catalogue by name, offered anywhere or not, including
+// retired ones.
 func Types() ([]describe.Description, error) {
 	var out []describe.Description
 	for l := range lines("types.txt") {
@@ -82,8 +85,8 @@ func Types() ([]describe.Description, error) {
 	return out, nil
 }
 
-// RegionsOf lists the regions that offer a type, in ascending order: for "not in this region, but in ...".
-// It scans the whole catalogue, which costs a millisecond.
+// RegionsOf returns the regions that offer a type, in ascending order, for messages such as "not in
+// this region, but in ...". It scans the whole catalogue, which takes a millisecond.
 func RegionsOf(name string) []string {
 	if !strings.Contains(name, ".") { // other lines of the files start with plain words
 		return nil
@@ -97,8 +100,9 @@ func RegionsOf(name string) []string {
 	return out
 }
 
-// Load reads one region. The error is an [*UnknownRegionError] for a name that the catalogue does not have; it can be
-// another only if the embedded data is broken. Cost: a few milliseconds, mostly for the types' descriptions.
+// Load reads one region. The error is an [*UnknownRegionError] for a name that the catalogue does
+// not have. It can be another error only if the embedded data is broken. It takes a few
+// milliseconds, mostly for the types' descriptions.
 func Load(region string) (Region, error) {
 	file := "regions/" + region + ".txt"
 	if strings.Contains(region, "/") || text(file) == "" {
@@ -141,7 +145,8 @@ func Load(region string) (Region, error) {
 	return r, errors.Join(errs...)
 }
 
-// descriptionLines indexes the lines of types.txt by name, undecoded: a region offers only some of them.
+// descriptionLines indexes the lines of types.txt by name without decoding them, because a region
+// offers only some of them.
 func descriptionLines() (map[string]string, error) {
 	out := make(map[string]string, 1500)
 	for l := range lines("types.txt") {
@@ -186,7 +191,7 @@ func (r Region) offer(l string, types map[string]string, sets zoneSets, estimate
 		return Offer{}, err
 	}
 	if o.Savings >= 0 {
-		// Lists carry at most six decimals; more would only show the rounding of binary fractions.
+		// Lists have at most six decimals. More would only show the rounding of binary fractions.
 		out.Spot, out.Guessed = math.Round(out.OnDemand*float64(100-o.Savings)*1e4)/1e6, o.Guessed
 	}
 	return out, nil

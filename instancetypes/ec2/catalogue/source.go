@@ -4,15 +4,15 @@ import "strings"
 
 // Source is a package that the data was taken from.
 type Source struct {
-	Letter  string // how the data refers to it
+	Letter  string // its name in the data
 	Package string
 	Version string
 	Hash    string // of the package, as its package manager computes it
-	Date    string // of the data, YYYY-MM-DD; empty where the package does not tell
+	Date    string // of the data, YYYY-MM-DD; empty if the package does not say
 	Gives   string // what was taken from it
 }
 
-// Sources lists where the data comes from.
+// Sources returns where the data comes from.
 func Sources() []Source {
 	var out []Source
 	for l := range lines("sources.txt") {

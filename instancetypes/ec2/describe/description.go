@@ -1,45 +1,49 @@
 package describe
 
-// Description is what EC2 says about one instance type. It is read-only; copies share the slices.
-// The zero value is a type without name, processors and memory, which [Description.Validate] refuses.
+// Description is what EC2 says about one instance type. It must only be read; copies share the
+// slices. The zero value is a type without name, processors and memory, which
+// [Description.Validate] rejects.
 type Description struct {
 	Name string
-	// Architectures in EC2's order and spelling: x86_64, arm64, i386, x86_64_mac, arm64_mac. Kubernetes sees the first
-	// that it knows.
+	// Architectures are in EC2's order and spelling: x86_64, arm64, i386, x86_64_mac, arm64_mac.
+	// Kubernetes uses the first that it knows.
 	Architectures []string
-	// Virtualizations in EC2's spelling: hvm, paravirtual.
+	// Virtualizations are in EC2's spelling: hvm, paravirtual.
 	Virtualizations []string
-	// UsageClasses in EC2's spelling: on-demand, spot, capacity-block.
+	// UsageClasses are in EC2's spelling: on-demand, spot, capacity-block.
 	UsageClasses []string
 
 	VCPUs           int64
 	MemoryMiB       int64
 	CPUManufacturer string // as EC2 writes it: Intel, AMD, AWS, Apple
-	ClockMHz        int64  // sustained; 0 = not told
+	ClockMHz        int64  // sustained; 0 means unknown
 	Hypervisor      string // nitro or xen; empty on bare metal
 	BareMetal       bool
 	Burstable       bool
 	NitroEnclaves   bool
 
-	// MaxInterfaces counts network interfaces over all network cards.
+	// MaxInterfaces is the number of network interfaces over all network cards.
 	MaxInterfaces int64
-	// DefaultCardInterfaces counts those of the default network card: the only ones that pods get addresses from.
+	// DefaultCardInterfaces is the number on the default network card. Only these give addresses to
+	// pods.
 	DefaultCardInterfaces int64
 	NetworkCards          int64
 	IPv4PerInterface      int64
-	EFAInterfaces         int64 // elastic fabric adapters, one a card at most
+	EFAInterfaces         int64 // elastic fabric adapters, at most one per card
 	EncryptionInTransit   bool
-	// NetworkMbps is the baseline bandwidth in megabit per second; 0 = not told. DescribeInstanceTypes tells a different
-	// figure per card, so the published one comes from elsewhere (see package catalogue).
+	// NetworkMbps is the baseline bandwidth in megabit per second; 0 means unknown.
+	// DescribeInstanceTypes reports another number per card, so the published one comes from
+	// elsewhere (see package catalogue).
 	NetworkMbps int64
-	// BranchInterfaces is the number of pods with security groups of their own (vpc.amazonaws.com/pod-eni);
-	// DescribeInstanceTypes does not tell it.
+	// BranchInterfaces is the number of pods with their own security groups
+	// (vpc.amazonaws.com/pod-eni). DescribeInstanceTypes does not report it.
 	BranchInterfaces int64
 
-	// EBSMbps is the maximum EBS bandwidth of types that are EBS-optimized by default; 0 = not told.
+	// EBSMbps is the maximum EBS bandwidth of types that are EBS-optimized by default; 0 means
+	// unknown.
 	EBSMbps int64
-	// EBSAttachments is the limit of attached volumes; SharedAttachments says that network interfaces and local disks
-	// count against it.
+	// EBSAttachments is the limit of attached volumes. SharedAttachments says that network
+	// interfaces and local disks count against it.
 	EBSAttachments    int64
 	SharedAttachments bool
 
@@ -57,9 +61,10 @@ type GPU struct {
 	Manufacturer string // NVIDIA, AMD, Habana
 	Count        int64  // whole devices; 0 for a share of one
 	MemoryMiB    int64  // of one device or share
-	// Share is the part of a device that the type has, in thousandths: 1000 for whole devices, 125 for an eighth.
+	// Share is the fraction of a device that the type has, in thousandths: 1000 for whole devices,
+	// 125 for an eighth.
 	Share int64
-	// Logical counts devices as the operating system sees them: a share is one.
+	// Logical is the number of devices that the operating system sees: a share counts as one.
 	Logical int64
 }
 
@@ -71,7 +76,8 @@ type NeuronDevice struct {
 	MemoryMiB int64 // of one device
 }
 
-// Accelerator is one kind of inference accelerator of an instance type. AWS lists its own Inferentia chips here, too.
+// Accelerator is one kind of inference accelerator of an instance type. AWS also lists its own
+// Inferentia chips here.
 type Accelerator struct {
 	Name         string
 	Manufacturer string

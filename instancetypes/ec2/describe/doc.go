@@ -1,5 +1,6 @@
-// Package describe holds what EC2 says about an instance type, and reads it from the answer of DescribeInstanceTypes.
+// Package describe has what EC2 says about an instance type, and reads it from the answer of
+// DescribeInstanceTypes.
 //
-// A [Description] has facts only, no prices and no zones. What these facts mean for Kubernetes (labels, allocatable
-// resources) is the business of package ec2.
+// A [Description] has only facts, no prices and no zones. Package ec2 knows what these facts mean
+// for Kubernetes (labels, allocatable resources).
 package describe

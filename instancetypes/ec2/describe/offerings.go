@@ -8,8 +8,9 @@ import (
 	"slices"
 )
 
-// ReadOfferings reads what `aws ec2 describe-instance-type-offerings --location-type availability-zone` prints, one page or several after another: the
-// names of the zones that offer a type, ascending, by type.
+// ReadOfferings reads the output of `aws ec2 describe-instance-type-offerings --location-type
+// availability-zone`, one page or several in sequence. The result is, by type, the names of the
+// zones that offer it, ascending.
 func ReadOfferings(data []byte) (map[string][]string, error) {
 	out := map[string][]string{}
 	dec := json.NewDecoder(bytes.NewReader(data))

@@ -12,16 +12,19 @@ import (
 	"time"
 )
 
-// OnDemandPrices are the published prices of a region: US dollars (in China yuan) an hour by instance type.
+// OnDemandPrices are the published prices of a region: US dollars (in China yuan) an hour by
+// instance type.
 type OnDemandPrices struct {
 	Types map[string]float64
-	// Date is the day of the list, YYYY-MM-DD; empty if no product tells.
+	// Date is the date of the list, YYYY-MM-DD. It is empty if no product has one.
 	Date string
 }
 
-// ReadProducts reads what `aws pricing get-products --service-code AmazonEC2` prints, one page or several after another. Products of another region, of
-// another system than Linux, of another tenancy than shared (of bare metal: dedicated) and with software are left out, so that any filter will
-// do that lets these pass. So are products without a price. Odd joins a line for each that makes no sense; the error says that the data is no such answer.
+// ReadProducts reads the output of `aws pricing get-products --service-code AmazonEC2`, one page or
+// several in sequence. It skips products of another region, with another system than Linux, with
+// another tenancy than shared (for bare metal: dedicated), with software, and without a price. So
+// any filter works that includes the right products. odd joins a line for each invalid product. The
+// error says that the data is not such an answer.
 func ReadProducts(data []byte, region string) (out OnDemandPrices, odd, err error) {
 	out.Types = map[string]float64{}
 	dec := json.NewDecoder(bytes.NewReader(data))
@@ -55,7 +58,8 @@ func ReadProducts(data []byte, region string) (out OnDemandPrices, odd, err erro
 	return out, errors.Join(errs...), nil
 }
 
-// ordinary says whether a product is Linux on demand in the region. What it does not say is as it should be.
+// ordinary reports whether a product is Linux on demand in the region. Missing attributes count as
+// correct.
 func ordinary(text, region string) bool {
 	var p struct {
 		Product struct {
@@ -64,7 +68,7 @@ func ordinary(text, region string) bool {
 		}
 	}
 	if json.Unmarshal([]byte(text), &p) != nil {
-		return true // Product says what is wrong
+		return true // Product reports what is wrong
 	}
 	tenancy := "Shared"
 	if p.Product.ProductFamily == "Compute Instance (bare metal)" {
@@ -80,8 +84,9 @@ func ordinary(text, region string) bool {
 	return true
 }
 
-// Product reads one product of the price list: the instance type, US dollars (in China yuan) an hour, and the day of the list. Products that
-// cost nothing an hour, as those that are part of something else, have the price 0.
+// Product reads one product of the price list: the instance type, US dollars (in China yuan) an
+// hour, and the date of the list. A product without an hourly cost, such as a part of something
+// else, has the price 0.
 func Product(text string) (instanceType string, hourly float64, date string, err error) {
 	var p struct {
 		Product         struct{ Attributes struct{ InstanceType string } }

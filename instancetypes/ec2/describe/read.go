@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// answer is the part of DescribeInstanceTypes that planning needs, under the names of the API.
+// answer is the part of DescribeInstanceTypes that planning needs, with the names of the API.
 type answer struct {
 	InstanceType                  string
 	BareMetal                     bool
@@ -76,11 +76,13 @@ type answer struct {
 	}
 }
 
-// Read reads what `aws ec2 describe-instance-types` prints: an object with a list InstanceTypes. A bare list, and
-// several such answers one after another (pages), are read, too. The result is sorted by name.
+// Read reads the output of `aws ec2 describe-instance-types`: an object with a list InstanceTypes.
+// It also reads a bare list, and several such answers in sequence (pages). The result is sorted by
+// name.
 //
-// The error joins every problem found: the answer is used whole or not at all, as is right for a file that a person gives. Fields that planning
-// does not need may be missing or new; those it does need must make sense (see [Description.Validate]). Cost is linear in the input.
+// The error joins every problem found. The answer is used whole or not at all, as is right for a
+// file that a person provides. Fields that planning does not need may be missing or new. Fields
+// that it needs must be valid (see [Description.Validate]). The cost is linear in the input.
 func Read(data []byte) ([]Description, error) {
 	list, odd, err := ReadUsable(data)
 	if err = errors.Join(err, odd); err != nil {
@@ -89,8 +91,8 @@ func Read(data []byte) ([]Description, error) {
 	return list, nil
 }
 
-// ReadUsable is [Read] for answers that nobody can mend: descriptions that make no sense are left out, and odd joins a line for each. The error
-// says that the data is no such answer at all.
+// ReadUsable is [Read] for answers that nobody can correct. Invalid descriptions are left out, and
+// odd joins a line for each. The error says that the data is not such an answer.
 func ReadUsable(data []byte) (list []Description, odd, err error) {
 	var all []answer
 	dec := json.NewDecoder(bytes.NewReader(data))
@@ -125,7 +127,7 @@ func ReadUsable(data []byte) (list []Description, odd, err error) {
 	return list, odd, nil
 }
 
-// syntax says where JSON is broken or has another type than the API's.
+// syntax says where JSON is malformed or has another type than in the API.
 func syntax(err error) error {
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return fmt.Errorf("%s: want %s, got %s", wrong.Field, wrong.Type, wrong.Value)
@@ -136,7 +138,7 @@ func syntax(err error) error {
 	return err
 }
 
-// convert leaves out what makes no sense, and of types that are described twice all but the first.
+// convert leaves out invalid descriptions, and all but the first of types that are described twice.
 func convert(all []answer) (out []Description, odd error) {
 	out = make([]Description, 0, len(all))
 	var errs []error
@@ -163,7 +165,7 @@ func (a answer) description() Description {
 		Name: a.InstanceType, Architectures: a.ProcessorInfo.SupportedArchitectures,
 		Virtualizations: a.SupportedVirtualizationTypes, UsageClasses: a.SupportedUsageClasses,
 		VCPUs: a.VCpuInfo.DefaultVCpus, MemoryMiB: a.MemoryInfo.SizeInMiB,
-		// Some answers pad the maker's name.
+		// Some answers pad the manufacturer's name.
 		CPUManufacturer: strings.TrimSpace(a.ProcessorInfo.Manufacturer), ClockMHz: thousandths(a.ProcessorInfo.SustainedClockSpeedInGhz),
 		Hypervisor: a.Hypervisor, BareMetal: a.BareMetal, Burstable: a.BurstablePerformanceSupported,
 		NitroEnclaves: a.NitroEnclavesSupport == "supported",
@@ -202,7 +204,8 @@ func (a answer) description() Description {
 	return d
 }
 
-// thousandths rounds to the nearest thousandth; what no type can have becomes negative, which Validate refuses.
+// thousandths rounds to the nearest thousandth. An impossible value becomes negative, which
+// Validate rejects.
 func thousandths(v float64) int64 {
 	if !(v >= 0 && v <= 1e6) {
 		return -1

@@ -9,16 +9,17 @@ import (
 	"strconv"
 )
 
-// SpotPrices are the newest spot prices of an account: instance type to zone to US dollars per hour.
+// SpotPrices are the newest spot prices of an account: instance type to zone to US dollars per
+// hour.
 type SpotPrices struct {
 	Zones map[string]map[string]float64
-	// Date is the day of the newest price, YYYY-MM-DD; empty if no price tells.
+	// Date is the date of the newest price, YYYY-MM-DD. It is empty if no price has one.
 	Date string
 }
 
-// ReadSpotPrices reads what `aws ec2 describe-spot-price-history` prints, one page or several after another. Of several
-// prices of a type in a zone the newest holds (the first of equally new ones); products other than Linux/UNIX are left
-// out. The error joins a line for each price that is none.
+// ReadSpotPrices reads the output of `aws ec2 describe-spot-price-history`, one page or several in
+// sequence. Of several prices of a type in a zone the newest counts, or the first of equally new
+// ones. Products other than Linux/UNIX are left out. The error joins a line for each invalid price.
 func ReadSpotPrices(data []byte) (SpotPrices, error) {
 	out, odd, err := ReadUsableSpotPrices(data)
 	if err = errors.Join(err, odd); err != nil {
@@ -27,8 +28,8 @@ func ReadSpotPrices(data []byte) (SpotPrices, error) {
 	return out, nil
 }
 
-// ReadUsableSpotPrices is [ReadSpotPrices] for answers that nobody can mend: what is no price is left out, and odd joins a line for each. The error
-// says that the data is no such answer at all.
+// ReadUsableSpotPrices is [ReadSpotPrices] for answers that nobody can correct. Invalid prices are
+// left out, and odd joins a line for each. The error says that the data is not such an answer.
 func ReadUsableSpotPrices(data []byte) (out SpotPrices, odd, err error) {
 	out = SpotPrices{Zones: map[string]map[string]float64{}}
 	newest := map[[2]string]string{}
@@ -55,7 +56,7 @@ func ReadUsableSpotPrices(data []byte) (out SpotPrices, odd, err error) {
 				continue
 			}
 			at := [2]string{p.InstanceType, p.AvailabilityZone}
-			// Timestamps are ISO 8601 in one zone, so text order is time order.
+			// Timestamps are ISO 8601 in one time zone, so text order is time order.
 			if seen, ok := newest[at]; ok && seen >= p.Timestamp {
 				continue
 			}

@@ -6,7 +6,8 @@ import (
 	"regexp"
 )
 
-// Ceilings far above anything sold, so that no sum or product of a few facts can leave int64.
+// Upper limits far above anything sold, so that no sum or product of a few facts can overflow
+// int64.
 const (
 	maxVCPUs     = 1_000_000
 	maxMemoryMiB = 1 << 35 // 2^55 bytes
@@ -15,11 +16,13 @@ const (
 	maxStorageGB = 1 << 24 // 1.7 x 10^16 bytes
 )
 
-// name is how types are called: family, dot, size; the families of the largest carry their memory: "u-6tb1.112xlarge".
+// name matches the names of types: family, dot, size. The largest families include their memory:
+// "u-6tb1.112xlarge".
 var name = regexp.MustCompile(`^[a-z0-9][a-z0-9-]*\.[a-z0-9][a-z0-9-]*$`)
 
-// Validate refuses a description that cannot be of a real instance type: without name, architecture, processors or
-// memory, with negative or absurd figures. The error joins one line for each field.
+// Validate rejects a description that cannot be of a real instance type: without name,
+// architecture, processors or memory, or with negative or absurd numbers. The error joins one line
+// for each field.
 func (d Description) Validate() error {
 	var errs []error
 	bad := func(field, format string, args ...any) {

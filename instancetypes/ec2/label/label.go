@@ -1,5 +1,5 @@
-// Package label names the label keys of EC2 nodes. Keys of other groups are constants of package instancetypes and of
-// k8s.io/api/core/v1.
+// Package label names the label keys of EC2 nodes. Keys of other groups are constants of package
+// instancetypes and of k8s.io/api/core/v1.
 package label
 
 import "github.com/joinery-sdk/joinery/requirements"
@@ -7,7 +7,7 @@ import "github.com/joinery-sdk/joinery/requirements"
 // Group is the domain of the keys below.
 const Group = "karpenter.k8s.aws"
 
-// Keys of what an instance type is. Sizes are numbers in the unit that the comment names.
+// Keys that describe an instance type. Sizes are numbers in the unit named in the comment.
 const (
 	Category                = Group + "/instance-category"   // letters before the generation: c, m, r, g, inf
 	Family                  = Group + "/instance-family"     // before the dot: m5, c7gd
@@ -31,11 +31,11 @@ const (
 	AcceleratorName         = Group + "/instance-accelerator-name"
 	AcceleratorManufacturer = Group + "/instance-accelerator-manufacturer"
 	AcceleratorCount        = Group + "/instance-accelerator-count"
-	// Pods is the older provider's count of pods; nodes of today do not carry it.
+	// Pods is the older provider's number of pods. Current nodes do not have it.
 	Pods = Group + "/instance-pods"
 )
 
-// Keys of how an instance was bought.
+// Keys that describe how an instance was bought.
 const (
 	ReservationType          = Group + "/capacity-reservation-type"
 	ReservationInterruptible = Group + "/capacity-reservation-interruptible"
@@ -44,7 +44,7 @@ const (
 	NodeClass                = Group + "/ec2nodeclass"
 )
 
-// Keys is the set of all keys above that a node yet to be bought leaves open.
+// Keys returns all keys above that are undecided for a node that is not bought yet.
 func Keys() requirements.Keys {
 	return requirements.KeysOf(Category, Family, Generation, Size, CPU, CPUManufacturer, CPUSustainedClockSpeed, Memory,
 		EBSBandwidth, NetworkBandwidth, LocalNVMe, Hypervisor, EncryptionInTransit, CapabilityFlex, Tenancy,

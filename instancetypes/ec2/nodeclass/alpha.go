@@ -101,7 +101,7 @@ func (r *report) aws(path string, w wireTemplate) NodeClass {
 	return c
 }
 
-// idKind says how the ids of a kind of resource look.
+// idKind describes the ids of a kind of resource.
 type idKind struct{ prefix, what string }
 
 func ami() idKind    { return idKind{"ami-", "image"} }
@@ -115,7 +115,8 @@ func (k idKind) matches(id string) bool {
 	return ok && idTail.MatchString(tail)
 }
 
-// selector turns a selector of v1alpha1 into terms. All its keys must match; a value may list several, of which one must.
+// selector turns a selector of v1alpha1 into terms. All its keys must match. A value may list
+// several values; one of them must match.
 func (r *report) selector(path string, by map[string]string, kind idKind) []Term {
 	if len(by) == 0 {
 		return nil

@@ -138,7 +138,7 @@ func (r *report) v1(raw json.RawMessage) NodeClass {
 	return c
 }
 
-// common reads what both versions have in common; hops is the default that differs.
+// common reads what both versions have in common. hops is the default that differs.
 func (r *report) common(w wireV1, hops int64) NodeClass {
 	c := NodeClass{
 		Role: value(w.Role), InstanceProfile: value(w.InstanceProfile), UserData: value(w.UserData), Context: value(w.Context), Tags: w.Tags,
@@ -165,7 +165,7 @@ func (r *report) common(w wireV1, hops int64) NodeClass {
 	return c
 }
 
-// aliases maps the family of an alias to the image family.
+// aliases maps the family in an alias to the image family.
 func aliases() map[string]ec2.Family {
 	return map[string]ec2.Family{
 		"al2": ec2.AL2, "al2023": ec2.AL2023, "bottlerocket": ec2.Bottlerocket,
@@ -173,7 +173,8 @@ func aliases() map[string]ec2.Family {
 	}
 }
 
-// family is the family that is named, or the one of the alias; naming another than the alias's is a fault, but for Custom.
+// family returns the named family, or the one of the alias. Naming a family other than the alias's
+// is a fault, except for Custom.
 func (r *report) family(named *string, terms []Term) ec2.Family {
 	var ofAlias ec2.Family
 	const path = "spec.amiSelectorTerms[%d].alias"

@@ -11,7 +11,7 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// wireObject is a node class before its version is known.
+// wireObject is a node class whose version is not known yet.
 type wireObject struct {
 	APIVersion string          `json:"apiVersion"`
 	Kind       string          `json:"kind"`
@@ -29,12 +29,12 @@ func versions() map[string]func(*report, json.RawMessage) NodeClass {
 	}
 }
 
-// Decode reads an AWSNodeTemplate (karpenter.k8s.aws/v1alpha1) or an EC2NodeClass (v1beta1, v1) from JSON, fills in the
-// defaults of its version and validates it as the version's webhook and schema do. The error joins one [*FieldError] for
-// each fault; the class is then of no use.
+// Decode reads an AWSNodeTemplate (karpenter.k8s.aws/v1alpha1) or an EC2NodeClass (v1beta1, v1)
+// from JSON. It fills in the defaults of its version and validates it as the version's webhook and
+// schema do. The error joins one [*FieldError] for each fault; the class must then not be used.
 func Decode(raw json.RawMessage) (NodeClass, error) {
 	r := &report{object: "node class"}
-	// The name first, for the faults' sake; what is wrong with it shows below.
+	// The name comes first because faults mention it. Faults of the name itself are found below.
 	var head struct {
 		Kind     string
 		Metadata struct{ Name string }
@@ -75,8 +75,9 @@ func Decode(raw json.RawMessage) (NodeClass, error) {
 	return c, nil
 }
 
-// DecodeProvider reads the inline provider of a Provisioner karpenter.sh/v1alpha5, which is an AWSNodeTemplate without
-// user data, image selector and detailed monitoring. Paths of faults start with spec.provider.
+// DecodeProvider reads the inline provider of a Provisioner karpenter.sh/v1alpha5. It is an
+// AWSNodeTemplate without user data, image selector and detailed monitoring. Paths of faults start
+// with spec.provider.
 func DecodeProvider(raw json.RawMessage) (NodeClass, error) {
 	r := &report{object: "Provisioner"}
 	var w wireProvider
@@ -89,7 +90,8 @@ func DecodeProvider(raw json.RawMessage) (NodeClass, error) {
 	return c, nil
 }
 
-// status takes from a live object what planning can use; whatever else a controller writes there is its own business.
+// status reads what planning can use from a live object, and ignores everything else that a
+// controller writes there.
 func status(raw json.RawMessage) Status {
 	var w struct {
 		Subnets         []struct{ ID, Zone, ZoneID string }
@@ -116,16 +118,17 @@ func status(raw json.RawMessage) Status {
 // AutoKind is the kind of the node classes of EKS Auto Mode, whose group is ec2.AutoGroup.
 const AutoKind = "NodeClass"
 
-// autoStorage is the ephemeral storage of a node whose class says nothing.
+// autoStorage is the default ephemeral storage of a node.
 const autoStorage = 80 << 30
 
-// Auto is the class of a pool of EKS Auto Mode whose own class is not known.
+// Auto returns the class of a pool of EKS Auto Mode whose own class is not known.
 func Auto() NodeClass {
 	return NodeClass{Kind: AutoKind, APIVersion: ec2.AutoGroup + "/v1", Family: ec2.Bottlerocket, BlockDevices: []BlockDevice{{Root: true, Bytes: autoStorage}}}
 }
 
-// DecodeAuto reads a NodeClass of EKS Auto Mode (eks.amazonaws.com/v1) from JSON: its ephemeral storage, tags and status. AWS operates these nodes and
-// adds fields as it likes, so fields that are not known are passed over. The error joins one [*FieldError] for each fault.
+// DecodeAuto reads a NodeClass of EKS Auto Mode (eks.amazonaws.com/v1) from JSON: its ephemeral
+// storage, tags and status. AWS operates these nodes and may add fields, so unknown fields are
+// skipped. The error joins one [*FieldError] for each fault.
 func DecodeAuto(raw json.RawMessage) (NodeClass, error) {
 	r := &report{object: AutoKind}
 	var w struct {

@@ -36,7 +36,7 @@ const (
 	maxVolume = 64e12
 )
 
-// disks reads the mappings; modern are the versions that know rootVolume.
+// disks reads the mappings. modern says that the version has rootVolume.
 func (r *report) disks(path string, wire []wireDisk, modern bool) []BlockDevice {
 	if len(wire) > 50 {
 		r.bad(path, "%d devices: want at most 50", len(wire))
@@ -97,7 +97,7 @@ func (r *report) disks(path string, wire []wireDisk, modern bool) []BlockDevice 
 	return out
 }
 
-// oneOf reports a word that is none of the allowed ones.
+// oneOf reports a word that is not one of the allowed ones.
 func (r *report) oneOf(path, word string, allowed ...string) {
 	if slices.Contains(allowed, word) {
 		return
@@ -109,7 +109,7 @@ func (r *report) oneOf(path, word string, allowed ...string) {
 	r.bad(path, "%q: want one of %s%s", word, strings.Join(allowed, ", "), hint)
 }
 
-// value is what a pointer points to, or zero.
+// value returns what a pointer points to, or the zero value.
 func value[T any](p *T) T {
 	if p == nil {
 		var zero T

@@ -5,15 +5,15 @@ import (
 	"fmt"
 )
 
-// FieldError is one thing that is wrong with a node class. Functions of this package return all that they found, joined
-// by errors.Join.
+// FieldError is one fault in a node class. Functions of this package return all faults that they
+// found, joined by errors.Join.
 type FieldError struct {
 	Object string // kind and name
 	Path   string // spec.blockDeviceMappings[0].ebs.volumeSize
 	Detail string
 }
 
-// Error is "nodeclass: object: path: detail".
+// Error returns "nodeclass: object: path: detail".
 func (e *FieldError) Error() string {
 	text := "nodeclass: "
 	if e.Object != "" {
@@ -25,7 +25,7 @@ func (e *FieldError) Error() string {
 	return text + e.Detail
 }
 
-// Field returns the path and the detail, for a reader that prints them beside a file and line.
+// Field returns the path and the detail, for readers that print them with a file and line.
 func (e *FieldError) Field() (path, detail string) { return e.Path, e.Detail }
 
 // report collects the faults of one object.

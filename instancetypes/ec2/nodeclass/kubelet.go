@@ -12,7 +12,7 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes/ec2"
 )
 
-// Kubelet is the kubelet configuration of an EC2NodeClass v1. Nil and empty mean default.
+// Kubelet is the kubelet configuration of an EC2NodeClass v1. Nil and empty mean the default.
 type Kubelet struct {
 	ClusterDNS                                              []string
 	MaxPods, PodsPerCore                                    *int32
@@ -21,12 +21,13 @@ type Kubelet struct {
 	EvictionMaxPodGracePeriod                               *int32
 	ImageGCHighThresholdPercent, ImageGCLowThresholdPercent *int32
 	CPUCFSQuota                                             *bool
-	// Further are all other settings of a KubeletConfiguration (kubelet.config.k8s.io/v1beta1), as JSON by name; nil = none.
+	// Further has all other settings of a KubeletConfiguration (kubelet.config.k8s.io/v1beta1), as
+	// JSON by name. nil means none.
 	Further map[string]json.RawMessage
 }
 
-// Unplanned returns the further settings, sorted, that change what a node has for pods or which pods it admits. Sizes of nodes do not depend on
-// them here, so a planner should say so.
+// Unplanned returns the further settings, sorted, that change what a node has for pods or which
+// pods it admits. The computed sizes of nodes ignore them, so a planner should say so.
 func (k Kubelet) Unplanned() []string {
 	var out []string
 	for _, name := range []string{
@@ -48,7 +49,7 @@ func (k Kubelet) settings() ec2.Kubelet {
 	}
 }
 
-// wireKubelet is the block as it is written.
+// wireKubelet is the JSON form of the block.
 type wireKubelet struct {
 	ClusterDNS                  []string            `json:"clusterDNS"`
 	MaxPods                     *int32              `json:"maxPods"`
@@ -79,7 +80,8 @@ func (w *wireKubelet) keep(name string, raw json.RawMessage) {
 	w.others[name] = slices.Clone(raw)
 }
 
-// accepts returns the settings of a KubeletConfiguration of Kubernetes 1.36 and 1.37 that are not read here.
+// accepts returns the settings of a KubeletConfiguration of Kubernetes 1.36 and 1.37 that are not
+// read here.
 func (*wireKubelet) accepts() []string {
 	return strings.Fields(`address allowedUnsafeSysctls authentication authorization cgroupDriver cgroupRoot cgroupsPerQOS clusterDomain
 		configMapAndSecretChangeDetectionStrategy containerLogMaxFiles containerLogMaxSize containerLogMaxWorkers containerLogMonitorInterval
@@ -139,7 +141,7 @@ func (w *wireKubelet) kubelet(r *report) *Kubelet {
 	if high, low := w.ImageGCHighThresholdPercent, w.ImageGCLowThresholdPercent; high != nil && low != nil && *high <= *low {
 		r.bad(at+"imageGCHighThresholdPercent", "%d: want more than imageGCLowThresholdPercent, %d", *high, *low)
 	}
-	// The thresholds' own text is checked by the package that computes with them.
+	// The package that computes with thresholds checks their text.
 	if err := (ec2.Settings{Kubelet: k.settings()}).Validate(); err != nil {
 		r.bad("spec.kubelet", "%v", err)
 	}

@@ -13,7 +13,8 @@ type wireMetadata struct {
 	HTTPTokens              *string `json:"httpTokens"`
 }
 
-// metadata reads the options; what is left out is as in the version's own defaults, of which hops is the one that changed.
+// metadata reads the options. Missing options have the version's defaults; hops is the default that
+// has changed.
 func (r *report) metadata(path string, w *wireMetadata, hops int64) MetadataOptions {
 	m := MetadataOptions{Endpoint: "enabled", IPv6: "disabled", HopLimit: hops, Tokens: "required"}
 	if w == nil {
@@ -36,7 +37,8 @@ func (r *report) metadata(path string, w *wireMetadata, hops int64) MetadataOpti
 	return m
 }
 
-// tags refuses empty keys and those that the controller owns; v1alpha1 let its users override more.
+// tags rejects empty keys and keys that belong to the controller. In v1alpha1 users could override
+// more keys.
 func (r *report) tags(path string, tags map[string]string, owned ...string) {
 	for _, key := range slices.Sorted(maps.Keys(tags)) {
 		switch {

@@ -4,19 +4,20 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes/ec2"
 )
 
-// NodeClass is a node class, whatever version it was written in. Read-only: copies share maps and slices.
+// NodeClass is a node class of any version. It must only be read: copies share maps and slices.
 type NodeClass struct {
 	Kind, APIVersion, Name string
 
 	Family ec2.Family
-	// AMIs, Subnets, SecurityGroups and CapacityReservations select by alternatives: one matching term is enough. No AMI
-	// term means the family's default image.
+	// AMIs, Subnets, SecurityGroups and CapacityReservations are lists of alternatives: one
+	// matching term is enough. Without AMI terms the family's default image is used.
 	AMIs, Subnets, SecurityGroups, CapacityReservations []Term
 	PlacementGroup                                      *PlacementGroup
 
-	// Role or InstanceProfile: at most one is set; neither means the cluster's default, which only AWSNodeTemplate has.
+	// At most one of Role and InstanceProfile is set. Neither means the cluster's default, which
+	// only AWSNodeTemplate has.
 	Role, InstanceProfile string
-	LaunchTemplate        string // of v1alpha1: a template by name instead of what follows
+	LaunchTemplate        string // of v1alpha1: the name of a template in place of the fields below
 	UserData, Context     string
 	Tags                  map[string]string
 
@@ -24,29 +25,30 @@ type NodeClass struct {
 	RAID0              bool // local disks become the ephemeral storage
 	Metadata           MetadataOptions
 	DetailedMonitoring bool
-	AssociatePublicIP  *bool // nil = the subnet decides
+	AssociatePublicIP  *bool // nil means that the subnet decides
 	IPPrefixCount      *int32
 	NetworkInterfaces  []NetworkInterface
 	ConnectionTracking *ConnectionTracking
 	// NestedVirtualization is enabled, disabled, or empty for EC2's default.
 	NestedVirtualization string
 
-	// Kubelet is set by EC2NodeClass v1 only; in older versions it belongs to the pool.
+	// Kubelet is set only by EC2NodeClass v1. In older versions it belongs to the pool.
 	Kubelet *Kubelet
 
 	Status Status
 }
 
-// Term selects resources that match all of what is set.
+// Term selects resources that match everything that is set.
 type Term struct {
-	IDs, Names, Owners []string // one of each
-	Tags               []Tag    // all of them
+	IDs, Names, Owners []string // one of each must match
+	Tags               []Tag    // all must match
 	Alias              string   // of an image: family@version
-	SSMParameter       string   // that holds an image's id
+	SSMParameter       string   // the parameter with an image's id
 	MatchCriteria      string   // of a capacity reservation: open or targeted
 }
 
-// Tag is a tag with one of some values; values may hold the wildcards * and ?, and no values or only "*" mean any.
+// Tag is a tag with one of several values. Values may contain the wildcards * and ?. No values, or
+// only "*", mean any value.
 type Tag struct {
 	Key    string
 	Values []string
@@ -59,10 +61,10 @@ type PlacementGroup struct{ Name, ID string }
 type BlockDevice struct {
 	Device              string
 	Root                bool  // marked as the root volume
-	Bytes               int64 // 0 = as large as the snapshot
+	Bytes               int64 // 0 means as large as the snapshot
 	Type                string
-	IOPS, Throughput    int64 // 0 = default; MiB/s
-	InitializationRate  int64 // MiB/s; 0 = default
+	IOPS, Throughput    int64 // 0 means default; MiB/s
+	InitializationRate  int64 // MiB/s; 0 means default
 	KMSKeyID, Snapshot  string
 	Encrypted           *bool
 	DeleteOnTermination *bool
@@ -82,10 +84,10 @@ type NetworkInterface struct {
 	Type         string // interface or efa-only
 }
 
-// ConnectionTracking are idle timeouts in seconds; 0 = default.
+// ConnectionTracking are idle timeouts in seconds; 0 means the default.
 type ConnectionTracking struct{ TCPEstablished, UDPStream, UDP int64 }
 
-// Status is what a controller found out; empty in manifests that were never applied.
+// Status is what a controller has found. It is empty in manifests that were never applied.
 type Status struct {
 	Subnets         []Subnet
 	SecurityGroups  []string // ids
@@ -96,7 +98,8 @@ type Status struct {
 // Subnet is a subnet that the controller found.
 type Subnet struct{ ID, Zone, ZoneID string }
 
-// Settings are the settings for package ec2 that the class decides: family, disks, kubelet, interfaces. The rest is zero.
+// Settings returns the settings for package ec2 that the class decides: family, disks, kubelet,
+// interfaces. The others are zero.
 func (c NodeClass) Settings() ec2.Settings {
 	s := ec2.Settings{Family: c.Family, RAID0: c.RAID0}
 	for _, b := range c.BlockDevices {
@@ -116,8 +119,8 @@ func (c NodeClass) Settings() ec2.Settings {
 	return s
 }
 
-// Zones are the zones of the subnets that the controller found, each once, in the order of the status; nil if it found
-// none yet, which says nothing about zones.
+// Zones returns the zones of the subnets that the controller has found, each once, in the order of
+// the status. It is nil if it has found none yet, which says nothing about zones.
 func (c NodeClass) Zones() []string {
 	var out []string
 	seen := map[string]bool{}

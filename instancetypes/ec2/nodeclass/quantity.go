@@ -9,10 +9,10 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 )
 
-// quantity is a quantity in JSON, as text or as a number.
+// quantity is a quantity in JSON, as a string or a number.
 type quantity struct{ resource.Quantity }
 
-// UnmarshalJSON refuses quantities that would take long to parse.
+// UnmarshalJSON rejects quantities that would take long to parse.
 func (q *quantity) UnmarshalJSON(raw []byte) error {
 	text := string(bytes.TrimSpace(raw))
 	if len(text) > 0 && text[0] == '"' {

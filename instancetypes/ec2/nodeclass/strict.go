@@ -12,11 +12,12 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// maxDepth is far deeper than any node class, and shallow enough for every stack.
+// maxDepth is far deeper than any node class, and small enough for every stack.
 const maxDepth = 64
 
-// strict fills v, a pointer to a struct with json tags, from raw; what does not fit is reported with its path. Names match
-// by case. Structs are walked, everything else is left to encoding/json.
+// strict fills v, a pointer to a struct with json tags, from raw. It reports everything that does
+// not fit with its path. Names are case-sensitive. It walks structs and leaves everything else to
+// encoding/json.
 func (r *report) strict(path string, raw json.RawMessage, v any) {
 	r.value(path, raw, reflect.ValueOf(v).Elem(), 0)
 }

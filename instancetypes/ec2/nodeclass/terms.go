@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// wireTerm has the fields of every kind of term; which of them a kind knows is checked by name.
+// wireTerm has the fields of every kind of term. Which fields a kind has is checked by name.
 type wireTerm struct {
 	Alias                 *string           `json:"alias"`
 	ID                    *string           `json:"id"`
@@ -20,7 +20,7 @@ type wireTerm struct {
 	Tags                  map[string]string `json:"tags"`
 }
 
-// given lists the fields that are set, in ascending order.
+// given returns the fields that are set, in ascending order.
 func (w wireTerm) given() []string {
 	var out []string
 	for _, f := range []struct {
@@ -45,9 +45,10 @@ func (w wireTerm) given() []string {
 
 var account = regexp.MustCompile(`^[0-9]{12}$`)
 
-// terms reads selector terms of a kind that knows the given fields. Owners narrow a term, they do not make one; ids and
-// aliases stand alone, and so does a security group's name. But of images, Karpenter's schema takes a term that breaks this where any other
-// keeps it, and Karpenter then looks at what should stand alone only; so does this.
+// terms reads selector terms of a kind with the given fields. Owners narrow a term but are not a
+// term alone. Ids and aliases must stand alone, and so must a security group's name. For images
+// there is an exception. Karpenter's schema accepts a term that breaks this rule if any other term
+// keeps it, and Karpenter then uses only what should stand alone. So does this function.
 func (r *report) terms(path string, wire []wireTerm, kind idKind, fields ...string) []Term {
 	if len(wire) > 30 {
 		r.bad(path, "%d terms: want at most 30", len(wire))
@@ -115,12 +116,13 @@ func (r *report) terms(path string, wire []wireTerm, kind idKind, fields ...stri
 	return out
 }
 
-// standsAlone is the first field given that must be the only one, and those that it excludes, if there is any.
+// standsAlone returns the first given field that must be the only one, and those that it excludes,
+// if there is one.
 func standsAlone(given []string, kind idKind) (alone string, others []string) {
 	for _, name := range given {
 		if alone == "" && (name == "id" || name == "alias" || name == "name" && kind == group()) {
 			alone = name
-		} else if kind != ami() || name != "ssmParameter" { // the schema lets that stand beside an id
+		} else if kind != ami() || name != "ssmParameter" { // the schema accepts that beside an id
 			others = append(others, name)
 		}
 	}

@@ -11,8 +11,8 @@ import (
 	schedulingv1 "k8s.io/api/scheduling/v1"
 )
 
-// Cluster holds the objects that admission consults. The zero value has none. It is immutable and safe for concurrent
-// use.
+// Cluster holds the objects that admission consults. The zero value has none. It is immutable and
+// safe for concurrent use.
 type Cluster struct {
 	priorities     map[string]*schedulingv1.PriorityClass
 	globalPriority *schedulingv1.PriorityClass
@@ -20,8 +20,9 @@ type Cluster struct {
 	limits         map[string][]limitItem // by namespace, items of types Container and Pod
 }
 
-// NewCluster indexes the given objects by name; it keeps pointers to them. Where several priority classes claim to be
-// the global default, the one with the least value is, as in the API server.
+// NewCluster indexes the given objects by name; it keeps pointers to them. If several priority
+// classes claim to be the global default, the one with the lowest value is used, as in the API
+// server.
 func NewCluster(priorities []*schedulingv1.PriorityClass, runtimes []*nodev1.RuntimeClass, limits []*corev1.LimitRange) Cluster {
 	c := Cluster{
 		priorities: make(map[string]*schedulingv1.PriorityClass, len(priorities)),
@@ -54,15 +55,15 @@ func NewCluster(priorities []*schedulingv1.PriorityClass, runtimes []*nodev1.Run
 	return c
 }
 
-// withItemDefaults fills a LimitRange item as the API server does when it is stored: default limits from the maximum,
-// default requests from the default limits, then from the minimum.
+// withItemDefaults fills a LimitRange item as the API server does when it stores it: default limits
+// from the maximum, default requests from the default limits, then from the minimum.
 func withItemDefaults(item corev1.LimitRangeItem) corev1.LimitRangeItem {
 	item.Default = merged(item.Default, item.Max)
 	item.DefaultRequest = merged(merged(item.DefaultRequest, item.Default), item.Min)
 	return item
 }
 
-// merged is a with what only b has; a new list if anything is added.
+// merged returns a, extended by what only b has. It is a new list if anything is added.
 func merged(a, b corev1.ResourceList) corev1.ResourceList {
 	var out corev1.ResourceList
 	for name, q := range b {
@@ -81,5 +82,5 @@ func merged(a, b corev1.ResourceList) corev1.ResourceList {
 	return out
 }
 
-// systemPriorities are those of the two classes that every cluster has.
+// systemPriorities are the priorities of the two classes that every cluster has.
 var systemPriorities = map[string]int32{"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}

@@ -9,8 +9,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// DaemonPod is the pod that a DaemonSet runs on each of its nodes: its template with the tolerations that the DaemonSet
-// controller adds, admitted. The pod is named after the DaemonSet and bound to no node.
+// DaemonPod returns the pod that a DaemonSet runs on each of its nodes: its template with the
+// tolerations that the DaemonSet controller adds, admitted. The pod is named after the DaemonSet
+// and bound to no node.
 func (c Cluster) DaemonPod(ds *appsv1.DaemonSet) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: cmp.Or(ds.Namespace, corev1.NamespaceDefault), Name: ds.Name, Labels: ds.Spec.Template.Labels, Annotations: ds.Spec.Template.Annotations},
@@ -25,9 +26,9 @@ func (c Cluster) DaemonPod(ds *appsv1.DaemonSet) *corev1.Pod {
 	return c.Anew(pod)
 }
 
-// DaemonTolerations are what the DaemonSet controller adds to its pods, as the Kubernetes documentation lists them:
-// nodes that are not ready, unreachable, under pressure or cordoned are tolerated, and for pods on the host's network
-// also nodes without a network.
+// DaemonTolerations returns what the DaemonSet controller adds to its pods, as the Kubernetes
+// documentation lists it. Nodes that are not ready, unreachable, under pressure or cordoned are
+// tolerated, and, by pods on the host's network, also nodes without a network.
 func DaemonTolerations(hostNetwork bool) []corev1.Toleration {
 	exists := func(key string, effect corev1.TaintEffect) corev1.Toleration {
 		return corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists, Effect: effect}

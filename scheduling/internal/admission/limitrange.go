@@ -17,9 +17,10 @@ type limitItem struct {
 	of string
 }
 
-// outOfRange says which bound of a LimitRange of its namespace a pod breaks, whose requests and limits are filled in; empty for none. The rules
-// are those of the Kubernetes documentation ("Limit Ranges"): a minimum needs a request, a maximum a limit, a ratio both. A default limit may
-// also be below the request, and then the pod is invalid.
+// outOfRange says which bound of a LimitRange of its namespace a pod breaks; empty for none. The
+// pod's requests and limits must be filled in. The rules are those of the Kubernetes documentation
+// ("Limit Ranges"): a minimum needs a request, a maximum a limit, a ratio both. If a default limit
+// is below the request, the pod is also invalid.
 func (c Cluster) outOfRange(pod *corev1.Pod) string {
 	containers := slices.Concat(pod.Spec.Containers, pod.Spec.InitContainers)
 	for _, item := range c.limits[cmp.Or(pod.Namespace, corev1.NamespaceDefault)] {
@@ -76,7 +77,7 @@ func (i *limitItem) broken(r corev1.ResourceRequirements) string {
 	return ""
 }
 
-// contradicted says which request is above the limit that the item gives by default; empty for none.
+// contradicted says which request is above the item's default limit; empty for none.
 func (i *limitItem) contradicted(r corev1.ResourceRequirements) string {
 	for _, name := range resources.Names(i.Default) {
 		if request, limit := r.Requests[name], r.Limits[name]; compare(request, limit) > 0 {
@@ -86,7 +87,8 @@ func (i *limitItem) contradicted(r corev1.ResourceRequirements) string {
 	return ""
 }
 
-// compare orders amounts as an API server does: in whole thousandths, rounded up, or in whole units where these would overflow.
+// compare orders amounts as an API server does: in whole thousandths, rounded up, or in whole units
+// if thousandths would overflow.
 func compare(a, b resource.Quantity) int {
 	if max(a.Value(), b.Value()) > resource.MaxMilliValue {
 		return cmp.Compare(a.Value(), b.Value())
@@ -94,12 +96,13 @@ func compare(a, b resource.Quantity) int {
 	return cmp.Compare(a.MilliValue(), b.MilliValue())
 }
 
-// ratio is a thousand times a / b.
+// ratio returns a thousand times a / b.
 func ratio(a, b resource.Quantity) float64 {
 	return float64(a.MilliValue()) / float64(b.MilliValue()) * 1000
 }
 
-// total is what the containers of a pod ask for and are limited to together, or the pod as a whole.
+// total returns the sum of what the containers of a pod request and are limited to, or what the pod
+// does as a whole.
 func total(pod *corev1.Pod) corev1.ResourceRequirements {
 	sum := func(of func(*corev1.ResourceRequirements) corev1.ResourceList) corev1.ResourceList {
 		p := &corev1.Pod{}

@@ -16,17 +16,19 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 )
 
-// Stored reports whether an API server has stored the pod: it gave it a UID and a priority, and only a stored pod is on a node.
+// Stored reports whether an API server has stored the pod. The server gives it a UID and a
+// priority, and only a stored pod is on a node.
 func Stored(pod *corev1.Pod) bool {
 	return pod.UID != "" || pod.Spec.Priority != nil || pod.Spec.NodeName != ""
 }
 
-// Bears reports whether LimitRanges or RuntimeClasses of the cluster may change a pod that is admitted.
+// Bears reports whether LimitRanges or RuntimeClasses of the cluster may change a pod that is
+// admitted.
 func (c Cluster) Bears(pod *corev1.Pod) bool {
 	return len(c.defaultsOf(pod)) > 0 || pod.Spec.RuntimeClassName != nil && c.runtimes[*pod.Spec.RuntimeClassName] != nil
 }
 
-// defaultsOf are the items of LimitRanges that give the pod's containers requests and limits.
+// defaultsOf returns the items of LimitRanges that give the pod's containers requests and limits.
 func (c Cluster) defaultsOf(pod *corev1.Pod) []corev1.LimitRangeItem {
 	var out []corev1.LimitRangeItem
 	for _, item := range c.limits[cmp.Or(pod.Namespace, corev1.NamespaceDefault)] {
@@ -37,13 +39,14 @@ func (c Cluster) defaultsOf(pod *corev1.Pod) []corev1.LimitRangeItem {
 	return out
 }
 
-// Pod is the pod as an API server stores it. It returns its argument if nothing changes. A pod that was stored is not admitted again:
-// LimitRanges and RuntimeClasses may be younger.
+// Pod returns the pod as an API server stores it. It returns its argument if nothing changes. A
+// stored pod is not admitted again, since LimitRanges and RuntimeClasses may be younger.
 func (c Cluster) Pod(pod *corev1.Pod) *corev1.Pod {
 	return c.admit(pod, !Stored(pod))
 }
 
-// Anew is the pod that is stored when the pod's controller makes another one: like [Cluster.Pod] of a pod that was never stored.
+// Anew returns the pod that is stored when the pod's controller makes another one. It is like
+// [Cluster.Pod] for a pod that was never stored.
 func (c Cluster) Anew(pod *corev1.Pod) *corev1.Pod {
 	return c.admit(pod, true)
 }
@@ -67,16 +70,16 @@ func (c Cluster) admit(pod *corev1.Pod, anew bool) *corev1.Pod {
 	return d.out
 }
 
-// WithLabelKeys is the pod with the label keys of its constraints folded into their selectors, as an API server stores these. It returns its
-// argument if nothing changes.
+// WithLabelKeys returns the pod with the label keys of its constraints folded into their selectors,
+// as an API server stores them. It returns its argument if nothing changes.
 func WithLabelKeys(pod *corev1.Pod) *corev1.Pod {
 	d := draft{pod: pod, out: pod}
 	d.labelKeys()
 	return d.out
 }
 
-// Missing names the priority and runtime classes of a pod that the cluster lacks: an API server refuses such a pod. A pod with a priority
-// was stored, so its classes are not checked.
+// Missing returns the priority and runtime classes of a pod that the cluster lacks; an API server
+// refuses such a pod. A pod with a priority was stored, so its classes are not checked.
 func (c Cluster) Missing(pod *corev1.Pod) []string {
 	if pod.Spec.Priority != nil {
 		return nil
@@ -92,8 +95,8 @@ func (c Cluster) Missing(pod *corev1.Pod) []string {
 	return out
 }
 
-// Forbidden says why an API server refuses a pod that is not stored yet: it contradicts its RuntimeClass, or a LimitRange of its namespace.
-// Empty if it does not.
+// Forbidden says why an API server refuses a pod that is not stored yet: it contradicts its
+// RuntimeClass, or a LimitRange of its namespace. It is empty if the pod is not refused.
 func (c Cluster) Forbidden(pod *corev1.Pod) string {
 	if Stored(pod) {
 		return ""
@@ -201,7 +204,7 @@ func finerThanMilli(list corev1.ResourceList) bool {
 	return false
 }
 
-// rounded is the list as an API server stores it: each quantity is rounded up to a thousandth.
+// rounded returns the list as an API server stores it: each quantity is rounded up to a thousandth.
 func rounded(list corev1.ResourceList) corev1.ResourceList {
 	out := make(corev1.ResourceList, len(list))
 	for name, q := range list {
@@ -225,10 +228,11 @@ func admittedPorts(ports []corev1.ContainerPort, hostNetwork bool) ([]corev1.Con
 	return out, !slices.Equal(out, ports)
 }
 
-// podLevel defaults what the pod asks for as a whole, given what was written: hugepage limits from those of the containers, then requests
-// from the sum of the containers' or, where they have none, from the pod's limits. An API server did this before it applied LimitRanges
-// until Kubernetes 1.36, and does it after them since 1.37 (feature gate PodLevelResourcesFixDefaulting). The larger result counts, so that
-// a plan holds with both.
+// podLevel defaults what the pod asks for as a whole, given what was written. Hugepage limits come
+// from those of the containers. Requests come from the sum of the containers' requests or, if there
+// are none, from the pod's limits. Until Kubernetes 1.36 an API server did this before it applied
+// LimitRanges; since 1.37 it does it afterwards (feature gate PodLevelResourcesFixDefaulting). The
+// larger result counts, so that a plan holds with both.
 func (d *draft) podLevel(written *corev1.ResourceRequirements) {
 	if written == nil || len(written.Requests)+len(written.Limits) == 0 {
 		return
@@ -287,7 +291,7 @@ func (d *draft) runtime(c Cluster) {
 	if class == nil {
 		return
 	}
-	if given := overheadOf(class); len(given) > 0 && (d.out.Spec.Overhead == nil || Stored(d.pod)) { // a successor has that of today
+	if given := overheadOf(class); len(given) > 0 && (d.out.Spec.Overhead == nil || Stored(d.pod)) { // a successor gets the present overhead
 		if !equality.Semantic.DeepEqual(d.out.Spec.Overhead, given) {
 			d.spec().Overhead = given
 		}
@@ -308,8 +312,8 @@ func (d *draft) runtime(c Cluster) {
 	}
 }
 
-// labelKeys folds matchLabelKeys and mismatchLabelKeys of pod affinity and of spreads into the selectors, with the
-// values of the pod's own labels.
+// labelKeys folds matchLabelKeys and mismatchLabelKeys of pod affinity and of spreads into the
+// selectors, with the values of the pod's own labels.
 func (d *draft) labelKeys() {
 	labels := d.out.Labels
 	if !slices.ContainsFunc(keyedOf(&d.out.Spec), func(k keyed) bool { return len(k.missing(labels)) > 0 }) {
@@ -330,7 +334,8 @@ type keyed struct {
 	match, mismatch []string
 }
 
-// keyedOf lists the selectors of pod affinity and of spreads that have such keys. A nil selector stays nil.
+// keyedOf lists the selectors of pod affinity and of spreads that have such keys. A nil selector
+// stays nil.
 func keyedOf(s *corev1.PodSpec) []keyed {
 	var out []keyed
 	add := func(selector **metav1.LabelSelector, match, mismatch []string) {
@@ -345,7 +350,7 @@ func keyedOf(s *corev1.PodSpec) []keyed {
 	if s.Affinity == nil {
 		return out
 	}
-	for _, a := range []*corev1.PodAffinity{s.Affinity.PodAffinity, (*corev1.PodAffinity)(s.Affinity.PodAntiAffinity)} { // they have the same fields
+	for _, a := range []*corev1.PodAffinity{s.Affinity.PodAffinity, (*corev1.PodAffinity)(s.Affinity.PodAntiAffinity)} { // the types have the same fields
 		if a == nil {
 			continue
 		}
@@ -361,7 +366,7 @@ func keyedOf(s *corev1.PodSpec) []keyed {
 	return out
 }
 
-// missing is an expression for each key that the pod has, unless the selector has it already.
+// missing returns an expression for each key that the pod has, unless the selector already has it.
 func (k keyed) missing(labels map[string]string) []metav1.LabelSelectorRequirement {
 	var out []metav1.LabelSelectorRequirement
 	add := func(keys []string, op metav1.LabelSelectorOperator) {

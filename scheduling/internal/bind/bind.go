@@ -20,10 +20,11 @@ const (
 	Interpod        // constraints between pods
 )
 
-// Refusal says which filter refuses a pod on a node. The zero value is none.
+// Refusal says which filter refuses a pod on a node. The zero value means none.
 type Refusal struct {
 	By Filter
-	// Resource is the first resource that is short, Port the taken port, and Violation the constraint.
+	// Resource is the first resource that is short, Port is the taken port, and Violation the
+	// constraint.
 	Resource  int
 	Port      hostport.Port
 	Violation interpod.Violation
@@ -32,7 +33,7 @@ type Refusal struct {
 // OK reports whether the node accepts the pod.
 func (r Refusal) OK() bool { return r.By == None }
 
-// Check is the refusal of one more pod of the class on a node.
+// Check returns the refusal of one more pod of the class on a node.
 func (c *Cluster) Check(cl *Class, n *Node) Refusal {
 	if r := c.Alone(cl, n); !r.OK() {
 		return r
@@ -43,7 +44,8 @@ func (c *Cluster) Check(cl *Class, n *Node) Refusal {
 	return Refusal{}
 }
 
-// Between is the first constraint between pods that refuses one more pod at these values; see [interpod.State.Check].
+// Between returns the first constraint between pods that refuses one more pod at these values; see
+// [interpod.State.Check].
 func (c *Cluster) Between(x *interpod.Constraints, values []int32, skip []bool) interpod.Violation {
 	return c.State.Check(x, values, skip, c.Low)
 }
@@ -66,7 +68,8 @@ func (c *Cluster) Alone(cl *Class, n *Node) Refusal {
 
 func (n *Node) taken(p hostport.Port) bool { return slices.ContainsFunc(n.Ports, p.Conflicts) }
 
-// attached is how much of a resource a pod does not take, because its volumes are attached already.
+// attached returns how much of a resource a pod does not take because its volumes are already
+// attached.
 func (cl *Class) attached(n *Node, resource int) int64 {
 	out := int64(0)
 	for _, s := range cl.Shared {
@@ -96,7 +99,7 @@ func (c *Cluster) Take(cl *Class, n *Node) {
 	n.Ports = append(n.Ports, cl.Ports...)
 }
 
-// Release undoes [Cluster.Take] of the pod that took from the node last. Its class must not share volumes.
+// Release undoes the last [Cluster.Take] on the node. The class must not share volumes.
 func (c *Cluster) Release(cl *Class, n *Node) {
 	for i, q := range cl.Need {
 		n.Free[i] += q
@@ -104,7 +107,8 @@ func (c *Cluster) Release(cl *Class, n *Node) {
 	n.Ports = n.Ports[:len(n.Ports)-len(cl.Ports)]
 }
 
-// Count adds a pod to the counts of constraints between pods, or subtracts it with sign -1. A terminating pod may be gone at any moment.
+// Count adds a pod to the counts of constraints between pods; sign -1 subtracts it. A terminating
+// pod may be gone at any moment.
 func (c *Cluster) Count(cl *Class, n *Node, terminating bool, sign int32) {
 	if len(cl.MemberOf)+len(cl.Terms) == 0 {
 		return
@@ -115,13 +119,14 @@ func (c *Cluster) Count(cl *Class, n *Node, terminating bool, sign int32) {
 	}
 }
 
-// CountMoving is [Cluster.Count] of a pod that may be on the node or not, at these values. If it moves within a domain, one of its two
-// places must have the value [interpod.Absent] there, see [Cluster.Elsewhere].
+// CountMoving is [Cluster.Count] for a pod that may or may not be on the node, at these values. If
+// the pod moves within a domain, one of its two places must have the value [interpod.Absent] there;
+// see [Cluster.Elsewhere].
 func (c *Cluster) CountMoving(cl *Class, n *Node, values []int32, terminating bool, sign int32) {
 	c.State.Add(&cl.Constraints, values, c.passes(n), terminating, sign)
 }
 
-// CountNode counts the node in its domains of spreads, or stops that with sign -1.
+// CountNode counts the node in its domains of spreads; sign -1 undoes that.
 func (c *Cluster) CountNode(n *Node, sign int32) {
 	c.State.AddNode(n.Values, c.passes(n), sign)
 	if c.Low != nil {
@@ -129,14 +134,15 @@ func (c *Cluster) CountNode(n *Node, sign int32) {
 	}
 }
 
-// CountMovingNode is [Cluster.CountNode] of a node that may be there or not.
+// CountMovingNode is [Cluster.CountNode] for a node that may or may not be there.
 func (c *Cluster) CountMovingNode(n *Node, sign int32) {
 	if c.Low != nil {
 		c.Low.AddNode(n.Values, c.passes(n), sign)
 	}
 }
 
-// Elsewhere is the values of a node without those of another one. If a node filter distinguishes the two, it is all its values.
+// Elsewhere returns the values of a node without those of another one. If a node filter
+// distinguishes the two nodes, it returns all its values.
 func (c *Cluster) Elsewhere(n, other *Node) []int32 {
 	here, there := c.passes(n), c.passes(other)
 	for f := range c.Index.Filters() {
@@ -153,9 +159,10 @@ func (c *Cluster) Elsewhere(n, other *Node) []int32 {
 	return out
 }
 
-// StartDaemons binds the pods of DaemonSets to a node whose free capacity is without their needs, and returns those that constraints
-// between pods count. A pod does not start if it does not fit, its port is taken, or other pods keep it away; its need stays reserved. Late are
-// those that do not fit: they start as soon as there is room, for instance after a pod that ends.
+// StartDaemons binds the pods of DaemonSets to a node whose free capacity is without their needs.
+// It returns those that constraints between pods count. A pod does not start if it does not fit,
+// its port is taken, or other pods keep it away; its need stays reserved. Late pods are those that
+// do not fit. They start as soon as there is room, for example after another pod ends.
 func (c *Cluster) StartDaemons(daemons []*Class, n *Node) (counted, late []*Class) {
 	if len(daemons) == 0 {
 		return nil, nil
@@ -186,7 +193,8 @@ func (c *Cluster) StartDaemons(daemons []*Class, n *Node) (counted, late []*Clas
 	return counted, late
 }
 
-// CountLate counts the late daemons of nodes as pods that may be there or not: kube-scheduler may see the room that we do not, now or later.
+// CountLate counts the late daemons of nodes as pods that may or may not be there: kube-scheduler
+// may, now or later, see room that we do not see.
 func (c *Cluster) CountLate(late [][]*Class, node func(int) *Node) {
 	for i, daemons := range late {
 		for _, d := range daemons {
@@ -201,7 +209,8 @@ func (c *Cluster) CountLate(late [][]*Class, node func(int) *Node) {
 	}
 }
 
-// Fits reports whether free capacity covers a need. A negative amount does not matter to a need of 0.
+// Fits reports whether free capacity covers a need. A negative amount does not matter to a need of
+// 0.
 func Fits(need, free []int64) bool {
 	for i, q := range need {
 		if q > free[i] && q > 0 {
@@ -211,7 +220,7 @@ func Fits(need, free []int64) bool {
 	return true
 }
 
-// Sum is the sum of two amounts, at most the largest number.
+// Sum returns the sum of two amounts, at most the largest number.
 func Sum(a, b int64) int64 {
 	if b > 0 && a > math.MaxInt64-b {
 		return math.MaxInt64

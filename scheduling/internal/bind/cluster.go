@@ -1,5 +1,6 @@
-// Package bind puts pods on named nodes, one after the other, if kube-scheduler's filters accept them: by labels, taints, free capacity,
-// host ports, volumes, and constraints between pods. The verifier of plans and package whatif share it. It knows nothing of planning.
+// Package bind puts pods on named nodes, one after the other, if kube-scheduler's filters accept
+// them: by labels, taints, free capacity, host ports, volumes, and constraints between pods. The
+// verifier of plans and package whatif share it. It knows nothing of planning.
 package bind
 
 import (
@@ -18,12 +19,12 @@ import (
 type Class struct {
 	// Constraints are the required constraints between pods, and the groups that count these pods.
 	interpod.Constraints
-	// Number identifies the class; the classes of a cluster count from 0. It does not matter for DaemonSets.
+	// Number identifies the class; the classes of a cluster count from 0. DaemonSets do not need one.
 	Number int
 	// Required is what it requires of labels.
 	Required    requirements.Alternatives
 	Tolerations []corev1.Toleration
-	// Need is the need of one pod, by resource, and Ports its host ports.
+	// Need is what one pod needs, by resource, and Ports are its host ports.
 	Need  []int64
 	Ports []hostport.Port
 	// Shared are the volumes that are attached once for all pods of a node. Need counts each of them.
@@ -38,9 +39,9 @@ type Shared struct {
 
 // Node is a node with the pods bound to it.
 type Node struct {
-	// LabelClass is the same for nodes whose labels and taints are the same for all classes.
+	// LabelClass is equal for nodes whose labels and taints are the same for all classes.
 	LabelClass int32
-	// Values are the values of the keys of the index.
+	// Values are the node's values of the keys of the index.
 	Values []int32
 	// Free is the free capacity, Ports are the taken host ports, and Shared the attached volumes.
 	Free   []int64
@@ -54,10 +55,11 @@ type labelClass struct {
 	taints []corev1.Taint
 }
 
-// Answers remembers answers to numbered questions: 1 for yes, -1 for no, and 0 for unknown. The zero value knows none.
+// Answers remembers answers to numbered questions: 1 for yes, -1 for no, and 0 for unknown. The
+// zero value knows none.
 type Answers []int8
 
-// Of is the answer to question i, which ask gives the first time.
+// Of returns the answer to question i. The first time it calls ask.
 func (a *Answers) Of(i int, ask func() bool) bool {
 	for i >= len(*a) {
 		*a = append(*a, 0)
@@ -71,13 +73,15 @@ func (a *Answers) Of(i int, ask func() bool) bool {
 	return *known > 0
 }
 
-// Cluster is the label classes of nodes and the counts of constraints between pods. It is not safe for concurrent use.
+// Cluster is the label classes of nodes and the counts of constraints between pods. It is not safe
+// for concurrent use.
 type Cluster struct {
 	Index  *interpod.Index
 	Values *interpod.Values
-	// State counts the pods. It is nil until the cluster is started.
+	// State has the upper counts of pods. It is nil until the cluster is started.
 	State *interpod.State
-	// Low is nil if no pod or node moves by itself; see [interpod.State.Check].
+	// Low has the lower counts. It is nil if no pod or node moves by itself; see
+	// [interpod.State.Check].
 	Low *interpod.State
 
 	asked        requirements.Keys
@@ -88,7 +92,8 @@ type Cluster struct {
 	text         []byte    // reused
 }
 
-// New is a cluster without nodes. The index must have the constraints of all classes; asked are the label keys that classes require.
+// New returns a cluster without nodes. The index must have the constraints of all classes; asked
+// are the label keys that classes require.
 func New(x *interpod.Index, asked requirements.Keys) *Cluster {
 	for _, f := range x.Filters() {
 		asked = asked.Union(f.Asked.Keys())
@@ -96,10 +101,10 @@ func New(x *interpod.Index, asked requirements.Keys) *Cluster {
 	return &Cluster{Index: x, Values: &interpod.Values{}, asked: asked, labelClassAt: map[string]int32{}}
 }
 
-// Start creates the counts. Describing all nodes before makes them faster.
+// Start creates the counts. It is faster if all nodes were described before.
 func (c *Cluster) Start() { c.State = interpod.NewState(c.Index, c.Values) }
 
-// Clone is an independent copy.
+// Clone returns an independent copy.
 func (c *Cluster) Clone() *Cluster {
 	out := *c
 	if c.Low != nil {
@@ -115,7 +120,7 @@ func (c *Cluster) Clone() *Cluster {
 	return &out
 }
 
-// Describe fills in the values and the label class of a node. The labels are only read.
+// Describe fills in the values and the label class of a node. It does not modify the labels.
 func (c *Cluster) Describe(n *Node, labels map[string]string, list []corev1.Taint) {
 	n.Values = c.Values.At(c.Index, labels)
 	text := c.text[:0]
@@ -139,7 +144,7 @@ func (c *Cluster) Describe(n *Node, labels map[string]string, list []corev1.Tain
 	n.LabelClass = id
 }
 
-// Labels are the relevant labels of a label class, only to be read.
+// Labels returns the relevant labels of a label class, which must not be modified.
 func (c *Cluster) Labels(class int32) map[string]string { return c.labelClasses[class].labels }
 
 // Suits reports whether labels and taints of a label class suit pods of the class.
@@ -150,13 +155,14 @@ func (c *Cluster) Suits(cl *Class, class int32) bool {
 	})
 }
 
-// Tainted reports whether nodes of a label class have a PreferNoSchedule taint that pods of the class do not tolerate.
+// Tainted reports whether nodes of a label class have a PreferNoSchedule taint that pods of the
+// class do not tolerate.
 func (c *Cluster) Tainted(cl *Class, class int32) bool {
 	_, bad := taints.Untolerated(c.labelClasses[class].taints, cl.Tolerations, corev1.TaintEffectPreferNoSchedule)
 	return bad
 }
 
-// row is a row of a table, which grows to have it.
+// row returns a row of a table, which grows to have it.
 func row(table *[]Answers, i int) *Answers {
 	for i >= len(*table) {
 		*table = append(*table, nil)

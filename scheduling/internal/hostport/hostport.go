@@ -1,4 +1,5 @@
-// Package hostport reads what of its node a pod takes for itself: ports, and disks that it names in its own spec.
+// Package hostport reads what a pod takes of its node for itself: ports, and disks that it names in
+// its own spec.
 package hostport
 
 import (
@@ -14,12 +15,12 @@ type Port struct {
 	IP       string // [AnyAddress] for every one
 	Protocol corev1.Protocol
 	Number   int32
-	// Disk is set for a disk, which several pods of a node can only have if all of them read it.
+	// Disk is set for a disk. Several pods of a node can have it only if all of them just read it.
 	Disk     string
 	ReadOnly bool
 }
 
-// String is the port or the disk in words.
+// String returns the port or the disk in words.
 func (p Port) String() string {
 	if p.Disk != "" {
 		return "disk " + p.Disk
@@ -38,7 +39,8 @@ func (p Port) Conflicts(q Port) bool {
 	return p.Number == q.Number && p.Protocol == q.Protocol && (p.IP == q.IP || p.IP == AnyAddress || q.IP == AnyAddress)
 }
 
-// Of lists the host ports of all containers that run together, and the disks, sorted, without duplicates.
+// Of returns the host ports of all containers that run together, and the disks, sorted and without
+// duplicates.
 func Of(p *corev1.Pod) []Port {
 	var out []Port
 	add := func(cs []corev1.Container, sidecarsOnly bool) {
@@ -72,7 +74,8 @@ func Of(p *corev1.Pod) []Port {
 	return slices.Compact(out)
 }
 
-// disks are those of a volume that kube-scheduler's VolumeRestrictions looks at. An image of Ceph is the same if one monitor is.
+// disks returns the disks of a volume that kube-scheduler's VolumeRestrictions looks at. Two images
+// of Ceph are the same if they share one monitor.
 func disks(v *corev1.Volume) []Port {
 	switch {
 	case v.GCEPersistentDisk != nil:

@@ -1,8 +1,10 @@
-// Package interpod evaluates constraints between pods as kube-scheduler's PodTopologySpread and InterPodAffinity plugins do.
+// Package interpod evaluates constraints between pods as kube-scheduler's plugins PodTopologySpread
+// and InterPodAffinity do.
 //
-// An [Index] reads the constraints of pods, and numbers their label keys, groups of pods and node filters. A [State] counts pods by group
-// and label value, and says whether one more pod may be at a place. For the assignment of domains a place is a combination of label
-// values; for questions about a snapshot and for the verification of a plan it is a node.
+// An [Index] reads the constraints of pods, and numbers their label keys, groups of pods and node
+// filters. A [State] counts pods by group and label value, and says whether one more pod may be at
+// a place. In the assignment of domains a place is a combination of label values. For questions
+// about a snapshot, and for the verification of a plan, it is a node.
 package interpod
 
 import (
@@ -21,28 +23,32 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// Group is a set of pods that a constraint counts, and the label key by whose values it counts them.
+// Group is a set of pods that a constraint counts, and the label key by whose values it counts
+// them.
 type Group struct {
 	// Key is an index into the keys of the index.
 	Key int32
 	// Filter is the node filter of a spread; -1 for all nodes with the key.
 	Filter int32
-	// Spread is set for groups of topology spread constraints. These and ratios do not count terminating pods, affinity does.
+	// Spread is set for groups of topology spread constraints. These and ratios do not count
+	// terminating pods; affinity does.
 	Spread bool
 	// Ratio is the annotation of a ratio's pods; empty for other groups.
 	Ratio string
 	// What describes the pods, and Text identifies the group.
 	What, Text string
 
-	all    []*selection // a pod is a member if it meets all of them
+	all    []*selection // a pod is a member if it matches all of them
 	domain int32        // index into Index.domains; of spreads only
 }
 
 // Filter is the nodes on which a topology spread constraint counts pods.
 type Filter struct {
-	// Asked is the node affinity of the constraint's owner, or anything if nodeAffinityPolicy is Ignore.
+	// Asked is the node affinity of the constraint's owner, or anything if nodeAffinityPolicy is
+	// Ignore.
 	Asked requirements.Alternatives
-	// Tolerations are those of the owner. HonorTaints excludes nodes with taints that they do not tolerate.
+	// Tolerations are those of the owner. HonorTaints excludes nodes with taints that they do not
+	// cover.
 	Tolerations []corev1.Toleration
 	HonorTaints bool
 	// Keys are label keys that a node must have: those of the owner's other hard spreads.
@@ -66,8 +72,8 @@ type Term struct {
 	Weight int32 // of a preferred term
 }
 
-// Constraints are the constraints of pods on other pods, and the groups that count the pods. All that are listed are enforced, preferred
-// ones included.
+// Constraints are the constraints of pods on other pods, and the groups that count the pods. All
+// listed constraints are enforced, even preferred ones.
 type Constraints struct {
 	Spreads  []Spread
 	Terms    []Term
@@ -89,8 +95,8 @@ func (s *selection) matches(namespace string, set map[string]string) bool {
 	return s.namespaces[namespace] && s.selector.Matches(labels.Set(set))
 }
 
-// Index numbers the keys, groups and filters of constraints. It grows while pods are read, and must not be read concurrently before that
-// is finished.
+// Index numbers the keys, groups and filters of constraints. It grows while pods are read, and must
+// not be read concurrently before that is finished.
 type Index struct {
 	aliases    requirements.Aliases
 	namespaces map[string]map[string]string
@@ -107,23 +113,24 @@ type Index struct {
 	raw    []byte // reused
 }
 
-// groupKey identifies a group. The text is that of its selections; of a custom group it begins with a bracket.
+// groupKey identifies a group. The text is that of its selections. The text of a custom group
+// begins with a bracket.
 type groupKey struct {
 	key, filter int32
 	spread      bool
 	text        string
 }
 
-// domainKey is a key and a node filter: spreads that have both in common count the same nodes.
+// domainKey is a key and a node filter. Spreads with the same domainKey count the same nodes.
 type domainKey struct{ key, filter int32 }
 
-// numbered numbers distinct keys and keeps a value of each. The zero value has none.
+// numbered numbers distinct keys and keeps a value for each. The zero value has none.
 type numbered[K comparable, V any] struct {
 	at   map[K]int32
 	list []V
 }
 
-// of is the number of the key, a new one if need be, whose value make gives.
+// of returns the number of the key. A new key gets a new number and the value that make returns.
 func (n *numbered[K, V]) of(key K, make func() V) int32 {
 	id, ok := n.at[key]
 	if !ok {
@@ -137,8 +144,8 @@ func (n *numbered[K, V]) of(key K, make func() V) int32 {
 	return id
 }
 
-// Namespaces is the labels of the listed namespaces, and of those of pods and DaemonSets, by name. Each has the label
-// kubernetes.io/metadata.name, which the API server sets.
+// Namespaces returns, by name, the labels of the listed namespaces and of those of pods and
+// DaemonSets. Each has the label kubernetes.io/metadata.name, which the API server sets.
 func Namespaces(pods []*corev1.Pod, daemons []*appsv1.DaemonSet, namespaces []*corev1.Namespace) map[string]map[string]string {
 	out := map[string]map[string]string{}
 	add := func(name string) {
@@ -161,22 +168,23 @@ func Namespaces(pods []*corev1.Pod, daemons []*appsv1.DaemonSet, namespaces []*c
 	return out
 }
 
-// NewIndex is an index without constraints. Aliases rename deprecated topology keys; namespaces are the labels of all namespaces, by name.
-// hostless says that some node lacks the hostname label; otherwise node filters do not require it.
+// NewIndex returns an index without constraints. aliases rename deprecated topology keys.
+// namespaces are the labels of all namespaces, by name. hostless says that some node lacks the
+// hostname label; if none does, node filters do not require it.
 func NewIndex(aliases requirements.Aliases, namespaces map[string]map[string]string, hostless bool) *Index {
 	return &Index{aliases: aliases, namespaces: namespaces, hostless: hostless, selections: map[string]*selection{}, ratios: map[string]*ratio{}}
 }
 
-// Keys are the label keys by number. They must not be modified.
+// Keys returns the label keys by number. They must not be modified.
 func (x *Index) Keys() []string { return x.keys.list }
 
-// Groups are the groups by number. They must not be modified.
+// Groups returns the groups by number. They must not be modified.
 func (x *Index) Groups() []Group { return x.groups.list }
 
-// Filters are the node filters by number. They must not be modified.
+// Filters returns the node filters by number. They must not be modified.
 func (x *Index) Filters() []Filter { return x.filters.list }
 
-// Key is the number of a label key, a new one if need be.
+// Key returns the number of a label key, a new one if it is not known.
 func (x *Index) Key(name string) int32 {
 	name = x.aliases.Key(name)
 	return x.keys.of(name, func() string { return name })
@@ -190,8 +198,9 @@ func (x *Index) Custom(key, what, text string) int32 {
 	})
 }
 
-// Read reads the constraints of a pod as an API server stored it, in the order of the manifest: spreads, then terms of affinity, then of
-// anti-affinity, required terms before preferred ones. [Index.Join] completes them. Asked is its node selector and affinity, for the node
+// Read reads the constraints of a pod as an API server stored it. They come in the order of the
+// manifest: spreads, then terms of affinity, then of anti-affinity, required terms before preferred
+// ones. [Index.Join] completes them. asked is the pod's node selector and affinity, for the node
 // filters of its spreads.
 func (x *Index) Read(pod *corev1.Pod, asked requirements.Alternatives) (Constraints, error) {
 	var out Constraints
@@ -216,13 +225,14 @@ func (x *Index) Read(pod *corev1.Pod, asked requirements.Alternatives) (Constrai
 	if out.Terms, err = x.terms(pod.Namespace, a.PodAffinity, false, out.Terms); err != nil {
 		return out, fmt.Errorf("spec.affinity.podAffinity.%w", err)
 	}
-	if out.Terms, err = x.terms(pod.Namespace, (*corev1.PodAffinity)(a.PodAntiAffinity), true, out.Terms); err != nil { // it has the same fields
+	if out.Terms, err = x.terms(pod.Namespace, (*corev1.PodAffinity)(a.PodAntiAffinity), true, out.Terms); err != nil { // the type has the same fields
 		return out, fmt.Errorf("spec.affinity.podAntiAffinity.%w", err)
 	}
 	return out, nil
 }
 
-// Keeps reads the required anti-affinity of a running pod, which is all of it that bears on other pods. Invalid terms are left out.
+// Keeps reads the required anti-affinity of a running pod. Nothing else of it bears on other pods.
+// Invalid terms are left out.
 func (x *Index) Keeps(pod *corev1.Pod) Constraints {
 	var out Constraints
 	if a := pod.Spec.Affinity; a != nil && a.PodAntiAffinity != nil {
@@ -236,8 +246,9 @@ func (x *Index) Keeps(pod *corev1.Pod) Constraints {
 	return out
 }
 
-// terms reads terms of affinity or of anti-affinity. A pod counts for a required term of affinity only if it meets all required terms of the
-// owner (podMatchesAllAffinityTerms in kube-scheduler). Other terms count by themselves.
+// terms reads terms of affinity or of anti-affinity. A pod counts for a required term of affinity
+// only if it meets all required terms of the owner (podMatchesAllAffinityTerms in kube-scheduler).
+// Each other term counts by itself.
 func (x *Index) terms(namespace string, a *corev1.PodAffinity, anti bool, out []Term) ([]Term, error) {
 	if a == nil {
 		return out, nil
@@ -269,7 +280,7 @@ func (x *Index) terms(namespace string, a *corev1.PodAffinity, anti bool, out []
 	return out, nil
 }
 
-// counted is the group of the pods that meet all selections, by the values of a key.
+// counted returns the group of the pods that match all selections, by the values of a key.
 func (x *Index) counted(key string, all ...*selection) int32 {
 	id, text := x.Key(key), all[0].text
 	for _, s := range all[1:] {
@@ -290,7 +301,8 @@ func words(all []*selection) string {
 	return strings.Join(words, " and ")
 }
 
-// spread reads a topology spread constraint. kube-scheduler counts no pods for an empty selector; the constraint then asks for the key only.
+// spread reads a topology spread constraint. kube-scheduler counts no pods for an empty selector;
+// the constraint then asks only for the key.
 func (x *Index) spread(pod *corev1.Pod, asked requirements.Alternatives, t *corev1.TopologySpreadConstraint) (Spread, error) {
 	s, err := x.selected(t.LabelSelector, []string{cmp.Or(pod.Namespace, corev1.NamespaceDefault)})
 	if err != nil {
@@ -314,7 +326,8 @@ func (x *Index) spread(pod *corev1.Pod, asked requirements.Alternatives, t *core
 	return out, nil
 }
 
-// filterOf is the number of the node filter of a spread; -1 if it passes every node that has the spread's key.
+// filterOf returns the number of the node filter of a spread; -1 if it passes every node that has
+// the spread's key.
 func (x *Index) filterOf(pod *corev1.Pod, asked requirements.Alternatives, t *corev1.TopologySpreadConstraint) int32 {
 	f := Filter{Asked: asked, HonorTaints: t.NodeTaintsPolicy != nil && *t.NodeTaintsPolicy == corev1.NodeInclusionPolicyHonor}
 	if t.NodeAffinityPolicy != nil && *t.NodeAffinityPolicy != corev1.NodeInclusionPolicyHonor {
@@ -339,8 +352,8 @@ func (x *Index) filterOf(pod *corev1.Pod, asked requirements.Alternatives, t *co
 	return x.filters.of(text, func() Filter { return f })
 }
 
-// selectionOf is the pods that a term selects: of its namespaces and those of its namespaceSelector, or of the pod's own namespace if it
-// has neither.
+// selectionOf returns the pods that a term selects: those of its namespaces and of its
+// namespaceSelector, or those of the pod's own namespace if it has neither.
 func (x *Index) selectionOf(own string, t *corev1.PodAffinityTerm) (*selection, error) {
 	in := t.Namespaces
 	switch {
@@ -365,7 +378,8 @@ func (x *Index) selectionOf(own string, t *corev1.PodAffinityTerm) (*selection, 
 	return s, nil
 }
 
-// selected is the selection of a label selector in some namespaces. A nil selector selects nothing, an empty one everything.
+// selected returns the selection of a label selector in some namespaces. A nil selector selects
+// nothing, an empty one everything.
 func (x *Index) selected(sel *metav1.LabelSelector, in []string) (*selection, error) {
 	if sel == nil {
 		return nothing, nil

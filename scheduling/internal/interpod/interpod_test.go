@@ -54,7 +54,7 @@ type world struct {
 	read   []interpod.Constraints
 }
 
-// passes is what a node's labels say of the filters: these pods ask nothing of nodes but the keys of their spreads.
+// passes returns which filters a node passes. These pods only ask for the keys of their spreads.
 func (w *world) passes(node map[string]string) func(int32) bool {
 	return func(filter int32) bool {
 		for _, k := range w.index.Filters()[filter].Keys {
@@ -92,7 +92,7 @@ func (w *world) bind(pod int, node map[string]string, terminating bool) {
 	w.state.Add(&w.read[pod], w.values.At(w.index, node), w.passes(node), terminating, 1)
 }
 
-// Affinity to two things means a pod that is both, not one of each.
+// Two terms of affinity ask for one pod that matches both, not for one pod each.
 func TestSeveralTermsOfAffinityAskForOnePod(t *testing.T) {
 	a, b := map[string]string{"zone": "a"}, map[string]string{"zone": "b"}
 	follower := near(near(pod(map[string]string{"app": "web"}), "zone", app("x")), "zone", &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "y"}})
@@ -103,7 +103,7 @@ func TestSeveralTermsOfAffinityAskForOnePod(t *testing.T) {
 	w.bind(3, b, false)
 	assert.True(t, w.fits(0, b))
 
-	// A pod that meets all of its own terms may be the first; one that meets only one of them may not.
+	// A pod that meets all of its own terms may be the first one. A pod that meets only one may not.
 	both := near(near(pod(map[string]string{"app": "x", "tier": "y"}), "zone", app("x")), "zone", &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "y"}})
 	half := near(near(pod(map[string]string{"app": "x"}), "zone", app("x")), "zone", &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "y"}})
 	w = newWorld(t, []map[string]string{a}, both, half)
@@ -111,7 +111,8 @@ func TestSeveralTermsOfAffinityAskForOnePod(t *testing.T) {
 	assert.False(t, w.fits(1, a))
 }
 
-// Terminating pods are there for affinity and anti-affinity, both ways, until they are gone; spreads leave them out.
+// Terminating pods count for affinity and anti-affinity, in both directions, until they are gone.
+// Spreads do not count them.
 func TestTerminatingPods(t *testing.T) {
 	a := map[string]string{"zone": "a"}
 	w := newWorld(t, []map[string]string{a, {"zone": "b"}},
@@ -129,8 +130,8 @@ func TestTerminatingPods(t *testing.T) {
 	assert.False(t, w.fits(2, a))
 }
 
-// For a spread an empty selector counts no pods, as a missing one does; for affinity it is all pods of the namespace, and a
-// missing one is none.
+// For a spread, an empty selector counts no pods, and neither does a missing one. For affinity, an
+// empty one selects all pods of the namespace, and a missing one none.
 func TestEmptySelectors(t *testing.T) {
 	a := map[string]string{"zone": "a"}
 	empty := &metav1.LabelSelector{}
@@ -147,7 +148,7 @@ func TestEmptySelectors(t *testing.T) {
 	assert.False(t, w.fits(4, map[string]string{"zone": "b"}))
 }
 
-// The oracle walks over all pods and nodes for every question, straight from the rules of the two plugins.
+// The oracle looks at all pods and nodes for every question, by the rules of the two plugins.
 func TestStateAgainstOracle(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 0))
 	pick := func(n int) int { return r.IntN(n) }
@@ -320,7 +321,7 @@ func (o *oracle) spreads(p *corev1.Pod, n int) bool {
 	return true
 }
 
-// Terms that differ in anything that selects pods are about different groups, and terms that say the same are about one.
+// Terms that differ in anything that selects pods have different groups; equal terms share one.
 func TestGroupsAreToldApart(t *testing.T) {
 	term := func(change ...func(*corev1.PodAffinityTerm)) corev1.PodAffinityTerm {
 		out := corev1.PodAffinityTerm{TopologyKey: "zone", LabelSelector: &metav1.LabelSelector{

@@ -40,9 +40,10 @@ func (x *Index) Join(c *Constraints, pod *corev1.Pod) {
 	}
 }
 
-// lookup finds the groups of a pod. Groups whose selector requires one of some values of a label are found by that label.
+// lookup finds the groups of a pod. A group whose selector requires one of several values of a
+// label is found by that label.
 type lookup struct {
-	groups  int // that it knows
+	groups  int // how many groups it knows
 	byLabel map[label][]int32
 	others  []int32
 	keys    []string           // labels of all selectors, ascending
@@ -52,8 +53,9 @@ type lookup struct {
 
 type label struct{ key, value string }
 
-// MemberOf is the groups of a pod, ascending. All constraints must be read before. It costs a look at the groups of its labels, once for all
-// pods with the same ones. The result must not be modified.
+// MemberOf returns the groups of a pod, ascending. All constraints must be read before. It costs a
+// look at the groups of its labels, once for all pods with the same labels. The result must not be
+// modified.
 func (x *Index) MemberOf(pod *corev1.Pod) []int32 {
 	if len(x.groups.list) == 0 {
 		return nil
@@ -61,7 +63,7 @@ func (x *Index) MemberOf(pod *corev1.Pod) []int32 {
 	return x.memberOfRatio(x.selectedBy(pod.Namespace, pod.Labels), pod)
 }
 
-// selectedBy is the groups whose selectors match a pod with these labels.
+// selectedBy returns the groups whose selectors match a pod with these labels.
 func (x *Index) selectedBy(namespace string, set map[string]string) []int32 {
 	if x.lookup == nil || x.lookup.groups < len(x.groups.list) {
 		x.lookup = x.newLookup()

@@ -10,8 +10,8 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/internal/quota"
 )
 
-// ratio is a group of pods that are divided over the values of its key; see [podclass.RatioAnnotation]. Its pods have the annotation and the
-// namespace in common.
+// ratio is a group of pods that are divided over the values of its key; see
+// [podclass.RatioAnnotation]. Its pods share the annotation and the namespace.
 type ratio struct {
 	group  int32
 	shares map[string]int
@@ -22,7 +22,7 @@ func ratioKey(pod *corev1.Pod) string {
 	return podclass.Namespace(pod) + "|" + pod.Annotations[podclass.RatioAnnotation]
 }
 
-// readRatio is the group of a pod's ratio, a new one if need be; false if it has none.
+// readRatio returns the group of a pod's ratio, a new one if it is not known; false if it has none.
 func (x *Index) readRatio(pod *corev1.Pod) (int32, bool, error) {
 	text, ok := pod.Annotations[podclass.RatioAnnotation]
 	if !ok {
@@ -41,7 +41,8 @@ func (x *Index) readRatio(pod *corev1.Pod) (int32, bool, error) {
 	return g, true, nil
 }
 
-// RatioOf is the group of a pod's ratio; false if it has none, or none that a pod has that was read.
+// RatioOf returns the group of a pod's ratio. It is false if the pod has none, or if no pod with
+// this ratio was read.
 func (x *Index) RatioOf(pod *corev1.Pod) (int32, bool) {
 	if len(x.ratios) == 0 || pod.Annotations == nil {
 		return 0, false
@@ -52,15 +53,15 @@ func (x *Index) RatioOf(pod *corev1.Pod) (int32, bool) {
 	return 0, false
 }
 
-// Divide says how many pods each ratio has in all, by group, and so how many of them each value may have; see [quota.Apportion]. States that
-// are made before know nothing of it.
+// Divide sets how many pods each ratio has in all, by group, and so how many of them each value may
+// have; see [quota.Apportion]. States that were made before do not change.
 func (x *Index) Divide(total map[int32]int) {
 	for _, r := range x.ratios {
 		r.most = quota.Apportion(total[r.group], r.shares)
 	}
 }
 
-// most is how many pods of each ratio the values may have, by group and value.
+// most returns how many pods of each ratio the values may have, by group and value.
 func (x *Index) most(values *Values) map[int32]map[int32]int32 {
 	out := map[int32]map[int32]int32{}
 	for _, r := range x.ratios {
@@ -72,7 +73,7 @@ func (x *Index) most(values *Values) map[int32]map[int32]int32 {
 	return out
 }
 
-// memberOfRatio is the groups with that of a pod's ratio, ascending.
+// memberOfRatio returns the groups with that of a pod's ratio added, ascending.
 func (x *Index) memberOfRatio(groups []int32, pod *corev1.Pod) []int32 {
 	g, ok := x.RatioOf(pod)
 	if !ok {

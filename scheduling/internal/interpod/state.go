@@ -14,7 +14,7 @@ type Values struct {
 	byKey []map[string]int32
 }
 
-// Of is the number of a value of a key, a new one if need be.
+// Of returns the number of a value of a key, a new one if it is not known.
 func (v *Values) Of(key int32, value string) int32 {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -29,7 +29,7 @@ func (v *Values) Of(key int32, value string) int32 {
 	return id
 }
 
-// At is the values of a node with these labels, by key of the index.
+// At returns the values of a node with these labels, by key of the index.
 func (v *Values) At(x *Index, labels map[string]string) []int32 {
 	out := make([]int32, len(x.keys.list))
 	for k, key := range x.keys.list {
@@ -41,7 +41,7 @@ func (v *Values) At(x *Index, labels map[string]string) []int32 {
 	return out
 }
 
-// Find is the number of a value, or [Absent] if it has none.
+// Find returns the number of a value, or [Absent] if it has none.
 func (v *Values) Find(key int32, value string) int32 {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -53,7 +53,7 @@ func (v *Values) Find(key int32, value string) int32 {
 	return Absent
 }
 
-// Len is the number of values of a key.
+// Len returns the number of values of a key.
 func (v *Values) Len(key int32) int {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -63,8 +63,8 @@ func (v *Values) Len(key int32) int {
 	return len(v.byKey[key])
 }
 
-// State counts pods by group and value. A place is given by its values, one for each key of the index, and by which filters
-// it passes. It is not safe for concurrent use.
+// State counts pods by group and value. A place is given by its values, one for each key of the
+// index, and by the filters that it passes. It is not safe for concurrent use.
 type State struct {
 	index   *Index
 	groups  []tally
@@ -79,12 +79,12 @@ type tally struct {
 	total   int32           // members on places that have the key
 	most    map[int32]int32 // of a ratio: how many members each value may have
 
-	// The least count over the domains of a spread, how many of them have it at least, and the turn of the domains that it was computed
-	// in, counted from 1; 0 for none.
+	// least is the least count over the domains of a spread, and have how many domains have it at
+	// least. at is the turn of the domains at which they were computed, counted from 1; 0 for none.
 	least, have, at int32
 }
 
-// NewState is a state without pods and nodes. Values only choose how keys are counted.
+// NewState returns a state without pods and nodes. values only decide how keys are counted.
 func NewState(x *Index, values *Values) *State {
 	s := &State{index: x, groups: make([]tally, len(x.groups.list)), domains: make([]table, len(x.domains.list))}
 	most := x.most(values)
@@ -98,7 +98,7 @@ func NewState(x *Index, values *Values) *State {
 	return s
 }
 
-// Clone is an independent copy.
+// Clone returns an independent copy.
 func (s *State) Clone() *State {
 	out := &State{index: s.index, groups: slices.Clone(s.groups), domains: slices.Clone(s.domains)}
 	for i := range out.groups {
@@ -111,10 +111,10 @@ func (s *State) Clone() *State {
 	return out
 }
 
-// domainsOf are the domains of the spreads of a group.
+// domainsOf returns the domains of the spreads of a group.
 func (s *State) domainsOf(group int32) *table { return &s.domains[s.index.groups.list[group].domain] }
 
-// Add adds n pods at a place; n may be negative. Terminating pods count for affinity only.
+// Add adds n pods at a place; n may be negative. Terminating pods count only for affinity.
 func (s *State) Add(c *Constraints, values []int32, passes func(filter int32) bool, terminating bool, n int32) {
 	for _, id := range c.MemberOf {
 		g := &s.index.groups.list[id]
@@ -152,10 +152,11 @@ func (s *State) Count(group, value, n int32) {
 	g.total += n
 }
 
-// CountApart adds members of a group at an unknown value, such as a node that is not chosen yet.
+// CountApart adds members of a group at an unknown value, for example on a node that is not chosen
+// yet.
 func (s *State) CountApart(group, n int32) { s.groups[group].total += n }
 
-// Keep adds n pods at a value whose anti-affinity term this is.
+// Keep adds n pods at a value that have this anti-affinity term.
 func (s *State) Keep(t *Term, value, n int32) {
 	if t.Hard {
 		s.groups[t.Group].keepers.add(value, n)
@@ -164,7 +165,8 @@ func (s *State) Keep(t *Term, value, n int32) {
 	}
 }
 
-// AddNode adds n nodes with these values to the domains of the spreads whose filters they pass; n may be negative.
+// AddNode adds n nodes with these values to the domains of the spreads whose filters they pass; n
+// may be negative.
 func (s *State) AddNode(values []int32, passes func(filter int32) bool, n int32) {
 	for i := range s.domains {
 		d := s.index.domains.list[i]
@@ -177,24 +179,25 @@ func (s *State) AddNode(values []int32, passes func(filter int32) bool, n int32)
 // AddDomain adds a value to the domains of a group's spreads.
 func (s *State) AddDomain(group, value int32) { s.domainsOf(group).add(value, 1) }
 
-// Members is how many members of a group are at a value.
+// Members returns how many members of a group are at a value.
 func (s *State) Members(group, value int32) int32 { return s.groups[group].counts.get(value) }
 
-// Room is how many more members of a ratio a value may have.
+// Room returns how many more members of a ratio a value may have.
 func (s *State) Room(group, value int32) int32 {
 	return s.groups[group].most[value] - s.Members(group, value)
 }
 
-// Total is how many members of a group there are.
+// Total returns how many members a group has.
 func (s *State) Total(group int32) int32 { return s.groups[group].total }
 
-// Averse is how many pods at a value have preferred anti-affinity to a group.
+// Averse returns how many pods at a value have preferred anti-affinity to a group.
 func (s *State) Averse(group, value int32) int32 { return s.groups[group].averse.get(value) }
 
 // Rule is a rule of kube-scheduler.
 type Rule uint8
 
-// The rules. KeptRule is required anti-affinity of another pod, RatioRule that a value has its share of a ratio's pods.
+// The rules. KeptRule is required anti-affinity of another pod. RatioRule says that a value already
+// has its share of a ratio's pods.
 const (
 	None Rule = iota
 	SpreadRule
@@ -204,20 +207,23 @@ const (
 	RatioRule
 )
 
-// Violation is the constraint that keeps a pod from a place. The zero value is none.
+// Violation is the constraint that keeps a pod from a place. The zero value means none.
 type Violation struct {
 	Rule  Rule
 	Group int32
 }
 
-// OK reports whether there is none.
+// OK reports whether there is no violation.
 func (v Violation) OK() bool { return v.Rule == None }
 
-// Check is the first constraint that keeps one more pod from a place. Groups in skip, by number, are not checked; nil skips none. It costs
-// O(constraints), and rarely a look at all domains.
+// Check returns the first constraint that keeps one more pod from a place. Groups in skip, by
+// number, are not checked; nil skips none. It costs O(constraints), and rarely a look at all
+// domains.
 //
-// Low is nil if no pod or node moves by itself. Otherwise s counts such pods wherever they may be and no such nodes, and low counts no such
-// pods and all such nodes. Then a pod is accepted only if kube-scheduler would whenever they move.
+// Some pods and nodes may move at an unknown moment; low is nil if none do. To be right at every
+// moment, s and low are two counts. The upper count s has a moving pod at its old and its new
+// place, and no moving node as a domain. The lower count low has a moving pod nowhere, and a moving
+// node as a domain. A pod is then accepted only if kube-scheduler would accept it at every moment.
 func (s *State) Check(c *Constraints, values []int32, skip []bool, low *State) Violation {
 	skipped := func(g int32) bool { return skip != nil && skip[g] }
 	met, anywhere, self, missing := true, int32(0), true, int32(0)
@@ -271,8 +277,9 @@ func (s *State) Check(c *Constraints, values []int32, skip []bool, low *State) V
 	return Violation{}
 }
 
-// Even reports whether one more pod at the place keeps within the skew of a spread. With low it does whenever others move: the count of its
-// domain is compared with the least low count of all others.
+// Even reports whether one more pod at the place keeps within the skew of a spread. With low, it
+// must do so however others move: the count of its domain is compared with the least lower count of
+// all other domains.
 func (s *State) Even(sp *Spread, values []int32, low *State) bool {
 	v := values[s.index.groups.list[sp.Group].Key]
 	if v < 0 {
@@ -298,8 +305,9 @@ func (s *State) Even(sp *Spread, values []int32, low *State) bool {
 	return n-least <= sp.MaxSkew
 }
 
-// least is the count that the skew of a spread is measured from: the least of all domains, or 0 if these are fewer than minDomains. It is
-// kept until all domains with the least count have risen.
+// least returns the count from which the skew of a spread is measured: the least of all domains, or
+// 0 if there are fewer than minDomains. It is kept until all domains with the least count have
+// risen.
 func (s *State) least(sp *Spread) int32 {
 	domains, g := s.domainsOf(sp.Group), &s.groups[sp.Group]
 	if domains.live < sp.MinDomains {

@@ -13,7 +13,8 @@ type table struct {
 	turns  int32 // changes of live
 }
 
-// manyValues is the most values that are counted in a slice. A cluster has a few zones and thousands of hostnames.
+// manyValues is the most values that are counted in a slice. A cluster has a few zones and
+// thousands of hostnames.
 const manyValues = 64
 
 func newTable(values int) table {
@@ -61,7 +62,8 @@ func (t *table) add(v, d int32) {
 	}
 }
 
-// least is the smallest count over the values with a positive count in domains, and a lower bound on how many of them have it.
+// least returns the smallest count over the values with a positive count in domains, and a lower
+// bound on how many of them have it.
 func (t *table) least(domains *table) (least, have int32) {
 	if domains.live == 0 {
 		return 0, 0

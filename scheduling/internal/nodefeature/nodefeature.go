@@ -1,7 +1,9 @@
-// Package nodefeature knows which features of a kubelet a pod needs, and which ones a node declares.
+// Package nodefeature knows which features of a kubelet a pod needs, and which ones a node
+// declares.
 //
-// kube-scheduler binds a pod only to nodes that declare what the pod needs (plugin NodeDeclaredFeatures, on by default since Kubernetes 1.36).
-// A feature is a label under a key of its own, so that it is planned, verified and explained like one.
+// kube-scheduler binds a pod only to nodes that declare what the pod needs (plugin
+// NodeDeclaredFeatures, on by default since Kubernetes 1.36). A feature is represented as a label
+// under its own key, so that it is planned, verified and explained like a label.
 package nodefeature
 
 import (
@@ -13,8 +15,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Features that a pod may need when it is bound, by the names under which nodes declare them. Other declared features matter only to pods
-// that are changed while they run.
+// Features that a pod may need when it is bound, by the names under which nodes declare them. Other
+// declared features matter only to pods that are changed while they run.
 const (
 	restartAllContainers   = "RestartAllContainersOnContainerExits"
 	userNamespacesWithHost = "UserNamespacesHostNetworkSupport"
@@ -24,15 +26,16 @@ const (
 // bindMountField is a field of Kubernetes 1.37.
 const bindMountField = "BindMountOptions"
 
-// prefix is of keys that no label can have.
+// prefix starts the keys of features. No label can have such a key.
 const prefix = "node feature "
 
-// Name is the feature of a key; false for keys of labels.
+// Name returns the feature of a key; false for keys of labels.
 func Name(key string) (string, bool) { return strings.CutPrefix(key, prefix) }
 
-// Needed is the features that a pod needs, in order; none for most pods. A pod in a user namespace and in the network of its node needs one
-// (KEP-4671), and so do a pod with a container whose exit restarts all containers (KEP-5532) and a pod that mounts volumes with options of
-// bind mounts.
+// Needed returns the features that a pod needs, in order; none for most pods. Three kinds of pods
+// need one: a pod in a user namespace and in the network of its node (KEP-4671), a pod with a
+// container whose exit restarts all containers (KEP-5532), and a pod that mounts volumes with
+// options of bind mounts.
 func Needed(spec *corev1.PodSpec) []string {
 	var restarts, mounts bool
 	_, mountable := reflect.TypeFor[corev1.VolumeMount]().FieldByName(bindMountField)
@@ -58,7 +61,7 @@ func Needed(spec *corev1.PodSpec) []string {
 	return out
 }
 
-// Labels is the features as labels, under keys that no label has.
+// Labels returns the features as labels, under keys that no label has.
 func Labels(names []string) map[string]string {
 	out := make(map[string]string, len(names))
 	for _, name := range names {
@@ -67,12 +70,13 @@ func Labels(names []string) map[string]string {
 	return out
 }
 
-// Declared is the features of the node as labels.
+// Declared returns the features of the node as labels.
 func Declared(n *corev1.Node) map[string]string {
 	return Labels(texts(&n.Status, "DeclaredFeatures"))
 }
 
-// Declare makes the node declare the features of labels, in order. It does nothing where the field is unknown.
+// Declare makes the node declare the features of labels, in order. It does nothing if the field is
+// unknown.
 func Declare(n *corev1.Node, labels map[string]string) {
 	var names []string
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
@@ -85,12 +89,13 @@ func Declare(n *corev1.Node, labels map[string]string) {
 	}
 }
 
-// All is the labels of a node that declares whatever a pod may need.
+// All returns the labels of a node that declares whatever a pod may need.
 func All() map[string]string {
 	return Labels([]string{restartAllContainers, userNamespacesWithHost, bindMountOptions})
 }
 
-// texts reads a field by its name, because the oldest k8s.io/api that this module compiles with lacks it.
+// texts reads a field by its name, because the oldest k8s.io/api that this module compiles with
+// lacks it.
 func texts(of any, field string) []string {
 	f := reflect.ValueOf(of).Elem().FieldByName(field)
 	if !f.IsValid() {

@@ -10,10 +10,12 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/internal/nodefeature"
 )
 
-// RatioAnnotation divides pods over the values of a node label by fixed shares; see scheduling.Snapshot.
+// RatioAnnotation divides pods over the values of a node label by fixed shares; see
+// scheduling.Snapshot.
 const RatioAnnotation = "joinery-sdk.dev/ratio"
 
-// fingerprint encodes all of a pod that bears on placement: pods with equal fingerprints are of one class.
+// fingerprint encodes everything of a pod that bears on placement. Pods with equal fingerprints are
+// in one class.
 type fingerprint struct {
 	buf    []byte
 	labels labelUse
@@ -65,7 +67,8 @@ func (f *fingerprint) of(p *corev1.Pod) []byte {
 	return f.buf
 }
 
-// bears reports whether a volume bears on placement: claims, and disks that the pod names itself.
+// bears reports whether a volume bears on placement. Claims do, and disks that the pod names
+// itself.
 func bears(v *corev1.Volume) bool {
 	return v.Ephemeral != nil || v.PersistentVolumeClaim != nil || v.AWSElasticBlockStore != nil || v.GCEPersistentDisk != nil || v.ISCSI != nil || v.RBD != nil ||
 		v.AzureDisk != nil || v.Cinder != nil || v.PortworxVolume != nil
@@ -148,7 +151,8 @@ func (f *fingerprint) selected(m map[string]string) {
 	}
 }
 
-// proto appends the fields that are set, in the order of their numbers and maps in the order of their keys.
+// proto appends the fields that are set, in the order of their numbers, and maps in the order of
+// their keys.
 func (f *fingerprint) proto(s *corev1.PodSpec) {
 	from, size := len(f.buf), s.Size()
 	f.buf = slices.Grow(f.buf, size)[:from+size]

@@ -10,13 +10,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// alone is how many pods one goroutine groups: starting another one costs more than grouping fewer.
+// alone is how many pods one goroutine groups. Starting another goroutine costs more than grouping
+// fewer.
 const alone = 1000
 
-// Group splits pods into classes of pods that are equal in all that bears on placement: each in the order of [Compare], and the classes
-// in the order of their first pods. Labels count that a selector of these pods, or required anti-affinity of others or of DaemonSets, looks at. It costs a
-// comparison of pointers for a pod that shares memory with its predecessor, and a text of the whole pod otherwise. The result does not
-// depend on the order of the arguments or the number of cores.
+// Group splits pods into classes of pods that are equal in all that bears on placement. Each class
+// is in the order of [Compare], and the classes are in the order of their first pods. A label
+// counts if a selector of these pods looks at it, or required anti-affinity of others or of
+// DaemonSets. It costs a comparison of pointers for a pod that shares memory with its predecessor,
+// and otherwise a text of the whole pod. The result does not depend on the order of the arguments
+// or the number of cores.
 func Group(pods, others []*corev1.Pod, daemonSets []*appsv1.DaemonSet) [][]*corev1.Pod {
 	daemons := make([]*corev1.Pod, len(daemonSets))
 	for i, d := range daemonSets {
@@ -39,11 +42,12 @@ func Group(pods, others []*corev1.Pod, daemonSets []*appsv1.DaemonSet) [][]*core
 	for _, class := range out {
 		Sort(class)
 	}
-	slices.SortFunc(out, func(a, b []*corev1.Pod) int { return Compare(a[0], b[0]) }) // no two pods have one name
+	slices.SortFunc(out, func(a, b []*corev1.Pod) int { return Compare(a[0], b[0]) }) // no two pods have the same name
 	return out
 }
 
-// Split splits groups of pods further, by a text that it asks for each pod. A group has its parts in the order of their first pods.
+// Split splits groups of pods further, by a text that it asks for each pod. The parts of a group
+// are in the order of their first pods.
 func Split(groups [][]*corev1.Pod, by func(*corev1.Pod) string) [][]*corev1.Pod {
 	var out [][]*corev1.Pod
 	for _, pods := range groups {
@@ -77,7 +81,7 @@ func grouped(pods []*corev1.Pod, used labelUse) grouping {
 	return g
 }
 
-// class is the number of the class with this fingerprint; a new one if there is none.
+// class returns the number of the class with this fingerprint; a new one if there is none.
 func (g *grouping) class(print []byte) int {
 	if id, ok := g.byPrint[string(print)]; ok {
 		return id
@@ -96,8 +100,9 @@ func (g *grouping) join(o *grouping) {
 	}
 }
 
-// SameTemplate reports whether two pods share the memory of all that bears on placement, as replicas of one template do. Pods that do not
-// may still be equal. It is false for pods with ephemeral volumes: each has claims of its own.
+// SameTemplate reports whether two pods share the memory of everything that bears on placement, as
+// replicas of one template do. Pods that do not may still be equal. It is false for pods with
+// ephemeral volumes, since each has its own claims.
 func SameTemplate(a, b *corev1.Pod) bool {
 	x, y := &a.Spec, &b.Spec
 	return Namespace(a) == Namespace(b) && (a.UID == "") == (b.UID == "") && (a.UID == MadeAnew) == (b.UID == MadeAnew) &&

@@ -8,14 +8,15 @@ import (
 // labelUse is the label keys that selectors look at.
 type labelUse map[string]bool
 
-// usedLabels is the label keys in selectors of these pods, and in required anti-affinity of others.
+// usedLabels returns the label keys in selectors of these pods, and in required anti-affinity of
+// others.
 func usedLabels(pods []*corev1.Pod, others ...*corev1.Pod) labelUse {
 	u := labelUse{}
 	var last corev1.PodSpec // replicas share the memory of their template
 	for _, p := range pods {
 		if a := p.Spec.Affinity; a != nil && a != last.Affinity {
 			u.terms(a.PodAffinity)
-			u.terms((*corev1.PodAffinity)(a.PodAntiAffinity)) // it has the same fields
+			u.terms((*corev1.PodAffinity)(a.PodAntiAffinity)) // the type has the same fields
 		}
 		if spreads := p.Spec.TopologySpreadConstraints; !sameSlice(spreads, last.TopologySpreadConstraints) {
 			for i := range spreads {

@@ -9,13 +9,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Namespace is the namespace of an object, which an API server puts into "default" if it names none.
+// Namespace returns the namespace of an object. An API server puts an object without one into
+// "default".
 func Namespace(o metav1.Object) string { return cmp.Or(o.GetNamespace(), corev1.NamespaceDefault) }
 
-// Name is namespace/name.
+// Name returns namespace/name.
 func Name(p *corev1.Pod) string { return Namespace(p) + "/" + p.Name }
 
-// Compare orders pods by namespace, then name, with digits compared as numbers: web-2 is before web-10.
+// Compare orders pods by namespace, then by name. Digits compare as numbers, so web-2 is before
+// web-10.
 func Compare(a, b *corev1.Pod) int {
 	return cmp.Or(strings.Compare(Namespace(a), Namespace(b)), compareNatural(a.Name, b.Name), strings.Compare(a.Name, b.Name))
 }

@@ -12,8 +12,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// ParseShares reads a label key and the shares of its values, such as "karpenter.sh/capacity-type: on-demand=2, spot=3". A
-// name and a semicolon may stand in front. Shares are whole numbers, not all 0; the errors quote the text.
+// ParseShares reads a label key and the shares of its values, such as "karpenter.sh/capacity-type:
+// on-demand=2, spot=3". A name and a semicolon may stand in front. Shares are whole numbers, not
+// all 0; the errors quote the text.
 func ParseShares(text string) (key string, shares map[string]int, err error) {
 	rest := text
 	if _, after, ok := strings.Cut(text, ";"); ok {
@@ -44,8 +45,8 @@ func ParseShares(text string) (key string, shares map[string]int, err error) {
 	return key, shares, nil
 }
 
-// Apportion divides the total by the shares, by the method of largest remainders; of equal remainders the first value is larger. The shares
-// are not all 0.
+// Apportion divides the total by the shares, by the method of largest remainders. Of equal
+// remainders the first value gets more. The shares must not all be 0.
 func Apportion(total int, shares map[string]int) map[string]int {
 	values := slices.Sorted(maps.Keys(shares))
 	all := sum(shares)

@@ -1,5 +1,5 @@
-// Package taints turns tolerations into requirements: a node has its set of taints as a pseudo-label, and a pod accepts the values that it
-// tolerates.
+// Package taints turns tolerations into requirements: a node has its set of taints as a
+// pseudo-label, and a pod accepts the values that it tolerates.
 package taints
 
 import (
@@ -13,7 +13,8 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// Key is the pseudo-label of a node's set of taints. It is not a valid label key, and is not in results.
+// Key is the pseudo-label of a node's set of taints. It is not a valid label key, and does not
+// appear in results.
 const Key = "taints()"
 
 // Sets numbers the distinct sets of taints of pools and nodes.
@@ -22,10 +23,10 @@ type Sets struct {
 	byText map[string]int
 }
 
-// New has no sets.
+// New returns a value without sets.
 func New() *Sets { return &Sets{byText: map[string]int{}} }
 
-// Intern is the number of the set.
+// Intern returns the number of the set.
 func (t *Sets) Intern(taints []corev1.Taint) int {
 	texts := make([]string, 0, len(taints))
 	for _, taint := range taints {
@@ -42,7 +43,7 @@ func (t *Sets) Intern(taints []corev1.Taint) int {
 	return id
 }
 
-// Text is key=value:effect as kubectl writes it.
+// Text returns key=value:effect as kubectl writes it.
 func Text(t corev1.Taint) string {
 	if t.Value == "" {
 		return fmt.Sprintf("%s:%s", t.Key, t.Effect)
@@ -50,10 +51,10 @@ func Text(t corev1.Taint) string {
 	return fmt.Sprintf("%s=%s:%s", t.Key, t.Value, t.Effect)
 }
 
-// Value is the value of the pseudo-label for a set.
+// Value returns the value of the pseudo-label for a set.
 func Value(id int) string { return fmt.Sprintf("t%d", id) }
 
-// Untolerated is the first taint of the given effects that the tolerations do not cover.
+// Untolerated returns the first taint of the given effects that the tolerations do not cover.
 func Untolerated(taints []corev1.Taint, tolerations []corev1.Toleration, effects ...corev1.TaintEffect) (corev1.Taint, bool) {
 	for _, t := range taints {
 		if slices.Contains(effects, t.Effect) && !toleration.Covers(tolerations, t) {
@@ -69,8 +70,9 @@ func Tolerates(tolerations []corev1.Toleration, list []corev1.Taint) bool {
 	return !found
 }
 
-// Tolerated is the requirement of a set whose NoSchedule and NoExecute taints the tolerations cover (hard), and of one whose PreferNoSchedule
-// taints they cover, too (soft). It is anything if all sets are such, and one that no node meets if none is.
+// Tolerated returns two requirements. hard accepts the sets whose NoSchedule and NoExecute taints
+// the tolerations cover. soft accepts those whose PreferNoSchedule taints they also cover. A
+// requirement is anything if it accepts all sets, and one that no node meets if it accepts none.
 func (t *Sets) Tolerated(tolerations []corev1.Toleration) (hard, soft requirements.Set) {
 	var hards, softs []string
 	for i, taints := range t.sets {
@@ -115,7 +117,8 @@ const (
 	labelInitialized = "karpenter.sh/initialized"
 )
 
-// StartingUp reports whether the labels and taints of a node say that it was bought for a pool and was never ready.
+// StartingUp reports whether the labels and taints of a node say that it was bought for a pool and
+// was never ready.
 func StartingUp(n *corev1.Node) bool {
 	unregistered := slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == taintUnregistered })
 	return (Registered(n) || unregistered) && !Initialized(n)
@@ -129,5 +132,5 @@ func Rebooting(n *corev1.Node) bool {
 // Registered reports whether the node has all labels and taints of its claim.
 func Registered(n *corev1.Node) bool { return n.Labels[labelRegistered] == "true" }
 
-// Initialized reports whether the node was ready for pods once.
+// Initialized reports whether the node was once ready for pods.
 func Initialized(n *corev1.Node) bool { return n.Labels[labelInitialized] == "true" }

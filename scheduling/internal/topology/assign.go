@@ -7,8 +7,8 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
 )
 
-// assigner assigns pods to domains one after the other. Each pod's constraints hold given all pods before it, so the order of assignment
-// is an order of binding.
+// assigner assigns pods to domains one after the other. Each pod's constraints hold given all pods
+// before it, so the order of assignment is an order of binding.
 type assigner struct {
 	p       *Problem
 	facts   Facts
@@ -19,11 +19,11 @@ type assigner struct {
 
 	assigned []int // by class, how many of its pods are assigned
 
-	followers map[int32][]*RelaxedClass // by group, those with affinity to it
+	followers map[int32][]*RelaxedClass // by group, the classes with affinity to it
 	bundles   []*bundle
-	free      map[int][]int64 // by existing node, its free capacity less the bundles that are tied to it
+	free      map[int][]int64 // by existing node, its free capacity less the bundles tied to it
 	room      [][]int64       // by existing node, its free capacity less all pods that are probably packed there
-	opened    map[value]bool  // values that no node has and pods were assigned to
+	opened    map[value]bool  // values that no node has and that pods were assigned to
 	nextRoom  map[[2]int]int  // by relaxed class and domain, the first of its existing nodes with room for one more pod
 }
 
@@ -47,8 +47,8 @@ func (p *Problem) newAssigner(f Facts) *assigner {
 	return s
 }
 
-// run assigns all pods, blamed classes first, and gives up preferences where that fails. It returns how many pods of each class are
-// unplaced.
+// run assigns all pods, blamed classes first, and gives up preferences if that fails. It returns
+// how many pods of each class are unplaced.
 func (s *assigner) run() []int {
 	for i := range s.p.classes {
 		c := &s.p.classes[i]
@@ -85,7 +85,7 @@ func (s *assigner) urgencyOf(class int) urgency {
 	return urgency{s.facts.blame[class], s.p.classes[class].Priority}
 }
 
-// urgencies are the urgencies of blamed classes, the most urgent first.
+// urgencies returns the urgencies of blamed classes, the most urgent first.
 func (s *assigner) urgencies() []urgency {
 	var out []urgency
 	for i := range s.p.classes {
@@ -103,8 +103,9 @@ func (s *assigner) lapsOf(among func(*RelaxedClass) bool) {
 	}
 }
 
-// relax gives up one preference of each class of the least rank that has pods to place and preferences, and reports whether there is one.
-// Classes of higher rank depend on these, and may be placed without giving up theirs.
+// relax gives up one preference of each class of the lowest rank that has pods to place and
+// preferences. It reports whether there is one. Classes of higher rank depend on these, and may
+// then be placed without giving up theirs.
 func (s *assigner) relax(among func(*RelaxedClass) bool) bool {
 	willing := slices.DeleteFunc(slices.Clone(s.classes), func(rc *RelaxedClass) bool {
 		return rc.want == 0 || rc.Level == len(s.p.classes[rc.Class].soft) || !among(rc)
@@ -139,8 +140,8 @@ func (s *assigner) laps(among func(*RelaxedClass) bool) {
 	}
 }
 
-// compare is the order of assignment: urgency, then rank, then the largest requests. Of equal ones, classes that are only counted by others
-// are last.
+// compare orders the assignment: by urgency, then by rank, then the largest requests first. Of
+// equal classes, those that are only counted by others come last.
 func (s *assigner) compare(x, y *RelaxedClass) int {
 	size := func(rc *RelaxedClass, r int) int64 {
 		if requests := s.p.classes[rc.Class].Requests; r < len(requests) {
@@ -162,7 +163,8 @@ func (s *assigner) compare(x, y *RelaxedClass) int {
 		cmp.Compare(free(x), free(y)), cmp.Compare(len(x.Domains), len(y.Domains)), cmp.Compare(x.Class, y.Class), cmp.Compare(x.Level, y.Level))
 }
 
-// place assigns as many pods of the class as its constraints allow now, and reports whether any.
+// place assigns as many pods of the class as its constraints allow now, and reports whether there
+// are any.
 func (s *assigner) place(i int) bool {
 	rc := s.classes[i]
 	before := rc.want
@@ -219,7 +221,8 @@ func (s *assigner) take(i, d, n, bundle int) {
 	s.picks = append(s.picks, Pick{i, d, bundle, n})
 }
 
-// open makes the invented values of a domain domains of spreads: a node there will have them.
+// open makes the invented values of a domain domains of spreads, because a node there will have
+// them.
 func (s *assigner) open(d *Domain) {
 	for _, v := range d.fresh {
 		if s.opened[v] {
@@ -234,7 +237,8 @@ func (s *assigner) open(d *Domain) {
 	}
 }
 
-// count adds pods of a class in a domain to its groups, and their anti-affinity to the groups of its terms.
+// count adds pods of a class in a domain to its groups, and their anti-affinity to the groups of
+// its terms.
 func (s *assigner) count(rc *RelaxedClass, d int, n int32) {
 	dom := &rc.Domains[d]
 	for _, g := range s.p.classes[rc.Class].all.MemberOf {
@@ -264,7 +268,7 @@ func (s *assigner) allowed(rc *RelaxedClass, d int) bool {
 	return s.state.Check(&rc.at.Constraints, dom.at, s.p.withinNode, nil).OK()
 }
 
-// stay counts a pod of a leaving node, or stops that with n -1.
+// stay counts a pod of a leaving node; n -1 stops counting it.
 func (s *assigner) stay(o Origin, n int32) {
 	node := &s.p.leaving[o.Node]
 	passes := func(filter int32) bool { return s.p.filters[filter].passes(node.Labels) }
@@ -283,7 +287,7 @@ func (s *assigner) stayAll() {
 	}
 }
 
-// lift stops counting the pods that the next n pods of a class replace, or counts them again with sign 1.
+// lift stops counting the pods that the next n pods of a class replace; sign 1 counts them again.
 func (s *assigner) lift(class, n int, sign int32) {
 	from := s.p.classes[class].From
 	if s.p.choice.Gone {

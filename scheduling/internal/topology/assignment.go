@@ -9,23 +9,24 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
 )
 
-// Assignment is pods by domain. It is immutable and safe for concurrent use.
+// Assignment is the pods by domain. It is immutable and safe for concurrent use.
 type Assignment struct {
-	// Classes are the pods by class and level.
+	// Classes are the pods by class and relaxation level.
 	Classes []*RelaxedClass
-	// Lots are to be packed: bundles first, then pods on their own.
+	// Lots are what must be packed: bundles first, then pods on their own.
 	Lots []Lot
-	// Picks are the pods in the order of assignment, which is one in which kube-scheduler accepts them.
+	// Picks are the pods in the order of assignment. kube-scheduler accepts them in this order.
 	Picks []Pick
 	// Unplaced is how many pods of each class have no domain.
 	Unplaced []int
-	// Facts are those that it was given.
+	// Facts are the facts that it was given.
 	Facts Facts
 
 	p *Problem
 }
 
-// Lot is a number of equal units to pack: pods of one class and domain, or bundles of pods that must share a node.
+// Lot is a number of equal units to pack: pods of one class and domain, or bundles of pods that
+// must share a node.
 type Lot struct {
 	// Count is the number of units.
 	Count int
@@ -35,7 +36,7 @@ type Lot struct {
 	Bundles []int
 	// Node is the existing node that they must be on, -1 for any.
 	Node int
-	// Loose says that they may leave their domain; see [Assignment.Loosen].
+	// Loose says that the pods may leave their domain; see [Assignment.Loosen].
 	Loose bool
 	// Requests is what one unit takes.
 	Requests []int64
@@ -49,12 +50,14 @@ type Lot struct {
 // Slot is a number of pods of one relaxed class, by position in Assignment.Classes, in a domain.
 type Slot struct{ Relaxed, Domain, Count int }
 
-// Pick is one or more pods of a relaxed class that were assigned to a domain in a row. Bundle is the bundle that they joined, or -1 if they
-// were on their own then, even if others joined them later.
+// Pick is one or more pods of a relaxed class that were assigned to a domain in a row. Bundle is
+// the bundle that they joined. It is -1 if they were on their own then, even if others joined them
+// later.
 type Pick struct{ Relaxed, Domain, Bundle, Count int }
 
-// Start assigns without facts, or with those that [Problem.With] took over. Where pods are unplaced, it tries another choice of domains and closed domains, and keeps the assignment with
-// the fewest unplaced pods of the highest priority in which they differ.
+// Start assigns without facts, or with those that [Problem.With] took over. If pods are unplaced,
+// it tries another choice of domains and closed domains. It keeps the assignment with the fewest
+// unplaced pods of the highest priority at which they differ.
 func (p *Problem) Start() *Assignment {
 	best := p.Assign(p.first)
 	if len(best.unplaced()) == 0 || p.chosen {
@@ -72,8 +75,8 @@ func (p *Problem) Start() *Assignment {
 	return best
 }
 
-// Assign assigns all pods, given the facts. It costs about O(pods x domains x constraints) for pods that have constraints or are counted,
-// and O(classes) for the others.
+// Assign assigns all pods, given the facts. It costs about O(pods x domains x constraints) for pods
+// that have constraints or are counted, and O(classes) for the others.
 func (p *Problem) Assign(f Facts) *Assignment {
 	s := p.newAssigner(f)
 	out := &Assignment{p: p, Facts: f}
@@ -83,7 +86,7 @@ func (p *Problem) Assign(f Facts) *Assignment {
 	return out
 }
 
-// unplaced are the classes with unplaced pods.
+// unplaced returns the classes with unplaced pods.
 func (st *Assignment) unplaced() []int {
 	var out []int
 	for i, n := range st.Unplaced {
@@ -94,7 +97,8 @@ func (st *Assignment) unplaced() []int {
 	return out
 }
 
-// leavesFewer reports whether fewer pods are unplaced than in another assignment, of the highest priority in which they differ.
+// leavesFewer reports whether fewer pods are unplaced than in another assignment, at the highest
+// priority at which they differ.
 func (st *Assignment) leavesFewer(other *Assignment) bool {
 	fewer := map[int32]int{}
 	for i := range st.Unplaced {
@@ -140,8 +144,9 @@ func (s *assigner) lots() []Lot {
 	return out
 }
 
-// Loosen is the assignment with pods tied to their domains only where placed pods need it. Pods that a constraint counts stay. Of pods that
-// others only have affinity to, one stays in each domain. Placed says which classes have placed pods. It is nil if every tie is needed.
+// Loosen returns the assignment with pods tied to their domains only where placed pods need it.
+// Pods that a constraint counts stay. Of pods that others only have affinity to, one stays in each
+// domain. placed says which classes have placed pods. The result is nil if every tie is needed.
 func (st *Assignment) Loosen(placed func(class int) bool) *Assignment {
 	t := st.ties(placed)
 	stays := make([][]bool, len(st.Classes)) // by class and key
@@ -163,7 +168,7 @@ func (st *Assignment) Loosen(placed func(class int) bool) *Assignment {
 	if !some {
 		return nil
 	}
-	needed := map[[2]int]bool{} // one pod of the relaxed class in the domain is
+	needed := map[[2]int]bool{} // one pod of the relaxed class in the domain is needed
 	for _, pk := range st.Picks {
 		if t.follow(st.Classes[pk.Relaxed], pk.Domain) {
 			needed[[2]int{pk.Relaxed, pk.Domain}] = true
@@ -247,7 +252,8 @@ func (t *ties) needs(rc *RelaxedClass, k key) bool {
 	})
 }
 
-// follow reports whether pods need one of the class in the domain to follow, which they have then.
+// follow reports whether pods need a pod of the class in the domain to follow. From then on they
+// have one.
 func (t *ties) follow(rc *RelaxedClass, d int) (yes bool) {
 	for _, m := range rc.counted {
 		at := followed{m.group, rc.Domains[d].at[t.p.groups[m.group].keyID]}
@@ -257,11 +263,12 @@ func (t *ties) follow(rc *RelaxedClass, d int) (yes bool) {
 	return yes
 }
 
-// Learn adds to the facts how many pods a relaxed class has at most in a domain, where missing pods could not be packed. It reports whether
-// another assignment can differ.
+// Learn adds to the facts how many pods of a relaxed class a domain holds at most, if missing pods
+// could not be packed there. It reports whether another assignment can differ.
 //
-// Limited says that pods are missing in a domain because of a limit that all domains draw on. Which of them went short is chance then, and to
-// cap it there would hold all others to its count by the skew of a spread. So classes with spreads have an even share of what was packed instead.
+// limited says that pods are missing in a domain because of a limit that all domains share. Then it
+// is chance which domain went short. A cap there would hold all other domains to its count by the
+// skew of a spread. So classes with spreads get an even share of what was packed instead.
 func (st *Assignment) Learn(missing func(relaxed, domain int) int, limited func(relaxed, domain int) bool) (Facts, bool) {
 	next := st.Facts
 	next.caps = map[capped]int{} // facts are immutable
@@ -293,7 +300,8 @@ func (st *Assignment) Learn(missing func(relaxed, domain int) int, limited func(
 	return next, news
 }
 
-// evenShare is what each domain has if the packed pods are divided evenly over all that have some, rounded up.
+// evenShare returns what each domain has if the packed pods are divided evenly, rounded up, over
+// all domains that have some.
 func (rc *RelaxedClass) evenShare(missing func(domain int) int) int {
 	packed, domains := 0, 0
 	for d, n := range rc.Placed {

@@ -10,11 +10,12 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
 )
 
-// bundle is pods that must share a node because of affinity by hostname: they are packed as one unit.
+// bundle is pods that must share a node because of affinity by hostname. They are packed as one
+// unit.
 type bundle struct {
 	slots    []Slot
 	pods     int // in all slots
-	node     int // the existing node that it is tied to, -1 for any
+	node     int // the existing node to which it is tied, -1 for any
 	requests []int64
 	required requirements.Alternatives
 	tags     []string
@@ -22,9 +23,10 @@ type bundle struct {
 	passing  []Limit // held when their pods were bound
 }
 
-// seat adds one more pod of the class with affinity by hostname to a bundle: beside running pods of its affinity, beside a bundle or a single
-// pod that meet its affinity, or as the first pod if it meets its affinity itself. It returns the first domain where that is possible, and
-// the number of the bundle; -1 if there is none.
+// seat adds one more pod of the class with affinity by hostname to a bundle. The pod goes beside
+// running pods that meet its affinity, or beside a bundle or a single pod that does. If it meets
+// its affinity itself, it can be the first pod. seat returns the first domain where that is
+// possible, and the number of the bundle; -1 if there is none.
 func (s *assigner) seat(i int) (domain, bundle int) {
 	rc := s.classes[i]
 	for d := range rc.Domains {
@@ -51,11 +53,11 @@ func (s *assigner) seat(i int) (domain, bundle int) {
 	return -1, -1
 }
 
-// empty is a bundle without pods on any node.
+// empty returns a bundle without pods on any node.
 func empty() *bundle { return &bundle{node: -1, required: requirements.AnyOf(requirements.Set{})} }
 
-// first reports whether one of the pods may be on a node alone: it meets its own affinity by hostname, and no other pod does anywhere.
-// InterPodAffinity lets such a first pod go anywhere.
+// first reports whether one of the pods may be alone on a node, because it meets its own affinity
+// by hostname and no other pod does anywhere. InterPodAffinity lets such a first pod go anywhere.
 func (s *assigner) first(rc *RelaxedClass) bool {
 	anywhere := int32(0) // pods that meet all required terms
 	for _, t := range rc.at.Terms {
@@ -68,12 +70,13 @@ func (s *assigner) first(rc *RelaxedClass) bool {
 	})
 }
 
-// company is where pods of a class in a domain can share a node. A refusal is final: bundles only grow, and nodes only fill.
+// company says where pods of a class in a domain can share a node. A refusal is final, since
+// bundles only grow and nodes only fill.
 type company struct {
 	noNode bool   // no existing node takes one more
 	tried  []int  // by bundle: its pods when it lacked the affinity's target; unbounded if it never takes one
 	pairs  []pair // single pods that can be joined
-	seen   int    // relaxed classes that there were when pairs were listed
+	seen   int    // how many relaxed classes there were when pairs were listed
 }
 
 // pair is single pods of a relaxed class in a domain.
@@ -82,8 +85,8 @@ type pair struct {
 	never           bool // no node can hold one of them and a pod of the class
 }
 
-// joinNode ties a pod to an existing node of the domain with running pods that meet its affinity: the one with the most free capacity. It
-// returns the number of the bundle, or -1.
+// joinNode ties a pod to an existing node of the domain with running pods that meet its affinity:
+// the one with the most free capacity. It returns the number of the bundle, or -1.
 func (s *assigner) joinNode(i, d int) int {
 	rc := s.classes[i]
 	if rc.near[d].noNode {
@@ -101,7 +104,8 @@ func (s *assigner) joinNode(i, d int) int {
 	return -1
 }
 
-// joinBundle adds one more pod of the class to a bundle that meets its affinity, and reports whether it could.
+// joinBundle adds one more pod of the class to a bundle that meets its affinity, and reports
+// whether it could.
 func (s *assigner) joinBundle(i, d, b int) bool {
 	rc, bd := s.classes[i], s.bundles[b]
 	if n := len(rc.near[d].tried); n <= b {
@@ -126,7 +130,7 @@ func (s *assigner) joinBundle(i, d, b int) bool {
 	return false
 }
 
-// join is the bundle with one more pod of the class; nil if its node cannot hold it.
+// join returns the bundle with one more pod of the class; nil if its node cannot hold it.
 func (s *assigner) join(b *bundle, i, d int) *bundle {
 	if b.node < 0 {
 		return s.grow(b, i, d)
@@ -165,7 +169,7 @@ func (s *assigner) addBundle(b *bundle) int {
 	return len(s.bundles) - 1
 }
 
-// freeOn is the free capacity of an existing node less the bundles that are tied to it.
+// freeOn returns the free capacity of an existing node less the bundles that are tied to it.
 func (s *assigner) freeOn(n int) []int64 {
 	if s.free[n] == nil {
 		s.free[n] = slices.Clone(s.p.nodes[n].Free)
@@ -173,7 +177,7 @@ func (s *assigner) freeOn(n int) []int64 {
 	return s.free[n]
 }
 
-// bundlesOn lists the bundles that are tied to the node, but for one; -1 has none.
+// bundlesOn returns the bundles that are tied to the node, except for one. Node -1 has none.
 func (s *assigner) bundlesOn(n int, but *bundle) []*bundle {
 	var out []*bundle
 	for _, b := range s.bundles {
@@ -184,7 +188,8 @@ func (s *assigner) bundlesOn(n int, but *bundle) []*bundle {
 	return out
 }
 
-// hasTargets reports whether each term of affinity by hostname is met by a pod of the bundle or a running pod of its node.
+// hasTargets reports whether each term of affinity by hostname is met by a pod of the bundle or a
+// running pod of its node.
 func (s *assigner) hasTargets(rc *RelaxedClass, b *bundle) bool {
 	return !slices.ContainsFunc(rc.hosts, func(t interpod.Term) bool {
 		return (b.node < 0 || !s.runs(t.Group, b.node)) && !slices.ContainsFunc(b.slots, func(sl Slot) bool {
@@ -217,7 +222,8 @@ func agree(keys [][2]int, a, b *Domain) bool {
 	return !slices.ContainsFunc(keys, func(k [2]int) bool { return a.Values[k[0]] != b.Values[k[1]] })
 }
 
-// pairUp makes a bundle of a pod of the class and a single pod that meets its affinity; -1 if there is none.
+// pairUp makes a bundle of a pod of the class and a single pod that meets its affinity. It returns
+// the number of the bundle, or -1.
 func (s *assigner) pairUp(i, d int) int {
 	rc := s.classes[i]
 	near := &rc.near[d]
@@ -240,7 +246,8 @@ func (s *assigner) pairUp(i, d int) int {
 	return -1
 }
 
-// pairs lists the classes and domains whose pods meet the affinity of the class and can share a node of the domain.
+// pairs returns the classes and domains whose pods meet the affinity of the class and can share a
+// node of the domain.
 func (s *assigner) pairs(i, d int) []pair {
 	rc := s.classes[i]
 	var out []pair
@@ -266,7 +273,7 @@ func (s *assigner) pairs(i, d int) []pair {
 	return out
 }
 
-// grow is the bundle with one more pod of the class; nil if no node could hold it, or for nil.
+// grow returns the bundle with one more pod of the class; nil if no node could hold it, or for nil.
 func (s *assigner) grow(b *bundle, i, d int) *bundle {
 	if b == nil {
 		return nil
@@ -303,8 +310,8 @@ func (s *assigner) grow(b *bundle, i, d int) *bundle {
 	return out
 }
 
-// tagsHold reports whether the bundle keeps all lasting limits on its node, where others are, too, and the passing ones of the class whose
-// pod was added.
+// tagsHold reports whether the bundle keeps all lasting limits on its node, where other bundles may
+// be too. It also checks the passing limits of the class whose pod was added.
 func (s *assigner) tagsHold(b *bundle, added *RelaxedClass, others []*bundle) bool {
 	all := slices.Clip(b.limits)
 	if b.node >= 0 {
@@ -318,7 +325,7 @@ func (s *assigner) tagsHold(b *bundle, added *RelaxedClass, others []*bundle) bo
 	}
 	count := s.countTags(b.node, append(others, b))
 	for _, l := range all {
-		// Only limits that the bundle has, or whose tag it adds, can be broken by it.
+		// The bundle can only break limits that it has, or whose tag it adds.
 		if count[l.Tag] > l.Max && (slices.Contains(b.tags, l.Tag) || slices.Contains(b.limits, l)) {
 			return false
 		}
@@ -342,7 +349,8 @@ func (s *assigner) countTags(node int, bundles []*bundle) map[string]int {
 	return count
 }
 
-// limitsOf are the limits of a complete bundle. Passing limits that later pods of its node exceeded become the count that is reached.
+// limitsOf returns the limits of a complete bundle. Passing limits that later pods of its node
+// exceeded become the count that was reached.
 func (s *assigner) limitsOf(b *bundle) []Limit {
 	if len(b.passing) == 0 {
 		return b.limits
@@ -355,7 +363,8 @@ func (s *assigner) limitsOf(b *bundle) []Limit {
 	return out
 }
 
-// begin ties a bundle of one pod of the class to an existing node, and returns its number; -1 if the node cannot hold it.
+// begin ties a bundle of one pod of the class to an existing node, and returns its number; -1 if
+// the node cannot hold it.
 func (s *assigner) begin(i, d, n int) int {
 	name, ok := s.p.nodes[n].value(corev1.LabelHostname)
 	if !ok {
@@ -364,8 +373,8 @@ func (s *assigner) begin(i, d, n int) int {
 	return s.addBundle(s.join(&bundle{node: n, required: requirements.AnyOf(requirements.MustOf(requirements.In(corev1.LabelHostname, name)))}, i, d))
 }
 
-// tie assigns one pod of a class without affinity by hostname to an existing node, in a bundle that it shares something with, or in a new
-// one. It returns the number of the bundle, or -1.
+// tie assigns one pod of a class without affinity by hostname to an existing node: in a bundle that
+// it shares something with, or in a new one. It returns the number of the bundle, or -1.
 func (s *assigner) tie(i, d, n int) int {
 	c := &s.p.classes[s.classes[i].Class]
 	for b := range s.bundles {

@@ -21,7 +21,7 @@ const unsold = 1e30
 type cell struct {
 	labels requirements.Set
 	free   [][]int64 // capacities of shapes for pods, none of them dominated
-	unit   []float64 // least price of a unit of each resource
+	unit   []float64 // the least price of a unit of each resource
 	offers []offer
 }
 
@@ -74,7 +74,7 @@ func (c *cell) holds(requests []int64) bool {
 	return slices.ContainsFunc(c.free, func(free []int64) bool { return fits(requests, free) })
 }
 
-// price estimates what one pod costs in the cell: its dearest resource at the least price.
+// price estimates what one pod costs in the cell: its dearest resource at the least unit price.
 func (c *cell) price(requests []int64) float64 {
 	most := 0.0
 	for r, q := range requests {
@@ -85,7 +85,8 @@ func (c *cell) price(requests []int64) float64 {
 	return most
 }
 
-// together is what one of n pods costs at least if all of them are in the cell, on whole nodes of one type.
+// together returns what one of n pods costs at least if all of them are in the cell, on whole nodes
+// of one type.
 func (c *cell) together(requests []int64, n int) float64 {
 	least := unsold
 	for _, o := range c.offers {
@@ -98,9 +99,9 @@ func (c *cell) together(requests []int64, n int) float64 {
 
 // Domain is a combination of values of label keys that pods of a class can be placed in.
 type Domain struct {
-	// Values are by the keys that matter to the class, in their order; there are none where no key does. A spread's node
-	// filter is a key too, with the values "in" and "out". Nodes without a label by which others count the pods have the
-	// value "(none)".
+	// Values are by the keys that matter to the class, in their order. There are none if no key does.
+	// A spread's node filter is a key too, with the values "in" and "out". Nodes without a label by
+	// which others count the pods have the value "(none)".
 	Values []string
 
 	at    []int32 // the values by key of the index
@@ -108,10 +109,10 @@ type Domain struct {
 	free  int     // pods of the class that its existing nodes could hold
 	nodes []int   // existing nodes that could hold some
 	node  int     // the existing node whose hostname is a value, -1 for none
-	fresh []value // those that no node has, and that are not the Chosen ones
+	fresh []value // values that no node has, except for the Chosen ones
 	text  string  // the values joined
 
-	required func() requirements.Alternatives // what the labels of a node there must satisfy to hold a pod; computed once
+	required func() requirements.Alternatives // what labels of a node there must satisfy to hold a pod; computed once
 }
 
 // String joins the values.
@@ -120,7 +121,8 @@ func (d Domain) String() string { return d.text }
 // value is a value of a key of the index.
 type value struct{ key, id int32 }
 
-// absent is the value of an optional key on nodes that lack it. It is no valid label value and cannot meet one.
+// absent is the value of an optional key on nodes that lack it. It is not a valid label value, so
+// it meets no label.
 const absent = "(none)"
 
 // key is a key of a class's domains.
@@ -128,10 +130,10 @@ type key struct {
 	name     string
 	id       int32 // of the label; -1 for a filter
 	filter   int   // index into Problem.filters; -1 for a label
-	optional bool  // nodes without the label suit the pods, too
+	optional bool  // nodes without the label also suit the pods
 }
 
-// domains enumerates the domains of a class, sorted by their values.
+// domains returns the domains of a class, sorted by their values.
 func (p *Problem) domains(rc *relaxed) []Domain {
 	required, requests := rc.at.required, p.classes[rc.Class].Requests
 	byText := map[string]int{}
@@ -196,7 +198,8 @@ func (p *Problem) domains(rc *relaxed) []Domain {
 	return out
 }
 
-// sets is the values of each key that nodes have or that are always sold; nil for a key without invented ones.
+// sets returns the values of each key that nodes have or that are always sold; nil for a key
+// without invented ones.
 func (p *Problem) sets(keys []key) []map[string]bool {
 	out := make([]map[string]bool, len(keys))
 	for i := range keys {
@@ -226,7 +229,7 @@ func (p *Problem) sets(keys []key) []map[string]bool {
 	return out
 }
 
-// nodesIn are the existing nodes of a domain that could hold a pod of the class, ascending.
+// nodesIn returns the existing nodes of a domain that could hold a pod of the class, ascending.
 func (p *Problem) nodesIn(rc *RelaxedClass, d int) []int {
 	if len(rc.keys) == 0 {
 		return p.suitable(rc.relaxed)
@@ -234,7 +237,7 @@ func (p *Problem) nodesIn(rc *RelaxedClass, d int) []int {
 	return rc.Domains[d].nodes
 }
 
-// suitable are the existing nodes that could hold a pod of the class.
+// suitable returns the existing nodes that could hold a pod of the class.
 func (p *Problem) suitable(rc *relaxed) []int {
 	return p.memo.nodes.of([2]int{rc.Class, rc.Level}, func() []int {
 		var out []int
@@ -247,7 +250,7 @@ func (p *Problem) suitable(rc *relaxed) []int {
 	})
 }
 
-// copies is how many pods fit into what is free.
+// copies returns how many pods fit into what is free.
 func copies(free, requests []int64) int {
 	n := unbounded
 	for r, q := range requests {
@@ -258,8 +261,9 @@ func copies(free, requests []int64) int {
 	return n
 }
 
-// combinations yields the combinations of values of the keys that a node with these labels may have and the pod accepts. A key with
-// infinitely many values has those that open gives. A node without one of the keys is in no domain, unless the key is optional.
+// combinations yields the combinations of values of the keys that a node with these labels may have
+// and the pod accepts. For a key with infinitely many values, open gives them. A node without one
+// of the keys is in no domain, unless the key is optional.
 func (p *Problem) combinations(labels requirements.Set, required requirements.Alternatives, keys []key, open func(requirements.Requirement) []string, yield func([]string)) {
 	values := make([]string, len(keys))
 	var walk func(int)
@@ -311,11 +315,11 @@ func (p *Problem) combinations(labels requirements.Set, required requirements.Al
 	walk(0)
 }
 
-// unasked is the value that labels such as EC2's tenancy have by default.
+// unasked is the default value of labels such as EC2's tenancy.
 const unasked = "default"
 
-// Chosen is one of the allowed values of a label, always the same: "default" if it is allowed, because clouds use it by default, or else the
-// first. It is false if none is allowed.
+// Chosen returns one of the allowed values of a label, always the same: "default" if it is allowed,
+// because clouds use it by default, or else the first. It is false if none is allowed.
 func Chosen(r requirements.Requirement) (string, bool) {
 	if r.Contains(unasked) {
 		return unasked, true
@@ -323,7 +327,7 @@ func Chosen(r requirements.Requirement) (string, bool) {
 	return r.Any()
 }
 
-// onlyChosen is the [Chosen] value alone.
+// onlyChosen returns the [Chosen] value alone.
 func onlyChosen(r requirements.Requirement) []string {
 	if v, ok := Chosen(r); ok {
 		return []string{v}
@@ -331,11 +335,12 @@ func onlyChosen(r requirements.Requirement) []string {
 	return nil
 }
 
-// mostInvented bounds the values of one open label that no node has. Each is a domain, and every pod looks at all domains.
+// mostInvented limits the values of one open label that no node has. Each is a domain, and every
+// pod looks at all domains.
 const mostInvented = 64
 
-// openValues are values of an open label that pods are placed at: the [Chosen] one, those of nodes, and as many further ones as there are
-// pods, because each of them may have to be alone at its own.
+// openValues returns values of an open label for pods to be placed at: the [Chosen] one, those of
+// nodes, and one more for each pod, because each pod may have to be alone at its value.
 func (p *Problem) openValues(r requirements.Requirement) []string {
 	out := onlyChosen(r)
 	if len(out) == 0 {
@@ -367,7 +372,7 @@ func (p *Problem) openValues(r requirements.Requirement) []string {
 	return out
 }
 
-// standing is the values of a label that existing nodes and leaving ones have. It must not be modified.
+// standing returns the values of a label on existing and leaving nodes. It must not be modified.
 func (p *Problem) standing(key string) map[string]bool {
 	return p.memo.standing.of(key, func() map[string]bool {
 		out := map[string]bool{}
@@ -385,7 +390,8 @@ func (p *Problem) standing(key string) map[string]bool {
 	})
 }
 
-// universe is the values of a group's key on nodes to buy and on existing nodes that pass the group's filter.
+// universe is the values of a group's key on nodes to buy, and on existing nodes that pass its
+// filter.
 type universe struct{ offered, standing []string }
 
 func (p *Problem) newUniverse(id int32) universe {
@@ -413,8 +419,8 @@ func (p *Problem) newUniverse(id int32) universe {
 	return universe{slices.Sorted(maps.Keys(offered)), slices.Sorted(maps.Keys(standing))}
 }
 
-// universe lists the values that the group's spreads count, without closed ones; some are there twice. It may list more than the plan will
-// have, which makes spreads stricter and never looser.
+// universe returns the values that the group's spreads count, without closed ones. Some appear
+// twice. It may have more than the plan will have, which makes spreads stricter and never looser.
 func (p *Problem) universe(id int32, closed *closing) []string {
 	u := p.memo.universes.of(id, func() universe { return p.newUniverse(id) })
 	offered := u.offered
@@ -426,12 +432,15 @@ func (p *Problem) universe(id int32, closed *closing) []string {
 	return slices.Concat(offered, u.standing)
 }
 
-// mostStanding bounds the existing nodes of a spread that is assigned over them. Each is a domain, and every pod looks at all domains.
+// mostStanding limits the existing nodes of a spread that is assigned over them. Each is a domain,
+// and every pod looks at all domains.
 const mostStanding = 64
 
-// actsWithinNode says of each group whether it acts within one node: a group by hostname does. The exception is a spread that counts
-// existing nodes only, because no node to buy passes its filter. Otherwise a new node may be empty, so the least count is 0, and the skew
-// limits each node by itself. In the exception the least count can rise: the hostnames are domains, and pods there are tied to their node.
+// actsWithinNode reports for each group whether it acts within one node. A group by hostname does,
+// because a new node may be empty, so the least count is 0 and the skew limits each node by itself.
+// The exception is a spread that counts only existing nodes, since no node to buy passes its
+// filter. Its least count can rise, so its hostnames are domains, and pods there are tied to their
+// node.
 func (p *Problem) actsWithinNode() []bool {
 	out := make([]bool, len(p.groups))
 	for i := range p.groups {
@@ -441,7 +450,8 @@ func (p *Problem) actsWithinNode() []bool {
 	return out
 }
 
-// onlyStanding reports whether the group's filter passes existing nodes only, and at most mostStanding.
+// onlyStanding reports whether the group's filter passes only existing nodes, and at most
+// mostStanding.
 func (p *Problem) onlyStanding(g *group) bool {
 	if slices.ContainsFunc(p.cells(), func(c cell) bool { return p.passes(g, c.labels) }) {
 		return false
@@ -455,5 +465,5 @@ func (p *Problem) onlyStanding(g *group) bool {
 	return n <= mostStanding
 }
 
-// value is the node's one value of the label; false where it has none.
+// value returns the node's one value of the label; false if it has none.
 func (n *Node) value(key string) (string, bool) { return n.Labels.Get(key).Single() }

@@ -10,13 +10,15 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// Facts is what earlier assignments and their packing found. The zero value has no facts. Facts are immutable.
+// Facts is what earlier assignments and their packing found. The zero value has no facts. Facts are
+// immutable.
 type Facts struct {
-	// caps bounds pods by what could be packed.
+	// caps limits pods by what could be packed.
 	caps map[capped]int
-	// closed are the domains that no new node may be in; nil for none.
+	// closed are the domains that no new node may be in; nil means none.
 	closed *closing
-	// blame is how often a class was unplaced, or awaited by an unplaced one. Classes with more blame are assigned earlier.
+	// blame is how often a class was unplaced, or awaited by an unplaced one. Classes with more blame
+	// are assigned earlier.
 	blame map[int]int
 	// variant selects other choices of domains; 0 is the usual one.
 	variant int
@@ -24,19 +26,21 @@ type Facts struct {
 
 // Choice is what is decided before pods are assigned. The zero value decides nothing.
 type Choice struct {
-	// GivenUp is how many preferences each class gives up from the start, by class, in the order of [Problem.Preferences]; nil means none.
+	// GivenUp is how many preferences each class gives up from the start, by class, in the order of
+	// [Problem.Preferences]; nil means none.
 	GivenUp []int
 	// Only is how many pods of each class are assigned, by class; nil means all.
 	Only []int
-	// OverNodes has spreads by hostname assigned over the existing nodes, as over zones. Their pods go to no new node.
+	// OverNodes assigns spreads by hostname over the existing nodes, like spreads over zones. Their
+	// pods go to no new node.
 	OverNodes bool
-	// Gone has leaving nodes be gone before any pod is assigned.
+	// Gone plans as if leaving nodes were gone before any pod is assigned.
 	Gone bool
-	// Without are zones that no new node is in. Spreads do not count them.
+	// Without are zones without new nodes. Spreads do not count them.
 	Without []string
 }
 
-// pods is how many of so many pods of the class are assigned.
+// pods returns how many of so many pods of the class are assigned.
 func (c *Choice) pods(class, of int) int {
 	if c.Only == nil {
 		return of
@@ -51,11 +55,12 @@ func (c *Choice) givenUp(class int) int {
 	return c.GivenUp[class]
 }
 
-// Choice is what was decided by [Problem.With].
+// Choice returns what was decided by [Problem.With].
 func (p *Problem) Choice() Choice { return p.choice }
 
-// With is the problem with a choice, in which assignment starts from the facts of an assignment of this problem. It is false if nothing can
-// be decided so: no spread by hostname may count existing nodes, there are too many of these, or some class needs one of the zones.
+// With returns the problem with a choice. Assignment then starts from the facts of an assignment of
+// this problem. It is false if the choice is not possible: no spread by hostname may count existing
+// nodes, there are too many of these nodes, or some class needs one of the zones.
 func (p *Problem) With(c Choice, from *Assignment) (*Problem, bool) {
 	out := *p
 	out.choice, out.chosen, out.first = c, true, from.Facts.next()
@@ -100,7 +105,7 @@ func (p *Problem) With(c Choice, from *Assignment) (*Problem, bool) {
 	return &out, true
 }
 
-// Zones are the zones of what can be bought in which no existing node is, sorted.
+// Zones returns the zones that can be bought and have no existing node, sorted.
 func (p *Problem) Zones() []string {
 	var out []string
 	for _, c := range p.cells() {
@@ -113,8 +118,8 @@ func (p *Problem) Zones() []string {
 	return slices.Compact(out)
 }
 
-// Own is the least price, in dollars an hour, of what a pod of the class takes of a new node, once it gave up all preferences; 0 if it fits
-// none.
+// Own returns the least price, in dollars an hour, of what a pod of the class takes of a new node
+// when it has given up all preferences; 0 if it fits none.
 func (p *Problem) Own(class int) float64 {
 	c := &p.classes[class]
 	least, required := unsold, p.relax(c, len(c.soft)).required
@@ -129,7 +134,7 @@ func (p *Problem) Own(class int) float64 {
 	return least
 }
 
-// capped is the pods of a class and level in a domain, which its text identifies.
+// capped identifies the pods of a class and level in a domain, by the text of the domain.
 type capped struct {
 	class, level int
 	domain       string
@@ -147,15 +152,16 @@ type closedDomain struct {
 	value string
 }
 
-// closing is domains that no new node may be in, and what follows from that for all assignments. It is safe for concurrent use.
+// closing is domains that no new node may be in, and what follows from that for all assignments. It
+// is safe for concurrent use.
 type closing struct {
 	domains map[closedDomain]bool
-	open    requirements.Alternatives // what a new node must satisfy to be outside of all of them
+	open    requirements.Alternatives // what a new node must satisfy to be outside all of them
 
-	left cache[[2]int, []Domain] // the domains that are, by class and level
+	left cache[[2]int, []Domain] // the remaining domains, by class and level
 }
 
-// sides are those of closed domains, in order.
+// sides returns the sides of closed domains, in order.
 func sides(closed map[closedDomain]bool) []side {
 	var out []side
 	for k := range closed {
@@ -165,13 +171,13 @@ func sides(closed map[closedDomain]bool) []side {
 	return slices.Compact(out)
 }
 
-// next is the facts for another attempt. Caps hold for one order of assignment only.
+// next returns the facts for another attempt. Caps hold for only one order of assignment.
 func (f Facts) next() Facts {
 	f.caps = nil
 	return f
 }
 
-// keep is what the labels of a node must satisfy that is in no closed domain.
+// keep returns what the labels of a node in no closed domain must satisfy.
 func (f Facts) keep(required requirements.Alternatives) requirements.Alternatives {
 	if f.closed == nil {
 		return required
@@ -179,10 +185,11 @@ func (f Facts) keep(required requirements.Alternatives) requirements.Alternative
 	return required.Intersect(f.closed.open)
 }
 
-// Blamed is the blame of the class.
+// Blamed returns the blame of the class.
 func (f Facts) Blamed(class int) int { return f.blame[class] }
 
-// Order is the ranks of classes by blame. Facts with equal ranks give the same order of assignment.
+// Order returns the ranks of classes by blame. Facts with equal ranks give the same order of
+// assignment.
 func (f Facts) Order(classes int) []int {
 	levels := slices.Compact(slices.Sorted(maps.Values(f.blame)))
 	out := make([]int, classes)
@@ -195,7 +202,8 @@ func (f Facts) Order(classes int) []int {
 	return out
 }
 
-// Blame is the facts with more blame for these classes, and for all that they have affinity to, directly or not.
+// Blame returns the facts with more blame for these classes, and for all classes that they have
+// affinity to, directly or not.
 func (st *Assignment) Blame(unplaced []int) Facts {
 	out := st.Facts.next()
 	out.blame = map[int]int{}
@@ -219,16 +227,26 @@ func (st *Assignment) Blame(unplaced []int) Facts {
 	return out
 }
 
-// Vary is the facts with other choices of domains; variant is 1 or more.
+// InOrder returns facts by which the classes are assigned and packed in this order.
+func InOrder(classes []int) Facts {
+	out := Facts{blame: map[int]int{}}
+	for k, i := range classes {
+		out.blame[i] = len(classes) - k
+	}
+	return out
+}
+
+// Vary returns the facts with other choices of domains; variant is 1 or more.
 func (st *Assignment) Vary(variant int) Facts {
 	out := st.Facts.next()
 	out.variant = variant
 	return out
 }
 
-// arbitrary is a number for a class and domain that depends on the variant, always the same; 0 for variant 0. As the first term of a
-// score it makes other choices: the usual ones leave pods unplaced where, for instance, a pod was assigned to a zone that pods with affinity
-// to it cannot be in.
+// arbitrary returns a number for a class and domain that depends on the variant and is always the
+// same; 0 for variant 0. As the first term of a score it makes other choices. The usual choices
+// leave pods unplaced if, for example, a pod was assigned to a zone where pods with affinity to it
+// cannot be.
 func (f Facts) arbitrary(class, domain int) int {
 	if f.variant == 0 {
 		return 0
@@ -245,10 +263,11 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// Close is the facts with more closed domains: those where the spreads of these classes count no pods, such as a zone with small types only.
-// PodTopologySpread counts such a domain as soon as it has a node, and then limits all others to the skew, so without new nodes there more
-// pods can be placed. Domains with an existing node stay open, and so do those without which a class fits nowhere. It reports whether any
-// was closed.
+// Close returns the facts with more closed domains: those where the spreads of these classes count
+// no pods, such as a zone with small types only. PodTopologySpread counts such a domain as soon as
+// it has a node, and then limits all others to the skew. So without new nodes there, more pods can
+// be placed. Domains with an existing node stay open, and so do those without which a class fits
+// nowhere. It reports whether any was closed.
 func (st *Assignment) Close(unplaced []int) (Facts, bool) {
 	closed := map[closedDomain]bool{}
 	if c := st.Facts.closed; c != nil {
@@ -280,7 +299,7 @@ func (st *Assignment) Close(unplaced []int) (Facts, bool) {
 	return out, len(closed) > before
 }
 
-// held are the values where members of the group were placed.
+// held returns the values where members of the group were placed.
 func (st *Assignment) held(group int32) map[string]bool {
 	out := map[string]bool{}
 	name := st.p.groups[group].key
@@ -298,7 +317,7 @@ func (st *Assignment) held(group int32) map[string]bool {
 	return out
 }
 
-// side is that of the nodes on which the group's spreads count.
+// side returns the side of the nodes on which the group's spreads count.
 func (p *Problem) side(group int32) side {
 	return side{p.groups[group].key, int(p.groups[group].filter)}
 }
@@ -311,11 +330,12 @@ func (p *Problem) stands(k closedDomain) bool {
 	})
 }
 
-// mostClosings bounds the alternatives of open: a node must be outside of each closed domain or of its filter, and these choices multiply.
+// mostClosings limits the alternatives of open. A node must be outside each closed domain or its
+// filter, and these choices multiply.
 const mostClosings = 32
 
-// keepNeeded removes from closed the domains without which a class fits nowhere, and those that exceed mostClosings. It returns what a new
-// node must satisfy to be outside of the others.
+// keepNeeded removes from closed the domains without which a class fits nowhere, and those beyond
+// mostClosings. It returns what a new node must satisfy to be outside the others.
 func (p *Problem) keepNeeded(closed map[closedDomain]bool) requirements.Alternatives {
 	alternatives := 1
 	for _, sd := range sides(closed) {
@@ -351,7 +371,7 @@ func (p *Problem) keepNeeded(closed map[closedDomain]bool) requirements.Alternat
 	return open
 }
 
-// open is what a new node must satisfy to be outside of all closed domains.
+// open returns what a new node must satisfy to be outside all closed domains.
 func (p *Problem) open(closed map[closedDomain]bool) requirements.Alternatives {
 	out := requirements.AnyOf(requirements.Set{})
 	for _, sd := range sides(closed) {
@@ -370,7 +390,8 @@ func (p *Problem) open(closed map[closedDomain]bool) requirements.Alternatives {
 	return out
 }
 
-// Holdable reports whether some node, existing or to buy, could hold a pod of the class if it were the only one. It is computed once.
+// Holdable reports whether some node, existing or to buy, could hold a pod of the class if it were
+// the only one. It is computed once.
 func (p *Problem) Holdable(class int) bool {
 	c := &p.classes[class]
 	rc := p.relaxed(class, len(c.soft))

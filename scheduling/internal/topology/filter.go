@@ -11,12 +11,14 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
 )
 
-// nodeFilter is the nodes on which a spread counts pods: those that its owner could use, as its policies honour node affinity and taints.
-// Pods of other classes may be on such nodes or not. So the side of the filter is a key of their domains, with the values in and out.
+// nodeFilter is the nodes on which a spread counts pods: those that its owner could use, if its
+// policies honour node affinity and taints. Pods of other classes may or may not be on such nodes.
+// So the side of the filter is a key of their domains, with the values in and out.
 //
-// Nodes have the side as a pseudo-label; see [Problem.Sides]. So a filter is evaluated for each distinct set of node labels, and never
-// complemented, which takes L^K alternatives for K terms of L labels. Only nodes with open labels, such as those of a pool that allows
-// several values of a label, can be on both sides; for them the labels themselves are required.
+// Nodes have the side as a pseudo-label; see [Problem.Sides]. So a filter is evaluated once for
+// each distinct set of node labels. It is never complemented, which would take L^K alternatives for
+// K terms of L labels. Only nodes with open labels, such as those of a pool that allows several
+// values of a label, can be on both sides. For them the labels themselves are required.
 type nodeFilter struct {
 	key     string // the pseudo-label
 	inside  requirements.Alternatives
@@ -31,7 +33,8 @@ const (
 	filterOut = "out"
 )
 
-// How pseudo-labels begin: those of filters, and those of groups with pods of DaemonSets. A bracket cannot be in a label key.
+// How pseudo-labels begin: those of filters, and those of groups with pods of DaemonSets. A bracket
+// is not allowed in a label key.
 const (
 	pseudoPrefix = "filter("
 	daemonPrefix = "daemons("
@@ -42,8 +45,9 @@ func IsPseudo(key string) bool {
 	return strings.HasPrefix(key, pseudoPrefix) || strings.HasPrefix(key, daemonPrefix)
 }
 
-// newFilter reads a filter of the index; tolerated is the nodes that its owner tolerates. Outside has one alternative for each label: the
-// label contradicts every term that has it, and the other terms are contradicted by their first label.
+// newFilter reads a filter of the index; tolerated is the nodes that its owner tolerates. Outside
+// has one alternative for each label. In it, the label contradicts every term that has it, and each
+// other term is contradicted by its first label.
 func newFilter(number int, f *interpod.Filter, keys []string, tolerated requirements.Set) nodeFilter {
 	inside := f.Asked
 	if f.HonorTaints {
@@ -82,9 +86,10 @@ func (p *Problem) passes(g *group, labels requirements.Set) bool {
 	return g.filter < 0 || p.filters[g.filter].passes(labels)
 }
 
-// Sides is the pseudo-labels of a node with these labels and daemons, by position in [Input.Daemons]: its side of each filter that splits a
-// class, and whether it meets affinity to a group that DaemonSets are in. A node that may be on both sides of a filter has no such label.
-// It costs O(terms of these filters + daemons of these groups).
+// Sides returns the pseudo-labels of a node with these labels and daemons, by position in
+// [Input.Daemons]. They are its side of each filter that splits a class, and whether it meets
+// affinity to a group that DaemonSets are in. A node that may be on both sides of a filter has no
+// such label. It costs O(terms of these filters + daemons of these groups).
 func (p *Problem) Sides(labels requirements.Set, daemons []int) requirements.Set {
 	var sides []requirements.Requirement
 	for i := range p.filters {
@@ -104,7 +109,8 @@ func (p *Problem) Sides(labels requirements.Set, daemons []int) requirements.Set
 	return requirements.MustOf(sides...)
 }
 
-// meets reports whether a pod of the group runs on the node, by its daemons, or in its domain already.
+// meets reports whether a pod of the group runs on the node as one of its daemons, or already runs
+// in its domain.
 func (p *Problem) meets(g int32, labels requirements.Set, daemons []int) bool {
 	if v, ok := labels.Get(p.groups[g].key).Single(); ok {
 		if at := p.values.Find(p.groups[g].keyID, v); at != interpod.Absent && p.running.Members(g, at) > 0 {
@@ -138,7 +144,8 @@ next:
 	return false
 }
 
-// side is filterIn if all nodes of the class pass the filter, filterOut if none does, and empty otherwise.
+// side returns filterIn if all nodes of the class pass the filter, filterOut if none does, and else
+// the empty text.
 func (f *nodeFilter) side(required requirements.Alternatives) string {
 	switch {
 	case required.Subset(f.inside):
@@ -149,7 +156,7 @@ func (f *nodeFilter) side(required requirements.Alternatives) string {
 	return ""
 }
 
-// values are the possible sides of a node with these labels that meets the requirements.
+// values returns the possible sides of a node with these labels that meets the requirements.
 func (f *nodeFilter) values(labels requirements.Set, required requirements.Alternatives) []string {
 	if labels.Has(f.key) {
 		if v, ok := labels.Get(f.key).Single(); ok {
@@ -166,7 +173,7 @@ func (f *nodeFilter) values(labels requirements.Set, required requirements.Alter
 	return out
 }
 
-// on is what the labels of a node on the side must satisfy.
+// on returns what the labels of a node on the side must satisfy.
 func (f *nodeFilter) on(side string) requirements.Alternatives {
 	unsaid := f.inside
 	if side == filterOut {
@@ -183,12 +190,13 @@ func (f *nodeFilter) on(side string) requirements.Alternatives {
 	return either(out, unsaid)
 }
 
-// either is the alternatives of both.
+// either returns the alternatives of both.
 func either(a, b requirements.Alternatives) requirements.Alternatives {
 	return requirements.AnyOf(slices.AppendSeq(slices.Collect(a.All()), b.All())...)
 }
 
-// pin is what the labels of a node in the domain must satisfy, by the keys that matter; nil for all.
+// pin returns what the labels of a node in the domain must satisfy, by the keys that matter; nil
+// means all keys.
 func (p *Problem) pin(keys []key, d *Domain, matter []bool) requirements.Alternatives {
 	var labels []requirements.Requirement
 	out := requirements.AnyOf(requirements.Set{})

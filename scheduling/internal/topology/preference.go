@@ -24,15 +24,16 @@ func (k PreferenceKind) rank() int {
 	return slices.Index([]PreferenceKind{PreferSpread, PreferPods, PreferNodes, PreferNoTaint}, k)
 }
 
-// After reports whether preferences of the kind are given up after those of another one.
+// After reports whether preferences of the kind are given up after those of the other kind.
 func (k PreferenceKind) After(other PreferenceKind) bool { return k.rank() > other.rank() }
 
-// Preference is a soft constraint of a class. Preferences are tried as hard constraints. Pods that cannot be placed give them up one at a
-// time: first spreads, then pod affinity, then node affinity, then PreferNoSchedule taints; within these the lightest first, of equal
-// weights the last of the manifest.
+// Preference is a soft constraint of a class. Preferences are tried as hard constraints. Pods that
+// cannot be placed give them up one at a time: first spreads, then pod affinity, then node
+// affinity, then PreferNoSchedule taints. Within each of these the lightest goes first; of equal
+// weights, the last in the manifest.
 type Preference struct {
 	Kind PreferenceKind
-	// Weight is that of the manifest, 0 where it has none.
+	// Weight is that of the manifest; 0 if it has none.
 	Weight int32
 	// Text describes the constraint.
 	Text string
@@ -45,7 +46,7 @@ func comparePreferences(a, b Preference) int {
 	return cmp.Or(cmp.Compare(a.Kind.rank(), b.Kind.rank()), cmp.Compare(a.Weight, b.Weight), cmp.Compare(b.index, a.index))
 }
 
-// Preferences lists the soft constraints of a class in the order in which they are given up.
+// Preferences returns the soft constraints of a class in the order in which they are given up.
 func (p *Problem) Preferences(class int) []Preference { return slices.Clone(p.classes[class].soft) }
 
 // binds reports whether a term is hard or is never given up.
@@ -82,11 +83,11 @@ func (p *Problem) collectPreferences(c *class) {
 // relaxation is the constraints of a class without the preferences that are given up.
 type relaxation struct {
 	interpod.Constraints
-	required requirements.Alternatives // with preferred nodes and taints
+	required requirements.Alternatives // including preferred nodes and taints
 }
 
-// relax gives up the first n preferences. Affinity that DaemonSets meet becomes a requirement of the node: it has their pods, or its domain
-// has such pods already.
+// relax gives up the first n preferences. Affinity that DaemonSets meet becomes a requirement of
+// the node: it has their pods, or its domain already has such pods.
 func (p *Problem) relax(c *class, n int) relaxation {
 	out := c.relaxFrom(c.Required, n)
 	beside := func(t interpod.Term) string {

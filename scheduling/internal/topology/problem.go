@@ -1,27 +1,32 @@
-// Package topology assigns pods to domains as constraints between pods ask: spreads, affinity and anti-affinity over zones, capacity types,
-// hostnames or any other label.
+// Package topology assigns pods to domains as constraints between pods ask: spreads, affinity and
+// anti-affinity over zones, capacity types, hostnames or any other label.
 //
-// [New] reads the constraints and counts the running pods. [Problem.WithShapes] adds what can be bought. [Problem.Start] and
-// [Problem.Assign] then assign one pod after the other to a domain, a combination of label values, where kube-scheduler's rules hold given
-// all pods before: the order of assignment is an order of binding. An [Assignment] has the lots to pack, the order, and the unplaced pods.
-// If packing cannot place a lot, [Assignment.Learn] gives new [Facts], and all pods are assigned anew.
+// [New] reads the constraints and counts the running pods. [Problem.WithShapes] adds what can be
+// bought. [Problem.Start] and [Problem.Assign] then assign one pod after the other to a domain,
+// which is a combination of label values. At each pod, kube-scheduler's rules hold given all pods
+// before it, so the order of assignment is an order of binding. An [Assignment] has the lots to
+// pack, the order, and the unplaced pods. If packing cannot place a lot, [Assignment.Learn] gives
+// new [Facts], and all pods are assigned anew.
 //
 // # Order and choice
 //
-// Pods without constraints on others are first, then pods with affinity, then pods that spread by others; within these the largest are
-// first. Of the allowed domains the best [score] wins. Choosing pod by pod can end in a combination of values that is not for sale;
-// [Assignment.Vary] makes other choices. Soft constraints are tried as hard ones and given up one at a time; see [Preference].
+// Pods without constraints on others come first, then pods with affinity, then pods that spread by
+// others; within each of these the largest come first. Of the allowed domains the best [score]
+// wins. Choosing pod by pod can end in a combination of values that is not for sale;
+// [Assignment.Vary] makes other choices. Soft constraints are tried as hard ones and given up one
+// at a time; see [Preference].
 //
 // # Within one node
 //
-// Constraints by hostname act within one node. They become tags and limits for the packer. Pods that must share a node, because of
-// affinity by hostname, become one bundle. A spread by hostname that counts existing nodes only is assigned over these nodes as over
-// zones, because its least count can rise.
+// Constraints by hostname act within one node. They become tags and limits for the packer. Pods
+// that must share a node, because of affinity by hostname, become one bundle. A spread by hostname
+// that counts only existing nodes is assigned over these nodes like one over zones, because its
+// least count can rise.
 //
 // # Closed domains
 //
-// PodTopologySpread counts a domain as soon as an eligible node is in it. Where an empty domain keeps pods out, it is closed to new nodes,
-// unless some class fits nowhere else.
+// PodTopologySpread counts a domain as soon as it has an eligible node. If an empty domain keeps
+// pods out, it is closed to new nodes, unless some class fits nowhere else.
 package topology
 
 import (
@@ -37,15 +42,18 @@ import (
 
 // Input is pods and nodes. The zero value has none.
 type Input struct {
-	// Classes are the pending pods. Their order breaks ties. The slice is kept and must not be modified.
+	// Classes are the pending pods. Their order breaks ties. The slice is kept and must not be
+	// modified.
 	Classes []Class
 	// Nodes are the existing nodes that take pods.
 	Nodes []Node
-	// Leaving are nodes that take no pods and are being removed. Their pods run, and count, until the node is gone, which may be at any moment.
+	// Leaving are nodes that are being removed and take no pods. Their pods run, and count, until the
+	// node is gone, which may be at any moment.
 	Leaving []Node
 	// Daemons are pods that run on nodes to buy.
 	Daemons []*corev1.Pod
-	// Together are sets of classes whose pods must all be in one domain, such as users of one unbound claim.
+	// Together are sets of classes whose pods must all be in one domain, such as users of one unbound
+	// claim.
 	Together []Together
 	// Namespaces holds the labels of every namespace, by name, for affinity that selects namespaces.
 	Namespaces map[string]map[string]string
@@ -57,27 +65,28 @@ type Input struct {
 
 // Class is a number of equal pods.
 type Class struct {
-	// Pod is one of them as an API server stored it: its labels, spreads and pod affinity are read.
+	// Pod is one of them as an API server stored it. Its labels, spreads and pod affinity are read.
 	Pod *corev1.Pod
-	// Count is the number of pods. Classes of 0 are ignored, unless they are Withheld: then their constraints are read, and no pod is assigned.
+	// Count is the number of pods. Classes of 0 are ignored, unless they are Withheld: then their
+	// constraints are read, and no pod is assigned.
 	Count    int
 	Withheld bool
-	// From says of each pod, in the order in which they are assigned, which pod of a leaving node ends before it is bound. Pods beyond its
-	// end replace none.
+	// From says, for each pod in the order of assignment, which pod of a leaving node ends before it
+	// is bound. Pods beyond its end replace none.
 	From []Origin
-	// Priority orders classes once some were unplaced.
+	// Priority orders classes once some pods were unplaced.
 	Priority int32
-	// Requests is what one pod takes, cpu and memory first; larger pods are assigned earlier.
+	// Requests is what one pod takes, cpu and memory first. Larger pods are assigned earlier.
 	Requests []int64
 	// Shared are units of Requests that pods on one node take together.
 	Shared []Shared
-	// Asked is the node selector and affinity of the manifest, which node filters of spreads honour. Required has the constraints of
-	// volumes and other rules, too.
+	// Asked is the node selector and affinity of the manifest, which node filters of spreads honour.
+	// Required also has the constraints of volumes and other rules.
 	Asked, Required requirements.Alternatives
 	// Preferred are soft terms of node affinity.
 	Preferred []requirements.Preference
-	// Tolerated is the tolerated nodes as a requirement of the pseudo-label of taints. Untainted excludes nodes with untolerated
-	// PreferNoSchedule taints, too.
+	// Tolerated is the tolerated nodes as a requirement of the pseudo-label of taints. Untainted also
+	// excludes nodes with untolerated PreferNoSchedule taints.
 	Tolerated, Untainted requirements.Set
 	// Tags and Limits are other constraints within a node, such as host ports.
 	Tags   []string
@@ -86,7 +95,7 @@ type Class struct {
 
 // Node is an existing node.
 type Node struct {
-	// Labels are all its labels, the hostname among them.
+	// Labels are all its labels, including the hostname.
 	Labels requirements.Set
 	// Free is its free capacity, in the dimensions of Class.Requests.
 	Free []int64
@@ -97,26 +106,28 @@ type Node struct {
 	Shared []string
 	// Running are the pods there, as an API server stored them.
 	Running []*corev1.Pod
-	// Starting is how many of Running, the last ones, are pods of daemons that are still to start. Other pods may keep them away for good.
+	// Starting says how many of Running, at the end, are pods of daemons that are still to start.
+	// Other pods may keep them away for good.
 	Starting int
 
 	certain certain
 }
 
-// certain is the tags and limits of constraints of pods that run for certain.
+// certain is the tags and limits of constraints of pods that certainly run.
 type certain struct {
 	tags   []string
 	limits []Limit
 }
 
-// Origin is a pod of a leaving node, by positions in [Input.Leaving] and in Node.Running. A negative node means none.
+// Origin is a pod of a leaving node, by positions in [Input.Leaving] and in Node.Running. A
+// negative node means none.
 type Origin struct{ Node, Pod int }
 
 // Together is a set of classes whose pods must all be in one domain.
 type Together struct {
-	// Name says in words which pods these are, and Key is the label by whose value they are in one domain.
+	// Name says in words which pods these are. Key is the label whose value they must share.
 	Name, Key string
-	// Running reports whether a running pod is one of them; nil if none is.
+	// Running reports whether a running pod is one of them; nil means that none is.
 	Running func(*corev1.Pod) bool
 	// Classes are indexes into Input.Classes, ascending.
 	Classes []int
@@ -124,7 +135,7 @@ type Together struct {
 
 // Shape is an instance type as a pool offers it.
 type Shape struct {
-	// Labels are those that all its offerings have.
+	// Labels are the labels that all its offerings have.
 	Labels requirements.Set
 	// Free is its capacity for pods, in the dimensions of Class.Requests.
 	Free []int64
@@ -134,19 +145,20 @@ type Shape struct {
 
 // Offering is one way to buy a shape.
 type Offering struct {
-	// Labels are those that it adds to the shape's.
+	// Labels are the labels that it adds to the shape's.
 	Labels requirements.Set
 	// Price is in dollars an hour.
 	Price float64
 }
 
-// Limit allows a node at most Max pods with a tag while the pod that brings the limit is there.
+// Limit allows a node at most Max pods with a tag as long as the pod with the limit is there.
 type Limit struct {
 	Tag string
 	Max int
 }
 
-// Problem is the constraints between classes, the running pods, and what can be bought. It is immutable and safe for concurrent use.
+// Problem is the constraints between classes, the running pods, and what can be bought. It is
+// immutable and safe for concurrent use.
 type Problem struct {
 	classes     []class
 	nodes       []Node
@@ -155,23 +167,24 @@ type Problem struct {
 	values      *interpod.Values
 	groups      []group
 	filters     []nodeFilter
-	running     *interpod.State // the pods that run
+	running     *interpod.State // the running pods
 	keeps       [][]interpod.Constraints
 	leaving     []leaving
 	kept        []bool                 // by group: a running pod has anti-affinity to it
 	daemons     []interpod.Constraints // anti-affinity and membership; a daemon raises the count of every node, and so the least count of spreads
 	withinNode  []bool                 // by group: its constraints act within one node, and are tags and limits
-	cells       func() []cell          // what can be bought; computed once, where something asks
+	cells       func() []cell          // what can be bought; computed once, when it is needed
 	ignoresSoft bool
 	hostless    bool // some existing node lacks the hostname label
 	choice      Choice
 	chosen      bool  // see [Problem.With]
-	first       Facts // those of the first assignment
+	first       Facts // the facts of the first assignment
 	memo        *memo
 }
 
-// New reads the constraints of all classes and counts the running pods. It costs O(classes + running pods + for each selector the classes
-// with one of its labels). The problem is nil if some class has constraints that no API server would have stored.
+// New reads the constraints of all classes and counts the running pods. It costs O(classes +
+// running pods + for each selector the classes with one of its labels). The problem is nil if some
+// class has constraints that no API server would have stored.
 func New(in Input) (*Problem, []ClassError) {
 	hostless := slices.ContainsFunc(in.Nodes, func(n Node) bool { return !n.Labels.Has(corev1.LabelHostname) })
 	p := &Problem{
@@ -208,8 +221,9 @@ func New(in Input) (*Problem, []ClassError) {
 	return p, nil
 }
 
-// Read is the constraints between pods as package interpod has them: all of each class, and the required anti-affinity of running pods, by
-// node, those of leaving nodes last. The index may be extended; the constraints must not be modified.
+// Read returns the constraints between pods as package interpod has them: all constraints of each
+// class, and the required anti-affinity of running pods by node, with leaving nodes last. The index
+// may be extended; the constraints must not be modified.
 func (p *Problem) Read() (index *interpod.Index, classes []interpod.Constraints, running [][]interpod.Constraints) {
 	classes = make([]interpod.Constraints, len(p.classes))
 	for i := range p.classes {
@@ -222,8 +236,9 @@ func (p *Problem) Read() (index *interpod.Index, classes []interpod.Constraints,
 	return p.index, classes, running
 }
 
-// WithShapes is the problem with other shapes. Labels must include those of [Problem.Keys], of the classes' requirements and of
-// [Problem.Sides]. Slices of offerings are not kept. The first look at what can be bought costs one text of labels for each offering.
+// WithShapes returns the problem with other shapes. Their labels must include those of
+// [Problem.Keys], of the classes' requirements and of [Problem.Sides]. Slices of offerings are not
+// kept. The first look at what can be bought costs one text of labels for each offering.
 func (p *Problem) WithShapes(shapes func(yield func(Shape) bool)) *Problem {
 	out := *p
 	out.cells, out.memo = sync.OnceValue(func() []cell { return cellsOf(shapes) }), &memo{}
@@ -236,7 +251,7 @@ func (p *Problem) WithShapes(shapes func(yield func(Shape) bool)) *Problem {
 	return &out
 }
 
-// Keys are the label keys by which pods are counted, and those of node filters.
+// Keys returns the label keys by which pods are counted, and those of node filters.
 func (p *Problem) Keys() requirements.Keys {
 	keys := requirements.KeysOf(p.index.Keys()...)
 	for i := range p.filters {
@@ -245,18 +260,20 @@ func (p *Problem) Keys() requirements.Keys {
 	return keys
 }
 
-// Within is the tags and limits of an existing node: those of the input, and those of constraints of running pods. They must not be
-// modified.
+// Within returns the tags and limits of an existing node: those of the input, and those of
+// constraints of running pods. They must not be modified.
 func (p *Problem) Within(node int) ([]string, []Limit) {
 	return p.nodes[node].Tags, p.nodes[node].Limits
 }
 
-// Certain is the tags and limits that constraints between pods add to an existing node, without those of daemons that are still to start.
+// Certain returns the tags and limits that constraints between pods add to an existing node,
+// without those of daemons that are still to start.
 func (p *Problem) Certain(node int) ([]string, []Limit) {
 	return p.nodes[node].certain.tags, p.nodes[node].certain.limits
 }
 
-// Daemon is the tags and limits that a daemon, by position in [Input.Daemons], adds to a node to buy.
+// Daemon returns the tags and limits that a daemon, by position in [Input.Daemons], adds to a node
+// to buy.
 func (p *Problem) Daemon(i int) ([]string, []Limit) {
 	tags, limits, _ := p.within(&Class{}, &p.daemons[i])
 	return tags, limits
@@ -272,7 +289,8 @@ type Obstacle struct {
 	NeedsKey bool
 }
 
-// Obstacles lists the hard constraints between pods of a class: spreads, ratios, terms of affinity, and anti-affinity of other pods to it.
+// Obstacles returns the hard constraints between pods of a class: spreads, ratios, terms of
+// affinity, and anti-affinity of other pods to it.
 func (p *Problem) Obstacles(class int) []Obstacle {
 	var out []Obstacle
 	c := &p.classes[class]
@@ -311,7 +329,8 @@ func (p *Problem) obstacle(group int32, needsKey bool, format string, args ...an
 	return Obstacle{g.key, fmt.Sprintf(format, append([]any{g.what, g.key}, args...)...), needsKey}
 }
 
-// populated reports whether some pod is in the group: a pending one, one that runs, or one of a DaemonSet.
+// populated reports whether some pod is in the group: a pending one, a running one, or one of a
+// DaemonSet.
 func (p *Problem) populated(group int32) bool {
 	in := func(c interpod.Constraints) bool { return slices.Contains(c.MemberOf, group) }
 	return len(p.groups[group].members) > 0 || slices.ContainsFunc(p.daemons, in) ||

@@ -23,9 +23,9 @@ type group struct {
 	hostname bool   // the key is the hostname
 	filter   int32  // index into filters; -1 for none
 	spread   bool   // it is a spread's
-	tag      string // identifies the group where it acts within a node
+	tag      string // identifies the group if it acts within a node
 	what     string // describes its pods
-	daemons  string // the pseudo-label of nodes where affinity to it is met, if pods of DaemonSets are in it; see [Problem.Sides]
+	daemons  string // the pseudo-label of nodes that meet affinity to it, if it has pods of DaemonSets; see [Problem.Sides]
 	members  []int  // classes, ascending
 }
 
@@ -53,8 +53,8 @@ func (p *Problem) readRunning(nodes []Node) [][]interpod.Constraints {
 	return out
 }
 
-// makeGroups copies the groups of the index, adds those of together, and finds the members of all. Classes that must be together have
-// affinity to a group of their own.
+// makeGroups copies the groups of the index, adds those of together, and finds the members of all.
+// Classes that must be together have affinity to a group of their own.
 func (p *Problem) makeGroups(together []Together) {
 	custom := make([]int32, len(together))
 	for i, t := range together {
@@ -76,7 +76,7 @@ func (p *Problem) makeGroups(together []Together) {
 		for _, k := range t.Classes {
 			c := &p.classes[k]
 			c.all.MemberOf = append(c.all.MemberOf, custom[i])
-			// It is not Hard: required terms of a manifest are met by one pod or not at all.
+			// It is not Hard: required terms of a manifest are either all met by one pod or not met.
 			c.all.Terms = append(c.all.Terms, interpod.Term{Group: custom[i], Self: true, Weight: always})
 		}
 	}
@@ -95,8 +95,9 @@ func (p *Problem) makeGroups(together []Together) {
 	}
 }
 
-// readDaemons reads the constraints between pods of those that run on nodes to buy, and marks the groups that affinity finds on such nodes.
-// A class that is in the group itself may begin a domain without them.
+// readDaemons reads the constraints of the pods that run on nodes to buy, and marks the groups that
+// affinity finds on such nodes. A class that is in the group itself may begin a domain without
+// them.
 func (p *Problem) readDaemons(pods []*corev1.Pod) {
 	for i, pod := range pods {
 		d := &p.daemons[i]
@@ -131,7 +132,7 @@ func (p *Problem) countRunning(together []Together) {
 	p.running = interpod.NewState(p.index, p.values)
 	for i := range p.nodes {
 		node := &p.nodes[i]
-		node.Tags, node.Limits = slices.Clip(node.Tags), slices.Clip(node.Limits) // the slices are the caller's
+		node.Tags, node.Limits = slices.Clip(node.Tags), slices.Clip(node.Limits) // the caller owns the slices
 		passes := func(filter int32) bool { return p.filters[filter].passes(node.Labels) }
 		tags, limits := len(node.Tags), len(node.Limits)
 		for k, pod := range node.Running {
@@ -162,7 +163,7 @@ func (p *Problem) countRunning(together []Together) {
 	}
 }
 
-// valuesOf is the values of a node, by key of the index.
+// valuesOf returns the values of a node, by key of the index.
 func (p *Problem) valuesOf(n *Node) []int32 {
 	out := make([]int32, len(p.index.Keys()))
 	for k, key := range p.index.Keys() {
@@ -192,7 +193,8 @@ func (p *Problem) divide() {
 	p.index.Divide(total)
 }
 
-// leaving is a node that takes no pods and will be gone. Until then kube-scheduler counts its pods, and it is a domain of spreads.
+// leaving is a node that takes no pods and will be gone. Until then kube-scheduler counts its pods,
+// and it is a domain of spreads.
 type leaving struct {
 	Node
 	pods   []interpod.Constraints // their anti-affinity and the groups that they are in
@@ -217,8 +219,8 @@ func (p *Problem) placeLeaving() {
 	}
 }
 
-// Leaves reports whether leaving nodes bear on where pods may go: a constraint counts one of their pods or keeps pods from it, or they are
-// domains of a spread.
+// Leaves reports whether leaving nodes bear on where pods may go: a constraint counts one of their
+// pods or keeps pods from it, or they are domains of a spread.
 func (p *Problem) Leaves() bool {
 	for i := range p.leaving {
 		for k := range p.leaving[i].pods {

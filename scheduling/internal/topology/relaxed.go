@@ -15,18 +15,19 @@ import (
 // RelaxedClass is a class at one level of preference relaxation.
 type RelaxedClass struct {
 	*relaxed
-	// Domains are those that the pods can be in. There is one, without values, where no label matters to the class.
+	// Domains are those that the pods can be in. If no label matters to the class, there is one domain
+	// without values.
 	Domains []Domain
 	// Placed is how many pods each domain has.
 	Placed []int
 
 	want    int       // pods to place
-	most    []int     // by domain, a bound on its pods
+	most    []int     // by domain, a limit on its pods
 	bundled []int     // by domain, how many of Placed are in bundles
 	near    []company // by domain, of pods that may join others on a node
 }
 
-// Required is what the labels of a node in a domain must satisfy to hold a pod.
+// Required returns what the labels of a node in a domain must satisfy to hold a pod.
 func (rc *RelaxedClass) Required(domain int) requirements.Alternatives {
 	return rc.Domains[domain].required()
 }
@@ -41,9 +42,10 @@ type relaxed struct {
 	at    relaxation
 	hosts []interpod.Term // of affinity by hostname
 	keys  []key
-	// together says that the pods have required affinity to each other, so that the first one chooses a domain for all.
+	// together says that the pods have required affinity to each other, so that the first one chooses
+	// a domain for all.
 	together bool
-	domains  []Domain // those that are closed included
+	domains  []Domain // including closed ones
 	counted  []membership
 	rank     int
 	tags     []string
@@ -51,13 +53,14 @@ type relaxed struct {
 	passing  []Limit // hold when a pod is bound
 }
 
-// membership is a group that counts the class, and the position of its filter among the keys; -1 if all nodes of the class pass it.
+// membership is a group that counts the class, and the position of its filter among the keys. It is
+// -1 if all nodes of the class pass the filter.
 type membership struct {
 	group  int32
 	filter int
 }
 
-// relaxed is the index of a class at a level in s.classes; the first call adds it.
+// relaxed returns the index of a class at a level in s.classes; the first call adds it.
 func (s *assigner) relaxed(class, level int) int {
 	for _, at := range s.levels[class] {
 		if s.classes[at].Level == level {
@@ -98,7 +101,8 @@ func (s *assigner) relaxed(class, level int) int {
 	return len(s.classes) - 1
 }
 
-// relaxed is a class at a level before assignment. It is computed once; all assignments share it.
+// relaxed returns a class at a level before assignment. It is computed once, and all assignments
+// share it.
 func (p *Problem) relaxed(class, level int) *relaxed {
 	return p.memo.classes.of([2]int{class, level}, func() *relaxed { return p.newRelaxed(class, level) })
 }
@@ -127,7 +131,7 @@ func (p *Problem) newRelaxed(class, level int) *relaxed {
 		anywhere := func() requirements.Alternatives { return rc.at.required }
 		rc.domains = []Domain{{node: -1, at: slices.Repeat([]int32{interpod.Absent}, len(p.index.Keys())), required: anywhere}}
 	} else {
-		text := rc.at.required.AppendKey(nil) // and all else that domains depend on
+		text := rc.at.required.AppendKey(nil) // with everything else that domains depend on
 		for _, k := range rc.keys {
 			text = strconv.AppendBool(append(text, k.name...), k.optional)
 		}
@@ -152,9 +156,10 @@ func (p *Problem) newRelaxed(class, level int) *relaxed {
 	return rc
 }
 
-// keysOf lists the keys of a class's domains at a level: those of its constraints, and of groups that count it, with their filters where
-// nodes of the class may pass or not. Keys of its own anti-affinity and of groups alone are optional: on a node without the label the
-// constraint does not apply.
+// keysOf returns the keys of a class's domains at a level: those of its constraints, and those of
+// groups that count it. If nodes of the class may or may not pass a filter, the filter is a key
+// too. Keys only of its own anti-affinity and of groups are optional: on a node without the label
+// the constraint does not apply.
 func (p *Problem) keysOf(c *class, at *relaxation) []key {
 	var all []key
 	add := func(k key) {
@@ -188,8 +193,8 @@ func (p *Problem) keysOf(c *class, at *relaxation) []key {
 	return all
 }
 
-// rank orders classes: 0 for pods without constraints on other classes, 1 for affinity and preferred anti-affinity to others, 2 for spreads
-// that count others.
+// rank orders classes: 0 for pods without constraints on other classes, 1 for affinity and
+// preferred anti-affinity to others, 2 for spreads that count others.
 func (p *Problem) rank(at *relaxation) int {
 	rank := 0
 	for _, sp := range at.Spreads {
@@ -205,8 +210,8 @@ func (p *Problem) rank(at *relaxation) int {
 	return rank
 }
 
-// within translates constraints that act within one node into tags and limits. Limits of spreads and preferences hold only when a pod is
-// bound: kube-scheduler lets later pods exceed them.
+// within translates constraints that act within one node into tags and limits. Limits of spreads
+// and preferences hold only when a pod is bound, since kube-scheduler lets later pods exceed them.
 func (p *Problem) within(c *Class, at *interpod.Constraints) (tags []string, lasting, passing []Limit) {
 	tags, lasting = slices.Clip(c.Tags), slices.Clip(c.Limits)
 	for _, g := range at.MemberOf {
@@ -236,9 +241,11 @@ func (p *Problem) within(c *Class, at *interpod.Constraints) (tags []string, las
 	return tags, lasting, passing
 }
 
-// Alone is what a pod of the class with such requirements asks of its node wherever other pods are, once it gave up all preferences: the
-// requirements of the node's labels, and as tags and limits its host ports and required anti-affinity by hostname. These do not depend on
-// the order of binding. Where some node lacks a hostname, which keeps no pods apart, anti-affinity is left out.
+// Alone returns what a pod of the class with such requirements asks of its node wherever other pods
+// are, when it has given up all preferences. These are the requirements of the node's labels, and
+// as tags and limits its host ports and required anti-affinity by hostname. They do not depend on
+// the order of binding. If some node lacks a hostname, anti-affinity is left out, since it keeps no
+// pods apart there.
 func (p *Problem) Alone(class int, required requirements.Alternatives) (all requirements.Alternatives, tags []string, limits []Limit) {
 	c := &p.classes[class]
 	at := c.relaxFrom(required, len(c.soft))
@@ -249,9 +256,10 @@ func (p *Problem) Alone(class int, required requirements.Alternatives) (all requ
 	return at.required, tags, limits
 }
 
-// PortTags translates host ports into tags and limits. A port conflicts with the same port of the same address, and of the wildcard
-// address. So each port adds a tag for the port and one for its address. A wildcard port allows one tag of the port; another one allows
-// one tag of its address and none of the wildcard.
+// PortTags translates host ports into tags and limits. A port conflicts with the same port of the
+// same address, and of the wildcard address. So each port adds a tag for the port and one for its
+// address. A wildcard port allows one tag of the port. Any other port allows one tag of its address
+// and none of the wildcard.
 func PortTags(ports []hostport.Port) (tags []string, limits []Limit) {
 	for _, p := range ports {
 		if p.Disk != "" {
@@ -279,10 +287,10 @@ func PortTags(ports []hostport.Port) (tags []string, limits []Limit) {
 	return tags, limits
 }
 
-// memo keeps what all assignments of a problem compute alike.
+// memo keeps what all assignments of a problem compute in the same way.
 type memo struct {
 	classes   cache[[2]int, *relaxed]        // by class and level
-	nodes     cache[[2]int, []int]           // the same
+	nodes     cache[[2]int, []int]           // by class and level
 	universes cache[int32, universe]         // by group
 	domains   cache[string, []Domain]        // shared by relaxed classes that ask the same of nodes
 	couples   cache[coupled, bool]           // whether some node could hold both
@@ -302,7 +310,8 @@ type cache[K comparable, V any] struct {
 	known map[K]V
 }
 
-// of is the value of the key, which make computes if it is missing. Two callers at once may both compute it.
+// of returns the value of the key. If it is missing, make computes it. Two concurrent callers may
+// both compute it.
 func (c *cache[K, V]) of(key K, make func() V) V {
 	c.mu.Lock()
 	v, ok := c.known[key]

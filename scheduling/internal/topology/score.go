@@ -5,21 +5,24 @@ import (
 	"slices"
 )
 
-// score rates a domain for one more pod of a class. Its terms are compared in this order; smaller is better.
+// score rates a domain for one more pod of a class. Its terms are compared in this order; smaller
+// is better.
 type score struct {
-	// variant is arbitrary, and 0 in all attempts but those of [Assignment.Vary].
+	// variant is arbitrary. It is 0 in all attempts except those of [Assignment.Vary].
 	variant int
-	// unlabelled is how many keys of the pod's anti-affinity nodes there lack, so that the term would not separate it.
+	// unlabelled is how many keys of the pod's anti-affinity are missing on nodes there, so that the
+	// term would not separate it.
 	unlabelled int
-	// awaiting is the negated number of classes whose affinity can be met by a pod of this class in the domain.
+	// awaiting is the negated number of classes whose affinity can be met by a pod of this class in
+	// the domain.
 	awaiting int
 	// averse is how many pods there have preferred anti-affinity to the class.
 	averse int
 	// buying is 0 if an existing node there has free capacity, and 1 otherwise.
 	buying int
-	// invented is how many values there no node and no pod before has.
+	// invented is how many values there neither a node nor an earlier pod has.
 	invented int
-	// price is that of the pod on a new node, 0 on an existing one.
+	// price is the price of the pod on a new node, and 0 on an existing one.
 	price float64
 	// counted is how many pods of the class's groups and spreads are there.
 	counted int
@@ -30,7 +33,8 @@ func (a score) compare(b score) int {
 		cmp.Compare(a.buying, b.buying), cmp.Compare(a.invented, b.invented), cmp.Compare(a.price, b.price), cmp.Compare(a.counted, b.counted))
 }
 
-// best is the allowed domain with the best score, the first of equal ones; -1 if none is allowed.
+// best returns the allowed domain with the best score, the first of equal ones; -1 if none is
+// allowed.
 func (s *assigner) best(i int) int {
 	rc, best := s.classes[i], -1
 	var least score
@@ -56,8 +60,9 @@ func (s *assigner) best(i int) int {
 	return best
 }
 
-// roomIn is the first existing node of the domain with room for one more pod of the class beside all pods that were assigned so far; -1 for
-// none. Where those are packed is not known yet: they are taken to fill the nodes in their order.
+// roomIn returns the first existing node of the domain with room for one more pod of the class
+// beside all pods assigned so far; -1 for none. It is not known yet where those are packed, so they
+// are assumed to fill the nodes in order.
 func (s *assigner) roomIn(i, d int) int {
 	rc := s.classes[i]
 	nodes, k := s.p.nodesIn(rc, d), s.nextRoom[[2]int{i, d}]
@@ -71,10 +76,11 @@ func (s *assigner) roomIn(i, d int) int {
 	return nodes[k]
 }
 
-// mostSuited bounds the pairs of class and existing node that are compared only to know the room that pods without constraints take.
+// mostSuited limits the pairs of class and existing node that are compared only to know the room
+// that pods without constraints take.
 const mostSuited = 1 << 20
 
-// fill takes the room of so many pods on existing nodes. Those of a bundle are on its node.
+// fill takes the room of so many pods on existing nodes. The pods of a bundle are on its node.
 func (s *assigner) fill(i, d, n, bundle int) {
 	if len(s.classes[i].keys) == 0 && len(s.p.classes)*len(s.p.nodes) > mostSuited {
 		return
@@ -102,7 +108,7 @@ func (s *assigner) fill(i, d, n, bundle int) {
 	}
 }
 
-// unlabelled is score.unlabelled.
+// unlabelled returns score.unlabelled.
 func (s *assigner) unlabelled(rc *RelaxedClass, d int) int {
 	n := 0
 	for i := range rc.at.Terms {
@@ -113,8 +119,8 @@ func (s *assigner) unlabelled(rc *RelaxedClass, d int) int {
 	return n
 }
 
-// awaiting is how many classes wait for a pod of this class in the domain: they have affinity to it, no pod that meets it is where they can
-// be, and the domain suits them.
+// awaiting returns how many classes wait for a pod of this class in the domain. They have affinity
+// to it, no pod that meets it is where they can be, and the domain suits them.
 func (s *assigner) awaiting(rc *RelaxedClass, d int) int {
 	n := 0
 	for _, g := range s.p.classes[rc.Class].all.MemberOf {
@@ -127,7 +133,8 @@ func (s *assigner) awaiting(rc *RelaxedClass, d int) int {
 	return n
 }
 
-// waits reports whether a class with affinity to a group waits for a pod of another one in a domain.
+// waits reports whether a class with affinity to a group waits for a pod of another class in a
+// domain.
 func (s *assigner) waits(f *RelaxedClass, group int32, rc *RelaxedClass, d int) bool {
 	if s.p.withinNode[group] {
 		var few [4][2]int
@@ -145,7 +152,7 @@ func (s *assigner) waits(f *RelaxedClass, group int32, rc *RelaxedClass, d int) 
 	return here
 }
 
-// averse is score.averse.
+// averse returns score.averse.
 func (s *assigner) averse(rc *RelaxedClass, d int) int {
 	n := 0
 	for _, m := range rc.counted {
@@ -156,7 +163,7 @@ func (s *assigner) averse(rc *RelaxedClass, d int) int {
 	return n
 }
 
-// counted is score.counted.
+// counted returns score.counted.
 func (s *assigner) counted(rc *RelaxedClass, d int) int {
 	n := int32(0)
 	at := rc.Domains[d].at

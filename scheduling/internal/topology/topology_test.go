@@ -25,7 +25,7 @@ func app(name string) *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchLabels: map[string]string{"app": name}}
 }
 
-// class is pods of an app that take one unit each of cpu and memory.
+// class returns pods of an app that take one unit each of cpu and memory.
 func class(name string, count int, edits ...func(*topology.Class)) topology.Class {
 	anything := requirements.AnyOf(requirements.Set{})
 	c := topology.Class{
@@ -84,7 +84,8 @@ func away(key, name string) func(*topology.Class) {
 	}
 }
 
-// shape is one size of node, at a price of one for each unit of cpu, on offer under each of the given labels.
+// shape is one size of node, at a price of one per unit of cpu, with an offering for each label
+// set.
 func shape(size int64, labels string, offerings ...string) topology.Shape {
 	out := topology.Shape{Labels: requirements.MustParse(labels), Free: []int64{size, size}}
 	for _, o := range offerings {
@@ -109,7 +110,7 @@ func assign(t *testing.T, in topology.Input, shapes ...topology.Shape) (*topolog
 	return p, p.Start()
 }
 
-// placed says how many pods of each class went to each domain, and how many are left over.
+// placed returns how many pods of each class went to each domain, and how many are unplaced.
 func placed(st *topology.Assignment) []string {
 	out := []string{}
 	for _, pt := range st.Classes {
@@ -134,7 +135,7 @@ func TestZoneSpreadIsBalanced(t *testing.T) {
 	assert.Equal(t, zone+" in (b)", st.Lots[1].Required.String())
 }
 
-// Spread over zones and tiers, where one of the nine combinations is not to be had: choosing pod by pod runs into a corner.
+// A spread over zones and tiers, with one of nine combinations missing: a greedy choice gets stuck.
 func TestTwoSpreadsWithOneCombinationMissing(t *testing.T) {
 	var offerings []string
 	for _, z := range []string{"a", "b", "c"} {
@@ -156,8 +157,8 @@ func TestTwoSpreadsWithOneCombinationMissing(t *testing.T) {
 	assert.Equal(t, map[string]int{"a": 6, "b": 6, "c": 6, "x": 6, "y": 6, "z": 6}, sums)
 }
 
-// A zone in which nothing large enough is sold, or only nodes that are not tolerated, still counts for a spread once a
-// node stands there; so no node may.
+// A zone that only sells too small or untolerated nodes still counts for a spread once it has a
+// node. So no node may be there.
 func TestDomainsThatOnlyStandInTheWayAreClosed(t *testing.T) {
 	small, tainted := inZones(1, "c"), inZones(4, "c")
 	tainted.Labels = requirements.MustParse(taint + "=t1")
@@ -180,7 +181,7 @@ func TestDomainsThatOnlyStandInTheWayAreClosed(t *testing.T) {
 			for _, lot := range st.Lots {
 				assert.False(t, lot.Required.Matches(map[string]string{zone: "c", taint: "t0"}), "nobody may open the zone")
 			}
-			// Somebody who can be nowhere else keeps the zone open.
+			// A class that can be nowhere else keeps the zone open.
 			stuck := class("stuck", 1, asks(zone+"=c"))
 			_, st = assign(t, topology.Input{Classes: []topology.Class{c.web, stuck}}, c.shapes...)
 			assert.Equal(t, []int{10, 0}, st.Unplaced)
@@ -235,8 +236,8 @@ func TestHostnameConstraintsBecomeTagsAndLimits(t *testing.T) {
 	assert.Empty(t, limits)
 }
 
-// Where no node to buy counts, the least of a spread by the hostname rises with the nodes that there are, one of which holds no
-// more. Others that it counts are settled with them.
+// If no node to buy counts, the least count of a spread by hostname rises with the existing nodes,
+// one of which is full. Other pods that it counts are assigned with them.
 func TestHostnameSpreadOverNodesThatExist(t *testing.T) {
 	old := func(name string, free int64) topology.Node {
 		return topology.Node{Labels: requirements.FromLabels(map[string]string{host: name, zone: "a", tier: "old"}), Free: []int64{free, free}}
@@ -271,8 +272,8 @@ func TestHostnameSpreadOverNodesThatExist(t *testing.T) {
 	require.Len(t, st.Lots[0].Limits, 1, "too many to look at them all for every pod")
 }
 
-// A spread by the hostname limits the pod that comes with it. Others that it counts may come later; where they share a node that is
-// known, so many are there then, and no more may be.
+// A spread by hostname limits only the pod that is bound; others that it counts may come later. If
+// they are known to share its node, the limit is their number there.
 func TestHostnameSpreadLimitsWhoComes(t *testing.T) {
 	first, later := class("web", 1, spread(host, "web")), class("web", 2, near(host, "web"))
 	_, st := assign(t, topology.Input{Classes: []topology.Class{first, later}}, inZones(8, "a"))
@@ -334,7 +335,8 @@ func TestBundles(t *testing.T) {
 	})
 }
 
-// A spread counts pods only on nodes that its owner could use. Others of the same app may be on such a node or not.
+// A spread counts only pods on nodes that its owner could use. Other pods of the app may be
+// elsewhere.
 func TestCountsDependOnTheOwnersNodeFilter(t *testing.T) {
 	offerings := []string{zone + "=a,arch=arm", zone + "=b,arch=arm", zone + "=a,arch=amd", zone + "=b,arch=amd"}
 	owner := class("web", 2, takes(2), asks("arch=arm"), spread(zone, "web"))
@@ -348,11 +350,11 @@ func TestCountsDependOnTheOwnersNodeFilter(t *testing.T) {
 			assert.Contains(t, []string{"in/a", "out/a"}, st.Classes[1].Domains[d].String(), "each is settled on one side of the filter")
 		}
 	}
-	// Pods that fit only on nodes outside of the filter do not count, although their labels would let them inside.
+	// Pods that only fit on nodes outside the filter do not count, although their labels allow others.
 	large := class("web", 5, takes(3), asks(zone+"=a"))
 	_, st = assign(t, topology.Input{Classes: []topology.Class{owner, large}}, shape(2, "arch=arm", zone+"=a", zone+"=b"), shape(4, "arch=amd", zone+"=a"))
 	assert.Equal(t, []string{`0 in "a": 1`, `0 in "b": 1`, `1 in "out/a": 5`}, placed(st))
-	// Ignoring affinity, all of them count, and zone b has to catch up first.
+	// If affinity is ignored, all of them count, and zone b has to catch up first.
 	ignore := corev1.NodeInclusionPolicyIgnore
 	all := func(c *corev1.TopologySpreadConstraint) { c.NodeAffinityPolicy = &ignore }
 	last := class("web", 6, asks("arch=arm"), spread(zone, "web", all))
@@ -370,7 +372,7 @@ func TestPreferencesAreGivenUpInTheDocumentedOrder(t *testing.T) {
 		}
 	})
 	in := topology.Input{Classes: []topology.Class{c}}
-	// Nothing can be had of what is preferred.
+	// No preference can be met.
 	bare := shape(4, taint+"=t1,disk=slow", zone+"=a")
 	p, st := assign(t, in, bare)
 	var order []string
@@ -389,19 +391,19 @@ func TestPreferencesAreGivenUpInTheDocumentedOrder(t *testing.T) {
 	last := st.Classes[len(st.Classes)-1]
 	assert.Equal(t, 7, last.Level)
 	assert.Equal(t, []int{1}, last.Placed)
-	// With a fast disk and no soft taint to be had, the last two are kept.
+	// With a fast disk and without a soft taint for sale, the last two are kept.
 	_, st = assign(t, in, bare, shape(8, taint+"=t0,disk=fast", zone+"=b"))
 	last = st.Classes[len(st.Classes)-1]
 	assert.Equal(t, 5, last.Level)
 	assert.False(t, st.Lots[0].Required.Matches(map[string]string{taint: "t0", "disk": "slow"}))
-	// And none is tried where they are ignored.
+	// None is tried if they are ignored.
 	in.IgnorePreferences = true
 	_, st = assign(t, in, bare)
 	require.Len(t, st.Classes, 1)
 	assert.Equal(t, 7, st.Classes[0].Level)
 }
 
-// Being counted by a label does not keep pods away from nodes that lack it.
+// Pods that are counted by a label may still go to nodes without that label.
 func TestCountedPodsMayBeWhereTheyAreNotCounted(t *testing.T) {
 	classes := []topology.Class{class("web", 2), class("other", 2, spread(tier, "web"))}
 	_, st := assign(t, topology.Input{Classes: classes}, shape(4, "", zone+"=a"))
@@ -413,7 +415,7 @@ func TestWhatPackingLearntIsKept(t *testing.T) {
 	in := topology.Input{Classes: []topology.Class{class("web", 4, spread(zone, "web", func(c *corev1.TopologySpreadConstraint) { c.MaxSkew = 2 }))}}
 	p, st := assign(t, in, inZones(4, "a", "b"))
 	assert.Equal(t, []string{`0 in "a": 2`, `0 in "b": 2`}, placed(st))
-	facts, news := st.Learn(func(part, domain int) int { return 1 - domain }, never) // one found no place in zone a
+	facts, news := st.Learn(func(part, domain int) int { return 1 - domain }, never) // one is unplaced in zone a
 	assert.True(t, news)
 	again := p.Assign(facts)
 	assert.Equal(t, []string{`0 in "a": 1`, `0 in "b": 3`}, placed(again))
@@ -456,8 +458,8 @@ func TestMalformedSelectorsAreNamed(t *testing.T) {
 	assert.ErrorContains(t, errs[1].Err, "spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].namespaceSelector: ")
 }
 
-// Pods that placed pods count all stay in their domains. Of pods that placed pods only follow, one stays in each domain. Unplaced pods tie
-// none.
+// Pods that placed pods count all stay in their domains. Of pods that placed pods only follow, one
+// stays in each domain. Unplaced pods tie none.
 func TestTiesThatNobodyNeeds(t *testing.T) {
 	web := class("web", 5)
 	run := topology.Node{Labels: requirements.FromLabels(map[string]string{zone: "a", host: "n"}), Free: []int64{0, 0}, Running: []*corev1.Pod{web.Pod}}
@@ -520,5 +522,5 @@ func TestTiesOfBundles(t *testing.T) {
 	}
 }
 
-// never says that no limit was short.
+// never reports that no limit was short.
 func never(int, int) bool { return false }

@@ -25,30 +25,34 @@ type Consumer struct {
 	Priority int32
 	// Required is what the pods require of a node. The zero value requires nothing.
 	Required requirements.Alternatives
-	// Fits says whether some node with such labels could hold a pod by itself; nil means that one could. Others get the free volumes of
-	// nodes that could not.
+	// Fits reports whether some node with such labels could hold a pod by itself; nil means that one
+	// could. Free volumes that only unsuitable nodes reach go to other pods.
 	Fits func(where requirements.Alternatives) bool
 }
 
 // Need is what the volumes of a consumer ask of its node.
 type Need struct {
-	// Where is what the labels of the node must satisfy, with the free volumes that the consumer was given.
+	// Where is what the labels of the node must satisfy, given the free volumes of the consumer.
 	Where requirements.Alternatives
-	// Certain is Where without what unbound claims ask of the node: kube-scheduler may give them other volumes; see [Binder].
+	// Certain is Where without what unbound claims ask of the node, since kube-scheduler may give them
+	// other volumes; see [Binder].
 	Certain requirements.Alternatives
 	// Attached is how many volumes each pod attaches, by the resource of [AttachLimit]; nil for none.
 	Attached corev1.ResourceList
-	// Shareable are the attached volumes that other pods may use, too: all but ephemeral ones.
+	// Shareable are the attached volumes that other pods may also use: all but ephemeral ones.
 	Shareable []Attachment
-	// Unbound are the claims, as namespace/name, whose volume is made for the node of the first pod that uses them.
+	// Unbound are the claims, as namespace/name, whose volume is made for the node of the first pod
+	// that uses them.
 	Unbound []string
-	// Refusal says why the pods have no volumes; empty otherwise. If it is Scarce, there are free ones that suit, which others were given or
-	// which are elsewhere: pods may have a place where others have none in the end. If not, the other fields are not set.
+	// Refusal says why the pods have no volumes; else it is empty. It is Scarce if free volumes suit,
+	// but other consumers were given them or they are elsewhere. Then the pods may still have a place
+	// if others are unplaced in the end. If it is not Scarce, the other fields are not set.
 	Refusal string
 	Scarce  bool
 }
 
-// Attachment is a volume and the resource of [AttachLimit] that counts it. A node counts it once for all pods that use it.
+// Attachment is a volume and the resource of [AttachLimit] that counts it. A node counts it once
+// for all pods that use it.
 type Attachment struct {
 	Volume string
 	Limit  corev1.ResourceName
@@ -59,12 +63,13 @@ type assignment struct {
 	*Index
 	taken map[string]string // claim, by volume
 	users map[string]int    // running pods and earlier consumers, by claim
-	fresh []string          // volumes that the consumer at hand has taken
-	alone []string          // claims that the consumer at hand has for itself
+	fresh []string          // volumes that the present consumer has taken
+	alone []string          // claims that the present consumer has for itself
 }
 
-// Assign returns the needs of consumers. Pods of higher priority, then earlier consumers, are first to get a free volume, or a claim that only one
-// pod may use. It costs O(running pods + volumes of consumers x free volumes).
+// Assign returns the needs of consumers. Pods of higher priority, then earlier consumers, are the
+// first to get a free volume, or a claim that only one pod may use. It costs O(running pods +
+// volumes of consumers x free volumes).
 func (x *Index) Assign(running []*corev1.Pod, consumers []Consumer) []Need {
 	a := &assignment{Index: x, taken: map[string]string{}, users: map[string]int{}}
 	for _, pod := range running {
@@ -135,7 +140,8 @@ func (n *Need) attach(volume, driver string, shareable bool) {
 	}
 }
 
-// Alone splits groups whose pods use a claim that only one pod may use: one pod of each may have a place.
+// Alone splits groups whose pods use a claim that only one pod may use, so that one pod of each may
+// have a place.
 func (x *Index) Alone(groups [][]*corev1.Pod) [][]*corev1.Pod {
 	var out [][]*corev1.Pod
 	for _, g := range groups {
@@ -148,7 +154,7 @@ func (x *Index) Alone(groups [][]*corev1.Pod) [][]*corev1.Pod {
 	return out
 }
 
-// Exclusive are the claims of a pod that no other pod may use meanwhile, as namespace/name.
+// Exclusive returns the claims of a pod that no other pod may use meanwhile, as namespace/name.
 func (x *Index) Exclusive(pod *corev1.Pod) []string {
 	var out []string
 	for _, u := range x.uses(pod) {
@@ -172,7 +178,8 @@ type location struct {
 	scarce  bool // there is none, although free volumes suit
 }
 
-// locate is the location of a claim, or why no pod can use it. Free volumes that no node within reaches are passed over.
+// locate returns the location of a claim, or why no pod can use it. Free volumes that no node
+// within reaches are ignored.
 func (a *assignment) locate(c Consumer, u use, within requirements.Alternatives) (at location, why string) {
 	claim := u.claim
 	switch {
@@ -203,7 +210,7 @@ func (a *assignment) locate(c Consumer, u use, within requirements.Alternatives)
 	return a.locateVolume(pv, claim)
 }
 
-// locateVolume is the location of an existing volume, or why no pod can use it.
+// locateVolume returns the location of an existing volume, or why no pod can use it.
 func (a *assignment) locateVolume(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) (at location, why string) {
 	where, err := reach(pv)
 	if err != nil {
@@ -212,7 +219,7 @@ func (a *assignment) locateVolume(pv *corev1.PersistentVolume, claim *corev1.Per
 	return location{where: zoned(pv, where), driver: a.driver(pv, claim)}, ""
 }
 
-// reach is what the node affinity of a volume asks of a node.
+// reach returns what the node affinity of a volume asks of a node.
 func reach(pv *corev1.PersistentVolume) (requirements.Alternatives, error) {
 	if pv.Spec.NodeAffinity == nil || pv.Spec.NodeAffinity.Required == nil {
 		return anywhere(), nil
@@ -220,8 +227,8 @@ func reach(pv *corev1.PersistentVolume) (requirements.Alternatives, error) {
 	return kube.FromNodeSelector(pv.Spec.NodeAffinity.Required)
 }
 
-// zoned is where, narrowed by the zone and region labels of older volumes, which list several values joined by "__". A node that has none
-// of these labels is in a cluster of one zone.
+// zoned returns where, narrowed by the zone and region labels of older volumes, which list several
+// values joined by "__". A node without these labels is in a cluster of one zone.
 func zoned(pv *corev1.PersistentVolume, where requirements.Alternatives) requirements.Alternatives {
 	var here, nowhere []requirements.Requirement
 	for _, key := range []string{corev1.LabelTopologyZone, corev1.LabelTopologyRegion, corev1.LabelFailureDomainBetaZone, corev1.LabelFailureDomainBetaRegion} {
@@ -271,12 +278,13 @@ func (a *assignment) locateUnbound(c Consumer, u use, within requirements.Altern
 	return location{late: true, scarce: a.suited(claim, class)}, fmt.Sprintf("no volume of storage class %q is left for claim %q on nodes that could hold its pods", class.Name, claim.Name)
 }
 
-// selectedNode is the annotation of a claim whose volume is being made for a pod on this node. kube-scheduler refuses every other node
-// until it is made or the annotation goes.
+// selectedNode is the annotation of a claim whose volume is being made for a pod on this node.
+// kube-scheduler refuses every other node until the volume is made or the annotation is removed.
 const selectedNode = "volume.kubernetes.io/selected-node"
 
-// capacity is where the driver of a class says that it can make a volume of the claim's size; anywhere if it publishes nothing. What other
-// claims take of it is not counted, as in kube-scheduler.
+// capacity returns where the driver of a class says that it can make a volume of the claim's size.
+// It is anywhere if the driver publishes nothing. As in kube-scheduler, what other claims take of
+// it is not counted.
 func (x *Index) capacity(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) requirements.Alternatives {
 	size, sized := claim.Spec.Resources.Requests[corev1.ResourceStorage]
 	if !x.limited[class.Provisioner] || !sized {
@@ -304,7 +312,7 @@ func (x *Index) capacity(claim *corev1.PersistentVolumeClaim, class *storagev1.S
 	return requirements.AnyOf(sets...)
 }
 
-// allowed is where a storage class makes volumes. Contradictory and empty terms allow nothing.
+// allowed returns where a storage class makes volumes. Contradictory and empty terms allow nothing.
 func allowed(class *storagev1.StorageClass) requirements.Alternatives {
 	if len(class.AllowedTopologies) == 0 {
 		return anywhere()
@@ -325,8 +333,8 @@ func allowed(class *storagev1.StorageClass) requirements.Alternatives {
 	return requirements.AnyOf(sets...)
 }
 
-// take is the smallest volume that suits the claim, that a node within reaches which could hold the pod, and that no other claim was given;
-// nil if there is none.
+// take returns the smallest volume that suits the claim, that no other claim was given, and that is
+// reached by a node within that could hold the pod; nil if there is none.
 func (a *assignment) take(c Consumer, u use, class *storagev1.StorageClass, within requirements.Alternatives) *corev1.PersistentVolume {
 	for _, pv := range a.unclaimed {
 		owner, taken := a.taken[pv.Name]
@@ -362,7 +370,8 @@ func suits(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim, cla
 		text(claim.Spec.VolumeAttributesClassName) == text(pv.Spec.VolumeAttributesClassName)
 }
 
-// selects reports whether a claim's selector selects a volume; one that cannot be read selects none, and none selects all.
+// selects reports whether a claim's selector selects a volume. A selector that cannot be read
+// selects none, and no selector selects all.
 func selects(s *metav1.LabelSelector, set map[string]string) bool {
 	if s == nil {
 		return true

@@ -16,18 +16,20 @@ const attachPrefix = "attachable-volumes-csi-"
 // Unlimited is the attach limit of nodes without one.
 const Unlimited int64 = 1 << 40
 
-// AttachLimit is the resource that counts the attached volumes of a CSI driver. An instance type without it in its capacity has no limit.
+// AttachLimit returns the resource that counts the attached volumes of a CSI driver. An instance
+// type without it in its capacity has no limit.
 func AttachLimit(driver string) corev1.ResourceName {
 	return corev1.ResourceName(attachPrefix + driver)
 }
 
-// Driver is the CSI driver of an [AttachLimit]; false for other resources.
+// Driver returns the CSI driver of an [AttachLimit]; false for other resources.
 func Driver(name corev1.ResourceName) (string, bool) {
 	return strings.CutPrefix(string(name), attachPrefix)
 }
 
-// AttachRoom is how many more volumes of a driver a node can attach: its limit less the volumes of its running pods and those that it
-// still has of others. It is [Unlimited] if the node has no limit for the driver, and negative if more are attached.
+// AttachRoom returns how many more volumes of a driver a node can attach: its limit less the
+// volumes of its running pods and those of others that it still has. It is [Unlimited] if the node
+// has no limit for the driver, and negative if more are attached.
 func (x *Index) AttachRoom(node, driver string, running []*corev1.Pod) int64 {
 	csi := x.nodes[node]
 	if csi == nil {
@@ -47,8 +49,8 @@ func (x *Index) AttachRoom(node, driver string, running []*corev1.Pod) int64 {
 	return Unlimited
 }
 
-// Lacks reports whether kube-scheduler keeps the driver's pods from the node because the driver does not run there yet
-// (spec.preventPodSchedulingIfMissing of a CSIDriver, since 1.37).
+// Lacks reports whether kube-scheduler keeps the driver's pods from the node because the driver
+// does not run there yet (spec.preventPodSchedulingIfMissing of a CSIDriver, since 1.37).
 func (x *Index) Lacks(node, driver string) bool {
 	if !x.mandatory[driver] {
 		return false
@@ -57,7 +59,8 @@ func (x *Index) Lacks(node, driver string) bool {
 	return csi == nil || !slices.ContainsFunc(csi.Spec.Drivers, func(d storagev1.CSINodeDriver) bool { return d.Name == driver })
 }
 
-// preventsIfMissing reads the field by its name in JSON, because the oldest API types that this module compiles with do not have it.
+// preventsIfMissing reads the field by its name in JSON, because the oldest API types that this
+// module compiles with do not have it.
 func preventsIfMissing(d *storagev1.CSIDriver) bool {
 	var spec struct {
 		PreventPodSchedulingIfMissing bool `json:"preventPodSchedulingIfMissing"`
@@ -66,12 +69,12 @@ func preventsIfMissing(d *storagev1.CSIDriver) bool {
 	return err == nil && json.Unmarshal(text, &spec) == nil && spec.PreventPodSchedulingIfMissing
 }
 
-// Attached names the volumes that a node has or that its pods use, sorted; see [Need].Shareable.
+// Attached returns the volumes that a node has or that its pods use, sorted; see [Need].Shareable.
 func (x *Index) Attached(node string, running []*corev1.Pod) []string {
 	return slices.Sorted(maps.Keys(x.drivers(node, running)))
 }
 
-// drivers are the drivers of the volumes that a node has or that its pods use, by volume.
+// drivers returns the drivers of the volumes that a node has or that its pods use, by volume.
 func (x *Index) drivers(node string, running []*corev1.Pod) map[string]string {
 	out := map[string]string{}
 	maps.Copy(out, x.attachments[node])
@@ -90,12 +93,13 @@ func (x *Index) drivers(node string, running []*corev1.Pod) map[string]string {
 	return out
 }
 
-// attached are the drivers of the volumes that attachments say a node has, by node and volume.
+// attached returns the drivers of the volumes that a node has according to attachments, by node and
+// volume.
 func (x *Index) attached(list []*storagev1.VolumeAttachment) map[string]map[string]string {
 	out := map[string]map[string]string{}
 	for _, a := range list {
 		name := a.Spec.Source.PersistentVolumeName
-		if name == nil || x.persistent[*name] == nil || x.persistent[*name].Spec.CSI == nil { // kube-scheduler passes over it
+		if name == nil || x.persistent[*name] == nil || x.persistent[*name].Spec.CSI == nil { // kube-scheduler ignores it
 			continue
 		}
 		if out[a.Spec.NodeName] == nil {
@@ -109,7 +113,7 @@ func (x *Index) attached(list []*storagev1.VolumeAttachment) map[string]map[stri
 // diskName names a disk that pods name themselves.
 func diskName(disk, driver string) string { return driver + " " + disk }
 
-// nameOf names the volume of a claim, or the claim where there is no volume yet.
+// nameOf names the volume of a claim, or the claim if there is no volume yet.
 func nameOf(claim *corev1.PersistentVolumeClaim) string {
 	return cmp.Or(claim.Spec.VolumeName, keyOf(claim.Namespace, claim.Name))
 }

@@ -11,9 +11,11 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// Binder counts the free volumes while pods are bound one by one, as kube-scheduler's VolumeBinding does: a claim that waits for its
-// first pod gets the smallest free volume that suits it and that the node reaches. Of several of one size kube-scheduler takes any, so a
-// Binder holds for each group of equal volumes how many are free at least and at most. It is used by one goroutine; Clone is for others.
+// Binder counts the free volumes while pods are bound one by one, as kube-scheduler's VolumeBinding
+// does. A claim that waits for its first pod gets the smallest free volume that suits it and that
+// the node reaches. Of several volumes of one size, kube-scheduler takes any. So a Binder keeps,
+// for each group of equal volumes, how many are free at least and at most. One goroutine uses it;
+// others need a Clone.
 type Binder struct {
 	groups []volumeGroup
 	least  []int // by group: free whatever kube-scheduler took
@@ -21,16 +23,17 @@ type Binder struct {
 	bound  map[string]lateVolume // by namespace/name of claims
 }
 
-// lateVolume is the volume of a claim that is bound: of one of some groups, or made by a driver.
+// lateVolume is the volume of a bound claim: from one of some groups, or made by a driver.
 type lateVolume struct {
 	groups []int
-	made   bool // it may be
+	made   bool // a driver may have made it
 }
 
 // volumeGroup is a set of free volumes that kube-scheduler cannot tell apart.
 type volumeGroup struct {
 	volume *corev1.PersistentVolume // one of them
-	// reach is what their node affinity asks of a node, where includes their zone labels, which count once they are bound.
+	// reach is what their node affinity asks of a node. where also has their zone labels, which count
+	// once they are bound.
 	reach, where requirements.Alternatives
 }
 
@@ -41,7 +44,7 @@ type LateClaim struct {
 	key    string // empty for a claim that each pod of the class has for itself
 	size   *resource.Quantity
 	groups []int // that suit it, smallest first
-	made   bool  // a driver makes a volume where no free one is reached, on nodes with such labels
+	made   bool  // a driver makes a volume if no free one is reached, on nodes with such labels
 	where  requirements.Alternatives
 }
 
@@ -52,7 +55,7 @@ func (x *Index) NewBinder() *Binder {
 		at := slices.IndexFunc(b.groups, func(g volumeGroup) bool { return sameVolume(g.volume, pv) })
 		if at < 0 {
 			nodes, err := reach(pv)
-			if err != nil { // it reaches none
+			if err != nil { // it reaches no node
 				continue
 			}
 			at = len(b.groups)
@@ -65,7 +68,7 @@ func (x *Index) NewBinder() *Binder {
 	return b
 }
 
-// FreeKeys are the label keys of nodes by which it is decided whether a node reaches a free volume.
+// FreeKeys returns the label keys that decide whether a node reaches a free volume.
 func (x *Index) FreeKeys() requirements.Keys {
 	var keys requirements.Keys
 	for _, g := range x.NewBinder().groups {
@@ -80,12 +83,13 @@ func sameVolume(a, b *corev1.PersistentVolume) bool {
 		slices.Equal(a.Spec.AccessModes, b.Spec.AccessModes) && maps.Equal(a.Labels, b.Labels) && equality.Semantic.DeepEqual(a.Spec.NodeAffinity, b.Spec.NodeAffinity)
 }
 
-// Late lists the claims of the pod that are bound when it is, smallest first, as kube-scheduler goes through them.
+// Late returns the claims of the pod that are bound when the pod is, smallest first, in the order
+// of kube-scheduler.
 func (b *Binder) Late(x *Index, pod *corev1.Pod) []LateClaim {
 	var out []LateClaim
 	for _, u := range x.uses(pod) {
 		claim := u.claim
-		if claim == nil || claim.Spec.VolumeName != "" || claim.Annotations[selectedNode] != "" { // the last has a volume made
+		if claim == nil || claim.Spec.VolumeName != "" || claim.Annotations[selectedNode] != "" { // with the annotation a volume is being made
 			continue
 		}
 		class := x.storageClass(claim)
@@ -119,8 +123,9 @@ func (b *Binder) Clone() *Binder {
 	return &out
 }
 
-// Bind gives the claims of a pod their volumes on a node with the labels. It reports false, and changes nothing, if kube-scheduler may find
-// none for some claim, or may have bound it to one that the node does not reach. It costs O(claims x groups that suit them).
+// Bind gives the claims of a pod their volumes on a node with the labels. It returns false, and
+// changes nothing, if kube-scheduler may find no volume for some claim, or may have bound it to one
+// that the node does not reach. It costs O(claims x groups that suit them).
 func (b *Binder) Bind(claims []LateClaim, labels map[string]string) bool {
 	all, ok := b.take(claims, labels)
 	if !ok {
@@ -151,9 +156,9 @@ func (b *Binder) take(claims []LateClaim, labels map[string]string) (all []taken
 // taken is what the binding of a claim changed.
 type taken struct {
 	key    string // of the claim, if it was not bound before and other pods may use it
-	groups []int  // of which it may have taken a volume
-	least  []int  // what least was for them
-	known  bool   // it has taken one of the only group
+	groups []int  // the groups from which it may have taken a volume
+	least  []int  // their counts in least before
+	known  bool   // it certainly took one from the only group
 }
 
 func (b *Binder) undo(all []taken) {
@@ -177,7 +182,7 @@ func (b *Binder) bind(c LateClaim, labels map[string]string) (t taken, ok bool) 
 	certain := -1
 	for _, g := range c.groups {
 		if certain >= 0 && b.groups[g].size().Cmp(*b.groups[certain].size()) > 0 {
-			break // one that is smaller is free for certain
+			break // a smaller one is certainly free
 		}
 		if b.most[g] == 0 || !b.groups[g].reach.Matches(labels) {
 			continue

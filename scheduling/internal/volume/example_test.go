@@ -10,7 +10,7 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/internal/volume"
 )
 
-// Where can two deployments go that share a claim whose volume is yet to be made?
+// Two deployments share a claim whose volume is not made yet. Where can their pods go?
 func ExampleNewIndex() {
 	mode, class := storagev1.VolumeBindingWaitForFirstConsumer, "fast"
 	objects := volume.Objects{

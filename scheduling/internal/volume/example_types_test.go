@@ -10,7 +10,8 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/internal/volume"
 )
 
-// A need is where a pod's volumes let it go and how many it attaches: a bound claim is where its volume is.
+// A need says where a pod's volumes let it go and how many it attaches. A bound claim ties the pod
+// to the place of its volume.
 func ExampleNeed() {
 	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-7"}, Spec: corev1.PersistentVolumeSpec{
 		PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "ebs.csi.aws.com", VolumeHandle: "vol-7"}},
@@ -30,8 +31,8 @@ func ExampleNeed() {
 	// attaches: 1
 }
 
-// Three pods wait for one volume. Where the first goes it is made, so that the others are bound to its zone: a scheduler
-// must keep them together.
+// Three pods wait for one volume. It is made where the first pod goes, and binds the others to that
+// zone. So a scheduler must keep them together.
 func ExampleSharedClaim() {
 	mode, class := storagev1.VolumeBindingWaitForFirstConsumer, "fast"
 	index := volume.NewIndex(volume.Objects{
@@ -49,7 +50,8 @@ func ExampleSharedClaim() {
 	// shop/photos keeps thumbnails-0 in the zone of the others
 }
 
-// Volumes that others may use as well are named, so that a node attaches each once; those of running pods by the same names.
+// Volumes that other pods may also use are named, so that a node attaches each only once. Those of
+// running pods have the same names.
 func ExampleAttachment() {
 	mode, class := storagev1.VolumeBindingWaitForFirstConsumer, "fast"
 	index := volume.NewIndex(volume.Objects{

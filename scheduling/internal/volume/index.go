@@ -18,19 +18,22 @@ type Objects struct {
 	Persistent []*corev1.PersistentVolume
 	// Claims are the persistent volume claims of all namespaces.
 	Claims []*corev1.PersistentVolumeClaim
-	// Classes are the storage classes; the annotation storageclass.kubernetes.io/is-default-class makes one the default.
+	// Classes are the storage classes. The annotation storageclass.kubernetes.io/is-default-class
+	// makes one the default.
 	Classes []*storagev1.StorageClass
-	// CSINodes say how many volumes of each driver a node takes, and Attachments which volumes a node has, in use or not.
+	// CSINodes say how many volumes of each driver a node takes. Attachments say which volumes a node
+	// has, in use or not.
 	CSINodes    []*storagev1.CSINode
 	Attachments []*storagev1.VolumeAttachment
-	// Drivers say whether they publish Capacities, which tell where they can make volumes of a class and how large, and whether pods may go
-	// to nodes on which they do not run yet.
+	// Drivers say whether they publish Capacities, and whether pods may go to nodes on which the
+	// driver does not run yet. Capacities say where a driver can make volumes of a class, and how
+	// large.
 	Drivers    []*storagev1.CSIDriver
 	Capacities []*storagev1.CSIStorageCapacity
 }
 
-// Index finds the objects that volumes refer to. It is immutable and safe for concurrent use; the zero value holds
-// nothing.
+// Index finds the objects that volumes refer to. It is immutable and safe for concurrent use; the
+// zero value holds nothing.
 type Index struct {
 	claims       map[string]*corev1.PersistentVolumeClaim // by namespace/name
 	reserved     map[string]bool                          // claims that have their volume because it names them
@@ -45,9 +48,10 @@ type Index struct {
 	capacities   map[string][]*storagev1.CSIStorageCapacity // by storage class
 }
 
-// NewIndex indexes the objects by name, and keeps pointers to them. Of several default storage classes the newest is used, of equal ages the
-// first by name. A claim without a volume is bound to the volume that names it, as the volume controller does before a pod is scheduled.
-// It costs O(objects), and sorts the free volumes.
+// NewIndex indexes the objects by name, and keeps pointers to them. Of several default storage
+// classes the newest is used, of equal ages the first by name. A claim without a volume is bound to
+// the volume that names it, as the volume controller does before a pod is scheduled. It costs
+// O(objects), and sorts the free volumes.
 func NewIndex(o Objects) *Index {
 	x := &Index{
 		claims:     make(map[string]*corev1.PersistentVolumeClaim, len(o.Claims)),
@@ -97,7 +101,8 @@ func NewIndex(o Objects) *Index {
 	return x
 }
 
-// keyOf is the namespace/name of a claim; an API server puts one without a namespace into "default".
+// keyOf returns the namespace/name of a claim. An API server puts a claim without a namespace into
+// "default".
 func keyOf(namespace, name string) string {
 	return cmp.Or(namespace, corev1.NamespaceDefault) + "/" + name
 }
@@ -120,12 +125,12 @@ func (x *Index) bindReserved(pv *corev1.PersistentVolume) {
 	}
 }
 
-// beforeAsDefault reports whether a is used as the default class rather than b, which may be nil.
+// beforeAsDefault reports whether a, rather than b, is used as the default class. b may be nil.
 func beforeAsDefault(a, b *storagev1.StorageClass) bool {
 	return b == nil || cmp.Or(b.CreationTimestamp.Compare(a.CreationTimestamp.Time), strings.Compare(a.Name, b.Name)) < 0
 }
 
-// use is the claim that a volume of a pod refers to.
+// use is the claim to which a volume of a pod refers.
 type use struct {
 	key       string // of the claim, as namespace/name
 	name      string
@@ -134,8 +139,8 @@ type use struct {
 	text      string                        // what reasons call it: the same for all pods of a template
 }
 
-// uses are the claims of a pod's volumes, each once. The claim of an ephemeral volume is named after the pod; it is that of the template if it
-// does not exist yet.
+// uses returns the claims of a pod's volumes, each once. The claim of an ephemeral volume is named
+// after the pod. If it does not exist yet, it is that of the template.
 func (x *Index) uses(pod *corev1.Pod) []use {
 	var out []use
 	for i := range pod.Spec.Volumes {
@@ -152,7 +157,7 @@ func (x *Index) uses(pod *corev1.Pod) []use {
 		}
 		u.key, u.text = keyOf(pod.Namespace, u.name), fmt.Sprintf("claim %q", u.name)
 		if u.claim = x.claims[u.key]; u.ephemeral && pod.UID == podclass.MadeAnew {
-			u.claim = nil // its volume goes with the pod that is there now
+			u.claim = nil // its volume goes with the existing pod
 		}
 		if u.claim == nil && u.ephemeral && v.Ephemeral.VolumeClaimTemplate != nil {
 			u.claim = &corev1.PersistentVolumeClaim{Spec: v.Ephemeral.VolumeClaimTemplate.Spec}
@@ -164,7 +169,7 @@ func (x *Index) uses(pod *corev1.Pod) []use {
 	return out
 }
 
-// storageClass is the class that a claim names, or the default class; nil if there is neither.
+// storageClass returns the class that a claim names, or the default class; nil if there is neither.
 func (x *Index) storageClass(claim *corev1.PersistentVolumeClaim) *storagev1.StorageClass {
 	name := x.defaultClass
 	if named, ok := className(claim); ok {
@@ -173,7 +178,8 @@ func (x *Index) storageClass(claim *corev1.PersistentVolumeClaim) *storagev1.Sto
 	return x.classes[name]
 }
 
-// className is the class that a claim names; false for none. The annotation is older than the field, and is read first.
+// className returns the class that a claim names; false for none. The annotation is older than the
+// field, and is read first.
 func className(claim *corev1.PersistentVolumeClaim) (string, bool) {
 	if name, ok := claim.Annotations[corev1.BetaStorageClassAnnotation]; ok {
 		return name, true
@@ -184,7 +190,7 @@ func className(claim *corev1.PersistentVolumeClaim) (string, bool) {
 	return "", false
 }
 
-// classOf is the class of a volume; empty for none.
+// classOf returns the class of a volume; empty for none.
 func classOf(pv *corev1.PersistentVolume) string {
 	return cmp.Or(pv.Annotations[corev1.BetaStorageClassAnnotation], pv.Spec.StorageClassName)
 }
@@ -200,7 +206,8 @@ const (
 	portworxDriver = "pxd.portworx.com"
 )
 
-// driverOf is the CSI driver of the volumes that a class makes, empty if it makes none. In-tree provisioners have one, too.
+// driverOf returns the CSI driver of the volumes that a class makes; empty if it makes none.
+// In-tree provisioners have one too.
 func driverOf(class *storagev1.StorageClass) string {
 	switch class.Provisioner {
 	case "kubernetes.io/aws-ebs":
@@ -219,8 +226,8 @@ func driverOf(class *storagev1.StorageClass) string {
 	return class.Provisioner
 }
 
-// driver is the CSI driver that attaches a claim's volume; pv is nil if the volume is not made yet. It is empty if kube-scheduler counts no
-// attachment.
+// driver returns the CSI driver that attaches a claim's volume; pv is nil if the volume is not made
+// yet. It is empty if kube-scheduler counts no attachment.
 func (x *Index) driver(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) string {
 	if pv == nil {
 		if class := x.storageClass(claim); class != nil {
@@ -245,7 +252,8 @@ func (x *Index) driver(pv *corev1.PersistentVolume, claim *corev1.PersistentVolu
 	return ""
 }
 
-// inline is a disk that a pod names itself, and the CSI driver that attaches it; empty for other volumes.
+// inline returns a disk that a pod names itself, and the CSI driver that attaches it; empty for
+// other volumes.
 func inline(v *corev1.Volume) (disk, driver string) {
 	switch {
 	case v.AWSElasticBlockStore != nil:

@@ -2,7 +2,8 @@ package volume
 
 import "slices"
 
-// SharedClaim is an unbound claim that several pods may use. Its volume is made in the zone of the first pod, so all must be in one zone.
+// SharedClaim is an unbound claim that several pods may use. Its volume is made in the zone of the
+// first pod, so all must be in one zone.
 type SharedClaim struct {
 	// Claim is its namespace/name.
 	Claim string
@@ -10,8 +11,9 @@ type SharedClaim struct {
 	Consumers []int
 }
 
-// Shared lists the unbound claims that pods may share, those with one user included, in the order of their first users; needs are those of
-// [Index.Assign]. Ephemeral volumes are never shared.
+// Shared returns the unbound claims that pods may share, even those with only one user, in the
+// order of their first users. needs are those of [Index.Assign]. Ephemeral volumes are never
+// shared.
 func Shared(consumers []Consumer, needs []Need) []SharedClaim {
 	var out []SharedClaim
 	at := map[string]int{}

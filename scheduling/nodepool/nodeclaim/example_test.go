@@ -23,7 +23,8 @@ func ExampleNodeClaim() {
 	// Output: true false
 }
 
-// What a client has does not say its kind; everything else is read as strictly as from a manifest.
+// An object from a client does not say its kind. Everything else is read as strictly as from a
+// manifest.
 func ExampleDecodeObject() {
 	type object struct {
 		Metadata map[string]string `json:"metadata"`

@@ -1,6 +1,8 @@
-// Package nodeclaim reads the Machine of karpenter.sh/v1alpha5 and the NodeClaim of karpenter.sh/v1beta1 and v1 as one [NodeClaim].
+// Package nodeclaim reads the Machine of karpenter.sh/v1alpha5 and the NodeClaim of
+// karpenter.sh/v1beta1 and v1 as one [NodeClaim].
 //
-// Controllers write claims, so restricted labels are accepted. Unknown fields, wrong types and malformed requirements are errors.
+// Controllers write claims, so restricted labels are accepted. Unknown fields, wrong types and
+// malformed requirements are errors.
 package nodeclaim
 
 import (
@@ -20,35 +22,37 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/nodepool/internal/nodespec"
 )
 
-// NodeClaim is a requested node, whether it exists yet or not. It must not be modified: copies share maps, slices and pointers. The zero
-// value is a claim without a name and a machine.
+// NodeClaim is a requested node, whether or not it exists yet. It must not be modified, since
+// copies share maps, slices and pointers. The zero value is a claim without a name and a machine.
 type NodeClaim struct {
 	// Name identifies the claim. Kind is "NodeClaim" or "Machine".
 	Name, APIVersion, Kind string
 	// Metadata is that of the claim. Its labels are those of the node.
 	Metadata metav1.ObjectMeta
-	// Pool is the name of its pool, empty for a claim that a user made.
+	// Pool is the name of its pool; empty for a claim that a user made.
 	Pool string
 	// Taints and StartupTaints are as in nodepool.NodePool.
 	Taints, StartupTaints []corev1.Taint
-	// Requirements are those of spec.requirements, deprecated keys renamed; MinValues as in nodepool.NodePool.
+	// Requirements are those of spec.requirements, with deprecated keys renamed. MinValues is as in
+	// nodepool.NodePool.
 	Requirements requirements.Set
 	MinValues    map[string]int
-	// Requests is the sum of the requests of the pods that it was made for, daemons included.
+	// Requests is the sum of the requests of the pods that the claim was made for, daemons included.
 	Requests corev1.ResourceList
 	// NodeClass refers to the cloud's own settings.
 	NodeClass nodepool.NodeClassRef
-	// ExpireAfter is the age at which the node is removed, nil for never; 720 hours where a claim of v1 says nothing. Before v1 the pool has it.
+	// ExpireAfter is the age at which the node is removed; nil means never. A claim of v1 that does
+	// not state it gets 720 hours. Before v1 the pool has it.
 	ExpireAfter *time.Duration
-	// TerminationGracePeriod bounds how long the node may take to drain; nil means no bound.
+	// TerminationGracePeriod limits how long the node may take to drain; nil means no limit.
 	TerminationGracePeriod *time.Duration
-	// ProviderID, NodeName and ImageID are empty until the machine is launched, or the node has joined.
+	// ProviderID, NodeName and ImageID are empty until the machine is launched or the node has joined.
 	ProviderID, NodeName, ImageID string
-	// Capacity and Allocatable are what the node has, or is expected to have until it has joined.
+	// Capacity and Allocatable are what the node has, or, until it has joined, is expected to have.
 	Capacity, Allocatable corev1.ResourceList
 	// Conditions are in the order of the manifest, such as [Registered].
 	Conditions []metav1.Condition
-	// LastPodEvent is when a pod was last bound to or removed from the node; the zero time if that is not known.
+	// LastPodEvent is when a pod was last bound to or removed from the node; the zero time if unknown.
 	LastPodEvent time.Time
 }
 
@@ -62,7 +66,7 @@ const (
 	Rebooting      = "Rebooting" // since Karpenter v1.15
 )
 
-// Is reports whether the condition of that type is there and "True".
+// Is reports whether the condition of that type exists and is "True".
 func (c NodeClaim) Is(kind string) bool {
 	return meta.IsStatusConditionTrue(c.Conditions, kind)
 }
@@ -101,8 +105,8 @@ type wireClaim struct {
 	} `json:"status"`
 }
 
-// Decode reads a Machine or NodeClaim from JSON. The error joins one [*nodepool.FieldError] for each problem, or says in which
-// line data is not JSON. The cost is linear in the size of data.
+// Decode reads a Machine or NodeClaim from JSON. The error joins one [*nodepool.FieldError] for
+// each problem, or says in which line data is not JSON. The cost is linear in the size of data.
 func Decode(data []byte) (NodeClaim, error) {
 	n, err := strictjson.Parse(data)
 	if err != nil {
@@ -111,8 +115,9 @@ func Decode(data []byte) (NodeClaim, error) {
 	return decode(&n)
 }
 
-// DecodeObject reads a NodeClaim of karpenter.sh/v1 from any Go value whose JSON is that of a claim, such as a pointer to Karpenter's own
-// type. Clients drop apiVersion and kind, so these may be missing; all else is as for [Decode].
+// DecodeObject reads a NodeClaim of karpenter.sh/v1 from any Go value whose JSON is that of a
+// claim, such as a pointer to Karpenter's own type. Clients drop apiVersion and kind, so these may
+// be missing. Everything else is as for [Decode].
 func DecodeObject(object any) (NodeClaim, error) {
 	n, err := nodespec.Object(object, nodepool.V1, "NodeClaim")
 	if err != nil {
@@ -151,7 +156,7 @@ func decode(n *strictjson.Node) (NodeClaim, error) {
 	r.Quantities("spec.resources.requests", c.Requests)
 	r.Quantities("status.capacity", c.Capacity)
 	r.Quantities("status.allocatable", c.Allocatable)
-	var usual *time.Duration // what an API server stores where a claim says nothing
+	var usual *time.Duration // what an API server stores if a claim says nothing
 	if w.APIVersion == nodepool.V1 {
 		usual = new(720 * time.Hour)
 	}
@@ -167,7 +172,7 @@ func decode(n *strictjson.Node) (NodeClaim, error) {
 	return c, nil
 }
 
-// class reads the reference under the name that the version gives it.
+// class reads the reference under the name that the version uses.
 func (w *wireClaim) class(r *nodespec.Report, machine bool) nodepool.NodeClassRef {
 	ref, path, other, wrong := w.Spec.NodeClassRef, "spec.nodeClassRef", w.Spec.MachineTemplateRef, "spec.machineTemplateRef"
 	if machine {

@@ -1,4 +1,5 @@
-// Package overlay reads NodeOverlays of karpenter.sh/v1alpha1, which correct prices and add resources of instance types.
+// Package overlay reads NodeOverlays of karpenter.sh/v1alpha1, which correct prices and add
+// resources of instance types.
 package overlay
 
 import (
@@ -20,27 +21,30 @@ import (
 // APIVersion is the version that [Decode] reads.
 const APIVersion = "karpenter.sh/v1alpha1"
 
-// NodeOverlay corrects the instance types and offerings that meet its requirements. It must not be modified. The zero value applies to all
-// and changes nothing.
+// NodeOverlay corrects the instance types and offerings that meet its requirements. It must not be
+// modified. The zero value applies to all and changes nothing.
 type NodeOverlay struct {
 	// Name identifies the overlay.
 	Name string
-	// Metadata is that of the object.
+	// Metadata is the metadata of the object.
 	Metadata metav1.ObjectMeta
-	// Weight orders overlays: the heaviest one that sets a value is used. It is 1 to 10,000, or 0 if not stated.
+	// Weight orders overlays: the heaviest one that sets a value is used. It is 1 to 10,000, or 0 if
+	// not stated.
 	Weight int32
-	// Requirements an offering must meet; the zero Set means every one.
+	// Requirements are what an offering must meet; the zero Set means every offering.
 	Requirements requirements.Set
 	// Price replaces the price, in the currency of the price list per hour; nil leaves it.
 	Price *float64
-	// Adjustment is added to the price: an amount, or a percentage of it if Percent is set. 0 changes nothing.
+	// Adjustment is added to the price: an amount, or a percentage of the price if Percent is set. 0
+	// changes nothing.
 	Adjustment float64
 	Percent    bool
 	// Capacity is added to that of nodes: extended resources only.
 	Capacity corev1.ResourceList
 }
 
-// Adjust is the price per hour with the overlay, given the price without it. It is never below 0.
+// Adjust returns the price per hour with the overlay, given the price without it. It is never below
+// 0.
 func (o NodeOverlay) Adjust(price float64) float64 {
 	switch {
 	case o.Price != nil:
@@ -66,8 +70,8 @@ type wireOverlay struct {
 	Status json.RawMessage `json:"status"`
 }
 
-// Decode reads a NodeOverlay from JSON. The error joins one [*nodepool.FieldError] for each problem, or says in which
-// line data is not JSON. The cost is linear in the size of data.
+// Decode reads a NodeOverlay from JSON. The error joins one [*nodepool.FieldError] for each
+// problem, or says in which line data is not JSON. The cost is linear in the size of data.
 func Decode(data []byte) (NodeOverlay, error) {
 	n, err := strictjson.Parse(data)
 	if err != nil {
@@ -125,7 +129,8 @@ func (o *NodeOverlay) price(r *nodespec.Report, text string) {
 	o.Price = &price
 }
 
-// adjustment reads an amount with its sign, or a percentage with its sign that takes off 100 at most.
+// adjustment reads an amount or a percentage, each with its sign. A percentage subtracts at most
+// 100.
 func (o *NodeOverlay) adjustment(r *nodespec.Report, text string) {
 	digits, percent := strings.CutSuffix(text, "%")
 	value, err := strconv.ParseFloat(digits, 64)

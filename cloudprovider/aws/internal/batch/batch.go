@@ -1,4 +1,4 @@
-// Package batch makes one call of many that are made at the same time.
+// Package batch combines many simultaneous calls into one.
 package batch
 
 import (
@@ -12,22 +12,24 @@ import (
 
 // Window says how long calls are collected. Zeros mean the defaults.
 type Window struct {
-	// Idle ends a batch when no call has joined for so long. 0 = 35 milliseconds; negative = at once.
+	// Idle ends a batch when no call has joined for this long. 0 means 35 milliseconds; negative
+	// means at once.
 	Idle time.Duration
-	// Longest ends it in any case. 0 = 1 second.
+	// Longest ends a batch in any case. 0 means 1 second.
 	Longest time.Duration
-	// Most is how many calls are one batch at most. 0 = 500.
+	// Most is the maximum number of calls in a batch. 0 means 500.
 	Most int
 }
 
-// Result is what became of one call of a batch.
+// Result is the result of one call of a batch.
 type Result[O any] struct {
 	Value O
 	Err   error
 }
 
-// Caller collects calls under a key and makes them together. Each caller waits no longer than its context; a call for several goes on until none of them
-// waits any more. It is safe for concurrent use; make one by [NewCaller].
+// Caller collects calls under a key and makes them together. Each caller waits no longer than its
+// context. A combined call continues until none of its callers waits any more. It is safe for
+// concurrent use. Make one with [NewCaller].
 type Caller[I, O any] struct {
 	window Window
 	run    func(ctx context.Context, key string, in []I) []Result[O]
@@ -36,7 +38,8 @@ type Caller[I, O any] struct {
 	open map[string]*group[I, O]
 }
 
-// group is one batch. Its fields are guarded by the caller's lock until done is closed, and do not change afterwards.
+// group is one batch. The caller's lock guards its fields until done is closed. After that they do
+// not change.
 type group[I, O any] struct {
 	in      []I
 	gone    []bool // callers that gave up
@@ -46,7 +49,8 @@ type group[I, O any] struct {
 	results []Result[O]
 }
 
-// NewCaller makes calls by run, which returns one result for each input, in their order.
+// NewCaller returns a Caller that makes calls with run, which returns one result for each input, in
+// their order.
 func NewCaller[I, O any](window Window, run func(ctx context.Context, key string, in []I) []Result[O]) *Caller[I, O] {
 	window.Idle, window.Longest, window.Most = cmp.Or(window.Idle, 35*time.Millisecond), cmp.Or(window.Longest, time.Second), cmp.Or(window.Most, 500)
 	return &Caller[I, O]{window: window, run: run, open: map[string]*group[I, O]{}}
@@ -98,7 +102,7 @@ func (c *Caller[I, O]) leave(key string, g *group[I, O], at int) {
 	}
 }
 
-// call collects a batch until no more join, and makes the call.
+// call collects a batch until no more calls join, and then makes the call.
 func (c *Caller[I, O]) call(ctx context.Context, key string, g *group[I, O]) {
 	defer g.cancel()
 	defer close(g.done)

@@ -8,17 +8,18 @@ import (
 	"time"
 )
 
-// settling is how long a launched node may take until its addresses show in a subnet's free count: the interfaces of pods come
-// one by one after it has joined.
+// settling is how long it may take until the addresses of a launched node show in a subnet's free
+// count: the interfaces of pods come one by one after it has joined.
 const settling = 2 * time.Minute
 
-// Addresses counts the free addresses of subnets: what EC2 said, less what has been launched since and may not be counted
-// there yet. EC2 lets a node be launched into a subnet that then has none left for its pods. It is safe for concurrent use.
+// Addresses counts the free addresses of subnets: EC2's count minus what was launched since and may
+// not be counted there yet. EC2 allows launching a node into a subnet that then has no addresses
+// left for its pods. It is safe for concurrent use.
 type Addresses struct {
 	mu    sync.Mutex
 	free  map[string]int64
 	taken map[string][]taking
-	empty map[string]time.Time // subnets that had none, until when
+	empty map[string]time.Time // subnets without addresses, and until when they count as empty
 }
 
 type taking struct {
@@ -38,7 +39,7 @@ func (a *Addresses) refresh(list []Subnet) {
 	}
 }
 
-// Left is how many addresses a subnet has for more nodes.
+// Left returns how many addresses a subnet has for more nodes.
 func (a *Addresses) Left(subnet string) int64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -66,7 +67,8 @@ func (a *Addresses) left(subnet string) int64 {
 	return max(left, 0)
 }
 
-// Take counts n addresses of a subnet as gone since a time; a negative n gives back what was taken then and not used after all.
+// Take counts n addresses of a subnet as used since a time. A negative n returns addresses that
+// were taken then and not used after all.
 func (a *Addresses) Take(subnet string, n int64, at time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -75,15 +77,15 @@ func (a *Addresses) Take(subnet string, n int64, at time.Time) {
 	}
 }
 
-// Exhausted says that EC2 found no address in the subnet: it counts as empty for a time.
+// Exhausted records that EC2 found no address in the subnet, which counts as empty for a time.
 func (a *Addresses) Exhausted(subnet string, d time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.empty[subnet] = time.Now().Add(d)
 }
 
-// Best is the subnet with the most addresses left in each zone; equal ones by id. A zone whose subnets
-// all seem empty still has one, for EC2 may know better.
+// Best returns the subnet with the most addresses left in each zone; equal ones by id. A zone whose
+// subnets all seem empty still has one, because EC2 may know better.
 func (a *Addresses) Best(subnets []Subnet) map[string]Subnet {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// Cache remembers answers by key for a time. Callers that ask for one key at once wait for one of them to ask for all. It is
-// safe for concurrent use; make one by [NewCache]. What it holds is shared: get must hand out what is not changed.
+// Cache remembers answers by key for a time. If several callers request one key at once, one of
+// them asks and the others wait. It is safe for concurrent use. Make one with [NewCache]. Its
+// contents are shared, so Get must return values that nobody changes.
 type Cache[V any] struct {
 	ttl time.Duration
 
@@ -22,17 +23,17 @@ type entry[V any] struct {
 	until time.Time
 }
 
-// NewCache remembers answers for ttl.
+// NewCache returns a cache that remembers answers for ttl.
 func NewCache[V any](ttl time.Duration) *Cache[V] {
 	return &Cache[V]{ttl: ttl, entries: map[string]*entry[V]{}}
 }
 
-// Get is the answer that is remembered for key, or what ask says. Errors are not remembered.
+// Get returns the remembered answer for key, or the result of ask. Errors are not remembered.
 func (c *Cache[V]) Get(ctx context.Context, key string, ask func(context.Context) (V, error)) (V, error) {
 	return c.get(ctx, key, c.ttl, ask)
 }
 
-// get is Get for an answer that is remembered for a time of its own.
+// get is Get for an answer with a lifetime of its own.
 func (c *Cache[V]) get(ctx context.Context, key string, ttl time.Duration, ask func(context.Context) (V, error)) (V, error) {
 	e := c.entry(key)
 	select {
@@ -52,8 +53,8 @@ func (c *Cache[V]) get(ctx context.Context, key string, ttl time.Duration, ask f
 	return v, err
 }
 
-// Renew asks for the key if its answer is older than age, and nobody waits for it: until it has come, Get has the old answer. A key that was never
-// asked for is left to Get.
+// Renew asks for the key if its answer is older than age, without making anyone wait: until the new
+// answer arrives, Get returns the old one. A key that was never requested is left to Get.
 func (c *Cache[V]) Renew(ctx context.Context, key string, age time.Duration, ask func(context.Context) (V, error)) error {
 	c.mu.Lock()
 	e, ok := c.entries[key]
@@ -82,7 +83,7 @@ func (c *Cache[V]) Renew(ctx context.Context, key string, age time.Duration, ask
 	return turn(func() { e.value, e.until = v, time.Now().Add(c.ttl) })
 }
 
-// Forget makes the next Get of the key ask; without keys, of every key.
+// Forget makes the next Get of the keys ask again; without keys it forgets every key.
 func (c *Cache[V]) Forget(keys ...string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -94,7 +95,7 @@ func (c *Cache[V]) Forget(keys ...string) {
 	}
 }
 
-// entry finds or makes the entry; making one sweeps those that have long expired.
+// entry finds or makes the entry. Making one removes entries that expired long ago.
 func (c *Cache[V]) entry(key string) *entry[V] {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -104,7 +105,7 @@ func (c *Cache[V]) entry(key string) *entry[V] {
 	}
 	for old, o := range c.entries {
 		select {
-		case <-o.turn: // it is not being asked for
+		case <-o.turn: // no request for it is in progress
 			if !o.until.IsZero() && time.Now().After(o.until) {
 				delete(c.entries, old)
 			}

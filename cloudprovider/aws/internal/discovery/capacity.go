@@ -14,11 +14,12 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes/ec2/nodeclass"
 )
 
-// Reservations are the active capacity reservations that one of the terms selects, by id.
+// Reservations returns the active capacity reservations that one of the terms selects, by id.
 func (f *Finder) Reservations(ctx context.Context, terms []nodeclass.Term) ([]instances.Reservation, error) {
 	return selected(ctx, f, capacityTTL, "reservations", terms, func(r instances.Reservation) string { return r.ID }, func(ctx context.Context) (list []instances.Reservation, err error) {
 		for _, t := range terms {
-			// Each term alone: owner and criteria narrow it, also where it names ids.
+			// Each term is a call of its own, because owner and criteria narrow it even if it names
+			// ids.
 			own := []types.Filter{filter("state", "active")}
 			if len(t.Owners) > 0 {
 				own = append(own, filter("owner-id", t.Owners...))
@@ -46,8 +47,9 @@ func (f *Finder) Reservations(ctx context.Context, terms []nodeclass.Term) ([]in
 	})
 }
 
-// DescribeReservations reads the capacity reservations that pass the filters, and that have one of the ids if there are any. The call has no
-// filter of ids. One that is gone would fail a call for all, and ids exclude pages: so each id is a call of its own, and one that is gone is left out.
+// DescribeReservations reads the capacity reservations that pass the filters and, if ids are given,
+// have one of them. The call has no filter for ids. A missing id would make a call fail for all,
+// and ids exclude pages. So each id is a call of its own, and a missing one is left out.
 func DescribeReservations(ctx context.Context, clients *api.Clients, ids []string, filters []types.Filter) ([]types.CapacityReservation, error) {
 	if len(ids) == 0 {
 		return api.All(ctx, ec2.NewDescribeCapacityReservationsPaginator(clients.EC2, &ec2.DescribeCapacityReservationsInput{Filters: filters, MaxResults: aws.Int32(500)}),
@@ -75,7 +77,7 @@ type Placement struct {
 	Partitions         int32
 }
 
-// PlacementGroup is the group by name or id. The error says that there is none.
+// PlacementGroup returns the group by name or id. The error says that there is none.
 func (f *Finder) PlacementGroup(ctx context.Context, want nodeclass.PlacementGroup) (Placement, error) {
 	return remembered(ctx, f, capacityTTL, key("placement group", want), func(ctx context.Context) (Placement, error) {
 		input := &ec2.DescribePlacementGroupsInput{}

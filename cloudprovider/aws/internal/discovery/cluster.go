@@ -10,12 +10,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/eks/types"
 )
 
-// Cluster is what EKS says of a cluster.
+// Cluster is EKS's description of a cluster.
 type Cluster struct {
 	Name, Endpoint string
-	// ARN is needed for zonal shifts only.
+	// ARN is needed only for zonal shifts.
 	ARN string
-	// CA is the certificate authority in base64, Version the minor version as "1.33".
+	// CA is the certificate authority in base64. Version is the minor version, such as "1.33".
 	CA, Version string
 	ServiceCIDR string
 	IPv6        bool

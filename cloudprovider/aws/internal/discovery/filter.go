@@ -11,9 +11,9 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes/ec2/nodeclass"
 )
 
-// Filters turns a selector into filters of EC2: one list for each call, and a resource is selected if all filters of one list match
-// it. Terms that only name ids are one list, under the filter idName; names go under nameName. Wildcards in values are EC2's
-// own, * and ?.
+// Filters turns a selector into filters of EC2, with one list for each call. A resource is selected
+// if all filters of one list match it. Terms that only name ids become one list, under the filter
+// idName; names go under nameName. Wildcards in values are EC2's own, * and ?.
 func Filters(terms []nodeclass.Term, idName, nameName string) [][]types.Filter {
 	var ids []string
 	var out [][]types.Filter
@@ -51,7 +51,7 @@ func filter(name string, values ...string) types.Filter {
 	return types.Filter{Name: aws.String(name), Values: slices.Clone(values)}
 }
 
-// key is a text that is equal for equal selectors.
+// key returns a text that is equal for equal selectors.
 func key(parts ...any) string {
 	var b strings.Builder
 	for _, p := range parts {

@@ -10,7 +10,8 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes/ec2/nodeclass"
 )
 
-// For how long answers are remembered: a trade between calls to AWS and how late a change is seen.
+// How long answers are remembered: a compromise between calls to AWS and how late a change is
+// noticed.
 const (
 	networkTTL  = time.Minute     // subnets and security groups
 	imageTTL    = 5 * time.Minute // images, parameters and launch templates of others
@@ -19,26 +20,28 @@ const (
 	shiftTTL    = 30 * time.Second
 )
 
-// Finder asks AWS and remembers. It is safe for concurrent use; make one by [NewFinder].
+// Finder asks AWS and remembers the answers. It is safe for concurrent use. Make one with
+// [NewFinder].
 type Finder struct {
 	clients   *api.Clients
 	addresses *Addresses
 	answers   *Cache[any]
 }
 
-// NewFinder asks through the clients.
+// NewFinder returns a Finder that uses the clients.
 func NewFinder(clients *api.Clients) *Finder {
 	return &Finder{clients: clients, addresses: newAddresses(), answers: NewCache[any](imageTTL)}
 }
 
-// remembered is the answer to a question, or what ask says.
+// remembered returns the remembered answer to a question, or the result of ask.
 func remembered[V any](ctx context.Context, f *Finder, ttl time.Duration, question string, ask func(context.Context) (V, error)) (V, error) {
 	answer, err := f.answers.get(ctx, question, ttl, func(ctx context.Context) (any, error) { return ask(ctx) })
-	v, _ := answer.(V) // nothing if there is an error
+	v, _ := answer.(V) // the zero value if there is an error
 	return v, err
 }
 
-// selected are the things that a selector finds, each once and by id. Without terms it finds none. A new slice.
+// selected returns what a selector finds, each once and by id, in a new slice. Without terms it
+// finds nothing.
 func selected[T any](ctx context.Context, f *Finder, ttl time.Duration, what string, terms []nodeclass.Term, id func(T) string, ask func(context.Context) ([]T, error)) ([]T, error) {
 	if len(terms) == 0 {
 		return nil, nil
@@ -51,8 +54,9 @@ func selected[T any](ctx context.Context, f *Finder, ttl time.Duration, what str
 	return slices.Clone(found), err
 }
 
-// Addresses are the free addresses of the subnets that were found.
+// Addresses returns the free addresses of the subnets that were found.
 func (f *Finder) Addresses() *Addresses { return f.addresses }
 
-// Forget makes the next call of each method ask AWS again: for callers that were told that something is gone.
+// Forget makes the next call of each method ask AWS again. It is for callers that learned that
+// something is gone.
 func (f *Finder) Forget() { f.answers.Forget() }

@@ -26,12 +26,13 @@ type Image struct {
 	// Created is zero for images that a parameter named: those are always the newest.
 	Created    time.Time
 	Deprecated bool
-	// Requirements are what an instance type must be to boot from it.
+	// Requirements are what an instance type must satisfy to boot from it.
 	Requirements requirements.Set
 }
 
-// Images are the images that a node class means, for a Kubernetes version such as "1.33": for each requirement set the best one, which is
-// one that is not deprecated, then the newest, then the greatest name and id. They are in the order of being preferred:
+// Images returns the images that a node class selects, for a Kubernetes version such as "1.33",
+// with the best one for each requirement set. The best one is one that is not deprecated, then the
+// newest, then the one with the greatest name and id. The images are in order of preference:
 // narrower requirements first, then by id.
 func (f *Finder) Images(ctx context.Context, class nodeclass.NodeClass, version string) ([]Image, error) {
 	found, err := remembered(ctx, f, imageTTL, key("images", class.Family, class.AMIs, class.APIVersion, version), func(ctx context.Context) ([]Image, error) {
@@ -73,7 +74,7 @@ func (f *Finder) readImages(ctx context.Context, class nodeclass.NodeClass, vers
 	return list, nil
 }
 
-// aliasOf is the version of an alias term.
+// aliasOf returns the version of an alias term.
 func aliasOf(class nodeclass.NodeClass) (version string, ok bool) {
 	for _, t := range class.AMIs {
 		if t.Alias != "" {
@@ -84,8 +85,9 @@ func aliasOf(class nodeclass.NodeClass) (version string, ok bool) {
 	return "latest", false
 }
 
-// owners of images that a term may mean. Any account can give a name, so that without an owner only the account's own and
-// Amazon's count; tags are only the account's own to see. The older version took both defaults for anything but ids.
+// owners returns the owners of images that a term may select. Any account can use any name. So
+// without an owner only the account's own images and Amazon's count; tags are visible only on the
+// account's own images. The older version used both defaults for anything except ids.
 func owners(class nodeclass.NodeClass, t nodeclass.Term) []string {
 	switch {
 	case len(t.Owners) > 0:
@@ -136,7 +138,7 @@ func (f *Finder) describeImages(ctx context.Context, filters []types.Filter, own
 	return list, nil
 }
 
-// best keeps one image of each requirement set.
+// best keeps one image for each requirement set.
 func best(list []Image) []Image {
 	list = slices.Clone(list)
 	slices.SortFunc(list, func(a, b Image) int {
@@ -162,7 +164,7 @@ func best(list []Image) []Image {
 	return list
 }
 
-// ImageFor is the first image that a type can boot from; false if there is none.
+// ImageFor returns the first image that a type can boot from, or false if there is none.
 func ImageFor(images []Image, t requirements.Set) (Image, bool) {
 	for _, i := range images {
 		if i.Requirements.Overlaps(t) {
@@ -172,7 +174,7 @@ func ImageFor(images []Image, t requirements.Set) (Image, bool) {
 	return Image{}, false
 }
 
-// notFound says that something a node class names is not there.
+// notFound says that something named by a node class does not exist.
 func notFound(what, name string, err error) error {
 	return &cloudprovider.Error{Code: cloudprovider.ErrNotReady, Err: fmt.Errorf("%s %q: %w", what, name, err)}
 }

@@ -19,11 +19,11 @@ import (
 // Subnet is a subnet that nodes may be launched in.
 type Subnet struct {
 	ID, Zone, ZoneID, VPC string
-	// Free is the number of addresses that were left when EC2 was asked.
+	// Free is the number of free addresses when EC2 was asked.
 	Free int64
 }
 
-// Subnets are the subnets that one of the terms selects, by id.
+// Subnets returns the subnets that one of the terms selects, by id.
 func (f *Finder) Subnets(ctx context.Context, terms []nodeclass.Term) ([]Subnet, error) {
 	return selected(ctx, f, networkTTL, "subnets", terms, func(s Subnet) string { return s.ID }, func(ctx context.Context) (list []Subnet, err error) {
 		for _, filters := range Filters(terms, "subnet-id", "tag:Name") {
@@ -44,7 +44,8 @@ func (f *Finder) Subnets(ctx context.Context, terms []nodeclass.Term) ([]Subnet,
 	})
 }
 
-// Zones are the zones of the account's subnets, with their ids by name. Every account has names of its own for the same ids.
+// Zones returns the ids of the zones of the account's subnets, by name. Every account has its own
+// names for the same ids.
 func (f *Finder) Zones(ctx context.Context) (map[string]string, error) {
 	found, err := remembered(ctx, f, clusterTTL, "zones", func(ctx context.Context) (map[string]string, error) {
 		all, err := api.All(ctx, ec2.NewDescribeSubnetsPaginator(f.clients.EC2, &ec2.DescribeSubnetsInput{MaxResults: aws.Int32(500)}),
@@ -65,7 +66,7 @@ type Group struct {
 	OfCluster bool
 }
 
-// Groups are the security groups that one of the terms selects, by id.
+// Groups returns the security groups that one of the terms selects, by id.
 func (f *Finder) Groups(ctx context.Context, terms []nodeclass.Term) ([]Group, error) {
 	return selected(ctx, f, networkTTL, "groups", terms, func(g Group) string { return g.ID }, func(ctx context.Context) (list []Group, err error) {
 		for _, filters := range Filters(terms, "group-id", "group-name") {
@@ -85,8 +86,9 @@ func (f *Finder) Groups(ctx context.Context, terms []nodeclass.Term) ([]Group, e
 	})
 }
 
-// GroupWarning says what is unwise about a choice of security groups; empty if nothing is. The AWS load balancer controller wants
-// to find exactly one group with the cluster's tag on a node's interface, and stops to route traffic if there are two.
+// GroupWarning says what is unwise about a choice of security groups. It is empty if nothing is.
+// The AWS load balancer controller needs exactly one group with the cluster's tag on a node's
+// interface, and stops routing traffic if there are two.
 func GroupWarning(groups []Group) string {
 	var tagged []string
 	for _, g := range groups {

@@ -17,14 +17,15 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// Parameter is a public parameter of AWS that holds the id of an image, and what the image is for.
+// Parameter is a public parameter of AWS with the id of an image, and what the image is for.
 type Parameter struct {
 	Path         string
 	Requirements requirements.Set
 }
 
-// Parameters are the parameters that hold the images of a family, for a Kubernetes version such as "1.33" and a version of the image,
-// "latest" or as AWS writes it. A family that has no images of its own has none.
+// Parameters returns the parameters with the images of a family, for a Kubernetes version such as
+// "1.33" and a version of the image, "latest" or as AWS writes it. A family without images of its
+// own has none.
 func Parameters(family instances.Family, kubernetes, version string) []Parameter {
 	var out []Parameter
 	add := func(path, arch string, more ...requirements.Requirement) {
@@ -77,7 +78,8 @@ func Parameters(family instances.Family, kubernetes, version string) []Parameter
 		year := strings.TrimPrefix(string(family), "Windows")
 		add(fmt.Sprintf("/aws/service/ami-windows-latest/Windows_Server-%s-English-Core-EKS_Optimized-%s/image_id", year, kubernetes), "amd64")
 	case instances.Ubuntu:
-		// The newest release that Canonical publishes for the version of Kubernetes; which they are changes.
+		// The newest release that Canonical publishes for the Kubernetes version counts. The
+		// available releases change.
 		for _, release := range []string{"24.04 gp3", "22.04 gp2", "20.04 gp2"} {
 			year, disk, _ := strings.Cut(release, " ")
 			for _, arch := range []string{"amd64", "arm64"} {
@@ -89,7 +91,8 @@ func Parameters(family instances.Family, kubernetes, version string) []Parameter
 	return out
 }
 
-// fromParameters are the images of a family by AWS's parameters. Variants that AWS does not publish are left out.
+// fromParameters returns the images of a family by AWS's parameters. Variants that AWS does not
+// publish are left out.
 func (f *Finder) fromParameters(ctx context.Context, family instances.Family, alias, version string) ([]Image, error) {
 	wanted := Parameters(family, version, alias)
 	if len(wanted) == 0 {
@@ -116,7 +119,8 @@ func (f *Finder) fromParameters(ctx context.Context, family instances.Family, al
 	return list, nil
 }
 
-// parameters reads parameters, ten a call; those that do not exist are missing from the result.
+// parameters reads parameters, ten per call. Parameters that do not exist are missing from the
+// result.
 func (f *Finder) parameters(ctx context.Context, names []string) (map[string]string, error) {
 	unique := map[string]bool{}
 	for _, n := range names {

@@ -11,8 +11,9 @@ import (
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/api"
 )
 
-// Shifted are the zones that a cluster's traffic has been shifted away from, by a person or by AWS itself, as names or as ids, in ascending order. The
-// cluster is an ARN; one that zonal shift is not enabled for has none.
+// Shifted returns the zones that a cluster's traffic has been shifted away from, by a person or by
+// AWS itself, as names or ids in ascending order. cluster is an ARN. A cluster without zonal shift
+// has none.
 func (f *Finder) Shifted(ctx context.Context, cluster string) ([]string, error) {
 	found, err := remembered(ctx, f, shiftTTL, key("shifts", cluster), func(ctx context.Context) ([]string, error) {
 		if cluster == "" {

@@ -10,16 +10,17 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 )
 
-// Template is a launch template that others made.
+// Template is a launch template made by others.
 type Template struct {
 	Name string
-	// Version is the number of its latest version, which Image and Groups are of.
+	// Version is the number of its latest version, which has Image and Groups.
 	Version string
 	Image   string   // an image's id
-	Groups  []string // of security groups, in ascending order; none = the network's default
+	Groups  []string // ids of security groups, in ascending order; none means the network's default
 }
 
-// Template reads the latest version of a launch template. The error says that there is none, or that it names no image.
+// Template reads the latest version of a launch template. The error says that there is none, or
+// that it names no image.
 func (f *Finder) Template(ctx context.Context, name string) (Template, error) {
 	found, err := remembered(ctx, f, imageTTL, key("template", name), func(ctx context.Context) (Template, error) {
 		out, err := f.clients.EC2.DescribeLaunchTemplateVersions(ctx, &ec2.DescribeLaunchTemplateVersionsInput{

@@ -6,8 +6,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 )
 
-// Alone is a dry run of one machine of a type in a subnet: from a launch template by its name, or else with what the first of the templates would give
-// it. EC2 checks the same permissions for the machines of a fleet, which it launches in the caller's name.
+// Alone returns a dry run of one machine of a type in a subnet. It uses a launch template by its
+// name, or else the content of the first of the templates. EC2 checks the same permissions for the
+// machines of a fleet, which it launches in the caller's name.
 func Alone(tags map[string]string, typ, subnet, template string, templates []*sdk.CreateLaunchTemplateInput) *sdk.RunInstancesInput {
 	in := &sdk.RunInstancesInput{
 		DryRun: aws.Bool(true), MinCount: aws.Int32(1), MaxCount: aws.Int32(1), InstanceType: types.InstanceType(typ), SubnetId: aws.String(subnet),

@@ -1,3 +1,3 @@
-// Package launch writes the requests that buy machines: launch templates named by their content, and fleets. Everything is a
-// function of its arguments; nothing is called.
+// Package launch writes the requests that buy machines: launch templates named after their content,
+// and fleets. All functions are pure and make no calls.
 package launch

@@ -13,15 +13,16 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes/ec2"
 )
 
-// What a fleet names at most. More types make the answer slow and hardly ever help; more launch templates and overrides EC2 refuses ("Quotas for
-// EC2 Fleet", Amazon EC2 User Guide).
+// The limits of a fleet request. More types make the answer slow and hardly ever help. EC2 rejects
+// more launch templates and overrides ("Quotas for EC2 Fleet", Amazon EC2 User Guide).
 const (
 	MostTypes     = 60
 	MostTemplates = 50
 	MostOverrides = 300
 )
 
-// Market is the market type under which machines run in a reservation; empty = they need none.
+// Market returns the market type under which machines run in a reservation. It is empty if they
+// need none.
 func Market(r ec2.Reservation) types.MarketType {
 	switch {
 	case r.Block:
@@ -33,27 +34,31 @@ func Market(r ec2.Reservation) types.MarketType {
 	}
 }
 
-// Fleet is a request for machines that are alike.
+// Fleet is a request for machines with the same properties.
 type Fleet struct {
 	// Token makes the request idempotent.
 	Token string
-	// CapacityType is on-demand, spot or reserved; Market is that of the reservations, see [Market].
+	// CapacityType is on-demand, spot or reserved. Market is that of the reservations, see
+	// [Market].
 	CapacityType string
 	Market       types.MarketType
 	Target       int
-	// Prioritized says that the prices of the overrides are the caller's own: the cheapest of them come first, as far as capacity allows.
+	// Prioritized says that the prices of the overrides are the caller's own. The cheapest come
+	// first, as far as capacity allows.
 	Prioritized bool
-	// Context is passed through to EC2; empty = none.
+	// Context is passed to EC2 unchanged. Empty means none.
 	Context string
 	Configs []Config
-	// Tags are put on the fleet, the machines, their disks and interfaces; InstanceTags on the machines in addition.
+	// Tags are put on the fleet, the machines, their disks and interfaces. InstanceTags are put on
+	// the machines in addition.
 	Tags, InstanceTags map[string]string
 }
 
-// Config is one launch template and what may be launched from it.
+// Config is one launch template and the offerings to launch from it.
 type Config struct {
 	Template string
-	// Version is a version of the template. Templates of [Template] never change, and their first version is the only one; empty = 1.
+	// Version is a version of the template; empty means 1. Templates of [Template] never change, so
+	// they have only their first version.
 	Version   string
 	Overrides []Override
 }
@@ -61,11 +66,12 @@ type Config struct {
 // Override is one offering.
 type Override struct {
 	Type, Subnet, Zone string
-	// Price is the offering's price as it was planned with; strategies that go by an order of the caller's read it as priority.
+	// Price is the planned price of the offering. Strategies that follow the caller's order use it
+	// as the priority.
 	Price float64
 }
 
-// Request is the request to EC2.
+// Request returns the request to EC2.
 func Request(f Fleet) *sdk.CreateFleetInput {
 	in := &sdk.CreateFleetInput{
 		Type: types.FleetTypeInstant, ClientToken: aws.String(f.Token), Context: some(f.Context),

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// Line says from what something was launched: "from types a, b, c and 4 other(s)". Each type is named once, in the given order.
+// Line says from which types something was launched: "from types a, b, c and 4 other(s)". Each type
+// is named once, in the given order.
 func Line(types []string) string {
 	var unique []string
 	for _, t := range types {

@@ -17,54 +17,58 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes/ec2/nodeclass"
 )
 
-// Spec is what machines have in common that boot from one launch template.
+// Spec is what machines that boot from one launch template have in common.
 type Spec struct {
 	Cluster string
 	Class   nodeclass.NodeClass
 	Image   string
 	// UserData is the text itself, not in base64.
 	UserData string
-	// Profile is the name of the instance profile; empty = none.
+	// Profile is the name of the instance profile. Empty means none.
 	Profile string
 	// Groups are the ids of the security groups.
 	Groups []string
-	// EFA is how many interfaces of this kind the machines get, one on each network card. PlainFirstCard says that the first card is not one of these:
-	// it has an interface of its own then.
+	// EFA is how many EFA interfaces the machines get, one on each network card. PlainFirstCard
+	// says that the first card has an ordinary interface instead.
 	EFA            int64
 	PlainFirstCard bool
 	IPv6           bool
-	// Reservation is the id of the capacity reservation to run in, empty = none; Market is its, see [Market].
+	// Reservation is the id of the capacity reservation to run in; empty means none. Market is its
+	// market, see [Market].
 	Reservation string
 	Market      types.MarketType
-	// PlacementGroup is the id of a placement group, Partition one of its partitions, from 1; 0 = EC2's choice.
+	// PlacementGroup is the id of a placement group. Partition is one of its partitions, from 1; 0
+	// means EC2's choice.
 	PlacementGroup string
 	Partition      int32
 	// Enclave lets pods run Nitro enclaves beside the node's own system.
 	Enclave bool
-	// Tenancy is default or dedicated; empty = default.
+	// Tenancy is default or dedicated. Empty means default.
 	Tenancy string
 	Spot    bool
-	// Tags are put on the request for spot machines, which fleets do not tag; TemplateTags on the launch template.
+	// Tags are put on the request for spot machines, which fleets do not tag. TemplateTags are put
+	// on the launch template.
 	Tags, TemplateTags map[string]string
 }
 
-// Prefix starts the names of the cluster's launch templates.
+// Prefix returns the start of the names of the cluster's launch templates.
 func Prefix(cluster string) string { return "joinery/" + cluster + "/" }
 
-// ClusterTag is the tag whose value is the cluster on machines and what comes with them. Launch templates do not carry it: Karpenter deletes those that
-// do and that it has not made.
+// ClusterTag is the tag with the cluster as its value on machines and what belongs to them. Launch
+// templates do not have it, because Karpenter deletes launch templates that have it and that it has
+// not made.
 const ClusterTag = "eks:eks-cluster-name"
 
-// OwnCluster is the tag whose value is the cluster on everything, launch templates included.
+// OwnCluster is the tag with the cluster as its value on everything, including launch templates.
 const OwnCluster = "joinery/cluster"
 
-// ClusterTags mark everything that is made for a cluster.
+// ClusterTags returns the tags of everything that is made for a cluster.
 func ClusterTags(cluster string) map[string]string {
 	return map[string]string{OwnCluster: cluster, "kubernetes.io/cluster/" + cluster: "owned"}
 }
 
-// Template is the request for the launch template. Its name is a hash of its content: equal specs share a template, and a template
-// never changes.
+// Template returns the request for the launch template. Its name is a hash of its content: equal
+// specs share a template, and a template never changes.
 func Template(s Spec) (*sdk.CreateLaunchTemplateInput, error) {
 	data := &types.RequestLaunchTemplateData{
 		ImageId:  aws.String(s.Image),
@@ -74,13 +78,13 @@ func Template(s Spec) (*sdk.CreateLaunchTemplateInput, error) {
 			HttpProtocolIpv6:        types.LaunchTemplateInstanceMetadataProtocolIpv6(cmp.Or(s.Class.Metadata.IPv6, "disabled")),
 			HttpPutResponseHopLimit: aws.Int32(int32(cmp.Or(s.Class.Metadata.HopLimit, 1))),
 			HttpTokens:              types.LaunchTemplateHttpTokensState(cmp.Or(s.Class.Metadata.Tokens, "required")),
-			// Tags hold records of the provider: no business of pods.
+			// Tags hold records of the provider, which pods must not see.
 			InstanceMetadataTags: types.LaunchTemplateInstanceMetadataTagsStateDisabled,
 		},
 		Monitoring:          &types.LaunchTemplatesMonitoringRequest{Enabled: aws.Bool(s.Class.DetailedMonitoring)},
 		BlockDeviceMappings: disks(s.Class),
 		CapacityReservationSpecification: &types.LaunchTemplateCapacityReservationSpecificationRequest{
-			// Without a word machines would use up open reservations that others count on.
+			// By default machines would use up open reservations that others count on.
 			CapacityReservationPreference: types.CapacityReservationPreferenceNone,
 		},
 	}
@@ -127,7 +131,7 @@ func Template(s Spec) (*sdk.CreateLaunchTemplateInput, error) {
 	}, nil
 }
 
-// network sets the interfaces, or only the groups where EC2's own choice of an interface will do.
+// network sets the interfaces, or only the groups if EC2's own choice of an interface is enough.
 func network(data *types.RequestLaunchTemplateData, s Spec) {
 	groups := slices.Sorted(slices.Values(s.Groups))
 	var list []types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest
@@ -135,7 +139,7 @@ func network(data *types.RequestLaunchTemplateData, s Spec) {
 		n := types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest{
 			NetworkCardIndex: aws.Int32(int32(card)), DeviceIndex: aws.Int32(int32(device)), Groups: groups, DeleteOnTermination: aws.Bool(true), InterfaceType: some(kind),
 		}
-		// An interface for EFA alone has no IP, so no connections.
+		// An EFA-only interface has no IP address, so it has no connections.
 		if t := s.Class.ConnectionTracking; t != nil && kind != "efa-only" {
 			n.ConnectionTrackingSpecification = &types.ConnectionTrackingSpecificationRequest{
 				TcpEstablishedTimeout: some(int32(t.TCPEstablished)), UdpStreamTimeout: some(int32(t.UDPStream)), UdpTimeout: some(int32(t.UDP)),
@@ -168,7 +172,7 @@ func network(data *types.RequestLaunchTemplateData, s Spec) {
 		if aws.ToInt32(primary.NetworkCardIndex) != 0 || aws.ToInt32(primary.DeviceIndex) != 0 {
 			continue
 		}
-		// EC2 refuses the choice of a public address beside a second interface.
+		// With a second interface, EC2 rejects the choice of a public address.
 		if len(list) == 1 {
 			primary.AssociatePublicIpAddress = s.Class.AssociatePublicIP
 		}
@@ -181,7 +185,7 @@ func network(data *types.RequestLaunchTemplateData, s Spec) {
 	data.NetworkInterfaces = list
 }
 
-// some is a pointer to a value that is not zero.
+// some returns a pointer to a value, or nil for the zero value.
 func some[T comparable](value T) *T {
 	var zero T
 	if value == zero {
@@ -190,7 +194,7 @@ func some[T comparable](value T) *T {
 	return &value
 }
 
-// disks are the class's, or what the family's images need.
+// disks returns the disks of the class, or what the family's images need.
 func disks(c nodeclass.NodeClass) []types.LaunchTemplateBlockDeviceMappingRequest {
 	list := c.BlockDevices
 	if len(list) == 0 {
@@ -203,7 +207,7 @@ func disks(c nodeclass.NodeClass) []types.LaunchTemplateBlockDeviceMappingReques
 			m.Ebs = &types.LaunchTemplateEbsBlockDeviceRequest{
 				Encrypted: b.Encrypted, DeleteOnTermination: b.DeleteOnTermination, VolumeType: types.VolumeType(b.Type),
 				Iops: some(int32(b.IOPS)), Throughput: some(int32(b.Throughput)), VolumeInitializationRate: some(int32(b.InitializationRate)),
-				// EC2 counts whole GiB: a disk must not be smaller than what was asked for.
+				// EC2 counts whole GiB, and a disk must not be smaller than requested.
 				VolumeSize: some(int32((b.Bytes + 1<<30 - 1) >> 30)), KmsKeyId: some(b.KMSKeyID), SnapshotId: some(b.Snapshot),
 			}
 		}
@@ -219,7 +223,8 @@ func rootDevice(f ec2.Family) string {
 	return "/dev/xvda"
 }
 
-// DefaultDisks are the disks that machines of a family get whose class names none; a custom image decides for itself.
+// DefaultDisks returns the disks for machines of a family whose class names none. A custom image
+// decides for itself.
 func DefaultDisks(f ec2.Family) []nodeclass.BlockDevice {
 	disk := func(device string, gib int64) nodeclass.BlockDevice {
 		return nodeclass.BlockDevice{Device: device, Bytes: gib << 30, Type: "gp3", Encrypted: aws.Bool(true), DeleteOnTermination: aws.Bool(true)}

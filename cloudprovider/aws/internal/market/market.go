@@ -1,5 +1,6 @@
-// Package market asks AWS what can be bought, and at what price: instance types, the zones that offer them, the price list and spot
-// prices. Its answers are laid over the embedded catalogue, and say of which day they are.
+// Package market asks AWS what can be bought and at what price: instance types, the zones that
+// offer them, the price list and spot prices. Its answers replace those of the embedded catalogue,
+// and have the date on which they are valid.
 package market
 
 import (
@@ -28,14 +29,17 @@ import (
 // Live is a region of the catalogue with what EC2 says of it today.
 type Live struct {
 	catalogue.Region
-	// Nested are the types that can run virtual machines of their own; nil = EC2 was not asked.
+	// Nested are the types that can run virtual machines of their own. nil means that EC2 was not
+	// asked.
 	Nested map[string]bool
-	// Odd says what in EC2's answer is left out because it cannot be of an instance type; empty = nothing.
+	// Odd names what was left out of EC2's answer because it cannot be an instance type. It is
+	// empty if there is nothing.
 	Odd string
 }
 
-// Region is the catalogue's region with what EC2 says of types and zones today. Prices, and facts that EC2 does not tell, stay those of
-// the catalogue. A region that the catalogue does not have is given by its name alone.
+// Region returns the catalogue's region with EC2's current types and zones. Prices, and facts that
+// EC2 does not report, stay those of the catalogue. A region that the catalogue does not have is
+// given by its name alone.
 func Region(ctx context.Context, clients *api.Clients, embedded catalogue.Region) (Live, error) {
 	all, err := api.All(ctx, sdk.NewDescribeInstanceTypesPaginator(clients.EC2, &sdk.DescribeInstanceTypesInput{
 		MaxResults: aws.Int32(100),
@@ -47,7 +51,7 @@ func Region(ctx context.Context, clients *api.Clients, embedded catalogue.Region
 	if err != nil {
 		return Live{}, err
 	}
-	// The SDK's fields have the API's names, so its JSON is what the command line prints.
+	// The SDK's fields have the API's names, so its JSON equals the output of the command line.
 	data, err := json.Marshal(map[string]any{"InstanceTypes": all})
 	if err != nil {
 		return Live{}, fmt.Errorf("market: %w", err)
@@ -71,7 +75,7 @@ func Region(ctx context.Context, clients *api.Clients, embedded catalogue.Region
 		o := &out.Offers[i]
 		o.Zones = nil
 		for _, zone := range slices.Sorted(maps.Keys(zones[o.Name])) {
-			o.Zones = append(o.Zones, catalogue.Zone{Name: zone}) // the catalogue's ids are another account's
+			o.Zones = append(o.Zones, catalogue.Zone{Name: zone}) // the catalogue's ids belong to another account
 			names[zone] = true
 		}
 	}
@@ -82,7 +86,7 @@ func Region(ctx context.Context, clients *api.Clients, embedded catalogue.Region
 	return out, nil
 }
 
-// passedOver names the descriptions that make no sense in one sentence.
+// passedOver names the invalid descriptions in one sentence.
 func passedOver(odd error) string {
 	if odd == nil {
 		return ""
@@ -108,8 +112,9 @@ func offerings(ctx context.Context, clients *api.Clients) (map[string]map[string
 	return out, err
 }
 
-// OnDemand is the price list of a region as of today: Linux, shared tenancy, and bare metal. A list that AWS does not have is empty. Products that
-// have no price, or are no instance type, are left out: AWS lists them among the others.
+// OnDemand returns the current price list of a region: Linux, shared tenancy, and bare metal. If
+// AWS has no list, it is empty. Products without a price, or that are not instance types, are left
+// out, because AWS lists them among the others.
 func OnDemand(ctx context.Context, clients *api.Clients) (pricing.List, error) {
 	list := pricing.List{From: instancetypes.PriceList{Name: "EC2 on-demand " + clients.Region}, OnDemand: map[string]float64{}}
 	for _, kind := range [][2]string{{"Shared", "Compute Instance"}, {"Dedicated", "Compute Instance (bare metal)"}} {
@@ -142,7 +147,7 @@ func OnDemand(ctx context.Context, clients *api.Clients) (pricing.List, error) {
 	return list, nil
 }
 
-// Spot is the newest spot price of every type in every zone. What is no price is left out.
+// Spot returns the newest spot price of every type in every zone. Invalid prices are left out.
 func Spot(ctx context.Context, clients *api.Clients, now time.Time) (pricing.SpotHistory, error) {
 	all, err := api.All(ctx, sdk.NewDescribeSpotPriceHistoryPaginator(clients.EC2, &sdk.DescribeSpotPriceHistoryInput{
 		StartTime: aws.Time(now), ProductDescriptions: []string{"Linux/UNIX", "Linux/UNIX (Amazon VPC)"}, MaxResults: aws.Int32(1000),
@@ -163,8 +168,8 @@ func Spot(ctx context.Context, clients *api.Clients, now time.Time) (pricing.Spo
 	}, nil
 }
 
-// Within is the region as an account sees it that has subnets in some of its zones only: other zones are left out, and zone ids, which
-// differ from account to account, are those of the account.
+// Within returns the region as seen by an account with subnets in some of its zones. Other zones
+// are left out, and zone ids, which differ between accounts, are those of the account.
 func Within(r catalogue.Region, zoneIDs map[string]string) catalogue.Region {
 	out := r
 	keep := func(zones []catalogue.Zone) []catalogue.Zone {
@@ -179,7 +184,7 @@ func Within(r catalogue.Region, zoneIDs map[string]string) catalogue.Region {
 	}
 	out.Zones = keep(r.Zones)
 	out.Offers = make([]catalogue.Offer, 0, len(r.Offers))
-	shared := map[string][]catalogue.Zone{} // offers in the same zones share one slice, which the catalogue's labels rely on for speed
+	shared := map[string][]catalogue.Zone{} // offers in the same zones share one slice; labels depend on this for speed
 	for _, o := range r.Offers {
 		var b strings.Builder
 		for _, z := range o.Zones {
@@ -199,14 +204,14 @@ func Within(r catalogue.Region, zoneIDs map[string]string) catalogue.Region {
 	return out
 }
 
-// Elsewhere are the prices of another region, for offerings that have none: better than nothing where AWS tells no prices, as outside of its
-// commercial regions.
+// Elsewhere has the prices of another region, for offerings without a price. That is better than
+// nothing where AWS reports no prices, such as outside its commercial regions.
 type Elsewhere struct {
 	from   instancetypes.PriceList
 	prices map[string][2]float64
 }
 
-// PricesElsewhere are those of us-east-1, which has most types.
+// PricesElsewhere returns the prices of us-east-1, which has most types.
 func PricesElsewhere() (Elsewhere, error) {
 	const home = "us-east-1"
 	r, err := catalogue.Load(home)
@@ -220,7 +225,7 @@ func PricesElsewhere() (Elsewhere, error) {
 	return e, nil
 }
 
-// Quotes prices what has no price.
+// Quotes prices offerings without a price.
 func (e Elsewhere) Quotes(q instancetypes.PriceQuery, below []instancetypes.Quote) []instancetypes.Quote {
 	if q.Offering.CapacityType() == instancetypes.CapacityTypeReserved {
 		return below

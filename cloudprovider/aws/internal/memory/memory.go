@@ -1,4 +1,5 @@
-// Package memory is what a provider remembers of tokens and instances: what was asked for under which token, and what came of it.
+// Package memory is what a provider remembers about tokens and instances: what was requested under
+// which token, and the result.
 package memory
 
 import (
@@ -10,20 +11,21 @@ import (
 	"github.com/joinery-sdk/joinery/cloudprovider"
 )
 
-// remembered is for how long the token of a deleted instance is known; no caller retries for longer.
+// remembered is how long the token of a deleted instance is known. No caller retries for longer.
 const remembered = 24 * time.Hour
 
-// Memory knows tokens and instances of this process, and of earlier ones once their tags were read.
+// Memory knows tokens and instances of this process, and those of earlier processes once their tags
+// have been read.
 type Memory struct {
 	mu      sync.Mutex
 	byToken map[string]*Entry
-	byID    map[string]*Entry // by the bare id
+	byID    map[string]*Entry // by EC2's own id
 	open    map[string]Question
 	ends    []ended // in the order of their ends
 	read    bool    // the history is known
 }
 
-// Entry is what became of a token. It is a copy.
+// Entry is what is known about a token. It is a copy.
 type Entry struct {
 	Token, Name, Identity string
 	State                 State
@@ -31,7 +33,7 @@ type Entry struct {
 	question              Question      // of open entries
 	Instance              cloudprovider.Instance
 	Checked               time.Time
-	Why                   string // what one that has ended has ended of
+	Why                   string // why the instance ended
 	bare                  string
 }
 
@@ -40,43 +42,44 @@ type ended struct {
 	at          time.Time
 }
 
-// State is how far a token has come.
+// State is the stage of a token.
 type State int
 
 // The states.
 const (
-	Asking State = iota // a call is under way
-	Open                // a fleet was asked for, and its answer was lost or could not be recorded
+	Asking State = iota // a call is in progress
+	Open                // a fleet was requested, and its answer was lost or could not be recorded
 	Live                // an instance is known
 	Ended               // its instance has ended
 )
 
-// Question is a fleet whose outcome is not known, or not recorded.
+// Question is a fleet whose result is unknown or not recorded.
 type Question interface {
-	// ID tells questions apart.
+	// ID identifies the question.
 	ID() string
 }
 
-// New knows nothing.
+// New returns an empty memory.
 func New() *Memory {
 	return &Memory{byToken: map[string]*Entry{}, byID: map[string]*Entry{}, open: map[string]Question{}}
 }
 
-// HistoryRead notes that all of the history is known.
+// HistoryRead records that all of the history is known.
 func (m *Memory) HistoryRead() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.read = true
 }
 
-// KnowsHistory says whether all of the history is known.
+// KnowsHistory reports whether all of the history is known.
 func (m *Memory) KnowsHistory() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.read
 }
 
-// Begin looks a token up. A new one is being asked for from now on: the caller must end it by Reconcile.
+// Begin looks up a token. A new token is in state Asking from now on, and the caller must end that
+// with Reconcile.
 func (m *Memory) Begin(token, name, identity string) (e Entry, fresh bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -88,7 +91,8 @@ func (m *Memory) Begin(token, name, identity string) (e Entry, fresh bool) {
 	return *made, true
 }
 
-// Reconcile ends the asking: the token has an instance, or an open question, or it is as if it had never been used.
+// Reconcile ends the state Asking: the token has an instance or an open question, or it counts as
+// never used.
 func (m *Memory) Reconcile(token string, instance *cloudprovider.Instance, batch Question, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -122,7 +126,7 @@ func (m *Memory) Close(batch Question) {
 	delete(m.open, batch.ID())
 }
 
-// Learn notes an instance that an earlier process made.
+// Learn records an instance that an earlier process made.
 func (m *Memory) Learn(token, name, identity string, instance cloudprovider.Instance, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -134,20 +138,20 @@ func (m *Memory) Learn(token, name, identity string, instance cloudprovider.Inst
 	m.live(e, instance, now)
 }
 
-// MarkTerminated notes that an instance has ended, and forgets those that have ended long ago.
+// MarkTerminated records that an instance has ended, and forgets instances that ended long ago.
 func (m *Memory) MarkTerminated(bare, why string, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	e, ok := m.byID[bare]
 	if ok && e.State == Live {
-		// What is left is small: it is kept for a day.
+		// The rest is small, and is kept for a day.
 		e.State, e.Instance, e.Why = Ended, cloudprovider.Instance{ID: e.Instance.ID}, why
 		m.ends = append(m.ends, ended{e.Token, bare, now})
 	}
 	m.forget(now)
 }
 
-// forget forgets what has ended long ago.
+// forget forgets what ended long ago.
 func (m *Memory) forget(now time.Time) {
 	n := 0
 	for ; n < len(m.ends) && now.Sub(m.ends[n].at) >= remembered; n++ {
@@ -159,7 +163,7 @@ func (m *Memory) forget(now time.Time) {
 	}
 }
 
-// Of is what is known of an instance.
+// Of returns what is known about an instance.
 func (m *Memory) Of(bare string) (Entry, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -172,7 +176,7 @@ func (m *Memory) Of(bare string) (Entry, bool) {
 	return copied, true
 }
 
-// Instance of a token, cloned.
+// Instance returns a copy of the instance of a token.
 func (m *Memory) Instance(token string) (cloudprovider.Instance, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -183,7 +187,7 @@ func (m *Memory) Instance(token string) (cloudprovider.Instance, bool) {
 	return e.Instance.Clone(), true
 }
 
-// Has says whether a token is known, be it only asked for.
+// Has reports whether a token is known, even if it was only requested.
 func (m *Memory) Has(token string, now time.Time) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -201,7 +205,7 @@ func (m *Memory) Made(bare string, at time.Time) {
 	}
 }
 
-// Knows says whether one of the tokens has led to an instance, be it ended since.
+// Knows reports whether one of the tokens has led to an instance, even if that has ended since.
 func (m *Memory) Knows(tokens ...string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -211,7 +215,7 @@ func (m *Memory) Knows(tokens ...string) bool {
 	})
 }
 
-// Living are the instances that have not ended, cloned, by id.
+// Living returns copies of the instances that have not ended, by id.
 func (m *Memory) Living() []cloudprovider.Instance {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -225,7 +229,7 @@ func (m *Memory) Living() []cloudprovider.Instance {
 	return out
 }
 
-// LaunchedBefore are the bare ids of the instances that were launched before a time.
+// LaunchedBefore returns EC2's ids of the instances that were launched before a time.
 func (m *Memory) LaunchedBefore(before time.Time) map[string]bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -238,7 +242,7 @@ func (m *Memory) LaunchedBefore(before time.Time) map[string]bool {
 	return out
 }
 
-// IsOpen says whether the outcome of a batch is still open here.
+// IsOpen reports whether the result of a batch is still open here.
 func (m *Memory) IsOpen(id string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -246,7 +250,7 @@ func (m *Memory) IsOpen(id string) bool {
 	return ok
 }
 
-// Opens are the open questions, by id.
+// Opens returns the open questions, by id.
 func (m *Memory) Opens() []Question {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -258,8 +262,8 @@ func (m *Memory) Opens() []Question {
 	return out
 }
 
-// Await returns what there is to wait for under a token: a channel that is closed when the asking ends, or an open question; neither if the
-// token is reconciled.
+// Await returns what to wait for under a token: a channel that is closed when the state Asking
+// ends, or an open question. It returns neither if the token is reconciled.
 func (m *Memory) Await(token string) (asking <-chan struct{}, open Question) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -274,10 +278,10 @@ func (m *Memory) Await(token string) (asking <-chan struct{}, open Question) {
 	}
 }
 
-// ProviderID is the id that a kubelet reports.
+// ProviderID returns the id that a kubelet reports.
 func ProviderID(zone, bare string) string { return "aws:///" + zone + "/" + bare }
 
-// Zone is the zone in an id that a kubelet reports; empty if there is none.
+// Zone returns the zone in an id that a kubelet reports, or an empty string.
 func Zone(id string) string {
 	rest, ok := strings.CutPrefix(id, "aws:///")
 	zone, _, found := strings.Cut(rest, "/")
@@ -287,7 +291,7 @@ func Zone(id string) string {
 	return zone
 }
 
-// Bare is EC2's own id of an instance; empty if an id is of neither form.
+// Bare returns EC2's own id of an instance, or an empty string if the id has neither form.
 func Bare(id string) string {
 	bare := id[strings.LastIndex(id, "/")+1:]
 	if !strings.HasPrefix(bare, "i-") || strings.Contains(id, "/") && !strings.HasPrefix(id, "aws:///") {

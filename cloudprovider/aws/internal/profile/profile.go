@@ -1,4 +1,5 @@
-// Package profile keeps the instance profiles through which machines get a role: one for each node class that names a role.
+// Package profile manages the instance profiles through which machines get a role: one for each
+// node class that names a role.
 package profile
 
 import (
@@ -18,16 +19,17 @@ import (
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/api"
 )
 
-// Path is where the cluster's profiles are, so that a policy can be limited to them.
+// Path returns the path of the cluster's profiles, so that a policy can be limited to them.
 func Path(region, cluster string) string { return "/joinery/" + region + "/" + cluster + "/" }
 
-// Name is the profile of a role in a cluster and region.
+// Name returns the name of the profile of a role in a cluster and region.
 func Name(region, cluster, role string) string {
 	sum := sha256.Sum256([]byte(region + "\x00" + cluster + "\x00" + role))
 	return cluster + "_" + hex.EncodeToString(sum[:8])
 }
 
-// Ensure finds or makes the profile of a role and returns its name, and whether it was made. Doing it twice is doing it once.
+// Ensure finds or makes the profile of a role. It returns its name and whether it was made.
+// Repeating it has no further effect.
 func Ensure(ctx context.Context, clients *api.Clients, cluster, role string) (name string, made bool, err error) {
 	name = Name(clients.Region, cluster, role)
 	var missing *types.NoSuchEntityException
@@ -65,7 +67,7 @@ func Ensure(ctx context.Context, clients *api.Clients, cluster, role string) (na
 	return name, made, nil
 }
 
-// create is the request for a profile.
+// create returns the request for a profile.
 func create(region, cluster, name string) *iam.CreateInstanceProfileInput {
 	return &iam.CreateInstanceProfileInput{
 		InstanceProfileName: aws.String(name), Path: aws.String(Path(region, cluster)),
@@ -73,10 +75,11 @@ func create(region, cluster, name string) *iam.CreateInstanceProfileInput {
 	}
 }
 
-// bare is a role without its path, as a profile takes it.
+// bare returns a role without its path, as a profile needs it.
 func bare(role string) string { return role[strings.LastIndex(role, "/")+1:] }
 
-// Missing are the requests that [Ensure] would send to make the profile of a role; nil, nil if there is one. Nothing is changed.
+// Missing returns the requests that [Ensure] would send to make the profile of a role, or nil, nil
+// if it exists. It changes nothing.
 func Missing(ctx context.Context, clients *api.Clients, cluster, role string) (*iam.CreateInstanceProfileInput, *iam.AddRoleToInstanceProfileInput, error) {
 	name := Name(clients.Region, cluster, role)
 	_, err := clients.IAM.GetInstanceProfile(ctx, &iam.GetInstanceProfileInput{InstanceProfileName: aws.String(name)})
@@ -86,7 +89,7 @@ func Missing(ctx context.Context, clients *api.Clients, cluster, role string) (*
 	return create(clients.Region, cluster, name), &iam.AddRoleToInstanceProfileInput{InstanceProfileName: aws.String(name), RoleName: aws.String(bare(role))}, nil
 }
 
-// Delete deletes a profile with what is in it; one that does not exist is deleted already.
+// Delete deletes a profile with its contents. A profile that does not exist counts as deleted.
 func Delete(ctx context.Context, clients *api.Clients, name string) error {
 	var missing *types.NoSuchEntityException
 	out, err := clients.IAM.GetInstanceProfile(ctx, &iam.GetInstanceProfileInput{InstanceProfileName: aws.String(name)})
@@ -107,8 +110,9 @@ func Delete(ctx context.Context, clients *api.Clients, name string) error {
 	return err
 }
 
-// Collect deletes the cluster's profiles that are older than age and whose name keep does not hold, and returns their names. A profile
-// that is in use keeps its instances' roles from being renewed once it is gone: keep those of running instances.
+// Collect deletes the cluster's profiles that are older than age and for which keep returns false,
+// and returns their names. The roles of running instances cannot be renewed once their profile is
+// gone, so keep the profiles of running instances.
 func Collect(ctx context.Context, clients *api.Clients, cluster string, keep func(name string) bool, age time.Duration) ([]string, error) {
 	var deleted []string
 	all, err := api.All(ctx, iam.NewListInstanceProfilesPaginator(clients.IAM, &iam.ListInstanceProfilesInput{PathPrefix: aws.String(Path(clients.Region, cluster))}),

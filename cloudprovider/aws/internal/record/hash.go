@@ -17,11 +17,13 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 )
 
-// Version is the version of the hashes that this program writes and can compare. Records without a version have version 1. A change of what a hash of
-// today's values is, is a new version: machines of other versions are not compared, so that an upgrade replaces none.
+// Version is the version of the hashes that this program writes and can compare. Records without a
+// version have version 1. If a change alters the hash of today's values, it needs a new version.
+// Machines of other versions are not compared, so an upgrade replaces none.
 const Version = 1
 
-// fields are those that version 1 always writes, in this order, whatever fields the struct has gained since.
+// fields are the fields that version 1 always writes, in this order, whatever fields the struct has
+// gained since.
 func fields(name string) []string {
 	return strings.Fields(map[string]string{
 		"NodeClass": "Kind APIVersion Name Family AMIs Subnets SecurityGroups CapacityReservations PlacementGroup Role InstanceProfile LaunchTemplate UserData Context Tags " +
@@ -37,8 +39,9 @@ func fields(name string) []string {
 	}[name])
 }
 
-// ClassHash is a hash of what a node class says of machines itself, without what it selects and what others found. A field that is new since version 1
-// counts only where it is set, so that an upgrade changes no hash.
+// ClassHash returns a hash of what a node class itself says about machines, without what it selects
+// and what others found. A field that is newer than version 1 counts only if it is set, so an
+// upgrade changes no hash.
 func ClassHash(c nodeclass.NodeClass) string {
 	c.AMIs, c.Subnets, c.SecurityGroups, c.CapacityReservations = nil, nil, nil, nil
 	c.Status, c.Kind, c.APIVersion, c.Name = nodeclass.Status{}, "", "", ""
@@ -54,7 +57,7 @@ func short(text []byte) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// write is JSON, but for structs, whose fields are named here.
+// write writes JSON, except for structs, whose fields are named here.
 func write(b *bytes.Buffer, v reflect.Value) error {
 	list := []string(nil)
 	if v.Kind() == reflect.Struct {
@@ -99,7 +102,7 @@ func write(b *bytes.Buffer, v reflect.Value) error {
 	return nil
 }
 
-// lines collects what a hash consists of, one line for each named part.
+// lines collects the input of a hash, with one line for each named part.
 type lines struct{ strings.Builder }
 
 func (l *lines) add(parts ...string) { fmt.Fprintf(l, "%q\n", parts) }
@@ -120,7 +123,8 @@ func (l *lines) claim(c cloudprovider.NodeClaim, requests, candidates func()) st
 	return short([]byte(l.String()))
 }
 
-// Identity is a hash of everything of a claim but its name and token. It tells a claim that is asked for again from one that was changed.
+// Identity returns a hash of everything in a claim except its name and token. It distinguishes a
+// repeated claim from one that was changed.
 func Identity(c cloudprovider.NodeClaim) string {
 	var l lines
 	return l.claim(c, func() {
@@ -134,8 +138,9 @@ func Identity(c cloudprovider.NodeClaim) string {
 	})
 }
 
-// Shape is a hash of what decides how a claim is launched: claims of one shape are one fleet. Of the requests only those count that change the
-// machine, which the caller names; of the candidates the set, and the order in which capacity types come first.
+// Shape returns a hash of what determines how a claim is launched: claims of one shape become one
+// fleet. Of the requests it contains only the special ones, those that change the machine. Of the
+// candidates it contains the set, and the order in which capacity types first occur.
 func Shape(c cloudprovider.NodeClaim, special []string, capacityType func(cloudprovider.Candidate) string) string {
 	var l lines
 	return l.claim(c, func() { l.add(append([]string{"special"}, special...)...) }, func() {

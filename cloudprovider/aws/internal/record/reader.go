@@ -1,16 +1,17 @@
 package record
 
-// KeyFleet is the tag by which EC2 itself names a machine's fleet: it cannot be taken off.
+// KeyFleet is the tag in which EC2 itself names a machine's fleet. Nobody can remove it.
 const KeyFleet = "aws:ec2:fleet-id"
 
-// Reader reads each batch's record once for all of its machines: they carry copies of it, which never change. So a machine whose tags were
-// taken off or spoiled is known by another one of its batch or fleet. It is for one goroutine; make one by [NewReader].
+// Reader reads each batch's record once for all of its machines, which carry copies that never
+// change. So if the tags of a machine were removed or damaged, another machine of its batch or
+// fleet identifies it. It is for one goroutine. Make one with [NewReader].
 type Reader struct {
 	batches, fleets map[string]Batch // by their ids
 	seals           map[string]Seal  // by [Batch.Key]
 }
 
-// NewReader has read all that these machines carry; the tags of each are given.
+// NewReader returns a reader of everything that these machines carry, given the tags of each.
 func NewReader(machines ...map[string]string) *Reader {
 	r := &Reader{batches: map[string]Batch{}, fleets: map[string]Batch{}, seals: map[string]Seal{}}
 	for _, tags := range machines {
@@ -37,7 +38,7 @@ func NewReader(machines ...map[string]string) *Reader {
 	return r
 }
 
-// Batch is like [Read], and knows what others of the batch or fleet carry.
+// Batch is like [Read], but also knows what other machines of the batch or fleet carry.
 func (r *Reader) Batch(tags map[string]string) (Batch, bool, error) {
 	if b, ok := r.batches[tags[KeyBatch]]; ok {
 		return b, true, nil

@@ -1,11 +1,17 @@
-// Package record is what instances remember in their tags of the claims that they are for: the only memory that survives the provider.
+// Package record is what the tags of instances say about the claims that they are for: the only
+// memory that survives the provider.
 //
-// One fleet launches machines for several claims, and its tags are on all of them. So every machine carries the list of the
-// batch's claims ([Batch]), and once the machines are known, a [Seal] that says which machine is whose: the i-th id of the seal
-// is of the i-th claim. Machines of a batch that was never sealed, for its launcher was interrupted, are given to the claims in the
-// order of their ids. That is safe as no caller is told of a machine before its batch is sealed. A batch of one claim needs no seal.
+// One fleet launches machines for several claims, and its tags are on all of them. So every machine
+// carries the list of the batch's claims ([Batch]). Once the machines are known, it also carries a
+// [Seal] that says which machine belongs to which claim: the i-th id of the seal belongs to the
+// i-th claim.
 //
-// EC2 takes 50 tags of 256 characters, so a record is JSON, compressed, in base64, cut into pieces.
+// If the launcher was interrupted, a batch may never be sealed. Its machines are then given to the
+// claims in the order of their ids. That is safe, because no caller learns of a machine before its
+// batch is sealed. A batch of one claim needs no seal.
+//
+// EC2 accepts 50 tags of 256 characters, so a record is JSON, compressed, in base64, cut into
+// pieces.
 package record
 
 import (
@@ -22,7 +28,7 @@ import (
 	"time"
 )
 
-// Keys of tags. Those that hold records are followed by the number of the piece.
+// Keys of tags. The keys of records are followed by the number of the piece.
 const (
 	// KeyBatch names the batch; its value is the batch's id.
 	KeyBatch  = "joinery/batch"
@@ -30,7 +36,7 @@ const (
 	keySeal   = "joinery/seal-"
 )
 
-// The room that EC2 gives to a tag, and a record at most: a bomb is no record.
+// The size limits of a tag, and of an unpacked record, to reject decompression bombs.
 const (
 	pieceSize   = 256
 	recordLimit = 1 << 20
@@ -40,29 +46,30 @@ const (
 type Claim struct {
 	Name  string `json:"n"`
 	Token string `json:"t"`
-	// Identity is the claim's hash where it is not that of the batch.
+	// Identity is the claim's hash if it differs from that of the batch.
 	Identity string `json:"i,omitempty"`
 }
 
 // Batch is what all machines of one fleet have in common.
 type Batch struct {
-	// ID is unique, and the client token that the fleet was asked for with.
+	// ID is unique. It is also the client token of the fleet's request.
 	ID string `json:"-"`
 	// Pool, NodeClass, Requirements and Labels are those of all the batch's claims.
 	Pool         string            `json:"p,omitempty"`
 	NodeClass    string            `json:"c,omitempty"`
 	Requirements string            `json:"r,omitempty"`
 	Labels       map[string]string `json:"l,omitempty"`
-	// Identity is the [Identity] of the first claim; ClassHash that of the node class's static fields. Version is that of both; 0 = 1.
+	// Identity is the [Identity] of the first claim. ClassHash is that of the node class's static
+	// fields. Version is the version of both; 0 means 1.
 	Identity  string `json:"s"`
 	ClassHash string `json:"h,omitempty"`
 	Version   int    `json:"v,omitempty"`
-	// Created is when the fleet was first asked for, in seconds since 1970.
+	// Created is when the fleet was first requested, in seconds since 1970.
 	Created int64   `json:"at"`
 	Claims  []Claim `json:"k"`
 }
 
-// Of is the identity of the i-th claim, or nothing if it is of a version that cannot be compared.
+// Of returns the identity of the i-th claim, or an empty string if its version cannot be compared.
 func (b Batch) Of(i int) string {
 	if b.Version > Version {
 		return ""
@@ -70,13 +77,14 @@ func (b Batch) Of(i int) string {
 	return cmp.Or(b.Claims[i].Identity, b.Identity)
 }
 
-// Key tells batches apart, given the tags of one of its machines: by their ids, or by the fleet where the batch's name was taken off.
+// Key identifies the batch, given the tags of one of its machines: by its id, or by the fleet if
+// the batch's name was removed.
 func (b Batch) Key(tags map[string]string) string { return cmp.Or(b.ID, tags[KeyFleet]) }
 
-// CreatedAt is Created as a time.
+// CreatedAt returns Created as a time.
 func (b Batch) CreatedAt() time.Time { return time.Unix(b.Created, 0).UTC() }
 
-// Tags are the tags that record the batch.
+// Tags returns the tags that record the batch.
 func (b Batch) Tags() (map[string]string, error) {
 	tags, err := pack(keyClaims, b)
 	if err != nil {
@@ -86,8 +94,8 @@ func (b Batch) Tags() (map[string]string, error) {
 	return tags, nil
 }
 
-// Read finds the batch in the tags of an instance; false if there is none. The error says that there is one which cannot be
-// read.
+// Read returns the batch in the tags of an instance, or false if there is none. The error says that
+// there is one that cannot be read.
 func Read(tags map[string]string) (Batch, bool, error) {
 	id, named := tags[KeyBatch]
 	if _, ok := tags[keyClaims+"00"]; !ok && !named {
@@ -108,12 +116,13 @@ func Read(tags map[string]string) (Batch, bool, error) {
 	return b, true, nil
 }
 
-// Seal says which machine is whose: the i-th of these ids belongs to the batch's i-th claim. Claims beyond it have none.
+// Seal says which machine belongs to which claim: the i-th id belongs to the batch's i-th claim.
+// Later claims have none.
 type Seal []string
 
-// Tags are the tags that record the seal.
+// Tags returns the tags that record the seal.
 func (s Seal) Tags() (map[string]string, error) {
-	// Without the prefix that all ids share.
+	// All ids share a prefix, which is left out.
 	short := make([]string, len(s))
 	for i, id := range s {
 		short[i] = strings.TrimPrefix(id, "i-")
@@ -121,7 +130,7 @@ func (s Seal) Tags() (map[string]string, error) {
 	return pack(keySeal, strings.Join(short, " "))
 }
 
-// ReadSeal finds the seal in the tags of an instance; false if the batch was not sealed.
+// ReadSeal returns the seal in the tags of an instance, or false if the batch was not sealed.
 func ReadSeal(tags map[string]string) (Seal, bool, error) {
 	var text string
 	ok, err := unpack(tags, keySeal, &text)
@@ -135,14 +144,15 @@ func ReadSeal(tags map[string]string) (Seal, bool, error) {
 	return s, true, nil
 }
 
-// Assign gives machines to the claims of an unsealed batch: in the order of their ids. A new slice.
+// Assign gives machines to the claims of an unsealed batch in the order of their ids. The slice is
+// new.
 func Assign(ids []string) Seal {
 	out := slices.Clone(ids)
 	slices.Sort(out)
 	return slices.Compact(out)
 }
 
-// pack writes a value into as many tags as it takes.
+// pack writes a value into as many tags as it needs.
 func pack(key string, value any) (map[string]string, error) {
 	data, err := json.Marshal(value)
 	if err != nil {
@@ -169,7 +179,7 @@ func pack(key string, value any) (map[string]string, error) {
 	return tags, nil
 }
 
-// unpack reads what pack wrote; false if no tag has the key.
+// unpack reads what pack has written, or returns false if no tag has the key.
 func unpack(tags map[string]string, key string, into any) (bool, error) {
 	var b strings.Builder
 	for i := range 50 {

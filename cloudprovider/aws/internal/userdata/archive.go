@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Content types of the parts that we write ourselves.
+// Content types of the parts that this package writes.
 const (
 	shellType      = `text/x-shellscript; charset="us-ascii"`
 	nodeConfigType = "application/node.eks.aws"
@@ -23,8 +23,9 @@ const (
 // part is one part of a MIME archive.
 type part struct{ contentType, body string }
 
-// archive is a MIME archive of the user's parts and ours, which comes last: scripts run in this order, and of several
-// NodeConfigs the later one wins. Text that is no archive is made one part by wrap.
+// archive returns a MIME archive of the user's parts and ours, which comes last: scripts run in
+// this order, and of several NodeConfigs the later one wins. wrap makes one part of a text that is
+// not an archive.
 func archive(own string, ours part, wrap func(string) part) (string, error) {
 	own = strings.ReplaceAll(own, "\r", "")
 	var parts []part
@@ -42,7 +43,7 @@ func archive(own string, ours part, wrap func(string) part) (string, error) {
 	return writeArchive(append(parts, ours)), nil
 }
 
-// isArchive looks for the headers that a MIME archive starts with.
+// isArchive looks for the headers at the start of a MIME archive.
 func isArchive(text string) bool {
 	text = strings.TrimSpace(text)
 	for _, header := range []string{"mime-version:", "content-type:"} {
@@ -53,7 +54,7 @@ func isArchive(text string) bool {
 	return false
 }
 
-// readArchive takes an archive apart. Its errors tell what is wrong, without the text.
+// readArchive splits an archive into parts. Its errors say what is wrong, without quoting the text.
 func readArchive(text string) ([]part, error) {
 	message, err := mail.ReadMessage(strings.NewReader(strings.TrimSpace(text)))
 	if err != nil {
@@ -66,7 +67,7 @@ func readArchive(text string) ([]part, error) {
 	reader := multipart.NewReader(message.Body, params["boundary"])
 	var parts []part
 	for {
-		// Raw: an encoded part stays as it is, with its header.
+		// Raw: an encoded part stays unchanged, with its header.
 		p, err := reader.NextRawPart()
 		if errors.Is(err, io.EOF) {
 			return parts, nil
@@ -117,7 +118,7 @@ func clashes(parts []part, boundary string) bool {
 
 func wrapShell(text string) part { return part{shellType, text} }
 
-// wrapNodeConfig knows a NodeConfig and cloud-config from a script.
+// wrapNodeConfig recognizes a NodeConfig, cloud-config or a script.
 func wrapNodeConfig(text string) part {
 	trimmed := strings.TrimSpace(text)
 	if strings.HasPrefix(trimmed, "#cloud-config") {

@@ -11,8 +11,9 @@ import (
 	"github.com/pelletier/go-toml/v2"
 )
 
-// settings is the user's TOML with what the cluster and the node decide put over it. Everything else stays as it was written,
-// whether or not we know it; taints are replaced as a whole, labels are merged.
+// settings returns the user's TOML, overridden by what the cluster and the node decide. Everything
+// else stays as it was written, known or not. Taints are replaced as a whole, and labels are
+// merged.
 func settings(c Cluster, n Node) (string, error) {
 	doc := map[string]any{}
 	if err := toml.Unmarshal([]byte(n.Own), &doc); err != nil {
@@ -43,7 +44,7 @@ func settings(c Cluster, n Node) (string, error) {
 		case ok:
 			blocks[s.bottlerocket] = block
 		case strings.HasPrefix(s.bottlerocket, "image-gc-"):
-			kubernetes[s.bottlerocket] = s.text() // Bottlerocket wants text
+			kubernetes[s.bottlerocket] = s.text() // Bottlerocket requires a string
 		case s.bottlerocket != "":
 			kubernetes[s.bottlerocket] = s.value
 		}
@@ -73,7 +74,7 @@ func settings(c Cluster, n Node) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		// Ours runs first; a command of the user's under the same name would be one for the same purpose.
+		// Ours runs first. A command of the user's with the same name would have the same purpose.
 		commands["000-mount-instance-storage"] = map[string]any{
 			"commands": [][]string{
 				{"apiclient", "ephemeral-storage", "init"},
@@ -89,7 +90,7 @@ func settings(c Cluster, n Node) (string, error) {
 	return b.String(), nil
 }
 
-// labelMap are the registrable labels.
+// labelMap returns the registrable labels.
 func (n Node) labelMap() map[string]string {
 	out := map[string]string{}
 	for key, value := range n.Labels {
@@ -100,7 +101,7 @@ func (n Node) labelMap() map[string]string {
 	return out
 }
 
-// table goes down a path of tables and makes those that are missing.
+// table follows a path of tables and creates missing ones.
 func table(in map[string]any, path ...string) (map[string]any, error) {
 	for _, key := range path {
 		next, ok := in[key]

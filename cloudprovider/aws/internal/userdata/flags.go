@@ -12,13 +12,14 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 )
 
-// setting is one of the kubelet's settings, under its names as a flag, in its own configuration (of AL2023) and in Bottlerocket's; empty = it has none there.
+// setting is a kubelet setting with its names as a flag, in the kubelet's configuration (of AL2023)
+// and in Bottlerocket. An empty name means that it does not exist there.
 type setting struct {
 	flag, config, bottlerocket string
 	value                      any // a *int32, *bool or map[string]string
 }
 
-// settings are those that are set, in a fixed order.
+// settings returns the settings that are set, in a fixed order.
 func (n Node) settings() []setting {
 	k := n.kubelet()
 	return slices.DeleteFunc([]setting{
@@ -39,7 +40,7 @@ func (n Node) settings() []setting {
 	})
 }
 
-// text is the value as a flag has it.
+// text returns the value in the form of a flag.
 func (s setting) text() string {
 	by, ok := s.value.(map[string]string)
 	if !ok {
@@ -56,7 +57,7 @@ func (s setting) text() string {
 	return strings.Join(pairs, ",")
 }
 
-// flags are the kubelet's command line, in a fixed order.
+// flags returns the kubelet's command line, in a fixed order.
 func flags(n Node) []string {
 	var out, taints []string
 	if labels := n.labels(); len(labels) > 0 {
@@ -74,7 +75,7 @@ func flags(n Node) []string {
 	return out
 }
 
-// reserved writes quantities as kubelets read them.
+// reserved returns quantities in the form that kubelets read.
 func reserved(list corev1.ResourceList) map[string]string {
 	if len(list) == 0 {
 		return nil

@@ -7,7 +7,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// nodeConfig is the NodeConfig (node.eks.aws/v1alpha1) that nodeadm of AL2023 reads.
+// nodeConfig returns the NodeConfig (node.eks.aws/v1alpha1) that nodeadm of AL2023 reads.
 func nodeConfig(c Cluster, n Node) (string, error) {
 	config := map[string]any{}
 	for name, value := range n.kubelet().Further {

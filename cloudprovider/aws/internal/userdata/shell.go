@@ -4,8 +4,8 @@ import (
 	"strings"
 )
 
-// bootstrapScript calls the script that EKS puts into its AL2 and Ubuntu images. All values were checked for characters
-// that mean something to a shell.
+// bootstrapScript calls the script in EKS's AL2 and Ubuntu images. All values were checked for
+// characters that have a meaning in a shell.
 func bootstrapScript(c Cluster, n Node) string {
 	var b strings.Builder
 	b.WriteString("#!/bin/bash\nset -o errexit -o nounset -o pipefail\n")
@@ -20,7 +20,8 @@ func bootstrapScript(c Cluster, n Node) string {
 		}
 	}
 	k := n.kubelet()
-	// Without an address the script guesses one from the network of the machine, which is wrong in clusters with a service network of their own.
+	// Without an address the script guesses one from the network of the machine. That is wrong in
+	// clusters with a service network of their own.
 	if dns := c.dns(k); dns != "" {
 		b.WriteString(" --dns-cluster-ip " + quote(dns))
 	}
@@ -37,10 +38,10 @@ func bootstrapScript(c Cluster, n Node) string {
 	return b.String()
 }
 
-// quote makes one word of a shell's command line.
+// quote makes one word of a shell command line.
 func quote(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
 
-// powershell calls the script that EKS puts into its Windows images, after the user's own text.
+// powershell calls the script in EKS's Windows images, after the user's own text.
 func powershell(c Cluster, n Node) string {
 	single := func(word string) string { return "'" + strings.ReplaceAll(word, "'", "''") + "'" }
 	var b strings.Builder

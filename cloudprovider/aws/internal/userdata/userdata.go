@@ -15,30 +15,33 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes/ec2/nodeclass"
 )
 
-// MaxBytes is the most that EC2 takes, before base64.
+// MaxBytes is EC2's limit, before base64.
 const MaxBytes = 16384
 
-// Cluster is what a node must know of its cluster.
+// Cluster is what a node must know about its cluster.
 type Cluster struct {
 	Name string
 	// Endpoint is the address of the API server, with https://.
 	Endpoint string
-	// CA is the certificate authority as the API of EKS tells it: PEM in base64.
+	// CA is the certificate authority as EKS's API returns it: PEM in base64.
 	CA string
-	// ServiceCIDR is the network of services: AL2023 requires it, and all families find the cluster's DNS by it.
+	// ServiceCIDR is the network of services. AL2023 requires it, and all families derive the
+	// cluster's DNS from it.
 	ServiceCIDR string
-	// IPv6 clusters give addresses of that family to pods.
+	// IPv6 says that pods get IPv6 addresses.
 	IPv6 bool
 }
 
-// Node is what is decided about a node.
+// Node is what was decided about a node.
 type Node struct {
-	// Labels and Taints are registered with. Labels that a kubelet may not give itself are left out; see [Registrable].
+	// Labels and Taints are registered with the node. Labels that a kubelet may not set itself are
+	// left out, see [Registrable].
 	Labels map[string]string
 	Taints []corev1.Taint
-	// Kubelet is the node class's configuration; nil = the image's defaults.
+	// Kubelet is the node class's configuration. nil means the image's defaults.
 	Kubelet *nodeclass.Kubelet
-	// MaxPods is what was planned with; nil leaves it to kubelet and image, which know no type that is newer than the image.
+	// MaxPods is the planned number. nil leaves it to kubelet and image, which know no type newer
+	// than the image.
 	MaxPods *int32
 	// RAID0 joins local disks into the ephemeral storage.
 	RAID0 bool
@@ -49,13 +52,14 @@ type Node struct {
 // SizeError says that user data is larger than EC2 allows.
 type SizeError struct{ Bytes int }
 
-// Error is the size and the cure.
+// Error returns the size and the cure.
 func (e *SizeError) Error() string {
 	return fmt.Sprintf("userdata: %d bytes, and EC2 takes at most %d: move scripts into the image, or have a short script fetch them", e.Bytes, MaxBytes)
 }
 
-// Render is the user data for a family, not yet in base64. The error joins what is wrong with cluster and node: labels and
-// taints that no API server would accept, user data that cannot be merged, or a [*SizeError]. Errors never quote user data.
+// Render returns the user data for a family, not yet in base64. The error joins what is wrong with
+// cluster and node: labels and taints that no API server would accept, user data that cannot be
+// merged, or a [*SizeError]. Errors never quote user data.
 func Render(family ec2.Family, c Cluster, n Node) (string, error) {
 	if family == ec2.Custom {
 		return sized(n.Own)
@@ -96,7 +100,8 @@ func sized(text string) (string, error) {
 	return text, nil
 }
 
-// dns is the address of the cluster's DNS: the class's own choice, or the tenth of the services' network, as EKS gives it. Empty if neither is known.
+// dns returns the address of the cluster's DNS: the class's own choice, or the tenth address of the
+// service network, as EKS assigns it. It is empty if neither is known.
 func (c Cluster) dns(k nodeclass.Kubelet) string {
 	if len(k.ClusterDNS) > 0 {
 		return k.ClusterDNS[0]
@@ -120,7 +125,8 @@ func (c Cluster) validate(family ec2.Family) error {
 		}
 	}
 	for _, f := range []struct{ field, value string }{{"name", c.Name}, {"endpoint", c.Endpoint}, {"ca", c.CA}, {"serviceCIDR", c.ServiceCIDR}} {
-		// None of these ever needs a character that a shell, a NodeConfig or TOML would take for its own.
+		// None of these values needs a character that has a meaning in a shell, a NodeConfig or
+		// TOML.
 		if strings.ContainsFunc(f.value, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune("'\"`$\\<>", r) }) {
 			errs = append(errs, fmt.Errorf("userdata: cluster.%s: %q: want plain ASCII without spaces, quotes and dollar signs", f.field, f.value))
 		}
@@ -154,9 +160,10 @@ func (n Node) validate() error {
 	return errors.Join(errs...)
 }
 
-// Registrable reports whether a kubelet may register with the label. Keys in the domains kubernetes.io and k8s.io are the
-// API server's own (its admission plugin NodeRestriction refuses them), but for those that kubelets have always reported and
-// the two sub-domains that are set aside for nodes.
+// Registrable reports whether a kubelet may register with the label. Keys in the domains
+// kubernetes.io and k8s.io are reserved by the API server (its admission plugin NodeRestriction
+// rejects them). Exceptions are keys that kubelets have always reported and the two sub-domains
+// reserved for nodes.
 func Registrable(key string) bool {
 	domain, _, ok := strings.Cut(key, "/")
 	if !ok {
@@ -177,7 +184,7 @@ func Registrable(key string) bool {
 	return false
 }
 
-// labels are the registrable ones as k=v, in the order of the keys.
+// labels returns the registrable labels as k=v, in the order of the keys.
 func (n Node) labels() []string {
 	var out []string
 	for _, key := range slices.Sorted(maps.Keys(n.Labels)) {
@@ -188,14 +195,15 @@ func (n Node) labels() []string {
 	return out
 }
 
-// taints in a canonical order, so that the order of a claim makes no new launch template.
+// taints returns the taints in a canonical order, so that the order in a claim makes no new launch
+// template.
 func (n Node) taints() []corev1.Taint {
 	out := slices.Clone(n.Taints)
 	slices.SortFunc(out, func(a, b corev1.Taint) int { return strings.Compare(a.ToString(), b.ToString()) })
 	return slices.CompactFunc(out, func(a, b corev1.Taint) bool { return a.ToString() == b.ToString() })
 }
 
-// kubelet is the configuration with MaxPods put in.
+// kubelet returns the configuration with MaxPods set.
 func (n Node) kubelet() nodeclass.Kubelet {
 	var k nodeclass.Kubelet
 	if n.Kubelet != nil {

@@ -1,5 +1,6 @@
-// Package fragment makes clusters as they are after a while: nodes that were bought for deployments which have since been
-// scaled down at random. Benchmarks, property tests and replays consolidate them.
+// Package fragment generates clusters in the state that they reach after a while: nodes were bought
+// for deployments that were since scaled down at random. Benchmarks, property tests and replays
+// consolidate them.
 package fragment
 
 import (
@@ -20,23 +21,26 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/gang"
 )
 
-// Options say what to make. The zero value makes nothing.
+// Options say what to generate. The zero value generates nothing.
 type Options struct {
-	// Nodes is how many nodes there are, PodsPerNode about how many pods run on each on average after the scaling down: the
-	// more, the smaller they are. 0 means 12.
+	// Nodes is the number of nodes. PodsPerNode is about how many pods run on each node on average
+	// after the scaling down; the more pods, the smaller they are. 0 means 12.
 	Nodes, PodsPerNode int
-	// Seed is what everything is drawn from.
+	// Seed is the seed of the random choices.
 	Seed uint64
-	// Constrained gives a third of the deployments a spread over zones and a tenth anti-affinity by node.
+	// Constrained gives a third of the deployments a spread over zones, and a tenth anti-affinity
+	// by node.
 	Constrained bool
-	// Gangs is how many jobs run whose pods run only together, a quarter of them in one zone, and a quarter in two. They are not scaled down, but some
-	// have fewer pods than their PodGroups ask.
+	// Gangs is how many jobs there are whose pods run only together. A quarter of them is in one
+	// zone, and a quarter in two. They are not scaled down, but some have fewer pods than their
+	// PodGroups require.
 	Gangs int
-	// Pool is the manifest of the pool; empty is [Pool].
+	// Pool is the manifest of the pool. Empty means [Pool].
 	Pool string
 }
 
-// Pool is the pool of the nodes: on-demand machines of three families of up to 64 vCPU, without budgets.
+// Pool is the pool of the nodes: on-demand machines of three families of up to 64 vCPU, without
+// budgets.
 const Pool = `apiVersion: karpenter.sh/v1
 kind: NodePool
 metadata: {name: default}
@@ -56,16 +60,16 @@ spec:
     budgets: [{nodes: "100%"}]
 `
 
-// Now is the moment at which the clusters are: their nodes were bought two days before.
+// Now returns the moment of the clusters. Their nodes were bought two days earlier.
 func Now() time.Time { return time.Date(2026, 1, 15, 12, 0, 0, 0, time.UTC) }
 
-// Cluster is a cluster that was made.
+// Cluster is a generated cluster.
 type Cluster struct {
 	Manifests *manifests.Snapshot
 	Snapshot  scheduling.Snapshot
 }
 
-// Generate makes a cluster, the same for the same options.
+// Generate returns a cluster. The same options give the same cluster.
 func Generate(o Options) (*Cluster, error) {
 	if o.PodsPerNode == 0 {
 		o.PodsPerNode = 12
@@ -145,8 +149,8 @@ func (g *generator) nodes() {
 	}
 }
 
-// jobs run on a few nodes each, and their PodGroups are added to the manifests: some need all of their pods, some have spare ones, and some have
-// lost pods.
+// jobs adds jobs on a few nodes each, and their PodGroups to the manifests. Some need all of their
+// pods, some have spare ones, and some have lost pods.
 func (g *generator) jobs(m *manifests.Snapshot) {
 	for i := range g.o.Gangs {
 		name, size, cpu := fmt.Sprintf("train-%d", i), 2+g.r.IntN(7), int64(500*(1+g.r.IntN(6)))
@@ -179,7 +183,7 @@ func (g *generator) jobs(m *manifests.Snapshot) {
 	}
 }
 
-// deployments fill the nodes until new ones hardly fit.
+// deployments fills the nodes until new deployments hardly fit.
 func (g *generator) deployments() {
 	cpus := []int64{100, 250, 250, 500, 500, 1000, 1000, 2000, 2000, 4000}
 	perCPU := []int64{1, 2, 2, 4, 4, 8}
@@ -228,7 +232,7 @@ func (g *generator) deployments() {
 	}
 }
 
-// find looks at some nodes at random and takes the fullest that suits.
+// find examines some nodes at random and returns the fullest that is suitable.
 func (g *generator) find(cpu, memory int64, ok func(int) bool) int {
 	best := -1
 	for range 60 {

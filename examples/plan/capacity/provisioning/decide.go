@@ -12,7 +12,7 @@ import (
 	"github.com/joinery-sdk/joinery/examples/plan/capacity"
 )
 
-// The types and reasons of conditions, as the public API names them.
+// The types and reasons of conditions, as named by the public API.
 const (
 	accepted    = "Accepted"
 	provisioned = "Provisioned"
@@ -22,39 +22,44 @@ const (
 	needed      = "CapacityIsNeeded"
 )
 
-// CheckState is the state of an admission check of Kueue.
+// CheckState is the state of a Kueue admission check.
 type CheckState string
 
 // The states of an admission check.
 const (
 	// Ready admits the workload.
 	Ready CheckState = "Ready"
-	// Pending keeps its quota until there is room.
+	// Pending keeps the workload's quota until there is capacity.
 	Pending CheckState = "Pending"
-	// Retry gives its quota back, and asks again later.
+	// Retry releases the workload's quota and asks again later.
 	Retry CheckState = "Retry"
 )
 
 // Decision is the answer to a request.
 type Decision struct {
-	// Answer is that of the state about all pods of the request. Committing it books their places.
+	// Answer is the state's answer about all pods of the request. Committing it reserves their
+	// places.
 	Answer *capacity.Answer
-	// Conditions are those of the request's status.
+	// Conditions are the conditions for the request's status.
 	Conditions []metav1.Condition
-	// Message says the answer in words: what is to be bought for which price, or what is in the way and what would help.
+	// Message is the answer in words: what has to be bought and its price, or what prevents it and
+	// what would help.
 	Message string
 
 	check CheckState
 }
 
-// Check is the state of Kueue's admission check. Quota is the first phase of admission, and room the second: a workload that fits is admitted,
-// one that waits for nodes keeps its quota, and one that cannot have room gives it back.
+// Check returns the state of Kueue's admission check. Quota is the first phase of admission, and
+// capacity the second. A workload that fits is admitted. A workload that waits for nodes keeps its
+// quota. A workload that cannot get capacity releases it.
 func (d *Decision) Check() CheckState { return d.check }
 
-// Decide answers a request. It is a function of the state, and books nothing. Now is the time of conditions. The errors are those of
-// [Request.Pods] and of [capacity.State.Ask]; a request that is infeasible is none.
+// Decide answers a request. It depends only on the state and reserves nothing. now is the time of
+// the conditions. The errors are those of [Request.Pods] and of [capacity.State.Ask]; an infeasible
+// request is not an error.
 //
-// All pods are asked about together, and no other pods wait in a state, so they have places for all or none without further rules.
+// Decide asks about all pods together. A state has no other waiting pods, so all pods of the
+// request have places, or none, without further rules.
 func Decide(ctx context.Context, s *capacity.State, r *Request, templates []*corev1.PodTemplate, now time.Time) (*Decision, error) {
 	pods, err := r.Pods(templates)
 	if err != nil {
@@ -92,7 +97,7 @@ func Decide(ctx context.Context, s *capacity.State, r *Request, templates []*cor
 	case once:
 		d.check = Retry
 		add(failed, metav1.ConditionTrue, notFound)
-	default: // room may come back
+	default: // capacity may return
 		if d.check = Pending; a.Kind == capacity.Impossible {
 			d.check = Retry
 		}
@@ -101,7 +106,8 @@ func Decide(ctx context.Context, s *capacity.State, r *Request, templates []*cor
 	return d, nil
 }
 
-// infeasible says what is in the way of the first kind of pods without a place, and the cheapest change that helps it.
+// infeasible says what is in the way of the first kind of pods without a place, and the cheapest
+// change that helps.
 func infeasible(ctx context.Context, a *capacity.Answer, all int) string {
 	for _, i := range a.Ignored() {
 		return fmt.Sprintf("pod %s/%s is not ours to place: %s", i.Pod.Namespace, i.Pod.Name, i.Why)

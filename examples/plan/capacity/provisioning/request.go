@@ -1,6 +1,8 @@
-// Package provisioning answers a ProvisioningRequest of autoscaling.x-k8s.io from a state of package capacity: its pods fit, or nodes are to be
-// bought for a price with a bound, or it is infeasible, because of what, and what would help. The answer is for all pods of the request or
-// none. Kueue's second phase of admission waits for these conditions; see [Decision.Check].
+// Package provisioning answers a ProvisioningRequest of autoscaling.x-k8s.io from a state of
+// package capacity. The answer is that its pods fit, that nodes have to be bought at a price (with
+// a lower bound), or that it is infeasible, with the reason and what would help. The answer covers
+// all pods of the request or none. Kueue's second phase of admission waits for these conditions,
+// see [Decision.Check].
 package provisioning
 
 import (
@@ -14,25 +16,26 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Class is what is asked of an autoscaler, the spec.provisioningClassName of a request.
+// Class is what the request wants from an autoscaler: its spec.provisioningClassName.
 type Class string
 
 // The classes of the public API.
 const (
-	// CheckCapacity asks whether the pods fit nodes that are there. Nothing is bought.
+	// CheckCapacity asks whether the pods fit on existing nodes. Nothing is bought.
 	CheckCapacity Class = "check-capacity.autoscaling.x-k8s.io"
 	// AtomicScaleUp asks for the nodes that the pods lack, all of them or none.
 	AtomicScaleUp Class = "best-effort-atomic-scale-up.autoscaling.x-k8s.io"
 )
 
-// group is the API group of ProvisioningRequests, and noRetry the parameter that says that the request is not tried again.
+// group is the API group of ProvisioningRequests. noRetry is the parameter that says not to try the
+// request again.
 const (
 	group   = "autoscaling.x-k8s.io/"
 	kind    = "ProvisioningRequest"
 	noRetry = "noRetry"
 )
 
-// Request is a ProvisioningRequest, as far as an answer looks at it.
+// Request is the part of a ProvisioningRequest that an answer needs.
 type Request struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -66,7 +69,8 @@ func Decode(data []byte) (*Request, error) {
 	return &r, r.check()
 }
 
-// mostPods bounds the pods of a request, so that a count with too many digits is an error and no memory.
+// mostPods limits the pods of a request, so that a mistyped count is an error and does not use up
+// memory.
 const mostPods = 100_000
 
 func (r *Request) check() error {
@@ -105,8 +109,8 @@ func (r *Request) check() error {
 	return errors.Join(errs...)
 }
 
-// Pods are the pods of the request, made from its templates. The error names a template that is not there. Pods of one template share its
-// spec.
+// Pods returns the pods of the request, made from its templates. The error names a missing
+// template. Pods of one template share its spec.
 func (r *Request) Pods(templates []*corev1.PodTemplate) ([]*corev1.Pod, error) {
 	if err := r.check(); err != nil {
 		return nil, err

@@ -8,7 +8,7 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes/ec2/catalogue/internal/line"
 )
 
-// coverage writes the report that people read: where the figures come from, and what is missing and why.
+// coverage writes the report for people: where the numbers come from, and what is missing and why.
 func coverage(sources []source, types map[string]line.Type, markets []market, branches map[string]int64) string {
 	var b strings.Builder
 	say := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }

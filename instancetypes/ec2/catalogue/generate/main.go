@@ -1,7 +1,8 @@
-// Command generate writes the embedded EC2 catalogue from packages that a package client can download: descriptions
-// and zones from the moto wheel, branch-interface limits from the VPC resource controller's module, prices and
-// bandwidth from the AWS provider's module, older prices and spot figures from a module of the 2025 instance list.
-// It takes facts, not code: what it writes is our own format. Run it by `go generate` in package catalogue.
+// Command generate writes the embedded EC2 catalogue from packages that a package client can
+// download. Descriptions and zones come from the moto wheel, branch-interface limits from the VPC
+// resource controller's module, prices and bandwidth from the AWS provider's module, older prices
+// and spot figures from a module of the 2025 instance list. It takes facts, not code, and writes
+// its own format. Run it with `go generate` in package catalogue.
 package main
 
 import (

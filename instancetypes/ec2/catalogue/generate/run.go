@@ -148,7 +148,8 @@ func run(ctx context.Context, out string) error {
 	return write(out, files)
 }
 
-// sellable says whether a Kubernetes node can run on the type: EC2 is asked for HVM images of the two architectures.
+// sellable reports whether a Kubernetes node can run on the type: it needs HVM images and one of
+// the two architectures.
 func sellable(d describe.Description) bool {
 	return slices.Contains(d.Virtualizations, "hvm") &&
 		(slices.Contains(d.Architectures, "x86_64") || slices.Contains(d.Architectures, "arm64"))

@@ -38,14 +38,15 @@ func descriptions(w *wheel) (map[string]describe.Description, error) {
 	return out, nil
 }
 
-// placement says where a region offers what: zone name -> types, and zone name -> zone id.
+// placement says what a region offers where: zone name -> types, and zone name -> zone id.
 type placement struct {
 	types map[string][]string
 	ids   map[string]string
 }
 
-// placements reads which zone offers what. The account behind the data has its own mapping of zone names to zone ids,
-// told by which name and which id offer the same types; where several fit, the lowest pair up.
+// placements reads which zone offers what. The account behind the data has its own mapping of zone
+// names to zone ids. The mapping is derived from which name and which id offer the same types. If
+// several fit, the lowest are paired.
 func placements(w *wheel, region string) (placement, error) {
 	byName, err := offerings(w, "availability-zone", region)
 	if err != nil {
@@ -88,7 +89,7 @@ func offerings(w *wheel, kind, region string) (map[string][]string, error) {
 	return out, nil
 }
 
-// listed is what the 2025 list says of one type in one region.
+// listed is what the 2025 list says about one type in one region.
 type listed struct {
 	price   string
 	savings int // percent of spot over on-demand, -1 = unknown

@@ -6,7 +6,8 @@ import (
 	"github.com/joinery-sdk/joinery/internal/strictjson"
 )
 
-// Object is the JSON document of a Go value, with the given apiVersion and kind where it has none. The error is that of encoding.
+// Object returns the JSON document of a Go value. If it has no apiVersion and kind, it gets the
+// given ones. The error is that of encoding.
 func Object(value any, apiVersion, kind string) (strictjson.Node, error) {
 	data, err := json.Marshal(value)
 	if err != nil {
@@ -21,7 +22,8 @@ func Object(value any, apiVersion, kind string) (strictjson.Node, error) {
 	return n, err
 }
 
-// ClassRef is a reference to a node class as manifests have it: APIVersion is the form before karpenter.sh/v1, Group the one since.
+// ClassRef is a reference to a node class as manifests have it. APIVersion is the form before
+// karpenter.sh/v1, and Group the form since.
 type ClassRef struct {
 	Group      string `json:"group"`
 	Kind       string `json:"kind"`

@@ -18,12 +18,13 @@ import (
 
 // Report collects problems. Make one with [NewReport]; the zero value holds none.
 type Report struct {
-	// Problems are in the order in which they were found; their lines are left to the reader.
+	// Problems are in the order in which they were found. Their lines are left to the reader.
 	Problems []strictjson.Problem
-	decoding int // how many of them were there before checking began
+	decoding int // how many of them there were before checking began
 }
 
-// NewReport has the problems of decoding. Fields that cannot be decoded are not checked further.
+// NewReport returns a report with the problems of decoding. Fields that cannot be decoded are not
+// checked further.
 func NewReport(decoding []strictjson.Problem) *Report {
 	return &Report{Problems: decoding, decoding: len(decoding)}
 }
@@ -38,8 +39,8 @@ func (r *Report) Add(path, format string, args ...any) {
 	r.Problems = append(r.Problems, strictjson.Problem{Path: path, Detail: fmt.Sprintf(format, args...)})
 }
 
-// Join makes an error of each problem and joins them; nil if there are none. Fields that are listed twice for the same reason are
-// listed once.
+// Join makes an error of each problem and joins them; nil if there are none. A field that is listed
+// twice for the same reason is reported once.
 func Join(problems []strictjson.Problem, field func(path, detail string) error) error {
 	var errs []error
 	seen := map[[2]string]bool{}
@@ -58,7 +59,7 @@ func within(path, parent string) bool {
 	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
-// DidYouMean is a hint in parentheses at the nearest candidate, or nothing.
+// DidYouMean returns a hint in parentheses at the nearest candidate, or nothing.
 func DidYouMean(word string, candidates ...string) string {
 	if near, ok := requirements.Nearest(word, candidates); ok {
 		return fmt.Sprintf(" (did you mean %q?)", near)
@@ -66,7 +67,7 @@ func DidYouMean(word string, candidates ...string) string {
 	return ""
 }
 
-// OneOf checks that a word is one of those allowed.
+// OneOf checks that a word is one of the allowed ones.
 func (r *Report) OneOf(path, word string, allowed ...string) bool {
 	if slices.Contains(allowed, word) {
 		return true
@@ -75,7 +76,7 @@ func (r *Report) OneOf(path, word string, allowed ...string) bool {
 	return false
 }
 
-// Range checks that an integer that may be missing lies within bounds.
+// Range checks that an integer, which may be missing, lies within bounds.
 func Range[T int | int32 | int64](r *Report, path string, value *T, low, high T) {
 	if value != nil && (*value < low || *value > high) {
 		r.Add(path, "%d: want %d to %d", *value, low, high)
@@ -97,7 +98,8 @@ func (r *Report) Name(path, name string) {
 	}
 }
 
-// Quantities checks a resource list: no negative values, and no misspelt names of resources without a domain, which would limit nothing.
+// Quantities checks a resource list. It reports negative values, and misspelt names of resources
+// without a domain, which would limit nothing.
 func (r *Report) Quantities(path string, list corev1.ResourceList) {
 	known := []string{"cpu", "memory", "ephemeral-storage", "pods", "nodes"}
 	for _, name := range slices.Sorted(maps.Keys(list)) {
@@ -117,8 +119,8 @@ func (r *Report) Quantities(path string, list corev1.ResourceList) {
 // Never is the word for a duration without end.
 const Never = "Never"
 
-// Duration reads a duration made of hours, minutes and seconds, or, where never is allowed, the word Never, which gives
-// nil. The text "" gives the default.
+// Duration reads a duration made of hours, minutes and seconds. If never is allowed, it also reads
+// the word Never, which gives nil. The text "" gives the default.
 func (r *Report) Duration(path, text string, never bool, otherwise *time.Duration) *time.Duration {
 	if text == "" {
 		return otherwise

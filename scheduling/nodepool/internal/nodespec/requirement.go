@@ -35,12 +35,13 @@ type Rules struct {
 	Pool bool
 	// NoMinValues refuses minValues, which the kind or version does not have.
 	NoMinValues bool
-	// Restricted lets restricted labels pass: what Karpenter itself wrote may have them.
+	// Restricted lets restricted labels pass, since Karpenter's own objects may have them.
 	Restricted bool
 }
 
-// Requirements checks a list of requirements and intersects it, deprecated keys renamed. Requirements that contradict
-// each other are named with both sides. The set is anything where there is a problem.
+// Requirements checks a list of requirements and intersects it, with deprecated keys renamed.
+// Requirements that contradict each other are named with both sides. The set is anything if there
+// is a problem.
 func (r *Report) Requirements(path string, list []Requirement, rules Rules) (requirements.Set, map[string]int) {
 	if len(list) > MaxRequirements {
 		r.Add(path, "%d requirements: at most %d", len(list), MaxRequirements)
@@ -93,13 +94,14 @@ func (r *Report) Requirements(path string, list []Requirement, rules Rules) (req
 		b.Add(e.req)
 	}
 	set, err := b.Set()
-	if err != nil { // cannot be: each step was checked above
+	if err != nil { // cannot happen: each step was checked above
 		r.Add(path, "%s", err)
 	}
 	return set, minValues
 }
 
-// meaning is an element as Karpenter reads it: Exists and DoesNotExist ignore values, and NotIn without values is Exists.
+// meaning returns an element as Karpenter reads it: Exists and DoesNotExist ignore values, and
+// NotIn without values is Exists.
 func meaning(w Requirement) (requirements.Operator, []string) {
 	switch op := requirements.Operator(w.Operator); {
 	case op == requirements.OpExists || op == requirements.OpDoesNotExist:
@@ -128,7 +130,7 @@ func (r *Report) invalid(at string, err error, noKey bool) {
 	}
 }
 
-// capacityTypes checks what Karpenter demands of their values beyond the algebra.
+// capacityTypes checks what Karpenter demands of the values of capacity types beyond the algebra.
 func (r *Report) capacityTypes(at string, w Requirement) {
 	if w.Operator != "In" || w.Key != "karpenter.sh/capacity-type" || len(w.Values) == 0 {
 		return
@@ -206,7 +208,8 @@ func inDomain(domain, parent string) bool {
 	return domain == parent || strings.HasSuffix(domain, "."+parent)
 }
 
-// Labels checks the labels that a pool puts on its nodes, and that none contradicts the requirements.
+// Labels checks the labels that a pool puts on its nodes, and that none contradicts the
+// requirements.
 func (r *Report) Labels(path string, labels map[string]string, set requirements.Set, rules Rules) {
 	aliases := requirements.KubernetesAliases()
 	for _, key := range slices.Sorted(maps.Keys(labels)) {

@@ -9,8 +9,8 @@ import (
 	"github.com/joinery-sdk/joinery/internal/strictjson"
 )
 
-// Taints checks the taints and startup taints of one node: their form, and that no (key, effect) is there twice over
-// both lists. below is the path of the object that holds them.
+// Taints checks the taints and startup taints of one node: their form, and that no (key, effect)
+// appears twice in both lists together. below is the path of the object that holds them.
 func (r *Report) Taints(below string, taints, startupTaints []corev1.Taint) {
 	first := map[corev1.Taint]string{} // path, by key and effect
 	for _, list := range []struct {

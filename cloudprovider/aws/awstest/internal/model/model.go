@@ -1,6 +1,7 @@
-// Package model knows what requests AWS's services take: names, types, enumerations, limits and filters of the operations that the small AWS
-// answers, as the services describe themselves. The table is generated from botocore, which others maintain: so a name or a filter that
-// the provider and the small AWS both believe in, and that AWS does not have, is refused.
+// Package model knows which requests the AWS services accept: names, types, enumerations, limits
+// and filters of the operations that the small AWS answers, as the services describe themselves.
+// The table is generated from botocore, which others maintain. So a name or a filter that AWS does
+// not have is rejected, even if the provider and the small AWS both use it.
 package model
 
 import (
@@ -19,7 +20,7 @@ import (
 //go:embed operations.txt
 var table string
 
-// Codes with which services refuse requests that are not of their form.
+// Error codes of services for requests that do not have the right form.
 const (
 	UnknownParameter = "UnknownParameter"
 	InvalidValue     = "InvalidParameterValue"
@@ -104,8 +105,8 @@ func parse(kind string, rest []string) shape {
 	return s
 }
 
-// Check looks for the first fault of a request, in the order of its parameters' names. The zero fault means that there is none. An operation
-// that the table does not have takes nothing.
+// Check returns the first fault of a request, in the order of its parameters' names. The zero fault
+// means that there is none. An operation missing from the table is a fault.
 func Check(service, name string, request Node) Fault {
 	op, ok := parsed().operations[service+" "+name]
 	if !ok {
@@ -177,7 +178,7 @@ func check(service, of, path string, n Node) Fault {
 	return s.scalar(n.Text, invalid)
 }
 
-// scalar looks at a value: numbers have bounds, texts lengths.
+// scalar checks a value: numbers have bounds, and strings have lengths.
 func (s shape) scalar(text string, invalid func(string) Fault) Fault {
 	size := float64(len(text))
 	switch s.kind {
@@ -207,7 +208,7 @@ func within(s shape, n float64) bool {
 	return (s.min == nil || n >= *s.min) && (s.max == nil || n <= *s.max)
 }
 
-// JSON is a request of a service that takes JSON. What is null is not there.
+// JSON returns a request of a service that accepts JSON. A null counts as missing.
 func JSON(data []byte) (Node, error) {
 	var v any
 	d := json.NewDecoder(strings.NewReader(string(data)))

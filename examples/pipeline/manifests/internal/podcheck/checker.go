@@ -1,6 +1,6 @@
-// Package podcheck finds what an API server would refuse in a pod, as far as it matters to where the pod can run:
-// resources, labels, affinity, spread, tolerations, ports. A plan for a pod that no cluster accepts is worth nothing, and
-// the reason is better told at its field than guessed from a plan.
+// Package podcheck finds what an API server would refuse in a pod, as far as it affects where the
+// pod can run: resources, labels, affinity, spread, tolerations, ports. A plan for a pod that no
+// cluster accepts is worthless, and a message at the field is better than a guess from a plan.
 package podcheck
 
 import (
@@ -18,15 +18,17 @@ import (
 	"github.com/joinery-sdk/joinery/requirements/kube"
 )
 
-// Checker checks pods and parts of them. The zero value is ready to use. It remembers which label keys and values are
-// sound, so one Checker for many pods is much faster than many; it is not safe for concurrent use.
+// Checker checks pods and parts of them. The zero value is ready to use. It remembers which label
+// keys and values are valid, so one Checker for many pods is much faster than many. It is not safe
+// for concurrent use.
 type Checker struct {
 	problems []strictjson.Problem
 	keys     map[string][]string
 	values   map[string][]string
 }
 
-// Pod returns what is wrong with a pod, or with the template of pods when below is its path ("spec.template").
+// Pod returns what is wrong with a pod, or with a pod template if below is its path
+// ("spec.template").
 func (c *Checker) Pod(below string, meta *metav1.ObjectMeta, spec *corev1.PodSpec) []strictjson.Problem {
 	c.problems = nil
 	prefix := ""
@@ -43,7 +45,7 @@ func (c *Checker) Pod(below string, meta *metav1.ObjectMeta, spec *corev1.PodSpe
 	return c.problems
 }
 
-// poolOperators refuses the operators that the algebra and pools know, but pods do not.
+// poolOperators rejects the operators that package requirements and pools have, but pods do not.
 func (c *Checker) poolOperators(path string, a *corev1.NodeAffinity) {
 	term := func(at string, t *corev1.NodeSelectorTerm) {
 		for i, e := range t.MatchExpressions {
@@ -69,7 +71,7 @@ func (c *Checker) Labels(path string, labels map[string]string) []strictjson.Pro
 	return c.problems
 }
 
-// Selector returns what is wrong with a label selector; nil is sound.
+// Selector returns what is wrong with a label selector; nil is valid.
 func (c *Checker) Selector(path string, s *metav1.LabelSelector) []strictjson.Problem {
 	c.problems = nil
 	c.selector(path, s)
@@ -108,7 +110,7 @@ func (c *Checker) add(path, format string, args ...any) {
 	c.problems = append(c.problems, strictjson.Problem{Path: path, Detail: fmt.Sprintf(format, args...)})
 }
 
-// invalid takes over the problems that package requirements found.
+// invalid converts the problems that package requirements found.
 func (c *Checker) invalid(prefix string, err error) {
 	if err == nil {
 		return
@@ -138,7 +140,7 @@ func (c *Checker) oneOf(path, word string, allowed ...string) {
 	c.add(path, "%s: want one of %s%s", strictjson.Quote(word), strings.Join(allowed, ", "), hint)
 }
 
-// optional is oneOf where the field may also be missing.
+// optional is oneOf for a field that may be missing.
 func optional[T ~string](c *Checker, path string, word *T, allowed ...string) {
 	if word != nil {
 		c.oneOf(path, string(*word), allowed...)
@@ -179,7 +181,8 @@ func (c *Checker) value(path, value string) {
 	}
 }
 
-// tooLong is the length from which a key or value is refused for that alone: a prefix, a slash and a name.
+// tooLong is the length from which a key or value is rejected without further checks: a prefix, a
+// slash and a name.
 const tooLong = validation.DNS1123SubdomainMaxLength + 1 + validation.LabelValueMaxLength
 
 func (c *Checker) keyFaults(key string) []string {
@@ -194,7 +197,7 @@ func (c *Checker) keyFaults(key string) []string {
 	return msgs
 }
 
-// remember notes a verdict; a table that outgrows its bound starts anew.
+// remember caches a result. A table that exceeds its limit starts again.
 func remember(table map[string][]string, text string, msgs []string) map[string][]string {
 	const bound = 1 << 16
 	if table == nil || len(table) >= bound {

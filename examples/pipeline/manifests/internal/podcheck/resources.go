@@ -26,18 +26,19 @@ func (c *Checker) resources(path string, r *corev1.ResourceRequirements) {
 		switch {
 		case ok && request.Cmp(limit) > 0:
 			c.add(at, "the request %s exceeds the limit %s", request.String(), limit.String())
-		case ok && exact(name) && request.Cmp(limit) != 0: // without a limit it is plain what is meant
+		case ok && exact(name) && request.Cmp(limit) != 0: // without a limit the meaning is clear
 			c.add(at, "the request %s differs from the limit %s, which %s does not allow", request.String(), limit.String(), name)
 		}
 	}
 }
 
-// exact reports whether a resource cannot be overcommitted, so that its request and limit must be one number.
+// exact reports whether a resource cannot be overcommitted, so that its request and limit must be
+// equal.
 func exact(name corev1.ResourceName) bool {
 	return strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix) || extended(name)
 }
 
-// extended reports whether a resource is one of those that devices and operators add.
+// extended reports whether a resource is one that devices and operators add.
 func extended(name corev1.ResourceName) bool {
 	domain, _, ok := strings.Cut(string(name), "/")
 	return ok && domain != "kubernetes.io" && !strings.HasSuffix(domain, ".kubernetes.io")
@@ -63,7 +64,7 @@ func (c *Checker) resourceName(path string, name corev1.ResourceName) {
 		if len(text) > 63 || strings.ContainsAny(text, " \"\n") {
 			hint = ""
 		}
-		if text == "gpu" { // nearer to cpu than to what is meant
+		if text == "gpu" { // it is nearer to cpu than to the intended name
 			hint = " (did you mean \"nvidia.com/gpu\"?)"
 		} else if near, ok := requirements.Nearest(text, known); ok {
 			hint = fmt.Sprintf(" (did you mean %q?)", near)
@@ -72,7 +73,8 @@ func (c *Checker) resourceName(path string, name corev1.ResourceName) {
 	}
 }
 
-// quantity refuses what no computer has, since sums of such amounts would overflow: 2^53 of anything.
+// quantity rejects amounts that no computer has, 2^53 of anything, because sums of such amounts
+// would overflow.
 func (c *Checker) quantity(path string, name corev1.ResourceName, q resource.Quantity) {
 	const absurd = 1 << 53
 	switch {

@@ -1,5 +1,5 @@
-// Package line is the text form of the embedded catalogue: one instance type a line, so that a new source shows as a
-// diff that people can read. The generator writes it, package catalogue reads it.
+// Package line is the text form of the embedded catalogue, with one instance type per line, so that
+// a new source is a readable diff. The generator writes it, and package catalogue reads it.
 package line
 
 import (
@@ -17,7 +17,7 @@ type Type struct {
 	Source  string // letter of the source of the description; empty for the main one
 }
 
-// Blanks in names would break the line apart.
+// Spaces in names would break the line apart.
 var (
 	blanks   = strings.NewReplacer(" ", "_")
 	unblanks = strings.NewReplacer("_", " ")
@@ -172,7 +172,7 @@ func Decode(text string) (Type, error) {
 	return t, nil
 }
 
-// parser keeps the first error, so that a line can be read without a check at every word.
+// parser keeps the first error, so that a line can be read without checking every word.
 type parser struct{ err error }
 
 func (p *parser) fail(err error) {

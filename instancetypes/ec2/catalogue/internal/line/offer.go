@@ -10,16 +10,17 @@ import (
 type Offer struct {
 	Type  string
 	Zones string // last letters of the zones' names, ascending: "abd"
-	// Price in US dollars per hour on demand, as the list writes it; empty = the list does not have the type.
+	// Price is the on-demand price in US dollars per hour, as the list writes it. Empty means that
+	// the list does not have the type.
 	Price string
-	// Savings of spot over on-demand in percent; -1 = nobody knows.
+	// Savings is the saving of spot over on-demand in percent; -1 means unknown.
 	Savings int
 	// Guessed says that the savings are assumed, not the type's own.
 	Guessed bool
 }
 
-// EncodeOffer writes an offer without a line end: "m5.large abcdf 0.096 67", with "-" for what is not known and "~"
-// before guessed savings.
+// EncodeOffer writes an offer without a line end: "m5.large abcdf 0.096 67". "-" stands for an
+// unknown value, and "~" precedes guessed savings.
 func EncodeOffer(o Offer) string {
 	price, spot := o.Price, "-"
 	if price == "" {

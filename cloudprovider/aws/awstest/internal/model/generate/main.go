@@ -1,5 +1,6 @@
-// Command generate writes the table of package model from the service descriptions that botocore carries: of the operations that the small
-// AWS answers, the shapes of the requests and the documented filters. Call it by "go generate"; "make moto" installs what it reads.
+// Command generate writes the table of package model from the service descriptions in botocore. For
+// the operations that the small AWS answers, it writes the shapes of the requests and the
+// documented filters. Call it with "go generate"; "make moto" installs what it reads.
 package main
 
 import (
@@ -113,7 +114,7 @@ func read(file string) (d description, err error) {
 	return d, nil
 }
 
-// write writes the operations of a service, and then all shapes that their requests are made of.
+// write writes the operations of a service, and then all shapes of their requests.
 func (d description) write(b *bytes.Buffer, service string, names []string) error {
 	used := map[string]bool{}
 	for _, name := range names {
@@ -124,7 +125,8 @@ func (d description) write(b *bytes.Buffer, service string, names []string) erro
 		fmt.Fprintf(b, "operation %s %s %s", service, name, op.Input.Shape)
 		list := filters(d.Shapes[op.Input.Shape])
 		if name == "DescribeCapacityReservations" {
-			// "Filter your Amazon EC2 resources" of the User Guide has tags for all resources that bear tags; the description of this call leaves them out.
+			// "Filter your Amazon EC2 resources" in the User Guide says that all resources with
+			// tags can be filtered by them. The description of this call leaves that out.
 			list = append(list, "tag-key", "tag:")
 		}
 		for _, filter := range list {
@@ -157,10 +159,12 @@ func (d description) collect(name string, used map[string]bool) {
 	}
 }
 
-// manyValues is how many values of an enumeration the table names: longer ones, as that of all instance types, are out of date in a week.
+// manyValues is how many values of an enumeration the table names. Longer ones, such as that of all
+// instance types, are out of date in a week.
 const manyValues = 150
 
-// ref is a shape as others name it: what has no limits is named by its type.
+// ref returns the name by which other shapes refer to a shape. A shape without limits is named by
+// its type.
 func (d description) ref(name string) string {
 	if d.line(name) == "" {
 		return d.Shapes[name].Type
@@ -168,7 +172,7 @@ func (d description) ref(name string) string {
 	return name
 }
 
-// line describes a shape; empty for scalars without limits.
+// line describes a shape. It is empty for scalars without limits.
 func (d description) line(name string) string {
 	s := d.Shapes[name]
 	limits := ""
@@ -210,7 +214,7 @@ func (d description) line(name string) string {
 	return s.Type + limits
 }
 
-// wire is a member's name in a request of the service's protocol.
+// wire returns a member's name in a request of the service's protocol.
 func (d description) wire(key string, m member) string {
 	switch {
 	case d.Metadata.Protocol == "ec2" && m.QueryName != "":
@@ -226,7 +230,8 @@ func (d description) wire(key string, m member) string {
 
 var bullet = regexp.MustCompile(`<(/?)(ul|li)>|<code>([^<]*)</code>`)
 
-// filters are the names that the documentation of a request lists; names of tags are "tag:". Lists within lists are values.
+// filters returns the names listed in the documentation of a request; names of tags are "tag:".
+// Lists within lists are values.
 func filters(s shape) []string {
 	var out []string
 	depth, fresh := 0, false

@@ -1,0 +1,104 @@
+// Package deprovision decides which nodes to give back: empty nodes, nodes past their maximum age,
+// nodes that would not be bought again, and nodes that cost more than their pods need. It works on
+// a snapshot and a moment, and changes nothing itself.
+//
+// [Rank] lists the nodes in the order in which they should go. For each it gives the price, the
+// disruption of emptying it, an upper bound of the saving, and its blockers. It needs only the
+// snapshot.
+//
+// Package plan decides which nodes go and where their pods go. The other packages answer one
+// question each:
+//
+//   - eligibility: which nodes may go
+//   - eviction: what the pods allow
+//   - budget: what the pools allow
+//   - drift: which nodes have drifted
+//   - drain: how a node is emptied
+//   - execution: how the commands of a plan are carried out
+package deprovision
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	policyv1 "k8s.io/api/policy/v1"
+
+	"github.com/joinery-sdk/joinery/deprovision/eligibility"
+	"github.com/joinery-sdk/joinery/deprovision/eviction"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool"
+)
+
+// Cluster is a cluster at one moment. It is plain data and is only read.
+type Cluster struct {
+	// Nodes are all nodes of the cluster, including those that belong to no pool.
+	Nodes []eligibility.Node
+	// Pools must include every pool that a node refers to.
+	Pools []nodepool.NodePool
+	// PodDisruptionBudgets are the budgets of all namespaces.
+	PodDisruptionBudgets []*policyv1.PodDisruptionBudget
+	// Groups are the sets of pods that run only together.
+	Groups []eviction.Group
+	// Interruptions are the nodes whose machines the cloud takes back.
+	Interruptions []Interruption
+	// Now is the moment to plan for.
+	Now time.Time
+}
+
+// Interruption is a node whose machine the cloud takes back.
+type Interruption struct {
+	Node string
+	// Deadline is when the machine goes. The zero time means that it may go at any moment.
+	Deadline time.Time
+	// Force says that the machine does not respond, so it cannot be drained.
+	Force bool
+	// Why is the cloud's message.
+	Why string
+}
+
+// Errors of [Cluster.Validate] that do not name a node.
+var (
+	// ErrNoTime says that Now is not set, as in the zero Cluster. Ages and budgets would be wrong.
+	ErrNoTime = errors.New("deprovision: the cluster has no time (Cluster.Now)")
+	// ErrNoNode says that an element of Nodes has no Node.
+	ErrNoNode = errors.New("deprovision: a node of the cluster is nil")
+)
+
+// MissingPoolError says that a node's pool is not in Cluster.Pools, so its budgets are unknown.
+type MissingPoolError struct{ Node, Pool string }
+
+func (e *MissingPoolError) Error() string {
+	return fmt.Sprintf("deprovision: node %s is of pool %q, which is not in Cluster.Pools", e.Node, e.Pool)
+}
+
+// DuplicateNodeError says that two nodes of the cluster have the same name.
+type DuplicateNodeError struct{ Node string }
+
+func (e *DuplicateNodeError) Error() string {
+	return fmt.Sprintf("deprovision: two nodes of the cluster have the name %s", e.Node)
+}
+
+// Validate returns the first of [ErrNoTime], [ErrNoNode], [*DuplicateNodeError] and
+// [*MissingPoolError] that applies, or nil. A cluster without nodes is valid.
+func (c *Cluster) Validate() error {
+	if c.Now.IsZero() {
+		return ErrNoTime
+	}
+	known := make(map[string]bool, len(c.Pools))
+	for i := range c.Pools {
+		known[c.Pools[i].Name] = true
+	}
+	names := make(map[string]bool, len(c.Nodes))
+	for i := range c.Nodes {
+		switch n := &c.Nodes[i]; {
+		case n.Node == nil:
+			return ErrNoNode
+		case names[n.Name()]:
+			return &DuplicateNodeError{n.Name()}
+		case n.Pool != nil && !known[n.Pool.Name]:
+			return &MissingPoolError{n.Name(), n.Pool.Name}
+		}
+		names[c.Nodes[i].Name()] = true
+	}
+	return nil
+}

@@ -1,0 +1,70 @@
+package plan
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/joinery-sdk/joinery/deprovision"
+)
+
+// Point is what a plan, or its first commands, save for a number of evictions.
+type Point struct {
+	SavingsPerHour deprovision.Price
+	// Evictions is how many pods move, and Nodes is how many nodes go.
+	Evictions, Nodes int
+	// To reach the point, make a plan with this [Options.MaxEvictions] and carry out only its first
+	// Commands commands.
+	MaxEvictions, Commands int
+}
+
+// Frontier says what fewer evictions would save, to help to choose [Options.MaxEvictions]. It makes
+// one plan for each number of evictions and one with the limit of the options. It returns the
+// points that these plans and their first commands reach, in ascending order of evictions. Every
+// point saves something, and none takes as many evictions as another one and saves no more.
+//
+// Every point can be reached, see its MaxEvictions and Commands. A plan whose limit is the
+// evictions of the point may save less than the first commands of a larger plan, because its search
+// is another one. The error is that of [Make], and the cost is that of as many plans.
+func Frontier(ctx context.Context, c deprovision.Cluster, sim Simulator, opts *Options, evictions ...int) ([]Point, error) {
+	defaults := opts.defaults()
+	whole, err := Make(ctx, c, sim, opts)
+	if err != nil {
+		return nil, err
+	}
+	list := beginnings(nil, &whole, defaults.MaxEvictions)
+	for _, n := range evictions {
+		o := defaults
+		if n < 1 || o.MaxEvictions > 0 && n >= o.MaxEvictions || n >= whole.Evictions {
+			continue
+		}
+		o.MaxEvictions = n
+		r, err := Make(ctx, c, sim, &o)
+		if err != nil {
+			return nil, err
+		}
+		list = beginnings(list, &r, n)
+	}
+	slices.SortFunc(list, func(a, b Point) int {
+		return cmp.Or(cmp.Compare(a.Evictions, b.Evictions), cmp.Compare(b.SavingsPerHour, a.SavingsPerHour), cmp.Compare(a.Nodes, b.Nodes), cmp.Compare(a.MaxEvictions, b.MaxEvictions), cmp.Compare(a.Commands, b.Commands))
+	})
+	var out []Point
+	most := deprovision.Price(0)
+	for _, x := range list {
+		if x.SavingsPerHour > most {
+			out, most = append(out, x), x.SavingsPerHour
+		}
+	}
+	return out, nil
+}
+
+// beginnings appends one point for each number of first commands of the plan with the given limit.
+func beginnings(list []Point, r *Result, bound int) []Point {
+	var x Point
+	for i := range r.Commands {
+		c := &r.Commands[i]
+		x = Point{x.SavingsPerHour + c.SavingsPerHour, x.Evictions + len(c.Placements), x.Nodes + len(c.Nodes), bound, i + 1}
+		list = append(list, x)
+	}
+	return list
+}

@@ -1,0 +1,162 @@
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/joinery-sdk/joinery/deprovision"
+	"github.com/joinery-sdk/joinery/deprovision/budget"
+	"github.com/joinery-sdk/joinery/deprovision/eligibility"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool"
+)
+
+// ledger is what the budgets of pools and zones allow. It is immutable.
+type ledger struct{ pools, zones budget.Ledger }
+
+func newLedger(c *deprovision.Cluster, o *Options) ledger {
+	return ledger{budget.New(c.Pools, budget.Count(c.Nodes), c.Now), budget.Zones(o.ZoneBudgets, c.Nodes, c.Now)}
+}
+
+// split returns the nodes, in their order, that the budgets allow the method to give back at once,
+// and the others; see charged.
+func (l ledger) split(method eligibility.Method, set []*member) (now, later []*member) {
+	for _, m := range set {
+		after, allowed := l.charged(method, m)
+		if !allowed {
+			later = append(later, m)
+			continue
+		}
+		l, now = after, append(now, m)
+	}
+	return now, later
+}
+
+// charged returns the ledger after the method has given back the node, and whether the budgets allow
+// that. Nodes that the plan buys do not count, nor does the repair of a node that was never ready.
+func (l ledger) charged(method eligibility.Method, m *member) (ledger, bool) {
+	if m.bought != nil || method == eligibility.Unhealthy && !m.Node.Initialized() {
+		return l, true
+	}
+	reason := budgetReason(method, len(m.Pods))
+	allowed := l.pools.Left(m.Pool, reason) > 0 && l.zones.Left(m.Zone, reason) > 0
+	return ledger{l.pools.Take(m.Pool, 1), l.zones.Take(m.Zone, 1)}, forceful(method) || allowed
+}
+
+// why says which budget keeps the node; empty if none does.
+func (l ledger) why(n *eligibility.Node, r nodepool.Reason) string {
+	if l.zones.Left(n.Zone, r) == 0 && l.pools.Left(n.PoolName(), r) > 0 {
+		return l.zones.Why(n.Zone, r)
+	}
+	return l.pools.Why(n.PoolName(), r)
+}
+
+// budgetReason returns the reason under which budgets count a node with this many pods that the
+// method gives back.
+func budgetReason(method eligibility.Method, pods int) nodepool.Reason {
+	switch {
+	case method == eligibility.Unhealthy:
+		return nodepool.Unhealthy
+	case method == eligibility.Drift:
+		return nodepool.Drifted
+	case pods == 0:
+		return nodepool.Empty
+	}
+	return nodepool.Underutilized
+}
+
+// population counts the nodes of a pool in this state.
+func (s *state) population(pool string) (out nodepool.Population) {
+	for _, m := range s.nodes {
+		switch {
+		case m.Pool != pool || m.Node.Pool == nil:
+		case m.Node.Leaving():
+			out.Leaving++
+		default:
+			out.Staying++
+		}
+	}
+	return out
+}
+
+// staticPools returns how many nodes of each static pool are in the set, and the names of these
+// pools, sorted.
+func (p *planner) staticPools(set []*member) ([]string, map[string]int64) {
+	nodes := map[string]int64{}
+	for _, m := range set {
+		if pool := p.pools[m.Pool]; m.Node.Pool != nil && pool != nil && pool.IsStatic() {
+			nodes[m.Pool]++
+		}
+	}
+	return slices.Sorted(maps.Keys(nodes)), nodes
+}
+
+// replacements returns the static pools that lack more nodes without the set, each once for every
+// such node. The pool buys these nodes sooner or later, so a command that left them out would claim
+// a saving that does not last.
+func (p *planner) replacements(set []*member) (out []string) {
+	names, nodes := p.staticPools(set)
+	for _, name := range names {
+		pool := *p.pools[name]
+		pool.Limits = nil // once the old nodes are gone, the limit allows the new ones
+		now := p.population(name)
+		after := now
+		after.Staying -= nodes[name]
+		for range pool.Deficit(after) - pool.Deficit(now) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// heldByPool says why a static pool gives back none of the set now, if the nodes do not have to go.
+func (p *planner) heldByPool(set []*member) string {
+	names, nodes := p.staticPools(set)
+	for _, name := range names {
+		pool, now := p.pools[name], p.population(name)
+		if surplus := pool.Surplus(now); surplus > 0 {
+			return fmt.Sprintf("pool %s has %d more nodes than its replicas (%d), and gives these back first", name, surplus, *pool.Replicas)
+		}
+		limit, limited := pool.Limits["nodes"]
+		if now.Staying -= nodes[name]; limited && now.Staying+now.Leaving+2*nodes[name] > limit.Value() && len(p.replacements(set)) > 0 {
+			return fmt.Sprintf("pool %s may have at most %d nodes (limits.nodes), so no other node can join before it goes", name, limit.Value())
+		}
+	}
+	return ""
+}
+
+// lacks returns the first of the static pools of which the answer buys too few nodes.
+func (a *Answer) lacks(pools []string) string {
+	bought := map[string]int{}
+	for i := range a.NewNodes {
+		bought[a.NewNodes[i].Pool]++
+	}
+	for _, name := range pools {
+		if bought[name]--; bought[name] < 0 {
+			return name
+		}
+	}
+	return ""
+}
+
+// withReplacements returns the names of the nodes that a command for the set buys: those that its
+// pods need, but of static pools as many as these must buy for the set.
+func (p *planner) withReplacements(needed []string, set []*member, to *destination) (out []string) {
+	missing := map[string]int{}
+	for _, pool := range p.replacements(set) {
+		missing[pool]++
+	}
+	for _, name := range slices.Concat(needed, slices.Sorted(maps.Keys(to.bought))) {
+		n := to.bought[name]
+		static := p.pools[n.Pool] != nil && p.pools[n.Pool].IsStatic()
+		switch {
+		case p.nodes[name] != nil || slices.Contains(out, name), static && missing[n.Pool] == 0, !static && !slices.Contains(needed, name):
+			continue
+		case static:
+			missing[n.Pool]--
+		}
+		out = append(out, name)
+	}
+	slices.Sort(out)
+	return out
+}

@@ -1,0 +1,339 @@
+package plan
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joinery-sdk/joinery/deprovision"
+	"github.com/joinery-sdk/joinery/deprovision/eligibility"
+)
+
+// Make looks for nodes to give back, method by method: interruption, expiration, repair, drift,
+// emptiness, consolidation. In each round it first finds the state to end with and then the
+// commands that lead there. A pod moves at most once, nodes that stay are not touched, and no node
+// is bought only to be given back. The result is the same for the same arguments. Make asks some
+// dozens of questions about sets of nodes and one or two about each candidate.
+//
+// Commands for interruption, expiration, repair and drift come first and need not save anything.
+// They may buy nodes that later commands share. So if a caller stops after them, the cluster can
+// cost more than if only their nodes had been replaced.
+//
+// Make looks for the final state without budgets. The commands then go as far as the budgets allow,
+// and the next plan continues from there. If every command is larger than the budgets allow, one
+// command gives its nodes back in waves, see [Command.Waves]. If constraints between pods forbid
+// waves, Make looks for a state within the budgets.
+//
+// Each round begins where the one before ended. Make ends when a round finds no change, when every
+// further change would move a pod again, or when budgets hold nodes back. So if the plan is made
+// again after its commands, with the same options and budgets, its first command moves some pod a
+// second time.
+//
+// The error is [ErrNoSimulator], [*UnknownMethodError], that of [deprovision.Cluster.Validate],
+// that of the simulator, or that of the context.
+func Make(ctx context.Context, c deprovision.Cluster, sim Simulator, opts *Options) (Result, error) {
+	if sim == nil {
+		return Result{}, ErrNoSimulator
+	}
+	if err := c.Validate(); err != nil {
+		return Result{}, err
+	}
+	p := newPlanner(ctx, c, sim, opts.defaults())
+	for _, m := range p.o.Methods {
+		if !slices.Contains(eligibility.Methods(), m) {
+			return Result{}, &UnknownMethodError{m}
+		}
+	}
+	for again := true; again && p.err == nil; {
+		quiet := p.target()
+		if p.out.Verdicts == nil {
+			p.verdicts()
+		}
+		before := len(p.out.Commands)
+		whole, held := p.way()
+		if again = len(p.out.Commands) > before && (!quiet || !whole) && !held; again {
+			for i := range p.out.Commands[before:] {
+				p.move(p.out.Commands[before+i].Placements)
+			}
+		}
+		if held && !p.limited && len(p.out.Commands) == 0 {
+			p.limited, again = true, true
+		}
+		p.moves, p.start = nil, state{p.sim, maps.Clone(p.nodes), nil}
+		p.tie()
+	}
+	if p.err != nil {
+		return Result{}, p.err
+	}
+	for _, m := range p.nodes {
+		p.out.PricePerHourAfter += m.PricePerHour
+	}
+	p.out.Evictions = len(p.movedAlready())
+	p.budgets()
+	return p.out, nil
+}
+
+// target finds the state that the round ends with. The forced methods and consolidation take turns
+// until neither finds more, because the pods of an expired or drifted node may fit only on a node
+// that consolidation buys. It reports whether the search ended because nothing more was found.
+func (p *planner) target() (quiet bool) {
+	for quiet = true; ; {
+		before := p.going()
+		p.forced()
+		p.emptiness()
+		forced := p.going()
+		if before > 0 && forced == before {
+			return quiet
+		}
+		if forced > before {
+			p.replay()
+		}
+		quiet = !p.asksFor(eligibility.Consolidation) || p.consolidation()
+		if p.ended() || p.going() == forced {
+			return quiet
+		}
+	}
+}
+
+func (p *planner) asksFor(m eligibility.Method) bool {
+	return p.o.Methods == nil || slices.Contains(p.o.Methods, m)
+}
+
+// due is a node that goes at any cost.
+type due struct {
+	*member
+	at     time.Time
+	why    string
+	atOnce bool
+}
+
+// forced replaces nodes that must go, in this order:
+//
+//   - nodes that the cloud takes back, by deadline
+//   - nodes that have reached their age, oldest first
+//   - broken nodes, the longest due first
+//   - drifted nodes: empty ones first, then those that drifted first
+//
+// Interruptions and expiration ignore budgets but count against them.
+func (p *planner) forced() {
+	var interrupted, expired, broken, drifted []due
+	for _, i := range p.cluster.Interruptions {
+		if m := p.nodes[i.Node]; m != nil {
+			atOnce := i.Force || i.Deadline.Sub(p.cluster.Now) < p.o.LaunchTime
+			interrupted = append(interrupted, due{m, i.Deadline, cmp.Or(i.Why, "the cloud takes the machine back"), atOnce})
+		}
+	}
+	p.replace(eligibility.Interruption, interrupted)
+	for _, m := range p.members() {
+		if m.bought != nil {
+			continue
+		}
+		if at, ok := m.Node.ExpiresAt(); ok && !p.cluster.Now.Before(at) {
+			expired = append(expired, due{m, at, fmt.Sprintf("it was to live until %s", at.UTC().Format(time.RFC3339)), false})
+		}
+	}
+	p.replace(eligibility.Expiration, expired)
+	for _, m := range p.members() {
+		if m.bought == nil && m.Node.Repair != nil {
+			broken = append(broken, due{m, m.Node.Repair.Since, m.Node.Repair.Why, false})
+		}
+	}
+	p.replace(eligibility.Unhealthy, broken)
+	for _, m := range p.members() {
+		if m.bought != nil || len(m.Node.Drifted) == 0 {
+			continue
+		}
+		since := m.Node.DriftedSince
+		if since.IsZero() { // the drift has only been noticed now
+			since = p.cluster.Now
+		}
+		drifted = append(drifted, due{m, since, strings.Join(m.Node.Drifted, "; "), false})
+	}
+	p.drift(drifted)
+}
+
+// drift replaces drifted nodes, in one zone only if the options ask for that.
+func (p *planner) drift(list []due) {
+	in := func(zone string, empty bool) (out []due) {
+		for _, d := range list {
+			if (len(d.Pods) == 0) == empty && (!p.o.DriftByZone || d.Zone == zone) {
+				out = append(out, d)
+			}
+		}
+		return out
+	}
+	zones, first := p.driftZones(list)
+	for _, zone := range zones {
+		before := p.going()
+		p.replace(eligibility.Drift, in(zone, true))
+		p.replace(eligibility.Drift, in(zone, false))
+		if first != "" || p.going() > before {
+			first = cmp.Or(first, zone)
+			break
+		}
+	}
+	for _, d := range list {
+		if p.o.DriftByZone && first != "" && d.Zone != first && p.nodes[d.Name] != nil {
+			p.note(d.verdict(OverBudget, eligibility.Drift, fmt.Sprintf("%s, but drift goes zone by zone, and zone %s comes first", d.why, first)))
+		}
+	}
+}
+
+// driftZones returns the zones of drifted nodes in the order in which they are tried, and the one
+// where drifted nodes are leaving already; empty for none. All nodes are in one if the options do not
+// ask for zones.
+func (p *planner) driftZones(list []due) (zones []string, first string) {
+	if !p.o.DriftByZone {
+		return []string{""}, ""
+	}
+	for _, d := range slices.SortedFunc(slices.Values(list), func(a, b due) int { return cmp.Or(a.at.Compare(b.at), strings.Compare(a.Zone, b.Zone)) }) {
+		if !slices.Contains(zones, d.Zone) {
+			zones = append(zones, d.Zone)
+		}
+	}
+	leaving := func(zone string) { first = cmp.Or(first, zone) }
+	for i := range p.cluster.Nodes {
+		if n := &p.cluster.Nodes[i]; n.Leaving() && len(n.Drifted) > 0 {
+			leaving(n.Zone)
+		}
+	}
+	for i := range p.out.Commands {
+		if c := &p.out.Commands[i]; c.Method == eligibility.Drift {
+			leaving(c.Nodes[0].Zone)
+		}
+	}
+	for _, v := range p.moves {
+		if v.method == eligibility.Drift {
+			leaving(v.nodes[0].Zone)
+		}
+	}
+	if first != "" {
+		return []string{first}, first
+	}
+	return zones, ""
+}
+
+// replace replaces nodes at any cost, in the order of their times, if their pods fit somewhere.
+// Nodes that groups tie together go together. A static pool buys a node in the place of each that it
+// needs, before that goes if the method can wait. An interrupted node and an expired node of a v1 pool
+// go in any case: their pods without another place are stranded.
+func (p *planner) replace(method eligibility.Method, list []due) {
+	if !p.asksFor(method) {
+		return
+	}
+	slices.SortStableFunc(list, func(a, b due) int { return cmp.Or(a.at.Compare(b.at), strings.Compare(a.Name, b.Name)) })
+	listed := map[string]bool{}
+	for _, d := range list {
+		listed[d.Name] = true
+	}
+	for _, d := range list {
+		m := p.nodes[d.Name] // pods may have arrived
+		if m == nil || p.block(m, method) {
+			continue
+		}
+		ledger, goes := p.spent(), unavoidable(m, method)
+		set := []*member{m}
+		if !goes {
+			set = p.tied(m)
+		}
+		if at := slices.IndexFunc(set, func(mate *member) bool { return !listed[mate.Name] }); at >= 0 {
+			v := m.verdict(Blocked, method, fmt.Sprintf("%s, but group %s needs all pods that would move, and runs on node %s, too, which does not have to go", d.why, p.gangs.ties[m.Name].group.Name, set[at].Name))
+			v.By = []eligibility.Blocker{{Kind: eligibility.PodGroup, Text: v.Detail}}
+			p.note(v)
+			continue
+		}
+		if _, over := ledger.split(method, set); len(over) > 0 {
+			p.note(m.verdict(OverBudget, method, ledger.why(over[0].Node, budgetReason(method, len(over[0].Pods)))))
+			continue
+		}
+		if held := p.heldByPool(set); held != "" && !goes {
+			v := m.verdict(Blocked, method, d.why+", but "+held)
+			v.By = []eligibility.Blocker{{Kind: eligibility.StaticPool, Text: held}}
+			p.note(v)
+			continue
+		}
+		q := question(set)
+		q.MaxNodes, q.Explain, q.Replacements = max(1, len(q.Pods)), true, p.replacements(set)
+		a := p.ask(q)
+		why, stranded := d.why, []*corev1.Pod(nil)
+		for goes && !a.OK() && !p.ended() { // the machine goes in any case, so move the pods that can move
+			stuck := a.stuck()
+			if stranded == nil {
+				why += ", though " + a.Why
+			}
+			for _, pod := range q.Pods {
+				if stuck([]*corev1.Pod{pod}) {
+					stranded = append(stranded, pod)
+				}
+			}
+			q.Pods = slices.DeleteFunc(q.Pods, func(pod *corev1.Pod) bool { return stuck([]*corev1.Pod{pod}) })
+			a = p.ask(q)
+		}
+		if !a.OK() {
+			p.note(m.verdict(WouldNotFit, method, d.why+", but "+a.Why))
+			continue
+		}
+		if pool := a.lacks(q.Replacements); pool != "" {
+			lack := fmt.Sprintf("pool %s cannot buy a node in its place now", pool)
+			if !goes {
+				p.note(m.verdict(WouldNotFit, method, d.why+", but "+lack))
+				continue
+			}
+			why += ", though " + lack
+		}
+		sortPods(stranded)
+		p.commit(move{method, set, why, d.atOnce, stranded}, &a)
+	}
+}
+
+// emptiness gives back all nodes without pods that have to move, in one command.
+func (p *planner) emptiness() {
+	if !p.asksFor(eligibility.Emptiness) {
+		return
+	}
+	var set []*member
+	for _, m := range p.ranked(p.members()) {
+		if len(m.Pods) == 0 && m.bought == nil && !p.block(m, eligibility.Emptiness) {
+			set = append(set, m)
+		}
+	}
+	if len(set) == 0 {
+		return
+	}
+	if a := p.ask(question(set)); a.OK() {
+		p.commit(move{method: eligibility.Emptiness, nodes: set, why: "nothing runs there that would have to move"}, &a)
+	}
+}
+
+// block records the blockers of the node for the method and reports whether there are any.
+func (p *planner) block(m *member, method eligibility.Method) bool {
+	by := p.blockers(m, method)
+	if len(by) == 0 {
+		by = p.tieBlockers(m, method)
+	}
+	if len(by) == 0 {
+		return false
+	}
+	v := m.verdict(Blocked, method, by[0].String())
+	v.By = by
+	p.note(v)
+	return true
+}
+
+// ranked returns the members in the order of the ranker, then by name.
+func (p *planner) ranked(list []*member) []*member {
+	out := slices.Clone(list)
+	for i, m := range out {
+		scored := *m
+		scored.Score = p.o.Ranker.Rank(m.Candidate)
+		out[i] = &scored
+	}
+	slices.SortStableFunc(out, func(a, b *member) int { return cmp.Or(cmp.Compare(b.Score, a.Score), strings.Compare(a.Name, b.Name)) })
+	return out
+}

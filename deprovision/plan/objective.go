@@ -1,0 +1,100 @@
+package plan
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/joinery-sdk/joinery/deprovision"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool"
+)
+
+// Objective is what consolidation maximizes: the saving of a change over the horizon minus the
+// price of its disruption. A change is made only if the result is positive. Savings are counted in
+// CostPerHour, the cost in the objective of provisioning, so that a node that was bought for that
+// objective is not given back because of its price. The zero value has the defaults of its fields.
+type Objective struct {
+	// Horizon is how long a saving counts, but not beyond the expiry of the node; 0 means a day.
+	Horizon time.Duration
+	// DisruptionPrice is the price of one unit of disruption, about one eviction, see
+	// [deprovision.Candidate.Disruption]. 0 means one cent. A negative price means that disruption
+	// is free, so that any saving is taken, as Karpenter does.
+	DisruptionPrice deprovision.Price
+	// Balanced, if not 0, compares two shares. A change causes a share of its pool's disruption. It
+	// must save a share of the pool's cost that is at least 1/Balanced of that. This is also a
+	// price of disruption: the pool's cost over the horizon, divided by Balanced times the pool's
+	// disruption. Pools with the policy Balanced have 2, as in Karpenter.
+	Balanced int
+}
+
+// defaultBalanced is Karpenter's factor for pools with the policy Balanced.
+const defaultBalanced = 2
+
+func (o Objective) defaults() Objective {
+	o.Horizon = cmp.Or(o.Horizon, 24*time.Hour)
+	o.DisruptionPrice = max(0, cmp.Or(o.DisruptionPrice, deprovision.Dollars(0.01)))
+	return o
+}
+
+// poolSum is the cost of all nodes of a pool and the disruption of emptying them.
+type poolSum struct {
+	cost       deprovision.Price
+	disruption float64
+}
+
+// unitPrices returns the price of one unit of disruption by pool.
+func (p *planner) unitPrices() map[string]deprovision.Price {
+	sums := map[string]poolSum{}
+	for _, m := range p.members() {
+		s := sums[m.Pool]
+		sums[m.Pool] = poolSum{s.cost + m.CostPerHour, s.disruption + m.Disruption}
+	}
+	out := map[string]deprovision.Price{}
+	for name, s := range sums {
+		k := p.o.Objective.Balanced
+		if pool := p.pools[name]; k == 0 && pool != nil && pool.Disruption.Policy == nodepool.Balanced {
+			k = defaultBalanced
+		}
+		out[name] = p.o.Objective.DisruptionPrice
+		if k > 0 && s.disruption > 0 {
+			out[name] = max(out[name], s.cost.Times(p.o.Objective.Horizon.Hours()/(float64(k)*s.disruption)))
+		}
+	}
+	return out
+}
+
+// balance is the saving of a change per hour, its saving over the horizon, and the price of its
+// disruption.
+type balance struct{ saving, earned, disrupted deprovision.Price }
+
+func (w balance) net() deprovision.Price { return w.earned - w.disrupted }
+
+// weigh returns the balance of giving back the set and buying new nodes of the given cost. Pods
+// that the plan already moves are charged only once.
+func (p *planner) weigh(set []*member, bought deprovision.Price) balance {
+	var w balance
+	horizon := p.o.Objective.Horizon.Hours()
+	total, lived := deprovision.Price(0), deprovision.Price(0)
+	for _, m := range set {
+		total += m.CostPerHour
+		lived += m.CostPerHour.Times(min(horizon, m.RemainingLife.Hours()))
+		if at := p.charged(m, len(set)); at != nil {
+			w.disrupted += p.units[m.Pool].Times(at.Disruption)
+		}
+	}
+	w.saving = total - bought
+	if total > 0 {
+		w.earned = lived - bought.Times(lived.Dollars()/total.Dollars())
+	}
+	return w
+}
+
+// charged returns the state of the node whose disruption counts in a set of the given size. That is
+// the node as it was at the start of the round, because pods that arrived since then move in any
+// case. A node that the round buys costs nothing, so the result is nil. If such a node is alone in
+// the set, its pods would move once more, so it counts as it is.
+func (p *planner) charged(m *member, of int) *member {
+	if at := p.start.nodes[m.Name]; at != nil || of > 1 {
+		return at
+	}
+	return m
+}

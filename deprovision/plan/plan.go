@@ -1,0 +1,186 @@
+// Package plan decides which nodes of a cluster go, when they go, and where their pods go.
+//
+// [Make] asks a [Simulator] where pods would go. It returns commands and one [Verdict] for every
+// node. Each command is right once the commands before it have been carried out. Nodes that must go
+// (interrupted, expired, drifted), nodes without pods, sets of nodes and single nodes are all moves
+// of one type, and one test accepts them.
+//
+// Some pods move without a command, such as pending pods and pods of nodes that are leaving. The
+// simulator has to deal with them: its answers must be right whenever these pods move. The
+// simulator also deals with preferences of pods (preferred affinities, spreads with
+// ScheduleAnyway): no plan fails because of a preference.
+package plan
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joinery-sdk/joinery/deprovision"
+	"github.com/joinery-sdk/joinery/deprovision/eligibility"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool"
+)
+
+// ErrNoSimulator says that the simulator is nil.
+var ErrNoSimulator = errors.New("deprovision: the simulator is nil")
+
+// UnknownMethodError says that [Options.Methods] names a method that does not exist.
+type UnknownMethodError struct{ Method eligibility.Method }
+
+func (e *UnknownMethodError) Error() string {
+	return fmt.Sprintf("deprovision: there is no method %q", e.Method)
+}
+
+// Options are the caller's choices. nil means defaults.
+type Options struct {
+	// Methods are the methods to use; their order does not matter. nil means all.
+	Methods []eligibility.Method
+	// Ranker orders candidates for consolidation; nil is [deprovision.PriceRanker].
+	Ranker deprovision.Ranker
+	// Objective is what consolidation maximizes.
+	Objective Objective
+	// MaxEvictions limits how many pods consolidation moves; 0 means no limit. Pods that forced
+	// methods move do not count. [Frontier] shows what a limit costs.
+	MaxEvictions int
+	// MinSavings is the smallest saving per hour that each consolidation must have.
+	MinSavings deprovision.Price
+	// SpotToSpot allows cheaper spot nodes to replace spot nodes. A new spot node must then have at
+	// least SpotFlexibility types to choose from, because the cheapest type alone is likely to be
+	// interrupted next. A SpotFlexibility of 0 means 15.
+	SpotToSpot      bool
+	SpotFlexibility int
+	// Rules are additional rules of eligibility.
+	Rules eligibility.Rules
+	// ZoneBudgets bound how many nodes of each zone may leave at once, whatever pools they have, besides
+	// the budgets of the pools. They mean what those mean; nil bounds nothing.
+	ZoneBudgets []nodepool.Budget
+	// DriftByZone replaces drifted nodes zone by zone: first where some are leaving already, then where
+	// nodes have drifted for longest. The next zone follows when no drifted node of this one can go.
+	DriftByZone bool
+	// LaunchTime is how long a new node takes to start. An interruption with less notice does not
+	// wait for it. 0 means a minute, which is less than the two minutes of notice that clouds give
+	// for spot machines.
+	LaunchTime time.Duration
+}
+
+// defaults returns the options with defaults filled in.
+func (o *Options) defaults() Options {
+	var out Options
+	if o != nil {
+		out = *o
+	}
+	if out.Ranker == nil {
+		out.Ranker = deprovision.PriceRanker{}
+	}
+	out.Objective = out.Objective.defaults()
+	out.SpotFlexibility = cmp.Or(out.SpotFlexibility, 15)
+	out.LaunchTime = cmp.Or(out.LaunchTime, time.Minute)
+	return out
+}
+
+// Kind says whether a command buys nodes.
+type Kind string
+
+// The kinds.
+const (
+	Delete  Kind = "delete"
+	Replace Kind = "replace"
+)
+
+// Command is one change: buy the new nodes, move the pods, give the nodes back.
+type Command struct {
+	Method eligibility.Method
+	Kind   Kind
+	// Nodes are the nodes that go, in the order of their names.
+	Nodes []deprovision.Candidate
+	// Waves are the names of the nodes that leave together. A wave starts when the one before it
+	// has left. There are waves if the budgets allow fewer nodes at once than the command gives
+	// back. The caller may let a later wave wait longer. nil means that all nodes leave together.
+	Waves    [][]string
+	NewNodes []NewNode
+	// Placements are the new places of all pods that move, in an order in which each can be bound.
+	Placements []Placement
+	// Stranded are pods without another place that end with a node that goes in any case. Their
+	// controllers recreate them.
+	Stranded []*corev1.Pod
+	// Groups are the names of the groups that fall below their minimum, sorted. All pods of such a
+	// group move in this command, unless the nodes go in any case.
+	Groups []string
+	// SavingsPerHour may be negative if the node has to go in any case.
+	SavingsPerHour deprovision.Price
+	Disruption     float64
+	// AtOnce says not to wait for the new nodes, because the cloud takes the old node first.
+	AtOnce bool
+	// Why is the reason, as one sentence.
+	Why string
+}
+
+// Pods returns the pods that move.
+func (c *Command) Pods() []*corev1.Pod {
+	var out []*corev1.Pod
+	for _, p := range c.Placements {
+		out = append(out, p.Pod)
+	}
+	return out
+}
+
+// Outcome is what happens to a node.
+type Outcome string
+
+// The outcomes.
+const (
+	Chosen      Outcome = "chosen"        // a command gives it back
+	Blocked     Outcome = "blocked"       // it has blockers, see By
+	WouldNotFit Outcome = "would-not-fit" // its pods have no other place, or no cheaper one
+	NoSaving    Outcome = "no-saving"     // no cheaper node holds its pods
+	Outranked   Outcome = "outranked"     // its disruption costs more than it saves
+	OverBudget  Outcome = "budget"        // the budgets of its pool allow no more
+	NotAsked    Outcome = "not-asked"     // no method applies, or the search ended earlier
+)
+
+// Verdict says why a node goes or stays.
+type Verdict struct {
+	Node    string
+	Outcome Outcome
+	// Method is the method that chose the node or came closest to choosing it. It is empty if none
+	// applies.
+	Method eligibility.Method
+	// Detail is one sentence of explanation.
+	Detail string
+	// By are the blockers of a blocked node.
+	By []eligibility.Blocker
+	// Disruption is the disruption of emptying the node. PricePerHour is its price, or 0 if it is
+	// unknown.
+	Disruption   float64
+	PricePerHour deprovision.Price
+	// BestPricePerHour is the price of the cheapest replacement found. BoundPerHour is a lower
+	// bound for any replacement. Both are 0 if no replacement was looked for.
+	BestPricePerHour, BoundPerHour deprovision.Price
+	// Notes are questions about the node that could not be answered, such as whether it has
+	// drifted.
+	Notes []string
+	// Earned is the saving of the best change found, over the horizon. Cost is the price of its
+	// disruption. Both are 0 if no change was found.
+	Earned, Cost deprovision.Price
+}
+
+// Result is a plan.
+type Result struct {
+	// Commands are to be carried out in order.
+	Commands []Command
+	// Verdicts has one verdict for each node of the cluster, by name.
+	Verdicts []Verdict
+	// PricePerHour is the price of all nodes before the plan; unknown prices are left out.
+	// PricePerHourAfter is the same after all commands. Evictions is the number of pods that move,
+	// each of them once.
+	PricePerHour, PricePerHourAfter deprovision.Price
+	Evictions                       int
+	// Questions is the number of questions to the simulator. Avoided is the number of questions
+	// that bounds made unnecessary.
+	Questions, Avoided int
+	// After is the cluster after all commands.
+	After Simulator
+}

@@ -1,0 +1,509 @@
+package plan_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joinery-sdk/joinery/deprovision"
+	"github.com/joinery-sdk/joinery/deprovision/eligibility"
+	"github.com/joinery-sdk/joinery/deprovision/eviction"
+	"github.com/joinery-sdk/joinery/deprovision/plan"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool"
+)
+
+func now() time.Time { return time.Date(2026, 1, 15, 12, 0, 0, 0, time.UTC) }
+
+// toy is a simulator in which every pod has size 1, a node of type tN holds N and costs N cents an hour, spot half
+// of it.
+type toy struct {
+	free map[string]int
+	spot bool // spot is for sale
+	none bool // static pools can buy nothing
+	next int
+}
+
+func (s toy) Simulate(_ context.Context, q plan.Question) (plan.Answer, error) {
+	free := maps.Clone(s.free)
+	for _, n := range slices.Concat(q.Remove, q.Cordon) {
+		delete(free, n)
+	}
+	var a plan.Answer
+	next := s.next
+	left := slices.Clone(q.Pods)
+	for _, pool := range q.Replacements {
+		if s.none {
+			break
+		}
+		n := plan.NewNode{Name: fmt.Sprintf("new-%d", next), Pool: pool, InstanceType: "t4", Zone: "z", CapacityType: "on-demand", PricePerHour: deprovision.Dollars(0.04)}
+		free[n.Name] = 4
+		a.NewNodes = append(a.NewNodes, n)
+		next++
+	}
+	if q.Moves != nil {
+		for _, n := range q.Buy {
+			size := 0
+			fmt.Sscanf(n.InstanceType, "t%d", &size)
+			free[n.Name] = size
+			n.Pods = nil
+			for _, p := range q.Pods {
+				if q.Moves[p] == n.Name {
+					n.Pods = append(n.Pods, p)
+				}
+			}
+			a.NewNodes = append(a.NewNodes, n)
+			number := 0
+			fmt.Sscanf(n.Name, "new-%d", &number)
+			next = max(next, number) + 1 // no two nodes have one name
+		}
+		left = nil
+		for _, p := range q.Pods {
+			free[q.Moves[p]]--
+			a.Placements = append(a.Placements, plan.Placement{Pod: p, Node: q.Moves[p]})
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(free)) {
+		for free[name] > 0 && len(left) > 0 {
+			a.Placements = append(a.Placements, plan.Placement{Pod: left[0], Node: name})
+			free[name]--
+			left = left[1:]
+		}
+	}
+	if len(left) > 0 && q.MaxNodes > 0 {
+		n := plan.NewNode{Name: fmt.Sprintf("new-%d", next), Pool: "default", InstanceType: fmt.Sprintf("t%d", len(left)), Zone: "z", CapacityType: "on-demand", PricePerHour: deprovision.Dollars(float64(len(left)) / 100)}
+		if s.spot && (q.CapacityTypes == nil || slices.Contains(q.CapacityTypes, "spot")) {
+			n.CapacityType, n.PricePerHour = "spot", n.PricePerHour/2
+		}
+		if q.MaxCost == 0 || n.PricePerHour < q.MaxCost {
+			for _, p := range left {
+				a.Placements = append(a.Placements, plan.Placement{Pod: p, Node: n.Name})
+			}
+			n.Pods, left = left, nil
+			a.NewNodes = append(a.NewNodes, n)
+			free[n.Name] = 0
+			next++
+		}
+	}
+	if len(left) > 0 {
+		return plan.Answer{Unplaced: left, Why: fmt.Sprintf("%s: no room anywhere", left[0].Name)}, nil
+	}
+	a.After = func() plan.Simulator { return toy{free: free, spot: s.spot, none: s.none, next: next} }
+	a.Rebased = a.After
+	return a, nil
+}
+
+// world makes a cluster of nodes given as "name size pods".
+type world struct {
+	deprovision.Cluster
+	toy
+}
+
+func newWorld(nodes ...string) *world {
+	zero := time.Duration(0)
+	pool := nodepool.NodePool{Name: "default", APIVersion: nodepool.V1, Disruption: nodepool.Disruption{Policy: nodepool.WhenEmptyOrUnderutilized, ConsolidateAfter: &zero}}
+	w := &world{deprovision.Cluster{Pools: []nodepool.NodePool{pool}, Now: now()}, toy{free: map[string]int{}}}
+	for _, text := range nodes {
+		var name string
+		var size, pods int
+		if _, err := fmt.Sscan(text, &name, &size, &pods); err != nil {
+			panic(err)
+		}
+		n := eligibility.Node{
+			Node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(now().Add(-time.Hour))}}, Pool: &w.Pools[0],
+			InstanceType: fmt.Sprintf("t%d", size), Zone: "z", CapacityType: "on-demand", PricePerHour: deprovision.Dollars(float64(size) / 100), Priced: true,
+		}
+		for i := range pods {
+			yes := true
+			n.Pods = append(n.Pods, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+				Namespace: "shop", Name: fmt.Sprintf("%s-%d", name, i), Labels: map[string]string{"on": name},
+				OwnerReferences: []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "r", Controller: &yes}},
+			}})
+		}
+		w.Nodes = append(w.Nodes, n)
+		w.free[name] = size - pods
+	}
+	return w
+}
+
+func (w *world) node(name string) *eligibility.Node {
+	return &w.Nodes[slices.IndexFunc(w.Nodes, func(n eligibility.Node) bool { return n.Name() == name })]
+}
+
+func (w *world) plan(o plan.Options) plan.Result {
+	return planned(w.Cluster, w.toy, &o)
+}
+
+// planned is the plan of a cluster without mistakes.
+func planned(c deprovision.Cluster, sim plan.Simulator, o *plan.Options) plan.Result {
+	r, err := plan.Make(context.Background(), c, sim, o) //nolint:forbidigo // for Examples, which have no t
+	if err != nil {
+		panic(err)
+	}
+	return r
+}
+
+// ask is the answer of a simulator that makes no errors.
+func ask(sim plan.Simulator, q plan.Question) plan.Answer {
+	a, err := sim.Simulate(context.Background(), q) //nolint:forbidigo // for Examples, which have no t
+	if err != nil {
+		panic(err)
+	}
+	return a
+}
+
+func commands(r plan.Result) []string {
+	var out []string
+	for _, c := range r.Commands {
+		text := fmt.Sprintf("%s %s", c.Method, c.Kind)
+		for _, n := range c.Nodes {
+			text += " -" + n.Name
+		}
+		for _, n := range c.NewNodes {
+			text += " +" + n.InstanceType
+		}
+		out = append(out, text)
+	}
+	return out
+}
+
+func verdict(t *testing.T, r plan.Result, node string) plan.Verdict {
+	t.Helper()
+	at := slices.IndexFunc(r.Verdicts, func(v plan.Verdict) bool { return v.Node == node })
+	require.GreaterOrEqual(t, at, 0, node)
+	return r.Verdicts[at]
+}
+
+// broken is a simulator that has nothing but an error.
+type broken struct{ error }
+
+func (b broken) Simulate(context.Context, plan.Question) (plan.Answer, error) {
+	return plan.Answer{}, b.error
+}
+
+func TestErrorsHaveNames(t *testing.T) {
+	ctx := t.Context()
+	w := newWorld("a 4 1", "b 4 3")
+	_, err := plan.Make(ctx, w.Cluster, nil, nil)
+	require.ErrorIs(t, err, plan.ErrNoSimulator)
+	_, err = plan.Make(ctx, deprovision.Cluster{}, w.toy, nil)
+	require.ErrorIs(t, err, deprovision.ErrNoTime)
+	_, err = plan.Make(ctx, deprovision.Cluster{Now: now(), Nodes: make([]eligibility.Node, 1)}, w.toy, nil)
+	require.ErrorIs(t, err, deprovision.ErrNoNode)
+	lost := w.Cluster
+	lost.Pools = nil
+	_, err = plan.Make(ctx, lost, w.toy, nil)
+	var missing *deprovision.MissingPoolError
+	require.ErrorAs(t, err, &missing)
+	assert.Equal(t, deprovision.MissingPoolError{Node: "a", Pool: "default"}, *missing)
+	_, err = plan.Make(ctx, w.Cluster, broken{context.DeadlineExceeded}, nil)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	_, err = plan.Make(ended, w.Cluster, w.toy, nil)
+	require.ErrorIs(t, err, context.Canceled)
+	_, err = plan.Make(ctx, deprovision.Cluster{Now: now()}, w.toy, nil)
+	require.NoError(t, err, "no nodes are no mistake")
+}
+
+func TestEveryMethod(t *testing.T) {
+	hour := time.Hour
+	for name, c := range map[string]struct {
+		world *world
+		set   func(*world)
+		o     plan.Options
+		want  []string
+	}{
+		"empty nodes go together":        {world: newWorld("a 4 0", "b 4 0", "c 4 4"), want: []string{"emptiness delete -a -b"}},
+		"what fits elsewhere is deleted": {world: newWorld("a 4 1", "b 4 3"), want: []string{"consolidation delete -a"}},
+		"what is too large is replaced":  {world: newWorld("a 8 3"), want: []string{"consolidation replace -a +t3"}},
+		"several are replaced by one": {
+			world: newWorld("a 8 5", "b 8 5"),
+			want:  []string{"consolidation replace -a -b +t10"},
+		},
+		"what is right stays": {world: newWorld("a 4 4", "b 4 4")},
+		"expired nodes are replaced, whatever it costs": {
+			world: newWorld("a 2 2"), set: func(w *world) { w.Pools[0].Disruption.ExpireAfter = &hour },
+			want: []string{"expiration replace -a +t2"},
+		},
+		"not before their time": {world: newWorld("a 2 2"), set: func(w *world) { w.Pools[0].Disruption.ExpireAfter = &hour; w.Now = w.Now.Add(-time.Second) }},
+		"drifted nodes are replaced": {
+			world: newWorld("a 2 2"), set: func(w *world) { w.node("a").Drifted = []string{"by hand"} },
+			want: []string{"drift replace -a +t2"},
+		},
+		"empty ones drift first": {
+			world: newWorld("a 2 2", "b 2 0"), set: func(w *world) { w.node("a").Drifted = []string{"x"}; w.node("b").Drifted = []string{"x"} },
+			want: []string{"drift delete -b", "drift replace -a +t2"},
+		},
+		"interrupted nodes go first": {world: newWorld("a 2 2", "b 2 0"), set: func(w *world) {
+			w.Interruptions = []deprovision.Interruption{{Node: "a", Deadline: now().Add(time.Hour)}}
+		}, want: []string{"interruption delete -a"}},
+		"only methods that were asked for": {
+			world: newWorld("a 4 0", "b 4 1", "c 4 1"), o: plan.Options{Methods: []eligibility.Method{eligibility.Emptiness}},
+			want: []string{"emptiness delete -a"},
+		},
+		"spot is not replaced by spot": {world: newWorld("a 8 3"), set: func(w *world) {
+			w.spot = true
+			w.node("a").CapacityType = "spot"
+			w.node("a").PricePerHour = deprovision.Dollars(0.02)
+		}},
+		"unless it is asked for": {
+			world: newWorld("a 8 3"), set: func(w *world) {
+				w.spot = true
+				w.node("a").CapacityType = "spot"
+				w.node("a").PricePerHour = deprovision.Dollars(0.02)
+			},
+			o: plan.Options{SpotToSpot: true, SpotFlexibility: 1}, want: []string{"consolidation replace -a +t3"},
+		},
+		"nor with too few types to choose from": {
+			world: newWorld("a 8 3"), set: func(w *world) {
+				w.spot = true
+				w.node("a").CapacityType = "spot"
+				w.node("a").PricePerHour = deprovision.Dollars(0.02)
+			},
+			o: plan.Options{SpotToSpot: true},
+		},
+		"on-demand is replaced by spot": {world: newWorld("a 3 3"), set: func(w *world) { w.spot = true }, want: []string{"consolidation replace -a +t3"}},
+		"savings have a minimum":        {world: newWorld("a 8 3"), o: plan.Options{MinSavings: deprovision.Dollars(0.06)}},
+	} {
+		if c.set != nil {
+			c.set(c.world)
+		}
+		assert.Equal(t, c.want, commands(c.world.plan(c.o)), name)
+	}
+}
+
+// byName is a ranker of a user's own: the last by name goes first.
+type byName struct{}
+
+func (byName) Rank(c deprovision.Candidate) float64 { return float64(c.Name[0]) }
+
+func TestOwnRankerAndPolicy(t *testing.T) {
+	w := newWorld("a 4 2", "b 4 2")
+	assert.Equal(t, []string{"consolidation delete -b"}, commands(w.plan(plan.Options{Ranker: byName{}})))
+	assert.Equal(t, []string{"consolidation delete -a"}, commands(w.plan(plan.Options{})), "of equals the first by name")
+	r := w.plan(plan.Options{Objective: plan.Objective{DisruptionPrice: deprovision.Dollars(1)}})
+	assert.Empty(t, r.Commands)
+	v := verdict(t, r, "a")
+	assert.Equal(t, plan.Outranked, v.Outcome)
+	assert.Equal(t, "it would earn $0.9600 in 24h0m0s, and its disruption costs $3.0000", v.Detail)
+	assert.InDelta(t, 0.96, v.Earned.Dollars(), 1e-12)
+	assert.InDelta(t, 3, v.Cost.Dollars(), 1e-12)
+}
+
+func TestEveryVerdict(t *testing.T) {
+	w := newWorld("blocked 4 1", "chosen 4 1", "full 3 3", "alien 3 1")
+	w.node("blocked").Pods[0].Annotations = map[string]string{eviction.DoNotDisrupt: "true"}
+	w.node("alien").Pool = nil
+	r := w.plan(plan.Options{})
+	assert.Equal(t, []string{"consolidation delete -chosen", "consolidation delete -full"}, commands(r))
+	v := verdict(t, r, "blocked")
+	assert.Equal(t, plan.Blocked, v.Outcome)
+	assert.Equal(t, "shop/blocked-0: annotation karpenter.sh/do-not-disrupt=true", v.By[0].String())
+	assert.Equal(t, eligibility.NotOurs, verdict(t, r, "alien").By[0].Kind)
+	assert.Equal(t, "consolidation: its pods fit on other nodes", verdict(t, r, "chosen").Detail)
+	assert.InDelta(t, 0.14, r.PricePerHour.Dollars(), 1e-9)
+	assert.InDelta(t, 0.07, r.PricePerHourAfter.Dollars(), 1e-9)
+	assert.Equal(t, 4, r.Evictions)
+
+	full := newWorld("a 3 3", "b 3 3").plan(plan.Options{})
+	v = verdict(t, full, "a")
+	assert.Equal(t, plan.NoSaving, v.Outcome)
+	assert.Equal(t, "it costs $0.0300 an hour, and the cheapest that would hold its pods is t3 in z at $0.0300", v.Detail)
+	assert.InDelta(t, 0.03, v.BestPricePerHour.Dollars(), 1e-9)
+
+	w = newWorld("a 4 1", "b 4 1", "c 4 1")
+	w.Pools[0].Disruption.Budgets = []nodepool.Budget{{Nodes: 1}}
+	r = w.plan(plan.Options{})
+	assert.Len(t, r.Commands, 1)
+	assert.Equal(t, plan.OverBudget, verdict(t, r, "b").Outcome)
+	assert.Equal(t, "budgets[0] of pool default allows 1 of 3 nodes at once; this plan takes 1", verdict(t, r, "b").Detail)
+
+	r = newWorld("a 4 0").plan(plan.Options{Methods: []eligibility.Method{eligibility.Drift}})
+	assert.Equal(t, plan.NotAsked, verdict(t, r, "a").Outcome)
+
+	w = newWorld("a 4 2")
+	w.node("a").Drifted = []string{"by hand"}
+	w.Nodes[0].PricePerHour = deprovision.Dollars(0.01)
+	r = planned(w.Cluster, nowhere{}, nil)
+	assert.Equal(t, plan.WouldNotFit, verdict(t, r, "a").Outcome)
+	assert.Equal(t, "by hand, but no room", verdict(t, r, "a").Detail)
+}
+
+// Budgets are spent on nodes that go, whichever of the ranking these are, and verdicts say how many a plan takes.
+func TestBudgetsAreSpentOnWhatGoes(t *testing.T) {
+	for allowed := range 4 {
+		w := newWorld("a 40 1", "b 30 1", "c 4 1", "d 4 1", "e 4 1")
+		w.Pools[0].Disruption.Budgets = []nodepool.Budget{{Nodes: allowed}}
+		r := planned(w.Cluster, moody{w.toy, func(q plan.Question) bool {
+			return slices.ContainsFunc(q.Pods, func(p *corev1.Pod) bool { return p.Name == "a-0" || p.Name == "b-0" })
+		}}, nil)
+		assert.Len(t, r.Commands, min(allowed, 3), "budget of %d", allowed)
+		for _, v := range r.Verdicts {
+			if v.Outcome != plan.OverBudget {
+				continue
+			}
+			want := fmt.Sprintf("budgets[0] of pool default allows %d of 5 nodes at once", allowed)
+			if allowed > 0 {
+				want += fmt.Sprintf("; this plan takes %d", allowed)
+			}
+			assert.Equal(t, want, v.Detail)
+		}
+	}
+}
+
+// nowhere accepts no pod.
+type nowhere struct{}
+
+func (nowhere) Simulate(_ context.Context, q plan.Question) (plan.Answer, error) {
+	return plan.Answer{Unplaced: q.Pods, Why: "no room"}, nil
+}
+
+func TestBudgetsOfPods(t *testing.T) {
+	w := newWorld("a 4 1", "b 4 3")
+	b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db"}}
+	b.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"on": "a"}}
+	b.Status.ExpectedPods = 1
+	w.PodDisruptionBudgets = []*policyv1.PodDisruptionBudget{b}
+	r := w.plan(plan.Options{})
+	assert.Equal(t, []string{"consolidation delete -b"}, commands(r), "the other one goes instead")
+	assert.Equal(t, "shop/a-0: PodDisruptionBudget shop/db allows 0 disruptions", verdict(t, r, "a").By[0].String())
+}
+
+// A pod that had to go with its node is protected again where it went.
+func TestProtectedPodsMoveOnlyWhereTheyMust(t *testing.T) {
+	w := newWorld("a 2 1", "b 4 1", "c 8 2")
+	w.node("a").Pods[0].Annotations = map[string]string{eviction.DoNotDisrupt: "true"}
+	w.Interruptions = []deprovision.Interruption{{Node: "a", Deadline: now().Add(time.Hour)}}
+	r := w.plan(plan.Options{})
+	assert.Equal(t, []string{"interruption delete -a", "consolidation delete -c"}, commands(r))
+	assert.Equal(t, "shop/a-0: annotation karpenter.sh/do-not-disrupt=true", verdict(t, r, "b").By[0].String())
+}
+
+func TestInterruptionsInAHurry(t *testing.T) {
+	w := newWorld("a 2 2", "b 2 2", "c 2 2")
+	w.Interruptions = []deprovision.Interruption{{Node: "c", Force: true, Deadline: now().Add(time.Hour)}, {Node: "b", Deadline: now().Add(time.Hour)}, {Node: "a"}}
+	r := w.plan(plan.Options{})
+	require.Len(t, r.Commands, 3)
+	assert.Equal(t, "a", r.Commands[0].Nodes[0].Name, "the soonest first")
+	assert.True(t, r.Commands[0].AtOnce)
+	assert.False(t, r.Commands[1].AtOnce && r.Commands[1].Nodes[0].Name == "b", "there is time to buy first")
+	assert.True(t, r.Commands[2].AtOnce != r.Commands[1].AtOnce, "a machine that does not answer is not waited for")
+}
+
+func TestPlanIsQuietAfterwards(t *testing.T) {
+	w := newWorld("a 8 3", "b 4 1", "c 4 4", "d 16 2")
+	r := w.plan(plan.Options{})
+	require.NotEmpty(t, r.Commands)
+	for i := range r.Commands {
+		assert.Positive(t, r.Commands[i].SavingsPerHour)
+		assert.Len(t, r.Commands[i].Pods(), len(r.Commands[i].Placements))
+	}
+	assert.NotNil(t, r.After)
+}
+
+func ExampleMake() {
+	w := newWorld("node-a 4 1", "node-b 4 3")
+	r := planned(w.Cluster, w.toy, nil)
+	for _, c := range r.Commands {
+		fmt.Printf("%s %s: saves $%.2f an hour, %d pods move\n", c.Kind, c.Nodes[0].Name, c.SavingsPerHour.Dollars(), len(c.Pods()))
+	}
+	for _, v := range r.Verdicts {
+		fmt.Printf("%s: %s\n", v.Node, v.Outcome)
+	}
+	// Output:
+	// delete node-a: saves $0.04 an hour, 1 pods move
+	// node-a: chosen
+	// node-b: no-saving
+}
+
+// The frontier has nothing that a plan with that bound of evictions does not reach, and rises up to the whole plan.
+func TestFrontierIsAttained(t *testing.T) {
+	for seed := range uint64(200) {
+		rnd := rand.New(rand.NewPCG(seed, 3))
+		var nodes []string
+		for i := range 3 + rnd.IntN(6) {
+			size := 1 + rnd.IntN(20)
+			nodes = append(nodes, fmt.Sprintf("n%d %d %d", i, size, rnd.IntN(size+1)))
+		}
+		w := newWorld(nodes...)
+		o := &plan.Options{Objective: plan.Objective{DisruptionPrice: -1}}
+		r := planned(w.Cluster, w.toy, o)
+		var bounds []int
+		for n := range r.Evictions {
+			bounds = append(bounds, n)
+		}
+		points, err := plan.Frontier(t.Context(), w.Cluster, w.toy, o, bounds...)
+		require.NoError(t, err)
+		saved := map[int]deprovision.Price{} // by evictions
+		for i, p := range points {
+			if i > 0 {
+				assert.Greater(t, p.SavingsPerHour, points[i-1].SavingsPerHour)
+				assert.Greater(t, p.Evictions, points[i-1].Evictions)
+			}
+			saved[p.Evictions] = p.SavingsPerHour
+			again := planned(w.Cluster, w.toy, &plan.Options{Objective: o.Objective, MaxEvictions: p.MaxEvictions})
+			sum, moves := deprovision.Price(0), 0
+			for _, c := range again.Commands[:p.Commands] {
+				sum, moves = sum+c.SavingsPerHour, moves+len(c.Placements)
+			}
+			assert.Equal(t, p.SavingsPerHour, sum)
+			assert.Equal(t, p.Evictions, moves)
+		}
+		best := deprovision.Price(0)
+		for n := range r.Evictions + 1 {
+			best = max(best, saved[n])
+			bounded := planned(w.Cluster, w.toy, &plan.Options{Objective: o.Objective, MaxEvictions: n})
+			if n > 0 {
+				assert.LessOrEqual(t, bounded.PricePerHour-bounded.PricePerHourAfter, best, "seed %d: %d evictions of %v", seed, n, nodes)
+			}
+		}
+		assert.GreaterOrEqual(t, best, r.PricePerHour-r.PricePerHourAfter)
+	}
+}
+
+// haggling sells at one and a half times the price unless the question is thorough.
+type haggling struct{ plan.Simulator }
+
+func (s haggling) Simulate(ctx context.Context, q plan.Question) (plan.Answer, error) {
+	a, err := s.Simulator.Simulate(ctx, q)
+	for i := range a.NewNodes {
+		if q.Moves == nil && !q.Thorough {
+			a.NewNodes[i].PricePerHour += a.NewNodes[i].PricePerHour / 2
+		}
+	}
+	if a.After != nil {
+		after := a.After
+		a.After = func() plan.Simulator { return haggling{after()} }
+		a.Rebased = a.After
+	}
+	return a, err
+}
+
+// What many nodes are given back for is looked for once more with more work before it is taken.
+func TestThoroughBeforeItIsTaken(t *testing.T) {
+	w := newWorld("a 16 1", "b 16 1", "c 16 1")
+	r := planned(w.Cluster, haggling{w.toy}, nil)
+	require.NotEmpty(t, r.Commands)
+	assert.Equal(t, deprovision.Dollars(0.03), r.PricePerHourAfter)
+}
+
+// Where nothing pays at a first look, few nodes are looked at once more, all together and with more work.
+func TestThoroughBeforeTheEnd(t *testing.T) {
+	w := newWorld("a 4 4", "b 4 4", "c 4 4")
+	for i := range w.Nodes {
+		w.Nodes[i].PricePerHour = deprovision.Dollars(0.05)
+	}
+	r := planned(w.Cluster, haggling{w.toy}, nil)
+	require.Len(t, r.Commands, 1)
+	assert.Equal(t, deprovision.Dollars(0.12), r.PricePerHourAfter)
+}

@@ -1,0 +1,151 @@
+package plan
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joinery-sdk/joinery/deprovision"
+)
+
+// Simulator says what a cluster would look like without some of its nodes. It represents one state
+// of the cluster and is immutable; an [Answer] gives the next state. A plan asks many questions, so
+// the cost of a question should depend on the change, not on the size of the cluster.
+type Simulator interface {
+	// Simulate answers the question, with the same answer every time. An error, such as that of the
+	// context, ends the plan.
+	Simulate(context.Context, Question) (Answer, error)
+}
+
+// CostBound is an optional ability of a [Simulator]. Without it, a plan asks more questions.
+type CostBound interface {
+	// Bound returns a lower bound of the cost per hour of new nodes for the pods of the question.
+	// These nodes hold the pods together with all the free capacity of the other nodes. Zero is
+	// always right; a higher bound saves questions.
+	Bound(Question) deprovision.Price
+}
+
+// RetentionHint is an optional ability of a [Simulator]. Without it, a plan tries the first nodes
+// of the ranking.
+type RetentionHint interface {
+	// Choose returns for each case which of the nodes to retain: the cheapest fractional choice of
+	// these nodes and new nodes that holds all their pods. Only the quality of a plan depends on
+	// it. nil means that there is no hint.
+	Choose(nodes []NodeChoice, cases int) [][]bool
+}
+
+// NodeChoice is a node that a plan may retain or give back.
+type NodeChoice struct {
+	Node string
+	// Pods are the pods that move if the node goes.
+	Pods []*corev1.Pod
+	// Costs are the costs per hour of retaining the node, by case: its own cost less the cost of
+	// emptying it.
+	Costs []deprovision.Price
+}
+
+// Question asks where pods would go if some nodes went.
+type Question struct {
+	// Remove are the names of the nodes that go.
+	Remove []string
+	// Cordon are the names of nodes that stay but accept no pods from now on, in this answer and in
+	// those that follow it.
+	Cordon []string
+	// Pods are the pods that need a place. Other pods of the removed nodes end.
+	Pods []*corev1.Pod
+	// MaxNodes limits how many nodes are bought; 0 means none.
+	MaxNodes int
+	// MaxCost is an exclusive upper bound of their total cost per hour; 0 means no bound.
+	MaxCost deprovision.Price
+	// CapacityTypes are the capacity types that may be bought; nil means all.
+	CapacityTypes []string
+	// Replacements are static pools, one name for each node that the pool buys whether or not pods go
+	// there. These nodes are there before pods move, and count neither against MaxNodes nor MaxCost.
+	// If a pool cannot buy so many, the answer has fewer of its nodes.
+	Replacements []string
+	// Thorough asks the simulator to work longer for a cheaper answer, because the change is likely
+	// to be made.
+	Thorough bool
+	// Moves, if not nil, maps each pod to its node, and Buy lists the nodes to buy. The simulator
+	// then only looks for a right order. With Elsewhere, a pod that its node refuses may go to
+	// another node. Indistinguishable pods may then also swap places, so that the pods of one node
+	// go to few others.
+	Moves     map[*corev1.Pod]string
+	Buy       []NewNode
+	Elsewhere bool
+	// Explain asks for [Answer.Why].
+	Explain bool
+}
+
+// Answer is where pods would go. The zero value says that no pod has to move.
+type Answer struct {
+	// Placements are the places of all pods, in an order in which each can be bound.
+	Placements []Placement
+	// NewNodes are the nodes to buy.
+	NewNodes []NewNode
+	// Forgone is the price of the preferences that the pods lose by moving. A change must save this
+	// amount in addition. 0 means that preferences have no price.
+	Forgone deprovision.Price
+	// Unplaced are the pods without a place. If there are any, the only other meaningful field is
+	// Why: it says what keeps the first of them from every node, if the question has Explain set.
+	Unplaced []*corev1.Pod
+	Why      string
+	// After returns the cluster after the answer has been carried out. Rebased returns the same
+	// cluster as if it had just been read, so that a plan that ends there finds nothing when it is
+	// made again. Both are nil if pods are unplaced.
+	After, Rebased func() Simulator
+}
+
+// OK reports whether every pod has a place.
+func (a *Answer) OK() bool { return len(a.Unplaced) == 0 }
+
+// cost returns the total cost of the new nodes.
+func (a *Answer) cost() (sum deprovision.Price) {
+	for i := range a.NewNodes {
+		sum += a.NewNodes[i].cost()
+	}
+	return sum
+}
+
+func (a *Answer) price() (sum deprovision.Price) {
+	for i := range a.NewNodes {
+		sum += a.NewNodes[i].PricePerHour
+	}
+	return sum
+}
+
+// Placement is a pod and its node.
+type Placement struct {
+	Pod  *corev1.Pod
+	Node string
+}
+
+// NewNode is a node to buy.
+type NewNode struct {
+	// Name is a name that no other node has. Later commands may place pods on it.
+	Name, Pool, InstanceType, Zone, CapacityType string
+	// PricePerHour is the node's price. CostPerHour is its cost in the objective; 0 means the
+	// price.
+	PricePerHour, CostPerHour deprovision.Price
+	Labels                    map[string]string
+	Pods                      []*corev1.Pod
+	// Daemons are the pods that DaemonSets will run on the node. They block later commands of the
+	// same plan, as those of other nodes do.
+	Daemons []*corev1.Pod
+	// Alternatives are other types that would hold the same pods in the same zone and still save
+	// money, cheapest first.
+	Alternatives []Alternative
+}
+
+func (n *NewNode) cost() deprovision.Price {
+	if n.CostPerHour != 0 {
+		return n.CostPerHour
+	}
+	return n.PricePerHour
+}
+
+// Alternative is another type for a node to buy.
+type Alternative struct {
+	InstanceType string
+	PricePerHour deprovision.Price
+}

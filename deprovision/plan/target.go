@@ -1,0 +1,400 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/joinery-sdk/joinery/deprovision"
+	"github.com/joinery-sdk/joinery/deprovision/eligibility"
+)
+
+// consolidation is a local search: it moves from one state to a better one until it finds none.
+// Each state is replayed so that pods move only once, and rebased so that a plan made from there
+// finds nothing more either. It reports whether it ended because nothing more was found.
+func (p *planner) consolidation() (quiet bool) {
+	for !p.ended() {
+		before := p.clone()
+		p.units = p.unitPrices()
+		start := p.gain()
+		if !p.sets() {
+			if !p.singles(nil) {
+				return true
+			}
+			for p.singles(nil) {
+			}
+		}
+		if p.replay() && p.gain() > start {
+			continue
+		}
+		// The state cannot be reached with each pod moving once, so single nodes are tried instead.
+		p.state = before
+		best := start
+		p.singles(func() bool {
+			if !p.replay() || p.gain() <= best {
+				return false
+			}
+			best = p.gain()
+			return true
+		})
+		if best == start {
+			return false
+		}
+	}
+	return false
+}
+
+// gain returns the value of the objective for the state, compared with the start of the round.
+func (p *planner) gain() deprovision.Price {
+	bought := deprovision.Price(0)
+	for name, m := range p.nodes {
+		if p.start.nodes[name] == nil {
+			bought += m.CostPerHour
+		}
+	}
+	return p.weigh(nodesOf(p.moves), bought).net()
+}
+
+// spent returns the ledger after the moves of this state. At first only forced moves count:
+// consolidation looks for the state that the cluster could have without budgets, and the commands
+// go as far as the budgets allow.
+func (p *planner) spent() ledger {
+	ledger := p.ledger
+	for _, v := range p.moves {
+		for _, m := range v.nodes {
+			if p.limited || !saves(v.method) {
+				ledger, _ = ledger.charged(v.method, m)
+			}
+		}
+	}
+	return ledger
+}
+
+// within returns the set without the nodes that exceed the budgets, if budgets limit the search.
+func (p *planner) within(set []*member) []*member {
+	if !p.limited {
+		return set
+	}
+	now, _ := p.spent().split(eligibility.Consolidation, set)
+	return p.untorn(now)
+}
+
+// candidates returns the nodes that consolidation may give back, in the order of the ranker. It
+// records why the others stay.
+func (p *planner) candidates() []*member {
+	ledger := p.spent()
+	return slices.DeleteFunc(p.ranked(p.members()), func(m *member) bool {
+		if p.block(m, eligibility.Consolidation) {
+			return true
+		}
+		_, over := ledger.split(eligibility.Consolidation, []*member{m})
+		for range over {
+			p.note(m.verdict(OverBudget, eligibility.Consolidation, ledger.why(m.Node, budgetReason(eligibility.Consolidation, len(m.Pods)))))
+		}
+		return len(over) > 0
+	})
+}
+
+const (
+	// Sets are chosen at this many prices of disruption. The first price is dearest times the price
+	// at which the disruption of all nodes costs as much as the nodes. Each further price is half
+	// of the one before. Twice as many prices find no better answers.
+	rates, dearest = 13, 4
+	// Giving back many nodes at once must gain 1/leastShare of the cost of all nodes over the
+	// horizon; single nodes may gain less. Otherwise many small gains would follow each other, and
+	// each requires examining all sets.
+	leastShare = 500
+)
+
+// choices returns sets of nodes that could go, from few evictions to many; the last is all nodes.
+// They are the complements of fractional choices at several prices of disruption. If the simulator
+// has no hint, they are the first nodes of the ranking.
+func (p *planner) choices(list []*member) [][]*member {
+	disruption := 0.0
+	for _, m := range list {
+		disruption += m.Disruption
+	}
+	average := costOf(list).Times(1 / max(1, disruption))
+	ask := make([]NodeChoice, len(list))
+	for i, m := range list {
+		ask[i] = NodeChoice{Node: m.Name, Pods: m.Pods, Costs: make([]deprovision.Price, rates)}
+		for k := range rates {
+			unit := max(average.Times(math.Ldexp(dearest, -k)), p.units[m.Pool].Times(1/p.o.Objective.Horizon.Hours()))
+			ask[i].Costs[k] = m.CostPerHour - unit.Times(m.Disruption)
+		}
+	}
+	var sets [][]*member
+	for _, retain := range p.hint(ask) {
+		var set []*member
+		for i, m := range list {
+			if !retain[i] {
+				set = append(set, m)
+			}
+		}
+		sets = append(sets, set)
+	}
+	for k := range rates {
+		if len(sets) == k { // no hint
+			sets = append(sets, list[:len(list)*(k+1)/rates])
+		}
+	}
+	for k := range sets {
+		sets[k] = p.closed(sets[k], list)
+	}
+	var out [][]*member
+	most := 0
+	if sets = append(sets, list); p.limited {
+		sets = nil // as many nodes as the budgets allow, from several places of the ranking
+		for k := range rates {
+			at := len(list) * k / rates
+			sets = append(sets, p.within(slices.Concat(list[at:], list[:at])))
+		}
+	}
+	for _, set := range sets {
+		moves := 0
+		for _, m := range set {
+			moves += len(m.Pods)
+		}
+		allowed := p.o.MaxEvictions == 0 || moves <= p.o.MaxEvictions-p.evictions()
+		if n := len(out); len(set) > 1 && allowed && (n == 0 || p.limited || moves > most || len(set) > len(out[n-1])) {
+			out, most = append(out, set), moves
+		}
+	}
+	return out
+}
+
+// sets gives back the best set of nodes, with new nodes for pods that do not fit elsewhere. It
+// reports whether there is a set that pays.
+func (p *planner) sets() bool {
+	list := p.candidates()
+	if len(list) < 2 {
+		return false
+	}
+	if !p.o.SpotToSpot && slices.ContainsFunc(list, func(m *member) bool { return m.CapacityType == "spot" }) {
+		// No node may be bought for spot nodes, so singles handles them.
+		list = slices.DeleteFunc(list, func(m *member) bool { return m.CapacityType == "spot" })
+	}
+	var best Answer
+	var set []*member
+	most := costOf(p.members()).Times(p.o.Objective.Horizon.Hours() / leastShare)
+	for _, of := range p.choices(list) {
+		if p.weigh(of, p.bound(question(of))).net() <= most {
+			p.out.Avoided++
+			continue
+		}
+		a, w, of, ok := p.feasible(of)
+		if ok && w.net() > most {
+			best, set, most = a, of, w.net()
+		}
+	}
+	// A few nodes may be in a state that only a change of all of them can improve. For many nodes
+	// this would cost more than everything before. It would hardly find anything, because there are
+	// many small changes.
+	if len(set) == 0 && !p.limited && len(list) <= window && p.weigh(list, p.bound(question(list))).net() > most {
+		if a, w, ok := p.try(list, true); ok && w.net() > most {
+			best, set, most = a, list, w.net()
+		}
+	}
+	if len(set) == 0 || p.ended() {
+		return false
+	}
+	for again := p.withoutRebought(set, &best); len(again) < len(set); again = p.withoutRebought(set, &best) {
+		a, w, ok := p.try(again, false)
+		if !ok || w.net() < most {
+			break
+		}
+		best, set, most = a, again, w.net()
+	}
+	if len(best.NewNodes) > 0 {
+		if a, w, ok := p.try(set, true); ok && w.net() > most {
+			best = a
+		}
+	}
+	p.commit(move{method: eligibility.Consolidation, nodes: set}, &best)
+	return true
+}
+
+// feasible tries the set, and repeats that without the nodes of unplaced pods until all pods have
+// places.
+func (p *planner) feasible(set []*member) (Answer, balance, []*member, bool) {
+	for {
+		a, w, ok := p.try(set, false)
+		if ok || len(a.Unplaced) == 0 {
+			return a, w, set, ok
+		}
+		stuck := a.stuck()
+		rest := p.untorn(slices.DeleteFunc(slices.Clone(set), func(m *member) bool { return stuck(m.Pods) }))
+		if len(rest) == len(set) || len(rest) < 2 || p.ended() {
+			return a, w, set, false
+		}
+		set = rest
+	}
+}
+
+// withoutRebought returns the set without nodes that the answer would buy again, and without nodes
+// that go only together with one of these. Of equal nodes, those with most disruption stay. If
+// keeping one node would keep all others, that node goes.
+func (p *planner) withoutRebought(set []*member, a *Answer) []*member {
+	type offering struct{ pool, instanceType, zone, capacityType string }
+	buys := map[offering]int{}
+	for _, n := range a.NewNodes {
+		buys[offering{n.Pool, n.InstanceType, n.Zone, n.CapacityType}]++
+	}
+	disruption := func(m *member) float64 {
+		if m = p.charged(m, len(set)); m != nil {
+			return m.Disruption
+		}
+		return 0
+	}
+	byCost, stays := slices.Clone(set), map[*member]bool{}
+	slices.Reverse(byCost) // of equal ones the last of the ranking stays
+	slices.SortStableFunc(byCost, func(a, b *member) int { return cmp.Compare(disruption(b), disruption(a)) })
+	for _, m := range byCost {
+		k := offering{m.Pool, m.InstanceType, m.Zone, m.CapacityType}
+		if buys[k] == 0 || stays[m] {
+			continue
+		}
+		with := p.tiedTo(m, set, stays)
+		if len(with) > 1 && len(stays)+len(with) == len(set) {
+			continue
+		}
+		buys[k]--
+		for _, mate := range with {
+			stays[mate] = true
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(set), func(m *member) bool { return stays[m] })
+}
+
+// singles tries the candidates one by one and reports whether it gave any back. If accept is not
+// nil, a change is undone unless accept returns true.
+func (p *planner) singles(accept func() bool) bool {
+	found, tried := false, map[string]bool{}
+	for _, m := range p.candidates() {
+		if p.ended() {
+			break
+		}
+		if m = p.nodes[m.Name]; m == nil { // accept may have changed which nodes are bought
+			continue
+		}
+		set := p.tied(m)
+		with := strings.Join(question(set).Remove, " ")
+		if tried[with] || len(p.within(set)) < len(set) || p.block(m, eligibility.Consolidation) {
+			continue
+		}
+		tried[with] = true
+		a, w, ok := p.try(set, false)
+		if !ok || w.net() <= 0 {
+			if ok {
+				for _, mate := range set {
+					v := mate.verdict(Outranked, eligibility.Consolidation, fmt.Sprintf("%sit would earn $%.4f in %s, and its disruption costs $%.4f", p.together(mate.Name), w.earned.Dollars(), p.o.Objective.Horizon, w.disrupted.Dollars()))
+					v.BestPricePerHour, v.Earned, v.Cost = a.price(), w.earned, w.disrupted
+					p.note(v)
+				}
+			}
+			continue
+		}
+		before := p.state
+		if accept != nil {
+			before = p.clone()
+		}
+		p.commit(move{method: eligibility.Consolidation, nodes: set}, &a)
+		if accept != nil && !accept() {
+			p.state = before
+			continue
+		}
+		found = true
+	}
+	return found
+}
+
+// try asks to give back the set. It returns the answer, its balance, and whether the options allow
+// it and it saves.
+func (p *planner) try(set []*member, thorough bool) (Answer, balance, bool) {
+	q := question(set)
+	if q.MaxNodes, q.Thorough = len(q.Pods), thorough; q.MaxNodes > 0 {
+		if q.MaxCost = costOf(set); p.o.MinSavings > 0 {
+			q.MaxCost -= p.o.MinSavings - 1 // the bound is exclusive, and savings may equal the minimum
+		}
+		if p.start.nodes[set[0].Name] == nil { // no verdict needs an answer that does not pay
+			q.MaxCost -= p.weigh(set, 0).disrupted.Times(1 / p.o.Objective.Horizon.Hours())
+		}
+		p.spotRules(set, &q)
+		if q.MaxCost <= 0 {
+			return Answer{}, balance{}, false
+		}
+	}
+	if p.o.MaxEvictions > 0 && p.evictions(set...) > p.o.MaxEvictions {
+		return Answer{}, balance{}, false
+	}
+	least := p.bound(q)
+	if least > 0 && least >= q.MaxCost || p.weigh(set, least).net() <= 0 && len(set) > 1 {
+		p.out.Avoided++
+		return Answer{}, balance{}, false
+	}
+	a := p.ask(q)
+	if !a.OK() || len(set) == 1 && len(p.withoutRebought(set, &a)) == 0 || !p.flexible(set, &a) {
+		return a, balance{}, false
+	}
+	w := p.weigh(set, a.cost()+a.Forgone)
+	return a, w, p.saves(w)
+}
+
+// saves reports whether a change saves at least what the options require.
+func (p *planner) saves(w balance) bool { return w.saving > 0 && w.saving >= p.o.MinSavings }
+
+// evictions returns the number of pods that consolidation moves so far, plus those of the set. Pods
+// of forced methods do not count.
+func (p *planner) evictions(set ...*member) int {
+	n := 0
+	for i := range p.out.Commands {
+		if c := &p.out.Commands[i]; c.Saves() {
+			n += len(c.Placements)
+		}
+	}
+	count := func(set []*member) {
+		for _, m := range set {
+			if m = p.charged(m, len(set)); m != nil {
+				n += len(m.Pods)
+			}
+		}
+	}
+	count(set)
+	for _, v := range p.moves {
+		if saves(v.method) {
+			count(v.nodes)
+		}
+	}
+	return n
+}
+
+// spotRules forbids buying spot nodes for a set of spot nodes, unless the options allow it.
+func (p *planner) spotRules(set []*member, q *Question) {
+	if !p.o.SpotToSpot && !slices.ContainsFunc(set, func(m *member) bool { return m.CapacityType != "spot" }) {
+		q.CapacityTypes = []string{"on-demand", "reserved"}
+	}
+}
+
+// flexible reports whether spot nodes that replace spot nodes have enough types to choose from.
+func (p *planner) flexible(set []*member, a *Answer) bool {
+	if !slices.ContainsFunc(set, func(m *member) bool { return m.CapacityType == "spot" }) {
+		return true
+	}
+	for _, n := range a.NewNodes {
+		types := map[string]bool{n.InstanceType: true}
+		for _, alt := range n.Alternatives {
+			types[alt.InstanceType] = true
+		}
+		if n.CapacityType == "spot" && len(types) < p.o.SpotFlexibility {
+			if len(set) == 1 {
+				v := set[0].verdict(NoSaving, eligibility.Consolidation, fmt.Sprintf("only %d types of spot capacity would be cheaper, and %d are wanted so that it does not move from one scarce type to the next", len(types), p.o.SpotFlexibility))
+				v.BestPricePerHour = a.price()
+				p.note(v)
+			}
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,398 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joinery-sdk/joinery/deprovision"
+	"github.com/joinery-sdk/joinery/deprovision/eligibility"
+)
+
+// way derives the commands that lead from the start of the round to the state that was found. First
+// come forced nodes one by one, then empty nodes, then nodes whose pods fit on nodes that stay. The
+// others follow in the smallest groups that save something. Nodes with pods that an earlier round
+// moved stay.
+//
+// The state becomes that after the commands, except that no pod has moved yet. whole says whether
+// they reach the whole state, and held whether budgets keep nodes back.
+func (p *planner) way() (whole, held bool) {
+	list, to := p.fromStart(), p.destination()
+	p.state = p.start.clone()
+	p.units = p.unitPrices()
+	var fresh func() Simulator
+	step := func(v move) (left []move) {
+		for len(v.nodes) > 0 && p.torn(v) == nil {
+			q, cost := p.stepOf(v, &to)
+			if v.method == eligibility.Consolidation && !p.pays(v.nodes, cost) {
+				break
+			}
+			a := p.ask(q)
+			if a.OK() && len(a.NewNodes) >= len(q.Buy) {
+				p.carryOut(v, [][]*member{v.nodes}, &a)
+				fresh = a.Rebased
+				return left
+			}
+			rest, out := p.unstuck(v.nodes, a.stuck()) // it may be right without the nodes of unplaced pods
+			if len(out) == 0 {
+				break
+			}
+			v.nodes, left = rest, append(left, pieces([]move{v.of(out)})...)
+		}
+		return append(left, pieces([]move{v})...)
+	}
+	moved := p.movedAlready()
+	waiting := slices.DeleteFunc(slices.Clone(list), func(v move) bool { // a pod would move a second time, or the node was bought
+		return v.nodes[0].bought != nil || slices.ContainsFunc(v.nodes[0].Pods, func(pod *corev1.Pod) bool { return moved[pod] })
+	})
+	whole = len(waiting) == len(list) // otherwise the state differs from the one that the search ended with
+	var over []move
+	for groups := p.groups(waiting, &to); len(groups) > 0 && !p.ended(); {
+		var left []move
+		for _, v := range groups {
+			now, later := p.allowed(v)
+			if len(later) > 0 {
+				over = append(over, v.of(later))
+			}
+			if len(now) > 0 {
+				left = append(left, step(v.of(now))...)
+			}
+		}
+		if len(left) < len(waiting) {
+			waiting = left
+			groups = p.groups(waiting, &to)
+			continue
+		}
+		joined := pairs(groups) // nodes may have to go together because of constraints between pods or shared new nodes
+		if len(joined) == len(groups) {
+			for _, v := range groups { // the earlier commands are right without them
+				p.stay(v, &to)
+			}
+			joined, whole = nil, false
+		}
+		groups = joined
+	}
+	held = len(over) > 0
+	for _, v := range largestFirst(over) {
+		if len(p.out.Commands) > 0 || p.ended() {
+			break
+		}
+		if a, waves, ok := p.inWaves(v, &to); ok {
+			p.carryOut(v, waves, &a)
+			fresh = a.Rebased
+		}
+	}
+	p.out.After = p.sim
+	if fresh != nil {
+		p.sim = fresh()
+	}
+	return whole, held
+}
+
+// movedAlready returns the pods that the commands so far move.
+func (p *planner) movedAlready() map[*corev1.Pod]bool {
+	out := map[*corev1.Pod]bool{}
+	for i := range p.out.Commands {
+		for _, pl := range p.out.Commands[i].Placements {
+			out[pl.Pod] = true
+		}
+	}
+	return out
+}
+
+// carryOut makes a command of the answer and charges the budgets with its first wave.
+func (p *planner) carryOut(v move, waves [][]*member, a *Answer) {
+	v.nodes = slices.Concat(waves...)
+	p.command(v, waves, a)
+	for _, m := range waves[0] {
+		p.ledger, _ = p.ledger.charged(v.method, m)
+	}
+	p.remove(v, a)
+}
+
+// largestFirst returns the groups merged into one for each method, then halves of these, and so on
+// down to the groups.
+func largestFirst(groups []move) []move {
+	joined := pairs(groups)
+	if len(joined) == len(groups) {
+		return groups
+	}
+	return append(largestFirst(joined), groups...)
+}
+
+// inWaves returns the answer for a move that is larger than a budget, and the waves in which its
+// nodes leave. Everything is bought first. Each wave has as many nodes as the budgets allow at
+// once, and is right while the nodes of later waves exist but are cordoned. A node whose pods are
+// refused waits until others have gone, and stays if that does not help. ok says whether the rest
+// of the move pays.
+func (p *planner) inWaves(v move, to *destination) (a Answer, waves [][]*member, ok bool) {
+	before, reached := p.clone(), destination{maps.Clone(to.moved), to.bought}
+	var order []Placement
+	var refused []*member
+	group := v.nodes
+	whole, _ := p.stepOf(v, to)
+	for progress := true; (len(group) > 0 || progress && len(refused) > 0) && !p.ended(); {
+		if len(group) == 0 {
+			group, refused, progress = refused, nil, false
+		}
+		wave, later := p.ledger.split(v.method, group)
+		if len(wave) == 0 { // its pool allows none
+			break
+		}
+		if g := p.tornLater(slices.Concat(waves...), v.of(wave)); g != nil { // it moves in one wave or not at all
+			group = p.without(g, group)
+			continue
+		}
+		q, _ := p.stepOf(v.of(wave), to)
+		q.Elsewhere, q.MaxCost, q.Cordon = true, 0, question(slices.Concat(later, refused)).Remove
+		if len(waves) == 0 {
+			q.Buy = whole.Buy
+		}
+		part := p.ask(q)
+		if !part.OK() {
+			rest, out := p.unstuck(wave, part.stuck())
+			if len(out) == 0 {
+				rest, out = nil, wave
+			}
+			group, refused = slices.Concat(rest, later), append(refused, out...)
+			continue
+		}
+		for _, pl := range part.Placements {
+			reached.moved[pl.Pod] = pl.Node
+		}
+		order, waves = append(order, part.Placements...), append(waves, wave)
+		p.remove(v.of(wave), &part)
+		group, progress = later, true
+	}
+	p.state = before
+	if v.nodes = slices.Concat(waves...); len(v.nodes) == 0 {
+		return a, nil, false
+	}
+	q, cost := p.stepOf(v, &reached)
+	if v.method == eligibility.Consolidation && !p.pays(v.nodes, cost) {
+		return a, nil, false
+	}
+	a = p.ask(q)
+	a.Placements = order
+	return a, waves, a.OK()
+}
+
+// allowed splits the nodes of the move into those that the budgets allow now and the others, and
+// sets the verdicts of the others. Empty nodes can be split. Any other move goes as a whole or not
+// at all, because a part would not pay.
+func (p *planner) allowed(v move) (now, later []*member) {
+	now, later = p.ledger.split(v.method, v.nodes)
+	if len(later) > 0 && v.method != eligibility.Emptiness {
+		now, later = nil, v.nodes
+	}
+	for _, m := range later {
+		*p.verdictOf(m.Name) = m.verdict(OverBudget, v.method, "").after(p.verdictOf(m.Name))
+	}
+	return now, later
+}
+
+// budgets fills in the details of nodes that budgets keep, once it is known how many nodes the plan
+// takes.
+func (p *planner) budgets() {
+	for i := range p.cluster.Nodes {
+		n := &p.cluster.Nodes[i]
+		if v := p.verdictOf(n.Name()); v.Outcome == OverBudget {
+			if why := p.ledger.why(n, budgetReason(v.Method, len(n.Reschedulable()))); why != "" {
+				v.Detail = p.together(n.Name()) + why
+			}
+		}
+	}
+}
+
+// stay sets the verdicts of nodes for which there is no command, or none that pays.
+func (p *planner) stay(v move, to *destination) {
+	outcome, detail := WouldNotFit, "its pods would fit only if others moved first that wait for them"
+	torn := p.torn(v)
+	if torn != nil {
+		detail = fmt.Sprintf("group %s would fall below its minimum, and not all of its pods can move with those of the node", torn.Name)
+	}
+	_, cost := p.stepOf(v, to)
+	outranked := v.method == eligibility.Consolidation && !p.pays(v.nodes, cost)
+	if outranked {
+		outcome, detail = Outranked, "by itself it would save less than its disruption costs, or than is asked"
+	}
+	for _, m := range v.nodes {
+		with := p.together(m.Name)
+		if torn != nil && !outranked {
+			with = ""
+		}
+		*p.verdictOf(m.Name) = m.verdict(outcome, v.method, with+detail).after(p.verdictOf(m.Name))
+	}
+}
+
+// verdictOf returns the verdict of a node of the cluster.
+func (p *planner) verdictOf(node string) *Verdict {
+	at, _ := slices.BinarySearchFunc(p.out.Verdicts, node, func(v Verdict, name string) int { return strings.Compare(v.Node, name) })
+	return &p.out.Verdicts[at]
+}
+
+// pairs joins neighbours of the same method in pairs. Interruptions are not joined, because each
+// has its own deadline.
+func pairs(groups []move) []move {
+	var out []move
+	for i := 0; i < len(groups); i++ {
+		v := groups[i]
+		if i+1 < len(groups) && v.method == groups[i+1].method && !forceful(v.method) {
+			i++
+			v = join(v, groups[i])
+		}
+		out = append(out, v)
+	}
+	return out
+}
+
+// pays reports whether giving back the nodes pays by itself if new nodes of this cost are bought.
+func (p *planner) pays(set []*member, bought deprovision.Price) bool {
+	w := p.weigh(set, bought)
+	return p.saves(w) && w.net() > 0
+}
+
+// stepOf asks to give back the nodes and to buy the missing nodes that their pods need. It also
+// returns the cost of these.
+func (p *planner) stepOf(v move, to *destination) (q Question, cost deprovision.Price) {
+	q = p.moveQuestion(v.nodes, v.stranded, to.moved)
+	for _, name := range p.withReplacements(p.needs(q.Pods, to), v.nodes, to) {
+		n := to.bought[name]
+		q.Buy = append(q.Buy, n)
+		cost += n.cost()
+	}
+	if total := costOf(v.nodes); v.method == eligibility.Consolidation && total > cost {
+		q.MaxCost = total
+	}
+	return q, cost
+}
+
+// needs returns the names of the nodes that have to be bought for the pods, sorted.
+func (p *planner) needs(pods []*corev1.Pod, to *destination) []string {
+	names := map[string]bool{}
+	for _, pod := range pods {
+		if name := to.moved[pod]; to.bought[name].Name != "" && p.nodes[name] == nil {
+			names[name] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// groups joins moves of single nodes into moves of one command each, in the order of the commands.
+func (p *planner) groups(list []move, to *destination) []move {
+	var out, empty, deleted, replaced []move
+	needs := map[string][]string{} // by node
+	for _, v := range list {
+		m := v.nodes[0]
+		needs[m.Name] = p.needs(m.Pods, to)
+		switch {
+		case v.method == eligibility.Emptiness:
+			empty = append(empty, v)
+		case v.method != eligibility.Consolidation:
+			out = append(out, v)
+		case len(needs[m.Name]) == 0:
+			deleted = append(deleted, v)
+		default:
+			replaced = append(replaced, v)
+		}
+	}
+	if len(empty) > 0 {
+		out = append(out, join(empty...))
+	}
+	rank := func(a, b move) int {
+		x, y := a.nodes[0], b.nodes[0]
+		return cmp.Or(cmp.Compare(p.o.Ranker.Rank(y.Candidate), p.o.Ranker.Rank(x.Candidate)), strings.Compare(x.Name, y.Name))
+	}
+	slices.SortFunc(deleted, rank)
+	out = append(out, deleted...)
+	slices.SortFunc(replaced, rank)
+	bought := map[string]bool{}
+	var group []move
+	cost := deprovision.Price(0)
+	for len(replaced) > 0 { // greedily: the one that saves most with the nodes bought so far
+		best, most := 0, deprovision.Price(0)
+		for i, v := range replaced[:min(window, len(replaced))] {
+			saves := v.nodes[0].CostPerHour
+			for _, name := range needs[v.nodes[0].Name] {
+				if n := to.bought[name]; !bought[name] {
+					saves -= n.cost()
+				}
+			}
+			if i == 0 || saves > most {
+				best, most = i, saves
+			}
+		}
+		m := replaced[best].nodes[0]
+		for _, name := range needs[m.Name] {
+			bought[name] = true
+		}
+		group, cost = append(group, replaced[best]), cost+m.CostPerHour-most
+		replaced = slices.Delete(replaced, best, best+1)
+		if len(replaced) == 0 || p.pays(nodesOf(group), cost) {
+			out, group, cost = append(out, join(group...)), nil, 0
+		}
+	}
+	return p.joined(out)
+}
+
+// window limits how many nodes groups compares at each step, and how many sets examines thoroughly.
+const window = 64
+
+// command adds the command that gives back the nodes of the move.
+func (p *planner) command(v move, waves [][]*member, a *Answer) {
+	set := slices.Clone(v.nodes)
+	slices.SortFunc(set, func(a, b *member) int { return strings.Compare(a.Name, b.Name) })
+	c := Command{Method: v.method, Kind: Delete, NewNodes: a.NewNodes, Placements: a.Placements, SavingsPerHour: priceOf(set) - a.price(), Why: v.why, AtOnce: v.atOnce, Stranded: v.stranded}
+	if len(a.NewNodes) > 0 {
+		c.Kind = Replace
+	}
+	if c.Why == "" {
+		c.Why = reasonOf(a, len(set))
+	}
+	if names, text := p.fallen(v.nodes); len(names) > 0 {
+		c.Groups, c.Why = names, c.Why+text
+	}
+	if len(waves) > 1 {
+		for _, wave := range waves {
+			c.Waves = append(c.Waves, question(wave).Remove)
+		}
+		c.Why += fmt.Sprintf("; budgets ask for %d waves", len(waves))
+	}
+	detail := string(c.Method) + ": " + c.Why
+	if len(c.NewNodes) > 0 {
+		var names []string
+		for _, n := range c.NewNodes {
+			names = append(names, n.InstanceType)
+		}
+		slices.Sort(names)
+		detail += fmt.Sprintf("; %d nodes are bought (%s)", len(c.NewNodes), strings.Join(slices.Compact(names), ", "))
+	}
+	for _, m := range set {
+		own := member{Candidate: deprovision.NewCandidate(m.Node, p.cluster.Now)} // without the pods that arrived
+		c.Nodes = append(c.Nodes, own.Candidate)
+		c.Disruption += own.Disruption
+		*p.verdictOf(m.Name) = own.verdict(Chosen, c.Method, detail).after(p.verdictOf(m.Name))
+	}
+	p.out.Commands = append(p.out.Commands, c)
+}
+
+// reasonOf says in words what replaces the nodes.
+func reasonOf(a *Answer, nodes int) string {
+	switch {
+	case len(a.NewNodes) == 0 && nodes == 1:
+		return "its pods fit on other nodes"
+	case len(a.NewNodes) == 0:
+		return "their pods fit on other nodes"
+	case len(a.NewNodes) == 1 && nodes == 1:
+		return "a cheaper node holds its pods"
+	case len(a.NewNodes) == 1:
+		return fmt.Sprintf("one new node does the work of %d", nodes)
+	case nodes == 1:
+		return "smaller nodes hold its pods for less"
+	}
+	return fmt.Sprintf("%d new nodes do the work of %d", len(a.NewNodes), nodes)
+}

@@ -1,0 +1,155 @@
+package program
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/joinery-sdk/joinery/examples/pipeline/golden"
+	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
+)
+
+const at = "--now=2026-01-15T12:00:00Z"
+
+func run(t *testing.T, stdin string, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	return golden.Run(t, Command(strings.NewReader(stdin)), args...)
+}
+
+func TestSample(t *testing.T) {
+	for name, args := range map[string][]string{
+		"sample.txt":      nil,
+		"wide.txt":        {"-o", "wide"},
+		"rank.txt":        {"--rank"},
+		"rules-cost.txt":  {"--rules-cost"},
+		"rank.json":       {"--rank", "-o", "json"},
+		"sample.json":     {"-o", "json"},
+		"few.txt":         {"--max-evictions", "3"},
+		"balanced.txt":    {"--policy", "balanced"},
+		"payback.txt":     {"--policy", "payback"},
+		"emptiness.txt":   {"--method", "emptiness"},
+		"minimum.txt":     {"--min-savings", "0.5", "--method", "consolidation"},
+		"young.txt":       {"--min-age", "200h", "--interrupted", "node-a"},
+		"interrupted.txt": {"--interrupted", "node-a=2026-01-15T12:30:00Z", "--interrupted", "node-d", "--method", "interruption"},
+		"page.html":       {"-o", "html"},
+		"per-node.txt":    {"--per-node", "1"},
+		"factor.txt":      {"--factor", "karpenter.k8s.aws/instance-family=m5: 9"},
+		"expired.txt":     {"--now=2026-02-15T12:00:00Z", "--method", "expiration"},
+	} {
+		out, _, code := run(t, "", append([]string{at, "--no-timing"}, args...)...)
+		assert.Equal(t, inputs.ExitOK, code, name)
+		golden.Equal(t, filepath.Join("testdata", name), out)
+		again, _, _ := run(t, "", append([]string{at, "--no-timing"}, args...)...)
+		assert.Equal(t, out, again, "the same bytes every time")
+	}
+}
+
+// A drifted node of a static pool is replaced, so what the pool must buy again is no saving.
+func TestDriftInAStaticPool(t *testing.T) {
+	out, _, code := run(t, "", at, "--no-timing", "-f", filepath.Join("testdata", "static.yaml"))
+	assert.Equal(t, inputs.ExitOK, code)
+	golden.Equal(t, "testdata/static.txt", out)
+}
+
+// One node for every blocker, every verdict and every way to go.
+func TestEverything(t *testing.T) {
+	args := []string{at, "--no-timing", "-f", filepath.Join("testdata", "everything.yaml")}
+	out, _, code := run(t, "", args...)
+	assert.Equal(t, inputs.ExitOK, code)
+	golden.Equal(t, "testdata/everything.txt", out)
+	out, _, _ = run(t, "", append(args, "-o", "json")...)
+	golden.Equal(t, "testdata/everything.json", out)
+	var r report
+	require.NoError(t, json.Unmarshal([]byte(out), &r))
+	seen := map[string]bool{}
+	for _, v := range r.Verdicts {
+		seen[v.Verdict] = true
+	}
+	assert.Len(t, seen, 6, "every verdict")
+	seen = map[string]bool{}
+	for _, c := range r.Commands {
+		seen[c.Method], seen[c.Kind] = true, true
+	}
+	for _, want := range []string{"drift", "emptiness", "consolidation", "delete", "replace"} {
+		assert.Contains(t, seen, want)
+	}
+}
+
+// The sample is planned for a moment of its own, so that it shows the same whenever it is run.
+func TestSampleHasItsOwnTime(t *testing.T) {
+	out, _, _ := run(t, "", "--no-timing")
+	golden.Equal(t, "testdata/sample.txt", out)
+}
+
+func TestJSONHasTheFixedKeys(t *testing.T) {
+	out, _, _ := run(t, "", at, "-o", "json")
+	var r map[string]any
+	require.NoError(t, json.Unmarshal([]byte(out), &r))
+	summary := r["summary"].(map[string]any)
+	for _, key := range []string{"nodes", "pricePerHour", "pricePerHourAfter", "evictions"} {
+		assert.Contains(t, summary, key)
+	}
+	for _, key := range []string{"read", "compile", "rank", "plan"} {
+		assert.Contains(t, summary["seconds"], key)
+	}
+	for _, c := range r["commands"].([]any) {
+		for _, key := range []string{"method", "kind", "nodes", "replacements", "placements", "savingsPerHour", "disruptionCost", "pods"} {
+			assert.Contains(t, c, key)
+		}
+	}
+	verdicts := r["verdicts"].([]any)
+	assert.Len(t, verdicts, 8, "one for every node")
+	for _, v := range verdicts {
+		for _, key := range []string{"node", "verdict", "detail", "disruptionCost", "by"} {
+			assert.Contains(t, v, key)
+		}
+		assert.Contains(t, []string{"blocked", "would-not-fit", "no-saving", "outranked", "budget", "chosen"}, v.(map[string]any)["verdict"])
+	}
+}
+
+// Nodes that a static pool has above its replicas are named, the cheapest to disturb first.
+func TestSurplusOfStaticPools(t *testing.T) {
+	text := "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: base}\nspec: {replicas: 1, template: {spec: {requirements: []}}}\n"
+	for _, name := range []string{"a", "b", "c"} {
+		text += "---\napiVersion: v1\nkind: Node\nmetadata: {name: " + name + ", labels: {karpenter.sh/nodepool: base, topology.kubernetes.io/zone: us-east-1a}}\n" +
+			"status: {capacity: {cpu: 2, memory: 8Gi, pods: 20}}\n"
+	}
+	text += "---\napiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {nodeName: a, containers: [{name: c, image: i, resources: {requests: {cpu: 1}}}]}\n"
+	_, errs, code := run(t, text, at, "-f", "-")
+	assert.Equal(t, inputs.ExitOK, code, errs)
+	assert.Contains(t, errs, "note: pool base keeps a fixed number of nodes (1), and has 2 more; these go first: b, c\n")
+}
+
+func TestBadUsage(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"--policy", "balancd"}, `--policy "balancd": want one of karpenter, balanced, payback (did you mean "balanced"?)`},
+		{[]string{"--method", "drfit"}, `did you mean "drift"?`},
+		{[]string{"--max-evictions", "-1"}, "--max-evictions -1: want a number of pods, at least 0"},
+		{[]string{"--now", "noon"}, `--now "noon": want a time such as`},
+		{[]string{"--min-savings", "-1"}, "at least 0"},
+		{[]string{"--min-age", "-1h"}, "--min-age -1h0m0s: want a duration such as 1h, at least 0"},
+		{[]string{"--interrupted", "node-z"}, "there is no such node"},
+		{[]string{"--interrupted", "node-a=soon"}, "want NODE=TIME"},
+		{[]string{"--rnak"}, `did you mean "--rank"?`},
+		{[]string{"cluster.yaml"}, "files are named by -f"},
+	} {
+		out, errs, code := run(t, "", c.args...)
+		assert.Equal(t, inputs.ExitInput, code, c.args)
+		assert.Contains(t, errs, c.want)
+		assert.Empty(t, out)
+	}
+}
+
+func TestNothingToDo(t *testing.T) {
+	out, errs, code := run(t, "apiVersion: v1\nkind: Node\nmetadata: {name: node-x}\n", at, "-f", "-", "--no-timing")
+	assert.Equal(t, inputs.ExitOK, code, errs)
+	assert.Contains(t, out, "nothing to give back")
+	assert.Contains(t, out, "no pool of ours bought it")
+}

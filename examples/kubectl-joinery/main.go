@@ -1,0 +1,200 @@
+// Kubectl-joinery is a plugin for kubectl: it reads a running cluster and says why pods are pending, which nodes they need, and which nodes
+// could be given back. It writes nothing to the cluster.
+//
+//	go install github.com/joinery-sdk/joinery/examples/kubectl-joinery@latest
+//	kubectl joinery why-pending web-0 -n shop
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/yaml"
+
+	consolidate "github.com/joinery-sdk/joinery/examples/consolidate/program"
+	"github.com/joinery-sdk/joinery/examples/pipeline"
+	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
+	"github.com/joinery-sdk/joinery/examples/pipeline/live"
+	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
+	"github.com/joinery-sdk/joinery/examples/pipeline/terminal"
+	provision "github.com/joinery-sdk/joinery/examples/provision/program"
+)
+
+func main() {
+	flags := genericclioptions.NewConfigFlags(true)
+	os.Exit(inputs.End(os.Stderr, command(flags, connect(flags)).Execute()))
+}
+
+// Requests to the API server that are allowed at once and in a second: an export is some thirty lists, each of them in pages.
+const (
+	requestsAtOnce    = 100
+	requestsPerSecond = 50
+)
+
+// connect gives the clients of the cluster that the flags name.
+func connect(flags *genericclioptions.ConfigFlags) func() (live.Cluster, error) {
+	return func() (live.Cluster, error) {
+		config, err := flags.ToRESTConfig()
+		if err != nil {
+			return live.Cluster{}, err
+		}
+		config.QPS, config.Burst = requestsPerSecond, requestsAtOnce
+		kinds, err := discovery.NewDiscoveryClientForConfig(config)
+		if err != nil {
+			return live.Cluster{}, err
+		}
+		objects, err := dynamic.NewForConfig(config)
+		return live.Cluster{Discovery: kinds, Objects: objects}, err
+	}
+}
+
+// command is the plugin for clusters that connect reaches.
+func command(flags *genericclioptions.ConfigFlags, connect func() (live.Cluster, error)) *cobra.Command {
+	root := inputs.Command(&cobra.Command{
+		Use:   "kubectl-joinery",
+		Short: "why pods are pending, which nodes they need, and which nodes could be given back",
+		Long: `Joinery reads a running cluster, as kubeconfig or the flags name it, and plans: it only reads. What the account may not
+list is left out, and said.`,
+		Example: `  kubectl joinery why-pending                   # all pods without a node, and why
+  kubectl joinery why-pending web-0 -n shop     # one of them
+  kubectl joinery plan --diff new-pool.yaml     # what another pool would do
+  kubectl joinery consolidate -o wide           # which nodes to give back
+  kubectl joinery export > cluster.yaml         # what the programs read with -f`,
+	}, func(cmd *cobra.Command, _ io.Writer) error { return cmd.Help() })
+	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl joinery"}
+	flags.AddFlags(root.PersistentFlags())
+	read := &reader{connect: connect}
+	root.AddCommand(whyPending(flags, read), program(provision.Command(read), "plan", read), program(consolidate.Command(read), "consolidate", read), export(read))
+	return root
+}
+
+// program makes a program of this repository a command that plans the cluster, unless -f names files; "-" is the cluster.
+func program(cmd *cobra.Command, name string, read *reader) *cobra.Command {
+	cmd.Use, cmd.Example = name, ""
+	cmd.Flag("filename").Usage = "plan a file or directory with YAML or JSON manifests instead of the cluster; - is the cluster (repeatable)"
+	run := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if !cmd.Flags().Changed("filename") {
+			if err := cmd.Flags().Set("filename", "-"); err != nil {
+				return err
+			}
+		}
+		read.cmd = cmd
+		return run(cmd, args)
+	}
+	return cmd
+}
+
+func whyPending(flags *genericclioptions.ConfigFlags, read *reader) *cobra.Command {
+	cmd := program(provision.Command(read), "why-pending [POD]", read)
+	cmd.Short = "say why pods have no node, and what would help"
+	cmd.Long = "Why-pending plans all pods without a node and says of one pod, or of each, where it will go, or what stops it and which change was tried and helps."
+	cmd.Args = cobra.MaximumNArgs(1)
+	run := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 1 {
+			pod := strings.TrimPrefix(strings.TrimPrefix(args[0], "pods/"), "pod/")
+			if !strings.Contains(pod, "/") {
+				namespace, err := namespaceOf(flags)
+				if err != nil {
+					return inputs.Bad(err)
+				}
+				pod = namespace + "/" + pod
+			}
+			if err := cmd.Flags().Set("explain", pod); err != nil {
+				return err
+			}
+		}
+		return run(cmd, nil)
+	}
+	return cmd
+}
+
+// namespaceOf is that of the flag, or else of the context.
+func namespaceOf(flags *genericclioptions.ConfigFlags) (string, error) {
+	if flags.Namespace != nil && *flags.Namespace != "" {
+		return *flags.Namespace, nil
+	}
+	namespace, _, err := flags.ToRawKubeConfigLoader().Namespace()
+	if namespace == "" {
+		namespace = corev1.NamespaceDefault
+	}
+	return namespace, err
+}
+
+func export(read *reader) *cobra.Command {
+	var format string
+	cmd := inputs.Command(&cobra.Command{
+		Use:   "export",
+		Short: "print all objects that bear on plans",
+		Long:  "Export prints all objects of the cluster that bear on plans, as a List, for the programs' flag -f. Secrets are not among them; what containers have in their environment is.",
+	}, func(cmd *cobra.Command, out io.Writer) error {
+		if err := inputs.OneOf("output", format, "yaml", "json"); err != nil {
+			return err
+		}
+		read.cmd = cmd
+		text, err := io.ReadAll(read)
+		if err == nil && format == "yaml" {
+			text, err = yaml.JSONToYAML(text)
+		}
+		if err != nil {
+			return err
+		}
+		_, err = out.Write(text)
+		return err
+	})
+	cmd.Flags().StringVarP(&format, "output", "o", "yaml", "output format: yaml or json")
+	inputs.Complete(cmd, "output", "yaml", "json")
+	return cmd
+}
+
+// reader is the cluster as a file of manifests. It is exported when it is first read.
+type reader struct {
+	connect func() (live.Cluster, error)
+	cmd     *cobra.Command
+	text    *bytes.Reader
+}
+
+// Stored says that an API server has stored what is read, unless -f names other files.
+func (r *reader) Stored() bool {
+	files, err := r.cmd.Flags().GetStringArray("filename")
+	return err == nil && len(files) == 1 && files[0] == "-"
+}
+
+func (r *reader) Read(p []byte) (int, error) {
+	if r.text == nil {
+		var text bytes.Buffer
+		if err := r.export(&text); err != nil {
+			return 0, err
+		}
+		r.text = bytes.NewReader(text.Bytes())
+	}
+	return r.text.Read(p)
+}
+
+func (r *reader) export(w io.Writer) error {
+	cluster, err := r.connect()
+	if err != nil {
+		return err
+	}
+	cluster.Manifests = &manifests.Options{Classes: pipeline.NodeClassDecoders()}
+	if f := r.cmd.Flag("scheduler-config"); f != nil && f.Changed { // then Services count, too
+		cluster.Manifests.Spread = []corev1.TopologySpreadConstraint{{}}
+	}
+	done := terminal.Progress(r.cmd.ErrOrStderr(), "reading the cluster")
+	notes, err := cluster.Export(r.cmd.Context(), w)
+	done()
+	if err != nil {
+		return fmt.Errorf("read the cluster: %w", err)
+	}
+	inputs.Note(r.cmd.ErrOrStderr(), notes...)
+	return nil
+}

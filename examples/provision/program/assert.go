@@ -1,0 +1,103 @@
+package program
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
+	"github.com/joinery-sdk/joinery/examples/pipeline/ruletest"
+	"github.com/joinery-sdk/joinery/examples/pipeline/terminal"
+	"github.com/joinery-sdk/joinery/examples/plan"
+)
+
+// assertion is what became of a rule, as scripts read it.
+type assertion struct {
+	Rule    string   `json:"rule"`
+	At      string   `json:"at"`
+	Holds   bool     `json:"holds"`
+	Pods    int      `json:"pods"`
+	Broken  []breach `json:"broken,omitempty"`
+	MovedBy []string `json:"movedBy,omitempty"`
+	Known   string   `json:"known,omitempty"`
+	Fix     *fixJSON `json:"fix,omitempty"`
+	text    string
+}
+
+type breach struct {
+	Pod string `json:"pod,omitempty"`
+	Why string `json:"why"`
+}
+
+// readRules reads the file of --assert; there are no rules without one. It is read before anything is planned.
+func (o *options) readRules() ([]ruletest.Rule, error) {
+	if o.assert == "" {
+		return nil, nil
+	}
+	if o.explain != "" || o.diff != "" {
+		return nil, inputs.Bad(errors.New("--assert speaks of one whole plan: leave out --explain and --diff"))
+	}
+	rules, err := ruletest.ReadFile(o.assert)
+	if missing, ok := errors.AsType[*fs.PathError](err); ok {
+		return nil, inputs.Bad(fmt.Errorf("--assert: %w", missing))
+	}
+	if err != nil {
+		return nil, inputs.Bad(err)
+	}
+	return rules, nil
+}
+
+// asserted is a report with what became of the rules.
+type asserted struct {
+	*report
+	Assertions []assertion `json:"assertions"`
+}
+
+// assertRules checks the rules against the plan and prints both. A broken rule makes the exit code that of a pod without
+// a place; pods without a place that the rules do not mind do so too.
+func (o *options) assertRules(cmd *cobra.Command, out io.Writer, r *report, packed *plan.Plan, rules []ruletest.Rule) error {
+	how, err := o.planning.Options()
+	if err != nil {
+		return err
+	}
+	full, held := asserted{r, []assertion{}}, 0
+	for _, res := range ruletest.NewPlan(packed, how.Packing).Guarded(o.objects, time.Now()).Check(rules...) {
+		a := assertion{Rule: res.Rule.String(), At: res.Rule.Position.String(), Holds: res.Holds(), Pods: res.Pods, MovedBy: res.MovedBy, Known: res.Known, text: res.String()}
+		for _, b := range res.Breaches {
+			a.Broken = append(a.Broken, breach(b))
+		}
+		if res.Fix != "" {
+			a.Fix = &fixJSON{Change: res.Fix, Verified: true}
+		}
+		if a.Holds {
+			held++
+		}
+		full.Assertions = append(full.Assertions, a)
+	}
+	if o.Output == "json" || o.Output == "yaml" {
+		err = inputs.Encode(out, o.Output, full)
+	} else if err = o.print(cmd, out, r); err == nil {
+		full.write(out, terminal.StyleOf(cmd.OutOrStdout()), held)
+	}
+	if err == nil && (held < len(rules) || r.Summary.Unschedulable > 0) {
+		return &inputs.ExitError{Code: inputs.ExitNotAll}
+	}
+	return err
+}
+
+// write lists the rules: those that hold in a line each, the others with what moved their pods.
+func (a *asserted) write(w io.Writer, style terminal.Style, held int) {
+	fmt.Fprintln(w)
+	for i := range a.Assertions {
+		if r := &a.Assertions[i]; r.Holds {
+			fmt.Fprintf(w, "%s %s\n", style.Good("ok    "), r.text)
+		} else {
+			fmt.Fprintf(w, "%s %s\n", style.Bad("BROKEN"), r.text)
+		}
+	}
+	fmt.Fprintf(w, "%d of %s kept\n", held, plural(len(a.Assertions), "rule"))
+}

@@ -1,0 +1,98 @@
+package program
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
+	"github.com/joinery-sdk/joinery/examples/pipeline/picture"
+	"github.com/joinery-sdk/joinery/examples/pipeline/terminal"
+	"github.com/joinery-sdk/joinery/examples/plan"
+	"github.com/joinery-sdk/joinery/examples/plan/rulecost"
+	"github.com/joinery-sdk/joinery/scheduling"
+)
+
+const hoursOfMonth = 730
+
+// addRulesCost says in the report what each rule costs.
+func (o *options) addRulesCost(ctx context.Context, r *report, packed *plan.Plan, s scheduling.Snapshot) error {
+	by, err := o.planning.Options()
+	if err != nil {
+		return err
+	}
+	by.Groups = o.groups
+	r.RulesCost, err = rulecost.Of(ctx, packed, s, by, nil)
+	return err
+}
+
+// printRulesCost prints one table, or the whole report with what the rules cost.
+func (o *options) printRulesCost(cmd *cobra.Command, out io.Writer, r *report, packed *plan.Plan) error {
+	switch o.Output {
+	case "html":
+		return r.draw(cmd.Context(), out, packed)
+	case "json", "yaml":
+		return inputs.Encode(out, o.Output, r)
+	}
+	return writeRulesCost(out, terminal.StyleOf(cmd.OutOrStdout()), r.RulesCost)
+}
+
+func writeRulesCost(out io.Writer, style terminal.Style, r *rulecost.Report) error {
+	t := terminal.NewTable(style, "RULE", ">A MONTH", ">BETWEEN", ">AND", "")
+	ranked := 0
+	for _, c := range append(append([]rulecost.Cost{}, r.Rules...), r.Pairs...) {
+		if c.State == rulecost.Ranked {
+			ranked++
+			continue
+		}
+		t.Row(namesOf(c), monthly(c.PerHour), monthly(c.LowPerHour), monthly(c.HighPerHour), saidOf(c))
+	}
+	if err := t.Write(out); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "\n%s a month is the bill. A rule costs what the same pods would cost less without it; what two rules both forbid costs nothing until both go.\n", monthly(r.PerHour))
+	if ranked > 0 {
+		fmt.Fprintf(out, "%d more rules promised less and were not tried.\n", ranked)
+	}
+	return nil
+}
+
+func namesOf(c rulecost.Cost) string {
+	var names []string
+	for _, rule := range c.Rules {
+		names = append(names, rule.String())
+	}
+	return strings.Join(names, "  and  ")
+}
+
+func saidOf(c rulecost.Cost) string {
+	switch {
+	case len(c.Rules) > 1:
+		return "verified, and only together"
+	case c.State == rulecost.Verified:
+		return "verified"
+	}
+	return "quick plan"
+}
+
+func monthly(perHour float64) string { return terminal.Dollars(perHour * hoursOfMonth) }
+
+// rulesSection is what rules cost as a part of the page: those that cost anything.
+func rulesSection(r *rulecost.Report) picture.Section {
+	out := picture.Section{Title: "What rules cost", Note: "A rule costs what the same pods would cost less without it. Interval: what other plans could save."}
+	for _, c := range append(append([]rulecost.Cost{}, r.Rules...), r.Pairs...) {
+		if c.PerHour > 0 {
+			out.Notices = append(out.Notices, picture.Notice{
+				Subject: monthly(c.PerHour) + " a month", Text: namesOf(c),
+				Hint: fmt.Sprintf("%s; between %s and %s", saidOf(c), monthly(c.LowPerHour), monthly(c.HighPerHour)),
+			})
+		}
+	}
+	if len(out.Notices) == 0 {
+		out.Notices = []picture.Notice{{Subject: "Nothing", Text: "No rule that was lifted makes the plan cheaper."}}
+	}
+	return out
+}

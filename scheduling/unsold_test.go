@@ -1,0 +1,78 @@
+package scheduling_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joinery-sdk/joinery/instancetypes"
+	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool"
+)
+
+// With pools that buy nothing for pods and no node, the reason is why, and not that there is no pool.
+func TestPoolsThatBuyNothing(t *testing.T) {
+	static := func(p *nodepool.NodePool) { p.Replicas = new(int64(2)) }
+	leaving := func(p *nodepool.NodePool) { p.Metadata.DeletionTimestamp = &metav1.Time{} }
+	for want, pools := range map[string][]scheduling.Pool{
+		"there is neither a pool nor a node":                                                                           nil,
+		"pool s keeps a fixed number of nodes and buys none for pods, and no node takes pods":                          {pool("s", static)},
+		"pool l is being deleted, and no node takes pods":                                                              {pool("l", leaving)},
+		"pool s keeps a fixed number of nodes and buys none for pods, pool l is being deleted, and no node takes pods": {pool("l", leaving), pool("s", static)},
+	} {
+		p := compile(t, scheduling.Snapshot{Pods: []*corev1.Pod{pod("a")}, Pools: pools})
+		unplaced := solve(p, nothing).Unplaced()
+		require.Len(t, unplaced, 1, want)
+		reasons := unplaced[0].Reasons()
+		require.Len(t, reasons, 1, want)
+		assert.Equal(t, want, reasons[0].Detail)
+	}
+}
+
+// An offering whose labels cannot be those of any node is not for sale, whether it contradicts its
+// type, its pool, or only both together. The other offerings are bought all the same.
+func TestContradictoryOfferingsAreNotForSale(t *testing.T) {
+	for name, c := range map[string]struct {
+		pool, typ, offering, note string
+	}{
+		"zone of type and offering":          {"", "topology.kubernetes.io/zone in (z)", "topology.kubernetes.io/zone in (a)", "offering 0 contradicts the type and is not for sale: requirements: topology.kubernetes.io/zone"},
+		"capacity type of type and offering": {"", "karpenter.sh/capacity-type in (spot)", "karpenter.sh/capacity-type in (on-demand)", "karpenter.sh/capacity-type"},
+		"label that no pod asks about":       {"", "x in (1)", "!x", "offering 0 contradicts the type"},
+		"impossible offering":                {"", "", "impossible()", "offering 0 contradicts the type"},
+		"pool and offering":                  {"x in (1)", "", "x in (2)", ""},
+		"all three together":                 {"x in (1,2)", "x in (2,3)", "x in (1,3)", ""},
+	} {
+		parse := func(text string) requirements.Set {
+			if text == "impossible()" {
+				return requirements.Impossible()
+			}
+			return requirements.MustParse(text)
+		}
+		of := func(name, labels string, offers ...string) instancetypes.InstanceType {
+			out := instancetypes.InstanceType{Name: name, Requirements: parse(labels), Capacity: list("4", "8Gi")}
+			out.Capacity["pods"] = list("9", "1Gi")["cpu"]
+			for _, o := range offers {
+				out.Offerings = append(out.Offerings, instancetypes.Offering{Requirements: parse(o), Price: 1, Available: true})
+			}
+			return out
+		}
+		from := pool("default")
+		from.Types = []instancetypes.InstanceType{of("bad", c.typ, c.offering), of("good", "", "x in (1)")}
+		from.Requirements = parse(c.pool)
+		p := compile(t, scheduling.Snapshot{Pods: []*corev1.Pod{pod("a")}, Pools: []scheduling.Pool{from}})
+		require.Len(t, p.Shapes, 1, name)
+		assert.Equal(t, "good", p.InstanceType(0).Name, name)
+		_, err := p.NodeLabels(0, 0)
+		require.NoError(t, err)
+		if c.note == "" {
+			assert.Empty(t, p.Notes, name)
+		} else if assert.Len(t, p.Notes, 1, name) {
+			assert.Contains(t, p.Notes[0], "instance type bad: ")
+			assert.Contains(t, p.Notes[0], c.note)
+		}
+	}
+}
