@@ -5,5 +5,4 @@ package tools
 
 import (
 	_ "github.com/golangci/golangci-lint/v2/cmd/golangci-lint"
-	_ "golang.org/x/exp/cmd/apidiff"
 )
