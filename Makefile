@@ -14,12 +14,10 @@ RACE := $(if $(CC_FOUND),-race,)
 # Packages in which anything, tests included, runs side by side. The race detector has nothing to find in others, nor in suites that
 # repeat themselves, which -short leaves out.
 SIDE_BY_SIDE = $(call with,"(sync|sync/atomic|testing/synctest)"|GOMAXPROCS|^[[:space:]]*go [a-z])
-# Packages with suites that JOINERY_LONG=1 makes longer.
-LONG = $(call with,JOINERY_LONG)
 # The joined packages with a file that has the pattern in it.
 with = $(sort $(shell grep -rlE --include='*.go' $(patsubst %,--exclude-dir=%,.cache judges karpenter operator) '$(1)' . | sed 's|/[^/]*$$||'))
 
-.PHONY: cluster cluster-demo test-cluster test-adaptors versus-cluster scale-cluster versus moto test check test-long test-k8s lint tidy generate bench bench-price deps api api-baseline help
+.PHONY: cluster cluster-demo test-cluster test-adaptors versus-cluster scale-cluster versus moto test check vet test-race test-long test-k8s lint tidy generate bench bench-price deps api api-baseline help
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -50,17 +48,22 @@ endif
 test: ## what tells in a fresh clone that it works, within five minutes: the tests of the joined modules, without suites that repeat themselves
 	$(GO) test -short $(JOINED)
 
-check: moto ## before a change is sent: vet and all tests of every module, the race detector, the judges and the adaptors; property suites at a short count
+check: vet test-race ## before a change is sent: vet and all tests of every module, the race detector, the judges and the adaptors; property suites at a short count
+	$(GO) test -timeout 30m $(JOINED)
+	cd examples/judges && $(GO) test ./...
+	cd examples/karpenter && $(GO) test -short ./...
+
+vet: ## vet every module but the operator's, which test-cluster vets
+	$(GO) vet $(JOINED)
+	cd examples/judges && $(GO) vet ./...
+	cd examples/karpenter && $(GO) vet ./...
+
+test-race: moto ## the race detector, where anything runs side by side
 ifeq ($(RACE),)
 	@echo "no C compiler found: the race detector does NOT look at the tests"
-endif
-	$(GO) vet $(JOINED)
-	$(GO) test -timeout 30m $(JOINED)
-ifneq ($(RACE),)
+else
 	$(GO) test -race -short -timeout 30m $(SIDE_BY_SIDE)
 endif
-	cd examples/judges && $(GO) vet ./... && $(GO) test ./...
-	cd examples/karpenter && $(GO) vet ./... && $(GO) test -short ./...
 
 # How many random clusters kube-scheduler judges in test-long, half of them in each of its versions; more before a release.
 SCENARIOS ?= 1000
@@ -68,17 +71,19 @@ SCENARIOS ?= 1000
 KUBERNETES_1.37 := GOWORK=$(CURDIR)/examples/judges/kubernetes-1.37.work $(GO) test -tags kubernetes1.37
 KARPENTER_1.14 := GOWORK=$(CURDIR)/examples/judges/karpenter-1.14.work $(GO) test -tags karpenter1.14
 
-test-long: moto ## the full counts of the property suites and the judges
-	JOINERY_LONG=1 $(GO) test -timeout 30m -skip '^TestFaultRun$$' $(LONG)
+test-long: moto ## all tests of every module but the operator's, with the full counts of the property suites and the judges
+	JOINERY_LONG=1 $(GO) test -timeout 60m -skip '^TestFaultRun$$' $(JOINED)
 	JOINERY_LONG=1 $(GO) test $(RACE) -timeout 60m -run '^TestFaultRun$$' ./cloudprovider/aws
+	cd examples/karpenter && $(GO) test -short ./...
+	cd examples/judges && $(GO) test -skip 'PlansAreAccepted$$|TestPodsBesideKarpenters' $$($(GO) list ./... | grep -v /deprovision$$)
+	cd examples/judges && JOINERY_LONG=1 $(GO) test -timeout 60m ./deprovision
 	cd examples/judges && $(GO) test -timeout 60m ./replay -run 'PlansAreAccepted$$' -scenarios $$(($(SCENARIOS) / 2)) -v
 	cd examples/judges && $(KUBERNETES_1.37) ./kubejudge ./semantics
 	cd examples/judges && $(KUBERNETES_1.37) -timeout 60m ./replay -run 'PlansAreAccepted$$|Quorum' -from $$(($(SCENARIOS) / 2 + 1)) -scenarios $$(($(SCENARIOS) / 2)) -v
-	cd examples/judges && $(KUBERNETES_1.37) -timeout 90m ./replay -run 'AcceptedAndWhole$$' -scenarios $(SCENARIOS) -v # a tenth of them with groups
+	cd examples/judges && $(KUBERNETES_1.37) -timeout 60m ./replay -run 'AcceptedAndWhole$$' -scenarios $(SCENARIOS) -v # a tenth of them with groups
 	cd examples/judges && $(GO) test -timeout 60m ./replay -run 'TestPlansAreAccepted$$' -scenarios 40 -pods 1500 -v
 	cd examples/judges && $(GO) test -timeout 60m ./replay -run 'TestPodsBesideKarpenters' -karpenter 400 -v
 	cd examples/judges && $(KARPENTER_1.14) ./karpenter
-	cd examples/judges && JOINERY_LONG=1 $(GO) test -timeout 60m ./deprovision
 
 # The oldest minor of the Kubernetes API that the library compiles and passes with, which its go.mod names, and the newest; `make check`
 # uses the one of the examples, which is the judges'.

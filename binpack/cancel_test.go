@@ -177,7 +177,7 @@ func entries(tb testing.TB, rounds int, ends func(timeout time.Duration, what st
 
 // Every entry ends soon after its context does, with a lawful plan.
 func TestEveryEntryEndsWithItsContext(t *testing.T) {
-	entries(t, rounds(t, 15, 60), func(timeout time.Duration, what string, f func(ctx context.Context)) { soon(t, timeout, what, f) })
+	entries(t, alone(t, 15, 60), func(timeout time.Duration, what string, f func(ctx context.Context)) { soon(t, timeout, what, f) })
 }
 
 // The time from the end of a context to the answer is 100 ms at most, and most of it is spent on reading the problem.

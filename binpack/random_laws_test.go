@@ -14,8 +14,16 @@ import (
 // long reports whether property suites run at their full counts (make test-long).
 func long() bool { return os.Getenv("JOINERY_LONG") == "1" }
 
-// rounds returns how often a suite repeats itself. With -short it does not run at all: make check runs it without the race detector.
+// rounds returns how often a suite repeats itself. The suite runs beside others. With -short it does not run at all: make check runs it
+// without the race detector.
 func rounds(t *testing.T, usual, full int) int {
+	t.Helper()
+	t.Parallel()
+	return alone(t, usual, full)
+}
+
+// alone is rounds for a suite that measures time, or sets something for the whole process.
+func alone(t *testing.T, usual, full int) int {
 	t.Helper()
 	switch {
 	case testing.Short():
