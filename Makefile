@@ -71,12 +71,15 @@ SCENARIOS ?= 1000
 KUBERNETES_1.37 := GOWORK=$(CURDIR)/examples/judges/kubernetes-1.37.work $(GO) test -tags kubernetes1.37
 KARPENTER_1.14 := GOWORK=$(CURDIR)/examples/judges/karpenter-1.14.work $(GO) test -tags karpenter1.14
 
+# The counts of test-long are divided by this. The gate divides; a release, and a change of the package, run them in full.
+PARTS ?= 1
+
 test-long: moto ## all tests of every module but the operator's, with the full counts of the property suites and the judges
-	JOINERY_LONG=1 $(GO) test -timeout 60m -skip '^TestFaultRun$$' $(JOINED)
-	JOINERY_LONG=1 $(GO) test $(RACE) -timeout 60m -run '^TestFaultRun$$' ./cloudprovider/aws
+	JOINERY_LONG=$(PARTS) $(GO) test -timeout 60m -skip '^TestFaultRun$$' $(JOINED)
+	JOINERY_LONG=$(PARTS) $(GO) test $(RACE) -timeout 60m -run '^TestFaultRun$$' ./cloudprovider/aws
 	cd examples/karpenter && $(GO) test -short ./...
 	cd examples/judges && $(GO) test -skip 'PlansAreAccepted$$|TestPodsBesideKarpenters' $$($(GO) list ./... | grep -v /deprovision$$)
-	cd examples/judges && JOINERY_LONG=1 $(GO) test -timeout 60m ./deprovision
+	cd examples/judges && JOINERY_LONG=$(PARTS) $(GO) test -timeout 60m ./deprovision
 	cd examples/judges && $(GO) test -timeout 60m ./replay -run 'PlansAreAccepted$$' -scenarios $$(($(SCENARIOS) / 2)) -v
 	cd examples/judges && $(KUBERNETES_1.37) ./kubejudge ./semantics
 	cd examples/judges && $(KUBERNETES_1.37) -timeout 60m ./replay -run 'PlansAreAccepted$$|Quorum' -from $$(($(SCENARIOS) / 2 + 1)) -scenarios $$(($(SCENARIOS) / 2)) -v

@@ -212,7 +212,7 @@ func TestBoundsOfNodesAtLittleEffort(t *testing.T) {
 func TestBoundsOfManyLargeNodes(t *testing.T) {
 	rng := rand.New(rand.NewPCG(21, 22))
 	searched := 0
-	for range rounds(t, 20, 400) {
+	for range rounds(t, 20, 200) {
 		nodes, room, shift := 50+rng.IntN(400), int64(1+rng.IntN(12)), 30+rng.IntN(28)
 		large := item("x", 1+rng.IntN(12), 1<<shift, 0)
 		large.Requires = requirements.AnyOf(requirements.MustParse("n=1"))

@@ -4,15 +4,13 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/joinery-sdk/joinery/binpack"
 )
-
-// long reports whether property suites run at their full counts (make test-long).
-func long() bool { return os.Getenv("JOINERY_LONG") == "1" }
 
 // rounds returns how often a suite repeats itself. The suite runs beside others. With -short it does not run at all: make check runs it
 // without the race detector.
@@ -25,11 +23,11 @@ func rounds(t *testing.T, usual, full int) int {
 // alone is rounds for a suite that measures time, or sets something for the whole process.
 func alone(t *testing.T, usual, full int) int {
 	t.Helper()
-	switch {
-	case testing.Short():
+	if testing.Short() {
 		t.Skip("repeats itself")
-	case long():
-		return full
+	}
+	if parts, err := strconv.Atoi(os.Getenv("JOINERY_LONG")); err == nil { // see make test-long
+		return max(usual, full/parts)
 	}
 	return usual
 }

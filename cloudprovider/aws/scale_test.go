@@ -6,6 +6,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -126,8 +127,8 @@ func TestHeapStaysLevel(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		cycles := 4_000
-		if os.Getenv("JOINERY_LONG") != "" {
-			cycles = 100_000
+		if parts, err := strconv.Atoi(os.Getenv("JOINERY_LONG")); err == nil {
+			cycles = 100_000 / parts
 		}
 		const each = 100
 		f := newFixture(t, awstest.Config{})

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -179,8 +180,8 @@ func priorityOf(s scheduling.Snapshot, g *gang.Group) int32 {
 // has places is better. Spare pods of a priority come before groups of a lower one, so lower priorities are not compared where there are any.
 func TestGangsAgainstBruteForce(t *testing.T) {
 	number := 100
-	if os.Getenv("JOINERY_LONG") != "" {
-		number = 1_000
+	if parts, err := strconv.Atoi(os.Getenv("JOINERY_LONG")); err == nil {
+		number = max(number, 1_000/parts)
 	}
 	from, n := seedsOf("JOINERY_GANGS_BRUTE", number)
 	whole, incomplete := 0, 0

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -314,8 +315,8 @@ func TestReasonsOfGangsDoNotDependOnOrder(t *testing.T) {
 // come last. Packing is a heuristic: in one cluster of a hundred a choice that it could not pack beside other pods may be better.
 func TestGangsAgainstAllChoices(t *testing.T) {
 	number := 40
-	if os.Getenv("JOINERY_LONG") != "" {
-		number = 200
+	if parts, err := strconv.Atoi(os.Getenv("JOINERY_LONG")); err == nil {
+		number = max(number, 200/parts)
 	}
 	from, n := seedsOf("JOINERY_GANGS_CHOICES", number)
 	worse := map[uint64]string{}

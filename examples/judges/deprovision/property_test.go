@@ -27,10 +27,11 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling"
 )
 
-// clusters is how many clusters are drawn: the full count where the environment asks for long tests, or for a number.
+// clusters is how many clusters are drawn: the full count, or a part of it, where the environment asks for long tests (make test-long), or
+// as many as it names.
 func clusters(usual, full int) int {
-	if os.Getenv("JOINERY_LONG") == "1" {
-		return full
+	if parts, err := strconv.Atoi(os.Getenv("JOINERY_LONG")); err == nil {
+		return max(usual, full/parts)
 	}
 	if n, err := strconv.Atoi(os.Getenv("JOINERY_CLUSTERS")); err == nil {
 		return n

@@ -80,8 +80,8 @@ func after(t *testing.T, c protection.Cluster) float64 {
 // not verified costs a hundredth of the bill.
 func TestCostsAreDifferences(t *testing.T) {
 	clusters := 6
-	if os.Getenv("JOINERY_LONG") == "1" {
-		clusters = 40
+	if parts, err := strconv.Atoi(os.Getenv("JOINERY_LONG")); err == nil {
+		clusters = max(clusters, 40/parts)
 	}
 	if n, err := strconv.Atoi(os.Getenv("JOINERY_CLUSTERS")); err == nil {
 		clusters = n

@@ -26,8 +26,8 @@ func draws(t *testing.T, quick, long int) int {
 		require.NoError(t, err)
 		return n
 	}
-	if os.Getenv("JOINERY_LONG") == "1" {
-		return long
+	if parts, err := strconv.Atoi(os.Getenv("JOINERY_LONG")); err == nil {
+		return max(quick, long/parts)
 	}
 	return quick
 }

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -17,8 +18,8 @@ import (
 )
 
 func longer(short, long int) int {
-	if os.Getenv("JOINERY_LONG") != "" {
-		return long
+	if parts, err := strconv.Atoi(os.Getenv("JOINERY_LONG")); err == nil {
+		return max(short, long/parts)
 	}
 	return short
 }

@@ -30,8 +30,8 @@ func longer(short, long int) int {
 	if n, err := strconv.Atoi(os.Getenv("JOINERY_CLUSTERS")); err == nil {
 		return n
 	}
-	if os.Getenv("JOINERY_LONG") != "" {
-		return long
+	if parts, err := strconv.Atoi(os.Getenv("JOINERY_LONG")); err == nil {
+		return max(short, long/parts)
 	}
 	return short
 }
