@@ -13,7 +13,10 @@ import (
 // CostPerHour, the cost in the objective of provisioning, so that a node that was bought for that
 // objective is not given back because of its price. The zero value has the defaults of its fields.
 type Objective struct {
-	// Horizon is how long a saving counts, but not beyond the expiry of the node; 0 means a day.
+	// Horizon is how long a saving counts, but not beyond the expiry of the node. 0 means for as long
+	// as no pod has come to the node or left it, see [eligibility.Node.QuietSince], but at least an hour
+	// and at most a day: what has changed often will change again, and then the saving ends. If that
+	// time is unknown, or the pool compares shares (see Balanced), 0 means a day.
 	Horizon time.Duration
 	// DisruptionPrice is the price of one unit of disruption, about one eviction, see
 	// [deprovision.Candidate.Disruption]. 0 means one cent. A negative price means that disruption
@@ -29,8 +32,13 @@ type Objective struct {
 // defaultBalanced is Karpenter's factor for pools with the policy Balanced.
 const defaultBalanced = 2
 
+// The horizon of a quiet node, if the objective has none.
+const (
+	leastHorizon = time.Hour
+	mostHorizon  = 24 * time.Hour
+)
+
 func (o Objective) defaults() Objective {
-	o.Horizon = cmp.Or(o.Horizon, 24*time.Hour)
 	o.DisruptionPrice = max(0, cmp.Or(o.DisruptionPrice, deprovision.Dollars(0.01)))
 	return o
 }
@@ -39,6 +47,30 @@ func (o Objective) defaults() Objective {
 type poolSum struct {
 	cost       deprovision.Price
 	disruption float64
+}
+
+// balanced returns the factor with which the pool compares shares, or 0 if it does not.
+func (p *planner) balanced(pool string) int {
+	if k := p.o.Objective.Balanced; k != 0 {
+		return k
+	}
+	if pool := p.pools[pool]; pool != nil && pool.Disruption.Policy == nodepool.Balanced {
+		return defaultBalanced
+	}
+	return 0
+}
+
+// horizon returns how long a saving on the node counts, in hours, if the node does not expire before.
+// It is the longest for a node that the plan would buy: giving that up disturbs nobody.
+func (p *planner) horizon(m *member) float64 {
+	if h := p.o.Objective.Horizon; h != 0 {
+		return h.Hours()
+	}
+	since := m.Node.QuietSince()
+	if m.bought != nil || since.IsZero() || p.balanced(m.Pool) > 0 {
+		return mostHorizon.Hours()
+	}
+	return min(mostHorizon, max(leastHorizon, p.cluster.Now.Sub(since))).Hours()
 }
 
 // unitPrices returns the price of one unit of disruption by pool.
@@ -50,21 +82,21 @@ func (p *planner) unitPrices() map[string]deprovision.Price {
 	}
 	out := map[string]deprovision.Price{}
 	for name, s := range sums {
-		k := p.o.Objective.Balanced
-		if pool := p.pools[name]; k == 0 && pool != nil && pool.Disruption.Policy == nodepool.Balanced {
-			k = defaultBalanced
-		}
 		out[name] = p.o.Objective.DisruptionPrice
-		if k > 0 && s.disruption > 0 {
-			out[name] = max(out[name], s.cost.Times(p.o.Objective.Horizon.Hours()/(float64(k)*s.disruption)))
+		if k := p.balanced(name); k > 0 && s.disruption > 0 {
+			horizon := cmp.Or(p.o.Objective.Horizon, mostHorizon)
+			out[name] = max(out[name], s.cost.Times(horizon.Hours()/(float64(k)*s.disruption)))
 		}
 	}
 	return out
 }
 
-// balance is the saving of a change per hour, its saving over the horizon, and the price of its
-// disruption.
-type balance struct{ saving, earned, disrupted deprovision.Price }
+// balance is the saving of a change per hour, its saving over the horizon, the price of its
+// disruption, and the horizon of the whole change in hours.
+type balance struct {
+	saving, earned, disrupted deprovision.Price
+	horizon                   float64
+}
 
 func (w balance) net() deprovision.Price { return w.earned - w.disrupted }
 
@@ -72,18 +104,18 @@ func (w balance) net() deprovision.Price { return w.earned - w.disrupted }
 // that the plan already moves are charged only once.
 func (p *planner) weigh(set []*member, bought deprovision.Price) balance {
 	var w balance
-	horizon := p.o.Objective.Horizon.Hours()
 	total, lived := deprovision.Price(0), deprovision.Price(0)
 	for _, m := range set {
 		total += m.CostPerHour
-		lived += m.CostPerHour.Times(min(horizon, m.RemainingLife.Hours()))
+		lived += m.CostPerHour.Times(min(p.horizon(m), m.RemainingLife.Hours()))
 		if at := p.charged(m, len(set)); at != nil {
 			w.disrupted += p.units[m.Pool].Times(at.Disruption)
 		}
 	}
 	w.saving = total - bought
 	if total > 0 {
-		w.earned = lived - bought.Times(lived.Dollars()/total.Dollars())
+		w.horizon = lived.Dollars() / total.Dollars()
+		w.earned = lived - bought.Times(w.horizon)
 	}
 	return w
 }

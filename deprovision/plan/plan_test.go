@@ -120,6 +120,7 @@ func newWorld(nodes ...string) *world {
 		}
 		n := eligibility.Node{
 			Node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(now().Add(-time.Hour))}}, Pool: &w.Pools[0],
+			Claim:        eligibility.Claim{LastPodEvent: now().Add(-24 * time.Hour)},
 			InstanceType: fmt.Sprintf("t%d", size), Zone: "z", CapacityType: "on-demand", PricePerHour: deprovision.Dollars(float64(size) / 100), Priced: true,
 		}
 		for i := range pods {

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/joinery-sdk/joinery/deprovision"
 	"github.com/joinery-sdk/joinery/deprovision/eligibility"
@@ -121,7 +122,7 @@ func (p *planner) choices(list []*member) [][]*member {
 	for i, m := range list {
 		ask[i] = NodeChoice{Node: m.Name, Pods: m.Pods, Costs: make([]deprovision.Price, rates)}
 		for k := range rates {
-			unit := max(average.Times(math.Ldexp(dearest, -k)), p.units[m.Pool].Times(1/p.o.Objective.Horizon.Hours()))
+			unit := max(average.Times(math.Ldexp(dearest, -k)), p.units[m.Pool].Times(1/p.horizon(m)))
 			ask[i].Costs[k] = m.CostPerHour - unit.Times(m.Disruption)
 		}
 	}
@@ -178,7 +179,10 @@ func (p *planner) sets() bool {
 	}
 	var best Answer
 	var set []*member
-	most := costOf(p.members()).Times(p.o.Objective.Horizon.Hours() / leastShare)
+	most := deprovision.Price(0)
+	for _, m := range p.members() {
+		most += m.CostPerHour.Times(p.horizon(m) / leastShare)
+	}
 	for _, of := range p.choices(list) {
 		if p.weigh(of, p.bound(question(of))).net() <= most {
 			p.out.Avoided++
@@ -289,7 +293,7 @@ func (p *planner) singles(accept func() bool) bool {
 		if !ok || w.net() <= 0 {
 			if ok {
 				for _, mate := range set {
-					v := mate.verdict(Outranked, eligibility.Consolidation, fmt.Sprintf("%sit would earn $%.4f in %s, and its disruption costs $%.4f", p.together(mate.Name), w.earned.Dollars(), p.o.Objective.Horizon, w.disrupted.Dollars()))
+					v := mate.verdict(Outranked, eligibility.Consolidation, fmt.Sprintf("%sit would earn $%.4f in %s, and its disruption costs $%.4f", p.together(mate.Name), w.earned.Dollars(), time.Duration(w.horizon*float64(time.Hour)).Round(time.Minute), w.disrupted.Dollars()))
 					v.BestPricePerHour, v.Earned, v.Cost = a.price(), w.earned, w.disrupted
 					p.note(v)
 				}
@@ -319,7 +323,8 @@ func (p *planner) try(set []*member, thorough bool) (Answer, balance, bool) {
 			q.MaxCost -= p.o.MinSavings - 1 // the bound is exclusive, and savings may equal the minimum
 		}
 		if p.start.nodes[set[0].Name] == nil { // no verdict needs an answer that does not pay
-			q.MaxCost -= p.weigh(set, 0).disrupted.Times(1 / p.o.Objective.Horizon.Hours())
+			w := p.weigh(set, 0)
+			q.MaxCost -= w.disrupted.Times(1 / max(w.horizon, 1.0/60)) // a node that expires now earns nothing
 		}
 		p.spotRules(set, &q)
 		if q.MaxCost <= 0 {
