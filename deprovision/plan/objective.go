@@ -14,9 +14,9 @@ import (
 // objective is not given back because of its price. The zero value has the defaults of its fields.
 type Objective struct {
 	// Horizon is how long a saving counts, but not beyond the expiry of the node. 0 means for as long
-	// as no pod has come to the node or left it, see [eligibility.Node.QuietSince], but at least an hour
-	// and at most a day: what has changed often will change again, and then the saving ends. If that
-	// time is unknown, or the pool compares shares (see Balanced), 0 means a day.
+	// as no pod has come to the node or left it, see [eligibility.Node.QuietSince], but at least two
+	// hours and at most a day: what has changed often will change again, and then the saving ends. If
+	// that time is unknown, or the pool compares shares (see Balanced), 0 means a day.
 	Horizon time.Duration
 	// DisruptionPrice is the price of one unit of disruption, about one eviction, see
 	// [deprovision.Candidate.Disruption]. 0 means one cent. A negative price means that disruption
@@ -34,7 +34,7 @@ const defaultBalanced = 2
 
 // The horizon of a quiet node, if the objective has none.
 const (
-	leastHorizon = time.Hour
+	leastHorizon = 2 * time.Hour
 	mostHorizon  = 24 * time.Hour
 )
 
