@@ -71,7 +71,7 @@
 //	- pods: shop/web-*
 //	  survives: zone, node                 # any one may be lost; mayWait: true lets pods wait for new nodes
 //
-//	- rulesCost:                           # no rule costs more than so many dollars a month, nor do two together
+//	- rulesCost:                           # no rule, and no two together, may cost more dollars a month
 //	    atMostPerMonth: 200
 //	    of: "NodePool *, Deployment shop/*"          # all rules, if it is left out
 //	    except: "NodePool general: kubernetes.io/arch*"
@@ -301,7 +301,7 @@ func (r *Rule) faults() []*fieldError {
 		add("regret"+f.path, "%s", f.detail)
 	}
 	if (r.RulesCost != nil || r.Regret != nil) && (r.Pods != "" || r.Labels != "") {
-		add("", "rulesCost and regret speak of no pods; want neither pods nor labels beside them")
+		add("", "rulesCost and regret are not about pods; want neither pods nor labels beside them")
 	}
 	if r.demands() == 0 {
 		add("", "the rule demands nothing; want one of placed, allOrNothing, landsOn, neverOn, together, apart, spread, atMostPerHour, refused, survives, rulesCost, regret")
