@@ -243,5 +243,5 @@ func TestFormats(t *testing.T) {
 	assert.Equal(t, asJSON, again, "same input, same bytes")
 	only, _, _ := call(t, "", append(args, "--available", "-o", "json")...)
 	assert.Contains(t, asJSON, `"retired"`)
-	assert.False(t, strings.Contains(only, `"retired"`), "retired types are not to be had unless named")
+	assert.False(t, strings.Contains(only, `"retired"`), "retired types are not available unless named")
 }
