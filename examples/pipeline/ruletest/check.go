@@ -371,7 +371,7 @@ func (p *Plan) apart(r *Rule, subjects []member) []Breach {
 				continue
 			}
 			if i := slices.IndexFunc(others, func(o member) bool { return o.pod != m.pod && shares(m.site, o.site, key) }); i >= 0 {
-				out = append(out, Breach{m.name, fmt.Sprintf("is on %s, and so, by %s, is %s", m.site, r.Apart.By, others[i].name)})
+				out = append(out, Breach{m.name, fmt.Sprintf("is on %s, and shares its %s with %s", m.site, r.Apart.By, others[i].name)})
 			}
 		}
 		return out
@@ -384,7 +384,7 @@ func (p *Plan) apart(r *Rule, subjects []member) []Breach {
 			continue
 		}
 		late := members[most]
-		why := fmt.Sprintf("is on %s, and so, by %s, is %s", late.site, r.Apart.By, members[0].name)
+		why := fmt.Sprintf("is on %s, and shares its %s with %s", late.site, r.Apart.By, members[0].name)
 		if most > 1 || len(members) > 2 {
 			why = fmt.Sprintf("%d of them are on %s %s, want at most %d", len(members), word(key), value, most)
 		}
