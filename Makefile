@@ -17,7 +17,7 @@ SIDE_BY_SIDE = $(call with,"(sync|sync/atomic|testing/synctest)"|GOMAXPROCS|^[[:
 # The joined packages with a file that has the pattern in it.
 with = $(sort $(shell grep -rlE --include='*.go' $(patsubst %,--exclude-dir=%,.cache judges karpenter operator) '$(1)' . | sed 's|/[^/]*$$||'))
 
-.PHONY: cluster cluster-demo test-cluster test-adaptors versus-cluster scale-cluster versus moto test check vet test-race test-long test-k8s lint tidy generate bench bench-price deps api api-baseline help
+.PHONY: sbom vuln site cluster cluster-demo test-cluster test-adaptors versus-cluster scale-cluster versus moto test check vet test-race test-long test-k8s lint tidy generate bench bench-price deps api api-baseline help
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -136,6 +136,16 @@ bench-price: ## cost, proven gap, time and memory of price-aware plans, into bin
 	$(GO) build -o .ci/tools/bin/report ./examples/pricebench/report
 	.ci/tools/bin/report -o binpack/BENCHMARKS.md
 	cd examples/judges && $(GO) run ./price -o PRICE.md
+
+sbom: ## what the three released modules are made of, as CycloneDX documents in .cache/sbom; of the last commit
+	.ci/sbom
+
+vuln: ## look for known vulnerabilities in what the three released modules call; asks vuln.go.dev, so it needs a network that reaches it
+	$(GO) -C .ci/tools build -o bin/govulncheck golang.org/x/vuln/cmd/govulncheck
+	@set -e; for m in . cloudprovider/aws examples; do echo "== $$m"; (cd $$m && GOWORK=off $(CURDIR)/.ci/tools/bin/govulncheck ./...); done
+
+site: ## the documentation as a site in .cache/site, to read from the folder or to serve; a dead link fails
+	.ci/site/build
 
 deps: ## modules and packages that each package of ours pulls in
 	@printf '%-28s %8s %9s\n' package modules packages

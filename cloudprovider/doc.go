@@ -27,8 +27,9 @@
 //
 // The catalogue:
 //
-//   - InstanceTypes lists every type, also those of which nothing is available now.
-//   - The catalogue is valid: names are unique, prices are finite and not negative, allocatable never exceeds capacity.
+//   - InstanceTypes lists every type, including those that are sold out now.
+//   - The catalogue is valid: names are unique, prices are finite and not negative, allocatable
+//     never exceeds capacity.
 //   - Every offering names exactly one zone and exactly one capacity type.
 //   - InstanceTypes gives the same answer, in the same order, as long as nothing has changed.
 //   - An offering that was unavailable becomes available again by itself once there is capacity.
@@ -36,56 +37,77 @@
 // Create:
 //
 //   - Create launches one of the candidates of the claim and nothing else.
-//   - Create with a token that was used before returns the instance that was made then and makes no second one.
+//   - Create with a token that was used before returns the instance that was made then and makes no
+//     second one.
 //   - Concurrent calls of Create with one token make one instance.
 //   - Create with the token of another claim fails with ErrInvalidSpec.
-//   - Create tells all tokens apart: up to 128 characters, capital and small letters, and every character that a token may have.
+//   - Create tells all tokens apart: up to 128 characters, capital and small letters, and every
+//     character that a token may have.
 //   - Create with the token of an instance that was deleted fails with ErrNotFound and makes none.
-//   - Create refuses a claim that is not valid, or that has a candidate which is not in the catalogue, with ErrInvalidSpec.
-//   - Create fails with ErrInsufficientCapacity only if every candidate was refused, and names each of them.
-//   - Create fails with ErrQuota if a quota refused every candidate, and says which quota and what it blocks.
+//   - Create refuses a claim that is not valid, or that has a candidate which is not in the
+//     catalogue, with ErrInvalidSpec.
+//   - Create fails with ErrInsufficientCapacity only if every candidate was refused, and names each
+//     of them.
+//   - Create fails with ErrQuota if a quota refused every candidate, and says which quota and what
+//     it blocks.
 //   - Create that succeeds on a later candidate reports the ones that were refused before it.
-//   - Create that fails with an error of the closed list has made no instance in this call and has not used up the token.
-//   - Create knows its tokens, and all methods the instances as they were, when the provider is started anew.
-//   - Create that is asked again, because a reply of the cloud was lost, makes no second instance and returns the first as if nothing had been lost.
-//   - The labels of an instance satisfy its claim: its requirements, its labels, the type and the offering.
+//   - Create that fails with an error of the closed list has made no instance in this call and has
+//     not used up the token.
+//   - Create knows its tokens, and all methods the instances as they were, when the provider is
+//     started anew.
+//   - Create that is asked again, because a reply of the cloud was lost, makes no second instance
+//     and returns the first as if nothing had been lost.
+//   - The labels of an instance satisfy its claim: its requirements, its labels, the type and the
+//     offering.
 //   - The resources of an instance are those that the catalogue promised for its type.
 //
 // Get and List:
 //
-//   - Get returns what Create returned: the same id, type, labels, claim, pool and token, and to the minute the same time of creation.
+//   - Get returns what Create returned: the same id, type, labels, claim, pool and token, and to
+//     the minute the same time of creation.
 //   - Get fails with ErrNotFound for an id that does not exist.
-//   - List returns every instance that Create made and that still exists, each once, by ascending id, however many there are.
+//   - List returns every instance that Create made and that still exists, each once, by ascending
+//     id, however many there are.
 //   - List returns only instances that Create made, and each with its claim, pool and token.
 //   - List that could not read everything fails; a part is never passed off as the whole.
 //
 // Delete:
 //
-//   - Delete ends an instance: in time Get and Delete fail with ErrNotFound, and List leaves it out.
-//   - Delete can be repeated: until the instance is gone it succeeds, and afterwards it fails with ErrNotFound.
+//   - Delete ends an instance: in time Get and Delete fail with ErrNotFound, and List leaves it
+//     out.
+//   - Delete can be repeated: until the instance is gone it succeeds, and afterwards it fails with
+//     ErrNotFound.
 //   - Delete fails with ErrNotFound for an id that does not exist.
 //   - Delete knows every instance that Create has returned, at once.
 //   - Delete touches no other instance.
-//   - No method knows machines that Create has not made: ErrNotFound, and Delete and Reboot leave them alone.
+//   - No method knows machines that Create has not made: ErrNotFound, and Delete and Reboot leave
+//     them alone.
 //
 // Drift:
 //
-//   - Drifted reports nothing for an instance that was just made and fails with ErrNotFound for an id that does not exist.
+//   - Drifted reports nothing for an instance that was just made and fails with ErrNotFound for an
+//     id that does not exist.
 //
 // All methods:
 //
-//   - A call whose context is done fails with the error of the context and no code, and Create then makes no instance.
-//   - Every failure that the cloud reports is one of the closed list of errors, and exactly one, except internal errors, whose outcome is unknown.
+//   - A call whose context is done fails with the error of the context and no code, and Create then
+//     makes no instance.
+//   - Every failure that the cloud reports is one of the closed list of errors, and exactly one,
+//     except internal errors, whose outcome is unknown.
 //   - All methods may be called concurrently.
 //   - Arguments are left as they are.
 //   - Results belong to the caller, who may change them without any effect on later results.
 //
 // The optional interfaces:
 //
-//   - CreateMany returns one result for each claim, in the order of the claims, and one failure does not spoil the rest.
-//   - RepairPolicies are valid: each condition, status and reason once, and no time that is negative.
-//   - Reboot keeps the instance, reboots once for each operation, also when the provider is started anew, and fails with ErrNotFound for an id that does not exist.
-//   - Interruptions delivers every event at least once, again until its cursor is passed back, and then no more.
+//   - CreateMany returns one result for each claim, in the order of the claims, and one failure
+//     does not spoil the rest.
+//   - RepairPolicies are valid: each condition, status and reason once, and no time that is
+//     negative.
+//   - Reboot keeps the instance, reboots once for each operation, also when the provider is started
+//     anew, and fails with ErrNotFound for an id that does not exist.
+//   - Interruptions delivers every event at least once, again until its cursor is passed back, and
+//     then no more.
 //
 // # Labels and taints of nodes
 //
@@ -99,9 +121,9 @@
 //
 // A token is text chosen by the caller that has no meaning: 1 to 128 characters of A-Z a-z 0-9 . -
 // _ / : ([NodeClaim.Validate]). If a cloud's labels or client tokens are shorter, the provider
-// gives the cloud a hash and keeps the token elsewhere (idempotent.Journal.Hash). An id is the cloud's own, and it is exactly what a kubelet reports as its
-// provider id: a provider does not pad or shorten it. Ids are ordered as Go compares strings, even
-// if they contain numbers.
+// gives the cloud a hash and keeps the token elsewhere (idempotent.Journal.Hash). An id is the
+// cloud's own, and it is exactly what a kubelet reports as its provider id: a provider does not pad
+// or shorten it. Ids are ordered as Go compares strings, even if they contain numbers.
 //
 // # Clocks
 //

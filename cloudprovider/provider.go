@@ -42,8 +42,9 @@ type Creator interface {
 	//
 	//   - The token of another claim fails with ErrInvalidSpec.
 	//   - The token of an instance for which Delete has succeeded fails with ErrNotFound, even
-	//     while the instance is still Terminating. If Delete was called and has failed, the provider
-	//     may do the same, because a caller that gives an instance back calls Delete again.
+	//     while the instance is still Terminating. If Delete was called and has failed, the
+	//     provider may do the same, because a caller that gives an instance back calls Delete
+	//     again.
 	//   - Any other used token returns its instance. If the provider knows that the cloud has taken
 	//     the machine, it fails with ErrNotFound instead. It need not ask the cloud: whether the
 	//     instance still exists is what Get and List say.
@@ -69,8 +70,9 @@ type Lister interface {
 
 // Deleter gives instances back.
 type Deleter interface {
-	// Delete requests the end of the instance and does not wait for it. A caller repeats it until it
-	// fails with ErrNotFound, because the cloud may refuse at first, or the request may get lost.
+	// Delete requests the end of the instance and does not wait for it. A caller repeats it until
+	// it fails with ErrNotFound, because the cloud may refuse at first, or the request may get
+	// lost.
 	Delete(ctx context.Context, id string) error
 }
 

@@ -22,9 +22,9 @@ func (e *MinValuesError) Error() string {
 
 // MinValues returns the length of the shortest prefix of types that together can have at least
 // minValues[key] different values of each key, as far as ask admits them. A type has the values of
-// its available offerings that ask admits; one without any offering has those of its labels. Without
-// minValues it is 0. If even the whole list does not satisfy a key, the error joins one [*MinValuesError] for each
-// such key, in ascending order, and the length is that of the list.
+// its available offerings that ask admits; one without any offering has those of its labels.
+// Without minValues it is 0. If even the whole list does not satisfy a key, the error joins one
+// [*MinValuesError] for each such key, in ascending order, and the length is that of the list.
 func MinValues(types []InstanceType, ask requirements.Set, minValues map[string]int) (int, error) {
 	keys := slices.DeleteFunc(slices.Sorted(maps.Keys(minValues)), func(key string) bool { return minValues[key] <= 0 })
 	if len(keys) == 0 {

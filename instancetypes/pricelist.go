@@ -109,10 +109,10 @@ type Quote struct {
 	Price float64 // US dollars per hour, finite and not negative
 	List  *PriceList
 	// Count is how many nodes can be bought at this price; 0 means no limit. Commitment names what
-	// is counted: all quotes of one commitment share the count, whatever the offering. A Count without
-	// a Commitment is that of this offering alone. The count of an offering with a Stock arrives in
-	// the quotes below with its id: a source that makes a new quote copies both, or any number can
-	// be bought.
+	// is counted: all quotes of one commitment share the count, whatever the offering. A Count
+	// without a Commitment is that of this offering alone. The count of an offering with a Stock
+	// arrives in the quotes below with its id: a source that makes a new quote copies both, or any
+	// number can be bought.
 	Count      int
 	Commitment string
 	// CommittedPerHour and CommitmentRate are those of [Offering].

@@ -76,8 +76,8 @@ type counted struct {
 	count int
 }
 
-// counts checks that the offerings of a commitment have one count. An amount of money has a count for
-// each offering.
+// counts checks that the offerings of a commitment have one count. An amount of money has a count
+// for each offering.
 func (v *validator) counts(offerings []Offering, first map[string]counted) {
 	for i, o := range offerings {
 		if o.Commitment == "" || o.ReservationCount <= 0 || o.CommittedPerHour != 0 {

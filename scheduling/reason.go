@@ -199,7 +199,7 @@ func (s *state) explainStock(c *Class, shapes []int) (Reason, bool) {
 				where := typ.Offerings[o.Index].Requirements.Restrict(requirements.KeysOf(corev1.LabelTopologyZone, instancetypes.LabelCapacityType))
 				text = fmt.Sprintf("the plan takes %s of %s as %s", many(o.Count, "machine"), typ.Name, where)
 				if o.Reservation != "" {
-					text += " (" + o.Reservation + ")"
+					text += " (from " + strings.TrimPrefix(o.Reservation, byCommitment) + ")" // a Stock is no commitment
 				}
 			}
 		}

@@ -165,7 +165,7 @@ func (s *state) pack(ctx context.Context, packer Packer, final bool) (Outcome, e
 	}
 	for i, n := range s.missing(o) {
 		if n < 0 {
-			return o, fmt.Errorf("scheduling: round %d: the packer places %d of item %s, of which there are %d", s.number, s.items[i].Count-n, s.items[i].Name, s.items[i].Count)
+			return o, fmt.Errorf("scheduling: round %d: the packer places %d of item %s, but there are only %d", s.number, s.items[i].Count-n, s.items[i].Name, s.items[i].Count)
 		}
 	}
 	return o, nil

@@ -448,10 +448,13 @@ func reservation(o *instancetypes.Offering) string {
 		return id
 	}
 	if o.Commitment != "" {
-		return "commitment " + o.Commitment
+		return byCommitment + o.Commitment
 	}
 	return ""
 }
+
+// byCommitment keeps names of [instancetypes.Offering.Commitment] apart from reservation ids.
+const byCommitment = "commitment "
 
 // chargeDaemons subtracts what the daemons of the shape take.
 func (p *Problem) chargeDaemons(s *Shape) {

@@ -4,5 +4,7 @@
 package tools
 
 import (
+	_ "github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod"
 	_ "github.com/golangci/golangci-lint/v2/cmd/golangci-lint"
+	_ "golang.org/x/vuln/cmd/govulncheck"
 )

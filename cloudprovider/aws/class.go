@@ -309,7 +309,7 @@ func unserved(r catalogue.Region, subnets []discovery.Subnet) string {
 	if len(none) == 0 {
 		return ""
 	}
-	return "the node class has subnets in zones of which no instance types are known: " + strings.Join(none, ", ")
+	return "the node class has subnets in zones for which no instance types are known: " + strings.Join(none, ", ")
 }
 
 // samePrices reports whether the offerings have the same prices.

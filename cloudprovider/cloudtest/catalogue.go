@@ -15,7 +15,7 @@ import (
 
 func catalogueCases() []testCase {
 	return []testCase{
-		{"catalogue-complete", "InstanceTypes lists every type, also those of which nothing is available now.", catalogueComplete},
+		{"catalogue-complete", "InstanceTypes lists every type, including those that are sold out now.", catalogueComplete},
 		{"catalogue-valid", "The catalogue is valid: names are unique, prices are finite and not negative, allocatable never exceeds capacity.", catalogueValid},
 		{"catalogue-offerings", "Every offering names exactly one zone and exactly one capacity type.", catalogueOfferings},
 		{"catalogue-stable", "InstanceTypes gives the same answer, in the same order, as long as nothing has changed.", catalogueStable},

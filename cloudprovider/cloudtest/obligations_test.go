@@ -23,8 +23,12 @@ func documented(t *testing.T) []string {
 	require.True(t, found)
 	var list []string
 	for line := range strings.Lines(text) {
-		if sentence, ok := strings.CutPrefix(strings.TrimSpace(line), "- "); ok {
+		sentence, first := strings.CutPrefix(strings.TrimSpace(line), "- ")
+		switch {
+		case first:
 			list = append(list, sentence)
+		case strings.HasPrefix(line, "    "): // it goes on in a second line
+			list[len(list)-1] += " " + sentence
 		}
 	}
 	return list

@@ -127,9 +127,9 @@ func lostReplies(ctx context.Context, p *probe) error {
 	return nil
 }
 
-// lostReply loses the reply to a launch and asks again: at once, once everything must show, or after
-// a restart. There must then be one machine, it must be what its claim asked for, and it must not be
-// a neighbour's.
+// lostReply loses the reply to a launch and asks again: at once, once everything must show, or
+// after a restart. There must then be one machine, it must be what its claim asked for, and it must
+// not be a neighbour's.
 func (p *probe) lostReply(ctx context.Context, neighbours map[string]bool, when string) error {
 	candidates := 4
 	if when == " at once" {

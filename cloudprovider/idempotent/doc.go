@@ -15,9 +15,9 @@
 //   - Delete calls [Journal.Delete] with two functions: the provider's Get, and one that asks the
 //     cloud to delete.
 //
-// If machine names are unique in your cloud, name the machine after a hash of cluster and token. The
-// cloud then refuses a second machine by itself. A conflict of names is not a certain error, because
-// the machine of that name may be the one of this token: return it as it is.
+// If machine names are unique in your cloud, name the machine after a hash of cluster and token.
+// The cloud then refuses a second machine by itself. A conflict of names is not a certain error,
+// because the machine of that name may be the one of this token: return it as it is.
 //
 // If the store is lost, List is empty although machines run, and used tokens are new again. So keep
 // it where the claims are kept, and never on a pod's own disk.

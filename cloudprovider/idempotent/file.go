@@ -28,8 +28,8 @@ type File struct {
 }
 
 // NewFile returns the store in the file at the path. The folder must exist. If there is no file,
-// the journal is empty: List is then empty although machines may run, and used tokens are new again.
-// So the file belongs on a disk that lasts as long as the claims do, never on a pod's own.
+// the journal is empty: List is then empty although machines may run, and used tokens are new
+// again. So the file belongs on a disk that lasts as long as the claims do, never on a pod's own.
 func NewFile(path string) *File { return &File{path: path} }
 
 // View reads the file, if it is not the one that was last read or written.

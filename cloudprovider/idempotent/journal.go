@@ -41,8 +41,8 @@ type Store interface {
 	View(ctx context.Context, read func(entries map[string]Entry) error) error
 	// Update calls change with the entries by token. If change returns nil, Update writes all
 	// changes or none; otherwise it returns the error. Updates exclude each other, including those
-	// of other processes. change may use the map only during the call. It replaces entries, and does
-	// not change what they refer to.
+	// of other processes. change may use the map only during the call. It replaces entries, and
+	// does not change what they refer to.
 	Update(ctx context.Context, change func(entries map[string]Entry) error) error
 }
 
@@ -200,10 +200,10 @@ type Machine struct {
 	ID string
 	// Token is what the machine's label has: the token, or the [Journal].Hash of it.
 	Token string
-	// Instance describes the machine for a claim without candidates, see [Describe]. It is called if
-	// the reply to the launch was lost, or if the machine is a second one. Read the catalogue before
-	// you call Instances, and fail if you cannot, because what Instance returns is kept. It must not
-	// fail because the type has left the catalogue since.
+	// Instance describes the machine for a claim without candidates, see [Describe]. It is called
+	// if the reply to the launch was lost, or if the machine is a second one. Read the catalogue
+	// before you call Instances, and fail if you cannot, because what Instance returns is kept. It
+	// must not fail because the type has left the catalogue since.
 	Instance func(claim cloudprovider.NodeClaim) cloudprovider.Instance
 }
 
@@ -284,11 +284,11 @@ func (j *Journal) tokens(entries map[string]Entry) map[string]string {
 // ErrNotFound if the machine is gone.
 //
 // Delete writes the tombstone before it calls end, so that the token never leads to a second
-// machine, whatever happens to the answer. It does not look for the machine first, because the token
-// must end even if the cloud has taken the machine already. get is called only for an id that the
-// journal does not know: the reply to the launch was lost, or the machine is a second one of a token
-// that stays. The token is remembered until two days after end has returned ErrNotFound. So it is
-// known for as long as the machine may run, however often the cloud refuses to delete it.
+// machine, whatever happens to the answer. It does not look for the machine first, because the
+// token must end even if the cloud has taken the machine already. get is called only for an id that
+// the journal does not know: the reply to the launch was lost, or the machine is a second one of a
+// token that stays. The token is remembered until two days after end has returned ErrNotFound. So
+// it is known for as long as the machine may run, however often the cloud refuses to delete it.
 func (j *Journal) Delete(ctx context.Context, id string,
 	get func(ctx context.Context, id string) (cloudprovider.Instance, error), end func(context.Context) error,
 ) error {

@@ -102,8 +102,8 @@ type Decision struct {
 // at which the same input leads to more decisions, or the zero time if there is none.
 //
 // Instances without a token were made by someone else and are left alone. So are instances that are
-// already terminating, and instances of unknown age that no claim has. A claim whose instance is terminating does not count as vanished until the
-// instance is gone. The cost is O(n log n).
+// already terminating, and instances of unknown age that no claim has. A claim whose instance is
+// terminating does not count as vanished until the instance is gone. The cost is O(n log n).
 func Review(claims []Claim, instances []cloudprovider.Instance, timeouts Timeouts, now time.Time) (decisions []Decision, next time.Time) {
 	limits := timeouts.WithDefaults()
 	due := func(at time.Time) bool {

@@ -1,11 +1,14 @@
-// Command capacity answers over HTTP whether pods fit a cluster, what would have to be bought for them, or why they cannot have a place:
+// Command capacity answers over HTTP whether pods fit a cluster, what would have to be bought for
+// them, or why they cannot have a place:
 //
 //	capacity -f cluster/ -listen localhost:8080
 //	curl -d '{"pods": [{"metadata": {"name": "web-0"}, "spec": {...}}]}' localhost:8080/ask
 //
-// The cluster is read once from manifests or an export, and stays compiled. A question changes nothing; with "commit" its answer is carried out
-// in a state of its own, whose number is in the reply, and later questions may ask any of the last states. POST /provisioningrequest
-// answers a ProvisioningRequest with its PodTemplates. It is meant to be copied: it has no authentication and belongs behind something that has.
+// It reads the cluster once, from manifests or an export, and keeps it compiled. A question changes
+// nothing. With "commit", the answer is carried out in a new state, and the reply has the number of
+// that state. Later questions may ask any of the last states. POST /provisioningrequest answers a
+// ProvisioningRequest with its PodTemplates. The program is meant to be copied. It has no
+// authentication, so put it behind something that has.
 package main
 
 import (
@@ -34,7 +37,8 @@ func main() {
 	os.Exit(code)
 }
 
-// How long a client may take for its question, how long an answer may be worked on, and how long open questions have when the program ends.
+// How long a client may take for its question, how long an answer may be worked on, and how long
+// open questions have when the program ends.
 const (
 	readTimeout   = 10 * time.Second
 	answerTimeout = 30 * time.Second
@@ -44,10 +48,10 @@ const (
 func run(ctx context.Context, args []string, out, problems io.Writer) int {
 	flags := flag.NewFlagSet("capacity", flag.ContinueOnError)
 	flags.SetOutput(problems)
-	file := flags.String("f", "", "folder or file of manifests: pods, nodes, pools and what bears on them")
-	region := flags.String("region", "", "whose prices count; without it those of the region that the manifests name")
-	spread := flags.String("scheduler-config", "", "file with kube-scheduler's KubeSchedulerConfiguration, or of Karpenter's flag of this name: the topology spread that pods without any get")
-	listen := flags.String("listen", "localhost:8080", "address to answer at")
+	file := flags.String("f", "", "folder or file of manifests: pods, nodes, pools and what affects plans")
+	region := flags.String("region", "", "region whose prices count; by default the one that the manifests name")
+	spread := flags.String("scheduler-config", "", "file with kube-scheduler's KubeSchedulerConfiguration, or the file of Karpenter's flag of this name: the default topology spread of pods that have none")
+	listen := flags.String("listen", "localhost:8080", "address to listen on")
 	flags.Usage = func() {}
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
@@ -59,7 +63,7 @@ func run(ctx context.Context, args []string, out, problems io.Writer) int {
 		fmt.Fprintln(problems, "see capacity --help")
 		return inputs.ExitInput
 	case flags.NArg() > 0:
-		fmt.Fprintf(problems, "%q: everything is said by flags (see capacity --help)\n", flags.Arg(0))
+		fmt.Fprintf(problems, "%q: capacity takes only flags (see capacity --help)\n", flags.Arg(0))
 		return inputs.ExitInput
 	}
 	state, defaults, err := read(ctx, *file, *region, *spread)

@@ -256,7 +256,7 @@ func (s *server) state(q at, pods []*corev1.Pod) (*capacity.State, error) {
 	defer s.mu.Unlock()
 	state := s.states[q.State]
 	if state == nil {
-		return nil, fail(http.StatusGone, "state %d: there is none; the last %d states can be asked, and 0", q.State, mostStates)
+		return nil, fail(http.StatusGone, "state %d does not exist: want 0 or one of the last %d states", q.State, mostStates)
 	}
 	if len(pods) > 0 && pods[0] != nil && s.kinds[q.State] < mostKinds && !state.Knows(pods[0]) {
 		state = state.Learn(pods[0])

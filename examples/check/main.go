@@ -1,22 +1,22 @@
-// Command check verifies a plan that `provision --proof FILE` wrote, without trusting the planner: it imports the standard library alone, computes the
-// bound in integers of any size, and knows nothing of how plan and bound were found. It reads the document from stdin.
-//
-// It checks that
-//   - every pod of the document is on exactly one node or listed as unplaced, and no other pod is anywhere;
-//   - on every node the requests fit what is free, labels satisfy a node selector of each pod, taints are tolerated, and of pods that keep
-//     apart there are no more than may share a node;
+// Command check verifies a plan that `provision --proof FILE` wrote. It reads the document from
+// stdin and does not trust the planner: it imports only the standard library, and computes the
+// bound in integers of any size. It checks that
+//   - every pod is on exactly one node or listed as unplaced;
+//   - on every node the requests fit, a node selector of each pod matches the labels, taints are
+//     tolerated, and pods that keep apart are no more than may share a node;
 //   - every new node is a type and an offering of the catalogue, with labels that these allow;
-//   - pools stay within their limits, reservations and CapacityQuotas within what is left, and price and cost are the sums over the new nodes;
-//   - no plan that places the same pods on the existing nodes and on nodes of the catalogue costs less than the bound.
+//   - limits of pools, reservations and CapacityQuotas hold, and price and cost are sums of nodes;
+//   - no plan of the same pods on the existing nodes and the catalogue costs less than the bound.
 //
-// The bound is proved by values. A price for each resource says which value one node holds at most: the price of all its capacity, and for each
-// pod the value above the price of its requests. New nodes must hold what existing ones cannot, and no cheaper set of whole nodes does.
+// Values prove the bound. Prices of resources limit the value that a node holds: the price of its
+// capacity, plus each pod's value above the price of its requests. No cheaper set of whole nodes
+// holds what existing nodes cannot.
 //
-// It does not check that the document tells the truth about cluster and catalogue: compare its pods, nodes, limits and prices with yours. Nor does
-// it check what the document does not say: other constraints between pods than keeping apart, host ports, volumes, preferences, priorities,
-// minValues and weights of pools, and the order of binding. They may make the bound too low, but never too high.
+// It does not check that the document is true: compare its pods, nodes, limits and prices with
+// yours. It knows no other constraints between pods, host ports, volumes, preferences, priorities,
+// minValues, weights or binding order. They may make the bound too low, but never too high.
 //
-// The exit code is 0 if all holds, 2 if the document cannot be read, and 3 if something does not hold, with a line on stderr for each fault.
+// It exits with 0 if all holds, 2 for an unreadable document, and 3 for faults, listed on stderr.
 package main
 
 import (
@@ -33,10 +33,10 @@ import (
 	"strings"
 )
 
-// document is a plan with all that its check needs; [encoding/json] matches the keys without regard to case. Money is in billionths of a dollar. One
-// list of Requires must hold for the node of each pod of a podClass. Of a group in Apart so many may share a node. Labels are the values that a node
-// may have by key, null for any. Usage is by the limits of the pool; what an offering Takes of a reservation and Uses of quotas is by Stock. Cost is
-// what counts where plans are compared. The certificate has the values of pods by class, and prices of resources in units of 2^-Shift.
+// document is a plan with all that its check needs. Money is in billionths of a dollar. One list of
+// Requires must hold for the node of each pod of a podClass. Apart says how many pods of a group
+// may share a node. Labels are the values that a node may have, null for any. Usage is by limit of
+// the pool, Takes and Uses by Stock. Plans are compared by Cost. Prices are in units of 2^-Shift.
 type (
 	document struct {
 		Format                    string
@@ -131,7 +131,7 @@ func (c *checker) must(ok bool, format string, args ...any) {
 	}
 }
 
-// read decodes the document and checks that its parts fit together, so that what follows can index without looking.
+// read decodes the document, and checks all its indexes.
 func (c *checker) read(in io.Reader) error {
 	dec := json.NewDecoder(in)
 	dec.DisallowUnknownFields()
@@ -274,7 +274,7 @@ func added(a, b []int64) []int64 {
 	return a
 }
 
-// accepts reports whether a node with one of these values for each label may be what the pods ask for.
+// accepts reports whether a node with one of these values for each label may suit the pods.
 func (p *podClass) accepts(has labels) bool {
 	return slices.ContainsFunc(p.Requires, func(all []expression) bool {
 		return !slices.ContainsFunc(all, func(e expression) bool {
@@ -311,7 +311,7 @@ func (p *podClass) tolerates(taints []taint) bool {
 // kind is nodes of one cost that hold at most so much value.
 type kind struct{ cost, value *big.Int }
 
-// bound searches for a set of nodes that holds the value of the placed pods and costs less than the bound. There must be none.
+// bound searches for nodes that cost less than the bound and hold the value of the placed pods.
 func (c *checker) bound() {
 	missing, given, kinds := new(big.Int), map[string]*big.Int{}, []kind{}
 	c.must(c.Bound.CostPerHour <= c.CostPerHour, "the bound is above the cost")
@@ -347,7 +347,7 @@ func (c *checker) bound() {
 	for _, value := range given {
 		missing.Sub(missing, value)
 	}
-	// What holds most for its cost comes first. Of what is not cheaper and holds no more no set needs any.
+	// What holds most for its cost comes first. Kinds that hold no more for no less are not needed.
 	slices.SortFunc(kinds, func(a, b kind) int {
 		return cmp.Or(new(big.Int).Mul(a.cost, b.value).Cmp(new(big.Int).Mul(b.cost, a.value)), b.value.Cmp(a.value))
 	})
@@ -361,7 +361,7 @@ func (c *checker) bound() {
 	c.must(!found, "the bound is too high: a set of nodes that costs less holds the value of the pods")
 }
 
-// cheaper reports whether nodes of the kinds from k on that cost less than most hold the missing value; false if there are no steps left.
+// cheaper reports whether kinds[k:] hold the missing value for less than most; false at no steps.
 func (c *checker) cheaper(k int, missing, most *big.Int) bool {
 	c.steps--
 	switch {

@@ -1,5 +1,6 @@
-// Consolidate reads manifests of a cluster and prints which nodes to give back, in which order, what that saves and which
-// pods move, and why every other node stays. It needs neither a cluster nor credentials.
+// Consolidate reads manifests of a cluster and prints which nodes to give back and in which order.
+// It also prints what that saves, which pods move, and why every other node stays. It needs neither
+// a cluster nor credentials.
 package main
 
 import (

@@ -36,7 +36,7 @@ func TestGate(t *testing.T) {
 		{"no rule is too dear", []string{"-after", "testdata/before", "-max-rule-cost", "500"}, inputs.ExitOK, "the dearest costs $", ""},
 		{"the rules of a file", []string{"-after", "testdata/before", "-assert", "testdata/rules.yaml"}, inputs.ExitNotAll, `rule "no rule but these is dear" (testdata/rules.yaml:2) holds`, ""},
 		{"a day that is not recorded", []string{"-after", "testdata/before", "-max-above-bound", "20"}, inputs.ExitNotAll, "none is given", ""},
-		{"a day that cost too much", []string{"-after", "testdata/before", "-max-above-bound", "20", "-log", "../regret/sample.jsonl"}, inputs.ExitNotAll, "that any policy pays at least that knows only the present, want at most 20%", ""},
+		{"a day that cost too much", []string{"-after", "testdata/before", "-max-above-bound", "20", "-log", "../regret/sample.jsonl"}, inputs.ExitNotAll, "that any policy must pay that knows only the present, want at most 20%", ""},
 		{"a day that did not", []string{"-after", "testdata/before", "-max-above-bound", "900", "-log", "../regret/sample.jsonl"}, inputs.ExitOK, "its past cost at most 900% above the bound holds: $", ""},
 		{"no such log", []string{"-after", "testdata/before", "-log", "testdata/none"}, inputs.ExitInput, "", "testdata/none"},
 		{"no such rules", []string{"-after", "testdata/before", "-assert", "testdata/none"}, inputs.ExitInput, "", "testdata/none"},

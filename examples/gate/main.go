@@ -1,22 +1,32 @@
-// Command gate says in CI what a change of manifests does to the price of the nodes that they need, and fails where that is too much:
+// Command gate is a check for CI. It says how a change of manifests changes the price of the nodes
+// that they need, and fails if the change costs too much:
 //
 //	go run ./examples/gate -before main/deploy -after deploy -max-dearer 50
 //
-// Both folders are planned from the same prices, each as a cluster of its own, so the answer is about manifests, not about what runs
-// today. It ends with 0 if the change may pass, 2 if something can't be read, 3 if pods that had a place or are new have none or a rule is
-// broken, and 4 if a month would cost more than the limit allows. It is meant to be copied.
+// Both folders are planned with the same prices, each as a cluster of its own. So the answer is
+// about manifests, not about what runs today. It is meant to be copied. The exit codes are
 //
-// -assert names a file of rules that the plan of the new manifests must keep; package ruletest says what they can ask. Three rules have flags:
+//	0  the change may pass
+//	2  something can't be read
+//	3  pods that are new or had a place before have none, or a rule is broken
+//	4  a month would cost more than the limit allows
 //
-//	-survives zone,node    all pods must have places at once if any one zone or node is lost; with -may-wait they may wait for new nodes
-//	-max-rule-cost 200     no requirement, spread, PodDisruptionBudget or other rule may cost more dollars a month
-//	-max-above-bound 20    a recorded day may have cost so many percent more than any policy pays at least that knows only the present
+// -assert names a file of rules that the plan of the new manifests must keep. Package ruletest
+// describes such rules. Three rules have flags:
 //
-// The day is given by -log, an audit log as replay --record writes one, or by -snapshots, a folder of what kubectl get -o yaml wrote. The new
-// manifests have its pools.
+//	-survives zone,node    if any one zone or node is lost, all pods must have places at once;
+//	                       with -may-wait they may wait for new nodes
+//	-max-rule-cost 200     no requirement, spread, PodDisruptionBudget or other rule may cost more
+//	                       dollars a month
+//	-max-above-bound 20    a recorded day may have cost at most this many percent more than the
+//	                       bound for policies that know only the present
 //
-// With -check the plan of the new manifests must also convince a program that does not trust the planner, such as examples/check: it gets the plan with its
-// proof on stdin, and if it ends with anything but 0 the change may not pass (3).
+// The day comes from -log, an audit log as replay --record writes one, or from -snapshots, a folder
+// of files that kubectl get -o yaml wrote. Its pools are those of the new manifests.
+//
+// With -check, the plan of the new manifests must also convince a program that does not trust the
+// planner, such as examples/check. The program gets the plan with its proof on stdin. If it exits
+// with anything but 0, the change may not pass (3).
 package main
 
 import (
@@ -48,20 +58,20 @@ func main() { os.Exit(run(context.Background(), os.Args[1:], os.Stdout, os.Stder
 func run(ctx context.Context, args []string, out, problems io.Writer) int {
 	flags := flag.NewFlagSet("gate", flag.ContinueOnError)
 	flags.SetOutput(problems)
-	before := flags.String("before", "", "folder or file of manifests as they are, with pools")
-	after := flags.String("after", "", "the same as they are to be")
-	region := flags.String("region", "", "whose prices count; without it those of the region that the manifests name")
-	limit := flags.Float64("max-dearer", 0, "how many dollars a month more may be spent")
+	before := flags.String("before", "", "folder or file of the current manifests, with pools")
+	after := flags.String("after", "", "folder or file of the changed manifests")
+	region := flags.String("region", "", "region whose prices count; by default the one that the manifests name")
+	limit := flags.Float64("max-dearer", 0, "how many more dollars a month the change may cost")
 	checker := flags.String("check", "", "a program that must confirm the plan of -after, read from stdin, such as a build of examples/check")
 	file := flags.String("assert", "", "a file of rules that the plan of -after must keep")
 	var demands demands
-	flags.StringVar(&demands.losses, "survives", "", "what the plan of -after must live through, one at a time: some of zone, spot-pool, reservation, node, instance-family")
+	flags.StringVar(&demands.losses, "survives", "", "losses that the plan of -after must survive, one at a time: zone, spot-pool, reservation, node, instance-family (one or more, separated by commas)")
 	flags.BoolVar(&demands.mayWait, "may-wait", false, "with -survives, pods may wait for nodes that are bought after the loss")
 	flags.Float64Var(&demands.ruleCost, "max-rule-cost", -1, "how many dollars a month a rule of the cluster may cost")
-	flags.Float64Var(&demands.aboveBound, "max-above-bound", -1, "by how many percent the recorded time may have cost more than it had to")
+	flags.Float64Var(&demands.aboveBound, "max-above-bound", -1, "by how many percent the recorded past may have cost more than its lower bound")
 	var past past
-	flags.StringVar(&past.snapshots, "snapshots", "", "a recorded time: a folder of snapshots")
-	flags.Func("log", "a recorded time: a file with an audit log, a log of Karpenter or a recording of kwokctl (repeatable)", func(name string) error {
+	flags.StringVar(&past.snapshots, "snapshots", "", "the recorded past, as a folder of snapshots")
+	flags.Func("log", "the recorded past, as a file with an audit log, a log of Karpenter or a recording of kwokctl (repeatable)", func(name string) error {
 		past.logs = append(past.logs, name)
 		return nil
 	})
@@ -76,7 +86,7 @@ func run(ctx context.Context, args []string, out, problems io.Writer) int {
 		fmt.Fprintln(problems, "see gate --help")
 		return inputs.ExitInput
 	case flags.NArg() > 0:
-		fmt.Fprintf(problems, "%q: everything is said by flags (see gate --help)\n", flags.Arg(0))
+		fmt.Fprintf(problems, "%q: gate takes only flags (see gate --help)\n", flags.Arg(0))
 		return inputs.ExitInput
 	}
 	rules, err := demands.rules(*file)

@@ -1,6 +1,8 @@
-// Package glue is what is left to write of a provisioner: a pass reads the cluster and the cloud, mends what went wrong, plans, and
-// buys. All that it remembers is in the cluster, so a crash between any two lines costs nothing but the next pass. Copy it, and put a
-// client of your API server behind [Cluster]. examples/operator is more: consolidation, drift, interruptions, draining.
+// Package glue is the part of a provisioner that you write yourself. A pass reads the cluster and
+// the cloud, repairs what went wrong, plans, and buys. It remembers nothing outside the cluster, so
+// after a crash between any two lines the next pass goes on. Copy it, and put a client of your API
+// server behind [Cluster]. examples/operator does more: consolidation, drift, interruptions and
+// draining.
 package glue
 
 import (
@@ -28,7 +30,8 @@ type Record struct {
 	Life     lifecycle.Claim        // how far it is
 }
 
-// Cluster is what a provisioner reads and writes: the cache of an informer, and a client. Answers are the caller's to change.
+// Cluster is what a provisioner reads and writes: the cache of an informer, and a client. Answers
+// are the caller's to change.
 type Cluster interface {
 	Snapshot(ctx context.Context) (scheduling.Snapshot, error) // all but claims, and the types of the pools
 	Records(ctx context.Context) ([]Record, error)             // those that were saved and not forgotten
@@ -44,13 +47,14 @@ type Provisioner struct {
 	Provider cloudprovider.Provider
 	Now      func() time.Time
 	Token    func() string // never gives the same text twice
-	// Groups finds the pods that run only together: pipeline.GroupsOf with the PodGroups of the cluster. nil finds none.
+	// Groups finds the pods that run only together: pipeline.GroupsOf with the PodGroups of the
+	// cluster. nil finds none.
 	Groups func(pods []*corev1.Pod) []gang.Group
 	Ledger availability.Ledger // what is sold out; if it is lost, it is learnt again
 }
 
-// Pass does all that can be done now. Call it whenever something has changed, every minute, and again after an error. While the
-// outcome of a launch is unknown, nothing else is bought.
+// Pass does all that can be done now. Call it whenever something has changed, every minute, and
+// again after an error. While the outcome of a launch is unknown, nothing else is bought.
 func (o *Provisioner) Pass(ctx context.Context) error {
 	s, err := o.Cluster.Snapshot(ctx)
 	if err != nil {
@@ -91,7 +95,8 @@ func (o *Provisioner) Pass(ctx context.Context) error {
 	return err
 }
 
-// mend asks again where no answer came, registers the nodes that have joined, gives back what has failed, and returns what stands by token.
+// mend asks again where no answer came, registers the nodes that have joined, gives back what has
+// failed, and returns what stands by token.
 func (o *Provisioner) mend(ctx context.Context, nodes []*corev1.Node) (map[string]Record, error) {
 	records, problem := o.Cluster.Records(ctx)
 	standing, lives := map[string]Record{}, []lifecycle.Claim{}
@@ -141,8 +146,8 @@ func (o *Provisioner) mend(ctx context.Context, nodes []*corev1.Node) (map[strin
 	return standing, problem
 }
 
-// launch asks for the node of a record. What is refused for good is forgotten, and planned anew by the next pass; the error says
-// that a person has to do something, or that the outcome is unknown.
+// launch asks for the node of a record. What is refused for good is forgotten, and planned anew by
+// the next pass; the error says that a person has to do something, or that the outcome is unknown.
 func (o *Provisioner) launch(ctx context.Context, r *Record) error {
 	launch, err := o.Provider.Create(ctx, r.Claim)
 	if err == nil {
@@ -163,7 +168,8 @@ func (o *Provisioner) launch(ctx context.Context, r *Record) error {
 
 func ready(c corev1.NodeCondition) bool { return c.Type == "Ready" && c.Status == "True" }
 
-// starting reports whether a node still has a startup taint of its claim: until it is gone the node speaks by its claim.
+// starting reports whether a node still has a startup taint of its claim: until it is gone the node
+// speaks by its claim.
 func starting(c cloudprovider.NodeClaim, n *corev1.Node) bool {
 	return slices.ContainsFunc(c.StartupTaints, func(t corev1.Taint) bool {
 		return slices.ContainsFunc(n.Spec.Taints, func(have corev1.Taint) bool { return have.MatchTaint(&t) })

@@ -252,6 +252,6 @@ func TestFormsOfMessages(t *testing.T) {
 	for _, text := range []string{"no message\nat all\n", `{"some": "object"}`, "instance i-1 is going away"} {
 		_, end := read(text)
 		assert.Equal(t, inputs.ExitInput, end.code, text)
-		assert.Contains(t, end.stderr, "nothing of it is a message")
+		assert.Contains(t, end.stderr, "no part of it is a message")
 	}
 }

@@ -1,6 +1,7 @@
-// Interruption reads what EC2 announces about machines that it takes back, and prints which nodes would be drained and what would be bought
-// for their pods. It changes nothing, neither in the cluster nor in the queue. Without a queue it reads messages from a file,
-// or a built-in sample, and then needs neither a cluster nor credentials.
+// Interruption reads what EC2 announces about machines that it takes back, and prints which nodes
+// would be drained and what would be bought for their pods. It changes nothing, neither in the
+// cluster nor in the queue. Without a queue it reads messages from a file, or a built-in sample,
+// and then needs neither a cluster nor credentials.
 package main
 
 import (
@@ -54,8 +55,8 @@ func command(stdin io.Reader) *cobra.Command {
 		Short: "say which nodes EC2 takes back, and what would be bought for their pods",
 		Long: `Interruption reads the SQS queue that EventBridge writes EC2's announcements to: spot warnings, rebalance recommendations,
 changes of state, scheduled changes and the end of capacity reservations. For each it says which node is meant and what to do
-about it, and plans the nodes that the pods of drained ones need. Messages stay in the queue. With --status-checks EC2 is asked, too: for
-status checks that fail, scheduled events, and capacity blocks that end.
+about it, and plans the nodes that the pods of drained ones need. Messages stay in the queue.
+With --status-checks it also asks EC2 for failing status checks, scheduled events, and capacity blocks that end.
 
 Exit codes: 0 all is well, 1 failed, 2 bad usage or input, 3 some pod of a drained node has no place.`,
 		Example: `  interruption                                              # the built-in sample
@@ -68,7 +69,7 @@ Exit codes: 0 all is well, 1 failed, 2 bad usage or input, 3 some pod of a drain
 	cmd.Flags().BoolVar(&o.checks, "status-checks", false, "ask EC2 for failing status checks, scheduled events and ending capacity blocks of the nodes")
 	cmd.Flags().StringVar(&o.endpoint, "endpoint", "", "address of an emulator of AWS instead of AWS itself")
 	cmd.Flags().StringVar(&o.messages, "messages", "", "`FILE` with messages as the queue has them, or as 'aws sqs receive-message' prints them, instead of a queue")
-	cmd.Flags().IntVar(&o.most, "most", 1000, "the most messages that are read")
+	cmd.Flags().IntVar(&o.most, "most", 1000, "maximum number of messages to read")
 	return cmd
 }
 
@@ -77,7 +78,7 @@ func (o *options) run(cmd *cobra.Command, out io.Writer, stdin io.Reader) error 
 	case o.queue != "" && o.messages != "":
 		return inputs.Bad(errors.New("--queue and --messages exclude each other"))
 	case o.endpoint != "" && o.queue == "" && !o.checks:
-		return inputs.Bad(errors.New("--endpoint says where AWS is: add --queue or --status-checks"))
+		return inputs.Bad(errors.New("--endpoint is only where to ask: add --queue or --status-checks"))
 	case o.most < 1:
 		return inputs.Bad(fmt.Errorf("--most %d: want 1 or more", o.most))
 	}
@@ -159,7 +160,7 @@ func (o *options) read(ctx context.Context, s scheduling.Snapshot) ([]events.Mes
 	}
 	list := readMessages(text, o.most)
 	if len(list) > 0 && !slices.ContainsFunc(list, func(m events.Message) bool { return m.Err == nil }) {
-		return nil, inputs.Bad(fmt.Errorf("%s: nothing of it is a message: %s: %w", o.messages, list[0].ID, list[0].Err))
+		return nil, inputs.Bad(fmt.Errorf("%s: no part of it is a message: %s: %w", o.messages, list[0].ID, list[0].Err))
 	}
 	return list, nil
 }

@@ -9,9 +9,10 @@ import (
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/events"
 )
 
-// readMessages finds messages in a text in every form in which AWS prints them: JSON values one after the other or in lists, over one line or many, what
-// `aws sqs receive-message` prints, and what SNS wraps around them. What is no JSON is one malformed message; the next one is looked for at the next line
-// that begins a value.
+// readMessages finds messages in a text in every form in which AWS prints them: JSON values one
+// after the other or in lists, over one line or many, what `aws sqs receive-message` prints, and
+// what SNS wraps around them. What is no JSON is one malformed message; the next one is looked for
+// at the next line that begins a value.
 func readMessages(text []byte, most int) []events.Message {
 	var out []events.Message
 	add := func(line int, body []byte) {

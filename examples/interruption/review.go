@@ -158,7 +158,8 @@ func describe(s scheduling.Snapshot, n *corev1.Node, e interruption.Event) event
 	return out
 }
 
-// moves says whether somebody makes the pod again elsewhere: not those of daemons, of the node itself, or at their end.
+// moves says whether somebody makes the pod again elsewhere: not those of daemons, of the node
+// itself, or at their end.
 func moves(p *corev1.Pod) bool {
 	if p.DeletionTimestamp != nil || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
 		return false
@@ -189,7 +190,8 @@ func offeringOf(s scheduling.Snapshot, n *corev1.Node) (cloudprovider.Refusal, b
 	return cloudprovider.Refusal{}, false
 }
 
-// replace plans the cluster without the nodes that leave, and without the offerings that were taken back.
+// replace plans the cluster without the nodes that leave, and without the offerings that were taken
+// back.
 func (r *report) replace(s scheduling.Snapshot, groups []gang.Group) error {
 	gone := r.leaving()
 	r.Summary.Drained = len(gone)
@@ -273,14 +275,14 @@ func names(pods []*corev1.Pod) []string {
 
 // write prints the report for people.
 func (r *report) write(w io.Writer, style terminal.Style) error {
-	fmt.Fprintf(w, "%d message(s): %d about nodes of the cluster, %d about other machines, %d that ask for nothing, %d malformed\n",
+	fmt.Fprintf(w, "%d message(s): %d about nodes of the cluster, %d about other machines, %d that need no action, %d malformed\n",
 		r.Summary.Messages, r.ours, r.others, r.Summary.Idle, r.Summary.Malformed)
 	for _, p := range r.Problems {
 		fmt.Fprintln(w, style.Warn(p))
 	}
 	if len(r.Events) > 0 {
 		fmt.Fprintln(w)
-		t := terminal.NewTable(style, "NODE", "INSTANCE", "WHAT", "ANNOUNCED", "DEADLINE", "DO", ">PODS", "NOT TO BE HAD")
+		t := terminal.NewTable(style, "NODE", "INSTANCE", "WHAT", "ANNOUNCED", "DEADLINE", "DO", ">PODS", "UNAVAILABLE")
 		for _, e := range r.Events {
 			t.Row(e.Node, e.Instance, e.Kind, e.At, e.Deadline, strings.ToLower(e.Response), fmt.Sprint(len(e.Pods)), style.Dim(e.Unavailable))
 		}

@@ -1,5 +1,6 @@
-// Kubectl-joinery is a plugin for kubectl: it reads a running cluster and says why pods are pending, which nodes they need, and which nodes
-// could be given back. It writes nothing to the cluster.
+// Kubectl-joinery is a plugin for kubectl: it reads a running cluster and says why pods are
+// pending, which nodes they need, and which nodes could be given back. It writes nothing to the
+// cluster.
 //
 //	go install github.com/joinery-sdk/joinery/examples/kubectl-joinery@latest
 //	kubectl joinery why-pending web-0 -n shop
@@ -33,7 +34,8 @@ func main() {
 	os.Exit(inputs.End(os.Stderr, command(flags, connect(flags)).Execute()))
 }
 
-// Requests to the API server that are allowed at once and in a second: an export is some thirty lists, each of them in pages.
+// Requests to the API server that are allowed at once and in a second: an export is some thirty
+// lists, each of them in pages.
 const (
 	requestsAtOnce    = 100
 	requestsPerSecond = 50
@@ -61,8 +63,8 @@ func command(flags *genericclioptions.ConfigFlags, connect func() (live.Cluster,
 	root := inputs.Command(&cobra.Command{
 		Use:   "kubectl-joinery",
 		Short: "why pods are pending, which nodes they need, and which nodes could be given back",
-		Long: `Joinery reads a running cluster, as kubeconfig or the flags name it, and plans: it only reads. What the account may not
-list is left out, and said.`,
+		Long: `Joinery reads the cluster that kubeconfig or the flags name, and plans. It never writes to the cluster. It leaves out what
+the account may not list, and says so.`,
 		Example: `  kubectl joinery why-pending                   # all pods without a node, and why
   kubectl joinery why-pending web-0 -n shop     # one of them
   kubectl joinery plan --diff new-pool.yaml     # what another pool would do
@@ -76,7 +78,8 @@ list is left out, and said.`,
 	return root
 }
 
-// program makes a program of this repository a command that plans the cluster, unless -f names files; "-" is the cluster.
+// program makes a program of this repository a command that plans the cluster, unless -f names
+// files; "-" is the cluster.
 func program(cmd *cobra.Command, name string, read *reader) *cobra.Command {
 	cmd.Use, cmd.Example = name, ""
 	cmd.Flag("filename").Usage = "plan a file or directory with YAML or JSON manifests instead of the cluster; - is the cluster (repeatable)"
@@ -96,7 +99,7 @@ func program(cmd *cobra.Command, name string, read *reader) *cobra.Command {
 func whyPending(flags *genericclioptions.ConfigFlags, read *reader) *cobra.Command {
 	cmd := program(provision.Command(read), "why-pending [POD]", read)
 	cmd.Short = "say why pods have no node, and what would help"
-	cmd.Long = "Why-pending plans all pods without a node and says of one pod, or of each, where it will go, or what stops it and which change was tried and helps."
+	cmd.Long = "Why-pending plans all pods without a node. For one pod, or for each, it says where the pod will go, or what stops it and which change would help. Each change was tried."
 	cmd.Args = cobra.MaximumNArgs(1)
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -134,8 +137,8 @@ func export(read *reader) *cobra.Command {
 	var format string
 	cmd := inputs.Command(&cobra.Command{
 		Use:   "export",
-		Short: "print all objects that bear on plans",
-		Long:  "Export prints all objects of the cluster that bear on plans, as a List, for the programs' flag -f. Secrets are not among them; what containers have in their environment is.",
+		Short: "print all objects that affect plans",
+		Long:  "Export prints all objects of the cluster that affect plans, as a List that the programs read with -f. It leaves out Secrets, but it has the environment variables of containers.",
 	}, func(cmd *cobra.Command, out io.Writer) error {
 		if err := inputs.OneOf("output", format, "yaml", "json"); err != nil {
 			return err

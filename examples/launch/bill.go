@@ -42,8 +42,8 @@ func billOf(market *pipeline.Market, bought *pipeline.Purchase) *bill {
 
 const hoursPerMonth = 730
 
-// write draws the bill for people: the nodes with their instances once they have them, the total, what was refused, and pods without
-// a node.
+// write draws the bill for people: the nodes with their instances once they have them, the total,
+// what was refused, and pods without a node.
 func (b *bill) write(w io.Writer, style terminal.Style) error {
 	s := &b.Summary
 	fmt.Fprintf(w, "%s   %s\n", plural(s.Pods, "pending pod"), style.Dim(s.Prices.List+" of "+cmp.Or(s.Prices.Date, "today")))

@@ -49,7 +49,7 @@ func (o *options) shop(cmd *cobra.Command, out io.Writer, stdin io.Reader) error
 		return err
 	}
 	t := &till{Provider: provider, prices: map[string]float64{}, paid: map[string]float64{}, in: bufio.NewReader(stdin), out: cmd.ErrOrStderr(), yes: o.yes}
-	done := terminal.Progress(cmd.ErrOrStderr(), "asking EC2 what it has")
+	done := terminal.Progress(cmd.ErrOrStderr(), "asking EC2 what is for sale")
 	live, err := t.stock(ctx, &s, market)
 	done()
 	if err != nil {
@@ -64,7 +64,8 @@ func (o *options) shop(cmd *cobra.Command, out io.Writer, stdin io.Reader) error
 	return nil
 }
 
-// stock puts what the provider sells into the pools, and returns the market with the date of its prices.
+// stock puts what the provider sells into the pools, and returns the market with the date of its
+// prices.
 func (t *till) stock(ctx context.Context, s *scheduling.Snapshot, market *pipeline.Market) (*pipeline.Market, error) {
 	live := *market
 	live.Notes = nil // those of the embedded prices

@@ -1,5 +1,6 @@
-// Launch plans the nodes that pending pods need with what EC2 has for sale, and buys them after asking. It is a program of its own
-// because it needs credentials and EC2's SDK; provision plans without either.
+// Launch plans the nodes that pending pods need with what EC2 has for sale, and buys them after
+// asking. It is a program of its own because it needs credentials and EC2's SDK; provision plans
+// without either.
 package main
 
 import (
@@ -27,7 +28,7 @@ func main() {
 	os.Exit(code)
 }
 
-// options say how to plan, whether the plan is bought, where, and who agrees.
+// options say how to plan, whether and where to buy the plan, and whether to ask first.
 type options struct {
 	inputs.Flags
 	planning                   inputs.Planning
@@ -64,7 +65,7 @@ or the answer was no.`,
 	f.StringVar(&o.cluster, "cluster", "", "the EKS cluster that the nodes join")
 	f.StringVar(&o.endpoint, "endpoint", "", "address of an emulator of AWS instead of AWS itself")
 	f.StringVar(&o.profile, "instance-profile", "", "instance profile of node classes that name neither profile nor role")
-	f.DurationVar(&o.lag, "lag", 20*time.Second, "how long EC2 may take to show what was launched: launch waits so long before it gives back")
+	f.DurationVar(&o.lag, "lag", 20*time.Second, "how long EC2 may take to show what was launched; launch waits that long before it gives nodes back")
 	inputs.Complete(cmd, "output", o.Formats()...)
 	return cmd
 }
@@ -75,13 +76,13 @@ func (o *options) check() error {
 	}
 	switch {
 	case len(o.Files) == 0:
-		return inputs.Bad(errors.New("want -f, the manifests whose pods need nodes: no sample is bought"))
+		return inputs.Bad(errors.New("want -f with the manifests whose pods need nodes: launch does not buy the sample"))
 	case o.cluster == "":
 		return inputs.Bad(errors.New("want --cluster, the name of the EKS cluster that the nodes join"))
 	case o.InstanceTypes != "" || o.Describe != "" || len(o.Answers) > 0:
 		return inputs.Bad(errors.New("launch asks EC2 what it has: leave out --instance-types, --describe-instance-types and --aws"))
 	case !o.dryRun && !o.yes && slices.Contains(o.Files, "-"):
-		return inputs.Bad(errors.New("launch asks on standard input, which -f - takes: add --yes to buy without being asked"))
+		return inputs.Bad(errors.New("launch asks on standard input, but -f - reads manifests from it: add --yes to buy without being asked"))
 	}
 	_, err := o.planning.Options()
 	return err

@@ -20,7 +20,7 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling"
 )
 
-// till is the provider with somebody beside it who counts the money, and who knows what has to be given back.
+// till is a provider that asks before it spends money, and that records what has to be given back.
 type till struct {
 	*aws.Provider
 	in    *bufio.Reader
@@ -49,7 +49,8 @@ func (t *till) price(typ string, offering fmt.Stringer) float64 {
 	return t.prices[typ+" "+offering.String()]
 }
 
-// CreateMany asks before it buys, and again if what EC2 refused makes it dearer than what was agreed to.
+// CreateMany asks before it buys, and again if what EC2 refused makes it dearer than what was
+// agreed to.
 func (t *till) CreateMany(ctx context.Context, claims []cloudprovider.NodeClaim) []cloudprovider.Result {
 	results := make([]cloudprovider.Result, len(claims))
 	cost := t.spent
@@ -105,7 +106,7 @@ func (t *till) ask(ctx context.Context, nodes int, cost float64) error {
 		return nil
 	}
 	if t.agreed > 0 {
-		fmt.Fprintf(t.out, "\nEC2 refused a part; around it the plan costs $%.4f/h in all instead of $%.4f/h.", cost, t.agreed)
+		fmt.Fprintf(t.out, "\nEC2 refused a part of the plan. Around that, it costs $%.4f/h instead of $%.4f/h.", cost, t.agreed)
 	}
 	fmt.Fprintf(t.out, "\nBuy %s for $%.4f/h ($%.0f/month), in %s? [y/N] ", plural(nodes, "node"), cost-t.spent, (cost-t.spent)*730, t.where)
 	type answer struct {
@@ -130,7 +131,8 @@ func (t *till) ask(ctx context.Context, nodes int, cost float64) error {
 	return nil
 }
 
-// giveBack takes back all that was bought and made, whatever ended the purchase, and returns the error to end with.
+// giveBack takes back all that was bought and made, whatever ended the purchase, and returns the
+// error to end with.
 func (t *till) giveBack(ctx context.Context, why error) error {
 	if _, said := errors.AsType[*inputs.ExitError](why); said { // bought, with something to say
 		return why
@@ -142,7 +144,7 @@ func (t *till) giveBack(ctx context.Context, why error) error {
 		why = errors.New("interrupted")
 		fmt.Fprintln(t.out, "\ninterrupted: giving back what was bought ...")
 	}
-	done := terminal.Progress(t.out, "waiting for what EC2 may have launched to show, and ending it")
+	done := terminal.Progress(t.out, "waiting until everything that EC2 may have launched shows up, and ending it")
 	ended, err := t.Withdraw(after, t.tokens)
 	for try := 0; err != nil && after.Err() == nil && cloudprovider.Advise(err).Retry == cloudprovider.RetrySame && try < 20; try++ {
 		time.Sleep(500 * time.Millisecond)
@@ -156,7 +158,7 @@ func (t *till) giveBack(ctx context.Context, why error) error {
 		fmt.Fprintln(t.out, "given back:", id)
 	}
 	if err != nil {
-		return fmt.Errorf("%w; and not everything could be given back, look for machines whose tag %q is the cluster: %w", why, aws.ClusterTag, err)
+		return fmt.Errorf("%w; not everything could be given back: look for machines whose tag %q is the cluster: %w", why, aws.ClusterTag, err)
 	}
 	if errors.Is(why, errDeclined) {
 		return &inputs.ExitError{Code: inputs.ExitNotAll, Err: errDeclined}
@@ -164,8 +166,9 @@ func (t *till) giveBack(ctx context.Context, why error) error {
 	return fmt.Errorf("%w; everything was given back", why)
 }
 
-// launchClasses are the node classes of the manifests as the provider finds them. A pool with a kubelet or a provider block of its own gets a class of
-// its own; the snapshot that is returned refers to it.
+// launchClasses are the node classes of the manifests as the provider finds them. A pool with a
+// kubelet or a provider block of its own gets a class of its own; the snapshot that is returned
+// refers to it.
 func launchClasses(m *manifests.Snapshot, s scheduling.Snapshot) (aws.FixedClasses, scheduling.Snapshot, error) {
 	var classes aws.FixedClasses
 	kindOf := map[string]string{} // the kind of the class that has a name already
@@ -175,7 +178,7 @@ func launchClasses(m *manifests.Snapshot, s scheduling.Snapshot) (aws.FixedClass
 		found, _ := m.ClassOf(*pool)
 		class, ok := found.Value.(nodeclass.NodeClass)
 		if ok && class.Kind == nodeclass.AutoKind {
-			return nil, s, fmt.Errorf("%s %s: EKS Auto Mode buys its nodes itself: launch can't", pool.Kind, pool.Name)
+			return nil, s, fmt.Errorf("%s %s: EKS Auto Mode buys its nodes itself, so launch cannot", pool.Kind, pool.Name)
 		}
 		if pool.Provider != nil {
 			inline, err := nodeclass.DecodeProvider(pool.Provider)
@@ -185,7 +188,7 @@ func launchClasses(m *manifests.Snapshot, s scheduling.Snapshot) (aws.FixedClass
 			class, ok = inline, true
 		}
 		if !ok {
-			return nil, s, fmt.Errorf("%s %s: node class %q is not among the manifests: launch needs to know what machines it means", pool.Kind, pool.Name, pool.NodeClass.Name)
+			return nil, s, fmt.Errorf("%s %s: node class %q is not among the manifests: launch needs it to know which machines to buy", pool.Kind, pool.Name, pool.NodeClass.Name)
 		}
 		if pool.Provider == nil && pool.Kubelet == nil {
 			switch kindOf[class.Name] {

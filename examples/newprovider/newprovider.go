@@ -19,7 +19,7 @@ import (
 // tokenTag is the tag of a machine that says which claim it is for.
 const tokenTag = "claim-token"
 
-// Client is what of the cloud's client is needed.
+// Client is the part of the cloud's client that the provider needs.
 type Client interface {
 	CreateMachine(ctx context.Context, m sky.Machine) (sky.Machine, error)
 	GetMachine(ctx context.Context, id string) (sky.Machine, error)
@@ -34,10 +34,12 @@ type Provider struct {
 	journal *idempotent.Journal
 }
 
-// Config is what a provider needs; all of it is required, but a Lag of 0 is that of a cloud whose list is never out of date.
+// Config is what a provider needs. All fields are required. A Lag of 0 means that the cloud's list
+// is never out of date.
 type Config struct {
 	Client Client
-	// Types makes the catalogue anew for each call, for callers may change what they get. It satisfies instancetypes.Validate.
+	// Types makes the catalogue anew for each call, because callers may change what they get. It
+	// satisfies instancetypes.Validate.
 	Types func() []instancetypes.InstanceType
 	Store idempotent.Store
 	// Lag is how long the cloud's list may be out of date.
@@ -65,7 +67,8 @@ func offeringOf(o sky.Offer) requirements.Set {
 	return requirements.MustOf(requirements.In(corev1.LabelTopologyZone, o.Zone), requirements.In(instancetypes.LabelCapacityType, kind))
 }
 
-// InstanceTypes is the catalogue. The cloud does not say beforehand what is sold out, so all of it is there.
+// InstanceTypes is the catalogue. The cloud does not say beforehand what is sold out, so all of it
+// is there.
 func (p *Provider) InstanceTypes(ctx context.Context, _ nodepool.NodePool) ([]instancetypes.InstanceType, error) {
 	return p.types(), ctx.Err()
 }
@@ -86,7 +89,8 @@ func (p *Provider) launch(ctx context.Context, claim cloudprovider.NodeClaim) (l
 	}
 	no := &cloudprovider.Error{Code: cloudprovider.ErrQuota, Op: "create", Subject: claim.Name}
 	for _, c := range choices {
-		// The tag comes with the machine: one that is added later is lost in a crash, and the machine with it.
+		// The tag comes with the machine: one that is added later is lost in a crash, and the
+		// machine with it.
 		m, err := p.client.CreateMachine(ctx, sky.Machine{
 			Offer: OfferOf(c.Candidate), Tags: map[string]string{tokenTag: claim.Token}, Config: sky.Config{Labels: c.Labels, Taints: taints},
 		})
@@ -172,7 +176,8 @@ var codes = map[string]error{
 	"not-found": cloudprovider.ErrNotFound, "sold-out": cloudprovider.ErrInsufficientCapacity, "quota": cloudprovider.ErrQuota,
 }
 
-// meaning translates an error of the client; what is no reply of the cloud's stays as it is, for the outcome of the call is not known.
+// meaning translates an error of the client; what is no reply of the cloud's stays as it is, for
+// the outcome of the call is not known.
 func meaning(op, subject string, err error) error {
 	if reply, ok := errors.AsType[*sky.Error](err); ok && codes[reply.Code] != nil {
 		return &cloudprovider.Error{Code: codes[reply.Code], Op: op, Subject: subject, Err: err}

@@ -22,11 +22,11 @@ import (
 // offerings, apply the descriptions first. Invalid prices become notes.
 func (m *Market) WithAnswer(answer []byte) (*Market, error) {
 	if m.region == nil {
-		return nil, errors.New("pipeline: the catalogue is none of EC2's")
+		return nil, errors.New("pipeline: the catalogue is not one of EC2's")
 	}
 	var keys map[string]json.RawMessage
 	if err := json.NewDecoder(bytes.NewReader(answer)).Decode(&keys); err != nil {
-		return nil, fmt.Errorf("pipeline: no JSON object as the AWS CLI prints it: %w", err)
+		return nil, fmt.Errorf("pipeline: not a JSON object as the AWS CLI prints it: %w", err)
 	}
 	out := *m
 	out.Notes, out.layers = slices.Clone(m.Notes), slices.Clone(m.layers)

@@ -55,7 +55,7 @@ func cloudOf(pool nodepool.NodePool) cloud {
 
 // foreign returns the note on a pool of another cloud.
 func (c cloud) foreign(pool nodepool.NodePool) string {
-	return fmt.Sprintf("%s %s is of %s: nothing is bought for it, for this catalogue is EC2's (give that of its cloud with --instance-types)", pool.Kind, pool.Name, c.group)
+	return fmt.Sprintf("%s %s is of %s: nothing is bought for it, because this catalogue is EC2's (give that of its cloud with --instance-types)", pool.Kind, pool.Name, c.group)
 }
 
 // unsold returns notes on values that the pool lists and no type has, with the closest existing

@@ -44,7 +44,7 @@ func Static(s scheduling.Snapshot) (scheduling.Snapshot, []string) {
 			notes = append(notes, fmt.Sprintf("pool %s: ", pool.Name)+fmt.Sprintf(format, args...))
 		}
 		if surplus := pool.Surplus(now); surplus > 0 {
-			note("%d of its nodes are more than its replicas (%d), and will be given back", surplus, *pool.Replicas)
+			note("%d of its nodes exceed its replicas (%d), and will be given back", surplus, *pool.Replicas)
 		}
 		if held := max(0, *pool.Replicas-now.Staying) - missing; held > 0 && pool.Metadata.DeletionTimestamp == nil {
 			note("its limit of nodes keeps %d of its %d nodes from joining", held, *pool.Replicas)
@@ -87,7 +87,7 @@ func Static(s scheduling.Snapshot) (scheduling.Snapshot, []string) {
 		if added == 0 {
 			continue
 		}
-		note("%d of its %d nodes are to join, and take pods as %s at $%.4f/h each, which is no part of the plan's price", added, *pool.Replicas, described(t, offering), offering.Price)
+		note("%d of its %d nodes are to join; pods are planned on them as %s at $%.4f/h each, which is not part of the plan's price", added, *pool.Replicas, described(t, offering), offering.Price)
 	}
 	s.NodeClaims = claims
 	return s, notes
@@ -159,8 +159,8 @@ func population(s *scheduling.Snapshot, pool string) nodepool.Population {
 	return out
 }
 
-// cheapest returns the cheapest type and offering that meet the pool's requirements and of which
-// there are enough, or nil. Of equal prices it is the first by the name of the type. Reservations
+// cheapest returns the cheapest type and offering that meet the pool's requirements and have enough
+// machines, or nil. Of equal prices it is the first by the name of the type. Reservations
 // are used only if there is nothing else, because pods may be planned on them. Labels that no type
 // has are the pool's own and exclude no type.
 func cheapest(pool *scheduling.Pool, nodes int64) (*instancetypes.InstanceType, *instancetypes.Offering) {

@@ -38,12 +38,12 @@ func TestStaticNodesTakePodsFirst(t *testing.T) {
 	}{
 		"all fit": {
 			static: staticPool(2, "", requirements+"[]"), pods: 4, there: 4,
-			notes: "pool base: 2 of its 2 nodes are to join, and take pods as small in zone-b, on-demand, at $0.1000/h each, which is no part of the plan's price",
+			notes: "pool base: 2 of its 2 nodes are to join; pods are planned on them as small in zone-b, on-demand, at $0.1000/h each, which is not part of the plan's price",
 		},
 		"the others are bought for": {static: staticPool(2, "", requirements+"[]"), pods: 5, there: 4, bought: 1},
 		"the limit": {
 			static: staticPool(3, ", limits: {nodes: 1}", requirements+"[]"), pods: 3, there: 2, bought: 1,
-			notes: "pool base: its limit of nodes keeps 2 of its 3 nodes from joining; pool base: 1 of its 3 nodes are to join, and take pods as small in zone-b, on-demand, at $0.1000/h each, which is no part of the plan's price",
+			notes: "pool base: its limit of nodes keeps 2 of its 3 nodes from joining; pool base: 1 of its 3 nodes are to join; pods are planned on them as small in zone-b, on-demand, at $0.1000/h each, which is not part of the plan's price",
 		},
 		"what it asks of types": {static: staticPool(1, "", requirements+"[{key: node.kubernetes.io/instance-type, operator: In, values: [large]}]"), pods: 8, there: 8},
 		"its taints":            {static: staticPool(1, "", requirements+"[], taints: [{key: own, effect: NoSchedule}]"), pods: 2, bought: 2},
@@ -151,7 +151,7 @@ func TestStaticNodesAreCountedOnce(t *testing.T) {
 // A pool that has more nodes than it keeps says so; one that has what it keeps says nothing.
 func TestNotesOfStaticPools(t *testing.T) {
 	one := strings.ReplaceAll(machine("", "", "2"), "default", "base")
-	for replicas, want := range map[int][]string{0: {"pool base: 1 of its nodes are more than its replicas (0), and will be given back"}, 1: nil} {
+	for replicas, want := range map[int][]string{0: {"pool base: 1 of its nodes exceed its replicas (0), and will be given back"}, 1: nil} {
 		s, notes := pipeline.Static(read(t, catalogue(t, "small 2 zone-b on-demand 0.1"), staticPool(replicas, "", ", requirements: []")+one))
 		assert.Empty(t, s.NodeClaims)
 		assert.Equal(t, want, notes)
@@ -181,5 +181,5 @@ func ExampleStatic() {
 	// Output:
 	// default-0 a.4
 	// default-1 a.4
-	// pool default: 2 of its 2 nodes are to join, and take pods as a.4 in zone-a, on-demand, at $0.2000/h each, which is no part of the plan's price
+	// pool default: 2 of its 2 nodes are to join; pods are planned on them as a.4 in zone-a, on-demand, at $0.2000/h each, which is not part of the plan's price
 }

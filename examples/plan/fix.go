@@ -57,7 +57,8 @@ const (
 	RequestLess FixKind = "RequestLess"
 	// DropSelector removes the label Key from what the pods require.
 	DropSelector FixKind = "DropSelector"
-	// PreferOnly makes a required spread, affinity or anti-affinity over the topology Key a preferred one.
+	// PreferOnly makes a required spread, affinity or anti-affinity over the topology Key a
+	// preferred one.
 	PreferOnly FixKind = "PreferOnly"
 )
 

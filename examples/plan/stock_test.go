@@ -63,7 +63,7 @@ func TestReasonsNameWhatDecides(t *testing.T) {
 		"stock": {nodepool.NodePool{}, []instancetypes.InstanceType{machine("m", counted(2), "a")}, pending(3, plain), scheduling.StageOffering, "the plan takes 2 machines of m as"},
 		"reservation": {nodepool.NodePool{}, []instancetypes.InstanceType{machine("m", func(o *instancetypes.Offering) {
 			o.ReservationCount, o.Commitment = 1, "lease"
-		}, "a")}, pending(2, plain), scheduling.StageOffering, "(commitment lease), and there are no more"},
+		}, "a")}, pending(2, plain), scheduling.StageOffering, "(from lease), and there are no more"},
 		"minValues":           {nodepool.NodePool{MinValues: map[string]int{corev1.LabelInstanceTypeStable: 3}}, []instancetypes.InstanceType{machine("m", any, "a"), machine("n", any, "a")}, pending(1, plain), scheduling.StageOffering, "minValues of node.kubernetes.io/instance-type: the pool wants 3 values, and the types that hold the pod have 2"},
 		"minValues of zones":  {nodepool.NodePool{MinValues: map[string]int{corev1.LabelTopologyZone: 2}}, []instancetypes.InstanceType{machine("m", any, "a", "b")}, pending(1, spread), scheduling.StageOffering, "minValues of topology.kubernetes.io/zone: the pool wants 2 values, and the spread"},
 		"too few zones":       {nodepool.NodePool{MinValues: map[string]int{corev1.LabelTopologyZone: 4}}, []instancetypes.InstanceType{instancetypes.New("m", nil, corev1.ResourceList{"cpu": resource.MustParse("4")}, instancetypes.Offer("a", "spot", 1), instancetypes.Offer("b", "spot", 1), instancetypes.Offer("c", "spot", 1))}, pending(1, plain), scheduling.StageOffering, "minValues of topology.kubernetes.io/zone: the pool wants 4 values, and the types that hold the pod have 3"},

@@ -16,8 +16,8 @@ import (
 // Region is where the types are bought.
 const Region = "us-east-1"
 
-// Ask is what every node must be: an amd64 machine of the compute, general or memory family, of the fifth generation or
-// later, on demand. It is written in the labels of a node pool.
+// Ask is what every node must be: an amd64 machine of the compute, general or memory family, of the
+// fifth generation or later, on demand. It is written in the labels of a node pool.
 const Ask = "karpenter.k8s.aws/instance-category in (c,m,r), karpenter.k8s.aws/instance-generation>4, kubernetes.io/arch=amd64, karpenter.sh/capacity-type=on-demand"
 
 // Zones is how many zones of the region are used.
@@ -26,8 +26,8 @@ const Zones = 3
 // daemons is what one node loses to daemon pods: milli-CPU, MiB, pods.
 func daemons() []int64 { return []int64{300, 512, 3} }
 
-// Types are the types of the region as bins of milli-CPU, MiB and pods, daemons deducted; at most maxCPU vCPUs, 0 for
-// any.
+// Types are the types of the region as bins of milli-CPU, MiB and pods, daemons deducted; at most
+// maxCPU vCPUs, 0 for any.
 func Types(maxCPU int64) ([]binpack.Type, error) {
 	all, err := Catalogue(maxCPU)
 	if err != nil {
@@ -49,8 +49,8 @@ func Types(maxCPU int64) ([]binpack.Type, error) {
 	return out, nil
 }
 
-// Catalogue is the types of the region that suit, of at most maxCPU vCPUs, 0 for any, with an offering in each of the first
-// zones.
+// Catalogue is the types of the region that suit, of at most maxCPU vCPUs, 0 for any, with an
+// offering in each of the first zones.
 func Catalogue(maxCPU int64) ([]instancetypes.InstanceType, error) {
 	all, err := ec2.Catalogue(Region)
 	if err != nil {

@@ -60,8 +60,8 @@ func withWeights(p binpack.Problem, _ *rand.Rand) binpack.Problem {
 	return p
 }
 
-// withLabels gives every type a second architecture at a price 20% below, which a third of the shapes runs on, and asks for a
-// zone in every fifth shape.
+// withLabels gives every type a second architecture at a price 20% below, which a third of the
+// shapes runs on, and asks for a zone in every fifth shape.
 func withLabels(p binpack.Problem, rng *rand.Rand) binpack.Problem {
 	amd, arm := requirements.In("arch", "amd64"), requirements.In("arch", "arm64")
 	var types []binpack.Type
@@ -90,7 +90,8 @@ func withLabels(p binpack.Problem, rng *rand.Rand) binpack.Problem {
 	return p
 }
 
-// withCategories lets each shape run in about half of the categories of types, as its owner happened to choose them.
+// withCategories lets each shape run in about half of the categories of types, as its owner
+// happened to choose them.
 func withCategories(p binpack.Problem, rng *rand.Rand) binpack.Problem {
 	p.Types, p.Items = slices.Clone(p.Types), slices.Clone(p.Items)
 	var all []string
@@ -108,7 +109,7 @@ func withCategories(p binpack.Problem, rng *rand.Rand) binpack.Problem {
 	return p
 }
 
-// withApart puts every fifth shape into a service of which a node takes one pod.
+// withApart puts every fifth shape into a service that keeps its pods on different nodes.
 func withApart(p binpack.Problem, rng *rand.Rand) binpack.Problem {
 	p.Items = slices.Clone(p.Items)
 	for i := range p.Items {

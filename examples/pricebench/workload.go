@@ -28,7 +28,8 @@ func Workloads() []Workload {
 	return []Workload{{"mix", drawMix}, {"bimodal", drawBimodal}, {"distinct", drawDistinct}, {"thousand", drawThousand}, {"second mix", drawSecondMix}}
 }
 
-// Alibaba reads the pods without a GPU of the public trace's table; workloads draw from them with replacement.
+// Alibaba reads the pods without a GPU of the public trace's table; workloads draw from them with
+// replacement.
 func Alibaba(table io.Reader) (Workload, error) {
 	rows, err := csv.NewReader(table).ReadAll()
 	if err != nil {
@@ -161,8 +162,8 @@ func weighted(weights []float64, rng *rand.Rand) int {
 	return len(weights) - 1
 }
 
-// Problem packs the shapes into the types, one item for each distinct shape. Shapes that fit no type are dropped; kept is
-// how many pods remain.
+// Problem packs the shapes into the types, one item for each distinct shape. Shapes that fit no
+// type are dropped; kept is how many pods remain.
 func Problem(shapes []Shape, types []binpack.Type) (p binpack.Problem, kept int) {
 	p = binpack.Problem{
 		Resources: []string{"cpu", "memory", "pods"},

@@ -1,5 +1,6 @@
-// Provision reads manifests and prints which nodes to buy for the pods that have none: what they cost, which pod goes
-// where, and why a pod can't. It needs neither a cluster nor credentials.
+// Provision reads manifests and prints which nodes to buy for the pods that have none, what these
+// nodes cost, which pod goes where, and why a pod can't be placed. It needs neither a cluster nor
+// credentials.
 package main
 
 import (

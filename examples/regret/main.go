@@ -1,6 +1,7 @@
-// Regret reads what a cluster did, from snapshots or logs, and prints hour by hour what it cost, what the policy of this repository would have
-// paid on the same arrivals, and what any policy must pay; and the decisions that cost most, with what would have been better. It needs neither a
-// cluster nor credentials.
+// Regret reads what a cluster did, from snapshots or logs. Hour by hour it prints what the cluster
+// cost, what our policy would have paid on the same arrivals, and what any policy must pay. Then it
+// lists the decisions that cost most, and what would have been better. It needs neither a cluster
+// nor credentials.
 package main
 
 import (
@@ -56,7 +57,7 @@ func command(stdin io.Reader) *cobra.Command {
 		Use:   "regret [--snapshots DIR | --log FILE...] [-f FILE]...",
 		Short: "what the past could have cost, hour by hour, and which decisions cost most",
 		Long: `Regret reads a cluster over time and prints, hour by hour, the bill as it was, the bill of our policy on the same arrivals,
-and two lower bounds: of any policy that knows only the present, and of any policy at all, even one that knows the future.
+and two lower bounds: for any policy that knows only the present, and for any policy at all, even one that knows the future.
 Then it lists the decisions that cost most and what would have been better; each of these was planned again.
 
 --snapshots reads a folder of what kubectl get -o yaml wrote, with the time in the name of each file. --log reads audit logs
@@ -65,11 +66,11 @@ name the pods and nodes that were there at first. Karpenter's logs have no pods:
 --log also reads what kwokctl snapshot export --record wrote, of any cluster; --from says when it began. Files may be gzipped.
 Nodes of cluster-autoscaler and of EKS Auto Mode are read by their labels.
 
-Exit codes: 0 reckoned, 1 failed, 2 bad usage or input, 4 with --max-above-bound, if more was paid than that.`,
+Exit codes: 0 done, 1 failed, 2 bad usage or input, 4 with --max-above-bound: more was paid than it allows.`,
 		Example: `  regret                                          # the built-in sample
   kubectl get pods,nodes,nodepools,nodeclaims,ec2nodeclasses,daemonsets,pdb -A -o yaml \
     > day/$(date -u +%FT%H-%M-%SZ).yaml
-  regret --snapshots day/                         # every five minutes one of these
+  regret --snapshots day/                         # take one every five minutes
   regret --log audit.log --log karpenter.log -f pools.yaml
   kwokctl snapshot export --record --path day.yaml --filter nodes,pods,daemonsets.apps,poddisruptionbudgets.policy
   regret --log day.yaml --from 2026-01-15T08:00:00Z -f pools.yaml
@@ -81,12 +82,12 @@ Exit codes: 0 reckoned, 1 failed, 2 bad usage or input, 4 with --max-above-bound
 	f := cmd.Flags()
 	f.StringVar(&o.snapshots, "snapshots", "", "`DIR` with snapshots: files that kubectl get -o yaml or -o json wrote, named by their time")
 	f.StringArrayVar(&o.logs, "log", nil, "`FILE` with an audit log of an API server, a log of Karpenter, or a recording of kwokctl (repeatable)")
-	f.Var((*moment)(&o.from), "from", "when recordings of kwokctl began, such as 2026-01-15T08:00:00Z, which they do not say; by default 1970")
-	f.DurationVar(&o.step, "step", time.Minute, "how closely logs are looked at")
-	f.Var((*moment)(&o.until), "until", "when logs end, such as 2026-01-15T12:00:00Z; by default with their last line")
-	f.StringVar(&o.policy, "policy", "karpenter", "what consolidation is worth: karpenter (any saving, unless a pool asks for Balanced), balanced, or default (more than a cent a day for an eviction)")
-	f.DurationVar(&o.startup, "startup", time.Minute, "how long our policy pays for a node and for the one in its place")
-	f.Float64Var(&o.aboveBound, "max-above-bound", -1, "end with 4 if so many percent more was paid than any policy pays that knows only the present")
+	f.Var((*moment)(&o.from), "from", "when recordings of kwokctl began, such as 2026-01-15T08:00:00Z, because they do not say; by default 1970")
+	f.DurationVar(&o.step, "step", time.Minute, "how often to sample the logs")
+	f.Var((*moment)(&o.until), "until", "when logs end, such as 2026-01-15T12:00:00Z; by default at their last line")
+	f.StringVar(&o.policy, "policy", "karpenter", "what consolidation is worth: karpenter (any saving, unless a pool asks for Balanced), balanced, or default (more than a cent a day for each eviction)")
+	f.DurationVar(&o.startup, "startup", time.Minute, "how long our policy pays for both a node and its replacement")
+	f.Float64Var(&o.aboveBound, "max-above-bound", -1, "exit with 4 if the bill is more than this many percent above the bound for policies that know only the present")
 	f.IntVar(&o.top, "top", 10, "how many decisions are planned again and shown")
 	inputs.Complete(cmd, "output", o.Formats()...)
 	inputs.Complete(cmd, "policy", policies()...)

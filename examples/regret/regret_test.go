@@ -99,7 +99,7 @@ func TestBadInput(t *testing.T) {
 func TestADayMayNotCostTooMuch(t *testing.T) {
 	out, errs, code := run(t, "", "--max-above-bound", "10")
 	assert.Equal(t, inputs.ExitDearer, code)
-	assert.Contains(t, errs, "any policy pays at least that knows only the present, want at most 10%")
+	assert.Contains(t, errs, "any policy must pay that knows only the present, want at most 10%")
 	plain, _, code := run(t, "", "--max-above-bound", "400")
 	assert.Equal(t, inputs.ExitOK, code)
 	assert.Equal(t, plain, out)

@@ -44,14 +44,14 @@ func (r *report) write(w io.Writer, s terminal.Style, wide bool) error {
 	if err := t.Write(w); err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "\nBOUND NOW: what any policy pays that knows only the present. BOUND: what any policy pays.\n")
+	fmt.Fprintf(w, "\nBOUND NOW: the least that any policy pays that knows only the present. BOUND: the least that any policy pays.\n")
 	text := fmt.Sprintf("%s could have been saved by our policy, with %s and %s", s.Bold(money(sum.Paid-sum.Policy)), plural(sum.Launches, "launch", "launches"), plural(sum.Evictions, "eviction", "evictions"))
 	if sum.Paid < sum.Policy {
 		text = fmt.Sprintf("our policy would have cost %s more", s.Bold(money(sum.Policy-sum.Paid)))
 	}
 	took := ""
 	if sum.Seconds != nil {
-		took = " (reckoned in " + terminal.Duration(time.Duration(sum.Seconds.Audit*float64(time.Second))) + ")"
+		took = " (computed in " + terminal.Duration(time.Duration(sum.Seconds.Audit*float64(time.Second))) + ")"
 	}
 	fmt.Fprintf(w, "%s%s\n", text, took)
 	return r.decisions(w, s, wide)
@@ -90,7 +90,8 @@ func plural(n int, one, more string) string {
 	return terminal.Count(n) + " " + more
 }
 
-// decisions prints what cost most. What would have been better is broken to the width of the terminal.
+// decisions prints what cost most. What would have been better is broken to the width of the
+// terminal.
 func (r *report) decisions(w io.Writer, s terminal.Style, wide bool) error {
 	if len(r.Decisions) == 0 {
 		return nil

@@ -1,6 +1,6 @@
-// Replay runs one day of a cluster, recorded or generated, over virtual time on a cloud in memory: once for each way to give
-// nodes back. It prints what each costs, how many pods it evicts for each dollar that it saves, and how long pods wait, and
-// draws the day.
+// Replay simulates one day of a cluster, recorded or generated, on a cloud in memory, once for each
+// consolidation policy. It prints what each policy costs, how many pods it evicts for each dollar
+// that it saves, and how long pods wait. It can also draw the day.
 package main
 
 import (
@@ -43,7 +43,7 @@ func command() *cobra.Command {
 	cmd := inputs.Command(&cobra.Command{
 		Use:   "replay [--trace FILE]",
 		Short: "run a day under several consolidation policies and compare them",
-		Long: `Replay runs one day of a cluster over virtual time on a cloud in memory, once for each policy, and prints cost,
+		Long: `Replay simulates one day of a cluster on a cloud in memory, once for each policy, and prints cost,
 evictions, evictions per dollar saved and how long pods wait. The day is generated, or read from a file with one JSON
 object on each line: {"at": "2026-01-15T08:00:00Z", "app": "web", "replicas": 12, "cpu": "500m", "memory": "1Gi"}.`,
 		Example: `  replay                          # a generated day
@@ -56,15 +56,15 @@ object on each line: {"at": "2026-01-15T08:00:00Z", "app": "web", "replicas": 12
 	f.StringVar(&o.pool, "pool", "", "`FILE` with the manifest of the node pool; without it a built-in one")
 	f.StringVar(&o.svg, "svg", "", "`FILE` to draw the day to")
 	f.StringVar(&o.record, "record", "", "`FILE` to record the day to, as the audit log of an API server, which regret reads")
-	f.StringVar(&o.recorded, "record-policy", "karpenter", "which policy is recorded: none, empty, karpenter, balanced or payback; nodes that are replaced are recorded as gone at once")
+	f.StringVar(&o.recorded, "record-policy", "karpenter", "policy to record: none, empty, karpenter, balanced or payback; replaced nodes are recorded as gone at once")
 	f.StringVarP(&o.output, "output", "o", "table", "table, json or html")
-	f.Uint64Var(&o.seed, "seed", 1, "what the generated day is drawn from")
+	f.Uint64Var(&o.seed, "seed", 1, "seed of the generated day")
 	f.IntVar(&o.apps, "apps", 24, "how many deployments the generated day has")
 	return cmd
 }
 
-// regimes are the options that are compared; the first gives back only nodes that have to go. Payback has a price of five cents for an
-// eviction and a horizon of two hours.
+// regimes are the options that are compared; the first gives back only nodes that have to go.
+// Payback has a price of five cents for an eviction and a horizon of two hours.
 func regimes() []regime {
 	forced := []eligibility.Method{eligibility.Interruption, eligibility.Expiration}
 	return []regime{

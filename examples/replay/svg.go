@@ -32,7 +32,7 @@ func charts(list []outcome) []picture.Chart {
 
 // page is the day as a page.
 func page(w io.Writer, list []outcome) error {
-	p := picture.Page{Title: "A day under several policies", Subtitle: "Costs are of the whole day; what a policy saves is against giving back only what must go."}
+	p := picture.Page{Title: "A day under several policies", Subtitle: "Costs are for the whole day. Savings are compared with giving back only the nodes that must go."}
 	table := picture.Section{}
 	for _, o := range list {
 		p.Figures = append(p.Figures, picture.Figure{Value: terminal.Dollars(o.cost), Label: o.regime})

@@ -267,7 +267,8 @@ func (w *world) interruptions(events []interruption.Event) []deprovision.Interru
 	return out
 }
 
-// lost takes away machines that are gone although no command could save their pods, which then wait again.
+// lost takes away machines that are gone although no command could save their pods, which then wait
+// again.
 func (w *world) lost(ctx context.Context, events []interruption.Event, now time.Time) error {
 	for _, i := range w.interruptions(events) {
 		m := w.nodes[i.Node]
@@ -328,7 +329,8 @@ func (w *world) carryOut(ctx context.Context, cmd *giveback.Command, s schedulin
 	return nil
 }
 
-// end gives a machine back. The cloud may have taken it before: a step is longer than the notice of spot capacity.
+// end gives a machine back. The cloud may have taken it before: a step is longer than the notice of
+// spot capacity.
 func (w *world) end(ctx context.Context, m *machine) error {
 	if err := w.cloud.Delete(ctx, m.id); err != nil && !errors.Is(err, cloudprovider.ErrNotFound) {
 		return err

@@ -1,3 +1,4 @@
-// Package rules is an example to copy: the scheduling rules of a platform team as unit tests. Its tests hold ten rules
-// that people ask for most, rules as YAML, what a broken rule says, and a constraint of the team's own.
+// Package rules is an example to copy: the scheduling rules of a platform team as unit tests. It has
+// the ten rules that people ask for most, rules as YAML, the output of a broken rule, and a custom
+// constraint.
 package rules

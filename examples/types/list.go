@@ -146,7 +146,8 @@ func (o *options) fromFlags(ask requirements.Set) (*manifests.Snapshot, error) {
 	return &manifests.Snapshot{NodePools: []nodepool.NodePool{pool}, NodeClasses: []manifests.NodeClass{{Kind: "EC2NodeClass", Name: class.Name, Value: class}}, Settings: settings}, nil
 }
 
-// pick is the cluster with only the pool that is asked for. A cluster with node classes alone is listed for its class.
+// pick is the cluster with only the pool that is asked for. A cluster with node classes alone is
+// listed for its class.
 func (o *options) pick(read, flags *manifests.Snapshot) (*manifests.Snapshot, error) {
 	s := *read
 	var names []string
@@ -198,7 +199,7 @@ func known(ask requirements.Set, types []instancetypes.InstanceType) error {
 	return errors.Join(errs...)
 }
 
-// bySuffix finds the key of which only the last part was given: instance-family.
+// bySuffix finds the key by its last part, such as instance-family.
 func bySuffix(key string, names []string) string {
 	_, last, ok := strings.Cut(key, "/")
 	if !ok {
@@ -234,7 +235,7 @@ func why(market *pipeline.Market, ask requirements.Set, types []instancetypes.In
 			case elsewhere != "":
 				notes = append(notes, elsewhere)
 			default:
-				note := fmt.Sprintf("%s: nobody has %q", r.Key(), v)
+				note := fmt.Sprintf("%s: no type has %q", r.Key(), v)
 				if near, ok := requirements.Nearest(v, list); ok {
 					note += fmt.Sprintf(" (did you mean %q?)", near)
 				}

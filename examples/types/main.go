@@ -1,5 +1,5 @@
-// Types lists the instance types that can be bought: what they are, what they leave for pods, where they are sold and
-// at what price. It needs neither a cluster nor credentials.
+// Types lists the instance types that can be bought: what they are, what they leave for pods, where
+// they are sold and at what price. It needs neither a cluster nor credentials.
 package main
 
 import (
@@ -45,8 +45,8 @@ func command(stdin io.Reader) *cobra.Command {
 	cmd := inputs.Command(&cobra.Command{
 		Use:   "types [--requirement EXPR]...",
 		Short: "list the instance types that can be bought, with prices and what they leave for pods",
-		Long: `Types lists the instance types that can be bought: labels, capacity, what is left for pods, zones and prices. It knows
-EC2 by heart and reads other catalogues. With -f, the pool and node class of the manifests decide what is listed.`,
+		Long: `Types lists the instance types that can be bought: labels, capacity, what is left for pods, zones and prices. It has
+EC2's catalogue built in, and reads others. With -f, the pool and node class of the manifests decide what is listed.`,
 		Example: `  types --requirement 'karpenter.k8s.aws/instance-family in (m5,m6g), kubernetes.io/arch in (arm64)'
   types --requirement 'karpenter.k8s.aws/instance-gpu-count>0' --sort price --available
   types --ami-family Bottlerocket --max-pods 110 -o json
@@ -58,21 +58,21 @@ EC2 by heart and reads other catalogues. With -f, the pool and node class of the
 		if usual(c, args) == nil {
 			return nil
 		}
-		return inputs.Bad(fmt.Errorf("%q: types are chosen by --requirement, such as 'node.kubernetes.io/instance-type in (%s)', and files are named by -f (see %s --help)", args[0], args[0], c.Name()))
+		return inputs.Bad(fmt.Errorf("%q: choose types with --requirement, such as 'node.kubernetes.io/instance-type in (%s)', and name files with -f (see %s --help)", args[0], args[0], c.Name()))
 	}
 	flags := cmd.Flags()
 	o.Register(flags)
 	flags.Lookup("filename").Usage = "file, directory, or - for standard input, with a pool or a node class (repeatable)"
 	flags.Lookup("no-timing").Hidden = true // nothing is timed here; scripts pass it to every program
-	flags.StringArrayVar(&o.requirements, "requirement", nil, "what the types must satisfy, in the algebra's text form (repeatable; all must hold)")
+	flags.StringArrayVar(&o.requirements, "requirement", nil, "requirement on the types, in the text form of package requirements (repeatable; all must hold)")
 	flags.StringVar(&o.family, "ami-family", "", "AMI family: AL2, AL2023 (default), Bottlerocket, Ubuntu, Windows2019, Windows2022, Windows2025, Custom")
 	flags.StringVar(&o.sort, "sort", "price", "order: price, cpu, memory or name")
-	flags.StringVar(&o.pool, "pool", "", "the pool of the manifests to list for, if there are several")
-	flags.IntVar(&o.limit, "limit", 0, "list at most so many types; 0 = all")
+	flags.StringVar(&o.pool, "pool", "", "pool to list for, if the manifests have several")
+	flags.IntVar(&o.limit, "limit", 0, "list at most this many types; 0 means all")
 	flags.BoolVar(&o.buyable, "available", false, "leave out types without an available offering")
 	flags.Int32Var(&o.maxPods, "max-pods", 0, "kubelet's maxPods")
 	flags.Int32Var(&o.podsPerCore, "pods-per-core", 0, "kubelet's podsPerCore")
-	flags.Int32Var(&o.reservedENIs, "reserved-enis", 0, "network interfaces that are not for pods")
+	flags.Int32Var(&o.reservedENIs, "reserved-enis", 0, "number of network interfaces that pods do not use")
 	flags.StringVar(&o.disk, "disk", "", "size of the root volume, such as 50Gi")
 	flags.BoolVar(&o.raid0, "raid0", false, "join local disks into the ephemeral storage")
 	flags.StringVar(&o.memoryOverhead, "vm-memory-overhead", "", "share of memory that the hypervisor takes (default 0.075)")

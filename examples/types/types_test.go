@@ -201,7 +201,7 @@ func TestBadUsage(t *testing.T) {
 		"--disk \"huge\"":             {"--disk", "huge"},
 		"aws.vmMemoryOverheadPercent": {"--vm-memory-overhead", "2"},
 		"want one of table":           {"-o", "xml"},
-		`'node.kubernetes.io/instance-type in (m5.large)', and files are named by -f`: {"m5.large"},
+		`'node.kubernetes.io/instance-type in (m5.large)', and name files with -f`: {"m5.large"},
 	} {
 		stdout, stderr, code := call(t, "", args...)
 		assert.Equal(t, 2, code, "%s: %s", args, stderr)
@@ -212,7 +212,7 @@ func TestBadUsage(t *testing.T) {
 
 func TestNothingFoundSaysWhy(t *testing.T) {
 	for want, ask := range map[string]string{
-		`nobody has "m5.larg" (did you mean "m5.large"?)`: "node.kubernetes.io/instance-type in (m5.larg)",
+		`no type has "m5.larg" (did you mean "m5.large"?)`: "node.kubernetes.io/instance-type in (m5.larg)",
 		"is a zone of region us-west-2":                   "topology.kubernetes.io/zone in (us-west-2a)",
 		"is not offered in us-east-1, but in":             "node.kubernetes.io/instance-type in (hpc6a.48xlarge)",
 	} {
@@ -229,7 +229,7 @@ func TestFormats(t *testing.T) {
 	args := []string{"--requirement", "karpenter.k8s.aws/instance-category in (p, inf), kubernetes.io/arch in (amd64)"}
 	table, _, code := call(t, "", args...)
 	require.Zero(t, code)
-	for _, want := range []string{"TYPE", "8 h100", "inferentia2", "retired", "to be had", "EC2 on-demand us-east-1 of 2026-07-06"} {
+	for _, want := range []string{"TYPE", "8 h100", "inferentia2", "retired", "available", "EC2 on-demand us-east-1 of 2026-07-06"} {
 		assert.Contains(t, table, want)
 	}
 	wide, _, _ := call(t, "", append(args, "-o", "wide")...)
@@ -243,5 +243,5 @@ func TestFormats(t *testing.T) {
 	assert.Equal(t, asJSON, again, "same input, same bytes")
 	only, _, _ := call(t, "", append(args, "--available", "-o", "json")...)
 	assert.Contains(t, asJSON, `"retired"`)
-	assert.False(t, strings.Contains(only, `"retired"`), "retired types are not to be had unless named")
+	assert.False(t, strings.Contains(only, `"retired"`), "retired types are not available unless named")
 }

@@ -53,7 +53,8 @@ type Settings struct {
 type Kubelet struct {
 	MaxPods, PodsPerCore         *int32
 	KubeReserved, SystemReserved corev1.ResourceList
-	// EvictionHard and EvictionSoft map signals, such as memory.available, to a quantity or a percentage.
+	// EvictionHard and EvictionSoft map signals, such as memory.available, to a quantity or a
+	// percentage.
 	EvictionHard, EvictionSoft map[string]string
 }
 

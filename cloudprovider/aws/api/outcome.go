@@ -84,7 +84,8 @@ func (a Answer) Describe(message, permission string, private ...string) string {
 const KMSCure = "the launching principal, and the Auto Scaling or Spot service-linked role if it launches, needs kms:Decrypt, kms:GenerateDataKeyWithoutPlaintext, " +
 	"kms:ReEncryptFrom, kms:ReEncryptTo, kms:DescribeKey and kms:CreateGrant on the key, and the key must be enabled"
 
-// deniedAction finds the action in "... is not authorized to perform: ec2:CreateTags on resource ...".
+// deniedAction finds the action in "... is not authorized to perform: ec2:CreateTags on resource
+// ...".
 func deniedAction(message string) string {
 	_, after, ok := strings.Cut(message, "to perform: ")
 	if !ok {

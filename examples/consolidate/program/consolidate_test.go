@@ -138,7 +138,7 @@ func TestBadUsage(t *testing.T) {
 		{[]string{"--interrupted", "node-z"}, "there is no such node"},
 		{[]string{"--interrupted", "node-a=soon"}, "want NODE=TIME"},
 		{[]string{"--rnak"}, `did you mean "--rank"?`},
-		{[]string{"cluster.yaml"}, "files are named by -f"},
+		{[]string{"cluster.yaml"}, "name files with -f"},
 	} {
 		out, errs, code := run(t, "", c.args...)
 		assert.Equal(t, inputs.ExitInput, code, c.args)

@@ -22,7 +22,8 @@ type scene struct {
 	now      time.Time
 }
 
-// draw writes the plan as a page: saving against evictions, the cluster before and after, and why the others stay.
+// draw writes the plan as a page: saving against evictions, the cluster before and after, and why
+// the others stay.
 func (r *report) draw(w io.Writer, x scene) error {
 	sum := &r.Summary
 	page := picture.Page{
@@ -89,7 +90,7 @@ func (r *report) draw(w io.Writer, x scene) error {
 		}
 		return out
 	}
-	page.Sections = append(page.Sections, picture.Section{Title: "Before", Note: "What is marked goes.", Nodes: nodes(x.before)},
+	page.Sections = append(page.Sections, picture.Section{Title: "Before", Note: "The marked nodes are given back.", Nodes: nodes(x.before)},
 		picture.Section{Title: "After", Note: "Nodes with a dashed edge are to be bought.", Nodes: nodes(after)})
 	if r.RulesCost != nil {
 		page.Sections = append(page.Sections, rulesSection(r.RulesCost))

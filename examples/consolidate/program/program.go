@@ -1,4 +1,5 @@
-// Package program is the program consolidate as a command, so that others can have it as one of their own.
+// Package program is the program consolidate as a command, so that others can have it as one of
+// their own.
 package program
 
 import (
@@ -27,7 +28,8 @@ import (
 //go:embed sample.yaml
 var sample string
 
-// sampleTime is the moment at which the sample is: some days after its nodes were made, and before they expire.
+// sampleTime is the moment at which the sample is: some days after its nodes were made, and before
+// they expire.
 func sampleTime() time.Time { return time.Date(2026, 1, 15, 12, 0, 0, 0, time.UTC) }
 
 type options struct {
@@ -70,25 +72,25 @@ Exit codes: 0 planned, 1 failed, 2 bad usage or input.`,
     pods,nodes,daemonsets,pdb,pvc,pv,sc,csinodes,nodepools,nodeclaims,ec2nodeclasses |
     consolidate -f -
   consolidate -f cluster/ --policy balanced     # only what is worth its disruption
-  consolidate -f cluster/ --rank                # every node with what emptying it costs
+  consolidate -f cluster/ --rank                # what emptying each node would cost
   consolidate -f cluster/ --rules-cost          # what PodDisruptionBudgets and do-not-disrupt cost
-  consolidate -f cluster/ --max-evictions 50    # what so many evictions can save
-  consolidate -f cluster/ --per-node 0.02       # what provision --per-node bought is not undone
+  consolidate -f cluster/ --max-evictions 50    # what 50 evictions can save
+  consolidate -f cluster/ --per-node 0.02       # keep what provision --per-node bought
   consolidate -f cluster/ --interrupted ip-10-0-0-7=2026-01-15T12:02:00Z`,
 	}, func(cmd *cobra.Command, out io.Writer) error { return o.run(cmd, out, stdin) })
 	o.Pictures = true
 	o.Register(cmd.Flags())
 	f := cmd.Flags()
 	f.StringArrayVar(&o.methods, "method", nil, "only this method: "+strings.Join(methods(), ", ")+" (repeatable)")
-	f.StringVar(&o.policy, "policy", "karpenter", "objective: karpenter (any saving, unless a pool asks for Balanced), balanced, or payback (more than a cent a day for an eviction)")
+	f.StringVar(&o.policy, "policy", "karpenter", "objective: karpenter (any saving, unless a pool asks for Balanced), balanced, or payback (more than a cent a day for each eviction)")
 	f.String("search", "", "")
-	if err := f.MarkDeprecated("search", "there is one search; Karpenter's own is run by examples/judges/deprovision"); err != nil {
+	if err := f.MarkDeprecated("search", "there is only one search; examples/judges/deprovision runs Karpenter's own"); err != nil {
 		panic(err) // the flag is there
 	}
 	f.IntVar(&o.evictions, "max-evictions", 0, "how many pods consolidation may move; 0 for any number")
-	f.Float64Var(&o.minSavings, "min-savings", 0, "what a consolidation must save at least, in dollars an hour")
+	f.Float64Var(&o.minSavings, "min-savings", 0, "the least that a consolidation must save, in dollars an hour")
 	f.DurationVar(&o.minAge, "min-age", 0, "how old a node must be to be given back, such as 1h; interruption and expiration do not wait for that")
-	f.StringVar(&o.now, "now", "", "the moment to plan for, such as 2026-01-15T12:00:00Z; by default the current time, and the sample's own for the sample")
+	f.StringVar(&o.now, "now", "", "the moment to plan for, such as 2026-01-15T12:00:00Z; by default the current time, or the sample's own time")
 	f.BoolVar(&o.spotToSpot, "spot-to-spot", false, "let cheaper spot nodes replace spot nodes")
 	f.StringArrayVar(&o.zoneBudgets, "zone-budget", nil, "how many nodes of each zone may leave at once, whatever their pools, such as 2 or 10% (repeatable; the smallest counts)")
 	f.BoolVar(&o.driftByZone, "drift-by-zone", false, "replace drifted nodes in one zone at a time")
@@ -102,7 +104,8 @@ Exit codes: 0 planned, 1 failed, 2 bad usage or input.`,
 	return cmd
 }
 
-// settings are the flags as package deprovision takes them. All that is wrong with them is said at once.
+// settings are the flags as package deprovision takes them. All that is wrong with them is said at
+// once.
 func (o *options) settings() (giveback.Options, *plan.Objective, []deprovision.Interruption, time.Time, error) {
 	var out giveback.Options
 	errs := []error{inputs.OneOf("policy", o.policy, policies()...)}
@@ -200,7 +203,8 @@ func (o *options) run(cmd *cobra.Command, out io.Writer, stdin io.Reader) error 
 	}
 }
 
-// fractions is for how many shares of the evictions, each half of the one before, the frontier has a plan.
+// fractions is for how many shares of the evictions, each half of the one before, the frontier has
+// a plan.
 const fractions = 5
 
 // plan reads the files and looks for nodes to give back.
@@ -263,7 +267,8 @@ func (o *options) plan(cmd *cobra.Command, stdin io.Reader, settings giveback.Op
 	return r, scene{s, result.Commands, now}, nil
 }
 
-// surplus says for each static pool which of its nodes are more than it keeps. They go whatever is saved, so they are in no plan.
+// surplus says for each static pool which of its nodes are more than it keeps. They go whatever is
+// saved, so they are in no plan.
 func surplus(c deprovision.Cluster) []string {
 	var notes []string
 	for _, pool := range c.Pools {

@@ -27,9 +27,9 @@ func writeRulesCost(w io.Writer, s terminal.Style, r *protection.Report) error {
 	if err := t.Write(w); err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "\n%s a month is the bill after consolidation. A rule costs what it would be less without this rule alone, verified by planning again; at most, what the nodes cost that have its pods.\n", monthly(r.PerHour))
+	fmt.Fprintf(w, "\nThe bill after consolidation is %s a month. The cost of a rule is how much lower the bill would be without this rule alone, verified by planning again. It is at most the cost of the nodes with its pods.\n", monthly(r.PerHour))
 	if unknown > 0 {
-		fmt.Fprintf(w, "%s hold cheaper nodes and were not tried.\n", plural(unknown, "more rule"))
+		fmt.Fprintf(w, "%s with cheaper nodes not tried.\n", plural(unknown, "more rule"))
 	}
 	return nil
 }
@@ -38,12 +38,12 @@ func monthly(perHour float64) string { return terminal.Dollars(perHour * hoursPe
 
 // rulesSection is what rules cost as a part of the page: those that cost anything.
 func rulesSection(r *protection.Report) picture.Section {
-	out := picture.Section{Title: "What it costs that pods are kept where they are", Note: "A rule costs what the bill after consolidation would be less without this rule alone."}
+	out := picture.Section{Title: "What it costs to keep pods where they are", Note: "The cost of a rule is how much lower the bill after consolidation would be without this rule alone."}
 	for _, c := range r.Rules {
 		if c.PerHour > 0 {
 			out.Notices = append(out.Notices, picture.Notice{
 				Subject: monthly(c.PerHour) + " a month", Text: c.String(),
-				Hint: fmt.Sprintf("verified; at most %s, what the %s cost that have its pods", monthly(c.HighPerHour), plural(c.Nodes, "node")),
+				Hint: fmt.Sprintf("verified; at most %s, the cost of the %s with its pods", monthly(c.HighPerHour), plural(c.Nodes, "node")),
 			})
 		}
 	}

@@ -128,7 +128,7 @@ func (r *report) total(w io.Writer, s terminal.Style) {
 	}
 	after := terminal.Dollars(x.PricePerHourAfter)
 	if slices.ContainsFunc(r.Commands, func(c change) bool { return c.Unpriced }) {
-		after, less = "?", "what that saves is not known"
+		after, less = "?", "the saving is not known"
 	}
 	fmt.Fprintf(w, "\n%d -> %s  %s -> %s/h  (%s)  %s move%s%s%s\n", x.Nodes, s.Bold(plural(x.NodesAfter, "node")), cost,
 		s.Bold(after), s.Good(less), plural(x.Evictions, "pod"), third(x.Evictions), took, unknown)

@@ -1,9 +1,11 @@
-// Release builds the kubectl plugin for all platforms and writes the manifest with which krew installs it:
+// Release builds the kubectl plugin for all platforms and writes the manifest with which krew
+// installs it:
 //
 //	go run ./examples/kubectl-joinery/release --version v0.1.0 --out dist
 //
-// The archives are to be uploaded to the release of that version; the manifest, joinery.yaml, goes to an index of krew, or to
-// kubectl krew install --manifest. The same source, version of Go and platform give the same bytes.
+// Upload the archives to the release of that version. Send the manifest, joinery.yaml, to an index
+// of krew, or pass it to kubectl krew install --manifest. The same source, version of Go and
+// platform give the same bytes.
 package main
 
 import (
@@ -59,7 +61,7 @@ func command() *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&version, "version", "", "the version, such as v0.1.0, which is also the tag of the release")
 	f.StringVar(&out, "out", "dist", "the `DIR` to write to")
-	f.StringVar(&url, "url", "https://github.com/joinery-sdk/joinery/releases/download", "where releases are; the version and the name of the archive follow")
+	f.StringVar(&url, "url", "https://github.com/joinery-sdk/joinery/releases/download", "address of the releases; the version and the name of the archive are appended")
 	f.StringSliceVar(&platforms, "platform", []string{"darwin/amd64", "darwin/arm64", "linux/amd64", "linux/arm64", "windows/amd64"}, "the platforms, as OS/ARCH")
 	return cmd
 }
@@ -96,7 +98,7 @@ func plugin(version string) manifest {
 		Version: version, Homepage: "https://github.com/joinery-sdk/joinery",
 		ShortDescription: "Explain pending pods and plan nodes",
 		Description: "Reads the cluster and says why pods are pending, which nodes they need and at\nwhat price, and which nodes could be given back. Every fix that it offers was\n" +
-			"tried, and every plan has a lower bound. It only reads.\n",
+			"tried, and every plan has a lower bound. It never writes to the cluster.\n",
 	}}
 }
 
@@ -130,7 +132,8 @@ func build(cmd *cobra.Command, name, dir string) (p platform, err error) {
 	return p, err
 }
 
-// pack writes an archive of files without times and owners, so that the same files give the same bytes, and returns its sum.
+// pack writes an archive of files without times and owners, so that the same files give the same
+// bytes, and returns its sum.
 func pack(name string, files ...string) (sum string, err error) {
 	out, err := os.Create(name)
 	if err != nil {

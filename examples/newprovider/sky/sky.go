@@ -1,6 +1,6 @@
-// Package sky is an imaginary cloud, in memory, in the place of the client that your cloud's makers have written. It is as such clouds
-// are: it takes no client tokens, its list shows neither new machines nor the end of old ones for a while and comes in pages, some
-// replies get lost, and it refuses what is sold out or beyond a quota.
+// Package sky is an imaginary cloud in memory. It takes the place of your cloud's own client. It
+// has the faults of real clouds: it takes no client tokens, its list comes in pages and lags
+// behind, some replies get lost, and it refuses what is sold out or beyond a quota.
 package sky
 
 import (
@@ -14,13 +14,15 @@ import (
 	"time"
 )
 
-// Offer is what the cloud sells: a size in a zone, kept until it is deleted or, as spot capacity, until the cloud takes it back.
+// Offer is what the cloud sells: a size in a zone, kept until it is deleted or, as spot capacity,
+// until the cloud takes it back.
 type Offer struct {
 	Size, Zone string
 	Spot       bool
 }
 
-// Machine is what the cloud knows of a machine. Tags are the customer's; Config is handed to its kubelet, and not shown again.
+// Machine is what the cloud knows of a machine. Tags are the customer's; Config is handed to its
+// kubelet, and not shown again.
 type Machine struct {
 	ID string
 	Offer
@@ -142,7 +144,8 @@ func (c *Cloud) GetMachine(ctx context.Context, id string) (Machine, error) {
 	return m, nil
 }
 
-// ListMachines lists up to five of the machines that ran some time ago, from a page on; the next page is empty after the last.
+// ListMachines lists up to five of the machines that ran some time ago, from a page on; the next
+// page is empty after the last.
 func (c *Cloud) ListMachines(ctx context.Context, from string) (list []Machine, next string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -70,9 +70,9 @@ type Options struct {
 
 // ReadLogs returns the history of the logs. cluster is what existed at first.
 //
-// From an audit log it reads pods and nodes at the levels Request and RequestResponse; bindings need
-// only Request. A pod counts as gone when it is told to go, and a node when no finalizer holds it
-// any more. From Karpenter's log it reads nodes, from launch to deletion; that log has no pods.
+// From an audit log it reads pods and nodes at the levels Request and RequestResponse; bindings
+// need only Request. A pod counts as gone when it is told to go, and a node when no finalizer holds
+// it any more. From Karpenter's log it reads nodes, from launch to deletion; that log has no pods.
 //
 // The error joins all lines that are not JSON. Everything else that was left out is counted in the
 // notes. So are changes of objects for which cluster decides.
@@ -143,7 +143,7 @@ func (r *logReader) read(l Log) {
 		text := bytes.TrimSpace(s.Bytes())
 		if len(text) == 0 || text[0] != '{' {
 			if len(text) > 0 {
-				r.unread["lines that are no JSON object"]++
+				r.unread["lines that are not JSON objects"]++
 			}
 			continue
 		}
@@ -170,7 +170,7 @@ func (r *logReader) line(text []byte) error {
 	case e.Kind == "":
 		return r.karpenter(text)
 	}
-	r.unread[fmt.Sprintf("objects of kind %s, which are no audit events", e.Kind)]++
+	r.unread[fmt.Sprintf("objects of kind %s, which are not audit events", e.Kind)]++
 	return nil
 }
 
@@ -261,7 +261,7 @@ func (r *logReader) audited(e *auditEvent) error {
 func (r *logReader) aside(resource string) {
 	switch resource {
 	case "nodepools", "ec2nodeclasses", "nodeoverlays", "daemonsets", "poddisruptionbudgets", "persistentvolumes", "persistentvolumeclaims", "storageclasses", "priorityclasses":
-		r.unread[fmt.Sprintf("changes of %s, which count as the manifests have them", resource)]++
+		r.unread[fmt.Sprintf("changes of %s, ignored because the manifests decide", resource)]++
 	}
 }
 

@@ -66,7 +66,7 @@ func ParseSnapshots(files []manifests.File, o *manifests.Options) (*History, err
 		at, ok := timeIn(f.Name)
 		if !ok {
 			if at = latest(m); at.IsZero() {
-				errs = append(errs, fmt.Errorf("%s: neither the name nor an object says of when it is", f.Name))
+				errs = append(errs, fmt.Errorf("%s: neither the name nor an object says when it was taken", f.Name))
 				continue
 			}
 			byObjects++
@@ -110,7 +110,7 @@ func ParseSnapshots(files []manifests.File, o *manifests.Options) (*History, err
 	}
 	slices.Sort(said)
 	if byObjects > 0 {
-		said = append(said, fmt.Sprintf("snapshots whose name has no time, which are of the latest time in them: %d", byObjects))
+		said = append(said, fmt.Sprintf("snapshots without a time in their names, dated by the latest time in them: %d", byObjects))
 	}
 	return New(last.m, out, last.at.Add(length), said...)
 }

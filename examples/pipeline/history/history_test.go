@@ -149,7 +149,7 @@ func TestKarpentersLog(t *testing.T) {
 	n := h.Observations[2].Nodes[0]
 	assert.Equal(t, "m5.large us-east-1a spot", n.Labels[corev1.LabelInstanceTypeStable]+" "+n.Labels[corev1.LabelTopologyZone]+" "+n.Labels["karpenter.sh/capacity-type"])
 	assert.Equal(t, "general", h.Observations[0].Nodes[0].Labels["karpenter.sh/nodepool"])
-	assert.Equal(t, []string{"lines that are neither audit events nor Karpenter's: 1", "lines that are no JSON object: 1"}, h.Notes)
+	assert.Equal(t, []string{"lines that are neither audit events nor Karpenter's: 1", "lines that are not JSON objects: 1"}, h.Notes)
 }
 
 func TestBadLogs(t *testing.T) {
@@ -333,9 +333,9 @@ func TestTimesOfSnapshots(t *testing.T) {
 	}, nil)
 	require.NoError(t, err)
 	assert.Equal(t, "08:00:00-09:00:00 [a]\n09:00:00-10:00:00 [a]\n", told(h))
-	assert.Equal(t, []string{"snapshots whose name has no time, which are of the latest time in them: 1"}, h.Notes)
+	assert.Equal(t, []string{"snapshots without a time in their names, dated by the latest time in them: 1"}, h.Notes)
 	_, err = history.ParseSnapshots([]manifests.File{file("c.yaml", "{apiVersion: v1, kind: Node, metadata: {name: a}}"), file("1768464000.yaml", "{")}, nil)
-	assert.ErrorContains(t, err, "c.yaml: neither the name nor an object says of when it is")
+	assert.ErrorContains(t, err, "c.yaml: neither the name nor an object says when it was taken")
 	assert.ErrorContains(t, err, "1768464000.yaml:1")
 	_, err = history.ReadFolder(t.TempDir(), nil)
 	assert.ErrorContains(t, err, "no snapshot")

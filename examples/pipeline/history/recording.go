@@ -88,7 +88,7 @@ func Split(l Log, began time.Time) (Log, *manifests.File, error) {
 		return Log{}, nil, err
 	}
 	if len(r.patches) == 0 {
-		return Log{}, nil, fmt.Errorf("%s: YAML without a ResourcePatch is no recording of kwokctl: want a log, or one of its recordings", l.Name)
+		return Log{}, nil, fmt.Errorf("%s: YAML without a ResourcePatch is not a recording of kwokctl: want a log, or one of its recordings", l.Name)
 	}
 	if err := r.replay(); err != nil {
 		return Log{}, nil, err

@@ -202,7 +202,7 @@ func TestOpen(t *testing.T) {
 	assert.Equal(t, "08:00:00-08:01:00 [a]\n08:01:00-08:03:00 [a] [b]\n08:03:00-08:04:00 [a] [b]\n", told(h))
 	assert.True(t, h.Observations[2].Nodes[0].Spec.Unschedulable)
 	assert.Equal(t, []string{
-		"changes of daemonsets, which count as the manifests have them: 1",
+		"changes of daemonsets, ignored because the manifests decide: 1",
 		"patches of pods that the recording does not have: 1",
 	}, h.Notes)
 	_, _, closed, err = history.Open([]string{filepath.Join(dir, "nothing")}, start())

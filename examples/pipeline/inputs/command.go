@@ -23,9 +23,9 @@ const helpWidth = 100
 
 // Command gives cmd the behaviour of all example programs. It accepts flags but no arguments, and
 // says what is wrong with them and what may have been meant. It writes the output of run in one
-// piece when run has ended. The words "help" and "version" do what --help and --version do. Its help
-// is at most 100 columns wide, and no wider than the terminal.
-// Command sets Args, RunE, the flag error function and the template of the help.
+// piece when run has ended. The words "help" and "version" do what --help and --version do. Its
+// help is at most 100 columns wide, and no wider than the terminal. Command sets Args, RunE, the
+// flag error function and the template of the help.
 func Command(cmd *cobra.Command, run func(cmd *cobra.Command, out io.Writer) error) *cobra.Command {
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	width := helpWidth
@@ -41,9 +41,9 @@ func Command(cmd *cobra.Command, run func(cmd *cobra.Command, out io.Writer) err
 		case len(args) == 0, len(args) == 1 && (args[0] == wordHelp || args[0] == wordVersion):
 			return nil
 		case c.Flags().Lookup("filename") != nil:
-			return Bad(fmt.Errorf("%q: files are named by -f, and all else is said by flags (see %s --help)", args[0], c.Name()))
+			return Bad(fmt.Errorf("%q: name files with -f; everything else is a flag (see %s --help)", args[0], c.Name()))
 		}
-		return Bad(fmt.Errorf("%q: everything is said by flags (see %s --help)", args[0], c.Name()))
+		return Bad(fmt.Errorf("%q: want only flags (see %s --help)", args[0], c.Name()))
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		switch {

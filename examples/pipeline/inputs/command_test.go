@@ -22,8 +22,8 @@ func TestCommand(t *testing.T) {
 		code      int
 	}{
 		{nil, false, "no room", "half an answer\n", inputs.ExitInternal},
-		{[]string{"pods.yaml"}, true, `"pods.yaml": files are named by -f`, "", inputs.ExitInput},
-		{[]string{"pods.yaml"}, false, `"pods.yaml": everything is said by flags (see plan --help)`, "", inputs.ExitInput},
+		{[]string{"pods.yaml"}, true, `"pods.yaml": name files with -f`, "", inputs.ExitInput},
+		{[]string{"pods.yaml"}, false, `"pods.yaml": want only flags (see plan --help)`, "", inputs.ExitInput},
 		{[]string{"--seeed=1"}, false, `unknown flag: --seeed (did you mean "--seed"?)`, "", inputs.ExitInput},
 		{[]string{"--seed=x"}, false, `see plan --help`, "", inputs.ExitInput},
 	} {

@@ -105,8 +105,8 @@ func (f *Flags) Register(set *pflag.FlagSet) {
 	set.StringVar(&f.InstanceTypes, "instance-types", "", "catalogue of instance types as JSON, in the shape of Karpenter's KWOK provider")
 	set.StringVar(&f.Describe, "describe-instance-types", "", "`FILE` with what aws ec2 describe-instance-types printed")
 	set.StringArrayVar(&f.Answers, "aws", nil, "what aws ec2 describe-instance-types, describe-instance-type-offerings, describe-spot-price-history or aws pricing get-products printed (repeatable)")
-	set.StringVar(&f.SchedulerConfig, "scheduler-config", "", "file with kube-scheduler's KubeSchedulerConfiguration, or of Karpenter's flag of this name: the topology spread that pods without any get")
-	set.StringVar(&f.Region, "region", "", "EC2 region of the embedded catalogue; without it that of the nodes, pools and node classes, or else "+pipeline.DefaultRegion)
+	set.StringVar(&f.SchedulerConfig, "scheduler-config", "", "file with kube-scheduler's KubeSchedulerConfiguration, or the file of Karpenter's flag of this name: the default topology spread of pods that have none")
+	set.StringVar(&f.Region, "region", "", "EC2 region of the embedded catalogue; by default that of the nodes, pools and node classes, or else "+pipeline.DefaultRegion)
 	set.StringVarP(&f.Output, "output", "o", "table", "output format: "+strings.Join(f.Formats(), ", "))
 	set.BoolVar(&f.NoTiming, "no-timing", false, "leave timings out, so that the same input prints the same bytes")
 }
@@ -317,7 +317,7 @@ func (f *Flags) Manifests(sample string, stdin io.Reader, beside ...manifests.Fi
 		return nil, Bad(errors.Join(faults...))
 	}
 	if n := len(m.Buffers); n > 0 && !f.Buffers {
-		m.Notes = append(m.Notes, fmt.Sprintf("CapacityBuffers are left out of account: %d; provision plans them", n))
+		m.Notes = append(m.Notes, fmt.Sprintf("CapacityBuffers are ignored here: %d; provision plans them", n))
 	}
 	return m, nil
 }

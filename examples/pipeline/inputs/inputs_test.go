@@ -291,7 +291,7 @@ func TestWordsAndValues(t *testing.T) {
 	}
 	for args, want := range map[string]string{
 		"--price=abc": `--price "abc": want a number (see try --help)`, "--count=1.5": `--count "1.5": want a whole number`,
-		"--wide=perhaps": `--wide "perhaps": want true or false`, "--after=soon": `--after "soon": want a duration, such as 90s or 1h30m`, "versoin": "everything is said by flags",
+		"--wide=perhaps": `--wide "perhaps": want true or false`, "--after=soon": `--after "soon": want a duration, such as 90s or 1h30m`, "versoin": "want only flags",
 	} {
 		c := program()
 		c.SetArgs([]string{args})

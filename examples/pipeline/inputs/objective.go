@@ -33,8 +33,8 @@ type Objective struct {
 // Register adds the flags.
 func (o *Objective) Register(set *pflag.FlagSet) {
 	set.StringArrayVar(&o.factors, "factor", nil, "'REQUIREMENTS: NUMBER': count what matches so many times its price, for example 'karpenter.k8s.aws/instance-generation<6: 1.3' (repeatable, the first that matches)")
-	set.Float64Var(&o.perNode, "per-node", 0, "dollars an hour that each node counts for besides, such as a licence")
-	set.Float64Var(&o.interruption, "interruption", 0, "part of its price that spot capacity counts for besides, such as 0.2, where --interruption-rates says nothing")
+	set.Float64Var(&o.perNode, "per-node", 0, "additional dollars an hour for each node, such as for a licence")
+	set.Float64Var(&o.interruption, "interruption", 0, "additional cost of spot capacity as a fraction of its price, such as 0.2, where --interruption-rates has no rate")
 	set.StringVar(&o.rates, "interruption-rates", "", "`FILE` of lines INSTANCE-TYPE,ZONE,RATE: how many times an hour spot capacity is interrupted; an empty type or zone means any")
 	set.Float64Var(&o.cost, "interruption-cost", 0, "dollars that one interruption costs, with --interruption-rates")
 }
@@ -56,7 +56,7 @@ func (o *Objective) Parse() (*plan.Objective, error) {
 		bad("interruption-cost", o.cost, "dollars, not negative")
 	}
 	if o.rates == "" && o.cost > 0 {
-		errs = append(errs, errors.New("--interruption-cost: want --interruption-rates, too, which say how often that is"))
+		errs = append(errs, errors.New("--interruption-cost: want --interruption-rates, too: they say how often spot capacity is interrupted"))
 	} else if o.rates != "" {
 		data, err := readFile("--interruption-rates", o.rates)
 		if err == nil {

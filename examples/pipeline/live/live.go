@@ -55,7 +55,7 @@ func (c Cluster) Export(ctx context.Context, w io.Writer) (notes []string, err e
 		case r.needed() || ctx.Err() != nil:
 			return nil, fmt.Errorf("list %s: %w", r.resource.Resource, err)
 		default:
-			notes = append(notes, fmt.Sprintf("%s are left out of account, because they could not be listed: %v", r.resource.Resource, err))
+			notes = append(notes, fmt.Sprintf("%s are ignored, because they could not be listed: %v", r.resource.Resource, err))
 		}
 	}
 	slices.SortStableFunc(all, func(a, b *unstructured.Unstructured) int {
@@ -83,7 +83,7 @@ func (s served) needed() bool {
 func (c Cluster) served() (out []served, notes []string, err error) {
 	_, lists, err := c.Discovery.ServerGroupsAndResources()
 	if failed := (*discovery.ErrGroupDiscoveryFailed)(nil); errors.As(err, &failed) {
-		notes = append(notes, fmt.Sprintf("an aggregated API does not answer, and its kinds are left out of account: %v", failed))
+		notes = append(notes, fmt.Sprintf("an aggregated API does not answer, so its kinds are ignored: %v", failed))
 	} else if err != nil {
 		return nil, nil, fmt.Errorf("ask the API server for its kinds: %w", err)
 	}
@@ -111,7 +111,7 @@ func (c Cluster) served() (out []served, notes []string, err error) {
 	for _, k := range known {
 		if version, ok := versions[k.GroupKind()]; ok && !found[k.GroupKind()] {
 			found[k.GroupKind()] = true
-			notes = append(notes, fmt.Sprintf("objects of kind %s are left out of account, because the API server has them in version %s, which is not understood", k.Kind, version))
+			notes = append(notes, fmt.Sprintf("objects of kind %s are ignored, because the API server has them in version %s, which is not understood", k.Kind, version))
 		}
 	}
 	for _, k := range []string{"Pod", "Node"} {

@@ -117,7 +117,7 @@ func ExampleCluster() {
 	fmt.Println(notes)
 	// Output:
 	// 2 pods, 1 node, 1 pool, <nil>
-	// [objects of kind CronJob are left out of account, because the API server has them in version batch/v1beta1, which is not understood]
+	// [objects of kind CronJob are ignored, because the API server has them in version batch/v1beta1, which is not understood]
 }
 
 func export(t *testing.T, c live.Cluster) (text string, notes []string) {
@@ -155,7 +155,7 @@ func TestRefusedLists(t *testing.T) {
 	text, notes := export(t, cluster("poddisruptionbudgets"))
 	assert.NotContains(t, text, "PodDisruptionBudget")
 	require.Len(t, notes, 2)
-	assert.Contains(t, notes[1], "poddisruptionbudgets are left out of account, because they could not be listed: ")
+	assert.Contains(t, notes[1], "poddisruptionbudgets are ignored, because they could not be listed: ")
 	for _, needed := range []string{"pods", "nodes"} {
 		_, err := cluster(needed).Export(t.Context(), &bytes.Buffer{})
 		assert.ErrorContains(t, err, "list "+needed+": ")

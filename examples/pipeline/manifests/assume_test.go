@@ -23,14 +23,14 @@ func TestAssumedClasses(t *testing.T) {
 		classes           []string
 		note, fail        string
 	}{
-		"usual":             {class: "storageClassName: io2, ", classes: []string{"io2"}, note: `4 PersistentVolumeClaims ask for StorageClass "io2", which is not in the input: it is taken to be of ebs.csi.aws.com`},
+		"usual":             {class: "storageClassName: io2, ", classes: []string{"io2"}, note: `4 PersistentVolumeClaims ask for StorageClass "io2", which is not in the input: it is assumed to be of ebs.csi.aws.com`},
 		"another cloud's":   {class: "storageClassName: premium-rwo, ", classes: []string{"premium-rwo"}, note: "pd.csi.storage.gke.io"},
 		"nobody knows":      {class: "storageClassName: fast-of-ours, ", note: `4 PersistentVolumeClaims ask for StorageClass "fast-of-ours", which is not in the input`},
 		"default":           {classes: []string{"assumed-default"}, note: "4 PersistentVolumeClaims ask for the default StorageClass"},
 		"default is there":  {rest: made, classes: []string{"other"}},
 		"of an export":      {class: "storageClassName: gp3, ", rest: stored, classes: []string{"other"}, note: `"gp3", which is not in the input`},
 		"no class wanted":   {class: "storageClassName: '', "},
-		"priority":          {class: "storageClassName: '', ", more: "priorityClassName: batch, ", note: `4 pods ask for PriorityClass "batch", which is not in the input and is taken for 0`},
+		"priority":          {class: "storageClassName: '', ", more: "priorityClassName: batch, ", note: `4 pods ask for PriorityClass "batch", which is not in the input and is assumed to be 0`},
 		"priority misspelt": {class: "storageClassName: '', ", more: "priorityClassName: importnat, ", rest: normal, fail: `did you mean "important"?`},
 		"runtime":           {class: "storageClassName: '', ", more: "runtimeClassName: gvisor, ", note: `4 pods ask for RuntimeClass "gvisor"`},
 	} {

@@ -253,7 +253,7 @@ func (b *builder) skipped() {
 		}
 	}
 	if unselected > 0 {
-		b.snapshot.note("%s no spec.selector, which a cluster demands", plural(unselected, "controller has", "controllers have"))
+		b.snapshot.note("%s no spec.selector, which a cluster requires", plural(unselected, "controller has", "controllers have"))
 	}
 }
 

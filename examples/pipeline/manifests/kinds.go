@@ -463,7 +463,7 @@ func checkPriorityClass(v *visit, p *schedulingv1.PriorityClass) {
 	}
 	const highest = 1_000_000_000
 	if p.Value > highest && !strings.HasPrefix(p.Name, "system-") {
-		v.add("value", "%d: want %d at most; what is above is kept for the system's own classes", p.Value, highest)
+		v.add("value", "%d: want %d at most; higher values are reserved for the system's own classes", p.Value, highest)
 	}
 	if p.PreemptionPolicy != nil {
 		v.oneOf("preemptionPolicy", string(*p.PreemptionPolicy), "PreemptLowerPriority", "Never")

@@ -75,12 +75,12 @@ func hint(c chunk, problems []*Problem) {
 		if at >= 0 && at < len(lines) && !strings.Contains(p.Detail, render) {
 			if text := filled.Find(lines[at]); text != nil {
 				const most = 40
-				p.Detail += fmt.Sprintf("; %s is for a template to fill in: %s, and fill others in by what they are written for", text[:min(len(text), most)], render)
+				p.Detail += fmt.Sprintf("; %s is a placeholder of a template: %s, or fill it in with the tool that it is for", text[:min(len(text), most)], render)
 				continue
 			}
 		}
 		if strings.Contains(p.Path, "template.") && strings.HasPrefix(p.Detail, "a pod needs at least one container") || strings.HasPrefix(p.Detail, `unknown field "$patch"`) {
-			p.Detail += "; a patch is no manifest: " + render
+			p.Detail += "; a patch is not a manifest: " + render
 		}
 	}
 }

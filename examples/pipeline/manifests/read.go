@@ -39,12 +39,12 @@ type Options struct {
 	Replace []string
 	// MaxPods limits how many pods the input may ask for; 0 means [MaxPods].
 	MaxPods int
-	// Assume adds classes that manifests rarely contain: the usual storage classes with a default, and the priority and runtime classes that pods name.
-	// Notes say what is assumed. Without it such pods are refused, as by a cluster without these classes.
+	// Assume adds the usual storage classes with a default, and the priority and runtime classes
+	// that pods name. Notes say what is assumed. Without it such pods are refused, as in a cluster.
 	Assume bool
-	// PodsOf says where objects of other kinds keep their pod templates. Other such objects are counted in a note.
+	// PodsOf says where objects of other kinds keep pod templates. A note counts all others.
 	PodsOf []PodsOf
-	// Spread is kube-scheduler's default topology spread constraints. If set, Services are read too, see [Snapshot.Defaults].
+	// Spread is kube-scheduler's default spread. With it, Services are read, see [Snapshot.Defaults].
 	Spread []corev1.TopologySpreadConstraint
 	// Buffers are CapacityBuffers in addition to those of the input.
 	Buffers []buffer.Buffer
@@ -57,10 +57,11 @@ const MaxPods = 1_000_000
 // with errors.Join, are reported at their field.
 type ClassDecoder func(raw json.RawMessage) (any, error)
 
-// Read reads files, the *.yaml, *.yml and *.json files of directories and below, and "-", standard input. Files without an object found in a directory are
-// skipped, and the last of several found versions of an object counts, as in kubectl; notes say so. The error joins one [*Problem] for each mistake, at
-// most a thousand; the snapshot is nil then. Arguments without any document are one: an earlier step has probably failed. Time is linear in the input, on
-// as many cores as Go may use. Their number does not affect the result.
+// Read reads files, the *.yaml, *.yml and *.json files in and below directories, and "-", standard
+// input. It skips files of a directory that hold no object. If an object is there several times,
+// the last one counts, as in kubectl. Notes say both. The error joins one [*Problem] for each
+// mistake, at most a thousand, and the snapshot is nil. It is a mistake if the arguments hold no
+// document, because an earlier step has probably failed. Time is linear in the input.
 func Read(args []string, o *Options) (*Snapshot, error) {
 	if o == nil {
 		o = &Options{}
@@ -101,7 +102,7 @@ func read(files []File, problems []*Problem, o *Options) (*Snapshot, error) {
 	}
 	b.finish(o)
 	if passed > 0 {
-		b.snapshot.note("passed over %s that hold no object of Kubernetes", plural(passed, "file", "files"))
+		b.snapshot.note("skipped %s without an object of Kubernetes", plural(passed, "file", "files"))
 	}
 	if len(several) > 0 {
 		const most = 3
@@ -109,7 +110,7 @@ func read(files []File, problems []*Problem, o *Options) (*Snapshot, error) {
 		if n := len(several) - most; n > 0 {
 			several, more = several[:most], fmt.Sprintf(" and %d more", n)
 		}
-		b.snapshot.note("of objects that several files of a directory have, the last counts: %s%s", strings.Join(several, ", "), more)
+		b.snapshot.note("if several files of a directory have an object, the last one counts: %s%s", strings.Join(several, ", "), more)
 	}
 	if err := join(b.problems, order); err != nil {
 		return nil, err

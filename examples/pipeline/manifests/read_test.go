@@ -296,7 +296,7 @@ func TestEdgesOfControllers(t *testing.T) {
 	assert.Equal(t, []string{"queue-0", "queue-1"}, got)
 	assert.Equal(t, []string{
 		"skipped 2 objects of other kinds: List 1, Menu.example.com 1",
-		"1 controller has no spec.selector, which a cluster demands",
+		"1 controller has no spec.selector, which a cluster requires",
 	}, s.Notes)
 }
 
@@ -362,7 +362,7 @@ func TestRenderedCharts(t *testing.T) {
 		names = append(names, p.Name)
 	}
 	require.Equal(t, []string{"cache", "set-up", "web"}, names)
-	require.Equal(t, []string{"left out 4 hooks, which only helm test, delete or rollback runs: Pod default/clean, Pod default/connection, Pod default/older, Pod default/undo", "passed over 7 files that hold no object of Kubernetes"}, s.Notes)
+	require.Equal(t, []string{"left out 4 hooks, which only helm test, delete or rollback runs: Pod default/clean, Pod default/connection, Pod default/older, Pod default/undo", "skipped 7 files without an object of Kubernetes"}, s.Notes)
 	_, err = manifests.Read([]string{filepath.Join(dir, "compose.yml")}, nil)
 	require.ErrorContains(t, err, "the object has no kind") // whoever names a file means it
 	for name, want := range map[string]string{"agent/values.yaml": "apiVersion: the object has none", "network.yml": "is not supported", "start.yaml": "not YAML"} {
@@ -392,7 +392,7 @@ func TestTheLastOfADirectoryCounts(t *testing.T) {
 	s, err := manifests.Read([]string{dir}, nil)
 	require.NoError(t, err)
 	require.Equal(t, 2, s.CountPods())
-	require.Equal(t, []string{fmt.Sprintf("of objects that several files of a directory have, the last counts: Deployment default/web (%s, before in %s)",
+	require.Equal(t, []string{fmt.Sprintf("if several files of a directory have an object, the last one counts: Deployment default/web (%s, before in %s)",
 		filepath.Join(dir, "overlays/small/web.yaml"), filepath.Join(dir, "overlays/large/web.yaml"))}, s.Notes)
 	_, err = manifests.Read([]string{filepath.Join(dir, "base/web.yaml"), filepath.Join(dir, "overlays/small/web.yaml")}, nil)
 	require.ErrorContains(t, err, "the object is there twice") // whoever names two files means both

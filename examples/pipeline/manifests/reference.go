@@ -124,7 +124,7 @@ func (b *builder) tinyMemory() {
 		look(&b.snapshot.Workloads[i].Template.Spec, b.snapshot.Workloads[i].Len())
 	}
 	if count > 0 {
-		b.snapshot.note("%s for thousandths of a byte, such as %s: m is not Mi", plural(count, "container asks", "containers ask"), example)
+		b.snapshot.note("%s for thousandths of a byte, such as %s: m does not mean Mi", plural(count, "container asks", "containers ask"), example)
 	}
 }
 
@@ -214,7 +214,7 @@ func (b *builder) assumeStorage() {
 			continue
 		}
 		s.StorageClasses = append(s.StorageClasses, class)
-		s.note("%s for %s, which is not in the input: it is taken to be of %s and to wait for its pod",
+		s.note("%s for %s, which is not in the input: it is assumed to be of %s and to wait for its pod",
 			plural(wanted[name], "PersistentVolumeClaim asks", "PersistentVolumeClaims ask"), called, class.Provisioner)
 	}
 	sortObjects(s.StorageClasses)
@@ -229,13 +229,13 @@ func (b *builder) assumeClass(kind, name string) string {
 			s.PriorityClasses = append(s.PriorityClasses, &schedulingv1.PriorityClass{ObjectMeta: meta})
 			sortObjects(s.PriorityClasses)
 		}
-		return " and is taken for 0"
+		return " and is assumed to be 0"
 	}
 	if !names(s.RuntimeClasses)[name] {
 		s.RuntimeClasses = append(s.RuntimeClasses, &nodev1.RuntimeClass{ObjectMeta: meta, Handler: name})
 		sortObjects(s.RuntimeClasses)
 	}
-	return " and is taken to have no overhead and no node selector"
+	return " and is assumed to have no overhead and no node selector"
 }
 
 func plural(n int, one, many string) string {
@@ -261,7 +261,7 @@ func (b *builder) classes() {
 			b.snapshot.note("%s %s and %s %s have one name, so their nodes cannot be told apart", b.snapshot.NodePools[i-1].Kind, p.Name, p.Kind, p.Name)
 		}
 		if p.NodeClass.IsZero() && p.Provider == nil {
-			b.snapshot.note("%s %s names no node class, which a cluster demands", p.Kind, p.Name)
+			b.snapshot.note("%s %s names no node class, which a cluster requires", p.Kind, p.Name)
 		}
 		kind := classKind(p)
 		if known := present[kind]; len(known) > 0 && p.NodeClass.Name != "" && !known[p.NodeClass.Name] {

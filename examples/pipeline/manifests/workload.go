@@ -150,8 +150,8 @@ func (b *builder) template(f *Buffer) (*corev1.PodTemplateSpec, int32) {
 	return nil, 0
 }
 
-// likely returns a hint which workload a buffer means: one of the same name elsewhere, or one of its
-// namespace with nearly that name.
+// likely returns a hint which workload a buffer means: one of the same name elsewhere, or one of
+// its namespace with nearly that name.
 func (b *builder) likely(f *Buffer) string {
 	var names []string
 	for i := range b.controllers {

@@ -10,7 +10,8 @@ import (
 //go:embed page.html
 var source string
 
-// Style is the style sheet that pages and the drawings on them share; their classes are those of this package.
+// Style is the style sheet that pages and the drawings on them share; their classes are those of
+// this package.
 //
 //go:embed style.css
 var Style template.CSS

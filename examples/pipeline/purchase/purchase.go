@@ -101,7 +101,7 @@ func (r *Report) WriteRefused(w io.Writer, style terminal.Style) error {
 	if r.Summary.Plans != 1 {
 		times = fmt.Sprintf("%d times", r.Summary.Plans)
 	}
-	fmt.Fprintf(w, "\nplanned %s: the cloud refused what follows, and is not asked for it again until the time given\n", times)
+	fmt.Fprintf(w, "\nplanned %s; the cloud refused the following, and is not asked for it again until the given time\n", times)
 	t := terminal.NewTable(style, "REFUSED", "NAME", "WHERE", "UNTIL", "WHY")
 	for _, x := range r.Refused {
 		t.Row(strings.ToLower(x.Scope), x.Name, x.place, x.Until, style.Dim(x.Detail))

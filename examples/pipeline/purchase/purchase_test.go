@@ -86,7 +86,7 @@ func ExampleOf() {
 	// web-0 a.4 [default/web-0]
 	// web-1 b.4 [default/web-1]
 	//
-	// planned 3 times: the cloud refused what follows, and is not asked for it again until the time given
+	// planned 3 times; the cloud refused the following, and is not asked for it again until the given time
 	// REFUSED   NAME  WHERE        UNTIL                 WHY
 	// offering  a.4   z on-demand  2026-01-31T12:03:00Z  the pool is empty
 }

@@ -216,27 +216,27 @@ func (a *auditor) remark() {
 	}
 	slices.Sort(r.Unpriced)
 	if n := len(r.Unpriced); n > 0 {
-		note("nodes of unknown price, which are on no side with their pods: %s", strings.Join(r.Unpriced, ", "))
+		note("nodes of unknown price, left out everywhere, with their pods: %s", strings.Join(r.Unpriced, ", "))
 	}
 	if a.daemons > 0 && len(a.sale.Snapshot.DaemonSets) == 0 {
 		note("pods of DaemonSets run and no DaemonSet was given: new nodes of the policy are planned without them, so its bill is too low")
 	}
 	if a.nowhere > 0 {
-		note("pods on nodes that were not observed, which are on no side: %d at most", a.nowhere)
+		note("pods on nodes that were not observed, left out everywhere: at most %d", a.nowhere)
 	}
 	if a.unplaced > 0 {
-		note("pods that ran and that no pool can hold, which count nothing in the bound: %d at most", a.unplaced)
+		note("pods that ran although no pool can hold them, left out of the bound: at most %d", a.unplaced)
 	}
 	if a.above > 0 {
-		note("moments at which less was paid than the bound: %d of %d; what ran there does not fit what is for sale", a.above, a.intervals)
+		note("moments at which less than the bound was paid: %d of %d; what ran then does not match what is for sale", a.above, a.intervals)
 	}
 	if n := len(a.policy.lost); n > 0 {
 		note("machines that the cloud took back from our policy, too, because they were there from the start: %d", n)
 	}
 	if r.MostWaiting > 0 {
-		note("pods that waited under the policy: %d at most", r.MostWaiting)
+		note("pods that waited under the policy: at most %d", r.MostWaiting)
 	}
 	if r.NoPods = !slices.ContainsFunc(a.history.Observations, func(o history.Observation) bool { return len(o.Pods) > 0 }); r.NoPods {
-		note("the history has no pods, so nothing but the bill is known: add an audit log or snapshots")
+		note("the history has no pods, so only the bill is known: add an audit log or snapshots")
 	}
 }

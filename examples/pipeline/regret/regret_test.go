@@ -224,5 +224,5 @@ func TestUnknownPrices(t *testing.T) {
 	assert.Equal(t, []string{"unknown"}, r.Unpriced)
 	assert.InDelta(t, 0.4, r.Paid.Dollars(), 1e-9)
 	assert.InDelta(t, 0.4, r.Bound.Dollars(), 1e-9, "of one pod")
-	assert.Equal(t, []string{"nodes of unknown price, which are on no side with their pods: unknown", "pods on nodes that were not observed, which are on no side: 1 at most"}, r.Notes)
+	assert.Equal(t, []string{"nodes of unknown price, left out everywhere, with their pods: unknown", "pods on nodes that were not observed, left out everywhere: at most 1"}, r.Notes)
 }

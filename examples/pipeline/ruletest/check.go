@@ -328,7 +328,7 @@ func (p *Plan) together(r *Rule, subjects []member) []Breach {
 	if r.Together.With != "" {
 		others := p.company(r.Together.With)
 		if len(others) == 0 {
-			return []Breach{{Why: fmt.Sprintf("no pod that is meant by %q has a place", r.Together.With)}}
+			return []Breach{{Why: fmt.Sprintf("no pod that %q matches has a place", r.Together.With)}}
 		}
 		for _, m := range subjects {
 			if m.site == nil {
@@ -371,7 +371,7 @@ func (p *Plan) apart(r *Rule, subjects []member) []Breach {
 				continue
 			}
 			if i := slices.IndexFunc(others, func(o member) bool { return o.pod != m.pod && shares(m.site, o.site, key) }); i >= 0 {
-				out = append(out, Breach{m.name, fmt.Sprintf("is on %s, and so by %s is %s", m.site, r.Apart.By, others[i].name)})
+				out = append(out, Breach{m.name, fmt.Sprintf("is on %s, and shares its %s with %s", m.site, r.Apart.By, others[i].name)})
 			}
 		}
 		return out
@@ -384,9 +384,9 @@ func (p *Plan) apart(r *Rule, subjects []member) []Breach {
 			continue
 		}
 		late := members[most]
-		why := fmt.Sprintf("is on %s, and so by %s is %s", late.site, r.Apart.By, members[0].name)
+		why := fmt.Sprintf("is on %s, and shares its %s with %s", late.site, r.Apart.By, members[0].name)
 		if most > 1 || len(members) > 2 {
-			why = fmt.Sprintf("%d of them are on %s %s, at most %d may be", len(members), word(key), value, most)
+			why = fmt.Sprintf("%d of them are on %s %s, want at most %d", len(members), word(key), value, most)
 		}
 		out = append(out, Breach{late.name, why})
 	}
@@ -406,7 +406,7 @@ func (p *Plan) spread(r *Rule, subjects []member) []Breach {
 	}
 	var out []Breach
 	if n := r.Spread.AtLeast; len(count) < n {
-		out = append(out, Breach{Why: fmt.Sprintf("they are over %s, want %d at least: %s", plural(len(count), "value"), n, strings.Join(texts, ", "))})
+		out = append(out, Breach{Why: fmt.Sprintf("they are on %s, want at least %d: %s", plural(len(count), "value"), n, strings.Join(texts, ", "))})
 	}
 	if s := r.Spread.Skew; s > 0 && most-least > s {
 		out = append(out, Breach{Why: fmt.Sprintf("they differ by %d, at most %d is wanted: %s", most-least, s, strings.Join(texts, ", "))})

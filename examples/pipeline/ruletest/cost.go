@@ -226,9 +226,9 @@ func (p *Plan) rulesCost(c *RulesCost) (out []Breach, known string) {
 func (g Regret) Check(past *regret.Report) (broken []Breach, known string) {
 	switch {
 	case past == nil:
-		return []Breach{{Why: "it speaks of a recorded time, and none is given: gate reads one with -log or -snapshots, and a test gives one with Recorded"}}, ""
+		return []Breach{{Why: "it needs a recorded past, and none is given: gate reads one with -log or -snapshots, and a test gives one with Recorded"}}, ""
 	case past.NoPods:
-		return []Breach{{Why: "the record has no pods, so nothing but its bill is known"}}, ""
+		return []Breach{{Why: "the record has no pods, so only its bill is known"}}, ""
 	}
 	paid := past.Paid.Dollars()
 	texts := []string{dollars(paid) + " was paid"}
@@ -236,7 +236,7 @@ func (g Regret) Check(past *regret.Report) (broken []Breach, known string) {
 		most  *float64
 		least regret.Amount
 		whose string
-	}{{g.AboveBound, past.Present, "any policy pays at least that knows only the present"}, {g.AbovePolicy, past.Policy, "our policy pays"}} {
+	}{{g.AboveBound, past.Present, "any policy must pay that knows only the present"}, {g.AbovePolicy, past.Policy, "our policy pays"}} {
 		if x.most == nil {
 			continue
 		}

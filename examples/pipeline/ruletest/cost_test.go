@@ -89,7 +89,7 @@ func TestThePastMayNotCostTooMuch(t *testing.T) {
 	}
 	got := p.Recorded(past).Check(rules...)
 	assert.Equal(t, "rule: the cluster: its past cost at most 19.9% above the bound (rules.yaml:2) is broken\n"+
-		"  $12.00 was paid, 20.0% above the $10.00 that any policy pays at least that knows only the present, want at most 19.9%\n"+
+		"  $12.00 was paid, 20.0% above the $10.00 that any policy must pay that knows only the present, want at most 19.9%\n"+
 		"  dearest was node n1 (m5.large): $1.00 more than under our policy; better: node n2 has room", got[1].String())
 	assert.Contains(t, got[2].String(), "9.1% above the $11.00 that our policy pays, want at most 9%")
 	assert.True(t, got[0].Holds(), "%s", got[0])
@@ -130,5 +130,5 @@ func TestRunningPodsSurvive(t *testing.T) {
 	require.NoError(t, err)
 	res := p.Check(ruletest.Rule{Pods: "shop/web-*", Survives: "node"}, ruletest.Rule{Pods: "shop/api-*", Survives: "node"})
 	assert.True(t, res[0].Holds(), "%s", res[0])
-	assert.Contains(t, res[1].String(), "no pending pod is meant by it")
+	assert.Contains(t, res[1].String(), "it matches no pending pod")
 }

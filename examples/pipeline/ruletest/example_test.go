@@ -277,5 +277,5 @@ func ExampleRegret() {
 	fmt.Println(plan.Recorded(day).Check(ruletest.Rule{Name: "no waste", Regret: &ruletest.Regret{AboveBound: &most}})[0])
 	// Output:
 	// rule "no waste" is broken
-	//   $120.00 was paid, 20.0% above the $100.00 that any policy pays at least that knows only the present, want at most 15%
+	//   $120.00 was paid, 20.0% above the $100.00 that any policy must pay that knows only the present, want at most 15%
 }

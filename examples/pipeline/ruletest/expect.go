@@ -66,7 +66,8 @@ func (p Pods) NeverLandOn(places ...Place) Pods {
 	return p.demand(func(r *Rule) { r.NeverOn = places })
 }
 
-// AreTogether demands that all pods share one node, zone or other label: "node", "zone" or a label key.
+// AreTogether demands that all pods share one node, zone or other label: "node", "zone" or a label
+// key.
 func (p Pods) AreTogether(by string) Pods {
 	p.plan.testing().Helper()
 	return p.demand(func(r *Rule) { r.Together = &Company{By: by} })

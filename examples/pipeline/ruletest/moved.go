@@ -326,7 +326,7 @@ func (q *inquiry) force() {
 		q.refusals(q.plan)
 		return
 	case r.AtMostPerHour != nil && q.dearest != "":
-		q.say("%s more than by anything else: without it they cost $%.4g/h", q.dearest, q.cheapest)
+		q.say("%s, more than anything else: without it they cost $%.4g/h", q.dearest, q.cheapest)
 		return
 	case r.AtMostPerHour != nil:
 		q.say("their size: no single constraint of theirs and no setting of a pool makes them dearer")

@@ -71,7 +71,7 @@
 //	- pods: shop/web-*
 //	  survives: zone, node                 # any one may be lost; mayWait: true lets pods wait for new nodes
 //
-//	- rulesCost:                           # no rule costs more than so many dollars a month, nor do two together
+//	- rulesCost:                           # no rule, and no two together, may cost more dollars a month
 //	    atMostPerMonth: 200
 //	    of: "NodePool *, Deployment shop/*"          # all rules, if it is left out
 //	    except: "NodePool general: kubernetes.io/arch*"
@@ -87,8 +87,8 @@
 // do-not-disrupt; see packages rulecost and protection. Rules with regret are about a recorded
 // time; see [Plan.Recorded] and package regret.
 //
-// A rule that no pending pod matches is broken. So is one that names other pods, a node, pool, type,
-// zone, capacity type or label that does not exist, or a value of a label that no node can have.
+// A rule that no pending pod matches is broken. So is one that names a pod, node, pool, type, zone,
+// capacity type or label that does not exist, or a value of a label that no node can have.
 // Each pattern and value of a list counts by itself. Otherwise a rule about what must not happen
 // would always hold because of a typo. Rules are about pending pods, and about running pods as
 // company. They do not cover the pods of daemon sets, which are on every node that accepts them.
@@ -168,7 +168,8 @@ type Place struct {
 	CapacityType string `json:"capacityType,omitempty"`
 	// Node is the name of an existing node.
 	Node string `json:"node,omitempty"`
-	// Labels is a text of package requirements: "kubernetes.io/arch=arm64, karpenter.k8s.aws/instance-cpu>4".
+	// Labels is a text of package requirements, such as "kubernetes.io/arch=arm64,
+	// karpenter.k8s.aws/instance-cpu>4".
 	Labels string `json:"labels,omitempty"`
 }
 
@@ -177,13 +178,14 @@ func On(labels string) Place { return Place{Labels: labels} }
 
 // Company says with which pods the pods of a rule must be, or must not be.
 type Company struct {
-	// By is the label key whose value they share; "node" and "zone" stand for kubernetes.io/hostname and
-	// topology.kubernetes.io/zone.
+	// By is the label key whose value they share. "node" and "zone" stand for
+	// kubernetes.io/hostname and topology.kubernetes.io/zone.
 	By string `json:"by"`
 	// With names other pods, in the form of [Rule].Pods. Together, each pod has one of them beside
 	// it; apart, none has. Empty means the pods of the rule themselves. Running pods count.
 	With string `json:"with,omitempty"`
-	// Most is how many of the rule's pods may share a value when they are apart without With; 0 means 1.
+	// Most is how many of the rule's pods may share a value if they are apart without With. 0 means
+	// 1.
 	Most int `json:"most,omitempty"`
 }
 
@@ -301,7 +303,7 @@ func (r *Rule) faults() []*fieldError {
 		add("regret"+f.path, "%s", f.detail)
 	}
 	if (r.RulesCost != nil || r.Regret != nil) && (r.Pods != "" || r.Labels != "") {
-		add("", "rulesCost and regret speak of no pods; want neither pods nor labels beside them")
+		add("", "rulesCost and regret are not about pods; want neither pods nor labels beside them")
 	}
 	if r.demands() == 0 {
 		add("", "the rule demands nothing; want one of placed, allOrNothing, landsOn, neverOn, together, apart, spread, atMostPerHour, refused, survives, rulesCost, regret")

@@ -165,7 +165,7 @@ func TestPodsThatRunCount(t *testing.T) {
 	pods.LandOn(ruletest.Place{Node: "n*"}).CostAtMost(0).AreNear("node", "shop/db").AreTogether("zone")
 	require.Empty(t, rec.text)
 	pods.AvoidPods("zone", "shop/db")
-	assert.Contains(t, rec.text, "shop/web-0 and 1 more: is on existing node n1 (zone-a, pool default), and so by zone is shop/db")
+	assert.Contains(t, rec.text, "shop/web-0 and 1 more: is on existing node n1 (zone-a, pool default), and shares its zone with shop/db")
 }
 
 func TestTypesOfTheTestsOwn(t *testing.T) {
@@ -294,7 +294,7 @@ func TestNamesThatNothingHas(t *testing.T) {
 		want string
 	}{
 		{ruletest.Rule{Pods: "web", Refused: &ruletest.Refusal{Pool: "gpus"}}, `there is no pool gpus here (did you mean "gpu"?)`},
-		{ruletest.Rule{Pods: "web", Apart: &ruletest.Company{By: "node", With: "cahce"}}, `no pending or running pod is meant by "cahce" (did you mean "default/cache"?)`},
+		{ruletest.Rule{Pods: "web", Apart: &ruletest.Company{By: "node", With: "cahce"}}, `"cahce" matches no pending or running pod (did you mean "default/cache"?)`},
 		{ruletest.Rule{Pods: "kube-system/agent*", Placed: true}, "kube-system/agent is of a daemon set"},
 	} {
 		res := p.Check(c.rule)[0]
@@ -316,8 +316,8 @@ func TestLabelsThatNothingHas(t *testing.T) {
 		{ruletest.Rule{Apart: &ruletest.Company{By: "kubernetes.io/hostnam"}}, "there is no label kubernetes.io/hostnam here"},
 		{ruletest.Rule{Spread: &ruletest.Spread{By: "racks", AtLeast: 2}}, "there is no label racks here"},
 		{ruletest.Rule{NeverOn: []ruletest.Place{ruletest.On("kubernetes.io/arhc=arm64")}}, `there is no label kubernetes.io/arhc here (did you mean "kubernetes.io/arch"?)`},
-		{ruletest.Rule{NeverOn: []ruletest.Place{ruletest.On("!gpu")}, Spread: &ruletest.Spread{By: "zone", AtLeast: 9}}, "want 9 at least"},
-		{ruletest.Rule{Spread: &ruletest.Spread{By: "team", AtLeast: 2}}, "they are over 1 value, want 2 at least: 4 on team web"},
+		{ruletest.Rule{NeverOn: []ruletest.Place{ruletest.On("!gpu")}, Spread: &ruletest.Spread{By: "zone", AtLeast: 9}}, "want at least 9"},
+		{ruletest.Rule{Spread: &ruletest.Spread{By: "team", AtLeast: 2}}, "they are on 1 value, want at least 2: 4 on team web"},
 	} {
 		res := p.Check(c.rule)[0]
 		require.False(t, res.Holds())
@@ -435,14 +435,14 @@ func TestPodsThatNothingHas(t *testing.T) {
 		rule ruletest.Rule
 		want string
 	}{
-		{ruletest.Rule{Pods: "shop/web-*, shop/wbe-*", Placed: true}, `no pending or running pod is meant by "shop/wbe-*" (did you mean "shop/web-*"?)`},
+		{ruletest.Rule{Pods: "shop/web-*, shop/wbe-*", Placed: true}, `"shop/wbe-*" matches no pending or running pod (did you mean "shop/web-*"?)`},
 		{ruletest.Rule{Pods: "shop/web-*, shop/cache-*", Placed: true}, ""},
 		{ruletest.Rule{Pods: "web-*", Placed: true}, `(a name without a namespace is in default; did you mean "shop/web-*"?)`},
-		{ruletest.Rule{Pods: "own, web-*", Placed: true}, `no pending or running pod is meant by "web-*" (a name without a namespace is in default; did you mean "shop/web-*"?)`},
+		{ruletest.Rule{Pods: "own, web-*", Placed: true}, `"web-*" matches no pending or running pod (a name without a namespace is in default; did you mean "shop/web-*"?)`},
 		{ruletest.Rule{Pods: "api", Placed: true}, `did you mean "*/api", for the pods in lab, shop?)`},
 		{ruletest.Rule{Pods: "own", Placed: true}, ""},
 		{ruletest.Rule{Pods: "*/web-*", Placed: true}, ""},
-		{ruletest.Rule{Pods: "own", Apart: apart("shop/web-*,shop/wbe-*")}, `no pending or running pod is meant by "shop/wbe-*"`},
+		{ruletest.Rule{Pods: "own", Apart: apart("shop/web-*,shop/wbe-*")}, `"shop/wbe-*" matches no pending or running pod`},
 		{ruletest.Rule{Pods: "own", Apart: apart("cache-*")}, `did you mean "shop/cache-*"?)`},
 		{ruletest.Rule{Labels: "app in (web,ap)", Placed: true}, `no pending or running pod has the label app=ap (did you mean "api"?)`},
 		{ruletest.Rule{Labels: "app in (web,cache-0),tier!=x", Placed: true}, ""},

@@ -21,7 +21,7 @@ func (p *Plan) slips(r *Rule) []Breach {
 		subjects = append(subjects, r.choose(p.running)...)
 	}
 	if len(subjects) == 0 && (r.Pods != "" || r.Labels != "" || !wide) {
-		return []Breach{{Why: "no pending pod is meant by it" + p.nearestPod(r.Pods)}}
+		return []Breach{{Why: "it matches no pending pod" + p.nearestPod(r.Pods)}}
 	}
 	out := slices.Concat(p.strangePods(r.Pods), p.strangeSelector(r))
 	for _, c := range []*Company{r.Together, r.Apart} {
@@ -40,7 +40,7 @@ func (p *Plan) strangePods(patterns string) []Breach {
 		pattern = strings.TrimSpace(pattern)
 		there := func(m member) bool { return matchesPod(pattern, m.name) }
 		if pattern != "" && !slices.ContainsFunc(p.members, there) && !slices.ContainsFunc(p.running, there) {
-			out = append(out, Breach{Why: fmt.Sprintf("no pending or running pod is meant by %q%s", pattern, p.nearestPod(pattern))})
+			out = append(out, Breach{Why: fmt.Sprintf("%q matches no pending or running pod%s", pattern, p.nearestPod(pattern))})
 		}
 	}
 	return out
@@ -79,7 +79,7 @@ func (p *Plan) nearestPod(patterns string) string {
 	}
 	for _, d := range p.packed.Problem.Snapshot().DaemonSets {
 		if matchesPod(patterns, d.Namespace+"/"+d.Name) {
-			return fmt.Sprintf("; %s/%s is of a daemon set, whose pods are on every node that takes them: no rule speaks of them", d.Namespace, d.Name)
+			return fmt.Sprintf("; %s/%s is of a daemon set, whose pods are on every node that takes them: rules are not about them", d.Namespace, d.Name)
 		}
 	}
 	for pattern := range strings.SplitSeq(patterns, ",") {

@@ -146,7 +146,8 @@ func (w Workload) Spreads(by string, skew int) Workload {
 	})
 }
 
-// Apart keeps pods of this workload away from each other by a label key ("node", "zone" or any key).
+// Apart keeps pods of this workload away from each other by a label key ("node", "zone" or any
+// key).
 func (w Workload) Apart(by string) Workload {
 	return w.edit(func(w *Workload) error {
 		affinity := affinityOf(&w.spec)

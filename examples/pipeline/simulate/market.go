@@ -153,8 +153,8 @@ func (m *market) compileWays() {
 	}
 }
 
-// compileFixed finds what static pools buy: the cheapest offering, and reservations only if there is
-// nothing else, because pods may be planned on them.
+// compileFixed finds what static pools buy: the cheapest offering, and reservations only if there
+// is nothing else, because pods may be planned on them.
 func (m *market) compileFixed(objective *plan.Objective) {
 	better := func(pool string, i, j int) bool {
 		at, ok := m.fixed[pool]

@@ -70,8 +70,8 @@ func NewFor(s scheduling.Snapshot, o *plan.Options) (*Simulator, []string, error
 // Placeable says why no plan can place the pod. It is empty if one can.
 func (s *Simulator) Placeable(p *corev1.Pod) string { return s.at.Refuses(p) }
 
-// Simulate answers the question. The error is that of the context, or names an invalid question that
-// moves no pod.
+// Simulate answers the question. The error is that of the context, or names an invalid question
+// that moves no pod.
 func (s *Simulator) Simulate(ctx context.Context, q giveback.Question) (giveback.Answer, error) {
 	if err := ctx.Err(); err != nil {
 		return giveback.Answer{}, err

@@ -47,8 +47,8 @@ type Cost struct {
 	HighPerHour float64 `json:"highPerHour"`
 }
 
-// Report is the cost of the rules of a plan, dearest first; equal costs are in the order in which the
-// rules promised to save.
+// Report is the cost of the rules of a plan, dearest first; equal costs are in the order in which
+// the rules promised to save.
 type Report struct {
 	// PerHour is the cost of the plan. The costs of the rules do not add up to it, because several
 	// rules may forbid the same thing.
@@ -221,7 +221,8 @@ func (r *replanner) tryAll(ctx context.Context, costs []Cost) error {
 	return nil
 }
 
-// inParallel calls f for each of n numbers, on all cores. It returns the error of the lowest number.
+// inParallel calls f for each of n numbers, on all cores. It returns the error of the lowest
+// number.
 func inParallel(n int, f func(i int) error) error {
 	errs := make([]error, n)
 	var next atomic.Int64

@@ -1,5 +1,6 @@
-// Report measures the price-aware strategy on the workloads of package pricebench and writes a table: cost, proven bound,
-// gap, time and memory of the same run. Each row has a process of its own, so that memory is its own.
+// Report measures the price-aware strategy on the workloads of package pricebench and writes a
+// table: cost, proven bound, gap, time and memory of the same run. Each row has a process of its
+// own, so that memory is its own.
 package main
 
 import (
@@ -88,7 +89,8 @@ func run(args []string, stdout, stderr io.Writer) error {
 	return os.WriteFile(*out, []byte(text), 0o644)
 }
 
-// requests are the rows: every workload and limit of node size, then variants of three of them, then other draws.
+// requests are the rows: every workload and limit of node size, then variants of three of them,
+// then other draws.
 func requests(data, only string, most int, seed uint64, effort string) []request {
 	var out []request
 	add := func(r request) {

@@ -96,7 +96,8 @@ type solved struct {
 	seconds, slowest               float64
 }
 
-// orLibrary packs the instances of Falkenauer, whose optima are known. It is nil where the data is not there.
+// orLibrary packs the instances of Falkenauer, whose optima are known. It is nil where the data is
+// not there.
 func orLibrary(data, effort string) *solved {
 	optima := map[string]int{}
 	f, err := os.Open(filepath.Join(data, "orlib-binpack", "optima.csv"))

@@ -33,13 +33,14 @@ type breach struct {
 	Why string `json:"why"`
 }
 
-// readRules reads the file of --assert; there are no rules without one. It is read before anything is planned.
+// readRules reads the file of --assert; there are no rules without one. It is read before anything
+// is planned.
 func (o *options) readRules() ([]ruletest.Rule, error) {
 	if o.assert == "" {
 		return nil, nil
 	}
 	if o.explain != "" || o.diff != "" {
-		return nil, inputs.Bad(errors.New("--assert speaks of one whole plan: leave out --explain and --diff"))
+		return nil, inputs.Bad(errors.New("--assert checks one whole plan: leave out --explain and --diff"))
 	}
 	rules, err := ruletest.ReadFile(o.assert)
 	if missing, ok := errors.AsType[*fs.PathError](err); ok {
@@ -57,8 +58,8 @@ type asserted struct {
 	Assertions []assertion `json:"assertions"`
 }
 
-// assertRules checks the rules against the plan and prints both. A broken rule makes the exit code that of a pod without
-// a place; pods without a place that the rules do not mind do so too.
+// assertRules checks the rules against the plan and prints both. A broken rule makes the exit code
+// that of a pod without a place; pods without a place that the rules do not mind do so too.
 func (o *options) assertRules(cmd *cobra.Command, out io.Writer, r *report, packed *plan.Plan, rules []ruletest.Rule) error {
 	how, err := o.planning.Options()
 	if err != nil {

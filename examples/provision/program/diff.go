@@ -25,7 +25,8 @@ type comparison struct {
 	sample string
 }
 
-// compare plans twice, the second time with the objects of another file in place of those of the same kind and name.
+// compare plans twice, the second time with the objects of another file in place of those of the
+// same kind and name.
 func (o *options) compare(cmd *cobra.Command, out io.Writer, stdin io.Reader) error {
 	var piped []byte
 	if slices.Contains(o.Files, "-") || o.diff == "-" { // read once, used twice
@@ -80,7 +81,7 @@ func (c *comparison) write(w io.Writer, style terminal.Style) error {
 		change = style.Good(change)
 	}
 	t.Row("price per hour", terminal.Dollars(c.Before.PricePerHour), terminal.Dollars(c.After.PricePerHour), change)
-	t.Row("nobody places them below", terminal.Dollars(c.Before.LowerBoundPerHour), terminal.Dollars(c.After.LowerBoundPerHour), "")
+	t.Row("nobody can place them below", terminal.Dollars(c.Before.LowerBoundPerHour), terminal.Dollars(c.After.LowerBoundPerHour), "")
 	count("pods placed", c.Before.Scheduled, c.After.Scheduled)
 	count("pods without a place", c.Before.Unschedulable, c.After.Unschedulable)
 	for _, n := range c.nodes {

@@ -43,7 +43,7 @@ func explainPod(w io.Writer, style terminal.Style, packed *plan.Plan, r *report,
 	}
 	for i := range r.ExistingNodes {
 		if n := &r.ExistingNodes[i]; slices.Contains(n.Pods, full) {
-			fmt.Fprintf(w, "goes to existing node %s, which costs nothing more\n", style.Bold(n.Name))
+			fmt.Fprintf(w, "goes to existing node %s, at no extra cost\n", style.Bold(n.Name))
 		}
 	}
 	for i := range r.NewNodes {
@@ -55,7 +55,8 @@ func explainPod(w io.Writer, style terminal.Style, packed *plan.Plan, r *report,
 	return nil
 }
 
-// noSuchPod names what may have been meant: the pods of this name in other namespaces, or else the name that is nearest.
+// noSuchPod names what may have been meant: the pods of this name in other namespaces, or else the
+// name that is nearest.
 func noSuchPod(packed *plan.Plan, asked, short string) error {
 	var names, elsewhere []string
 	for _, c := range packed.Problem.Classes {
@@ -92,7 +93,7 @@ func writeAsks(w io.Writer, style terminal.Style, packed *plan.Plan, class int, 
 		}
 	}
 	if len(parts) == 0 {
-		parts = append(parts, "nothing but a slot")
+		parts = append(parts, "only a slot for a pod")
 	}
 	fmt.Fprintf(w, "%s asks %s", style.Bold(full), strings.Join(parts, ", "))
 	if n := len(c.Pods); n > 1 {

@@ -8,8 +8,8 @@ import (
 	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
 )
 
-// movedFlags are the flags of examples/launch that this program once had. They are known, so that scripts that still use them are told
-// where they went.
+// movedFlags are the flags of examples/launch that this program once had. They are known, so that
+// scripts that still use them are told where they went.
 type movedFlags struct{ set *pflag.FlagSet }
 
 func (m *movedFlags) register(set *pflag.FlagSet) {
@@ -27,7 +27,7 @@ func (m *movedFlags) register(set *pflag.FlagSet) {
 func (m *movedFlags) check() (err error) {
 	m.set.Visit(func(f *pflag.Flag) {
 		if f.Hidden && err == nil {
-			err = inputs.Bad(fmt.Errorf("--%s: buying is a program of its own: go run ./examples/launch buys a plan on EC2, and its --dry-run prints the requests", f.Name))
+			err = inputs.Bad(fmt.Errorf("--%s: buying is a separate program: go run ./examples/launch buys a plan on EC2, and its --dry-run prints the requests", f.Name))
 		}
 	})
 	return err

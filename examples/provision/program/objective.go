@@ -10,7 +10,7 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling"
 )
 
-// curvePoint is what the same pods cost on nodes of at most so many vCPUs.
+// curvePoint is what the same pods cost on nodes with a limited number of vCPUs.
 type curvePoint struct {
 	maxCPU        int64
 	nodes, placed int
@@ -71,12 +71,13 @@ func (r *report) writeCurve(w io.Writer, style terminal.Style) error {
 		return err
 	}
 	if p, ok := r.cheaperSize(); ok {
-		fmt.Fprintln(w, style.Warn(fmt.Sprintf("--max-node-cpu %d finds a cheaper plan, for %s/h less", p.maxCPU, terminal.Dollars(r.Summary.PricePerHour-p.price))))
+		fmt.Fprintln(w, style.Warn(fmt.Sprintf("--max-node-cpu %d finds a plan that is %s/h cheaper", p.maxCPU, terminal.Dollars(r.Summary.PricePerHour-p.price))))
 	}
 	return nil
 }
 
-// cheaperSize is the size whose plan places as many pods for the least money, if that is less than the plan costs.
+// cheaperSize is the size whose plan places as many pods for the least money, if that is less than
+// the plan costs.
 func (r *report) cheaperSize() (curvePoint, bool) {
 	best, found := curvePoint{price: r.Summary.PricePerHour}, false
 	for _, p := range r.curve {

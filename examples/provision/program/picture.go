@@ -18,7 +18,8 @@ import (
 	"github.com/joinery-sdk/joinery/examples/plan"
 )
 
-// draw writes the plan as a page: the cluster before and after, what fewer or smaller nodes would cost, and who has no place and why.
+// draw writes the plan as a page: the cluster before and after, what fewer or smaller nodes would
+// cost, and which pods have no place and why.
 func (r *report) draw(ctx context.Context, w io.Writer, packed *plan.Plan) error {
 	sum := &r.Summary
 	page := picture.Page{

@@ -1,4 +1,5 @@
-// Package program is the program provision as a command, so that others can have it as one of their own.
+// Package program is the program provision as a command, so that others can have it as one of their
+// own.
 package program
 
 import (
@@ -35,7 +36,8 @@ var sample string
 //go:embed refusals.yaml
 var refusals string
 
-// The names of the built-in samples: a cluster that plans whole, and the same with pods that can't be placed.
+// The names of the built-in samples: a cluster that plans whole, and the same with pods that can't
+// be placed.
 const (
 	usualSample   = "usual"
 	refusalSample = "refusals"
@@ -100,15 +102,15 @@ Exit codes: 0 all pods have a place, 1 failed, 2 bad usage or input, 3 some pod 
 	cmd.Flags().StringVar(&o.explain, "explain", "", "say why the pod `NAMESPACE/POD` goes where it goes, or what stops it")
 	cmd.Flags().StringVar(&o.sample, "sample", usualSample, "built-in sample to plan without -f: usual, or refusals, with pods that can't be placed")
 	cmd.Flags().StringVar(&o.fixes, "fixes", someFixes, "changes to try for pods that can't be placed: none, some (a bounded amount of work) or all")
-	cmd.Flags().BoolVar(&o.sizes, "sizes", false, "plan again with nodes of several sizes at most, and show what each costs; takes nine times as long")
+	cmd.Flags().BoolVar(&o.sizes, "sizes", false, "plan again with several limits on the size of nodes, and show what each plan costs; takes nine times as long")
 	cmd.Flags().StringVar(&o.diff, "diff", "", "`FILE` or directory whose objects replace those of the same kind and name: compare both plans")
-	cmd.Flags().StringVar(&o.assert, "assert", "", "`FILE` of rules that the plan must keep; a broken one names what moved its pods, and the exit code is 3")
-	cmd.Flags().StringVar(&o.rehearsal, "rehearse", "", "`FILE` with capacity and quotas: buy the plan from a cloud in memory that has no more, and plan again around what it refuses")
-	cmd.Flags().StringVar(&o.proof, "proof", "", "`FILE` to write the plan to with all that its check needs, as JSON for examples/check, which trusts nobody")
+	cmd.Flags().StringVar(&o.assert, "assert", "", "`FILE` of rules that the plan must keep; a broken rule names what moved its pods, and the exit code is 3")
+	cmd.Flags().StringVar(&o.rehearsal, "rehearse", "", "`FILE` with capacity and quotas: buy the plan from a simulated cloud that has no more than this, and plan again around what it refuses")
+	cmd.Flags().StringVar(&o.proof, "proof", "", "`FILE` to write the plan to, with everything needed to check it, as JSON for examples/check")
 	cmd.Flags().BoolVar(&o.rulesCost, "rules-cost", false, "say what each rule of pools and pods costs a month, verified by planning without it")
-	cmd.Flags().StringVar(&o.survives, "survives", "", "rehearse the loss of any one zone, spot-pool, reservation, node, instance-family (some of them, with commas), and plan the headroom with which no pod waits")
+	cmd.Flags().StringVar(&o.survives, "survives", "", "rehearse the loss of any one zone, spot-pool, reservation, node or instance-family (one or more kinds, separated by commas), and plan the headroom with which no pod waits")
 	cmd.Flags().StringVar(&o.now, "now", "", "the time at which --rehearse begins, as 2026-01-31T12:00:00Z; the present if empty")
-	cmd.Flags().StringArrayVar(&o.Headroom, "headroom", nil, "[NAMESPACE/]KIND/NAME=PODS or =PERCENT%: plan room for so many more pods of a workload, as a CapacityBuffer does (repeatable)")
+	cmd.Flags().StringArrayVar(&o.Headroom, "headroom", nil, "[NAMESPACE/]KIND/NAME=PODS or =PERCENT%: plan room for that many more pods of a workload, as a CapacityBuffer does (repeatable)")
 	o.moved.register(cmd.Flags())
 	inputs.Complete(cmd, "output", o.Formats()...)
 	inputs.Complete(cmd, "sample", usualSample, refusalSample)
@@ -135,7 +137,7 @@ func (o *options) check() error {
 		}
 	}
 	if o.sizes && (o.Output == "json" || o.Output == "yaml") {
-		return inputs.Bad(errors.New("--sizes shows people what nodes of other sizes cost: want -o table, wide or html"))
+		return inputs.Bad(errors.New("--sizes prints a table or a chart: want -o table, wide or html"))
 	}
 	return inputs.OneOf("fixes", o.fixes, noFixes, someFixes, allFixes)
 }
@@ -238,7 +240,8 @@ func (o *options) plan(cmd *cobra.Command, stdin io.Reader) (*report, *plan.Plan
 	return r, packed, nil
 }
 
-// snapshot reads the files, and opens the catalogue that they are of. Nodes that static pools are yet to get are in the snapshot.
+// snapshot reads the files, and opens the catalogue that they are of. Nodes that static pools are
+// yet to get are in the snapshot.
 func (o *options) snapshot(cmd *cobra.Command, stdin io.Reader) (scheduling.Snapshot, *pipeline.Market, time.Duration, error) {
 	start := time.Now()
 	c, err := o.Read(o.builtIn(), stdin, cmd.ErrOrStderr())

@@ -232,7 +232,7 @@ func TestSizes(t *testing.T) {
 	assert.Equal(t, 2, run("", "--sizes", "-o", "json").code)
 	r := report{curve: []curvePoint{{maxCPU: 2, placed: 1, price: 1}, {maxCPU: 4, placed: 3, price: 2}, {maxCPU: 8, placed: 3, price: 2.5}, {maxCPU: 16, placed: 3, price: 3}}}
 	r.Summary.Scheduled, r.Summary.NewNodes = 3, 1
-	for price, want := range map[float64]string{3: "--max-node-cpu 4 finds a cheaper plan, for $1.000/h less", 2: ""} {
+	for price, want := range map[float64]string{3: "--max-node-cpu 4 finds a plan that is $1.000/h cheaper", 2: ""} {
 		r.Summary.PricePerHour = price
 		var text strings.Builder
 		require.NoError(t, r.writeCurve(&text, terminal.Style{}))

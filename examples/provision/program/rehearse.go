@@ -27,9 +27,11 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling"
 )
 
-// rehearsal is the file of --rehearse: what the cloud in memory has. What no entry matches is there without end.
+// rehearsal is the file of --rehearse: what the cloud in memory has. What no entry matches is there
+// without end.
 type rehearsal struct {
-	// Capacity bounds how many machines there are of each offering that matches; of several entries the last one counts.
+	// Capacity bounds how many machines there are of each offering that matches; of several entries
+	// the last one counts.
 	Capacity []struct {
 		Match string `json:"match"`
 		Free  *int   `json:"free"`
@@ -69,7 +71,7 @@ func readRehearsal(name string) (*rehearsal, []requirements.Set, []memcloud.Quot
 		return nil, nil, nil, inputs.Bad(errors.Join(faults...))
 	}
 	if len(out.Capacity)+len(out.Quotas) == 0 {
-		fail("capacity", "the file bounds nothing; want entries of capacity {match, free} or quotas {name, match, resource, limit}")
+		fail("capacity", "the file limits nothing; want entries of capacity {match, free} or quotas {name, match, resource, limit}")
 	}
 	match := func(path, text string) requirements.Set {
 		set, err := requirements.Parse(text)
@@ -83,7 +85,7 @@ func readRehearsal(name string) (*rehearsal, []requirements.Set, []memcloud.Quot
 		at := fmt.Sprintf("capacity[%d]", i)
 		matches = append(matches, match(at+".match", c.Match))
 		if c.Free == nil || *c.Free < 0 {
-			fail(at+".free", "want the number of machines that are left, 0 or more")
+			fail(at+".free", "want the number of machines left, 0 or more")
 		}
 	}
 	var quotas []memcloud.Quota
@@ -91,7 +93,7 @@ func readRehearsal(name string) (*rehearsal, []requirements.Set, []memcloud.Quot
 		at := fmt.Sprintf("quotas[%d]", i)
 		quota := memcloud.Quota{Name: q.Name, Covers: match(at+".match", q.Match), Resource: corev1.ResourceName(q.Resource)}
 		if q.Name == "" {
-			fail(at+".name", "want a name; refusals are told by it")
+			fail(at+".name", "want a name, which refusals mention")
 		}
 		switch {
 		case q.Limit == nil || q.Limit.Sign() < 0:
@@ -109,7 +111,8 @@ func readRehearsal(name string) (*rehearsal, []requirements.Set, []memcloud.Quot
 	return &out, matches, quotas, nil
 }
 
-// rehearse plans and buys from a cloud in memory that has what the file says, planning again around what it refuses.
+// rehearse plans and buys from a cloud in memory that has what the file says, planning again around
+// what it refuses.
 func (o *options) rehearse(cmd *cobra.Command, out io.Writer, stdin io.Reader) error {
 	if o.explain != "" || o.diff != "" || o.assert != "" {
 		return inputs.Bad(errors.New("--rehearse buys one whole plan: leave out --explain, --diff and --assert"))
@@ -190,7 +193,8 @@ func (f *rehearsal) pools(types []instancetypes.InstanceType, matches []requirem
 	return out
 }
 
-// newPurchaseReport describes what was bought, with changes that would help the pods without a place.
+// newPurchaseReport describes what was bought, with changes that would help the pods without a
+// place.
 func newPurchaseReport(market *pipeline.Market, bought *pipeline.Purchase) *report {
 	r, of := newReport(market, bought.Last, someFixes), purchase.Of(market, bought)
 	nodes := purchase.Nodes(bought)

@@ -13,7 +13,7 @@ import (
 // A file of --rehearse that makes no sense buys nothing and says where and what.
 func TestMalformedRehearsals(t *testing.T) {
 	for text, want := range map[string]string{
-		"":            "the file bounds nothing",
+		"":            "the file limits nothing",
 		"capacity: 1": "capacity",
 		"capacity:\n- {match: 'a in (', free: 0}": "capacity[0].match: ",
 		"capacity:\n- {match: a}":                 "capacity[0].free: want the number of machines",

@@ -38,7 +38,8 @@ type report struct {
 	RulesCost *rulecost.Report `json:"rulesCost,omitempty"`
 	// Survival is what the plan would live through, if that was asked.
 	Survival *survival `json:"survival,omitempty"`
-	// curve is for the wide table and the page only, and running, what is bound already, for the page.
+	// curve is for the wide table and the page only, and running, what is bound already, for the
+	// page.
 	curve   []curvePoint
 	running []*corev1.Pod
 	// sample says that the built-in sample was planned, empty if files were.
@@ -115,7 +116,8 @@ func (u utilisation) share() float64 {
 	return float64(u.used) / float64(u.total)
 }
 
-// How many changes are tried for refused pods: none, as many as the budget of package pipeline allows, or all.
+// How many changes are tried for refused pods: none, as many as the budget of package pipeline
+// allows, or all.
 const (
 	noFixes   = "none"
 	someFixes = "some"
@@ -182,7 +184,8 @@ func (r *report) addUnschedulable(market *pipeline.Market, packed *plan.Plan, fi
 	}
 }
 
-// message is the one line for people: what the pod asks that decides, and the remark of the market where it has one.
+// message is the one line for people: what the pod asks that decides, and the remark of the market
+// where it has one.
 func message(market *pipeline.Market, class *scheduling.Class, reasons []scheduling.Reason) string {
 	for set := range class.Required.All() {
 		for req := range set.All() {

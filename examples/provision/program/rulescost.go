@@ -53,9 +53,9 @@ func writeRulesCost(out io.Writer, style terminal.Style, r *rulecost.Report) err
 	if err := t.Write(out); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "\n%s a month is the bill. A rule costs what the same pods would cost less without it; what two rules both forbid costs nothing until both go.\n", monthly(r.PerHour))
+	fmt.Fprintf(out, "\nThe bill is %s a month. The cost of a rule is how much less the same pods would cost without it. What two rules both forbid costs nothing until both are lifted.\n", monthly(r.PerHour))
 	if ranked > 0 {
-		fmt.Fprintf(out, "%d more rules promised less and were not tried.\n", ranked)
+		fmt.Fprintf(out, "%d more rules promised to save less and were not tried.\n", ranked)
 	}
 	return nil
 }
@@ -82,7 +82,7 @@ func monthly(perHour float64) string { return terminal.Dollars(perHour * hoursOf
 
 // rulesSection is what rules cost as a part of the page: those that cost anything.
 func rulesSection(r *rulecost.Report) picture.Section {
-	out := picture.Section{Title: "What rules cost", Note: "A rule costs what the same pods would cost less without it. Interval: what other plans could save."}
+	out := picture.Section{Title: "What rules cost", Note: "The cost of a rule is how much less the same pods would cost without it. The interval says what other plans could save."}
 	for _, c := range append(append([]rulecost.Cost{}, r.Rules...), r.Pairs...) {
 		if c.PerHour > 0 {
 			out.Notices = append(out.Notices, picture.Notice{

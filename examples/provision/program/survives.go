@@ -61,7 +61,8 @@ type spare struct {
 	PricePerHour float64 `json:"pricePerHour"`
 }
 
-// addSurvival says in the report what the plan would live through, with the nodes that are kept free for CapacityBuffers.
+// addSurvival says in the report what the plan would live through, with the nodes that are kept
+// free for CapacityBuffers.
 func (o *options) addSurvival(ctx context.Context, r *report, packed *plan.Plan, kept []*corev1.Node) error {
 	kinds, err := survive.ParseKinds(o.survives)
 	if err != nil {
@@ -135,7 +136,7 @@ func (s *survival) write(out io.Writer, style terminal.Style) error {
 		fmt.Fprintf(out, "  %s\n", n)
 	}
 	if len(s.Headroom.Objects) > 0 {
-		fmt.Fprintln(out, "As CapacityBuffers: -o yaml, survival.headroom.objects.")
+		fmt.Fprintln(out, "-o yaml prints it as CapacityBuffers, in survival.headroom.objects.")
 	}
 	return nil
 }
@@ -153,16 +154,16 @@ func (s *survival) verdict() string {
 	text := "Every pod has a place at once after each of these losses."
 	switch {
 	case len(s.Headroom.Nodes) > 0:
-		text = fmt.Sprintf("With %s of headroom no pod waits: %s a month, and no headroom that does that costs less than %s.",
+		text = fmt.Sprintf("With %s of headroom no pod waits. That costs %s a month; no headroom that achieves it costs less than %s.",
 			plural(len(s.Headroom.Nodes), "node"), monthly(s.Headroom.PricePerHour), monthly(s.Headroom.LowerBoundPerHour))
 	case !s.Holds && len(s.Headroom.Unmet) == 0:
 		text = "No headroom helps the pods that are lost."
 	}
 	if n := len(s.Headroom.Unmet); n > 0 {
-		text = fmt.Sprintf("Limits of pools leave no room for enough headroom: after %s pods wait all the same, such as after that of %s.", plural(n, "loss"), s.Headroom.Unmet[0])
+		text = fmt.Sprintf("Limits of pools leave no room for enough headroom: after %s pods still wait, for example after that of %s.", plural(n, "loss"), s.Headroom.Unmet[0])
 	}
 	if lost > 0 && len(s.Headroom.Nodes) > 0 {
-		text += fmt.Sprintf(" It does not help pods that are lost, %d at worst.", lost)
+		text += fmt.Sprintf(" It does not help lost pods (%d at worst).", lost)
 	}
 	return text
 }

@@ -279,15 +279,16 @@ func (r *report) writeTotals(w io.Writer, style terminal.Style) {
 	}
 }
 
-// choices says what the choices of the plan cost, where they do: zones, pools and preferences, and the weights of pools among them.
+// choices says what the choices of the plan cost, where they do: zones, pools and preferences, and
+// the weights of pools among them.
 func (r *report) choices() []string {
 	var out []string
 	s := &r.Summary
 	if s.ChoiceLowerBoundPerHour > 0 {
-		out = append(out, fmt.Sprintf("with these zones, and pools in this order, not below %s/h", terminal.Dollars(s.ChoiceLowerBoundPerHour)))
+		out = append(out, fmt.Sprintf("with these zones and this order of pools, not below %s/h", terminal.Dollars(s.ChoiceLowerBoundPerHour)))
 	}
 	if s.WeightsPerHour > 0 {
-		out = append(out, fmt.Sprintf("the weights of pools cost %s/h: that much less buys the same pods with equal weights", terminal.Dollars(s.WeightsPerHour)))
+		out = append(out, fmt.Sprintf("the weights of pools cost %s/h: with equal weights, the nodes for the same pods cost that much less", terminal.Dollars(s.WeightsPerHour)))
 	}
 	return out
 }
@@ -334,7 +335,8 @@ func (r *report) writeRefusals(w io.Writer, style terminal.Style) {
 	}
 }
 
-// refusedPods names pods that are refused alike: a pod and how many more of its workload, or else their workloads.
+// refusedPods names pods that are refused alike: a pod and how many more of its workload, or else
+// their workloads.
 func refusedPods(pods []unschedulable) string {
 	names := make([]string, len(pods))
 	for i, u := range pods {

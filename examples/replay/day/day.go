@@ -1,5 +1,6 @@
-// Package day is what happens to a cluster in a day: deployments that are made, scaled and taken away, generated or read from a file. It says
-// nothing of nodes, so that the same day can be played under any policy.
+// Package day describes what happens to a cluster in a day: deployments are created, scaled and
+// deleted. A day is generated or read from a file. It has no nodes, so the same day can be played
+// under any policy.
 package day
 
 import (
@@ -23,7 +24,8 @@ type Event struct {
 	At       time.Time `json:"at"`
 	App      string    `json:"app"`
 	Replicas int       `json:"replicas"`
-	// CPU and Memory are what each pod asks for; they may be left out where the deployment is known.
+	// CPU and Memory are what each pod asks for; they may be left out where the deployment is
+	// known.
 	CPU    string `json:"cpu,omitempty"`
 	Memory string `json:"memory,omitempty"`
 }
@@ -31,7 +33,8 @@ type Event struct {
 // Start is when generated days begin.
 func Start() time.Time { return time.Date(2026, 1, 15, 0, 0, 0, 0, time.UTC) }
 
-// Generate makes a day of so many deployments: services that follow the sun, and batch jobs that come and go.
+// Generate makes a day with the given number of deployments: services that follow the sun, and batch jobs that
+// come and go.
 func Generate(seed uint64, apps int) []Event {
 	r := rand.New(rand.NewPCG(seed, 0x646179))
 	cpus, memories := []string{"250m", "500m", "1", "2"}, []string{"512Mi", "1Gi", "2Gi", "4Gi", "8Gi"}
@@ -65,7 +68,8 @@ func order(list []Event) {
 	slices.SortStableFunc(list, func(a, b Event) int { return cmp.Or(a.At.Compare(b.At), strings.Compare(a.App, b.App)) })
 }
 
-// Read reads a recorded day: one event as JSON on each line. The name of the file is for the error, which joins all that is wrong.
+// Read reads a recorded day: one event as JSON on each line. The name of the file is for the error,
+// which joins all that is wrong.
 func Read(name string, in io.Reader) ([]Event, error) {
 	var out []Event
 	var errs []error

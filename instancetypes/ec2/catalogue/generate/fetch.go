@@ -92,7 +92,8 @@ type module struct {
 	Path, Version, Dir, Sum string
 }
 
-// fetchModule downloads a module with the ordinary client. It is never imported: the files are read as data.
+// fetchModule downloads a module with the ordinary client. It is never imported: the files are read
+// as data.
 func fetchModule(ctx context.Context, path, version string) (module, error) {
 	cmd := exec.CommandContext(ctx, "go", "mod", "download", "-json", path+"@"+version)
 	cmd.Dir = os.TempDir() // outside of any module, so that no go.mod is touched

@@ -10,8 +10,8 @@ import (
 	"strconv"
 )
 
-// literal finds the composite literal that a package-level variable of a Go file is set to. The file's package is not
-// compiled: importing it would drag in hundreds of others.
+// literal finds the composite literal that a package-level variable of a Go file is set to. The
+// file's package is not compiled: importing it would drag in hundreds of others.
 func literal(path, variable string) (*ast.CompositeLit, error) {
 	file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
 	if err != nil {
