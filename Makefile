@@ -140,7 +140,7 @@ bench-price: ## cost, proven gap, time and memory of price-aware plans, into bin
 sbom: ## what the three released modules are made of, as CycloneDX documents in .cache/sbom; of the last commit
 	.ci/sbom
 
-vuln: ## look for known vulnerabilities in what the three released modules call; asks vuln.go.dev, so it needs a network that reaches it
+vuln: ## look for known vulnerabilities in what the three released modules call; asks a database, so it needs a network that reaches it
 	$(GO) -C .ci/tools build -o bin/govulncheck golang.org/x/vuln/cmd/govulncheck
 	@set -e; for m in . cloudprovider/aws examples; do echo "== $$m"; (cd $$m && GOWORK=off $(CURDIR)/.ci/tools/bin/govulncheck ./...); done
 
