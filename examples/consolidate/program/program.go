@@ -82,7 +82,7 @@ Exit codes: 0 planned, 1 failed, 2 bad usage or input.`,
 	o.Register(cmd.Flags())
 	f := cmd.Flags()
 	f.StringArrayVar(&o.methods, "method", nil, "only this method: "+strings.Join(methods(), ", ")+" (repeatable)")
-	f.StringVar(&o.policy, "policy", "karpenter", "objective: karpenter (any saving, unless a pool asks for Balanced), balanced, or payback (more than a cent a day for each eviction)")
+	f.StringVar(&o.policy, "policy", "karpenter", "objective: karpenter (any saving, unless a pool asks for Balanced), balanced, or payback (more than a cent for each eviction, in as long as no pod came or left: two hours to a day)")
 	f.String("search", "", "")
 	if err := f.MarkDeprecated("search", "there is only one search; examples/judges/deprovision runs Karpenter's own"); err != nil {
 		panic(err) // the flag is there
