@@ -332,6 +332,9 @@ func (p *planner) terminateFirst(start state) {
 				continue
 			}
 			a, ok := p.freed(m, start)
+			if v := p.verdictOf(m.Name); !ok && a.Why != "" && v.Outcome == WouldNotFit && v.Method == method {
+				v.Detail = d.why + ", but " + a.Why
+			}
 			if !ok {
 				continue
 			}
