@@ -187,7 +187,8 @@ func (o *Operator) start(ctx context.Context, v *view, c *giveback.Command) {
 	}()
 }
 
-// begin taints the nodes of a command and creates the claims of its replacements. It returns the claims for which that was tried.
+// begin taints the nodes of a command and creates the claims of its replacements, unless its node goes first. It returns the claims for which
+// that was tried.
 func (o *Operator) begin(ctx context.Context, v *view, c *giveback.Command) (old, bought []*karpv1.NodeClaim, err error) {
 	for _, n := range c.Nodes {
 		claim := v.claims[n.Name]
@@ -204,6 +205,9 @@ func (o *Operator) begin(ctx context.Context, v *view, c *giveback.Command) (old
 			return old, nil, err
 		}
 		o.events.Eventf(claim, nil, corev1.EventTypeNormal, "Disrupting", "Disrupt", "%s: %s", c.Method, c.Why)
+	}
+	if c.TerminateFirst { // provisioning buys the successor when the claim is gone, also after a restart; if it cannot, the pods wait like any others
+		return old, nil, nil
 	}
 	for i := range c.NewNodes {
 		ask, err := simulate.Claim(v.Snapshot, &c.NewNodes[i], "planned")
