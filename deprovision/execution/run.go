@@ -266,7 +266,7 @@ func (r *Run) begin(i int) {
 	for _, n := range c.Nodes {
 		r.stages[n.Name] = wanted
 	}
-	if len(c.NewNodes) == 0 || c.AtOnce  {
+	if len(c.NewNodes) == 0 || c.AtOnce || c.TerminateFirst {
 		r.drain(i)
 	}
 }
