@@ -372,7 +372,7 @@ func (p *planner) freed(m *member, start state) (Answer, bool) {
 	set := []*member{m}
 	held, limited := p.heldByPool(set)
 	q := question(set)
-	q.MaxNodes, q.Replacements = max(1, len(q.Pods)), p.replacements(set)
+	q.MaxNodes, q.Replacements, q.Thorough = max(1, len(q.Pods)), p.replacements(set), true
 	for _, sim := range []Simulator{start.sim, p.sim} {
 		if a := p.askOf(sim, q); held == "" && a.OK() && a.lacks(q.Replacements) == "" {
 			return Answer{}, false

@@ -61,7 +61,8 @@ type Question struct {
 	// Freed says that the machines of removed nodes are gone before anything is bought. So what they
 	// count against limits, quotas, reservations and counted offerings can be bought again. The answer
 	// says in Freed what is used of that. Pods are unplaced if another node frees the same that is
-	// leaving or that an earlier answer removes, because then it is enough to wait.
+	// leaving or that an earlier answer removes, because then it is enough to wait, and if another pod
+	// that has no place would take what is bought.
 	Freed bool
 	// Explain asks for [Answer.Why], which costs a look at every node.
 	Explain bool
@@ -227,7 +228,7 @@ func (c *Cluster) Ask(ctx context.Context, q Question) Answer {
 	if len(left) > 0 || waits != "" {
 		switch {
 		case waits != "":
-			a.Freed, a.Why = nil, fmt.Sprintf("node %s, which is leaving, frees the same", waits)
+			a.Freed, a.Why = nil, waits
 		case ctx.Err() != nil:
 			a.Why = context.Cause(ctx).Error()
 		case b.wrong != "":

@@ -8,6 +8,8 @@ import (
 
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/scheduling"
+	"github.com/joinery-sdk/joinery/scheduling/internal/bind"
+	"github.com/joinery-sdk/joinery/scheduling/internal/podclass"
 )
 
 // budgetsOf returns what remains of each budget, negative if its quota is exceeded.
@@ -135,31 +137,37 @@ func reopened(pools []scheduling.Pool, nodes []*corev1.Node) []scheduling.Pool {
 	return out
 }
 
-// takes says what the bought nodes use that only the removed ones free, sorted and each once. wait
-// names another node that frees the same, so that waiting for it is enough; it is empty if there is
-// none.
-func (b *buying) takes(removed []int32) (texts []string, wait string) {
+// takes says what the bought nodes use that only the removed ones free, sorted and each once. why is
+// empty, or says why they cannot count on it: another node frees the same, so that it is enough to
+// wait, or another pod without a place would take it.
+func (b *buying) takes(removed []int32) (texts []string, why string) {
 	e := b.e
+	wait := func(n *node) {
+		if why == "" {
+			why = fmt.Sprintf("node %s, which is leaving, frees the same", n.name)
+		}
+	}
 	leaving := func(uses func(*node) bool) {
 		for i := range e.nodes {
-			if n := &e.nodes[i]; wait == "" && n.alive && n.leaving && uses(n) {
-				wait = n.name
+			if n := &e.nodes[i]; n.alive && n.leaving && uses(n) {
+				wait(n)
 			}
 		}
 	}
 	for _, at := range b.bought {
+		b.rivals(e.nodes[at].bought, &why)
 		n, o := &e.nodes[at], e.nodes[at].bought
 		if o.count > 0 && e.sold(o) > o.stock() {
 			texts = append(texts, o.scarce())
 			leaving(o.holds)
 			for i := range e.nodes { // what this plan gives back
-				if x := &e.nodes[i]; wait == "" && !x.alive && o.holds(x) && !slices.Contains(e.gone, int32(i)) {
-					wait = x.name
+				if x := &e.nodes[i]; !x.alive && o.holds(x) && !slices.Contains(e.gone, int32(i)) {
+					wait(x)
 				}
 			}
 			for i := range e.dropped {
-				if wait == "" && o.holds(&e.dropped[i]) {
-					wait = e.dropped[i].name
+				if o.holds(&e.dropped[i]) {
+					wait(&e.dropped[i])
 				}
 			}
 		}
@@ -199,7 +207,22 @@ func (b *buying) takes(removed []int32) (texts []string, wait string) {
 		}
 	}
 	slices.Sort(texts)
-	return slices.Compact(texts), wait
+	return slices.Compact(texts), why
+}
+
+// rivals names a pod that moves without a question, has no reserved place and would fit a node of the
+// offer.
+func (b *buying) rivals(o *offer, why *string) {
+	e := b.e
+	for i := range e.pods {
+		p := &e.pods[i]
+		if *why != "" || p.values != nil || p.placed > 0 || p.node >= 0 && !e.nodes[p.node].leaving || slices.Contains(b.moving, int32(i)) {
+			continue
+		}
+		if c := e.classOf(int32(i)); c.movable && bind.Fits(c.Need, o.free) && e.buys(c, o) {
+			*why = fmt.Sprintf("pod %s has no place, and would take what is bought", podclass.Name(p.object))
+		}
+	}
 }
 
 // scarce says why the offer's count does not allow another node.

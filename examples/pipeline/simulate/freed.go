@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/joinery-sdk/joinery/deprovision/eviction"
 	giveback "github.com/joinery-sdk/joinery/deprovision/plan"
 	"github.com/joinery-sdk/joinery/scheduling"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
@@ -16,21 +15,8 @@ import (
 )
 
 // goesFirst answers a question whose nodes are gone before others are bought, see
-// [giveback.Question.Freed].
+// [giveback.Question.Freed]. Static pools buy theirs before the pods are placed.
 func (s *Simulator) goesFirst(ctx context.Context, q giveback.Question) (giveback.Answer, error) {
-	out, err := s.afterwards(ctx, q)
-	if err != nil || !out.OK() || len(out.Freed) == 0 {
-		return out, err
-	}
-	slices.Sort(out.Freed)
-	if pod := s.rival(ctx, q, out.Freed); pod != nil {
-		return giveback.Answer{Unplaced: q.Pods, Why: fmt.Sprintf("pod %s is pending, and would take the place", eviction.Name(pod))}, nil
-	}
-	return out, nil
-}
-
-// afterwards buys the nodes of static pools once the old nodes are gone, and then places the pods.
-func (s *Simulator) afterwards(ctx context.Context, q giveback.Question) (giveback.Answer, error) {
 	if len(q.Replacements) == 0 {
 		ask := s.question(q)
 		ask.Freed = true
@@ -67,33 +53,8 @@ func (s *Simulator) afterwards(ctx context.Context, q giveback.Question) (giveba
 			out.Freed = append(out.Freed, text)
 		}
 	}
+	slices.Sort(out.Freed)
 	return out, nil
-}
-
-// rival returns a pod without a place that would be placed if the nodes of the question were gone, by
-// what the answer to the question uses; nil if there is none. Of the pods of one controller one is
-// asked about.
-func (s *Simulator) rival(ctx context.Context, q giveback.Question, freed []string) *corev1.Pod {
-	asked := map[string]bool{}
-	for _, pod := range s.waiting {
-		key := eviction.Name(pod)
-		if len(pod.OwnerReferences) > 0 {
-			key = string(pod.OwnerReferences[0].UID) + " " + cmp.Or(pod.OwnerReferences[0].Name, key)
-		}
-		if asked[key] || slices.Contains(q.Pods, pod) {
-			continue
-		}
-		asked[key] = true
-		one := []*corev1.Pod{pod}
-		if a := s.at.Ask(ctx, whatif.Question{Pods: one, MaxNodes: 1}); a.OK() {
-			continue
-		}
-		a := s.at.Ask(ctx, whatif.Question{Remove: q.Remove, Freed: true, Pods: one, MaxNodes: 1})
-		if a.OK() && slices.ContainsFunc(a.Freed, func(text string) bool { return slices.Contains(freed, text) }) {
-			return pod
-		}
-	}
-	return nil
 }
 
 // limitedPools says, by name, which static pools have as many nodes as they may have.

@@ -217,7 +217,7 @@ func TestTheLastMachine(t *testing.T) {
 					pending.Pods = append(pending.Pods, pending.pod(""))
 					r = pending.plan(t, on, "a")
 					require.Empty(t, going(r), "a pod waits for the place")
-					assert.Contains(t, r.Verdicts[0].Detail, "pod ml/p3- is pending, and would take the place")
+					assert.Contains(t, r.Verdicts[0].Detail, "pod ml/p3- has no place, and would take what is bought")
 				}
 			})
 		}

@@ -21,12 +21,11 @@ type Simulator struct {
 	at       *whatif.Cluster
 	market   *market
 	reserved []giveback.Placement
-	waiting  []*corev1.Pod // that move without a command and have no place
 }
 
 // version returns the simulator of another version of the cluster.
 func (s *Simulator) version(c *whatif.Cluster) *Simulator {
-	return &Simulator{at: c, market: s.market, waiting: s.waiting}
+	return &Simulator{at: c, market: s.market}
 }
 
 // Reserved returns the places of pods that move without a command, see [New]. A simulator that
@@ -68,13 +67,10 @@ func NewFor(s scheduling.Snapshot, o *plan.Options) (*Simulator, []string, error
 	sim := &Simulator{at: c, market: newMarket(c.Problem(), o.Objective, staticPools(s))}
 	sim.market.limited = limitedPools(s)
 	var nominated []string
-	placed := map[*corev1.Pod]bool{}
 	for _, p := range places {
 		nominated = append(nominated, p.Node)
 		sim.reserved = append(sim.reserved, giveback.Placement{Pod: p.Pod, Node: p.Node})
-		placed[p.Pod] = true
 	}
-	sim.waiting = slices.DeleteFunc(moving, func(p *corev1.Pod) bool { return placed[p] })
 	return sim, nominated, nil
 }
 
