@@ -41,7 +41,7 @@ type engine struct {
 	budgets         []int64   // what remains of Problem.Budgets, negative if a quota is exceeded
 	left            [][]int64 // by pool: what remains of its limits, then of its number of nodes
 	gone            []int32   // removed nodes whose machines are gone, see Question.Freed
-	dropped         []node    // removed nodes that the store does not have any more, and whose machines may be there
+	past, dropped   []node    // removed nodes that the store does not have any more: whose machines are gone, and whose machines may be there
 	journal         []op
 	suspended       *buying               // while its buyer is asked, the journal still has its changes; nil between questions
 	static          map[string]bool       // names of static pools

@@ -91,6 +91,11 @@ func (e *engine) freed(of *offer) int {
 			n++
 		}
 	}
+	for i := range e.past {
+		if of.holds(&e.past[i]) {
+			n++
+		}
+	}
 	return n
 }
 
@@ -216,7 +221,9 @@ func (b *buying) rivals(o *offer, why *string) {
 	e := b.e
 	for i := range e.pods {
 		p := &e.pods[i]
-		if *why != "" || p.values != nil || p.placed > 0 || p.node >= 0 && !e.nodes[p.node].leaving || slices.Contains(b.moving, int32(i)) {
+		pending := p.node < 0 && p.object.Spec.NodeName == "" // other pods without a node have ended with it
+		leaves := p.node >= 0 && e.nodes[p.node].leaving
+		if *why != "" || p.values != nil || p.placed > 0 || !pending && !leaves || slices.Contains(b.moving, int32(i)) {
 			continue
 		}
 		if c := e.classOf(int32(i)); c.movable && bind.Fits(c.Need, o.free) && e.buys(c, o) {
