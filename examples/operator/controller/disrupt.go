@@ -170,7 +170,11 @@ func (o *Operator) start(ctx context.Context, v *view, c *giveback.Command) {
 	old, bought, err := o.begin(ctx, v, c)
 	if err == nil {
 		logger.Info("command started", "savings-per-hour", c.SavingsPerHour, "why", c.Why)
-		disruptions.WithLabelValues(string(c.Method), string(c.Kind)).Inc()
+		decision := string(c.Kind)
+		if c.TerminateFirst {
+			decision = "terminate-first"
+		}
+		disruptions.WithLabelValues(string(c.Method), decision).Inc()
 	}
 	go func() {
 		if err == nil {

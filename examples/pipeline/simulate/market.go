@@ -177,7 +177,7 @@ func (m *market) fixedOf(objective *plan.Objective, full bool) map[string][2]int
 		pool := m.problem.Pools[m.problem.Shapes[i].Pool].Name
 		for j := range m.problem.Shapes[i].Offerings {
 			o := &m.problem.InstanceType(i).Offerings[m.problem.Shapes[i].Offerings[j].Index]
-			if m.static[pool] && o.Full == full && !(full && o.Commitment != "") && better(pool, i, j) {
+			if m.static[pool] && o.Full == full && (!full || o.Commitment == "") && better(pool, i, j) {
 				fixed[pool] = [2]int{i, j}
 			}
 		}
