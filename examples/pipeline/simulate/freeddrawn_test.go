@@ -110,7 +110,7 @@ func drawScarce(r *rand.Rand) *scarce {
 			}
 			own := need["nvidia.com/gpu"]
 			cpu, gpus = cpu-need.Cpu().Value(), gpus-own.Value()
-			app := fmt.Sprintf("app%d", r.IntN(3))
+			app := fmt.Sprintf("app%d", r.IntN(2))
 			p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "x", Name: fmt.Sprintf("p%d", len(w.s.Pods)), Labels: map[string]string{"app": app}, OwnerReferences: []metav1.OwnerReference{{Kind: "ReplicaSet", Name: app, Controller: &yes}}}}
 			p.OwnerReferences[0].UID = "uid-of-its-set"
 			p.Spec.NodeName, p.Status.Phase = n.Name, corev1.PodRunning
@@ -149,12 +149,12 @@ func drawScarce(r *rand.Rand) *scarce {
 	if name := []corev1.ResourceName{"cpu", capacityquota.Nodes}[r.IntN(2)]; r.IntN(4) == 0 {
 		w.s.Quotas = []capacityquota.Quota{{Name: "all", Limits: corev1.ResourceList{name: quantity(used("", name) + r.Int64N(3))}}}
 	}
-	for i := range 3 {
-		if r.IntN(2) == 0 {
+	for i := range 2 {
+		if r.IntN(3) == 0 {
 			continue
 		}
 		b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "x", Name: fmt.Sprintf("b%d", i)}}
-		allowed := r.Int32N(4)
+		allowed := r.Int32N(3)
 		b.Spec.Selector, b.Spec.MaxUnavailable = &metav1.LabelSelector{MatchLabels: map[string]string{"app": fmt.Sprintf("app%d", i)}}, new(intstr.FromInt32(allowed))
 		b.Status = policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: allowed, ExpectedPods: 9, CurrentHealthy: 9, DesiredHealthy: 9 - allowed}
 		w.objects.PodDisruptionBudgets = append(w.objects.PodDisruptionBudgets, b)
@@ -259,7 +259,7 @@ func provisioned(t *testing.T, s scheduling.Snapshot, of ...deprovision.Candidat
 // counts, limits and quotas. Pods that wait at once are within their PodDisruptionBudgets.
 func TestWhoGoesFirstHasTo(t *testing.T) {
 	first, others, texts := 0, 0, map[string]int{}
-	rounds := 1500
+	rounds := 800
 	if testing.Short() {
 		rounds = 200
 	}
