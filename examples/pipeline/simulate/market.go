@@ -158,8 +158,8 @@ func (m *market) compileWays() {
 }
 
 // fixedOf returns what static pools buy: the cheapest offering, and reservations only if there is
-// nothing else, because pods may be planned on them. It looks at full offerings, or at the others. Of
-// full ones it leaves out those of a commitment, from which [pipeline.Static] buys nothing.
+// nothing else, because pods may be planned on them. It looks at full offerings, or at the others,
+// and leaves out those of commitments, from which [pipeline.Static] buys nothing.
 func (m *market) fixedOf(objective *plan.Objective, full bool) map[string][2]int {
 	fixed := map[string][2]int{}
 	better := func(pool string, i, j int) bool {
@@ -177,7 +177,7 @@ func (m *market) fixedOf(objective *plan.Objective, full bool) map[string][2]int
 		pool := m.problem.Pools[m.problem.Shapes[i].Pool].Name
 		for j := range m.problem.Shapes[i].Offerings {
 			o := &m.problem.InstanceType(i).Offerings[m.problem.Shapes[i].Offerings[j].Index]
-			if m.static[pool] && o.Full == full && (!full || o.Commitment == "") && better(pool, i, j) {
+			if m.static[pool] && o.Full == full && o.Commitment == "" && better(pool, i, j) {
 				fixed[pool] = [2]int{i, j}
 			}
 		}
