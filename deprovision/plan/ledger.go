@@ -110,7 +110,7 @@ func (p *planner) replacements(set []*member) (out []string) {
 }
 
 // heldByPool says why a static pool gives back none of the set now, if the nodes do not have to go.
-// limited says that this is its limit of nodes, and that none of its nodes is leaving yet.
+// limited says that this is its limit of nodes.
 func (p *planner) heldByPool(set []*member) (why string, limited bool) {
 	names, nodes := p.staticPools(set)
 	for _, name := range names {
@@ -120,7 +120,7 @@ func (p *planner) heldByPool(set []*member) (why string, limited bool) {
 		}
 		limit, is := pool.Limits["nodes"]
 		if now.Staying -= nodes[name]; is && now.Staying+now.Leaving+2*nodes[name] > limit.Value() && len(p.replacements(set)) > 0 {
-			return fmt.Sprintf("pool %s may have at most %d nodes (limits.nodes), so no other node can join before it goes", name, limit.Value()), now.Leaving == 0
+			return fmt.Sprintf("pool %s may have at most %d nodes (limits.nodes), so no other node can join before it goes", name, limit.Value()), true
 		}
 	}
 	return "", false

@@ -378,7 +378,8 @@ func (p *planner) freed(m *member, start state) (Answer, bool) {
 			return Answer{}, false
 		}
 	}
-	if held != "" && !limited {
+	pools, _ := p.staticPools(set)
+	if held != "" && !limited || slices.ContainsFunc(pools, func(name string) bool { return p.population(name).Leaving > 0 }) {
 		return Answer{}, false
 	}
 	q.Freed, q.Explain = true, true
