@@ -55,7 +55,7 @@ func Revive(types []InstanceType, ask requirements.Set, keys requirements.Keys) 
 		if t.Retired && named(t, ask, keys) {
 			offerings := make([]Offering, len(t.Offerings))
 			for j, o := range t.Offerings {
-				o.Available = o.Available || o.Price > 0
+				o.Available = o.Available || o.Price > 0 && !o.Full
 				offerings[j] = o
 			}
 			out[i].Offerings = offerings

@@ -38,6 +38,10 @@ type Offering struct {
 	List  *PriceList
 	// Available is false if the offering exists but cannot be bought now, or has no known price.
 	Available bool
+	// Full says that Available is false only because every machine that the offering counts is in
+	// use. One that is given back can be bought again. It is false if the cloud has refused the
+	// offering, because it gives a free machine to anyone.
+	Full bool
 	// ReservationCount is how many can be bought at this price; 0 means no limit. Offerings with
 	// the same [LabelReservationID] or the same Commitment share one count.
 	ReservationCount int

@@ -48,7 +48,7 @@ func Offer(zone, capacityType string, perHour float64) Offering {
 func (o Offering) Stock(id string, n int) Offering {
 	o.ReservationCount, o.Commitment = n, id
 	if n == 0 { // a count of 0 would mean any number
-		o.Available = false
+		o.Available, o.Full = false, true
 	}
 	return o
 }

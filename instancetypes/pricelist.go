@@ -151,7 +151,7 @@ func Reprice(types []InstanceType, layers ...PriceSource) []InstanceType {
 }
 
 func reprice(t InstanceType, o Offering, layers []PriceSource) []Offering {
-	unknown := !o.Available && o.Price == 0
+	unknown := !o.Available && o.Price == 0 && !o.Full
 	var quotes []Quote
 	if !unknown {
 		quotes = []Quote{{Price: o.Price, List: o.List, Count: o.ReservationCount, Commitment: o.Commitment, CommittedPerHour: o.CommittedPerHour, CommitmentRate: o.CommitmentRate}}
@@ -186,13 +186,13 @@ func Withhold(types []InstanceType, gone ...requirements.Set) []InstanceType {
 		var offerings []Offering
 		for j, o := range t.Offerings {
 			q := PriceQuery{Type: t, Offering: o}
-			if !o.Available || !slices.ContainsFunc(gone, q.Matches) {
+			if !o.Available && !o.Full || !slices.ContainsFunc(gone, q.Matches) {
 				continue
 			}
 			if offerings == nil {
 				offerings = slices.Clone(t.Offerings)
 			}
-			offerings[j].Available = false
+			offerings[j].Available, offerings[j].Full = false, false
 		}
 		if offerings != nil {
 			out[i].Offerings = offerings

@@ -168,6 +168,9 @@ func (v *validator) offerings(t *InstanceType) {
 		if o.ReservationCount < 0 {
 			v.bad(at(".reservationCount"), "%d: want 0 for no limit, or a count", o.ReservationCount)
 		}
+		if o.Full && (o.Available || o.ReservationCount > 0) {
+			v.bad(at(".full"), "true, with a count of %d: want it only where nothing is left to buy", o.ReservationCount)
+		}
 		if o.CommittedPerHour != 0 && !(o.Commitment != "" && o.ReservationCount > 0 && o.CommitmentRate > 0 && o.CommitmentRate <= o.CommittedPerHour && o.CommittedPerHour <= maxPrice) {
 			v.bad(at(".committedPerHour"), "%v with a rate of %v: want dollars per hour that cover a node at least, a rate, a count and a name of the commitment", o.CommittedPerHour, o.CommitmentRate)
 		}

@@ -142,13 +142,13 @@ func (l Ledger) Apply(types []instancetypes.InstanceType, now time.Time) []insta
 	for i, t := range out {
 		var offerings []instancetypes.Offering
 		for j, o := range t.Offerings {
-			if !o.Available || !slices.ContainsFunc(active, func(r Record) bool { return r.Covers(t, o) }) {
+			if !o.Available && !o.Full || !slices.ContainsFunc(active, func(r Record) bool { return r.Covers(t, o) }) {
 				continue
 			}
 			if offerings == nil {
 				offerings = slices.Clone(t.Offerings)
 			}
-			offerings[j].Available = false
+			offerings[j].Available, offerings[j].Full = false, false
 		}
 		if offerings != nil {
 			out[i].Offerings = offerings

@@ -289,7 +289,7 @@ func (p *Provider) fill(ctx context.Context, s *resolvedClass) error {
 			s.types[i].Offerings = slices.Clone(t.Offerings)
 			for j, o := range t.Offerings {
 				if slices.Contains(s.shifted, zoneOf(o)) {
-					s.types[i].Offerings[j].Available = false
+					s.types[i].Offerings[j].Available, s.types[i].Offerings[j].Full = false, false
 				}
 			}
 		}

@@ -52,11 +52,11 @@ type Status string
 // The statuses. Done and all later ones are final.
 const (
 	Waiting   Status = "waiting"   // waits for commands before it
-	Buying    Status = "buying"    // its replacements are not ready yet
+	Buying    Status = "buying"    // its replacements are not ready yet, or the successor of a node that went first
 	Draining  Status = "draining"  // its nodes are being emptied and given back
 	Reverting Status = "reverting" // what it bought is being given back
 	Done      Status = "done"      // all its nodes are given back
-	Partial   Status = "partial"   // some of its nodes could not be drained and stay
+	Partial   Status = "partial"   // some of its nodes could not be drained and stay, or a successor could not be bought
 	Reverted  Status = "reverted"  // it failed, and what it bought was given back
 	Skipped   Status = "skipped"   // a command before it failed, so the plan is no longer right
 )

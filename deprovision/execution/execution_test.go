@@ -39,6 +39,8 @@ func command(text string) plan.Command {
 			c.Placements = append(c.Placements, plan.Placement{Pod: &corev1.Pod{}, Node: name})
 		case '!':
 			c.AtOnce = true
+		case '^':
+			c.TerminateFirst = true
 		}
 	}
 	return c
@@ -101,6 +103,26 @@ func TestScripts(t *testing.T) {
 			commands: []string{"-a +x !"},
 			steps:    [][2]string{{"", "buy x, drain a"}, {"gone a", "buy x"}, {"ready x", ""}},
 			end:      "done",
+		},
+		"a node goes first, and its successor is bought when it is gone": {
+			commands: []string{"-a +x ^", "-b >x"}, parallel: 2,
+			steps: [][2]string{{"", "drain a"}, {"empty a", "give-back a"}, {"gone a", "buy x"}, {"ready x", "drain b"}, {"gone b", ""}},
+			end:   "done done",
+		},
+		"a node that goes first dies": {
+			commands: []string{"-a +x ^"},
+			steps:    [][2]string{{"", "drain a"}, {"gone a", "buy x"}, {"gone a", "buy x"}, {"ready x", ""}},
+			end:      "done",
+		},
+		"the successor of a node that went first cannot be bought": {
+			commands: []string{"-a +x ^", "-b"},
+			steps:    [][2]string{{"", "drain a"}, {"empty a", "give-back a"}, {"gone a", "buy x"}, {"failed x", ""}},
+			end:      "partial skipped",
+		},
+		"a node that is to go first cannot be drained": {
+			commands: []string{"-a +x ^", "-b"},
+			steps:    [][2]string{{"", "drain a"}, {"failed a", "uncordon a"}, {"open a", ""}},
+			end:      "partial skipped",
 		},
 		"what was bought is taken back, and nothing more begins": {
 			commands: []string{"-a +x +y", "-b"},
@@ -204,8 +226,10 @@ func TestUnexpectedEvents(t *testing.T) {
 }
 
 // Whatever fails, in whatever order things happen: every run ends, no node is drained before what it was replaced by is ready, and
-// what a command bought that drained nothing is gone in the end.
+// what a command bought that drained nothing is gone in the end. Of a command whose node goes first
+// nothing is bought before the node is gone. A run that is made anew from its events goes on as before.
 func TestEveryRunEnds(t *testing.T) {
+	first := 0
 	for seed := range uint64(500) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		var list []plan.Command
@@ -220,9 +244,15 @@ func TestEveryRunEnds(t *testing.T) {
 			for k := range rnd.IntN(3) {
 				text += fmt.Sprintf(" +new%d-%d >new%d-%d", i, k, rnd.IntN(i+1), k)
 			}
+			if rnd.IntN(4) == 0 {
+				text = strings.ReplaceAll(text, " |", "") + " ^"
+			}
 			list = append(list, command(text))
 		}
-		r := execution.New(list, 1+rnd.IntN(3))
+		parallel := 1 + rnd.IntN(3)
+		r := execution.New(list, parallel)
+		var events []execution.Event
+		gone := map[string]bool{}
 		there, failed, drained, died := map[string]bool{}, map[string]bool{}, map[int]bool{}, map[string]bool{}
 		for steps := 0; !r.Finished(); steps++ {
 			require.Less(t, steps, 1000)
@@ -236,9 +266,19 @@ func TestEveryRunEnds(t *testing.T) {
 				delete(there, dead)
 				died[dead] = true
 				var err error
-				r, err = r.Tell(execution.Event{Fact: []execution.Fact{execution.Gone, execution.Failed}[rnd.IntN(2)], Node: dead})
+				events = append(events, execution.Event{Fact: []execution.Fact{execution.Gone, execution.Failed}[rnd.IntN(2)], Node: dead})
+				r, err = r.Tell(events[len(events)-1])
 				require.NoError(t, err, "seed %d", seed)
 				continue
+			}
+			if rnd.IntN(10) == 0 {
+				again := execution.New(list, parallel)
+				for _, e := range events {
+					var err error
+					again, err = again.Tell(e)
+					require.NoError(t, err, "seed %d", seed)
+				}
+				require.Equal(t, todo(r), todo(again), "seed %d", seed)
 			}
 			actions := r.Actions()
 			require.NotEmpty(t, actions, "seed %d: not finished, and nothing to do", seed)
@@ -256,25 +296,43 @@ func TestEveryRunEnds(t *testing.T) {
 					require.LessOrEqual(t, wave(list[a.Command], a.Node), wave(list[a.Command], other.Node), "seed %d: %s is drained before %s has gone", seed, a.Node, other.Node)
 				}
 				for _, n := range list[a.Command].NewNodes {
+					if list[a.Command].TerminateFirst {
+						require.False(t, there[n.Name], "seed %d: %s is bought before %s is drained", seed, n.Name, a.Node)
+						continue
+					}
 					require.True(t, there[n.Name] || died[n.Name] && a.Kind != execution.Drain, "seed %d: %s is drained before %s is ready", seed, a.Node, n.Name)
 				}
+			}
+			if a.Kind == execution.Buy && list[a.Command].TerminateFirst {
+				for _, n := range list[a.Command].Nodes {
+					require.True(t, gone[n.Name], "seed %d: %s is bought before %s is gone", seed, a.Node, n.Name)
+				}
+				first++
 			}
 			if a.Kind == execution.Buy && fact == execution.Ready {
 				there[a.Node] = true
 			}
 			if a.Kind == execution.GiveBack {
 				delete(there, a.Node)
+				gone[a.Node] = true
 			}
 			var err error
-			r, err = r.Tell(execution.Event{Fact: fact, Node: a.Node})
+			events = append(events, execution.Event{Fact: fact, Node: a.Node})
+			r, err = r.Tell(events[len(events)-1])
 			require.NoError(t, err)
 		}
 		for i := range list {
 			for _, n := range list[i].NewNodes {
+				if list[i].TerminateFirst {
+					stays := slices.ContainsFunc(list[i].Nodes, func(old deprovision.Candidate) bool { return !gone[old.Name] })
+					assert.Equal(t, !stays && !failed[n.Name] && !died[n.Name], there[n.Name], "seed %d: command %d and node %s", seed, i, n.Name)
+					continue
+				}
 				assert.Equal(t, drained[i] && !died[n.Name], there[n.Name], "seed %d: command %d and node %s", seed, i, n.Name)
 			}
 		}
 	}
+	require.Greater(t, first, 100)
 }
 
 // A command that the plan does not have has no status.

@@ -15,13 +15,13 @@ import (
 type stage int
 
 const (
-	planned  stage = iota
-	wanted         // to be bought, or to be cordoned until its replacements are ready
-	ready          // bought and ready
-	draining       // being emptied
-	leaving        // being given back
-	staying        // to be uncordoned
-	over           // gone, or accepting pods again
+	planned  stage = iota // not begun, or to be bought once a node that goes first is gone
+	wanted                // to be bought, or to be cordoned until its replacements are ready
+	ready                 // bought and ready
+	draining              // being emptied
+	leaving               // being given back
+	staying               // to be uncordoned
+	over                  // gone, or accepting pods again
 )
 
 // Run is the execution of a plan: an immutable value, safe for concurrent use. The zero value has
@@ -37,7 +37,9 @@ type Run struct {
 
 // New begins to carry out the commands in their order, at most parallel at a time; less than 1
 // means one. A command waits for earlier commands that buy a node for its pods. The nodes of a
-// later wave are cordoned until the wave begins. Commands are only read, and must not change.
+// later wave are cordoned until the wave begins. A node that goes first (see
+// [plan.Command.TerminateFirst]) is drained and given back at once, and its successor is bought when
+// the machine is gone. Commands are only read, and must not change.
 func New(commands []plan.Command, parallel int) Run {
 	r := Run{commands: commands, parallel: max(1, parallel), statuses: make([]Status, len(commands)), why: make([]string, len(commands)), at: map[string]int{}, stages: map[string]stage{}}
 	for i := range commands {
@@ -175,7 +177,7 @@ func (r *Run) fail(i int, e Event, isNew bool) {
 			}
 		}
 	}
-	if !isNew || r.statuses[i] != Buying {
+	if !isNew || r.statuses[i] != Buying || r.commands[i].TerminateFirst { // its pods wait like any others
 		return
 	}
 	r.statuses[i] = Reverting
@@ -195,7 +197,11 @@ func (r *Run) proceed() {
 		c := &r.commands[i]
 		switch r.statuses[i] {
 		case Buying:
-			if !slices.ContainsFunc(c.NewNodes, func(n plan.NewNode) bool { return r.stages[n.Name] == wanted }) {
+			switch {
+			case slices.ContainsFunc(c.NewNodes, func(n plan.NewNode) bool { return r.stages[n.Name] == wanted }):
+			case c.TerminateFirst:
+				r.end(i)
+			default:
 				r.drain(i)
 			}
 		case Draining, Reverting:
@@ -209,10 +215,13 @@ func (r *Run) proceed() {
 			switch {
 			case r.statuses[i] == Reverting:
 				r.statuses[i] = Reverted
-			case r.why[i] != "":
-				r.statuses[i] = Partial
+			case c.TerminateFirst && r.why[i] == "" && len(c.NewNodes) > 0:
+				r.statuses[i] = Buying
+				for _, n := range c.NewNodes {
+					r.stages[n.Name] = wanted
+				}
 			default:
-				r.statuses[i] = Done
+				r.end(i)
 			}
 		default: // waiting or finished
 		}
@@ -231,6 +240,13 @@ func (r *Run) proceed() {
 	}
 }
 
+// end sets the final status of a command that is not reverted.
+func (r *Run) end(i int) {
+	if r.statuses[i] = Done; r.why[i] != "" {
+		r.statuses[i] = Partial
+	}
+}
+
 // needs reports whether pods of the command go to a node that an earlier command still has to buy.
 func (r *Run) needs(i int) bool {
 	return slices.ContainsFunc(r.commands[i].Placements, func(p plan.Placement) bool {
@@ -243,12 +259,14 @@ func (r *Run) begin(i int) {
 	c := &r.commands[i]
 	r.statuses[i] = Buying
 	for _, n := range c.NewNodes {
-		r.stages[n.Name] = wanted
+		if !c.TerminateFirst {
+			r.stages[n.Name] = wanted
+		}
 	}
 	for _, n := range c.Nodes {
 		r.stages[n.Name] = wanted
 	}
-	if len(c.NewNodes) == 0 || c.AtOnce {
+	if len(c.NewNodes) == 0 || c.AtOnce || c.TerminateFirst {
 		r.drain(i)
 	}
 }

@@ -110,19 +110,20 @@ func (p *planner) replacements(set []*member) (out []string) {
 }
 
 // heldByPool says why a static pool gives back none of the set now, if the nodes do not have to go.
-func (p *planner) heldByPool(set []*member) string {
+// limited says that this is its limit of nodes.
+func (p *planner) heldByPool(set []*member) (why string, limited bool) {
 	names, nodes := p.staticPools(set)
 	for _, name := range names {
 		pool, now := p.pools[name], p.population(name)
 		if surplus := pool.Surplus(now); surplus > 0 {
-			return fmt.Sprintf("pool %s has %d more nodes than its replicas (%d), and gives these back first", name, surplus, *pool.Replicas)
+			return fmt.Sprintf("pool %s has %d more nodes than its replicas (%d), and gives these back first", name, surplus, *pool.Replicas), false
 		}
-		limit, limited := pool.Limits["nodes"]
-		if now.Staying -= nodes[name]; limited && now.Staying+now.Leaving+2*nodes[name] > limit.Value() && len(p.replacements(set)) > 0 {
-			return fmt.Sprintf("pool %s may have at most %d nodes (limits.nodes), so no other node can join before it goes", name, limit.Value())
+		limit, is := pool.Limits["nodes"]
+		if now.Staying -= nodes[name]; is && now.Staying+now.Leaving+2*nodes[name] > limit.Value() && len(p.replacements(set)) > 0 {
+			return fmt.Sprintf("pool %s may have at most %d nodes (limits.nodes), so no other node can join before it goes", name, limit.Value()), true
 		}
 	}
-	return ""
+	return "", false
 }
 
 // lacks returns the first of the static pools of which the answer buys too few nodes.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/joinery-sdk/joinery/deprovision"
 	"github.com/joinery-sdk/joinery/deprovision/eligibility"
+	"github.com/joinery-sdk/joinery/deprovision/eviction"
 )
 
 // Make looks for nodes to give back, method by method: interruption, expiration, repair, drift,
@@ -35,6 +36,9 @@ import (
 // again after its commands, with the same options and budgets, its first command moves some pod a
 // second time.
 //
+// Nodes that are broken or have drifted and that nothing can be bought for go last, before their
+// successors are bought: see [Command.TerminateFirst].
+//
 // The error is [ErrNoSimulator], [*UnknownMethodError], that of [deprovision.Cluster.Validate],
 // that of the simulator, or that of the context.
 func Make(ctx context.Context, c deprovision.Cluster, sim Simulator, opts *Options) (Result, error) {
@@ -45,6 +49,7 @@ func Make(ctx context.Context, c deprovision.Cluster, sim Simulator, opts *Optio
 		return Result{}, err
 	}
 	p := newPlanner(ctx, c, sim, opts.defaults())
+	start := p.clone()
 	for _, m := range p.o.Methods {
 		if !slices.Contains(eligibility.Methods(), m) {
 			return Result{}, &UnknownMethodError{m}
@@ -68,6 +73,7 @@ func Make(ctx context.Context, c deprovision.Cluster, sim Simulator, opts *Optio
 		p.moves, p.start = nil, state{p.sim, maps.Clone(p.nodes), nil}
 		p.tie()
 	}
+	p.terminateFirst(start)
 	if p.err != nil {
 		return Result{}, p.err
 	}
@@ -122,7 +128,7 @@ type due struct {
 //
 // Interruptions and expiration ignore budgets but count against them.
 func (p *planner) forced() {
-	var interrupted, expired, broken, drifted []due
+	var interrupted, expired []due
 	for _, i := range p.cluster.Interruptions {
 		if m := p.nodes[i.Node]; m != nil {
 			atOnce := i.Force || i.Deadline.Sub(p.cluster.Now) < p.o.LaunchTime
@@ -139,23 +145,32 @@ func (p *planner) forced() {
 		}
 	}
 	p.replace(eligibility.Expiration, expired)
+	p.replace(eligibility.Unhealthy, p.dueFor(eligibility.Unhealthy))
+	p.drift(p.dueFor(eligibility.Drift))
+}
+
+// dueFor returns the nodes of this state that are broken or have drifted, in the order of their
+// times.
+func (p *planner) dueFor(method eligibility.Method) (out []due) {
 	for _, m := range p.members() {
-		if m.bought == nil && m.Node.Repair != nil {
-			broken = append(broken, due{m, m.Node.Repair.Since, m.Node.Repair.Why, false})
+		switch {
+		case m.bought != nil:
+		case method == eligibility.Unhealthy && m.Node.Repair != nil:
+			out = append(out, due{m, m.Node.Repair.Since, m.Node.Repair.Why, false})
+		case method == eligibility.Drift && len(m.Node.Drifted) > 0:
+			since := m.Node.DriftedSince
+			if since.IsZero() { // the drift has only been noticed now
+				since = p.cluster.Now
+			}
+			out = append(out, due{m, since, strings.Join(m.Node.Drifted, "; "), false})
 		}
 	}
-	p.replace(eligibility.Unhealthy, broken)
-	for _, m := range p.members() {
-		if m.bought != nil || len(m.Node.Drifted) == 0 {
-			continue
-		}
-		since := m.Node.DriftedSince
-		if since.IsZero() { // the drift has only been noticed now
-			since = p.cluster.Now
-		}
-		drifted = append(drifted, due{m, since, strings.Join(m.Node.Drifted, "; "), false})
-	}
-	p.drift(drifted)
+	sortDue(out)
+	return out
+}
+
+func sortDue(list []due) {
+	slices.SortStableFunc(list, func(a, b due) int { return cmp.Or(a.at.Compare(b.at), strings.Compare(a.Name, b.Name)) })
 }
 
 // drift replaces drifted nodes, in one zone only if the options ask for that.
@@ -227,7 +242,7 @@ func (p *planner) replace(method eligibility.Method, list []due) {
 	if !p.asksFor(method) {
 		return
 	}
-	slices.SortStableFunc(list, func(a, b due) int { return cmp.Or(a.at.Compare(b.at), strings.Compare(a.Name, b.Name)) })
+	sortDue(list)
 	listed := map[string]bool{}
 	for _, d := range list {
 		listed[d.Name] = true
@@ -252,7 +267,7 @@ func (p *planner) replace(method eligibility.Method, list []due) {
 			p.note(m.verdict(OverBudget, method, ledger.why(over[0].Node, budgetReason(method, len(over[0].Pods)))))
 			continue
 		}
-		if held := p.heldByPool(set); held != "" && !goes {
+		if held, _ := p.heldByPool(set); held != "" && !goes {
 			v := m.verdict(Blocked, method, d.why+", but "+held)
 			v.By = []eligibility.Blocker{{Kind: eligibility.StaticPool, Text: held}}
 			p.note(v)
@@ -288,8 +303,114 @@ func (p *planner) replace(method eligibility.Method, list []due) {
 			why += ", though " + lack
 		}
 		sortPods(stranded)
-		p.commit(move{method, set, why, d.atOnce, stranded}, &a)
+		p.commit(move{method: method, nodes: set, why: why, atOnce: d.atOnce, stranded: stranded}, &a)
 	}
+}
+
+// terminateFirst lets nodes go before their successors are bought, as the last commands of the plan:
+// nodes that must be replaced and cannot be, neither at the start of the plan nor now, although their
+// pods have a place once they are gone. Of the nodes that need the same place one goes at a time. No
+// command before it has touched the node, and none after it relies on its successor.
+func (p *planner) terminateFirst(start state) {
+	taken, waiting, touched := map[string]string{}, map[string]int{}, map[string]bool{}
+	for i := range p.out.Commands {
+		for _, name := range p.out.Commands[i].Touches() {
+			touched[name] = true
+		}
+	}
+	for _, method := range []eligibility.Method{eligibility.Unhealthy, eligibility.Drift} {
+		if !p.asksFor(method) || !slices.Contains(p.o.TerminateFirst, method) {
+			continue
+		}
+		list := p.dueFor(method)
+		for _, d := range list {
+			m := p.nodes[d.Name]
+			if m == nil || touched[d.Name] || p.ended() || len(p.blockers(m, method)) > 0 || len(p.tied(m)) > 1 {
+				continue
+			}
+			if _, zone := p.driftZones(list); method == eligibility.Drift && zone != "" && zone != m.Zone {
+				continue
+			}
+			a, ok := p.freed(m, start)
+			if v := p.verdictOf(m.Name); !ok && a.Why != "" && v.Outcome == WouldNotFit && v.Method == method {
+				v.Detail = d.why + ", but " + a.Why
+			}
+			if !ok {
+				continue
+			}
+			refuse := func(o Outcome, why string) {
+				*p.verdictOf(m.Name) = m.verdict(o, method, fmt.Sprintf("%s, but nothing can be bought before it goes (%s), and %s", d.why, strings.Join(a.Freed, "; "), why))
+			}
+			if at := slices.IndexFunc(a.Freed, func(text string) bool { return taken[text] != "" }); at >= 0 {
+				refuse(WouldNotFit, fmt.Sprintf("node %s goes before it", taken[a.Freed[at]]))
+				continue
+			}
+			if _, over := p.ledger.split(method, []*member{m}); len(over) > 0 {
+				refuse(OverBudget, "the budgets allow no more") // budgets says which
+				continue
+			}
+			if why := p.keptRunning(m.Pods, waiting); why != "" {
+				refuse(Blocked, why)
+				p.verdictOf(m.Name).By = []eligibility.Blocker{{Kind: eligibility.PodBudget, Text: why}}
+				continue
+			}
+			p.carryOut(move{method: method, why: d.why + "; goes first: " + strings.Join(a.Freed, "; "), first: true}, [][]*member{{m}}, &a)
+			p.out.After = p.sim
+			for _, name := range p.out.Commands[len(p.out.Commands)-1].Touches() {
+				touched[name] = true
+			}
+			for _, text := range a.Freed {
+				taken[text] = m.Name
+			}
+		}
+	}
+}
+
+// freed returns the answer that uses what the node frees, and whether there is one while the node
+// cannot be replaced otherwise.
+func (p *planner) freed(m *member, start state) (Answer, bool) {
+	set := []*member{m}
+	held, limited := p.heldByPool(set)
+	q := question(set)
+	q.MaxNodes, q.Replacements, q.Thorough = max(1, len(q.Pods)), p.replacements(set), true
+	for _, sim := range []Simulator{start.sim, p.sim} {
+		if a := p.askOf(sim, q); held == "" && a.OK() && a.lacks(q.Replacements) == "" {
+			return Answer{}, false
+		}
+	}
+	pools, _ := p.staticPools(set)
+	if held != "" && !limited || slices.ContainsFunc(pools, func(name string) bool { return p.population(name).Leaving > 0 }) {
+		return Answer{}, false
+	}
+	q.Freed, q.Explain = true, true
+	a := p.ask(q)
+	return a, a.OK() && len(a.Freed) > 0 && a.lacks(q.Replacements) == ""
+}
+
+// keptRunning says which PodDisruptionBudget forbids that all the pods wait at once; empty if none
+// does. waiting counts, by budget, the pods that wait already, and then these, too.
+func (p *planner) keptRunning(pods []*corev1.Pod, waiting map[string]int) string {
+	own := map[string]int{}
+	for _, pod := range pods {
+		if p.pdbs.Free(pod) {
+			continue
+		}
+		if r := p.pdbs.Check(pod); r.Text != "" {
+			return fmt.Sprintf("pod %s would wait, but %s", eviction.Name(pod), r.Text)
+		}
+		for _, name := range p.pdbs.Of(pod) {
+			own[name]++
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(own)) {
+		if allowed := p.pdbs.Allowed(name) - waiting[name]; own[name] > allowed {
+			return fmt.Sprintf("%d pods of PodDisruptionBudget %s would wait at once, which allows %d", own[name], name, max(0, allowed))
+		}
+	}
+	for name, n := range own {
+		waiting[name] += n
+	}
+	return ""
 }
 
 // emptiness gives back all nodes without pods that have to move, in one command.

@@ -60,6 +60,13 @@ type Options struct {
 	// DriftByZone replaces drifted nodes zone by zone: first where some are leaving already, then where
 	// nodes have drifted for longest. The next zone follows when no drifted node of this one can go.
 	DriftByZone bool
+	// TerminateFirst are the methods that may give a node back before its successor is bought, see
+	// [Command.TerminateFirst]: [eligibility.Unhealthy] and [eligibility.Drift]; others have no
+	// effect. nil means Unhealthy alone. A broken node serves nobody, so its pods lose nothing by
+	// waiting. The pods of a drifted node run until it goes, and its place could be lost to someone
+	// else, so drift has to be asked for. An empty list means no method, which is the default of
+	// Karpenter (its gates are TerminateFirstRepair and TerminateFirstDrift).
+	TerminateFirst []eligibility.Method
 	// LaunchTime is how long a new node takes to start. An interruption with less notice does not
 	// wait for it. 0 means a minute, which is less than the two minutes of notice that clouds give
 	// for spot machines.
@@ -76,6 +83,9 @@ func (o *Options) defaults() Options {
 		out.Ranker = deprovision.PriceRanker{}
 	}
 	out.Objective = out.Objective.defaults()
+	if out.TerminateFirst == nil {
+		out.TerminateFirst = []eligibility.Method{eligibility.Unhealthy}
+	}
 	out.SpotFlexibility = cmp.Or(out.SpotFlexibility, 15)
 	out.LaunchTime = cmp.Or(out.LaunchTime, time.Minute)
 	return out
@@ -90,7 +100,8 @@ const (
 	Replace Kind = "replace"
 )
 
-// Command is one change: buy the new nodes, move the pods, give the nodes back.
+// Command is one change: buy the new nodes, move the pods, give the nodes back. With TerminateFirst
+// the order is the other one.
 type Command struct {
 	Method eligibility.Method
 	Kind   Kind
@@ -114,6 +125,11 @@ type Command struct {
 	Disruption     float64
 	// AtOnce says not to wait for the new nodes, because the cloud takes the old node first.
 	AtOnce bool
+	// TerminateFirst says that the node goes before its successor in NewNodes can be bought, because
+	// that takes what the node itself uses, such as its slot of a full reservation. Its pods wait
+	// meanwhile. So the node is drained and given back first, and the successor is bought once the
+	// machine is gone. If that fails, the pods are pending like any others.
+	TerminateFirst bool
 	// Why is the reason, as one sentence.
 	Why string
 }

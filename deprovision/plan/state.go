@@ -55,6 +55,8 @@ type move struct {
 	nodes  []*member
 	why    string
 	atOnce bool
+	// first says that the node goes before its successor is bought.
+	first bool
 	// stranded are pods without another place, on a node that goes in any case.
 	stranded []*corev1.Pod
 }

@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -89,6 +90,65 @@ func TestStaticPoolsThatCanBuyNothing(t *testing.T) {
 		}
 		require.Len(t, r.Commands, 1, method)
 		assert.Contains(t, r.Commands[0].Why, "though pool default cannot buy a node in its place now", method)
+	}
+}
+
+// freeing is a toy that knows what a node frees if it goes before others are bought: without that,
+// nothing is for sale.
+type freeing struct {
+	toy
+	slots []string
+}
+
+func (s freeing) Simulate(ctx context.Context, q plan.Question) (plan.Answer, error) {
+	if !q.Freed && q.Moves == nil {
+		q.MaxNodes, s.none = 0, true
+	}
+	a, err := s.toy.Simulate(ctx, q)
+	if q.Freed && len(a.NewNodes) > 0 {
+		a.Freed = s.slots
+	}
+	if a.After != nil {
+		after := a.After().(toy)
+		a.After = func() plan.Simulator { return freeing{after, s.slots} }
+		a.Rebased = a.After
+	}
+	return a, err
+}
+
+// A node goes first only if the simulator says what that frees: one that does not know the question
+// never lets one go. Of a plan's nodes that need the same place one goes.
+func TestOnlyWhatIsProvedGoesFirst(t *testing.T) {
+	both := plan.Options{TerminateFirst: []eligibility.Method{eligibility.Drift, eligibility.Unhealthy, eligibility.Consolidation}}
+	for _, method := range eligibility.Methods() {
+		for slots, first := range map[string]int{"": 0, "cr-1": 1} {
+			for _, static := range []bool{false, true} {
+				name := fmt.Sprint(method, slots, static)
+				w := newWorld("a 4 4", "b 4 4")
+				if static {
+					w.Pools[0].Replicas, w.Pools[0].Limits = new(int64(2)), corev1.ResourceList{"nodes": *resource.NewQuantity(2, resource.DecimalSI)}
+				}
+				departure(w, method, "a")
+				departure(w, method, "b")
+				sim := freeing{toy: w.toy}
+				if slots != "" {
+					sim.slots = []string{slots}
+				}
+				r := planned(w.Cluster, sim, &both)
+				n := 0
+				for _, c := range r.Commands {
+					if c.TerminateFirst {
+						n++
+						require.Equal(t, "a", c.Nodes[0].Name, name)
+						require.Contains(t, c.Why, "; goes first: cr-1", name)
+					}
+				}
+				if method != eligibility.Drift && method != eligibility.Unhealthy {
+					first = 0
+				}
+				require.Equal(t, first, n, name)
+			}
+		}
 	}
 }
 

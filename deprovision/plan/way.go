@@ -346,7 +346,7 @@ const window = 64
 func (p *planner) command(v move, waves [][]*member, a *Answer) {
 	set := slices.Clone(v.nodes)
 	slices.SortFunc(set, func(a, b *member) int { return strings.Compare(a.Name, b.Name) })
-	c := Command{Method: v.method, Kind: Delete, NewNodes: a.NewNodes, Placements: a.Placements, SavingsPerHour: priceOf(set) - a.price(), Why: v.why, AtOnce: v.atOnce, Stranded: v.stranded}
+	c := Command{Method: v.method, Kind: Delete, NewNodes: a.NewNodes, Placements: a.Placements, SavingsPerHour: priceOf(set) - a.price(), Why: v.why, AtOnce: v.atOnce, TerminateFirst: v.first, Stranded: v.stranded}
 	if len(a.NewNodes) > 0 {
 		c.Kind = Replace
 	}
@@ -369,7 +369,11 @@ func (p *planner) command(v move, waves [][]*member, a *Answer) {
 			names = append(names, n.InstanceType)
 		}
 		slices.Sort(names)
-		detail += fmt.Sprintf("; %d nodes are bought (%s)", len(c.NewNodes), strings.Join(slices.Compact(names), ", "))
+		then := ""
+		if c.TerminateFirst {
+			then = "then "
+		}
+		detail += fmt.Sprintf("; %s%d nodes are bought (%s)", then, len(c.NewNodes), strings.Join(slices.Compact(names), ", "))
 	}
 	for _, m := range set {
 		own := member{Candidate: deprovision.NewCandidate(m.Node, p.cluster.Now)} // without the pods that arrived

@@ -25,6 +25,7 @@ import (
 
 	"github.com/joinery-sdk/joinery/cloudprovider"
 	"github.com/joinery-sdk/joinery/cloudprovider/memcloud"
+	"github.com/joinery-sdk/joinery/deprovision/eligibility"
 	"github.com/joinery-sdk/joinery/examples/operator/controller"
 	"github.com/joinery-sdk/joinery/examples/operator/crds"
 	"github.com/joinery-sdk/joinery/examples/operator/memory"
@@ -41,6 +42,7 @@ type flags struct {
 	cluster, region, queue, instanceTypes string
 	boot                                  time.Duration
 	zoneBudgets                           []string
+	first                                 []string
 	installCRDs                           bool
 	options                               controller.Options
 }
@@ -75,6 +77,7 @@ func run(ctx context.Context, args []string) error {
 	set.DurationVar(&f.options.Disruption.LaunchTime, "launch-time", 0, "how long a node takes: an interruption that leaves less does not wait for the replacement; 0 for 1m")
 	set.BoolVar(&f.options.Disruption.SpotToSpot, "spot-to-spot", false, "replace spot nodes by cheaper spot nodes")
 	set.BoolVar(&f.options.Disruption.DriftByZone, "drift-by-zone", false, "replace drifted nodes in one zone at a time")
+	set.StringSliceVar(&f.first, "terminate-first", []string{string(eligibility.Unhealthy)}, "where nothing can be bought in the place of a node before it goes (a full reservation, a limit that is reached), let it go first by these methods: unhealthy, drift; none for no method")
 	set.StringArrayVar(&f.zoneBudgets, "zone-budget", nil, "how many nodes of each zone may leave at once, whatever their pools, such as 2 or 10% (repeatable; the smallest counts)")
 	set.BoolVar(&f.options.DeletionCosts, "pod-deletion-cost", false, "write the annotation controller.kubernetes.io/pod-deletion-cost of pods that ReplicaSets control, so that workloads that are scaled down empty the nodes that should go")
 	set.StringVar(&f.spread, "scheduler-config", "", "file with kube-scheduler's KubeSchedulerConfiguration, or of Karpenter's flag of this name: the topology spread of pods without any")
@@ -83,6 +86,16 @@ func run(ctx context.Context, args []string) error {
 		return nil
 	} else if err != nil {
 		return err
+	}
+	f.options.Disruption.TerminateFirst = []eligibility.Method{}
+	for _, text := range f.first {
+		switch m := eligibility.Method(text); m {
+		case eligibility.Unhealthy, eligibility.Drift:
+			f.options.Disruption.TerminateFirst = append(f.options.Disruption.TerminateFirst, m)
+		case "none":
+		default:
+			return fmt.Errorf("--terminate-first %q: want unhealthy, drift, or none", text)
+		}
 	}
 	for _, text := range f.zoneBudgets {
 		b, err := nodepool.ParseBudget(text)

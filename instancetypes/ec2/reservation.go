@@ -103,7 +103,7 @@ func (r Reservation) add(t instancetypes.InstanceType) (instancetypes.InstanceTy
 	}
 	t.Requirements = types
 	t.Offerings = slices.Insert(slices.Clone(t.Offerings), 0, instancetypes.Offering{
-		Requirements: sold, Price: r.Price, Available: r.Count > 0, ReservationCount: r.Count,
+		Requirements: sold, Price: r.Price, Available: r.Count > 0, Full: r.Count == 0, ReservationCount: r.Count,
 		List: &instancetypes.PriceList{Name: "capacity reservation " + r.ID},
 	})
 	return t, true

@@ -79,6 +79,13 @@ func TestAFullReservation(t *testing.T) {
 	assert.True(t, read(`"ReservationCapacity": 2, `+at("reserved")).Available)
 	assert.True(t, read(at("reserved")).Available, "nothing is said of how many")
 	assert.True(t, read(`"ReservationCapacity": 0, `+at("on-demand")).Available, "Karpenter writes it for all")
+	full := read(`"ReservationCapacity": 0, ` + at("reserved"))
+	assert.True(t, full.Full)
+	data, err := kwok.Write([]instancetypes.InstanceType{instancetypes.New("a", nil, nil, full)})
+	require.NoError(t, err)
+	again, err := kwok.Read(data)
+	require.NoError(t, err)
+	assert.True(t, again[0].Offerings[0].Full && !again[0].Offerings[0].Available, string(data))
 }
 
 func TestRoundTrip(t *testing.T) {

@@ -187,7 +187,7 @@ func (r *reader) offerings(raw json.RawMessage) []instancetypes.Offering {
 			o.Requirements = r.requirements(at+".Requirements", raw)
 		}
 		if capacity, ok := o.Requirements.Get(instancetypes.LabelCapacityType).Single(); ok && capacity == instancetypes.CapacityTypeReserved && f["ReservationCapacity"] != nil && o.ReservationCount == 0 {
-			o.Available = false // a full reservation in Karpenter; here a count of 0 would mean any number
+			o.Available, o.Full = false, o.Available // a full reservation in Karpenter; here a count of 0 would mean any number
 		}
 		out = append(out, o)
 	}

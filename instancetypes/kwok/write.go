@@ -26,7 +26,7 @@ type file struct {
 type offering struct {
 	Price               float64
 	Available           bool
-	ReservationCapacity int     `json:",omitempty"`
+	ReservationCapacity *int    `json:",omitempty"`
 	Commitment          string  `json:",omitempty"`
 	CommittedPerHour    float64 `json:",omitempty"`
 	CommitmentRate      float64 `json:",omitempty"`
@@ -49,7 +49,11 @@ func Write(types []instancetypes.InstanceType) ([]byte, error) {
 		}
 		f.Offerings = make([]offering, 0, len(t.Offerings))
 		for i, o := range t.Offerings {
-			w := offering{Price: o.Price, Available: o.Available, ReservationCapacity: o.ReservationCount, Commitment: o.Commitment, CommittedPerHour: o.CommittedPerHour, CommitmentRate: o.CommitmentRate}
+			w := offering{Price: o.Price, Available: o.Available, Commitment: o.Commitment, CommittedPerHour: o.CommittedPerHour, CommitmentRate: o.CommitmentRate}
+			full := o.Full && o.CapacityType() == instancetypes.CapacityTypeReserved // Karpenter writes it as available, with no capacity
+			if w.Available = o.Available || full; o.ReservationCount > 0 || full {
+				w.ReservationCapacity = &o.ReservationCount
+			}
 			if w.Requirements, err = expressions(o.Requirements); err != nil {
 				return nil, fmt.Errorf("kwok: %q: offerings[%d]: %w", t.Name, i, err)
 			}

@@ -58,6 +58,12 @@ type Question struct {
 	Buy       []Bought
 	Place     map[*corev1.Pod]string
 	Elsewhere bool
+	// Freed says that the machines of removed nodes are gone before anything is bought. So what they
+	// count against limits, quotas, reservations and counted offerings can be bought again. The answer
+	// says in Freed what is used of that. Pods are unplaced if another node frees the same that is
+	// leaving or that an earlier answer removes, because then it is enough to wait, and if another pod
+	// that has no place would take what is bought.
+	Freed bool
 	// Explain asks for [Answer.Why], which costs a look at every node.
 	Explain bool
 }
@@ -72,6 +78,9 @@ type Answer struct {
 	Bought []Bought
 	// Price is the total price of Bought.
 	Price Price
+	// Freed says what the bought nodes use that only the removed nodes free, sorted, such as
+	// "reservation cr-1 is full". It is empty unless the question has Freed set.
+	Freed []string
 	// Forgone is the price of preferences that the moved pods lose, less those that they gain. Each
 	// costs the share [Options.PreferencePrice] of what the pod takes of a new node. It is never
 	// negative. A saving below it only gives back what was bought for preferences.
@@ -186,11 +195,18 @@ func (c *Cluster) Ask(ctx context.Context, q Question) Answer {
 	}
 	b, there := buying{e: e, from: c, q: &q, moving: moving}, len(e.nodes)
 	var left []int32
-	if q.Place != nil {
-		if q.Elsewhere {
-			e.credit(gone)
-			gone = nil
+	removed, waits := gone, ""
+	if q.Freed {
+		for _, i := range gone {
+			e.do(op{kind: opFree, node: i})
 		}
+	}
+	if q.Freed || q.Place != nil && q.Elsewhere {
+		e.credit(gone)
+		gone = nil
+	}
+	mark := len(e.journal)
+	if q.Place != nil {
 		left = b.place(moving)
 	} else {
 		left = e.fill(moving)
@@ -198,14 +214,21 @@ func (c *Cluster) Ask(ctx context.Context, q Question) Answer {
 	if len(left) > 0 && q.MaxNodes > 0 && q.Place == nil {
 		left = b.buy(left)
 		if len(left) == 0 && (e.spread(moving) || b.counted()) {
-			left = b.again(len(gone))
+			left = b.again(mark)
 		}
 		if len(left) == 0 && !b.drop() {
 			left = moving
 		}
 	}
-	if len(left) > 0 {
+	if len(left) == 0 && q.Freed {
+		if a.Freed, waits = b.takes(removed); waits != "" {
+			left = moving
+		}
+	}
+	if len(left) > 0 || waits != "" {
 		switch {
+		case waits != "":
+			a.Freed, a.Why = nil, waits
 		case ctx.Err() != nil:
 			a.Why = context.Cause(ctx).Error()
 		case b.wrong != "":
@@ -223,13 +246,6 @@ func (c *Cluster) Ask(ctx context.Context, q Question) Answer {
 	e.credit(gone)
 	a.ops = slices.Clone(e.journal)
 	return a
-}
-
-// credit stops counting removed nodes against the limits of their pools.
-func (e *engine) credit(gone []int32) {
-	for _, i := range gone {
-		e.do(op{kind: opCredit, node: i})
-	}
 }
 
 // runsOn returns the node that a pod runs on; nil if it is pending or its node is gone.

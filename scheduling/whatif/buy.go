@@ -151,38 +151,6 @@ func (b *buying) undo(mark int) {
 	b.bought = nil
 }
 
-// allowedOffer reports whether the question, the limits of the pool and the quotas allow buying the
-// offer.
-func (b *buying) allowedOffer(o *offer, limit Price) bool {
-	left := b.e.left[o.pool]
-	if limit > 0 && o.price >= limit || b.q.CapacityTypes != nil && !slices.Contains(b.q.CapacityTypes, o.capacity) || left[len(left)-1] < 1 {
-		return false
-	}
-	for i, u := range b.e.problem.Shapes[o.shape].Offerings[o.index].Usage {
-		if u > max(0, b.e.budgets[i]) {
-			return false
-		}
-	}
-	for i, u := range b.e.problem.Shapes[o.shape].Usage {
-		if u > max(0, left[i]) { // a node that counts nothing is within any limit
-			return false
-		}
-	}
-	return o.count == 0 || b.e.sold(o) < o.count
-}
-
-// sold returns how many bought nodes count against the offer's count: those of its reservation, or
-// of itself if it has none.
-func (e *engine) sold(of *offer) int {
-	n := 0
-	for i := range e.nodes {
-		if o := e.nodes[i].bought; o != nil && e.nodes[i].alive && (o == of || of.reservation != "" && o.reservation == of.reservation) {
-			n++
-		}
-	}
-	return n
-}
-
 // one buys the cheapest node that holds all the pods. Offers that are equal for all constraints are
 // tried once.
 func (b *buying) one(left []int32) (Price, bool) {

@@ -99,7 +99,7 @@ func (c *Cluster) Rebase() *Cluster {
 		offers: old.offers, offerAt: old.offerAt, taken: maps.Clone(old.taken), names: make([]int, len(old.names)),
 		bucketAt: maps.Clone(old.bucketAt), blends: old.blends, fine: old.fine, fineGroups: old.fineGroups, daemons: old.daemons, preferencePrice: old.preferencePrice, softTaints: old.softTaints,
 	}
-	e.budgets = slices.Clone(old.budgets)
+	e.budgets, e.past, e.dropped = slices.Clone(old.budgets), slices.Clone(old.past), slices.Clone(old.dropped)
 	for _, l := range old.left {
 		e.left = append(e.left, slices.Clone(l))
 	}
@@ -113,6 +113,10 @@ func (c *Cluster) Rebase() *Cluster {
 		if n := old.nodes[i]; n.alive {
 			n.Free, n.pods, n.Ports = slices.Clone(n.Free), slices.Clone(n.pods), slices.Clone(n.Ports)
 			e.nodes = append(e.nodes, n)
+		} else if slices.Contains(old.gone, int32(i)) {
+			e.past = append(e.past, n)
+		} else if n.object != nil {
+			e.dropped = append(e.dropped, n)
 		}
 	}
 	e.line()

@@ -122,8 +122,9 @@ func (e *engine) compileClasses(s scheduling.Snapshot, groups [][]*corev1.Pod, o
 	classAt := map[*corev1.Pod]int32{} // by the pod that stands for the class in the problem
 	in := s
 	in.Pods, in.VolumeAttachments = nil, e.unused(s)
+	in.Pools = reopened(s.Pools, s.Nodes)
 	if o.Static {
-		in.Pools = e.unfixed(s.Pools)
+		in.Pools = e.unfixed(in.Pools)
 	}
 	for i, pods := range groups {
 		c := &e.classes[i]

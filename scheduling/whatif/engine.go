@@ -40,6 +40,8 @@ type engine struct {
 	offers          []offer
 	budgets         []int64   // what remains of Problem.Budgets, negative if a quota is exceeded
 	left            [][]int64 // by pool: what remains of its limits, then of its number of nodes
+	gone            []int32   // removed nodes whose machines are gone, see Question.Freed
+	past, dropped   []node    // removed nodes that the store does not have any more: whose machines are gone, and whose machines may be there
 	journal         []op
 	suspended       *buying               // while its buyer is asked, the journal still has its changes; nil between questions
 	static          map[string]bool       // names of static pools
@@ -115,6 +117,7 @@ const (
 	opRemove  opKind = iota // removes a node with its pods
 	opAdd                   // adds a node
 	opPlace                 // puts a pod on a node
+	opFree                  // says that the machine of a removed node is gone
 	opCredit                // stops counting a removed node against the limits of its pool
 	opReserve               // reserves a place for a pod that moves by itself
 	opCordon                // makes a node take no more pods
@@ -163,6 +166,8 @@ func (e *engine) apply(o op) {
 		}
 		p.node = o.node
 		e.refresh(o.node)
+	case opFree:
+		e.gone = append(e.gone, o.node)
 	case opCredit:
 		e.charge(&e.nodes[o.node], -1)
 	case opCordon:
@@ -214,6 +219,8 @@ func (e *engine) undo(o op) {
 		n.pods = n.pods[:len(n.pods)-1]
 		p.node = o.old
 		e.refresh(o.node)
+	case opFree:
+		e.gone = e.gone[:len(e.gone)-1]
 	case opCredit:
 		e.charge(&e.nodes[o.node], 1)
 	case opCordon:
@@ -252,30 +259,6 @@ func (e *engine) countNode(n *node, sign int32) {
 	} else {
 		e.cluster.CountNode(&n.Node, sign)
 	}
-}
-
-// budgetsOf returns what remains of each budget, negative if its quota is exceeded.
-func budgetsOf(p *scheduling.Problem) []int64 {
-	out := make([]int64, len(p.Budgets))
-	for i, b := range p.Budgets {
-		out[i] = b.Left - b.Over
-	}
-	return out
-}
-
-// charge counts a node against the limits of its pool and the quotas; sign -1 undoes that.
-func (e *engine) charge(n *node, sign int64) {
-	for i, u := range n.charges {
-		e.budgets[i] -= sign * u
-	}
-	if n.pool < 0 {
-		return
-	}
-	left := e.left[n.pool]
-	for i, u := range n.usage {
-		left[i] -= sign * u
-	}
-	left[len(left)-1] -= sign
 }
 
 func (e *engine) classOf(pod int32) *class { return &e.classes[e.pods[pod].class] }

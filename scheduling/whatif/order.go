@@ -196,7 +196,9 @@ type offer struct {
 	typ            string
 	zone, capacity string
 	reservation    string
+	id             string // of its capacity reservation; empty for none
 	count          int    // how many can be bought; 0 for any number
+	full           bool   // none can be bought unless a node that counts goes before
 	daemons        string // names of those that run on its nodes
 }
 
@@ -227,6 +229,8 @@ func (e *engine) compileOffers(opts Options) {
 				return e.problem.Pools[s.Pool].Registered(set)
 			})
 			reqs := t.Offerings[so.Index].Requirements
+			o.full = t.Offerings[so.Index].Full
+			o.id, _ = reqs.Get(instancetypes.LabelReservationID).Single()
 			o.zone, _ = reqs.Get(corev1.LabelTopologyZone).Single()
 			o.capacity, _ = reqs.Get(instancetypes.LabelCapacityType).Single()
 			if opts.Price != nil {

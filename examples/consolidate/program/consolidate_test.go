@@ -2,6 +2,7 @@ package program
 
 import (
 	"encoding/json"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -53,6 +54,31 @@ func TestDriftInAStaticPool(t *testing.T) {
 	out, _, code := run(t, "", at, "--no-timing", "-f", filepath.Join("testdata", "static.yaml"))
 	assert.Equal(t, inputs.ExitOK, code)
 	golden.Equal(t, "testdata/static.txt", out)
+}
+
+// A drifted node of a static pool that may have no other node stays, unless it may go first. Then the
+// table and the JSON say so.
+func TestADriftedNodeGoesFirst(t *testing.T) {
+	data, err := os.ReadFile(filepath.Join("testdata", "static.yaml"))
+	require.NoError(t, err)
+	limited := strings.Replace(string(data), "  replicas: 2\n", "  replicas: 2\n  limits: {nodes: \"2\"}\n", 1)
+	args := []string{at, "--no-timing", "-f", "-"}
+	out, _, code := run(t, limited, args...)
+	assert.Equal(t, inputs.ExitOK, code)
+	assert.NotContains(t, out, "goes first")
+	out, _, code = run(t, limited, append(args, "--terminate-first")...)
+	assert.Equal(t, inputs.ExitOK, code)
+	assert.Contains(t, out, "; goes first: pool default has all 2 nodes that it may have (limits.nodes)")
+	out, _, _ = run(t, limited, append(args, "--terminate-first", "-o", "json")...)
+	var r report
+	require.NoError(t, json.Unmarshal([]byte(out), &r))
+	require.Len(t, r.Commands, 1)
+	assert.True(t, r.Commands[0].TerminateFirst)
+	assert.Equal(t, "replace", r.Commands[0].Kind)
+	assert.Len(t, r.Commands[0].Replacements, 1)
+	out, _, code = run(t, limited, append(args, "--terminate-first", "-o", "html")...)
+	assert.Equal(t, inputs.ExitOK, code)
+	assert.Contains(t, out, "goes first: pool default")
 }
 
 // One node for every blocker, every verdict and every way to go.

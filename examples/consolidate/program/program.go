@@ -43,6 +43,7 @@ type options struct {
 	spotToSpot  bool
 	zoneBudgets []string
 	driftByZone bool
+	first       bool
 	interrupted []string
 	rank        bool
 	rulesCost   bool
@@ -94,6 +95,7 @@ Exit codes: 0 planned, 1 failed, 2 bad usage or input.`,
 	f.BoolVar(&o.spotToSpot, "spot-to-spot", false, "let cheaper spot nodes replace spot nodes")
 	f.StringArrayVar(&o.zoneBudgets, "zone-budget", nil, "how many nodes of each zone may leave at once, whatever their pools, such as 2 or 10% (repeatable; the smallest counts)")
 	f.BoolVar(&o.driftByZone, "drift-by-zone", false, "replace drifted nodes in one zone at a time")
+	f.BoolVar(&o.first, "terminate-first", false, "where nothing can be bought in the place of a drifted node before it goes (a full reservation, a limit that is reached), let it go first; its pods wait for its successor")
 	f.StringArrayVar(&o.interrupted, "interrupted", nil, "NODE[=TIME]: the cloud takes this node back, at that time (repeatable)")
 	f.BoolVar(&o.rank, "rank", false, "only rank: what each node costs, what emptying it costs, and what blocks it; nothing is simulated")
 	f.BoolVar(&o.rulesCost, "rules-cost", false, "say what PodDisruptionBudgets and do-not-disrupt annotations cost a month, verified by planning without each")
@@ -161,6 +163,9 @@ func (o *options) settings() (giveback.Options, *plan.Objective, []deprovision.I
 	}
 	out.Rules.MinimumAge = o.minAge
 	out.DriftByZone = o.driftByZone
+	if o.first {
+		out.TerminateFirst = []eligibility.Method{eligibility.Unhealthy, eligibility.Drift}
+	}
 	out.MaxEvictions, out.MinSavings, out.SpotToSpot = o.evictions, deprovision.Dollars(o.minSavings), o.spotToSpot
 	if err := errors.Join(errs...); err != nil {
 		return out, nil, nil, now, inputs.Bad(err)

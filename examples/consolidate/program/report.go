@@ -73,6 +73,7 @@ type change struct {
 	DisruptionCost float64           `json:"disruptionCost"`
 	Pods           []string          `json:"pods"`
 	AtOnce         bool              `json:"atOnce,omitempty"`
+	TerminateFirst bool              `json:"terminateFirst,omitempty"` // the node goes before its replacement is bought
 	Waves          [][]string        `json:"waves,omitempty"`
 	Why            string            `json:"why"`
 	Unpriced       bool              `json:"unpriced,omitempty"` // the savings leave out nodes whose price is not known
@@ -151,7 +152,7 @@ func newReport(market *pipeline.Market, c deprovision.Cluster, r giveback.Result
 func describe(c *giveback.Command) change {
 	out := change{
 		Method: string(c.Method), Kind: string(c.Kind), Replacements: []replacement{}, Placements: map[string]string{},
-		SavingsPerHour: c.SavingsPerHour.Dollars(), DisruptionCost: exact(c.Disruption), Pods: []string{}, AtOnce: c.AtOnce, Waves: c.Waves, Why: c.Why,
+		SavingsPerHour: c.SavingsPerHour.Dollars(), DisruptionCost: exact(c.Disruption), Pods: []string{}, AtOnce: c.AtOnce, TerminateFirst: c.TerminateFirst, Waves: c.Waves, Why: c.Why,
 	}
 	for _, n := range c.Nodes {
 		out.Nodes = append(out.Nodes, n.Name)

@@ -170,7 +170,11 @@ func (o *Operator) start(ctx context.Context, v *view, c *giveback.Command) {
 	old, bought, err := o.begin(ctx, v, c)
 	if err == nil {
 		logger.Info("command started", "savings-per-hour", c.SavingsPerHour, "why", c.Why)
-		disruptions.WithLabelValues(string(c.Method), string(c.Kind)).Inc()
+		decision := string(c.Kind)
+		if c.TerminateFirst {
+			decision = "terminate-first"
+		}
+		disruptions.WithLabelValues(string(c.Method), decision).Inc()
 	}
 	go func() {
 		if err == nil {
@@ -187,7 +191,8 @@ func (o *Operator) start(ctx context.Context, v *view, c *giveback.Command) {
 	}()
 }
 
-// begin taints the nodes of a command and creates the claims of its replacements. It returns the claims for which that was tried.
+// begin taints the nodes of a command and creates the claims of its replacements, unless its node goes first. It returns the claims for which
+// that was tried.
 func (o *Operator) begin(ctx context.Context, v *view, c *giveback.Command) (old, bought []*karpv1.NodeClaim, err error) {
 	for _, n := range c.Nodes {
 		claim := v.claims[n.Name]
@@ -204,6 +209,9 @@ func (o *Operator) begin(ctx context.Context, v *view, c *giveback.Command) (old
 			return old, nil, err
 		}
 		o.events.Eventf(claim, nil, corev1.EventTypeNormal, "Disrupting", "Disrupt", "%s: %s", c.Method, c.Why)
+	}
+	if c.TerminateFirst { // provisioning buys the successor when the claim is gone, also after a restart; if it cannot, the pods wait like any others
+		return old, nil, nil
 	}
 	for i := range c.NewNodes {
 		ask, err := simulate.Claim(v.Snapshot, &c.NewNodes[i], "planned")

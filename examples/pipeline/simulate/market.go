@@ -31,6 +31,10 @@ type market struct {
 	sizes   []size
 	static  map[string]bool   // pools of which pods buy no nodes
 	fixed   map[string][2]int // by static pool: its cheapest shape and offering
+	// fixedFull is the same of the offerings that are full, and limited says which static pools have
+	// as many nodes as they may have. Both matter only where a node goes first.
+	fixedFull map[string][2]int
+	limited   map[string]string
 }
 
 // staticPools returns the names of the pools with a fixed number of nodes.
@@ -45,7 +49,7 @@ func staticPools(s scheduling.Snapshot) map[string]bool {
 }
 
 func newMarket(p *scheduling.Problem, o *plan.Objective, static map[string]bool) *market {
-	m := &market{problem: p, items: make([]scheduling.Item, len(p.Classes)), static: static, fixed: map[string][2]int{}}
+	m := &market{problem: p, items: make([]scheduling.Item, len(p.Classes)), static: static}
 	for _, it := range p.Items() {
 		if len(it.Pods) == 1 {
 			m.items[it.Pods[0].Class] = it
@@ -57,7 +61,7 @@ func newMarket(p *scheduling.Problem, o *plan.Objective, static map[string]bool)
 		m.base.Pools[i].MinValues = nil // whatif checks them
 	}
 	m.compileWays()
-	m.compileFixed(o)
+	m.fixed, m.fixedFull = m.fixedOf(o, false), m.fixedOf(o, true)
 	m.compileFront(o)
 	m.sizes = m.byCost()
 	return m
@@ -80,7 +84,7 @@ func (m *market) compileFront(objective *plan.Objective) {
 		}
 		for o, x := range types[t].Offerings {
 			set, err := types[t].Provides.Intersect(x.Provides)
-			if err != nil {
+			if err != nil || m.full(t, o) {
 				continue
 			}
 			real := m.problem.InstanceType(t).Offerings[m.problem.Shapes[t].Offerings[o].Index].Requirements
@@ -146,18 +150,20 @@ func (m *market) compileWays() {
 			zone, _ := reqs.Get(corev1.LabelTopologyZone).Single()
 			capacity, _ := reqs.Get(instancetypes.LabelCapacityType).Single()
 			at := bought{m.problem.Pools[s.Pool].Name, m.problem.InstanceType(i).Name, zone, capacity, priceOf(m.problem, i, j)}
-			if _, ok := m.ways[at]; !ok {
+			if _, ok := m.ways[at]; !ok && !m.full(i, j) {
 				m.ways[at] = [2]int{i, j}
 			}
 		}
 	}
 }
 
-// compileFixed finds what static pools buy: the cheapest offering, and reservations only if there
-// is nothing else, because pods may be planned on them.
-func (m *market) compileFixed(objective *plan.Objective) {
+// fixedOf returns what static pools buy: the cheapest offering, and reservations only if there is
+// nothing else, because pods may be planned on them. It looks at full offerings, or at the others,
+// and leaves out those of commitments, from which [pipeline.Static] buys nothing.
+func (m *market) fixedOf(objective *plan.Objective, full bool) map[string][2]int {
+	fixed := map[string][2]int{}
 	better := func(pool string, i, j int) bool {
-		at, ok := m.fixed[pool]
+		at, ok := fixed[pool]
 		if !ok {
 			return true
 		}
@@ -170,11 +176,19 @@ func (m *market) compileFixed(objective *plan.Objective) {
 	for i := range m.problem.Shapes {
 		pool := m.problem.Pools[m.problem.Shapes[i].Pool].Name
 		for j := range m.problem.Shapes[i].Offerings {
-			if m.static[pool] && better(pool, i, j) {
-				m.fixed[pool] = [2]int{i, j}
+			o := &m.problem.InstanceType(i).Offerings[m.problem.Shapes[i].Offerings[j].Index]
+			if m.static[pool] && o.Full == full && o.Commitment == "" && better(pool, i, j) {
+				fixed[pool] = [2]int{i, j}
 			}
 		}
 	}
+	return fixed
+}
+
+// full reports whether no node can be bought by the offering of a shape unless another one goes
+// first.
+func (m *market) full(shape, offering int) bool {
+	return m.problem.InstanceType(shape).Offerings[m.problem.Shapes[shape].Offerings[offering].Index].Full
 }
 
 // find returns the shape and offering of a node that a plan buys, or -1.

@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"context"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -20,6 +21,11 @@ type Simulator struct {
 	at       *whatif.Cluster
 	market   *market
 	reserved []giveback.Placement
+}
+
+// version returns the simulator of another version of the cluster.
+func (s *Simulator) version(c *whatif.Cluster) *Simulator {
+	return &Simulator{at: c, market: s.market}
 }
 
 // Reserved returns the places of pods that move without a command, see [New]. A simulator that
@@ -59,6 +65,7 @@ func NewFor(s scheduling.Snapshot, o *plan.Options) (*Simulator, []string, error
 	}
 	c, places := reserve(c, moving, stays, o.Groups)
 	sim := &Simulator{at: c, market: newMarket(c.Problem(), o.Objective, staticPools(s))}
+	sim.market.limited = limitedPools(s)
 	var nominated []string
 	for _, p := range places {
 		nominated = append(nominated, p.Node)
@@ -76,9 +83,17 @@ func (s *Simulator) Simulate(ctx context.Context, q giveback.Question) (giveback
 	if err := ctx.Err(); err != nil {
 		return giveback.Answer{}, err
 	}
-	if len(q.Replacements) > 0 {
+	switch {
+	case q.Freed:
+		return s.goesFirst(ctx, q)
+	case len(q.Replacements) > 0:
 		return s.replace(ctx, q)
 	}
+	return s.answer(s.at.Ask(ctx, s.question(q))), nil
+}
+
+// question converts a question to one of package whatif.
+func (s *Simulator) question(q giveback.Question) whatif.Question {
 	ask := whatif.Question{Remove: q.Remove, Cordon: q.Cordon, Pods: q.Pods, MaxNodes: q.MaxNodes, MaxPrice: whatif.Price(q.MaxCost), CapacityTypes: q.CapacityTypes, Explain: q.Explain}
 	if q.MaxNodes > 1 {
 		if ask.Buyer = s.market; q.Thorough {
@@ -93,7 +108,7 @@ func (s *Simulator) Simulate(ctx context.Context, q giveback.Question) (giveback
 			ask.Buy = append(ask.Buy, whatif.Bought{Name: n.Name, Shape: shape, Offering: offering})
 		}
 	}
-	return s.answer(s.at.Ask(ctx, ask)), nil
+	return ask
 }
 
 // replace answers a question with nodes that static pools buy in any case: the cheapest that each
@@ -111,19 +126,25 @@ func (s *Simulator) replace(ctx context.Context, q giveback.Question) (giveback.
 		return s.Simulate(ctx, q)
 	}
 	bought := s.answer(first)
-	out, err := (&Simulator{at: first.After(), market: s.market}).Simulate(ctx, q)
+	out, err := s.version(first.After()).Simulate(ctx, q)
 	if err != nil || !out.OK() {
 		return out, err
 	}
-	for _, n := range bought.NewNodes {
-		for _, p := range out.Placements {
-			if p.Node == n.Name {
-				n.Pods = append(n.Pods, p.Pod)
+	out.NewNodes = append(out.NewNodes, withPods(bought.NewNodes, out.Placements)...)
+	return out, nil
+}
+
+// withPods returns the nodes with the pods that are placed there.
+func withPods(nodes []giveback.NewNode, placements []giveback.Placement) []giveback.NewNode {
+	out := slices.Clone(nodes)
+	for i := range out {
+		for _, p := range placements {
+			if p.Node == out[i].Name {
+				out[i].Pods = append(out[i].Pods, p.Pod)
 			}
 		}
-		out.NewNodes = append(out.NewNodes, n)
 	}
-	return out, nil
+	return out
 }
 
 // answer converts an answer of package whatif.
@@ -147,8 +168,8 @@ func (s *Simulator) answer(a whatif.Answer) giveback.Answer {
 		}
 		out.NewNodes = append(out.NewNodes, n)
 	}
-	out.After = func() giveback.Simulator { return &Simulator{at: a.After(), market: s.market} }
-	out.Rebased = func() giveback.Simulator { return &Simulator{at: a.After().Rebase(), market: s.market} }
+	out.After = func() giveback.Simulator { return s.version(a.After()) }
+	out.Rebased = func() giveback.Simulator { return s.version(a.After().Rebase()) }
 	return out
 }
 

@@ -1,0 +1,248 @@
+package whatif
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joinery-sdk/joinery/instancetypes"
+	"github.com/joinery-sdk/joinery/scheduling"
+	"github.com/joinery-sdk/joinery/scheduling/internal/bind"
+	"github.com/joinery-sdk/joinery/scheduling/internal/podclass"
+)
+
+// budgetsOf returns what remains of each budget, negative if its quota is exceeded.
+func budgetsOf(p *scheduling.Problem) []int64 {
+	out := make([]int64, len(p.Budgets))
+	for i, b := range p.Budgets {
+		out[i] = b.Left - b.Over
+	}
+	return out
+}
+
+// charge counts a node against the limits of its pool and the quotas; sign -1 undoes that.
+func (e *engine) charge(n *node, sign int64) {
+	for i, u := range n.charges {
+		e.budgets[i] -= sign * u
+	}
+	if n.pool < 0 {
+		return
+	}
+	left := e.left[n.pool]
+	for i, u := range n.usage {
+		left[i] -= sign * u
+	}
+	left[len(left)-1] -= sign
+}
+
+// credit stops counting removed nodes against the limits of their pools.
+func (e *engine) credit(gone []int32) {
+	for _, i := range gone {
+		e.do(op{kind: opCredit, node: i})
+	}
+}
+
+// allowedOffer reports whether the question, the limits of the pool and the quotas allow buying the
+// offer.
+func (b *buying) allowedOffer(o *offer, limit Price) bool {
+	left := b.e.left[o.pool]
+	if limit > 0 && o.price >= limit || b.q.CapacityTypes != nil && !slices.Contains(b.q.CapacityTypes, o.capacity) || left[len(left)-1] < 1 {
+		return false
+	}
+	for i, u := range b.e.problem.Shapes[o.shape].Offerings[o.index].Usage {
+		if u > max(0, b.e.budgets[i]) {
+			return false
+		}
+	}
+	for i, u := range b.e.problem.Shapes[o.shape].Usage {
+		if u > max(0, left[i]) { // a node that counts nothing is within any limit
+			return false
+		}
+	}
+	return o.count == 0 || b.e.sold(o) < o.stock()+b.e.freed(o)
+}
+
+// stock returns how many nodes of a counted offer are left to buy at first.
+func (o *offer) stock() int {
+	if o.full {
+		return 0
+	}
+	return o.count
+}
+
+// sold returns how many bought nodes count against the offer's count: those of its reservation, or
+// of itself if it has none.
+func (e *engine) sold(of *offer) int {
+	n := 0
+	for i := range e.nodes {
+		if o := e.nodes[i].bought; o != nil && e.nodes[i].alive && (o == of || of.reservation != "" && o.reservation == of.reservation) {
+			n++
+		}
+	}
+	return n
+}
+
+// freed returns how many nodes that counted against the offer are gone, so that others can be bought.
+func (e *engine) freed(of *offer) int {
+	n := 0
+	for _, i := range e.gone {
+		if of.holds(&e.nodes[i]) {
+			n++
+		}
+	}
+	for i := range e.past {
+		if of.holds(&e.past[i]) {
+			n++
+		}
+	}
+	return n
+}
+
+// holds reports whether a node of the cluster was bought by the counted offer, as its labels say, or
+// by another one that shares its count.
+func (o *offer) holds(n *node) bool {
+	return o.count > 0 && n.object != nil && (n.pool == o.pool || o.reservation != "") && n.labels[corev1.LabelInstanceTypeStable] == o.typ &&
+		n.labels[corev1.LabelTopologyZone] == o.zone && n.labels[instancetypes.LabelCapacityType] == o.capacity &&
+		(o.id == "" || n.labels[instancetypes.LabelReservationID] == o.id)
+}
+
+// reopened returns the pools with full offerings on sale whose type, zone and capacity type some node
+// has: one of them can be bought if such a node goes. They are bought for no other question, see
+// [Question.Freed].
+func reopened(pools []scheduling.Pool, nodes []*corev1.Node) []scheduling.Pool {
+	out := slices.Clone(pools)
+	for i := range out {
+		var types []instancetypes.InstanceType
+		for t, typ := range out[i].Types {
+			var offerings []instancetypes.Offering
+			for k, o := range typ.Offerings {
+				if !o.Full || !slices.ContainsFunc(nodes, func(n *corev1.Node) bool {
+					return n.Labels[corev1.LabelInstanceTypeStable] == typ.Name && o.Requirements.Get(corev1.LabelTopologyZone).Contains(n.Labels[corev1.LabelTopologyZone]) &&
+						o.CapacityType() == n.Labels[instancetypes.LabelCapacityType]
+				}) {
+					continue
+				}
+				if offerings == nil {
+					offerings = slices.Clone(typ.Offerings)
+				}
+				offerings[k].Available, offerings[k].ReservationCount = true, 1
+			}
+			if offerings != nil {
+				if types == nil {
+					types = slices.Clone(out[i].Types)
+				}
+				types[t].Offerings = offerings
+			}
+		}
+		if types != nil {
+			out[i].Types = types
+		}
+	}
+	return out
+}
+
+// takes says what the bought nodes use that only the removed ones free, sorted and each once. why is
+// empty, or says why they cannot count on it: another node frees the same, so that it is enough to
+// wait, or another pod without a place would take it.
+func (b *buying) takes(removed []int32) (texts []string, why string) {
+	e := b.e
+	wait := func(n *node) {
+		if why == "" {
+			why = fmt.Sprintf("node %s, which is leaving, frees the same", n.name)
+		}
+	}
+	leaving := func(uses func(*node) bool) {
+		for i := range e.nodes {
+			if n := &e.nodes[i]; n.alive && n.leaving && uses(n) {
+				wait(n)
+			}
+		}
+	}
+	for _, at := range b.bought {
+		b.rivals(e.nodes[at].bought, &why)
+		n, o := &e.nodes[at], e.nodes[at].bought
+		if o.count > 0 && e.sold(o) > o.stock() {
+			texts = append(texts, o.scarce())
+			leaving(o.holds)
+			for i := range e.nodes { // what this plan gives back
+				if x := &e.nodes[i]; !x.alive && o.holds(x) && !slices.Contains(e.gone, int32(i)) {
+					wait(x)
+				}
+			}
+			for i := range e.dropped {
+				if o.holds(&e.dropped[i]) {
+					wait(&e.dropped[i])
+				}
+			}
+		}
+		pool := &e.problem.Pools[n.pool]
+		for i, left := range e.left[n.pool] {
+			of := func(n *node) int64 { // the last one counts nodes
+				if i == len(n.usage) {
+					return 1
+				}
+				return n.usage[i]
+			}
+			name := corev1.ResourceName("nodes")
+			if i < len(pool.Limited) {
+				name = pool.Limited[i]
+			}
+			for _, r := range removed {
+				if x := &e.nodes[r]; x.pool == n.pool {
+					left -= of(x)
+				}
+			}
+			if left < 0 && of(n) > 0 {
+				texts = append(texts, fmt.Sprintf("pool %s is at its limit of %s", pool.Name, name))
+				leaving(func(x *node) bool { return x.pool == n.pool && of(x) > 0 })
+			}
+		}
+		for i, u := range n.charges {
+			left := e.budgets[i]
+			for _, r := range removed {
+				if x := &e.nodes[r]; len(x.charges) > 0 {
+					left -= x.charges[i]
+				}
+			}
+			if q := &e.problem.Budgets[i]; left < 0 && u > 0 {
+				texts = append(texts, fmt.Sprintf("quota %q is used up: %s", q.Quota, q.Resource))
+				leaving(func(x *node) bool { return len(x.charges) > 0 && x.charges[i] > 0 })
+			}
+		}
+	}
+	slices.Sort(texts)
+	return slices.Compact(texts), why
+}
+
+// rivals names a pod that moves without a question, has no reserved place and would fit a node of the
+// offer.
+func (b *buying) rivals(o *offer, why *string) {
+	e := b.e
+	for i := range e.pods {
+		p := &e.pods[i]
+		pending := p.node < 0 && p.object.Spec.NodeName == "" // other pods without a node have ended with it
+		leaves := p.node >= 0 && e.nodes[p.node].leaving
+		if *why != "" || p.values != nil || p.placed > 0 || !pending && !leaves || slices.Contains(b.moving, int32(i)) {
+			continue
+		}
+		if c := e.classOf(int32(i)); c.movable && bind.Fits(c.Need, o.free) && e.buys(c, o) {
+			*why = fmt.Sprintf("pod %s has no place, and would take what is bought", podclass.Name(p.object))
+		}
+	}
+}
+
+// scarce says why the offer's count does not allow another node.
+func (o *offer) scarce() string {
+	what := fmt.Sprintf("%s in %s (%s)", o.typ, o.zone, o.capacity)
+	switch {
+	case o.id != "":
+		what = "reservation " + o.id
+	case o.reservation != "":
+		what = o.reservation
+	}
+	if o.full {
+		return what + " is full"
+	}
+	return fmt.Sprintf("%s has only %d left", what, o.count)
+}
