@@ -213,8 +213,8 @@ func TestBadUsage(t *testing.T) {
 func TestNothingFoundSaysWhy(t *testing.T) {
 	for want, ask := range map[string]string{
 		`no type has "m5.larg" (did you mean "m5.large"?)`: "node.kubernetes.io/instance-type in (m5.larg)",
-		"is a zone of region us-west-2":                   "topology.kubernetes.io/zone in (us-west-2a)",
-		"is not offered in us-east-1, but in":             "node.kubernetes.io/instance-type in (hpc6a.48xlarge)",
+		"is a zone of region us-west-2":                    "topology.kubernetes.io/zone in (us-west-2a)",
+		"is not offered in us-east-1, but in":              "node.kubernetes.io/instance-type in (hpc6a.48xlarge)",
 	} {
 		stdout, stderr, code := call(t, "", "--requirement", ask, "-o", "json")
 		assert.Zero(t, code)
