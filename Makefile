@@ -11,9 +11,9 @@ NODES ?= 1000
 # The race detector needs a C compiler.
 CC_FOUND := $(shell command -v $${CC:-cc} 2>/dev/null || command -v gcc 2>/dev/null)
 RACE := $(if $(CC_FOUND),-race,)
-# Packages in which anything, tests included, runs side by side. The race detector has nothing to find in others, nor in suites that
-# repeat themselves, which -short leaves out.
-SIDE_BY_SIDE = $(call with,"(sync|sync/atomic|testing/synctest)"|GOMAXPROCS|^[[:space:]]*go [a-z])
+# Packages that start goroutines or guard against those of others, in tests, too. The race detector has nothing to find in others, nor in
+# suites that repeat themselves, which -short leaves out.
+SIDE_BY_SIDE = $(call with,"(sync|testing/synctest)"|^[[:space:]]*go [a-z]|\.Go.func)
 # The joined packages with a file that has the pattern in it.
 with = $(sort $(shell grep -rlE --include='*.go' $(patsubst %,--exclude-dir=%,.cache judges karpenter operator) '$(1)' . | sed 's|/[^/]*$$||'))
 
