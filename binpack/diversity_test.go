@@ -33,9 +33,10 @@ func spotMarket(rng *rand.Rand, types int) []binpack.Type {
 // At every effort no capacity pool holds more than its share of the plan or of a workload, and the bound includes the cost of
 // that.
 func TestDiversityHoldsAndTheBoundKnows(t *testing.T) {
+	draws := uint64(rounds(t, 4, 40))
 	for _, effort := range []binpack.Effort{binpack.EffortFast, binpack.EffortDefault} {
-		draws, ofPlan, ofWorkloads := uint64(rounds(t, 4, 40)), 0.0, 0.0 // sums of gaps
-		dearer := binpack.Price(0)                                       // by how much the bounds say so, in all
+		ofPlan, ofWorkloads := 0.0, 0.0 // sums of gaps
+		dearer := binpack.Price(0)      // by how much the bounds say so, in all
 		for seed := range draws {
 			rng := rand.New(rand.NewPCG(seed, 1))
 			p := binpack.Problem{Resources: []string{"cpu", "memory"}, Types: spotMarket(rng, 12)}
