@@ -84,8 +84,8 @@ test-long: moto ## all tests of every module but the operator's, with the full c
 	cd examples/judges && $(KUBERNETES_1.37) ./kubejudge ./semantics
 	cd examples/judges && $(KUBERNETES_1.37) -timeout 60m ./replay -run 'PlansAreAccepted$$|Quorum' -from $$(($(SCENARIOS) / 2 + 1)) -scenarios $$(($(SCENARIOS) / 2)) -v
 	cd examples/judges && $(KUBERNETES_1.37) -timeout 60m ./replay -run 'AcceptedAndWhole$$' -scenarios $(SCENARIOS) -v # a tenth of them with groups
-	cd examples/judges && $(GO) test -timeout 60m ./replay -run 'TestPlansAreAccepted$$' -scenarios 40 -pods 1500 -v
-	cd examples/judges && $(GO) test -timeout 60m ./replay -run 'TestPodsBesideKarpenters' -karpenter 400 -v
+	cd examples/judges && $(GO) test -timeout 60m ./replay -run 'TestPlansAreAccepted$$' -scenarios $$(($(SCENARIOS) / 20)) -pods 1500 -v
+	cd examples/judges && $(GO) test -timeout 60m ./replay -run 'TestPodsBesideKarpenters' -karpenter $$(($(SCENARIOS) / 2)) -v
 	cd examples/judges && $(KARPENTER_1.14) ./karpenter
 
 # The oldest minor of the Kubernetes API that the library compiles and passes with, which its go.mod names, and the newest; `make check`
