@@ -81,9 +81,6 @@ func (s *scenario) write(t *testing.T) {
 }
 
 func TestScenarios(t *testing.T) {
-	if testing.Short() {
-		t.Skip("runs every scenario file")
-	}
 	paths, err := filepath.Glob("testdata/*.txt")
 	require.NoError(t, err)
 	require.NotEmpty(t, paths)
