@@ -47,24 +47,12 @@ const (
 
 func run(ctx context.Context, args []string, out, problems io.Writer) int {
 	flags := flag.NewFlagSet("capacity", flag.ContinueOnError)
-	flags.SetOutput(problems)
 	file := flags.String("f", "", "folder or file of manifests: pods, nodes, pools and what affects plans")
 	region := flags.String("region", "", "region whose prices count; by default the one that the manifests name")
 	spread := flags.String("scheduler-config", "", "file with kube-scheduler's KubeSchedulerConfiguration, or the file of Karpenter's flag of this name: the default topology spread of pods that have none")
 	listen := flags.String("listen", "localhost:8080", "address to listen on")
-	flags.Usage = func() {}
-	switch err := flags.Parse(args); {
-	case errors.Is(err, flag.ErrHelp):
-		flags.SetOutput(out)
-		fmt.Fprintln(out, "Usage of capacity:")
-		flags.PrintDefaults()
-		return inputs.ExitOK
-	case err != nil:
-		fmt.Fprintln(problems, "see capacity --help")
-		return inputs.ExitInput
-	case flags.NArg() > 0:
-		fmt.Fprintf(problems, "%q: capacity takes only flags (see capacity --help)\n", flags.Arg(0))
-		return inputs.ExitInput
+	if code, done := inputs.ParseFlags(flags, args, out, problems); done {
+		return code
 	}
 	state, defaults, err := read(ctx, *file, *region, *spread)
 	if err != nil {

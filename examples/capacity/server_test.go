@@ -215,6 +215,8 @@ func TestUsage(t *testing.T) {
 	assert.Contains(t, problems.String(), "want -f")
 	assert.Equal(t, inputs.ExitInput, run(t.Context(), []string{"-f", filepath.Join(t.TempDir(), "none")}, &out, &problems))
 	assert.Equal(t, inputs.ExitInput, run(t.Context(), []string{"-nonsense"}, &out, &problems))
+	assert.Equal(t, inputs.ExitOK, run(t.Context(), []string{"version"}, &out, &problems))
+	assert.True(t, strings.HasPrefix(out.String(), "capacity "), out.String())
 }
 
 const spreading = `

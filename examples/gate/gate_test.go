@@ -22,7 +22,11 @@ func TestGate(t *testing.T) {
 	}{
 		{"help", []string{"--help"}, inputs.ExitOK, "Usage of gate:", ""},
 		{"no such flag", []string{"--hepl"}, inputs.ExitInput, "", "see gate --help"},
-		{"a word", []string{"help"}, inputs.ExitInput, "", "see gate --help"},
+		{"the word help", []string{"help"}, inputs.ExitOK, "Usage of gate:", ""},
+		{"version", []string{"--version"}, inputs.ExitOK, "gate ", ""},
+		{"the word version", []string{"version"}, inputs.ExitOK, "gate ", ""},
+		{"another word", []string{"hepl"}, inputs.ExitInput, "", "see gate --help"},
+		{"a word too many", []string{"version", "now"}, inputs.ExitInput, "", "see gate --help"},
 		{"nothing changed", []string{"-after", "testdata/before"}, inputs.ExitOK, "+0.00, the limit is +0.00\n", ""},
 		{"dearer", []string{"-after", "testdata/after"}, inputs.ExitDearer, "Deployment shop/web ", ""},
 		{"dearer within the limit", []string{"-after", "testdata/after", "-max-dearer", "127"}, inputs.ExitOK, "+126.14, the limit is +127.00\n", ""},

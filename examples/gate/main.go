@@ -57,7 +57,6 @@ func main() { os.Exit(run(context.Background(), os.Args[1:], os.Stdout, os.Stder
 
 func run(ctx context.Context, args []string, out, problems io.Writer) int {
 	flags := flag.NewFlagSet("gate", flag.ContinueOnError)
-	flags.SetOutput(problems)
 	before := flags.String("before", "", "folder or file of the current manifests, with pools")
 	after := flags.String("after", "", "folder or file of the changed manifests")
 	region := flags.String("region", "", "region whose prices count; by default the one that the manifests name")
@@ -75,19 +74,8 @@ func run(ctx context.Context, args []string, out, problems io.Writer) int {
 		past.logs = append(past.logs, name)
 		return nil
 	})
-	flags.Usage = func() {}
-	switch err := flags.Parse(args); {
-	case errors.Is(err, flag.ErrHelp):
-		flags.SetOutput(out)
-		fmt.Fprintln(out, "Usage of gate:")
-		flags.PrintDefaults()
-		return inputs.ExitOK
-	case err != nil:
-		fmt.Fprintln(problems, "see gate --help")
-		return inputs.ExitInput
-	case flags.NArg() > 0:
-		fmt.Fprintf(problems, "%q: gate takes only flags (see gate --help)\n", flags.Arg(0))
-		return inputs.ExitInput
+	if code, done := inputs.ParseFlags(flags, args, out, problems); done {
+		return code
 	}
 	rules, err := demands.rules(*file)
 	if err != nil {

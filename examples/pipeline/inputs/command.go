@@ -3,6 +3,7 @@ package inputs
 import (
 	"bufio"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -72,6 +73,38 @@ func Command(cmd *cobra.Command, run func(cmd *cobra.Command, out io.Writer) err
 		return Bad(fmt.Errorf("%w (see %s --help)", err, c.Name()))
 	})
 	return cmd
+}
+
+// ParseFlags parses the arguments of a program that uses package flag and takes no arguments besides
+// flags. The words "help" and "version" do what --help and --version do, as in programs of Command.
+// If done is true, the program ends with the exit code: it has written its help or version to out,
+// or to problems what is wrong with the arguments. ParseFlags sets Usage and the output of flags.
+func ParseFlags(flags *flag.FlagSet, args []string, out, problems io.Writer) (code int, done bool) {
+	flags.SetOutput(problems)
+	flags.Usage = func() {}
+	wantVersion := flags.Bool(wordVersion, false, "print the version")
+	err := flags.Parse(args)
+	word := ""
+	if err == nil && flags.NArg() == 1 {
+		word = flags.Arg(0)
+	}
+	switch {
+	case errors.Is(err, flag.ErrHelp), word == wordHelp:
+		flags.SetOutput(out)
+		fmt.Fprintf(out, "Usage of %s:\n", flags.Name())
+		flags.PrintDefaults()
+		return ExitOK, true
+	case err != nil:
+		fmt.Fprintf(problems, "see %s --help\n", flags.Name())
+		return ExitInput, true
+	case *wantVersion, word == wordVersion:
+		fmt.Fprintln(out, flags.Name(), version())
+		return ExitOK, true
+	case flags.NArg() > 0:
+		fmt.Fprintf(problems, "%q: %s takes only flags (see %[2]s --help)\n", flags.Arg(0), flags.Name())
+		return ExitInput, true
+	}
+	return ExitOK, false
 }
 
 // wanted says what a flag of the type takes.
