@@ -197,17 +197,19 @@ func (d *karpentersDay) touch(before map[string]string, now time.Time) {
 	}
 }
 
-// A day of Karpenter's own policy is audited: at no hour is the bound above our bill, nor our bill above its.
+// Days of Karpenter's own policy are audited. In no hour is the bound above either bill. With the same rule of when a saving is taken, what
+// we have paid since the day began is at no hour above what Karpenter has paid. A single hour can be: the two own different nodes by then,
+// and neither knows which pods end next. With the default, which waits with small savings, only the days are compared.
 func TestKarpentersDayIsAudited(t *testing.T) {
 	if testing.Short() {
 		t.Skip("plays a day")
 	}
-	seeds, apps := []uint64{1}, 6
+	seeds, apps := []uint64{1, 2}, 6
 	if text := os.Getenv("JOINERY_DAYS"); text != "" { // so many days, of so many deployments
 		var n int
 		_, err := fmt.Sscanf(text, "%d:%d", &n, &apps)
 		require.NoError(t, err)
-		for seed := 2; seed <= n; seed++ {
+		for seed := 3; seed <= n; seed++ {
 			seeds = append(seeds, uint64(seed))
 		}
 	}
@@ -236,24 +238,31 @@ func TestKarpentersDayIsAudited(t *testing.T) {
 		require.NoError(t, err)
 		sale, err := h.Sale(market)
 		require.NoError(t, err)
-		for name, objective := range map[string]giveback.Objective{"any saving, as Karpenter": policy.AnySaving(), "default": {}} {
+		for _, same := range []bool{true, false} {
+			name, objective := "default", giveback.Objective{}
+			if same {
+				name, objective = "any saving, as Karpenter", policy.AnySaving()
+			}
 			start = time.Now()
 			report, err := regret.Audit(t.Context(), h, sale, &regret.Options{Deprovision: &giveback.Options{Objective: objective}, Startup: -1})
 			require.NoError(t, err)
 			t.Logf("seed %d, %s: Karpenter $%.2f in %.0f s, ours $%.2f with %d evictions, bound $%.2f, audited in %.1f s; notes %v", seed, name,
 				report.Paid.Dollars(), took.Seconds(), report.Policy.Dollars(), report.Evictions, report.Bound.Dollars(), time.Since(start).Seconds(), report.Notes)
-			above := 0
+			above, paid, ours := 0, 0.0, 0.0
 			for _, x := range report.Hours {
-				mark := ""
 				if x.Policy > x.Paid {
-					mark = " ours is above"
 					above++
 				}
-				t.Logf("  %s theirs %.4f ours %.4f bound %.4f%s", x.From.Format("15:04"), x.Paid.Dollars(), x.Policy.Dollars(), x.Bound.Dollars(), mark)
+				paid, ours = paid+x.Paid.Dollars(), ours+x.Policy.Dollars()
+				t.Logf("  %s theirs %.4f ours %.4f bound %.4f; so far theirs %.4f ours %.4f", x.From.Format("15:04"), x.Paid.Dollars(), x.Policy.Dollars(), x.Bound.Dollars(), paid, ours)
 				assert.LessOrEqual(t, x.Bound, x.Policy)
 				assert.LessOrEqual(t, x.Bound, x.Paid)
+				if same {
+					assert.LessOrEqual(t, ours, paid+1e-6, "so far at %s", x.From.Format("15:04"))
+				}
 			}
-			assert.Zero(t, above, "hours in which ours is above theirs")
+			assert.LessOrEqual(t, report.Policy, report.Paid)
+			t.Logf("  in %d of %d single hours ours is above theirs", above, len(report.Hours))
 			for i, x := range report.Decisions[:min(5, len(report.Decisions))] {
 				t.Logf("  %d %s %s %s %s: $%.3f more: %s", i, x.Node, x.InstanceType, x.From.Format("15:04"), x.Kind, x.Regret().Dollars(), x.Better)
 			}
