@@ -236,11 +236,11 @@ func TestLocalZones(t *testing.T) {
 // Regions that the embedded catalogue does not have, as those of other partitions: types and zones are EC2's, prices are others' where AWS tells none,
 // and a note says so.
 func TestOtherPartitions(t *testing.T) {
-	for _, region := range []string{"us-gov-west-1", "cn-north-1", "mx-central-1"} {
+	for _, region := range []string{"eusc-de-east-1", "cn-north-1", "ap-southeast-6"} {
 		t.Run(region, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := newFixture(t, awstest.Config{Region: region})
-				priced := region == "mx-central-1"
+				priced := region == "ap-southeast-6"
 				if !priced {
 					f.cloud.SetFault(failing("GetProducts", "AccessDeniedException", "there is no such service here"))
 				}
@@ -309,7 +309,7 @@ func TestTypesFallBack(t *testing.T) {
 		assert.Empty(t, notes(p))
 	})
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, awstest.Config{Region: "us-gov-west-1"})
+		f := newFixture(t, awstest.Config{Region: "ap-southeast-6"})
 		f.cloud.SetFault(failing("DescribeInstanceTypes", "UnauthorizedOperation", "no"))
 		_, err := f.provider(t).InstanceTypes(t.Context(), pool())
 		require.ErrorIs(t, err, cloudprovider.ErrUnauthorized)

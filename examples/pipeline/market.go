@@ -64,6 +64,11 @@ func ec2Market(r catalogue.Region) *Market {
 	m := &Market{List: "EC2 on-demand " + r.Name, Date: r.OnDemandDate, region: &r}
 	if r.SpotDate != "" {
 		m.Notes = append(m.Notes, spotEstimates+r.SpotDate)
+	} else {
+		m.Notes = append(m.Notes, fmt.Sprintf("there are no spot prices of %s, so nothing is bought as spot", r.Name))
+	}
+	if r.ZonesAssumed {
+		m.Notes = append(m.Notes, fmt.Sprintf("it is not known which zones of %s offer a type; each is taken to be offered in all of them", r.Name))
 	}
 	return m
 }

@@ -17,12 +17,11 @@ func TestDataIsWhatTheGeneratorWrote(t *testing.T) {
 func TestEveryRegionLoads(t *testing.T) {
 	regions := catalogue.Regions()
 	assert.GreaterOrEqual(t, len(regions), 30)
-	dated := 0
 	for _, name := range regions {
 		r, err := catalogue.Load(name)
 		require.NoError(t, err)
 		require.NotEmpty(t, r.Zones, name)
-		priced := 0
+		priced, spot := 0, 0
 		for i, o := range r.Offers {
 			require.NoError(t, o.Validate(), "%s %s", name, o.Name)
 			require.NotEmpty(t, o.Zones, "%s %s", name, o.Name)
@@ -34,13 +33,44 @@ func TestEveryRegionLoads(t *testing.T) {
 			if o.OnDemand > 0 {
 				priced++
 			}
+			if o.Spot > 0 {
+				spot++
+			}
+			if r.ZonesAssumed {
+				require.Equal(t, r.Zones, o.Zones, "%s %s", name, o.Name)
+			}
 		}
 		assert.Greater(t, priced, 100, name)
-		if r.OnDemandDate != "" && r.SpotDate != "" {
-			dated++
+		assert.NotEmpty(t, r.OnDemandDate, name)
+		assert.Equal(t, spot > 0, r.SpotDate != "", name)
+	}
+}
+
+// Where the zones of types are assumed, the region says so, and what it has is what its price list has.
+func TestRegionsWithoutKnownZones(t *testing.T) {
+	for name, zones := range map[string]string{"us-gov-west-1": "usgw1-az1", "us-gov-east-1": "usge1-az1", "mx-central-1": "mxc1-az1", "ap-southeast-7": "apse7-az1"} {
+		r, err := catalogue.Load(name)
+		require.NoError(t, err)
+		assert.True(t, r.ZonesAssumed, name)
+		assert.Equal(t, catalogue.Zone{Name: name + "a", ID: zones}, r.Zones[0])
+		assert.Len(t, r.Zones, 3)
+		for _, o := range r.Offers {
+			require.Positive(t, o.OnDemand, "%s %s", name, o.Name)
+			require.False(t, o.Estimated)
+		}
+		assert.Contains(t, catalogue.RegionsOf(r.Offers[0].Name), name)
+	}
+	home, err := catalogue.Load("us-east-1")
+	require.NoError(t, err)
+	assert.False(t, home.ZonesAssumed)
+	r, err := catalogue.Load("us-gov-west-1")
+	require.NoError(t, err)
+	for _, o := range r.Offers {
+		if o.Name == "m5.large" {
+			assert.InDelta(t, 0.121, o.OnDemand, 1e-9, "of the published list, in dollars")
+			assert.Zero(t, o.Spot, "no source has spot prices there")
 		}
 	}
-	assert.Equal(t, len(regions), dated, "every price list has a date")
 }
 
 func TestUnknownRegion(t *testing.T) {
@@ -106,7 +136,7 @@ func ExampleTypes() {
 
 func ExampleRegionsOf() {
 	fmt.Println(catalogue.RegionsOf("hpc6a.48xlarge"))
-	// Output: [ap-southeast-1 ap-southeast-2 eu-north-1 us-east-2]
+	// Output: [ap-southeast-1 ap-southeast-2 eu-north-1 us-east-2 us-gov-east-1 us-gov-west-1]
 }
 
 func ExampleRegions() {

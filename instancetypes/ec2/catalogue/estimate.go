@@ -116,8 +116,8 @@ func (e estimator) price(name string) float64 {
 func prices(region string) (map[string]float64, error) {
 	out := map[string]float64{}
 	for l := range lines("regions/" + region + ".txt") {
-		if strings.HasPrefix(l, "zone ") || strings.HasPrefix(l, "list ") {
-			continue
+		if first, _, _ := strings.Cut(l, " "); !strings.Contains(first, ".") {
+			continue // other lines than those of types start with plain words
 		}
 		o, err := line.DecodeOffer(l)
 		if err != nil {

@@ -14,10 +14,14 @@ import (
 
 // Region is what can be bought in one region.
 type Region struct {
-	Name   string
-	Zones  []Zone  // by name
-	Offers []Offer // by type name
-	// OnDemandDate and SpotDate are the dates of the price lists, YYYY-MM-DD.
+	Name  string
+	Zones []Zone // by name
+	// ZonesAssumed says that no source tells which zones offer a type, so that each type is listed
+	// in all of them.
+	ZonesAssumed bool
+	Offers       []Offer // by type name
+	// OnDemandDate and SpotDate are the dates of the price lists, YYYY-MM-DD. SpotDate is empty if
+	// there are no spot prices.
 	OnDemandDate, SpotDate string
 }
 
@@ -122,7 +126,7 @@ func Load(region string) (Region, error) {
 		return Region{}, err
 	}
 	estimates := newEstimator(there, here)
-	r := Region{Name: region, SpotDate: sourceDate("i")}
+	r := Region{Name: region}
 	zones := zoneSets{}
 	var errs []error
 	for l := range lines(file) {
@@ -130,6 +134,8 @@ func Load(region string) (Region, error) {
 		switch first {
 		case "list":
 			_, r.OnDemandDate, _ = strings.Cut(rest, " ")
+		case "assumed":
+			r.ZonesAssumed = true
 		case "zone":
 			letter, id, _ := strings.Cut(rest, " ")
 			r.Zones = append(r.Zones, Zone{Name: region + letter, ID: id})
@@ -140,6 +146,9 @@ func Load(region string) (Region, error) {
 				continue
 			}
 			r.Offers = append(r.Offers, o)
+			if o.Spot > 0 {
+				r.SpotDate = sourceDate("i")
+			}
 		}
 	}
 	return r, errors.Join(errs...)

@@ -43,7 +43,15 @@ func coverage(sources []source, types map[string]line.Type, markets []market, br
 	row("offered in us-east-1 without a price", unpriced(markets, "us-east-1"), "launched after the price list: unavailable")
 	say("| prices in all regions but us-east-1 of types launched after %s | | list i is older than they are: their prices are estimated, see ESTIMATES.md |", listDate)
 	say("| mac* | | macOS machines: no Kubernetes node runs on them |")
-	say("| us-gov-*, cn-* | | source a does not tell their zones |")
+	var assumed []string
+	for _, m := range markets {
+		if m.zonesAssumed() {
+			assumed = append(assumed, m.region)
+		}
+	}
+	say("| which zones offer a type in %s | | no source tells it: every type with a price is listed in all zones, which are those of AWS's documentation |", strings.Join(assumed, ", "))
+	say("| cn-* | | source p has prices of one of two regions only, of 2024 and in yuan |")
+	say("| ap-east-2, ap-southeast-6 | | no source has their prices |")
 	b.WriteString(checked)
 	return b.String()
 }

@@ -24,6 +24,9 @@ func (m market) file() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s: zone <letter> <zone id>; then type, zones, on-demand USD/h, spot savings in %% (~ assumed)\n", m.region)
 	fmt.Fprintf(&b, "list %s %s\n", m.list, m.date)
+	if m.zonesAssumed() {
+		b.WriteString("assumed zones\n")
+	}
 	ids := m.zoneIDs()
 	for _, zone := range sortedKeys(ids) {
 		fmt.Fprintf(&b, "zone %s %s\n", strings.TrimPrefix(zone, m.region), ids[zone])

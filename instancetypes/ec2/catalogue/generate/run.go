@@ -93,6 +93,10 @@ func run(ctx context.Context, out string) error {
 	if err != nil {
 		return err
 	}
+	gov, govDates, err := priceLists(provider.file("pkg", "providers", "pricing", "zz_generated.pricing_aws_us_gov.go"), "InitialOnDemandPricesUSGov")
+	if err != nil {
+		return err
+	}
 	older, err := listings(list.file("data", "instances.json"))
 	if err != nil {
 		return err
@@ -100,6 +104,7 @@ func run(ctx context.Context, out string) error {
 	sources = append(sources,
 		source{"l", limitsModule, limitsVersion, limits.Sum, "", "branch"},
 		source{"p", providerModule, providerVers, provider.Sum, dates["us-east-1"], "net, on-demand prices of us-east-1"},
+		source{"g", providerModule, providerVers, provider.Sum, govDates["us-east-1"], "on-demand prices of us-gov-east-1 and us-gov-west-1"},
 		source{"i", listModule, listVersion, list.Sum, listDate, "on-demand prices of the other regions, zones of retired types, spot savings"})
 
 	for name, t := range described {
@@ -132,12 +137,18 @@ func run(ctx context.Context, out string) error {
 		}
 		m.prices, m.list, m.date = prices[region], "p", dates[region]
 		if m.prices == nil {
-			m.prices, m.list, m.date = map[string]string{}, "i", listDate
-			for name, l := range older[region] {
-				m.prices[name] = l.price
-			}
+			m.prices, m.list, m.date = listedPrices(older[region]), "i", listDate
 		}
 		files["regions/"+region+".txt"] = m.file()
+		markets = append(markets, m)
+	}
+	for _, d := range documented {
+		m := market{region: d.region, types: described, older: older[d.region], prices: gov[d.region], list: "g", date: govDates["us-east-1"]}
+		if m.prices == nil {
+			m.prices, m.list, m.date = listedPrices(m.older), "i", listDate
+		}
+		m.placements = []placement{everywhere(d.region, d.ids, m.prices)}
+		files["regions/"+d.region+".txt"] = m.file()
 		markets = append(markets, m)
 	}
 	slices.SortFunc(markets, func(a, b market) int { return strings.Compare(a.region, b.region) })
@@ -146,6 +157,17 @@ func run(ctx context.Context, out string) error {
 		return err
 	}
 	return write(out, files)
+}
+
+// listedPrices returns the prices of a region that the 2025 list has.
+func listedPrices(older map[string]listed) map[string]string {
+	out := map[string]string{}
+	for name, l := range older {
+		if l.price != "" {
+			out[name] = l.price
+		}
+	}
+	return out
 }
 
 // sellable reports whether a Kubernetes node can run on the type: it needs HVM images and one of
