@@ -46,6 +46,7 @@ func (m *Market) WithAnswer(answer []byte) (*Market, error) {
 		}
 		r := offeredIn(*m.region, zones)
 		out.region = &r
+		out.drop(zonesNote(r))
 	case has("SpotPriceHistory"):
 		spot, odd, err := describe.ReadUsableSpotPrices(answer)
 		if err != nil {
@@ -54,7 +55,7 @@ func (m *Market) WithAnswer(answer []byte) (*Market, error) {
 		out.note(odd)
 		from := instancetypes.PriceList{Name: "EC2 spot " + m.region.Name, Date: spot.Date}
 		out.layers = append(out.layers, pricing.SpotHistory{From: from, Zones: spot.Zones})
-		out.Notes = slices.DeleteFunc(out.Notes, func(n string) bool { return strings.HasPrefix(n, spotEstimates) })
+		out.drop(spotNote(*m.region))
 	case has("PriceList"):
 		prices, odd, err := describe.ReadProducts(answer, m.region.Name)
 		if err != nil {
@@ -68,6 +69,11 @@ func (m *Market) WithAnswer(answer []byte) (*Market, error) {
 		return nil, errors.New("pipeline: want what aws ec2 describe-instance-types, describe-instance-type-offerings, describe-spot-price-history or aws pricing get-products printed")
 	}
 	return &out, nil
+}
+
+// drop removes a note that an answer makes needless.
+func (m *Market) drop(note string) {
+	m.Notes = slices.DeleteFunc(m.Notes, func(n string) bool { return n == note })
 }
 
 func (m *Market) note(odd error) {
@@ -103,6 +109,6 @@ func offeredIn(r catalogue.Region, zones map[string][]string) catalogue.Region {
 		offers = append(offers, o)
 	}
 	slices.SortFunc(r.Zones, func(a, b catalogue.Zone) int { return strings.Compare(a.Name, b.Name) })
-	r.Offers = offers
+	r.Offers, r.ZonesAssumed = offers, false
 	return r
 }

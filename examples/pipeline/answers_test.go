@@ -3,6 +3,7 @@ package pipeline_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -58,6 +59,17 @@ func TestAnswersOfAWS(t *testing.T) {
 	assert.Equal(t, "2026-11-02", today.Date)
 	assert.Len(t, today.Notes, 1, "the odd price")
 	assert.Equal(t, before, pricesOf(t, m, "m8i.large"))
+
+	gov, err := pipeline.EC2Market("us-gov-west-1")
+	require.NoError(t, err)
+	require.Len(t, gov.Notes, 2, "no spot prices, and zones that are not known")
+	zoned, err := gov.WithAnswer([]byte(strings.ReplaceAll(offeringsAnswer, "eu-west-1", "us-gov-west-1")))
+	require.NoError(t, err)
+	assert.Equal(t, gov.Notes[:1], zoned.Notes)
+	priced, err := zoned.WithAnswer([]byte(strings.ReplaceAll(strings.Replace(spotAnswer, "odd", "0.04", 1), "eu-west-1", "us-gov-west-1")))
+	require.NoError(t, err)
+	assert.Empty(t, priced.Notes)
+	assert.Len(t, gov.Notes, 2)
 
 	for _, text := range []string{"", "[]", "{}", `{"InstanceTypes":[]}{`, `{"PriceList":1}`} {
 		_, err := m.WithAnswer([]byte(text))

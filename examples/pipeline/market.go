@@ -57,20 +57,24 @@ func DescribedMarket(region string, answer []byte) (*Market, error) {
 	return ec2Market(ec2.WithDescriptions(r, live)), nil
 }
 
-// spotEstimates begins the note that says that spot prices are not those of the account.
-const spotEstimates = "spot prices are estimates of "
-
 func ec2Market(r catalogue.Region) *Market {
-	m := &Market{List: "EC2 on-demand " + r.Name, Date: r.OnDemandDate, region: &r}
-	if r.SpotDate != "" {
-		m.Notes = append(m.Notes, spotEstimates+r.SpotDate)
-	} else {
-		m.Notes = append(m.Notes, fmt.Sprintf("there are no spot prices of %s, so nothing is bought as spot", r.Name))
-	}
+	m := &Market{List: "EC2 on-demand " + r.Name, Date: r.OnDemandDate, Notes: []string{spotNote(r)}, region: &r}
 	if r.ZonesAssumed {
-		m.Notes = append(m.Notes, fmt.Sprintf("it is not known which zones of %s offer a type; each is taken to be offered in all of them", r.Name))
+		m.Notes = append(m.Notes, zonesNote(r))
 	}
 	return m
+}
+
+// spotNote says what the spot prices of a catalogue's region are.
+func spotNote(r catalogue.Region) string {
+	if r.SpotDate == "" {
+		return fmt.Sprintf("there are no spot prices of %s, so nothing is bought as spot", r.Name)
+	}
+	return "spot prices are estimates of " + r.SpotDate
+}
+
+func zonesNote(r catalogue.Region) string {
+	return fmt.Sprintf("it is not known which zones of %s offer a type; each is taken to be offered in all of them", r.Name)
 }
 
 // KWOKMarket returns the market of a catalogue in the format of Karpenter's KWOK provider.
