@@ -282,7 +282,7 @@ func (s Set) Subset(o Set) bool {
 	}
 	for _, r := range o.reqs {
 		i, ok := s.find(r.key)
-		if !ok || !s.reqs[i].Subset(r) { // o has no requirement that allows anything, so an unmentioned key is too wide
+		if !ok || !s.reqs[i].Subset(r) { // o has no requirement that is anything, so an unmentioned key is too wide
 			return false
 		}
 	}
