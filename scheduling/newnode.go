@@ -28,8 +28,8 @@ type NewNode struct {
 	Name         string
 	Pool         *PoolState
 	InstanceType *instancetypes.InstanceType
-	// Offering is the way to buy it. Zone and CapacityType are the offering's labels, and PricePerHour
-	// is its price in dollars.
+	// Offering is the way to buy it. Zone and CapacityType are the offering's labels, and
+	// PricePerHour is its price in dollars.
 	Offering           instancetypes.Offering
 	Zone, CapacityType string
 	PricePerHour       float64
@@ -42,16 +42,16 @@ type NewNode struct {
 	// Pods are planned there; Requests is the sum of their requests, including pod slots.
 	Pods     []*corev1.Pod
 	Requests corev1.ResourceList
-	// DaemonSets will also run there, as namespace/name; DaemonRequests is the sum of their requests.
+	// DaemonSets, as namespace/name, will also run there; DaemonRequests sums their requests.
 	DaemonSets     []string
 	DaemonRequests corev1.ResourceList
 	// Shape is an index into Problem.Shapes, and ShapeOffering into the offerings of that shape.
 	Shape, ShapeOffering int
-	// Bin is the node's position in the packer's outcome. It is negative for a node that was added for
-	// pods that the packer had not placed.
+	// Bin is the node's position in the packer's outcome. It is negative for a node that was added
+	// for pods that the packer had not placed.
 	Bin int
-	// Added is how many of Pods the packer had not placed. The packer's alternatives to this node hold
-	// only without these pods.
+	// Added is how many of Pods the packer had not placed. The packer's alternatives to this node
+	// hold only without these pods.
 	Added int
 }
 
@@ -251,7 +251,7 @@ func (s *state) extend() *state {
 			s = &out
 		case len(g.bought) == 0:
 			return s
-		case most > 1: // others may not bear the new, empty domains: one node at a time
+		case most > 1: // other pods may not fit beside new, empty domains: one node at a time
 			most = 1
 		default:
 			avoid[g.bought[0]] = true

@@ -19,7 +19,7 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
-// resourceNodes is the limit on the number of nodes of a pool.
+// resourceNodes is the name of the limit on the number of nodes of a pool.
 const resourceNodes corev1.ResourceName = "nodes"
 
 func (p *Problem) compilePools() {
@@ -81,9 +81,9 @@ func (p *Problem) asked(pool *Pool) (requirements.Set, error) {
 }
 
 // Registered returns the labels of a node of the pool once its agents have set theirs; s is what
-// type, offering and claim decide. Karpenter's labels say that the node is registered, initialized
-// and of which class. [Options.Aliases] repeat the values of other keys. The features that the
-// kubelet declares are among the labels, under keys that no label has.
+// type, offering and claim decide. Karpenter's labels say that the node is registered and
+// initialized, and name its class. [Options.Aliases] repeat the values of other keys. The features
+// that the kubelet declares are among the labels, under keys that no label has.
 func (r *PoolState) Registered(s requirements.Set) requirements.Set {
 	all, err := registered(&r.Pool, r.aliases, s).Intersect(requirements.FromLabels(r.features))
 	if err != nil { // s is impossible
