@@ -46,8 +46,8 @@ func (q *Quota) Matches(node map[string]string) bool {
 	return err == nil && s.Matches(labels.Set(node))
 }
 
-// Requirements returns the selector as a set of nodes. No selector gives the zero Set, which every
-// node meets. A selector that no node matches gives an impossible Set.
+// Requirements returns the selector as a set of nodes. Without a selector it is the zero Set, which
+// every node meets. If no node can match the selector, the Set is impossible.
 func (q *Quota) Requirements() requirements.Set {
 	if q.Selector == nil {
 		return requirements.Set{}
