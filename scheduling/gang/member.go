@@ -98,7 +98,7 @@ func (a *admission) read(groups []Group) {
 
 // selectPods finds the pods that affinity or a hard spread of needed pods selects, and, repeatedly,
 // those that the constraints of these pods select. A needed pod may have a place only beside them.
-// Namespaces are ignored, since a pod too many only costs time.
+// Namespaces are ignored, because an additional pod only costs time.
 func (a *admission) selectPods() {
 	a.selected = map[types.NamespacedName]bool{}
 	for g := range a.groups {

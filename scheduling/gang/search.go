@@ -7,9 +7,10 @@ import (
 )
 
 const (
-	// mostDrafts and draftedPods limit the drafts that look for a better set of groups: their number,
-	// and the pods of all of them. A draft takes about 30 microseconds a pod, so the search ends
-	// within half a second. Sets that limits refute take no draft, and sets that fail refute others.
+	// mostDrafts and draftedPods limit the drafts that look for a better set of groups: their
+	// number, and the pods of all of them. A draft takes about 30 microseconds a pod, so the search
+	// ends within half a second. Sets that limits refute take no draft, and sets that fail refute
+	// others.
 	mostDrafts  = 64
 	draftedPods = 15_000
 	// mostSets limits the sets that are looked at in one step of the search, planned or not.
