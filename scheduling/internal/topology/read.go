@@ -76,7 +76,8 @@ func (p *Problem) makeGroups(together []Together) {
 		for _, k := range t.Classes {
 			c := &p.classes[k]
 			c.all.MemberOf = append(c.all.MemberOf, custom[i])
-			// It is not Hard: required terms of a manifest are either all met by one pod or not met.
+			// It is not Hard: required terms of a manifest are either all met by one pod or not
+			// met.
 			c.all.Terms = append(c.all.Terms, interpod.Term{Group: custom[i], Self: true, Weight: always})
 		}
 	}

@@ -15,8 +15,8 @@ import (
 // RelaxedClass is a class at one level of preference relaxation.
 type RelaxedClass struct {
 	*relaxed
-	// Domains are those that the pods can be in. If no label matters to the class, there is one domain
-	// without values.
+	// Domains are those that the pods can be in. If no label matters to the class, there is one
+	// domain without values.
 	Domains []Domain
 	// Placed is how many pods each domain has.
 	Placed []int
@@ -42,8 +42,8 @@ type relaxed struct {
 	at    relaxation
 	hosts []interpod.Term // of affinity by hostname
 	keys  []key
-	// together says that the pods have required affinity to each other, so that the first one chooses
-	// a domain for all.
+	// together says that the pods have required affinity to each other, so that the first one
+	// chooses a domain for all.
 	together bool
 	domains  []Domain // including closed ones
 	counted  []membership

@@ -21,8 +21,8 @@ type Objects struct {
 	// Classes are the storage classes. The annotation storageclass.kubernetes.io/is-default-class
 	// makes one the default.
 	Classes []*storagev1.StorageClass
-	// CSINodes say how many volumes of each driver a node takes. Attachments say which volumes a node
-	// has, in use or not.
+	// CSINodes say how many volumes of each driver a node takes. Attachments say which volumes a
+	// node has, in use or not.
 	CSINodes    []*storagev1.CSINode
 	Attachments []*storagev1.VolumeAttachment
 	// Drivers say whether they publish Capacities, and whether pods may go to nodes on which the
