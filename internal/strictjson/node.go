@@ -40,8 +40,8 @@ func (k Kind) String() string {
 // Node is one value of a document, with the line on which it starts. The zero value is null on an
 // unknown line.
 //
-// Nodes are held by value in their parents, so that a document of n values costs about as many allocations as it has
-// lists and objects.
+// Nodes are held by value in their parents, so that a document of n values costs about as many
+// allocations as it has lists and objects.
 type Node struct {
 	Kind Kind
 	// Line counts from 1; 0 means unknown.
@@ -127,7 +127,8 @@ func (n *Node) member(key string) *Member {
 	return nil
 }
 
-// nextSegment takes one step off a path: a field name, a list index (key "" and index >= 0) or a quoted map key.
+// nextSegment takes one step off a path: a field name, a list index (key "" and index >= 0) or a
+// quoted map key.
 func nextSegment(path string) (key string, index int, rest string) {
 	if path[0] == '.' {
 		path = path[1:]
