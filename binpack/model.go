@@ -319,8 +319,8 @@ func (in *Instance) usesNoMore(a, b *offer) bool {
 }
 
 // existingNodes returns the existing nodes as offers of price 0. Nodes whose free capacities agree
-// in so many binary digits share an offer, rounded up for a bound and down for a plan. It reports
-// whether the number of offers is within the limit.
+// in the given number of binary digits share an offer, rounded up for a bound and down for a plan.
+// It reports whether the number of offers is within the limit.
 func (r *relaxation) existingNodes(in *Instance, digits int, w *relax.Watch) ([]offer, bool) {
 	var out []offer
 	most := min(max(nodeShapeWork/(len(r.model.Classes)+1), minNodeShapes), maxNodeShapes)
@@ -358,7 +358,8 @@ func (r *relaxation) existingNodes(in *Instance, digits int, w *relax.Watch) ([]
 	return out, true
 }
 
-// rounded returns n rounded to so many binary digits, or n itself if rounding up would overflow.
+// rounded returns n rounded to the given number of binary digits, or n itself if rounding up would
+// overflow.
 func rounded(n int64, digits int, up bool) int64 {
 	shift := max(bits.Len64(uint64(n))-digits, 0)
 	switch down := n >> shift << shift; {
