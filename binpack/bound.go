@@ -33,8 +33,8 @@ const (
 func (k BoundKind) Certificate() bool { return k != Exhausted }
 
 // Bound is a lower bound on the objective of every plan for the same items, with its certificate or
-// the extent of the search that proves it. It ignores budgets and weights of pools, so it also
-// holds for plans that break them.
+// the extent of the search that proves it. Price is the bound; 0 claims nothing. Kind says what
+// proves it. It ignores budgets and weights of pools, so it also holds for plans that break them.
 type Bound struct {
 	Price Price
 	Kind  BoundKind

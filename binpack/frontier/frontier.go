@@ -11,7 +11,8 @@ import (
 	"github.com/joinery-sdk/joinery/binpack"
 )
 
-// Point is a layout that no other layout of the frontier beats in both cost and count.
+// Point is a layout that no other layout of the frontier beats in both cost and count. Objective is
+// the sum of [binpack.Offering].Objective over its bins.
 type Point struct {
 	binpack.Layout
 	Objective binpack.Price

@@ -64,7 +64,8 @@ func (p Plan) Done() bool { return len(p.Steps) == 0 && len(p.Ending) == 0 && le
 // stuck is how long after its due end a pod is still waited for.
 const stuck = time.Minute
 
-// Forced is a pod that is deleted without asking the eviction API.
+// Forced is a pod that is deleted without asking the eviction API. Grace is the grace period of the
+// deletion, at least a second.
 type Forced struct {
 	Pod   *corev1.Pod
 	Grace time.Duration

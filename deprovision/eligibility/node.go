@@ -70,7 +70,8 @@ func FromNode(n *corev1.Node, pods []*corev1.Pod, pool *nodepool.NodePool, price
 	}
 }
 
-// Claim is what a NodeClaim or Machine says in addition to its node. The zero value says nothing.
+// Claim is what a NodeClaim or Machine says in addition to its node. A zero time means unknown. The
+// zero value says nothing.
 type Claim struct {
 	Created, Initialized, LastPodEvent time.Time
 	Deleting                           bool
