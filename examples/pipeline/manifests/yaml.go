@@ -31,7 +31,8 @@ type syntaxError struct {
 
 func (e *syntaxError) Error() string { return e.detail }
 
-// parse reads the values of one chunk: one of YAML, or any number of JSON, one after the other.
+// parse reads the values of one chunk: one value of YAML, or any number of JSON values, one after
+// the other.
 func parse(c chunk) ([]strictjson.Node, error) {
 	if err := legible(c); err != nil {
 		return nil, err
