@@ -225,7 +225,7 @@ func (p *Plan) survival(r *Rule) []Breach {
 	return out
 }
 
-// badSites caches what makes a node wrong for the pods of a rule; nothing if it is right.
+// badSites caches, by node, what makes it wrong for the pods of a rule; nothing if it is right.
 type badSites map[*site][]string
 
 func (b badSites) of(r *Rule, s *site) []string {
@@ -309,7 +309,7 @@ func reasonsText(reasons []scheduling.Reason) string {
 	return strings.Join(out, "; ")
 }
 
-// company returns the placed pods that With names, without the subject itself.
+// company returns the placed pods, pending and running ones, that match the patterns of With.
 func (p *Plan) company(patterns string) []member {
 	var out []member
 	for _, m := range slices.Concat(p.running, p.members) {
