@@ -34,8 +34,8 @@ func Moves(p *corev1.Pod) bool {
 	return p.DeletionTimestamp == nil || sticky
 }
 
-// NotOurs says why the pending pod is not planned: it has a scheduling gate, has another scheduler,
-// is of a DaemonSet or static, or claims devices. It is empty for pods to plan.
+// NotOurs says why the pending pod is not planned: it has a scheduling gate or another scheduler,
+// belongs to a DaemonSet or is static, or claims devices. It is empty for pods to plan.
 func NotOurs(p *corev1.Pod) string {
 	if gates := p.Spec.SchedulingGates; len(gates) > 0 {
 		return fmt.Sprintf("scheduling gate %q", gates[0].Name)
