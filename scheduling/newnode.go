@@ -172,8 +172,8 @@ func (s *state) newNodes(names []string) []NewNode {
 	return out
 }
 
-// ChosenLabels chooses one value for each label that set requires of a node, always the same. If
-// several are allowed, it is "default", which clouds use by default, or else the first one.
+// ChosenLabels chooses one value for each label that set requires of a node, always the same. Of
+// several allowed values it chooses "default", which clouds use by default, or else the first.
 // Pseudo-labels and labels that agents set are left out, as in [NewNode.Labels].
 func (p *Problem) ChosenLabels(set requirements.Set) map[string]string {
 	out := chosenLabels(set)
@@ -219,7 +219,8 @@ func decides(s *requirements.Set, key string) bool {
 
 // extend adds nodes for unplaced pods. If kube-scheduler's filters let a pod onto a node that its
 // pool may still buy, it buys that node and adds what else fits. It returns s if no pod is placed.
-// Packing the same pods anew is usually cheaper, since each node is chosen for its first pod.
+// Packing the same pods again is usually cheaper, because here each node is chosen for its first
+// pod.
 func (s *state) extend() *state {
 	avoid, most := map[int]bool{}, math.MaxInt
 	for range mostTries {

@@ -492,7 +492,7 @@ func (p *Problem) forTopology(yield func(topology.Shape) bool) {
 func withLabelKeys(pods []*corev1.Pod) []*corev1.Pod {
 	out := slices.Clone(pods)
 	for i, pod := range out {
-		if a := pod.Spec.Affinity; a != nil && a.PodAntiAffinity != nil { // only anti-affinity bears on other pods
+		if a := pod.Spec.Affinity; a != nil && a.PodAntiAffinity != nil { // only anti-affinity affects other pods
 			out[i] = admission.WithLabelKeys(pod)
 		}
 	}

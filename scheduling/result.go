@@ -248,12 +248,12 @@ func (r *Result) Relaxed() ([]Item, []ExistingNode) {
 }
 
 // Relaxed returns the pending pods as items, and the existing nodes. The items ask only for what
-// holds wherever other pods are: requests, node selector and node affinity with the reach of bound
-// volumes, tolerations, host ports, and required anti-affinity by hostname. Spreads, affinity
-// between pods, anti-affinity over other keys, preferences and [Options.Within] are left out. There
-// is one item for each class that is not refused, in the order of the classes. The tags and limits
-// of the nodes are those of running pods; daemons that are still to start have none, since they may
-// be kept away.
+// does not depend on where other pods are: requests, node selector and node affinity with the reach
+// of bound volumes, tolerations, host ports, and required anti-affinity by hostname. Spreads,
+// affinity between pods, anti-affinity over other keys, preferences and [Options.Within] are left
+// out. There is one item for each class that is not refused, in the order of the classes. The tags
+// and limits of the nodes are those of running pods; daemons that are still to start have none,
+// since they may be kept away.
 func (p *Problem) Relaxed() ([]Item, []ExistingNode) {
 	return p.relaxed(func(class int) int {
 		if p.Classes[class].Refusal != nil {

@@ -1,11 +1,11 @@
 // Package scheduling plans pending pods onto existing nodes and nodes to buy, and explains why the
 // others are unplaced.
 //
-// [Compile] reads a [Snapshot] once. Pods that are equal in all that bears on placement become a
-// class. An instance type, as one pool offers it and less the daemons there, becomes a shape.
-// [Problem.Solve] then repeats rounds with a [Packer]: it assigns classes to domains, the packer
-// says what fits, and it assigns again with that knowledge. The [Result] has the nodes to buy, the
-// bindings in an order that kube-scheduler accepts, and the reasons.
+// [Compile] reads a [Snapshot] once. Pods that are equal in everything that affects placement
+// become a class. An instance type, as one pool offers it and without what its daemons take,
+// becomes a shape. [Problem.Solve] then repeats rounds with a [Packer]: it assigns classes to
+// domains, the packer says what fits, and it assigns again with that knowledge. The [Result] has
+// the nodes to buy, the bindings in an order that kube-scheduler accepts, and the reasons.
 //
 // # What is decided here, and what by the packer
 //
@@ -221,7 +221,7 @@ func (s *state) covers(other *state) bool {
 	return len(s.bound) >= len(other.bound)
 }
 
-// state is an assignment and its items to pack. States are immutable. Each assigns all pods anew,
+// state is an assignment and its items to pack. States are immutable. Each assigns all pods again,
 // from the problem and the facts of earlier rounds.
 type state struct {
 	p        *Problem
@@ -371,9 +371,9 @@ func (s *state) appendName(to []byte, slot topology.Slot) []byte {
 	return to
 }
 
-// advance returns the state after an outcome. That is another round if the facts learnt from the
-// outcome can change the assignment, or else the first round of another attempt, or the best plan,
-// which is solved.
+// advance returns the state after an outcome. It is another round if the facts learnt from the
+// outcome can change the assignment. Otherwise it is the first round of another attempt, or the
+// best plan, which is solved.
 func (s *state) advance(o Outcome) *state {
 	if s.search.loose {
 		if loose := s.with(o); s.p.comparePlaced(loose, s.search.best) <= 0 {

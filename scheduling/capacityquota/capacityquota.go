@@ -2,7 +2,7 @@
 // nodes that a label selector chooses, such as 8 nodes of a team, or 1,000 cores of spot capacity
 // over all pools.
 //
-// Every node, existing or to come, counts towards each quota that its labels match. A node is
+// Every node, existing or to be bought, counts towards each quota that its labels match. A node is
 // bought only if it exceeds none of these quotas and no limit of its pool. A quota that is already
 // exceeded forbids further nodes, but removes none.
 //

@@ -290,8 +290,8 @@ func (a *admission) value(set []bool) value {
 }
 
 // better reports whether an attempt with whole groups is better than another. At the highest
-// priority at which they differ it has more groups, more pods that they need, or more other pods;
-// else its price is lower.
+// priority at which they differ it has more groups, more pods that they need, or more other pods.
+// If they do not differ, its price is lower.
 func (a *admission) better(next, at *attempt) bool {
 	of := func(x *attempt) value {
 		out := a.value(x.set)

@@ -75,8 +75,8 @@ func (e *engine) perNode(c *class) int {
 	return most
 }
 
-// domainGroup returns a group that is not by hostname: that of the class's ratio, or else of its
-// first spread, or else of its first affinity.
+// domainGroup returns a group that is not by hostname: that of the class's ratio, otherwise of its
+// first spread, otherwise of its first affinity.
 func (e *engine) domainGroup(c *class) (int32, bool) {
 	if len(c.Ratios) > 0 {
 		return c.Ratios[0], true

@@ -319,7 +319,7 @@ func (p *Problem) combinations(labels requirements.Set, required requirements.Al
 const unasked = "default"
 
 // Chosen returns one of the allowed values of a label, always the same: "default" if it is allowed,
-// because clouds use it by default, or else the first. It is false if none is allowed.
+// because clouds use it by default, and otherwise the first. It is false if none is allowed.
 func Chosen(r requirements.Requirement) (string, bool) {
 	if r.Contains(unasked) {
 		return unasked, true

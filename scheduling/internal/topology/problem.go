@@ -6,13 +6,13 @@
 // which is a combination of label values. At each pod, kube-scheduler's rules hold given all pods
 // before it, so the order of assignment is an order of binding. An [Assignment] has the lots to
 // pack, the order, and the unplaced pods. If packing cannot place a lot, [Assignment.Learn] gives
-// new [Facts], and all pods are assigned anew.
+// new [Facts], and all pods are assigned again.
 //
 // # Order and choice
 //
 // Pods without constraints on others come first, then pods with affinity, then pods that spread by
-// others; within each of these the largest come first. Of the allowed domains the best [score]
-// wins. Choosing pod by pod can end in a combination of values that is not for sale;
+// others; within each of these the largest come first. Of the allowed domains the one with the best
+// [score] is chosen. Choosing pod by pod can end in a combination of values that is not for sale;
 // [Assignment.Vary] makes other choices. Soft constraints are tried as hard ones and given up one
 // at a time; see [Preference].
 //

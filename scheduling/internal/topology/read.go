@@ -220,7 +220,7 @@ func (p *Problem) placeLeaving() {
 	}
 }
 
-// Leaves reports whether leaving nodes bear on where pods may go: a constraint counts one of their
+// Leaves reports whether leaving nodes affect where pods may go: a constraint counts one of their
 // pods or keeps pods from it, or they are domains of a spread.
 func (p *Problem) Leaves() bool {
 	for i := range p.leaving {

@@ -45,9 +45,10 @@ type Need struct {
 	// Unbound are the claims, as namespace/name, whose volume is made for the node of the first pod
 	// that uses them.
 	Unbound []string
-	// Refusal says why the pods have no volumes; else it is empty. It is Scarce if free volumes
-	// suit, but other consumers were given them or they are elsewhere. Then the pods can still have
-	// a place if others remain unplaced. If it is not Scarce, the other fields are not set.
+	// Refusal says why the pods have no volumes. It is empty if they have. It is Scarce if free
+	// volumes suit, but other consumers were given them or they are elsewhere. Then the pods can
+	// still have a place if others remain unplaced. If it is not Scarce, the other fields are not
+	// set.
 	Refusal string
 	Scarce  bool
 }
@@ -358,12 +359,13 @@ func (a *assignment) take(c Consumer, u use, class *storagev1.StorageClass, with
 	return nil
 }
 
-// suited reports whether a free volume suits the claim, wherever it is.
+// suited reports whether some free volume suits the claim, regardless of its reach.
 func (x *Index) suited(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) bool {
 	return slices.ContainsFunc(x.unclaimed, func(pv *corev1.PersistentVolume) bool { return suits(pv, claim, class) })
 }
 
-// suits reports whether kube-scheduler may bind the claim to a free volume, whatever its reach.
+// suits reports whether kube-scheduler may bind the claim to a free volume, regardless of its
+// reach.
 func suits(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) bool {
 	want, have := claim.Spec.Resources.Requests[corev1.ResourceStorage], pv.Spec.Capacity[corev1.ResourceStorage]
 	return classOf(pv) == class.Name && have.Cmp(want) >= 0 && allOf(claim.Spec.AccessModes, pv.Spec.AccessModes) &&

@@ -18,7 +18,7 @@ import (
 // others need a Clone.
 type Binder struct {
 	groups []volumeGroup
-	least  []int // by group: free whatever kube-scheduler took
+	least  []int // by group: how many are free, whichever kube-scheduler took
 	most   []int
 	bound  map[string]lateVolume // by namespace/name of claims
 }

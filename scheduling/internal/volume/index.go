@@ -139,8 +139,8 @@ type use struct {
 	text      string                        // what reasons call it: the same for all pods of a template
 }
 
-// uses returns the claims of a pod's volumes, each once. The claim of an ephemeral volume is named
-// after the pod. If it does not exist yet, it is that of the template.
+// uses returns the claims of a pod's volumes, without duplicates. The claim of an ephemeral volume
+// is named after the pod. If it does not exist yet, it is that of the template.
 func (x *Index) uses(pod *corev1.Pod) []use {
 	var out []use
 	for i := range pod.Spec.Volumes {
