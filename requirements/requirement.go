@@ -261,9 +261,9 @@ func (r Requirement) mustShareKey(o Requirement) {
 	}
 }
 
-// Any returns one value that the label may have, and always the same one: the least integer, else
-// the first listed word, else the shortest string of the letter x that is not excluded. The second
-// result is false if the label may have no value at all.
+// Any returns one value that the label may have, and always the same one: the least integer,
+// otherwise the first listed word, otherwise the shortest string of the letter x that is not
+// excluded. The second result is false if the label may have no value at all.
 func (r Requirement) Any() (string, bool) {
 	switch {
 	case len(r.ints) > 0:
