@@ -142,8 +142,8 @@ type Problem struct {
 	// Pools may be empty: all types are then in one pool without limits.
 	Pools []Pool
 	Types []Type
-	// Budgets limits the sum of [Offering.Usage] over all new bins, in whatever pools, by position;
-	// not negative. All budgets must hold.
+	// Budgets limits the sum of [Offering.Usage] over all new bins of all pools, by position; not
+	// negative. All budgets must hold.
 	Budgets []int64
 	// Nodes are existing bins. They are filled first, in this order.
 	Nodes []Node

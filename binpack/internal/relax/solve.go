@@ -17,8 +17,8 @@ type Solution struct {
 	Least int64
 	Nodes int
 	Duals []int64
-	// Worth holds the dual of each class: what the best programme over patterns, or else the
-	// resources, pays for one item.
+	// Worth holds the dual of each class: what the best programme over patterns pays for one item,
+	// or, without such a programme, its resources.
 	Worth []float64
 	// Closed says that the packing is as cheap as the bound, up to Enough.
 	Closed bool
