@@ -2,8 +2,8 @@
 // nodes become empty and can be given back without an eviction.
 //
 // The controller of a ReplicaSet deletes pods of a lower controller.kubernetes.io/pod-deletion-cost
-// first. [Of] computes this annotation for all pods of a cluster. Karpenter v1.15 writes it, too,
-// if its feature gate PodDeletionCostManagement is on.
+// first. [Of] computes this annotation for all pods of a cluster. Karpenter v1.15 also writes it if
+// its feature gate PodDeletionCostManagement is on.
 package deletioncost
 
 import (
