@@ -15,7 +15,7 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// RegionOf returns the EC2 region of the manifests: that of the nodes, or else the one that pools
+// RegionOf returns the EC2 region of the manifests: that of the nodes, otherwise the one that pools
 // and the status of node classes name. It is empty if nothing names a region. The error says that
 // there are several.
 func RegionOf(m *manifests.Snapshot) (string, error) {

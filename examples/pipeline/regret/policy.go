@@ -25,8 +25,8 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/nodepool/nodeclaim"
 )
 
-// policy is the cluster under our policy. At each observation it knows what exists then, and
-// nothing of later ones.
+// policy is the cluster under our policy. At each observation it knows what exists at that moment,
+// and nothing about later ones.
 type policy struct {
 	options
 	manifests manifests.Snapshot // its claims are those of the nodes below

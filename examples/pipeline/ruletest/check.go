@@ -37,7 +37,7 @@ type Result struct {
 type Breach struct {
 	// Pod is namespace/name. It is empty if no single pod is to blame.
 	Pod string
-	// Why says what is the case instead of what should be.
+	// Why says what the plan does instead of what the rule demands.
 	Why string
 }
 
@@ -275,7 +275,7 @@ func (p *Plan) ofOne(r *Rule, m member, bad badSites) []Breach {
 	return out
 }
 
-// missed returns why the site is none of the places, or nothing if it is one.
+// missed returns why the site matches none of the places, or nothing if it matches one.
 func missed(places []Place, s *site) string {
 	if len(places) == 0 {
 		return ""
