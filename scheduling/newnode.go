@@ -217,10 +217,9 @@ func decides(s *requirements.Set, key string) bool {
 	return ok
 }
 
-// extend adds nodes for unplaced pods. If kube-scheduler's filters let a pod onto a node that its
+// extend adds nodes for unplaced pods. If kube-scheduler's filters let a pod onto a node that a
 // pool may still buy, it buys that node and adds what else fits. It returns s if no pod is placed.
-// Packing the same pods again is usually cheaper, because here each node is chosen for its first
-// pod.
+// It chooses each node for its first pod, so packing the same pods again is usually cheaper.
 func (s *state) extend() *state {
 	avoid, most := map[int]bool{}, math.MaxInt
 	for range mostTries {
