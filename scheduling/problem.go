@@ -78,8 +78,7 @@ type PoolState struct {
 	Left    []int64
 	// NodesLeft is how many nodes may still be bought; negative means any number.
 	NodesLeft int
-	// Over (by Limited) and NodesOver are the excess over the limits. Freed capacity reduces it
-	// first.
+	// Over (by Limited) and NodesOver are the excess over limits. Freed capacity reduces it first.
 	Over      []int64
 	NodesOver int
 
@@ -223,8 +222,8 @@ func (p *Problem) Sharing() [][]int {
 	return out
 }
 
-// PodPrice returns the least price, in dollars an hour, of the part of a new node that a pod of the
-// class takes; 0 if no new node can hold it. [Options.PreferencePrice] is a share of it.
+// PodPrice returns the least price, in dollars an hour, of what a pod of the class takes of a new
+// node; 0 if no new node can hold it. [Options.PreferencePrice] is a share of it.
 func (p *Problem) PodPrice(class int) float64 { return p.own(class) }
 
 func (p *Problem) compileClasses(pending []*corev1.Pod, running map[string][]*corev1.Pod) {
