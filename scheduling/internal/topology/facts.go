@@ -17,8 +17,8 @@ type Facts struct {
 	caps map[capped]int
 	// closed are the domains that no new node may be in; nil means none.
 	closed *closing
-	// blame is how often a class was unplaced, or awaited by an unplaced one. Classes with more
-	// blame are assigned earlier.
+	// blame is how often a class was unplaced, or awaited by an unplaced one. Classes with more blame
+	// are assigned earlier.
 	blame map[int]int
 	// variant selects other choices of domains; 0 is the usual one.
 	variant int
@@ -40,7 +40,7 @@ type Choice struct {
 	Without []string
 }
 
-// pods returns how many of the pods of the class are assigned; of is their number.
+// pods returns how many of so many pods of the class are assigned.
 func (c *Choice) pods(class, of int) int {
 	if c.Only == nil {
 		return of
