@@ -396,8 +396,8 @@ func (p *Problem) featuresOf(pool string) map[string]string {
 	return nodefeature.Declared(newest)
 }
 
-// assumedOf returns the features that pending pods and daemons need and that are assumed of the
-// pool's nodes, because no node is there to show them.
+// assumedOf returns the features that the pool's nodes are assumed to have, because no node shows
+// them, and that pending pods and daemons need.
 func (p *Problem) assumedOf(pool string) []string {
 	if p.newest(pool) != nil {
 		return nil

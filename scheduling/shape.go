@@ -266,7 +266,7 @@ func (p *Problem) compileShapes(keys requirements.Keys) {
 // priced reports whether a price is a finite number of dollars, 0 or more.
 func priced(price float64) bool { return price >= 0 && !math.IsInf(price, 1) }
 
-// noteUnsold adds a note for each offering that is not for sale because its price is no price or
+// noteUnsold adds a note for each offering that is not for sale, because its price is invalid or
 // because its labels contradict those of its type. [instancetypes.Validate] rejects both.
 func (p *Problem) noteUnsold(types []instancetypes.InstanceType) {
 	for i := range types {

@@ -21,8 +21,8 @@ type Group struct {
 	// place.
 	Member func(*corev1.Pod) bool
 	// Minimum is how many of its pods must run, including those that already run; 0 means all
-	// existing ones. Pods beyond it are planned like others. A pod runs if it is bound and not
-	// being deleted, or if its place on a node is kept for it, and if the node stays. Pods of
+	// existing ones. Pods beyond it are planned like others. A pod runs if its node stays, and it
+	// is either bound there and not being deleted, or its place there is kept for it. Pods of
 	// leaving nodes are placed again, together with the pending ones.
 	Minimum int
 	// Key is a label key whose value all nodes of the group must share, such as
