@@ -2,11 +2,14 @@
 // SSM, SQS, IAM, EKS and the price list. It is an http.RoundTripper without a network, or an
 // http.Handler, so the real SDK can use it.
 //
-// It has what matters when machines are bought and what emulators lack: capacity and quotas that
-// run out in the middle of a fleet, allocation by price and by capacity, idempotency by client
-// tokens, paging, readers that lag behind, instance profiles that become known late, throttling by
-// token buckets of AWS's published sizes, and spot prices. It also has faults on demand: lost
-// replies, errors of any code, machines that end at once.
+// It has what matters when machines are bought and what emulators lack:
+//
+//   - capacity and quotas that run out in the middle of a fleet
+//   - allocation by price and by capacity, and spot prices
+//   - idempotency by client tokens, and paging
+//   - readers that lag behind, and instance profiles that become known late
+//   - throttling by token buckets of AWS's published sizes
+//   - faults on demand: lost replies, errors of any code, machines that end at once
 //
 // It checks its input and refuses what EC2 refuses, but it is not a complete EC2. Actions and
 // parameters that the provider does not use are answered with an error. Its answers are in the

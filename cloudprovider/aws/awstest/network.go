@@ -192,8 +192,8 @@ func match(r request, tags map[string]string, fields map[string]string) (bool, *
 	return true, nil
 }
 
-// ids are the parameters that name resources, with the field that is meant, and the error code if
-// it is missing.
+// ids are the parameters that name resources. Each has the field that it names, and the error code
+// for a resource that does not exist.
 var ids = []struct{ parameter, field, missing string }{
 	{"SubnetId", "subnet-id", "InvalidSubnetID.NotFound"},
 	{"ImageId", "image-id", "InvalidAMIID.NotFound"},
