@@ -198,8 +198,9 @@ func free(taken map[string]bool, pool string) string {
 	}
 }
 
-// plan plans the current cluster. Pods of the nodes bought may move between them. If that would
-// need nodes that are not needed when they stay, they stay.
+// plan plans the current cluster. Pods of the nodes bought may move between them. But if the plan
+// then buys nodes, they stay if a plan in which they stay is cheaper and leaves no more pods
+// without a place.
 func (b *Buyer) plan(s scheduling.Snapshot, out *Purchase) (*plan.Plan, error) {
 	moving, err := b.Plan(b.now(s, out, false))
 	out.Plans++

@@ -68,8 +68,8 @@ func parse(c chunk) ([]strictjson.Node, error) {
 // render says what to do with files that are not manifests yet.
 const render = "render charts with helm template, kustomizations with kubectl kustomize"
 
-// placeholder matches a line that begins, or whose value begins, with something that a template
-// fills in.
+// placeholder matches a line that begins with a placeholder of a template, or whose value begins
+// with one.
 var placeholder = regexp.MustCompile(`(?m)^[ \t]*(- )?([\w./"-]+:[ \t]+)?\{\{`)
 
 // legible rejects input that is not text.
