@@ -200,9 +200,9 @@ func (p *planner) drift(list []due) {
 	}
 }
 
-// driftZones returns the zones of drifted nodes in the order in which they are tried. If drifted
-// nodes are leaving a zone already, it is the only one, and first is that zone. Without the option
-// DriftByZone, all nodes count as in one zone.
+// driftZones returns the zones of drifted nodes in the order in which they are tried, and the one
+// where drifted nodes are leaving already; empty for none. All nodes are in one if the options do not
+// ask for zones.
 func (p *planner) driftZones(list []due) (zones []string, first string) {
 	if !p.o.DriftByZone {
 		return []string{""}, ""
@@ -235,9 +235,9 @@ func (p *planner) driftZones(list []due) (zones []string, first string) {
 }
 
 // replace replaces nodes at any cost, in the order of their times, if their pods fit somewhere.
-// Nodes that groups tie together go together. A static pool buys a successor for each node that it
-// needs, before the node goes if the method can wait. An interrupted node and an expired node of a
-// v1 pool go in any case: their pods without another place are stranded.
+// Nodes that groups tie together go together. A static pool buys a node in the place of each that it
+// needs, before that goes if the method can wait. An interrupted node and an expired node of a v1 pool
+// go in any case: their pods without another place are stranded.
 func (p *planner) replace(method eligibility.Method, list []due) {
 	if !p.asksFor(method) {
 		return
@@ -307,10 +307,10 @@ func (p *planner) replace(method eligibility.Method, list []due) {
 	}
 }
 
-// terminateFirst adds the last commands of the plan: nodes that go before their successors are
-// bought. Such a node must be replaced and cannot be, neither at the start of the plan nor now, but
-// its pods have a place once it is gone. Of several nodes that need the same place, one goes at a
-// time. No earlier command has touched the node, and no later one relies on its successor.
+// terminateFirst lets nodes go before their successors are bought, as the last commands of the plan:
+// nodes that must be replaced and cannot be, neither at the start of the plan nor now, although their
+// pods have a place once they are gone. Of the nodes that need the same place one goes at a time. No
+// command before it has touched the node, and none after it relies on its successor.
 func (p *planner) terminateFirst(start state) {
 	taken, waiting, touched := map[string]string{}, map[string]int{}, map[string]bool{}
 	for i := range p.out.Commands {
@@ -366,8 +366,8 @@ func (p *planner) terminateFirst(start state) {
 	}
 }
 
-// freed returns the answer that uses what the node frees. The second result is false if there is
-// none, or if the node can be replaced otherwise.
+// freed returns the answer that uses what the node frees, and whether there is one while the node
+// cannot be replaced otherwise.
 func (p *planner) freed(m *member, start state) (Answer, bool) {
 	set := []*member{m}
 	held, limited := p.heldByPool(set)
@@ -387,8 +387,8 @@ func (p *planner) freed(m *member, start state) (Answer, bool) {
 	return a, a.OK() && len(a.Freed) > 0 && a.lacks(q.Replacements) == ""
 }
 
-// keptRunning says which PodDisruptionBudget forbids that all the pods wait at once. If none does,
-// the result is empty, and the pods are added to waiting, which counts the waiting pods by budget.
+// keptRunning says which PodDisruptionBudget forbids that all the pods wait at once; empty if none
+// does. waiting counts, by budget, the pods that wait already, and then these, too.
 func (p *planner) keptRunning(pods []*corev1.Pod, waiting map[string]int) string {
 	own := map[string]int{}
 	for _, pod := range pods {
