@@ -39,8 +39,8 @@ type filler struct {
 	// diverse is what each capacity pool may still take, by diversity.
 	diverse [][]int
 	states  openStates
-	// shownTypes counts the types that were looked at for MinValues. That is most of the work if there
-	// are any.
+	// shownTypes counts the types that were looked at for MinValues. If there are MinValues, that
+	// is most of the work.
 	shownTypes int
 	want       []int // by item: copies still to place
 	*relax.Watch
@@ -212,8 +212,8 @@ func (f *filler) count(b *bin, sign int) {
 	}
 }
 
-// joined returns one share for each item, in the order of items. An item may come several times,
-// since a budget or variant may admit some copies now and others later.
+// joined returns one share for each item, in the order of items. shares may have several for one
+// item, because a budget or variant may admit some copies now and others later.
 func (in *Instance) joined(shares []Share) []Share {
 	if len(shares) < 2 {
 		return shares
@@ -349,7 +349,7 @@ func (f *filler) expose(pool int32, item, k int) {
 	}
 }
 
-// exposeAll counts the shares so many times against the capacity pool.
+// exposeAll counts the shares against the capacity pool, the given number of times.
 func (f *filler) exposeAll(pool int32, shares []Share, times int) {
 	for _, s := range shares {
 		f.expose(pool, s.Item, times*s.Count)
@@ -400,16 +400,16 @@ func (f *filler) suits(t int32, b *bin) uint64 {
 	return mask
 }
 
-// Filling is a layout in the making. Every change is made only as far as the rules of the problem
-// allow. So [Filling.Layout] always passes [Instance.Check], and a [Strategy] that uses a Filling
-// cannot break a rule. Only the order of pools by weight is left to the caller. It is not safe for
-// concurrent use.
+// Filling is a layout that is being made. Every change is made only as far as the rules of the
+// problem allow. So [Filling.Layout] always passes [Instance.Check], and a [Strategy] that uses a
+// Filling cannot break a rule. The caller must keep the order of pools by weight, which is not
+// checked. It is not safe for concurrent use.
 type Filling struct{ f *filler }
 
 // NewFilling returns an empty filling.
 func (in *Instance) NewFilling() *Filling { return &Filling{newFiller(in, nil)} }
 
-// Copy returns an equal filling, for example to go back to it later.
+// Copy returns an independent copy, for example to return to this state later.
 func (x *Filling) Copy() *Filling {
 	f := *x.f
 	f.Watch = new(relax.Watch)
@@ -436,7 +436,8 @@ func (x *Filling) Missing(item int) int { return x.f.want[item] }
 func (x *Filling) Bins() int { return len(x.f.bins) }
 
 // Open buys one more bin, after the others, for up to count copies of the item, and returns how
-// many it holds. If it holds none, no bin is bought. It is an error if there is no such choice.
+// many it holds. If it would hold none, no bin is bought. The error says that there is no such
+// choice.
 func (x *Filling) Open(c Choice, item, count int) (held int, err error) {
 	f, in := x.f, x.f.in
 	own := in.split.in(c)
@@ -478,7 +479,8 @@ func (x *Filling) put(b *bin, item, count int) int {
 	return k
 }
 
-// Remove gives a new bin back. Its items are missing again, and the bins after it move up by one.
+// Remove gives a new bin back. Its items are missing again, and the index of each bin after it
+// decreases by one.
 func (x *Filling) Remove(bin int) {
 	x.f.withdraw(&x.f.bins[bin])
 	x.f.bins = slices.Delete(x.f.bins, bin, bin+1)

@@ -27,27 +27,27 @@ const (
 	Exhausted BoundKind = "exhausted"
 )
 
-// Certificate reports whether a bound of this kind has a certificate: numbers that other code
-// checks in one pass over types and items, as [Instance.VerifyBound] does. [Exhausted] has none:
-// only another search confirms it.
+// Certificate reports whether a bound of this kind has a certificate: numbers that other code can
+// check in one pass over types and items, as [Instance.VerifyBound] does. [Exhausted] has none;
+// only another search can confirm it.
 func (k BoundKind) Certificate() bool { return k != Exhausted }
 
 // Bound is a lower bound on the objective of every plan for the same items, with its certificate or
-// the extent of the search that proves it. It ignores budgets and weights of pools, so it also
-// holds for plans that break them.
+// the extent of the search that proves it. Price is the bound; 0 claims nothing. Kind says what
+// proves it. It ignores budgets and weights of pools, so it also holds for plans that break them.
 type Bound struct {
 	Price Price
 	Kind  BoundKind
-	// ItemDuals is the certificate of [AssignmentLP] and [Configuration]: the dual price of one copy
-	// of each item, by position in Problem.Items. For [Exhausted] it is a surrogate constraint of the
-	// search.
+	// ItemDuals is the certificate of [AssignmentLP] and [Configuration]: the dual price of one
+	// copy of each item, by position in Problem.Items. For [Exhausted] it is a surrogate constraint
+	// of the search.
 	ItemDuals []Price
 	// Nodes is how many sets of bins and fillings the search of [Exhausted] looked at.
 	Nodes int
 }
 
-// VerifyBound checks the bound of a plan from any source. The error says what is wrong; a fault of
-// the layout comes first.
+// VerifyBound checks a plan from any source: its layout, its objective, and its bound. The error
+// says what is wrong.
 //
 // A certificate is checked in one pass over types and items, exactly or with a derived margin for
 // rounding. No type that costs less than the bound may have a filling with a dual value above its

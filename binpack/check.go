@@ -64,8 +64,8 @@ func (c *checker) contents(what string, shares []Share, capacity []int64, labels
 		tag   string
 		count int
 		added bool // by items
-		// limit is the lowest limit, and asked the lowest by items. Limits of the node or type bind only
-		// tags that items add; those of items always bind.
+		// limit is the lowest limit, and asked the lowest by items. Limits of the node or type bind
+		// only tags that items add; those of items always bind.
 		limit, asked int
 	}
 	var tallies []tally
@@ -297,9 +297,10 @@ func (c *checker) diversity(nodes [][]Share, bins []Bin) {
 	}
 }
 
-// Misfit says why the item fits into no new bin or node even alone: nothing is for sale, its labels,
-// its size, tags, or what would hold it is sold out. It is empty if the item fits; then other items,
-// budgets or limits of pools keep it unplaced. It costs a pass over types and nodes.
+// Misfit says why the item does not even fit alone into a new bin or node: because of its labels,
+// size or tags, or because nothing is for sale or what would hold it is sold out. It is empty if
+// the item fits; then other items, budgets or limits of pools keep it unplaced. It costs a pass
+// over types and nodes.
 func (in *Instance) Misfit(item int) string {
 	p := &in.problem
 	it := &p.Items[item]
@@ -375,7 +376,7 @@ func (in *Instance) forbidding(bin, item []tags.State) (tag string, ok bool) {
 	return "", false
 }
 
-// soldOut reports whether fewer are left of a counted offering than one bin takes.
+// soldOut reports whether a counted offering has less left than one bin takes.
 func (in *Instance) soldOut(typ, offering int) bool {
 	return in.problem.Types[typ].Offerings[offering].Counted && slices.ContainsFunc(in.budgets.of(int32(typ), offering)[:1], func(u use) bool {
 		return u.amount > in.budgets.amounts[u.budget]

@@ -52,8 +52,8 @@ func (in *Instance) compileMinimums() {
 	}
 }
 
-// values returns the values that the offering has of the key. What it says itself overrides what
-// its type says.
+// values returns the values that the offering has for the key. Its own labels override those of its
+// type.
 func (t *Type) values(offering int, key string) []string {
 	set := t.Offerings[offering].Provides
 	if !set.Has(key) {
@@ -179,9 +179,9 @@ func (in *Instance) holdsOtherwise(c Choice, shares []Share, used []int64) bool 
 	return ok
 }
 
-// alternatives lists, for each bin of the layout, at most so many choices that can be bought in its
-// place, cheapest first. Equal bins are processed once. If the run is stopped, the remaining bins
-// list only their own choice.
+// alternatives lists, for each bin of the layout, choices that can be bought in its place, cheapest
+// first. most limits their number. Equal bins are processed once. If the run is stopped, the
+// remaining bins list only their own choice.
 func (in *Instance) alternatives(l Layout, most int, run *run) [][]Choice {
 	out := chosen(l)
 	known := make(map[string][]Choice, len(l.Bins))

@@ -13,8 +13,8 @@ import (
 
 // CostAware looks for the layout with the lowest objective; the package documentation says how. The
 // result is never worse than that of [FirstFitDecreasing]: at the highest priority at which the two
-// place different numbers of copies, it places more. If there is none, it never costs more. If
-// everything is placed, it costs no more than a fleet of one type that the budget leaves time to
+// place different numbers of copies, it places more. If the numbers are equal, it never costs more.
+// If everything is placed, it costs no more than any fleet of one type that the budget allows to
 // try.
 type CostAware struct {
 	Effort Effort
@@ -105,7 +105,7 @@ type planner struct {
 
 // guide is what the relaxation of a tier knows of its items and types.
 type guide struct {
-	worth []float64 // by item: the price that a copy accounts for; 0 if unknown
+	worth []float64 // by item: the part of the cost that a copy accounts for; 0 if unknown
 	types []binType // what the relaxation did not rule out, the most worth for its price first
 }
 
@@ -448,7 +448,7 @@ func (f *filler) exchange(b *bin) (ok bool) {
 
 // uniform returns the layout, or a better fleet of one type: first fit fills bins of that type,
 // then each changes to its cheapest choice. So no plan is dearer than such a fleet, which users
-// compare with. While the budget lasts, it tries each type of which enough bins for all contents
+// compare with. While the budget lasts, it tries each type if enough of its bins for all contents
 // cost less than the layout. It tries none if there are several weights or the layout leaves copies
 // unplaced.
 func (p *planner) uniform(best Layout) Layout {

@@ -155,8 +155,8 @@ func (in *Instance) withItems(items []Item, diversity []Diversity, stop *atomic.
 	return &out, nil
 }
 
-// Problem returns the compiled problem: the argument of [Compile] with defaults. It must not be
-// modified.
+// Problem returns the compiled problem: the argument of [Compile] with defaults filled in. It must
+// not be modified.
 func (in *Instance) Problem() *Problem { return &in.given }
 
 // withRequirements returns the items with defaults in place of zero requirements.
@@ -263,14 +263,14 @@ func (in *Instance) compileItemTags() {
 // nodes and prices of pools, then the budgets over all pools.
 type budgets struct {
 	amounts      []int64
-	reservations int // so many amounts at the start are those of reservations
+	reservations int // how many amounts, from the first, are those of reservations
 	// uses lists, by type and offering, what one bin takes, its reservation first. It is nil for a
 	// type that takes nothing.
 	uses    [][][]use
 	counted []uint64 // by type: the offerings with a reservation
 	bounded []bool   // by pool: whether it has a budget
-	// byOffering says that offerings of one type take different amounts, because some pool limits the
-	// price or there are budgets over all pools.
+	// byOffering says that offerings of one type take different amounts, because some pool limits
+	// the price or there are budgets over all pools.
 	byOffering bool
 }
 
@@ -284,7 +284,7 @@ func (in *Instance) compileBudgets() {
 	p := &in.problem
 	b := &in.budgets
 	b.uses, b.counted, b.bounded = make([][][]use, len(p.Types)), make([]uint64, len(p.Types)), make([]bool, len(p.Pools))
-	byPool := make([][]int, len(p.Pools)) // the types of each
+	byPool := make([][]int, len(p.Pools)) // the types of each pool
 	for t := range p.Types {
 		byPool[p.Types[t].Pool] = append(byPool[p.Types[t].Pool], t)
 	}
@@ -420,8 +420,8 @@ func (in *Instance) related(first, second *bin) bool {
 	return slices.ContainsFunc(first.shares, func(x Share) bool { return in.profileOf(x.Item).mask(second.typ) != 0 })
 }
 
-// holdable reports whether a node or a bin of some type could hold a copy of the item, regardless of
-// budgets and other items.
+// holdable reports whether a node or a bin of some type could hold a copy of the item, regardless
+// of budgets and other items.
 func (in *Instance) holdable(item int) bool {
 	if int(in.heaviest(item)) < len(in.tiers) {
 		return true

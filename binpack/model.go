@@ -34,9 +34,9 @@ type binType struct {
 }
 
 // relaxed returns the relaxation for the counts of items, over the types of one tier (negative:
-// all) that cost less than the ceiling. It is for a bound if proves is set, and else for a plan.
-// With nodes, existing nodes are bin types of price 0. ok is false if there are too many different
-// nodes, if a price is too large for proofs, or if the watch ended.
+// all) that cost less than the ceiling. It is for a bound if proves is set, and otherwise for a
+// plan. With nodes, existing nodes are bin types of price 0. ok is false if there are too many
+// different nodes, if a price is too large for proofs, or if the watch ended.
 func (in *Instance) relaxed(counts []int, tier int, nodes bool, ceiling Price, proves bool, w *relax.Watch) (r *relaxation, ok bool) {
 	r = &relaxation{model: &relax.Model{Grain: int64(in.grain), Unit: in.unit}, extra: append(in.apartTags(counts), in.spreadMost(counts)...), used: make([]bool, len(in.profiles))}
 	r.model.Dims = in.dims + len(r.extra)
@@ -319,8 +319,8 @@ func (in *Instance) usesNoMore(a, b *offer) bool {
 }
 
 // existingNodes returns the existing nodes as offers of price 0. Nodes whose free capacities agree
-// in so many binary digits share an offer, rounded up for a bound and down for a plan. It reports
-// whether the number of offers is within the limit.
+// in the given number of binary digits share an offer, rounded up for a bound and down for a plan.
+// It reports whether the number of offers is within the limit.
 func (r *relaxation) existingNodes(in *Instance, digits int, w *relax.Watch) ([]offer, bool) {
 	var out []offer
 	most := min(max(nodeShapeWork/(len(r.model.Classes)+1), minNodeShapes), maxNodeShapes)
@@ -358,7 +358,8 @@ func (r *relaxation) existingNodes(in *Instance, digits int, w *relax.Watch) ([]
 	return out, true
 }
 
-// rounded returns n rounded to so many binary digits, or n itself if rounding up would overflow.
+// rounded returns n rounded to the given number of binary digits, or n itself if rounding up would
+// overflow.
 func rounded(n int64, digits int, up bool) int64 {
 	shift := max(bits.Len64(uint64(n))-digits, 0)
 	switch down := n >> shift << shift; {

@@ -16,18 +16,18 @@ type Options struct {
 	Strategy Strategy
 	// Effort is how much work goes into the bound and, if Strategy is nil, into the layout.
 	Effort Effort
-	// Alternatives is how many choices each bin lists at most, unless the MinValues of its pool need
-	// more. 0 means 60, the limit of one EC2 fleet request.
+	// Alternatives is how many choices each bin lists at most, unless the MinValues of its pool
+	// need more. 0 means 60, the limit of one EC2 fleet request.
 	Alternatives int
-	// Draft skips what only a final plan needs: each bin has one alternative, the chosen one, and the
-	// bound is 0. The layout is no worse. It is for callers that pack several times.
+	// Draft skips what only a final plan needs: each bin has one alternative, the chosen one, and
+	// the bound is 0. The layout is no worse. It is for callers that pack several times.
 	Draft bool
 	// First is a plan that [FirstFitDecreasing] made of the same instance, for example a draft.
 	// [CostAware] then starts from it instead of running first fit again. Plans of other strategies
 	// are ignored.
 	First *Plan
-	// Progress, if not nil, is called when the plan or its bound improves, from the goroutine of the
-	// call.
+	// Progress, if not nil, is called when the plan or its bound improves, from the goroutine of
+	// the call.
 	Progress func(Progress)
 }
 
@@ -46,12 +46,12 @@ type Progress struct {
 func (p Progress) Gap() float64 { return float64(p.Price-p.Bound) / float64(p.Bound) }
 
 // Pack decides a layout by the strategy, checks it, and adds price, bound and alternatives. The
-// error is that of [Compile], or says which rule the strategy broke; the built-in strategies break
-// none.
+// error is that of [Compile] or of the strategy, or names an invalid option or the rule that the
+// strategy broke. The built-in strategies break none.
 //
 // When ctx ends, Pack returns the best plan and bound so far without an error, and sets
-// [Plan.Stopped]. With more than some thousand items, the items that first fit had not reached are
-// then unplaced; if the problem was not compiled yet, all items are. If ctx does not end, the
+// [Plan.Stopped]. With more than a few thousand items, those that first fit has not reached by then
+// are unplaced. If the problem is not compiled by then, all items are. If ctx does not end, the
 // result depends only on the problem and the options.
 func Pack(ctx context.Context, p Problem, opts *Options) (*Plan, error) {
 	stop := new(atomic.Bool)
@@ -107,7 +107,7 @@ func (in *Instance) Pack(ctx context.Context, opts *Options) (*Plan, error) {
 	if o.Progress != nil {
 		work := 0.0
 		r.report = func(p Progress) {
-			work = max(work, p.Work) // steps that a method was given and did not use come back
+			work = max(work, p.Work) // steps that a method did not use are returned
 			p.Work = work
 			p.Bound = min(p.Bound, p.Price) // the bound is of all items, and the plan may leave some unplaced
 			o.Progress(p)
@@ -238,7 +238,7 @@ func (in *Instance) objectiveOf(l Layout) Price {
 }
 
 // better reports whether a is the better layout. At the highest priority at which the layouts place
-// different numbers of copies, it places more. If there is none, it costs less.
+// different numbers of copies, it places more. If the numbers are equal, it costs less.
 func (in *Instance) better(a, b Layout) bool {
 	placedA, placedB := in.placed(a), in.placed(b)
 	more := in.compareCounts(in.order, func(i int) int { return placedA[i] - placedB[i] })
@@ -309,7 +309,7 @@ func (e Effort) check() error {
 // run is one call of Pack: its effort, when it must stop, and where it reports progress.
 type run struct {
 	effort   Effort
-	planOnly bool // nobody asks for a bound
+	planOnly bool // no bound is asked for
 	stop     *atomic.Bool
 	report   func(Progress)
 }
@@ -335,17 +335,17 @@ func (r *run) stopped() bool { return r.stop != nil && r.stop.Load() }
 // Constants that trade work for quality, each with its reason and what was tried. Those of the
 // engine are in internal/relax.
 const (
-	// leastSteps, mostSteps and halfItems define the budget for n copies: leastSteps + mostSteps * x *
-	// x * x steps with x = n / (n + halfItems). A step takes two to three nanoseconds. So a hundred
-	// copies take 15 to 25 ms, and ten thousand about half a second. 77 of OR-Library's 80 instances
-	// (120 to 1,000 copies) are solved. With 3 and 250 million and 270, 2,080 problems of 20 to 5,000
-	// copies took a seventh longer and were 0.04% cheaper. With a half of 400, bounds of 100 and 200
-	// copies were 0.2% lower.
+	// leastSteps, mostSteps and halfItems define the budget for n copies: leastSteps + mostSteps *
+	// x * x * x steps with x = n / (n + halfItems). A step takes two to three nanoseconds. So a
+	// hundred copies take 15 to 25 ms, and ten thousand about half a second. 77 of OR-Library's 80
+	// instances (120 to 1,000 copies) are solved. With 3 and 250 million and 270, 2,080 problems of
+	// 20 to 5,000 copies took a seventh longer and were 0.04% cheaper. With a half of 400, bounds
+	// of 100 and 200 copies were 0.2% lower.
 	leastSteps, mostSteps, halfItems = 3_500_000, 200_000_000, 300
-	// fastPart is the fraction of the budget that effort fast takes, fastLeast its minimum (under half
-	// a millisecond), and bestTimes the multiple that effort best takes. Consolidation uses fast. Six
-	// clusters of a thousand nodes, compared with packing from scratch, were 0.6 to 1.0% dearer with a
-	// hundredth of the budget, and 0.0 to 0.1% with a twentieth.
+	// fastPart is the fraction of the budget that effort fast takes, fastLeast its minimum (under
+	// half a millisecond), and bestTimes the multiple that effort best takes. Consolidation uses
+	// fast. Six clusters of a thousand nodes, compared with packing from scratch, were 0.6 to 1.0%
+	// dearer with a hundredth of the budget, and 0.0 to 0.1% with a twentieth.
 	fastPart, fastLeast, bestTimes = 20, 150_000, 10
 	// Fleets of one type take at most 1/uniformPart of the budget. They take uniformSteps for each
 	// step of a watch, and at least for each item.
@@ -358,50 +358,51 @@ const (
 	// admitSteps is how many steps one admit takes.
 	admitSteps = 4
 	// Packing again under all rules takes 1/repackPart of the budget on top of it, and half of what
-	// remains. With a quarter, plans of 2,080 problems of 20 to 5,000 items were 0.07% dearer. It ends
-	// after idleRounds rounds for each bin, and idleLeast more, without a gain. With 100 rounds, plans
-	// of 478 of these problems were 0.02% cheaper.
+	// remains. With a quarter, plans of 2,080 problems of 20 to 5,000 items were 0.07% dearer. It
+	// ends after idleRounds rounds for each bin, and idleLeast more, without a gain. With 100
+	// rounds, plans of 478 of these problems were 0.02% cheaper.
 	repackPart, idleRounds, idleLeast = 2, 40, 800
-	// The search for one bin that holds everything that remains takes one step for oneBinPart types.
-	// Without it, plans of 1,040 problems were 0.07% dearer, and those of 100 items with labels 0.4%.
+	// The search for one bin that holds everything that remains takes one step for oneBinPart
+	// types. Without it, plans of 1,040 problems were 0.07% dearer, and those of 100 items with
+	// labels 0.4%.
 	oneBinPart = 4
 	// putSteps is how many steps one attempt to put an item into a bin takes when packing again.
-	// openSteps is the same for a new bin, and showSteps for a type that is looked at for MinValues.
-	// With the 4 of admitSteps, a fifth of the budget took as long as all the rest. putSteps includes
-	// what is copied.
+	// openSteps is the same for a new bin, and showSteps for a type that is looked at for
+	// MinValues. With the 4 of admitSteps, a fifth of the budget took as long as all the rest.
+	// putSteps includes what is copied.
 	putSteps, openSteps, showSteps = 16, 60, 8
 	// A new bin is the best of openTypes random ones. With 1, 2, 4, 6 and 9 of them, plans of 512
 	// problems were 0.2, 0.1, 0.1, 0.2 and 0.2% dearer, because more of them make a round longer. A
-	// type is tried only if its own price makes it at least promising times as good as the best one.
-	// At most otherBins of the remaining bins take items, and at most otherItems unplaced items are
-	// tried, so that a round does not depend on the size of the plan. Without otherBins, plans of 478
-	// problems were 0.2% dearer.
+	// type is tried only if its own price makes it at least promising times as good as the best
+	// one. At most otherBins of the remaining bins take items, and at most otherItems unplaced
+	// items are tried, so that a round does not depend on the size of the plan. Without otherBins,
+	// plans of 478 problems were 0.2% dearer.
 	openTypes, promising, otherBins, otherItems = 3, 0.8, 16, 8
-	// Every second round is more random: one of blinks items is passed over, and a new bin is the best
-	// of fewer types. With this in every round, plans of 428 problems were 0.2% dearer. Without it, 5
-	// of 2,000 small problems with all rules missed the optimum, and now 2.
+	// Every second round is more random: one of blinks items is passed over, and a new bin is the
+	// best of fewer types. With this in every round, plans of 428 problems were 0.2% dearer.
+	// Without it, 5 of 2,000 small problems with all rules missed the optimum, and now 2.
 	blinks = 8
-	// knapsackNodes is how far a round searches a knapsack. repairs and repairNodes are how often and
-	// how far it improves a greedy filling. None of them has been varied.
+	// knapsackNodes is how far a round searches a knapsack. repairs and repairNodes are how often
+	// and how far it improves a greedy filling. None of them has been varied.
 	knapsackNodes, repairs, repairNodes = 150, 2, 60
 	// A relaxation has at most minNodeShapes to maxNodeShapes different free capacities of existing
 	// nodes. The number is such that comparing each with each class takes at most nodeShapeWork. If
-	// there are more, similar ones are merged. With 64 for any number of classes, plans of 5,000 pods
-	// and 200 nodes were 2.5% dearer and their bounds 1% lower.
+	// there are more, similar ones are merged. With 64 for any number of classes, plans of 5,000
+	// pods and 200 nodes were 2.5% dearer and their bounds 1% lower.
 	minNodeShapes, maxNodeShapes, nodeShapeWork = 64, 512, 800_000
-	// maxApart is how many tags that keep items apart become resources of a relaxation; each makes all
-	// its searches longer. apartShare is the least number of bins that such a tag must require,
+	// maxApart is how many tags that keep items apart become resources of a relaxation; each makes
+	// all its searches longer. apartShare is the least number of bins that such a tag must require,
 	// relative to the most that any requirement needs.
 	maxApart, apartShare = 3, 0.3
 	// verifyBase, verifyPerNode and verifyNodes limit the steps of a repeated search. A node takes
 	// fewer than a hundred, and no effort makes more nodes.
 	verifyBase, verifyPerNode, verifyNodes = 50_000_000, 128, 20_000_000
-	// blockOfBins is how many bins a block of freeIndex has. 100,000 distinct items took 130 ms with
-	// 16, 166 ms with 64 and 510 ms with 256, on a busy machine.
+	// blockOfBins is how many bins a block of freeIndex has. 100,000 distinct items took 130 ms
+	// with 16, 166 ms with 64 and 510 ms with 256, on a busy machine.
 	blockOfBins = 16
-	// A step of a watch takes 20 to 100 ns. graceSteps of first fit are done even if the context has
-	// already ended, in at most 20 ms, so a plan of a thousand items is always whole. graceOfChecks is
-	// the same for checking a bound, so that a stopped plan usually has one.
+	// A step of a watch takes 20 to 100 ns. graceSteps of first fit are done even if the context
+	// has already ended, in at most 20 ms, so a plan of a thousand items is always whole.
+	// graceOfChecks is the same for checking a bound, so that a stopped plan usually has one.
 	graceSteps, graceOfChecks = 100_000, 300_000
 	// compileEvery is how many items with new requirements are compiled between two checks of the
 	// context. Each takes up to 100 microseconds.

@@ -50,13 +50,14 @@
 // Schrimpf et al., 2000), preferably bins whose price exceeds the duals of their contents.
 // Knapsacks fill the best of a few random bins.
 //
-// What only proves has a separate eighth of the budget, so a plan is the same without it.
+// Methods that only improve the bound have a separate eighth of the budget, so a plan is the same
+// without them.
 //
 // The budget of steps grows smoothly with the number of copies. A method that probably cannot end
 // within it is skipped. [Effort] sets the budget, so the answer does not depend on the machine.
 //
-// By price alone, old families win, since their slower cores are cheaper. [Offering.Objective] lets
-// a caller account for that.
+// By price alone, old families are chosen, because their slower cores are cheaper.
+// [Offering.Objective] lets a caller account for that.
 //
 // # Bounds
 //
@@ -102,8 +103,9 @@ type Price int64
 // PerDollar is how many units of Price make one dollar.
 const PerDollar Price = 1_000_000_000
 
-// Dollars returns the price of so many dollars, rounded to the nearest unit. A number that cannot
-// be a price, such as one that is negative or too large, or NaN, gives -1, which [Compile] refuses.
+// Dollars returns the price of an amount in dollars, rounded to the nearest unit. A number that
+// cannot be a price, such as one that is negative or too large, or NaN, gives -1, which [Compile]
+// refuses.
 func Dollars(dollars float64) Price {
 	if units := math.Round(dollars * float64(PerDollar)); units >= 0 && units < math.MaxInt64 {
 		return Price(units)
@@ -140,8 +142,8 @@ type Problem struct {
 	// Pools may be empty: all types are then in one pool without limits.
 	Pools []Pool
 	Types []Type
-	// Budgets limits the sum of [Offering.Usage] over all new bins, in whatever pools, by position;
-	// not negative. All budgets must hold.
+	// Budgets limits the sum of [Offering.Usage] over all new bins of all pools, by position; not
+	// negative. All budgets must hold.
 	Budgets []int64
 	// Nodes are existing bins. They are filled first, in this order.
 	Nodes []Node
@@ -190,15 +192,16 @@ type Limit struct {
 // Pool groups types under a weight and a budget.
 type Pool struct {
 	Name string
-	// Weight orders pools, heaviest first: an item goes to the heaviest pool that can hold it within
-	// its limits. Among pools of equal weight the price decides.
+	// Weight orders pools, heaviest first: an item goes to the heaviest pool that can hold it
+	// within its limits. Among pools of equal weight the price decides.
 	Weight int
-	// Limits limits the sum of [Type.Usage] over the new bins of the pool, by position; nil means no
-	// limit. A negative limit is exceeded before anything is bought, so it allows no new bin.
+	// Limits limits the sum of [Type.Usage] over the new bins of the pool, by position; nil means
+	// no limit. A negative limit is exceeded before anything is bought, so it allows no new bin.
 	Limits []int64
-	// MaxNodes limits the number of new bins; nil means no limit, and 0 no new bins.
+	// MaxNodes limits the number of new bins; nil means no limit, 0 means none.
 	MaxNodes *int
-	// MaxPrice limits the total price of the new bins; nil means no limit, and 0 only bins of price 0.
+	// MaxPrice limits the total price of the new bins; nil means no limit, and 0 only bins of price
+	// 0.
 	MaxPrice *Price
 	// MinValues requires that the alternatives of each new bin have a minimum number of values of a
 	// key; 1 or more.
@@ -213,24 +216,25 @@ type MinValues struct {
 
 // Type is a bin type that can be bought: an instance type as one pool offers it.
 type Type struct {
-	// Name identifies the bin type within its pool. Several Types may share a name if their capacity
-	// differs by offering.
+	// Name identifies the bin type within its pool. Several Types may share a name if their
+	// capacity differs by offering.
 	Name string
 	// Pool is an index into Problem.Pools.
 	Pool int
 	// Capacity is what the items in one bin may take, by resource.
 	Capacity []int64
 	// Provides holds the labels of every such bin. A key that neither the type nor the offering
-	// mentions is absent. A key with several possible values is open: the items in the bin narrow it.
+	// mentions is absent. A key with several possible values is open: the items in the bin narrow
+	// it.
 	Provides requirements.Set
-	// Usage is what one bin takes of its pool's limits, by position in Pool.Limits; nil means nothing.
-	// In a pool without limits it does not matter.
+	// Usage is what one bin takes of its pool's limits, by position in Pool.Limits; nil means
+	// nothing. In a pool without limits it does not matter.
 	Usage []int64
 	// Tags and Limits are there before any item, for example the host ports of daemons.
 	Tags   []string
 	Limits []Limit
-	// Offerings says how and at which price the type can be bought. A type without offerings cannot be
-	// bought.
+	// Offerings says how and at which price the type can be bought. A type without offerings cannot
+	// be bought.
 	Offerings []Offering
 }
 
@@ -239,23 +243,23 @@ type Offering struct {
 	// Provides narrows Type.Provides, for example to a zone and a capacity type.
 	Provides requirements.Set
 	Price    Price
-	// Objective is the cost of the bin when plans are compared, in the unit of Price; 0 means Price.
-	// It accounts for what a price list does not say: a slower family, a licence per node, the
-	// interruptions of spot capacity. Budgets and [Plan.Cost] use Price.
+	// Objective is the cost of the bin when plans are compared, in the unit of Price; 0 means
+	// Price. It accounts for what a price list does not say: a slower family, a licence per node,
+	// the interruptions of spot capacity. Budgets and [Plan.Cost] use Price.
 	Objective Price
-	// Counted means that only Count bins of the offering are left, as in a reservation. Offerings of
-	// several types share a count if they name the same Reservation.
+	// Counted means that only Count bins of the offering are left, as in a reservation. Offerings
+	// of several types share a count if they name the same Reservation.
 	Counted     bool
 	Count       int
 	Reservation string
 	// Takes is how much of the Count one bin takes; 0 means 1. Only a Counted offering may have it.
-	// With it, a reservation can be an amount of money, like a savings plan: Count is the commitment,
-	// Takes is what one bin uses of it, and Price, usually 0, is what is paid in addition. A bin is
-	// covered as a whole or not at all. The price beyond the commitment is that of another offering of
-	// the type.
+	// With it, a reservation can be an amount of money, like a savings plan: Count is the
+	// commitment, Takes is what one bin uses of it, and Price, usually 0, is what is paid in
+	// addition. A bin is covered as a whole or not at all. The price beyond the commitment is that
+	// of another offering of the type.
 	Takes int
-	// CapacityPool names what may be reclaimed together, such as the spot capacity of an instance type
-	// in a zone; see [Diversity]. Empty means none.
+	// CapacityPool names what may be reclaimed together, such as the spot capacity of an instance
+	// type in a zone; see [Diversity]. Empty means none.
 	CapacityPool string
 	// Usage is what one bin uses of Problem.Budgets, by position; nil means nothing.
 	Usage []int64
@@ -266,9 +270,9 @@ type Node struct {
 	Name string
 	// Free is the free capacity, by resource; a negative number counts as 0.
 	Free []int64
-	// Provides holds its labels, one value per key; a key that is not mentioned is absent. [Compile]
-	// refuses a key with several possible values, because items do not narrow the labels of a node. A
-	// node whose labels contradict each other holds nothing.
+	// Provides holds its labels, one value per key; a key that is not mentioned is absent.
+	// [Compile] refuses a key with several possible values, because items do not narrow the labels
+	// of a node. A node whose labels contradict each other holds nothing.
 	Provides requirements.Set
 	// CapacityPool is the node's capacity pool; see [Offering.CapacityPool].
 	CapacityPool string
@@ -292,16 +296,17 @@ type Bin struct {
 	Offering int
 	// Shares are in the order of packing, with each item at most once.
 	Shares []Share
-	// Labels narrows labels that the type leaves open, such that each item has an alternative that all
-	// of them satisfy. It saves a search for such alternatives. The zero value leaves them to that
-	// search, which is given up if there are too many combinations.
+	// Labels narrows labels that the type leaves open, such that each item has an alternative that
+	// all of them satisfy. It saves a search for such alternatives. The zero value leaves them to
+	// that search, which is given up if there are too many combinations.
 	Labels requirements.Set
 }
 
 // Layout is what a [Strategy] decides: what goes where. Items that it does not mention are
 // unplaced.
 type Layout struct {
-	// Nodes holds the shares of each existing node, by position in Problem.Nodes. It may be shorter.
+	// Nodes holds the shares of each existing node, by position in Problem.Nodes. It may be
+	// shorter.
 	Nodes [][]Share
 	Bins  []Bin
 }
@@ -324,8 +329,8 @@ type Plan struct {
 	// Objective.
 	Bound Bound
 	// Alternatives lists, for each bin, the choices that hold the same items, cheapest first,
-	// including the chosen one. [Options.Alternatives] limits their number. [Diversity] allows each of
-	// them as long as the other bins stay as they are.
+	// including the chosen one. [Options.Alternatives] limits their number. [Diversity] allows each
+	// of them as long as the other bins stay as they are.
 	Alternatives [][]Choice
 	// Unplaced is how many copies of each item are not placed, by position in Problem.Items.
 	Unplaced []int
@@ -348,11 +353,11 @@ func (p *Plan) GapPercent() float64 {
 	return 100 * float64(p.Objective-p.Bound.Price) / float64(p.Bound.Price)
 }
 
-// Strategy decides a layout. It may make mistakes, since [Pack] checks the layout. With a [Filling]
-// it cannot make any.
+// Strategy decides a layout. It may make mistakes, because [Pack] checks the layout. With a
+// [Filling] it cannot make any.
 type Strategy interface {
-	// Pack returns a layout, which must be the same for the same instance. When ctx ends, it returns
-	// the best layout so far. [Pack] passes an error on.
+	// Pack returns a layout, which must be the same for the same instance. When ctx ends, it
+	// returns the best layout so far. [Pack] passes an error on.
 	Pack(ctx context.Context, in *Instance) (Layout, error)
 	// Name is a short word for reports, such as "ffd".
 	Name() string

@@ -25,7 +25,7 @@ type repacker struct {
 	// The state of a round.
 	tier    int32
 	blinks  bool          // pass over some items and try fewer types (J. Christiaens, G. Vanden Berghe, 2020)
-	scarce  float64       // weight of a new bin's share of the budgets, from 0 to 1; its cost has the rest
+	scarce  float64       // weight of a new bin's share of the budgets, from 0 to 1; the rest is the weight of its cost
 	items   []int         // items of removed bins and emptied nodes, and some missing ones
 	classes []relax.Class // the items, as knap takes them
 	rest    []Share       // the items that are out of bins

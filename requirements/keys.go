@@ -40,7 +40,7 @@ func (k Keys) Union(o Keys) Keys {
 }
 
 // Aliases maps deprecated label keys to the keys in use today. The zero value maps nothing. It is
-// an immutable value. Callers pass the aliases that hold; there is no global list.
+// an immutable value. Callers pass the aliases to use; there is no global list.
 type Aliases struct {
 	to map[string]string // never written after construction
 }
@@ -78,7 +78,7 @@ func AgentAliases() Aliases {
 	return Aliases{out}
 }
 
-// And returns the aliases of both. Where both map a key, o wins.
+// And returns the aliases of both. If both map a key, that of o is used.
 func (a Aliases) And(o Aliases) Aliases {
 	out := maps.Clone(o.to)
 	if out == nil {
@@ -106,8 +106,8 @@ func (a Aliases) Among(keys Keys) Aliases {
 	return Aliases{out}
 }
 
-// Both returns s with each alias constrained like the key in use, unless s constrains the alias
-// itself.
+// Both returns s with the constraint of each key in use repeated for its aliases, unless s
+// constrains the alias itself.
 func (a Aliases) Both(s Set) Set {
 	if s.impossible || len(a.to) == 0 {
 		return s
@@ -151,7 +151,7 @@ func (a Aliases) renames(s Set) bool {
 	return !s.impossible && slices.ContainsFunc(s.reqs, func(r Requirement) bool { return a.Key(r.key) != r.key })
 }
 
-// Alternatives renames the aliases in each set, and drops the sets that become impossible by it.
+// Alternatives renames the aliases in each set, and drops the sets that become impossible.
 func (a Aliases) Alternatives(alts Alternatives) Alternatives {
 	if !slices.ContainsFunc(alts.sets, a.renames) {
 		return alts

@@ -8,8 +8,8 @@ import (
 	"strconv"
 )
 
-// Operator says how the values of a requirement are to be read. It is spelled as in the Kubernetes
-// API and in Karpenter, case included.
+// Operator says how the values of a requirement are read. It is spelled as in the Kubernetes API
+// and in Karpenter, case included.
 type Operator string
 
 // The operators. The first six are in the Kubernetes API; Gte and Lte are Karpenter's.
@@ -224,7 +224,8 @@ func (r Requirement) Single() (string, bool) {
 	return "", false
 }
 
-// listLimit is how many integers are still written out one by one; more are written with bounds.
+// listLimit is the maximum number of integers that are written one by one. More are written with
+// bounds.
 const listLimit = 64
 
 // Values returns the values that the label may have, sorted as texts; absent is not among them. If
@@ -260,9 +261,9 @@ func (r Requirement) mustShareKey(o Requirement) {
 	}
 }
 
-// Any returns one value that the label may have, and always the same one: the least integer, else
-// the first listed word, else the shortest string of the letter x that is not excluded. The second
-// result is false if the label may have no value at all.
+// Any returns one value that the label may have, and always the same one: the least integer,
+// otherwise the first listed word, otherwise the shortest string of the letter x that is not
+// excluded. The second result is false if the label may have no value at all.
 func (r Requirement) Any() (string, bool) {
 	switch {
 	case len(r.ints) > 0:

@@ -122,8 +122,8 @@ func (b *Builder) Set() (Set, error) {
 	return Set{reqs: slices.Clip(out)}, nil
 }
 
-// ConflictError says that two requirements of one key have nothing in common. Its text is built
-// only when asked for.
+// ConflictError says that Left and Right, two requirements of Key, have nothing in common. If the
+// two are equal, that requirement is impossible by itself. Its text is built only when asked for.
 type ConflictError struct {
 	Key         string
 	Left, Right Requirement
@@ -282,7 +282,7 @@ func (s Set) Subset(o Set) bool {
 	}
 	for _, r := range o.reqs {
 		i, ok := s.find(r.key)
-		if !ok || !s.reqs[i].Subset(r) { // o has no requirement that allows anything, so an unmentioned key is too wide
+		if !ok || !s.reqs[i].Subset(r) { // o has no requirement that is anything, so an unmentioned key is too wide
 			return false
 		}
 	}

@@ -108,7 +108,7 @@ func complementSpans(a []span) []span {
 	return append(out, span{next, math.MaxInt64})
 }
 
-// tooMany reports whether a has more integers than are written out one by one.
+// tooMany reports whether a has more than listLimit integers.
 func tooMany(a []span) bool {
 	left := int64(listLimit)
 	for _, s := range a {

@@ -21,14 +21,14 @@ func (r Requirement) write(b *strings.Builder) {
 		return
 	}
 	if r.words.but {
-		// These are all words but a few, and integers with gaps. Only the complement has finitely many
-		// words.
+		// The set has all words except a few, and integers with gaps. Only its complement has
+		// finitely many words.
 		b.WriteString("!(")
 		r.Complement().write(b)
 		b.WriteString(")")
 		return
 	}
-	// The alternatives are each span of integers, the listed values, and absent.
+	// The alternatives are the spans of integers, the listed values, and absent.
 	sep := ""
 	piece := func(p Requirement) {
 		terms, _ := p.Expressions() // a span, a list and absent can each be expressed
@@ -160,7 +160,8 @@ func writeTerms(b *strings.Builder, terms []Expression) {
 	}
 }
 
-// quote returns s as it is if it has only characters of label keys and values, and else quoted.
+// quote returns s as it is if it has only characters of label keys and values, and otherwise
+// quoted.
 func quote(s string) string {
 	if s == "" {
 		return `""`

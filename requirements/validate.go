@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// InvalidError is a fault of a requirement that the Kubernetes API would not accept. Path is
+// InvalidError is a fault of a requirement for which the Kubernetes API would reject it. Path is
 // relative to what was converted, for example "nodeSelectorTerms[2].matchExpressions[0].operator".
 type InvalidError struct {
 	Path   string

@@ -22,7 +22,8 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
-// Class is a set of pending pods that are equal in all that bears on placement.
+// Class is a set of pending pods that are equal in everything that affects placement. It must not
+// be modified.
 type Class struct {
 	// Pods are the members, ordered by namespace and name; digits in names compare as numbers.
 	Pods []*corev1.Pod
@@ -37,15 +38,16 @@ type Class struct {
 	Asked requirements.Alternatives
 	// Preferred holds the soft terms of node affinity, heaviest first.
 	Preferred []requirements.Preference
-	// Refusal is set if no node at all can hold the pods, for example because a claim does not exist.
+	// Refusal is set if no node at all can hold the pods, for example because a claim does not
+	// exist.
 	Refusal *Reason
 
-	// bound is Required without the reach of free volumes that the class was given, since
+	// bound is Required without the reach of the free volumes that the class was given, because
 	// kube-scheduler may bind its claims to other volumes. A refused class is scarce if it lacks
 	// volumes only because other classes were given them.
 	bound  requirements.Alternatives
 	scarce bool
-	// unchosen is bound without Options.Within: what holds for every plan of the pods.
+	// unchosen is bound without Options.Within, so it holds for every plan of the pods.
 	unchosen requirements.Alternatives
 
 	inOrder  []*corev1.Pod // see order; nil for Pods
@@ -89,7 +91,7 @@ func (p *Problem) fill(c *Class) {
 	}
 }
 
-// faultsOf returns what planning cannot read of a pod and its node affinity; empty for nothing.
+// faultsOf says what planning cannot read in a pod and its node affinity; empty if it can read all.
 func faultsOf(p *corev1.Pod, nodes *corev1.NodeAffinity) string {
 	var v validation
 	v.pod(object{"pod", p}, "", p, nodes)
@@ -108,14 +110,15 @@ func nodeAffinity(s *corev1.PodSpec) *corev1.NodeAffinity {
 	return s.Affinity.NodeAffinity
 }
 
-// Ignored is a pending pod that is not ours to place, and why.
+// Ignored is a pending pod that is not planned, such as one of another scheduler, and why.
 type Ignored struct {
 	Pod *corev1.Pod
 	Why string
 }
 
-// optedOut reports whether the pod refuses every pool's nodes. Users keep pods from provisioning
-// so: one alternative refuses the label of pools, and no pool can meet any other.
+// optedOut reports whether the pod excludes the nodes of every pool: one alternative excludes the
+// label of pools, and no pool can meet any of the others. Users write this to keep pods away from
+// provisioned nodes.
 func (p *Problem) optedOut(required requirements.Alternatives) bool {
 	absent := requirements.DoesNotExist(nodepool.LabelKey)
 	out := false
@@ -154,7 +157,7 @@ func (p *Problem) mayMeet(pool *Pool, s requirements.Set) bool {
 	return true
 }
 
-// pod reports what planning cannot read of a pod and its node affinity; at is the path of the pod.
+// pod reports what planning cannot read in a pod and its node affinity. at is the path of the pod.
 func (v *validation) pod(what object, at string, p *corev1.Pod, nodes *corev1.NodeAffinity) {
 	if _, err := kube.FromPod(&corev1.PodSpec{Affinity: &corev1.Affinity{NodeAffinity: nodes}}); err != nil {
 		for fault := range strings.SplitSeq(err.Error(), "\n") {
@@ -277,8 +280,8 @@ func (v *validation) terms(what object, at, kind string, a *corev1.PodAffinity) 
 }
 
 // sortOut splits the pods into pending and running ones, and lists the ignored ones. A pod on a
-// node that is being removed is pending if its controller creates it anew elsewhere, and else
-// dropped.
+// node that is being removed is pending if its controller creates it again elsewhere. Otherwise it
+// is dropped.
 func (p *Problem) sortOut() (pending []*corev1.Pod, running map[string][]*corev1.Pod) {
 	running = map[string][]*corev1.Pod{}
 	goes, at := map[string]bool{}, map[string]string{}
@@ -305,7 +308,7 @@ func (p *Problem) sortOut() (pending []*corev1.Pod, running map[string][]*corev1
 		switch {
 		case podclass.Ended(pod):
 		case goes[pod.Spec.NodeName]:
-			next := *p.admission.Anew(pod) // replicas go on sharing what they share
+			next := *p.admission.Anew(pod) // replicas keep sharing memory
 			next.UID, next.Spec.NodeName, next.DeletionTimestamp = podclass.MadeAnew, "", nil
 			if podclass.Moves(pod) && notOurs(&next) == "" && p.snapshot.Staying[podclass.Name(pod)] == "" {
 				p.moved[pod.Spec.NodeName]++
@@ -331,7 +334,7 @@ func (p *Problem) sortOut() (pending []*corev1.Pod, running map[string][]*corev1
 		highest = max(highest, p.priority(pod))
 	}
 	for _, pod := range nominated {
-		if p.priority(pod) < highest { // kube-scheduler may give its room to a pod of higher priority, so plan both
+		if p.priority(pod) < highest { // kube-scheduler may give its place to a pod of higher priority, so plan both
 			pending = append(pending, pod)
 			continue
 		}
@@ -357,11 +360,12 @@ func (p *Problem) priority(pod *corev1.Pod) int32 {
 // Constraint is a rule of the caller about where pods may go, in addition to their manifests. It
 // may read anything of a pod: pods with different answers are put into different classes.
 type Constraint interface {
-	// Narrow returns the nodes, out of required, that the pod may have, or a reason to refuse the pod.
-	// It is called once for each pending pod, as an API server stores it, and must not modify it.
-	// Required is what the pod's manifest asks for. Only the part of the answer within required
-	// counts; a constraint that does not restrict the pod returns required. The zero value, which has
-	// no nodes, refuses the pod. If the constraint is a [fmt.Stringer], reasons quote that text.
+	// Narrow returns the nodes within required that the pod may have, or a reason to refuse the
+	// pod. It is called once for each pending pod, as an API server stores it, and must not modify
+	// it. Required is what the pod's manifest asks for. Only the part of the answer within required
+	// counts; a constraint that does not restrict the pod returns required. The zero value, which
+	// has no nodes, refuses the pod. If the constraint is a [fmt.Stringer], reasons quote that
+	// text.
 	Narrow(pod *corev1.Pod, required requirements.Alternatives) (requirements.Alternatives, *Reason)
 }
 
@@ -433,8 +437,8 @@ func (p *Problem) constrained(classes []Class) []Class {
 	return out
 }
 
-// rank replaces the priorities of classes by their positions by priority and rank. From here on
-// only their order matters.
+// rank replaces the priority of each class by its position in the order of priority and rank. From
+// then on only the order matters.
 func (p *Problem) rank() {
 	of := func(c *Class) [2]int { return [2]int{int(c.priority), p.options.Rank(c.Pods[0])} }
 	var all [][2]int

@@ -122,7 +122,7 @@ func (p *Problem) existing(m *member, pods []*corev1.Pod, totals *podclass.Total
 	ports := slices.Clip(r.ports)
 	for i, d := range p.daemons {
 		if !present[i] && taints.Tolerates(d.pod.Spec.Tolerations, lasting) && d.required.Compatible(r.Labels, requirements.Keys{}) {
-			take(d.vector, d.ports) // even if a taken port keeps it away, which may end
+			take(d.vector, d.ports) // even if a taken port keeps it away for now
 			r.expected, r.DaemonSets = append(r.expected, i), append(r.DaemonSets, podclass.Name(d.pod))
 			short := slices.IndexFunc(r.Free, func(f int64) bool { return f < 0 })
 			taken := slices.IndexFunc(d.ports, func(port hostport.Port) bool { return slices.ContainsFunc(ports, port.Conflicts) })
@@ -139,7 +139,8 @@ func (p *Problem) existing(m *member, pods []*corev1.Pod, totals *podclass.Total
 	return r
 }
 
-// room is what a node has free before anything is planned, without regard to daemons to come.
+// room is the free capacity of a node before planning. Daemons that are still to start are not
+// subtracted.
 type room struct {
 	labels requirements.Set
 	taints []corev1.Taint
@@ -168,8 +169,8 @@ func (p *Problem) rooms(running map[string][]*corev1.Pod) []room {
 	return out
 }
 
-// fits reports whether a node with such labels could hold a pod of the class by itself. The node
-// exists or a pool can buy it.
+// fits reports whether some node with such labels could hold a pod of the class if it were alone
+// there: an existing node, or one that a pool can buy.
 func (p *Problem) fits(c *Class, where requirements.Alternatives, rooms []room) bool {
 	holds := func(free corev1.ResourceList) bool {
 		for name, q := range c.Requests {
@@ -203,8 +204,8 @@ func (p *Problem) fits(c *Class, where requirements.Alternatives, rooms []room) 
 	return false
 }
 
-// scope returns what the requests of a pod on a node depend on besides the pod's own requests. Only
-// a nominated pod may still have to be stored.
+// scope returns what the requests of a pod on a node depend on besides its own requests: nothing
+// for a stored pod. Only a nominated pod may not be stored yet.
 func (p *Problem) scope(pod *corev1.Pod) []string {
 	if admission.Stored(pod) || !p.admission.Bears(pod) {
 		return nil
@@ -340,8 +341,8 @@ type daemon struct {
 }
 
 // compileDaemons reads the DaemonSets. Like the DaemonSet controller, it ignores terms of node
-// affinity that cannot be read. A pod with other faults is never bound, so its DaemonSet counts
-// nowhere.
+// affinity that cannot be read. A pod with other faults is never bound, so its DaemonSet is left
+// out.
 func (p *Problem) compileDaemons() {
 	for _, ds := range p.snapshot.DaemonSets {
 		if ds.DeletionTimestamp != nil {
@@ -395,8 +396,8 @@ func (p *Problem) featuresOf(pool string) map[string]string {
 	return nodefeature.Declared(newest)
 }
 
-// assumedOf returns the features that pending pods and daemons need and that are assumed of the
-// pool's nodes, because no node is there to show them.
+// assumedOf returns the features that the pool's nodes are assumed to have, because no node shows
+// them, and that pending pods and daemons need.
 func (p *Problem) assumedOf(pool string) []string {
 	if p.newest(pool) != nil {
 		return nil

@@ -209,7 +209,7 @@ func (p *Problem) inUse(c *Class) requirements.Alternatives {
 }
 
 // outside returns the large enough type that violates the fewest requirements. Violations of the
-// pod's requirements count first, then violations of the pool's, then the price.
+// pod's requirements are compared first, then violations of the pool's, then the price.
 func (p *Problem) outside(c *Class, pool *PoolState) *Nearest {
 	type find struct {
 		near      Nearest
@@ -374,8 +374,8 @@ func (p *Problem) explainUnavailable(c *Class, pool *PoolState) (Reason, bool) {
 	return out, true
 }
 
-// shutOut names a type with the labels that the pod asks for, what of the pool excludes it, and
-// what else it lacks. It is empty if there is none.
+// shutOut names a type with the labels that the pod asks for, the requirement of the pool that
+// excludes it, and what else it lacks. It is empty if there is no such type.
 func (p *Problem) shutOut(c *Class, pool *PoolState) string {
 	required := p.inUse(c)
 	keys := required.Keys()

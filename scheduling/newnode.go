@@ -28,8 +28,8 @@ type NewNode struct {
 	Name         string
 	Pool         *PoolState
 	InstanceType *instancetypes.InstanceType
-	// Offering is the way to buy it. Zone and CapacityType are the offering's labels, and PricePerHour
-	// is its price in dollars.
+	// Offering is the way to buy it. Zone and CapacityType are the offering's labels, and
+	// PricePerHour is its price in dollars.
 	Offering           instancetypes.Offering
 	Zone, CapacityType string
 	PricePerHour       float64
@@ -42,16 +42,16 @@ type NewNode struct {
 	// Pods are planned there; Requests is the sum of their requests, including pod slots.
 	Pods     []*corev1.Pod
 	Requests corev1.ResourceList
-	// DaemonSets will also run there, as namespace/name; DaemonRequests is the sum of their requests.
+	// DaemonSets, as namespace/name, will also run there; DaemonRequests sums their requests.
 	DaemonSets     []string
 	DaemonRequests corev1.ResourceList
 	// Shape is an index into Problem.Shapes, and ShapeOffering into the offerings of that shape.
 	Shape, ShapeOffering int
-	// Bin is the node's position in the packer's outcome. It is negative for a node that was added for
-	// pods that the packer had not placed.
+	// Bin is the node's position in the packer's outcome. It is negative for a node that was added
+	// for pods that the packer had not placed.
 	Bin int
-	// Added is how many of Pods the packer had not placed. The packer's alternatives to this node hold
-	// only without these pods.
+	// Added is how many of Pods the packer had not placed. The packer's alternatives to this node
+	// hold only without these pods.
 	Added int
 }
 
@@ -172,8 +172,8 @@ func (s *state) newNodes(names []string) []NewNode {
 	return out
 }
 
-// ChosenLabels chooses one value for each label that set requires of a node, always the same. If
-// several are allowed, it is "default", which clouds use by default, or else the first one.
+// ChosenLabels chooses one value for each label that set requires of a node, always the same. Of
+// several allowed values it chooses "default", which clouds use by default, or else the first.
 // Pseudo-labels and labels that agents set are left out, as in [NewNode.Labels].
 func (p *Problem) ChosenLabels(set requirements.Set) map[string]string {
 	out := chosenLabels(set)
@@ -217,9 +217,9 @@ func decides(s *requirements.Set, key string) bool {
 	return ok
 }
 
-// extend adds nodes for unplaced pods. If kube-scheduler's filters let a pod onto a node that its
+// extend adds nodes for unplaced pods. If kube-scheduler's filters let a pod onto a node that a
 // pool may still buy, it buys that node and adds what else fits. It returns s if no pod is placed.
-// Packing the same pods anew is usually cheaper, since each node is chosen for its first pod.
+// It chooses each node for its first pod, so packing the same pods again is usually cheaper.
 func (s *state) extend() *state {
 	avoid, most := map[int]bool{}, math.MaxInt
 	for range mostTries {
@@ -251,7 +251,7 @@ func (s *state) extend() *state {
 			s = &out
 		case len(g.bought) == 0:
 			return s
-		case most > 1: // others may not bear the new, empty domains: one node at a time
+		case most > 1: // other pods may not fit beside new, empty domains: one node at a time
 			most = 1
 		default:
 			avoid[g.bought[0]] = true

@@ -26,7 +26,7 @@ import (
 // Problem is a snapshot compiled to classes, shapes and existing nodes, with integers for the
 // packer. It is immutable and safe for concurrent use. [Problem.Solve] packs it, round by round.
 type Problem struct {
-	// Resources are the dimensions of all vectors: cpu, memory, pods, then others that pods ask for.
+	// Resources are the dimensions of all vectors: cpu, memory, pods, then others of pods.
 	Resources []corev1.ResourceName
 	// Pools are the pools of the snapshot that can grow, in the order of [nodepool.Compare].
 	Pools []PoolState
@@ -36,9 +36,9 @@ type Problem struct {
 	Existing []ExistingNode
 	// Budgets are what the CapacityQuotas still allow, by the names of quotas and resources.
 	Budgets []capacityquota.Budget
-	// Classes are the pending pods that are ours, grouped, in the order of their first pods.
+	// Classes are the pending pods to plan, grouped, in the order of their first pods.
 	Classes []*Class
-	// Ignored are the pending pods that are not ours, in the order of their names.
+	// Ignored are the pending pods that are not planned, in the order of their names.
 	Ignored []Ignored
 	// Notes are remarks for users, for example about nodes that cannot hold their daemons.
 	Notes []string
@@ -78,7 +78,7 @@ type PoolState struct {
 	Left    []int64
 	// NodesLeft is how many nodes may still be bought; negative means any number.
 	NodesLeft int
-	// Over (by Limited) and NodesOver are the excess over the limits. Freed capacity reduces it first.
+	// Over (by Limited) and NodesOver are the excess over limits. Freed capacity reduces it first.
 	Over      []int64
 	NodesOver int
 
@@ -131,8 +131,8 @@ type ExistingNode struct {
 	InFlight, Starting bool
 	// Free is allocatable less the requests of running pods and of daemons that are still to start.
 	Free []int64
-	// Labels are all labels of the node. Its name (the key of matchFields) and the features that its
-	// kubelet declares are among them, under keys that no label has.
+	// Labels are all labels of the node. Its name (the key of matchFields) and the features that
+	// its kubelet declares are among them, under keys that no label has.
 	Labels requirements.Set
 	// Taints are the lasting taints: temporary ones of the node's start are left out.
 	Taints []corev1.Taint
@@ -223,7 +223,7 @@ func (p *Problem) Sharing() [][]int {
 }
 
 // PodPrice returns the least price, in dollars an hour, of what a pod of the class takes of a new
-// node; 0 if no new node holds one. [Options.PreferencePrice] is a share of it.
+// node; 0 if no new node can hold it. [Options.PreferencePrice] is a share of it.
 func (p *Problem) PodPrice(class int) float64 { return p.own(class) }
 
 func (p *Problem) compileClasses(pending []*corev1.Pod, running map[string][]*corev1.Pod) {
@@ -491,7 +491,7 @@ func (p *Problem) forTopology(yield func(topology.Shape) bool) {
 func withLabelKeys(pods []*corev1.Pod) []*corev1.Pod {
 	out := slices.Clone(pods)
 	for i, pod := range out {
-		if a := pod.Spec.Affinity; a != nil && a.PodAntiAffinity != nil { // only anti-affinity bears on other pods
+		if a := pod.Spec.Affinity; a != nil && a.PodAntiAffinity != nil { // only anti-affinity affects other pods
 			out[i] = admission.WithLabelKeys(pod)
 		}
 	}

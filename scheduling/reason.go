@@ -46,7 +46,7 @@ type Reason struct {
 	// Pool is the name of the pool. It is empty if the reason is about the pod or existing nodes.
 	Pool  string
 	Stage Stage
-	// Quota is the CapacityQuota that allows no further node, at [StageLimit]; empty for a pool limit.
+	// Quota is the CapacityQuota that allows no further node; empty for the limit of a pool.
 	Quota string
 	// Key and Resource are the label key and the resource that the stage is about, if any.
 	Key      string
@@ -59,8 +59,8 @@ type Reason struct {
 // Nearest is the type that comes closest to holding a pod.
 type Nearest struct {
 	Type string
-	// Short is what the type lacks of each resource, in units of package resources; nil if it is large
-	// enough.
+	// Short is what the type lacks of each resource, in units of package resources; nil if it is
+	// large enough.
 	Short map[string]int64
 	// ShutOutBy is what excludes a type that is large enough, such as a requirement of the pool.
 	ShutOutBy string

@@ -21,8 +21,8 @@ import (
 type Result struct {
 	// Rounds is how many rounds were packed, not counting the final packing.
 	Rounds int
-	// Round is the number of the chosen round. Draft says that the plan uses the first packing of that
-	// round, because the final packing placed less or made a worse plan.
+	// Round is the number of the chosen round. Draft says that the plan uses the first packing of
+	// that round, because the final packing placed less or made a worse plan.
 	Round int
 	Draft bool
 	// Stopped says that the context ended before the search did.
@@ -39,17 +39,18 @@ type Result struct {
 // Binding is a pod and the node that it goes to.
 type Binding struct {
 	Pod *corev1.Pod
-	// Node is the name of the node. A node that has not joined has the name of its claim, and a node
-	// to buy that of its [NewNode].
+	// Node is the name of the node. It is the name of the claim if the node has not joined, and the
+	// name of the [NewNode] if the node is to be bought.
 	Node string
 	// New says that the node is to be bought. InFlight says that it was bought and is not ready for
 	// pods yet. kube-scheduler binds the pod once the node is ready.
 	New, InFlight bool
-	// After names the leaving nodes that must be gone first: kube-scheduler refuses the pod as long as
-	// they and their pods are there. It is empty for a pod that can be bound now, or that can be bound
-	// once the pod that it replaces has ended.
+	// After names the leaving nodes that must be gone first: kube-scheduler refuses the pod as long
+	// as they and their pods are there. It is empty for a pod that can be bound now, or that can be
+	// bound once the pod that it replaces has ended.
 	After []string
-	// Replaces is the pod on a leaving node that this one replaces; nil for a pod that is pending now.
+	// Replaces is the pod on a leaving node that this one replaces; nil for a pod that is pending
+	// now.
 	Replaces *corev1.Pod
 }
 
@@ -247,12 +248,12 @@ func (r *Result) Relaxed() ([]Item, []ExistingNode) {
 }
 
 // Relaxed returns the pending pods as items, and the existing nodes. The items ask only for what
-// holds wherever other pods are: requests, node selector and node affinity with the reach of bound
-// volumes, tolerations, host ports, and required anti-affinity by hostname. Spreads, affinity
-// between pods, anti-affinity over other keys, preferences and [Options.Within] are left out. There
-// is one item for each class that is not refused, in the order of the classes. The tags and limits
-// of the nodes are those of running pods; daemons that are still to start have none, since they may
-// be kept away.
+// does not depend on where other pods are: requests, node selector and node affinity with the reach
+// of bound volumes, tolerations, host ports, and required anti-affinity by hostname. Spreads,
+// affinity between pods, anti-affinity over other keys, preferences and [Options.Within] are left
+// out. There is one item for each class that is not refused, in the order of the classes. The tags
+// and limits of the nodes are those of running pods; daemons that are still to start have none,
+// since they may be kept away.
 func (p *Problem) Relaxed() ([]Item, []ExistingNode) {
 	return p.relaxed(func(class int) int {
 		if p.Classes[class].Refusal != nil {

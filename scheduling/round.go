@@ -1,11 +1,11 @@
 // Package scheduling plans pending pods onto existing nodes and nodes to buy, and explains why the
 // others are unplaced.
 //
-// [Compile] reads a [Snapshot] once. Pods that are equal in all that bears on placement become a
-// class. An instance type, as one pool offers it and less the daemons there, becomes a shape.
-// [Problem.Solve] then repeats rounds with a [Packer]: it assigns classes to domains, the packer
-// says what fits, and it assigns again with that knowledge. The [Result] has the nodes to buy, the
-// bindings in an order that kube-scheduler accepts, and the reasons.
+// [Compile] reads a [Snapshot] once. Pods that are equal in everything that affects placement
+// become a class. An instance type, as one pool offers it and without what its daemons take,
+// becomes a shape. [Problem.Solve] then repeats rounds with a [Packer]: it assigns classes to
+// domains, the packer says what fits, and it assigns again with that knowledge. The [Result] has
+// the nodes to buy, the bindings in an order that kube-scheduler accepts, and the reasons.
 //
 // # What is decided here, and what by the packer
 //
@@ -41,12 +41,12 @@ import (
 // Packer packs the items of a round onto existing nodes and nodes to buy. [Problem.Solve] calls it
 // from one goroutine.
 //
-// What may be bought is the packer's to keep: limits of pools ([PoolState].Left and NodesLeft),
-// counts of offerings and quotas. Solve does not check them.
+// The packer must keep within what may be bought: the limits of pools ([PoolState].Left and
+// NodesLeft), the counts of offerings, and the quotas. Solve does not check that.
 type Packer interface {
 	// Pack packs a round. It must not modify round and problem. Pods that it places against their
-	// constraints are unplaced again. When ctx ends, it returns the best outcome so far. An error ends
-	// the search.
+	// constraints are unplaced again. When ctx ends, it returns the best outcome so far. An error
+	// ends the search.
 	Pack(ctx context.Context, p *Problem, r Round) (Outcome, error)
 }
 
@@ -56,17 +56,17 @@ type Round struct {
 	Number int
 	Items  []Item
 	// Final is set for the last call, which packs the chosen round once more for a low cost. Its
-	// outcome is used if it places all that the round's first packing placed, and if the plan is not
-	// dearer. For all other outcomes only the number of placed pods matters.
+	// outcome is used if it places all that the round's first packing placed, and if the plan is
+	// not dearer. For all other outcomes only the number of placed pods matters.
 	Final bool
 }
 
-// Solve assigns domains, has the packer pack, and assigns again with what did not fit, until that
-// changes nothing. If pods are unplaced, it searches with other orders of assignment. Then it looks
-// for a cheaper plan of the same pods by other decisions; see [Options.PreferencePrice] and
-// [Options.LeaveZones]. When ctx ends, it returns the best plan so far, with [Result.Stopped] set;
-// the first round is always packed. The error is the packer's, or names the invalid part of an
-// outcome.
+// Solve works in rounds. It assigns pods to domains, calls the packer, and assigns again with the
+// knowledge of what did not fit, until nothing changes. If pods are unplaced, it searches with
+// other orders of assignment. Then it looks for a cheaper plan of the same pods by other decisions;
+// see [Options.PreferencePrice] and [Options.LeaveZones]. When ctx ends, it returns the best plan
+// so far, with [Result.Stopped] set; the first round is always packed. The error is the packer's,
+// or names the invalid part of an outcome.
 func (p *Problem) Solve(ctx context.Context, packer Packer) (*Result, error) {
 	v := &solver{ctx: ctx, packer: packer}
 	at, err := v.solve(p)
@@ -221,7 +221,7 @@ func (s *state) covers(other *state) bool {
 	return len(s.bound) >= len(other.bound)
 }
 
-// state is an assignment and its items to pack. States are immutable. Each assigns all pods anew,
+// state is an assignment and its items to pack. States are immutable. Each assigns all pods again,
 // from the problem and the facts of earlier rounds.
 type state struct {
 	p        *Problem
@@ -250,14 +250,14 @@ type Item struct {
 	Pods []ItemPods
 	// Requests is what one unit takes, by Problem.Resources.
 	Requests []int64
-	// Requires is what labels must satisfy, pseudo-labels included: those of a shape and its offering,
-	// or those of an existing node.
+	// Requires is what labels must satisfy, pseudo-labels included: those of a shape and its
+	// offering, or those of an existing node.
 	Requires requirements.Alternatives
 	Tags     []string
 	Limits   []Limit
-	// Priority orders items for when not all of them can be placed, the highest first: items that are
-	// tied to one node, then pods that earlier attempts could not place, then pods by their priority.
-	// Only the order of the numbers matters.
+	// Priority decides if not all items can be placed: those with a higher one go first. Items that
+	// are tied to one node have the highest. Then come pods that earlier attempts could not place,
+	// then pods by their own priority. Only the order of the numbers matters.
 	Priority int32
 }
 
@@ -278,7 +278,8 @@ type Share struct {
 
 // Outcome is a packed round.
 type Outcome struct {
-	// Existing is what each existing node takes, by position in Problem.Existing. It may be shorter.
+	// Existing is what each existing node takes, by position in Problem.Existing. It may be
+	// shorter.
 	Existing [][]Share
 	// Bins are the nodes to buy.
 	Bins []OutcomeBin
@@ -286,10 +287,11 @@ type Outcome struct {
 
 // OutcomeBin is one node to buy.
 type OutcomeBin struct {
-	// Shape is an index into Problem.Shapes, and Offering an index into the offerings of that shape.
+	// Shape is an index into Problem.Shapes, and Offering an index into the offerings of that
+	// shape.
 	Shape, Offering int
-	// Labels narrow the labels of the shape and the offering to what the pods there ask for. The zero
-	// value narrows nothing.
+	// Labels narrow the labels of the shape and the offering to what the pods there ask for. The
+	// zero value narrows nothing.
 	Labels requirements.Set
 	Shares []Share
 }
@@ -369,9 +371,9 @@ func (s *state) appendName(to []byte, slot topology.Slot) []byte {
 	return to
 }
 
-// advance returns the state after an outcome. That is another round if the facts learnt from the
-// outcome can change the assignment, or else the first round of another attempt, or the best plan,
-// which is solved.
+// advance returns the state after an outcome. It is another round if the facts learnt from the
+// outcome can change the assignment. Otherwise it is the first round of another attempt, or the
+// best plan, which is solved.
 func (s *state) advance(o Outcome) *state {
 	if s.search.loose {
 		if loose := s.with(o); s.p.comparePlaced(loose, s.search.best) <= 0 {

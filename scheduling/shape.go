@@ -19,7 +19,7 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
-// resourceNodes is the limit on the number of nodes of a pool.
+// resourceNodes is the name of the limit on the number of nodes of a pool.
 const resourceNodes corev1.ResourceName = "nodes"
 
 func (p *Problem) compilePools() {
@@ -81,9 +81,9 @@ func (p *Problem) asked(pool *Pool) (requirements.Set, error) {
 }
 
 // Registered returns the labels of a node of the pool once its agents have set theirs; s is what
-// type, offering and claim decide. Karpenter's labels say that the node is registered, initialized
-// and of which class. [Options.Aliases] repeat the values of other keys. The features that the
-// kubelet declares are among the labels, under keys that no label has.
+// type, offering and claim decide. Karpenter's labels say that the node is registered and
+// initialized, and name its class. [Options.Aliases] repeat the values of other keys. The features
+// that the kubelet declares are among the labels, under keys that no label has.
 func (r *PoolState) Registered(s requirements.Set) requirements.Set {
 	all, err := registered(&r.Pool, r.aliases, s).Intersect(requirements.FromLabels(r.features))
 	if err != nil { // s is impossible
@@ -266,7 +266,7 @@ func (p *Problem) compileShapes(keys requirements.Keys) {
 // priced reports whether a price is a finite number of dollars, 0 or more.
 func priced(price float64) bool { return price >= 0 && !math.IsInf(price, 1) }
 
-// noteUnsold adds a note for each offering that is not for sale because its price is no price or
+// noteUnsold adds a note for each offering that is not for sale, because its price is invalid or
 // because its labels contradict those of its type. [instancetypes.Validate] rejects both.
 func (p *Problem) noteUnsold(types []instancetypes.InstanceType) {
 	for i := range types {

@@ -24,22 +24,23 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
-// Snapshot is everything that bears on where pods can go, at one moment. It is plain data and is
+// Snapshot is everything that affects where pods can go, at one moment. It is plain data and is
 // only read. The zero value is an empty cluster. Pods that share slices or maps of their specs,
 // such as replicas made from one template, are recognised as equal without being compared.
 type Snapshot struct {
 	// Pods are all pods, in any order. Those with a node run there; the others are pending.
 	//
 	// The annotation joinery-sdk.dev/ratio divides pods over the values of a node label by fixed
-	// shares, for example "karpenter.sh/capacity-type: on-demand=2, spot=3". All pods of a namespace
-	// with the same text are divided together, running pods included. A name and a semicolon in front
-	// make a text different: "web; karpenter.sh/capacity-type: on-demand=1, spot=1". The ratio is a
-	// hard constraint of the plan; kube-scheduler does not know it. No other annotation bears on
-	// placement.
+	// shares, for example "karpenter.sh/capacity-type: on-demand=2, spot=3". All pods of a
+	// namespace with the same text are divided together, running pods included. A name and a
+	// semicolon in front make a text different: "web; karpenter.sh/capacity-type: on-demand=1,
+	// spot=1". The ratio is a hard constraint of the plan; kube-scheduler does not know it. No
+	// other annotation affects placement.
 	Pods []*corev1.Pod
-	// Staying has the pods on leaving nodes that a drain does not evict, by "namespace/name", and why
-	// it does not: for example a do-not-disrupt annotation, or a PodDisruptionBudget that allows no
-	// disruption. They stay until their node is gone, and nothing is planned for them.
+	// Staying has the pods on leaving nodes that a drain does not evict. The key is
+	// "namespace/name", and the value is the reason, for example a do-not-disrupt annotation, or a
+	// PodDisruptionBudget that allows no disruption. Such a pod stays until its node is gone, and
+	// nothing is planned for it.
 	Staying map[string]string
 	// Nodes are the existing nodes.
 	Nodes []*corev1.Node
@@ -53,24 +54,25 @@ type Snapshot struct {
 	Quotas []capacityquota.Quota
 	// DaemonSets run on every node that their pods tolerate and select.
 	DaemonSets []*appsv1.DaemonSet
-	// Namespaces are needed for their labels, where affinity selects by them. Pods of a namespace that
-	// is being deleted are not planned: they are deleted too, and an API server creates none there.
+	// Namespaces are needed for their labels, where affinity selects by them. Pods of a namespace
+	// that is being deleted are not planned: they are deleted too, and an API server creates none
+	// there.
 	Namespaces []*corev1.Namespace
 	// PersistentVolumes (bound or not), PersistentVolumeClaims and StorageClasses decide where pods
-	// with volumes can go. CSINodes say how many volumes a node takes. A pod whose claim is missing is
-	// refused.
+	// with volumes can go. CSINodes say how many volumes a node takes. A pod whose claim is missing
+	// is refused.
 	PersistentVolumes      []*corev1.PersistentVolume
 	PersistentVolumeClaims []*corev1.PersistentVolumeClaim
 	StorageClasses         []*storagev1.StorageClass
 	CSINodes               []*storagev1.CSINode
-	// VolumeAttachments are volumes that nodes have, in use or not; they count against the limits of
-	// CSINodes. CSIStorageCapacities say where volumes can still be made, if their driver is among
-	// CSIDrivers and publishes them.
+	// VolumeAttachments are volumes that nodes have, in use or not; they count against the limits
+	// of CSINodes. CSIStorageCapacities say where volumes can still be made, if their driver is
+	// among CSIDrivers and publishes them.
 	VolumeAttachments    []*storagev1.VolumeAttachment
 	CSIDrivers           []*storagev1.CSIDriver
 	CSIStorageCapacities []*storagev1.CSIStorageCapacity
-	// PriorityClasses, RuntimeClasses and LimitRanges are what the admission of an API server reads.
-	// Pods are planned as it would store them.
+	// PriorityClasses, RuntimeClasses and LimitRanges are what the admission of an API server
+	// reads. Pods are planned as it would store them.
 	PriorityClasses []*schedulingv1.PriorityClass
 	RuntimeClasses  []*nodev1.RuntimeClass
 	LimitRanges     []*corev1.LimitRange
@@ -83,22 +85,22 @@ type Pool struct {
 	Types []instancetypes.InstanceType
 }
 
-// NodeClaim is a node that was bought, with what was promised of it. Pods are planned by the promise
-// until the node is initialized; afterwards only the node's own figures count. The claim counts
-// against the limits of its pool until it is deleted.
+// NodeClaim is a node that was bought, with what was promised of it. Pods are planned by the
+// promise until the node is initialized; afterwards only the node's own figures count. The claim
+// counts against the limits of its pool until it is deleted.
 //
-// It has only what bears on planning. Short functions make it from a provider's claim or from a
+// It has only what affects planning. Short functions make it from a provider's claim or from a
 // manifest. The zero value is invalid, because it has no name.
 type NodeClaim struct {
 	// Name identifies the claim. In a plan, the node has this name until it has joined.
 	Name string
-	// NodeName and ProviderID identify the claim's node, by its name or its spec.providerID. If both
-	// are empty, the node has the claim's name.
+	// NodeName and ProviderID identify the claim's node, by its name or its spec.providerID. If
+	// both are empty, the node has the claim's name.
 	NodeName, ProviderID string
 	// Labels are labels that the node will have, including [nodepool.LabelKey].
 	Labels map[string]string
-	// Taints keep pods away. StartupTaints will be removed and keep no pods away; those of the claim's
-	// pool need not be repeated.
+	// Taints keep pods away. StartupTaints will be removed and keep no pods away; those of the
+	// claim's pool need not be repeated.
 	Taints, StartupTaints []corev1.Taint
 	// Capacity counts against the limits of the pool, and Allocatable is for pods. The node's own
 	// figures replace them one by one. A claim without any figures holds no pods.
@@ -120,52 +122,52 @@ func (c *NodeClaim) Node() *corev1.Node {
 
 // Options are the choices of [Compile] that are not part of a snapshot. nil means defaults.
 type Options struct {
-	// IgnorePreferences drops all soft constraints. By default they are tried as hard constraints and
-	// given up one at a time.
+	// IgnorePreferences drops all soft constraints. By default they are tried as hard constraints
+	// and given up one at a time.
 	IgnorePreferences bool
-	// PreferencePrice is what a preference (a soft spread, preferred affinity or anti-affinity, a soft
-	// taint) may cost: a share of [Problem.PodPrice] for each pod that has it. A plan gives up
-	// preferences that cost more. 0 pays nothing. With an infinite price, as in Karpenter, preferences
-	// are given up only if pods could not be placed with them. nil means a tenth. A negative price or
-	// NaN is an error of [Compile].
+	// PreferencePrice is what a preference (a soft spread, preferred affinity or anti-affinity, a
+	// soft taint) may cost: a share of [Problem.PodPrice] for each pod that has it. A plan gives up
+	// preferences that cost more. 0 pays nothing. With an infinite price, as in Karpenter,
+	// preferences are given up only if pods could not be placed with them. nil means a tenth. A
+	// negative price or NaN is an error of [Compile].
 	PreferencePrice *float64
 	// LeaveZones allows plans that buy nothing in a zone. Hard spreads then do not count that zone,
-	// since kube-scheduler counts a zone only if a node is there. By default, as in Karpenter, spreads
-	// count every zone for sale, so pods that spread over zones are in each of them.
+	// since kube-scheduler counts a zone only if a node is there. By default, as in Karpenter,
+	// spreads count every zone for sale, so pods that spread over zones are in each of them.
 	LeaveZones bool
-	// Attempts limits the search for a plan that places more pods. Each attempt costs as much as the
-	// first. 0 means 8, or fewer once all rounds together have planned 15,000 pods. 1 ends the search
-	// with the first plan, without looking for a cheaper one.
+	// Attempts limits the search for a plan that places more pods. Each attempt costs as much as
+	// the first. 0 means 8, or fewer once all rounds together have planned 15,000 pods. 1 ends the
+	// search with the first plan, without looking for a cheaper one.
 	Attempts int
 	// Constraints are rules of the caller, asked for every pod. nil ones are skipped.
 	Constraints []Constraint
 	// Apart names a pod's workload, or whatever the packer has rules about. Pods of different names
-	// are in different classes. If it is nil, pods that are equal to kube-scheduler are in one class.
-	// Only then may unplaced pods be added to nodes that the packer buys, if kube-scheduler accepts
-	// them there and the pool has no MinValues.
+	// are in different classes. If it is nil, pods that are equal to kube-scheduler are in one
+	// class. Only then may unplaced pods be added to nodes that the packer buys, if kube-scheduler
+	// accepts them there and the pool has no MinValues.
 	Apart func(*corev1.Pod) string
 	// Together names the set of a pod, empty for none, and a label. All pods of the set must be on
-	// nodes with one value of that label, whatever their manifests say. Running pods are asked too and
-	// decide the value. Nodes without the label take none of the pods. A set has one label. nil means
-	// no sets. Package whatif does not use it.
+	// nodes with one value of that label, whatever their manifests say. Running pods are asked too
+	// and decide the value. Nodes without the label take none of the pods. A set has one label. nil
+	// means no sets. Package whatif does not use it.
 	Together func(*corev1.Pod) (set, label string)
 	// Within narrows a pod to nodes that the caller chose, such as those of one zone; the zero Set
-	// means all. It is a choice and not a rule: [Result.Relaxed] leaves it out, so a bound also holds
-	// for every other choice. nil chooses nothing.
+	// means all. It is a choice and not a rule: [Result.Relaxed] leaves it out, so a bound also
+	// holds for every other choice. nil chooses nothing.
 	Within func(*corev1.Pod) requirements.Set
-	// Rank orders pods of equal priority: if some cannot be placed, higher ranks go first. nil means
-	// equal ranks.
+	// Rank orders pods of equal priority: if some cannot be placed, higher ranks go first. nil
+	// means equal ranks.
 	Rank func(*corev1.Pod) int
-	// Aliases are label keys that the agents of nodes to buy add, with the values of other keys. nil
-	// means [requirements.AgentAliases]. Existing nodes have only the labels that they have.
+	// Aliases are label keys that the agents of nodes to buy add, with the values of other keys.
+	// nil means [requirements.AgentAliases]. Existing nodes have only the labels that they have.
 	Aliases *requirements.Aliases
-	// Progress is called after each packed round. It gets the number of rounds so far, the pods that
-	// the best of them placed, and the number of pending pods. It may be nil.
+	// Progress is called after each packed round. It gets the number of rounds so far, the pods
+	// that the best of them placed, and the number of pending pods. It may be nil.
 	Progress func(rounds, placed, pods int)
 }
 
-// InvalidError is a part of a snapshot that has no meaning, such as a second node of the same name,
-// or a pod with a misspelt operator.
+// InvalidError says that a part of a snapshot has no meaning, such as a second node of the same
+// name, or a pod with a misspelt operator.
 type InvalidError struct {
 	// What is the kind and name of the object, or its list and position if it has no name.
 	What string
@@ -200,8 +202,8 @@ func (s *Snapshot) Validate() error {
 }
 
 // Check returns one [*InvalidError] for each fault that keeps [Compile] from reading the snapshot,
-// such as a nil object or two objects of one name. A fault of a single pod or DaemonSet is none: an
-// API server may have stored it, and a user who creates a bad pod must not stop all planning.
+// such as a nil object or two objects of one name. It does not report faults of single pods and
+// DaemonSets. An API server may have stored them, and one bad pod must not stop all planning.
 func (s *Snapshot) Check() error {
 	v := validation{}
 	v.objects(s)
@@ -429,7 +431,7 @@ func (s *Snapshot) members(aliases requirements.Aliases) []member {
 		}
 		m := memberOf(n, c, pools, aliases)
 		m.inFlight = true
-		m.leaving = m.leaving || c.Initialized // its node had joined, and was deleted since
+		m.leaving = m.leaving || c.Initialized // its node had joined, and has been deleted since
 		out = append(out, m)
 	}
 	return out

@@ -11,7 +11,8 @@ import (
 	"github.com/joinery-sdk/joinery/binpack"
 )
 
-// Point is a layout that no other layout of the frontier beats in both cost and count.
+// Point is a layout that no other layout of the frontier beats in both cost and count. Objective is
+// the sum of [binpack.Offering].Objective over its bins.
 type Point struct {
 	binpack.Layout
 	Objective binpack.Price
@@ -23,14 +24,14 @@ type Point struct {
 // of its price more.
 const points = 11
 
-// Of returns layouts that trade cost against a count, cheapest first. All place as many copies as
-// the cheapest one, and none is both dearer and higher in count than another. counts returns the
-// count of a bin bought by a choice, not negative; nil counts bins. With 1 for spot offerings and 0
-// for others, it shows cost against the use of spot. The error is that of [binpack.Compile].
+// Of returns layouts that trade cost against a count, cheapest first. All leave the same copies
+// unplaced as the first one, and each dearer one has a lower count. counts returns the count of a
+// bin bought by a choice, which must not be negative; nil counts bins. With 1 for spot offerings
+// and 0 for others, it shows cost against the use of spot. The error is that of [binpack.Compile].
 //
 // Each point is the plan, at effort fast, of a problem in which each count costs extra. The extra
 // doubles from point to point (weighted sums of multi-objective optimization). Points inside the
-// convex hull are not found. When ctx ends, Of returns the points so far.
+// convex hull are not found. It costs up to 11 plans. When ctx ends, Of returns the points so far.
 func Of(ctx context.Context, p binpack.Problem, counts func(binpack.Choice) int64) ([]Point, error) {
 	if counts == nil {
 		counts = func(binpack.Choice) int64 { return 1 }
@@ -72,7 +73,7 @@ func Of(ctx context.Context, p binpack.Problem, counts func(binpack.Choice) int6
 	return kept, nil
 }
 
-// dearer returns the problem with so much extra cost for each count.
+// dearer returns the problem with the extra cost added for each count.
 func dearer(p binpack.Problem, counts func(binpack.Choice) int64, extra binpack.Price) binpack.Problem {
 	p.Types = slices.Clone(p.Types)
 	for t := range p.Types {

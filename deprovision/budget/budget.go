@@ -1,5 +1,5 @@
-// Package budget counts how many nodes of each pool, or of each zone, may still be given back at one
-// moment: what the budgets allow, minus the nodes that are already leaving.
+// Package budget counts how many nodes of each pool, or of each zone, may still be given back at
+// one moment: what the budgets allow, minus the nodes that are already leaving.
 package budget
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
-// Usage counts the nodes of a pool that have been ready at least once.
+// Usage counts the nodes of a pool, or of a zone, that have been ready at least once.
 type Usage struct {
 	// Nodes is the number of all these nodes.
 	Nodes int
@@ -30,7 +30,7 @@ func Count(nodes []eligibility.Node) map[string]Usage {
 	return count(nodes, (*eligibility.Node).PoolName)
 }
 
-// count is the usage of the nodes of pools, by a name that each of them has.
+// count returns the usage of the nodes that belong to pools, by a name that each node has.
 func count(nodes []eligibility.Node, name func(*eligibility.Node) string) map[string]Usage {
 	out := map[string]Usage{}
 	for i := range nodes {
@@ -84,8 +84,8 @@ func New(pools []nodepool.NodePool, usage map[string]Usage, now time.Time) Ledge
 	return out
 }
 
-// Zones is [New] for budgets of zones: each of the budgets counts for each zone, whatever pools its
-// nodes have. Nodes whose zone is unknown count as one zone. The names of the ledger are zones.
+// Zones is [New] for budgets of zones: each budget applies to each zone, across all pools. Nodes
+// whose zone is unknown count as one zone. The names of the ledger are zones.
 func Zones(budgets []nodepool.Budget, nodes []eligibility.Node, now time.Time) Ledger {
 	var out Ledger
 	usage := count(nodes, func(n *eligibility.Node) string { return n.Zone })

@@ -1,8 +1,8 @@
-// Package deletioncost says which pods should go first when workloads are scaled down, so that nodes
-// become empty and can be given back without an eviction.
+// Package deletioncost says which pods should go first when workloads are scaled down, so that
+// nodes become empty and can be given back without an eviction.
 //
 // The controller of a ReplicaSet deletes pods of a lower controller.kubernetes.io/pod-deletion-cost
-// first. [Of] computes this annotation for all pods of a cluster. Karpenter v1.15 writes it, too, if
+// first. [Of] computes this annotation for all pods of a cluster. Karpenter v1.15 also writes it if
 // its feature gate PodDeletionCostManagement is on.
 package deletioncost
 
@@ -33,7 +33,8 @@ type Cost struct {
 	Value int32
 }
 
-// Annotation is the value of the annotation [eviction.DeletionCost]; empty if the pod should not have it.
+// Annotation returns the value of the annotation [eviction.DeletionCost]. It is empty if the pod
+// should not have the annotation.
 func (c Cost) Annotation() string {
 	if c.Value == 0 {
 		return ""
@@ -47,20 +48,26 @@ type Options struct {
 	Ranker deprovision.Ranker
 	// Rules are further rules of eligibility.
 	Rules eligibility.Rules
-	// Planned are the names of nodes that a plan gives back, in its order. They come before others.
+	// Planned are the names of nodes that a plan gives back, in its order. They come before other
+	// nodes.
 	Planned []string
 }
 
 // Of returns the deletion cost of each pod that a ReplicaSet controls and that runs on a node of a
-// pool, ordered by namespace and name. Pods on nodes that are leaving have the lowest cost there is.
-// Then come planned nodes, drifted nodes, and nodes that may be consolidated, the last two by
-// descending rank and as far as the budgets of their pools allow. The first of n such nodes has cost
-// -n, the last one -1. All other pods have cost 0: those on nodes that must stay, and those on nodes
-// that scaling down does not empty, because a pod runs there that belongs neither to a ReplicaSet nor
-// to a Job or a DaemonSet, and not to the namespace kube-system.
+// pool, ordered by namespace and name. The cost depends on the node:
 //
-// Deletion costs that the pods have already count for nothing; otherwise the costs of one call would
-// change the ranks of the next. See [Without].
+//   - A node that is leaving has the lowest possible cost.
+//   - Then come the n nodes that should become empty, with the costs -n, -n+1 and so on. They are
+//     the planned nodes, then drifted nodes, then nodes that may be consolidated. The last two
+//     kinds are in the order of the ranker, as far as the budgets of their pools allow.
+//   - All other nodes have cost 0, such as nodes that must stay, and nodes that scaling down does
+//     not empty.
+//
+// Scaling down does not empty a node if a pod that needs a new place belongs neither to a
+// ReplicaSet nor to a Job, nor to the namespace kube-system.
+//
+// Existing deletion costs of the pods are ignored. Otherwise the costs of one call would change the
+// ranks of the next. See [Without].
 //
 // The error is that of [deprovision.Cluster.Validate]. The cluster is only read, and calls may run
 // concurrently. The cost is that of [deprovision.Rank].
@@ -159,7 +166,7 @@ func sheds(pod *corev1.Pod) bool {
 	return controlledBy(pod, "ReplicaSet") && !eviction.Ended(pod) && pod.DeletionTimestamp == nil
 }
 
-// empties reports whether scaling workloads down can empty the node, and some pod remains to go.
+// empties reports whether scaling workloads down can empty the node, and some pod is there to go.
 func empties(n *eligibility.Node) bool {
 	some := false
 	for _, pod := range n.Pods {
@@ -177,9 +184,9 @@ func controlledBy(pod *corev1.Pod, kind string) bool {
 	return slices.ContainsFunc(pod.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == kind && o.Controller != nil && *o.Controller })
 }
 
-// Without is the pod without a deletion cost. Plans should read such pods if the annotation is written
-// by the results of [Of]: it then says nothing about what an eviction costs. The pod given is not
-// changed; a pod without the annotation is returned as it is.
+// Without returns a copy of the pod without a deletion cost. A pod that has none is returned
+// itself. If the annotations come from [Of], plans should read such pods, because the annotations
+// then say nothing about the cost of an eviction.
 func Without(pod *corev1.Pod) *corev1.Pod {
 	if _, has := pod.Annotations[eviction.DeletionCost]; !has {
 		return pod

@@ -50,7 +50,8 @@ type Plan struct {
 	// deadline no pod is listed.
 	Ending []*corev1.Pod
 	// Stay are the pods that no drain waits for: finished pods, static pods of the kubelet, pods
-	// that tolerate that the node goes, and pods whose end is no longer waited for (see Ending).
+	// that tolerate the taint of nodes that go, and pods whose end is no longer waited for (see
+	// Ending).
 	Stay []*corev1.Pod
 	// Forced are the pods to delete now because the deadline is near, with a grace period of at
 	// least a second.
@@ -63,7 +64,8 @@ func (p Plan) Done() bool { return len(p.Steps) == 0 && len(p.Ending) == 0 && le
 // stuck is how long after its due end a pod is still waited for.
 const stuck = time.Minute
 
-// Forced is a pod that is deleted without asking the eviction API.
+// Forced is a pod that is deleted without asking the eviction API. Grace is the grace period of the
+// deletion, at least a second.
 type Forced struct {
 	Pod   *corev1.Pod
 	Grace time.Duration
@@ -81,7 +83,7 @@ func (p Plan) Now() []*corev1.Pod {
 }
 
 // Of plans the drain of a node with the given pods. Every eviction uses up one disruption of its
-// budget, so two pods of one budget do not go at the same time if only one may.
+// budget, so two pods of one budget do not go at the same time if the budget allows only one.
 //
 // deadline is when the node goes, whatever runs there; the zero time means never. It limits the
 // node, not the pod. A pod is forced when the time until the deadline is shorter than its grace

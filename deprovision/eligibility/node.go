@@ -42,8 +42,8 @@ type Node struct {
 	Undecided []string
 }
 
-// Repair says why a node has to be replaced by a healthy one. The zero value is a repair without a
-// reason that has always been due.
+// Repair says why a node has to be replaced by a healthy one. The zero value is a repair that has
+// no reason and has always been due.
 type Repair struct {
 	// Since is when the repair became due. The earliest repair comes first, so a caller can set a
 	// priority by moving it.
@@ -70,7 +70,8 @@ func FromNode(n *corev1.Node, pods []*corev1.Pod, pool *nodepool.NodePool, price
 	}
 }
 
-// Claim is what a NodeClaim or Machine says in addition to its node. The zero value says nothing.
+// Claim is what a NodeClaim or Machine says in addition to its node. A zero time means unknown. The
+// zero value says nothing.
 type Claim struct {
 	Created, Initialized, LastPodEvent time.Time
 	Deleting                           bool

@@ -10,8 +10,8 @@ import (
 // depend on their order.
 type Price int64
 
-// Dollars returns the price of d dollars, rounded to the nearest billionth. NaN becomes 0. An amount
-// out of range becomes the largest or the smallest price.
+// Dollars returns the price of d dollars, rounded to the nearest billionth. NaN becomes 0. An
+// amount out of range becomes the largest or the smallest price.
 func Dollars(d float64) Price {
 	switch p := math.Round(d * 1e9); {
 	case math.IsNaN(p):

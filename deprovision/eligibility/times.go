@@ -10,7 +10,7 @@ import (
 	"github.com/joinery-sdk/joinery/deprovision/eviction"
 )
 
-// EmptinessTimestamp is the annotation of karpenter.sh/v1alpha5 with the time since when a node has
+// EmptinessTimestamp is the annotation of karpenter.sh/v1alpha5 that says since when a node has
 // been empty.
 const EmptinessTimestamp = "karpenter.sh/emptiness-timestamp"
 

@@ -1,4 +1,4 @@
-// Package eviction says what moving a pod takes: whether it needs a place elsewhere, what its
+// Package eviction says what it takes to move a pod: whether it needs a place elsewhere, what its
 // eviction costs, which annotations protect it, and what the PodDisruptionBudgets of its namespace
 // allow.
 //

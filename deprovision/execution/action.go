@@ -5,8 +5,8 @@ import "github.com/joinery-sdk/joinery/deprovision/plan"
 // Kind says what an [Action] does.
 type Kind string
 
-// The kinds, and the facts that report their results. A node to drain may never have been listed with
-// Cordon, because a command that waits for nothing drains at once.
+// The kinds, and the facts that report their results. A node may be drained without a Cordon
+// before, because a command that waits for nothing drains at once.
 const (
 	Cordon   Kind = "cordon"    // keep new pods off the node until it is drained; no fact reports it
 	Buy      Kind = "buy"       // buy the node: Ready, or Failed
@@ -15,8 +15,8 @@ const (
 	Uncordon Kind = "uncordon"  // accept pods on the node again, because it stays: Open
 )
 
-// Action is one step for the caller. It is repeated until an event reports its result, and Cordon
-// until the node is to be drained or stays. So it must be idempotent.
+// Action is one step for the caller. It is repeated until an event reports its result. Cordon is
+// repeated until the node is to be drained or stays. So every action must be idempotent.
 type Action struct {
 	Kind Kind
 	// Command is the index of the action's command.

@@ -2,6 +2,6 @@
 // says what to do now, is told what has happened, and says what to do next. Replacements are bought
 // and must be ready before a node is drained. A node is given back once it is drained. If a command
 // fails, what it has bought is given back. Only a node that goes first is given back before its
-// successor is bought. The caller carries out the actions: package drain says
-// how a node is emptied, and an interface of package cloudprovider buys.
+// successor is bought. The caller carries out the actions: package drain says how a node is
+// emptied, and an interface of package cloudprovider buys nodes.
 package execution

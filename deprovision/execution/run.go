@@ -35,11 +35,11 @@ type Run struct {
 	stages   map[string]stage
 }
 
-// New begins to carry out the commands in their order, at most parallel at a time; less than 1
-// means one. A command waits for earlier commands that buy a node for its pods. The nodes of a
-// later wave are cordoned until the wave begins. A node that goes first (see
-// [plan.Command.TerminateFirst]) is drained and given back at once, and its successor is bought when
-// the machine is gone. Commands are only read, and must not change.
+// New begins to carry out the commands in their order. At most parallel commands run at a time;
+// less than 1 means one. A command waits for earlier commands that buy a node for its pods. The
+// nodes of a later wave are cordoned until the wave begins. A node that goes first (see
+// [plan.Command.TerminateFirst]) is drained and given back at once, and its successor is bought
+// when the machine is gone. Commands are only read, and must not change.
 func New(commands []plan.Command, parallel int) Run {
 	r := Run{commands: commands, parallel: max(1, parallel), statuses: make([]Status, len(commands)), why: make([]string, len(commands)), at: map[string]int{}, stages: map[string]stage{}}
 	for i := range commands {
@@ -55,7 +55,7 @@ func New(commands []plan.Command, parallel int) Run {
 	return r
 }
 
-// UnexpectedError says that an event does not fit what the run has asked for.
+// UnexpectedError says that an event does not match what the run has asked for.
 type UnexpectedError struct {
 	Event Event
 	// Command is the event's command, or -1 if no command names the node.
@@ -177,7 +177,7 @@ func (r *Run) fail(i int, e Event, isNew bool) {
 			}
 		}
 	}
-	if !isNew || r.statuses[i] != Buying || r.commands[i].TerminateFirst { // its pods wait like any others
+	if !isNew || r.statuses[i] != Buying || r.commands[i].TerminateFirst { // its pods wait like other pending pods
 		return
 	}
 	r.statuses[i] = Reverting

@@ -32,8 +32,9 @@ func (l ledger) split(method eligibility.Method, set []*member) (now, later []*m
 	return now, later
 }
 
-// charged returns the ledger after the method has given back the node, and whether the budgets allow
-// that. Nodes that the plan buys do not count, nor does the repair of a node that was never ready.
+// charged returns the ledger after the method has given back the node, and whether the budgets
+// allow that. Nodes that the plan buys do not count, nor does the repair of a node that was never
+// ready.
 func (l ledger) charged(method eligibility.Method, m *member) (ledger, bool) {
 	if m.bought != nil || method == eligibility.Unhealthy && !m.Node.Initialized() {
 		return l, true
@@ -110,7 +111,7 @@ func (p *planner) replacements(set []*member) (out []string) {
 }
 
 // heldByPool says why a static pool gives back none of the set now, if the nodes do not have to go.
-// limited says that this is its limit of nodes.
+// limited says that the reason is the pool's limit of nodes.
 func (p *planner) heldByPool(set []*member) (why string, limited bool) {
 	names, nodes := p.staticPools(set)
 	for _, name := range names {
@@ -126,7 +127,8 @@ func (p *planner) heldByPool(set []*member) (why string, limited bool) {
 	return "", false
 }
 
-// lacks returns the first of the static pools of which the answer buys too few nodes.
+// lacks returns the first of the static pools for which the answer buys too few nodes; empty if
+// there is none.
 func (a *Answer) lacks(pools []string) string {
 	bought := map[string]int{}
 	for i := range a.NewNodes {
@@ -141,7 +143,7 @@ func (a *Answer) lacks(pools []string) string {
 }
 
 // withReplacements returns the names of the nodes that a command for the set buys: those that its
-// pods need, but of static pools as many as these must buy for the set.
+// pods need, and of each static pool as many as it must buy for the set.
 func (p *planner) withReplacements(needed []string, set []*member, to *destination) (out []string) {
 	missing := map[string]int{}
 	for _, pool := range p.replacements(set) {

@@ -13,10 +13,11 @@ import (
 // CostPerHour, the cost in the objective of provisioning, so that a node that was bought for that
 // objective is not given back because of its price. The zero value has the defaults of its fields.
 type Objective struct {
-	// Horizon is how long a saving counts, but not beyond the expiry of the node. 0 means for as long
-	// as no pod has come to the node or left it, see [eligibility.Node.QuietSince], but at least two
-	// hours and at most a day: what has changed often will change again, and then the saving ends. If
-	// that time is unknown, or the pool compares shares (see Balanced), 0 means a day.
+	// Horizon is how long a saving counts, but not beyond the expiry of the node. 0 means the time
+	// since a pod last came to the node or left it ([eligibility.Node.QuietSince]), but at least
+	// two hours and at most a day. A node that changed a short time ago will probably change again
+	// soon, and then the saving ends. If that time is unknown, or if the pool compares shares (see
+	// Balanced), 0 means a day.
 	Horizon time.Duration
 	// DisruptionPrice is the price of one unit of disruption, about one eviction, see
 	// [deprovision.Candidate.Disruption]. 0 means one cent. A negative price means that disruption
@@ -60,8 +61,9 @@ func (p *planner) balanced(pool string) int {
 	return 0
 }
 
-// horizon returns how long a saving on the node counts, in hours, if the node does not expire before.
-// It is the longest for a node that the plan would buy: giving that up disturbs nobody.
+// horizon returns how long a saving on the node counts, in hours, if the node does not expire
+// before. It is the longest for a node that the plan would buy, because not buying it disturbs
+// nothing.
 func (p *planner) horizon(m *member) float64 {
 	if h := p.o.Objective.Horizon; h != 0 {
 		return h.Hours()

@@ -54,18 +54,20 @@ type Options struct {
 	SpotFlexibility int
 	// Rules are additional rules of eligibility.
 	Rules eligibility.Rules
-	// ZoneBudgets bound how many nodes of each zone may leave at once, whatever pools they have, besides
-	// the budgets of the pools. They mean what those mean; nil bounds nothing.
+	// ZoneBudgets limit how many nodes of each zone may leave at once, across all pools, in
+	// addition to the budgets of the pools. They have the same form as these. nil limits nothing.
 	ZoneBudgets []nodepool.Budget
-	// DriftByZone replaces drifted nodes zone by zone: first where some are leaving already, then where
-	// nodes have drifted for longest. The next zone follows when no drifted node of this one can go.
+	// DriftByZone replaces drifted nodes zone by zone: first in the zone where some are leaving
+	// already, otherwise in the zone where a node drifted first. The next zone follows when no
+	// drifted node of this one can go.
 	DriftByZone bool
 	// TerminateFirst are the methods that may give a node back before its successor is bought, see
 	// [Command.TerminateFirst]: [eligibility.Unhealthy] and [eligibility.Drift]; others have no
-	// effect. nil means Unhealthy alone. A broken node serves nobody, so its pods lose nothing by
-	// waiting. The pods of a drifted node run until it goes, and its place could be lost to someone
-	// else, so drift has to be asked for. An empty list means no method, which is the default of
-	// Karpenter (its gates are TerminateFirstRepair and TerminateFirstDrift).
+	// effect. nil means Unhealthy alone. An empty list means no method, as Karpenter does by
+	// default (its gates are TerminateFirstRepair and TerminateFirstDrift).
+	//
+	// The pods of a broken node lose nothing by waiting. The pods of a drifted node run until it
+	// goes, and the freed capacity could be lost to others, so Drift is used only on request.
 	TerminateFirst []eligibility.Method
 	// LaunchTime is how long a new node takes to start. An interruption with less notice does not
 	// wait for it. 0 means a minute, which is less than the two minutes of notice that clouds give
@@ -101,7 +103,7 @@ const (
 )
 
 // Command is one change: buy the new nodes, move the pods, give the nodes back. With TerminateFirst
-// the order is the other one.
+// the node is given back before the new one is bought.
 type Command struct {
 	Method eligibility.Method
 	Kind   Kind
@@ -125,10 +127,10 @@ type Command struct {
 	Disruption     float64
 	// AtOnce says not to wait for the new nodes, because the cloud takes the old node first.
 	AtOnce bool
-	// TerminateFirst says that the node goes before its successor in NewNodes can be bought, because
-	// that takes what the node itself uses, such as its slot of a full reservation. Its pods wait
-	// meanwhile. So the node is drained and given back first, and the successor is bought once the
-	// machine is gone. If that fails, the pods are pending like any others.
+	// TerminateFirst says that the node goes before its successor in NewNodes can be bought,
+	// because that takes what the node itself uses, such as its slot of a full reservation. Its
+	// pods wait meanwhile. So the node is drained and given back first, and the successor is bought
+	// once the machine is gone. If that fails, the pods are pending like any others.
 	TerminateFirst bool
 	// Why is the reason, as one sentence.
 	Why string

@@ -59,15 +59,15 @@ type Question struct {
 	MaxCost deprovision.Price
 	// CapacityTypes are the capacity types that may be bought; nil means all.
 	CapacityTypes []string
-	// Replacements are static pools, one name for each node that the pool buys whether or not pods go
-	// there. These nodes are there before pods move, and count neither against MaxNodes nor MaxCost.
-	// If a pool cannot buy so many, the answer has fewer of its nodes.
+	// Replacements are static pools, one name for each node that the pool buys whether or not pods
+	// go there. These nodes are there before pods move, and count neither against MaxNodes nor
+	// MaxCost. If a pool cannot buy so many, the answer has fewer of its nodes.
 	Replacements []string
 	// Freed says that the removed nodes are gone before anything is bought. So what they use may be
 	// bought again: their slots of reservations and counted offerings, their share of the limits of
-	// pools, of quotas and of the nodes of a static pool. But nothing may be used that another node
-	// frees which is leaving already, or that pending pods would take. A plan asks this only where
-	// the same question without Freed has no answer. See [Answer.Freed].
+	// pools, of quotas and of the nodes of a static pool. The answer must not use what another
+	// leaving node frees, or what pending pods would take. A plan asks this only if the same
+	// question without Freed has no answer. See [Answer.Freed].
 	Freed bool
 	// Thorough asks the simulator to work longer for a cheaper answer, because the change is likely
 	// to be made.
@@ -89,10 +89,10 @@ type Answer struct {
 	Placements []Placement
 	// NewNodes are the nodes to buy.
 	NewNodes []NewNode
-	// Freed says what the new nodes use that only the removed nodes free, if the question has Freed
-	// set: why nothing could be bought before, such as "reservation cr-1 is full", sorted. Two answers
-	// with the same text are about the same place. If there is none, the plan takes the simulator for
-	// one that does not know Question.Freed, and no node goes first.
+	// If the question has Freed set, Freed lists what the new nodes use and only the removed nodes
+	// free, sorted. Each text says why nothing could be bought before, such as "reservation cr-1 is
+	// full". Two answers with the same text are about the same place. If there is no text, the plan
+	// assumes that the simulator does not support Question.Freed, and no node goes first.
 	Freed []string
 	// Forgone is the price of the preferences that the pods lose by moving. A change must save this
 	// amount in addition. 0 means that preferences have no price.

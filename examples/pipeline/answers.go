@@ -15,8 +15,8 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes/pricing"
 )
 
-// WithAnswer returns the market with an answer of AWS about the region in place of the catalogue.
-// The answer is the output of one of these commands, recognized by its content: `aws ec2
+// WithAnswer returns the market with an answer of AWS about the region in place of that part of the
+// catalogue. The answer is the output of one of these commands, recognized by its content: `aws ec2
 // describe-instance-types`, `describe-instance-type-offerings --location-type availability-zone`,
 // `describe-spot-price-history`, `aws pricing get-products`. If there are descriptions and
 // offerings, apply the descriptions first. Invalid prices become notes.

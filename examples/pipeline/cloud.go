@@ -29,8 +29,8 @@ func otherDomains() []string {
 }
 
 // cloudOf returns the cloud of the pool. The group of its node class decides, or the kind if older
-// manifests name no group, or else the domains of its requirements and labels. A pool without any
-// of these is EC2's.
+// manifests name no group. Without either, the domains of its requirements and labels decide. A
+// pool without any of these buys from EC2.
 func cloudOf(pool nodepool.NodePool) cloud {
 	switch group := pool.NodeClass.Group; {
 	case group == label.Group:

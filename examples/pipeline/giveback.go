@@ -13,8 +13,9 @@ import (
 )
 
 // GiveBack deletes every instance of the provider that one of the claims made. It reports whether
-// none remains, except instances that are already terminating. A caller that gives up uses it. It
-// calls List, because an answer may have been lost, so call it again if the provider lists late.
+// none remains, except instances that are already terminating. Use it when a purchase is given up.
+// It finds the instances with List, because an answer may have been lost. If the provider's list
+// lags behind, call it again.
 func GiveBack(ctx context.Context, p interface {
 	cloudprovider.Lister
 	cloudprovider.Deleter

@@ -303,8 +303,9 @@ func revived(types []instancetypes.InstanceType, pool nodepool.NodePool) []insta
 	return instancetypes.Revive(types, pool.Requirements, ec2.Naming())
 }
 
-// Elsewhere returns a note that names the region that has a value which this market lacks. It is
-// empty if no region has it, or if the market is not EC2's.
+// Elsewhere returns a note that names the regions that have an instance type or a zone that this
+// market lacks. key is the label, and value the type or zone. The note is empty if no other region
+// has it, or if the market is not EC2's.
 func (m *Market) Elsewhere(key, value string) string {
 	if m.region == nil {
 		return ""

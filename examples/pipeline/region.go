@@ -15,7 +15,7 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// RegionOf returns the EC2 region of the manifests: that of the nodes, or else the one that pools
+// RegionOf returns the EC2 region of the manifests: that of the nodes, otherwise the one that pools
 // and the status of node classes name. It is empty if nothing names a region. The error says that
 // there are several.
 func RegionOf(m *manifests.Snapshot) (string, error) {
@@ -80,7 +80,8 @@ func regionOfNode(n *corev1.Node) string {
 // place matches the names of EC2 regions and zones, including local zones.
 var place = regexp.MustCompile(`^((?:[a-z]{2}|us-gov|us-iso[a-z]?|eu-isoe)-(?:north|south|east|west|central|northeast|northwest|southeast|southwest)-[0-9]+)([a-z]|-[a-z]+-[0-9]+[a-z])?$`)
 
-// regionOfPlace returns the region of a region or zone name. It is empty if the name is not EC2's.
+// regionOfPlace returns the region of a region or zone name. It is empty if the name does not look
+// like one of EC2.
 func regionOfPlace(name string) string {
 	if match := place.FindStringSubmatch(name); match != nil {
 		return match[1]

@@ -23,8 +23,8 @@ import (
 )
 
 // Buyer carries out plans: it asks a provider for the nodes of a plan, and plans again without what
-// the provider refused, until every pod that can be placed has a node. Everything except the
-// provider has a default.
+// the provider refused, until every pod that can be placed has a node. Only Provider must be set;
+// everything else has a default.
 type Buyer struct {
 	// Provider is asked for all nodes of a plan at once if it is a [cloudprovider.BatchCreator],
 	// otherwise one by one.
@@ -78,8 +78,9 @@ type Purchase struct {
 	Ledger availability.Ledger
 }
 
-// Bought is a node that was launched. Its pods are those of the last plan. Its type, zone and price
-// are those of the instance, which may be an alternative of the plan.
+// Bought is a node that was launched, with the claim and the answer of the provider. Its pods are
+// those of the last plan. Its type, zone and price are those of the instance, which may be an
+// alternative of the plan.
 type Bought struct {
 	plan.NewNode
 	Claim  cloudprovider.NodeClaim
@@ -197,8 +198,9 @@ func free(taken map[string]bool, pool string) string {
 	}
 }
 
-// plan plans the current cluster. Pods of the nodes bought may move between them. If that would
-// need nodes that are not needed when they stay, they stay.
+// plan plans the current cluster. Pods of the nodes bought may move between them. But if the plan
+// then buys nodes, they stay if a plan in which they stay is cheaper and leaves no more pods
+// without a place.
 func (b *Buyer) plan(s scheduling.Snapshot, out *Purchase) (*plan.Plan, error) {
 	moving, err := b.Plan(b.now(s, out, false))
 	out.Plans++

@@ -54,7 +54,7 @@ func Snapshot(m *manifests.Snapshot, market *Market) (scheduling.Snapshot, []str
 }
 
 // Leaving returns the names of the nodes that are marked for deletion, are being deleted, or have a
-// claim that is.
+// claim that is being deleted.
 func Leaving(s scheduling.Snapshot) map[string]bool {
 	deleting := map[string]bool{} // by name and by provider id
 	for i := range s.NodeClaims {

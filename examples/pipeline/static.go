@@ -21,7 +21,7 @@ import (
 //
 // No node is added that a CapacityQuota forbids; a note names the quota.
 //
-// A pool with a fixed number of nodes gets them whatever pods there are, so they are not part of a
+// A pool with a fixed number of nodes gets them regardless of pods, so they are not part of a
 // plan's price.
 func Static(s scheduling.Snapshot) (scheduling.Snapshot, []string) {
 	var notes []string

@@ -14,11 +14,11 @@ import (
 
 // Bound is a lower bound of the cost of a plan. The zero value claims nothing.
 type Bound struct {
-	// Price is a lower bound for any way to place the same pods, whatever zones, pools and
-	// preferences are chosen. It takes into account what concerns a pod and its node: requests,
-	// node affinity, tolerations, volumes, host ports, required anti-affinity by hostname, and what
-	// is for sale. It also uses that a group with a key has all its nodes in one domain. It is in
-	// the unit of [binpack.Offering.Objective], and never above the plan's cost.
+	// Price is a lower bound for any way to place the same pods, with any choice of zones, pools
+	// and preferences. It takes into account what concerns a pod and its node: requests, node
+	// affinity, tolerations, volumes, host ports, required anti-affinity by hostname, and what is
+	// for sale. It also uses that a group with a key has all its nodes in one domain. It is in the
+	// unit of [binpack.Offering.Objective], and never above the plan's cost.
 	Price binpack.Price
 	// Kind says what proves Price.
 	Kind binpack.BoundKind

@@ -135,9 +135,8 @@ func WorkloadOf(pod *corev1.Pod) string {
 }
 
 // WeightsCost returns how much less the same pods would cost, in the unit of [Plan.Cost], if all
-// pools had the same weight. It is 0 if the weights are already equal, and if the plan without them
-// is not cheaper or leaves out one of the pods. It costs one plan, unless the weights cannot
-// matter.
+// pools had the same weight. It is 0 if the weights are equal, or if the plan without them is not
+// cheaper or leaves out one of the pods. It costs one plan, unless the weights cannot matter.
 func (p *Plan) WeightsCost(ctx context.Context) (binpack.Price, error) {
 	s := p.Problem.Snapshot()
 	differ := slices.ContainsFunc(s.Pools, func(o scheduling.Pool) bool { return o.Weight != s.Pools[0].Weight })

@@ -6,7 +6,8 @@ import (
 	"slices"
 )
 
-// Totals are the summary figures of a plan.
+// Totals are the summary figures of a plan. Prices are in dollars an hour, and Placed and Unplaced
+// count pods.
 type Totals struct {
 	NewNodes          int     `json:"newNodes"`
 	PricePerHour      float64 `json:"pricePerHour"`
@@ -24,7 +25,7 @@ func (p *Plan) Totals() Totals {
 	return t
 }
 
-// Difference compares two plans. It is meant to be read by a gate in a pipeline.
+// Difference is the comparison of two plans, for example for a gate in a pipeline.
 type Difference struct {
 	Before Totals `json:"before"`
 	After  Totals `json:"after"`
@@ -57,7 +58,7 @@ type WorkloadChange struct {
 	After    float64 `json:"after"`
 }
 
-// Diff compares two plans.
+// Diff compares two plans. It only reads them.
 func Diff(before, after *Plan) Difference {
 	d := Difference{Before: before.Totals(), After: after.Totals(), Lost: []string{}, Gained: []string{}, Gone: []string{}, Nodes: []NodeChange{}, Workloads: []WorkloadChange{}}
 	was, is := before.places(), after.places()

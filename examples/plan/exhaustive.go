@@ -17,7 +17,7 @@ const (
 
 // exhaustive packs a round of few pods by trying all places, pod by pod, until all of them have
 // one. If they have none, or if there are too many places to try, it packs as CostAware does. It
-// exists because first fit may fill a machine and leave over a pod that a limit then keeps out,
+// exists because first fit may fill a machine in such a way that a limit keeps the last pod out,
 // although another distribution holds all pods.
 type exhaustive struct {
 	binpack.CostAware
@@ -48,8 +48,9 @@ func (s exhaustive) Pack(ctx context.Context, in *binpack.Instance) (binpack.Lay
 		}
 	}
 	for n := len(units); n > 0; {
-		// All of these items have to be placed, so any order will do. It tries the large ones
-		// first, and then the order of priority, which needs few steps in other cases.
+		// All of these items have to be placed, so any order is valid. The first try has the large
+		// ones first. The second has the order of priority, which needs few steps where the first
+		// needs many.
 		for _, some := range [][]int{slices.SortedFunc(slices.Values(units[:n]), bySize), units[:n]} {
 			steps := min(exhaustedSteps, s.budget.steps)
 			d := descentOfPods{ctx: ctx, in: in, units: some, steps: steps}

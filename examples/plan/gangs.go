@@ -139,9 +139,9 @@ func choicesOf(p *scheduling.Problem, g *gang.Group) [][]string {
 	return out
 }
 
-// search branches where the bound is lowest. It ends when that bound is no lower than the best
-// plan, or when nothing is left to try. It returns the branches that are still undecided and those
-// that were planned: the cheapest choice is in one of them.
+// search branches where the bound is lowest. It ends when that bound is not below the cost of the
+// best plan, or when nothing is left to try. It returns the branches that are still undecided and
+// those that were planned. The cheapest choice is in one of them.
 func (d *domains) search(ctx context.Context) (open, closed []branch, err error) {
 	open = []branch{{nil, &domainClaim{relaxed: d.best.Bound.relaxed, plan: d.best.Bound.claim}}}
 	plans := domainPlans

@@ -372,7 +372,7 @@ func typesFor(p *scheduling.Problem, beyond *Objective) []binpack.Type {
 				t.Offerings[j].Count = int(c.CommittedPerHour * 1e6)
 				t.Offerings[j].Takes = max(int(math.Ceil(c.CommitmentRate*1e6)), 1)
 			}
-			if !(o.Price >= 0 && o.Price < math.MaxInt64/float64(binpack.PerDollar)) { // not a number, or a price that nobody can pay
+			if !(o.Price >= 0 && o.Price < math.MaxInt64/float64(binpack.PerDollar)) { // NaN, or a price out of range
 				t.Offerings[j] = binpack.Offering{Provides: o.Labels, Counted: true}
 			}
 		}

@@ -19,7 +19,7 @@ type NewNode struct {
 	Alternatives []Alternative
 }
 
-// Alternative is another way to buy a node.
+// Alternative is another way to buy a node. PricePerHour is in dollars.
 type Alternative struct {
 	InstanceType       string
 	Zone, CapacityType string

@@ -44,7 +44,7 @@ type Objective struct {
 	MostNodes int64
 }
 
-// Factor multiplies the price of the offerings that it matches.
+// Factor multiplies the price of the offerings that it matches by Times, such as 1.2 for 20% more.
 type Factor struct {
 	// Match is compared with the labels of the node that the offering gives.
 	Match requirements.Set
@@ -62,7 +62,7 @@ type Interruptions struct {
 	PerHour func(instanceType, zone string) (rate float64, known bool)
 }
 
-// check reports every setting that no plan can aim at: negative numbers and NaN.
+// check reports every invalid setting: negative numbers, numbers that are too large, and NaN.
 func (o *Objective) check() error {
 	if o == nil {
 		return nil
@@ -88,8 +88,7 @@ func (o *Objective) check() error {
 	return errors.Join(errs...)
 }
 
-// maxDollars is far above what anybody pays for a node, and small enough that sums fit into
-// integers.
+// maxDollars is far above the price of any node, and small enough that sums fit into integers.
 const maxDollars = 1e6
 
 // Narrow returns the snapshot without types that are too large, with a limit on the number of nodes
@@ -149,7 +148,8 @@ func (o *Objective) Cost(labels requirements.Set, price float64) binpack.Price {
 	return Price(cost + o.PerNode)
 }
 
-// trouble returns the cost per hour of interruptions of a spot node with these labels.
+// trouble returns the expected cost of interruptions, in dollars an hour, of a spot node with these
+// labels.
 func (o *Objective) trouble(labels requirements.Set, price float64) float64 {
 	if x := o.Interruptions; x != nil {
 		typ, _ := labels.Get(corev1.LabelInstanceTypeStable).Single()

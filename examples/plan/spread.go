@@ -16,8 +16,8 @@ import (
 // kube-scheduler does not know this limit, so it holds only for the plan. The zero value limits
 // nothing.
 type Spread struct {
-	// Workload is the fraction of the pods of each workload that one spot pool may hold. Plan is
-	// the same for all pods together. 0 means any.
+	// Workload limits the fraction of the pods of each workload that one spot pool may hold. Plan
+	// limits it for all pods together. They are at most 1; 0 means no limit.
 	Workload, Plan float64
 }
 

@@ -14,27 +14,31 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// MaxProblems is how many problems of one value are collected; what follows them is seldom of a new kind.
+// MaxProblems limits how many problems of one value are collected. Further ones are seldom of a new
+// kind.
 const MaxProblems = 100
 
-// Problem is one thing in a document that does not fit the Go type.
+// Problem is one mismatch between a document and the Go type.
 type Problem struct {
-	// Path leads from the value to the field: "spec.containers[0].image"; keys of maps that are not plain words are
-	// quoted: `metadata.labels["app.kubernetes.io/name"]`. It is empty for the value itself.
+	// Path is the path from the value to the field, such as "spec.containers[0].image". Keys of
+	// maps that are not plain words are quoted, as in `metadata.labels["app.kubernetes.io/name"]`.
+	// It is empty for the value itself.
 	Path string
-	// Line is where the field stands; 0 where that is not known.
+	// Line is the line of the field, from 1; 0 means unknown.
 	Line int
-	// Detail is what is wrong and, where it is known, the fix.
+	// Detail says what is wrong and, if known, how to fix it.
 	Detail string
 }
 
-// Decoder fills Go values from nodes. The zero value is ready to use and strict throughout. It remembers the shape of
-// types, so one Decoder for many values is faster than many; it may be shared by many goroutines, but not copied.
+// Decoder fills Go values from nodes. The zero value is ready to use and strict. A Decoder caches
+// what it finds out about types, so one for many values is faster than many. It is safe for
+// concurrent use, and must not be copied.
 type Decoder struct {
-	// Live accepts what a cluster adds to objects and later versions of it may add: fields of status that the type does
-	// not have are ignored, and the managed fields are left out.
+	// Live accepts what a cluster adds to objects, and what later versions of Kubernetes may add.
+	// It ignores fields of status that the type does not have, and leaves out managed fields.
 	Live bool
-	// Hints says for the path of an unknown field (without list indexes) what to write instead; it wins over a guess.
+	// Hints says what to write instead of an unknown field, by its path without list indexes. A
+	// hint takes precedence over a guess.
 	Hints map[string]string
 
 	shapes  sync.Map // reflect.Type -> *shape
@@ -42,11 +46,14 @@ type Decoder struct {
 	found   sync.Map // lookup -> string
 }
 
-// Decode fills into, a pointer to a struct, from n and returns what does not fit, in the order of the document. Fields
-// that have a problem keep their value. null leaves the zero value, as everywhere in the Kubernetes API. Supported are
-// structs with json tags (names match by case), maps with keys of a string kind, slices, pointers, scalars,
-// json.RawMessage, and types with an UnmarshalJSON method; Decode panics on types outside of that (functions, channels,
-// complex numbers, interfaces). The cost is linear in the size of n.
+// Decode fills into, which must be a pointer to a struct, from n. It returns what does not fit, in
+// the order of the document. A field with a problem keeps its value. null leaves the zero value, as
+// everywhere in the Kubernetes API. The cost is linear in the size of n.
+//
+// It supports structs with json tags (names are case-sensitive), maps with keys of a string kind,
+// slices, pointers, strings, booleans, signed integers, floating-point numbers, json.RawMessage,
+// and types with an UnmarshalJSON method. It panics on other types, such as interfaces and
+// functions.
 func (d *Decoder) Decode(n *Node, into any) []Problem {
 	r := run{Decoder: d, root: reflect.TypeOf(into).Elem()}
 	r.value(n, reflect.ValueOf(into).Elem())
@@ -55,7 +62,7 @@ func (d *Decoder) Decode(n *Node, into any) []Problem {
 
 type segment struct {
 	key   string
-	index int // counts where key is empty
+	index int // used if key is empty
 	quote bool
 }
 
@@ -70,7 +77,7 @@ type run struct {
 func (r *run) push(s segment) { r.path = append(r.path, s) }
 func (r *run) pop()           { r.path = r.path[:len(r.path)-1] }
 
-// where writes the path, with list indexes or, to look up hints, without.
+// where returns the path, with or without list indexes. Hints are looked up without them.
 func (r *run) where(indexes bool) string {
 	var b strings.Builder
 	for _, s := range r.path {
@@ -91,7 +98,7 @@ func (r *run) where(indexes bool) string {
 	return b.String()
 }
 
-// MapKey writes the key of a map as a step of a [Problem.Path]: ".cpu", `["nvidia.com/gpu"]`.
+// MapKey returns the key of a map as it appears in a [Problem.Path]: ".cpu", `["nvidia.com/gpu"]`.
 func MapKey(key string) string {
 	if isWord(key) {
 		return "." + key
@@ -119,7 +126,7 @@ func (r *run) mismatch(n *Node, want string) {
 	switch n.Kind {
 	case Bool, Number:
 		hint := ""
-		if want == "a string" { // which text that is may not be known here: YAML has made true of yes, and 83 of 0123
+		if want == "a string" { // the original text may be unknown: YAML reads yes as true, and 0123 as 83
 			hint = " (put the text in quotes)"
 		}
 		r.report(n.Line, "want %s, got %s %s%s", want, n.Kind, n.Text, hint)
@@ -130,7 +137,7 @@ func (r *run) mismatch(n *Node, want string) {
 	}
 }
 
-// Quote quotes a text from a document for a message, shortened where it would fill the screen.
+// Quote quotes a text from a document for a message. It cuts off what exceeds 120 bytes.
 func Quote(text string) string {
 	const long = 120
 	if len(text) > long {
@@ -266,7 +273,7 @@ func (r *run) dictionary(n *Node, v reflect.Value) {
 	v.Set(out)
 }
 
-// shape is what is known of a struct type: its JSON names and where they are.
+// shape has the fields of a struct type by their JSON names.
 type shape struct {
 	fields map[string]field
 	names  []string // in order of declaration, for hints
@@ -274,7 +281,7 @@ type shape struct {
 
 type field struct {
 	index []int
-	slot  int // number of the field, to notice one given twice
+	slot  int // number of the field, to detect a repeated one
 }
 
 func (d *Decoder) shapeOf(t reflect.Type) *shape {
@@ -343,7 +350,7 @@ func fieldOf(v reflect.Value, index []int) reflect.Value {
 }
 
 func (r *run) unknown(m *Member, s *shape) {
-	if len(r.problems) >= MaxProblems { // a hint nobody will read costs as much as one that is read
+	if len(r.problems) >= MaxProblems { // a hint that is never shown costs as much as any other
 		return
 	}
 	hint := r.Hints[r.where(false)]
@@ -365,8 +372,8 @@ type lookup struct {
 	name string
 }
 
-// elsewhere finds the shortest path in the type of the whole document that ends in name: fields are often written one
-// level too high or too low.
+// elsewhere returns the shortest path that ends in name, in the type of the whole document; empty
+// if there is none. Fields are often written one level too high or too low.
 func (r *run) elsewhere(name string) string {
 	key := lookup{r.root, name}
 	if path, ok := r.found.Load(key); ok {
@@ -419,7 +426,8 @@ var (
 	managedType = reflect.TypeFor[[]metav1.ManagedFieldsEntry]()
 )
 
-// OldBool recognizes the words that YAML 1.1, and so kubectl, reads as booleans and YAML 1.2 does not.
+// OldBool returns "true" or "false" for the words that YAML 1.1, and so kubectl, reads as booleans,
+// but YAML 1.2 does not. The second result is false for other words.
 func OldBool(text string) (string, bool) {
 	switch text {
 	case "y", "Y", "yes", "Yes", "YES", "on", "On", "ON":

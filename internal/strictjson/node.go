@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// Kind tells the six kinds of value of the JSON data model apart. The zero value is Null.
+// Kind is one of the six kinds of value of the JSON data model. The zero value is Null.
 type Kind uint8
 
 // The kinds of value.
@@ -18,7 +18,7 @@ const (
 	Object
 )
 
-// String names the kind as a message to a person does: "a number", "an object".
+// String returns the kind with its article, for messages: "a number", "an object".
 func (k Kind) String() string {
 	switch k {
 	case Null:
@@ -37,19 +37,21 @@ func (k Kind) String() string {
 	return "kind " + strconv.Itoa(int(k))
 }
 
-// Node is one value of a document with the line it starts on. The zero value is null on an unknown line.
+// Node is one value of a document, with the line on which it starts. The zero value is null on an
+// unknown line.
 //
-// Nodes are held by value in their parents, so that a document of n values costs about as many allocations as it has
-// lists and objects.
+// Nodes are held by value in their parents, so that a document of n values costs about as many
+// allocations as it has lists and objects.
 type Node struct {
 	Kind Kind
-	// Line is counted from 1; 0 means that it is not known.
+	// Line counts from 1; 0 means unknown.
 	Line int32
-	// Text is the value of a scalar: "true" or "false", the literal of a number as JSON writes it, a string's content.
+	// Text is the value of a scalar: "true" or "false", a number as JSON writes it, or the content
+	// of a string.
 	Text string
 	// Items are the elements of an Array, in order.
 	Items []Node
-	// Members are the members of an Object in the order of the document; a key may stand there twice.
+	// Members are the members of an Object, in the order of the document. A key may occur twice.
 	Members []Member
 }
 
@@ -60,8 +62,8 @@ type Member struct {
 	Value Node
 }
 
-// Get returns the value of the first member with that key, or nil; that of a nil node is nil too, so that calls chain.
-// It costs one pass over the members.
+// Get returns the value of the first member with the key, or nil if there is none. It returns nil
+// for a nil node, so calls can be chained. It costs one pass over the members.
 func (n *Node) Get(key string) *Node {
 	if n == nil {
 		return nil
@@ -74,7 +76,7 @@ func (n *Node) Get(key string) *Node {
 	return nil
 }
 
-// Again returns the first line on which one of the keys is given a second time; 0 if none is.
+// Again returns the line of the first repetition of one of the keys; 0 if none is repeated.
 func (n *Node) Again(keys ...string) int {
 	seen := map[string]bool{}
 	for i := range n.Members {
@@ -89,8 +91,9 @@ func (n *Node) Again(keys ...string) int {
 	return 0
 }
 
-// At returns the line of the value at path (as [Problem.Path] writes it), or of the deepest part of the path that is
-// there. The empty path is the line of n itself.
+// At returns the line of the value at path, in the form of [Problem.Path]. If there is no such
+// value, it returns the line of the deepest part of the path that exists. The empty path is n
+// itself.
 func (n *Node) At(path string) int {
 	line := n.Line
 	for path != "" {
@@ -124,7 +127,8 @@ func (n *Node) member(key string) *Member {
 	return nil
 }
 
-// nextSegment takes one step off a path: a field name, a list index (key "" and index >= 0) or a quoted map key.
+// nextSegment takes one step off a path: a field name, a list index (key "" and index >= 0) or a
+// quoted map key.
 func nextSegment(path string) (key string, index int, rest string) {
 	if path[0] == '.' {
 		path = path[1:]
@@ -161,7 +165,7 @@ func nextSegment(path string) (key string, index int, rest string) {
 	return "", index, path[min(end+1, len(path)):]
 }
 
-// Raw writes the value as compact JSON, members in their order.
+// Raw returns the value as compact JSON, with members in their order.
 func (n *Node) Raw() json.RawMessage { return n.append(nil) }
 
 func (n *Node) append(b []byte) []byte {

@@ -10,25 +10,26 @@ import (
 	"unicode/utf8"
 )
 
-// MaxDepth is how many lists and objects may lie within each other. No Kubernetes object needs a third of it.
+// MaxDepth limits how deep lists and objects may be nested. Kubernetes objects need less than a
+// third of it.
 const MaxDepth = 100
 
-// ParseError says where a text stops being JSON.
+// ParseError says why a text is not JSON, and where.
 type ParseError struct {
-	// Line is counted from 1.
+	// Line counts from 1.
 	Line int
-	// Detail is what is wrong there, mostly in the words of encoding/json.
+	// Detail says what is wrong there, mostly in the words of encoding/json.
 	Detail string
 }
 
-// Error returns the line and what is wrong on it.
+// Error returns the line and the detail.
 func (e *ParseError) Error() string {
 	return fmt.Sprintf("strictjson: line %d: %s", e.Line, e.Detail)
 }
 
-// Parse reads data as one JSON value. The error is a [*ParseError]. Duplicate keys are kept for the [Decoder] to
-// report; text that is not UTF-8, nesting deeper than [MaxDepth] and anything after the value are refused.
-// Time and memory are linear in the length of data.
+// Parse reads data as one JSON value. The error is a [*ParseError]. Text that is not UTF-8, nesting
+// deeper than [MaxDepth], and anything after the value are errors. Repeated keys are not: the
+// [Decoder] reports them. Time and memory are linear in the length of data.
 func Parse(data []byte) (Node, error) {
 	n, rest, line, err := ParsePrefix(data, 1)
 	if err != nil {
@@ -41,8 +42,8 @@ func Parse(data []byte) (Node, error) {
 	return n, nil
 }
 
-// ParsePrefix reads the first JSON value of data, which starts on the given line, and returns what follows it and the
-// line on which that starts: the way to read a stream of values.
+// ParsePrefix reads the first JSON value of data, which starts on the given line. It returns the
+// rest of data and the line on which the rest starts. Use it to read a stream of values.
 func ParsePrefix(data []byte, line int) (n Node, rest []byte, next int, err error) {
 	p := parser{data: data, line: line, tokens: json.NewDecoder(bytes.NewReader(data))}
 	p.tokens.UseNumber()
@@ -63,10 +64,10 @@ type parser struct {
 	data   []byte
 	tokens *json.Decoder
 	at     int // the end of the last token
-	line   int // where that is
+	line   int // the line of at
 }
 
-// to counts lines up to the offset.
+// to advances to the offset and counts lines.
 func (p *parser) to(offset int) {
 	offset = max(min(offset, len(p.data)), p.at)
 	p.line += bytes.Count(p.data[p.at:offset], []byte("\n"))
@@ -84,7 +85,7 @@ func (p *parser) token() (json.Token, error) {
 		return nil, &ParseError{p.line, "the text ends within a value or before it"}
 	}
 	if bad, ok := errors.AsType[*json.SyntaxError](err); ok {
-		p.to(int(bad.Offset) - strings.Count(bad.Error(), `'\n'`)) // a line that ends too early is where it does
+		p.to(int(bad.Offset) - strings.Count(bad.Error(), `'\n'`)) // a misplaced newline belongs to the line that it ends
 	}
 	return nil, &ParseError{p.line, err.Error()}
 }
@@ -114,7 +115,7 @@ func (p *parser) value(depth int) (Node, error) {
 	return n, err
 }
 
-// elements reads those of a list or an object, and its end.
+// elements reads the elements of a list, or the members of an object, and its end.
 func (p *parser) elements(n *Node, depth int) error {
 	for p.tokens.More() {
 		m := Member{}
@@ -123,7 +124,7 @@ func (p *parser) elements(n *Node, depth int) error {
 			if err != nil {
 				return err
 			}
-			m.Key, m.Line = key.(string), int32(p.line) // nothing else is a key
+			m.Key, m.Line = key.(string), int32(p.line) // a key is always a string
 		}
 		var err error
 		if m.Value, err = p.value(depth + 1); err != nil {

@@ -28,7 +28,7 @@ func (d *Decoder) setterOf(t reflect.Type) setter {
 	return s
 }
 
-// special returns the setter of a type, or nil for those that are decoded by their structure.
+// special returns the setter of a type, or nil if it is decoded by its structure.
 func special(t reflect.Type) setter {
 	switch t {
 	case rawType:
@@ -81,8 +81,9 @@ func setQuantity(n *Node, v reflect.Value) error {
 	return nil
 }
 
-// ParseQuantity reads a quantity as resource.ParseQuantity does and says what is wrong in words. Texts longer than 64
-// bytes and exponents of more than two digits are refused: no quantity needs them, and their cost grows without bound.
+// ParseQuantity reads a quantity as resource.ParseQuantity does. The error says in words what is
+// wrong. Texts longer than 64 bytes and exponents of more than two digits are errors, because no
+// quantity needs them and their cost has no bound.
 func ParseQuantity(text string) (resource.Quantity, error) {
 	const long = 64
 	if len(text) > long {
@@ -104,7 +105,7 @@ func ParseQuantity(text string) (resource.Quantity, error) {
 	return resource.Quantity{}, fmt.Errorf("%q is not a quantity (such as 500m, 2, 1.5Gi)%s", text, hint)
 }
 
-// betterQuantity guesses what a quantity with a foreign unit was meant to be.
+// betterQuantity guesses which quantity a text with a foreign unit was meant to be.
 func betterQuantity(text string) (string, bool) {
 	t := strings.ReplaceAll(text, " ", "")
 	if _, err := resource.ParseQuantity(t); err == nil && t != text {

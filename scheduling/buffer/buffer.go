@@ -34,12 +34,12 @@ type Buffer struct {
 	Template string
 	// Scalable is the workload whose pods fill the buffer; the zero value means none.
 	Scalable Reference
-	// Replicas is for how many pods the buffer keeps capacity. Percentage is the same in percent of
-	// the replicas of Scalable, rounded up. The larger one counts; nil for both means as many as
-	// Limits allow.
+	// Replicas is the number of pods for which the buffer keeps capacity. Percentage is the same as
+	// a percentage of the replicas of Scalable, rounded up. The larger one counts. If both are nil,
+	// it is as many pods as Limits allow.
 	Replicas, Percentage *int32
-	// Limits limits the sum of the pods' requests. Resources that the pods do not request do not
-	// count.
+	// Limits limits the sum of the pods' requests. It has no effect on resources that the pods do
+	// not request.
 	Limits corev1.ResourceList
 }
 
@@ -51,7 +51,7 @@ type Reference struct {
 	Kind, Name string
 }
 
-// String returns "Deployment web", or "Rollout.argoproj.io web" for a kind of another group than
+// String returns "Deployment web", or "Rollout.argoproj.io web" for a kind of a group other than
 // apps.
 func (r Reference) String() string {
 	if g := cmp.Or(r.Group, "apps"); g != "apps" {
@@ -63,10 +63,10 @@ func (r Reference) String() string {
 // String returns namespace and name.
 func (b *Buffer) String() string { return cmp.Or(b.Namespace, corev1.NamespaceDefault) + "/" + b.Name }
 
-// Size returns for how many pods the buffer keeps capacity: the larger of Replicas and Percentage,
-// but at most what Limits allow. If both are nil, it is what Limits allow. replicas is what the
-// workload of Scalable asks for. A buffer without any of the three has size 0, and so has a buffer
-// of another strategy than [ActiveCapacity].
+// Size returns the number of pods for which the buffer keeps capacity: the larger of Replicas and
+// Percentage, but at most what Limits allow. If both are nil, it is what Limits allow. replicas is
+// the number of pods that the workload of Scalable asks for. The size is 0 if none of the three is
+// set, and for any strategy other than [ActiveCapacity].
 func (b *Buffer) Size(template *corev1.PodTemplateSpec, replicas int32) int {
 	if cmp.Or(b.Strategy, ActiveCapacity) != ActiveCapacity {
 		return 0
@@ -106,8 +106,8 @@ const (
 )
 
 // Pods returns the pods that fill the buffer: those of the template, pending. They use no claims,
-// as no volume is made for them. The caller must place all other pods first. They share the memory
-// of their specs with each other and with the template.
+// because no volume is made for them. The caller must place all other pods first. They share the
+// memory of their specs with each other and with the template.
 func (b *Buffer) Pods(template *corev1.PodTemplateSpec, size int) []*corev1.Pod {
 	spec := template.Spec
 	spec.NodeName = ""

@@ -25,8 +25,8 @@ type Standing struct {
 	// Existing pods fit on existing nodes, New ones need nodes that the plan buys, and Waiting ones
 	// are unplaced.
 	Existing, New, Waiting int
-	// Why says why pods wait, or why the buffer has no pods, and Fix what would help them. Both may be
-	// empty.
+	// Why says why pods wait, or why the buffer has no pods, and Fix what would help them. Both may
+	// be empty.
 	Why, Fix string
 }
 

@@ -19,7 +19,8 @@ type Budget struct {
 	Quota    string
 	Resource corev1.ResourceName
 	Max      int64
-	// Left is how much may still be bought, and Over by how much Max is exceeded. One of them is 0.
+	// Left is how much may still be bought, and Over is the excess over Max. At least one of them
+	// is 0.
 	Left, Over int64
 }
 
@@ -35,7 +36,7 @@ func (b *Budget) take(amount int64) {
 	b.Left, b.Over = b.Left-fits, b.Over+min(amount-fits, 1<<62-b.Over)
 }
 
-// Set is a list of quotas that are asked many times. The zero value has none. It is immutable and
+// Set is a list of quotas that is asked many times. The zero value has none. It is immutable and
 // safe for concurrent use.
 type Set struct {
 	quotas []Quota
@@ -67,8 +68,9 @@ func (s Set) Keys() requirements.Keys {
 	return out
 }
 
-// Budgets returns what the quotas still allow beside so many nodes with these labels and
-// capacities, by the names of quotas and resources.
+// Budgets returns what the quotas still allow beside the existing nodes, by the names of quotas and
+// resources. nodes is the number of existing nodes, and node returns the labels and capacity of
+// each.
 func (s Set) Budgets(nodes int, node func(i int) (labels map[string]string, capacity corev1.ResourceList)) []Budget {
 	out := make([]Budget, 0, s.size)
 	for k, q := range s.quotas {
@@ -112,9 +114,9 @@ func (s Set) amounts(match []bool, capacity corev1.ResourceList) []int64 {
 	return out
 }
 
-// Counter is [Set.Of] for nodes to come, given what is known of their labels. A label that is not
-// decided counts if some value of it would match. A Counter remembers its answers, and is safe for
-// concurrent use.
+// Counter is [Set.Of] for nodes that do not exist yet, given what is known of their labels. An
+// undecided label counts if one of its possible values matches. A Counter caches its answers, and
+// is safe for concurrent use.
 type Counter struct {
 	set   Set
 	mu    sync.Mutex

@@ -2,7 +2,7 @@
 // nodes that a label selector chooses, such as 8 nodes of a team, or 1,000 cores of spot capacity
 // over all pools.
 //
-// Every node, existing or to come, counts towards each quota that its labels match. A node is
+// Every node, existing or to be bought, counts towards each quota that its labels match. A node is
 // bought only if it exceeds none of these quotas and no limit of its pool. A quota that is already
 // exceeded forbids further nodes, but removes none.
 //
@@ -46,8 +46,8 @@ func (q *Quota) Matches(node map[string]string) bool {
 	return err == nil && s.Matches(labels.Set(node))
 }
 
-// Requirements returns the selector as a set of nodes. No selector gives the zero Set, which every
-// node meets. A selector that no node matches gives an impossible Set.
+// Requirements returns the selector as a set of nodes. Without a selector it is the zero Set, which
+// every node meets. If no node can match the selector, the Set is impossible.
 func (q *Quota) Requirements() requirements.Set {
 	if q.Selector == nil {
 		return requirements.Set{}

@@ -24,8 +24,8 @@ func (f Func) Narrow(pod *corev1.Pod, required requirements.Alternatives) (requi
 	return f(pod, required)
 }
 
-// Require returns the constraint that pods for which when is true may only have nodes of the set. nil
-// means all pods.
+// Require returns a constraint that restricts pods to the nodes of a set. It applies to the pods
+// for which when returns true; a nil when means all pods.
 func Require(when func(*corev1.Pod) bool, nodes requirements.Set) scheduling.Constraint {
 	return Func(func(pod *corev1.Pod, required requirements.Alternatives) (requirements.Alternatives, *scheduling.Reason) {
 		if when != nil && !when(pod) {
@@ -35,7 +35,7 @@ func Require(when func(*corev1.Pod) bool, nodes requirements.Set) scheduling.Con
 	})
 }
 
-// Named returns the constraint with a name, which reasons quote. nil stays nil.
+// Named returns the constraint with a name that reasons quote. It returns nil for nil.
 func Named(name string, c scheduling.Constraint) scheduling.Constraint {
 	if c == nil {
 		return nil

@@ -12,8 +12,8 @@ import (
 )
 
 // System returns the constraints of a kube-scheduler without configuration (defaultingType:
-// System): soft spreads over hostnames and zones. They never keep a pod from a node. A plan pays
-// for them what a preference may cost.
+// System): soft spreads over hostnames and zones. They never keep a pod from a node. A plan pays as
+// much for them as for other preferences.
 func System() []corev1.TopologySpreadConstraint {
 	return []corev1.TopologySpreadConstraint{
 		{MaxSkew: 3, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.ScheduleAnyway},

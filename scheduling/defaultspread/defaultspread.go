@@ -27,14 +27,15 @@ type Defaults struct {
 	Constraints []corev1.TopologySpreadConstraint
 	// Services select pods of their namespaces by labels.
 	Services []*corev1.Service
-	// ReplicationControllers, ReplicaSets and StatefulSets are the controllers that have selectors for
-	// their pods. Pods of other controllers, such as Jobs, have only the selectors of Services.
+	// ReplicationControllers, ReplicaSets and StatefulSets are the controllers that have selectors
+	// for their pods. Pods of other controllers, such as Jobs, have only the selectors of Services.
 	ReplicationControllers []*corev1.ReplicationController
 	ReplicaSets            []*appsv1.ReplicaSet
 	StatefulSets           []*appsv1.StatefulSet
-	// Deployments stand for their ReplicaSets if these are not given. A pod that names a Deployment as
-	// its controller has the Deployment's selector. A pod of a ReplicaSet named after the Deployment
-	// and the pod's pod-template-hash has that hash in its selector too, as the ReplicaSet would.
+	// Deployments stand for their ReplicaSets if these are not given. A pod that names a Deployment
+	// as its controller has the Deployment's selector. A pod of a ReplicaSet named after the
+	// Deployment and the pod's pod-template-hash has that hash in its selector too, as the
+	// ReplicaSet would.
 	Deployments []*appsv1.Deployment
 }
 
@@ -84,7 +85,7 @@ func (d *Defaults) selecting(s *metav1.LabelSelector) []corev1.TopologySpreadCon
 	return out
 }
 
-// alike reports whether two pods certainly have the same selector.
+// alike reports whether two pods are known to have the same selector without looking it up.
 func alike(a, b *corev1.Pod) bool {
 	x, y := metav1.GetControllerOfNoCopy(a), metav1.GetControllerOfNoCopy(b)
 	same := x == y || x != nil && y != nil && x.APIVersion == y.APIVersion && x.Kind == y.Kind && x.Name == y.Name

@@ -11,10 +11,11 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling"
 )
 
-// measure finds how much of each resource nodes have free and limits and stock leave to buy, as if
-// it were one large node, and what the groups need of it. So a set of groups that needs more is
-// impossible without a plan. Classes of the problem must not be divided by group. Then groups that
-// need the same are known to be of one kind.
+// measure adds up, for each resource, the free capacity of nodes and the capacity that may still be
+// bought within limits and stock, as if all of it were one large node. It also adds up what each
+// group needs. So a set of groups that needs more is refuted without a plan. The classes of the
+// problem must not be divided by group: groups of one kind are found by comparing the classes of
+// their pods.
 func (a *admission) measure(p *scheduling.Problem) {
 	a.capacity, a.existing = make([]float64, len(p.Resources)), make([]float64, len(p.Resources))
 	for r := range a.capacity {
@@ -53,7 +54,7 @@ func (a *admission) measure(p *scheduling.Problem) {
 			}
 		}
 		slices.Sort(classes)
-		alone := -1 // set for a group with running members or pods beyond its need, which others like it may not have
+		alone := -1 // set for a group with running members or pods beyond its need, because similar groups may not have these
 		if g.running > 0 || len(g.pods) > g.need {
 			alone = i
 		}

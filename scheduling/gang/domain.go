@@ -13,17 +13,17 @@ import (
 )
 
 const (
-	// mostTrials limits the drafts that look for domains, for all sets of groups together; draftedPods
-	// also limits their pods. One set gets a quarter of what remains. Otherwise a set that fits
-	// nowhere would use it up.
+	// mostTrials limits the drafts that look for domains, for all sets of groups together;
+	// draftedPods also limits their pods. One set gets a quarter of what remains. Otherwise a set
+	// that fits nowhere would use it up.
 	mostTrials = 512
 	// trialWork is the pods and offerings of a usual trial, each counted once a round. A trial with
 	// more work counts for several, so that large catalogues, and pods with many constraints and so
 	// many rounds, do not take minutes. A draft of a set counts for one up to draftWork.
 	trialWork = 200
 	draftWork = 2_000
-	// If drafts find no places, they are searched for at most searchedPods pods, mostSearches times. A
-	// search takes ten times as long as a draft.
+	// If drafts find no places, they are searched for at most searchedPods pods, mostSearches
+	// times. A search takes ten times as long as a draft.
 	searchedPods = 64
 	mostSearches = 32
 	// mostChoices limits the choices of domains that are looked at for one group.
@@ -418,8 +418,8 @@ type alone struct {
 }
 
 // holdsAlone reports whether a choice of domains holds what a group needs if nothing else is
-// planned. A choice that does not is tried in no set. If the group's constraints select pods of
-// others, the answer is not known, and it is true.
+// planned. A choice that does not is never tried. If the group's constraints select pods of other
+// groups, the answer is unknown, and the result is true.
 func (a *admission) holdsAlone(g, choice int, c choice, by method) (bool, error) {
 	key := alone{a.groups[g].kind, choice, by}
 	holds, known := a.alone[key]

@@ -17,21 +17,22 @@ import (
 type Group struct {
 	// Name appears in reasons. It must be unique.
 	Name string
-	// Member reports whether a pod is in the group. It is asked about running pods and pods to place.
+	// Member reports whether a pod is in the group. It is asked about running pods and pods to
+	// place.
 	Member func(*corev1.Pod) bool
-	// Minimum is how many of its pods must run, including those that already run; 0 means all existing
-	// ones. Pods beyond it are planned like others. A pod runs if it is bound and not being deleted,
-	// or if its place on a node is kept for it, and if the node stays. Pods of leaving nodes are
-	// placed anew together with the pending ones.
+	// Minimum is how many of its pods must run, including those that already run; 0 means all
+	// existing ones. Pods beyond it are planned like others. A pod runs if its node stays, and it
+	// is either bound there and not being deleted, or its place there is kept for it. Pods of
+	// leaving nodes are placed again, together with the pending ones.
 	Minimum int
 	// Key is a label key whose value all nodes of the group must share, such as
 	// topology.kubernetes.io/zone or the label of a rack; empty for none.
 	Key string
-	// Values is how many values of Key its nodes may have together; 0 means 1. Values on nodes of its
-	// running pods count.
+	// Values is how many values of Key its nodes may have together; 0 means 1. Values on nodes of
+	// its running pods count.
 	Values int
-	// Whole says that either all or none of its pods are disrupted, even if more run than the minimum.
-	// Planning ignores it.
+	// Whole says that either all or none of its pods are disrupted, even if more run than the
+	// minimum. Planning ignores it.
 	Whole bool
 	// Waits says why no pod of the group may be placed yet, for example because its PodGroup is
 	// missing. It is empty if they may.

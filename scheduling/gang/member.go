@@ -98,7 +98,7 @@ func (a *admission) read(groups []Group) {
 
 // selectPods finds the pods that affinity or a hard spread of needed pods selects, and, repeatedly,
 // those that the constraints of these pods select. A needed pod may have a place only beside them.
-// Namespaces are ignored, since a pod too many only costs time.
+// Namespaces are ignored, because an additional pod only costs time.
 func (a *admission) selectPods() {
 	a.selected = map[types.NamespacedName]bool{}
 	for g := range a.groups {
@@ -155,9 +155,9 @@ func selectorsOf(pod *corev1.Pod) []labels.Selector {
 }
 
 // Running returns a function that reports which pods of a problem's snapshot run, or will run
-// without a plan. These are pods that are bound to a node that stays and are not being deleted, and
-// pods that a node is kept for. Pods of leaving nodes do not run: their controllers make them anew,
-// or they end.
+// without a plan. These are bound pods that are not being deleted, and pods whose place on a node
+// is kept for them. Pods of leaving nodes run only if they are in [scheduling.Snapshot.Staying].
+// The others do not: their controllers create them again, or they end.
 func Running(p *scheduling.Problem) func(*corev1.Pod) bool {
 	snapshot, stays, kept := p.Snapshot(), map[string]bool{}, map[*corev1.Pod]bool{}
 	for i := range p.Existing {

@@ -111,8 +111,8 @@ const (
 )
 
 // Read finds the groups of pods, sorted by name: those of PodGroups, of Kueue, of LeaderWorkerSets
-// and of JobSets. Pods whose PodGroup is missing wait, as they do in their scheduler. The pods of a
-// JobSet, which does not say how many it makes, are a group of all existing ones.
+// and of JobSets. Pods whose PodGroup is missing wait, as they do in their scheduler. A JobSet does
+// not say how many pods it makes, so its group is all of its existing pods.
 //
 // linked returns the name of a pod's PodGroup of scheduling.k8s.io, its spec.schedulingGroup. The
 // oldest API that this module is built with does not have that field. nil means that no pod has

@@ -10,10 +10,11 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling"
 )
 
-// explain returns why groups wait, by group: what each meets when it is tried beside the groups of
-// an attempt. So a reason depends on what is finally planned, and not on earlier attempts. Groups
-// of one kind are tried once. If there are more kinds than drafts, the last ones are tried
-// together. If a group fits after all, the attempt with it is returned.
+// explain returns, by group, the reason why it waits. Each waiting group is tried beside the groups
+// of an attempt, and its reason is what keeps it out there. So a reason depends on what is finally
+// planned, and not on earlier attempts. Groups of one kind are tried once. If there are more kinds
+// than drafts, the last ones are tried together. If a group fits after all, the attempt with it is
+// returned.
 func (a *admission) explain(at *attempt) (*attempt, []*scheduling.Reason, error) {
 	type tried struct {
 		at    *attempt

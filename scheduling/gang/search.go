@@ -7,9 +7,10 @@ import (
 )
 
 const (
-	// mostDrafts and draftedPods limit the drafts that look for a better set of groups: their number,
-	// and the pods of all of them. A draft takes about 30 microseconds a pod, so the search ends
-	// within half a second. Sets that limits refute take no draft, and sets that fail refute others.
+	// mostDrafts and draftedPods limit the drafts that look for a better set of groups: their
+	// number, and the pods of all of them. A draft takes about 30 microseconds a pod, so the search
+	// ends within half a second. Sets that limits refute take no draft, and sets that fail refute
+	// others.
 	mostDrafts  = 64
 	draftedPods = 15_000
 	// mostSets limits the sets that are looked at in one step of the search, planned or not.
@@ -289,8 +290,8 @@ func (a *admission) value(set []bool) value {
 }
 
 // better reports whether an attempt with whole groups is better than another. At the highest
-// priority at which they differ it has more groups, more pods that they need, or more other pods;
-// else its price is lower.
+// priority at which they differ it has more groups, more pods that they need, or more other pods.
+// If they do not differ, its price is lower.
 func (a *admission) better(next, at *attempt) bool {
 	of := func(x *attempt) value {
 		out := a.value(x.set)

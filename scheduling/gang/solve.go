@@ -16,10 +16,11 @@ import (
 
 // Planner plans compiled problems, usually with [scheduling.Problem.Solve].
 type Planner interface {
-	// Draft finds out quickly which pods fit. It is called for sets of groups that are only compared.
+	// Draft finds out quickly which pods fit. It is called for sets of groups that are only
+	// compared.
 	Draft(context.Context, *scheduling.Problem) (*scheduling.Result, error)
-	// Search takes more time than Draft to find a place for all pods. It is called for a few pods, if
-	// no draft found one.
+	// Search takes more time than Draft to find a place for all pods. It is called for a few pods,
+	// if no draft found one.
 	Search(context.Context, *scheduling.Problem) (*scheduling.Result, error)
 	// Plan plans the same pods for a low price. It is called for the result.
 	Plan(context.Context, *scheduling.Problem) (*scheduling.Result, error)
@@ -30,23 +31,24 @@ type Solution struct {
 	// Problem is the last problem that was planned, and Result its plan.
 	Problem *scheduling.Problem
 	Result  *scheduling.Result
-	// Complete says that each better set of groups was refuted: limits, stock and nodes do not suffice
-	// for it, or the planner found no place for it in any choice of domains. Otherwise there were more
-	// sets or choices than drafts.
+	// Complete says that each better set of groups was refuted: limits, stock and nodes do not
+	// suffice for it, or the planner found no place for it in any choice of domains. Otherwise
+	// there were more sets or choices than drafts.
 	Complete bool
 }
 
 // Solve plans a snapshot so that each group has either all that it needs or nothing. Pods of a
-// group that waits are unplaced. Their reason is what one of them meets beside the groups that are
-// placed.
+// group that waits are unplaced. Their reason is what keeps one of them out beside the groups that
+// are placed.
 //
 // If all groups fit, Solve plans once. Otherwise it searches with drafts for the best set of
 // groups, and for domains that hold a set if the planner's own choice does not. There are at most
 // 64 drafts of sets and 512 of domains, fewer with many pods. For at most 64 pods it also searches
 // more thoroughly for places, at most 32 times.
 //
-// Sets that exceed limits, stock and nodes, of all domains or of one, are never planned. What
-// groups need is first planned without other pods; what has no place then is not tried beside them.
+// Sets that exceed limits, stock and nodes, of all domains or of one, are never planned. The pods
+// that groups need are first planned without other pods. If they have no place then, they are not
+// tried beside others.
 //
 // Without groups it is one compilation and one plan. Errors are those of [scheduling.Compile] and
 // of the planner. The groups' functions are called a few times for each pod.

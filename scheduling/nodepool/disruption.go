@@ -16,8 +16,8 @@ type Policy string
 const (
 	// WhenEmpty removes nodes without pods except those of daemons.
 	WhenEmpty Policy = "WhenEmpty"
-	// WhenEmptyOrUnderutilized also removes nodes whose pods fit elsewhere or on a cheaper node. It is
-	// WhenUnderutilized in v1beta1 and consolidation.enabled in v1alpha5.
+	// WhenEmptyOrUnderutilized also removes nodes whose pods fit elsewhere or on a cheaper node. It
+	// is WhenUnderutilized in v1beta1 and consolidation.enabled in v1alpha5.
 	WhenEmptyOrUnderutilized Policy = "WhenEmptyOrUnderutilized"
 	// Balanced is WhenEmptyOrUnderutilized for savings that outweigh the disruption.
 	Balanced Policy = "Balanced"
@@ -39,26 +39,26 @@ const (
 type Disruption struct {
 	// Policy says which nodes consolidation may remove.
 	Policy Policy
-	// ConsolidateAfter is the time since the last change of a node's pods before consolidation may
+	// ConsolidateAfter is how long the pods of a node must be unchanged before consolidation may
 	// remove the node. nil means never, whatever the policy.
 	ConsolidateAfter *time.Duration
 	// ExpireAfter is the age at which a node is removed; nil means never.
 	ExpireAfter *time.Duration
-	// Budgets limit how many nodes may be removed at once; the smallest active one is used. None means
-	// no limit, as in v1alpha5. Later versions default to one budget of 10%.
+	// Budgets limit how many nodes may be removed at once; the smallest active one is used. None
+	// means no limit, as in v1alpha5. Later versions default to one budget of 10%.
 	Budgets []Budget
 }
 
 // Budget limits how many nodes of a pool may be removed at once. The zero value always allows none.
 type Budget struct {
-	// Nodes is the number allowed, or the share of the pool's nodes in percent (0 to 100) if Percent
-	// is set.
+	// Nodes is the number allowed, or the share of the pool's nodes in percent (0 to 100) if
+	// Percent is set.
 	Nodes   int
 	Percent bool
 	// Reasons are the reasons that the budget counts for; empty means all.
 	Reasons []Reason
-	// Schedule is when the budget becomes active, in UTC, in the five fields of cron or a word such as
-	// "@daily". Duration is how long it then stays active. An empty Schedule means always.
+	// Schedule is when the budget becomes active, in UTC, in the five fields of cron or a word such
+	// as "@daily". Duration is how long it then stays active. An empty Schedule means always.
 	Schedule string
 	Duration time.Duration
 }

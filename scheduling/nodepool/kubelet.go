@@ -26,8 +26,8 @@ type Kubelet struct {
 	MaxPods, PodsPerCore *int32
 	// SystemReserved and KubeReserved are kept from pods, for the system and for Kubernetes itself.
 	SystemReserved, KubeReserved corev1.ResourceList
-	// EvictionHard and EvictionSoft are thresholds by signal ("memory.available"), each a quantity or
-	// a percentage.
+	// EvictionHard and EvictionSoft are thresholds by signal ("memory.available"), each a quantity
+	// or a percentage.
 	EvictionHard, EvictionSoft map[string]string
 	// EvictionSoftGracePeriod is how long a soft threshold may be crossed, by signal.
 	EvictionSoftGracePeriod map[string]time.Duration

@@ -36,11 +36,11 @@ const (
 type NodePool struct {
 	// Name identifies the pool; it is the value of the pool label on its nodes.
 	Name string
-	// APIVersion is the version of the manifest: [V1Alpha5], [V1Beta1] or [V1]. Kind is "Provisioner"
-	// or "NodePool".
+	// APIVersion is the version of the manifest: [V1Alpha5], [V1Beta1] or [V1]. Kind is
+	// "Provisioner" or "NodePool".
 	APIVersion, Kind string
-	// Metadata is the metadata of the pool object itself, as read. Labels and annotations of its nodes
-	// are not in it.
+	// Metadata is the metadata of the pool object itself, as read. Labels and annotations of its
+	// nodes are not in it.
 	Metadata metav1.ObjectMeta
 
 	// Weight orders pools: a pod goes to the heaviest pool that can hold it. It is 1 to 100 if the
@@ -55,14 +55,14 @@ type NodePool struct {
 	// Requirements are those of spec.requirements with deprecated keys renamed, without labels and
 	// without the pool label. [NodePool.NodeRequirements] returns all of them together.
 	Requirements requirements.Set
-	// MinValues is the least number of values of a label key among the offerings of a node, 1 to 50;
-	// nil means none.
+	// MinValues is the least number of values of a label key among the offerings of a node, 1 to
+	// 50; nil means none.
 	MinValues map[string]int
-	// Limits limit the sum of resources over the pool's nodes, and "nodes" their number; nil means no
-	// limits.
+	// Limits limit the sum of resources over the pool's nodes, and "nodes" their number; nil means
+	// no limits.
 	Limits corev1.ResourceList
-	// Replicas is the fixed number of nodes of a static pool. It is nil for a pool that grows with its
-	// pods.
+	// Replicas is the fixed number of nodes of a static pool. It is nil for a pool that grows with
+	// its pods.
 	Replicas *int64
 
 	// Kubelet configures the kubelet of each node; nil leaves everything to the cloud. In v1 it is

@@ -1,7 +1,7 @@
 package nodepool
 
-// Population counts the nodes of a static pool, including claims whose nodes have not joined, by
-// whether they are being removed.
+// Population counts the nodes of a static pool, including claims whose nodes have not joined.
+// Leaving nodes are being removed, Staying ones are not.
 type Population struct {
 	Staying, Leaving int64
 }

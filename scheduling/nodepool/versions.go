@@ -93,8 +93,8 @@ func movedHints(version string) map[string]string {
 	return hints
 }
 
-// explain looks for the error that limits in the form of v1alpha5 cause in later versions, and
-// replaces it by one that names that form.
+// explain replaces the error that later versions report for limits in the form of v1alpha5. The new
+// error names that form.
 func explain(problems []strictjson.Problem) []strictjson.Problem {
 	for i, p := range problems {
 		if p.Path == "spec.limits.resources" {

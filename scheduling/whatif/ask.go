@@ -36,7 +36,8 @@ func (p Price) String() string {
 type Question struct {
 	// Remove are the names of the nodes to remove. Their pods that are not among Pods end.
 	Remove []string
-	// Cordon are the names of nodes that stay and take no pods from now on. Unknown names are ignored.
+	// Cordon are the names of nodes that stay and take no pods from now on. Unknown names are
+	// ignored.
 	Cordon []string
 	// Pods are the pods that need a place: pods of removed nodes and pending ones, each once. A
 	// terminating pod is placed as its successor.
@@ -47,10 +48,11 @@ type Question struct {
 	MaxPrice Price
 	// CapacityTypes are the capacity types that may be bought; nil means all.
 	CapacityTypes []string
-	// Buyer decides which nodes to buy if more than one may be bought; nil means that at most one is.
+	// Buyer decides which nodes to buy if more than one may be bought; nil means that at most one
+	// is.
 	Buyer Buyer
-	// Place, if not nil, maps each pod to its node. Buy then has the nodes to buy, as Name, Shape and
-	// Offering, and Ask only looks for an order. An empty Name means a fresh one.
+	// Place, if not nil, maps each pod to its node. Buy then has the nodes to buy, as Name, Shape
+	// and Offering, and Ask only looks for an order. An empty Name means a fresh one.
 	//
 	// With Elsewhere, a pod that its node refuses may go to another node. Pods of a class may also
 	// change places, so that the pods of one node go to few other nodes. Removed nodes stop
@@ -58,11 +60,13 @@ type Question struct {
 	Buy       []Bought
 	Place     map[*corev1.Pod]string
 	Elsewhere bool
-	// Freed says that the machines of removed nodes are gone before anything is bought. So what they
-	// count against limits, quotas, reservations and counted offerings can be bought again. The answer
-	// says in Freed what is used of that. Pods are unplaced if another node frees the same that is
-	// leaving or that an earlier answer removes, because then it is enough to wait, and if another pod
-	// that has no place would take what is bought.
+	// Freed says that the machines of removed nodes are gone before anything is bought. So what
+	// they count against limits, quotas, reservations and counted offerings can be bought again.
+	// [Answer.Freed] says what of that is used.
+	//
+	// Pods are unplaced in two cases. Either waiting is enough, because another node that is
+	// leaving, or that an earlier answer removes, frees the same. Or another pod without a place
+	// would take what is bought.
 	Freed bool
 	// Explain asks for [Answer.Why], which costs a look at every node.
 	Explain bool
@@ -78,15 +82,15 @@ type Answer struct {
 	Bought []Bought
 	// Price is the total price of Bought.
 	Price Price
-	// Freed says what the bought nodes use that only the removed nodes free, sorted, such as
+	// Freed lists what the bought nodes use and only the removed nodes free, sorted, such as
 	// "reservation cr-1 is full". It is empty unless the question has Freed set.
 	Freed []string
 	// Forgone is the price of preferences that the moved pods lose, less those that they gain. Each
 	// costs the share [Options.PreferencePrice] of what the pod takes of a new node. It is never
 	// negative. A saving below it only gives back what was bought for preferences.
 	Forgone Price
-	// Unplaced are the pods without a place. Why says what keeps the first of them from every node, if
-	// the question asks to explain. It also names an invalid question, even without pods, and an
+	// Unplaced are the pods without a place. Why says what keeps the first of them from every node,
+	// if the question asks to explain. It also names an invalid question, even without pods, and an
 	// invalid answer of the buyer. It is empty if the answer is OK.
 	Unplaced []*corev1.Pod
 	Why      string
@@ -105,7 +109,8 @@ type Placement struct {
 type Bought struct {
 	// Name is the pool's name and a number. No node has it.
 	Name string
-	// Shape is an index into Problem.Shapes, and Offering an index into the offerings of that shape.
+	// Shape is an index into Problem.Shapes, and Offering an index into the offerings of that
+	// shape.
 	Shape, Offering    int
 	Type               string
 	Zone, CapacityType string

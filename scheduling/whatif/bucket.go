@@ -16,8 +16,8 @@ import (
 // does not suit a class, none does. So a question skips whole buckets, and within a bucket whole
 // blocks of nodes that are too full.
 type bucket struct {
-	// mixed is set for the one bucket of all nodes beyond mostBuckets. Each of its nodes is checked by
-	// itself.
+	// mixed is set for the one bucket of all nodes beyond mostBuckets. Each of its nodes is checked
+	// on its own.
 	mixed      bool
 	labelClass int32
 	values     []int32 // by key, the values of its nodes; unspecified for fine keys

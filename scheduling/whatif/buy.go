@@ -15,8 +15,9 @@ import (
 
 // Buyer decides which nodes to buy for pods that do not fit on existing ones. It is a packer.
 type Buyer interface {
-	// Buy returns the nodes to buy and their pods. It may leave pods out. Of the constraints between
-	// pods it gets only pins and counts by node; all of them are checked when the pods are placed.
+	// Buy returns the nodes to buy and their pods. It may leave pods out. Of the constraints
+	// between pods it gets only pins and counts by node; all of them are checked when the pods are
+	// placed.
 	Buy(o Order) []Purchase
 }
 
@@ -74,7 +75,8 @@ func (o *Order) check(purchases []Purchase) string {
 }
 
 // ask asks the buyer. It releases the lock meanwhile, so that the buyer can ask questions of its
-// own. If anyone does, the changes of this question are undone before and made again afterwards.
+// own. If another question is asked meanwhile, the changes of this one are undone first and made
+// again afterwards.
 func (b *buying) ask(order Order) []Purchase {
 	e := b.e
 	done, ctx := e.journal, e.ctx
@@ -367,7 +369,7 @@ func (b *buying) again(mark int) []int32 {
 func (b *buying) drop() bool {
 	e := b.e
 	empty := func(n int32) bool { return len(e.nodes[n].pods) == 0 }
-	needed := func(n int32) bool { return empty(n) && len(e.nodes[n].daemons) > 0 } // other pods may be where they are because of its daemons
+	needed := func(n int32) bool { return empty(n) && len(e.nodes[n].daemons) > 0 } // other pods may have their places because of its daemons
 	if !slices.ContainsFunc(b.bought, empty) {
 		return true
 	}

@@ -26,17 +26,19 @@ import (
 
 // Options are the choices of the caller. nil means defaults.
 type Options struct {
-	// Constraints are further rules, and Aliases labels that agents set, as in [scheduling.Options].
+	// Constraints are further rules, and Aliases labels that agents set, as in
+	// [scheduling.Options].
 	Constraints []scheduling.Constraint
 	Aliases     *requirements.Aliases
 	// Price is the cost of an offering of a shape in the objective; nil means its price.
 	Price func(p *scheduling.Problem, shape, offering int) Price
-	// PreferencePrice is the price of a preference, as in [scheduling.Options]; see [Answer.Forgone].
+	// PreferencePrice is the price of a preference, as in [scheduling.Options]; see
+	// [Answer.Forgone].
 	PreferencePrice *float64
 	// Together names pods that must share a label value, as in [scheduling.Options]; movers follow.
 	Together func(*corev1.Pod) (set, label string)
-	// Static compiles static pools (replicas), too. Only [Question.Buy] buys their nodes: pods buy none,
-	// and replicas and limits of these pools are left to the caller.
+	// Static also compiles static pools (replicas). Only [Question.Buy] buys their nodes, and pods
+	// never do. The caller must keep the replicas and limits of these pools.
 	Static bool
 }
 

@@ -59,8 +59,8 @@ func narrow(set requirements.Set, asked requirements.Alternatives) (requirements
 	return set, false
 }
 
-// admitted returns the pod as it is planned: as it is stored, or, if it already has a node, as it
-// is made anew.
+// admitted returns the pod as it is planned: as it is stored, or, if it already has a node, as its
+// controller creates it again.
 func (e *engine) admitted(p *corev1.Pod) *corev1.Pod {
 	if p.Spec.NodeName != "" {
 		return e.admission.Anew(p)

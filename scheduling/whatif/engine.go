@@ -88,9 +88,9 @@ type node struct {
 	object *corev1.Node
 	alive  bool
 	target bool // takes pods
-	// These changes may happen at any moment. A leaving node may go, an inFlight node may appear, and
-	// a joining node may get the labels and taints of its claim. A coming node is not ready, so it
-	// takes only pods that wait for it.
+	// These changes may happen at any moment. A leaving node may go, an inFlight node may appear,
+	// and a joining node may get the labels and taints of its claim. A coming node is not ready, so
+	// it takes only pods that wait for it.
 	leaving, inFlight, joining, coming bool
 
 	pods    []int32

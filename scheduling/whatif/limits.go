@@ -83,7 +83,8 @@ func (e *engine) sold(of *offer) int {
 	return n
 }
 
-// freed returns how many nodes that counted against the offer are gone, so that others can be bought.
+// freed returns how many nodes that counted against the offer are gone, so that others can be
+// bought.
 func (e *engine) freed(of *offer) int {
 	n := 0
 	for _, i := range e.gone {
@@ -99,17 +100,17 @@ func (e *engine) freed(of *offer) int {
 	return n
 }
 
-// holds reports whether a node of the cluster was bought by the counted offer, as its labels say, or
-// by another one that shares its count.
+// holds reports whether a node of the cluster was bought by the counted offer, as its labels say,
+// or by another one that shares its count.
 func (o *offer) holds(n *node) bool {
 	return o.count > 0 && n.object != nil && (n.pool == o.pool || o.reservation != "") && n.labels[corev1.LabelInstanceTypeStable] == o.typ &&
 		n.labels[corev1.LabelTopologyZone] == o.zone && n.labels[instancetypes.LabelCapacityType] == o.capacity &&
 		(o.id == "" || n.labels[instancetypes.LabelReservationID] == o.id)
 }
 
-// reopened returns the pools with full offerings on sale whose type, zone and capacity type some node
-// has: one of them can be bought if such a node goes. They are bought for no other question, see
-// [Question.Freed].
+// reopened returns the pools with some full offerings on sale again: those with the type, zone and
+// capacity type of a node. If that node goes, one machine can be bought. Only questions with
+// [Question.Freed] buy it.
 func reopened(pools []scheduling.Pool, nodes []*corev1.Node) []scheduling.Pool {
 	out := slices.Clone(pools)
 	for i := range out {
@@ -142,9 +143,9 @@ func reopened(pools []scheduling.Pool, nodes []*corev1.Node) []scheduling.Pool {
 	return out
 }
 
-// takes says what the bought nodes use that only the removed ones free, sorted and each once. why is
-// empty, or says why they cannot count on it: another node frees the same, so that it is enough to
-// wait, or another pod without a place would take it.
+// takes lists what the bought nodes use and only the removed nodes free, sorted and without
+// duplicates. why says why the bought nodes cannot count on that: another node frees the same, so
+// waiting is enough, or another pod without a place would take it. Otherwise it is empty.
 func (b *buying) takes(removed []int32) (texts []string, why string) {
 	e := b.e
 	wait := func(n *node) {
@@ -215,8 +216,8 @@ func (b *buying) takes(removed []int32) (texts []string, why string) {
 	return slices.Compact(texts), why
 }
 
-// rivals names a pod that moves without a question, has no reserved place and would fit a node of the
-// offer.
+// rivals sets why, unless it is set, if some pod moves without a question, has no reserved place,
+// and would fit a node of the offer.
 func (b *buying) rivals(o *offer, why *string) {
 	e := b.e
 	for i := range e.pods {

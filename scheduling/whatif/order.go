@@ -75,8 +75,8 @@ func (e *engine) perNode(c *class) int {
 	return most
 }
 
-// domainGroup returns a group that is not by hostname: that of the class's ratio, or else of its
-// first spread, or else of its first affinity.
+// domainGroup returns a group that is not by hostname: that of the class's ratio, otherwise of its
+// first spread, otherwise of its first affinity.
 func (e *engine) domainGroup(c *class) (int32, bool) {
 	if len(c.Ratios) > 0 {
 		return c.Ratios[0], true
@@ -130,9 +130,9 @@ func (e *engine) deal(c *class, group int32, pods []int32, domain string) (value
 	return values, parts
 }
 
-// choices returns the domains to choose from for pods with affinity to each other of which none
-// exists yet. They are all domains that offers have for the first such class. A single empty one
-// means that there is nothing to choose.
+// choices returns the domains among which pods with affinity to each other may choose, if none of
+// them has a place yet. They are the domains that offers have for the first such class, at most
+// mostChoices. A single empty one means that there is nothing to choose.
 func (e *engine) choices(left []int32) []string {
 	var last *class
 	for _, p := range left {

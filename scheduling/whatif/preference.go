@@ -109,7 +109,7 @@ func (e *engine) met(c *class, n *node) int {
 	return sum
 }
 
-// has is met for a pod that counts on the node.
+// has is met for a pod that is already counted on the node.
 func (e *engine) has(p int32, n *node) int {
 	e.count(p, n, -1)
 	defer e.count(p, n, 1)

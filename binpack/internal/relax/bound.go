@@ -32,8 +32,8 @@ type Proof struct {
 	// Duals has the dual of each class, in whole units of price.
 	Duals []int64
 	Price int64
-	// Searched means that the fractional knapsack did not suffice for some bin type, so its fillings
-	// were searched.
+	// Searched means that the fractional knapsack did not suffice for some bin type, so its
+	// fillings were searched.
 	Searched bool
 }
 
@@ -78,8 +78,8 @@ func (m *Model) Prove(duals []float64, b *Budget) (proof Proof, missing []Column
 	return m.Certify(duals, 1/(1+over), b.Stop), missing
 }
 
-// proof returns the best proof that column generation yields, or one within near of it, after at
-// most so many rounds.
+// proof returns the best proof that column generation yields within the given rounds, or the first
+// one within near of the optimum.
 func (m *Model) proof(s *Master, near float64, rounds int, b *Budget) Proof {
 	var best Proof
 	s.Solve(b) // include the last patterns
@@ -131,8 +131,8 @@ func (s *typeGroups) certify(b *Budget) (duals []float64, proof Proof) {
 // examination says how thoroughly duals are examined.
 type examination struct {
 	*Watch
-	// full, if not nil, has the dual value of the whole capacity of each bin type, an upper bound for
-	// its fillings; quick uses it instead of a knapsack for counted bin types.
+	// full, if not nil, has the dual value of the whole capacity of each bin type, an upper bound
+	// for its fillings; quick uses it instead of a knapsack for counted bin types.
 	full  []float64
 	quick bool
 	// search looks for whole fillings where fractional ones are too good, and whole for whole bins
@@ -221,9 +221,9 @@ func (m *Model) verify(duals []int64, by examination) (price int64, searched boo
 		if typ.Supply < 0 {
 			return 0, searched, fmt.Errorf("bin type %d has a filling with a dual value of %.0f, above its price %.0f", k, most, typ.Price)
 		}
-		// This is the premium of a supply. A bin has so much dual value above its price per unit of the
-		// supply. All bins that share the supply have together at most the highest of these times the
-		// supply, in any mix.
+		// This is the premium of a supply: the dual value of a bin above its price, per unit of the
+		// supply. All bins that share the supply together have at most the highest of these times
+		// the supply, in any mix.
 		if takes := typ.takes(); takes <= m.Supply[typ.Supply] {
 			over := new(big.Int).Mul(big.NewInt(int64(math.Ceil(most-typ.Price))), big.NewInt(m.Supply[typ.Supply]))
 			over.Add(over, big.NewInt(takes-1)).Quo(over, big.NewInt(takes))

@@ -44,9 +44,9 @@ func (c *completer) prepare(m *Model) []float64 {
 // perNode returns the steps that a node takes.
 func (c *completer) perNode() int { return 4 * (c.m.Dims + 1) }
 
-// run searches all packings into the set, with at most so many nodes. It returns one if it finds
-// one; refuted means that there is none. Neither is known if the search would recurse too deeply:
-// once for each bin and class.
+// run searches all packings into the set, in at most the given number of nodes. It returns one if
+// it finds one; refuted means that there is none. Neither is known if the search would recurse too
+// deeply: once for each bin and class.
 func (c *completer) run(set []int, most int, b *Budget) (columns []Column, found, refuted bool) {
 	m, d := c.m, c.m.Dims
 	c.nodes, c.most, c.b = 0, most, b

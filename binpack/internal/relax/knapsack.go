@@ -87,7 +87,7 @@ func (s *Knapsack) Steps() int {
 }
 
 // Bound returns an upper bound on the profit of a filling, from the fractional knapsack, rounded
-// up. It does not sharpen a bound that is at most enough.
+// up. It does not sharpen a bound of enough or less.
 func (s *Knapsack) Bound(enough float64) float64 {
 	all := 0.0
 	for i := range s.cand {
@@ -108,8 +108,9 @@ func (s *Knapsack) Bound(enough float64) float64 {
 	return min(sum, all) * (1 + Slack)
 }
 
-// rank orders the candidates for searches of so many nodes, once after each Bound. Long searches
-// have a second pruning rule by the profit per unit of one resource, which is slow to prepare.
+// rank orders the candidates for a search of at most limit steps, once after each Bound. Long
+// searches have a second pruning rule by the profit per unit of one resource, which is slow to
+// prepare.
 func (s *Knapsack) rank(limit int) {
 	const long = 1000
 	n, d := len(s.cand), len(s.capacity)
@@ -219,7 +220,8 @@ func (s *Knapsack) descendWeights() {
 	}
 }
 
-// Sharpest returns Bound(enough), made sharper as long as it is above enough and that gains.
+// Sharpest returns Bound(enough), and sharpens it further as long as it is above enough and each
+// step gains.
 func (s *Knapsack) Sharpest(enough float64) float64 {
 	bound := s.Bound(enough)
 	for bound > enough {

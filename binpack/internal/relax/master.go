@@ -163,10 +163,10 @@ func (s *Master) Price(duals []float64, b *Budget) bool {
 	return added && b.Left > 0
 }
 
-// Dive rounds the fractional solution to whole bins: it fixes the integer part, or else the largest
-// fraction, solves the residual problem, and repeats until nothing remains. Items that no bin type
-// can hold stay unplaced. Another variation picks another fraction close to the largest. Dive
-// restores the programme, and keeps the patterns it generated.
+// Dive rounds the fractional solution to whole bins: it fixes the integer part, or the largest
+// fraction if there is no integer part, solves the residual problem, and repeats until nothing
+// remains. Items that no bin type can hold stay unplaced. Another variation picks another fraction
+// close to the largest. Dive restores the programme, and keeps the patterns it generated.
 func (s *Master) Dive(variation int, b *Budget) []Column {
 	var out []Column
 	rng := Draw(variation)

@@ -22,9 +22,9 @@ import (
 // Model is a relaxed problem. This package does not modify it.
 type Model struct {
 	Dims int
-	// Grain divides every price; 0 means 1. Duals of a proof, and what it proves, are in whole numbers
-	// of the price. Unit is the unit of BinType.Price: a grain divided by a power of two, so that
-	// plans do not depend on the currency; 0 means 1.
+	// Grain divides every price; 0 means 1. Duals of a proof, and what it proves, are in whole
+	// numbers of the price. Unit is the unit of BinType.Price: a grain divided by a power of two,
+	// so that plans do not depend on the currency; 0 means 1.
 	Grain    int64
 	Unit     float64
 	BinTypes []BinType
@@ -86,7 +86,7 @@ func (p Pattern) times(classes []Class) int64 {
 	return n
 }
 
-// take takes the items of so many copies of the pattern.
+// take removes the items of the given number of copies of the pattern.
 func (p Pattern) take(classes []Class, copies int64) {
 	for _, a := range p {
 		classes[a.Class].Count -= copies * a.Count
@@ -371,9 +371,8 @@ func (m *Model) sums(r int, unit, most int64) []int64 {
 	return out
 }
 
-// Ranked returns the bin types by how much worth of classes the best fractional filling has for its
-// price, the best first. A sample of the classes stands for all. The steps are those of the
-// knapsack.
+// Ranked returns the bin types by the worth of their best fractional filling per price, the best
+// first. A sample represents all classes. The steps are counted by the knapsack.
 func (m *Model) Ranked(knap *Knapsack, worth []float64) []int {
 	some := &Model{Dims: m.Dims, BinTypes: m.BinTypes}
 	var someWorth []float64

@@ -22,7 +22,8 @@ type typeGroups struct {
 	into  [][]int // by demand group: the type groups open to it
 	most  int     // how many rows the programme may have
 	// largest is the largest capacity on offer, by dimension, and 1 if there is none. Sizes,
-	// capacities and prices are fractions of it, so that they do not depend on the unit of a resource.
+	// capacities and prices are fractions of it, so that they do not depend on the unit of a
+	// resource.
 	largest []float64
 }
 
@@ -354,8 +355,8 @@ func (p *poolDuals) over(typ *BinType, most float64) {
 }
 
 // lift returns the given proof, or that of a multiple of the duals if it is better. A cheap pool
-// holds only so much, so the duals of the remaining items may rise above its price. lift takes the
-// factor with the highest dual value net of what pools give away. That is a concave, piecewise
+// holds a limited amount, so the duals of the remaining items may rise above its price. lift takes
+// the factor with the highest dual value net of what pools give away. That is a concave, piecewise
 // linear function of the factor, with breakpoints where a pool reaches its price.
 func (m *Model) lift(duals []float64, proof Proof, b *Budget) Proof {
 	if len(m.Diversity) == 0 || !b.Take(len(m.BinTypes)*len(m.Classes)*m.Dims*8) {

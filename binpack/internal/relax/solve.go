@@ -7,18 +7,18 @@ import (
 
 // Solution is a packing with its bound.
 type Solution struct {
-	// Columns are bins with their contents. They may leave items unplaced that only counted bin types
-	// can hold.
+	// Columns are bins with their contents. They may leave items unplaced that only counted bin
+	// types can hold.
 	Columns []Column
 	// Proof is the best certificate.
 	Proof Proof
-	// Least is a lower bound by an exact search of Nodes sets and fillings, with Duals as a surrogate;
-	// 0 if there was none.
+	// Least is a lower bound by an exact search of Nodes sets and fillings, with Duals as a
+	// surrogate; 0 if there was none.
 	Least int64
 	Nodes int
 	Duals []int64
-	// Worth holds the dual of each class: what the best programme over patterns, or else the
-	// resources, pays for one item.
+	// Worth holds the dual of each class: what the best programme over patterns pays for one item,
+	// or, without such a programme, its resources.
 	Worth []float64
 	// Closed says that the packing is as cheap as the bound, up to Enough.
 	Closed bool
@@ -28,8 +28,8 @@ type Solution struct {
 type Task struct {
 	// Enough is the relative gap at which Solve stops.
 	Enough float64
-	// Known is the cost of a packing of all items from elsewhere; 0 for none. What costs at least as
-	// much is not searched.
+	// Known is the cost of a packing of all items from elsewhere; 0 for none. What costs at least
+	// as much is not searched.
 	Known float64
 	// PlanOnly leaves out what only makes the bound better.
 	PlanOnly bool
@@ -165,11 +165,11 @@ func (s *solver) incumbent() float64 {
 }
 
 // generates reports whether column generation will probably end within the whole budget. It gets
-// only a part of that, but is worth much even if it does not end there: if the estimate was limited
-// to that part, plans of 20,000 pods with spreads over nodes were 12% dearer. The programme has a
-// row for each class, and a pivot costs the square of the rows. The number of pivots grows with the
-// rows and with the items in a bin of the best packing. A few pricing rounds over all bin types are
-// added.
+// only a part of that budget, but it is worth much even if it does not end within that part: if the
+// estimate was limited to that part, plans of 20,000 pods with spreads over nodes were 12% dearer.
+// The programme has a row for each class, and a pivot costs the square of the rows. The number of
+// pivots grows with the rows and with the items in a bin of the best packing. A few pricing rounds
+// over all bin types are added.
 func (s *solver) generates() bool {
 	rows, fill := float64(len(s.m.Classes)+len(s.m.Supply)), s.m.perBin()
 	if len(s.Columns) > 0 { // the largest bin type may not be the best
@@ -181,8 +181,8 @@ func (s *solver) generates() bool {
 }
 
 // columns runs column generation, proves what its duals are worth, and dives. The patterns that the
-// proof finds missing also improve the dives. So the proof is part of the packing, also for callers
-// who want no bound: without it, plans of 5,000 pods with spreads over nodes were 5% dearer. columns
+// proof finds missing also improve the dives. So the proof is part of the packing even if no bound
+// is wanted: without it, plans of 5,000 pods with spreads over nodes were 5% dearer. columns
 // returns the duals of the programme.
 func (s *solver) columns(master *Master) []float64 {
 	m := s.m

@@ -57,8 +57,8 @@ func (m *Model) captives() []captives {
 	return out
 }
 
-// addApart adds captives to others with disjoint sets. It replaces those whose sets overlap if the
-// new slack is higher by more than the loss.
+// addApart adds captives to a list whose sets are disjoint. It replaces those whose sets overlap
+// the new one, if the new slack exceeds theirs by more than the loss.
 func addApart(apart []captives, c captives, loss float64) (out []captives, added bool) {
 	for _, x := range apart {
 		overlaps := false

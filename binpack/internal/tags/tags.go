@@ -11,8 +11,8 @@ import (
 const NoLimit int32 = math.MaxInt32
 
 // State is one tag in a bin: how many copies have it, and the lowest limit in the bin. For an item,
-// type or node, it is how often that adds the tag, and the limit that it brings; these are sorted
-// by tag.
+// type or node, Count is how often it adds the tag, and Limit is the limit that it brings. These
+// lists are sorted by tag.
 type State struct {
 	Tag   int32
 	Count int32

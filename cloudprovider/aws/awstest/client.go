@@ -27,8 +27,8 @@ func (c *Cloud) API() api.Config {
 }
 
 // RoundTrip answers a request in the caller's goroutine, so that the time of a testing/synctest
-// bubble stands still meanwhile. A caller that gives up in between gets no answer, but its request
-// has been carried out.
+// bubble stands still meanwhile. A caller that gives up before the answer gets none, but its
+// request has been carried out.
 func (c *Cloud) RoundTrip(r *http.Request) (answer *http.Response, err error) {
 	if err := r.Context().Err(); err != nil {
 		return nil, err

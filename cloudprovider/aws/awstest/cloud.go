@@ -2,11 +2,14 @@
 // SSM, SQS, IAM, EKS and the price list. It is an http.RoundTripper without a network, or an
 // http.Handler, so the real SDK can use it.
 //
-// It has what matters when machines are bought and what emulators lack: capacity and quotas that
-// run out in the middle of a fleet, allocation by price and by capacity, idempotency by client
-// tokens, paging, readers that lag behind, instance profiles that become known late, throttling by
-// token buckets of AWS's published sizes, and spot prices. It also has faults on demand: lost
-// replies, errors of any code, machines that end at once.
+// It has what matters when machines are bought and what emulators lack:
+//
+//   - capacity and quotas that run out in the middle of a fleet
+//   - allocation by price and by capacity, and spot prices
+//   - idempotency by client tokens, and paging
+//   - readers that lag behind, and instance profiles that become known late
+//   - throttling by token buckets of AWS's published sizes
+//   - faults on demand: lost replies, errors of any code, machines that end at once
 //
 // It checks its input and refuses what EC2 refuses, but it is not a complete EC2. Actions and
 // parameters that the provider does not use are answered with an error. Its answers are in the
@@ -41,8 +44,8 @@ type Config struct {
 	Cluster string
 	// Version is the cluster's Kubernetes version. Empty means 1.33.
 	Version string
-	// ZoneIDs are the ids of zones by name. nil means an account other than the catalogue's, with
-	// other names for the same ids.
+	// ZoneIDs are the ids of zones by name. nil means an account that has other names for the ids
+	// than the catalogue has.
 	ZoneIDs map[string]string
 	// Lag is how long new instances, and changes of old ones, do not show when instances are
 	// described or terminated.
@@ -55,8 +58,8 @@ type Config struct {
 	// Tokens is how long a fleet's client token is known. Afterwards the same request launches
 	// again. AWS publishes no number for CreateFleet. 0 means 1 hour.
 	Tokens time.Duration
-	// SilentReplays answers a known client token of a fleet only with the id of the fleet. AWS does
-	// not document that it names the machines again.
+	// SilentReplays says that the answer to a known client token of a fleet has only the id of the
+	// fleet. AWS does not document that it names the machines again.
 	SilentReplays bool
 	// Limits are the throttling limits. nil means api.Published.
 	Limits func(service, action string, filtered bool) api.Limit
@@ -185,7 +188,7 @@ func accountZones(zones []catalogue.Zone, ids map[string]string) []catalogue.Zon
 	return out
 }
 
-// likeness returns us-east-1 under another name.
+// likeness returns the region us-east-1 under another name.
 func likeness(name string) (catalogue.Region, error) {
 	const model = "us-east-1"
 	r, err := catalogue.Load(model)

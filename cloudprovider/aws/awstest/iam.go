@@ -7,7 +7,7 @@ import (
 )
 
 type profile struct {
-	home, name, path, role string // home is what ARNs begin with
+	home, name, path, role string // home is the beginning of ARNs
 	created, changed       time.Time
 }
 

@@ -23,7 +23,7 @@ type instance struct {
 	oldTags                                               map[string]string
 	reason                                                apiError
 	protected                                             bool
-	failing                                               map[string]time.Time // checks, instance or system, since when
+	failing                                               map[string]time.Time // since when, by check: instance or system
 	events                                                []scheduled
 }
 
@@ -190,7 +190,7 @@ func (c *Cloud) state(i *instance, at time.Time) (int, string) {
 // seen reports whether readers already know the instance.
 func (c *Cloud) seen(i *instance) bool { return !c.now().Before(i.launched.Add(c.config.Lag)) }
 
-// sweep forgets what no longer shows.
+// sweep removes instances that are no longer shown, and fleets whose client tokens have expired.
 func (c *Cloud) sweep() {
 	now := c.now()
 	if now.Sub(c.swept) < c.config.Linger/4 {
@@ -412,8 +412,8 @@ func (c *Cloud) End(id, code, message string) {
 	}
 }
 
-// Adopt adds a machine from an earlier time, with the given tags. Its template must no longer
-// exist.
+// Adopt adds a machine that was launched earlier, with the given tags, as if its launch template
+// had been deleted since.
 func (c *Cloud) Adopt(m Machine) {
 	defer c.lock()()
 	i := &instance{
@@ -426,7 +426,7 @@ func (c *Cloud) Adopt(m Machine) {
 		}
 	}
 	c.instances[m.ID] = i
-	c.serial += 1000 // ids of before are not given again
+	c.serial += 1000 // so that earlier ids are not assigned again
 }
 
 // Retag changes tags of a machine without the caller's knowledge. An empty value removes a tag.

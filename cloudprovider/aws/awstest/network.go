@@ -13,7 +13,7 @@ import (
 // [Reservation] or [PlacementGroup].
 type Thing interface{ put(*Cloud) }
 
-// Subnet has Free addresses left.
+// Subnet is a subnet of the cluster's network. Free is how many addresses are left.
 type Subnet struct {
 	ID, Zone string
 	Free     int
@@ -26,8 +26,8 @@ type Group struct {
 	Tags     map[string]string
 }
 
-// Image is a machine image for x86_64 or arm64. Without an owner it belongs to the account. A zero
-// deprecation means never.
+// Image is a machine image for x86_64 or arm64. Without an Owner it belongs to the account. A zero
+// Deprecated means never.
 type Image struct {
 	ID, Name, Arch, Owner string
 	Created, Deprecated   time.Time
@@ -45,7 +45,8 @@ type Reservation struct {
 	Tags                       map[string]string
 }
 
-// PlacementGroup has a strategy: cluster, partition or spread.
+// PlacementGroup is a placement group. Strategy is cluster, partition or spread; Partitions is the
+// number of partitions of a partition group.
 type PlacementGroup struct {
 	ID, Name, Strategy string
 	Partitions         int
@@ -191,8 +192,8 @@ func match(r request, tags map[string]string, fields map[string]string) (bool, *
 	return true, nil
 }
 
-// ids are the parameters that name resources, with the field that is meant, and the error code if
-// it is missing.
+// ids are the parameters that name resources. Each has the field that it names, and the error code
+// for a resource that does not exist.
 var ids = []struct{ parameter, field, missing string }{
 	{"SubnetId", "subnet-id", "InvalidSubnetID.NotFound"},
 	{"ImageId", "image-id", "InvalidAMIID.NotFound"},

@@ -203,7 +203,7 @@ func (c *Cloud) Event(source, detailType string, detail map[string]any) string {
 	return string(body)
 }
 
-// InterruptSpot announces the end of a spot instance.
+// InterruptSpot sends the warning that a spot instance will be interrupted to the cluster's queue.
 func (c *Cloud) InterruptSpot(id string) {
 	c.Send(c.Event("aws.ec2", "EC2 Spot Instance Interruption Warning", map[string]any{"instance-id": id, "instance-action": "terminate"}))
 }

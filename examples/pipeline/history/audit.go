@@ -21,8 +21,8 @@ import (
 )
 
 // Log is a file with one JSON object on each line: the audit log of an API server (audit.k8s.io/v1)
-// or the log of Karpenter. Each line shows which of the two it is, so one file may have both.
-// [Split] turns a recording of kwokctl into a Log.
+// or the log of Karpenter. Each line shows which of the two it belongs to, so one file may have
+// both. Name is for messages. [Split] turns a recording of kwokctl into a Log.
 type Log struct {
 	Name string
 	Data io.Reader
@@ -71,11 +71,12 @@ type Options struct {
 // ReadLogs returns the history of the logs. cluster is what existed at first.
 //
 // From an audit log it reads pods and nodes at the levels Request and RequestResponse; bindings
-// need only Request. A pod counts as gone when it is told to go, and a node when no finalizer holds
-// it any more. From Karpenter's log it reads nodes, from launch to deletion; that log has no pods.
+// need only Request. A pod counts as gone when its deletion or eviction is requested, and a node
+// when it has no finalizer left. From Karpenter's log it reads nodes, from launch to deletion; that
+// log has no pods.
 //
-// The error joins all lines that are not JSON. Everything else that was left out is counted in the
-// notes. So are changes of objects for which cluster decides.
+// The error joins all lines that are not JSON. The notes count everything else that was left out,
+// including changes of objects that are taken from cluster.
 func ReadLogs(cluster *manifests.Snapshot, logs []Log, o *Options) (*History, error) {
 	step, until := time.Minute, time.Time{}
 	if o != nil {
@@ -239,7 +240,7 @@ func (r *logReader) audited(e *auditEvent) error {
 		r.changes = append(r.changes, change{at: at, bind: &binding{name, b.Target.Name}})
 		return nil
 	}
-	if ref.Resource == "pods" && ref.Subresource == "eviction" { // like a deletion: the pod counts as gone when it is told to go
+	if ref.Resource == "pods" && ref.Subresource == "eviction" { // as with a deletion, the pod counts as gone when this is requested
 		r.changes = append(r.changes, change{at: at, gone: &removal{kind: "Pod", name: name}})
 		return nil
 	}
@@ -257,7 +258,7 @@ func (r *logReader) audited(e *auditEvent) error {
 	return r.object(at, ref.Resource, ref.Namespace, ref.Name, object)
 }
 
-// aside counts a change of an object that matters to plans but for which the manifests decide.
+// aside counts a change of an object that matters to plans and is taken from the manifests.
 func (r *logReader) aside(resource string) {
 	switch resource {
 	case "nodepools", "ec2nodeclasses", "nodeoverlays", "daemonsets", "poddisruptionbudgets", "persistentvolumes", "persistentvolumeclaims", "storageclasses", "priorityclasses":
@@ -299,7 +300,7 @@ func (r *logReader) object(at time.Time, resource, namespace, name string, data 
 		return nil
 	}
 	if p.DeletionTimestamp != nil {
-		return nil // it is already known that the pod goes
+		return nil // the deletion of the pod is already recorded
 	}
 	p.ManagedFields = nil
 	r.changes = append(r.changes, change{at: at, pod: &p})

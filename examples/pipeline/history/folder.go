@@ -90,7 +90,7 @@ func ParseSnapshots(files []manifests.File, o *manifests.Options) (*History, err
 			}
 			key := fmt.Sprintf("%s %s %s %s", eviction.Name(p), p.UID, p.ResourceVersion, p.Spec.NodeName)
 			if before := known[key]; before != nil && p.ResourceVersion != "" {
-				p = before // one object, so that it is examined only once
+				p = before // share the object, so that it is examined only once
 			}
 			known[key] = p
 			x.Pods = append(x.Pods, p)

@@ -41,8 +41,8 @@ type Observation struct {
 	Nodes []*corev1.Node
 	// LastPodEvent is when a pod last came to or left a node, by node name, if known.
 	LastPodEvent map[string]time.Time
-	// TakenBack are the nodes that the cloud had announced to take back by this moment, by name and
-	// sorted. The source is Karpenter's log or a taint of aws-node-termination-handler.
+	// TakenBack are the names, sorted, of the nodes that the cloud had announced to take back by
+	// this moment. The source is Karpenter's log or a taint of aws-node-termination-handler.
 	TakenBack []string
 }
 
@@ -51,7 +51,7 @@ type Observation struct {
 const spotTaint = "aws-node-termination-handler/spot-itn"
 
 // New returns the history of the observations, in any order, until the given moment. Of two
-// observations of one moment the later in the list counts. The error says that there is no
+// observations of one moment, the later one in the list is used. The error says that there is no
 // observation, or that the end is not after the last one.
 func New(cluster *manifests.Snapshot, list []Observation, until time.Time, notes ...string) (*History, error) {
 	list = slices.Clone(list)
@@ -98,7 +98,7 @@ func (h *History) End(i int) time.Time {
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// change is something that happened to one pod or node.
+// change is one change of one pod or node.
 type change struct {
 	at time.Time
 	// Exactly one of these is set.

@@ -211,7 +211,7 @@ func (r *recording) replay() error {
 		object, err := r.patched(p)
 		if err == nil && object != nil {
 			r.objects[p.key()] = object
-			if p.Resource.Resource == "pods" && goes(object) { // as in an audit log, it counts as gone when it is told to go
+			if p.Resource.Resource == "pods" && goes(object) { // as in an audit log, it counts as gone when its deletion is requested
 				r.told.gone(at, "pods", p.Target.Namespace, p.Target.Name)
 				continue
 			}
@@ -241,7 +241,7 @@ func (r *recording) patched(p *patch) (json.RawMessage, error) {
 	}
 }
 
-// goes reports whether the object was told to go.
+// goes reports whether the deletion of the object was requested.
 func goes(object json.RawMessage) bool {
 	var o metav1.PartialObjectMetadata
 	return json.Unmarshal(object, &o) == nil && o.DeletionTimestamp != nil

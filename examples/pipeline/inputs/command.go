@@ -137,7 +137,7 @@ func version() string {
 	return fmt.Sprintf("%s (%s)", info.Main.Version, info.GoVersion)
 }
 
-// wrapped wraps each paragraph anew. An empty line separates paragraphs.
+// wrapped wraps each paragraph again to the width. An empty line separates paragraphs.
 func wrapped(long string, width int) string {
 	var out []string
 	for i, paragraph := range strings.Split(long, "\n\n") {

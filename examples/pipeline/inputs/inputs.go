@@ -69,7 +69,7 @@ func End(stderr io.Writer, err error) int {
 	}
 }
 
-// Flags say what to read. Register adds them to a program.
+// Flags say what to read and how to print it. Register adds them to a program.
 type Flags struct {
 	Files         []string
 	InstanceTypes string
@@ -134,7 +134,8 @@ func (f *Flags) Check() error {
 	return nil
 }
 
-// Sample returns what people are told first if the flags name no files. It is empty if they do.
+// Sample returns a remark that the input is the built-in sample. It is empty if the flags name
+// files.
 func (f *Flags) Sample() string {
 	if len(f.Files) > 0 {
 		return ""

@@ -29,8 +29,8 @@ import (
 type Cluster struct {
 	Discovery discovery.ServerResourcesInterface
 	Objects   dynamic.Interface
-	// Manifests are the options with which the objects will be read. They determine which kinds
-	// matter to plans.
+	// Manifests are the options with which the objects will be read. They determine which kinds are
+	// exported.
 	Manifests *manifests.Options
 }
 

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// controller is an object that creates pods from a template, whatever its kind.
+// controller is an object of any kind that creates pods from a template.
 type controller struct {
 	id         identity
 	apiVersion string

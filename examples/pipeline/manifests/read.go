@@ -44,7 +44,7 @@ type Options struct {
 	Assume bool
 	// PodsOf says where objects of other kinds keep pod templates. A note counts all others.
 	PodsOf []PodsOf
-	// Spread is kube-scheduler's default spread. With it, Services are read, see [Snapshot.Defaults].
+	// Spread is kube-scheduler's default spread; see [Snapshot.Defaults]. nil ignores Services.
 	Spread []corev1.TopologySpreadConstraint
 	// Buffers are CapacityBuffers in addition to those of the input.
 	Buffers []buffer.Buffer

@@ -76,7 +76,7 @@ type Snapshot struct {
 // NodeClass is an object with a cloud's own settings, such as EC2NodeClass.
 type NodeClass struct {
 	APIVersion, Kind, Name string
-	// Position is where the object is in the input.
+	// Position is the place of the object in the input.
 	Position Position
 	// Raw is the object as JSON.
 	Raw json.RawMessage

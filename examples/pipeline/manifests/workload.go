@@ -100,7 +100,8 @@ func (w *Workload) volumes(pod string) []corev1.Volume {
 // Buffer is a CapacityBuffer and the pods that fill it.
 type Buffer struct {
 	buffer.Buffer
-	// Pods are as many as the size of the buffer, or none if Why says what is missing.
+	// Pods are the pods that fill the buffer, as many as its size. There are none if Why says what
+	// is missing.
 	Pods []*corev1.Pod
 	Why  string
 }
@@ -150,8 +151,8 @@ func (b *builder) template(f *Buffer) (*corev1.PodTemplateSpec, int32) {
 	return nil, 0
 }
 
-// likely returns a hint which workload a buffer means: one of the same name elsewhere, or one of
-// its namespace with nearly that name.
+// likely returns a hint about the workload that a buffer probably means: one of the same name
+// elsewhere, or one of its namespace with nearly that name.
 func (b *builder) likely(f *Buffer) string {
 	var names []string
 	for i := range b.controllers {

@@ -31,7 +31,8 @@ type syntaxError struct {
 
 func (e *syntaxError) Error() string { return e.detail }
 
-// parse reads the values of one chunk: one of YAML, or any number of JSON, one after the other.
+// parse reads the values of one chunk: one value of YAML, or any number of JSON values, one after
+// the other.
 func parse(c chunk) ([]strictjson.Node, error) {
 	if err := legible(c); err != nil {
 		return nil, err
@@ -67,8 +68,8 @@ func parse(c chunk) ([]strictjson.Node, error) {
 // render says what to do with files that are not manifests yet.
 const render = "render charts with helm template, kustomizations with kubectl kustomize"
 
-// placeholder matches a line that begins, or whose value begins, with something that a template
-// fills in.
+// placeholder matches a line that begins with a placeholder of a template, or whose value begins
+// with one.
 var placeholder = regexp.MustCompile(`(?m)^[ \t]*(- )?([\w./"-]+:[ \t]+)?\{\{`)
 
 // legible rejects input that is not text.

@@ -18,7 +18,7 @@ const (
 	Going  State = "going"
 )
 
-// Node is a node and what runs on it.
+// Node is a node and the pods that run on it.
 type Node struct {
 	// Name, Type, Where and Price are written on the node. Pool and Why are shown on hover.
 	Name, Type, Where, Price string
@@ -29,7 +29,8 @@ type Node struct {
 	Pods        []Pod
 }
 
-// Pod is a pod on a node. Pods of the same app have the same colour.
+// Pod is a pod on a node, with its requests in the units of [Node]. Pods of the same app have the
+// same colour.
 type Pod struct {
 	App         string
 	CPU, Memory int64

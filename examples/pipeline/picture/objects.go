@@ -27,7 +27,7 @@ func NodeOf(n *corev1.Node, pods []*corev1.Pod) Node {
 	return out
 }
 
-// PodOf returns the pod with its requests. Its app comes from its labels, or else from its owner.
+// PodOf returns the pod with its requests. Its app comes from its labels, otherwise from its owner.
 func PodOf(p *corev1.Pod) Pod {
 	owner := ""
 	if len(p.OwnerReferences) > 0 {

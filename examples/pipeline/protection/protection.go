@@ -55,15 +55,16 @@ func (r Rule) String() string {
 // Cost is what a rule costs in dollars an hour.
 type Cost struct {
 	Rule
-	// Verified says that consolidation was planned again without the rule. Otherwise PerHour is 0.
+	// Verified says that consolidation was planned again without the rule, or that the rule keeps
+	// nothing that has a cost. Otherwise PerHour is 0.
 	Verified bool `json:"verified"`
-	// PerHour is how much cheaper the cluster becomes without the rule, by a plan that can be
-	// carried out. It is 0 if it does not become cheaper.
+	// PerHour is how much less the cluster would cost without the rule, by a plan that can be
+	// carried out. It is 0 if it would not become cheaper.
 	PerHour float64 `json:"perHour"`
 	// HighPerHour is an upper bound of the rule's cost if both plans are optimal: the price of the
-	// nodes with its pods. A plan without the rule may keep all of these and otherwise do what it
-	// does with the rule. It is never less than PerHour, which may be greater if the plan with the
-	// rule is not optimal.
+	// nodes with its pods. A plan with the rule could keep all of these and otherwise do what the
+	// plan without it does. If the plan with the rule is not optimal, PerHour may exceed that
+	// price. Then HighPerHour is PerHour.
 	HighPerHour float64 `json:"highPerHour"`
 	// Nodes is how many nodes have its pods.
 	Nodes int `json:"nodes"`

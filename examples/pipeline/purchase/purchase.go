@@ -19,14 +19,16 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// Report is a purchase. Its keys are those of a plan's report, and an interface like them.
+// Report is a purchase. It has the keys of a plan's report, and like them, its keys are an
+// interface.
 type Report struct {
 	report.Report
 	// Refused is what the provider refused, in the order in which it became known.
 	Refused []Refusal `json:"refused,omitempty"`
 }
 
-// Refusal is what a provider refused, and until when it is not requested again.
+// Refusal is what a provider refused, and until when it is not requested again. Scope, Name, Where
+// and Detail are those of [availability.Record]. Until is in the format RFC 3339.
 type Refusal struct {
 	Scope  string `json:"scope"`
 	Name   string `json:"name,omitempty"`

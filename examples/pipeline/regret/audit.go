@@ -117,7 +117,7 @@ type auditor struct {
 	daemons, unplaced, above, nowhere, intervals int
 }
 
-// scene is an observation without what counts for neither side.
+// scene is an observation without the nodes and pods that are left out of all bills.
 type scene struct {
 	at             time.Time
 	seconds        int64

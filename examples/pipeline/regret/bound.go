@@ -79,7 +79,7 @@ func (b *bounds) of(ctx context.Context, pods []*corev1.Pod) (bounded, error) {
 	s := *b.sale
 	s.Nodes, s.NodeClaims, s.Pods, s.Quotas = nil, nil, list, nil
 	s.Pools = slices.Clone(s.Pools)
-	for i := range s.Pools { // what a plan omits because of these would be missing from its bound
+	for i := range s.Pools { // what a plan leaves out because of limits would be missing from its bound
 		s.Pools[i].Limits, s.Pools[i].MinValues, s.Pools[i].Weight, s.Pools[i].Replicas = nil, nil, 0, nil
 	}
 	p, err := plan.Make(ctx, s, &plan.Options{Packing: &binpack.Options{Effort: binpack.EffortDefault}}) // EffortFast leaves twice the gap

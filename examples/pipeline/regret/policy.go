@@ -25,8 +25,8 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/nodepool/nodeclaim"
 )
 
-// policy is the cluster under our policy. At each observation it knows what exists then, and
-// nothing of later ones.
+// policy is the cluster under our policy. At each observation it knows what exists at that moment,
+// and nothing about later ones.
 type policy struct {
 	options
 	manifests manifests.Snapshot // its claims are those of the nodes below
@@ -85,7 +85,7 @@ func (p *policy) begin(at time.Time, nodes []machine, pods, daemons []*corev1.Po
 }
 
 // lose removes machines that the cloud took back from the policy's cluster. It removes only
-// machines of the first observation, because nobody knows whether the cloud would have taken back
+// machines of the first observation, because it is unknown whether the cloud would have taken back
 // the others.
 func (p *policy) lose(names []string) {
 	for _, name := range names {

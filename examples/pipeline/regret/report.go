@@ -14,7 +14,7 @@ type Amount int64
 // Dollars returns the amount in dollars, for display.
 func (a Amount) Dollars() float64 { return float64(a) / 3600e9 }
 
-// over returns the amount of a price that is paid for a number of seconds.
+// over returns the amount that a price adds up to over a number of seconds.
 func over(p deprovision.Price, seconds int64) Amount { return Amount(int64(p) * seconds) }
 
 // Bill is what the same time cost, or must cost.
@@ -34,7 +34,7 @@ func (b *Bill) add(x Bill) {
 	b.Paid, b.Policy, b.Present, b.Bound = b.Paid+x.Paid, b.Policy+x.Policy, b.Present+x.Present, b.Bound+x.Bound
 }
 
-// Hour is the bill of a clock hour, or of a part of it at both ends of the history.
+// Hour is the bill of a clock hour. The first and the last one may be parts of an hour.
 type Hour struct {
 	From    time.Time
 	Seconds int64
@@ -102,8 +102,8 @@ type Report struct {
 	// NoPods says that the history has no pods, as with Karpenter's log alone. Then only Paid is
 	// known.
 	NoPods bool
-	// Unpriced are the nodes whose price is unknown. They and the pods on them count for neither
-	// side.
+	// Unpriced are the nodes whose price is unknown. They and the pods on them are left out of all
+	// bills.
 	Unpriced []string
 	// Ours is the cluster as the policy would have had it.
 	Ours *history.History

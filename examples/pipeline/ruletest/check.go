@@ -37,7 +37,7 @@ type Result struct {
 type Breach struct {
 	// Pod is namespace/name. It is empty if no single pod is to blame.
 	Pod string
-	// Why says what is the case instead of what should be.
+	// Why says what the plan does instead of what the rule demands.
 	Why string
 }
 
@@ -225,7 +225,7 @@ func (p *Plan) survival(r *Rule) []Breach {
 	return out
 }
 
-// badSites caches what makes a node wrong for the pods of a rule; nothing if it is right.
+// badSites caches, by node, what makes it wrong for the pods of a rule; nothing if it is right.
 type badSites map[*site][]string
 
 func (b badSites) of(r *Rule, s *site) []string {
@@ -275,7 +275,7 @@ func (p *Plan) ofOne(r *Rule, m member, bad badSites) []Breach {
 	return out
 }
 
-// missed returns why the site is none of the places, or nothing if it is one.
+// missed returns why the site matches none of the places, or nothing if it matches one.
 func missed(places []Place, s *site) string {
 	if len(places) == 0 {
 		return ""
@@ -309,7 +309,7 @@ func reasonsText(reasons []scheduling.Reason) string {
 	return strings.Join(out, "; ")
 }
 
-// company returns the placed pods that With names, without the subject itself.
+// company returns the placed pods, pending and running ones, that match the patterns of With.
 func (p *Plan) company(patterns string) []member {
 	var out []member
 	for _, m := range slices.Concat(p.running, p.members) {

@@ -20,8 +20,8 @@ import (
 
 const hoursPerMonth = 730
 
-// RulesCost demands that no rule costs more than an amount of dollars a month, and no two rules
-// together. The cost is how much less the same pods would cost without a rule of a pool or of pods
+// RulesCost demands that no rule, and no two rules together, cost more than AtMostPerMonth dollars
+// a month. The cost is how much less the same pods would cost without a rule of a pool or of pods
 // ([rulecost]), or how much more consolidation would save without a PodDisruptionBudget or a
 // do-not-disrupt annotation ([protection]). The zero value demands that no rule costs anything.
 type RulesCost struct {

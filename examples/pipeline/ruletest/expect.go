@@ -15,8 +15,8 @@ type TB interface {
 }
 
 // Pods are the pods of a plan that a test makes demands about. It is a value. Every demand reports
-// to the test itself and returns the pods, for chaining. [Plan.Pods] makes it, from a plan of
-// [Scenario.Plan].
+// to the test itself, and returns the pods so that calls can be chained. [Plan.Pods] returns it for
+// a plan of [Scenario.Plan].
 type Pods struct {
 	plan *Plan
 	rule Rule

@@ -123,8 +123,8 @@ func (q *inquiry) contradicts(pod *corev1.Pod, c constraint, wanted requirements
 	return err == nil && requirements.KubernetesAliases().Alternatives(asked.Required).Intersect(wanted).IsImpossible()
 }
 
-// givenUp lists the preferences that the pods were placed without. They moved pods only by giving
-// way.
+// givenUp lists the preferences that the pods were placed without. Such a preference can only
+// explain why a pod is not where it should be, so only rules with LandsOn are examined.
 func (q *inquiry) givenUp() {
 	for i, m := range q.broken {
 		const enough = 64

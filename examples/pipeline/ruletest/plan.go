@@ -305,7 +305,7 @@ func (p *Plan) alternatives(places []Place) requirements.Alternatives {
 	return requirements.AnyOf(sets...)
 }
 
-// elsewhere returns all nodes that are none of the places.
+// elsewhere returns all nodes that match none of the places.
 func (p *Plan) elsewhere(places []Place) requirements.Alternatives {
 	out := requirements.AnyOf(requirements.Set{})
 	for _, set := range slices.Collect(p.alternatives(places).All()) {

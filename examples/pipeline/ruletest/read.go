@@ -230,9 +230,12 @@ func below(parent, path string) string {
 	return parent + "." + path
 }
 
-// writeOut expands short forms. A place that is a string becomes labels, a single place becomes a
-// list, company that is a string becomes a key, a spread that is a string becomes an even one over
-// two values or more, and a refusal that is a string becomes a part of the explanation.
+// writeOut expands short forms:
+//
+//   - A place that is a string becomes labels, and a single place becomes a list.
+//   - Company that is a string becomes a key.
+//   - A spread that is a string becomes an even one over two values or more.
+//   - A refusal that is a string becomes a part of the explanation.
 func writeOut(key string, n *strictjson.Node) {
 	as := func(field string, n *strictjson.Node) {
 		if n.Kind == strictjson.String {

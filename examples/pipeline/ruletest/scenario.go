@@ -40,8 +40,8 @@ type Scenario struct {
 // Object is something that a scenario can contain: a [Workload], a [NodePool], a [Node] or an
 // [InstanceType].
 type Object interface {
-	// manifest returns the object as JSON. ours says that it is an entry of the catalogue, not an
-	// object of a cluster.
+	// manifest returns the object as JSON. ours says that it is an entry of the test's catalogue,
+	// and not an object of a cluster.
 	manifest() (text json.RawMessage, ours bool, err error)
 }
 

@@ -14,7 +14,8 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// slips returns what the rule says about pods and places that do not exist: it probably has a typo.
+// slips returns what the rule says about pods and places that do not exist. Such a rule probably
+// has a typo.
 func (p *Plan) slips(r *Rule) []Breach {
 	subjects, wide := r.choose(p.members), r.AtMostPerHour != nil || r.RulesCost != nil || r.Regret != nil
 	if r.Survives != "" { // it is also about running pods
@@ -117,8 +118,8 @@ func (p *Plan) otherNamespaces(pattern string) string {
 	}
 }
 
-// strangers returns places with names that neither the pools nor the nodes have. A rule about what
-// must not happen would otherwise always hold because of a typo.
+// strangers returns places with names that neither the pools nor the nodes have. Otherwise a typo
+// would make a rule about what must not happen always hold.
 func (p *Plan) strangers(r *Rule) []Breach {
 	known := p.known()
 	for _, s := range p.fresh {

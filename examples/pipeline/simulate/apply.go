@@ -80,7 +80,7 @@ func Apply(s scheduling.Snapshot, c *giveback.Command, now time.Time) (schedulin
 	for _, p := range s.Pods {
 		node, moves := to[p.Namespace+"/"+p.Name]
 		switch {
-		case moves: // as its successor
+		case moves: // the pod's successor runs
 			q := *p
 			q.Spec.NodeName, q.DeletionTimestamp = node, nil
 			out.Pods = append(out.Pods, &q)

@@ -38,7 +38,7 @@ func (s *Simulator) goesFirst(ctx context.Context, q giveback.Question) (givebac
 		}
 	}
 	if !first.OK() || len(first.Bought) < len(q.Replacements) {
-		return giveback.Answer{Unplaced: q.Pods, Why: first.Why}, nil // without pods, the missing nodes say it
+		return giveback.Answer{Unplaced: q.Pods, Why: first.Why}, nil // if there are no pods, the missing nodes show that it failed
 	}
 	bought := s.answer(first)
 	q.Remove, q.Replacements, q.Freed = nil, nil, false
@@ -57,7 +57,8 @@ func (s *Simulator) goesFirst(ctx context.Context, q giveback.Question) (givebac
 	return out, nil
 }
 
-// limitedPools says, by name, which static pools have as many nodes as they may have.
+// limitedPools returns, by name, the static pools that have as many nodes as their limits allow,
+// with a text that says so.
 func limitedPools(s scheduling.Snapshot) map[string]string {
 	out := map[string]string{}
 	for i := range s.Pools {

@@ -31,8 +31,9 @@ type market struct {
 	sizes   []size
 	static  map[string]bool   // pools of which pods buy no nodes
 	fixed   map[string][2]int // by static pool: its cheapest shape and offering
-	// fixedFull is the same of the offerings that are full, and limited says which static pools have
-	// as many nodes as they may have. Both matter only where a node goes first.
+	// fixedFull is the same for the offerings that are full, and limited says which static pools
+	// have as many nodes as their limits allow. Both matter only if a node goes before its
+	// successor is bought.
 	fixedFull map[string][2]int
 	limited   map[string]string
 }
@@ -56,7 +57,7 @@ func newMarket(p *scheduling.Problem, o *plan.Objective, static map[string]bool)
 		}
 	}
 	m.base = plan.Problem(p, nil, nil)
-	m.base.Nodes = nil // full nodes stay full
+	m.base.Nodes = nil // pods are packed into new nodes only
 	for i := range m.base.Pools {
 		m.base.Pools[i].MinValues = nil // whatif checks them
 	}

@@ -14,7 +14,7 @@ type size struct {
 	cost     deprovision.Price
 }
 
-// byCost returns the sizes of the front that no other size dominates, whatever their labels.
+// byCost returns the sizes of the front that no other size dominates, regardless of labels.
 func (m *market) byCost() []size {
 	var all, out []size
 	for t := range m.front {

@@ -87,7 +87,7 @@ func (s Style) Bar(share float64) string {
 	return fmt.Sprintf("%s %3.0f%%", bar, share*100)
 }
 
-// Dollars formats a price with as many digits as small prices need.
+// Dollars formats a price in dollars, with more digits for small prices.
 func Dollars(v float64) string {
 	switch {
 	case v >= 1000:
@@ -129,8 +129,8 @@ func Progress(w io.Writer, what string) (done func()) {
 	return ProgressOf(w, func() string { return what })
 }
 
-// ProgressOf is Progress with a text that changes. It calls what once a second, in a goroutine of
-// its own.
+// ProgressOf is [Progress] with a text that changes. It calls what once a second, in its own
+// goroutine.
 func ProgressOf(w io.Writer, what func() string) (done func()) {
 	style := StyleOf(w)
 	file, ok := w.(*os.File)

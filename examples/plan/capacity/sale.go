@@ -17,9 +17,9 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/whatif"
 )
 
-// sale is a snapshot of what is for sale: the pools, with what is left of their limits and the
-// types that they can buy, but without nodes and pods. For pods that fit on no node, a plan of it
-// equals a plan of the whole state and costs a fraction.
+// sale is a snapshot of what is for sale: the pools, with the rest of their limits and the types
+// that they can buy, but without nodes and pods. For pods that fit on no node, a plan of it equals
+// a plan of the whole state and costs a fraction.
 type sale struct {
 	snapshot scheduling.Snapshot
 	taken    map[string]bool // names of nodes

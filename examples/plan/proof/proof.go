@@ -45,8 +45,9 @@ type Document struct {
 	Bound        Bound `json:"bound"`
 }
 
-// Pods are pods with the same properties. The labels of their node must satisfy at least one list
-// of Requires.
+// Pods are pods with the same properties. Requests are in the order of Document.Resources. The
+// labels of their node must satisfy all expressions of at least one list of Requires. Apart is a
+// key of Document.Apart, or empty.
 type Pods struct {
 	Pods        []string                           `json:"pods"`
 	Requests    []int64                            `json:"requests"`
@@ -67,8 +68,8 @@ type Taint struct {
 // on the node.
 type Labels map[string][]string
 
-// Node is a node and the pods that the plan puts on it. An existing node has its free capacity; a
-// new one has its Type and Offering.
+// Node is a node and the pods that the plan puts on it. An existing node has Free, its free
+// capacity. A new one has Type and Offering: indexes into Document.Types and its Offerings.
 type Node struct {
 	Name     string   `json:"name"`
 	Type     int      `json:"type,omitempty"`
@@ -79,7 +80,8 @@ type Node struct {
 	Pods     []string `json:"pods"`
 }
 
-// Pool is what one pool may still buy. Limits bound the sum of [Type.Usage] over its new nodes.
+// Pool is what one pool may still buy. Limits bound the sum of [Type.Usage] over its new nodes, and
+// MaxNodes their number; nil means no limit.
 type Pool struct {
 	Name     string  `json:"name"`
 	Limits   []int64 `json:"limits"`
@@ -87,7 +89,8 @@ type Pool struct {
 	Taints   []Taint `json:"taints,omitempty"`
 }
 
-// Type is an instance type of a pool. Free is the capacity for pods, without what daemons take.
+// Type is an instance type of a pool. Pool is an index into Document.Pools. Free is the capacity
+// for pods, without what daemons take.
 type Type struct {
 	Name      string     `json:"name"`
 	Pool      int        `json:"pool"`
@@ -96,8 +99,8 @@ type Type struct {
 	Offerings []Offering `json:"offerings"`
 }
 
-// Offering is one way to buy a type, with the labels that the node gets. Takes is how much of a
-// Stock it uses.
+// Offering is one way to buy a type, with the labels that the node gets. Cost is its price in the
+// objective. Stock is a key of Document.Stock, or empty, and Takes is how much of it a node uses.
 type Offering struct {
 	Labels Labels `json:"labels"`
 	Price  int64  `json:"price"`

@@ -14,7 +14,7 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling"
 )
 
-// Report is a plan.
+// Report is a plan. Pods are named as namespace/name.
 type Report struct {
 	Summary       Summary         `json:"summary"`
 	NewNodes      []Node          `json:"newNodes"`
@@ -30,7 +30,8 @@ type Report struct {
 	After map[string][]string `json:"after,omitempty"`
 }
 
-// Summary has the summary figures of a plan.
+// Summary has the summary figures of a plan. Prices, costs and bounds are in dollars an hour.
+// ObjectivePerHour is the cost in the objective; it is omitted if it equals the price.
 type Summary struct {
 	Pods             int     `json:"pods"`
 	Scheduled        int     `json:"scheduled"`
@@ -63,14 +64,16 @@ type Prices struct {
 	Date string `json:"date,omitempty"`
 }
 
-// Seconds is how long each step took.
+// Seconds is how long each step took, in seconds.
 type Seconds struct {
 	Read    float64 `json:"read"`
 	Compile float64 `json:"compile"`
 	Solve   float64 `json:"solve"`
 }
 
-// Node is a node to buy.
+// Node is a node to buy. PricePerHour is in dollars. Provisioner and NodePool are both the name of
+// the pool. Requests is the sum of the requests of Pods, and DaemonSets the sum of those of
+// daemons, by resource.
 type Node struct {
 	Name         string            `json:"name"`
 	Provisioner  string            `json:"provisioner"`
@@ -96,13 +99,13 @@ type Alternative struct {
 	PricePerHour float64 `json:"pricePerHour"`
 }
 
-// ExistingNode is an existing node that accepts pods.
+// ExistingNode is an existing node on which the plan places pods.
 type ExistingNode struct {
 	Name string   `json:"name"`
 	Pods []string `json:"pods"`
 }
 
-// Unschedulable is a pod without a place.
+// Unschedulable is a pod without a place. Message is the first of its reasons.
 type Unschedulable struct {
 	Pod     string   `json:"pod"`
 	Message string   `json:"message"`
@@ -114,8 +117,8 @@ type Unschedulable struct {
 	Class int `json:"-"`
 }
 
-// Reason is why a pool cannot hold a pod. An empty NodePool means no pool in
-// particular.
+// Reason is why a pool cannot hold a pod; see [scheduling.Reason]. An empty NodePool means no pool
+// in particular.
 type Reason struct {
 	NodePool string   `json:"nodePool,omitempty"`
 	Stage    string   `json:"stage"`
@@ -125,14 +128,14 @@ type Reason struct {
 	Nearest  *Nearest `json:"nearest,omitempty"`
 }
 
-// Nearest is the type that came closest.
+// Nearest is the type that came closest to holding the pod; see [scheduling.Nearest].
 type Nearest struct {
 	InstanceType string            `json:"instanceType"`
 	Short        map[string]string `json:"short,omitempty"`
 	ShutOutBy    string            `json:"shutOutBy,omitempty"`
 }
 
-// Fix is a change that helps.
+// Fix is a change that gives the pod a place. Verified says that it was tried in a plan.
 type Fix struct {
 	Change   string `json:"change"`
 	Verified bool   `json:"verified"`

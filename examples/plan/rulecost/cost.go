@@ -38,7 +38,7 @@ const (
 type Cost struct {
 	Rules []Rule `json:"rules"`
 	State State  `json:"state"`
-	// PerHour is how much cheaper the plan without the rules is. It is 0 if that plan is not
+	// PerHour is how much less the plan without the rules costs. It is 0 if that plan is not
 	// cheaper or leaves out a pod.
 	PerHour float64 `json:"perHour"`
 	// LowPerHour and HighPerHour enclose the difference between the best plans with and without the

@@ -13,10 +13,10 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling"
 )
 
-// ranked returns the rules, most promising first by the duals of the plan. The duals of a node's
-// pods pay for a part of its cost. The rest is waste, for which the rules of its pods may be to
-// blame. Lifting a requirement or selector may also allow types that were excluded, and so make
-// pods cheaper than their duals.
+// ranked returns the rules, the most promising first. It estimates savings from the duals of the
+// plan. The duals of a node's pods pay for a part of its cost. The rest is waste that the rules of
+// its pods may cause. Lifting a requirement or selector may also allow types that were excluded,
+// which make pods cheaper than their duals.
 func (r *replanner) ranked(ctx context.Context) []Rule {
 	p := r.base
 	rules := rules(p, r.snapshot.Pools)
@@ -53,7 +53,7 @@ func (r *replanner) ranked(ctx context.Context) []Rule {
 		promise[rule] = waste[rule.Owner]
 		switch rule.Kind {
 		case Limit, Quota, Weights:
-			promise[rule] = all + counted(p).Dollars()*0.1 // pods that have no place in a pool are elsewhere, at any price
+			promise[rule] = all + counted(p).Dollars()*0.1 // pods that have no place in a pool may be elsewhere at any price
 		case Requirement:
 			promise[rule] += r.cheaper(rule, inPool[rule.Owner])
 		case Selector:

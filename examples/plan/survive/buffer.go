@@ -49,7 +49,7 @@ func (h *Headroom) Buffers(namespace string) []Buffer {
 	return out
 }
 
-// template returns a pod that fills the spare. It is never started, so its image does not exist.
+// template returns a pod that fills the spare. It is never started, so its image need not exist.
 func (s *Spare) template(namespace, name string) corev1.PodTemplate {
 	list, exact := corev1.ResourceList{}, corev1.ResourceList{}
 	for _, resource := range slices.Sorted(maps.Keys(s.free)) {

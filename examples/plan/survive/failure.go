@@ -18,7 +18,7 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling"
 )
 
-// Kind is the kind of thing that is lost at once.
+// Kind is the kind of thing that fails as a whole.
 type Kind string
 
 // The kinds of failures.
@@ -57,8 +57,8 @@ func ParseKinds(text string) ([]Kind, error) {
 	return out, nil
 }
 
-// Failure is the loss of one thing with all nodes in it. What is lost is not for sale, unless it is
-// a node.
+// Failure is the loss of one thing, such as a zone, with all nodes in it. What is lost is not for
+// sale, unless it is a node.
 type Failure struct {
 	Kind Kind   `json:"kind"`
 	Name string `json:"name"`

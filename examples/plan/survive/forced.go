@@ -129,7 +129,7 @@ func spreadForces(s *scheduling.Snapshot, displaced, pods []*corev1.Pod, sold []
 }
 
 // zoneSpread returns the pod's hard spread over zones and its selector. It returns nil if there is
-// none, or if it is not known what it forces.
+// none, or if its effect is not known.
 func zoneSpread(p *corev1.Pod) (*corev1.TopologySpreadConstraint, labels.Selector) {
 	if a := p.Spec.Affinity; a != nil && a.NodeAffinity != nil && a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil {
 		return nil, nil

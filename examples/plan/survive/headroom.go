@@ -14,7 +14,7 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
-// Spare is a node that is kept free.
+// Spare is a node that is kept free. PricePerHour is in dollars.
 type Spare struct {
 	Pool, InstanceType, Zone, CapacityType string
 	PricePerHour                           float64

@@ -72,8 +72,8 @@ func (r *rehearsal) newJoint(ctx context.Context, failures []Outcome) (*joint, e
 }
 
 // outermost returns the failures that do not lie within another one, up to [maxJoint]. A failure
-// lies within another one if it loses no other nodes and offerings, and its pods also need capacity
-// after the other one, in the same zones.
+// lies within another one if the other one loses the same nodes and offerings or more, and the pods
+// of the first also need capacity after the other one, in the same zones.
 func (r *rehearsal) outermost(short []Outcome) []Outcome {
 	lost := make([][]bool, len(short)) // nodes and offerings, always in the same order
 	zones := make([]map[string]string, len(short))

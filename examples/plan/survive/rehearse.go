@@ -39,8 +39,8 @@ type Workload struct {
 	// Workload is the name of [plan.WorkloadOf]. Pods is how many pods it has.
 	Workload string
 	Pods     int
-	// Worst is the failure that leaves most of its pods without a place. Of equal ones it is the
-	// one that lets most of them wait.
+	// Worst is the failure that leaves most of its pods without a place, or, of equal ones, lets
+	// most of them wait. Waiting and Lost count the pods in that failure.
 	Worst         Failure
 	Waiting, Lost int
 }
@@ -148,7 +148,7 @@ func (r *rehearsal) plan(ctx context.Context, s scheduling.Snapshot) (*plan.Plan
 }
 
 // rehearse returns the result of a failure. What the displaced pods find at once is planned with
-// nothing for sale: at that moment nobody waits for a plan that depends on buying nodes.
+// nothing for sale, because it must not depend on buying nodes.
 func (r *rehearsal) rehearse(ctx context.Context, f Failure) (Outcome, error) {
 	s, displaced := f.after(r.cluster())
 	out := Outcome{Failure: f, Displaced: len(displaced)}
@@ -248,7 +248,7 @@ func (o *Outcome) read(p *plan.Plan, waiting []*corev1.Pod) {
 	}
 }
 
-// workloads returns the worst case of each workload.
+// workloads returns the worst case of each workload that some failure affects.
 func workloads(pods []*corev1.Pod, all []Outcome) []Workload {
 	total := map[string]int{}
 	for _, p := range pods {

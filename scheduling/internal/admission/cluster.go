@@ -48,7 +48,7 @@ func NewCluster(priorities []*schedulingv1.PriorityClass, runtimes []*nodev1.Run
 				c.limits[in] = append(c.limits[in], limitItem{withItemDefaults(item), in + "/" + l.Name})
 			case corev1.LimitTypePod:
 				c.limits[in] = append(c.limits[in], limitItem{item, in + "/" + l.Name})
-			case corev1.LimitTypePersistentVolumeClaim: // bears on claims, not on pods
+			case corev1.LimitTypePersistentVolumeClaim: // affects claims, not pods
 			}
 		}
 	}

@@ -45,8 +45,8 @@ func (c Cluster) Pod(pod *corev1.Pod) *corev1.Pod {
 	return c.admit(pod, !Stored(pod))
 }
 
-// Anew returns the pod that is stored when the pod's controller makes another one. It is like
-// [Cluster.Pod] for a pod that was never stored.
+// Anew returns the pod that is stored when the controller of this pod makes another one. It is
+// [Cluster.Pod] for the pod as if it had never been stored.
 func (c Cluster) Anew(pod *corev1.Pod) *corev1.Pod {
 	return c.admit(pod, true)
 }

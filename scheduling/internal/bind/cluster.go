@@ -19,7 +19,8 @@ import (
 type Class struct {
 	// Constraints are the required constraints between pods, and the groups that count these pods.
 	interpod.Constraints
-	// Number identifies the class; the classes of a cluster count from 0. DaemonSets do not need one.
+	// Number identifies the class; the classes of a cluster count from 0. DaemonSets do not need
+	// one.
 	Number int
 	// Required is what it requires of labels.
 	Required    requirements.Alternatives
@@ -27,7 +28,8 @@ type Class struct {
 	// Need is what one pod needs, by resource, and Ports are its host ports.
 	Need  []int64
 	Ports []hostport.Port
-	// Shared are the volumes that are attached once for all pods of a node. Need counts each of them.
+	// Shared are the volumes that are attached once for all pods of a node. Need counts each of
+	// them.
 	Shared []Shared
 }
 

@@ -231,8 +231,8 @@ func (x *Index) Read(pod *corev1.Pod, asked requirements.Alternatives) (Constrai
 	return out, nil
 }
 
-// Keeps reads the required anti-affinity of a running pod. Nothing else of it bears on other pods.
-// Invalid terms are left out.
+// Keeps reads the required anti-affinity of a running pod. Its other constraints do not affect
+// other pods. Invalid terms are left out.
 func (x *Index) Keeps(pod *corev1.Pod) Constraints {
 	var out Constraints
 	if a := pod.Spec.Affinity; a != nil && a.PodAntiAffinity != nil {

@@ -53,8 +53,8 @@ func (x *Index) RatioOf(pod *corev1.Pod) (int32, bool) {
 	return 0, false
 }
 
-// Divide sets how many pods each ratio has in all, by group, and so how many of them each value may
-// have; see [quota.Apportion]. States that were made before do not change.
+// Divide sets the total number of pods of each ratio, by group, and thereby how many of them each
+// value may have; see [quota.Apportion]. States that were made before do not change.
 func (x *Index) Divide(total map[int32]int) {
 	for _, r := range x.ratios {
 		r.most = quota.Apportion(total[r.group], r.shares)

@@ -14,8 +14,8 @@ import (
 // scheduling.Snapshot.
 const RatioAnnotation = "joinery-sdk.dev/ratio"
 
-// fingerprint encodes everything of a pod that bears on placement. Pods with equal fingerprints are
-// in one class.
+// fingerprint encodes everything about a pod that affects placement. Pods with equal fingerprints
+// are in one class.
 type fingerprint struct {
 	buf    []byte
 	labels labelUse
@@ -67,8 +67,7 @@ func (f *fingerprint) of(p *corev1.Pod) []byte {
 	return f.buf
 }
 
-// bears reports whether a volume bears on placement. Claims do, and disks that the pod names
-// itself.
+// bears reports whether a volume affects placement. Claims do, and disks that the pod names itself.
 func bears(v *corev1.Volume) bool {
 	return v.Ephemeral != nil || v.PersistentVolumeClaim != nil || v.AWSElasticBlockStore != nil || v.GCEPersistentDisk != nil || v.ISCSI != nil || v.RBD != nil ||
 		v.AzureDisk != nil || v.Cinder != nil || v.PortworxVolume != nil

@@ -14,12 +14,12 @@ import (
 // fewer.
 const alone = 1000
 
-// Group splits pods into classes of pods that are equal in all that bears on placement. Each class
-// is in the order of [Compare], and the classes are in the order of their first pods. A label
-// counts if a selector of these pods looks at it, or required anti-affinity of others or of
-// DaemonSets. It costs a comparison of pointers for a pod that shares memory with its predecessor,
-// and otherwise a text of the whole pod. The result does not depend on the order of the arguments
-// or the number of cores.
+// Group splits pods into classes that are equal in everything that affects placement. Each class is
+// in the order of [Compare], and the classes are in the order of their first pods. A label is
+// compared only if a selector of these pods looks at it, or the required anti-affinity of others or
+// of DaemonSets. A pod that shares memory with its predecessor costs a comparison of pointers. Any
+// other pod costs a text of its whole spec. The result does not depend on the order of the
+// arguments or the number of cores.
 func Group(pods, others []*corev1.Pod, daemonSets []*appsv1.DaemonSet) [][]*corev1.Pod {
 	daemons := make([]*corev1.Pod, len(daemonSets))
 	for i, d := range daemonSets {
@@ -100,7 +100,7 @@ func (g *grouping) join(o *grouping) {
 	}
 }
 
-// SameTemplate reports whether two pods share the memory of everything that bears on placement, as
+// SameTemplate reports whether two pods share the memory of everything that affects placement, as
 // replicas of one template do. Pods that do not may still be equal. It is false for pods with
 // ephemeral volumes, since each has its own claims.
 func SameTemplate(a, b *corev1.Pod) bool {

@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// MadeAnew is the UID of a pod that does not exist yet: a controller makes it when the existing pod
-// has gone.
+// MadeAnew is the UID of a pod that does not exist yet: a controller creates it when the existing
+// pod is gone.
 const MadeAnew types.UID = "made anew"
 
 // Ended reports whether the pod has finished and takes no resources.
@@ -16,7 +16,7 @@ func Ended(p *corev1.Pod) bool {
 	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 }
 
-// Moves reports whether a pod is created anew elsewhere when its node is removed. Pods of
+// Moves reports whether a pod is created again elsewhere when its node is removed. Pods of
 // DaemonSets and static pods are not. Of terminating pods, only those of StatefulSets are.
 func Moves(p *corev1.Pod) bool {
 	sticky := false
@@ -34,8 +34,8 @@ func Moves(p *corev1.Pod) bool {
 	return p.DeletionTimestamp == nil || sticky
 }
 
-// NotOurs says why the pending pod is not planned: it has a scheduling gate, has another scheduler,
-// is of a DaemonSet or static, or claims devices. It is empty for pods to plan.
+// NotOurs says why the pending pod is not planned: it has a scheduling gate or another scheduler,
+// belongs to a DaemonSet or is static, or claims devices. It is empty for pods to plan.
 func NotOurs(p *corev1.Pod) string {
 	if gates := p.Spec.SchedulingGates; len(gates) > 0 {
 		return fmt.Sprintf("scheduling gate %q", gates[0].Name)

@@ -10,8 +10,8 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
 )
 
-// bundle is pods that must share a node because of affinity by hostname. They are packed as one
-// unit.
+// bundle is a set of pods that must share a node because of affinity by hostname. It is packed as
+// one unit.
 type bundle struct {
 	slots    []Slot
 	pods     int // in all slots
@@ -79,7 +79,7 @@ type company struct {
 	seen   int    // how many relaxed classes there were when pairs were listed
 }
 
-// pair is single pods of a relaxed class in a domain.
+// pair identifies single pods of a relaxed class in a domain.
 type pair struct {
 	relaxed, domain int
 	never           bool // no node can hold one of them and a pod of the class
@@ -349,8 +349,8 @@ func (s *assigner) countTags(node int, bundles []*bundle) map[string]int {
 	return count
 }
 
-// limitsOf returns the limits of a complete bundle. Passing limits that later pods of its node
-// exceeded become the count that was reached.
+// limitsOf returns the limits of a complete bundle. If later pods of its node exceeded a passing
+// limit, the limit becomes the count that was reached.
 func (s *assigner) limitsOf(b *bundle) []Limit {
 	if len(b.passing) == 0 {
 		return b.limits

@@ -99,9 +99,9 @@ func (c *cell) together(requests []int64, n int) float64 {
 
 // Domain is a combination of values of label keys that pods of a class can be placed in.
 type Domain struct {
-	// Values are by the keys that matter to the class, in their order. There are none if no key does.
-	// A spread's node filter is a key too, with the values "in" and "out". Nodes without a label by
-	// which others count the pods have the value "(none)".
+	// Values are by the keys that matter to the class, in their order. There are none if no key
+	// does. A spread's node filter is a key too, with the values "in" and "out". Nodes without a
+	// label by which others count the pods have the value "(none)".
 	Values []string
 
 	at    []int32 // the values by key of the index
@@ -319,7 +319,7 @@ func (p *Problem) combinations(labels requirements.Set, required requirements.Al
 const unasked = "default"
 
 // Chosen returns one of the allowed values of a label, always the same: "default" if it is allowed,
-// because clouds use it by default, or else the first. It is false if none is allowed.
+// because clouds use it by default, and otherwise the first. It is false if none is allowed.
 func Chosen(r requirements.Requirement) (string, bool) {
 	if r.Contains(unasked) {
 		return unasked, true

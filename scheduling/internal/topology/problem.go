@@ -6,13 +6,13 @@
 // which is a combination of label values. At each pod, kube-scheduler's rules hold given all pods
 // before it, so the order of assignment is an order of binding. An [Assignment] has the lots to
 // pack, the order, and the unplaced pods. If packing cannot place a lot, [Assignment.Learn] gives
-// new [Facts], and all pods are assigned anew.
+// new [Facts], and all pods are assigned again.
 //
 // # Order and choice
 //
 // Pods without constraints on others come first, then pods with affinity, then pods that spread by
-// others; within each of these the largest come first. Of the allowed domains the best [score]
-// wins. Choosing pod by pod can end in a combination of values that is not for sale;
+// others; within each of these the largest come first. Of the allowed domains the one with the best
+// [score] is chosen. Choosing pod by pod can end in a combination of values that is not for sale;
 // [Assignment.Vary] makes other choices. Soft constraints are tried as hard ones and given up one
 // at a time; see [Preference].
 //
@@ -47,15 +47,16 @@ type Input struct {
 	Classes []Class
 	// Nodes are the existing nodes that take pods.
 	Nodes []Node
-	// Leaving are nodes that are being removed and take no pods. Their pods run, and count, until the
-	// node is gone, which may be at any moment.
+	// Leaving are nodes that are being removed and take no pods. Their pods run, and count, until
+	// the node is gone, which may be at any moment.
 	Leaving []Node
 	// Daemons are pods that run on nodes to buy.
 	Daemons []*corev1.Pod
-	// Together are sets of classes whose pods must all be in one domain, such as users of one unbound
-	// claim.
+	// Together are sets of classes whose pods must all be in one domain, such as users of one
+	// unbound claim.
 	Together []Together
-	// Namespaces holds the labels of every namespace, by name, for affinity that selects namespaces.
+	// Namespaces holds the labels of every namespace, by name, for affinity that selects
+	// namespaces.
 	Namespaces map[string]map[string]string
 	// Aliases rename deprecated topology keys.
 	Aliases requirements.Aliases
@@ -71,8 +72,8 @@ type Class struct {
 	// constraints are read, and no pod is assigned.
 	Count    int
 	Withheld bool
-	// From says, for each pod in the order of assignment, which pod of a leaving node ends before it
-	// is bound. Pods beyond its end replace none.
+	// From says, for each pod in the order of assignment, which pod of a leaving node ends before
+	// it is bound. Pods beyond its end replace none.
 	From []Origin
 	// Priority orders classes once some pods were unplaced.
 	Priority int32
@@ -80,13 +81,13 @@ type Class struct {
 	Requests []int64
 	// Shared are units of Requests that pods on one node take together.
 	Shared []Shared
-	// Asked is the node selector and affinity of the manifest, which node filters of spreads honour.
-	// Required also has the constraints of volumes and other rules.
+	// Asked is the node selector and affinity of the manifest, which node filters of spreads
+	// honour. Required also has the constraints of volumes and other rules.
 	Asked, Required requirements.Alternatives
 	// Preferred are soft terms of node affinity.
 	Preferred []requirements.Preference
-	// Tolerated is the tolerated nodes as a requirement of the pseudo-label of taints. Untainted also
-	// excludes nodes with untolerated PreferNoSchedule taints.
+	// Tolerated is the tolerated nodes as a requirement of the pseudo-label of taints. Untainted
+	// also excludes nodes with untolerated PreferNoSchedule taints.
 	Tolerated, Untainted requirements.Set
 	// Tags and Limits are other constraints within a node, such as host ports.
 	Tags   []string

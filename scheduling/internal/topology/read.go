@@ -76,7 +76,8 @@ func (p *Problem) makeGroups(together []Together) {
 		for _, k := range t.Classes {
 			c := &p.classes[k]
 			c.all.MemberOf = append(c.all.MemberOf, custom[i])
-			// It is not Hard: required terms of a manifest are either all met by one pod or not met.
+			// It is not Hard: required terms of a manifest are either all met by one pod or not
+			// met.
 			c.all.Terms = append(c.all.Terms, interpod.Term{Group: custom[i], Self: true, Weight: always})
 		}
 	}
@@ -219,7 +220,7 @@ func (p *Problem) placeLeaving() {
 	}
 }
 
-// Leaves reports whether leaving nodes bear on where pods may go: a constraint counts one of their
+// Leaves reports whether leaving nodes affect where pods may go: a constraint counts one of their
 // pods or keeps pods from it, or they are domains of a spread.
 func (p *Problem) Leaves() bool {
 	for i := range p.leaving {

@@ -15,8 +15,8 @@ import (
 // RelaxedClass is a class at one level of preference relaxation.
 type RelaxedClass struct {
 	*relaxed
-	// Domains are those that the pods can be in. If no label matters to the class, there is one domain
-	// without values.
+	// Domains are those that the pods can be in. If no label matters to the class, there is one
+	// domain without values.
 	Domains []Domain
 	// Placed is how many pods each domain has.
 	Placed []int
@@ -42,8 +42,8 @@ type relaxed struct {
 	at    relaxation
 	hosts []interpod.Term // of affinity by hostname
 	keys  []key
-	// together says that the pods have required affinity to each other, so that the first one chooses
-	// a domain for all.
+	// together says that the pods have required affinity to each other, so that the first one
+	// chooses a domain for all.
 	together bool
 	domains  []Domain // including closed ones
 	counted  []membership
@@ -241,11 +241,11 @@ func (p *Problem) within(c *Class, at *interpod.Constraints) (tags []string, las
 	return tags, lasting, passing
 }
 
-// Alone returns what a pod of the class with such requirements asks of its node wherever other pods
-// are, when it has given up all preferences. These are the requirements of the node's labels, and
-// as tags and limits its host ports and required anti-affinity by hostname. They do not depend on
-// the order of binding. If some node lacks a hostname, anti-affinity is left out, since it keeps no
-// pods apart there.
+// Alone returns what a pod of the class with such requirements asks of its node when it has given
+// up all preferences, regardless of where other pods are. These are the requirements of the node's
+// labels, and as tags and limits its host ports and required anti-affinity by hostname. They do not
+// depend on the order of binding. If some node lacks a hostname, anti-affinity is left out, since
+// it keeps no pods apart there.
 func (p *Problem) Alone(class int, required requirements.Alternatives) (all requirements.Alternatives, tags []string, limits []Limit) {
 	c := &p.classes[class]
 	at := c.relaxFrom(required, len(c.soft))

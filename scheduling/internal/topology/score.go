@@ -10,8 +10,8 @@ import (
 type score struct {
 	// variant is arbitrary. It is 0 in all attempts except those of [Assignment.Vary].
 	variant int
-	// unlabelled is how many keys of the pod's anti-affinity are missing on nodes there, so that the
-	// term would not separate it.
+	// unlabelled is how many keys of the pod's anti-affinity are missing on nodes there, so that
+	// the term would not separate it.
 	unlabelled int
 	// awaiting is the negated number of classes whose affinity can be met by a pod of this class in
 	// the domain.
@@ -80,7 +80,7 @@ func (s *assigner) roomIn(i, d int) int {
 // that pods without constraints take.
 const mostSuited = 1 << 20
 
-// fill takes the room of so many pods on existing nodes. The pods of a bundle are on its node.
+// fill takes the room of n pods on existing nodes. The pods of a bundle are on its node.
 func (s *assigner) fill(i, d, n, bundle int) {
 	if len(s.classes[i].keys) == 0 && len(s.p.classes)*len(s.p.nodes) > mostSuited {
 		return

@@ -7,7 +7,7 @@ import "slices"
 type Shared struct {
 	// Name identifies it.
 	Name string
-	// Dimension is the resource of Class.Requests of which this is one unit.
+	// Dimension is the index of its resource in Class.Requests. It is one unit of that resource.
 	Dimension int
 }
 

@@ -25,8 +25,8 @@ type Consumer struct {
 	Priority int32
 	// Required is what the pods require of a node. The zero value requires nothing.
 	Required requirements.Alternatives
-	// Fits reports whether some node with such labels could hold a pod by itself; nil means that one
-	// could. Free volumes that only unsuitable nodes reach go to other pods.
+	// Fits reports whether some node with such labels could hold a pod by itself; nil means that
+	// one could. Free volumes that only unsuitable nodes reach go to other pods.
 	Fits func(where requirements.Alternatives) bool
 }
 
@@ -34,19 +34,21 @@ type Consumer struct {
 type Need struct {
 	// Where is what the labels of the node must satisfy, given the free volumes of the consumer.
 	Where requirements.Alternatives
-	// Certain is Where without what unbound claims ask of the node, since kube-scheduler may give them
-	// other volumes; see [Binder].
+	// Certain is Where without what unbound claims ask of the node, since kube-scheduler may give
+	// them other volumes; see [Binder].
 	Certain requirements.Alternatives
-	// Attached is how many volumes each pod attaches, by the resource of [AttachLimit]; nil for none.
+	// Attached is how many volumes each pod attaches, by the resource of [AttachLimit]; nil for
+	// none.
 	Attached corev1.ResourceList
 	// Shareable are the attached volumes that other pods may also use: all but ephemeral ones.
 	Shareable []Attachment
 	// Unbound are the claims, as namespace/name, whose volume is made for the node of the first pod
 	// that uses them.
 	Unbound []string
-	// Refusal says why the pods have no volumes; else it is empty. It is Scarce if free volumes suit,
-	// but other consumers were given them or they are elsewhere. Then the pods may still have a place
-	// if others are unplaced in the end. If it is not Scarce, the other fields are not set.
+	// Refusal says why the pods have no volumes. It is empty if they have. It is Scarce if free
+	// volumes suit, but other consumers were given them or they are elsewhere. Then the pods can
+	// still have a place if others remain unplaced. If it is not Scarce, the other fields are not
+	// set.
 	Refusal string
 	Scarce  bool
 }
@@ -357,12 +359,13 @@ func (a *assignment) take(c Consumer, u use, class *storagev1.StorageClass, with
 	return nil
 }
 
-// suited reports whether a free volume suits the claim, wherever it is.
+// suited reports whether some free volume suits the claim, regardless of its reach.
 func (x *Index) suited(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) bool {
 	return slices.ContainsFunc(x.unclaimed, func(pv *corev1.PersistentVolume) bool { return suits(pv, claim, class) })
 }
 
-// suits reports whether kube-scheduler may bind the claim to a free volume, whatever its reach.
+// suits reports whether kube-scheduler may bind the claim to a free volume, regardless of its
+// reach.
 func suits(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) bool {
 	want, have := claim.Spec.Resources.Requests[corev1.ResourceStorage], pv.Spec.Capacity[corev1.ResourceStorage]
 	return classOf(pv) == class.Name && have.Cmp(want) >= 0 && allOf(claim.Spec.AccessModes, pv.Spec.AccessModes) &&

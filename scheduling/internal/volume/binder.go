@@ -18,7 +18,7 @@ import (
 // others need a Clone.
 type Binder struct {
 	groups []volumeGroup
-	least  []int // by group: free whatever kube-scheduler took
+	least  []int // by group: how many are free, whichever kube-scheduler took
 	most   []int
 	bound  map[string]lateVolume // by namespace/name of claims
 }
@@ -32,8 +32,8 @@ type lateVolume struct {
 // volumeGroup is a set of free volumes that kube-scheduler cannot tell apart.
 type volumeGroup struct {
 	volume *corev1.PersistentVolume // one of them
-	// reach is what their node affinity asks of a node. where also has their zone labels, which count
-	// once they are bound.
+	// reach is what their node affinity asks of a node. where also has their zone labels, which
+	// count once they are bound.
 	reach, where requirements.Alternatives
 }
 

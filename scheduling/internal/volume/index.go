@@ -21,8 +21,8 @@ type Objects struct {
 	// Classes are the storage classes. The annotation storageclass.kubernetes.io/is-default-class
 	// makes one the default.
 	Classes []*storagev1.StorageClass
-	// CSINodes say how many volumes of each driver a node takes. Attachments say which volumes a node
-	// has, in use or not.
+	// CSINodes say how many volumes of each driver a node takes. Attachments say which volumes a
+	// node has, in use or not.
 	CSINodes    []*storagev1.CSINode
 	Attachments []*storagev1.VolumeAttachment
 	// Drivers say whether they publish Capacities, and whether pods may go to nodes on which the
@@ -139,8 +139,8 @@ type use struct {
 	text      string                        // what reasons call it: the same for all pods of a template
 }
 
-// uses returns the claims of a pod's volumes, each once. The claim of an ephemeral volume is named
-// after the pod. If it does not exist yet, it is that of the template.
+// uses returns the claims of a pod's volumes, without duplicates. The claim of an ephemeral volume
+// is named after the pod. If it does not exist yet, it is that of the template.
 func (x *Index) uses(pod *corev1.Pod) []use {
 	var out []use
 	for i := range pod.Spec.Volumes {

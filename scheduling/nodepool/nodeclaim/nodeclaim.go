@@ -37,7 +37,8 @@ type NodeClaim struct {
 	// nodepool.NodePool.
 	Requirements requirements.Set
 	MinValues    map[string]int
-	// Requests is the sum of the requests of the pods that the claim was made for, daemons included.
+	// Requests is the sum of the requests of the pods that the claim was made for, daemons
+	// included.
 	Requests corev1.ResourceList
 	// NodeClass refers to the cloud's own settings.
 	NodeClass nodepool.NodeClassRef
@@ -46,13 +47,15 @@ type NodeClaim struct {
 	ExpireAfter *time.Duration
 	// TerminationGracePeriod limits how long the node may take to drain; nil means no limit.
 	TerminationGracePeriod *time.Duration
-	// ProviderID, NodeName and ImageID are empty until the machine is launched or the node has joined.
+	// ProviderID, NodeName and ImageID are empty until the machine is launched or the node has
+	// joined.
 	ProviderID, NodeName, ImageID string
 	// Capacity and Allocatable are what the node has, or, until it has joined, is expected to have.
 	Capacity, Allocatable corev1.ResourceList
 	// Conditions are in the order of the manifest, such as [Registered].
 	Conditions []metav1.Condition
-	// LastPodEvent is when a pod was last bound to or removed from the node; the zero time if unknown.
+	// LastPodEvent is when a pod was last bound to or removed from the node; the zero time if
+	// unknown.
 	LastPodEvent time.Time
 }
 

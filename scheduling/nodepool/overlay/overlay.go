@@ -28,15 +28,15 @@ type NodeOverlay struct {
 	Name string
 	// Metadata is the metadata of the object.
 	Metadata metav1.ObjectMeta
-	// Weight orders overlays: the heaviest one that sets a value is used. It is 1 to 10,000, or 0 if
-	// not stated.
+	// Weight orders overlays: the heaviest one that sets a value is used. It is 1 to 10,000, or 0
+	// if not stated.
 	Weight int32
 	// Requirements are what an offering must meet; the zero Set means every offering.
 	Requirements requirements.Set
 	// Price replaces the price, in the currency of the price list per hour; nil leaves it.
 	Price *float64
-	// Adjustment is added to the price: an amount, or a percentage of the price if Percent is set. 0
-	// changes nothing.
+	// Adjustment is added to the price: an amount, or a percentage of the price if Percent is set.
+	// 0 changes nothing.
 	Adjustment float64
 	Percent    bool
 	// Capacity is added to that of nodes: extended resources only.

@@ -27,8 +27,8 @@ const (
 	AtomicScaleUp Class = "best-effort-atomic-scale-up.autoscaling.x-k8s.io"
 )
 
-// group is the API group of ProvisioningRequests. noRetry is the parameter that says not to try the
-// request again.
+// group is the API group of ProvisioningRequests. noRetry is the parameter that says not to retry
+// the request.
 const (
 	group   = "autoscaling.x-k8s.io/"
 	kind    = "ProvisioningRequest"

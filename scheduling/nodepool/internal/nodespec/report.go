@@ -18,7 +18,7 @@ import (
 
 // Report collects problems. Make one with [NewReport]; the zero value holds none.
 type Report struct {
-	// Problems are in the order in which they were found. Their lines are left to the reader.
+	// Problems are in the order in which they were found. The caller fills in their lines.
 	Problems []strictjson.Problem
 	decoding int // how many of them there were before checking began
 }

@@ -1,7 +1,7 @@
-// Package model knows which requests the AWS services accept: names, types, enumerations, limits
-// and filters of the operations that the small AWS answers, as the services describe themselves.
-// The table is generated from botocore, which others maintain. So a name or a filter that AWS does
-// not have is rejected, even if the provider and the small AWS both use it.
+// Package model knows which requests the AWS services accept: the names, types, enumerations,
+// limits and filters of the operations that the small AWS answers, as the services describe
+// themselves. The table is generated from botocore. So a name or a filter that AWS does not have is
+// rejected, even if the provider and the small AWS both use it.
 package model
 
 import (

@@ -64,7 +64,7 @@ func (c *Checker) resourceName(path string, name corev1.ResourceName) {
 		if len(text) > 63 || strings.ContainsAny(text, " \"\n") {
 			hint = ""
 		}
-		if text == "gpu" { // it is nearer to cpu than to the intended name
+		if text == "gpu" { // it is spelt more like cpu than like the intended name
 			hint = " (did you mean \"nvidia.com/gpu\"?)"
 		} else if near, ok := requirements.Nearest(text, known); ok {
 			hint = fmt.Sprintf(" (did you mean %q?)", near)
