@@ -473,13 +473,14 @@ func (s *state) givenUp() int {
 }
 
 // isShort reports whether pods are unplaced because of a limit, a quota or a count: in some cell
-// where they fit, nothing that holds one of them may be bought beside the plan.
+// where they fit, nothing that holds one of them may be bought beside the plan. Pools with MinValues
+// do not count.
 func (s *state) isShort() bool {
 	used := usedBy(s.bound, len(s.last.Bins))
 	remaining := s.p.remaining(s.last.Bins, func(bin int) bool { return used[bin] })
 	cells := s.p.cells()
 	for i, c := range s.p.Classes {
-		if s.placed[i] == len(c.Pods) {
+		if s.placed[i] == len(c.Pods) || c.Refusal != nil {
 			continue
 		}
 		for _, sale := range s.p.sales[i]() { // some offer of each holds a pod of the class

@@ -182,7 +182,7 @@ func podPriority(p *corev1.Pod) int32 {
 // the whole, too. Of the problems from 1 to 200, 30% are beaten by one of about fourteen parts if the planner never plans fewer pods of
 // its own, by 3.3% of the placed pods.
 func TestPartsSeldomHaveMoreRoomThanTheWhole(t *testing.T) {
-	n, beaten, parts, better, missed, total := 30, 0, 0, 0, 0, 0
+	n, beaten, parts, better, missed, total := 40, 0, 0, 0, 0, 0
 	switch divide, err := strconv.Atoi(os.Getenv("JOINERY_LONG")); {
 	case err == nil:
 		n = 200 / max(1, divide)
@@ -228,7 +228,7 @@ func TestPartsSeldomHaveMoreRoomThanTheWhole(t *testing.T) {
 	}
 	t.Logf("%d of %d problems are beaten by a part, by %d of %d pods %v; %d of %d parts are better", beaten, problems, missed, total, kinds, better, parts)
 	if !testing.Short() {
-		require.LessOrEqual(t, 1000*missed, 20*total, "pods that a part places beyond the whole, against all placed pods")
-		require.LessOrEqual(t, 1000*better, 40*parts, "parts that are better than the whole, against all parts")
+		require.LessOrEqual(t, 1000*missed, 15*total, "pods that a part places beyond the whole, against all placed pods")
+		require.LessOrEqual(t, 1000*better, 45*parts, "parts that are better than the whole, against all parts")
 	}
 }
