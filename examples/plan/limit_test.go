@@ -179,8 +179,8 @@ func podPriority(p *corev1.Pod) int32 {
 }
 
 // Where a limit binds, planning only a part of the pods seldom places more of them than planning all. The plan of a part is legal for
-// the whole, too. Of the problems from 1 to 200, 30% are beaten by one of about fourteen parts if the planner never plans fewer pods of
-// its own, by 3.3% of the placed pods.
+// the whole, too. Of the first 200 problems, 56 of 177 are beaten by one of about fourteen parts if the planner never plans fewer pods
+// of its own, by 124 of 4,138 pods; else 27 of 176, by 42 of 4,178.
 func TestPartsSeldomHaveMoreRoomThanTheWhole(t *testing.T) {
 	n, beaten, parts, better, missed, total := 40, 0, 0, 0, 0, 0
 	switch divide, err := strconv.Atoi(os.Getenv("JOINERY_LONG")); {
