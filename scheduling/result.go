@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling/internal/bind"
 	"github.com/joinery-sdk/joinery/scheduling/internal/podclass"
 	"github.com/joinery-sdk/joinery/scheduling/internal/topology"
 )
@@ -430,4 +432,65 @@ func (s *state) waiting() int {
 		}
 	}
 	return n
+}
+
+// cost returns the price of the nodes to buy in dollars an hour.
+func (s *state) cost() float64 {
+	sum := 0.0
+	for b, used := range usedBy(s.bound, len(s.last.Bins)) {
+		if bin := &s.last.Bins[b]; used {
+			sum += s.p.Shapes[bin.Shape].Offerings[bin.Offering].Price
+		}
+	}
+	return sum
+}
+
+// forgone returns the price of the preferences that placed pods gave up, in dollars an hour.
+func (s *state) forgone() float64 {
+	price := s.p.preferencePrice()
+	if math.IsInf(price, 1) { // then preferences are given up only where pods cannot be placed with them
+		return 0
+	}
+	sum := 0.0
+	for _, rc := range s.assigned.Classes {
+		for _, k := range rc.Placed {
+			if k > 0 && rc.Level > 0 {
+				sum += float64(k*rc.Level) * price * s.p.own(rc.Class)
+			}
+		}
+	}
+	return sum
+}
+
+// givenUp counts the preferences that placed pods gave up.
+func (s *state) givenUp() int {
+	n := 0
+	for _, rc := range s.assigned.Classes {
+		for _, k := range rc.Placed {
+			n += k * rc.Level
+		}
+	}
+	return n
+}
+
+// isShort reports whether pods are unplaced because of a limit, a quota or a count: in some cell
+// where they fit, nothing that holds one of them may be bought beside the plan. Pools with MinValues
+// do not count.
+func (s *state) isShort() bool {
+	used := usedBy(s.bound, len(s.last.Bins))
+	remaining := s.p.remaining(s.last.Bins, func(bin int) bool { return used[bin] })
+	cells := s.p.cells()
+	for i, c := range s.p.Classes {
+		if s.placed[i] == len(c.Pods) || c.Refusal != nil {
+			continue
+		}
+		for _, sale := range s.p.sales[i]() { // some offer of each holds a pod of the class
+			if !slices.ContainsFunc(cells[sale.cell].offers, func(o [2]int) bool {
+				return bind.Fits(c.requests, s.p.Shapes[o[0]].Free) && remaining.allows(o[0], o[1])
+			}) {
+				return true
+			}
+		}
+	}
+	return false
 }

@@ -29,6 +29,7 @@
 package scheduling
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -354,6 +355,37 @@ func (p *Problem) state(assigned *topology.Assignment, at search) *state {
 	}
 	prioritize(s.items, urgencies)
 	return s
+}
+
+// urgency orders items for when not all of them can be placed.
+type urgency struct {
+	tied     int // 1 if it fits only one node
+	blame    int
+	priority int32
+}
+
+func (u urgency) compare(v urgency) int {
+	return cmp.Or(cmp.Compare(u.tied, v.tied), cmp.Compare(u.blame, v.blame), cmp.Compare(u.priority, v.priority))
+}
+
+// urgency returns the urgency of a class's pods. In the first attempt all are equal, since usually
+// everything is placed.
+func (s *state) urgency(class int) urgency {
+	if s.search.attempt == 0 {
+		return urgency{}
+	}
+	return urgency{blame: s.assigned.Facts.Blamed(class), priority: s.p.Classes[class].priority}
+}
+
+// prioritize sets the priority of each item to the rank of its urgency.
+func prioritize(items []Item, of []urgency) {
+	levels := slices.Clone(of)
+	slices.SortFunc(levels, urgency.compare)
+	levels = slices.Compact(levels)
+	for i := range items {
+		at, _ := slices.BinarySearchFunc(levels, of[i], urgency.compare)
+		items[i].Priority = int32(at)
+	}
 }
 
 func (s *state) appendName(to []byte, slot topology.Slot) []byte {

@@ -123,10 +123,19 @@ func (p *Problem) smallFirst() []int {
 	for i := range out {
 		out[i] = i
 	}
-	slices.SortStableFunc(out, func(a, b int) int {
-		return cmp.Or(cmp.Compare(p.Classes[b].priority, p.Classes[a].priority), cmp.Compare(p.own(a), p.own(b)))
-	})
+	slices.SortStableFunc(out, p.bySize)
 	return out
+}
+
+// bySize compares classes in the order of smallFirst.
+func (p *Problem) bySize(a, b int) int {
+	return cmp.Or(cmp.Compare(p.Classes[b].priority, p.Classes[a].priority), cmp.Compare(p.own(a), p.own(b)))
+}
+
+// largeFirst compares classes by priority, and then by requests.
+func (p *Problem) largeFirst(a, b int) int {
+	x, y := p.Classes[a], p.Classes[b]
+	return cmp.Or(cmp.Compare(y.priority, x.priority), slices.Compare(y.requests, x.requests))
 }
 
 // hasPriorities reports whether the classes have different priorities.
@@ -134,11 +143,16 @@ func (p *Problem) hasPriorities() bool {
 	return slices.ContainsFunc(p.Classes, func(c *Class) bool { return c.priority != p.Classes[0].priority })
 }
 
+// wanted returns how many pods of the class are planned.
+func (p *Problem) wanted(class int) int {
+	return p.topology.Choice().Pods(class, len(p.Classes[class].Pods))
+}
+
 // unplaced returns the classes with unplaced pods that some node could hold.
 func (s *state) unplaced() []int {
 	var out []int
 	for i, c := range s.p.Classes {
-		if s.placed[i] < len(c.Pods) && c.Refusal == nil && s.p.topology.Holdable(i) {
+		if s.placed[i] < s.p.wanted(i) && c.Refusal == nil && s.p.topology.Holdable(i) {
 			out = append(out, i)
 		}
 	}
@@ -183,76 +197,6 @@ func (p *Problem) comparePlaced(a, b *state) int {
 	return 0
 }
 
-// cost returns the price of the nodes to buy in dollars an hour.
-func (s *state) cost() float64 {
-	sum := 0.0
-	for b, used := range usedBy(s.bound, len(s.last.Bins)) {
-		if bin := &s.last.Bins[b]; used {
-			sum += s.p.Shapes[bin.Shape].Offerings[bin.Offering].Price
-		}
-	}
-	return sum
-}
-
-// forgone returns the price of the preferences that placed pods gave up, in dollars an hour.
-func (s *state) forgone() float64 {
-	price := s.p.preferencePrice()
-	if math.IsInf(price, 1) { // then preferences are given up only where pods cannot be placed with them
-		return 0
-	}
-	sum := 0.0
-	for _, rc := range s.assigned.Classes {
-		for _, k := range rc.Placed {
-			if k > 0 && rc.Level > 0 {
-				sum += float64(k*rc.Level) * price * s.p.own(rc.Class)
-			}
-		}
-	}
-	return sum
-}
-
-// givenUp counts the preferences that placed pods gave up.
-func (s *state) givenUp() int {
-	n := 0
-	for _, rc := range s.assigned.Classes {
-		for _, k := range rc.Placed {
-			n += k * rc.Level
-		}
-	}
-	return n
-}
-
-// urgency orders items for when not all of them can be placed.
-type urgency struct {
-	tied     int // 1 if it fits only one node
-	blame    int
-	priority int32
-}
-
-func (u urgency) compare(v urgency) int {
-	return cmp.Or(cmp.Compare(u.tied, v.tied), cmp.Compare(u.blame, v.blame), cmp.Compare(u.priority, v.priority))
-}
-
-// urgency returns the urgency of a class's pods. In the first attempt all are equal, since usually
-// everything is placed.
-func (s *state) urgency(class int) urgency {
-	if s.search.attempt == 0 {
-		return urgency{}
-	}
-	return urgency{blame: s.assigned.Facts.Blamed(class), priority: s.p.Classes[class].priority}
-}
-
-// prioritize sets the priority of each item to the rank of its urgency.
-func prioritize(items []Item, of []urgency) {
-	levels := slices.Clone(of)
-	slices.SortFunc(levels, urgency.compare)
-	levels = slices.Compact(levels)
-	for i := range items {
-		at, _ := slices.BinarySearchFunc(levels, of[i], urgency.compare)
-		items[i].Priority = int32(at)
-	}
-}
-
 // defaultPreferencePrice is the default of [Options.PreferencePrice].
 const defaultPreferencePrice = 0.1
 
@@ -283,9 +227,10 @@ func (p *Problem) preferencePrice() float64 { return p.options.PreferenceShare()
 // preferences that cost more than their price, and buying nothing in a zone. A decision is kept if
 // the whole plan with it is better by the objective.
 func (v *solver) decide(best *state) (*state, error) {
-	d := decisions{solver: v, best: best}
+	d := decisions{solver: v, base: best.p, best: best}
 	d.gone()
 	d.extend()
+	d.fewer()
 	if best.p.options.Attempts == 1 { // what follows looks for lower costs
 		return d.best, d.err
 	}
@@ -298,9 +243,12 @@ func (v *solver) decide(best *state) (*state, error) {
 // decisions is the search of decide. An error ends it.
 type decisions struct {
 	*solver
+	base  *Problem // without decisions
 	best  *state
 	tried int
 	err   error
+
+	fewerTried int
 }
 
 // try plans with a choice, and keeps the plan if it is better. cheaper says whether the plan costs
@@ -373,6 +321,73 @@ func (d *decisions) extend() {
 		if kept, _ := d.try(c); !kept {
 			return
 		}
+	}
+}
+
+// fewer adds a half to 1/leastPart of a priority's unplaced pods to the placed ones. mostFewer
+// limits its plans, and fewerPods the pods of each, over all of its attempts.
+const leastPart, mostFewer, fewerPods = 8, 6, 2_000
+
+// fewer plans again with fewer pods, if limits, quotas or counts leave no room for all. For each
+// priority, these are as many of the smallest pods as are placed, and some more. If all pods are
+// planned, it is chance which of them take the room, and spreads are cut short there.
+func (d *decisions) fewer() {
+	p := d.base
+	if p.options.Attempts == 1 || !d.best.isShort() {
+		return
+	}
+	order := p.smallFirst()
+	for k, i := range order {
+		level := p.Classes[i].priority
+		if k > 0 && p.Classes[order[k-1]].priority == level {
+			continue
+		}
+		for part := 2; part <= leastPart; part *= 2 {
+			placed, all := 0, 0
+			for i, c := range p.Classes {
+				if c.priority == level && c.Refusal == nil {
+					placed, all = placed+d.best.placed[i], all+len(c.Pods)
+				}
+			}
+			if placed < all {
+				d.smallest(order, level, placed+max(1, (all-placed)/part))
+			}
+		}
+	}
+}
+
+// smallest searches for a plan of the pods of higher priority that the best plan places, and of the
+// n smallest pods of the priority. It is kept if it is better.
+func (d *decisions) smallest(order []int, priority int32, n int) {
+	if d.err != nil || d.ctx.Err() != nil || d.fewerTried == mostFewer {
+		return
+	}
+	d.fewerTried++
+	other, c, pods := *d.base, d.best.p.topology.Choice(), n
+	c.Only = make([]int, len(other.Classes))
+	for _, i := range order {
+		switch {
+		case other.Classes[i].priority > priority:
+			c.Only[i] = d.best.placed[i]
+			pods += c.Only[i]
+		case other.Classes[i].priority == priority:
+			c.Only[i] = min(n, len(other.Classes[i].Pods))
+			n -= c.Only[i]
+		}
+	}
+	t, ok := other.topology.With(c, &topology.Assignment{}) // blame and closed domains come from other pods
+	if !ok {
+		return
+	}
+	verifier := *other.verifier
+	verifier.order = other.bySize
+	other.topology, other.verifier = t, &verifier
+	other.options.Attempts = min(cmp.Or(max(0, other.options.Attempts), defaultAttempts), max(1, fewerPods/pods))
+	at, err := d.solve(&other)
+	if err != nil {
+		d.err = err
+	} else if at = at.extend(); other.compare(at, d.best) < 0 {
+		d.best = at
 	}
 }
 

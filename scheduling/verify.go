@@ -1,7 +1,6 @@
 package scheduling
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -23,6 +22,7 @@ import (
 // unplaced. It is compiled once for a problem and safe for concurrent use.
 type verifier struct {
 	p       *Problem
+	order   func(a, b int) int // the order of classes with unplaced pods
 	classes []bind.Class
 	daemons []*bind.Class
 	cluster *bind.Cluster  // with the pods on existing nodes
@@ -55,7 +55,7 @@ func (n *verifiedNode) value(key string) string {
 func (p *Problem) newVerifier(sets []topology.Together) (*verifier, error) {
 	index, read, running := p.topology.Read()
 	v := &verifier{
-		p: p, classes: make([]bind.Class, len(p.Classes)), sets: make([][]int, len(p.Classes)),
+		p: p, order: p.largeFirst, classes: make([]bind.Class, len(p.Classes)), sets: make([][]int, len(p.Classes)),
 		claims: make([][]string, len(p.Classes)), claimed: map[string]int{}, running: map[int][]string{}, volumes: p.volumes.NewBinder(), late: make([][]volume.LateClaim, len(p.Classes)),
 	}
 	groups := len(index.Groups())
@@ -280,10 +280,7 @@ func (r *verification) fill(held []binding, seats []seat, buy func(binding) (at 
 			classes = append(classes, i)
 		}
 	}
-	slices.SortStableFunc(classes, func(a, b int) int {
-		x, y := r.p.Classes[a], r.p.Classes[b]
-		return cmp.Or(cmp.Compare(y.priority, x.priority), slices.Compare(y.requests, x.requests))
-	})
+	slices.SortStableFunc(classes, r.order)
 	for progress := true; progress; {
 		progress = false
 		for _, i := range classes {

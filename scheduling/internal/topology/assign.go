@@ -52,7 +52,7 @@ func (p *Problem) newAssigner(f Facts) *assigner {
 func (s *assigner) run() []int {
 	for i := range s.p.classes {
 		c := &s.p.classes[i]
-		if n := s.p.choice.pods(i, c.Count); n > 0 {
+		if n := s.p.choice.Pods(i, c.Count); n > 0 {
 			level := s.p.choice.givenUp(i)
 			if s.p.ignoresSoft {
 				level = len(c.soft)

@@ -40,8 +40,8 @@ type Choice struct {
 	Without []string
 }
 
-// pods returns how many of so many pods of the class are assigned.
-func (c *Choice) pods(class, of int) int {
+// Pods returns how many of so many pods of the class are assigned.
+func (c Choice) Pods(class, of int) int {
 	if c.Only == nil {
 		return of
 	}
@@ -352,7 +352,7 @@ func (p *Problem) keepNeeded(closed map[closedDomain]bool) requirements.Alternat
 	open := p.open(closed)
 	for i := range p.classes {
 		c := &p.classes[i]
-		if c.Count == 0 {
+		if p.choice.Pods(i, c.Count) == 0 {
 			continue
 		}
 		required := p.relax(c, len(c.soft)).required
