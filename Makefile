@@ -77,16 +77,16 @@ PARTS ?= 1
 test-long: moto ## all tests of every module but the operator's, with the full counts of the property suites and the judges
 	JOINERY_LONG=$(PARTS) $(GO) test -timeout 60m -skip '^TestFaultRun$$' $(JOINED)
 	JOINERY_LONG=$(PARTS) $(GO) test $(RACE) -timeout 60m -run '^TestFaultRun$$' ./cloudprovider/aws
-	cd examples/karpenter && $(GO) test -short ./...
-	cd examples/judges && $(GO) test -skip 'PlansAreAccepted$$|TestPodsBesideKarpenters' $$($(GO) list ./... | grep -v /deprovision$$)
+	cd examples/karpenter && $(GO) test -timeout 30m -short ./...
+	cd examples/judges && $(GO) test -timeout 60m -skip 'PlansAreAccepted$$|TestPodsBesideKarpenters' $$($(GO) list ./... | grep -v /deprovision$$)
 	cd examples/judges && JOINERY_LONG=$(PARTS) $(GO) test -timeout 60m ./deprovision
 	cd examples/judges && $(GO) test -timeout 60m ./replay -run 'PlansAreAccepted$$' -scenarios $$(($(SCENARIOS) / 2)) -v
-	cd examples/judges && $(KUBERNETES_1.37) ./kubejudge ./semantics
+	cd examples/judges && $(KUBERNETES_1.37) -timeout 30m ./kubejudge ./semantics
 	cd examples/judges && $(KUBERNETES_1.37) -timeout 60m ./replay -run 'PlansAreAccepted$$|Quorum' -from $$(($(SCENARIOS) / 2 + 1)) -scenarios $$(($(SCENARIOS) / 2)) -v
 	cd examples/judges && $(KUBERNETES_1.37) -timeout 60m ./replay -run 'AcceptedAndWhole$$' -scenarios $(SCENARIOS) -v # a tenth of them with groups
 	cd examples/judges && $(GO) test -timeout 60m ./replay -run 'TestPlansAreAccepted$$' -scenarios $$(($(SCENARIOS) / 20)) -pods 1500 -v
 	cd examples/judges && $(GO) test -timeout 60m ./replay -run 'TestPodsBesideKarpenters' -karpenter $$(($(SCENARIOS) / 2)) -v
-	cd examples/judges && $(KARPENTER_1.14) ./karpenter
+	cd examples/judges && $(KARPENTER_1.14) -timeout 30m ./karpenter
 
 # The oldest minor of the Kubernetes API that the library compiles and passes with, which its go.mod names, and the newest; `make check`
 # uses the one of the examples, which is the judges'.
