@@ -56,7 +56,8 @@ func Make(ctx context.Context, c deprovision.Cluster, sim Simulator, opts *Optio
 		}
 	}
 	for again := true; again && p.err == nil; {
-		quiet := p.target()
+		quiet, retained := p.target(), len(p.retained)
+		p.retain()
 		if p.out.Verdicts == nil {
 			p.verdicts()
 		}
@@ -69,6 +70,9 @@ func Make(ctx context.Context, c deprovision.Cluster, sim Simulator, opts *Optio
 		}
 		if held && !p.limited && len(p.out.Commands) == 0 {
 			p.limited, again = true, true
+		}
+		if len(p.out.Commands) == before && !held && len(p.retained) > retained { // retained for nothing
+			again = true
 		}
 		p.moves, p.start = nil, state{p.sim, maps.Clone(p.nodes), nil}
 		p.tie()
