@@ -37,7 +37,7 @@ import (
 // second time.
 //
 // Nodes that are broken or have drifted and that nothing can be bought for go last, before their
-// successors are bought: see [Command.TerminateFirst].
+// successors are bought, but budgets are charged with them first: see [Command.TerminateFirst].
 //
 // The error is [ErrNoSimulator], [*UnknownMethodError], that of [deprovision.Cluster.Validate],
 // that of the simulator, or that of the context.
