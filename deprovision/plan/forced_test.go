@@ -3,6 +3,7 @@ package plan_test
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -261,4 +262,62 @@ func TestPodsStrandedWhereTheyMovedTo(t *testing.T) {
 	assert.Empty(t, r.Commands[0].Placements)
 	assert.Len(t, r.Commands[0].Stranded, 1)
 	assert.Len(t, r.Commands[1].Stranded, 9)
+}
+
+// Budgets are spent on nodes that must go before any is spent on a saving, also on those that go before their successors are bought.
+func TestWhatMustGoIsChargedFirst(t *testing.T) {
+	first, others := 0, 0
+	for seed := range uint64(2000) {
+		r := rand.New(rand.NewPCG(seed, 5))
+		var nodes []string
+		for i := range 3 + r.IntN(4) {
+			size := 1 << (1 + r.IntN(3))
+			nodes = append(nodes, fmt.Sprintf("n%d %d %d", i, size, r.IntN(size+1)))
+		}
+		w := newWorld(nodes...)
+		w.Pools[0].Disruption.Budgets = []nodepool.Budget{{Nodes: 1 + r.IntN(2)}}
+		for i := range w.Nodes {
+			if r.IntN(4) == 0 {
+				departure(w, []eligibility.Method{eligibility.Drift, eligibility.Unhealthy}[r.IntN(2)], w.Nodes[i].Name())
+			}
+		}
+		sim := freeing{toy: w.toy, slots: []string{"cr-1"}}
+		if r.IntN(4) == 0 {
+			sim.slots = nil
+		}
+		p := planned(w.Cluster, sim, &plan.Options{TerminateFirst: []eligibility.Method{eligibility.Drift, eligibility.Unhealthy}})
+		var saving []string
+		for i := range p.Commands {
+			if c := &p.Commands[i]; c.Saves() {
+				saving = commands(p)
+				others++
+			} else if c.TerminateFirst {
+				first++
+			}
+		}
+		for _, v := range p.Verdicts {
+			if v.Outcome == plan.OverBudget && (v.Method == eligibility.Drift || v.Method == eligibility.Unhealthy) {
+				assert.Empty(t, saving, "seed %d, %v: %s: %s", seed, nodes, v.Node, v.Detail)
+			}
+		}
+	}
+	require.Greater(t, first, 100)
+	require.Greater(t, others, 100)
+}
+
+// A place in a budget that is kept for a node which goes first, and then does not, is not lost, and nothing says that it was taken.
+func TestPlacesThatAreKept(t *testing.T) {
+	w := newWorld("a 8 8", "b 4 1", "c 4 1")
+	w.Pools[0].Disruption.Budgets = []nodepool.Budget{{Nodes: 1}}
+	departure(w, eligibility.Unhealthy, "a")
+	sim := freeing{toy: w.toy, slots: []string{"cr-1"}}
+	r := planned(w.Cluster, sim, nil)
+	require.Equal(t, []string{"unhealthy replace -a +t2"}, commands(r))
+	assert.True(t, r.Commands[0].TerminateFirst)
+	assert.Equal(t, "budgets[0] of pool default allows 1 of 3 nodes at once; this plan takes 1", verdict(t, r, "b").Detail)
+	for _, o := range []plan.Options{{TerminateFirst: []eligibility.Method{}}, {Methods: []eligibility.Method{eligibility.Consolidation}}} {
+		assert.Equal(t, []string{"consolidation delete -b"}, commands(planned(w.Cluster, sim, &o)))
+	}
+	w.Pools[0].Disruption.Budgets[0].Nodes = 2
+	assert.Equal(t, []string{"consolidation delete -b", "unhealthy replace -a +t6"}, commands(planned(w.Cluster, sim, nil)))
 }

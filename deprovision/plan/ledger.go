@@ -11,11 +11,15 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
-// ledger is what the budgets of pools and zones allow. It is immutable.
-type ledger struct{ pools, zones budget.Ledger }
+// ledger is what the budgets of pools and zones allow. It is immutable. kept are nodes that are charged
+// already, and the methods that will give them back.
+type ledger struct {
+	pools, zones budget.Ledger
+	kept         map[string]eligibility.Method
+}
 
 func newLedger(c *deprovision.Cluster, o *Options) ledger {
-	return ledger{budget.New(c.Pools, budget.Count(c.Nodes), c.Now), budget.Zones(o.ZoneBudgets, c.Nodes, c.Now)}
+	return ledger{budget.New(c.Pools, budget.Count(c.Nodes), c.Now), budget.Zones(o.ZoneBudgets, c.Nodes, c.Now), nil}
 }
 
 // split returns the nodes, in their order, that the budgets allow the method to give back at once,
@@ -36,12 +40,23 @@ func (l ledger) split(method eligibility.Method, set []*member) (now, later []*m
 // allow that. Nodes that the plan buys do not count, nor does the repair of a node that was never
 // ready.
 func (l ledger) charged(method eligibility.Method, m *member) (ledger, bool) {
-	if m.bought != nil || method == eligibility.Unhealthy && !m.Node.Initialized() {
+	if m.bought != nil || method == eligibility.Unhealthy && !m.Node.Initialized() || l.kept[m.Name] == method {
 		return l, true
 	}
 	reason := budgetReason(method, len(m.Pods))
 	allowed := l.pools.Left(m.Pool, reason) > 0 && l.zones.Left(m.Zone, reason) > 0
-	return ledger{l.pools.Take(m.Pool, 1), l.zones.Take(m.Zone, 1)}, forceful(method) || allowed
+	return ledger{l.pools.Take(m.Pool, 1), l.zones.Take(m.Zone, 1), l.kept}, forceful(method) || allowed
+}
+
+// keep returns the ledger with the node charged before the method gives it back.
+func (l ledger) keep(method eligibility.Method, m *member) ledger {
+	l, _ = l.charged(method, m)
+	l.kept = maps.Clone(l.kept)
+	if l.kept == nil {
+		l.kept = map[string]eligibility.Method{}
+	}
+	l.kept[m.Name] = method
+	return l
 }
 
 // why says which budget keeps the node; empty if none does.

@@ -37,7 +37,7 @@ import (
 // second time.
 //
 // Nodes that are broken or have drifted and that nothing can be bought for go last, before their
-// successors are bought: see [Command.TerminateFirst].
+// successors are bought, but budgets are charged with them first: see [Command.TerminateFirst].
 //
 // The error is [ErrNoSimulator], [*UnknownMethodError], that of [deprovision.Cluster.Validate],
 // that of the simulator, or that of the context.
@@ -55,8 +55,10 @@ func Make(ctx context.Context, c deprovision.Cluster, sim Simulator, opts *Optio
 			return Result{}, &UnknownMethodError{m}
 		}
 	}
+	p.terminateFirst(start, true)
 	for again := true; again && p.err == nil; {
-		quiet := p.target()
+		quiet, retained := p.target(), len(p.retained)
+		p.retain()
 		if p.out.Verdicts == nil {
 			p.verdicts()
 		}
@@ -70,10 +72,13 @@ func Make(ctx context.Context, c deprovision.Cluster, sim Simulator, opts *Optio
 		if held && !p.limited && len(p.out.Commands) == 0 {
 			p.limited, again = true, true
 		}
+		if len(p.out.Commands) == before && !held && len(p.retained) > retained { // retained for nothing
+			again = true
+		}
 		p.moves, p.start = nil, state{p.sim, maps.Clone(p.nodes), nil}
 		p.tie()
 	}
-	p.terminateFirst(start)
+	p.terminateFirst(start, false)
 	if p.err != nil {
 		return Result{}, p.err
 	}
@@ -310,8 +315,13 @@ func (p *planner) replace(method eligibility.Method, list []due) {
 // terminateFirst lets nodes go before their successors are bought, as the last commands of the plan:
 // nodes that must be replaced and cannot be, neither at the start of the plan nor now, although their
 // pods have a place once they are gone. Of the nodes that need the same place one goes at a time. No
-// command before it has touched the node, and none after it relies on its successor.
-func (p *planner) terminateFirst(start state) {
+// command before it has touched the node, and none after it relies on its successor. If ahead, the plan
+// begins: the nodes that would go now are charged to the budgets, which no saving may use up, and take
+// no more pods.
+func (p *planner) terminateFirst(start state, ahead bool) {
+	if _, over := p.ledger.split(eligibility.Consolidation, p.members()); ahead && len(over) == 0 {
+		return // there is enough for all
+	}
 	taken, waiting, touched := map[string]string{}, map[string]int{}, map[string]bool{}
 	for i := range p.out.Commands {
 		for _, name := range p.out.Commands[i].Touches() {
@@ -332,14 +342,19 @@ func (p *planner) terminateFirst(start state) {
 				continue
 			}
 			a, ok := p.freed(m, start)
-			if v := p.verdictOf(m.Name); !ok && a.Why != "" && v.Outcome == WouldNotFit && v.Method == method {
-				v.Detail = d.why + ", but " + a.Why
+			if !ok && !ahead && a.Why != "" {
+				if v := p.verdictOf(m.Name); v.Outcome == WouldNotFit && v.Method == method {
+					v.Detail = d.why + ", but " + a.Why
+				}
 			}
 			if !ok {
 				continue
 			}
-			refuse := func(o Outcome, why string) {
-				*p.verdictOf(m.Name) = m.verdict(o, method, fmt.Sprintf("%s, but nothing can be bought before it goes (%s), and %s", d.why, strings.Join(a.Freed, "; "), why))
+			refuse := func(o Outcome, why string, by ...eligibility.Blocker) {
+				v := m.verdict(o, method, fmt.Sprintf("%s, but nothing can be bought before it goes (%s), and %s", d.why, strings.Join(a.Freed, "; "), why))
+				if v.By = by; !ahead {
+					*p.verdictOf(m.Name) = v
+				}
 			}
 			if at := slices.IndexFunc(a.Freed, func(text string) bool { return taken[text] != "" }); at >= 0 {
 				refuse(WouldNotFit, fmt.Sprintf("node %s goes before it", taken[a.Freed[at]]))
@@ -350,17 +365,24 @@ func (p *planner) terminateFirst(start state) {
 				continue
 			}
 			if why := p.keptRunning(m.Pods, waiting); why != "" {
-				refuse(Blocked, why)
-				p.verdictOf(m.Name).By = []eligibility.Blocker{{Kind: eligibility.PodBudget, Text: why}}
+				refuse(Blocked, why, eligibility.Blocker{Kind: eligibility.PodBudget, Text: why})
+				continue
+			}
+			for _, text := range a.Freed {
+				taken[text] = m.Name
+			}
+			if ahead {
+				p.ledger = p.ledger.keep(method, m)
+				if a := p.ask(Question{Cordon: []string{m.Name}}); a.After != nil {
+					p.sim = a.After()
+					p.start.sim = p.sim
+				}
 				continue
 			}
 			p.carryOut(move{method: method, why: d.why + "; goes first: " + strings.Join(a.Freed, "; "), first: true}, [][]*member{{m}}, &a)
 			p.out.After = p.sim
 			for _, name := range p.out.Commands[len(p.out.Commands)-1].Touches() {
 				touched[name] = true
-			}
-			for _, text := range a.Freed {
-				taken[text] = m.Name
 			}
 		}
 	}
@@ -373,7 +395,11 @@ func (p *planner) freed(m *member, start state) (Answer, bool) {
 	held, limited := p.heldByPool(set)
 	q := question(set)
 	q.MaxNodes, q.Replacements, q.Thorough = max(1, len(q.Pods)), p.replacements(set), true
-	for _, sim := range []Simulator{start.sim, p.sim} {
+	sims := []Simulator{start.sim}
+	if len(p.out.Commands) > 0 {
+		sims = append(sims, p.sim)
+	}
+	for _, sim := range sims {
 		if a := p.askOf(sim, q); held == "" && a.OK() && a.lacks(q.Replacements) == "" {
 			return Answer{}, false
 		}

@@ -30,6 +30,7 @@ type toy struct {
 	free map[string]int
 	spot bool // spot is for sale
 	none bool // static pools can buy nothing
+	even bool // only sizes of powers of two are for sale
 	next int
 }
 
@@ -68,19 +69,27 @@ func (s toy) Simulate(_ context.Context, q plan.Question) (plan.Answer, error) {
 		}
 		left = nil
 		for _, p := range q.Pods {
+			if free[q.Moves[p]] < 1 {
+				left = append(left, p)
+				continue
+			}
 			free[q.Moves[p]]--
 			a.Placements = append(a.Placements, plan.Placement{Pod: p, Node: q.Moves[p]})
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(free)) {
-		for free[name] > 0 && len(left) > 0 {
+		for free[name] > 0 && len(left) > 0 && (q.Moves == nil || q.Elsewhere) {
 			a.Placements = append(a.Placements, plan.Placement{Pod: left[0], Node: name})
 			free[name]--
 			left = left[1:]
 		}
 	}
 	if len(left) > 0 && q.MaxNodes > 0 {
-		n := plan.NewNode{Name: fmt.Sprintf("new-%d", next), Pool: "default", InstanceType: fmt.Sprintf("t%d", len(left)), Zone: "z", CapacityType: "on-demand", PricePerHour: deprovision.Dollars(float64(len(left)) / 100)}
+		size := len(left)
+		for s.even && size&(size-1) > 0 {
+			size++
+		}
+		n := plan.NewNode{Name: fmt.Sprintf("new-%d", next), Pool: "default", InstanceType: fmt.Sprintf("t%d", size), Zone: "z", CapacityType: "on-demand", PricePerHour: deprovision.Dollars(float64(size) / 100)}
 		if s.spot && (q.CapacityTypes == nil || slices.Contains(q.CapacityTypes, "spot")) {
 			n.CapacityType, n.PricePerHour = "spot", n.PricePerHour/2
 		}
@@ -88,16 +97,16 @@ func (s toy) Simulate(_ context.Context, q plan.Question) (plan.Answer, error) {
 			for _, p := range left {
 				a.Placements = append(a.Placements, plan.Placement{Pod: p, Node: n.Name})
 			}
+			free[n.Name] = size - len(left)
 			n.Pods, left = left, nil
 			a.NewNodes = append(a.NewNodes, n)
-			free[n.Name] = 0
 			next++
 		}
 	}
 	if len(left) > 0 {
 		return plan.Answer{Unplaced: left, Why: fmt.Sprintf("%s: no room anywhere", left[0].Name)}, nil
 	}
-	a.After = func() plan.Simulator { return toy{free: free, spot: s.spot, none: s.none, next: next} }
+	a.After = func() plan.Simulator { return toy{free: free, spot: s.spot, none: s.none, even: s.even, next: next} }
 	a.Rebased = a.After
 	return a, nil
 }
@@ -228,8 +237,15 @@ func TestEveryMethod(t *testing.T) {
 		"what fits elsewhere is deleted": {world: newWorld("a 4 1", "b 4 3"), want: []string{"consolidation delete -a"}},
 		"what is too large is replaced":  {world: newWorld("a 8 3"), want: []string{"consolidation replace -a +t3"}},
 		"several are replaced by one": {
-			world: newWorld("a 8 5", "b 8 5"),
-			want:  []string{"consolidation replace -a -b +t10"},
+			world: newWorld("a 8 5", "b 8 5"), set: func(w *world) {
+				w.node("a").PricePerHour, w.node("b").PricePerHour = deprovision.Dollars(0.09), deprovision.Dollars(0.09)
+			},
+			want: []string{"consolidation replace -a -b +t10"},
+		},
+		"but not if one of them saves as much": {world: newWorld("a 8 5", "b 8 5"), want: []string{"consolidation replace -b +t2"}},
+		"an empty node is kept rather than bought again": {
+			world: newWorld("a 8 3", "b 4 0", "c 2 0"), set: func(w *world) { w.even = true },
+			want: []string{"emptiness delete -c", "consolidation delete -a"},
 		},
 		"what is right stays": {world: newWorld("a 4 4", "b 4 4")},
 		"expired nodes are replaced, whatever it costs": {

@@ -31,14 +31,15 @@ type problem struct {
 type planner struct {
 	problem
 	state
-	start   state // of the round
-	gangs   gangs
-	units   map[string]deprovision.Price // prices of disruption by pool
-	ledger  ledger                       // what the budgets allow in addition to the commands so far
-	limited bool                         // no command leads to the state without budgets, so the search respects them
-	noted   map[string]Verdict           // the verdict of the highest precedence so far, by node
-	out     Result
-	err     error // the first error of the simulator or the context
+	start    state // of the round
+	gangs    gangs
+	units    map[string]deprovision.Price // prices of disruption by pool
+	ledger   ledger                       // what the budgets allow in addition to the commands so far
+	limited  bool                         // no command leads to the state without budgets, so the search respects them
+	retained map[string]bool              // nodes whose moves were undone, see retain
+	noted    map[string]Verdict           // the verdict of the highest precedence so far, by node
+	out      Result
+	err      error // the first error of the simulator or the context
 }
 
 // state is a cluster that the plan could end with: the start of the round after the moves. Only
@@ -128,7 +129,7 @@ type member struct {
 func newPlanner(ctx context.Context, c deprovision.Cluster, sim Simulator, o Options) *planner {
 	p := &planner{
 		problem: problem{ctx, c, o, eviction.NewBudgets(c.PodDisruptionBudgets), map[string]*nodepool.NodePool{}},
-		noted:   map[string]Verdict{}, gangs: newGangs(&c), ledger: newLedger(&c, &o),
+		noted:   map[string]Verdict{}, retained: map[string]bool{}, gangs: newGangs(&c), ledger: newLedger(&c, &o),
 		state: state{sim: sim, nodes: make(map[string]*member, len(c.Nodes))},
 	}
 	for i := range c.Pools {

@@ -28,7 +28,7 @@ func (p *planner) way() (whole, held bool) {
 	step := func(v move) (left []move) {
 		for len(v.nodes) > 0 && p.torn(v) == nil {
 			q, cost := p.stepOf(v, &to)
-			if v.method == eligibility.Consolidation && !p.pays(v.nodes, cost) {
+			if !p.accepts(v, cost) {
 				break
 			}
 			a := p.ask(q)
@@ -173,7 +173,7 @@ func (p *planner) inWaves(v move, to *destination) (a Answer, waves [][]*member,
 		return a, nil, false
 	}
 	q, cost := p.stepOf(v, &reached)
-	if v.method == eligibility.Consolidation && !p.pays(v.nodes, cost) {
+	if !p.accepts(v, cost) {
 		return a, nil, false
 	}
 	a = p.ask(q)
@@ -198,11 +198,22 @@ func (p *planner) allowed(v move) (now, later []*member) {
 // budgets fills in the details of nodes that budgets keep, once it is known how many nodes the plan
 // takes.
 func (p *planner) budgets() {
+	ledger := newLedger(&p.cluster, &p.o)
+	for i := range p.out.Commands {
+		c := &p.out.Commands[i]
+		for _, n := range c.Nodes {
+			if len(c.Waves) == 0 || slices.Contains(c.Waves[0], n.Name) {
+				ledger, _ = ledger.charged(c.Method, &member{Candidate: n})
+			}
+		}
+	}
 	for i := range p.cluster.Nodes {
 		n := &p.cluster.Nodes[i]
 		if v := p.verdictOf(n.Name()); v.Outcome == OverBudget {
-			if why := p.ledger.why(n, budgetReason(v.Method, len(n.Reschedulable()))); why != "" {
+			if why := ledger.why(n, budgetReason(v.Method, len(n.Reschedulable()))); why != "" {
 				v.Detail = p.together(n.Name()) + why
+			} else {
+				v.Detail = cmp.Or(v.Detail, "the budgets keep a place for a node that must go")
 			}
 		}
 	}
@@ -216,7 +227,7 @@ func (p *planner) stay(v move, to *destination) {
 		detail = fmt.Sprintf("group %s would fall below its minimum, and not all of its pods can move with those of the node", torn.Name)
 	}
 	_, cost := p.stepOf(v, to)
-	outranked := v.method == eligibility.Consolidation && !p.pays(v.nodes, cost)
+	outranked := !p.accepts(v, cost)
 	if outranked {
 		outcome, detail = Outranked, "by itself it would save less than its disruption costs, or than is asked"
 	}
@@ -250,10 +261,11 @@ func pairs(groups []move) []move {
 	return out
 }
 
-// pays reports whether giving back the nodes pays by itself if new nodes of this cost are bought.
-func (p *planner) pays(set []*member, bought deprovision.Price) bool {
-	w := p.weigh(set, bought)
-	return p.saves(w) && w.net() > 0
+// accepts reports whether the move, with new nodes of this cost, may be a command by itself: it must be
+// made, or its nodes are empty, or it pays.
+func (p *planner) accepts(v move, bought deprovision.Price) bool {
+	w := p.weigh(v.nodes, bought)
+	return v.method != eligibility.Consolidation || p.saves(w) && w.net() > 0
 }
 
 // stepOf asks to give back the nodes and to buy the missing nodes that their pods need. It also
@@ -332,7 +344,7 @@ func (p *planner) groups(list []move, to *destination) []move {
 		}
 		group, cost = append(group, replaced[best]), cost+m.CostPerHour-most
 		replaced = slices.Delete(replaced, best, best+1)
-		if len(replaced) == 0 || p.pays(nodesOf(group), cost) {
+		if len(replaced) == 0 || p.accepts(join(group...), cost) {
 			out, group, cost = append(out, join(group...)), nil, 0
 		}
 	}

@@ -54,6 +54,9 @@ func TestWaves(t *testing.T) {
 	for _, allowed := range []int{0, 1, 2} {
 		w := newWorld("a 4 1", "b 4 1", "c 4 1", "d 8 4")
 		w.Pools[0].Disruption.Budgets = []nodepool.Budget{{Nodes: allowed}}
+		for i := range w.Nodes {
+			w.Nodes[i].PricePerHour += deprovision.Dollars(0.02) // none of them is as good as a new one
+		}
 		r := planned(w.Cluster, moody{w.toy, func(q plan.Question) bool { return exactly(q) && len(q.Remove) < 2 }}, nil)
 		if allowed == 0 {
 			assert.Empty(t, r.Commands)

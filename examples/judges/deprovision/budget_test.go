@@ -24,7 +24,7 @@ func TestWavesUntilQuietAreAccepted(t *testing.T) {
 	budgets := []string{`{nodes: "1"}`, `{nodes: "10%"}`, `{nodes: "0", schedule: "0 9 * * *", duration: 8h}, {nodes: "3"}`}
 	each(t, count, func(ctx context.Context, seed uint64) (seen tally, err error) {
 		o := fragment.Options{
-			Nodes: []int{8, 20}[seed%2], Seed: seed*7919 + 13, Constrained: seed/2%2 == 0,
+			Nodes: []int{8, 20, 60}[(seed+seed/3)%3], Seed: seed*7919 + 13, Constrained: seed/2%2 == 0,
 			Pool: strings.Replace(fragment.Pool, `{nodes: "100%"}`, budgets[seed%3], 1),
 		}
 		c, err := fragment.Generate(o)

@@ -10,7 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	giveback "github.com/joinery-sdk/joinery/deprovision/plan"
 	"github.com/joinery-sdk/joinery/examples/pipeline/simulate"
@@ -26,12 +29,50 @@ func leaving(c *giveback.Command) int {
 	return cmp.Or(most, len(c.Nodes))
 }
 
-// untilQuiet plans a cluster and applies the plan, hour by hour, until it has found nothing by day and by night. It returns the price at the end.
-// Each plan gives back no more nodes than the budgets allow at its moment.
-func untilQuiet(t *testing.T, c *fragment.Cluster) float64 {
+// guarded gives the pods of some deployments PodDisruptionBudgets: of most of them one pod may be missing, of some none, and a few have two budgets,
+// so that nothing may evict their pods.
+func guarded(c *fragment.Cluster, seed uint64) {
+	r, seen := rand.New(rand.NewPCG(seed, 29)), map[string]bool{}
+	for _, p := range c.Snapshot.Pods {
+		app := p.Labels["app"]
+		if app == "" || seen[app] {
+			continue
+		}
+		seen[app] = true
+		kind, allowed := r.IntN(20), int32(1)
+		if kind > 6 {
+			continue
+		}
+		if kind == 1 {
+			allowed = 0
+		}
+		for i := range 1 + max(0, 1-kind) {
+			b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: fmt.Sprintf("%s-%d", app, i)}}
+			b.Spec.Selector = &metav1.LabelSelector{MatchLabels: p.Labels}
+			b.Status.DisruptionsAllowed = allowed
+			c.Manifests.PodDisruptionBudgets = append(c.Manifests.PodDisruptionBudgets, b)
+		}
+	}
+}
+
+// untouchable are the apps whose pods no command may move.
+func untouchable(c *fragment.Cluster) map[string]bool {
+	out, budgets := map[string]bool{}, map[string]int{}
+	for _, b := range c.Manifests.PodDisruptionBudgets {
+		app := b.Spec.Selector.MatchLabels["app"]
+		budgets[app]++
+		out[app] = out[app] || b.Status.DisruptionsAllowed == 0 || budgets[app] > 1
+	}
+	return out
+}
+
+// untilQuiet plans a cluster and applies the plan, hour by hour, until it has found nothing for more than a day, because a saving counts for longer
+// when its nodes have been quiet for longer, up to a day. It returns the price at the end and the evictions of it all. Each plan gives back no more
+// nodes than the budgets allow at its moment, and moves no pod that PodDisruptionBudgets keep.
+func untilQuiet(t *testing.T, c *fragment.Cluster) (dollars float64, evictions int) {
 	t.Helper()
-	s, at := c.Snapshot, fragment.Now()
-	for quiet := 0; ; at = at.Add(time.Hour) {
+	s, kept := c.Snapshot, untouchable(c)
+	for at, last := fragment.Now(), fragment.Now(); ; at = at.Add(time.Hour) {
 		sim, nominated, err := simulate.New(s)
 		require.NoError(t, err)
 		r, err := giveback.Make(t.Context(), simulate.Cluster(c.Manifests, s, nominated, at), sim, nil)
@@ -47,6 +88,9 @@ func untilQuiet(t *testing.T, c *fragment.Cluster) float64 {
 		taken := 0
 		for i := range r.Commands {
 			taken += leaving(&r.Commands[i])
+			for _, p := range r.Commands[i].Pods() {
+				require.False(t, kept[p.Labels["app"]], "pod %s moves against its PodDisruptionBudgets", p.Name)
+			}
 			if s, err = simulate.Apply(s, &r.Commands[i], at); err != nil {
 				require.NoError(t, err)
 			}
@@ -59,43 +103,74 @@ func untilQuiet(t *testing.T, c *fragment.Cluster) float64 {
 				require.NotContains(t, v.Detail, "this plan takes")
 			}
 		}
-		if quiet++; len(r.Commands) > 0 {
-			quiet = 0
-		} else {
-			at = at.Add(8 * time.Hour)
+		evictions += r.Evictions
+		if len(r.Commands) > 0 {
+			last = at
+			continue
 		}
-		if quiet == 2 || quiet == 1 && len(s.Pools[0].Disruption.Budgets) == 1 {
-			return r.PricePerHourAfter.Dollars()
+		if at.Sub(last) > 24*time.Hour {
+			return r.PricePerHourAfter.Dollars(), evictions
 		}
+		at = at.Add(8 * time.Hour)
 	}
 }
 
+// under says how much dearer clusters of one size end under budgets than without.
+type under struct {
+	clusters, evictions, free int
+	sum, most                 float64
+	worst                     string
+}
+
 // Plans under a budget, made again until quiet, keep to it each time and come to an end. They end at most 1% dearer than without a budget in the
-// mean, and 3% at worst.
+// mean, and 3% at worst. With PodDisruptionBudgets that keep nodes, 5% at worst: pods that come to such a node cannot move again, so what an earlier
+// plan put there stays; one of 90 clusters ended 4.3% dearer. JOINERY_LONG=1 has 1,008 clusters; JOINERY_FROM is the first draw.
 func TestPlansUnderBudgetsUntilQuiet(t *testing.T) {
-	draws := 2
+	draws, sizes := 2, []int{8, 20, 60}
 	if testing.Short() {
-		draws = 1
+		draws, sizes = 1, sizes[:2]
 	}
 	if parts, err := strconv.Atoi(os.Getenv("JOINERY_LONG")); err == nil {
-		draws = max(draws, 12/parts)
+		draws = max(draws, 112/parts)
 	}
-	for _, budget := range []string{`{nodes: "1"}`, `{nodes: "10%"}`, `{nodes: "0", schedule: "0 9 * * *", duration: 8h}, {nodes: "3"}`} {
-		mean, most, n := 0.0, 0.0, 0
-		for draw := range draws {
-			for _, size := range []int{8, 20} {
-				o := fragment.Options{Nodes: size, Seed: rand.New(rand.NewPCG(uint64(draw), uint64(size))).Uint64(), Constrained: draw%2 == 1}
-				free, err := fragment.Generate(o)
+	from, _ := strconv.Atoi(os.Getenv("JOINERY_FROM"))
+	budgets := []string{`{nodes: "1"}`, `{nodes: "10%"}`, `{nodes: "0", schedule: "0 9 * * *", duration: 8h}, {nodes: "3"}`}
+	seen := make([][3]under, len(budgets))
+	for draw := from; draw < from+draws; draw++ {
+		for k, size := range sizes {
+			o := fragment.Options{Nodes: size, Seed: rand.New(rand.NewPCG(uint64(draw), uint64(size))).Uint64(), Constrained: draw%2 == 1}
+			kept, worst := draw/2%2 == 1, 0.03
+			if kept {
+				worst = 0.05
+			}
+			made := func(pool string) *fragment.Cluster {
+				o.Pool = pool
+				c, err := fragment.Generate(o)
 				require.NoError(t, err)
-				o.Pool = strings.Replace(fragment.Pool, `{nodes: "100%"}`, budget, 1)
-				held, err := fragment.Generate(o)
-				require.NoError(t, err)
-				dearer := untilQuiet(t, held)/untilQuiet(t, free) - 1
-				mean, most, n = mean+dearer, max(most, dearer), n+1
+				if kept {
+					guarded(c, o.Seed)
+				}
+				return c
+			}
+			free, moves := untilQuiet(t, made(fragment.Pool))
+			for i, budget := range budgets {
+				held, evictions := untilQuiet(t, made(strings.Replace(fragment.Pool, `{nodes: "100%"}`, budget, 1)))
+				dearer, u := held/free-1, &seen[i][k]
+				u.clusters, u.evictions, u.free, u.sum = u.clusters+1, u.evictions+evictions, u.free+moves, u.sum+dearer
+				assert.LessOrEqual(t, dearer, worst, "draw %d, %s, %d nodes", draw, budget, size)
+				if dearer > u.most {
+					u.most, u.worst = dearer, fmt.Sprintf("draw %d, $%.3f instead of $%.3f", draw, held, free)
+				}
 			}
 		}
-		require.LessOrEqual(t, mean/float64(n), 0.01, budget)
-		require.LessOrEqual(t, most, 0.03, budget)
-		t.Logf("budgets %s: %d clusters end %.2f%% dearer in the mean and %.2f%% at most", budget, n, 100*mean/float64(n), 100*most)
+	}
+	for i, budget := range budgets {
+		mean, n := 0.0, 0
+		for k, size := range sizes {
+			u := &seen[i][k]
+			t.Logf("budgets %s, %d nodes: %d clusters end %.2f%% dearer in the mean and %.2f%% at most (%s), with %d evictions instead of %d", budget, size, u.clusters, 100*u.sum/float64(u.clusters), 100*u.most, u.worst, u.evictions, u.free)
+			mean, n = mean+u.sum, n+u.clusters
+		}
+		assert.LessOrEqual(t, mean/float64(n), 0.01, budget)
 	}
 }
