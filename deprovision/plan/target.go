@@ -319,7 +319,7 @@ func (p *planner) undo(stays []*member) bool {
 		cost += n.cost()
 	}
 	q := p.moveQuestion(set, stranded, nil)
-	q.Moves, q.MaxCost, q.Thorough = nil, cost+1, len(stays) > 1
+	q.Moves, q.MaxCost = nil, cost+1
 	if cost > 0 {
 		q.MaxNodes = len(bought)
 	}
