@@ -148,7 +148,7 @@ func New(config Config) (*Cloud, error) {
 		}
 	}
 	region, err := catalogue.Load(config.Region)
-	if _, fresh := errors.AsType[*catalogue.UnknownRegionError](err); fresh {
+	if _, unknown := errors.AsType[*catalogue.UnknownRegionError](err); unknown || region.ZonesAssumed {
 		region, err = likeness(config.Region)
 	}
 	if err != nil {
@@ -188,7 +188,8 @@ func accountZones(zones []catalogue.Zone, ids map[string]string) []catalogue.Zon
 	return out
 }
 
-// likeness returns the region us-east-1 under another name.
+// likeness returns the region us-east-1 under another name, for regions of which the catalogue does
+// not know what their zones offer.
 func likeness(name string) (catalogue.Region, error) {
 	const model = "us-east-1"
 	r, err := catalogue.Load(model)
