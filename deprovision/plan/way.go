@@ -198,19 +198,19 @@ func (p *planner) allowed(v move) (now, later []*member) {
 // budgets fills in the details of nodes that budgets keep, once it is known how many nodes the plan
 // takes.
 func (p *planner) budgets() {
-	ledger := newLedger(&p.cluster, &p.o)
+	spent := newLedger(&p.cluster, &p.o)
 	for i := range p.out.Commands {
 		c := &p.out.Commands[i]
 		for _, n := range c.Nodes {
 			if len(c.Waves) == 0 || slices.Contains(c.Waves[0], n.Name) {
-				ledger, _ = ledger.charged(c.Method, &member{Candidate: n})
+				spent, _ = spent.charged(c.Method, &member{Candidate: n})
 			}
 		}
 	}
 	for i := range p.cluster.Nodes {
 		n := &p.cluster.Nodes[i]
 		if v := p.verdictOf(n.Name()); v.Outcome == OverBudget {
-			if why := ledger.why(n, budgetReason(v.Method, len(n.Reschedulable()))); why != "" {
+			if why := spent.why(n, budgetReason(v.Method, len(n.Reschedulable()))); why != "" {
 				v.Detail = p.together(n.Name()) + why
 			} else {
 				v.Detail = cmp.Or(v.Detail, "the budgets keep a place for a node that must go")
