@@ -63,9 +63,9 @@ type Problem struct {
 	aliases requirements.Aliases
 	// shapeLabels is computed once, by the first explanation.
 	shapeLabels func() *labelSets
-	cells       func() []cell           // what is for sale, by labels; computed once
-	sales       []func() []sale         // the same, by class
-	own         func(class int) float64 // see PodPrice; computed once for each class
+	cells       func() []cell    // what is for sale, by labels; computed once
+	sales       []func() []sale  // the same, by class
+	own         []func() float64 // by class, see PodPrice; computed once
 }
 
 // PoolState is a pool and what it may still buy within its limits.
@@ -195,8 +195,9 @@ func Compile(s Snapshot, opts *Options) (*Problem, error) {
 	p.compileShapes(p.mentioned())
 	p.topology = p.topology.WithShapes(p.forTopology)
 	p.shapeLabels = sync.OnceValue(p.labelSets)
-	p.own, p.cells = p.topology.Own, sync.OnceValue(p.newCells)
-	for _, c := range p.Classes {
+	p.cells = sync.OnceValue(p.newCells)
+	for i, c := range p.Classes {
+		p.own = append(p.own, sync.OnceValue(func() float64 { return p.topology.Own(i) }))
 		p.sales = append(p.sales, sync.OnceValue(func() []sale { return p.newSales(c) }))
 	}
 	var err error
@@ -224,7 +225,7 @@ func (p *Problem) Sharing() [][]int {
 
 // PodPrice returns the least price, in dollars an hour, of what a pod of the class takes of a new
 // node; 0 if no new node can hold it. [Options.PreferencePrice] is a share of it.
-func (p *Problem) PodPrice(class int) float64 { return p.own(class) }
+func (p *Problem) PodPrice(class int) float64 { return p.own[class]() }
 
 func (p *Problem) compileClasses(pending []*corev1.Pod, running map[string][]*corev1.Pod) {
 	others := slices.Concat(slices.Collect(maps.Values(running))...) // their order does not matter

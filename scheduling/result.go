@@ -455,7 +455,7 @@ func (s *state) forgone() float64 {
 	for _, rc := range s.assigned.Classes {
 		for _, k := range rc.Placed {
 			if k > 0 && rc.Level > 0 {
-				sum += float64(k*rc.Level) * price * s.p.own(rc.Class)
+				sum += float64(k*rc.Level) * price * s.p.own[rc.Class]()
 			}
 		}
 	}

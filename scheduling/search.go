@@ -129,7 +129,7 @@ func (p *Problem) smallFirst() []int {
 
 // bySize compares classes in the order of smallFirst.
 func (p *Problem) bySize(a, b int) int {
-	return cmp.Or(cmp.Compare(p.Classes[b].priority, p.Classes[a].priority), cmp.Compare(p.own(a), p.own(b)))
+	return cmp.Or(cmp.Compare(p.Classes[b].priority, p.Classes[a].priority), cmp.Compare(p.own[a](), p.own[b]()))
 }
 
 // largeFirst compares classes by priority, and then by requests.
@@ -414,7 +414,7 @@ func (d *decisions) preferences() {
 			all = append(all, i)
 		}
 	}
-	worth := func(class int) float64 { return float64(d.best.placed[class]) * p.own(class) }
+	worth := func(class int) float64 { return float64(d.best.placed[class]) * p.own[class]() }
 	slices.SortStableFunc(all, func(a, b int) int { return cmp.Compare(worth(b), worth(a)) })
 	type trial struct {
 		classes []int
