@@ -119,7 +119,7 @@ require (
 	k8s.io/cloud-provider v0.35.0 // indirect
 	k8s.io/component-base v0.36.3
 	k8s.io/controller-manager v0.36.3 // indirect
-	k8s.io/dynamic-resource-allocation v0.36.3 // indirect
+	k8s.io/dynamic-resource-allocation v0.36.3
 	k8s.io/kube-openapi v0.0.0-20260414162039-ec9c827d403f // indirect
 	k8s.io/kubelet v0.36.3 // indirect
 	sigs.k8s.io/apiserver-network-proxy/konnectivity-client v0.34.0 // indirect

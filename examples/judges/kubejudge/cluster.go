@@ -13,16 +13,19 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/informers"
+	"k8s.io/dynamic-resource-allocation/resourceslice/tracker"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config/latest"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/dynamicresources"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/nodevolumelimits"
 	"k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 	"k8s.io/kubernetes/pkg/scheduler/metrics"
+	"k8s.io/kubernetes/pkg/scheduler/util/assumecache"
 )
 
 // judged reports whether a plugin of the default profile takes part. The last five filter nothing: they sort, bind and
@@ -32,7 +35,7 @@ func judged(plugin string) bool {
 	case names.SchedulingGates,
 		names.NodeUnschedulable, names.NodeName, names.TaintToleration, names.NodeAffinity, names.NodePorts,
 		names.NodeResourcesFit, names.VolumeRestrictions, names.NodeVolumeLimits, names.VolumeBinding, names.VolumeZone,
-		names.PodTopologySpread, names.InterPodAffinity, names.NodeDeclaredFeatures,
+		names.PodTopologySpread, names.InterPodAffinity, names.NodeDeclaredFeatures, names.DynamicResources,
 		names.PrioritySort, names.DefaultBinder, names.NodeResourcesBalancedAllocation, names.ImageLocality:
 		return true
 	}
@@ -87,10 +90,16 @@ func newCluster(ctx context.Context, s *Scenario) (*cluster, error) {
 
 	var running context.Context
 	running, c.cancel = context.WithCancel(klog.NewContext(ctx, logr.Discard()))
+	devices, err := deviceManager(running, factory)
+	if err != nil {
+		c.cancel()
+		return nil, fmt.Errorf("kubejudge: %w", err)
+	}
 	c.framework, err = runtime.NewFramework(running, plugins.NewInTreeRegistry(), profile,
 		runtime.WithClientSet(api),
 		runtime.WithInformerFactory(factory),
 		runtime.WithSnapshotSharedLister(c.snapshot),
+		runtime.WithSharedDRAManager(devices),
 		runtime.WithSharedCSIManager(nodevolumelimits.NewCSIManager(factory.Storage().V1().CSINodes().Lister())),
 		runtime.WithParallelism(2),
 		runtime.WithLogger(logr.Discard()),
@@ -103,6 +112,16 @@ func newCluster(ctx context.Context, s *Scenario) (*cluster, error) {
 	c.done, over = context.WithCancel(running)
 	over()
 	return c, nil
+}
+
+// deviceManager is what DynamicResources knows: no device, class or claim, for a scenario has none. A pod that asks for a claim is refused.
+func deviceManager(ctx context.Context, factory informers.SharedInformerFactory) (*dynamicresources.DefaultDRAManager, error) {
+	slices, err := tracker.StartTracker(ctx, tracker.Options{SliceInformer: factory.Resource().V1().ResourceSlices()})
+	if err != nil {
+		return nil, err
+	}
+	claims := assumecache.NewAssumeCache(logr.Discard(), factory.Resource().V1().ResourceClaims().Informer(), "ResourceClaim", "", nil)
+	return dynamicresources.NewDRAManager(ctx, claims, slices, factory), nil
 }
 
 // fill admits the pods and puts every object where the plugins' listers look for it.

@@ -10,9 +10,9 @@
 // priority classes, the default storage class, claims of generic ephemeral volumes, and the binding of claims to volumes.
 //
 // The plugins are NodeUnschedulable, NodeName, TaintToleration, NodeAffinity, NodePorts, NodeResourcesFit,
-// VolumeRestrictions, NodeVolumeLimits, VolumeBinding, VolumeZone, PodTopologySpread, InterPodAffinity and NodeDeclaredFeatures, in
-// kube-scheduler's order and with its default arguments, and SchedulingGates. Dynamic resources, preemption and gangs are
-// not judged.
+// VolumeRestrictions, NodeVolumeLimits, VolumeBinding, VolumeZone, PodTopologySpread, InterPodAffinity,
+// NodeDeclaredFeatures and DynamicResources, in kube-scheduler's order and with its default arguments, and SchedulingGates.
+// A scenario has no devices, so a pod that asks for some is refused. Preemption and gangs are not judged.
 //
 // All functions leave their arguments alone and may be called concurrently.
 package kubejudge

@@ -325,6 +325,14 @@ func TestJudgeByPlugin(t *testing.T) {
 			refused:  "db-0", plugin: "VolumeRestrictions", message: `persistentvolumeclaim "data" not found`,
 		},
 		{
+			name: "devices by a claim",
+			scenario: kubejudge.Scenario{Nodes: nodes, Pods: pods(1, "db", func(p *corev1.Pod) {
+				p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "device", ResourceClaimName: new("device")}}
+			})},
+			plan:    plan("db-0", "a1"),
+			refused: "db-0", plugin: "DynamicResources", message: "could not find ResourceClaim",
+		},
+		{
 			name: "no storage capacity left",
 			scenario: kubejudge.Scenario{
 				Nodes: nodes, StorageClasses: []*storagev1.StorageClass{waits},
