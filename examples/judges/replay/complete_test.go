@@ -179,7 +179,7 @@ func waits(s scenario.Scenario, pod types.NamespacedName) bool {
 // What a plan leaves out has no place: no node that is there, that the plan buys or that a pool may buy beside takes it, by kube-scheduler's
 // word, unless a volume is a matter of luck.
 func TestNothingIsMissed(t *testing.T) {
-	n := min(*scenarios, 60)
+	n := *scenarios * 3 / 5
 	found, errs, out := make([][]missed, n), make([]error, n), make([]int, n)
 	inParallel(n, func(i int) {
 		s := drawn(*from + uint64(i))
