@@ -291,7 +291,7 @@ func ExampleObjective() {
 		fmt.Printf("from $%.2f to $%.2f an hour, %d pods move\n", r.PricePerHour.Dollars(), r.PricePerHourAfter.Dollars(), r.Evictions)
 	}
 	// Output:
-	// from $0.52 to $0.08 an hour, 5 pods move
+	// from $0.52 to $0.08 an hour, 4 pods move
 	// from $0.52 to $0.12 an hour, 1 pods move
 }
 

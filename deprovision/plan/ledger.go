@@ -164,7 +164,11 @@ func (p *planner) withReplacements(needed []string, set []*member, to *destinati
 	for _, pool := range p.replacements(set) {
 		missing[pool]++
 	}
-	for _, name := range slices.Concat(needed, slices.Sorted(maps.Keys(to.bought))) {
+	var others []string // only these slots can take what no pod needs
+	if len(missing) > 0 {
+		others = slices.Sorted(maps.Keys(to.bought))
+	}
+	for _, name := range slices.Concat(needed, others) {
 		n := to.bought[name]
 		static := p.pools[n.Pool] != nil && p.pools[n.Pool].IsStatic()
 		switch {

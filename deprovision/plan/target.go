@@ -102,9 +102,12 @@ func (p *planner) candidates() []*member {
 
 const (
 	// Sets are chosen at this many prices of disruption. The first price is dearest times the price
-	// at which the disruption of all nodes costs as much as the nodes. Each further price is half
-	// of the one before. Twice as many prices find no better answers.
-	rates, dearest = 13, 4
+	// at which the disruption of all nodes costs as much as the nodes. Each further price is a quarter
+	// of the one before. Twice as many prices between the same ends save no more: 62.95% instead of
+	// 62.96% on 110 fragmented clusters of 6 to 150 nodes.
+	rates, dearest = 7, 4
+	// Where budgets limit the search, sets begin at this many places of the ranking.
+	places = 13
 	// Giving back many nodes at once must gain 1/leastShare of the cost of all nodes over the
 	// horizon; single nodes may gain less. Otherwise many small gains would follow each other, and
 	// each requires examining all sets.
@@ -128,7 +131,7 @@ func (p *planner) choices(list []*member) [][]*member {
 	for i, m := range list {
 		ask[i] = NodeChoice{Node: m.Name, Pods: m.Pods, Costs: make([]deprovision.Price, rates)}
 		for k := range rates {
-			unit := max(average.Times(math.Ldexp(dearest, -k)), p.units[m.Pool].Times(1/p.horizon(m)))
+			unit := max(average.Times(math.Ldexp(dearest, -2*k)), p.units[m.Pool].Times(1/p.horizon(m)))
 			ask[i].Costs[k] = m.CostPerHour - unit.Times(m.Disruption)
 		}
 	}
@@ -154,8 +157,8 @@ func (p *planner) choices(list []*member) [][]*member {
 	most := 0
 	if sets = append(sets, list); p.limited {
 		sets = nil // as many nodes as the budgets allow, from several places of the ranking
-		for k := range rates {
-			at := len(list) * k / rates
+		for k := range places {
+			at := len(list) * k / places
 			sets = append(sets, p.within(slices.Concat(list[at:], list[:at])))
 		}
 	}
@@ -189,8 +192,9 @@ func (p *planner) sets() bool {
 	for _, m := range p.members() {
 		most += m.CostPerHour.Times(p.horizon(m) / leastShare)
 	}
-	for _, of := range p.choices(list) {
-		if p.weigh(of, p.bound(question(of))).net() <= most {
+	atMost := func(set []*member) deprovision.Price { return p.weigh(set, p.bound(question(set))).net() }
+	for _, of := range slices.Backward(p.choices(list)) { // large sets first, because they rule out small ones
+		if atMost(of) <= most {
 			p.out.Avoided++
 			continue
 		}
@@ -202,7 +206,7 @@ func (p *planner) sets() bool {
 	// A few nodes may be in a state that only a change of all of them can improve. For many nodes
 	// this would cost more than everything before. It would hardly find anything, because there are
 	// many small changes.
-	if len(set) == 0 && !p.limited && len(list) <= window && p.weigh(list, p.bound(question(list))).net() > most {
+	if len(set) == 0 && !p.limited && len(list) <= window && atMost(list) > most {
 		if a, w, ok := p.try(list, true); ok && w.net() > most {
 			best, set, most = a, list, w.net()
 		}
