@@ -160,24 +160,23 @@ func (a *Answer) lacks(pools []string) string {
 // withReplacements returns the names of the nodes that a command for the set buys: those that its
 // pods need, and of each static pool as many as it must buy for the set.
 func (p *planner) withReplacements(needed []string, set []*member, to *destination) (out []string) {
-	missing := map[string]int{}
-	for _, pool := range p.replacements(set) {
+	static, missing := p.replacements(set), map[string]int{}
+	for _, pool := range static {
 		missing[pool]++
 	}
-	var others []string // only these slots can take what no pod needs
-	if len(missing) > 0 {
-		others = slices.Sorted(maps.Keys(to.bought))
+	out = slices.DeleteFunc(slices.Clone(needed), func(name string) bool {
+		pool := to.bought[name].Pool
+		missing[pool]--
+		return missing[pool] < 0 && p.pools[pool] != nil && p.pools[pool].IsStatic()
+	})
+	if len(static) == 0 {
+		return out
 	}
-	for _, name := range slices.Concat(needed, others) {
-		n := to.bought[name]
-		static := p.pools[n.Pool] != nil && p.pools[n.Pool].IsStatic()
-		switch {
-		case p.nodes[name] != nil || slices.Contains(out, name), static && missing[n.Pool] == 0, !static && !slices.Contains(needed, name):
-			continue
-		case static:
-			missing[n.Pool]--
+	for _, name := range slices.Sorted(maps.Keys(to.bought)) {
+		if pool := to.bought[name].Pool; missing[pool] > 0 && p.nodes[name] == nil && !slices.Contains(out, name) {
+			missing[pool]--
+			out = append(out, name)
 		}
-		out = append(out, name)
 	}
 	slices.Sort(out)
 	return out

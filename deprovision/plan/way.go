@@ -322,29 +322,41 @@ func (p *planner) groups(list []move, to *destination) []move {
 	slices.SortFunc(deleted, rank)
 	out = append(out, deleted...)
 	slices.SortFunc(replaced, rank)
-	bought := map[string]bool{}
+	number, costs := map[string]int{}, []deprovision.Price{} // of the nodes to buy
+	buys := make([][]int, len(replaced))
+	for i, v := range replaced {
+		for _, name := range needs[v.nodes[0].Name] {
+			if _, ok := number[name]; !ok {
+				n := to.bought[name]
+				number[name], costs = len(costs), append(costs, n.cost())
+			}
+			buys[i] = append(buys[i], number[name])
+		}
+	}
+	var near []int // the first moves that are in no group
 	var group []move
 	cost := deprovision.Price(0)
-	for len(replaced) > 0 { // greedily: the one that saves most with the nodes bought so far
+	for next := 0; next < len(replaced) || len(near) > 0; { // greedily: the one that saves most with the nodes bought so far
+		for ; len(near) < window && next < len(replaced); next++ {
+			near = append(near, next)
+		}
 		best, most := 0, deprovision.Price(0)
-		for i, v := range replaced[:min(window, len(replaced))] {
-			saves := v.nodes[0].CostPerHour
-			for _, name := range needs[v.nodes[0].Name] {
-				if n := to.bought[name]; !bought[name] {
-					saves -= n.cost()
-				}
+		for i, at := range near {
+			saves := replaced[at].nodes[0].CostPerHour
+			for _, k := range buys[at] {
+				saves -= costs[k]
 			}
 			if i == 0 || saves > most {
 				best, most = i, saves
 			}
 		}
-		m := replaced[best].nodes[0]
-		for _, name := range needs[m.Name] {
-			bought[name] = true
+		at := near[best]
+		near = slices.Delete(near, best, best+1)
+		for _, k := range buys[at] {
+			costs[k] = 0 // bought once
 		}
-		group, cost = append(group, replaced[best]), cost+m.CostPerHour-most
-		replaced = slices.Delete(replaced, best, best+1)
-		if len(replaced) == 0 || p.accepts(join(group...), cost) {
+		group, cost = append(group, replaced[at]), cost+replaced[at].nodes[0].CostPerHour-most
+		if len(near) == 0 && next == len(replaced) || p.accepts(join(group...), cost) {
 			out, group, cost = append(out, join(group...)), nil, 0
 		}
 	}
