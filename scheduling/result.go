@@ -13,7 +13,6 @@ import (
 
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
-	"github.com/joinery-sdk/joinery/scheduling/internal/bind"
 	"github.com/joinery-sdk/joinery/scheduling/internal/podclass"
 	"github.com/joinery-sdk/joinery/scheduling/internal/topology"
 )
@@ -471,26 +470,4 @@ func (s *state) givenUp() int {
 		}
 	}
 	return n
-}
-
-// isShort reports whether pods are unplaced because of a limit, a quota or a count: in some cell
-// where they fit, nothing that holds one of them may be bought beside the plan. Pools with MinValues
-// do not count.
-func (s *state) isShort() bool {
-	used := usedBy(s.bound, len(s.last.Bins))
-	remaining := s.p.remaining(s.last.Bins, func(bin int) bool { return used[bin] })
-	cells := s.p.cells()
-	for i, c := range s.p.Classes {
-		if s.placed[i] == len(c.Pods) || c.Refusal != nil {
-			continue
-		}
-		for _, sale := range s.p.sales[i]() { // some offer of each holds a pod of the class
-			if !slices.ContainsFunc(cells[sale.cell].offers, func(o [2]int) bool {
-				return bind.Fits(c.requests, s.p.Shapes[o[0]].Free) && remaining.allows(o[0], o[1])
-			}) {
-				return true
-			}
-		}
-	}
-	return false
 }

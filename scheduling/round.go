@@ -258,7 +258,8 @@ type Item struct {
 	Limits   []Limit
 	// Priority decides if not all items can be placed: those with a higher one go first. Items that
 	// are tied to one node have the highest. Then come pods that earlier attempts could not place,
-	// then pods by their own priority. Only the order of the numbers matters.
+	// then pods by their own priority. Only the order of the numbers matters. It orders one round of
+	// packing; whole plans are compared by the pods' own priority alone.
 	Priority int32
 }
 

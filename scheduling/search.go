@@ -117,7 +117,7 @@ func (s *state) step(next *search, unplaced []int) topology.Facts {
 }
 
 // smallFirst returns the classes by priority, and of each priority those first whose pods cost the
-// least on nodes of their own.
+// least on nodes of their own, or request the least if nothing that holds them is for sale.
 func (p *Problem) smallFirst() []int {
 	out := make([]int, len(p.Classes))
 	for i := range out {
@@ -129,7 +129,7 @@ func (p *Problem) smallFirst() []int {
 
 // bySize compares classes in the order of smallFirst.
 func (p *Problem) bySize(a, b int) int {
-	return cmp.Or(cmp.Compare(p.Classes[b].priority, p.Classes[a].priority), cmp.Compare(p.own[a](), p.own[b]()))
+	return cmp.Or(cmp.Compare(p.Classes[b].priority, p.Classes[a].priority), cmp.Compare(p.own[a](), p.own[b]()), slices.Compare(p.Classes[a].requests, p.Classes[b].requests))
 }
 
 // largeFirst compares classes by priority, and then by requests.
@@ -328,12 +328,12 @@ func (d *decisions) extend() {
 // limits its plans, and fewerPods the pods of each, over all of its attempts.
 const leastPart, mostFewer, fewerPods = 8, 6, 2_000
 
-// fewer plans again with fewer pods, if limits, quotas or counts leave no room for all. For each
-// priority, these are as many of the smallest pods as are placed, and some more. If all pods are
-// planned, it is chance which of them take the room, and spreads are cut short there.
+// fewer plans again with fewer pods, if not all have room. For each priority, these are as many of
+// the smallest pods as are placed, and some more. If all pods are planned, it is chance which of
+// them take the room, and spreads are cut short there. [Options.Rank] says itself which pods wait.
 func (d *decisions) fewer() {
 	p := d.base
-	if p.options.Attempts == 1 || !d.best.isShort() {
+	if p.options.Attempts == 1 || p.options.Rank != nil || len(d.best.unplaced()) == 0 {
 		return
 	}
 	order := p.smallFirst()
@@ -356,8 +356,9 @@ func (d *decisions) fewer() {
 	}
 }
 
-// smallest searches for a plan of the pods of higher priority that the best plan places, and of the
-// n smallest pods of the priority. It is kept if it is better.
+// smallest searches for a plan of the pods of higher priority that the best plan places, of the n
+// smallest pods of the priority, and of one pod of each other class that these follow. The rest are
+// added where they fit. The plan is kept if it is better.
 func (d *decisions) smallest(order []int, priority int32, n int) {
 	if d.err != nil || d.ctx.Err() != nil || d.fewerTried == mostFewer {
 		return
@@ -365,6 +366,15 @@ func (d *decisions) smallest(order []int, priority int32, n int) {
 	d.fewerTried++
 	other, c, pods := *d.base, d.best.p.topology.Choice(), n
 	c.Only = make([]int, len(other.Classes))
+	var urgent []int
+	for _, i := range order {
+		if other.Classes[i].priority >= priority {
+			urgent = append(urgent, i)
+		}
+	}
+	for _, i := range other.topology.Followed(urgent) { // those of lower priority
+		c.Only[i] = 1
+	}
 	for _, i := range order {
 		switch {
 		case other.Classes[i].priority > priority:

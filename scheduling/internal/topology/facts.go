@@ -208,23 +208,29 @@ func (st *Assignment) Blame(unplaced []int) Facts {
 	out := st.Facts.next()
 	out.blame = map[int]int{}
 	maps.Copy(out.blame, st.Facts.blame)
-	all := slices.Clone(unplaced)
+	for _, i := range st.p.Followed(unplaced) {
+		out.blame[i]++
+	}
+	return out
+}
+
+// Followed returns the classes and all others with pods that these have required affinity to,
+// directly or through others.
+func (p *Problem) Followed(classes []int) []int {
+	all := slices.Clone(classes)
 	for k := 0; k < len(all); k++ {
-		for _, t := range st.p.classes[all[k]].all.Terms {
+		for _, t := range p.classes[all[k]].all.Terms {
 			if !binds(&t) || t.Anti {
 				continue
 			}
-			for _, m := range st.p.groups[t.Group].members {
-				if st.p.classes[m].Count > 0 && !slices.Contains(all, m) {
+			for _, m := range p.groups[t.Group].members {
+				if p.classes[m].Count > 0 && !slices.Contains(all, m) {
 					all = append(all, m)
 				}
 			}
 		}
 	}
-	for _, i := range all {
-		out.blame[i]++
-	}
-	return out
+	return all
 }
 
 // InOrder returns facts by which the classes are assigned and packed in this order.
