@@ -41,7 +41,7 @@
 //     second one.
 //   - Concurrent calls of Create with one token make one instance.
 //   - Create with the token of another claim fails with ErrInvalidSpec.
-//   - Create tells all tokens apart: up to 128 characters, capital and small letters, and every
+//   - Create distinguishes all tokens: up to 128 characters, capital and small letters, and every
 //     character that a token may have.
 //   - Create with the token of an instance that was deleted fails with ErrNotFound and makes none.
 //   - Create refuses a claim that is not valid, or that has a candidate which is not in the
