@@ -75,7 +75,7 @@ func TestBadInput(t *testing.T) {
 		want string
 	}{
 		{[]string{"--snapshots", "a", "--log", "b"}, "cannot be combined"},
-		{[]string{"--snapshots", "a", "-f", "b"}, "has pools of its own"},
+		{[]string{"--snapshots", "a", "-f", "b"}, "has its own pools"},
 		{[]string{"-f", "sample.yaml"}, "but no history"},
 		{[]string{"--snapshots", "nowhere"}, "nowhere"},
 		{[]string{"--log", "nowhere"}, "--log: open nowhere"},
