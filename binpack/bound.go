@@ -86,7 +86,7 @@ func (in *Instance) VerifyBound(plan *Plan) error {
 		return err
 	}
 	if proved = in.roundUp(proved); proved < b.Price {
-		return fmt.Errorf("binpack: %v is proved, the bound claims %v", proved, b.Price)
+		return fmt.Errorf("binpack: %v is proved, but the bound claims %v", proved, b.Price)
 	}
 	return nil
 }

@@ -120,7 +120,7 @@ func (c *checker) contents(what string, shares []Share, capacity []int64, labels
 			t.limit = t.asked
 		}
 		if t.count > t.limit {
-			c.bad("%s: tag %q stands there %d times, at most %d are allowed", what, t.tag, t.count, t.limit)
+			c.bad("%s: tag %q occurs %d times, but at most %d are allowed", what, t.tag, t.count, t.limit)
 		}
 	}
 }
@@ -148,7 +148,7 @@ func (c *checker) holds(what string, shares []Share, labels, claimed requirement
 		return
 	}
 	if !decided {
-		c.bad("%s: too many alternatives of open labels to find out which agree; Bin.Labels may say it", what)
+		c.bad("%s: its undecided labels have too many alternatives to check; set Bin.Labels", what)
 		return
 	}
 	var kept []Share
@@ -203,7 +203,7 @@ func (c *checker) bins(bins []Bin) (known []Bin) {
 		c.contents(what, b.Shares, typ.Capacity, labels, b.Labels, typ.Tags, typ.Limits)
 		if len(c.errs) == before && len(p.Pools[typ.Pool].MinValues) > 0 {
 			if open := f.refill(b); !f.showsMinimums(&open) && !c.in.showsOtherwise(b, open.used) {
-				c.bad("%s: its alternatives do not show the minimum of values that pool %q asks for", what, p.Pools[typ.Pool].Name)
+				c.bad("%s: its alternatives do not show the minimum of values that pool %q requires", what, p.Pools[typ.Pool].Name)
 			}
 		}
 	}
@@ -263,7 +263,7 @@ func (c *checker) budgets(bins []Bin) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(left)) {
 		if left[name] < 0 {
-			c.bad("of reservation %q, %d more are taken than there are", strings.TrimPrefix(name, "\x00"), -left[name])
+			c.bad("reservation %q: %d more are taken than exist", strings.TrimPrefix(name, "\x00"), -left[name])
 		}
 	}
 }
@@ -354,7 +354,7 @@ func (in *Instance) Misfit(item int) string {
 	case sold != "":
 		return "sold out: " + sold
 	case full != "":
-		return "what is large enough holds it back by its tags: " + full
+		return "what is large enough excludes it by its tags: " + full
 	case short == "":
 		return fmt.Sprintf("nothing has the labels that it requires: %s", it.Requires)
 	}

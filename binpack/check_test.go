@@ -72,14 +72,14 @@ func TestCheckReportsEachRule(t *testing.T) {
 		}, `binpack: bin 0: item "blue" requires team in (blue), the labels are team in (red), zone in (east)`},
 		{"limit of a tag", func(p *binpack.Problem, l *binpack.Layout) {
 			l.Bins[0].Shares[0].Count, l.Bins[2].Shares[0].Count = 3, 1
-		}, `binpack: bin 0: tag "web" stands there 3 times, at most 2 are allowed`},
+		}, `binpack: bin 0: tag "web" occurs 3 times, but at most 2 are allowed`},
 		{"limit against what the type brings", func(p *binpack.Problem, l *binpack.Layout) {
 			l.Bins[2].Shares = append(l.Bins[2].Shares, l.Bins[1].Shares[1])
 			l.Bins[1].Shares = l.Bins[1].Shares[:1]
-		}, `binpack: bin 2: tag "daemon" stands there 1 times, at most 0 are allowed`},
+		}, `binpack: bin 2: tag "daemon" occurs 1 times, but at most 0 are allowed`},
 		{"limit of the type", func(p *binpack.Problem, l *binpack.Layout) {
 			p.Types[0].Limits = []binpack.Limit{{Tag: "web", Max: 1}}
-		}, `binpack: bin 0: tag "web" stands there 2 times, at most 1 are allowed`},
+		}, `binpack: bin 0: tag "web" occurs 2 times, but at most 1 are allowed`},
 		{"count", func(p *binpack.Problem, l *binpack.Layout) { p.Items[0].Count = 3 }, `binpack: item "web" is placed 4 times, there are 3`},
 		{"nodes of a pool", func(p *binpack.Problem, l *binpack.Layout) { p.Pools[0].MaxNodes = new(1) }, `binpack: pool "small": 2 bins, at most 1 are allowed`},
 		{"price of a pool", func(p *binpack.Problem, l *binpack.Layout) { p.Pools[0].MaxPrice = new(binpack.Price(21)) }, `binpack: pool "small": $0.000000022 an hour, at most $0.000000021 is allowed`},
@@ -89,8 +89,8 @@ func TestCheckReportsEachRule(t *testing.T) {
 		{"reservation", func(p *binpack.Problem, l *binpack.Layout) {
 			p.Pools[0].Limits, p.Pools[0].MaxPrice = nil, nil
 			l.Bins[0].Type, l.Bins[0].Shares = 2, l.Bins[0].Shares[:1]
-		}, `binpack: of reservation "r", 1 more are taken than there are`},
-		{"minimum of values", func(p *binpack.Problem, l *binpack.Layout) { p.Types[1].Offerings = p.Types[1].Offerings[:1] }, `binpack: bin 2: its alternatives do not show the minimum of values that pool "shown" asks for`},
+		}, `binpack: reservation "r": 1 more are taken than exist`},
+		{"minimum of values", func(p *binpack.Problem, l *binpack.Layout) { p.Types[1].Offerings = p.Types[1].Offerings[:1] }, `binpack: bin 2: its alternatives do not show the minimum of values that pool "shown" requires`},
 		{"an empty bin", func(p *binpack.Problem, l *binpack.Layout) { l.Bins[2].Shares = nil }, "binpack: bin 2 is empty"},
 		{"no such type", func(p *binpack.Problem, l *binpack.Layout) { l.Bins[2].Type = 3 }, "binpack: bin 2: there is no offering 0 of type 3"},
 		{"a negative type", func(p *binpack.Problem, l *binpack.Layout) { l.Bins[2].Type = -1 }, "binpack: bin 2: there is no offering 0 of type -1"},
@@ -185,7 +185,7 @@ func TestCompileReportsEverythingMalformed(t *testing.T) {
 	require.Equal(t, []string{
 		`binpack: item "a": count -1 is out of range`,
 		`binpack: item "a" (items[0]): size of cpu is negative`,
-		`binpack: item "a" stands there twice`,
+		`binpack: item "a" is listed twice`,
 		`binpack: item "a": count 2147483648 is out of range`,
 		`binpack: item "a" has 2 resources, want 1`,
 		`binpack: item "a": limit of tag "x" is negative`,
@@ -193,11 +193,11 @@ func TestCompileReportsEverythingMalformed(t *testing.T) {
 		`binpack: type "t" (types[0]): pool 1 does not exist`,
 		`binpack: type "u" (types[1]): usage has 1 entry, its pool "p" limits 2`,
 		`binpack: type "u" (types[1]): usage is negative`,
-		`binpack: type "u" (types[1]): offerings[0]: price is negative, too large or no number`,
+		`binpack: type "u" (types[1]): offerings[0]: price is negative, too large or not a number`,
 		`binpack: type "u" (types[1]): offerings[1]: count is negative`,
 		`binpack: type "u" (types[1]): limit of tag "y" is negative`,
 		`binpack: node "n" has 0 resources, want 1`,
-		`binpack: node "n" stands there twice`,
+		`binpack: node "n" is listed twice`,
 		`binpack: node "n": limit of tag "z" is negative`,
 	}, strings.Split(err.Error(), "\n"))
 }
@@ -205,7 +205,7 @@ func TestCompileReportsEverythingMalformed(t *testing.T) {
 // What cannot be meant is refused with its name.
 func TestCompileAndPackRefuse(t *testing.T) {
 	for want, change := range map[string]func(p *binpack.Problem, o *binpack.Options){
-		`binpack: resource "cpu" stands there twice`: func(p *binpack.Problem, _ *binpack.Options) {
+		`binpack: resource "cpu" is listed twice`: func(p *binpack.Problem, _ *binpack.Options) {
 			*p = one([]string{"cpu", "cpu"}, nil)
 		},
 		`binpack: pool "p" (pools[0]): MaxNodes or MaxPrice is negative; nil means no limit`: func(p *binpack.Problem, _ *binpack.Options) {
@@ -214,7 +214,7 @@ func TestCompileAndPackRefuse(t *testing.T) {
 		`binpack: pool "p" (pools[0]): the minimum of "zone" is -1, want 1 or more`: func(p *binpack.Problem, _ *binpack.Options) {
 			p.Pools[0].MinValues = []binpack.MinValues{{Key: "zone", Count: -1}}
 		},
-		`binpack: type "x" (types[0]): offerings[0]: price is negative, too large or no number`: func(p *binpack.Problem, _ *binpack.Options) {
+		`binpack: type "x" (types[0]): offerings[0]: price is negative, too large or not a number`: func(p *binpack.Problem, _ *binpack.Options) {
 			p.Types[0].Offerings[0].Price = binpack.Dollars(math.NaN())
 		},
 		`binpack: pool "p" (pools[0]): the minimum of "zone" is 0, want 1 or more`: func(p *binpack.Problem, _ *binpack.Options) {
@@ -250,7 +250,7 @@ func TestCompileAndPackRefuse(t *testing.T) {
 		`binpack: there is no effort "all", only "fast", "default" and "best"`: func(_ *binpack.Problem, o *binpack.Options) {
 			o.Strategy = &binpack.CostAware{Effort: "all"}
 		},
-		"binpack: Options.First is no plan of the instance: binpack: bin 0: there is no offering 0 of type 7": func(_ *binpack.Problem, o *binpack.Options) {
+		"binpack: Options.First is not a plan of the instance: binpack: bin 0: there is no offering 0 of type 7": func(_ *binpack.Problem, o *binpack.Options) {
 			o.First = &binpack.Plan{Strategy: "ffd", Layout: binpack.Layout{Bins: []binpack.Bin{{Type: 7, Shares: []binpack.Share{{Item: 126, Count: 1}}}}}}
 		},
 	} {

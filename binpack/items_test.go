@@ -56,7 +56,7 @@ func TestOtherItemsAreChecked(t *testing.T) {
 	_, err = in.WithItems([]binpack.Item{item}, nil)
 	require.NoError(t, err)
 	_, err = in.WithItems([]binpack.Item{item, item}, nil)
-	assert.ErrorContains(t, err, `item "web" stands there twice`)
+	assert.ErrorContains(t, err, `item "web" is listed twice`)
 	_, err = in.WithItems([]binpack.Item{{Name: "web", Size: []int64{1}}}, nil)
 	assert.ErrorContains(t, err, "has 1 resource, want 2")
 	_, err = in.WithItems([]binpack.Item{item}, []binpack.Diversity{{Items: []binpack.Share{{Item: 1, Count: 1}}}})

@@ -179,7 +179,7 @@ func (r *run) layOut(ctx context.Context, in *Instance, o *Options) (layout Layo
 	given, better := o.First != nil && o.First.Strategy == (FirstFitDecreasing{}).Name(), false
 	if given {
 		if err := in.Check(o.First.Layout); err != nil {
-			return layout, h, fmt.Errorf("binpack: Options.First is no plan of the instance: %w", err)
+			return layout, h, fmt.Errorf("binpack: Options.First is not a plan of the instance: %w", err)
 		}
 		layout = in.split.layout(o.First.Layout, in.split.in)
 	} else {

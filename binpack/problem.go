@@ -395,7 +395,7 @@ func (p Problem) validateItems() error {
 		it := &p.Items[i]
 		what := func() string { return fmt.Sprintf("item %q", it.Name) }
 		if seen[it.Name] {
-			f.add("%s stands there twice", what())
+			f.add("%s is listed twice", what())
 		}
 		seen[it.Name] = true
 		if it.Count < 0 || it.Count > math.MaxInt32 {
@@ -427,7 +427,7 @@ func (p Problem) validateBins() error {
 	f := faults{resources: len(p.Resources)}
 	for r, name := range p.Resources {
 		if slices.Index(p.Resources, name) < r {
-			f.add("resource %q stands there twice", name)
+			f.add("resource %q is listed twice", name)
 		}
 	}
 	for i, pool := range p.Pools {
@@ -461,7 +461,7 @@ func (p Problem) validateBins() error {
 		}
 		for j, o := range t.Offerings {
 			if o.Price < 0 || o.Objective < 0 {
-				f.add("%s: offerings[%d]: price is negative, too large or no number", what(), j)
+				f.add("%s: offerings[%d]: price is negative, too large or not a number", what(), j)
 			}
 			if o.Usage != nil && len(o.Usage) != len(p.Budgets) {
 				f.add("%s: offerings[%d]: usage has %s, want one for each budget: %d", what(), j, plural(len(o.Usage), "entry", "entries"), len(p.Budgets))
@@ -484,7 +484,7 @@ func (p Problem) validateBins() error {
 		what := func() string { return fmt.Sprintf("node %q", n.Name) }
 		f.vector(what, n.Free)
 		if nodes[n.Name] {
-			f.add("node %q stands there twice", n.Name)
+			f.add("node %q is listed twice", n.Name)
 		}
 		nodes[n.Name] = true
 		for r := range n.Provides.All() {

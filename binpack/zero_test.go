@@ -65,13 +65,13 @@ func TestMisfit(t *testing.T) {
 		`its own limit of tag "a" allows no copy of it `: func(p *binpack.Problem) {
 			p.Items[0].Tags, p.Items[0].Limits = []string{"a", "a"}, []binpack.Limit{{Tag: "a", Max: 1}}
 		},
-		`what is large enough holds it back by its tags: four has a limit of tag "port"`: func(p *binpack.Problem) {
+		`what is large enough excludes it by its tags: four has a limit of tag "port"`: func(p *binpack.Problem) {
 			p.Items[0].Tags, p.Types[0].Limits = []string{"port"}, []binpack.Limit{{Tag: "port"}}
 		},
-		`what is large enough holds it back by its tags: four has a limit of tag "port" `: func(p *binpack.Problem) {
+		`what is large enough excludes it by its tags: four has a limit of tag "port" `: func(p *binpack.Problem) {
 			p.Items[0].Limits, p.Types[0].Tags = []binpack.Limit{{Tag: "port"}}, []string{"port"}
 		},
-		`what is large enough holds it back by its tags: node n has a limit of tag "port"`: func(p *binpack.Problem) {
+		`what is large enough excludes it by its tags: node n has a limit of tag "port"`: func(p *binpack.Problem) {
 			p.Types = nil
 			p.Items[0].Limits = []binpack.Limit{{Tag: "port", Max: 1}}
 			p.Nodes = []binpack.Node{{Name: "n", Free: []int64{4}, Tags: []string{"port", "port"}}}

@@ -41,7 +41,7 @@
 //     second one.
 //   - Concurrent calls of Create with one token make one instance.
 //   - Create with the token of another claim fails with ErrInvalidSpec.
-//   - Create tells all tokens apart: up to 128 characters, capital and small letters, and every
+//   - Create distinguishes all tokens: up to 128 characters, capital and small letters, and every
 //     character that a token may have.
 //   - Create with the token of an instance that was deleted fails with ErrNotFound and makes none.
 //   - Create refuses a claim that is not valid, or that has a candidate which is not in the
@@ -53,8 +53,8 @@
 //   - Create that succeeds on a later candidate reports the ones that were refused before it.
 //   - Create that fails with an error of the closed list has made no instance in this call and has
 //     not used up the token.
-//   - Create knows its tokens, and all methods the instances as they were, when the provider is
-//     started anew.
+//   - Create knows its tokens, and all methods the instances as they were, after the provider is
+//     restarted.
 //   - Create that is asked again, because a reply of the cloud was lost, makes no second instance
 //     and returns the first as if nothing had been lost.
 //   - The labels of an instance satisfy its claim: its requirements, its labels, the type and the
@@ -104,8 +104,8 @@
 //     does not spoil the rest.
 //   - RepairPolicies are valid: each condition, status and reason once, and no time that is
 //     negative.
-//   - Reboot keeps the instance, reboots once for each operation, also when the provider is started
-//     anew, and fails with ErrNotFound for an id that does not exist.
+//   - Reboot keeps the instance, reboots once for each operation, also after the provider is
+//     restarted, and fails with ErrNotFound for an id that does not exist.
 //   - Interruptions delivers every event at least once, again until its cursor is passed back, and
 //     then no more.
 //

@@ -59,7 +59,7 @@ type Interruption struct {
 // Errors of [Cluster.Validate] that do not name a node.
 var (
 	// ErrNoTime says that Now is not set, as in the zero Cluster. Ages and budgets would be wrong.
-	ErrNoTime = errors.New("deprovision: the cluster has no time (Cluster.Now)")
+	ErrNoTime = errors.New("deprovision: Cluster.Now is not set")
 	// ErrNoNode says that an element of Nodes has no Node.
 	ErrNoNode = errors.New("deprovision: a node of the cluster is nil")
 )

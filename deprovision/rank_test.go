@@ -146,7 +146,7 @@ func ExampleDisruptionParts() {
 
 func ExampleCluster_Validate() {
 	fmt.Println((&deprovision.Cluster{}).Validate())
-	// Output: deprovision: the cluster has no time (Cluster.Now)
+	// Output: deprovision: Cluster.Now is not set
 }
 
 func ExampleMissingPoolError() {

@@ -37,5 +37,5 @@ func TestFull(t *testing.T) {
 		assert.True(t, !o.Available && !o.Full, "the cloud gives a free machine to anyone")
 	}
 	types[0].Offerings[0].Available = true
-	require.ErrorContains(t, instancetypes.Validate(types), "[0].offerings[0].full (a): true, with a count of 0: want it only where nothing is left to buy")
+	require.ErrorContains(t, instancetypes.Validate(types), "[0].offerings[0].full (a): true, with a count of 0: want it only if nothing is left to buy")
 }

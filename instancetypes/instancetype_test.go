@@ -244,7 +244,7 @@ func TestValidate(t *testing.T) {
 		"[1].name: empty":                   func(i *instancetypes.InstanceType) { i.Name = "" },
 		"is the name of [0], too":           func(i *instancetypes.InstanceType) { i.Name = "small" },
 		"contradict each other":             func(i *instancetypes.InstanceType) { i.Requirements = requirements.Impossible() },
-		"nobody can buy this":               func(i *instancetypes.InstanceType) { i.Offerings[0].Requirements = requirements.Impossible() },
+		"this cannot be bought":             func(i *instancetypes.InstanceType) { i.Offerings[0].Requirements = requirements.Impossible() },
 		"price (b): NaN":                    func(i *instancetypes.InstanceType) { i.Offerings[0].Price = math.NaN() },
 		"price (b): +Inf":                   func(i *instancetypes.InstanceType) { i.Offerings[0].Price = math.Inf(1) },
 		"price (b): -1":                     func(i *instancetypes.InstanceType) { i.Offerings[0].Price = -1 },
@@ -271,7 +271,7 @@ func TestValidate(t *testing.T) {
 // which the offering chooses, is fine.
 func TestValidateComparesOfferingsWithTheirType(t *testing.T) {
 	for ask, want := range map[string]string{
-		"topology.kubernetes.io/zone in (z)":            `[0].offerings[0].requirements (t): contradict those of the type, so nobody can buy this: requirements: topology.kubernetes.io/zone: "topology.kubernetes.io/zone in (z)" and "topology.kubernetes.io/zone in (a)" have nothing in common`,
+		"topology.kubernetes.io/zone in (z)":            `[0].offerings[0].requirements (t): contradict those of the type, so this cannot be bought: requirements: topology.kubernetes.io/zone: "topology.kubernetes.io/zone in (z)" and "topology.kubernetes.io/zone in (a)" have nothing in common`,
 		"karpenter.sh/capacity-type in (on-demand)":     "karpenter.sh/capacity-type",
 		"!karpenter.sh/capacity-type":                   "karpenter.sh/capacity-type",
 		"topology.kubernetes.io/zone notin (a)":         "topology.kubernetes.io/zone",
@@ -324,7 +324,7 @@ func TestValidateRejectsWhatIsNoLabel(t *testing.T) {
 		}
 	}
 	require.NoError(t, instancetypes.Validate(with(requirements.MustParse("a>5, b<7, d notin (x_1.y,12), example.com/e, !f"))))
-	require.ErrorContains(t, instancetypes.Validate([]instancetypes.InstanceType{instancetypes.New("no name", nil, quantities("cpu", "1"))}), `"no name" is no value of the label node.kubernetes.io/instance-type`)
+	require.ErrorContains(t, instancetypes.Validate([]instancetypes.InstanceType{instancetypes.New("no name", nil, quantities("cpu", "1"))}), `"no name" is not a value of the label node.kubernetes.io/instance-type`)
 }
 
 func ExampleInstanceType_Allocatable() {

@@ -128,14 +128,14 @@ func (v *validator) list(path string, list corev1.ResourceList) {
 func (v *validator) labels(path string, set requirements.Set) {
 	for r := range set.All() {
 		if fault := known(v.keys, r.Key(), validation.IsQualifiedName); fault != "" {
-			v.bad(path, "%q is no key of a label: %s", r.Key(), fault)
+			v.bad(path, "%q is not a label key: %s", r.Key(), fault)
 		}
 		words := requirements.Gte(r.Key(), 0).Complement()
 		for _, part := range []requirements.Requirement{r, r.Complement()} { // one of the two lists its words
 			listed, _ := part.Intersect(words).Values()
 			for _, value := range listed {
 				if fault := known(v.values, value, validation.IsValidLabelValue); fault != "" {
-					v.bad(path, "%q is no value of the label %s: %s", value, r.Key(), fault)
+					v.bad(path, "%q is not a value of the label %s: %s", value, r.Key(), fault)
 				}
 			}
 		}
@@ -169,19 +169,19 @@ func (v *validator) offerings(t *InstanceType) {
 			v.bad(at(".reservationCount"), "%d: want 0 for no limit, or a count", o.ReservationCount)
 		}
 		if o.Full && (o.Available || o.ReservationCount > 0) {
-			v.bad(at(".full"), "true, with a count of %d: want it only where nothing is left to buy", o.ReservationCount)
+			v.bad(at(".full"), "true, with a count of %d: want it only if nothing is left to buy", o.ReservationCount)
 		}
 		if o.CommittedPerHour != 0 && !(o.Commitment != "" && o.ReservationCount > 0 && o.CommitmentRate > 0 && o.CommitmentRate <= o.CommittedPerHour && o.CommittedPerHour <= maxPrice) {
 			v.bad(at(".committedPerHour"), "%v with a rate of %v: want dollars per hour that cover a node at least, a rate, a count and a name of the commitment", o.CommittedPerHour, o.CommitmentRate)
 		}
 		if o.Requirements.IsImpossible() {
-			v.bad(at(".requirements"), "contradict each other: nobody can buy this")
+			v.bad(at(".requirements"), "contradict each other, so this cannot be bought")
 			continue
 		}
 		v.labels(at(".requirements"), o.Requirements)
 		if !t.Requirements.IsImpossible() && !t.Requirements.Overlaps(o.Requirements) {
 			_, err := t.Requirements.Intersect(o.Requirements)
-			v.bad(at(".requirements"), "contradict those of the type, so nobody can buy this: %v", err)
+			v.bad(at(".requirements"), "contradict those of the type, so this cannot be bought: %v", err)
 		}
 		key = append(o.Requirements.AppendKey(key[:0]), o.Commitment...)
 		if j, twice := first[string(key)]; twice {

@@ -251,12 +251,12 @@ func (p *parser) word(what string) (string, string) {
 	if strings.HasPrefix(p.rest, `"`) {
 		quoted, err := strconv.QuotedPrefix(p.rest)
 		if err != nil {
-			return "", "a quoted text is not closed or malformed"
+			return "", "a quoted string is malformed or not closed"
 		}
 		p.rest = p.rest[len(quoted):]
 		s, err := strconv.Unquote(quoted)
 		if err != nil {
-			return "", "a quoted text is not closed or malformed"
+			return "", "a quoted string is malformed or not closed"
 		}
 		return s, ""
 	}

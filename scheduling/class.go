@@ -340,7 +340,7 @@ func (p *Problem) sortOut() (pending []*corev1.Pod, running map[string][]*corev1
 		}
 		node := at[pod.Status.NominatedNodeName]
 		running[node] = append(running[node], pod)
-		p.Ignored = append(p.Ignored, Ignored{pod, fmt.Sprintf("nominated to node %q, where its room is kept", node)})
+		p.Ignored = append(p.Ignored, Ignored{pod, fmt.Sprintf("nominated to node %q, which keeps its capacity free", node)})
 	}
 	return pending, running
 }
@@ -392,7 +392,7 @@ func (o *Options) Narrowed(pod *corev1.Pod, required requirements.Alternatives) 
 		}
 		within := answer.Intersect(required)
 		if within.IsImpossible() && !required.IsImpossible() {
-			return required, &Reason{Stage: StagePod, Detail: fmt.Sprintf("%s leaves %s of nodes, the pod asks %s", name, answer, required)}
+			return required, &Reason{Stage: StagePod, Detail: fmt.Sprintf("%s allows nodes with %s, but the pod requires %s", name, answer, required)}
 		}
 		required = within
 	}

@@ -80,7 +80,7 @@ func TestConstraintsOnlyNarrow(t *testing.T) {
 	assert.Equal(t, "karpenter.sh/capacity-type in (spot)", compile(answer(requirements.Set{})).Required.String())
 	other := compile(answer(requirements.MustParse("karpenter.sh/capacity-type=on-demand")))
 	require.NotNil(t, other.Refusal)
-	assert.Equal(t, `constraint "wide" leaves karpenter.sh/capacity-type in (on-demand) of nodes, the pod asks karpenter.sh/capacity-type in (spot)`, other.Refusal.Detail)
+	assert.Equal(t, `constraint "wide" allows nodes with karpenter.sh/capacity-type in (on-demand), but the pod requires karpenter.sh/capacity-type in (spot)`, other.Refusal.Detail)
 }
 
 // Constraints, functions and conditions that are nil restrict nothing, alone or beside others.

@@ -36,12 +36,12 @@ func (p *Problem) compileExisting(running map[string][]*corev1.Pod) {
 			maps.Copy(m.labels, p.featuresOf(m.pool))
 		}
 		if m.inFlight && len(m.allocatable) == 0 && !m.leaving {
-			p.Notes = append(p.Notes, fmt.Sprintf("claim %s does not say what its node will have: ask its provider for it again, for it may be bought twice", m.claim))
+			p.Notes = append(p.Notes, fmt.Sprintf("claim %s does not say what its node will have, so the same capacity may be bought twice: ask its provider for the claim again", m.claim))
 		}
 		if m.leaving {
 			note := fmt.Sprintf("node %s is being removed and takes no pods", m.node.Name)
 			if k := p.moved[m.node.Name]; k > 0 {
-				note += fmt.Sprintf("; %d of its own are planned elsewhere", k)
+				note += fmt.Sprintf("; pods planned elsewhere: %d", k)
 			}
 			p.Notes = append(p.Notes, note)
 			for _, pod := range p.staying[m.node.Name] {
@@ -412,7 +412,7 @@ func (p *Problem) assumedOf(pool string) []string {
 	notes := map[string]bool{}
 	for _, pod := range pods {
 		for _, name := range nodefeature.Needed(&pod.Spec) {
-			notes[fmt.Sprintf("pool %s: its nodes are assumed to declare the node feature %s, which pods need; none is there to show it", pool, name)] = true
+			notes[fmt.Sprintf("pool %s: its nodes are assumed to declare the node feature %s, which pods need; it has no node that confirms this", pool, name)] = true
 		}
 	}
 	return slices.Sorted(maps.Keys(notes))

@@ -58,7 +58,7 @@ func (s *state) explainPool(class, k int, labelled func(shape int) bool) Reason 
 	case len(pool.Types) == 0:
 		return Reason{Stage: StageOffering, Detail: "it has no instance types"}
 	case !census.offered && pool.soldOut():
-		return Reason{Stage: StageOffering, Detail: "no offering of its types is available at a price"}
+		return Reason{Stage: StageOffering, Detail: "none of its types has an available offering with a price"}
 	case !census.offered:
 		return Reason{Stage: StageOffering, Detail: "no instance type meets the pool's own requirements: " + pool.Set.String()}
 	case census.labelled == 0:
@@ -243,7 +243,7 @@ func (p *Problem) outside(c *Class, pool *PoolState) *Nearest {
 		}
 		f.pod = len(by) - f.pool
 		if len(by) == 0 { // a combination excludes it, such as a zone that has it as spot only
-			by = []string{"its offerings, none of which has all the labels"}
+			by = []string{"its offerings, because none has all the labels"}
 		}
 		f.near = Nearest{Type: typ.Name, ShutOutBy: strings.Join(by, " and ")}
 		order := cmp.Or(cmp.Compare(f.pod, best.pod), cmp.Compare(f.pool, best.pool), cmp.Compare(price, best.price),
@@ -288,9 +288,9 @@ func (p *Problem) explainResources(n census) Reason {
 	}
 	if n.outside != nil {
 		out.Nearest = n.outside
-		out.Detail += fmt.Sprintf("; %s would do, shut out by %s", n.outside.Type, n.outside.ShutOutBy)
+		out.Detail += fmt.Sprintf("; %s would fit, but is excluded by %s", n.outside.Type, n.outside.ShutOutBy)
 	} else if n.allLack != "" {
-		out.Detail += "; no type of this catalogue has it in that amount"
+		out.Detail += "; no type of this catalogue has enough of it"
 	}
 	return out
 }
@@ -304,7 +304,7 @@ func (p *Problem) explainLabels(c *Class, pool *PoolState, n census) Reason {
 		if unavailable, ok := p.explainUnavailable(c, pool); ok {
 			return unavailable
 		}
-		out.Detail = "no single type has all the labels that it asks: " + p.inUse(c).String()
+		out.Detail = "no single type has all the labels that it requires: " + p.inUse(c).String()
 		return out
 	}
 	out.Key = conflict.Key
@@ -316,16 +316,16 @@ func (p *Problem) explainLabels(c *Class, pool *PoolState, n census) Reason {
 		out.Nearest = nil
 		out.Detail = fmt.Sprintf("it needs the node feature %s, which the newest node of the pool, %s, does not declare", feature, newest.Name)
 	case !offered && !pool.Set.Has(conflict.Key):
-		out.Detail = fmt.Sprintf("it asks %s, a label that nothing in the pool has%s", conflict.Left, nearest(conflict.Key, slices.Sorted(maps.Keys(known))))
+		out.Detail = fmt.Sprintf("it requires %s, a label that nothing in the pool has%s", conflict.Left, nearest(conflict.Key, slices.Sorted(maps.Keys(known))))
 	case pool.Set.Has(conflict.Key) && !conflict.Left.Overlaps(pool.Set.Get(conflict.Key)):
-		out.Detail = fmt.Sprintf("it asks %s, the pool allows %s", conflict.Left, pool.Set.Get(conflict.Key))
+		out.Detail = fmt.Sprintf("it requires %s, but the pool allows %s", conflict.Left, pool.Set.Get(conflict.Key))
 	case n.outside != nil && !strings.Contains(n.outside.ShutOutBy, "the pod's"):
-		out.Detail = fmt.Sprintf("it asks %s; %s would do, shut out by %s", conflict.Left, n.outside.Type, n.outside.ShutOutBy)
+		out.Detail = fmt.Sprintf("it requires %s; %s would fit, but is excluded by %s", conflict.Left, n.outside.Type, n.outside.ShutOutBy)
 	default:
 		out.Nearest = nil
-		out.Detail = fmt.Sprintf("it asks %s, which no type of the pool offers%s", conflict.Left, offeredInstead(conflict.Left, values))
+		out.Detail = fmt.Sprintf("it requires %s, which no type of the pool offers%s", conflict.Left, offeredInstead(conflict.Left, values))
 		if shut := p.shutOut(c, pool); shut != "" {
-			out.Detail = fmt.Sprintf("it asks %s; %s", conflict.Left, shut)
+			out.Detail = fmt.Sprintf("it requires %s; %s", conflict.Left, shut)
 		}
 	}
 	return out
@@ -362,7 +362,7 @@ func (p *Problem) explainUnavailable(c *Class, pool *PoolState) (Reason, bool) {
 	where := example.Restrict(requirements.KeysOf(corev1.LabelTopologyZone, instancetypes.LabelCapacityType))
 	out := Reason{
 		Stage: StageOffering, Nearest: &Nearest{Type: names[0], ShutOutBy: "not available now"},
-		Detail: fmt.Sprintf("what it asks is not available now: %s has it as %s", names[0], where),
+		Detail: fmt.Sprintf("what it requires is not available now: %s has it as %s", names[0], where),
 	}
 	if len(names) > 1 {
 		out.Detail += ", like " + many(len(names)-1, "other type")
@@ -388,10 +388,10 @@ func (p *Problem) shutOut(c *Class, pool *PoolState) string {
 			if typ.Requirements.Get(r.Key()).Overlaps(r) {
 				continue
 			}
-			text := fmt.Sprintf("%s is shut out by %s", typ.Name, r)
+			text := fmt.Sprintf("%s is excluded by %s", typ.Name, r)
 			for k, resource := range slices.Backward(p.Resources) {
 				if c.requests[k] > pool.table[i].allocatable[k] && !attachable(resource) {
-					return fmt.Sprintf("%s, and has not enough %s", text, resource)
+					return fmt.Sprintf("%s, and does not have enough %s", text, resource)
 				}
 			}
 			return text
@@ -411,7 +411,7 @@ func offeredInstead(asked requirements.Requirement, values map[string]bool) stri
 		}
 	}
 	if len(there) > 0 && len(there) <= 12 {
-		return ": there are " + strings.Join(there, ", ")
+		return " (offered: " + strings.Join(there, ", ") + ")"
 	}
 	return ""
 }

@@ -32,7 +32,7 @@ func TestFeaturesOfNodesToCome(t *testing.T) {
 	if known := node("n", of("default", 0, nodefeature.All())); len(nodefeature.Declared(known)) == 0 {
 		t.Skip("this version of the API has no declared features")
 	}
-	const note = "pool default: its nodes are assumed to declare the node feature UserNamespacesHostNetworkSupport, which pods need; none is there to show it"
+	const note = "pool default: its nodes are assumed to declare the node feature UserNamespacesHostNetworkSupport, which pods need; it has no node that confirms this"
 	for name, c := range map[string]struct {
 		nodes []*corev1.Node
 		comes bool

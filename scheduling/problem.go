@@ -316,7 +316,7 @@ func (p *Problem) assignVolumes(running map[string][]*corev1.Pod) []volume.Share
 			continue
 		}
 		if c.Required.IsImpossible() && need.Refusal == "" {
-			c.Refusal = &Reason{Stage: StagePod, Detail: "what it asks of nodes contradicts itself"}
+			c.Refusal = &Reason{Stage: StagePod, Detail: "its requirements on nodes contradict each other"}
 			continue
 		}
 		if len(need.Attached) > 0 {
@@ -334,7 +334,7 @@ func (p *Problem) assignVolumes(running map[string][]*corev1.Pod) []volume.Share
 			c.Required = c.Required.Intersect(need.Where)
 		}
 		if c.Required.IsImpossible() {
-			c.Refusal = &Reason{Stage: StagePod, Detail: "its volumes and what it asks of nodes contradict each other"}
+			c.Refusal = &Reason{Stage: StagePod, Detail: "its volumes and its requirements on nodes contradict each other"}
 			c.scarce = !c.bound.IsImpossible()
 		}
 	}

@@ -231,12 +231,12 @@ func (s *state) explainMinValues(class, k int, shapes []int) (Reason, bool) {
 		errors.As(err, &worst)
 	}
 	if worst != nil {
-		return Reason{Stage: StageOffering, Key: worst.Key, Detail: fmt.Sprintf("minValues of %s: the pool wants %d values, and the types that hold the pod have %d",
+		return Reason{Stage: StageOffering, Key: worst.Key, Detail: fmt.Sprintf("minValues of %s: the pool requires %d values, but the types that hold the pod have %d",
 			worst.Key, worst.Want, worst.Have)}, true
 	}
 	for _, o := range s.p.topology.Obstacles(class) {
 		if want := pool.MinValues[o.Key]; want > 1 {
-			return Reason{Stage: StageOffering, Key: o.Key, Detail: fmt.Sprintf("minValues of %s: the pool wants %d values, and the %s leaves a node one", o.Key, want, o.Text)}, true
+			return Reason{Stage: StageOffering, Key: o.Key, Detail: fmt.Sprintf("minValues of %s: the pool requires %d values, but the %s leaves a node only one", o.Key, want, o.Text)}, true
 		}
 	}
 	return Reason{}, false
@@ -279,7 +279,7 @@ func (s *state) explainExisting(c *Class) (Reason, bool) {
 	if len(nodefeature.Needed(&c.Template.Spec)) > 0 {
 		asks = "labels or node features"
 	}
-	part(labels, "without the %s it asks", asks)
+	part(labels, "without the %s it requires", asks)
 	var lacking []string
 	for _, name := range s.p.Resources {
 		if short[string(name)] {
@@ -287,7 +287,7 @@ func (s *state) explainExisting(c *Class) (Reason, bool) {
 		}
 	}
 	part(full, "short of %s", strings.Join(lacking, ", "))
-	part(other, "shut by other pods' constraints or by node limits")
+	part(other, "excluded by other pods' constraints or by node limits")
 	stage := StageResource
 	switch {
 	case full == 0 && other > 0:

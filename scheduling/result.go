@@ -406,7 +406,7 @@ func (r *Result) Notes() []string {
 	for _, n := range r.state.p.leaving[:last] {
 		names = append(names, n.node.Name)
 	}
-	return append(out, fmt.Sprintf("%d pods, %s the first, wait until %s gone: until then kube-scheduler refuses them for the pods there, or because a leaving node counts for their spread",
+	return append(out, fmt.Sprintf("%d pods (the first is %s) wait until %s gone: until then kube-scheduler refuses them because of the pods there, or because a node that is being removed counts for their spread",
 		r.state.waiting(), podclass.Name(first), areGone(names)))
 }
 
@@ -418,7 +418,7 @@ func areGone(nodes []string) string {
 	case n <= 3:
 		return "nodes " + strings.Join(nodes[:n-1], ", ") + " and " + nodes[n-1] + " are"
 	default:
-		return fmt.Sprintf("node %s and %d other leaving ones are", nodes[0], n-1)
+		return fmt.Sprintf("node %s and %d others are", nodes[0], n-1)
 	}
 }
 

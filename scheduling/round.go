@@ -160,7 +160,7 @@ func (s *state) pack(ctx context.Context, packer Packer, final bool) (Outcome, e
 	for _, list := range o.lists() {
 		for _, sh := range list {
 			if sh.Item < 0 || sh.Item >= len(s.items) || sh.Count < 0 {
-				return o, fmt.Errorf("scheduling: round %d: %d of item %d, of %d items, has no meaning", s.number, sh.Count, sh.Item, len(s.items))
+				return o, fmt.Errorf("scheduling: round %d: a count of %d of item %d, of %d items, is invalid", s.number, sh.Count, sh.Item, len(s.items))
 			}
 		}
 	}

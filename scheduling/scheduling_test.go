@@ -182,7 +182,7 @@ func TestPodsThatAreNotOurs(t *testing.T) {
 		}, "it opted out of every pool by karpenter.sh/nodepool DoesNotExist"},
 		"claims devices": {
 			func(p *corev1.Pod) { p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu"}} },
-			`resource claim "gpu": dynamic resource allocation is not understood`,
+			`resource claim "gpu": dynamic resource allocation is not supported`,
 		},
 		"its namespace goes":             {func(p *corev1.Pod) { p.Namespace = "going" }, `its namespace "going" is being deleted, and the pod with it`},
 		"its namespace ended":            {func(p *corev1.Pod) { p.Namespace = "gone" }, `its namespace "gone" is being deleted, and the pod with it`},

@@ -274,7 +274,7 @@ func (p *Problem) noteUnsold(types []instancetypes.InstanceType) {
 		for k := range t.Offerings {
 			o := &t.Offerings[k]
 			if !priced(o.Price) {
-				p.Notes = append(p.Notes, fmt.Sprintf("instance type %s: offering %d costs %v an hour, which is no price, and is not for sale", t.Name, k, o.Price))
+				p.Notes = append(p.Notes, fmt.Sprintf("instance type %s: offering %d costs %v an hour, which is not a valid price, so it is not for sale", t.Name, k, o.Price))
 			}
 			if !t.Requirements.Overlaps(o.Requirements) {
 				_, err := t.Requirements.Intersect(o.Requirements)

@@ -284,7 +284,7 @@ func (n *names) check(v *validation, i int, scope, name string) {
 	case name == "":
 		v.add(fmt.Sprintf("%s[%d]", n.list, i), "has no name")
 	case n.seen[at]:
-		v.add(n.kind+" "+strings.TrimPrefix(scope+"/"+name, "/"), "is there more than once; names are unique in a cluster")
+		v.add(n.kind+" "+strings.TrimPrefix(scope+"/"+name, "/"), "is listed more than once; names are unique in a cluster")
 	default:
 		n.seen[at] = true
 	}

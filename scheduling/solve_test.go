@@ -74,8 +74,8 @@ func TestAnswersOfPackersAreChecked(t *testing.T) {
 		"the packer fills 1 existing nodes of 0":                   {Existing: [][]scheduling.Share{{}}},
 		"bin 0: there is no offering 0 of shape 7":                 bin(7, 0, 0, 1),
 		"bin 0: there is no offering 9 of shape 0":                 bin(0, 9, 0, 1),
-		"1 of item 3, of 1 items, has no meaning":                  bin(0, 0, 3, 1),
-		"-1 of item 0, of 1 items, has no meaning":                 bin(0, 0, 0, -1),
+		"a count of 1 of item 3, of 1 items, is invalid":           bin(0, 0, 3, 1),
+		"a count of -1 of item 0, of 1 items, is invalid":          bin(0, 0, 0, -1),
 		"the packer places 2 of item shop/a, but there are only 1": bin(0, 0, 0, 2),
 	} {
 		_, err := p.Solve(t.Context(), packing(func(*scheduling.Problem, []scheduling.Item) scheduling.Outcome { return o }))

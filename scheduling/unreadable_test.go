@@ -114,7 +114,7 @@ func TestForbiddenPodsHaveNoPlace(t *testing.T) {
 	assert.Equal(t, "good-0", result.Bindings()[0].Pod.Name)
 	at, ok := p.Class("shop", "bad-0")
 	require.True(t, ok)
-	assert.Equal(t, &scheduling.Reason{Stage: scheduling.StagePod, Detail: "an API server refuses it: spec.nodeSelector asks vm=no, and its RuntimeClass micro asks vm=yes"}, p.Classes[at].Refusal)
+	assert.Equal(t, &scheduling.Reason{Stage: scheduling.StagePod, Detail: "an API server refuses it: spec.nodeSelector requires vm=no, but its RuntimeClass micro requires vm=yes"}, p.Classes[at].Refusal)
 }
 
 // Any user who may create a pod may also create a DaemonSet.

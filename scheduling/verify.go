@@ -383,15 +383,15 @@ func (v *verifier) words(r bind.Refusal) string {
 	case bind.None:
 		return ""
 	case bind.Labels:
-		return "its node does not suit it by labels or taints"
+		return "its node excludes it by labels or taints"
 	case bind.Free:
-		return fmt.Sprintf("its node has not enough %s", v.p.Resources[r.Resource])
+		return fmt.Sprintf("its node does not have enough %s", v.p.Resources[r.Resource])
 	case bind.Ports:
 		return r.Port.String() + " is taken on its node"
 	case elsewhere:
 		return "pods that it must be with are in another domain"
 	case claimed:
-		return "a pod on a leaving node uses its claim, which is ReadWriteOncePod"
+		return "a pod on a node that is being removed uses its ReadWriteOncePod claim"
 	case noVolume:
 		return "kube-scheduler may find no free volume for its claim there"
 	case bind.Interpod: // below

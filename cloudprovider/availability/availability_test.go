@@ -199,7 +199,7 @@ func TestRecordsSurviveARestart(t *testing.T) {
 	_, err = availability.From(policy, append(records, records[0], availability.Record{Scope: "Planet", Where: requirements.Impossible(), Since: at(1), Until: at(0)},
 		availability.Record{Scope: availability.OfZone, Name: "a", Strikes: 1}))
 	for _, text := range []string{
-		"records[3]: of the same thing as records[0]", `records[4].scope: "Planet" is none of`, "records[4].name: required", "records[4].where",
+		"records[3]: it has the same subject as records[0]", `records[4].scope: "Planet" is not one of`, "records[4].name: required", "records[4].where",
 		"records[4].strikes: 0 is less than 1", "records[4].until: is before since", `records[5].name: "a" must be empty`,
 	} {
 		require.ErrorContains(t, err, text)

@@ -37,7 +37,7 @@ func From(policy Policy, records []Record) (Ledger, error) {
 			continue
 		}
 		if first, ok := byKey[r.key()]; ok {
-			errs = append(errs, &cloudprovider.InvalidError{Path: fmt.Sprintf("records[%d]", i), Detail: fmt.Sprintf("of the same thing as records[%d]", first)})
+			errs = append(errs, &cloudprovider.InvalidError{Path: fmt.Sprintf("records[%d]", i), Detail: fmt.Sprintf("it has the same subject as records[%d]", first)})
 			continue
 		}
 		byKey[r.key()] = i

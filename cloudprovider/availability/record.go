@@ -119,7 +119,7 @@ func (r Record) validate(i int) error {
 		errs = append(errs, &cloudprovider.InvalidError{Path: fmt.Sprintf("records[%d].%s", i, field), Detail: fmt.Sprintf(format, args...)})
 	}
 	if r.Scope.rank() < 0 {
-		fault("scope", "%q is none of Offering, Family, Zone, Quota", r.Scope)
+		fault("scope", "%q is not one of Offering, Family, Zone and Quota", r.Scope)
 	}
 	if r.Name == "" && r.Scope != OfZone {
 		fault("name", "required")

@@ -135,7 +135,7 @@ func TestConformanceWithHistory(t *testing.T) {
 
 // notes are those of a provider without the one about types that make no sense, which EC2 always has some of.
 func notes(p *aws.Provider) []string {
-	return slices.DeleteFunc(p.Notes(), func(note string) bool { return strings.HasPrefix(note, "descriptions of instance types") })
+	return slices.DeleteFunc(p.Notes(), func(note string) bool { return strings.HasPrefix(note, "invalid descriptions of instance types") })
 }
 
 // exampleContext is the context of Examples, which have no test to take it from.

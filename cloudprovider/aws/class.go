@@ -94,7 +94,7 @@ func (p *Provider) shiftedZones(ctx context.Context) ([]string, error) {
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	p.notes.set("shifts", note("zonal shifts could not be read, all zones are used", err))
+	p.notes.set("shifts", note("zonal shifts could not be read; all zones are used", err))
 	if len(shifted) == 0 {
 		return nil, nil
 	}
@@ -371,7 +371,7 @@ func (p *Provider) region(ctx context.Context) (market.Live, error) {
 	if err != nil && (fresh || ctx.Err() != nil) {
 		return market.Live{}, err
 	}
-	p.notes.set("types", note("types and zones could not be read, they are those of the embedded catalogue", err))
+	p.notes.set("types", note("types and zones could not be read; those of the embedded catalogue are used", err))
 	if err != nil {
 		return market.Live{Region: embedded}, nil
 	}
@@ -414,7 +414,7 @@ func (p *Provider) askPrices(ctx context.Context) ([]instancetypes.PriceSource, 
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	p.notes.set("list", note("the price list could not be read, prices are those of the embedded catalogue", err))
+	p.notes.set("list", note("the price list could not be read; prices of the embedded catalogue are used", err))
 	// China's own prices are in yuan, those of other regions in dollars. So either all prices are
 	// its own, or none is.
 	china := strings.HasPrefix(region.Name, "cn-")
@@ -425,7 +425,7 @@ func (p *Provider) askPrices(ctx context.Context) ([]instancetypes.PriceSource, 
 			return nil, err
 		}
 		layers = append(layers, elsewhere)
-		p.notes.set("prices", fmt.Sprintf("the embedded catalogue has no prices of region %q: where AWS tells none either, those of another region stand for them", region.Name))
+		p.notes.set("prices", fmt.Sprintf("the embedded catalogue has no prices of region %q: where AWS has none either, another region's prices are used", region.Name))
 	}
 	if err == nil {
 		layers = append(layers, list)
@@ -434,7 +434,7 @@ func (p *Provider) askPrices(ctx context.Context) ([]instancetypes.PriceSource, 
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	p.notes.set("spot", note("spot prices could not be read, they are estimated", err))
+	p.notes.set("spot", note("spot prices could not be read; they are estimated", err))
 	if err == nil && history.Complete && china == yuan {
 		layers = append(layers, history)
 	}

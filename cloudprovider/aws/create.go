@@ -73,7 +73,7 @@ func (p *Provider) createAll(ctx context.Context, claims []cloudprovider.NodeCla
 				}
 				fresh[shape] = append(fresh[shape], i)
 			case e.Name != c.Name || e.Identity != "" && e.Identity != identity:
-				fail(i, invalid(fmt.Errorf("token %q is of the claim %q, or the claim was changed", c.Token, e.Name)))
+				fail(i, invalid(fmt.Errorf("token %q belongs to claim %q, or the claim was changed", c.Token, e.Name)))
 			case e.State == memory.Ended:
 				err := fmt.Errorf("token %q led to %q, which is gone", c.Token, e.Instance.ID)
 				if e.Why != "" {
@@ -205,7 +205,7 @@ func (p *Provider) detectRival(raws []types.Instance, records *record.Reader) {
 	var who *rival
 	text := ""
 	if karpenter != "" {
-		text = fmt.Sprintf("Karpenter runs in the same cluster: it has launched instance %q, and ends machines that carry its tags and that it has no NodeClaim for", karpenter)
+		text = fmt.Sprintf("Karpenter runs in the same cluster: it has launched instance %q, and terminates machines with its tags that have no NodeClaim", karpenter)
 	}
 	p.notes.set("Karpenter", text)
 	if karpenter != "" && p.options.KarpenterTags {
@@ -213,7 +213,7 @@ func (p *Provider) detectRival(raws []types.Instance, records *record.Reader) {
 	}
 	text = ""
 	if other != "" {
-		text = fmt.Sprintf("another provider launches for the cluster: instance %q is its; give both the lease that they are elected by", other)
+		text = fmt.Sprintf("another provider launches for the cluster: it has launched instance %q; give both the same leader election lease", other)
 		who = &rival{reason: text, seen: time.Now()}
 	}
 	p.notes.set("rival", text)
@@ -247,7 +247,7 @@ func (p *Provider) readHistory(ctx context.Context, token string) error {
 		return nil
 	}
 	return &cloudprovider.Error{
-		Code: cloudprovider.ErrNotReady, RetryAfter: wait, Err: errors.New("an earlier process may have launched for this token what does not show yet"),
+		Code: cloudprovider.ErrNotReady, RetryAfter: wait, Err: errors.New("an earlier process may have launched an instance for this token that does not show yet"),
 	}
 }
 

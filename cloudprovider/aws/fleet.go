@@ -207,7 +207,7 @@ func (p *Provider) fleet(ctx context.Context, s *resolvedClass, claims []cloudpr
 // that it repeats its first answer.
 func silent(out *sdk.CreateFleetOutput) bool { return len(out.Instances) == 0 && len(out.Errors) == 0 }
 
-var errSilent = errors.New("aws: ec2:CreateFleet told neither of machines nor of errors: what it launched is read from tags once it must show")
+var errSilent = errors.New("aws: ec2:CreateFleet reported neither machines nor errors: what it launched is read from tags when it must be visible")
 
 // fleet returns a request for target machines of the class, with tags on everything and own tags on
 // the machines.

@@ -271,7 +271,7 @@ func TestOtherPartitions(t *testing.T) {
 // China's prices are in yuan: no offering is priced in dollars beside them, whichever of them cannot be read.
 func TestPricesInYuan(t *testing.T) {
 	for fails, want := range map[string][]string{
-		"DescribeSpotPriceHistory": {"EC2 on-demand cn-north-1"}, "GetProducts": {"EC2 us-east-1, for want of the region's own prices"}, "": {"EC2 on-demand cn-north-1", "EC2 spot cn-north-1"},
+		"DescribeSpotPriceHistory": {"EC2 on-demand cn-north-1"}, "GetProducts": {"EC2 us-east-1, because the region's own prices are missing"}, "": {"EC2 on-demand cn-north-1", "EC2 spot cn-north-1"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFixture(t, awstest.Config{Region: "cn-north-1"})

@@ -111,7 +111,7 @@ func (p *Provider) Interruptions(ctx context.Context, cursor string) ([]interrup
 
 func (p *Provider) interruptions(ctx context.Context, cursor string) ([]interruption.Event, string, error) {
 	if p.options.Queue == "" && !p.options.StatusChecks {
-		return nil, "", &cloudprovider.Error{Code: cloudprovider.ErrUnsupported, Err: errors.New("the provider was given no queue, and is not to ask for status checks")}
+		return nil, "", &cloudprovider.Error{Code: cloudprovider.ErrUnsupported, Err: errors.New("the provider has no queue and does not ask for status checks")}
 	}
 	r, err := p.events.Read(ctx, cursor, machines{p})
 	if err != nil {
@@ -122,7 +122,7 @@ func (p *Provider) interruptions(ctx context.Context, cursor string) ([]interrup
 		_, unread = p.list(ctx)
 	}
 	if r.Dropped > 0 {
-		p.notes.set("queue", fmt.Sprintf("the last reading of queue %q dropped %d message(s) that are malformed, or of no machine of ours", p.options.Queue, r.Dropped))
+		p.notes.set("queue", fmt.Sprintf("the last reading of queue %q dropped %d message(s) that are malformed or about other machines", p.options.Queue, r.Dropped))
 	}
 	p.notes.set("events", note("some sources of interruptions could not be read", errors.Join(unread, r.Failed)))
 	return r.Events, r.Cursor, nil
@@ -207,7 +207,7 @@ func (p *Provider) Registered(ctx context.Context, id string, node *corev1.Node)
 		return api.Outcome("registered", id, invalid(fmt.Errorf("no node")))
 	}
 	if have := node.Spec.ProviderID; have != id {
-		return api.Outcome("registered", id, invalid(fmt.Errorf("node %q is of the instance %q", node.Name, have)))
+		return api.Outcome("registered", id, invalid(fmt.Errorf("node %q belongs to instance %q", node.Name, have)))
 	}
 	f, err := p.get(ctx, id)
 	if err != nil {

@@ -128,7 +128,7 @@ func (t *templates) idOf(ctx context.Context, name string) (string, error) {
 func (p *Provider) Maintain(ctx context.Context, age time.Duration) ([]string, error) {
 	unreconciled := p.reconcile(ctx)
 	deleted, err := p.maintain(ctx, age)
-	p.notes.set("renewal", note("types or prices could not be renewed, those of before are used", p.renew(ctx)))
+	p.notes.set("renewal", note("types or prices could not be refreshed; the earlier ones are used", p.renew(ctx)))
 	return deleted, api.Outcome("maintain", p.options.Cluster, cmp.Or(err, unreconciled))
 }
 
@@ -192,7 +192,7 @@ func (p *Provider) usedProfiles(ctx context.Context, templates []string) (map[st
 	}
 	text := ""
 	if len(stripped) > 0 {
-		text = "machines of the cluster whose tags were taken off, end them by hand: " + strings.Join(sortedKeys(stripped), ", ")
+		text = "machines of the cluster have lost their tags; terminate them by hand: " + strings.Join(sortedKeys(stripped), ", ")
 	}
 	p.notes.set("stripped", text)
 	tagged, err := p.readCluster(ctx)

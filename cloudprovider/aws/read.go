@@ -169,7 +169,7 @@ func tagsOf(i types.Instance) map[string]string {
 }
 
 // errUnreadable marks a machine whose tags hold a record that cannot be read.
-var errUnreadable = errors.New("its tags cannot be read: it is left alone, and its claim is not known; mend or end it by hand")
+var errUnreadable = errors.New("its tags cannot be read: it is left alone, and its claim is not known; repair its tags or terminate it by hand")
 
 // recall makes an instance from EC2's answer and from memory or tags. It returns nil if the machine
 // has no owner yet, or is not ours. seals are seals that its tags do not have yet, by key.
@@ -194,7 +194,7 @@ func (p *Provider) recall(ctx context.Context, raw types.Instance, seals map[str
 		return nil, &cloudprovider.Error{Code: cloudprovider.ErrNotReady, Err: fmt.Errorf("instance %q: %w (%w)", bare, errUnreadable, err)}
 	}
 	if !ours && tags[launch.OwnCluster] == p.options.Cluster && stateOf(raw) != cloudprovider.Terminating {
-		return unreadable(errors.New("its record was taken off"))
+		return unreadable(errors.New("its record was removed"))
 	}
 	if !ours || !p.ofThisCluster(tags) {
 		return nil, nil

@@ -22,14 +22,14 @@ func createCases() []testCase {
 		{"create-idempotent", "Create with a token that was used before returns the instance that was made then and makes no second one.", createIdempotent},
 		{"create-at-the-same-time", "Concurrent calls of Create with one token make one instance.", createAtTheSameTime},
 		{"create-foreign-token", "Create with the token of another claim fails with ErrInvalidSpec.", createForeignToken},
-		{"create-tokens", "Create tells all tokens apart: up to 128 characters, capital and small letters, and every character that a token may have.", createTokens},
+		{"create-tokens", "Create distinguishes all tokens: up to 128 characters, capital and small letters, and every character that a token may have.", createTokens},
 		{"create-dead-token", "Create with the token of an instance that was deleted fails with ErrNotFound and makes none.", createDeadToken},
 		{"create-invalid", "Create refuses a claim that is not valid, or that has a candidate which is not in the catalogue, with ErrInvalidSpec.", createInvalid},
 		{"create-no-capacity", "Create fails with ErrInsufficientCapacity only if every candidate was refused, and names each of them.", createNoCapacity},
 		{"create-quota", "Create fails with ErrQuota if a quota refused every candidate, and says which quota and what it blocks.", createQuota},
 		{"create-next-candidate", "Create that succeeds on a later candidate reports the ones that were refused before it.", createNextCandidate},
 		{"create-failed-token", "Create that fails with an error of the closed list has made no instance in this call and has not used up the token.", createFailedToken},
-		{"started-anew", "Create knows its tokens, and all methods the instances as they were, when the provider is started anew.", startedAnew},
+		{"started-anew", "Create knows its tokens, and all methods the instances as they were, after the provider is restarted.", startedAnew},
 		{"lost-reply", "Create that is asked again, because a reply of the cloud was lost, makes no second instance and returns the first as if nothing had been lost.", lostReplies},
 		{"create-labels", "The labels of an instance satisfy its claim: its requirements, its labels, the type and the offering.", createLabels},
 		{"create-resources", "The resources of an instance are those that the catalogue promised for its type.", createResources},
@@ -257,7 +257,7 @@ func createNoCapacity(ctx context.Context, p *probe) error {
 	}
 	var detail *cloudprovider.Error
 	if !errors.As(err, &detail) {
-		return fmt.Errorf("the error is no *cloudprovider.Error: %w", err)
+		return fmt.Errorf("the error is not a *cloudprovider.Error: %w", err)
 	}
 	for _, c := range two {
 		if !isRefused(detail.Refused, c) {
@@ -327,7 +327,7 @@ func createNextCandidate(ctx context.Context, p *probe) error {
 			return fmt.Errorf("Create failed: %w", err)
 		}
 		if launch.Type != two[i].Type || !launch.Offering.Equal(two[i].Offering) {
-			return &skipped{"a cloud that takes the first candidate that is to be had"}
+			return &skipped{"a cloud that takes the first candidate that is available"}
 		}
 	}
 	restore, err := p.exhaust(ctx, two[0])
@@ -341,7 +341,7 @@ func createNextCandidate(ctx context.Context, p *probe) error {
 	}
 	launch, err := p.create(ctx, claim)
 	if err != nil {
-		return fmt.Errorf("Create failed although %s is to be had: %w", two[1], err)
+		return fmt.Errorf("Create failed although %s is available: %w", two[1], err)
 	}
 	if !isRefused(launch.Refused, two[0]) || isRefused(launch.Refused, two[1]) {
 		return fmt.Errorf("%s was exhausted and %s launched, but refused are %v", two[0], two[1], launch.Refused)

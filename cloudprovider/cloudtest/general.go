@@ -120,7 +120,7 @@ func oneCode(what string, err error) error {
 	case len(codes) != 1:
 		return fmt.Errorf("%s failed with %d codes %q: %w", what, len(codes), codes, err)
 	case !errors.As(err, &detail):
-		return fmt.Errorf("%s failed with an error that is no *cloudprovider.Error: %w", what, err)
+		return fmt.Errorf("%s failed with an error that is not a *cloudprovider.Error: %w", what, err)
 	}
 	return nil
 }

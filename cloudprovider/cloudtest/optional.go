@@ -15,7 +15,7 @@ func optionalCases() []testCase {
 	return []testCase{
 		{"batch", "CreateMany returns one result for each claim, in the order of the claims, and one failure does not spoil the rest.", batch},
 		{"repair", "RepairPolicies are valid: each condition, status and reason once, and no time that is negative.", repair},
-		{"reboot", "Reboot keeps the instance, reboots once for each operation, also when the provider is started anew, and fails with ErrNotFound for an id that does not exist.", reboot},
+		{"reboot", "Reboot keeps the instance, reboots once for each operation, also after the provider is restarted, and fails with ErrNotFound for an id that does not exist.", reboot},
 		{"interruptions", "Interruptions delivers every event at least once, again until its cursor is passed back, and then no more.", interruptions},
 	}
 }

@@ -44,7 +44,7 @@ func getSame(ctx context.Context, p *probe) error {
 		return fmt.Errorf("Get failed: %w", err)
 	}
 	if launch.Created.IsZero() || have.Created.IsZero() {
-		return errors.New("the instance has no time of creation, so nobody can tell how old it is")
+		return errors.New("the instance has no time of creation, so its age is unknown")
 	}
 	if want, have := describeInstance(launch.Instance), describeInstance(have); want != have {
 		return fmt.Errorf("Get says %s, and Create said %s", have, want)
@@ -182,7 +182,7 @@ func deleteEnds(ctx context.Context, p *probe) error {
 		return err
 	}
 	if slices.ContainsFunc(list, func(i cloudprovider.Instance) bool { return i.ID == launch.ID }) {
-		return fmt.Errorf("List still shows %q (if it is on its way out, Harness.Settle must wait for its end)", launch.ID)
+		return fmt.Errorf("List still shows %q (if it is being deleted, Harness.Settle must wait for its end)", launch.ID)
 	}
 	_, err = p.get(ctx, launch.ID)
 	if err := mustBe("Get of a deleted instance", err, cloudprovider.ErrNotFound); err != nil {

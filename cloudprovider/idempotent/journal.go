@@ -114,7 +114,7 @@ func (j *Journal) Create(ctx context.Context, claim cloudprovider.NodeClaim,
 		})
 		switch e, known = entries[claim.Token]; {
 		case known && e.Identity != identity:
-			return fail(cloudprovider.ErrInvalidSpec, "token %q is of another claim", claim.Token)
+			return fail(cloudprovider.ErrInvalidSpec, "token %q belongs to another claim", claim.Token)
 		case e.Deleted:
 			return fail(cloudprovider.ErrNotFound, "%q was deleted", e.Instance.ID)
 		case !known:

@@ -196,7 +196,7 @@ func (c Claim) judge(d *Decision, seen bool, limits Timeouts, due func(time.Time
 	switch {
 	case c.Instance == "" && !seen:
 		return verdict(NotLaunched, c.Created.Add(limits.Launch), "no instance within %s", limits.Launch)
-	case !seen && verdict(Vanished, c.Launched.Add(limits.Lag), "the provider lists %q no more", c.Instance):
+	case !seen && verdict(Vanished, c.Launched.Add(limits.Lag), "the provider no longer lists %q", c.Instance):
 		return true
 	case c.Registered.IsZero():
 		return verdict(NotRegistered, c.Created.Add(limits.Register), "no node has joined within %s", limits.Register)

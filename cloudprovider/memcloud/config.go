@@ -99,7 +99,7 @@ func (c Config) validate() error {
 	for i, q := range c.Quotas {
 		path := fmt.Sprintf("quotas[%d]", i)
 		if q.Name == "" || names[q.Name] {
-			fault(path+".name", "%q is empty or there already", q.Name)
+			fault(path+".name", "%q is empty or already there", q.Name)
 		}
 		names[q.Name] = true
 		if q.Limit < 0 {

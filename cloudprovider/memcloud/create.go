@@ -27,7 +27,7 @@ func (c *Cloud) Create(ctx context.Context, claim cloudprovider.NodeClaim) (clou
 	if m, ok := c.tokens[claim.Token]; ok {
 		switch {
 		case !m.claim.Equal(claim):
-			return fail(cloudprovider.ErrInvalidSpec, fmt.Errorf("token %q is of the claim %q, or the claim was changed", claim.Token, m.claim.Name))
+			return fail(cloudprovider.ErrInvalidSpec, fmt.Errorf("token %q belongs to claim %q, or the claim was changed", claim.Token, m.claim.Name))
 		case m.leaving:
 			return fail(cloudprovider.ErrNotFound, fmt.Errorf("token %q led to %q, which was deleted", claim.Token, m.instance.ID))
 		}

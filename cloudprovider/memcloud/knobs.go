@@ -93,7 +93,7 @@ func (c *Cloud) Interruptions(ctx context.Context, cursor string) ([]interruptio
 	if cursor != "" {
 		n, err := strconv.Atoi(cursor)
 		if err != nil || n < 0 || n > len(c.events) {
-			return nil, "", &cloudprovider.Error{Code: cloudprovider.ErrInvalidSpec, Op: "interruptions", Subject: cursor, Err: fmt.Errorf("no cursor of this cloud")}
+			return nil, "", &cloudprovider.Error{Code: cloudprovider.ErrInvalidSpec, Op: "interruptions", Subject: cursor, Err: fmt.Errorf("not a cursor of this cloud")}
 		}
 		c.confirmed = max(c.confirmed, n)
 	}

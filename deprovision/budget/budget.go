@@ -118,9 +118,9 @@ func lineOf(kind, name string, budgets []nodepool.Budget, u Usage, now time.Time
 			}
 		}
 		if least != Unlimited {
-			taken, why := u.Leaving, "on their way out"
+			taken, why := u.Leaving, "being removed"
 			if r != nodepool.Unhealthy && u.NotReady > 0 {
-				taken, why = u.Leaving+u.NotReady, "on their way out or not ready"
+				taken, why = u.Leaving+u.NotReady, "being removed or not ready"
 			}
 			least = max(0, least-taken)
 			if taken > 0 {

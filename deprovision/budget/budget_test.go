@@ -52,7 +52,7 @@ func TestUnhealthy(t *testing.T) {
 
 	p := nodepool.NodePool{Name: "default", Disruption: nodepool.Disruption{Budgets: []nodepool.Budget{five}}}
 	l := budget.New([]nodepool.NodePool{p}, map[string]budget.Usage{"default": {Nodes: 10, NotReady: 2}}, noon())
-	assert.Equal(t, "budgets[0] of pool default allows 5 of 10 nodes at once, and 2 are on their way out or not ready", l.Why("default", nodepool.Drifted))
+	assert.Equal(t, "budgets[0] of pool default allows 5 of 10 nodes at once, and 2 are being removed or not ready", l.Why("default", nodepool.Drifted))
 	assert.Equal(t, "budgets[0] of pool default allows 5 of 10 nodes at once", l.Why("default", nodepool.Unhealthy))
 }
 
@@ -127,6 +127,6 @@ func TestZones(t *testing.T) {
 	assert.Equal(t, 0, l.Left("x", nodepool.Drifted))
 	assert.Equal(t, 0, l.Take("x", 1).Left("x", nodepool.Empty))
 	assert.Equal(t, 1, l.Take("x", 1).Left("y", nodepool.Empty))
-	assert.Equal(t, "budgets[0] of zone x allows 50% (2) of 3 nodes at once, and 1 are on their way out", l.Why("x", nodepool.Empty))
+	assert.Equal(t, "budgets[0] of zone x allows 50% (2) of 3 nodes at once, and 1 are being removed", l.Why("x", nodepool.Empty))
 	assert.Equal(t, budget.Unlimited, budget.Zones(nil, nodes, noon()).Left("x", nodepool.Drifted))
 }

@@ -69,7 +69,7 @@ func Reasons(s Subject) []string {
 		}
 	}
 	if s.Image != "" && len(s.Images) > 0 && !slices.Contains(s.Images, s.Image) {
-		out = append(out, fmt.Sprintf("image %s is none of those that would be started now", s.Image))
+		out = append(out, fmt.Sprintf("image %s is not one that new nodes get now", s.Image))
 	}
 	return out
 }
@@ -86,9 +86,9 @@ func Unknown(s Subject) []string {
 		switch {
 		case mine.value == "":
 		case theirs.value == "":
-			out = append(out, fmt.Sprintf("whether the settings of pool %s have changed is not known: it has no annotation %s", s.Pool.Name, h[0]))
+			out = append(out, fmt.Sprintf("it is not known whether the settings of pool %s have changed: it has no annotation %s", s.Pool.Name, h[0]))
 		case mine.version != theirs.version:
-			out = append(out, fmt.Sprintf("whether the settings of pool %s have changed is not known: the hash of the node is of version %q, that of the pool of %q", s.Pool.Name, mine.version, theirs.version))
+			out = append(out, fmt.Sprintf("it is not known whether the settings of pool %s have changed: the node's hash has version %q, the pool's has %q", s.Pool.Name, mine.version, theirs.version))
 		}
 	}
 	return out
@@ -132,7 +132,7 @@ func requirementsDrifted(s Subject) []string {
 			continue
 		}
 		if !r.Overlaps(node.Get(r.Key())) || (!node.Has(r.Key()) && !r.AllowsAbsent()) {
-			out = append(out, fmt.Sprintf("pool %s asks %s, the node has %s", s.Pool.Name, r, value(labels, r.Key())))
+			out = append(out, fmt.Sprintf("pool %s requires %s, but the node has %s", s.Pool.Name, r, value(labels, r.Key())))
 		}
 	}
 	return out

@@ -54,15 +54,15 @@ func TestReasons(t *testing.T) {
 		"same hash":                   {subject(hash("1", "v3")), nil},
 		"another hash":                {subject(hash("2", "v3")), []string{"the settings of pool default have changed (hash 2, now 1)"}},
 		"another version":             {subject(hash("2", "v2")), nil},
-		"requirement":                 {subject(asks(requirements.In("team", "batch"))), []string{`pool default asks team in (batch), the node has "shop"`}},
+		"requirement":                 {subject(asks(requirements.In("team", "batch"))), []string{`pool default requires team in (batch), but the node has "shop"`}},
 		"requirement met":             {subject(asks(requirements.NotIn("team", "batch"))), nil},
-		"label missing":               {subject(asks(requirements.Exists("lane"))), []string{"pool default asks lane, the node has no such label"}},
+		"label missing":               {subject(asks(requirements.Exists("lane"))), []string{"pool default requires lane, but the node has no such label"}},
 		"type gone":                   {subject(label(corev1.LabelInstanceTypeStable, "m.small")), []string{"type m.small does not exist any more"}},
 		"zone gone":                   {subject(label(corev1.LabelTopologyZone, "z9")), []string{"type m.large is no longer offered in zone z9 as on-demand"}},
 		"too young to say":            {subject(label(corev1.LabelInstanceTypeStable, "m.small"), func(s *drift.Subject) { s.Age = time.Hour }), nil},
 		"reserved, on-demand offered": {subject(label(instancetypes.LabelCapacityType, "reserved")), nil},
 		"spot, not offered":           {subject(label(instancetypes.LabelCapacityType, "spot")), []string{"type m.large is no longer offered in zone z1 as spot"}},
-		"image":                       {subject(func(s *drift.Subject) { s.Image, s.Images = "ami-1", []string{"ami-2"} }), []string{"image ami-1 is none of those that would be started now"}},
+		"image":                       {subject(func(s *drift.Subject) { s.Image, s.Images = "ami-1", []string{"ami-2"} }), []string{"image ami-1 is not one that new nodes get now"}},
 		"image unknown":               {subject(func(s *drift.Subject) { s.Image = "ami-1" }), nil},
 	} {
 		assert.Equal(t, c.want, drift.Reasons(c.subject), name)
@@ -95,10 +95,10 @@ func TestHashIsComputedWhereThePoolHasNone(t *testing.T) {
 
 	s.Annotations["karpenter.sh/nodepool-hash-version"] = "v2"
 	assert.Empty(t, drift.Reasons(s))
-	assert.Equal(t, []string{`whether the settings of pool default have changed is not known: the hash of the node is of version "v2", that of the pool of "v3"`}, drift.Unknown(s))
+	assert.Equal(t, []string{`it is not known whether the settings of pool default have changed: the node's hash has version "v2", the pool's has "v3"`}, drift.Unknown(s))
 
 	changed.APIVersion = nodepool.V1Beta1
-	assert.Equal(t, []string{"whether the settings of pool default have changed is not known: it has no annotation karpenter.sh/nodepool-hash"}, drift.Unknown(s))
+	assert.Equal(t, []string{"it is not known whether the settings of pool default have changed: it has no annotation karpenter.sh/nodepool-hash"}, drift.Unknown(s))
 	since := metav1.NewTime(time.Unix(1, 0))
 	changed.APIVersion, changed.Taints = nodepool.V1, []corev1.Taint{{Key: "a", TimeAdded: &since}}
 	_, ok = drift.Hash(&changed)
@@ -114,11 +114,11 @@ func ExampleHash() {
 func ExampleUnknown() {
 	pool := nodepool.NodePool{Name: "default", APIVersion: nodepool.V1Beta1}
 	fmt.Println(drift.Unknown(drift.Subject{Annotations: map[string]string{"karpenter.sh/nodepool-hash": "7"}, Pool: &pool}))
-	// Output: [whether the settings of pool default have changed is not known: it has no annotation karpenter.sh/nodepool-hash]
+	// Output: [it is not known whether the settings of pool default have changed: it has no annotation karpenter.sh/nodepool-hash]
 }
 
 func ExampleReasons() {
 	pool := nodepool.NodePool{Name: "default", Requirements: requirements.MustParse("team in (batch)")}
 	fmt.Println(drift.Reasons(drift.Subject{Labels: map[string]string{"team": "shop"}, Pool: &pool}))
-	// Output: [pool default asks team in (batch), the node has "shop"]
+	// Output: [pool default requires team in (batch), but the node has "shop"]
 }

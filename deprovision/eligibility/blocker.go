@@ -38,7 +38,7 @@ const (
 	NotOurs        Kind = "not-ours"        // none of the pools bought it
 	Leaving        Kind = "leaving"         // it is already being removed
 	Rebooting      Kind = "rebooting"       // it is being rebooted and will come back
-	Uninitialized  Kind = "uninitialized"   // it has not been ready for pods yet
+	Uninitialized  Kind = "uninitialized"   // it is not initialized yet
 	Nominated      Kind = "nominated"       // pending pods are about to go there
 	MinimumAge     Kind = "minimum-age"     // it is younger than the caller's minimum
 	DoNotDisrupt   Kind = "do-not-disrupt"  // an annotation of the node or its pool
@@ -106,11 +106,11 @@ func Blockers(n *Node, m Method, budgets eviction.Budgets, now time.Time, r Rule
 		out = append(out, Blocker{Kind: k, Text: fmt.Sprintf(format, args...)})
 	}
 	if n.Pool == nil {
-		add(NotOurs, "no pool of ours bought it")
+		add(NotOurs, "it belongs to none of the given pools")
 		return out
 	}
 	if n.Leaving() {
-		add(Leaving, "it is on its way out already")
+		add(Leaving, "it is already being removed")
 		return out
 	}
 	if m == Interruption || m == Expiration && n.Pool.APIVersion == nodepool.V1 {
@@ -120,7 +120,7 @@ func Blockers(n *Node, m Method, budgets eviction.Budgets, now time.Time, r Rule
 	case n.Rebooting():
 		add(Rebooting, "it is being rebooted")
 	case !n.Initialized() && m != Unhealthy:
-		add(Uninitialized, "it has not been ready for pods yet")
+		add(Uninitialized, "it is not initialized yet")
 	}
 	if n.Nominated && (m != Unhealthy || n.Initialized()) {
 		add(Nominated, "pending pods are about to go there")
@@ -210,7 +210,7 @@ func podBlocker(n *Node, p *corev1.Pod, budgets eviction.Budgets, now time.Time,
 	}
 	if eviction.Reschedulable(p) {
 		if eviction.Unowned(p) && (r.KeepUnowned || n.Pool.APIVersion == nodepool.V1Alpha5) {
-			return Blocker{PodUnowned, eviction.Name(p), "no controller would make it again"}, true
+			return Blocker{PodUnowned, eviction.Name(p), "no controller would recreate it"}, true
 		}
 		if r.Placeable != nil {
 			if why := r.Placeable(p); why != "" {

@@ -115,7 +115,7 @@ func ExampleRepair() {
 		fmt.Println(method, eligibility.Blockers(&node, method, eviction.Budgets{}, time.Now(), eligibility.Rules{}))
 	}
 	// Output:
-	// drift [it has not been ready for pods yet annotation karpenter.sh/do-not-disrupt=true]
+	// drift [it is not initialized yet annotation karpenter.sh/do-not-disrupt=true]
 	// unhealthy []
 }
 

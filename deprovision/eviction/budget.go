@@ -96,7 +96,7 @@ func (b Budgets) Check(p *corev1.Pod) Refusal {
 	case 1:
 	default:
 		names := b.Of(p)
-		return Refusal{names, true, fmt.Sprintf("%d PodDisruptionBudgets select it (%s), and then nothing may evict it", len(names), strings.Join(names, ", "))}
+		return Refusal{names, true, fmt.Sprintf("%d PodDisruptionBudgets select it (%s), so it cannot be evicted", len(names), strings.Join(names, ", "))}
 	}
 	x := found[0]
 	if !ready(p) && x.allowsUnready() {

@@ -217,9 +217,9 @@ func TestScripts(t *testing.T) {
 func TestUnexpectedEvents(t *testing.T) {
 	r := execution.New([]plan.Command{command("-a +x")}, 1)
 	_, err := r.Tell(execution.Event{Fact: execution.Empty, Node: "a"})
-	require.EqualError(t, err, "execution: empty of node a, which command 0 has not asked for; tell events in the order in which they happen")
+	require.EqualError(t, err, "execution: empty of node a, which command 0 has not requested; report events in the order in which they happen")
 	_, err = r.Tell(execution.Event{Fact: execution.Gone, Node: "z"})
-	require.EqualError(t, err, "execution: gone of node z, which no command of the plan speaks of")
+	require.EqualError(t, err, "execution: gone of node z, which no command of the plan names")
 	var unexpected *execution.UnexpectedError
 	require.ErrorAs(t, err, &unexpected)
 	assert.Equal(t, -1, unexpected.Command)

@@ -64,9 +64,9 @@ type UnexpectedError struct {
 
 func (e *UnexpectedError) Error() string {
 	if e.Command < 0 {
-		return fmt.Sprintf("execution: %s of node %s, which no command of the plan speaks of", e.Event.Fact, e.Event.Node)
+		return fmt.Sprintf("execution: %s of node %s, which no command of the plan names", e.Event.Fact, e.Event.Node)
 	}
-	return fmt.Sprintf("execution: %s of node %s, which command %d has not asked for; tell events in the order in which they happen", e.Event.Fact, e.Event.Node, e.Command)
+	return fmt.Sprintf("execution: %s of node %s, which command %d has not requested; report events in the order in which they happen", e.Event.Fact, e.Event.Node, e.Command)
 }
 
 // Status returns the progress of a command, and why it failed if it did. Both are empty for a

@@ -147,7 +147,7 @@ func (p *planner) tieBlockers(m *member, method eligibility.Method) []eligibilit
 			}
 			why = "must stay: " + by[0].String()
 		}
-		return []eligibility.Blocker{{Kind: eligibility.PodGroup, Text: fmt.Sprintf("group %s needs all pods that would move, and with them node %s would have to go, which %s", t.group.Name, name, why)}}
+		return []eligibility.Blocker{{Kind: eligibility.PodGroup, Text: fmt.Sprintf("group %s needs all pods that would move, so node %s would have to go as well, which %s", t.group.Name, name, why)}}
 	}
 	return nil
 }

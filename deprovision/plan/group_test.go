@@ -32,7 +32,7 @@ func ExampleMake_groups() {
 	}
 	// Output:
 	// 2 nodes go, and [shop/train] moves: one new node does the work of 2; group shop/train moves whole
-	// train-a: group shop/train needs all pods that would move, and with them node train-b would have to go, which must stay: shop/train-b-0: annotation karpenter.sh/do-not-disrupt=true
+	// train-a: group shop/train needs all pods that would move, so node train-b would have to go as well, which must stay: shop/train-b-0: annotation karpenter.sh/do-not-disrupt=true
 	// train-b: shop/train-b-0: annotation karpenter.sh/do-not-disrupt=true
 }
 

@@ -146,7 +146,7 @@ func (p *planner) forced() {
 			continue
 		}
 		if at, ok := m.Node.ExpiresAt(); ok && !p.cluster.Now.Before(at) {
-			expired = append(expired, due{m, at, fmt.Sprintf("it was to live until %s", at.UTC().Format(time.RFC3339)), false})
+			expired = append(expired, due{m, at, fmt.Sprintf("its lifetime ended at %s", at.UTC().Format(time.RFC3339)), false})
 		}
 	}
 	p.replace(eligibility.Expiration, expired)

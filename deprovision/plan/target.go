@@ -375,7 +375,7 @@ func (p *planner) singles(accept func() bool) bool {
 		if !ok || w.net() <= 0 {
 			if ok {
 				for _, mate := range set {
-					v := mate.verdict(Outranked, eligibility.Consolidation, fmt.Sprintf("%sit would earn $%.4f in %s, and its disruption costs $%.4f", p.together(mate.Name), w.earned.Dollars(), time.Duration(w.horizon*float64(time.Hour)).Round(time.Minute), w.disrupted.Dollars()))
+					v := mate.verdict(Outranked, eligibility.Consolidation, fmt.Sprintf("%sit would save $%.4f in %s, but its disruption costs $%.4f", p.together(mate.Name), w.earned.Dollars(), time.Duration(w.horizon*float64(time.Hour)).Round(time.Minute), w.disrupted.Dollars()))
 					v.BestPricePerHour, v.Earned, v.Cost = a.price(), w.earned, w.disrupted
 					p.note(v)
 				}
@@ -476,7 +476,7 @@ func (p *planner) flexible(set []*member, a *Answer) bool {
 		}
 		if n.CapacityType == "spot" && len(types) < p.o.SpotFlexibility {
 			if len(set) == 1 {
-				v := set[0].verdict(NoSaving, eligibility.Consolidation, fmt.Sprintf("only %d types of spot capacity would be cheaper, and %d are wanted so that it does not move from one scarce type to the next", len(types), p.o.SpotFlexibility))
+				v := set[0].verdict(NoSaving, eligibility.Consolidation, fmt.Sprintf("only %d types of spot capacity would be cheaper, but %d are required so that it does not move from one scarce type to the next", len(types), p.o.SpotFlexibility))
 				v.BestPricePerHour = a.price()
 				p.note(v)
 			}

@@ -66,7 +66,7 @@ func (p *planner) verdicts() {
 		case !ok && m != nil && p.asksFor(eligibility.Consolidation):
 			v = p.explain(m)
 		case !ok && m != nil:
-			v = m.verdict(NotAsked, "", "none of the methods asked for applies")
+			v = m.verdict(NotAsked, "", "none of the requested methods applies")
 		}
 		v.Notes = p.cluster.Nodes[i].Undecided
 		p.out.Verdicts = append(p.out.Verdicts, v)
@@ -91,7 +91,7 @@ func (p *planner) explain(m *member) Verdict {
 	case !a.OK():
 		v.Outcome, v.Detail = WouldNotFit, with+a.Why
 		if q.CapacityTypes != nil {
-			v.Detail += "; spot nodes are not replaced by spot nodes unless that is asked for"
+			v.Detail += "; spot nodes are replaced by spot nodes only on request"
 		}
 	case len(a.NewNodes) == 0:
 		v.Detail = with + "its pods would fit on other nodes, but giving it back saves nothing"

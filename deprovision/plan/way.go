@@ -213,7 +213,7 @@ func (p *planner) budgets() {
 			if why := spent.why(n, budgetReason(v.Method, len(n.Reschedulable()))); why != "" {
 				v.Detail = p.together(n.Name()) + why
 			} else {
-				v.Detail = cmp.Or(v.Detail, "the budgets keep a place for a node that must go")
+				v.Detail = cmp.Or(v.Detail, "the budgets are reserved for a node that must go")
 			}
 		}
 	}
@@ -221,7 +221,7 @@ func (p *planner) budgets() {
 
 // stay sets the verdicts of nodes for which there is no command, or none that pays.
 func (p *planner) stay(v move, to *destination) {
-	outcome, detail := WouldNotFit, "its pods would fit only if others moved first that wait for them"
+	outcome, detail := WouldNotFit, "its pods would fit only if pods that wait for them moved first"
 	torn := p.torn(v)
 	if torn != nil {
 		detail = fmt.Sprintf("group %s would fall below its minimum, and not all of its pods can move with those of the node", torn.Name)
@@ -229,7 +229,7 @@ func (p *planner) stay(v move, to *destination) {
 	_, cost := p.stepOf(v, to)
 	outranked := !p.accepts(v, cost)
 	if outranked {
-		outcome, detail = Outranked, "by itself it would save less than its disruption costs, or than is asked"
+		outcome, detail = Outranked, "by itself it would save less than its disruption costs, or less than the required minimum"
 	}
 	for _, m := range v.nodes {
 		with := p.together(m.Name)
@@ -384,7 +384,7 @@ func (p *planner) command(v move, waves [][]*member, a *Answer) {
 		for _, wave := range waves {
 			c.Waves = append(c.Waves, question(wave).Remove)
 		}
-		c.Why += fmt.Sprintf("; budgets ask for %d waves", len(waves))
+		c.Why += fmt.Sprintf("; budgets require %d waves", len(waves))
 	}
 	detail := string(c.Method) + ": " + c.Why
 	if len(c.NewNodes) > 0 {

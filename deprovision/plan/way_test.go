@@ -75,7 +75,7 @@ func TestWaves(t *testing.T) {
 			assert.Contains(t, c.Waves, []string{c.Nodes[i].Name})
 			assert.Equal(t, plan.Chosen, verdict(t, r, c.Nodes[i].Name).Outcome)
 		}
-		assert.Contains(t, c.Why, "budgets ask for 4 waves")
+		assert.Contains(t, c.Why, "budgets require 4 waves")
 	}
 }
 
@@ -103,7 +103,7 @@ func TestNoWay(t *testing.T) {
 	assert.Zero(t, r.Evictions)
 	v := verdict(t, r, "a")
 	assert.Equal(t, plan.WouldNotFit, v.Outcome)
-	assert.Equal(t, "its pods would fit only if others moved first that wait for them", v.Detail)
+	assert.Equal(t, "its pods would fit only if pods that wait for them moved first", v.Detail)
 }
 
 // Where pods cannot be moved once for all changes together, those are made that can be.

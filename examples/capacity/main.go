@@ -48,7 +48,7 @@ const (
 func run(ctx context.Context, args []string, out, problems io.Writer) int {
 	flags := flag.NewFlagSet("capacity", flag.ContinueOnError)
 	file := flags.String("f", "", "folder or file of manifests: pods, nodes, pools and what affects plans")
-	region := flags.String("region", "", "region whose prices count; by default the one that the manifests name")
+	region := flags.String("region", "", "region whose prices count; by default the region of the manifests")
 	spread := flags.String("scheduler-config", "", "file with kube-scheduler's KubeSchedulerConfiguration, or the file of Karpenter's flag of this name: the default topology spread of pods that have none")
 	listen := flags.String("listen", "localhost:8080", "address to listen on")
 	if code, done := inputs.ParseFlags(flags, args, out, problems); done {

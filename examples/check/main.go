@@ -111,7 +111,7 @@ func run(in io.Reader, out, problems io.Writer) int {
 		fmt.Fprintln(problems, "check:", strings.Join(c.faults, "\ncheck: "))
 		return 3
 	}
-	fmt.Fprintf(out, "holds: %d pods, %d of them unplaced; %d nodes that exist, and %d new ones for $%.6f an hour; no plan of these pods is below $%.6f\n", len(c.of),
+	fmt.Fprintf(out, "holds: %d pods, %d of them unplaced; %d nodes that exist, and %d new ones for $%.6f an hour; no plan for these pods costs less than $%.6f\n", len(c.of),
 		len(c.Unplaced), len(c.Nodes), len(c.NewNodes), float64(c.CostPerHour)/1e9, float64(c.Bound.CostPerHour)/1e9)
 	return 0
 }
@@ -255,7 +255,7 @@ func (c *checker) node(where string, pods []string, free []int64, has labels, ta
 		used = added(used, p.Requests)
 		together[p.Apart]++
 		c.must(p.Apart == "" || together[p.Apart] <= c.Apart[p.Apart], "%s: pod %s must be apart from others there", where, name)
-		c.must(p.accepts(has), "%s: its labels are not those that pod %s asks for", where, name)
+		c.must(p.accepts(has), "%s: its labels do not match what pod %s requires", where, name)
 		c.must(p.tolerates(taints), "%s: pod %s does not tolerate a taint", where, name)
 	}
 	for r, n := range used {

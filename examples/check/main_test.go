@@ -180,9 +180,9 @@ func TestEachDamageIsCaught(t *testing.T) {
 		{"a resource more", func(d *proof.Document) { d.Resources = append(d.Resources, "gpu") }, "do not fit together"},
 		{"another selector", func(d *proof.Document) {
 			class(d, "shop/db-0").Requires[0][0].Values = []string{"zone-a"}
-		}, "not those that pod shop/db-0 asks for"},
-		{"an unknown operator", func(d *proof.Document) { class(d, "shop/db-0").Requires[0][0].Operator = "Like" }, "asks for"},
-		{"no selector that can hold", func(d *proof.Document) { class(d, "shop/db-0").Requires = nil }, "asks for"},
+		}, "do not match what pod shop/db-0 requires"},
+		{"an unknown operator", func(d *proof.Document) { class(d, "shop/db-0").Requires[0][0].Operator = "Like" }, "requires"},
+		{"no selector that can hold", func(d *proof.Document) { class(d, "shop/db-0").Requires = nil }, "requires"},
 		{"no toleration", func(d *proof.Document) { class(d, "shop/train-0").Tolerations = nil }, "does not tolerate"},
 		{"a toleration of another value", func(d *proof.Document) { class(d, "shop/train-0").Tolerations[0].Value = "web" }, "does not tolerate"},
 		{"a toleration of another effect", func(d *proof.Document) { class(d, "shop/train-0").Tolerations[0].Effect = "NoExecute" }, "does not tolerate"},

@@ -59,7 +59,7 @@ func run(ctx context.Context, args []string, out, problems io.Writer) int {
 	flags := flag.NewFlagSet("gate", flag.ContinueOnError)
 	before := flags.String("before", "", "folder or file of the current manifests, with pools")
 	after := flags.String("after", "", "folder or file of the changed manifests")
-	region := flags.String("region", "", "region whose prices count; by default the one that the manifests name")
+	region := flags.String("region", "", "region whose prices count; by default the region of the manifests")
 	limit := flags.Float64("max-dearer", 0, "how many more dollars a month the change may cost")
 	checker := flags.String("check", "", "a program that must confirm the plan of -after, read from stdin, such as a build of examples/check")
 	file := flags.String("assert", "", "a file of rules that the plan of -after must keep")

@@ -161,7 +161,7 @@ func TestMalformedFlags(t *testing.T) {
 		args []string
 		want string
 	}{
-		"two sources":   {[]string{"--queue", "a", "--messages", "b"}, "exclude each other"},
+		"two sources":   {[]string{"--queue", "a", "--messages", "b"}, "cannot be combined"},
 		"no queue":      {[]string{"--endpoint", "http://127.0.0.1:1"}, "add --queue"},
 		"no such file":  {[]string{"--messages", "none.jsonl"}, "none.jsonl"},
 		"nothing":       {[]string{"--most", "0"}, "want 1 or more"},

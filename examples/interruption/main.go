@@ -76,9 +76,9 @@ Exit codes: 0 all is well, 1 failed, 2 bad usage or input, 3 some pod of a drain
 func (o *options) run(cmd *cobra.Command, out io.Writer, stdin io.Reader) error {
 	switch {
 	case o.queue != "" && o.messages != "":
-		return inputs.Bad(errors.New("--queue and --messages exclude each other"))
+		return inputs.Bad(errors.New("--queue and --messages cannot be combined"))
 	case o.endpoint != "" && o.queue == "" && !o.checks:
-		return inputs.Bad(errors.New("--endpoint is only where to ask: add --queue or --status-checks"))
+		return inputs.Bad(errors.New("--endpoint only says where to ask: add --queue or --status-checks"))
 	case o.most < 1:
 		return inputs.Bad(fmt.Errorf("--most %d: want 1 or more", o.most))
 	}

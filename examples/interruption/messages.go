@@ -32,7 +32,7 @@ func readMessages(text []byte, most int) []events.Message {
 		var value json.RawMessage
 		d := json.NewDecoder(bytes.NewReader(rest))
 		if err := d.Decode(&value); err != nil {
-			out = append(out, events.Message{ID: fmt.Sprintf("line %d", line), Err: errors.New("no JSON: " + err.Error())})
+			out = append(out, events.Message{ID: fmt.Sprintf("line %d", line), Err: errors.New("not JSON: " + err.Error())})
 			end := nextValue(rest)
 			line += bytes.Count(rest[:end], []byte("\n"))
 			rest = rest[end:]

@@ -136,7 +136,7 @@ func distinct(offerings []instancetypes.Offering) []instancetypes.Offering {
 func expressed(set requirements.Set) (scheduling.Requirements, error) {
 	list, ok := kube.Expressions(set)
 	if !ok {
-		return nil, fmt.Errorf("the requirements %q cannot be written as the Kubernetes API has them", set)
+		return nil, fmt.Errorf("the requirements %q cannot be written in the form of the Kubernetes API", set)
 	}
 	return scheduling.NewNodeSelectorRequirements(list...), nil
 }

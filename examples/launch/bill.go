@@ -60,7 +60,7 @@ func (b *bill) write(w io.Writer, style terminal.Style) error {
 	if s.Unschedulable > 0 {
 		placed = style.Bad(placed)
 	}
-	fmt.Fprintf(w, "%s   %s/h   %s/month   nobody can place these pods below %s/h (gap %.1f%%)   %s\n", style.Bold(plural(s.NewNodes, "new node")),
+	fmt.Fprintf(w, "%s   %s/h   %s/month   no plan for these pods costs less than %s/h (gap %.1f%%)   %s\n", style.Bold(plural(s.NewNodes, "new node")),
 		terminal.Dollars(s.PricePerHour), terminal.Dollars(s.PricePerHour*hoursPerMonth), terminal.Dollars(s.LowerBoundPerHour), s.GapPercent, placed)
 	if s.Plans > 0 {
 		if err := b.WriteRefused(w, style); err != nil {

@@ -232,7 +232,7 @@ status: {phase: %s}
 			names = append(names, p.Name)
 		}
 		require.Equal(t, []string{"db-0", "web"}, names)
-		require.Contains(t, packed.Problem.Notes, "node old is being removed and takes no pods; 2 of its own are planned elsewhere")
+		require.Contains(t, packed.Problem.Notes, "node old is being removed and takes no pods; pods planned elsewhere: 2")
 	}
 	require.Empty(t, pack(t, market, anyPool+node("", "")+pods).Bindings(), "a node that stays keeps its pods")
 }

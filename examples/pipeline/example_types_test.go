@@ -14,7 +14,7 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling"
 )
 
-// shelf sells two types in one zone, in the shape of Karpenter's KWOK provider.
+// shelf sells two types in one zone, in the format of Karpenter's KWOK provider.
 const shelf = `[
   {"name": "a.4", "architecture": "amd64", "operatingSystems": ["linux"], "resources": {"cpu": "4", "memory": "16Gi", "pods": "50"},
    "offerings": [{"Price": 0.2, "Available": true, "Requirements": [

@@ -268,7 +268,7 @@ func TestSpreadFields(t *testing.T) {
 		{field: "topologyKey", pods: 4, before: strings.ReplaceAll(spread(""), "topology.kubernetes.io/zone", "kubernetes.io/os"), after: spread(""), rule: even},
 		{
 			field: "whenUnsatisfiable", pods: 4, around: full, noPool: true, before: strings.ReplaceAll(spread(""), "DoNotSchedule", "ScheduleAnyway"), after: spread(""),
-			rule: "- pods: web-3\n  refused: shut by other pods",
+			rule: "- pods: web-3\n  refused: excluded by other pods",
 		},
 		{field: "labelSelector", pods: 4, before: strings.ReplaceAll(spread(""), "app: web", "app: none"), after: spread(""), rule: even},
 		{

@@ -36,7 +36,7 @@ func TestFixesAreVerified(t *testing.T) {
 			pool("", "taints: [{key: batch, effect: NoSchedule}], requirements: []") + deployment("web", 1, "tolerations: [{key: batch, effect: NoSchedule}]\n"+container("1")),
 		},
 		"too large": {
-			anyPool + deployment("web", 1, container("9")), "would fit if it asked no more than 8 cpu, as gpu.8 has",
+			anyPool + deployment("web", 1, container("9")), "would fit if it requested no more than 8 cpu, as gpu.8 has",
 			anyPool + deployment("web", 1, container("8")),
 		},
 		"shut out": {
@@ -49,7 +49,7 @@ func TestFixesAreVerified(t *testing.T) {
 			strings.Replace(anyPool, "{template: {", "{template: {metadata: {labels: {disk: fast}}, ", 1) + deployment("web", 1, "nodeSelector: {disk: fast}\n"+container("1")),
 		},
 		"a zone of nobody": {
-			anyPool + deployment("web", 1, "nodeSelector: {topology.kubernetes.io/zone: zone-z}\n"+container("1")), "would fit if it did not ask for topology.kubernetes.io/zone",
+			anyPool + deployment("web", 1, "nodeSelector: {topology.kubernetes.io/zone: zone-z}\n"+container("1")), "would fit if it did not require topology.kubernetes.io/zone",
 			anyPool + deployment("web", 1, container("1")),
 		},
 		"a limit": {

@@ -112,7 +112,7 @@ func TestWhatANodeIsYetToShow(t *testing.T) {
 func TestAClaimWithoutPromise(t *testing.T) {
 	p := pack(t, catalogue(t, "a.2 2 zone-a on-demand 0.1"), anyPool+deployment("web", 1, container("1"))+claim("", "", ""))
 	assert.Len(t, p.NewNodes(), 1)
-	assert.Contains(t, p.Problem.Notes, "claim default-x does not say what its node will have: ask its provider for it again, for it may be bought twice")
+	assert.Contains(t, p.Problem.Notes, "claim default-x does not say what its node will have, so the same capacity may be bought twice: ask its provider for the claim again")
 }
 
 // Pods that have a node in prospect keep their room there, and are planned anew where that node is gone.

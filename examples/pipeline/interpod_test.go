@@ -91,7 +91,7 @@ func TestReasonsOfConstraintsThatNothingMeets(t *testing.T) {
 		"a spread by a label that no node has":       {"", spreadBy("rack"), "no node has the label rack, which its spread of app=web over rack with skew 1 needs"},
 		"a spread by a label that a full node has":   {rack, spreadBy("rack"), "other pods stand in the way: spread of app=web over rack with skew 1"},
 		"affinity by a label that no node has":       {"", near("web", "rack"), "no node has the label rack, which its affinity to app=web by rack needs"},
-		"affinity to pods that are not there":        {"", near("cache", zoneKey), "other pods stand in the way: affinity to app=cache by " + zoneKey + ", and there is no such pod"},
+		"affinity to pods that are not there":        {"", near("cache", zoneKey), "other pods stand in the way: affinity to app=cache by " + zoneKey + ", but there is no such pod"},
 		"affinity to pods that are there, by a rack": {deployment("cache", 1, container("1")), near("cache", "rack"), "no node has the label rack, which its affinity to app=cache by rack needs"},
 	} {
 		t.Run(name, func(t *testing.T) {

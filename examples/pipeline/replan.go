@@ -353,7 +353,7 @@ func (b *Buyer) write(claims []cloudprovider.NodeClaim) error {
 	}
 	for _, c := range claims {
 		if err := b.Written(c); err != nil {
-			return fmt.Errorf("pipeline: claim %s is not written down: %w", c.Name, err)
+			return fmt.Errorf("pipeline: claim %s is not recorded: %w", c.Name, err)
 		}
 	}
 	return nil

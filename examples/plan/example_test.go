@@ -34,7 +34,7 @@ func Example() {
 	for _, i := range p.Ignored() {
 		fmt.Println("not ours to place:", i.Pod.Name, i.Why)
 	}
-	fmt.Printf("$%.4f an hour; nobody can place these pods below $%.4f\n", p.Cost().Dollars(), p.Bound.Price.Dollars())
+	fmt.Printf("$%.4f an hour; no plan for these pods costs less than $%.4f\n", p.Cost().Dollars(), p.Bound.Price.Dollars())
 	// Output:
 	// buy default-0: c6a.2xlarge in us-east-1a at $0.3060 an hour
 	// buy default-1: c6a.large in us-east-1a at $0.0765 an hour
@@ -44,7 +44,7 @@ func Example() {
 	// bind web-3 to default-0
 	// bind web-4 to default-0
 	// bind web-5 to default-1
-	// $0.3825 an hour; nobody can place these pods below $0.3825
+	// $0.3825 an hour; no plan for these pods costs less than $0.3825
 }
 
 // pools are what may be bought: here anything of two families on demand.

@@ -113,7 +113,7 @@ func ExampleRefusal() {
 	}
 	fmt.Println(len(p.Ignored()), "ignored, stopped:", p.IsStopped())
 	// Output:
-	// 6 pods: pool "default": it asks team in (web), a label that nothing in the pool has
+	// 6 pods: pool "default": it requires team in (web), a label that nothing in the pool has
 	// LabelPool of pool default: team, $0.38 an hour
 	// DropSelector of pool default: team, $0.38 an hour
 	// 0 ignored, stopped: false

@@ -401,7 +401,7 @@ func shrink(c *scheduling.Class, r scheduling.Reason) (change, bool) {
 	}
 	return change{
 		of:   Fix{Kind: RequestLess, Pool: r.Pool, Value: r.Nearest.Type},
-		text: fmt.Sprintf("would fit if it asked no more than %s, as %s has", joined(texts), r.Nearest.Type),
+		text: fmt.Sprintf("would fit if it requested no more than %s, as %s has", joined(texts), r.Nearest.Type),
 		apply: func(s scheduling.Snapshot) scheduling.Snapshot {
 			return edit(s, c, func(pod *corev1.Pod) {
 				if len(pod.Spec.Containers) != 1 || len(pod.Spec.InitContainers) > 0 {

@@ -138,7 +138,7 @@ func suit(c *scheduling.Class, pool *scheduling.PoolState, key string) []change 
 	}
 	return append(out, change{
 		of:   Fix{Kind: DropSelector, Pool: pool.Name, Key: key},
-		text: fmt.Sprintf("would fit if it did not ask for %s", key),
+		text: fmt.Sprintf("would fit if it did not require %s", key),
 		apply: func(s scheduling.Snapshot) scheduling.Snapshot {
 			return edit(s, c, func(pod *corev1.Pod) { forget(&pod.Spec, key) })
 		},

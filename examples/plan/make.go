@@ -116,7 +116,7 @@ func (p *Plan) Options() Options {
 func (p *Plan) Notes() []string {
 	out := p.Result.Notes()
 	if p.partly {
-		out = append(slices.Clip(out), "not every set of groups, or not every choice of domains for one, was tried: another one may be better")
+		out = append(slices.Clip(out), "some sets of groups, or choices of their domains, were not tried: a better one may exist")
 	}
 	return out
 }

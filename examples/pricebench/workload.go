@@ -43,7 +43,7 @@ func Alibaba(table io.Reader) (Workload, error) {
 		cpu, err1 := strconv.ParseInt(row[1], 10, 64)
 		mib, err2 := strconv.ParseInt(row[2], 10, 64)
 		if err1 != nil || err2 != nil {
-			return Workload{}, fmt.Errorf("pricebench: row %d: %q and %q are no sizes", i+2, row[1], row[2])
+			return Workload{}, fmt.Errorf("pricebench: row %d: %q and %q are not sizes", i+2, row[1], row[2])
 		}
 		if row[3] == "0" {
 			pods = append(pods, Shape{cpu, mib})

@@ -85,7 +85,7 @@ Exit codes: 0 done, 1 failed, 2 bad usage or input, 4 with --max-above-bound: mo
 	f.Var((*moment)(&o.from), "from", "when recordings of kwokctl began, such as 2026-01-15T08:00:00Z, because they do not say; by default 1970")
 	f.DurationVar(&o.step, "step", time.Minute, "how often to sample the logs")
 	f.Var((*moment)(&o.until), "until", "when logs end, such as 2026-01-15T12:00:00Z; by default at their last line")
-	f.StringVar(&o.policy, "policy", "karpenter", "what consolidation is worth: karpenter (any saving, unless a pool asks for Balanced), balanced, or default (more than a cent for each eviction, in as long as no pod came or left: two hours to a day)")
+	f.StringVar(&o.policy, "policy", "karpenter", "what consolidation is worth: karpenter (any saving, unless a pool asks for Balanced), balanced, or default (more than a cent for each eviction, within the time since a pod last came or left, two hours to a day)")
 	f.DurationVar(&o.startup, "startup", time.Minute, "how long our policy pays for both a node and its replacement")
 	f.Float64Var(&o.aboveBound, "max-above-bound", -1, "exit with 4 if the bill is more than this many percent above the bound for policies that know only the present")
 	f.IntVar(&o.top, "top", 10, "how many decisions are planned again and shown")
@@ -119,10 +119,10 @@ func (*moment) Type() string { return "time" }
 func (o *options) settings() (*regret.Options, error) {
 	errs := []error{inputs.OneOf("policy", o.policy, policies()...)}
 	if o.snapshots != "" && len(o.logs) > 0 {
-		errs = append(errs, errors.New("--snapshots and --log exclude each other"))
+		errs = append(errs, errors.New("--snapshots and --log cannot be combined"))
 	}
 	if o.snapshots != "" && len(o.Files) > 0 {
-		errs = append(errs, errors.New("--snapshots has pools of its own: -f goes with --log"))
+		errs = append(errs, errors.New("--snapshots has its own pools: use -f only with --log"))
 	}
 	if o.snapshots == "" && len(o.logs) == 0 && len(o.Files) > 0 {
 		errs = append(errs, errors.New("-f names pools, but no history: add --log FILE, or use --snapshots DIR"))

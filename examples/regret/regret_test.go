@@ -74,8 +74,8 @@ func TestBadInput(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"--snapshots", "a", "--log", "b"}, "exclude each other"},
-		{[]string{"--snapshots", "a", "-f", "b"}, "has pools of its own"},
+		{[]string{"--snapshots", "a", "--log", "b"}, "cannot be combined"},
+		{[]string{"--snapshots", "a", "-f", "b"}, "has its own pools"},
 		{[]string{"-f", "sample.yaml"}, "but no history"},
 		{[]string{"--snapshots", "nowhere"}, "nowhere"},
 		{[]string{"--log", "nowhere"}, "--log: open nowhere"},

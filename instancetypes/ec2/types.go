@@ -101,7 +101,7 @@ type lists struct{ onDemand, estimated, spot, guessed *instancetypes.PriceList }
 func priceLists(r catalogue.Region) lists {
 	return lists{
 		onDemand:  &instancetypes.PriceList{Name: "EC2 on-demand " + r.Name, Date: r.OnDemandDate},
-		estimated: &instancetypes.PriceList{Name: "EC2 on-demand " + r.Name + ", as the nearest family compares with us-east-1", Date: r.OnDemandDate, Estimated: true},
+		estimated: &instancetypes.PriceList{Name: "EC2 on-demand " + r.Name + ", estimated by comparing the nearest family with us-east-1", Date: r.OnDemandDate, Estimated: true},
 		spot:      &instancetypes.PriceList{Name: "EC2 spot " + r.Name + ", on-demand less usual savings", Date: r.SpotDate, Estimated: true},
 		guessed:   &instancetypes.PriceList{Name: "EC2 spot " + r.Name + ", on-demand less assumed savings", Date: r.SpotDate, Estimated: true},
 	}

@@ -113,7 +113,7 @@ func TestReadRefuses(t *testing.T) {
 		"not JSON":           {"[\n{,}]", "line 2"},
 		"an object":          {"{}", "want a list of instance types"},
 		"NaN":                {offer(`{"Price": NaN}`), "line 1"},
-		"two documents":      {"[][]", "more after the end"},
+		"two documents":      {"[][]", "text after the end"},
 		"a number":           {"[1]", "[0]: want an object, got 1"},
 		"no name":            {`[{"resources":{}}]`, "name: empty"},
 		"unknown field":      {entry(`,"resource":{}`), `[0].resource: no such field (did you mean "resources"?)`},

@@ -33,7 +33,7 @@ func Read(data []byte) ([]instancetypes.InstanceType, error) {
 		return nil, broken(data, err)
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, &FieldError{Path: position(data, dec.InputOffset()), Detail: "more after the end of the list: want one list of instance types"}
+		return nil, &FieldError{Path: position(data, dec.InputOffset()), Detail: "there is text after the end of the list: want one list of instance types"}
 	}
 	types := make([]instancetypes.InstanceType, 0, len(list))
 	var errs []error
@@ -76,7 +76,7 @@ func (r *reader) instanceType(raw json.RawMessage) instancetypes.InstanceType {
 	if f == nil {
 		return t
 	}
-	r.value(".name", f["name"], &t.Name, "a text")
+	r.value(".name", f["name"], &t.Name, "a string")
 	r.name = t.Name
 	r.labelValue(".name", t.Name)
 	r.value(".retired", f["retired"], &t.Retired, "true or false")
@@ -84,12 +84,12 @@ func (r *reader) instanceType(raw json.RawMessage) instancetypes.InstanceType {
 	var rs []requirements.Requirement
 	rs = append(rs, requirements.In(corev1.LabelInstanceTypeStable, t.Name))
 	var architecture string
-	if r.value(".architecture", f["architecture"], &architecture, "a text such as amd64") && architecture != "" {
+	if r.value(".architecture", f["architecture"], &architecture, "a string such as amd64") && architecture != "" {
 		r.labelValue(".architecture", architecture)
 		rs = append(rs, requirements.In(corev1.LabelArchStable, architecture))
 	}
 	systems := []string{"linux"}
-	if r.value(".operatingSystems", f["operatingSystems"], &systems, "a list of texts") && len(systems) == 0 {
+	if r.value(".operatingSystems", f["operatingSystems"], &systems, "a list of strings") && len(systems) == 0 {
 		r.bad(".operatingSystems", "empty: want linux, windows or both")
 		systems = []string{"linux"}
 	}
@@ -180,7 +180,7 @@ func (r *reader) offerings(raw json.RawMessage) []instancetypes.Offering {
 		}
 		r.value(at+".Available", f["Available"], &o.Available, "true or false")
 		r.value(at+".ReservationCapacity", f["ReservationCapacity"], &o.ReservationCount, "a count")
-		r.value(at+".Commitment", f["Commitment"], &o.Commitment, "a text")
+		r.value(at+".Commitment", f["Commitment"], &o.Commitment, "a string")
 		r.value(at+".CommittedPerHour", f["CommittedPerHour"], &o.CommittedPerHour, "a number of US dollars per hour")
 		r.value(at+".CommitmentRate", f["CommitmentRate"], &o.CommitmentRate, "a number of US dollars per hour")
 		if raw := f["Requirements"]; raw != nil {
@@ -210,7 +210,7 @@ func (r *reader) requirements(path string, raw json.RawMessage) requirements.Set
 			name string
 			v    any
 			want string
-		}{{"key", &e.Key, "a text"}, {"operator", (*string)(&e.Operator), "a text"}, {"values", &e.Values, "a list of texts"}} {
+		}{{"key", &e.Key, "a string"}, {"operator", (*string)(&e.Operator), "a string"}, {"values", &e.Values, "a list of strings"}} {
 			if raw, given := f[field.name]; given {
 				ok = r.value(at+"."+field.name, raw, field.v, field.want) && ok
 			}

@@ -52,7 +52,7 @@ func ParsePrefix(data []byte, line int) (n Node, rest []byte, next int, err erro
 	}
 	for text := range bytes.Lines(data[:p.at]) {
 		if !utf8.Valid(text) {
-			return Node{}, nil, 0, &ParseError{line, "a string holds bytes that are not UTF-8"}
+			return Node{}, nil, 0, &ParseError{line, "a string contains bytes that are not UTF-8"}
 		}
 		line++
 	}
@@ -82,7 +82,7 @@ func (p *parser) token() (json.Token, error) {
 	}
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		p.to(len(p.data))
-		return nil, &ParseError{p.line, "the text ends within a value or before it"}
+		return nil, &ParseError{p.line, "the text ends before or within a value"}
 	}
 	if bad, ok := errors.AsType[*json.SyntaxError](err); ok {
 		p.to(int(bad.Offset) - strings.Count(bad.Error(), `'\n'`)) // a misplaced newline belongs to the line that it ends

@@ -15,7 +15,7 @@ import (
 )
 
 func TestParseErrors(t *testing.T) {
-	const ends = "the text ends within a value or before it"
+	const ends = "the text ends before or within a value"
 	for text, want := range map[string]string{
 		"":                "strictjson: line 1: " + ends,
 		"\n\n  ":          "strictjson: line 3: " + ends,
@@ -32,7 +32,7 @@ func TestParseErrors(t *testing.T) {
 		"\"a":             "strictjson: line 1: " + ends,
 		"\n\"\\x\"":       "strictjson: line 2: invalid character 'x' in string escape code",
 		"\"a\nb\"":        "strictjson: line 1: invalid character '\\n' in string literal",
-		"[\n\"\xff\"]":    "strictjson: line 2: a string holds bytes that are not UTF-8",
+		"[\n\"\xff\"]":    "strictjson: line 2: a string contains bytes that are not UTF-8",
 		strings.Repeat("[", 200) + strings.Repeat("]", 200): "strictjson: line 1: nested deeper than 100 levels",
 	} {
 		_, err := strictjson.Parse([]byte(text))

@@ -64,7 +64,7 @@ func ExampleStanding() {
 		fmt.Println(c.Status, c.Reason, c.Message)
 	}
 	// Output:
-	// True FitsExistingCapacity all 3 pods fit on nodes that are there
+	// True FitsExistingCapacity all 3 pods fit on existing nodes
 	// False RequiresNewCapacity 2 of 3 pods need new nodes
 	// False Infeasible 1 of 3 pods have no place: pool general may buy no more nodes; raise its limit of cpu to 20
 }
@@ -116,9 +116,9 @@ func TestSize(t *testing.T) {
 func TestFaults(t *testing.T) {
 	for spec, want := range map[string]string{
 		"{}": "spec: want podTemplateRef or scalableRef",
-		"{podTemplateRef: {name: a}, scalableRef: {kind: Deployment, name: b}}": "want one of them",
+		"{podTemplateRef: {name: a}, scalableRef: {kind: Deployment, name: b}}": "set either podTemplateRef or scalableRef, not both",
 		"{podTemplateRef: {}}":                           "spec.podTemplateRef.name: it is empty",
-		"{scalableRef: {kind: Deployment}}":              "spec.scalableRef: want kind and name",
+		"{scalableRef: {kind: Deployment}}":              "spec.scalableRef: want the kind and name",
 		"{podTemplateRef: {name: a}, percentage: -5}":    "spec.percentage: -5",
 		"{podTemplateRef: {name: a}, replica: 5}":        `did you mean "replicas"?`,
 		"{podTemplateRef: {name: a}, limits: {cpu: -1}}": "must not be negative",
@@ -127,7 +127,7 @@ func TestFaults(t *testing.T) {
 		assert.ErrorContains(t, err, want, spec)
 	}
 	_, err := buffer.Decode([]byte(`{"apiVersion": "v1", "kind": "Pod"}`))
-	assert.ErrorContains(t, err, `"v1" "Pod" is no CapacityBuffer of autoscaling.x-k8s.io/v1beta1`)
+	assert.ErrorContains(t, err, `"v1" "Pod" is not a CapacityBuffer of autoscaling.x-k8s.io/v1beta1`)
 	_, err = buffer.Decode([]byte("kind: CapacityBuffer"))
 	assert.ErrorContains(t, err, "buffer: ")
 }

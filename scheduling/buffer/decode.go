@@ -103,7 +103,7 @@ func Decode(data []byte) (Buffer, error) {
 		add(p.Path, "%s", p.Detail)
 	}
 	if w.Kind != "CapacityBuffer" || !slices.Contains(Versions(), w.APIVersion) {
-		add("apiVersion", "%q %q is no CapacityBuffer of %s", w.APIVersion, w.Kind, strings.Join(Versions(), " or "))
+		add("apiVersion", "%q %q is not a CapacityBuffer of %s", w.APIVersion, w.Kind, strings.Join(Versions(), " or "))
 	}
 	s := &w.Spec
 	b := Buffer{Namespace: w.Metadata.Namespace, Name: w.Metadata.Name, Replicas: s.Replicas, Percentage: s.Percentage, Limits: s.Limits}
@@ -112,7 +112,7 @@ func Decode(data []byte) (Buffer, error) {
 	}
 	switch {
 	case s.PodTemplateRef != nil && s.ScalableRef != nil:
-		add("spec.scalableRef", "there is a podTemplateRef, too: want one of them")
+		add("spec.scalableRef", "set either podTemplateRef or scalableRef, not both")
 	case s.PodTemplateRef != nil:
 		if b.Template = s.PodTemplateRef.Name; b.Template == "" {
 			add("spec.podTemplateRef.name", "it is empty")
@@ -120,10 +120,10 @@ func Decode(data []byte) (Buffer, error) {
 	case s.ScalableRef != nil:
 		b.Scalable = Reference{s.ScalableRef.APIGroup, s.ScalableRef.Kind, s.ScalableRef.Name}
 		if b.Scalable.Kind == "" || b.Scalable.Name == "" {
-			add("spec.scalableRef", "want kind and name of a workload")
+			add("spec.scalableRef", "want the kind and name of a workload")
 		}
 	default:
-		add("spec", "want podTemplateRef or scalableRef: the pods that the room is for")
+		add("spec", "want podTemplateRef or scalableRef, which defines the buffer's pods")
 	}
 	for path, n := range map[string]*int32{"spec.replicas": s.Replicas, "spec.percentage": s.Percentage} {
 		if n != nil && *n < 0 {

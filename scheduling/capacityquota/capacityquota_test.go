@@ -115,7 +115,7 @@ func ExampleDecode() {
 	q, err := capacityquota.Decode([]byte(`{"apiVersion":"autoscaling.x-k8s.io/v1beta1","kind":"CapacityQuota","metadata":{"name":"spot"},
 		"spec":{"selector":{"matchLabels":{"karpenter.sh/capacity-type":"spot"}},"limits":{"resources":{"cpu":"5m"}}}}`))
 	fmt.Println(q.Name == "", err)
-	// Output: true capacityquota: CapacityQuota spot: spec.limits.resources.cpu: 5m: want a whole number, not negative, and without a suffix of fractions such as m
+	// Output: true capacityquota: CapacityQuota spot: spec.limits.resources.cpu: 5m: want a whole number, 0 or more, without a fractional suffix such as m
 }
 
 func ExampleQuota() {

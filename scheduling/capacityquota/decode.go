@@ -88,10 +88,10 @@ func Decode(data []byte) (Quota, error) {
 		add(p.Path, "%s", p.Detail)
 	}
 	if w.Kind != "CapacityQuota" || !slices.Contains(Versions(), w.APIVersion) {
-		add("apiVersion", "%q %q is no CapacityQuota of %s", w.APIVersion, w.Kind, strings.Join(Versions(), " or "))
+		add("apiVersion", "%q %q is not a CapacityQuota of %s", w.APIVersion, w.Kind, strings.Join(Versions(), " or "))
 	}
 	if w.Metadata.Namespace != "" {
-		add("metadata.namespace", "a CapacityQuota is of the whole cluster and has no namespace")
+		add("metadata.namespace", "a CapacityQuota is cluster-scoped and has no namespace")
 	}
 	q := Quota{Name: w.Metadata.Name, Selector: w.Spec.Selector}
 	if _, err := metav1.LabelSelectorAsSelector(q.Selector); err != nil {
@@ -101,7 +101,7 @@ func Decode(data []byte) (Quota, error) {
 	case w.Spec.Limits == nil:
 		add("spec.limits", "it is missing; want resources")
 	case w.Spec.Limits.Resources == nil:
-		add("spec.limits.resources", "it is missing; want what the nodes may add up to, by resource")
+		add("spec.limits.resources", "it is missing; want a limit for each resource")
 	default:
 		q.Limits = w.Spec.Limits.Resources
 	}
@@ -114,7 +114,7 @@ func Decode(data []byte) (Quota, error) {
 			add(at, "the name has %d characters; at most %d are allowed", len(name), longestName)
 		}
 		if n, whole := amount.AsInt64(); !whole || n < 0 {
-			add(at, "%s: want a whole number, not negative, and without a suffix of fractions such as m", amount.String())
+			add(at, "%s: want a whole number, 0 or more, without a fractional suffix such as m", amount.String())
 		}
 	}
 	if len(errs) > 0 {

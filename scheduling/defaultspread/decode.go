@@ -71,7 +71,7 @@ func Decode(data []byte) ([]corev1.TopologySpreadConstraint, error) {
 		}
 		report(at, d.Decode(n, &args))
 	case kind != nil:
-		fault("kind", "%q: want %s, or no kind and podTopologySpread, as Karpenter's --scheduler-config has it", kind.Text, schedulingConfig)
+		fault("kind", "%q: want %s, or no kind and podTopologySpread, as in Karpenter's --scheduler-config", kind.Text, schedulingConfig)
 	default:
 		var own wireKarpenter
 		report("", d.Decode(&root, &own))
@@ -101,7 +101,7 @@ func Decode(data []byte) ([]corev1.TopologySpreadConstraint, error) {
 			fault(path, "%s", text)
 		}
 		if p := (pair{c.TopologyKey, c.WhenUnsatisfiable}); seen[p] {
-			fault(path, "there is another one with topologyKey %q and whenUnsatisfiable %q", p.key, p.when)
+			fault(path, "another one already has topologyKey %q and whenUnsatisfiable %q", p.key, p.when)
 		} else {
 			seen[p] = true
 		}
@@ -143,9 +143,9 @@ func wrong(c *corev1.TopologySpreadConstraint) string {
 	case c.WhenUnsatisfiable != corev1.DoNotSchedule && c.WhenUnsatisfiable != corev1.ScheduleAnyway:
 		return fmt.Sprintf("whenUnsatisfiable is %q, want DoNotSchedule or ScheduleAnyway", c.WhenUnsatisfiable)
 	case c.LabelSelector != nil:
-		return "labelSelector must be empty: each pod has that of its Services and its controller"
+		return "labelSelector must be empty: it comes from the pod's Services and controller"
 	case len(c.MatchLabelKeys) > 0:
-		return "matchLabelKeys must be empty: each pod has the selector of its Services and its controller"
+		return "matchLabelKeys must be empty: the selector comes from the pod's Services and controller"
 	}
 	return ""
 }

@@ -175,7 +175,7 @@ func TestDecode(t *testing.T) {
 		fmt.Sprintf(list, "{maxSkew: 1, topologyKey: rack}"):                                                         `whenUnsatisfiable is ""`,
 		fmt.Sprintf(list, "{maxSkew: 1, topologyKey: rack, whenUnsatisfiable: ScheduleAnyway, labelSelector: {}}"):   "labelSelector must be empty",
 		fmt.Sprintf(list, "{maxSkew: 1, topologyKey: rack, whenUnsatisfiable: ScheduleAnyway, matchLabelKeys: [a]}"): "matchLabelKeys must be empty",
-		fmt.Sprintf(list, one+","+one): "defaultConstraints[1]: there is another one with",
+		fmt.Sprintf(list, one+","+one): "defaultConstraints[1]: another one already has",
 		"podTopologySpread: {defaultingType: System, defaultConstraints: [" + one + "]}": "System allows none",
 		profile(", {name: PodTopologySpread, args: {defaultConstraint: []}}"):            "profiles[1].pluginConfig[1].args.defaultConstraint: unknown field",
 	} {

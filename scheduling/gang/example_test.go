@@ -90,7 +90,7 @@ func ExampleSolve() {
 	fmt.Println(solution.Result.Unplaced()[0].Reasons()[0])
 	// Output:
 	// 0 nodes
-	// pool "general": group lab/train needs 8 pods at once, and 4 of them have a place; for the others: the limit of 4 nodes is reached
+	// pool "general": group lab/train needs 8 pods at once, but only 4 of them have a place; for the others: the limit of 4 nodes is reached
 }
 
 // Of two jobs with three machines each, one fits under a limit of four. Nothing better was left
@@ -195,7 +195,7 @@ func TestRead(t *testing.T) {
 	}
 	assert.Equal(t, []string{
 		`lab/co 3 "" a `, `lab/kube 7 "rack" f `, `lab/kue 5 "" c `, `lab/lws 4 "" d `, `lab/odd 0 "" j `, `lab/set 0 "" e `,
-		`lab/vol 0 "" b its PodGroup of scheduling.volcano.sh is not there`, `other/co 0 "" h its PodGroup of scheduling.x-k8s.io is not there`,
+		`lab/vol 0 "" b its PodGroup of scheduling.volcano.sh does not exist`, `other/co 0 "" h its PodGroup of scheduling.x-k8s.io does not exist`,
 	}, got)
 }
 

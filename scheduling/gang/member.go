@@ -87,7 +87,7 @@ func (a *admission) read(groups []Group) {
 		case g.Waits != "":
 			a.reasons[i] = &scheduling.Reason{Stage: scheduling.StageGroup, Detail: fmt.Sprintf("group %s waits: %s", g.Name, g.Waits)}
 		case g.need > len(g.pods):
-			a.reasons[i] = &scheduling.Reason{Stage: scheduling.StageGroup, Detail: fmt.Sprintf("group %s waits: it needs %d pods, and there are %d", g.Name, g.Minimum, g.running+len(g.pods))}
+			a.reasons[i] = &scheduling.Reason{Stage: scheduling.StageGroup, Detail: fmt.Sprintf("group %s waits: it needs %d pods, but there are %d", g.Name, g.Minimum, g.running+len(g.pods))}
 		}
 	}
 	a.selectPods()

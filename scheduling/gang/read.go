@@ -72,7 +72,7 @@ func Decode(data []byte) (PodGroup, error) {
 	}
 	api, _, _ := strings.Cut(o.APIVersion, "/")
 	if o.Kind != "PodGroup" || api != Kubernetes && api != Coscheduling && api != Volcano {
-		return PodGroup{}, fmt.Errorf("gang: %q %q is not a PodGroup that is known", o.APIVersion, o.Kind)
+		return PodGroup{}, fmt.Errorf("gang: %q %q is not a known PodGroup", o.APIVersion, o.Kind)
 	}
 	out := PodGroup{API: api, Namespace: cmp.Or(o.Metadata.Namespace, corev1.NamespaceDefault), Name: o.Metadata.Name, Minimum: o.Spec.MinMember}
 	if g := o.Spec.SchedulingPolicy.Gang; api == Kubernetes && g != nil {
@@ -156,7 +156,7 @@ func Read(pods []*corev1.Pod, objects []PodGroup, linked func(*corev1.Pod) strin
 			}
 			g.Minimum, g.Key, g.Values, g.Whole = object.Minimum, object.Key, object.Values, object.Whole
 			if !there {
-				g.Waits = fmt.Sprintf("its PodGroup of %s is not there", r.api)
+				g.Waits = fmt.Sprintf("its PodGroup of %s does not exist", r.api)
 			}
 		}
 		if counts := r.api == Volcano || r.api == labelKueue; counts && g.Minimum > 0 {

@@ -194,7 +194,7 @@ func (a *admission) compile(t trial, reasons []*scheduling.Reason) (*scheduling.
 			case !t.set[g]:
 				return required, cmp.Or(reasons[g], leftOut)
 			case t.who == noSpares && !a.needed[name] && a.groups[g].need > 0 && priorityOf(pod) <= t.spares:
-				return required, &scheduling.Reason{Stage: scheduling.StageGroup, Detail: fmt.Sprintf("group %s has the pods that it needs, and beside this one they would not all have a place", a.groups[g].Name)}
+				return required, &scheduling.Reason{Stage: scheduling.StageGroup, Detail: fmt.Sprintf("group %s already has the pods that it needs; with this one, some of them would have no place", a.groups[g].Name)}
 			case a.groups[g].Values > 1 && a.groups[g].Key != corev1.LabelHostname:
 				return required.Intersect(requirements.AnyOf(requirements.MustOf(requirements.Exists(a.groups[g].Key)))), nil
 			}

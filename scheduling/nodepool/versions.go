@@ -98,7 +98,7 @@ func movedHints(version string) map[string]string {
 func explain(problems []strictjson.Problem) []strictjson.Problem {
 	for i, p := range problems {
 		if p.Path == "spec.limits.resources" {
-			problems[i].Detail = "since karpenter.sh/v1beta1 the resources stand directly below limits"
+			problems[i].Detail = "since karpenter.sh/v1beta1 the resources are directly below limits"
 		}
 	}
 	return problems
@@ -139,7 +139,7 @@ func (p *NodePool) static(r *nodespec.Report, weight *int32) {
 	}
 	_, nodes := p.Limits["nodes"]
 	if len(p.Limits) > 1 || len(p.Limits) == 1 && !nodes {
-		r.Add("spec.limits", "a pool with replicas can limit nothing but nodes")
+		r.Add("spec.limits", "a pool with replicas can limit only nodes")
 	}
 }
 
@@ -153,7 +153,7 @@ func decodeV1Beta1(n *strictjson.Node) (NodePool, []strictjson.Problem) {
 	p.node(r, "spec.template.metadata", "spec.template.spec", t.Metadata, t.Spec.wireNodes, nodespec.Rules{OldDomains: true})
 	p.limits(r, "spec.limits", w.Spec.Limits)
 	if len(t.Spec.Resources.Requests) > 0 {
-		r.Add("spec.template.spec.resources", "only a NodeClaim asks for resources, a pool does not")
+		r.Add("spec.template.spec.resources", "only a NodeClaim requests resources, a pool does not")
 	}
 	p.Kubelet = t.Spec.Kubelet.decode(r, "spec.template.spec.kubelet")
 	p.TerminationGracePeriod = r.Duration("spec.template.spec.terminationGracePeriod", t.Spec.TerminationGracePeriod, false, nil)
@@ -173,7 +173,7 @@ func decodeV1Beta1(n *strictjson.Node) (NodePool, []strictjson.Problem) {
 	case "", underutilized:
 		p.Disruption.Policy = WhenEmptyOrUnderutilized
 		if after != "" && after != nodespec.Never {
-			r.Add(below+".consolidateAfter", "before karpenter.sh/v1 it goes with consolidationPolicy %q only", WhenEmpty)
+			r.Add(below+".consolidateAfter", "before karpenter.sh/v1 it is valid only with consolidationPolicy %q", WhenEmpty)
 		}
 	default:
 		r.OneOf(below+".consolidationPolicy", policy, string(WhenEmpty), underutilized)

@@ -368,10 +368,10 @@ func (e *engine) why(p int32, nodes []node) string {
 		parts = append(parts, fmt.Sprintf("%d are too full (the nearest, %s)", full, short))
 	}
 	if unsuited > 0 {
-		parts = append(parts, fmt.Sprintf("%d do not suit it by labels or taints", unsuited))
+		parts = append(parts, fmt.Sprintf("%d exclude it by labels or taints", unsuited))
 	}
 	if apart > 0 {
-		parts = append(parts, fmt.Sprintf("%d are shut out by ports or by constraints between pods", apart))
+		parts = append(parts, fmt.Sprintf("%d are excluded by host ports or by constraints between pods", apart))
 	}
 	if len(parts) == 0 {
 		parts = []string{"there are none"}

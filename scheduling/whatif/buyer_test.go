@@ -79,7 +79,7 @@ func TestABuyerMayPanic(t *testing.T) {
 
 func TestDuplicatesAreRefused(t *testing.T) {
 	_, err := whatif.Compile(snapshot([]*corev1.Node{node("n1", "zone-a", "4"), node("n1", "zone-a", "4")}), nil)
-	require.ErrorContains(t, err, "node n1: is there more than once")
+	require.ErrorContains(t, err, "node n1: is listed more than once")
 	_, err = whatif.Compile(snapshot([]*corev1.Node{node("n1", "zone-a", "4")}, pod("a", "n1", "1"), pod("a", "n1", "1")), nil)
-	require.ErrorContains(t, err, "pod shop/a: is there more than once")
+	require.ErrorContains(t, err, "pod shop/a: is listed more than once")
 }

@@ -150,7 +150,7 @@ func (b *buying) takes(removed []int32) (texts []string, why string) {
 	e := b.e
 	wait := func(n *node) {
 		if why == "" {
-			why = fmt.Sprintf("node %s, which is leaving, frees the same", n.name)
+			why = fmt.Sprintf("node %s, which is being removed, frees the same", n.name)
 		}
 	}
 	leaving := func(uses func(*node) bool) {

@@ -55,7 +55,7 @@ func TestFreed(t *testing.T) {
 	for _, after := range []*whatif.Cluster{gone.After(), gone.After().Rebase()} {
 		waits := ask(after, "b", pods[1:], true)
 		require.False(t, waits.OK())
-		assert.Equal(t, "node a, which is leaving, frees the same", waits.Why)
+		assert.Equal(t, "node a, which is being removed, frees the same", waits.Why)
 	}
 
 	s, pods = stocked("a", "b")

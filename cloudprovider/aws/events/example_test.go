@@ -41,6 +41,6 @@ func ExampleMessage() {
 	fmt.Println(cloud.Queued(), "still there")
 	// Output:
 	// i-1 SpotInterrupted
-	// "hello": events: the message is no event of EventBridge
+	// "hello": events: the message is not an event of EventBridge
 	// 2 still there
 }

@@ -26,11 +26,11 @@ type envelope struct {
 func Parse(body string) ([]interruption.Event, error) {
 	var m envelope
 	if err := json.Unmarshal([]byte(body), &m); err != nil {
-		return nil, errors.New("events: the message is no event of EventBridge")
+		return nil, errors.New("events: the message is not an event of EventBridge")
 	}
 	var wrapped struct{ Type, Message string }
 	if json.Unmarshal([]byte(body), &wrapped) == nil && wrapped.Type == "Notification" && json.Unmarshal([]byte(wrapped.Message), &m) != nil {
-		return nil, errors.New("events: the notification of SNS holds no event of EventBridge")
+		return nil, errors.New("events: the notification of SNS does not contain an event of EventBridge")
 	}
 	switch {
 	case m.ID == "" || m.Source == "" || m.DetailType == "" || m.Time.IsZero():

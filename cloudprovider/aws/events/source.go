@@ -203,7 +203,7 @@ func (s *Source) position(cursor string) (int, error) {
 	i := strings.LastIndex(cursor, "-")
 	n, err := strconv.Atoi(cursor[i+1:])
 	if i < 0 || err != nil || n < 0 {
-		return 0, &cloudprovider.Error{Code: cloudprovider.ErrInvalidSpec, Err: fmt.Errorf("%q is no cursor of events", cursor)}
+		return 0, &cloudprovider.Error{Code: cloudprovider.ErrInvalidSpec, Err: fmt.Errorf("%q is not a cursor of events", cursor)}
 	}
 	if cursor[:i] != s.options.Nonce {
 		return 0, nil

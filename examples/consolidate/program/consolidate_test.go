@@ -177,5 +177,5 @@ func TestNothingToDo(t *testing.T) {
 	out, errs, code := run(t, "apiVersion: v1\nkind: Node\nmetadata: {name: node-x}\n", at, "-f", "-", "--no-timing")
 	assert.Equal(t, inputs.ExitOK, code, errs)
 	assert.Contains(t, out, "nothing to give back")
-	assert.Contains(t, out, "no pool of ours bought it")
+	assert.Contains(t, out, "it belongs to none of the given pools")
 }

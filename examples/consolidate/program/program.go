@@ -83,19 +83,19 @@ Exit codes: 0 planned, 1 failed, 2 bad usage or input.`,
 	o.Register(cmd.Flags())
 	f := cmd.Flags()
 	f.StringArrayVar(&o.methods, "method", nil, "only this method: "+strings.Join(methods(), ", ")+" (repeatable)")
-	f.StringVar(&o.policy, "policy", "karpenter", "objective: karpenter (any saving, unless a pool asks for Balanced), balanced, or payback (more than a cent for each eviction, in as long as no pod came or left: two hours to a day)")
+	f.StringVar(&o.policy, "policy", "karpenter", "objective: karpenter (any saving, unless a pool asks for Balanced), balanced, or payback (more than a cent for each eviction, within the time since a pod last came or left, two hours to a day)")
 	f.String("search", "", "")
 	if err := f.MarkDeprecated("search", "there is only one search; examples/judges/deprovision runs Karpenter's own"); err != nil {
 		panic(err) // the flag is there
 	}
 	f.IntVar(&o.evictions, "max-evictions", 0, "how many pods consolidation may move; 0 for any number")
-	f.Float64Var(&o.minSavings, "min-savings", 0, "the least that a consolidation must save, in dollars an hour")
+	f.Float64Var(&o.minSavings, "min-savings", 0, "the minimum that a consolidation must save, in dollars an hour")
 	f.DurationVar(&o.minAge, "min-age", 0, "how old a node must be to be given back, such as 1h; interruption and expiration do not wait for that")
 	f.StringVar(&o.now, "now", "", "the moment to plan for, such as 2026-01-15T12:00:00Z; by default the current time, or the sample's own time")
 	f.BoolVar(&o.spotToSpot, "spot-to-spot", false, "let cheaper spot nodes replace spot nodes")
 	f.StringArrayVar(&o.zoneBudgets, "zone-budget", nil, "how many nodes of each zone may leave at once, whatever their pools, such as 2 or 10% (repeatable; the smallest counts)")
 	f.BoolVar(&o.driftByZone, "drift-by-zone", false, "replace drifted nodes in one zone at a time")
-	f.BoolVar(&o.first, "terminate-first", false, "where nothing can be bought in the place of a drifted node before it goes (a full reservation, a limit that is reached), let it go first; its pods wait for its successor")
+	f.BoolVar(&o.first, "terminate-first", false, "if no replacement can be bought before a drifted node goes (a full reservation, a limit that is reached), remove the node first; its pods wait for the replacement")
 	f.StringArrayVar(&o.interrupted, "interrupted", nil, "NODE[=TIME]: the cloud takes this node back, at that time (repeatable)")
 	f.BoolVar(&o.rank, "rank", false, "only rank: what each node costs, what emptying it costs, and what blocks it; nothing is simulated")
 	f.BoolVar(&o.rulesCost, "rules-cost", false, "say what PodDisruptionBudgets and do-not-disrupt annotations cost a month, verified by planning without each")

@@ -37,7 +37,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	runs := set.Int("runs", 5, "runs of up to 5,000 pods; larger ones run less often")
 	growth := set.String("growth", "5000,50000", "two numbers of diverse pods between which Joinery's growth is measured; empty leaves it out")
 	effort := set.String("effort", "fast,default", "Joinery's efforts, of fast, default and best; each has a row")
-	judged := set.Int("judge", 5000, "the most pods that kube-scheduler judges, for it takes the square of their number")
+	judged := set.Int("judge", 5000, "the most pods that kube-scheduler judges; its time grows with the square of their number")
 	patience := set.Duration("patience", 15*time.Minute, "how long Karpenter may take for one plan; it is left out of a size where it takes longer")
 	out := set.String("o", "", "file to write the table to; empty is standard output")
 	if err := set.Parse(args); err != nil {

@@ -78,7 +78,7 @@ func (k Keeper) collect(ctx context.Context) error {
 		if d.Verdict != lifecycle.Orphaned && d.Verdict != lifecycle.Surplus {
 			continue // claims are Karpenter's
 		}
-		log.FromContext(ctx).Info("deleting a machine of nobody", "provider-id", d.Instance, "claim", d.Claim, "why", d.Detail)
+		log.FromContext(ctx).Info("deleting a machine without a claim", "provider-id", d.Instance, "claim", d.Claim, "why", d.Detail)
 		if err := k.Provider.Delete(ctx, d.Instance); !errors.Is(err, cloudprovider.ErrNotFound) {
 			errs = append(errs, err)
 		}

@@ -70,7 +70,7 @@ func (o *Operator) readBuffers(ctx context.Context, v *view) error {
 		}
 		size := s.Size(template, replicas)
 		if size > mostSpare {
-			s.failed, s.why = "ResolutionFailed", fmt.Sprintf("it asks for %d pods, and at most %d are planned", size, mostSpare)
+			s.failed, s.why = "ResolutionFailed", fmt.Sprintf("it has %d pods; at most %d are planned", size, mostSpare)
 			continue
 		}
 		s.pods = v.spread(s.Pods(template, size))

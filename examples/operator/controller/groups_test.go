@@ -82,8 +82,8 @@ func TestGroupsAreBoughtWhole(t *testing.T) {
 		claims  int
 		event   string
 	}{
-		{nil, 0, "its PodGroup of scheduling.x-k8s.io is not there"},
-		{[]client.Object{podGroup(4)}, 0, "it needs 4 pods, and there are 3"},
+		{nil, 0, "its PodGroup of scheduling.x-k8s.io does not exist"},
+		{[]client.Object{podGroup(4)}, 0, "it needs 4 pods, but there are 3"},
 		{[]client.Object{podGroup(3)}, 3, "Nominated"},
 	} {
 		o, _ := operate(t, interceptor.Funcs{}, slices.Concat([]client.Object{pair()}, job(3), c.objects)...)

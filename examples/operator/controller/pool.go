@@ -124,7 +124,7 @@ func (o *Operator) keepReplicas(ctx context.Context, v *view) (created int, err 
 			Name: "planned", Pool: pool.Name, NodeClass: pool.NodeClass, Requirements: pool.NodeRequirements(), Labels: pool.PoolLabels(), Taints: pool.Taints, StartupTaints: pool.StartupTaints,
 		}
 		if ask.Candidates = cloudprovider.CandidatesOf(pool.Types, ask.Requirements, nil, instancetypes.WellKnown()); lacks > 0 && len(ask.Candidates) == 0 {
-			errs = append(errs, fmt.Errorf("NodePool %s lacks %d nodes, and no type on sale meets its requirements", pool.Name, lacks))
+			errs = append(errs, fmt.Errorf("NodePool %s lacks %d nodes, but no type on sale meets its requirements", pool.Name, lacks))
 			continue
 		}
 		ask.Candidates = ask.Candidates[:min(mostCandidates, len(ask.Candidates))]
@@ -173,7 +173,7 @@ func (v *view) withinQuotas(ask cloudprovider.NodeClaim, nodes int) (int, error)
 	}
 	allowed, quota := pipeline.WithinQuotas(v.Snapshot, claim, int64(nodes))
 	if int(allowed) < nodes {
-		return int(allowed), fmt.Errorf("NodePool %s lacks %d nodes, and quota %q allows %d", ask.Pool, nodes, quota, allowed)
+		return int(allowed), fmt.Errorf("NodePool %s lacks %d nodes, but quota %q allows %d", ask.Pool, nodes, quota, allowed)
 	}
 	return nodes, nil
 }

@@ -224,7 +224,7 @@ func (o *Operator) rebootOf(claim *karpv1.NodeClaim) (lifecycle.Reboot, error) {
 	if text, ok := claim.Annotations[karpv1.RebootTerminationGracePeriodAnnotationKey]; ok {
 		grace, err := time.ParseDuration(text)
 		if err != nil || grace < 0 {
-			return r, fmt.Errorf("annotation %s: %q is no time to drain", karpv1.RebootTerminationGracePeriodAnnotationKey, text)
+			return r, fmt.Errorf("annotation %s: %q is not a duration of 0 or more", karpv1.RebootTerminationGracePeriodAnnotationKey, text)
 		}
 		r.Grace = &grace
 	}

@@ -51,7 +51,7 @@ func TestJobWaitsUntilItIsWhole(t *testing.T) {
 	})
 	begin(t, fast(), pool, job)
 	eventually(t, func() error {
-		return hasEvent(t, "FailedScheduling", "its PodGroup of scheduling.x-k8s.io is not there")
+		return hasEvent(t, "FailedScheduling", "its PodGroup of scheduling.x-k8s.io does not exist")
 	})
 	eventually(t, func() error { return world.Client.Create(ctx, group.DeepCopy()) }) // the API server serves a new kind a moment later
 	eventually(t, func() error {

@@ -50,7 +50,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) (err error
 	set.StringVar(&f.page, "ui-bind-address", "127.0.0.1:8700", "where the page is served; empty for nowhere")
 	set.StringVar(&f.metrics, "metrics-bind-address", "127.0.0.1:0", "where metrics are served")
 	set.StringVar(&f.region, "region", "us-east-1", "whose embedded EC2 catalogue is sold")
-	set.StringVar(&f.file, "instance-types", "", "a catalogue in the shape of Karpenter's KWOK provider instead")
+	set.StringVar(&f.file, "instance-types", "", "a catalogue in the format of Karpenter's KWOK provider instead")
 	set.StringVar(&f.dir, "dir", "", "a new folder for keys, data and logs; empty for one that is removed at the end")
 	set.DurationVar(&f.boot, "boot", 3*time.Second, "how long a machine takes to boot")
 	if err := set.Parse(args); errors.Is(err, pflag.ErrHelp) {

@@ -38,7 +38,7 @@ type Cloud struct {
 // tick is how often the cloud's time is set and machines are looked at.
 const tick = 100 * time.Millisecond
 
-// Catalogue returns the types of a file in the shape of Karpenter's KWOK provider, or the embedded EC2 catalogue of a region if the
+// Catalogue returns the types of a file in the format of Karpenter's KWOK provider, or the embedded EC2 catalogue of a region if the
 // name is empty.
 func Catalogue(file, region string) ([]instancetypes.InstanceType, error) {
 	if file == "" {

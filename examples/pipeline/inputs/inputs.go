@@ -102,7 +102,7 @@ type Flags struct {
 func (f *Flags) Register(set *pflag.FlagSet) {
 	set.StringArrayVarP(&f.Files, "filename", "f", nil, "file, directory, or - for standard input, with YAML or JSON manifests (repeatable); without it a built-in sample")
 	set.StringArrayVar(&f.Pods, "pods", nil, "KIND.GROUP=PATH: where objects of another kind keep a pod template, such as Rollout.argoproj.io=spec.template (repeatable)")
-	set.StringVar(&f.InstanceTypes, "instance-types", "", "catalogue of instance types as JSON, in the shape of Karpenter's KWOK provider")
+	set.StringVar(&f.InstanceTypes, "instance-types", "", "catalogue of instance types as JSON, in the format of Karpenter's KWOK provider")
 	set.StringVar(&f.Describe, "describe-instance-types", "", "`FILE` with what aws ec2 describe-instance-types printed")
 	set.StringArrayVar(&f.Answers, "aws", nil, "what aws ec2 describe-instance-types, describe-instance-type-offerings, describe-spot-price-history or aws pricing get-products printed (repeatable)")
 	set.StringVar(&f.SchedulerConfig, "scheduler-config", "", "file with kube-scheduler's KubeSchedulerConfiguration, or the file of Karpenter's flag of this name: the default topology spread of pods that have none")
@@ -126,10 +126,10 @@ func (f *Flags) Check() error {
 		return err
 	}
 	if f.InstanceTypes != "" && len(f.Answers) > 0 {
-		return Bad(errors.New("--instance-types and --aws exclude each other"))
+		return Bad(errors.New("--instance-types and --aws cannot be combined"))
 	}
 	if f.InstanceTypes != "" && f.Describe != "" {
-		return Bad(errors.New("--instance-types and --describe-instance-types exclude each other"))
+		return Bad(errors.New("--instance-types and --describe-instance-types cannot be combined"))
 	}
 	return nil
 }
@@ -150,7 +150,7 @@ func (f *Flags) CheckStdin(stdin io.Reader) error {
 	if len(f.Files) > 0 || !hasInput(stdin) {
 		return nil
 	}
-	return Bad(errors.New("there is something on standard input, which only -f - reads: add -f -, or < /dev/null for the built-in sample"))
+	return Bad(errors.New("standard input has data, which only -f - reads: add -f -, or < /dev/null for the built-in sample"))
 }
 
 // patience is how long a pipe may take to show that it is empty.

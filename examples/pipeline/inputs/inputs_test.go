@@ -158,7 +158,7 @@ func TestInterruptionRates(t *testing.T) {
 		assert.InDelta(t, c.want, rate, 0, "%s in %s: the most particular line holds", c.typ, c.zone)
 	}
 	_, err = read("m5.large,a,-1\nm5.large,a,often\nm5.large,b,1\nm5.large,b,1\n")
-	for _, want := range []string{`rates.csv:1: rate "-1": want interruptions an hour`, `rates.csv:2: rate "often"`, `rates.csv:4: type "m5.large" in zone "b" has a rate already`} {
+	for _, want := range []string{`rates.csv:1: rate "-1": want interruptions an hour`, `rates.csv:2: rate "often"`, `rates.csv:4: type "m5.large" in zone "b" already has a rate`} {
 		assert.ErrorContains(t, err, want)
 	}
 	_, err = read("m5.large\n")
@@ -247,7 +247,7 @@ func TestHeadroomForNothing(t *testing.T) {
 		"deployment/train=1":              "there is no Deployment train in namespace default; did you mean Deployment train in namespace lab?",
 		"shop/deployment/other=1":         "there is no Deployment other in namespace shop",
 		"shop/deployment/web=99999999999": "want [NAMESPACE/]KIND/NAME=PODS",
-		"shop/deployment/web=2000000000":  "it asks for 2000000000 pods",
+		"shop/deployment/web=2000000000":  "it has 2000000000 pods",
 	} {
 		err := read("shop/deployment/api=1", asked)
 		require.ErrorContains(t, err, want)

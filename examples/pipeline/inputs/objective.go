@@ -32,7 +32,7 @@ type Objective struct {
 
 // Register adds the flags.
 func (o *Objective) Register(set *pflag.FlagSet) {
-	set.StringArrayVar(&o.factors, "factor", nil, "'REQUIREMENTS: NUMBER': count what matches so many times its price, for example 'karpenter.k8s.aws/instance-generation<6: 1.3' (repeatable, the first that matches)")
+	set.StringArrayVar(&o.factors, "factor", nil, "'REQUIREMENTS: NUMBER': multiply the price of what matches by NUMBER, for example 'karpenter.k8s.aws/instance-generation<6: 1.3' (repeatable, the first that matches)")
 	set.Float64Var(&o.perNode, "per-node", 0, "additional dollars an hour for each node, such as for a licence")
 	set.Float64Var(&o.interruption, "interruption", 0, "additional cost of spot capacity as a fraction of its price, such as 0.2, where --interruption-rates has no rate")
 	set.StringVar(&o.rates, "interruption-rates", "", "`FILE` of lines INSTANCE-TYPE,ZONE,RATE: how many times an hour spot capacity is interrupted; an empty type or zone means any")
@@ -111,7 +111,7 @@ func interruptionRates(name string, data []byte) (func(instanceType, zone string
 		case err != nil || !(rate >= 0) || rate > 3600:
 			errs = append(errs, fmt.Errorf("%s:%d: rate %q: want interruptions an hour, such as 0.002", name, line, record[2]))
 		case twice:
-			errs = append(errs, fmt.Errorf("%s:%d: type %q in zone %q has a rate already", name, line, key[0], key[1]))
+			errs = append(errs, fmt.Errorf("%s:%d: type %q in zone %q already has a rate", name, line, key[0], key[1]))
 		}
 		rates[key] = rate
 	}

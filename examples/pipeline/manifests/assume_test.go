@@ -23,16 +23,16 @@ func TestAssumedClasses(t *testing.T) {
 		classes           []string
 		note, fail        string
 	}{
-		"usual":             {class: "storageClassName: io2, ", classes: []string{"io2"}, note: `4 PersistentVolumeClaims ask for StorageClass "io2", which is not in the input: it is assumed to be of ebs.csi.aws.com`},
+		"usual":             {class: "storageClassName: io2, ", classes: []string{"io2"}, note: `4 PersistentVolumeClaims use StorageClass "io2", which is not in the input: it is assumed to be of ebs.csi.aws.com`},
 		"another cloud's":   {class: "storageClassName: premium-rwo, ", classes: []string{"premium-rwo"}, note: "pd.csi.storage.gke.io"},
-		"nobody knows":      {class: "storageClassName: fast-of-ours, ", note: `4 PersistentVolumeClaims ask for StorageClass "fast-of-ours", which is not in the input`},
-		"default":           {classes: []string{"assumed-default"}, note: "4 PersistentVolumeClaims ask for the default StorageClass"},
+		"nobody knows":      {class: "storageClassName: fast-of-ours, ", note: `4 PersistentVolumeClaims use StorageClass "fast-of-ours", which is not in the input`},
+		"default":           {classes: []string{"assumed-default"}, note: "4 PersistentVolumeClaims use the default StorageClass"},
 		"default is there":  {rest: made, classes: []string{"other"}},
 		"of an export":      {class: "storageClassName: gp3, ", rest: stored, classes: []string{"other"}, note: `"gp3", which is not in the input`},
 		"no class wanted":   {class: "storageClassName: '', "},
-		"priority":          {class: "storageClassName: '', ", more: "priorityClassName: batch, ", note: `4 pods ask for PriorityClass "batch", which is not in the input and is assumed to be 0`},
+		"priority":          {class: "storageClassName: '', ", more: "priorityClassName: batch, ", note: `4 pods use PriorityClass "batch", which is not in the input and is assumed to be 0`},
 		"priority misspelt": {class: "storageClassName: '', ", more: "priorityClassName: importnat, ", rest: normal, fail: `did you mean "important"?`},
-		"runtime":           {class: "storageClassName: '', ", more: "runtimeClassName: gvisor, ", note: `4 pods ask for RuntimeClass "gvisor"`},
+		"runtime":           {class: "storageClassName: '', ", more: "runtimeClassName: gvisor, ", note: `4 pods use RuntimeClass "gvisor"`},
 	} {
 		text := strings.NewReplacer("%class%", c.class, "%more%", c.more).Replace(set) + c.rest
 		files := []manifests.File{{Name: "a.yaml", Data: []byte(text)}}
@@ -68,7 +68,7 @@ func TestNotesOnWhatIsMissing(t *testing.T) {
 	for text, want := range map[string]string{
 		agent:                                  "the pods of ops/agent are in the input",
 		agent + set:                            "",
-		strings.Replace(tiny, "%s", "256m", 1): "1 container asks for thousandths of a byte, such as 256m memory",
+		strings.Replace(tiny, "%s", "256m", 1): "1 container requests thousandths of a byte, such as 256m memory",
 		strings.Replace(tiny, "%s", "256M", 1): "",
 		strings.Replace(tiny, "%s", "1073741824", 1): "",
 	} {

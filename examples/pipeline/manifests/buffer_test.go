@@ -21,7 +21,7 @@ func TestBuffers(t *testing.T) {
 		"{scalableRef: {apiGroup: argoproj.io, kind: Rollout, name: web}, replicas: 1}":       {"default/spare", "Rollout.argoproj.io web: want a Deployment, ReplicaSet or StatefulSet"},
 		"{podTemplateRef: {name: room}, replicas: 2}":                                         {"shop/spare", "2"},
 		"{podTemplateRef: {name: rom}, replicas: 2}":                                          {"shop/spare", `there is no PodTemplate "rom"`},
-		"{podTemplateRef: {name: room}, replicas: 2000000}":                                   {"shop/spare", "it asks for 2000000 pods"},
+		"{podTemplateRef: {name: room}, replicas: 2000000}":                                   {"shop/spare", "it has 2000000 pods"},
 		"{podTemplateRef: {name: room}, replicas: 2, provisioningStrategy: example.com/lazy}": {"shop/spare", `the strategy "example.com/lazy" is not planned`},
 	} {
 		namespace := ""

@@ -52,7 +52,7 @@ func (b *builder) add(r *result) {
 	for _, o := range r.objects {
 		b.name(&o)
 		if first, ok := b.snapshot.positions[o.id]; ok {
-			b.problems = append(b.problems, &Problem{Position: o.position, Object: o.id.String(), Path: "metadata.name", Detail: "the object is there twice, first at " + first.String()})
+			b.problems = append(b.problems, &Problem{Position: o.position, Object: o.id.String(), Path: "metadata.name", Detail: "the object is given twice, first at " + first.String()})
 			continue
 		}
 		b.snapshot.positions[o.id] = o.position

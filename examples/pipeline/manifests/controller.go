@@ -139,7 +139,7 @@ func (b *builder) expand(most int) {
 			continue
 		}
 		if w.count > most || total+w.count > most {
-			b.fail(c.id, c.countField(), "it asks for %d pods and the input for %d altogether, more than the %d that are allowed", w.count, total+w.count, most)
+			b.fail(c.id, c.countField(), "it has %d pods and the input has %d altogether; at most %d are allowed", w.count, total+w.count, most)
 			return
 		}
 		total += w.count
@@ -153,7 +153,7 @@ func (b *builder) expand(most int) {
 		}
 	}
 	if total > most {
-		b.problems = append(b.problems, &Problem{Detail: fmt.Sprintf("the input holds %d pods, more than the %d that are allowed", total, most)})
+		b.problems = append(b.problems, &Problem{Detail: fmt.Sprintf("the input has %d pods; at most %d are allowed", total, most)})
 	}
 }
 

@@ -104,13 +104,13 @@ func ExampleFile() {
 	b := manifests.File{Name: "b.yaml", Data: a.Data}
 	_, err := manifests.Parse([]manifests.File{a, b}, nil)
 	fmt.Println(err)
-	// Output: b.yaml:1: Namespace shop: metadata.name: the object is there twice, first at a.yaml:1
+	// Output: b.yaml:1: Namespace shop: metadata.name: the object is given twice, first at a.yaml:1
 }
 
 func ExampleOptions() {
 	_, err := manifests.Parse([]manifests.File{{Name: "small.yaml", Data: []byte(small)}}, &manifests.Options{MaxPods: 2})
 	fmt.Println(err)
-	// Output: small.yaml:2: Deployment default/inflate: spec.replicas: it asks for 3 pods and the input for 3 altogether, more than the 2 that are allowed
+	// Output: small.yaml:2: Deployment default/inflate: spec.replicas: it has 3 pods and the input has 3 altogether; at most 2 are allowed
 }
 
 func ExampleSnapshot() {

@@ -72,10 +72,10 @@ func TestMalformed(t *testing.T) {
 func TestMalformedBytes(t *testing.T) {
 	deep := strings.Repeat(`{"a":`, 100_000) + "1" + strings.Repeat("}", 100_000)
 	for name, c := range map[string]struct{ data, want string }{
-		"nul bytes":             {"apiVersion: v1\nkind: \x00Pod\n", "x.yaml:2: the file holds NUL bytes; it is not text in UTF-8"},
-		"utf-16":                {"\xff\xfea\x00:\x00 \x001\x00", "x.yaml:1: the file holds NUL bytes; it is not text in UTF-8"},
-		"not utf-8":             {"apiVersion: v1\nkind: Pod\nmetadata: {name: caf\xe9}\n", "x.yaml:3: the line holds bytes that are not UTF-8"},
-		"json cut short":        {"{\"apiVersion\": \"v1\",\n \"kind\": \"Pod\",\n", "x.yaml:3: not JSON: the text ends within a value or before it"},
+		"nul bytes":             {"apiVersion: v1\nkind: \x00Pod\n", "x.yaml:2: the file contains NUL bytes; it is not UTF-8 text"},
+		"utf-16":                {"\xff\xfea\x00:\x00 \x001\x00", "x.yaml:1: the file contains NUL bytes; it is not UTF-8 text"},
+		"not utf-8":             {"apiVersion: v1\nkind: Pod\nmetadata: {name: caf\xe9}\n", "x.yaml:3: the line contains bytes that are not UTF-8"},
+		"json cut short":        {"{\"apiVersion\": \"v1\",\n \"kind\": \"Pod\",\n", "x.yaml:3: not JSON: the text ends before or within a value"},
 		"json with a comma":     {"{\"apiVersion\": \"v1\",\n \"kind\" \"Pod\",\n}", "x.yaml:2: not JSON: invalid character '\"' after object key"},
 		"deep json":             {deep, "x.yaml:1: not JSON: nested deeper than 100 levels"},
 		"deep yaml":             {strings.Repeat("- ", 50_000) + "x\n", "x.yaml:1: not YAML: exceeded max depth of 10000"},

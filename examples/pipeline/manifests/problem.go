@@ -75,7 +75,7 @@ func hint(c chunk, problems []*Problem) {
 		if at >= 0 && at < len(lines) && !strings.Contains(p.Detail, render) {
 			if text := filled.Find(lines[at]); text != nil {
 				const most = 40
-				p.Detail += fmt.Sprintf("; %s is a placeholder of a template: %s, or fill it in with the tool that it is for", text[:min(len(text), most)], render)
+				p.Detail += fmt.Sprintf("; %s is a placeholder of a template: %s, or fill it in with its own tool", text[:min(len(text), most)], render)
 				continue
 			}
 		}

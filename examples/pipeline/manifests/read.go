@@ -69,7 +69,7 @@ func Read(args []string, o *Options) (*Snapshot, error) {
 	files, problems := load(args, o.Stdin)
 	files = append(files, o.Files...)
 	if len(problems) == 0 && len(files) > 0 && !slices.ContainsFunc(files, func(f File) bool { return len(split(f)) > 0 }) {
-		problems = append(problems, &Problem{Position: Position{File: files[0].Name}, Detail: "the input holds no manifest"})
+		problems = append(problems, &Problem{Position: Position{File: files[0].Name}, Detail: "the input contains no manifest"})
 	}
 	return read(files, problems, o)
 }
@@ -102,7 +102,7 @@ func read(files []File, problems []*Problem, o *Options) (*Snapshot, error) {
 	}
 	b.finish(o)
 	if passed > 0 {
-		b.snapshot.note("skipped %s without an object of Kubernetes", plural(passed, "file", "files"))
+		b.snapshot.note("skipped %s without a Kubernetes object", plural(passed, "file", "files"))
 	}
 	if len(several) > 0 {
 		const most = 3

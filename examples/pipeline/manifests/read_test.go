@@ -70,7 +70,7 @@ func TestReadLink(t *testing.T) {
 func TestDuplicateNamesBothFiles(t *testing.T) {
 	pod := []byte("apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{}]}\n")
 	_, err := manifests.Parse([]manifests.File{{Name: "a.yaml", Data: pod}, {Name: "b.yaml", Data: append([]byte("\n# again\n"), pod...)}}, nil)
-	assert.EqualError(t, err, "b.yaml:3: Pod default/web: metadata.name: the object is there twice, first at a.yaml:1")
+	assert.EqualError(t, err, "b.yaml:3: Pod default/web: metadata.name: the object is given twice, first at a.yaml:1")
 }
 
 // TestOrderDoesNotMatter reads all valid manifests that can stand together, shuffled and on one core and two.
@@ -211,7 +211,7 @@ func TestMaxPods(t *testing.T) {
 	text := []byte("{apiVersion: v1, kind: ReplicationController, metadata: {name: a}, spec: {replicas: 11, template: {spec: {containers: [{}]}}}}")
 	_, err := manifests.Parse([]manifests.File{{Name: "x.yaml", Data: text}}, &manifests.Options{MaxPods: 10})
 	require.Error(t, err)
-	assert.Contains(t, err.Error(), "asks for 11 pods")
+	assert.Contains(t, err.Error(), "it has 11 pods")
 	_, err = manifests.Parse([]manifests.File{{Name: "x.yaml", Data: text}}, &manifests.Options{MaxPods: 11})
 	require.NoError(t, err)
 }
@@ -362,7 +362,7 @@ func TestRenderedCharts(t *testing.T) {
 		names = append(names, p.Name)
 	}
 	require.Equal(t, []string{"cache", "set-up", "web"}, names)
-	require.Equal(t, []string{"left out 4 hooks, which only helm test, delete or rollback runs: Pod default/clean, Pod default/connection, Pod default/older, Pod default/undo", "skipped 7 files without an object of Kubernetes"}, s.Notes)
+	require.Equal(t, []string{"left out 4 hooks, which only helm test, delete or rollback runs: Pod default/clean, Pod default/connection, Pod default/older, Pod default/undo", "skipped 7 files without a Kubernetes object"}, s.Notes)
 	_, err = manifests.Read([]string{filepath.Join(dir, "compose.yml")}, nil)
 	require.ErrorContains(t, err, "the object has no kind") // whoever names a file means it
 	for name, want := range map[string]string{"agent/values.yaml": "apiVersion: the object has none", "network.yml": "is not supported", "start.yaml": "not YAML"} {
@@ -395,13 +395,13 @@ func TestTheLastOfADirectoryCounts(t *testing.T) {
 	require.Equal(t, []string{fmt.Sprintf("if several files of a directory have an object, the last one counts: Deployment default/web (%s, before in %s)",
 		filepath.Join(dir, "overlays/small/web.yaml"), filepath.Join(dir, "overlays/large/web.yaml"))}, s.Notes)
 	_, err = manifests.Read([]string{filepath.Join(dir, "base/web.yaml"), filepath.Join(dir, "overlays/small/web.yaml")}, nil)
-	require.ErrorContains(t, err, "the object is there twice") // whoever names two files means both
+	require.ErrorContains(t, err, "the object is given twice") // whoever names two files means both
 	s, err = manifests.Read([]string{filepath.Join(dir, "base")}, &manifests.Options{Replace: []string{filepath.Join(dir, "overlays")}})
 	require.NoError(t, err)
 	require.Equal(t, 2, s.CountPods())
 	write("overlays/small/web.yaml", 2, 3)
 	_, err = manifests.Read([]string{dir}, nil)
-	require.ErrorContains(t, err, "the object is there twice")
+	require.ErrorContains(t, err, "the object is given twice")
 }
 
 // kubectl create takes objects with the beginning of a name, and files of several makers that were put together.
@@ -410,7 +410,7 @@ func TestFilesAsTheyAre(t *testing.T) {
 	mark := "\xef\xbb\xbf"
 	text := mark + made + mark + "---\n" + made + "---\n" + mark + made + "---\napiVersion: v1\nkind: Pod\nmetadata: {name: web-1}\nspec: {containers: [{name: main, image: i}]}\n"
 	s, err := manifests.Parse([]manifests.File{{Name: "x.yaml", Data: []byte(text)}}, nil)
-	require.EqualError(t, err, "x.yaml:16: Pod default/web-1: metadata.name: the object is there twice, first at x.yaml:6")
+	require.EqualError(t, err, "x.yaml:16: Pod default/web-1: metadata.name: the object is given twice, first at x.yaml:6")
 	require.Nil(t, s)
 	s, err = manifests.Parse([]manifests.File{{Name: "x.yaml", Data: []byte(mark + made + mark + "---\n" + made + "---\n" + mark + made)}}, nil)
 	require.NoError(t, err)
@@ -425,7 +425,7 @@ func TestEmptyInput(t *testing.T) {
 	for text, bad := range map[string]bool{"": true, "\n# nothing\n---\n": true, "apiVersion: v1\nkind: List\nitems: []\n": false} {
 		_, err := manifests.Read([]string{"-"}, &manifests.Options{Stdin: strings.NewReader(text)})
 		if bad {
-			require.EqualError(t, err, "-: the input holds no manifest")
+			require.EqualError(t, err, "-: the input contains no manifest")
 		} else {
 			require.NoError(t, err)
 		}

@@ -77,7 +77,7 @@ func (b *builder) refer(assume bool) {
 		look(id, below, templates[id], &w.Template.Spec, w.Len())
 	}
 	for _, what := range slices.Sorted(maps.Keys(missing)) {
-		s.note("%s for %s", plural(missing[what], "pod asks", "pods ask"), what)
+		s.note("%s %s", plural(missing[what], "pod uses", "pods use"), what)
 	}
 	b.storage()
 	b.classes()
@@ -99,7 +99,7 @@ func (b *builder) daemons() {
 		}
 	}
 	if len(missing) > 0 {
-		b.snapshot.note("the pods of %s are in the input, and the DaemonSets are not (daemonsets in kubectl get): new nodes are planned without them",
+		b.snapshot.note("the pods of %s are in the input, but the DaemonSets are not (daemonsets in kubectl get): new nodes are planned without them",
 			strings.Join(slices.Sorted(maps.Keys(missing)), ", "))
 	}
 }
@@ -124,7 +124,7 @@ func (b *builder) tinyMemory() {
 		look(&b.snapshot.Workloads[i].Template.Spec, b.snapshot.Workloads[i].Len())
 	}
 	if count > 0 {
-		b.snapshot.note("%s for thousandths of a byte, such as %s: m does not mean Mi", plural(count, "container asks", "containers ask"), example)
+		b.snapshot.note("%s thousandths of a byte, such as %s: m does not mean Mi", plural(count, "container requests", "containers request"), example)
 	}
 }
 
@@ -174,7 +174,7 @@ func (b *builder) storage() {
 	wanted := b.wantedStorage()
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
 		if name != "" && !classes[name] {
-			b.snapshot.note("%s for StorageClass %q, which is not in the input%s", plural(wanted[name], "PersistentVolumeClaim asks", "PersistentVolumeClaims ask"),
+			b.snapshot.note("%s StorageClass %q, which is not in the input%s", plural(wanted[name], "PersistentVolumeClaim uses", "PersistentVolumeClaims use"),
 				name, meant(name, slices.Sorted(maps.Keys(classes))))
 		}
 	}
@@ -214,8 +214,8 @@ func (b *builder) assumeStorage() {
 			continue
 		}
 		s.StorageClasses = append(s.StorageClasses, class)
-		s.note("%s for %s, which is not in the input: it is assumed to be of %s and to wait for its pod",
-			plural(wanted[name], "PersistentVolumeClaim asks", "PersistentVolumeClaims ask"), called, class.Provisioner)
+		s.note("%s %s, which is not in the input: it is assumed to be of %s and to wait for its pod",
+			plural(wanted[name], "PersistentVolumeClaim uses", "PersistentVolumeClaims use"), called, class.Provisioner)
 	}
 	sortObjects(s.StorageClasses)
 }
@@ -258,7 +258,7 @@ func (b *builder) classes() {
 	}
 	for i, p := range b.snapshot.NodePools {
 		if i > 0 && b.snapshot.NodePools[i-1].Name == p.Name {
-			b.snapshot.note("%s %s and %s %s have one name, so their nodes cannot be told apart", b.snapshot.NodePools[i-1].Kind, p.Name, p.Kind, p.Name)
+			b.snapshot.note("%s %s and %s %s have the same name, so their nodes cannot be told apart", b.snapshot.NodePools[i-1].Kind, p.Name, p.Kind, p.Name)
 		}
 		if p.NodeClass.IsZero() && p.Provider == nil {
 			b.snapshot.note("%s %s names no node class, which a cluster requires", p.Kind, p.Name)
@@ -280,7 +280,7 @@ func (b *builder) defaultPriority() {
 		case first == "":
 			first = p.Name
 		default:
-			b.fail(identity{"PriorityClass", "", p.Name}, "globalDefault", "PriorityClass %s is the default already", first)
+			b.fail(identity{"PriorityClass", "", p.Name}, "globalDefault", "PriorityClass %s is already the default", first)
 		}
 	}
 }

@@ -75,7 +75,7 @@ var placeholder = regexp.MustCompile(`(?m)^[ \t]*(- )?([\w./"-]+:[ \t]+)?\{\{`)
 // legible rejects input that is not text.
 func legible(c chunk) error {
 	if i := bytes.IndexByte(c.data, 0); i >= 0 {
-		return &syntaxError{c.position.Line + bytes.Count(c.data[:i], []byte("\n")), "the file holds NUL bytes; it is not text in UTF-8"}
+		return &syntaxError{c.position.Line + bytes.Count(c.data[:i], []byte("\n")), "the file contains NUL bytes; it is not UTF-8 text"}
 	}
 	if utf8.Valid(c.data) {
 		return nil
@@ -87,7 +87,7 @@ func legible(c chunk) error {
 		}
 		line++
 	}
-	return &syntaxError{line, "the line holds bytes that are not UTF-8"}
+	return &syntaxError{line, "the line contains bytes that are not UTF-8"}
 }
 
 // skip skips white space and the comments that people write around JSON in a YAML file.
@@ -109,7 +109,7 @@ func parseJSON(data []byte, line int) ([]strictjson.Node, error) {
 			if bad, ok := errors.AsType[*strictjson.ParseError](err); ok {
 				detail := "not JSON: " + bad.Detail
 				if bytes.HasPrefix(skip(data), []byte("{{")) {
-					detail = "{{ is for a template to fill in: " + render
+					detail = "{{ is a placeholder of a template: " + render
 				}
 				return values, &syntaxError{bad.Line, detail}
 			}
@@ -132,7 +132,7 @@ func parseYAML(c chunk) (n strictjson.Node, err error) {
 		if bad, ok := errors.AsType[*syntaxError](err); ok {
 			if open := placeholder.FindIndex(c.data); open != nil {
 				bad.line = c.position.Line + bytes.Count(c.data[:open[0]], []byte("\n"))
-				bad.detail += "; {{ is for a template to fill in: " + render
+				bad.detail += "; {{ is a placeholder of a template: " + render
 			}
 		}
 	}()
@@ -159,7 +159,7 @@ func oneDocument(data []byte) (yaml.Node, error) {
 		return doc, err
 	}
 	if err := d.Decode(&more); err == nil {
-		return doc, errors.New("yaml: there is text behind the end of the object")
+		return doc, errors.New("yaml: there is text after the end of the object")
 	} else if !errors.Is(err, io.EOF) {
 		return doc, err
 	}

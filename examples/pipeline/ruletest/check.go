@@ -409,7 +409,7 @@ func (p *Plan) spread(r *Rule, subjects []member) []Breach {
 		out = append(out, Breach{Why: fmt.Sprintf("they are on %s, want at least %d: %s", plural(len(count), "value"), n, strings.Join(texts, ", "))})
 	}
 	if s := r.Spread.Skew; s > 0 && most-least > s {
-		out = append(out, Breach{Why: fmt.Sprintf("they differ by %d, at most %d is wanted: %s", most-least, s, strings.Join(texts, ", "))})
+		out = append(out, Breach{Why: fmt.Sprintf("they differ by %d, want at most %d: %s", most-least, s, strings.Join(texts, ", "))})
 	}
 	return out
 }

@@ -50,7 +50,7 @@ func (c *RulesCost) text() string {
 		out += " of " + c.Of
 	}
 	if c.Except != "" {
-		out += ", but for " + c.Except
+		out += ", except " + c.Except
 	}
 	if c.Proved {
 		out += ", which is proved"

@@ -439,5 +439,5 @@ func constraintName(c scheduling.Constraint) string {
 	if n, ok := c.(fmt.Stringer); ok {
 		return n.String()
 	}
-	return fmt.Sprintf("a constraint of the caller's own (%T)", c)
+	return fmt.Sprintf("a constraint of the caller (%T)", c)
 }

@@ -95,7 +95,7 @@ func (r *reader) document(data []byte) (list strictjson.Node, err error) {
 		}
 	}()
 	if bytes.IndexByte(data, 0) >= 0 {
-		return list, r.one(0, "", "the file holds NUL bytes; it is not text in UTF-8")
+		return list, r.one(0, "", "the file contains NUL bytes; it is not UTF-8 text")
 	}
 	var doc, more yaml.Node
 	d := yaml.NewDecoder(bytes.NewReader(data))
@@ -106,7 +106,7 @@ func (r *reader) document(data []byte) (list strictjson.Node, err error) {
 		return list, r.syntax(err)
 	}
 	if err := d.Decode(&more); err == nil {
-		return list, r.one(more.Line, "", "a file of rules is one document, here a second one starts")
+		return list, r.one(more.Line, "", "a file of rules is one document; a second one starts here")
 	}
 	var root strictjson.Node
 	if err := r.convert(&doc, &root, 0); err != nil {

@@ -267,7 +267,7 @@ func (r *Rule) faults() []*fieldError {
 		case c.By == "":
 			add(name+".by", "want node, zone or a label key")
 		case c.Most < 0 || c.Most > 0 && (name == "together" || c.With != ""):
-			add(name+".most", "%d: want a number above 0, and only for pods that are apart among each other", c.Most)
+			add(name+".most", "%d: want a number above 0, and only for pods that are apart from each other", c.Most)
 		}
 	}
 	if s := r.Spread; s != nil {

@@ -295,7 +295,7 @@ func TestNamesThatNothingHas(t *testing.T) {
 	}{
 		{ruletest.Rule{Pods: "web", Refused: &ruletest.Refusal{Pool: "gpus"}}, `there is no pool gpus here (did you mean "gpu"?)`},
 		{ruletest.Rule{Pods: "web", Apart: &ruletest.Company{By: "node", With: "cahce"}}, `"cahce" matches no pending or running pod (did you mean "default/cache"?)`},
-		{ruletest.Rule{Pods: "kube-system/agent*", Placed: true}, "kube-system/agent is of a daemon set"},
+		{ruletest.Rule{Pods: "kube-system/agent*", Placed: true}, "kube-system/agent belongs to a DaemonSet"},
 	} {
 		res := p.Check(c.rule)[0]
 		require.False(t, res.Holds())

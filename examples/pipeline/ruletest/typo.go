@@ -80,7 +80,7 @@ func (p *Plan) nearestPod(patterns string) string {
 	}
 	for _, d := range p.packed.Problem.Snapshot().DaemonSets {
 		if matchesPod(patterns, d.Namespace+"/"+d.Name) {
-			return fmt.Sprintf("; %s/%s is of a daemon set, whose pods are on every node that takes them: rules are not about them", d.Namespace, d.Name)
+			return fmt.Sprintf("; %s/%s belongs to a DaemonSet, whose pods run on every node that takes them: rules are not about them", d.Namespace, d.Name)
 		}
 	}
 	for pattern := range strings.SplitSeq(patterns, ",") {

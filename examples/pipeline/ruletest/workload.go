@@ -248,7 +248,7 @@ func expressions(text string) ([]corev1.NodeSelectorRequirement, error) {
 	}
 	list, ok := kube.Expressions(set)
 	if !ok {
-		return nil, fmt.Errorf("%q: no list of operators says this", text)
+		return nil, fmt.Errorf("%q: it cannot be written as a list of operators", text)
 	}
 	return list, nil
 }

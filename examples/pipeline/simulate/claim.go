@@ -67,7 +67,7 @@ func Claim(s scheduling.Snapshot, n *giveback.NewNode, token string) (cloudprovi
 	}
 	out.Requirements = requirements.FromLabels(open)
 	if len(out.Candidates) == 0 || out.Candidates[0].Type != n.InstanceType {
-		return out, fmt.Errorf("simulate: pool %q has no offering of %s in %s as %s; the plan is of another snapshot", n.Pool, n.InstanceType, n.Zone, n.CapacityType)
+		return out, fmt.Errorf("simulate: pool %q has no offering of %s in %s as %s; the plan belongs to another snapshot", n.Pool, n.InstanceType, n.Zone, n.CapacityType)
 	}
 	return out, nil
 }

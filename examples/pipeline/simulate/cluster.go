@@ -215,9 +215,9 @@ func unlistedIn(types []instancetypes.InstanceType, name, zone string) string {
 	}
 	switch {
 	case !placed:
-		return fmt.Sprintf("whether type %s is still offered is not known: the catalogue does not have zone %s", name, zone)
+		return fmt.Sprintf("it is not known whether type %s is still offered: the catalogue does not have zone %s", name, zone)
 	case !typed:
-		return fmt.Sprintf("whether type %s is still offered is not known: the catalogue does not have it", name)
+		return fmt.Sprintf("it is not known whether type %s is still offered: the catalogue does not have it", name)
 	}
 	return ""
 }

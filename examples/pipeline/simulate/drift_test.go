@@ -86,9 +86,9 @@ func TestDriftFromManifests(t *testing.T) {
 		want, notes          []string
 	}{
 		"as bought":       {now, "v3", "ami-22222222222222222", nil, nil},
-		"an older image":  {now, "v3", "ami-11111111111111111", []string{"image ami-11111111111111111 is none of those that would be started now"}, nil},
+		"an older image":  {now, "v3", "ami-11111111111111111", []string{"image ami-11111111111111111 is not one that new nodes get now"}, nil},
 		"older settings":  {"1", "v3", "ami-22222222222222222", []string{"the settings of pool default have changed (hash 1, now " + now + ")"}, nil},
-		"an older hasher": {"1", "v2", "ami-22222222222222222", nil, []string{`whether the settings of pool default have changed is not known: the hash of the node is of version "v2", that of the pool of "v3"`}},
+		"an older hasher": {"1", "v2", "ami-22222222222222222", nil, []string{`it is not known whether the settings of pool default have changed: the node's hash has version "v2", the pool's has "v3"`}},
 	} {
 		c, sim := drifted(t, x.hash, x.version, x.image)
 		assert.Equal(t, x.want, c.Nodes[0].Drifted, name)

@@ -81,7 +81,7 @@ func (c *comparison) write(w io.Writer, style terminal.Style) error {
 		change = style.Good(change)
 	}
 	t.Row("price per hour", terminal.Dollars(c.Before.PricePerHour), terminal.Dollars(c.After.PricePerHour), change)
-	t.Row("nobody can place them below", terminal.Dollars(c.Before.LowerBoundPerHour), terminal.Dollars(c.After.LowerBoundPerHour), "")
+	t.Row("no plan costs less than", terminal.Dollars(c.Before.LowerBoundPerHour), terminal.Dollars(c.After.LowerBoundPerHour), "")
 	count("pods placed", c.Before.Scheduled, c.After.Scheduled)
 	count("pods without a place", c.Before.Unschedulable, c.After.Unschedulable)
 	for _, n := range c.nodes {

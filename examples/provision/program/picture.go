@@ -28,7 +28,7 @@ func (r *report) draw(ctx context.Context, w io.Writer, packed *plan.Plan) error
 		Figures: []picture.Figure{
 			{Value: terminal.Count(sum.NewNodes), Label: "new nodes"},
 			{Value: terminal.Dollars(sum.PricePerHour), Label: "an hour"},
-			{Value: terminal.Dollars(sum.LowerBoundPerHour), Label: "nobody can place these pods below"},
+			{Value: terminal.Dollars(sum.LowerBoundPerHour), Label: "no plan for these pods costs less"},
 			{Value: fmt.Sprintf("%d of %d", sum.Scheduled, sum.Pods-sum.Ignored), Label: "pods placed"},
 		},
 	}

@@ -258,7 +258,7 @@ func (o *options) snapshot(cmd *cobra.Command, stdin io.Reader) (scheduling.Snap
 type work struct{ said atomic.Value }
 
 func (w *work) say(p binpack.Progress) {
-	w.said.Store(fmt.Sprintf(": %s an hour, not below %s with these zones, %.0f%% of the work", terminal.Dollars(p.Price.Dollars()), terminal.Dollars(p.Bound.Dollars()), 100*p.Work))
+	w.said.Store(fmt.Sprintf(": %s an hour, at least %s with these zones, %.0f%% of the work", terminal.Dollars(p.Price.Dollars()), terminal.Dollars(p.Bound.Dollars()), 100*p.Work))
 }
 
 func (w *work) text() string {

@@ -160,7 +160,7 @@ func (s *survival) verdict() string {
 		text = "No headroom helps the pods that are lost."
 	}
 	if n := len(s.Headroom.Unmet); n > 0 {
-		text = fmt.Sprintf("Limits of pools leave no room for enough headroom: after %s pods still wait, for example after that of %s.", plural(n, "loss"), s.Headroom.Unmet[0])
+		text = fmt.Sprintf("Limits of pools leave no room for enough headroom: after %s pods still wait, for example after the loss of %s.", plural(n, "loss"), s.Headroom.Unmet[0])
 	}
 	if lost > 0 && len(s.Headroom.Nodes) > 0 {
 		text += fmt.Sprintf(" It does not help lost pods (%d at worst).", lost)

@@ -197,7 +197,7 @@ func (r *report) writeBuffers(w io.Writer, style terminal.Style) error {
 		return nil
 	}
 	fmt.Fprintln(w)
-	t := terminal.NewTable(style, "BUFFER", ">PODS", ">FIT NOW", ">WITH NEW", ">NEW NODES", ">PRICE/H", ">NOT BELOW")
+	t := terminal.NewTable(style, "BUFFER", ">PODS", ">FIT NOW", ">WITH NEW", ">NEW NODES", ">PRICE/H", ">LOWER BOUND")
 	for _, b := range r.Buffers {
 		price, bound := "", ""
 		if len(b.Nodes) > 0 {
@@ -221,7 +221,7 @@ func (r *report) writeGangs(w io.Writer, style terminal.Style) error {
 	if len(r.Gangs) == 0 {
 		return nil
 	}
-	t := terminal.NewTable(style, "GROUP", "PODS", "DOMAIN", ">NODES", ">NEW", ">PRICE/H", ">NOT BELOW")
+	t := terminal.NewTable(style, "GROUP", "PODS", "DOMAIN", ">NODES", ">NEW", ">PRICE/H", ">LOWER BOUND")
 	for _, g := range r.Gangs {
 		row := []string{g.Name, podsOf(g), g.Domain, terminal.Count(len(g.Nodes)), terminal.Count(g.NewNodes), terminal.Dollars(g.PricePerHour), terminal.Dollars(g.LowerBoundPerHour)}
 		if g.Placed == 0 {
@@ -262,7 +262,7 @@ func (r *report) writeTotals(w io.Writer, style terminal.Style) {
 			parts = append(parts, fmt.Sprintf("counted as %s/h", terminal.Dollars(s.ObjectivePerHour)))
 		}
 		parts = append(parts,
-			fmt.Sprintf("nobody can place these pods below %s/h (gap %.1f%%)", terminal.Dollars(s.LowerBoundPerHour), s.GapPercent))
+			fmt.Sprintf("no plan for these pods costs less than %s/h (gap %.1f%%)", terminal.Dollars(s.LowerBoundPerHour), s.GapPercent))
 	}
 	placed := fmt.Sprintf("%s of %s placed", terminal.Count(s.Scheduled), plural(s.Scheduled+s.Unschedulable, "pod"))
 	if s.Unschedulable > 0 {
@@ -285,7 +285,7 @@ func (r *report) choices() []string {
 	var out []string
 	s := &r.Summary
 	if s.ChoiceLowerBoundPerHour > 0 {
-		out = append(out, fmt.Sprintf("with these zones and this order of pools, not below %s/h", terminal.Dollars(s.ChoiceLowerBoundPerHour)))
+		out = append(out, fmt.Sprintf("with these zones and this order of pools, at least %s/h", terminal.Dollars(s.ChoiceLowerBoundPerHour)))
 	}
 	if s.WeightsPerHour > 0 {
 		out = append(out, fmt.Sprintf("the weights of pools cost %s/h: with equal weights, the nodes for the same pods cost that much less", terminal.Dollars(s.WeightsPerHour)))

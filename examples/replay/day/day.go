@@ -108,7 +108,7 @@ func Read(name string, in io.Reader) ([]Event, error) {
 			if v, err := resources.Parse(q); err != nil {
 				bad("%s: %v", field, err)
 			} else if v.Sign() < 0 {
-				bad("%s: %q: less than nothing", field, q)
+				bad("%s: %q: must not be negative", field, q)
 			}
 		}
 		known[e.App] = true

@@ -50,7 +50,7 @@ func TestBadDays(t *testing.T) {
 	_, err = day.Read("day", strings.NewReader(""))
 	assert.EqualError(t, err, "day: no events")
 	_, err = day.Read("day", strings.NewReader(`{"at": "2026-01-15T08:00:00Z", "app": "a", "replicas": 1, "cpu": "-1", "memory": "1Gi"}`))
-	assert.ErrorContains(t, err, "less than nothing")
+	assert.ErrorContains(t, err, "must not be negative")
 	_, err = day.Read("day", strings.NewReader(`{"at": "2026-01-15T08:00:00Z", "app": "a", "replicas": 1, "cpu": "1", "memory": "1Gi"}
 {"at": "9026-01-15T08:00:00Z", "app": "a", "replicas": 0}`))
 	assert.ErrorContains(t, err, "at most 744h0m0s can be replayed")

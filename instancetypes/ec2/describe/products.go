@@ -101,7 +101,7 @@ func Product(text string) (instanceType string, hourly float64, date string, err
 		}
 	}
 	if err := json.Unmarshal([]byte(text), &p); err != nil {
-		return "", 0, "", errors.New("describe: a product of the price list is no JSON object of the known form")
+		return "", 0, "", errors.New("describe: a product of the price list is not a JSON object of the known form")
 	}
 	if p.Product.Attributes.InstanceType == "" {
 		return "", 0, "", errors.New("describe: a product of the price list names no instance type")

@@ -52,7 +52,7 @@ func Decode(raw json.RawMessage) (NodeClass, error) {
 		return NodeClass{}, err
 	}
 	if head.Metadata.Name == "" {
-		r.bad("metadata.name", "missing: want a text")
+		r.bad("metadata.name", "missing: want a string")
 	}
 	read, ok := versions()[o.APIVersion+" "+o.Kind]
 	if !ok {

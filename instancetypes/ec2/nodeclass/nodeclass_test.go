@@ -202,7 +202,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"selector of ids":       {"template.yaml", []string{"subnet-0a1", "sn-1"}, "want an id of a subnet"},
 		"empty selector":        {"template.yaml", []string{"nodes, nodes-extra", ""}, "want no empty key or value"},
 		"wrong type":            {"v1.yaml", []string{"maxPods: 40", "maxPods: many"}, `spec.kubelet.maxPods: want a whole number, got "many"`},
-		"list for text":         {"v1.yaml", []string{"context: some-context", "context: [a]"}, "spec.context: want a text, got a list"},
+		"list for text":         {"v1.yaml", []string{"context: some-context", "context: [a]"}, "spec.context: want a string, got a list"},
 		"text for list":         {"v1.yaml", []string{"clusterDNS: [10.0.0.10]", "clusterDNS: 10.0.0.10"}, "spec.kubelet.clusterDNS: want a list"},
 		"negative pods":         {"v1.yaml", []string{"maxPods: 40", "maxPods: -1"}, "spec.kubelet.maxPods: -1"},
 		"negative reserve":      {"v1.yaml", []string{"cpu: 200m", "cpu: -200m"}, "want no negative quantity"},

@@ -63,7 +63,7 @@ func (r *report) value(path string, raw json.RawMessage, v reflect.Value, depth 
 		}
 		v.Set(out)
 	default:
-		r.scalar(path, raw, v, map[reflect.Kind]string{reflect.String: "a text", reflect.Bool: "true or false"}[v.Kind()])
+		r.scalar(path, raw, v, map[reflect.Kind]string{reflect.String: "a string", reflect.Bool: "true or false"}[v.Kind()])
 	}
 }
 

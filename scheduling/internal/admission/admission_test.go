@@ -284,11 +284,11 @@ func TestForbidden(t *testing.T) {
 		"the overhead it has":     {pod(class("micro"), overhead("0.25", "65536Ki")), ""},
 		"a label that it asks":    {pod(class("micro"), selects("vm", "yes")), ""},
 		"a label of one's own":    {pod(class("micro"), selects("rack", "7")), ""},
-		"another value":           {pod(class("micro"), selects("disk", "hdd")), "spec.nodeSelector asks disk=hdd, and its RuntimeClass micro asks disk=nvme"},
-		"more overhead":           {pod(class("micro"), overhead("1", "64Mi")), "spec.overhead is not that of its RuntimeClass micro"},
-		"less overhead":           {pod(class("micro"), overhead("250m", "")), "spec.overhead is not that of its RuntimeClass micro"},
-		"overhead of a bare one":  {pod(class("bare"), overhead("1", "")), "spec.overhead is not that of its RuntimeClass bare"},
-		"overhead without class":  {pod(overhead("1", "")), "spec.overhead is that of a RuntimeClass, and the pod names none"},
+		"another value":           {pod(class("micro"), selects("disk", "hdd")), "spec.nodeSelector requires disk=hdd, but its RuntimeClass micro requires disk=nvme"},
+		"more overhead":           {pod(class("micro"), overhead("1", "64Mi")), "spec.overhead differs from that of its RuntimeClass micro"},
+		"less overhead":           {pod(class("micro"), overhead("250m", "")), "spec.overhead differs from that of its RuntimeClass micro"},
+		"overhead of a bare one":  {pod(class("bare"), overhead("1", "")), "spec.overhead differs from that of its RuntimeClass bare"},
+		"overhead without class":  {pod(overhead("1", "")), "spec.overhead comes from a RuntimeClass, but the pod names none"},
 		"a class that is missing": {pod(class("gone"), selects("disk", "hdd")), ""},
 	} {
 		assert.Equal(t, x.want, c.Forbidden(x.pod), name)

@@ -107,7 +107,7 @@ func (c Cluster) Forbidden(pod *corev1.Pod) string {
 	name := pod.Spec.RuntimeClassName
 	if name == nil || *name == "" {
 		if len(pod.Spec.Overhead) > 0 {
-			return "spec.overhead is that of a RuntimeClass, and the pod names none"
+			return "spec.overhead comes from a RuntimeClass, but the pod names none"
 		}
 		return ""
 	}
@@ -116,7 +116,7 @@ func (c Cluster) Forbidden(pod *corev1.Pod) string {
 		return ""
 	}
 	if given := overheadOf(class); len(pod.Spec.Overhead) > 0 && !equality.Semantic.DeepEqual(pod.Spec.Overhead, given) {
-		return fmt.Sprintf("spec.overhead is not that of its RuntimeClass %s", class.Name)
+		return fmt.Sprintf("spec.overhead differs from that of its RuntimeClass %s", class.Name)
 	}
 	if class.Scheduling == nil {
 		return ""
@@ -124,7 +124,7 @@ func (c Cluster) Forbidden(pod *corev1.Pod) string {
 	for _, key := range slices.Sorted(maps.Keys(class.Scheduling.NodeSelector)) {
 		want := class.Scheduling.NodeSelector[key]
 		if have, asked := pod.Spec.NodeSelector[key]; asked && have != want {
-			return fmt.Sprintf("spec.nodeSelector asks %s=%s, and its RuntimeClass %s asks %s=%s", key, have, class.Name, key, want)
+			return fmt.Sprintf("spec.nodeSelector requires %s=%s, but its RuntimeClass %s requires %s=%s", key, have, class.Name, key, want)
 		}
 	}
 	return ""

@@ -56,7 +56,7 @@ func NotOurs(p *corev1.Pod) string {
 		return "a mirror of a static pod"
 	}
 	if claims := p.Spec.ResourceClaims; len(claims) > 0 {
-		return fmt.Sprintf("resource claim %q: dynamic resource allocation is not understood", claims[0].Name)
+		return fmt.Sprintf("resource claim %q: dynamic resource allocation is not supported", claims[0].Name)
 	}
 	return ""
 }

@@ -25,7 +25,7 @@ func ParseShares(text string) (key string, shares map[string]int, err error) {
 		return "", nil, fmt.Errorf("%q: want a label key, a colon and shares, such as \"karpenter.sh/capacity-type: on-demand=2, spot=3\"", text)
 	}
 	if key == corev1.LabelHostname {
-		return "", nil, fmt.Errorf("%q: nodes have no names yet; divide by another label than %s", text, key)
+		return "", nil, fmt.Errorf("%q: nodes have no names yet; divide by a label other than %s", text, key)
 	}
 	shares = map[string]int{}
 	for part := range strings.SplitSeq(list, ",") {

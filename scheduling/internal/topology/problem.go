@@ -308,7 +308,7 @@ func (p *Problem) Obstacles(class int) []Obstacle {
 		case t.Hard && t.Anti:
 			out = append(out, p.obstacle(t.Group, false, "anti-affinity to %s by %s"))
 		case t.Hard && !p.populated(t.Group):
-			out = append(out, p.obstacle(t.Group, true, "affinity to %s by %s, and there is no such pod"))
+			out = append(out, p.obstacle(t.Group, true, "affinity to %s by %s, but there is no such pod"))
 		case t.Hard:
 			out = append(out, p.obstacle(t.Group, true, "affinity to %s by %s"))
 		}

@@ -207,7 +207,7 @@ func (a *assignment) locate(c Consumer, u use, within requirements.Alternatives)
 		return at, fmt.Sprintf("persistent volume %q of claim %q does not exist", claim.Spec.VolumeName, claim.Name)
 	}
 	if ref := pv.Spec.ClaimRef; ref != nil && keyOf(ref.Namespace, ref.Name) != keyOf(claim.Namespace, claim.Name) {
-		return at, fmt.Sprintf("claim %q asks for persistent volume %q, which claim %q of namespace %q has", claim.Name, pv.Name, ref.Name, ref.Namespace)
+		return at, fmt.Sprintf("claim %q requests persistent volume %q, which belongs to claim %q of namespace %q", claim.Name, pv.Name, ref.Name, ref.Namespace)
 	}
 	return a.locateVolume(pv, claim)
 }
@@ -254,9 +254,9 @@ func (a *assignment) locateUnbound(c Consumer, u use, within requirements.Altern
 	case class == nil && name != "":
 		return at, fmt.Sprintf("storage class %q of %s does not exist", name, u.text)
 	case class == nil:
-		return at, fmt.Sprintf("%s is bound to no volume and there is no default storage class", u.text)
+		return at, fmt.Sprintf("%s is not bound to a volume, and there is no default storage class", u.text)
 	case class.VolumeBindingMode == nil || *class.VolumeBindingMode != storagev1.VolumeBindingWaitForFirstConsumer:
-		return at, fmt.Sprintf("%s waits for its volume to be made (storage class %q binds at once)", u.text, class.Name)
+		return at, fmt.Sprintf("%s waits for its volume to be created (storage class %q binds immediately)", u.text, class.Name)
 	}
 	selected, chosen := claim.Annotations[selectedNode]
 	switch {
@@ -270,7 +270,7 @@ func (a *assignment) locateUnbound(c Consumer, u use, within requirements.Altern
 		}
 		return location{where: where, driver: driverOf(class), unbound: true, late: !chosen}, ""
 	case chosen:
-		return at, fmt.Sprintf("claim %q waits for a volume on node %q, and storage class %q makes none", claim.Name, selected, class.Name)
+		return at, fmt.Sprintf("claim %q waits for a volume on node %q, but storage class %q creates none", claim.Name, selected, class.Name)
 	}
 	if pv := a.take(c, u, class, within); pv != nil {
 		at, why = a.locateVolume(pv, claim)

@@ -68,7 +68,7 @@ func TestWhatOthersWrite(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"huge":           `no node can have a volume of storage class "limited" that is large enough for claim "huge"`,
-		"waits-for-none": `claim "waits-for-none" waits for a volume on node "n1", and storage class "local" makes none`,
+		"waits-for-none": `claim "waits-for-none" waits for a volume on node "n1", but storage class "local" creates none`,
 	} {
 		assert.Equal(t, want, x.Assign(nil, []volume.Consumer{{Pod: pod("p", name)}})[0].Refusal)
 	}

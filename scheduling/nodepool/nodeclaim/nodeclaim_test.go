@@ -96,7 +96,7 @@ spec:
 	assert.EqualError(t, err, `nodepool: Machine: spec.image: unknown field "image"
 nodepool: Machine: metadata.name: the object needs a name
 nodepool: Machine: spec.requirements[0].minValues: unknown field "minValues": only pools and claims since karpenter.sh/v1beta1 have it
-nodepool: Machine: spec.taints[1]: taint a:NoSchedule is there already (spec.taints[0])
+nodepool: Machine: spec.taints[1]: taint a:NoSchedule is already listed (spec.taints[0])
 nodepool: Machine: spec.resources.requests.cpu: -1: must not be negative
 nodepool: Machine: spec.expireAfter: "soon": want hours, minutes and seconds such as 1h30m, or Never
 nodepool: Machine: spec.nodeClassRef: unknown field: did you mean "spec.machineTemplateRef"?

@@ -139,7 +139,7 @@ func (o *NodeOverlay) adjustment(r *nodespec.Report, text string) {
 		return
 	}
 	if percent && value < -100 {
-		r.Add("spec.priceAdjustment", "%s: a price can fall by 100%% at most", strictjson.Quote(text))
+		r.Add("spec.priceAdjustment", "%s: a price can fall by at most 100%%", strictjson.Quote(text))
 		return
 	}
 	o.Adjustment, o.Percent = value, percent

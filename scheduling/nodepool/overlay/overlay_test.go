@@ -38,7 +38,7 @@ func TestErrors(t *testing.T) {
 		`{"price": "1e3"}`:                                      `spec.price: "1e3": want a price per hour such as "1.25"`,
 		`{"price": 1}`:                                          `spec.price: want a string, got a number 1 (put the text in quotes)`,
 		`{"priceAdjustment": "10%"}`:                            `spec.priceAdjustment: "10%": want an amount or a percentage with its sign, such as "-0.10" or "+15%"`,
-		`{"priceAdjustment": "-101%"}`:                          `spec.priceAdjustment: "-101%": a price can fall by 100% at most`,
+		`{"priceAdjustment": "-101%"}`:                          `spec.priceAdjustment: "-101%": a price can fall by at most 100%`,
 		`{"price": "1", "priceAdjustment": "+1"}`:               `spec.priceAdjustment: set either price or priceAdjustment, not both`,
 		`{"weight": 10001}`:                                     `spec.weight: 10001: want 1 to 10000`,
 		`{"capacity": {"memory": "1Gi"}}`:                       `spec.capacity.memory: an overlay cannot change memory, only extended resources`,

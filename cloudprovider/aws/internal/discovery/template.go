@@ -43,7 +43,7 @@ func (f *Finder) Template(ctx context.Context, name string) (Template, error) {
 			}
 		}
 		if t.Image == "" {
-			return Template{}, notFound("launch template", name, errors.New("its latest version names no image, by which machines are chosen: name one"))
+			return Template{}, notFound("launch template", name, errors.New("its latest version names no image, which decides the machines: name one"))
 		}
 		slices.Sort(t.Groups)
 		t.Groups = slices.Compact(t.Groups)

@@ -91,7 +91,7 @@ func passedOver(odd error) string {
 	if odd == nil {
 		return ""
 	}
-	return "descriptions of instance types that make no sense are passed over: " + strings.ReplaceAll(odd.Error(), "\n", "; ")
+	return "invalid descriptions of instance types are ignored: " + strings.ReplaceAll(odd.Error(), "\n", "; ")
 }
 
 // offerings maps types to the zones that offer them.
@@ -218,7 +218,7 @@ func PricesElsewhere() (Elsewhere, error) {
 	if err != nil {
 		return Elsewhere{}, fmt.Errorf("market: %w", err)
 	}
-	e := Elsewhere{instancetypes.PriceList{Name: "EC2 " + home + ", for want of the region's own prices", Date: r.OnDemandDate, Estimated: true}, map[string][2]float64{}}
+	e := Elsewhere{instancetypes.PriceList{Name: "EC2 " + home + ", because the region's own prices are missing", Date: r.OnDemandDate, Estimated: true}, map[string][2]float64{}}
 	for _, o := range r.Offers {
 		e.prices[o.Name] = [2]float64{o.OnDemand, o.Spot}
 	}

@@ -194,7 +194,7 @@ func unpack(tags map[string]string, key string, into any) (bool, error) {
 	}
 	data, err := base64.RawURLEncoding.DecodeString(b.String())
 	if err != nil {
-		return true, errors.New("record: the tags are no base64")
+		return true, errors.New("record: the tags are not base64")
 	}
 	r := flate.NewReader(bytes.NewReader(data))
 	text, err := io.ReadAll(io.LimitReader(r, recordLimit))
@@ -202,7 +202,7 @@ func unpack(tags map[string]string, key string, into any) (bool, error) {
 		return true, errors.New("record: the tags are cut off")
 	}
 	if err := json.Unmarshal(text, into); err != nil {
-		return true, errors.New("record: the tags hold no record")
+		return true, errors.New("record: the tags contain no record")
 	}
 	return true, nil
 }

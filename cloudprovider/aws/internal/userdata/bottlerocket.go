@@ -19,9 +19,9 @@ func settings(c Cluster, n Node) (string, error) {
 	if err := toml.Unmarshal([]byte(n.Own), &doc); err != nil {
 		if where, ok := errors.AsType[*toml.DecodeError](err); ok {
 			row, column := where.Position()
-			return "", fmt.Errorf("userdata: Bottlerocket settings are no TOML: line %d, column %d", row, column)
+			return "", fmt.Errorf("userdata: Bottlerocket settings are not TOML: line %d, column %d", row, column)
 		}
-		return "", errors.New("userdata: Bottlerocket settings are no TOML")
+		return "", errors.New("userdata: Bottlerocket settings are not TOML")
 	}
 	kubernetes, err := table(doc, "settings", "kubernetes")
 	if err != nil {
@@ -111,7 +111,7 @@ func table(in map[string]any, path ...string) (map[string]any, error) {
 		}
 		below, ok := next.(map[string]any)
 		if !ok {
-			return nil, fmt.Errorf("userdata: Bottlerocket settings: %q is no table", key)
+			return nil, fmt.Errorf("userdata: Bottlerocket settings: %q is not a table", key)
 		}
 		in = below
 	}

@@ -135,7 +135,7 @@ func (c Cluster) validate(family ec2.Family) error {
 	need("endpoint", c.Endpoint, "want the address of the API server")
 	if family == ec2.AL2023 || family == "" {
 		need("ca", c.CA, "AL2023 does not look it up")
-		need("serviceCIDR", c.ServiceCIDR, "AL2023 derives the address of the cluster's DNS from it; eks:DescribeCluster tells it")
+		need("serviceCIDR", c.ServiceCIDR, "AL2023 derives the address of the cluster's DNS from it; eks:DescribeCluster returns it")
 	}
 	return errors.Join(errs...)
 }

@@ -299,8 +299,8 @@ func TestFaults(t *testing.T) {
 		"shell":   {ec2.AL2, userdata.Cluster{Name: "a'; reboot", Endpoint: "https://x"}, userdata.Node{}, []string{"cluster.name"}},
 		"label":   {ec2.AL2, cluster(), userdata.Node{Labels: map[string]string{"a": "x y", "b": "'"}}, []string{`labels["a"]`, `labels["b"]`}},
 		"taint":   {ec2.AL2, cluster(), userdata.Node{Taints: []corev1.Taint{{Key: "$(reboot)", Effect: "Sometimes"}}}, []string{"taints[0]", "want effect"}},
-		"toml":    {ec2.Bottlerocket, cluster(), userdata.Node{Own: "[settings]\nsecret = "}, []string{"no TOML: line 2"}},
-		"table":   {ec2.Bottlerocket, cluster(), userdata.Node{Own: "settings = 'secret'"}, []string{`"settings" is no table`}},
+		"toml":    {ec2.Bottlerocket, cluster(), userdata.Node{Own: "[settings]\nsecret = "}, []string{"not TOML: line 2"}},
+		"table":   {ec2.Bottlerocket, cluster(), userdata.Node{Own: "settings = 'secret'"}, []string{`"settings" is not a table`}},
 		"archive": {ec2.AL2, cluster(), userdata.Node{Own: "Content-Type: text/plain\n\nsecret"}, []string{"multipart/mixed"}},
 		"family":  {"AL3", cluster(), userdata.Node{}, []string{"AL2"}},
 	} {

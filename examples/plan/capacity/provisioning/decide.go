@@ -79,9 +79,9 @@ func Decide(ctx context.Context, s *capacity.State, r *Request, templates []*cor
 	once, _ := strconv.ParseBool(r.Spec.Parameters[noRetry])
 	switch a.Kind {
 	case capacity.Fits:
-		d.Message = fmt.Sprintf("%d pods fit nodes that are there", len(pods))
+		d.Message = fmt.Sprintf("%d pods fit on existing nodes", len(pods))
 	case capacity.Buy:
-		d.Message = fmt.Sprintf("%d pods need %d more nodes for $%.4f an hour; nobody can place them for less than $%.4f", len(pods), len(a.Nodes), a.PricePerHour, a.LowerBoundPerHour)
+		d.Message = fmt.Sprintf("%d pods need %d more nodes for $%.4f an hour; no plan for them costs less than $%.4f", len(pods), len(a.Nodes), a.PricePerHour, a.LowerBoundPerHour)
 	case capacity.Impossible:
 		d.Message = infeasible(ctx, a, len(pods))
 	}
@@ -113,7 +113,7 @@ func infeasible(ctx context.Context, a *capacity.Answer, all int) string {
 		return fmt.Sprintf("pod %s/%s is not ours to place: %s", i.Pod.Namespace, i.Pod.Name, i.Why)
 	}
 	for refusal := range a.Refusals(ctx) {
-		text := fmt.Sprintf("%d of %d pods can't have a place", all-len(a.Places), all)
+		text := fmt.Sprintf("%d of %d pods have no place", all-len(a.Places), all)
 		if len(refusal.Reasons) > 0 {
 			text += ": " + refusal.Reasons[0].String()
 		}
@@ -122,5 +122,5 @@ func infeasible(ctx context.Context, a *capacity.Answer, all int) string {
 		}
 		return text
 	}
-	return fmt.Sprintf("%d of %d pods can't have a place", all-len(a.Places), all)
+	return fmt.Sprintf("%d of %d pods have no place", all-len(a.Places), all)
 }

@@ -74,8 +74,8 @@ func TestConditions(t *testing.T) {
 		"not there, asked once":      {provisioning.CheckCapacity, 4, once, "Failed=True CapacityIsNotFound", provisioning.Retry, "need 1 more nodes"},
 		"never there":                {provisioning.CheckCapacity, 7, nil, "Provisioned=False CapacityIsNotFound", provisioning.Retry, "would fit if"},
 		"atomic, there":              {provisioning.AtomicScaleUp, 1, nil, "Accepted=True Accepted, Provisioned=True CapacityIsFound", provisioning.Ready, "1 pods fit"},
-		"atomic, to buy":             {provisioning.AtomicScaleUp, 6, nil, "Accepted=True Accepted, Provisioned=False CapacityIsNeeded", provisioning.Pending, "need 2 more nodes for $2.0000 an hour; nobody can place them for less than $2.0000"},
-		"atomic, never":              {provisioning.AtomicScaleUp, 7, nil, "Accepted=True Accepted, Provisioned=False CapacityIsNotFound", provisioning.Retry, "1 of 7 pods can't have a place"},
+		"atomic, to buy":             {provisioning.AtomicScaleUp, 6, nil, "Accepted=True Accepted, Provisioned=False CapacityIsNeeded", provisioning.Pending, "need 2 more nodes for $2.0000 an hour; no plan for them costs less than $2.0000"},
+		"atomic, never":              {provisioning.AtomicScaleUp, 7, nil, "Accepted=True Accepted, Provisioned=False CapacityIsNotFound", provisioning.Retry, "1 of 7 pods have no place"},
 		"atomic, never, asked once":  {provisioning.AtomicScaleUp, 7, once, "Accepted=True Accepted, Failed=True CapacityIsNotFound", provisioning.Retry, "limit"},
 		"atomic, to buy, asked once": {provisioning.AtomicScaleUp, 5, once, "Accepted=True Accepted, Provisioned=False CapacityIsNeeded", provisioning.Pending, "need 2 more nodes"},
 	} {
@@ -148,7 +148,7 @@ func ExampleDecide() {
 	// Output:
 	// Accepted True Accepted
 	// Provisioned False CapacityIsNeeded
-	// Pending - 5 pods need 2 more nodes for $2.0000 an hour; nobody can place them for less than $2.0000
+	// Pending - 5 pods need 2 more nodes for $2.0000 an hour; no plan for them costs less than $2.0000
 }
 
 func ExampleRequest_Pods() {

@@ -144,7 +144,7 @@ func TestTaintsOverBothLists(t *testing.T) {
 	same := corev1.Taint{Key: "a", Value: "1", Effect: corev1.TaintEffectNoSchedule}
 	other := corev1.Taint{Key: "a", Value: "1", Effect: corev1.TaintEffectNoExecute}
 	r.Taints("spec", []corev1.Taint{same, other}, []corev1.Taint{same})
-	assert.Equal(t, []string{"spec.startupTaints[0]: taint a:NoSchedule is there already (spec.taints[0])"}, texts(r))
+	assert.Equal(t, []string{"spec.startupTaints[0]: taint a:NoSchedule is already listed (spec.taints[0])"}, texts(r))
 }
 
 func TestQuantities(t *testing.T) {

@@ -93,7 +93,7 @@ func (r *Report) Name(path, name string) {
 		r.Add(path, "%s: %s", strictjson.Quote(name), msg)
 	}
 	if len(name) > validation.LabelValueMaxLength {
-		r.Add(path, "%s: longer than %d characters, which is the most for the label that nodes carry it in",
+		r.Add(path, "%s: longer than %d characters, the maximum for the label that carries it on nodes",
 			strictjson.Quote(name), validation.LabelValueMaxLength)
 	}
 }
@@ -138,7 +138,7 @@ func (r *Report) Duration(path, text string, never bool, otherwise *time.Duratio
 	case !regexp.MustCompile(`^([0-9]+(s|m|h))+$`).MatchString(text):
 		r.Add(path, "%s: want %s%s", strictjson.Quote(text), want, extra)
 	case err != nil:
-		r.Add(path, "%s: too long; 292 years are the most", strictjson.Quote(text))
+		r.Add(path, "%s: too long; the maximum is 292 years", strictjson.Quote(text))
 	default:
 		return &d
 	}

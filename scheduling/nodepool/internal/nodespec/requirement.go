@@ -197,7 +197,7 @@ func (r *Report) key(at, key string, rules Rules) {
 	}
 	for _, kept := range []string{"kubernetes.io", "k8s.io"} {
 		if inDomain(domain, kept) {
-			r.Add(at, "%q is restricted: before karpenter.sh/v1 the domain %s is kept for Kubernetes%s", key, kept,
+			r.Add(at, "%q is restricted: before karpenter.sh/v1 the domain %s is reserved for Kubernetes%s", key, kept,
 				DidYouMean(key, "topology.kubernetes.io/zone", "topology.kubernetes.io/region", "kubernetes.io/arch", "kubernetes.io/os",
 					"node.kubernetes.io/instance-type"))
 		}

@@ -22,7 +22,7 @@ func (r *Report) Taints(below string, taints, startupTaints []corev1.Taint) {
 			r.Taint(at, t)
 			this := corev1.Taint{Key: t.Key, Effect: t.Effect}
 			if prior, ok := first[this]; ok {
-				r.Add(at, "taint %s:%s is there already (%s)", t.Key, t.Effect, prior)
+				r.Add(at, "taint %s:%s is already listed (%s)", t.Key, t.Effect, prior)
 				continue
 			}
 			first[this] = at

@@ -50,7 +50,7 @@ func (c *Checker) poolOperators(path string, a *corev1.NodeAffinity) {
 	term := func(at string, t *corev1.NodeSelectorTerm) {
 		for i, e := range t.MatchExpressions {
 			if op := requirements.Operator(e.Operator); op == requirements.OpGte || op == requirements.OpLte {
-				c.add(fmt.Sprintf("%s.matchExpressions[%d].operator", at, i), "%q: pools have it, the node affinity of pods has only Gt and Lt", op)
+				c.add(fmt.Sprintf("%s.matchExpressions[%d].operator", at, i), "%q: only pools have it; the node affinity of pods has Gt and Lt", op)
 			}
 		}
 	}

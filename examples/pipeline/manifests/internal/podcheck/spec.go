@@ -55,7 +55,7 @@ func (c *Checker) spec(path string, s *corev1.PodSpec) {
 		at := fmt.Sprintf("%s.schedulingGates[%d].name", path, i)
 		c.key(at, g.Name)
 		if gates[g.Name] {
-			c.add(at, "%q is there already", g.Name)
+			c.add(at, "%q is given twice", g.Name)
 		}
 		gates[g.Name] = true
 	}
@@ -86,7 +86,7 @@ func (c *Checker) container(path string, k *corev1.Container, hostNetwork bool, 
 		}
 		id := fmt.Sprintf("%s/%s/%d", p.HostIP, protocol, p.HostPort)
 		if prior, ok := ports[id]; ok {
-			c.add(at+".hostPort", "%d/%s is taken by %s already", p.HostPort, protocol, prior)
+			c.add(at+".hostPort", "%d/%s is already used by %s", p.HostPort, protocol, prior)
 			continue
 		}
 		ports[id] = at
@@ -115,7 +115,7 @@ func (c *Checker) tolerations(path string, list []corev1.Toleration) {
 			c.oneOf(at+".effect", string(t.Effect), "NoSchedule", "PreferNoSchedule", "NoExecute")
 		}
 		if t.TolerationSeconds != nil && t.Effect != corev1.TaintEffectNoExecute {
-			c.add(at+".effect", "%q: tolerationSeconds goes with NoExecute only", t.Effect)
+			c.add(at+".effect", "%q: tolerationSeconds is valid only with effect NoExecute", t.Effect)
 		}
 	}
 }
@@ -135,7 +135,7 @@ func (c *Checker) spreads(path string, list []corev1.TopologySpreadConstraint) {
 		c.key(at+".topologyKey", s.TopologyKey)
 		c.oneOf(at+".whenUnsatisfiable", string(s.WhenUnsatisfiable), "DoNotSchedule", "ScheduleAnyway")
 		if prior, ok := first[id{s.TopologyKey, s.WhenUnsatisfiable}]; ok {
-			c.add(at, "(%s, %s) is constrained already by element %d", s.TopologyKey, s.WhenUnsatisfiable, prior)
+			c.add(at, "(%s, %s) is already constrained by element %d", s.TopologyKey, s.WhenUnsatisfiable, prior)
 		} else {
 			first[id{s.TopologyKey, s.WhenUnsatisfiable}] = i
 		}
@@ -144,7 +144,7 @@ func (c *Checker) spreads(path string, list []corev1.TopologySpreadConstraint) {
 				c.add(at+".minDomains", "%d: want 1 or more", *s.MinDomains)
 			}
 			if s.WhenUnsatisfiable == corev1.ScheduleAnyway {
-				c.add(at+".minDomains", "it goes with whenUnsatisfiable DoNotSchedule only")
+				c.add(at+".minDomains", "it is valid only with whenUnsatisfiable DoNotSchedule")
 			}
 		}
 		optional(c, at+".nodeAffinityPolicy", s.NodeAffinityPolicy, "Honor", "Ignore")
@@ -201,7 +201,7 @@ func (c *Checker) volumes(path string, list []corev1.Volume) {
 		v := &list[i]
 		at := fmt.Sprintf("%s[%d]", path, i)
 		if prior, ok := first[v.Name]; ok && v.Name != "" {
-			c.add(at+".name", "%s is the name of element %d already", strictjson.Quote(v.Name), prior)
+			c.add(at+".name", "%s is already the name of element %d", strictjson.Quote(v.Name), prior)
 		} else {
 			first[v.Name] = i
 		}

@@ -51,7 +51,7 @@ func DecodeOffer(text string) (Offer, error) {
 		spot, o.Guessed = strings.CutPrefix(spot, "~")
 		var err error
 		if o.Savings, err = strconv.Atoi(spot); err != nil || o.Savings < 0 || o.Savings > 100 {
-			return Offer{}, fmt.Errorf("%q: %q is no percentage", text, spot)
+			return Offer{}, fmt.Errorf("%q: %q is not a percentage", text, spot)
 		}
 	}
 	return o, nil
