@@ -444,6 +444,32 @@ func (s *state) cost() float64 {
 	return sum
 }
 
+// unused returns what part of each bin's price is for room that no pod uses, and the classes of the
+// pods there. The resource that is used most decides.
+func (s *state) unused() (price []float64, classes [][]int) {
+	used := make([][]int64, len(s.last.Bins))
+	price, classes = make([]float64, len(used)), make([][]int, len(used))
+	for _, b := range s.bound {
+		if at := b.at.bin; at >= 0 {
+			used[at] = append(used[at], make([]int64, len(s.p.Resources)-len(used[at]))...)
+			for r, q := range s.p.Classes[b.class].requests {
+				used[at][r] += q
+			}
+			classes[at] = append(classes[at], b.class)
+		}
+	}
+	for at, bin := range s.last.Bins {
+		shape, least := &s.p.Shapes[bin.Shape], 1.0
+		for r, q := range used[at] {
+			least = min(least, 1-float64(q)/float64(max(1, shape.Free[r])))
+		}
+		if used[at] != nil {
+			price[at] = least * shape.Offerings[bin.Offering].Price
+		}
+	}
+	return price, classes
+}
+
 // forgone returns the price of the preferences that placed pods gave up, in dollars an hour.
 func (s *state) forgone() float64 {
 	price := s.p.preferencePrice()

@@ -34,6 +34,8 @@ import (
 	"fmt"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling/internal/bind"
 	"github.com/joinery-sdk/joinery/scheduling/internal/topology"
@@ -474,4 +476,14 @@ func usedBy(order []binding, bins int) []bool {
 		}
 	}
 	return used
+}
+
+// zoneOf returns the zone of a bin.
+func (s *state) zoneOf(bin int) (string, bool) {
+	b := &s.last.Bins[bin]
+	labels, err := s.p.NodeLabels(b.Shape, b.Offering)
+	if err != nil {
+		return "", false
+	}
+	return labels.Get(corev1.LabelTopologyZone).Single()
 }

@@ -201,8 +201,8 @@ func (p *Problem) comparePlaced(a, b *state) int {
 const defaultPreferencePrice = 0.1
 
 // triedDecisions limits the plans that are made only to be compared with the best one. Each costs
-// as much as one attempt.
-const triedDecisions = 12
+// as much as one attempt. mostElsewhere of them are for bins with leastUnused of the cost unused.
+const triedDecisions, mostElsewhere, leastUnused = 12, 4, 0.01
 
 // check says what cannot be meant.
 func (o *Options) check() error {
@@ -237,6 +237,7 @@ func (v *solver) decide(best *state) (*state, error) {
 	d.overNodes()
 	d.preferences()
 	d.zones()
+	d.elsewhere()
 	return d.best, d.err
 }
 
@@ -366,12 +367,7 @@ func (d *decisions) smallest(order []int, priority int32, n int) {
 	d.fewerTried++
 	other, c, pods := *d.base, d.best.p.topology.Choice(), n
 	c.Only = make([]int, len(other.Classes))
-	var urgent []int
-	for _, i := range order {
-		if other.Classes[i].priority >= priority {
-			urgent = append(urgent, i)
-		}
-	}
+	urgent := slices.DeleteFunc(slices.Clone(order), func(i int) bool { return other.Classes[i].priority < priority })
 	for _, i := range other.topology.Followed(urgent) { // those of lower priority
 		c.Only[i] = 1
 	}
@@ -485,5 +481,19 @@ func (d *decisions) zones() {
 		c := d.best.p.topology.Choice()
 		c.Without = append(slices.Clone(c.Without), zone)
 		d.try(c)
+	}
+}
+
+// elsewhere tries, for the bins with most unused room, to buy no node in their zone for their pods.
+// Zones are chosen by the price of a share of a node, and whole nodes may be cheaper elsewhere.
+func (d *decisions) elsewhere() {
+	best := d.best
+	price, classes := best.unused()
+	for range min(len(price), mostElsewhere) {
+		i := slices.Index(price, slices.Max(price))
+		if zone, ok := best.zoneOf(i); ok && price[i] > leastUnused*best.cost() {
+			d.try(d.best.p.topology.Choice().Avoiding(zone, classes[i]))
+		}
+		price[i] = 0
 	}
 }

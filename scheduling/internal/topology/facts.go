@@ -38,6 +38,21 @@ type Choice struct {
 	Gone bool
 	// Without are zones without new nodes. Spreads do not count them.
 	Without []string
+	// Avoid are zones, by class, in which no new node takes pods of the class. Spreads count them.
+	Avoid map[int][]string
+}
+
+// Avoiding returns the choice with another zone that the classes avoid.
+func (c Choice) Avoiding(zone string, classes []int) Choice {
+	if c.Avoid = maps.Clone(c.Avoid); c.Avoid == nil {
+		c.Avoid = map[int][]string{}
+	}
+	for _, i := range classes {
+		if !slices.Contains(c.Avoid[i], zone) {
+			c.Avoid[i] = append(slices.Clip(c.Avoid[i]), zone)
+		}
+	}
+	return c
 }
 
 // Pods returns how many of so many pods of the class are assigned.

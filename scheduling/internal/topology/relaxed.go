@@ -1,6 +1,8 @@
 package topology
 
 import (
+	corev1 "k8s.io/api/core/v1"
+
 	"cmp"
 	"fmt"
 	"slices"
@@ -81,7 +83,7 @@ func (s *assigner) relaxed(class, level int) int {
 	rc.Placed, rc.bundled, rc.most = counts[:n:n], counts[n:2*n:2*n], counts[2*n:]
 	for d := range rc.Domains {
 		dom := &rc.Domains[d]
-		if rc.most[d] = unbounded; dom.price >= unsold {
+		if rc.most[d] = unbounded; dom.price >= unsold || rc.isIn(dom, s.p.choice.Avoid[class]) {
 			rc.most[d] = dom.free
 		}
 		if most, ok := s.facts.caps[capped{class, level, dom.text}]; ok {
@@ -99,6 +101,16 @@ func (s *assigner) relaxed(class, level int) int {
 	s.classes = append(s.classes, rc)
 	s.levels[class] = append(s.levels[class], len(s.classes)-1)
 	return len(s.classes) - 1
+}
+
+// isIn reports whether the domain is in one of the zones.
+func (rc *relaxed) isIn(d *Domain, zones []string) bool {
+	for k := range rc.keys {
+		if rc.keys[k].name == corev1.LabelTopologyZone && rc.keys[k].filter < 0 && slices.Contains(zones, d.Values[k]) {
+			return true
+		}
+	}
+	return false
 }
 
 // relaxed returns a class at a level before assignment. It is computed once, and all assignments
