@@ -487,3 +487,13 @@ func (s *state) zoneOf(bin int) (string, bool) {
 	}
 	return labels.Get(corev1.LabelTopologyZone).Single()
 }
+
+// hasPriorities reports whether the classes have different priorities.
+func (p *Problem) hasPriorities() bool {
+	return slices.ContainsFunc(p.Classes, func(c *Class) bool { return c.priority != p.Classes[0].priority })
+}
+
+// wanted returns how many pods of the class are planned.
+func (p *Problem) wanted(class int) int {
+	return p.topology.Choice().Pods(class, len(p.Classes[class].Pods))
+}

@@ -138,16 +138,6 @@ func (p *Problem) largeFirst(a, b int) int {
 	return cmp.Or(cmp.Compare(y.priority, x.priority), slices.Compare(y.requests, x.requests))
 }
 
-// hasPriorities reports whether the classes have different priorities.
-func (p *Problem) hasPriorities() bool {
-	return slices.ContainsFunc(p.Classes, func(c *Class) bool { return c.priority != p.Classes[0].priority })
-}
-
-// wanted returns how many pods of the class are planned.
-func (p *Problem) wanted(class int) int {
-	return p.topology.Choice().Pods(class, len(p.Classes[class].Pods))
-}
-
 // unplaced returns the classes with unplaced pods that some node could hold.
 func (s *state) unplaced() []int {
 	var out []int
@@ -487,13 +477,22 @@ func (d *decisions) zones() {
 // elsewhere tries, for the bins with most unused room, to buy no node in their zone for their pods.
 // Zones are chosen by the price of a share of a node, and whole nodes may be cheaper elsewhere.
 func (d *decisions) elsewhere() {
-	best := d.best
-	price, classes := best.unused()
-	for range min(len(price), mostElsewhere) {
-		i := slices.Index(price, slices.Max(price))
-		if zone, ok := best.zoneOf(i); ok && price[i] > leastUnused*best.cost() {
-			d.try(d.best.p.topology.Choice().Avoiding(zone, classes[i]))
+	for tried := []string(nil); len(tried) < mostElsewhere; {
+		at, key, most, into := d.best, "", leastUnused*d.best.cost(), topology.Choice{}
+		price, classes := at.unused()
+		for i := range price {
+			if price[i] <= most {
+				continue
+			}
+			zone, ok := at.zoneOf(i)
+			if k := fmt.Sprint(zone, classes[i]); ok && !slices.Contains(tried, k) {
+				key, most, into = k, price[i], at.p.topology.Choice().Avoiding(zone, classes[i])
+			}
 		}
-		price[i] = 0
+		if key == "" {
+			return
+		}
+		tried = append(tried, key)
+		d.try(into)
 	}
 }

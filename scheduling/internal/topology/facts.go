@@ -38,7 +38,8 @@ type Choice struct {
 	Gone bool
 	// Without are zones without new nodes. Spreads do not count them.
 	Without []string
-	// Avoid are zones, by class, in which no new node takes pods of the class. Spreads count them.
+	// Avoid are zones, by class, in which no new node takes pods of the class unless it has a hard
+	// spread.
 	Avoid map[int][]string
 }
 

@@ -83,7 +83,7 @@ func (s *assigner) relaxed(class, level int) int {
 	rc.Placed, rc.bundled, rc.most = counts[:n:n], counts[n:2*n:2*n], counts[2*n:]
 	for d := range rc.Domains {
 		dom := &rc.Domains[d]
-		if rc.most[d] = unbounded; dom.price >= unsold || rc.isIn(dom, s.p.choice.Avoid[class]) {
+		if rc.most[d] = unbounded; dom.price >= unsold || s.avoids(rc, dom) {
 			rc.most[d] = dom.free
 		}
 		if most, ok := s.facts.caps[capped{class, level, dom.text}]; ok {
@@ -103,8 +103,13 @@ func (s *assigner) relaxed(class, level int) int {
 	return len(s.classes) - 1
 }
 
-// isIn reports whether the domain is in one of the zones.
-func (rc *relaxed) isIn(d *Domain, zones []string) bool {
+// avoids reports whether the class takes no new node in the domain by [Choice.Avoid]. Classes with
+// hard spreads avoid nothing: what they do not place would be bound as if the zone did not count.
+func (s *assigner) avoids(rc *RelaxedClass, d *Domain) bool {
+	zones := s.p.choice.Avoid[rc.Class]
+	if len(zones) == 0 || slices.ContainsFunc(rc.at.Spreads, func(sp interpod.Spread) bool { return sp.Hard && !s.p.groups[sp.Group].hostname }) {
+		return false
+	}
 	for k := range rc.keys {
 		if rc.keys[k].name == corev1.LabelTopologyZone && rc.keys[k].filter < 0 && slices.Contains(zones, d.Values[k]) {
 			return true
