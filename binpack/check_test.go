@@ -223,9 +223,6 @@ func TestCompileAndPackRefuse(t *testing.T) {
 		`binpack: pool "p" (pools[0]): a minimum of values has no key`: func(p *binpack.Problem, _ *binpack.Options) {
 			p.Pools[0].MinValues = []binpack.MinValues{{Count: 1}}
 		},
-		`binpack: type "x" (types[0]): capacity of cpu is negative`: func(p *binpack.Problem, _ *binpack.Options) {
-			p.Types[0].Capacity = []int64{-1}
-		},
 		`binpack: type "x" (types[0]): offerings[1]: price is negative, too large or no number`: func(p *binpack.Problem, _ *binpack.Options) {
 			p.Types[0].Offerings = append(p.Types[0].Offerings, binpack.Offering{Price: binpack.Dollars(-1e-12)})
 		},

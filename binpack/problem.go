@@ -221,7 +221,8 @@ type Type struct {
 	Name string
 	// Pool is an index into Problem.Pools.
 	Pool int
-	// Capacity is what the items in one bin may take, by resource.
+	// Capacity is what the items in one bin may take, by resource. It may be negative, as when the
+	// system takes more than there is: no item that takes any of the resource fits.
 	Capacity []int64
 	// Provides holds the labels of every such bin. A key that neither the type nor the offering
 	// mentions is absent. A key with several possible values is open: the items in the bin narrow
@@ -441,11 +442,6 @@ func (p Problem) validateBins() error {
 		t := &p.Types[i]
 		what := func() string { return fmt.Sprintf("type %q (types[%d])", t.Name, i) }
 		f.vector(what, t.Capacity)
-		for r, c := range t.Capacity {
-			if c < 0 && r < len(p.Resources) {
-				f.add("%s: capacity of %s is negative", what(), p.Resources[r])
-			}
-		}
 		if t.Pool < 0 || t.Pool >= len(p.Pools) {
 			f.add("%s: pool %d does not exist", what(), t.Pool)
 		} else if n := len(p.Pools[t.Pool].Limits); n > 0 && t.Usage != nil && len(t.Usage) != n {
