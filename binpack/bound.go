@@ -35,6 +35,8 @@ func (k BoundKind) Certificate() bool { return k != Exhausted }
 // Bound is a lower bound on the objective of every plan for the same items, with its certificate or
 // the extent of the search that proves it. Price is the bound; 0 claims nothing. Kind says what
 // proves it. It ignores budgets and weights of pools, so it also holds for plans that break them.
+// Proofs compute with numbers up to 2^52 units, which are exact: if one bin costs more than that,
+// about $4.5 million an hour, the bound may be 0.
 type Bound struct {
 	Price Price
 	Kind  BoundKind

@@ -217,6 +217,15 @@ func TestCompileAndPackRefuse(t *testing.T) {
 		`binpack: type "x" (types[0]): offerings[0]: price is negative, too large or not a number`: func(p *binpack.Problem, _ *binpack.Options) {
 			p.Types[0].Offerings[0].Price = binpack.Dollars(math.NaN())
 		},
+		`binpack: pool "p" (pools[1]): pools[0] has the same name`: func(p *binpack.Problem, _ *binpack.Options) {
+			p.Pools = append(p.Pools, binpack.Pool{Name: "p"}, binpack.Pool{Name: "q"})
+		},
+		`binpack: pool "p" (pools[0]): a minimum of values has no key`: func(p *binpack.Problem, _ *binpack.Options) {
+			p.Pools[0].MinValues = []binpack.MinValues{{Count: 1}}
+		},
+		`binpack: type "x" (types[0]): offerings[1]: price is negative, too large or no number`: func(p *binpack.Problem, _ *binpack.Options) {
+			p.Types[0].Offerings = append(p.Types[0].Offerings, binpack.Offering{Price: binpack.Dollars(-1e-12)})
+		},
 		`binpack: pool "p" (pools[0]): the minimum of "zone" is 0, want 1 or more`: func(p *binpack.Problem, _ *binpack.Options) {
 			p.Pools[0].MinValues = []binpack.MinValues{{Key: "zone"}}
 		},
@@ -276,7 +285,7 @@ func TestCompileAccepts(t *testing.T) {
 func TestPrices(t *testing.T) {
 	for dollars, want := range map[float64]string{
 		0.17: "$0.17", 0: "$0.00", 12: "$12.00", 0.0058: "$0.0058", 1.5: "$1.50", 1e-9: "$0.000000001", 9e9: "$9000000000.00",
-		-1: "-$0.000000001", math.Inf(1): "-$0.000000001", 1e10: "-$0.000000001",
+		-1: "-$0.000000001", -1e-12: "-$0.000000001", 1e-12: "$0.00", math.Copysign(0, -1): "$0.00", math.Inf(1): "-$0.000000001", 1e10: "-$0.000000001",
 	} {
 		require.Equal(t, want, binpack.Dollars(dollars).String())
 	}

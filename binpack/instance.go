@@ -87,6 +87,30 @@ const maxOfferings = 64
 // offerings).
 func Compile(p Problem) (*Instance, error) { return compile(p, nil) }
 
+// pools checks pools.
+func (f *faults) pools(list []Pool) {
+	first := make(map[string]int, len(list))
+	for i, pool := range list {
+		what := fmt.Sprintf("pool %q (pools[%d])", pool.Name, i)
+		if at, ok := first[pool.Name]; ok {
+			f.add("%s: pools[%d] has the same name", what, at)
+		} else {
+			first[pool.Name] = i
+		}
+		if pool.MaxNodes != nil && *pool.MaxNodes < 0 || pool.MaxPrice != nil && *pool.MaxPrice < 0 {
+			f.add("%s: MaxNodes or MaxPrice is negative; nil means no limit", what)
+		}
+		for _, m := range pool.MinValues {
+			if m.Key == "" {
+				f.add("%s: a minimum of values has no key", what)
+			}
+			if m.Count < 1 {
+				f.add("%s: the minimum of %q is %d, want 1 or more", what, m.Key, m.Count)
+			}
+		}
+	}
+}
+
 // errStopped says that the context ended while a problem was compiled.
 var errStopped = errors.New("binpack: stopped")
 

@@ -107,7 +107,7 @@ const PerDollar Price = 1_000_000_000
 // cannot be a price, such as one that is negative or too large, or NaN, gives -1, which [Compile]
 // refuses.
 func Dollars(dollars float64) Price {
-	if units := math.Round(dollars * float64(PerDollar)); units >= 0 && units < math.MaxInt64 {
+	if units := math.Round(dollars * float64(PerDollar)); dollars >= 0 && units < math.MaxInt64 {
 		return Price(units)
 	}
 	return -1
@@ -221,7 +221,8 @@ type Type struct {
 	Name string
 	// Pool is an index into Problem.Pools.
 	Pool int
-	// Capacity is what the items in one bin may take, by resource.
+	// Capacity is what the items in one bin may take, by resource. It may be negative, as when the
+	// system takes more than there is: no item that takes any of the resource fits.
 	Capacity []int64
 	// Provides holds the labels of every such bin. A key that neither the type nor the offering
 	// mentions is absent. A key with several possible values is open: the items in the bin narrow
@@ -240,7 +241,8 @@ type Type struct {
 
 // Offering is one way to buy a [Type].
 type Offering struct {
-	// Provides narrows Type.Provides, for example to a zone and a capacity type.
+	// Provides narrows Type.Provides, for example to a zone and a capacity type. An offering that
+	// contradicts its type is allowed, and cannot be bought.
 	Provides requirements.Set
 	Price    Price
 	// Objective is the cost of the bin when plans are compared, in the unit of Price; 0 means
@@ -248,7 +250,7 @@ type Offering struct {
 	// the interruptions of spot capacity. Budgets and [Plan.Cost] use Price.
 	Objective Price
 	// Counted means that only Count bins of the offering are left, as in a reservation. Offerings
-	// of several types share a count if they name the same Reservation.
+	// of several types share a count if they name the same Reservation; the least Count holds.
 	Counted     bool
 	Count       int
 	Reservation string
@@ -430,16 +432,7 @@ func (p Problem) validateBins() error {
 			f.add("resource %q is listed twice", name)
 		}
 	}
-	for i, pool := range p.Pools {
-		if pool.MaxNodes != nil && *pool.MaxNodes < 0 || pool.MaxPrice != nil && *pool.MaxPrice < 0 {
-			f.add("pool %q (pools[%d]): MaxNodes or MaxPrice is negative; nil means no limit", pool.Name, i)
-		}
-		for _, m := range pool.MinValues {
-			if m.Count < 1 {
-				f.add("pool %q (pools[%d]): the minimum of %q is %d, want 1 or more", pool.Name, i, m.Key, m.Count)
-			}
-		}
-	}
+	f.pools(p.Pools)
 	for i, most := range p.Budgets {
 		if most < 0 {
 			f.add("budgets[%d] is negative", i)

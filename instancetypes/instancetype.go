@@ -45,8 +45,11 @@ type Offering struct {
 	// ReservationCount is how many can be bought at this price; 0 means no limit. Offerings with
 	// the same [LabelReservationID] or the same Commitment share one count.
 	ReservationCount int
-	// Commitment names something paid for in advance that determines the price, such as a reserved
-	// instance or a savings plan. It is empty if there is none. It is not a label of the node.
+	// Commitment names what ReservationCount counts, if it has no LabelReservationID: a stock of
+	// machines (see [Offering.Stock]), or something paid for in advance that determines the price,
+	// such as a reserved instance or a savings plan. What is paid for in advance also has an
+	// offering without a Commitment, at the list price; a stock has none. It is empty if there is
+	// neither. It is not a label of the node.
 	Commitment string
 	// CommittedPerHour, if not 0, says that the Commitment is an amount of money, such as a savings
 	// plan: so many dollars an hour are paid whether used or not. A node of this offering uses

@@ -17,6 +17,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/signal"
@@ -59,12 +60,17 @@ func run(ctx context.Context, args []string, out, problems io.Writer) int {
 		fmt.Fprintln(problems, err)
 		return inputs.ExitInput
 	}
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", *listen)
+	if err != nil {
+		fmt.Fprintln(problems, err)
+		return inputs.ExitInternal
+	}
 	web := &http.Server{
-		Addr: *listen, Handler: http.TimeoutHandler(newServer(state, defaults, time.Now).handler(), answerTimeout, `{"error":"the answer takes too long; ask for fewer pods"}`),
+		Handler:     http.TimeoutHandler(newServer(state, defaults, time.Now).handler(), answerTimeout, `{"error":"the answer takes too long; ask for fewer pods"}`),
 		ReadTimeout: readTimeout, MaxHeaderBytes: 1 << 14,
 	}
 	failed := make(chan error, 1)
-	go func() { failed <- web.ListenAndServe() }()
+	go func() { failed <- web.Serve(listener) }()
 	fmt.Fprintln(out, "answering at", *listen)
 	select {
 	case err = <-failed:

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -323,4 +324,4 @@ func textsOf(reasons []scheduling.Reason) []string {
 	return out
 }
 
-func nameOf(p *corev1.Pod) string { return p.Namespace + "/" + p.Name }
+func nameOf(p *corev1.Pod) string { return cmp.Or(p.Namespace, corev1.NamespaceDefault) + "/" + p.Name }

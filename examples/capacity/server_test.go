@@ -219,6 +219,24 @@ func TestUsage(t *testing.T) {
 	assert.True(t, strings.HasPrefix(out.String(), "capacity "), out.String())
 }
 
+// The address is said once it is open, and not if it cannot be.
+func TestAddressThatCannotBeOpened(t *testing.T) {
+	var out, problems bytes.Buffer
+	assert.Equal(t, inputs.ExitInternal, run(t.Context(), []string{"-f", "../gate/testdata/before", "-listen", "foo"}, &out, &problems))
+	assert.Empty(t, out.String())
+	assert.Contains(t, problems.String(), "foo: missing port in address")
+}
+
+// A pod without a namespace is in default, in answers as in errors.
+func TestPodsWithoutNamespace(t *testing.T) {
+	post := serve(t)
+	const pod = `{"metadata": {"name": "a"}, "spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "%s"}}}]}}`
+	_, r := post("/ask", `{"pods":[`+fmt.Sprintf(pod, "1")+`]}`)
+	assert.Contains(t, fmt.Sprint(r["places"]), "default/a")
+	_, r = post("/ask", `{"pods":[`+fmt.Sprintf(pod, "1000")+`]}`)
+	assert.Contains(t, fmt.Sprint(r["refusals"]), "[default/a]")
+}
+
 const spreading = `
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration

@@ -35,6 +35,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"time"
 
@@ -76,6 +77,10 @@ func run(ctx context.Context, args []string, out, problems io.Writer) int {
 	})
 	if code, done := inputs.ParseFlags(flags, args, out, problems); done {
 		return code
+	}
+	if err := demands.check(flags, *limit, past); err != nil {
+		fmt.Fprintln(problems, err)
+		return inputs.ExitInput
 	}
 	rules, err := demands.rules(*file)
 	if err != nil {
@@ -153,11 +158,38 @@ func read(ctx context.Context, region, folder string) (*cluster, error) {
 	return &cluster{found, market, p}, err
 }
 
-// demands are the rules that have flags; below 0 nothing is asked.
+// demands are the rules that have flags; if ruleCost or aboveBound is below 0, nothing is asked.
 type demands struct {
 	losses               string
 	mayWait              bool
 	ruleCost, aboveBound float64
+}
+
+// check reports everything wrong with the flags themselves.
+func (d *demands) check(flags *flag.FlagSet, limit float64, past past) error {
+	given := map[string]bool{}
+	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	var errs []error
+	for _, f := range []struct {
+		name, want string
+		value      float64
+	}{
+		{"max-dearer", "dollars a month", limit}, {"max-rule-cost", "dollars a month", d.ruleCost}, {"max-above-bound", "percent", d.aboveBound},
+	} {
+		if given[f.name] && (!(f.value >= 0) || math.IsInf(f.value, 0)) {
+			errs = append(errs, fmt.Errorf("-%s %v: want %s, 0 or more", f.name, f.value, f.want))
+		}
+	}
+	if d.mayWait && d.losses == "" {
+		errs = append(errs, errors.New("-may-wait: want -survives, too: it says what the pods may wait after"))
+	}
+	if past.snapshots != "" && len(past.logs) > 0 {
+		errs = append(errs, errors.New("-snapshots and -log exclude each other"))
+	}
+	if (past.snapshots != "" || len(past.logs) > 0) && !given["max-above-bound"] && !given["assert"] {
+		errs = append(errs, errors.New("-snapshots and -log: want -max-above-bound, or -assert with a rule about regret, too"))
+	}
+	return errors.Join(errs...)
 }
 
 // rules are those of the file and of the flags.

@@ -186,7 +186,7 @@ func (r *reader) Read(p []byte) (int, error) {
 func (r *reader) export(w io.Writer) error {
 	cluster, err := r.connect()
 	if err != nil {
-		return err
+		return fmt.Errorf("read the cluster: %w", err)
 	}
 	cluster.Manifests = &manifests.Options{Classes: pipeline.NodeClassDecoders()}
 	if f := r.cmd.Flag("scheduler-config"); f != nil && f.Changed { // then Services count, too

@@ -69,6 +69,18 @@ func run(t *testing.T, args ...string) (out, errs string, code int) {
 	return golden.Run(t, command(flags, fake), args...)
 }
 
+// An error says which file is missing: the one that --kubeconfig names, not standard input.
+func TestNoKubeconfig(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "nowhere")
+	flags := genericclioptions.NewConfigFlags(true)
+	flags.KubeConfig = &file
+	for _, args := range [][]string{{"why-pending"}, {"plan"}, {"consolidate"}, {"export"}} {
+		_, errs, code := golden.Run(t, command(flags, connect(flags)), args...)
+		assert.NotEqual(t, inputs.ExitOK, code)
+		assert.Contains(t, errs, "read the cluster: stat "+file+": no such file or directory", args)
+	}
+}
+
 // A pod is looked for in the namespace of the flag, or else of the context, as kubectl does it.
 func TestWhyPending(t *testing.T) {
 	out, errs, code := run(t, "why-pending", "web-0")

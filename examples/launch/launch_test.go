@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -397,6 +398,8 @@ func TestLaunchNamesWhatIsMissing(t *testing.T) {
 		"a catalogue of files": {append([]string{"--instance-types", "x"}, args...), "leave out --instance-types"},
 		"what the CLI printed": {append([]string{"--aws", "x"}, args...), "leave out --instance-types"},
 		"a strategy":           {append([]string{"--strategy", "magic"}, args...), "--strategy"},
+		"a negative wait":      {slices.Concat(args, []string{"--lag", "-1s"}), "--lag -1s: want a duration"},
+		"a flag of a dry run":  {append([]string{"--show-user-data"}, args...), "want --dry-run"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := runContext(t.Context(), "", test.args...)

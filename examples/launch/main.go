@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/signal"
@@ -81,6 +82,10 @@ func (o *options) check() error {
 		return inputs.Bad(errors.New("want --cluster, the name of the EKS cluster that the nodes join"))
 	case o.InstanceTypes != "" || o.Describe != "" || len(o.Answers) > 0:
 		return inputs.Bad(errors.New("launch asks EC2 what it has: leave out --instance-types, --describe-instance-types and --aws"))
+	case o.lag < 0:
+		return inputs.Bad(fmt.Errorf("--lag %v: want a duration such as 20s, at least 0", o.lag))
+	case o.showUserData && !o.dryRun:
+		return inputs.Bad(errors.New("--show-user-data: want --dry-run, too: only it prints the requests"))
 	case !o.dryRun && !o.yes && slices.Contains(o.Files, "-"):
 		return inputs.Bad(errors.New("launch asks on standard input, but -f - reads manifests from it: add --yes to buy without being asked"))
 	}

@@ -54,6 +54,17 @@ func main() {
 	}
 }
 
+// notNegative refuses durations below 0.
+func notNegative(set *pflag.FlagSet) error {
+	var errs []error
+	set.Visit(func(f *pflag.Flag) {
+		if d, err := set.GetDuration(f.Name); err == nil && d < 0 {
+			errs = append(errs, fmt.Errorf("--%s %v: want a duration such as 10s, at least 0", f.Name, d))
+		}
+	})
+	return errors.Join(errs...)
+}
+
 func run(ctx context.Context, args []string) error {
 	var f flags
 	set := pflag.NewFlagSet("operator", pflag.ContinueOnError)
@@ -85,6 +96,9 @@ func run(ctx context.Context, args []string) error {
 	if err := set.Parse(args); errors.Is(err, pflag.ErrHelp) {
 		return nil
 	} else if err != nil {
+		return err
+	}
+	if err := notNegative(set); err != nil {
 		return err
 	}
 	f.options.Disruption.TerminateFirst = []eligibility.Method{}

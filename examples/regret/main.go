@@ -9,12 +9,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	giveback "github.com/joinery-sdk/joinery/deprovision/plan"
 	"github.com/joinery-sdk/joinery/deprovision/policy"
@@ -47,6 +49,7 @@ type options struct {
 	startup     time.Duration
 	top         int
 	aboveBound  float64
+	given       map[string]bool // the flags that are set
 }
 
 func policies() []string { return []string{"karpenter", "balanced", "default"} }
@@ -133,6 +136,14 @@ func (o *options) settings() (*regret.Options, error) {
 	if o.startup < 0 {
 		errs = append(errs, fmt.Errorf("--startup %v: want a duration such as 1m, at least 0", o.startup))
 	}
+	if o.given["max-above-bound"] && (!(o.aboveBound >= 0) || math.IsInf(o.aboveBound, 0)) {
+		errs = append(errs, fmt.Errorf("--max-above-bound %v: want percent, 0 or more", o.aboveBound))
+	}
+	for _, name := range []string{"step", "from", "until"} {
+		if o.snapshots != "" && o.given[name] {
+			errs = append(errs, fmt.Errorf("--%s is for logs: snapshots have their own times", name))
+		}
+	}
 	if o.top < 0 {
 		errs = append(errs, fmt.Errorf("--top %d: want a number, at least 0", o.top))
 	}
@@ -194,6 +205,8 @@ func (o *options) run(cmd *cobra.Command, out io.Writer, stdin io.Reader) error 
 	if err := o.CheckStdin(stdin); err != nil {
 		return err
 	}
+	o.given = map[string]bool{}
+	cmd.Flags().Visit(func(f *pflag.Flag) { o.given[f.Name] = true })
 	by, err := o.settings()
 	if err != nil {
 		return err

@@ -83,6 +83,10 @@ func TestBadInput(t *testing.T) {
 		{[]string{"--policy", "karpentr"}, `did you mean "karpenter"?`},
 		{[]string{"--step", "0s", "--startup", "-1s", "--top", "-1"}, "--step 0s"},
 		{[]string{"--until", "noon"}, `"noon" for "--until" flag: want a time such as 2026-01-15T12:00:00Z`},
+		{[]string{"--max-above-bound", "NaN"}, "--max-above-bound NaN: want percent, 0 or more"},
+		{[]string{"--max-above-bound", "Inf"}, "--max-above-bound +Inf: want percent, 0 or more"},
+		{[]string{"--max-above-bound", "-1"}, "--max-above-bound -1: want percent, 0 or more"},
+		{[]string{"--snapshots", "a", "--step", "5m"}, "--step is for logs"},
 		{[]string{"-o", "svg"}, "--output"},
 		{[]string{"--region", "mars-1"}, "--region"},
 	} {

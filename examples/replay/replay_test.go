@@ -89,7 +89,7 @@ func TestRecord(t *testing.T) {
 }
 
 func TestBadDays(t *testing.T) {
-	for _, args := range [][]string{{"--trace", "nowhere"}, {"--apps", "0"}, {"-o", "xml"}, {"--pool", "nowhere"}, {"--sed", "1"}} {
+	for _, args := range [][]string{{"--trace", "nowhere"}, {"--apps", "0"}, {"-o", "xml"}, {"--pool", "nowhere"}, {"--sed", "1"}, {"--trace", "testdata/morning.jsonl", "--seed", "2"}, {"--trace", "testdata/morning.jsonl", "--apps", "3"}, {"--record-policy", "none"}} {
 		_, errs, code := run(t, args...)
 		assert.Equal(t, inputs.ExitInput, code, args)
 		assert.NotEmpty(t, errs)

@@ -11,4 +11,12 @@
 // "CommitmentRate". As in Karpenter v1.15, an offering of capacity type "reserved" with a
 // "ReservationCapacity" of 0 is a full reservation: it cannot be bought now. If the field is
 // missing, any number can be bought.
+//
+// A stock of machines is a "ReservationCapacity" plus a "Commitment", which is the id of the stock:
+//
+//	{"Price": 0.2, "Available": true, "ReservationCapacity": 2, "Commitment": "old blades", "Requirements": [...]}
+//
+// It says that two more can be bought, and that all offerings with this id share the two. [Write]
+// writes [instancetypes.Offering.Stock] like this. A stock that is sold out is not available, and
+// has no capacity.
 package kwok

@@ -160,6 +160,8 @@ func TestBadUsage(t *testing.T) {
 		{[]string{"--max-evictions", "-1"}, "--max-evictions -1: want a number of pods, at least 0"},
 		{[]string{"--now", "noon"}, `--now "noon": want a time such as`},
 		{[]string{"--min-savings", "-1"}, "at least 0"},
+		{[]string{"--min-savings", "NaN"}, "--min-savings NaN: want dollars an hour"},
+		{[]string{"--min-savings", "Inf"}, "--min-savings +Inf: want dollars an hour"},
 		{[]string{"--min-age", "-1h"}, "--min-age -1h0m0s: want a duration such as 1h, at least 0"},
 		{[]string{"--interrupted", "node-z"}, "there is no such node"},
 		{[]string{"--interrupted", "node-a=soon"}, "want NODE=TIME"},

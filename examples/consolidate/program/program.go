@@ -115,7 +115,7 @@ func (o *options) settings() (giveback.Options, *plan.Objective, []deprovision.I
 		errs = append(errs, inputs.OneOf("method", m, methods()...))
 		out.Methods = append(out.Methods, eligibility.Method(m))
 	}
-	if o.minSavings < 0 {
+	if !(o.minSavings >= 0) || o.minSavings > 1e6 {
 		errs = append(errs, fmt.Errorf("--min-savings %v: want dollars an hour, at least 0", o.minSavings))
 	}
 	if o.evictions < 0 {

@@ -58,6 +58,9 @@ func run(ctx context.Context, args []string, out, progress io.Writer) (err error
 	} else if err != nil {
 		return err
 	}
+	if f.boot < 0 {
+		return fmt.Errorf("--boot %v: want a duration such as 3s, at least 0", f.boot)
+	}
 	dir := f.dir
 	if dir == "" {
 		if dir, err = os.MkdirTemp("", "joinery-cluster-"); err != nil {

@@ -41,7 +41,7 @@ func load(args []string, stdin io.Reader) ([]File, []*Problem) {
 		data, err := io.ReadAll(io.LimitReader(r, left+1))
 		switch {
 		case err != nil:
-			fail(name, "%s", reason(err))
+			fail(name, "%s", reason(name, err))
 		case int64(len(data)) > left:
 			left = 0
 			fail(name, "the input is larger than %d MiB", maxBytes>>20)
@@ -53,7 +53,7 @@ func load(args []string, stdin io.Reader) ([]File, []*Problem) {
 	open := func(name string, found bool) {
 		f, err := os.Open(name)
 		if err != nil {
-			fail(name, "%s", reason(err))
+			fail(name, "%s", reason(name, err))
 			return
 		}
 		defer f.Close()
@@ -81,13 +81,13 @@ func load(args []string, stdin io.Reader) ([]File, []*Problem) {
 		case arg == "-":
 			add(arg, false, stdin)
 		case err != nil:
-			fail(arg, "%s", reason(err))
+			fail(arg, "%s", reason(arg, err))
 		case !info.IsDir():
 			open(arg, false)
 		default:
 			names, err := directory(arg)
 			if err != nil {
-				fail(arg, "%s", reason(err))
+				fail(arg, "%s", reason(arg, err))
 			} else if len(names) == 0 {
 				fail(arg, "the directory holds no *.yaml, *.yml or *.json file")
 			}
@@ -107,7 +107,7 @@ func directory(name string) ([]string, error) {
 	err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
-			return fmt.Errorf("%s: %s", path, reason(err))
+			return fmt.Errorf("%s: %s", path, reason(path, err))
 		case e.IsDir() && path != root && strings.HasPrefix(e.Name(), "."): // for example .git
 			return fs.SkipDir
 		case !e.IsDir() && slices.Contains([]string{".yaml", ".yml", ".json"}, strings.ToLower(filepath.Ext(e.Name()))):
@@ -119,10 +119,11 @@ func directory(name string) ([]string, error) {
 	return names, err
 }
 
-// reason returns the error without the operation and path that package os adds.
-func reason(err error) string {
+// reason returns the error without the operation and the name that package os adds. Standard input
+// may stand for something else, whose error names another file: that name is kept.
+func reason(name string, err error) string {
 	pathErr := &fs.PathError{}
-	if errors.As(err, &pathErr) {
+	if errors.As(err, &pathErr) && pathErr.Path == name {
 		return pathErr.Err.Error()
 	}
 	return err.Error()

@@ -1,7 +1,11 @@
 package ruletest
 
 import (
+	"cmp"
 	"fmt"
+	"iter"
+	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -223,17 +227,26 @@ func requiring(wanted requirements.Alternatives) func(*corev1.Pod) {
 	}
 }
 
-// labelMark marks the pods of a rule, so that constraints can keep them together or apart.
-const labelMark = "ruletest.joinery.example/rule"
+// These labels mark pods, so that constraints can keep them together or apart: the pods of the
+// rule, those that it wants them with and without, and pods that must be in different places.
+const (
+	markKept     = "ruletest.joinery.example/kept"
+	markCompany  = "ruletest.joinery.example/company"
+	markAvoided  = "ruletest.joinery.example/avoided"
+	markDistinct = "ruletest.joinery.example/distinct"
+)
 
-// joined makes pods require other pods with a mark, or their absence, by a label key and across
-// namespaces. The pods themselves get the mark "kept".
+func marked(mark string) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) { pod.Labels = with(pod.Labels, mark, "yes") }
+}
+
+// joined makes pods require pods with a mark, or their absence, by a label key and across
+// namespaces.
 func joined(key string, near bool, mark string) func(*corev1.Pod) {
 	term := corev1.PodAffinityTerm{
-		TopologyKey: key, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{labelMark: mark}}, NamespaceSelector: &metav1.LabelSelector{},
+		TopologyKey: key, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{mark: "yes"}}, NamespaceSelector: &metav1.LabelSelector{},
 	}
 	return func(pod *corev1.Pod) {
-		pod.Labels = with(pod.Labels, labelMark, "kept")
 		affinity := pod.Spec.Affinity.DeepCopy()
 		if affinity == nil {
 			affinity = &corev1.Affinity{}
@@ -255,19 +268,233 @@ func joined(key string, near bool, mark string) func(*corev1.Pod) {
 	}
 }
 
-// spread makes pods spread evenly over a label key. Over nodes, it limits how many are on each
-// node, because there can always be another node.
-func spread(key string, most int) func(*corev1.Pod) {
-	skew := 1
-	if key == corev1.LabelHostname {
-		skew = most
-	}
-	spread := corev1.TopologySpreadConstraint{
-		MaxSkew: int32(skew), TopologyKey: key, WhenUnsatisfiable: corev1.DoNotSchedule,
-		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{labelMark: "kept"}},
+// spread makes the pods of the rule spread over a label key. As in Kubernetes, the skew is measured
+// from the emptiest value that the pods may use, or from 0 if there are fewer than minDomains.
+func spread(key string, skew, minDomains int) func(*corev1.Pod) {
+	domains := int32(min(minDomains, math.MaxInt32))
+	constraint := corev1.TopologySpreadConstraint{
+		MaxSkew: int32(min(skew, math.MaxInt32)), TopologyKey: key, WhenUnsatisfiable: corev1.DoNotSchedule, MinDomains: &domains,
+		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{markKept: "yes"}},
 	}
 	return func(pod *corev1.Pod) {
-		pod.Labels = with(pod.Labels, labelMark, "kept")
-		pod.Spec.TopologySpreadConstraints = append(slices.Clone(pod.Spec.TopologySpreadConstraints), spread)
+		pod.Spec.TopologySpreadConstraints = append(slices.Clone(pod.Spec.TopologySpreadConstraints), constraint)
 	}
+}
+
+// atMost limits how many pods of the rule may share a value of a label key. It is a spread with
+// more minDomains than there can be, so its skew is always measured from 0.
+func atMost(key string, most int) func(*corev1.Pod) { return spread(key, most, math.MaxInt32) }
+
+// way is one way to force pods to keep a rule.
+type way struct {
+	text string // what the pods are forced to besides the rule's own words, such as "an even spread"
+	pods edits
+}
+
+// ways yields ways to force pods to keep what the rule says about places. There is one way if
+// manifests can say exactly that. They cannot say how many values pods must use at least, or limit
+// the skew among values that have pods only. So each of several ways demands a little more:
+//
+//   - some pods are in different places
+//   - all pods are on a set of values, over which the skew is limited
+//
+// Every plan that keeps the rule is among the plans of some way, unless there are too many sets or
+// too many kinds of pods for them all.
+func (q *inquiry) ways() iter.Seq[way] {
+	s := q.rule.Spread
+	return func(yield func(way) bool) {
+		if s == nil {
+			if a := q.rule.Apart; yield(way{"", q.forced()}) && a != nil {
+				const steps = 6 // lower limits may fill the nodes better
+				for most := a.Most - 1; most > max(0, a.Most-steps); most-- {
+					pods := q.forced()
+					pods.add(q.subjects, atMost(topologyKey(a.By), most))
+					if !yield(way{fmt.Sprintf("at most %d on each value of %s", most, word(topologyKey(a.By))), pods}) {
+						return
+					}
+				}
+			}
+			return
+		}
+		key := topologyKey(s.By)
+		running := q.rule.choose(q.plan.running)
+		used := counts(running, key)
+		n := max(0, s.AtLeast-len(used))
+		choices := q.distinct(n)
+		if len(choices) == 0 {
+			q.say("their number: %s cannot be on %d more values", plural(len(q.planned()), "pod"), n)
+			return
+		}
+		try := func(choice []member, text string, hows ...func(*corev1.Pod)) bool {
+			pods := q.forced()
+			for _, how := range hows {
+				pods.add(q.subjects, how)
+			}
+			if len(choice) > 0 {
+				pods.add(slices.Concat(choice, running), marked(markDistinct))
+				pods.add(choice, joined(key, false, markDistinct))
+				text = strings.TrimPrefix(fmt.Sprintf("%s, %d of them on different values of %s", text, n, word(key)), ", ")
+			}
+			return yield(way{text, pods})
+		}
+		if s.Skew == 0 {
+			for _, choice := range choices {
+				if !try(choice, "") {
+					return
+				}
+			}
+			try(nil, "an even spread", spread(key, 1, max(1, s.AtLeast)))
+			return
+		}
+		for _, choice := range choices {
+			if !try(choice, fmt.Sprintf("a skew of at most %d, empty values included", s.Skew), spread(key, s.Skew, max(1, s.AtLeast))) {
+				return
+			}
+		}
+		for _, set := range q.subsets(key, max(1, s.AtLeast), slices.Sorted(maps.Keys(used))) {
+			on := requiring(requirements.AnyOf(requirements.MustOf(requirements.In(key, set...))))
+			for _, choice := range choices {
+				if !try(choice, "all on "+strings.Join(set, ", "), on, spread(key, s.Skew, 1)) {
+					return
+				}
+			}
+		}
+		for _, most := range q.heights(s.Skew) {
+			if !try(choices[0], fmt.Sprintf("at most %d on each", most), atMost(key, most)) {
+				return
+			}
+		}
+	}
+}
+
+// forced returns the edits that express all of a rule but its spread.
+func (q *inquiry) forced() edits {
+	r, pods := q.rule, edits{}
+	pods.add(slices.Concat(q.subjects, r.choose(q.plan.running)), marked(markKept))
+	if len(r.LandsOn) > 0 {
+		pods.add(q.subjects, requiring(q.plan.alternatives(r.LandsOn)))
+	}
+	if len(r.NeverOn) > 0 {
+		pods.add(q.subjects, requiring(q.plan.elsewhere(r.NeverOn)))
+	}
+	company := func(c *Company, near bool, mark string) {
+		if c == nil {
+			return
+		}
+		key := topologyKey(c.By)
+		switch {
+		case c.With != "":
+			for _, m := range slices.Concat(q.plan.running, q.plan.members) {
+				if matchesPod(c.With, m.name) {
+					pods.add([]member{m}, marked(mark))
+				}
+			}
+			pods.add(q.subjects, joined(key, near, mark))
+		case c.Most > 1:
+			pods.add(q.subjects, atMost(key, c.Most))
+		default:
+			pods.add(q.subjects, joined(key, near, markKept))
+		}
+	}
+	company(r.Together, true, markCompany)
+	company(r.Apart, false, markAvoided)
+	return pods
+}
+
+// planned returns the pods of the rule that are planned.
+func (q *inquiry) planned() []member {
+	return slices.DeleteFunc(slices.Clone(q.subjects), func(m member) bool { return m.class < 0 })
+}
+
+// distinct returns choices of n pods of the rule: one with as many classes as possible, and those
+// that differ in their classes, up to a limit. For n = 0 it returns one empty choice.
+func (q *inquiry) distinct(n int) [][]member {
+	var classes [][]member
+	at := map[int]int{}
+	for _, m := range q.planned() {
+		i, ok := at[m.class]
+		if !ok {
+			i = len(classes)
+			at[m.class] = i
+			classes = append(classes, nil)
+		}
+		classes[i] = append(classes[i], m)
+	}
+	var mixed []member
+	for round := range n {
+		for _, c := range classes {
+			if round < len(c) && len(mixed) < n {
+				mixed = append(mixed, c[round])
+			}
+		}
+	}
+	switch {
+	case len(mixed) < n:
+		return nil
+	case n == 0 || len(classes) == 1:
+		return [][]member{mixed}
+	}
+	const most = 12
+	out := [][]member{mixed}
+	var choose func(from int, chosen []member)
+	choose = func(from int, chosen []member) {
+		switch {
+		case len(out) > most:
+		case len(chosen) == n:
+			out = append(out, slices.Clone(chosen))
+		case from < len(classes):
+			for k := min(n-len(chosen), len(classes[from])); k >= 0; k-- {
+				choose(from+1, slices.Concat(chosen, classes[from][:k]))
+			}
+		}
+	}
+	choose(0, nil)
+	return out
+}
+
+// subsets returns sets of at least so many known values of a label, all of which contain some
+// values. Those that are most like the values in use come first.
+func (q *inquiry) subsets(key string, least int, contained []string) [][]string {
+	values := q.plan.known()[key]
+	const most = 10
+	values = values[:min(len(values), most)]
+	used := counts(q.subjects, key)
+	var out [][]string
+	for bits := 1; bits < 1<<len(values); bits++ {
+		var set []string
+		for i, v := range values {
+			if bits>>i&1 == 1 {
+				set = append(set, v)
+			}
+		}
+		if len(set) >= least && !slices.ContainsFunc(contained, func(v string) bool { return !slices.Contains(set, v) }) {
+			out = append(out, set)
+		}
+	}
+	changes := func(set []string) int {
+		n := len(used)
+		for _, v := range set {
+			if n++; used[v] != nil {
+				n -= 2
+			}
+		}
+		return n
+	}
+	slices.SortStableFunc(out, func(a, b []string) int {
+		return cmp.Or(cmp.Compare(changes(a), changes(b)), cmp.Compare(len(a), len(b)))
+	})
+	return out
+}
+
+// heights returns limits of how many pods are on one value with which the values in use may differ
+// by at most a skew.
+func (q *inquiry) heights(skew int) []int {
+	n, out := len(q.planned()), []int{skew, skew + 1}
+	const most = 16
+	for parts := range min(n, most) {
+		if k := n/(parts+1) + min(1, n%(parts+1)); !slices.Contains(out, k) {
+			out = append(out, k)
+		}
+	}
+	return out
 }

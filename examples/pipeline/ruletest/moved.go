@@ -1,6 +1,7 @@
 package ruletest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -16,10 +17,11 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling"
 )
 
-// Explaining a broken rule plans again at most maxTries times. All rules of a plan together plan at
+// Explaining a broken rule plans again at most maxTries and maxWays times. All rules of a plan together plan at
 // most maxSpent pods again. So the explanation stays quick and does not depend on the machine.
 const (
-	maxTries = 48
+	maxTries = 48 // without one thing
+	maxWays  = 64 // forced to keep the rule, see [inquiry.ways]
 	maxSpent = 400_000
 )
 
@@ -28,8 +30,10 @@ type inquiry struct {
 	plan     *Plan
 	rule     *Rule
 	subjects []member
-	broken   []member // the subjects that are to blame, or all of them
-	tries    int
+	broken   []member        // the subjects that are to blame, or all of them
+	placed   map[string]bool // the pods of the plan that have a place
+	tries    int             // plans made again, of most
+	most     int
 	out      []string
 	fix      string
 	// cheapest is the least cost found for the pods without one thing, and that thing.
@@ -41,7 +45,10 @@ type inquiry struct {
 // require against the rule; each constraint of theirs and each setting of the pools without which
 // the rule holds; the result of forcing the pods to keep the rule.
 func (p *Plan) movedBy(r *Rule, breaches []Breach) (by []string, fix string) {
-	q := inquiry{plan: p, rule: r, subjects: r.choose(p.members)}
+	q := inquiry{plan: p, rule: r, subjects: r.choose(p.members), placed: map[string]bool{}, most: maxTries}
+	for _, m := range p.members {
+		q.placed[m.name] = m.site != nil
+	}
 	if r.AtMostPerHour != nil {
 		q.cheapest, _ = p.price(r, q.subjects)
 	}
@@ -69,7 +76,8 @@ func (p *Plan) movedBy(r *Rule, breaches []Breach) (by []string, fix string) {
 }
 
 func (q *inquiry) say(format string, args ...any) {
-	marks := strings.NewReplacer(labelMark+"=kept", "the pods of the rule", labelMark+"=company", "the pods that the rule names")
+	marks := strings.NewReplacer(markKept+"=yes", "the pods of the rule", markCompany+"=yes", "the pods that the rule names", markAvoided+"=yes", "the pods that the rule names",
+		markDistinct+"=yes", "the pods that were kept in different places")
 	if text := marks.Replace(fmt.Sprintf(format, args...)); !slices.Contains(q.out, text) {
 		q.out = append(q.out, text)
 	}
@@ -227,7 +235,7 @@ func (q *inquiry) loses(after *Plan) bool {
 // planned.
 func (q *inquiry) again(snapshot func() scheduling.Snapshot, options *scheduling.Options) *Plan {
 	cost := len(q.plan.packed.Problem.Snapshot().Pods) + 1
-	if q.tries++; q.tries > maxTries || q.plan.spent+cost > maxSpent {
+	if q.tries++; q.tries > q.most || q.plan.spent+cost > maxSpent {
 		return nil
 	}
 	q.plan.spent += cost
@@ -256,25 +264,25 @@ func (q *inquiry) difference(after *Plan) string {
 	return fmt.Sprintf(", for $%.4g/h less", -d)
 }
 
-// changed returns the snapshot with edited copies of the rule's pods, and of the marked pods that
-// the rule wants them with or without.
-func (q *inquiry) changed(how func(*corev1.Pod), marked ...member) func() scheduling.Snapshot {
+// edits are changes of the manifests of pods.
+type edits map[*corev1.Pod][]func(*corev1.Pod)
+
+// add adds a change of each of some pods.
+func (e edits) add(list []member, how func(*corev1.Pod)) {
+	for _, m := range list {
+		e[m.pod] = append(e[m.pod], how)
+	}
+}
+
+// edited returns the snapshot with edited copies of pods.
+func (q *inquiry) edited(pods edits) func() scheduling.Snapshot {
 	return func() scheduling.Snapshot {
-		mark := func(pod *corev1.Pod) { pod.Labels = with(pod.Labels, labelMark, "company") }
-		mine, company := q.subjects, marked
 		s := q.plan.packed.Problem.Snapshot()
-		pods := map[*corev1.Pod][]func(*corev1.Pod){}
-		for _, m := range mine {
-			pods[m.pod] = append(pods[m.pod], how)
-		}
-		for _, m := range company {
-			pods[m.pod] = append(pods[m.pod], mark)
-		}
 		s.Pods = slices.Clone(s.Pods)
 		for i, pod := range s.Pods {
-			if edits := pods[pod]; edits != nil {
+			if list := pods[pod]; list != nil {
 				c := *pod
-				for _, edit := range edits {
+				for _, edit := range list {
 					edit(&c)
 				}
 				s.Pods[i] = &c
@@ -285,13 +293,15 @@ func (q *inquiry) changed(how func(*corev1.Pod), marked ...member) func() schedu
 }
 
 func (q *inquiry) withoutConstraint(text string) func() scheduling.Snapshot {
-	return q.changed(func(pod *corev1.Pod) {
+	pods := edits{}
+	pods.add(q.subjects, func(pod *corev1.Pod) {
 		for _, c := range slices.Backward(constraintsOf(&pod.Spec)) {
 			if c.text == text {
 				c.drop(&pod.Spec)
 			}
 		}
 	})
+	return q.edited(pods)
 }
 
 func (q *inquiry) withPool(i int, how func(*scheduling.Pool)) func() scheduling.Snapshot {
@@ -306,58 +316,22 @@ func (q *inquiry) withPool(i int, how func(*scheduling.Pool)) func() scheduling.
 // force makes the pods keep the rule and describes the result.
 func (q *inquiry) force() {
 	r := q.rule
-	var after *Plan
+	places := Rule{Pods: r.Pods, Labels: r.Labels, LandsOn: r.LandsOn, NeverOn: r.NeverOn, Together: r.Together, Apart: r.Apart, Spread: r.Spread}
 	switch {
-	case len(r.LandsOn) > 0 && q.breaks(func(r *Rule) { r.LandsOn = q.rule.LandsOn }):
-		after = q.again(q.changed(requiring(q.plan.alternatives(r.LandsOn))), nil)
-	case len(r.NeverOn) > 0 && q.breaks(func(r *Rule) { r.NeverOn = q.rule.NeverOn }):
-		after = q.again(q.changed(requiring(q.plan.elsewhere(r.NeverOn))), nil)
-	case r.Together != nil && q.breaks(func(r *Rule) { r.Together = q.rule.Together }):
-		after = q.again(q.joined(r.Together, true), nil)
-	case r.Apart != nil && q.breaks(func(r *Rule) { r.Apart = q.rule.Apart }):
-		if key := topologyKey(r.Apart.By); r.Apart.Most > 1 {
-			after = q.again(q.changed(spread(key, r.Apart.Most)), nil)
-			break
-		}
-		after = q.again(q.joined(r.Apart, false), nil)
-	case r.Spread != nil && q.breaks(func(r *Rule) { r.Spread = q.rule.Spread }):
-		after = q.again(q.changed(spread(topologyKey(r.Spread.By), max(1, r.Spread.Skew))), nil)
+	case len(q.plan.breaches(&places)) > 0:
+		q.tryWays()
 	case r.Placed && q.breaks(func(r *Rule) { r.Placed = true }), r.AllOrNothing && q.breaks(func(r *Rule) { r.AllOrNothing = true }):
-		q.refusals(q.plan)
-		return
+		q.refusals(q.plan, "")
 	case r.AtMostPerHour != nil && q.dearest != "":
 		q.say("%s, more than anything else: without it they cost $%.4g/h", q.dearest, q.cheapest)
-		return
 	case r.AtMostPerHour != nil:
 		q.say("their size: no single constraint of theirs and no setting of a pool makes them dearer")
-		return
-	default:
-		if r.Refused == nil {
-			q.say("no single constraint of these pods or setting of a pool")
-		}
-		return
+	case r.Refused == nil:
+		q.say(noSingle)
 	}
-	if after == nil {
-		return
-	}
-	q.outcome(after)
 }
 
-// joined keeps the pods together with the company or away from it. The company is each other, or
-// the pods that it names.
-func (q *inquiry) joined(c *Company, near bool) func() scheduling.Snapshot {
-	key := topologyKey(c.By)
-	if c.With == "" {
-		return q.changed(joined(key, near, "kept"))
-	}
-	var marked []member
-	for _, m := range slices.Concat(q.plan.running, q.plan.members) {
-		if matchesPod(c.With, m.name) {
-			marked = append(marked, m)
-		}
-	}
-	return q.changed(joined(key, near, "company"), marked...)
-}
+const noSingle = "no single constraint of these pods or setting of a pool"
 
 // breaks reports whether a part of the rule is broken by itself.
 func (q *inquiry) breaks(part func(*Rule)) bool {
@@ -366,42 +340,112 @@ func (q *inquiry) breaks(part func(*Rule)) bool {
 	return len(q.plan.breaches(&only)) > 0
 }
 
-// outcome describes what happens to pods that are forced to keep the rule.
-func (q *inquiry) outcome(after *Plan) {
-	lost := 0
-	was := map[string]bool{}
-	for _, m := range q.plan.members {
-		was[m.name] = m.site != nil
+// trial is a plan in which the pods are forced to keep the rule in one way.
+type trial struct {
+	text  string
+	after *Plan
+	// refused counts pods of the rule and lost counts other pods that have no place. broken counts
+	// the ways in which the plan still breaks the rule, except for its price.
+	refused, broken, lost int
+}
+
+func (t *trial) kept() bool { return t.refused+t.broken+t.lost == 0 }
+
+func (t *trial) compare(o *trial) int {
+	return cmp.Or(cmp.Compare(t.refused, o.refused), cmp.Compare(t.broken, o.broken), cmp.Compare(t.lost, o.lost), cmp.Compare(t.after.packed.Cost(), o.after.packed.Cost()))
+}
+
+// tryWays forces the pods in each way and describes the best result: the cheapest plan that keeps
+// the rule, if there is one. A plan at today's price ends the search.
+func (q *inquiry) tryWays() {
+	q.tries, q.most = 0, maxWays
+	var best *trial
+	var tried []string
+	for w := range q.ways() {
+		after := q.again(q.edited(w.pods), nil)
+		if after == nil {
+			break
+		}
+		t := q.judge(w.text, after)
+		if tried = append(tried, w.text); best == nil || t.compare(best) < 0 {
+			best = t
+		}
+		if best.kept() && best.after.packed.Cost() <= q.plan.packed.Cost() {
+			break
+		}
 	}
+	if best != nil {
+		q.outcome(best, tried)
+	}
+}
+
+func (q *inquiry) judge(text string, after *Plan) *trial {
+	t := &trial{text: text, after: after}
 	mine := map[string]bool{}
 	for _, m := range q.subjects {
 		mine[m.name] = true
 	}
-	refused := false
 	for _, m := range after.members {
-		if m.site == nil && mine[m.name] {
-			refused = true
-		} else if m.site == nil && was[m.name] {
-			lost++
+		switch {
+		case m.site != nil:
+		case mine[m.name] && q.wanted(m.name):
+			t.refused++
+		case !mine[m.name] && q.placed[m.name]:
+			t.lost++
 		}
 	}
+	priceless := *q.rule
+	priceless.AtMostPerHour = nil
+	t.broken = len(after.breaches(&priceless))
+	return t
+}
+
+// wanted reports whether a pod of the rule should have a place: the rule demands it, or the pod has
+// one already.
+func (q *inquiry) wanted(name string) bool {
+	return q.placed[name] || q.rule.Placed || q.rule.AllOrNothing || len(q.rule.LandsOn) > 0
+}
+
+// outcome describes what happens to pods that are forced to keep the rule: the best trial. tried
+// says what was tried, in words.
+func (q *inquiry) outcome(t *trial, tried []string) {
+	how := ""
+	if t.text != "" {
+		how = " with " + t.text
+	}
 	switch {
-	case refused:
-		q.refusals(after)
-	case lost > 0:
-		q.say("lack of room: with the rule kept, %s of others would have no place", plural(lost, "pod"))
-	case after.packed.Cost() > q.plan.packed.Cost():
-		q.say("the price: to keep the rule costs%s", q.difference(after)[len(", for"):])
-	case len(after.breaches(q.rule)) > 0:
-		q.say("no single constraint of these pods or setting of a pool")
+	case t.refused > 0:
+		q.refusals(t.after, how)
+	case t.broken > 0 && t.text == "":
+		q.say(noSingle)
+		return
+	case t.broken > 0:
+		q.say("%s, and the rule is still broken%s", noSingle, how)
+	case t.lost > 0:
+		q.say("lack of room: with the rule kept%s, %s of others would have no place", strings.Replace(how, " with ", " by ", 1), plural(t.lost, "pod"))
+	case len(t.after.breaches(q.rule)) > 0:
+		q.say("the price: all but its limit can be kept%s", q.difference(t.after))
+		return
+	case t.after.packed.Cost() > q.plan.packed.Cost():
+		q.say("the price: to keep the rule costs at most%s", q.difference(t.after)[len(", for"):])
+		return
 	default:
-		q.say("nothing: the rule can be kept%s, but no manifest asks for it", q.difference(after))
+		q.say("nothing: the rule can be kept%s, but no manifest asks for it", q.difference(t.after))
+		return
+	}
+	if others := slices.DeleteFunc(tried, func(text string) bool { return text == t.text }); len(others) > 0 {
+		const most = 4
+		if n := len(others); n > most {
+			others = append(others[:most], fmt.Sprintf("%d more", n-most))
+		}
+		q.say("what was tried besides, without success: %s", strings.Join(others, "; "))
 	}
 }
 
-// refusals adds the reasons why the rule's pods find no place in a plan. If some pool fails only
-// because of what was forced on the pods, it gives the reasons of the others.
-func (q *inquiry) refusals(plan *Plan) {
+// refusals adds the reasons why the rule's pods find no place in a plan. how is how they were
+// forced. If some pool fails only because of what was forced on the pods, it gives the reasons of
+// the others.
+func (q *inquiry) refusals(plan *Plan, how string) {
 	forced := map[string]bool{}
 	for r := range plan.alternatives(q.rule.LandsOn).All() {
 		for one := range r.All() {
@@ -410,7 +454,7 @@ func (q *inquiry) refusals(plan *Plan) {
 	}
 	told := map[int]bool{}
 	for _, m := range q.rule.choose(plan.members) {
-		if m.site != nil || m.class < 0 || told[m.class] {
+		if m.site != nil || m.class < 0 || told[m.class] || !q.wanted(m.name) {
 			continue
 		}
 		told[m.class] = true
@@ -425,7 +469,7 @@ func (q *inquiry) refusals(plan *Plan) {
 			if r.Pool == "" {
 				q.say("%s", r.Detail)
 			} else {
-				q.say("pool %q, which refuses them: %s", r.Pool, r.Detail)
+				q.say("pool %q, which refuses them%s: %s", r.Pool, how, r.Detail)
 			}
 		}
 		if plan == q.plan && q.fix == "" {

@@ -14,9 +14,12 @@
 //   - constraints of the pods themselves that contradict the rule
 //   - each constraint, pool weight, limit or taint without which the rule would hold
 //   - if there is none, what stops the pods when they are forced to keep the rule, or what that
-//     costs
+//     costs at most
 //
-// All of this comes from planning again with that one change; nothing is guessed.
+// All of this comes from planning again with that one change; nothing is guessed. Manifests cannot
+// say everything that a rule can: a spread with atLeast or skew is forced in several ways that each
+// demand a little more, such as pods on different values or all pods on some zones. The cheapest
+// plan that keeps the rule counts. If none does, the message says what was tried.
 //
 // Without a test, [Plan.Check] returns the same as data.
 //

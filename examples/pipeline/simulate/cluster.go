@@ -241,23 +241,35 @@ func priceOfOther(pools []scheduling.Pool, n eligibility.Node) (eligibility.Pric
 }
 
 // priceNow returns the present price of a node by its type, zone, capacity type and reservation,
-// and whether it is known.
+// and whether it is known. No label says whether a node came from a stock or is covered by a
+// commitment, both of which an offering names as its Commitment. An offering without a name comes
+// first: its price is what a node saves that no commitment covers. If there is none, the machines
+// are all of a stock, which is paid by the node. An amount of money that is paid in any case has no
+// price.
 func priceNow(pool *scheduling.Pool, n *eligibility.Node, reserved string) (eligibility.Price, bool) {
 	t := typeOf(pool, n.InstanceType)
 	if t == nil {
 		return 0, false
 	}
-	best, found := 0.0, false
+	var unnamed, stock []float64
 	for _, o := range t.Offerings {
-		if !o.Requirements.Get(corev1.LabelTopologyZone).Contains(n.Zone) || n.CapacityType != "" && o.CapacityType() != n.CapacityType || o.Commitment != "" {
+		if !o.Requirements.Get(corev1.LabelTopologyZone).Contains(n.Zone) || n.CapacityType != "" && o.CapacityType() != n.CapacityType || o.CommittedPerHour != 0 {
 			continue
 		}
 		if id, ok := o.Requirements.Get(instancetypes.LabelReservationID).Single(); ok && id != reserved {
 			continue
 		}
-		if !found || o.Price < best {
-			best, found = o.Price, true
+		if o.Commitment == "" {
+			unnamed = append(unnamed, o.Price)
+		} else {
+			stock = append(stock, o.Price)
 		}
 	}
-	return eligibility.Dollars(best), found
+	if len(unnamed) == 0 {
+		unnamed = stock
+	}
+	if len(unnamed) == 0 {
+		return 0, false
+	}
+	return eligibility.Dollars(slices.Min(unnamed)), true
 }

@@ -136,6 +136,9 @@ func (o *options) check() error {
 			return inputs.Bad(fmt.Errorf("--survives: %w", err))
 		}
 	}
+	if _, err := o.start(); err != nil {
+		return err
+	}
 	if o.sizes && (o.Output == "json" || o.Output == "yaml") {
 		return inputs.Bad(errors.New("--sizes prints a table or a chart: want -o table, wide or html"))
 	}

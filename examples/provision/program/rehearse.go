@@ -111,6 +111,21 @@ func readRehearsal(name string) (*rehearsal, []requirements.Set, []memcloud.Quot
 	return &out, matches, quotas, nil
 }
 
+// start returns the time at which the rehearsal begins.
+func (o *options) start() (time.Time, error) {
+	if o.now == "" {
+		return time.Now(), nil
+	}
+	now, err := time.Parse(time.RFC3339, o.now)
+	switch {
+	case err != nil:
+		return now, inputs.Bad(fmt.Errorf("--now %q: want a time such as 2026-01-31T12:00:00Z", o.now))
+	case o.rehearsal == "":
+		return now, inputs.Bad(errors.New("--now: want --rehearse, too: other plans do not depend on the time"))
+	}
+	return now, nil
+}
+
 // rehearse plans and buys from a cloud in memory that has what the file says, planning again around
 // what it refuses.
 func (o *options) rehearse(cmd *cobra.Command, out io.Writer, stdin io.Reader) error {
@@ -121,11 +136,9 @@ func (o *options) rehearse(cmd *cobra.Command, out io.Writer, stdin io.Reader) e
 	if err != nil {
 		return err
 	}
-	now := time.Now()
-	if o.now != "" {
-		if now, err = time.Parse(time.RFC3339, o.now); err != nil {
-			return inputs.Bad(fmt.Errorf("--now %q: want a time such as 2026-01-31T12:00:00Z", o.now))
-		}
+	now, err := o.start()
+	if err != nil {
+		return err
 	}
 	s, market, read, err := o.snapshot(cmd, stdin)
 	if err != nil {
