@@ -123,7 +123,9 @@
 // _ / : ([NodeClaim.Validate]). If a cloud's labels or client tokens are shorter, the provider
 // gives the cloud a hash and keeps the token elsewhere (idempotent.Journal.Hash). An id is the
 // cloud's own, and it is exactly what a kubelet reports as its provider id: a provider does not pad
-// or shorten it. Ids are ordered as Go compares strings, even if they contain numbers.
+// or shorten it. Ids are ordered as Go compares strings, even if they contain numbers, and compared
+// letter by letter: the beginning of an id, an id in capitals, a name and a token are ids that do not
+// exist, and so is the empty text.
 //
 // # Clocks
 //

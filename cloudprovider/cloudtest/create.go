@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -74,11 +73,19 @@ func ofClaim(claim cloudprovider.NodeClaim, i cloudprovider.Instance) error {
 }
 
 func createIdempotent(ctx context.Context, p *probe) error {
-	claim, launch, err := p.launch(ctx)
+	claim, err := p.richClaim(ctx)
 	if err != nil {
 		return err
 	}
-	for range 3 {
+	launch, err := p.create(ctx, claim)
+	if err != nil {
+		return fmt.Errorf("Create failed: %w", err)
+	}
+	same, err := sameClaims(claim)
+	if err != nil {
+		return err
+	}
+	for _, claim := range append(same, claim) {
 		again, err := p.create(ctx, claim)
 		if err != nil {
 			return fmt.Errorf("the same claim once more: %w", err)
@@ -121,77 +128,6 @@ func createAtTheSameTime(ctx context.Context, p *probe) error {
 		return fmt.Errorf("none of the calls succeeded: %w", errs[0])
 	}
 	return p.count(ctx, claim, 1)
-}
-
-func createForeignToken(ctx context.Context, p *probe) error {
-	first, _, err := p.launch(ctx)
-	if err != nil {
-		return err
-	}
-	second, err := p.claim(ctx)
-	if err != nil {
-		return err
-	}
-	second.Token = first.Token
-	_, err = p.create(ctx, second)
-	if err := mustBe("Create with the token of another claim", err, cloudprovider.ErrInvalidSpec); err != nil {
-		return err
-	}
-	return p.count(ctx, first, 1)
-}
-
-// createTokens launches for tokens of full length that differ in one character.
-func createTokens(ctx context.Context, p *probe) error {
-	first, err := p.claim(ctx)
-	if err != nil {
-		return err
-	}
-	long := (first.Token + "/a:b_c.d-" + strings.Repeat("aZ09", 32))[:127]
-	tokens := []string{long + "a", long + "A", long, strings.Replace(long, "/a:", ":a:", 1), strings.Replace(long, "_c.", ".c.", 1)}
-	ids := map[string]string{} // tokens by id
-	for _, token := range tokens {
-		claim, err := p.claim(ctx)
-		if err != nil {
-			return err
-		}
-		claim.Token = token
-		launch, err := p.create(ctx, claim)
-		switch {
-		case err != nil:
-			return fmt.Errorf("Create with the token %q failed: %w", token, err)
-		case launch.Token != token:
-			return fmt.Errorf("Create with the token %q returned an instance with the token %q", token, launch.Token)
-		case ids[launch.ID] != "":
-			return fmt.Errorf("the tokens %q and %q both have the instance %q", ids[launch.ID], token, launch.ID)
-		}
-		ids[launch.ID] = token
-	}
-	for _, token := range tokens {
-		if err := p.count(ctx, cloudprovider.NodeClaim{Token: token}, 1); err != nil {
-			return fmt.Errorf("token %q: %w", token, err)
-		}
-	}
-	return nil
-}
-
-func createDeadToken(ctx context.Context, p *probe) error {
-	claim, launch, err := p.launch(ctx)
-	if err != nil {
-		return err
-	}
-	if err := p.delete(ctx, launch.ID); err != nil {
-		return fmt.Errorf("Delete failed: %w", err)
-	}
-	for _, when := range []string{"right after Delete", "long after Delete"} {
-		_, err = p.create(ctx, claim)
-		if err := mustBe("Create "+when, err, cloudprovider.ErrNotFound); err != nil {
-			return err
-		}
-		if err := p.count(ctx, claim, 0); err != nil {
-			return err
-		}
-	}
-	return deadLostToken(ctx, p)
 }
 
 func createInvalid(ctx context.Context, p *probe) error {
@@ -347,33 +283,6 @@ func createNextCandidate(ctx context.Context, p *probe) error {
 		return fmt.Errorf("%s was exhausted and %s launched, but refused are %v", two[0], two[1], launch.Refused)
 	}
 	return nil
-}
-
-func createFailedToken(ctx context.Context, p *probe) error {
-	first, err := p.candidates(ctx, 1)
-	if err != nil {
-		return err
-	}
-	claim, err := p.claim(ctx, first...)
-	if err != nil {
-		return err
-	}
-	restore, err := p.exhaust(ctx, first[0])
-	if err != nil {
-		return err
-	}
-	_, err = p.create(ctx, claim)
-	restore()
-	if err := mustBe("Create without capacity", err, cloudprovider.ErrInsufficientCapacity); err != nil {
-		return err
-	}
-	if err := p.count(ctx, claim, 0); err != nil {
-		return err
-	}
-	if _, err := p.create(ctx, claim); err != nil {
-		return fmt.Errorf("the same claim failed after there was capacity again: %w", err)
-	}
-	return p.count(ctx, claim, 1)
 }
 
 func createLabels(ctx context.Context, p *probe) error {
