@@ -685,7 +685,7 @@ func violations(err error) map[string]*cloudtest.Violation {
 func TestBrokenProvidersAreNamed(t *testing.T) {
 	obligations := documented(t)
 	noticed := map[string]bool{}
-	for _, b := range slices.Concat(breakages, careless()) {
+	for _, b := range slices.Concat(breakages, careless(), untold()) {
 		t.Run(strings.ReplaceAll(b.is, " ", "-"), func(t *testing.T) {
 			err := harness(t, b.config, b.wrap).Check(t.Context())
 			require.Error(t, err)

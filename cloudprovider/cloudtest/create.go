@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -31,7 +32,9 @@ func createCases() []testCase {
 		{"started-anew", "Create knows its tokens, and all methods the instances as they were, after the provider is restarted.", startedAnew},
 		{"lost-reply", "Create that is asked again, because a reply of the cloud was lost, makes no second instance and returns the first as if nothing had been lost.", lostReplies},
 		{"create-labels", "The labels of an instance satisfy its claim: its requirements, its labels, the type and the offering.", createLabels},
+		{"create-other-labels", "An instance has no other labels, except a hostname that no other instance has.", createOtherLabels},
 		{"create-resources", "The resources of an instance are those that the catalogue promised for its type.", createResources},
+		{"create-time", "The time of creation is that of the launch, wrong by at most a minute.", createTime},
 	}
 }
 
@@ -334,6 +337,66 @@ func (p *probe) labelled(ctx context.Context, claim cloudprovider.NodeClaim, lau
 	}
 	if !claim.Requirements.Matches(launch.Labels) || !launch.Offering.Matches(launch.Labels) {
 		return fmt.Errorf("the labels %v do not satisfy %q and %q", launch.Labels, claim.Requirements, launch.Offering)
+	}
+	return nil
+}
+
+// createOtherLabels looks for labels that nobody who plans can know of: a pod that excludes them
+// would be planned onto the node, and never bound.
+func createOtherLabels(ctx context.Context, p *probe) error {
+	types, err := p.types(ctx)
+	if err != nil {
+		return err
+	}
+	hosts := map[string]string{} // ids by hostname
+	for range 2 {
+		claim, launch, err := p.launch(ctx)
+		if err != nil {
+			return err
+		}
+		known := requirements.KeysOf(corev1.LabelHostname, corev1.LabelInstanceTypeStable, instancetypes.LabelNodePool)
+		mention := func(set requirements.Set) {
+			for r := range set.All() {
+				known = known.Union(requirements.KeysOf(r.Key()))
+			}
+		}
+		mention(claim.Requirements)
+		mention(launch.Offering)
+		mention(requirements.FromLabels(claim.Labels))
+		for _, t := range types {
+			if t.Name == launch.Type {
+				mention(t.Requirements)
+			}
+		}
+		for _, key := range sortedKeys(launch.Labels) {
+			if !known.Contains(key) {
+				return fmt.Errorf("the instance has the label %s=%s, which neither the claim nor the catalogue has", key, launch.Labels[key])
+			}
+		}
+		host, ok := launch.Labels[corev1.LabelHostname]
+		if other, taken := hosts[host]; ok && taken {
+			return fmt.Errorf("%q and %q both have the hostname %q", other, launch.ID, host)
+		}
+		hosts[host] = launch.ID
+	}
+	return nil
+}
+
+func createTime(ctx context.Context, p *probe) error {
+	if p.h.anyClock {
+		return &skipped{"Harness.Now"}
+	}
+	now := p.h.Now
+	if now == nil {
+		now = time.Now
+	}
+	earliest := now().Add(-time.Minute)
+	_, launch, err := p.launch(ctx)
+	if err != nil {
+		return err
+	}
+	if latest := now().Add(time.Minute); launch.Created.Before(earliest) || launch.Created.After(latest) {
+		return fmt.Errorf("the instance was made between %s and %s, and says %s (Harness.Now is the clock of a simulated cloud)", earliest, latest, launch.Created)
 	}
 	return nil
 }

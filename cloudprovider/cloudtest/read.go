@@ -16,7 +16,8 @@ const noInstance = "cloudtest-no-such-instance"
 
 func readCases() []testCase {
 	return []testCase{
-		{"get-same", "Get returns what Create returned: the same id, type, labels, claim, pool and token, and to the minute the same time of creation.", getSame},
+		{"get-same", "Get and List return what Create returned: the same id, type, offering, labels, resources, claim, pool and token, and to the minute the same time of creation.", getSame},
+		{"get-running", "Get and List say in time that an instance is Running.", getRunning},
 		{"get-unknown", "Get fails with ErrNotFound for an id that does not exist.", getUnknown},
 		{"list-all", "List returns every instance that Create made and that still exists, each once, by ascending id, however many there are.", listAll},
 		{"list-owners", "List returns only instances that Create made, and each with its claim, pool and token.", listOwners},
@@ -39,18 +40,55 @@ func getSame(ctx context.Context, p *probe) error {
 	if err := p.settle(ctx); err != nil {
 		return err
 	}
-	have, err := p.get(ctx, launch.ID)
-	if err != nil {
-		return fmt.Errorf("Get failed: %w", err)
-	}
-	if launch.Created.IsZero() || have.Created.IsZero() {
+	if launch.Created.IsZero() {
 		return errors.New("the instance has no time of creation, so its age is unknown")
 	}
-	if want, have := describeInstance(launch.Instance), describeInstance(have); want != have {
-		return fmt.Errorf("Get says %s, and Create said %s", have, want)
+	both, err := p.shown(ctx, launch.ID)
+	if err != nil {
+		return err
 	}
-	if have.Created.Sub(launch.Created).Abs() > time.Minute {
-		return fmt.Errorf("Get says that it was made at %s, and Create said %s", have.Created, launch.Created)
+	for _, method := range sortedKeys(both) {
+		have := both[method]
+		if want, have := describeInstance(launch.Instance), describeInstance(have); want != have {
+			return fmt.Errorf("%s says %s, and Create said %s", method, have, want)
+		}
+		if have.Created.Sub(launch.Created).Abs() > time.Minute {
+			return fmt.Errorf("%s says that it was made at %s, and Create said %s", method, have.Created, launch.Created)
+		}
+	}
+	return nil
+}
+
+// shown returns what Get and List say of an instance, by method.
+func (p *probe) shown(ctx context.Context, id string) (map[string]cloudprovider.Instance, error) {
+	list, err := p.list(ctx)
+	if err != nil {
+		return nil, err
+	}
+	at := slices.IndexFunc(list, func(i cloudprovider.Instance) bool { return i.ID == id })
+	if at < 0 {
+		return nil, fmt.Errorf("List does not show %q", id)
+	}
+	have, err := p.get(ctx, id)
+	if err != nil {
+		return nil, fmt.Errorf("Get failed: %w", err)
+	}
+	return map[string]cloudprovider.Instance{"Get": have, "List": list[at]}, nil
+}
+
+func getRunning(ctx context.Context, p *probe) error {
+	_, launch, err := p.launch(ctx)
+	if err != nil {
+		return err
+	}
+	both, err := p.shown(ctx, launch.ID)
+	if err != nil {
+		return err
+	}
+	for _, method := range sortedKeys(both) {
+		if state := both[method].State; state != cloudprovider.Running {
+			return fmt.Errorf("%s says that the instance is %q (if machines take time to start, Harness.Settle must wait for it)", method, state)
+		}
 	}
 	return nil
 }

@@ -193,6 +193,7 @@ func memory(t *testing.T) cloudtest.Harness {
 	require.NoError(t, err)
 	return cloudtest.Harness{
 		Provider: cloud,
+		Now:      cloud.Clock().Now,
 		Settle:   func(context.Context) error { cloud.Settle(); return nil },
 		Exhaust: func(_ context.Context, c cloudprovider.Candidate) (func(), error) {
 			return func() { assert.NoError(t, cloud.SetCapacity(c.Type, c.Offering, -1)) }, cloud.SetCapacity(c.Type, c.Offering, 0)
