@@ -314,10 +314,10 @@ func deleteOnlyThis(ctx context.Context, p *probe) error {
 	}
 	stay := map[string]cloudprovider.NodeClaim{} // by id
 	for _, change := range []func(*cloudprovider.NodeClaim){
-		func(*cloudprovider.NodeClaim) {},
 		func(c *cloudprovider.NodeClaim) { c.Name = claim.Name },
-		func(c *cloudprovider.NodeClaim) { c.Name = claim.Name + "-longer" },
-		func(c *cloudprovider.NodeClaim) { c.Token = claim.Token + "-longer" },
+		func(c *cloudprovider.NodeClaim) {
+			c.Name, c.Token = claim.Name+"-longer", claim.Token+"-longer"
+		},
 		func(c *cloudprovider.NodeClaim) { c.Token = claim.Token[:len(claim.Token)-1] },
 		func(c *cloudprovider.NodeClaim) { c.Token = strings.ToUpper(claim.Token) },
 	} {
