@@ -36,6 +36,9 @@ func (in *Instance) compileMinimums() {
 					in.shows[t] = make([][]uint64, len(typ.Offerings))
 				}
 				for j := range typ.Offerings {
+					if in.soldOut(t, j) {
+						continue // it shows nothing
+					}
 					for _, v := range typ.values(j, w.Key) {
 						at := numbered(number, v)
 						for len(in.shows[t][j]) <= from+int(at)/64 {
@@ -253,7 +256,8 @@ type ranking struct {
 
 // choicesFor returns the choices that hold the bin and can be bought, including the bin's own. If
 // they do not show what MinValues require, it adds choices that serve the items by other
-// alternatives, and then choices that budgets do not allow.
+// alternatives, and then choices that budgets do not allow once the other bins are bought. What was
+// sold out before that is never among them.
 func (r *ranking) choicesFor(b Bin) []Choice {
 	own, open := Choice{b.Type, b.Offering}, r.f.refill(b)
 	pool := r.in.problem.Types[b.Type].Pool
@@ -273,7 +277,7 @@ func (r *ranking) choicesFor(b Bin) []Choice {
 		list, met = r.first(pool, func(c Choice) bool { return affordable(c) && otherwise(c) })
 	}
 	if !met {
-		list, _ = r.first(pool, otherwise)
+		list, _ = r.first(pool, func(c Choice) bool { return !r.in.soldOut(c.Type, c.Offering) && otherwise(c) })
 	}
 	if !slices.Contains(list, own) { // it is dearer than all of them
 		if len(list) == r.most && len(r.in.minimums[pool]) == 0 {

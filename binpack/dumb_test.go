@@ -144,19 +144,12 @@ func dumbCheck(p *binpack.Problem, l binpack.Layout) error {
 			}
 		}
 		if o.Counted {
-			name, least := fmt.Sprint(b.Type, "/", b.Offering), o.Count
+			name := fmt.Sprint(b.Type, "/", b.Offering)
 			if o.Reservation != "" {
 				name = o.Reservation
-				for _, t := range p.Types {
-					for _, other := range t.Offerings {
-						if other.Counted && other.Reservation == name {
-							least = min(least, other.Count)
-						}
-					}
-				}
 			}
 			taken[name] += max(o.Takes, 1)
-			left[name] = least
+			left[name] = dumbStock(p, o)
 		}
 		for _, m := range p.Pools[typ.Pool].MinValues {
 			if seen := dumbValues(p, typ.Pool, m.Key, b.Shares); len(seen) < m.Count {
@@ -210,12 +203,31 @@ func dumbCheck(p *binpack.Problem, l binpack.Layout) error {
 	return nil
 }
 
-// dumbValues returns the values of the key over all choices of the pool that hold the shares.
+// dumbStock returns how much is left of a counted offering.
+func dumbStock(p *binpack.Problem, o binpack.Offering) int {
+	least := o.Count
+	for _, t := range p.Types {
+		for _, other := range t.Offerings {
+			if o.Reservation != "" && other.Counted && other.Reservation == o.Reservation {
+				least = min(least, other.Count)
+			}
+		}
+	}
+	return least
+}
+
+// dumbSoldOut reports whether not even one bin of the offering is left.
+func dumbSoldOut(p *binpack.Problem, o binpack.Offering) bool {
+	return o.Counted && dumbStock(p, o) < max(o.Takes, 1)
+}
+
+// dumbValues returns the values of the key over all choices of the pool that hold the shares and are
+// not sold out.
 func dumbValues(p *binpack.Problem, pool int, key string, shares []binpack.Share) map[string]bool {
 	seen := map[string]bool{}
 	for t, typ := range p.Types {
 		for j, o := range typ.Offerings {
-			if typ.Pool != pool || dumbChoice(p, t, j, shares) != nil {
+			if typ.Pool != pool || dumbSoldOut(p, o) || dumbChoice(p, t, j, shares) != nil {
 				continue
 			}
 			if all, _ := typ.Provides.Intersect(o.Provides); all.Has(key) {

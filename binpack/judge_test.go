@@ -306,6 +306,11 @@ func forJudge(p *binpack.Problem, plan *binpack.Plan) (out judged, ok bool) {
 			out.Types = append(out.Types, k)
 		}
 	}
+	for i, k := range out.Types {
+		if k.Supply >= 0 && out.Supplies[k.Supply] < k.Takes {
+			out.Types[i].Values = map[string][]string{} // what is sold out shows no values
+		}
+	}
 	for _, n := range p.Nodes {
 		out.Nodes = append(out.Nodes, judgedBin{n.Free, n.CapacityPool, may(n.Provides), tally(n.Tags), limits(n.Limits)})
 	}

@@ -208,7 +208,8 @@ type Pool struct {
 	MinValues []MinValues
 }
 
-// MinValues requires Count different values of the label Key among the alternatives of a bin.
+// MinValues requires Count different values of the label Key among the alternatives of a bin. A
+// Counted offering counts unless it is sold out, even if other bins of the plan use the stock up.
 type MinValues struct {
 	Key   string
 	Count int
@@ -331,8 +332,8 @@ type Plan struct {
 	// Objective.
 	Bound Bound
 	// Alternatives lists, for each bin, the choices that hold the same items, cheapest first,
-	// including the chosen one. [Options.Alternatives] limits their number. [Diversity] allows each
-	// of them as long as the other bins stay as they are.
+	// including the chosen one, without what is sold out. [Options.Alternatives] limits their
+	// number. [Diversity] allows each of them as long as the other bins stay as they are.
 	Alternatives [][]Choice
 	// Unplaced is how many copies of each item are not placed, by position in Problem.Items.
 	Unplaced []int

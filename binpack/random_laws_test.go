@@ -91,6 +91,7 @@ func TestRandomProblemsAgainstTheDumbJudge(t *testing.T) {
 		for i, list := range plan.Alternatives {
 			for _, c := range list {
 				require.NoError(t, dumbChoice(in.Problem(), c.Type, c.Offering, plan.Bins[i].Shares), "alternative %v of bin %d of %+v", c, i, p)
+				require.False(t, dumbSoldOut(in.Problem(), in.Problem().Types[c.Type].Offerings[c.Offering]), "alternative %v of bin %d of %+v is sold out", c, i, p)
 			}
 			labels := in.Labels(plan.Bins[i])
 			require.False(t, labels.IsImpossible())

@@ -162,6 +162,36 @@ func TestMinValuesKeepsChoicesOpen(t *testing.T) {
 	require.Len(t, plan.Alternatives[0], 3, "the list is as long as MinValues need")
 }
 
+// What is sold out is neither a value nor an alternative; the last one of a stock is both, also for
+// the bin that takes it.
+func TestMinValuesCountWhatCanBeBought(t *testing.T) {
+	for _, c := range []struct {
+		first, second binpack.Offering
+		placed        int
+	}{
+		{binpack.Offering{Price: 1}, binpack.Offering{Price: 1, Counted: true}, 0},
+		{binpack.Offering{Price: 1}, binpack.Offering{Price: 2, Counted: true, Count: 1, Takes: 2}, 0},
+		{binpack.Offering{Price: 1, Counted: true, Count: 5, Reservation: "r"}, binpack.Offering{Price: 2, Counted: true, Reservation: "r"}, 0},
+		{binpack.Offering{Price: 1}, binpack.Offering{Price: 2, Counted: true, Count: 1}, 1},
+		{binpack.Offering{Price: 2}, binpack.Offering{Price: 1, Counted: true, Count: 1}, 1},
+	} {
+		p := binpack.Problem{
+			Resources: []string{"cpu"},
+			Items:     []binpack.Item{{Name: "a", Count: 1, Size: []int64{1}, Requires: anywhere()}},
+			Pools:     []binpack.Pool{{Name: "p", MinValues: []binpack.MinValues{{Key: "type", Count: 2}}}},
+			Types: []binpack.Type{
+				{Name: "t0", Capacity: []int64{1}, Provides: requirements.MustParse("type=t0"), Offerings: []binpack.Offering{c.first}},
+				{Name: "t1", Capacity: []int64{1}, Provides: requirements.MustParse("type=t1"), Offerings: []binpack.Offering{c.second}},
+			},
+		}
+		_, plan := lawful(t, p)
+		require.Len(t, plan.Bins, c.placed, "%+v", c)
+		for _, list := range plan.Alternatives {
+			require.Len(t, list, 2, "%+v", c)
+		}
+	}
+}
+
 // An item whose first alternative shows too few values is packed by its second.
 func TestMinValuesTryTheNextAlternative(t *testing.T) {
 	p := boxes(1)
@@ -170,7 +200,7 @@ func TestMinValuesTryTheNextAlternative(t *testing.T) {
 		{Name: "a", Capacity: []int64{4}, Provides: requirements.MustParse("type=a, team in (red,blue), disk=ssd"), Offerings: []binpack.Offering{{Price: 10}}},
 		{
 			Name: "b", Capacity: []int64{4}, Provides: requirements.MustParse("type=b, team in (red,blue)"),
-			Offerings: []binpack.Offering{{Price: 10, Counted: true}}, // none is left now, but it is a choice
+			Offerings: []binpack.Offering{{Price: 20, Counted: true, Count: 1}},
 		},
 	}
 	p.Items[0].Requires = requirements.AnyOf(requirements.MustParse("disk=ssd, team=red"), requirements.MustParse("team=blue"))

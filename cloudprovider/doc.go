@@ -27,9 +27,11 @@
 //
 // The catalogue:
 //
-//   - InstanceTypes lists every type, including those that are sold out now.
+//   - InstanceTypes lists every type, whatever the pool is called, including those that are sold
+//     out now.
 //   - The catalogue is valid: names are unique, prices are finite and not negative, allocatable
 //     never exceeds capacity.
+//   - Every type names its architecture and its operating system.
 //   - Every offering names exactly one zone and exactly one capacity type.
 //   - InstanceTypes gives the same answer, in the same order, as long as nothing has changed.
 //   - An offering that was unavailable becomes available again by itself once there is capacity.
@@ -59,12 +61,15 @@
 //     and returns the first as if nothing had been lost.
 //   - The labels of an instance satisfy its claim: its requirements, its labels, the type and the
 //     offering.
+//   - An instance has no other labels, except a hostname that no other instance has.
 //   - The resources of an instance are those that the catalogue promised for its type.
+//   - The time of creation is that of the launch, wrong by at most a minute.
 //
 // Get and List:
 //
-//   - Get returns what Create returned: the same id, type, labels, claim, pool and token, and to
-//     the minute the same time of creation.
+//   - Get and List return what Create returned: the same id, type, offering, labels, resources,
+//     claim, pool and token, and to the minute the same time of creation.
+//   - Get and List say in time that an instance is Running.
 //   - Get fails with ErrNotFound for an id that does not exist.
 //   - List returns every instance that Create made and that still exists, each once, by ascending
 //     id, however many there are.
@@ -123,7 +128,9 @@
 // _ / : ([NodeClaim.Validate]). If a cloud's labels or client tokens are shorter, the provider
 // gives the cloud a hash and keeps the token elsewhere (idempotent.Journal.Hash). An id is the
 // cloud's own, and it is exactly what a kubelet reports as its provider id: a provider does not pad
-// or shorten it. Ids are ordered as Go compares strings, even if they contain numbers.
+// or shorten it. Ids are ordered as Go compares strings, even if they contain numbers, and compared
+// letter by letter: the beginning of an id, an id in capitals, a name and a token are ids that do not
+// exist, and so is the empty text.
 //
 // # Clocks
 //

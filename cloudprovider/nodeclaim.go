@@ -20,7 +20,8 @@ import (
 // offering once, so a candidate takes about 20 bytes.
 type NodeClaim struct {
 	// Name identifies the claim to people and in the cloud's tags. It may be used again after the
-	// claim is gone.
+	// claim is gone, even while a machine that was made for it still exists: only the token tells
+	// machines apart.
 	Name string
 	// Token makes Create idempotent. It must never be used for another claim, nor for a second
 	// attempt after the first instance was deleted. It has 1 to 128 characters of A-Z a-z 0-9 . - _

@@ -9,7 +9,8 @@ import (
 
 // Compatible returns the types that a node under ask may have. The type's labels must be compatible
 // with ask, where the keys in open are still undecided, and ask must admit an available offering.
-// The order is kept. The slice is new.
+// Zones and capacity types are labels of offerings and not of types, so an ask that mentions them
+// finds nothing unless open has their keys, as [WellKnown] does. The order is kept. The slice is new.
 func Compatible(types []InstanceType, ask requirements.Set, open requirements.Keys) []InstanceType {
 	var out []InstanceType
 	for _, t := range types {

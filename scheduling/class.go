@@ -357,8 +357,9 @@ func (p *Problem) priority(pod *corev1.Pod) int32 {
 	return *value
 }
 
-// Constraint is a rule of the caller about where pods may go, in addition to their manifests. It
-// may read anything of a pod: pods with different answers are put into different classes.
+// Constraint is a rule of the caller about which labels the nodes of a pod may have. It may read
+// anything of a pod: pods with different answers are put into different classes. How many pods share
+// a node, and what is only preferred, is written as affinity on the snapshot's pods.
 type Constraint interface {
 	// Narrow returns the nodes within required that the pod may have, or a reason to refuse the
 	// pod. It is called once for each pending pod, as an API server stores it, and must not modify

@@ -133,7 +133,8 @@ type Options struct {
 	PreferencePrice *float64
 	// LeaveZones allows plans that buy nothing in a zone. Hard spreads then do not count that zone,
 	// since kube-scheduler counts a zone only if a node is there. By default, as in Karpenter,
-	// spreads count every zone for sale, so pods that spread over zones are in each of them.
+	// spreads count every zone for sale, so pods that spread over zones are in each of them. Spreads
+	// by other labels, such as hostname or capacity type, count what is for sale in either case.
 	LeaveZones bool
 	// Attempts limits the search for a plan that places more pods. Each attempt costs as much as
 	// the first. 0 means 8, or fewer once all rounds together have planned 15,000 pods. 1 ends the

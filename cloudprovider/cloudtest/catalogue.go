@@ -15,8 +15,9 @@ import (
 
 func catalogueCases() []testCase {
 	return []testCase{
-		{"catalogue-complete", "InstanceTypes lists every type, including those that are sold out now.", catalogueComplete},
+		{"catalogue-complete", "InstanceTypes lists every type, whatever the pool is called, including those that are sold out now.", catalogueComplete},
 		{"catalogue-valid", "The catalogue is valid: names are unique, prices are finite and not negative, allocatable never exceeds capacity.", catalogueValid},
+		{"catalogue-labels", "Every type names its architecture and its operating system.", catalogueLabels},
 		{"catalogue-offerings", "Every offering names exactly one zone and exactly one capacity type.", catalogueOfferings},
 		{"catalogue-stable", "InstanceTypes gives the same answer, in the same order, as long as nothing has changed.", catalogueStable},
 		{"catalogue-recovers", "An offering that was unavailable becomes available again by itself once there is capacity.", catalogueRecovers},
@@ -26,6 +27,9 @@ func catalogueCases() []testCase {
 func catalogueComplete(ctx context.Context, p *probe) error {
 	before, err := p.types(ctx)
 	if err != nil {
+		return err
+	}
+	if err := p.namedPool(ctx, before); err != nil {
 		return err
 	}
 	first, err := p.candidates(ctx, 1)
@@ -54,6 +58,41 @@ func catalogueComplete(ctx context.Context, p *probe) error {
 		}
 		if len(after[j].Offerings) != len(t.Offerings) {
 			return fmt.Errorf("type %q has %d offerings instead of %d after all of them were exhausted", t.Name, len(after[j].Offerings), len(t.Offerings))
+		}
+	}
+	return nil
+}
+
+// namedPool asks for the types of a pool with a name of its own, which is all that tells it from the
+// pool of the harness.
+func (p *probe) namedPool(ctx context.Context, types []instancetypes.InstanceType) error {
+	if p.h.Pool.Name != "" {
+		return nil
+	}
+	pool := p.h.Pool
+	pool.Name = "cloudtest"
+	named, err := patiently(ctx, p, func() ([]instancetypes.InstanceType, error) { return p.h.Provider.InstanceTypes(ctx, pool) })
+	if err != nil {
+		return fmt.Errorf("InstanceTypes of the pool %q failed: %w", pool.Name, err)
+	}
+	for _, t := range types {
+		if !slices.ContainsFunc(named, func(n instancetypes.InstanceType) bool { return n.Name == t.Name }) {
+			return fmt.Errorf("type %q is missing for the pool %q, which has no requirements", t.Name, pool.Name)
+		}
+	}
+	return nil
+}
+
+func catalogueLabels(ctx context.Context, p *probe) error {
+	types, err := p.types(ctx)
+	if err != nil {
+		return err
+	}
+	for _, t := range types {
+		for _, key := range []string{corev1.LabelArchStable, corev1.LabelOSStable} {
+			if values, ok := t.Requirements.Get(key).Values(); !ok || len(values) == 0 {
+				return fmt.Errorf("type %q has no %q, so no pod that asks for one can be placed: %q", t.Name, key, t.Requirements)
+			}
 		}
 	}
 	return nil

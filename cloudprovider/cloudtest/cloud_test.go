@@ -31,7 +31,7 @@ func catalogue() []instancetypes.InstanceType {
 		cores := int64(2 << i)
 		types = append(types, instancetypes.InstanceType{
 			Name:         name,
-			Requirements: requirements.MustOf(requirements.In(corev1.LabelInstanceTypeStable, name)),
+			Requirements: requirements.MustOf(requirements.In(corev1.LabelInstanceTypeStable, name), requirements.In(corev1.LabelArchStable, "amd64"), requirements.In(corev1.LabelOSStable, "linux")),
 			Capacity: corev1.ResourceList{
 				corev1.ResourceCPU:    *resource.NewQuantity(cores, resource.DecimalSI),
 				corev1.ResourceMemory: *resource.NewQuantity(cores<<32, resource.BinarySI),
@@ -85,6 +85,7 @@ func harness(t *testing.T, config memcloud.Config, wrap func(*memcloud.Cloud) cl
 		},
 		Reboots: func(_ context.Context, id string) (int, error) { return cloud.Reboots(id), nil },
 		Prefix:  "test",
+		Now:     cloud.Clock().Now,
 		Settle:  func(context.Context) error { cloud.Settle(); return nil },
 		Exhaust: func(_ context.Context, c cloudprovider.Candidate) (func(), error) {
 			err := cloud.SetCapacity(c.Type, c.Offering, 0)

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -32,7 +32,9 @@ func createCases() []testCase {
 		{"started-anew", "Create knows its tokens, and all methods the instances as they were, after the provider is restarted.", startedAnew},
 		{"lost-reply", "Create that is asked again, because a reply of the cloud was lost, makes no second instance and returns the first as if nothing had been lost.", lostReplies},
 		{"create-labels", "The labels of an instance satisfy its claim: its requirements, its labels, the type and the offering.", createLabels},
+		{"create-other-labels", "An instance has no other labels, except a hostname that no other instance has.", createOtherLabels},
 		{"create-resources", "The resources of an instance are those that the catalogue promised for its type.", createResources},
+		{"create-time", "The time of creation is that of the launch, wrong by at most a minute.", createTime},
 	}
 }
 
@@ -74,11 +76,19 @@ func ofClaim(claim cloudprovider.NodeClaim, i cloudprovider.Instance) error {
 }
 
 func createIdempotent(ctx context.Context, p *probe) error {
-	claim, launch, err := p.launch(ctx)
+	claim, err := p.richClaim(ctx)
 	if err != nil {
 		return err
 	}
-	for range 3 {
+	launch, err := p.create(ctx, claim)
+	if err != nil {
+		return fmt.Errorf("Create failed: %w", err)
+	}
+	same, err := sameClaims(claim)
+	if err != nil {
+		return err
+	}
+	for _, claim := range append(same, claim) {
 		again, err := p.create(ctx, claim)
 		if err != nil {
 			return fmt.Errorf("the same claim once more: %w", err)
@@ -121,77 +131,6 @@ func createAtTheSameTime(ctx context.Context, p *probe) error {
 		return fmt.Errorf("none of the calls succeeded: %w", errs[0])
 	}
 	return p.count(ctx, claim, 1)
-}
-
-func createForeignToken(ctx context.Context, p *probe) error {
-	first, _, err := p.launch(ctx)
-	if err != nil {
-		return err
-	}
-	second, err := p.claim(ctx)
-	if err != nil {
-		return err
-	}
-	second.Token = first.Token
-	_, err = p.create(ctx, second)
-	if err := mustBe("Create with the token of another claim", err, cloudprovider.ErrInvalidSpec); err != nil {
-		return err
-	}
-	return p.count(ctx, first, 1)
-}
-
-// createTokens launches for tokens of full length that differ in one character.
-func createTokens(ctx context.Context, p *probe) error {
-	first, err := p.claim(ctx)
-	if err != nil {
-		return err
-	}
-	long := (first.Token + "/a:b_c.d-" + strings.Repeat("aZ09", 32))[:127]
-	tokens := []string{long + "a", long + "A", long, strings.Replace(long, "/a:", ":a:", 1), strings.Replace(long, "_c.", ".c.", 1)}
-	ids := map[string]string{} // tokens by id
-	for _, token := range tokens {
-		claim, err := p.claim(ctx)
-		if err != nil {
-			return err
-		}
-		claim.Token = token
-		launch, err := p.create(ctx, claim)
-		switch {
-		case err != nil:
-			return fmt.Errorf("Create with the token %q failed: %w", token, err)
-		case launch.Token != token:
-			return fmt.Errorf("Create with the token %q returned an instance with the token %q", token, launch.Token)
-		case ids[launch.ID] != "":
-			return fmt.Errorf("the tokens %q and %q both have the instance %q", ids[launch.ID], token, launch.ID)
-		}
-		ids[launch.ID] = token
-	}
-	for _, token := range tokens {
-		if err := p.count(ctx, cloudprovider.NodeClaim{Token: token}, 1); err != nil {
-			return fmt.Errorf("token %q: %w", token, err)
-		}
-	}
-	return nil
-}
-
-func createDeadToken(ctx context.Context, p *probe) error {
-	claim, launch, err := p.launch(ctx)
-	if err != nil {
-		return err
-	}
-	if err := p.delete(ctx, launch.ID); err != nil {
-		return fmt.Errorf("Delete failed: %w", err)
-	}
-	for _, when := range []string{"right after Delete", "long after Delete"} {
-		_, err = p.create(ctx, claim)
-		if err := mustBe("Create "+when, err, cloudprovider.ErrNotFound); err != nil {
-			return err
-		}
-		if err := p.count(ctx, claim, 0); err != nil {
-			return err
-		}
-	}
-	return deadLostToken(ctx, p)
 }
 
 func createInvalid(ctx context.Context, p *probe) error {
@@ -349,33 +288,6 @@ func createNextCandidate(ctx context.Context, p *probe) error {
 	return nil
 }
 
-func createFailedToken(ctx context.Context, p *probe) error {
-	first, err := p.candidates(ctx, 1)
-	if err != nil {
-		return err
-	}
-	claim, err := p.claim(ctx, first...)
-	if err != nil {
-		return err
-	}
-	restore, err := p.exhaust(ctx, first[0])
-	if err != nil {
-		return err
-	}
-	_, err = p.create(ctx, claim)
-	restore()
-	if err := mustBe("Create without capacity", err, cloudprovider.ErrInsufficientCapacity); err != nil {
-		return err
-	}
-	if err := p.count(ctx, claim, 0); err != nil {
-		return err
-	}
-	if _, err := p.create(ctx, claim); err != nil {
-		return fmt.Errorf("the same claim failed after there was capacity again: %w", err)
-	}
-	return p.count(ctx, claim, 1)
-}
-
 func createLabels(ctx context.Context, p *probe) error {
 	claim, err := p.claim(ctx)
 	if err != nil {
@@ -425,6 +337,66 @@ func (p *probe) labelled(ctx context.Context, claim cloudprovider.NodeClaim, lau
 	}
 	if !claim.Requirements.Matches(launch.Labels) || !launch.Offering.Matches(launch.Labels) {
 		return fmt.Errorf("the labels %v do not satisfy %q and %q", launch.Labels, claim.Requirements, launch.Offering)
+	}
+	return nil
+}
+
+// createOtherLabels looks for labels that nobody who plans can know of: a pod that excludes them
+// would be planned onto the node, and never bound.
+func createOtherLabels(ctx context.Context, p *probe) error {
+	types, err := p.types(ctx)
+	if err != nil {
+		return err
+	}
+	hosts := map[string]string{} // ids by hostname
+	for range 2 {
+		claim, launch, err := p.launch(ctx)
+		if err != nil {
+			return err
+		}
+		known := requirements.KeysOf(corev1.LabelHostname, corev1.LabelInstanceTypeStable, instancetypes.LabelNodePool)
+		mention := func(set requirements.Set) {
+			for r := range set.All() {
+				known = known.Union(requirements.KeysOf(r.Key()))
+			}
+		}
+		mention(claim.Requirements)
+		mention(launch.Offering)
+		mention(requirements.FromLabels(claim.Labels))
+		for _, t := range types {
+			if t.Name == launch.Type {
+				mention(t.Requirements)
+			}
+		}
+		for _, key := range sortedKeys(launch.Labels) {
+			if !known.Contains(key) {
+				return fmt.Errorf("the instance has the label %s=%s, which neither the claim nor the catalogue has", key, launch.Labels[key])
+			}
+		}
+		host, ok := launch.Labels[corev1.LabelHostname]
+		if other, taken := hosts[host]; ok && taken {
+			return fmt.Errorf("%q and %q both have the hostname %q", other, launch.ID, host)
+		}
+		hosts[host] = launch.ID
+	}
+	return nil
+}
+
+func createTime(ctx context.Context, p *probe) error {
+	if p.h.anyClock {
+		return &skipped{"Harness.Now"}
+	}
+	now := p.h.Now
+	if now == nil {
+		now = time.Now //nolint:forbidigo // a real cloud has this clock
+	}
+	earliest := now().Add(-time.Minute)
+	_, launch, err := p.launch(ctx)
+	if err != nil {
+		return err
+	}
+	if latest := now().Add(time.Minute); launch.Created.Before(earliest) || launch.Created.After(latest) {
+		return fmt.Errorf("the instance was made between %s and %s, and says %s (Harness.Now is the clock of a simulated cloud)", earliest, latest, launch.Created)
 	}
 	return nil
 }

@@ -72,7 +72,7 @@ func ExampleMaker() {
 		if err != nil {
 			panic(err)
 		}
-		return cloudtest.Harness{Provider: cloud, Exhaust: func(_ context.Context, c cloudprovider.Candidate) (func(), error) {
+		return cloudtest.Harness{Provider: cloud, Now: cloud.Clock().Now, Exhaust: func(_ context.Context, c cloudprovider.Candidate) (func(), error) {
 			restore := func() { _ = cloud.SetCapacity(c.Type, c.Offering, -1) }
 			return restore, cloud.SetCapacity(c.Type, c.Offering, 0)
 		}}

@@ -58,6 +58,9 @@ func contextDone(ctx context.Context, p *probe) error {
 	if err := p.count(ctx, fresh, 0); err != nil {
 		return err
 	}
+	if _, err := p.create(ctx, fresh); err != nil {
+		return fmt.Errorf("the context of Create was cancelled, and the same claim failed afterwards: %w", err)
+	}
 	return p.count(ctx, claim, 1)
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/joinery-sdk/joinery/cloudprovider"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
@@ -23,9 +24,12 @@ type Harness struct {
 	// Many is how many machines the case of long lists buys: more than fit on a page of the cloud.
 	// 0 means 12.
 	Many int
+	// Now is the clock of the cloud, if it is a simulation with a clock of its own. nil means time.Now.
+	Now func() time.Time
 	// Settle waits until everything requested has happened and every reader knows it: deleted
-	// instances are gone, not merely Terminating. nil means that Delete ends an instance at once
-	// and that readers never lag. A cloud whose machines take time to stop needs it.
+	// instances are gone, not merely Terminating, and new ones are Running. nil means that Delete
+	// ends an instance at once, that a new one runs at once, and that readers never lag. A cloud
+	// whose machines take time to start or to stop needs it.
 	Settle func(ctx context.Context) error
 	// Exhaust uses up all machines of an offering.
 	Exhaust func(ctx context.Context, offering cloudprovider.Candidate) (restore func(), err error)
@@ -49,6 +53,9 @@ type Harness struct {
 	Reboots func(ctx context.Context, id string) (int, error)
 	// Interrupt makes the cloud announce that it takes the machine back.
 	Interrupt func(ctx context.Context, id string) error
+
+	// anyClock skips what needs the clock of the cloud.
+	anyClock bool
 }
 
 // Maker makes a new provider for one case. It registers what must be closed with t.Cleanup.
@@ -74,10 +81,10 @@ func Run(t *testing.T, maker Maker) {
 
 // Check runs all cases for which a provider alone is enough, and returns their violations joined,
 // each a [*Violation]. It skips shortages, quotas, restarts, lost replies and machines of others,
-// which is where providers go wrong, and assumes that Delete ends an instance at once and that
-// readers never lag. For all that use [Run] or [Harness.Check].
+// which is where providers go wrong, and clocks. It assumes that instances run and end at once and
+// that readers never lag. For all that use [Run] or [Harness.Check].
 func Check(ctx context.Context, provider cloudprovider.Provider) error {
-	return Harness{Provider: provider}.Check(ctx)
+	return Harness{Provider: provider, anyClock: true}.Check(ctx)
 }
 
 // Check runs all cases on the one provider of the harness, and returns their violations joined,

@@ -16,7 +16,8 @@ const noInstance = "cloudtest-no-such-instance"
 
 func readCases() []testCase {
 	return []testCase{
-		{"get-same", "Get returns what Create returned: the same id, type, labels, claim, pool and token, and to the minute the same time of creation.", getSame},
+		{"get-same", "Get and List return what Create returned: the same id, type, offering, labels, resources, claim, pool and token, and to the minute the same time of creation.", getSame},
+		{"get-running", "Get and List say in time that an instance is Running.", getRunning},
 		{"get-unknown", "Get fails with ErrNotFound for an id that does not exist.", getUnknown},
 		{"list-all", "List returns every instance that Create made and that still exists, each once, by ascending id, however many there are.", listAll},
 		{"list-owners", "List returns only instances that Create made, and each with its claim, pool and token.", listOwners},
@@ -39,25 +40,86 @@ func getSame(ctx context.Context, p *probe) error {
 	if err := p.settle(ctx); err != nil {
 		return err
 	}
-	have, err := p.get(ctx, launch.ID)
-	if err != nil {
-		return fmt.Errorf("Get failed: %w", err)
-	}
-	if launch.Created.IsZero() || have.Created.IsZero() {
+	if launch.Created.IsZero() {
 		return errors.New("the instance has no time of creation, so its age is unknown")
 	}
-	if want, have := describeInstance(launch.Instance), describeInstance(have); want != have {
-		return fmt.Errorf("Get says %s, and Create said %s", have, want)
+	both, err := p.shown(ctx, launch.ID)
+	if err != nil {
+		return err
 	}
-	if have.Created.Sub(launch.Created).Abs() > time.Minute {
-		return fmt.Errorf("Get says that it was made at %s, and Create said %s", have.Created, launch.Created)
+	for _, method := range sortedKeys(both) {
+		have := both[method]
+		if want, have := describeInstance(launch.Instance), describeInstance(have); want != have {
+			return fmt.Errorf("%s says %s, and Create said %s", method, have, want)
+		}
+		if have.Created.Sub(launch.Created).Abs() > time.Minute {
+			return fmt.Errorf("%s says that it was made at %s, and Create said %s", method, have.Created, launch.Created)
+		}
+	}
+	return nil
+}
+
+// shown returns what Get and List say of an instance, by method.
+func (p *probe) shown(ctx context.Context, id string) (map[string]cloudprovider.Instance, error) {
+	list, err := p.list(ctx)
+	if err != nil {
+		return nil, err
+	}
+	at := slices.IndexFunc(list, func(i cloudprovider.Instance) bool { return i.ID == id })
+	if at < 0 {
+		return nil, fmt.Errorf("List does not show %q", id)
+	}
+	have, err := p.get(ctx, id)
+	if err != nil {
+		return nil, fmt.Errorf("Get failed: %w", err)
+	}
+	return map[string]cloudprovider.Instance{"Get": have, "List": list[at]}, nil
+}
+
+func getRunning(ctx context.Context, p *probe) error {
+	_, launch, err := p.launch(ctx)
+	if err != nil {
+		return err
+	}
+	both, err := p.shown(ctx, launch.ID)
+	if err != nil {
+		return err
+	}
+	for _, method := range sortedKeys(both) {
+		if state := both[method].State; state != cloudprovider.Running {
+			return fmt.Errorf("%s says that the instance is %q (if machines take time to start, Harness.Settle must wait for it)", method, state)
+		}
 	}
 	return nil
 }
 
 func getUnknown(ctx context.Context, p *probe) error {
-	_, err := p.get(ctx, noInstance)
-	return mustBe("Get of an unknown id", err, cloudprovider.ErrNotFound)
+	return p.unknown(ctx, "Get", func(id string) error { _, err := p.get(ctx, id); return err })
+}
+
+// unknown fails unless a call fails with ErrNotFound for ids that do not exist, among them some that
+// resemble one that does, and leaves that instance alone.
+func (p *probe) unknown(ctx context.Context, call string, do func(id string) error) error {
+	claim, launch, err := p.launch(ctx)
+	if err != nil {
+		return err
+	}
+	list, err := p.list(ctx)
+	if err != nil {
+		return err
+	}
+	id := launch.ID
+	for _, other := range []string{
+		noInstance, "", id[:len(id)-1], id[1:], id + "0", id + " ", " " + id, strings.ToUpper(id), strings.ToLower(id), claim.Name, claim.Token,
+	} {
+		if slices.ContainsFunc(list, func(i cloudprovider.Instance) bool { return i.ID == other }) {
+			continue
+		}
+		if err := mustBe(fmt.Sprintf("%s of the id %q", call, other), do(other), cloudprovider.ErrNotFound); err != nil {
+			return fmt.Errorf("%w (there is %q)", err, id)
+		}
+	}
+	return p.count(ctx, claim, 1)
 }
 
 // many buys as many instances as the harness wants, and returns their claims by id.
@@ -218,7 +280,7 @@ func deleteAgain(ctx context.Context, p *probe) error {
 }
 
 func deleteUnknown(ctx context.Context, p *probe) error {
-	return mustBe("Delete of an unknown id", p.delete(ctx, noInstance), cloudprovider.ErrNotFound)
+	return p.unknown(ctx, "Delete", func(id string) error { return p.delete(ctx, id) })
 }
 
 func deleteAtOnce(ctx context.Context, p *probe) error {
@@ -242,22 +304,48 @@ func deleteAtOnce(ctx context.Context, p *probe) error {
 }
 
 func deleteOnlyThis(ctx context.Context, p *probe) error {
-	stays, keep, err := p.launch(ctx)
+	claim, err := p.claim(ctx)
 	if err != nil {
 		return err
 	}
-	_, launch, err := p.launch(ctx)
+	launch, err := p.create(ctx, claim)
 	if err != nil {
-		return err
+		return fmt.Errorf("Create failed: %w", err)
+	}
+	stay := map[string]cloudprovider.NodeClaim{} // by id
+	for _, change := range []func(*cloudprovider.NodeClaim){
+		func(c *cloudprovider.NodeClaim) { c.Name = claim.Name },
+		func(c *cloudprovider.NodeClaim) {
+			c.Name, c.Token = claim.Name+"-longer", claim.Token+"-longer"
+		},
+		func(c *cloudprovider.NodeClaim) { c.Token = claim.Token[:len(claim.Token)-1] },
+		func(c *cloudprovider.NodeClaim) { c.Token = strings.ToUpper(claim.Token) },
+	} {
+		neighbour, err := p.claim(ctx)
+		if err != nil {
+			return err
+		}
+		change(&neighbour)
+		launch, err := p.create(ctx, neighbour)
+		if err != nil {
+			return fmt.Errorf("Create of the claim %q with the token %q failed: %w", neighbour.Name, neighbour.Token, err)
+		}
+		stay[launch.ID] = neighbour
 	}
 	if err := p.delete(ctx, launch.ID); err != nil {
 		return fmt.Errorf("Delete failed: %w", err)
 	}
-	if err := p.count(ctx, stays, 1); err != nil {
-		return fmt.Errorf("%q was deleted: %w", launch.ID, err)
-	}
-	if _, err := p.get(ctx, keep.ID); err != nil {
-		return fmt.Errorf("%q was deleted, and Get of %q fails: %w", launch.ID, keep.ID, err)
+	for _, id := range sortedKeys(stay) {
+		c := stay[id]
+		if err := p.count(ctx, cloudprovider.NodeClaim{Token: c.Token}, 1); err != nil {
+			return fmt.Errorf("%q of the claim %q, token %q was deleted, and so was %q of %q, %q: %w", launch.ID, claim.Name, claim.Token, id, c.Name, c.Token, err)
+		}
+		if i, err := p.get(ctx, id); err != nil || i.State == cloudprovider.Terminating {
+			return fmt.Errorf("%q was deleted, and Get of %q of the claim %q returned the state %q, error %w", launch.ID, id, c.Name, i.State, orNil(err))
+		}
+		if again, err := p.create(ctx, c); err != nil || again.ID != id {
+			return fmt.Errorf("%q was deleted, and Create of the claim %q returned %q instead of %q, error %w", launch.ID, c.Name, again.ID, id, orNil(err))
+		}
 	}
 	return nil
 }
@@ -277,6 +365,5 @@ func driftNew(ctx context.Context, p *probe) error {
 	if drift.Reason != "" {
 		return fmt.Errorf("a new instance has drifted: %+v", drift)
 	}
-	_, err = p.drifted(ctx, noInstance)
-	return mustBe("Drifted of an unknown id", err, cloudprovider.ErrNotFound)
+	return p.unknown(ctx, "Drifted", func(id string) error { _, err := p.drifted(ctx, id); return err })
 }

@@ -29,7 +29,7 @@ func offering(zone, capacityType string) requirements.Set {
 func machine(name string, cores int64, price float64) instancetypes.InstanceType {
 	t := instancetypes.InstanceType{
 		Name:         name,
-		Requirements: requirements.MustOf(requirements.In(corev1.LabelInstanceTypeStable, name), requirements.In(corev1.LabelArchStable, "amd64")),
+		Requirements: requirements.MustOf(requirements.In(corev1.LabelInstanceTypeStable, name), requirements.In(corev1.LabelArchStable, "amd64"), requirements.In(corev1.LabelOSStable, "linux")),
 		Capacity: corev1.ResourceList{
 			corev1.ResourceCPU:    *resource.NewQuantity(cores, resource.DecimalSI),
 			corev1.ResourceMemory: *resource.NewQuantity(cores<<32, resource.BinarySI),
@@ -57,6 +57,7 @@ func harness(t *testing.T, config memcloud.Config) cloudtest.Harness {
 	require.NoError(t, err)
 	return cloudtest.Harness{
 		Provider: cloud,
+		Now:      cloud.Clock().Now,
 		Settle:   func(context.Context) error { cloud.Settle(); return nil },
 		Exhaust: func(_ context.Context, c cloudprovider.Candidate) (func(), error) {
 			err := cloud.SetCapacity(c.Type, c.Offering, 0)

@@ -114,7 +114,8 @@ type Command struct {
 	// back. The caller may let a later wave wait longer. nil means that all nodes leave together.
 	Waves    [][]string
 	NewNodes []NewNode
-	// Placements are the new places of all pods that move, in an order in which each can be bound.
+	// Placements are the new places of all pods that move, in an order in which each can be bound
+	// once all nodes of the command are gone.
 	Placements []Placement
 	// Stranded are pods without another place that end with a node that goes in any case. Their
 	// controllers recreate them.

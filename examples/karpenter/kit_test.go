@@ -38,10 +38,12 @@ import (
 // excepted are the obligations that a provider behind the adaptor does not keep, and why; nothing else may be broken.
 var excepted = map[string]map[string]string{
 	"memcloud": {
-		"create-invalid": "Karpenter's claims name no candidates, so none of them can be outside of the catalogue",
+		"create-invalid":       "Karpenter's claims name no candidates, so none of them can be outside of the catalogue",
+		"create-foreign-token": "the token is the claim's UID, which the API server gives to one claim, whose spec cannot change",
 	},
 	"newprovider": {
-		"create-invalid": "Karpenter's claims name no candidates, so none of them can be outside of the catalogue",
+		"create-invalid":       "Karpenter's claims name no candidates, so none of them can be outside of the catalogue",
+		"create-foreign-token": "the token is the claim's UID, which the API server gives to one claim, whose spec cannot change",
 	},
 }
 
@@ -191,6 +193,7 @@ func memory(t *testing.T) cloudtest.Harness {
 	require.NoError(t, err)
 	return cloudtest.Harness{
 		Provider: cloud,
+		Now:      cloud.Clock().Now,
 		Settle:   func(context.Context) error { cloud.Settle(); return nil },
 		Exhaust: func(_ context.Context, c cloudprovider.Candidate) (func(), error) {
 			return func() { assert.NoError(t, cloud.SetCapacity(c.Type, c.Offering, -1)) }, cloud.SetCapacity(c.Type, c.Offering, 0)

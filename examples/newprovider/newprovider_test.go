@@ -31,7 +31,7 @@ func catalogue() []instancetypes.InstanceType {
 	for i, name := range []string{"box", "bigbox"} {
 		types = append(types, instancetypes.InstanceType{
 			Name:         name,
-			Requirements: requirements.MustOf(requirements.In(corev1.LabelInstanceTypeStable, name)),
+			Requirements: requirements.MustOf(requirements.In(corev1.LabelInstanceTypeStable, name), requirements.In(corev1.LabelArchStable, "amd64"), requirements.In(corev1.LabelOSStable, "linux")),
 			Capacity: corev1.ResourceList{
 				corev1.ResourceCPU:    *resource.NewQuantity(int64(4<<i), resource.DecimalSI),
 				corev1.ResourceMemory: *resource.NewQuantity(int64(16<<i)<<30, resource.BinarySI),
@@ -87,6 +87,7 @@ func TestConformance(t *testing.T) {
 		w := newWorld(t)
 		return cloudtest.Harness{
 			Provider: w.start(),
+			Now:      w.clock.now,
 			Settle:   func(context.Context) error { w.clock.pass(lag); return nil },
 			Reopen:   func(context.Context) (cloudprovider.Provider, error) { return w.start(), nil },
 			Exhaust: func(_ context.Context, c cloudprovider.Candidate) (func(), error) {
