@@ -48,13 +48,23 @@ func Make(ctx context.Context, c deprovision.Cluster, sim Simulator, opts *Optio
 	if err := c.Validate(); err != nil {
 		return Result{}, err
 	}
-	p := newPlanner(ctx, c, sim, opts.defaults())
-	start := p.clone()
-	for _, m := range p.o.Methods {
+	o := opts.defaults()
+	for _, m := range o.Methods {
 		if !slices.Contains(eligibility.Methods(), m) {
 			return Result{}, &UnknownMethodError{m}
 		}
 	}
+	p := newPlanner(ctx, c, sim, o)
+	p.rounds()
+	if p.short && p.asksFor(eligibility.Consolidation) && p.err == nil {
+		p = p.orFirst(newPlanner(ctx, c, sim, o))
+	}
+	return p.out, p.err
+}
+
+// rounds makes the plan.
+func (p *planner) rounds() {
+	start := p.clone()
 	p.terminateFirst(start, true)
 	for again := true; again && p.err == nil; {
 		quiet, retained := p.target(), len(p.retained)
@@ -64,30 +74,34 @@ func Make(ctx context.Context, c deprovision.Cluster, sim Simulator, opts *Optio
 		}
 		before := len(p.out.Commands)
 		whole, held := p.way()
-		if again = len(p.out.Commands) > before && (!quiet || !whole) && !held; again {
-			for i := range p.out.Commands[before:] {
-				p.move(p.out.Commands[before+i].Placements)
-			}
+		made := p.out.Commands[before:]
+		for i := range made {
+			p.move(made[i].Placements)
 		}
-		if held && !p.limited && len(p.out.Commands) == 0 {
-			p.limited, again = true, true
-		}
-		if len(p.out.Commands) == before && !held && len(p.retained) > retained { // retained for nothing
+		p.short = p.short || held || !whole
+		switch again = len(made) > 0 && (!quiet || !whole) && !held; {
+		case len(made) > 0:
+			p.limited, p.single = p.limited && !p.single, false
+		case !held && len(p.retained) > retained: // retained for nothing
 			again = true
+		case held && !p.limited && before == 0:
+			p.limited, again = true, true
+		case p.short && !p.single && p.asksFor(eligibility.Consolidation):
+			p.limited, p.single, again = true, true, true
 		}
 		p.moves, p.start = nil, state{p.sim, maps.Clone(p.nodes), nil}
 		p.tie()
 	}
 	p.terminateFirst(start, false)
 	if p.err != nil {
-		return Result{}, p.err
+		p.out = Result{}
+		return
 	}
 	for _, m := range p.nodes {
 		p.out.PricePerHourAfter += m.PricePerHour
 	}
 	p.out.Evictions = len(p.movedAlready())
 	p.budgets()
-	return p.out, nil
 }
 
 // target finds the state that the round ends with. The forced methods and consolidation take turns
@@ -97,6 +111,13 @@ func (p *planner) target() (quiet bool) {
 	for quiet = true; ; {
 		before := p.going()
 		p.forced()
+		if p.single {
+			if p.going() > before {
+				p.replay()
+			}
+			p.first()
+			return false
+		}
 		p.emptiness()
 		forced := p.going()
 		if before > 0 && forced == before {
@@ -450,7 +471,7 @@ func (p *planner) emptiness() {
 			set = append(set, m)
 		}
 	}
-	if len(set) == 0 {
+	if set = p.within(set); len(set) == 0 {
 		return
 	}
 	if a := p.ask(question(set)); a.OK() {

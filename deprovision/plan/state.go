@@ -36,6 +36,9 @@ type planner struct {
 	units    map[string]deprovision.Price // prices of disruption by pool
 	ledger   ledger                       // what the budgets allow in addition to the commands so far
 	limited  bool                         // no command leads to the state without budgets, so the search respects them
+	single   bool                         // nor to another, so the round gives back one node, see first
+	least    deprovision.Price            // what that node must gain
+	short    bool                         // the commands of some round did not reach its state
 	retained map[string]bool              // nodes whose moves were undone, see retain
 	noted    map[string]Verdict           // the verdict of the highest precedence so far, by node
 	out      Result

@@ -93,6 +93,76 @@ func (p *planner) way() (whole, held bool) {
 	return whole, held
 }
 
+// first gives back the node that gains most by itself now, if it gains more than least. Its command
+// is possible, because the answer is about the cluster as it is.
+func (p *planner) first() {
+	p.units = p.unitPrices()
+	moved, most := p.movedAlready(), p.least
+	var best move
+	var answer Answer
+	for _, m := range p.candidates() {
+		set := p.tied(m)
+		if p.weigh(set, 0).net() <= most || len(p.within(set)) < len(set) || p.block(m, eligibility.Consolidation) || slices.ContainsFunc(set, func(m *member) bool {
+			return m.bought != nil || slices.ContainsFunc(m.Pods, func(pod *corev1.Pod) bool { return moved[pod] })
+		}) {
+			continue
+		}
+		if a, w, ok := p.try(set, false); ok && w.net() > most {
+			best, answer, most = move{method: eligibility.Consolidation, nodes: set}, a, w.net()
+		}
+	}
+	if len(best.nodes) > 0 && !p.ended() {
+		p.commit(best, &answer)
+	}
+}
+
+// orFirst returns the plan of q, which begins with the one node that gains most, if that gains more
+// than this plan, whose commands did not reach the state that they were meant for. Both make the
+// same forced moves.
+func (p *planner) orFirst(q *planner) *planner {
+	start := q.clone()
+	forced, saves, _ := p.worth(&start)
+	q.limited, q.single, q.least = true, true, saves
+	q.rounds()
+	better := false
+	if p.err = q.err; p.err == nil {
+		again, most, all := q.worth(&start)
+		_, _, before := p.worth(&start)
+		better = again == forced && most > saves && all > before
+	}
+	if !better {
+		p, q = q, p
+	}
+	q.out.Questions += p.out.Questions
+	q.out.Avoided += p.out.Avoided
+	return q
+}
+
+// worth returns the number of nodes that must go and that the commands give back, what the other
+// commands gain, and what all gain, by the objective and the state at the start of the plan.
+func (p *planner) worth(start *state) (forced int, saved, all deprovision.Price) {
+	at := planner{problem: p.problem, state: *start, start: *start}
+	at.units = at.unitPrices()
+	for i := range p.out.Commands {
+		c := &p.out.Commands[i]
+		var set []*member
+		bought := deprovision.Price(0)
+		for _, n := range c.Nodes {
+			set = append(set, start.nodes[n.Name])
+		}
+		for k := range c.NewNodes {
+			bought += c.NewNodes[k].cost()
+		}
+		gain := at.weigh(set, bought).net()
+		if all += gain; c.Saves() {
+			saved += gain
+		} else {
+			forced += len(set)
+		}
+	}
+	return forced, saved, all
+}
+
 // movedAlready returns the pods that the commands so far move.
 func (p *planner) movedAlready() map[*corev1.Pod]bool {
 	out := map[*corev1.Pod]bool{}
