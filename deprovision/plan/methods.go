@@ -56,7 +56,7 @@ func Make(ctx context.Context, c deprovision.Cluster, sim Simulator, opts *Optio
 	}
 	p := newPlanner(ctx, c, sim, o)
 	p.rounds()
-	if p.short && p.asksFor(eligibility.Consolidation) && p.err == nil {
+	if len(p.out.Commands) > 0 && p.asksFor(eligibility.Consolidation) { // otherwise each was tried
 		p = p.orFirst(newPlanner(ctx, c, sim, o))
 	}
 	return p.out, p.err
@@ -69,9 +69,7 @@ func (p *planner) rounds() {
 	for again := true; again && p.err == nil; {
 		quiet, retained := p.target(), len(p.retained)
 		p.retain()
-		if p.out.Verdicts == nil {
-			p.verdicts()
-		}
+		p.verdicts()
 		before := len(p.out.Commands)
 		whole, held := p.way()
 		made := p.out.Commands[before:]
@@ -86,7 +84,7 @@ func (p *planner) rounds() {
 			again = true
 		case held && !p.limited && before == 0:
 			p.limited, again = true, true
-		case p.short && !p.single && p.asksFor(eligibility.Consolidation):
+		case (held || !whole || !quiet) && !p.single && p.asksFor(eligibility.Consolidation):
 			p.limited, p.single, again = true, true, true
 		}
 		p.moves, p.start = nil, state{p.sim, maps.Clone(p.nodes), nil}
@@ -101,6 +99,7 @@ func (p *planner) rounds() {
 		p.out.PricePerHourAfter += m.PricePerHour
 	}
 	p.out.Evictions = len(p.movedAlready())
+	p.explanations()
 	p.budgets()
 }
 
@@ -477,31 +476,4 @@ func (p *planner) emptiness() {
 	if a := p.ask(question(set)); a.OK() {
 		p.commit(move{method: eligibility.Emptiness, nodes: set, why: "nothing runs there that would have to move"}, &a)
 	}
-}
-
-// block records the blockers of the node for the method and reports whether there are any.
-func (p *planner) block(m *member, method eligibility.Method) bool {
-	by := p.blockers(m, method)
-	if len(by) == 0 {
-		by = p.tieBlockers(m, method)
-	}
-	if len(by) == 0 {
-		return false
-	}
-	v := m.verdict(Blocked, method, by[0].String())
-	v.By = by
-	p.note(v)
-	return true
-}
-
-// ranked returns the members in the order of the ranker, then by name.
-func (p *planner) ranked(list []*member) []*member {
-	out := slices.Clone(list)
-	for i, m := range out {
-		scored := *m
-		scored.Score = p.o.Ranker.Rank(m.Candidate)
-		out[i] = &scored
-	}
-	slices.SortStableFunc(out, func(a, b *member) int { return cmp.Or(cmp.Compare(b.Score, a.Score), strings.Compare(a.Name, b.Name)) })
-	return out
 }

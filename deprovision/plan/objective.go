@@ -132,3 +132,28 @@ func (p *planner) charged(m *member, of int) *member {
 	}
 	return m
 }
+
+// worth returns the number of nodes that must go and that the commands give back, what the other
+// commands gain, and what all gain, by the objective and the state at the start of the plan.
+func (p *planner) worth(start *state) (forced int, saved, all deprovision.Price) {
+	at := planner{problem: p.problem, state: *start, start: *start}
+	at.units = at.unitPrices()
+	for i := range p.out.Commands {
+		c := &p.out.Commands[i]
+		var set []*member
+		bought := deprovision.Price(0)
+		for _, n := range c.Nodes {
+			set = append(set, start.nodes[n.Name])
+		}
+		for k := range c.NewNodes {
+			bought += c.NewNodes[k].cost()
+		}
+		gain := at.weigh(set, bought).net()
+		if all += gain; c.Saves() {
+			saved += gain
+		} else {
+			forced += len(set)
+		}
+	}
+	return forced, saved, all
+}

@@ -86,6 +86,7 @@ func (p *planner) way() (whole, held bool) {
 			fresh = a.Rebased
 		}
 	}
+	p.keepFor(list, &to)
 	p.out.After = p.sim
 	if fresh != nil {
 		p.sim = fresh()
@@ -116,12 +117,16 @@ func (p *planner) first() {
 	}
 }
 
-// orFirst returns the plan of q, which begins with the one node that gains most, if that gains more
-// than this plan, whose commands did not reach the state that they were meant for. Both make the
-// same forced moves.
+// orFirst returns the plan of q, which begins with the one node that gains most, if it gains more than
+// this plan. It asks only about nodes that could gain more by themselves than this plan does, so
+// nothing about a large cluster. Both plans make the same forced moves.
 func (p *planner) orFirst(q *planner) *planner {
 	start := q.clone()
 	forced, saves, _ := p.worth(&start)
+	q.units = q.unitPrices()
+	if !slices.ContainsFunc(q.members(), func(m *member) bool { return q.weigh(q.tied(m), 0).net() > saves }) {
+		return p
+	}
 	q.limited, q.single, q.least = true, true, saves
 	q.rounds()
 	better := false
@@ -138,29 +143,20 @@ func (p *planner) orFirst(q *planner) *planner {
 	return q
 }
 
-// worth returns the number of nodes that must go and that the commands give back, what the other
-// commands gain, and what all gain, by the objective and the state at the start of the plan.
-func (p *planner) worth(start *state) (forced int, saved, all deprovision.Price) {
-	at := planner{problem: p.problem, state: *start, start: *start}
-	at.units = at.unitPrices()
-	for i := range p.out.Commands {
-		c := &p.out.Commands[i]
-		var set []*member
-		bought := deprovision.Price(0)
-		for _, n := range c.Nodes {
-			set = append(set, start.nodes[n.Name])
-		}
-		for k := range c.NewNodes {
-			bought += c.NewNodes[k].cost()
-		}
-		gain := at.weigh(set, bought).net()
-		if all += gain; c.Saves() {
-			saved += gain
-		} else {
-			forced += len(set)
+// keepFor records which nodes stay for pods of nodes that the moves give back, but no command does.
+func (p *planner) keepFor(list []move, to *destination) {
+	if p.single {
+		return
+	}
+	p.keeps = map[string]string{}
+	for _, v := range list {
+		m := v.nodes[0]
+		for _, pod := range m.Pods {
+			if node := to.moved[pod]; p.nodes[m.Name] != nil && (p.keeps[node] == "" || m.Name < p.keeps[node]) {
+				p.keeps[node] = m.Name
+			}
 		}
 	}
-	return forced, saved, all
 }
 
 // movedAlready returns the pods that the commands so far move.
@@ -298,6 +294,9 @@ func (p *planner) stay(v move, to *destination) {
 	}
 	_, cost := p.stepOf(v, to)
 	outranked := !p.accepts(v, cost)
+	if torn == nil && !outranked && v.method == eligibility.Consolidation {
+		outcome, detail = "", "" // explanations asks what holds its pods now
+	}
 	if outranked {
 		outcome, detail = Outranked, "by itself it would save less than its disruption costs, or less than the required minimum"
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -67,7 +68,7 @@ func TestZoneBudgets(t *testing.T) {
 			}
 		}
 		for _, v := range r.Verdicts {
-			if v.Outcome == plan.OverBudget {
+			if v.Outcome == plan.OverBudget && !strings.Contains(v.Detail, "it is kept for pods of ") { // a node that the budgets hold back
 				require.Contains(t, v.Detail, fmt.Sprintf("budgets[0] of zone %s allows %d of", w.node(v.Node).Zone, most))
 			}
 		}
