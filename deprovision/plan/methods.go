@@ -29,7 +29,10 @@ import (
 // Make looks for the final state without budgets. The commands then go as far as the budgets allow,
 // and the next plan continues from there. If every command is larger than the budgets allow, one
 // command gives its nodes back in waves, see [Command.Waves]. If constraints between pods forbid
-// waves, Make looks for a state within the budgets.
+// waves, Make looks for a state within the budgets. If no command leads to any of these states, such
+// as where the limit of a pool forbids to buy before others go, Make gives back the node that gains
+// most by itself, and searches on from there. It begins with such a node if the plan would otherwise
+// save less than that one.
 //
 // Each round begins where the one before ended. Make ends when a round finds no change, when every
 // further change would move a pod again, or when budgets hold nodes back. So if the plan is made

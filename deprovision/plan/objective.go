@@ -133,9 +133,9 @@ func (p *planner) charged(m *member, of int) *member {
 	return m
 }
 
-// worth returns the number of nodes that must go and that the commands give back, what the other
-// commands gain, and what all gain, by the objective and the state at the start of the plan.
-func (p *planner) worth(start *state) (forced int, saved, all deprovision.Price) {
+// worth returns how many nodes the commands give back because they must go, and what the other
+// commands gain by the objective, in the state at the start of the plan.
+func (p *planner) worth(start *state) (forced int, gain deprovision.Price) {
 	at := planner{problem: p.problem, state: *start, start: *start}
 	at.units = at.unitPrices()
 	for i := range p.out.Commands {
@@ -148,12 +148,11 @@ func (p *planner) worth(start *state) (forced int, saved, all deprovision.Price)
 		for k := range c.NewNodes {
 			bought += c.NewNodes[k].cost()
 		}
-		gain := at.weigh(set, bought).net()
-		if all += gain; c.Saves() {
-			saved += gain
+		if c.Saves() {
+			gain += at.weigh(set, bought).net()
 		} else {
 			forced += len(set)
 		}
 	}
-	return forced, saved, all
+	return forced, gain
 }

@@ -113,6 +113,9 @@ func (p *planner) explain(m *member) Verdict {
 		return p.waits(m, set)
 	case pays:
 		return p.outranked(m, w, a.price())
+	case a.OK() && w.saving > 0 && !p.saves(w):
+		v.Outcome, v.BestPricePerHour = Outranked, a.price()
+		v.Detail = fmt.Sprintf("%sit would save $%.4f an hour, less than the required minimum of $%.4f", with, w.saving.Dollars(), p.o.MinSavings.Dollars())
 	case !a.OK():
 		v.Outcome, v.Detail = WouldNotFit, with+a.Why
 		if q.CapacityTypes != nil {
@@ -161,7 +164,7 @@ func (p *planner) waits(m *member, set []*member) Verdict {
 	if slices.ContainsFunc(set, func(m *member) bool {
 		return slices.ContainsFunc(m.Pods, func(pod *corev1.Pod) bool { return moved[pod] })
 	}) {
-		v.Outcome, v.Detail = NotAsked, p.together(m.Name)+"this plan moves pods to it, which no plan moves twice"
+		v.Outcome, v.Detail = NotAsked, p.together(m.Name)+"pods move to it in this plan, and no pod moves twice"
 		return v
 	}
 	v.Outcome, v.Detail = WouldNotFit, p.together(m.Name)+"its pods would fit elsewhere, but no order in which they could move was found"

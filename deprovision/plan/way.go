@@ -117,12 +117,12 @@ func (p *planner) first() {
 	}
 }
 
-// orFirst returns the plan of q, which begins with the one node that gains most, if it gains more than
-// this plan. It asks only about nodes that could gain more by themselves than this plan does, so
+// orFirst returns the plan of q, which begins with the one node that gains most, if it gains and saves
+// more than this plan. It asks only about nodes that could gain more by themselves than this plan does, so
 // nothing about a large cluster. Both plans make the same forced moves.
 func (p *planner) orFirst(q *planner) *planner {
 	start := q.clone()
-	forced, saves, _ := p.worth(&start)
+	forced, saves := p.worth(&start)
 	q.units = q.unitPrices()
 	if !slices.ContainsFunc(q.members(), func(m *member) bool { return q.weigh(q.tied(m), 0).net() > saves }) {
 		return p
@@ -131,9 +131,8 @@ func (p *planner) orFirst(q *planner) *planner {
 	q.rounds()
 	better := false
 	if p.err = q.err; p.err == nil {
-		again, most, all := q.worth(&start)
-		_, _, before := p.worth(&start)
-		better = again == forced && most > saves && all > before
+		again, most := q.worth(&start)
+		better = again == forced && most > saves && q.out.PricePerHourAfter < p.out.PricePerHourAfter
 	}
 	if !better {
 		p, q = q, p

@@ -206,3 +206,108 @@ func TestNoSingleNodeSavesMore(t *testing.T) {
 	t.Logf("%d clusters, %d with a saving, %d save less than a single node would, %d questions", clusters, saved, less, questions)
 	assert.Greater(t, saved, clusters/2)
 }
+
+// priced returns a type of so many cores at this price.
+func priced(name string, cpu int, dollars float64) instancetypes.InstanceType {
+	return instancetypes.New(name, nil, cores(cpu), instancetypes.Offer("a", "on-demand", dollars))
+}
+
+// within returns a pool with this budget.
+func within(name string, b nodepool.Budget, types ...instancetypes.InstanceType) scheduling.Pool {
+	pool := nodepool.New(name)
+	pool.Disruption.Budgets = []nodepool.Budget{b}
+	return scheduling.Pool{NodePool: pool, Types: types}
+}
+
+// said returns what the plan says about the node.
+func said(t *testing.T, r giveback.Result, node string) giveback.Verdict {
+	t.Helper()
+	at := slices.IndexFunc(r.Verdicts, func(v giveback.Verdict) bool { return v.Node == node })
+	require.GreaterOrEqual(t, at, 0)
+	return r.Verdicts[at]
+}
+
+// Where the limit of a pool forbids to buy what the cheapest state needs before the old nodes go, something is saved nevertheless.
+func TestAStateOutOfReach(t *testing.T) {
+	for limit, want := range map[int]float64{10: 0.41, 12: 0.41, 18: 0.16} {
+		small, large := priced("small", 2, 0.1), priced("large", 8, 0.41)
+		large.Offerings = append(large.Offerings, instancetypes.Offer("a", "spot", 0.16))
+		x := &cramped{}
+		x.s.Pools = []scheduling.Pool{within("pool", nodepool.Budget{Nodes: 100, Percent: true}, small, large)}
+		x.s.Pools[0].Limits = corev1.ResourceList{"cpu": *resource.NewQuantity(int64(limit), resource.DecimalSI)}
+		x.node("n0", "pool", large, 0)
+		x.node("n1", "pool", small, 0)
+		x.pod("n0", "db", 1500)
+		x.pod("n1", "db", 1250)
+		r, _, _ := x.plan(t)
+		assert.LessOrEqual(t, r.PricePerHourAfter.Dollars(), want+1e-9, "limit %d", limit)
+	}
+}
+
+// A node that its budget keeps takes the pods of others, so nothing is bought for them.
+func TestAFrozenNodeIsUsed(t *testing.T) {
+	for _, types := range [][]instancetypes.InstanceType{{priced("large", 4, 0.2)}, {priced("large", 4, 0.2), priced("small", 2, 0.1)}} {
+		x := &cramped{}
+		x.s.Pools = []scheduling.Pool{within("frozen", nodepool.Budget{}, types...), within("open", nodepool.Budget{Nodes: 100, Percent: true}, types...)}
+		x.node("n-frozen", "frozen", types[0], 0)
+		x.node("n-open", "open", types[0], 0)
+		x.pod("n-open", "db", 1000)
+		r, _, _ := x.plan(t)
+		assert.InDelta(t, 0.2, r.PricePerHourAfter.Dollars(), 1e-9)
+		assert.Equal(t, giveback.OverBudget, said(t, r, "n-frozen").Outcome)
+	}
+}
+
+// A verdict is true of what the plan leaves: it does not say that pods have no place, nor what another node for them would cost, where a budget
+// has left a node empty that holds them.
+func TestVerdictsOfWhatABudgetLeaves(t *testing.T) {
+	few, held := 0, 0
+	for seed := range uint64(600) {
+		x := newCramped(seed)
+		r, _, _ := x.plan(t)
+		moves := map[string]bool{}
+		used, gone := map[string]int64{}, map[string]bool{}
+		for i := range r.Commands {
+			for _, n := range r.Commands[i].Nodes {
+				gone[n.Name] = true
+			}
+			for _, p := range r.Commands[i].Placements {
+				used[p.Node] += p.Pod.Spec.Containers[0].Resources.Requests.Cpu().MilliValue()
+				moves[p.Pod.Name] = true
+			}
+		}
+		for _, p := range x.s.Pods {
+			if !moves[p.Name] {
+				used[p.Spec.NodeName] += p.Spec.Containers[0].Resources.Requests.Cpu().MilliValue()
+			}
+		}
+		stay := 0
+		for _, n := range x.s.Nodes {
+			if !gone[n.Name] {
+				stay++
+			}
+		}
+		for i := range r.Commands {
+			stay += len(r.Commands[i].NewNodes)
+		}
+		for _, v := range r.Verdicts {
+			var pod string
+			var others int
+			if v.Outcome == giveback.WouldNotFit {
+				if _, err := fmt.Sscanf(v.Detail, "%s of %d other nodes", &pod, &others); err == nil {
+					few++
+					assert.Equal(t, stay-1, others, "seed %d: %+v", seed, v)
+				}
+			}
+			if v.Outcome == giveback.NoSaving && v.BestPricePerHour > 0 {
+				assert.Positive(t, used[v.Node], "seed %d: it holds no pods: %+v", seed, v)
+			}
+			if v.Outcome == giveback.OverBudget {
+				held++
+			}
+		}
+	}
+	t.Logf("%d verdicts count other nodes, %d name a budget", few, held)
+	assert.Greater(t, few, 20)
+	assert.Greater(t, held, 20)
+}
