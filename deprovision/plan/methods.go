@@ -14,6 +14,7 @@ import (
 	"github.com/joinery-sdk/joinery/deprovision"
 	"github.com/joinery-sdk/joinery/deprovision/eligibility"
 	"github.com/joinery-sdk/joinery/deprovision/eviction"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
 // Make looks for nodes to give back, method by method: interruption, expiration, repair, drift,
@@ -32,7 +33,7 @@ import (
 // waves, Make looks for a state within the budgets. If no command leads to any of these states, such
 // as where the limit of a pool forbids to buy before others go, Make gives back the node that gains
 // most by itself, and searches on from there. It begins with such a node if the plan would otherwise
-// save less than that one.
+// save less than that one, unless budgets hold nodes back, because then the next plan continues.
 //
 // Each round begins where the one before ended. Make ends when a round finds no change, when every
 // further change would move a pod again, or when budgets hold nodes back. So if the plan is made
@@ -59,7 +60,7 @@ func Make(ctx context.Context, c deprovision.Cluster, sim Simulator, opts *Optio
 	}
 	p := newPlanner(ctx, c, sim, o)
 	p.rounds()
-	if len(p.out.Commands) > 0 && p.asksFor(eligibility.Consolidation) { // otherwise each was tried
+	if len(p.out.Commands) > 0 && !p.held && p.asksFor(eligibility.Consolidation) { // without commands, each was tried
 		p = p.orFirst(newPlanner(ctx, c, sim, o))
 	}
 	return p.out, p.err
@@ -79,7 +80,7 @@ func (p *planner) rounds() {
 		for i := range made {
 			p.move(made[i].Placements)
 		}
-		p.short = p.short || held || !whole
+		p.short, p.held = p.short || held || !whole, p.held || held
 		switch again = len(made) > 0 && (!quiet || !whole) && !held; {
 		case len(made) > 0:
 			p.limited, p.single = p.limited && !p.single, false
@@ -468,10 +469,16 @@ func (p *planner) emptiness() {
 		return
 	}
 	var set []*member
+	ledger := p.spent()
 	for _, m := range p.ranked(p.members()) {
-		if len(m.Pods) == 0 && m.bought == nil && !p.block(m, eligibility.Emptiness) {
-			set = append(set, m)
+		if len(m.Pods) > 0 || m.bought != nil || p.block(m, eligibility.Emptiness) {
+			continue
 		}
+		if _, over := ledger.split(eligibility.Emptiness, []*member{m}); len(over) > 0 {
+			p.note(m.verdict(OverBudget, eligibility.Emptiness, ledger.why(m.Node, nodepool.Empty)))
+			continue
+		}
+		set = append(set, m)
 	}
 	if set = p.within(set); len(set) == 0 {
 		return

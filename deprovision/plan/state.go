@@ -38,6 +38,7 @@ type planner struct {
 	limited  bool                         // no command leads to the state without budgets, so the search respects them
 	single   bool                         // nor to another, so the round gives back one node, see first
 	least    deprovision.Price            // what that node must gain
+	held     bool                         // budgets kept nodes from going in some round
 	short    bool                         // the commands of some round did not reach its state
 	retained map[string]bool              // nodes whose moves were undone, see retain
 	noted    map[string]Verdict           // the verdict of the highest precedence so far, by node

@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -59,7 +60,7 @@ func (x *cramped) pod(node, app string, milli int) *corev1.Pod {
 	return p
 }
 
-func crampedNow() time.Time       { return time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC) }
+func crampedNow() time.Time     { return time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC) }
 func untouchedSince() time.Time { return crampedNow().Add(-48 * time.Hour) }
 
 func newCramped(seed uint64) *cramped {
@@ -180,7 +181,8 @@ func (x *cramped) plan(t *testing.T) (giveback.Result, deprovision.Cluster, give
 	return r, c, sim
 }
 
-// A plan saves at least what giving back any one node would save now, whatever keeps it from the state that it would like.
+// A plan saves at least what giving back any one node would save now, unless it uses up a budget: then the next plan continues on the way to a state
+// that may be far from what saves most now.
 func TestNoSingleNodeSavesMore(t *testing.T) {
 	clusters, from := 600, 0
 	if n, err := strconv.Atoi(os.Getenv("JOINERY_DRAWS")); err == nil {
@@ -189,7 +191,7 @@ func TestNoSingleNodeSavesMore(t *testing.T) {
 		clusters = 5000
 	}
 	from, _ = strconv.Atoi(os.Getenv("JOINERY_FROM"))
-	saved, less, questions := 0, 0, 0
+	saved, less, held, questions := 0, 0, 0, 0
 	for seed := uint64(from); seed < uint64(from+clusters); seed++ {
 		x := newCramped(seed)
 		r, c, sim := x.plan(t)
@@ -197,14 +199,18 @@ func TestNoSingleNodeSavesMore(t *testing.T) {
 		if len(r.Commands) > 0 {
 			saved++
 		}
+		if slices.ContainsFunc(r.Verdicts, func(v giveback.Verdict) bool { return strings.Contains(v.Detail, "; this plan takes ") }) {
+			held++
+			continue
+		}
 		if most, which := x.bySingle(t, &c, sim); r.PricePerHour-r.PricePerHourAfter < most {
 			less++
 			at := slices.IndexFunc(r.Verdicts, func(v giveback.Verdict) bool { return v.Node == which })
 			assert.Fail(t, "a single node saves more", "seed %d: %s by itself saves %v, the plan %v; its verdict is %+v", seed, which, most, r.PricePerHour-r.PricePerHourAfter, r.Verdicts[at])
 		}
 	}
-	t.Logf("%d clusters, %d with a saving, %d save less than a single node would, %d questions", clusters, saved, less, questions)
-	assert.Greater(t, saved, clusters/2)
+	t.Logf("%d clusters, %d with a saving, %d use up a budget, %d save less than a single node would, %d questions", clusters, saved, held, less, questions)
+	assert.Greater(t, saved-held, clusters/2)
 }
 
 // priced returns a type of so many cores at this price.
