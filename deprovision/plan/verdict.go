@@ -152,12 +152,11 @@ func (p *planner) waits(m *member, set []*member) Verdict {
 		}
 	}
 	if other := p.keeps[m.Name]; other != "" {
-		v.Detail = fmt.Sprintf("%sit is kept for pods of %s, which cannot move now", p.together(m.Name), other)
+		why := "which cannot move now"
 		if p.verdictOf(other).Outcome == OverBudget {
-			v.Detail = fmt.Sprintf("%sit is kept for pods of %s, which the budgets hold back", p.together(m.Name), other)
-			return v
+			why = "which the budgets hold back"
 		}
-		v.Outcome = NoSaving
+		v.Outcome, v.Detail = NoSaving, fmt.Sprintf("%sit is kept for pods of %s, %s", p.together(m.Name), other, why)
 		return v
 	}
 	moved := p.movedAlready()
