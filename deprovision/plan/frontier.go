@@ -27,14 +27,17 @@ type Point struct {
 // evictions of the point may save less than the first commands of a larger plan, because its search
 // is another one. The error is that of [Make], and the cost is that of as many plans.
 func Frontier(ctx context.Context, c deprovision.Cluster, sim Simulator, opts *Options, evictions ...int) ([]Point, error) {
-	defaults := opts.defaults()
+	var own Options // Make fills in the defaults, and a price of 0 is one
+	if opts != nil {
+		own = *opts
+	}
 	whole, err := Make(ctx, c, sim, opts)
 	if err != nil {
 		return nil, err
 	}
-	list := beginnings(nil, &whole, defaults.MaxEvictions)
+	list := beginnings(nil, &whole, own.MaxEvictions)
 	for _, n := range evictions {
-		o := defaults
+		o := own
 		if n < 1 || o.MaxEvictions > 0 && n >= o.MaxEvictions || n >= whole.Evictions {
 			continue
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/joinery-sdk/joinery/deprovision"
 	"github.com/joinery-sdk/joinery/deprovision/eligibility"
 	"github.com/joinery-sdk/joinery/deprovision/eviction"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
 // Make looks for nodes to give back, method by method: interruption, expiration, repair, drift,
@@ -29,7 +30,10 @@ import (
 // Make looks for the final state without budgets. The commands then go as far as the budgets allow,
 // and the next plan continues from there. If every command is larger than the budgets allow, one
 // command gives its nodes back in waves, see [Command.Waves]. If constraints between pods forbid
-// waves, Make looks for a state within the budgets.
+// waves, Make looks for a state within the budgets. If no command leads to any of these states, such
+// as where the limit of a pool forbids to buy before others go, Make gives back the node that gains
+// most by itself, and searches on from there. It begins with such a node if the plan would otherwise
+// save less than that one, unless budgets hold nodes back, because then the next plan continues.
 //
 // Each round begins where the one before ended. Make ends when a round finds no change, when every
 // further change would move a pod again, or when budgets hold nodes back. So if the plan is made
@@ -48,46 +52,59 @@ func Make(ctx context.Context, c deprovision.Cluster, sim Simulator, opts *Optio
 	if err := c.Validate(); err != nil {
 		return Result{}, err
 	}
-	p := newPlanner(ctx, c, sim, opts.defaults())
-	start := p.clone()
-	for _, m := range p.o.Methods {
+	o := opts.defaults()
+	for _, m := range o.Methods {
 		if !slices.Contains(eligibility.Methods(), m) {
 			return Result{}, &UnknownMethodError{m}
 		}
 	}
+	p := newPlanner(ctx, c, sim, o)
+	p.rounds()
+	if len(p.out.Commands) > 0 && !p.held && p.asksFor(eligibility.Consolidation) { // without commands, each was tried
+		p = p.orFirst(newPlanner(ctx, c, sim, o))
+	}
+	return p.out, p.err
+}
+
+// rounds makes the plan.
+func (p *planner) rounds() {
+	start := p.clone()
 	p.terminateFirst(start, true)
 	for again := true; again && p.err == nil; {
 		quiet, retained := p.target(), len(p.retained)
 		p.retain()
-		if p.out.Verdicts == nil {
-			p.verdicts()
-		}
+		p.verdicts()
 		before := len(p.out.Commands)
 		whole, held := p.way()
-		if again = len(p.out.Commands) > before && (!quiet || !whole) && !held; again {
-			for i := range p.out.Commands[before:] {
-				p.move(p.out.Commands[before+i].Placements)
-			}
+		made := p.out.Commands[before:]
+		for i := range made {
+			p.move(made[i].Placements)
 		}
-		if held && !p.limited && len(p.out.Commands) == 0 {
-			p.limited, again = true, true
-		}
-		if len(p.out.Commands) == before && !held && len(p.retained) > retained { // retained for nothing
+		p.short, p.held = p.short || held || !whole, p.held || held
+		switch again = len(made) > 0 && (!quiet || !whole) && !held; {
+		case len(made) > 0:
+			p.limited, p.single = p.limited && !p.single, false
+		case !held && len(p.retained) > retained: // retained for nothing
 			again = true
+		case held && !p.limited && before == 0:
+			p.limited, again = true, true
+		case (held || !whole || !quiet) && !p.single && p.asksFor(eligibility.Consolidation):
+			p.limited, p.single, again = true, true, true
 		}
 		p.moves, p.start = nil, state{p.sim, maps.Clone(p.nodes), nil}
 		p.tie()
 	}
 	p.terminateFirst(start, false)
 	if p.err != nil {
-		return Result{}, p.err
+		p.out = Result{}
+		return
 	}
 	for _, m := range p.nodes {
 		p.out.PricePerHourAfter += m.PricePerHour
 	}
 	p.out.Evictions = len(p.movedAlready())
+	p.explanations()
 	p.budgets()
-	return p.out, nil
 }
 
 // target finds the state that the round ends with. The forced methods and consolidation take turns
@@ -97,6 +114,13 @@ func (p *planner) target() (quiet bool) {
 	for quiet = true; ; {
 		before := p.going()
 		p.forced()
+		if p.single {
+			if p.going() > before {
+				p.replay()
+			}
+			p.first()
+			return false
+		}
 		p.emptiness()
 		forced := p.going()
 		if before > 0 && forced == before {
@@ -445,42 +469,21 @@ func (p *planner) emptiness() {
 		return
 	}
 	var set []*member
+	ledger := p.spent()
 	for _, m := range p.ranked(p.members()) {
-		if len(m.Pods) == 0 && m.bought == nil && !p.block(m, eligibility.Emptiness) {
-			set = append(set, m)
+		if len(m.Pods) > 0 || m.bought != nil || p.block(m, eligibility.Emptiness) {
+			continue
 		}
+		if _, over := ledger.split(eligibility.Emptiness, []*member{m}); len(over) > 0 {
+			p.note(m.verdict(OverBudget, eligibility.Emptiness, ledger.why(m.Node, nodepool.Empty)))
+			continue
+		}
+		set = append(set, m)
 	}
-	if len(set) == 0 {
+	if set = p.within(set); len(set) == 0 {
 		return
 	}
 	if a := p.ask(question(set)); a.OK() {
 		p.commit(move{method: eligibility.Emptiness, nodes: set, why: "nothing runs there that would have to move"}, &a)
 	}
-}
-
-// block records the blockers of the node for the method and reports whether there are any.
-func (p *planner) block(m *member, method eligibility.Method) bool {
-	by := p.blockers(m, method)
-	if len(by) == 0 {
-		by = p.tieBlockers(m, method)
-	}
-	if len(by) == 0 {
-		return false
-	}
-	v := m.verdict(Blocked, method, by[0].String())
-	v.By = by
-	p.note(v)
-	return true
-}
-
-// ranked returns the members in the order of the ranker, then by name.
-func (p *planner) ranked(list []*member) []*member {
-	out := slices.Clone(list)
-	for i, m := range out {
-		scored := *m
-		scored.Score = p.o.Ranker.Rank(m.Candidate)
-		out[i] = &scored
-	}
-	slices.SortStableFunc(out, func(a, b *member) int { return cmp.Or(cmp.Compare(b.Score, a.Score), strings.Compare(a.Name, b.Name)) })
-	return out
 }

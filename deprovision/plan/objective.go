@@ -132,3 +132,27 @@ func (p *planner) charged(m *member, of int) *member {
 	}
 	return m
 }
+
+// worth returns how many nodes the commands give back because they must go, and what the other
+// commands gain by the objective, in the state at the start of the plan.
+func (p *planner) worth(start *state) (forced int, gain deprovision.Price) {
+	at := planner{problem: p.problem, state: *start, start: *start}
+	at.units = at.unitPrices()
+	for i := range p.out.Commands {
+		c := &p.out.Commands[i]
+		var set []*member
+		bought := deprovision.Price(0)
+		for _, n := range c.Nodes {
+			set = append(set, start.nodes[n.Name])
+		}
+		for k := range c.NewNodes {
+			bought += c.NewNodes[k].cost()
+		}
+		if c.Saves() {
+			gain += at.weigh(set, bought).net()
+		} else {
+			forced += len(set)
+		}
+	}
+	return forced, gain
+}

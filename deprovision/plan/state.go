@@ -36,8 +36,13 @@ type planner struct {
 	units    map[string]deprovision.Price // prices of disruption by pool
 	ledger   ledger                       // what the budgets allow in addition to the commands so far
 	limited  bool                         // no command leads to the state without budgets, so the search respects them
+	single   bool                         // nor to another, so the round gives back one node, see first
+	least    deprovision.Price            // what that node must gain
+	held     bool                         // budgets kept nodes from going in some round
+	short    bool                         // the commands of some round did not reach its state
 	retained map[string]bool              // nodes whose moves were undone, see retain
 	noted    map[string]Verdict           // the verdict of the highest precedence so far, by node
+	keeps    map[string]string            // nodes that stay for pods of another node, which cannot go yet; see keepFor
 	out      Result
 	err      error // the first error of the simulator or the context
 }
@@ -319,6 +324,18 @@ func (m *member) with(pods []*corev1.Pod) *member {
 	}
 	out.blocked = map[eligibility.Method][]eligibility.Blocker{}
 	return &out
+}
+
+// ranked returns the members in the order of the ranker, then by name.
+func (p *planner) ranked(list []*member) []*member {
+	out := slices.Clone(list)
+	for i, m := range out {
+		scored := *m
+		scored.Score = p.o.Ranker.Rank(m.Candidate)
+		out[i] = &scored
+	}
+	slices.SortStableFunc(out, func(a, b *member) int { return cmp.Or(cmp.Compare(b.Score, a.Score), strings.Compare(a.Name, b.Name)) })
+	return out
 }
 
 // members returns the nodes of the state by name.

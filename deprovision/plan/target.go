@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -375,9 +374,7 @@ func (p *planner) singles(accept func() bool) bool {
 		if !ok || w.net() <= 0 {
 			if ok {
 				for _, mate := range set {
-					v := mate.verdict(Outranked, eligibility.Consolidation, fmt.Sprintf("%sit would save $%.4f in %s, but its disruption costs $%.4f", p.together(mate.Name), w.earned.Dollars(), time.Duration(w.horizon*float64(time.Hour)).Round(time.Minute), w.disrupted.Dollars()))
-					v.BestPricePerHour, v.Earned, v.Cost = a.price(), w.earned, w.disrupted
-					p.note(v)
+					p.note(p.outranked(mate, w, a.price()))
 				}
 			}
 			continue

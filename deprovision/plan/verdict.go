@@ -4,7 +4,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joinery-sdk/joinery/deprovision"
 	"github.com/joinery-sdk/joinery/deprovision/eligibility"
 )
 
@@ -53,19 +57,20 @@ func precedence(o Outcome) int {
 	return 0
 }
 
-// verdicts fills in the verdict of every node.
+// verdicts begins the verdicts with what the first search found. A node without an outcome stays
+// unless a command gives it back, and explanations says why.
 func (p *planner) verdicts() {
+	if p.out.Verdicts != nil {
+		return
+	}
 	for i := range p.cluster.Nodes {
 		name := p.cluster.Nodes[i].Name()
-		v, ok := p.noted[name]
-		m := p.nodes[name]
+		v, m := p.noted[name], p.nodes[name]
+		v.Node = name
 		if m == nil { // its command adds the rest
-			v, ok = Verdict{Node: name, Outcome: Chosen}, true
+			v = Verdict{Node: name, Outcome: Chosen}
 		}
-		switch {
-		case !ok && m != nil && p.asksFor(eligibility.Consolidation):
-			v = p.explain(m)
-		case !ok && m != nil:
+		if v.Outcome == "" && !p.asksFor(eligibility.Consolidation) {
 			v = m.verdict(NotAsked, "", "none of the requested methods applies")
 		}
 		v.Notes = p.cluster.Nodes[i].Undecided
@@ -74,7 +79,21 @@ func (p *planner) verdicts() {
 	slices.SortFunc(p.out.Verdicts, func(a, b Verdict) int { return strings.Compare(a.Node, b.Node) })
 }
 
-// explain returns the verdict of a candidate for which no change gives it back.
+// explanations completes the verdicts of nodes without an outcome, as the commands leave the cluster.
+// If these did not reach the state that was found, what was too little for a node there is asked again.
+func (p *planner) explanations() {
+	p.units = p.unitPrices()
+	for i := range p.out.Verdicts {
+		v := &p.out.Verdicts[i]
+		if m := p.nodes[v.Node]; m != nil && (v.Outcome == "" || p.short && v.Outcome == Outranked && v.Method == eligibility.Consolidation) {
+			notes := v.Notes
+			*v = p.explain(m)
+			v.Notes = notes
+		}
+	}
+}
+
+// explain returns the verdict of a candidate that stays, in the cluster as it is.
 func (p *planner) explain(m *member) Verdict {
 	v := m.verdict(NoSaving, eligibility.Consolidation, "")
 	set := p.tied(m)
@@ -87,7 +106,16 @@ func (p *planner) explain(m *member) Verdict {
 	q.MaxNodes, q.Explain = len(set), true
 	p.spotRules(set, &q)
 	a := p.ask(q)
+	w := p.weigh(set, a.cost()+a.Forgone)
+	pays := a.OK() && p.saves(w) && (p.o.MaxEvictions == 0 || p.evictions(set...) <= p.o.MaxEvictions)
 	switch {
+	case pays && w.net() > 0:
+		return p.waits(m, set)
+	case pays:
+		return p.outranked(m, w, a.price())
+	case a.OK() && w.saving > 0 && !p.saves(w):
+		v.Outcome, v.BestPricePerHour = Outranked, a.price()
+		v.Detail = fmt.Sprintf("%sit would save $%.4f an hour, less than the required minimum of $%.4f", with, w.saving.Dollars(), p.o.MinSavings.Dollars())
 	case !a.OK():
 		v.Outcome, v.Detail = WouldNotFit, with+a.Why
 		if q.CapacityTypes != nil {
@@ -104,4 +132,55 @@ func (p *planner) explain(m *member) Verdict {
 		v.Detail = fmt.Sprintf("it costs $%.4f an hour, and the cheapest that would hold its pods is %s in %s at $%.4f", m.PricePerHour.Dollars(), n.InstanceType, n.Zone, n.PricePerHour.Dollars())
 	}
 	return v
+}
+
+// outranked returns the verdict of a node whose disruption costs more than it saves.
+func (p *planner) outranked(m *member, w balance, best deprovision.Price) Verdict {
+	v := m.verdict(Outranked, eligibility.Consolidation, fmt.Sprintf("%sit would save $%.4f in %s, but its disruption costs $%.4f", p.together(m.Name), w.earned.Dollars(), time.Duration(w.horizon*float64(time.Hour)).Round(time.Minute), w.disrupted.Dollars()))
+	v.BestPricePerHour, v.Earned, v.Cost = best, w.earned, w.disrupted
+	return v
+}
+
+// waits returns the verdict of a node of the set that could go after the commands, but waits for the next
+// plan.
+func (p *planner) waits(m *member, set []*member) Verdict {
+	v := m.verdict(OverBudget, eligibility.Consolidation, "")
+	for _, mate := range set {
+		if _, over := p.ledger.split(eligibility.Consolidation, []*member{mate}); len(over) > 0 {
+			v.Detail = p.ledger.why(mate.Node, budgetReason(eligibility.Consolidation, len(mate.Pods)))
+			return v
+		}
+	}
+	if other := p.keeps[m.Name]; other != "" {
+		why := "which cannot move now"
+		if p.verdictOf(other).Outcome == OverBudget {
+			why = "which the budgets hold back"
+		}
+		v.Outcome, v.Detail = NoSaving, fmt.Sprintf("%sit is kept for pods of %s, %s", p.together(m.Name), other, why)
+		return v
+	}
+	moved := p.movedAlready()
+	if slices.ContainsFunc(set, func(m *member) bool {
+		return slices.ContainsFunc(m.Pods, func(pod *corev1.Pod) bool { return moved[pod] })
+	}) {
+		v.Outcome, v.Detail = NotAsked, p.together(m.Name)+"pods move to it in this plan, and no pod moves twice"
+		return v
+	}
+	v.Outcome, v.Detail = WouldNotFit, p.together(m.Name)+"its pods would fit elsewhere, but no order in which they could move was found"
+	return v
+}
+
+// block records the blockers of the node for the method and reports whether there are any.
+func (p *planner) block(m *member, method eligibility.Method) bool {
+	by := p.blockers(m, method)
+	if len(by) == 0 {
+		by = p.tieBlockers(m, method)
+	}
+	if len(by) == 0 {
+		return false
+	}
+	v := m.verdict(Blocked, method, by[0].String())
+	v.By = by
+	p.note(v)
+	return true
 }

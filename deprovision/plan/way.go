@@ -86,11 +86,76 @@ func (p *planner) way() (whole, held bool) {
 			fresh = a.Rebased
 		}
 	}
+	p.keepFor(list, &to)
 	p.out.After = p.sim
 	if fresh != nil {
 		p.sim = fresh()
 	}
 	return whole, held
+}
+
+// first gives back the node that gains most by itself now, if it gains more than least. Its command
+// is possible, because the answer is about the cluster as it is.
+func (p *planner) first() {
+	p.units = p.unitPrices()
+	moved, most := p.movedAlready(), p.least
+	var best move
+	var answer Answer
+	for _, m := range p.candidates() {
+		set := p.tied(m)
+		if p.weigh(set, 0).net() <= most || len(p.within(set)) < len(set) || p.block(m, eligibility.Consolidation) || slices.ContainsFunc(set, func(m *member) bool {
+			return m.bought != nil || slices.ContainsFunc(m.Pods, func(pod *corev1.Pod) bool { return moved[pod] })
+		}) {
+			continue
+		}
+		if a, w, ok := p.try(set, false); ok && w.net() > most {
+			best, answer, most = move{method: eligibility.Consolidation, nodes: set}, a, w.net()
+		}
+	}
+	if len(best.nodes) > 0 && !p.ended() {
+		p.commit(best, &answer)
+	}
+}
+
+// orFirst returns the plan of q, which begins with the one node that gains most, if it gains and saves
+// more than this plan. It asks only about nodes that could gain more by themselves than this plan does, so
+// nothing about a large cluster. Both plans make the same forced moves.
+func (p *planner) orFirst(q *planner) *planner {
+	start := q.clone()
+	forced, saves := p.worth(&start)
+	q.units = q.unitPrices()
+	if !slices.ContainsFunc(q.members(), func(m *member) bool { return q.weigh(q.tied(m), 0).net() > saves }) {
+		return p
+	}
+	q.limited, q.single, q.least = true, true, saves
+	q.rounds()
+	better := false
+	if p.err = q.err; p.err == nil {
+		again, most := q.worth(&start)
+		better = again == forced && most > saves && q.out.PricePerHourAfter < p.out.PricePerHourAfter
+	}
+	if !better {
+		p, q = q, p
+	}
+	q.out.Questions += p.out.Questions
+	q.out.Avoided += p.out.Avoided
+	return q
+}
+
+// keepFor records which nodes stay for pods of nodes that the moves give back, but no command does.
+func (p *planner) keepFor(list []move, to *destination) {
+	if p.single {
+		return
+	}
+	p.keeps = map[string]string{}
+	for _, v := range list {
+		m := v.nodes[0]
+		for _, pod := range m.Pods {
+			if node := to.moved[pod]; p.nodes[m.Name] != nil && (p.keeps[node] == "" || m.Name < p.keeps[node]) {
+				p.keeps[node] = m.Name
+			}
+		}
+	}
 }
 
 // movedAlready returns the pods that the commands so far move.
@@ -228,6 +293,9 @@ func (p *planner) stay(v move, to *destination) {
 	}
 	_, cost := p.stepOf(v, to)
 	outranked := !p.accepts(v, cost)
+	if torn == nil && !outranked && v.method == eligibility.Consolidation {
+		outcome, detail = "", "" // explanations asks what holds its pods now
+	}
 	if outranked {
 		outcome, detail = Outranked, "by itself it would save less than its disruption costs, or less than the required minimum"
 	}

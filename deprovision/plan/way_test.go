@@ -103,7 +103,7 @@ func TestNoWay(t *testing.T) {
 	assert.Zero(t, r.Evictions)
 	v := verdict(t, r, "a")
 	assert.Equal(t, plan.WouldNotFit, v.Outcome)
-	assert.Equal(t, "its pods would fit only if pods that wait for them moved first", v.Detail)
+	assert.Equal(t, "its pods would fit elsewhere, but no order in which they could move was found", v.Detail)
 }
 
 // Where pods cannot be moved once for all changes together, those are made that can be.
