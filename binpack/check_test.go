@@ -217,13 +217,10 @@ func TestCompileAndPackRefuse(t *testing.T) {
 		`binpack: type "x" (types[0]): offerings[0]: price is negative, too large or not a number`: func(p *binpack.Problem, _ *binpack.Options) {
 			p.Types[0].Offerings[0].Price = binpack.Dollars(math.NaN())
 		},
-		`binpack: pool "p" (pools[1]): pools[0] has the same name`: func(p *binpack.Problem, _ *binpack.Options) {
-			p.Pools = append(p.Pools, binpack.Pool{Name: "p"}, binpack.Pool{Name: "q"})
-		},
 		`binpack: pool "p" (pools[0]): a minimum of values has no key`: func(p *binpack.Problem, _ *binpack.Options) {
 			p.Pools[0].MinValues = []binpack.MinValues{{Count: 1}}
 		},
-		`binpack: type "x" (types[0]): offerings[1]: price is negative, too large or no number`: func(p *binpack.Problem, _ *binpack.Options) {
+		`binpack: type "x" (types[0]): offerings[1]: price is negative, too large or not a number`: func(p *binpack.Problem, _ *binpack.Options) {
 			p.Types[0].Offerings = append(p.Types[0].Offerings, binpack.Offering{Price: binpack.Dollars(-1e-12)})
 		},
 		`binpack: pool "p" (pools[0]): the minimum of "zone" is 0, want 1 or more`: func(p *binpack.Problem, _ *binpack.Options) {

@@ -89,14 +89,8 @@ func Compile(p Problem) (*Instance, error) { return compile(p, nil) }
 
 // pools checks pools.
 func (f *faults) pools(list []Pool) {
-	first := make(map[string]int, len(list))
 	for i, pool := range list {
 		what := fmt.Sprintf("pool %q (pools[%d])", pool.Name, i)
-		if at, ok := first[pool.Name]; ok {
-			f.add("%s: pools[%d] has the same name", what, at)
-		} else {
-			first[pool.Name] = i
-		}
 		if pool.MaxNodes != nil && *pool.MaxNodes < 0 || pool.MaxPrice != nil && *pool.MaxPrice < 0 {
 			f.add("%s: MaxNodes or MaxPrice is negative; nil means no limit", what)
 		}

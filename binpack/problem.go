@@ -191,6 +191,7 @@ type Limit struct {
 
 // Pool groups types under a weight and a budget.
 type Pool struct {
+	// Name stands in messages. It need not be unique: a NodePool and a Provisioner may share one.
 	Name string
 	// Weight orders pools, heaviest first: an item goes to the heaviest pool that can hold it
 	// within its limits. Among pools of equal weight the price decides.
