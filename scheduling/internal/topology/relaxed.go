@@ -1,13 +1,13 @@
 package topology
 
 import (
-	corev1 "k8s.io/api/core/v1"
-
 	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
 	"sync"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling/internal/hostport"
