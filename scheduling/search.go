@@ -474,8 +474,8 @@ func (d *decisions) zones() {
 	}
 }
 
-// elsewhere tries, for the bins with most unused room, to buy no node in their zone for their pods.
-// Zones are chosen by the price of a share of a node, and whole nodes may be cheaper elsewhere.
+// elsewhere tries, for the bins with most unused room, to buy no node in their zone for their pods,
+// because zones are chosen by the price of a share of a node. It gives up no further preferences.
 func (d *decisions) elsewhere() {
 	for tried := []string(nil); len(tried) < mostElsewhere; {
 		at, key, most, into := d.best, "", leastUnused*d.best.cost(), topology.Choice{}
@@ -493,6 +493,8 @@ func (d *decisions) elsewhere() {
 			return
 		}
 		tried = append(tried, key)
-		d.try(into)
+		if d.try(into); d.best.givenUp() > at.givenUp() {
+			d.best = at // what preferences are worth is decided above
+		}
 	}
 }
