@@ -217,9 +217,8 @@ func decides(s *requirements.Set, key string) bool {
 	return ok
 }
 
-// extend adds nodes for unplaced pods. If kube-scheduler's filters let a pod onto a node that a
-// pool may still buy, it buys that node and adds what else fits. It returns s if no pod is placed.
-// It chooses each node for its first pod, so packing the same pods again is usually cheaper.
+// extend adds nodes for unplaced pods that kube-scheduler's filters let onto a node that a pool may
+// still buy, and what else fits. It chooses each node for its first pod, so packing again is cheaper.
 func (s *state) extend() *state {
 	avoid, most := map[int]bool{}, math.MaxInt
 	for range mostTries {
@@ -241,7 +240,7 @@ func (s *state) extend() *state {
 			return s
 		}
 		out := *s
-		out.last.Bins, out.added = g.bins, s.added+len(g.bought)
+		out.last.Bins, out.added, out.cut = g.bins, s.added+len(g.bought), false
 		out.verify(order)
 		better := s.p.comparePlaced(&out, s) < 0
 		switch {
@@ -257,11 +256,12 @@ func (s *state) extend() *state {
 			avoid[g.bought[0]] = true
 		}
 	}
-	return s
+	out := *s
+	out.cut = true
+	return &out
 }
 
-// mostTries limits how often extend verifies a plan. Each try takes as long as verifying one
-// attempt. The value has not been varied.
+// mostTries limits how often extend verifies a plan. Other values were not tried.
 const mostTries = 16
 
 // extension is a plan to which nodes are added.

@@ -240,7 +240,8 @@ type state struct {
 	bound   []binding
 	placed  []int
 	refused map[int]bind.Refusal
-	added   int // how many of the last bins the packer does not know
+	added   int // how many of the last bins the packer does not know; cut says that extend ran out of tries
+	cut     bool
 }
 
 // Item is a number of equal units to pack: pods of one class, or bundles of pods that must share a

@@ -298,9 +298,8 @@ func (d *decisions) gone() {
 // mostExtensions limits how often nodes are added to a plan and its pods are planned anew.
 const mostExtensions = 3
 
-// extend adds nodes for unplaced pods, and then plans the placed pods alone. That packs them better
-// than added nodes do. It also avoids dear domains that were chosen for the sake of pods that were
-// not placed in the end.
+// extend adds nodes for unplaced pods, and then plans the placed pods alone. That packs them better,
+// and avoids dear domains that were chosen for the sake of pods that were not placed in the end.
 func (d *decisions) extend() {
 	for range mostExtensions {
 		if len(d.best.bound) == d.best.p.pending() || d.err != nil || d.ctx.Err() != nil {
@@ -319,9 +318,8 @@ func (d *decisions) extend() {
 // limits its plans, and fewerPods the pods of each, over all of its attempts.
 const leastPart, mostFewer, fewerPods = 8, 6, 2_000
 
-// fewer plans again with fewer pods, if not all have room. For each priority, these are as many of
-// the smallest pods as are placed, and some more. If all pods are planned, it is chance which of
-// them take the room, and spreads are cut short there. [Options.Rank] says itself which pods wait.
+// fewer plans again with fewer pods, if not all have room: for each priority, as many of the smallest
+// as are placed, and some more. Else chance decides which take the room, unless [Options.Rank] does.
 func (d *decisions) fewer() {
 	p := d.base
 	if p.options.Attempts == 1 || p.options.Rank != nil || len(d.best.unplaced()) == 0 {
@@ -347,9 +345,8 @@ func (d *decisions) fewer() {
 	}
 }
 
-// smallest searches for a plan of the pods of higher priority that the best plan places, of the n
-// smallest pods of the priority, and of one pod of each other class that these follow. The rest are
-// added where they fit. The plan is kept if it is better.
+// smallest plans the pods of higher priority that the best plan places, the n smallest of the
+// priority, and one of each other class that these follow. The rest are added where they fit.
 func (d *decisions) smallest(order []int, priority int32, n int) {
 	if d.err != nil || d.ctx.Err() != nil || d.fewerTried == mostFewer {
 		return
@@ -380,9 +377,14 @@ func (d *decisions) smallest(order []int, priority int32, n int) {
 	other.topology, other.verifier = t, &verifier
 	other.options.Attempts = min(cmp.Or(max(0, other.options.Attempts), defaultAttempts), max(1, fewerPods/pods))
 	at, err := d.solve(&other)
-	if err != nil {
-		d.err = err
-	} else if at = at.extend(); other.compare(at, d.best) < 0 {
+	if d.err = err; err != nil {
+		return
+	}
+	next := at.extend()
+	for ; other.compare(next, at) < 0; next = next.extend() {
+		at = next
+	}
+	if !next.cut && other.compare(at, d.best) < 0 { // else pods may fit that were not added
 		d.best = at
 	}
 }
@@ -481,12 +483,10 @@ func (d *decisions) elsewhere() {
 		at, key, most, into := d.best, "", leastUnused*d.best.cost(), topology.Choice{}
 		price, classes := at.unused()
 		for i := range price {
-			if price[i] <= most {
-				continue
-			}
-			zone, ok := at.zoneOf(i)
-			if k := fmt.Sprint(zone, classes[i]); ok && !slices.Contains(tried, k) {
-				key, most, into = k, price[i], at.p.topology.Choice().Avoiding(zone, classes[i])
+			if zone, ok := at.zoneOf(i); ok && price[i] > most {
+				if k := fmt.Sprint(zone, classes[i]); !slices.Contains(tried, k) {
+					key, most, into = k, price[i], at.p.topology.Choice().Avoiding(zone, classes[i])
+				}
 			}
 		}
 		if key == "" {
