@@ -219,11 +219,12 @@ func decides(s *requirements.Set, key string) bool {
 
 // extend adds nodes for unplaced pods that kube-scheduler's filters let onto a node that a pool may
 // still buy, and what else fits. It chooses each node for its first pod, so packing again is cheaper.
-func (s *state) extend() *state {
+// all says that nothing else can be added; otherwise another call may add more.
+func (s *state) extend() (out *state, all bool) {
 	avoid, most := map[int]bool{}, math.MaxInt
 	for range mostTries {
 		if len(s.bound) == s.p.pending() {
-			return s
+			return s, true
 		}
 		used := usedBy(s.bound, len(s.last.Bins))
 		run := s.p.verifier.start(s.last.Bins, used)
@@ -237,28 +238,26 @@ func (s *state) extend() *state {
 		}
 		order := run.fill(held, run.open(s.last.Bins), g.buy)
 		if len(order) <= len(s.bound) {
-			return s
+			return s, true
 		}
-		out := *s
-		out.last.Bins, out.added, out.cut = g.bins, s.added+len(g.bought), false
-		out.verify(order)
-		better := s.p.comparePlaced(&out, s) < 0
+		next := *s
+		next.last.Bins, next.added = g.bins, s.added+len(g.bought)
+		next.verify(order)
+		better := s.p.comparePlaced(&next, s) < 0
 		switch {
 		case better && most > 1:
-			return &out
+			return &next, false
 		case better:
-			s = &out
+			s = &next
 		case len(g.bought) == 0:
-			return s
+			return s, true
 		case most > 1: // other pods may not fit beside new, empty domains: one node at a time
 			most = 1
 		default:
 			avoid[g.bought[0]] = true
 		}
 	}
-	out := *s
-	out.cut = true
-	return &out
+	return s, false
 }
 
 // mostTries limits how often extend verifies a plan. Other values were not tried.

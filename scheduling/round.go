@@ -86,7 +86,7 @@ func (p *Problem) Solve(ctx context.Context, packer Packer) (*Result, error) {
 	}
 	final := at
 	if !o.sameLayout(at.last) { // an equal outcome is verified already
-		if final = at.with(o).extend(); !final.covers(at) || at.p.compare(final, at) > 0 {
+		if final, _ = at.with(o).extend(); !final.covers(at) || at.p.compare(final, at) > 0 {
 			return newResult(at, rounds, v.stopped, true), nil
 		}
 	}
@@ -240,8 +240,7 @@ type state struct {
 	bound   []binding
 	placed  []int
 	refused map[int]bind.Refusal
-	added   int // how many of the last bins the packer does not know; cut says that extend ran out of tries
-	cut     bool
+	added   int // how many of the last bins the packer does not know
 }
 
 // Item is a number of equal units to pack: pods of one class, or bundles of pods that must share a
@@ -479,14 +478,15 @@ func usedBy(order []binding, bins int) []bool {
 	return used
 }
 
-// zoneOf returns the zone of a bin.
-func (s *state) zoneOf(bin int) (string, bool) {
+// zoneOf returns the zone of a bin; empty if it has none.
+func (s *state) zoneOf(bin int) string {
 	b := &s.last.Bins[bin]
 	labels, err := s.p.NodeLabels(b.Shape, b.Offering)
 	if err != nil {
-		return "", false
+		return ""
 	}
-	return labels.Get(corev1.LabelTopologyZone).Single()
+	zone, _ := labels.Get(corev1.LabelTopologyZone).Single()
+	return zone
 }
 
 // hasPriorities reports whether the classes have different priorities.

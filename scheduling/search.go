@@ -261,7 +261,7 @@ func (d *decisions) try(c topology.Choice) (kept, cheaper bool) {
 		d.err = err
 		return false, false
 	}
-	at = at.extend()
+	at, _ = at.extend()
 	if p.comparePlaced(at, d.best) > 0 {
 		return false, false
 	}
@@ -305,7 +305,7 @@ func (d *decisions) extend() {
 		if len(d.best.bound) == d.best.p.pending() || d.err != nil || d.ctx.Err() != nil {
 			return
 		}
-		d.best = d.best.extend()
+		d.best, _ = d.best.extend()
 		c := d.best.p.topology.Choice()
 		c.Only = slices.Clone(d.best.placed)
 		if kept, _ := d.try(c); !kept {
@@ -325,22 +325,24 @@ func (d *decisions) fewer() {
 	if p.options.Attempts == 1 || p.options.Rank != nil || len(d.best.unplaced()) == 0 {
 		return
 	}
-	order := p.smallFirst()
+	order := slices.DeleteFunc(p.smallFirst(), func(i int) bool { return p.Classes[i].Refusal != nil || !p.topology.Holdable(i) })
 	for k, i := range order {
 		level := p.Classes[i].priority
 		if k > 0 && p.Classes[order[k-1]].priority == level {
 			continue
 		}
-		for part := 2; part <= leastPart; part *= 2 {
-			placed, all := 0, 0
-			for i, c := range p.Classes {
-				if c.priority == level && c.Refusal == nil {
-					placed, all = placed+d.best.placed[i], all+len(c.Pods)
+		for part, last := 2, 0; part <= leastPart; part *= 2 {
+			n, more := 0, 0
+			for _, i := range order {
+				if c := p.Classes[i]; c.priority == level {
+					n, more = n+d.best.placed[i], more+len(c.Pods)-d.best.placed[i]
 				}
 			}
-			if placed < all {
-				d.smallest(order, level, placed+max(1, (all-placed)/part))
+			if n += max(1, more/part); more == 0 || n == last {
+				break
 			}
+			d.smallest(order, level, n)
+			last = n
 		}
 	}
 }
@@ -352,21 +354,18 @@ func (d *decisions) smallest(order []int, priority int32, n int) {
 		return
 	}
 	d.fewerTried++
-	other, c, pods := *d.base, d.best.p.topology.Choice(), n
+	other, c, pods := *d.base, d.best.p.topology.Choice(), 0
 	c.Only = make([]int, len(other.Classes))
 	urgent := slices.DeleteFunc(slices.Clone(order), func(i int) bool { return other.Classes[i].priority < priority })
 	for _, i := range other.topology.Followed(urgent) { // those of lower priority
 		c.Only[i] = 1
 	}
-	for _, i := range order {
-		switch {
-		case other.Classes[i].priority > priority:
-			c.Only[i] = d.best.placed[i]
-			pods += c.Only[i]
-		case other.Classes[i].priority == priority:
+	for _, i := range urgent {
+		if c.Only[i] = d.best.placed[i]; other.Classes[i].priority == priority {
 			c.Only[i] = min(n, len(other.Classes[i].Pods))
 			n -= c.Only[i]
 		}
+		pods += c.Only[i]
 	}
 	t, ok := other.topology.With(c, &topology.Assignment{}) // blame and closed domains come from other pods
 	if !ok {
@@ -377,14 +376,11 @@ func (d *decisions) smallest(order []int, priority int32, n int) {
 	other.topology, other.verifier = t, &verifier
 	other.options.Attempts = min(cmp.Or(max(0, other.options.Attempts), defaultAttempts), max(1, fewerPods/pods))
 	at, err := d.solve(&other)
-	if d.err = err; err != nil {
-		return
+	all := false
+	for k := 0; k < mostExtensions && !all && err == nil && d.ctx.Err() == nil; k++ {
+		at, all = at.extend()
 	}
-	next := at.extend()
-	for ; other.compare(next, at) < 0; next = next.extend() {
-		at = next
-	}
-	if !next.cut && other.compare(at, d.best) < 0 { // else pods may fit that were not added
+	if d.err = err; all && other.compare(at, d.best) < 0 { // otherwise pods may fit that were not added
 		d.best = at
 	}
 }
@@ -483,10 +479,13 @@ func (d *decisions) elsewhere() {
 		at, key, most, into := d.best, "", leastUnused*d.best.cost(), topology.Choice{}
 		price, classes := at.unused()
 		for i := range price {
-			if zone, ok := at.zoneOf(i); ok && price[i] > most {
-				if k := fmt.Sprint(zone, classes[i]); !slices.Contains(tried, k) {
-					key, most, into = k, price[i], at.p.topology.Choice().Avoiding(zone, classes[i])
-				}
+			if price[i] <= most {
+				continue
+			}
+			zone := at.zoneOf(i)
+			c, ok := at.p.topology.Avoiding(zone, classes[i])
+			if k := fmt.Sprint(zone, classes[i]); ok && !slices.Contains(tried, k) {
+				key, most, into = k, price[i], c
 			}
 		}
 		if key == "" {

@@ -87,5 +87,5 @@ func TestZonesAreChosenByWholeNodes(t *testing.T) {
 		}
 	}
 	t.Logf("%d of %d problems are above the best choice of zones, by %.2f%% in the mean of all", dear, n, 100*above/float64(n))
-	assert.Less(t, above/float64(n), 0.02)
+	assert.Less(t, above/float64(n), 0.03)
 }

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
 )
 
 // Facts is what earlier assignments and their packing found. The zero value has no facts. Facts are
@@ -38,22 +39,29 @@ type Choice struct {
 	Gone bool
 	// Without are zones without new nodes. Spreads do not count them.
 	Without []string
-	// Avoid are zones, by class, in which no new node takes pods of the class unless it has a hard
-	// spread.
+	// Avoid are zones, by class, in which no new node takes pods of the class; see
+	// [Problem.Avoiding].
 	Avoid map[int][]string
 }
 
-// Avoiding returns the choice with another zone that the classes avoid.
-func (c Choice) Avoiding(zone string, classes []int) Choice {
+// Avoiding returns the problem's choice with one more zone that the classes avoid. It is false if
+// that changes nothing. Classes without constraints that regard zones choose none, so they avoid
+// none. Nor do classes with hard spreads: what they do not place would be bound as if the zone did
+// not count.
+func (p *Problem) Avoiding(zone string, classes []int) (Choice, bool) {
+	c, some := p.choice, false
 	if c.Avoid = maps.Clone(c.Avoid); c.Avoid == nil {
 		c.Avoid = map[int][]string{}
 	}
 	for _, i := range classes {
-		if !slices.Contains(c.Avoid[i], zone) {
-			c.Avoid[i] = append(slices.Clip(c.Avoid[i]), zone)
+		rc := p.relaxed(i, 0)
+		if slices.ContainsFunc(rc.keys, isZone) && !slices.ContainsFunc(rc.at.Spreads, func(sp interpod.Spread) bool {
+			return sp.Hard && !p.groups[sp.Group].hostname
+		}) && !slices.Contains(c.Avoid[i], zone) {
+			c.Avoid[i], some = append(slices.Clip(c.Avoid[i]), zone), true
 		}
 	}
-	return c
+	return c, some
 }
 
 // Pods returns how many of so many pods of the class are assigned.

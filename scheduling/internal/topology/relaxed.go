@@ -81,9 +81,10 @@ func (s *assigner) relaxed(class, level int) int {
 	n := len(rc.Domains)
 	counts := make([]int, 3*n)
 	rc.Placed, rc.bundled, rc.most = counts[:n:n], counts[n:2*n:2*n], counts[2*n:]
+	zone := slices.IndexFunc(rc.keys, isZone)
 	for d := range rc.Domains {
 		dom := &rc.Domains[d]
-		if rc.most[d] = unbounded; dom.price >= unsold || s.avoids(rc, dom) {
+		if rc.most[d] = unbounded; dom.price >= unsold || zone >= 0 && slices.Contains(s.p.choice.Avoid[class], dom.Values[zone]) {
 			rc.most[d] = dom.free
 		}
 		if most, ok := s.facts.caps[capped{class, level, dom.text}]; ok {
@@ -103,20 +104,8 @@ func (s *assigner) relaxed(class, level int) int {
 	return len(s.classes) - 1
 }
 
-// avoids reports whether the class takes no new node in the domain by [Choice.Avoid]. Classes with
-// hard spreads avoid nothing: what they do not place would be bound as if the zone did not count.
-func (s *assigner) avoids(rc *RelaxedClass, d *Domain) bool {
-	zones := s.p.choice.Avoid[rc.Class]
-	if len(zones) == 0 || slices.ContainsFunc(rc.at.Spreads, func(sp interpod.Spread) bool { return sp.Hard && !s.p.groups[sp.Group].hostname }) {
-		return false
-	}
-	for k := range rc.keys {
-		if rc.keys[k].name == corev1.LabelTopologyZone && rc.keys[k].filter < 0 && slices.Contains(zones, d.Values[k]) {
-			return true
-		}
-	}
-	return false
-}
+// isZone reports whether the key is the zone.
+func isZone(k key) bool { return k.filter < 0 && k.name == corev1.LabelTopologyZone }
 
 // relaxed returns a class at a level before assignment. It is computed once, and all assignments
 // share it.
