@@ -276,10 +276,10 @@ type extension struct {
 // buy binds a pod to a further node; false if no pool may buy one that takes it. If open is set,
 // other pods may join the pod there.
 func (g *extension) buy(b binding) (at seat, open, ok bool) {
-	for _, k := range g.remaining.kinds(b.class) {
-		if g.avoid[k.cell] || len(g.bought) == g.most || g.barred(b.class, k) {
-			continue
-		}
+	if len(g.bought) == g.most {
+		return at, false, false
+	}
+	for _, k := range g.remaining.kinds(b.class, func(k kind) bool { return !g.avoid[k.cell] && !g.barred(b.class, k) }) {
 		bin := OutcomeBin{Shape: k.shape, Offering: k.offering, Labels: k.allowed}
 		shape := &g.p.Shapes[k.shape]
 		b.at = seat{-1, len(g.bins)}
@@ -301,8 +301,7 @@ func (g *extension) buy(b binding) (at seat, open, ok bool) {
 }
 
 // barred reports whether pods or volumes elsewhere keep the class from such nodes, whatever else is
-// on them. Most kinds are barred, and the test is cheaper than adding a node. Affinity does not bar
-// if pods of DaemonSets, which come with the node, may meet it.
+// on them. Affinity does not bar if pods of DaemonSets, which come with the node, may meet it.
 func (g *extension) barred(class int, k kind) bool {
 	switch v := g.cluster.Between(&g.classes[class].Constraints, k.values, nil); v.Rule {
 	case interpod.SpreadRule, interpod.AntiAffinityRule, interpod.KeptRule:
@@ -468,10 +467,10 @@ type kind struct {
 	cell, shape, offering int
 }
 
-// kinds returns the offerings that may still be bought and that hold a pod of the class by itself:
-// the best one of each cell, for each alternative of the class. The heaviest pools come first, then
-// the cheapest offerings.
-func (r *remaining) kinds(class int) []kind {
+// kinds returns the wanted offerings that may still be bought and that hold a pod of the class by
+// itself: the best one of each cell, for each alternative of the class. The heaviest pools come
+// first, then the cheapest offerings.
+func (r *remaining) kinds(class int, wanted func(kind) bool) []kind {
 	var out []kind
 	c, cells := r.p.Classes[class], r.p.cells()
 	for _, s := range r.p.sales[class]() {
@@ -489,7 +488,9 @@ func (r *remaining) kinds(class int) []kind {
 			own := r.p.newSite(narrowed)
 			k.site = &own
 		}
-		out = append(out, k)
+		if wanted(k) { // most are not, and would be sorted in vain
+			out = append(out, k)
+		}
 	}
 	weight := func(k kind) int32 { return r.p.Pools[r.p.Shapes[k.shape].Pool].Weight }
 	slices.SortStableFunc(out, func(a, b kind) int {
