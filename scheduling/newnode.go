@@ -301,13 +301,13 @@ func (g *extension) buy(b binding) (at seat, open, ok bool) {
 }
 
 // barred reports whether pods or volumes elsewhere keep the class from such nodes, whatever else is
-// on them. Affinity does not bar if pods of DaemonSets, which come with the node, may meet it.
+// on them. Affinity does not bar if the pod of a DaemonSet, which comes with the node, may meet it.
 func (g *extension) barred(class int, k kind) bool {
 	switch v := g.cluster.Between(&g.classes[class].Constraints, k.values, nil); v.Rule {
 	case interpod.SpreadRule, interpod.AntiAffinityRule, interpod.KeptRule:
 		return true
 	case interpod.AffinityRule:
-		if len(g.p.Shapes[k.shape].daemons) == 0 {
+		if !slices.ContainsFunc(g.p.Shapes[k.shape].daemons, func(d int) bool { return slices.Contains(g.daemons[d].MemberOf, v.Group) }) {
 			return true
 		}
 	case interpod.RatioRule, interpod.None:
