@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"testing"
@@ -31,17 +32,19 @@ func TestAnyPool(t *testing.T) {
 	}
 	spot := "{key: karpenter.sh/capacity-type, operator: In, values: [spot]}"
 	both := "{key: karpenter.sh/capacity-type, operator: In, values: [spot, on-demand]}"
-	seeds := []string{"5"}
-	if !testing.Short() {
-		seeds = append(seeds, "1")
-	}
-	for name, asks := range map[string][]string{
+	seeds := []string{"5", "1"}
+	cases := map[string][]string{
 		"spot":              {"requirements: [" + family("c6i") + ", " + spot + "]"},
 		"spot or on-demand": {"requirements: [" + family("r5") + ", " + both + "]"},
 		"two architectures": {"requirements: [" + family("c7g") + "]", "requirements: [" + family("r5a") + "]"},
 		"spot and fallback": {"requirements: [" + family("m6a") + ", " + spot + "]", "requirements: [" + family("m7i") + "]"},
 		"another region":    {"requirements: [" + family("m5") + ", {key: topology.kubernetes.io/zone, operator: In, values: [eu-west-1b]}]"},
-	} {
+	}
+	if testing.Short() { // each day takes seconds
+		seeds = seeds[:1]
+		maps.DeleteFunc(cases, func(name string, _ []string) bool { return name != "spot and fallback" && name != "another region" })
+	}
+	for name, asks := range cases {
 		for _, seed := range seeds {
 			out, errs, code := run(t, "--apps", "3", "--seed", seed, "--pool", pools(t, "mine.yaml", asks...))
 			assert.Equal(t, inputs.ExitOK, code, "%s, seed %s: %s", name, seed, errs)

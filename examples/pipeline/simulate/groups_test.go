@@ -124,7 +124,7 @@ func TestReservedPlacesOfGroups(t *testing.T) {
 func TestGroupsMoveWholeOrNotAtAll(t *testing.T) {
 	draws := 60
 	if testing.Short() {
-		draws = 20
+		draws = 8
 	}
 	if parts, err := strconv.Atoi(os.Getenv("JOINERY_LONG")); err == nil {
 		draws = max(draws, 300/parts)

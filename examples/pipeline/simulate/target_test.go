@@ -23,7 +23,11 @@ func mostAtOnce(nodes int) int { return max(nodes/4, 8) }
 // The full answer costs about as much as packing from scratch and has at most twice as many nodes, no pod moves twice, commands are small and each saves something, and a
 // plan that is made again from the end is empty.
 func TestTarget(t *testing.T) {
-	for _, o := range []fragment.Options{{Nodes: 50, Seed: 31}, {Nodes: 200, Seed: 32}, {Nodes: 200, Seed: 33, Constrained: true}} {
+	clusters := []fragment.Options{{Nodes: 50, Seed: 31}, {Nodes: 200, Seed: 32}, {Nodes: 200, Seed: 33, Constrained: true}}
+	if testing.Short() {
+		clusters = clusters[:1]
+	}
+	for _, o := range clusters {
 		c, err := fragment.Generate(o)
 		require.NoError(t, err)
 		r := answer(t, c)

@@ -29,6 +29,9 @@ func TestRulesCost(t *testing.T) {
 	require.Zero(t, table.code, table.stderr)
 	assert.Contains(t, strings.Split(table.stdout, "\n")[1], dearest.Rules[0].String())
 	assert.Contains(t, table.stdout, monthly(dearest.PerHour))
+	if testing.Short() { // each run takes seconds
+		return
+	}
 	assert.Equal(t, table.stdout, run("", "--rules-cost", "--no-timing").stdout, "the same bytes")
 	page := run("", "--rules-cost", "--no-timing", "-o", "html")
 	require.Zero(t, page.code, page.stderr)
