@@ -146,6 +146,10 @@ func (p *Problem) census(c *Class, k int, labelled func(shape int) bool) census 
 	var out census
 	last := -1 // a labelled type; the shapes of a type are side by side
 	lacking, best := map[string]int{}, 0.0
+	price := func(shape int) float64 {
+		least, _ := p.InstanceType(shape).LeastPrice(requirements.Set{})
+		return least
+	}
 	for i := range p.Shapes {
 		shape := &p.Shapes[i]
 		if shape.Pool != k {
@@ -170,7 +174,7 @@ func (p *Problem) census(c *Class, k int, labelled func(shape int) bool) census 
 				lacking[name]++
 			}
 		}
-		if out.short == nil || worst < best {
+		if out.short == nil || worst < best || worst == best && price(i) < price(out.shape) {
 			out.short, out.shape, best = &Nearest{Type: p.InstanceType(i).Name, Short: short}, i, worst
 		}
 	}

@@ -247,54 +247,50 @@ func (s *state) explainExisting(c *Class) (Reason, bool) {
 	if len(s.p.Existing) == 0 {
 		return Reason{}, false
 	}
-	var tainted, labels, full, other int
-	short, by := map[string]bool{}, map[string]bool{}
+	const tainted, labels, ports, full, other = 0, 1, 2, 3, 4
+	var counts [5]int
+	short, by, taken, inUse := map[string]bool{}, map[string]bool{}, map[string]bool{}, s.portsInUse(c)
 	for i := range s.p.Existing {
 		r := &s.p.Existing[i]
 		lacks, _ := s.p.shortage(c, s.p.spare(c, r, s.freeLeft(i)))
 		taint, bad := taints.Untolerated(r.Taints, c.Template.Spec.Tolerations, corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute)
+		at := other
 		switch {
 		case bad:
-			tainted++
-			by[taint.Key] = true
+			at, by[taint.Key] = tainted, true
 		case !c.Required.Compatible(r.Labels, requirements.Keys{}):
-			labels++
+			at = labels
 		case lacks != nil:
-			full++
+			at = full
 			for name := range lacks {
 				short[name] = true
 			}
-		default:
-			other++
+		case inUse[i] != "":
+			at, taken[inUse[i]] = ports, true
 		}
+		counts[at]++
 	}
-	var parts []string
-	part := func(n int, format string, args ...any) {
-		if n > 0 {
-			parts = append(parts, fmt.Sprintf("%d ", n)+fmt.Sprintf(format, args...))
-		}
-	}
-	part(tainted, "tainted (%s)", strings.Join(slices.Sorted(maps.Keys(by)), ", "))
 	asks := "labels"
 	if len(nodefeature.Needed(&c.Template.Spec)) > 0 {
 		asks = "labels or node features"
 	}
-	part(labels, "without the %s it requires", asks)
-	var lacking []string
-	for _, name := range s.p.Resources {
-		if short[string(name)] {
-			lacking = append(lacking, string(name))
+	list := func(names map[string]bool) string { return strings.Join(slices.Sorted(maps.Keys(names)), ", ") }
+	var parts []string
+	for at, text := range [...]string{
+		"tainted (" + list(by) + ")", "without the " + asks + " it requires", "with " + list(taken) + " in use",
+		"short of " + list(short), "excluded by other pods' constraints or by node limits",
+	} {
+		if counts[at] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", counts[at], text))
 		}
 	}
-	part(full, "short of %s", strings.Join(lacking, ", "))
-	part(other, "excluded by other pods' constraints or by node limits")
 	stage := StageResource
 	switch {
-	case full == 0 && other > 0:
+	case counts[full] == 0 && counts[ports]+counts[other] > 0:
 		stage = StageTopology
-	case full == 0 && labels > 0:
+	case counts[full] == 0 && counts[labels] > 0:
 		stage = StageRequirement
-	case full == 0:
+	case counts[full] == 0:
 		stage = StageTaint
 	}
 	return Reason{Stage: stage, Detail: fmt.Sprintf("existing nodes (%d): %s", len(s.p.Existing), strings.Join(parts, ", "))}, true
