@@ -392,7 +392,7 @@ func TestTheLastOfADirectoryCounts(t *testing.T) {
 	s, err := manifests.Read([]string{dir}, nil)
 	require.NoError(t, err)
 	require.Equal(t, 2, s.CountPods())
-	require.Equal(t, []string{fmt.Sprintf("if several files of a directory have an object, the last one counts: Deployment default/web (%s, before in %s)",
+	require.Equal(t, []string{fmt.Sprintf("if a directory has an object several times, the last one counts: Deployment default/web (%s, before in %s)",
 		filepath.Join(dir, "overlays/small/web.yaml"), filepath.Join(dir, "overlays/large/web.yaml"))}, s.Notes)
 	_, err = manifests.Read([]string{filepath.Join(dir, "base/web.yaml"), filepath.Join(dir, "overlays/small/web.yaml")}, nil)
 	require.ErrorContains(t, err, "the object is given twice") // whoever names two files means both
@@ -400,7 +400,12 @@ func TestTheLastOfADirectoryCounts(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 2, s.CountPods())
 	write("overlays/small/web.yaml", 2, 3)
-	_, err = manifests.Read([]string{dir}, nil)
+	s, err = manifests.Read([]string{dir}, nil)
+	require.NoError(t, err, "kubectl apply takes it")
+	require.Equal(t, 3, s.CountPods())
+	require.Equal(t, []string{fmt.Sprintf("if a directory has an object several times, the last one counts: Deployment default/web (%s:7, before on line 2)",
+		filepath.Join(dir, "overlays/small/web.yaml"))}, s.Notes)
+	_, err = manifests.Read([]string{filepath.Join(dir, "overlays/small/web.yaml")}, nil)
 	require.ErrorContains(t, err, "the object is given twice")
 }
 
