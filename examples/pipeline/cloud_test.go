@@ -73,9 +73,9 @@ func TestRemarksOnManyPools(t *testing.T) {
 	docs = append(docs, strings.Replace(poolOf("v1", "group: karpenter.azure.com, kind: AKSNodeClass, name: a", ""), "main", "one", 1), strings.Replace(poolOf("v1", "group: karpenter.azure.com, kind: AKSNodeClass, name: a", ""), "main", "two", 1))
 	_, notes := sold(t, docs...)
 	require.Equal(t, []string{
+		"NodePool one, two: nodes of karpenter.azure.com are not bought, because this catalogue is EC2's (give that of their cloud with --instance-types)",
 		"Provisioner p0, p1, p2, p3, p4 and 2 more: soft eviction thresholds count, as for karpenter.sh/v1alpha5",
 		"Provisioner p0, p1, p2, p3, p4 and 2 more: nodes carry karpenter.k8s.aws/instance-pods",
-		"NodePool one, two: nodes of karpenter.azure.com are not bought, because this catalogue is EC2's (give that of their cloud with --instance-types)",
 	}, notes)
 }
 

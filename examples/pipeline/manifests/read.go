@@ -60,8 +60,9 @@ type ClassDecoder func(raw json.RawMessage) (any, error)
 // Read reads files, the *.yaml, *.yml and *.json files in and below directories, and "-", standard
 // input. It skips files of a directory that hold no object. If an object is there several times,
 // the last one counts, as in kubectl. Notes say both. The error joins one [*Problem] for each
-// mistake, at most a thousand, and the snapshot is nil. It is a mistake if the arguments hold no
-// document, because an earlier step has probably failed. Time is linear in the input.
+// mistake, and one for all templates of a directory, at most a thousand, and the snapshot is nil.
+// It is a mistake if the arguments hold no document, because an earlier step has probably failed.
+// Time is linear in the input.
 func Read(args []string, o *Options) (*Snapshot, error) {
 	if o == nil {
 		o = &Options{}
