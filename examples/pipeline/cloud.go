@@ -53,9 +53,51 @@ func cloudOf(pool nodepool.NodePool) cloud {
 	return cloud{group: label.Group, ec2: true}
 }
 
-// foreign returns the note on a pool of another cloud.
-func (c cloud) foreign(pool nodepool.NodePool) string {
-	return fmt.Sprintf("%s %s is of %s: nothing is bought for it, because this catalogue is EC2's (give that of its cloud with --instance-types)", pool.Kind, pool.Name, c.group)
+// foreign returns the remark on a pool of another cloud.
+func (c cloud) foreign() string {
+	return "nodes of " + c.group + " are not bought, because this catalogue is EC2's (give that of their cloud with --instance-types)"
+}
+
+// remarks collects what there is to say about pools. A remark on many pools is one note. The zero
+// value is ready for use.
+type remarks struct {
+	texts []string
+	pools map[string][]nodepool.NodePool // by text
+}
+
+func (r *remarks) add(pool nodepool.NodePool, texts ...string) {
+	if r.pools == nil {
+		r.pools = map[string][]nodepool.NodePool{}
+	}
+	for _, text := range texts {
+		if len(r.pools[text]) == 0 {
+			r.texts = append(r.texts, text)
+		}
+		r.pools[text] = append(r.pools[text], pool)
+	}
+}
+
+// notes returns the notes in the order of their first pools.
+func (r *remarks) notes() []string {
+	const most = 5
+	var out []string
+	for _, text := range r.texts {
+		pools := r.pools[text]
+		var names []string
+		for i, pool := range pools {
+			name := pool.Name
+			if i == 0 || pools[i-1].Kind != pool.Kind {
+				name = pool.Kind + " " + name
+			}
+			names = append(names, name)
+		}
+		more := ""
+		if n := len(names) - most; n > 0 {
+			names, more = names[:most], fmt.Sprintf(" and %d more", n)
+		}
+		out = append(out, strings.Join(names, ", ")+more+": "+text)
+	}
+	return out
 }
 
 // unsold returns notes on values that the pool lists and no type has, with the closest existing
@@ -71,13 +113,15 @@ func (m *Market) unsold(pool nodepool.NodePool, types []instancetypes.InstanceTy
 		sold := m.values(r.Key(), types)
 		some := slices.ContainsFunc(asked, func(v string) bool { return slices.Contains(sold, v) })
 		for _, v := range asked {
-			if _, err := strconv.Atoi(v); len(sold) == 0 || slices.Contains(sold, v) || some && err == nil {
+			_, err := strconv.Atoi(v)
+			number := err == nil
+			if len(sold) == 0 || slices.Contains(sold, v) || some && number {
 				continue
 			}
 			text := m.Elsewhere(r.Key(), v)
 			if text == "" {
 				text = "no type of this catalogue has " + r.Key() + " " + v
-				if near, ok := requirements.Nearest(v, sold); ok {
+				if near, ok := requirements.Nearest(v, sold); ok && !number && !slices.Contains(asked, near) {
 					text += fmt.Sprintf(" (did you mean %q?)", near)
 				}
 			}

@@ -51,7 +51,7 @@ func TestPoolsOfOtherClouds(t *testing.T) {
 		pool, notes := sold(t, ec2Class, poolOf(c.version, c.ref, c.requirement))
 		assert.Empty(t, pool.Types, c.ref)
 		require.Len(t, notes, 1, c.ref)
-		assert.Contains(t, notes[0], "NodePool main is of "+c.want+": nothing is bought for it")
+		assert.Contains(t, notes[0], "NodePool main: nodes of "+c.want+" are not bought")
 	}
 	for _, c := range [][3]string{
 		{"v1", "group: karpenter.k8s.aws, kind: EC2NodeClass, name: shared", "{key: karpenter.k8s.aws/instance-cpu, operator: Gt, values: ['3']}"},
@@ -62,6 +62,21 @@ func TestPoolsOfOtherClouds(t *testing.T) {
 		assert.NotEmpty(t, pool.Types, c)
 		assert.Empty(t, notes, c)
 	}
+}
+
+// What holds for many pools is said once, with their names.
+func TestRemarksOnManyPools(t *testing.T) {
+	var docs []string
+	for i := range 7 {
+		docs = append(docs, fmt.Sprintf("{apiVersion: karpenter.sh/v1alpha5, kind: Provisioner, metadata: {name: p%d}, spec: {provider: {subnetSelector: {a: b}, securityGroupSelector: {a: b}}}}", i))
+	}
+	docs = append(docs, strings.Replace(poolOf("v1", "group: karpenter.azure.com, kind: AKSNodeClass, name: a", ""), "main", "one", 1), strings.Replace(poolOf("v1", "group: karpenter.azure.com, kind: AKSNodeClass, name: a", ""), "main", "two", 1))
+	_, notes := sold(t, docs...)
+	require.Equal(t, []string{
+		"NodePool one, two: nodes of karpenter.azure.com are not bought, because this catalogue is EC2's (give that of their cloud with --instance-types)",
+		"Provisioner p0, p1, p2, p3, p4 and 2 more: soft eviction thresholds count, as for karpenter.sh/v1alpha5",
+		"Provisioner p0, p1, p2, p3, p4 and 2 more: nodes carry karpenter.k8s.aws/instance-pods",
+	}, notes)
 }
 
 // A class is found by group, kind and name: namesakes of another group or kind say nothing.
@@ -103,10 +118,11 @@ func TestValuesThatNoTypeHas(t *testing.T) {
 	ref := "group: karpenter.k8s.aws, kind: EC2NodeClass, name: default"
 	for requirement, want := range map[string]string{
 		"{key: node.kubernetes.io/instance-type, operator: In, values: [c6i.larg, c6i.xlarge]}":                                            `NodePool main: no type of this catalogue has node.kubernetes.io/instance-type c6i.larg (did you mean "c6i.large"?)`,
+		"{key: karpenter.k8s.aws/instance-family, operator: In, values: [r6g, r6gg]}":                                                      `NodePool main: no type of this catalogue has karpenter.k8s.aws/instance-family r6gg`,
 		"{key: karpenter.k8s.aws/instance-family, operator: In, values: [r6gg]}":                                                           `NodePool main: no type of this catalogue has karpenter.k8s.aws/instance-family r6gg (did you mean "r6g"?)`,
 		"{key: topology.kubernetes.io/zone, operator: In, values: [us-east-2a, eu-north-1b]}":                                              `NodePool main: eu-north-1b is a zone of region eu-north-1; this plan is for us-east-2 (--region eu-north-1)`,
 		"{key: karpenter.k8s.aws/instance-cpu, operator: Lt, values: ['17']}":                                                              "",
-		"{key: karpenter.k8s.aws/instance-cpu, operator: In, values: ['7']}":                                                               `NodePool main: no type of this catalogue has karpenter.k8s.aws/instance-cpu 7 (did you mean "1"?)`,
+		"{key: karpenter.k8s.aws/instance-cpu, operator: In, values: ['7']}":                                                               `NodePool main: no type of this catalogue has karpenter.k8s.aws/instance-cpu 7`,
 		"{key: karpenter.k8s.aws/instance-cpu, operator: Gt, values: ['3']}":                                                               "",
 		"{key: karpenter.k8s.aws/instance-family, operator: NotIn, values: [zz9]}":                                                         "",
 		"{key: example.com/team, operator: In, values: [a]}":                                                                               "",

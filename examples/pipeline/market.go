@@ -109,6 +109,7 @@ func (m *Market) Pools(s *manifests.Snapshot) (out []scheduling.Pool, notes []st
 		return nil, nil, err
 	}
 	fixed := overlaid(m.fixed, overlays)
+	var said remarks
 	for _, pool := range s.NodePools {
 		owner := cloudOf(pool)
 		switch {
@@ -116,7 +117,7 @@ func (m *Market) Pools(s *manifests.Snapshot) (out []scheduling.Pool, notes []st
 			out = append(out, scheduling.Pool{NodePool: nodepool.Apply(pool, nodepool.LinuxByDefault), Types: fixed})
 			continue
 		case !owner.ec2:
-			notes = append(notes, owner.foreign(pool))
+			said.add(pool, owner.foreign())
 			out = append(out, scheduling.Pool{NodePool: nodepool.Apply(pool, nodepool.LinuxByDefault)})
 			continue
 		}
@@ -124,11 +125,7 @@ func (m *Market) Pools(s *manifests.Snapshot) (out []scheduling.Pool, notes []st
 		if err != nil {
 			return nil, nil, located(s, pool, err)
 		}
-		note := func(texts ...string) {
-			for _, text := range texts {
-				notes = append(notes, fmt.Sprintf("%s %s: %s", pool.Kind, pool.Name, text))
-			}
-		}
+		note := func(texts ...string) { said.add(pool, texts...) }
 		if owner.auto {
 			note("EKS Auto Mode: prices are EC2's, without the fee that AWS adds")
 			settings = ec2.AutoSettings(settings)
@@ -166,7 +163,7 @@ func (m *Market) Pools(s *manifests.Snapshot) (out []scheduling.Pool, notes []st
 	for _, pool := range out {
 		errs = append(errs, located(s, pool.NodePool, (&scheduling.Snapshot{Pools: []scheduling.Pool{pool}}).Check()))
 	}
-	return out, notes, errors.Join(errs...)
+	return out, said.notes(), errors.Join(errs...)
 }
 
 // overlaysOf reads the NodeOverlays as a layer of prices, or nil if there are none.

@@ -30,7 +30,7 @@ type builder struct {
 	snapshot    *Snapshot
 	problems    []*Problem
 	others      map[string]int
-	makers      map[string]bool // those of the others whose objects create pods
+	makers      map[string][]string // those of the others whose objects create pods, and the paths to their templates
 	controllers []controller
 	cronJobs    []*batchv1.CronJob
 	templates   map[identity]*corev1.PodTemplate
@@ -46,8 +46,10 @@ func (b *builder) add(r *result) {
 	for _, kind := range r.others {
 		b.others[kind]++
 	}
-	for _, kind := range r.makers {
-		b.makers[kind] = true
+	for _, m := range r.makers {
+		paths := slices.Concat(b.makers[m.kind], m.paths)
+		slices.Sort(paths)
+		b.makers[m.kind] = slices.Compact(paths)
 	}
 	for _, o := range r.objects {
 		b.name(&o)
@@ -216,6 +218,7 @@ func (b *builder) finish(o *Options) {
 	b.fill(cmp.Or(o.MaxPods, MaxPods))
 	b.refer(o.Assume)
 	b.skipped()
+	b.suspended()
 	if len(b.hooks) > 0 {
 		s.note("left out %s, which only helm test, delete or rollback runs: %s", plural(len(b.hooks), "hook", "hooks"), strings.Join(b.hooks, ", "))
 	}
@@ -242,10 +245,7 @@ func (b *builder) skipped() {
 	if total > 0 {
 		b.snapshot.note("skipped %s of other kinds: %s", plural(total, "object", "objects"), strings.Join(parts, ", "))
 	}
-	if len(b.makers) > 0 {
-		names := slices.Sorted(maps.Keys(b.makers))
-		b.snapshot.note("the pods of %s are not planned: say where their pod templates are, as in --pods %s=spec.template", strings.Join(names, ", "), names[0])
-	}
+	b.pods()
 	unselected := 0
 	for _, c := range b.controllers {
 		if c.apiVersion == "apps/v1" && !c.selector {

@@ -111,7 +111,7 @@ func (b *builder) expand(most int) {
 	}
 	for _, c := range b.cronJobs {
 		id := identity{"CronJob", c.Namespace, c.Name}
-		if cronDone[id] || c.Spec.Suspend != nil && *c.Spec.Suspend {
+		if cronDone[id] || isTrue(c.Spec.Suspend) {
 			continue
 		}
 		job := &batchv1.Job{Spec: c.Spec.JobTemplate.Spec}
@@ -187,7 +187,7 @@ func (c *controller) workload(t tally, taken []int) Workload {
 
 // jobPods returns how many pods a job wants to run at the same time.
 func jobPods(j *batchv1.Job, succeeded int) int {
-	if finished(j) || j.Spec.Suspend != nil && *j.Spec.Suspend {
+	if finished(j) || isTrue(j.Spec.Suspend) {
 		return 0
 	}
 	want := replicas(j.Spec.Parallelism)
@@ -201,6 +201,31 @@ func jobPods(j *batchv1.Job, succeeded int) int {
 		want = 0
 	}
 	return max(want, 0)
+}
+
+func isTrue(b *bool) bool { return b != nil && *b }
+
+// suspended notes the Jobs and CronJobs that want no pods until somebody, or a queue, resumes them.
+func (b *builder) suspended() {
+	var list []string
+	for _, c := range b.controllers {
+		if c.job != nil && isTrue(c.job.Spec.Suspend) && !finished(c.job) {
+			list = append(list, c.id.String())
+		}
+	}
+	for _, c := range b.cronJobs {
+		if isTrue(c.Spec.Suspend) {
+			list = append(list, identity{"CronJob", c.Namespace, c.Name}.String())
+		}
+	}
+	slices.Sort(list)
+	if n := len(list); n > 0 {
+		const most = 3
+		if n > most {
+			list = append(list[:most], fmt.Sprintf("and %d more", n-most))
+		}
+		b.snapshot.note("no pods are planned for %s: %s", plural(n, "suspended job", "suspended jobs"), strings.Join(list, ", "))
+	}
 }
 
 func finished(j *batchv1.Job) bool {

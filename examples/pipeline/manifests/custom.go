@@ -2,6 +2,7 @@ package manifests
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -76,8 +77,27 @@ func templates(n *strictjson.Node, path []string, at string, count int) []found 
 	return out
 }
 
-// custom reads the pods of an object whose kind is in the options.
-func (w *worker) custom(res *result, at Position, n *strictjson.Node, id identity, version, path string) {
+// other reads an object of a kind that planning ignores: its pods, if the options locate them.
+func (w *worker) other(res *result, at Position, n *strictjson.Node, id identity, version string) {
+	var paths []string
+	for _, p := range w.podsOf {
+		if p.Kind == id.kind && p.Group == group(version) {
+			paths = append(paths, p.Path)
+		}
+	}
+	if len(paths) > 0 {
+		w.custom(res, at, n, id, version, paths)
+		return
+	}
+	name := qualified(id.kind, version)
+	res.others = append(res.others, name)
+	if m, ok := makerOf(name, group(version), n); ok && name != "PodTemplate" && !slices.Contains(deployers(), name) {
+		res.makers = append(res.makers, m)
+	}
+}
+
+// custom reads the pods of an object whose kind is in the options, with all paths of that kind.
+func (w *worker) custom(res *result, at Position, n *strictjson.Node, id identity, version string, paths []string) {
 	id.namespace = metav1.NamespaceDefault
 	if v := n.Get("metadata").Get("namespace"); v != nil && v.Text != "" {
 		id.namespace = v.Text
@@ -85,10 +105,13 @@ func (w *worker) custom(res *result, at Position, n *strictjson.Node, id identit
 	if _, known := w.kinds[id.kind]; known { // for example the Job of another group
 		id.kind = qualified(id.kind, version)
 	}
-	list := templates(n, strings.Split(path, "."), "", 1)
-	if len(list) == 0 {
-		res.problems = append(res.problems, &Problem{Position: at, Object: id.String(), Path: path, Detail: "the object has no pod template there"})
-		return
+	var list []found
+	for _, path := range paths {
+		there := templates(n, strings.Split(path, "."), "", 1)
+		if len(there) == 0 {
+			res.problems = append(res.problems, &Problem{Position: at, Object: id.String(), Path: path, Detail: "the object has no pod template there"})
+		}
+		list = append(list, there...)
 	}
 	for i, f := range list {
 		v := visit{node: f.node, decoder: w.decoder, checker: w.checker}
@@ -120,26 +143,50 @@ func (w *worker) custom(res *result, at Position, n *strictjson.Node, id identit
 	}
 }
 
-// makesPods reports whether an object contains the containers of pods, at any depth: a list of
-// objects with an image.
-func makesPods(n *strictjson.Node) bool {
+// maker is a kind that planning ignores although its objects create pods.
+type maker struct {
+	kind  string
+	paths []string // to the pod templates, as [PodsOf] has them
+}
+
+// makerOf returns the kind as a maker, or false if its objects create no pods.
+func makerOf(kind, group string, n *strictjson.Node) (maker, bool) {
+	if group == "kyverno.io" || strings.HasSuffix(group, ".kyverno.io") { // policies have patterns of pods
+		return maker{}, false
+	}
+	m := maker{kind: kind}
+	makes := m.look(n, "") || slices.Contains(podMakers(), kind)
+	return m, makes
+}
+
+// look reports whether an object contains containers of pods at any depth: a list of objects with
+// an image, or one such object, as in workflows. It collects the paths to the templates of lists.
+func (m *maker) look(n *strictjson.Node, at string) bool {
+	makes := false
 	for i := range n.Items {
-		if makesPods(&n.Items[i]) {
-			return true
-		}
+		makes = m.look(&n.Items[i], at+"[]") || makes
 	}
 	for i := range n.Members {
-		m := &n.Members[i]
-		if m.Key == "containers" && len(m.Value.Items) > 0 {
-			if image := m.Value.Items[0].Get("image"); image != nil && image.Kind == strictjson.String {
-				return true
+		key, value := n.Members[i].Key, &n.Members[i].Value
+		switch {
+		case key == "containers" && len(value.Items) > 0 && hasImage(&value.Items[0]):
+			makes = true
+			path := strings.TrimSuffix(at, ".spec")
+			if !slices.Contains(m.paths, path) && path != "" {
+				m.paths = append(m.paths, path)
 			}
-		}
-		if makesPods(&m.Value) {
-			return true
+		case key == "container" && hasImage(value):
+			makes = true
+		default:
+			makes = m.look(value, strings.TrimPrefix(at+"."+key, ".")) || makes
 		}
 	}
-	return false
+	return makes
+}
+
+func hasImage(n *strictjson.Node) bool {
+	image := n.Get("image")
+	return image != nil && image.Kind == strictjson.String
 }
 
 // podMakers are kinds that create pods although their objects may have no container.
@@ -148,6 +195,43 @@ func podMakers() []string {
 		"Kafka.kafka.strimzi.io", "KafkaNodePool.kafka.strimzi.io", "Elasticsearch.elasticsearch.k8s.elastic.co", "Kibana.kibana.k8s.elastic.co",
 		"SparkApplication.sparkoperator.k8s.io", "ScheduledSparkApplication.sparkoperator.k8s.io", "Cluster.postgresql.cnpg.io", "postgresql.acid.zalan.do",
 		"Prometheus.monitoring.coreos.com", "Alertmanager.monitoring.coreos.com", "FlinkDeployment.flink.apache.org", "RabbitmqCluster.rabbitmq.com",
+		"InferenceService.serving.kserve.io", "VirtualMachine.kubevirt.io", "OpenTelemetryCollector.opentelemetry.io",
+	}
+}
+
+// deployers are kinds whose objects deploy what other files describe.
+func deployers() []string {
+	return []string{
+		"Application.argoproj.io", "ApplicationSet.argoproj.io", "HelmRelease.helm.toolkit.fluxcd.io", "Kustomization.kustomize.toolkit.fluxcd.io",
+		"HelmChart.helm.cattle.io", "GitRepo.fleet.cattle.io", "ResourceGraphDefinition.kro.run",
+	}
+}
+
+// pods notes kinds whose pods are not planned, and what to do about it.
+func (b *builder) pods() {
+	var located, unlocated, flags []string
+	for _, kind := range slices.Sorted(maps.Keys(b.makers)) {
+		paths := b.makers[kind]
+		if len(paths) == 0 {
+			unlocated = append(unlocated, kind)
+			continue
+		}
+		located = append(located, kind)
+		for _, path := range paths {
+			if len(located) == 1 {
+				flags = append(flags, fmt.Sprintf("--pods '%s=%s'", kind, path))
+			}
+		}
+	}
+	if len(located) > 0 {
+		b.snapshot.note("the pods of %s are not planned: say where their pod templates are, as in %s", strings.Join(located, ", "), strings.Join(flags, " "))
+	}
+	if len(unlocated) > 0 {
+		b.snapshot.note("the pods of %s are not planned, because only a cluster knows them: add Deployments of their size", strings.Join(unlocated, ", "))
+	}
+	here := slices.DeleteFunc(deployers(), func(kind string) bool { return b.others[kind] == 0 })
+	if len(here) > 0 {
+		b.snapshot.note("what objects of %s deploy is planned only if the input has it: %s", strings.Join(here, ", "), render)
 	}
 }
 

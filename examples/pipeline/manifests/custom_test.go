@@ -65,6 +65,69 @@ func TestKindsThatMakePods(t *testing.T) {
 	}
 }
 
+// The note has paths that --pods takes as they are: planned with all of them, every pod is there.
+func TestNotesSayWherePodTemplatesAre(t *testing.T) {
+	const pod = "{spec: {containers: [{image: i}]}}"
+	text := fmt.Sprintf("{apiVersion: ring.example.com/v1, kind: Ring, metadata: {name: r}, spec: {head: {template: %[1]s}, groups: [{replicas: 2, template: %[1]s}, {replicas: 3, template: %[1]s}]}}", pod)
+	files := []manifests.File{{Name: "a.yaml", Data: []byte(text)}}
+	s, err := manifests.Parse(files, nil)
+	require.NoError(t, err)
+	require.Equal(t, []string{
+		"skipped 1 object of other kinds: Ring.ring.example.com 1",
+		"the pods of Ring.ring.example.com are not planned: say where their pod templates are, as in --pods 'Ring.ring.example.com=spec.groups[].template' --pods 'Ring.ring.example.com=spec.head.template'",
+	}, s.Notes)
+	_, flags, _ := strings.Cut(s.Notes[1], "as in ")
+	o := &manifests.Options{}
+	for _, flag := range strings.Split(flags, "--pods ")[1:] {
+		where, err := manifests.ParsePodsOf(strings.Trim(flag, "' "))
+		require.NoError(t, err)
+		o.PodsOf = append(o.PodsOf, where)
+	}
+	s, err = manifests.Parse(files, o)
+	require.NoError(t, err)
+	assert.Equal(t, 6, s.CountPods())
+	assert.Empty(t, s.Notes)
+}
+
+// What is not planned is named with what to do about it, but policies, which only match pods, are not.
+func TestNotesOnKindsWithoutPodTemplates(t *testing.T) {
+	for text, want := range map[string]string{
+		"{apiVersion: argoproj.io/v1alpha1, kind: Application, metadata: {name: a}, spec: {project: p}}":                                                              "what objects of Application.argoproj.io deploy is planned only if the input has it: render charts",
+		"{apiVersion: helm.toolkit.fluxcd.io/v2, kind: HelmRelease, metadata: {name: a}, spec: {values: {template: {spec: {containers: [{image: i}]}}}}}":             "what objects of HelmRelease.helm.toolkit.fluxcd.io deploy",
+		"{apiVersion: argoproj.io/v1alpha1, kind: Workflow, metadata: {generateName: a-}, spec: {templates: [{name: a, container: {image: i}}]}}":                     "the pods of Workflow.argoproj.io are not planned, because only a cluster knows them: add Deployments of their size",
+		"{apiVersion: sparkoperator.k8s.io/v1beta2, kind: SparkApplication, metadata: {name: a}, spec: {executor: {instances: 4}}}":                                   "the pods of SparkApplication.sparkoperator.k8s.io are not planned, because",
+		"{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: a}, spec: {rules: [{validate: {pattern: {spec: {containers: [{image: '!*:latest'}]}}}}]}}": "",
+	} {
+		s, err := manifests.Parse([]manifests.File{{Name: "a.yaml", Data: []byte(text)}}, nil)
+		require.NoError(t, err, text)
+		if want == "" {
+			assert.Len(t, s.Notes, 1, text)
+			continue
+		}
+		require.Len(t, s.Notes, 2, text)
+		assert.Contains(t, s.Notes[1], want)
+	}
+}
+
+// A suspended job has no pods. That is said, because whoever plans it may mean it to be resumed.
+func TestSuspendedJobsAreNoted(t *testing.T) {
+	job := func(kind, name, spec string) string {
+		return fmt.Sprintf("apiVersion: batch/v1\nkind: %s\nmetadata: {name: %s}\nspec: %s\n---\n", kind, name, spec)
+	}
+	const pod = "template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}"
+	text := job("Job", "a", "{suspend: true, "+pod+"}") + job("Job", "b", "{"+pod+"}") + job("CronJob", "c", "{suspend: true, schedule: '0 1 * * *', jobTemplate: {spec: {"+pod+"}}}")
+	s, err := manifests.Parse([]manifests.File{{Name: "a.yaml", Data: []byte(text)}}, nil)
+	require.NoError(t, err)
+	require.Equal(t, []string{"no pods are planned for 2 suspended jobs: CronJob default/c, Job default/a"}, s.Notes)
+	require.Equal(t, 1, s.CountPods())
+	for i := range 5 {
+		text += job("Job", fmt.Sprint("d", i), "{suspend: true, "+pod+"}")
+	}
+	s, err = manifests.Parse([]manifests.File{{Name: "a.yaml", Data: []byte(text)}}, nil)
+	require.NoError(t, err)
+	require.Equal(t, []string{"no pods are planned for 7 suspended jobs: CronJob default/c, Job default/a, Job default/d0, and 4 more"}, s.Notes)
+}
+
 func ExamplePodsOf() {
 	where, err := manifests.ParsePodsOf("Rollout.argoproj.io=spec.template")
 	fmt.Println(where.Kind, where.Group, where.Path, err)

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -45,6 +46,7 @@ type Problem struct {
 	Detail string
 
 	noObject bool // the value has no kind or no apiVersion, and may not be a manifest at all
+	template bool // a template, which is no YAML
 }
 
 // Error returns the line for people: "pods.yaml:12: Provisioner default: spec.weight: 101: want 1
@@ -72,6 +74,7 @@ func hint(c chunk, problems []*Problem) {
 	lines := bytes.Split(c.data, []byte("\n"))
 	for _, p := range problems {
 		at := p.Position.Line - c.position.Line
+		p.template = strings.Contains(p.Detail, "is a placeholder")
 		if at >= 0 && at < len(lines) && !strings.Contains(p.Detail, render) {
 			if text := filled.Find(lines[at]); text != nil {
 				const most = 40
@@ -95,6 +98,7 @@ func join(problems []*Problem, order map[string]int) error {
 	}
 	slices.SortFunc(problems, func(a, b *Problem) int { return compareProblems(a, b, order) })
 	problems = slices.CompactFunc(problems, func(a, b *Problem) bool { return *a == *b })
+	problems = oneOfTemplates(problems)
 	errs := make([]error, 0, min(len(problems), maxProblems)+1)
 	for i, p := range problems {
 		if i == maxProblems {
@@ -104,6 +108,46 @@ func join(problems []*Problem, order map[string]int) error {
 		errs = append(errs, p)
 	}
 	return errors.Join(errs...)
+}
+
+// oneOfTemplates keeps one problem of the templates of a directory, such as those of a chart, and
+// counts the others: to render it is the answer to all of them.
+func oneOfTemplates(problems []*Problem) []*Problem {
+	kept := make([]*Problem, 0, len(problems))
+	at := map[string]int{} // of the kept problem, by directory
+	places, files := map[string]int{}, map[string]int{}
+	seen := map[string]bool{}
+	for _, p := range problems {
+		dir := filepath.Dir(p.Position.File)
+		i, known := at[dir]
+		switch {
+		case p.template && known && kept[i].Position.File == p.Position.File:
+			places[dir]++
+		case p.template && known && !seen[p.Position.File]:
+			files[dir]++
+		case !p.template || !known:
+			if p.template {
+				at[dir] = len(kept)
+			}
+			kept = append(kept, p)
+		}
+		seen[p.Position.File] = seen[p.Position.File] || p.template
+	}
+	for dir, i := range at {
+		var more []string
+		if n := places[dir]; n > 0 {
+			more = append(more, plural(n, "more place of this file", "more places of this file"))
+		}
+		if n := files[dir]; n > 0 {
+			more = append(more, plural(n, "more file of this directory", "more files of this directory"))
+		}
+		if len(more) > 0 {
+			p := *kept[i]
+			p.Detail += "; likewise " + strings.Join(more, " and ")
+			kept[i] = &p
+		}
+	}
+	return kept
 }
 
 func compareProblems(a, b *Problem, order map[string]int) int {

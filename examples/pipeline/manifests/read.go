@@ -60,8 +60,9 @@ type ClassDecoder func(raw json.RawMessage) (any, error)
 // Read reads files, the *.yaml, *.yml and *.json files in and below directories, and "-", standard
 // input. It skips files of a directory that hold no object. If an object is there several times,
 // the last one counts, as in kubectl. Notes say both. The error joins one [*Problem] for each
-// mistake, at most a thousand, and the snapshot is nil. It is a mistake if the arguments hold no
-// document, because an earlier step has probably failed. Time is linear in the input.
+// mistake, and one for all templates of a directory, at most a thousand, and the snapshot is nil.
+// It is a mistake if the arguments hold no document, because an earlier step has probably failed.
+// Time is linear in the input.
 func Read(args []string, o *Options) (*Snapshot, error) {
 	if o == nil {
 		o = &Options{}
@@ -94,7 +95,7 @@ func read(files []File, problems []*Problem, o *Options) (*Snapshot, error) {
 		files, problems = slices.Concat(files, news), append(problems, more...)
 	}
 	several := supersede(files, results)
-	b := builder{problems: problems, others: map[string]int{}, makers: map[string]bool{}, templates: map[identity]*corev1.PodTemplate{}}
+	b := builder{problems: problems, others: map[string]int{}, makers: map[string][]string{}, templates: map[identity]*corev1.PodTemplate{}}
 	b.snapshot = &Snapshot{positions: map[identity]Position{}, Defaults: defaultspread.Defaults{Constraints: o.Spread}}
 	for i := range results {
 		b.add(&results[i])
@@ -110,7 +111,7 @@ func read(files []File, problems []*Problem, o *Options) (*Snapshot, error) {
 		if n := len(several) - most; n > 0 {
 			several, more = several[:most], fmt.Sprintf(" and %d more", n)
 		}
-		b.snapshot.note("if several files of a directory have an object, the last one counts: %s%s", strings.Join(several, ", "), more)
+		b.snapshot.note("if a directory has an object several times, the last one counts: %s%s", strings.Join(several, ", "), more)
 	}
 	if err := join(b.problems, order); err != nil {
 		return nil, err
@@ -145,7 +146,7 @@ type result struct {
 	objects  []object
 	problems []*Problem
 	others   []string // kinds that planning ignores
-	makers   []string // those of them whose objects create pods
+	makers   []maker  // those of them whose objects create pods
 	broken   bool     // the text could not be parsed
 	file     string
 }
@@ -395,21 +396,6 @@ func (w *worker) object(res *result, at Position, n *strictjson.Node) {
 		return
 	}
 	w.known(res, at, n, k, id)
-}
-
-// other reads an object of a kind that planning ignores: its pods, if the options locate them.
-func (w *worker) other(res *result, at Position, n *strictjson.Node, id identity, version string) {
-	for _, p := range w.podsOf {
-		if p.Kind == id.kind && p.Group == group(version) {
-			w.custom(res, at, n, id, version, p.Path)
-			return
-		}
-	}
-	name := qualified(id.kind, version)
-	res.others = append(res.others, name)
-	if slices.Contains(podMakers(), name) || id.kind != "PodTemplate" && makesPods(n) {
-		res.makers = append(res.makers, name)
-	}
 }
 
 func group(version string) string {

@@ -374,6 +374,22 @@ func TestRenderedCharts(t *testing.T) {
 	require.ErrorContains(t, err, "Pod forgotten: apiVersion: the object has none")
 }
 
+// The templates of a chart are one mistake. Other mistakes in their files are not theirs.
+func TestTemplatesOfADirectoryAreOneProblem(t *testing.T) {
+	head, inner := "{{- if .Values.on }}\n", "apiVersion: v1\nkind: Pod\nmetadata:\n  name: {{ .Values.name }}\n"
+	files := []manifests.File{
+		{Name: "shop/templates/a.yaml", Data: []byte(head + inner + "---\n" + inner + "---\napiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {}\n")},
+		{Name: "shop/templates/b.yaml", Data: []byte(inner)},
+		{Name: "shop/templates/c.yaml", Data: []byte(inner + "---\n" + inner)},
+		{Name: "till/templates/a.yaml", Data: []byte(head + inner)},
+	}
+	_, err := manifests.Parse(files, nil)
+	const rest = "{{ is a placeholder of a template: render charts with helm template, kustomizations with kubectl kustomize"
+	require.EqualError(t, err, "shop/templates/a.yaml:1: "+rest+"; likewise 1 more place of this file and 2 more files of this directory\n"+
+		"shop/templates/a.yaml:15: Pod default/a: spec.containers: a pod needs at least one container\n"+
+		"till/templates/a.yaml:1: "+rest)
+}
+
 // A repository has a base and its overlays, and kubectl applies them one after the other.
 func TestTheLastOfADirectoryCounts(t *testing.T) {
 	dir := t.TempDir()
@@ -392,7 +408,7 @@ func TestTheLastOfADirectoryCounts(t *testing.T) {
 	s, err := manifests.Read([]string{dir}, nil)
 	require.NoError(t, err)
 	require.Equal(t, 2, s.CountPods())
-	require.Equal(t, []string{fmt.Sprintf("if several files of a directory have an object, the last one counts: Deployment default/web (%s, before in %s)",
+	require.Equal(t, []string{fmt.Sprintf("if a directory has an object several times, the last one counts: Deployment default/web (%s, before in %s)",
 		filepath.Join(dir, "overlays/small/web.yaml"), filepath.Join(dir, "overlays/large/web.yaml"))}, s.Notes)
 	_, err = manifests.Read([]string{filepath.Join(dir, "base/web.yaml"), filepath.Join(dir, "overlays/small/web.yaml")}, nil)
 	require.ErrorContains(t, err, "the object is given twice") // whoever names two files means both
@@ -400,7 +416,12 @@ func TestTheLastOfADirectoryCounts(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 2, s.CountPods())
 	write("overlays/small/web.yaml", 2, 3)
-	_, err = manifests.Read([]string{dir}, nil)
+	s, err = manifests.Read([]string{dir}, nil)
+	require.NoError(t, err, "kubectl apply takes it")
+	require.Equal(t, 3, s.CountPods())
+	require.Equal(t, []string{fmt.Sprintf("if a directory has an object several times, the last one counts: Deployment default/web (%s:7, before on line 2)",
+		filepath.Join(dir, "overlays/small/web.yaml"))}, s.Notes)
+	_, err = manifests.Read([]string{filepath.Join(dir, "overlays/small/web.yaml")}, nil)
 	require.ErrorContains(t, err, "the object is given twice")
 }
 

@@ -155,8 +155,8 @@ func passOver(files []File, results []result) int {
 	return len(passed)
 }
 
-// supersede removes objects of found files that a later found file repeats, such as overlays of one
-// base: the last one counts, as when kubectl applies a directory. It returns each such object with
+// supersede removes objects of found files that are repeated later, in the same file or another one,
+// such as overlays of one base: the last one counts, as when kubectl applies a directory. It returns each such object with
 // its places, in the order of the input.
 func supersede(files []File, results []result) []string {
 	found := map[string]bool{}
@@ -167,7 +167,7 @@ func supersede(files []File, results []result) []string {
 	var several []identity
 	for i := range results {
 		for _, o := range results[i].objects {
-			if at := places[o.id]; o.id.name == "" || !found[o.position.File] || len(at) > 0 && at[len(at)-1].File == o.position.File {
+			if o.id.name == "" || !found[o.position.File] {
 				continue
 			}
 			if places[o.id] = append(places[o.id], o.position); len(places[o.id]) == 2 {
@@ -178,13 +178,18 @@ func supersede(files []File, results []result) []string {
 	for i := range results {
 		results[i].objects = slices.DeleteFunc(results[i].objects, func(o object) bool {
 			at := places[o.id]
-			return len(at) > 1 && found[o.position.File] && o.position.File != at[len(at)-1].File
+			return len(at) > 1 && found[o.position.File] && o.position != at[len(at)-1]
 		})
 	}
 	var out []string
 	for _, id := range several {
 		at := places[id]
-		out = append(out, fmt.Sprintf("%s (%s, before in %s)", id, at[len(at)-1].File, at[len(at)-2].File))
+		last, before := at[len(at)-1], at[len(at)-2]
+		if last.File == before.File {
+			out = append(out, fmt.Sprintf("%s (%s, before on line %d)", id, last, before.Line))
+			continue
+		}
+		out = append(out, fmt.Sprintf("%s (%s, before in %s)", id, last.File, before.File))
 	}
 	return out
 }
