@@ -309,7 +309,7 @@ func (p *planner) replace(method eligibility.Method, list []due) {
 		for goes && !a.OK() && !p.ended() { // the machine goes in any case, so move the pods that can move
 			stuck := a.stuck()
 			if stranded == nil {
-				why += ", though " + a.Why
+				why += ", though " + a.Why + p.unbought(q)
 			}
 			for _, pod := range q.Pods {
 				if stuck([]*corev1.Pod{pod}) {
@@ -320,7 +320,7 @@ func (p *planner) replace(method eligibility.Method, list []due) {
 			a = p.ask(q)
 		}
 		if !a.OK() {
-			p.note(m.verdict(WouldNotFit, method, d.why+", but "+a.Why))
+			p.note(m.verdict(WouldNotFit, method, d.why+", but "+a.Why+p.unbought(q)))
 			continue
 		}
 		if pool := a.lacks(q.Replacements); pool != "" {

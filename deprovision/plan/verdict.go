@@ -1,15 +1,20 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/joinery-sdk/joinery/deprovision"
 	"github.com/joinery-sdk/joinery/deprovision/eligibility"
+	"github.com/joinery-sdk/joinery/deprovision/eviction"
 )
 
 // verdict returns a verdict for the node.
@@ -117,7 +122,7 @@ func (p *planner) explain(m *member) Verdict {
 		v.Outcome, v.BestPricePerHour = Outranked, a.price()
 		v.Detail = fmt.Sprintf("%sit would save $%.4f an hour, less than the required minimum of $%.4f", with, w.saving.Dollars(), p.o.MinSavings.Dollars())
 	case !a.OK():
-		v.Outcome, v.Detail = WouldNotFit, with+a.Why
+		v.Outcome, v.Detail = WouldNotFit, with+a.Why+p.unbought(q)
 		if q.CapacityTypes != nil {
 			v.Detail += "; spot nodes are replaced by spot nodes only on request"
 		}
@@ -132,6 +137,117 @@ func (p *planner) explain(m *member) Verdict {
 		v.Detail = fmt.Sprintf("it costs $%.4f an hour, and the cheapest that would hold its pods is %s in %s at $%.4f", m.PricePerHour.Dollars(), n.InstanceType, n.Zone, n.PricePerHour.Dollars())
 	}
 	return v
+}
+
+// unbought says what keeps a question without an answer from buying nodes, if it is what the nodes of
+// the question count against until they are gone: limits of pools, quotas, reservations and stocks.
+// Otherwise it is empty.
+func (p *planner) unbought(q Question) string {
+	q.Freed, q.Explain = true, false
+	a := p.ask(q)
+	if !a.OK() || len(a.Freed) == 0 {
+		return ""
+	}
+	return "; nothing can be bought before it goes: " + strings.Join(a.Freed, "; ")
+}
+
+// lingers says which PodDisruptionBudget may keep the drain of the nodes from ending; it is empty if none
+// does. A node that drains is a domain of a spread over hosts until it is gone, unless the spread
+// honors its taint. So the successor of an evicted pod may wait for the node to go, while the budget
+// allows no further eviction until the successor runs.
+func (p *planner) lingers(set []*member, a *Answer) string {
+	places := map[*corev1.Pod]string{}
+	for _, pl := range a.Placements {
+		places[pl.Pod] = pl.Node
+	}
+	type drained struct {
+		pod  *corev1.Pod
+		from *member
+	}
+	guarded := map[string][]drained{}
+	for _, m := range set {
+		for _, pod := range m.Pods {
+			if places[pod] == "" || p.pdbs.Free(pod) {
+				continue
+			}
+			for _, name := range p.pdbs.Of(pod) {
+				guarded[name] = append(guarded[name], drained{pod, m})
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(guarded)) {
+		list, allowed := guarded[name], p.pdbs.Allowed(name)
+		at := slices.IndexFunc(list, func(d drained) bool { return overHosts(d.pod) != nil })
+		if at < 0 || len(list) <= allowed {
+			continue
+		}
+		owner := list[at].pod
+		spread := overHosts(owner)
+		selected := func(pod *corev1.Pod) bool { return counts(spread, owner, pod) }
+		hosts, targets, waiting, left := map[string]int{}, []string(nil), 0, 0
+		count := func(m *member) {
+			for _, pod := range m.Pods {
+				if selected(pod) {
+					hosts[m.Name]++
+				}
+			}
+		}
+		for _, m := range set {
+			count(m)
+		}
+		for _, d := range list {
+			if !selected(d.pod) {
+				continue
+			}
+			left++
+			if to := places[d.pod]; !slices.Contains(targets, to) {
+				if targets, hosts[to] = append(targets, to), 0; p.nodes[to] != nil {
+					count(p.nodes[to])
+				}
+			}
+		}
+		slices.Sort(targets)
+		for _, d := range list {
+			if !selected(d.pod) {
+				continue
+			}
+			waiting, left = waiting+1, left-1
+			if hosts[d.from.Name]--; hosts[d.from.Name] == 0 {
+				delete(hosts, d.from.Name) // it is empty, and goes
+			}
+			for waiting > 0 {
+				to := slices.MinFunc(targets, func(a, b string) int { return cmp.Compare(hosts[a], hosts[b]) })
+				if hosts[to]+1-slices.Min(slices.Collect(maps.Values(hosts))) > int(spread.MaxSkew) {
+					break
+				}
+				hosts[to], waiting = hosts[to]+1, waiting-1
+			}
+			if waiting >= allowed && left > 0 {
+				return fmt.Sprintf("; the drain may not end: a node counts for the spread of %s over hosts until it is gone, so evicted pods wait for it, and PodDisruptionBudget %s allows no eviction meanwhile (nodeTaintsPolicy: Honor avoids this)", eviction.Name(owner), name)
+			}
+		}
+	}
+	return ""
+}
+
+// overHosts returns the pod's hard spread over hosts for which nodes that drain count; nil if it has
+// none that counts the pod itself.
+func overHosts(pod *corev1.Pod) *corev1.TopologySpreadConstraint {
+	for i := range pod.Spec.TopologySpreadConstraints {
+		c := &pod.Spec.TopologySpreadConstraints[i]
+		if c.TopologyKey == corev1.LabelHostname && c.WhenUnsatisfiable == corev1.DoNotSchedule &&
+			(c.NodeTaintsPolicy == nil || *c.NodeTaintsPolicy == corev1.NodeInclusionPolicyIgnore) && counts(c, pod, pod) {
+			return c
+		}
+	}
+	return nil
+}
+
+// counts reports whether the spread of its owner counts the pod.
+func counts(c *corev1.TopologySpreadConstraint, owner, pod *corev1.Pod) bool {
+	selector, err := metav1.LabelSelectorAsSelector(c.LabelSelector)
+	return err == nil && pod.Namespace == owner.Namespace && pod.DeletionTimestamp == nil && selector.Matches(labels.Set(pod.Labels)) &&
+		!slices.ContainsFunc(c.MatchLabelKeys, func(key string) bool { return pod.Labels[key] != owner.Labels[key] })
 }
 
 // outranked returns the verdict of a node whose disruption costs more than it saves.

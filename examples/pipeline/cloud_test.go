@@ -2,6 +2,7 @@ package pipeline_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -32,6 +33,17 @@ func sold(t *testing.T, docs ...string) (scheduling.Pool, []string) {
 	pools, notes, err := market.Pools(parsed(t, docs...))
 	require.NoError(t, err)
 	return pools[0], notes
+}
+
+// Windows costs more than the prices of the catalogue, which are those of Linux. That is said of each pool
+// whose class boots it, and of no other.
+func TestWindowsHasALicence(t *testing.T) {
+	for image, want := range map[string]bool{"windows2019@latest": true, "windows2022@latest": true, "al2023@latest": false, "bottlerocket@latest": false} {
+		class := "{apiVersion: karpenter.k8s.aws/v1, kind: EC2NodeClass, metadata: {name: desk}, spec: {amiSelectorTerms: [{alias: '" + image + "'}], role: r, subnetSelectorTerms: [{id: subnet-1}], securityGroupSelectorTerms: [{id: sg-1}]}}"
+		pool, notes := sold(t, class, poolOf("v1", "group: karpenter.k8s.aws, kind: EC2NodeClass, name: desk", ""))
+		assert.NotEmpty(t, pool.Types, image)
+		assert.Equal(t, want, slices.ContainsFunc(notes, func(n string) bool { return strings.Contains(n, "the licence of Windows is not in them") }), "%s: %v", image, notes)
+	}
 }
 
 // A pool of another cloud buys nothing of EC2, whatever its class is called, and that is said once.

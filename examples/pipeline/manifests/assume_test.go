@@ -1,6 +1,7 @@
 package manifests_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -65,7 +66,25 @@ func TestNotesOnWhatIsMissing(t *testing.T) {
 		set   = "\n---\n{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: agent, namespace: ops}, spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}}"
 		tiny  = "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: c, image: i, resources: {requests: {memory: %s}}}]}}"
 	)
+	selecting := func(kind, terms string) string {
+		return "{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: shop}, spec: {affinity: {" + kind + ": {" + terms + "}}, containers: [{name: c, image: i}]}}"
+	}
+	const (
+		required  = "requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: zone, labelSelector: {}, namespaceSelector: {%s}}]"
+		preferred = "preferredDuringSchedulingIgnoredDuringExecution: [{weight: 3, podAffinityTerm: {topologyKey: zone, labelSelector: {}, namespaceSelector: {%s}}}]"
+		byTeam    = "matchLabels: {team: red}"
+		unlike    = "matchExpressions: [{key: team, operator: NotIn, values: [red]}]"
+		byName    = "matchLabels: {kubernetes.io/metadata.name: ops}"
+		shop      = "\n---\n{apiVersion: v1, kind: Namespace, metadata: {name: shop}}"
+		unlisted  = "1 pod selects namespaces by their labels, but not all namespaces are in the input"
+	)
 	for text, want := range map[string]string{
+		selecting("podAffinity", fmt.Sprintf(required, byTeam)):             unlisted,
+		selecting("podAntiAffinity", fmt.Sprintf(preferred, unlike)):        unlisted,
+		selecting("podAntiAffinity", fmt.Sprintf(required, byName)):         "",
+		selecting("podAffinity", fmt.Sprintf(preferred, "")):                "",
+		selecting("podAffinity", fmt.Sprintf(required, byTeam)) + shop:      "",
+		selecting("podAntiAffinity", fmt.Sprintf(preferred, unlike)) + shop: "",
 		agent:                                  "the pods of ops/agent are in the input",
 		agent + set:                            "",
 		strings.Replace(tiny, "%s", "256m", 1): "1 container requests thousandths of a byte, such as 256m memory",

@@ -1,6 +1,7 @@
 package manifests
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -83,7 +84,64 @@ func (b *builder) refer(assume bool) {
 	b.classes()
 	b.defaultPriority()
 	b.daemons()
+	b.namespaces()
 	b.tinyMemory()
+}
+
+// namespaces notes pods that select namespaces by labels although the input lacks the namespace of
+// some pod: it is then taken to have no labels.
+func (b *builder) namespaces() {
+	present := names(b.snapshot.Namespaces)
+	missing, count := false, 0
+	look := func(namespace string, spec *corev1.PodSpec, pods int) {
+		missing = missing || pods > 0 && !present[cmp.Or(namespace, corev1.NamespaceDefault)]
+		if selectsNamespaces(spec.Affinity) {
+			count += pods
+		}
+	}
+	for _, p := range b.snapshot.Pods {
+		look(p.Namespace, &p.Spec, 1)
+	}
+	for i := range b.snapshot.Workloads {
+		w := &b.snapshot.Workloads[i]
+		look(w.Namespace, &w.Template.Spec, w.Len())
+	}
+	if missing && count > 0 {
+		b.snapshot.note("%s namespaces by their labels, but not all namespaces are in the input (namespaces in kubectl get): the others are assumed to have none",
+			plural(count, "pod selects", "pods select"))
+	}
+}
+
+// selectsNamespaces reports whether a term between pods asks for labels of namespaces, other than the
+// one that is their name.
+func selectsNamespaces(a *corev1.Affinity) bool {
+	if a == nil {
+		return false
+	}
+	var terms []corev1.PodAffinityTerm
+	if p := a.PodAffinity; p != nil {
+		terms = append(terms, p.RequiredDuringSchedulingIgnoredDuringExecution...)
+		for i := range p.PreferredDuringSchedulingIgnoredDuringExecution {
+			terms = append(terms, p.PreferredDuringSchedulingIgnoredDuringExecution[i].PodAffinityTerm)
+		}
+	}
+	if p := a.PodAntiAffinity; p != nil {
+		terms = append(terms, p.RequiredDuringSchedulingIgnoredDuringExecution...)
+		for i := range p.PreferredDuringSchedulingIgnoredDuringExecution {
+			terms = append(terms, p.PreferredDuringSchedulingIgnoredDuringExecution[i].PodAffinityTerm)
+		}
+	}
+	return slices.ContainsFunc(terms, func(t corev1.PodAffinityTerm) bool {
+		if t.NamespaceSelector == nil {
+			return false
+		}
+		for key := range t.NamespaceSelector.MatchLabels {
+			if key != corev1.LabelMetadataName {
+				return true
+			}
+		}
+		return slices.ContainsFunc(t.NamespaceSelector.MatchExpressions, func(r metav1.LabelSelectorRequirement) bool { return r.Key != corev1.LabelMetadataName })
+	})
 }
 
 // daemons notes DaemonSets that are missing although the input has their pods: such pods will run

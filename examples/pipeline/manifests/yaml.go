@@ -207,8 +207,9 @@ func yamlDetail(err error) string {
 	return text
 }
 
+// tabbed reports whether a tab is part of the indentation, which dashes of list items are, too.
 func tabbed(line []byte) bool {
-	return bytes.IndexByte(line[:len(line)-len(bytes.TrimLeft(line, " \t"))], '\t') >= 0
+	return bytes.IndexByte(line[:len(line)-len(bytes.TrimLeft(line, " -\t"))], '\t') >= 0
 }
 
 // conversion makes the JSON data model from YAML nodes.

@@ -234,3 +234,53 @@ func TestARefusalIsNoProof(t *testing.T) {
 	})
 	assert.Empty(t, going(w.plan(t, giveback.Options{}, "a")))
 }
+
+// What the node itself uses up until it is gone keeps its successor from being bought. A verdict names
+// that, whether the node could be cheaper or its life is over; where there is enough, it does not.
+func TestVerdictsNameWhatIsUsedUp(t *testing.T) {
+	capacity := func(cpu string) corev1.ResourceList {
+		return corev1.ResourceList{"cpu": resource.MustParse(cpu), "memory": resource.MustParse("64Gi")}
+	}
+	at := func(q string) *resource.Quantity { return new(resource.MustParse(q)) }
+	large := instancetypes.New("large", nil, capacity("12"), instancetypes.Offer("z", "on-demand", 0.9))
+	small := instancetypes.New("small", nil, capacity("3"), instancetypes.Offer("z", "on-demand", 0.2))
+	for name, c := range map[string]struct {
+		limit func(w *tight)
+		want  string
+	}{
+		"cpu":   {func(w *tight) { w.Pools[0].Limits = corev1.ResourceList{"cpu": *at("14")} }, "pool default is at its limit of cpu"},
+		"nodes": {func(w *tight) { w.Pools[0].Limits = corev1.ResourceList{"nodes": *at("1")} }, "pool default is at its limit of nodes"},
+		"quota": {func(w *tight) {
+			w.Quotas = []capacityquota.Quota{{Name: "all", Limits: corev1.ResourceList{"memory": *at("100Gi")}}}
+		}, `quota "all" is used up: memory`},
+		"enough": {func(w *tight) { w.Pools[0].Limits = corev1.ResourceList{"cpu": *at("15"), "nodes": *at("2")} }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := &tight{}
+			w.Pools = []scheduling.Pool{{NodePool: nodepool.New("default"), Types: []instancetypes.InstanceType{large, small}}}
+			w.Pools[0].Disruption.Budgets = []nodepool.Budget{{Nodes: 100, Percent: true}}
+			w.Pools[0].Disruption.ConsolidateAfter = new(time.Duration)
+			w.Nodes = []*corev1.Node{large.Node("a", large.Offerings[0], w.Pools[0].PoolLabels())}
+			w.Pods = []*corev1.Pod{w.pod("a")}
+			w.Pods[0].Spec.Containers[0].Resources = corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("700m")}}
+			c.limit(w)
+			r := w.plan(t, giveback.Options{})
+			if c.want == "" {
+				require.Equal(t, []string{"a"}, going(r))
+			} else {
+				require.Equal(t, giveback.WouldNotFit, r.Verdicts[0].Outcome)
+				assert.Contains(t, r.Verdicts[0].Detail, "; nothing can be bought before it goes: "+c.want)
+			}
+
+			w.Nodes[0].CreationTimestamp = metav1.NewTime(time.Unix(0, 0))
+			w.Pools[0].Disruption.ExpireAfter = new(time.Hour)
+			r = w.plan(t, giveback.Options{Methods: []eligibility.Method{eligibility.Expiration}})
+			require.Equal(t, []string{"a"}, going(r), "a life that is over ends in any case")
+			if c.want == "" {
+				assert.NotContains(t, r.Commands[0].Why, "nothing can be bought")
+			} else {
+				assert.Contains(t, r.Commands[0].Why, "; nothing can be bought before it goes: "+c.want)
+			}
+		})
+	}
+}
