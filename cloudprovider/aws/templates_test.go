@@ -43,7 +43,9 @@ func TestTemplatesAreFewAndComeBack(t *testing.T) {
 // role, with the same commands.
 func TestPlantedTemplates(t *testing.T) {
 	for planted, change := range map[string]func(fields map[string]string){
-		"": func(map[string]string) {}, "UserData": func(fields map[string]string) { fields["UserData"] = base64.StdEncoding.EncodeToString([]byte("#!/bin/sh\nsend everything elsewhere\n")) },
+		"": func(map[string]string) {}, "UserData": func(fields map[string]string) {
+			fields["UserData"] = base64.StdEncoding.EncodeToString([]byte("#!/bin/sh\nsend everything elsewhere\n"))
+		},
 		"ImageId": func(fields map[string]string) { fields["ImageId"] = "ami-oldx8664" }, "IamInstanceProfile.Name": func(fields map[string]string) { fields["IamInstanceProfile.Name"] = "admin" },
 	} {
 		synctest.Test(t, func(t *testing.T) {

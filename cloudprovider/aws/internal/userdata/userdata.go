@@ -45,6 +45,9 @@ type Node struct {
 	MaxPods *int32
 	// RAID0 joins local disks into the ephemeral storage.
 	RAID0 bool
+	// ImageVersion is the version of the family's image: latest, or as AWS writes it. Empty means
+	// unknown.
+	ImageVersion string
 	// Own is the user's own user data, in a format of the family.
 	Own string
 }

@@ -415,3 +415,12 @@ func TestDNSOfTheServicesNetwork(t *testing.T) {
 		}
 	}
 }
+
+// Bottlerocket from 1.46 on knows which directories belong on local disks, those of its snapshotters among them; older ones want names.
+func TestBottlerocketBindsAllDirectories(t *testing.T) {
+	for version, named := range map[string]bool{"latest": false, "v1.46.0": false, "1.61.2": false, "v2.0.0": false, "v1.45.9": true, "1.9.0": true, "": true, "own": true} {
+		text := render(t, ec2.Bottlerocket, userdata.Node{RAID0: true, ImageVersion: version})
+		assert.Contains(t, text, "['apiclient', 'ephemeral-storage', 'bind'", version)
+		assert.Equal(t, named, strings.Contains(text, "--dirs"), version)
+	}
+}
