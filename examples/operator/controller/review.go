@@ -93,7 +93,9 @@ func (o *Operator) review(ctx context.Context, round int) error {
 
 // isReady reports whether a node says that it is ready.
 func isReady(node *corev1.Node) bool {
-	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue })
+	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
 }
 
 // since returns when a condition became true, or the zero time if it is not true.
