@@ -244,6 +244,7 @@ func (p *Provider) fill(ctx context.Context, s *resolvedClass) error {
 		s.plain[o.Name] = o.EFAInterfaces > 0 && o.NetworkCards > o.EFAInterfaces
 	}
 	p.notes.set("zones "+s.class.Name, unserved(within, s.subnets))
+	p.notes.set("local zones "+s.class.Name, localPrices(within))
 	types, err := ec2.Types(within, s.settings)
 	if err != nil {
 		return invalid(err)
@@ -310,6 +311,25 @@ func unserved(r catalogue.Region, subnets []discovery.Subnet) string {
 		return ""
 	}
 	return "the node class has subnets in zones for which no instance types are known: " + strings.Join(none, ", ")
+}
+
+// localZone reports whether a zone is a local zone. Their names have the region's, and that of a
+// city: us-east-1-bos-1a.
+func localZone(zone string) bool { return strings.Count(zone, "-") > 2 }
+
+// localPrices says that prices of local zones are not known. The price list has them as regions of
+// their own.
+func localPrices(r catalogue.Region) string {
+	var local []string
+	for _, z := range r.Zones {
+		if localZone(z.Name) {
+			local = append(local, z.Name)
+		}
+	}
+	if len(local) == 0 {
+		return ""
+	}
+	return "on-demand prices in local zones are those of the region, and AWS charges more there: " + strings.Join(local, ", ")
 }
 
 // samePrices reports whether the offerings have the same prices.

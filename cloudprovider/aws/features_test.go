@@ -1,7 +1,12 @@
 package aws_test
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -138,6 +143,27 @@ func TestSpotWarningsComeWhateverFails(t *testing.T) {
 			assert.Zero(t, f.cloud.Queued(), action)
 		})
 	}
+}
+
+// Whose machines the messages of a queue are about costs no call for our own, and one for all others.
+func TestMessagesOfOthersCostOneCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, awstest.Config{})
+		p := f.provider(t)
+		spot, err := p.Create(t.Context(), f.ask(t, p, "a", "karpenter.sh/capacity-type in (spot)"))
+		require.NoError(t, err)
+		time.Sleep(5 * time.Minute)
+		for _, others := range []int{0, 9} {
+			for i := range others {
+				f.cloud.InterruptSpot(fmt.Sprint("i-of-others-", i))
+			}
+			f.cloud.InterruptSpot(ec2ID(spot.ID))
+			calls := f.cloud.Calls("EC2.DescribeInstances")
+			have, _ := told(t, p, "")
+			assert.Equal(t, map[string]interruption.Kind{spot.ID: interruption.SpotInterrupted}, have)
+			assert.Equal(t, min(others, 1), f.cloud.Calls("EC2.DescribeInstances")-calls, "%d of others", others)
+		}
+	})
 }
 
 // Checks that fail for two minutes, and what EC2 has scheduled, come as events beside those of the queue, with one cursor, also for machines that an
@@ -292,6 +318,28 @@ func TestForeignTemplate(t *testing.T) {
 	})
 }
 
+// tokensOf collects the client tokens of fleets.
+type tokensOf struct {
+	next   http.RoundTripper
+	tokens map[string]bool
+}
+
+func (f tokensOf) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Body == nil {
+		return f.next.RoundTrip(r)
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	if form, _ := url.ParseQuery(string(body)); form.Get("Action") == "CreateFleet" {
+		f.tokens[form.Get("ClientToken")] = true
+	}
+	r = r.Clone(r.Context())
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return f.next.RoundTrip(r)
+}
+
 // Dry runs tell beforehand what the caller may not do, all at once, and change nothing.
 func TestPermitted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -299,6 +347,12 @@ func TestPermitted(t *testing.T) {
 		p := f.provider(t)
 		claim := f.ask(t, p, "a", onDemand)
 		require.NoError(t, p.Permitted(t.Context(), claim))
+		tokens := map[string]bool{}
+		listening := f.provider(t, func(o *aws.Options) { o.HTTPClient = &http.Client{Transport: tokensOf{o.HTTPClient.Transport, tokens}} })
+		for range 3 {
+			require.NoError(t, listening.Permitted(t.Context(), claim))
+		}
+		require.Len(t, tokens, 3, "EC2 may remember the token of a dry run with what it was for")
 		f.cloud.SetFault(func(c awstest.Call) awstest.Fault {
 			switch c.Action {
 			case "RunInstances":

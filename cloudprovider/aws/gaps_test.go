@@ -213,6 +213,10 @@ func TestUserTagsOnTemplates(t *testing.T) {
 		for _, tags := range []map[string]string{f.cloud.Templates()[0].Tags, f.cloud.Truth()[0].Tags} {
 			assert.Subset(t, tags, map[string]string{"team": "blue", "cost": "42", "kubernetes.io/cluster/harbour": "owned"})
 		}
+		p = f.provider(t, func(o *aws.Options) { o.Tags = map[string]string{"cost": "43"} })
+		_, err = p.Create(t.Context(), f.ask(t, p, "b", onDemand))
+		require.NoError(t, err)
+		assert.True(t, slices.ContainsFunc(f.cloud.Templates(), func(l awstest.Template) bool { return l.Tags["cost"] == "43" }), "tags that were changed are on templates, too")
 	})
 }
 
@@ -228,8 +232,11 @@ func TestLocalZones(t *testing.T) {
 		launch, err := p.Create(t.Context(), claim)
 		require.NoError(t, err)
 		assert.Contains(t, launch.ID, "/us-east-1-bos-1a/")
-		require.Len(t, notes(p), 1)
-		assert.Contains(t, notes(p)[0], "us-east-1-mia-1a")
+		require.Len(t, notes(p), 2)
+		assert.Contains(t, notes(p)[0], "prices in local zones are those of the region")
+		assert.Contains(t, notes(p)[0], "us-east-1-bos-1a")
+		assert.Contains(t, notes(p)[1], "us-east-1-mia-1a")
+		assert.Equal(t, "gp2", f.cloud.Templates()[0].Fields["BlockDeviceMapping.1.Ebs.VolumeType"])
 	})
 }
 
@@ -307,6 +314,7 @@ func TestTypesFallBack(t *testing.T) {
 		require.NoError(t, err)
 		assert.Len(t, types, 12)
 		assert.Empty(t, notes(p))
+		assert.Contains(t, strings.Join(p.Notes(), "\n"), "next-large", "what was left out of EC2's answer is told")
 	})
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, awstest.Config{Region: "ap-southeast-6"})

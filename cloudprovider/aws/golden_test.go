@@ -123,7 +123,7 @@ func TestGoldenRequests(t *testing.T) {
 	for _, g := range goldens() {
 		t.Run(g.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f := newFixture(t, awstest.Config{Types: []string{"m5.large", "m6a.large", "m6g.large", "m6a.xlarge", "p4d.24xlarge"}})
+				f := newFixture(t, awstest.Config{Version: map[string]string{"al2": "1.32"}[g.name], Types: []string{"m5.large", "m6a.large", "m6g.large", "m6a.xlarge", "p4d.24xlarge"}})
 				f.cloud.AddProfile("own-profile", "node")
 				f.cloud.Put(awstest.Reservation{ID: "cr-1", Type: "m5.large", Zone: "us-east-1a", Count: 2, Tags: map[string]string{"kind": "open"}})
 				f.cloud.Nest("m5.large")

@@ -414,6 +414,38 @@ func TestInfrastructureFilesAgree(t *testing.T) {
 		assert.Contains(t, string(cf), fmt.Sprintf("{source: [%s], detail-type: [%s]}", source, event))
 		assert.Contains(t, string(tf), fmt.Sprintf("{ source = [%q], detail-type = [%q] }", source, event))
 	}
+	// Windows nodes join only with a role that says so.
+	assert.Equal(t, "EC2_LINUX EC2_WINDOWS", at(root.Content[0], "Parameters", "NodeType", "AllowedValues").Content[0].Value+" "+at(root.Content[0], "Parameters", "NodeType", "AllowedValues").Content[1].Value)
+	assert.Equal(t, "NodeType", at(root.Content[0], "Resources", "Joining", "Properties", "Type").Value)
+	assert.Regexp(t, `type\s+= var\.node_type`, string(tf))
+	assert.Contains(t, string(tf), `contains(["EC2_LINUX", "EC2_WINDOWS"], var.node_type)`)
+	// No more than what is needed: machines only pull images, only pods of this cluster are the controller, and every resource is named,
+	// except where EC2 knows none.
+	for name, text := range map[string]string{"cloudformation.yaml": string(cf), "main.tf": string(tf)} {
+		assert.Contains(t, text, "AmazonEC2ContainerRegistryPullOnly", name)
+		assert.NotContains(t, text, "AmazonEC2ContainerRegistryReadOnly", name)
+		assert.Contains(t, text, "aws:SourceAccount", name)
+		assert.Regexp(t, `aws:SourceArn.*:cluster/\$\{(Cluster|var\.cluster)\}`, text, name)
+	}
+	var statements struct {
+		Statement []struct {
+			Sid              string
+			Action, Resource actions
+			Condition        map[string]map[string]actions
+		}
+	}
+	require.NoError(t, json.Unmarshal(policy, &statements))
+	for _, s := range statements.Statement {
+		for _, r := range s.Resource {
+			assert.NotContains(t, r, "*/*", s.Sid)
+			assert.False(t, r == "*" && s.Sid != "Read", s.Sid)
+		}
+		for _, a := range s.Action {
+			if slices.Contains([]string{"ec2:TerminateInstances", "ec2:DeleteLaunchTemplate"}, a) || s.Sid == "SayWhichMachineIsWhose" {
+				assert.Equal(t, actions{"${Cluster}"}, s.Condition["StringEquals"]["aws:ResourceTag/joinery/cluster"], "%s: node groups carry the cluster's tag, too", s.Sid)
+			}
+		}
+	}
 	for name, text := range map[string][]byte{"cloudformation.yaml": cf, "main.tf": tf, "policy.json": policy} {
 		assert.NotContains(t, string(text), "arn:aws", "%s: there are other partitions", name)
 	}

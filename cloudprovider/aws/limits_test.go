@@ -19,18 +19,55 @@ import (
 	"github.com/joinery-sdk/joinery/cloudprovider"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/awstest"
+	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/instancetypes/ec2"
 	"github.com/joinery-sdk/joinery/instancetypes/ec2/nodeclass"
 )
 
 var maxPods = regexp.MustCompile(`max-?[pP]ods['"]?\s*[=:]\s*(\d+)`)
 
+// versionOf is a version of Kubernetes that the family has images for.
+func versionOf(family ec2.Family) string {
+	if family == ec2.AL2 {
+		return "1.32"
+	}
+	return "1.33"
+}
+
+// Of a claim with several types, each is told its own number.
+func TestEachTypeIsToldItsOwnPods(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, awstest.Config{})
+		p := f.provider(t)
+		claim := f.ask(t, p, "a", "karpenter.sh/capacity-type in (on-demand), node.kubernetes.io/instance-type in (t3.medium, m5.large, m5.xlarge)")
+		_, err := p.Create(t.Context(), claim)
+		require.NoError(t, err)
+		types, err := p.InstanceTypes(t.Context(), pool())
+		require.NoError(t, err)
+		told := map[string]string{}
+		for _, template := range f.cloud.Templates() {
+			told[template.Name] = maxPods.FindStringSubmatch(template.UserData)[1]
+		}
+		seen := map[string]bool{}
+		for _, fields := range f.cloud.Fleets() {
+			for field, typ := range fields {
+				if config, _, ok := strings.Cut(field, ".Overrides."); ok && strings.HasSuffix(field, ".InstanceType") {
+					pods := types[slices.IndexFunc(types, func(it instancetypes.InstanceType) bool { return it.Name == typ })].Capacity[corev1.ResourcePods]
+					assert.Equal(t, pods.String(), told[fields[config+".LaunchTemplateSpecification.LaunchTemplateName"]], typ)
+					seen[typ] = true
+				}
+			}
+		}
+		assert.Len(t, seen, 3)
+	})
+}
+
 // Every node is told the number of pods that was planned with, of every family that joins by itself, by type, and with prefixes.
 func TestNodesAreToldTheirPods(t *testing.T) {
 	for _, family := range []ec2.Family{ec2.AL2, ec2.AL2023, ec2.Bottlerocket, ec2.Ubuntu, ec2.Windows2022} {
 		for _, prefixes := range []bool{false, true} {
 			synctest.Test(t, func(t *testing.T) {
-				f := newFixture(t, awstest.Config{})
+				f := newFixture(t, awstest.Config{Version: versionOf(family)})
 				c := class()
 				c.Family, c.AMIs = family, nil
 				p := f.provider(t, func(o *aws.Options) { o.Classes, o.PrefixDelegation = aws.FixedClasses{c}, prefixes })
@@ -174,7 +211,7 @@ func TestNoLaunchWaitsForTypesAndPrices(t *testing.T) {
 func TestShownRequestsHideUserData(t *testing.T) {
 	for _, family := range []ec2.Family{ec2.AL2, ec2.AL2023, ec2.Bottlerocket, ec2.Ubuntu, ec2.Windows2022, ec2.Custom} {
 		synctest.Test(t, func(t *testing.T) {
-			f := newFixture(t, awstest.Config{})
+			f := newFixture(t, awstest.Config{Version: versionOf(family)})
 			c := class()
 			c.Family, c.AMIs, c.UserData = family, nil, "#!/bin/sh\necho hush\n"
 			switch family {

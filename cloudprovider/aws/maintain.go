@@ -89,7 +89,7 @@ func (t *templates) hold(ctx context.Context, in *ec2.CreateLaunchTemplateInput)
 		copied := *in // the SDK adds a client token to its argument
 		out, err := t.clients.EC2.CreateLaunchTemplate(ctx, &copied)
 		if api.Reason(err) == "InvalidLaunchTemplateName.AlreadyExistsException" {
-			return t.idOf(ctx, name) // the content is the same, because the name is its hash
+			return t.idOf(ctx, in)
 		}
 		t.used.note(name, 0, err == nil || cloudprovider.Advise(err).Unknown)
 		if err != nil || out.LaunchTemplate == nil {
@@ -104,13 +104,29 @@ func (t *templates) hold(ctx context.Context, in *ec2.CreateLaunchTemplateInput)
 	return id, func() { t.used.note(name, -1, false) }, nil
 }
 
-// idOf returns the id of a template that another launch has made.
-func (t *templates) idOf(ctx context.Context, name string) (string, error) {
-	out, err := t.clients.EC2.DescribeLaunchTemplates(ctx, &ec2.DescribeLaunchTemplatesInput{LaunchTemplateNames: []string{name}})
-	if err != nil || len(out.LaunchTemplates) == 0 {
+// idOf returns the id of a template that another launch has made. Its name is the hash of its
+// content, which anybody can foresee who may make templates. So what decides over a machine must be
+// what was written: its image, its role, and the commands that it runs.
+func (t *templates) idOf(ctx context.Context, in *ec2.CreateLaunchTemplateInput) (string, error) {
+	out, err := t.clients.EC2.DescribeLaunchTemplateVersions(ctx, &ec2.DescribeLaunchTemplateVersionsInput{LaunchTemplateName: in.LaunchTemplateName, Versions: []string{"1"}})
+	if err != nil || len(out.LaunchTemplateVersions) == 0 {
 		return "", err
 	}
-	return aws.ToString(out.LaunchTemplates[0].LaunchTemplateId), nil
+	v, want := out.LaunchTemplateVersions[0], in.LaunchTemplateData
+	have := cmp.Or(v.LaunchTemplateData, &types.ResponseLaunchTemplateData{})
+	var profiles [2]string
+	if want.IamInstanceProfile != nil {
+		profiles[0] = aws.ToString(want.IamInstanceProfile.Name)
+	}
+	if have.IamInstanceProfile != nil {
+		profiles[1] = aws.ToString(have.IamInstanceProfile.Name)
+	}
+	if aws.ToString(have.ImageId) != aws.ToString(want.ImageId) || aws.ToString(have.UserData) != aws.ToString(want.UserData) || profiles[0] != profiles[1] {
+		return "", &cloudprovider.Error{
+			Code: cloudprovider.ErrNotReady, RetryAfter: time.Minute, Err: fmt.Errorf("launch template %q has another image, role or user data than the provider gives it: find out who made it, and delete it", aws.ToString(in.LaunchTemplateName)),
+		}
+	}
+	return aws.ToString(v.LaunchTemplateId), nil
 }
 
 // Maintain does the periodic work. Call it every few minutes, with an age of about an hour.

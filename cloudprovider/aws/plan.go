@@ -210,10 +210,11 @@ type alike struct {
 	image, kind, reservation string
 	pods, efa                int64
 	plain                    bool // the first network card has no EFA
+	local                    bool // the zone is a local zone
 }
 
 func (s *resolvedClass) alike(o offer) alike {
-	a := alike{image: o.image, kind: o.kind, reservation: o.reservation.ID, efa: resources.Capacity(ec2.ResourceEFA, o.t.Capacity[ec2.ResourceEFA]), plain: s.plain[o.t.Name]}
+	a := alike{image: o.image, kind: o.kind, reservation: o.reservation.ID, efa: resources.Capacity(ec2.ResourceEFA, o.t.Capacity[ec2.ResourceEFA]), plain: s.plain[o.t.Name], local: localZone(o.zone)}
 	if s.class.Family != ec2.Custom { // the user alone decides the user data of custom images
 		a.pods = resources.Capacity(corev1.ResourcePods, o.t.Capacity[corev1.ResourcePods])
 	}
@@ -253,7 +254,7 @@ func (s *resolvedClass) written(shape string, of alike, write func() (*sdk.Creat
 // template returns the launch template of an offer.
 func (p *Provider) template(s *resolvedClass, c cloudprovider.NodeClaim, o offer) (*sdk.CreateLaunchTemplateInput, error) {
 	node := userdata.Node{
-		Labels: nodeLabels(c, o.kind), Taints: slices.Concat(c.Taints, c.StartupTaints), Kubelet: s.class.Kubelet, RAID0: s.class.RAID0, Own: s.class.UserData,
+		Labels: nodeLabels(c, o.kind), Taints: slices.Concat(c.Taints, c.StartupTaints), Kubelet: s.class.Kubelet, RAID0: s.class.RAID0, Own: s.class.UserData, ImageVersion: discovery.Version(s.class),
 	}
 	// An image knows this number only for types older than itself. For a newer type it guesses
 	// another number than was planned with.
@@ -267,7 +268,7 @@ func (p *Provider) template(s *resolvedClass, c cloudprovider.NodeClaim, o offer
 	}
 	spec := launch.Spec{
 		Cluster: p.options.Cluster, Class: s.class, Image: o.image, UserData: text, Profile: s.profile, IPv6: s.cluster.IPv6,
-		Reservation: o.reservation.ID, Market: launch.Market(o.reservation), PlacementGroup: s.placed.ID, Spot: o.kind == instancetypes.CapacityTypeSpot, Tags: p.tags(s, c),
+		Reservation: o.reservation.ID, Market: launch.Market(o.reservation), PlacementGroup: s.placed.ID, Spot: o.kind == instancetypes.CapacityTypeSpot, LocalZone: localZone(o.zone), Tags: p.tags(s, c),
 		TemplateTags: p.userTags(s),
 	}
 	maps.Copy(spec.TemplateTags, launch.ClusterTags(p.options.Cluster))

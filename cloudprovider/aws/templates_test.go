@@ -1,7 +1,9 @@
 package aws_test
 
 import (
+	"encoding/base64"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"testing"
@@ -35,6 +37,44 @@ func TestTemplatesAreFewAndComeBack(t *testing.T) {
 		assert.Len(t, f.cloud.Templates(), 3)
 		assert.Len(t, f.cloud.Truth(), 21)
 	})
+}
+
+// The name of a template can be foreseen. One that somebody else has made under it is used only if it starts the same image, as the same
+// role, with the same commands.
+func TestPlantedTemplates(t *testing.T) {
+	for planted, change := range map[string]func(fields map[string]string){
+		"": func(map[string]string) {}, "UserData": func(fields map[string]string) {
+			fields["UserData"] = base64.StdEncoding.EncodeToString([]byte("#!/bin/sh\nsend everything elsewhere\n"))
+		},
+		"ImageId": func(fields map[string]string) { fields["ImageId"] = "ami-oldx8664" }, "IamInstanceProfile.Name": func(fields map[string]string) { fields["IamInstanceProfile.Name"] = "admin" },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFixture(t, awstest.Config{})
+			p := f.provider(t)
+			_, err := p.Create(t.Context(), f.ask(t, p, "a", onDemand))
+			require.NoError(t, err)
+			ours := f.cloud.Templates()[0]
+			fields := maps.Clone(ours.Fields)
+			fields["UserData"] = base64.StdEncoding.EncodeToString([]byte(ours.UserData))
+			require.NotEmpty(t, fields["IamInstanceProfile.Name"])
+			change(fields)
+			f.cloud.RemoveTemplate(ours.Name)
+			f.cloud.AddTemplate(ours.Name, fields)
+			p = f.provider(t)
+			claim := f.ask(t, p, "b", onDemand)
+			_, err = p.Create(t.Context(), claim)
+			if planted == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.ErrorIs(t, err, cloudprovider.ErrNotReady, planted)
+			require.ErrorContains(t, err, "delete it")
+			assert.Len(t, f.cloud.Truth(), 1, "nothing is launched from it")
+			f.cloud.RemoveTemplate(ours.Name)
+			_, err = p.Create(t.Context(), claim)
+			require.NoError(t, err)
+		})
+	}
 }
 
 // Old templates are collected, those in use and those of others are not, and a launch that runs at the same time does not notice.

@@ -26,6 +26,12 @@ func instance(id, token string, created int, state cloudprovider.InstanceState) 
 	return cloudprovider.Instance{ID: id, Claim: "of-" + token, Token: token, State: state, Created: at(created)}
 }
 
+// reporting is a claim whose node is ready.
+func reporting(c lifecycle.Claim) lifecycle.Claim {
+	c.Ready = true
+	return c
+}
+
 func TestReview(t *testing.T) {
 	running, terminating := cloudprovider.Running, cloudprovider.Terminating
 	joined := lifecycle.Claim{Name: "a", Token: "t", Created: at(0), Instance: "i-1", Launched: at(5), Registered: at(60)}
@@ -60,6 +66,8 @@ func TestReview(t *testing.T) {
 		{"not listed yet", []lifecycle.Claim{launched}, nil, lifecycle.Timeouts{}, 64, "", 65},
 		{"vanished", []lifecycle.Claim{launched}, nil, lifecycle.Timeouts{}, 65, "Vanished a i-1", -1},
 		{"vanished after it joined", []lifecycle.Claim{joined}, nil, lifecycle.Timeouts{}, 65, "Vanished a i-1", -1},
+		{"left out of the list, and its node is ready", []lifecycle.Claim{reporting(joined)}, nil, lifecycle.Timeouts{}, 9999, "", -1},
+		{"left out of the list, and too slow", []lifecycle.Claim{reporting(joined)}, nil, lifecycle.Timeouts{Initialize: time.Minute}, 120, "NotInitialized a i-1", -1},
 		{"terminating is not vanished", []lifecycle.Claim{joined}, []cloudprovider.Instance{instance("i-1", "t", 3, terminating)}, lifecycle.Timeouts{}, 999, "", -1},
 		{"not registered", []lifecycle.Claim{launched}, []cloudprovider.Instance{instance("i-1", "t", 3, running)}, lifecycle.Timeouts{}, 900, "NotRegistered a i-1", -1},
 		{"not registered, and never listed", []lifecycle.Claim{launched}, nil, lifecycle.Timeouts{Lag: time.Hour}, 900, "NotRegistered a i-1", 3605},

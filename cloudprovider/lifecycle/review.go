@@ -25,6 +25,10 @@ type Claim struct {
 	// Registered is when the node joined, and Initialized when it became ready for pods. The zero
 	// time means not yet.
 	Registered, Initialized time.Time
+	// Ready says that the node reports now that it is ready. Then its machine exists, even if the
+	// list lacks it: lists of large clouds are known to leave out machines. The claim does not count
+	// as vanished before its node has fallen silent, which takes Kubernetes less than a minute.
+	Ready bool
 }
 
 // Timeouts limit how long each step may take. The zero value means the defaults.
@@ -103,7 +107,7 @@ type Decision struct {
 //
 // Instances without a token were made by someone else and are left alone. So are instances that are
 // already terminating, and instances of unknown age that no claim has. A claim whose instance is
-// terminating does not count as vanished until the instance is gone. The cost is O(n log n).
+// terminating, or whose node is ready, does not count as vanished. The cost is O(n log n).
 func Review(claims []Claim, instances []cloudprovider.Instance, timeouts Timeouts, now time.Time) (decisions []Decision, next time.Time) {
 	limits := timeouts.WithDefaults()
 	due := func(at time.Time) bool {
@@ -196,7 +200,7 @@ func (c Claim) judge(d *Decision, seen bool, limits Timeouts, due func(time.Time
 	switch {
 	case c.Instance == "" && !seen:
 		return verdict(NotLaunched, c.Created.Add(limits.Launch), "no instance within %s", limits.Launch)
-	case !seen && verdict(Vanished, c.Launched.Add(limits.Lag), "the provider no longer lists %q", c.Instance):
+	case !seen && !c.Ready && verdict(Vanished, c.Launched.Add(limits.Lag), "the provider no longer lists %q", c.Instance):
 		return true
 	case c.Registered.IsZero():
 		return verdict(NotRegistered, c.Created.Add(limits.Register), "no node has joined within %s", limits.Register)

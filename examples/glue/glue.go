@@ -104,7 +104,7 @@ func (o *Provisioner) mend(ctx context.Context, nodes []*corev1.Node) (map[strin
 		if r.Life.Instance == "" {
 			problem = errors.Join(problem, o.launch(ctx, &r))
 		}
-		was := r.Life
+		was, reports := r.Life, false
 		for i, n := range nodes {
 			if r.Life.Instance == "" || n.Spec.ProviderID != r.Life.Instance {
 				continue
@@ -116,7 +116,8 @@ func (o *Provisioner) mend(ctx context.Context, nodes []*corev1.Node) (map[strin
 				}
 				r.Life.Registered = o.Now()
 			}
-			if slices.ContainsFunc(n.Status.Conditions, ready) && !starting(r.Claim, nodes[i]) {
+			reports = slices.ContainsFunc(n.Status.Conditions, ready)
+			if reports && !starting(r.Claim, nodes[i]) {
 				r.Life.Initialized = cmp.Or(r.Life.Initialized, o.Now())
 			}
 		}
@@ -125,6 +126,7 @@ func (o *Provisioner) mend(ctx context.Context, nodes []*corev1.Node) (map[strin
 		}
 		if r.Life.Name != "" { // not refused
 			standing[r.Claim.Token], lives = r, append(lives, r.Life)
+			lives[len(lives)-1].Ready = reports
 		}
 	}
 	instances, err := o.Provider.List(ctx)

@@ -241,6 +241,31 @@ func TestAMachineThatNeverJoinsIsReplaced(t *testing.T) {
 	assert.NotEqual(t, first, w.cloud.Truth()[0].ID)
 }
 
+// forgetful leaves a machine out of its lists.
+type forgetful struct {
+	cloudprovider.Provider
+	id string
+}
+
+func (f forgetful) List(ctx context.Context) ([]cloudprovider.Instance, error) {
+	list, err := f.Provider.List(ctx)
+	return slices.DeleteFunc(list, func(i cloudprovider.Instance) bool { return i.ID == f.id }), err
+}
+
+// What a list leaves out stays as long as its node is ready, and is given back when the node has fallen silent.
+func TestAMachineLeftOutOfAListStays(t *testing.T) {
+	w := newWorld(t, 1)
+	require.NoError(t, w.pass(t, w.cloud))
+	w.cloud.Clock().Advance(2 * time.Minute)
+	w.join()
+	for _, status := range []corev1.ConditionStatus{corev1.ConditionTrue, corev1.ConditionUnknown} {
+		w.nodes[0].Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status}}
+		w.cloud.Clock().Advance(time.Hour)
+		require.NoError(t, w.pass(t, forgetful{w.cloud, w.nodes[0].Spec.ProviderID}))
+		assert.Equal(t, status == corev1.ConditionTrue, len(w.records) == 1, "%s", status)
+	}
+}
+
 // Nothing is bought that was not written down, and what nobody remembers is given back.
 func TestNothingIsBoughtThatNobodyRemembers(t *testing.T) {
 	w := newWorld(t, 2)

@@ -206,14 +206,17 @@ func TestWithDescriptions(t *testing.T) {
 	r, err := catalogue.Load("us-east-1")
 	require.NoError(t, err)
 	live := []describe.Description{
+		{Name: "trn2u.48xlarge", Architectures: []string{"x86_64"}, Virtualizations: []string{"hvm"}, UsageClasses: []string{"on-demand"}, VCPUs: 192, MemoryMiB: 2097152},
 		{Name: "zz9.large", Architectures: []string{"arm64"}, Virtualizations: []string{"hvm"}, UsageClasses: []string{"on-demand"}, VCPUs: 2, MemoryMiB: 4096},
 		{Name: "x8aedz.large", Architectures: []string{"x86_64"}, Virtualizations: []string{"hvm"}, UsageClasses: []string{"on-demand"}, VCPUs: 2, MemoryMiB: 65536},
 		{Name: "p3.2xlarge", Architectures: []string{"x86_64"}, Virtualizations: []string{"hvm"}, UsageClasses: []string{"on-demand"}, VCPUs: 8, MemoryMiB: 62464},
 		{Name: "m5.large", Architectures: []string{"x86_64"}, Virtualizations: []string{"hvm"}, UsageClasses: []string{"spot"}, VCPUs: 3, MemoryMiB: 4096},
 	}
 	got := ec2.WithDescriptions(r, live)
-	require.Len(t, got.Offers, 4)
-	m5, p3, x8, zz := got.Offers[0], got.Offers[1], got.Offers[2], got.Offers[3]
+	require.Len(t, got.Offers, 5)
+	m5, p3, trn, x8, zz := got.Offers[0], got.Offers[1], got.Offers[2], got.Offers[3], got.Offers[4]
+	require.Len(t, trn.Neuron, 1, "EC2 does not name its accelerators")
+	assert.Equal(t, int64(16), trn.Neuron[0].Count)
 	assert.Equal(t, int64(8), x8.BranchInterfaces, "other regions know the type")
 	assert.Positive(t, x8.NetworkMbps)
 	assert.Equal(t, int64(3), m5.VCPUs, "the answer holds")
@@ -226,6 +229,6 @@ func TestWithDescriptions(t *testing.T) {
 
 	types, err := ec2.Types(got, ec2.Settings{})
 	require.NoError(t, err)
-	_, ok := types[3].LeastPrice(requirements.Set{})
+	_, ok := types[4].LeastPrice(requirements.Set{})
 	assert.False(t, ok, "without a price nothing can be bought")
 }

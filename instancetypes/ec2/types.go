@@ -160,6 +160,9 @@ func WithDescriptions(r catalogue.Region, live []describe.Description) catalogue
 		if d.NetworkMbps == 0 {
 			d.NetworkMbps = o.NetworkMbps
 		}
+		if len(d.Neuron) == 0 { // EC2 names none of some types that have them
+			d.Neuron = o.Neuron
+		}
 		o.Description, o.Retired = d, false
 		out.Offers = append(out.Offers, o)
 	}

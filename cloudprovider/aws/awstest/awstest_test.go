@@ -66,6 +66,11 @@ func TestFleetsFallThrough(t *testing.T) {
 			got[i.InstanceType] += len(i.InstanceIds)
 		}
 		assert.Equal(t, map[types.InstanceType]int{"c5.large": 2, "m5.large": 3}, got)
+		for _, i := range out.Instances { // as on EC2
+			from := i.LaunchTemplateAndOverrides.LaunchTemplateSpecification
+			assert.NotEmpty(t, aws.ToString(from.LaunchTemplateId))
+			assert.Empty(t, aws.ToString(from.LaunchTemplateName))
+		}
 		require.Len(t, out.Errors, 1)
 		assert.Equal(t, "InsufficientInstanceCapacity", aws.ToString(out.Errors[0].ErrorCode))
 		again, err := clients.EC2.CreateFleet(t.Context(), fleet("a", 5, false, override("m5.large"), override("c5.large")))

@@ -123,9 +123,11 @@ func (c *Cloud) furnish() {
 	put("ami-al2023gpu", "x86_64", al2023+"x86_64/nvidia/recommended/image_id")
 	put("ami-al2023neuron", "x86_64", al2023+"x86_64/neuron/recommended/image_id")
 	al2 := "/aws/service/eks/optimized-ami/" + v + "/amazon-linux-2"
-	put("ami-al2x86", "x86_64", al2+"/recommended/image_id")
-	put("ami-al2arm", "arm64", al2+"-arm64/recommended/image_id")
-	put("ami-al2gpu", "x86_64", al2+"-gpu/recommended/image_id")
+	if v <= "1.32" { // the last one that AL2 has images for
+		put("ami-al2x86", "x86_64", al2+"/recommended/image_id")
+		put("ami-al2arm", "arm64", al2+"-arm64/recommended/image_id")
+		put("ami-al2gpu", "x86_64", al2+"-gpu/recommended/image_id")
+	}
 	rocket := "/aws/service/bottlerocket/aws-k8s-" + v
 	put("ami-rocketx86", "x86_64", rocket+"/x86_64/latest/image_id")
 	put("ami-rocketarm", "arm64", rocket+"/arm64/latest/image_id")

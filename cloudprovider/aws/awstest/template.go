@@ -94,13 +94,18 @@ func (c *Cloud) describeTemplateVersions(r request) (any, *apiError) {
 	if !ok {
 		return nil, &apiError{"InvalidLaunchTemplateName.NotFoundException", "The specified launch template, with template name " + name + ", does not exist."}
 	}
-	if v := r.params.strs("LaunchTemplateVersion"); !slices.Equal(v, []string{"$Latest"}) {
+	if v := r.params.strs("LaunchTemplateVersion"); !slices.Equal(v, []string{"$Latest"}) && !(slices.Equal(v, []string{"1"}) && t.version == 1) {
 		return nil, &apiError{"InvalidParameterValue", "only the latest version is known here"}
 	}
 	ids := func(at *params) el { return texts("securityGroupIdSet", at.strs("SecurityGroupId")) }
 	data := e("launchTemplateData", ids(t.data))
-	if image := t.data.str("ImageId"); image != "" {
-		data.kids = append(data.kids, e("imageId", image))
+	for field, value := range map[string]string{"imageId": t.data.str("ImageId"), "userData": t.data.str("UserData")} {
+		if value != "" {
+			data.kids = append(data.kids, e(field, value))
+		}
+	}
+	if name := t.data.str("IamInstanceProfile", "Name"); name != "" {
+		data.kids = append(data.kids, e("iamInstanceProfile", e("name", name)))
 	}
 	data.kids = append(data.kids, items("networkInterfaceSet", t.data.list("NetworkInterface"), func(n *params) []el {
 		groups := e("groupSet")

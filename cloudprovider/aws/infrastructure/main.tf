@@ -24,6 +24,16 @@ variable "service_account" {
   description = "The controller's service account."
 }
 
+variable "node_type" {
+  type        = string
+  default     = "EC2_LINUX"
+  description = "The operating system of the nodes; a role lets nodes of one kind join."
+  validation {
+    condition     = contains(["EC2_LINUX", "EC2_WINDOWS"], var.node_type)
+    error_message = "The node type is EC2_LINUX or EC2_WINDOWS."
+  }
+}
+
 data "aws_partition" "this" {}
 data "aws_caller_identity" "this" {}
 
@@ -57,7 +67,7 @@ resource "aws_iam_role_policy_attachment" "machines" {
 resource "aws_eks_access_entry" "machines" {
   cluster_name  = var.cluster
   principal_arn = aws_iam_role.machines.arn
-  type          = "EC2_LINUX"
+  type          = var.node_type
 }
 
 resource "aws_iam_role" "controller" {

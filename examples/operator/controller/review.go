@@ -63,8 +63,12 @@ func (o *Operator) review(ctx context.Context, round int) error {
 		if is(karpv1.ConditionTypeRebooting)(c) { // a reboot has a time limit of its own
 			initialized = since(c, karpv1.ConditionTypeRebooting)
 		}
+		node, err := o.nodeOf(ctx, c)
+		if err != nil {
+			return err
+		}
 		claims = append(claims, lifecycle.Claim{
-			Name: c.Name, Token: string(c.UID), Created: begun.(time.Time), Instance: c.Status.ProviderID,
+			Name: c.Name, Token: string(c.UID), Created: begun.(time.Time), Instance: c.Status.ProviderID, Ready: node != nil && isReady(node),
 			Launched: since(c, karpv1.ConditionTypeLaunched), Registered: since(c, karpv1.ConditionTypeRegistered), Initialized: initialized,
 		})
 	}
@@ -85,6 +89,13 @@ func (o *Operator) review(ctx context.Context, round int) error {
 		}
 	})
 	return errors.Join(append(errs, drifted...)...)
+}
+
+// isReady reports whether a node says that it is ready.
+func isReady(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
 }
 
 // since returns when a condition became true, or the zero time if it is not true.

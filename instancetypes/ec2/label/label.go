@@ -18,7 +18,7 @@ const (
 	CPUSustainedClockSpeed  = Group + "/instance-cpu-sustained-clock-speed-mhz"
 	Memory                  = Group + "/instance-memory"            // MiB, before any overhead
 	EBSBandwidth            = Group + "/instance-ebs-bandwidth"     // Mbps at most
-	NetworkBandwidth        = Group + "/instance-network-bandwidth" // Mbps baseline
+	NetworkBandwidth        = Group + "/instance-network-bandwidth" // Mbps baseline; types newer than the catalogue lack it
 	LocalNVMe               = Group + "/instance-local-nvme"        // 10^9 bytes
 	Hypervisor              = Group + "/instance-hypervisor"        // nitro, xen; empty on bare metal
 	EncryptionInTransit     = Group + "/instance-encryption-in-transit-supported"

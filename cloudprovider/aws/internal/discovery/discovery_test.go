@@ -171,7 +171,6 @@ func TestImagesOfFamilies(t *testing.T) {
 			amd, arm, gpu, neuron string
 		}{
 			{ec2.AL2023, "ami-al2023x86", "ami-al2023arm", "ami-al2023gpu", "ami-al2023neuron"},
-			{ec2.AL2, "ami-al2x86", "ami-al2arm", "ami-al2gpu", "ami-al2gpu"},
 			{ec2.Bottlerocket, "ami-rocketx86", "ami-rocketarm", "ami-rocketgpu", "ami-rocketx86"},
 			{ec2.Windows2022, "ami-windows2022", "", "ami-windows2022", "ami-windows2022"},
 			{ec2.Ubuntu, "ami-ubuntux86", "", "ami-ubuntux86", "ami-ubuntux86"},
@@ -182,7 +181,23 @@ func TestImagesOfFamilies(t *testing.T) {
 			assert.Equal(t, test.gpu, pick(list, gpu), test.family)
 			assert.Equal(t, test.neuron, pick(list, neuron), test.family)
 		}
-		_, err := f.Images(t.Context(), nodeclass.NodeClass{Family: ec2.Custom}, "1.33")
+		_, old := finder(t, awstest.Config{Version: "1.32"})
+		list, err := old.Images(t.Context(), nodeclass.NodeClass{Family: ec2.AL2}, "1.32")
+		require.NoError(t, err)
+		assert.Equal(t, []string{"ami-al2x86", "ami-al2arm", "ami-al2gpu", "ami-al2gpu"}, []string{
+			pick(list, fmt.Sprintf(plain, "amd64")), pick(list, fmt.Sprintf(plain, "arm64")), pick(list, gpu), pick(list, neuron),
+		})
+		for _, version := range []string{"1.33", "1.36"} {
+			_, err = f.Images(t.Context(), nodeclass.NodeClass{Family: ec2.AL2}, version)
+			require.ErrorIs(t, err, cloudprovider.ErrInvalidSpec)
+			require.ErrorContains(t, err, "AL2 up to Kubernetes 1.32")
+		}
+		// A release of Ubuntu that is newer than this library is selected by its parameter.
+		_, err = f.Images(t.Context(), nodeclass.NodeClass{Family: ec2.Ubuntu}, "1.99")
+		require.ErrorContains(t, err, "amiSelectorTerms")
+		newer := nodeclass.NodeClass{Family: ec2.Ubuntu, AMIs: []nodeclass.Term{{SSMParameter: "/aws/service/canonical/ubuntu/eks/22.04/1.33/stable/current/amd64/hvm/ebs-gp2/ami-id"}}}
+		assert.Equal(t, "ami-ubuntuold", pick(images(t, f, newer), fmt.Sprintf(plain, "amd64")))
+		_, err = f.Images(t.Context(), nodeclass.NodeClass{Family: ec2.Custom}, "1.33")
 		require.ErrorIs(t, err, cloudprovider.ErrInvalidSpec)
 		_, err = f.Images(t.Context(), nodeclass.NodeClass{Family: ec2.AL2023}, "1.99")
 		require.ErrorIs(t, err, cloudprovider.ErrNotReady)

@@ -46,8 +46,7 @@ func (f *Finder) Images(ctx context.Context, class nodeclass.NodeClass, version 
 }
 
 func (f *Finder) readImages(ctx context.Context, class nodeclass.NodeClass, version string) ([]Image, error) {
-	alias, named := aliasOf(class)
-	if len(class.AMIs) == 0 || named {
+	if alias := Version(class); alias != "" {
 		return f.fromParameters(ctx, class.Family, alias, version)
 	}
 	var list []Image
@@ -74,15 +73,19 @@ func (f *Finder) readImages(ctx context.Context, class nodeclass.NodeClass, vers
 	return list, nil
 }
 
-// aliasOf returns the version of an alias term.
-func aliasOf(class nodeclass.NodeClass) (version string, ok bool) {
+// Version returns the version of the family's images that a node class names by an alias: latest,
+// or as AWS writes it. It is empty if the class selects images in another way.
+func Version(class nodeclass.NodeClass) string {
 	for _, t := range class.AMIs {
 		if t.Alias != "" {
-			_, version, _ = strings.Cut(t.Alias, "@")
-			return version, true
+			_, version, _ := strings.Cut(t.Alias, "@")
+			return cmp.Or(version, "latest")
 		}
 	}
-	return "latest", false
+	if len(class.AMIs) == 0 {
+		return "latest"
+	}
+	return ""
 }
 
 // owners returns the owners of images that a term may select. Any account can use any name. So

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -91,9 +92,16 @@ func Parameters(family instances.Family, kubernetes, version string) []Parameter
 	return out
 }
 
+// lastAL2 is the last minor version of Kubernetes with images of AL2, see "Release notes for
+// Kubernetes versions" in the Amazon EKS User Guide.
+const lastAL2 = 32
+
 // fromParameters returns the images of a family by AWS's parameters. Variants that AWS does not
 // publish are left out.
 func (f *Finder) fromParameters(ctx context.Context, family instances.Family, alias, version string) ([]Image, error) {
+	if minor, err := strconv.Atoi(strings.TrimPrefix(version, "1.")); family == instances.AL2 && err == nil && minor > lastAL2 {
+		return nil, &cloudprovider.Error{Code: cloudprovider.ErrInvalidSpec, Err: fmt.Errorf("AWS publishes images of AL2 up to Kubernetes 1.%d, and the cluster has %s: use AL2023, or select images of your own by amiSelectorTerms", lastAL2, version)}
+	}
 	wanted := Parameters(family, version, alias)
 	if len(wanted) == 0 {
 		return nil, &cloudprovider.Error{Code: cloudprovider.ErrInvalidSpec, Err: fmt.Errorf("family %q has no images of its own: the node class must select one", family)}
@@ -114,7 +122,7 @@ func (f *Finder) fromParameters(ctx context.Context, family instances.Family, al
 		}
 	}
 	if len(list) == 0 {
-		return nil, notFound("image", fmt.Sprintf("%s@%s", strings.ToLower(string(family)), alias), fmt.Errorf("AWS publishes none for Kubernetes %s (looked for %s and %d more)", version, paths[0], len(paths)-1))
+		return nil, notFound("image", fmt.Sprintf("%s@%s", strings.ToLower(string(family)), alias), fmt.Errorf("AWS publishes none for Kubernetes %s (looked for %s and %d more): select images by amiSelectorTerms, which may name a parameter", version, paths[0], len(paths)-1))
 	}
 	return list, nil
 }

@@ -37,6 +37,7 @@ func TestTemplatesAreNamedByTheirContent(t *testing.T) {
 	assert.LessOrEqual(t, len(name(t, func() launch.Spec { s := spec(); s.Cluster = strings.Repeat("c", 100); return s }())), 128)
 	same := spec()
 	same.Groups = []string{"sg-1", "sg-2"}
+	same.TemplateTags = launch.ClusterTags("harbour")
 	assert.Equal(t, base, name(t, same))
 	seen := map[string]string{base: "base"}
 	for what, change := range map[string]func(*launch.Spec){
@@ -59,6 +60,9 @@ func TestTemplatesAreNamedByTheirContent(t *testing.T) {
 		"disk":          func(s *launch.Spec) { s.Class.BlockDevices = []nodeclass.BlockDevice{{Bytes: 1}} },
 		"metadata":      func(s *launch.Spec) { s.Class.Metadata.HopLimit = 2 },
 		"monitoring":    func(s *launch.Spec) { s.Class.DetailedMonitoring = true },
+		"tags":          func(s *launch.Spec) { s.TemplateTags = map[string]string{"cost": "1"} },
+		"other tags":    func(s *launch.Spec) { s.TemplateTags = map[string]string{"cost": "2"} },
+		"local zone":    func(s *launch.Spec) { s.LocalZone = true },
 		"nested":        func(s *launch.Spec) { s.Class.NestedVirtualization = "enabled" },
 	} {
 		s := spec()
@@ -91,6 +95,45 @@ func TestDefaultDisks(t *testing.T) {
 			assert.Equal(t, "gp3", d.Type)
 		}
 		assert.Equal(t, want, strings.Join(have, ", "), f)
+	}
+}
+
+// Not every local zone has gp3, so the disks that a class leaves to us are gp2 there; those that it names stay.
+func TestDisksInLocalZones(t *testing.T) {
+	for _, own := range []bool{false, true} {
+		s := spec()
+		s.LocalZone = true
+		want := types.VolumeTypeGp2
+		if own {
+			s.Class.BlockDevices, want = []nodeclass.BlockDevice{{Device: "/dev/xvda", Bytes: 9 << 30, Type: "io1"}}, types.VolumeTypeIo1
+		}
+		in, err := launch.Template(s)
+		require.NoError(t, err)
+		assert.Equal(t, want, in.LaunchTemplateData.BlockDeviceMappings[0].Ebs.VolumeType)
+	}
+	assert.Equal(t, "gp3", launch.DefaultDisks(ec2.AL2023)[0].Type)
+}
+
+// Every interface that has addresses gets the class's prefixes, of the cluster's family; EFA-only interfaces have none, and EC2 refuses them.
+func TestPrefixesOnEveryInterface(t *testing.T) {
+	for _, ipv6 := range []bool{false, true} {
+		s := spec()
+		s.IPv6, s.Class.IPPrefixCount = ipv6, aws.Int32(3)
+		s.Class.NetworkInterfaces = []nodeclass.NetworkInterface{{Type: "interface"}, {Card: 1, Device: 1, Type: "interface"}, {Card: 1, Device: 2, Type: "efa-only"}}
+		in, err := launch.Template(s)
+		require.NoError(t, err)
+		for i, n := range in.LaunchTemplateData.NetworkInterfaces {
+			four, six := aws.ToInt32(n.Ipv4PrefixCount), aws.ToInt32(n.Ipv6PrefixCount)
+			switch {
+			case i == 2:
+				assert.Zero(t, four+six)
+			case ipv6:
+				assert.Equal(t, []int32{0, 3}, []int32{four, six}, "interface %d", i)
+			default:
+				assert.Equal(t, []int32{3, 0}, []int32{four, six}, "interface %d", i)
+			}
+			assert.Equal(t, ipv6 && i == 0, aws.ToBool(n.PrimaryIpv6))
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -46,6 +47,8 @@ type Spec struct {
 	// Tenancy is default or dedicated. Empty means default.
 	Tenancy string
 	Spot    bool
+	// LocalZone says that the machines run in local zones.
+	LocalZone bool
 	// Tags are put on the request for spot machines, which fleets do not tag. TemplateTags are put
 	// on the launch template.
 	Tags, TemplateTags map[string]string
@@ -82,7 +85,7 @@ func Template(s Spec) (*sdk.CreateLaunchTemplateInput, error) {
 			InstanceMetadataTags: types.LaunchTemplateInstanceMetadataTagsStateDisabled,
 		},
 		Monitoring:          &types.LaunchTemplatesMonitoringRequest{Enabled: aws.Bool(s.Class.DetailedMonitoring)},
-		BlockDeviceMappings: disks(s.Class),
+		BlockDeviceMappings: disks(s.Class, s.LocalZone),
 		CapacityReservationSpecification: &types.LaunchTemplateCapacityReservationSpecificationRequest{
 			// By default machines would use up open reservations that others count on.
 			CapacityReservationPreference: types.CapacityReservationPreferenceNone,
@@ -120,6 +123,13 @@ func Template(s Spec) (*sdk.CreateLaunchTemplateInput, error) {
 	if err != nil {
 		return nil, fmt.Errorf("launch: %w", err)
 	}
+	// A template that has other tags of the user's is another template, because the tags of one that
+	// exists do not change.
+	tags := maps.Clone(s.TemplateTags)
+	maps.DeleteFunc(tags, func(key, _ string) bool { return ClusterTags(s.Cluster)[key] != "" })
+	for _, key := range slices.Sorted(maps.Keys(tags)) {
+		text = fmt.Appendf(text, "%q=%q", key, tags[key])
+	}
 	sum := sha256.Sum256(text)
 	return &sdk.CreateLaunchTemplateInput{
 		LaunchTemplateName: aws.String(Prefix(s.Cluster) + hex.EncodeToString(sum[:8])),
@@ -139,8 +149,16 @@ func network(data *types.RequestLaunchTemplateData, s Spec) {
 		n := types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest{
 			NetworkCardIndex: aws.Int32(int32(card)), DeviceIndex: aws.Int32(int32(device)), Groups: groups, DeleteOnTermination: aws.Bool(true), InterfaceType: some(kind),
 		}
-		// An EFA-only interface has no IP address, so it has no connections.
-		if t := s.Class.ConnectionTracking; t != nil && kind != "efa-only" {
+		// An EFA-only interface has no IP address, so it has neither prefixes nor connections.
+		if kind == "efa-only" {
+			list = append(list, n)
+			return
+		}
+		n.Ipv4PrefixCount = s.Class.IPPrefixCount
+		if s.IPv6 {
+			n.Ipv4PrefixCount, n.Ipv6PrefixCount = nil, s.Class.IPPrefixCount
+		}
+		if t := s.Class.ConnectionTracking; t != nil {
 			n.ConnectionTrackingSpecification = &types.ConnectionTrackingSpecificationRequest{
 				TcpEstablishedTimeout: some(int32(t.TCPEstablished)), UdpStreamTimeout: some(int32(t.UDPStream)), UdpTimeout: some(int32(t.UDP)),
 			}
@@ -176,9 +194,7 @@ func network(data *types.RequestLaunchTemplateData, s Spec) {
 		if len(list) == 1 {
 			primary.AssociatePublicIpAddress = s.Class.AssociatePublicIP
 		}
-		primary.Ipv4PrefixCount = s.Class.IPPrefixCount
 		if s.IPv6 {
-			primary.Ipv4PrefixCount, primary.Ipv6PrefixCount = nil, s.Class.IPPrefixCount
 			primary.PrimaryIpv6, primary.Ipv6AddressCount = aws.Bool(true), aws.Int32(1)
 		}
 	}
@@ -194,11 +210,17 @@ func some[T comparable](value T) *T {
 	return &value
 }
 
-// disks returns the disks of the class, or what the family's images need.
-func disks(c nodeclass.NodeClass) []types.LaunchTemplateBlockDeviceMappingRequest {
+// disks returns the disks of the class, or what the family's images need. Every local zone has
+// volumes of type gp2, and not every one has gp3.
+func disks(c nodeclass.NodeClass, local bool) []types.LaunchTemplateBlockDeviceMappingRequest {
 	list := c.BlockDevices
 	if len(list) == 0 {
 		list = DefaultDisks(c.Family)
+		for i := range list {
+			if local {
+				list[i].Type = "gp2"
+			}
+		}
 	}
 	var out []types.LaunchTemplateBlockDeviceMappingRequest
 	for _, b := range list {

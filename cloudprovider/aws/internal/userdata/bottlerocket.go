@@ -74,11 +74,14 @@ func settings(c Cluster, n Node) (string, error) {
 		if err != nil {
 			return "", err
 		}
+		bind := []string{"apiclient", "ephemeral-storage", "bind"}
+		if !bindsAll(n.ImageVersion) {
+			bind = append(bind, "--dirs", "/var/lib/containerd", "/var/lib/kubelet", "/var/log/pods")
+		}
 		// Ours runs first. A command of the user's with the same name would have the same purpose.
 		commands["000-mount-instance-storage"] = map[string]any{
 			"commands": [][]string{
-				{"apiclient", "ephemeral-storage", "init"},
-				{"apiclient", "ephemeral-storage", "bind", "--dirs", "/var/lib/containerd", "/var/lib/kubelet", "/var/log/pods"},
+				{"apiclient", "ephemeral-storage", "init"}, bind,
 			},
 			"essential": true, "mode": "always",
 		}
@@ -88,6 +91,14 @@ func settings(c Cluster, n Node) (string, error) {
 		return "", errors.New("userdata: Bottlerocket settings cannot be written as TOML")
 	}
 	return b.String(), nil
+}
+
+// bindsAll reports whether Bottlerocket of this version knows the directories of its own snapshotters
+// and binds them if none are named. Versions before 1.46 want names.
+func bindsAll(version string) bool {
+	var major, minor int
+	_, err := fmt.Sscanf(strings.TrimPrefix(version, "v"), "%d.%d.", &major, &minor)
+	return version == "latest" || err == nil && (major > 1 || major == 1 && minor >= 46)
 }
 
 // labelMap returns the registrable labels.

@@ -1,6 +1,7 @@
 package userdata
 
 import (
+	"fmt"
 	"strings"
 )
 
@@ -41,13 +42,19 @@ func bootstrapScript(c Cluster, n Node) string {
 // quote makes one word of a shell command line.
 func quote(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
 
-// powershell calls the script in EKS's Windows images, after the user's own text.
-func powershell(c Cluster, n Node) string {
+// powershell calls the script in EKS's Windows images, after the user's own text. A tag in that
+// text would end the block, and the node would not join.
+func powershell(c Cluster, n Node) (string, error) {
 	single := func(word string) string { return "'" + strings.ReplaceAll(word, "'", "''") + "'" }
 	var b strings.Builder
 	b.WriteString("<powershell>\n")
 	if own := strings.TrimSpace(strings.ReplaceAll(n.Own, "\r", "")); own != "" {
 		own = strings.TrimSuffix(strings.TrimPrefix(own, "<powershell>"), "</powershell>")
+		for _, tag := range []string{"powershell>", "persist>", "script>"} {
+			if lower := strings.ToLower(own); strings.Contains(lower, "<"+tag) || strings.Contains(lower, "</"+tag) {
+				return "", fmt.Errorf("userdata: Windows user data has another tag <%s: want one block of PowerShell", tag)
+			}
+		}
 		b.WriteString(strings.TrimSpace(own) + "\n")
 	}
 	b.WriteString(`$bootstrap = "$env:ProgramFiles\Amazon\EKS\Start-EKSBootstrap.ps1"` + "\n")
@@ -62,5 +69,5 @@ func powershell(c Cluster, n Node) string {
 		b.WriteString(" -DNSClusterIP " + single(dns))
 	}
 	b.WriteString("\n</powershell>\n")
-	return b.String()
+	return b.String(), nil
 }

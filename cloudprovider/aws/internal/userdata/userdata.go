@@ -45,6 +45,9 @@ type Node struct {
 	MaxPods *int32
 	// RAID0 joins local disks into the ephemeral storage.
 	RAID0 bool
+	// ImageVersion is the version of the family's image: latest, or as AWS writes it. Empty means
+	// unknown.
+	ImageVersion string
 	// Own is the user's own user data, in a format of the family.
 	Own string
 }
@@ -80,7 +83,7 @@ func Render(family ec2.Family, c Cluster, n Node) (string, error) {
 	case ec2.Bottlerocket:
 		text, err = settings(c, n)
 	case ec2.Windows2019, ec2.Windows2022, ec2.Windows2025:
-		text = powershell(c, n)
+		text, err = powershell(c, n)
 	default:
 		_, err = ec2.ParseFamily(string(family))
 		if err == nil {
@@ -125,9 +128,7 @@ func (c Cluster) validate(family ec2.Family) error {
 		}
 	}
 	for _, f := range []struct{ field, value string }{{"name", c.Name}, {"endpoint", c.Endpoint}, {"ca", c.CA}, {"serviceCIDR", c.ServiceCIDR}} {
-		// None of these values needs a character that has a meaning in a shell, a NodeConfig or
-		// TOML.
-		if strings.ContainsFunc(f.value, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune("'\"`$\\<>", r) }) {
+		if !plain(f.value) {
 			errs = append(errs, fmt.Errorf("userdata: cluster.%s: %q: want plain ASCII without spaces, quotes and dollar signs", f.field, f.value))
 		}
 	}
@@ -140,8 +141,28 @@ func (c Cluster) validate(family ec2.Family) error {
 	return errors.Join(errs...)
 }
 
+// plain reports whether a text is ASCII without anything that a shell, PowerShell, a NodeConfig or
+// TOML could take for the end of a quoted word.
+func plain(text string) bool {
+	return !strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune("'\"`$\\<>", r) })
+}
+
 func (n Node) validate() error {
 	var errs []error
+	for _, address := range n.kubelet().ClusterDNS {
+		if _, err := netip.ParseAddr(address); err != nil || !plain(address) {
+			errs = append(errs, fmt.Errorf("userdata: kubelet.clusterDNS: %q: want an IP address", address))
+		}
+	}
+	for _, s := range n.settings() {
+		if by, ok := s.value.(map[string]string); ok {
+			for _, key := range slices.Sorted(maps.Keys(by)) {
+				if !plain(key) || !plain(by[key]) {
+					errs = append(errs, fmt.Errorf("userdata: kubelet.%s: %q: %q: want plain ASCII without spaces, quotes and dollar signs", s.config, key, by[key]))
+				}
+			}
+		}
+	}
 	for _, key := range slices.Sorted(maps.Keys(n.Labels)) {
 		for _, fault := range slices.Concat(validation.IsQualifiedName(key), validation.IsValidLabelValue(n.Labels[key])) {
 			errs = append(errs, fmt.Errorf("userdata: labels[%q]: %q: %s", key, n.Labels[key], fault))

@@ -288,6 +288,8 @@ func TestBoundaryClash(t *testing.T) {
 	assert.Contains(t, got[0].body, "echo b")
 }
 
+func kubelet(k nodeclass.Kubelet) userdata.Node { return userdata.Node{Kubelet: &k} }
+
 func TestFaults(t *testing.T) {
 	for name, test := range map[string]struct {
 		family ec2.Family
@@ -303,6 +305,13 @@ func TestFaults(t *testing.T) {
 		"table":   {ec2.Bottlerocket, cluster(), userdata.Node{Own: "settings = 'secret'"}, []string{`"settings" is not a table`}},
 		"archive": {ec2.AL2, cluster(), userdata.Node{Own: "Content-Type: text/plain\n\nsecret"}, []string{"multipart/mixed"}},
 		"family":  {"AL3", cluster(), userdata.Node{}, []string{"AL2"}},
+		"dns":     {ec2.Windows2022, cluster(), kubelet(nodeclass.Kubelet{ClusterDNS: []string{"10.0.0.10\u2019; reboot"}}), []string{"clusterDNS", "want an IP address"}},
+		"hard":    {ec2.Windows2025, cluster(), kubelet(nodeclass.Kubelet{EvictionHard: map[string]string{"memory.available": "1Gi\u2018; reboot"}}), []string{"evictionHard"}},
+		"soft":    {ec2.AL2, cluster(), kubelet(nodeclass.Kubelet{EvictionSoft: map[string]string{"memory.available": "$(reboot)"}}), []string{"evictionSoft"}},
+		"grace":   {ec2.AL2023, cluster(), kubelet(nodeclass.Kubelet{EvictionSoftGracePeriod: map[string]string{"a b": "1m"}}), []string{"evictionSoftGracePeriod"}},
+		"end":     {ec2.Windows2019, cluster(), userdata.Node{Own: "echo secret\n</PowerShell>\necho"}, []string{"<powershell>"}},
+		"blocks":  {ec2.Windows2022, cluster(), userdata.Node{Own: "<powershell>echo secret</powershell><powershell>echo</powershell>"}, []string{"<powershell>"}},
+		"persist": {ec2.Windows2022, cluster(), userdata.Node{Own: "<powershell>echo secret</powershell>\n<persist>true</persist>"}, []string{"one block of PowerShell"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := userdata.Render(test.family, test.c, test.n)
@@ -404,5 +413,14 @@ func TestDNSOfTheServicesNetwork(t *testing.T) {
 			require.NoError(t, err)
 			assert.NotContains(t, own, want, "the class's own choice holds")
 		}
+	}
+}
+
+// Bottlerocket from 1.46 on knows which directories belong on local disks, those of its snapshotters among them; older ones want names.
+func TestBottlerocketBindsAllDirectories(t *testing.T) {
+	for version, named := range map[string]bool{"latest": false, "v1.46.0": false, "1.61.2": false, "v2.0.0": false, "v1.45.9": true, "1.9.0": true, "": true, "own": true} {
+		text := render(t, ec2.Bottlerocket, userdata.Node{RAID0: true, ImageVersion: version})
+		assert.Contains(t, text, "['apiclient', 'ephemeral-storage', 'bind'", version)
+		assert.Equal(t, named, strings.Contains(text, "--dirs"), version)
 	}
 }

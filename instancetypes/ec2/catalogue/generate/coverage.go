@@ -50,6 +50,7 @@ func coverage(sources []source, types map[string]line.Type, markets []market, br
 		}
 	}
 	say("| which zones offer a type in %s | | no source tells it: every type with a price is listed in all zones, which are those of AWS's documentation |", strings.Join(assumed, ", "))
+	say("| accelerators of trn2u.48xlarge | | no source names them: they are those of trn2.48xlarge, which is the same machine |")
 	say("| cn-* | | source p has prices of one of two regions only, of 2024 and in yuan |")
 	say("| ap-east-2, ap-southeast-6 | | no source has their prices |")
 	b.WriteString(checked)
@@ -67,6 +68,7 @@ capacity and allocatable of every resource, are equal, but for
 
 | what | types | why |
 |---|---|---|
+| aws.amazon.com/neuron, neuroncore and the accelerator labels | 1: trn2u.48xlarge | source a names none of its accelerators, see above |
 | vpc.amazonaws.com/pod-eni | 56: all c9g, c9gd and hpc7g, i4i.large, and the newer metal sizes of c8, m8 and r8 | the provider's limits table is older than source l and does not have them; a later table of the provider agrees with l |
 | vpc.amazonaws.com/PrivateIPv4Address | 27, Windows only | the same table; here it comes from the description |
 | arm64 on Windows | 396 | the provider lists them as types that no node can be; here they are left out |

@@ -16,6 +16,11 @@ var documented = []struct{ region, ids string }{
 	{"us-gov-west-1", "usgw1"},
 }
 
+// sameMachine are types that the sources describe without their accelerators, with a type that is
+// the same machine: in a Trn2 UltraServer four of them are connected ("Amazon EC2 Trn2 instances and
+// UltraServers").
+var sameMachine = map[string]string{"trn2u.48xlarge": "trn2.48xlarge"}
+
 // everywhere is the placement of such a region: no source says which zones offer a type, so every
 // type with a price is taken to be in all of them.
 func everywhere(region, ids string, prices map[string]string) placement {

@@ -109,6 +109,9 @@ func run(ctx context.Context, out string) error {
 
 	for name, t := range described {
 		t.BranchInterfaces, t.NetworkMbps = branches[name], mbps[name]
+		if len(t.Neuron) == 0 {
+			t.Neuron = described[sameMachine[name]].Neuron
+		}
 		described[name] = t
 	}
 	files := map[string]string{"types.txt": typesFile(described), "sources.txt": sourcesFile(sources)}
