@@ -253,3 +253,23 @@ func TestReasonsNameTaints(t *testing.T) {
 	})
 	assert.Equal(t, "existing nodes (3): 3 tainted (gpu, node.kubernetes.io/not-ready)", solve(p, nothing).Unplaced()[0].Reasons()[0].String())
 }
+
+// What keeps a pod from a node with room is its host port or its disk, and the reason says which.
+func TestReasonsNameWhatIsInUse(t *testing.T) {
+	port := func(number int32) func(*corev1.Pod) {
+		return func(p *corev1.Pod) {
+			p.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: number, HostPort: number}}
+		}
+	}
+	disk := func(p *corev1.Pod) {
+		p.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{AWSElasticBlockStore: &corev1.AWSElasticBlockStoreVolumeSource{VolumeID: "vol-7"}}}}
+	}
+	on := func(name string) func(*corev1.Pod) { return func(p *corev1.Pod) { p.Spec.NodeName = name } }
+	s := scheduling.Snapshot{
+		Pods:  []*corev1.Pod{pod("proxy", port(9443), on("n1")), pod("other", port(9443), on("n2")), pod("web", port(9443))},
+		Nodes: []*corev1.Node{node("n1"), node("n2")},
+	}
+	assert.Equal(t, "existing nodes (2): 2 with host port 9443/TCP in use", solve(compile(t, s), nothing).Unplaced()[0].Reasons()[0].String())
+	s.Pods = []*corev1.Pod{pod("proxy", disk, on("n1")), pod("other", port(80), on("n2")), pod("web", disk, port(80))}
+	assert.Regexp(t, `^existing nodes \(2\): 2 with .*vol-7.*, host port 80/TCP in use$`, solve(compile(t, s), nothing).Unplaced()[0].Reasons()[0].String())
+}

@@ -18,7 +18,7 @@ type byTeam struct{ common nodeclass.NodeClass }
 func (b byTeam) NodeClass(_ context.Context, name string) (nodeclass.NodeClass, error) {
 	team, ok := strings.CutPrefix(name, "team-")
 	if !ok {
-		return nodeclass.NodeClass{}, &cloudprovider.Error{Code: cloudprovider.ErrNotReady, Err: fmt.Errorf("no node class %q: names begin with \"team-\"", name)}
+		return nodeclass.NodeClass{}, &cloudprovider.Error{Code: cloudprovider.ErrInvalidSpec, Err: fmt.Errorf("no node class %q: names begin with \"team-\"", name)}
 	}
 	class := b.common
 	class.Name, class.Tags = name, map[string]string{"team": team}
@@ -34,7 +34,7 @@ func ExampleClasses() {
 	}
 	// Output:
 	// team-red map[team:red] <nil>
-	//  map[] cloudprovider: not ready: no node class "red": names begin with "team-"
+	//  map[] cloudprovider: invalid spec: no node class "red": names begin with "team-"
 }
 
 // What would be sent can be read before it is: a dry run gives the requests as JSON.

@@ -288,7 +288,8 @@ func NoHistory(string) bool { return false }
 // Classes finds node classes.
 type Classes interface {
 	// NodeClass returns the class with the given name; an empty name means the default. The error
-	// is a [*cloudprovider.Error], with ErrNotReady if there is no such class yet.
+	// is a [*cloudprovider.Error], with ErrInvalidSpec if no such class can exist, and with ErrNotReady
+	// if it may come.
 	NodeClass(ctx context.Context, name string) (nodeclass.NodeClass, error)
 }
 
@@ -311,7 +312,7 @@ func (f FixedClasses) NodeClass(_ context.Context, name string) (nodeclass.NodeC
 	if near, ok := requirements.Nearest(name, names); ok {
 		hint = fmt.Sprintf(" (did you mean %q?)", near)
 	}
-	return nodeclass.NodeClass{}, &cloudprovider.Error{Code: cloudprovider.ErrNotReady, Err: fmt.Errorf("no node class %q%s", name, hint)}
+	return nodeclass.NodeClass{}, &cloudprovider.Error{Code: cloudprovider.ErrInvalidSpec, Err: fmt.Errorf("no node class %q%s", name, hint)}
 }
 
 // withDefaults fills in defaults. The error joins every fault.

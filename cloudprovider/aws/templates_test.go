@@ -306,5 +306,5 @@ func ExampleFixedClasses() {
 	classes := aws.FixedClasses{{Name: "default"}, {Name: "gpu"}}
 	_, err := classes.NodeClass(exampleContext(), "gpus")
 	fmt.Println(err)
-	// Output: cloudprovider: not ready: no node class "gpus" (did you mean "gpu"?)
+	// Output: cloudprovider: invalid spec: no node class "gpus" (did you mean "gpu"?)
 }

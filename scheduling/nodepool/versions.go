@@ -1,6 +1,8 @@
 package nodepool
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -93,12 +95,15 @@ func movedHints(version string) map[string]string {
 	return hints
 }
 
-// explain replaces the error that later versions report for limits in the form of v1alpha5. The new
-// error names that form.
+// explain replaces two errors of later versions: that of limits in the form of v1alpha5, which the
+// new error names, and that of durations that are numbers, because quotes would not mend them.
 func explain(problems []strictjson.Problem) []strictjson.Problem {
 	for i, p := range problems {
 		if p.Path == "spec.limits.resources" {
 			problems[i].Detail = "since karpenter.sh/v1beta1 the resources are directly below limits"
+		}
+		if name := p.Path[strings.LastIndexByte(p.Path, '.')+1:]; slices.Contains([]string{"expireAfter", "terminationGracePeriod", "consolidateAfter", "duration"}, name) {
+			problems[i].Detail = strings.Replace(p.Detail, "(put the text in quotes)", "(a duration has a unit, as in 5m or 1h30m)", 1)
 		}
 	}
 	return problems
@@ -121,7 +126,11 @@ func decodeV1(n *strictjson.Node) (NodePool, []strictjson.Problem) {
 	p.Disruption.Policy = WhenEmptyOrUnderutilized
 	if policy := w.Spec.Disruption.ConsolidationPolicy; policy != "" {
 		p.Disruption.Policy = Policy(policy)
-		r.OneOf("spec.disruption.consolidationPolicy", policy, string(WhenEmpty), string(WhenEmptyOrUnderutilized), string(Balanced))
+		if policy == "WhenUnderutilized" {
+			r.Add("spec.disruption.consolidationPolicy", "%q: since karpenter.sh/v1 it is %s", policy, WhenEmptyOrUnderutilized)
+		} else {
+			r.OneOf("spec.disruption.consolidationPolicy", policy, string(WhenEmpty), string(WhenEmptyOrUnderutilized), string(Balanced))
+		}
 	}
 	p.Disruption.budgets(r, "spec.disruption.budgets", w.Spec.Disruption.Budgets, string(Unhealthy))
 	return p, r.Problems
