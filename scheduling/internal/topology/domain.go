@@ -17,11 +17,11 @@ import (
 // unsold is the price of a domain without offerings.
 const unsold = 1e30
 
-// cell is all offerings with one set of labels.
+// cell is all offerings with one set of labels, without those for which another one has at least
+// the capacity at no higher price.
 type cell struct {
 	labels requirements.Set
 	free   [][]int64 // capacities of shapes for pods, none of them dominated
-	unit   []float64 // the least price of a unit of each resource
 	offers []offer
 }
 
@@ -49,7 +49,7 @@ func cellsOf(shapes func(yield func(Shape) bool)) []cell {
 				}
 				id = len(out)
 				byLabels[string(key)] = id
-				out = append(out, cell{labels: set, unit: slices.Repeat([]float64{unsold}, len(shape.Free))})
+				out = append(out, cell{labels: set})
 			}
 			out[id].add(shape.Free, o.Price)
 		}
@@ -58,11 +58,10 @@ func cellsOf(shapes func(yield func(Shape) bool)) []cell {
 }
 
 func (c *cell) add(free []int64, price float64) {
-	c.offers = append(c.offers, offer{free, price})
-	for r, v := range free {
-		if v > 0 {
-			c.unit[r] = min(c.unit[r], price/float64(v))
-		}
+	beats := func(a, b offer) bool { return a.price <= b.price && fits(b.free, a.free) }
+	own := offer{free, price}
+	if !slices.ContainsFunc(c.offers, func(o offer) bool { return beats(o, own) }) {
+		c.offers = append(slices.DeleteFunc(c.offers, func(o offer) bool { return beats(own, o) }), own)
 	}
 	if !c.holds(free) {
 		c.free = append(slices.DeleteFunc(c.free, func(have []int64) bool { return fits(have, free) }), free)
@@ -74,15 +73,23 @@ func (c *cell) holds(requests []int64) bool {
 	return slices.ContainsFunc(c.free, func(free []int64) bool { return fits(requests, free) })
 }
 
-// price estimates what one pod costs in the cell: its dearest resource at the least unit price.
+// price estimates what one pod costs in the cell: the least share of a node that holds it, by the
+// resource of which it takes most. It is unsold if no node does.
 func (c *cell) price(requests []int64) float64 {
-	most := 0.0
-	for r, q := range requests {
-		if q > 0 {
-			most = max(most, float64(q)*c.unit[r])
+	least := unsold
+	for _, o := range c.offers {
+		if !fits(requests, o.free) {
+			continue
 		}
+		most := 0.0
+		for r, q := range requests {
+			if q > 0 {
+				most = max(most, float64(q)/float64(o.free[r]))
+			}
+		}
+		least = min(least, most*o.price)
 	}
-	return most
+	return least
 }
 
 // together returns what one of n pods costs at least if all of them are in the cell, on whole nodes
