@@ -254,7 +254,8 @@ type leavingNode struct {
 	pods   []*corev1.Pod
 }
 
-// leavingNodes returns the leaving nodes that have joined, in the order of the snapshot.
+// leavingNodes returns the leaving nodes that have joined, by the number of their pods and then by
+// name. In this order they are assumed to go.
 func (p *Problem) leavingNodes() []leavingNode {
 	var out []leavingNode
 	for i := range p.members {
@@ -270,6 +271,9 @@ func (p *Problem) leavingNodes() []leavingNode {
 		n.labels[requirements.NodeNameKey], n.labels[taints.Key] = m.node.Name, taints.Value(p.taints.Intern(n.taints))
 		out = append(out, n)
 	}
+	slices.SortFunc(out, func(a, b leavingNode) int {
+		return cmp.Or(cmp.Compare(len(a.pods), len(b.pods)), strings.Compare(a.node.Name, b.node.Name))
+	})
 	return out
 }
 

@@ -91,7 +91,9 @@ func (s *state) explainLimit(k int, shapes []int) (Reason, bool) {
 	}
 	usage := func(shape int) []int64 { return s.p.Shapes[shape].Usage }
 	for i, name := range pool.Limited {
-		least := slices.MinFunc(shapes, func(a, b int) int { return cmp.Compare(usage(a)[i], usage(b)[i]) })
+		least := slices.MinFunc(shapes, func(a, b int) int {
+			return cmp.Or(cmp.Compare(usage(a)[i], usage(b)[i]), strings.Compare(s.p.InstanceType(a).Name, s.p.InstanceType(b).Name))
+		})
 		typ, need := s.p.InstanceType(least).Name, usage(least)[i]
 		if need <= left[i] {
 			continue

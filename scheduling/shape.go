@@ -149,7 +149,8 @@ func (p *Pool) unknownKeys() []unknownKey {
 		}
 		public := domain == key || strings.HasSuffix(domain, "kubernetes.io") || strings.HasSuffix(domain, "k8s.io") || domain == "karpenter.sh"
 		owned := !public && slices.ContainsFunc(known, func(k string) bool { return strings.HasPrefix(k, domain+"/") })
-		cloud := domain == p.NodeClass.Group || strings.HasPrefix(domain, "karpenter.") // a company may have its own labels beside those of its types
+		_, own := p.Labels[key] // a company may have its own labels beside those of its types
+		cloud := domain == p.NodeClass.Group && !own || strings.HasPrefix(domain, "karpenter.")
 		near, ok := likely(key, known, cloud)
 		u := unknownKey{text: fmt.Sprintf("no instance type has the label %q", key)}
 		if r.AllowsAbsent() || !owned {

@@ -2,6 +2,7 @@ package scheduling_test
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -132,6 +133,8 @@ func TestMisspeltLabelsOfPools(t *testing.T) {
 	}}
 	for ask, want := range map[string]struct{ err, note string }{
 		"example.com/instance-famly in (c)":  {err: `pool p: no instance type has the label "example.com/instance-famly"; did you mean "example.com/instance-family"?`},
+		"label example.com/colour=red":       {},
+		"label example.com/instance-famly=c": {err: `pool p: no instance type has the label "example.com/instance-famly"; did you mean "example.com/instance-family"?`},
 		"example.com/colour=red":             {err: `pool p: no instance type has the label "example.com/colour"`},
 		"!example.com/colour":                {},
 		"!example.com/instance-gpu-nam":      {note: `pool p: no instance type has the label "example.com/instance-gpu-nam", so it rules none out; did you mean "example.com/instance-gpu-name"?`},
@@ -148,9 +151,13 @@ func TestMisspeltLabelsOfPools(t *testing.T) {
 		"topology.kubernetes.io/zone=z":      {},
 	} {
 		t.Run(ask, func(t *testing.T) {
-			p, err := scheduling.Compile(scheduling.Snapshot{Pools: []scheduling.Pool{{
-				NodePool: nodepool.NodePool{Name: "p", Requirements: requirements.MustParse(ask), NodeClass: nodepool.NodeClassRef{Group: "example.com", Kind: "NodeClass", Name: "c"}}, Types: types,
-			}}}, nil)
+			pool := nodepool.NodePool{Name: "p", NodeClass: nodepool.NodeClassRef{Group: "example.com", Kind: "NodeClass", Name: "c"}}
+			if label, own := strings.CutPrefix(ask, "label "); own { // of the template: the pool itself sets it
+				pool.Labels = requirements.MustParse(label).Labels()
+			} else {
+				pool.Requirements = requirements.MustParse(ask)
+			}
+			p, err := scheduling.Compile(scheduling.Snapshot{Pools: []scheduling.Pool{{NodePool: pool, Types: types}}}, nil)
 			if want.err != "" {
 				require.ErrorContains(t, err, want.err)
 				return
