@@ -89,3 +89,48 @@ func TestZonesAreChosenByWholeNodes(t *testing.T) {
 	t.Logf("%d of %d problems are above the best choice of zones, by %.2f%% in the mean of all", dear, n, 100*above/float64(n))
 	assert.Less(t, above/float64(n), 0.03)
 }
+
+// A type that is too small for a pod says nothing about what the pod costs in a zone; and a spread over zones that counts other pods
+// leaves a pod where one node holds it with them.
+func TestWhatAZoneCostsThePod(t *testing.T) {
+	kind := func(name, cpu string, prices ...float64) instancetypes.InstanceType {
+		var offers []instancetypes.Offering
+		for z, price := range prices {
+			offers = append(offers, instancetypes.Offer(string(rune('a'+z)), "on-demand", price))
+		}
+		return instancetypes.New(name, nil, corev1.ResourceList{"cpu": resource.MustParse(cpu), "memory": resource.MustParse("32Gi"), "pods": resource.MustParse("50")}, offers...)
+	}
+	made := func(app, cpu string, change func(*corev1.PodSpec)) *corev1.Pod {
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: app, Labels: map[string]string{"app": app}}}
+		p.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse(cpu)}}}}
+		change(&p.Spec)
+		return p
+	}
+	of := func(app string) *metav1.LabelSelector {
+		return &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}
+	}
+	spread := func(app string) func(*corev1.PodSpec) {
+		return func(s *corev1.PodSpec) {
+			s.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: corev1.LabelTopologyZone, WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: of(app)}}
+		}
+	}
+	apart := func(s *corev1.PodSpec) {
+		s.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: corev1.LabelTopologyZone, LabelSelector: of("b")}}}}
+	}
+	in := func(s *corev1.PodSpec) { s.NodeSelector = map[string]string{corev1.LabelTopologyZone: "b"} }
+	plain := func(*corev1.PodSpec) {}
+	for name, c := range map[string]struct {
+		types []instancetypes.InstanceType
+		pods  []*corev1.Pod
+		want  float64
+	}{
+		"apart":            {[]instancetypes.InstanceType{kind("large", "4", 0.5, 2), kind("small", "1", 0.4, 0.01)}, []*corev1.Pod{made("a", "1500m", plain), made("b", "2500m", apart)}, 0.5},
+		"spread":           {[]instancetypes.InstanceType{kind("large", "4", 0.5, 2), kind("small", "1", 0.4, 0.01)}, []*corev1.Pod{made("a", "1500m", plain), made("b", "2500m", spread("b"))}, 0.5},
+		"spread of others": {[]instancetypes.InstanceType{kind("large", "4", 0.1, 0.1)}, []*corev1.Pod{made("a", "500m", in), made("b", "500m", spread("a"))}, 0.1},
+	} {
+		p, err := plan.Make(t.Context(), scheduling.Snapshot{Pods: c.pods, Pools: []scheduling.Pool{{NodePool: nodepool.New("default"), Types: c.types}}}, nil)
+		require.NoError(t, err)
+		require.Empty(t, p.Unplaced(), name)
+		require.InDelta(t, c.want, p.Cost().Dollars(), 1e-9, name)
+	}
+}
