@@ -235,7 +235,7 @@ func TestNothingSelected(t *testing.T) {
 		require.ErrorContains(t, err, "no subnet")
 		require.ErrorContains(t, err, "no security group")
 		_, err = f.provider(t).InstanceTypes(t.Context(), nodepool.NodePool{NodeClass: nodepool.NodeClassRef{Name: "defualt"}})
-		require.ErrorIs(t, err, cloudprovider.ErrNotReady)
+		require.ErrorIs(t, err, cloudprovider.ErrInvalidSpec)
 		require.ErrorContains(t, err, `did you mean "default"?`)
 	})
 }
