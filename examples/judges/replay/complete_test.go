@@ -1,8 +1,10 @@
 package replay_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 
@@ -165,15 +167,35 @@ func suits(p *plan.Plan, n *corev1.Node) bool {
 	})
 }
 
-// waits reports whether a pod has a claim that kube-scheduler binds when it binds the pod. Of several free volumes of one size it takes any, so
-// whether another pod finds one is luck, and a plan counts on none.
+// waits reports whether a pod has a claim for which kube-scheduler may choose between free volumes when it binds the pod. Of several of one
+// size it takes any, so whether another pod finds one is luck, and a plan counts on none.
 func waits(s scenario.Scenario, pod types.NamespacedName) bool {
 	at := slices.IndexFunc(s.Pods, func(p *corev1.Pod) bool { return nameOf(p) == pod })
+	chosen := func(c *corev1.PersistentVolumeClaimSpec, beta string) bool {
+		sizes := map[string]int{}
+		for _, pv := range s.PVs {
+			if pv.Spec.ClaimRef == nil && cmp.Or(pv.Annotations[corev1.BetaStorageClassAnnotation], pv.Spec.StorageClassName) == cmp.Or(beta, text(c.StorageClassName)) {
+				sizes[pv.Spec.Capacity.Storage().String()]++
+			}
+		}
+		return slices.ContainsFunc(slices.Collect(maps.Values(sizes)), func(n int) bool { return n > 1 })
+	}
 	return slices.ContainsFunc(s.Pods[at].Spec.Volumes, func(v corev1.Volume) bool {
-		return v.Ephemeral != nil || v.PersistentVolumeClaim != nil && slices.ContainsFunc(s.PVCs, func(c *corev1.PersistentVolumeClaim) bool {
-			return c.Namespace == s.Pods[at].Namespace && c.Name == v.PersistentVolumeClaim.ClaimName && c.Spec.VolumeName == ""
+		if v.Ephemeral != nil {
+			return chosen(&v.Ephemeral.VolumeClaimTemplate.Spec, v.Ephemeral.VolumeClaimTemplate.Annotations[corev1.BetaStorageClassAnnotation])
+		}
+		return v.PersistentVolumeClaim != nil && slices.ContainsFunc(s.PVCs, func(c *corev1.PersistentVolumeClaim) bool {
+			return c.Namespace == s.Pods[at].Namespace && c.Name == v.PersistentVolumeClaim.ClaimName && c.Spec.VolumeName == "" &&
+				chosen(&c.Spec, c.Annotations[corev1.BetaStorageClassAnnotation])
 		})
 	})
+}
+
+func text(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
 }
 
 // What a plan leaves out has no place: no node that is there, that the plan buys or that a pool may buy beside takes it, by kube-scheduler's
