@@ -70,6 +70,16 @@ func TestGate(t *testing.T) {
 	}
 }
 
+// An amount above the limit never looks like the limit.
+func TestAmountsAreToldApart(t *testing.T) {
+	for _, c := range []struct {
+		amount, other float64
+		want          string
+	}{{126.14, 127, "+126.14"}, {0, 0, "+0.00"}, {0.001, 0, "+0.001"}, {0, 0.001, "+0.000"}, {-126.14, 0, "-126.14"}, {50.0049, 50, "+50.005"}} {
+		assert.Equal(t, c.want, beside(c.amount, c.other))
+	}
+}
+
 // With a checker the plan must convince it, and one that never is convinced stops every change.
 func TestGateDemandsACheckedPlan(t *testing.T) {
 	checker := filepath.Join(t.TempDir(), "check")

@@ -103,7 +103,7 @@ func run(ctx context.Context, args []string, out, problems io.Writer) int {
 	}
 	d := plan.Diff(old.plan, young.plan)
 	dearer := (d.After.PricePerHour - d.Before.PricePerHour) * hours
-	fmt.Fprintf(out, "$%.2f -> $%.2f a month: %+.2f, the limit is %+.2f\n", d.Before.PricePerHour*hours, d.After.PricePerHour*hours, dearer, *limit)
+	fmt.Fprintf(out, "$%.2f -> $%.2f a month: %s, the limit is %s\n", d.Before.PricePerHour*hours, d.After.PricePerHour*hours, beside(dearer, *limit), beside(*limit, dearer))
 	for _, w := range d.Workloads {
 		fmt.Fprintf(out, "  %-40s $%9.2f -> $%9.2f\n", w.Workload, w.Before*hours, w.After*hours)
 	}
@@ -160,6 +160,16 @@ func read(ctx context.Context, region, folder string) (*cluster, error) {
 	snapshot, _ = pipeline.Static(snapshot)
 	p, err := plan.Make(ctx, snapshot, &plan.Options{Groups: pipeline.Groups(found, snapshot.Pods)})
 	return &cluster{found, market, p}, err
+}
+
+// beside returns an amount in cents, or with as many decimals as show how it compares with another.
+func beside(amount, other float64) string {
+	for digits := 2; ; digits++ {
+		a, b := fmt.Sprintf("%+.*f", digits, amount), fmt.Sprintf("%+.*f", digits, other)
+		if a != b || amount == other || digits == 9 {
+			return a
+		}
+	}
 }
 
 // named reports which of the two flags that every run needs is missing.
