@@ -96,7 +96,7 @@ type (
 	}
 )
 
-func main() { os.Exit(run(os.Stdin, os.Stdout, os.Stderr)) }
+func main() { os.Exit(start(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 
 func run(in io.Reader, out, problems io.Writer) int {
 	c := &checker{of: map[string]int{}, steps: 1_000_000}
@@ -111,8 +111,8 @@ func run(in io.Reader, out, problems io.Writer) int {
 		fmt.Fprintln(problems, "check:", strings.Join(c.faults, "\ncheck: "))
 		return 3
 	}
-	fmt.Fprintf(out, "holds: %d pods, %d of them unplaced; %d nodes that exist, and %d new ones for $%.6f an hour; no plan for these pods costs less than $%.6f\n", len(c.of),
-		len(c.Unplaced), len(c.Nodes), len(c.NewNodes), float64(c.CostPerHour)/1e9, float64(c.Bound.CostPerHour)/1e9)
+	fmt.Fprintf(out, "holds: %s, %d of them unplaced; %s that exist, and %d new for $%.9f an hour; no plan for these pods costs less than $%.9f\n", plural(len(c.of), "pod"),
+		len(c.Unplaced), plural(len(c.Nodes), "node"), len(c.NewNodes), float64(c.CostPerHour)/1e9, float64(c.Bound.CostPerHour)/1e9)
 	return 0
 }
 
@@ -136,7 +136,7 @@ func (c *checker) read(in io.Reader) error {
 	dec := json.NewDecoder(in)
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&c.document); err != nil {
-		return err
+		return readable(err)
 	}
 	_, end := dec.Token()
 	ok := end == io.EOF && c.Format == "joinery-proof/1" && len(c.Bound.Types) == len(c.Types) && len(c.Bound.Nodes) == len(c.Nodes) && c.Bound.Shift <= 128

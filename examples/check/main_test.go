@@ -33,11 +33,32 @@ func TestNothingHasToBeTrusted(t *testing.T) {
 	text, err := os.ReadFile("main.go")
 	require.NoError(t, err)
 	assert.LessOrEqual(t, strings.Count(string(text), "\n"), 400)
-	file, err := parser.ParseFile(token.NewFileSet(), "main.go", text, parser.ImportsOnly)
-	require.NoError(t, err)
-	for _, i := range file.Imports {
-		assert.NotContains(t, i.Path.Value, ".", "of the standard library")
+	for _, name := range []string{"main.go", "help.go"} {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ImportsOnly)
+		require.NoError(t, err)
+		for _, i := range file.Imports {
+			assert.NotContains(t, i.Path.Value, ".", "of the standard library")
+		}
 	}
+}
+
+// Without a document on stdin there is help, and a word that is none is refused.
+func TestHelp(t *testing.T) {
+	for _, arg := range []string{"-h", "--help", "help"} {
+		var out, problems bytes.Buffer
+		assert.Zero(t, start([]string{arg}, strings.NewReader(""), &out, &problems), arg)
+		assert.Contains(t, out.String(), "check < plan.json", arg)
+		assert.Contains(t, out.String(), "Exit codes: 0 all holds", arg)
+		assert.Empty(t, problems.String(), arg)
+	}
+	for _, arg := range []string{"hepl", "--hepl"} {
+		var out, problems bytes.Buffer
+		assert.Equal(t, 2, start([]string{arg}, strings.NewReader(""), &out, &problems), arg)
+		assert.Contains(t, problems.String(), "see check --help", arg)
+	}
+	var out, problems bytes.Buffer
+	assert.Equal(t, 2, start(nil, strings.NewReader(""), &out, &problems))
+	assert.Contains(t, problems.String(), "nothing on stdin")
 }
 
 func verdict(t *testing.T, text []byte) (code int, said string) {
@@ -150,7 +171,7 @@ func class(d *proof.Document, pod string) *proof.Pods {
 func TestEachDamageIsCaught(t *testing.T) {
 	code, said := verdict(t, encoded(t, shop(t)))
 	require.Zero(t, code, said)
-	require.Contains(t, said, "holds: 31 pods, 1 of them unplaced; 1 nodes that exist")
+	require.Contains(t, said, "holds: 31 pods, 1 of them unplaced; 1 node that exist")
 	without := func(names []string, name string) (out []string) {
 		for _, n := range names {
 			if n != name {

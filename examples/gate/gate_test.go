@@ -20,6 +20,10 @@ func TestGate(t *testing.T) {
 		code     int
 		out, err string
 	}{
+		{"help has the exit codes", []string{"-h"}, inputs.ExitOK, "Exit codes: 0 the change may pass,", ""},
+		{"nothing to compare", []string{"-before", "", "-after", ""}, inputs.ExitInput, "", "-before: want the current manifests, a folder or a file\n-after: want the changed manifests, a folder or a file\n"},
+		{"nothing to compare with", []string{"-before", "testdata/before", "-after", ""}, inputs.ExitInput, "", "-after: want the changed manifests, a folder or a file\n"},
+		{"one pod, and the pool that came closest", []string{"-after", "testdata/refused"}, inputs.ExitNotAll, "no place for 1 pod of Deployment shop/cart: pool \"general\"", ""},
 		{"help", []string{"--help"}, inputs.ExitOK, "Usage of gate:", ""},
 		{"no such flag", []string{"--hepl"}, inputs.ExitInput, "", "see gate --help"},
 		{"the word help", []string{"help"}, inputs.ExitOK, "Usage of gate:", ""},
@@ -59,10 +63,20 @@ func TestGate(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var out, problems bytes.Buffer
-			assert.Equal(t, c.code, run(t.Context(), append([]string{"-before", "testdata/before"}, c.args...), &out, &problems))
+			assert.Equal(t, c.code, run(t.Context(), append([]string{"-before", "testdata/before", "-after", "testdata/before"}, c.args...), &out, &problems))
 			assert.Contains(t, out.String(), c.out)
 			assert.Contains(t, problems.String(), c.err)
 		})
+	}
+}
+
+// An amount above the limit never looks like the limit.
+func TestAmountsAreToldApart(t *testing.T) {
+	for _, c := range []struct {
+		amount, other float64
+		want          string
+	}{{126.14, 127, "+126.14"}, {0, 0, "+0.00"}, {0.001, 0, "+0.001"}, {0, 0.001, "+0.000"}, {-126.14, 0, "-126.14"}, {50.0049, 50, "+50.005"}} {
+		assert.Equal(t, c.want, beside(c.amount, c.other))
 	}
 }
 

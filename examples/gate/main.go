@@ -48,11 +48,15 @@ import (
 	"github.com/joinery-sdk/joinery/examples/pipeline/regret"
 	"github.com/joinery-sdk/joinery/examples/pipeline/ruletest"
 	"github.com/joinery-sdk/joinery/examples/pipeline/simulate"
+	"github.com/joinery-sdk/joinery/examples/pipeline/terminal"
 	"github.com/joinery-sdk/joinery/examples/plan"
 	"github.com/joinery-sdk/joinery/examples/plan/proof"
 )
 
 const hours = 730.0 // of a month
+
+const exitCodes = `Exit codes: 0 the change may pass, 1 failed, 2 bad usage or input, 3 a pod that is new or had a place has none,
+or a rule is broken, 4 a month would cost more than the limit allows.`
 
 func main() { os.Exit(run(context.Background(), os.Args[1:], os.Stdout, os.Stderr)) }
 
@@ -75,10 +79,10 @@ func run(ctx context.Context, args []string, out, problems io.Writer) int {
 		past.logs = append(past.logs, name)
 		return nil
 	})
-	if code, done := inputs.ParseFlags(flags, args, out, problems); done {
+	if code, done := inputs.ParseFlagsExplained(flags, exitCodes, args, out, problems); done {
 		return code
 	}
-	if err := demands.check(flags, *limit, past); err != nil {
+	if err := errors.Join(named(*before, *after), demands.check(flags, *limit, past)); err != nil {
 		fmt.Fprintln(problems, err)
 		return inputs.ExitInput
 	}
@@ -99,12 +103,12 @@ func run(ctx context.Context, args []string, out, problems io.Writer) int {
 	}
 	d := plan.Diff(old.plan, young.plan)
 	dearer := (d.After.PricePerHour - d.Before.PricePerHour) * hours
-	fmt.Fprintf(out, "$%.2f -> $%.2f a month: %+.2f, the limit is %+.2f\n", d.Before.PricePerHour*hours, d.After.PricePerHour*hours, dearer, *limit)
+	fmt.Fprintf(out, "$%.2f -> $%.2f a month: %s, the limit is %s\n", d.Before.PricePerHour*hours, d.After.PricePerHour*hours, beside(dearer, *limit), beside(*limit, dearer))
 	for _, w := range d.Workloads {
 		fmt.Fprintf(out, "  %-40s $%9.2f -> $%9.2f\n", w.Workload, w.Before*hours, w.After*hours)
 	}
 	for _, u := range young.plan.Unplaced() {
-		fmt.Fprintf(out, "  no place for %d pods of %s: %s\n", len(u.Pods), plan.WorkloadOf(u.Pods[0]), u.Reasons()[0])
+		fmt.Fprintf(out, "  no place for %s of %s: %s\n", terminal.Plural(len(u.Pods), "pod"), plan.WorkloadOf(u.Pods[0]), young.market.Refusal(young.plan.Problem.Classes[u.Class], u.Reasons()))
 	}
 	day, err := past.report(ctx, young)
 	if err != nil {
@@ -156,6 +160,28 @@ func read(ctx context.Context, region, folder string) (*cluster, error) {
 	snapshot, _ = pipeline.Static(snapshot)
 	p, err := plan.Make(ctx, snapshot, &plan.Options{Groups: pipeline.Groups(found, snapshot.Pods)})
 	return &cluster{found, market, p}, err
+}
+
+// beside returns an amount in cents, or with as many decimals as show how it compares with another.
+func beside(amount, other float64) string {
+	for digits := 2; ; digits++ {
+		a, b := fmt.Sprintf("%+.*f", digits, amount), fmt.Sprintf("%+.*f", digits, other)
+		if a != b || amount == other || digits == 9 {
+			return a
+		}
+	}
+}
+
+// named reports which of the two flags that every run needs is missing.
+func named(before, after string) error {
+	var errs []error
+	if before == "" {
+		errs = append(errs, errors.New("-before: want the current manifests, a folder or a file"))
+	}
+	if after == "" {
+		errs = append(errs, errors.New("-after: want the changed manifests, a folder or a file"))
+	}
+	return errors.Join(errs...)
 }
 
 // demands are the rules that have flags; if ruleCost or aboveBound is below 0, nothing is asked.

@@ -313,6 +313,6 @@ func (r *report) write(w io.Writer, style terminal.Style) error {
 	for _, p := range r.Unschedulable {
 		fmt.Fprintln(w, style.Bad("no place for "+p))
 	}
-	fmt.Fprintf(w, "\n%d node(s) drained, %d bought in their place   %s\n", r.Summary.Drained, r.Summary.NewNodes, terminal.Dollars(r.Summary.Price)+"/h")
+	fmt.Fprintf(w, "\n%s drained, %d bought instead   %s\n", terminal.Plural(r.Summary.Drained, "node"), r.Summary.NewNodes, terminal.Dollars(r.Summary.Price)+"/h")
 	return nil
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
 	"github.com/joinery-sdk/joinery/examples/pipeline/terminal"
 	provision "github.com/joinery-sdk/joinery/examples/provision/program"
+	"github.com/joinery-sdk/joinery/requirements"
 )
 
 func main() {
@@ -72,9 +73,24 @@ the account may not list, and says so.`,
   kubectl joinery export > cluster.yaml         # what the programs read with -f`,
 	}, func(cmd *cobra.Command, _ io.Writer) error { return cmd.Help() })
 	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl joinery"}
+	usual := root.Args
+	root.Args = func(c *cobra.Command, args []string) error {
+		if usual(c, args) == nil {
+			return nil
+		}
+		var names []string
+		for _, sub := range c.Commands() {
+			names = append(names, sub.Name())
+		}
+		hint := ""
+		if near, ok := requirements.Nearest(args[0], names); ok {
+			hint = fmt.Sprintf(" (did you mean %q?)", near)
+		}
+		return inputs.Bad(fmt.Errorf("%q: no such command%s (see %s --help)", args[0], hint, c.CommandPath()))
+	}
 	flags.AddFlags(root.PersistentFlags())
 	read := &reader{connect: connect}
-	root.AddCommand(whyPending(flags, read), program(provision.Command(read), "plan", read), program(consolidate.Command(read), "consolidate", read), export(read))
+	root.AddCommand(whyPending(flags, read), everywhere(program(provision.Command(read), "plan", read)), everywhere(program(consolidate.Command(read), "consolidate", read)), everywhere(export(read)))
 	return root
 }
 
@@ -91,9 +107,32 @@ func program(cmd *cobra.Command, name string, read *reader) *cobra.Command {
 			}
 		}
 		read.cmd = cmd
+		err := run(cmd, args)
+		if read.err != nil { // the cluster cannot be read, which is no fault of the input
+			return read.err
+		}
+		return err
+	}
+	return cmd
+}
+
+// everywhere refuses a namespace: a plan of one namespace would take the nodes of all for its own.
+func everywhere(cmd *cobra.Command) *cobra.Command {
+	run := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := noNamespace(cmd, "a plan has the pods of all namespaces; leave it out"); err != nil {
+			return err
+		}
 		return run(cmd, args)
 	}
 	return cmd
+}
+
+func noNamespace(cmd *cobra.Command, why string) error {
+	if f := cmd.Flag("namespace"); f.Changed {
+		return inputs.Bad(fmt.Errorf("--namespace %q: %s", f.Value, why))
+	}
+	return nil
 }
 
 func whyPending(flags *genericclioptions.ConfigFlags, read *reader) *cobra.Command {
@@ -103,7 +142,11 @@ func whyPending(flags *genericclioptions.ConfigFlags, read *reader) *cobra.Comma
 	cmd.Args = cobra.MaximumNArgs(1)
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if len(args) == 1 {
+		if len(args) == 0 {
+			if err := noNamespace(cmd, "it says where a pod is; name the pod, too"); err != nil {
+				return err
+			}
+		} else {
 			pod := strings.TrimPrefix(strings.TrimPrefix(args[0], "pods/"), "pod/")
 			if !strings.Contains(pod, "/") {
 				namespace, err := namespaceOf(flags)
@@ -164,6 +207,7 @@ type reader struct {
 	connect func() (live.Cluster, error)
 	cmd     *cobra.Command
 	text    *bytes.Reader
+	err     error
 }
 
 // Stored says that an API server has stored what is read, unless -f names other files.
@@ -175,8 +219,8 @@ func (r *reader) Stored() bool {
 func (r *reader) Read(p []byte) (int, error) {
 	if r.text == nil {
 		var text bytes.Buffer
-		if err := r.export(&text); err != nil {
-			return 0, err
+		if r.err = r.export(&text); r.err != nil {
+			return 0, r.err
 		}
 		r.text = bytes.NewReader(text.Bytes())
 	}

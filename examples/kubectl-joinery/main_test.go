@@ -76,7 +76,7 @@ func TestNoKubeconfig(t *testing.T) {
 	flags.KubeConfig = &file
 	for _, args := range [][]string{{"why-pending"}, {"plan"}, {"consolidate"}, {"export"}} {
 		_, errs, code := golden.Run(t, command(flags, connect(flags)), args...)
-		assert.NotEqual(t, inputs.ExitOK, code)
+		assert.Equal(t, inputs.ExitInternal, code, args)
 		assert.Contains(t, errs, "read the cluster: stat "+file+": no such file or directory", args)
 	}
 }
@@ -114,6 +114,26 @@ func TestPlan(t *testing.T) {
 	assert.Contains(t, errs, "nowhere")
 }
 
+// A word or a flag that the plugin does not know is refused, with what may have been meant and where there is help.
+func TestBadUsage(t *testing.T) {
+	for want, args := range map[string][]string{
+		`"plna": no such command (did you mean "plan"?) (see kubectl joinery --help)`:              {"plna"},
+		`"why-pendng": no such command (did you mean "why-pending"?) (see kubectl joinery --help)`: {"why-pendng"},
+		`"zzzzzzzz": no such command (see kubectl joinery --help)`:                                 {"zzzzzzzz"},
+		`in -f (see kubectl joinery export --help)`:                                                {"export", "-f", "x"},
+		`(see kubectl joinery plan --help)`:                                                        {"plan", "everything"},
+		`--namespace "nope": it says where a pod is; name the pod, too`:                            {"why-pending", "-n", "nope"},
+		`--namespace "nope": a plan has the pods of all namespaces; leave it out`:                  {"plan", "-n", "nope"},
+		`--namespace "no": a plan has the pods of all namespaces; leave it out`:                    {"consolidate", "-n", "no"},
+		`--namespace "": a plan has the pods of all namespaces; leave it out`:                      {"export", "--namespace", ""},
+	} {
+		out, errs, code := run(t, args...)
+		assert.Equal(t, inputs.ExitInput, code, args)
+		assert.Empty(t, out, args)
+		assert.Contains(t, errs, want, args)
+	}
+}
+
 func TestConsolidate(t *testing.T) {
 	out, errs, code := run(t, "consolidate", "--method", "emptiness")
 	assert.Equal(t, inputs.ExitOK, code, errs)
@@ -143,7 +163,7 @@ func TestNoCluster(t *testing.T) {
 	for _, args := range [][]string{{"why-pending"}, {"plan"}, {"consolidate"}, {"export"}} {
 		cmd := command(genericclioptions.NewConfigFlags(true), func() (live.Cluster, error) { return live.Cluster{}, errors.New("no configuration") })
 		out, errs, code := golden.Run(t, cmd, args...)
-		assert.NotEqual(t, inputs.ExitOK, code)
+		assert.Equal(t, inputs.ExitInternal, code, args)
 		assert.Empty(t, out)
 		assert.Contains(t, errs, "no configuration")
 	}

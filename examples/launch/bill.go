@@ -110,9 +110,4 @@ func (b *bill) writeUnplaced(w io.Writer, style terminal.Style) {
 	}
 }
 
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return terminal.Count(n) + " " + what + "s"
-}
+func plural(n int, what string) string { return terminal.Plural(n, what) }

@@ -241,7 +241,7 @@ func TestLaunchKeepsNoPartOfAGroup(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(got.stdout), &a))
 	assert.Empty(t, a.NewNodes)
 	assert.Equal(t, 4, a.Summary.Unschedulable)
-	assert.Contains(t, got.stdout, "2 nodes were bought and given back")
+	assert.Contains(t, got.stdout, "bought and given back: 2 nodes that no pod could use")
 }
 
 func TestLaunchAsksFirst(t *testing.T) {

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -10,11 +11,13 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
 	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
 	"github.com/joinery-sdk/joinery/examples/pipeline/terminal"
 	"github.com/joinery-sdk/joinery/instancetypes/ec2"
+	"github.com/joinery-sdk/joinery/instancetypes/ec2/label"
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
@@ -58,7 +61,7 @@ EC2's catalogue built in, and reads others. With -f, the pool and node class of 
 		if usual(c, args) == nil {
 			return nil
 		}
-		return inputs.Bad(fmt.Errorf("%q: choose types with --requirement, such as 'node.kubernetes.io/instance-type in (%s)', and name files with -f (see %s --help)", args[0], args[0], c.Name()))
+		return inputs.Bad(fmt.Errorf("%q: choose types with --requirement%s, and name files with -f (see %s --help)", args[0], o.meant(args[0]), c.CommandPath()))
 	}
 	flags := cmd.Flags()
 	o.Register(flags)
@@ -84,6 +87,25 @@ EC2's catalogue built in, and reads others. With -f, the pool and node class of 
 	inputs.Complete(cmd, "sort", sorts()...)
 	inputs.Complete(cmd, "ami-family", families...)
 	return cmd
+}
+
+// meant suggests the requirement that a word stands for: that of a type, such as m6a.large, or of a
+// family, such as m6a or m6a.*. It is empty if the region sells neither.
+func (o *options) meant(word string) string {
+	types, err := ec2.Catalogue(cmp.Or(o.Region, "us-east-1"))
+	if err != nil {
+		return ""
+	}
+	family := strings.TrimSuffix(strings.TrimSuffix(word, "*"), ".")
+	for _, t := range types {
+		switch own, _ := t.Requirements.Get(label.Family).Single(); {
+		case t.Name == word:
+			return fmt.Sprintf(", such as '%s in (%s)'", corev1.LabelInstanceTypeStable, word)
+		case own != "" && own == family:
+			return fmt.Sprintf(", such as '%s in (%s)'", label.Family, own)
+		}
+	}
+	return ""
 }
 
 func (o *options) run(cmd *cobra.Command, out io.Writer, stdin io.Reader) error {

@@ -201,7 +201,10 @@ func TestBadUsage(t *testing.T) {
 		"--disk \"huge\"":             {"--disk", "huge"},
 		"aws.vmMemoryOverheadPercent": {"--vm-memory-overhead", "2"},
 		"want one of table":           {"-o", "xml"},
-		`'node.kubernetes.io/instance-type in (m5.large)', and name files with -f`: {"m5.large"},
+		`'node.kubernetes.io/instance-type in (m5.large)', and name files with -f`:  {"m5.large"},
+		`'karpenter.k8s.aws/instance-family in (m6a)', and name files with -f`:      {"m6a"},
+		`'karpenter.k8s.aws/instance-family in (m6a)', and name files with -f (see`: {"m6a.*"},
+		`"m5,c5": choose types with --requirement, and name files with -f (see `:    {"m5,c5"},
 	} {
 		stdout, stderr, code := call(t, "", args...)
 		assert.Equal(t, 2, code, "%s: %s", args, stderr)

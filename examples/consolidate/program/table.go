@@ -186,9 +186,4 @@ func (r *report) verdicts(w io.Writer, s terminal.Style) error {
 	return t.Write(w)
 }
 
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return terminal.Count(n) + " " + what + "s"
-}
+func plural(n int, what string) string { return terminal.Plural(n, what) }

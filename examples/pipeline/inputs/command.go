@@ -42,9 +42,9 @@ func Command(cmd *cobra.Command, run func(cmd *cobra.Command, out io.Writer) err
 		case len(args) == 0, len(args) == 1 && (args[0] == wordHelp || args[0] == wordVersion):
 			return nil
 		case c.Flags().Lookup("filename") != nil:
-			return Bad(fmt.Errorf("%q: name files with -f; everything else is a flag (see %s --help)", args[0], c.Name()))
+			return Bad(fmt.Errorf("%q: name files with -f; everything else is a flag (see %s --help)", args[0], c.CommandPath()))
 		}
-		return Bad(fmt.Errorf("%q: want only flags (see %s --help)", args[0], c.Name()))
+		return Bad(fmt.Errorf("%q: want only flags (see %s --help)", args[0], c.CommandPath()))
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		switch {
@@ -60,7 +60,7 @@ func Command(cmd *cobra.Command, run func(cmd *cobra.Command, out io.Writer) err
 	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 			if want, ok := wanted(invalid.GetFlag().Value.Type()); ok {
-				return Bad(fmt.Errorf("--%s %q: want %s (see %s --help)", invalid.GetFlag().Name, invalid.GetValue(), want, c.Name()))
+				return Bad(fmt.Errorf("--%s %q: want %s (see %s --help)", invalid.GetFlag().Name, invalid.GetValue(), want, c.CommandPath()))
 			}
 		}
 		var known []string
@@ -70,7 +70,7 @@ func Command(cmd *cobra.Command, run func(cmd *cobra.Command, out io.Writer) err
 				return Bad(fmt.Errorf("%w (did you mean %q?)", err, near))
 			}
 		}
-		return Bad(fmt.Errorf("%w (see %s --help)", err, c.Name()))
+		return Bad(fmt.Errorf("%w (see %s --help)", err, c.CommandPath()))
 	})
 	return cmd
 }
@@ -80,6 +80,12 @@ func Command(cmd *cobra.Command, run func(cmd *cobra.Command, out io.Writer) err
 // If done is true, the program ends with the exit code: it has written its help or version to out,
 // or to problems what is wrong with the arguments. ParseFlags sets Usage and the output of flags.
 func ParseFlags(flags *flag.FlagSet, args []string, out, problems io.Writer) (code int, done bool) {
+	return ParseFlagsExplained(flags, "", args, out, problems)
+}
+
+// ParseFlagsExplained is [ParseFlags] with a text at the end of the help, such as what the exit
+// codes mean.
+func ParseFlagsExplained(flags *flag.FlagSet, text string, args []string, out, problems io.Writer) (code int, done bool) {
 	flags.SetOutput(problems)
 	flags.Usage = func() {}
 	wantVersion := flags.Bool(wordVersion, false, "print the version")
@@ -93,6 +99,9 @@ func ParseFlags(flags *flag.FlagSet, args []string, out, problems io.Writer) (co
 		flags.SetOutput(out)
 		fmt.Fprintf(out, "Usage of %s:\n", flags.Name())
 		flags.PrintDefaults()
+		if text != "" {
+			fmt.Fprintf(out, "\n%s\n", text)
+		}
 		return ExitOK, true
 	case err != nil:
 		fmt.Fprintf(problems, "see %s --help\n", flags.Name())

@@ -139,7 +139,7 @@ func (b *builder) expand(most int) {
 			continue
 		}
 		if w.count > most || total+w.count > most {
-			b.fail(c.id, c.countField(), "it has %d pods and the input has %d altogether; at most %d are allowed", w.count, total+w.count, most)
+			b.fail(c.id, c.countField(), "it has %s and the input has %d altogether; at most %d are allowed", plural(w.count, "pod", "pods"), total+w.count, most)
 			return
 		}
 		total += w.count

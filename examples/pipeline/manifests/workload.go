@@ -121,7 +121,7 @@ func (b *builder) fill(most int) {
 		}
 		size := f.Size(template, replicas)
 		if all += size; all > most {
-			f.Why = fmt.Sprintf("it has %d pods, and the input has more than %d with them", size, most)
+			f.Why = fmt.Sprintf("it has %s, and the input has more than %d with them", plural(size, "pod", "pods"), most)
 			continue
 		}
 		f.Pods = f.Buffer.Pods(template, size)

@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/joinery-sdk/joinery/examples/pipeline/terminal"
 )
 
 // State says whether a node stays.
@@ -73,18 +75,18 @@ func (n Node) SVG() template.HTML {
 		d.text(margin, y, "dim", fmt.Sprintf("and %d more", more))
 	}
 	height := y + 7
-	lines := []string{n.Name, n.Pool, n.Type, n.Where, fmt.Sprintf("cpu %d%%, memory %d%%, %d pods", cpu, memory, len(pods)), n.Why}
+	lines := []string{n.Name, n.Pool, n.Type, n.Where, fmt.Sprintf("cpu %s, memory %s, %s", cpu, memory, terminal.Plural(len(pods), "pod")), n.Why}
 	said := strings.Join(slices.DeleteFunc(lines, func(s string) bool { return s == "" }), "\n")
 	return template.HTML(fmt.Sprintf(`<svg viewBox="0 0 %d %d" class="node %s" role="img"><title>%s</title><rect class="card" x=".5" y=".5" width="%d" height="%d" rx="6"/>%s</svg>`, //nolint:gosec // every text in it is escaped
 		nodeWidth, height, n.State, escape(said), nodeWidth-1, height-1, d.String()))
 }
 
 // bar draws the apps' shares of a resource and returns the percentage in use.
-func (n Node) bar(d *drawing, y int, what string, room int64, pods []Pod, amount func(*Pod) int64) int {
+func (n Node) bar(d *drawing, y int, what string, room int64, pods []Pod, amount func(*Pod) int64) string {
 	const width = nodeWidth - 2*margin
 	d.f(`<rect class="room" x="%d" y="%d" width="%d" height="6" rx="2"/>`, margin, y, width)
 	if room <= 0 {
-		return 0
+		return terminal.Percent(0)
 	}
 	at, sum := 0.0, int64(0)
 	for i := 0; i < len(pods); {
@@ -95,11 +97,11 @@ func (n Node) bar(d *drawing, y int, what string, room int64, pods []Pod, amount
 		sum += has
 		wide := min(width*float64(has)/float64(room), width-at)
 		if wide > 0 {
-			d.f(`<rect x="%.1f" y="%d" width="%.1f" height="6" fill="%s"><title>%s: %d%% of the %s</title></rect>`, margin+at, y, wide, Colour(app), escape(app), 100*has/room, what)
+			d.f(`<rect x="%.1f" y="%d" width="%.1f" height="6" fill="%s"><title>%s: %s of the %s</title></rect>`, margin+at, y, wide, Colour(app), escape(app), terminal.Percent(float64(has)/float64(room)), what)
 		}
 		at += wide
 	}
-	return int(100 * sum / room)
+	return terminal.Percent(float64(sum) / float64(room))
 }
 
 // Entry is an app in a legend.

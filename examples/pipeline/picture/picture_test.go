@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joinery-sdk/joinery/examples/pipeline/picture"
+	"github.com/joinery-sdk/joinery/examples/pipeline/terminal"
 )
 
 // wellFormed reads a drawing as XML and gives its texts.
@@ -45,7 +46,7 @@ func node(apps ...string) picture.Node {
 
 func TestNode(t *testing.T) {
 	svg := string(node("web", "db", "web").SVG())
-	assert.Contains(t, wellFormed(t, svg), "cpu 75%, memory 37%, 3 pods")
+	assert.Contains(t, wellFormed(t, svg), "cpu 75%, memory 38%, 3 pods")
 	assert.Equal(t, 3, strings.Count(svg, `width="9"`), "a square for each pod")
 	assert.Contains(t, svg, "<title>web: 50% of the cpu</title>")
 	assert.Less(t, strings.Index(svg, "db: 25% of the cpu"), strings.Index(svg, "web: 50% of the cpu"), "apps stand in the order of their names")
@@ -86,6 +87,15 @@ func TestManyPods(t *testing.T) {
 	for _, nothing := range []picture.Node{{}, {Pods: []picture.Pod{{App: "a", CPU: 1}}}} {
 		assert.Contains(t, wellFormed(t, string(nothing.SVG())), "cpu 0%")
 	}
+}
+
+// A page shows the percentages of a table, which are rounded, and one pod is "1 pod".
+func TestPercentagesAreThoseOfTables(t *testing.T) {
+	n := picture.Node{Name: "n", CPU: 1000, Memory: 1000, Pods: []picture.Pod{{App: "web", CPU: 996, Memory: 994}}}
+	text := wellFormed(t, string(n.SVG()))
+	assert.Contains(t, text, "cpu "+terminal.Percent(0.996)+", memory "+terminal.Percent(0.994)+", 1 podnweb:")
+	assert.Contains(t, text, "cpu 100%, memory 99%")
+	assert.Contains(t, text, "web: 100% of the cpu")
 }
 
 func TestChart(t *testing.T) {

@@ -59,7 +59,7 @@ func Of(market *pipeline.Market, bought *pipeline.Purchase) Report {
 	}
 	s.Prices, s.Notes = report.Prices{List: market.List, Date: market.Date}, slices.Concat(s.Notes, market.Notes)
 	if n := len(bought.Returned); n > 0 {
-		s.Notes = append(s.Notes, fmt.Sprintf("%d nodes were bought and given back: after what was refused, no pod could use them", n))
+		s.Notes = append(s.Notes, fmt.Sprintf("bought and given back: %s that no pod could use after what was refused", terminal.Plural(n, "node")))
 	}
 	for _, x := range bought.Refused {
 		r.Refused = append(r.Refused, Refusal{

@@ -124,7 +124,7 @@ func (a *auditor) without(ctx context.Context, node string, at time.Time) (strin
 		texts = append(texts, fmt.Sprintf("%s %s on %s%s", plural(pods, "pod"), fit, strings.Join(names, ", "), more))
 	}
 	for _, n := range p.NewNodes() {
-		texts = append(texts, fmt.Sprintf("%s in %s, %s, is enough for %s ($%.4g/h)", n.InstanceType.Name, n.Zone, n.CapacityType, plural(len(n.Pods), "pod"), n.PricePerHour))
+		texts = append(texts, fmt.Sprintf("%s in %s, %s, is enough for %s (%v/h)", n.InstanceType.Name, n.Zone, n.CapacityType, plural(len(n.Pods), "pod"), binpack.Dollars(n.PricePerHour)))
 	}
 	return strings.Join(texts, "; "), saves, nil
 }

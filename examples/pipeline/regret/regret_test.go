@@ -151,7 +151,7 @@ func TestDecisionsAreNamed(t *testing.T) {
 		kinds[x.Node] = x
 	}
 	assert.Equal(t, regret.Bought, kinds["large"].Kind)
-	assert.Equal(t, "size-0 in zone-a, on-demand, is enough for 1 pod ($0.2/h)", kinds["large"].Better)
+	assert.Equal(t, "size-0 in zone-a, on-demand, is enough for 1 pod ($0.20/h)", kinds["large"].Better)
 	assert.InDelta(t, 0.6, kinds["large"].Saves, 1e-9)
 	assert.Equal(t, regret.Empty, kinds["idle"].Kind)
 	assert.Equal(t, kinds["idle"].Paid, kinds["idle"].Idle)

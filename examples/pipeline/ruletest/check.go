@@ -109,7 +109,8 @@ func grouped(list []Breach) []string {
 }
 
 // Check checks rules and returns their results in order. To explain a broken rule it plans again
-// with one constraint changed at a time, within a budget that keeps large plans quick.
+// with one constraint changed at a time. Its budget counts the pods that are planned again, not
+// time, so the explanation is the same on every machine. Where the budget ends, less is tried.
 func (p *Plan) Check(rules ...Rule) []Result {
 	out := make([]Result, 0, len(rules))
 	for i := range rules {

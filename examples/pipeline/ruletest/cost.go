@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
+	"github.com/joinery-sdk/joinery/binpack"
 	giveback "github.com/joinery-sdk/joinery/deprovision/plan"
 	"github.com/joinery-sdk/joinery/deprovision/policy"
 	"github.com/joinery-sdk/joinery/examples/pipeline/protection"
@@ -204,9 +206,9 @@ func (p *Plan) rulesCost(c *RulesCost) (out []Breach, known string) {
 		const rounding = 1e-6
 		switch {
 		case x.cost > c.AtMostPerMonth+rounding:
-			out = append(out, Breach{Why: fmt.Sprintf("%s costs %s a month, verified by a plan without it, want at most %s; other plans may save up to %s", x.name(), dollars(x.cost), dollars(c.AtMostPerMonth), dollars(x.atMost))})
+			out = append(out, Breach{Why: fmt.Sprintf("%s costs %s a month, verified by a plan without it, want at most %s; other plans may save up to %s", x.name(), money(x.cost), money(c.AtMostPerMonth), upTo(x.atMost))})
 		case c.Proved && x.atMost > c.AtMostPerMonth+rounding:
-			out = append(out, Breach{Why: fmt.Sprintf("%s costs %s a month in the plans that were found, and may cost up to %s, want at most %s", x.name(), dollars(x.cost), dollars(x.atMost), dollars(c.AtMostPerMonth))})
+			out = append(out, Breach{Why: fmt.Sprintf("%s costs %s a month in the plans that were found, and may cost up to %s, want at most %s", x.name(), money(x.cost), upTo(x.atMost), money(c.AtMostPerMonth))})
 		}
 	}
 	switch {
@@ -215,7 +217,7 @@ func (p *Plan) rulesCost(c *RulesCost) (out []Breach, known string) {
 	case untried > 0:
 		known = fmt.Sprintf("; %d that promise less were not tried", untried)
 	default:
-		known = fmt.Sprintf("; by the bounds none costs more than %s", dollars(atMost))
+		known = fmt.Sprintf("; by the bounds none costs more than %s", upTo(atMost))
 	}
 	return out, fmt.Sprintf("of %s the dearest costs %s a month, %s%s", plural(meant, "rule"), dollars(dearest.cost), dearest.name(), known)
 }
@@ -244,7 +246,7 @@ func (g Regret) Check(past *regret.Report) (broken []Breach, known string) {
 		if past.Paid > x.least {
 			above = 100 * (paid/x.least.Dollars() - 1) // infinite if nothing had to be paid
 		}
-		text := fmt.Sprintf("%.1f%% above the %s that %s", above, dollars(x.least.Dollars()), x.whose)
+		text := fmt.Sprintf("%s%% above the %s that %s", percent(above, *x.most), dollars(x.least.Dollars()), x.whose)
 		texts = append(texts, text)
 		const rounding = 1e-9
 		if above > *x.most+rounding {
@@ -262,7 +264,28 @@ func (g Regret) Check(past *regret.Report) (broken []Breach, known string) {
 	return broken, strings.Join(texts, ", ")
 }
 
+// dollars rounds an amount to cents.
 func dollars(d float64) string { return fmt.Sprintf("$%.2f", d) }
+
+// upTo rounds an upper bound up to cents.
+func upTo(d float64) string {
+	const rounding = 1e-6
+	return dollars(math.Ceil(100*d-rounding) / 100)
+}
+
+// money returns an amount with all its decimals, so that what breaks a limit never looks like it.
+func money(d float64) string { return binpack.Dollars(d).String() }
+
+// percent returns a percentage with one decimal, or with as many as show on which side of the limit
+// it is.
+func percent(v, limit float64) string {
+	for digits := 1; ; digits++ {
+		text := strconv.FormatFloat(v, 'f', digits, 64)
+		if shown, err := strconv.ParseFloat(text, 64); err != nil || shown > limit == (v > limit) || digits == 9 {
+			return text
+		}
+	}
+}
 
 // cost checks the price of the new nodes with the pods.
 func (p *Plan) cost(r *Rule, subjects []member) []Breach {
@@ -275,7 +298,7 @@ func (p *Plan) cost(r *Rule, subjects []member) []Breach {
 	if n > 6 {
 		texts = append(texts[:6], fmt.Sprintf("%d more", n-6))
 	}
-	return []Breach{{Why: fmt.Sprintf("%s for $%.4g/h, want at most $%.4g/h: %s", plural(n, "new node"), sum, *r.AtMostPerHour, strings.Join(texts, ", "))}}
+	return []Breach{{Why: fmt.Sprintf("%s for %s/h, want at most %s/h: %s", plural(n, "new node"), money(sum), money(*r.AtMostPerHour), strings.Join(texts, ", "))}}
 }
 
 // price adds up the prices of the new nodes with the pods, in dollars an hour, and lists the nodes.
@@ -287,7 +310,7 @@ func (p *Plan) price(r *Rule, subjects []member) (sum float64, nodes []string) {
 	for _, s := range p.fresh {
 		if on[s] || r.Pods == "" && r.Labels == "" {
 			sum += s.price
-			nodes = append(nodes, fmt.Sprintf("%s %s %s $%.4g", s.name, s.typ, s.capacityType, s.price))
+			nodes = append(nodes, fmt.Sprintf("%s %s %s %s", s.name, s.typ, s.capacityType, money(s.price)))
 		}
 	}
 	return sum, nodes

@@ -132,3 +132,26 @@ func TestRunningPodsSurvive(t *testing.T) {
 	assert.True(t, res[0].Holds(), "%s", res[0])
 	assert.Contains(t, res[1].String(), "it matches no pending pod")
 }
+
+// Money is not rounded: what breaks a limit never looks like the limit, and "at most" is not less than the truth.
+func TestMoneyHasAllItsDecimals(t *testing.T) {
+	s := ruletest.New(ruletest.Type("t", "cpu", "6", "memory", "5Gi").Offer("zone-a", "spot", 0.078125), ruletest.Pool("default"),
+		ruletest.Deployment("shop/web", 3).Requests("cpu", "1250m", "memory", "1536Mi"))
+	p, err := s.Solve()
+	require.NoError(t, err)
+	limit, apart := 0.07812, ruletest.Company{By: "node"}
+	got := p.Check(ruletest.Rule{AtMostPerHour: &limit}, ruletest.Rule{Pods: "shop/web-*", Apart: &apart})
+	assert.Contains(t, got[0].String(), "1 new node for $0.078125/h, want at most $0.07812/h: default-0 t spot $0.078125\n")
+	assert.Contains(t, got[1].String(), "to keep the rule costs at most $0.15625/h more")
+}
+
+// A percentage has the decimals that tell it from its limit.
+func TestPercentagesShowOnWhichSideOfTheLimitTheyAre(t *testing.T) {
+	const hour = regret.Amount(3600e9)
+	past := &regret.Report{Bill: regret.Bill{Paid: 1200400 * hour / 100000, Policy: 10 * hour, Present: 10 * hour, Bound: 9 * hour}}
+	p, err := base().Add(ruletest.Pod("web").Requests("cpu", "1")).Solve()
+	require.NoError(t, err)
+	twenty := 20.0
+	got := p.Recorded(past).Check(ruletest.Rule{Regret: &ruletest.Regret{AboveBound: &twenty}})[0]
+	assert.Contains(t, got.String(), "20.04% above the $10.00 that any policy must pay that knows only the present, want at most 20%")
+}

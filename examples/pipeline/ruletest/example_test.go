@@ -34,7 +34,7 @@ func Example() {
 	// Output:
 	// rule: pods shop/web-* are together by zone is broken
 	//   shop/web-1: is on new node default-1 (m.8, zone-b, on-demand, pool default), but 2 of them on zone zone-a
-	//   moved by topology spread of app=web by topology.kubernetes.io/zone with skew 1: without it the rule holds, for $0.4/h less
+	//   moved by topology spread of app=web by topology.kubernetes.io/zone with skew 1: without it the rule holds, for $0.40/h less
 }
 
 // A job of four is bought in part where a limit has room for two. As a group it waits, and nothing is bought for it.
@@ -53,7 +53,7 @@ func ExampleAllOrNothing() {
 	// Output:
 	// rule: pods lab/train-* are all placed, or none is broken
 	//   lab/train-2 and 1 more: it has no place, and 2 of the others have one
-	//   moved by limit of 4 cpu of pool "default": without it the rule holds, for $0.2/h more
+	//   moved by limit of 4 cpu of pool "default": without it the rule holds, for $0.20/h more
 	// rule: pods lab/train-* are all placed, or none holds for 4 pods
 }
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 
@@ -216,8 +215,8 @@ func (q *inquiry) blame(what string, s func() scheduling.Snapshot, options *sche
 	if q.rule.AtMostPerHour == nil {
 		return
 	}
-	const least = 0.00005
-	if price, _ := after.price(q.rule, q.rule.choose(after.members)); price < q.cheapest-least {
+	const rounding = 1e-9
+	if price, _ := after.price(q.rule, q.rule.choose(after.members)); price < q.cheapest-rounding {
 		q.cheapest, q.dearest = price, what
 	}
 }
@@ -253,15 +252,14 @@ func (q *inquiry) again(snapshot func() scheduling.Snapshot, options *scheduling
 
 // difference says how much more or less another plan costs.
 func (q *inquiry) difference(after *Plan) string {
-	const least = 0.00005
-	d := (after.packed.Cost() - q.plan.packed.Cost()).Dollars()
-	switch {
-	case math.Abs(d) < least:
+	switch d := after.packed.Cost() - q.plan.packed.Cost(); {
+	case d == 0:
 		return ", at the same price"
 	case d > 0:
-		return fmt.Sprintf(", for $%.4g/h more", d)
+		return fmt.Sprintf(", for %v/h more", d)
+	default:
+		return fmt.Sprintf(", for %v/h less", -d)
 	}
-	return fmt.Sprintf(", for $%.4g/h less", -d)
 }
 
 // edits are changes of the manifests of pods.
@@ -323,7 +321,7 @@ func (q *inquiry) force() {
 	case r.Placed && q.breaks(func(r *Rule) { r.Placed = true }), r.AllOrNothing && q.breaks(func(r *Rule) { r.AllOrNothing = true }):
 		q.refusals(q.plan, "")
 	case r.AtMostPerHour != nil && q.dearest != "":
-		q.say("%s, more than anything else: without it they cost $%.4g/h", q.dearest, q.cheapest)
+		q.say("%s, more than anything else: without it they cost %s/h", q.dearest, money(q.cheapest))
 	case r.AtMostPerHour != nil:
 		q.say("their size: no single constraint of theirs and no setting of a pool makes them dearer")
 	case r.Refused == nil:

@@ -404,7 +404,7 @@ func (r *Rule) phrases() []string {
 		out = append(out, text)
 	}
 	if r.AtMostPerHour != nil {
-		out = append(out, fmt.Sprintf("cost at most $%g/h", *r.AtMostPerHour))
+		out = append(out, "cost at most "+money(*r.AtMostPerHour)+"/h")
 	}
 	if f := r.Refused; f != nil {
 		out = append(out, "are refused"+f.text())

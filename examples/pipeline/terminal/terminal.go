@@ -72,7 +72,7 @@ const narrow = 100
 func (s Style) Bar(share float64) string {
 	share = max(0, min(1, share))
 	if s.Width > 0 && s.Width < narrow {
-		return fmt.Sprintf("%3.0f%%", share*100)
+		return fmt.Sprintf("%4s", Percent(share))
 	}
 	full := int(share*barWidth + 0.5)
 	bar := strings.Repeat("#", full) + strings.Repeat(".", barWidth-full)
@@ -84,8 +84,12 @@ func (s Style) Bar(share float64) string {
 	default:
 		bar = s.Dim(bar)
 	}
-	return fmt.Sprintf("%s %3.0f%%", bar, share*100)
+	return fmt.Sprintf("%s %4s", bar, Percent(share))
 }
+
+// Percent formats a share as a percentage, rounded to a whole number: 0.996 is "100%". Tables and
+// pages both use it, so they show the same.
+func Percent(share float64) string { return fmt.Sprintf("%.0f%%", 100*share) }
 
 // Dollars formats a price in dollars, with more digits for small prices.
 func Dollars(v float64) string {
@@ -103,6 +107,14 @@ func Dollars(v float64) string {
 
 // Count formats a whole number with commas between thousands.
 func Count(n int) string { return grouped(fmt.Sprint(n)) }
+
+// Plural formats a number of things that get an "s" if there are several: "1 pod", "1,200 pods".
+func Plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return Count(n) + " " + what + "s"
+}
 
 func grouped(digits string) string {
 	for i := len(digits) - 3; i > 0; i -= 3 {

@@ -108,7 +108,7 @@ func writeAsks(w io.Writer, style terminal.Style, packed *plan.Plan, class int, 
 func writeNode(w io.Writer, style terminal.Style, n *newNode) {
 	fmt.Fprintf(w, "goes to new node %s: %s in %s, %s, %s/h, pool %q\n", style.Bold(n.Name), n.InstanceType, n.Zone, n.CapacityType,
 		terminal.Dollars(n.PricePerHour), n.NodePool)
-	fmt.Fprintf(w, "  shares it with %s; cpu %.0f%%, memory %.0f%% full\n", plural(len(n.Pods)-1, "other pod"), 100*n.use["cpu"].share(), 100*n.use["memory"].share())
+	fmt.Fprintf(w, "  shares it with %s; cpu %s, memory %s full\n", plural(len(n.Pods)-1, "other pod"), terminal.Percent(n.use["cpu"].share()), terminal.Percent(n.use["memory"].share()))
 	if len(n.daemons) > 0 {
 		fmt.Fprintf(w, "  beside %s: %s\n", plural(len(n.daemons), "daemon"), strings.Join(n.daemons, ", "))
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/yaml"
 
+	"github.com/joinery-sdk/joinery/binpack"
 	"github.com/joinery-sdk/joinery/examples/pipeline/terminal"
 )
 
@@ -221,7 +222,7 @@ func TestRefusalsOfSeveralWorkloads(t *testing.T) {
 		for _, u := range report.Unschedulable {
 			total += u.Fix.PricePerHour
 		}
-		assert.Contains(t, got.stdout, fmt.Sprintf("for at most $%.4g/h more", total))
+		assert.Contains(t, got.stdout, fmt.Sprintf("for at most %v/h more", binpack.Dollars(total)))
 	}
 }
 

@@ -1,7 +1,6 @@
 package program
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -16,7 +15,6 @@ import (
 	lib "github.com/joinery-sdk/joinery/examples/plan/report"
 	"github.com/joinery-sdk/joinery/examples/plan/rulecost"
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
-	"github.com/joinery-sdk/joinery/scheduling"
 )
 
 // report is the answer as scripts read it; its keys are an interface.
@@ -166,7 +164,7 @@ func describeNode(n *plan.NewNode) newNode {
 func (r *report) addUnschedulable(market *pipeline.Market, packed *plan.Plan, fixes string) {
 	for _, u := range packed.Unplaced() {
 		reasons := u.Reasons()
-		one := unschedulable{Message: message(market, packed.Problem.Classes[u.Class], reasons), Reasons: []reasonJSON{}, Class: u.Class}
+		one := unschedulable{Message: market.Refusal(packed.Problem.Classes[u.Class], reasons), Reasons: []reasonJSON{}, Class: u.Class}
 		for _, reason := range reasons {
 			one.Reasons = append(one.Reasons, lib.ReasonOf(reason))
 		}
@@ -182,42 +180,4 @@ func (r *report) addUnschedulable(market *pipeline.Market, packed *plan.Plan, fi
 			r.Unschedulable = append(r.Unschedulable, one)
 		}
 	}
-}
-
-// message is the one line for people: what the pod asks that decides, and the remark of the market
-// where it has one.
-func message(market *pipeline.Market, class *scheduling.Class, reasons []scheduling.Reason) string {
-	for set := range class.Required.All() {
-		for req := range set.All() {
-			values, _ := req.Values()
-			for _, v := range values {
-				if text := market.Elsewhere(req.Key(), v); text != "" {
-					return text
-				}
-			}
-		}
-	}
-	if len(reasons) == 1 {
-		return reasons[0].String()
-	}
-	// Where every pool fails alike, say it once.
-	same := true
-	for _, r := range reasons {
-		same = same && r.Detail == reasons[0].Detail
-	}
-	if same {
-		return "every pool: " + reasons[0].Detail
-	}
-	// The pool that came closest has the most to say.
-	best := slices.MaxFunc(reasons, func(a, b scheduling.Reason) int {
-		return cmp.Or(cmp.Compare(btoi(a.Pool != ""), btoi(b.Pool != "")), cmp.Compare(a.Stage.Depth(), b.Stage.Depth()))
-	})
-	return best.String()
-}
-
-func btoi(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/joinery-sdk/joinery/binpack"
 	"github.com/joinery-sdk/joinery/examples/pipeline/terminal"
 	lib "github.com/joinery-sdk/joinery/examples/plan/report"
 	"github.com/joinery-sdk/joinery/scheduling/buffer"
@@ -64,12 +65,7 @@ func dated(date string) string {
 	return " of " + date
 }
 
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return terminal.Count(n) + " " + what + "s"
-}
+func plural(n int, what string) string { return terminal.Plural(n, what) }
 
 func (r *report) writeNodes(w io.Writer, style terminal.Style, wide bool) error {
 	if len(r.NewNodes) == 0 {
@@ -131,7 +127,7 @@ func others(n *newNode) string {
 	var parts []string
 	for name, u := range n.use {
 		if u.used > 0 && name != "cpu" && name != "memory" && name != "pods" {
-			parts = append(parts, fmt.Sprintf("%s %.0f%%", name, 100*u.share()))
+			parts = append(parts, name+" "+terminal.Percent(u.share()))
 		}
 	}
 	slices.Sort(parts)
@@ -369,7 +365,7 @@ func fixOf(pods []unschedulable) string {
 	if total == 0 {
 		return pods[0].Fix.What
 	}
-	return fmt.Sprintf("%s, for at most $%.4g/h more", pods[0].Fix.What, total)
+	return fmt.Sprintf("%s, for at most %v/h more", pods[0].Fix.What, binpack.Dollars(total))
 }
 
 func sameRefusal(a, b unschedulable) bool {
