@@ -268,9 +268,12 @@ func (p *planner) waits(m *member, set []*member) Verdict {
 		}
 	}
 	if other := p.keeps[m.Name]; other != "" {
-		why := "which cannot move now"
-		if p.verdictOf(other).Outcome == OverBudget {
+		why := "which this plan does not move"
+		switch p.verdictOf(other).Outcome {
+		case OverBudget:
 			why = "which the budgets hold back"
+		case Chosen:
+			why = "which move elsewhere in this plan, and no pod moves twice"
 		}
 		v.Outcome, v.Detail = NoSaving, fmt.Sprintf("%sit is kept for pods of %s, %s", p.together(m.Name), other, why)
 		return v

@@ -142,17 +142,27 @@ func (p *planner) orFirst(q *planner) *planner {
 	return q
 }
 
-// keepFor records which nodes stay for pods of nodes that the moves give back, but no command does.
+// keepFor records which nodes stay for pods of nodes that the moves give back, but no command does. A
+// pod that a command has moved counts for its node of the cluster.
 func (p *planner) keepFor(list []move, to *destination) {
 	if p.single {
 		return
+	}
+	from := map[*corev1.Pod]string{}
+	for i := range p.out.Commands {
+		for _, n := range p.out.Commands[i].Nodes {
+			for _, pod := range n.Pods {
+				from[pod] = n.Name
+			}
+		}
 	}
 	p.keeps = map[string]string{}
 	for _, v := range list {
 		m := v.nodes[0]
 		for _, pod := range m.Pods {
-			if node := to.moved[pod]; p.nodes[m.Name] != nil && (p.keeps[node] == "" || m.Name < p.keeps[node]) {
-				p.keeps[node] = m.Name
+			name := cmp.Or(from[pod], m.Name)
+			if node := to.moved[pod]; p.nodes[m.Name] != nil && (p.keeps[node] == "" || name < p.keeps[node]) {
+				p.keeps[node] = name
 			}
 		}
 	}
@@ -308,9 +318,12 @@ func (p *planner) stay(v move, to *destination) {
 	}
 }
 
-// verdictOf returns the verdict of a node of the cluster.
+// verdictOf returns the verdict of a node of the cluster, and an empty one for any other node.
 func (p *planner) verdictOf(node string) *Verdict {
-	at, _ := slices.BinarySearchFunc(p.out.Verdicts, node, func(v Verdict, name string) int { return strings.Compare(v.Node, name) })
+	at, found := slices.BinarySearchFunc(p.out.Verdicts, node, func(v Verdict, name string) int { return strings.Compare(v.Node, name) })
+	if !found {
+		return &Verdict{Node: node}
+	}
 	return &p.out.Verdicts[at]
 }
 
