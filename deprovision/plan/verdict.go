@@ -269,10 +269,10 @@ func (p *planner) waits(m *member, set []*member, a *Answer) Verdict {
 	}
 	if other := p.keeps[m.Name]; other != "" {
 		why := "which this plan does not move"
-		switch p.verdictOf(other).Outcome {
-		case OverBudget:
+		switch o := p.verdictOf(other).Outcome; {
+		case o == OverBudget:
 			why = "which the budgets hold back"
-		case Chosen:
+		case o == Chosen:
 			why = "which move elsewhere in this plan, and no pod moves twice"
 		}
 		v.Outcome, v.Detail = NoSaving, fmt.Sprintf("%sit is kept for pods of %s, %s", p.together(m.Name), other, why)
