@@ -269,10 +269,9 @@ func (p *planner) waits(m *member, set []*member, a *Answer) Verdict {
 	}
 	if other := p.keeps[m.Name]; other != "" {
 		why := "which this plan does not move"
-		switch o := p.verdictOf(other).Outcome; {
-		case o == OverBudget:
+		if o := p.verdictOf(other).Outcome; o == OverBudget {
 			why = "which the budgets hold back"
-		case o == Chosen:
+		} else if o == Chosen {
 			why = "which move elsewhere in this plan, and no pod moves twice"
 		}
 		v.Outcome, v.Detail = NoSaving, fmt.Sprintf("%sit is kept for pods of %s, %s", p.together(m.Name), other, why)
@@ -297,6 +296,32 @@ func (p *planner) waits(m *member, set []*member, a *Answer) Verdict {
 	}
 	v.Outcome, v.Detail = NotAsked, p.together(m.Name)+"its pods would fit "+why
 	return v
+}
+
+// keepFor records which nodes stay for pods of nodes that the moves give back, but no command does. A
+// pod that a command has moved counts for its node of the cluster.
+func (p *planner) keepFor(list []move, to *destination) {
+	if p.single {
+		return
+	}
+	from := map[*corev1.Pod]string{}
+	for i := range p.out.Commands {
+		for _, n := range p.out.Commands[i].Nodes {
+			for _, pod := range n.Pods {
+				from[pod] = n.Name
+			}
+		}
+	}
+	p.keeps = map[string]string{}
+	for _, v := range list {
+		m := v.nodes[0]
+		for _, pod := range m.Pods {
+			name := cmp.Or(from[pod], m.Name)
+			if node := to.moved[pod]; p.nodes[m.Name] != nil && (p.keeps[node] == "" || name < p.keeps[node]) {
+				p.keeps[node] = name
+			}
+		}
+	}
 }
 
 // block records the blockers of the node for the method and reports whether there are any.

@@ -142,32 +142,6 @@ func (p *planner) orFirst(q *planner) *planner {
 	return q
 }
 
-// keepFor records which nodes stay for pods of nodes that the moves give back, but no command does. A
-// pod that a command has moved counts for its node of the cluster.
-func (p *planner) keepFor(list []move, to *destination) {
-	if p.single {
-		return
-	}
-	from := map[*corev1.Pod]string{}
-	for i := range p.out.Commands {
-		for _, n := range p.out.Commands[i].Nodes {
-			for _, pod := range n.Pods {
-				from[pod] = n.Name
-			}
-		}
-	}
-	p.keeps = map[string]string{}
-	for _, v := range list {
-		m := v.nodes[0]
-		for _, pod := range m.Pods {
-			name := cmp.Or(from[pod], m.Name)
-			if node := to.moved[pod]; p.nodes[m.Name] != nil && (p.keeps[node] == "" || name < p.keeps[node]) {
-				p.keeps[node] = name
-			}
-		}
-	}
-}
-
 // movedAlready returns the pods that the commands so far move.
 func (p *planner) movedAlready() map[*corev1.Pod]bool {
 	out := map[*corev1.Pod]bool{}
