@@ -49,7 +49,7 @@ func ExampleVerdict() {
 		}
 	}
 	// Output:
-	// full (no-saving): it costs $0.0300 an hour, and the cheapest that would hold its pods is t3 in z at $0.0300
+	// full (no-saving): it costs $0.0300 an hour, and the cheapest found for its pods is t3 in z at $0.0300
 	// half (blocked): shop/half-0: annotation karpenter.sh/do-not-disrupt=true
 	//   blocked by pod-protected of shop/half-0
 	// spare (chosen): consolidation: its pods fit on other nodes

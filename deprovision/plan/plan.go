@@ -157,7 +157,7 @@ const (
 	NoSaving    Outcome = "no-saving"     // no cheaper node holds its pods
 	Outranked   Outcome = "outranked"     // its disruption costs more than it saves
 	OverBudget  Outcome = "budget"        // the budgets of its pool allow no more
-	NotAsked    Outcome = "not-asked"     // no method applies, or the search ended earlier
+	NotAsked    Outcome = "not-asked"     // no method applies, or the plan ended before a command for it
 )
 
 // Verdict says why a node goes or stays.

@@ -163,7 +163,7 @@ func TestEveryVerdict(t *testing.T) {
 	full := newWorld("a 3 3", "b 3 3").plan(plan.Options{})
 	v = verdict(t, full, "a")
 	assert.Equal(t, plan.NoSaving, v.Outcome)
-	assert.Equal(t, "it costs $0.0300 an hour, and the cheapest that would hold its pods is t3 in z at $0.0300", v.Detail)
+	assert.Equal(t, "it costs $0.0300 an hour, and the cheapest found for its pods is t3 in z at $0.0300", v.Detail)
 	assert.InDelta(t, 0.03, v.BestPricePerHour.Dollars(), 1e-9)
 
 	w = newWorld("a 4 1", "b 4 1", "c 4 1")

@@ -115,7 +115,7 @@ func (p *planner) explain(m *member) Verdict {
 	pays := a.OK() && p.saves(w) && (p.o.MaxEvictions == 0 || p.evictions(set...) <= p.o.MaxEvictions)
 	switch {
 	case pays && w.net() > 0:
-		return p.waits(m, set)
+		return p.waits(m, set, &a)
 	case pays:
 		return p.outranked(m, w, a.price())
 	case a.OK() && w.saving > 0 && !p.saves(w):
@@ -134,7 +134,7 @@ func (p *planner) explain(m *member) Verdict {
 	default:
 		n := a.NewNodes[0]
 		v.BestPricePerHour = a.price()
-		v.Detail = fmt.Sprintf("it costs $%.4f an hour, and the cheapest that would hold its pods is %s in %s at $%.4f", m.PricePerHour.Dollars(), n.InstanceType, n.Zone, n.PricePerHour.Dollars())
+		v.Detail = fmt.Sprintf("it costs $%.4f an hour, and the cheapest found for its pods is %s in %s at $%.4f", m.PricePerHour.Dollars(), n.InstanceType, n.Zone, n.PricePerHour.Dollars())
 	}
 	return v
 }
@@ -257,9 +257,9 @@ func (p *planner) outranked(m *member, w balance, best deprovision.Price) Verdic
 	return v
 }
 
-// waits returns the verdict of a node of the set that could go after the commands, but waits for the next
-// plan.
-func (p *planner) waits(m *member, set []*member) Verdict {
+// waits returns the verdict of a node of the set that could go after the commands, as the answer says,
+// but waits for the next plan.
+func (p *planner) waits(m *member, set []*member, a *Answer) Verdict {
 	v := m.verdict(OverBudget, eligibility.Consolidation, "")
 	for _, mate := range set {
 		if _, over := p.ledger.split(eligibility.Consolidation, []*member{mate}); len(over) > 0 {
@@ -268,9 +268,11 @@ func (p *planner) waits(m *member, set []*member) Verdict {
 		}
 	}
 	if other := p.keeps[m.Name]; other != "" {
-		why := "which cannot move now"
-		if p.verdictOf(other).Outcome == OverBudget {
+		why := "which this plan does not move"
+		if o := p.verdictOf(other).Outcome; o == OverBudget {
 			why = "which the budgets hold back"
+		} else if o == Chosen {
+			why = "which move elsewhere in this plan, and no pod moves twice"
 		}
 		v.Outcome, v.Detail = NoSaving, fmt.Sprintf("%sit is kept for pods of %s, %s", p.together(m.Name), other, why)
 		return v
@@ -282,8 +284,44 @@ func (p *planner) waits(m *member, set []*member) Verdict {
 		v.Outcome, v.Detail = NotAsked, p.together(m.Name)+"pods move to it in this plan, and no pod moves twice"
 		return v
 	}
-	v.Outcome, v.Detail = WouldNotFit, p.together(m.Name)+"its pods would fit elsewhere, but no order in which they could move was found"
+	why := "elsewhere now, but the search ended without a command for it"
+	if p.held {
+		why = "elsewhere now, but budgets hold other nodes back, and this plan ends there"
+	}
+	for _, pl := range a.Placements {
+		if p.verdictOf(pl.Node).Outcome == OverBudget {
+			why = fmt.Sprintf("on %s now, but the budgets hold that node back, and a later plan may give it back", pl.Node)
+			break
+		}
+	}
+	v.Outcome, v.Detail = NotAsked, p.together(m.Name)+"its pods would fit "+why
 	return v
+}
+
+// keepFor records which nodes stay for pods of nodes that the moves give back, but no command does. A
+// pod that a command has moved counts for its node of the cluster.
+func (p *planner) keepFor(list []move, to *destination) {
+	if p.single {
+		return
+	}
+	from := map[*corev1.Pod]string{}
+	for i := range p.out.Commands {
+		for _, n := range p.out.Commands[i].Nodes {
+			for _, pod := range n.Pods {
+				from[pod] = n.Name
+			}
+		}
+	}
+	p.keeps = map[string]string{}
+	for _, v := range list {
+		m := v.nodes[0]
+		for _, pod := range m.Pods {
+			name := cmp.Or(from[pod], m.Name)
+			if node := to.moved[pod]; p.nodes[m.Name] != nil && (p.keeps[node] == "" || name < p.keeps[node]) {
+				p.keeps[node] = name
+			}
+		}
+	}
 }
 
 // block records the blockers of the node for the method and reports whether there are any.

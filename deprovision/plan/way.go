@@ -142,22 +142,6 @@ func (p *planner) orFirst(q *planner) *planner {
 	return q
 }
 
-// keepFor records which nodes stay for pods of nodes that the moves give back, but no command does.
-func (p *planner) keepFor(list []move, to *destination) {
-	if p.single {
-		return
-	}
-	p.keeps = map[string]string{}
-	for _, v := range list {
-		m := v.nodes[0]
-		for _, pod := range m.Pods {
-			if node := to.moved[pod]; p.nodes[m.Name] != nil && (p.keeps[node] == "" || m.Name < p.keeps[node]) {
-				p.keeps[node] = m.Name
-			}
-		}
-	}
-}
-
 // movedAlready returns the pods that the commands so far move.
 func (p *planner) movedAlready() map[*corev1.Pod]bool {
 	out := map[*corev1.Pod]bool{}
@@ -308,9 +292,12 @@ func (p *planner) stay(v move, to *destination) {
 	}
 }
 
-// verdictOf returns the verdict of a node of the cluster.
+// verdictOf returns the verdict of a node of the cluster, and an empty one for any other node.
 func (p *planner) verdictOf(node string) *Verdict {
-	at, _ := slices.BinarySearchFunc(p.out.Verdicts, node, func(v Verdict, name string) int { return strings.Compare(v.Node, name) })
+	at, found := slices.BinarySearchFunc(p.out.Verdicts, node, func(v Verdict, name string) int { return strings.Compare(v.Node, name) })
+	if !found {
+		return &Verdict{Node: node}
+	}
 	return &p.out.Verdicts[at]
 }
 

@@ -102,8 +102,8 @@ func TestNoWay(t *testing.T) {
 	assert.Equal(t, r.PricePerHour, r.PricePerHourAfter)
 	assert.Zero(t, r.Evictions)
 	v := verdict(t, r, "a")
-	assert.Equal(t, plan.WouldNotFit, v.Outcome)
-	assert.Equal(t, "its pods would fit elsewhere, but no order in which they could move was found", v.Detail)
+	assert.Equal(t, plan.NotAsked, v.Outcome)
+	assert.Equal(t, "its pods would fit elsewhere now, but the search ended without a command for it", v.Detail)
 }
 
 // Where pods cannot be moved once for all changes together, those are made that can be.
