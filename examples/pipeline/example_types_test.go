@@ -172,7 +172,7 @@ func Example_fix() {
 	fmt.Println(fix.Text)
 	fmt.Println(fix.Untried, "changes were not tried")
 	// Output:
-	// would fit if pool "default" had the label team=web, for at most $0.6/h more
+	// would fit if pool "default" had the label team=web, for at most $0.60/h more
 	// 0 changes were not tried
 }
 

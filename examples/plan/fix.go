@@ -142,7 +142,7 @@ func (p *Plan) try(ctx context.Context, waiting scheduling.Snapshot, c change) (
 	fix := c.of
 	fix.Text, fix.What, fix.PerHour = c.text, c.text, after.Cost().Dollars()
 	if fix.PerHour > 0 {
-		fix.Text += fmt.Sprintf(", for at most $%.4g/h more", fix.PerHour)
+		fix.Text += fmt.Sprintf(", for at most %s/h more", after.Cost())
 	}
 	return fix, true
 }

@@ -65,7 +65,7 @@ func Example() {
 	// b: buy, $1.00, not below $1.00
 	// c: impossible, $0.00, not below $0.00
 	//   1 type: none is large enough; nearest four, short of 36 of cpu
-	//   would fit if it requested no more than 4 cpu, as four has, for at most $1/h more
+	//   would fit if it requested no more than 4 cpu, as four has, for at most $1.00/h more
 }
 
 func ExampleState_Learn() {

@@ -72,7 +72,7 @@ func Example() {
 	// shop/small: FitsExistingCapacity, $0 an hour, not below $0
 	// shop/large: Infeasible, $2 an hour, not below $2
 	//   pool "pool": the limit of 8 cpu leaves 0; the smallest type that holds it, four, counts 4; existing nodes (1): 1 short of cpu
-	//   would fit if pool "pool" had a limit of 12 cpu, for at most $1/h more
+	//   would fit if pool "pool" had a limit of 12 cpu, for at most $1.00/h more
 }
 
 // Pods come first: a buffer has what they leave, no two buffers share room, and the plan stays as it was.
