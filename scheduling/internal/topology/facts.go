@@ -46,8 +46,8 @@ type Choice struct {
 
 // Avoiding returns the problem's choice with one more zone that the classes avoid. It is false if
 // that changes nothing. Classes without constraints that regard zones choose none, so they avoid
-// none. Nor do classes with hard spreads of their own pods: what they do not place would be bound as
-// if the zone did not count.
+// none. Nor do classes with hard spreads: what they do not place would be bound as if the zone did
+// not count.
 func (p *Problem) Avoiding(zone string, classes []int) (Choice, bool) {
 	c, some := p.choice, false
 	if c.Avoid = maps.Clone(c.Avoid); c.Avoid == nil {
@@ -56,7 +56,7 @@ func (p *Problem) Avoiding(zone string, classes []int) (Choice, bool) {
 	for _, i := range classes {
 		rc := p.relaxed(i, 0)
 		if slices.ContainsFunc(rc.keys, isZone) && !slices.ContainsFunc(rc.at.Spreads, func(sp interpod.Spread) bool {
-			return sp.Hard && sp.Self && !p.groups[sp.Group].hostname
+			return sp.Hard && !p.groups[sp.Group].hostname
 		}) && !slices.Contains(c.Avoid[i], zone) {
 			c.Avoid[i], some = append(slices.Clip(c.Avoid[i]), zone), true
 		}
