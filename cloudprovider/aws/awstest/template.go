@@ -94,7 +94,7 @@ func (c *Cloud) describeTemplateVersions(r request) (any, *apiError) {
 	if !ok {
 		return nil, &apiError{"InvalidLaunchTemplateName.NotFoundException", "The specified launch template, with template name " + name + ", does not exist."}
 	}
-	if v := r.params.strs("LaunchTemplateVersion"); !slices.Equal(v, []string{"$Latest"}) && !(slices.Equal(v, []string{"1"}) && t.version == 1) {
+	if v := r.params.strs("LaunchTemplateVersion"); !slices.Equal(v, []string{"$Latest"}) && (!slices.Equal(v, []string{"1"}) || t.version != 1) {
 		return nil, &apiError{"InvalidParameterValue", "only the latest version is known here"}
 	}
 	ids := func(at *params) el { return texts("securityGroupIdSet", at.strs("SecurityGroupId")) }
