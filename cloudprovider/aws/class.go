@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -313,9 +314,12 @@ func unserved(r catalogue.Region, subnets []discovery.Subnet) string {
 	return "the node class has subnets in zones for which no instance types are known: " + strings.Join(none, ", ")
 }
 
-// localZone reports whether a zone is a local zone. Their names have the region's, and that of a
-// city: us-east-1-bos-1a.
-func localZone(zone string) bool { return strings.Count(zone, "-") > 2 }
+// cityAfterRegion matches the number of a region with a city or carrier after it, which only the
+// names of local and Wavelength zones have: us-east-1-bos-1a, but not us-gov-west-1a.
+var cityAfterRegion = regexp.MustCompile(`-[0-9]+-[a-z]`)
+
+// localZone reports whether a zone is a local or Wavelength zone.
+func localZone(zone string) bool { return cityAfterRegion.MatchString(zone) }
 
 // localPrices says that prices of local zones are not known. The price list has them as regions of
 // their own.

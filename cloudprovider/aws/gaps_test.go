@@ -240,6 +240,20 @@ func TestLocalZones(t *testing.T) {
 	})
 }
 
+// Zones of regions with long names are no local zones.
+func TestZonesOfRegionsWithLongNames(t *testing.T) {
+	for _, region := range []string{"us-gov-west-1", "eusc-de-east-1"} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFixture(t, awstest.Config{Region: region})
+			p := f.provider(t)
+			_, err := p.Create(t.Context(), f.ask(t, p, "a", "karpenter.sh/capacity-type in (on-demand), node.kubernetes.io/instance-type in (m5.large)"))
+			require.NoError(t, err)
+			assert.NotContains(t, strings.Join(notes(p), "\n"), "local zones", region)
+			assert.Equal(t, "gp3", f.cloud.Templates()[0].Fields["BlockDeviceMapping.1.Ebs.VolumeType"], region)
+		})
+	}
+}
+
 // Regions that the embedded catalogue does not have, as those of other partitions: types and zones are EC2's, prices are others' where AWS tells none,
 // and a note says so.
 func TestOtherPartitions(t *testing.T) {

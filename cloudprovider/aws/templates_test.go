@@ -39,8 +39,8 @@ func TestTemplatesAreFewAndComeBack(t *testing.T) {
 	})
 }
 
-// The name of a template can be foreseen. One that somebody else has made under it is used only if it starts the same image, as the same
-// role, with the same commands.
+// Anybody can compute the name of a template and make one of that name first. It is used only if image, role and
+// user data are those that the provider would have written.
 func TestPlantedTemplates(t *testing.T) {
 	for planted, change := range map[string]func(fields map[string]string){
 		"": func(map[string]string) {}, "UserData": func(fields map[string]string) {

@@ -73,7 +73,9 @@ func (r *remarks) add(pool nodepool.NodePool, texts ...string) {
 		if len(r.pools[text]) == 0 {
 			r.texts = append(r.texts, text)
 		}
-		r.pools[text] = append(r.pools[text], pool)
+		if !slices.ContainsFunc(r.pools[text], func(p nodepool.NodePool) bool { return p.Kind == pool.Kind && p.Name == pool.Name }) {
+			r.pools[text] = append(r.pools[text], pool)
+		}
 	}
 }
 

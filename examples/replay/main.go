@@ -47,7 +47,7 @@ func command() *cobra.Command {
 evictions, evictions per dollar saved and how long pods wait. The day is generated, or read from a file with one JSON
 object on each line: {"at": "2026-01-15T08:00:00Z", "app": "web", "replicas": 12, "cpu": "500m", "memory": "1Gi"}.
 
-Exit codes: 0 done, 1 failed, 2 bad usage or input.`,
+Exit codes: 0 done, 1 failed, 2 bad usage or input, 3 some pod never had a place.`,
 		Example: `  replay                          # a generated day
   replay --svg day.svg            # and a drawing of it
   replay --trace yesterday.jsonl --pool pool.yaml

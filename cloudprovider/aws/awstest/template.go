@@ -99,9 +99,9 @@ func (c *Cloud) describeTemplateVersions(r request) (any, *apiError) {
 	}
 	ids := func(at *params) el { return texts("securityGroupIdSet", at.strs("SecurityGroupId")) }
 	data := e("launchTemplateData", ids(t.data))
-	for field, value := range map[string]string{"imageId": t.data.str("ImageId"), "userData": t.data.str("UserData")} {
-		if value != "" {
-			data.kids = append(data.kids, e(field, value))
+	for _, field := range []string{"ImageId", "UserData"} {
+		if value := t.data.str(field); value != "" {
+			data.kids = append(data.kids, e(strings.ToLower(field[:1])+field[1:], value))
 		}
 	}
 	if name := t.data.str("IamInstanceProfile", "Name"); name != "" {

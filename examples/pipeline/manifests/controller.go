@@ -205,7 +205,7 @@ func jobPods(j *batchv1.Job, succeeded int) int {
 
 func isTrue(b *bool) bool { return b != nil && *b }
 
-// suspended notes the Jobs and CronJobs that want no pods until somebody, or a queue, resumes them.
+// suspended notes the Jobs and CronJobs that create no pods until they are resumed.
 func (b *builder) suspended() {
 	var list []string
 	for _, c := range b.controllers {
