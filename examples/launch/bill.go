@@ -46,7 +46,7 @@ const hoursPerMonth = 730
 // what was refused, and pods without a node.
 func (b *bill) write(w io.Writer, style terminal.Style) error {
 	s := &b.Summary
-	fmt.Fprintf(w, "%s   %s\n", plural(s.Pods, "pending pod"), style.Dim(s.Prices.List+" of "+cmp.Or(s.Prices.Date, "today")))
+	fmt.Fprintf(w, "%s   %s\n", terminal.Plural(s.Pods, "pending pod"), style.Dim(s.Prices.List+" of "+cmp.Or(s.Prices.Date, "today")))
 	for _, n := range s.Notes {
 		fmt.Fprintln(w, style.Dim("note: "+n))
 	}
@@ -56,11 +56,11 @@ func (b *bill) write(w io.Writer, style terminal.Style) error {
 			return err
 		}
 	}
-	placed := fmt.Sprintf("%s of %s placed", terminal.Count(s.Scheduled), plural(s.Scheduled+s.Unschedulable, "pod"))
+	placed := fmt.Sprintf("%s of %s placed", terminal.Count(s.Scheduled), terminal.Plural(s.Scheduled+s.Unschedulable, "pod"))
 	if s.Unschedulable > 0 {
 		placed = style.Bad(placed)
 	}
-	fmt.Fprintf(w, "%s   %s/h   %s/month   no plan for these pods costs less than %s/h (gap %.1f%%)   %s\n", style.Bold(plural(s.NewNodes, "new node")),
+	fmt.Fprintf(w, "%s   %s/h   %s/month   no plan for these pods costs less than %s/h (gap %.1f%%)   %s\n", style.Bold(terminal.Plural(s.NewNodes, "new node")),
 		terminal.Dollars(s.PricePerHour), terminal.Dollars(s.PricePerHour*hoursPerMonth), terminal.Dollars(s.LowerBoundPerHour), s.GapPercent, placed)
 	if s.Plans > 0 {
 		if err := b.WriteRefused(w, style); err != nil {
@@ -100,7 +100,7 @@ func (b *bill) writeUnplaced(w io.Writer, style terminal.Style) {
 		}
 		name := b.Unschedulable[i].Pod
 		if j-i > 1 {
-			name = fmt.Sprintf("%s and %s", name, plural(j-i-1, "other pod"))
+			name = fmt.Sprintf("%s and %s", name, terminal.Plural(j-i-1, "other pod"))
 		}
 		fmt.Fprintf(w, "\n%s can't be placed: %s\n  provision says more: which pools and types it tried, and what would help\n", style.Bad(name), b.Unschedulable[i].Message)
 		i = j
@@ -109,5 +109,3 @@ func (b *bill) writeUnplaced(w io.Writer, style terminal.Style) {
 		fmt.Fprintln(w, style.Dim(fmt.Sprintf("%s is not ours to place: %s", x.Pod, x.Why)))
 	}
 }
-
-func plural(n int, what string) string { return terminal.Plural(n, what) }

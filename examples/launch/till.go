@@ -63,7 +63,7 @@ func (t *till) CreateMany(ctx context.Context, claims []cloudprovider.NodeClaim)
 		}
 		return results
 	}
-	done := terminal.Progress(t.out, "EC2 is launching "+plural(len(claims), "node"))
+	done := terminal.Progress(t.out, "EC2 is launching "+terminal.Plural(len(claims), "node"))
 	launches := t.Provider.CreateMany(ctx, claims)
 	done()
 	for i, r := range launches {
@@ -108,7 +108,7 @@ func (t *till) ask(ctx context.Context, nodes int, cost float64) error {
 	if t.agreed > 0 {
 		fmt.Fprintf(t.out, "\nEC2 refused a part of the plan. Around that, it costs $%.4f/h instead of $%.4f/h.", cost, t.agreed)
 	}
-	fmt.Fprintf(t.out, "\nBuy %s for $%.4f/h ($%.0f/month), in %s? [y/N] ", plural(nodes, "node"), cost-t.spent, (cost-t.spent)*730, t.where)
+	fmt.Fprintf(t.out, "\nBuy %s for $%.4f/h ($%.0f/month), in %s? [y/N] ", terminal.Plural(nodes, "node"), cost-t.spent, (cost-t.spent)*730, t.where)
 	type answer struct {
 		text string
 		err  error

@@ -27,7 +27,7 @@ type scene struct {
 func (r *report) draw(w io.Writer, x scene) error {
 	sum := &r.Summary
 	page := picture.Page{
-		Title:    fmt.Sprintf("%s to give back", plural(sum.Nodes-sum.NodesAfter, "node")),
+		Title:    fmt.Sprintf("%s to give back", terminal.Plural(sum.Nodes-sum.NodesAfter, "node")),
 		Subtitle: r.dated() + ", at " + r.now.UTC().Format("2006-01-02 15:04"),
 		Figures: []picture.Figure{
 			{Value: fmt.Sprintf("%d → %d", sum.Nodes, sum.NodesAfter), Label: "nodes"},
@@ -107,7 +107,7 @@ func (r *report) steps() picture.Section {
 	for i, c := range r.Commands {
 		n := picture.Notice{
 			Subject: fmt.Sprintf("%d. give back %s", i+1, strings.Join(c.Nodes, ", ")),
-			Text:    fmt.Sprintf("%s, saves %s/h, %s: %s", c.Method, saved(c), plural(len(c.Pods), "pod"), c.Why),
+			Text:    fmt.Sprintf("%s, saves %s/h, %s: %s", c.Method, saved(c), terminal.Plural(len(c.Pods), "pod"), c.Why),
 		}
 		if len(c.Nodes) == 0 {
 			n.Subject = fmt.Sprintf("%d. buy", i+1)

@@ -29,7 +29,7 @@ func writeRulesCost(w io.Writer, s terminal.Style, r *protection.Report) error {
 	}
 	fmt.Fprintf(w, "\nThe bill after consolidation is %s a month. The cost of a rule is how much lower the bill would be without this rule alone, verified by planning again. It is at most the cost of the nodes with its pods.\n", monthly(r.PerHour))
 	if unknown > 0 {
-		fmt.Fprintf(w, "%s with cheaper nodes not tried.\n", plural(unknown, "more rule"))
+		fmt.Fprintf(w, "%s with cheaper nodes not tried.\n", terminal.Plural(unknown, "more rule"))
 	}
 	return nil
 }
@@ -43,7 +43,7 @@ func rulesSection(r *protection.Report) picture.Section {
 		if c.PerHour > 0 {
 			out.Notices = append(out.Notices, picture.Notice{
 				Subject: monthly(c.PerHour) + " a month", Text: c.String(),
-				Hint: fmt.Sprintf("verified; at most %s, the cost of the %s with its pods", monthly(c.HighPerHour), plural(c.Nodes, "node")),
+				Hint: fmt.Sprintf("verified; at most %s, the cost of the %s with its pods", monthly(c.HighPerHour), terminal.Plural(c.Nodes, "node")),
 			})
 		}
 	}

@@ -17,7 +17,7 @@ const hoursPerMonth = 730
 
 // write prints the plan for people: the commands, their totals, and why other nodes stay.
 func (r *report) write(w io.Writer, s terminal.Style, wide bool) error {
-	fmt.Fprintf(w, "%s, %s, %s types   %s   at %s\n\n", plural(r.Summary.Nodes, "node"), plural(r.pools, "pool"), terminal.Count(r.market.Len()),
+	fmt.Fprintf(w, "%s, %s, %s types   %s   at %s\n\n", terminal.Plural(r.Summary.Nodes, "node"), terminal.Plural(r.pools, "pool"), terminal.Count(r.market.Len()),
 		r.dated(), r.now.UTC().Format("2006-01-02 15:04"))
 	if len(r.Commands) > 0 {
 		if err := r.commands(w, s); err != nil {
@@ -112,13 +112,13 @@ func (r *report) total(w io.Writer, s terminal.Style) {
 	}
 	cost, unknown := terminal.Dollars(x.PricePerHour)+"/h", ""
 	if x.Unpriced > 0 {
-		unknown = fmt.Sprintf("  without %s of unknown price", plural(x.Unpriced, "node"))
+		unknown = fmt.Sprintf("  without %s of unknown price", terminal.Plural(x.Unpriced, "node"))
 	}
 	if x.Unpriced == x.Nodes && x.Nodes > 0 {
 		cost, unknown = "?/h", ""
 	}
 	if len(r.Commands) == 0 {
-		fmt.Fprintf(w, "%s: %s cost %s, and no change pays%s\n", s.Bold("nothing to give back"), plural(x.Nodes, "node"), cost+unknown, took)
+		fmt.Fprintf(w, "%s: %s cost %s, and no change pays%s\n", s.Bold("nothing to give back"), terminal.Plural(x.Nodes, "node"), cost+unknown, took)
 		return
 	}
 	saved := x.PricePerHour - x.PricePerHourAfter
@@ -130,8 +130,8 @@ func (r *report) total(w io.Writer, s terminal.Style) {
 	if slices.ContainsFunc(r.Commands, func(c change) bool { return c.Unpriced }) {
 		after, less = "?", "the saving is not known"
 	}
-	fmt.Fprintf(w, "\n%d -> %s  %s -> %s/h  (%s)  %s move%s%s%s\n", x.Nodes, s.Bold(plural(x.NodesAfter, "node")), cost,
-		s.Bold(after), s.Good(less), plural(x.Evictions, "pod"), third(x.Evictions), took, unknown)
+	fmt.Fprintf(w, "\n%d -> %s  %s -> %s/h  (%s)  %s move%s%s%s\n", x.Nodes, s.Bold(terminal.Plural(x.NodesAfter, "node")), cost,
+		s.Bold(after), s.Good(less), terminal.Plural(x.Evictions, "pod"), third(x.Evictions), took, unknown)
 }
 
 func third(n int) string {
@@ -185,5 +185,3 @@ func (r *report) verdicts(w io.Writer, s terminal.Style) error {
 	}
 	return t.Write(w)
 }
-
-func plural(n int, what string) string { return terminal.Plural(n, what) }

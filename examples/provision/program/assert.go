@@ -100,5 +100,5 @@ func (a *asserted) write(w io.Writer, style terminal.Style, held int) {
 			fmt.Fprintf(w, "%s %s\n", style.Bad("BROKEN"), r.text)
 		}
 	}
-	fmt.Fprintf(w, "%d of %s kept\n", held, plural(len(a.Assertions), "rule"))
+	fmt.Fprintf(w, "%d of %s kept\n", held, terminal.Plural(len(a.Assertions), "rule"))
 }

@@ -108,9 +108,9 @@ func writeAsks(w io.Writer, style terminal.Style, packed *plan.Plan, class int, 
 func writeNode(w io.Writer, style terminal.Style, n *newNode) {
 	fmt.Fprintf(w, "goes to new node %s: %s in %s, %s, %s/h, pool %q\n", style.Bold(n.Name), n.InstanceType, n.Zone, n.CapacityType,
 		terminal.Dollars(n.PricePerHour), n.NodePool)
-	fmt.Fprintf(w, "  shares it with %s; cpu %s, memory %s full\n", plural(len(n.Pods)-1, "other pod"), terminal.Percent(n.use["cpu"].share()), terminal.Percent(n.use["memory"].share()))
+	fmt.Fprintf(w, "  shares it with %s; cpu %s, memory %s full\n", terminal.Plural(len(n.Pods)-1, "other pod"), terminal.Percent(n.use["cpu"].share()), terminal.Percent(n.use["memory"].share()))
 	if len(n.daemons) > 0 {
-		fmt.Fprintf(w, "  beside %s: %s\n", plural(len(n.daemons), "daemon"), strings.Join(n.daemons, ", "))
+		fmt.Fprintf(w, "  beside %s: %s\n", terminal.Plural(len(n.daemons), "daemon"), strings.Join(n.daemons, ", "))
 	}
 	if next := nextCheapest(n); next != "-" {
 		fmt.Fprintf(w, "  next cheapest type that would hold the same pods: %s/h\n", next)

@@ -23,7 +23,7 @@ import (
 func (r *report) draw(ctx context.Context, w io.Writer, packed *plan.Plan) error {
 	sum := &r.Summary
 	page := picture.Page{
-		Title:    "Plan of " + plural(sum.NewNodes, "new node"),
+		Title:    "Plan of " + terminal.Plural(sum.NewNodes, "new node"),
 		Subtitle: strings.Join(append([]string{sum.Prices.List + dated(sum.Prices.Date)}, sum.Notes...), "; "),
 		Figures: []picture.Figure{
 			{Value: terminal.Count(sum.NewNodes), Label: "new nodes"},
@@ -143,7 +143,7 @@ func (r *report) gangsSection() picture.Section {
 	for _, g := range r.Gangs {
 		n := picture.Notice{Subject: g.Name, Text: podsOf(g)}
 		if g.Placed > 0 {
-			n.Text += fmt.Sprintf(" on %s, %s of them to be bought for %s/h", plural(len(g.Nodes), "node"), terminal.Count(g.NewNodes), terminal.Dollars(g.PricePerHour))
+			n.Text += fmt.Sprintf(" on %s, %s of them to be bought for %s/h", terminal.Plural(len(g.Nodes), "node"), terminal.Count(g.NewNodes), terminal.Dollars(g.PricePerHour))
 			where := "nodes that hold it"
 			if g.Key != "" {
 				n.Text += fmt.Sprintf(", all in %s %s", g.Key, g.Domain)

@@ -155,12 +155,12 @@ func (s *survival) verdict() string {
 	switch {
 	case len(s.Headroom.Nodes) > 0:
 		text = fmt.Sprintf("With %s of headroom no pod waits. That costs %s a month; no headroom that achieves it costs less than %s.",
-			plural(len(s.Headroom.Nodes), "node"), monthly(s.Headroom.PricePerHour), monthly(s.Headroom.LowerBoundPerHour))
+			terminal.Plural(len(s.Headroom.Nodes), "node"), monthly(s.Headroom.PricePerHour), monthly(s.Headroom.LowerBoundPerHour))
 	case !s.Holds && len(s.Headroom.Unmet) == 0:
 		text = "No headroom helps the pods that are lost."
 	}
 	if n := len(s.Headroom.Unmet); n > 0 {
-		text = fmt.Sprintf("Limits of pools leave no room for enough headroom: after %s pods still wait, for example after the loss of %s.", plural(n, "loss"), s.Headroom.Unmet[0])
+		text = fmt.Sprintf("Limits of pools leave no room for enough headroom: after %s pods still wait, for example after the loss of %s.", terminal.Plural(n, "loss"), s.Headroom.Unmet[0])
 	}
 	if lost > 0 && len(s.Headroom.Nodes) > 0 {
 		text += fmt.Sprintf(" It does not help lost pods (%d at worst).", lost)
@@ -174,7 +174,7 @@ func (s *survival) section() picture.Section {
 	for _, f := range s.Failures {
 		if len(f.Waiting)+len(f.Lost) > 0 {
 			out.Notices = append(out.Notices, picture.Notice{
-				Subject: "Loss of " + f.String(), Text: fmt.Sprintf("%d of %s wait for nodes, %d are lost", len(f.Waiting), plural(f.Displaced, "pod"), len(f.Lost)), Hint: f.Why,
+				Subject: "Loss of " + f.String(), Text: fmt.Sprintf("%d of %s wait for nodes, %d are lost", len(f.Waiting), terminal.Plural(f.Displaced, "pod"), len(f.Lost)), Hint: f.Why,
 			})
 		}
 	}

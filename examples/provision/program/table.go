@@ -17,7 +17,7 @@ import (
 func (r *report) write(w io.Writer, style terminal.Style, wide bool) error {
 	s := &r.Summary
 	writeSample(w, style, r.sample)
-	fmt.Fprintf(w, "%s, %s, %s   %s\n", plural(s.Pods, "pending pod"), plural(s.pools, "pool"), plural(s.types, "type"),
+	fmt.Fprintf(w, "%s, %s, %s   %s\n", terminal.Plural(s.Pods, "pending pod"), terminal.Plural(s.pools, "pool"), terminal.Plural(s.types, "type"),
 		style.Dim(strings.TrimSpace(s.Prices.List+dated(s.Prices.Date))))
 	for _, n := range s.Notes {
 		fmt.Fprintln(w, style.Dim("note: "+n))
@@ -64,8 +64,6 @@ func dated(date string) string {
 	}
 	return " of " + date
 }
-
-func plural(n int, what string) string { return terminal.Plural(n, what) }
 
 func (r *report) writeNodes(w io.Writer, style terminal.Style, wide bool) error {
 	if len(r.NewNodes) == 0 {
@@ -251,7 +249,7 @@ const hoursPerMonth = 730
 func (r *report) writeTotals(w io.Writer, style terminal.Style) {
 	s := &r.Summary
 	var parts []string
-	parts = append(parts, style.Bold(plural(s.NewNodes, "new node")))
+	parts = append(parts, style.Bold(terminal.Plural(s.NewNodes, "new node")))
 	if s.NewNodes > 0 {
 		parts = append(parts, style.Bold(terminal.Dollars(s.PricePerHour)+"/h"), terminal.Dollars(s.PricePerHour*hoursPerMonth)+"/month")
 		if s.ObjectivePerHour > 0 {
@@ -260,7 +258,7 @@ func (r *report) writeTotals(w io.Writer, style terminal.Style) {
 		parts = append(parts,
 			fmt.Sprintf("no plan for these pods costs less than %s/h (gap %.1f%%)", terminal.Dollars(s.LowerBoundPerHour), s.GapPercent))
 	}
-	placed := fmt.Sprintf("%s of %s placed", terminal.Count(s.Scheduled), plural(s.Scheduled+s.Unschedulable, "pod"))
+	placed := fmt.Sprintf("%s of %s placed", terminal.Count(s.Scheduled), terminal.Plural(s.Scheduled+s.Unschedulable, "pod"))
 	if s.Unschedulable > 0 {
 		placed = style.Bad(placed)
 	} else {
@@ -345,8 +343,8 @@ func refusedPods(pods []unschedulable) string {
 	case len(all) == 1:
 		return fmt.Sprintf("%s and %d more like it", names[0], len(names)-1)
 	case len(all) > manyWorkloads:
-		rest := plural(len(all)-manyWorkloads, "more workload")
-		return fmt.Sprintf("%s and %s, %s in all,", strings.Join(all[:manyWorkloads], ", "), rest, plural(len(names), "pod"))
+		rest := terminal.Plural(len(all)-manyWorkloads, "more workload")
+		return fmt.Sprintf("%s and %s, %s in all,", strings.Join(all[:manyWorkloads], ", "), rest, terminal.Plural(len(names), "pod"))
 	}
 	return strings.Join(all[:len(all)-1], ", ") + " and " + all[len(all)-1]
 }
