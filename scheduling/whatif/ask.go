@@ -213,17 +213,8 @@ func (c *Cluster) Ask(ctx context.Context, q Question) Answer {
 	mark := len(e.journal)
 	if q.Place != nil {
 		left = b.place(moving)
-	} else {
-		left = e.fill(moving)
-	}
-	if len(left) > 0 && q.MaxNodes > 0 && q.Place == nil {
-		left = b.buy(left)
-		if len(left) == 0 && (e.spread(moving) || b.counted()) {
-			left = b.again(mark)
-		}
-		if len(left) == 0 && !b.drop() {
-			left = moving
-		}
+	} else if left = b.settle(mark, moving, nil); len(left) > 0 {
+		left = b.colocate(mark, left)
 	}
 	if len(left) == 0 && q.Freed {
 		if a.Freed, waits = b.takes(removed); waits != "" {

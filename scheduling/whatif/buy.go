@@ -107,6 +107,24 @@ type buying struct {
 	bought []int32 // nodes
 }
 
+// settle places the pods on existing nodes, buys nodes for the others and for those apart, and
+// returns the unplaced ones. No pod of the question was placed before the mark.
+func (b *buying) settle(mark int, pods, apart []int32) []int32 {
+	e := b.e
+	left := append(slices.Clone(apart), e.fill(pods)...)
+	if len(left) == 0 || b.q.MaxNodes == 0 {
+		return left
+	}
+	left = b.buy(left)
+	if len(left) == 0 && (e.spread(b.moving) || b.counted()) {
+		left = b.again(mark)
+	}
+	if len(left) == 0 && !b.drop() {
+		return b.moving
+	}
+	return left
+}
+
 // buy buys nodes for the pods, places them, and returns the unplaced ones.
 func (b *buying) buy(left []int32) []int32 {
 	e := b.e

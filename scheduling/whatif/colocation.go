@@ -1,0 +1,117 @@
+package whatif
+
+import "slices"
+
+// pair is an unplaced pod and a moving pod that its affinity counts, both placed in one domain, or
+// both apart, to be bought a node together.
+type pair struct {
+	places []op
+	apart  []int32
+}
+
+// colocate makes further attempts if a pod with affinity or a spread is unplaced. In the first
+// attempt, the pod that affinity asks for took the first node that accepted it, and there was no
+// room beside it. Each further attempt places a pair first, then the pods that were unplaced, then
+// the others. The pair of the best attempt is kept for the next unplaced pod. The best attempt has
+// the fewest unplaced pods.
+//
+// left are the unplaced pods of the first attempt, which was made after the mark. The best attempt
+// is carried out, and its unplaced pods are returned.
+func (b *buying) colocate(mark int, left []int32) []int32 {
+	e := b.e
+	best := slices.Clone(e.journal[mark:])
+	var kept pair
+	for improved := true; improved && len(left) > 0 && e.classOf(left[0]).waits(); {
+		improved = false
+		b.undo(mark)
+		first, pairs := left, b.pairs(mark, kept, left[0])
+		for _, x := range pairs {
+			if e.ctx.Err() != nil || len(left) == 0 {
+				break
+			}
+			b.undo(mark)
+			pods := append(slices.Clone(first), slices.DeleteFunc(slices.Clone(b.moving), func(p int32) bool { return slices.Contains(first, p) })...)
+			pods = slices.DeleteFunc(pods, func(p int32) bool {
+				return slices.Contains(x.apart, p) || slices.ContainsFunc(x.places, func(o op) bool { return o.pod == p })
+			})
+			for _, o := range x.places {
+				e.do(o)
+			}
+			if rest := b.settle(mark, pods, x.apart); len(rest) < len(left) {
+				best, left, kept, improved = slices.Clone(e.journal[mark:]), rest, x, true
+			}
+		}
+	}
+	b.undo(mark)
+	for _, o := range best {
+		e.do(o)
+		switch o.kind {
+		case opAdd:
+			b.bought = append(b.bought, int32(len(e.nodes)-1))
+		case opRemove:
+			b.bought = slices.DeleteFunc(b.bought, func(n int32) bool { return n == o.node })
+		}
+	}
+	return left
+}
+
+// pairs returns the pairs to try for an unplaced pod, each with those that are kept: no new one,
+// one in each domain in which existing nodes accept both pods, and one to buy for. No pod of the
+// question is placed.
+func (b *buying) pairs(mark int, kept pair, p int32) []pair {
+	e := b.e
+	out := []pair{kept}
+	c := e.classOf(p)
+	for i := range c.Terms {
+		t := &c.Terms[i]
+		if t.Anti {
+			continue
+		}
+		key, last := e.index.Groups()[t.Group].Key, int32(-1)
+		for _, q := range b.moving {
+			partner := e.pods[q].class
+			if q == p || partner == last || !slices.Contains(e.classes[partner].MemberOf, t.Group) ||
+				slices.Contains(kept.apart, q) || slices.ContainsFunc(kept.places, func(o op) bool { return o.pod == q }) {
+				continue
+			}
+			last = partner
+			for _, o := range kept.places {
+				e.do(o)
+			}
+			base := len(e.journal)
+			var tried []int32
+			for at := range e.nodes {
+				v := e.nodes[at].Values[key]
+				if v < 0 || slices.Contains(tried, v) || !b.put(q, at) {
+					continue
+				}
+				for by := range e.nodes {
+					if e.nodes[by].Values[key] == v && b.put(p, by) {
+						tried = append(tried, v)
+						out = append(out, pair{slices.Clone(e.journal[mark:]), kept.apart})
+						break
+					}
+				}
+				e.rollback(base)
+				if len(tried) == mostChoices {
+					break
+				}
+			}
+			e.rollback(mark)
+			if b.q.MaxNodes > 0 {
+				out = append(out, pair{kept.places, append(slices.Clone(kept.apart), q, p)})
+			}
+		}
+	}
+	return out
+}
+
+// put places a pod on a node if the node accepts it.
+func (b *buying) put(p int32, at int) bool {
+	e := b.e
+	if n := &e.nodes[at]; !n.open() || !e.accepts(e.classOf(p), n) {
+		return false
+	}
+	e.do(op{kind: opPlace, pod: p, node: int32(at), old: e.pods[p].node})
+	return true
+}
