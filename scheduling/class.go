@@ -15,6 +15,7 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/requirements/kube"
 	"github.com/joinery-sdk/joinery/scheduling/internal/hostport"
+	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
 	"github.com/joinery-sdk/joinery/scheduling/internal/podclass"
 	"github.com/joinery-sdk/joinery/scheduling/internal/quota"
 	"github.com/joinery-sdk/joinery/scheduling/internal/topology"
@@ -60,6 +61,22 @@ type Class struct {
 // ComparePods orders pods by namespace, then by name. Digits compare as numbers, so web-2 is before
 // web-10. It is meant for slices.SortFunc.
 func ComparePods(a, b *corev1.Pod) int { return podclass.Compare(a, b) }
+
+// smallFirst returns the classes by priority, and of each priority those first whose pods cost the
+// least on nodes of their own, or request the least if nothing that holds them is for sale.
+func (p *Problem) smallFirst() []int {
+	out := make([]int, len(p.Classes))
+	for i := range out {
+		out[i] = i
+	}
+	slices.SortStableFunc(out, p.bySize)
+	return out
+}
+
+// bySize compares classes in the order of smallFirst.
+func (p *Problem) bySize(a, b int) int {
+	return cmp.Or(cmp.Compare(p.Classes[b].priority, p.Classes[a].priority), cmp.Compare(p.own[a](), p.own[b]()), slices.Compare(p.Classes[a].requests, p.Classes[b].requests))
+}
 
 // Name returns namespace and name of the first pod. It identifies the class.
 func (c *Class) Name() string { return podclass.Name(c.Pods[0]) }
@@ -172,7 +189,7 @@ func (v *validation) pod(what object, at string, p *corev1.Pod, nodes *corev1.No
 	s := &p.Spec
 	at += "spec."
 	for i := range s.TopologySpreadConstraints {
-		if wrong := wrongSpread(&s.TopologySpreadConstraints[i]); wrong != "" {
+		if wrong := interpod.Fault(&s.TopologySpreadConstraints[i]); wrong != "" {
 			v.add(what.String(), "%stopologySpreadConstraints[%d].%s", at, i, wrong)
 		}
 		v.selector(what, s.TopologySpreadConstraints[i].LabelSelector, "%stopologySpreadConstraints[%d].labelSelector", at, i)
@@ -226,27 +243,6 @@ func (v *validation) requested(what object, at, field string, i int, list corev1
 			return
 		}
 	}
-}
-
-// wrongSpread says what is wrong with a topology spread constraint, beginning with the field; empty
-// if nothing is.
-func wrongSpread(t *corev1.TopologySpreadConstraint) string {
-	const honor, ignore = corev1.NodeInclusionPolicyHonor, corev1.NodeInclusionPolicyIgnore
-	switch {
-	case t.MaxSkew < 1:
-		return fmt.Sprintf("maxSkew is %d, must be 1 or more", t.MaxSkew)
-	case t.MinDomains != nil && *t.MinDomains < 1:
-		return fmt.Sprintf("minDomains is %d, must be 1 or more", *t.MinDomains)
-	case t.TopologyKey == "":
-		return "topologyKey is empty"
-	case t.WhenUnsatisfiable != "" && t.WhenUnsatisfiable != corev1.DoNotSchedule && t.WhenUnsatisfiable != corev1.ScheduleAnyway:
-		return fmt.Sprintf("whenUnsatisfiable is %q, want DoNotSchedule or ScheduleAnyway", t.WhenUnsatisfiable)
-	case t.NodeAffinityPolicy != nil && *t.NodeAffinityPolicy != honor && *t.NodeAffinityPolicy != ignore:
-		return fmt.Sprintf("nodeAffinityPolicy is %q, want Honor or Ignore", *t.NodeAffinityPolicy)
-	case t.NodeTaintsPolicy != nil && *t.NodeTaintsPolicy != honor && *t.NodeTaintsPolicy != ignore:
-		return fmt.Sprintf("nodeTaintsPolicy is %q, want Honor or Ignore", *t.NodeTaintsPolicy)
-	}
-	return ""
 }
 
 // selector reports a label selector that kube-scheduler cannot read. The format and its arguments

@@ -487,3 +487,14 @@ func (s *state) portsInUse(c *Class) []string {
 	}
 	return out
 }
+
+// areGone returns the names of nodes and "is" or "are".
+func areGone(nodes []string) string {
+	switch n := len(nodes); {
+	case n == 1:
+		return "node " + nodes[0] + " is"
+	case n <= 3:
+		return "nodes " + strings.Join(nodes[:n-1], ", ") + " and " + nodes[n-1] + " are"
+	}
+	return fmt.Sprintf("node %s and %d others are", nodes[0], len(nodes)-1)
+}

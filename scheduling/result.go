@@ -6,7 +6,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -410,18 +409,6 @@ func (r *Result) Notes() []string {
 		r.state.waiting(), podclass.Name(first), areGone(names)))
 }
 
-// areGone returns the names of nodes and "is" or "are".
-func areGone(nodes []string) string {
-	switch n := len(nodes); {
-	case n == 1:
-		return "node " + nodes[0] + " is"
-	case n <= 3:
-		return "nodes " + strings.Join(nodes[:n-1], ", ") + " and " + nodes[n-1] + " are"
-	default:
-		return fmt.Sprintf("node %s and %d others are", nodes[0], n-1)
-	}
-}
-
 // waiting counts the pods that wait until leaving nodes are gone.
 func (s *state) waiting() int {
 	n := 0
@@ -444,30 +431,37 @@ func (s *state) cost() float64 {
 	return sum
 }
 
-// unused returns what part of each bin's price is for room that no pod uses, and the classes of the
-// pods there. The resource that is used most decides.
-func (s *state) unused() (price []float64, classes [][]int) {
-	used := make([][]int64, len(s.last.Bins))
-	price, classes = make([]float64, len(used)), make([][]int, len(used))
+// content is the classes of the pods in a bin, what they use together, the bin's price, and what part
+// of it is for unused room. The resource that is used most decides.
+type content struct {
+	classes       []int
+	used          []int64
+	price, unused float64
+}
+
+// contents returns the content of each bin.
+func (s *state) contents() []content {
+	out := make([]content, len(s.last.Bins))
 	for _, b := range s.bound {
-		if at := b.at.bin; at >= 0 {
-			used[at] = append(used[at], make([]int64, len(s.p.Resources)-len(used[at]))...)
-			for r, q := range s.p.Classes[b.class].requests {
-				used[at][r] += q
-			}
-			classes[at] = append(classes[at], b.class)
+		if b.at.bin < 0 {
+			continue
 		}
+		c := &out[b.at.bin]
+		c.used = append(c.used, make([]int64, len(s.p.Resources)-len(c.used))...)
+		for r, q := range s.p.Classes[b.class].requests {
+			c.used[r] += q
+		}
+		c.classes = append(c.classes, b.class)
 	}
 	for at, bin := range s.last.Bins {
 		shape, least := &s.p.Shapes[bin.Shape], 1.0
-		for r, q := range used[at] {
+		for r, q := range out[at].used {
 			least = min(least, 1-float64(q)/float64(max(1, shape.Free[r])))
 		}
-		if used[at] != nil {
-			price[at] = least * shape.Offerings[bin.Offering].Price
-		}
+		out[at].price = shape.Offerings[bin.Offering].Price
+		out[at].unused = least * out[at].price
 	}
-	return price, classes
+	return out
 }
 
 // forgone returns the price of the preferences that placed pods gave up, in dollars an hour.

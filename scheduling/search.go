@@ -116,22 +116,6 @@ func (s *state) step(next *search, unplaced []int) topology.Facts {
 	return next.best.assigned.Vary(next.variant)
 }
 
-// smallFirst returns the classes by priority, and of each priority those first whose pods cost the
-// least on nodes of their own, or request the least if nothing that holds them is for sale.
-func (p *Problem) smallFirst() []int {
-	out := make([]int, len(p.Classes))
-	for i := range out {
-		out[i] = i
-	}
-	slices.SortStableFunc(out, p.bySize)
-	return out
-}
-
-// bySize compares classes in the order of smallFirst.
-func (p *Problem) bySize(a, b int) int {
-	return cmp.Or(cmp.Compare(p.Classes[b].priority, p.Classes[a].priority), cmp.Compare(p.own[a](), p.own[b]()), slices.Compare(p.Classes[a].requests, p.Classes[b].requests))
-}
-
 // largeFirst compares classes by priority, and then by requests.
 func (p *Problem) largeFirst(a, b int) int {
 	x, y := p.Classes[a], p.Classes[b]
@@ -219,6 +203,7 @@ func (p *Problem) preferencePrice() float64 { return p.options.PreferenceShare()
 func (v *solver) decide(best *state) (*state, error) {
 	d := decisions{solver: v, base: best.p, best: best}
 	d.gone()
+	d.reopen()
 	d.extend()
 	d.fewer()
 	if best.p.options.Attempts == 1 { // what follows looks for lower costs
@@ -234,33 +219,40 @@ func (v *solver) decide(best *state) (*state, error) {
 // decisions is the search of decide. An error ends it.
 type decisions struct {
 	*solver
-	base  *Problem // without decisions
-	best  *state
-	tried int
-	err   error
-
+	base       *Problem // without decisions
+	best       *state
+	tried      int
+	err        error
 	fewerTried int
+}
+
+// plan returns the plan of a problem with a choice; nil if it is not possible.
+func (d *decisions) plan(p Problem, c topology.Choice, from *topology.Assignment, attempts int) *state {
+	if d.err != nil || d.ctx.Err() != nil {
+		return nil
+	}
+	t, ok := p.topology.With(c, from)
+	if !ok {
+		return nil
+	}
+	p.topology, p.options.Attempts = t, attempts
+	at, err := d.solve(&p)
+	d.err = err
+	return at
 }
 
 // try plans with a choice, and keeps the plan if it is better. cheaper says whether the plan costs
 // less, regardless of its preferences.
 func (d *decisions) try(c topology.Choice) (kept, cheaper bool) {
 	p := d.best.p
-	if d.err != nil || d.ctx.Err() != nil || d.tried == triedDecisions || d.best.cost() == 0 || d.pods >= searchedPods && p.options.Attempts == 0 {
+	if d.tried == triedDecisions || d.best.cost() == 0 || d.pods >= searchedPods && p.options.Attempts == 0 {
 		return false, false
 	}
-	t, ok := p.topology.With(c, d.best.assigned)
-	if !ok {
+	at := d.plan(*p, c, d.best.assigned, 1)
+	if at == nil {
 		return false, false
 	}
 	d.tried++
-	other := *p
-	other.topology, other.options.Attempts = t, 1
-	at, err := d.solve(&other)
-	if err != nil {
-		d.err = err
-		return false, false
-	}
 	at, _ = at.extend()
 	if p.comparePlaced(at, d.best) > 0 {
 		return false, false
@@ -276,21 +268,12 @@ func (d *decisions) try(c topology.Choice) (kept, cheaper bool) {
 // gone plans as if leaving nodes were already gone, if some pods are unplaced beside them.
 func (d *decisions) gone() {
 	p := d.best.p
-	if len(d.best.bound) == p.pending() || d.ctx.Err() != nil {
+	if len(d.best.bound) == p.pending() {
 		return
 	}
 	c := p.topology.Choice()
 	c.Gone = true
-	t, ok := p.topology.With(c, d.best.assigned)
-	if !ok {
-		return
-	}
-	other := *p
-	other.topology = t
-	at, err := d.solve(&other)
-	if err != nil {
-		d.err = err
-	} else if p.compare(at, d.best) < 0 {
+	if at := d.plan(*p, c, d.best.assigned, p.options.Attempts); at != nil && p.compare(at, d.best) < 0 {
 		d.best = at
 	}
 }
@@ -355,7 +338,7 @@ func (d *decisions) smallest(order []int, priority int32, n int) {
 	}
 	d.fewerTried++
 	other, c, pods := *d.base, d.best.p.topology.Choice(), 0
-	c.Only = make([]int, len(other.Classes))
+	c.Only, c.Without = make([]int, len(other.Classes)), nil
 	urgent := slices.DeleteFunc(slices.Clone(order), func(i int) bool { return other.Classes[i].priority < priority })
 	for _, i := range other.topology.Followed(urgent) { // those of lower priority
 		c.Only[i] = 1
@@ -367,20 +350,15 @@ func (d *decisions) smallest(order []int, priority int32, n int) {
 		}
 		pods += c.Only[i]
 	}
-	t, ok := other.topology.With(c, &topology.Assignment{}) // blame and closed domains come from other pods
-	if !ok {
-		return
-	}
 	verifier := *other.verifier
-	verifier.order = other.bySize
-	other.topology, other.verifier = t, &verifier
-	other.options.Attempts = min(cmp.Or(max(0, other.options.Attempts), defaultAttempts), max(1, fewerPods/pods))
-	at, err := d.solve(&other)
+	verifier.order, other.verifier = other.bySize, &verifier
+	attempts := min(cmp.Or(max(0, other.options.Attempts), defaultAttempts), max(1, fewerPods/pods))
+	at := d.plan(other, c, &topology.Assignment{}, attempts) // blame and closed domains come from other pods
 	all := false
-	for k := 0; k < mostExtensions && !all && err == nil && d.ctx.Err() == nil; k++ {
+	for k := 0; k < mostExtensions && !all && at != nil && d.ctx.Err() == nil; k++ {
 		at, all = at.extend()
 	}
-	if d.err = err; all && other.compare(at, d.best) < 0 { // otherwise pods may fit that were not added
+	if all && other.compare(at, d.best) < 0 { // otherwise pods may fit that were not added
 		d.best = at
 	}
 }
@@ -460,32 +438,55 @@ func (d *decisions) giveUp(change func(class, now int) int) (kept, cheaper bool)
 	return d.try(c)
 }
 
+// reopen tries to buy in a closed zone, or in one that would be closed for unplaced pods, instead
+// of an open one. Which zones these are follows from where the first attempts had room.
+func (d *decisions) reopen() {
+	closed := func() []string {
+		if facts, ok := d.best.assigned.Close(d.best.unplaced()); ok {
+			return facts.Closed()
+		}
+		return d.best.assigned.Facts.Closed()
+	}
+	for _, zone := range closed() {
+		for _, open := range d.base.topology.Zones() {
+			now := closed()
+			if k := slices.Index(now, zone); k >= 0 && !slices.Contains(now, open) {
+				d.without(append(slices.Delete(now, k, k+1), open))
+			}
+		}
+	}
+	d.tried = 0
+}
+
 // zones tries, for each zone, to buy nothing there.
 func (d *decisions) zones() {
-	if !d.best.p.options.LeaveZones {
-		return
-	}
-	for _, zone := range d.best.p.topology.Zones() {
-		c := d.best.p.topology.Choice()
-		c.Without = append(slices.Clone(c.Without), zone)
-		d.try(c)
+	for _, zone := range d.base.topology.Zones() {
+		if closed := d.best.assigned.Facts.Closed(); d.base.options.LeaveZones && !slices.Contains(closed, zone) {
+			d.without(append(closed, zone))
+		}
 	}
 }
 
-// elsewhere tries, for the bins with most unused room, to buy no node in their zone for their pods,
-// because zones are chosen by the price of a share of a node. It gives up no further preferences.
+// without tries to buy nothing in some zones.
+func (d *decisions) without(zones []string) {
+	c := d.best.p.topology.Choice()
+	c.Without = zones
+	d.try(c)
+}
+
+// elsewhere tries other zones for the pods of the bins that cost most above what they use, or above
+// a node in another zone, because zones are chosen by the price of a share of a node. It gives up no
+// further preferences.
 func (d *decisions) elsewhere() {
 	for tried := []string(nil); len(tried) < mostElsewhere; {
 		at, key, most, into := d.best, "", leastUnused*d.best.cost(), topology.Choice{}
-		price, classes := at.unused()
-		for i := range price {
-			if price[i] <= most {
-				continue
-			}
-			zone := at.zoneOf(i)
-			c, ok := at.p.topology.Avoiding(zone, classes[i])
-			if k := fmt.Sprint(zone, classes[i]); ok && !slices.Contains(tried, k) {
-				key, most, into = k, price[i], c
+		for i, b := range at.contents() {
+			price, choices := at.p.topology.Elsewhere(at.zoneOf(i), b.classes, b.used)
+			gain := max(b.unused, b.price-price)
+			for k, c := range choices {
+				if k := fmt.Sprint(at.zoneOf(i), b.classes, k); gain > most && !slices.Contains(tried, k) {
+					key, most, into = k, gain, c
+				}
 			}
 		}
 		if key == "" {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -229,6 +230,7 @@ func TestPartsSeldomHaveMoreRoomThanTheWhole(t *testing.T) {
 	t.Logf("%d of %d problems are beaten by a part, by %d of %d pods %v; %d of %d parts are better", beaten, problems, missed, total, kinds, better, parts)
 	if !testing.Short() {
 		require.LessOrEqual(t, 1000*missed, 15*total, "pods that a part places beyond the whole, against all placed pods")
-		require.LessOrEqual(t, 1000*better, 45*parts, "parts that are better than the whole, against all parts")
+		most := 0.045 * float64(parts)
+		require.LessOrEqual(t, float64(better), most+2*math.Sqrt(most), "parts that are better than the whole, against all parts, within two standard deviations of so small a sample")
 	}
 }

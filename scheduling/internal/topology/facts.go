@@ -5,10 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/joinery-sdk/joinery/requirements"
-	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
 )
 
 // Facts is what earlier assignments and their packing found. The zero value has no facts. Facts are
@@ -23,123 +20,6 @@ type Facts struct {
 	blame map[int]int
 	// variant selects other choices of domains; 0 is the usual one.
 	variant int
-}
-
-// Choice is what is decided before pods are assigned. The zero value decides nothing.
-type Choice struct {
-	// GivenUp is how many preferences each class gives up from the start, by class, in the order of
-	// [Problem.Preferences]; nil means none.
-	GivenUp []int
-	// Only is how many pods of each class are assigned, by class; nil means all.
-	Only []int
-	// OverNodes assigns spreads by hostname over the existing nodes, like spreads over zones. Their
-	// pods go to no new node.
-	OverNodes bool
-	// Gone plans as if leaving nodes were gone before any pod is assigned.
-	Gone bool
-	// Without are zones without new nodes. Spreads do not count them.
-	Without []string
-	// Avoid are zones, by class, in which no new node takes pods of the class; see
-	// [Problem.Avoiding].
-	Avoid map[int][]string
-}
-
-// Avoiding returns the problem's choice with one more zone that the classes avoid. It is false if
-// that changes nothing. Classes without constraints that regard zones choose none, so they avoid
-// none. Nor do classes with hard spreads: what they do not place would be bound as if the zone did
-// not count.
-func (p *Problem) Avoiding(zone string, classes []int) (Choice, bool) {
-	c, some := p.choice, false
-	if c.Avoid = maps.Clone(c.Avoid); c.Avoid == nil {
-		c.Avoid = map[int][]string{}
-	}
-	for _, i := range classes {
-		rc := p.relaxed(i, 0)
-		if slices.ContainsFunc(rc.keys, isZone) && !slices.ContainsFunc(rc.at.Spreads, func(sp interpod.Spread) bool {
-			return sp.Hard && !p.groups[sp.Group].hostname
-		}) && !slices.Contains(c.Avoid[i], zone) {
-			c.Avoid[i], some = append(slices.Clip(c.Avoid[i]), zone), true
-		}
-	}
-	return c, some
-}
-
-// Pods returns how many of so many pods of the class are assigned.
-func (c Choice) Pods(class, of int) int {
-	if c.Only == nil {
-		return of
-	}
-	return min(of, c.Only[class])
-}
-
-func (c *Choice) givenUp(class int) int {
-	if c.GivenUp == nil {
-		return 0
-	}
-	return c.GivenUp[class]
-}
-
-// Choice returns what was decided by [Problem.With].
-func (p *Problem) Choice() Choice { return p.choice }
-
-// With returns the problem with a choice. Assignment then starts from the facts of an assignment of
-// this problem. It is false if the choice is not possible: no spread by hostname may count existing
-// nodes, there are too many of these nodes, or some class needs one of the zones.
-func (p *Problem) With(c Choice, from *Assignment) (*Problem, bool) {
-	out := *p
-	out.choice, out.chosen, out.first = c, true, from.Facts.next()
-	if c.Gone && !p.choice.Gone && !p.Leaves() {
-		return nil, false
-	}
-	if c.OverNodes != p.choice.OverNodes || c.Gone != p.choice.Gone { // else all that is computed once is the same
-		out.memo, out.withinNode = &memo{}, p.actsWithinNode()
-		if closed := from.Facts.closed; closed != nil {
-			out.first.closed = &closing{domains: closed.domains, open: closed.open}
-		}
-	}
-	if c.OverNodes && !p.choice.OverNodes {
-		if len(p.nodes) == 0 || len(p.nodes) > mostStanding || p.hostless {
-			return nil, false
-		}
-		some := false
-		for i := range p.groups {
-			if g := &p.groups[i]; g.hostname && g.spread && out.withinNode[i] && len(g.members) > 0 {
-				out.withinNode[i], some = false, true
-			}
-		}
-		if !some {
-			return nil, false
-		}
-	}
-	if len(c.Without) > 0 {
-		closed := map[closedDomain]bool{}
-		if from.Facts.closed != nil {
-			maps.Copy(closed, from.Facts.closed.domains)
-		}
-		for _, zone := range c.Without {
-			closed[closedDomain{side{corev1.LabelTopologyZone, -1}, zone}] = true
-		}
-		n := len(closed)
-		open := out.keepNeeded(closed)
-		if len(closed) < n {
-			return nil, false
-		}
-		out.first.closed = &closing{domains: closed, open: open}
-	}
-	return &out, true
-}
-
-// Zones returns the zones that can be bought and have no existing node, sorted.
-func (p *Problem) Zones() []string {
-	var out []string
-	for _, c := range p.cells() {
-		zone, ok := c.labels.Get(corev1.LabelTopologyZone).Single()
-		if ok && c.labels.Has(corev1.LabelTopologyZone) && !p.stands(closedDomain{side{corev1.LabelTopologyZone, -1}, zone}) {
-			out = append(out, zone)
-		}
-	}
-	slices.Sort(out)
-	return slices.Compact(out)
 }
 
 // Own returns the least price, in dollars an hour, of what a pod of the class takes of a new node

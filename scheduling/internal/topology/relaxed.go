@@ -81,10 +81,10 @@ func (s *assigner) relaxed(class, level int) int {
 	n := len(rc.Domains)
 	counts := make([]int, 3*n)
 	rc.Placed, rc.bundled, rc.most = counts[:n:n], counts[n:2*n:2*n], counts[2*n:]
-	zone := slices.IndexFunc(rc.keys, isZone)
+	spreads := s.p.spreads(&rc.at.Constraints)
 	for d := range rc.Domains {
 		dom := &rc.Domains[d]
-		if rc.most[d] = unbounded; dom.price >= unsold || zone >= 0 && slices.Contains(s.p.choice.Avoid[class], dom.Values[zone]) {
+		if rc.most[d] = unbounded; dom.price >= unsold || !spreads && s.p.avoids(rc, d) {
 			rc.most[d] = dom.free
 		}
 		if most, ok := s.facts.caps[capped{class, level, dom.text}]; ok {

@@ -22,6 +22,8 @@ type score struct {
 	buying int
 	// invented is how many values there neither a node nor an earlier pod has.
 	invented int
+	// avoided is 1 for a new node in a zone that the class avoids.
+	avoided int
 	// price is the price of the pod on a new node, and 0 on an existing one.
 	price float64
 	// counted is how many pods of the class's groups and spreads are there.
@@ -30,7 +32,7 @@ type score struct {
 
 func (a score) compare(b score) int {
 	return cmp.Or(cmp.Compare(a.variant, b.variant), cmp.Compare(a.unlabelled, b.unlabelled), cmp.Compare(a.awaiting, b.awaiting), cmp.Compare(a.averse, b.averse),
-		cmp.Compare(a.buying, b.buying), cmp.Compare(a.invented, b.invented), cmp.Compare(a.price, b.price), cmp.Compare(a.counted, b.counted))
+		cmp.Compare(a.buying, b.buying), cmp.Compare(a.invented, b.invented), cmp.Compare(a.avoided, b.avoided), cmp.Compare(a.price, b.price), cmp.Compare(a.counted, b.counted))
 }
 
 // best returns the allowed domain with the best score, the first of equal ones; -1 if none is
@@ -47,6 +49,9 @@ func (s *assigner) best(i int) int {
 		}
 		if s.roomIn(i, d) < 0 {
 			at.buying, at.price = 1, rc.Domains[d].price
+			if s.p.avoids(rc, d) {
+				at.avoided = 1
+			}
 			for _, v := range rc.Domains[d].fresh {
 				if !s.opened[v] {
 					at.invented++
