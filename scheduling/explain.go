@@ -13,6 +13,7 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling/internal/nodefeature"
+	"github.com/joinery-sdk/joinery/scheduling/internal/spelling"
 	"github.com/joinery-sdk/joinery/scheduling/internal/taints"
 )
 
@@ -320,14 +321,14 @@ func (p *Problem) explainLabels(c *Class, pool *PoolState, n census) Reason {
 		out.Nearest = nil
 		out.Detail = fmt.Sprintf("it needs the node feature %s, which the newest node of the pool, %s, does not declare", feature, newest.Name)
 	case !offered && !pool.Set.Has(conflict.Key):
-		out.Detail = fmt.Sprintf("it requires %s, a label that nothing in the pool has%s", conflict.Left, nearest(conflict.Key, slices.Sorted(maps.Keys(known))))
+		out.Detail = fmt.Sprintf("it requires %s, a label that nothing in the pool has%s", conflict.Left, spelling.Hint(conflict.Key, slices.Sorted(maps.Keys(known))))
 	case pool.Set.Has(conflict.Key) && !conflict.Left.Overlaps(pool.Set.Get(conflict.Key)):
 		out.Detail = fmt.Sprintf("it requires %s, but the pool allows %s", conflict.Left, pool.Set.Get(conflict.Key))
 	case n.outside != nil && !strings.Contains(n.outside.ShutOutBy, "the pod's"):
 		out.Detail = fmt.Sprintf("it requires %s; %s would fit, but is excluded by %s", conflict.Left, n.outside.Type, n.outside.ShutOutBy)
 	default:
 		out.Nearest = nil
-		out.Detail = fmt.Sprintf("it requires %s, which no type of the pool offers%s", conflict.Left, offeredInstead(conflict.Left, values))
+		out.Detail = fmt.Sprintf("it requires %s, which no type of the pool offers%s", conflict.Left, spelling.Offered(conflict.Left, values))
 		if shut := p.shutOut(c, pool); shut != "" {
 			out.Detail = fmt.Sprintf("it requires %s; %s", conflict.Left, shut)
 		}
@@ -404,29 +405,6 @@ func (p *Problem) shutOut(c *Class, pool *PoolState) string {
 	return ""
 }
 
-// offeredInstead names the value that is spelt most like an asked one, or all values if they are
-// few.
-func offeredInstead(asked requirements.Requirement, values map[string]bool) string {
-	there := slices.Sorted(maps.Keys(values))
-	list, _ := asked.Values()
-	for _, v := range list {
-		if hint := nearest(v, there); hint != "" {
-			return hint
-		}
-	}
-	if len(there) > 0 && len(there) <= 12 {
-		return " (offered: " + strings.Join(there, ", ") + ")"
-	}
-	return ""
-}
-
-func nearest(word string, candidates []string) string {
-	if near, ok := requirements.Nearest(word, candidates); ok {
-		return fmt.Sprintf(" (did you mean %q?)", near)
-	}
-	return ""
-}
-
 // knownLabels returns, by key, the values that the pool, its types and their offerings have. A key
 // whose values cannot be listed has none.
 func knownLabels(pool *PoolState) map[string]map[string]bool {
@@ -491,4 +469,31 @@ func many(n int, what string) string {
 		return "1 " + what
 	}
 	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// usedBy reports for each bin whether it has pods.
+func usedBy(order []binding, bins int) []bool {
+	used := make([]bool, bins)
+	for _, b := range order {
+		if b.at.bin >= 0 {
+			used[b.at.bin] = true
+		}
+	}
+	return used
+}
+
+// zoneOf returns the zone of a bin; empty if it has none.
+func (s *state) zoneOf(bin int) string {
+	b := &s.last.Bins[bin]
+	labels, err := s.p.NodeLabels(b.Shape, b.Offering)
+	if err != nil {
+		return ""
+	}
+	zone, _ := labels.Get(corev1.LabelTopologyZone).Single()
+	return zone
+}
+
+// hasPriorities reports whether the classes have different priorities.
+func (p *Problem) hasPriorities() bool {
+	return slices.ContainsFunc(p.Classes, func(c *Class) bool { return c.priority != p.Classes[0].priority })
 }

@@ -311,24 +311,18 @@ func (s *state) freeLeft(node int) []int64 {
 	return left
 }
 
-// likely returns the known label key that was probably meant. It is the nearest one. If both keys
-// are of clouds, it may also be one of the same name in another domain, for example Karpenter's for
-// EKS's.
-func likely(key string, known []string, cloud bool) (string, bool) {
-	if near, ok := requirements.Nearest(key, known); ok {
-		return near, true
+// subtract subtracts b from a and saturates. A nil b is nothing.
+func subtract(a, b []int64) {
+	for i := range b {
+		d := a[i] - b[i]
+		switch {
+		case b[i] > 0 && d > a[i]:
+			d = -1 << 63
+		case b[i] < 0 && d < a[i]:
+			d = 1<<63 - 1
+		}
+		a[i] = d
 	}
-	name := key[max(0, strings.IndexByte(key, '/')):]
-	if !cloud && !strings.HasPrefix(name, "/instance-") {
-		return "", false
-	}
-	at := slices.IndexFunc(known, func(k string) bool {
-		return strings.HasSuffix(k, name) && strings.IndexByte(k, '/') == len(k)-len(name)
-	})
-	if at < 0 {
-		return "", false
-	}
-	return known[at], true
 }
 
 // limited returns a function that says whether unplaced pods fail only because the limits of pools

@@ -34,8 +34,6 @@ import (
 	"fmt"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling/internal/bind"
 	"github.com/joinery-sdk/joinery/scheduling/internal/topology"
@@ -58,9 +56,10 @@ type Round struct {
 	// Number counts the rounds from 0.
 	Number int
 	Items  []Item
-	// Final is set for the last call, which packs the chosen round once more for a low cost. Its
-	// outcome is used if it places all that the round's first packing placed, and if the plan is
-	// not dearer. For all other outcomes only the number of placed pods matters.
+	// Final is set for the last calls, which pack a chosen round once more for a low cost. If pods
+	// are unplaced, two rounds may be chosen; [Result.Round] is the one that is used. An outcome is
+	// used if it places all that the round's first packing placed, and if the plan is not dearer.
+	// For all other outcomes only the number of placed pods matters.
 	Final bool
 }
 
@@ -79,18 +78,46 @@ func (p *Problem) Solve(ctx context.Context, packer Packer) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	rounds := len(v.packed)
-	o, err := at.pack(ctx, packer, true)
+	final, draft, err := v.finish(at)
+	if err == nil && (final.added > 0 || final.p.topology.Choice().Only != nil) && v.ctx.Err() == nil {
+		final, draft, err = v.anew(p, final, draft)
+	}
 	if err != nil {
 		return nil, err
 	}
-	final := at
-	if !o.sameLayout(at.last) { // an equal outcome is verified already
-		if final, _ = at.with(o).extend(); !final.covers(at) || at.p.compare(final, at) > 0 {
-			return newResult(at, rounds, v.stopped, true), nil
-		}
+	return newResult(final, len(v.packed), v.stopped, draft), nil
+}
+
+// finish packs a plan for a low cost. draft says that the first packing was better.
+func (v *solver) finish(at *state) (final *state, draft bool, err error) {
+	o, err := at.pack(v.ctx, v.packer, true)
+	if err != nil || o.sameLayout(at.last) { // an equal outcome is verified already
+		return at, false, err
 	}
-	return newResult(final, rounds, v.stopped, false), nil
+	if final, _ = at.with(o).extend(); !final.covers(at) || at.p.compare(final, at) > 0 {
+		return at, true, nil
+	}
+	return final, false, nil
+}
+
+// anew plans the placed pods alone and without facts, and returns the better plan. Facts about
+// unplaced pods, and nodes that were added for one pod each, may cost more than the others need.
+func (v *solver) anew(base *Problem, best *state, draft bool) (*state, bool, error) {
+	d := decisions{solver: v, base: base, best: best}
+	choice := topology.Choice{Only: best.placed, Gone: best.p.topology.Choice().Gone}
+	other := d.plan(*base, choice, &topology.Assignment{}, base.options.Attempts)
+	if other == nil {
+		return best, draft, d.err
+	}
+	other, err := v.decide(other)
+	if err != nil || base.comparePlaced(other, best) != 0 {
+		return best, draft, err
+	}
+	final, rough, err := v.finish(other)
+	if err != nil || base.compare(final, best) >= 0 {
+		return best, draft, err
+	}
+	return final, rough, nil
 }
 
 // solver is a running [Problem.Solve].
@@ -465,33 +492,6 @@ func (s *state) shortfall(o Outcome) func(relaxed, domain int) int {
 		}
 	}
 	return func(relaxed, domain int) int { return short[[2]int{relaxed, domain}] }
-}
-
-// usedBy reports for each bin whether it has pods.
-func usedBy(order []binding, bins int) []bool {
-	used := make([]bool, bins)
-	for _, b := range order {
-		if b.at.bin >= 0 {
-			used[b.at.bin] = true
-		}
-	}
-	return used
-}
-
-// zoneOf returns the zone of a bin; empty if it has none.
-func (s *state) zoneOf(bin int) string {
-	b := &s.last.Bins[bin]
-	labels, err := s.p.NodeLabels(b.Shape, b.Offering)
-	if err != nil {
-		return ""
-	}
-	zone, _ := labels.Get(corev1.LabelTopologyZone).Single()
-	return zone
-}
-
-// hasPriorities reports whether the classes have different priorities.
-func (p *Problem) hasPriorities() bool {
-	return slices.ContainsFunc(p.Classes, func(c *Class) bool { return c.priority != p.Classes[0].priority })
 }
 
 // wanted returns how many pods of the class are planned.

@@ -13,6 +13,7 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling/internal/spelling"
 	"github.com/joinery-sdk/joinery/scheduling/internal/taints"
 	"github.com/joinery-sdk/joinery/scheduling/internal/topology"
 	"github.com/joinery-sdk/joinery/scheduling/internal/volume"
@@ -151,7 +152,7 @@ func (p *Pool) unknownKeys() []unknownKey {
 		owned := !public && slices.ContainsFunc(known, func(k string) bool { return strings.HasPrefix(k, domain+"/") })
 		_, own := p.Labels[key] // a company may have its own labels beside those of its types
 		cloud := domain == p.NodeClass.Group && !own || strings.HasPrefix(domain, "karpenter.")
-		near, ok := likely(key, known, cloud)
+		near, ok := spelling.Likely(key, known, cloud)
 		u := unknownKey{text: fmt.Sprintf("no instance type has the label %q", key)}
 		if r.AllowsAbsent() || !owned {
 			u.text += ", so it rules none out"
@@ -483,18 +484,4 @@ func (p *Problem) vector(list corev1.ResourceList) []int64 {
 		}
 	}
 	return out
-}
-
-// subtract subtracts b from a and saturates. A nil b is nothing.
-func subtract(a, b []int64) {
-	for i := range b {
-		d := a[i] - b[i]
-		switch {
-		case b[i] > 0 && d > a[i]:
-			d = -1 << 63
-		case b[i] < 0 && d < a[i]:
-			d = 1<<63 - 1
-		}
-		a[i] = d
-	}
 }

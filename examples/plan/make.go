@@ -259,7 +259,7 @@ func solve(ctx context.Context, p *scheduling.Problem, opts *Options) (*Plan, *p
 		silent.Progress = nil
 		out.options.Packing = &silent
 	}
-	k := &packer{types: typesFor(p, out.options.Objective), spread: out.options.Objective.spreadFor(p)}
+	k := &packer{finals: map[int]round{}, types: typesFor(p, out.options.Objective), spread: out.options.Objective.spreadFor(p)}
 	var packing *binpack.Options
 	if opts != nil {
 		packing = opts.Packing
@@ -269,7 +269,8 @@ func solve(ctx context.Context, p *scheduling.Problem, opts *Options) (*Plan, *p
 	if out.Result, err = p.Solve(ctx, k); err != nil {
 		return nil, nil, fmt.Errorf("plan: %w", err)
 	}
-	out.Instance, out.Packing = k.last.in, k.last.plan
+	last := k.finals[out.Round]
+	out.Instance, out.Packing = last.in, last.plan
 	if out.Draft { // a draft has no bound and no alternatives yet
 		opts := k.final
 		opts.Strategy, opts.First = binpack.FirstFitDecreasing{}, k.rounds[out.Round].plan
@@ -289,7 +290,7 @@ type packer struct {
 	spread       *spreading
 	final, draft binpack.Options
 	rounds       []round
-	last         round
+	finals       map[int]round // by number of the round
 }
 
 type round struct {
@@ -300,28 +301,29 @@ type round struct {
 // Pack translates a round of scheduling into a problem of binpack, and a plan of binpack into an
 // outcome.
 func (k *packer) Pack(ctx context.Context, p *scheduling.Problem, r scheduling.Round) (scheduling.Outcome, error) {
-	opts := k.draft
 	if r.Final {
-		k.last, opts = k.rounds[r.Number], k.final
-		if opts.Draft {
-			return Outcome(k.last.in, k.last.plan), nil
+		last := k.rounds[r.Number]
+		if !k.final.Draft {
+			opts := k.final
+			opts.First = last.plan
+			var err error
+			if last.plan, err = last.in.Pack(ctx, &opts); err != nil {
+				return scheduling.Outcome{}, err
+			}
 		}
-		opts.First = k.last.plan
-	} else {
-		in, err := k.compile(p, r.Items)
-		if err != nil {
-			return scheduling.Outcome{}, err
-		}
-		k.last = round{in: in}
+		k.finals[r.Number] = last
+		return Outcome(last.in, last.plan), nil
 	}
-	plan, err := k.last.in.Pack(ctx, &opts)
+	in, err := k.compile(p, r.Items)
 	if err != nil {
 		return scheduling.Outcome{}, err
 	}
-	if k.last.plan = plan; !r.Final {
-		k.rounds = append(k.rounds, k.last)
+	plan, err := in.Pack(ctx, &k.draft)
+	if err != nil {
+		return scheduling.Outcome{}, err
 	}
-	return Outcome(k.last.in, plan), nil
+	k.rounds = append(k.rounds, round{in, plan})
+	return Outcome(in, plan), nil
 }
 
 // compile turns a round into an instance. After the first round only the items are new.

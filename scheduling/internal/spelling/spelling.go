@@ -1,0 +1,55 @@
+// Package spelling says which label key or value was probably meant by one that nothing has.
+package spelling
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/joinery-sdk/joinery/requirements"
+)
+
+// Likely returns the known label key that was probably meant. It is the nearest one. If both keys
+// are of clouds, it may also be one of the same name in another domain, for example Karpenter's for
+// EKS's.
+func Likely(key string, known []string, cloud bool) (string, bool) {
+	if near, ok := requirements.Nearest(key, known); ok {
+		return near, true
+	}
+	name := key[max(0, strings.IndexByte(key, '/')):]
+	if !cloud && !strings.HasPrefix(name, "/instance-") {
+		return "", false
+	}
+	at := slices.IndexFunc(known, func(k string) bool {
+		return strings.HasSuffix(k, name) && strings.IndexByte(k, '/') == len(k)-len(name)
+	})
+	if at < 0 {
+		return "", false
+	}
+	return known[at], true
+}
+
+// Offered names the value that is spelt most like an asked one, or all values if they are
+// few.
+func Offered(asked requirements.Requirement, values map[string]bool) string {
+	there := slices.Sorted(maps.Keys(values))
+	list, _ := asked.Values()
+	for _, v := range list {
+		if hint := Hint(v, there); hint != "" {
+			return hint
+		}
+	}
+	if len(there) > 0 && len(there) <= 12 {
+		return " (offered: " + strings.Join(there, ", ") + ")"
+	}
+	return ""
+}
+
+// Hint asks whether the nearest of the candidates was meant; it is empty if none is near.
+func Hint(word string, candidates []string) string {
+	if near, ok := requirements.Nearest(word, candidates); ok {
+		return fmt.Sprintf(" (did you mean %q?)", near)
+	}
+	return ""
+}
