@@ -39,6 +39,17 @@ func TestLosingTransport(t *testing.T) {
 	require.NoError(t, post())
 }
 
+// A function that panics, for example about a request without a body, shows its panic: the restore function that runs then does
+// not wait for ever.
+func TestLosingTransportWithAFunctionThatPanics(t *testing.T) {
+	transport := cloudtest.NewLosingTransport(nil)
+	require.PanicsWithValue(t, "no body", func() {
+		restore := transport.Lose(func(*http.Request) bool { panic("no body") })
+		defer restore()
+		_, _ = transport.RoundTrip(httptest.NewRequest(http.MethodGet, "/", nil)) //nolint:bodyclose // there is none
+	})
+}
+
 func ExampleLosingTransport() {
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()
