@@ -28,6 +28,9 @@ type Problem struct {
 	Line int
 	// Detail says what is wrong and, if known, how to fix it.
 	Detail string
+	// Unknown is the path without list indexes if the type does not have the field, and otherwise
+	// empty.
+	Unknown string
 }
 
 // Decoder fills Go values from nodes. The zero value is ready to use and strict. A Decoder caches
@@ -365,6 +368,7 @@ func (r *run) unknown(m *Member, s *shape) {
 		hint = ": " + hint
 	}
 	r.report(m.Line, "unknown field %s%s", Quote(m.Key), hint)
+	r.problems[len(r.problems)-1].Unknown = r.where(false)
 }
 
 type lookup struct {

@@ -452,3 +452,31 @@ func TestEmptyInput(t *testing.T) {
 		}
 	}
 }
+
+// A cluster may be newer than this program: what its API server has stored is no mistake of a person. The fields are not read, and a
+// note says so. Without the marks of a server, the same text is a typo.
+func TestFieldsOfANewerCluster(t *testing.T) {
+	const server = "uid: 8f14e45f-0000-4000-8000-000000000001, resourceVersion: \"17\""
+	text := func(marks string) []manifests.File {
+		var b strings.Builder
+		for _, name := range []string{"a", "b"} {
+			fmt.Fprintf(&b, "---\napiVersion: v1\nkind: Pod\nmetadata: {name: %s, %s}\nspec: {later: 1, containers: [{name: c, image: c, soon: {}}, {name: d, image: d, soon: {}}]}\n", name, marks)
+		}
+		fmt.Fprintf(&b, "---\napiVersion: batch/v1\nkind: Job\nmetadata: {name: c, %s}\nspec: {template: {spec: {later: [], restartPolicy: Never, containers: [{name: c, image: c}]}}}\n", marks)
+		return []manifests.File{{Name: "x.yaml", Data: []byte(b.String())}}
+	}
+	s, err := manifests.Parse(text(server), nil)
+	require.NoError(t, err)
+	assert.Len(t, s.Pods, 2)
+	assert.Len(t, s.Pods[0].Spec.Containers, 2)
+	assert.Contains(t, s.Notes, "fields that this version does not know are not read: Job spec.template.spec.later 1, Pod spec.containers.soon 4, Pod spec.later 2")
+
+	for _, marks := range []string{"labels: {}", "uid: a", "resourceVersion: \"17\"", "uid: \"\", resourceVersion: \"\""} {
+		_, err = manifests.Parse(text(marks), nil)
+		require.ErrorContains(t, err, `unknown field "later"`, marks)
+	}
+
+	// A wrong type is a mistake, whoever has stored it.
+	_, err = manifests.Parse([]manifests.File{{Name: "x.yaml", Data: []byte("apiVersion: v1\nkind: Pod\nmetadata: {name: a, " + server + "}\nspec: {containers: 1}\n")}}, nil)
+	require.ErrorContains(t, err, "spec.containers")
+}
