@@ -425,6 +425,32 @@ func TestTheLastOfADirectoryCounts(t *testing.T) {
 	require.ErrorContains(t, err, "the object is given twice")
 }
 
+// A Deployment without a selector beside one of the same name with a selector is a patch of it, wherever it is found: a cluster takes
+// only one of them. Alone it is a sketch of a Deployment, and planned.
+func TestPatchesOfControllers(t *testing.T) {
+	for kind, required := range map[string]string{"Deployment": "", "StatefulSet": "serviceName: web, ", "DaemonSet": "", "ReplicaSet": ""} {
+		for _, patch := range []string{"a-patch.yaml", "z-patch.yaml"} {
+			dir := t.TempDir()
+			write := func(name, selector, containers string) {
+				text := fmt.Sprintf("apiVersion: apps/v1\nkind: %s\nmetadata: {name: web}\nspec: {%s%stemplate: {metadata: {labels: {app: web}}, spec: {%s}}}\n", kind, required, selector, containers)
+				require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+			}
+			write(patch, "", "containers: [{name: main, image: i}]")
+			_, err := manifests.Read([]string{dir}, nil)
+			require.NoError(t, err)
+			write("base.yaml", "selector: {matchLabels: {app: web}}, ", "containers: [{name: main, image: i}]")
+			_, err = manifests.Read([]string{dir}, nil)
+			require.ErrorContains(t, err, fmt.Sprintf("%s:1: %s default/web: spec.selector: required; a patch is not a manifest: ", filepath.Join(dir, patch), kind))
+			assert.NotContains(t, err.Error(), "\n")
+
+			write(patch, "", "priorityClassName: high")
+			_, err = manifests.Read([]string{dir}, nil)
+			require.ErrorContains(t, err, "a pod needs at least one container; a patch is not a manifest: ")
+			assert.NotContains(t, err.Error(), "\n", "once is enough")
+		}
+	}
+}
+
 // kubectl create takes objects with the beginning of a name, and files of several makers that were put together.
 func TestFilesAsTheyAre(t *testing.T) {
 	made := "apiVersion: v1\nkind: Pod\nmetadata: {generateName: web-}\nspec: {containers: [{name: main, image: i}]}\n"
