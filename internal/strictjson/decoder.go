@@ -38,7 +38,8 @@ type Problem struct {
 // concurrent use, and must not be copied.
 type Decoder struct {
 	// Live accepts what a cluster adds to objects, and what later versions of Kubernetes may add.
-	// It ignores fields of status that the type does not have, and leaves out managed fields.
+	// It ignores fields of status that the type does not have, and a status if it has none, and
+	// leaves out managed fields.
 	Live bool
 	// Hints says what to write instead of an unknown field, by its path without list indexes. A
 	// hint takes precedence over a guess.
@@ -322,8 +323,9 @@ func (r *run) structure(n *Node, v reflect.Value) {
 		m := &n.Members[i]
 		f, ok := s.fields[m.Key]
 		r.push(segment{key: m.Key})
+		status := r.Live && len(r.path) == 1 && m.Key == "status"
 		switch {
-		case !ok && r.lax:
+		case !ok && (r.lax || status):
 		case !ok:
 			r.unknown(m, s)
 		case lines[f.slot] != 0:
@@ -331,7 +333,7 @@ func (r *run) structure(n *Node, v reflect.Value) {
 		default:
 			lines[f.slot] = max(m.Line, 1)
 			was := r.lax
-			r.lax = was || r.Live && len(r.path) == 1 && m.Key == "status"
+			r.lax = was || status
 			r.value(&m.Value, fieldOf(v, f.index))
 			r.lax = was
 		}

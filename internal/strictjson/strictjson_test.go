@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -184,6 +185,13 @@ func TestLive(t *testing.T) {
 		{Path: "spec.later", Line: 1, Detail: `unknown field "later"`, Unknown: "spec.later"},
 	}, d.Decode(&n, &p))
 	assert.Nil(t, p.ManagedFields)
+
+	// CSINode got a status in Kubernetes 1.37.
+	for text, problems := range map[string]int{`{"status": {}}`: 0, `{"status": {"later": 1}}`: 0, `{"spec": {"status": {}}}`: 1, `{"statu": {}}`: 1} {
+		n, err := strictjson.Parse([]byte(text))
+		require.NoError(t, err)
+		assert.Len(t, d.Decode(&n, &storagev1.CSINode{}), problems, text)
+	}
 }
 
 func TestProblemsAreCut(t *testing.T) {
