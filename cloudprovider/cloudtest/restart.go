@@ -17,8 +17,9 @@ import (
 type LosingTransport struct {
 	next http.RoundTripper
 
-	mu   sync.Mutex
-	lose func(*http.Request) bool
+	mu     sync.Mutex
+	lose   func(*http.Request) bool
+	status int // of the reply instead of the lost one; 0 means none
 }
 
 // NewLosingTransport returns a transport that loses nothing until [LosingTransport.Lose] is called.
@@ -33,33 +34,45 @@ func NewLosingTransport(next http.RoundTripper) *LosingTransport {
 // Lose loses the reply to the next request for which the function returns true, and then no more;
 // nil loses none. It returns the restore function that [Harness].LoseReply needs.
 func (t *LosingTransport) Lose(which func(*http.Request) bool) (restore func()) {
+	return t.Fail(0, which)
+}
+
+// Fail is Lose with another reply instead of none: one with the status, such as 503, and without a
+// body. A cloud that has acted may answer so, and its client knows no more than without a reply.
+func (t *LosingTransport) Fail(status int, which func(*http.Request) bool) (restore func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.lose = which
+	t.lose, t.status = which, status
 	return func() { t.Lose(nil) }
 }
 
 // RoundTrip makes the request.
 func (t *LosingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	lost := t.loses(r)
+	lost, status := t.loses(r)
 	reply, err := t.next.RoundTrip(r)
-	if err == nil && lost {
-		_ = reply.Body.Close()
-		return nil, fmt.Errorf("%s %s: %w", r.Method, r.URL.Path, ErrLostReply)
+	if err != nil || !lost {
+		return reply, err
 	}
-	return reply, err
+	_ = reply.Body.Close()
+	if status != 0 {
+		return &http.Response{
+			Status: fmt.Sprintf("%d %s", status, http.StatusText(status)), StatusCode: status, Proto: reply.Proto, ProtoMajor: reply.ProtoMajor, ProtoMinor: reply.ProtoMinor,
+			Header: http.Header{}, Body: http.NoBody, Request: r,
+		}, nil
+	}
+	return nil, fmt.Errorf("%s %s: %w", r.Method, r.URL.Path, ErrLostReply)
 }
 
-// loses reports whether the reply to the request is the one to lose. The function that decides may
-// panic.
-func (t *LosingTransport) loses(r *http.Request) bool {
+// loses reports whether the reply to the request is the one to lose, and the status of another one.
+// The function that decides may panic.
+func (t *LosingTransport) loses(r *http.Request) (lost bool, status int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	lost := t.lose != nil && t.lose(r)
-	if lost {
-		t.lose = nil
+	if t.lose == nil || !t.lose(r) {
+		return false, 0
 	}
-	return lost
+	t.lose = nil
+	return true, t.status
 }
 
 func startedAnew(ctx context.Context, p *probe) error {

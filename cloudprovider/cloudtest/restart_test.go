@@ -2,6 +2,7 @@ package cloudtest_test
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -37,6 +38,43 @@ func TestLosingTransport(t *testing.T) {
 	transport.Lose(func(*http.Request) bool { return true })
 	restore()
 	require.NoError(t, post())
+}
+
+// The server acts, the client hears of an internal error, and only once.
+func TestLosingTransportFail(t *testing.T) {
+	made := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		made++
+		_, _ = w.Write([]byte("a machine"))
+	}))
+	defer server.Close()
+	transport := cloudtest.NewLosingTransport(nil)
+	client := &http.Client{Transport: transport}
+	get := func() (int, string) {
+		reply, err := client.Get(server.URL)
+		require.NoError(t, err)
+		body, err := io.ReadAll(reply.Body)
+		require.NoError(t, err)
+		require.NoError(t, reply.Body.Close())
+		return reply.StatusCode, string(body)
+	}
+	all := func(*http.Request) bool { return true }
+	restore := transport.Fail(http.StatusServiceUnavailable, all)
+	status, body := get()
+	require.Equal(t, http.StatusServiceUnavailable, status)
+	require.Empty(t, body)
+	require.Equal(t, 1, made)
+	status, body = get()
+	require.Equal(t, http.StatusOK, status)
+	require.Equal(t, "a machine", body)
+	transport.Fail(http.StatusServiceUnavailable, all)
+	restore()
+	status, _ = get()
+	require.Equal(t, http.StatusOK, status)
+	transport.Fail(http.StatusServiceUnavailable, all)
+	transport.Lose(all) // the last one counts
+	_, err := client.Get(server.URL)
+	require.ErrorIs(t, err, cloudtest.ErrLostReply)
 }
 
 // A function that panics, for example about a request without a body, shows its panic: the restore function that runs then does

@@ -35,8 +35,8 @@
 //     RegistrationHook or interruption.Source.
 //  9. Run the test under the race detector. Then run it against the real cloud. Set Harness.Reopen
 //     and Harness.Foreign, and Harness.Settle to wait for as long as the cloud's readers lag. Set
-//     Harness.LoseReply and LoseRead with a cloudtest.LosingTransport. Set Harness.Many to more
-//     than a page of the cloud's lists has.
+//     Harness.LoseReply and LoseRead with a cloudtest.LosingTransport, once with its method Lose
+//     and once with Fail. Set Harness.Many to more than a page of the cloud's lists has.
 //
 // If the journal is lost, List is empty although machines run, and used tokens are new again. Keep
 // it where the claims are, never on a pod's own disk. If your cloud has unique names, name a
