@@ -271,8 +271,10 @@ func lostReads(ctx context.Context, p *probe) error {
 				return err
 			}
 		}
-		if err := p.lostReadOfCreate(ctx, n, p.h.LoseReply != nil); err != nil {
-			return err
+		for _, unanswered := range []bool{true, false} {
+			if err := p.lostReadOfCreate(ctx, n, unanswered); err != nil {
+				return err
+			}
 		}
 		if err := p.lostReadOfDelete(ctx, n); err != nil {
 			return err
@@ -281,11 +283,11 @@ func lostReads(ctx context.Context, p *probe) error {
 	return nil
 }
 
-// lostReadOfCreate loses a reply while Create looks for what its token has led to, or, if nothing
-// can have been made for the token yet, for what it may launch.
+// lostReadOfCreate loses a reply while Create looks for what it may launch, or, if it was unanswered
+// before, for what its token has led to.
 func (p *probe) lostReadOfCreate(ctx context.Context, n int, unanswered bool) error {
 	claim, err := p.claim(ctx)
-	if unanswered {
+	if unanswered && p.h.LoseReply != nil {
 		claim, _, err = p.unanswered(ctx, 1)
 	}
 	if err != nil {
@@ -304,10 +306,7 @@ func (p *probe) lostReadOfCreate(ctx context.Context, n int, unanswered bool) er
 	if _, err := p.createAgain(ctx, claim); err != nil {
 		return fmt.Errorf("the reply to request %d of Create was lost, and the same claim failed afterwards: %w", n, err)
 	}
-	if err := p.count(ctx, cloudprovider.NodeClaim{Name: claim.Name}, 1); err != nil || !unanswered {
-		return err
-	}
-	return p.lostReadOfCreate(ctx, n, false)
+	return p.count(ctx, cloudprovider.NodeClaim{Name: claim.Name}, 1)
 }
 
 // lostReadOfDelete loses a reply while Delete looks at the instance. If the request that ends it
@@ -338,15 +337,20 @@ func (p *probe) lostReadOfDelete(ctx context.Context, n int) error {
 // lostRead fails unless a call, to whose n-th reading request the reply is lost, succeeds or fails
 // without a code. A code that asks for patience may be the truth, unless it comes each time.
 func (p *probe) lostRead(ctx context.Context, n int, name string, call func() error) error {
+	var failed error // of the harness
 	err := p.retry(ctx, func() error {
 		restore, err := p.h.LoseRead(ctx, n)
 		if err != nil {
-			return fmt.Errorf("the harness did not lose a reply: %w", err)
+			failed = fmt.Errorf("the harness did not lose a reply: %w", err)
+			return nil
 		}
 		defer restore()
 		return call()
 	})
-	if err != nil && !cloudprovider.Advise(err).Unknown {
+	switch {
+	case failed != nil:
+		return failed
+	case err != nil && !cloudprovider.Advise(err).Unknown:
 		return fmt.Errorf("the reply to request %d of %s was lost, and %s took that for an answer: %w", n, name, name, err)
 	}
 	return nil

@@ -1,15 +1,20 @@
 package cloudtest_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/joinery-sdk/joinery/cloudprovider"
 	"github.com/joinery-sdk/joinery/cloudprovider/cloudtest"
+	"github.com/joinery-sdk/joinery/cloudprovider/memcloud"
 )
 
 // The server acts, the client never hears of it, and only once.
@@ -86,6 +91,17 @@ func TestLosingTransportWithAFunctionThatPanics(t *testing.T) {
 		defer restore()
 		_, _ = transport.RoundTrip(httptest.NewRequest(http.MethodGet, "/", nil)) //nolint:bodyclose // there is none
 	})
+}
+
+// What the harness cannot do is no success of the provider.
+func TestHarnessThatCannotLoseReads(t *testing.T) {
+	h := harness(t, memcloud.Config{}, func(c *memcloud.Cloud) cloudprovider.Provider { return c })
+	h.LoseRead = func(context.Context, int) (func(), error) { return nil, errors.New("no transport") }
+	err := h.Check(t.Context())
+	assert.Len(t, violations(err), 2, err)
+	for _, v := range violations(err) {
+		assert.ErrorContains(t, v, "the harness did not lose a reply: no transport")
+	}
 }
 
 func ExampleLosingTransport() {
