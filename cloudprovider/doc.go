@@ -99,6 +99,8 @@
 //     makes no instance.
 //   - Every failure that the cloud reports is one of the closed list of errors, and exactly one,
 //     except internal errors, whose outcome is unknown.
+//   - A lost reply is no answer: a call that could not read something fails without a code, unless
+//     it has asked again.
 //   - All methods may be called concurrently.
 //   - Arguments are left as they are.
 //   - Results belong to the caller, who may change them without any effect on later results.

@@ -76,10 +76,12 @@ type Quota struct {
 func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString("cloudprovider: ")
-	if e.Op != "" {
-		b.WriteString(e.Op + " ")
-	}
-	if e.Subject != "" {
+	switch {
+	case e.Op != "" && e.Subject != "":
+		fmt.Fprintf(&b, "%s %q: ", e.Op, e.Subject)
+	case e.Op != "":
+		b.WriteString(e.Op + ": ")
+	case e.Subject != "":
 		fmt.Fprintf(&b, "%q: ", e.Subject)
 	}
 	if e.Code == nil {

@@ -59,6 +59,9 @@ func TestError(t *testing.T) {
 	assert.Equal(t, `cloudprovider: create "node-1": insufficient capacity: m.large (zone in (a)): none left; `+
 		`quota "cores" (96 of 100 used) blocks family in (p); quota "all" blocks everything; retry after 1m0s; InsufficientInstanceCapacity`, err.Error())
 
+	list := &cloudprovider.Error{Code: cloudprovider.ErrThrottled, Op: "list", RetryAfter: time.Minute}
+	assert.Equal(t, "cloudprovider: list: throttled: retry after 1m0s", list.Error())
+
 	zero := &cloudprovider.Error{}
 	assert.Equal(t, "cloudprovider: error without a code", zero.Error())
 	for _, code := range cloudprovider.Codes() {

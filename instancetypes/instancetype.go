@@ -16,7 +16,9 @@ type InstanceType struct {
 	Requirements requirements.Set
 	// Offerings are the ways to buy the type, in the order of the catalogue.
 	Offerings []Offering
-	// Capacity is the whole machine as a kubelet reports it, with at least cpu, memory and pods.
+	// Capacity is the whole machine as a kubelet reports it, with at least cpu, memory and pods. How
+	// many volumes a CSI driver can attach is the resource "attachable-volumes-csi-" and the name of
+	// the driver. Without it any number of its volumes fits.
 	Capacity corev1.ResourceList
 	// Overhead is the part of Capacity that is not for pods.
 	Overhead Overhead

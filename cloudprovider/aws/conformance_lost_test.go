@@ -19,6 +19,9 @@ import (
 
 // asks says whether a request is for an action that begins so.
 func asks(r *http.Request, action string) bool {
+	if r.Body == nil {
+		return false
+	}
 	body, err := io.ReadAll(r.Body)
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	return err == nil && bytes.Contains(body, []byte("Action="+action))
@@ -59,7 +62,8 @@ func TestConformanceWithLostReplies(t *testing.T) {
 					}), nil
 				}
 				require.NoError(t, h.Check(t.Context()))
-				assert.Equal(t, 6, lost, "asked again at once, asked again, asked again after a restart, and deleted; deleted without an answer, and that before a restart")
+				assert.Equal(t, 10, lost, "asked again at once, asked again, asked again after a restart, and deleted; deleted without an answer, and that before a restart; "+
+					"asked again four times while a read is lost")
 			})
 		})
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -138,6 +139,7 @@ func careless() []breakage {
 		"finds a machine by what begins with its id": func(id string, i cloudprovider.Instance) bool { return strings.HasPrefix(id, i.ID) },
 		"finds a machine by its id in capitals":      func(id string, i cloudprovider.Instance) bool { return strings.EqualFold(id, i.ID) },
 		"finds a machine by its id with blanks":      func(id string, i cloudprovider.Instance) bool { return strings.TrimSpace(id) == i.ID },
+		"finds a machine by the number in its id":    func(id string, i cloudprovider.Instance) bool { return number(id) == number(i.ID) && number(id) > 0 },
 		"finds a machine by its name":                func(id string, i cloudprovider.Instance) bool { return id == i.Claim },
 		"finds a machine by its token":               func(id string, i cloudprovider.Instance) bool { return id == i.Token },
 		"finds any machine if the id is empty":       func(id string, _ cloudprovider.Instance) bool { return id == "" },
@@ -158,6 +160,13 @@ func careless() []breakage {
 	}
 	slices.SortFunc(list, func(a, b breakage) int { return strings.Compare(a.is, b.is) })
 	return list
+}
+
+// number is the number that an id of memcloud ends with, or 0.
+func number(id string) int {
+	text, _ := strings.CutPrefix(id, "memcloud://i-")
+	n, _ := strconv.Atoi(text)
+	return n
 }
 
 // nearest returns the id of a machine that exists and is near to the given id; the id itself if

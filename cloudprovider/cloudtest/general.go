@@ -20,6 +20,7 @@ func generalCases() []testCase {
 	return []testCase{
 		{"context-done", "A call whose context is done fails with the error of the context and no code, and Create then makes no instance.", contextDone},
 		{"errors-closed", "Every failure that the cloud reports is one of the closed list of errors, and exactly one, except internal errors, whose outcome is unknown.", errorsClosed},
+		{"lost-read", "A lost reply is no answer: a call that could not read something fails without a code, unless it has asked again.", lostReads},
 		{"all-at-once", "All methods may be called concurrently.", allAtOnce},
 		{"arguments", "Arguments are left as they are.", arguments},
 		{"results", "Results belong to the caller, who may change them without any effect on later results.", results},

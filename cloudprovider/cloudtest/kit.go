@@ -43,8 +43,8 @@ type Harness struct {
 	// exists.
 	Foreign func(ctx context.Context) (id string, there func(ctx context.Context) (bool, error), err error)
 	// LoseReply lets the next request that launches or ends a machine reach the cloud, but loses
-	// its reply on the way to the provider. Reboots need not be included. [LosingTransport] does so
-	// for providers that use HTTP.
+	// its reply on the way to the provider, or replaces it by an internal error. Reboots need not be
+	// included. [LosingTransport] does so for providers that use HTTP.
 	LoseReply func(ctx context.Context) (restore func(), err error)
 	// LoseRead lets the n-th request from now that only reads fail, with n from 1, as if its reply
 	// had been lost. [LosingTransport] can do so.

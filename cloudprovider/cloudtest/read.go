@@ -110,7 +110,7 @@ func (p *probe) unknown(ctx context.Context, call string, do func(id string) err
 	}
 	id := launch.ID
 	for _, other := range []string{
-		noInstance, "", id[:len(id)-1], id[1:], id + "0", id + " ", " " + id, strings.ToUpper(id), strings.ToLower(id), claim.Name, claim.Token,
+		noInstance, "", id[:len(id)-1], id[1:], id + "0", id + " ", " " + id, strings.ToUpper(id), strings.ToLower(id), withZero(id), claim.Name, claim.Token,
 	} {
 		if slices.ContainsFunc(list, func(i cloudprovider.Instance) bool { return i.ID == other }) {
 			continue
@@ -120,6 +120,13 @@ func (p *probe) unknown(ctx context.Context, call string, do func(id string) err
 		}
 	}
 	return p.count(ctx, claim, 1)
+}
+
+// withZero returns an id with a zero before the number that it ends with: another text, of the same
+// number.
+func withZero(id string) string {
+	start := strings.TrimRight(id, "0123456789")
+	return start + "0" + id[len(start):]
 }
 
 // many buys as many instances as the harness wants, and returns their claims by id.

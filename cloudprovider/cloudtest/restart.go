@@ -17,8 +17,9 @@ import (
 type LosingTransport struct {
 	next http.RoundTripper
 
-	mu   sync.Mutex
-	lose func(*http.Request) bool
+	mu     sync.Mutex
+	lose   func(*http.Request) bool
+	status int // of the reply instead of the lost one; 0 means none
 }
 
 // NewLosingTransport returns a transport that loses nothing until [LosingTransport.Lose] is called.
@@ -33,26 +34,45 @@ func NewLosingTransport(next http.RoundTripper) *LosingTransport {
 // Lose loses the reply to the next request for which the function returns true, and then no more;
 // nil loses none. It returns the restore function that [Harness].LoseReply needs.
 func (t *LosingTransport) Lose(which func(*http.Request) bool) (restore func()) {
+	return t.Fail(0, which)
+}
+
+// Fail is Lose with another reply instead of none: one with the status, such as 503, and without a
+// body. A cloud that has acted may answer so, and its client knows no more than without a reply.
+func (t *LosingTransport) Fail(status int, which func(*http.Request) bool) (restore func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.lose = which
+	t.lose, t.status = which, status
 	return func() { t.Lose(nil) }
 }
 
 // RoundTrip makes the request.
 func (t *LosingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	t.mu.Lock()
-	lost := t.lose != nil && t.lose(r)
-	if lost {
-		t.lose = nil
-	}
-	t.mu.Unlock()
+	lost, status := t.loses(r)
 	reply, err := t.next.RoundTrip(r)
-	if err == nil && lost {
-		_ = reply.Body.Close()
-		return nil, fmt.Errorf("%s %s: %w", r.Method, r.URL.Path, ErrLostReply)
+	if err != nil || !lost {
+		return reply, err
 	}
-	return reply, err
+	_ = reply.Body.Close()
+	if status != 0 {
+		return &http.Response{
+			Status: fmt.Sprintf("%d %s", status, http.StatusText(status)), StatusCode: status, Proto: reply.Proto, ProtoMajor: reply.ProtoMajor, ProtoMinor: reply.ProtoMinor,
+			Header: http.Header{}, Body: http.NoBody, Request: r,
+		}, nil
+	}
+	return nil, fmt.Errorf("%s %s: %w", r.Method, r.URL.Path, ErrLostReply)
+}
+
+// loses reports whether the reply to the request is the one to lose, and the status of another one.
+// The function that decides may panic.
+func (t *LosingTransport) loses(r *http.Request) (lost bool, status int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.lose == nil || !t.lose(r) {
+		return false, 0
+	}
+	t.lose = nil
+	return true, t.status
 }
 
 func startedAnew(ctx context.Context, p *probe) error {
@@ -152,13 +172,7 @@ func (p *probe) lostReply(ctx context.Context, neighbours map[string]bool, when 
 			return err
 		}
 	}
-	launch, err := p.create(ctx, claim)
-	for try := 1; try < patience && err != nil && cloudprovider.Advise(err).Unknown; try++ {
-		if err := p.settle(ctx); err != nil {
-			return err
-		}
-		launch, err = p.create(ctx, claim)
-	}
+	launch, err := p.createAgain(ctx, claim)
 	if err != nil {
 		return fmt.Errorf("Create that was asked again%s failed: %w", when, err)
 	}
@@ -172,6 +186,18 @@ func (p *probe) lostReply(ctx context.Context, neighbours map[string]bool, when 
 		return fmt.Errorf("asked again%s: %w", when, err)
 	}
 	return nil
+}
+
+// createAgain repeats Create until its outcome is known.
+func (p *probe) createAgain(ctx context.Context, claim cloudprovider.NodeClaim) (cloudprovider.Launch, error) {
+	launch, err := p.create(ctx, claim)
+	for try := 1; try < patience && err != nil && cloudprovider.Advise(err).Unknown; try++ {
+		if err := p.settle(ctx); err != nil {
+			return launch, err
+		}
+		launch, err = p.create(ctx, claim)
+	}
+	return launch, err
 }
 
 // reopen continues with a provider that was started anew.
@@ -196,9 +222,138 @@ func (p *probe) unanswered(ctx context.Context, n int) (claim cloudprovider.Node
 	if err != nil {
 		return claim, nil, fmt.Errorf("the harness did not lose a reply: %w", err)
 	}
-	_, said = p.create(ctx, claim)
-	restore()
+	defer restore()
+	var denied error // what Create said if it had launched something and asked for patience
+	_, said = patiently(ctx, p, func() (cloudprovider.Launch, error) {
+		launch, err := p.h.Provider.Create(ctx, claim)
+		p.note(launch.ID)
+		if errors.Is(err, cloudprovider.ErrThrottled) {
+			if made, listed := p.of(ctx, claim); listed == nil && len(made) > 0 {
+				denied, err = err, nil
+			}
+		}
+		return launch, err
+	})
+	if denied != nil {
+		said = denied
+	}
 	return claim, said, nil
+}
+
+// requestsOfCall is how many requests of a call are lost, one at a time.
+const requestsOfCall = 4
+
+// lostReads loses the reply to one reading request of each call. A provider that takes this for an
+// answer of the cloud may say that an instance is gone, or that a claim can never be launched.
+func lostReads(ctx context.Context, p *probe) error {
+	if p.h.LoseRead == nil {
+		return &skipped{"Harness.LoseRead"}
+	}
+	_, launch, err := p.launch(ctx)
+	if err != nil {
+		return err
+	}
+	if err := p.settle(ctx); err != nil {
+		return err
+	}
+	for n := 1; n <= requestsOfCall; n++ {
+		provider := p.h.Provider
+		for _, call := range []struct {
+			name string
+			do   func() error
+		}{
+			{"InstanceTypes", func() error { _, err := provider.InstanceTypes(ctx, p.h.Pool); return err }},
+			{"Get", func() error { _, err := provider.Get(ctx, launch.ID); return err }},
+			{"List", func() error { _, err := provider.List(ctx); return err }},
+			{"Drifted", func() error { _, err := provider.Drifted(ctx, launch.ID); return err }},
+		} {
+			if err := p.lostRead(ctx, n, call.name, call.do); err != nil {
+				return err
+			}
+		}
+		for _, unanswered := range []bool{true, false} {
+			if err := p.lostReadOfCreate(ctx, n, unanswered); err != nil {
+				return err
+			}
+		}
+		if err := p.lostReadOfDelete(ctx, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lostReadOfCreate loses a reply while Create looks for what it may launch, or, if it was unanswered
+// before, for what its token has led to.
+func (p *probe) lostReadOfCreate(ctx context.Context, n int, unanswered bool) error {
+	claim, err := p.claim(ctx)
+	if unanswered && p.h.LoseReply != nil {
+		claim, _, err = p.unanswered(ctx, 1)
+	}
+	if err != nil {
+		return err
+	}
+	if err := p.settle(ctx); err != nil {
+		return err
+	}
+	if err := p.lostRead(ctx, n, "Create", func() error {
+		launch, err := p.h.Provider.Create(ctx, claim)
+		p.note(launch.ID)
+		return err
+	}); err != nil {
+		return err
+	}
+	if _, err := p.createAgain(ctx, claim); err != nil {
+		return fmt.Errorf("the reply to request %d of Create was lost, and the same claim failed afterwards: %w", n, err)
+	}
+	return p.count(ctx, cloudprovider.NodeClaim{Name: claim.Name}, 1)
+}
+
+// lostReadOfDelete loses a reply while Delete looks at the instance. If the request that ends it
+// counts as one that reads, the instance may really be gone.
+func (p *probe) lostReadOfDelete(ctx context.Context, n int) error {
+	_, launch, err := p.launch(ctx)
+	if err != nil {
+		return err
+	}
+	if err := p.settle(ctx); err != nil {
+		return err
+	}
+	return p.lostRead(ctx, n, "Delete", func() error {
+		err := p.h.Provider.Delete(ctx, launch.ID)
+		if !errors.Is(err, cloudprovider.ErrNotFound) {
+			return err
+		}
+		if err := p.settle(ctx); err != nil {
+			return err
+		}
+		if _, there := p.get(ctx, launch.ID); there == nil {
+			return err
+		}
+		return nil
+	})
+}
+
+// lostRead fails unless a call, to whose n-th reading request the reply is lost, succeeds or fails
+// without a code. A code that asks for patience may be the truth, unless it comes each time.
+func (p *probe) lostRead(ctx context.Context, n int, name string, call func() error) error {
+	var failed error // of the harness
+	err := p.retry(ctx, func() error {
+		restore, err := p.h.LoseRead(ctx, n)
+		if err != nil {
+			failed = fmt.Errorf("the harness did not lose a reply: %w", err)
+			return nil
+		}
+		defer restore()
+		return call()
+	})
+	switch {
+	case failed != nil:
+		return failed
+	case err != nil && !cloudprovider.Advise(err).Unknown:
+		return fmt.Errorf("the reply to request %d of %s was lost, and %s took that for an answer: %w", n, name, name, err)
+	}
+	return nil
 }
 
 func foreign(ctx context.Context, p *probe) error {

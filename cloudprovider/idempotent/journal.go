@@ -80,9 +80,9 @@ const remembered = 48 * time.Hour
 // context and the claim.
 //
 // A provider of a cloud without client tokens supplies two functions. find looks for the machine
-// that carries the token. launch makes a machine and labels it with the token in the same call.
-// Both return an error of the closed list if they are certain that nothing was launched, and any
-// other error if not.
+// that carries the token, or its Hash: it gets the token itself. launch makes a machine and labels
+// it with the token in the same call. Both return an error of the closed list if they are certain
+// that nothing was launched, and any other error if not.
 //
 // After an error that is not certain, Create fails with ErrNotReady until Lag has passed since that
 // call ended. If another process left the call open, Lag counts from when this process learnt of
@@ -202,14 +202,18 @@ type Machine struct {
 	Token string
 	// Instance describes the machine for a claim without candidates, see [Describe]. It is called
 	// if the reply to the launch was lost, or if the machine is a second one. Read the catalogue
-	// before you call Instances, and fail if you cannot, because what Instance returns is kept. It
-	// must not fail because the type has left the catalogue since.
+	// before you call Instances, and fail if you cannot, because what Instance returns is kept. If
+	// the cloud limits calls, a catalogue of some minutes ago will do. Instance must not fail
+	// because the type has left the catalogue since.
 	Instance func(claim cloudprovider.NodeClaim) cloudprovider.Instance
 }
 
 // Instances returns the instances of the machines whose token is in the journal, by id, for Get and
 // List. An instance whose reply was lost is recorded, and recorded again once its type is known to
 // the catalogue. Otherwise hardly anything is written.
+//
+// The state of an instance is the one that it was recorded with, and Terminating once Delete was
+// called. If the cloud says more about the state, replace it.
 func (j *Journal) Instances(ctx context.Context, machines ...Machine) ([]cloudprovider.Instance, error) {
 	machines = slices.SortedFunc(slices.Values(machines), func(a, b Machine) int { return strings.Compare(a.ID, b.ID) })
 	var out []cloudprovider.Instance

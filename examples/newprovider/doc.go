@@ -20,8 +20,9 @@
 //     looks candidates up.
 //  5. Errors: map what your cloud answers to the closed list, by its codes and not by its texts,
 //     and keep the cloud's error in Error.Err. "None left" names the candidates, "not allowed more"
-//     names the quota and what it blocks. Do not map time-outs and lost connections: they mean that
-//     the outcome is unknown, and the caller will ask again.
+//     names the quota and what it blocks. ErrNotFound says that the machine is gone and its token
+//     dead, so a 404 of an image, of a type or of a list is another error. Do not map time-outs and
+//     lost connections: they mean that the outcome is unknown, and the caller will ask again.
 //  6. List: read every page or fail. If pages have numbers, read from the last to the first: a
 //     machine that ends meanwhile moves others to an earlier page, so reading forwards would leave
 //     one out. Filter by your tag, so that the machines of others are never listed, and so never
@@ -34,8 +35,8 @@
 //     RegistrationHook or interruption.Source.
 //  9. Run the test under the race detector. Then run it against the real cloud. Set Harness.Reopen
 //     and Harness.Foreign, and Harness.Settle to wait for as long as the cloud's readers lag. Set
-//     Harness.LoseReply and LoseRead with a cloudtest.LosingTransport. Set Harness.Many to more
-//     than a page of the cloud's lists has.
+//     Harness.LoseReply and LoseRead with a cloudtest.LosingTransport, once with its method Lose
+//     and once with Fail. Set Harness.Many to more than a page of the cloud's lists has.
 //
 // If the journal is lost, List is empty although machines run, and used tokens are new again. Keep
 // it where the claims are, never on a pod's own disk. If your cloud has unique names, name a

@@ -7,8 +7,8 @@ import (
 )
 
 // CountsVolumes reports whether the resource counts the volumes that a CSI driver has attached to a
-// node. Nodes never list such a resource (their CSINode has the limit). A type without it accepts
-// any number of volumes.
+// node. Its name is "attachable-volumes-csi-" and the name of the driver. Nodes never list such a
+// resource (their CSINode has the limit). A type without it accepts any number of volumes.
 func CountsVolumes(name corev1.ResourceName) bool {
 	return strings.HasPrefix(string(name), "attachable-volumes-csi-")
 }

@@ -28,6 +28,9 @@ type Problem struct {
 	Line int
 	// Detail says what is wrong and, if known, how to fix it.
 	Detail string
+	// Unknown is the path without list indexes if the type does not have the field, and otherwise
+	// empty.
+	Unknown string
 }
 
 // Decoder fills Go values from nodes. The zero value is ready to use and strict. A Decoder caches
@@ -35,7 +38,8 @@ type Problem struct {
 // concurrent use, and must not be copied.
 type Decoder struct {
 	// Live accepts what a cluster adds to objects, and what later versions of Kubernetes may add.
-	// It ignores fields of status that the type does not have, and leaves out managed fields.
+	// It ignores fields of status that the type does not have, and a status if it has none, and
+	// leaves out managed fields.
 	Live bool
 	// Hints says what to write instead of an unknown field, by its path without list indexes. A
 	// hint takes precedence over a guess.
@@ -319,8 +323,9 @@ func (r *run) structure(n *Node, v reflect.Value) {
 		m := &n.Members[i]
 		f, ok := s.fields[m.Key]
 		r.push(segment{key: m.Key})
+		status := r.Live && len(r.path) == 1 && m.Key == "status"
 		switch {
-		case !ok && r.lax:
+		case !ok && (r.lax || status):
 		case !ok:
 			r.unknown(m, s)
 		case lines[f.slot] != 0:
@@ -328,7 +333,7 @@ func (r *run) structure(n *Node, v reflect.Value) {
 		default:
 			lines[f.slot] = max(m.Line, 1)
 			was := r.lax
-			r.lax = was || r.Live && len(r.path) == 1 && m.Key == "status"
+			r.lax = was || status
 			r.value(&m.Value, fieldOf(v, f.index))
 			r.lax = was
 		}
@@ -365,6 +370,7 @@ func (r *run) unknown(m *Member, s *shape) {
 		hint = ": " + hint
 	}
 	r.report(m.Line, "unknown field %s%s", Quote(m.Key), hint)
+	r.problems[len(r.problems)-1].Unknown = r.where(false)
 }
 
 type lookup struct {

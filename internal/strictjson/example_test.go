@@ -75,11 +75,18 @@ func ExampleParseError() {
 }
 
 func ExampleProblem() {
-	n, _ := strictjson.Parse([]byte(`{"weight": true}`))
+	n, _ := strictjson.Parse([]byte(`{"weight": true, "limits": [{"cpus": 1}]}`))
 	var pool struct {
 		Weight int `json:"weight"`
+		Limits []struct {
+			CPU int `json:"cpu"`
+		} `json:"limits"`
 	}
 	var d strictjson.Decoder
-	fmt.Printf("%+v\n", d.Decode(&n, &pool)[0])
-	// Output: {Path:weight Line:1 Detail:want an integer, got a boolean true}
+	for _, p := range d.Decode(&n, &pool) {
+		fmt.Printf("%+v\n", p)
+	}
+	// Output:
+	// {Path:weight Line:1 Detail:want an integer, got a boolean true Unknown:}
+	// {Path:limits[0].cpus Line:1 Detail:unknown field "cpus": did you mean "cpu"? Unknown:limits.cpus}
 }

@@ -30,6 +30,7 @@ type builder struct {
 	snapshot    *Snapshot
 	problems    []*Problem
 	others      map[string]int
+	newer       map[string]int      // fields that only a newer version knows, by kind and path
 	makers      map[string][]string // those of the others whose objects create pods, and the paths to their templates
 	controllers []controller
 	cronJobs    []*batchv1.CronJob
@@ -45,6 +46,9 @@ func (b *builder) add(r *result) {
 	b.problems = append(b.problems, r.problems...)
 	for _, kind := range r.others {
 		b.others[kind]++
+	}
+	for _, field := range r.newer {
+		b.newer[field]++
 	}
 	for _, m := range r.makers {
 		paths := slices.Concat(b.makers[m.kind], m.paths)
@@ -230,20 +234,28 @@ func sortObjects[T metav1.Object](list []T) {
 	})
 }
 
-// skipped notes the kinds that planning ignores, in one line.
-func (b *builder) skipped() {
-	total := 0
+// counts returns names with their counts, sorted by name, and the sum. After the twelfth it says how
+// many more there are.
+func counts(of map[string]int, more string) (text string, total int) {
 	var parts []string
-	for _, kind := range slices.Sorted(maps.Keys(b.others)) {
-		total += b.others[kind]
-		parts = append(parts, fmt.Sprintf("%s %d", kind, b.others[kind]))
+	for _, name := range slices.Sorted(maps.Keys(of)) {
+		total += of[name]
+		parts = append(parts, fmt.Sprintf("%s %d", name, of[name]))
 	}
 	const most = 12
-	if more := len(parts) - most; more > 0 {
-		parts = append(parts[:most], fmt.Sprintf("and %d more kinds", more))
+	if n := len(parts) - most; n > 0 {
+		parts = append(parts[:most], fmt.Sprintf("and %d more %s", n, more))
 	}
-	if total > 0 {
-		b.snapshot.note("skipped %s of other kinds: %s", plural(total, "object", "objects"), strings.Join(parts, ", "))
+	return strings.Join(parts, ", "), total
+}
+
+// skipped notes the kinds that planning ignores, in one line, and the fields, in another.
+func (b *builder) skipped() {
+	if text, total := counts(b.others, "kinds"); total > 0 {
+		b.snapshot.note("skipped %s of other kinds: %s", plural(total, "object", "objects"), text)
+	}
+	if text, total := counts(b.newer, "fields"); total > 0 {
+		b.snapshot.note("fields that this version does not know are not read: %s", text)
 	}
 	b.pods()
 	unselected := 0

@@ -36,12 +36,20 @@ type visit struct {
 	decoder  *strictjson.Decoder
 	checker  *podcheck.Checker
 	problems []strictjson.Problem
-	decoding int // how many of the problems come from decoding
+	decoding int      // how many of the problems come from decoding
+	newer    []string // paths of fields that are unknown here and known to a cluster
 	stored   bool
 }
 
 func (v *visit) decode(into any) {
-	v.problems = append(v.problems, v.decoder.Decode(v.node, into)...)
+	served := served(v.node)
+	for _, p := range v.decoder.Decode(v.node, into) {
+		if served && p.Unknown != "" {
+			v.newer = append(v.newer, p.Unknown)
+		} else {
+			v.problems = append(v.problems, p)
+		}
+	}
 	v.decoding = len(v.problems)
 }
 
@@ -52,6 +60,13 @@ func (v *visit) take(found []strictjson.Problem) {
 			v.problems = append(v.problems, p)
 		}
 	}
+}
+
+// served reports whether an API server has returned the object. It stores no field that it does not
+// know, so a field that is unknown here belongs to a newer version, and is not misspelt.
+func served(n *strictjson.Node) bool {
+	has := func(key string) bool { v := n.Get("metadata").Get(key); return v != nil && v.Text != "" }
+	return has("uid") && has("resourceVersion")
 }
 
 func below(path, parent string) bool {

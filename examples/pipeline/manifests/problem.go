@@ -83,7 +83,7 @@ func hint(c chunk, problems []*Problem) {
 			}
 		}
 		if strings.Contains(p.Path, "template.") && strings.HasPrefix(p.Detail, "a pod needs at least one container") || strings.HasPrefix(p.Detail, `unknown field "$patch"`) {
-			p.Detail += "; a patch is not a manifest: " + render
+			p.Detail += patch
 		}
 	}
 }

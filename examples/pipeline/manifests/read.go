@@ -95,7 +95,7 @@ func read(files []File, problems []*Problem, o *Options) (*Snapshot, error) {
 		files, problems = slices.Concat(files, news), append(problems, more...)
 	}
 	several := supersede(files, results)
-	b := builder{problems: problems, others: map[string]int{}, makers: map[string][]string{}, templates: map[identity]*corev1.PodTemplate{}}
+	b := builder{problems: problems, others: map[string]int{}, newer: map[string]int{}, makers: map[string][]string{}, templates: map[identity]*corev1.PodTemplate{}}
 	b.snapshot = &Snapshot{positions: map[identity]Position{}, Defaults: defaultspread.Defaults{Constraints: o.Spread}}
 	for i := range results {
 		b.add(&results[i])
@@ -146,6 +146,7 @@ type result struct {
 	objects  []object
 	problems []*Problem
 	others   []string // kinds that planning ignores
+	newer    []string // fields that only a newer version knows, by kind and path
 	makers   []maker  // those of them whose objects create pods
 	broken   bool     // the text could not be parsed
 	file     string
@@ -468,6 +469,9 @@ func (w *worker) known(res *result, at Position, n *strictjson.Node, k kind, id 
 			at.Line = n.At(p.Path)
 		}
 		res.problems = append(res.problems, &Problem{Position: at, Object: id.String(), Path: p.Path, Detail: p.Detail})
+	}
+	for _, path := range v.newer {
+		res.newer = append(res.newer, id.kind+" "+path)
 	}
 	if m, ok := value.(metav1.Object); ok {
 		m.SetNamespace(id.namespace)

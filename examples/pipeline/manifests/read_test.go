@@ -425,6 +425,32 @@ func TestTheLastOfADirectoryCounts(t *testing.T) {
 	require.ErrorContains(t, err, "the object is given twice")
 }
 
+// A Deployment without a selector beside one of the same name with a selector is a patch of it, wherever it is found: a cluster takes
+// only one of them. Alone it is a sketch of a Deployment, and planned.
+func TestPatchesOfControllers(t *testing.T) {
+	for kind, required := range map[string]string{"Deployment": "", "StatefulSet": "serviceName: web, ", "DaemonSet": "", "ReplicaSet": ""} {
+		for _, patch := range []string{"a-patch.yaml", "z-patch.yaml"} {
+			dir := t.TempDir()
+			write := func(name, selector, containers string) {
+				text := fmt.Sprintf("apiVersion: apps/v1\nkind: %s\nmetadata: {name: web}\nspec: {%s%stemplate: {metadata: {labels: {app: web}}, spec: {%s}}}\n", kind, required, selector, containers)
+				require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+			}
+			write(patch, "", "containers: [{name: main, image: i}]")
+			_, err := manifests.Read([]string{dir}, nil)
+			require.NoError(t, err)
+			write("base.yaml", "selector: {matchLabels: {app: web}}, ", "containers: [{name: main, image: i}]")
+			_, err = manifests.Read([]string{dir}, nil)
+			require.ErrorContains(t, err, fmt.Sprintf("%s:1: %s default/web: spec.selector: required; a patch is not a manifest: ", filepath.Join(dir, patch), kind))
+			assert.NotContains(t, err.Error(), "\n")
+
+			write(patch, "", "priorityClassName: high")
+			_, err = manifests.Read([]string{dir}, nil)
+			require.ErrorContains(t, err, "a pod needs at least one container; a patch is not a manifest: ")
+			assert.NotContains(t, err.Error(), "\n", "once is enough")
+		}
+	}
+}
+
 // kubectl create takes objects with the beginning of a name, and files of several makers that were put together.
 func TestFilesAsTheyAre(t *testing.T) {
 	made := "apiVersion: v1\nkind: Pod\nmetadata: {generateName: web-}\nspec: {containers: [{name: main, image: i}]}\n"
@@ -451,4 +477,32 @@ func TestEmptyInput(t *testing.T) {
 			require.NoError(t, err)
 		}
 	}
+}
+
+// A cluster may be newer than this program: what its API server has stored is no mistake of a person. The fields are not read, and a
+// note says so. Without the marks of a server, the same text is a typo.
+func TestFieldsOfANewerCluster(t *testing.T) {
+	const server = "uid: 8f14e45f-0000-4000-8000-000000000001, resourceVersion: \"17\""
+	text := func(marks string) []manifests.File {
+		var b strings.Builder
+		for _, name := range []string{"a", "b"} {
+			fmt.Fprintf(&b, "---\napiVersion: v1\nkind: Pod\nmetadata: {name: %s, %s}\nspec: {later: 1, containers: [{name: c, image: c, soon: {}}, {name: d, image: d, soon: {}}]}\n", name, marks)
+		}
+		fmt.Fprintf(&b, "---\napiVersion: batch/v1\nkind: Job\nmetadata: {name: c, %s}\nspec: {template: {spec: {later: [], restartPolicy: Never, containers: [{name: c, image: c}]}}}\n", marks)
+		return []manifests.File{{Name: "x.yaml", Data: []byte(b.String())}}
+	}
+	s, err := manifests.Parse(text(server), nil)
+	require.NoError(t, err)
+	assert.Len(t, s.Pods, 2)
+	assert.Len(t, s.Pods[0].Spec.Containers, 2)
+	assert.Contains(t, s.Notes, "fields that this version does not know are not read: Job spec.template.spec.later 1, Pod spec.containers.soon 4, Pod spec.later 2")
+
+	for _, marks := range []string{"labels: {}", "uid: a", "resourceVersion: \"17\"", "uid: \"\", resourceVersion: \"\""} {
+		_, err = manifests.Parse(text(marks), nil)
+		require.ErrorContains(t, err, `unknown field "later"`, marks)
+	}
+
+	// A wrong type is a mistake, whoever has stored it.
+	_, err = manifests.Parse([]manifests.File{{Name: "x.yaml", Data: []byte("apiVersion: v1\nkind: Pod\nmetadata: {name: a, " + server + "}\nspec: {containers: 1}\n")}}, nil)
+	require.ErrorContains(t, err, "spec.containers")
 }

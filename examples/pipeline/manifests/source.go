@@ -11,6 +11,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // maxBytes limits the input; a cluster of 100,000 pods exports to some hundred megabytes.
@@ -163,6 +166,7 @@ func supersede(files []File, results []result) []string {
 	for _, f := range files {
 		found[f.Name] = f.Found
 	}
+	refusePatches(found, results)
 	places := map[identity][]Position{}
 	var several []identity
 	for i := range results {
@@ -192,6 +196,49 @@ func supersede(files []File, results []result) []string {
 		out = append(out, fmt.Sprintf("%s (%s, before in %s)", id, last.File, before.File))
 	}
 	return out
+}
+
+// refusePatches makes a problem of each controller of a found file that has no selector although
+// another one of its name has one. It is a patch, which a cluster refuses, and must not supersede
+// the controller that it is for.
+func refusePatches(found map[string]bool, results []result) {
+	whole := map[identity]bool{}
+	for i := range results {
+		for _, o := range results[i].objects {
+			if selector, _ := selectorOf(o.value); selector != nil {
+				whole[o.id] = true
+			}
+		}
+	}
+	for i := range results {
+		r := &results[i]
+		r.objects = slices.DeleteFunc(r.objects, func(o object) bool {
+			if selector, needs := selectorOf(o.value); !needs || selector != nil || !whole[o.id] || !found[o.position.File] {
+				return false
+			}
+			name := o.id.String()
+			if !slices.ContainsFunc(r.problems, func(p *Problem) bool { return p.Object == name && strings.HasSuffix(p.Detail, patch) }) {
+				r.problems = append(r.problems, &Problem{Position: o.position, Object: name, Path: "spec.selector", Detail: "required" + patch})
+			}
+			return true
+		})
+	}
+}
+
+// selectorOf returns the selector of a controller. needs reports whether a cluster refuses the object
+// without one.
+func selectorOf(value any) (selector *metav1.LabelSelector, needs bool) {
+	switch v := value.(type) {
+	case *appsv1.Deployment:
+		return v.Spec.Selector, true
+	case *appsv1.ReplicaSet:
+		return v.Spec.Selector, true
+	case *appsv1.StatefulSet:
+		return v.Spec.Selector, true
+	case *appsv1.DaemonSet:
+		return v.Spec.Selector, true
+	}
+	return nil, false
 }
 
 // chunk is the text of one document, or of one item of a list.

@@ -68,6 +68,9 @@ func parse(c chunk) ([]strictjson.Node, error) {
 // render says what to do with files that are not manifests yet.
 const render = "render charts with helm template, kustomizations with kubectl kustomize"
 
+// patch ends the problems of objects that are patches of others.
+const patch = "; a patch is not a manifest: " + render
+
 // placeholder matches a line that begins with a placeholder of a template, or whose value begins
 // with one.
 var placeholder = regexp.MustCompile(`(?m)^[ \t]*(- )?([\w./"-]+:[ \t]+)?\{\{`)
