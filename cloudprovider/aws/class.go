@@ -282,7 +282,7 @@ func (p *Provider) fill(ctx context.Context, s *resolvedClass) error {
 	}
 	if p.options.Adjust != nil {
 		before := s.types
-		s.types = p.options.Adjust(cloneTypes(before))
+		s.types = p.options.Adjust(instancetypes.Clone(before))
 		s.ordered = !samePrices(before, s.types)
 	}
 	for i, t := range s.types {

@@ -122,7 +122,7 @@ func (p *Provider) InstanceTypes(ctx context.Context, pool nodepool.NodePool) ([
 	if err != nil {
 		return nil, api.Outcome("types", pool.Name, err)
 	}
-	return cloneTypes(s.types), nil
+	return instancetypes.Clone(s.types), nil
 }
 
 // RepairPolicies returns policies that replace three kinds of nodes: nodes that have not been
@@ -174,26 +174,6 @@ func (n *notes) list() []string {
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
-}
-
-// cloneTypes returns a deep copy of the types.
-func cloneTypes(types []instancetypes.InstanceType) []instancetypes.InstanceType {
-	out := slices.Clone(types)
-	for i := range out {
-		t := &out[i]
-		t.Offerings = slices.Clone(t.Offerings)
-		for j := range t.Offerings {
-			if list := t.Offerings[j].List; list != nil {
-				copied := *list
-				t.Offerings[j].List = &copied
-			}
-		}
-		t.Capacity = t.Capacity.DeepCopy()
-		t.Overhead.KubeReserved = t.Overhead.KubeReserved.DeepCopy()
-		t.Overhead.SystemReserved = t.Overhead.SystemReserved.DeepCopy()
-		t.Overhead.EvictionThreshold = t.Overhead.EvictionThreshold.DeepCopy()
-	}
-	return out
 }
 
 // Options configure a provider. Cluster and Classes are required.
