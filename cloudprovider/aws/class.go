@@ -224,10 +224,10 @@ func (p *Provider) ensureProfile(ctx context.Context, s *resolvedClass) error {
 	}
 	_, err := p.profiles.Get(ctx, role, func(ctx context.Context) (string, error) {
 		name, made, err := profile.Ensure(ctx, p.clients, p.options.Cluster, role)
-		p.ownProfiles.note(name, 0, made)
+		p.ownProfiles.note(name, made)
 		return name, err
 	})
-	p.ownProfiles.note(s.profile, 0, false)
+	p.ownProfiles.note(s.profile, false)
 	return err
 }
 

@@ -174,11 +174,11 @@ func (p *Provider) deletePatiently(ctx context.Context, id string) error {
 	}
 }
 
-// ReleaseTemplates deletes the launch templates that this provider has made and no launch is using.
-// Machines do not need their template, and the next launch makes it again.
+// ReleaseTemplates deletes the launch templates that this provider has made. Machines do not need
+// their template, and the next launch makes it again.
 func (p *Provider) ReleaseTemplates(ctx context.Context) error {
 	for _, name := range p.templates.used.mine() {
-		if _, err := p.templates.collect(ctx, name, 0); err != nil {
+		if err := p.templates.delete(ctx, name); err != nil {
 			return api.Outcome("release", name, err)
 		}
 	}

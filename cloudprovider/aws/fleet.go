@@ -243,38 +243,28 @@ func (p *Provider) ownTags(rec record.Batch) (map[string]string, error) {
 	return own, err
 }
 
-// ask makes the templates and calls CreateFleet. A template that has disappeared in between is made
-// again, once.
+// ask makes the templates and calls CreateFleet. Templates that have disappeared in between are made
+// again, twice at most.
 func (p *Provider) ask(ctx context.Context, b *pending, ready prepared) (*sdk.CreateFleetOutput, error) {
-	for again := false; ; again = true {
-		var releases []func()
-		release := func() {
-			for _, r := range releases {
-				r()
-			}
-		}
+	for attempt := 1; ; attempt++ {
 		for _, t := range ready.templates {
-			id, r, err := p.templates.hold(ctx, t)
+			id, err := p.templates.ensure(ctx, t)
 			if err != nil {
-				release()
 				return nil, err
 			}
-			releases = append(releases, r)
 			b.ids[aws.ToString(t.LaunchTemplateName)] = id
 		}
 		if err := ctx.Err(); err != nil {
-			release()
 			return nil, err
 		}
 		b.stamp(time.Now())
 		p.launching.CompareAndSwap(0, time.Now().Unix())
 		out, err := p.clients.EC2.CreateFleet(ctx, b.input)
-		release()
 		b.stamp(time.Now()) // a call can take long, so it may have launched only now
 		if err == nil {
 			return out, nil
 		}
-		if !cloudprovider.Advise(err).Unknown && strings.HasPrefix(api.Reason(err), "InvalidLaunchTemplate") && !again {
+		if !cloudprovider.Advise(err).Unknown && strings.HasPrefix(api.Reason(err), "InvalidLaunchTemplate") && attempt <= 2 {
 			p.templates.exist.Forget()
 			b.stamp(time.Time{})
 			continue
