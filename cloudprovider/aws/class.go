@@ -18,7 +18,6 @@ import (
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/internal/market"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/internal/memory"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/internal/profile"
-	"github.com/joinery-sdk/joinery/cloudprovider/aws/internal/record"
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/instancetypes/ec2"
 	"github.com/joinery-sdk/joinery/instancetypes/ec2/catalogue"
@@ -49,7 +48,6 @@ type resolvedClass struct {
 	profile   string
 	shifted   []string           // zones with a zonal shift
 	ordered   bool               // prices were adjusted, so fleets use their order
-	foreign   discovery.Template // a launch template made by others, from which machines are launched; usually none
 	types     []instancetypes.InstanceType
 	byName    map[string]int
 	plain     map[string]bool // types whose first network card has no EFA although others have
@@ -138,6 +136,9 @@ func (p *Provider) checkZone(ctx context.Context, id string) error {
 
 func (p *Provider) resolve(ctx context.Context, class nodeclass.NodeClass, shifted []string) (*resolvedClass, error) {
 	s := &resolvedClass{class: class, shifted: shifted, byName: map[string]int{}, plain: map[string]bool{}, templates: &templateCache{}}
+	if class.LaunchTemplate != "" {
+		return nil, invalid(fmt.Errorf("node class %q: launchTemplate %q: machines are launched only from templates that the provider writes: put what it says into the class's own fields", class.Name, class.LaunchTemplate))
+	}
 	var err error
 	if s.settings, err = p.options.settings(class); err != nil {
 		return nil, invalid(err)
@@ -146,24 +147,14 @@ func (p *Provider) resolve(ctx context.Context, class nodeclass.NodeClass, shift
 	if s.subnets, err = p.finder.Subnets(ctx, class.Subnets); err != nil {
 		return nil, err
 	}
-	if class.LaunchTemplate != "" {
-		// It decides everything except type and subnet. What is known of it is used to choose types
-		// and to find drift.
-		if s.foreign, err = p.finder.Template(ctx, class.LaunchTemplate); err != nil {
-			return nil, err
-		}
-		class.AMIs = []nodeclass.Term{{IDs: []string{s.foreign.Image}}}
-		for _, id := range s.foreign.Groups {
-			s.groups = append(s.groups, discovery.Group{ID: id})
-		}
-	} else if s.groups, err = p.finder.Groups(ctx, class.SecurityGroups); err != nil {
+	if s.groups, err = p.finder.Groups(ctx, class.SecurityGroups); err != nil {
 		return nil, err
 	}
 	var missing []error
 	if len(s.subnets) == 0 {
 		missing = append(missing, fmt.Errorf("node class %q: no subnet matches its selector", class.Name))
 	}
-	if len(s.groups) == 0 && s.foreign.Name == "" {
+	if len(s.groups) == 0 {
 		missing = append(missing, fmt.Errorf("node class %q: no security group matches its selector", class.Name))
 	}
 	p.notes.set("groups "+class.Name, discovery.GroupWarning(s.groups))
@@ -219,7 +210,7 @@ func (p *Provider) profile(class nodeclass.NodeClass) string {
 // ensureProfile creates the profile of the class's role before something is launched with it.
 func (p *Provider) ensureProfile(ctx context.Context, s *resolvedClass) error {
 	role := s.class.Role
-	if role == "" || s.class.InstanceProfile != "" || s.foreign.Name != "" {
+	if role == "" || s.class.InstanceProfile != "" {
 		return nil
 	}
 	_, err := p.profiles.Get(ctx, role, func(ctx context.Context) (string, error) {
@@ -250,10 +241,7 @@ func (p *Provider) fill(ctx context.Context, s *resolvedClass) error {
 	if err != nil {
 		return invalid(err)
 	}
-	if s.foreign.Name == "" {
-		types = withEnclaves(types, region.Offers)
-	}
-	if types, err = placed(types, s.placed); err != nil {
+	if types, err = placed(withEnclaves(types, region.Offers), s.placed); err != nil {
 		return err
 	}
 	layers, err := p.layers(ctx)
@@ -470,12 +458,4 @@ func note(text string, err error) string {
 		return ""
 	}
 	return fmt.Sprintf("%s: %v", text, err)
-}
-
-// hash changes with everything that determines machines, except what the class selects.
-func (s *resolvedClass) hash() string {
-	if s.foreign.Name != "" {
-		return record.ClassHash(s.class) + "-" + s.foreign.Version
-	}
-	return record.ClassHash(s.class)
 }

@@ -202,7 +202,7 @@ func (p *Provider) Permitted(ctx context.Context, claim cloudprovider.NodeClaim)
 		_, err := p.clients.EC2.CreateLaunchTemplate(ctx, &in)
 		ask(err, "InvalidLaunchTemplateName.AlreadyExistsException")
 	}
-	_, err = p.clients.EC2.RunInstances(ctx, launch.Alone(p.tags(s, claim), ready.offers[0].t.Name, ready.offers[0].subnet, s.foreign.Name, ready.templates))
+	_, err = p.clients.EC2.RunInstances(ctx, launch.Alone(p.tags(s, claim), ready.offers[0].t.Name, ready.offers[0].subnet, ready.templates[0].LaunchTemplateData))
 	ask(err)
 	fleet := launch.Request(s.fleet("dry-run-"+rand.Text(), 1, ready, p.tags(s, claim), nil))
 	fleet.DryRun = aws.Bool(true)

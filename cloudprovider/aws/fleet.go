@@ -222,7 +222,7 @@ func batchOf(id string, s *resolvedClass, claims []cloudprovider.NodeClaim) reco
 	first := claims[0]
 	rec := record.Batch{
 		ID: id, Pool: first.Pool, NodeClass: first.NodeClass.Name, Requirements: first.Requirements.String(), Labels: first.Labels,
-		Identity: record.Identity(first), ClassHash: s.hash(), Version: record.Version, Created: time.Now().Unix(),
+		Identity: record.Identity(first), ClassHash: record.ClassHash(s.class), Version: record.Version, Created: time.Now().Unix(),
 	}
 	for _, c := range claims {
 		known := record.Claim{Name: c.Name, Token: c.Token}

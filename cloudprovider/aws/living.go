@@ -66,10 +66,7 @@ func (s *resolvedClass) drift(f *found) cloudprovider.Drift {
 	is := func(reason, format string, args ...any) cloudprovider.Drift {
 		return cloudprovider.Drift{Reason: reason, Detail: fmt.Sprintf(format, args...)}
 	}
-	if now := s.hash(); f.hash != "" && f.hash != now {
-		if s.foreign.Name != "" {
-			return is(NodeClassDrift, "node class %q or its launch template %q was changed since", s.class.Name, s.foreign.Name)
-		}
+	if f.hash != "" && f.hash != record.ClassHash(s.class) {
 		return is(NodeClassDrift, "node class %q was changed since", s.class.Name)
 	}
 	image := aws.ToString(f.raw.ImageId)
@@ -86,7 +83,7 @@ func (s *resolvedClass) drift(f *found) cloudprovider.Drift {
 		want = append(want, g.ID)
 	}
 	slices.Sort(have)
-	if !slices.Equal(have, want) && (s.foreign.Name == "" || len(want) > 0) {
+	if !slices.Equal(have, want) {
 		return is(SecurityGroupDrift, "security groups %s instead of %s", strings.Join(have, ", "), strings.Join(want, ", "))
 	}
 	subnet := aws.ToString(f.raw.SubnetId)

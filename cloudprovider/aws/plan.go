@@ -167,12 +167,9 @@ func (p *Provider) prepare(s *resolvedClass, shape string, c cloudprovider.NodeC
 	at := map[string]int{}
 	for _, o := range a.offers {
 		o.subnet = best[o.zone].ID
-		in := &sdk.CreateLaunchTemplateInput{LaunchTemplateName: aws.String(s.foreign.Name)}
-		if s.foreign.Name == "" {
-			var err error
-			if in, err = s.written(shape, s.alike(o), func() (*sdk.CreateLaunchTemplateInput, error) { return p.template(s, c, o) }); err != nil {
-				return nil, err
-			}
+		in, err := s.written(shape, s.alike(o), func() (*sdk.CreateLaunchTemplateInput, error) { return p.template(s, c, o) })
+		if err != nil {
+			return nil, err
 		}
 		o.templateName = aws.ToString(in.LaunchTemplateName)
 		k, ok := at[o.templateName]
@@ -185,10 +182,8 @@ func (p *Provider) prepare(s *resolvedClass, shape string, c cloudprovider.NodeC
 		if !ok {
 			k = len(last.configs)
 			at[o.templateName] = k
-			last.configs = append(last.configs, launch.Config{Template: o.templateName, Version: s.foreign.Version})
-			if s.foreign.Name == "" {
-				last.templates = append(last.templates, in)
-			}
+			last.configs = append(last.configs, launch.Config{Template: o.templateName})
+			last.templates = append(last.templates, in)
 		}
 		last.offers = append(last.offers, o)
 		last.add(k, o)

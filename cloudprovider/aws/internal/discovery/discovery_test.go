@@ -286,26 +286,6 @@ func TestCluster(t *testing.T) {
 	})
 }
 
-// A template of others is read at its latest version, with the groups of all of its interfaces.
-func TestTemplate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		cloud, f := finder(t, awstest.Config{})
-		_, err := f.Template(t.Context(), "ours")
-		require.ErrorIs(t, err, cloudprovider.ErrNotReady)
-		cloud.AddTemplate("ours", map[string]string{"ImageId": "ami-1", "SecurityGroupId.1": "sg-2"})
-		got, err := f.Template(t.Context(), "ours")
-		require.NoError(t, err)
-		assert.Equal(t, discovery.Template{Name: "ours", Version: "1", Image: "ami-1", Groups: []string{"sg-2"}}, got)
-		cloud.AddTemplate("ours", map[string]string{
-			"ImageId": "ami-2", "NetworkInterface.1.SecurityGroupId.1": "sg-3", "NetworkInterface.2.SecurityGroupId.1": "sg-1", "NetworkInterface.2.SecurityGroupId.2": "sg-3",
-		})
-		time.Sleep(time.Hour)
-		got, err = f.Template(t.Context(), "ours")
-		require.NoError(t, err)
-		assert.Equal(t, discovery.Template{Name: "ours", Version: "2", Image: "ami-2", Groups: []string{"sg-1", "sg-3"}}, got)
-	})
-}
-
 func TestShifted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cloud, f := finder(t, awstest.Config{})

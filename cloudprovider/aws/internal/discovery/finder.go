@@ -14,7 +14,7 @@ import (
 // noticed.
 const (
 	networkTTL  = time.Minute     // subnets and security groups
-	imageTTL    = 5 * time.Minute // images, parameters and launch templates of others
+	imageTTL    = 5 * time.Minute // images and parameters
 	clusterTTL  = 5 * time.Minute
 	capacityTTL = time.Minute // capacity reservations and placement groups
 	shiftTTL    = 30 * time.Second

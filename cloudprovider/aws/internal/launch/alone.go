@@ -6,10 +6,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 )
 
-// Alone returns a dry run of one machine of a type in a subnet. It uses a launch template by its
-// name, or else the content of the first of the templates. EC2 checks the same permissions for the
-// machines of a fleet, which it launches in the caller's name.
-func Alone(tags map[string]string, typ, subnet, template string, templates []*sdk.CreateLaunchTemplateInput) *sdk.RunInstancesInput {
+// Alone returns a dry run of one machine of a type in a subnet, with the content of a launch
+// template. EC2 checks the same permissions for the machines of a fleet, which it launches in the
+// caller's name.
+func Alone(tags map[string]string, typ, subnet string, data *types.RequestLaunchTemplateData) *sdk.RunInstancesInput {
 	in := &sdk.RunInstancesInput{
 		DryRun: aws.Bool(true), MinCount: aws.Int32(1), MaxCount: aws.Int32(1), InstanceType: types.InstanceType(typ), SubnetId: aws.String(subnet),
 		TagSpecifications: []types.TagSpecification{
@@ -18,14 +18,6 @@ func Alone(tags map[string]string, typ, subnet, template string, templates []*sd
 			{ResourceType: types.ResourceTypeNetworkInterface, Tags: tagList(tags)},
 		},
 	}
-	if template != "" {
-		in.LaunchTemplate = &types.LaunchTemplateSpecification{LaunchTemplateName: aws.String(template), Version: aws.String("$Latest")}
-		return in
-	}
-	if len(templates) == 0 {
-		return in
-	}
-	data := templates[0].LaunchTemplateData
 	in.ImageId, in.UserData = data.ImageId, data.UserData
 	if data.IamInstanceProfile != nil {
 		in.IamInstanceProfile = &types.IamInstanceProfileSpecification{Name: data.IamInstanceProfile.Name}

@@ -1,7 +1,6 @@
 package launch
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 
@@ -54,12 +53,10 @@ type Fleet struct {
 	Tags, InstanceTags map[string]string
 }
 
-// Config is one launch template and the offerings to launch from it.
+// Config is one launch template and the offerings to launch from it. Templates of [Template] never
+// change, so they have only their first version.
 type Config struct {
-	Template string
-	// Version is a version of the template; empty means 1. Templates of [Template] never change, so
-	// they have only their first version.
-	Version   string
+	Template  string
 	Overrides []Override
 }
 
@@ -99,7 +96,7 @@ func Request(f Fleet) *sdk.CreateFleetInput {
 	}
 	for _, c := range f.Configs {
 		config := types.FleetLaunchTemplateConfigRequest{
-			LaunchTemplateSpecification: &types.FleetLaunchTemplateSpecificationRequest{LaunchTemplateName: aws.String(c.Template), Version: aws.String(cmp.Or(c.Version, "1"))},
+			LaunchTemplateSpecification: &types.FleetLaunchTemplateSpecificationRequest{LaunchTemplateName: aws.String(c.Template), Version: aws.String("1")},
 		}
 		for _, o := range c.Overrides {
 			config.Overrides = append(config.Overrides, types.FleetLaunchTemplateOverridesRequest{

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	sdk "github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -174,7 +173,7 @@ func ExampleAlone() {
 	if err != nil {
 		panic(err)
 	}
-	in := launch.Alone(map[string]string{"team": "shop"}, "m5.large", "subnet-1", "", []*sdk.CreateLaunchTemplateInput{template})
+	in := launch.Alone(map[string]string{"team": "shop"}, "m5.large", "subnet-1", template.LaunchTemplateData)
 	fmt.Println(*in.DryRun, *in.ImageId, in.InstanceType, in.SecurityGroupIds, *in.IamInstanceProfile.Name)
 	// Output: true ami-1 m5.large [sg-1] nodes
 }
