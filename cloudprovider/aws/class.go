@@ -35,23 +35,22 @@ const (
 )
 
 // resolvedClass is the result of resolving a node class: what can be bought, and what machines are
-// launched with. It is shared and never changes, except for its templates.
+// launched with. It is shared and never changes.
 type resolvedClass struct {
-	class     nodeclass.NodeClass
-	settings  ec2.Settings
-	cluster   discovery.Cluster
-	subnets   []discovery.Subnet
-	groups    []discovery.Group
-	images    []discovery.Image
-	placed    discovery.Placement
-	reserved  []ec2.Reservation
-	profile   string
-	shifted   []string           // zones with a zonal shift
-	ordered   bool               // prices were adjusted, so fleets use their order
-	types     []instancetypes.InstanceType
-	byName    map[string]int
-	plain     map[string]bool // types whose first network card has no EFA although others have
-	templates *templateCache
+	class    nodeclass.NodeClass
+	settings ec2.Settings
+	cluster  discovery.Cluster
+	subnets  []discovery.Subnet
+	groups   []discovery.Group
+	images   []discovery.Image
+	placed   discovery.Placement
+	reserved []ec2.Reservation
+	profile  string
+	shifted  []string // zones with a zonal shift
+	ordered  bool     // prices were adjusted, so fleets use their order
+	types    []instancetypes.InstanceType
+	byName   map[string]int
+	plain    map[string]bool // types whose first network card has no EFA although others have
 }
 
 func (s *resolvedClass) find(name string) (instancetypes.InstanceType, bool) {
@@ -135,7 +134,7 @@ func (p *Provider) checkZone(ctx context.Context, id string) error {
 }
 
 func (p *Provider) resolve(ctx context.Context, class nodeclass.NodeClass, shifted []string) (*resolvedClass, error) {
-	s := &resolvedClass{class: class, shifted: shifted, byName: map[string]int{}, plain: map[string]bool{}, templates: &templateCache{}}
+	s := &resolvedClass{class: class, shifted: shifted, byName: map[string]int{}, plain: map[string]bool{}}
 	if class.LaunchTemplate != "" {
 		return nil, invalid(fmt.Errorf("node class %q: launchTemplate %q: machines are launched only from templates that the provider writes: put what it says into the class's own fields", class.Name, class.LaunchTemplate))
 	}

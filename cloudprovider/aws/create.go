@@ -92,7 +92,7 @@ func (p *Provider) createAll(ctx context.Context, claims []cloudprovider.NodeCla
 			for k, i := range fresh[shape] {
 				group[k] = claims[i]
 			}
-			for k, r := range p.launch(ctx, shape, group) {
+			for k, r := range p.launch(ctx, group) {
 				i := fresh[shape][k]
 				results[i] = cloudprovider.Result{Launch: r.Launch, Err: api.Outcome("create", claims[i].Name, r.Err)}
 			}
@@ -252,14 +252,11 @@ func (p *Provider) readHistory(ctx context.Context, token string) error {
 }
 
 // launch makes the fleets for claims of one shape that are new, and reconciles their tokens.
-func (p *Provider) launch(ctx context.Context, shape string, claims []cloudprovider.NodeClaim) []cloudprovider.Result {
+func (p *Provider) launch(ctx context.Context, claims []cloudprovider.NodeClaim) []cloudprovider.Result {
 	results := make([]cloudprovider.Result, len(claims))
-	rest := make([]int, len(claims))
-	for i := range claims {
-		rest[i] = i
-	}
+	done := 0 // claims before this one have a result
 	give := func(err error) []cloudprovider.Result {
-		for _, i := range rest {
+		for i := done; i < len(claims); i++ {
 			results[i].Err = err
 			p.memory.Reconcile(claims[i].Token, nil, nil, time.Time{})
 		}
@@ -293,41 +290,34 @@ func (p *Provider) launch(ctx context.Context, shape string, claims []cloudprovi
 			usable = append(usable, o)
 		}
 	}
-	for _, a := range attempts(usable) {
-		fleets, err := p.prepare(s, shape, claims[0], a)
+	usable = inOrder(usable)
+	for done < len(claims) && len(usable) > 0 {
+		ready, others, err := p.prepare(s, claims[0], usable)
 		if err != nil {
 			return give(err)
 		}
-		for len(rest) > 0 && len(fleets) > 0 {
-			chunk := rest[:min(len(rest), p.options.Window.Most)]
-			group := make([]cloudprovider.NodeClaim, len(chunk))
-			for k, i := range chunk {
-				group[k] = claims[i]
+		answer := p.fleet(ctx, s, claims[done:min(done+p.options.Window.Most, len(claims))], ready, &ledger)
+		if answer.open != nil { // the result is unknown for these, and the others were not asked for
+			for range answer.open.claims {
+				results[done].Err = answer.err
+				p.memory.Reconcile(claims[done].Token, nil, answer.open, time.Time{})
+				done++
 			}
-			answer := p.fleet(ctx, s, group, fleets[0], &ledger)
-			if answer.err != nil && answer.open == nil {
-				return give(answer.err)
-			}
-			if answer.open != nil { // the result is unknown for these, and the others were not asked for
-				for _, i := range chunk[:len(answer.open.claims)] {
-					results[i].Err = answer.err
-					p.memory.Reconcile(claims[i].Token, nil, answer.open, time.Time{})
-				}
-				rest = rest[len(answer.open.claims):]
-				return give(unknown(answer.err))
-			}
-			for k, instance := range answer.instances {
-				i := chunk[k]
-				results[i].Launch = cloudprovider.Launch{Instance: instance.Clone(), Refused: slices.Clone(ledger.refused), Quotas: slices.Clone(ledger.quotas)}
-				p.memory.Reconcile(claims[i].Token, &instance, nil, time.Now())
-			}
-			rest = rest[len(answer.instances):]
-			if len(answer.instances) == 0 {
-				fleets = fleets[1:]
-			}
+			return give(unknown(answer.err))
+		}
+		if answer.err != nil {
+			return give(answer.err)
+		}
+		for _, instance := range answer.instances {
+			results[done].Launch = cloudprovider.Launch{Instance: instance.Clone(), Refused: slices.Clone(ledger.refused), Quotas: slices.Clone(ledger.quotas)}
+			p.memory.Reconcile(claims[done].Token, &instance, nil, time.Now())
+			done++
+		}
+		if len(answer.instances) == 0 {
+			usable = others
 		}
 	}
-	if len(rest) == 0 {
+	if done == len(claims) {
 		return results
 	}
 	return give(ledger.err(offers))

@@ -122,7 +122,7 @@ func (p *Provider) DryRun(ctx context.Context, claims []cloudprovider.NodeClaim)
 	for n, shape := range shapes {
 		group := groups[shape]
 		c := group[0]
-		s, ready, err := p.foresee(ctx, shape, c)
+		s, ready, err := p.foresee(ctx, c)
 		if err != nil {
 			return nil, api.Outcome("dry run", c.Name, err)
 		}
@@ -153,13 +153,12 @@ func (p *Provider) DryRun(ctx context.Context, claims []cloudprovider.NodeClaim)
 }
 
 // foresee returns the first fleet that Create would ask for, for a claim and others of its shape.
-// It shares nothing with the provider.
-func (p *Provider) foresee(ctx context.Context, shape string, c cloudprovider.NodeClaim) (*resolvedClass, prepared, error) {
-	known, err := p.resolvedClass(ctx, c.NodeClass.Name)
+func (p *Provider) foresee(ctx context.Context, c cloudprovider.NodeClaim) (*resolvedClass, prepared, error) {
+	s, err := p.resolvedClass(ctx, c.NodeClass.Name)
 	if err != nil {
 		return nil, prepared{}, err
 	}
-	offers, err := known.check(c)
+	offers, err := s.check(c)
 	if err != nil {
 		return nil, prepared{}, err
 	}
@@ -167,13 +166,8 @@ func (p *Provider) foresee(ctx context.Context, shape string, c cloudprovider.No
 	if len(usable) == 0 {
 		return nil, prepared{}, invalid(errors.New("no image of the node class boots on any of the candidates"))
 	}
-	s := *known
-	s.templates = &templateCache{} // callers may change their requests
-	list, err := p.prepare(&s, shape, c, attempts(usable)[0])
-	if err != nil {
-		return nil, prepared{}, err
-	}
-	return &s, list[0], nil
+	ready, _, err := p.prepare(s, c, inOrder(usable))
+	return s, ready, err
 }
 
 // Permitted asks EC2 whether the caller may launch for a claim. It uses dry runs of
@@ -186,7 +180,7 @@ func (p *Provider) Permitted(ctx context.Context, claim cloudprovider.NodeClaim)
 	if err := claim.Validate(); err != nil {
 		return api.Outcome("permitted", claim.Name, invalid(err))
 	}
-	s, ready, err := p.foresee(ctx, shapeOf(claim), claim)
+	s, ready, err := p.foresee(ctx, claim)
 	if err != nil {
 		return api.Outcome("permitted", claim.Name, err)
 	}

@@ -91,7 +91,7 @@ func (r *refusals) err(offers []offer) error {
 	case r.blocked != nil && (passing(r.blocked) || nothingElseSaid):
 		return &cloudprovider.Error{Code: r.blocked.Code, RetryAfter: r.blocked.RetryAfter, Refused: r.refused, Quotas: r.quotas, Err: r.blocked.Err}
 	case len(r.refused) == 0 && len(r.quotas) > 0:
-		return &cloudprovider.Error{Code: cloudprovider.ErrQuota, Quotas: r.quotas, Err: fmt.Errorf("%s", lineOf(offers))}
+		return &cloudprovider.Error{Code: cloudprovider.ErrQuota, Quotas: r.quotas, Err: errors.New(lineOf(offers))}
 	}
 	for _, o := range offers {
 		if !slices.ContainsFunc(r.quotas, func(q cloudprovider.Quota) bool {
@@ -100,15 +100,22 @@ func (r *refusals) err(offers []offer) error {
 			r.refuse(o, "the fleet launched none")
 		}
 	}
-	return &cloudprovider.Error{Code: cloudprovider.ErrInsufficientCapacity, Refused: r.refused, Quotas: r.quotas, Err: fmt.Errorf("%s", lineOf(offers))}
+	return &cloudprovider.Error{Code: cloudprovider.ErrInsufficientCapacity, Refused: r.refused, Quotas: r.quotas, Err: errors.New(lineOf(offers))}
 }
 
+// lineOf names the types of the offers, each once: "from types a, b, c and 4 other(s)".
 func lineOf(offers []offer) string {
 	var names []string
 	for _, o := range offers {
-		names = append(names, o.t.Name)
+		if !slices.Contains(names, o.t.Name) {
+			names = append(names, o.t.Name)
+		}
 	}
-	return launch.Line(names)
+	const shown = 3
+	if len(names) > shown {
+		return fmt.Sprintf("from types %s and %d other(s)", strings.Join(names[:shown], ", "), len(names)-shown)
+	}
+	return "from types " + strings.Join(names, ", ")
 }
 
 // pending is a fleet whose result is unknown or not recorded.
