@@ -71,53 +71,46 @@ func (p *Provider) resolvedClass(ctx context.Context, name string) (*resolvedCla
 	if err != nil {
 		return nil, fmt.Errorf("aws: %w", err)
 	}
-	shifted, err := p.shiftedZones(ctx)
+	shifted, _, err := p.shiftedZones(ctx)
 	if err != nil {
 		return nil, err
 	}
 	return p.resolved.Get(ctx, string(text)+strings.Join(shifted, " "), func(ctx context.Context) (*resolvedClass, error) { return p.resolve(ctx, class, shifted) })
 }
 
-// shiftedZones returns the names of the zones that are shifted away. ARC reports zone ids, and each
-// account has its own names for them. The account's own subnets give these names.
-func (p *Provider) shiftedZones(ctx context.Context) ([]string, error) {
+// shiftedZones returns the names of the zones that are shifted away, and of the account's other
+// zones. Both are nil unless there is a zonal shift. ARC reports zone ids, and each account has its
+// own names for them. The account's own subnets give these names.
+func (p *Provider) shiftedZones(ctx context.Context) (shifted, others []string, err error) {
 	if !p.options.ZonalShift {
-		return nil, nil
+		return nil, nil, nil
 	}
 	cluster, err := p.cluster(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	shifted, err := p.finder.Shifted(ctx, cluster.ARN)
+	away, err := p.finder.Shifted(ctx, cluster.ARN)
 	if ctx.Err() != nil {
-		return nil, ctx.Err()
+		return nil, nil, ctx.Err()
 	}
 	p.notes.set("shifts", note("zonal shifts could not be read; all zones are used", err))
-	if len(shifted) == 0 {
-		return nil, nil
+	if len(away) == 0 {
+		return nil, nil, nil
 	}
 	zones, err := p.finder.Zones(ctx)
-	if err != nil {
-		return nil, err
+	for _, name := range sortedKeys(zones) {
+		if slices.Contains(away, name) || slices.Contains(away, zones[name]) {
+			shifted = append(shifted, name)
+		} else {
+			others = append(others, name)
+		}
 	}
-	return slices.DeleteFunc(sortedKeys(zones), func(name string) bool {
-		return !slices.Contains(shifted, name) && !slices.Contains(shifted, zones[name])
-	}), nil
-}
-
-// unshiftedZones returns the names of the account's other zones.
-func (p *Provider) unshiftedZones(ctx context.Context, shifted []string) ([]string, error) {
-	zones, err := p.finder.Zones(ctx)
-	if err != nil {
-		return nil, err
-	}
-	names := slices.DeleteFunc(sortedKeys(zones), func(name string) bool { return slices.Contains(shifted, name) })
-	return append([]string{"none"}, names...), nil // a filter needs a value
+	return shifted, others, err
 }
 
 // shiftedAway reports whether the zone of a machine has a zonal shift in progress.
 func (p *Provider) shiftedAway(ctx context.Context, id string) (bool, error) {
-	shifted, err := p.shiftedZones(ctx)
+	shifted, _, err := p.shiftedZones(ctx)
 	return slices.Contains(shifted, memory.Zone(id)), err
 }
 
@@ -234,8 +227,18 @@ func (p *Provider) fill(ctx context.Context, s *resolvedClass) error {
 	for _, o := range within.Offers {
 		s.plain[o.Name] = o.EFAInterfaces > 0 && o.NetworkCards > o.EFAInterfaces
 	}
-	p.notes.set("zones "+s.class.Name, unserved(within, s.subnets))
-	p.notes.set("local zones "+s.class.Name, localPrices(within))
+	var unserved, local []string // zones
+	for _, zone := range sortedKeys(zones(s.subnets)) {
+		served := slices.ContainsFunc(within.Zones, func(z catalogue.Zone) bool { return z.Name == zone })
+		if !served {
+			unserved = append(unserved, zone)
+		} else if localZone(zone) {
+			local = append(local, zone)
+		}
+	}
+	p.notes.name("zones "+s.class.Name, "the node class has subnets in zones for which no instance types are known", unserved)
+	// The price list has local zones as regions of their own.
+	p.notes.name("local zones "+s.class.Name, "on-demand prices in local zones are those of the region, and AWS charges more there", local)
 	types, err := ec2.Types(within, s.settings)
 	if err != nil {
 		return invalid(err)
@@ -248,14 +251,13 @@ func (p *Provider) fill(ctx context.Context, s *resolvedClass) error {
 		return err
 	}
 	types = instancetypes.Reprice(types, layers...)
-	for i, t := range types {
+	var imageless []string
+	for _, t := range types {
 		if _, ok := discovery.ImageFor(s.images, t.Requirements); !ok {
-			types[i].Offerings = slices.Clone(t.Offerings)
-			for j := range types[i].Offerings {
-				types[i].Offerings[j].Available = false
-			}
+			imageless = append(imageless, t.Name)
 		}
 	}
+	types = withhold(types, corev1.LabelInstanceTypeStable, imageless)
 	var usable []ec2.Reservation
 	for _, r := range s.reserved {
 		if slices.ContainsFunc(types, func(t instancetypes.InstanceType) bool {
@@ -272,33 +274,19 @@ func (p *Provider) fill(ctx context.Context, s *resolvedClass) error {
 		s.types = p.options.Adjust(instancetypes.Clone(before))
 		s.ordered = !samePrices(before, s.types)
 	}
+	s.types = withhold(s.types, corev1.LabelTopologyZone, s.shifted)
 	for i, t := range s.types {
 		s.byName[t.Name] = i
-		if len(s.shifted) > 0 {
-			s.types[i].Offerings = slices.Clone(t.Offerings)
-			for j, o := range t.Offerings {
-				if slices.Contains(s.shifted, zoneOf(o)) {
-					s.types[i].Offerings[j].Available, s.types[i].Offerings[j].Full = false, false
-				}
-			}
-		}
 	}
 	return nil
 }
 
-// unserved returns the zones of subnets in which nothing is offered, such as zones that the
-// catalogue does not know.
-func unserved(r catalogue.Region, subnets []discovery.Subnet) string {
-	var none []string
-	for _, zone := range sortedKeys(zones(subnets)) {
-		if !slices.ContainsFunc(r.Zones, func(z catalogue.Zone) bool { return z.Name == zone }) {
-			none = append(none, zone)
-		}
+// withhold marks the offerings with one of these values as unavailable.
+func withhold(types []instancetypes.InstanceType, key string, values []string) []instancetypes.InstanceType {
+	if len(values) == 0 {
+		return types
 	}
-	if len(none) == 0 {
-		return ""
-	}
-	return "the node class has subnets in zones for which no instance types are known: " + strings.Join(none, ", ")
+	return instancetypes.Withhold(types, requirements.MustOf(requirements.In(key, values...)))
 }
 
 // cityAfterRegion matches the number of a region with a city or carrier after it, which only the
@@ -307,21 +295,6 @@ var cityAfterRegion = regexp.MustCompile(`-[0-9]+-[a-z]`)
 
 // localZone reports whether a zone is a local or Wavelength zone.
 func localZone(zone string) bool { return cityAfterRegion.MatchString(zone) }
-
-// localPrices says that prices of local zones are not known. The price list has them as regions of
-// their own.
-func localPrices(r catalogue.Region) string {
-	var local []string
-	for _, z := range r.Zones {
-		if localZone(z.Name) {
-			local = append(local, z.Name)
-		}
-	}
-	if len(local) == 0 {
-		return ""
-	}
-	return "on-demand prices in local zones are those of the region, and AWS charges more there: " + strings.Join(local, ", ")
-}
 
 // samePrices reports whether the offerings have the same prices.
 func samePrices(a, b []instancetypes.InstanceType) bool {
@@ -368,18 +341,15 @@ func zoneOf(o instancetypes.Offering) string {
 // used. A note says so.
 func (p *Provider) region(ctx context.Context) (market.Live, error) {
 	embedded, err := p.embedded()
-	_, fresh := errors.AsType[*catalogue.UnknownRegionError](err)
-	if err != nil && (!fresh || p.options.StaticTypes) {
+	_, unknown := errors.AsType[*catalogue.UnknownRegionError](err)
+	if err != nil && (!unknown || p.options.StaticTypes) {
 		return market.Live{}, invalid(err)
-	}
-	if fresh {
-		embedded = catalogue.Region{Name: p.clients.Region}
 	}
 	if p.options.StaticTypes {
 		return market.Live{Region: embedded}, nil
 	}
 	live, err := p.base.Get(ctx, p.clients.Region, p.askRegion)
-	if err != nil && (fresh || ctx.Err() != nil) {
+	if err != nil && (unknown || ctx.Err() != nil) {
 		return market.Live{}, err
 	}
 	p.notes.set("types", note("types and zones could not be read; those of the embedded catalogue are used", err))
@@ -392,10 +362,8 @@ func (p *Provider) region(ctx context.Context) (market.Live, error) {
 
 // askRegion asks EC2 for types and zones and puts them over those of the catalogue.
 func (p *Provider) askRegion(ctx context.Context) (market.Live, error) {
-	embedded, err := p.embedded()
-	if err != nil {
-		embedded = catalogue.Region{Name: p.clients.Region} // region rejects the other errors
-	}
+	embedded, _ := p.embedded() // region rejects the errors
+	embedded.Name = p.clients.Region
 	return market.Region(ctx, p.clients, embedded)
 }
 

@@ -350,7 +350,7 @@ func (p *Provider) failures(b *pending, out *sdk.CreateFleetOutput, ledger *refu
 			}
 		}
 		if code == "InsufficientFreeAddressesInSubnet" && m.subnet != "" {
-			p.finder.Addresses().Exhausted(m.subnet, 3*time.Minute)
+			p.finder.Addresses().Exhausted(m.subnet)
 		}
 	}
 }

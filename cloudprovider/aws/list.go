@@ -103,7 +103,7 @@ func (p *Provider) readAll(ctx context.Context) (reading, error) {
 	r.missing = p.memory.LaunchedBefore(r.at.Add(-p.options.Lag))
 	var filters []types.Filter
 	if p.memory.KnowsHistory() {
-		shifted, err := p.shiftedZones(ctx)
+		shifted, others, err := p.shiftedZones(ctx)
 		if err != nil {
 			return r, err
 		}
@@ -115,11 +115,8 @@ func (p *Provider) readAll(ctx context.Context) (reading, error) {
 		}
 		filters = []types.Filter{{Name: aws.String("instance-state-name"), Values: []string{"pending", "running", "shutting-down", "stopping", "stopped"}}}
 		if len(shifted) > 0 {
-			unshifted, err := p.unshiftedZones(ctx, shifted)
-			if err != nil {
-				return r, err
-			}
-			filters = append(filters, types.Filter{Name: aws.String("availability-zone"), Values: unshifted})
+			// A filter needs a value, even if all zones are shifted away.
+			filters = append(filters, types.Filter{Name: aws.String("availability-zone"), Values: append(others, "none")})
 		}
 	}
 	var err error

@@ -184,11 +184,7 @@ func (p *Provider) usedProfiles(ctx context.Context, templates []string) (map[st
 			stripped[id] = true
 		}
 	}
-	text := ""
-	if len(stripped) > 0 {
-		text = "machines of the cluster have lost their tags; terminate them by hand: " + strings.Join(sortedKeys(stripped), ", ")
-	}
-	p.notes.set("stripped", text)
+	p.notes.name("stripped", "machines of the cluster have lost their tags; terminate them by hand", sortedKeys(stripped))
 	tagged, err := p.readCluster(ctx)
 	if err != nil {
 		return nil, err

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -163,6 +164,16 @@ func (n *notes) set(about, text string) {
 		return
 	}
 	n.by[about] = text
+}
+
+// name sets a sentence that ends with a list, or removes it if the list is empty.
+func (n *notes) name(about, text string, list []string) {
+	if len(list) > 0 {
+		text += ": " + strings.Join(list, ", ")
+	} else {
+		text = ""
+	}
+	n.set(about, text)
 }
 
 func (n *notes) list() []string {

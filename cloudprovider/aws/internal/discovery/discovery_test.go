@@ -345,9 +345,9 @@ func TestAddresses(t *testing.T) {
 		assert.Equal(t, "subnet-00", a.Best(subnets)["us-east-1a"].ID, "given back what was not used")
 		time.Sleep(3 * time.Minute)
 		assert.Equal(t, int64(4000), a.Left("subnet-00"), "by now EC2 counts it")
-		a.Exhausted("subnet-00", time.Minute)
+		a.Exhausted("subnet-00")
 		assert.Equal(t, "subnet-01", a.Best(subnets)["us-east-1a"].ID)
-		time.Sleep(time.Minute)
+		time.Sleep(2 * time.Minute)
 		assert.Equal(t, "subnet-00", a.Best(subnets)["us-east-1a"].ID)
 	})
 }
