@@ -112,34 +112,30 @@ func (p *Provider) createAll(ctx context.Context, claims []cloudprovider.NodeCla
 // await waits until another call for the token has ended, or finds out the result of a fleet whose
 // answer was lost.
 func (p *Provider) await(ctx context.Context, token string) error {
-	asking, open := p.memory.Await(token)
-	if asking != nil {
+	e, ok := p.memory.Token(token, time.Now())
+	switch {
+	case ok && e.State == memory.Asking:
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-asking:
+		case <-e.Asked:
 			return nil
 		}
+	case ok && e.State == memory.Open:
+		return p.reopen(ctx, e.Question)
+	default:
+		return nil
 	}
-	if b, ok := open.(*pending); ok {
-		return p.reopen(ctx, b)
-	}
-	return nil
 }
 
 // again answers for a token that has led to an instance. An instance that was not read for a while
 // is read again, because EC2 may have removed it.
-func (p *Provider) again(ctx context.Context, e memory.Entry) (cloudprovider.Launch, error) {
+func (p *Provider) again(ctx context.Context, e memory.Entry[*pending]) (launch cloudprovider.Launch, err error) {
+	launch.Instance = e.Instance
 	if time.Since(e.Checked) > p.options.Lag {
-		if _, err := p.Get(ctx, e.Instance.ID); err != nil {
-			return cloudprovider.Launch{}, err
-		}
+		launch.Instance, err = p.Get(ctx, e.Instance.ID)
 	}
-	instance, ok := p.memory.Instance(e.Token)
-	if !ok {
-		return cloudprovider.Launch{}, &cloudprovider.Error{Code: cloudprovider.ErrNotFound, Err: fmt.Errorf("%q is gone", e.Instance.ID)}
-	}
-	return cloudprovider.Launch{Instance: instance}, nil
+	return launch, err
 }
 
 // dry returns the error of calls that would change something.
@@ -152,7 +148,7 @@ func (p *Provider) mayLaunch(ctx context.Context, token string) error {
 	if p.options.DryRun {
 		return dry()
 	}
-	if p.memory.Has(token, time.Now()) {
+	if _, known := p.memory.Token(token, time.Now()); known {
 		return nil
 	}
 	return p.readHistory(ctx, token)
@@ -167,7 +163,7 @@ func (p *Provider) checkSoleLauncher(ctx context.Context) error {
 	}
 	who := p.rival.Load()
 	stale := who != nil && time.Since(who.seen) >= rivalry
-	blind := p.options.KarpenterTags && !p.memory.KnowsHistory()
+	blind := p.options.KarpenterTags && !p.historyRead.Load()
 	if stale || blind {
 		if _, err := p.List(ctx); err != nil {
 			return err
@@ -227,7 +223,7 @@ const rivalry = 10 * time.Minute
 // A visible machine is known at once. Its absence is known only once enough time has passed. The
 // first caller reads for all callers that wait.
 func (p *Provider) readHistory(ctx context.Context, token string) error {
-	if p.memory.KnowsHistory() || p.options.Undecided != nil && !p.options.Undecided(token) {
+	if p.historyRead.Load() || p.options.Undecided != nil && !p.options.Undecided(token) {
 		return nil
 	}
 	select {
@@ -237,13 +233,13 @@ func (p *Provider) readHistory(ctx context.Context, token string) error {
 	}
 	defer func() { p.history <- struct{}{} }()
 	wait := time.Until(p.started.Add(p.options.Lag))
-	if !p.memory.KnowsHistory() && (wait <= 0 || !p.glanced) {
+	if !p.historyRead.Load() && (wait <= 0 || !p.glanced) {
 		if err := p.reconcile(ctx); err != nil {
 			return err
 		}
 		p.glanced = true
 	}
-	if p.memory.KnowsHistory() || p.memory.Has(token, time.Now()) {
+	if _, known := p.memory.Token(token, time.Now()); known || p.historyRead.Load() {
 		return nil
 	}
 	return &cloudprovider.Error{
@@ -258,7 +254,7 @@ func (p *Provider) launch(ctx context.Context, claims []cloudprovider.NodeClaim)
 	give := func(err error) []cloudprovider.Result {
 		for i := done; i < len(claims); i++ {
 			results[i].Err = err
-			p.memory.Reconcile(claims[i].Token, nil, nil, time.Time{})
+			p.memory.Unused(claims[i].Token)
 		}
 		return results
 	}
@@ -300,7 +296,7 @@ func (p *Provider) launch(ctx context.Context, claims []cloudprovider.NodeClaim)
 		if answer.open != nil { // the result is unknown for these, and the others were not asked for
 			for range answer.open.claims {
 				results[done].Err = answer.err
-				p.memory.Reconcile(claims[done].Token, nil, answer.open, time.Time{})
+				p.memory.Lost(claims[done].Token, answer.open)
 				done++
 			}
 			return give(unknown(answer.err))
@@ -310,7 +306,7 @@ func (p *Provider) launch(ctx context.Context, claims []cloudprovider.NodeClaim)
 		}
 		for _, instance := range answer.instances {
 			results[done].Launch = cloudprovider.Launch{Instance: instance.Clone(), Refused: slices.Clone(ledger.refused), Quotas: slices.Clone(ledger.quotas)}
-			p.memory.Reconcile(claims[done].Token, &instance, nil, time.Now())
+			p.memory.Launched(claims[done].Token, instance, time.Now())
 			done++
 		}
 		if len(answer.instances) == 0 {
@@ -434,9 +430,9 @@ func (p *Provider) conclude(ctx context.Context, b *pending, machines []machine)
 	now := time.Now()
 	for i, c := range b.claims {
 		if i < len(instances) {
-			p.memory.Reconcile(c.Token, &instances[i], nil, now)
+			p.memory.Launched(c.Token, instances[i], now)
 		} else {
-			p.memory.Reconcile(c.Token, nil, nil, now)
+			p.memory.Unused(c.Token)
 		}
 	}
 	p.memory.Close(b)

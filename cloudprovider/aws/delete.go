@@ -48,7 +48,7 @@ func (p *Provider) delete(ctx context.Context, id string) error {
 		if err != nil {
 			return err
 		}
-		p.memory.Learn(f.instance.Token, f.instance.Claim, f.identity, f.instance, time.Now())
+		p.memory.Learn(f.instance, f.identity, time.Now())
 	}
 	asked := time.Now()
 	before, err := p.deletes.Do(ctx, "", bare)
@@ -120,11 +120,7 @@ func (p *Provider) giveBack(ctx context.Context, ids []string) {
 // instances that it ended, and can be repeated until it succeeds.
 func (p *Provider) Withdraw(ctx context.Context, tokens []string) ([]string, error) {
 	var ended []string
-	for _, open := range p.memory.Opens() {
-		b, ok := open.(*pending)
-		if !ok {
-			continue // only fleets are asked for
-		}
+	for _, b := range p.memory.Opens() {
 		ours := slices.ContainsFunc(b.claims, func(c cloudprovider.NodeClaim) bool { return slices.Contains(tokens, c.Token) })
 		if !ours {
 			continue
@@ -138,14 +134,14 @@ func (p *Provider) Withdraw(ctx context.Context, tokens []string) ([]string, err
 		}
 	}
 	for _, token := range tokens {
-		i, ok := p.memory.Instance(token)
-		if !ok {
+		e, ok := p.memory.Token(token, time.Now())
+		if !ok || e.State != memory.Live {
 			continue
 		}
-		if err := p.deletePatiently(ctx, i.ID); err != nil {
+		if err := p.deletePatiently(ctx, e.Instance.ID); err != nil {
 			return ended, err
 		}
-		ended = append(ended, i.ID)
+		ended = append(ended, e.Instance.ID)
 	}
 	if err := p.ReleaseTemplates(ctx); err != nil {
 		return ended, err

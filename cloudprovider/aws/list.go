@@ -78,13 +78,7 @@ func (p *Provider) reconcile(ctx context.Context) error {
 
 // overdue returns the fleets without an answer whose machines must show by now.
 func (p *Provider) overdue() []*pending {
-	var out []*pending
-	for _, open := range p.memory.Opens() {
-		if b, ok := open.(*pending); ok && time.Since(*b.sent.Load()) > p.options.Lag {
-			out = append(out, b)
-		}
-	}
-	return out
+	return slices.DeleteFunc(p.memory.Opens(), func(b *pending) bool { return time.Since(*b.sent.Load()) <= p.options.Lag })
 }
 
 // reading is what EC2 shows at a moment.
@@ -99,34 +93,38 @@ type reading struct {
 
 // readAll reads the machines of the cluster.
 func (p *Provider) readAll(ctx context.Context) (reading, error) {
-	r := reading{at: time.Now()}
-	r.missing = p.memory.LaunchedBefore(r.at.Add(-p.options.Lag))
+	r := reading{at: time.Now(), missing: map[string]bool{}}
+	before := r.at.Add(-p.options.Lag)
+	var shifted, others []string
 	var filters []types.Filter
-	if p.memory.KnowsHistory() {
-		shifted, others, err := p.shiftedZones(ctx)
-		if err != nil {
+	var err error
+	known := p.historyRead.Load()
+	if known {
+		if shifted, others, err = p.shiftedZones(ctx); err != nil {
 			return r, err
 		}
-		for _, i := range p.memory.Living() {
-			if slices.Contains(shifted, memory.Zone(i.ID)) {
-				r.shifted = append(r.shifted, i)
-				delete(r.missing, memory.Bare(i.ID))
-			}
+	}
+	for _, e := range p.memory.Living() {
+		if slices.Contains(shifted, memory.Zone(e.Instance.ID)) {
+			r.shifted = append(r.shifted, e.Instance)
+		} else if e.Instance.Created.Before(before) && e.Checked.Before(before) {
+			r.missing[memory.Bare(e.Instance.ID)] = true
 		}
+	}
+	if known {
 		filters = []types.Filter{{Name: aws.String("instance-state-name"), Values: []string{"pending", "running", "shutting-down", "stopping", "stopped"}}}
 		if len(shifted) > 0 {
 			// A filter needs a value, even if all zones are shifted away.
 			filters = append(filters, types.Filter{Name: aws.String("availability-zone"), Values: append(others, "none")})
 		}
 	}
-	var err error
 	if r.raws, err = p.readCluster(ctx, filters...); err != nil {
 		return r, err
 	}
 	for _, raw := range r.raws {
 		delete(r.missing, aws.ToString(raw.InstanceId))
 	}
-	if filters != nil {
+	if known {
 		ended, err := p.readBy(ctx, "instance-id", sortedKeys(r.missing)...)
 		if err != nil {
 			return r, err
@@ -158,7 +156,7 @@ func (p *Provider) report(ctx context.Context, r reading, seals map[string]recor
 		delete(r.missing, aws.ToString(raw.InstanceId))
 		why, ended := endOf(raw)
 		if f != nil {
-			p.memory.Learn(f.instance.Token, f.instance.Claim, f.identity, f.instance, r.at)
+			p.memory.Learn(f.instance, f.identity, r.at)
 		}
 		if ended {
 			p.memory.MarkTerminated(aws.ToString(raw.InstanceId), why, r.at)
@@ -173,7 +171,7 @@ func (p *Provider) report(ctx context.Context, r reading, seals map[string]recor
 		p.memory.MarkTerminated(bare, "it shows no more", r.at)
 	}
 	if !r.at.Before(p.started.Add(p.options.Lag)) && len(seals) == len(r.unsealed) {
-		p.memory.HistoryRead()
+		p.historyRead.Store(true)
 	}
 	list = append(list, r.shifted...)
 	slices.SortFunc(list, func(a, b cloudprovider.Instance) int { return strings.Compare(a.ID, b.ID) })
@@ -206,22 +204,21 @@ func (p *Provider) classify(raws []types.Instance, records *record.Reader, now t
 		if err != nil {
 			continue // recall reports it
 		}
-		tokens := make([]string, len(rec.Claims))
-		for i, c := range rec.Claims {
-			tokens[i] = c.Token
-		}
 		at := slices.Index(seal, bare)
-		if owned := sealed && at >= 0 && at < len(tokens); owned {
+		if owned := sealed && at >= 0 && at < len(rec.Claims); owned {
 			continue
 		}
-		switch {
-		case sealed, p.memory.Knows(tokens...):
+		answered := slices.ContainsFunc(rec.Claims, func(c record.Claim) bool {
+			e, ok := p.memory.Token(c.Token, now)
+			return ok && e.State >= memory.Live
+		})
+		if sealed || answered {
 			// No caller learns of a machine before its batch is sealed, and the seal does not have
 			// this one.
 			out.surplus[bare] = true
-		default:
+		} else {
 			id := rec.Key(tags)
-			unsealed[id], claims[id] = append(unsealed[id], bare), len(tokens)
+			unsealed[id], claims[id] = append(unsealed[id], bare), len(rec.Claims)
 		}
 	}
 	for _, id := range sortedKeys(unsealed) {

@@ -115,7 +115,7 @@ func (p *Provider) interruptions(ctx context.Context, cursor string) ([]interrup
 		return nil, "", err
 	}
 	var unread error
-	if p.options.StatusChecks && !p.memory.KnowsHistory() { // without history, the ends of capacity blocks of an earlier process's machines are known only from the next reading on
+	if p.options.StatusChecks && !p.historyRead.Load() { // without history, the ends of capacity blocks of an earlier process's machines are known only from the next reading on
 		_, unread = p.list(ctx)
 	}
 	if r.Dropped > 0 {
@@ -157,9 +157,9 @@ func (m machines) Owns(ctx context.Context, ids []string) (map[string]string, er
 // Reserved returns the reservations of the machines in memory.
 func (m machines) Reserved() map[string]string {
 	out := map[string]string{}
-	for _, i := range m.p.memory.Living() {
-		if id, ok := i.Offering.Get(instancetypes.LabelReservationID).Single(); ok {
-			out[i.ID] = id
+	for _, e := range m.p.memory.Living() {
+		if id, ok := e.Instance.Offering.Get(instancetypes.LabelReservationID).Single(); ok {
+			out[e.Instance.ID] = id
 		}
 	}
 	return out

@@ -51,7 +51,7 @@ type Provider struct {
 	profiles *discovery.Cache[string]
 	notes    notes
 
-	memory      *memory.Memory
+	memory      *memory.Memory[*pending]
 	learned     *learned
 	templates   *templates
 	creates     *batch.Caller[cloudprovider.NodeClaim, cloudprovider.Launch]
@@ -61,8 +61,9 @@ type Provider struct {
 	ownProfiles uses
 	suspects    suspects
 
-	history chan struct{} // holds one token; the goroutine that has it reads the history
-	glanced bool          // the history was read once; guarded by history
+	history     chan struct{} // holds one token; the goroutine that has it reads the history
+	glanced     bool          // the history was read once; guarded by history
+	historyRead atomic.Bool   // all of it is known
 }
 
 // New makes a provider. It calls AWS only to find the queue. The error joins every fault of the
@@ -87,7 +88,7 @@ func New(ctx context.Context, options Options) (*Provider, error) {
 		prices:   discovery.NewCache[[]instancetypes.PriceSource](priceTTL),
 		resolved: discovery.NewCache[*resolvedClass](time.Minute),
 		profiles: discovery.NewCache[string](15 * time.Minute),
-		memory:   memory.New(),
+		memory:   memory.New[*pending](),
 		learned:  newLearned(options.Learned),
 		history:  make(chan struct{}, 1),
 	}
