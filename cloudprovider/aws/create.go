@@ -122,7 +122,7 @@ func (p *Provider) await(ctx context.Context, token string) error {
 			return nil
 		}
 	case ok && e.State == memory.Open:
-		return p.reopen(ctx, e.Question)
+		return p.inTurn(ctx, e.Question, p.askAgain)
 	default:
 		return nil
 	}
@@ -327,21 +327,8 @@ func unknown(err error) error {
 	return fmt.Errorf("aws: the outcome is not known yet: %s", err) //nolint:errorlint // what it came from must not be taken for its code
 }
 
-// reopen finds out the result of a fleet whose answer was lost. The same request with the same
-// client token launches nothing more. But EC2 knows client tokens only for a while, and would
-// launch again after that. So the request is repeated within the lag. Later everything that was
-// launched must show, so reading is enough.
-func (p *Provider) reopen(ctx context.Context, b *pending) error {
-	return p.inTurn(ctx, b, func() error { return p.askAgain(ctx, b) })
-}
-
-// reconcileByReading ends an open question without asking for machines again.
-func (p *Provider) reconcileByReading(ctx context.Context, b *pending) error {
-	return p.inTurn(ctx, b, func() error { return p.lookup(ctx, b, errors.New("it was not asked for again")) })
-}
-
 // inTurn finds out the result of a fleet while no other caller does, unless it is known by then.
-func (p *Provider) inTurn(ctx context.Context, b *pending, find func() error) error {
+func (p *Provider) inTurn(ctx context.Context, b *pending, find func(context.Context, *pending) error) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
@@ -351,9 +338,13 @@ func (p *Provider) inTurn(ctx context.Context, b *pending, find func() error) er
 	if !p.memory.IsOpen(b.rec.ID) {
 		return nil
 	}
-	return find()
+	return find(ctx, b)
 }
 
+// askAgain sends a request whose answer was lost again. With the same client token it launches
+// nothing more. But EC2 knows client tokens only for a while, and would launch again after that. So
+// the request is repeated within the lag. Later everything that was launched must show, so reading
+// is enough.
 func (p *Provider) askAgain(ctx context.Context, b *pending) error {
 	if time.Since(*b.first.Load()) > p.options.Lag {
 		return p.lookup(ctx, b, errors.New("too late to ask again"))
@@ -380,6 +371,11 @@ func (p *Provider) askAgain(ctx context.Context, b *pending) error {
 	return p.conclude(ctx, b, launched(out))
 }
 
+// reconcileByReading ends an open question without asking for machines again.
+func (p *Provider) reconcileByReading(ctx context.Context, b *pending) error {
+	return p.lookup(ctx, b, errors.New("it was not asked for again"))
+}
+
 // lookup finds the machines of a batch by its tag, once enough time has passed for them to show.
 func (p *Provider) lookup(ctx context.Context, b *pending, why error) error {
 	if time.Since(*b.sent.Load()) <= p.options.Lag {
@@ -398,13 +394,11 @@ func (p *Provider) readAnswer(ctx context.Context, b *pending) error {
 	if len(b.claims) > 1 {
 		return nil
 	}
-	return p.inTurn(ctx, b, func() error {
-		machines, err := p.machinesOf(ctx, b)
-		if err != nil || len(machines) > 1 {
-			return err
-		}
-		return p.conclude(ctx, b, machines)
-	})
+	machines, err := p.machinesOf(ctx, b)
+	if err != nil || len(machines) > 1 {
+		return err
+	}
+	return p.conclude(ctx, b, machines)
 }
 
 // machinesOf reads the machines that have the name of a batch.

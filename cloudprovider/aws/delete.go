@@ -129,7 +129,7 @@ func (p *Provider) Withdraw(ctx context.Context, tokens []string) ([]string, err
 		if err := api.Wait(ctx, wait); err != nil {
 			return ended, err
 		}
-		if err := p.reconcileByReading(ctx, b); err != nil {
+		if err := p.inTurn(ctx, b, p.reconcileByReading); err != nil {
 			return ended, api.Outcome("withdraw", p.options.Cluster, err)
 		}
 	}

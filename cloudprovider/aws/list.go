@@ -38,7 +38,7 @@ func (p *Provider) List(ctx context.Context) ([]cloudprovider.Instance, error) {
 
 func (p *Provider) list(ctx context.Context) ([]cloudprovider.Instance, error) {
 	for _, b := range p.overdue() {
-		if err := p.readAnswer(ctx, b); err != nil {
+		if err := p.inTurn(ctx, b, p.readAnswer); err != nil {
 			return nil, err
 		}
 	}
@@ -58,7 +58,7 @@ func (p *Provider) reconcile(ctx context.Context) error {
 		return nil
 	}
 	for _, b := range p.overdue() {
-		if err := p.reconcileByReading(ctx, b); err != nil {
+		if err := p.inTurn(ctx, b, p.reconcileByReading); err != nil {
 			return err
 		}
 	}
