@@ -392,11 +392,7 @@ func (p *Provider) writeSeal(ctx context.Context, ids []string) error {
 	if err != nil {
 		return err
 	}
-	var list []types.Tag
-	for _, k := range sortedKeys(tags) {
-		list = append(list, types.Tag{Key: aws.String(k), Value: aws.String(tags[k])})
-	}
-	_, err = p.clients.EC2.CreateTags(ctx, &sdk.CreateTagsInput{Resources: ids, Tags: list})
+	_, err = p.clients.EC2.CreateTags(ctx, &sdk.CreateTagsInput{Resources: ids, Tags: launch.Tags(tags)})
 	return err
 }
 

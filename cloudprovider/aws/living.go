@@ -13,12 +13,12 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	sdk "github.com/aws/aws-sdk-go-v2/service/ec2"
-	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joinery-sdk/joinery/cloudprovider"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/api"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/internal/discovery"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/internal/launch"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/internal/record"
 	"github.com/joinery-sdk/joinery/cloudprovider/interruption"
 	"github.com/joinery-sdk/joinery/instancetypes"
@@ -232,16 +232,12 @@ func (p *Provider) name(ctx context.Context, f *found, node string) error {
 		return err
 	}
 	have := tagsOf(f.raw)
-	var tags []types.Tag
-	for _, tag := range []struct{ key, value string }{{"Name", short(node)}, {p.options.tagClaim(), short(f.instance.Claim)}} {
-		if have[tag.key] == "" && tag.value != "" {
-			tags = append(tags, types.Tag{Key: aws.String(tag.key), Value: aws.String(tag.value)})
-		}
-	}
+	tags := map[string]string{"Name": short(node), p.options.tagClaim(): short(f.instance.Claim)}
+	maps.DeleteFunc(tags, func(key, value string) bool { return have[key] != "" || value == "" })
 	if len(tags) == 0 {
 		return nil
 	}
-	_, err := p.clients.EC2.CreateTags(ctx, &sdk.CreateTagsInput{Resources: []string{aws.ToString(f.raw.InstanceId)}, Tags: tags})
+	_, err := p.clients.EC2.CreateTags(ctx, &sdk.CreateTagsInput{Resources: []string{aws.ToString(f.raw.InstanceId)}, Tags: launch.Tags(tags)})
 	return err
 }
 

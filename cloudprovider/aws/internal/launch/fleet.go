@@ -93,16 +93,17 @@ func Request(f Fleet) *sdk.CreateFleetInput {
 		all = map[string]string{}
 	}
 	maps.Copy(all, f.InstanceTags)
-	in.TagSpecifications = []types.TagSpecification{{ResourceType: types.ResourceTypeInstance, Tags: tagList(all)}}
+	in.TagSpecifications = []types.TagSpecification{{ResourceType: types.ResourceTypeInstance, Tags: Tags(all)}}
 	if len(f.Tags) > 0 {
 		for _, kind := range []types.ResourceType{types.ResourceTypeVolume, types.ResourceTypeNetworkInterface, types.ResourceTypeFleet} {
-			in.TagSpecifications = append(in.TagSpecifications, types.TagSpecification{ResourceType: kind, Tags: tagList(f.Tags)})
+			in.TagSpecifications = append(in.TagSpecifications, types.TagSpecification{ResourceType: kind, Tags: Tags(f.Tags)})
 		}
 	}
 	return in
 }
 
-func tagList(tags map[string]string) []types.Tag {
+// Tags returns tags as EC2 takes them, in the order of their keys.
+func Tags(tags map[string]string) []types.Tag {
 	out := make([]types.Tag, 0, len(tags))
 	for _, key := range slices.Sorted(maps.Keys(tags)) {
 		out = append(out, types.Tag{Key: aws.String(key), Value: aws.String(tags[key])})
@@ -117,9 +118,9 @@ func Alone(tags map[string]string, typ, subnet string, data *types.RequestLaunch
 	in := &sdk.RunInstancesInput{
 		DryRun: aws.Bool(true), MinCount: aws.Int32(1), MaxCount: aws.Int32(1), InstanceType: types.InstanceType(typ), SubnetId: aws.String(subnet),
 		TagSpecifications: []types.TagSpecification{
-			{ResourceType: types.ResourceTypeInstance, Tags: tagList(tags)},
-			{ResourceType: types.ResourceTypeVolume, Tags: tagList(tags)},
-			{ResourceType: types.ResourceTypeNetworkInterface, Tags: tagList(tags)},
+			{ResourceType: types.ResourceTypeInstance, Tags: Tags(tags)},
+			{ResourceType: types.ResourceTypeVolume, Tags: Tags(tags)},
+			{ResourceType: types.ResourceTypeNetworkInterface, Tags: Tags(tags)},
 		},
 	}
 	in.ImageId, in.UserData = data.ImageId, data.UserData

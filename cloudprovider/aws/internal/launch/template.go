@@ -118,7 +118,7 @@ func Template(s Spec) (*sdk.CreateLaunchTemplateInput, error) {
 		}
 	}
 	if s.Spot && len(s.Tags) > 0 {
-		data.TagSpecifications = []types.LaunchTemplateTagSpecificationRequest{{ResourceType: types.ResourceTypeSpotInstancesRequest, Tags: tagList(s.Tags)}}
+		data.TagSpecifications = []types.LaunchTemplateTagSpecificationRequest{{ResourceType: types.ResourceTypeSpotInstancesRequest, Tags: Tags(s.Tags)}}
 	}
 	network(data, s)
 	text, err := json.Marshal(data)
@@ -138,7 +138,7 @@ func Template(s Spec) (*sdk.CreateLaunchTemplateInput, error) {
 		LaunchTemplateData: data,
 		TagSpecifications: []types.TagSpecification{{
 			ResourceType: types.ResourceTypeLaunchTemplate,
-			Tags:         tagList(s.TemplateTags),
+			Tags:         Tags(s.TemplateTags),
 		}},
 	}, nil
 }
