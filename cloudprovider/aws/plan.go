@@ -213,9 +213,7 @@ func (p *Provider) template(s *resolvedClass, c cloudprovider.NodeClaim, o offer
 	// another number than was planned with.
 	pods := int32(resources.Capacity(corev1.ResourcePods, o.t.Capacity[corev1.ResourcePods]))
 	node.MaxPods = &pods
-	text, err := userdata.Render(s.class.Family, userdata.Cluster{
-		Name: s.cluster.Name, Endpoint: s.cluster.Endpoint, CA: s.cluster.CA, ServiceCIDR: s.cluster.ServiceCIDR, IPv6: s.cluster.IPv6,
-	}, node)
+	text, err := userdata.Render(s.class.Family, s.cluster, node)
 	if err != nil {
 		return nil, invalid(err)
 	}

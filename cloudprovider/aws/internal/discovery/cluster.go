@@ -15,13 +15,17 @@ import (
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/api"
 )
 
-// Cluster is EKS's description of a cluster.
+// Cluster is what a node needs to join a cluster, and what determines its image.
 type Cluster struct {
+	// Endpoint is the address of the API server, with https://.
 	Name, Endpoint string
 	// ARN is needed only for zonal shifts.
 	ARN string
-	// CA is the certificate authority in base64. Version is the minor version, such as "1.33".
+	// CA is the certificate authority as EKS returns it: PEM in base64. Version is the minor
+	// version, such as "1.33".
 	CA, Version string
+	// ServiceCIDR is the network of services. AL2023 requires it, and all families derive the
+	// cluster's DNS from it. IPv6 says that pods get IPv6 addresses.
 	ServiceCIDR string
 	IPv6        bool
 }

@@ -18,7 +18,7 @@ import (
 
 // Subnet is a subnet that nodes may be launched in.
 type Subnet struct {
-	ID, Zone, ZoneID, VPC string
+	ID, Zone, ZoneID string
 	// Free is the number of free addresses when EC2 was asked.
 	Free int64
 }
@@ -27,32 +27,37 @@ type Subnet struct {
 func (f *Finder) Subnets(ctx context.Context, terms []nodeclass.Term) ([]Subnet, error) {
 	return selected(ctx, f, networkTTL, "subnets", terms, func(s Subnet) string { return s.ID }, func(ctx context.Context) (list []Subnet, err error) {
 		for _, filters := range Filters(terms, "subnet-id", "tag:Name") {
-			some, err := api.All(ctx, ec2.NewDescribeSubnetsPaginator(f.clients.EC2, &ec2.DescribeSubnetsInput{Filters: filters, MaxResults: aws.Int32(500)}),
-				func(o *ec2.DescribeSubnetsOutput) []types.Subnet { return o.Subnets })
+			some, err := f.describeSubnets(ctx, filters)
 			if err != nil {
 				return nil, err
 			}
-			for _, s := range some {
-				list = append(list, Subnet{
-					ID: aws.ToString(s.SubnetId), Zone: aws.ToString(s.AvailabilityZone), ZoneID: aws.ToString(s.AvailabilityZoneId),
-					VPC: aws.ToString(s.VpcId), Free: int64(aws.ToInt32(s.AvailableIpAddressCount)),
-				})
-			}
+			list = append(list, some...)
 		}
 		f.addresses.refresh(list)
 		return list, nil
 	})
 }
 
+func (f *Finder) describeSubnets(ctx context.Context, filters []types.Filter) (list []Subnet, err error) {
+	all, err := api.All(ctx, ec2.NewDescribeSubnetsPaginator(f.clients.EC2, &ec2.DescribeSubnetsInput{Filters: filters, MaxResults: aws.Int32(500)}),
+		func(o *ec2.DescribeSubnetsOutput) []types.Subnet { return o.Subnets })
+	for _, s := range all {
+		list = append(list, Subnet{
+			ID: aws.ToString(s.SubnetId), Zone: aws.ToString(s.AvailabilityZone), ZoneID: aws.ToString(s.AvailabilityZoneId),
+			Free: int64(aws.ToInt32(s.AvailableIpAddressCount)),
+		})
+	}
+	return list, err
+}
+
 // Zones returns the ids of the zones of the account's subnets, by name. Every account has its own
 // names for the same ids.
 func (f *Finder) Zones(ctx context.Context) (map[string]string, error) {
 	found, err := remembered(ctx, f, clusterTTL, "zones", func(ctx context.Context) (map[string]string, error) {
-		all, err := api.All(ctx, ec2.NewDescribeSubnetsPaginator(f.clients.EC2, &ec2.DescribeSubnetsInput{MaxResults: aws.Int32(500)}),
-			func(o *ec2.DescribeSubnetsOutput) []types.Subnet { return o.Subnets })
+		all, err := f.describeSubnets(ctx, nil)
 		zones := map[string]string{}
 		for _, s := range all {
-			zones[aws.ToString(s.AvailabilityZone)] = aws.ToString(s.AvailabilityZoneId)
+			zones[s.Zone] = s.ZoneID
 		}
 		return zones, err
 	})
