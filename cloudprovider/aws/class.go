@@ -135,7 +135,7 @@ func (p *Provider) resolve(ctx context.Context, class nodeclass.NodeClass, shift
 	if s.settings, err = p.options.settings(class); err != nil {
 		return nil, invalid(err)
 	}
-	s.settings.VMMemory = ec2.LearnedVMMemory(p.learned.all(), s.settings.VMMemory)
+	s.settings.VMMemory = ec2.LearnedVMMemory(p.Learned(), s.settings.VMMemory)
 	if s.subnets, err = p.finder.Subnets(ctx, class.Subnets); err != nil {
 		return nil, err
 	}
@@ -356,7 +356,7 @@ func (p *Provider) region(ctx context.Context) (market.Live, error) {
 	if err != nil {
 		return market.Live{Region: embedded}, nil
 	}
-	p.notes.set("type rows", live.Odd)
+	p.notes.set("type rows", note("invalid descriptions of instance types are ignored", live.Odd))
 	return live, nil
 }
 
@@ -420,9 +420,10 @@ func (p *Provider) askPrices(ctx context.Context) ([]instancetypes.PriceSource, 
 	return layers, nil
 }
 
+// note returns a sentence that ends with an error, or an empty text if there is none.
 func note(text string, err error) string {
 	if err == nil {
 		return ""
 	}
-	return fmt.Sprintf("%s: %v", text, err)
+	return text + ": " + strings.ReplaceAll(err.Error(), "\n", "; ")
 }

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -165,34 +164,16 @@ func (m machines) Reserved() map[string]string {
 	return out
 }
 
-// learned is the memory that nodes have reported, in MiB by instance type. What hypervisor and
-// firmware keep for themselves is not published.
-type learned struct {
-	mu  sync.Mutex
-	mib map[string]int64
-}
-
-func newLearned(before map[string]int64) *learned {
-	l := &learned{mib: map[string]int64{}}
-	maps.Copy(l.mib, before)
-	return l
-}
-
-// note keeps the smallest value seen, and reports whether it is a new one.
-func (l *learned) note(typ string, mib int64) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if old, ok := l.mib[typ]; ok && old <= mib {
+// learn keeps the smallest memory that nodes of a type have reported, in MiB, and reports whether it
+// is a new one. What hypervisor and firmware keep for themselves is not published.
+func (p *Provider) learn(typ string, mib int64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if old, ok := p.learned[typ]; ok && old <= mib {
 		return false
 	}
-	l.mib[typ] = mib
+	p.learned[typ] = mib
 	return true
-}
-
-func (l *learned) all() map[string]int64 {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return maps.Clone(l.mib)
 }
 
 // Registered learns from a node that has joined how much memory machines of its type have; before
@@ -214,7 +195,7 @@ func (p *Provider) Registered(ctx context.Context, id string, node *corev1.Node)
 	if !ok || q.Sign() <= 0 {
 		return &cloudprovider.Error{Code: cloudprovider.ErrNotReady, Op: "registered", Subject: id, Err: fmt.Errorf("node %q does not report its memory yet", node.Name)}
 	}
-	if p.learned.note(f.instance.Type, resources.Capacity(corev1.ResourceMemory, q)>>20) {
+	if p.learn(f.instance.Type, resources.Capacity(corev1.ResourceMemory, q)>>20) {
 		p.resolved.Forget()
 	}
 	return api.Outcome("registered", id, p.name(ctx, f, node.Name))
@@ -244,7 +225,11 @@ func (p *Provider) name(ctx context.Context, f *found, node string) error {
 // Learned returns the memory in MiB that nodes have reported, the smallest for each instance type,
 // in a new map. Keep it and pass it to the next provider in its options, so that a restart forgets
 // nothing.
-func (p *Provider) Learned() map[string]int64 { return p.learned.all() }
+func (p *Provider) Learned() map[string]int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return maps.Clone(p.learned)
+}
 
 const (
 	mostTags        = 50  // on one machine, by EC2

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -52,7 +53,8 @@ type Provider struct {
 	notes    notes
 
 	memory      *memory.Memory[*pending]
-	learned     *learned
+	mu          sync.Mutex
+	learned     map[string]int64 // memory in MiB that nodes have reported, by type; guarded by mu
 	templates   *templates
 	creates     *batch.Caller[cloudprovider.NodeClaim, cloudprovider.Launch]
 	deletes     *batch.Caller[string, string]
@@ -89,9 +91,10 @@ func New(ctx context.Context, options Options) (*Provider, error) {
 		resolved: discovery.NewCache[*resolvedClass](time.Minute),
 		profiles: discovery.NewCache[string](15 * time.Minute),
 		memory:   memory.New[*pending](),
-		learned:  newLearned(options.Learned),
+		learned:  map[string]int64{},
 		history:  make(chan struct{}, 1),
 	}
+	maps.Copy(p.learned, options.Learned)
 	p.history <- struct{}{}
 	p.templates = newTemplates(clients)
 	p.creates = batch.NewCaller(options.Window, func(ctx context.Context, _ string, claims []cloudprovider.NodeClaim) []batch.Result[cloudprovider.Launch] {

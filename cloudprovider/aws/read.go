@@ -51,13 +51,11 @@ func (p *Provider) get(ctx context.Context, id string) (*found, error) {
 	if bare == "" {
 		return nil, &cloudprovider.Error{Code: cloudprovider.ErrNotFound, Err: errors.New("want an id such as aws:///us-east-1a/i-0123456789abcdef0")}
 	}
-	if e, ok := p.memory.Of(bare); ok && e.State == memory.Live && e.Instance.ID == id {
-		away, err := p.shiftedAway(ctx, id)
-		if err != nil {
-			return nil, err
-		}
-		if away {
-			return &found{instance: e.Instance, identity: e.Identity}, nil
+	e, known := p.memory.Of(bare)
+	live, remembered := known && e.State == memory.Live, &found{instance: e.Instance, identity: e.Identity}
+	if live && e.Instance.ID == id {
+		if away, err := p.shiftedAway(ctx, id); away || err != nil {
+			return remembered, err
 		}
 	}
 	asked := time.Now()
@@ -65,11 +63,10 @@ func (p *Provider) get(ctx context.Context, id string) (*found, error) {
 	if err != nil {
 		return nil, err
 	}
+	if f == nil && live && asked.Sub(e.Checked) <= p.options.Lag {
+		return remembered, nil // it was launched a moment ago: EC2's readers do not know it yet
+	}
 	if f == nil {
-		if e, ok := p.memory.Of(bare); ok && e.State == memory.Live && asked.Sub(e.Checked) <= p.options.Lag {
-			// It was launched a moment ago: EC2's readers do not know it yet.
-			return &found{instance: e.Instance, identity: e.Identity}, nil
-		}
 		p.memory.MarkTerminated(bare, "", time.Now())
 		return nil, &cloudprovider.Error{Code: cloudprovider.ErrNotFound}
 	}

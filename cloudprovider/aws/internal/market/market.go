@@ -32,9 +32,9 @@ type Live struct {
 	// Nested are the types that can run virtual machines of their own. nil means that EC2 was not
 	// asked.
 	Nested map[string]bool
-	// Odd names what was left out of EC2's answer because it cannot be an instance type. It is
-	// empty if there is nothing.
-	Odd string
+	// Odd names what was left out of EC2's answer because it cannot be an instance type. It is nil
+	// if there is nothing.
+	Odd error
 }
 
 // Region returns the catalogue's region with EC2's current types and zones. Prices, and facts that
@@ -64,7 +64,7 @@ func Region(ctx context.Context, clients *api.Clients, embedded catalogue.Region
 	if err != nil {
 		return Live{}, err
 	}
-	out := Live{Region: ec2.WithDescriptions(embedded, live), Nested: map[string]bool{}, Odd: passedOver(odd)}
+	out := Live{Region: ec2.WithDescriptions(embedded, live), Nested: map[string]bool{}, Odd: odd}
 	for _, t := range all {
 		if p := t.ProcessorInfo; p != nil && slices.Contains(p.SupportedFeatures, types.SupportedAdditionalProcessorFeatureNestedVirtualization) {
 			out.Nested[string(t.InstanceType)] = true
@@ -84,14 +84,6 @@ func Region(ctx context.Context, clients *api.Clients, embedded catalogue.Region
 		out.Zones = append(out.Zones, catalogue.Zone{Name: zone})
 	}
 	return out, nil
-}
-
-// passedOver names the invalid descriptions in one sentence.
-func passedOver(odd error) string {
-	if odd == nil {
-		return ""
-	}
-	return "invalid descriptions of instance types are ignored: " + strings.ReplaceAll(odd.Error(), "\n", "; ")
 }
 
 // offerings maps types to the zones that offer them.
