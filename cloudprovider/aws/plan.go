@@ -32,17 +32,7 @@ import (
 
 // shapeOf returns the key of claims that are launched together.
 func shapeOf(c cloudprovider.NodeClaim) string {
-	var special []string
-	if q := c.Requests[ec2.ResourceEFA]; q.Sign() > 0 {
-		special = append(special, string(ec2.ResourceEFA))
-	}
-	if wantsEnclave(c.Requests) {
-		special = append(special, "enclave")
-	}
-	return record.Shape(c, special, func(cand cloudprovider.Candidate) string {
-		kind, _ := cand.Offering.Get(instancetypes.LabelCapacityType).Single()
-		return kind
-	})
+	return record.Shape(c, append(enclaveResources(), ec2.ResourceEFA)...)
 }
 
 // offer is a candidate with its data from the catalogue.
@@ -151,7 +141,6 @@ func (p *Provider) prepare(s *resolvedClass, c cloudprovider.NodeClaim, offers [
 	first := offers[0]
 	ready := prepared{kind: first.kind, market: launch.Market(first.reservation), perNode: math.MaxInt64}
 	best := p.finder.Addresses().Best(s.subnets)
-	written := map[alike]*sdk.CreateLaunchTemplateInput{}
 	at := map[string]int{} // places of templates, by name
 	names := map[string]bool{}
 	for i, o := range offers {
@@ -159,13 +148,9 @@ func (p *Provider) prepare(s *resolvedClass, c cloudprovider.NodeClaim, offers [
 		if o.rank != first.rank || launch.Market(o.reservation) != ready.market || len(names) > launch.MostTypes || len(ready.offers) == launch.MostOverrides {
 			return ready, offers[i:], nil
 		}
-		in := written[s.alike(o)]
-		if in == nil {
-			var err error
-			if in, err = p.template(s, c, o); err != nil {
-				return prepared{}, nil, err
-			}
-			written[s.alike(o)] = in
+		in, err := p.template(s, c, o)
+		if err != nil {
+			return prepared{}, nil, err
 		}
 		o.templateName, o.subnet = aws.ToString(in.LaunchTemplateName), best[o.zone].ID
 		k, ok := at[o.templateName]
@@ -186,22 +171,6 @@ func (p *Provider) prepare(s *resolvedClass, c cloudprovider.NodeClaim, offers [
 		ready.perNode = min(ready.perNode, resources.Capacity(corev1.ResourcePods, o.t.Capacity[corev1.ResourcePods])+1)
 	}
 	return ready, nil, nil
-}
-
-// alike is what determines an offer's template, in addition to the claim and its class.
-type alike struct {
-	image, kind, reservation string
-	pods, efa                int64
-	plain                    bool // the first network card has no EFA
-	local                    bool // the zone is a local zone
-}
-
-func (s *resolvedClass) alike(o offer) alike {
-	a := alike{image: o.image, kind: o.kind, reservation: o.reservation.ID, efa: resources.Capacity(ec2.ResourceEFA, o.t.Capacity[ec2.ResourceEFA]), plain: s.plain[o.t.Name], local: localZone(o.zone)}
-	if s.class.Family != ec2.Custom { // the user alone decides the user data of custom images
-		a.pods = resources.Capacity(corev1.ResourcePods, o.t.Capacity[corev1.ResourcePods])
-	}
-	return a
 }
 
 // template returns the launch template of an offer.

@@ -10,7 +10,11 @@ import (
 	"strconv"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
 	"github.com/joinery-sdk/joinery/cloudprovider"
+	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/instancetypes/ec2/nodeclass"
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 )
@@ -43,10 +47,17 @@ type lines struct{ strings.Builder }
 
 func (l *lines) add(parts ...string) { fmt.Fprintf(l, "%q\n", parts) }
 
-func (l *lines) claim(c cloudprovider.NodeClaim, requests, candidates func()) string {
+// Identity returns a hash of everything in a claim except its name and token. It distinguishes a
+// repeated claim from one that was changed.
+func Identity(c cloudprovider.NodeClaim) string {
+	var l lines
 	l.add("pool", c.Pool, c.NodeClass.Group, c.NodeClass.Kind, c.NodeClass.Name, c.Requirements.String())
-	requests()
-	candidates()
+	for _, name := range resources.Names(c.Requests) {
+		l.add("request", string(name), strconv.FormatInt(resources.Request(name, c.Requests[name]), 10))
+	}
+	for _, cand := range c.Candidates {
+		l.add("candidate", cand.String())
+	}
 	for _, key := range slices.Sorted(maps.Keys(c.Labels)) {
 		l.add("label", key, c.Labels[key])
 	}
@@ -59,36 +70,28 @@ func (l *lines) claim(c cloudprovider.NodeClaim, requests, candidates func()) st
 	return short([]byte(l.String()))
 }
 
-// Identity returns a hash of everything in a claim except its name and token. It distinguishes a
-// repeated claim from one that was changed.
-func Identity(c cloudprovider.NodeClaim) string {
+// Shape returns a text that is equal for claims that are launched alike: they become one fleet. Of
+// the requests only the special ones count, those that change the machine, and only whether there
+// are any. Of the candidates the set counts, and the order in which capacity types first occur.
+func Shape(c cloudprovider.NodeClaim, special ...corev1.ResourceName) string {
+	requests := corev1.ResourceList{}
+	for _, name := range special {
+		if q := c.Requests[name]; q.Sign() > 0 {
+			requests[name] = resource.MustParse("1")
+		}
+	}
+	var all, kinds []string
+	for _, cand := range c.Candidates {
+		all = append(all, cand.String())
+		kind, _ := cand.Offering.Get(instancetypes.LabelCapacityType).Single()
+		if !slices.Contains(kinds, kind) {
+			kinds = append(kinds, kind)
+		}
+	}
+	slices.Sort(all)
 	var l lines
-	return l.claim(c, func() {
-		for _, name := range resources.Names(c.Requests) {
-			l.add("request", string(name), strconv.FormatInt(resources.Request(name, c.Requests[name]), 10))
-		}
-	}, func() {
-		for _, cand := range c.Candidates {
-			l.add("candidate", cand.String())
-		}
-	})
-}
-
-// Shape returns a hash of what determines how a claim is launched: claims of one shape become one
-// fleet. Of the requests it contains only the special ones, those that change the machine. Of the
-// candidates it contains the set, and the order in which capacity types first occur.
-func Shape(c cloudprovider.NodeClaim, special []string, capacityType func(cloudprovider.Candidate) string) string {
-	var l lines
-	return l.claim(c, func() { l.add(append([]string{"special"}, special...)...) }, func() {
-		var all, kinds []string
-		for _, cand := range c.Candidates {
-			all = append(all, cand.String())
-			if kind := capacityType(cand); !slices.Contains(kinds, kind) {
-				kinds = append(kinds, kind)
-			}
-		}
-		slices.Sort(all)
-		l.add(append([]string{"candidates"}, all...)...)
-		l.add(append([]string{"capacity types"}, kinds...)...)
-	})
+	l.add(all...)
+	l.add(kinds...)
+	c.Requests, c.Candidates = requests, nil
+	return Identity(c) + " " + short([]byte(l.String()))
 }
