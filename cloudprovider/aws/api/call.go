@@ -31,9 +31,6 @@ const (
 // caller is the middleware step before every call.
 type caller struct{ credentials aws.CredentialsProvider }
 
-// ID returns the name of this middleware step.
-func (*caller) ID() string { return "joinery.Caller" }
-
 // cost is the context key for what a call takes out of the buckets.
 type cost struct{}
 
@@ -42,8 +39,8 @@ type weight struct {
 	filtered  bool
 }
 
-// HandleInitialize makes the call and turns its error into an outcome.
-func (c *caller) HandleInitialize(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
+// call makes the call and turns its error into an outcome.
+func (c *caller) call(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
 	service, action := awsmiddleware.GetServiceID(ctx), awsmiddleware.GetOperationName(ctx)
 	out, metadata, err := next.HandleInitialize(middleware.WithStackValue(ctx, cost{}, weigh(in.Parameters)), in)
 	if err == nil {

@@ -88,9 +88,9 @@ func Connect(ctx context.Context, c Config) (*Clients, error) {
 	if cfg.Region == "" {
 		return nil, errors.New(`aws: no region: want one such as "us-east-1", in the options or in AWS_REGION`)
 	}
-	caller := &caller{credentials: cfg.Credentials}
+	caller := middleware.InitializeMiddlewareFunc("joinery.Caller", (&caller{credentials: cfg.Credentials}).call)
 	cfg.APIOptions = append(cfg.APIOptions, func(stack *middleware.Stack) error {
-		if err := stack.Build.Add(plainBody{}, middleware.Before); err != nil {
+		if err := stack.Build.Add(plainBody, middleware.Before); err != nil {
 			return err
 		}
 		return stack.Initialize.Add(caller, middleware.After)

@@ -1,10 +1,10 @@
 package api
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -44,6 +44,9 @@ func statusOf(err error) int {
 	return 0
 }
 
+// deniedAction matches "... is not authorized to perform: ec2:CreateTags on resource ...".
+var deniedAction = regexp.MustCompile(`to perform: ([\w-]+:\w+)`)
+
 // cure returns what a person can do about an answer, or an empty string. permission is the IAM
 // action of the call, such as "ec2:CreateFleet".
 func (a Answer) cure(message, permission string) string {
@@ -61,7 +64,10 @@ func (a Answer) cure(message, permission string) string {
 		case has("explicit deny"):
 			by = "by taking away the explicit deny"
 		}
-		return "allow " + cmp.Or(deniedAction(message), permission) + " " + by
+		if denied := deniedAction.FindStringSubmatch(message); denied != nil {
+			permission = denied[1]
+		}
+		return "allow " + permission + " " + by
 	case has("kms", "customer master key") && has("not allowed", "not authorized", "access", "disabled", "invalid", "incorrect state"):
 		return KMSCure
 	case has("security group") && has("same vpc", "different vpc", "belong to different networks", "same network"):
@@ -83,21 +89,6 @@ func (a Answer) Describe(message, permission string, private ...string) string {
 // KMSCure is the missing grant that makes instances with encrypted disks end at once.
 const KMSCure = "the launching principal, and the Auto Scaling or Spot service-linked role if it launches, needs kms:Decrypt, kms:GenerateDataKeyWithoutPlaintext, " +
 	"kms:ReEncryptFrom, kms:ReEncryptTo, kms:DescribeKey and kms:CreateGrant on the key, and the key must be enabled"
-
-// deniedAction finds the action in "... is not authorized to perform: ec2:CreateTags on resource
-// ...".
-func deniedAction(message string) string {
-	_, after, ok := strings.Cut(message, "to perform: ")
-	if !ok {
-		return ""
-	}
-	action, _, _ := strings.Cut(after, " ")
-	action = strings.Trim(action, ".,;")
-	if !strings.Contains(action, ":") {
-		return ""
-	}
-	return action
-}
 
 // cause is an error of the SDK with a text that may be shown.
 type cause struct {

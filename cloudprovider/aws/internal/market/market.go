@@ -196,38 +196,25 @@ func Within(r catalogue.Region, zoneIDs map[string]string) catalogue.Region {
 	return out
 }
 
-// Elsewhere has the prices of another region, for offerings without a price. That is better than
-// nothing where AWS reports no prices, such as outside its commercial regions.
-type Elsewhere struct {
-	from   instancetypes.PriceList
-	prices map[string][2]float64
-}
-
-// PricesElsewhere returns the prices of us-east-1, which has most types.
-func PricesElsewhere() (Elsewhere, error) {
+// PricesElsewhere returns the prices of us-east-1, which has most types, for offerings without a
+// price. That is better than nothing where AWS reports no prices, such as outside its commercial
+// regions.
+func PricesElsewhere() (instancetypes.PriceSource, error) {
 	const home = "us-east-1"
 	r, err := catalogue.Load(home)
 	if err != nil {
-		return Elsewhere{}, fmt.Errorf("market: %w", err)
+		return nil, fmt.Errorf("market: %w", err)
 	}
-	e := Elsewhere{instancetypes.PriceList{Name: "EC2 " + home + ", because the region's own prices are missing", Date: r.OnDemandDate, Estimated: true}, map[string][2]float64{}}
+	from := &instancetypes.PriceList{Name: "EC2 " + home + ", because the region's own prices are missing", Date: r.OnDemandDate, Estimated: true}
+	prices := map[string]map[string]float64{}
 	for _, o := range r.Offers {
-		e.prices[o.Name] = [2]float64{o.OnDemand, o.Spot}
+		prices[o.Name] = map[string]float64{instancetypes.CapacityTypeOnDemand: o.OnDemand, instancetypes.CapacityTypeSpot: o.Spot}
 	}
-	return e, nil
-}
-
-// Quotes prices offerings without a price.
-func (e Elsewhere) Quotes(q instancetypes.PriceQuery, below []instancetypes.Quote) []instancetypes.Quote {
-	if q.Offering.CapacityType() == instancetypes.CapacityTypeReserved {
-		return below
-	}
-	price := e.prices[q.Type.Name][0]
-	if q.Offering.CapacityType() == instancetypes.CapacityTypeSpot {
-		price = e.prices[q.Type.Name][1]
-	}
-	if len(below) > 0 || price == 0 {
-		return below
-	}
-	return []instancetypes.Quote{{Price: price, List: &e.from}}
+	return instancetypes.PriceSourceFunc(func(q instancetypes.PriceQuery, below []instancetypes.Quote) []instancetypes.Quote {
+		price := prices[q.Type.Name][q.Offering.CapacityType()]
+		if len(below) > 0 || price == 0 {
+			return below
+		}
+		return []instancetypes.Quote{{Price: price, List: from}}
+	}), nil
 }
