@@ -173,8 +173,8 @@ func (p *Provider) deletePatiently(ctx context.Context, id string) error {
 // ReleaseTemplates deletes the launch templates that this provider has made. Machines do not need
 // their template, and the next launch makes it again.
 func (p *Provider) ReleaseTemplates(ctx context.Context) error {
-	for _, name := range p.templates.used.mine() {
-		if err := p.templates.delete(ctx, name); err != nil {
+	for _, name := range p.ownTemplates.mine() {
+		if err := p.deleteTemplate(ctx, name); err != nil {
 			return api.Outcome("release", name, err)
 		}
 	}

@@ -75,6 +75,17 @@ func (r *refusals) note(o offer, a api.Answer, message string) {
 	}
 }
 
+// noteAll assigns one error to the offers that the fleet was asked for with it, or else to all.
+func (r *refusals) noteAll(b *pending, m machine, a api.Answer, message string) {
+	of := slices.DeleteFunc(slices.Clone(b.offers), func(o offer) bool { return !b.matches(o, m) })
+	if len(of) == 0 {
+		of = b.offers
+	}
+	for _, o := range of {
+		r.note(o, a, message)
+	}
+}
+
 // propagation is how long a caller should wait until a new object is known everywhere.
 const propagation = 5 * time.Second
 
@@ -188,9 +199,7 @@ func (p *Provider) fleet(ctx context.Context, s *resolvedClass, claims []cloudpr
 		a, message, known := api.AnswerOf(err)
 		p.forget(a.Forget)
 		if class := a.Err(); known && (errors.Is(class, cloudprovider.ErrQuota) || errors.Is(class, cloudprovider.ErrInsufficientCapacity)) {
-			for _, o := range ready.offers {
-				ledger.note(o, a, message)
-			}
+			ledger.noteAll(b, machine{}, a, message)
 			return fleetAnswer{} // other offers may be available
 		}
 		return fleetAnswer{err: err}
@@ -255,7 +264,7 @@ func (p *Provider) ownTags(rec record.Batch) (map[string]string, error) {
 func (p *Provider) ask(ctx context.Context, b *pending, ready prepared) (*sdk.CreateFleetOutput, error) {
 	for attempt := 1; ; attempt++ {
 		for _, t := range ready.templates {
-			id, err := p.templates.ensure(ctx, t)
+			id, err := p.ensureTemplate(ctx, t)
 			if err != nil {
 				return nil, err
 			}
@@ -272,7 +281,7 @@ func (p *Provider) ask(ctx context.Context, b *pending, ready prepared) (*sdk.Cr
 			return out, nil
 		}
 		if !cloudprovider.Advise(err).Unknown && strings.HasPrefix(api.Reason(err), "InvalidLaunchTemplate") && attempt <= 2 {
-			p.templates.exist.Forget()
+			p.templates.Forget()
 			b.stamp(time.Time{})
 			continue
 		}
@@ -288,7 +297,7 @@ func (p *Provider) forget(what []string) {
 	if len(what) == 0 {
 		return
 	}
-	p.templates.exist.Forget()
+	p.templates.Forget()
 	p.profiles.Forget()
 	p.finder.Forget()
 	p.resolved.Forget()
@@ -337,18 +346,7 @@ func (p *Provider) failures(b *pending, out *sdk.CreateFleetOutput, ledger *refu
 		answer := api.Find(api.Entry, code, message, 0)
 		answer.Code = code
 		p.forget(answer.Forget)
-		hit := false
-		for _, o := range b.offers {
-			if b.matches(o, m) {
-				ledger.note(o, answer, message)
-				hit = true
-			}
-		}
-		if !hit { // an error of the whole fleet
-			for _, o := range b.offers {
-				ledger.note(o, answer, message)
-			}
-		}
+		ledger.noteAll(b, m, answer, message)
 		if code == "InsufficientFreeAddressesInSubnet" && m.subnet != "" {
 			p.finder.Addresses().Exhausted(m.subnet)
 		}
@@ -360,19 +358,15 @@ func (p *Provider) failures(b *pending, out *sdk.CreateFleetOutput, ledger *refu
 func (p *Provider) seal(ctx context.Context, b *pending, machines []machine) ([]cloudprovider.Instance, error) {
 	// EC2 may launch more than it was asked for. Machines without an owner go back now, or by
 	// Maintain if not all of EC2 knows them yet.
-	most := min(len(machines), len(b.claims))
-	var surplus []string
-	for _, m := range machines[most:] {
-		surplus = append(surplus, m.id)
-	}
-	p.giveBack(ctx, surplus)
-	machines = machines[:most]
 	ids := make([]string, len(machines))
 	for i, m := range machines {
 		ids[i] = m.id
 	}
-	if len(b.claims) > 1 && len(machines) > 0 {
-		if err := p.writeSeal(ctx, ids); err != nil {
+	most := min(len(machines), len(b.claims))
+	p.giveBack(ctx, ids[most:])
+	machines = machines[:most]
+	if len(b.claims) > 1 && most > 0 {
+		if err := p.writeSeal(ctx, ids[:most]); err != nil {
 			return nil, err
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -230,21 +229,15 @@ func (p *Provider) classify(raws []types.Instance, records *record.Reader, now t
 			out.unsealed[id] = seal[:min(len(seal), claims[id])]
 		}
 	}
-	out.condemned = p.suspects.seen(raws, out.surplus, now, p.options.Lag)
+	out.condemned = p.suspect(raws, out.surplus, now)
 	return out
 }
 
-// suspects remembers since when machines have had no owner, by id. The zero value has seen none.
-type suspects struct {
-	mu    sync.Mutex
-	since map[string]time.Time
-}
-
-// seen records which machines have no owner now. It returns those that run and already had none a
+// suspect records which machines have no owner now. It returns those that run and already had none a
 // lag ago.
-func (s *suspects) seen(raws []types.Instance, surplus map[string]bool, now time.Time, lag time.Duration) []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (p *Provider) suspect(raws []types.Instance, surplus map[string]bool, now time.Time) []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	since := make(map[string]time.Time, len(surplus))
 	var condemned []string
 	for _, raw := range raws {
@@ -252,16 +245,16 @@ func (s *suspects) seen(raws []types.Instance, surplus map[string]bool, now time
 		if !surplus[id] || stateOf(raw) == cloudprovider.Terminating {
 			continue
 		}
-		first, known := s.since[id]
+		first, known := p.ownerless[id]
 		if !known {
 			first = now
 		}
 		since[id] = first
-		if now.Sub(first) > lag {
+		if now.Sub(first) > p.options.Lag {
 			condemned = append(condemned, id)
 		}
 	}
-	s.since = since
+	p.ownerless = since
 	return condemned
 }
 

@@ -16,7 +16,6 @@ import (
 
 	"github.com/joinery-sdk/joinery/cloudprovider"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/api"
-	"github.com/joinery-sdk/joinery/cloudprovider/aws/internal/discovery"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/internal/launch"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/internal/profile"
 )
@@ -50,6 +49,12 @@ func (u *uses) within(name string, age time.Duration) bool {
 	return time.Since(u.by[name].last) < age
 }
 
+func (u *uses) forget(name string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	delete(u.by, name)
+}
+
 // mine returns the names of what this provider has made, in ascending order.
 func (u *uses) mine() []string {
 	u.mu.Lock()
@@ -57,28 +62,17 @@ func (u *uses) mine() []string {
 	return slices.DeleteFunc(sortedKeys(u.by), func(name string) bool { return !u.by[name].made })
 }
 
-// templates knows which launch templates exist, with their ids, which EC2 uses in its answers.
-type templates struct {
-	clients *api.Clients
-	exist   *discovery.Cache[string]
-	used    uses
-}
-
-func newTemplates(clients *api.Clients) *templates {
-	return &templates{clients: clients, exist: discovery.NewCache[string](24 * time.Hour)}
-}
-
-// ensure finds or makes a template and returns its id.
-func (t *templates) ensure(ctx context.Context, in *ec2.CreateLaunchTemplateInput) (string, error) {
+// ensureTemplate finds or makes a launch template and returns its id.
+func (p *Provider) ensureTemplate(ctx context.Context, in *ec2.CreateLaunchTemplateInput) (string, error) {
 	name := aws.ToString(in.LaunchTemplateName)
-	t.used.note(name, false)
-	return t.exist.Get(ctx, name, func(ctx context.Context) (string, error) {
+	p.ownTemplates.note(name, false)
+	return p.templates.Get(ctx, name, func(ctx context.Context) (string, error) {
 		copied := *in // the SDK adds a client token to its argument
-		out, err := t.clients.EC2.CreateLaunchTemplate(ctx, &copied)
+		out, err := p.clients.EC2.CreateLaunchTemplate(ctx, &copied)
 		if api.Reason(err) == "InvalidLaunchTemplateName.AlreadyExistsException" {
-			return t.idOf(ctx, in)
+			return p.idOf(ctx, in)
 		}
-		t.used.note(name, err == nil || cloudprovider.Advise(err).Unknown)
+		p.ownTemplates.note(name, err == nil || cloudprovider.Advise(err).Unknown)
 		if err != nil || out.LaunchTemplate == nil {
 			return "", err
 		}
@@ -89,8 +83,8 @@ func (t *templates) ensure(ctx context.Context, in *ec2.CreateLaunchTemplateInpu
 // idOf returns the id of a template that another launch has made. Its name is the hash of its
 // content, which anybody can foresee who may make templates. So what decides over a machine must be
 // what was written: its image, its role, and the commands that it runs.
-func (t *templates) idOf(ctx context.Context, in *ec2.CreateLaunchTemplateInput) (string, error) {
-	out, err := t.clients.EC2.DescribeLaunchTemplateVersions(ctx, &ec2.DescribeLaunchTemplateVersionsInput{LaunchTemplateName: in.LaunchTemplateName, Versions: []string{"1"}})
+func (p *Provider) idOf(ctx context.Context, in *ec2.CreateLaunchTemplateInput) (string, error) {
+	out, err := p.clients.EC2.DescribeLaunchTemplateVersions(ctx, &ec2.DescribeLaunchTemplateVersionsInput{LaunchTemplateName: in.LaunchTemplateName, Versions: []string{"1"}})
 	if err != nil || len(out.LaunchTemplateVersions) == 0 {
 		return "", err
 	}
@@ -141,7 +135,7 @@ func (p *Provider) maintain(ctx context.Context, age time.Duration) (deleted []s
 	for _, t := range all {
 		if name := aws.ToString(t.LaunchTemplateName); strings.HasPrefix(name, prefix) {
 			ids = append(ids, aws.ToString(t.LaunchTemplateId))
-			if time.Since(aws.ToTime(t.CreateTime)) >= age && !p.templates.used.within(name, age) {
+			if time.Since(aws.ToTime(t.CreateTime)) >= age && !p.ownTemplates.within(name, age) {
 				names = append(names, name)
 			}
 		}
@@ -152,7 +146,7 @@ func (p *Provider) maintain(ctx context.Context, age time.Duration) (deleted []s
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		if err := p.templates.delete(ctx, name); err != nil {
+		if err := p.deleteTemplate(ctx, name); err != nil {
 			return deleted, err
 		}
 		deleted = append(deleted, name)
@@ -198,15 +192,13 @@ func (p *Provider) usedProfiles(ctx context.Context, templates []string) (map[st
 	return used, nil
 }
 
-// delete deletes a template. A launch that needs it makes it again.
-func (t *templates) delete(ctx context.Context, name string) error {
-	t.exist.Forget(name)
-	_, err := t.clients.EC2.DeleteLaunchTemplate(ctx, &ec2.DeleteLaunchTemplateInput{LaunchTemplateName: aws.String(name)})
+// deleteTemplate deletes a launch template. A launch that needs it makes it again.
+func (p *Provider) deleteTemplate(ctx context.Context, name string) error {
+	p.templates.Forget(name)
+	_, err := p.clients.EC2.DeleteLaunchTemplate(ctx, &ec2.DeleteLaunchTemplateInput{LaunchTemplateName: aws.String(name)})
 	if err != nil && api.Reason(err) != "InvalidLaunchTemplateName.NotFoundException" {
 		return fmt.Errorf("deleting a launch template: %w", err)
 	}
-	t.used.mu.Lock()
-	defer t.used.mu.Unlock()
-	delete(t.used.by, name)
+	p.ownTemplates.forget(name)
 	return nil
 }

@@ -45,23 +45,24 @@ type Provider struct {
 	launching atomic.Int64          // when this provider first launched, in seconds since 1970
 	rival     atomic.Pointer[rival] // another provider that launches here
 
-	embedded func() (catalogue.Region, error)
-	base     *discovery.Cache[market.Live]
-	prices   *discovery.Cache[[]instancetypes.PriceSource]
-	resolved *discovery.Cache[*resolvedClass]
-	profiles *discovery.Cache[string]
-	notes    notes
+	embedded  func() (catalogue.Region, error)
+	base      *discovery.Cache[market.Live]
+	prices    *discovery.Cache[[]instancetypes.PriceSource]
+	resolved  *discovery.Cache[*resolvedClass]
+	profiles  *discovery.Cache[string]
+	templates *discovery.Cache[string] // ids of launch templates, which EC2 uses in its answers
+	notes     notes
 
-	memory      *memory.Memory[*pending]
-	mu          sync.Mutex
-	learned     map[string]int64 // memory in MiB that nodes have reported, by type; guarded by mu
-	templates   *templates
-	creates     *batch.Caller[cloudprovider.NodeClaim, cloudprovider.Launch]
-	deletes     *batch.Caller[string, string]
-	reads       *batch.Caller[string, *found]
-	events      *events.Source
-	ownProfiles uses
-	suspects    suspects
+	memory                    *memory.Memory[*pending]
+	ownProfiles, ownTemplates uses
+	creates                   *batch.Caller[cloudprovider.NodeClaim, cloudprovider.Launch]
+	deletes                   *batch.Caller[string, string]
+	reads                     *batch.Caller[string, *found]
+	events                    *events.Source
+
+	mu        sync.Mutex
+	learned   map[string]int64     // memory in MiB that nodes have reported, by type; guarded by mu
+	ownerless map[string]time.Time // since when machines have had no owner, by id; guarded by mu
 
 	history     chan struct{} // holds one token; the goroutine that has it reads the history
 	glanced     bool          // the history was read once; guarded by history
@@ -84,19 +85,19 @@ func New(ctx context.Context, options Options) (*Provider, error) {
 	}
 	p := &Provider{
 		options: options, clients: clients, finder: discovery.NewFinder(clients), started: time.Now(),
-		nonce:    cmp.Or(options.Nonce, rand.Text()),
-		embedded: sync.OnceValues(func() (catalogue.Region, error) { return catalogue.Load(clients.Region) }),
-		base:     discovery.NewCache[market.Live](typesTTL),
-		prices:   discovery.NewCache[[]instancetypes.PriceSource](priceTTL),
-		resolved: discovery.NewCache[*resolvedClass](time.Minute),
-		profiles: discovery.NewCache[string](15 * time.Minute),
-		memory:   memory.New[*pending](),
-		learned:  map[string]int64{},
-		history:  make(chan struct{}, 1),
+		nonce:     cmp.Or(options.Nonce, rand.Text()),
+		embedded:  sync.OnceValues(func() (catalogue.Region, error) { return catalogue.Load(clients.Region) }),
+		base:      discovery.NewCache[market.Live](typesTTL),
+		prices:    discovery.NewCache[[]instancetypes.PriceSource](priceTTL),
+		resolved:  discovery.NewCache[*resolvedClass](time.Minute),
+		profiles:  discovery.NewCache[string](15 * time.Minute),
+		templates: discovery.NewCache[string](24 * time.Hour),
+		memory:    memory.New[*pending](),
+		learned:   map[string]int64{},
+		history:   make(chan struct{}, 1),
 	}
 	maps.Copy(p.learned, options.Learned)
 	p.history <- struct{}{}
-	p.templates = newTemplates(clients)
 	p.creates = batch.NewCaller(options.Window, func(ctx context.Context, _ string, claims []cloudprovider.NodeClaim) []batch.Result[cloudprovider.Launch] {
 		out := make([]batch.Result[cloudprovider.Launch], len(claims))
 		for i, r := range p.createAll(ctx, claims) {
