@@ -17,7 +17,8 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
-// Create launches one instance. Simultaneous calls for claims of the same shape become one fleet.
+// Create launches one instance. Simultaneous calls become one fleet if their claims have the same
+// acceptable offerings, labels, taints and requirements.
 func (p *Provider) Create(ctx context.Context, claim cloudprovider.NodeClaim) (cloudprovider.Launch, error) {
 	if err := ctx.Err(); err != nil {
 		return cloudprovider.Launch{}, err
@@ -26,7 +27,7 @@ func (p *Provider) Create(ctx context.Context, claim cloudprovider.NodeClaim) (c
 	return p.creates.Do(ctx, shapeOf(claim), claim)
 }
 
-// CreateMany launches an instance for each claim. Claims of the same shape become one fleet.
+// CreateMany launches an instance for each claim, with as few fleets as [Provider.Create].
 func (p *Provider) CreateMany(ctx context.Context, claims []cloudprovider.NodeClaim) []cloudprovider.Result {
 	own := make([]cloudprovider.NodeClaim, len(claims))
 	for i, c := range claims {
@@ -39,9 +40,6 @@ func (p *Provider) CreateMany(ctx context.Context, claims []cloudprovider.NodeCl
 // nothing.
 func (p *Provider) createAll(ctx context.Context, claims []cloudprovider.NodeClaim) []cloudprovider.Result {
 	results := make([]cloudprovider.Result, len(claims))
-	fail := func(i int, err error) {
-		results[i] = cloudprovider.Result{Err: api.Outcome("create", claims[i].Name, err)}
-	}
 	todo := make([]int, len(claims))
 	for i := range claims {
 		todo[i] = i
@@ -52,19 +50,10 @@ func (p *Provider) createAll(ctx context.Context, claims []cloudprovider.NodeCla
 		var shapes []string
 		for _, i := range todo {
 			c := claims[i]
-			if err := ctx.Err(); err != nil {
-				fail(i, err)
-				continue
-			}
-			if err := c.Validate(); err != nil {
-				fail(i, invalid(err))
+			if results[i].Err = p.mayLaunch(ctx, c); results[i].Err != nil {
 				continue
 			}
 			identity, shape := record.Identity(c), shapeOf(c)
-			if err := p.mayLaunch(ctx, c.Token); err != nil {
-				fail(i, err)
-				continue
-			}
 			e, isNew := p.memory.Begin(c.Token, c.Name, identity)
 			switch {
 			case isNew:
@@ -73,16 +62,15 @@ func (p *Provider) createAll(ctx context.Context, claims []cloudprovider.NodeCla
 				}
 				fresh[shape] = append(fresh[shape], i)
 			case e.Name != c.Name || e.Identity != "" && e.Identity != identity:
-				fail(i, invalid(fmt.Errorf("token %q belongs to claim %q, or the claim was changed", c.Token, e.Name)))
+				results[i].Err = invalid(fmt.Errorf("token %q belongs to claim %q, or the claim was changed", c.Token, e.Name))
 			case e.State == memory.Ended:
 				err := fmt.Errorf("token %q led to %q, which is gone", c.Token, e.Instance.ID)
 				if e.Why != "" {
 					err = fmt.Errorf("%w: %s", err, e.Why)
 				}
-				fail(i, &cloudprovider.Error{Code: cloudprovider.ErrNotFound, Err: err})
+				results[i].Err = &cloudprovider.Error{Code: cloudprovider.ErrNotFound, Err: err}
 			case e.State == memory.Live:
-				launch, err := p.again(ctx, e)
-				results[i] = cloudprovider.Result{Launch: launch, Err: api.Outcome("create", c.Name, err)}
+				results[i].Launch, results[i].Err = p.again(ctx, e)
 			default:
 				later = append(later, i)
 			}
@@ -93,18 +81,18 @@ func (p *Provider) createAll(ctx context.Context, claims []cloudprovider.NodeCla
 				group[k] = claims[i]
 			}
 			for k, r := range p.launch(ctx, group) {
-				i := fresh[shape][k]
-				results[i] = cloudprovider.Result{Launch: r.Launch, Err: api.Outcome("create", claims[i].Name, r.Err)}
+				results[fresh[shape][k]] = r
 			}
 		}
 		todo = nil
 		for _, i := range later {
-			if err := p.await(ctx, claims[i].Token); err != nil {
-				fail(i, err)
-				continue
+			if results[i].Err = p.await(ctx, claims[i].Token); results[i].Err == nil {
+				todo = append(todo, i)
 			}
-			todo = append(todo, i)
 		}
+	}
+	for i, r := range results {
+		results[i].Err = api.Outcome("create", claims[i].Name, r.Err)
 	}
 	return results
 }
@@ -143,15 +131,19 @@ func dry() error {
 	return &cloudprovider.Error{Code: cloudprovider.ErrUnsupported, Err: errors.New("this provider only says what it would do: see DryRun")}
 }
 
-// mayLaunch fails for an unknown token as long as nothing may be launched for it.
-func (p *Provider) mayLaunch(ctx context.Context, token string) error {
+// mayLaunch fails for an invalid claim, and for an unknown token as long as nothing may be launched
+// for it.
+func (p *Provider) mayLaunch(ctx context.Context, c cloudprovider.NodeClaim) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := c.Validate(); err != nil {
+		return invalid(err)
+	}
 	if p.options.DryRun {
 		return dry()
 	}
-	if _, known := p.memory.Token(token, time.Now()); known {
-		return nil
-	}
-	return p.readHistory(ctx, token)
+	return p.readHistory(ctx, c.Token)
 }
 
 // checkSoleLauncher returns ErrNotReady while another provider launches for this cluster, or may.
@@ -223,7 +215,8 @@ const rivalry = 10 * time.Minute
 // A visible machine is known at once. Its absence is known only once enough time has passed. The
 // first caller reads for all callers that wait.
 func (p *Provider) readHistory(ctx context.Context, token string) error {
-	if p.historyRead.Load() || p.options.Undecided != nil && !p.options.Undecided(token) {
+	_, known := p.memory.Token(token, time.Now())
+	if known || p.historyRead.Load() || p.options.Undecided != nil && !p.options.Undecided(token) {
 		return nil
 	}
 	select {

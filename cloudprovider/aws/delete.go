@@ -21,17 +21,14 @@ import (
 
 // Delete ends an instance, together with others that are ended at the same time. It touches only
 // instances that a provider made for the cluster.
-func (p *Provider) Delete(ctx context.Context, id string) error {
+func (p *Provider) Delete(ctx context.Context, id string) (err error) {
+	defer func() { err = api.Outcome("delete", id, err) }()
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	if p.options.DryRun {
-		return api.Outcome("delete", id, dry())
+		return dry()
 	}
-	return api.Outcome("delete", id, p.delete(ctx, id))
-}
-
-func (p *Provider) delete(ctx context.Context, id string) error {
 	bare := memory.Bare(id)
 	if bare == "" {
 		return &cloudprovider.Error{Code: cloudprovider.ErrNotFound, Err: errors.New("want an id such as aws:///us-east-1a/i-0123456789abcdef0")}

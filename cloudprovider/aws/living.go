@@ -100,12 +100,8 @@ func (s *resolvedClass) drift(f *found) cloudprovider.Drift {
 
 // Interruptions reads the queue of the options. With [Options].StatusChecks it also reads what EC2
 // says about the machines. Messages about instances of others are removed from the queue.
-func (p *Provider) Interruptions(ctx context.Context, cursor string) ([]interruption.Event, string, error) {
-	list, next, err := p.interruptions(ctx, cursor)
-	return list, next, api.Outcome("interruptions", cmp.Or(p.options.Queue, p.options.Cluster), err)
-}
-
-func (p *Provider) interruptions(ctx context.Context, cursor string) ([]interruption.Event, string, error) {
+func (p *Provider) Interruptions(ctx context.Context, cursor string) (list []interruption.Event, next string, err error) {
+	defer func() { err = api.Outcome("interruptions", cmp.Or(p.options.Queue, p.options.Cluster), err) }()
 	if p.options.Queue == "" && !p.options.StatusChecks {
 		return nil, "", &cloudprovider.Error{Code: cloudprovider.ErrUnsupported, Err: errors.New("the provider has no queue and does not ask for status checks")}
 	}
