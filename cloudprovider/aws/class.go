@@ -1,6 +1,7 @@
 package aws
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -149,7 +150,16 @@ func (p *Provider) resolve(ctx context.Context, class nodeclass.NodeClass, shift
 	if len(s.groups) == 0 {
 		missing = append(missing, fmt.Errorf("node class %q: no security group matches its selector", class.Name))
 	}
-	p.notes.set("groups "+class.Name, discovery.GroupWarning(s.groups))
+	var ofCluster []string
+	for _, g := range s.groups {
+		if g.OfCluster {
+			ofCluster = append(ofCluster, cmp.Or(g.Name, g.ID))
+		}
+	}
+	if len(ofCluster) < 2 {
+		ofCluster = nil
+	}
+	p.notes.name("groups "+class.Name, "the AWS load balancer controller wants exactly one security group with a kubernetes.io/cluster tag on a node; select by another tag", ofCluster)
 	if s.cluster, err = p.cluster(ctx); err != nil {
 		return nil, err
 	}

@@ -139,8 +139,7 @@ func TestGroups(t *testing.T) {
 			ids = append(ids, g.ID)
 		}
 		assert.Equal(t, []string{"sg-1", "sg-2", "sg-a", "sg-b"}, ids)
-		assert.Contains(t, discovery.GroupWarning(got), "cluster-a, cluster-b")
-		assert.Empty(t, discovery.GroupWarning(got[:3]), "one is as it should be")
+		assert.Equal(t, []bool{false, false, true, true}, []bool{got[0].OfCluster, got[1].OfCluster, got[2].OfCluster, got[3].OfCluster})
 	})
 }
 
@@ -357,11 +356,6 @@ func ExampleParameters() {
 		fmt.Println(p.Path, "for", p.Requirements)
 	}
 	// Output: /aws/service/ami-windows-latest/Windows_Server-2022-English-Core-EKS_Optimized-1.33/image_id for kubernetes.io/arch in (amd64)
-}
-
-func ExampleGroupWarning() {
-	fmt.Println(discovery.GroupWarning([]discovery.Group{{ID: "sg-1", OfCluster: true}, {ID: "sg-2", OfCluster: true}}))
-	// Output: security groups sg-1, sg-2 all carry a kubernetes.io/cluster tag: the AWS load balancer controller wants exactly one such group on a node; select by another tag
 }
 
 func ExampleCache() {

@@ -1,9 +1,7 @@
 package discovery
 
 import (
-	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -67,7 +65,9 @@ func (f *Finder) Zones(ctx context.Context) (map[string]string, error) {
 // Group is a security group.
 type Group struct {
 	ID, Name string
-	// OfCluster says that it has a tag kubernetes.io/cluster/...
+	// OfCluster says that it has a tag kubernetes.io/cluster/... The AWS load balancer controller
+	// needs exactly one such group on a node's interface, and stops routing traffic if there are
+	// two.
 	OfCluster bool
 }
 
@@ -89,21 +89,4 @@ func (f *Finder) Groups(ctx context.Context, terms []nodeclass.Term) ([]Group, e
 		}
 		return list, nil
 	})
-}
-
-// GroupWarning says what is unwise about a choice of security groups. It is empty if nothing is.
-// The AWS load balancer controller needs exactly one group with the cluster's tag on a node's
-// interface, and stops routing traffic if there are two.
-func GroupWarning(groups []Group) string {
-	var tagged []string
-	for _, g := range groups {
-		if g.OfCluster {
-			tagged = append(tagged, cmp.Or(g.Name, g.ID))
-		}
-	}
-	if len(tagged) < 2 {
-		return ""
-	}
-	slices.Sort(tagged)
-	return fmt.Sprintf("security groups %s all carry a kubernetes.io/cluster tag: the AWS load balancer controller wants exactly one such group on a node; select by another tag", strings.Join(tagged, ", "))
 }

@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -60,9 +59,17 @@ func Region(ctx context.Context, clients *api.Clients, embedded catalogue.Region
 	if err != nil {
 		return Live{}, fmt.Errorf("market: %w", err)
 	}
-	zones, err := offerings(ctx, clients)
+	offered, err := api.All(ctx, sdk.NewDescribeInstanceTypeOfferingsPaginator(clients.EC2, &sdk.DescribeInstanceTypeOfferingsInput{
+		LocationType: types.LocationTypeAvailabilityZone, MaxResults: aws.Int32(1000),
+	}), func(o *sdk.DescribeInstanceTypeOfferingsOutput) []types.InstanceTypeOffering {
+		return o.InstanceTypeOfferings
+	})
 	if err != nil {
 		return Live{}, err
+	}
+	zones := map[string][]catalogue.Zone{} // by type; the catalogue's ids belong to another account
+	for _, o := range offered {
+		zones[string(o.InstanceType)] = append(zones[string(o.InstanceType)], catalogue.Zone{Name: aws.ToString(o.Location)})
 	}
 	out := Live{Region: ec2.WithDescriptions(embedded, live), Nested: map[string]bool{}, Odd: odd}
 	for _, t := range all {
@@ -70,38 +77,19 @@ func Region(ctx context.Context, clients *api.Clients, embedded catalogue.Region
 			out.Nested[string(t.InstanceType)] = true
 		}
 	}
-	names := map[string]bool{}
-	for i := range out.Offers {
-		o := &out.Offers[i]
-		o.Zones = nil
-		for _, zone := range slices.Sorted(maps.Keys(zones[o.Name])) {
-			o.Zones = append(o.Zones, catalogue.Zone{Name: zone}) // the catalogue's ids belong to another account
-			names[zone] = true
-		}
-	}
 	out.Zones = nil
-	for _, zone := range slices.Sorted(maps.Keys(names)) {
-		out.Zones = append(out.Zones, catalogue.Zone{Name: zone})
+	for i, o := range out.Offers {
+		out.Offers[i].Zones = sorted(zones[o.Name])
+		out.Zones = append(out.Zones, out.Offers[i].Zones...)
 	}
+	out.Zones = sorted(out.Zones)
 	return out, nil
 }
 
-// offerings maps types to the zones that offer them.
-func offerings(ctx context.Context, clients *api.Clients) (map[string]map[string]bool, error) {
-	out := map[string]map[string]bool{}
-	all, err := api.All(ctx, sdk.NewDescribeInstanceTypeOfferingsPaginator(clients.EC2, &sdk.DescribeInstanceTypeOfferingsInput{
-		LocationType: types.LocationTypeAvailabilityZone, MaxResults: aws.Int32(1000),
-	}), func(o *sdk.DescribeInstanceTypeOfferingsOutput) []types.InstanceTypeOffering {
-		return o.InstanceTypeOfferings
-	})
-	for _, o := range all {
-		name := string(o.InstanceType)
-		if out[name] == nil {
-			out[name] = map[string]bool{}
-		}
-		out[name][aws.ToString(o.Location)] = true
-	}
-	return out, err
+// sorted returns zones by name, each once.
+func sorted(zones []catalogue.Zone) []catalogue.Zone {
+	slices.SortFunc(zones, func(a, b catalogue.Zone) int { return strings.Compare(a.Name, b.Name) })
+	return slices.Compact(zones)
 }
 
 // OnDemand returns the current price list of a region: Linux, shared tenancy, and bare metal. If

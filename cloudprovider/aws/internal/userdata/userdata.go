@@ -46,17 +46,9 @@ type Node struct {
 	Own string
 }
 
-// SizeError says that user data is larger than EC2 allows.
-type SizeError struct{ Bytes int }
-
-// Error returns the size and the cure.
-func (e *SizeError) Error() string {
-	return fmt.Sprintf("userdata: %d bytes, and EC2 takes at most %d: move scripts into the image, or have a short script fetch them", e.Bytes, MaxBytes)
-}
-
 // Render returns the user data for a family, not yet in base64. The error joins what is wrong with
 // cluster and node: labels and taints that no API server would accept, user data that cannot be
-// merged, or a [*SizeError]. Errors never quote user data.
+// merged, or that is larger than [MaxBytes]. Errors never quote user data.
 func Render(family ec2.Family, c discovery.Cluster, n Node) (string, error) {
 	if family == ec2.Custom {
 		return sized(n.Own)
@@ -92,7 +84,7 @@ func Render(family ec2.Family, c discovery.Cluster, n Node) (string, error) {
 
 func sized(text string) (string, error) {
 	if len(text) > MaxBytes {
-		return "", &SizeError{Bytes: len(text)}
+		return "", fmt.Errorf("userdata: %d bytes, and EC2 takes at most %d: move scripts into the image, or have a short script fetch them", len(text), MaxBytes)
 	}
 	return text, nil
 }
