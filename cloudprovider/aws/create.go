@@ -285,24 +285,24 @@ func (p *Provider) launch(ctx context.Context, claims []cloudprovider.NodeClaim)
 		if err != nil {
 			return give(err)
 		}
-		answer := p.fleet(ctx, s, claims[done:min(done+p.options.Window.Most, len(claims))], ready, &ledger)
-		if answer.open != nil { // the result is unknown for these, and the others were not asked for
-			for range answer.open.claims {
-				results[done].Err = answer.err
-				p.memory.Lost(claims[done].Token, answer.open)
+		instances, open, err := p.fleet(ctx, s, claims[done:min(done+p.options.Window.Most, len(claims))], ready, &ledger)
+		if open != nil { // the result is unknown for these, and the others were not asked for
+			for range open.claims {
+				results[done].Err = err
+				p.memory.Lost(claims[done].Token, open)
 				done++
 			}
-			return give(unknown(answer.err))
+			return give(unknown(err))
 		}
-		if answer.err != nil {
-			return give(answer.err)
+		if err != nil {
+			return give(err)
 		}
-		for _, instance := range answer.instances {
+		for _, instance := range instances {
 			results[done].Launch = cloudprovider.Launch{Instance: instance.Clone(), Refused: slices.Clone(ledger.refused), Quotas: slices.Clone(ledger.quotas)}
 			p.memory.Launched(claims[done].Token, instance, time.Now())
 			done++
 		}
-		if len(answer.instances) == 0 {
+		if len(instances) == 0 {
 			usable = others
 		}
 	}

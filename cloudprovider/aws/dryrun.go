@@ -147,7 +147,7 @@ func (p *Provider) DryRun(ctx context.Context, claims []cloudprovider.NodeClaim)
 		if err != nil {
 			return nil, api.Outcome("dry run", c.Name, err)
 		}
-		fleets = append(fleets, Request{api.EC2, "CreateFleet", launch.Request(s.fleet(rec.ID, len(group), ready, p.tags(s, c), own))})
+		fleets = append(fleets, Request{api.EC2, "CreateFleet", s.fleet(rec.ID, len(group), ready, p.tags(s, c), own)})
 	}
 	return slices.Concat(profiles, templates, fleets), nil
 }
@@ -198,7 +198,7 @@ func (p *Provider) Permitted(ctx context.Context, claim cloudprovider.NodeClaim)
 	}
 	_, err = p.clients.EC2.RunInstances(ctx, launch.Alone(p.tags(s, claim), ready.offers[0].t.Name, ready.offers[0].subnet, ready.templates[0].LaunchTemplateData))
 	ask(err)
-	fleet := launch.Request(s.fleet("dry-run-"+rand.Text(), 1, ready, p.tags(s, claim), nil))
+	fleet := s.fleet("dry-run-"+rand.Text(), 1, ready, p.tags(s, claim), nil)
 	fleet.DryRun = aws.Bool(true)
 	_, err = p.clients.EC2.CreateFleet(ctx, fleet)
 	ask(err, "InvalidLaunchTemplateName.NotFoundException") // the templates do not exist yet; EC2 says so only after it has allowed the caller

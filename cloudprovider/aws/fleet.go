@@ -153,25 +153,18 @@ func (b *pending) stamp(at time.Time) {
 	}
 }
 
-// fleetAnswer is the result of one fleet: instances for the first of the claims, or an error. If
-// open is set, the result is unknown.
-type fleetAnswer struct {
-	instances []cloudprovider.Instance
-	open      *pending
-	err       error
-}
-
-// fleet asks for machines for all claims at once.
-func (p *Provider) fleet(ctx context.Context, s *resolvedClass, claims []cloudprovider.NodeClaim, ready prepared, ledger *refusals) fleetAnswer {
+// fleet asks for machines for all claims at once. It returns instances for the first of them, or an
+// error. If open is set, the result is unknown.
+func (p *Provider) fleet(ctx context.Context, s *resolvedClass, claims []cloudprovider.NodeClaim, ready prepared, ledger *refusals) (instances []cloudprovider.Instance, open *pending, err error) {
 	rec := batchOf(fmt.Sprintf("%s-%d", p.nonce, p.serial.Add(1)), s, claims)
 	tags := p.tags(s, claims[0])
 	own, err := p.ownTags(rec)
 	if err != nil {
-		return fleetAnswer{err: invalid(err)}
+		return nil, nil, invalid(err)
 	}
 	if room := mostTags - nameTags - len(tags) - sealTags(len(claims)); len(own) > room {
 		if len(claims) == 1 {
-			return fleetAnswer{err: invalid(fmt.Errorf("name, token, labels and requirements of the claim take %d tags of EC2, and there is room for %d", len(own), room))}
+			return nil, nil, invalid(fmt.Errorf("name, token, labels and requirements of the claim take %d tags of EC2, and there is room for %d", len(own), room))
 		}
 		return p.fleet(ctx, s, claims[:(len(claims)+1)/2], ready, ledger) // the caller asks for the others afterwards
 	}
@@ -190,32 +183,31 @@ func (p *Provider) fleet(ctx context.Context, s *resolvedClass, claims []cloudpr
 	b := &pending{turn: make(chan struct{}, 1), rec: rec, offers: ready.offers, claims: claims, ids: map[string]string{}}
 	b.turn <- struct{}{}
 	b.stamp(time.Time{})
-	b.input = launch.Request(s.fleet(rec.ID, len(claims), ready, tags, own))
+	b.input = s.fleet(rec.ID, len(claims), ready, tags, own)
 	out, err := p.ask(ctx, b, ready)
 	if err != nil {
 		if cloudprovider.Advise(err).Unknown && !b.sent.Load().IsZero() {
-			return fleetAnswer{open: b, err: err}
+			return nil, b, err
 		}
 		a, message, known := api.AnswerOf(err)
 		p.forget(a.Forget)
 		if class := a.Err(); known && (errors.Is(class, cloudprovider.ErrQuota) || errors.Is(class, cloudprovider.ErrInsufficientCapacity)) {
 			ledger.noteAll(b, machine{}, a, message)
-			return fleetAnswer{} // other offers may be available
+			return nil, nil, nil // other offers may be available
 		}
-		return fleetAnswer{err: err}
+		return nil, nil, err
 	}
 	if silent(out) {
-		return fleetAnswer{open: b, err: errSilent}
+		return nil, b, errSilent
 	}
 	p.failures(b, out, ledger)
-	instances, err := p.seal(ctx, b, launched(out))
-	if err != nil {
-		return fleetAnswer{open: b, err: unknown(err)}
+	if instances, err = p.seal(ctx, b, launched(out)); err != nil {
+		return nil, b, unknown(err)
 	}
 	for _, m := range launched(out) {
 		unused[m.subnet]--
 	}
-	return fleetAnswer{instances: instances}
+	return instances, nil, nil
 }
 
 // silent reports whether an answer mentions neither machines nor errors. A fleet that launches
@@ -227,10 +219,10 @@ var errSilent = errors.New("aws: ec2:CreateFleet reported neither machines nor e
 
 // fleet returns a request for target machines of the class, with tags on everything and own tags on
 // the machines.
-func (s *resolvedClass) fleet(token string, target int, ready prepared, tags, own map[string]string) launch.Fleet {
-	return launch.Fleet{
+func (s *resolvedClass) fleet(token string, target int, ready prepared, tags, own map[string]string) *sdk.CreateFleetInput {
+	return launch.Request(launch.Fleet{
 		Token: token, CapacityType: ready.kind, Market: ready.market, Target: target, Context: s.class.Context, Prioritized: s.ordered, Configs: ready.configs, Tags: tags, InstanceTags: own,
-	}
+	})
 }
 
 // batchOf returns the record of a fleet for some claims.

@@ -50,11 +50,10 @@ func (p *Provider) Drifted(ctx context.Context, id string) (cloudprovider.Drift,
 	if f.raw.InstanceId == nil { // launched a moment ago
 		return cloudprovider.Drift{}, nil
 	}
-	rec, _, err := record.Read(tagsOf(f.raw))
-	if err != nil { // memory knows it, but nothing says which class it belongs to
-		return cloudprovider.Drift{}, api.Outcome("drifted", id, &cloudprovider.Error{Code: cloudprovider.ErrNotReady, Err: fmt.Errorf("%w (%w)", errUnreadable, err)})
+	if len(f.rec.Claims) == 0 { // memory knows it, but nothing says which class it belongs to
+		return cloudprovider.Drift{}, api.Outcome("drifted", id, &cloudprovider.Error{Code: cloudprovider.ErrNotReady, Err: errUnreadable})
 	}
-	s, err := p.resolvedClass(ctx, rec.NodeClass)
+	s, err := p.resolvedClass(ctx, f.rec.NodeClass)
 	if err != nil {
 		return cloudprovider.Drift{}, api.Outcome("drifted", id, err)
 	}
@@ -65,7 +64,7 @@ func (s *resolvedClass) drift(f *found) cloudprovider.Drift {
 	is := func(reason, format string, args ...any) cloudprovider.Drift {
 		return cloudprovider.Drift{Reason: reason, Detail: fmt.Sprintf(format, args...)}
 	}
-	if f.hash != "" && f.hash != record.ClassHash(s.class) {
+	if f.rec.ClassHash != "" && f.rec.Version <= record.Version && f.rec.ClassHash != record.ClassHash(s.class) {
 		return is(NodeClassDrift, "node class %q was changed since", s.class.Name)
 	}
 	image := aws.ToString(f.raw.ImageId)

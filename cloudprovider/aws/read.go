@@ -30,7 +30,7 @@ type found struct {
 	raw      types.Instance
 	instance cloudprovider.Instance
 	identity string
-	hash     string // of the class's static fields at launch; empty means not comparable
+	rec      record.Batch // what the machine was launched for; without claims, it cannot be read
 }
 
 // Get reads the instance, together with others that are requested at the same time. An ended
@@ -173,10 +173,7 @@ var errUnreadable = errors.New("its tags cannot be read: it is left alone, and i
 func (p *Provider) recall(ctx context.Context, raw types.Instance, seals map[string]record.Seal, records *record.Reader) (*found, error) {
 	bare, tags := aws.ToString(raw.InstanceId), tagsOf(raw)
 	rec, ours, err := records.Batch(tags)
-	f := &found{raw: raw}
-	if ours && err == nil && rec.Version <= record.Version {
-		f.hash = rec.ClassHash
-	}
+	f := &found{raw: raw, rec: rec}
 	if e, ok := p.memory.Of(bare); ok && e.State == memory.Live {
 		f.instance, f.identity = e.Instance, e.Identity
 		if raw.LaunchTime != nil {
