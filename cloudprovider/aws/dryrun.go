@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -36,21 +37,20 @@ func (r Request) JSON() ([]byte, error) { return r.write(true) }
 func (r Request) JSONWithUserData() ([]byte, error) { return r.write(false) }
 
 func (r Request) write(hide bool) ([]byte, error) {
-	text, err := json.Marshal(r.Input)
-	if err != nil {
-		return nil, fmt.Errorf("aws: %w", err)
-	}
 	var tree any
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.UseNumber()
-	if err := d.Decode(&tree); err != nil {
-		return nil, fmt.Errorf("aws: %w", err)
+	text, err := json.Marshal(r.Input)
+	if err == nil {
+		d := json.NewDecoder(bytes.NewReader(text))
+		d.UseNumber()
+		err = d.Decode(&tree)
 	}
-	out, err := json.MarshalIndent(prune(tree, hide), "", "  ")
+	if err == nil {
+		text, err = json.MarshalIndent(prune(tree, hide), "", "  ")
+	}
 	if err != nil {
 		return nil, fmt.Errorf("aws: %w", err)
 	}
-	return out, nil
+	return text, nil
 }
 
 // prune removes nulls, empty strings and values that are empty without them. It replaces user data
@@ -58,30 +58,25 @@ func (r Request) write(hide bool) ([]byte, error) {
 func prune(v any, hide bool) any {
 	switch v := v.(type) {
 	case map[string]any:
-		out := map[string]any{}
 		for key, inner := range v {
 			if text, ok := inner.(string); ok && hide && key == "UserData" && text != "" {
 				inner = describeUserData(text)
 			}
-			if kept := prune(inner, hide); kept != nil {
-				out[key] = kept
-			}
+			v[key] = prune(inner, hide)
 		}
-		if len(out) == 0 {
+		maps.DeleteFunc(v, func(_ string, inner any) bool { return inner == nil })
+		if len(v) == 0 {
 			return nil
 		}
-		return out
 	case []any:
-		var out []any
-		for _, inner := range v {
-			if kept := prune(inner, hide); kept != nil {
-				out = append(out, kept)
-			}
+		for i := range v {
+			v[i] = prune(v[i], hide)
 		}
-		if len(out) == 0 {
+		list := slices.DeleteFunc(v, func(inner any) bool { return inner == nil })
+		if len(list) == 0 {
 			return nil
 		}
-		return out
+		return list
 	case string:
 		if v == "" {
 			return nil

@@ -114,7 +114,7 @@ func Wait(ctx context.Context, d time.Duration) error {
 // asks for a longer pause than a caller waits. The SDK itself detects wrong clocks and decides
 // about calls without an answer.
 func retryable(err error) aws.Ternary {
-	class := classOf(err)
+	answer, _, answered := AnswerOf(err)
 	_, ours := errors.AsType[*cloudprovider.Error](err)
 	var decided interface{ RetryableError() bool }
 	switch {
@@ -122,10 +122,10 @@ func retryable(err error) aws.Ternary {
 		return aws.FalseTernary
 	case Reason(err) == "RequestExpired": // the next attempt has the corrected time
 		return aws.TrueTernary
-	case class == nil || errors.As(err, &decided):
+	case !answered || answer.Err() == nil || errors.As(err, &decided):
 		return aws.UnknownTernary
 	default:
-		return aws.BoolTernary(errors.Is(class, cloudprovider.ErrThrottled))
+		return aws.BoolTernary(errors.Is(answer.Err(), cloudprovider.ErrThrottled))
 	}
 }
 

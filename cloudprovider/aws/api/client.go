@@ -63,20 +63,12 @@ func Connect(ctx context.Context, c Config) (*Clients, error) {
 	if c.Buckets == nil {
 		c.Buckets = NewBuckets(nil)
 	}
-	load := []func(*config.LoadOptions) error{
-		config.WithRetryer(func() aws.Retryer { return newRetryer(c.Buckets) }),
-		config.WithLogger(logging.Nop{}),
-	}
-	if c.Region != "" {
-		load = append(load, config.WithRegion(c.Region))
-	}
-	if c.Credentials != nil {
-		load = append(load, config.WithCredentialsProvider(c.Credentials))
-	}
-	if c.Endpoint != "" {
-		load = append(load, config.WithBaseEndpoint(c.Endpoint))
-	}
-	cfg, err := config.LoadDefaultConfig(ctx, load...)
+	cfg, err := config.LoadDefaultConfig(ctx, func(o *config.LoadOptions) error {
+		o.Region, o.BaseEndpoint, o.Credentials = c.Region, c.Endpoint, c.Credentials
+		o.Retryer = func() aws.Retryer { return newRetryer(c.Buckets) }
+		o.Logger = logging.Nop{}
+		return nil
+	})
 	if err != nil {
 		return nil, fmt.Errorf("aws: configuration: %w", err)
 	}

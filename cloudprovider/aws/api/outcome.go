@@ -17,14 +17,6 @@ import (
 // DryRunOperation is EC2's code for a dry run of a call that would have been allowed.
 const DryRunOperation = "DryRunOperation"
 
-// classOf returns the sentinel of an error of the SDK, or nil if the outcome is unknown.
-func classOf(err error) error {
-	if a, _, ok := AnswerOf(err); ok {
-		return a.Err()
-	}
-	return nil
-}
-
 // AnswerOf returns the row for an error of a call, and AWS's words, or false if AWS did not answer.
 func AnswerOf(err error) (Answer, string, bool) {
 	answer, ok := errors.AsType[smithy.APIError](err)
