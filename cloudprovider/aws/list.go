@@ -87,7 +87,12 @@ type reading struct {
 	records *record.Reader
 	missing map[string]bool          // machines that were launched before and no longer show
 	shifted []cloudprovider.Instance // remembered machines in zones that are shifted away
-	strays
+
+	// Unknown machines of concluded fleets: those that an earlier process launched, and those that
+	// EC2 launched beyond what was asked for.
+	unsealed  map[string]record.Seal // owners of machines of batches that were not sealed, by the batch's key
+	surplus   map[string]bool        // machines without an owner
+	condemned []string               // those of them that run, and had no owner a lag ago
 }
 
 // readAll reads the machines of the cluster.
@@ -132,7 +137,7 @@ func (p *Provider) readAll(ctx context.Context) (reading, error) {
 	}
 	r.records = readerOf(r.raws)
 	p.detectRival(r.raws, r.records)
-	r.strays = p.classify(r.raws, r.records, r.at)
+	p.classify(&r)
 	return r, nil
 }
 
@@ -177,29 +182,21 @@ func (p *Provider) report(ctx context.Context, r reading, seals map[string]recor
 	return list, nil
 }
 
-// strays are unknown machines of concluded fleets: those that an earlier process launched, and
-// those that EC2 launched beyond what was asked for.
-type strays struct {
-	unsealed  map[string]record.Seal // by key: the owners of machines of batches that an earlier process launched and did not seal
-	surplus   map[string]bool        // machines without an owner
-	condemned []string               // those of them that run, and had no owner a lag ago
-}
-
-// classify finds the strays, once all machines of their batches must show.
-func (p *Provider) classify(raws []types.Instance, records *record.Reader, now time.Time) strays {
-	out := strays{unsealed: map[string]record.Seal{}, surplus: map[string]bool{}}
+// classify finds the owners of unknown machines, once all machines of their batches must show.
+func (p *Provider) classify(r *reading) {
+	r.unsealed, r.surplus = map[string]record.Seal{}, map[string]bool{}
 	unsealed := map[string][]string{}
 	claims := map[string]int{}
-	for _, raw := range raws {
+	for _, raw := range r.raws {
 		bare, tags := aws.ToString(raw.InstanceId), tagsOf(raw)
-		rec, ours, err := records.Batch(tags)
-		if err != nil || !ours || rec.Key(tags) == "" || now.Sub(rec.CreatedAt()) <= p.options.Lag || p.memory.IsOpen(rec.ID) {
+		rec, ours, err := r.records.Batch(tags)
+		if err != nil || !ours || rec.Key(tags) == "" || r.at.Sub(rec.CreatedAt()) <= p.options.Lag || p.memory.IsOpen(rec.ID) {
 			continue
 		}
 		if _, known := p.memory.Of(bare); known {
 			continue
 		}
-		seal, sealed, err := records.Seal(rec, tags)
+		seal, sealed, err := r.records.Seal(rec, tags)
 		if err != nil {
 			continue // recall reports it
 		}
@@ -208,13 +205,13 @@ func (p *Provider) classify(raws []types.Instance, records *record.Reader, now t
 			continue
 		}
 		answered := slices.ContainsFunc(rec.Claims, func(c record.Claim) bool {
-			e, ok := p.memory.Token(c.Token, now)
+			e, ok := p.memory.Token(c.Token, r.at)
 			return ok && e.State >= memory.Live
 		})
 		if sealed || answered {
 			// No caller learns of a machine before its batch is sealed, and the seal does not have
 			// this one.
-			out.surplus[bare] = true
+			r.surplus[bare] = true
 		} else {
 			id := rec.Key(tags)
 			unsealed[id], claims[id] = append(unsealed[id], bare), len(rec.Claims)
@@ -223,34 +220,33 @@ func (p *Provider) classify(raws []types.Instance, records *record.Reader, now t
 	for _, id := range sortedKeys(unsealed) {
 		seal := record.Assign(unsealed[id])
 		for _, bare := range seal[min(len(seal), claims[id]):] {
-			out.surplus[bare] = true
+			r.surplus[bare] = true
 		}
 		if claims[id] > 1 {
-			out.unsealed[id] = seal[:min(len(seal), claims[id])]
+			r.unsealed[id] = seal[:min(len(seal), claims[id])]
 		}
 	}
-	out.condemned = p.suspect(raws, out.surplus, now)
-	return out
+	r.condemned = p.suspect(r)
 }
 
 // suspect records which machines have no owner now. It returns those that run and already had none a
 // lag ago.
-func (p *Provider) suspect(raws []types.Instance, surplus map[string]bool, now time.Time) []string {
+func (p *Provider) suspect(r *reading) []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	since := make(map[string]time.Time, len(surplus))
+	since := make(map[string]time.Time, len(r.surplus))
 	var condemned []string
-	for _, raw := range raws {
+	for _, raw := range r.raws {
 		id := aws.ToString(raw.InstanceId)
-		if !surplus[id] || stateOf(raw) == cloudprovider.Terminating {
+		if !r.surplus[id] || stateOf(raw) == cloudprovider.Terminating {
 			continue
 		}
 		first, known := p.ownerless[id]
 		if !known {
-			first = now
+			first = r.at
 		}
 		since[id] = first
-		if now.Sub(first) > p.options.Lag {
+		if r.at.Sub(first) > p.options.Lag {
 			condemned = append(condemned, id)
 		}
 	}

@@ -20,15 +20,7 @@ func nodeConfig(c discovery.Cluster, n Node) (string, error) {
 	for _, s := range n.settings() {
 		config[s.config] = s.value
 	}
-	var taints []map[string]string
-	for _, t := range n.taints() {
-		taint := map[string]string{"key": t.Key, "effect": string(t.Effect)}
-		if t.Value != "" {
-			taint["value"] = t.Value
-		}
-		taints = append(taints, taint)
-	}
-	if len(taints) > 0 {
+	if taints := n.taints(); len(taints) > 0 {
 		config["registerWithTaints"] = taints
 	}
 	kubelet := map[string]any{}
