@@ -45,7 +45,7 @@ func (p *Provider) list(ctx context.Context) ([]cloudprovider.Instance, error) {
 	if err != nil {
 		return nil, err
 	}
-	return p.report(ctx, r, nil)
+	return p.report(ctx, r)
 }
 
 // reconcile finds the owner of machines without a recorded one, records it, and ends machines that
@@ -69,9 +69,11 @@ func (p *Provider) reconcile(ctx context.Context) error {
 		if err := p.writeSeal(ctx, r.unsealed[id]); err != nil {
 			return err
 		}
+		r.records.Sealed(id, r.unsealed[id])
 	}
+	r.unsealed = nil
 	p.giveBack(ctx, r.condemned)
-	_, err = p.report(ctx, r, r.unsealed)
+	_, err = p.report(ctx, r)
 	return err
 }
 
@@ -141,17 +143,16 @@ func (p *Provider) readAll(ctx context.Context) (reading, error) {
 	return r, nil
 }
 
-// report makes instances of what was read, and remembers them. seals are those of unsealed batches
-// that were written since. Without its seal, it is not known which claims the machines of a batch
-// are for.
-func (p *Provider) report(ctx context.Context, r reading, seals map[string]record.Seal) ([]cloudprovider.Instance, error) {
+// report makes instances of what was read, and remembers them. As long as a batch has no seal, it is
+// not known which claims its machines are for.
+func (p *Provider) report(ctx context.Context, r reading) ([]cloudprovider.Instance, error) {
 	var list []cloudprovider.Instance
 	var unreadable []string
 	for _, raw := range r.raws {
 		if r.surplus[aws.ToString(raw.InstanceId)] {
 			continue
 		}
-		f, err := p.recall(ctx, raw, seals, r.records)
+		f, err := p.recall(ctx, raw, r.records)
 		if errors.Is(err, errUnreadable) {
 			unreadable = append(unreadable, err.Error())
 		} else if err != nil {
@@ -174,7 +175,7 @@ func (p *Provider) report(ctx context.Context, r reading, seals map[string]recor
 	for _, bare := range sortedKeys(r.missing) {
 		p.memory.MarkTerminated(bare, "it shows no more", r.at)
 	}
-	if !r.at.Before(p.started.Add(p.options.Lag)) && len(seals) == len(r.unsealed) {
+	if !r.at.Before(p.started.Add(p.options.Lag)) && len(r.unsealed) == 0 {
 		p.historyRead.Store(true)
 	}
 	list = append(list, r.shifted...)

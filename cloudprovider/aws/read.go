@@ -94,7 +94,7 @@ func (p *Provider) describe(ctx context.Context, _ string, ids []string) []batch
 	for i, id := range ids {
 		at, ok := slices.BinarySearchFunc(list, id, func(raw types.Instance, id string) int { return strings.Compare(aws.ToString(raw.InstanceId), id) })
 		if out[i].Err = err; err == nil && ok {
-			out[i].Value, out[i].Err = p.recall(ctx, list[at], nil, known)
+			out[i].Value, out[i].Err = p.recall(ctx, list[at], known)
 		}
 	}
 	return out
@@ -169,8 +169,8 @@ func tagsOf(i types.Instance) map[string]string {
 var errUnreadable = errors.New("its tags cannot be read: it is left alone, and its claim is not known; repair its tags or terminate it by hand")
 
 // recall makes an instance from EC2's answer and from memory or tags. It returns nil if the machine
-// has no owner yet, or is not ours. seals are seals that its tags do not have yet, by key.
-func (p *Provider) recall(ctx context.Context, raw types.Instance, seals map[string]record.Seal, records *record.Reader) (*found, error) {
+// has no owner yet, or is not ours.
+func (p *Provider) recall(ctx context.Context, raw types.Instance, records *record.Reader) (*found, error) {
 	bare, tags := aws.ToString(raw.InstanceId), tagsOf(raw)
 	rec, ours, err := records.Batch(tags)
 	f := &found{raw: raw, rec: rec}
@@ -201,14 +201,9 @@ func (p *Provider) recall(ctx context.Context, raw types.Instance, seals map[str
 	}
 	at := 0
 	if len(rec.Claims) > 1 {
-		seal := seals[rec.Key(tags)]
-		if seal == nil {
-			var sealed bool
-			if seal, sealed, err = records.Seal(rec, tags); err != nil {
-				return unreadable(err)
-			} else if !sealed {
-				return nil, nil
-			}
+		seal, _, err := records.Seal(rec, tags)
+		if err != nil {
+			return unreadable(err)
 		}
 		if at = slices.Index(seal, bare); at < 0 || at >= len(rec.Claims) {
 			return nil, nil

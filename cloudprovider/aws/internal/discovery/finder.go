@@ -50,15 +50,18 @@ func remembered[V any](ctx context.Context, f *Finder, ttl time.Duration, questi
 }
 
 // selected returns what a selector finds, each once and by id, in a new slice. Without terms it
-// finds nothing.
-func selected[T any](ctx context.Context, f *Finder, ttl time.Duration, what string, terms []nodeclass.Term, id func(T) string, ask func(context.Context) ([]T, error)) ([]T, error) {
-	if len(terms) == 0 {
-		return nil, nil
-	}
-	found, err := remembered(ctx, f, ttl, key(what, terms), func(ctx context.Context) ([]T, error) {
-		list, err := ask(ctx)
+// finds nothing. read reads for one of the calls.
+func selected[T, C any](ctx context.Context, f *Finder, ttl time.Duration, what string, terms []nodeclass.Term, calls []C, id func(T) string, read func(context.Context, C) ([]T, error)) ([]T, error) {
+	found, err := remembered(ctx, f, ttl, key(what, terms), func(ctx context.Context) (list []T, err error) {
+		for _, call := range calls {
+			some, err := read(ctx, call)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, some...)
+		}
 		slices.SortStableFunc(list, func(a, b T) int { return strings.Compare(id(a), id(b)) })
-		return slices.CompactFunc(list, func(a, b T) bool { return id(a) == id(b) }), err
+		return slices.CompactFunc(list, func(a, b T) bool { return id(a) == id(b) }), nil
 	})
 	return slices.Clone(found), err
 }

@@ -23,17 +23,9 @@ type Subnet struct {
 
 // Subnets returns the subnets that one of the terms selects, by id.
 func (f *Finder) Subnets(ctx context.Context, terms []nodeclass.Term) ([]Subnet, error) {
-	return selected(ctx, f, networkTTL, "subnets", terms, func(s Subnet) string { return s.ID }, func(ctx context.Context) (list []Subnet, err error) {
-		for _, filters := range Filters(terms, "subnet-id", "tag:Name") {
-			some, err := f.describeSubnets(ctx, filters)
-			if err != nil {
-				return nil, err
-			}
-			list = append(list, some...)
-		}
-		f.addresses.refresh(list)
-		return list, nil
-	})
+	list, err := selected(ctx, f, networkTTL, "subnets", terms, Filters(terms, "subnet-id", "tag:Name"), func(s Subnet) string { return s.ID }, f.describeSubnets)
+	f.addresses.refresh(list)
+	return list, err
 }
 
 func (f *Finder) describeSubnets(ctx context.Context, filters []types.Filter) (list []Subnet, err error) {
@@ -73,20 +65,17 @@ type Group struct {
 
 // Groups returns the security groups that one of the terms selects, by id.
 func (f *Finder) Groups(ctx context.Context, terms []nodeclass.Term) ([]Group, error) {
-	return selected(ctx, f, networkTTL, "groups", terms, func(g Group) string { return g.ID }, func(ctx context.Context) (list []Group, err error) {
-		for _, filters := range Filters(terms, "group-id", "group-name") {
-			some, err := api.All(ctx, ec2.NewDescribeSecurityGroupsPaginator(f.clients.EC2, &ec2.DescribeSecurityGroupsInput{Filters: filters, MaxResults: aws.Int32(500)}),
-				func(o *ec2.DescribeSecurityGroupsOutput) []types.SecurityGroup { return o.SecurityGroups })
-			if err != nil {
-				return nil, err
-			}
-			for _, g := range some {
-				list = append(list, Group{
-					ID: aws.ToString(g.GroupId), Name: aws.ToString(g.GroupName),
-					OfCluster: slices.ContainsFunc(g.Tags, func(t types.Tag) bool { return strings.HasPrefix(aws.ToString(t.Key), "kubernetes.io/cluster/") }),
-				})
-			}
-		}
-		return list, nil
-	})
+	return selected(ctx, f, networkTTL, "groups", terms, Filters(terms, "group-id", "group-name"), func(g Group) string { return g.ID }, f.describeGroups)
+}
+
+func (f *Finder) describeGroups(ctx context.Context, filters []types.Filter) (list []Group, err error) {
+	all, err := api.All(ctx, ec2.NewDescribeSecurityGroupsPaginator(f.clients.EC2, &ec2.DescribeSecurityGroupsInput{Filters: filters, MaxResults: aws.Int32(500)}),
+		func(o *ec2.DescribeSecurityGroupsOutput) []types.SecurityGroup { return o.SecurityGroups })
+	for _, g := range all {
+		list = append(list, Group{
+			ID: aws.ToString(g.GroupId), Name: aws.ToString(g.GroupName),
+			OfCluster: slices.ContainsFunc(g.Tags, func(t types.Tag) bool { return strings.HasPrefix(aws.ToString(t.Key), "kubernetes.io/cluster/") }),
+		})
+	}
+	return list, err
 }
