@@ -164,22 +164,10 @@ func Within(r catalogue.Region, zoneIDs map[string]string) catalogue.Region {
 	}
 	out.Zones = keep(r.Zones)
 	out.Offers = make([]catalogue.Offer, 0, len(r.Offers))
-	shared := map[string][]catalogue.Zone{} // offers in the same zones share one slice; labels depend on this for speed
 	for _, o := range r.Offers {
-		var b strings.Builder
-		for _, z := range o.Zones {
-			b.WriteString(z.Name + " ")
+		if o.Zones = keep(o.Zones); len(o.Zones) > 0 {
+			out.Offers = append(out.Offers, o)
 		}
-		zones, ok := shared[b.String()]
-		if !ok {
-			zones = keep(o.Zones)
-			shared[b.String()] = zones
-		}
-		if len(zones) == 0 {
-			continue
-		}
-		o.Zones = zones
-		out.Offers = append(out.Offers, o)
 	}
 	return out
 }
