@@ -20,7 +20,7 @@ type NodeClass struct {
 	// At most one of Role and InstanceProfile is set. Neither means the cluster's default, which
 	// only AWSNodeTemplate has.
 	Role, InstanceProfile string
-	LaunchTemplate        string // of v1alpha1: the name of a template in place of the fields below
+	LaunchTemplate        string // of v1alpha1: the name of a template in place of the fields below; package aws refuses it
 	UserData, Context     string
 	Tags                  map[string]string
 
