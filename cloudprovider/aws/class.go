@@ -143,13 +143,6 @@ func (p *Provider) resolve(ctx context.Context, class nodeclass.NodeClass, shift
 	if s.groups, err = p.finder.Groups(ctx, class.SecurityGroups); err != nil {
 		return nil, err
 	}
-	var missing []error
-	if len(s.subnets) == 0 {
-		missing = append(missing, fmt.Errorf("node class %q: no subnet matches its selector", class.Name))
-	}
-	if len(s.groups) == 0 {
-		missing = append(missing, fmt.Errorf("node class %q: no security group matches its selector", class.Name))
-	}
 	var ofCluster []string
 	for _, g := range s.groups {
 		if g.OfCluster {
@@ -166,11 +159,14 @@ func (p *Provider) resolve(ctx context.Context, class nodeclass.NodeClass, shift
 	if s.images, err = p.finder.Images(ctx, class, s.cluster.Version); err != nil {
 		return nil, err
 	}
-	if len(s.images) == 0 {
-		missing = append(missing, fmt.Errorf("node class %q: no image matches its selector", class.Name))
+	missing := func(what string, found int) error {
+		if found > 0 {
+			return nil
+		}
+		return fmt.Errorf("node class %q: no %s matches its selector", class.Name, what)
 	}
-	if len(missing) > 0 {
-		return nil, &cloudprovider.Error{Code: cloudprovider.ErrNotReady, Err: errors.Join(missing...)}
+	if err := errors.Join(missing("subnet", len(s.subnets)), missing("security group", len(s.groups)), missing("image", len(s.images))); err != nil {
+		return nil, &cloudprovider.Error{Code: cloudprovider.ErrNotReady, Err: err}
 	}
 	if class.PlacementGroup != nil {
 		if s.placed, err = p.finder.PlacementGroup(ctx, *class.PlacementGroup); err != nil {
