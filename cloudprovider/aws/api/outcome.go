@@ -101,12 +101,10 @@ func outcome(service, action string, err error, private []string) error {
 		return known
 	}
 	name := permission(service, action)
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		ctxErr := context.Canceled
-		if errors.Is(err, context.DeadlineExceeded) {
-			ctxErr = context.DeadlineExceeded
+	for _, ended := range []error{context.DeadlineExceeded, context.Canceled} {
+		if errors.Is(err, ended) {
+			return fmt.Errorf("aws: %s: %w", name, ended)
 		}
-		return fmt.Errorf("aws: %s: %w", name, ctxErr)
 	}
 	found, message, ok := AnswerOf(err)
 	if !ok {
