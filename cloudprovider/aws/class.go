@@ -130,7 +130,8 @@ func (p *Provider) checkZone(ctx context.Context, id string) error {
 func (p *Provider) resolve(ctx context.Context, class nodeclass.NodeClass, shifted []string) (*resolvedClass, error) {
 	s := &resolvedClass{class: class, shifted: shifted, byName: map[string]int{}, plain: map[string]bool{}}
 	if class.LaunchTemplate != "" {
-		return nil, invalid(fmt.Errorf("node class %q: launchTemplate %q: machines are launched only from templates that the provider writes: put what it says into the class's own fields", class.Name, class.LaunchTemplate))
+		return nil, invalid(fmt.Errorf("node class %q: launchTemplate %q: machines are launched only from templates that "+
+			"the provider writes: put what it says into the class's own fields", class.Name, class.LaunchTemplate))
 	}
 	var err error
 	if s.settings, err = p.options.settings(class); err != nil {
@@ -152,7 +153,8 @@ func (p *Provider) resolve(ctx context.Context, class nodeclass.NodeClass, shift
 	if len(ofCluster) < 2 {
 		ofCluster = nil
 	}
-	p.notes.name("groups "+class.Name, "the AWS load balancer controller wants exactly one security group with a kubernetes.io/cluster tag on a node; select by another tag", ofCluster)
+	p.notes.name("groups "+class.Name, "the AWS load balancer controller wants exactly one security group with a "+
+		"kubernetes.io/cluster tag on a node; select by another tag", ofCluster)
 	if s.cluster, err = p.cluster(ctx); err != nil {
 		return nil, err
 	}
@@ -165,7 +167,9 @@ func (p *Provider) resolve(ctx context.Context, class nodeclass.NodeClass, shift
 		}
 		return fmt.Errorf("node class %q: no %s matches its selector", class.Name, what)
 	}
-	if err := errors.Join(missing("subnet", len(s.subnets)), missing("security group", len(s.groups)), missing("image", len(s.images))); err != nil {
+	if err = errors.Join(
+		missing("subnet", len(s.subnets)), missing("security group", len(s.groups)), missing("image", len(s.images)),
+	); err != nil {
 		return nil, &cloudprovider.Error{Code: cloudprovider.ErrNotReady, Err: err}
 	}
 	if class.PlacementGroup != nil {
@@ -244,7 +248,8 @@ func (p *Provider) fill(ctx context.Context, s *resolvedClass) error {
 	}
 	p.notes.name("zones "+s.class.Name, "the node class has subnets in zones for which no instance types are known", unserved)
 	// The price list has local zones as regions of their own.
-	p.notes.name("local zones "+s.class.Name, "on-demand prices in local zones are those of the region, and AWS charges more there", local)
+	p.notes.name("local zones "+s.class.Name,
+		"on-demand prices in local zones are those of the region, and AWS charges more there", local)
 	types, err := ec2.Types(within, s.settings)
 	if err != nil {
 		return invalid(err)

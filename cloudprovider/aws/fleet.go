@@ -155,7 +155,9 @@ func (b *pending) stamp(at time.Time) {
 
 // fleet asks for machines for all claims at once. It returns instances for the first of them, or an
 // error. If open is set, the result is unknown.
-func (p *Provider) fleet(ctx context.Context, s *resolvedClass, claims []cloudprovider.NodeClaim, ready prepared, ledger *refusals) (instances []cloudprovider.Instance, open *pending, err error) {
+func (p *Provider) fleet(
+	ctx context.Context, s *resolvedClass, claims []cloudprovider.NodeClaim, ready prepared, ledger *refusals,
+) (instances []cloudprovider.Instance, open *pending, err error) {
 	rec := batchOf(fmt.Sprintf("%s-%d", p.nonce, p.serial.Add(1)), s, claims)
 	tags := p.tags(s, claims[0])
 	own, err := p.ownTags(rec)
@@ -164,7 +166,8 @@ func (p *Provider) fleet(ctx context.Context, s *resolvedClass, claims []cloudpr
 	}
 	if room := mostTags - nameTags - len(tags) - sealTags(len(claims)); len(own) > room {
 		if len(claims) == 1 {
-			return nil, nil, invalid(fmt.Errorf("name, token, labels and requirements of the claim take %d tags of EC2, and there is room for %d", len(own), room))
+			return nil, nil, invalid(fmt.Errorf("name, token, labels and requirements of the claim take %d tags of EC2, "+
+				"and there is room for %d", len(own), room))
 		}
 		return p.fleet(ctx, s, claims[:(len(claims)+1)/2], ready, ledger) // the caller asks for the others afterwards
 	}

@@ -109,7 +109,9 @@ func (p *Provider) Interruptions(ctx context.Context, cursor string) (list []int
 		return nil, "", err
 	}
 	var unread error
-	if p.options.StatusChecks && !p.historyRead.Load() { // without history, the ends of capacity blocks of an earlier process's machines are known only from the next reading on
+	// Without history, the ends of capacity blocks of an earlier process's machines are known only
+	// from the next reading on.
+	if p.options.StatusChecks && !p.historyRead.Load() {
 		_, unread = p.list(ctx)
 	}
 	if r.Dropped > 0 {

@@ -119,7 +119,10 @@ func inOrder(offers []offer) []offer {
 		}
 	}
 	slices.SortStableFunc(sorted, func(a, b offer) int {
-		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(launch.Market(a.reservation), launch.Market(b.reservation)), cmp.Compare(a.price, b.price), strings.Compare(a.text, b.text))
+		return cmp.Or(
+			cmp.Compare(a.rank, b.rank), cmp.Compare(launch.Market(a.reservation), launch.Market(b.reservation)),
+			cmp.Compare(a.price, b.price), strings.Compare(a.text, b.text),
+		)
 	})
 	return sorted
 }
@@ -145,7 +148,8 @@ func (p *Provider) prepare(s *resolvedClass, c cloudprovider.NodeClaim, offers [
 	names := map[string]bool{}
 	for i, o := range offers {
 		names[o.t.Name] = true
-		if o.rank != first.rank || launch.Market(o.reservation) != ready.market || len(names) > launch.MostTypes || len(ready.offers) == launch.MostOverrides {
+		full := len(names) > launch.MostTypes || len(ready.offers) == launch.MostOverrides
+		if full || o.rank != first.rank || launch.Market(o.reservation) != ready.market {
 			return ready, offers[i:], nil
 		}
 		in, err := p.template(s, c, o)

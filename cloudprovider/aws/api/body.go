@@ -13,7 +13,9 @@ import (
 // as if that were a failure. The HTTP client looks for more of a body after all of it was sent, and
 // takes that failure for a broken connection. So an answer that comes quickly would be cut off with
 // "use of closed network connection".
-var plainBody = middleware.BuildMiddlewareFunc("joinery.PlainBody", func(ctx context.Context, in middleware.BuildInput, next middleware.BuildHandler) (middleware.BuildOutput, middleware.Metadata, error) {
+var plainBody = middleware.BuildMiddlewareFunc("joinery.PlainBody", func(
+	ctx context.Context, in middleware.BuildInput, next middleware.BuildHandler,
+) (middleware.BuildOutput, middleware.Metadata, error) {
 	if r, ok := in.Request.(*smithyhttp.Request); ok {
 		if s, ok := r.GetStream().(io.ReadSeeker); ok { // it is in memory
 			plain, err := r.SetStream(struct{ io.ReadSeeker }{s})

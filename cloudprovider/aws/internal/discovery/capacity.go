@@ -17,7 +17,8 @@ import (
 // Reservations returns the active capacity reservations that one of the terms selects, by id. Each
 // term is a call of its own, because owner and criteria narrow it even if it names ids.
 func (f *Finder) Reservations(ctx context.Context, terms []nodeclass.Term) ([]instances.Reservation, error) {
-	return selected(ctx, f, capacityTTL, "reservations", terms, terms, func(r instances.Reservation) string { return r.ID }, f.reservations)
+	id := func(r instances.Reservation) string { return r.ID }
+	return selected(ctx, f, capacityTTL, "reservations", terms, terms, id, f.reservations)
 }
 
 func (f *Finder) reservations(ctx context.Context, t nodeclass.Term) (list []instances.Reservation, err error) {

@@ -51,7 +51,10 @@ func remembered[V any](ctx context.Context, f *Finder, ttl time.Duration, questi
 
 // selected returns what a selector finds, each once and by id, in a new slice. Without terms it
 // finds nothing. read reads for one of the calls.
-func selected[T, C any](ctx context.Context, f *Finder, ttl time.Duration, what string, terms []nodeclass.Term, calls []C, id func(T) string, read func(context.Context, C) ([]T, error)) ([]T, error) {
+func selected[T, C any](
+	ctx context.Context, f *Finder, ttl time.Duration, what string, terms []nodeclass.Term, calls []C,
+	id func(T) string, read func(context.Context, C) ([]T, error),
+) ([]T, error) {
 	found, err := remembered(ctx, f, ttl, key(what, terms), func(ctx context.Context) (list []T, err error) {
 		for _, call := range calls {
 			some, err := read(ctx, call)

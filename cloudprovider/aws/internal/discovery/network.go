@@ -23,7 +23,8 @@ type Subnet struct {
 
 // Subnets returns the subnets that one of the terms selects, by id.
 func (f *Finder) Subnets(ctx context.Context, terms []nodeclass.Term) ([]Subnet, error) {
-	list, err := selected(ctx, f, networkTTL, "subnets", terms, Filters(terms, "subnet-id", "tag:Name"), func(s Subnet) string { return s.ID }, f.describeSubnets)
+	id := func(s Subnet) string { return s.ID }
+	list, err := selected(ctx, f, networkTTL, "subnets", terms, Filters(terms, "subnet-id", "tag:Name"), id, f.describeSubnets)
 	f.addresses.refresh(list)
 	return list, err
 }
@@ -65,7 +66,8 @@ type Group struct {
 
 // Groups returns the security groups that one of the terms selects, by id.
 func (f *Finder) Groups(ctx context.Context, terms []nodeclass.Term) ([]Group, error) {
-	return selected(ctx, f, networkTTL, "groups", terms, Filters(terms, "group-id", "group-name"), func(g Group) string { return g.ID }, f.describeGroups)
+	id := func(g Group) string { return g.ID }
+	return selected(ctx, f, networkTTL, "groups", terms, Filters(terms, "group-id", "group-name"), id, f.describeGroups)
 }
 
 func (f *Finder) describeGroups(ctx context.Context, filters []types.Filter) (list []Group, err error) {

@@ -181,7 +181,9 @@ func PricesElsewhere() (instancetypes.PriceSource, error) {
 	if err != nil {
 		return nil, fmt.Errorf("market: %w", err)
 	}
-	from := &instancetypes.PriceList{Name: "EC2 " + home + ", because the region's own prices are missing", Date: r.OnDemandDate, Estimated: true}
+	from := &instancetypes.PriceList{
+		Name: "EC2 " + home + ", because the region's own prices are missing", Date: r.OnDemandDate, Estimated: true,
+	}
 	prices := map[string]map[string]float64{}
 	for _, o := range r.Offers {
 		prices[o.Name] = map[string]float64{instancetypes.CapacityTypeOnDemand: o.OnDemand, instancetypes.CapacityTypeSpot: o.Spot}

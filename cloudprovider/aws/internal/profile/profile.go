@@ -64,11 +64,11 @@ func Ensure(ctx context.Context, clients *api.Clients, cluster, role string) (na
 		if r == base {
 			return name, made, nil
 		}
-		if _, err := clients.IAM.RemoveRoleFromInstanceProfile(ctx, &iam.RemoveRoleFromInstanceProfileInput{InstanceProfileName: aws.String(name), RoleName: aws.String(r)}); err != nil {
+		if err := removeRole(ctx, clients, name, r); err != nil {
 			return name, made, err
 		}
 	}
-	_, err = clients.IAM.AddRoleToInstanceProfile(ctx, &iam.AddRoleToInstanceProfileInput{InstanceProfileName: aws.String(name), RoleName: aws.String(base)})
+	_, err = clients.IAM.AddRoleToInstanceProfile(ctx, addRole(name, base))
 	if _, missing := errors.AsType[*types.NoSuchEntityException](err); missing {
 		err = &cloudprovider.Error{Code: cloudprovider.ErrNotReady, Err: fmt.Errorf("the role %q of the node class does not exist", role)}
 	}
@@ -83,6 +83,17 @@ func create(region, cluster, name string) *iam.CreateInstanceProfileInput {
 	}
 }
 
+func addRole(name, role string) *iam.AddRoleToInstanceProfileInput {
+	return &iam.AddRoleToInstanceProfileInput{InstanceProfileName: aws.String(name), RoleName: aws.String(role)}
+}
+
+func removeRole(ctx context.Context, clients *api.Clients, name, role string) error {
+	_, err := clients.IAM.RemoveRoleFromInstanceProfile(ctx, &iam.RemoveRoleFromInstanceProfileInput{
+		InstanceProfileName: aws.String(name), RoleName: aws.String(role),
+	})
+	return err
+}
+
 // bare returns a role without its path, as a profile needs it.
 func bare(role string) string { return role[strings.LastIndex(role, "/")+1:] }
 
@@ -93,7 +104,7 @@ func Missing(ctx context.Context, clients *api.Clients, cluster, role string) (*
 	if _, found, err := find(ctx, clients, name); found || err != nil {
 		return nil, nil, err
 	}
-	return create(clients.Region, cluster, name), &iam.AddRoleToInstanceProfileInput{InstanceProfileName: aws.String(name), RoleName: aws.String(bare(role))}, nil
+	return create(clients.Region, cluster, name), addRole(name, bare(role)), nil
 }
 
 // Delete deletes a profile with its contents. A profile that does not exist counts as deleted.
@@ -104,7 +115,7 @@ func Delete(ctx context.Context, clients *api.Clients, name string) error {
 	}
 	var missing *types.NoSuchEntityException
 	for _, r := range roles {
-		if _, err := clients.IAM.RemoveRoleFromInstanceProfile(ctx, &iam.RemoveRoleFromInstanceProfileInput{InstanceProfileName: aws.String(name), RoleName: aws.String(r)}); err != nil && !errors.As(err, &missing) {
+		if err := removeRole(ctx, clients, name, r); err != nil && !errors.As(err, &missing) {
 			return err
 		}
 	}

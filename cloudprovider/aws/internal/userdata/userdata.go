@@ -84,7 +84,8 @@ func Render(family ec2.Family, c discovery.Cluster, n Node) (string, error) {
 
 func sized(text string) (string, error) {
 	if len(text) > MaxBytes {
-		return "", fmt.Errorf("userdata: %d bytes, and EC2 takes at most %d: move scripts into the image, or have a short script fetch them", len(text), MaxBytes)
+		return "", fmt.Errorf("userdata: %d bytes, and EC2 takes at most %d: "+
+			"move scripts into the image, or have a short script fetch them", len(text), MaxBytes)
 	}
 	return text, nil
 }
