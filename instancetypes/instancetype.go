@@ -1,6 +1,8 @@
 package instancetypes
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
@@ -25,6 +27,26 @@ type InstanceType struct {
 	// Retired types are no longer sold to new customers. A catalogue has their offerings as
 	// unavailable. A planner that buys them for pools that name the type calls [Revive].
 	Retired bool
+}
+
+// Clone returns a deep copy of the types, which shares nothing with them that could be changed.
+func Clone(types []InstanceType) []InstanceType {
+	out := slices.Clone(types)
+	for i := range out {
+		t := &out[i]
+		t.Offerings = slices.Clone(t.Offerings)
+		for j := range t.Offerings {
+			if list := t.Offerings[j].List; list != nil {
+				copied := *list
+				t.Offerings[j].List = &copied
+			}
+		}
+		t.Capacity = t.Capacity.DeepCopy()
+		t.Overhead.KubeReserved = t.Overhead.KubeReserved.DeepCopy()
+		t.Overhead.SystemReserved = t.Overhead.SystemReserved.DeepCopy()
+		t.Overhead.EvictionThreshold = t.Overhead.EvictionThreshold.DeepCopy()
+	}
+	return out
 }
 
 // Offering is one way to buy an instance type.

@@ -447,3 +447,19 @@ func TestFittingCountsVolumes(t *testing.T) {
 	}
 	assert.Equal(t, []string{"any", "enough"}, names)
 }
+
+// A deep copy is equal, and no change of it shows in the original.
+func TestClone(t *testing.T) {
+	s := small()
+	s.Offerings[0].List = &instancetypes.PriceList{Name: "list"}
+	types := []instancetypes.InstanceType{s}
+	copied := instancetypes.Clone(types)
+	assert.Equal(t, types, copied)
+	copied[0].Name, copied[0].Offerings[0].Price, copied[0].Offerings[0].List.Name = "other", 7, "other"
+	for _, list := range []corev1.ResourceList{copied[0].Capacity, copied[0].Overhead.KubeReserved, copied[0].Overhead.SystemReserved, copied[0].Overhead.EvictionThreshold} {
+		list["new"] = resource.MustParse("1")
+	}
+	want := small()
+	want.Offerings[0].List = &instancetypes.PriceList{Name: "list"}
+	assert.Equal(t, []instancetypes.InstanceType{want}, types)
+}

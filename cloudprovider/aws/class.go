@@ -1,6 +1,7 @@
 package aws
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,7 +19,6 @@ import (
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/internal/market"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/internal/memory"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/internal/profile"
-	"github.com/joinery-sdk/joinery/cloudprovider/aws/internal/record"
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/instancetypes/ec2"
 	"github.com/joinery-sdk/joinery/instancetypes/ec2/catalogue"
@@ -36,24 +36,22 @@ const (
 )
 
 // resolvedClass is the result of resolving a node class: what can be bought, and what machines are
-// launched with. It is shared and never changes, except for its templates.
+// launched with. It is shared and never changes.
 type resolvedClass struct {
-	class     nodeclass.NodeClass
-	settings  ec2.Settings
-	cluster   discovery.Cluster
-	subnets   []discovery.Subnet
-	groups    []discovery.Group
-	images    []discovery.Image
-	placed    discovery.Placement
-	reserved  []ec2.Reservation
-	profile   string
-	shifted   []string           // zones with a zonal shift
-	ordered   bool               // prices were adjusted, so fleets use their order
-	foreign   discovery.Template // a launch template made by others, from which machines are launched; usually none
-	types     []instancetypes.InstanceType
-	byName    map[string]int
-	plain     map[string]bool // types whose first network card has no EFA although others have
-	templates *templateCache
+	class    nodeclass.NodeClass
+	settings ec2.Settings
+	cluster  discovery.Cluster
+	subnets  []discovery.Subnet
+	groups   []discovery.Group
+	images   []discovery.Image
+	placed   discovery.Placement
+	reserved []ec2.Reservation
+	profile  string
+	shifted  []string // zones with a zonal shift
+	ordered  bool     // prices were adjusted, so fleets use their order
+	types    []instancetypes.InstanceType
+	byName   map[string]int
+	plain    map[string]bool // types whose first network card has no EFA although others have
 }
 
 func (s *resolvedClass) find(name string) (instancetypes.InstanceType, bool) {
@@ -74,53 +72,46 @@ func (p *Provider) resolvedClass(ctx context.Context, name string) (*resolvedCla
 	if err != nil {
 		return nil, fmt.Errorf("aws: %w", err)
 	}
-	shifted, err := p.shiftedZones(ctx)
+	shifted, _, err := p.shiftedZones(ctx)
 	if err != nil {
 		return nil, err
 	}
 	return p.resolved.Get(ctx, string(text)+strings.Join(shifted, " "), func(ctx context.Context) (*resolvedClass, error) { return p.resolve(ctx, class, shifted) })
 }
 
-// shiftedZones returns the names of the zones that are shifted away. ARC reports zone ids, and each
-// account has its own names for them. The account's own subnets give these names.
-func (p *Provider) shiftedZones(ctx context.Context) ([]string, error) {
+// shiftedZones returns the names of the zones that are shifted away, and of the account's other
+// zones. Both are nil unless there is a zonal shift. ARC reports zone ids, and each account has its
+// own names for them. The account's own subnets give these names.
+func (p *Provider) shiftedZones(ctx context.Context) (shifted, others []string, err error) {
 	if !p.options.ZonalShift {
-		return nil, nil
+		return nil, nil, nil
 	}
 	cluster, err := p.cluster(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	shifted, err := p.finder.Shifted(ctx, cluster.ARN)
+	away, err := p.finder.Shifted(ctx, cluster.ARN)
 	if ctx.Err() != nil {
-		return nil, ctx.Err()
+		return nil, nil, ctx.Err()
 	}
 	p.notes.set("shifts", note("zonal shifts could not be read; all zones are used", err))
-	if len(shifted) == 0 {
-		return nil, nil
+	if len(away) == 0 {
+		return nil, nil, nil
 	}
 	zones, err := p.finder.Zones(ctx)
-	if err != nil {
-		return nil, err
+	for _, name := range sortedKeys(zones) {
+		if slices.Contains(away, name) || slices.Contains(away, zones[name]) {
+			shifted = append(shifted, name)
+		} else {
+			others = append(others, name)
+		}
 	}
-	return slices.DeleteFunc(sortedKeys(zones), func(name string) bool {
-		return !slices.Contains(shifted, name) && !slices.Contains(shifted, zones[name])
-	}), nil
-}
-
-// unshiftedZones returns the names of the account's other zones.
-func (p *Provider) unshiftedZones(ctx context.Context, shifted []string) ([]string, error) {
-	zones, err := p.finder.Zones(ctx)
-	if err != nil {
-		return nil, err
-	}
-	names := slices.DeleteFunc(sortedKeys(zones), func(name string) bool { return slices.Contains(shifted, name) })
-	return append([]string{"none"}, names...), nil // a filter needs a value
+	return shifted, others, err
 }
 
 // shiftedAway reports whether the zone of a machine has a zonal shift in progress.
 func (p *Provider) shiftedAway(ctx context.Context, id string) (bool, error) {
-	shifted, err := p.shiftedZones(ctx)
+	shifted, _, err := p.shiftedZones(ctx)
 	return slices.Contains(shifted, memory.Zone(id)), err
 }
 
@@ -137,47 +128,49 @@ func (p *Provider) checkZone(ctx context.Context, id string) error {
 }
 
 func (p *Provider) resolve(ctx context.Context, class nodeclass.NodeClass, shifted []string) (*resolvedClass, error) {
-	s := &resolvedClass{class: class, shifted: shifted, byName: map[string]int{}, plain: map[string]bool{}, templates: &templateCache{}}
+	s := &resolvedClass{class: class, shifted: shifted, byName: map[string]int{}, plain: map[string]bool{}}
+	if class.LaunchTemplate != "" {
+		return nil, invalid(fmt.Errorf("node class %q: launchTemplate %q: machines are launched only from templates that "+
+			"the provider writes: put what it says into the class's own fields", class.Name, class.LaunchTemplate))
+	}
 	var err error
 	if s.settings, err = p.options.settings(class); err != nil {
 		return nil, invalid(err)
 	}
-	s.settings.VMMemory = ec2.LearnedVMMemory(p.learned.all(), s.settings.VMMemory)
+	s.settings.VMMemory = ec2.LearnedVMMemory(p.Learned(), s.settings.VMMemory)
 	if s.subnets, err = p.finder.Subnets(ctx, class.Subnets); err != nil {
 		return nil, err
 	}
-	if class.LaunchTemplate != "" {
-		// It decides everything except type and subnet. What is known of it is used to choose types
-		// and to find drift.
-		if s.foreign, err = p.finder.Template(ctx, class.LaunchTemplate); err != nil {
-			return nil, err
-		}
-		class.AMIs = []nodeclass.Term{{IDs: []string{s.foreign.Image}}}
-		for _, id := range s.foreign.Groups {
-			s.groups = append(s.groups, discovery.Group{ID: id})
-		}
-	} else if s.groups, err = p.finder.Groups(ctx, class.SecurityGroups); err != nil {
+	if s.groups, err = p.finder.Groups(ctx, class.SecurityGroups); err != nil {
 		return nil, err
 	}
-	var missing []error
-	if len(s.subnets) == 0 {
-		missing = append(missing, fmt.Errorf("node class %q: no subnet matches its selector", class.Name))
+	var ofCluster []string
+	for _, g := range s.groups {
+		if g.OfCluster {
+			ofCluster = append(ofCluster, cmp.Or(g.Name, g.ID))
+		}
 	}
-	if len(s.groups) == 0 && s.foreign.Name == "" {
-		missing = append(missing, fmt.Errorf("node class %q: no security group matches its selector", class.Name))
+	if len(ofCluster) < 2 {
+		ofCluster = nil
 	}
-	p.notes.set("groups "+class.Name, discovery.GroupWarning(s.groups))
+	p.notes.name("groups "+class.Name, "the AWS load balancer controller wants exactly one security group with a "+
+		"kubernetes.io/cluster tag on a node; select by another tag", ofCluster)
 	if s.cluster, err = p.cluster(ctx); err != nil {
 		return nil, err
 	}
 	if s.images, err = p.finder.Images(ctx, class, s.cluster.Version); err != nil {
 		return nil, err
 	}
-	if len(s.images) == 0 {
-		missing = append(missing, fmt.Errorf("node class %q: no image matches its selector", class.Name))
+	missing := func(what string, found int) error {
+		if found > 0 {
+			return nil
+		}
+		return fmt.Errorf("node class %q: no %s matches its selector", class.Name, what)
 	}
-	if len(missing) > 0 {
-		return nil, &cloudprovider.Error{Code: cloudprovider.ErrNotReady, Err: errors.Join(missing...)}
+	if err = errors.Join(
+		missing("subnet", len(s.subnets)), missing("security group", len(s.groups)), missing("image", len(s.images)),
+	); err != nil {
+		return nil, &cloudprovider.Error{Code: cloudprovider.ErrNotReady, Err: err}
 	}
 	if class.PlacementGroup != nil {
 		if s.placed, err = p.finder.PlacementGroup(ctx, *class.PlacementGroup); err != nil {
@@ -219,15 +212,15 @@ func (p *Provider) profile(class nodeclass.NodeClass) string {
 // ensureProfile creates the profile of the class's role before something is launched with it.
 func (p *Provider) ensureProfile(ctx context.Context, s *resolvedClass) error {
 	role := s.class.Role
-	if role == "" || s.class.InstanceProfile != "" || s.foreign.Name != "" {
+	if role == "" || s.class.InstanceProfile != "" {
 		return nil
 	}
 	_, err := p.profiles.Get(ctx, role, func(ctx context.Context) (string, error) {
 		name, made, err := profile.Ensure(ctx, p.clients, p.options.Cluster, role)
-		p.ownProfiles.note(name, 0, made)
+		p.ownProfiles.note(name, made)
 		return name, err
 	})
-	p.ownProfiles.note(s.profile, 0, false)
+	p.ownProfiles.note(s.profile, false)
 	return err
 }
 
@@ -244,16 +237,24 @@ func (p *Provider) fill(ctx context.Context, s *resolvedClass) error {
 	for _, o := range within.Offers {
 		s.plain[o.Name] = o.EFAInterfaces > 0 && o.NetworkCards > o.EFAInterfaces
 	}
-	p.notes.set("zones "+s.class.Name, unserved(within, s.subnets))
-	p.notes.set("local zones "+s.class.Name, localPrices(within))
+	var unserved, local []string // zones
+	for _, zone := range sortedKeys(zones(s.subnets)) {
+		served := slices.ContainsFunc(within.Zones, func(z catalogue.Zone) bool { return z.Name == zone })
+		if !served {
+			unserved = append(unserved, zone)
+		} else if localZone(zone) {
+			local = append(local, zone)
+		}
+	}
+	p.notes.name("zones "+s.class.Name, "the node class has subnets in zones for which no instance types are known", unserved)
+	// The price list has local zones as regions of their own.
+	p.notes.name("local zones "+s.class.Name,
+		"on-demand prices in local zones are those of the region, and AWS charges more there", local)
 	types, err := ec2.Types(within, s.settings)
 	if err != nil {
 		return invalid(err)
 	}
-	if s.foreign.Name == "" {
-		types = withEnclaves(types, region.Offers)
-	}
-	if types, err = placed(types, s.placed); err != nil {
+	if types, err = placed(withEnclaves(types, region.Offers), s.placed); err != nil {
 		return err
 	}
 	layers, err := p.layers(ctx)
@@ -261,14 +262,13 @@ func (p *Provider) fill(ctx context.Context, s *resolvedClass) error {
 		return err
 	}
 	types = instancetypes.Reprice(types, layers...)
-	for i, t := range types {
+	var imageless []string
+	for _, t := range types {
 		if _, ok := discovery.ImageFor(s.images, t.Requirements); !ok {
-			types[i].Offerings = slices.Clone(t.Offerings)
-			for j := range types[i].Offerings {
-				types[i].Offerings[j].Available = false
-			}
+			imageless = append(imageless, t.Name)
 		}
 	}
+	types = withhold(types, corev1.LabelInstanceTypeStable, imageless)
 	var usable []ec2.Reservation
 	for _, r := range s.reserved {
 		if slices.ContainsFunc(types, func(t instancetypes.InstanceType) bool {
@@ -282,36 +282,22 @@ func (p *Provider) fill(ctx context.Context, s *resolvedClass) error {
 	}
 	if p.options.Adjust != nil {
 		before := s.types
-		s.types = p.options.Adjust(cloneTypes(before))
+		s.types = p.options.Adjust(instancetypes.Clone(before))
 		s.ordered = !samePrices(before, s.types)
 	}
+	s.types = withhold(s.types, corev1.LabelTopologyZone, s.shifted)
 	for i, t := range s.types {
 		s.byName[t.Name] = i
-		if len(s.shifted) > 0 {
-			s.types[i].Offerings = slices.Clone(t.Offerings)
-			for j, o := range t.Offerings {
-				if slices.Contains(s.shifted, zoneOf(o)) {
-					s.types[i].Offerings[j].Available, s.types[i].Offerings[j].Full = false, false
-				}
-			}
-		}
 	}
 	return nil
 }
 
-// unserved returns the zones of subnets in which nothing is offered, such as zones that the
-// catalogue does not know.
-func unserved(r catalogue.Region, subnets []discovery.Subnet) string {
-	var none []string
-	for _, zone := range sortedKeys(zones(subnets)) {
-		if !slices.ContainsFunc(r.Zones, func(z catalogue.Zone) bool { return z.Name == zone }) {
-			none = append(none, zone)
-		}
+// withhold marks the offerings with one of these values as unavailable.
+func withhold(types []instancetypes.InstanceType, key string, values []string) []instancetypes.InstanceType {
+	if len(values) == 0 {
+		return types
 	}
-	if len(none) == 0 {
-		return ""
-	}
-	return "the node class has subnets in zones for which no instance types are known: " + strings.Join(none, ", ")
+	return instancetypes.Withhold(types, requirements.MustOf(requirements.In(key, values...)))
 }
 
 // cityAfterRegion matches the number of a region with a city or carrier after it, which only the
@@ -320,21 +306,6 @@ var cityAfterRegion = regexp.MustCompile(`-[0-9]+-[a-z]`)
 
 // localZone reports whether a zone is a local or Wavelength zone.
 func localZone(zone string) bool { return cityAfterRegion.MatchString(zone) }
-
-// localPrices says that prices of local zones are not known. The price list has them as regions of
-// their own.
-func localPrices(r catalogue.Region) string {
-	var local []string
-	for _, z := range r.Zones {
-		if localZone(z.Name) {
-			local = append(local, z.Name)
-		}
-	}
-	if len(local) == 0 {
-		return ""
-	}
-	return "on-demand prices in local zones are those of the region, and AWS charges more there: " + strings.Join(local, ", ")
-}
 
 // samePrices reports whether the offerings have the same prices.
 func samePrices(a, b []instancetypes.InstanceType) bool {
@@ -381,34 +352,29 @@ func zoneOf(o instancetypes.Offering) string {
 // used. A note says so.
 func (p *Provider) region(ctx context.Context) (market.Live, error) {
 	embedded, err := p.embedded()
-	_, fresh := errors.AsType[*catalogue.UnknownRegionError](err)
-	if err != nil && (!fresh || p.options.StaticTypes) {
+	_, unknown := errors.AsType[*catalogue.UnknownRegionError](err)
+	if err != nil && (!unknown || p.options.StaticTypes) {
 		return market.Live{}, invalid(err)
-	}
-	if fresh {
-		embedded = catalogue.Region{Name: p.clients.Region}
 	}
 	if p.options.StaticTypes {
 		return market.Live{Region: embedded}, nil
 	}
 	live, err := p.base.Get(ctx, p.clients.Region, p.askRegion)
-	if err != nil && (fresh || ctx.Err() != nil) {
+	if err != nil && (unknown || ctx.Err() != nil) {
 		return market.Live{}, err
 	}
 	p.notes.set("types", note("types and zones could not be read; those of the embedded catalogue are used", err))
 	if err != nil {
 		return market.Live{Region: embedded}, nil
 	}
-	p.notes.set("type rows", live.Odd)
+	p.notes.set("type rows", note("invalid descriptions of instance types are ignored", live.Odd))
 	return live, nil
 }
 
 // askRegion asks EC2 for types and zones and puts them over those of the catalogue.
 func (p *Provider) askRegion(ctx context.Context) (market.Live, error) {
-	embedded, err := p.embedded()
-	if err != nil {
-		embedded = catalogue.Region{Name: p.clients.Region} // region rejects the other errors
-	}
+	embedded, _ := p.embedded() // region rejects the errors
+	embedded.Name = p.clients.Region
 	return market.Region(ctx, p.clients, embedded)
 }
 
@@ -465,17 +431,10 @@ func (p *Provider) askPrices(ctx context.Context) ([]instancetypes.PriceSource, 
 	return layers, nil
 }
 
+// note returns a sentence that ends with an error, or an empty text if there is none.
 func note(text string, err error) string {
 	if err == nil {
 		return ""
 	}
-	return fmt.Sprintf("%s: %v", text, err)
-}
-
-// hash changes with everything that determines machines, except what the class selects.
-func (s *resolvedClass) hash() string {
-	if s.foreign.Name != "" {
-		return record.ClassHash(s.class) + "-" + s.foreign.Version
-	}
-	return record.ClassHash(s.class)
+	return text + ": " + strings.ReplaceAll(err.Error(), "\n", "; ")
 }

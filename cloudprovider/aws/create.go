@@ -17,7 +17,8 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
-// Create launches one instance. Simultaneous calls for claims of the same shape become one fleet.
+// Create launches one instance. Simultaneous calls become one fleet if their claims have the same
+// acceptable offerings, labels, taints and requirements.
 func (p *Provider) Create(ctx context.Context, claim cloudprovider.NodeClaim) (cloudprovider.Launch, error) {
 	if err := ctx.Err(); err != nil {
 		return cloudprovider.Launch{}, err
@@ -26,7 +27,7 @@ func (p *Provider) Create(ctx context.Context, claim cloudprovider.NodeClaim) (c
 	return p.creates.Do(ctx, shapeOf(claim), claim)
 }
 
-// CreateMany launches an instance for each claim. Claims of the same shape become one fleet.
+// CreateMany launches an instance for each claim, with as few fleets as [Provider.Create].
 func (p *Provider) CreateMany(ctx context.Context, claims []cloudprovider.NodeClaim) []cloudprovider.Result {
 	own := make([]cloudprovider.NodeClaim, len(claims))
 	for i, c := range claims {
@@ -39,9 +40,6 @@ func (p *Provider) CreateMany(ctx context.Context, claims []cloudprovider.NodeCl
 // nothing.
 func (p *Provider) createAll(ctx context.Context, claims []cloudprovider.NodeClaim) []cloudprovider.Result {
 	results := make([]cloudprovider.Result, len(claims))
-	fail := func(i int, err error) {
-		results[i] = cloudprovider.Result{Err: api.Outcome("create", claims[i].Name, err)}
-	}
 	todo := make([]int, len(claims))
 	for i := range claims {
 		todo[i] = i
@@ -52,19 +50,10 @@ func (p *Provider) createAll(ctx context.Context, claims []cloudprovider.NodeCla
 		var shapes []string
 		for _, i := range todo {
 			c := claims[i]
-			if err := ctx.Err(); err != nil {
-				fail(i, err)
-				continue
-			}
-			if err := c.Validate(); err != nil {
-				fail(i, invalid(err))
+			if results[i].Err = p.mayLaunch(ctx, c); results[i].Err != nil {
 				continue
 			}
 			identity, shape := record.Identity(c), shapeOf(c)
-			if err := p.mayLaunch(ctx, c.Token); err != nil {
-				fail(i, err)
-				continue
-			}
 			e, isNew := p.memory.Begin(c.Token, c.Name, identity)
 			switch {
 			case isNew:
@@ -73,16 +62,15 @@ func (p *Provider) createAll(ctx context.Context, claims []cloudprovider.NodeCla
 				}
 				fresh[shape] = append(fresh[shape], i)
 			case e.Name != c.Name || e.Identity != "" && e.Identity != identity:
-				fail(i, invalid(fmt.Errorf("token %q belongs to claim %q, or the claim was changed", c.Token, e.Name)))
+				results[i].Err = invalid(fmt.Errorf("token %q belongs to claim %q, or the claim was changed", c.Token, e.Name))
 			case e.State == memory.Ended:
 				err := fmt.Errorf("token %q led to %q, which is gone", c.Token, e.Instance.ID)
 				if e.Why != "" {
 					err = fmt.Errorf("%w: %s", err, e.Why)
 				}
-				fail(i, &cloudprovider.Error{Code: cloudprovider.ErrNotFound, Err: err})
+				results[i].Err = &cloudprovider.Error{Code: cloudprovider.ErrNotFound, Err: err}
 			case e.State == memory.Live:
-				launch, err := p.again(ctx, e)
-				results[i] = cloudprovider.Result{Launch: launch, Err: api.Outcome("create", c.Name, err)}
+				results[i].Launch, results[i].Err = p.again(ctx, e)
 			default:
 				later = append(later, i)
 			}
@@ -92,19 +80,19 @@ func (p *Provider) createAll(ctx context.Context, claims []cloudprovider.NodeCla
 			for k, i := range fresh[shape] {
 				group[k] = claims[i]
 			}
-			for k, r := range p.launch(ctx, shape, group) {
-				i := fresh[shape][k]
-				results[i] = cloudprovider.Result{Launch: r.Launch, Err: api.Outcome("create", claims[i].Name, r.Err)}
+			for k, r := range p.launch(ctx, group) {
+				results[fresh[shape][k]] = r
 			}
 		}
 		todo = nil
 		for _, i := range later {
-			if err := p.await(ctx, claims[i].Token); err != nil {
-				fail(i, err)
-				continue
+			if results[i].Err = p.await(ctx, claims[i].Token); results[i].Err == nil {
+				todo = append(todo, i)
 			}
-			todo = append(todo, i)
 		}
+	}
+	for i, r := range results {
+		results[i].Err = api.Outcome("create", claims[i].Name, r.Err)
 	}
 	return results
 }
@@ -112,34 +100,30 @@ func (p *Provider) createAll(ctx context.Context, claims []cloudprovider.NodeCla
 // await waits until another call for the token has ended, or finds out the result of a fleet whose
 // answer was lost.
 func (p *Provider) await(ctx context.Context, token string) error {
-	asking, open := p.memory.Await(token)
-	if asking != nil {
+	e, ok := p.memory.Token(token, time.Now())
+	switch {
+	case ok && e.State == memory.Asking:
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-asking:
+		case <-e.Asked:
 			return nil
 		}
+	case ok && e.State == memory.Open:
+		return p.inTurn(ctx, e.Question, p.askAgain)
+	default:
+		return nil
 	}
-	if b, ok := open.(*pending); ok {
-		return p.reopen(ctx, b)
-	}
-	return nil
 }
 
 // again answers for a token that has led to an instance. An instance that was not read for a while
 // is read again, because EC2 may have removed it.
-func (p *Provider) again(ctx context.Context, e memory.Entry) (cloudprovider.Launch, error) {
+func (p *Provider) again(ctx context.Context, e memory.Entry[*pending]) (launch cloudprovider.Launch, err error) {
+	launch.Instance = e.Instance
 	if time.Since(e.Checked) > p.options.Lag {
-		if _, err := p.Get(ctx, e.Instance.ID); err != nil {
-			return cloudprovider.Launch{}, err
-		}
+		launch.Instance, err = p.Get(ctx, e.Instance.ID)
 	}
-	instance, ok := p.memory.Instance(e.Token)
-	if !ok {
-		return cloudprovider.Launch{}, &cloudprovider.Error{Code: cloudprovider.ErrNotFound, Err: fmt.Errorf("%q is gone", e.Instance.ID)}
-	}
-	return cloudprovider.Launch{Instance: instance}, nil
+	return launch, err
 }
 
 // dry returns the error of calls that would change something.
@@ -147,15 +131,19 @@ func dry() error {
 	return &cloudprovider.Error{Code: cloudprovider.ErrUnsupported, Err: errors.New("this provider only says what it would do: see DryRun")}
 }
 
-// mayLaunch fails for an unknown token as long as nothing may be launched for it.
-func (p *Provider) mayLaunch(ctx context.Context, token string) error {
+// mayLaunch fails for an invalid claim, and for an unknown token as long as nothing may be launched
+// for it.
+func (p *Provider) mayLaunch(ctx context.Context, c cloudprovider.NodeClaim) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := c.Validate(); err != nil {
+		return invalid(err)
+	}
 	if p.options.DryRun {
 		return dry()
 	}
-	if p.memory.Has(token, time.Now()) {
-		return nil
-	}
-	return p.readHistory(ctx, token)
+	return p.readHistory(ctx, c.Token)
 }
 
 // checkSoleLauncher returns ErrNotReady while another provider launches for this cluster, or may.
@@ -167,7 +155,7 @@ func (p *Provider) checkSoleLauncher(ctx context.Context) error {
 	}
 	who := p.rival.Load()
 	stale := who != nil && time.Since(who.seen) >= rivalry
-	blind := p.options.KarpenterTags && !p.memory.KnowsHistory()
+	blind := p.options.KarpenterTags && !p.historyRead.Load()
 	if stale || blind {
 		if _, err := p.List(ctx); err != nil {
 			return err
@@ -227,7 +215,8 @@ const rivalry = 10 * time.Minute
 // A visible machine is known at once. Its absence is known only once enough time has passed. The
 // first caller reads for all callers that wait.
 func (p *Provider) readHistory(ctx context.Context, token string) error {
-	if p.memory.KnowsHistory() || p.options.Undecided != nil && !p.options.Undecided(token) {
+	_, known := p.memory.Token(token, time.Now())
+	if known || p.historyRead.Load() || p.options.Undecided != nil && !p.options.Undecided(token) {
 		return nil
 	}
 	select {
@@ -237,13 +226,13 @@ func (p *Provider) readHistory(ctx context.Context, token string) error {
 	}
 	defer func() { p.history <- struct{}{} }()
 	wait := time.Until(p.started.Add(p.options.Lag))
-	if !p.memory.KnowsHistory() && (wait <= 0 || !p.glanced) {
+	if !p.historyRead.Load() && (wait <= 0 || !p.glanced) {
 		if err := p.reconcile(ctx); err != nil {
 			return err
 		}
 		p.glanced = true
 	}
-	if p.memory.KnowsHistory() || p.memory.Has(token, time.Now()) {
+	if _, known := p.memory.Token(token, time.Now()); known || p.historyRead.Load() {
 		return nil
 	}
 	return &cloudprovider.Error{
@@ -252,16 +241,13 @@ func (p *Provider) readHistory(ctx context.Context, token string) error {
 }
 
 // launch makes the fleets for claims of one shape that are new, and reconciles their tokens.
-func (p *Provider) launch(ctx context.Context, shape string, claims []cloudprovider.NodeClaim) []cloudprovider.Result {
+func (p *Provider) launch(ctx context.Context, claims []cloudprovider.NodeClaim) []cloudprovider.Result {
 	results := make([]cloudprovider.Result, len(claims))
-	rest := make([]int, len(claims))
-	for i := range claims {
-		rest[i] = i
-	}
+	done := 0 // claims before this one have a result
 	give := func(err error) []cloudprovider.Result {
-		for _, i := range rest {
+		for i := done; i < len(claims); i++ {
 			results[i].Err = err
-			p.memory.Reconcile(claims[i].Token, nil, nil, time.Time{})
+			p.memory.Unused(claims[i].Token)
 		}
 		return results
 	}
@@ -293,41 +279,34 @@ func (p *Provider) launch(ctx context.Context, shape string, claims []cloudprovi
 			usable = append(usable, o)
 		}
 	}
-	for _, a := range attempts(usable) {
-		fleets, err := p.prepare(s, shape, claims[0], a)
+	usable = inOrder(usable)
+	for done < len(claims) && len(usable) > 0 {
+		ready, others, err := p.prepare(s, claims[0], usable)
 		if err != nil {
 			return give(err)
 		}
-		for len(rest) > 0 && len(fleets) > 0 {
-			chunk := rest[:min(len(rest), p.options.Window.Most)]
-			group := make([]cloudprovider.NodeClaim, len(chunk))
-			for k, i := range chunk {
-				group[k] = claims[i]
+		instances, open, err := p.fleet(ctx, s, claims[done:min(done+p.options.Window.Most, len(claims))], ready, &ledger)
+		if open != nil { // the result is unknown for these, and the others were not asked for
+			for range open.claims {
+				results[done].Err = err
+				p.memory.Lost(claims[done].Token, open)
+				done++
 			}
-			answer := p.fleet(ctx, s, group, fleets[0], &ledger)
-			if answer.err != nil && answer.open == nil {
-				return give(answer.err)
-			}
-			if answer.open != nil { // the result is unknown for these, and the others were not asked for
-				for _, i := range chunk[:len(answer.open.claims)] {
-					results[i].Err = answer.err
-					p.memory.Reconcile(claims[i].Token, nil, answer.open, time.Time{})
-				}
-				rest = rest[len(answer.open.claims):]
-				return give(unknown(answer.err))
-			}
-			for k, instance := range answer.instances {
-				i := chunk[k]
-				results[i].Launch = cloudprovider.Launch{Instance: instance.Clone(), Refused: slices.Clone(ledger.refused), Quotas: slices.Clone(ledger.quotas)}
-				p.memory.Reconcile(claims[i].Token, &instance, nil, time.Now())
-			}
-			rest = rest[len(answer.instances):]
-			if len(answer.instances) == 0 {
-				fleets = fleets[1:]
-			}
+			return give(unknown(err))
+		}
+		if err != nil {
+			return give(err)
+		}
+		for _, instance := range instances {
+			results[done].Launch = cloudprovider.Launch{Instance: instance.Clone(), Refused: slices.Clone(ledger.refused), Quotas: slices.Clone(ledger.quotas)}
+			p.memory.Launched(claims[done].Token, instance, time.Now())
+			done++
+		}
+		if len(instances) == 0 {
+			usable = others
 		}
 	}
-	if len(rest) == 0 {
+	if done == len(claims) {
 		return results
 	}
 	return give(ledger.err(offers))
@@ -341,21 +320,8 @@ func unknown(err error) error {
 	return fmt.Errorf("aws: the outcome is not known yet: %s", err) //nolint:errorlint // what it came from must not be taken for its code
 }
 
-// reopen finds out the result of a fleet whose answer was lost. The same request with the same
-// client token launches nothing more. But EC2 knows client tokens only for a while, and would
-// launch again after that. So the request is repeated within the lag. Later everything that was
-// launched must show, so reading is enough.
-func (p *Provider) reopen(ctx context.Context, b *pending) error {
-	return p.inTurn(ctx, b, func() error { return p.askAgain(ctx, b) })
-}
-
-// reconcileByReading ends an open question without asking for machines again.
-func (p *Provider) reconcileByReading(ctx context.Context, b *pending) error {
-	return p.inTurn(ctx, b, func() error { return p.lookup(ctx, b, errors.New("it was not asked for again")) })
-}
-
 // inTurn finds out the result of a fleet while no other caller does, unless it is known by then.
-func (p *Provider) inTurn(ctx context.Context, b *pending, find func() error) error {
+func (p *Provider) inTurn(ctx context.Context, b *pending, find func(context.Context, *pending) error) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
@@ -365,9 +331,13 @@ func (p *Provider) inTurn(ctx context.Context, b *pending, find func() error) er
 	if !p.memory.IsOpen(b.rec.ID) {
 		return nil
 	}
-	return find()
+	return find(ctx, b)
 }
 
+// askAgain sends a request whose answer was lost again. With the same client token it launches
+// nothing more. But EC2 knows client tokens only for a while, and would launch again after that. So
+// the request is repeated within the lag. Later everything that was launched must show, so reading
+// is enough.
 func (p *Provider) askAgain(ctx context.Context, b *pending) error {
 	if time.Since(*b.first.Load()) > p.options.Lag {
 		return p.lookup(ctx, b, errors.New("too late to ask again"))
@@ -394,6 +364,11 @@ func (p *Provider) askAgain(ctx context.Context, b *pending) error {
 	return p.conclude(ctx, b, launched(out))
 }
 
+// reconcileByReading ends an open question without asking for machines again.
+func (p *Provider) reconcileByReading(ctx context.Context, b *pending) error {
+	return p.lookup(ctx, b, errors.New("it was not asked for again"))
+}
+
 // lookup finds the machines of a batch by its tag, once enough time has passed for them to show.
 func (p *Provider) lookup(ctx context.Context, b *pending, why error) error {
 	if time.Since(*b.sent.Load()) <= p.options.Lag {
@@ -412,13 +387,11 @@ func (p *Provider) readAnswer(ctx context.Context, b *pending) error {
 	if len(b.claims) > 1 {
 		return nil
 	}
-	return p.inTurn(ctx, b, func() error {
-		machines, err := p.machinesOf(ctx, b)
-		if err != nil || len(machines) > 1 {
-			return err
-		}
-		return p.conclude(ctx, b, machines)
-	})
+	machines, err := p.machinesOf(ctx, b)
+	if err != nil || len(machines) > 1 {
+		return err
+	}
+	return p.conclude(ctx, b, machines)
 }
 
 // machinesOf reads the machines that have the name of a batch.
@@ -444,9 +417,9 @@ func (p *Provider) conclude(ctx context.Context, b *pending, machines []machine)
 	now := time.Now()
 	for i, c := range b.claims {
 		if i < len(instances) {
-			p.memory.Reconcile(c.Token, &instances[i], nil, now)
+			p.memory.Launched(c.Token, instances[i], now)
 		} else {
-			p.memory.Reconcile(c.Token, nil, nil, now)
+			p.memory.Unused(c.Token)
 		}
 	}
 	p.memory.Close(b)

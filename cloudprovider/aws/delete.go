@@ -21,17 +21,14 @@ import (
 
 // Delete ends an instance, together with others that are ended at the same time. It touches only
 // instances that a provider made for the cluster.
-func (p *Provider) Delete(ctx context.Context, id string) error {
+func (p *Provider) Delete(ctx context.Context, id string) (err error) {
+	defer func() { err = api.Outcome("delete", id, err) }()
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	if p.options.DryRun {
-		return api.Outcome("delete", id, dry())
+		return dry()
 	}
-	return api.Outcome("delete", id, p.delete(ctx, id))
-}
-
-func (p *Provider) delete(ctx context.Context, id string) error {
 	bare := memory.Bare(id)
 	if bare == "" {
 		return &cloudprovider.Error{Code: cloudprovider.ErrNotFound, Err: errors.New("want an id such as aws:///us-east-1a/i-0123456789abcdef0")}
@@ -48,7 +45,7 @@ func (p *Provider) delete(ctx context.Context, id string) error {
 		if err != nil {
 			return err
 		}
-		p.memory.Learn(f.instance.Token, f.instance.Claim, f.identity, f.instance, time.Now())
+		p.memory.Learn(f.instance, f.identity, time.Now())
 	}
 	asked := time.Now()
 	before, err := p.deletes.Do(ctx, "", bare)
@@ -120,11 +117,7 @@ func (p *Provider) giveBack(ctx context.Context, ids []string) {
 // instances that it ended, and can be repeated until it succeeds.
 func (p *Provider) Withdraw(ctx context.Context, tokens []string) ([]string, error) {
 	var ended []string
-	for _, open := range p.memory.Opens() {
-		b, ok := open.(*pending)
-		if !ok {
-			continue // only fleets are asked for
-		}
+	for _, b := range p.memory.Opens() {
 		ours := slices.ContainsFunc(b.claims, func(c cloudprovider.NodeClaim) bool { return slices.Contains(tokens, c.Token) })
 		if !ours {
 			continue
@@ -133,19 +126,19 @@ func (p *Provider) Withdraw(ctx context.Context, tokens []string) ([]string, err
 		if err := api.Wait(ctx, wait); err != nil {
 			return ended, err
 		}
-		if err := p.reconcileByReading(ctx, b); err != nil {
+		if err := p.inTurn(ctx, b, p.reconcileByReading); err != nil {
 			return ended, api.Outcome("withdraw", p.options.Cluster, err)
 		}
 	}
 	for _, token := range tokens {
-		i, ok := p.memory.Instance(token)
-		if !ok {
+		e, ok := p.memory.Token(token, time.Now())
+		if !ok || e.State != memory.Live {
 			continue
 		}
-		if err := p.deletePatiently(ctx, i.ID); err != nil {
+		if err := p.deletePatiently(ctx, e.Instance.ID); err != nil {
 			return ended, err
 		}
-		ended = append(ended, i.ID)
+		ended = append(ended, e.Instance.ID)
 	}
 	if err := p.ReleaseTemplates(ctx); err != nil {
 		return ended, err
@@ -174,11 +167,11 @@ func (p *Provider) deletePatiently(ctx context.Context, id string) error {
 	}
 }
 
-// ReleaseTemplates deletes the launch templates that this provider has made and no launch is using.
-// Machines do not need their template, and the next launch makes it again.
+// ReleaseTemplates deletes the launch templates that this provider has made. Machines do not need
+// their template, and the next launch makes it again.
 func (p *Provider) ReleaseTemplates(ctx context.Context) error {
-	for _, name := range p.templates.used.mine() {
-		if _, err := p.templates.collect(ctx, name, 0); err != nil {
+	for _, name := range p.ownTemplates.mine() {
+		if err := p.deleteTemplate(ctx, name); err != nil {
 			return api.Outcome("release", name, err)
 		}
 	}

@@ -30,13 +30,8 @@
 //   - If EC2 launched more than was asked for, machines without an owner are ended, if necessary by
 //     [Provider.Maintain].
 //
-// Delete can be repeated until it fails with ErrNotFound. [Provider.Withdraw] takes back everything
-// that some tokens led to, for callers that were interrupted. Reading changes nothing in AWS.
-// [Provider.Maintain] ends machines without an owner and collects launch templates and instance
-// profiles; call it every few minutes.
-//
-// Claims are launched as one fleet if they are made at the same time and have the same acceptable
-// offerings, labels, taints and requirements.
+// Delete can be repeated until it fails with ErrNotFound. Reading changes nothing in AWS. Call
+// [Provider.Maintain] every few minutes.
 //
 // # Upgrades and neighbours
 //
@@ -50,28 +45,20 @@
 // template or its instance profile. Neither finds a machine of a class with its own profile once
 // the template is gone.
 //
-// Only one provider at a time may launch for a cluster: give it the lease of its leader election
-// ([Options].Lease). A provider that sees another one launch after its own first launch stops for
-// ten minutes. Karpenter treats machines with its tags as its own, so ours have other tags unless
-// [Options].KarpenterTags is set.
+// Only one provider at a time may launch for a cluster, see [Options].Lease. A provider that sees
+// another one launch after its own first launch stops for ten minutes.
 //
 // # Retries and limits
 //
-// Token buckets of the sizes that AWS publishes (package api) hold calls back, so that EC2 need not
-// throttle them. Providers of one account and region should share their buckets. If a call is
-// throttled anyway, or its answer was lost, the SDK repeats it three times within about two
-// seconds. Then Create fails with ErrThrottled, or with an error outside the closed list if the
-// outcome is unknown: ask again. A fleet for which EC2 had no capacity is not repeated. The
-// refusals are in the error, and the caller plans around them (package availability, pipeline.Buyer
-// in the examples).
-//
-// Readers of EC2 lag behind its writers. [Options].Lag is the limit that the provider assumes, a
-// minute by default.
+// Package api holds calls back, so that EC2 need not throttle them, and repeats those that are
+// throttled or whose answer was lost within about two seconds. Then Create fails with ErrThrottled,
+// or with an error outside the closed list if the outcome is unknown: ask again. A fleet for which
+// EC2 had no capacity is not repeated. The refusals are in the error, and the caller plans around
+// them (package availability, pipeline.Buyer in the examples).
 //
 // # Failures
 //
 // Errors name the call as an IAM action, EC2's code and words, and a cure if one is known. No error
-// and no note contains a credential or user data, even if AWS repeats what it was sent. IAM.md
-// beside this file lists the permissions that the credentials need, and infrastructure/ creates
-// them. [Provider.Permitted] checks them in advance.
+// and no note contains a credential or user data, even if AWS repeats what it was sent. IAM.md lists
+// the permissions that are needed, and infrastructure/ creates them.
 package aws

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -36,21 +37,20 @@ func (r Request) JSON() ([]byte, error) { return r.write(true) }
 func (r Request) JSONWithUserData() ([]byte, error) { return r.write(false) }
 
 func (r Request) write(hide bool) ([]byte, error) {
-	text, err := json.Marshal(r.Input)
-	if err != nil {
-		return nil, fmt.Errorf("aws: %w", err)
-	}
 	var tree any
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.UseNumber()
-	if err := d.Decode(&tree); err != nil {
-		return nil, fmt.Errorf("aws: %w", err)
+	text, err := json.Marshal(r.Input)
+	if err == nil {
+		d := json.NewDecoder(bytes.NewReader(text))
+		d.UseNumber()
+		err = d.Decode(&tree)
 	}
-	out, err := json.MarshalIndent(prune(tree, hide), "", "  ")
+	if err == nil {
+		text, err = json.MarshalIndent(prune(tree, hide), "", "  ")
+	}
 	if err != nil {
 		return nil, fmt.Errorf("aws: %w", err)
 	}
-	return out, nil
+	return text, nil
 }
 
 // prune removes nulls, empty strings and values that are empty without them. It replaces user data
@@ -58,30 +58,25 @@ func (r Request) write(hide bool) ([]byte, error) {
 func prune(v any, hide bool) any {
 	switch v := v.(type) {
 	case map[string]any:
-		out := map[string]any{}
 		for key, inner := range v {
 			if text, ok := inner.(string); ok && hide && key == "UserData" && text != "" {
 				inner = describeUserData(text)
 			}
-			if kept := prune(inner, hide); kept != nil {
-				out[key] = kept
-			}
+			v[key] = prune(inner, hide)
 		}
-		if len(out) == 0 {
+		maps.DeleteFunc(v, func(_ string, inner any) bool { return inner == nil })
+		if len(v) == 0 {
 			return nil
 		}
-		return out
 	case []any:
-		var out []any
-		for _, inner := range v {
-			if kept := prune(inner, hide); kept != nil {
-				out = append(out, kept)
-			}
+		for i := range v {
+			v[i] = prune(v[i], hide)
 		}
-		if len(out) == 0 {
+		list := slices.DeleteFunc(v, func(inner any) bool { return inner == nil })
+		if len(list) == 0 {
 			return nil
 		}
-		return out
+		return list
 	case string:
 		if v == "" {
 			return nil
@@ -122,7 +117,7 @@ func (p *Provider) DryRun(ctx context.Context, claims []cloudprovider.NodeClaim)
 	for n, shape := range shapes {
 		group := groups[shape]
 		c := group[0]
-		s, ready, err := p.foresee(ctx, shape, c)
+		s, ready, err := p.foresee(ctx, c)
 		if err != nil {
 			return nil, api.Outcome("dry run", c.Name, err)
 		}
@@ -147,19 +142,18 @@ func (p *Provider) DryRun(ctx context.Context, claims []cloudprovider.NodeClaim)
 		if err != nil {
 			return nil, api.Outcome("dry run", c.Name, err)
 		}
-		fleets = append(fleets, Request{api.EC2, "CreateFleet", launch.Request(s.fleet(rec.ID, len(group), ready, p.tags(s, c), own))})
+		fleets = append(fleets, Request{api.EC2, "CreateFleet", s.fleet(rec.ID, len(group), ready, p.tags(s, c), own)})
 	}
 	return slices.Concat(profiles, templates, fleets), nil
 }
 
 // foresee returns the first fleet that Create would ask for, for a claim and others of its shape.
-// It shares nothing with the provider.
-func (p *Provider) foresee(ctx context.Context, shape string, c cloudprovider.NodeClaim) (*resolvedClass, prepared, error) {
-	known, err := p.resolvedClass(ctx, c.NodeClass.Name)
+func (p *Provider) foresee(ctx context.Context, c cloudprovider.NodeClaim) (*resolvedClass, prepared, error) {
+	s, err := p.resolvedClass(ctx, c.NodeClass.Name)
 	if err != nil {
 		return nil, prepared{}, err
 	}
-	offers, err := known.check(c)
+	offers, err := s.check(c)
 	if err != nil {
 		return nil, prepared{}, err
 	}
@@ -167,13 +161,8 @@ func (p *Provider) foresee(ctx context.Context, shape string, c cloudprovider.No
 	if len(usable) == 0 {
 		return nil, prepared{}, invalid(errors.New("no image of the node class boots on any of the candidates"))
 	}
-	s := *known
-	s.templates = &templateCache{} // callers may change their requests
-	list, err := p.prepare(&s, shape, c, attempts(usable)[0])
-	if err != nil {
-		return nil, prepared{}, err
-	}
-	return &s, list[0], nil
+	ready, _, err := p.prepare(s, c, inOrder(usable))
+	return s, ready, err
 }
 
 // Permitted asks EC2 whether the caller may launch for a claim. It uses dry runs of
@@ -186,7 +175,7 @@ func (p *Provider) Permitted(ctx context.Context, claim cloudprovider.NodeClaim)
 	if err := claim.Validate(); err != nil {
 		return api.Outcome("permitted", claim.Name, invalid(err))
 	}
-	s, ready, err := p.foresee(ctx, shapeOf(claim), claim)
+	s, ready, err := p.foresee(ctx, claim)
 	if err != nil {
 		return api.Outcome("permitted", claim.Name, err)
 	}
@@ -202,9 +191,9 @@ func (p *Provider) Permitted(ctx context.Context, claim cloudprovider.NodeClaim)
 		_, err := p.clients.EC2.CreateLaunchTemplate(ctx, &in)
 		ask(err, "InvalidLaunchTemplateName.AlreadyExistsException")
 	}
-	_, err = p.clients.EC2.RunInstances(ctx, launch.Alone(p.tags(s, claim), ready.offers[0].t.Name, ready.offers[0].subnet, s.foreign.Name, ready.templates))
+	_, err = p.clients.EC2.RunInstances(ctx, launch.Alone(p.tags(s, claim), ready.offers[0].t.Name, ready.offers[0].subnet, ready.templates[0].LaunchTemplateData))
 	ask(err)
-	fleet := launch.Request(s.fleet("dry-run-"+rand.Text(), 1, ready, p.tags(s, claim), nil))
+	fleet := s.fleet("dry-run-"+rand.Text(), 1, ready, p.tags(s, claim), nil)
 	fleet.DryRun = aws.Bool(true)
 	_, err = p.clients.EC2.CreateFleet(ctx, fleet)
 	ask(err, "InvalidLaunchTemplateName.NotFoundException") // the templates do not exist yet; EC2 says so only after it has allowed the caller

@@ -260,61 +260,15 @@ func TestEndOfABlock(t *testing.T) {
 	})
 }
 
-// A class may name a launch template that others made: it is launched from as it is, chooses the types by its image, drifts with each new
-// version, and is never deleted.
+// A class that names a launch template of others is refused, whose content decided everything about its machines.
 func TestForeignTemplate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, awstest.Config{})
 		c := &classes{nodeclass.NodeClass{Kind: "AWSNodeTemplate", APIVersion: "karpenter.k8s.aws/v1alpha1", Name: "default", Family: ec2.AL2, LaunchTemplate: "ours", Subnets: byTag("cluster", "harbour")}}
 		p := f.provider(t, func(o *aws.Options) { o.Classes = c })
 		_, err := p.InstanceTypes(t.Context(), pool())
-		require.ErrorIs(t, err, cloudprovider.ErrNotReady)
-		require.ErrorContains(t, err, "ours")
-		f.cloud.AddTemplate("ours", map[string]string{"InstanceType": "m5.large"})
-		_, err = p.InstanceTypes(t.Context(), pool())
-		require.ErrorIs(t, err, cloudprovider.ErrNotReady)
-		require.ErrorContains(t, err, "names no image")
-		fields := map[string]string{"ImageId": "ami-oldx8664", "SecurityGroupId.1": "sg-2", "UserData": "", "MetadataOptions.HttpTokens": "optional"}
-		f.cloud.AddTemplate("ours", fields)
-		time.Sleep(10 * time.Minute)
-		claim := f.ask(t, p, "a", "karpenter.sh/capacity-type in (on-demand), node.kubernetes.io/instance-type in (m5.large, m6g.large)")
-		launch, err := p.Create(t.Context(), claim)
-		require.NoError(t, err)
-		assert.Equal(t, "m5.large", launch.Type, "the image is not for arm64")
-		machine := f.cloud.Truth()[0]
-		assert.Equal(t, "ami-oldx8664", machine.Image)
-		assert.Equal(t, "ami-oldx8664", launch.ImageID)
-		assert.Zero(t, f.cloud.Calls("EC2.CreateLaunchTemplate"))
-		drift, err := p.Drifted(t.Context(), launch.ID)
-		require.NoError(t, err)
-		assert.Empty(t, drift.Reason, drift.Detail)
-
-		requests, err := p.DryRun(t.Context(), []cloudprovider.NodeClaim{claim})
-		require.NoError(t, err)
-		require.Len(t, requests, 1)
-		assert.Equal(t, "CreateFleet", requests[0].Action)
-
-		fields["MetadataOptions.HttpTokens"] = "required"
-		f.cloud.AddTemplate("ours", fields)
-		time.Sleep(10 * time.Minute)
-		drift, err = p.Drifted(t.Context(), launch.ID)
-		require.NoError(t, err)
-		assert.Equal(t, aws.NodeClassDrift, drift.Reason)
-		require.Contains(t, drift.Detail, "ours")
-		f.cloud.AddTemplate("ours", fields) // behind the provider's back
-		claim = f.ask(t, p, "b", onDemand)
-		f.cloud.RemoveTemplate("ours")
-		_, err = p.Create(t.Context(), claim)
-		require.ErrorIs(t, err, cloudprovider.ErrNotReady)
-		f.cloud.AddTemplate("ours", fields)
-		_, err = p.Create(t.Context(), claim)
-		require.NoError(t, err)
-		_, err = p.Withdraw(t.Context(), []string{"a-token", "b-token"})
-		require.NoError(t, err)
-		_, err = p.Maintain(t.Context(), 0)
-		require.NoError(t, err)
-		require.Empty(t, f.cloud.Truth())
-		assert.Len(t, f.cloud.Templates(), 1, "it is not ours")
+		require.ErrorIs(t, err, cloudprovider.ErrInvalidSpec)
+		require.ErrorContains(t, err, `launchTemplate "ours"`)
 	})
 }
 

@@ -75,6 +75,17 @@ func (r *refusals) note(o offer, a api.Answer, message string) {
 	}
 }
 
+// noteAll assigns one error to the offers that the fleet was asked for with it, or else to all.
+func (r *refusals) noteAll(b *pending, m machine, a api.Answer, message string) {
+	of := slices.DeleteFunc(slices.Clone(b.offers), func(o offer) bool { return !b.matches(o, m) })
+	if len(of) == 0 {
+		of = b.offers
+	}
+	for _, o := range of {
+		r.note(o, a, message)
+	}
+}
+
 // propagation is how long a caller should wait until a new object is known everywhere.
 const propagation = 5 * time.Second
 
@@ -91,7 +102,7 @@ func (r *refusals) err(offers []offer) error {
 	case r.blocked != nil && (passing(r.blocked) || nothingElseSaid):
 		return &cloudprovider.Error{Code: r.blocked.Code, RetryAfter: r.blocked.RetryAfter, Refused: r.refused, Quotas: r.quotas, Err: r.blocked.Err}
 	case len(r.refused) == 0 && len(r.quotas) > 0:
-		return &cloudprovider.Error{Code: cloudprovider.ErrQuota, Quotas: r.quotas, Err: fmt.Errorf("%s", lineOf(offers))}
+		return &cloudprovider.Error{Code: cloudprovider.ErrQuota, Quotas: r.quotas, Err: errors.New(lineOf(offers))}
 	}
 	for _, o := range offers {
 		if !slices.ContainsFunc(r.quotas, func(q cloudprovider.Quota) bool {
@@ -100,15 +111,22 @@ func (r *refusals) err(offers []offer) error {
 			r.refuse(o, "the fleet launched none")
 		}
 	}
-	return &cloudprovider.Error{Code: cloudprovider.ErrInsufficientCapacity, Refused: r.refused, Quotas: r.quotas, Err: fmt.Errorf("%s", lineOf(offers))}
+	return &cloudprovider.Error{Code: cloudprovider.ErrInsufficientCapacity, Refused: r.refused, Quotas: r.quotas, Err: errors.New(lineOf(offers))}
 }
 
+// lineOf names the types of the offers, each once: "from types a, b, c and 4 other(s)".
 func lineOf(offers []offer) string {
 	var names []string
 	for _, o := range offers {
-		names = append(names, o.t.Name)
+		if !slices.Contains(names, o.t.Name) {
+			names = append(names, o.t.Name)
+		}
 	}
-	return launch.Line(names)
+	const shown = 3
+	if len(names) > shown {
+		return fmt.Sprintf("from types %s and %d other(s)", strings.Join(names[:shown], ", "), len(names)-shown)
+	}
+	return "from types " + strings.Join(names, ", ")
 }
 
 // pending is a fleet whose result is unknown or not recorded.
@@ -135,25 +153,21 @@ func (b *pending) stamp(at time.Time) {
 	}
 }
 
-// fleetAnswer is the result of one fleet: instances for the first of the claims, or an error. If
-// open is set, the result is unknown.
-type fleetAnswer struct {
-	instances []cloudprovider.Instance
-	open      *pending
-	err       error
-}
-
-// fleet asks for machines for all claims at once.
-func (p *Provider) fleet(ctx context.Context, s *resolvedClass, claims []cloudprovider.NodeClaim, ready prepared, ledger *refusals) fleetAnswer {
+// fleet asks for machines for all claims at once. It returns instances for the first of them, or an
+// error. If open is set, the result is unknown.
+func (p *Provider) fleet(
+	ctx context.Context, s *resolvedClass, claims []cloudprovider.NodeClaim, ready prepared, ledger *refusals,
+) (instances []cloudprovider.Instance, open *pending, err error) {
 	rec := batchOf(fmt.Sprintf("%s-%d", p.nonce, p.serial.Add(1)), s, claims)
 	tags := p.tags(s, claims[0])
 	own, err := p.ownTags(rec)
 	if err != nil {
-		return fleetAnswer{err: invalid(err)}
+		return nil, nil, invalid(err)
 	}
 	if room := mostTags - nameTags - len(tags) - sealTags(len(claims)); len(own) > room {
 		if len(claims) == 1 {
-			return fleetAnswer{err: invalid(fmt.Errorf("name, token, labels and requirements of the claim take %d tags of EC2, and there is room for %d", len(own), room))}
+			return nil, nil, invalid(fmt.Errorf("name, token, labels and requirements of the claim take %d tags of EC2, "+
+				"and there is room for %d", len(own), room))
 		}
 		return p.fleet(ctx, s, claims[:(len(claims)+1)/2], ready, ledger) // the caller asks for the others afterwards
 	}
@@ -172,34 +186,31 @@ func (p *Provider) fleet(ctx context.Context, s *resolvedClass, claims []cloudpr
 	b := &pending{turn: make(chan struct{}, 1), rec: rec, offers: ready.offers, claims: claims, ids: map[string]string{}}
 	b.turn <- struct{}{}
 	b.stamp(time.Time{})
-	b.input = launch.Request(s.fleet(rec.ID, len(claims), ready, tags, own))
+	b.input = s.fleet(rec.ID, len(claims), ready, tags, own)
 	out, err := p.ask(ctx, b, ready)
 	if err != nil {
 		if cloudprovider.Advise(err).Unknown && !b.sent.Load().IsZero() {
-			return fleetAnswer{open: b, err: err}
+			return nil, b, err
 		}
 		a, message, known := api.AnswerOf(err)
 		p.forget(a.Forget)
 		if class := a.Err(); known && (errors.Is(class, cloudprovider.ErrQuota) || errors.Is(class, cloudprovider.ErrInsufficientCapacity)) {
-			for _, o := range ready.offers {
-				ledger.note(o, a, message)
-			}
-			return fleetAnswer{} // other offers may be available
+			ledger.noteAll(b, machine{}, a, message)
+			return nil, nil, nil // other offers may be available
 		}
-		return fleetAnswer{err: err}
+		return nil, nil, err
 	}
 	if silent(out) {
-		return fleetAnswer{open: b, err: errSilent}
+		return nil, b, errSilent
 	}
 	p.failures(b, out, ledger)
-	instances, err := p.seal(ctx, b, launched(out))
-	if err != nil {
-		return fleetAnswer{open: b, err: unknown(err)}
+	if instances, err = p.seal(ctx, b, launched(out)); err != nil {
+		return nil, b, unknown(err)
 	}
 	for _, m := range launched(out) {
 		unused[m.subnet]--
 	}
-	return fleetAnswer{instances: instances}
+	return instances, nil, nil
 }
 
 // silent reports whether an answer mentions neither machines nor errors. A fleet that launches
@@ -211,10 +222,10 @@ var errSilent = errors.New("aws: ec2:CreateFleet reported neither machines nor e
 
 // fleet returns a request for target machines of the class, with tags on everything and own tags on
 // the machines.
-func (s *resolvedClass) fleet(token string, target int, ready prepared, tags, own map[string]string) launch.Fleet {
-	return launch.Fleet{
+func (s *resolvedClass) fleet(token string, target int, ready prepared, tags, own map[string]string) *sdk.CreateFleetInput {
+	return launch.Request(launch.Fleet{
 		Token: token, CapacityType: ready.kind, Market: ready.market, Target: target, Context: s.class.Context, Prioritized: s.ordered, Configs: ready.configs, Tags: tags, InstanceTags: own,
-	}
+	})
 }
 
 // batchOf returns the record of a fleet for some claims.
@@ -222,7 +233,7 @@ func batchOf(id string, s *resolvedClass, claims []cloudprovider.NodeClaim) reco
 	first := claims[0]
 	rec := record.Batch{
 		ID: id, Pool: first.Pool, NodeClass: first.NodeClass.Name, Requirements: first.Requirements.String(), Labels: first.Labels,
-		Identity: record.Identity(first), ClassHash: s.hash(), Version: record.Version, Created: time.Now().Unix(),
+		Identity: record.Identity(first), ClassHash: record.ClassHash(s.class), Version: record.Version, Created: time.Now().Unix(),
 	}
 	for _, c := range claims {
 		known := record.Claim{Name: c.Name, Token: c.Token}
@@ -243,39 +254,29 @@ func (p *Provider) ownTags(rec record.Batch) (map[string]string, error) {
 	return own, err
 }
 
-// ask makes the templates and calls CreateFleet. A template that has disappeared in between is made
-// again, once.
+// ask makes the templates and calls CreateFleet. Templates that have disappeared in between are made
+// again, twice at most.
 func (p *Provider) ask(ctx context.Context, b *pending, ready prepared) (*sdk.CreateFleetOutput, error) {
-	for again := false; ; again = true {
-		var releases []func()
-		release := func() {
-			for _, r := range releases {
-				r()
-			}
-		}
+	for attempt := 1; ; attempt++ {
 		for _, t := range ready.templates {
-			id, r, err := p.templates.hold(ctx, t)
+			id, err := p.ensureTemplate(ctx, t)
 			if err != nil {
-				release()
 				return nil, err
 			}
-			releases = append(releases, r)
 			b.ids[aws.ToString(t.LaunchTemplateName)] = id
 		}
 		if err := ctx.Err(); err != nil {
-			release()
 			return nil, err
 		}
 		b.stamp(time.Now())
 		p.launching.CompareAndSwap(0, time.Now().Unix())
 		out, err := p.clients.EC2.CreateFleet(ctx, b.input)
-		release()
 		b.stamp(time.Now()) // a call can take long, so it may have launched only now
 		if err == nil {
 			return out, nil
 		}
-		if !cloudprovider.Advise(err).Unknown && strings.HasPrefix(api.Reason(err), "InvalidLaunchTemplate") && !again {
-			p.templates.exist.Forget()
+		if !cloudprovider.Advise(err).Unknown && strings.HasPrefix(api.Reason(err), "InvalidLaunchTemplate") && attempt <= 2 {
+			p.templates.Forget()
 			b.stamp(time.Time{})
 			continue
 		}
@@ -291,7 +292,7 @@ func (p *Provider) forget(what []string) {
 	if len(what) == 0 {
 		return
 	}
-	p.templates.exist.Forget()
+	p.templates.Forget()
 	p.profiles.Forget()
 	p.finder.Forget()
 	p.resolved.Forget()
@@ -340,20 +341,9 @@ func (p *Provider) failures(b *pending, out *sdk.CreateFleetOutput, ledger *refu
 		answer := api.Find(api.Entry, code, message, 0)
 		answer.Code = code
 		p.forget(answer.Forget)
-		hit := false
-		for _, o := range b.offers {
-			if b.matches(o, m) {
-				ledger.note(o, answer, message)
-				hit = true
-			}
-		}
-		if !hit { // an error of the whole fleet
-			for _, o := range b.offers {
-				ledger.note(o, answer, message)
-			}
-		}
+		ledger.noteAll(b, m, answer, message)
 		if code == "InsufficientFreeAddressesInSubnet" && m.subnet != "" {
-			p.finder.Addresses().Exhausted(m.subnet, 3*time.Minute)
+			p.finder.Addresses().Exhausted(m.subnet)
 		}
 	}
 }
@@ -363,19 +353,15 @@ func (p *Provider) failures(b *pending, out *sdk.CreateFleetOutput, ledger *refu
 func (p *Provider) seal(ctx context.Context, b *pending, machines []machine) ([]cloudprovider.Instance, error) {
 	// EC2 may launch more than it was asked for. Machines without an owner go back now, or by
 	// Maintain if not all of EC2 knows them yet.
-	most := min(len(machines), len(b.claims))
-	var surplus []string
-	for _, m := range machines[most:] {
-		surplus = append(surplus, m.id)
-	}
-	p.giveBack(ctx, surplus)
-	machines = machines[:most]
 	ids := make([]string, len(machines))
 	for i, m := range machines {
 		ids[i] = m.id
 	}
-	if len(b.claims) > 1 && len(machines) > 0 {
-		if err := p.writeSeal(ctx, ids); err != nil {
+	most := min(len(machines), len(b.claims))
+	p.giveBack(ctx, ids[most:])
+	machines = machines[:most]
+	if len(b.claims) > 1 && most > 0 {
+		if err := p.writeSeal(ctx, ids[:most]); err != nil {
 			return nil, err
 		}
 	}
@@ -395,11 +381,7 @@ func (p *Provider) writeSeal(ctx context.Context, ids []string) error {
 	if err != nil {
 		return err
 	}
-	var list []types.Tag
-	for _, k := range sortedKeys(tags) {
-		list = append(list, types.Tag{Key: aws.String(k), Value: aws.String(tags[k])})
-	}
-	_, err = p.clients.EC2.CreateTags(ctx, &sdk.CreateTagsInput{Resources: ids, Tags: list})
+	_, err = p.clients.EC2.CreateTags(ctx, &sdk.CreateTagsInput{Resources: ids, Tags: launch.Tags(tags)})
 	return err
 }
 

@@ -1,6 +1,7 @@
 package aws_test
 
 import (
+	"encoding/base64"
 	"fmt"
 	"maps"
 	"slices"
@@ -15,7 +16,6 @@ import (
 	"github.com/joinery-sdk/joinery/cloudprovider"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/awstest"
-	"github.com/joinery-sdk/joinery/instancetypes/ec2"
 	"github.com/joinery-sdk/joinery/instancetypes/ec2/catalogue"
 	"github.com/joinery-sdk/joinery/instancetypes/ec2/nodeclass"
 )
@@ -81,21 +81,30 @@ func TestReservationsOfOneTypeAndZone(t *testing.T) {
 	})
 }
 
-// A launch template of others lets open reservations take in machines. They are on-demand, to every process, and do not drift.
+// A launch template that somebody made under our name, alike but without our preference, lets open reservations take in machines. They are
+// on-demand, to every process, and do not drift.
 func TestOpenReservationsOfOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, awstest.Config{})
-		f.cloud.Put(awstest.Reservation{ID: "cr-open", Type: "m5.large", Zone: "us-east-1a", Count: 1, Open: true})
-		f.cloud.AddTemplate("ours", map[string]string{"ImageId": "ami-oldx8664", "SecurityGroupId.1": "sg-2", "UserData": ""})
-		with := func(o *aws.Options) {
-			o.Classes = aws.FixedClasses{{Kind: "AWSNodeTemplate", APIVersion: "karpenter.k8s.aws/v1alpha1", Name: "default", Family: ec2.AL2, LaunchTemplate: "ours", Subnets: byTag("cluster", "harbour")}}
-		}
-		p := f.provider(t, with)
-		launch, err := p.Create(t.Context(), f.ask(t, p, "a", "karpenter.sh/capacity-type in (on-demand), node.kubernetes.io/instance-type in (m5.large), topology.kubernetes.io/zone in (us-east-1a)"))
+		const match = "karpenter.sh/capacity-type in (on-demand), node.kubernetes.io/instance-type in (m5.large), topology.kubernetes.io/zone in (us-east-1a)"
+		p := f.provider(t)
+		_, err := p.Create(t.Context(), f.ask(t, p, "a", match))
 		require.NoError(t, err)
-		require.Equal(t, "cr-open", f.cloud.Truth()[0].Reservation)
+		ours := f.cloud.Templates()[0]
+		fields := maps.Clone(ours.Fields)
+		fields["UserData"] = base64.StdEncoding.EncodeToString([]byte(ours.UserData))
+		before := len(fields)
+		maps.DeleteFunc(fields, func(key, _ string) bool { return strings.HasPrefix(key, "CapacityReservationSpecification") })
+		require.Less(t, len(fields), before)
+		f.cloud.RemoveTemplate(ours.Name)
+		f.cloud.AddTemplate(ours.Name, fields)
+		f.cloud.Put(awstest.Reservation{ID: "cr-open", Type: "m5.large", Zone: "us-east-1a", Count: 1, Open: true})
+		p = f.provider(t)
+		launch, err := p.Create(t.Context(), f.ask(t, p, "b", match))
+		require.NoError(t, err)
+		require.True(t, slices.ContainsFunc(f.cloud.Truth(), func(m awstest.Machine) bool { return m.Reservation == "cr-open" }))
 		time.Sleep(5 * time.Minute)
-		for _, p := range []*aws.Provider{p, f.provider(t, with)} {
+		for _, p := range []*aws.Provider{p, f.provider(t)} {
 			drift, err := p.Drifted(t.Context(), launch.ID)
 			require.NoError(t, err)
 			assert.Empty(t, drift.Reason, drift.Detail)

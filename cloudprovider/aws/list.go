@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -38,7 +37,7 @@ func (p *Provider) List(ctx context.Context) ([]cloudprovider.Instance, error) {
 
 func (p *Provider) list(ctx context.Context) ([]cloudprovider.Instance, error) {
 	for _, b := range p.overdue() {
-		if err := p.readAnswer(ctx, b); err != nil {
+		if err := p.inTurn(ctx, b, p.readAnswer); err != nil {
 			return nil, err
 		}
 	}
@@ -46,7 +45,7 @@ func (p *Provider) list(ctx context.Context) ([]cloudprovider.Instance, error) {
 	if err != nil {
 		return nil, err
 	}
-	return p.report(ctx, r, nil)
+	return p.report(ctx, r)
 }
 
 // reconcile finds the owner of machines without a recorded one, records it, and ends machines that
@@ -58,7 +57,7 @@ func (p *Provider) reconcile(ctx context.Context) error {
 		return nil
 	}
 	for _, b := range p.overdue() {
-		if err := p.reconcileByReading(ctx, b); err != nil {
+		if err := p.inTurn(ctx, b, p.reconcileByReading); err != nil {
 			return err
 		}
 	}
@@ -70,21 +69,17 @@ func (p *Provider) reconcile(ctx context.Context) error {
 		if err := p.writeSeal(ctx, r.unsealed[id]); err != nil {
 			return err
 		}
+		r.records.Sealed(id, r.unsealed[id])
 	}
+	r.unsealed = nil
 	p.giveBack(ctx, r.condemned)
-	_, err = p.report(ctx, r, r.unsealed)
+	_, err = p.report(ctx, r)
 	return err
 }
 
 // overdue returns the fleets without an answer whose machines must show by now.
 func (p *Provider) overdue() []*pending {
-	var out []*pending
-	for _, open := range p.memory.Opens() {
-		if b, ok := open.(*pending); ok && time.Since(*b.sent.Load()) > p.options.Lag {
-			out = append(out, b)
-		}
-	}
-	return out
+	return slices.DeleteFunc(p.memory.Opens(), func(b *pending) bool { return time.Since(*b.sent.Load()) <= p.options.Lag })
 }
 
 // reading is what EC2 shows at a moment.
@@ -94,42 +89,48 @@ type reading struct {
 	records *record.Reader
 	missing map[string]bool          // machines that were launched before and no longer show
 	shifted []cloudprovider.Instance // remembered machines in zones that are shifted away
-	strays
+
+	// Unknown machines of concluded fleets: those that an earlier process launched, and those that
+	// EC2 launched beyond what was asked for.
+	unsealed  map[string]record.Seal // owners of machines of batches that were not sealed, by the batch's key
+	surplus   map[string]bool        // machines without an owner
+	condemned []string               // those of them that run, and had no owner a lag ago
 }
 
 // readAll reads the machines of the cluster.
 func (p *Provider) readAll(ctx context.Context) (reading, error) {
-	r := reading{at: time.Now()}
-	r.missing = p.memory.LaunchedBefore(r.at.Add(-p.options.Lag))
+	r := reading{at: time.Now(), missing: map[string]bool{}}
+	before := r.at.Add(-p.options.Lag)
+	var shifted, others []string
 	var filters []types.Filter
-	if p.memory.KnowsHistory() {
-		shifted, err := p.shiftedZones(ctx)
-		if err != nil {
+	var err error
+	known := p.historyRead.Load()
+	if known {
+		if shifted, others, err = p.shiftedZones(ctx); err != nil {
 			return r, err
 		}
-		for _, i := range p.memory.Living() {
-			if slices.Contains(shifted, memory.Zone(i.ID)) {
-				r.shifted = append(r.shifted, i)
-				delete(r.missing, memory.Bare(i.ID))
-			}
-		}
-		filters = []types.Filter{{Name: aws.String("instance-state-name"), Values: []string{"pending", "running", "shutting-down", "stopping", "stopped"}}}
-		if len(shifted) > 0 {
-			unshifted, err := p.unshiftedZones(ctx, shifted)
-			if err != nil {
-				return r, err
-			}
-			filters = append(filters, types.Filter{Name: aws.String("availability-zone"), Values: unshifted})
+	}
+	for _, e := range p.memory.Living() {
+		if slices.Contains(shifted, memory.Zone(e.Instance.ID)) {
+			r.shifted = append(r.shifted, e.Instance)
+		} else if e.Instance.Created.Before(before) && e.Checked.Before(before) {
+			r.missing[memory.Bare(e.Instance.ID)] = true
 		}
 	}
-	var err error
+	if known {
+		filters = []types.Filter{{Name: aws.String("instance-state-name"), Values: []string{"pending", "running", "shutting-down", "stopping", "stopped"}}}
+		if len(shifted) > 0 {
+			// A filter needs a value, even if all zones are shifted away.
+			filters = append(filters, types.Filter{Name: aws.String("availability-zone"), Values: append(others, "none")})
+		}
+	}
 	if r.raws, err = p.readCluster(ctx, filters...); err != nil {
 		return r, err
 	}
 	for _, raw := range r.raws {
 		delete(r.missing, aws.ToString(raw.InstanceId))
 	}
-	if filters != nil {
+	if known {
 		ended, err := p.readBy(ctx, "instance-id", sortedKeys(r.missing)...)
 		if err != nil {
 			return r, err
@@ -138,21 +139,20 @@ func (p *Provider) readAll(ctx context.Context) (reading, error) {
 	}
 	r.records = readerOf(r.raws)
 	p.detectRival(r.raws, r.records)
-	r.strays = p.classify(r.raws, r.records, r.at)
+	p.classify(&r)
 	return r, nil
 }
 
-// report makes instances of what was read, and remembers them. seals are those of unsealed batches
-// that were written since. Without its seal, it is not known which claims the machines of a batch
-// are for.
-func (p *Provider) report(ctx context.Context, r reading, seals map[string]record.Seal) ([]cloudprovider.Instance, error) {
+// report makes instances of what was read, and remembers them. As long as a batch has no seal, it is
+// not known which claims its machines are for.
+func (p *Provider) report(ctx context.Context, r reading) ([]cloudprovider.Instance, error) {
 	var list []cloudprovider.Instance
 	var unreadable []string
 	for _, raw := range r.raws {
 		if r.surplus[aws.ToString(raw.InstanceId)] {
 			continue
 		}
-		f, err := p.recall(ctx, raw, seals, r.records)
+		f, err := p.recall(ctx, raw, r.records)
 		if errors.Is(err, errUnreadable) {
 			unreadable = append(unreadable, err.Error())
 		} else if err != nil {
@@ -161,7 +161,7 @@ func (p *Provider) report(ctx context.Context, r reading, seals map[string]recor
 		delete(r.missing, aws.ToString(raw.InstanceId))
 		why, ended := endOf(raw)
 		if f != nil {
-			p.memory.Learn(f.instance.Token, f.instance.Claim, f.identity, f.instance, r.at)
+			p.memory.Learn(f.instance, f.identity, r.at)
 		}
 		if ended {
 			p.memory.MarkTerminated(aws.ToString(raw.InstanceId), why, r.at)
@@ -175,99 +175,83 @@ func (p *Provider) report(ctx context.Context, r reading, seals map[string]recor
 	for _, bare := range sortedKeys(r.missing) {
 		p.memory.MarkTerminated(bare, "it shows no more", r.at)
 	}
-	if !r.at.Before(p.started.Add(p.options.Lag)) && len(seals) == len(r.unsealed) {
-		p.memory.HistoryRead()
+	if !r.at.Before(p.started.Add(p.options.Lag)) && len(r.unsealed) == 0 {
+		p.historyRead.Store(true)
 	}
 	list = append(list, r.shifted...)
 	slices.SortFunc(list, func(a, b cloudprovider.Instance) int { return strings.Compare(a.ID, b.ID) })
 	return list, nil
 }
 
-// strays are unknown machines of concluded fleets: those that an earlier process launched, and
-// those that EC2 launched beyond what was asked for.
-type strays struct {
-	unsealed  map[string]record.Seal // by key: the owners of machines of batches that an earlier process launched and did not seal
-	surplus   map[string]bool        // machines without an owner
-	condemned []string               // those of them that run, and had no owner a lag ago
-}
-
-// classify finds the strays, once all machines of their batches must show.
-func (p *Provider) classify(raws []types.Instance, records *record.Reader, now time.Time) strays {
-	out := strays{unsealed: map[string]record.Seal{}, surplus: map[string]bool{}}
+// classify finds the owners of unknown machines, once all machines of their batches must show.
+func (p *Provider) classify(r *reading) {
+	r.unsealed, r.surplus = map[string]record.Seal{}, map[string]bool{}
 	unsealed := map[string][]string{}
 	claims := map[string]int{}
-	for _, raw := range raws {
+	for _, raw := range r.raws {
 		bare, tags := aws.ToString(raw.InstanceId), tagsOf(raw)
-		rec, ours, err := records.Batch(tags)
-		if err != nil || !ours || rec.Key(tags) == "" || now.Sub(rec.CreatedAt()) <= p.options.Lag || p.memory.IsOpen(rec.ID) {
+		rec, ours, err := r.records.Batch(tags)
+		if err != nil || !ours || rec.Key(tags) == "" || r.at.Sub(rec.CreatedAt()) <= p.options.Lag || p.memory.IsOpen(rec.ID) {
 			continue
 		}
 		if _, known := p.memory.Of(bare); known {
 			continue
 		}
-		seal, sealed, err := records.Seal(rec, tags)
+		seal, sealed, err := r.records.Seal(rec, tags)
 		if err != nil {
 			continue // recall reports it
 		}
-		tokens := make([]string, len(rec.Claims))
-		for i, c := range rec.Claims {
-			tokens[i] = c.Token
-		}
 		at := slices.Index(seal, bare)
-		if owned := sealed && at >= 0 && at < len(tokens); owned {
+		if owned := sealed && at >= 0 && at < len(rec.Claims); owned {
 			continue
 		}
-		switch {
-		case sealed, p.memory.Knows(tokens...):
+		answered := slices.ContainsFunc(rec.Claims, func(c record.Claim) bool {
+			e, ok := p.memory.Token(c.Token, r.at)
+			return ok && e.State >= memory.Live
+		})
+		if sealed || answered {
 			// No caller learns of a machine before its batch is sealed, and the seal does not have
 			// this one.
-			out.surplus[bare] = true
-		default:
+			r.surplus[bare] = true
+		} else {
 			id := rec.Key(tags)
-			unsealed[id], claims[id] = append(unsealed[id], bare), len(tokens)
+			unsealed[id], claims[id] = append(unsealed[id], bare), len(rec.Claims)
 		}
 	}
 	for _, id := range sortedKeys(unsealed) {
 		seal := record.Assign(unsealed[id])
 		for _, bare := range seal[min(len(seal), claims[id]):] {
-			out.surplus[bare] = true
+			r.surplus[bare] = true
 		}
 		if claims[id] > 1 {
-			out.unsealed[id] = seal[:min(len(seal), claims[id])]
+			r.unsealed[id] = seal[:min(len(seal), claims[id])]
 		}
 	}
-	out.condemned = p.suspects.seen(raws, out.surplus, now, p.options.Lag)
-	return out
+	r.condemned = p.suspect(r)
 }
 
-// suspects remembers since when machines have had no owner, by id. The zero value has seen none.
-type suspects struct {
-	mu    sync.Mutex
-	since map[string]time.Time
-}
-
-// seen records which machines have no owner now. It returns those that run and already had none a
+// suspect records which machines have no owner now. It returns those that run and already had none a
 // lag ago.
-func (s *suspects) seen(raws []types.Instance, surplus map[string]bool, now time.Time, lag time.Duration) []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	since := make(map[string]time.Time, len(surplus))
+func (p *Provider) suspect(r *reading) []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	since := make(map[string]time.Time, len(r.surplus))
 	var condemned []string
-	for _, raw := range raws {
+	for _, raw := range r.raws {
 		id := aws.ToString(raw.InstanceId)
-		if !surplus[id] || stateOf(raw) == cloudprovider.Terminating {
+		if !r.surplus[id] || stateOf(raw) == cloudprovider.Terminating {
 			continue
 		}
-		first, known := s.since[id]
+		first, known := p.ownerless[id]
 		if !known {
-			first = now
+			first = r.at
 		}
 		since[id] = first
-		if now.Sub(first) > lag {
+		if r.at.Sub(first) > p.options.Lag {
 			condemned = append(condemned, id)
 		}
 	}
-	s.since = since
+	p.ownerless = since
 	return condemned
 }
 

@@ -8,17 +8,16 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	sdk "github.com/aws/aws-sdk-go-v2/service/ec2"
-	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joinery-sdk/joinery/cloudprovider"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/api"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/internal/discovery"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/internal/launch"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/internal/record"
 	"github.com/joinery-sdk/joinery/cloudprovider/interruption"
 	"github.com/joinery-sdk/joinery/instancetypes"
@@ -51,11 +50,10 @@ func (p *Provider) Drifted(ctx context.Context, id string) (cloudprovider.Drift,
 	if f.raw.InstanceId == nil { // launched a moment ago
 		return cloudprovider.Drift{}, nil
 	}
-	rec, _, err := record.Read(tagsOf(f.raw))
-	if err != nil { // memory knows it, but nothing says which class it belongs to
-		return cloudprovider.Drift{}, api.Outcome("drifted", id, &cloudprovider.Error{Code: cloudprovider.ErrNotReady, Err: fmt.Errorf("%w (%w)", errUnreadable, err)})
+	if len(f.rec.Claims) == 0 { // memory knows it, but nothing says which class it belongs to
+		return cloudprovider.Drift{}, api.Outcome("drifted", id, &cloudprovider.Error{Code: cloudprovider.ErrNotReady, Err: errUnreadable})
 	}
-	s, err := p.resolvedClass(ctx, rec.NodeClass)
+	s, err := p.resolvedClass(ctx, f.rec.NodeClass)
 	if err != nil {
 		return cloudprovider.Drift{}, api.Outcome("drifted", id, err)
 	}
@@ -66,10 +64,7 @@ func (s *resolvedClass) drift(f *found) cloudprovider.Drift {
 	is := func(reason, format string, args ...any) cloudprovider.Drift {
 		return cloudprovider.Drift{Reason: reason, Detail: fmt.Sprintf(format, args...)}
 	}
-	if now := s.hash(); f.hash != "" && f.hash != now {
-		if s.foreign.Name != "" {
-			return is(NodeClassDrift, "node class %q or its launch template %q was changed since", s.class.Name, s.foreign.Name)
-		}
+	if f.rec.ClassHash != "" && f.rec.Version <= record.Version && f.rec.ClassHash != record.ClassHash(s.class) {
 		return is(NodeClassDrift, "node class %q was changed since", s.class.Name)
 	}
 	image := aws.ToString(f.raw.ImageId)
@@ -86,7 +81,7 @@ func (s *resolvedClass) drift(f *found) cloudprovider.Drift {
 		want = append(want, g.ID)
 	}
 	slices.Sort(have)
-	if !slices.Equal(have, want) && (s.foreign.Name == "" || len(want) > 0) {
+	if !slices.Equal(have, want) {
 		return is(SecurityGroupDrift, "security groups %s instead of %s", strings.Join(have, ", "), strings.Join(want, ", "))
 	}
 	subnet := aws.ToString(f.raw.SubnetId)
@@ -104,12 +99,8 @@ func (s *resolvedClass) drift(f *found) cloudprovider.Drift {
 
 // Interruptions reads the queue of the options. With [Options].StatusChecks it also reads what EC2
 // says about the machines. Messages about instances of others are removed from the queue.
-func (p *Provider) Interruptions(ctx context.Context, cursor string) ([]interruption.Event, string, error) {
-	list, next, err := p.interruptions(ctx, cursor)
-	return list, next, api.Outcome("interruptions", cmp.Or(p.options.Queue, p.options.Cluster), err)
-}
-
-func (p *Provider) interruptions(ctx context.Context, cursor string) ([]interruption.Event, string, error) {
+func (p *Provider) Interruptions(ctx context.Context, cursor string) (list []interruption.Event, next string, err error) {
+	defer func() { err = api.Outcome("interruptions", cmp.Or(p.options.Queue, p.options.Cluster), err) }()
 	if p.options.Queue == "" && !p.options.StatusChecks {
 		return nil, "", &cloudprovider.Error{Code: cloudprovider.ErrUnsupported, Err: errors.New("the provider has no queue and does not ask for status checks")}
 	}
@@ -118,7 +109,9 @@ func (p *Provider) interruptions(ctx context.Context, cursor string) ([]interrup
 		return nil, "", err
 	}
 	var unread error
-	if p.options.StatusChecks && !p.memory.KnowsHistory() { // without history, the ends of capacity blocks of an earlier process's machines are known only from the next reading on
+	// Without history, the ends of capacity blocks of an earlier process's machines are known only
+	// from the next reading on.
+	if p.options.StatusChecks && !p.historyRead.Load() {
 		_, unread = p.list(ctx)
 	}
 	if r.Dropped > 0 {
@@ -160,42 +153,24 @@ func (m machines) Owns(ctx context.Context, ids []string) (map[string]string, er
 // Reserved returns the reservations of the machines in memory.
 func (m machines) Reserved() map[string]string {
 	out := map[string]string{}
-	for _, i := range m.p.memory.Living() {
-		if id, ok := i.Offering.Get(instancetypes.LabelReservationID).Single(); ok {
-			out[i.ID] = id
+	for _, e := range m.p.memory.Living() {
+		if id, ok := e.Instance.Offering.Get(instancetypes.LabelReservationID).Single(); ok {
+			out[e.Instance.ID] = id
 		}
 	}
 	return out
 }
 
-// learned is the memory that nodes have reported, in MiB by instance type. What hypervisor and
-// firmware keep for themselves is not published.
-type learned struct {
-	mu  sync.Mutex
-	mib map[string]int64
-}
-
-func newLearned(before map[string]int64) *learned {
-	l := &learned{mib: map[string]int64{}}
-	maps.Copy(l.mib, before)
-	return l
-}
-
-// note keeps the smallest value seen, and reports whether it is a new one.
-func (l *learned) note(typ string, mib int64) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if old, ok := l.mib[typ]; ok && old <= mib {
+// learn keeps the smallest memory that nodes of a type have reported, in MiB, and reports whether it
+// is a new one. What hypervisor and firmware keep for themselves is not published.
+func (p *Provider) learn(typ string, mib int64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if old, ok := p.learned[typ]; ok && old <= mib {
 		return false
 	}
-	l.mib[typ] = mib
+	p.learned[typ] = mib
 	return true
-}
-
-func (l *learned) all() map[string]int64 {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return maps.Clone(l.mib)
 }
 
 // Registered learns from a node that has joined how much memory machines of its type have; before
@@ -217,7 +192,7 @@ func (p *Provider) Registered(ctx context.Context, id string, node *corev1.Node)
 	if !ok || q.Sign() <= 0 {
 		return &cloudprovider.Error{Code: cloudprovider.ErrNotReady, Op: "registered", Subject: id, Err: fmt.Errorf("node %q does not report its memory yet", node.Name)}
 	}
-	if p.learned.note(f.instance.Type, resources.Capacity(corev1.ResourceMemory, q)>>20) {
+	if p.learn(f.instance.Type, resources.Capacity(corev1.ResourceMemory, q)>>20) {
 		p.resolved.Forget()
 	}
 	return api.Outcome("registered", id, p.name(ctx, f, node.Name))
@@ -235,23 +210,23 @@ func (p *Provider) name(ctx context.Context, f *found, node string) error {
 		return err
 	}
 	have := tagsOf(f.raw)
-	var tags []types.Tag
-	for _, tag := range []struct{ key, value string }{{"Name", short(node)}, {p.options.tagClaim(), short(f.instance.Claim)}} {
-		if have[tag.key] == "" && tag.value != "" {
-			tags = append(tags, types.Tag{Key: aws.String(tag.key), Value: aws.String(tag.value)})
-		}
-	}
+	tags := map[string]string{"Name": short(node), p.options.tagClaim(): short(f.instance.Claim)}
+	maps.DeleteFunc(tags, func(key, value string) bool { return have[key] != "" || value == "" })
 	if len(tags) == 0 {
 		return nil
 	}
-	_, err := p.clients.EC2.CreateTags(ctx, &sdk.CreateTagsInput{Resources: []string{aws.ToString(f.raw.InstanceId)}, Tags: tags})
+	_, err := p.clients.EC2.CreateTags(ctx, &sdk.CreateTagsInput{Resources: []string{aws.ToString(f.raw.InstanceId)}, Tags: launch.Tags(tags)})
 	return err
 }
 
 // Learned returns the memory in MiB that nodes have reported, the smallest for each instance type,
 // in a new map. Keep it and pass it to the next provider in its options, so that a restart forgets
 // nothing.
-func (p *Provider) Learned() map[string]int64 { return p.learned.all() }
+func (p *Provider) Learned() map[string]int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return maps.Clone(p.learned)
+}
 
 const (
 	mostTags        = 50  // on one machine, by EC2

@@ -16,7 +16,6 @@ import (
 
 	"github.com/joinery-sdk/joinery/cloudprovider"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/api"
-	"github.com/joinery-sdk/joinery/cloudprovider/aws/internal/discovery"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/internal/launch"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/internal/profile"
 )
@@ -29,37 +28,31 @@ type uses struct {
 }
 
 type use struct {
-	made    bool // by this provider, or possibly
-	holders int  // launches in progress
-	last    time.Time
+	made bool // by this provider, or possibly
+	last time.Time
 }
 
-// note records a use, with the number of additional launches that need it, and whether this
-// provider has made it.
-func (u *uses) note(name string, holders int, made bool) {
+// note records a use, and whether this provider has made what is used.
+func (u *uses) note(name string, made bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.by == nil {
 		u.by = map[string]use{}
 	}
-	known := u.by[name]
-	u.by[name] = use{known.made || made, known.holders + holders, time.Now()}
+	u.by[name] = use{u.by[name].made || made, time.Now()}
 }
 
-// within reports whether something is held, or was used within the given time.
+// within reports whether something was used within the given time.
 func (u *uses) within(name string, age time.Duration) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return u.by[name].holders > 0 || time.Since(u.by[name].last) < age
+	return time.Since(u.by[name].last) < age
 }
 
-// forget forgets something unless it is held.
 func (u *uses) forget(name string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.by[name].holders == 0 {
-		delete(u.by, name)
-	}
+	delete(u.by, name)
 }
 
 // mine returns the names of what this provider has made, in ascending order.
@@ -69,46 +62,29 @@ func (u *uses) mine() []string {
 	return slices.DeleteFunc(sortedKeys(u.by), func(name string) bool { return !u.by[name].made })
 }
 
-// templates knows which launch templates exist, with their ids, which EC2 uses in its answers. A
-// template that a launch is using is not collected.
-type templates struct {
-	clients *api.Clients
-	exist   *discovery.Cache[string]
-	used    uses
-}
-
-func newTemplates(clients *api.Clients) *templates {
-	return &templates{clients: clients, exist: discovery.NewCache[string](24 * time.Hour)}
-}
-
-// hold ensures that a template exists and keeps it from being collected until release.
-func (t *templates) hold(ctx context.Context, in *ec2.CreateLaunchTemplateInput) (id string, release func(), err error) {
+// ensureTemplate finds or makes a launch template and returns its id.
+func (p *Provider) ensureTemplate(ctx context.Context, in *ec2.CreateLaunchTemplateInput) (string, error) {
 	name := aws.ToString(in.LaunchTemplateName)
-	t.used.note(name, 1, false)
-	id, err = t.exist.Get(ctx, name, func(ctx context.Context) (string, error) {
+	p.ownTemplates.note(name, false)
+	return p.templates.Get(ctx, name, func(ctx context.Context) (string, error) {
 		copied := *in // the SDK adds a client token to its argument
-		out, err := t.clients.EC2.CreateLaunchTemplate(ctx, &copied)
+		out, err := p.clients.EC2.CreateLaunchTemplate(ctx, &copied)
 		if api.Reason(err) == "InvalidLaunchTemplateName.AlreadyExistsException" {
-			return t.idOf(ctx, in)
+			return p.idOf(ctx, in)
 		}
-		t.used.note(name, 0, err == nil || cloudprovider.Advise(err).Unknown)
+		p.ownTemplates.note(name, err == nil || cloudprovider.Advise(err).Unknown)
 		if err != nil || out.LaunchTemplate == nil {
 			return "", err
 		}
 		return aws.ToString(out.LaunchTemplate.LaunchTemplateId), nil
 	})
-	if err != nil {
-		t.used.note(name, -1, false)
-		return "", nil, err
-	}
-	return id, func() { t.used.note(name, -1, false) }, nil
 }
 
 // idOf returns the id of a template that another launch has made. Its name is the hash of its
 // content, which anybody can foresee who may make templates. So what decides over a machine must be
 // what was written: its image, its role, and the commands that it runs.
-func (t *templates) idOf(ctx context.Context, in *ec2.CreateLaunchTemplateInput) (string, error) {
-	out, err := t.clients.EC2.DescribeLaunchTemplateVersions(ctx, &ec2.DescribeLaunchTemplateVersionsInput{LaunchTemplateName: in.LaunchTemplateName, Versions: []string{"1"}})
+func (p *Provider) idOf(ctx context.Context, in *ec2.CreateLaunchTemplateInput) (string, error) {
+	out, err := p.clients.EC2.DescribeLaunchTemplateVersions(ctx, &ec2.DescribeLaunchTemplateVersionsInput{LaunchTemplateName: in.LaunchTemplateName, Versions: []string{"1"}})
 	if err != nil || len(out.LaunchTemplateVersions) == 0 {
 		return "", err
 	}
@@ -134,9 +110,8 @@ func (t *templates) idOf(ctx context.Context, in *ec2.CreateLaunchTemplateInput)
 //   - It records the owners of machines if an answer was lost or a process was stopped. It ends
 //     machines that had no owner in two readings at least a lag apart.
 //   - It deletes launch templates that were not used for age, and instance profiles that are older
-//     and that no machine has, and returns their names. It is safe during a launch. Templates that
-//     a launch of this provider uses stay. A launch of another process that finds its template or
-//     profile gone makes it again. Machines do not need their template.
+//     and that no machine has, and returns their names. It is safe during a launch, which makes
+//     a template or profile that it finds gone again. Machines do not need their template.
 //   - It renews instance types and prices that are no longer new, so that no launch has to wait for
 //     them.
 //
@@ -160,7 +135,7 @@ func (p *Provider) maintain(ctx context.Context, age time.Duration) (deleted []s
 	for _, t := range all {
 		if name := aws.ToString(t.LaunchTemplateName); strings.HasPrefix(name, prefix) {
 			ids = append(ids, aws.ToString(t.LaunchTemplateId))
-			if time.Since(aws.ToTime(t.CreateTime)) >= age {
+			if time.Since(aws.ToTime(t.CreateTime)) >= age && !p.ownTemplates.within(name, age) {
 				names = append(names, name)
 			}
 		}
@@ -171,13 +146,10 @@ func (p *Provider) maintain(ctx context.Context, age time.Duration) (deleted []s
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		gone, err := p.templates.collect(ctx, name, age)
-		if gone {
-			deleted = append(deleted, name)
-		}
-		if err != nil {
+		if err := p.deleteTemplate(ctx, name); err != nil {
 			return deleted, err
 		}
+		deleted = append(deleted, name)
 	}
 	profiles, err := profile.Collect(ctx, p.clients, p.options.Cluster, func(name string) bool { return used[name] || p.ownProfiles.within(name, age) }, age)
 	p.profiles.Forget() // otherwise a launch would believe that a deleted profile exists
@@ -206,11 +178,7 @@ func (p *Provider) usedProfiles(ctx context.Context, templates []string) (map[st
 			stripped[id] = true
 		}
 	}
-	text := ""
-	if len(stripped) > 0 {
-		text = "machines of the cluster have lost their tags; terminate them by hand: " + strings.Join(sortedKeys(stripped), ", ")
-	}
-	p.notes.set("stripped", text)
+	p.notes.name("stripped", "machines of the cluster have lost their tags; terminate them by hand", sortedKeys(stripped))
 	tagged, err := p.readCluster(ctx)
 	if err != nil {
 		return nil, err
@@ -224,16 +192,13 @@ func (p *Provider) usedProfiles(ctx context.Context, templates []string) (map[st
 	return used, nil
 }
 
-// collect deletes a template unless a launch holds it or has used it within age.
-func (t *templates) collect(ctx context.Context, name string, age time.Duration) (bool, error) {
-	if t.used.within(name, age) {
-		return false, nil
-	}
-	t.exist.Forget(name) // a launch that needs it from now on makes it again
-	_, err := t.clients.EC2.DeleteLaunchTemplate(ctx, &ec2.DeleteLaunchTemplateInput{LaunchTemplateName: aws.String(name)})
+// deleteTemplate deletes a launch template. A launch that needs it makes it again.
+func (p *Provider) deleteTemplate(ctx context.Context, name string) error {
+	p.templates.Forget(name)
+	_, err := p.clients.EC2.DeleteLaunchTemplate(ctx, &ec2.DeleteLaunchTemplateInput{LaunchTemplateName: aws.String(name)})
 	if err != nil && api.Reason(err) != "InvalidLaunchTemplateName.NotFoundException" {
-		return false, fmt.Errorf("deleting a launch template: %w", err)
+		return fmt.Errorf("deleting a launch template: %w", err)
 	}
-	t.used.forget(name)
-	return true, nil
+	p.ownTemplates.forget(name)
+	return nil
 }

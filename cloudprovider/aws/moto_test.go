@@ -292,31 +292,6 @@ func TestMotoEverydayCalls(t *testing.T) {
 		}
 		assert.Equal(t, made, have)
 	})
-	t.Run("a launch template of others", func(t *testing.T) {
-		first, err := c.EC2.DescribeInstances(ctx, &ec2sdk.DescribeInstancesInput{InstanceIds: []string{made["a"]}})
-		require.NoError(t, err)
-		image := first.Reservations[0].Instances[0].ImageId
-		_, err = c.EC2.CreateLaunchTemplate(ctx, &ec2sdk.CreateLaunchTemplateInput{LaunchTemplateName: sdk.String("ours"), LaunchTemplateData: &ec2types.RequestLaunchTemplateData{}})
-		require.NoError(t, err)
-		_, err = c.EC2.CreateLaunchTemplateVersion(ctx, &ec2sdk.CreateLaunchTemplateVersionInput{LaunchTemplateName: sdk.String("ours"), LaunchTemplateData: &ec2types.RequestLaunchTemplateData{ImageId: image, KeyName: sdk.String("ours")}})
-		require.NoError(t, err)
-		other := options
-		other.Classes = aws.FixedClasses{{Name: "ours", Family: "AL2", LaunchTemplate: "ours", Subnets: class().Subnets}}
-		p, err := aws.New(ctx, other)
-		require.NoError(t, err)
-		foreign := claims[0].Clone()
-		foreign.Name, foreign.Token = "foreign", "foreign-token"
-		got, err := p.Create(ctx, foreign)
-		require.NoError(t, err)
-		assert.Equal(t, sdk.ToString(image), got.ImageID)
-		_, err = p.Withdraw(ctx, []string{"foreign-token"})
-		require.NoError(t, err)
-		out, err := c.EC2.DescribeLaunchTemplateVersions(ctx, &ec2sdk.DescribeLaunchTemplateVersionsInput{LaunchTemplateName: sdk.String("ours")})
-		require.NoError(t, err)
-		require.Len(t, out.LaunchTemplateVersions, 2)
-		_, err = c.EC2.DeleteLaunchTemplate(ctx, &ec2sdk.DeleteLaunchTemplateInput{LaunchTemplateName: sdk.String("ours")})
-		require.NoError(t, err)
-	})
 	t.Run("status checks", func(t *testing.T) {
 		source, err := events.Open(ctx, c, events.Options{StatusChecks: true})
 		require.NoError(t, err)

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	sdk "github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -32,17 +32,7 @@ import (
 
 // shapeOf returns the key of claims that are launched together.
 func shapeOf(c cloudprovider.NodeClaim) string {
-	var special []string
-	if q := c.Requests[ec2.ResourceEFA]; q.Sign() > 0 {
-		special = append(special, string(ec2.ResourceEFA))
-	}
-	if wantsEnclave(c.Requests) {
-		special = append(special, "enclave")
-	}
-	return record.Shape(c, special, func(cand cloudprovider.Candidate) string {
-		kind, _ := cand.Offering.Get(instancetypes.LabelCapacityType).Single()
-		return kind
-	})
+	return record.Shape(c, append(enclaveResources(), ec2.ResourceEFA)...)
 }
 
 // offer is a candidate with its data from the catalogue.
@@ -55,16 +45,9 @@ type offer struct {
 	reservation  ec2.Reservation
 	image        string
 	available    bool
+	rank         int // offers of a lower one come first
 	subnet       string
 	templateName string
-}
-
-// attempt is the offers of one fleet: of one capacity type, and with at most as many types as a
-// fleet takes.
-type attempt struct {
-	kind   string
-	market types.MarketType
-	offers []offer
 }
 
 // check finds the candidates of a claim. The error joins everything that makes the claim invalid.
@@ -113,142 +96,85 @@ func (s *resolvedClass) check(c cloudprovider.NodeClaim) ([]offer, error) {
 	return out, nil
 }
 
-// attempts orders offers into fleets. Capacity types come in the order in which the claim first
-// names them. An exception is spot offers that cost more than on-demand: they come after it. Within
-// a fleet the order is by price.
-func attempts(offers []offer) []attempt {
-	rank := map[string]int{}
-	least := map[string]float64{}
+// inOrder sorts offers in the order in which they are tried. Capacity types come in the order in
+// which the claim first names them. An exception is spot offers that cost more than on-demand: they
+// come after it. Offers of one rank and market are ordered by price.
+func inOrder(offers []offer) []offer {
+	rank := map[string]int{} // even numbers, so that there is one between two capacity types
+	onDemand := math.Inf(1)
 	for _, o := range offers {
 		if _, ok := rank[o.kind]; !ok {
 			rank[o.kind] = 2 * len(rank)
-			least[o.kind] = o.price
 		}
-		least[o.kind] = min(least[o.kind], o.price)
-	}
-	onDemand, both := least[instancetypes.CapacityTypeOnDemand]
-	at := func(o offer) int {
-		if o.kind == instancetypes.CapacityTypeSpot && both && o.price > onDemand {
-			return max(rank[o.kind], rank[instancetypes.CapacityTypeOnDemand]+1)
+		if o.kind == instancetypes.CapacityTypeOnDemand {
+			onDemand = min(onDemand, o.price)
 		}
-		return rank[o.kind]
 	}
 	sorted := slices.Clone(offers)
-	slices.SortStableFunc(sorted, func(a, b offer) int {
-		return cmp.Or(cmp.Compare(at(a), at(b)), cmp.Compare(launch.Market(a.reservation), launch.Market(b.reservation)), cmp.Compare(a.price, b.price), strings.Compare(a.text, b.text))
-	})
-	var out []attempt
-	types := map[string]bool{}
-	for i, o := range sorted {
-		if i == 0 || at(sorted[i-1]) != at(o) || launch.Market(sorted[i-1].reservation) != launch.Market(o.reservation) || len(types) == launch.MostTypes && !types[o.t.Name] {
-			out = append(out, attempt{kind: o.kind, market: launch.Market(o.reservation)})
-			clear(types)
+	for i := range sorted {
+		o := &sorted[i]
+		o.rank = rank[o.kind]
+		if o.kind == instancetypes.CapacityTypeSpot && o.price > onDemand {
+			o.rank = max(o.rank, rank[instancetypes.CapacityTypeOnDemand]+1)
 		}
-		types[o.t.Name] = true
-		last := &out[len(out)-1]
-		last.offers = append(last.offers, o)
 	}
-	return out
+	slices.SortStableFunc(sorted, func(a, b offer) int {
+		return cmp.Or(
+			cmp.Compare(a.rank, b.rank), cmp.Compare(launch.Market(a.reservation), launch.Market(b.reservation)),
+			cmp.Compare(a.price, b.price), strings.Compare(a.text, b.text),
+		)
+	})
+	return sorted
 }
 
-// prepared is an attempt with its templates.
+// prepared is a fleet with its templates.
 type prepared struct {
-	attempt
-	templates []*sdk.CreateLaunchTemplateInput // in the order in which their names are first used
-	configs   []launch.Config
+	kind      string
+	market    types.MarketType
+	offers    []offer                          // all of this capacity type and market
+	templates []*sdk.CreateLaunchTemplateInput // in the order in which they are first used
+	configs   []types.FleetLaunchTemplateConfigRequest
 	perNode   int64 // minimum number of addresses that a node takes
 }
 
-// prepare writes the templates of an attempt, for a claim and its shape, and chooses subnets. What
-// exceeds the limit of a fleet becomes another fleet.
-func (p *Provider) prepare(s *resolvedClass, shape string, c cloudprovider.NodeClaim, a attempt) ([]prepared, error) {
+// prepare makes a fleet of the first of some sorted offers: it writes the templates and chooses
+// subnets. It also returns the offers that exceed the limits of a fleet, or that must not be in one
+// fleet with the first.
+func (p *Provider) prepare(s *resolvedClass, c cloudprovider.NodeClaim, offers []offer) (prepared, []offer, error) {
+	first := offers[0]
+	ready := prepared{kind: first.kind, market: launch.Market(first.reservation), perNode: math.MaxInt64}
 	best := p.finder.Addresses().Best(s.subnets)
-	var out []prepared
-	at := map[string]int{}
-	for _, o := range a.offers {
-		o.subnet = best[o.zone].ID
-		in := &sdk.CreateLaunchTemplateInput{LaunchTemplateName: aws.String(s.foreign.Name)}
-		if s.foreign.Name == "" {
-			var err error
-			if in, err = s.written(shape, s.alike(o), func() (*sdk.CreateLaunchTemplateInput, error) { return p.template(s, c, o) }); err != nil {
-				return nil, err
-			}
+	at := map[string]int{} // places of templates, by name
+	names := map[string]bool{}
+	for i, o := range offers {
+		names[o.t.Name] = true
+		full := len(names) > launch.MostTypes || len(ready.offers) == launch.MostOverrides
+		if full || o.rank != first.rank || launch.Market(o.reservation) != ready.market {
+			return ready, offers[i:], nil
 		}
-		o.templateName = aws.ToString(in.LaunchTemplateName)
+		in, err := p.template(s, c, o)
+		if err != nil {
+			return prepared{}, nil, err
+		}
+		o.templateName, o.subnet = aws.ToString(in.LaunchTemplateName), best[o.zone].ID
 		k, ok := at[o.templateName]
-		if len(out) == 0 || len(out[len(out)-1].offers) == launch.MostOverrides || !ok && len(at) == launch.MostTemplates {
-			out = append(out, prepared{attempt: attempt{kind: a.kind, market: a.market}})
-			clear(at)
-			ok = false
+		if !ok && len(ready.templates) == launch.MostTemplates {
+			return ready, offers[i:], nil
 		}
-		last := &out[len(out)-1]
 		if !ok {
-			k = len(last.configs)
+			k = len(ready.templates)
 			at[o.templateName] = k
-			last.configs = append(last.configs, launch.Config{Template: o.templateName, Version: s.foreign.Version})
-			if s.foreign.Name == "" {
-				last.templates = append(last.templates, in)
-			}
+			ready.templates = append(ready.templates, in)
+			ready.configs = append(ready.configs, launch.Config(o.templateName))
 		}
-		last.offers = append(last.offers, o)
-		last.add(k, o)
+		ready.offers = append(ready.offers, o)
+		ready.configs[k].Overrides = append(ready.configs[k].Overrides, types.FleetLaunchTemplateOverridesRequest{
+			InstanceType: types.InstanceType(o.t.Name), SubnetId: aws.String(o.subnet), AvailabilityZone: aws.String(o.zone),
+			Priority: aws.Float64(o.price), // for strategies that follow the caller's order
+		})
+		ready.perNode = min(ready.perNode, resources.Capacity(corev1.ResourcePods, o.t.Capacity[corev1.ResourcePods])+1)
 	}
-	return out, nil
-}
-
-// add adds an offer of the k-th template.
-func (p *prepared) add(k int, o offer) {
-	p.configs[k].Overrides = append(p.configs[k].Overrides, launch.Override{Type: o.t.Name, Subnet: o.subnet, Zone: o.zone, Price: o.price})
-	pods := resources.Capacity(corev1.ResourcePods, o.t.Capacity[corev1.ResourcePods])
-	if p.perNode == 0 || pods+1 < p.perNode {
-		p.perNode = pods + 1
-	}
-}
-
-// alike is what determines an offer's template, in addition to the claim and its class.
-type alike struct {
-	image, kind, reservation string
-	pods, efa                int64
-	plain                    bool // the first network card has no EFA
-	local                    bool // the zone is a local zone
-}
-
-func (s *resolvedClass) alike(o offer) alike {
-	a := alike{image: o.image, kind: o.kind, reservation: o.reservation.ID, efa: resources.Capacity(ec2.ResourceEFA, o.t.Capacity[ec2.ResourceEFA]), plain: s.plain[o.t.Name], local: localZone(o.zone)}
-	if s.class.Family != ec2.Custom { // the user alone decides the user data of custom images
-		a.pods = resources.Capacity(corev1.ResourcePods, o.t.Capacity[corev1.ResourcePods])
-	}
-	return a
-}
-
-// templateCache are the launch templates that were written for a class. Claims of a shape share
-// them. They do not change.
-type templateCache struct {
-	mu  sync.Mutex
-	all map[templateKey]*sdk.CreateLaunchTemplateInput
-}
-
-type templateKey struct {
-	shape string
-	alike alike
-}
-
-// written returns a template of the class. The first caller that needs it writes it.
-func (s *resolvedClass) written(shape string, of alike, write func() (*sdk.CreateLaunchTemplateInput, error)) (*sdk.CreateLaunchTemplateInput, error) {
-	s.templates.mu.Lock()
-	defer s.templates.mu.Unlock()
-	if in, ok := s.templates.all[templateKey{shape, of}]; ok {
-		return in, nil
-	}
-	in, err := write()
-	if err != nil {
-		return nil, err
-	}
-	if s.templates.all == nil {
-		s.templates.all = map[templateKey]*sdk.CreateLaunchTemplateInput{}
-	}
-	s.templates.all[templateKey{shape, of}] = in
-	return in, nil
+	return ready, nil, nil
 }
 
 // template returns the launch template of an offer.
@@ -260,9 +186,7 @@ func (p *Provider) template(s *resolvedClass, c cloudprovider.NodeClaim, o offer
 	// another number than was planned with.
 	pods := int32(resources.Capacity(corev1.ResourcePods, o.t.Capacity[corev1.ResourcePods]))
 	node.MaxPods = &pods
-	text, err := userdata.Render(s.class.Family, userdata.Cluster{
-		Name: s.cluster.Name, Endpoint: s.cluster.Endpoint, CA: s.cluster.CA, ServiceCIDR: s.cluster.ServiceCIDR, IPv6: s.cluster.IPv6,
-	}, node)
+	text, err := userdata.Render(s.class.Family, s.cluster, node)
 	if err != nil {
 		return nil, invalid(err)
 	}

@@ -6,8 +6,10 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -43,25 +45,28 @@ type Provider struct {
 	launching atomic.Int64          // when this provider first launched, in seconds since 1970
 	rival     atomic.Pointer[rival] // another provider that launches here
 
-	embedded func() (catalogue.Region, error)
-	base     *discovery.Cache[market.Live]
-	prices   *discovery.Cache[[]instancetypes.PriceSource]
-	resolved *discovery.Cache[*resolvedClass]
-	profiles *discovery.Cache[string]
-	notes    notes
+	embedded  func() (catalogue.Region, error)
+	base      *discovery.Cache[market.Live]
+	prices    *discovery.Cache[[]instancetypes.PriceSource]
+	resolved  *discovery.Cache[*resolvedClass]
+	profiles  *discovery.Cache[string]
+	templates *discovery.Cache[string] // ids of launch templates, which EC2 uses in its answers
+	notes     notes
 
-	memory      *memory.Memory
-	learned     *learned
-	templates   *templates
-	creates     *batch.Caller[cloudprovider.NodeClaim, cloudprovider.Launch]
-	deletes     *batch.Caller[string, string]
-	reads       *batch.Caller[string, *found]
-	events      *events.Source
-	ownProfiles uses
-	suspects    suspects
+	memory                    *memory.Memory[*pending]
+	ownProfiles, ownTemplates uses
+	creates                   *batch.Caller[cloudprovider.NodeClaim, cloudprovider.Launch]
+	deletes                   *batch.Caller[string, string]
+	reads                     *batch.Caller[string, *found]
+	events                    *events.Source
 
-	history chan struct{} // holds one token; the goroutine that has it reads the history
-	glanced bool          // the history was read once; guarded by history
+	mu        sync.Mutex
+	learned   map[string]int64     // memory in MiB that nodes have reported, by type; guarded by mu
+	ownerless map[string]time.Time // since when machines have had no owner, by id; guarded by mu
+
+	history     chan struct{} // holds one token; the goroutine that has it reads the history
+	glanced     bool          // the history was read once; guarded by history
+	historyRead atomic.Bool   // all of it is known
 }
 
 // New makes a provider. It calls AWS only to find the queue. The error joins every fault of the
@@ -80,18 +85,19 @@ func New(ctx context.Context, options Options) (*Provider, error) {
 	}
 	p := &Provider{
 		options: options, clients: clients, finder: discovery.NewFinder(clients), started: time.Now(),
-		nonce:    cmp.Or(options.Nonce, rand.Text()),
-		embedded: sync.OnceValues(func() (catalogue.Region, error) { return catalogue.Load(clients.Region) }),
-		base:     discovery.NewCache[market.Live](typesTTL),
-		prices:   discovery.NewCache[[]instancetypes.PriceSource](priceTTL),
-		resolved: discovery.NewCache[*resolvedClass](time.Minute),
-		profiles: discovery.NewCache[string](15 * time.Minute),
-		memory:   memory.New(),
-		learned:  newLearned(options.Learned),
-		history:  make(chan struct{}, 1),
+		nonce:     cmp.Or(options.Nonce, rand.Text()),
+		embedded:  sync.OnceValues(func() (catalogue.Region, error) { return catalogue.Load(clients.Region) }),
+		base:      discovery.NewCache[market.Live](typesTTL),
+		prices:    discovery.NewCache[[]instancetypes.PriceSource](priceTTL),
+		resolved:  discovery.NewCache[*resolvedClass](time.Minute),
+		profiles:  discovery.NewCache[string](15 * time.Minute),
+		templates: discovery.NewCache[string](24 * time.Hour),
+		memory:    memory.New[*pending](),
+		learned:   map[string]int64{},
+		history:   make(chan struct{}, 1),
 	}
+	maps.Copy(p.learned, options.Learned)
 	p.history <- struct{}{}
-	p.templates = newTemplates(clients)
 	p.creates = batch.NewCaller(options.Window, func(ctx context.Context, _ string, claims []cloudprovider.NodeClaim) []batch.Result[cloudprovider.Launch] {
 		out := make([]batch.Result[cloudprovider.Launch], len(claims))
 		for i, r := range p.createAll(ctx, claims) {
@@ -122,7 +128,7 @@ func (p *Provider) InstanceTypes(ctx context.Context, pool nodepool.NodePool) ([
 	if err != nil {
 		return nil, api.Outcome("types", pool.Name, err)
 	}
-	return cloneTypes(s.types), nil
+	return instancetypes.Clone(s.types), nil
 }
 
 // RepairPolicies returns policies that replace three kinds of nodes: nodes that have not been
@@ -165,6 +171,16 @@ func (n *notes) set(about, text string) {
 	n.by[about] = text
 }
 
+// name sets a sentence that ends with a list, or removes it if the list is empty.
+func (n *notes) name(about, text string, list []string) {
+	if len(list) > 0 {
+		text += ": " + strings.Join(list, ", ")
+	} else {
+		text = ""
+	}
+	n.set(about, text)
+}
+
 func (n *notes) list() []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -174,26 +190,6 @@ func (n *notes) list() []string {
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
-}
-
-// cloneTypes returns a deep copy of the types.
-func cloneTypes(types []instancetypes.InstanceType) []instancetypes.InstanceType {
-	out := slices.Clone(types)
-	for i := range out {
-		t := &out[i]
-		t.Offerings = slices.Clone(t.Offerings)
-		for j := range t.Offerings {
-			if list := t.Offerings[j].List; list != nil {
-				copied := *list
-				t.Offerings[j].List = &copied
-			}
-		}
-		t.Capacity = t.Capacity.DeepCopy()
-		t.Overhead.KubeReserved = t.Overhead.KubeReserved.DeepCopy()
-		t.Overhead.SystemReserved = t.Overhead.SystemReserved.DeepCopy()
-		t.Overhead.EvictionThreshold = t.Overhead.EvictionThreshold.DeepCopy()
-	}
-	return out
 }
 
 // Options configure a provider. Cluster and Classes are required.

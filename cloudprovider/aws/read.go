@@ -30,7 +30,7 @@ type found struct {
 	raw      types.Instance
 	instance cloudprovider.Instance
 	identity string
-	hash     string // of the class's static fields at launch; empty means not comparable
+	rec      record.Batch // what the machine was launched for; without claims, it cannot be read
 }
 
 // Get reads the instance, together with others that are requested at the same time. An ended
@@ -51,13 +51,11 @@ func (p *Provider) get(ctx context.Context, id string) (*found, error) {
 	if bare == "" {
 		return nil, &cloudprovider.Error{Code: cloudprovider.ErrNotFound, Err: errors.New("want an id such as aws:///us-east-1a/i-0123456789abcdef0")}
 	}
-	if e, ok := p.memory.Of(bare); ok && e.State == memory.Live && e.Instance.ID == id {
-		away, err := p.shiftedAway(ctx, id)
-		if err != nil {
-			return nil, err
-		}
-		if away {
-			return &found{instance: e.Instance, identity: e.Identity}, nil
+	e, known := p.memory.Of(bare)
+	live, remembered := known && e.State == memory.Live, &found{instance: e.Instance, identity: e.Identity}
+	if live && e.Instance.ID == id {
+		if away, err := p.shiftedAway(ctx, id); away || err != nil {
+			return remembered, err
 		}
 	}
 	asked := time.Now()
@@ -65,11 +63,10 @@ func (p *Provider) get(ctx context.Context, id string) (*found, error) {
 	if err != nil {
 		return nil, err
 	}
+	if f == nil && live && asked.Sub(e.Checked) <= p.options.Lag {
+		return remembered, nil // it was launched a moment ago: EC2's readers do not know it yet
+	}
 	if f == nil {
-		if e, ok := p.memory.Of(bare); ok && e.State == memory.Live && asked.Sub(e.Checked) <= p.options.Lag {
-			// It was launched a moment ago: EC2's readers do not know it yet.
-			return &found{instance: e.Instance, identity: e.Identity}, nil
-		}
 		p.memory.MarkTerminated(bare, "", time.Now())
 		return nil, &cloudprovider.Error{Code: cloudprovider.ErrNotFound}
 	}
@@ -97,7 +94,7 @@ func (p *Provider) describe(ctx context.Context, _ string, ids []string) []batch
 	for i, id := range ids {
 		at, ok := slices.BinarySearchFunc(list, id, func(raw types.Instance, id string) int { return strings.Compare(aws.ToString(raw.InstanceId), id) })
 		if out[i].Err = err; err == nil && ok {
-			out[i].Value, out[i].Err = p.recall(ctx, list[at], nil, known)
+			out[i].Value, out[i].Err = p.recall(ctx, list[at], known)
 		}
 	}
 	return out
@@ -172,14 +169,11 @@ func tagsOf(i types.Instance) map[string]string {
 var errUnreadable = errors.New("its tags cannot be read: it is left alone, and its claim is not known; repair its tags or terminate it by hand")
 
 // recall makes an instance from EC2's answer and from memory or tags. It returns nil if the machine
-// has no owner yet, or is not ours. seals are seals that its tags do not have yet, by key.
-func (p *Provider) recall(ctx context.Context, raw types.Instance, seals map[string]record.Seal, records *record.Reader) (*found, error) {
+// has no owner yet, or is not ours.
+func (p *Provider) recall(ctx context.Context, raw types.Instance, records *record.Reader) (*found, error) {
 	bare, tags := aws.ToString(raw.InstanceId), tagsOf(raw)
 	rec, ours, err := records.Batch(tags)
-	f := &found{raw: raw}
-	if ours && err == nil && rec.Version <= record.Version {
-		f.hash = rec.ClassHash
-	}
+	f := &found{raw: raw, rec: rec}
 	if e, ok := p.memory.Of(bare); ok && e.State == memory.Live {
 		f.instance, f.identity = e.Instance, e.Identity
 		if raw.LaunchTime != nil {
@@ -207,14 +201,9 @@ func (p *Provider) recall(ctx context.Context, raw types.Instance, seals map[str
 	}
 	at := 0
 	if len(rec.Claims) > 1 {
-		seal := seals[rec.Key(tags)]
-		if seal == nil {
-			var sealed bool
-			if seal, sealed, err = records.Seal(rec, tags); err != nil {
-				return unreadable(err)
-			} else if !sealed {
-				return nil, nil
-			}
+		seal, _, err := records.Seal(rec, tags)
+		if err != nil {
+			return unreadable(err)
 		}
 		if at = slices.Index(seal, bare); at < 0 || at >= len(rec.Claims) {
 			return nil, nil

@@ -57,7 +57,7 @@ func New(config Config) (*Cloud, error) {
 	}
 	config.Notice = cmp.Or(config.Notice, 2*time.Minute)
 	c := &Cloud{
-		clock: config.Clock, config: config, types: cloneTypes(config.Types), quotas: slices.Clone(config.Quotas),
+		clock: config.Clock, config: config, types: instancetypes.Clone(config.Types), quotas: slices.Clone(config.Quotas),
 		used: make([]int64, len(config.Quotas)), image: config.Image,
 		pools: map[string]int{}, tokens: map[string]*machine{}, machines: map[string]*machine{},
 	}
@@ -164,7 +164,7 @@ func (c *Cloud) InstanceTypes(ctx context.Context, pool nodepool.NodePool) ([]in
 		return nil, err
 	}
 	defer c.mu.Unlock()
-	types := cloneTypes(c.types)
+	types := instancetypes.Clone(c.types)
 	if !c.config.Reveal {
 		return types, nil
 	}

@@ -148,26 +148,6 @@ func find(types []instancetypes.InstanceType, name string, offering requirements
 	return types[i], found, nil
 }
 
-// cloneTypes returns a deep copy.
-func cloneTypes(types []instancetypes.InstanceType) []instancetypes.InstanceType {
-	out := slices.Clone(types)
-	for i := range out {
-		t := &out[i]
-		t.Offerings = slices.Clone(t.Offerings)
-		for j := range t.Offerings {
-			if list := t.Offerings[j].List; list != nil {
-				copied := *list
-				t.Offerings[j].List = &copied
-			}
-		}
-		t.Capacity = t.Capacity.DeepCopy()
-		t.Overhead.KubeReserved = t.Overhead.KubeReserved.DeepCopy()
-		t.Overhead.SystemReserved = t.Overhead.SystemReserved.DeepCopy()
-		t.Overhead.EvictionThreshold = t.Overhead.EvictionThreshold.DeepCopy()
-	}
-	return out
-}
-
 // weight returns what a node counts towards the quota, or 0 if it does not count.
 func (q Quota) weight(labels map[string]string, capacity corev1.ResourceList) int64 {
 	if !q.Covers.Matches(labels) {

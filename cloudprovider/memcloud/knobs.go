@@ -63,7 +63,7 @@ func (c *Cloud) SetImage(image string) {
 func (c *Cloud) Reprice(layers ...instancetypes.PriceSource) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.types = cloneTypes(instancetypes.Reprice(c.types, layers...))
+	c.types = instancetypes.Clone(instancetypes.Reprice(c.types, layers...))
 }
 
 // Interrupt announces that the cloud takes a machine back after the notice, and does so then. If no

@@ -52,11 +52,7 @@ func newLabeler(c compiled, region string) *labeler {
 }
 
 // placeKey is what the requirements of place and payment depend on.
-type placeKey struct {
-	zones *catalogue.Zone // the first one: offers in the same zones share one slice
-	count int
-	use   string
-}
+type placeKey struct{ zones, use string }
 
 // sharedKey is what the shared requirements of a family depend on.
 type sharedKey struct {
@@ -196,19 +192,16 @@ func (l *labeler) devices(d describe.Description) requirements.Set {
 // place returns where the type can be and how it can be bought. Types for which both are equal
 // share the result.
 func (l *labeler) place(o catalogue.Offer) (placeKey, requirements.Set) {
-	key := placeKey{count: len(o.Zones), use: strings.Join(capacityTypes(o.Description), ",")}
-	if key.count > 0 {
-		key.zones = &o.Zones[0]
-	}
-	if have, ok := l.placed[key]; ok {
-		return key, have
-	}
 	names, ids := make([]string, 0, len(o.Zones)), make([]string, 0, len(o.Zones))
 	for _, z := range o.Zones {
 		names = append(names, z.Name)
 		if z.ID != "" {
 			ids = append(ids, z.ID)
 		}
+	}
+	key := placeKey{zones: strings.Join(slices.Concat(names, ids), ","), use: strings.Join(capacityTypes(o.Description), ",")}
+	if have, ok := l.placed[key]; ok {
+		return key, have
 	}
 	rs := []requirements.Requirement{
 		requirements.In(corev1.LabelTopologyRegion, l.region),

@@ -13,16 +13,11 @@ import (
 // as if that were a failure. The HTTP client looks for more of a body after all of it was sent, and
 // takes that failure for a broken connection. So an answer that comes quickly would be cut off with
 // "use of closed network connection".
-type plainBody struct{}
-
-// ID returns the name of this middleware step.
-func (plainBody) ID() string { return "joinery.PlainBody" }
-
-// HandleBuild replaces the stream of the request, which is in memory, with one that can only read
-// and seek.
-func (plainBody) HandleBuild(ctx context.Context, in middleware.BuildInput, next middleware.BuildHandler) (middleware.BuildOutput, middleware.Metadata, error) {
+var plainBody = middleware.BuildMiddlewareFunc("joinery.PlainBody", func(
+	ctx context.Context, in middleware.BuildInput, next middleware.BuildHandler,
+) (middleware.BuildOutput, middleware.Metadata, error) {
 	if r, ok := in.Request.(*smithyhttp.Request); ok {
-		if s, ok := r.GetStream().(io.ReadSeeker); ok {
+		if s, ok := r.GetStream().(io.ReadSeeker); ok { // it is in memory
 			plain, err := r.SetStream(struct{ io.ReadSeeker }{s})
 			if err != nil {
 				return middleware.BuildOutput{}, middleware.Metadata{}, err
@@ -31,4 +26,4 @@ func (plainBody) HandleBuild(ctx context.Context, in middleware.BuildInput, next
 		}
 	}
 	return next.HandleBuild(ctx, in)
-}
+})

@@ -31,9 +31,6 @@ const (
 // caller is the middleware step before every call.
 type caller struct{ credentials aws.CredentialsProvider }
 
-// ID returns the name of this middleware step.
-func (*caller) ID() string { return "joinery.Caller" }
-
 // cost is the context key for what a call takes out of the buckets.
 type cost struct{}
 
@@ -42,8 +39,8 @@ type weight struct {
 	filtered  bool
 }
 
-// HandleInitialize makes the call and turns its error into an outcome.
-func (c *caller) HandleInitialize(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
+// call makes the call and turns its error into an outcome.
+func (c *caller) call(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
 	service, action := awsmiddleware.GetServiceID(ctx), awsmiddleware.GetOperationName(ctx)
 	out, metadata, err := next.HandleInitialize(middleware.WithStackValue(ctx, cost{}, weigh(in.Parameters)), in)
 	if err == nil {
@@ -117,7 +114,7 @@ func Wait(ctx context.Context, d time.Duration) error {
 // asks for a longer pause than a caller waits. The SDK itself detects wrong clocks and decides
 // about calls without an answer.
 func retryable(err error) aws.Ternary {
-	class := classOf(err)
+	answer, _, answered := AnswerOf(err)
 	_, ours := errors.AsType[*cloudprovider.Error](err)
 	var decided interface{ RetryableError() bool }
 	switch {
@@ -125,10 +122,10 @@ func retryable(err error) aws.Ternary {
 		return aws.FalseTernary
 	case Reason(err) == "RequestExpired": // the next attempt has the corrected time
 		return aws.TrueTernary
-	case class == nil || errors.As(err, &decided):
+	case !answered || answer.Err() == nil || errors.As(err, &decided):
 		return aws.UnknownTernary
 	default:
-		return aws.BoolTernary(errors.Is(class, cloudprovider.ErrThrottled))
+		return aws.BoolTernary(errors.Is(answer.Err(), cloudprovider.ErrThrottled))
 	}
 }
 

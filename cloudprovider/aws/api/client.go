@@ -1,3 +1,11 @@
+// Package api has the clients of the AWS services that the provider uses, with what all their calls
+// have in common. A call waits until the account's own token buckets allow it ([Published]). If AWS
+// throttles it or does not answer, it is repeated for a second or two. If it fails, its error is an
+// outcome of package cloudprovider that names the cause and the cure and contains no credential and
+// no user data ([Outcome]).
+//
+// All calls that are repeated are idempotent: they read, they have a client token, or repeating
+// them has no further effect.
 package api
 
 import (
@@ -55,20 +63,12 @@ func Connect(ctx context.Context, c Config) (*Clients, error) {
 	if c.Buckets == nil {
 		c.Buckets = NewBuckets(nil)
 	}
-	load := []func(*config.LoadOptions) error{
-		config.WithRetryer(func() aws.Retryer { return newRetryer(c.Buckets) }),
-		config.WithLogger(logging.Nop{}),
-	}
-	if c.Region != "" {
-		load = append(load, config.WithRegion(c.Region))
-	}
-	if c.Credentials != nil {
-		load = append(load, config.WithCredentialsProvider(c.Credentials))
-	}
-	if c.Endpoint != "" {
-		load = append(load, config.WithBaseEndpoint(c.Endpoint))
-	}
-	cfg, err := config.LoadDefaultConfig(ctx, load...)
+	cfg, err := config.LoadDefaultConfig(ctx, func(o *config.LoadOptions) error {
+		o.Region, o.BaseEndpoint, o.Credentials = c.Region, c.Endpoint, c.Credentials
+		o.Retryer = func() aws.Retryer { return newRetryer(c.Buckets) }
+		o.Logger = logging.Nop{}
+		return nil
+	})
 	if err != nil {
 		return nil, fmt.Errorf("aws: configuration: %w", err)
 	}
@@ -80,9 +80,9 @@ func Connect(ctx context.Context, c Config) (*Clients, error) {
 	if cfg.Region == "" {
 		return nil, errors.New(`aws: no region: want one such as "us-east-1", in the options or in AWS_REGION`)
 	}
-	caller := &caller{credentials: cfg.Credentials}
+	caller := middleware.InitializeMiddlewareFunc("joinery.Caller", (&caller{credentials: cfg.Credentials}).call)
 	cfg.APIOptions = append(cfg.APIOptions, func(stack *middleware.Stack) error {
-		if err := stack.Build.Add(plainBody{}, middleware.Before); err != nil {
+		if err := stack.Build.Add(plainBody, middleware.Before); err != nil {
 			return err
 		}
 		return stack.Initialize.Add(caller, middleware.After)
@@ -95,4 +95,24 @@ func Connect(ctx context.Context, c Config) (*Clients, error) {
 		EC2: ec2.NewFromConfig(cfg), SSM: ssm.NewFromConfig(cfg), SQS: sqs.NewFromConfig(cfg), IAM: iam.NewFromConfig(cfg),
 		EKS: eks.NewFromConfig(cfg), Pricing: pricing.NewFromConfig(priced), ARC: arczonalshift.NewFromConfig(cfg), Region: cfg.Region,
 	}, nil
+}
+
+// paginator is a paginator of the SDK, with answers O and options of a service.
+type paginator[O, Options any] interface {
+	HasMorePages() bool
+	NextPage(ctx context.Context, options ...func(*Options)) (O, error)
+}
+
+// All reads all pages and returns what of extracts from each, in order. The error is that of the
+// first call that fails.
+func All[O, Options, T any](ctx context.Context, pages paginator[O, Options], of func(O) []T) ([]T, error) {
+	var all []T
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, of(page)...)
+	}
+	return all, nil
 }

@@ -1,10 +1,10 @@
 package api
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -16,14 +16,6 @@ import (
 
 // DryRunOperation is EC2's code for a dry run of a call that would have been allowed.
 const DryRunOperation = "DryRunOperation"
-
-// classOf returns the sentinel of an error of the SDK, or nil if the outcome is unknown.
-func classOf(err error) error {
-	if a, _, ok := AnswerOf(err); ok {
-		return a.Err()
-	}
-	return nil
-}
 
 // AnswerOf returns the row for an error of a call, and AWS's words, or false if AWS did not answer.
 func AnswerOf(err error) (Answer, string, bool) {
@@ -44,6 +36,9 @@ func statusOf(err error) int {
 	return 0
 }
 
+// deniedAction matches "... is not authorized to perform: ec2:CreateTags on resource ...".
+var deniedAction = regexp.MustCompile(`to perform: ([\w-]+:\w+)`)
+
 // cure returns what a person can do about an answer, or an empty string. permission is the IAM
 // action of the call, such as "ec2:CreateFleet".
 func (a Answer) cure(message, permission string) string {
@@ -61,7 +56,10 @@ func (a Answer) cure(message, permission string) string {
 		case has("explicit deny"):
 			by = "by taking away the explicit deny"
 		}
-		return "allow " + cmp.Or(deniedAction(message), permission) + " " + by
+		if denied := deniedAction.FindStringSubmatch(message); denied != nil {
+			permission = denied[1]
+		}
+		return "allow " + permission + " " + by
 	case has("kms", "customer master key") && has("not allowed", "not authorized", "access", "disabled", "invalid", "incorrect state"):
 		return KMSCure
 	case has("security group") && has("same vpc", "different vpc", "belong to different networks", "same network"):
@@ -84,21 +82,6 @@ func (a Answer) Describe(message, permission string, private ...string) string {
 const KMSCure = "the launching principal, and the Auto Scaling or Spot service-linked role if it launches, needs kms:Decrypt, kms:GenerateDataKeyWithoutPlaintext, " +
 	"kms:ReEncryptFrom, kms:ReEncryptTo, kms:DescribeKey and kms:CreateGrant on the key, and the key must be enabled"
 
-// deniedAction finds the action in "... is not authorized to perform: ec2:CreateTags on resource
-// ...".
-func deniedAction(message string) string {
-	_, after, ok := strings.Cut(message, "to perform: ")
-	if !ok {
-		return ""
-	}
-	action, _, _ := strings.Cut(after, " ")
-	action = strings.Trim(action, ".,;")
-	if !strings.Contains(action, ":") {
-		return ""
-	}
-	return action
-}
-
 // cause is an error of the SDK with a text that may be shown.
 type cause struct {
 	text string
@@ -118,12 +101,10 @@ func outcome(service, action string, err error, private []string) error {
 		return known
 	}
 	name := permission(service, action)
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		ctxErr := context.Canceled
-		if errors.Is(err, context.DeadlineExceeded) {
-			ctxErr = context.DeadlineExceeded
+	for _, ended := range []error{context.DeadlineExceeded, context.Canceled} {
+		if errors.Is(err, ended) {
+			return fmt.Errorf("aws: %s: %w", name, ended)
 		}
-		return fmt.Errorf("aws: %s: %w", name, ctxErr)
 	}
 	found, message, ok := AnswerOf(err)
 	if !ok {

@@ -9,10 +9,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 )
 
-// secret matches what AWS may echo in a message: access keys and their secrets, session tokens,
-// encoded authorization messages, and user data in base64. Ids, names and ARNs are short or contain
-// other characters.
-var secret = regexp.MustCompile(`\b(AKIA|ASIA)[0-9A-Z]{12,}\b|[A-Za-z0-9+/=_]{64,}|(?:[^A-Za-z0-9+/=]|^)[A-Za-z0-9+/]{40}(?:[^A-Za-z0-9+/=]|$)|(?i:(secret|token|password)[=:]\s*)\S+`)
+// secret matches what AWS may echo in a message: access keys, session tokens, encoded authorization
+// messages, user data in base64, and what a text calls a secret. Ids, names and ARNs are short or
+// contain other characters. secretKey matches a secret access key with its neighbours.
+var (
+	secret    = regexp.MustCompile(`\b(AKIA|ASIA)[0-9A-Z]{12,}\b|[A-Za-z0-9+/=_]{64,}|(?i:(secret|token|password)[=:]\s*)\S+`)
+	secretKey = regexp.MustCompile(`([^A-Za-z0-9+/=]|^)[A-Za-z0-9+/]{40}([^A-Za-z0-9+/=]|$)`)
+)
 
 const redacted = "[redacted]"
 
@@ -29,22 +32,7 @@ func Redact(text string, private ...string) string {
 			}
 		}
 	}
-	return secret.ReplaceAllStringFunc(text, func(match string) string {
-		first, last := "", ""
-		if len(match) == 42 || len(match) == 41 { // the neighbours of a secret key are not part of it
-			if !plain(match[0]) {
-				first = match[:1]
-			}
-			if !plain(match[len(match)-1]) {
-				last = match[len(match)-1:]
-			}
-		}
-		return first + redacted + last
-	})
-}
-
-func plain(c byte) bool {
-	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("+/=", c) >= 0
+	return secretKey.ReplaceAllString(secret.ReplaceAllString(text, redacted), "${1}"+redacted+"${2}")
 }
 
 // userData returns the user data in an input of the SDK, as it is and decoded.

@@ -160,14 +160,10 @@ func (s *Source) receive(ctx context.Context, wait bool, of Fleet) (dropped int,
 	messages := append(s.unresolved, out.Messages...)
 	s.unresolved = nil
 	parsed := make([][]interruption.Event, len(messages))
-	ids := map[string]bool{}
 	for i, m := range messages {
 		parsed[i], _ = Parse(aws.ToString(m.Body)) // a message that cannot be read has no events and is dropped
-		for _, e := range parsed[i] {
-			ids[e.Instance] = true
-		}
 	}
-	mine, failed := owners(ctx, of, ids)
+	mine, failed := owners(ctx, of, slices.Concat(parsed...))
 	var useless []types.Message
 	for i, m := range messages {
 		if failed != nil && slices.ContainsFunc(parsed[i], func(e interruption.Event) bool { return mine[e.Instance] == "" }) {
@@ -247,9 +243,13 @@ func (s *Source) remove(ctx context.Context, list []types.Message) error {
 	return nil
 }
 
-// owners returns the provider ids of the caller's own machines among these. If some could not be
-// looked up, it returns the others and an error.
-func owners(ctx context.Context, of Fleet, ids map[string]bool) (map[string]string, error) {
+// owners returns the provider ids of the caller's own machines among those of the events. If some
+// could not be looked up, it returns the others and an error.
+func owners(ctx context.Context, of Fleet, events []interruption.Event) (map[string]string, error) {
+	ids := map[string]bool{}
+	for _, e := range events {
+		ids[e.Instance] = true
+	}
 	if len(ids) == 0 {
 		return nil, nil
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -71,18 +72,10 @@ func (s *Source) ask(ctx context.Context, of Fleet, now time.Time) ([]interrupti
 			return nil, err
 		}
 		for _, i := range found {
-			if aws.ToString(f.Name) == "event.code" {
-				events = append(events, scheduled(i, now)...)
-			} else {
-				events = append(events, impaired(i, now)...)
-			}
+			events = append(append(events, impaired(i, now)...), scheduled(i, now)...)
 		}
 	}
-	ids := map[string]bool{}
-	for _, e := range events {
-		ids[e.Instance] = true
-	}
-	mine, err := owners(ctx, of, ids)
+	mine, err := owners(ctx, of, events)
 	if err != nil {
 		return nil, err
 	}
@@ -132,19 +125,15 @@ func scheduled(s types.InstanceStatus, now time.Time) []interruption.Event {
 
 // blocks announces the machines of capacity blocks that end soon.
 func (s *Source) blocks(ctx context.Context, reserved map[string]string, now time.Time) ([]interruption.Event, error) {
-	machines := map[string][]string{}
-	var ids []string
-	for machine, id := range reserved {
-		if machines[id] == nil {
-			ids = append(ids, id)
-		}
-		machines[id] = append(machines[id], machine)
-	}
-	if len(ids) == 0 {
+	if len(reserved) == 0 {
 		return nil, nil
 	}
+	machines := map[string][]string{}
+	for _, machine := range slices.Sorted(maps.Keys(reserved)) {
+		machines[reserved[machine]] = append(machines[reserved[machine]], machine)
+	}
 	var out []interruption.Event
-	found, err := discovery.DescribeReservations(ctx, s.clients, ids, nil)
+	found, err := discovery.DescribeReservations(ctx, s.clients, slices.Collect(maps.Keys(machines)), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -154,7 +143,6 @@ func (s *Source) blocks(ctx context.Context, reserved map[string]string, now tim
 			continue
 		}
 		id := aws.ToString(r.CapacityReservationId)
-		slices.Sort(machines[id])
 		for _, machine := range machines[id] {
 			out = append(out, interruption.Event{
 				ID: "block/" + id + "/" + machine, Instance: machine, Kind: interruption.ReservationInterrupted,

@@ -23,7 +23,7 @@ type Kubelet struct {
 	CPUCFSQuota                                             *bool
 	// Further has all other settings of a KubeletConfiguration (kubelet.config.k8s.io/v1beta1), as
 	// JSON by name. nil means none.
-	Further map[string]json.RawMessage
+	Further map[string]json.RawMessage `json:",omitzero"`
 }
 
 // Unplanned returns the further settings, sorted, that change what a node has for pods or which

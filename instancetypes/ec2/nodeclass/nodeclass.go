@@ -5,6 +5,9 @@ import (
 )
 
 // NodeClass is a node class of any version. It must only be read: copies share maps and slices.
+//
+// Machines keep a hash of its JSON. So a new field of it, or of a struct in it, comes last and has
+// the tag `json:",omitzero"`: as long as it is not set, hashes stay as they are.
 type NodeClass struct {
 	Kind, APIVersion, Name string
 
@@ -17,7 +20,7 @@ type NodeClass struct {
 	// At most one of Role and InstanceProfile is set. Neither means the cluster's default, which
 	// only AWSNodeTemplate has.
 	Role, InstanceProfile string
-	LaunchTemplate        string // of v1alpha1: the name of a template in place of the fields below
+	LaunchTemplate        string // of v1alpha1: the name of a template in place of the fields below; package aws refuses it
 	UserData, Context     string
 	Tags                  map[string]string
 

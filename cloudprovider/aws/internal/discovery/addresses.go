@@ -2,6 +2,7 @@ package discovery
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -19,7 +20,6 @@ type Addresses struct {
 	mu    sync.Mutex
 	free  map[string]int64
 	taken map[string][]taking
-	empty map[string]time.Time // subnets without addresses, and until when they count as empty
 }
 
 type taking struct {
@@ -28,7 +28,7 @@ type taking struct {
 }
 
 func newAddresses() *Addresses {
-	return &Addresses{free: map[string]int64{}, taken: map[string][]taking{}, empty: map[string]time.Time{}}
+	return &Addresses{free: map[string]int64{}, taken: map[string][]taking{}}
 }
 
 func (a *Addresses) refresh(list []Subnet) {
@@ -48,18 +48,8 @@ func (a *Addresses) Left(subnet string) int64 {
 
 func (a *Addresses) left(subnet string) int64 {
 	now := time.Now()
-	if until, ok := a.empty[subnet]; ok {
-		if now.Before(until) {
-			return 0
-		}
-		delete(a.empty, subnet)
-	}
 	live := slices.DeleteFunc(a.taken[subnet], func(t taking) bool { return now.Sub(t.at) >= settling })
-	if len(live) == 0 {
-		delete(a.taken, subnet)
-	} else {
-		a.taken[subnet] = live
-	}
+	a.taken[subnet] = live
 	left := a.free[subnet]
 	for _, t := range live {
 		left -= t.n
@@ -77,12 +67,8 @@ func (a *Addresses) Take(subnet string, n int64, at time.Time) {
 	}
 }
 
-// Exhausted records that EC2 found no address in the subnet, which counts as empty for a time.
-func (a *Addresses) Exhausted(subnet string, d time.Duration) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.empty[subnet] = time.Now().Add(d)
-}
+// Exhausted records that EC2 found no address in the subnet: for a while it counts as empty.
+func (a *Addresses) Exhausted(subnet string) { a.Take(subnet, math.MaxInt32, time.Now()) }
 
 // Best returns the subnet with the most addresses left in each zone; equal ones by id. A zone whose
 // subnets all seem empty still has one, because EC2 may know better.

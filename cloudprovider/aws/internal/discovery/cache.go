@@ -2,6 +2,7 @@ package discovery
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"time"
 )
@@ -16,11 +17,10 @@ type Cache[V any] struct {
 	entries map[string]*entry[V]
 }
 
-// entry is guarded by its turn.
 type entry[V any] struct {
 	turn  chan struct{} // holds one token: its holder asks
 	value V
-	until time.Time
+	until time.Time // zero means that there is no answer
 }
 
 // NewCache returns a cache that remembers answers for ttl.
@@ -43,11 +43,20 @@ func (c *Cache[V]) get(ctx context.Context, key string, ttl time.Duration, ask f
 	case <-e.turn:
 	}
 	defer func() { e.turn <- struct{}{} }()
-	if time.Now().Before(e.until) {
-		return e.value, nil
+	c.mu.Lock()
+	v, until := e.value, e.until
+	c.mu.Unlock()
+	if time.Now().Before(until) {
+		return v, nil
 	}
+	return c.ask(ctx, e, ttl, ask)
+}
+
+func (c *Cache[V]) ask(ctx context.Context, e *entry[V], ttl time.Duration, ask func(context.Context) (V, error)) (V, error) {
 	v, err := ask(ctx)
 	if err == nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
 		e.value, e.until = v, time.Now().Add(ttl)
 	}
 	return v, err
@@ -58,29 +67,13 @@ func (c *Cache[V]) get(ctx context.Context, key string, ttl time.Duration, ask f
 func (c *Cache[V]) Renew(ctx context.Context, key string, age time.Duration, ask func(context.Context) (V, error)) error {
 	c.mu.Lock()
 	e, ok := c.entries[key]
+	old := ok && !e.until.IsZero() && time.Until(e.until) <= c.ttl-age
 	c.mu.Unlock()
-	if !ok {
+	if !old {
 		return nil
 	}
-	turn := func(do func()) error {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-e.turn:
-		}
-		do()
-		e.turn <- struct{}{}
-		return nil
-	}
-	var old bool
-	if err := turn(func() { old = !e.until.IsZero() && time.Until(e.until) <= c.ttl-age }); err != nil || !old {
-		return err
-	}
-	v, err := ask(ctx)
-	if err != nil {
-		return err
-	}
-	return turn(func() { e.value, e.until = v, time.Now().Add(c.ttl) })
+	_, err := c.ask(ctx, e, c.ttl, ask)
+	return err
 }
 
 // Forget makes the next Get of the keys ask again; without keys it forgets every key.
@@ -95,7 +88,7 @@ func (c *Cache[V]) Forget(keys ...string) {
 	}
 }
 
-// entry finds or makes the entry. Making one removes entries that expired long ago.
+// entry finds or makes the entry. Making one removes entries that have expired.
 func (c *Cache[V]) entry(key string) *entry[V] {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -103,16 +96,8 @@ func (c *Cache[V]) entry(key string) *entry[V] {
 	if ok {
 		return e
 	}
-	for old, o := range c.entries {
-		select {
-		case <-o.turn: // no request for it is in progress
-			if !o.until.IsZero() && time.Now().After(o.until) {
-				delete(c.entries, old)
-			}
-			o.turn <- struct{}{}
-		default:
-		}
-	}
+	now := time.Now()
+	maps.DeleteFunc(c.entries, func(_ string, o *entry[V]) bool { return !o.until.IsZero() && now.After(o.until) })
 	e = &entry[V]{turn: make(chan struct{}, 1)}
 	e.turn <- struct{}{}
 	c.entries[key] = e

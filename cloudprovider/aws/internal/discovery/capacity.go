@@ -14,37 +14,32 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes/ec2/nodeclass"
 )
 
-// Reservations returns the active capacity reservations that one of the terms selects, by id.
+// Reservations returns the active capacity reservations that one of the terms selects, by id. Each
+// term is a call of its own, because owner and criteria narrow it even if it names ids.
 func (f *Finder) Reservations(ctx context.Context, terms []nodeclass.Term) ([]instances.Reservation, error) {
-	return selected(ctx, f, capacityTTL, "reservations", terms, func(r instances.Reservation) string { return r.ID }, func(ctx context.Context) (list []instances.Reservation, err error) {
-		for _, t := range terms {
-			// Each term is a call of its own, because owner and criteria narrow it even if it names
-			// ids.
-			own := []types.Filter{filter("state", "active")}
-			if len(t.Owners) > 0 {
-				own = append(own, filter("owner-id", t.Owners...))
-			}
-			if t.MatchCriteria != "" {
-				own = append(own, filter("instance-match-criteria", t.MatchCriteria))
-			}
-			ids := t.IDs
-			t.IDs = nil
-			for _, selected := range Filters([]nodeclass.Term{t}, "", "tag:Name") {
-				own = append(own, selected...)
-			}
-			some, err := DescribeReservations(ctx, f.clients, ids, own)
-			if err != nil {
-				return nil, err
-			}
-			for _, r := range some {
-				list = append(list, instances.Reservation{
-					ID: aws.ToString(r.CapacityReservationId), InstanceType: aws.ToString(r.InstanceType), Zone: aws.ToString(r.AvailabilityZone),
-					Count: int(aws.ToInt32(r.AvailableInstanceCount)), Block: r.ReservationType == types.CapacityReservationTypeCapacityBlock, Interruptible: aws.ToBool(r.Interruptible),
-				})
-			}
-		}
-		return list, nil
-	})
+	id := func(r instances.Reservation) string { return r.ID }
+	return selected(ctx, f, capacityTTL, "reservations", terms, terms, id, f.reservations)
+}
+
+func (f *Finder) reservations(ctx context.Context, t nodeclass.Term) (list []instances.Reservation, err error) {
+	filters := []types.Filter{filter("state", "active")}
+	if len(t.Owners) > 0 {
+		filters = append(filters, filter("owner-id", t.Owners...))
+	}
+	if t.MatchCriteria != "" {
+		filters = append(filters, filter("instance-match-criteria", t.MatchCriteria))
+	}
+	ids := t.IDs
+	t.IDs = nil
+	filters = append(filters, slices.Concat(Filters([]nodeclass.Term{t}, "", "tag:Name")...)...)
+	all, err := DescribeReservations(ctx, f.clients, ids, filters)
+	for _, r := range all {
+		list = append(list, instances.Reservation{
+			ID: aws.ToString(r.CapacityReservationId), InstanceType: aws.ToString(r.InstanceType), Zone: aws.ToString(r.AvailabilityZone),
+			Count: int(aws.ToInt32(r.AvailableInstanceCount)), Block: r.ReservationType == types.CapacityReservationTypeCapacityBlock, Interruptible: aws.ToBool(r.Interruptible),
+		})
+	}
+	return list, err
 }
 
 // DescribeReservations reads the capacity reservations that pass the filters and, if ids are given,

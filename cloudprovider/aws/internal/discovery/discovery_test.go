@@ -139,8 +139,7 @@ func TestGroups(t *testing.T) {
 			ids = append(ids, g.ID)
 		}
 		assert.Equal(t, []string{"sg-1", "sg-2", "sg-a", "sg-b"}, ids)
-		assert.Contains(t, discovery.GroupWarning(got), "cluster-a, cluster-b")
-		assert.Empty(t, discovery.GroupWarning(got[:3]), "one is as it should be")
+		assert.Equal(t, []bool{false, false, true, true}, []bool{got[0].OfCluster, got[1].OfCluster, got[2].OfCluster, got[3].OfCluster})
 	})
 }
 
@@ -286,26 +285,6 @@ func TestCluster(t *testing.T) {
 	})
 }
 
-// A template of others is read at its latest version, with the groups of all of its interfaces.
-func TestTemplate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		cloud, f := finder(t, awstest.Config{})
-		_, err := f.Template(t.Context(), "ours")
-		require.ErrorIs(t, err, cloudprovider.ErrNotReady)
-		cloud.AddTemplate("ours", map[string]string{"ImageId": "ami-1", "SecurityGroupId.1": "sg-2"})
-		got, err := f.Template(t.Context(), "ours")
-		require.NoError(t, err)
-		assert.Equal(t, discovery.Template{Name: "ours", Version: "1", Image: "ami-1", Groups: []string{"sg-2"}}, got)
-		cloud.AddTemplate("ours", map[string]string{
-			"ImageId": "ami-2", "NetworkInterface.1.SecurityGroupId.1": "sg-3", "NetworkInterface.2.SecurityGroupId.1": "sg-1", "NetworkInterface.2.SecurityGroupId.2": "sg-3",
-		})
-		time.Sleep(time.Hour)
-		got, err = f.Template(t.Context(), "ours")
-		require.NoError(t, err)
-		assert.Equal(t, discovery.Template{Name: "ours", Version: "2", Image: "ami-2", Groups: []string{"sg-1", "sg-3"}}, got)
-	})
-}
-
 func TestShifted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cloud, f := finder(t, awstest.Config{})
@@ -365,9 +344,9 @@ func TestAddresses(t *testing.T) {
 		assert.Equal(t, "subnet-00", a.Best(subnets)["us-east-1a"].ID, "given back what was not used")
 		time.Sleep(3 * time.Minute)
 		assert.Equal(t, int64(4000), a.Left("subnet-00"), "by now EC2 counts it")
-		a.Exhausted("subnet-00", time.Minute)
+		a.Exhausted("subnet-00")
 		assert.Equal(t, "subnet-01", a.Best(subnets)["us-east-1a"].ID)
-		time.Sleep(time.Minute)
+		time.Sleep(2 * time.Minute)
 		assert.Equal(t, "subnet-00", a.Best(subnets)["us-east-1a"].ID)
 	})
 }
@@ -377,11 +356,6 @@ func ExampleParameters() {
 		fmt.Println(p.Path, "for", p.Requirements)
 	}
 	// Output: /aws/service/ami-windows-latest/Windows_Server-2022-English-Core-EKS_Optimized-1.33/image_id for kubernetes.io/arch in (amd64)
-}
-
-func ExampleGroupWarning() {
-	fmt.Println(discovery.GroupWarning([]discovery.Group{{ID: "sg-1", OfCluster: true}, {ID: "sg-2", OfCluster: true}}))
-	// Output: security groups sg-1, sg-2 all carry a kubernetes.io/cluster tag: the AWS load balancer controller wants exactly one such group on a node; select by another tag
 }
 
 func ExampleCache() {

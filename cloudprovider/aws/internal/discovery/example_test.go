@@ -118,14 +118,3 @@ func ExamplePlacement() {
 	fmt.Println(group.ID, group.Strategy, group.Partitions, err)
 	// Output: pg-1 partition 7 <nil>
 }
-
-// A launch template that others made decides image and security groups; its latest version counts.
-func ExampleTemplate() {
-	ctx := context.Background()
-	cloud, finder := connected(ctx)
-	cloud.AddTemplate("hardened", map[string]string{"ImageId": "ami-1"})
-	cloud.AddTemplate("hardened", map[string]string{"ImageId": "ami-2", "SecurityGroupId.1": "sg-2"})
-	t, err := finder.Template(ctx, "hardened")
-	fmt.Println(t.Name, "version", t.Version, "boots", t.Image, "in", t.Groups, err)
-	// Output: hardened version 2 boots ami-2 in [sg-2] <nil>
-}

@@ -145,14 +145,13 @@ func (f *Finder) describeImages(ctx context.Context, filters []types.Filter, own
 func best(list []Image) []Image {
 	list = slices.Clone(list)
 	slices.SortFunc(list, func(a, b Image) int {
-		deprecated := 0
 		if a.Deprecated != b.Deprecated {
-			deprecated = -1
 			if a.Deprecated {
-				deprecated = 1
+				return 1
 			}
+			return -1
 		}
-		return cmp.Or(deprecated, b.Created.Compare(a.Created), strings.Compare(b.Name, a.Name), strings.Compare(b.ID, a.ID))
+		return cmp.Or(b.Created.Compare(a.Created), strings.Compare(b.Name, a.Name), strings.Compare(b.ID, a.ID))
 	})
 	seen := map[string]bool{}
 	list = slices.DeleteFunc(list, func(i Image) bool {

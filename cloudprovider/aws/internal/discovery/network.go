@@ -1,9 +1,7 @@
 package discovery
 
 import (
-	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -18,41 +16,39 @@ import (
 
 // Subnet is a subnet that nodes may be launched in.
 type Subnet struct {
-	ID, Zone, ZoneID, VPC string
+	ID, Zone, ZoneID string
 	// Free is the number of free addresses when EC2 was asked.
 	Free int64
 }
 
 // Subnets returns the subnets that one of the terms selects, by id.
 func (f *Finder) Subnets(ctx context.Context, terms []nodeclass.Term) ([]Subnet, error) {
-	return selected(ctx, f, networkTTL, "subnets", terms, func(s Subnet) string { return s.ID }, func(ctx context.Context) (list []Subnet, err error) {
-		for _, filters := range Filters(terms, "subnet-id", "tag:Name") {
-			some, err := api.All(ctx, ec2.NewDescribeSubnetsPaginator(f.clients.EC2, &ec2.DescribeSubnetsInput{Filters: filters, MaxResults: aws.Int32(500)}),
-				func(o *ec2.DescribeSubnetsOutput) []types.Subnet { return o.Subnets })
-			if err != nil {
-				return nil, err
-			}
-			for _, s := range some {
-				list = append(list, Subnet{
-					ID: aws.ToString(s.SubnetId), Zone: aws.ToString(s.AvailabilityZone), ZoneID: aws.ToString(s.AvailabilityZoneId),
-					VPC: aws.ToString(s.VpcId), Free: int64(aws.ToInt32(s.AvailableIpAddressCount)),
-				})
-			}
-		}
-		f.addresses.refresh(list)
-		return list, nil
-	})
+	id := func(s Subnet) string { return s.ID }
+	list, err := selected(ctx, f, networkTTL, "subnets", terms, Filters(terms, "subnet-id", "tag:Name"), id, f.describeSubnets)
+	f.addresses.refresh(list)
+	return list, err
+}
+
+func (f *Finder) describeSubnets(ctx context.Context, filters []types.Filter) (list []Subnet, err error) {
+	all, err := api.All(ctx, ec2.NewDescribeSubnetsPaginator(f.clients.EC2, &ec2.DescribeSubnetsInput{Filters: filters, MaxResults: aws.Int32(500)}),
+		func(o *ec2.DescribeSubnetsOutput) []types.Subnet { return o.Subnets })
+	for _, s := range all {
+		list = append(list, Subnet{
+			ID: aws.ToString(s.SubnetId), Zone: aws.ToString(s.AvailabilityZone), ZoneID: aws.ToString(s.AvailabilityZoneId),
+			Free: int64(aws.ToInt32(s.AvailableIpAddressCount)),
+		})
+	}
+	return list, err
 }
 
 // Zones returns the ids of the zones of the account's subnets, by name. Every account has its own
 // names for the same ids.
 func (f *Finder) Zones(ctx context.Context) (map[string]string, error) {
 	found, err := remembered(ctx, f, clusterTTL, "zones", func(ctx context.Context) (map[string]string, error) {
-		all, err := api.All(ctx, ec2.NewDescribeSubnetsPaginator(f.clients.EC2, &ec2.DescribeSubnetsInput{MaxResults: aws.Int32(500)}),
-			func(o *ec2.DescribeSubnetsOutput) []types.Subnet { return o.Subnets })
+		all, err := f.describeSubnets(ctx, nil)
 		zones := map[string]string{}
 		for _, s := range all {
-			zones[aws.ToString(s.AvailabilityZone)] = aws.ToString(s.AvailabilityZoneId)
+			zones[s.Zone] = s.ZoneID
 		}
 		return zones, err
 	})
@@ -62,43 +58,26 @@ func (f *Finder) Zones(ctx context.Context) (map[string]string, error) {
 // Group is a security group.
 type Group struct {
 	ID, Name string
-	// OfCluster says that it has a tag kubernetes.io/cluster/...
+	// OfCluster says that it has a tag kubernetes.io/cluster/... The AWS load balancer controller
+	// needs exactly one such group on a node's interface, and stops routing traffic if there are
+	// two.
 	OfCluster bool
 }
 
 // Groups returns the security groups that one of the terms selects, by id.
 func (f *Finder) Groups(ctx context.Context, terms []nodeclass.Term) ([]Group, error) {
-	return selected(ctx, f, networkTTL, "groups", terms, func(g Group) string { return g.ID }, func(ctx context.Context) (list []Group, err error) {
-		for _, filters := range Filters(terms, "group-id", "group-name") {
-			some, err := api.All(ctx, ec2.NewDescribeSecurityGroupsPaginator(f.clients.EC2, &ec2.DescribeSecurityGroupsInput{Filters: filters, MaxResults: aws.Int32(500)}),
-				func(o *ec2.DescribeSecurityGroupsOutput) []types.SecurityGroup { return o.SecurityGroups })
-			if err != nil {
-				return nil, err
-			}
-			for _, g := range some {
-				list = append(list, Group{
-					ID: aws.ToString(g.GroupId), Name: aws.ToString(g.GroupName),
-					OfCluster: slices.ContainsFunc(g.Tags, func(t types.Tag) bool { return strings.HasPrefix(aws.ToString(t.Key), "kubernetes.io/cluster/") }),
-				})
-			}
-		}
-		return list, nil
-	})
+	id := func(g Group) string { return g.ID }
+	return selected(ctx, f, networkTTL, "groups", terms, Filters(terms, "group-id", "group-name"), id, f.describeGroups)
 }
 
-// GroupWarning says what is unwise about a choice of security groups. It is empty if nothing is.
-// The AWS load balancer controller needs exactly one group with the cluster's tag on a node's
-// interface, and stops routing traffic if there are two.
-func GroupWarning(groups []Group) string {
-	var tagged []string
-	for _, g := range groups {
-		if g.OfCluster {
-			tagged = append(tagged, cmp.Or(g.Name, g.ID))
-		}
+func (f *Finder) describeGroups(ctx context.Context, filters []types.Filter) (list []Group, err error) {
+	all, err := api.All(ctx, ec2.NewDescribeSecurityGroupsPaginator(f.clients.EC2, &ec2.DescribeSecurityGroupsInput{Filters: filters, MaxResults: aws.Int32(500)}),
+		func(o *ec2.DescribeSecurityGroupsOutput) []types.SecurityGroup { return o.SecurityGroups })
+	for _, g := range all {
+		list = append(list, Group{
+			ID: aws.ToString(g.GroupId), Name: aws.ToString(g.GroupName),
+			OfCluster: slices.ContainsFunc(g.Tags, func(t types.Tag) bool { return strings.HasPrefix(aws.ToString(t.Key), "kubernetes.io/cluster/") }),
+		})
 	}
-	if len(tagged) < 2 {
-		return ""
-	}
-	slices.Sort(tagged)
-	return fmt.Sprintf("security groups %s all carry a kubernetes.io/cluster tag: the AWS load balancer controller wants exactly one such group on a node; select by another tag", strings.Join(tagged, ", "))
+	return list, err
 }

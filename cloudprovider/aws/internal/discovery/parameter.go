@@ -38,14 +38,18 @@ func Parameters(family instances.Family, kubernetes, version string) []Parameter
 	noGPU, noChip := requirements.DoesNotExist(label.GPUCount), requirements.DoesNotExist(label.AcceleratorCount)
 	gpu, chip := requirements.Exists(label.GPUCount), requirements.Exists(label.AcceleratorCount)
 	latest := version == "" || version == "latest"
+	// eks is the path of an image of EKS's own. name is the image's, without its versions.
+	eks := func(folder, name string) string {
+		name += "-" + kubernetes + "-" + version
+		if latest {
+			name = "recommended"
+		}
+		return fmt.Sprintf("/aws/service/eks/optimized-ami/%s/%s/%s/image_id", kubernetes, folder, name)
+	}
 	switch family {
 	case instances.AL2023, "":
 		path := func(arch, variant string) string {
-			name := "recommended"
-			if !latest {
-				name = fmt.Sprintf("amazon-eks-node-al2023-%s-%s-%s-%s", arch, variant, kubernetes, version)
-			}
-			return fmt.Sprintf("/aws/service/eks/optimized-ami/%s/amazon-linux-2023/%s/%s/%s/image_id", kubernetes, arch, variant, name)
+			return eks("amazon-linux-2023/"+arch+"/"+variant, "amazon-eks-node-al2023-"+arch+"-"+variant)
 		}
 		add(path("x86_64", "standard"), "amd64", noGPU, noChip)
 		add(path("arm64", "standard"), "arm64", noGPU, noChip)
@@ -53,13 +57,7 @@ func Parameters(family instances.Family, kubernetes, version string) []Parameter
 		add(path("arm64", "nvidia"), "arm64", gpu)
 		add(path("x86_64", "neuron"), "amd64", chip)
 	case instances.AL2:
-		path := func(suffix string) string {
-			name := "recommended"
-			if !latest {
-				name = fmt.Sprintf("amazon-eks%s-node-%s-%s", suffix, kubernetes, version)
-			}
-			return fmt.Sprintf("/aws/service/eks/optimized-ami/%s/amazon-linux-2%s/%s/image_id", kubernetes, suffix, name)
-		}
+		path := func(suffix string) string { return eks("amazon-linux-2"+suffix, "amazon-eks"+suffix+"-node") }
 		add(path(""), "amd64", noGPU, noChip)
 		add(path("-arm64"), "arm64", noGPU, noChip)
 		add(path("-gpu"), "amd64", gpu) // one image for both kinds of device

@@ -1,7 +1,6 @@
 package launch
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 
@@ -43,38 +42,30 @@ type Fleet struct {
 	CapacityType string
 	Market       types.MarketType
 	Target       int
-	// Prioritized says that the prices of the overrides are the caller's own. The cheapest come
-	// first, as far as capacity allows.
+	// Prioritized says that the priorities of the overrides are prices of the caller's own. The
+	// cheapest come first, as far as capacity allows.
 	Prioritized bool
 	// Context is passed to EC2 unchanged. Empty means none.
 	Context string
-	Configs []Config
+	// Configs are the launch templates, see [Config], with the offerings to launch from each.
+	Configs []types.FleetLaunchTemplateConfigRequest
 	// Tags are put on the fleet, the machines, their disks and interfaces. InstanceTags are put on
 	// the machines in addition.
 	Tags, InstanceTags map[string]string
 }
 
-// Config is one launch template and the offerings to launch from it.
-type Config struct {
-	Template string
-	// Version is a version of the template; empty means 1. Templates of [Template] never change, so
-	// they have only their first version.
-	Version   string
-	Overrides []Override
-}
-
-// Override is one offering.
-type Override struct {
-	Type, Subnet, Zone string
-	// Price is the planned price of the offering. Strategies that follow the caller's order use it
-	// as the priority.
-	Price float64
+// Config returns what a request says about a launch template, without overrides. Templates of
+// [Template] never change, so they have only their first version.
+func Config(template string) types.FleetLaunchTemplateConfigRequest {
+	return types.FleetLaunchTemplateConfigRequest{
+		LaunchTemplateSpecification: &types.FleetLaunchTemplateSpecificationRequest{LaunchTemplateName: aws.String(template), Version: aws.String("1")},
+	}
 }
 
 // Request returns the request to EC2.
 func Request(f Fleet) *sdk.CreateFleetInput {
 	in := &sdk.CreateFleetInput{
-		Type: types.FleetTypeInstant, ClientToken: aws.String(f.Token), Context: some(f.Context),
+		Type: types.FleetTypeInstant, ClientToken: aws.String(f.Token), Context: some(f.Context), LaunchTemplateConfigs: f.Configs,
 		TargetCapacitySpecification: &types.TargetCapacitySpecificationRequest{
 			TotalTargetCapacity: aws.Int32(int32(f.Target)), DefaultTargetCapacityType: types.DefaultTargetCapacityTypeOnDemand,
 		},
@@ -97,35 +88,48 @@ func Request(f Fleet) *sdk.CreateFleetInput {
 	if f.Prioritized && in.OnDemandOptions != nil {
 		in.OnDemandOptions.AllocationStrategy = types.FleetOnDemandAllocationStrategyPrioritized
 	}
-	for _, c := range f.Configs {
-		config := types.FleetLaunchTemplateConfigRequest{
-			LaunchTemplateSpecification: &types.FleetLaunchTemplateSpecificationRequest{LaunchTemplateName: aws.String(c.Template), Version: aws.String(cmp.Or(c.Version, "1"))},
-		}
-		for _, o := range c.Overrides {
-			config.Overrides = append(config.Overrides, types.FleetLaunchTemplateOverridesRequest{
-				InstanceType: types.InstanceType(o.Type), SubnetId: aws.String(o.Subnet), AvailabilityZone: aws.String(o.Zone), Priority: aws.Float64(o.Price),
-			})
-		}
-		in.LaunchTemplateConfigs = append(in.LaunchTemplateConfigs, config)
-	}
 	all := maps.Clone(f.Tags)
 	if all == nil {
 		all = map[string]string{}
 	}
 	maps.Copy(all, f.InstanceTags)
-	in.TagSpecifications = []types.TagSpecification{{ResourceType: types.ResourceTypeInstance, Tags: tagList(all)}}
+	in.TagSpecifications = []types.TagSpecification{{ResourceType: types.ResourceTypeInstance, Tags: Tags(all)}}
 	if len(f.Tags) > 0 {
 		for _, kind := range []types.ResourceType{types.ResourceTypeVolume, types.ResourceTypeNetworkInterface, types.ResourceTypeFleet} {
-			in.TagSpecifications = append(in.TagSpecifications, types.TagSpecification{ResourceType: kind, Tags: tagList(f.Tags)})
+			in.TagSpecifications = append(in.TagSpecifications, types.TagSpecification{ResourceType: kind, Tags: Tags(f.Tags)})
 		}
 	}
 	return in
 }
 
-func tagList(tags map[string]string) []types.Tag {
+// Tags returns tags as EC2 takes them, in the order of their keys.
+func Tags(tags map[string]string) []types.Tag {
 	out := make([]types.Tag, 0, len(tags))
 	for _, key := range slices.Sorted(maps.Keys(tags)) {
 		out = append(out, types.Tag{Key: aws.String(key), Value: aws.String(tags[key])})
 	}
 	return out
+}
+
+// Alone returns a dry run of one machine of a type in a subnet, with the content of a launch
+// template. EC2 checks the same permissions for the machines of a fleet, which it launches in the
+// caller's name.
+func Alone(tags map[string]string, typ, subnet string, data *types.RequestLaunchTemplateData) *sdk.RunInstancesInput {
+	in := &sdk.RunInstancesInput{
+		DryRun: aws.Bool(true), MinCount: aws.Int32(1), MaxCount: aws.Int32(1), InstanceType: types.InstanceType(typ), SubnetId: aws.String(subnet),
+		TagSpecifications: []types.TagSpecification{
+			{ResourceType: types.ResourceTypeInstance, Tags: Tags(tags)},
+			{ResourceType: types.ResourceTypeVolume, Tags: Tags(tags)},
+			{ResourceType: types.ResourceTypeNetworkInterface, Tags: Tags(tags)},
+		},
+	}
+	in.ImageId, in.UserData = data.ImageId, data.UserData
+	if data.IamInstanceProfile != nil {
+		in.IamInstanceProfile = &types.IamInstanceProfileSpecification{Name: data.IamInstanceProfile.Name}
+	}
+	in.SecurityGroupIds = append(in.SecurityGroupIds, data.SecurityGroupIds...)
+	if len(in.SecurityGroupIds) == 0 && len(data.NetworkInterfaces) > 0 {
+		in.SecurityGroupIds = append(in.SecurityGroupIds, data.NetworkInterfaces[0].Groups...)
+	}
+	return in
 }

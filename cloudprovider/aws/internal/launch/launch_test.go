@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	sdk "github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -163,7 +162,7 @@ func ExampleTemplate() {
 func ExampleRequest() {
 	in := launch.Request(launch.Fleet{
 		Token: "batch-1", CapacityType: "spot", Target: 3,
-		Configs: []launch.Config{{Template: "joinery/harbour/1", Overrides: []launch.Override{{Type: "m5.large", Subnet: "subnet-1", Zone: "us-east-1a", Price: 0.03}}}},
+		Configs: []types.FleetLaunchTemplateConfigRequest{launch.Config("joinery/harbour/1")},
 	})
 	fmt.Println(in.Type, *in.TargetCapacitySpecification.TotalTargetCapacity, in.SpotOptions.AllocationStrategy)
 	// Output: instant 3 price-capacity-optimized
@@ -174,14 +173,9 @@ func ExampleAlone() {
 	if err != nil {
 		panic(err)
 	}
-	in := launch.Alone(map[string]string{"team": "shop"}, "m5.large", "subnet-1", "", []*sdk.CreateLaunchTemplateInput{template})
+	in := launch.Alone(map[string]string{"team": "shop"}, "m5.large", "subnet-1", template.LaunchTemplateData)
 	fmt.Println(*in.DryRun, *in.ImageId, in.InstanceType, in.SecurityGroupIds, *in.IamInstanceProfile.Name)
 	// Output: true ami-1 m5.large [sg-1] nodes
-}
-
-func ExampleLine() {
-	fmt.Println(launch.Line([]string{"m5.large", "m6a.large", "m5.large", "c5.large", "r5.large", "t3.medium"}))
-	// Output: from types m5.large, m6a.large, c5.large and 2 other(s)
 }
 
 func ExampleDefaultDisks() {

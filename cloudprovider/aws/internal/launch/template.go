@@ -1,3 +1,5 @@
+// Package launch writes the requests that buy machines: launch templates named after their content,
+// and fleets. All functions are pure and make no calls.
 package launch
 
 import (
@@ -116,7 +118,7 @@ func Template(s Spec) (*sdk.CreateLaunchTemplateInput, error) {
 		}
 	}
 	if s.Spot && len(s.Tags) > 0 {
-		data.TagSpecifications = []types.LaunchTemplateTagSpecificationRequest{{ResourceType: types.ResourceTypeSpotInstancesRequest, Tags: tagList(s.Tags)}}
+		data.TagSpecifications = []types.LaunchTemplateTagSpecificationRequest{{ResourceType: types.ResourceTypeSpotInstancesRequest, Tags: Tags(s.Tags)}}
 	}
 	network(data, s)
 	text, err := json.Marshal(data)
@@ -136,7 +138,7 @@ func Template(s Spec) (*sdk.CreateLaunchTemplateInput, error) {
 		LaunchTemplateData: data,
 		TagSpecifications: []types.TagSpecification{{
 			ResourceType: types.ResourceTypeLaunchTemplate,
-			Tags:         tagList(s.TemplateTags),
+			Tags:         Tags(s.TemplateTags),
 		}},
 	}, nil
 }

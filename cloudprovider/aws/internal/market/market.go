@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -32,9 +31,9 @@ type Live struct {
 	// Nested are the types that can run virtual machines of their own. nil means that EC2 was not
 	// asked.
 	Nested map[string]bool
-	// Odd names what was left out of EC2's answer because it cannot be an instance type. It is
-	// empty if there is nothing.
-	Odd string
+	// Odd names what was left out of EC2's answer because it cannot be an instance type. It is nil
+	// if there is nothing.
+	Odd error
 }
 
 // Region returns the catalogue's region with EC2's current types and zones. Prices, and facts that
@@ -60,56 +59,37 @@ func Region(ctx context.Context, clients *api.Clients, embedded catalogue.Region
 	if err != nil {
 		return Live{}, fmt.Errorf("market: %w", err)
 	}
-	zones, err := offerings(ctx, clients)
+	offered, err := api.All(ctx, sdk.NewDescribeInstanceTypeOfferingsPaginator(clients.EC2, &sdk.DescribeInstanceTypeOfferingsInput{
+		LocationType: types.LocationTypeAvailabilityZone, MaxResults: aws.Int32(1000),
+	}), func(o *sdk.DescribeInstanceTypeOfferingsOutput) []types.InstanceTypeOffering {
+		return o.InstanceTypeOfferings
+	})
 	if err != nil {
 		return Live{}, err
 	}
-	out := Live{Region: ec2.WithDescriptions(embedded, live), Nested: map[string]bool{}, Odd: passedOver(odd)}
+	zones := map[string][]catalogue.Zone{} // by type; the catalogue's ids belong to another account
+	for _, o := range offered {
+		zones[string(o.InstanceType)] = append(zones[string(o.InstanceType)], catalogue.Zone{Name: aws.ToString(o.Location)})
+	}
+	out := Live{Region: ec2.WithDescriptions(embedded, live), Nested: map[string]bool{}, Odd: odd}
 	for _, t := range all {
 		if p := t.ProcessorInfo; p != nil && slices.Contains(p.SupportedFeatures, types.SupportedAdditionalProcessorFeatureNestedVirtualization) {
 			out.Nested[string(t.InstanceType)] = true
 		}
 	}
-	names := map[string]bool{}
-	for i := range out.Offers {
-		o := &out.Offers[i]
-		o.Zones = nil
-		for _, zone := range slices.Sorted(maps.Keys(zones[o.Name])) {
-			o.Zones = append(o.Zones, catalogue.Zone{Name: zone}) // the catalogue's ids belong to another account
-			names[zone] = true
-		}
-	}
 	out.Zones = nil
-	for _, zone := range slices.Sorted(maps.Keys(names)) {
-		out.Zones = append(out.Zones, catalogue.Zone{Name: zone})
+	for i, o := range out.Offers {
+		out.Offers[i].Zones = sorted(zones[o.Name])
+		out.Zones = append(out.Zones, out.Offers[i].Zones...)
 	}
+	out.Zones = sorted(out.Zones)
 	return out, nil
 }
 
-// passedOver names the invalid descriptions in one sentence.
-func passedOver(odd error) string {
-	if odd == nil {
-		return ""
-	}
-	return "invalid descriptions of instance types are ignored: " + strings.ReplaceAll(odd.Error(), "\n", "; ")
-}
-
-// offerings maps types to the zones that offer them.
-func offerings(ctx context.Context, clients *api.Clients) (map[string]map[string]bool, error) {
-	out := map[string]map[string]bool{}
-	all, err := api.All(ctx, sdk.NewDescribeInstanceTypeOfferingsPaginator(clients.EC2, &sdk.DescribeInstanceTypeOfferingsInput{
-		LocationType: types.LocationTypeAvailabilityZone, MaxResults: aws.Int32(1000),
-	}), func(o *sdk.DescribeInstanceTypeOfferingsOutput) []types.InstanceTypeOffering {
-		return o.InstanceTypeOfferings
-	})
-	for _, o := range all {
-		name := string(o.InstanceType)
-		if out[name] == nil {
-			out[name] = map[string]bool{}
-		}
-		out[name][aws.ToString(o.Location)] = true
-	}
-	return out, err
+// sorted returns zones by name, each once.
+func sorted(zones []catalogue.Zone) []catalogue.Zone {
+	slices.SortFunc(zones, func(a, b catalogue.Zone) int { return strings.Compare(a.Name, b.Name) })
+	return slices.Compact(zones)
 }
 
 // OnDemand returns the current price list of a region: Linux, shared tenancy, and bare metal. If
@@ -184,58 +164,35 @@ func Within(r catalogue.Region, zoneIDs map[string]string) catalogue.Region {
 	}
 	out.Zones = keep(r.Zones)
 	out.Offers = make([]catalogue.Offer, 0, len(r.Offers))
-	shared := map[string][]catalogue.Zone{} // offers in the same zones share one slice; labels depend on this for speed
 	for _, o := range r.Offers {
-		var b strings.Builder
-		for _, z := range o.Zones {
-			b.WriteString(z.Name + " ")
+		if o.Zones = keep(o.Zones); len(o.Zones) > 0 {
+			out.Offers = append(out.Offers, o)
 		}
-		zones, ok := shared[b.String()]
-		if !ok {
-			zones = keep(o.Zones)
-			shared[b.String()] = zones
-		}
-		if len(zones) == 0 {
-			continue
-		}
-		o.Zones = zones
-		out.Offers = append(out.Offers, o)
 	}
 	return out
 }
 
-// Elsewhere has the prices of another region, for offerings without a price. That is better than
-// nothing where AWS reports no prices, such as outside its commercial regions.
-type Elsewhere struct {
-	from   instancetypes.PriceList
-	prices map[string][2]float64
-}
-
-// PricesElsewhere returns the prices of us-east-1, which has most types.
-func PricesElsewhere() (Elsewhere, error) {
+// PricesElsewhere returns the prices of us-east-1, which has most types, for offerings without a
+// price. That is better than nothing where AWS reports no prices, such as outside its commercial
+// regions.
+func PricesElsewhere() (instancetypes.PriceSource, error) {
 	const home = "us-east-1"
 	r, err := catalogue.Load(home)
 	if err != nil {
-		return Elsewhere{}, fmt.Errorf("market: %w", err)
+		return nil, fmt.Errorf("market: %w", err)
 	}
-	e := Elsewhere{instancetypes.PriceList{Name: "EC2 " + home + ", because the region's own prices are missing", Date: r.OnDemandDate, Estimated: true}, map[string][2]float64{}}
+	from := &instancetypes.PriceList{
+		Name: "EC2 " + home + ", because the region's own prices are missing", Date: r.OnDemandDate, Estimated: true,
+	}
+	prices := map[string]map[string]float64{}
 	for _, o := range r.Offers {
-		e.prices[o.Name] = [2]float64{o.OnDemand, o.Spot}
+		prices[o.Name] = map[string]float64{instancetypes.CapacityTypeOnDemand: o.OnDemand, instancetypes.CapacityTypeSpot: o.Spot}
 	}
-	return e, nil
-}
-
-// Quotes prices offerings without a price.
-func (e Elsewhere) Quotes(q instancetypes.PriceQuery, below []instancetypes.Quote) []instancetypes.Quote {
-	if q.Offering.CapacityType() == instancetypes.CapacityTypeReserved {
-		return below
-	}
-	price := e.prices[q.Type.Name][0]
-	if q.Offering.CapacityType() == instancetypes.CapacityTypeSpot {
-		price = e.prices[q.Type.Name][1]
-	}
-	if len(below) > 0 || price == 0 {
-		return below
-	}
-	return []instancetypes.Quote{{Price: price, List: &e.from}}
+	return instancetypes.PriceSourceFunc(func(q instancetypes.PriceQuery, below []instancetypes.Quote) []instancetypes.Quote {
+		price := prices[q.Type.Name][q.Offering.CapacityType()]
+		if len(below) > 0 || price == 0 {
+			return below
+		}
+		return []instancetypes.Quote{{Price: price, List: from}}
+	}), nil
 }

@@ -8,17 +8,17 @@ import (
 
 // A token goes one way: it is asked for, is in doubt while an answer is lost, has an instance, and that instance ends.
 func ExampleState() {
-	m := memory.New()
+	m := memory.New[question]()
 	e, _ := m.Begin("token-1", "web-1", "shape")
 	states := []memory.State{e.State}
 	look := func() {
 		e, _ := m.Begin("token-1", "web-1", "shape")
 		states = append(states, e.State)
 	}
-	m.Reconcile("token-1", nil, question("fleet-1"), start)
+	m.Lost("token-1", question("fleet-1"))
 	look()
 	i := instance("token-1", "i-1", start)
-	m.Reconcile("token-1", &i, nil, start)
+	m.Launched("token-1", i, start)
 	look()
 	m.MarkTerminated("i-1", "terminated by a person", start)
 	look()
@@ -31,22 +31,22 @@ func ExampleState() {
 
 // An entry says what became of a token, and of an instance that has ended why.
 func ExampleEntry() {
-	m := memory.New()
-	m.Learn("token-1", "web-1", "shape", instance("token-1", "i-1", start), start) // from the tags of an earlier process's machine
+	m := memory.New[question]()
+	m.Learn(instance("token-1", "i-1", start), "shape", start) // from the tags of an earlier process's machine
 	m.MarkTerminated("i-1", "spot interruption", start)
 	e, ok := m.Of("i-1")
 	fmt.Println(ok, e.Name, e.State == memory.Ended, e.Why)
-	// Output: true web-1 true spot interruption
+	// Output: true token-1 true spot interruption
 }
 
 // A fleet whose answer was lost is an open question: a caller with its token has to find out before asking anew.
 func ExampleQuestion() {
-	m := memory.New()
+	m := memory.New[question]()
 	m.Begin("token-1", "web-1", "shape")
-	var lost memory.Question = question("fleet-1")
-	m.Reconcile("token-1", nil, lost, start)
-	_, open := m.Await("token-1")
-	fmt.Println("find out about", open.ID(), "of", len(m.Opens()))
+	lost := question("fleet-1")
+	m.Lost("token-1", lost)
+	e, _ := m.Token("token-1", start)
+	fmt.Println("find out about", e.Question.ID(), "of", len(m.Opens()))
 	m.Close(lost)
 	fmt.Println("still open:", m.IsOpen("fleet-1"))
 	// Output:

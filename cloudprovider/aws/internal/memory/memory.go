@@ -3,6 +3,7 @@
 package memory
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -15,26 +16,32 @@ import (
 const remembered = 24 * time.Hour
 
 // Memory knows tokens and instances of this process, and those of earlier processes once their tags
-// have been read.
-type Memory struct {
+// have been read. Q is a fleet whose result is unknown or not recorded. It is safe for concurrent
+// use.
+type Memory[Q Question] struct {
 	mu      sync.Mutex
-	byToken map[string]*Entry
-	byID    map[string]*Entry // by EC2's own id
-	open    map[string]Question
+	byToken map[string]*Entry[Q]
+	byID    map[string]*Entry[Q] // by EC2's own id
+	open    map[string]Q
 	ends    []ended // in the order of their ends
-	read    bool    // the history is known
+}
+
+// Question is a fleet whose result is unknown or not recorded.
+type Question interface {
+	// ID identifies the question.
+	ID() string
 }
 
 // Entry is what is known about a token. It is a copy.
-type Entry struct {
+type Entry[Q Question] struct {
 	Token, Name, Identity string
 	State                 State
-	done                  chan struct{} // closed when asking ends
-	question              Question      // of open entries
+	Asked                 <-chan struct{} // closed when the state Asking ends; nil if it never was
+	Question              Q               // of the state Open
 	Instance              cloudprovider.Instance
 	Checked               time.Time
 	Why                   string // why the instance ended
-	bare                  string
+	done                  chan struct{}
 }
 
 type ended struct {
@@ -53,93 +60,93 @@ const (
 	Ended               // its instance has ended
 )
 
-// Question is a fleet whose result is unknown or not recorded.
-type Question interface {
-	// ID identifies the question.
-	ID() string
-}
-
 // New returns an empty memory.
-func New() *Memory {
-	return &Memory{byToken: map[string]*Entry{}, byID: map[string]*Entry{}, open: map[string]Question{}}
-}
-
-// HistoryRead records that all of the history is known.
-func (m *Memory) HistoryRead() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.read = true
-}
-
-// KnowsHistory reports whether all of the history is known.
-func (m *Memory) KnowsHistory() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.read
+func New[Q Question]() *Memory[Q] {
+	return &Memory[Q]{byToken: map[string]*Entry[Q]{}, byID: map[string]*Entry[Q]{}, open: map[string]Q{}}
 }
 
 // Begin looks up a token. A new token is in state Asking from now on, and the caller must end that
-// with Reconcile.
-func (m *Memory) Begin(token, name, identity string) (e Entry, fresh bool) {
+// with one of Launched, Lost and Unused.
+func (m *Memory[Q]) Begin(token, name, identity string) (e Entry[Q], fresh bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if known, ok := m.byToken[token]; ok {
-		return *known, false
+		return known.copied(), false
 	}
-	made := &Entry{Token: token, Name: name, Identity: identity, State: Asking, done: make(chan struct{})}
+	done := make(chan struct{})
+	made := &Entry[Q]{Token: token, Name: name, Identity: identity, State: Asking, Asked: done, done: done}
 	m.byToken[token] = made
 	return *made, true
 }
 
-// Reconcile ends the state Asking: the token has an instance or an open question, or it counts as
-// never used.
-func (m *Memory) Reconcile(token string, instance *cloudprovider.Instance, batch Question, now time.Time) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+func (e *Entry[Q]) copied() Entry[Q] {
+	out := *e
+	out.Instance = e.Instance.Clone()
+	return out
+}
+
+// asked finds an entry and ends its state Asking.
+func (m *Memory[Q]) asked(token string) (*Entry[Q], bool) {
 	e, ok := m.byToken[token]
-	if !ok {
-		return
-	}
-	if e.State == Asking {
+	if ok && e.State == Asking {
 		close(e.done)
 	}
-	switch {
-	case instance != nil:
-		m.live(e, *instance, now)
-	case batch != nil:
-		e.State, e.question = Open, batch
-		m.open[batch.ID()] = batch
-	default:
-		delete(m.byToken, token)
+	return e, ok
+}
+
+// Launched records that a token has an instance.
+func (m *Memory[Q]) Launched(token string, instance cloudprovider.Instance, now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if e, ok := m.asked(token); ok {
+		m.live(e, instance, now)
 	}
 }
 
-func (m *Memory) live(e *Entry, instance cloudprovider.Instance, now time.Time) {
-	e.State, e.Instance, e.bare, e.Checked, e.question = Live, instance.Clone(), Bare(instance.ID), now, nil
-	m.byID[e.bare] = e
+// Lost records that the result of a token is an open question.
+func (m *Memory[Q]) Lost(token string, question Q) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if e, ok := m.asked(token); ok {
+		e.State, e.Question = Open, question
+		m.open[question.ID()] = question
+	}
+}
+
+// Unused records that a token has led to nothing. It counts as never used.
+func (m *Memory[Q]) Unused(token string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.asked(token)
+	delete(m.byToken, token)
+}
+
+func (m *Memory[Q]) live(e *Entry[Q], instance cloudprovider.Instance, now time.Time) {
+	e.State, e.Instance, e.Checked = Live, instance.Clone(), now
+	m.byID[Bare(instance.ID)] = e
 }
 
 // Close ends an open question.
-func (m *Memory) Close(batch Question) {
+func (m *Memory[Q]) Close(question Q) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.open, batch.ID())
+	delete(m.open, question.ID())
 }
 
 // Learn records an instance that an earlier process made.
-func (m *Memory) Learn(token, name, identity string, instance cloudprovider.Instance, now time.Time) {
+func (m *Memory[Q]) Learn(instance cloudprovider.Instance, identity string, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if _, ok := m.byToken[token]; ok {
+	if _, ok := m.byToken[instance.Token]; ok {
 		return
 	}
-	e := &Entry{Token: token, Name: name, Identity: identity}
-	m.byToken[token] = e
+	e := &Entry[Q]{Token: instance.Token, Name: instance.Claim, Identity: identity}
+	m.byToken[e.Token] = e
 	m.live(e, instance, now)
 }
 
 // MarkTerminated records that an instance has ended, and forgets instances that ended long ago.
-func (m *Memory) MarkTerminated(bare, why string, now time.Time) {
+func (m *Memory[Q]) MarkTerminated(bare, why string, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	e, ok := m.byID[bare]
@@ -152,52 +159,37 @@ func (m *Memory) MarkTerminated(bare, why string, now time.Time) {
 }
 
 // forget forgets what ended long ago.
-func (m *Memory) forget(now time.Time) {
-	n := 0
-	for ; n < len(m.ends) && now.Sub(m.ends[n].at) >= remembered; n++ {
-		delete(m.byToken, m.ends[n].token)
-		delete(m.byID, m.ends[n].bare)
-	}
-	if n > 0 {
-		m.ends = append([]ended(nil), m.ends[n:]...)
+func (m *Memory[Q]) forget(now time.Time) {
+	for len(m.ends) > 0 && now.Sub(m.ends[0].at) >= remembered {
+		delete(m.byToken, m.ends[0].token)
+		delete(m.byID, m.ends[0].bare)
+		m.ends = m.ends[1:]
 	}
 }
 
 // Of returns what is known about an instance.
-func (m *Memory) Of(bare string) (Entry, bool) {
+func (m *Memory[Q]) Of(bare string) (Entry[Q], bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	e, ok := m.byID[bare]
-	if !ok {
-		return Entry{}, false
+	if e, ok := m.byID[bare]; ok {
+		return e.copied(), true
 	}
-	copied := *e
-	copied.Instance = e.Instance.Clone()
-	return copied, true
+	return Entry[Q]{}, false
 }
 
-// Instance returns a copy of the instance of a token.
-func (m *Memory) Instance(token string) (cloudprovider.Instance, bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	e, ok := m.byToken[token]
-	if !ok || e.State != Live {
-		return cloudprovider.Instance{}, false
-	}
-	return e.Instance.Clone(), true
-}
-
-// Has reports whether a token is known, even if it was only requested.
-func (m *Memory) Has(token string, now time.Time) bool {
+// Token returns what is known about a token.
+func (m *Memory[Q]) Token(token string, now time.Time) (Entry[Q], bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.forget(now)
-	_, ok := m.byToken[token]
-	return ok
+	if e, ok := m.byToken[token]; ok {
+		return e.copied(), true
+	}
+	return Entry[Q]{}, false
 }
 
 // Made corrects when an instance was made, by the cloud's clock.
-func (m *Memory) Made(bare string, at time.Time) {
+func (m *Memory[Q]) Made(bare string, at time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if e, ok := m.byID[bare]; ok && e.State == Live {
@@ -205,45 +197,22 @@ func (m *Memory) Made(bare string, at time.Time) {
 	}
 }
 
-// Knows reports whether one of the tokens has led to an instance, even if that has ended since.
-func (m *Memory) Knows(tokens ...string) bool {
+// Living returns the entries of instances that have not ended, by id.
+func (m *Memory[Q]) Living() []Entry[Q] {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return slices.ContainsFunc(tokens, func(token string) bool {
-		e, ok := m.byToken[token]
-		return ok && (e.State == Live || e.State == Ended)
-	})
-}
-
-// Living returns copies of the instances that have not ended, by id.
-func (m *Memory) Living() []cloudprovider.Instance {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	var out []cloudprovider.Instance
+	var out []Entry[Q]
 	for _, e := range m.byID {
 		if e.State == Live {
-			out = append(out, e.Instance.Clone())
+			out = append(out, e.copied())
 		}
 	}
-	slices.SortFunc(out, func(a, b cloudprovider.Instance) int { return strings.Compare(a.ID, b.ID) })
-	return out
-}
-
-// LaunchedBefore returns EC2's ids of the instances that were launched before a time.
-func (m *Memory) LaunchedBefore(before time.Time) map[string]bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	out := map[string]bool{}
-	for bare, e := range m.byID {
-		if e.State == Live && e.Instance.Created.Before(before) && e.Checked.Before(before) {
-			out[bare] = true
-		}
-	}
+	slices.SortFunc(out, func(a, b Entry[Q]) int { return strings.Compare(a.Instance.ID, b.Instance.ID) })
 	return out
 }
 
 // IsOpen reports whether the result of a batch is still open here.
-func (m *Memory) IsOpen(id string) bool {
+func (m *Memory[Q]) IsOpen(id string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	_, ok := m.open[id]
@@ -251,31 +220,10 @@ func (m *Memory) IsOpen(id string) bool {
 }
 
 // Opens returns the open questions, by id.
-func (m *Memory) Opens() []Question {
+func (m *Memory[Q]) Opens() []Q {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	out := make([]Question, 0, len(m.open))
-	for _, b := range m.open {
-		out = append(out, b)
-	}
-	slices.SortFunc(out, func(a, b Question) int { return strings.Compare(a.ID(), b.ID()) })
-	return out
-}
-
-// Await returns what to wait for under a token: a channel that is closed when the state Asking
-// ends, or an open question. It returns neither if the token is reconciled.
-func (m *Memory) Await(token string) (asking <-chan struct{}, open Question) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	e, ok := m.byToken[token]
-	switch {
-	case ok && e.State == Asking:
-		return e.done, nil
-	case ok && e.State == Open:
-		return nil, e.question
-	default:
-		return nil, nil
-	}
+	return slices.SortedFunc(maps.Values(m.open), func(a, b Q) int { return strings.Compare(a.ID(), b.ID()) })
 }
 
 // ProviderID returns the id that a kubelet reports.

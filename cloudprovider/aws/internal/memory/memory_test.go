@@ -25,47 +25,45 @@ func instance(token, bare string, at time.Time) cloudprovider.Instance {
 
 // Each token goes one way only: asked for, perhaps in doubt, alive, dead, and forgotten a day later.
 func TestWayOfAToken(t *testing.T) {
-	m := memory.New()
+	m := memory.New[question]()
 	e, fresh := m.Begin("t", "web", "shape")
 	require.True(t, fresh)
 	assert.Equal(t, memory.Asking, e.State)
 	e, fresh = m.Begin("t", "other", "other")
 	require.False(t, fresh)
 	assert.Equal(t, "web", e.Name, "what was there stays")
-	asking, open := m.Await("t")
+	asking := e.Asked
 	require.NotNil(t, asking)
-	require.Nil(t, open)
 
-	m.Reconcile("t", nil, question("q"), start)
+	m.Lost("t", question("q"))
 	select {
 	case <-asking:
 	default:
 		t.Fatal("those who wait must hear of it")
 	}
-	asking, open = m.Await("t")
-	require.Nil(t, asking)
-	require.Equal(t, question("q"), open)
+	e, ok := m.Token("t", start)
+	require.True(t, ok)
+	require.Equal(t, memory.Open, e.State)
+	require.Equal(t, question("q"), e.Question)
 	require.True(t, m.IsOpen("q"))
 
 	i := instance("t", "i-1", start)
-	m.Reconcile("t", &i, nil, start)
+	m.Launched("t", i, start)
 	m.Close(question("q"))
 	require.False(t, m.IsOpen("q"))
-	e, ok := m.Of("i-1")
+	e, ok = m.Of("i-1")
 	require.True(t, ok)
 	assert.Equal(t, memory.Live, e.State)
-	have, ok := m.Instance("t")
+	e, ok = m.Token("t", start)
 	require.True(t, ok)
-	assert.Equal(t, i, have)
-	assert.Empty(t, m.LaunchedBefore(start))
-	assert.Equal(t, map[string]bool{"i-1": true}, m.LaunchedBefore(start.Add(time.Second)))
+	assert.Equal(t, i, e.Instance)
+	assert.Equal(t, []memory.Entry[question]{e}, m.Living())
 
 	m.MarkTerminated("i-1", "it was deleted", start)
 	e, _ = m.Begin("t", "web", "shape")
 	assert.Equal(t, memory.Ended, e.State)
 	assert.Equal(t, "it was deleted", e.Why)
-	_, ok = m.Instance("t")
-	assert.False(t, ok)
+	assert.Empty(t, m.Living())
 	m.MarkTerminated("i-none", "", start.Add(24*time.Hour-time.Second))
 	_, ok = m.Of("i-1")
 	assert.True(t, ok)
@@ -74,37 +72,37 @@ func TestWayOfAToken(t *testing.T) {
 	assert.False(t, ok)
 	_, fresh = m.Begin("t", "web", "shape")
 	assert.True(t, fresh)
-	m.Reconcile("t", nil, nil, start)
+	m.Unused("t")
 	_, fresh = m.Begin("t", "new", "new")
 	assert.True(t, fresh, "what led to nothing is as if it had never been asked for")
 }
 
 // What callers get is theirs to change.
 func TestCopies(t *testing.T) {
-	m := memory.New()
+	m := memory.New[question]()
 	i := instance("t", "i-1", start)
 	i.Labels = map[string]string{"a": "1"}
-	m.Learn("t", "t", "s", i, start)
+	m.Learn(i, "s", start)
 	i.Labels["a"] = "2"
 	e, _ := m.Of("i-1")
 	e.Instance.Labels["a"] = "3"
-	have, _ := m.Instance("t")
-	have.Labels["a"] = "4"
-	have, _ = m.Instance("t")
-	assert.Equal(t, "1", have.Labels["a"])
-	m.Learn("t", "t", "s", instance("t", "i-2", start), start)
-	have, _ = m.Instance("t")
-	assert.Equal(t, "aws:///us-east-1a/i-1", have.ID, "the first stays")
+	e, _ = m.Token("t", start)
+	e.Instance.Labels["a"] = "4"
+	e, _ = m.Token("t", start)
+	assert.Equal(t, "1", e.Instance.Labels["a"])
+	m.Learn(instance("t", "i-2", start), "s", start)
+	e, _ = m.Token("t", start)
+	assert.Equal(t, "aws:///us-east-1a/i-1", e.Instance.ID, "the first stays")
 }
 
 func TestQuestionsAreSorted(t *testing.T) {
-	m := memory.New()
+	m := memory.New[question]()
 	var group sync.WaitGroup
 	for n := range 20 {
 		group.Go(func() {
 			token := fmt.Sprint("t", n)
 			m.Begin(token, token, "s")
-			m.Reconcile(token, nil, question(fmt.Sprintf("q%02d", n)), start)
+			m.Lost(token, question(fmt.Sprintf("q%02d", n)))
 		})
 	}
 	group.Wait()
@@ -125,14 +123,14 @@ func TestIDs(t *testing.T) {
 }
 
 func ExampleMemory() {
-	m := memory.New()
+	m := memory.New[question]()
 	_, fresh := m.Begin("token-1", "web-1", "shape")
 	fmt.Println("ask for it:", fresh)
 	i := cloudprovider.Instance{ID: memory.ProviderID("us-east-1a", "i-0123")}
-	m.Reconcile("token-1", &i, nil, start)
+	m.Launched("token-1", i, start)
 	_, fresh = m.Begin("token-1", "web-1", "shape")
-	have, _ := m.Instance("token-1")
-	fmt.Println("ask for it:", fresh, have.ID)
+	e, _ := m.Token("token-1", start)
+	fmt.Println("ask for it:", fresh, e.Instance.ID)
 	// Output:
 	// ask for it: true
 	// ask for it: false aws:///us-east-1a/i-0123

@@ -28,43 +28,51 @@ func Name(region, cluster, role string) string {
 	return cluster + "_" + hex.EncodeToString(sum[:8])
 }
 
+// find returns the roles of a profile, and whether there is one.
+func find(ctx context.Context, clients *api.Clients, name string) (roles []string, found bool, err error) {
+	out, err := clients.IAM.GetInstanceProfile(ctx, &iam.GetInstanceProfileInput{InstanceProfileName: aws.String(name)})
+	if _, missing := errors.AsType[*types.NoSuchEntityException](err); missing {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	for _, r := range out.InstanceProfile.Roles {
+		roles = append(roles, aws.ToString(r.RoleName))
+	}
+	return roles, true, nil
+}
+
 // Ensure finds or makes the profile of a role. It returns its name and whether it was made.
 // Repeating it has no further effect.
 func Ensure(ctx context.Context, clients *api.Clients, cluster, role string) (name string, made bool, err error) {
 	name = Name(clients.Region, cluster, role)
-	var missing *types.NoSuchEntityException
-	out, err := clients.IAM.GetInstanceProfile(ctx, &iam.GetInstanceProfileInput{InstanceProfileName: aws.String(name)})
-	if errors.As(err, &missing) {
-		var exists *types.EntityAlreadyExistsException
-		made = true
+	roles, found, err := find(ctx, clients, name)
+	if err == nil && !found {
 		_, err = clients.IAM.CreateInstanceProfile(ctx, create(clients.Region, cluster, name))
-		switch {
-		case errors.As(err, &exists):
+		made = true // possibly, if there is an error
+		if _, exists := errors.AsType[*types.EntityAlreadyExistsException](err); exists {
 			made = false
-		case err != nil:
-			return name, made, err
+			roles, _, err = find(ctx, clients, name)
 		}
-		out, err = clients.IAM.GetInstanceProfile(ctx, &iam.GetInstanceProfileInput{InstanceProfileName: aws.String(name)})
 	}
 	if err != nil {
 		return name, made, err
 	}
 	base := bare(role)
-	for _, r := range out.InstanceProfile.Roles {
-		if aws.ToString(r.RoleName) == base {
+	for _, r := range roles {
+		if r == base {
 			return name, made, nil
 		}
-		if _, err := clients.IAM.RemoveRoleFromInstanceProfile(ctx, &iam.RemoveRoleFromInstanceProfileInput{InstanceProfileName: aws.String(name), RoleName: r.RoleName}); err != nil {
+		if err := removeRole(ctx, clients, name, r); err != nil {
 			return name, made, err
 		}
 	}
-	if _, err := clients.IAM.AddRoleToInstanceProfile(ctx, &iam.AddRoleToInstanceProfileInput{InstanceProfileName: aws.String(name), RoleName: aws.String(base)}); err != nil {
-		if errors.As(err, &missing) {
-			err = &cloudprovider.Error{Code: cloudprovider.ErrNotReady, Err: fmt.Errorf("the role %q of the node class does not exist", role)}
-		}
-		return name, made, err
+	_, err = clients.IAM.AddRoleToInstanceProfile(ctx, addRole(name, base))
+	if _, missing := errors.AsType[*types.NoSuchEntityException](err); missing {
+		err = &cloudprovider.Error{Code: cloudprovider.ErrNotReady, Err: fmt.Errorf("the role %q of the node class does not exist", role)}
 	}
-	return name, made, nil
+	return name, made, err
 }
 
 // create returns the request for a profile.
@@ -75,6 +83,17 @@ func create(region, cluster, name string) *iam.CreateInstanceProfileInput {
 	}
 }
 
+func addRole(name, role string) *iam.AddRoleToInstanceProfileInput {
+	return &iam.AddRoleToInstanceProfileInput{InstanceProfileName: aws.String(name), RoleName: aws.String(role)}
+}
+
+func removeRole(ctx context.Context, clients *api.Clients, name, role string) error {
+	_, err := clients.IAM.RemoveRoleFromInstanceProfile(ctx, &iam.RemoveRoleFromInstanceProfileInput{
+		InstanceProfileName: aws.String(name), RoleName: aws.String(role),
+	})
+	return err
+}
+
 // bare returns a role without its path, as a profile needs it.
 func bare(role string) string { return role[strings.LastIndex(role, "/")+1:] }
 
@@ -82,25 +101,21 @@ func bare(role string) string { return role[strings.LastIndex(role, "/")+1:] }
 // if it exists. It changes nothing.
 func Missing(ctx context.Context, clients *api.Clients, cluster, role string) (*iam.CreateInstanceProfileInput, *iam.AddRoleToInstanceProfileInput, error) {
 	name := Name(clients.Region, cluster, role)
-	_, err := clients.IAM.GetInstanceProfile(ctx, &iam.GetInstanceProfileInput{InstanceProfileName: aws.String(name)})
-	if _, missing := errors.AsType[*types.NoSuchEntityException](err); !missing {
+	if _, found, err := find(ctx, clients, name); found || err != nil {
 		return nil, nil, err
 	}
-	return create(clients.Region, cluster, name), &iam.AddRoleToInstanceProfileInput{InstanceProfileName: aws.String(name), RoleName: aws.String(bare(role))}, nil
+	return create(clients.Region, cluster, name), addRole(name, bare(role)), nil
 }
 
 // Delete deletes a profile with its contents. A profile that does not exist counts as deleted.
 func Delete(ctx context.Context, clients *api.Clients, name string) error {
-	var missing *types.NoSuchEntityException
-	out, err := clients.IAM.GetInstanceProfile(ctx, &iam.GetInstanceProfileInput{InstanceProfileName: aws.String(name)})
-	if errors.As(err, &missing) {
-		return nil
-	}
-	if err != nil {
+	roles, found, err := find(ctx, clients, name)
+	if err != nil || !found {
 		return err
 	}
-	for _, r := range out.InstanceProfile.Roles {
-		if _, err := clients.IAM.RemoveRoleFromInstanceProfile(ctx, &iam.RemoveRoleFromInstanceProfileInput{InstanceProfileName: aws.String(name), RoleName: r.RoleName}); err != nil && !errors.As(err, &missing) {
+	var missing *types.NoSuchEntityException
+	for _, r := range roles {
+		if err := removeRole(ctx, clients, name, r); err != nil && !errors.As(err, &missing) {
 			return err
 		}
 	}

@@ -70,19 +70,15 @@ func TestHashesStayValid(t *testing.T) {
 
 // What is looked at decides on the shape, what is not does not.
 func TestShape(t *testing.T) {
-	kind := func(c cloudprovider.Candidate) string {
-		v, _ := c.Offering.Get("karpenter.sh/capacity-type").Single()
-		return v
-	}
 	_, claims := hashCases()
 	c := claims[1]
-	want := record.Shape(c, nil, kind)
+	want := record.Shape(c)
 	other := c.Clone()
 	other.Name, other.Token, other.Requests = "x", "y", nil
 	other.Candidates[0], other.Candidates[1] = other.Candidates[1], other.Candidates[0]
-	assert.Equal(t, want, record.Shape(other, nil, kind))
+	assert.Equal(t, want, record.Shape(other))
 	assert.NotEqual(t, record.Identity(c), record.Identity(other))
-	assert.NotEqual(t, want, record.Shape(c, []string{"efa"}, kind))
+	assert.NotEqual(t, want, record.Shape(c, "vpc.amazonaws.com/efa"))
 	for name, change := range map[string]func(c *cloudprovider.NodeClaim){
 		"label": func(c *cloudprovider.NodeClaim) { c.Labels["team"] = "red" }, "taint": func(c *cloudprovider.NodeClaim) { c.Taints = nil },
 		"pool": func(c *cloudprovider.NodeClaim) { c.Pool = "db" }, "candidates": func(c *cloudprovider.NodeClaim) { c.Candidates = c.Candidates[:1] },
@@ -90,6 +86,6 @@ func TestShape(t *testing.T) {
 	} {
 		changed := c.Clone()
 		change(&changed)
-		assert.NotEqual(t, want, record.Shape(changed, nil, kind), name)
+		assert.NotEqual(t, want, record.Shape(changed), name)
 	}
 }

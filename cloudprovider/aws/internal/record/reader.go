@@ -49,6 +49,10 @@ func (r *Reader) Batch(tags map[string]string) (Batch, bool, error) {
 	return Read(tags)
 }
 
+// Sealed records the seal of a batch, by its [Batch.Key], which its machines carry since they were
+// read.
+func (r *Reader) Sealed(key string, s Seal) { r.seals[key] = s }
+
 // Seal is like [ReadSeal], for a machine of the batch.
 func (r *Reader) Seal(b Batch, tags map[string]string) (Seal, bool, error) {
 	if s, ok := r.seals[b.Key(tags)]; ok {

@@ -8,6 +8,7 @@ import (
 	"mime"
 	"mime/multipart"
 	"net/mail"
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -72,10 +73,10 @@ func readArchive(text string) ([]part, error) {
 		if errors.Is(err, io.EOF) {
 			return parts, nil
 		}
-		if err != nil {
-			return nil, fmt.Errorf("userdata: MIME archive: part %d is broken or the closing boundary is missing", len(parts)+1)
+		var body []byte
+		if err == nil {
+			body, err = io.ReadAll(p)
 		}
-		body, err := io.ReadAll(p)
 		if err != nil {
 			return nil, fmt.Errorf("userdata: MIME archive: part %d is broken or the closing boundary is missing", len(parts)+1)
 		}
@@ -108,12 +109,7 @@ func writeArchive(parts []part) string {
 }
 
 func clashes(parts []part, boundary string) bool {
-	for _, p := range parts {
-		if strings.HasPrefix(p.body, "--"+boundary) || strings.Contains(p.body, "\n--"+boundary) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(parts, func(p part) bool { return strings.Contains("\n"+p.body, "\n--"+boundary) })
 }
 
 func wrapShell(text string) part { return part{shellType, text} }

@@ -9,12 +9,14 @@ import (
 	"strings"
 
 	"github.com/pelletier/go-toml/v2"
+
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/internal/discovery"
 )
 
 // settings returns the user's TOML, overridden by what the cluster and the node decide. Everything
 // else stays as it was written, known or not. Taints are replaced as a whole, and labels are
 // merged.
-func settings(c Cluster, n Node) (string, error) {
+func settings(c discovery.Cluster, n Node) (string, error) {
 	doc := map[string]any{}
 	if err := toml.Unmarshal([]byte(n.Own), &doc); err != nil {
 		if where, ok := errors.AsType[*toml.DecodeError](err); ok {
@@ -38,7 +40,7 @@ func settings(c Cluster, n Node) (string, error) {
 	default:
 		kubernetes["cluster-dns-ip"] = dns
 	}
-	blocks := map[string]map[string]string{"node-labels": n.labelMap()}
+	blocks := map[string]map[string]string{"node-labels": n.labels()}
 	for _, s := range n.settings() {
 		switch block, ok := s.value.(map[string]string); {
 		case ok:
@@ -99,17 +101,6 @@ func bindsAll(version string) bool {
 	var major, minor int
 	_, err := fmt.Sscanf(strings.TrimPrefix(version, "v"), "%d.%d.", &major, &minor)
 	return version == "latest" || err == nil && (major > 1 || major == 1 && minor >= 46)
-}
-
-// labelMap returns the registrable labels.
-func (n Node) labelMap() map[string]string {
-	out := map[string]string{}
-	for key, value := range n.Labels {
-		if Registrable(key) {
-			out[key] = value
-		}
-	}
-	return out
 }
 
 // table follows a path of tables and creates missing ones.

@@ -50,18 +50,23 @@ func (s setting) text() string {
 	if s.flag == "eviction-hard" || s.flag == "eviction-soft" {
 		sign = "<"
 	}
-	var pairs []string
+	return pairs(by, sign)
+}
+
+// pairs returns a map as one word, in the order of its keys.
+func pairs(by map[string]string, sign string) string {
+	var list []string
 	for _, key := range slices.Sorted(maps.Keys(by)) {
-		pairs = append(pairs, key+sign+by[key])
+		list = append(list, key+sign+by[key])
 	}
-	return strings.Join(pairs, ",")
+	return strings.Join(list, ",")
 }
 
 // flags returns the kubelet's command line, in a fixed order.
 func flags(n Node) []string {
 	var out, taints []string
 	if labels := n.labels(); len(labels) > 0 {
-		out = append(out, "--node-labels="+strings.Join(labels, ","))
+		out = append(out, "--node-labels="+pairs(labels, "="))
 	}
 	for _, t := range n.taints() {
 		taints = append(taints, fmt.Sprintf("%s=%s:%s", t.Key, t.Value, t.Effect))

@@ -2,13 +2,14 @@ package userdata
 
 import (
 	"fmt"
-	"strings"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/internal/discovery"
 )
 
 // nodeConfig returns the NodeConfig (node.eks.aws/v1alpha1) that nodeadm of AL2023 reads.
-func nodeConfig(c Cluster, n Node) (string, error) {
+func nodeConfig(c discovery.Cluster, n Node) (string, error) {
 	config := map[string]any{}
 	for name, value := range n.kubelet().Further {
 		config[name] = value
@@ -19,15 +20,7 @@ func nodeConfig(c Cluster, n Node) (string, error) {
 	for _, s := range n.settings() {
 		config[s.config] = s.value
 	}
-	var taints []map[string]string
-	for _, t := range n.taints() {
-		taint := map[string]string{"key": t.Key, "effect": string(t.Effect)}
-		if t.Value != "" {
-			taint["value"] = t.Value
-		}
-		taints = append(taints, taint)
-	}
-	if len(taints) > 0 {
+	if taints := n.taints(); len(taints) > 0 {
 		config["registerWithTaints"] = taints
 	}
 	kubelet := map[string]any{}
@@ -35,7 +28,7 @@ func nodeConfig(c Cluster, n Node) (string, error) {
 		kubelet["config"] = config
 	}
 	if labels := n.labels(); len(labels) > 0 {
-		kubelet["flags"] = []string{"--node-labels=" + strings.Join(labels, ",")}
+		kubelet["flags"] = []string{"--node-labels=" + pairs(labels, "=")}
 	}
 	spec := map[string]any{
 		"cluster": map[string]string{"name": c.Name, "apiServerEndpoint": c.Endpoint, "certificateAuthority": c.CA, "cidr": c.ServiceCIDR},

@@ -3,11 +3,13 @@ package userdata
 import (
 	"fmt"
 	"strings"
+
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/internal/discovery"
 )
 
 // bootstrapScript calls the script in EKS's AL2 and Ubuntu images. All values were checked for
 // characters that have a meaning in a shell.
-func bootstrapScript(c Cluster, n Node) string {
+func bootstrapScript(c discovery.Cluster, n Node) string {
 	var b strings.Builder
 	b.WriteString("#!/bin/bash\nset -o errexit -o nounset -o pipefail\n")
 	b.WriteString("/etc/eks/bootstrap.sh " + quote(c.Name) + " --apiserver-endpoint " + quote(c.Endpoint))
@@ -23,8 +25,8 @@ func bootstrapScript(c Cluster, n Node) string {
 	k := n.kubelet()
 	// Without an address the script guesses one from the network of the machine. That is wrong in
 	// clusters with a service network of their own.
-	if dns := c.dns(k); dns != "" {
-		b.WriteString(" --dns-cluster-ip " + quote(dns))
+	if ip := dns(c, k); ip != "" {
+		b.WriteString(" --dns-cluster-ip " + quote(ip))
 	}
 	if k.MaxPods != nil || k.PodsPerCore != nil {
 		b.WriteString(" --use-max-pods false")
@@ -44,7 +46,7 @@ func quote(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\'
 
 // powershell calls the script in EKS's Windows images, after the user's own text. A tag in that
 // text would end the block, and the node would not join.
-func powershell(c Cluster, n Node) (string, error) {
+func powershell(c discovery.Cluster, n Node) (string, error) {
 	single := func(word string) string { return "'" + strings.ReplaceAll(word, "'", "''") + "'" }
 	var b strings.Builder
 	b.WriteString("<powershell>\n")
@@ -65,8 +67,8 @@ func powershell(c Cluster, n Node) (string, error) {
 	if extra := flags(n); len(extra) > 0 {
 		b.WriteString(" -KubeletExtraArgs " + single(strings.Join(extra, " ")))
 	}
-	if dns := c.dns(n.kubelet()); dns != "" {
-		b.WriteString(" -DNSClusterIP " + single(dns))
+	if ip := dns(c, n.kubelet()); ip != "" {
+		b.WriteString(" -DNSClusterIP " + single(ip))
 	}
 	b.WriteString("\n</powershell>\n")
 	return b.String(), nil

@@ -1,3 +1,10 @@
+// Package userdata writes what an EC2 instance needs at its first boot so that its kubelet joins a
+// cluster. It is a shell script in a MIME archive for AL2 and Ubuntu, a NodeConfig for AL2023, TOML
+// for Bottlerocket, PowerShell for Windows, and the user's own text, verbatim, for custom images.
+// The user's own user data is merged in, and nothing of it is dropped.
+//
+// The output depends only on the input. Maps are written in the order of their keys, so equal nodes
+// get equal bytes and share a launch template.
 package userdata
 
 import (
@@ -11,26 +18,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/internal/discovery"
 	"github.com/joinery-sdk/joinery/instancetypes/ec2"
 	"github.com/joinery-sdk/joinery/instancetypes/ec2/nodeclass"
 )
 
 // MaxBytes is EC2's limit, before base64.
 const MaxBytes = 16384
-
-// Cluster is what a node must know about its cluster.
-type Cluster struct {
-	Name string
-	// Endpoint is the address of the API server, with https://.
-	Endpoint string
-	// CA is the certificate authority as EKS's API returns it: PEM in base64.
-	CA string
-	// ServiceCIDR is the network of services. AL2023 requires it, and all families derive the
-	// cluster's DNS from it.
-	ServiceCIDR string
-	// IPv6 says that pods get IPv6 addresses.
-	IPv6 bool
-}
 
 // Node is what was decided about a node.
 type Node struct {
@@ -52,22 +46,14 @@ type Node struct {
 	Own string
 }
 
-// SizeError says that user data is larger than EC2 allows.
-type SizeError struct{ Bytes int }
-
-// Error returns the size and the cure.
-func (e *SizeError) Error() string {
-	return fmt.Sprintf("userdata: %d bytes, and EC2 takes at most %d: move scripts into the image, or have a short script fetch them", e.Bytes, MaxBytes)
-}
-
 // Render returns the user data for a family, not yet in base64. The error joins what is wrong with
 // cluster and node: labels and taints that no API server would accept, user data that cannot be
-// merged, or a [*SizeError]. Errors never quote user data.
-func Render(family ec2.Family, c Cluster, n Node) (string, error) {
+// merged, or that is larger than [MaxBytes]. Errors never quote user data.
+func Render(family ec2.Family, c discovery.Cluster, n Node) (string, error) {
 	if family == ec2.Custom {
 		return sized(n.Own)
 	}
-	if err := errors.Join(c.validate(family), n.validate()); err != nil {
+	if err := errors.Join(validate(c, family), n.validate()); err != nil {
 		return "", err
 	}
 	var text string
@@ -98,14 +84,15 @@ func Render(family ec2.Family, c Cluster, n Node) (string, error) {
 
 func sized(text string) (string, error) {
 	if len(text) > MaxBytes {
-		return "", &SizeError{Bytes: len(text)}
+		return "", fmt.Errorf("userdata: %d bytes, and EC2 takes at most %d: "+
+			"move scripts into the image, or have a short script fetch them", len(text), MaxBytes)
 	}
 	return text, nil
 }
 
 // dns returns the address of the cluster's DNS: the class's own choice, or the tenth address of the
 // service network, as EKS assigns it. It is empty if neither is known.
-func (c Cluster) dns(k nodeclass.Kubelet) string {
+func dns(c discovery.Cluster, k nodeclass.Kubelet) string {
 	if len(k.ClusterDNS) > 0 {
 		return k.ClusterDNS[0]
 	}
@@ -120,7 +107,7 @@ func (c Cluster) dns(k nodeclass.Kubelet) string {
 	return address.String()
 }
 
-func (c Cluster) validate(family ec2.Family) error {
+func validate(c discovery.Cluster, family ec2.Family) error {
 	var errs []error
 	need := func(field, value, why string) {
 		if value == "" {
@@ -205,14 +192,10 @@ func Registrable(key string) bool {
 	return false
 }
 
-// labels returns the registrable labels as k=v, in the order of the keys.
-func (n Node) labels() []string {
-	var out []string
-	for _, key := range slices.Sorted(maps.Keys(n.Labels)) {
-		if Registrable(key) {
-			out = append(out, key+"="+n.Labels[key])
-		}
-	}
+// labels returns the registrable labels.
+func (n Node) labels() map[string]string {
+	out := maps.Clone(n.Labels)
+	maps.DeleteFunc(out, func(key, _ string) bool { return !Registrable(key) })
 	return out
 }
 

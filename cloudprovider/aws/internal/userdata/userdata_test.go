@@ -22,6 +22,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/internal/discovery"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/internal/userdata"
 	"github.com/joinery-sdk/joinery/instancetypes/ec2"
 	"github.com/joinery-sdk/joinery/instancetypes/ec2/nodeclass"
@@ -29,8 +30,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-func cluster() userdata.Cluster {
-	return userdata.Cluster{Name: "harbour", Endpoint: "https://api.harbour.example.com", CA: "Y2E=", ServiceCIDR: "10.100.0.0/16"}
+func cluster() discovery.Cluster {
+	return discovery.Cluster{Name: "harbour", Endpoint: "https://api.harbour.example.com", CA: "Y2E=", ServiceCIDR: "10.100.0.0/16"}
 }
 
 func ptr[T any](v T) *T { return &v }
@@ -293,12 +294,12 @@ func kubelet(k nodeclass.Kubelet) userdata.Node { return userdata.Node{Kubelet: 
 func TestFaults(t *testing.T) {
 	for name, test := range map[string]struct {
 		family ec2.Family
-		c      userdata.Cluster
+		c      discovery.Cluster
 		n      userdata.Node
 		want   []string
 	}{
-		"cluster": {ec2.AL2023, userdata.Cluster{}, userdata.Node{}, []string{"cluster.name: missing", "cluster.endpoint: missing", "cluster.ca: missing", "cluster.serviceCIDR: missing"}},
-		"shell":   {ec2.AL2, userdata.Cluster{Name: "a'; reboot", Endpoint: "https://x"}, userdata.Node{}, []string{"cluster.name"}},
+		"cluster": {ec2.AL2023, discovery.Cluster{}, userdata.Node{}, []string{"cluster.name: missing", "cluster.endpoint: missing", "cluster.ca: missing", "cluster.serviceCIDR: missing"}},
+		"shell":   {ec2.AL2, discovery.Cluster{Name: "a'; reboot", Endpoint: "https://x"}, userdata.Node{}, []string{"cluster.name"}},
 		"label":   {ec2.AL2, cluster(), userdata.Node{Labels: map[string]string{"a": "x y", "b": "'"}}, []string{`labels["a"]`, `labels["b"]`}},
 		"taint":   {ec2.AL2, cluster(), userdata.Node{Taints: []corev1.Taint{{Key: "$(reboot)", Effect: "Sometimes"}}}, []string{"taints[0]", "want effect"}},
 		"toml":    {ec2.Bottlerocket, cluster(), userdata.Node{Own: "[settings]\nsecret = "}, []string{"not TOML: line 2"}},
@@ -324,13 +325,10 @@ func TestFaults(t *testing.T) {
 }
 
 func TestSize(t *testing.T) {
-	_, err := userdata.Render(ec2.Custom, userdata.Cluster{}, userdata.Node{Own: strings.Repeat("x", userdata.MaxBytes)})
+	_, err := userdata.Render(ec2.Custom, discovery.Cluster{}, userdata.Node{Own: strings.Repeat("x", userdata.MaxBytes)})
 	require.NoError(t, err)
 	_, err = userdata.Render(ec2.AL2, cluster(), userdata.Node{Own: strings.Repeat("x", userdata.MaxBytes)})
-	var size *userdata.SizeError
-	require.ErrorAs(t, err, &size)
-	assert.Greater(t, size.Bytes, userdata.MaxBytes)
-	assert.ErrorContains(t, err, "16384")
+	require.ErrorContains(t, err, " bytes, and EC2 takes at most 16384")
 }
 
 func TestRegistrable(t *testing.T) {
@@ -373,7 +371,7 @@ func FuzzRender(f *testing.F) {
 }
 
 func ExampleRender() {
-	text, err := userdata.Render(ec2.AL2, userdata.Cluster{Name: "harbour", Endpoint: "https://api.example.com"}, userdata.Node{Labels: map[string]string{"team": "red"}})
+	text, err := userdata.Render(ec2.AL2, discovery.Cluster{Name: "harbour", Endpoint: "https://api.example.com"}, userdata.Node{Labels: map[string]string{"team": "red"}})
 	fmt.Print(text, err)
 	// Output:
 	// MIME-Version: 1.0
@@ -387,12 +385,6 @@ func ExampleRender() {
 	// /etc/eks/bootstrap.sh 'harbour' --apiserver-endpoint 'https://api.example.com' --kubelet-extra-args '--node-labels=team=red'
 	// --//--
 	// <nil>
-}
-
-func ExampleSizeError() {
-	_, err := userdata.Render(ec2.Custom, userdata.Cluster{}, userdata.Node{Own: strings.Repeat("#", 20_000)})
-	fmt.Println(err)
-	// Output: userdata: 20000 bytes, and EC2 takes at most 16384: move scripts into the image, or have a short script fetch them
 }
 
 func ExampleRegistrable() {
