@@ -165,6 +165,7 @@ func (g *generator) fill(n *corev1.Node, app string) {
 	left.Sub(beside)
 	if left.Cmp(step) > 0 {
 		large := one(app+"-large", left, pick(g, "raised", "usual"))
+		large.Spec.Containers[0].Resources.Limits = corev1.ResourceList{resource: left} // or a LimitRange says less
 		if nominated {
 			g.nominate(large, n)
 		}

@@ -41,7 +41,7 @@ func inTree(v *corev1.PersistentVolumeSpec, driver string) {
 	case migratedPlugins()[1]:
 		v.GCEPersistentDisk = &corev1.GCEPersistentDiskVolumeSource{PDName: name}
 	case migratedPlugins()[2]:
-		v.AzureDisk = &corev1.AzureDiskVolumeSource{DiskName: name, DataDiskURI: "/disks/" + name, Kind: new(corev1.AzureManagedDisk)}
+		v.AzureDisk = &corev1.AzureDiskVolumeSource{DiskName: name, DataDiskURI: "/subscriptions/s/resourcegroups/g/providers/microsoft.compute/disks/" + name, Kind: new(corev1.AzureManagedDisk)}
 	}
 }
 
