@@ -180,7 +180,10 @@ func (g *generator) fill(n *corev1.Node, app string) {
 			g.pin(one(fmt.Sprintf("%s-above-%d", app, i), above, pick(g, "high", "high", "raised")), n)
 		}
 	}
-	kind, driver := g.r.IntN(8), pick(g, migratedPlugins()...)
+	kind, driver := g.r.IntN(8), pick(g, append(migratedPlugins(), migratedPlugins()[0])...)
+	if kind >= 3 && kind <= 5 && !g.options.NoVolumes {
+		g.attaches(n, driver)
+	}
 	for i := range 6 + g.r.IntN(4) {
 		p := one(fmt.Sprintf("%s-%d", app, i), step, "low")
 		g.pin(p, n)
@@ -189,10 +192,10 @@ func (g *generator) fill(n *corev1.Node, app string) {
 			p.Spec.Containers[0].Resources.Requests = nil
 		case 1:
 			p.Spec.RuntimeClassName = new(runtimeSandbox)
-		case 2, 3, 4:
+		case 2, 3, 4, 5:
 			p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: quantity("10m")}
 			if !g.options.NoVolumes {
-				g.disk(p, kind-2, driver, n.Labels[corev1.LabelTopologyZone])
+				g.disk(p, kind, driver, n.Labels[corev1.LabelTopologyZone])
 			}
 		}
 	}
@@ -210,9 +213,13 @@ func (g *generator) nominate(p *corev1.Pod, n *corev1.Node) {
 // disk gives a pod of [generator.full] a volume of its own: one to be made, an old one that is bound, or one that the pod names itself.
 func (g *generator) disk(p *corev1.Pod, kind int, driver, zone string) {
 	switch {
-	case kind == 0:
-		g.mount(p, "data-"+p.Name, "waits", "")
-	case kind == 1 && zone != "":
+	case kind == 2:
+		class := "two-zones" // no free volume has it, so that each claim attaches one
+		if zone == Zones()[1] {
+			class = "zone-b"
+		}
+		g.mount(p, "data-"+p.Name, class, "")
+	case kind < 5 && zone != "":
 		g.mount(p, "data-"+p.Name, "waits", zone)
 		inTree(&g.s.PVs[len(g.s.PVs)-1].Spec, driver)
 	default:
@@ -221,6 +228,20 @@ func (g *generator) disk(p *corev1.Pod, kind int, driver, zone string) {
 		p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: "own", VolumeSource: corev1.VolumeSource{
 			AWSElasticBlockStore: v.AWSElasticBlockStore, GCEPersistentDisk: v.GCEPersistentDisk, AzureDisk: v.AzureDisk,
 		}})
+	}
+}
+
+// attaches lets a driver run on a node, with a small limit.
+func (g *generator) attaches(n *corev1.Node, driver string) {
+	at := slices.IndexFunc(g.s.CSINodes, func(c *storagev1.CSINode) bool { return c.Name == n.Name })
+	if at < 0 {
+		c := &storagev1.CSINode{}
+		c.TypeMeta, c.ObjectMeta = meta("CSINode", "storage.k8s.io/v1", n.Name)
+		at, g.s.CSINodes = len(g.s.CSINodes), append(g.s.CSINodes, c)
+	}
+	limit, spec := int32(1+g.r.IntN(4)), &g.s.CSINodes[at].Spec
+	if !slices.ContainsFunc(spec.Drivers, func(d storagev1.CSINodeDriver) bool { return d.Name == driver }) {
+		spec.Drivers = append(spec.Drivers, storagev1.CSINodeDriver{Name: driver, NodeID: n.Name, Allocatable: &storagev1.VolumeNodeResources{Count: &limit}})
 	}
 }
 

@@ -154,20 +154,26 @@ func (s Scenario) Cluster() kubejudge.Scenario {
 	return out
 }
 
-// withDrivers adds to the list what nodes to come have, if it is not there: every driver runs there, and attaches any number of volumes.
+// withDrivers is the list with what it lacks of nodes to come: every driver runs there, and attaches any number of volumes unless it says
+// otherwise already.
 func (s Scenario) withDrivers(list []*storagev1.CSINode, nodes []*corev1.Node) []*storagev1.CSINode {
-	list = slices.Clip(list)
+	list = slices.Clone(list)
 	for _, n := range nodes {
-		if slices.ContainsFunc(list, func(c *storagev1.CSINode) bool { return c.Name == n.Name }) {
-			continue
-		}
 		c := &storagev1.CSINode{}
 		c.TypeMeta, c.ObjectMeta = meta("CSINode", "storage.k8s.io/v1", n.Name)
 		c.Annotations = map[string]string{migrated: inTreePlugins}
-		for _, d := range s.CSIDrivers {
-			c.Spec.Drivers = append(c.Spec.Drivers, storagev1.CSINodeDriver{Name: d.Name, NodeID: n.Name})
+		at := slices.IndexFunc(list, func(c *storagev1.CSINode) bool { return c.Name == n.Name })
+		if at >= 0 {
+			c = list[at].DeepCopy()
+		} else {
+			at, list = len(list), append(list, nil)
 		}
-		list = append(list, c)
+		for _, d := range s.CSIDrivers {
+			if !slices.ContainsFunc(c.Spec.Drivers, func(have storagev1.CSINodeDriver) bool { return have.Name == d.Name }) {
+				c.Spec.Drivers = append(c.Spec.Drivers, storagev1.CSINodeDriver{Name: d.Name, NodeID: n.Name})
+			}
+		}
+		list[at] = c
 	}
 	return list
 }

@@ -167,7 +167,8 @@ func (g *generator) attachments() {
 			n.Annotations = map[string]string{migrated: inTreePlugins}
 		}
 		for _, driver := range migratedPlugins() {
-			if limit := int32(1 + g.r.IntN(4)); g.chance(50) {
+			runs := slices.ContainsFunc(n.Spec.Drivers, func(d storagev1.CSINodeDriver) bool { return d.Name == driver })
+			if limit := int32(1 + g.r.IntN(4)); !runs && g.chance(50) {
 				n.Spec.Drivers = append(n.Spec.Drivers, storagev1.CSINodeDriver{Name: driver, NodeID: n.Name, Allocatable: &storagev1.VolumeNodeResources{Count: &limit}})
 			}
 		}
