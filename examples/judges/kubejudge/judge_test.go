@@ -138,9 +138,9 @@ func TestJudgeByPlugin(t *testing.T) {
 		{
 			name: "a nominated pod is not there yet",
 			scenario: kubejudge.Scenario{Nodes: nodes, Pods: concat(
-				pods(1, "waits", priority(10), nominated("a1")), pods(1, "beside", priority(5), near("waits")),
+				pods(1, "waits", priority(10), nominated("a2")), pods(1, "beside", priority(5), near("waits")),
 			)},
-			plan:    plan("beside-0", "a1"),
+			plan:    plan("beside-0", "a2"),
 			refused: "beside-0", plugin: "InterPodAffinity", message: "affinity",
 		},
 		{

@@ -235,8 +235,10 @@ func reach(pv *corev1.PersistentVolume) (requirements.Alternatives, error) {
 func zoned(pv *corev1.PersistentVolume, where requirements.Alternatives) requirements.Alternatives {
 	labelled, nowhere := anywhere(), []requirements.Requirement{}
 	for _, l := range []struct{ key, inUse string }{
-		{corev1.LabelTopologyZone, ""}, {corev1.LabelTopologyRegion, ""},
-		{corev1.LabelFailureDomainBetaZone, corev1.LabelTopologyZone}, {corev1.LabelFailureDomainBetaRegion, corev1.LabelTopologyRegion},
+		{corev1.LabelTopologyZone, ""},
+		{corev1.LabelTopologyRegion, ""},
+		{corev1.LabelFailureDomainBetaZone, corev1.LabelTopologyZone},
+		{corev1.LabelFailureDomainBetaRegion, corev1.LabelTopologyRegion},
 	} {
 		nowhere = append(nowhere, requirements.DoesNotExist(l.key))
 		v, ok := pv.Labels[l.key]
