@@ -29,7 +29,8 @@ type Options struct {
 	// NoVolumes, NoPreferences and NoExisting leave a whole dimension out.
 	NoVolumes, NoPreferences, NoExisting bool
 	// Changing adds what the others do not expect: nodes and pending pods that are being deleted, claims of nodes on their way,
-	// cordons without their taint, LimitRanges, free volumes that no driver makes, and daemons with anti-affinity.
+	// cordons without their taint, LimitRanges, free volumes that no driver makes, daemons with anti-affinity, what others write into
+	// storage objects and nodes, pods that are older than their classes, and nodes that pods of their own fill, some of these nominated.
 	Changing bool
 	// Nominated lets Changing nominate pods of any priority to nodes that may be gone. Without, nominated pods have the highest or the
 	// lowest priority, and no selector of others is meant for them.
