@@ -55,6 +55,12 @@ func onThePlan(ctx context.Context, s scenario.Scenario, p *plan.Plan, more ...*
 	}
 	slices.SortFunc(pods, func(a, b types.NamespacedName) int { return scheduling.ComparePods(podOf(a), podOf(b)) })
 	nodes, order := replay.Plan(p)
+	// With minValues a node may still become one of several types. That it has the labels of one of them here does not make it a place for pods
+	// that ask for them.
+	undecided := map[string]bool{}
+	for _, n := range p.NewNodes() {
+		undecided[n.Name] = len(n.Pool.MinValues) > 0
+	}
 	cluster, order, err := s.Planned(ctx, slices.Concat(nodes, onTheirWay(s, p), more), nil, order)
 	if err != nil {
 		return nil, err
@@ -62,6 +68,9 @@ func onThePlan(ctx context.Context, s scenario.Scenario, p *plan.Plan, more ...*
 	fits, err := kubejudge.Fits(ctx, cluster, order, pods)
 	var out []missed
 	for _, b := range fits {
+		if undecided[b.Node] {
+			continue
+		}
 		if len(more) == 0 || slices.ContainsFunc(more, func(n *corev1.Node) bool { return n.Name == b.Node }) {
 			out = append(out, missed{b.Pod, b.Node, why[b.Pod]})
 		}
