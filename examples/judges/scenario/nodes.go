@@ -137,6 +137,7 @@ func (g *generator) full() {
 	}
 }
 
+// fill is [generator.full] of one node.
 func (g *generator) fill(n *corev1.Node, app string) {
 	resource, step := corev1.ResourceCPU, quantity("100m")
 	if g.chance(40) {
@@ -152,20 +153,20 @@ func (g *generator) fill(n *corev1.Node, app string) {
 		g.s.Pods = append(g.s.Pods, p)
 		return p
 	}
-	left := g.left(n, resource)
+	size := g.remaining(n, resource)
 	beside := step.DeepCopy()
 	beside.Mul(int64(2 + g.r.IntN(5)))
 	nominated := g.chance(50)
 	for _, p := range g.s.Running {
 		if nominated && p.Spec.NodeName == n.Name && p.DeletionTimestamp == nil && g.chance(30) {
-			left.Add(requests(p)[resource])
+			size.Add(requests(p)[resource])
 			p.DeletionTimestamp, p.DeletionGracePeriodSeconds = asked(), new(int64(30))
 		}
 	}
-	left.Sub(beside)
-	if left.Cmp(step) > 0 {
-		large := one(app+"-large", left, pick(g, "raised", "usual"))
-		large.Spec.Containers[0].Resources.Limits = corev1.ResourceList{resource: left} // or a LimitRange says less
+	size.Sub(beside)
+	if size.Cmp(step) > 0 {
+		large := one(app+"-large", size, pick(g, "raised", "usual"))
+		large.Spec.Containers[0].Resources.Limits = corev1.ResourceList{resource: size} // or a LimitRange says less
 		if nominated {
 			g.nominate(large, n)
 		}
@@ -180,19 +181,19 @@ func (g *generator) fill(n *corev1.Node, app string) {
 			g.pin(one(fmt.Sprintf("%s-above-%d", app, i), above, pick(g, "high", "high", "raised")), n)
 		}
 	}
-	kind, driver := g.r.IntN(8), pick(g, append(migratedPlugins(), migratedPlugins()[0])...)
-	if kind >= 3 && kind <= 5 && !g.options.NoVolumes {
+	kind, driver := pick(g, "silent", "sandboxed", newVolume, oldVolume, oldVolume, ownDisk, "", ""), pick(g, append(migratedPlugins(), migratedPlugins()[0])...)
+	if (kind == oldVolume || kind == ownDisk) && !g.options.NoVolumes {
 		g.attaches(n, driver)
 	}
 	for i := range 6 + g.r.IntN(4) {
 		p := one(fmt.Sprintf("%s-%d", app, i), step, "low")
 		g.pin(p, n)
 		switch kind {
-		case 0: // a LimitRange may say what it asks
+		case "silent": // a LimitRange may say what it asks
 			p.Spec.Containers[0].Resources.Requests = nil
-		case 1:
+		case "sandboxed":
 			p.Spec.RuntimeClassName = new(runtimeSandbox)
-		case 2, 3, 4, 5:
+		case newVolume, oldVolume, ownDisk:
 			p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: quantity("10m")}
 			if !g.options.NoVolumes {
 				g.disk(p, kind, driver, n.Labels[corev1.LabelTopologyZone])
@@ -210,16 +211,23 @@ func (g *generator) nominate(p *corev1.Pod, n *corev1.Node) {
 	}
 }
 
-// disk gives a pod of [generator.full] a volume of its own: one to be made, an old one that is bound, or one that the pod names itself.
-func (g *generator) disk(p *corev1.Pod, kind int, driver, zone string) {
+// Volumes of the pods that fill a node: one to be made, an old one that is bound, and one that the pod names itself.
+const (
+	newVolume = "new volume"
+	oldVolume = "old volume"
+	ownDisk   = "own disk"
+)
+
+// disk gives a pod of [generator.full] a volume of its own.
+func (g *generator) disk(p *corev1.Pod, kind, driver, zone string) {
 	switch {
-	case kind == 2:
+	case kind == newVolume:
 		class := "two-zones" // no free volume has it, so that each claim attaches one
 		if zone == Zones()[1] {
 			class = "zone-b"
 		}
 		g.mount(p, "data-"+p.Name, class, "")
-	case kind < 5 && zone != "":
+	case kind == oldVolume && zone != "":
 		g.mount(p, "data-"+p.Name, "waits", zone)
 		inTree(&g.s.PVs[len(g.s.PVs)-1].Spec, driver)
 	default:
@@ -256,8 +264,8 @@ func (g *generator) pin(p *corev1.Pod, n *corev1.Node) {
 	}}}
 }
 
-// left is about what the pods of a node and the daemons leave of a resource.
-func (g *generator) left(n *corev1.Node, of corev1.ResourceName) k8sresource.Quantity {
+// remaining is about what the pods of a node and the daemons leave of a resource.
+func (g *generator) remaining(n *corev1.Node, of corev1.ResourceName) k8sresource.Quantity {
 	for _, ready := range g.s.Ready {
 		if ready.Name == n.Name {
 			n = ready
