@@ -71,6 +71,13 @@ func pods(n int, app string, change ...func(*corev1.Pod)) []*corev1.Pod {
 
 func on(name string) func(*corev1.Pod) { return func(p *corev1.Pod) { p.Spec.NodeName = name } }
 
+// nominated says that room on a node is being made for the pod.
+func nominated(node string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.Status.NominatedNodeName = node }
+}
+
+func priority(value int32) func(*corev1.Pod) { return func(p *corev1.Pod) { p.Spec.Priority = &value } }
+
 // terminating marks a pod that a server was asked to delete and that is still there.
 func terminating(p *corev1.Pod) {
 	p.DeletionTimestamp, p.DeletionGracePeriodSeconds = ptr.To(metav1.Unix(1_700_000_000, 0)), ptr.To(int64(30))

@@ -45,6 +45,7 @@ func judged(plugin string) bool {
 // cluster is a scenario with a scheduler in it. It is used by one goroutine.
 type cluster struct {
 	snapshot  *snapshot
+	nominated *nominator
 	framework framework.Framework
 	pods      map[types.NamespacedName]*corev1.Pod // admitted, not yet bound
 	cancel    context.CancelFunc
@@ -67,7 +68,7 @@ func newCluster(ctx context.Context, s *Scenario) (*cluster, error) {
 		return nil, fmt.Errorf("kubejudge: %w", err)
 	}
 	api.volumes = volumes
-	c := &cluster{snapshot: newSnapshot(s.Nodes), pods: make(map[types.NamespacedName]*corev1.Pod, len(s.Pods))}
+	c := &cluster{snapshot: newSnapshot(s.Nodes), nominated: &nominator{byNode: map[string][]fwk.PodInfo{}}, pods: make(map[types.NamespacedName]*corev1.Pod, len(s.Pods))}
 	if err := c.fill(ctx, s, factory, volumes); err != nil {
 		return nil, fmt.Errorf("kubejudge: %w", err)
 	}
@@ -99,6 +100,7 @@ func newCluster(ctx context.Context, s *Scenario) (*cluster, error) {
 		runtime.WithClientSet(api),
 		runtime.WithInformerFactory(factory),
 		runtime.WithSnapshotSharedLister(c.snapshot),
+		runtime.WithPodNominator(c.nominated),
 		runtime.WithSharedDRAManager(devices),
 		runtime.WithSharedCSIManager(nodevolumelimits.NewCSIManager(factory.Storage().V1().CSINodes().Lister())),
 		runtime.WithParallelism(2),
@@ -194,6 +196,7 @@ func (c *cluster) fill(ctx context.Context, s *Scenario, factory informers.Share
 	for _, in := range s.Pods {
 		if pod := admit(in); pod != nil {
 			c.pods[nameOf(pod)] = pod
+			add(c.nominated.add(pod))
 		}
 	}
 
@@ -265,10 +268,19 @@ func (c *cluster) bind(ctx context.Context, key types.NamespacedName, node strin
 	if !result.AllNodes() && !result.NodeNames.Has(node) {
 		return fwk.NewStatus(fwk.Unschedulable, "PreFilter leaves only other nodes").WithPlugin(status.Plugin()), nil
 	}
-	if status := c.framework.RunFilterPlugins(ctx, state, pod, info); !status.IsSuccess() {
+	if status := c.filter(ctx, state, pod, info); !status.IsSuccess() {
 		return status, nil
 	}
 	return c.commit(ctx, state, pod, node)
+}
+
+// filter says whether the node takes the pod, beside those that are nominated to the node and of no lower priority. Daemons were there
+// before these.
+func (c *cluster) filter(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, info fwk.NodeInfo) *fwk.Status {
+	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil && owner.Kind == "DaemonSet" {
+		return c.framework.RunFilterPlugins(ctx, state, pod, info)
+	}
+	return c.framework.RunFilterPluginsWithNominatedPods(ctx, state, pod, info)
 }
 
 // commit reserves, binds volumes and makes the pod part of the snapshot.
@@ -288,5 +300,6 @@ func (c *cluster) commit(ctx context.Context, state fwk.CycleState, pod *corev1.
 		return nil, fmt.Errorf("kubejudge: %w", err)
 	}
 	delete(c.pods, nameOf(pod))
+	c.nominated.drop(pod)
 	return nil, nil
 }

@@ -142,7 +142,7 @@ func (c *cluster) filterAll(ctx context.Context, state fwk.CycleState, pod *core
 		if !result.AllNodes() && !result.NodeNames.Has(info.Node().Name) {
 			continue
 		}
-		status := c.framework.RunFilterPlugins(ctx, state, pod, info)
+		status := c.filter(ctx, state, pod, info)
 		if status.IsSuccess() {
 			fits = append(fits, info)
 			continue

@@ -105,6 +105,54 @@ func TestJudgeByPlugin(t *testing.T) {
 			refused: "learn-1", plugin: "NodeResourcesFit", message: "Insufficient accelerator.example.com/gpu",
 		},
 		{
+			name: "room of a nominated pod",
+			scenario: kubejudge.Scenario{Nodes: nodes, Pods: concat(
+				pods(1, "waits", cpu("3"), priority(10), nominated("a1")), pods(2, "low", priority(5)), pods(1, "equal", priority(10)), pods(1, "high", priority(20), cpu("3")),
+			)},
+			plan:    plan("low-0", "a1", "low-1", "a1", "equal-0", "b1"),
+			refused: "low-1", plugin: "NodeResourcesFit", message: "Insufficient cpu",
+		},
+		{
+			name: "room of a nominated pod for an equal one",
+			scenario: kubejudge.Scenario{Nodes: nodes, Pods: concat(
+				pods(1, "waits", cpu("4"), priority(10), nominated("a1")), pods(1, "equal", priority(10)),
+			)},
+			plan:    plan("equal-0", "a1"),
+			refused: "equal-0", plugin: "NodeResourcesFit", message: "Insufficient cpu",
+		},
+		{
+			name: "higher priorities than that of a nominated pod",
+			scenario: kubejudge.Scenario{Nodes: nodes, Pods: concat(
+				pods(1, "waits", cpu("3"), priority(10), nominated("a1")), pods(1, "high", priority(20), cpu("3")),
+			)},
+			plan:    plan("high-0", "a1", "waits-0", "a1"),
+			refused: "waits-0", plugin: "NodeResourcesFit", message: "Insufficient cpu",
+		},
+		{
+			name: "a nomination ends with the bind, wherever it is",
+			scenario: kubejudge.Scenario{Nodes: nodes, Pods: concat(
+				pods(1, "waits", cpu("3"), priority(10), nominated("a1")), pods(4, "low", priority(5)),
+			)},
+			plan: plan("waits-0", "b1", "low-0", "a1", "low-1", "a1", "low-2", "a1", "low-3", "a1"),
+		},
+		{
+			name: "a nominated pod is not there yet",
+			scenario: kubejudge.Scenario{Nodes: nodes, Pods: concat(
+				pods(1, "waits", priority(10), nominated("a2")), pods(1, "beside", priority(5), near("waits")),
+			)},
+			plan:    plan("beside-0", "a2"),
+			refused: "beside-0", plugin: "InterPodAffinity", message: "affinity",
+		},
+		{
+			name: "nobody schedules these",
+			scenario: kubejudge.Scenario{Nodes: nodes, Pods: concat(
+				pods(1, "other", cpu("4"), nominated("a1"), func(p *corev1.Pod) { p.Spec.SchedulerName = "other" }),
+				pods(1, "gated", cpu("4"), nominated("a1"), func(p *corev1.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "gate"}} }),
+				pods(1, "going", cpu("4"), nominated("a1"), terminating), pods(4, "low"),
+			)},
+			plan: plan("low-0", "a1", "low-1", "a1", "low-2", "a1", "low-3", "a1"),
+		},
+		{
 			name:     "node selector",
 			scenario: kubejudge.Scenario{Nodes: nodes, Pods: pods(2, "web", selector(corev1.LabelTopologyZone, "b"))},
 			plan:     plan("web-0", "b1", "web-1", "a1"),

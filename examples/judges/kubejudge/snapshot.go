@@ -120,6 +120,36 @@ func (s *snapshot) Get(name string) (fwk.NodeInfo, error) {
 // IsPVCUsedByPods reports whether a pod on a node uses the claim "namespace/name".
 func (s *snapshot) IsPVCUsedByPods(key string) bool { return s.claims.Has(key) }
 
+// nominator keeps room on nodes for pods with a status.nominatedNodeName until they are bound.
+type nominator struct {
+	fwk.PodNominator // nil: who nominates pods, which the judge never does
+
+	byNode map[string][]fwk.PodInfo
+}
+
+// add nominates a pending pod to the node that its status names. kube-scheduler's queue does so with each pod that it may schedule.
+func (n *nominator) add(pod *corev1.Pod) error {
+	node := pod.Status.NominatedNodeName
+	if node == "" || pod.DeletionTimestamp != nil || pod.Spec.SchedulerName != corev1.DefaultSchedulerName || len(pod.Spec.SchedulingGates) > 0 {
+		return nil
+	}
+	info, err := framework.NewPodInfo(pod)
+	if err != nil {
+		return fmt.Errorf("pod %q: %w", nameOf(pod), err)
+	}
+	n.byNode[node] = append(n.byNode[node], info)
+	return nil
+}
+
+// drop ends the nomination of a pod that is bound.
+func (n *nominator) drop(pod *corev1.Pod) {
+	node := pod.Status.NominatedNodeName
+	n.byNode[node] = slices.DeleteFunc(n.byNode[node], func(i fwk.PodInfo) bool { return i.GetPod().UID == pod.UID })
+}
+
+// NominatedPodsForNode returns the pods for which the node keeps room.
+func (n *nominator) NominatedPodsForNode(node string) []fwk.PodInfo { return n.byNode[node] }
+
 type noPodGroups struct{}
 
 // Get knows no group.

@@ -27,6 +27,7 @@ var (
 	from      = flag.Uint64("from", 1, "the seed of the first scenario; the others follow")
 	size      = flag.Int("pods", 0, "pods a scenario, 1500 for large ones; 0 draws a size from 5 to 200 for each")
 	density   = flag.Int("density", 0, "constraints a pod in percent of usual; 0 draws it for each scenario")
+	nominated = flag.Bool("nominated", false, "draw nominated pods of any priority")
 	noVolumes = flag.Bool("no-volumes", false, "leave volumes out")
 	limit     = flag.Duration("limit", 5*time.Minute, "how long one scenario may take before the test is ended with its seed")
 	dump      = flag.String("dump", "", "directory to write scenarios with a refused plan to, as manifests and catalogue")
@@ -40,7 +41,7 @@ func draw(seed uint64, changing bool) scenario.Scenario {
 	if pods == 0 {
 		pods = 5 + int(seed*37%196)
 	}
-	return scenario.Generate(seed, scenario.Options{Pods: pods, Density: *density, NoVolumes: *noVolumes, Limits: seed%4 == 0, Changing: changing})
+	return scenario.Generate(seed, scenario.Options{Pods: pods, Density: *density, NoVolumes: *noVolumes, Limits: seed%4 == 0, Changing: changing, Nominated: *nominated})
 }
 
 // Every plan must be accepted by kube-scheduler, bind by bind, in the plan's own order.

@@ -29,8 +29,12 @@ type Options struct {
 	// NoVolumes, NoPreferences and NoExisting leave a whole dimension out.
 	NoVolumes, NoPreferences, NoExisting bool
 	// Changing adds what the others do not expect: nodes and pending pods that are being deleted, claims of nodes on their way,
-	// cordons without their taint, LimitRanges, free volumes that no driver makes, and daemons with anti-affinity.
+	// cordons without their taint, LimitRanges, free volumes that no driver makes, daemons with anti-affinity, what others write into
+	// storage objects and nodes, pods that are older than their classes, and nodes that pods of their own fill, some of these nominated.
 	Changing bool
+	// Nominated lets Changing nominate pods of any priority to nodes that may be gone. Without, nominated pods have the highest or the
+	// lowest priority, and no selector of others is meant for them.
+	Nominated bool
 }
 
 // Labels and taints that scenarios use.
@@ -109,6 +113,9 @@ func Generate(seed uint64, o Options) Scenario {
 			g.s.Pods = append(g.s.Pods, p)
 		}
 	}
+	if o.Changing {
+		g.full()
+	}
 	// Pods arrive in no order.
 	g.r.Shuffle(len(g.s.Pods), func(i, j int) { g.s.Pods[i], g.s.Pods[j] = g.s.Pods[j], g.s.Pods[i] })
 	if o.Changing {
@@ -126,11 +133,34 @@ func Generate(seed uint64, o Options) Scenario {
 	return g.s
 }
 
-// stored draws which pods have been through an API server already. LimitRanges and RuntimeClasses of the scenario are younger than these.
+// stored draws which pods have been through an API server already, and which of them have been nominated to a node since. LimitRanges and
+// classes of the scenario may be younger than these.
 func (g *generator) stored() {
+	sandbox := g.s.RuntimeClasses[0]
+	if g.chance(40) {
+		sandbox.Scheduling.Tolerations = append(sandbox.Scheduling.Tolerations, corev1.Toleration{Key: taintBatch, Operator: corev1.TolerationOpExists})
+	}
+	if g.chance(30) {
+		sandbox.Scheduling.NodeSelector[corev1.LabelArchStable] = "amd64"
+	}
 	for _, p := range slices.Concat(g.s.Running, g.s.Pods) {
-		if g.chance(40) {
-			p.UID = types.UID(p.Namespace + "/" + p.Name)
+		inSandbox := p.Spec.RuntimeClassName != nil && *p.Spec.RuntimeClassName == runtimeSandbox
+		if arch, ok := sandbox.Scheduling.NodeSelector[corev1.LabelArchStable]; inSandbox && ok && p.Spec.NodeSelector[corev1.LabelArchStable] != arch {
+			delete(p.Spec.NodeSelector, corev1.LabelArchStable) // a server refuses a pod that contradicts its class
+		}
+		if g.options.Nominated && g.chance(3) && p.Spec.NodeName == "" && len(g.s.Nodes) > 0 {
+			p.Status.NominatedNodeName = pick(g, pick(g, g.s.Nodes...).Name, pick(g, g.s.Nodes...).Name, "gone")
+		}
+		if p.Status.NominatedNodeName == "" && !g.chance(40) {
+			continue
+		}
+		p.UID = types.UID(p.Namespace + "/" + p.Name)
+		if name := p.Spec.PriorityClassName; name != "" && (g.options.Nominated || p.Status.NominatedNodeName == "") && g.chance(30) {
+			p.Spec.Priority = new(pick(g, priorityValue(name), int32(50)))
+		}
+		if inSandbox {
+			p.Spec.Overhead = pick(g, nil, corev1.ResourceList{corev1.ResourceCPU: quantity("20m")},
+				corev1.ResourceList{corev1.ResourceCPU: quantity("300m"), corev1.ResourceMemory: quantity("256Mi")})
 		}
 	}
 }
@@ -188,7 +218,7 @@ func (g *generator) surroundings() {
 		}
 		g.s.Namespaces = append(g.s.Namespaces, ns)
 	}
-	for _, name := range priorities() {
+	for _, name := range append(priorities(), lowest) {
 		c := &schedulingv1.PriorityClass{Value: priorityValue(name)}
 		c.TypeMeta, c.ObjectMeta = meta("PriorityClass", "scheduling.k8s.io/v1", name)
 		c.GlobalDefault = name == "usual" && g.chance(20)
@@ -237,8 +267,11 @@ func (g *generator) surroundings() {
 // priorities are the names of the priority classes, the highest first.
 func priorities() []string { return []string{"high", "raised", "usual", "low"} }
 
+// lowest is the class of nominated pods that give way to all others.
+const lowest = "lowest"
+
 func priorityValue(class string) int32 {
-	return map[string]int32{"high": 1000, "raised": 100, "usual": 10, "low": -10}[class]
+	return map[string]int32{"high": 1000, "raised": 100, "usual": 10, "low": -10, lowest: -100}[class]
 }
 
 func allowed(zones ...string) []corev1.TopologySelectorTerm {

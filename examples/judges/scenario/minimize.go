@@ -40,6 +40,8 @@ func steps() []step {
 		drop(func(s *Scenario) *[]*appsv1.DaemonSet { return &s.DaemonSets }),
 		drop(func(s *Scenario) *[]*karpv1.NodePool { return &s.NodePools }),
 		drop(func(s *Scenario) *[]*storagev1.CSINode { return &s.CSINodes }),
+		drop(func(s *Scenario) *[]*storagev1.VolumeAttachment { return &s.VolumeAttachments }),
+		drop(func(s *Scenario) *[]*storagev1.CSIStorageCapacity { return &s.CSICapacities }),
 		drop(func(s *Scenario) *[]Type { return &s.Catalogue }),
 		dropConstraints,
 		dropPoolFields,
@@ -290,6 +292,11 @@ func constraints() []func(*corev1.Pod) bool {
 	)
 	return append(out,
 		func(p *corev1.Pod) bool { return cut(&p.DeletionTimestamp) },
+		func(p *corev1.Pod) bool {
+			had := p.Status.NominatedNodeName != ""
+			p.Status.NominatedNodeName = ""
+			return had
+		},
 		func(p *corev1.Pod) bool { return remove(&p.Spec.Volumes, 0) },
 		func(p *corev1.Pod) bool { return remove(&p.Spec.Tolerations, 0) },
 		func(p *corev1.Pod) bool { return remove(&p.Spec.InitContainers, 0) },

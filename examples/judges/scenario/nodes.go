@@ -7,6 +7,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	k8sresource "k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	resourcehelpers "k8s.io/component-helpers/resource"
+	coredefaults "k8s.io/kubernetes/pkg/apis/core/v1"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 )
 
@@ -117,6 +121,173 @@ func (g *generator) running() {
 			g.s.Running = append(g.s.Running, p)
 		}
 	}
+}
+
+// full draws pods that use nodes up: a large one, and more small ones than fit beside it. They can go nowhere else, so a plan that counts
+// too much of anything on the node leaves out one that fits, and a plan that counts too little has one too many. Now and then a running pod
+// of the node is being deleted to make room for the large one, which is nominated to the node.
+func (g *generator) full() {
+	if len(g.s.Nodes) == 0 {
+		return
+	}
+	for i := range pick(g, 0, 1, 1, 2) {
+		if n := pick(g, g.s.Nodes...); !slices.Contains(g.s.Leaving, n.Name) {
+			g.fill(n, fmt.Sprintf("fill-%d", i))
+		}
+	}
+}
+
+// fill is [generator.full] of one node.
+func (g *generator) fill(n *corev1.Node, app string) {
+	resource, step := corev1.ResourceCPU, quantity("100m")
+	if g.chance(40) {
+		resource, step = corev1.ResourceMemory, quantity("64Mi")
+	}
+	namespace := pick(g, metav1.NamespaceDefault, "shop", "batch")
+	tier := pick(g, "front", "middle", "back")
+	one := func(name string, q k8sresource.Quantity, priority string) *corev1.Pod {
+		p := newPod(name, map[string]string{"app": app, labelTier: tier})
+		p.Namespace, p.Spec.PriorityClassName = namespace, priority
+		p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+		p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{resource: q}
+		g.s.Pods = append(g.s.Pods, p)
+		return p
+	}
+	size := g.remaining(n, resource)
+	beside := step.DeepCopy()
+	beside.Mul(int64(2 + g.r.IntN(5)))
+	nominated := g.chance(50)
+	for _, p := range g.s.Running {
+		if nominated && p.Spec.NodeName == n.Name && p.DeletionTimestamp == nil && g.chance(30) {
+			size.Add(requests(p)[resource])
+			p.DeletionTimestamp, p.DeletionGracePeriodSeconds = asked(), new(int64(30))
+		}
+	}
+	size.Sub(beside)
+	if size.Cmp(step) > 0 {
+		large := one(app+"-large", size, pick(g, "raised", "usual"))
+		large.Spec.Containers[0].Resources.Limits = corev1.ResourceList{resource: size} // or a LimitRange says less
+		if nominated {
+			g.nominate(large, n)
+		}
+		if !nominated || g.chance(50) {
+			g.pin(large, n)
+		}
+	}
+	if g.chance(60) {
+		for i := range 1 + g.r.IntN(2) {
+			above := beside.DeepCopy()
+			above.Add(step)
+			g.pin(one(fmt.Sprintf("%s-above-%d", app, i), above, pick(g, "high", "high", "raised")), n)
+		}
+	}
+	kind, driver := pick(g, "silent", "sandboxed", newVolume, oldVolume, oldVolume, ownDisk, "", ""), pick(g, append(migratedPlugins(), migratedPlugins()[0])...)
+	if (kind == oldVolume || kind == ownDisk) && !g.options.NoVolumes {
+		g.attaches(n, driver)
+	}
+	for i := range 6 + g.r.IntN(4) {
+		p := one(fmt.Sprintf("%s-%d", app, i), step, "low")
+		g.pin(p, n)
+		switch kind {
+		case "silent": // a LimitRange may say what it asks
+			p.Spec.Containers[0].Resources.Requests = nil
+		case "sandboxed":
+			p.Spec.RuntimeClassName = new(runtimeSandbox)
+		case newVolume, oldVolume, ownDisk:
+			p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: quantity("10m")}
+			if !g.options.NoVolumes {
+				g.disk(p, kind, driver, n.Labels[corev1.LabelTopologyZone])
+			}
+		}
+	}
+}
+
+// nominate says that room on a node is being made for a pod.
+func (g *generator) nominate(p *corev1.Pod, n *corev1.Node) {
+	p.Status.NominatedNodeName = n.Name
+	if !g.options.Nominated {
+		p.Namespace, p.Spec.PriorityClassName = "system", pick(g, "high", lowest)
+		delete(p.Labels, labelTier)
+	}
+}
+
+// Volumes of the pods that fill a node: one to be made, an old one that is bound, and one that the pod names itself.
+const (
+	newVolume = "new volume"
+	oldVolume = "old volume"
+	ownDisk   = "own disk"
+)
+
+// disk gives a pod of [generator.full] a volume of its own.
+func (g *generator) disk(p *corev1.Pod, kind, driver, zone string) {
+	switch {
+	case kind == newVolume:
+		class := "two-zones" // no free volume has it, so that each claim attaches one
+		if zone == Zones()[1] {
+			class = "zone-b"
+		}
+		g.mount(p, "data-"+p.Name, class, "")
+	case kind == oldVolume && zone != "":
+		g.mount(p, "data-"+p.Name, "waits", zone)
+		inTree(&g.s.PVs[len(g.s.PVs)-1].Spec, driver)
+	default:
+		v := corev1.PersistentVolumeSpec{PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{VolumeHandle: "disk-of-" + p.Name}}}
+		inTree(&v, driver)
+		p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: "own", VolumeSource: corev1.VolumeSource{
+			AWSElasticBlockStore: v.AWSElasticBlockStore, GCEPersistentDisk: v.GCEPersistentDisk, AzureDisk: v.AzureDisk,
+		}})
+	}
+}
+
+// attaches lets a driver run on a node, with a small limit.
+func (g *generator) attaches(n *corev1.Node, driver string) {
+	at := slices.IndexFunc(g.s.CSINodes, func(c *storagev1.CSINode) bool { return c.Name == n.Name })
+	if at < 0 {
+		c := &storagev1.CSINode{}
+		c.TypeMeta, c.ObjectMeta = meta("CSINode", "storage.k8s.io/v1", n.Name)
+		at, g.s.CSINodes = len(g.s.CSINodes), append(g.s.CSINodes, c)
+	}
+	limit, spec := int32(1+g.r.IntN(4)), &g.s.CSINodes[at].Spec
+	if !slices.ContainsFunc(spec.Drivers, func(d storagev1.CSINodeDriver) bool { return d.Name == driver }) {
+		spec.Drivers = append(spec.Drivers, storagev1.CSINodeDriver{Name: driver, NodeID: n.Name, Allocatable: &storagev1.VolumeNodeResources{Count: &limit}})
+	}
+}
+
+// pin lets a pod go to one node only.
+func (g *generator) pin(p *corev1.Pod, n *corev1.Node) {
+	if host, ok := n.Labels[corev1.LabelHostname]; ok && g.chance(50) {
+		p.Spec.NodeSelector = map[string]string{corev1.LabelHostname: host}
+		return
+	}
+	p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{in(metav1.ObjectNameField, n.Name)}}},
+	}}}
+}
+
+// remaining is about what the pods of a node and the daemons leave of a resource.
+func (g *generator) remaining(n *corev1.Node, of corev1.ResourceName) k8sresource.Quantity {
+	for _, ready := range g.s.Ready {
+		if ready.Name == n.Name {
+			n = ready
+		}
+	}
+	out := n.Status.Allocatable[of].DeepCopy()
+	for _, p := range g.s.Running {
+		if p.Spec.NodeName == n.Name {
+			out.Sub(requests(p)[of])
+		}
+	}
+	for _, d := range g.s.DaemonSets {
+		out.Sub(requests(&corev1.Pod{Spec: d.Spec.Template.Spec})[of])
+	}
+	return out
+}
+
+// requests are what a pod that an API server has stored holds.
+func requests(p *corev1.Pod) corev1.ResourceList {
+	p = p.DeepCopy()
+	coredefaults.SetObjectDefaults_Pod(p)
+	return resourcehelpers.PodRequests(p, resourcehelpers.PodResourcesOptions{UseStatusResources: true})
 }
 
 // granted is what a kubelet says of containers that run with a core more than they ask for.

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
@@ -85,6 +86,8 @@ func surroundingNames() []string {
 		"node being deleted", "node about to be deleted", "node that is not ready yet", "claim without a node", "claim whose node is gone",
 		"cordon without a taint", "pending pod being deleted", "LimitRange", "free volumes", "free volumes that several nodes reach",
 		"daemons with anti-affinity", "pod that is resized as a whole", "node that declares features", "pod that no drain evicts", "PodDisruptionBudget",
+		"nominated pod", "node that pods of its own fill", "pod that is older than its RuntimeClass", "in-tree volume", "lost claim",
+		"claim whose class is in an annotation", "default storage class", "disk that a pod names itself", "driver that says where it has capacity",
 	}
 }
 
@@ -104,6 +107,12 @@ func surroundingsOf(s scenario.Scenario, into map[feature]bool) {
 		set("node that declares features", len(n.Status.DeclaredFeatures) > 0)
 		set("cordon without a taint", n.Spec.Unschedulable && len(n.Spec.Taints) == 0)
 	}
+	overhead := map[string]corev1.ResourceList{}
+	for _, c := range s.RuntimeClasses {
+		if c.Overhead != nil {
+			overhead[c.Name] = c.Overhead.PodFixed
+		}
+	}
 	for _, c := range s.NodeClaims {
 		initialized := slices.ContainsFunc(c.Status.Conditions, func(k status.Condition) bool { return k.Type == karpv1.ConditionTypeInitialized })
 		set("claim without a node", c.Status.NodeName == "")
@@ -120,7 +129,20 @@ func surroundingsOf(s scenario.Scenario, into map[feature]bool) {
 	}
 	for _, p := range s.Pods {
 		set("pending pod being deleted", p.DeletionTimestamp != nil)
+		set("nominated pod", p.Status.NominatedNodeName != "")
+		set("node that pods of its own fill", strings.HasPrefix(p.Name, "fill-"))
+		set("disk that a pod names itself", slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool { return v.PersistentVolumeClaim == nil && v.Ephemeral == nil }))
+		set("pod that is older than its RuntimeClass", p.UID != "" && p.Spec.RuntimeClassName != nil && !equality.Semantic.DeepEqual(p.Spec.Overhead, overhead[*p.Spec.RuntimeClassName]))
 	}
+	for _, c := range s.PVCs {
+		_, annotated := c.Annotations[corev1.BetaStorageClassAnnotation]
+		set("claim whose class is in an annotation", annotated)
+		set("lost claim", c.Status.Phase == corev1.ClaimLost)
+	}
+	for _, c := range s.StorageClasses {
+		set("default storage class", len(c.Annotations) > 0)
+	}
+	set("driver that says where it has capacity", len(s.CSICapacities) > 0)
 	for _, p := range s.Running {
 		set("pod that is resized as a whole", p.Status.Resources != nil)
 	}
@@ -132,6 +154,7 @@ func surroundingsOf(s scenario.Scenario, into map[feature]bool) {
 	set("PodDisruptionBudget", len(s.PodDisruptionBudgets) > 0)
 	set("pod that no drain evicts", len(s.Kept) > 0)
 	for _, v := range s.PVs {
+		set("in-tree volume", v.Spec.AWSElasticBlockStore != nil || v.Spec.GCEPersistentDisk != nil || v.Spec.AzureDisk != nil)
 		free := v.Spec.ClaimRef == nil
 		set("free volumes", free)
 		set("free volumes that several nodes reach", free && v.Spec.NodeAffinity == nil ||

@@ -129,6 +129,7 @@ func (s Scenario) Cluster() kubejudge.Scenario {
 		return slices.Contains(s.Leaving, n.Name) || slices.ContainsFunc(s.Ready, func(r *corev1.Node) bool { return r.Name == n.Name })
 	})
 	out.Nodes = append(out.Nodes, s.Ready...)
+	out.CSINodes = s.withDrivers(out.CSINodes, s.Ready)
 	for i, n := range out.Nodes {
 		cordon := corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}
 		if n.Spec.Unschedulable && !slices.Contains(n.Spec.Taints, cordon) { // its controller adds it (doNoScheduleTaintingPass)
@@ -142,12 +143,39 @@ func (s Scenario) Cluster() kubejudge.Scenario {
 			out.Running = append(out.Running, p)
 		case podutils.IsReschedulable(p) && !s.Kept[types.NamespacedName{Namespace: p.Namespace, Name: p.Name}]:
 			p = p.DeepCopy()
-			p.UID = "" // another one is made and admitted
+			p.UID, p.Spec.Priority = "", nil // another one is made and admitted
+			if p.Spec.RuntimeClassName != nil {
+				p.Spec.Overhead = nil
+			}
 			p.Spec.NodeName, p.DeletionTimestamp, p.DeletionGracePeriodSeconds, p.Status = "", nil, nil, corev1.PodStatus{Phase: corev1.PodPending}
 			out.Pods = append(out.Pods, p)
 		}
 	}
 	return out
+}
+
+// withDrivers is the list with what it lacks of nodes to come: every driver runs there, and attaches any number of volumes unless it says
+// otherwise already.
+func (s Scenario) withDrivers(list []*storagev1.CSINode, nodes []*corev1.Node) []*storagev1.CSINode {
+	list = slices.Clone(list)
+	for _, n := range nodes {
+		c := &storagev1.CSINode{}
+		c.TypeMeta, c.ObjectMeta = meta("CSINode", "storage.k8s.io/v1", n.Name)
+		c.Annotations = map[string]string{migrated: inTreePlugins}
+		at := slices.IndexFunc(list, func(c *storagev1.CSINode) bool { return c.Name == n.Name })
+		if at >= 0 {
+			c = list[at].DeepCopy()
+		} else {
+			at, list = len(list), append(list, nil)
+		}
+		for _, d := range s.CSIDrivers {
+			if !slices.ContainsFunc(c.Spec.Drivers, func(have storagev1.CSINodeDriver) bool { return have.Name == d.Name }) {
+				c.Spec.Drivers = append(c.Spec.Drivers, storagev1.CSINodeDriver{Name: d.Name, NodeID: n.Name})
+			}
+		}
+		list[at] = c
+	}
+	return list
 }
 
 // lingers is how the name of a pod on a leaving node begins while its successor, which has its name, is pending.
@@ -219,7 +247,7 @@ func (s Scenario) planned(ctx context.Context, c kubejudge.Scenario, nodes []*co
 	for _, n := range nodes {
 		c.Nodes = append(slices.Clip(c.Nodes), s.withKubelet(n))
 	}
-	c.CSINodes = slices.Concat(c.CSINodes, csi)
+	c.CSINodes = s.withDrivers(slices.Concat(c.CSINodes, csi), nodes)
 	c.Pods = slices.Concat(daemons, fresh, pending)
 	empty, err := kubejudge.Judge(ctx, c, slices.Concat(held.Accepted, second))
 	if err != nil {

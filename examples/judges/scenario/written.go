@@ -3,11 +3,15 @@ package scenario
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/kubernetes/pkg/features"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/joinery-sdk/joinery/requirements"
@@ -17,27 +21,70 @@ const (
 	selectedNode  = "volume.kubernetes.io/selected-node"
 	labelDisk     = "disk"
 	attributes    = "gold" // a VolumeAttributesClass
-	ebsDriver     = "ebs.csi.aws.com"
+	defaultClass  = "storageclass.kubernetes.io/is-default-class"
 	migrated      = "storage.alpha.kubernetes.io/migrated-plugins"
-	inTreePlugins = "kubernetes.io/aws-ebs,kubernetes.io/gce-pd"
+	inTreePlugins = "kubernetes.io/aws-ebs,kubernetes.io/azure-disk,kubernetes.io/gce-pd"
 )
+
+// migratedPlugins are the CSI drivers of disks that were once in Kubernetes itself.
+func migratedPlugins() []string {
+	return []string{"ebs.csi.aws.com", "pd.csi.storage.gke.io", "disk.csi.azure.com"}
+}
+
+// inTree turns a volume into a disk of the time before its CSI driver.
+func inTree(v *corev1.PersistentVolumeSpec, driver string) {
+	name := v.CSI.VolumeHandle
+	v.CSI = nil
+	switch driver {
+	case migratedPlugins()[0]:
+		v.AWSElasticBlockStore = &corev1.AWSElasticBlockStoreVolumeSource{VolumeID: name}
+	case migratedPlugins()[1]:
+		v.GCEPersistentDisk = &corev1.GCEPersistentDiskVolumeSource{PDName: name}
+	case migratedPlugins()[2]:
+		v.AzureDisk = &corev1.AzureDiskVolumeSource{DiskName: name, DataDiskURI: "/subscriptions/s/resourcegroups/g/providers/microsoft.compute/disks/" + name, Kind: new(corev1.AzureManagedDisk)}
+	}
+}
 
 // storage draws what others write into storage objects after their user: provisioners, attachers, restores and migrations.
 func (g *generator) storage() {
+	if g.chance(30) {
+		for range 1 + g.r.IntN(2) { // the youngest is taken, then the first by name
+			c := pick(g, g.s.StorageClasses...)
+			c.Annotations = map[string]string{defaultClass: "true"}
+			c.CreationTimestamp = metav1.NewTime(asked().Add(-time.Duration(g.r.IntN(2)) * time.Hour))
+		}
+	}
+	for _, d := range g.s.CSIDrivers { // 1.36 does not ask for it
+		if g.chance(20) && utilfeature.DefaultFeatureGate.Enabled(features.VolumeLimitScaling) {
+			d.Spec.PreventPodSchedulingIfMissing = new(true)
+		}
+	}
 	for _, c := range g.s.PVCs {
 		g.claimed(c)
 	}
 	for _, v := range g.s.PVs {
 		free := v.Spec.ClaimRef == nil
+		if v.Spec.CSI != nil && g.chance(20) {
+			inTree(&v.Spec, pick(g, migratedPlugins()...))
+		}
+		if class := v.Spec.StorageClassName; g.chance(8) {
+			v.Annotations, v.Spec.StorageClassName = map[string]string{corev1.BetaStorageClassAnnotation: class}, pick(g, "", "waits")
+		}
 		if free && g.chance(30) {
 			v.Labels = map[string]string{labelDisk: pick(g, "a", "b")}
 		}
 		if free && g.chance(25) {
 			v.Spec.VolumeAttributesClassName = new(attributes)
 		}
-		if v.Spec.CSI != nil && v.Spec.NodeAffinity != nil && g.chance(10) { // an older volume has labels
-			zones := v.Spec.NodeAffinity.Required.NodeSelectorTerms[0].MatchExpressions[0].Values
-			v.Labels, v.Spec.NodeAffinity = map[string]string{corev1.LabelTopologyZone: zones[0]}, nil
+		old := v.Spec.CSI == nil && v.Spec.Local == nil
+		if zoned := v.Spec.NodeAffinity; !free && zoned != nil && g.chance(map[bool]int{false: 10, true: 40}[old]) { // an older volume has labels
+			term := &zoned.Required.NodeSelectorTerms[0].MatchExpressions[0]
+			v.Labels = map[string]string{pick(g, corev1.LabelTopologyZone, labelBetaZone): term.Values[0]}
+			if g.chance(60) {
+				v.Spec.NodeAffinity = nil
+			} else if old && g.chance(50) {
+				term.Key = labelBetaZone
+			}
 		}
 	}
 	for _, n := range g.s.Nodes {
@@ -54,9 +101,16 @@ func (g *generator) storage() {
 // claimed draws what a claim has beside what Generate gives it.
 func (g *generator) claimed(c *corev1.PersistentVolumeClaim) {
 	class := *c.Spec.StorageClassName
-	if g.chance(10) {
+	byDefault := slices.ContainsFunc(g.s.StorageClasses, func(s *storagev1.StorageClass) bool { return s.Name == class && s.Annotations[defaultClass] != "" })
+	switch {
+	case g.chance(12): // which is read before the field
 		c.Annotations = map[string]string{corev1.BetaStorageClassAnnotation: class}
+		c.Spec.StorageClassName = pick(g, nil, new("waits"), new("zone-b"), new(classLocal))
+	case byDefault && g.chance(40):
 		c.Spec.StorageClassName = nil
+	}
+	if c.Spec.VolumeName != "" && g.chance(5) { // its volume was gone, and came back
+		c.Status.Phase = corev1.ClaimLost
 	}
 	if g.chance(8) {
 		c.Spec.VolumeAttributesClassName = new(attributes)
@@ -83,10 +137,18 @@ func (g *generator) claimed(c *corev1.PersistentVolumeClaim) {
 
 // attachments draws the volumes that nodes have: those of their pods, and some that are still to be detached.
 func (g *generator) attachments() {
-	add := func(node, volume string) {
+	add := func(node string, v *corev1.PersistentVolume) {
 		a := &storagev1.VolumeAttachment{Spec: storagev1.VolumeAttachmentSpec{
-			Attacher: storageDriver, NodeName: node, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &volume},
+			Attacher: storageDriver, NodeName: node, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &v.Name},
 		}}
+		switch {
+		case v.Spec.AWSElasticBlockStore != nil:
+			a.Spec.Attacher = migratedPlugins()[0]
+		case v.Spec.GCEPersistentDisk != nil:
+			a.Spec.Attacher = migratedPlugins()[1]
+		case v.Spec.AzureDisk != nil:
+			a.Spec.Attacher = migratedPlugins()[2]
+		}
 		a.TypeMeta, a.ObjectMeta = meta("VolumeAttachment", "storage.k8s.io/v1", fmt.Sprintf("attachment-%d", len(g.s.VolumeAttachments)))
 		g.s.VolumeAttachments = append(g.s.VolumeAttachments, a)
 	}
@@ -99,12 +161,16 @@ func (g *generator) attachments() {
 			v.Spec.ClaimRef = &corev1.ObjectReference{Kind: "PersistentVolumeClaim", APIVersion: "v1", Namespace: "shop", Name: "gone"}
 			v.Status.Phase = corev1.VolumeReleased
 			g.s.PVs = append(g.s.PVs, v)
-			add(n.Name, v.Name)
+			add(n.Name, v)
 		}
-		if g.chance(50) {
-			limit := int32(1 + g.r.IntN(3))
+		if g.chance(60) {
 			n.Annotations = map[string]string{migrated: inTreePlugins}
-			n.Spec.Drivers = append(n.Spec.Drivers, storagev1.CSINodeDriver{Name: ebsDriver, NodeID: n.Name, Allocatable: &storagev1.VolumeNodeResources{Count: &limit}})
+		}
+		for _, driver := range migratedPlugins() {
+			runs := slices.ContainsFunc(n.Spec.Drivers, func(d storagev1.CSINodeDriver) bool { return d.Name == driver })
+			if limit := int32(1 + g.r.IntN(4)); !runs && g.chance(50) {
+				n.Spec.Drivers = append(n.Spec.Drivers, storagev1.CSINodeDriver{Name: driver, NodeID: n.Name, Allocatable: &storagev1.VolumeNodeResources{Count: &limit}})
+			}
 		}
 	}
 	done := map[string]bool{}
@@ -117,7 +183,7 @@ func (g *generator) attachments() {
 			for _, volume := range p.Spec.Volumes {
 				if c := volume.PersistentVolumeClaim; c != nil && c.ClaimName == ref.Name && g.chance(60) {
 					done[p.Spec.NodeName+"/"+v.Name] = true
-					add(p.Spec.NodeName, v.Name)
+					add(p.Spec.NodeName, v)
 				}
 			}
 		}
@@ -197,6 +263,12 @@ func (g *generator) agents() {
 	for _, n := range g.s.Nodes {
 		if g.chance(70) {
 			g.setBy(n)
+			continue
+		}
+		for _, c := range g.s.CSINodes { // a driver that runs has told the kubelet its labels
+			if c.Name == n.Name && !g.isReady(n) {
+				c.Spec.Drivers = slices.DeleteFunc(c.Spec.Drivers, func(d storagev1.CSINodeDriver) bool { return d.Name != storageDriver })
+			}
 		}
 	}
 	for _, n := range g.s.Ready {
@@ -244,6 +316,11 @@ func (g *generator) agents() {
 			g.besideDaemon(g.apps[i].name)
 		}
 	}
+}
+
+// isReady reports whether the node is on its way and shown already.
+func (g *generator) isReady(n *corev1.Node) bool {
+	return slices.ContainsFunc(g.s.Ready, func(r *corev1.Node) bool { return r.Name == n.Name })
 }
 
 // besideDaemon gives the pods of an app required affinity to those of a DaemonSet, such as the cache or the agent of a node.

@@ -214,7 +214,7 @@ func (a *assignment) locate(c Consumer, u use, within requirements.Alternatives)
 
 // locateVolume returns the location of an existing volume, or why no pod can use it.
 func (a *assignment) locateVolume(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) (at location, why string) {
-	where, err := reach(pv)
+	where, err := a.reachOf(pv)
 	if err != nil {
 		return at, fmt.Sprintf("persistent volume %q: %v", pv.Name, err)
 	}
@@ -230,20 +230,33 @@ func reach(pv *corev1.PersistentVolume) (requirements.Alternatives, error) {
 }
 
 // zoned returns where, narrowed by the zone and region labels of older volumes, which list several
-// values joined by "__". A node without these labels is in a cluster of one zone.
+// values joined by "__". A node without such labels is in a cluster of one zone. A node without the
+// deprecated label of a volume is asked for the one in use.
 func zoned(pv *corev1.PersistentVolume, where requirements.Alternatives) requirements.Alternatives {
-	var here, nowhere []requirements.Requirement
-	for _, key := range []string{corev1.LabelTopologyZone, corev1.LabelTopologyRegion, corev1.LabelFailureDomainBetaZone, corev1.LabelFailureDomainBetaRegion} {
-		nowhere = append(nowhere, requirements.DoesNotExist(key))
-		if v, ok := pv.Labels[key]; ok {
-			here = append(here, requirements.In(key, strings.Split(v, "__")...))
+	labelled, nowhere := anywhere(), []requirements.Requirement{}
+	for _, l := range []struct{ key, inUse string }{
+		{corev1.LabelTopologyZone, ""},
+		{corev1.LabelTopologyRegion, ""},
+		{corev1.LabelFailureDomainBetaZone, corev1.LabelTopologyZone},
+		{corev1.LabelFailureDomainBetaRegion, corev1.LabelTopologyRegion},
+	} {
+		nowhere = append(nowhere, requirements.DoesNotExist(l.key))
+		v, ok := pv.Labels[l.key]
+		if !ok {
+			continue
 		}
+		values := strings.Split(v, "__")
+		sets := []requirements.Set{requirements.MustOf(requirements.In(l.key, values...))}
+		if l.inUse != "" {
+			sets = append(sets, requirements.MustOf(requirements.DoesNotExist(l.key), requirements.In(l.inUse, values...)))
+		}
+		labelled = labelled.Intersect(requirements.AnyOf(sets...))
 	}
-	if len(here) == 0 {
+	if labelled.Equal(anywhere()) {
 		return where
 	}
-	labelled, _ := requirements.Of(here...) // with an error it is impossible
-	return where.Intersect(requirements.AnyOf(labelled, requirements.MustOf(nowhere...)))
+	none := requirements.AnyOf(requirements.MustOf(nowhere...))
+	return where.Intersect(requirements.AnyOf(slices.Concat(slices.Collect(labelled.All()), slices.Collect(none.All()))...))
 }
 
 func (a *assignment) locateUnbound(c Consumer, u use, within requirements.Alternatives) (at location, why string) {

@@ -56,7 +56,12 @@ func (x *Index) Lacks(node, driver string) bool {
 		return false
 	}
 	csi := x.nodes[node]
-	return csi == nil || !slices.ContainsFunc(csi.Spec.Drivers, func(d storagev1.CSINodeDriver) bool { return d.Name == driver })
+	return csi == nil || !runs(csi, driver)
+}
+
+// runs reports whether a driver has registered with the node.
+func runs(n *storagev1.CSINode, driver string) bool {
+	return slices.ContainsFunc(n.Spec.Drivers, func(d storagev1.CSINodeDriver) bool { return d.Name == driver })
 }
 
 // preventsIfMissing reads the field by its name in JSON, because the oldest API types that this

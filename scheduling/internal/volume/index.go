@@ -44,6 +44,7 @@ type Index struct {
 	nodes        map[string]*storagev1.CSINode
 	attachments  map[string]map[string]string               // drivers of the volumes that a node has, by node and volume
 	limited      map[string]bool                            // drivers that publish capacities
+	lacking      map[string][]string                        // nodes without a driver that has in-tree volumes, by driver
 	mandatory    map[string]bool                            // drivers without which a node takes none of their pods
 	capacities   map[string][]*storagev1.CSIStorageCapacity // by storage class
 }
@@ -60,6 +61,7 @@ func NewIndex(o Objects) *Index {
 		classes:    make(map[string]*storagev1.StorageClass, len(o.Classes)),
 		nodes:      make(map[string]*storagev1.CSINode, len(o.CSINodes)),
 		limited:    map[string]bool{},
+		lacking:    lacking(o.CSINodes),
 		mandatory:  map[string]bool{},
 		capacities: map[string][]*storagev1.CSIStorageCapacity{},
 	}
@@ -192,7 +194,10 @@ func className(claim *corev1.PersistentVolumeClaim) (string, bool) {
 
 // classOf returns the class of a volume; empty for none.
 func classOf(pv *corev1.PersistentVolume) string {
-	return cmp.Or(pv.Annotations[corev1.BetaStorageClassAnnotation], pv.Spec.StorageClassName)
+	if name, ok := pv.Annotations[corev1.BetaStorageClassAnnotation]; ok {
+		return name
+	}
+	return pv.Spec.StorageClassName
 }
 
 const noProvisioner = "kubernetes.io/no-provisioner"

@@ -414,6 +414,94 @@ func TestMigratedVolumesAreCounted(t *testing.T) {
 	}
 }
 
+// A volume with a deprecated zone label suits a node with either label: its own counts, then the one in use.
+func TestOldZoneLabelsOfVolumes(t *testing.T) {
+	const zone, beta = corev1.LabelTopologyZone, corev1.LabelFailureDomainBetaZone
+	for name, c := range map[string]struct {
+		volume, node map[string]string
+		want         bool
+	}{
+		"the same":                      {map[string]string{beta: "a"}, map[string]string{beta: "a"}, true},
+		"the one in use":                {map[string]string{beta: "a"}, map[string]string{zone: "a"}, true},
+		"the one in use, elsewhere":     {map[string]string{beta: "a"}, map[string]string{zone: "b"}, false},
+		"its own comes first":           {map[string]string{beta: "a"}, map[string]string{beta: "b", zone: "a"}, false},
+		"none":                          {map[string]string{beta: "a"}, map[string]string{}, true},
+		"no zone, but a region":         {map[string]string{beta: "a"}, map[string]string{corev1.LabelTopologyRegion: "r"}, false},
+		"not the other way round":       {map[string]string{zone: "a"}, map[string]string{beta: "a"}, false},
+		"both of the volume":            {map[string]string{zone: "a", beta: "a"}, map[string]string{zone: "a"}, true},
+		"both of the volume, different": {map[string]string{zone: "b", beta: "a"}, map[string]string{zone: "a"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := volume.NewIndex(volume.Objects{
+				Persistent: []*corev1.PersistentVolume{persistent("pv", "", "10Gi", func(pv *corev1.PersistentVolume) { pv.Labels = c.volume })},
+				Claims:     []*corev1.PersistentVolumeClaim{claim("data", boundTo("pv"))},
+			})
+			got := x.Assign(nil, []volume.Consumer{{Pod: pod("a", "data")}})[0]
+			assert.Equal(t, c.want, got.Where.Matches(c.node))
+		})
+	}
+}
+
+// On a node whose kubelet has the plugin of an in-tree volume migrated, kube-scheduler asks for the zone that the CSI driver gives the node;
+// on others, and on those to come, for Kubernetes' own.
+func TestMigratedVolumesAskForTheZoneOfTheirDriver(t *testing.T) {
+	const driverZone = "topology.ebs.csi.aws.com/zone"
+	ebs := func(pv *corev1.PersistentVolume) {
+		pv.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{AWSElasticBlockStore: &corev1.AWSElasticBlockStoreVolumeSource{}}
+	}
+	csiNode := func(name, plugins string) *storagev1.CSINode {
+		n := &storagev1.CSINode{}
+		n.Name, n.Annotations = name, map[string]string{corev1.MigratedPluginsAnnotationKey: plugins}
+		return n
+	}
+	runs := csiNode("runs", "kubernetes.io/aws-ebs")
+	runs.Spec.Drivers = []storagev1.CSINodeDriver{{Name: "ebs.csi.aws.com"}}
+	nodes := []*storagev1.CSINode{csiNode("migrated", "kubernetes.io/gce-pd,kubernetes.io/aws-ebs"), csiNode("other", "kubernetes.io/gce-pd"), runs}
+	labels := func(node string, keys ...string) map[string]string {
+		out := map[string]string{}
+		if node != "" {
+			out[requirements.NodeNameKey] = node
+		}
+		for _, key := range keys {
+			out[key] = "a"
+		}
+		return out
+	}
+	const zone, beta = corev1.LabelTopologyZone, corev1.LabelFailureDomainBetaZone
+	azure := func(pv *corev1.PersistentVolume) {
+		pv.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{AzureDisk: &corev1.AzureDiskVolumeSource{}}
+	}
+	for name, c := range map[string]struct {
+		volume []func(*corev1.PersistentVolume)
+		node   map[string]string
+		want   bool
+	}{
+		"the driver was there":                     {[]func(*corev1.PersistentVolume){ebs, in(zone, "In", "a")}, labels("migrated", zone, driverZone), true},
+		"the driver is there":                      {[]func(*corev1.PersistentVolume){ebs, in(zone, "In", "a")}, labels("runs", zone, driverZone), true},
+		"the driver is not":                        {[]func(*corev1.PersistentVolume){ebs, in(zone, "In", "a")}, labels("migrated", zone), false},
+		"in another zone":                          {[]func(*corev1.PersistentVolume){ebs, in(zone, "In", "b")}, labels("migrated", zone, driverZone), false},
+		"the plugin is not migrated there":         {[]func(*corev1.PersistentVolume){ebs, in(zone, "In", "a")}, labels("other", zone), true},
+		"nothing is known of the node":             {[]func(*corev1.PersistentVolume){ebs, in(zone, "In", "a")}, labels("plain", zone), true},
+		"the node is to come":                      {[]func(*corev1.PersistentVolume){ebs, in(zone, "In", "a")}, labels("", zone), true},
+		"by labels alone":                          {[]func(*corev1.PersistentVolume){ebs, zones("a")}, labels("migrated", zone), false},
+		"by labels alone, with the driver":         {[]func(*corev1.PersistentVolume){ebs, zones("b__a")}, labels("migrated", zone, driverZone), true},
+		"by the old key":                           {[]func(*corev1.PersistentVolume){ebs, in(beta, "In", "a")}, labels("migrated", driverZone), true},
+		"by the old key, where it is not migrated": {[]func(*corev1.PersistentVolume){ebs, in(beta, "In", "a")}, labels("other", zone), false},
+		"without zones":                            {[]func(*corev1.PersistentVolume){ebs}, labels("migrated"), true},
+		"Azure's keep their keys":                  {[]func(*corev1.PersistentVolume){azure, in(zone, "In", "a")}, labels("migrated", zone), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := volume.NewIndex(volume.Objects{
+				Persistent: []*corev1.PersistentVolume{persistent("pv", "", "10Gi", c.volume...)}, CSINodes: nodes,
+				Claims: []*corev1.PersistentVolumeClaim{claim("data", boundTo("pv"))},
+			})
+			got := x.Assign(nil, []volume.Consumer{{Pod: pod("a", "data")}})[0]
+			assert.Empty(t, got.Refusal)
+			assert.Equal(t, c.want, got.Where.Matches(c.node))
+		})
+	}
+}
+
 // A term of allowed topologies without expressions allows nothing, as for kube-scheduler; no terms allow everything.
 func TestAllowedTopologies(t *testing.T) {
 	in := func(zones ...string) corev1.TopologySelectorTerm {
