@@ -154,7 +154,7 @@ func (s *state) explainTopology(class int) Reason {
 	for _, p := range s.p.Classes[class].ports {
 		parts = append(parts, p.String())
 	}
-	if why := s.p.verifier.words(s.refused[class]); why != "" && len(parts) == 0 {
+	if why := s.p.verifier.cluster.Words(s.refused[class], s.p.Resources); why != "" && len(parts) == 0 {
 		parts = append(parts, why)
 	}
 	out.Detail = "other pods stand in the way: " + strings.Join(parts, ", ")

@@ -35,6 +35,7 @@ type verifier struct {
 	running map[int][]string // by set with running pods, its values
 	volumes *volume.Binder
 	late    [][]volume.LateClaim // by class
+	nominee map[int][]binding    // by existing node: pods that are planned and nominated to it
 }
 
 // verifiedNode is a node and what is on it.
@@ -56,7 +57,7 @@ func (p *Problem) newVerifier(sets []topology.Together) (*verifier, error) {
 	index, read, running := p.topology.Read()
 	v := &verifier{
 		p: p, order: p.largeFirst, classes: make([]bind.Class, len(p.Classes)), sets: make([][]int, len(p.Classes)),
-		claims: make([][]string, len(p.Classes)), claimed: map[string]int{}, running: map[int][]string{}, volumes: p.volumes.NewBinder(), late: make([][]volume.LateClaim, len(p.Classes)),
+		claims: make([][]string, len(p.Classes)), claimed: map[string]int{}, running: map[int][]string{}, volumes: p.volumes.NewBinder(), late: make([][]volume.LateClaim, len(p.Classes)), nominee: map[int][]binding{},
 	}
 	groups := len(index.Groups())
 	for _, d := range p.daemons {
@@ -72,6 +73,15 @@ func (p *Problem) newVerifier(sets []topology.Together) (*verifier, error) {
 		index.Join(&v.daemons[i].Constraints, d.pod)
 	}
 	more := len(index.Groups()) > groups // daemons added groups
+	at := map[string]int{}               // existing nodes, also by their claims
+	for i := range p.Existing {
+		at[p.Existing[i].Node.Name] = i
+	}
+	for i := range p.members {
+		if node, ok := at[p.members[i].node.Name]; ok && p.members[i].claim != "" {
+			at[p.members[i].claim] = node
+		}
+	}
 	var asked requirements.Keys
 	for i, c := range p.Classes {
 		own := &v.classes[i]
@@ -82,6 +92,11 @@ func (p *Problem) newVerifier(sets []topology.Together) (*verifier, error) {
 		}
 		for _, a := range c.shared {
 			own.Shared = append(own.Shared, bind.Shared{Name: a.Volume, Resource: slices.Index(p.Resources, a.Limit)})
+		}
+		for _, pod := range c.Pods {
+			if node, ok := at[pod.Status.NominatedNodeName]; ok {
+				v.nominee[node] = append(v.nominee[node], binding{pod: pod, class: i})
+			}
 		}
 		asked = asked.Union(c.bound.Keys())
 		v.late[i] = v.volumes.Late(p.volumes, c.Template)
@@ -97,12 +112,17 @@ func (p *Problem) newVerifier(sets []topology.Together) (*verifier, error) {
 		v.cluster.Describe(&n.Node, r.labels, r.Taints)
 	}
 	v.cluster.Start()
+	late := make([][]*bind.Class, len(v.nodes)) // pods that may or may not be there
 	for i := range v.nodes {
 		n := &v.nodes[i].Node
 		for k, pod := range p.Existing[i].running {
 			c := bind.Class{Constraints: running[i][k]}
 			if more {
 				c.MemberOf = index.MemberOf(pod)
+			}
+			if pod.Spec.NodeName == "" { // it is nominated
+				late[i] = append(late[i], &c)
+				continue
 			}
 			v.cluster.Count(&c, n, pod.DeletionTimestamp != nil, 1)
 		}
@@ -113,9 +133,9 @@ func (p *Problem) newVerifier(sets []topology.Together) (*verifier, error) {
 		memberOf = nil
 	}
 	v.leave(running[len(v.nodes):], memberOf)
-	late := make([][]*bind.Class, len(v.nodes))
 	for i := range v.nodes {
-		_, late[i] = v.cluster.StartDaemons(v.daemonsAt(p.Existing[i].expected), &v.nodes[i].Node)
+		_, more := v.cluster.StartDaemons(v.daemonsAt(p.Existing[i].expected), &v.nodes[i].Node)
+		late[i] = append(late[i], more...)
 	}
 	v.cluster.CountLate(late, func(i int) *bind.Node { return &v.nodes[i].Node })
 	for k, set := range sets {
@@ -149,6 +169,7 @@ type verification struct {
 	claimed map[string]int
 	places  map[int]string               // by set, where its pods are
 	gone    int                          // how many leaving nodes are gone
+	seated  map[*corev1.Pod]bool         // nominated pods that are bound
 	ended   map[topology.Origin]bool     // pods of leaving nodes that ended because their successors are bound
 	why     map[int]bind.Refusal         // by class, of its first refused pod
 	labels  map[string]map[string]string // of bins, by those of shape, offering and bin
@@ -183,7 +204,7 @@ func (v *verifier) verify(bins []OutcomeBin, order []binding) ([]binding, map[in
 func (v *verifier) start(bins []OutcomeBin, used []bool) *verification {
 	run := &verification{
 		verifier: v, cluster: v.cluster.Clone(), volumes: v.volumes.Clone(), nodes: slices.Grow(slices.Clone(v.nodes), len(bins))[:len(v.nodes)+len(bins)],
-		places: map[int]string{}, why: map[int]bind.Refusal{}, labels: map[string]map[string]string{}, ended: map[topology.Origin]bool{}, claimed: maps.Clone(v.claimed),
+		places: map[int]string{}, why: map[int]bind.Refusal{}, labels: map[string]map[string]string{}, ended: map[topology.Origin]bool{}, seated: map[*corev1.Pod]bool{}, claimed: maps.Clone(v.claimed),
 	}
 	for i := range v.nodes {
 		n := &run.nodes[i]
@@ -334,12 +355,38 @@ func (r *verification) place(b binding) bind.Refusal {
 	if b.at.bin >= 0 {
 		at = len(r.verifier.nodes) + b.at.bin
 	}
+	if r.keeps(at, b) {
+		return bind.Refusal{By: bind.Other, Other: "its node keeps room for a nominated pod"}
+	}
 	r.end(b.pod, -1)
 	refusal := r.bindTo(&r.nodes[at], b.class)
 	if !refusal.OK() {
 		r.end(b.pod, 1)
+	} else if b.pod.Status.NominatedNodeName != "" {
+		r.seated[b.pod] = true
 	}
 	return refusal
+}
+
+// keeps reports whether a node would refuse the pod beside its nominated pods of the same or a
+// higher priority that are not bound yet.
+func (r *verification) keeps(node int, b binding) bool {
+	var there []bind.Class
+	n := &r.nodes[node].Node
+	for _, q := range r.nominee[node] {
+		if q.pod != b.pod && !r.seated[q.pod] && r.p.Classes[q.class].priority >= r.p.Classes[b.class].priority {
+			own := r.classes[q.class]
+			own.Shared = nil // what cannot be released
+			there = append(there, own)
+			r.cluster.Add(&own, n, false)
+		}
+	}
+	refused := len(there) > 0 && !r.cluster.Check(&r.classes[b.class], n).OK()
+	for i := range slices.Backward(there) {
+		r.cluster.Count(&there[i], n, false, -1)
+		r.cluster.Release(&there[i], n)
+	}
+	return refused
 }
 
 func (r *verification) bindTo(n *verifiedNode, class int) bind.Refusal {
@@ -350,68 +397,24 @@ func (r *verification) bindTo(n *verifiedNode, class int) bind.Refusal {
 	}
 	for _, claim := range r.claims[class] {
 		if r.claimed[claim] > 0 {
-			return bind.Refusal{By: claimed}
+			return bind.Refusal{By: bind.Other, Other: "a pod on a node that is being removed uses its ReadWriteOncePod claim"}
 		}
 	}
 	for _, set := range r.sets[class] {
 		at := n.value(r.keys[set])
 		place, known := r.places[set]
 		if known && place != at || at == "" && r.keys[set] != corev1.LabelTopologyZone || len(r.running[set]) > 0 && !slices.Contains(r.running[set], at) {
-			return bind.Refusal{By: elsewhere}
+			return bind.Refusal{By: bind.Other, Other: "pods that it must be with are in another domain"}
 		}
 	}
 	if !r.volumes.Bind(r.late[class], n.labels) {
-		return bind.Refusal{By: noVolume}
+		return bind.Refusal{By: bind.Other, Other: "kube-scheduler may find no free volume for its claim there"}
 	}
 	for _, set := range r.sets[class] {
 		r.places[set] = n.value(r.keys[set])
 	}
 	r.cluster.Add(c, &n.Node, false)
 	return refusal
-}
-
-// The verifier's own filters.
-const (
-	elsewhere = bind.Interpod + 1 + iota // pods that it must be with are in another domain
-	claimed                              // a pod on a leaving node uses its claim
-	noVolume                             // kube-scheduler may find no free volume for a claim
-)
-
-// words describes a refusal.
-func (v *verifier) words(r bind.Refusal) string {
-	switch r.By {
-	case bind.None:
-		return ""
-	case bind.Labels:
-		return "its node excludes it by labels or taints"
-	case bind.Free:
-		return fmt.Sprintf("its node does not have enough %s", v.p.Resources[r.Resource])
-	case bind.Ports:
-		return r.Port.String() + " is taken on its node"
-	case elsewhere:
-		return "pods that it must be with are in another domain"
-	case claimed:
-		return "a pod on a node that is being removed uses its ReadWriteOncePod claim"
-	case noVolume:
-		return "kube-scheduler may find no free volume for its claim there"
-	case bind.Interpod: // below
-	}
-	g := &v.cluster.Index.Groups()[r.Violation.Group]
-	key := v.cluster.Index.Keys()[g.Key]
-	switch r.Violation.Rule {
-	case interpod.SpreadRule:
-		return fmt.Sprintf("spread of %s over %s", g.What, key)
-	case interpod.AffinityRule:
-		return fmt.Sprintf("affinity to %s by %s", g.What, key)
-	case interpod.AntiAffinityRule:
-		return fmt.Sprintf("anti-affinity to %s by %s", g.What, key)
-	case interpod.KeptRule:
-		return fmt.Sprintf("other pods that keep away from %s by %s", g.What, key)
-	case interpod.RatioRule:
-		return fmt.Sprintf("ratio %s", g.Ratio)
-	case interpod.None:
-	}
-	return ""
 }
 
 // verifiedLeaving is a leaving node with its pods as the verifier counts them.

@@ -45,10 +45,10 @@ func (b *buying) colocate(mark int, left []int32) []int32 {
 	b.undo(mark)
 	for _, o := range best {
 		e.do(o)
-		switch o.kind {
-		case opAdd:
+		if o.kind == opAdd {
 			b.bought = append(b.bought, int32(len(e.nodes)-1))
-		case opRemove:
+		}
+		if o.kind == opRemove { // of an empty one
 			b.bought = slices.DeleteFunc(b.bought, func(n int32) bool { return n == o.node })
 		}
 	}

@@ -1,8 +1,11 @@
 package bind
 
 import (
+	"fmt"
 	"math"
 	"slices"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joinery-sdk/joinery/scheduling/internal/hostport"
 	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
@@ -18,20 +21,55 @@ const (
 	Free            // free capacity
 	Ports           // host ports
 	Interpod        // constraints between pods
+	Other           // one that the caller knows
 )
 
 // Refusal says which filter refuses a pod on a node. The zero value means none.
 type Refusal struct {
 	By Filter
-	// Resource is the first resource that is short, Port is the taken port, and Violation the
-	// constraint.
+	// Resource is the first resource that is short, Port is the taken port, Violation the
+	// constraint, and Other what another filter says.
 	Resource  int
 	Port      hostport.Port
 	Violation interpod.Violation
+	Other     string
 }
 
 // OK reports whether the node accepts the pod.
 func (r Refusal) OK() bool { return r.By == None }
+
+// Words describes a refusal. The resources are those of needs.
+func (c *Cluster) Words(r Refusal, resources []corev1.ResourceName) string {
+	switch r.By {
+	case None:
+		return ""
+	case Labels:
+		return "its node excludes it by labels or taints"
+	case Free:
+		return fmt.Sprintf("its node does not have enough %s", resources[r.Resource])
+	case Ports:
+		return r.Port.String() + " is taken on its node"
+	case Other:
+		return r.Other
+	case Interpod: // below
+	}
+	g := &c.Index.Groups()[r.Violation.Group]
+	key := c.Index.Keys()[g.Key]
+	switch r.Violation.Rule {
+	case interpod.SpreadRule:
+		return fmt.Sprintf("spread of %s over %s", g.What, key)
+	case interpod.AffinityRule:
+		return fmt.Sprintf("affinity to %s by %s", g.What, key)
+	case interpod.AntiAffinityRule:
+		return fmt.Sprintf("anti-affinity to %s by %s", g.What, key)
+	case interpod.KeptRule:
+		return fmt.Sprintf("other pods that keep away from %s by %s", g.What, key)
+	case interpod.RatioRule:
+		return fmt.Sprintf("ratio %s", g.Ratio)
+	case interpod.None:
+	}
+	return ""
+}
 
 // Check returns the refusal of one more pod of the class on a node.
 func (c *Cluster) Check(cl *Class, n *Node) Refusal {
