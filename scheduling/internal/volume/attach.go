@@ -75,8 +75,12 @@ func preventsIfMissing(d *storagev1.CSIDriver) bool {
 }
 
 // Attached returns the volumes that a node has or that its pods use, sorted; see [Need].Shareable.
+// Those of drivers that the node lacks are left out, because kube-scheduler asks for the driver
+// whatever is attached.
 func (x *Index) Attached(node string, running []*corev1.Pod) []string {
-	return slices.Sorted(maps.Keys(x.drivers(node, running)))
+	all := x.drivers(node, running)
+	maps.DeleteFunc(all, func(_, driver string) bool { return x.Lacks(node, driver) })
+	return slices.Sorted(maps.Keys(all))
 }
 
 // drivers returns the drivers of the volumes that a node has or that its pods use, by volume.

@@ -121,9 +121,13 @@ func TestDriversThatMustBeThere(t *testing.T) {
 		return n
 	}
 	x := volume.NewIndex(volume.Objects{
-		Drivers:  []*storagev1.CSIDriver{strict, driver("lax.example.com", `{"preventPodSchedulingIfMissing": false}`)},
-		CSINodes: []*storagev1.CSINode{runs("n1", "strict.example.com"), runs("n2", "lax.example.com"), runs("n3")},
+		Drivers:    []*storagev1.CSIDriver{strict, driver("lax.example.com", `{"preventPodSchedulingIfMissing": false}`)},
+		CSINodes:   []*storagev1.CSINode{runs("n1", "strict.example.com"), runs("n2", "lax.example.com"), runs("n3")},
+		Persistent: []*corev1.PersistentVolume{persistent("old", "fast", "10Gi", csi("strict.example.com"))},
+		Claims:     []*corev1.PersistentVolumeClaim{claim("data", of("fast"), boundTo("old"))},
 	})
+	assert.Equal(t, []string{"old"}, x.Attached("n1", []*corev1.Pod{pod("a", "data")}))
+	assert.Empty(t, x.Attached("n2", []*corev1.Pod{pod("a", "data")}), "a pod that is there already does not let others in")
 	for node, lacks := range map[string]bool{"n1": false, "n2": true, "n3": true, "n4": true} {
 		assert.Equal(t, lacks, x.Lacks(node, "strict.example.com"), node)
 		assert.False(t, x.Lacks(node, "lax.example.com"), node)
