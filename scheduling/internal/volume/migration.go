@@ -53,11 +53,16 @@ func (x *Index) reachOf(pv *corev1.PersistentVolume) (requirements.Alternatives,
 	where, err := reach(pv)
 	driver := x.driver(pv, nil)
 	at := slices.IndexFunc(migrations(), func(m migration) bool { return m.driver == driver })
-	if err != nil || pv.Spec.CSI != nil || at < 0 || len(x.lacking[driver]) == 0 {
+	if err != nil || pv.Spec.CSI != nil || at < 0 {
 		return where, err
 	}
 	selector := translated(pv, migrations()[at].zone)
 	if selector == nil { // it names no zone
+		return where, nil
+	}
+	// A node without a zone has none under the driver's key either.
+	where = where.Intersect(requirements.AnyOf(requirements.MustOf(requirements.Exists(corev1.LabelTopologyZone))))
+	if len(x.lacking[driver]) == 0 {
 		return where, nil
 	}
 	there, err := kube.FromNodeSelector(selector)
