@@ -44,7 +44,7 @@ type Index struct {
 	nodes        map[string]*storagev1.CSINode
 	attachments  map[string]map[string]string               // drivers of the volumes that a node has, by node and volume
 	limited      map[string]bool                            // drivers that publish capacities
-	lacking      map[string][]string                        // nodes without a driver that has in-tree volumes, by driver
+	migrated     map[string]migrated                        // nodes that leave in-tree volumes to a driver, by driver
 	mandatory    map[string]bool                            // drivers without which a node takes none of their pods
 	capacities   map[string][]*storagev1.CSIStorageCapacity // by storage class
 }
@@ -61,7 +61,7 @@ func NewIndex(o Objects) *Index {
 		classes:    make(map[string]*storagev1.StorageClass, len(o.Classes)),
 		nodes:      make(map[string]*storagev1.CSINode, len(o.CSINodes)),
 		limited:    map[string]bool{},
-		lacking:    lacking(o.CSINodes),
+		migrated:   migratedBy(o.CSINodes),
 		mandatory:  map[string]bool{},
 		capacities: map[string][]*storagev1.CSIStorageCapacity{},
 	}

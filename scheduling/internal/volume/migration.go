@@ -28,27 +28,38 @@ func migrations() []migration {
 	}
 }
 
-// lacking returns, by driver, the names of the nodes that leave in-tree volumes to a driver that
-// does not run there, sorted. Where a driver runs, kubelet has set its key beside Kubernetes'.
-func lacking(nodes []*storagev1.CSINode) map[string][]string {
-	out := map[string][]string{}
+// migrated are the nodes that leave in-tree volumes to a driver, sorted: those where it runs, and
+// those where it does not.
+type migrated struct{ running, lacking []string }
+
+// migratedBy returns them by driver.
+func migratedBy(nodes []*storagev1.CSINode) map[string]migrated {
+	out := map[string]migrated{}
 	for _, n := range nodes {
 		plugins := strings.Split(n.Annotations[corev1.MigratedPluginsAnnotationKey], ",")
 		for _, m := range migrations() {
-			if slices.Contains(plugins, m.plugin) && !runs(n, m.driver) {
-				out[m.driver] = append(out[m.driver], n.Name)
+			if !slices.Contains(plugins, m.plugin) {
+				continue
 			}
+			by := out[m.driver]
+			if runs(n, m.driver) {
+				by.running = append(by.running, n.Name)
+			} else {
+				by.lacking = append(by.lacking, n.Name)
+			}
+			out[m.driver] = by
 		}
 	}
-	for _, names := range out {
-		slices.Sort(names)
+	for _, by := range out {
+		slices.Sort(by.running)
+		slices.Sort(by.lacking)
 	}
 	return out
 }
 
 // reachOf returns where a claim's volume can be used, as far as its node affinity decides. On a
 // node that leaves an in-tree volume to a CSI driver, kube-scheduler asks for the zone under the
-// driver's key instead of Kubernetes'.
+// driver's key instead of Kubernetes'. Where the driver runs, a node with a zone has both keys.
 func (x *Index) reachOf(pv *corev1.PersistentVolume) (requirements.Alternatives, error) {
 	where, err := reach(pv)
 	driver := x.driver(pv, nil)
@@ -60,16 +71,20 @@ func (x *Index) reachOf(pv *corev1.PersistentVolume) (requirements.Alternatives,
 	if selector == nil { // it names no zone
 		return where, nil
 	}
-	// A node without a zone has none under the driver's key either.
-	where = where.Intersect(requirements.AnyOf(requirements.MustOf(requirements.Exists(corev1.LabelTopologyZone))))
-	if len(x.lacking[driver]) == 0 {
+	nodes := x.migrated[driver]
+	if len(nodes.running) > 0 {
+		where = where.Intersect(requirements.AnyOf(
+			requirements.MustOf(requirements.NotIn(requirements.NodeNameKey, nodes.running...)),
+			requirements.MustOf(requirements.Exists(corev1.LabelTopologyZone))))
+	}
+	if len(nodes.lacking) == 0 {
 		return where, nil
 	}
 	there, err := kube.FromNodeSelector(selector)
 	if err != nil {
 		return where, err
 	}
-	elsewhere := requirements.AnyOf(requirements.MustOf(requirements.NotIn(requirements.NodeNameKey, x.lacking[driver]...)))
+	elsewhere := requirements.AnyOf(requirements.MustOf(requirements.NotIn(requirements.NodeNameKey, nodes.lacking...)))
 	return requirements.AnyOf(slices.Concat(slices.Collect(where.Intersect(elsewhere).All()), slices.Collect(there.All()))...), nil
 }
 
