@@ -2,7 +2,6 @@ package scheduling
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -15,9 +14,8 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/requirements/kube"
 	"github.com/joinery-sdk/joinery/scheduling/internal/hostport"
-	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
 	"github.com/joinery-sdk/joinery/scheduling/internal/podclass"
-	"github.com/joinery-sdk/joinery/scheduling/internal/quota"
+	"github.com/joinery-sdk/joinery/scheduling/internal/podfault"
 	"github.com/joinery-sdk/joinery/scheduling/internal/topology"
 	"github.com/joinery-sdk/joinery/scheduling/internal/volume"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
@@ -78,6 +76,48 @@ func (p *Problem) bySize(a, b int) int {
 	return cmp.Or(cmp.Compare(p.Classes[b].priority, p.Classes[a].priority), cmp.Compare(p.own[a](), p.own[b]()), slices.Compare(p.Classes[a].requests, p.Classes[b].requests))
 }
 
+// largeFirst compares classes by priority, and then by requests.
+func (p *Problem) largeFirst(a, b int) int {
+	x, y := p.Classes[a], p.Classes[b]
+	return cmp.Or(cmp.Compare(y.priority, x.priority), slices.Compare(y.requests, x.requests))
+}
+
+// urgency orders items for when not all of them can be placed.
+type urgency struct {
+	tied     int // 1 if it fits only one node
+	blame    int
+	priority int32
+}
+
+func (u urgency) compare(v urgency) int {
+	return cmp.Or(cmp.Compare(u.tied, v.tied), cmp.Compare(u.blame, v.blame), cmp.Compare(u.priority, v.priority))
+}
+
+// urgency returns the urgency of a class's pods. In the first attempt all are equal, since usually
+// everything is placed.
+func (s *state) urgency(class int) urgency {
+	if s.search.attempt == 0 {
+		return urgency{}
+	}
+	return urgency{blame: s.assigned.Facts.Blamed(class), priority: s.p.Classes[class].priority}
+}
+
+// prioritize sets the priority of each item to the rank of its urgency.
+func prioritize(items []Item, of []urgency) {
+	levels := slices.Clone(of)
+	slices.SortFunc(levels, urgency.compare)
+	levels = slices.Compact(levels)
+	for i := range items {
+		at, _ := slices.BinarySearchFunc(levels, of[i], urgency.compare)
+		items[i].Priority = int32(at)
+	}
+}
+
+// hasPriorities reports whether the classes have different priorities.
+func (p *Problem) hasPriorities() bool {
+	return slices.ContainsFunc(p.Classes, func(c *Class) bool { return c.priority != p.Classes[0].priority })
+}
+
 // Name returns namespace and name of the first pod. It identifies the class.
 func (c *Class) Name() string { return podclass.Name(c.Pods[0]) }
 
@@ -110,13 +150,18 @@ func (p *Problem) fill(c *Class) {
 
 // faultsOf says what planning cannot read in a pod and its node affinity; empty if it can read all.
 func faultsOf(p *corev1.Pod, nodes *corev1.NodeAffinity) string {
-	var v validation
-	v.pod(object{"pod", p}, "", p, nodes)
-	texts := make([]string, len(v.errs))
-	for i, err := range v.errs {
-		texts[i] = errors.Unwrap(err).Error()
+	var texts []string
+	for _, err := range podfault.Of(p, "", nodes) {
+		texts = append(texts, err.Error())
 	}
 	return strings.Join(texts, "; ")
+}
+
+// pod reports what planning cannot read in the pod of an object. at is its path there.
+func (v *validation) pod(kind string, o metav1.Object, p *corev1.Pod, at string) {
+	for _, err := range podfault.Of(p, at, nodeAffinity(&p.Spec)) {
+		v.add(fmt.Sprintf("%s %s/%s", kind, cmp.Or(o.GetNamespace(), corev1.NamespaceDefault), o.GetName()), "%w", err)
+	}
 }
 
 // nodeAffinity returns the node affinity of a pod; nil for none.
@@ -172,107 +217,6 @@ func (p *Problem) mayMeet(pool *Pool, s requirements.Set) bool {
 		}
 	}
 	return true
-}
-
-// pod reports what planning cannot read in a pod and its node affinity. at is the path of the pod.
-func (v *validation) pod(what object, at string, p *corev1.Pod, nodes *corev1.NodeAffinity) {
-	if _, err := kube.FromPod(&corev1.PodSpec{Affinity: &corev1.Affinity{NodeAffinity: nodes}}); err != nil {
-		for fault := range strings.SplitSeq(err.Error(), "\n") {
-			v.add(what.String(), "%s%s", at, fault)
-		}
-	}
-	if text, ok := p.Annotations[podclass.RatioAnnotation]; ok {
-		if _, _, err := quota.ParseShares(text); err != nil {
-			v.add(what.String(), "%smetadata.annotations[%s]: %w", at, podclass.RatioAnnotation, err)
-		}
-	}
-	s := &p.Spec
-	at += "spec."
-	for i := range s.TopologySpreadConstraints {
-		if wrong := interpod.Fault(&s.TopologySpreadConstraints[i]); wrong != "" {
-			v.add(what.String(), "%stopologySpreadConstraints[%d].%s", at, i, wrong)
-		}
-		v.selector(what, s.TopologySpreadConstraints[i].LabelSelector, "%stopologySpreadConstraints[%d].labelSelector", at, i)
-	}
-	for i := range s.Tolerations {
-		switch op := s.Tolerations[i].Operator; op {
-		case "", corev1.TolerationOpExists, corev1.TolerationOpEqual, "Lt", "Gt": // the last two only if a feature gate is on
-		default:
-			v.add(what.String(), "%stolerations[%d].operator is %q, want Exists or Equal", at, i, op)
-		}
-	}
-	if a := s.Affinity; a != nil {
-		v.terms(what, at, "podAffinity", a.PodAffinity)
-		v.terms(what, at, "podAntiAffinity", (*corev1.PodAffinity)(a.PodAntiAffinity)) // the type has the same fields
-	}
-	v.requests(what, at, "containers", s.Containers)
-	v.requests(what, at, "initContainers", s.InitContainers)
-	v.requested(what, at, "overhead", -1, s.Overhead)
-	if r := s.Resources; r != nil {
-		v.requested(what, at, "resources.requests", -1, r.Requests)
-		v.requested(what, at, "resources.limits", -1, r.Limits)
-	}
-}
-
-// object names an object in errors.
-type object struct {
-	kind string
-	metav1.Object
-}
-
-// String returns the object's kind, namespace and name.
-func (o object) String() string {
-	return o.kind + " " + cmp.Or(o.GetNamespace(), corev1.NamespaceDefault) + "/" + o.GetName()
-}
-
-func (v *validation) requests(what object, at, list string, containers []corev1.Container) {
-	for i := range containers {
-		v.requested(what, at, list+"[%d].resources.requests", i, containers[i].Resources.Requests)
-		v.requested(what, at, list+"[%d].resources.limits", i, containers[i].Resources.Limits)
-	}
-}
-
-// requested reports quantities below zero. If i is not negative, it is the number in the field.
-func (v *validation) requested(what object, at, field string, i int, list corev1.ResourceList) {
-	for _, q := range list {
-		if q.Sign() < 0 {
-			if i >= 0 {
-				field = fmt.Sprintf(field, i)
-			}
-			v.amounts(what.String()+": "+at+field, list)
-			return
-		}
-	}
-}
-
-// selector reports a label selector that kube-scheduler cannot read. The format and its arguments
-// are the path.
-func (v *validation) selector(what object, s *metav1.LabelSelector, format string, args ...any) {
-	if _, err := metav1.LabelSelectorAsSelector(s); err != nil {
-		v.add(what.String(), "%s: %w", fmt.Sprintf(format, args...), err)
-	}
-}
-
-// terms reports terms of affinity or anti-affinity that have no key, or a selector that cannot be
-// read.
-func (v *validation) terms(what object, at, kind string, a *corev1.PodAffinity) {
-	if a == nil {
-		return
-	}
-	check := func(t *corev1.PodAffinityTerm, field string, i int) {
-		path := fmt.Sprintf("%saffinity.%s."+field, at, kind, i)
-		if t.TopologyKey == "" {
-			v.add(what.String(), "%s.topologyKey is empty", path)
-		}
-		v.selector(what, t.LabelSelector, "%s.labelSelector", path)
-		v.selector(what, t.NamespaceSelector, "%s.namespaceSelector", path)
-	}
-	for i := range a.RequiredDuringSchedulingIgnoredDuringExecution {
-		check(&a.RequiredDuringSchedulingIgnoredDuringExecution[i], "requiredDuringSchedulingIgnoredDuringExecution[%d]", i)
-	}
-	for i := range a.PreferredDuringSchedulingIgnoredDuringExecution {
-		check(&a.PreferredDuringSchedulingIgnoredDuringExecution[i].PodAffinityTerm, "preferredDuringSchedulingIgnoredDuringExecution[%d].podAffinityTerm", i)
-	}
 }
 
 // sortOut splits the pods into pending and running ones, and lists the ignored ones. A pod on a

@@ -470,30 +470,3 @@ func many(n int, what string) string {
 	}
 	return fmt.Sprintf("%d %ss", n, what)
 }
-
-// usedBy reports for each bin whether it has pods.
-func usedBy(order []binding, bins int) []bool {
-	used := make([]bool, bins)
-	for _, b := range order {
-		if b.at.bin >= 0 {
-			used[b.at.bin] = true
-		}
-	}
-	return used
-}
-
-// zoneOf returns the zone of a bin; empty if it has none.
-func (s *state) zoneOf(bin int) string {
-	b := &s.last.Bins[bin]
-	labels, err := s.p.NodeLabels(b.Shape, b.Offering)
-	if err != nil {
-		return ""
-	}
-	zone, _ := labels.Get(corev1.LabelTopologyZone).Single()
-	return zone
-}
-
-// hasPriorities reports whether the classes have different priorities.
-func (p *Problem) hasPriorities() bool {
-	return slices.ContainsFunc(p.Classes, func(c *Class) bool { return c.priority != p.Classes[0].priority })
-}

@@ -451,7 +451,9 @@ func (s *state) contents() []content {
 		for r, q := range s.p.Classes[b.class].requests {
 			c.used[r] += q
 		}
-		c.classes = append(c.classes, b.class)
+		if !slices.Contains(c.classes, b.class) {
+			c.classes = append(c.classes, b.class)
+		}
 	}
 	for at, bin := range s.last.Bins {
 		shape, least := &s.p.Shapes[bin.Shape], 1.0

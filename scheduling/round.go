@@ -29,10 +29,11 @@
 package scheduling
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling/internal/bind"
@@ -387,37 +388,6 @@ func (p *Problem) state(assigned *topology.Assignment, at search) *state {
 	return s
 }
 
-// urgency orders items for when not all of them can be placed.
-type urgency struct {
-	tied     int // 1 if it fits only one node
-	blame    int
-	priority int32
-}
-
-func (u urgency) compare(v urgency) int {
-	return cmp.Or(cmp.Compare(u.tied, v.tied), cmp.Compare(u.blame, v.blame), cmp.Compare(u.priority, v.priority))
-}
-
-// urgency returns the urgency of a class's pods. In the first attempt all are equal, since usually
-// everything is placed.
-func (s *state) urgency(class int) urgency {
-	if s.search.attempt == 0 {
-		return urgency{}
-	}
-	return urgency{blame: s.assigned.Facts.Blamed(class), priority: s.p.Classes[class].priority}
-}
-
-// prioritize sets the priority of each item to the rank of its urgency.
-func prioritize(items []Item, of []urgency) {
-	levels := slices.Clone(of)
-	slices.SortFunc(levels, urgency.compare)
-	levels = slices.Compact(levels)
-	for i := range items {
-		at, _ := slices.BinarySearchFunc(levels, of[i], urgency.compare)
-		items[i].Priority = int32(at)
-	}
-}
-
 func (s *state) appendName(to []byte, slot topology.Slot) []byte {
 	rc := s.assigned.Classes[slot.Relaxed]
 	to = append(to, s.p.Classes[rc.Class].Name()...)
@@ -497,4 +467,26 @@ func (s *state) shortfall(o Outcome) func(relaxed, domain int) int {
 // wanted returns how many pods of the class are planned.
 func (p *Problem) wanted(class int) int {
 	return p.topology.Choice().Pods(class, len(p.Classes[class].Pods))
+}
+
+// usedBy reports for each bin whether it has pods.
+func usedBy(order []binding, bins int) []bool {
+	used := make([]bool, bins)
+	for _, b := range order {
+		if b.at.bin >= 0 {
+			used[b.at.bin] = true
+		}
+	}
+	return used
+}
+
+// zoneOf returns the zone of a bin; empty if it has none.
+func (s *state) zoneOf(bin int) string {
+	b := &s.last.Bins[bin]
+	labels, err := s.p.NodeLabels(b.Shape, b.Offering)
+	if err != nil {
+		return ""
+	}
+	zone, _ := labels.Get(corev1.LabelTopologyZone).Single()
+	return zone
 }

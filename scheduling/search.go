@@ -116,12 +116,6 @@ func (s *state) step(next *search, unplaced []int) topology.Facts {
 	return next.best.assigned.Vary(next.variant)
 }
 
-// largeFirst compares classes by priority, and then by requests.
-func (p *Problem) largeFirst(a, b int) int {
-	x, y := p.Classes[a], p.Classes[b]
-	return cmp.Or(cmp.Compare(y.priority, x.priority), slices.Compare(y.requests, x.requests))
-}
-
 // unplaced returns the classes with unplaced pods that some node could hold.
 func (s *state) unplaced() []int {
 	var out []int

@@ -190,13 +190,12 @@ func (s *Snapshot) Validate() error {
 	v.objects(s)
 	for _, p := range s.Pods {
 		if p != nil {
-			v.pod(object{"pod", p}, "", p, nodeAffinity(&p.Spec))
+			v.pod("pod", p, p, "")
 		}
 	}
 	for _, d := range s.DaemonSets {
 		if d != nil {
-			pod := corev1.Pod{ObjectMeta: d.Spec.Template.ObjectMeta, Spec: d.Spec.Template.Spec}
-			v.pod(object{"DaemonSet", d}, "spec.template.", &pod, nodeAffinity(&pod.Spec))
+			v.pod("DaemonSet", d, &corev1.Pod{ObjectMeta: d.Spec.Template.ObjectMeta, Spec: d.Spec.Template.Spec}, "spec.template.")
 		}
 	}
 	return errors.Join(v.errs...)

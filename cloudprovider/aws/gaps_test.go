@@ -81,8 +81,8 @@ func TestReservationsOfOneTypeAndZone(t *testing.T) {
 	})
 }
 
-// A launch template that somebody made under our name, alike but without our preference, lets open reservations take in machines. They are
-// on-demand, to every process, and do not drift.
+// Somebody replaced our launch template by an equal one without its capacity reservation preference. Then machines run in open reservations,
+// but every process calls them on-demand, and they do not drift.
 func TestOpenReservationsOfOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, awstest.Config{})

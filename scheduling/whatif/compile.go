@@ -172,7 +172,7 @@ func (e *engine) compileClasses(s scheduling.Snapshot, groups [][]*corev1.Pod, o
 		c.Number, c.Ports, c.Tolerations = i, hostport.Of(c.template), c.template.Spec.Tolerations
 		if c.movable {
 			if bad := unreadable(c.template); bad != nil {
-				c.refusal, c.movable = "it cannot be read: "+bad.Err.Error(), false
+				c.refusal, c.movable = "it cannot be read: "+bad.Error(), false
 			}
 		}
 		if !c.movable { // of a pod that does not move only its anti-affinity matters

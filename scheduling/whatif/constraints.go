@@ -1,7 +1,6 @@
 package whatif
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
@@ -17,6 +16,7 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/internal/hostport"
 	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
 	"github.com/joinery-sdk/joinery/scheduling/internal/podclass"
+	"github.com/joinery-sdk/joinery/scheduling/internal/podfault"
 	"github.com/joinery-sdk/joinery/scheduling/internal/volume"
 )
 
@@ -120,14 +120,15 @@ func (e *engine) unused(s scheduling.Snapshot) []*storagev1.VolumeAttachment {
 }
 
 // unreadable returns a fault in what representative removes from a pod; nil for none.
-func unreadable(p *corev1.Pod) *scheduling.InvalidError {
-	r := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name}}
-	r.Spec.TopologySpreadConstraints = p.Spec.TopologySpreadConstraints
+func unreadable(p *corev1.Pod) error {
+	r := corev1.Pod{Spec: corev1.PodSpec{TopologySpreadConstraints: p.Spec.TopologySpreadConstraints}}
 	if a := p.Spec.Affinity; a != nil {
 		r.Spec.Affinity = &corev1.Affinity{PodAffinity: a.PodAffinity, PodAntiAffinity: a.PodAntiAffinity}
 	}
-	bad, _ := errors.AsType[*scheduling.InvalidError]((&scheduling.Snapshot{Pods: []*corev1.Pod{&r}}).Validate())
-	return bad
+	for _, err := range podfault.Of(&r, "", nil) {
+		return err
+	}
+	return nil
 }
 
 // divide counts the pods of each ratio: running ones and ones that wait for a place, without

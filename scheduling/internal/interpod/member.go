@@ -2,7 +2,6 @@ package interpod
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -124,25 +123,4 @@ func (x *Index) newLookup() *lookup {
 	slices.Sort(l.keys)
 	l.keys = slices.Compact(l.keys)
 	return l
-}
-
-// Fault says what is wrong with a topology spread constraint, beginning with the field; empty
-// if nothing is.
-func Fault(t *corev1.TopologySpreadConstraint) string {
-	const honor, ignore = corev1.NodeInclusionPolicyHonor, corev1.NodeInclusionPolicyIgnore
-	switch {
-	case t.MaxSkew < 1:
-		return fmt.Sprintf("maxSkew is %d, must be 1 or more", t.MaxSkew)
-	case t.MinDomains != nil && *t.MinDomains < 1:
-		return fmt.Sprintf("minDomains is %d, must be 1 or more", *t.MinDomains)
-	case t.TopologyKey == "":
-		return "topologyKey is empty"
-	case t.WhenUnsatisfiable != "" && t.WhenUnsatisfiable != corev1.DoNotSchedule && t.WhenUnsatisfiable != corev1.ScheduleAnyway:
-		return fmt.Sprintf("whenUnsatisfiable is %q, want DoNotSchedule or ScheduleAnyway", t.WhenUnsatisfiable)
-	case t.NodeAffinityPolicy != nil && *t.NodeAffinityPolicy != honor && *t.NodeAffinityPolicy != ignore:
-		return fmt.Sprintf("nodeAffinityPolicy is %q, want Honor or Ignore", *t.NodeAffinityPolicy)
-	case t.NodeTaintsPolicy != nil && *t.NodeTaintsPolicy != honor && *t.NodeTaintsPolicy != ignore:
-		return fmt.Sprintf("nodeTaintsPolicy is %q, want Honor or Ignore", *t.NodeTaintsPolicy)
-	}
-	return ""
 }

@@ -32,9 +32,14 @@ type Choice struct {
 }
 
 // Elsewhere returns the least price of a node in another zone with so much room for the classes, and
-// choices that may send them there: no more to this zone, and to the zone of that node before all
-// others. Classes without constraints that regard zones choose none, so they avoid none.
+// choices that may send them there. In the first, they avoid the given zone, too; in the second, all
+// zones but that of the node. Classes without constraints that regard zones choose none, so they
+// avoid none. If that changes nothing, there are no choices.
 func (p *Problem) Elsewhere(zone string, classes []int, used []int64) (price float64, choices []Choice) {
+	choosing := slices.DeleteFunc(slices.Clone(classes), func(i int) bool { return !slices.ContainsFunc(p.relaxed(i, 0).keys, isZone) })
+	if len(choosing) == 0 {
+		return unsold, nil
+	}
 	asked := requirements.AnyOf(requirements.MustOf(requirements.NotIn(corev1.LabelTopologyZone, zone)))
 	for _, i := range classes {
 		asked = asked.Intersect(p.relaxed(i, len(p.classes[i].soft)).at.required)
@@ -52,25 +57,27 @@ func (p *Problem) Elsewhere(zone string, classes []int, used []int64) (price flo
 	}
 	slices.Sort(others)
 	others = slices.DeleteFunc(slices.Compact(others), func(z string) bool { return z == to || z == "" })
-	for _, change := range []func(avoided []string) []string{
-		func(avoided []string) []string {
-			return append(slices.DeleteFunc(slices.Clone(avoided), func(z string) bool { return z == zone }), zone)
-		},
-		func([]string) []string { return others },
-	} {
-		c, some := p.choice, false
+	avoiding := func(zones func(now []string) []string) {
+		c, changes := p.choice, false
 		if c.Avoid = maps.Clone(c.Avoid); c.Avoid == nil {
 			c.Avoid = map[int][]string{}
 		}
-		for _, i := range classes {
-			if avoid := change(c.Avoid[i]); slices.ContainsFunc(p.relaxed(i, 0).keys, isZone) && !slices.Equal(avoid, c.Avoid[i]) {
-				c.Avoid[i], some = avoid, true
+		for _, i := range choosing {
+			if avoided := zones(c.Avoid[i]); !slices.Equal(avoided, c.Avoid[i]) {
+				c.Avoid[i], changes = avoided, true
 			}
 		}
-		if some {
+		if changes {
 			choices = append(choices, c)
 		}
 	}
+	avoiding(func(now []string) []string {
+		if slices.Contains(now, zone) {
+			return now
+		}
+		return append(slices.Clip(now), zone)
+	})
+	avoiding(func([]string) []string { return others })
 	return price, choices
 }
 
