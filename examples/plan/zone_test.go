@@ -17,16 +17,13 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
-// drawZones draws a few pods that keep apart by zone, and zones that sell different sizes of nodes at different prices.
-func drawZones(seed uint64) scheduling.Snapshot {
-	r := rand.New(rand.NewPCG(seed, 83))
-	zones := []string{"a", "b", "c"}[:2+r.IntN(2)]
-	var types []instancetypes.InstanceType
+// zonalTypes draws sizes of nodes that zones sell at different prices: from 2 cents a CPU up to those and the spread.
+func zonalTypes(r *rand.Rand, zones []string, spread float64) (types []instancetypes.InstanceType) {
 	for _, cpu := range []int{2, 4, 8, 16} {
 		var offers []instancetypes.Offering
 		for _, zone := range zones {
 			if r.IntN(2) == 0 {
-				offers = append(offers, instancetypes.Offer(zone, "on-demand", float64(cpu)*(0.02+0.03*r.Float64())))
+				offers = append(offers, instancetypes.Offer(zone, "on-demand", float64(cpu)*(0.02+spread*r.Float64())))
 			}
 		}
 		if len(offers) > 0 {
@@ -34,7 +31,14 @@ func drawZones(seed uint64) scheduling.Snapshot {
 			types = append(types, instancetypes.New(fmt.Sprint("t-", cpu), nil, capacity, offers...))
 		}
 	}
-	s := scheduling.Snapshot{Pools: []scheduling.Pool{{NodePool: nodepool.New("default"), Types: types}}}
+	return types
+}
+
+// drawZones draws a few pods that keep apart by zone, and zones that sell different sizes of nodes at different prices.
+func drawZones(seed uint64) scheduling.Snapshot {
+	r := rand.New(rand.NewPCG(seed, 83))
+	zones := []string{"a", "b", "c"}[:2+r.IntN(2)]
+	s := scheduling.Snapshot{Pools: []scheduling.Pool{{NodePool: nodepool.New("default"), Types: zonalTypes(r, zones, 0.03)}}}
 	for app := range 1 + r.IntN(3) {
 		p := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Labels: map[string]string{"app": fmt.Sprint(app)}}}
 		p.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{

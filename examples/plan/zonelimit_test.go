@@ -22,20 +22,7 @@ import (
 // drawLimited draws pods that spread over zones, in a pool whose limit may not cover a node in each zone.
 func drawLimited(seed uint64) scheduling.Snapshot {
 	r := rand.New(rand.NewPCG(seed, 97))
-	zones := []string{"a", "b", "c"}
-	var types []instancetypes.InstanceType
-	for _, cpu := range []int{2, 4, 8, 16} {
-		var offers []instancetypes.Offering
-		for _, zone := range zones {
-			if r.IntN(2) == 0 {
-				offers = append(offers, instancetypes.Offer(zone, "on-demand", float64(cpu)*(0.02+0.06*r.Float64())))
-			}
-		}
-		if len(offers) > 0 {
-			capacity := corev1.ResourceList{"cpu": *resource.NewQuantity(int64(cpu), resource.DecimalSI), "memory": *resource.NewQuantity(int64(cpu)<<32, resource.BinarySI), "pods": resource.MustParse("50")}
-			types = append(types, instancetypes.New(fmt.Sprint("t-", cpu), nil, capacity, offers...))
-		}
-	}
+	types := zonalTypes(r, []string{"a", "b", "c"}, 0.06)
 	pool := nodepool.New("default")
 	if k := r.IntN(3); k == 0 {
 		pool.Limits = corev1.ResourceList{"cpu": *resource.NewQuantity(int64(2+r.IntN(14)), resource.DecimalSI)}
