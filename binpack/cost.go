@@ -58,7 +58,7 @@ func (r *run) guided(in *Instance, best Layout) (l Layout, h hint, better bool) 
 		best, better = l, true
 	}
 	if p.open && !r.stopped() {
-		if l := p.repack(best); in.better(l, best) {
+		if l := p.repack(best, false); in.better(l, best) {
 			best, better = l, true
 		}
 	}

@@ -15,7 +15,8 @@ import (
 // first, each into the first bin that takes it: an existing node, then an open bin, then a new bin.
 // The type of a new bin is the one with the lowest estimated cost for all remaining items. At the
 // end it changes each bin to the cheapest choice that holds its contents. If pool budgets leave
-// items unplaced, it packs a few bins at a time again, within half the steps of [EffortFast].
+// items unplaced, it packs a few bins at a time again until none is, within half the steps of
+// [EffortFast].
 //
 // Size is the dominant share (A. Ghodsi et al., 2011): the largest fraction, over the resources,
 // that one copy takes of the largest capacity on offer. Blocks of bins are indexed by their largest
@@ -40,7 +41,7 @@ func (r *run) firstFitDecreasing(in *Instance) Layout {
 	f.lift()
 	l := f.finish()
 	if f.wanted() > 0 && slices.Contains(in.budgets.bounded, true) && !r.stopped() {
-		return (&run{effort: EffortFast, stop: r.stop}).planner(in).repack(l)
+		return (&run{effort: EffortFast, stop: r.stop}).planner(in).repack(l, true)
 	}
 	return l
 }

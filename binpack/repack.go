@@ -38,8 +38,9 @@ type repacker struct {
 	grownAt []int
 }
 
-// repack returns a layout that is no worse. It ends with the budget, at a bound, or when long idle.
-func (p *planner) repack(l Layout) Layout {
+// repack returns a layout that is no worse. It ends with the budget, at a bound, or when long idle;
+// if the layout only has to be complete, also when it is.
+func (p *planner) repack(l Layout, complete bool) Layout {
 	in := p.in
 	left := max(p.budget.Left, 0)
 	p.budget.Left = left + p.total/repackPart
@@ -54,7 +55,7 @@ func (p *planner) repack(l Layout) Layout {
 		s.guides = append(s.guides, p.guide(k))
 	}
 	floor := p.floor()
-	open := func() bool { return s.budget.Left > 0 && !p.stopped() && (s.cost > floor || len(s.missing) > 0) }
+	open := func() bool { return s.budget.Left > 0 && !p.stopped() && (s.cost > floor && !complete || len(s.missing) > 0) }
 	for idle := 0; idle < idleLeast+idleRounds*(len(s.bins)+len(s.nodes)) && open(); idle++ {
 		if s.round() {
 			if idle = 0; p.report != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/requirements/kube"
+	"github.com/joinery-sdk/joinery/scheduling/internal/bind"
 	"github.com/joinery-sdk/joinery/scheduling/internal/hostport"
 	"github.com/joinery-sdk/joinery/scheduling/internal/podclass"
 	"github.com/joinery-sdk/joinery/scheduling/internal/podfault"
@@ -437,4 +438,29 @@ func (v *validation) quotas(s *Snapshot) {
 			v.add("CapacityQuota "+q.Name, "selector: %w", err)
 		}
 	}
+}
+
+// sale is a cell whose nodes an alternative of a class's requirements accepts. It is small, because
+// there may be millions.
+type sale struct {
+	cell, alternative int32
+	whole             bool // the class asks nothing that the labels of the cell leave open
+}
+
+// newSales returns the cells for pods of a class. Pools with MinValues are left out, because only
+// the packer counts the values that a node keeps.
+func (p *Problem) newSales(c *Class) []sale {
+	var out []sale
+	for i, cell := range p.cells() {
+		fits := func(o [2]int) bool { return bind.Fits(c.requests, p.Shapes[o[0]].Free) }
+		if len(p.Pools[p.Shapes[cell.offers[0][0]].Pool].MinValues) > 0 || !slices.ContainsFunc(cell.offers, fits) {
+			continue
+		}
+		for k := range c.bound.Len() {
+			if alternative := c.bound.At(k); alternative.Compatible(cell.allowed, requirements.Keys{}) {
+				out = append(out, sale{int32(i), int32(k), cell.allowed.Subset(alternative)})
+			}
+		}
+	}
+	return out
 }

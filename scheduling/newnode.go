@@ -16,6 +16,7 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/internal/bind"
 	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
 	"github.com/joinery-sdk/joinery/scheduling/internal/nodefeature"
+	"github.com/joinery-sdk/joinery/scheduling/internal/once"
 	"github.com/joinery-sdk/joinery/scheduling/internal/podclass"
 	"github.com/joinery-sdk/joinery/scheduling/internal/taints"
 	"github.com/joinery-sdk/joinery/scheduling/internal/topology"
@@ -170,6 +171,22 @@ func (s *state) newNodes(names []string) []NewNode {
 		out = append(out, n)
 	}
 	return out
+}
+
+// place is a kind of bins: those that differ only in what they hold.
+type place struct {
+	shape, offering int
+	labels          string // the key of the bin's own
+}
+
+// labels returns the labels that the node will have.
+func (b *OutcomeBin) labels(p *Problem) map[string]string {
+	var all requirements.Builder
+	all.AddSet(p.Shapes[b.Shape].Labels)
+	all.AddSet(p.Shapes[b.Shape].Offerings[b.Offering].Labels)
+	all.AddSet(b.Labels)
+	set, _ := all.Set() // an impossible set has no labels
+	return chosenLabels(set)
 }
 
 // ChosenLabels chooses one value for each label that set requires of a node, always the same. Of
@@ -384,7 +401,8 @@ func stockOf(s *Shape, shape, offering int) string {
 // cell is the offerings of one pool whose nodes agree in all labels that some pod asks about.
 type cell struct {
 	site
-	offers [][2]int // shapes and offerings: first what uses the least of the limits, then the cheapest
+	offers   [][2]int                 // shapes and offerings: first what uses the least of the limits, then the cheapest
+	narrowed *once.Map[string, *site] // by the key of what pods ask for; nil for what no node there can be
 }
 
 // site is what a new node would be to pods: the labels that it may have, those that it has without
@@ -417,7 +435,7 @@ func (p *Problem) newCells() []cell {
 			if !ok {
 				k = len(out)
 				at[string(key)] = k
-				out = append(out, cell{site: p.newSite(all)})
+				out = append(out, cell{site: p.newSite(all), narrowed: &once.Map[string, *site]{}})
 			}
 			out[k].offers = append(out[k].offers, [2]int{i, j})
 		}
@@ -435,31 +453,6 @@ func (p *Problem) usage(offer [2]int) []int64 { return p.Shapes[offer[0]].Offeri
 
 // price returns the price of an offering of a shape.
 func (p *Problem) price(offer [2]int) float64 { return p.Shapes[offer[0]].Offerings[offer[1]].Price }
-
-// sale is a cell whose nodes an alternative of a class's requirements accepts. It is small, because
-// there may be millions.
-type sale struct {
-	cell, alternative int32
-	whole             bool // the class asks nothing that the labels of the cell leave open
-}
-
-// newSales returns the cells for pods of a class. Pools with MinValues are left out, because only
-// the packer counts the values that a node keeps.
-func (p *Problem) newSales(c *Class) []sale {
-	var out []sale
-	for i, cell := range p.cells() {
-		fits := func(o [2]int) bool { return bind.Fits(c.requests, p.Shapes[o[0]].Free) }
-		if len(p.Pools[p.Shapes[cell.offers[0][0]].Pool].MinValues) > 0 || !slices.ContainsFunc(cell.offers, fits) {
-			continue
-		}
-		for k := range c.bound.Len() {
-			if alternative := c.bound.At(k); alternative.Compatible(cell.allowed, requirements.Keys{}) {
-				out = append(out, sale{int32(i), int32(k), cell.allowed.Subset(alternative)})
-			}
-		}
-	}
-	return out
-}
 
 // kind is an offering that a class may have. Its site is that of its cell, or a narrower one.
 type kind struct {
@@ -481,12 +474,18 @@ func (r *remaining) kinds(class int, wanted func(kind) bool) []kind {
 		}
 		k := kind{&cell.site, int(s.cell), cell.offers[at][0], cell.offers[at][1]}
 		if !s.whole {
-			narrowed, err := cell.allowed.Intersect(c.bound.At(int(s.alternative)))
-			if err != nil {
+			asked := c.bound.At(int(s.alternative))
+			k.site = cell.narrowed.Of(string(asked.AppendKey(nil)), func() *site {
+				both, err := cell.allowed.Intersect(asked)
+				if err != nil {
+					return nil
+				}
+				own := r.p.newSite(both)
+				return &own
+			})
+			if k.site == nil {
 				continue
 			}
-			own := r.p.newSite(narrowed)
-			k.site = &own
 		}
 		if wanted(k) { // most are not, and would be sorted in vain
 			out = append(out, k)

@@ -11,6 +11,7 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling/internal/bind"
 	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
+	"github.com/joinery-sdk/joinery/scheduling/internal/once"
 	"github.com/joinery-sdk/joinery/scheduling/internal/podclass"
 	"github.com/joinery-sdk/joinery/scheduling/internal/topology"
 	"github.com/joinery-sdk/joinery/scheduling/internal/volume"
@@ -34,8 +35,9 @@ type verifier struct {
 	keys    []string         // by set: the label that its nodes have in common
 	running map[int][]string // by set with running pods, its values
 	volumes *volume.Binder
-	late    [][]volume.LateClaim // by class
-	nominee map[int][]binding    // by existing node: pods that are planned and nominated to it
+	late    [][]volume.LateClaim                // by class
+	nominee map[int][]binding                   // by existing node: pods that are planned and nominated to it
+	bought  *once.Map[place, map[string]string] // labels that must not be modified
 }
 
 // verifiedNode is a node and what is on it.
@@ -57,7 +59,7 @@ func (p *Problem) newVerifier(sets []topology.Together) (*verifier, error) {
 	index, read, running := p.topology.Read()
 	v := &verifier{
 		p: p, order: p.largeFirst, classes: make([]bind.Class, len(p.Classes)), sets: make([][]int, len(p.Classes)),
-		claims: make([][]string, len(p.Classes)), claimed: map[string]int{}, running: map[int][]string{}, volumes: p.volumes.NewBinder(), late: make([][]volume.LateClaim, len(p.Classes)), nominee: map[int][]binding{},
+		claims: make([][]string, len(p.Classes)), claimed: map[string]int{}, running: map[int][]string{}, volumes: p.volumes.NewBinder(), late: make([][]volume.LateClaim, len(p.Classes)), nominee: map[int][]binding{}, bought: &once.Map[place, map[string]string]{},
 	}
 	groups := len(index.Groups())
 	for _, d := range p.daemons {
@@ -167,13 +169,12 @@ type verification struct {
 	volumes *volume.Binder
 	nodes   []verifiedNode // existing ones, then bins
 	claimed map[string]int
-	places  map[int]string               // by set, where its pods are
-	gone    int                          // how many leaving nodes are gone
-	seated  map[*corev1.Pod]bool         // nominated pods that are bound
-	ended   map[topology.Origin]bool     // pods of leaving nodes that ended because their successors are bound
-	why     map[int]bind.Refusal         // by class, of its first refused pod
-	labels  map[string]map[string]string // of bins, by those of shape, offering and bin
-	key     []byte                       // reused
+	places  map[int]string           // by set, where its pods are
+	gone    int                      // how many leaving nodes are gone
+	seated  map[*corev1.Pod]bool     // nominated pods that are bound
+	ended   map[topology.Origin]bool // pods of leaving nodes that ended because their successors are bound
+	why     map[int]bind.Refusal     // by class, of its first refused pod
+	labels  map[place]map[string]string
 }
 
 // verify binds pods in their order, then the refused ones again, with the leaving nodes there. It
@@ -204,7 +205,7 @@ func (v *verifier) verify(bins []OutcomeBin, order []binding) ([]binding, map[in
 func (v *verifier) start(bins []OutcomeBin, used []bool) *verification {
 	run := &verification{
 		verifier: v, cluster: v.cluster.Clone(), volumes: v.volumes.Clone(), nodes: slices.Grow(slices.Clone(v.nodes), len(bins))[:len(v.nodes)+len(bins)],
-		places: map[int]string{}, why: map[int]bind.Refusal{}, labels: map[string]map[string]string{}, ended: map[topology.Origin]bool{}, seated: map[*corev1.Pod]bool{}, claimed: maps.Clone(v.claimed),
+		places: map[int]string{}, why: map[int]bind.Refusal{}, labels: map[place]map[string]string{}, ended: map[topology.Origin]bool{}, seated: map[*corev1.Pod]bool{}, claimed: maps.Clone(v.claimed),
 	}
 	for i := range v.nodes {
 		n := &run.nodes[i]
@@ -226,17 +227,11 @@ func (v *verifier) start(bins []OutcomeBin, used []bool) *verification {
 // register counts the node of a bin, without its daemons.
 func (r *verification) register(bin OutcomeBin, number int) verifiedNode {
 	shape := &r.p.Shapes[bin.Shape]
-	offering := &shape.Offerings[bin.Offering]
-	r.key = bin.Labels.AppendKey(offering.Labels.AppendKey(shape.Labels.AppendKey(r.key[:0])))
-	labels, ok := r.labels[string(r.key)]
+	at := place{bin.Shape, bin.Offering, string(bin.Labels.AppendKey(nil))}
+	labels, ok := r.labels[at]
 	if !ok {
-		var all requirements.Builder
-		all.AddSet(shape.Labels)
-		all.AddSet(offering.Labels)
-		all.AddSet(bin.Labels)
-		set, _ := all.Set() // an impossible set has no labels
-		labels = chosenLabels(set)
-		r.labels[string(r.key)] = labels
+		labels = maps.Clone(r.bought.Of(at, func() map[string]string { return bin.labels(r.p) }))
+		r.labels[at] = labels
 	}
 	labels[corev1.LabelHostname] = "new node " + strconv.Itoa(number)
 	n := verifiedNode{labels: labels, host: labels[corev1.LabelHostname]}

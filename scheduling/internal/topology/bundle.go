@@ -238,7 +238,7 @@ func (s *assigner) pairUp(i, d int) int {
 		}
 		together := func() *bundle { return s.grow(s.grow(empty(), p.relaxed, p.domain), i, d) }
 		both := coupled{rc.relaxed, other.relaxed, rc.Domains[d].text, other.Domains[p.domain].text}
-		if s.p.memo.couples.of(both, func() bool { return together() != nil }) {
+		if s.p.memo.couples.Of(both, func() bool { return together() != nil }) {
 			return s.addBundle(together())
 		}
 		p.never = true

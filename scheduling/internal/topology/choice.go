@@ -124,7 +124,7 @@ func (p *Problem) With(c Choice, from *Assignment) (*Problem, bool) {
 		return nil, false
 	}
 	if c.OverNodes != p.choice.OverNodes || c.Gone != p.choice.Gone { // else all that is computed once is the same
-		out.memo, out.withinNode = &memo{}, p.actsWithinNode()
+		out.memo, out.withinNode = p.memoOf(c), p.actsWithinNode()
 		if closed := from.Facts.closed; closed != nil {
 			out.first.closed = &closing{domains: closed.domains, open: closed.open}
 		}
@@ -153,11 +153,9 @@ func (p *Problem) With(c Choice, from *Assignment) (*Problem, bool) {
 			closed[closedDomain{side{corev1.LabelTopologyZone, -1}, zone}] = true
 		}
 		n := len(closed)
-		open := out.keepNeeded(closed)
-		if len(closed) < n {
+		if out.first.closed = out.closing(closed); len(out.first.closed.domains) < n {
 			return nil, false
 		}
-		out.first.closed = &closing{domains: closed, open: open}
 	}
 	return &out, true
 }

@@ -246,7 +246,7 @@ func (p *Problem) nodesIn(rc *RelaxedClass, d int) []int {
 
 // suitable returns the existing nodes that could hold a pod of the class.
 func (p *Problem) suitable(rc *relaxed) []int {
-	return p.memo.nodes.of([2]int{rc.Class, rc.Level}, func() []int {
+	return p.memo.nodes.Of([2]int{rc.Class, rc.Level}, func() []int {
 		var out []int
 		for i := range p.nodes {
 			if n := &p.nodes[i]; copies(n.Free, p.onNode(&p.classes[rc.Class], i)) > 0 && rc.at.required.Compatible(n.Labels, requirements.Keys{}) {
@@ -381,7 +381,7 @@ func (p *Problem) openValues(r requirements.Requirement) []string {
 
 // standing returns the values of a label on existing and leaving nodes. It must not be modified.
 func (p *Problem) standing(key string) map[string]bool {
-	return p.memo.standing.of(key, func() map[string]bool {
+	return p.memo.standing.Of(key, func() map[string]bool {
 		out := map[string]bool{}
 		for i := range p.nodes {
 			if v, ok := p.nodes[i].value(key); ok {
@@ -429,7 +429,7 @@ func (p *Problem) newUniverse(id int32) universe {
 // universe returns the values that the group's spreads count, without closed ones. Some appear
 // twice. It may have more than the plan will have, which makes spreads stricter and never looser.
 func (p *Problem) universe(id int32, closed *closing) []string {
-	u := p.memo.universes.of(id, func() universe { return p.newUniverse(id) })
+	u := p.memo.universes.Of(id, func() universe { return p.newUniverse(id) })
 	offered := u.offered
 	if closed != nil {
 		offered = slices.DeleteFunc(slices.Clone(offered), func(v string) bool {

@@ -2,10 +2,12 @@ package topology
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 
 	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling/internal/once"
 )
 
 // Facts is what earlier assignments and their packing found. The zero value has no facts. Facts are
@@ -62,7 +64,20 @@ type closing struct {
 	domains map[closedDomain]bool
 	open    requirements.Alternatives // what a new node must satisfy to be outside all of them
 
-	left cache[[2]int, []Domain] // the remaining domains, by class and level
+	left once.Map[[2]int, []Domain] // the remaining domains, by class and level
+}
+
+// closing closes domains, without those that some class needs. It modifies them.
+func (p *Problem) closing(domains map[closedDomain]bool) *closing {
+	open, key := p.keepNeeded(domains), []byte(nil)
+	for _, d := range slices.SortedFunc(maps.Keys(domains), closedDomain.compare) {
+		key = fmt.Appendf(key, "%q %d %q ", d.key, d.filter, d.value)
+	}
+	return p.memo.closings.Of(string(key), func() *closing { return &closing{domains: domains, open: open} })
+}
+
+func (d closedDomain) compare(e closedDomain) int {
+	return cmp.Or(cmp.Compare(d.key, e.key), cmp.Compare(d.filter, e.filter), cmp.Compare(d.value, e.value))
 }
 
 // sides returns the sides of closed domains, in order.
@@ -203,10 +218,9 @@ func (st *Assignment) Close(unplaced []int) (Facts, bool) {
 	if len(closed) == before {
 		return Facts{}, false
 	}
-	open := st.p.keepNeeded(closed)
 	out := st.Facts.next()
-	out.closed = &closing{domains: closed, open: open}
-	return out, len(closed) > before
+	out.closed = st.p.closing(closed)
+	return out, len(out.closed.domains) > before
 }
 
 // held returns the values where members of the group were placed.
@@ -305,7 +319,7 @@ func (p *Problem) open(closed map[closedDomain]bool) requirements.Alternatives {
 func (p *Problem) Holdable(class int) bool {
 	c := &p.classes[class]
 	rc := p.relaxed(class, len(c.soft))
-	return p.memo.held.of(class, func() bool {
+	return p.memo.held.Of(class, func() bool {
 		return len(p.suitable(rc)) > 0 || p.sold(c.Requests, rc.at.required)
 	})
 }

@@ -38,6 +38,7 @@ import (
 
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
+	"github.com/joinery-sdk/joinery/scheduling/internal/once"
 )
 
 // Input is pods and nodes. The zero value has none.
@@ -181,6 +182,7 @@ type Problem struct {
 	chosen      bool  // see [Problem.With]
 	first       Facts // the facts of the first assignment
 	memo        *memo
+	memos       *once.Map[[2]bool, *memo] // by Choice.OverNodes and Choice.Gone
 }
 
 // New reads the constraints of all classes and counts the running pods. It costs O(classes +
@@ -190,8 +192,9 @@ func New(in Input) (*Problem, []ClassError) {
 	hostless := slices.ContainsFunc(in.Nodes, func(n Node) bool { return !n.Labels.Has(corev1.LabelHostname) })
 	p := &Problem{
 		classes: make([]class, len(in.Classes)), nodes: slices.Clone(in.Nodes), index: interpod.NewIndex(in.Aliases, in.Namespaces, hostless),
-		values: &interpod.Values{}, ignoresSoft: in.IgnorePreferences, hostless: hostless, memo: &memo{}, cells: func() []cell { return nil },
+		values: &interpod.Values{}, ignoresSoft: in.IgnorePreferences, hostless: hostless, cells: func() []cell { return nil },
 	}
+	p.forget()
 	var bad []ClassError
 	for i := range in.Classes {
 		p.classes[i].Class = &in.Classes[i]
@@ -242,7 +245,8 @@ func (p *Problem) Read() (index *interpod.Index, classes []interpod.Constraints,
 // kept. The first look at what can be bought costs one text of labels for each offering.
 func (p *Problem) WithShapes(shapes func(yield func(Shape) bool)) *Problem {
 	out := *p
-	out.cells, out.memo = sync.OnceValue(func() []cell { return cellsOf(shapes) }), &memo{}
+	out.cells = sync.OnceValue(func() []cell { return cellsOf(shapes) })
+	out.forget()
 	out.filters = slices.Clone(p.filters)
 	for i := range out.filters {
 		f := &out.filters[i]
@@ -250,6 +254,16 @@ func (p *Problem) WithShapes(shapes func(yield func(Shape) bool)) *Problem {
 	}
 	out.withinNode = out.actsWithinNode()
 	return &out
+}
+
+// forget starts with nothing computed.
+func (p *Problem) forget() {
+	p.memos = &once.Map[[2]bool, *memo]{}
+	p.memo = p.memoOf(Choice{})
+}
+
+func (p *Problem) memoOf(c Choice) *memo {
+	return p.memos.Of([2]bool{c.OverNodes, c.Gone}, func() *memo { return &memo{} })
 }
 
 // Keys returns the label keys by which pods are counted, and those of node filters.

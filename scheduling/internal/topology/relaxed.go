@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling/internal/hostport"
 	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
+	"github.com/joinery-sdk/joinery/scheduling/internal/once"
 )
 
 // RelaxedClass is a class at one level of preference relaxation.
@@ -72,7 +72,7 @@ func (s *assigner) relaxed(class, level int) int {
 	rc := &RelaxedClass{relaxed: s.p.relaxed(class, level)}
 	rc.Domains = rc.domains
 	if closed := s.facts.closed; closed != nil && len(rc.keys) > 0 {
-		rc.Domains = closed.left.of([2]int{class, level}, func() []Domain {
+		rc.Domains = closed.left.Of([2]int{class, level}, func() []Domain {
 			return slices.DeleteFunc(slices.Clone(rc.domains), func(d Domain) bool {
 				return d.free == 0 && !s.p.sold(s.p.classes[class].Requests, d.required().Intersect(closed.open))
 			})
@@ -110,7 +110,7 @@ func isZone(k key) bool { return k.filter < 0 && k.name == corev1.LabelTopologyZ
 // relaxed returns a class at a level before assignment. It is computed once, and all assignments
 // share it.
 func (p *Problem) relaxed(class, level int) *relaxed {
-	return p.memo.classes.of([2]int{class, level}, func() *relaxed { return p.newRelaxed(class, level) })
+	return p.memo.classes.Of([2]int{class, level}, func() *relaxed { return p.newRelaxed(class, level) })
 }
 
 func (p *Problem) newRelaxed(class, level int) *relaxed {
@@ -150,7 +150,7 @@ func (p *Problem) newRelaxed(class, level int) *relaxed {
 		if rc.together { // prices depend on how many there are
 			text = strconv.AppendInt(append(text, '#'), int64(c.Count), 10)
 		}
-		rc.domains = p.memo.domains.of(string(text), func() []Domain { return p.domains(rc) })
+		rc.domains = p.memo.domains.Of(string(text), func() []Domain { return p.domains(rc) })
 	}
 	rc.rank = p.rank(&rc.at)
 	for _, t := range rc.at.Terms {
@@ -295,42 +295,18 @@ func PortTags(ports []hostport.Port) (tags []string, limits []Limit) {
 
 // memo keeps what all assignments of a problem compute in the same way.
 type memo struct {
-	classes   cache[[2]int, *relaxed]        // by class and level
-	nodes     cache[[2]int, []int]           // by class and level
-	universes cache[int32, universe]         // by group
-	domains   cache[string, []Domain]        // shared by relaxed classes that ask the same of nodes
-	couples   cache[coupled, bool]           // whether some node could hold both
-	held      cache[int, bool]               // by class
-	standing  cache[string, map[string]bool] // by label; must not be modified
+	classes   once.Map[[2]int, *relaxed]        // by class and level
+	nodes     once.Map[[2]int, []int]           // by class and level
+	universes once.Map[int32, universe]         // by group
+	domains   once.Map[string, []Domain]        // shared by relaxed classes that ask the same of nodes
+	couples   once.Map[coupled, bool]           // whether some node could hold both
+	held      once.Map[int, bool]               // by class
+	standing  once.Map[string, map[string]bool] // by label; must not be modified
+	closings  once.Map[string, *closing]        // by the domains to close
 }
 
 // coupled identifies two pods by class, level and domain.
 type coupled struct {
 	a, b *relaxed
 	d, e string
-}
-
-// cache keeps computed values. The zero value is empty. It is safe for concurrent use.
-type cache[K comparable, V any] struct {
-	mu    sync.Mutex
-	known map[K]V
-}
-
-// of returns the value of the key. If it is missing, make computes it. Two concurrent callers may
-// both compute it.
-func (c *cache[K, V]) of(key K, make func() V) V {
-	c.mu.Lock()
-	v, ok := c.known[key]
-	c.mu.Unlock()
-	if ok {
-		return v
-	}
-	v = make()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.known == nil {
-		c.known = map[K]V{}
-	}
-	c.known[key] = v
-	return v
 }
