@@ -38,24 +38,23 @@ type repacker struct {
 	grownAt []int
 }
 
-// repack returns a layout that is no worse. It ends with the budget, at a bound, or when long idle;
-// if the layout only has to be complete, also when it is.
+// repack returns a layout that is no worse. It ends with the budget, at a bound, when idle, or, if
+// that is all that is asked, when the layout is complete.
 func (p *planner) repack(l Layout, complete bool) Layout {
-	in := p.in
 	left := max(p.budget.Left, 0)
 	p.budget.Left = left + p.total/repackPart
 	part := p.budget.Split(left/2 + p.total/repackPart)
 	defer p.budget.Return(part)
-	s := &repacker{filler: newFiller(in, p.stop), budget: part, cost: in.objectiveOf(l), copies: float64(in.copies())}
+	s := &repacker{filler: newFiller(p.in, p.stop), budget: part, cost: p.in.objectiveOf(l), copies: float64(p.in.copies())}
 	if !s.restore(l) || len(l.Bins) == 0 && (len(s.nodes) == 0 || len(s.missing) == 0) {
 		return l
 	}
-	s.reach = make([][]binType, len(in.tiers)*len(in.profiles))
-	for k := range in.tiers {
+	s.reach = make([][]binType, len(p.in.tiers)*len(p.in.profiles))
+	for k := range p.in.tiers {
 		s.guides = append(s.guides, p.guide(k))
 	}
 	floor := p.floor()
-	open := func() bool { return s.budget.Left > 0 && !p.stopped() && (s.cost > floor && !complete || len(s.missing) > 0) }
+	open := func() bool { return s.budget.Left > 0 && !p.stopped() && (!complete && s.cost > floor || len(s.missing) > 0) }
 	for idle := 0; idle < idleLeast+idleRounds*(len(s.bins)+len(s.nodes)) && open(); idle++ {
 		if s.round() {
 			if idle = 0; p.report != nil {
