@@ -8,13 +8,12 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/requirements/kube"
-	"github.com/joinery-sdk/joinery/scheduling/internal/bind"
 	"github.com/joinery-sdk/joinery/scheduling/internal/hostport"
+	"github.com/joinery-sdk/joinery/scheduling/internal/nodefeature"
 	"github.com/joinery-sdk/joinery/scheduling/internal/podclass"
 	"github.com/joinery-sdk/joinery/scheduling/internal/podfault"
 	"github.com/joinery-sdk/joinery/scheduling/internal/topology"
@@ -156,13 +155,6 @@ func faultsOf(p *corev1.Pod, nodes *corev1.NodeAffinity) string {
 		texts = append(texts, err.Error())
 	}
 	return strings.Join(texts, "; ")
-}
-
-// pod reports what planning cannot read in the pod of an object. at is its path there.
-func (v *validation) pod(kind string, o metav1.Object, p *corev1.Pod, at string) {
-	for _, err := range podfault.Of(p, at, nodeAffinity(&p.Spec)) {
-		v.add(fmt.Sprintf("%s %s/%s", kind, cmp.Or(o.GetNamespace(), corev1.NamespaceDefault), o.GetName()), "%w", err)
-	}
 }
 
 // nodeAffinity returns the node affinity of a pod; nil for none.
@@ -427,40 +419,16 @@ func (p *Problem) sets(shared []volume.SharedClaim) []topology.Together {
 	return out
 }
 
-// quotas reports what is wrong with the CapacityQuotas.
-func (v *validation) quotas(s *Snapshot) {
-	names := namesOf("CapacityQuota", "Quotas", len(s.Quotas))
-	for i := range s.Quotas {
-		q := &s.Quotas[i]
-		names.check(v, i, "", q.Name)
-		v.amounts("CapacityQuota "+q.Name, q.Limits)
-		if _, err := metav1.LabelSelectorAsSelector(q.Selector); err != nil {
-			v.add("CapacityQuota "+q.Name, "selector: %w", err)
-		}
-	}
+// wanted returns how many pods of the class are planned.
+func (p *Problem) wanted(class int) int {
+	return p.topology.Choice().Pods(class, len(p.Classes[class].Pods))
 }
 
-// sale is a cell whose nodes an alternative of a class's requirements accepts. It is small, because
-// there may be millions.
-type sale struct {
-	cell, alternative int32
-	whole             bool // the class asks nothing that the labels of the cell leave open
-}
-
-// newSales returns the cells for pods of a class. Pools with MinValues are left out, because only
-// the packer counts the values that a node keeps.
-func (p *Problem) newSales(c *Class) []sale {
-	var out []sale
-	for i, cell := range p.cells() {
-		fits := func(o [2]int) bool { return bind.Fits(c.requests, p.Shapes[o[0]].Free) }
-		if len(p.Pools[p.Shapes[cell.offers[0][0]].Pool].MinValues) > 0 || !slices.ContainsFunc(cell.offers, fits) {
-			continue
-		}
-		for k := range c.bound.Len() {
-			if alternative := c.bound.At(k); alternative.Compatible(cell.allowed, requirements.Keys{}) {
-				out = append(out, sale{int32(i), int32(k), cell.allowed.Subset(alternative)})
-			}
-		}
+// withFeatures narrows nodes to those that also declare the features that a pod needs.
+func withFeatures(nodes requirements.Alternatives, pod *corev1.PodSpec) requirements.Alternatives {
+	needed := nodefeature.Needed(pod)
+	if len(needed) == 0 {
+		return nodes
 	}
-	return out
+	return nodes.Intersect(requirements.AnyOf(requirements.FromLabels(nodefeature.Labels(needed))))
 }

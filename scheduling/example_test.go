@@ -34,7 +34,7 @@ func (allOnOne) Pack(_ context.Context, _ *scheduling.Problem, r scheduling.Roun
 		fmt.Println("pack", item.Count, "x", item.Name, "for good:", r.Final)
 		bin.Shares = append(bin.Shares, scheduling.Share{Item: i, Count: item.Count})
 	}
-	return scheduling.Outcome{Bins: []scheduling.OutcomeBin{bin}}, nil
+	return scheduling.Outcome{Bins: []scheduling.OutcomeBin{bin}, AsPacked: true}, nil // not the cheapest, but on one node
 }
 
 // A packer gets several rounds of items to pack. The last round is the final one.

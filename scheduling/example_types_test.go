@@ -289,7 +289,7 @@ func ExampleNewNode() {
 		fmt.Println(err)
 		return
 	}
-	for _, n := range solve(p, onePerNode).NewNodes() {
+	for _, n := range solve(p, asPacked(onePerNode)).NewNodes() {
 		fmt.Printf("buy %s, a %s in %s at $%.2f, for %s\n", n.Name, n.InstanceType.Name, n.Zone, n.PricePerHour, n.Pods[0].Name)
 	}
 	// Output:
@@ -344,6 +344,7 @@ func ExampleResult_Bindings() {
 	}
 	result := solve(p, func(*scheduling.Problem, []scheduling.Item) scheduling.Outcome {
 		return scheduling.Outcome{
+			AsPacked: true,
 			Existing: [][]scheduling.Share{{{Item: 0, Count: 1}}},
 			Bins:     []scheduling.OutcomeBin{{Shape: 0, Offering: 0, Shares: []scheduling.Share{{Item: 0, Count: 1}}}},
 		}

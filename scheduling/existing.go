@@ -14,10 +14,12 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/requirements/kube"
-	"github.com/joinery-sdk/joinery/scheduling/capacityquota"
 	"github.com/joinery-sdk/joinery/scheduling/internal/admission"
+	"github.com/joinery-sdk/joinery/scheduling/internal/bind"
 	"github.com/joinery-sdk/joinery/scheduling/internal/hostport"
+	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
 	"github.com/joinery-sdk/joinery/scheduling/internal/nodefeature"
+	"github.com/joinery-sdk/joinery/scheduling/internal/nodekind"
 	"github.com/joinery-sdk/joinery/scheduling/internal/podclass"
 	"github.com/joinery-sdk/joinery/scheduling/internal/taints"
 	"github.com/joinery-sdk/joinery/scheduling/internal/topology"
@@ -191,7 +193,7 @@ func (p *Problem) fits(c *Class, where requirements.Alternatives, rooms []room) 
 		if err != nil || pool.IsStatic() || pool.Metadata.DeletionTimestamp != nil || !taints.Tolerates(c.Template.Spec.Tolerations, pool.Taints) {
 			continue
 		}
-		if set, err = set.Intersect(someHost); err != nil {
+		if set, err = set.Intersect(nodekind.SomeHost()); err != nil {
 			continue
 		}
 		for k := range pool.Types {
@@ -275,6 +277,39 @@ func (p *Problem) leavingNodes() []leavingNode {
 		return cmp.Or(cmp.Compare(len(a.pods), len(b.pods)), strings.Compare(a.node.Name, b.node.Name))
 	})
 	return out
+}
+
+// verifiedLeaving is a leaving node with its pods as the verifier counts them.
+type verifiedLeaving struct {
+	bind.Node
+	pods []leavingPod
+}
+
+type leavingPod struct {
+	bind.Class
+	terminating bool
+	claims      []string // those that no other pod may use meanwhile
+}
+
+// leave counts the leaving nodes and their pods.
+func (v *verifier) leave(constraints [][]interpod.Constraints, memberOf func(*corev1.Pod) []int32) {
+	v.leaving = make([]verifiedLeaving, len(v.p.leaving))
+	for i := range v.p.leaving {
+		from, n := &v.p.leaving[i], &v.leaving[i]
+		v.cluster.Describe(&n.Node, from.labels, from.taints)
+		for k, pod := range from.pods {
+			own := leavingPod{bind.Class{Constraints: constraints[i][k]}, pod.DeletionTimestamp != nil, v.p.volumes.Exclusive(pod)}
+			if memberOf != nil {
+				own.MemberOf = memberOf(pod)
+			}
+			n.pods = append(n.pods, own)
+			v.cluster.Count(&n.pods[k].Class, &n.Node, own.terminating, 1)
+			for _, claim := range own.claims {
+				v.claimed[claim]++
+			}
+		}
+		v.cluster.CountNode(&n.Node, 1)
+	}
 }
 
 // origins returns, by Class.order, the pod of a leaving node that ends before each pod of the class
@@ -380,24 +415,14 @@ const (
 	labelInitialized = "karpenter.sh/initialized"
 )
 
-// withFeatures narrows nodes to those that also declare the features that a pod needs.
-func withFeatures(nodes requirements.Alternatives, pod *corev1.PodSpec) requirements.Alternatives {
-	needed := nodefeature.Needed(pod)
-	if len(needed) == 0 {
-		return nodes
-	}
-	return nodes.Intersect(requirements.AnyOf(requirements.FromLabels(nodefeature.Labels(needed))))
-}
-
 // featuresOf returns, as labels, the features that a pool's future nodes declare. They are those of
-// the pool's newest node that shows its kubelet. Without such a node the pool declares all
-// features, because its kubelets may be as new as the cluster.
+// the pool's newest node. Without one the pool declares all features, because its kubelets may be as
+// new as the cluster.
 func (p *Problem) featuresOf(pool string) map[string]string {
-	newest := p.newest(pool)
-	if newest == nil {
-		return nodefeature.All()
+	if newest := p.newest(pool); newest != nil {
+		return nodefeature.Declared(newest)
 	}
-	return nodefeature.Declared(newest)
+	return nodefeature.All()
 }
 
 // assumedOf returns the features that the pool's nodes are assumed to have, because no node shows
@@ -424,17 +449,13 @@ func (p *Problem) assumedOf(pool string) []string {
 
 // newest returns the pool's newest node that shows its kubelet; nil if none does.
 func (p *Problem) newest(pool string) *corev1.Node {
-	var out *corev1.Node
+	var nodes []*corev1.Node
 	for i := range p.members {
-		m := &p.members[i]
-		if m.inFlight || m.pool != pool || m.node.Status.NodeInfo.KubeletVersion == "" && len(nodefeature.Declared(m.node)) == 0 {
-			continue
-		}
-		if out == nil || cmp.Or(m.node.CreationTimestamp.Compare(out.CreationTimestamp.Time), strings.Compare(out.Name, m.node.Name)) > 0 {
-			out = m.node
+		if m := &p.members[i]; !m.inFlight && m.pool == pool {
+			nodes = append(nodes, m.node)
 		}
 	}
-	return out
+	return nodefeature.Newest(nodes)
 }
 
 // promisedOf returns the resources that a node shows. If a resource is missing or zero there, the
@@ -448,17 +469,6 @@ func promisedOf(shown, promised corev1.ResourceList) corev1.ResourceList {
 		}
 	}
 	return out
-}
-
-// Budgets returns what the CapacityQuotas of the snapshot still allow, by the names of quotas and
-// resources. Existing nodes, claims whose nodes have not joined, and nodes that are being removed
-// all count until they are gone. It costs O(nodes x quotas).
-func (s *Snapshot) Budgets() []capacityquota.Budget {
-	return budgetsOf(capacityquota.Compile(s.Quotas), s.members(requirements.AgentAliases()))
-}
-
-func budgetsOf(quotas capacityquota.Set, members []member) []capacityquota.Budget {
-	return quotas.Budgets(len(members), func(i int) (map[string]string, corev1.ResourceList) { return members[i].labels, members[i].capacity })
 }
 
 // portsInUse returns, for each existing node, the first host port of the class that another pod has
@@ -486,15 +496,4 @@ func (s *state) portsInUse(c *Class) []string {
 		}
 	}
 	return out
-}
-
-// areGone returns the names of nodes and "is" or "are".
-func areGone(nodes []string) string {
-	switch n := len(nodes); {
-	case n == 1:
-		return "node " + nodes[0] + " is"
-	case n <= 3:
-		return "nodes " + strings.Join(nodes[:n-1], ", ") + " and " + nodes[n-1] + " are"
-	}
-	return fmt.Sprintf("node %s and %d others are", nodes[0], len(nodes)-1)
 }

@@ -6,17 +6,15 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling/internal/bind"
 	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
+	"github.com/joinery-sdk/joinery/scheduling/internal/market"
 	"github.com/joinery-sdk/joinery/scheduling/internal/nodefeature"
-	"github.com/joinery-sdk/joinery/scheduling/internal/once"
 	"github.com/joinery-sdk/joinery/scheduling/internal/podclass"
 	"github.com/joinery-sdk/joinery/scheduling/internal/taints"
 	"github.com/joinery-sdk/joinery/scheduling/internal/topology"
@@ -66,21 +64,6 @@ func (n *NewNode) Node() *corev1.Node {
 	return node
 }
 
-// readyNode returns a node with these figures. If labels have no hostname, the node's name is used.
-func readyNode(name string, labels map[string]string, taints []corev1.Taint, capacity, allocatable corev1.ResourceList) *corev1.Node {
-	all := map[string]string{corev1.LabelHostname: name}
-	maps.Copy(all, labels)
-	all[corev1.LabelHostname] = cmp.Or(all[corev1.LabelHostname], name)
-	return &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: all},
-		Spec:       corev1.NodeSpec{Taints: taints},
-		Status: corev1.NodeStatus{
-			Capacity: capacity, Allocatable: allocatable,
-			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
-		},
-	}
-}
-
 // names returns the names of bins; empty for bins without pods.
 func (s *state) names() []string {
 	taken := map[string]bool{}
@@ -113,6 +96,17 @@ func (s *state) bins() []int {
 		return cmp.Compare(s.p.Shapes[s.last.Bins[a].Shape].Pool, s.p.Shapes[s.last.Bins[b].Shape].Pool)
 	})
 	return order
+}
+
+// bought returns the bins with pods.
+func (s *state) bought() []OutcomeBin {
+	var out []OutcomeBin
+	for b, used := range usedBy(s.bound, len(s.last.Bins)) {
+		if used {
+			out = append(out, s.last.Bins[b])
+		}
+	}
+	return out
 }
 
 func (s *state) newNodes(names []string) []NewNode {
@@ -250,8 +244,8 @@ func (s *state) extend() (out *state, all bool) {
 		}
 		held := run.bind(s.bound)
 		g := &extension{
-			verification: run, bins: slices.Clip(s.last.Bins), most: most, avoid: avoid,
-			remaining: s.p.remaining(s.last.Bins, func(bin int) bool { return used[bin] }),
+			verification: run, bins: slices.Clip(s.last.Bins), most: most, avoid: avoid, weight: math.MinInt32,
+			remaining: s.p.remaining(s.bought()),
 		}
 		order := run.fill(held, run.open(s.last.Bins), g.buy)
 		if len(order) <= len(s.bound) {
@@ -284,216 +278,219 @@ const mostTries = 16
 type extension struct {
 	*verification
 	bins      []OutcomeBin
-	bought    []int        // the cells of the added nodes
-	most      int          // how many nodes may be added
-	avoid     map[int]bool // cells that are not bought
-	remaining *remaining
+	bought    []int             // the cells of the added nodes
+	most      int               // how many nodes may be added
+	avoid     map[int]bool      // cells that are not bought
+	weight    int32             // pools of less weight buy nothing
+	from      map[string]string // what pods leave that are on a node already; nil for others
+	remaining *market.Remaining
 }
 
 // buy binds a pod to a further node; false if no pool may buy one that takes it. If open is set,
 // other pods may join the pod there.
 func (g *extension) buy(b binding) (at seat, open, ok bool) {
+	at, _, ok = g.buyFor(b, g.p.Classes[b.class].requests, math.Inf(1))
+	return at, ok && g.p.options.Apart == nil, ok
+}
+
+// buyFor binds a pod to a further node with this much room that costs at most so much.
+func (g *extension) buyFor(b binding, need []int64, most float64) (at seat, price float64, ok bool) {
 	if len(g.bought) == g.most {
-		return at, false, false
+		return at, 0, false
 	}
-	for _, k := range g.remaining.kinds(b.class, func(k kind) bool { return !g.avoid[k.cell] && !g.barred(b.class, k) }) {
-		bin := OutcomeBin{Shape: k.shape, Offering: k.offering, Labels: k.allowed}
-		shape := &g.p.Shapes[k.shape]
+	wanted := func(k market.Kind) bool {
+		return !g.avoid[k.Cell] && g.p.market().Weight(k.Offer) >= g.weight && k.Price <= most && !g.escapes(b.class, k.Labels) && !g.barred(b.class, k)
+	}
+	for _, k := range g.remaining.Kinds(g.p.sales[b.class](), g.p.Classes[b.class].bound, need, wanted) {
+		bin := OutcomeBin{Shape: k.Shape, Offering: k.Offering, Labels: k.Allowed}
 		b.at = seat{-1, len(g.bins)}
 		g.nodes = append(g.nodes, g.register(bin, len(g.bins)))
 		n := &g.nodes[len(g.nodes)-1]
-		daemons, _ := g.cluster.StartDaemons(g.daemonsAt(shape.daemons), &n.Node)
+		n.daemons, _ = g.cluster.StartDaemons(g.daemonsAt(g.p.Shapes[k.Shape].daemons), &n.Node)
 		if g.place(b).OK() {
-			g.bins, g.bought = append(g.bins, bin), append(g.bought, k.cell)
-			g.remaining.spend(k.shape, k.offering)
-			return b.at, g.p.options.Apart == nil, true
+			g.bins, g.bought = append(g.bins, bin), append(g.bought, k.Cell)
+			g.remaining.Buy(k.Offer, 1)
+			return b.at, k.Price, true
 		}
-		for _, d := range daemons {
-			g.cluster.Count(d, &n.Node, false, -1)
-		}
-		g.cluster.CountNode(&n.Node, -1)
+		g.uncount(n)
 		g.nodes = g.nodes[:len(g.nodes)-1]
 	}
-	return at, false, false
+	return at, 0, false
 }
 
 // barred reports whether pods or volumes elsewhere keep the class from such nodes, whatever else is
 // on them. Affinity does not bar if the pod of a DaemonSet, which comes with the node, may meet it.
-func (g *extension) barred(class int, k kind) bool {
-	switch v := g.cluster.Between(&g.classes[class].Constraints, k.values, nil); v.Rule {
+func (g *extension) barred(class int, k market.Kind) bool {
+	switch v := g.cluster.Between(&g.classes[class].Constraints, k.Values, nil); v.Rule {
 	case interpod.SpreadRule, interpod.AntiAffinityRule, interpod.KeptRule:
 		return true
 	case interpod.AffinityRule:
-		if !slices.ContainsFunc(g.p.Shapes[k.shape].daemons, func(d int) bool { return slices.Contains(g.daemons[d].MemberOf, v.Group) }) {
+		if !slices.ContainsFunc(g.p.Shapes[k.Shape].daemons, func(d int) bool { return slices.Contains(g.daemons[d].MemberOf, v.Group) }) {
 			return true
 		}
 	case interpod.RatioRule, interpod.None:
 	}
-	return !g.volumes.Allows(g.late[class], k.labels)
+	return !g.volumes.Allows(g.late[class], k.Labels)
 }
 
-// remaining is what the pools may still buy within their limits and the quotas.
-type remaining struct {
-	p       *Problem
-	limits  [][]int64      // by pool and PoolState.Limited
-	nodes   []int          // by pool; negative for any number
-	budgets []int64        // by Problem.Budgets
-	sold    map[string]int // of offerings with a count, by reservation or offering
-}
-
-// remaining returns what the pools may buy beside the outcome; used says which bins are bought.
-func (p *Problem) remaining(bins []OutcomeBin, used func(bin int) bool) *remaining {
-	out := &remaining{p: p, sold: map[string]int{}, budgets: p.leftOfBudgets()}
-	for i := range p.Pools {
-		out.limits, out.nodes = append(out.limits, slices.Clone(p.Pools[i].Left)), append(out.nodes, p.Pools[i].NodesLeft)
+// consolidate gives up new nodes whose pods have room on other nodes, or on new ones that cost less
+// together. It tries each node once, the most wasteful one first, and binds pods by kube-scheduler's
+// filters alone. So it also finds what domains that were chosen before prices were known made dear.
+func (s *state) consolidate() *state {
+	if s.last.AsPacked || s.p.options.Apart != nil { // the packer knows more of where pods should be
+		return s
 	}
-	for b := range bins {
-		if used(b) {
-			out.spend(bins[b].Shape, bins[b].Offering)
+	used := usedBy(s.bound, len(s.last.Bins))
+	run := s.p.verifier.start(s.last.Bins, used)
+	for run.gone < len(run.leaving) {
+		run.depart()
+	}
+	held := run.bind(s.bound)
+	if len(held) < len(s.bound) {
+		return s
+	}
+	best := &extension{verification: run, bins: slices.Clip(s.last.Bins), most: math.MaxInt, remaining: s.p.remaining(s.bought())}
+	waste := s.contents()
+	var order []int
+	for b := range used {
+		if used[b] && waste[b].price > 0 {
+			order = append(order, b)
 		}
 	}
-	return out
-}
-
-func (r *remaining) spend(shape, offering int) {
-	s := &r.p.Shapes[shape]
-	subtract(r.limits[s.Pool], s.Usage)
-	subtract(r.budgets, s.Offerings[offering].Usage)
-	if r.nodes[s.Pool] > 0 {
-		r.nodes[s.Pool]--
-	}
-	r.sold[stockOf(s, shape, offering)]++
-}
-
-// allows reports whether one more node can be bought.
-func (r *remaining) allows(shape, offering int) bool {
-	return r.within(shape, offering) && r.stocks(shape, offering)
-}
-
-// within reports whether the limits of the pool and the quotas allow one more node.
-func (r *remaining) within(shape, offering int) bool {
-	return r.inPool(shape) && within(r.p.Shapes[shape].Offerings[offering].Usage, r.budgets)
-}
-
-// inPool reports whether the limits of the pool allow one more node.
-func (r *remaining) inPool(shape int) bool {
-	s := &r.p.Shapes[shape]
-	for i, q := range s.Usage {
-		if q > r.limits[s.Pool][i] {
-			return false
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(waste[b].unused, waste[a].unused) })
+	changed := false
+	for _, b := range order {
+		if g, order := best.without(b, held); g != nil {
+			best, held, changed = g, order, true
 		}
 	}
-	return r.nodes[s.Pool] != 0
+	if !changed {
+		return s
+	}
+	next := *s
+	next.last.Bins, next.added = best.bins, s.added+len(best.bought)
+	next.verify(held)
+	if s.p.compare(&next, s) >= 0 {
+		return s
+	}
+	return &next
 }
 
-// stocks reports whether the offering's count is not used up.
-func (r *remaining) stocks(shape, offering int) bool {
-	s := &r.p.Shapes[shape]
-	n := s.Offerings[offering].Count
-	return n == 0 || r.sold[stockOf(s, shape, offering)] < n
-}
-
-// stockOf identifies what the count of an offering counts.
-func stockOf(s *Shape, shape, offering int) string {
-	return cmp.Or(s.Offerings[offering].Reservation, fmt.Sprint(shape, " ", offering))
-}
-
-// cell is the offerings of one pool whose nodes agree in all labels that some pod asks about.
-type cell struct {
-	site
-	offers   [][2]int                 // shapes and offerings: first what uses the least of the limits, then the cheapest
-	narrowed *once.Map[string, *site] // by the key of what pods ask for; nil for what no node there can be
-}
-
-// site is what a new node would be to pods: the labels that it may have, those that it has without
-// further requirements, and its values for constraints between pods.
-type site struct {
-	allowed requirements.Set
-	labels  map[string]string
-	values  []int32
-}
-
-func (p *Problem) newSite(allowed requirements.Set) site {
-	labels, counts := chosenLabels(allowed), p.verifier.cluster
-	labels[corev1.LabelHostname] = "new node" // no node has this name
-	return site{allowed, labels, counts.Values.At(counts.Index, labels)}
-}
-
-func (p *Problem) newCells() []cell {
-	at := map[string]int{}
-	var out []cell
-	var key []byte
-	for i := range p.Shapes {
-		s := &p.Shapes[i]
-		for j := range s.Offerings {
-			all, err := s.Labels.Intersect(s.Offerings[j].Labels)
-			if err != nil {
-				continue
-			}
-			key = all.AppendKey(append(strconv.AppendInt(key[:0], int64(s.Pool), 10), ' '))
-			k, ok := at[string(key)]
-			if !ok {
-				k = len(out)
-				at[string(key)] = k
-				out = append(out, cell{site: p.newSite(all), narrowed: &once.Map[string, *site]{}})
-			}
-			out[k].offers = append(out[k].offers, [2]int{i, j})
+// without returns the plan without a bin, and its bindings; nil if it is not cheaper.
+func (g *extension) without(b int, held []binding) (*extension, []binding) {
+	p, o, next := g.p, g.p.offer(&g.bins[b]), *g
+	next.verification, next.remaining, next.weight = g.clone(), g.remaining.Clone(), p.market().Weight(o)
+	next.remaining.Buy(o, -1)
+	n := &next.nodes[len(g.verifier.nodes)+b]
+	var moved, kept []binding
+	for _, x := range held {
+		if x.at.bin == b {
+			next.cluster.Count(&next.classes[x.class], &n.Node, false, -1)
+			moved = append(moved, x)
+		} else {
+			kept = append(kept, x)
 		}
 	}
-	for _, c := range out {
-		slices.SortStableFunc(c.offers, func(a, b [2]int) int {
-			return cmp.Or(slices.Compare(p.Shapes[a[0]].Usage, p.Shapes[b[0]].Usage), slices.Compare(p.usage(a), p.usage(b)), compareCosts(p.price(a), p.price(b)))
-		})
-	}
-	return out
-}
-
-// usage returns what a node counts against each of Problem.Budgets.
-func (p *Problem) usage(offer [2]int) []int64 { return p.Shapes[offer[0]].Offerings[offer[1]].Usage }
-
-// price returns the price of an offering of a shape.
-func (p *Problem) price(offer [2]int) float64 { return p.Shapes[offer[0]].Offerings[offer[1]].Price }
-
-// kind is an offering that a class may have. Its site is that of its cell, or a narrower one.
-type kind struct {
-	*site
-	cell, shape, offering int
-}
-
-// kinds returns the wanted offerings that may still be bought and that hold a pod of the class by
-// itself: the best one of each cell, for each alternative of the class. The heaviest pools come
-// first, then the cheapest offerings.
-func (r *remaining) kinds(class int, wanted func(kind) bool) []kind {
-	var out []kind
-	c, cells := r.p.Classes[class], r.p.cells()
-	for _, s := range r.p.sales[class]() {
-		cell := &cells[s.cell]
-		at := slices.IndexFunc(cell.offers, func(o [2]int) bool { return bind.Fits(c.requests, r.p.Shapes[o[0]].Free) && r.allows(o[0], o[1]) })
-		if at < 0 {
-			continue
-		}
-		k := kind{&cell.site, int(s.cell), cell.offers[at][0], cell.offers[at][1]}
-		if !s.whole {
-			asked := c.bound.At(int(s.alternative))
-			k.site = cell.narrowed.Of(string(asked.AppendKey(nil)), func() *site {
-				both, err := cell.allowed.Intersect(asked)
-				if err != nil {
-					return nil
-				}
-				own := r.p.newSite(both)
-				return &own
-			})
-			if k.site == nil {
-				continue
+	next.uncount(n)
+	next.from = n.labels
+	m := &move{extension: &next, left: o.Price * (1 - 1e-9)} // sums may differ in their last digits
+	seats := next.open(g.bins)
+	for len(moved) > 0 && m.left >= 0 {
+		var rest []binding
+		for _, x := range moved {
+			if y, ok := m.join(x, seats); ok {
+				kept = append(kept, y)
+			} else {
+				rest = append(rest, x)
 			}
 		}
-		if wanted(k) { // most are not, and would be sorted in vain
-			out = append(out, k)
+		if moved = rest; len(rest) == 0 {
+			break
+		}
+		y, ok := m.buyAll(rest)
+		if !ok {
+			return nil, nil
+		}
+		kept, moved, seats = append(kept, y), rest[1:], []seat{y.at}
+	}
+	if m.left < 0 {
+		return nil, nil
+	}
+	return &next, kept
+}
+
+// move is the pods of a bin on their way to others.
+type move struct {
+	*extension
+	left float64 // what may still be spent
+}
+
+// join binds a pod to the first seat that takes it.
+func (m *move) join(x binding, seats []seat) (binding, bool) {
+	y := x
+	y.added, y.gone = true, m.gone
+	for _, y.at = range seats {
+		if !m.escapes(x.class, m.nodes[m.index(y.at)].labels) && m.place(y).OK() {
+			return m.pay(x, y), true
 		}
 	}
-	weight := func(k kind) int32 { return r.p.Pools[r.p.Shapes[k.shape].Pool].Weight }
-	slices.SortStableFunc(out, func(a, b kind) int {
-		return cmp.Or(cmp.Compare(weight(b), weight(a)), compareCosts(r.p.price([2]int{a.shape, a.offering}), r.p.price([2]int{b.shape, b.offering})))
-	})
-	return out
+	return x, false
+}
+
+// buyAll binds the first pod to a further node with room for all, or else for itself.
+func (m *move) buyAll(pods []binding) (binding, bool) {
+	x, need := pods[0], make([]int64, len(m.p.Resources))
+	for _, x := range pods {
+		for r, q := range m.p.Classes[x.class].requests {
+			need[r] = bind.Sum(need[r], q)
+		}
+	}
+	y := x
+	y.added, y.gone = true, m.gone
+	for _, room := range [][]int64{need, m.p.Classes[x.class].requests} {
+		at, price, ok := m.buyFor(y, room, m.left)
+		if ok {
+			y.at = at
+			m.left -= price
+			return m.pay(x, y), true
+		}
+	}
+	return x, false
+}
+
+// pay pays for the preferences that a pod gives up in its new place.
+func (m *move) pay(from, to binding) binding {
+	if to.level = m.lost(to); to.level > from.level {
+		if cost := float64(to.level-from.level) * m.p.preferencePrice() * m.p.own[to.class](); !(cost <= m.left) {
+			m.left = -1
+		} else {
+			m.left -= cost
+		}
+	}
+	return to
+}
+
+// escapes reports whether a pod that is on a node already would escape a constraint.
+func (g *extension) escapes(class int, labels map[string]string) bool {
+	return g.from != nil && g.p.topology.Escapes(class, g.from, labels, g.p.options.LeaveZones)
+}
+
+// clone returns an independent copy.
+func (r *verification) clone() *verification {
+	out := *r
+	out.cluster, out.volumes, out.nodes, out.places, out.seated, out.claimed = r.cluster.Clone(), r.volumes.Clone(), slices.Clone(r.nodes), maps.Clone(r.places), maps.Clone(r.seated), maps.Clone(r.claimed)
+	for i := range out.nodes {
+		n := &out.nodes[i]
+		n.Free, n.Ports, n.Shared = slices.Clone(n.Free), slices.Clip(n.Ports), slices.Clip(n.Shared)
+	}
+	return &out
+}
+
+// uncount removes a node to buy, with its daemons and without its pods.
+func (r *verification) uncount(n *verifiedNode) {
+	for _, d := range n.daemons {
+		r.cluster.Count(d, &n.Node, false, -1)
+	}
+	r.cluster.CountNode(&n.Node, -1)
+	n.Free = nil
 }

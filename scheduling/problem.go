@@ -16,6 +16,7 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/internal/admission"
 	"github.com/joinery-sdk/joinery/scheduling/internal/hostport"
 	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
+	"github.com/joinery-sdk/joinery/scheduling/internal/market"
 	"github.com/joinery-sdk/joinery/scheduling/internal/podclass"
 	"github.com/joinery-sdk/joinery/scheduling/internal/taints"
 	"github.com/joinery-sdk/joinery/scheduling/internal/topology"
@@ -63,9 +64,9 @@ type Problem struct {
 	aliases requirements.Aliases
 	// shapeLabels is computed once, by the first explanation.
 	shapeLabels func() *labelSets
-	cells       func() []cell    // what is for sale, by labels; computed once
-	sales       []func() []sale  // the same, by class
-	own         []func() float64 // by class, see PodPrice; computed once
+	market      func() *market.Market  // what is for sale; computed once
+	sales       []func() []market.Sale // the same, by class
+	own         []func() float64       // by class, see PodPrice; computed once
 }
 
 // PoolState is a pool and what it may still buy within its limits.
@@ -194,11 +195,10 @@ func Compile(s Snapshot, opts *Options) (*Problem, error) {
 	}
 	p.compileShapes(p.mentioned())
 	p.topology = p.topology.WithShapes(p.forTopology)
-	p.shapeLabels = sync.OnceValue(p.labelSets)
-	p.cells = sync.OnceValue(p.newCells)
+	p.shapeLabels, p.market = sync.OnceValue(p.labelSets), sync.OnceValue(p.newMarket)
 	for i, c := range p.Classes {
 		p.own = append(p.own, sync.OnceValue(func() float64 { return p.topology.Own(i) }))
-		p.sales = append(p.sales, sync.OnceValue(func() []sale { return p.newSales(c) }))
+		p.sales = append(p.sales, sync.OnceValue(func() []market.Sale { return p.market().Sales(c.bound, c.requests) }))
 	}
 	var err error
 	p.verifier, err = p.newVerifier(sets)

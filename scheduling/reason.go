@@ -16,7 +16,9 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling/capacityquota"
 	"github.com/joinery-sdk/joinery/scheduling/internal/bind"
+	"github.com/joinery-sdk/joinery/scheduling/internal/market"
 	"github.com/joinery-sdk/joinery/scheduling/internal/nodefeature"
+	"github.com/joinery-sdk/joinery/scheduling/internal/nodekind"
 	"github.com/joinery-sdk/joinery/scheduling/internal/taints"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
@@ -79,7 +81,7 @@ func (r Reason) String() string {
 func (s *state) explainLimit(k int, shapes []int) (Reason, bool) {
 	pool := &s.p.Pools[k]
 	left, nodes := slices.Clone(pool.Left), 0
-	for _, b := range s.last.Bins {
+	for _, b := range s.bought() {
 		if s.p.Shapes[b.Shape].Pool == k {
 			nodes++
 			subtract(left, s.p.Shapes[b.Shape].Usage)
@@ -180,11 +182,7 @@ func (p *Problem) anyNodeHas(key string) bool {
 // explainStock says that the plan has used up the counts of all offerings that would hold the pod;
 // false if a machine remains.
 func (s *state) explainStock(c *Class, shapes []int) (Reason, bool) {
-	taken := map[string]int{}
-	for _, b := range s.last.Bins {
-		taken[stockOf(&s.p.Shapes[b.Shape], b.Shape, b.Offering)]++
-	}
-	text := ""
+	remaining, text := s.p.remaining(s.bought()), ""
 	for _, shape := range shapes {
 		sh := &s.p.Shapes[shape]
 		for i := range sh.Offerings {
@@ -193,7 +191,7 @@ func (s *state) explainStock(c *Class, shapes []int) (Reason, bool) {
 			if err != nil || !c.Required.Compatible(node, requirements.Keys{}) {
 				continue
 			}
-			if o.Count == 0 || taken[stockOf(sh, shape, i)] < o.Count {
+			if remaining.Stocks(s.p.market().Offer(shape, i)) {
 				return Reason{}, false
 			}
 			if text == "" {
@@ -332,20 +330,20 @@ func (s *state) limited(o Outcome) func(relaxed, domain int) bool {
 	if len(s.p.Budgets) == 0 && !slices.ContainsFunc(s.p.Pools, func(p PoolState) bool { return len(p.Limited) > 0 || p.NodesLeft >= 0 }) {
 		return func(int, int) bool { return false }
 	}
-	remaining := s.p.remaining(o.Bins, func(bin int) bool { return len(o.Bins[bin].Shares) > 0 })
+	remaining := s.p.remaining(slices.DeleteFunc(slices.Clone(o.Bins), func(b OutcomeBin) bool { return len(b.Shares) == 0 }))
 	return func(relaxed, domain int) bool {
 		rc := s.assigned.Classes[relaxed]
 		required, requests := rc.Required(domain), s.p.Classes[rc.Class].requests
 		short := false
-		for _, c := range s.p.cells() {
-			if !required.Compatible(c.allowed, requirements.Keys{}) {
+		for _, c := range s.p.market().Cells {
+			if !required.Compatible(c.Allowed, requirements.Keys{}) {
 				continue
 			}
-			for _, o := range c.offers {
-				if !bind.Fits(requests, s.p.Shapes[o[0]].Free) || !remaining.stocks(o[0], o[1]) {
+			for _, o := range c.Offers {
+				if !bind.Fits(requests, o.Free) || !remaining.Stocks(o) {
 					continue
 				}
-				if remaining.within(o[0], o[1]) {
+				if remaining.Within(o) {
 					return false
 				}
 				short = true
@@ -359,17 +357,17 @@ func (s *state) limited(o Outcome) func(relaxed, domain int) bool {
 // beside the plan; false if there is none. If several quotas each exclude all shapes, it returns
 // the first by name. If only several together exclude all shapes, it names all of them.
 func (s *state) explainQuota(c *Class, shapes []int) (Reason, bool) {
-	left, limits := s.budgetsLeft(), s.p.remaining(s.last.Bins, func(int) bool { return true })
+	left, limits := s.budgetsLeft(), s.p.remaining(s.bought())
 	blocks, least, all := make([]int, len(left)), slices.Repeat([]int64{math.MaxInt64}, len(left)), 0
 	for _, shape := range shapes {
 		sh := &s.p.Shapes[shape]
 		for j := range sh.Offerings {
 			o := &sh.Offerings[j]
 			node, err := sh.Labels.Intersect(o.Labels)
-			if err != nil || !c.Required.Compatible(node, requirements.Keys{}) || !limits.inPool(shape) {
+			if err != nil || !c.Required.Compatible(node, requirements.Keys{}) || !limits.InPool(s.p.market().Offer(shape, j)) {
 				continue
 			}
-			if within(o.Usage, left) {
+			if market.Fits(o.Usage, left) {
 				return Reason{}, false
 			}
 			all++
@@ -415,7 +413,7 @@ func (s *state) stillCountedBy(quota string) string {
 // budgetsLeft returns what the quotas still allow beside the outcome.
 func (s *state) budgetsLeft() []int64 {
 	left := s.p.leftOfBudgets()
-	for _, b := range s.last.Bins {
+	for _, b := range s.bought() {
 		subtract(left, s.p.Shapes[b.Shape].Offerings[b.Offering].Usage)
 	}
 	return left
@@ -427,17 +425,6 @@ func (p *Problem) leftOfBudgets() []int64 {
 		out[i] = p.Budgets[i].Left
 	}
 	return out
-}
-
-// within reports whether usage fits in left. A node that counts nothing against a budget fits in
-// it.
-func within(usage, left []int64) bool {
-	for i, u := range usage {
-		if u > max(0, left[i]) {
-			return false
-		}
-	}
-	return true
 }
 
 // divide splits parts by what a set says of labels that the pool leaves open.
@@ -469,7 +456,7 @@ func (r *PoolState) divide(parts []requirements.Set, by requirements.Set) []requ
 func (p *Problem) charges(pool *PoolState) func(part requirements.Set, typ *instancetypes.InstanceType, o *instancetypes.Offering) []int64 {
 	counter, keys := p.quotas.Counter(), p.quotas.Keys()
 	aliases := p.aliases.Among(keys)
-	all, err := pool.Registered(pool.Set).Restrict(keys).Intersect(someHost.Restrict(keys))
+	all, err := pool.Registered(pool.Set).Restrict(keys).Intersect(nodekind.SomeHost().Restrict(keys))
 	return func(part requirements.Set, typ *instancetypes.InstanceType, o *instancetypes.Offering) []int64 {
 		if err != nil || len(p.Budgets) == 0 {
 			return nil
@@ -489,4 +476,15 @@ func (p *Problem) charges(pool *PoolState) func(part requirements.Set, typ *inst
 // nothing.
 func (p *Problem) Charges(node map[string]string, capacity corev1.ResourceList) []int64 {
 	return p.quotas.Of(node, capacity)
+}
+
+// areGone returns the names of nodes and "is" or "are".
+func areGone(nodes []string) string {
+	switch n := len(nodes); {
+	case n == 1:
+		return "node " + nodes[0] + " is"
+	case n <= 3:
+		return "nodes " + strings.Join(nodes[:n-1], ", ") + " and " + nodes[n-1] + " are"
+	}
+	return fmt.Sprintf("node %s and %d others are", nodes[0], len(nodes)-1)
 }

@@ -111,6 +111,13 @@ func (r *Result) Bindings() []Binding {
 // the pool's name, then by their order in the outcome.
 func (r *Result) NewNodes() []NewNode { return slices.Clone(r.newNodes()) }
 
+// IsAsPacked reports whether all pods that the packer placed are where it placed them: none would be
+// refused there, and no cheaper place was found; see [Outcome.AsPacked].
+func (r *Result) IsAsPacked() bool {
+	kept := slices.DeleteFunc(slices.Clone(r.state.bound), func(b binding) bool { return b.added })
+	return len(kept) == r.state.packed(r.state.last)
+}
+
 // Unplaced returns the unplaced pods by class, in the order of the classes.
 func (r *Result) Unplaced() []Unplaced {
 	has := make(map[*corev1.Pod]bool, len(r.state.bound))
@@ -473,11 +480,9 @@ func (s *state) forgone() float64 {
 		return 0
 	}
 	sum := 0.0
-	for _, rc := range s.assigned.Classes {
-		for _, k := range rc.Placed {
-			if k > 0 && rc.Level > 0 {
-				sum += float64(k*rc.Level) * price * s.p.own[rc.Class]()
-			}
+	for _, b := range s.bound {
+		if b.level > 0 {
+			sum += float64(b.level) * price * s.p.own[b.class]()
 		}
 	}
 	return sum
@@ -486,10 +491,8 @@ func (s *state) forgone() float64 {
 // givenUp counts the preferences that placed pods gave up.
 func (s *state) givenUp() int {
 	n := 0
-	for _, rc := range s.assigned.Classes {
-		for _, k := range rc.Placed {
-			n += k * rc.Level
-		}
+	for _, b := range s.bound {
+		n += b.level
 	}
 	return n
 }

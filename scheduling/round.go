@@ -9,7 +9,8 @@
 //
 // # What is decided here, and what by the packer
 //
-// This package decides domains, and the packer decides bins. A constraint on a domain (spread,
+// This package decides domains, and the packer decides bins, until the pods of some of them have
+// room elsewhere; see [Outcome.AsPacked]. A constraint on a domain (spread,
 // affinity and anti-affinity over zones, capacity types or any label; volumes) becomes an
 // assignment of pods to combinations of label values. A constraint within one node (host ports,
 // anti-affinity and spread by hostname, attach limits) becomes tags and limits of items. Pods that
@@ -80,13 +81,17 @@ func (p *Problem) Solve(ctx context.Context, packer Packer) (*Result, error) {
 		return nil, err
 	}
 	final, draft, err := v.finish(at)
-	if err == nil && (final.added > 0 || final.p.topology.Choice().Only != nil) && v.ctx.Err() == nil {
-		final, draft, err = v.anew(p, final, draft)
+	if err != nil {
+		return nil, err
+	}
+	best := final.consolidate()
+	if (final.added > 0 || final.p.topology.Choice().Only != nil) && v.ctx.Err() == nil {
+		best, draft, err = v.anew(p, best, draft)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return newResult(final, len(v.packed), v.stopped, draft), nil
+	return newResult(best, len(v.packed), v.stopped, draft), nil
 }
 
 // finish packs a plan for a low cost. draft says that the first packing was better.
@@ -115,8 +120,11 @@ func (v *solver) anew(base *Problem, best *state, draft bool) (*state, bool, err
 		return best, draft, err
 	}
 	final, rough, err := v.finish(other)
-	if err != nil || base.compare(final, best) >= 0 {
+	if err != nil {
 		return best, draft, err
+	}
+	if final = final.consolidate(); base.compare(final, best) >= 0 {
+		return best, draft, nil
 	}
 	return final, rough, nil
 }
@@ -315,6 +323,10 @@ type Outcome struct {
 	Existing [][]Share
 	// Bins are the nodes to buy.
 	Bins []OutcomeBin
+	// AsPacked keeps the nodes as they are packed. Otherwise the plan gives up new nodes whose pods
+	// have room on other nodes, or on cheaper ones. It is for packers that optimize something else
+	// than the price of offerings.
+	AsPacked bool
 }
 
 // OutcomeBin is one node to buy.
@@ -462,11 +474,6 @@ func (s *state) shortfall(o Outcome) func(relaxed, domain int) int {
 		}
 	}
 	return func(relaxed, domain int) int { return short[[2]int{relaxed, domain}] }
-}
-
-// wanted returns how many pods of the class are planned.
-func (p *Problem) wanted(class int) int {
-	return p.topology.Choice().Pods(class, len(p.Classes[class].Pods))
 }
 
 // usedBy reports for each bin whether it has pods.

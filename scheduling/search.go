@@ -247,10 +247,8 @@ func (d *decisions) try(c topology.Choice) (kept, cheaper bool) {
 		return false, false
 	}
 	d.tried++
-	if p.comparePlaced(at, d.best) > 0 {
-		if at, _ = at.extend(); p.comparePlaced(at, d.best) > 0 {
-			return false, false
-		}
+	if at, _ = at.extend(); p.comparePlaced(at, d.best) > 0 {
+		return false, false
 	}
 	cheaper = compareCosts(at.cost(), d.best.cost()) < 0
 	if p.compare(at, d.best) < 0 {

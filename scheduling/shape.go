@@ -1,6 +1,7 @@
 package scheduling
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"runtime"
@@ -13,6 +14,8 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling/internal/market"
+	"github.com/joinery-sdk/joinery/scheduling/internal/nodekind"
 	"github.com/joinery-sdk/joinery/scheduling/internal/spelling"
 	"github.com/joinery-sdk/joinery/scheduling/internal/taints"
 	"github.com/joinery-sdk/joinery/scheduling/internal/topology"
@@ -292,7 +295,7 @@ func (p *Problem) shapesOf(k int, keys requirements.Keys) {
 	poolLabels, _ := pool.Registered(pool.Set).Restrict(keys).Intersect(tainted) // a key that no pool can constrain
 	parts := p.parts(pool, poolLabels)
 	lists := make([][]Shape, len(pool.Types)) // for each type, a shape for each set of daemons in each part
-	kinds, charges := p.newNodeKinds(pool), p.charges(pool)
+	kinds, charges := p.kinds(pool), p.charges(pool)
 	inParallel(len(lists), func(i int) {
 		typ, row := &pool.Types[i], &pool.table[i]
 		inPool, err := pool.Set.Intersect(typ.Requirements)
@@ -318,11 +321,11 @@ func (p *Problem) shapesOf(k int, keys requirements.Keys) {
 				if !o.Available || !priced(o.Price) || !o.Requirements.Overlaps(all) {
 					continue
 				}
-				kind := kinds.of(labels, row.offerings[j])
-				at := slices.IndexFunc(lists[i][first:], func(s Shape) bool { return slices.Equal(s.daemons, kind.daemons) })
+				kind := kinds.Of(labels, row.offerings[j])
+				at := slices.IndexFunc(lists[i][first:], func(s Shape) bool { return slices.Equal(s.daemons, kind.Daemons) })
 				if at < 0 {
 					at = len(lists[i]) - first
-					s := Shape{Pool: k, Type: i, Free: slices.Clone(row.allocatable), Usage: usage, Labels: labels, daemons: kind.daemons}
+					s := Shape{Pool: k, Type: i, Free: slices.Clone(row.allocatable), Usage: usage, Labels: labels, daemons: kind.Daemons}
 					if len(parts) > 1 {
 						s.part = part
 					}
@@ -331,7 +334,7 @@ func (p *Problem) shapesOf(k int, keys requirements.Keys) {
 				}
 				to := &lists[i][first+at].Offerings
 				*to = append(*to, ShapeOffering{
-					Index: j, Labels: with(row.offerings[j], kind.sides), Price: o.Price, Count: o.ReservationCount, Reservation: reservation(o),
+					Index: j, Labels: with(row.offerings[j], kind.Sides), Price: o.Price, Count: o.ReservationCount, Reservation: reservation(o),
 					Usage: charges(part, typ, o),
 				})
 			}
@@ -340,6 +343,17 @@ func (p *Problem) shapesOf(k int, keys requirements.Keys) {
 	for _, list := range lists {
 		p.Shapes = append(p.Shapes, list...)
 	}
+}
+
+// kinds returns the kinds of the pool's nodes.
+func (p *Problem) kinds(pool *PoolState) *nodekind.Kinds {
+	var daemons []nodekind.Daemon
+	for i, d := range p.daemons {
+		if taints.Tolerates(d.pod.Spec.Tolerations, pool.Taints) {
+			daemons = append(daemons, nodekind.Daemon{Number: i, Required: d.required})
+		}
+	}
+	return nodekind.New(daemons, p.topology)
 }
 
 // mostParts is the most parts of a pool.
@@ -364,81 +378,6 @@ func (p *Problem) parts(pool *PoolState, labels requirements.Set) []requirements
 	}
 	return out
 }
-
-// nodeKinds has what depends on the labels of a pool's node: its daemons, and the pseudo-labels of
-// node filters. It is computed once for all offerings that agree in the labels that these look at.
-// It is safe for concurrent use.
-type nodeKinds struct {
-	p               *Problem
-	always, depends []int // daemons on all nodes of the pool, and those that select nodes
-	splits          bool  // nodes have pseudo-labels
-	keys            requirements.Keys
-	mu              sync.Mutex
-	known           map[string]nodeKind // by the labels of shape and offering that have these keys
-}
-
-// nodeKind is the daemons of a node, and its pseudo-labels; see [topology.Problem.Sides].
-type nodeKind struct {
-	daemons []int
-	sides   requirements.Set
-}
-
-func (p *Problem) newNodeKinds(pool *PoolState) *nodeKinds {
-	k := &nodeKinds{p: p, splits: p.topology.Splits(), known: map[string]nodeKind{}}
-	if k.splits {
-		k.keys = p.topology.Keys()
-	}
-	for i, d := range p.daemons {
-		switch {
-		case !taints.Tolerates(d.pod.Spec.Tolerations, pool.Taints):
-		case isAnything(d.required):
-			k.always = append(k.always, i)
-		default:
-			k.depends, k.keys = append(k.depends, i), k.keys.Union(d.required.Keys())
-		}
-	}
-	return k
-}
-
-func (k *nodeKinds) of(shape, offering requirements.Set) nodeKind {
-	if len(k.depends) == 0 && !k.splits {
-		return nodeKind{daemons: k.always}
-	}
-	shape, offering = shape.Restrict(k.keys), offering.Restrict(k.keys)
-	var few [256]byte
-	key := offering.AppendKey(shape.AppendKey(few[:0]))
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	out, ok := k.known[string(key)]
-	if !ok {
-		out = k.make(shape, offering)
-		k.known[string(key)] = out
-	}
-	return out
-}
-
-func (k *nodeKinds) make(shape, offering requirements.Set) nodeKind {
-	out := nodeKind{daemons: slices.Clip(k.always)}
-	node, err := shape.Intersect(offering)
-	if err != nil {
-		return out
-	}
-	hosted, err := node.Intersect(someHost)
-	if err != nil {
-		return out
-	}
-	for _, i := range k.depends {
-		if k.p.daemons[i].required.Compatible(hosted, requirements.Keys{}) {
-			out.daemons = append(out.daemons, i)
-		}
-	}
-	out.sides = k.p.topology.Sides(node, out.daemons)
-	return out
-}
-
-// someHost stands for the hostname of a new node. It is not a valid label value, so no pod can ask
-// for it.
-var someHost = requirements.MustOf(requirements.In(corev1.LabelHostname, "a new node"))
 
 // reservation names the capacity reservation or commitment whose count an offering shares; empty
 // for other offerings.
@@ -484,4 +423,48 @@ func (p *Problem) vector(list corev1.ResourceList) []int64 {
 		}
 	}
 	return out
+}
+
+// remaining returns what the pools may buy beside these bins.
+func (p *Problem) remaining(bins []OutcomeBin) *market.Remaining {
+	out := p.market().Remaining(p.leftOfBudgets())
+	for b := range bins {
+		out.Buy(p.offer(&bins[b]), 1)
+	}
+	return out
+}
+
+// offer returns what a bin is bought as.
+func (p *Problem) offer(b *OutcomeBin) *market.Offer { return p.market().Offer(b.Shape, b.Offering) }
+
+func (p *Problem) newMarket() *market.Market {
+	pools := make([]market.Pool, len(p.Pools))
+	for i := range p.Pools {
+		pool := &p.Pools[i]
+		pools[i] = market.Pool{Weight: pool.Weight, Left: pool.Left, Nodes: pool.NodesLeft, Closed: len(pool.MinValues) > 0}
+	}
+	return market.New(pools, p.offers, p.newSite)
+}
+
+// offers yields all that is for sale, with the labels of its nodes.
+func (p *Problem) offers(yield func(*market.Offer, requirements.Set) bool) {
+	for i := range p.Shapes {
+		s := &p.Shapes[i]
+		for j, o := range s.Offerings {
+			labels, err := s.Labels.Intersect(o.Labels)
+			if err != nil {
+				continue
+			}
+			stock := cmp.Or(o.Reservation, fmt.Sprint(i, " ", j))
+			if !yield(&market.Offer{Shape: i, Offering: j, Pool: s.Pool, Free: s.Free, Usage: s.Usage, Quota: o.Usage, Price: o.Price, Count: o.Count, Stock: stock}, labels) {
+				return
+			}
+		}
+	}
+}
+
+func (p *Problem) newSite(allowed requirements.Set) market.Site {
+	labels, counts := chosenLabels(allowed), p.verifier.cluster
+	labels[corev1.LabelHostname] = "new node" // no node has this name
+	return market.Site{Allowed: allowed, Labels: labels, Values: counts.Values.At(counts.Index, labels)}
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -16,11 +15,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joinery-sdk/joinery/instancetypes"
-	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling/capacityquota"
 	"github.com/joinery-sdk/joinery/scheduling/internal/nodefeature"
+	"github.com/joinery-sdk/joinery/scheduling/internal/podfault"
 	"github.com/joinery-sdk/joinery/scheduling/internal/taints"
+	"github.com/joinery-sdk/joinery/scheduling/internal/validation"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
@@ -120,6 +120,21 @@ func (c *NodeClaim) Node() *corev1.Node {
 	return n
 }
 
+// readyNode returns a node with these figures. If labels have no hostname, the node's name is used.
+func readyNode(name string, labels map[string]string, taints []corev1.Taint, capacity, allocatable corev1.ResourceList) *corev1.Node {
+	all := map[string]string{corev1.LabelHostname: name}
+	maps.Copy(all, labels)
+	all[corev1.LabelHostname] = cmp.Or(all[corev1.LabelHostname], name)
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: all},
+		Spec:       corev1.NodeSpec{Taints: taints},
+		Status: corev1.NodeStatus{
+			Capacity: capacity, Allocatable: allocatable,
+			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+		},
+	}
+}
+
 // Options are the choices of [Compile] that are not part of a snapshot. nil means defaults.
 type Options struct {
 	// IgnorePreferences drops all soft constraints. By default they are tried as hard constraints
@@ -186,7 +201,7 @@ func (e *InvalidError) Unwrap() error { return e.Err }
 // [Snapshot.Check] reports, and faults of pods and DaemonSets. It is for manifests that can still
 // be corrected; to plan a cluster, [Compile] is enough.
 func (s *Snapshot) Validate() error {
-	v := validation{}
+	v := checks{}
 	v.objects(s)
 	for _, p := range s.Pods {
 		if p != nil {
@@ -198,57 +213,57 @@ func (s *Snapshot) Validate() error {
 			v.pod("DaemonSet", d, &corev1.Pod{ObjectMeta: d.Spec.Template.ObjectMeta, Spec: d.Spec.Template.Spec}, "spec.template.")
 		}
 	}
-	return errors.Join(v.errs...)
+	return v.err()
 }
 
 // Check returns one [*InvalidError] for each fault that keeps [Compile] from reading the snapshot,
 // such as a nil object or two objects of one name. It does not report faults of single pods and
 // DaemonSets. An API server may have stored them, and one bad pod must not stop all planning.
 func (s *Snapshot) Check() error {
-	v := validation{}
+	v := checks{}
 	v.objects(s)
-	return errors.Join(v.errs...)
+	return v.err()
 }
 
 // objects reports what is wrong with the snapshot, except for single pods.
-func (v *validation) objects(s *Snapshot) {
-	listed(v, "pod", "pods", "Pods", s.Pods, nil)
-	listed(v, "node", "nodes", "Nodes", s.Nodes, func(n *corev1.Node) {
-		v.amounts("node "+n.Name, n.Status.Allocatable)
-		v.amounts("node "+n.Name, n.Status.Capacity)
-		v.taints("node "+n.Name, n.Spec.Taints)
+func (v *checks) objects(s *Snapshot) {
+	validation.List(&v.Faults, "pod", "pods", "Pods", s.Pods, nil)
+	validation.List(&v.Faults, "node", "nodes", "Nodes", s.Nodes, func(n *corev1.Node) {
+		v.Amounts("node "+n.Name, n.Status.Allocatable)
+		v.Amounts("node "+n.Name, n.Status.Capacity)
+		v.Taints("node "+n.Name, n.Spec.Taints)
 	})
 	v.claims(s)
-	listed(v, "DaemonSet", "daemonSets", "DaemonSets", s.DaemonSets, nil)
+	validation.List(&v.Faults, "DaemonSet", "daemonSets", "DaemonSets", s.DaemonSets, nil)
 	for i, n := range s.Namespaces {
 		if n == nil {
-			v.add(fmt.Sprintf("Namespaces[%d]", i), "is nil; leave it out")
+			v.Add(fmt.Sprintf("Namespaces[%d]", i), "is nil; leave it out")
 		}
 	}
-	listed(v, "PersistentVolume", "PersistentVolumes", "PersistentVolumes", s.PersistentVolumes, nil)
-	listed(v, "PersistentVolumeClaim", "PersistentVolumeClaims", "PersistentVolumeClaims", s.PersistentVolumeClaims, nil)
-	listed(v, "StorageClass", "StorageClasses", "StorageClasses", s.StorageClasses, nil)
-	listed(v, "CSINode", "CSINodes", "CSINodes", s.CSINodes, nil)
-	listed(v, "VolumeAttachment", "VolumeAttachments", "VolumeAttachments", s.VolumeAttachments, nil)
-	listed(v, "CSIDriver", "CSIDrivers", "CSIDrivers", s.CSIDrivers, nil)
-	listed(v, "CSIStorageCapacity", "CSIStorageCapacities", "CSIStorageCapacities", s.CSIStorageCapacities, nil)
-	listed(v, "PriorityClass", "PriorityClasses", "PriorityClasses", s.PriorityClasses, nil)
-	listed(v, "RuntimeClass", "RuntimeClasses", "RuntimeClasses", s.RuntimeClasses, nil)
-	listed(v, "LimitRange", "LimitRanges", "LimitRanges", s.LimitRanges, nil)
+	validation.List(&v.Faults, "PersistentVolume", "PersistentVolumes", "PersistentVolumes", s.PersistentVolumes, nil)
+	validation.List(&v.Faults, "PersistentVolumeClaim", "PersistentVolumeClaims", "PersistentVolumeClaims", s.PersistentVolumeClaims, nil)
+	validation.List(&v.Faults, "StorageClass", "StorageClasses", "StorageClasses", s.StorageClasses, nil)
+	validation.List(&v.Faults, "CSINode", "CSINodes", "CSINodes", s.CSINodes, nil)
+	validation.List(&v.Faults, "VolumeAttachment", "VolumeAttachments", "VolumeAttachments", s.VolumeAttachments, nil)
+	validation.List(&v.Faults, "CSIDriver", "CSIDrivers", "CSIDrivers", s.CSIDrivers, nil)
+	validation.List(&v.Faults, "CSIStorageCapacity", "CSIStorageCapacities", "CSIStorageCapacities", s.CSIStorageCapacities, nil)
+	validation.List(&v.Faults, "PriorityClass", "PriorityClasses", "PriorityClasses", s.PriorityClasses, nil)
+	validation.List(&v.Faults, "RuntimeClass", "RuntimeClasses", "RuntimeClasses", s.RuntimeClasses, nil)
+	validation.List(&v.Faults, "LimitRange", "LimitRanges", "LimitRanges", s.LimitRanges, nil)
 	v.quotas(s)
-	pools := namesOf("pool", "pools", len(s.Pools))
+	pools := validation.NamesOf("pool", "pools", len(s.Pools))
 	checked := map[*instancetypes.InstanceType]bool{} // pools may share their types
 	for i := range s.Pools {
 		pool := &s.Pools[i]
-		pools.check(v, i, pool.Kind, pool.Name) // a Provisioner may share a NodePool's name during a migration
-		v.amounts("limit of pool "+pool.Name, pool.Limits)
-		v.taints("pool "+pool.Name, pool.Taints)
-		v.count("pool "+pool.Name, "weight", int64(pool.Weight))
+		pools.Check(&v.Faults, i, pool.Kind, pool.Name) // a Provisioner may share a NodePool's name during a migration
+		v.Amounts("limit of pool "+pool.Name, pool.Limits)
+		v.Taints("pool "+pool.Name, pool.Taints)
+		v.Count("pool "+pool.Name, "weight", int64(pool.Weight))
 		if pool.Replicas != nil {
-			v.count("pool "+pool.Name, "replicas", *pool.Replicas)
+			v.Count("pool "+pool.Name, "replicas", *pool.Replicas)
 		}
 		for _, key := range slices.Sorted(maps.Keys(pool.MinValues)) {
-			v.count("pool "+pool.Name, "minValues of "+key, int64(pool.MinValues[key]))
+			v.Count("pool "+pool.Name, "minValues of "+key, int64(pool.MinValues[key]))
 		}
 		if len(pool.Types) > 0 && !checked[&pool.Types[0]] {
 			checked[&pool.Types[0]] = true
@@ -256,123 +271,88 @@ func (v *validation) objects(s *Snapshot) {
 		}
 		for _, u := range pool.unknownKeys() {
 			if u.refused {
-				v.add("pool "+pool.Name, "%s", u.text)
+				v.Add("pool "+pool.Name, "%s", u.text)
 			}
 		}
 	}
 }
 
-type validation struct{ errs []error }
+// checks are the faults of a snapshot.
+type checks struct{ validation.Faults }
 
-func (v *validation) add(what, format string, args ...any) {
-	v.errs = append(v.errs, &InvalidError{what, fmt.Errorf(format, args...)})
-}
-
-// names finds objects without a name, and objects that share a name.
-type names struct {
-	kind, list string
-	seen       map[[2]string]bool
-}
-
-func namesOf(kind, list string, count int) names {
-	return names{kind, list, make(map[[2]string]bool, count)}
-}
-
-// check looks at a name, which must be unique within scope: a namespace, or "" for the cluster.
-func (n *names) check(v *validation, i int, scope, name string) {
-	switch at := [2]string{scope, name}; {
-	case name == "":
-		v.add(fmt.Sprintf("%s[%d]", n.list, i), "has no name")
-	case n.seen[at]:
-		v.add(n.kind+" "+strings.TrimPrefix(scope+"/"+name, "/"), "is listed more than once; names are unique in a cluster")
-	default:
-		n.seen[at] = true
+// err returns the faults as errors.
+func (v *checks) err() error {
+	var errs []error
+	for _, f := range v.Faults {
+		errs = append(errs, &InvalidError{f.What, f.Err})
 	}
-}
-
-// listed reports objects of a list that are nil, without a name, or named like another. If more is
-// not nil, it is called for each object that is not nil. field is the name of the list in
-// [Snapshot].
-func listed[P interface {
-	comparable
-	metav1.Object
-}](v *validation, kind, list, field string, all []P, more func(P)) {
-	names := namesOf(kind, list, len(all))
-	var missing P
-	for i, x := range all {
-		if x == missing {
-			v.add(fmt.Sprintf("%s[%d]", field, i), "is nil; leave it out")
-			continue
-		}
-		scope := x.GetNamespace()
-		if kind == "pod" {
-			scope = cmp.Or(scope, corev1.NamespaceDefault)
-		}
-		names.check(v, i, scope, x.GetName())
-		if more != nil {
-			more(x)
-		}
-	}
-}
-
-func (v *validation) taints(what string, list []corev1.Taint) {
-	for _, t := range list {
-		switch t.Effect {
-		case corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute, corev1.TaintEffectPreferNoSchedule:
-		default:
-			v.add(what, "taint %s has the effect %q, want NoSchedule, NoExecute or PreferNoSchedule", t.Key, t.Effect)
-		}
-	}
+	return errors.Join(errs...)
 }
 
 // claims reports claims without a name, and claims that share a node.
-func (v *validation) claims(s *Snapshot) {
-	claims := namesOf("claim", "nodeClaims", len(s.NodeClaims))
+func (v *checks) claims(s *Snapshot) {
+	claims := validation.NamesOf("claim", "nodeClaims", len(s.NodeClaims))
 	names, ids := map[string]string{}, map[string]string{} // claim by name and provider id of the node
 	once := func(of map[string]string, key, claim, what string) {
 		switch other, taken := of[key]; {
 		case key == "":
 		case taken && other != claim:
-			v.add("claim "+claim, "has the same %s as claim %s, %s; a node has one claim", what, other, key)
+			v.Add("claim "+claim, "has the same %s as claim %s, %s; a node has one claim", what, other, key)
 		default:
 			of[key] = claim
 		}
 	}
 	for i := range s.NodeClaims {
 		c := &s.NodeClaims[i]
-		claims.check(v, i, "", c.Name)
-		v.amounts("claim "+c.Name, c.Capacity)
-		v.amounts("claim "+c.Name, c.Allocatable)
+		claims.Check(&v.Faults, i, "", c.Name)
+		v.Amounts("claim "+c.Name, c.Capacity)
+		v.Amounts("claim "+c.Name, c.Allocatable)
 		once(names, cmp.Or(c.NodeName, c.Name), c.Name, "node")
 		once(ids, c.ProviderID, c.Name, "provider id")
 	}
 }
 
-func (v *validation) amounts(what string, list corev1.ResourceList) {
-	for _, name := range resources.Names(list) {
-		if q := list[name]; q.Sign() < 0 {
-			v.add(what, "%s is %s, must not be negative", name, q.String())
-		}
-	}
-}
-
-// count reports a number below zero.
-func (v *validation) count(what, field string, n int64) {
-	if n < 0 {
-		v.add(what, "%s is %d, must not be negative", field, n)
-	}
-}
-
-func (v *validation) types(pool *Pool) {
-	types := namesOf("pool "+pool.Name+": instance type", "pool "+pool.Name+": types", len(pool.Types))
+func (v *checks) types(pool *Pool) {
+	types := validation.NamesOf("pool "+pool.Name+": instance type", "pool "+pool.Name+": types", len(pool.Types))
 	for i := range pool.Types {
 		t := &pool.Types[i]
-		types.check(v, i, "", t.Name)
-		v.amounts("instance type "+t.Name, t.Capacity)
+		types.Check(&v.Faults, i, "", t.Name)
+		v.Amounts("instance type "+t.Name, t.Capacity)
 		for k := range t.Offerings {
-			v.count("instance type "+t.Name, fmt.Sprintf("reservation count of offering %d", k), int64(t.Offerings[k].ReservationCount))
+			v.Count("instance type "+t.Name, fmt.Sprintf("reservation count of offering %d", k), int64(t.Offerings[k].ReservationCount))
 		}
 	}
+}
+
+// quotas reports what is wrong with the CapacityQuotas.
+func (v *checks) quotas(s *Snapshot) {
+	names := validation.NamesOf("CapacityQuota", "Quotas", len(s.Quotas))
+	for i := range s.Quotas {
+		q := &s.Quotas[i]
+		names.Check(&v.Faults, i, "", q.Name)
+		v.Amounts("CapacityQuota "+q.Name, q.Limits)
+		if _, err := metav1.LabelSelectorAsSelector(q.Selector); err != nil {
+			v.Add("CapacityQuota "+q.Name, "selector: %w", err)
+		}
+	}
+}
+
+// pod reports what planning cannot read in the pod of an object. at is its path there.
+func (v *checks) pod(kind string, o metav1.Object, p *corev1.Pod, at string) {
+	for _, err := range podfault.Of(p, at, nodeAffinity(&p.Spec)) {
+		v.Add(fmt.Sprintf("%s %s/%s", kind, cmp.Or(o.GetNamespace(), corev1.NamespaceDefault), o.GetName()), "%w", err)
+	}
+}
+
+// Budgets returns what the CapacityQuotas of the snapshot still allow, by the names of quotas and
+// resources. Existing nodes, claims whose nodes have not joined, and nodes that are being removed
+// all count until they are gone. It costs O(nodes x quotas).
+func (s *Snapshot) Budgets() []capacityquota.Budget {
+	return budgetsOf(capacityquota.Compile(s.Quotas), s.members(requirements.AgentAliases()))
+}
+
+func budgetsOf(quotas capacityquota.Set, members []member) []capacityquota.Budget {
+	return quotas.Budgets(len(members), func(i int) (map[string]string, corev1.ResourceList) { return members[i].labels, members[i].capacity })
 }
 
 // Taints of nodes that Karpenter is about to delete.

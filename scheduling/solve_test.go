@@ -23,6 +23,15 @@ func (s script) Pack(ctx context.Context, p *scheduling.Problem, r scheduling.Ro
 	return s(ctx, p, r)
 }
 
+// asPacked is a packer whose nodes are kept.
+func asPacked(f packing) packing {
+	return func(p *scheduling.Problem, items []scheduling.Item) scheduling.Outcome {
+		out := f(p, items)
+		out.AsPacked = true
+		return out
+	}
+}
+
 // Every placed pod is bound by the name of its node, whether the node exists, was bought, or is to
 // be bought. No name stands for two nodes.
 func TestBindingsNameTheirNodes(t *testing.T) {
@@ -37,7 +46,7 @@ func TestBindingsNameTheirNodes(t *testing.T) {
 		},
 	})
 	result := solve(p, func(p *scheduling.Problem, items []scheduling.Item) scheduling.Outcome {
-		out := scheduling.Outcome{Existing: [][]scheduling.Share{{{Item: 0, Count: 1}}, {{Item: 0, Count: 1}}}}
+		out := scheduling.Outcome{AsPacked: true, Existing: [][]scheduling.Share{{{Item: 0, Count: 1}}, {{Item: 0, Count: 1}}}}
 		for i := range p.Shapes {
 			if p.InstanceType(i).Name == "large" {
 				bin := scheduling.OutcomeBin{Shape: i, Shares: []scheduling.Share{{Item: 0, Count: 1}}}
@@ -101,7 +110,7 @@ func TestTheFinalPackingMustPlaceAll(t *testing.T) {
 			if r.Final {
 				bin.Shape, bin.Offering, bin.Shares[0].Count = 0, c.offering, c.shares
 			}
-			return scheduling.Outcome{Bins: []scheduling.OutcomeBin{bin}}, nil
+			return scheduling.Outcome{Bins: []scheduling.OutcomeBin{bin}, AsPacked: true}, nil
 		}))
 		require.NoError(t, err)
 		assert.Equal(t, c.draft, r.Draft)

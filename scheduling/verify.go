@@ -45,6 +45,8 @@ type verifiedNode struct {
 	bind.Node
 	labels map[string]string // shared by nodes to buy that differ in the hostname only
 	host   string            // that hostname, which no volume knows yet
+
+	daemons []*bind.Class // on a node to buy: those that are counted
 }
 
 // value returns the value of a label.
@@ -218,7 +220,8 @@ func (v *verifier) start(bins []OutcomeBin, used []bool) *verification {
 	}
 	for b := range bins {
 		if used[b] {
-			run.cluster.StartDaemons(v.daemonsAt(v.p.Shapes[bins[b].Shape].daemons), &run.nodes[len(v.nodes)+b].Node)
+			n := &run.nodes[len(v.nodes)+b]
+			n.daemons, _ = run.cluster.StartDaemons(v.daemonsAt(v.p.Shapes[bins[b].Shape].daemons), &n.Node)
 		}
 	}
 	return run
@@ -300,14 +303,15 @@ func (r *verification) fill(held []binding, seats []seat, buy func(binding) (at 
 	for progress := true; progress; {
 		progress = false
 		for _, i := range classes {
-			next, bought, level := 0, true, len(r.p.topology.Preferences(i))
+			next, bought := 0, true
 			for _, pod := range r.p.Classes[i].Pods {
 				if bound[pod] {
 					continue
 				}
-				b := binding{pod: pod, class: i, level: level, added: true, gone: r.gone}
+				b := binding{pod: pod, class: i, added: true, gone: r.gone}
 				for ; next < len(seats); next++ {
 					if b.at = seats[next]; r.place(b).OK() {
+						b.level = r.lost(b)
 						held, bound[pod], progress = append(held, b), true, true
 						break
 					}
@@ -317,6 +321,7 @@ func (r *verification) fill(held []binding, seats []seat, buy func(binding) (at 
 				}
 				open := false
 				if b.at, open, bought = buy(b); bought {
+					b.level = r.lost(b)
 					held, bound[pod], progress = append(held, b), true, true
 				}
 				if open {
@@ -344,12 +349,32 @@ func (r *verification) open(bins []OutcomeBin) []seat {
 	return out
 }
 
+// lost returns how many preferences a placed pod gives up.
+func (r *verification) lost(b binding) int {
+	if len(r.p.topology.Preferences(b.class)) == 0 {
+		return 0
+	}
+	c, n := &r.classes[b.class], &r.nodes[r.index(b.at)]
+	r.cluster.Count(c, &n.Node, false, -1)
+	defer r.cluster.Count(c, &n.Node, false, 1)
+	labels := maps.Clone(n.labels)
+	labels[corev1.LabelHostname] = n.host
+	return r.p.topology.Lost(b.class, labels, r.cluster.Tainted(c, n.LabelClass), func(x *interpod.Constraints) bool {
+		return r.cluster.Between(x, n.Values, nil).OK()
+	})
+}
+
+// index returns the position of a seat in nodes.
+func (r *verification) index(at seat) int {
+	if at.bin < 0 {
+		return at.node
+	}
+	return len(r.verifier.nodes) + at.bin
+}
+
 // place binds one pod, or returns the refusal.
 func (r *verification) place(b binding) bind.Refusal {
-	at := b.at.node
-	if b.at.bin >= 0 {
-		at = len(r.verifier.nodes) + b.at.bin
-	}
+	at := r.index(b.at)
 	if r.keeps(at, b) {
 		return bind.Refusal{By: bind.Other, Other: "its node keeps room for a nominated pod"}
 	}
@@ -410,39 +435,6 @@ func (r *verification) bindTo(n *verifiedNode, class int) bind.Refusal {
 	}
 	r.cluster.Add(c, &n.Node, false)
 	return refusal
-}
-
-// verifiedLeaving is a leaving node with its pods as the verifier counts them.
-type verifiedLeaving struct {
-	bind.Node
-	pods []leavingPod
-}
-
-type leavingPod struct {
-	bind.Class
-	terminating bool
-	claims      []string // those that no other pod may use meanwhile
-}
-
-// leave counts the leaving nodes and their pods.
-func (v *verifier) leave(constraints [][]interpod.Constraints, memberOf func(*corev1.Pod) []int32) {
-	v.leaving = make([]verifiedLeaving, len(v.p.leaving))
-	for i := range v.p.leaving {
-		from, n := &v.p.leaving[i], &v.leaving[i]
-		v.cluster.Describe(&n.Node, from.labels, from.taints)
-		for k, pod := range from.pods {
-			own := leavingPod{bind.Class{Constraints: constraints[i][k]}, pod.DeletionTimestamp != nil, v.p.volumes.Exclusive(pod)}
-			if memberOf != nil {
-				own.MemberOf = memberOf(pod)
-			}
-			n.pods = append(n.pods, own)
-			v.cluster.Count(&n.pods[k].Class, &n.Node, own.terminating, 1)
-			for _, claim := range own.claims {
-				v.claimed[claim]++
-			}
-		}
-		v.cluster.CountNode(&n.Node, 1)
-	}
 }
 
 // end stops counting the pod of a leaving node that the pod replaces; sign 1 counts it again. It

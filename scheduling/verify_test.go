@@ -88,7 +88,7 @@ func TestWhatIsLeftOfNewNodesIsTaken(t *testing.T) {
 		return scheduling.Outcome{Bins: []scheduling.OutcomeBin{{Shape: 1, Shares: []scheduling.Share{{Item: 0, Count: 1}}}, {Shape: 1}}}
 	}
 	s := scheduling.Snapshot{Pods: []*corev1.Pod{pod("a"), pod("b"), pod("c")}, Pools: []scheduling.Pool{pool("default")}}
-	result := solve(compile(t, s), packing(one))
+	result := solve(compile(t, s), asPacked(one))
 	require.Len(t, result.Bindings(), 3)
 	require.Len(t, result.NewNodes(), 1, "the empty one is not bought")
 	assert.Len(t, result.NewNodes()[0].Pods, 3)
@@ -120,6 +120,24 @@ func TestNodesAreAdded(t *testing.T) {
 	require.Len(t, result.NewNodes(), 2, "what is left of one is taken first")
 	s.Pools = []scheduling.Pool{oneNode()}
 	require.Len(t, solve(compile(t, s), nothing).Bindings(), 2)
+}
+
+// A pod that is added gives up only preferences that do not hold where it is.
+func TestAddedPodsKeepWhatHolds(t *testing.T) {
+	soft := func(p *corev1.Pod) {
+		term := func(key, value string) corev1.PreferredSchedulingTerm {
+			in := corev1.NodeSelectorRequirement{Key: key, Operator: corev1.NodeSelectorOpIn, Values: []string{value}}
+			return corev1.PreferredSchedulingTerm{Weight: 1, Preference: corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{in}}}
+		}
+		p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+			PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{term(corev1.LabelTopologyZone, "zone-a"), term(corev1.LabelHostname, "n1"), term(corev1.LabelArchStable, "arm64")},
+		}}
+	}
+	a := pod("a", soft)
+	r := solve(compile(t, scheduling.Snapshot{Pods: []*corev1.Pod{a}, Nodes: []*corev1.Node{node("n1")}}), nothing)
+	given, kept := r.GivenUp(a)
+	assert.Equal(t, []string{"preferred node affinity: kubernetes.io/arch in (arm64)"}, given)
+	assert.Len(t, kept, 2)
 }
 
 // A free volume that was given to an unplaced pod is available to others in the end. So is one that

@@ -23,7 +23,8 @@ type Bound struct {
 	// Kind says what proves Price.
 	Kind binpack.BoundKind
 	// Choice is a lower bound for the zones, preferences and order of pools that this plan has
-	// chosen. It is often higher than Price, and shows how well the plan is packed for that choice.
+	// chosen. It is often higher than Price, and shows how well the plan is packed for that choice. It
+	// is 0 if pods have left the nodes of the packing since; see [scheduling.Result.IsAsPacked].
 	Choice binpack.Price
 	// GapPercent is how far the plan is above Price, in percent of Price.
 	GapPercent float64
@@ -76,8 +77,10 @@ func (p *Plan) Duals() []binpack.Price {
 // remains.
 func (p *Plan) prove(ctx context.Context, types []binpack.Type, effort binpack.Effort) error {
 	problem := p.relaxation(types)
-	p.Bound.Choice = p.Packing.Bound.Price
-	if p.isRelaxed(problem) {
+	if p.Result.IsAsPacked() {
+		p.Bound.Choice = p.Packing.Bound.Price
+	}
+	if p.Result.IsAsPacked() && p.isRelaxed(problem) {
 		p.Bound.Price, p.Bound.Kind, p.Bound.GapPercent = p.Packing.Bound.Price, p.Packing.Bound.Kind, p.Packing.GapPercent()
 		p.Bound.relaxed, p.Bound.claim = p.Instance, p.Packing
 		return nil

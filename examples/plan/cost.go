@@ -140,7 +140,7 @@ func WorkloadOf(pod *corev1.Pod) string {
 func (p *Plan) WeightsCost(ctx context.Context) (binpack.Price, error) {
 	s := p.Problem.Snapshot()
 	differ := slices.ContainsFunc(s.Pools, func(o scheduling.Pool) bool { return o.Weight != s.Pools[0].Weight })
-	if !differ || len(p.Result.NewNodes()) == 0 || p.Packing.Objective <= p.Bound.Price {
+	if !differ || len(p.Result.NewNodes()) == 0 || p.Bound.GapPercent == 0 && p.Bound.Price > 0 {
 		return 0, nil
 	}
 	refused := map[types.NamespacedName]bool{}

@@ -150,3 +150,12 @@ func (d *descentOfPods) putOne(f *binpack.Filling, item int) {
 		}
 	}
 }
+
+// isOwn reports whether a strategy looks for low prices.
+func isOwn(s binpack.Strategy) bool {
+	switch s.(type) {
+	case binpack.CostAware, exhaustive:
+		return true
+	}
+	return false
+}

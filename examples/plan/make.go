@@ -265,6 +265,7 @@ func solve(ctx context.Context, p *scheduling.Problem, opts *Options) (*Plan, *p
 		packing = opts.Packing
 	}
 	k.final, k.draft = packings(packing)
+	k.asPacked = !isOwn(k.final.Strategy) || out.options.Objective.countsMore()
 	var err error
 	if out.Result, err = p.Solve(ctx, k); err != nil {
 		return nil, nil, fmt.Errorf("plan: %w", err)
@@ -291,6 +292,7 @@ type packer struct {
 	final, draft binpack.Options
 	rounds       []round
 	finals       map[int]round // by number of the round
+	asPacked     bool          // price alone does not say which nodes are worth giving up
 }
 
 type round struct {
@@ -312,7 +314,7 @@ func (k *packer) Pack(ctx context.Context, p *scheduling.Problem, r scheduling.R
 			}
 		}
 		k.finals[r.Number] = last
-		return Outcome(last.in, last.plan), nil
+		return k.outcome(last), nil
 	}
 	in, err := k.compile(p, r.Items)
 	if err != nil {
@@ -323,7 +325,13 @@ func (k *packer) Pack(ctx context.Context, p *scheduling.Problem, r scheduling.R
 		return scheduling.Outcome{}, err
 	}
 	k.rounds = append(k.rounds, round{in, plan})
-	return Outcome(in, plan), nil
+	return k.outcome(round{in, plan}), nil
+}
+
+func (k *packer) outcome(r round) scheduling.Outcome {
+	out := Outcome(r.in, r.plan)
+	out.AsPacked = k.asPacked
+	return out
 }
 
 // compile turns a round into an instance. After the first round only the items are new.

@@ -62,6 +62,11 @@ type Interruptions struct {
 	PerHour func(instanceType, zone string) (rate float64, known bool)
 }
 
+// countsMore reports whether a node costs more than its price.
+func (o *Objective) countsMore() bool {
+	return o != nil && (len(o.Factors) > 0 || o.PerNode > 0 || o.Interruption > 0 || o.Interruptions != nil)
+}
+
 // check reports every invalid setting: negative numbers, numbers that are too large, and NaN.
 func (o *Objective) check() error {
 	if o == nil {

@@ -7,6 +7,7 @@
 package nodefeature
 
 import (
+	"cmp"
 	"maps"
 	"reflect"
 	"slices"
@@ -103,4 +104,18 @@ func texts(of any, field string) []string {
 	}
 	list, _ := reflect.TypeAssert[[]string](f)
 	return list
+}
+
+// Newest returns the newest node that shows its kubelet; nil if none does.
+func Newest(nodes []*corev1.Node) *corev1.Node {
+	var out *corev1.Node
+	for _, n := range nodes {
+		if n.Status.NodeInfo.KubeletVersion == "" && len(Declared(n)) == 0 {
+			continue
+		}
+		if out == nil || cmp.Or(n.CreationTimestamp.Compare(out.CreationTimestamp.Time), strings.Compare(out.Name, n.Name)) > 0 {
+			out = n
+		}
+	}
+	return out
 }

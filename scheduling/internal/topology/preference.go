@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
 )
@@ -48,6 +50,57 @@ func comparePreferences(a, b Preference) int {
 
 // Preferences returns the soft constraints of a class in the order in which they are given up.
 func (p *Problem) Preferences(class int) []Preference { return slices.Clone(p.classes[class].soft) }
+
+// Lost returns how many preferences a pod of the class gives up at a place: all up to the last one
+// that does not hold there. allows says whether constraints between pods let one more pod in, and
+// tainted whether the node has a soft taint that the pod does not tolerate.
+func (p *Problem) Lost(class int, labels map[string]string, tainted bool, allows func(*interpod.Constraints) bool) int {
+	c := &p.classes[class]
+	holds := func(s Preference) bool {
+		x := c.all
+		x.Spreads, x.Terms = nil, nil
+		switch s.Kind {
+		case PreferSpread:
+			x.Spreads = c.all.Spreads[s.index : s.index+1]
+		case PreferPods:
+			x.Terms = c.all.Terms[s.index : s.index+1]
+		case PreferNodes:
+			return c.Preferred[s.index].Nodes.Matches(labels)
+		case PreferNoTaint:
+			return !tainted
+		}
+		return allows(&x)
+	}
+	for n := len(c.soft); n > 0; n-- {
+		if !holds(c.soft[n-1]) {
+			return n
+		}
+	}
+	return 0
+}
+
+// Escapes reports whether a pod of the class that moves between nodes with these labels would leave a
+// constraint that kube-scheduler looks at only on nodes that are there or have a label. Spreads count
+// what is for sale, so the pod stays in its domain, and so does one that other pods count; only zones
+// may be left if spreads need not count them. Pods stay on nodes with the labels by which they, or
+// others, keep apart.
+func (p *Problem) Escapes(class int, from, to map[string]string, zones bool) bool {
+	leaves := func(group int32) bool {
+		g := &p.groups[group]
+		old, labelled := from[g.key]
+		now, still := to[g.key]
+		switch {
+		case g.hostname:
+			return false
+		case g.spread && !(zones && g.key == corev1.LabelTopologyZone):
+			return old != now
+		default:
+			return labelled && !still
+		}
+	}
+	c := &p.classes[class]
+	return slices.ContainsFunc(c.all.MemberOf, leaves) || slices.ContainsFunc(c.all.Terms, func(t interpod.Term) bool { return leaves(t.Group) })
+}
 
 // binds reports whether a term is hard or is never given up.
 func binds(t *interpod.Term) bool { return t.Hard || t.Weight == always }

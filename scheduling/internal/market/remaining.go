@@ -1,0 +1,87 @@
+package market
+
+import (
+	"maps"
+	"math"
+	"slices"
+)
+
+// Remaining is what may still be bought. It is not safe for concurrent use.
+type Remaining struct {
+	m      *Market
+	limits [][]int64 // by pool and limited resource
+	nodes  []int     // by pool; negative for any number
+	quotas []int64
+	sold   map[string]int // by Offer.Stock
+}
+
+// Remaining returns what may be bought beside no other node. quotas is what they still allow.
+func (m *Market) Remaining(quotas []int64) *Remaining {
+	out := &Remaining{m: m, quotas: slices.Clone(quotas), sold: map[string]int{}}
+	for _, p := range m.pools {
+		out.limits, out.nodes = append(out.limits, slices.Clone(p.Left)), append(out.nodes, p.Nodes)
+	}
+	return out
+}
+
+// Clone returns an independent copy.
+func (r *Remaining) Clone() *Remaining {
+	out := &Remaining{m: r.m, nodes: slices.Clone(r.nodes), quotas: slices.Clone(r.quotas), sold: maps.Clone(r.sold)}
+	for _, left := range r.limits {
+		out.limits = append(out.limits, slices.Clone(left))
+	}
+	return out
+}
+
+// Buy takes a node; sign -1 gives it back.
+func (r *Remaining) Buy(o *Offer, sign int) {
+	for i, u := range o.Usage {
+		r.limits[o.Pool][i] = minus(r.limits[o.Pool][i], u*int64(sign))
+	}
+	for i, u := range o.Quota {
+		r.quotas[i] = minus(r.quotas[i], u*int64(sign))
+	}
+	if r.nodes[o.Pool] >= 0 {
+		r.nodes[o.Pool] = max(0, r.nodes[o.Pool]-sign)
+	}
+	r.sold[o.Stock] += sign
+}
+
+// minus subtracts b from a and saturates.
+func minus(a, b int64) int64 {
+	switch d := a - b; {
+	case b > 0 && d > a:
+		return math.MinInt64
+	case b < 0 && d < a:
+		return math.MaxInt64
+	default:
+		return d
+	}
+}
+
+// Within reports whether the limits of the pool and the quotas allow one more node.
+func (r *Remaining) Within(o *Offer) bool { return r.InPool(o) && Fits(o.Quota, r.quotas) }
+
+// InPool reports whether the limits of the pool allow one more node.
+func (r *Remaining) InPool(o *Offer) bool {
+	for i, u := range o.Usage {
+		if u > r.limits[o.Pool][i] {
+			return false
+		}
+	}
+	return r.nodes[o.Pool] != 0
+}
+
+// Stocks reports whether the offer's count is not used up.
+func (r *Remaining) Stocks(o *Offer) bool { return o.Count == 0 || r.sold[o.Stock] < o.Count }
+
+// Fits reports whether usage fits in what is left. A node that counts nothing against a quota fits
+// in it.
+func Fits(usage, left []int64) bool {
+	for i, u := range usage {
+		if u > 0 && u > left[i] {
+			return false
+		}
+	}
+	return true
+}

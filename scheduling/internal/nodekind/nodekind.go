@@ -1,0 +1,86 @@
+// Package nodekind tells the nodes of a pool apart by what runs on them and what filters see in
+// them.
+package nodekind
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling/internal/once"
+	"github.com/joinery-sdk/joinery/scheduling/internal/topology"
+)
+
+// SomeHost returns a hostname for a new node. It is not a valid label value, so no pod can ask for
+// it.
+func SomeHost() requirements.Set {
+	return requirements.MustOf(requirements.In(corev1.LabelHostname, "a new node"))
+}
+
+// Daemon is a DaemonSet whose pods tolerate the taints of the pool.
+type Daemon struct {
+	Number   int // its position in the problem
+	Required requirements.Alternatives
+}
+
+// Kind is the daemons of a node, by number, and its pseudo-labels; see [topology.Problem.Sides].
+type Kind struct {
+	Daemons []int
+	Sides   requirements.Set
+}
+
+// Kinds has what depends on the labels of a pool's node. It is computed once for all offerings that
+// agree in the labels that daemons and filters look at. It is safe for concurrent use.
+type Kinds struct {
+	topology *topology.Problem
+	host     requirements.Set
+	always   []int // daemons on all nodes of the pool
+	depends  []Daemon
+	keys     requirements.Keys
+	known    once.Map[string, Kind] // by the labels of shape and offering that have these keys
+}
+
+// New returns the kinds of a pool.
+func New(daemons []Daemon, t *topology.Problem) *Kinds {
+	k := &Kinds{topology: t, host: SomeHost()}
+	if t.Splits() {
+		k.keys = t.Keys()
+	}
+	for _, d := range daemons {
+		if d.Required.Len() == 1 && d.Required.At(0).IsAnything() {
+			k.always = append(k.always, d.Number)
+			continue
+		}
+		k.depends, k.keys = append(k.depends, d), k.keys.Union(d.Required.Keys())
+	}
+	return k
+}
+
+// Of returns the kind of the nodes of an offering.
+func (k *Kinds) Of(shape, offering requirements.Set) Kind {
+	if len(k.depends) == 0 && !k.topology.Splits() {
+		return Kind{Daemons: k.always}
+	}
+	shape, offering = shape.Restrict(k.keys), offering.Restrict(k.keys)
+	return k.known.Of(string(offering.AppendKey(shape.AppendKey(nil))), func() Kind { return k.make(shape, offering) })
+}
+
+func (k *Kinds) make(shape, offering requirements.Set) Kind {
+	out := Kind{Daemons: slices.Clip(k.always)}
+	node, err := shape.Intersect(offering)
+	if err != nil {
+		return out
+	}
+	hosted, err := node.Intersect(k.host)
+	if err != nil {
+		return out
+	}
+	for _, d := range k.depends {
+		if d.Required.Compatible(hosted, requirements.Keys{}) {
+			out.Daemons = append(out.Daemons, d.Number)
+		}
+	}
+	out.Sides = k.topology.Sides(node, out.Daemons)
+	return out
+}
