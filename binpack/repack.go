@@ -54,8 +54,8 @@ func (p *planner) repack(l Layout, complete bool) Layout {
 		s.guides = append(s.guides, p.guide(k))
 	}
 	floor := p.floor()
-	open := func() bool { return s.budget.Left > 0 && !p.stopped() && (!complete && s.cost > floor || len(s.missing) > 0) }
-	for idle := 0; idle < idleLeast+idleRounds*(len(s.bins)+len(s.nodes)) && open(); idle++ {
+	open := func() bool { return len(s.missing) > 0 || !complete && s.cost > floor }
+	for idle := 0; idle < idleLeast+idleRounds*(len(s.bins)+len(s.nodes)) && open() && s.budget.Left > 0 && !p.stopped(); idle++ {
 		if s.round() {
 			if idle = 0; p.report != nil {
 				p.report(Progress{Bound: floor, Price: s.cost, Work: p.work(s.budget.Left + p.budget.Left)})

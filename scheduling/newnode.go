@@ -358,15 +358,32 @@ func (s *state) consolidate() *state {
 		}
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(waste[b].unused, waste[a].unused) })
-	changed := false
-	for _, b := range order {
-		if g, order := best.without(b, held); g != nil {
-			best, held, changed = g, order, true
+	at := make([][]binding, len(best.bins)) // what bins hold
+	sit := func(list []binding) {
+		for _, x := range list {
+			if x.at.bin >= 0 {
+				at[x.at.bin] = append(at[x.at.bin], x)
+			}
 		}
 	}
-	if !changed {
+	sit(held)
+	var moved []binding // in the order of their last moves
+	for _, b := range order[:min(len(order), copied/max(1, len(run.nodes)))] {
+		g, moves := best.without(b, at[b])
+		if g == nil {
+			continue
+		}
+		gone := boundBy(moves)
+		moved = append(slices.DeleteFunc(moved, func(x binding) bool { return gone[x.pod] }), moves...)
+		best, at[b] = g, nil
+		at = append(at, make([][]binding, len(best.bins)-len(at))...)
+		sit(moves)
+	}
+	if len(moved) == 0 {
 		return s
 	}
+	gone := boundBy(moved)
+	held = append(slices.DeleteFunc(held, func(x binding) bool { return gone[x.pod] }), moved...)
 	next := *s
 	next.last.Bins, next.added = best.bins, s.added+len(best.bought)
 	next.verify(held)
@@ -376,47 +393,38 @@ func (s *state) consolidate() *state {
 	return &next
 }
 
-// without returns the plan without a bin, and its bindings; nil if it is not cheaper.
-func (g *extension) without(b int, held []binding) (*extension, []binding) {
+// copied limits the nodes that consolidate copies, one for each node of the plan and trial.
+const copied = 1 << 15
+
+// without returns the plan without a bin, and where its pods go; nil if it is not cheaper.
+func (g *extension) without(b int, pods []binding) (*extension, []binding) {
 	p, o, next := g.p, g.p.offer(&g.bins[b]), *g
 	next.verification, next.remaining, next.weight = g.clone(), g.remaining.Clone(), p.market().Weight(o)
 	next.remaining.Buy(o, -1)
 	n := &next.nodes[len(g.verifier.nodes)+b]
-	var moved, kept []binding
-	for _, x := range held {
-		if x.at.bin == b {
-			next.cluster.Count(&next.classes[x.class], &n.Node, false, -1)
-			moved = append(moved, x)
-		} else {
-			kept = append(kept, x)
-		}
+	for _, x := range pods {
+		next.cluster.Count(&next.classes[x.class], &n.Node, false, -1)
 	}
 	next.uncount(n)
 	next.from = n.labels
-	m := &move{extension: &next, left: o.Price * (1 - 1e-9)} // sums may differ in their last digits
-	seats := next.open(g.bins)
-	for len(moved) > 0 && m.left >= 0 {
+	m, moves := &move{extension: &next, left: o.Price * (1 - 1e-9)}, []binding(nil) // sums may differ in their last digits
+	for seats := next.open(g.bins); ; {
 		var rest []binding
-		for _, x := range moved {
+		for _, x := range pods {
 			if y, ok := m.join(x, seats); ok {
-				kept = append(kept, y)
+				moves = append(moves, y)
 			} else {
 				rest = append(rest, x)
 			}
 		}
-		if moved = rest; len(rest) == 0 {
-			break
+		if m.left >= 0 && len(rest) == 0 {
+			return &next, moves
 		}
-		y, ok := m.buyAll(rest)
-		if !ok {
+		if m.left < 0 || !m.buyAll(&rest[0], rest) {
 			return nil, nil
 		}
-		kept, moved, seats = append(kept, y), rest[1:], []seat{y.at}
+		moves, pods, seats = append(moves, rest[0]), rest[1:], []seat{rest[0].at}
 	}
-	if m.left < 0 {
-		return nil, nil
-	}
-	return &next, kept
 }
 
 // move is the pods of a bin on their way to others.
@@ -438,24 +446,22 @@ func (m *move) join(x binding, seats []seat) (binding, bool) {
 }
 
 // buyAll binds the first pod to a further node with room for all, or else for itself.
-func (m *move) buyAll(pods []binding) (binding, bool) {
-	x, need := pods[0], make([]int64, len(m.p.Resources))
-	for _, x := range pods {
+func (m *move) buyAll(first *binding, all []binding) bool {
+	y, need := *first, make([]int64, len(m.p.Resources))
+	for _, x := range all {
 		for r, q := range m.p.Classes[x.class].requests {
 			need[r] = bind.Sum(need[r], q)
 		}
 	}
-	y := x
 	y.added, y.gone = true, m.gone
-	for _, room := range [][]int64{need, m.p.Classes[x.class].requests} {
-		at, price, ok := m.buyFor(y, room, m.left)
-		if ok {
-			y.at = at
-			m.left -= price
-			return m.pay(x, y), true
+	for _, room := range [][]int64{need, m.p.Classes[y.class].requests} {
+		if at, price, ok := m.buyFor(y, room, m.left); ok {
+			y.at, m.left = at, m.left-price
+			*first = m.pay(*first, y)
+			return true
 		}
 	}
-	return x, false
+	return false
 }
 
 // pay pays for the preferences that a pod gives up in its new place.
@@ -475,14 +481,11 @@ func (g *extension) escapes(class int, labels map[string]string) bool {
 	return g.from != nil && g.p.topology.Escapes(class, g.from, labels, g.p.options.LeaveZones)
 }
 
-// clone returns an independent copy.
+// clone returns an independent copy. It copies what a node has when a pod is bound there.
 func (r *verification) clone() *verification {
 	out := *r
 	out.cluster, out.volumes, out.nodes, out.places, out.seated, out.claimed = r.cluster.Clone(), r.volumes.Clone(), slices.Clone(r.nodes), maps.Clone(r.places), maps.Clone(r.seated), maps.Clone(r.claimed)
-	for i := range out.nodes {
-		n := &out.nodes[i]
-		n.Free, n.Ports, n.Shared = slices.Clone(n.Free), slices.Clip(n.Ports), slices.Clip(n.Shared)
-	}
+	out.shared = true
 	return &out
 }
 

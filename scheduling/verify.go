@@ -49,6 +49,11 @@ type verifiedNode struct {
 	daemons []*bind.Class // on a node to buy: those that are counted
 }
 
+// own copies what binding a pod changes.
+func (n *verifiedNode) own() {
+	n.Free, n.Ports, n.Shared = slices.Clone(n.Free), slices.Clip(n.Ports), slices.Clip(n.Shared)
+}
+
 // value returns the value of a label.
 func (n *verifiedNode) value(key string) string {
 	if key == corev1.LabelHostname {
@@ -170,6 +175,7 @@ type verification struct {
 	cluster *bind.Cluster
 	volumes *volume.Binder
 	nodes   []verifiedNode // existing ones, then bins
+	shared  bool           // nodes have things in common with another run
 	claimed map[string]int
 	places  map[int]string           // by set, where its pods are
 	gone    int                      // how many leaving nodes are gone
@@ -210,8 +216,7 @@ func (v *verifier) start(bins []OutcomeBin, used []bool) *verification {
 		places: map[int]string{}, why: map[int]bind.Refusal{}, labels: map[place]map[string]string{}, ended: map[topology.Origin]bool{}, seated: map[*corev1.Pod]bool{}, claimed: maps.Clone(v.claimed),
 	}
 	for i := range v.nodes {
-		n := &run.nodes[i]
-		n.Free, n.Ports, n.Shared = slices.Clone(n.Free), slices.Clip(n.Ports), slices.Clip(n.Shared)
+		run.nodes[i].own()
 	}
 	for b := range bins {
 		if used[b] {
@@ -432,6 +437,9 @@ func (r *verification) bindTo(n *verifiedNode, class int) bind.Refusal {
 	}
 	for _, set := range r.sets[class] {
 		r.places[set] = n.value(r.keys[set])
+	}
+	if r.shared {
+		n.own()
 	}
 	r.cluster.Add(c, &n.Node, false)
 	return refusal

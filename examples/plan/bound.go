@@ -77,10 +77,10 @@ func (p *Plan) Duals() []binpack.Price {
 // remains.
 func (p *Plan) prove(ctx context.Context, types []binpack.Type, effort binpack.Effort) error {
 	problem := p.relaxation(types)
-	if p.Result.IsAsPacked() {
+	if p.IsAsPacked() {
 		p.Bound.Choice = p.Packing.Bound.Price
 	}
-	if p.Result.IsAsPacked() && p.isRelaxed(problem) {
+	if p.IsAsPacked() && p.isRelaxed(problem) {
 		p.Bound.Price, p.Bound.Kind, p.Bound.GapPercent = p.Packing.Bound.Price, p.Packing.Bound.Kind, p.Packing.GapPercent()
 		p.Bound.relaxed, p.Bound.claim = p.Instance, p.Packing
 		return nil

@@ -92,7 +92,7 @@ func (p *Problem) Escapes(class int, from, to map[string]string, zones bool) boo
 		switch {
 		case g.hostname:
 			return false
-		case g.spread && !(zones && g.key == corev1.LabelTopologyZone):
+		case g.spread && (!zones || g.key != corev1.LabelTopologyZone):
 			return old != now
 		default:
 			return labelled && !still
