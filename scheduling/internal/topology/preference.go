@@ -83,13 +83,15 @@ func (p *Problem) Lost(class int, labels map[string]string, tainted bool, allows
 // constraint that kube-scheduler looks at only on nodes that are there or have a label. Spreads count
 // what is for sale, so the pod stays in its domain, and so does one that other pods count; only zones
 // may be left if spreads need not count them. Pods stay on nodes with the labels by which they, or
-// others, keep apart.
+// others, keep apart, and where others prefer them to be.
 func (p *Problem) Escapes(class int, from, to map[string]string, zones bool) bool {
 	leaves := func(group int32) bool {
 		g := &p.groups[group]
 		old, labelled := from[g.key]
 		now, still := to[g.key]
 		switch {
+		case p.preferred(group):
+			return g.hostname || old != now
 		case g.hostname:
 			return false
 		case g.spread && (!zones || g.key != corev1.LabelTopologyZone):
@@ -100,6 +102,15 @@ func (p *Problem) Escapes(class int, from, to map[string]string, zones bool) boo
 	}
 	c := &p.classes[class]
 	return slices.ContainsFunc(c.all.MemberOf, leaves) || slices.ContainsFunc(c.all.Terms, func(t interpod.Term) bool { return leaves(t.Group) })
+}
+
+// preferred reports whether some pods prefer to be near or away from those of the group.
+func (p *Problem) preferred(group int32) bool {
+	return p.memo.preferred.Of(group, func() bool {
+		return slices.ContainsFunc(p.classes, func(c class) bool {
+			return slices.ContainsFunc(c.all.Terms, func(t interpod.Term) bool { return t.Group == group && !binds(&t) })
+		})
+	})
 }
 
 // binds reports whether a term is hard or is never given up.

@@ -302,6 +302,7 @@ type memo struct {
 	couples   once.Map[coupled, bool]           // whether some node could hold both
 	held      once.Map[int, bool]               // by class
 	standing  once.Map[string, map[string]bool] // by label; must not be modified
+	preferred once.Map[int32, bool]             // by group, whether others prefer its pods near or away
 	closings  once.Map[string, *closing]        // by the domains to close
 }
 
