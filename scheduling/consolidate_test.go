@@ -83,6 +83,22 @@ func TestSpreadPodsStayInTheirZones(t *testing.T) {
 	assert.Len(t, solve(p, largePerPod).NewNodes(), 1)
 }
 
+// Pods stay where others prefer them to be, though kube-scheduler would accept them elsewhere. What
+// keeps pods on nodes with a label is in TestLabelsThatNodesMayLack of examples/plan.
+func TestPodsStayWhereOthersPreferThem(t *testing.T) {
+	loud := pod("loud", func(p *corev1.Pod) { p.Labels["app"] = "loud" })
+	quiet := pod("quiet", func(p *corev1.Pod) {
+		away := corev1.PodAffinityTerm{TopologyKey: corev1.LabelTopologyZone, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "loud"}}}
+		p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{Weight: 1, PodAffinityTerm: away}}}}
+	})
+	s := scheduling.Snapshot{Pods: []*corev1.Pod{loud, quiet}, Pools: []scheduling.Pool{pool("default")}}
+	for price, want := range map[float64]int{1000: 2, 0: 1} {
+		p, err := scheduling.Compile(s, &scheduling.Options{PreferencePrice: &price})
+		require.NoError(t, err)
+		require.Len(t, solve(p, largePerPod).NewNodes(), want, "price %v", price)
+	}
+}
+
 // A node of a pool is not replaced by one of a pool of less weight, however cheap.
 func TestWeightsComeBeforePrices(t *testing.T) {
 	dear, cheap := pool("dear", func(p *nodepool.NodePool) { p.Weight = 10 }), pool("cheap")

@@ -10,12 +10,11 @@
 // # What is decided here, and what by the packer
 //
 // This package decides domains, and the packer decides bins, until the pods of some of them have
-// room elsewhere; see [Outcome.AsPacked]. A constraint on a domain (spread,
-// affinity and anti-affinity over zones, capacity types or any label; volumes) becomes an
-// assignment of pods to combinations of label values. A constraint within one node (host ports,
-// anti-affinity and spread by hostname, attach limits) becomes tags and limits of items. Pods that
-// must share a node become one bundle. Taints become a pseudo-label, whose values pods accept or
-// not.
+// room elsewhere; see [Outcome.AsPacked]. A constraint on a domain (spread, affinity and
+// anti-affinity over zones, capacity types or any label; volumes) becomes an assignment of pods to
+// combinations of label values. A constraint within one node (host ports, anti-affinity and spread
+// by hostname, attach limits) becomes tags and limits of items. Pods that must share a node become
+// one bundle. Taints become a pseudo-label, whose values pods accept or not.
 //
 // # What a plan promises
 //

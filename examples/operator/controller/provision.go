@@ -160,7 +160,7 @@ func (o *Operator) provision(ctx context.Context) (again time.Duration, err erro
 		bound := p.Bound.Price.Dollars()
 		log.FromContext(ctx).Info("planned", "pods", len(p.Bindings()), "new-nodes", len(nodes),
 			"price-per-hour", p.Cost().Dollars(), "bound-per-hour", bound, "seconds", time.Since(start).Seconds())
-		planGap.Set(p.Bound.GapPercent / 100)
+		planGap.Set((p.Cost().Dollars() - bound) / max(bound, 1e-9))
 	}
 	if o.options.Confirm != nil && len(nodes) > 0 {
 		if err := o.options.Confirm(ctx, p); err != nil {

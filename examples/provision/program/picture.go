@@ -117,7 +117,7 @@ func (r *report) trade(ctx context.Context, packed *plan.Plan) (picture.Section,
 	for _, p := range points {
 		fewer = append(fewer, picture.Point{X: float64(p.Count), Y: p.Objective.Dollars()})
 	}
-	fewer = append(fewer, picture.Point{X: float64(r.Summary.NewNodes), Y: packed.Packing.Objective.Dollars()})
+	fewer = append(fewer, picture.Point{X: float64(r.Summary.NewNodes), Y: cmp.Or(r.Summary.ObjectivePerHour, r.Summary.PricePerHour)})
 	slices.SortFunc(fewer, func(a, b picture.Point) int { return cmp.Or(cmp.Compare(a.X, b.X), cmp.Compare(a.Y, b.Y)) })
 	fewer = slices.CompactFunc(fewer, func(a, b picture.Point) bool { return a.X == b.X }) // the cheapest of so many nodes
 	var sizes []picture.Tick
