@@ -31,8 +31,8 @@ const (
 	// defaultAttempts is the default of Options.Attempts. On random scenarios of 5 to 200 pods, eight
 	// attempts place about 0.4% more pods than one, and the next eight add a tenth of that.
 	defaultAttempts = 8
-	// searchedPods limits the search of large snapshots. After two attempts, the search ends as soon
-	// as all rounds together have planned this many pods.
+	// searchedPods limits the searches of large snapshots: attempts, then tries to place more, then
+	// tries to lower the cost. Each ends once its rounds have planned so many pods, attempts after two.
 	searchedPods = 15_000
 	// patience is how many attempts may blame without finding a better plan.
 	patience = 2
@@ -107,10 +107,10 @@ func (s *state) step(next *search, unplaced []int) topology.Facts {
 		}
 	}
 	next.variant++
-	switch {
-	case next.variant == 1: // where not all pods have room, small ones leave room for more
+	if next.variant == 1 { // where not all pods have room, small ones leave room for more
 		return topology.InOrder(s.p.smallFirst())
-	case next.variant == 2 && s.p.hasPriorities(): // blame may have put pods before others of higher priority
+	}
+	if next.variant == 2 && s.p.hasPriorities() { // blame may have put pods before others of higher priority
 		return topology.Facts{}
 	}
 	return next.best.assigned.Vary(next.variant)
@@ -196,6 +196,7 @@ func (p *Problem) preferencePrice() float64 { return p.options.PreferenceShare()
 // the whole plan with it is better by the objective.
 func (v *solver) decide(best *state) (*state, error) {
 	d := decisions{solver: v, base: best.p, best: best}
+	d.begin()
 	d.gone()
 	d.reopen()
 	d.extend()
@@ -203,6 +204,7 @@ func (v *solver) decide(best *state) (*state, error) {
 	if best.p.options.Attempts == 1 { // what follows looks for lower costs
 		return d.best, d.err
 	}
+	d.begin()
 	d.overNodes()
 	d.preferences()
 	d.zones()
@@ -216,9 +218,13 @@ type decisions struct {
 	base       *Problem // without decisions
 	best       *state
 	tried      int
+	until      int // no further plan is tried if the solver has planned this many pods
 	err        error
 	fewerTried int
 }
+
+// begin gives the tries that follow what searchedPods allows. One plan is made already.
+func (d *decisions) begin() { d.until = d.pods - d.base.pending() + searchedPods }
 
 // plan returns the plan of a problem with a choice; nil if it is not possible.
 func (d *decisions) plan(p Problem, c topology.Choice, from *topology.Assignment, attempts int) *state {
@@ -239,7 +245,7 @@ func (d *decisions) plan(p Problem, c topology.Choice, from *topology.Assignment
 // less, regardless of its preferences.
 func (d *decisions) try(c topology.Choice) (kept, cheaper bool) {
 	p := d.best.p
-	if d.tried == triedDecisions || d.best.cost() == 0 || d.pods >= searchedPods && p.options.Attempts == 0 {
+	if d.tried == triedDecisions || d.best.cost() == 0 || d.pods >= d.until && p.options.Attempts == 0 {
 		return false, false
 	}
 	at := d.plan(*p, c, d.best.assigned, 1)
@@ -291,8 +297,9 @@ func (d *decisions) extend() {
 }
 
 // fewer adds a half to 1/leastPart of a priority's unplaced pods to the placed ones. mostFewer
-// limits its plans, and fewerPods the pods of each, over all of its attempts.
-const leastPart, mostFewer, fewerPods = 8, 6, 2_000
+// limits its plans, and fewerPods the pods of each, over all of its attempts. With fewerAttempts of
+// 8, one pod more of 6,238 was placed.
+const leastPart, mostFewer, fewerAttempts, fewerPods = 8, 6, 4, 2_000
 
 // fewer plans again with fewer pods, if not all have room: for each priority, as many of the smallest
 // as are placed, and some more. Else chance decides which take the room, unless [Options.Rank] does.
@@ -345,7 +352,7 @@ func (d *decisions) smallest(order []int, priority int32, n int) {
 	}
 	verifier := *other.verifier
 	verifier.order, other.verifier = other.bySize, &verifier
-	attempts := min(cmp.Or(max(0, other.options.Attempts), defaultAttempts), max(1, fewerPods/pods))
+	attempts := min(cmp.Or(max(0, other.options.Attempts), fewerAttempts), max(1, fewerPods/pods))
 	at := d.plan(other, c, &topology.Assignment{}, attempts) // blame and closed domains come from other pods
 	all := false
 	for k := 0; k < mostExtensions && !all && at != nil && d.ctx.Err() == nil; k++ {
