@@ -273,3 +273,36 @@ func TestReasonsNameWhatIsInUse(t *testing.T) {
 	s.Pods = []*corev1.Pod{pod("proxy", disk, on("n1")), pod("other", port(80), on("n2")), pod("web", disk, port(80))}
 	assert.Regexp(t, `^existing nodes \(2\): 2 with .*vol-7.*, host port 80/TCP in use$`, solve(compile(t, s), nothing).Unplaced()[0].Reasons()[0].String())
 }
+
+// kube-scheduler binds other pods where it refuses the pod of a DaemonSet, so no room is kept for it.
+func TestDaemonsThatCannotStartKeepNoRoom(t *testing.T) {
+	blocker := pod("old", on("n1"), func(p *corev1.Pod) {
+		p.Spec.Containers[0].Ports = []corev1.ContainerPort{{HostPort: 9100}}
+		p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+			TopologyKey: corev1.LabelHostname, Namespaces: []string{"system"}, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "shy"}},
+		}}}}
+	})
+	for name, tt := range map[string]struct {
+		daemon func(*appsv1.DaemonSet)
+		cpu    string
+		keeps  bool
+	}{
+		"it can start":           {func(*appsv1.DaemonSet) {}, "500m", true},
+		"it is short of cpu":     {func(*appsv1.DaemonSet) {}, "5", false},
+		"its port is taken":      {func(d *appsv1.DaemonSet) { d.Spec.Template.Spec.Containers[0].Ports = blocker.Spec.Containers[0].Ports }, "500m", false},
+		"another pod keeps away": {func(d *appsv1.DaemonSet) { d.Spec.Template.Labels = map[string]string{"app": "shy"} }, "500m", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := compile(t, scheduling.Snapshot{
+				Pods: []*corev1.Pod{blocker, pod("web-0")},
+				Nodes: []*corev1.Node{node("n1", func(n *corev1.Node) {
+					n.Labels = map[string]string{corev1.LabelHostname: "n1"}
+					n.Status.Allocatable[corev1.ResourceCPU] = resource.MustParse("2400m")
+				})},
+				DaemonSets: []*appsv1.DaemonSet{daemonSet("agent", tt.cpu, tt.daemon)},
+			})
+			assert.Equal(t, tt.keeps, len(solve(p, onePerNode).Bindings()) == 0)
+			assert.Equal(t, []string{"system/agent"}, p.Existing[0].DaemonSets)
+		})
+	}
+}

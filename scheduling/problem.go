@@ -130,14 +130,14 @@ type ExistingNode struct {
 	Node *corev1.Node
 	// InFlight says that the node has not joined, Starting that it was never ready for pods.
 	InFlight, Starting bool
-	// Free is allocatable less the requests of running pods and of daemons that are still to start.
+	// Free is allocatable less the requests of running pods and of daemons that can start now.
 	Free []int64
 	// Labels are all labels of the node. Its name (the key of matchFields) and the features that
 	// its kubelet declares are among them, under keys that no label has.
 	Labels requirements.Set
 	// Taints are the lasting taints: temporary ones of the node's start are left out.
 	Taints []corev1.Taint
-	// DaemonSets are those still to start a pod there, as namespace/name; Free is reduced for them.
+	// DaemonSets are those still to start a pod there, as namespace/name.
 	DaemonSets []string
 	Tags       []string
 	Limits     []Limit
@@ -146,7 +146,7 @@ type ExistingNode struct {
 	running  []*corev1.Pod
 	attached []string        // volumes in use there
 	ports    []hostport.Port // of what runs there
-	expected []int           // daemons that Free is reduced for: indexes into Problem.daemons
+	expected []int           // daemons that are still to start: indexes into Problem.daemons
 	missing  []int           // those of them that no taken port keeps away
 }
 

@@ -143,8 +143,9 @@ func (p *Problem) newVerifier(sets []topology.Together) (*verifier, error) {
 	}
 	v.leave(running[len(v.nodes):], memberOf)
 	for i := range v.nodes {
-		_, more := v.cluster.StartDaemons(v.daemonsAt(p.Existing[i].expected), &v.nodes[i].Node)
+		_, more, free := v.cluster.StartDaemons(v.daemonsAt(p.Existing[i].expected), &v.nodes[i].Node)
 		late[i] = append(late[i], more...)
+		copy(p.Existing[i].Free, free) // kube-scheduler keeps no room for daemons that it refuses
 	}
 	v.cluster.CountLate(late, func(i int) *bind.Node { return &v.nodes[i].Node })
 	for k, set := range sets {
@@ -226,7 +227,7 @@ func (v *verifier) start(bins []OutcomeBin, used []bool) *verification {
 	for b := range bins {
 		if used[b] {
 			n := &run.nodes[len(v.nodes)+b]
-			n.daemons, _ = run.cluster.StartDaemons(v.daemonsAt(v.p.Shapes[bins[b].Shape].daemons), &n.Node)
+			n.daemons, _, _ = run.cluster.StartDaemons(v.daemonsAt(v.p.Shapes[bins[b].Shape].daemons), &n.Node)
 		}
 	}
 	return run

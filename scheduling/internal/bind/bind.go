@@ -199,13 +199,14 @@ func (c *Cluster) Elsewhere(n, other *Node) []int32 {
 
 // StartDaemons binds the pods of DaemonSets to a node whose free capacity is without their needs.
 // It returns those that constraints between pods count. A pod does not start if it does not fit,
-// its port is taken, or other pods keep it away; its need stays reserved. Late pods are those that
-// do not fit. They start as soon as there is room, for example after another pod ends.
-func (c *Cluster) StartDaemons(daemons []*Class, n *Node) (counted, late []*Class) {
+// its port is taken, or other pods keep it away. Its need stays reserved in the node; free is the
+// capacity without it. Late pods are those that do not fit. They start as soon as there is room, for
+// example after another pod ends.
+func (c *Cluster) StartDaemons(daemons []*Class, n *Node) (counted, late []*Class, free []int64) {
 	if len(daemons) == 0 {
-		return nil, nil
+		return nil, nil, n.Free
 	}
-	free := slices.Clone(n.Free)
+	free = slices.Clone(n.Free)
 	for _, d := range daemons {
 		for i, q := range d.Need {
 			free[i] = Sum(free[i], q)
@@ -228,7 +229,7 @@ func (c *Cluster) StartDaemons(daemons []*Class, n *Node) (counted, late []*Clas
 			counted = append(counted, d)
 		}
 	}
-	return counted, late
+	return counted, late, free
 }
 
 // CountLate counts the late daemons of nodes as pods that may or may not be there: kube-scheduler

@@ -145,7 +145,7 @@ func TestDaemonsStart(t *testing.T) {
 		if i > 0 {
 			daemons = daemons[1:]
 		}
-		counted, late := c.StartDaemons(daemons, nodes[i])
+		counted, late, _ := c.StartDaemons(daemons, nodes[i])
 		assert.Equal(t, want, [2][]*bind.Class{counted, late})
 	}
 	assert.Equal(t, []int64{0, 0}, nodes[0].Free, "what was left for them is theirs")
