@@ -121,12 +121,17 @@ func (p *Problem) existing(m *member, pods []*corev1.Pod, totals *podclass.Total
 			present[i] = present[i] || d.owns(pod)
 		}
 	}
-	ports := slices.Clip(r.ports)
+	ports, left := slices.Clip(r.ports), slices.Clone(r.Free)
 	for i, d := range p.daemons {
 		if !present[i] && taints.Tolerates(d.pod.Spec.Tolerations, lasting) && d.required.Compatible(r.Labels, requirements.Keys{}) {
 			take(d.vector, d.ports) // even if a taken port keeps it away for now
 			r.expected, r.DaemonSets = append(r.expected, i), append(r.DaemonSets, podclass.Name(d.pod))
-			short := slices.IndexFunc(r.Free, func(f int64) bool { return f < 0 })
+			short := -1
+			for k, q := range d.vector {
+				if short < 0 && q > 0 && q > left[k] {
+					short = k
+				}
+			}
 			taken := slices.IndexFunc(d.ports, func(port hostport.Port) bool { return slices.ContainsFunc(ports, port.Conflicts) })
 			if short >= 0 {
 				p.Notes = append(p.Notes, fmt.Sprintf("node %s has no room for DaemonSet %s: short of %s", n.Name, podclass.Name(d.pod), p.Resources[short]))
@@ -136,6 +141,9 @@ func (p *Problem) existing(m *member, pods []*corev1.Pod, totals *podclass.Total
 				continue
 			}
 			r.missing, ports = append(r.missing, i), append(ports, d.ports...)
+			if short < 0 {
+				subtract(left, d.vector)
+			}
 		}
 	}
 	return r
@@ -466,33 +474,6 @@ func promisedOf(shown, promised corev1.ResourceList) corev1.ResourceList {
 	for name, q := range promised {
 		if own, ok := out[name]; !ok || own.IsZero() {
 			out[name] = q
-		}
-	}
-	return out
-}
-
-// portsInUse returns, for each existing node, the first host port of the class that another pod has
-// there, or will have by the plan; empty if there is none.
-func (s *state) portsInUse(c *Class) []string {
-	out := make([]string, len(s.p.Existing))
-	if len(c.ports) == 0 {
-		return out
-	}
-	compare := func(node int, taken []hostport.Port) {
-		if k := slices.IndexFunc(c.ports, func(port hostport.Port) bool { return slices.ContainsFunc(taken, port.Conflicts) }); k >= 0 && out[node] == "" {
-			out[node] = c.ports[k].String()
-		}
-	}
-	for i := range s.p.Existing {
-		r := &s.p.Existing[i]
-		compare(i, r.ports)
-		for _, d := range r.missing {
-			compare(i, s.p.daemons[d].ports)
-		}
-	}
-	for _, b := range s.bound {
-		if b.at.node >= 0 {
-			compare(b.at.node, s.p.Classes[b.class].ports)
 		}
 	}
 	return out

@@ -12,6 +12,7 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling/internal/hostport"
 	"github.com/joinery-sdk/joinery/scheduling/internal/nodefeature"
 	"github.com/joinery-sdk/joinery/scheduling/internal/spelling"
 	"github.com/joinery-sdk/joinery/scheduling/internal/taints"
@@ -469,4 +470,31 @@ func many(n int, what string) string {
 		return "1 " + what
 	}
 	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// portsInUse returns, for each existing node, the first host port of the class that another pod has
+// there, or will have by the plan; empty if there is none.
+func (s *state) portsInUse(c *Class) []string {
+	out := make([]string, len(s.p.Existing))
+	if len(c.ports) == 0 {
+		return out
+	}
+	compare := func(node int, taken []hostport.Port) {
+		if k := slices.IndexFunc(c.ports, func(port hostport.Port) bool { return slices.ContainsFunc(taken, port.Conflicts) }); k >= 0 && out[node] == "" {
+			out[node] = c.ports[k].String()
+		}
+	}
+	for i := range s.p.Existing {
+		r := &s.p.Existing[i]
+		compare(i, r.ports)
+		for _, d := range r.missing {
+			compare(i, s.p.daemons[d].ports)
+		}
+	}
+	for _, b := range s.bound {
+		if b.at.node >= 0 {
+			compare(b.at.node, s.p.Classes[b.class].ports)
+		}
+	}
+	return out
 }

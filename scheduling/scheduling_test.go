@@ -283,7 +283,10 @@ func TestRoomsCountWhatRunsAndWhatDaemonsWillTake(t *testing.T) {
 
 func TestNodesThatAreFullOfDaemonsAreNoted(t *testing.T) {
 	p := compile(t, scheduling.Snapshot{
-		Pods: []*corev1.Pod{pod("web-0")}, Nodes: []*corev1.Node{node("n1")}, DaemonSets: []*appsv1.DaemonSet{daemonSet("huge", "5")},
+		Pods:  []*corev1.Pod{pod("web-0"), pod("old", on("n1"), func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Requests = list("1", "64Gi") })},
+		Nodes: []*corev1.Node{node("n1")}, DaemonSets: []*appsv1.DaemonSet{daemonSet("huge", "5"), daemonSet("small", "1", func(d *appsv1.DaemonSet) {
+			delete(d.Spec.Template.Spec.Containers[0].Resources.Requests, corev1.ResourceMemory) // of which the node has too little for what runs there
+		})},
 	})
 	assert.Equal(t, []string{"node n1 has no room for DaemonSet system/huge: short of cpu"}, p.Notes)
 }

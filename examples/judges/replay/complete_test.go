@@ -179,10 +179,14 @@ func suits(p *plan.Plan, n *corev1.Node) bool {
 }
 
 // waits reports whether a pod has a claim for which kube-scheduler may choose between free volumes when it binds the pod. Of several of one
-// size it takes any, so whether another pod finds one is luck, and a plan counts on none.
+// size it takes any, so whether another pod finds one is luck, and a plan counts on none. Likewise, a claim whose volume is being made for one
+// node can be used elsewhere only after a first pod is bound there, and where that is, its provisioner decides.
 func waits(s scenario.Scenario, pod types.NamespacedName) bool {
 	at := slices.IndexFunc(s.Pods, func(p *corev1.Pod) bool { return nameOf(p) == pod })
 	chosen := func(c *corev1.PersistentVolumeClaim) bool {
+		if c.Annotations["volume.kubernetes.io/selected-node"] != "" {
+			return true
+		}
 		sizes := map[string]int{}
 		for _, pv := range s.PVs {
 			if pv.Spec.ClaimRef == nil && storagehelpers.GetPersistentVolumeClass(pv) == classOf(s, c) {

@@ -94,8 +94,10 @@ func (c *Cluster) Alone(cl *Class, n *Node) Refusal {
 		return Refusal{By: Labels}
 	}
 	for i, q := range cl.Need {
-		if q > n.Free[i] && q > 0 && q-cl.attached(n, i) > n.Free[i] {
-			return Refusal{By: Free, Resource: i}
+		if q > n.Free[i] && q > 0 {
+			if q -= cl.attached(n, i); q > n.Free[i] && q > 0 {
+				return Refusal{By: Free, Resource: i}
+			}
 		}
 	}
 	if i := slices.IndexFunc(cl.Ports, n.taken); i >= 0 {

@@ -95,6 +95,10 @@ func TestWhatKeepsAPodOut(t *testing.T) {
 			class: bind.Class{Need: []int64{3, 0}, Shared: []bind.Shared{{Name: "v", Resource: 0}, {Name: "w", Resource: 0}}},
 			there: []bind.Class{{Need: []int64{2, 0}, Shared: []bind.Shared{{Name: "v", Resource: 0}}}},
 		},
+		"a volume that is there, beside too many": {
+			class: bind.Class{Need: []int64{1, 0}, Shared: []bind.Shared{{Name: "v", Resource: 0}}},
+			there: []bind.Class{{Need: []int64{9, 0}, Shared: []bind.Shared{{Name: "v", Resource: 0}}}},
+		},
 		"no volume in common": {
 			class: bind.Class{Need: []int64{3, 0}, Shared: []bind.Shared{{Name: "w", Resource: 0}}},
 			there: []bind.Class{{Need: []int64{2, 0}, Shared: []bind.Shared{{Name: "v", Resource: 0}}}}, want: bind.Refusal{By: bind.Free},
