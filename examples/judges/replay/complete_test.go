@@ -230,7 +230,7 @@ func TestNothingIsMissed(t *testing.T) {
 	n := *scenarios * 3 / 5
 	found, errs, out := make([][]missed, n), make([]error, n), make([]int, n)
 	inParallel(n, func(i int) {
-		s := drawn(*from + uint64(i))
+		s := counted(drawn(*from + uint64(i)))
 		p, err := planned(t.Context(), s)
 		if err != nil {
 			errs[i] = err
