@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 	storagehelpers "k8s.io/component-helpers/storage/volume"
 
@@ -66,9 +67,16 @@ func onThePlan(ctx context.Context, s scenario.Scenario, p *plan.Plan, more ...*
 		return nil, err
 	}
 	fits, err := kubejudge.Fits(ctx, cluster, order, pods)
+	if err != nil || len(fits) == 0 {
+		return nil, err
+	}
+	if cluster, err = withLateDaemons(ctx, s, cluster); err != nil {
+		return nil, err
+	}
+	sure, err := kubejudge.Fits(ctx, cluster, order, pods)
 	var out []missed
 	for _, b := range fits {
-		if undecided[b.Node] {
+		if undecided[b.Node] || !slices.ContainsFunc(sure, func(x kubejudge.Binding) bool { return x.Pod == b.Pod }) {
 			continue
 		}
 		if len(more) == 0 || slices.ContainsFunc(more, func(n *corev1.Node) bool { return n.Name == b.Node }) {
@@ -76,6 +84,42 @@ func onThePlan(ctx context.Context, s scenario.Scenario, p *plan.Plan, more ...*
 		}
 	}
 	return out, err
+}
+
+// withLateDaemons is the cluster with the daemonset pods for which old nodes have no room. They may start whenever a pod ends, so a plan lets
+// nothing in that such a pod keeps away.
+func withLateDaemons(ctx context.Context, s scenario.Scenario, c kubejudge.Scenario) (kubejudge.Scenario, error) {
+	before := s.Cluster()
+	daemons, first := kubejudge.Daemons(s.DaemonSets, before.Nodes, before.Running)
+	before.Pods = daemons
+	held, err := kubejudge.Judge(ctx, before, first)
+	if err != nil {
+		return c, err
+	}
+	late := map[types.NamespacedName]string{}
+	for _, r := range held.Refused {
+		if r.Plugin == "NodeResourcesFit" {
+			late[r.Pod] = r.Node
+		}
+	}
+	c.Running, c.Pods = slices.Clip(c.Running), slices.DeleteFunc(slices.Clone(c.Pods), func(p *corev1.Pod) bool { return late[nameOf(p)] != "" })
+	for _, p := range daemons {
+		node := late[nameOf(p)]
+		if node == "" {
+			continue
+		}
+		p = p.DeepCopy()
+		p.Spec.NodeName, p.Status.Phase = node, corev1.PodRunning
+		for i := range p.Spec.Containers { // it takes part in what is between pods, not in what the node has
+			p.Spec.Containers[i].Resources = corev1.ResourceRequirements{Requests: corev1.ResourceList{
+				corev1.ResourceCPU: resource.MustParse("0"), corev1.ResourceMemory: resource.MustParse("0"),
+			}}
+			p.Spec.Containers[i].Ports = nil
+		}
+		p.Spec.InitContainers, p.UID = nil, types.UID(p.Name)
+		c.Running = append(c.Running, p)
+	}
+	return c, nil
 }
 
 // onTheirWay are the nodes of claims that do not say what they will have. The scenario cannot tell the judge of them, and nothing fits there,
