@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"runtime"
 	"slices"
 	"sync"
@@ -33,7 +34,7 @@ type found struct {
 	plans   int // others that place at least the same pods
 	refuted []string
 	cost    binpack.Price
-	// chosen is the least cost of plans that keep weights, preferences and the zones of hard spreads, the plan's own among them.
+	// chosen is the least cost of plans that keep weights, preferences and the domains of hard spreads, the plan's own among them.
 	chosen binpack.Price
 	by     string
 }
@@ -73,7 +74,7 @@ func TestNobodyPlacesThemBelowTheBound(t *testing.T) {
 					}
 				}
 			}
-			fmt.Printf("%s: %d claims, %d other plans; the cheapest that keeps weights, preferences and the zones of hard spreads is %.2f%% cheaper in the mean of %d\n",
+			fmt.Printf("%s: %d claims, %d other plans; the cheapest that keeps weights, preferences and the domains of hard spreads is %.2f%% cheaper in the mean of %d\n",
 				set.name, len(out), plans, 100*saved/float64(max(1, bought)), bought)
 		})
 	}
@@ -112,7 +113,7 @@ func look(ctx context.Context, s scheduling.Snapshot) found {
 		if q.Cost() < p.Bound.Price {
 			f.refuted = append(f.refuted, fmt.Sprintf("%s costs %v, and the claim is %v", o.name, q.Cost().Dollars(), p.Bound.Price.Dollars()))
 		}
-		if o.chosen && q.Cost() < f.chosen {
+		if o.chosen && q.Cost() < f.chosen && maps.EqualFunc(domains(p.Problem), domains(q.Problem), slices.Equal) {
 			f.chosen, f.by = q.Cost(), o.name
 		}
 	}

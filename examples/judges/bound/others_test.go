@@ -18,8 +18,8 @@ type other struct {
 	name     string
 	snapshot scheduling.Snapshot
 	options  *plan.Options
-	// chosen says that it keeps the weights, the preferences and the zones that hard spreads count. It does not where something heavier than
-	// the rest is taken away: then pods go where weights do not want them.
+	// chosen says that it keeps the weights and the preferences. It does not where something heavier than the rest is taken away: then pods go
+	// where weights do not want them.
 	chosen bool
 }
 
@@ -48,7 +48,7 @@ func others(s scheduling.Snapshot, pins int) []other {
 			is := func(x string) bool { return x == v }
 			isNot := func(x string) bool { return x != v }
 			out = append(out,
-				other{fmt.Sprintf("nothing bought in %s", v), selling(s, key, isNot), nil, !weighted && (key != corev1.LabelTopologyZone || !spreadsOverZones(s))},
+				other{fmt.Sprintf("nothing bought in %s", v), selling(s, key, isNot), nil, !weighted},
 				other{fmt.Sprintf("nothing bought in %s, neither", v), selling(level, key, isNot), soft, false},
 				other{fmt.Sprintf("all bought in %s, neither", v), selling(level, key, is), soft, false})
 		}
@@ -61,13 +61,32 @@ func others(s scheduling.Snapshot, pins int) []other {
 	return out
 }
 
-// spreadsOverZones reports whether a pending pod has a hard spread over zones: to it, a zone is a domain because it is for sale.
-func spreadsOverZones(s scheduling.Snapshot) bool {
-	return slices.ContainsFunc(s.Pods, func(p *corev1.Pod) bool {
-		return slices.ContainsFunc(p.Spec.TopologySpreadConstraints, func(c corev1.TopologySpreadConstraint) bool {
-			return c.TopologyKey == corev1.LabelTopologyZone && c.WhenUnsatisfiable == corev1.DoNotSchedule
-		})
-	})
+// domains are the values, by key, that the problem's nodes for sale have of the labels over which pending pods have hard spreads: to them a
+// domain counts because it is for sale.
+func domains(p *scheduling.Problem) map[string][]string {
+	out := map[string][]string{}
+	for _, c := range p.Classes {
+		for _, x := range c.Template.Spec.TopologySpreadConstraints {
+			if x.WhenUnsatisfiable == corev1.DoNotSchedule {
+				out[x.TopologyKey] = nil
+			}
+		}
+	}
+	for i := range p.Shapes {
+		for j := range p.Shapes[i].Offerings {
+			labels, err := p.NodeLabels(i, j)
+			for key, values := range out {
+				if v, ok := labels.Get(key).Single(); err == nil && ok {
+					out[key] = append(values, v)
+				}
+			}
+		}
+	}
+	for key, values := range out {
+		slices.Sort(values)
+		out[key] = slices.Compact(values)
+	}
+	return out
 }
 
 func withPools(s scheduling.Snapshot, change func(*scheduling.Pool)) scheduling.Snapshot {
@@ -142,7 +161,9 @@ type pinned struct {
 }
 
 func (p pinned) Narrow(pod *corev1.Pod, required requirements.Alternatives) (requirements.Alternatives, *scheduling.Reason) {
-	spread := spreadsOverZones(scheduling.Snapshot{Pods: []*corev1.Pod{pod}})
+	spread := slices.ContainsFunc(pod.Spec.TopologySpreadConstraints, func(c corev1.TopologySpreadConstraint) bool {
+		return c.TopologyKey == corev1.LabelTopologyZone && c.WhenUnsatisfiable == corev1.DoNotSchedule
+	})
 	k := hashed(p.draw, pod.Namespace, pod.Labels["app"]) % uint64(len(p.zones)+1)
 	if spread || k == uint64(len(p.zones)) {
 		return required, nil
