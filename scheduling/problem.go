@@ -288,7 +288,7 @@ func (p *Problem) noteMissing() {
 		}
 	}
 	for what, n := range pods { // notes are sorted in the end
-		p.Notes = append(p.Notes, fmt.Sprintf("%s, which %d pods name, is not in the snapshot: they are planned as if they named none; a cluster without it refuses them", what, n))
+		p.Notes = append(p.Notes, fmt.Sprintf("%s, named by %s, is not in the snapshot: pods are planned as if they named none; a cluster without it refuses them", what, many(n, "pod")))
 	}
 }
 

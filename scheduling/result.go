@@ -412,7 +412,7 @@ func (r *Result) Notes() []string {
 	for _, n := range r.state.p.leaving[:last] {
 		names = append(names, n.node.Name)
 	}
-	return append(out, fmt.Sprintf("%d pods (the first is %s) wait until %s gone: until then kube-scheduler refuses them because of the pods there, or because a node that is being removed counts for their spread",
+	return append(out, fmt.Sprintf("pods that wait until %[3]s gone: %[1]d (the first is %[2]s); until then kube-scheduler refuses them because of the pods there, or because a node that is being removed counts for their spread",
 		r.state.waiting(), podclass.Name(first), areGone(names)))
 }
 

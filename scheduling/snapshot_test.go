@@ -184,8 +184,8 @@ func TestMissingClassesAreNoted(t *testing.T) {
 	}
 	s := scheduling.Snapshot{Pods: []*corev1.Pod{names("a", nil), names("b", nil), names("c", &priority)}, Pools: []scheduling.Pool{pool("default")}}
 	assert.Equal(t, []string{
-		`PriorityClass "high", which 2 pods name, is not in the snapshot: they are planned as if they named none; a cluster without it refuses them`,
-		`RuntimeClass "kata", which 2 pods name, is not in the snapshot: they are planned as if they named none; a cluster without it refuses them`,
+		`PriorityClass "high", named by 2 pods, is not in the snapshot: pods are planned as if they named none; a cluster without it refuses them`,
+		`RuntimeClass "kata", named by 2 pods, is not in the snapshot: pods are planned as if they named none; a cluster without it refuses them`,
 	}, compile(t, s).Notes)
 	s.PriorityClasses = []*schedulingv1.PriorityClass{{ObjectMeta: metav1.ObjectMeta{Name: "high"}, Value: 5}}
 	s.RuntimeClasses = []*nodev1.RuntimeClass{{ObjectMeta: metav1.ObjectMeta{Name: "kata"}}}

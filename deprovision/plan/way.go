@@ -449,11 +449,11 @@ func (p *planner) command(v move, waves [][]*member, a *Answer) {
 			names = append(names, n.InstanceType)
 		}
 		slices.Sort(names)
-		then := ""
+		when := ""
 		if c.TerminateFirst {
-			then = "then "
+			when = " then"
 		}
-		detail += fmt.Sprintf("; %s%d nodes are bought (%s)", then, len(c.NewNodes), strings.Join(slices.Compact(names), ", "))
+		detail += fmt.Sprintf("; nodes to buy%s: %d (%s)", when, len(c.NewNodes), strings.Join(slices.Compact(names), ", "))
 	}
 	for _, m := range set {
 		own := member{Candidate: deprovision.NewCandidate(m.Node, p.cluster.Now)} // without the pods that arrived

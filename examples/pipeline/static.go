@@ -54,7 +54,7 @@ func Static(s scheduling.Snapshot) (scheduling.Snapshot, []string) {
 		}
 		t, offering := cheapest(pool, missing)
 		if t == nil {
-			note("%d of its %d nodes are to join, but no type on sale meets its requirements, so pods are planned without them", missing, *pool.Replicas)
+			note("nodes still to join: %d of %d, but no type on sale meets its requirements, so pods are planned without them", missing, *pool.Replicas)
 			continue
 		}
 		added, most, quota := int64(0), missing, ""
@@ -87,7 +87,7 @@ func Static(s scheduling.Snapshot) (scheduling.Snapshot, []string) {
 		if added == 0 {
 			continue
 		}
-		note("%d of its %d nodes are to join; pods are planned on them as %s at $%.4f/h each, which is not part of the plan's price", added, *pool.Replicas, described(t, offering), offering.Price)
+		note("nodes still to join: %d of %d; pods are planned on them as %s at $%.4f/h each, which is not part of the plan's price", added, *pool.Replicas, described(t, offering), offering.Price)
 	}
 	s.NodeClaims = claims
 	return s, notes

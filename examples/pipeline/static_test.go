@@ -38,12 +38,12 @@ func TestStaticNodesTakePodsFirst(t *testing.T) {
 	}{
 		"all fit": {
 			static: staticPool(2, "", requirements+"[]"), pods: 4, there: 4,
-			notes: "pool base: 2 of its 2 nodes are to join; pods are planned on them as small in zone-b, on-demand, at $0.1000/h each, which is not part of the plan's price",
+			notes: "pool base: nodes still to join: 2 of 2; pods are planned on them as small in zone-b, on-demand, at $0.1000/h each, which is not part of the plan's price",
 		},
 		"the others are bought for": {static: staticPool(2, "", requirements+"[]"), pods: 5, there: 4, bought: 1},
 		"the limit": {
 			static: staticPool(3, ", limits: {nodes: 1}", requirements+"[]"), pods: 3, there: 2, bought: 1,
-			notes: "pool base: its limit of nodes keeps 2 of its 3 nodes from joining; pool base: 1 of its 3 nodes are to join; pods are planned on them as small in zone-b, on-demand, at $0.1000/h each, which is not part of the plan's price",
+			notes: "pool base: its limit of nodes keeps 2 of its 3 nodes from joining; pool base: nodes still to join: 1 of 3; pods are planned on them as small in zone-b, on-demand, at $0.1000/h each, which is not part of the plan's price",
 		},
 		"what it asks of types": {static: staticPool(1, "", requirements+"[{key: node.kubernetes.io/instance-type, operator: In, values: [large]}]"), pods: 8, there: 8},
 		"its taints":            {static: staticPool(1, "", requirements+"[], taints: [{key: own, effect: NoSchedule}]"), pods: 2, bought: 2},
@@ -52,7 +52,7 @@ func TestStaticNodesTakePodsFirst(t *testing.T) {
 		"none":                  {static: staticPool(0, "", requirements+"[]"), pods: 2, bought: 2, notes: ""},
 		"nothing on sale": {
 			static: staticPool(2, "", requirements+"[{key: topology.kubernetes.io/zone, operator: In, values: [zone-c]}]"), pods: 2, bought: 2,
-			notes: "pool base: 2 of its 2 nodes are to join, but no type on sale meets its requirements, so pods are planned without them",
+			notes: "pool base: nodes still to join: 2 of 2, but no type on sale meets its requirements, so pods are planned without them",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -181,5 +181,5 @@ func ExampleStatic() {
 	// Output:
 	// default-0 a.4
 	// default-1 a.4
-	// pool default: 2 of its 2 nodes are to join; pods are planned on them as a.4 in zone-a, on-demand, at $0.2000/h each, which is not part of the plan's price
+	// pool default: nodes still to join: 2 of 2; pods are planned on them as a.4 in zone-a, on-demand, at $0.2000/h each, which is not part of the plan's price
 }

@@ -28,6 +28,9 @@ var (
 	pins   = flag.Int("pins", 3, "plans of each with workloads tied to zones")
 )
 
+// mostTypes limits how many of the types that a plan buys are left out, one at a time.
+const mostTypes = 4
+
 // found is what other plans of the same pods cost.
 type found struct {
 	err     error
@@ -100,7 +103,13 @@ func look(ctx context.Context, s scheduling.Snapshot) found {
 		}
 	}
 	s.Pods = slices.DeleteFunc(slices.Clone(s.Pods), func(pod *corev1.Pod) bool { return refused[pod.Namespace+"/"+pod.Name] })
-	for _, o := range others(s, *pins) {
+	var types []string // those that the plan buys
+	for _, n := range p.NewNodes() {
+		if name := n.InstanceType.Name; !slices.Contains(types, name) && len(types) < mostTypes {
+			types = append(types, name)
+		}
+	}
+	for _, o := range others(s, types, *pins) {
 		q, err := plan.Make(ctx, o.snapshot, o.options)
 		if err != nil {
 			f.err = fmt.Errorf("%s: %w", o.name, err)

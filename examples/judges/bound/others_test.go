@@ -23,8 +23,9 @@ type other struct {
 	chosen bool
 }
 
-// others are ways to plan the snapshot that take something away, and some that tie each workload to an arbitrary zone.
-func others(s scheduling.Snapshot, pins int) []other {
+// others are ways to plan the snapshot that take something away, also one instance type at a time, and some that tie each workload to an
+// arbitrary zone.
+func others(s scheduling.Snapshot, types []string, pins int) []other {
 	soft := &plan.Options{Scheduling: &scheduling.Options{IgnorePreferences: true}}
 	level := withPools(s, func(p *scheduling.Pool) { p.Weight = 0 })
 	out := []other{
@@ -52,6 +53,10 @@ func others(s scheduling.Snapshot, pins int) []other {
 				other{fmt.Sprintf("nothing bought in %s, neither", v), selling(level, key, isNot), soft, false},
 				other{fmt.Sprintf("all bought in %s, neither", v), selling(level, key, is), soft, false})
 		}
+	}
+	for _, name := range types {
+		without := withOfferings(s, func(t *instancetypes.InstanceType, _ *instancetypes.Offering) bool { return t.Name != name })
+		out = append(out, other{"without type " + name, without, nil, !weighted})
 	}
 	zones := offered(s, corev1.LabelTopologyZone)
 	for k := range pins {

@@ -170,7 +170,7 @@ func (o *Operator) provision(ctx context.Context) (again time.Duration, err erro
 	groups := v.groupsOf(nodes)
 	bought, errs := make([]*karpv1.NodeClaim, len(nodes)), make([]error, len(nodes))
 	workqueue.ParallelizeUntil(ctx, workers, len(nodes), func(i int) {
-		bought[i], errs[i] = o.createClaim(ctx, v, pipeline.Claim(&nodes[i], "planned"), groups, fmt.Sprintf("for %d pods", len(nodes[i].Pods)))
+		bought[i], errs[i] = o.createClaim(ctx, v, pipeline.Claim(&nodes[i], "planned"), groups, fmt.Sprintf("for its pods (%d)", len(nodes[i].Pods)))
 	})
 	for i := range nodes {
 		v.claims[nodes[i].Name] = bought[i]

@@ -188,7 +188,7 @@ func (o *Operator) drain(ctx context.Context, claim *karpv1.NodeClaim, node *cor
 		errs = append(errs, o.evict(ctx, p, node, why))
 	}
 	if len(plan.Steps) > 0 && len(plan.Now())+len(plan.Ending) == 0 { // the drain is stuck
-		o.events.Eventf(node, claim, corev1.EventTypeWarning, "FailedDraining", "Drain", "%d pods are left; %s waits: %s", len(plan.Steps), eviction.Name(plan.Steps[0].Pod), plan.Steps[0].Wait)
+		o.events.Eventf(node, claim, corev1.EventTypeWarning, "FailedDraining", "Drain", "pods left: %d; %s waits: %s", len(plan.Steps), eviction.Name(plan.Steps[0].Pod), plan.Steps[0].Wait)
 	}
 	return pods, plan.Done(), errors.Join(errs...)
 }

@@ -184,7 +184,7 @@ func TestTheLastMachine(t *testing.T) {
 				assert.Len(t, c.NewNodes[0].Pods, 1)
 				assert.Len(t, c.Placements, 1)
 				assert.Contains(t, c.Why, "; goes first: "+why)
-				assert.Contains(t, r.Verdicts[0].Detail, "then 1 nodes are bought (gpu8)")
+				assert.Contains(t, r.Verdicts[0].Detail, "nodes to buy then: 1 (gpu8)")
 				assert.Contains(t, r.Verdicts[2].Detail, "nothing can be bought before it goes ("+why+"), and node a goes before it")
 
 				assert.Empty(t, going(made(0).plan(t, giveback.Options{TerminateFirst: []eligibility.Method{}}, "a")), "off")

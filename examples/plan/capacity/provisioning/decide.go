@@ -79,9 +79,9 @@ func Decide(ctx context.Context, s *capacity.State, r *Request, templates []*cor
 	once, _ := strconv.ParseBool(r.Spec.Parameters[noRetry])
 	switch a.Kind {
 	case capacity.Fits:
-		d.Message = fmt.Sprintf("%d pods fit on existing nodes", len(pods))
+		d.Message = fmt.Sprintf("pods that fit on existing nodes: %d", len(pods))
 	case capacity.Buy:
-		d.Message = fmt.Sprintf("%d pods need %d more nodes for $%.4f an hour; no plan for them costs less than $%.4f", len(pods), len(a.Nodes), a.PricePerHour, a.LowerBoundPerHour)
+		d.Message = fmt.Sprintf("pods: %d, nodes to buy for them: %d, for $%.4f an hour; no plan for them costs less than $%.4f", len(pods), len(a.Nodes), a.PricePerHour, a.LowerBoundPerHour)
 	case capacity.Impossible:
 		d.Message = infeasible(ctx, a, len(pods))
 	}
