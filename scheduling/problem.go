@@ -130,7 +130,7 @@ type ExistingNode struct {
 	Node *corev1.Node
 	// InFlight says that the node has not joined, Starting that it was never ready for pods.
 	InFlight, Starting bool
-	// Free is allocatable less the requests of running pods and of daemons that can start now.
+	// Free is allocatable less what running pods request, and daemons that they do not keep away.
 	Free []int64
 	// Labels are all labels of the node. Its name (the key of matchFields) and the features that
 	// its kubelet declares are among them, under keys that no label has.

@@ -145,7 +145,7 @@ func (p *Problem) newVerifier(sets []topology.Together) (*verifier, error) {
 	for i := range v.nodes {
 		_, more, free := v.cluster.StartDaemons(v.daemonsAt(p.Existing[i].expected), &v.nodes[i].Node)
 		late[i] = append(late[i], more...)
-		copy(p.Existing[i].Free, free) // kube-scheduler keeps no room for daemons that it refuses
+		copy(p.Existing[i].Free, free) // others take the room of daemons that cannot start
 	}
 	v.cluster.CountLate(late, func(i int) *bind.Node { return &v.nodes[i].Node })
 	for k, set := range sets {

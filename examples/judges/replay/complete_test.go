@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 	storagehelpers "k8s.io/component-helpers/storage/volume"
 
@@ -86,8 +85,8 @@ func onThePlan(ctx context.Context, s scenario.Scenario, p *plan.Plan, more ...*
 	return out, err
 }
 
-// withLateDaemons is the cluster with the daemonset pods for which old nodes have no room. They may start whenever a pod ends, so a plan lets
-// nothing in that such a pod keeps away.
+// withLateDaemons is the cluster with the daemonset pods for which old nodes have no room. They may start whenever a pod ends, so a plan keeps
+// room for them and lets nothing in that such a pod keeps away.
 func withLateDaemons(ctx context.Context, s scenario.Scenario, c kubejudge.Scenario) (kubejudge.Scenario, error) {
 	before := s.Cluster()
 	daemons, first := kubejudge.Daemons(s.DaemonSets, before.Nodes, before.Running)
@@ -110,13 +109,10 @@ func withLateDaemons(ctx context.Context, s scenario.Scenario, c kubejudge.Scena
 		}
 		p = p.DeepCopy()
 		p.Spec.NodeName, p.Status.Phase = node, corev1.PodRunning
-		for i := range p.Spec.Containers { // it takes part in what is between pods, not in what the node has
-			p.Spec.Containers[i].Resources = corev1.ResourceRequirements{Requests: corev1.ResourceList{
-				corev1.ResourceCPU: resource.MustParse("0"), corev1.ResourceMemory: resource.MustParse("0"),
-			}}
+		for i := range p.Spec.Containers {
 			p.Spec.Containers[i].Ports = nil
 		}
-		p.Spec.InitContainers, p.UID = nil, types.UID(p.Name)
+		p.UID = types.UID(p.Name)
 		c.Running = append(c.Running, p)
 	}
 	return c, nil

@@ -202,28 +202,32 @@ func (c *Cluster) Elsewhere(n, other *Node) []int32 {
 // StartDaemons binds the pods of DaemonSets to a node whose free capacity is without their needs.
 // It returns those that constraints between pods count. A pod does not start if it does not fit,
 // its port is taken, or other pods keep it away. Its need stays reserved in the node; free is the
-// capacity without it. Late pods are those that do not fit. They start as soon as there is room, for
-// example after another pod ends.
+// capacity without the needs of those that a port or other pods keep away. Late pods are those that
+// do not fit. They start as soon as there is room, for example after another pod ends.
 func (c *Cluster) StartDaemons(daemons []*Class, n *Node) (counted, late []*Class, free []int64) {
 	if len(daemons) == 0 {
 		return nil, nil, n.Free
 	}
-	free = slices.Clone(n.Free)
-	for _, d := range daemons {
-		for i, q := range d.Need {
-			free[i] = Sum(free[i], q)
+	left, free := slices.Clone(n.Free), slices.Clone(n.Free)
+	add := func(to, need []int64) {
+		for i, q := range need {
+			to[i] = Sum(to[i], q)
 		}
 	}
 	for _, d := range daemons {
-		if !Fits(d.Need, free) {
+		add(left, d.Need)
+	}
+	for _, d := range daemons {
+		if !Fits(d.Need, left) {
 			late = append(late, d)
 			continue
 		}
 		if slices.ContainsFunc(d.Ports, n.taken) || !c.State.Check(&d.Constraints, n.Values, nil, nil).OK() {
+			add(free, d.Need)
 			continue
 		}
 		for i, q := range d.Need {
-			free[i] -= q
+			left[i] -= q
 		}
 		n.Ports = append(n.Ports, d.Ports...)
 		if len(d.MemberOf)+len(d.Terms) > 0 {
