@@ -109,9 +109,6 @@ func withLateDaemons(ctx context.Context, s scenario.Scenario, c kubejudge.Scena
 		}
 		p = p.DeepCopy()
 		p.Spec.NodeName, p.Status.Phase = node, corev1.PodRunning
-		for i := range p.Spec.Containers {
-			p.Spec.Containers[i].Ports = nil
-		}
 		p.UID = types.UID(p.Name)
 		c.Running = append(c.Running, p)
 	}

@@ -203,7 +203,8 @@ func (c *Cluster) Elsewhere(n, other *Node) []int32 {
 // It returns those that constraints between pods count. A pod does not start if it does not fit,
 // its port is taken, or other pods keep it away. Its need stays reserved in the node; free is the
 // capacity without the needs of those that a port or other pods keep away. Late pods are those that
-// do not fit. They start as soon as there is room, for example after another pod ends.
+// only do not fit. They start as soon as there is room, for example after another pod ends, so their
+// ports stay reserved, too.
 func (c *Cluster) StartDaemons(daemons []*Class, n *Node) (counted, late []*Class, free []int64) {
 	if len(daemons) == 0 {
 		return nil, nil, n.Free
@@ -218,18 +219,18 @@ func (c *Cluster) StartDaemons(daemons []*Class, n *Node) (counted, late []*Clas
 		add(left, d.Need)
 	}
 	for _, d := range daemons {
-		if !Fits(d.Need, left) {
-			late = append(late, d)
-			continue
-		}
 		if slices.ContainsFunc(d.Ports, n.taken) || !c.State.Check(&d.Constraints, n.Values, nil, nil).OK() {
 			add(free, d.Need)
+			continue
+		}
+		n.Ports = append(n.Ports, d.Ports...)
+		if !Fits(d.Need, left) {
+			late = append(late, d)
 			continue
 		}
 		for i, q := range d.Need {
 			left[i] -= q
 		}
-		n.Ports = append(n.Ports, d.Ports...)
 		if len(d.MemberOf)+len(d.Terms) > 0 {
 			c.Count(d, n, false, 1)
 			counted = append(counted, d)

@@ -156,6 +156,21 @@ func TestDaemonsStart(t *testing.T) {
 	assert.Equal(t, bind.Interpod, c.Check(&bind.Class{Number: web.Number, Constraints: web.Constraints, Required: web.Required}, nodes[0]).By)
 }
 
+// A daemon that only lacks room keeps its needs and its ports. One whose port is taken, or that other pods keep away, leaves its needs.
+func TestWhatDaemonsKeep(t *testing.T) {
+	port := []hostport.Port{{IP: hostport.AnyAddress, Protocol: corev1.ProtocolTCP, Number: 9100}}
+	web, agent := &bind.Class{Need: []int64{1, 1}, Ports: port}, &bind.Class{Need: []int64{2, 2}, Ports: port}
+	c, nodes := cluster(t, []*corev1.Pod{{}, {}}, []*bind.Class{web, agent}, nil, "a", "b", "c")
+	nodes[1].Free, nodes[2].Free = []int64{-1, 4}, []int64{1, 1}
+	nodes[2].Ports = port
+	for i, want := range [][]int64{{4, 4}, {-1, 4}, {3, 3}} { // it starts; it is short; its port is taken
+		_, late, free := c.StartDaemons([]*bind.Class{agent}, nodes[i])
+		assert.Equal(t, want, free)
+		assert.Equal(t, i == 1, len(late) == 1)
+		assert.Equal(t, bind.Ports, c.Alone(&bind.Class{Number: web.Number, Required: web.Required, Ports: port}, nodes[i]).By)
+	}
+}
+
 // A daemon without room may be there or not: a pod neither follows it nor goes where it keeps the pod away.
 func TestLateDaemons(t *testing.T) {
 	near := apart(zone)
