@@ -118,7 +118,7 @@ func (r *report) total(w io.Writer, s terminal.Style) {
 		cost, unknown = "?/h", ""
 	}
 	if len(r.Commands) == 0 {
-		fmt.Fprintf(w, "%s: %s cost %s, and no change pays%s\n", s.Bold("nothing to give back"), terminal.Plural(x.Nodes, "node"), cost+unknown, took)
+		fmt.Fprintf(w, "%s: %s at %s, and no change pays%s\n", s.Bold("nothing to give back"), terminal.Plural(x.Nodes, "node"), cost+unknown, took)
 		return
 	}
 	saved := x.PricePerHour - x.PricePerHourAfter
