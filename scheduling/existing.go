@@ -124,7 +124,7 @@ func (p *Problem) existing(m *member, pods []*corev1.Pod, totals *podclass.Total
 	ports, left := slices.Clip(r.ports), slices.Clone(r.Free)
 	for i, d := range p.daemons {
 		if !present[i] && taints.Tolerates(d.pod.Spec.Tolerations, lasting) && d.required.Compatible(r.Labels, requirements.Keys{}) {
-			take(d.vector, d.ports) // even if a taken port keeps it away for now
+			take(d.vector, d.ports) // newVerifier gives back what cannot start
 			r.expected, r.DaemonSets = append(r.expected, i), append(r.DaemonSets, podclass.Name(d.pod))
 			short := -1
 			for k, q := range d.vector {

@@ -306,7 +306,7 @@ func (g *extension) buyFor(b binding, need []int64, most float64) (at seat, pric
 		b.at = seat{-1, len(g.bins)}
 		g.nodes = append(g.nodes, g.register(bin, len(g.bins)))
 		n := &g.nodes[len(g.nodes)-1]
-		n.daemons, _, _ = g.cluster.StartDaemons(g.daemonsAt(g.p.Shapes[k.Shape].daemons), &n.Node)
+		n.daemons, _ = g.cluster.StartDaemons(g.daemonsAt(g.p.Shapes[k.Shape].daemons), &n.Node)
 		if g.place(b).OK() {
 			g.bins, g.bought = append(g.bins, bin), append(g.bought, k.Cell)
 			g.remaining.Buy(k.Offer, 1)

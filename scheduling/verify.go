@@ -141,11 +141,13 @@ func (p *Problem) newVerifier(sets []topology.Together) (*verifier, error) {
 	if !more {
 		memberOf = nil
 	}
+	for i := range v.nodes { // before leaving nodes and other daemons count: these may not be there
+		copy(p.Existing[i].Free, v.cluster.Unreserved(v.daemonsAt(p.Existing[i].expected), &v.nodes[i].Node))
+	}
 	v.leave(running[len(v.nodes):], memberOf)
 	for i := range v.nodes {
-		_, more, free := v.cluster.StartDaemons(v.daemonsAt(p.Existing[i].expected), &v.nodes[i].Node)
+		_, more := v.cluster.StartDaemons(v.daemonsAt(p.Existing[i].expected), &v.nodes[i].Node)
 		late[i] = append(late[i], more...)
-		copy(p.Existing[i].Free, free) // others take the room of daemons that cannot start
 	}
 	v.cluster.CountLate(late, func(i int) *bind.Node { return &v.nodes[i].Node })
 	for k, set := range sets {
@@ -227,7 +229,7 @@ func (v *verifier) start(bins []OutcomeBin, used []bool) *verification {
 	for b := range bins {
 		if used[b] {
 			n := &run.nodes[len(v.nodes)+b]
-			n.daemons, _, _ = run.cluster.StartDaemons(v.daemonsAt(v.p.Shapes[bins[b].Shape].daemons), &n.Node)
+			n.daemons, _ = run.cluster.StartDaemons(v.daemonsAt(v.p.Shapes[bins[b].Shape].daemons), &n.Node)
 		}
 	}
 	return run

@@ -147,7 +147,7 @@ func (e *engine) apply(o op) {
 		e.taken[n.name] = true
 		e.putIn(int32(len(e.nodes) - 1))
 		e.cluster.CountNode(&n.Node, 1)
-		n.daemons, _, _ = e.cluster.StartDaemons(n.daemons, &n.Node)
+		n.daemons, _ = e.cluster.StartDaemons(n.daemons, &n.Node)
 		e.charge(n, 1)
 	case opPlace, opReserve:
 		n, p := &e.nodes[o.node], &e.pods[o.pod]

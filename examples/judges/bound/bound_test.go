@@ -103,6 +103,10 @@ func look(ctx context.Context, s scheduling.Snapshot) found {
 		}
 	}
 	s.Pods = slices.DeleteFunc(slices.Clone(s.Pods), func(pod *corev1.Pod) bool { return refused[pod.Namespace+"/"+pod.Name] })
+	alone, err := scheduling.Compile(s, nil) // pods that are not placed have spreads that nothing else has
+	if err != nil {
+		return found{err: err}
+	}
 	var types []string // those that the plan buys
 	for _, n := range p.NewNodes() {
 		if name := n.InstanceType.Name; !slices.Contains(types, name) && len(types) < mostTypes {
@@ -122,7 +126,7 @@ func look(ctx context.Context, s scheduling.Snapshot) found {
 		if q.Cost() < p.Bound.Price {
 			f.refuted = append(f.refuted, fmt.Sprintf("%s costs %v, and the claim is %v", o.name, q.Cost().Dollars(), p.Bound.Price.Dollars()))
 		}
-		if o.chosen && q.Cost() < f.chosen && maps.EqualFunc(domains(p.Problem), domains(q.Problem), slices.Equal) {
+		if o.chosen && q.Cost() < f.chosen && maps.EqualFunc(domains(alone), domains(q.Problem), slices.Equal) {
 			f.chosen, f.by = q.Cost(), o.name
 		}
 	}

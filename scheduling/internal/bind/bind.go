@@ -199,44 +199,55 @@ func (c *Cluster) Elsewhere(n, other *Node) []int32 {
 	return out
 }
 
+// Unreserved returns the free capacity of a node that keeps room for these DaemonSets, without the
+// needs of those that a taken port or the anti-affinity of counted pods keeps away. Unlike missing
+// affinity or a spread, no pod that is bound later changes that.
+func (c *Cluster) Unreserved(daemons []*Class, n *Node) []int64 {
+	free := slices.Clone(n.Free)
+	for _, d := range daemons {
+		rule := c.State.Check(&d.Constraints, n.Values, nil, nil).Rule
+		if rule == interpod.AntiAffinityRule || rule == interpod.KeptRule || slices.ContainsFunc(d.Ports, n.taken) {
+			for i, q := range d.Need {
+				free[i] = Sum(free[i], q)
+			}
+		}
+	}
+	return free
+}
+
 // StartDaemons binds the pods of DaemonSets to a node whose free capacity is without their needs.
 // It returns those that constraints between pods count. A pod does not start if it does not fit,
-// its port is taken, or other pods keep it away. Its need stays reserved in the node; free is the
-// capacity without the needs of those that a port or other pods keep away. Late pods are those that
-// only do not fit. They start as soon as there is room, for example after another pod ends, so their
+// its port is taken, or other pods keep it away; its need stays reserved. Late pods are those that
+// do not fit. They start as soon as there is room, for example after another pod ends, so their
 // ports stay reserved, too.
-func (c *Cluster) StartDaemons(daemons []*Class, n *Node) (counted, late []*Class, free []int64) {
+func (c *Cluster) StartDaemons(daemons []*Class, n *Node) (counted, late []*Class) {
 	if len(daemons) == 0 {
-		return nil, nil, n.Free
+		return nil, nil
 	}
-	left, free := slices.Clone(n.Free), slices.Clone(n.Free)
-	add := func(to, need []int64) {
-		for i, q := range need {
-			to[i] = Sum(to[i], q)
+	free := slices.Clone(n.Free)
+	for _, d := range daemons {
+		for i, q := range d.Need {
+			free[i] = Sum(free[i], q)
 		}
 	}
 	for _, d := range daemons {
-		add(left, d.Need)
-	}
-	for _, d := range daemons {
-		if slices.ContainsFunc(d.Ports, n.taken) || !c.State.Check(&d.Constraints, n.Values, nil, nil).OK() {
-			add(free, d.Need)
+		if !Fits(d.Need, free) {
+			late, n.Ports = append(late, d), append(n.Ports, d.Ports...)
 			continue
 		}
-		n.Ports = append(n.Ports, d.Ports...)
-		if !Fits(d.Need, left) {
-			late = append(late, d)
+		if slices.ContainsFunc(d.Ports, n.taken) || !c.State.Check(&d.Constraints, n.Values, nil, nil).OK() {
 			continue
 		}
 		for i, q := range d.Need {
-			left[i] -= q
+			free[i] -= q
 		}
+		n.Ports = append(n.Ports, d.Ports...)
 		if len(d.MemberOf)+len(d.Terms) > 0 {
 			c.Count(d, n, false, 1)
 			counted = append(counted, d)
 		}
 	}
-	return counted, late, free
+	return counted, late
 }
 
 // CountLate counts the late daemons of nodes as pods that may or may not be there: kube-scheduler

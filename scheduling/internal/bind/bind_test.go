@@ -149,7 +149,7 @@ func TestDaemonsStart(t *testing.T) {
 		if i > 0 {
 			daemons = daemons[1:]
 		}
-		counted, late, _ := c.StartDaemons(daemons, nodes[i])
+		counted, late := c.StartDaemons(daemons, nodes[i])
 		assert.Equal(t, want, [2][]*bind.Class{counted, late})
 	}
 	assert.Equal(t, []int64{0, 0}, nodes[0].Free, "what was left for them is theirs")
@@ -164,8 +164,8 @@ func TestWhatDaemonsKeep(t *testing.T) {
 	nodes[1].Free, nodes[2].Free = []int64{-1, 4}, []int64{1, 1}
 	nodes[2].Ports = port
 	for i, want := range [][]int64{{4, 4}, {-1, 4}, {3, 3}} { // it starts; it is short; its port is taken
-		_, late, free := c.StartDaemons([]*bind.Class{agent}, nodes[i])
-		assert.Equal(t, want, free)
+		assert.Equal(t, want, c.Unreserved([]*bind.Class{agent}, nodes[i]))
+		_, late := c.StartDaemons([]*bind.Class{agent}, nodes[i])
 		assert.Equal(t, i == 1, len(late) == 1)
 		assert.Equal(t, bind.Ports, c.Alone(&bind.Class{Number: web.Number, Required: web.Required, Ports: port}, nodes[i]).By)
 	}
