@@ -81,7 +81,7 @@ func Decide(ctx context.Context, s *capacity.State, r *Request, templates []*cor
 	case capacity.Fits:
 		d.Message = fmt.Sprintf("pods that fit on existing nodes: %d", len(pods))
 	case capacity.Buy:
-		d.Message = fmt.Sprintf("pods: %d, nodes to buy for them: %d, for $%.4f an hour; no plan for them costs less than $%.4f", len(pods), len(a.Nodes), a.PricePerHour, a.LowerBoundPerHour)
+		d.Message = fmt.Sprintf("pods: %d, nodes to buy: %d, for $%.4f an hour; no plan for these pods costs less than $%.4f", len(pods), len(a.Nodes), a.PricePerHour, a.LowerBoundPerHour)
 	case capacity.Impossible:
 		d.Message = infeasible(ctx, a, len(pods))
 	}

@@ -70,14 +70,14 @@ func TestConditions(t *testing.T) {
 		says       string
 	}{
 		"there":                      {provisioning.CheckCapacity, 2, nil, "Provisioned=True CapacityIsFound", provisioning.Ready, "pods that fit on existing nodes: 2"},
-		"not there":                  {provisioning.CheckCapacity, 4, nil, "Provisioned=False CapacityIsNotFound", provisioning.Pending, "nodes to buy for them: 1, for $1.0000 an hour"},
-		"not there, asked once":      {provisioning.CheckCapacity, 4, once, "Failed=True CapacityIsNotFound", provisioning.Retry, "nodes to buy for them: 1,"},
+		"not there":                  {provisioning.CheckCapacity, 4, nil, "Provisioned=False CapacityIsNotFound", provisioning.Pending, "nodes to buy: 1, for $1.0000 an hour"},
+		"not there, asked once":      {provisioning.CheckCapacity, 4, once, "Failed=True CapacityIsNotFound", provisioning.Retry, "nodes to buy: 1,"},
 		"never there":                {provisioning.CheckCapacity, 7, nil, "Provisioned=False CapacityIsNotFound", provisioning.Retry, "would fit if"},
 		"atomic, there":              {provisioning.AtomicScaleUp, 1, nil, "Accepted=True Accepted, Provisioned=True CapacityIsFound", provisioning.Ready, "pods that fit on existing nodes: 1"},
-		"atomic, to buy":             {provisioning.AtomicScaleUp, 6, nil, "Accepted=True Accepted, Provisioned=False CapacityIsNeeded", provisioning.Pending, "nodes to buy for them: 2, for $2.0000 an hour; no plan for them costs less than $2.0000"},
+		"atomic, to buy":             {provisioning.AtomicScaleUp, 6, nil, "Accepted=True Accepted, Provisioned=False CapacityIsNeeded", provisioning.Pending, "nodes to buy: 2, for $2.0000 an hour; no plan for these pods costs less than $2.0000"},
 		"atomic, never":              {provisioning.AtomicScaleUp, 7, nil, "Accepted=True Accepted, Provisioned=False CapacityIsNotFound", provisioning.Retry, "1 of 7 pods have no place"},
 		"atomic, never, asked once":  {provisioning.AtomicScaleUp, 7, once, "Accepted=True Accepted, Failed=True CapacityIsNotFound", provisioning.Retry, "limit"},
-		"atomic, to buy, asked once": {provisioning.AtomicScaleUp, 5, once, "Accepted=True Accepted, Provisioned=False CapacityIsNeeded", provisioning.Pending, "nodes to buy for them: 2,"},
+		"atomic, to buy, asked once": {provisioning.AtomicScaleUp, 5, once, "Accepted=True Accepted, Provisioned=False CapacityIsNeeded", provisioning.Pending, "nodes to buy: 2,"},
 	} {
 		d, err := provisioning.Decide(t.Context(), state(t.Context()), request(c.class, c.count, c.parameters), templates(), now())
 		require.NoError(t, err, name)
@@ -148,7 +148,7 @@ func ExampleDecide() {
 	// Output:
 	// Accepted True Accepted
 	// Provisioned False CapacityIsNeeded
-	// Pending - pods: 5, nodes to buy for them: 2, for $2.0000 an hour; no plan for them costs less than $2.0000
+	// Pending - pods: 5, nodes to buy: 2, for $2.0000 an hour; no plan for these pods costs less than $2.0000
 }
 
 func ExampleRequest_Pods() {
