@@ -34,6 +34,44 @@ func TestADraftIsTakenUp(t *testing.T) {
 	}
 }
 
+// A plan that is proved later is the one that is proved at once, by first fit, by cost, with one pool and with several of different weights. A
+// layout that breaks a rule is not proved.
+func TestProvedLater(t *testing.T) {
+	rng := rand.New(rand.NewPCG(35, 36))
+	for range rounds(t, 12, 12) {
+		p := shop(rng, 1+rng.IntN(6))
+		if rng.IntN(2) == 0 {
+			p = small(randomBytes(rng, 200))
+		}
+		in, err := binpack.Compile(p)
+		require.NoError(t, err)
+		for _, by := range []binpack.Strategy{nil, binpack.FirstFitDecreasing{}} {
+			o := binpack.Options{Strategy: by, Alternatives: 1 + rng.IntN(60)}
+			want, err := in.Pack(t.Context(), &o)
+			require.NoError(t, err)
+			o.ProveLater = true
+			first, err := in.Pack(t.Context(), &o)
+			require.NoError(t, err)
+			require.Equal(t, want.Layout, first.Layout)
+			require.Zero(t, first.Bound.Price)
+			got, err := in.Prove(t.Context(), first, &o)
+			require.NoError(t, err)
+			require.Equal(t, want, got)
+			require.NoError(t, in.VerifyBound(got))
+			for i := range first.Bins {
+				if broken := *first; len(first.Bins[i].Shares) > 0 {
+					broken.Bins = slices.Clone(first.Bins)
+					broken.Bins[i].Shares = []binpack.Share{{Item: first.Bins[i].Shares[0].Item, Count: 1 << 40}}
+					_, err := in.Prove(t.Context(), &broken, &o)
+					require.Error(t, err)
+				}
+			}
+			_, err = in.Prove(t.Context(), first, &binpack.Options{Alternatives: -1})
+			require.ErrorContains(t, err, "Alternatives")
+		}
+	}
+}
+
 // A shorter list of alternatives is a prefix of a longer one, cheapest first.
 func TestAlternativesComeInOrder(t *testing.T) {
 	rng := rand.New(rand.NewPCG(33, 34))

@@ -22,6 +22,9 @@ type Options struct {
 	// Draft skips what only a final plan needs: each bin has one alternative, the chosen one, and
 	// the bound is 0. The layout is no worse. It is for callers that pack several times.
 	Draft bool
+	// ProveLater leaves bound and alternatives, as of a Draft, to [Instance.Prove], for callers that
+	// pack several times and use one plan. Layout and proof are the same as without it.
+	ProveLater bool
 	// First is a plan that [FirstFitDecreasing] made of the same instance, for example a draft.
 	// [CostAware] then starts from it instead of running first fit again. Plans of other strategies
 	// are ignored.
@@ -75,9 +78,8 @@ func nothing(p Problem) *Plan {
 	return plan
 }
 
-// Pack is [Pack] for a compiled problem.
-func (in *Instance) Pack(ctx context.Context, opts *Options) (*Plan, error) {
-	var o Options
+// complete returns the options with their defaults, or an error that names an invalid one.
+func (opts *Options) complete() (o Options, err error) {
 	if opts != nil {
 		o = *opts
 	}
@@ -89,17 +91,26 @@ func (in *Instance) Pack(ctx context.Context, opts *Options) (*Plan, error) {
 	}
 	if c, ok := o.Strategy.(CostAware); ok {
 		if err := c.Effort.check(); err != nil {
-			return nil, err
+			return o, err
 		}
 	}
 	if err := o.Effort.check(); err != nil {
-		return nil, err
+		return o, err
 	}
 	switch {
 	case o.Alternatives < 0:
-		return nil, fmt.Errorf("binpack: Options.Alternatives is %d, want a number of choices, or 0 for 60", o.Alternatives)
+		return o, fmt.Errorf("binpack: Options.Alternatives is %d, want a number of choices, or 0 for 60", o.Alternatives)
 	case o.Alternatives == 0:
 		o.Alternatives = 60
+	}
+	return o, nil
+}
+
+// Pack is [Pack] for a compiled problem.
+func (in *Instance) Pack(ctx context.Context, opts *Options) (*Plan, error) {
+	o, err := opts.complete()
+	if err != nil {
+		return nil, err
 	}
 	r, end := newRun(ctx, o.Effort)
 	defer end()
@@ -120,24 +131,58 @@ func (in *Instance) Pack(ctx context.Context, opts *Options) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	plan := &Plan{Layout: layout, Strategy: o.Strategy.Name(), Unplaced: in.unplaced(layout)}
+	plan := in.planOf(layout, o.Strategy.Name())
+	if o.Draft || o.ProveLater {
+		plan.Bound = in.noBound()
+		plan.Alternatives = chosen(layout)
+		plan.Stopped = r.stopped()
+		if o.ProveLater {
+			plan.proved = h
+		}
+		return in.outward(plan), nil
+	}
+	in.prove(r, plan, h, o.Alternatives)
+	return in.outward(plan), nil
+}
+
+// planOf returns the plan of a layout, without bound and alternatives.
+func (in *Instance) planOf(layout Layout, strategy string) *Plan {
+	plan := &Plan{Layout: layout, Strategy: strategy, Unplaced: in.unplaced(layout)}
 	for _, b := range layout.Bins {
 		o := &in.problem.Types[b.Type].Offerings[b.Offering]
 		plan.Cost, plan.Objective = sum(plan.Cost, o.Price), sum(plan.Objective, o.cost())
 	}
-	if o.Draft {
-		plan.Bound = in.noBound()
-		plan.Alternatives = chosen(layout)
-		plan.Stopped = r.stopped()
-		return in.outward(plan), nil
-	}
-	// Alternatives and bound do not depend on each other.
+	return plan
+}
+
+// prove sets alternatives and bound, which do not depend on each other.
+func (in *Instance) prove(r *run, plan *Plan, h hint, alternatives int) {
 	var other sync.WaitGroup
-	other.Go(func() { plan.Alternatives = in.alternatives(layout, o.Alternatives, r) })
-	plan.Bound = r.bound(in, layout, plan.Objective, h)
+	other.Go(func() { plan.Alternatives = in.alternatives(plan.Layout, alternatives, r) })
+	plan.Bound = r.bound(in, plan.Layout, plan.Objective, h)
 	other.Wait()
-	plan.Stopped = r.stopped()
-	return in.outward(plan), nil
+	plan.Stopped = plan.Stopped || r.stopped()
+}
+
+// Prove returns the plan of [Options.Draft] or [Options.ProveLater] with its bound and its
+// alternatives. Of the options it uses Effort and Alternatives. The error says that the layout is
+// not one of the instance, or names an invalid option. When ctx ends, the bound is the best so far,
+// and [Plan.Stopped] is set.
+func (in *Instance) Prove(ctx context.Context, plan *Plan, opts *Options) (*Plan, error) {
+	o, err := opts.complete()
+	if err != nil {
+		return nil, err
+	}
+	layout := in.split.layout(plan.Layout, in.split.in)
+	if err := in.check(layout); err != nil {
+		return nil, err
+	}
+	r, end := newRun(ctx, o.Effort)
+	defer end()
+	out := in.planOf(layout, plan.Strategy)
+	out.Stopped = plan.Stopped
+	in.prove(r, out, plan.proved, o.Alternatives)
+	return in.outward(out), nil
 }
 
 // outward returns the plan with the caller's types in place of compiled ones.

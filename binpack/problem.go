@@ -343,6 +343,7 @@ type Plan struct {
 	// Stopped means that the context ended before the work was done: plan and bound are the best so
 	// far.
 	Stopped bool
+	proved  hint // what the strategy proved on the way, for Instance.Prove
 }
 
 // GapPercent returns how far the objective is above the bound, in percent of the bound. It is 0 if

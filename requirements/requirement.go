@@ -302,3 +302,12 @@ func (r Requirement) AppendKey(to []byte) []byte { // each part after its length
 	}
 	return to
 }
+
+// keySize returns about how many bytes AppendKey appends.
+func (r Requirement) keySize() int {
+	size := len(r.key) + 8 + 2*binary.MaxVarintLen64*len(r.ints)
+	for _, w := range r.words.list {
+		size += len(w) + 2
+	}
+	return size
+}

@@ -203,7 +203,11 @@ func (s Set) AppendKey(to []byte) []byte {
 	if s.impossible {
 		return append(to, 0)
 	}
-	to = binary.AppendUvarint(to, uint64(len(s.reqs))+1)
+	size := binary.MaxVarintLen64
+	for i := range s.reqs {
+		size += s.reqs[i].keySize()
+	}
+	to = binary.AppendUvarint(slices.Grow(to, size), uint64(len(s.reqs))+1)
 	for i := range s.reqs {
 		to = s.reqs[i].AppendKey(to)
 	}

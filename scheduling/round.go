@@ -84,7 +84,7 @@ func (p *Problem) Solve(ctx context.Context, packer Packer) (*Result, error) {
 		return nil, err
 	}
 	best := final.consolidate()
-	if (final.added > 0 || final.p.topology.Choice().Only != nil) && v.ctx.Err() == nil {
+	if (final.added > 0 || final.p.topology.Choice().Only != nil || len(final.unplaced()) > 0) && v.ctx.Err() == nil {
 		best, draft, err = v.anew(p, best, draft)
 	}
 	if err != nil {

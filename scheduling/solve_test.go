@@ -168,7 +168,7 @@ func TestTheSameIsNotPackedTwice(t *testing.T) {
 	require.NoError(t, err)
 	assert.Len(t, r.Bindings(), 1)
 	assert.Equal(t, 2, r.Rounds, "of all pods, and of the placed ones alone")
-	assert.Equal(t, 3, calls, "and the final packing of one of them")
+	assert.Equal(t, 4, calls, "and the final packing of each")
 }
 
 // For open labels, a node gets what a cloud would choose by default, and the provider is told so.

@@ -121,10 +121,11 @@ func (p *Plan) Notes() []string {
 	return out
 }
 
-// Unproved is [Make] without a lower bound: Plan.Bound is the zero value. It is for plans that are
-// only compared with others. The snapshot must be that of a plan: it is known to be valid, and the
-// objective has already narrowed it. Groups that share a value of a label go to any domains that
-// hold them, which are not always the cheapest.
+// Unproved is [Make] without lower bounds: Plan.Bound is the zero value, and the only alternative
+// for a new node is the chosen one. It is for plans that are only compared with others. The
+// snapshot must be that of a plan: it is known to be valid, and the objective has already narrowed
+// it. Groups that share a value of a label go to any domains that hold them, which are not always
+// the cheapest.
 func Unproved(ctx context.Context, s scheduling.Snapshot, opts *Options) (*Plan, error) {
 	out, _, err := planned(ctx, s, opts)
 	return out, err
@@ -229,16 +230,20 @@ func Solve(ctx context.Context, p *scheduling.Problem, opts *Options) (*Plan, er
 	return out.proved(ctx, k)
 }
 
-// proved returns the plan with its bound.
+// proved returns the plan with its bounds and alternatives.
 func (p *Plan) proved(ctx context.Context, k *packer) (*Plan, error) {
 	if k.final.Draft {
 		return p, nil
+	}
+	var err error
+	if p.Packing, err = p.Instance.Prove(ctx, p.Packing, &k.final); err != nil {
+		return nil, fmt.Errorf("plan: %w", err)
 	}
 	effort := k.final.Effort
 	if s, ok := k.final.Strategy.(binpack.CostAware); ok {
 		effort = s.Effort
 	}
-	if err := p.prove(ctx, k.types, effort); err != nil {
+	if err = p.prove(ctx, k.types, effort); err != nil {
 		return nil, fmt.Errorf("plan: the bound: %w", err)
 	}
 	return p, nil
@@ -272,19 +277,15 @@ func solve(ctx context.Context, p *scheduling.Problem, opts *Options) (*Plan, *p
 	}
 	last := k.finals[out.Round]
 	out.Instance, out.Packing = last.in, last.plan
-	if out.Draft { // a draft has no bound and no alternatives yet
-		opts := k.final
-		opts.Strategy, opts.First = binpack.FirstFitDecreasing{}, k.rounds[out.Round].plan
-		if out.Packing, err = out.Instance.Pack(ctx, &opts); err != nil {
-			return nil, nil, fmt.Errorf("plan: %w", err)
-		}
+	if out.Draft {
+		out.Packing = k.rounds[out.Round].plan
 	}
 	return out, k, nil
 }
 
 // packer packs with binpack. During the exchange between scheduling and packing it uses first fit,
 // which is quick and also finds out what fits. The final round is packed again by the strategy of
-// the options, with a bound and alternatives. A strategy that is not binpack's own packs every
+// the options; proved adds bound and alternatives. A strategy that is not binpack's own packs every
 // round.
 type packer struct {
 	types        []binpack.Type
@@ -307,7 +308,7 @@ func (k *packer) Pack(ctx context.Context, p *scheduling.Problem, r scheduling.R
 		last := k.rounds[r.Number]
 		if !k.final.Draft {
 			opts := k.final
-			opts.First = last.plan
+			opts.First, opts.ProveLater = last.plan, true
 			var err error
 			if last.plan, err = last.in.Pack(ctx, &opts); err != nil {
 				return scheduling.Outcome{}, err

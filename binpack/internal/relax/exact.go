@@ -241,7 +241,7 @@ func (s *Search) add(x surrogate, b *Budget) {
 			uncounted = append(uncounted, coverOf(k))
 		}
 	}
-	cost, work := covering(uncounted)
+	cost, work := covering(nil, uncounted)
 	x.cost = cost
 	for at, left := range s.supply {
 		var some []cover

@@ -85,6 +85,7 @@ func (m *Model) leastSlack(c *captives, slack []float64) (steps int) {
 	if len(c.classes) > 0 && len(c.types) == 0 {
 		c.slack = math.Inf(1)
 	}
+	var cost []float64
 	for r := range m.Dims {
 		demand := 0.0
 		for _, i := range c.classes {
@@ -105,7 +106,8 @@ func (m *Model) leastSlack(c *captives, slack []float64) (steps int) {
 				covers = append(covers, cover{cellsOf(float64(typ.Capacity[r]), cells/demand), max(slack[k], 0)})
 			}
 		}
-		cost, used := covering(covers)
+		var used int
+		cost, used = covering(cost, covers)
 		steps += cells * used / 4
 		c.slack = max(c.slack, math.Floor(min(cost[cells], Largest)))
 	}
@@ -248,8 +250,8 @@ func cellsOf(capacity, perUnit float64) int {
 }
 
 // covering returns the lowest price of bins that cover each number of cells, and how many of the
-// covers matter.
-func covering(covers []cover) (cost []float64, used int) {
+// covers matter. The prices are written into the given slice, which is nil or an earlier result.
+func covering(cost []float64, covers []cover) (prices []float64, used int) {
 	slices.SortFunc(covers, func(a, b cover) int { return cmp.Or(cmp.Compare(a.price, b.price), cmp.Compare(b.cells, a.cells)) })
 	most := 0
 	covers = slices.DeleteFunc(covers, func(o cover) bool { // those that cover no more than a cheaper one
@@ -257,9 +259,11 @@ func covering(covers []cover) (cost []float64, used int) {
 		most = max(most, o.cells)
 		return no
 	})
-	cost = slices.Repeat([]float64{math.Inf(1)}, cells+1)
-	cost[0] = 0
+	if cost == nil {
+		cost = make([]float64, cells+1)
+	}
 	for q := 1; q <= cells; q++ {
+		cost[q] = math.Inf(1)
 		for _, o := range covers {
 			cost[q] = min(cost[q], o.price+cost[max(0, q-o.cells)])
 		}
