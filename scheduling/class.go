@@ -432,3 +432,14 @@ func withFeatures(nodes requirements.Alternatives, pod *corev1.PodSpec) requirem
 	}
 	return nodes.Intersect(requirements.AnyOf(requirements.FromLabels(nodefeature.Labels(needed))))
 }
+
+// holdsBesideDaemons reports whether a pod would have room on the node if none were kept for daemons
+// that have not started. left is what the node has free.
+func (p *Problem) holdsBesideDaemons(c *Class, r *ExistingNode, left []int64) bool {
+	all := slices.Clone(left)
+	for i := range all {
+		all[i] += r.bare[i] - r.Free[i]
+	}
+	lacks, _ := p.shortage(c, p.spare(c, r, all))
+	return lacks == nil
+}

@@ -97,6 +97,7 @@ func (p *Problem) existing(m *member, pods []*corev1.Pod, totals *podclass.Total
 			}
 		}
 	}
+	whole := slices.Clone(r.Free)
 	present := make([]bool, len(p.daemons))
 	take := func(requests []int64, ports []hostport.Port) {
 		subtract(r.Free, requests)
@@ -121,29 +122,40 @@ func (p *Problem) existing(m *member, pods []*corev1.Pod, totals *podclass.Total
 			present[i] = present[i] || d.owns(pod)
 		}
 	}
+	r.bare = slices.Clone(r.Free)
 	ports, left := slices.Clip(r.ports), slices.Clone(r.Free)
 	for i, d := range p.daemons {
-		if !present[i] && taints.Tolerates(d.pod.Spec.Tolerations, lasting) && d.required.Compatible(r.Labels, requirements.Keys{}) {
-			take(d.vector, d.ports) // newVerifier gives back what cannot start
-			r.expected, r.DaemonSets = append(r.expected, i), append(r.DaemonSets, podclass.Name(d.pod))
-			short := -1
+		if present[i] || !taints.Tolerates(d.pod.Spec.Tolerations, lasting) || !d.required.Compatible(r.Labels, requirements.Keys{}) {
+			continue
+		}
+		lacks := func(free []int64) int {
 			for k, q := range d.vector {
-				if short < 0 && q > 0 && q > left[k] {
-					short = k
+				if q > 0 && q > free[k] {
+					return k
 				}
 			}
-			taken := slices.IndexFunc(d.ports, func(port hostport.Port) bool { return slices.ContainsFunc(ports, port.Conflicts) })
-			if short >= 0 {
-				p.Notes = append(p.Notes, fmt.Sprintf("node %s has no room for DaemonSet %s: short of %s", n.Name, podclass.Name(d.pod), p.Resources[short]))
-			}
-			if taken >= 0 {
-				p.Notes = append(p.Notes, fmt.Sprintf("node %s has no room for DaemonSet %s: %s is taken", n.Name, podclass.Name(d.pod), d.ports[taken]))
-				continue
-			}
-			r.missing, ports = append(r.missing, i), append(ports, d.ports...)
-			if short < 0 {
-				subtract(left, d.vector)
-			}
+			return -1
+		}
+		note := func(format string, args ...any) {
+			p.Notes = append(p.Notes, fmt.Sprintf("node %s "+format, append([]any{n.Name}, args...)...))
+		}
+		if k := lacks(whole); k >= 0 {
+			note("is too small for DaemonSet %s: short of %s", podclass.Name(d.pod), p.Resources[k])
+			continue
+		}
+		take(d.vector, d.ports) // newVerifier gives back what cannot start
+		r.expected, r.DaemonSets = append(r.expected, i), append(r.DaemonSets, podclass.Name(d.pod))
+		short := lacks(left)
+		if short >= 0 {
+			note("has no room for DaemonSet %s: short of %s", podclass.Name(d.pod), p.Resources[short])
+		}
+		if k := slices.IndexFunc(d.ports, func(port hostport.Port) bool { return slices.ContainsFunc(ports, port.Conflicts) }); k >= 0 {
+			note("has no room for DaemonSet %s: %s is taken", podclass.Name(d.pod), d.ports[k])
+			continue
+		}
+		r.missing, ports = append(r.missing, i), append(ports, d.ports...)
+		if short < 0 {
+			subtract(left, d.vector)
 		}
 	}
 	return r

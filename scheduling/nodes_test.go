@@ -274,8 +274,8 @@ func TestReasonsNameWhatIsInUse(t *testing.T) {
 	assert.Regexp(t, `^existing nodes \(2\): 2 with .*vol-7.*, host port 80/TCP in use$`, solve(compile(t, s), nothing).Unplaced()[0].Reasons()[0].String())
 }
 
-// kube-scheduler binds other pods where running ones keep the pod of a DaemonSet away, so no room is kept for it. If it only has no
-// room itself, it starts as soon as a pod ends.
+// kube-scheduler binds other pods where running ones keep the pod of a DaemonSet away, or where the node is too small for it, so no room is kept
+// for it. If it only has no room itself, it starts as soon as a pod ends: room is kept, the reason says so, and a lower bound counts it as free.
 func TestDaemonsThatCannotStartKeepNoRoom(t *testing.T) {
 	blocker := pod("old", on("n1"), func(p *corev1.Pod) {
 		p.Spec.Containers[0].Ports = []corev1.ContainerPort{{HostPort: 9100}}
@@ -289,7 +289,8 @@ func TestDaemonsThatCannotStartKeepNoRoom(t *testing.T) {
 		keeps  bool
 	}{
 		"it can start":           {func(*appsv1.DaemonSet) {}, "500m", true},
-		"it is short of cpu":     {func(*appsv1.DaemonSet) {}, "5", true},
+		"it is short of cpu":     {func(*appsv1.DaemonSet) {}, "2", true},
+		"the node is too small":  {func(*appsv1.DaemonSet) {}, "5", false},
 		"its port is taken":      {func(d *appsv1.DaemonSet) { d.Spec.Template.Spec.Containers[0].Ports = blocker.Spec.Containers[0].Ports }, "500m", false},
 		"another pod keeps away": {func(d *appsv1.DaemonSet) { d.Spec.Template.Labels = map[string]string{"app": "shy"} }, "500m", false},
 	} {
@@ -302,8 +303,13 @@ func TestDaemonsThatCannotStartKeepNoRoom(t *testing.T) {
 				})},
 				DaemonSets: []*appsv1.DaemonSet{daemonSet("agent", tt.cpu, tt.daemon)},
 			})
-			assert.Equal(t, tt.keeps, len(solve(p, onePerNode).Bindings()) == 0)
-			assert.Equal(t, []string{"system/agent"}, p.Existing[0].DaemonSets)
+			r := solve(p, onePerNode)
+			assert.Equal(t, tt.keeps, len(r.Bindings()) == 0)
+			if tt.keeps {
+				assert.Equal(t, "existing nodes (1): 1 with room that is kept for DaemonSets (system/agent)", r.Unplaced()[0].Reasons()[0].String())
+			}
+			_, nodes := p.Relaxed()
+			assert.Positive(t, nodes[0].Free[0])
 		})
 	}
 }

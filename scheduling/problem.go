@@ -142,12 +142,12 @@ type ExistingNode struct {
 	Tags       []string
 	Limits     []Limit
 
-	labels   map[string]string // those of Labels, without the pseudo-labels of node filters
-	running  []*corev1.Pod
-	attached []string        // volumes in use there
-	ports    []hostport.Port // of what runs there
-	expected []int           // daemons that are still to start: indexes into Problem.daemons
-	missing  []int           // those of them that no taken port keeps away
+	bare              []int64           // Free and what is kept for daemons
+	labels            map[string]string // those of Labels, without the pseudo-labels of node filters
+	running           []*corev1.Pod
+	attached          []string        // volumes in use there
+	ports             []hostport.Port // of what runs there
+	expected, missing []int           // daemons still to start, and those of them that no taken port keeps away
 }
 
 // Limit allows a node at most Max pods with a tag as long as the pod with the limit is there.

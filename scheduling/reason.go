@@ -247,12 +247,13 @@ func (s *state) explainExisting(c *Class) (Reason, bool) {
 	if len(s.p.Existing) == 0 {
 		return Reason{}, false
 	}
-	const tainted, labels, ports, full, other = 0, 1, 2, 3, 4
-	var counts [5]int
-	short, by, taken, inUse := map[string]bool{}, map[string]bool{}, map[string]bool{}, s.portsInUse(c)
+	const tainted, labels, ports, full, kept, other = 0, 1, 2, 3, 4, 5
+	var counts [6]int
+	short, by, taken, daemons, inUse := map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}, s.portsInUse(c)
 	for i := range s.p.Existing {
 		r := &s.p.Existing[i]
-		lacks, _ := s.p.shortage(c, s.p.spare(c, r, s.freeLeft(i)))
+		left := s.freeLeft(i)
+		lacks, _ := s.p.shortage(c, s.p.spare(c, r, left))
 		taint, bad := taints.Untolerated(r.Taints, c.Template.Spec.Tolerations, corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute)
 		at := other
 		switch {
@@ -260,6 +261,11 @@ func (s *state) explainExisting(c *Class) (Reason, bool) {
 			at, by[taint.Key] = tainted, true
 		case !c.Required.Compatible(r.Labels, requirements.Keys{}):
 			at = labels
+		case lacks != nil && s.p.holdsBesideDaemons(c, r, left):
+			at = kept
+			for _, name := range r.DaemonSets {
+				daemons[name] = true
+			}
 		case lacks != nil:
 			at = full
 			for name := range lacks {
@@ -278,7 +284,7 @@ func (s *state) explainExisting(c *Class) (Reason, bool) {
 	var parts []string
 	for at, text := range [...]string{
 		"tainted (" + list(by) + ")", "without the " + asks + " it requires", "with " + list(taken) + " in use",
-		"short of " + list(short), "excluded by other pods' constraints or by node limits",
+		"short of " + list(short), "with room that is kept for DaemonSets (" + list(daemons) + ")", "excluded by other pods' constraints or by node limits",
 	} {
 		if counts[at] > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", counts[at], text))
@@ -286,11 +292,12 @@ func (s *state) explainExisting(c *Class) (Reason, bool) {
 	}
 	stage := StageResource
 	switch {
-	case counts[full] == 0 && counts[ports]+counts[other] > 0:
+	case counts[full]+counts[kept] > 0:
+	case counts[ports]+counts[other] > 0:
 		stage = StageTopology
-	case counts[full] == 0 && counts[labels] > 0:
+	case counts[labels] > 0:
 		stage = StageRequirement
-	case counts[full] == 0:
+	default:
 		stage = StageTaint
 	}
 	return Reason{Stage: stage, Detail: fmt.Sprintf("existing nodes (%d): %s", len(s.p.Existing), strings.Join(parts, ", "))}, true

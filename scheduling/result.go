@@ -258,9 +258,9 @@ func (r *Result) Relaxed() ([]Item, []ExistingNode) {
 // does not depend on where other pods are: requests, node selector and node affinity with the reach
 // of bound volumes, tolerations, host ports, and required anti-affinity by hostname. Spreads,
 // affinity between pods, anti-affinity over other keys, preferences and [Options.Within] are left
-// out. There is one item for each class that is not refused, in the order of the classes. The tags
-// and limits of the nodes are those of running pods; daemons that are still to start have none,
-// since they may be kept away.
+// out. There is one item for each class that is not refused, in the order of the classes. What the
+// nodes have free, their tags and their limits are those beside running pods; daemons that are still
+// to start take nothing, since kube-scheduler may bind pods before them.
 func (p *Problem) Relaxed() ([]Item, []ExistingNode) {
 	return p.relaxed(func(class int) int {
 		if p.Classes[class].Refusal != nil {
@@ -294,6 +294,7 @@ func (p *Problem) relaxed(count func(class int) int) ([]Item, []ExistingNode) {
 	}
 	nodes := slices.Clone(p.Existing)
 	for i := range nodes {
+		nodes[i].Free = nodes[i].bare
 		tags, limits := p.topology.Certain(i)
 		nodes[i].Tags, nodes[i].Limits = topology.PortTags(nodes[i].ports)
 		nodes[i].Tags, nodes[i].Limits = append(nodes[i].Tags, tags...), append(nodes[i].Limits, limits...)

@@ -288,7 +288,7 @@ func TestNodesThatAreFullOfDaemonsAreNoted(t *testing.T) {
 			delete(d.Spec.Template.Spec.Containers[0].Resources.Requests, corev1.ResourceMemory) // of which the node has too little for what runs there
 		})},
 	})
-	assert.Equal(t, []string{"node n1 has no room for DaemonSet system/huge: short of cpu"}, p.Notes)
+	assert.Equal(t, []string{"node n1 is too small for DaemonSet system/huge: short of cpu"}, p.Notes)
 }
 
 // A daemon whose host port is taken does not run, so nothing counts it.

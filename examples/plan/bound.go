@@ -117,7 +117,7 @@ func (p *Plan) relaxation(types []binpack.Type) binpack.Problem {
 	items, nodes := p.Relaxed()
 	out := Problem(p.Problem, slices.Clone(types), items)
 	for i := range nodes {
-		out.Nodes[i].Tags, out.Nodes[i].Limits = nodes[i].Tags, limits(nodes[i].Limits)
+		out.Nodes[i].Free, out.Nodes[i].Tags, out.Nodes[i].Limits = nodes[i].Free, nodes[i].Tags, limits(nodes[i].Limits)
 		if !slices.ContainsFunc(out.Items, func(it binpack.Item) bool { return fits(it.Size, out.Nodes[i].Free) }) {
 			out.Nodes[i].Free = make([]int64, len(out.Resources)) // a fraction of a pod would fit and would lower the bound
 		}

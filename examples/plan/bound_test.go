@@ -128,7 +128,30 @@ func TestBoundKnowsDaemonsThatCannotStart(t *testing.T) {
 	assert.Zero(t, p.Bound.Price)
 }
 
-// Weights cost what the same pods cost less without them.
+// A plan keeps the room of a daemon that has not started, but kube-scheduler may bind pods there, so that a bound counts it as free.
+func TestBoundCountsTheRoomOfDaemons(t *testing.T) {
+	node := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: map[string]string{corev1.LabelHostname: "n1"}},
+		Status:     corev1.NodeStatus{Allocatable: sold()[0].Capacity, Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
+	}
+	for cpu, runs := range map[string]int{"2": 3, "3": 2, "1": 3} { // the last can start
+		agent := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "agent"}}
+		agent.Spec.Template.Spec.Containers = []corev1.Container{{Name: "main", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse(cpu)}}}}
+		running := replicas(runs, func(p *corev1.Pod) { p.Name, p.Spec.NodeName = "old-"+p.Name, "n1" })
+		p, err := plan.Make(t.Context(), scheduling.Snapshot{
+			Pods: append(replicas(1, func(*corev1.Pod) {}), running...), Nodes: []*corev1.Node{node}, DaemonSets: []*appsv1.DaemonSet{agent},
+			Pools: []scheduling.Pool{{Types: sold(), NodePool: nodepool.NodePool{Name: "default"}}},
+		}, nil)
+		require.NoError(t, err)
+		require.Empty(t, p.Unplaced())
+		require.Len(t, p.NewNodes(), 1)
+		require.NotEmpty(t, p.Bound.Kind)
+		require.NoError(t, p.Bound.Verify())
+		assert.Zero(t, p.Bound.Price, "%d pods run beside a daemon of %s cpu", runs, cpu)
+		assert.Positive(t, p.Bound.Choice)
+	}
+}
+
 // A node that is short of memory takes pods that ask for none, and the bound counts its room.
 func TestBoundKnowsNodesThatAreShort(t *testing.T) {
 	list := corev1.ResourceList{"cpu": resource.MustParse("4"), "memory": resource.MustParse("1Gi"), "pods": resource.MustParse("50")}
@@ -153,6 +176,7 @@ func TestBoundKnowsNodesThatAreShort(t *testing.T) {
 	assert.InDelta(t, p.NewNodes()[0].PricePerHour, p.Bound.Price.Dollars(), 1e-9, "three of the pods fit on the node, and three need another one")
 }
 
+// Weights cost what the same pods cost less without them.
 func TestWeightsCost(t *testing.T) {
 	dear := sold()
 	dear[0].Offerings[0].Price, dear[0].Offerings[1].Price = 0.3, 0.3
