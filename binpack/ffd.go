@@ -40,7 +40,7 @@ func (r *run) firstFitDecreasing(in *Instance) Layout {
 	f.packAll()
 	f.lift()
 	l := f.finish()
-	if f.wanted() > 0 && slices.Contains(in.budgets.bounded, true) && !r.stopped() {
+	if f.wanted() > 0 && in.budgets.any() && !r.stopped() {
 		return (&run{effort: EffortFast, stop: r.stop}).planner(in).repack(l, true)
 	}
 	return l

@@ -403,6 +403,11 @@ func (in *Instance) boundedTier(tier int32) bool {
 	return false
 }
 
+// any reports whether some pool has a budget or some offering is counted.
+func (b *budgets) any() bool {
+	return slices.Contains(b.bounded, true) || slices.ContainsFunc(b.counted, func(offerings uint64) bool { return offerings != 0 })
+}
+
 // of returns what one bin of the offering takes.
 func (b *budgets) of(t int32, offering int) []use {
 	if b.uses[t] == nil {

@@ -165,30 +165,9 @@ func (p *Problem) comparePlaced(a, b *state) int {
 	return 0
 }
 
-// defaultPreferencePrice is the default of [Options.PreferencePrice].
-const defaultPreferencePrice = 0.1
-
 // triedDecisions limits the plans that are made only to be compared with the best one. Each costs
 // as much as one attempt. mostElsewhere of them are for bins with leastUnused of the cost unused.
 const triedDecisions, mostElsewhere, leastUnused = 12, 4, 0.01
-
-// check says what cannot be meant.
-func (o *Options) check() error {
-	if o != nil && o.PreferencePrice != nil && !(*o.PreferencePrice >= 0) {
-		return fmt.Errorf("scheduling: Options.PreferencePrice is %v: want a share of a pod's price, 0 or more, or nil for %v", *o.PreferencePrice, defaultPreferencePrice)
-	}
-	return nil
-}
-
-// PreferenceShare returns PreferencePrice, or its default if that is nil. It is never negative.
-func (o *Options) PreferenceShare() float64 {
-	if o.PreferencePrice == nil {
-		return defaultPreferencePrice
-	}
-	return max(0, *o.PreferencePrice)
-}
-
-func (p *Problem) preferencePrice() float64 { return p.options.PreferenceShare() }
 
 // decide looks for a better plan of what the given plan places, by decisions that come before the
 // assignment of domains. These are spreads by hostname over the existing nodes, giving up
@@ -199,6 +178,7 @@ func (v *solver) decide(best *state) (*state, error) {
 	d.begin()
 	d.gone()
 	d.reopen()
+	d.relax()
 	d.extend()
 	d.fewer()
 	if best.p.options.Attempts == 1 { // what follows looks for lower costs
@@ -245,7 +225,7 @@ func (d *decisions) plan(p Problem, c topology.Choice, from *topology.Assignment
 // less, regardless of its preferences.
 func (d *decisions) try(c topology.Choice) (kept, cheaper bool) {
 	p := d.best.p
-	if d.tried == triedDecisions || d.best.cost() == 0 || d.pods >= d.until && p.options.Attempts == 0 {
+	if d.best.cost() == 0 && len(d.best.unplaced()) == 0 || d.tried == triedDecisions || d.pods >= d.until && p.options.Attempts == 0 {
 		return false, false
 	}
 	at := d.plan(*p, c, d.best.assigned, 1)
@@ -371,6 +351,22 @@ func (d *decisions) overNodes() {
 	d.try(c)
 }
 
+// relax gives up all preferences if that places more pods.
+func (d *decisions) relax() {
+	p := d.best.p
+	if p.options.IgnorePreferences || math.IsInf(p.preferencePrice(), 1) || len(d.best.unplaced()) == 0 {
+		return
+	}
+	c := p.topology.Choice()
+	c.GivenUp = make([]int, len(p.Classes))
+	for i := range c.GivenUp {
+		c.GivenUp[i] = len(p.topology.Preferences(i))
+	}
+	if at := d.plan(*p, c, &topology.Assignment{}, p.options.Attempts); at != nil && p.comparePlaced(at, d.best) < 0 {
+		d.best = at
+	}
+}
+
 // preferences tries to give up the preferences of all classes. If the plan gets cheaper, but by
 // less than the preferences are worth, it tries halves of the classes. If the plan gets better, it
 // tries to give halves of the classes their preferences back. At the end it tries to give back the
@@ -392,7 +388,11 @@ func (d *decisions) preferences() {
 		classes []int
 		back    bool // whether the classes get their preferences back
 	}
-	for queue := []trial{{all, false}}; len(queue) > 0; queue = queue[1:] {
+	queue := []trial{{classes: all}}
+	if slices.ContainsFunc(p.topology.Choice().GivenUp, func(n int) bool { return n > 0 }) { // for more pods; not all need to
+		queue = []trial{{all[:len(all)/2], true}, {all[len(all)/2:], true}}
+	}
+	for ; len(queue) > 0; queue = queue[1:] {
 		t := queue[0]
 		if len(t.classes) == 0 {
 			continue

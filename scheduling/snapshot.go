@@ -182,6 +182,27 @@ type Options struct {
 	Progress func(rounds, placed, pods int)
 }
 
+// defaultPreferencePrice is the default of [Options.PreferencePrice].
+const defaultPreferencePrice = 0.1
+
+// check says what cannot be meant.
+func (o *Options) check() error {
+	if o != nil && o.PreferencePrice != nil && !(*o.PreferencePrice >= 0) {
+		return fmt.Errorf("scheduling: Options.PreferencePrice is %v: want a share of a pod's price, 0 or more, or nil for %v", *o.PreferencePrice, defaultPreferencePrice)
+	}
+	return nil
+}
+
+// PreferenceShare returns PreferencePrice, or its default if that is nil. It is never negative.
+func (o *Options) PreferenceShare() float64 {
+	if o.PreferencePrice == nil {
+		return defaultPreferencePrice
+	}
+	return max(0, *o.PreferencePrice)
+}
+
+func (p *Problem) preferencePrice() float64 { return p.options.PreferenceShare() }
+
 // InvalidError says that a part of a snapshot has no meaning, such as a second node of the same
 // name, or a pod with a misspelt operator.
 type InvalidError struct {

@@ -10,9 +10,6 @@ import (
 type score struct {
 	// variant is arbitrary. It is 0 in all attempts except those of [Assignment.Vary].
 	variant int
-	// unlabelled is how many keys of the pod's anti-affinity are missing on nodes there, so that
-	// the term would not separate it.
-	unlabelled int
 	// awaiting is the negated number of classes whose affinity can be met by a pod of this class in
 	// the domain.
 	awaiting int
@@ -20,6 +17,9 @@ type score struct {
 	averse int
 	// buying is 0 if an existing node there has free capacity, and 1 otherwise.
 	buying int
+	// unlabelled is how many keys of the pod's anti-affinity are missing on nodes there, so that
+	// the term would not separate it.
+	unlabelled int
 	// invented is how many values there neither a node nor an earlier pod has.
 	invented int
 	// avoided is 1 for a new node in a zone that the class avoids.
@@ -31,8 +31,8 @@ type score struct {
 }
 
 func (a score) compare(b score) int {
-	return cmp.Or(cmp.Compare(a.variant, b.variant), cmp.Compare(a.unlabelled, b.unlabelled), cmp.Compare(a.awaiting, b.awaiting), cmp.Compare(a.averse, b.averse),
-		cmp.Compare(a.buying, b.buying), cmp.Compare(a.invented, b.invented), cmp.Compare(a.avoided, b.avoided), cmp.Compare(a.price, b.price), cmp.Compare(a.counted, b.counted))
+	return cmp.Or(cmp.Compare(a.variant, b.variant), cmp.Compare(a.awaiting, b.awaiting), cmp.Compare(a.averse, b.averse),
+		cmp.Compare(a.buying, b.buying), cmp.Compare(a.unlabelled, b.unlabelled), cmp.Compare(a.invented, b.invented), cmp.Compare(a.avoided, b.avoided), cmp.Compare(a.price, b.price), cmp.Compare(a.counted, b.counted))
 }
 
 // best returns the allowed domain with the best score, the first of equal ones; -1 if none is
