@@ -443,3 +443,30 @@ func (p *Problem) holdsBesideDaemons(c *Class, r *ExistingNode, left []int64) bo
 	lacks, _ := p.shortage(c, p.spare(c, r, all))
 	return lacks == nil
 }
+
+// portsInUse returns, for each existing node, the first host port of the class that another pod has
+// there, or will have by the plan; empty if there is none.
+func (s *state) portsInUse(c *Class) []string {
+	out := make([]string, len(s.p.Existing))
+	if len(c.ports) == 0 {
+		return out
+	}
+	compare := func(node int, taken []hostport.Port) {
+		if k := slices.IndexFunc(c.ports, func(port hostport.Port) bool { return slices.ContainsFunc(taken, port.Conflicts) }); k >= 0 && out[node] == "" {
+			out[node] = c.ports[k].String()
+		}
+	}
+	for i := range s.p.Existing {
+		r := &s.p.Existing[i]
+		compare(i, r.ports)
+		for _, d := range r.missing {
+			compare(i, s.p.daemons[d].ports)
+		}
+	}
+	for _, b := range s.bound {
+		if b.at.node >= 0 {
+			compare(b.at.node, s.p.Classes[b.class].ports)
+		}
+	}
+	return out
+}

@@ -12,7 +12,6 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
-	"github.com/joinery-sdk/joinery/scheduling/internal/hostport"
 	"github.com/joinery-sdk/joinery/scheduling/internal/nodefeature"
 	"github.com/joinery-sdk/joinery/scheduling/internal/spelling"
 	"github.com/joinery-sdk/joinery/scheduling/internal/taints"
@@ -228,7 +227,7 @@ func (p *Problem) outside(c *Class, pool *PoolState) *Nearest {
 	for i := range pool.Types {
 		typ := &pool.Types[i]
 		price, ok := typ.LeastPrice(requirements.Set{})
-		if short, _ := p.shortage(c, pool.table[i].allocatable); short != nil || !ok {
+		if short, _ := p.shortage(c, pool.table[i].allocatable); short != nil {
 			continue
 		}
 		var by []string
@@ -248,7 +247,9 @@ func (p *Problem) outside(c *Class, pool *PoolState) *Nearest {
 			}
 		}
 		f.pod = len(by) - f.pool
-		if len(by) == 0 { // a combination excludes it, such as a zone that has it as spot only
+		if !ok {
+			f.pool, by = f.pool+1, append(by, "its offerings, because none is available")
+		} else if len(by) == 0 { // a combination excludes it, such as a zone that has it as spot only
 			by = []string{"its offerings, because none has all the labels"}
 		}
 		f.near = Nearest{Type: typ.Name, ShutOutBy: strings.Join(by, " and ")}
@@ -470,31 +471,4 @@ func many(n int, what string) string {
 		return "1 " + what
 	}
 	return fmt.Sprintf("%d %ss", n, what)
-}
-
-// portsInUse returns, for each existing node, the first host port of the class that another pod has
-// there, or will have by the plan; empty if there is none.
-func (s *state) portsInUse(c *Class) []string {
-	out := make([]string, len(s.p.Existing))
-	if len(c.ports) == 0 {
-		return out
-	}
-	compare := func(node int, taken []hostport.Port) {
-		if k := slices.IndexFunc(c.ports, func(port hostport.Port) bool { return slices.ContainsFunc(taken, port.Conflicts) }); k >= 0 && out[node] == "" {
-			out[node] = c.ports[k].String()
-		}
-	}
-	for i := range s.p.Existing {
-		r := &s.p.Existing[i]
-		compare(i, r.ports)
-		for _, d := range r.missing {
-			compare(i, s.p.daemons[d].ports)
-		}
-	}
-	for _, b := range s.bound {
-		if b.at.node >= 0 {
-			compare(b.at.node, s.p.Classes[b.class].ports)
-		}
-	}
-	return out
 }

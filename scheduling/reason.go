@@ -284,7 +284,7 @@ func (s *state) explainExisting(c *Class) (Reason, bool) {
 	var parts []string
 	for at, text := range [...]string{
 		"tainted (" + list(by) + ")", "without the " + asks + " it requires", "with " + list(taken) + " in use",
-		"short of " + list(short), "with room that is kept for DaemonSets (" + list(daemons) + ")", "excluded by other pods' constraints or by node limits",
+		"short of " + strings.ReplaceAll(list(short), ", ", " or "), "with room that is kept for DaemonSets (" + list(daemons) + ")", "excluded by other pods' constraints or by node limits",
 	} {
 		if counts[at] > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", counts[at], text))

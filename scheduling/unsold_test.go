@@ -76,3 +76,20 @@ func TestContradictoryOfferingsAreNotForSale(t *testing.T) {
 		}
 	}
 }
+
+// A large enough type that is sold out is named, so that nobody looks for a type that has the resource.
+func TestSoldOutTypesAreNamed(t *testing.T) {
+	gpu := func(p *corev1.Pod) {
+		p.Spec.Containers[0].Resources.Requests = list("1", "1Gi")
+		p.Spec.Containers[0].Resources.Requests["example.com/gpu"] = list("2", "1Gi")["cpu"]
+	}
+	from := pool("default")
+	with := list("8", "32Gi")
+	with["pods"], with["example.com/gpu"] = list("9", "1Gi")["cpu"], list("4", "1Gi")["cpu"]
+	offering := instancetypes.Offering{Requirements: requirements.MustParse("karpenter.sh/capacity-type=on-demand, topology.kubernetes.io/zone=a"), Price: 1}
+	from.Types = append(from.Types, instancetypes.InstanceType{Name: "g.8", Capacity: with, Offerings: []instancetypes.Offering{offering}})
+	s := scheduling.Snapshot{Pods: []*corev1.Pod{pod("a", gpu)}, Pools: []scheduling.Pool{from}}
+	assert.Contains(t, solve(compile(t, s), nothing).Unplaced()[0].Reasons()[0].String(), "all lack example.com/gpu; g.8 would fit, but is excluded by its offerings, because none is available")
+	s.Pools[0].Types[len(from.Types)-1].Capacity = list("8", "32Gi")
+	assert.Contains(t, solve(compile(t, s), nothing).Unplaced()[0].Reasons()[0].String(), "no type of this catalogue has enough of it")
+}
