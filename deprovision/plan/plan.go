@@ -156,7 +156,7 @@ const (
 	WouldNotFit Outcome = "would-not-fit" // its pods have no other place, or no cheaper one
 	NoSaving    Outcome = "no-saving"     // no cheaper node holds its pods
 	Outranked   Outcome = "outranked"     // its disruption costs more than it saves
-	OverBudget  Outcome = "budget"        // the budgets of its pool allow no more
+	OverBudget  Outcome = "budget"        // the budgets of its pool or zone, or MaxEvictions, allow no more
 	NotAsked    Outcome = "not-asked"     // no method applies, or the plan ended before a command for it
 )
 

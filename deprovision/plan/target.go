@@ -338,7 +338,7 @@ func (p *planner) undo(stays []*member) bool {
 	}
 	a := p.ask(q)
 	evicted := slices.ContainsFunc(stays, func(m *member) bool { return len(m.Pods) > 0 })
-	if p.ended() || !a.OK() || a.cost()+a.Forgone > cost || len(a.NewNodes) > len(bought) || len(a.NewNodes) == len(bought) && !evicted || a.lacks(q.Replacements) != "" || !p.flexible(set, &a) {
+	if p.ended() || !a.OK() || a.cost()+a.Forgone > cost || len(a.NewNodes) > len(bought) || len(a.NewNodes) == len(bought) && !evicted || a.lacks(q.Replacements) != "" || p.inflexible(set, &a) != "" {
 		p.state = before
 		return false
 	}
@@ -419,7 +419,15 @@ func (p *planner) try(set []*member, thorough bool) (Answer, balance, bool) {
 		return Answer{}, balance{}, false
 	}
 	a := p.ask(q)
-	if !a.OK() || len(set) == 1 && len(p.withoutRebought(set, &a)) == 0 || !p.flexible(set, &a) {
+	if !a.OK() || len(set) == 1 && len(p.withoutRebought(set, &a)) == 0 {
+		return a, balance{}, false
+	}
+	if why := p.inflexible(set, &a); why != "" {
+		if len(set) == 1 {
+			v := set[0].verdict(NoSaving, eligibility.Consolidation, why)
+			v.BestPricePerHour = a.price()
+			p.note(v)
+		}
 		return a, balance{}, false
 	}
 	w := p.weigh(set, a.cost()+a.Forgone)
@@ -461,10 +469,11 @@ func (p *planner) spotRules(set []*member, q *Question) {
 	}
 }
 
-// flexible reports whether spot nodes that replace spot nodes have enough types to choose from.
-func (p *planner) flexible(set []*member, a *Answer) bool {
+// inflexible says why spot nodes that replace spot nodes have too few types to choose from; empty if
+// they have enough.
+func (p *planner) inflexible(set []*member, a *Answer) string {
 	if !slices.ContainsFunc(set, func(m *member) bool { return m.CapacityType == "spot" }) {
-		return true
+		return ""
 	}
 	for _, n := range a.NewNodes {
 		types := map[string]bool{n.InstanceType: true}
@@ -472,13 +481,8 @@ func (p *planner) flexible(set []*member, a *Answer) bool {
 			types[alt.InstanceType] = true
 		}
 		if n.CapacityType == "spot" && len(types) < p.o.SpotFlexibility {
-			if len(set) == 1 {
-				v := set[0].verdict(NoSaving, eligibility.Consolidation, fmt.Sprintf("only %d types of spot capacity would be cheaper, but %d are required so that it does not move from one scarce type to the next", len(types), p.o.SpotFlexibility))
-				v.BestPricePerHour = a.price()
-				p.note(v)
-			}
-			return false
+			return fmt.Sprintf("only %d types of spot capacity would be cheaper, but %d are required so that it does not move from one scarce type to the next", len(types), p.o.SpotFlexibility)
 		}
 	}
-	return true
+	return ""
 }

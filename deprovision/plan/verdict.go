@@ -112,12 +112,21 @@ func (p *planner) explain(m *member) Verdict {
 	p.spotRules(set, &q)
 	a := p.ask(q)
 	w := p.weigh(set, a.cost()+a.Forgone)
-	pays := a.OK() && p.saves(w) && (p.o.MaxEvictions == 0 || p.evictions(set...) <= p.o.MaxEvictions)
+	pays, pods := a.OK() && p.saves(w), p.evictions(set...)
+	inflexible := ""
+	if pays {
+		inflexible = p.inflexible(set, &a)
+	}
 	switch {
-	case pays && w.net() > 0:
-		return p.waits(m, set, &a)
-	case pays:
+	case inflexible != "":
+		v.BestPricePerHour, v.Detail = a.price(), with+inflexible
+	case pays && w.net() <= 0:
 		return p.outranked(m, w, a.price())
+	case pays && p.o.MaxEvictions > 0 && pods > p.o.MaxEvictions:
+		v.Outcome, v.BestPricePerHour = OverBudget, a.price()
+		v.Detail = fmt.Sprintf("%sit would save $%.4f an hour, but evictions are limited to %d, this plan makes %d for savings, and emptying it would make %d more", with, w.saving.Dollars(), p.o.MaxEvictions, p.evictions(), pods-p.evictions())
+	case pays:
+		return p.waits(m, set, &a)
 	case a.OK() && w.saving > 0 && !p.saves(w):
 		v.Outcome, v.BestPricePerHour = Outranked, a.price()
 		v.Detail = fmt.Sprintf("%sit would save $%.4f an hour, less than the required minimum of $%.4f", with, w.saving.Dollars(), p.o.MinSavings.Dollars())
@@ -135,6 +144,9 @@ func (p *planner) explain(m *member) Verdict {
 		n := a.NewNodes[0]
 		v.BestPricePerHour = a.price()
 		v.Detail = fmt.Sprintf("it costs $%.4f an hour, and the cheapest found for its pods is %s in %s at $%.4f", m.PricePerHour.Dollars(), n.InstanceType, n.Zone, n.PricePerHour.Dollars())
+	}
+	if v.Outcome == NoSaving && inflexible == "" && a.price() < priceOf(set) { // only the price is lower
+		v.Detail += fmt.Sprintf("; what the objective counts would be $%.4f instead of $%.4f", (a.cost() + a.Forgone).Dollars(), costOf(set).Dollars())
 	}
 	return v
 }
@@ -250,8 +262,12 @@ func counts(c *corev1.TopologySpreadConstraint, owner, pod *corev1.Pod) bool {
 		!slices.ContainsFunc(c.MatchLabelKeys, func(key string) bool { return pod.Labels[key] != owner.Labels[key] })
 }
 
-// outranked returns the verdict of a node whose disruption costs more than it saves.
+// outranked returns the verdict of a node whose disruption costs more than it saves. A node whose
+// lifetime has ended saves nothing, because it goes in any case.
 func (p *planner) outranked(m *member, w balance, best deprovision.Price) Verdict {
+	if w.horizon <= 0 {
+		return m.verdict(Outranked, eligibility.Consolidation, p.together(m.Name)+"its lifetime has ended, so consolidation saves nothing: expiration gives it back")
+	}
 	v := m.verdict(Outranked, eligibility.Consolidation, fmt.Sprintf("%sit would save $%.4f in %s, but its disruption costs $%.4f", p.together(m.Name), w.earned.Dollars(), time.Duration(w.horizon*float64(time.Hour)).Round(time.Minute), w.disrupted.Dollars()))
 	v.BestPricePerHour, v.Earned, v.Cost = best, w.earned, w.disrupted
 	return v

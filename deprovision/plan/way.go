@@ -239,13 +239,15 @@ func (p *planner) allowed(v move) (now, later []*member) {
 		now, later = nil, v.nodes
 	}
 	for _, m := range later {
-		*p.verdictOf(m.Name) = m.verdict(OverBudget, v.method, "").after(p.verdictOf(m.Name))
+		held := m.verdict(OverBudget, v.method, "").after(p.verdictOf(m.Name))
+		held.Detail = "" // budgets says which
+		*p.verdictOf(m.Name) = held
 	}
 	return now, later
 }
 
 // budgets fills in the details of nodes that budgets keep, once it is known how many nodes the plan
-// takes.
+// takes. A node that something else keeps, such as the limit of evictions, has its detail already.
 func (p *planner) budgets() {
 	spent := newLedger(&p.cluster, &p.o)
 	for i := range p.out.Commands {
@@ -259,6 +261,10 @@ func (p *planner) budgets() {
 	for i := range p.cluster.Nodes {
 		n := &p.cluster.Nodes[i]
 		if v := p.verdictOf(n.Name()); v.Outcome == OverBudget {
+			own := member{Candidate: deprovision.NewCandidate(n, p.cluster.Now)}
+			if _, over := spent.split(v.Method, []*member{&own}); len(over) == 0 && v.Detail != "" {
+				continue
+			}
 			if why := spent.why(n, budgetReason(v.Method, len(n.Reschedulable()))); why != "" {
 				v.Detail = p.together(n.Name()) + why
 			} else {

@@ -133,7 +133,7 @@ func TestJSONHasTheFixedKeys(t *testing.T) {
 		for _, key := range []string{"node", "verdict", "detail", "disruptionCost", "by"} {
 			assert.Contains(t, v, key)
 		}
-		assert.Contains(t, []string{"blocked", "would-not-fit", "no-saving", "outranked", "budget", "chosen"}, v.(map[string]any)["verdict"])
+		assert.Contains(t, []string{"blocked", "would-not-fit", "no-saving", "outranked", "budget", "not-asked", "chosen"}, v.(map[string]any)["verdict"])
 	}
 }
 
@@ -172,6 +172,21 @@ func TestBadUsage(t *testing.T) {
 		assert.Equal(t, inputs.ExitInput, code, c.args)
 		assert.Contains(t, errs, c.want)
 		assert.Empty(t, out)
+	}
+}
+
+// A node that no requested method is about has the outcome of the library, not "no-saving".
+func TestNoMethodApplies(t *testing.T) {
+	args := []string{at, "--no-timing", "--method", "interruption"}
+	out, _, code := run(t, "", args...)
+	assert.Equal(t, inputs.ExitOK, code)
+	assert.Contains(t, out, "and no requested method applies")
+	assert.NotContains(t, out, "no-saving")
+	out, _, _ = run(t, "", append(args, "-o", "json")...)
+	var r report
+	require.NoError(t, json.Unmarshal([]byte(out), &r))
+	for _, v := range r.Verdicts {
+		assert.Equal(t, "not-asked", v.Verdict)
 	}
 }
 

@@ -186,9 +186,6 @@ func judge(v giveback.Verdict) verdict {
 		Node: v.Node, Verdict: string(v.Outcome), Method: string(v.Method), Detail: v.Detail, DisruptionCost: exact(v.Disruption),
 		PricePerHour: v.PricePerHour.Dollars(), BestPrice: v.BestPricePerHour.Dollars(), BoundPrice: v.BoundPerHour.Dollars(), By: []string{}, Notes: v.Notes,
 	}
-	if v.Outcome == giveback.NotAsked { // nothing was found, for nothing was looked for
-		out.Verdict = string(giveback.NoSaving)
-	}
 	out.Score, out.Threshold = v.Earned.Dollars(), v.Cost.Dollars()
 	for _, b := range v.By {
 		out.By = append(out.By, b.String())

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	giveback "github.com/joinery-sdk/joinery/deprovision/plan"
 	"github.com/joinery-sdk/joinery/examples/pipeline/terminal"
 )
 
@@ -118,7 +119,11 @@ func (r *report) total(w io.Writer, s terminal.Style) {
 		cost, unknown = "?/h", ""
 	}
 	if len(r.Commands) == 0 {
-		fmt.Fprintf(w, "%s: %s at %s, and no change pays%s\n", s.Bold("nothing to give back"), terminal.Plural(x.Nodes, "node"), cost+unknown, took)
+		why := "no change pays"
+		if !slices.ContainsFunc(r.Verdicts, func(v verdict) bool { return v.Verdict != string(giveback.NotAsked) }) {
+			why = "no requested method applies"
+		}
+		fmt.Fprintf(w, "%s: %s at %s, and %s%s\n", s.Bold("nothing to give back"), terminal.Plural(x.Nodes, "node"), cost+unknown, why, took)
 		return
 	}
 	saved := x.PricePerHour - x.PricePerHourAfter
@@ -143,7 +148,7 @@ func third(n int) string {
 
 // order is that in which verdicts are shown: what people can do something about first.
 func order() []string {
-	return []string{"blocked", "budget", "outranked", "would-not-fit", "no-saving"}
+	return []string{"blocked", "budget", "outranked", "would-not-fit", "no-saving", "not-asked"}
 }
 
 func (r *report) verdicts(w io.Writer, s terminal.Style) error {
