@@ -84,7 +84,8 @@ func (b Budgets) selecting(p *corev1.Pod) []*budget {
 //   - A pod that several budgets select is never evicted.
 //   - An unready pod is evicted if its budget says AlwaysAllow or has as many healthy pods as it
 //     wants.
-//   - Any other pod needs a disruption that its budget still allows.
+//   - Any other pod needs a disruption that its budget still allows. A budget allows none while its
+//     status is of an older spec (status.observedGeneration is below metadata.generation).
 func (b Budgets) Check(p *corev1.Pod) Refusal {
 	found := b.selecting(p)
 	if inert(p) {
@@ -102,11 +103,14 @@ func (b Budgets) Check(p *corev1.Pod) Refusal {
 	if !ready(p) && x.allowsUnready() {
 		return Refusal{}
 	}
-	if x.object.Status.DisruptionsAllowed > 0 {
+	if x.allowed() > 0 {
 		return Refusal{}
 	}
 	if !x.blocksAlways() && x.hasNoStatus() {
 		return Refusal{[]string{x.name}, false, fmt.Sprintf("PodDisruptionBudget %s has no status, which counts as 0 allowed disruptions", x.name)}
+	}
+	if !x.blocksAlways() && x.stale() {
+		return Refusal{[]string{x.name}, false, fmt.Sprintf("PodDisruptionBudget %s allows 0 disruptions until its controller has seen its latest spec (generation %d, observed %d)", x.name, x.object.Generation, x.object.Status.ObservedGeneration)}
 	}
 	return Refusal{[]string{x.name}, x.blocksAlways(), fmt.Sprintf("PodDisruptionBudget %s allows 0 disruptions", x.name)}
 }
@@ -117,7 +121,7 @@ func (b Budgets) Allowed(name string) int {
 	namespace, _, _ := strings.Cut(name, "/")
 	for _, x := range b.byNamespace[namespace] {
 		if x.name == name {
-			return int(max(0, x.object.Status.DisruptionsAllowed))
+			return x.allowed()
 		}
 	}
 	return 0
@@ -147,6 +151,18 @@ func (x *budget) blocksAlways() bool {
 	}
 	return s.MinAvailable != nil && s.MinAvailable.String() == "100%"
 }
+
+// allowed returns how many disruptions the budget allows now.
+func (x *budget) allowed() int {
+	if x.stale() {
+		return 0
+	}
+	return int(max(0, x.object.Status.DisruptionsAllowed))
+}
+
+// stale reports whether the status is of an older spec. The eviction API then allows nothing, because
+// the new spec may be stricter. An object without a generation, as in a manifest, is not stale.
+func (x *budget) stale() bool { return x.object.Status.ObservedGeneration < x.object.Generation }
 
 // hasNoStatus reports whether no controller has looked at the budget yet, as in a manifest.
 func (x *budget) hasNoStatus() bool {

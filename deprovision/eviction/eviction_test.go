@@ -224,3 +224,29 @@ func ExampleProtected() {
 	fmt.Println(eviction.Protected(pod(annotation(eviction.DoNotDisrupt, "true")), now()))
 	// Output: karpenter.sh/do-not-disrupt=true
 }
+
+// The eviction API refuses until the controller has seen the latest spec, except for unready pods that
+// do not count.
+func TestAStatusOfAnOlderSpec(t *testing.T) {
+	selector := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
+	o := &policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", Generation: 3},
+		Spec:       policyv1.PodDisruptionBudgetSpec{Selector: selector},
+		Status:     policyv1.PodDisruptionBudgetStatus{ObservedGeneration: 2, DisruptionsAllowed: 2, CurrentHealthy: 3, DesiredHealthy: 1},
+	}
+	b := eviction.NewBudgets([]*policyv1.PodDisruptionBudget{o})
+	r := b.Check(pod())
+	assert.Equal(t, "PodDisruptionBudget shop/web allows 0 disruptions until its controller has seen its latest spec (generation 3, observed 2)", r.Text)
+	assert.False(t, r.Always)
+	assert.Equal(t, 0, b.Allowed("shop/web"))
+	assert.Empty(t, b.Check(pod(unready)).Text)
+	none := intstr.FromInt32(0)
+	strict := o.DeepCopy()
+	strict.Spec.MaxUnavailable = &none
+	assert.True(t, eviction.NewBudgets([]*policyv1.PodDisruptionBudget{strict}).Check(pod()).Always, "the new spec allows none")
+	seen := o.DeepCopy()
+	seen.Status.ObservedGeneration = 3
+	b = eviction.NewBudgets([]*policyv1.PodDisruptionBudget{seen})
+	assert.Empty(t, b.Check(pod()).Text)
+	assert.Equal(t, 2, b.Allowed("shop/web"))
+}
