@@ -64,3 +64,14 @@ func TestConsolidationOfAnExpiredNode(t *testing.T) {
 	assert.Equal(t, plan.Outranked, v.Outcome)
 	assert.Equal(t, "its lifetime has ended, so consolidation saves nothing: expiration gives it back", v.Detail)
 }
+
+// A pod that nothing recreates ends, and the command says so.
+func TestPodsThatNothingRecreates(t *testing.T) {
+	w := newWorld("a 4 2", "b 4 2")
+	w.node("b").Pool = nil
+	assert.Equal(t, "its pods fit on other nodes", w.plan(plan.Options{}).Commands[0].Why)
+	w.node("a").Pods[1].OwnerReferences = nil
+	assert.Equal(t, "its pods fit on other nodes; shop/a-1 ends, because no controller recreates it", w.plan(plan.Options{}).Commands[0].Why)
+	w.node("a").Pods[0].OwnerReferences = nil
+	assert.Equal(t, "its pods fit on other nodes; shop/a-0 and 1 more end, because no controller recreates them", w.plan(plan.Options{}).Commands[0].Why)
+}

@@ -163,6 +163,25 @@ func (p *planner) unbought(q Question) string {
 	return "; nothing can be bought before it goes: " + strings.Join(a.Freed, "; ")
 }
 
+// lost names the pods of the command that nothing recreates; it is empty if there are none. Their
+// places are planned, so that whoever creates them again finds room.
+func lost(c *Command) string {
+	var names []string
+	for _, pod := range slices.Concat(c.Pods(), c.Stranded) {
+		if eviction.Unowned(pod) {
+			names = append(names, eviction.Name(pod))
+		}
+	}
+	slices.Sort(names)
+	switch len(names) {
+	case 0:
+		return ""
+	case 1:
+		return fmt.Sprintf("; %s ends, because no controller recreates it", names[0])
+	}
+	return fmt.Sprintf("; %s and %d more end, because no controller recreates them", names[0], len(names)-1)
+}
+
 // lingers says which PodDisruptionBudget may keep the drain of the nodes from ending; it is empty if none
 // does. A node that drains is a domain of a spread over hosts until it is gone, unless the spread
 // honors its taint. So the successor of an evicted pod may wait for the node to go, while the budget
