@@ -115,10 +115,12 @@ type Command struct {
 	Waves    [][]string
 	NewNodes []NewNode
 	// Placements are the new places of all pods that move, in an order in which each can be bound
-	// once all nodes of the command are gone.
+	// once all nodes of the command are gone. With Waves the order is wave by wave: each pod can be
+	// bound once the nodes of its wave and of those before are gone, while the nodes of later waves
+	// still run their own pods and take no more. It need not be an order for all waves at once.
 	Placements []Placement
 	// Stranded are pods without another place that end with a node that goes in any case. Their
-	// controllers recreate them.
+	// controllers, if they have any, recreate them.
 	Stranded []*corev1.Pod
 	// Groups are the names of the groups that fall below their minimum, sorted. All pods of such a
 	// group move in this command, unless the nodes go in any case.
