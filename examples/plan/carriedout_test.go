@@ -85,3 +85,55 @@ func TestCarriedOutVolumesAreInTheirZones(t *testing.T) {
 	assert.Equal(t, "z2", second.NewNodes()[0].Zone, "though z1 is cheaper")
 	assert.Empty(t, claim.Spec.VolumeName, "the claim that was given is as it was")
 }
+
+// A claim that a StatefulSet makes with its pod outlives the pod, and its volume is in the zone of the
+// first one. A pod's own ephemeral volume goes with the pod, and shared file systems are everywhere.
+func TestCarriedOutClaimsOfStatefulSets(t *testing.T) {
+	storage := func(name, driver string) *storagev1.StorageClass {
+		mode := storagev1.VolumeBindingWaitForFirstConsumer
+		c := &storagev1.StorageClass{Provisioner: driver, VolumeBindingMode: &mode}
+		c.Name = name
+		return c
+	}
+	for name, c := range map[string]struct{ template, class, zone string }{
+		"of a set":       {"data", "block", "z2"},
+		"of the pod":     {"", "block", ""},
+		"a shared class": {"data", "files", ""},
+	} {
+		p := job("a", 1, "3")[0]
+		p.Spec.NodeSelector = map[string]string{corev1.LabelTopologyZone: "z2"}
+		made := &corev1.PersistentVolumeClaimTemplate{Spec: corev1.PersistentVolumeClaimSpec{
+			StorageClassName: &c.class, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{"storage": resource.MustParse("1Gi")}},
+		}}
+		made.Name = c.template
+		p.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{VolumeClaimTemplate: made}}}}
+		s := scheduling.Snapshot{Pods: []*corev1.Pod{p}, Pools: []scheduling.Pool{limited(0, "z1", "z2")}, StorageClasses: []*storagev1.StorageClass{storage("block", "block.csi.example.com"), storage("files", "efs.csi.aws.com")}}
+		first, err := plan.Make(t.Context(), s, nil)
+		require.NoError(t, err)
+		after := first.CarriedOut()
+		require.Len(t, after.Pods, 1)
+		var zones []string
+		for _, v := range after.PersistentVolumes {
+			if v.Spec.NodeAffinity != nil {
+				zones = append(zones, v.Spec.NodeAffinity.Required.NodeSelectorTerms[0].MatchExpressions[0].Values...)
+			}
+		}
+		if c.zone == "" {
+			assert.Empty(t, zones, name)
+		} else {
+			assert.Equal(t, []string{c.zone}, zones, name)
+		}
+		claim := after.Pods[0].Spec.Volumes[0].PersistentVolumeClaim
+		assert.Equal(t, c.template != "", claim != nil, name)
+		if claim != nil {
+			assert.Equal(t, "data-"+p.Name, claim.ClaimName)
+			require.Len(t, after.PersistentVolumeClaims, 1)
+			assert.Equal(t, claim.ClaimName, after.PersistentVolumeClaims[0].Name)
+		}
+		assert.NotNil(t, p.Spec.Volumes[0].Ephemeral, "the pod that was given is as it was")
+		again, err := plan.Make(t.Context(), after, nil)
+		require.NoError(t, err)
+		assert.Empty(t, again.NewNodes(), name)
+		assert.Empty(t, again.Unplaced(), name)
+	}
+}

@@ -12,9 +12,11 @@ import (
 
 // bindVolumes creates the volumes of claims that pods in the snapshot use and that have no volume
 // yet, as a driver would. A volume that only one node at a time may use is from then on in the zone
-// of its pod. Classes without a driver create none, because it is unknown which free volume a claim
-// would get.
+// of its pod, unless its driver shares files over the network. Classes without a driver create none,
+// because it is unknown which free volume a claim would get. A claim that a StatefulSet makes with
+// its pod is created first, because it outlives the pod.
 func bindVolumes(s *scheduling.Snapshot) {
+	claimVolumes(s)
 	drivers := map[string]string{}
 	for _, c := range s.StorageClasses {
 		if c.Provisioner != "" && c.Provisioner != "kubernetes.io/no-provisioner" {
@@ -67,6 +69,9 @@ func volumeOf(claim *corev1.PersistentVolumeClaim, class, driver, zone string) *
 		PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimDelete,
 		PersistentVolumeSource:        corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: driver, VolumeHandle: name}},
 	}, Status: corev1.PersistentVolumeStatus{Phase: corev1.VolumeBound}}
+	if networked(driver) {
+		return pv
+	}
 	shared := func(m corev1.PersistentVolumeAccessMode) bool {
 		return m == corev1.ReadWriteMany || m == corev1.ReadOnlyMany
 	}
@@ -76,4 +81,47 @@ func volumeOf(claim *corev1.PersistentVolumeClaim, class, driver, zone string) *
 		}}}}
 	}
 	return pv
+}
+
+// networked reports whether the driver's volumes are file systems of the network, which nodes of every
+// zone mount, whatever access mode a claim asks for.
+func networked(driver string) bool {
+	return slices.Contains([]string{"efs.csi.aws.com", "file.csi.azure.com", "nfs.csi.k8s.io", "smb.csi.k8s.io"}, driver)
+}
+
+// claimVolumes creates the claims of StatefulSets whose pods have nodes now. Until then such a claim is
+// an ephemeral volume whose template has a name, which no ephemeral volume of a pod may have: the
+// API server refuses it. The claim is named "<template>-<pod>".
+func claimVolumes(s *scheduling.Snapshot) {
+	var claims []*corev1.PersistentVolumeClaim
+	pods := s.Pods
+	for i, p := range s.Pods {
+		if p.Spec.NodeName == "" || !slices.ContainsFunc(p.Spec.Volumes, ofSet) {
+			continue
+		}
+		if len(claims) == 0 {
+			pods = slices.Clone(pods)
+		}
+		with := *p
+		with.Spec.Volumes = slices.Clone(p.Spec.Volumes)
+		for k, v := range p.Spec.Volumes {
+			if !ofSet(v) {
+				continue
+			}
+			t := v.Ephemeral.VolumeClaimTemplate
+			claim := &corev1.PersistentVolumeClaim{ObjectMeta: *t.ObjectMeta.DeepCopy(), Spec: *t.Spec.DeepCopy()}
+			claim.Name, claim.Namespace = v.Name+"-"+p.Name, p.Namespace
+			claims = append(claims, claim)
+			with.Spec.Volumes[k].VolumeSource = corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim.Name}}
+		}
+		pods[i] = &with
+	}
+	if len(claims) > 0 {
+		s.Pods, s.PersistentVolumeClaims = pods, slices.Concat(s.PersistentVolumeClaims, claims)
+	}
+}
+
+// ofSet reports whether a StatefulSet makes the claim of the volume.
+func ofSet(v corev1.Volume) bool {
+	return v.Ephemeral != nil && v.Ephemeral.VolumeClaimTemplate != nil && v.Ephemeral.VolumeClaimTemplate.Name != ""
 }
