@@ -24,10 +24,14 @@ type Buffer struct {
 }
 
 // Buffers returns the spares as objects of a namespace: one for each pool, type, zone and capacity
-// type.
+// type. They request what nodes always have, and of extended resources those that pods of the cluster
+// request: what else a type could have, such as branch interfaces, its nodes may not advertise.
 func (h *Headroom) Buffers(namespace string) []Buffer {
 	var out []Buffer
-	at := map[string]int{}
+	at, wanted := map[string]int{}, map[corev1.ResourceName]bool{}
+	if len(h.Spares) > 0 {
+		wanted = requested(h.final.snapshot.Pods)
+	}
 	for i := range h.Spares {
 		s := &h.Spares[i]
 		name := strings.ToLower(strings.NewReplacer(".", "-", "_", "-", "/", "-").Replace(fmt.Sprintf("headroom-%s-%s-%s-%s", s.Pool, s.InstanceType, s.Zone, s.CapacityType)))
@@ -39,7 +43,7 @@ func (h *Headroom) Buffers(namespace string) []Buffer {
 			k = len(out)
 			at[name] = k
 			out = append(out, Buffer{
-				Template: s.template(namespace, name),
+				Template: s.template(namespace, name, wanted),
 				Object:   buffer.Buffer{Namespace: namespace, Name: name, Strategy: buffer.ActiveCapacity, Template: name, Replicas: new(int32)},
 			})
 		}
@@ -49,15 +53,36 @@ func (h *Headroom) Buffers(namespace string) []Buffer {
 	return out
 }
 
-// template returns a pod that fills the spare. It is never started, so its image need not exist.
-func (s *Spare) template(namespace, name string) corev1.PodTemplate {
+// requested returns the names of all resources that containers of the pods request.
+func requested(pods []*corev1.Pod) map[corev1.ResourceName]bool {
+	out := map[corev1.ResourceName]bool{}
+	for _, p := range pods {
+		for _, list := range [][]corev1.Container{p.Spec.InitContainers, p.Spec.Containers} {
+			for i := range list {
+				for name := range list[i].Resources.Requests {
+					out[name] = true
+				}
+				for name := range list[i].Resources.Limits { // a limit alone is a request, too
+					out[name] = true
+				}
+			}
+		}
+	}
+	return out
+}
+
+// template returns a pod that fills the spare, with the extended resources that are wanted. It is
+// never started, so its image need not exist.
+func (s *Spare) template(namespace, name string, wanted map[corev1.ResourceName]bool) corev1.PodTemplate {
 	list, exact := corev1.ResourceList{}, corev1.ResourceList{}
 	for _, resource := range slices.Sorted(maps.Keys(s.free)) {
 		q := s.free[resource]
 		switch {
 		case resource == corev1.ResourcePods || q.Sign() <= 0 || strings.HasPrefix(string(resource), corev1.ResourceHugePagesPrefix) || strings.HasPrefix(string(resource), corev1.ResourceAttachableVolumesPrefix):
 		case strings.Contains(string(resource), "/"): // such a resource may not be requested without a limit
-			list[resource], exact[resource] = q, q
+			if wanted[resource] {
+				list[resource], exact[resource] = q, q
+			}
 		default:
 			list[resource] = q
 		}

@@ -287,3 +287,31 @@ func TestParseKinds(t *testing.T) {
 	_, err = survive.ParseKinds("")
 	assert.Error(t, err)
 }
+
+// What a node advertises only with an option of the cluster is in no buffer, unless pods request it.
+func TestBuffersRequestWhatPodsCountOn(t *testing.T) {
+	for _, requests := range []corev1.ResourceList{{"cpu": resource.MustParse("1")}, {"cpu": resource.MustParse("1"), "example.com/gpu": resource.MustParse("1")}} {
+		s := draw(rand.New(rand.NewPCG(1, 7)))
+		s.Pods = s.Pods[:1]
+		s.Pods[0].Spec.Containers[0].Resources = corev1.ResourceRequirements{Requests: requests}
+		s.Pods[0].Spec.TopologySpreadConstraints = nil
+		for i := range s.Pools[0].Types {
+			capacity := s.Pools[0].Types[i].Capacity
+			capacity["example.com/gpu"], capacity["example.com/branch-interfaces"], capacity["ephemeral-storage"] = resource.MustParse("2"), resource.MustParse("9"), resource.MustParse("20Gi")
+		}
+		p, err := plan.Make(t.Context(), s, nil)
+		require.NoError(t, err)
+		report, err := survive.Of(t.Context(), p, nil, []survive.Kind{survive.Zone})
+		require.NoError(t, err)
+		buffers := report.Headroom.Buffers("platform")
+		require.NotEmpty(t, buffers)
+		got := buffers[0].Template.Template.Spec.Containers[0].Resources
+		assert.Contains(t, got.Requests, corev1.ResourceEphemeralStorage)
+		assert.NotContains(t, got.Requests, corev1.ResourceName("example.com/branch-interfaces"))
+		_, wanted := requests["example.com/gpu"]
+		_, is := got.Requests["example.com/gpu"]
+		assert.Equal(t, wanted, is)
+		_, limited := got.Limits["example.com/gpu"]
+		assert.Equal(t, wanted, limited)
+	}
+}
