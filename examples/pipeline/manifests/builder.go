@@ -2,8 +2,10 @@ package manifests
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -17,6 +19,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/joinery-sdk/joinery/instancetypes/resources"
+	"github.com/joinery-sdk/joinery/internal/strictjson"
 	"github.com/joinery-sdk/joinery/scheduling/buffer"
 	"github.com/joinery-sdk/joinery/scheduling/capacityquota"
 	"github.com/joinery-sdk/joinery/scheduling/gang"
@@ -36,6 +40,9 @@ type builder struct {
 	cronJobs    []*batchv1.CronJob
 	templates   map[identity]*corev1.PodTemplate
 	hooks       []string // left out
+	looked      []look
+	scalers     map[identity]scaler
+	ceilings    map[identity]ceiling
 }
 
 func (b *builder) fail(id identity, path, format string, args ...any) {
@@ -54,6 +61,13 @@ func (b *builder) add(r *result) {
 		paths := slices.Concat(b.makers[m.kind], m.paths)
 		slices.Sort(paths)
 		b.makers[m.kind] = slices.Compact(paths)
+	}
+	b.looked = append(b.looked, r.looked...)
+	for _, x := range r.scalers {
+		b.scalers[x.id] = x
+	}
+	for _, x := range r.ceilings {
+		b.ceilings[x.id] = x
 	}
 	for _, o := range r.objects {
 		b.name(&o)
@@ -218,11 +232,14 @@ func (b *builder) finish(o *Options) {
 	slices.SortStableFunc(s.Buffers, func(a, b Buffer) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
+	b.scale()
 	b.expand(cmp.Or(o.MaxPods, MaxPods))
 	b.fill(cmp.Or(o.MaxPods, MaxPods))
 	b.refer(o.Assume)
 	b.skipped()
+	b.lacking()
 	b.suspended()
+	b.quotas()
 	if len(b.hooks) > 0 {
 		s.note("left out %s, which only helm test, delete or rollback runs: %s", plural(len(b.hooks), "hook", "hooks"), strings.Join(b.hooks, ", "))
 	}
@@ -267,6 +284,84 @@ func (b *builder) skipped() {
 	if unselected > 0 {
 		b.snapshot.note("%s no spec.selector, which a cluster requires", plural(unselected, "controller has", "controllers have"))
 	}
+}
+
+// ceiling is a ResourceQuota. scoped says that it counts only some pods.
+type ceiling struct {
+	id     identity
+	hard   corev1.ResourceList
+	scoped bool
+}
+
+// ceilingOf reads a ResourceQuota, or returns false if it cannot.
+func ceilingOf(n *strictjson.Node, id identity) (ceiling, bool) {
+	var q corev1.ResourceQuota
+	err := json.Unmarshal(n.Raw(), &q)
+	return ceiling{id, q.Spec.Hard, len(q.Spec.Scopes) > 0 || q.Spec.ScopeSelector != nil}, err == nil
+}
+
+// quotas notes the ResourceQuotas, which no plan counts, and which of them the pods of the input
+// exceed. What LimitRanges would add to requests is left out, so it may be by more.
+func (b *builder) quotas() {
+	used := map[string]map[corev1.ResourceName]int64{} // by namespace
+	for id := range b.ceilings {
+		used[id.namespace] = map[corev1.ResourceName]int64{}
+	}
+	count := func(namespace string, p *corev1.Pod, n int) {
+		in := used[namespace]
+		if in == nil || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
+			return
+		}
+		for name, q := range resources.OfPod(p, false) {
+			if one := resources.Request(name, q); one > (math.MaxInt64-in[name])/int64(n) {
+				in[name] = math.MaxInt64
+			} else {
+				in[name] += one * int64(n)
+			}
+		}
+	}
+	for _, p := range b.snapshot.Pods {
+		count(p.Namespace, p, 1)
+	}
+	for i := range b.snapshot.Workloads {
+		w := &b.snapshot.Workloads[i]
+		count(w.Namespace, w.Template, w.Len())
+	}
+	var kept []string
+	for _, id := range sortedIDs(b.ceilings) {
+		c := b.ceilings[id]
+		var over []string
+		for _, name := range slices.Sorted(maps.Keys(c.hard)) {
+			resource := corev1.ResourceName(strings.TrimPrefix(strings.TrimPrefix(string(name), "requests."), "count/"))
+			hard := c.hard[name]
+			if has := used[id.namespace][resource]; has > resources.Capacity(resource, hard) && !c.scoped {
+				over = append(over, fmt.Sprintf("%s %s of %s", name, resources.Humane(resource, has), hard.String()))
+			}
+		}
+		if len(over) == 0 {
+			kept = append(kept, id.namespace+"/"+id.name)
+			continue
+		}
+		b.snapshot.note("%s refuses some of the pods that are planned, because plans do not count quotas: %s", id, strings.Join(over, ", "))
+	}
+	if len(kept) > 0 {
+		b.snapshot.note("%s not counted: %s", plural(len(kept), "ResourceQuota is", "ResourceQuotas are"), few(kept, ", "))
+	}
+}
+
+func sortedIDs[T any](of map[identity]T) []identity {
+	return slices.SortedFunc(maps.Keys(of), func(a, b identity) int {
+		return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name))
+	})
+}
+
+// few joins a list, with the number of those after the third.
+func few(list []string, between string) string {
+	const most = 3
+	if n := len(list) - most; n > 0 {
+		list = append(slices.Clone(list[:most]), fmt.Sprintf("and %d more", n))
+	}
+	return strings.Join(list, between)
 }
 
 func labelSet(m map[string]string) labels.Set { return m }

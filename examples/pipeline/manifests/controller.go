@@ -2,6 +2,7 @@ package manifests
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -12,6 +13,8 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joinery-sdk/joinery/internal/strictjson"
 )
 
 // controller is an object of any kind that creates pods from a template.
@@ -220,11 +223,61 @@ func (b *builder) suspended() {
 	}
 	slices.Sort(list)
 	if n := len(list); n > 0 {
-		const most = 3
-		if n > most {
-			list = append(list[:most], fmt.Sprintf("and %d more", n-most))
+		b.snapshot.note("no pods are planned for %s: %s", plural(n, "suspended job", "suspended jobs"), few(list, ", "))
+	}
+}
+
+// scaler is a HorizontalPodAutoscaler: how many pods its target has at least and at most.
+type scaler struct {
+	id         identity
+	kind, name string // of the target; the kind with its group, too
+	qualified  string
+	min, max   int
+}
+
+// scalerOf reads a HorizontalPodAutoscaler of any version, or returns false if it cannot.
+func scalerOf(n *strictjson.Node, id identity) (scaler, bool) {
+	var o struct {
+		Spec struct {
+			ScaleTargetRef           struct{ APIVersion, Kind, Name string }
+			MinReplicas, MaxReplicas *int32
 		}
-		b.snapshot.note("no pods are planned for %s: %s", plural(n, "suspended job", "suspended jobs"), strings.Join(list, ", "))
+	}
+	if err := json.Unmarshal(n.Raw(), &o); err != nil || o.Spec.MaxReplicas == nil {
+		return scaler{}, false
+	}
+	t := o.Spec.ScaleTargetRef
+	out := scaler{id, t.Kind, t.Name, qualified(t.Kind, t.APIVersion), replicas(o.Spec.MinReplicas), int(*o.Spec.MaxReplicas)}
+	return out, out.min >= 0 && out.max >= max(1, out.min)
+}
+
+// scale gives the targets of HorizontalPodAutoscalers as many pods as these keep at least and at most,
+// as a cluster does, and notes that. 0 replicas switch an autoscaler off.
+func (b *builder) scale() {
+	var list []string
+	for _, id := range sortedIDs(b.scalers) {
+		s := b.scalers[id]
+		at := slices.IndexFunc(b.controllers, func(c controller) bool {
+			return c.job == nil && c.id.namespace == id.namespace && c.id.name == s.name && (c.id.kind == s.kind || c.id.kind == s.qualified)
+		})
+		if at < 0 {
+			b.others[id.kind+".autoscaling"]++
+			continue
+		}
+		c := &b.controllers[at]
+		was := c.want
+		if was == 0 {
+			continue
+		}
+		c.want = min(max(was, s.min), s.max)
+		text := fmt.Sprintf("%s is planned with %s", c.id, plural(c.want, "pod", "pods"))
+		if c.want != was {
+			text += fmt.Sprintf(" and not %d", was)
+		}
+		list = append(list, fmt.Sprintf("%s (%s keeps %d to %d)", text, id.name, s.min, s.max))
+	}
+	if len(list) > 0 {
+		b.snapshot.note("%s how many pods run: %s", plural(len(list), "HorizontalPodAutoscaler decides", "HorizontalPodAutoscalers decide"), few(list, "; "))
 	}
 }
 

@@ -90,27 +90,44 @@ func (w *worker) other(res *result, at Position, n *strictjson.Node, id identity
 		return
 	}
 	name := qualified(id.kind, version)
+	own := id
+	own.namespace = namespaceOf(n)
+	switch name {
+	case "HorizontalPodAutoscaler.autoscaling":
+		if s, ok := scalerOf(n, own); ok {
+			res.scalers = append(res.scalers, s)
+			return
+		}
+	case "ResourceQuota":
+		if c, ok := ceilingOf(n, own); ok {
+			res.ceilings = append(res.ceilings, c)
+			return
+		}
+	}
 	res.others = append(res.others, name)
 	if m, ok := makerOf(name, group(version), n); ok && name != "PodTemplate" && !slices.Contains(deployers(), name) {
 		res.makers = append(res.makers, m)
 	}
 }
 
+// namespaceOf returns the namespace of a namespaced object.
+func namespaceOf(n *strictjson.Node) string {
+	if v := n.Get("metadata").Get("namespace"); v != nil && v.Text != "" {
+		return v.Text
+	}
+	return metav1.NamespaceDefault
+}
+
 // custom reads the pods of an object whose kind is in the options, with all paths of that kind.
 func (w *worker) custom(res *result, at Position, n *strictjson.Node, id identity, version string, paths []string) {
-	id.namespace = metav1.NamespaceDefault
-	if v := n.Get("metadata").Get("namespace"); v != nil && v.Text != "" {
-		id.namespace = v.Text
-	}
+	id.namespace = namespaceOf(n)
 	if _, known := w.kinds[id.kind]; known { // for example the Job of another group
 		id.kind = qualified(id.kind, version)
 	}
 	var list []found
 	for _, path := range paths {
 		there := templates(n, strings.Split(path, "."), "", 1)
-		if len(there) == 0 {
-			res.problems = append(res.problems, &Problem{Position: at, Object: id.String(), Path: path, Detail: "the object has no pod template there"})
-		}
+		res.looked = append(res.looked, look{qualified(id.kind, version), path, id.String(), at, len(there) > 0})
 		list = append(list, there...)
 	}
 	for i, f := range list {
@@ -140,6 +157,35 @@ func (w *worker) custom(res *result, at Position, n *strictjson.Node, id identit
 			o.Name = one.name
 		}
 		res.objects = append(res.objects, object{one, at, o})
+	}
+}
+
+// look is a search for a pod template in an object, at a path that the options name.
+type look struct {
+	kind, path, object string
+	at                 Position
+	found              bool
+}
+
+// lacking passes over objects without a template where others of their kind have one, such as a
+// Rollout that refers to a Deployment, and notes them. If none has one, the path is wrong.
+func (b *builder) lacking() {
+	right := map[[2]string]bool{}
+	for _, l := range b.looked {
+		right[[2]string{l.kind, l.path}] = l.found || right[[2]string{l.kind, l.path}]
+	}
+	lack := map[string][]string{} // objects by path
+	for _, l := range b.looked {
+		switch {
+		case l.found:
+		case right[[2]string{l.kind, l.path}]:
+			lack[l.path] = append(lack[l.path], l.object)
+		default:
+			b.problems = append(b.problems, &Problem{Position: l.at, Object: l.object, Path: l.path, Detail: "the object has no pod template there, nor has any other of its kind"})
+		}
+	}
+	for _, path := range slices.Sorted(maps.Keys(lack)) {
+		b.snapshot.note("%s no pod template at %s, so none of their pods come from there: %s", plural(len(lack[path]), "object has", "objects have"), path, few(lack[path], ", "))
 	}
 }
 

@@ -128,6 +128,29 @@ func TestSuspendedJobsAreNoted(t *testing.T) {
 	require.Equal(t, []string{"no pods are planned for 7 suspended jobs: CronJob default/c, Job default/a, Job default/d0, and 4 more"}, s.Notes)
 }
 
+// An object without a template, such as a Rollout with workloadRef, is passed over and named if another of
+// its kind has one. A path at which none has one is a mistake.
+func TestObjectsWithoutTheTemplate(t *testing.T) {
+	rollout := func(name, spec string) string {
+		return fmt.Sprintf("{apiVersion: argoproj.io/v1alpha1, kind: Rollout, metadata: {name: %s}, spec: {replicas: 2, %s}}\n---\n", name, spec)
+	}
+	const has, refers = "template: {spec: {containers: [{image: i}]}}", "workloadRef: {kind: Deployment, name: web}"
+	o := &manifests.Options{PodsOf: []manifests.PodsOf{{Kind: "Rollout", Group: "argoproj.io", Path: "spec.template"}}}
+	read := func(text string) (*manifests.Snapshot, error) {
+		return manifests.Parse([]manifests.File{{Name: "a.yaml", Data: []byte(text)}}, o)
+	}
+	s, err := read(rollout("a", refers) + rollout("b", has) + rollout("c", refers))
+	require.NoError(t, err)
+	assert.Equal(t, 2, s.CountPods())
+	assert.Equal(t, []string{"2 objects have no pod template at spec.template, so none of their pods come from there: Rollout default/a, Rollout default/c"}, s.Notes)
+	_, err = read(rollout("a", refers) + rollout("c", refers))
+	assert.ErrorContains(t, err, "a.yaml:1: Rollout default/a: spec.template: the object has no pod template there, nor has any other of its kind")
+	assert.ErrorContains(t, err, "Rollout default/c")
+	o.PodsOf = append(o.PodsOf, manifests.PodsOf{Kind: "Rollout", Group: "argoproj.io", Path: "spec.tmplate"})
+	_, err = read(rollout("b", has))
+	assert.ErrorContains(t, err, "spec.tmplate: the object has no pod template there", "one right path does not hide a wrong one")
+}
+
 func ExamplePodsOf() {
 	where, err := manifests.ParsePodsOf("Rollout.argoproj.io=spec.template")
 	fmt.Println(where.Kind, where.Group, where.Path, err)

@@ -28,6 +28,10 @@
 //   - A Job wants the lesser of parallelism and the number missing from completions.
 //   - A CronJob wants one run of its job, unless a Job or a pod of such a run is present.
 //   - Suspended and finished ones want nothing.
+//   - If a HorizontalPodAutoscaler has the controller as its target, the controller wants at least
+//     minReplicas and at most maxReplicas, as in a cluster. 0 replicas stay 0. A note says so.
+//
+// ResourceQuotas change no pod: a note names those that the pods would exceed, and the others.
 //
 // # Limits
 //

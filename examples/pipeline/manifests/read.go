@@ -95,7 +95,7 @@ func read(files []File, problems []*Problem, o *Options) (*Snapshot, error) {
 		files, problems = slices.Concat(files, news), append(problems, more...)
 	}
 	several := supersede(files, results)
-	b := builder{problems: problems, others: map[string]int{}, newer: map[string]int{}, makers: map[string][]string{}, templates: map[identity]*corev1.PodTemplate{}}
+	b := builder{problems: problems, others: map[string]int{}, newer: map[string]int{}, makers: map[string][]string{}, templates: map[identity]*corev1.PodTemplate{}, scalers: map[identity]scaler{}, ceilings: map[identity]ceiling{}}
 	b.snapshot = &Snapshot{positions: map[identity]Position{}, Defaults: defaultspread.Defaults{Constraints: o.Spread}}
 	for i := range results {
 		b.add(&results[i])
@@ -148,7 +148,10 @@ type result struct {
 	others   []string // kinds that planning ignores
 	newer    []string // fields that only a newer version knows, by kind and path
 	makers   []maker  // those of them whose objects create pods
-	broken   bool     // the text could not be parsed
+	looked   []look
+	scalers  []scaler
+	ceilings []ceiling
+	broken   bool // the text could not be parsed
 	file     string
 }
 
@@ -433,10 +436,7 @@ func (w *worker) near(name, version string) string {
 
 func (w *worker) known(res *result, at Position, n *strictjson.Node, k kind, id identity) {
 	if k.namespaced {
-		id.namespace = metav1.NamespaceDefault
-		if v := n.Get("metadata").Get("namespace"); v != nil && v.Text != "" {
-			id.namespace = v.Text
-		}
+		id.namespace = namespaceOf(n)
 	}
 	v := visit{node: n, decoder: w.decoder, checker: w.checker, stored: w.stored}
 	value := k.read(&v)
