@@ -44,7 +44,7 @@ func (r *report) draw(w io.Writer, sample bool) error {
 		list.Notices = append(list.Notices, n)
 	}
 	if len(list.Notices) > 0 {
-		list.Notices = append(list.Notices, picture.Notice{Subject: money(r.Others) + "  all others", Text: "how much more the other nodes cost than under our policy, together"})
+		list.Notices = append(list.Notices, picture.Notice{Subject: "all others", Text: r.others() + ", together"})
 		page.Sections = append(page.Sections, list)
 	}
 	if len(r.Notes) > 0 {

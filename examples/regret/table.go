@@ -126,8 +126,16 @@ func (r *report) decisions(w io.Writer, s terminal.Style, wide bool) error {
 	if err := t.Write(w); err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "\nall others together: %s\n", money(r.Others))
+	fmt.Fprintf(w, "\nall others together: %s\n", r.others())
 	return nil
+}
+
+// others says how the other nodes compare with our policy, together.
+func (r *report) others() string {
+	if r.Others < 0 {
+		return terminal.Dollars(-r.Others) + " less than under our policy"
+	}
+	return terminal.Dollars(r.Others) + " more than under our policy"
 }
 
 // what says what was decided, and what would have been better.

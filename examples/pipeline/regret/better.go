@@ -51,6 +51,9 @@ func (a *auditor) better(ctx context.Context, d *Decision, r *row) error {
 		if err != nil {
 			return err
 		}
+		if text != "" && when.kind == Bought && a.there(r) {
+			when.kind = Kept
+		}
 		if text != "" {
 			d.Kind, d.Better, d.At, d.Saves = when.kind, text, when.observation, saves.Dollars()
 		}
@@ -59,6 +62,13 @@ func (a *auditor) better(ctx context.Context, d *Decision, r *row) error {
 		d.Kind = Together
 	}
 	return nil
+}
+
+// there reports whether the node was there before the history begins, so that nobody bought it in it. A
+// node of the first observation whose creation is unknown counts as one.
+func (a *auditor) there(r *row) bool {
+	begin := a.report.From
+	return r.From.Equal(begin) && (r.created.IsZero() || r.created.Before(begin))
 }
 
 // without plans the pods of a node elsewhere, with everything else as it was at a moment. The text

@@ -44,7 +44,7 @@ func ExampleAudit() {
 	fmt.Printf("%s %s: %s\n", d.Kind, d.Node, d.Better)
 	// Output:
 	// paid $0.768, bound $0.096
-	// bought node-a: m5.large in us-east-1a, on-demand, is enough for 1 pod ($0.096/h)
+	// kept node-a: m5.large in us-east-1a, on-demand, is enough for 1 pod ($0.096/h)
 }
 
 // Bills add up exactly, whatever the parts.

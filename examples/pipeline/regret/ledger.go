@@ -25,6 +25,7 @@ type ledger struct {
 // space.
 type row struct {
 	Decision
+	created time.Time // the zero time if unknown
 	seconds int64
 	used    float64 // share times seconds
 	worst   moment  // when the most was paid beyond what its pods cost under the policy
@@ -97,6 +98,7 @@ func (l *ledger) enter(x *scene, p *policy, bound, present deprovision.Price) de
 func (l *ledger) node(x *scene, m *machine, pods []*corev1.Pod, policy deprovision.Price) {
 	r := l.row(m.node.Name, x)
 	r.InstanceType, r.Zone, r.CapacityType = typeOf(m.node)
+	r.created = m.node.CreationTimestamp.Time
 	r.Paid += over(m.price, x.seconds)
 	r.Policy += over(policy, x.seconds)
 	r.seconds += x.seconds

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	giveback "github.com/joinery-sdk/joinery/deprovision/plan"
 	"github.com/joinery-sdk/joinery/deprovision/policy"
@@ -151,6 +152,14 @@ func TestDecisionsAreNamed(t *testing.T) {
 		kinds[x.Node] = x
 	}
 	assert.Equal(t, regret.Bought, kinds["large"].Kind)
+	older := large.DeepCopy()
+	older.CreationTimestamp = metav1.NewTime(at(-60))
+	before, err := history.New(pools(t), []history.Observation{{At: at(0), Nodes: []*corev1.Node{older}, Pods: []*corev1.Pod{on(a, "large")}}}, at(600))
+	require.NoError(t, err)
+	begun, err := regret.Audit(t.Context(), before, sale, nil)
+	require.NoError(t, err)
+	assert.Equal(t, regret.Kept, begun.Decisions[0].Kind, "it was there before the history begins")
+	assert.Equal(t, kinds["large"].Better, begun.Decisions[0].Better)
 	assert.Equal(t, "size-0 in zone-a, on-demand, is enough for 1 pod ($0.20/h)", kinds["large"].Better)
 	assert.InDelta(t, 0.6, kinds["large"].Saves, 1e-9)
 	assert.Equal(t, regret.Empty, kinds["idle"].Kind)
