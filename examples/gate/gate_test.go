@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -106,4 +107,36 @@ func TestGateDemandsACheckedPlan(t *testing.T) {
 			assert.Contains(t, problems.String(), c.err)
 		})
 	}
+}
+
+// Of all pools that refuse a pod, the one that placed it before says what has changed.
+func TestThePoolOfBeforeSaysWhy(t *testing.T) {
+	const pools = `apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: general}
+spec: {template: {spec: {nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}, requirements: [
+  {key: karpenter.sh/capacity-type, operator: In, values: [%s]}, {key: karpenter.k8s.aws/instance-family, operator: In, values: [m6a]}]}}}
+---
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: another}
+spec: {template: {spec: {nodeClassRef: {group: karpenter.azure.com, kind: AKSNodeClass, name: default}, requirements: []}}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {namespace: shop, name: web}
+spec:
+  replicas: 4
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {nodeSelector: {karpenter.sh/capacity-type: spot}, containers: [{name: main, image: web, resources: {requests: {cpu: "1"}}}]}
+`
+	dir := t.TempDir()
+	for name, types := range map[string]string{"before": "spot, on-demand", "after": "on-demand"} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name+".yaml"), fmt.Appendf(nil, pools, types), 0o600))
+	}
+	var out, problems bytes.Buffer
+	assert.Equal(t, inputs.ExitNotAll, run(t.Context(), []string{"-before", filepath.Join(dir, "before.yaml"), "-after", filepath.Join(dir, "after.yaml")}, &out, &problems))
+	assert.Contains(t, out.String(), `no place for 4 pods of Deployment shop/web: pool "general": it requires karpenter.sh/capacity-type in (spot)`)
 }

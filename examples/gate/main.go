@@ -37,6 +37,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"slices"
 	"time"
 
 	giveback "github.com/joinery-sdk/joinery/deprovision/plan"
@@ -51,6 +52,8 @@ import (
 	"github.com/joinery-sdk/joinery/examples/pipeline/terminal"
 	"github.com/joinery-sdk/joinery/examples/plan"
 	"github.com/joinery-sdk/joinery/examples/plan/proof"
+	"github.com/joinery-sdk/joinery/scheduling"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
 const hours = 730.0 // of a month
@@ -108,7 +111,7 @@ func run(ctx context.Context, args []string, out, problems io.Writer) int {
 		fmt.Fprintf(out, "  %-40s $%9.2f -> $%9.2f\n", w.Workload, w.Before*hours, w.After*hours)
 	}
 	for _, u := range young.plan.Unplaced() {
-		fmt.Fprintf(out, "  no place for %s of %s: %s\n", terminal.Plural(len(u.Pods), "pod"), plan.WorkloadOf(u.Pods[0]), young.market.Refusal(young.plan.Problem.Classes[u.Class], u.Reasons()))
+		fmt.Fprintf(out, "  no place for %s of %s: %s\n", terminal.Plural(len(u.Pods), "pod"), plan.WorkloadOf(u.Pods[0]), young.refusal(u, old))
 	}
 	day, err := past.report(ctx, young)
 	if err != nil {
@@ -160,6 +163,31 @@ func read(ctx context.Context, region, folder string) (*cluster, error) {
 	snapshot, _ = pipeline.Static(snapshot)
 	p, err := plan.Make(ctx, snapshot, &plan.Options{Groups: pipeline.Groups(found, snapshot.Pods)})
 	return &cluster{found, market, p}, err
+}
+
+// refusal says why the pods have no place. Of several reasons, those of the pools that had the pods before
+// the change tell what has changed.
+func (c *cluster) refusal(u scheduling.Unplaced, old *cluster) string {
+	reasons, had := u.Reasons(), old.poolsOf(plan.WorkloadOf(u.Pods[0]))
+	if changed := slices.DeleteFunc(slices.Clone(reasons), func(r scheduling.Reason) bool { return !had[r.Pool] }); len(changed) > 0 {
+		reasons = changed
+	}
+	return c.market.Refusal(c.plan.Problem.Classes[u.Class], reasons)
+}
+
+// poolsOf returns the pools on whose nodes the workload's pods run once the plan has been carried out.
+func (c *cluster) poolsOf(workload string) map[string]bool {
+	s := c.plan.CarriedOut()
+	pools, out := map[string]string{}, map[string]bool{}
+	for _, n := range s.Nodes {
+		pools[n.Name] = n.Labels[nodepool.LabelKey]
+	}
+	for _, p := range s.Pods {
+		if pool := pools[p.Spec.NodeName]; pool != "" && plan.WorkloadOf(p) == workload {
+			out[pool] = true
+		}
+	}
+	return out
 }
 
 // beside returns an amount in cents, or with as many decimals as show how it compares with another.
