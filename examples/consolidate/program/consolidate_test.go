@@ -2,6 +2,7 @@ package program
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -188,6 +189,35 @@ func TestNoMethodApplies(t *testing.T) {
 	for _, v := range r.Verdicts {
 		assert.Equal(t, "not-asked", v.Verdict)
 	}
+}
+
+// Broken nodes are replaced only if that is asked for, and not those that have been so for a short time.
+func TestUnhealthyNodes(t *testing.T) {
+	node := func(name, since string) string {
+		return "---\napiVersion: v1\nkind: Node\nmetadata: {name: " + name + ", creationTimestamp: 2026-01-10T08:00:00Z, labels: {karpenter.sh/nodepool: base, topology.kubernetes.io/zone: us-east-1a, " +
+			"node.kubernetes.io/instance-type: m5.large, karpenter.sh/capacity-type: on-demand}}\nstatus: {allocatable: {cpu: 1900m, memory: 7Gi, pods: 29}, capacity: {cpu: 2, memory: 8Gi, pods: 29}, " +
+			"conditions: [{type: Ready, status: Unknown, lastTransitionTime: '" + since + "'}]}\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: p-" + name +
+			", ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: r, uid: u, controller: true}]}\nspec: {nodeName: " + name + ", containers: [{name: c, image: i, resources: {requests: {cpu: 1500m}}}]}\n"
+	}
+	text := "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: base}\nspec: {template: {spec: {requirements: [{key: node.kubernetes.io/instance-type, operator: In, values: [m5.large]}]}}}\n" +
+		node("old", "2026-01-15T11:00:00Z")
+	for range 5 {
+		text += strings.ReplaceAll(strings.ReplaceAll(node("fine-", "2026-01-15T11:00:00Z"), "fine-", fmt.Sprint("fine-", len(text))), "status: Unknown", "status: 'True'")
+	}
+	for args, want := range map[string]string{"unhealthy": "unhealthy", "drift": ""} {
+		out, errs, code := run(t, text, at, "--no-timing", "-f", "-", "--method", args)
+		assert.Equal(t, inputs.ExitOK, code, errs)
+		if want == "" {
+			assert.Contains(t, out, "nothing to give back")
+			continue
+		}
+		assert.Contains(t, out, "unhealthy  old        m5.large us-east-1a spot")
+		assert.Contains(t, out, "6 -> 6 nodes")
+	}
+	out, _, _ := run(t, strings.Replace(text, "'2026-01-15T11:00:00Z'", "'2026-01-15T11:45:00Z'", 1), at, "--no-timing", "-f", "-", "--method", "unhealthy")
+	assert.Contains(t, out, "no requested method applies")
+	_, errs, _ := run(t, strings.ReplaceAll(text, "status: 'True'", "status: Unknown"), at, "--no-timing", "-f", "-", "--method", "unhealthy")
+	assert.Contains(t, errs, "note: node old is broken and is not replaced: more than a fifth of the nodes of its pool are not well, so the fault is elsewhere\n")
 }
 
 func TestNothingToDo(t *testing.T) {

@@ -51,7 +51,7 @@ type options struct {
 }
 
 func methods() []string {
-	return []string{string(eligibility.Interruption), string(eligibility.Emptiness), string(eligibility.Expiration), string(eligibility.Drift), string(eligibility.Consolidation)}
+	return []string{string(eligibility.Interruption), string(eligibility.Emptiness), string(eligibility.Expiration), string(eligibility.Unhealthy), string(eligibility.Drift), string(eligibility.Consolidation)}
 }
 
 func policies() []string { return []string{"karpenter", "balanced", "payback"} }
@@ -82,7 +82,7 @@ Exit codes: 0 planned, 1 failed, 2 bad usage or input.`,
 	o.Pictures = true
 	o.Register(cmd.Flags())
 	f := cmd.Flags()
-	f.StringArrayVar(&o.methods, "method", nil, "only this method: "+strings.Join(methods(), ", ")+" (repeatable)")
+	f.StringArrayVar(&o.methods, "method", nil, "only this method: "+strings.Join(methods(), ", ")+" (repeatable); unhealthy, which replaces nodes that have been broken for half an hour, is off unless named, as in Karpenter")
 	f.StringVar(&o.policy, "policy", "karpenter", "objective: karpenter (any saving, unless a pool asks for Balanced), balanced, or payback (more than a cent for each eviction, within the time since a pod last came or left, two hours to a day)")
 	f.String("search", "", "")
 	if err := f.MarkDeprecated("search", "there is only one search; examples/judges/deprovision runs Karpenter's own"); err != nil {
@@ -220,6 +220,10 @@ func (o *options) plan(cmd *cobra.Command, stdin io.Reader, settings giveback.Op
 		return nil, scene{}, err
 	}
 	s, market := c.Snapshot, c.Market
+	repairs := slices.Contains(settings.Methods, eligibility.Unhealthy)
+	if repairs {
+		s.Nodes = closed(s.Nodes, now)
+	}
 	for _, i := range interrupted {
 		if !slices.ContainsFunc(s.Nodes, func(n nodeObject) bool { return n.Name == i.Node }) {
 			return nil, scene{}, inputs.Bad(fmt.Errorf("--interrupted %q: there is no such node", i.Node))
@@ -235,7 +239,13 @@ func (o *options) plan(cmd *cobra.Command, stdin io.Reader, settings giveback.Op
 	start = time.Now()
 	cluster := simulate.Counted(simulate.Cluster(c.Manifests, s, nominated, now), beyond)
 	cluster.Interruptions = interrupted
-	for _, text := range surplus(cluster) {
+	notes := surplus(cluster)
+	if repairs {
+		var broken []string
+		cluster, broken = repaired(cluster)
+		notes = append(notes, broken...)
+	}
+	for _, text := range notes {
 		fmt.Fprintln(cmd.ErrOrStderr(), "note:", text)
 	}
 	times.Rank = time.Since(start).Seconds()
