@@ -4,4 +4,8 @@
 // fails, what it has bought is given back. Only a node that goes first is given back before its
 // successor is bought. The caller carries out the actions: package drain says how a node is
 // emptied, and an interface of package cloudprovider buys nodes.
+//
+// A [Run] is in memory only. After a restart, plan again: first uncordon the nodes of unfinished
+// commands whose machines are not being given back, because a plan puts no pod on a cordoned node.
+// Nodes that were bought already are part of the cluster then.
 package execution
