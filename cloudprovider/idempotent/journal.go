@@ -213,8 +213,8 @@ type Machine struct {
 // the catalogue. Otherwise hardly anything is written.
 //
 // The state of an instance is the one that it was recorded with, and Terminating once Delete was
-// called. If the cloud says more about the state, replace it: a provider whose Create returns Pending
-// must report Running itself, because the journal does not learn of it.
+// called. If the cloud says more about the state, replace it: a provider whose Create returns
+// Pending must report Running itself, because the journal does not learn of it.
 func (j *Journal) Instances(ctx context.Context, machines ...Machine) ([]cloudprovider.Instance, error) {
 	machines = slices.SortedFunc(slices.Values(machines), func(a, b Machine) int { return strings.Compare(a.ID, b.ID) })
 	var out []cloudprovider.Instance

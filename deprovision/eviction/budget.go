@@ -160,8 +160,9 @@ func (x *budget) allowed() int {
 	return int(max(0, x.object.Status.DisruptionsAllowed))
 }
 
-// stale reports whether the status is of an older spec. The eviction API then allows nothing, because
-// the new spec may be stricter. An object without a generation, as in a manifest, is not stale.
+// stale reports whether the status is of an older spec. The eviction API then allows nothing,
+// because the new spec may be stricter. An object without a generation, as in a manifest, is not
+// stale.
 func (x *budget) stale() bool { return x.object.Status.ObservedGeneration < x.object.Generation }
 
 // hasNoStatus reports whether no controller has looked at the budget yet, as in a manifest.

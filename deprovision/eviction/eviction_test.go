@@ -225,8 +225,8 @@ func ExampleProtected() {
 	// Output: karpenter.sh/do-not-disrupt=true
 }
 
-// The eviction API refuses until the controller has seen the latest spec, except for unready pods that
-// do not count.
+// The eviction API refuses until the controller has seen the latest spec, except for unready pods
+// that do not count.
 func TestAStatusOfAnOlderSpec(t *testing.T) {
 	selector := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
 	o := &policyv1.PodDisruptionBudget{

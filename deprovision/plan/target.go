@@ -469,8 +469,8 @@ func (p *planner) spotRules(set []*member, q *Question) {
 	}
 }
 
-// inflexible says why spot nodes that replace spot nodes have too few types to choose from; empty if
-// they have enough.
+// inflexible says why spot nodes that replace spot nodes have too few types to choose from; empty
+// if they have enough.
 func (p *planner) inflexible(set []*member, a *Answer) string {
 	if !slices.ContainsFunc(set, func(m *member) bool { return m.CapacityType == "spot" }) {
 		return ""

@@ -165,8 +165,8 @@ func read(ctx context.Context, region, folder string) (*cluster, error) {
 	return &cluster{found, market, p}, err
 }
 
-// refusal says why the pods have no place. Of several reasons, those of the pools that had the pods before
-// the change tell what has changed.
+// refusal says why the pods have no place. Of several reasons, those of the pools that had the pods
+// before the change tell what has changed.
 func (c *cluster) refusal(u scheduling.Unplaced, old *cluster) string {
 	reasons, had := u.Reasons(), old.poolsOf(plan.WorkloadOf(u.Pods[0]))
 	if changed := slices.DeleteFunc(slices.Clone(reasons), func(r scheduling.Reason) bool { return !had[r.Pool] }); len(changed) > 0 {
@@ -175,7 +175,8 @@ func (c *cluster) refusal(u scheduling.Unplaced, old *cluster) string {
 	return c.market.Refusal(c.plan.Problem.Classes[u.Class], reasons)
 }
 
-// poolsOf returns the pools on whose nodes the workload's pods run once the plan has been carried out.
+// poolsOf returns the pools on whose nodes the workload's pods run once the plan has been carried
+// out.
 func (c *cluster) poolsOf(workload string) map[string]bool {
 	s := c.plan.CarriedOut()
 	pools, out := map[string]string{}, map[string]bool{}

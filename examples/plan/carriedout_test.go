@@ -86,8 +86,9 @@ func TestCarriedOutVolumesAreInTheirZones(t *testing.T) {
 	assert.Empty(t, claim.Spec.VolumeName, "the claim that was given is as it was")
 }
 
-// A claim that a StatefulSet makes with its pod outlives the pod, and its volume is in the zone of the
-// first one. A pod's own ephemeral volume goes with the pod, and shared file systems are everywhere.
+// A claim that a StatefulSet makes with its pod outlives the pod, and its volume is in the zone of
+// the first one. A pod's own ephemeral volume goes with the pod, and shared file systems are
+// everywhere.
 func TestCarriedOutClaimsOfStatefulSets(t *testing.T) {
 	storage := func(name, driver string) *storagev1.StorageClass {
 		mode := storagev1.VolumeBindingWaitForFirstConsumer

@@ -12,9 +12,9 @@ import (
 
 // bindVolumes creates the volumes of claims that pods in the snapshot use and that have no volume
 // yet, as a driver would. A volume that only one node at a time may use is from then on in the zone
-// of its pod, unless its driver shares files over the network. Classes without a driver create none,
-// because it is unknown which free volume a claim would get. A claim that a StatefulSet makes with
-// its pod is created first, because it outlives the pod.
+// of its pod, unless its driver shares files over the network. Classes without a driver create
+// none, because it is unknown which free volume a claim would get. A claim that a StatefulSet makes
+// with its pod is created first, because it outlives the pod.
 func bindVolumes(s *scheduling.Snapshot) {
 	claimVolumes(s)
 	drivers := map[string]string{}
@@ -83,15 +83,15 @@ func volumeOf(claim *corev1.PersistentVolumeClaim, class, driver, zone string) *
 	return pv
 }
 
-// networked reports whether the driver's volumes are file systems of the network, which nodes of every
-// zone mount, whatever access mode a claim asks for.
+// networked reports whether the driver's volumes are file systems of the network, which nodes of
+// every zone mount, whatever access mode a claim asks for.
 func networked(driver string) bool {
 	return slices.Contains([]string{"efs.csi.aws.com", "file.csi.azure.com", "nfs.csi.k8s.io", "smb.csi.k8s.io"}, driver)
 }
 
-// claimVolumes creates the claims of StatefulSets whose pods have nodes now. Until then such a claim is
-// an ephemeral volume whose template has a name, which no ephemeral volume of a pod may have: the
-// API server refuses it. The claim is named "<template>-<pod>".
+// claimVolumes creates the claims of StatefulSets whose pods have nodes now. Until then such a
+// claim is an ephemeral volume whose template has a name, which no ephemeral volume of a pod may
+// have: the API server refuses it. The claim is named "<template>-<pod>".
 func claimVolumes(s *scheduling.Snapshot) {
 	var claims []*corev1.PersistentVolumeClaim
 	pods := s.Pods

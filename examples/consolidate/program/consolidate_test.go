@@ -191,7 +191,8 @@ func TestNoMethodApplies(t *testing.T) {
 	}
 }
 
-// Broken nodes are replaced only if that is asked for, and not those that have been so for a short time.
+// Broken nodes are replaced only if that is asked for, and not those that have been so for a short
+// time.
 func TestUnhealthyNodes(t *testing.T) {
 	node := func(name, since string) string {
 		return "---\napiVersion: v1\nkind: Node\nmetadata: {name: " + name + ", creationTimestamp: 2026-01-10T08:00:00Z, labels: {karpenter.sh/nodepool: base, topology.kubernetes.io/zone: us-east-1a, " +

@@ -12,8 +12,8 @@ import (
 	"github.com/joinery-sdk/joinery/deprovision/eligibility"
 )
 
-// repairPolicies are those of EC2: nodes that have not been ready, or not been heard of, for half an
-// hour, and nodes of which a monitoring agent reports a broken part.
+// repairPolicies are those of EC2: nodes that have not been ready, or not been heard of, for half
+// an hour, and nodes of which a monitoring agent reports a broken part.
 func repairPolicies() []cloudprovider.RepairPolicy {
 	const half = 30 * time.Minute
 	list := []cloudprovider.RepairPolicy{

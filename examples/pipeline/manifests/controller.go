@@ -251,8 +251,8 @@ func scalerOf(n *strictjson.Node, id identity) (scaler, bool) {
 	return out, out.min >= 0 && out.max >= max(1, out.min)
 }
 
-// scale gives the targets of HorizontalPodAutoscalers as many pods as these keep at least and at most,
-// as a cluster does, and notes that. 0 replicas switch an autoscaler off.
+// scale gives the targets of HorizontalPodAutoscalers as many pods as these keep at least and at
+// most, as a cluster does, and notes that. 0 replicas switch an autoscaler off.
 func (b *builder) scale() {
 	var list []string
 	for _, id := range sortedIDs(b.scalers) {
@@ -303,7 +303,8 @@ func (c *controller) pod(hash string) *corev1.Pod {
 }
 
 // mount adds the volumes of a StatefulSet's claim templates, as its controller does. A template
-// replaces a volume of the same name.
+// replaces a volume of the same name. Its metadata keeps the name, which an ephemeral volume of a
+// pod cannot have: that is how a plan that is carried out knows that the claim outlives the pod.
 func (c *controller) mount(w *Workload, present map[[2]string]bool) {
 	if len(c.claims) == 0 {
 		return

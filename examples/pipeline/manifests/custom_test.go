@@ -128,8 +128,8 @@ func TestSuspendedJobsAreNoted(t *testing.T) {
 	require.Equal(t, []string{"no pods are planned for 7 suspended jobs: CronJob default/c, Job default/a, Job default/d0, and 4 more"}, s.Notes)
 }
 
-// An object without a template, such as a Rollout with workloadRef, is passed over and named if another of
-// its kind has one. A path at which none has one is a mistake.
+// An object without a template, such as a Rollout with workloadRef, is passed over and named if
+// another of its kind has one. A path at which none has one is a mistake.
 func TestObjectsWithoutTheTemplate(t *testing.T) {
 	rollout := func(name, spec string) string {
 		return fmt.Sprintf("{apiVersion: argoproj.io/v1alpha1, kind: Rollout, metadata: {name: %s}, spec: {replicas: 2, %s}}\n---\n", name, spec)

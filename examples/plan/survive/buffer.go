@@ -24,8 +24,9 @@ type Buffer struct {
 }
 
 // Buffers returns the spares as objects of a namespace: one for each pool, type, zone and capacity
-// type. They request what nodes always have, and of extended resources those that pods of the cluster
-// request: what else a type could have, such as branch interfaces, its nodes may not advertise.
+// type. They request what nodes always have, and of extended resources those that pods of the
+// cluster request: what else a type could have, such as branch interfaces, its nodes may not
+// advertise.
 func (h *Headroom) Buffers(namespace string) []Buffer {
 	var out []Buffer
 	at, wanted := map[string]int{}, map[corev1.ResourceName]bool{}

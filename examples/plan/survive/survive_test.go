@@ -288,7 +288,8 @@ func TestParseKinds(t *testing.T) {
 	assert.Error(t, err)
 }
 
-// What a node advertises only with an option of the cluster is in no buffer, unless pods request it.
+// What a node advertises only with an option of the cluster is in no buffer, unless pods request
+// it.
 func TestBuffersRequestWhatPodsCountOn(t *testing.T) {
 	for _, requests := range []corev1.ResourceList{{"cpu": resource.MustParse("1")}, {"cpu": resource.MustParse("1"), "example.com/gpu": resource.MustParse("1")}} {
 		s := draw(rand.New(rand.NewPCG(1, 7)))
