@@ -2,6 +2,7 @@ package topology
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,15 +25,18 @@ type bundle struct {
 }
 
 // seat adds one more pod of the class with affinity by hostname to a bundle. The pod goes beside
-// running pods that meet its affinity, or beside a bundle or a single pod that does. If it meets
-// its affinity itself, it can be the first pod. seat returns the first domain where that is
-// possible, and the number of the bundle; -1 if there is none.
+// running pods that meet its affinity, or beside a bundle or a single pod that does, in the first
+// domain where that is possible. If it meets its affinity itself, it can be the first pod, in the
+// best of the domains. seat returns the domain and the number of the bundle; -1 if there is none.
 func (s *assigner) seat(i int) (domain, bundle int) {
 	rc := s.classes[i]
+	var open []int
 	for d := range rc.Domains {
-		if rc.isFull(d) || !s.allowed(rc, d) {
-			continue
+		if !rc.isFull(d) && s.allowed(rc, d) {
+			open = append(open, d)
 		}
+	}
+	for _, d := range open {
 		if b := s.joinNode(i, d); b >= 0 {
 			return d, b
 		}
@@ -44,13 +48,52 @@ func (s *assigner) seat(i int) (domain, bundle int) {
 		if b := s.pairUp(i, d); b >= 0 {
 			return d, b
 		}
-		if s.first(rc) {
+	}
+	if s.first(rc) {
+		for _, d := range s.forAll(i, open) {
 			if b := s.addBundle(s.grow(empty(), i, d)); b >= 0 {
 				return d, b
 			}
 		}
 	}
 	return -1, -1
+}
+
+// forAll sorts domains for the first pod of a class whose others must share its node: those first
+// in which one node can hold all that are to place, existing nodes before new ones, and then the
+// cheapest.
+func (s *assigner) forAll(i int, domains []int) []int {
+	if len(domains) < 2 {
+		return domains
+	}
+	rc := s.classes[i]
+	score := make([]score, len(rc.Domains))
+	for _, d := range domains {
+		at, room := &score[d], 0
+		for _, n := range s.p.nodesIn(rc, d) {
+			room = max(room, copies(s.freeOn(n), s.p.onNode(&s.p.classes[rc.Class], n)))
+		}
+		at.variant = s.facts.arbitrary(rc.Class, d)
+		if room < rc.want {
+			at.buying, at.price = 1, rc.Domains[d].price
+			if !s.p.sold(times(s.p.classes[rc.Class].Requests, rc.want), rc.Domains[d].required()) {
+				at.buying, at.counted = 2, -room
+			}
+		}
+	}
+	slices.SortStableFunc(domains, func(a, b int) int { return score[a].compare(score[b]) })
+	return domains
+}
+
+// times returns n times the requests, at most the largest number.
+func times(requests []int64, n int) []int64 {
+	out := make([]int64, len(requests))
+	for r, q := range requests {
+		if out[r] = q * int64(n); q > math.MaxInt64/int64(max(n, 1)) {
+			out[r] = math.MaxInt64
+		}
+	}
+	return out
 }
 
 // empty returns a bundle without pods on any node.
@@ -236,14 +279,21 @@ func (s *assigner) pairUp(i, d int) int {
 		if p.never || other.Placed[p.domain] <= other.bundled[p.domain] {
 			continue
 		}
-		together := func() *bundle { return s.grow(s.grow(empty(), p.relaxed, p.domain), i, d) }
-		both := coupled{rc.relaxed, other.relaxed, rc.Domains[d].text, other.Domains[p.domain].text}
-		if s.p.memo.couples.Of(both, func() bool { return together() != nil }) {
-			return s.addBundle(together())
+		if s.shareNode(i, d, p.relaxed, p.domain) {
+			return s.addBundle(s.grow(s.grow(empty(), p.relaxed, p.domain), i, d))
 		}
 		p.never = true
 	}
 	return -1
+}
+
+// shareNode reports whether some node could hold one pod of each of two classes in their domains,
+// where the second comes first.
+func (s *assigner) shareNode(i, d, j, e int) bool {
+	a, b := s.classes[i], s.classes[j]
+	return s.p.memo.couples.Of(coupled{a.relaxed, b.relaxed, a.Domains[d].text, b.Domains[e].text}, func() bool {
+		return s.grow(s.grow(empty(), j, e), i, d) != nil
+	})
 }
 
 // pairs returns the classes and domains whose pods meet the affinity of the class and can share a

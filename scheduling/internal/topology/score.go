@@ -1,9 +1,6 @@
 package topology
 
-import (
-	"cmp"
-	"slices"
-)
+import "cmp"
 
 // score rates a domain for one more pod of a class. Its terms are compared in this order; smaller
 // is better.
@@ -142,9 +139,18 @@ func (s *assigner) awaiting(rc *RelaxedClass, d int) int {
 // domain.
 func (s *assigner) waits(f *RelaxedClass, group int32, rc *RelaxedClass, d int) bool {
 	if s.p.withinNode[group] {
+		if s.state.Total(group) > 0 {
+			return false
+		}
 		var few [4][2]int
 		both := commonKeys(few[:0], rc, f)
-		return s.state.Total(group) == 0 && slices.ContainsFunc(f.Domains, func(e Domain) bool { return agree(both, &rc.Domains[d], &e) })
+		i, j := s.relaxed(f.Class, f.Level), s.relaxed(rc.Class, rc.Level)
+		for e := range f.Domains {
+			if agree(both, &rc.Domains[d], &f.Domains[e]) && s.shareNode(i, e, j, d) {
+				return true
+			}
+		}
+		return false
 	}
 	id, here := s.p.groups[group].keyID, false
 	for e := range f.Domains {
