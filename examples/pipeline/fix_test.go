@@ -108,3 +108,75 @@ func TestFixesAreVerified(t *testing.T) {
 		assert.NotContains(t, p.Fix(u.Class, u.Reasons(), false).Text, "had the label", key)
 	}
 }
+
+// Whoever makes the offered change in the manifests and plans again sees the refused pods placed, and no other pod loses its place.
+func TestFixesHoldAnew(t *testing.T) {
+	market := catalogue(t, "a.4 4 zone-a on-demand 0.2", "a.4 4 zone-b on-demand 0.2")
+	pool := func(spec, template string) string {
+		return strings.NewReplacer("spec: {template: {", "spec: {"+spec+"template: {"+template).Replace(anyPool)
+	}
+	limit := func(limits string) string { return pool("limits: {"+limits+"}, ", "") }
+	pod := func(name, cpu string) string {
+		return "---\n{apiVersion: v1, kind: Pod, metadata: {name: " + name + "}, spec: {containers: [{name: c, image: x, resources: {requests: {cpu: " + cpu + "}}}]}}\n"
+	}
+	unlabelled := "affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: disk, operator: DoesNotExist}]}]}}}\n"
+	two := pod("a", "3") + pod("b", "2500m")
+	deployments := deployment("api", 4, container("3")) + deployment("web", 3, container("2500m"))
+	labelled := deployment("web", 1, unlabelled+container("1")) + deployment("db", 1, "nodeSelector: {disk: ssd}\n"+container("1"))
+	db := deployment("web", 1, unlabelled+container("1")) + deployment("db", 1, container("1"))
+	alone := func(name string, hard bool) string {
+		term := "{topologyKey: " + zoneKey + ", labelSelector: {matchLabels: {app: web}}}"
+		rule := "requiredDuringSchedulingIgnoredDuringExecution: [" + term + "]"
+		if !hard {
+			rule = "preferredDuringSchedulingIgnoredDuringExecution: [{weight: 100, podAffinityTerm: " + term + "}]"
+		}
+		return "---\n{apiVersion: v1, kind: Pod, metadata: {name: " + name + ", labels: {app: web}}, spec: {affinity: {podAntiAffinity: {" + rule + "}}, containers: [{name: c, image: x, resources: {requests: {cpu: 1}}}]}}\n"
+	}
+	tolerating := "tolerations: [{key: batch, effect: NoSchedule}]\n"
+	tainted := pool("limits: {cpu: 4}, ", "") // its taint is added below
+	tainted = strings.Replace(tainted, "requirements: []", "taints: [{key: batch, effect: NoSchedule}], requirements: []", 1)
+	cases := map[string]struct {
+		text   string
+		want   string // of the last class; empty if no change may be offered
+		price  float64
+		mended string
+	}{
+		"two pods and one limit":       {limit("cpu: 2") + two, `would fit if pool "default" had a limit of 8 cpu`, 0.4, limit("cpu: 8") + two},
+		"two pods and one number":      {limit("nodes: 0") + two, `would fit if pool "default" had a limit of 2 nodes`, 0.4, limit("nodes: 2") + two},
+		"one node":                     {limit("nodes: 0") + pod("a", "3"), `would fit if pool "default" had a limit of 1 node`, 0.2, limit("nodes: 1") + pod("a", "3")},
+		"two workloads, partly placed": {limit("cpu: 8") + deployments, `would fit if pool "default" had a limit of 28 cpu`, 1, limit("cpu: 28") + deployments},
+		"one quota":                    {anyPool + quota("all", "", "nodes: 2") + deployments, `would fit if quota "all" had a limit of 7 nodes`, 1, anyPool + quota("all", "", "nodes: 7") + deployments},
+		"a label that others avoid":    {anyPool + labelled, "would fit if it did not require disk", 0, anyPool + db},
+		"pods that keep apart": {
+			anyPool + alone("web-0", true) + alone("web-1", true) + alone("web-2", true),
+			"would fit if its anti-affinity by " + zoneKey + " were preferred (also for 2 placed pods like it)", 0,
+			anyPool + alone("web-0", false) + alone("web-1", false) + alone("web-2", false),
+		},
+		"a toleration that takes others' places": {
+			tainted + deployment("first", 1, container("3")) + deployment("second", 1, tolerating+container("3")), "", 0, "",
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			p := pack(t, market, c.text)
+			fixes := p.FirstFixes(false)
+			require.NotEmpty(t, fixes)
+			fix := fixes[len(fixes)-1]
+			assert.Equal(t, c.want, fix.What)
+			if c.want == "" {
+				return
+			}
+			assert.InDelta(t, c.price, fix.PerHour, 1e-9)
+			for _, u := range p.Unplaced() {
+				assert.Contains(t, fix.Classes, u.Class)
+			}
+			assert.Empty(t, pack(t, market, c.mended).Unplaced(), "whoever does what the fix says sees the pods placed")
+		})
+	}
+	// Where only one of two workloads would fit, the change is not offered for both at once.
+	p := pack(t, market, tainted+deployment("first", 1, container("3"))+deployment("second", 1, container("2500m")))
+	for i, fix := range p.FirstFixes(false) {
+		assert.Equal(t, "would fit if it tolerated batch:NoSchedule of pool \"default\"", fix.What)
+		assert.Equal(t, []int{p.Unplaced()[i].Class}, fix.Classes)
+	}
+}

@@ -5,34 +5,35 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"maps"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/joinery-sdk/joinery/instancetypes"
-	"github.com/joinery-sdk/joinery/instancetypes/resources"
-	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling"
 	"github.com/joinery-sdk/joinery/scheduling/gang"
 )
 
-// change is one change that might give refused pods a place.
+// change is one change that might give refused pods a place. It edits pods or something that all
+// pods share, such as a pool.
 type change struct {
 	// of is the corresponding fix, without its texts and price.
-	of    Fix
-	text  string
-	apply func(scheduling.Snapshot) scheduling.Snapshot
-	// prepare, if set, computes the actual change.
-	prepare func(scheduling.Snapshot) (change, bool)
+	of     Fix
+	text   string
+	pods   []podEdit
+	shared func(scheduling.Snapshot) scheduling.Snapshot
+	// prepare, if set, computes the actual change, one of what pods share, for the pods that wait in a
+	// snapshot after a plan, or for a plan of the whole snapshot if there is none.
+	prepare func(s scheduling.Snapshot, after *Plan) (change, bool)
 }
 
 // fixBudget limits the work of looking for fixes for all refused pods of a plan. So explaining a
 // large plan stays quick, and the answer does not depend on the speed of the machine. Trying a
 // change costs triedFix plus one for each pod and instance type that is read again. With 1,500 pods
-// that is a fortieth of the budget and about 25 ms of CPU.
+// that is a fortieth of the budget and about 25 ms of CPU. A plan of all pods also costs one for
+// each pod and round. A change that was begun with the last of the budget is tried to the end.
 const (
 	fixBudget = 80_000
 	triedFix  = 500
@@ -71,80 +72,44 @@ type Fix struct {
 	// Text describes the fix in words. It is empty if none was found.
 	Text string
 	// What is the text without the price. PerHour is an upper bound of the change's cost, in
-	// dollars an hour.
+	// dollars an hour, for the pods of all Classes.
 	What    string
 	PerHour float64
+	// Classes are the refused classes that the change, made once for all of them, gives places, as
+	// indexes into Problem.Classes.
+	Classes []int
 	// Untried is how many changes were not tried because the budget was used up.
 	Untried int
 }
 
 // Fix looks for one change that gives the refused pods of a class a place. Every offered change was
-// tried: with the plan carried out, every other pod in its place, and the change made, the refused
-// pods find places. The most promising changes are tried first, that is, those for which the fewest
-// conditions are unmet. If all is true, Fix tries every change; otherwise the fixes of a plan share
-// a budget.
+// tried twice: with the plan carried out and every other pod in its place, and in a new plan of the
+// changed snapshot. Both place the refused pods, and no other pod loses its place. A limit is
+// raised for all classes that it refuses at once, and any other change is made for all classes with
+// the same reasons at once. If that does not help, the change is tried for the class alone.
+//
+// The most promising changes are tried first, that is, those for which the fewest conditions are
+// unmet. If all is true, Fix tries every change; otherwise the fixes of a plan share a budget.
 func (p *Plan) Fix(class int, reasons []scheduling.Reason, all bool) Fix {
-	changes := p.changes(class, reasons)
-	if len(changes) == 0 {
-		return Fix{}
+	return p.trials(all).first(class, reasons)
+}
+
+// FirstFixes returns what [Plan.Fix] finds for each class of Unplaced, in their order. A change
+// that several of them share is tried once.
+func (p *Plan) FirstFixes(all bool) []Fix {
+	t := p.trials(all)
+	var out []Fix
+	for _, u := range p.Unplaced() {
+		out = append(out, t.first(u.Class, u.Reasons()))
 	}
-	waiting := p.waiting(p.CarriedOut(), class)
-	cost := triedFix + len(waiting.Pods)
-	for i := range waiting.Pools {
-		cost += len(waiting.Pools[i].Types)
-	}
-	for k, c := range changes {
-		if p.spent += cost; p.spent > fixBudget && !all {
-			return Fix{Untried: len(changes) - k}
-		}
-		if c.prepare != nil {
-			p.spent += cost // preparing also makes a plan
-		}
-		if fix, ok := p.try(context.Background(), waiting, c); ok {
-			return fix
-		}
-	}
-	return Fix{}
+	return out
 }
 
 // Fixes returns all changes that give the refused pods of a class a place, cheapest first. Each was
 // tried as in [Plan.Fix], without a budget. When ctx ends, untried is how many changes were not
 // tried.
 func (p *Plan) Fixes(ctx context.Context, u scheduling.Unplaced) (fixes []Fix, untried int) {
-	changes := p.changes(u.Class, u.Reasons())
-	waiting := p.waiting(p.CarriedOut(), u.Class)
-	for k, c := range changes {
-		if ctx.Err() != nil {
-			untried = len(changes) - k
-			break
-		}
-		if fix, ok := p.try(ctx, waiting, c); ok {
-			fixes = append(fixes, fix)
-		}
-	}
-	slices.SortStableFunc(fixes, func(a, b Fix) int { return cmp.Compare(a.PerHour, b.PerHour) })
-	return fixes, untried
-}
-
-// try plans the waiting pods with the change.
-func (p *Plan) try(ctx context.Context, waiting scheduling.Snapshot, c change) (Fix, bool) {
-	if c.prepare != nil {
-		ready, ok := c.prepare(waiting)
-		if !ok {
-			return Fix{}, false
-		}
-		c = ready
-	}
-	after, err := Unproved(ctx, c.apply(waiting), &p.options)
-	if err != nil || len(after.Unplaced()) > 0 || slices.ContainsFunc(after.Problem.Ignored, func(i scheduling.Ignored) bool { return i.Pod.Status.NominatedNodeName == "" }) {
-		return Fix{}, false
-	}
-	fix := c.of
-	fix.Text, fix.What, fix.PerHour = c.text, c.text, after.Cost().Dollars()
-	if fix.PerHour > 0 {
-		fix.Text += fmt.Sprintf(", for at most %s/h more", after.Cost())
-	}
-	return fix, true
+	return p.trials(true).helpful(ctx, u.Class, u.Reasons())
 }
 
 // Refusal is the pods of one class without a place, with the reasons and the changes that would
@@ -163,9 +128,10 @@ type Refusal struct {
 // when the iteration reaches it, until ctx ends.
 func (p *Plan) Refusals(ctx context.Context) iter.Seq[Refusal] {
 	return func(yield func(Refusal) bool) {
+		t := p.trials(true)
 		for _, u := range p.Unplaced() {
 			r := Refusal{Unplaced: u, Reasons: u.Reasons()}
-			r.Fixes, r.Untried = p.Fixes(ctx, u)
+			r.Fixes, r.Untried = t.helpful(ctx, u.Class, r.Reasons)
 			if !yield(r) {
 				return
 			}
@@ -180,247 +146,6 @@ func (p *Plan) Ignored() []scheduling.Ignored { return slices.Clone(p.Problem.Ig
 // IsStopped reports whether the context ended before the plan was as good as its options ask for.
 func (p *Plan) IsStopped() bool { return p.Stopped || p.Packing.Stopped }
 
-// CarriedOut returns the snapshot after the plan has been carried out. The nodes that it buys
-// exist, and the pods that it places run, with the spec that an API server would have stored and
-// with the volumes that drivers create. Refused pods are left out. A plan of this snapshot finds
-// what this plan leaves. The snapshot is made once and must only be read.
-func (p *Plan) CarriedOut() scheduling.Snapshot {
-	if p.after != nil {
-		return *p.after
-	}
-	bindings := p.Bindings()
-	home := make(map[types.NamespacedName]string, len(bindings))
-	for _, b := range bindings {
-		home[nameOf(b.Pod)] = b.Node
-	}
-	template := map[types.NamespacedName]*corev1.Pod{}
-	for _, c := range p.Problem.Classes {
-		for _, pod := range c.Pods {
-			template[nameOf(pod)] = c.Template
-		}
-	}
-	s := p.Problem.Snapshot()
-	s.Nodes = slices.Clone(s.Nodes)
-	nodes := p.Result.NewNodes()
-	for _, n := range nodes {
-		s.Nodes = append(s.Nodes, n.Node())
-	}
-	s.Pools = unsold(s.Pools, nodes)
-	refused := map[types.NamespacedName]bool{}
-	for _, u := range p.Unplaced() {
-		for _, pod := range u.Pods {
-			refused[nameOf(pod)] = true
-		}
-	}
-	ignored := map[types.NamespacedName]bool{}
-	for _, i := range p.Problem.Ignored {
-		ignored[nameOf(i.Pod)] = i.Pod.Status.NominatedNodeName == "" // a nominated pod keeps the capacity reserved for it
-	}
-	pods := make([]*corev1.Pod, 0, len(s.Pods))
-	for _, pod := range s.Pods {
-		switch at, ok := home[nameOf(pod)]; {
-		case ok:
-			bound := *pod
-			if t := template[nameOf(pod)]; t != nil { // replicas keep sharing what they share
-				bound.Spec = t.Spec
-				bound.Spec.Volumes = pod.Spec.Volumes
-			}
-			bound.Spec.NodeName, bound.DeletionTimestamp = at, nil // for a pod that is being deleted, its successor runs
-			pods = append(pods, &bound)
-		case !refused[nameOf(pod)] && !ignored[nameOf(pod)]:
-			pods = append(pods, pod)
-		}
-	}
-	s.Pods = pods
-	bindVolumes(&s)
-	p.after = &s
-	return s
-}
-
-// waiting returns the snapshot with the refused pods of a class and of the groups that these belong
-// to.
-func (p *Plan) waiting(s scheduling.Snapshot, class int) scheduling.Snapshot {
-	groupOf := func(pod *corev1.Pod) int {
-		return slices.IndexFunc(p.options.Groups, func(g gang.Group) bool { return g.Member(pod) })
-	}
-	along := map[int]bool{}
-	for _, pod := range p.Problem.Classes[class].Pods {
-		along[groupOf(pod)] = true
-	}
-	delete(along, -1)
-	s.Pods = slices.Clip(s.Pods)
-	for _, u := range p.Unplaced() {
-		for _, pod := range u.Pods {
-			if u.Class == class || along[groupOf(pod)] {
-				s.Pods = append(s.Pods, pod)
-			}
-		}
-	}
-	return s
-}
-
-func (p *Plan) changes(class int, reasons []scheduling.Reason) []change {
-	var out []change
-	c := p.Problem.Classes[class]
-	crowded := false
-	reasons = slices.Clone(reasons)
-	slices.SortStableFunc(reasons, func(a, b scheduling.Reason) int { return cmp.Compare(b.Stage.Depth(), a.Stage.Depth()) })
-	for _, r := range reasons {
-		crowded = crowded || r.Stage == scheduling.StageTopology
-		k := slices.IndexFunc(p.Problem.Pools, func(room scheduling.PoolState) bool { return room.Name == r.Pool })
-		if k < 0 {
-			continue
-		}
-		pool := &p.Problem.Pools[k]
-		switch r.Stage {
-		case scheduling.StageTaint:
-			out = append(out, tolerate(c, pool))
-		case scheduling.StageRequirement, scheduling.StageResource:
-			if r.Nearest != nil && r.Nearest.ShutOutBy != "" {
-				if w, ok := widen(pool, r.Nearest.Type); ok {
-					out = append(out, w)
-				}
-			}
-			if r.Stage == scheduling.StageResource && r.Nearest != nil && r.Nearest.Short != nil && r.Nearest.ShutOutBy == "" {
-				if w, ok := shrink(c, r); ok {
-					out = append(out, w)
-				}
-			}
-			if r.Stage == scheduling.StageRequirement {
-				out = append(out, suit(c, pool, r.Key)...)
-			}
-		case scheduling.StageOffering:
-			out = append(out, suit(c, pool, r.Key)...)
-		case scheduling.StagePod, scheduling.StageTopology, scheduling.StageGroup:
-			// No change to volumes is offered. Constraints between pods are handled below.
-		case scheduling.StageLimit:
-			out = append(out, change{prepare: func(s scheduling.Snapshot) (change, bool) {
-				if r.Quota != "" {
-					return raiseQuota(p, s, r)
-				}
-				return raise(p, s, pool, r)
-			}})
-		}
-	}
-	if crowded {
-		out = append(out, p.relaxations(class)...)
-	}
-	return out
-}
-
-// edit replaces the pods of a class with edited copies.
-func edit(s scheduling.Snapshot, class *scheduling.Class, how func(*corev1.Pod)) scheduling.Snapshot {
-	members := make(map[types.NamespacedName]bool, len(class.Pods))
-	for _, pod := range class.Pods {
-		members[nameOf(pod)] = true
-	}
-	pods := slices.Clone(s.Pods)
-	for i, pod := range pods {
-		if members[nameOf(pod)] {
-			pods[i] = pod.DeepCopy()
-			how(pods[i])
-		}
-	}
-	s.Pods = pods
-	return s
-}
-
-func tolerate(c *scheduling.Class, pool *scheduling.PoolState) change {
-	var texts []string
-	var add []corev1.Toleration
-	for _, t := range pool.Taints {
-		add = append(add, corev1.Toleration{Key: t.Key, Operator: corev1.TolerationOpEqual, Value: t.Value, Effect: t.Effect})
-		texts = append(texts, t.ToString())
-	}
-	return change{
-		of:   Fix{Kind: TolerateTaints, Pool: pool.Name},
-		text: fmt.Sprintf("would fit if it tolerated %s of pool %q", joined(texts), pool.Name),
-		apply: func(s scheduling.Snapshot) scheduling.Snapshot {
-			return edit(s, c, func(pod *corev1.Pod) { pod.Spec.Tolerations = append(pod.Spec.Tolerations, add...) })
-		},
-	}
-}
-
-// widen lets the pool buy a type that its requirements exclude, by adding the type's values to
-// them.
-func widen(pool *scheduling.PoolState, name string) (change, bool) {
-	at := slices.IndexFunc(pool.Types, func(t instancetypes.InstanceType) bool { return t.Name == name })
-	if at < 0 {
-		return change{}, false
-	}
-	var b requirements.Builder
-	var texts []string
-	for r := range pool.Requirements.All() {
-		have := pool.Types[at].Requirements
-		if have.Has(r.Key()) && !have.Get(r.Key()).Overlaps(r) {
-			values, ok := have.Get(r.Key()).Values()
-			if !ok {
-				return change{}, false
-			}
-			texts = append(texts, fmt.Sprintf("%s %s", r.Key(), joined(values)))
-			r = r.Union(have.Get(r.Key()))
-		}
-		b.Add(r)
-	}
-	set, err := b.Set()
-	if err != nil || len(texts) == 0 {
-		return change{}, false
-	}
-	return change{
-		of:   Fix{Kind: AllowType, Pool: pool.Name, Value: name},
-		text: fmt.Sprintf("would fit if pool %q allowed %s (as %s has)", pool.Name, joined(texts), name),
-		apply: func(s scheduling.Snapshot) scheduling.Snapshot {
-			return editPool(s, pool, func(p *scheduling.Pool) { p.Requirements = set })
-		},
-	}, true
-}
-
-func editPool(s scheduling.Snapshot, pool *scheduling.PoolState, how func(*scheduling.Pool)) scheduling.Snapshot {
-	s.Pools = slices.Clone(s.Pools)
-	for i := range s.Pools {
-		if s.Pools[i].Name == pool.Name && s.Pools[i].Kind == pool.Kind {
-			how(&s.Pools[i])
-		}
-	}
-	return s
-}
-
-// shrink lowers the requests to what the nearest type has, unless one would become zero.
-func shrink(c *scheduling.Class, r scheduling.Reason) (change, bool) {
-	var texts []string
-	lower := corev1.ResourceList{}
-	for _, key := range slices.Sorted(maps.Keys(r.Nearest.Short)) {
-		name := corev1.ResourceName(key)
-		q := c.Requests[name]
-		most := resources.Request(name, q) - r.Nearest.Short[key]
-		if most <= 0 {
-			return change{}, false
-		}
-		lower[name] = resources.Quantity(name, most)
-		texts = append(texts, fmt.Sprintf("%s %s", resources.Humane(name, most), name))
-	}
-	return change{
-		of:   Fix{Kind: RequestLess, Pool: r.Pool, Value: r.Nearest.Type},
-		text: fmt.Sprintf("would fit if it requested no more than %s, as %s has", joined(texts), r.Nearest.Type),
-		apply: func(s scheduling.Snapshot) scheduling.Snapshot {
-			return edit(s, c, func(pod *corev1.Pod) {
-				if len(pod.Spec.Containers) != 1 || len(pod.Spec.InitContainers) > 0 {
-					return // which of several containers should shrink is for the user to decide
-				}
-				res := &pod.Spec.Containers[0].Resources
-				for name, q := range lower {
-					if _, ok := res.Requests[name]; ok {
-						res.Requests[name] = q
-					}
-					if _, ok := res.Limits[name]; ok {
-						res.Limits[name] = q
-					}
-				}
-			})
-		},
-	}, true
-}
-
 func joined(texts []string) string {
 	if n := len(texts); n > 1 {
 		return strings.Join(texts[:n-1], ", ") + " and " + texts[n-1]
@@ -432,43 +157,312 @@ func nameOf(p *corev1.Pod) types.NamespacedName {
 	return types.NamespacedName{Namespace: cmp.Or(p.Namespace, corev1.NamespaceDefault), Name: p.Name}
 }
 
-// unsold returns the pools with counted machines reduced by those that the nodes have taken.
-// Offerings of one reservation or commitment share their count.
-func unsold(pools []scheduling.Pool, nodes []scheduling.NewNode) []scheduling.Pool {
-	taken := map[string]int{}
-	for i := range nodes {
-		if n := &nodes[i]; n.Offering.ReservationCount > 0 {
-			taken[stock(n.Pool.Name, n.InstanceType.Name, &n.Offering)]++
+// podEdit is a change of the pods of one class.
+type podEdit struct {
+	class *scheduling.Class
+	how   func(*corev1.Pod)
+}
+
+// trials tries changes for the refused pods of a plan. It keeps the answers, because classes share
+// changes.
+type trials struct {
+	p       *Plan
+	all     bool // without a budget
+	refused []scheduling.Unplaced
+	class   map[types.NamespacedName]int // of the pending pods
+	left    map[int]int                  // how many pods of each class have no place
+	known   map[string]Fix               // by the change and the classes; without text if it does not help
+}
+
+func (p *Plan) trials(all bool) *trials {
+	t := &trials{p: p, all: all, refused: p.Unplaced(), class: map[types.NamespacedName]int{}, known: map[string]Fix{}}
+	for i, c := range p.Problem.Classes {
+		for _, pod := range c.Pods {
+			t.class[nameOf(pod)] = i
 		}
 	}
-	if len(taken) == 0 {
-		return pools
+	t.left = t.without(p)
+	return t
+}
+
+// without counts the pods without a place in another plan, by their classes in this one.
+func (t *trials) without(p *Plan) map[int]int {
+	out := map[int]int{}
+	for _, u := range p.Unplaced() {
+		for _, pod := range u.Pods {
+			class, ok := t.class[nameOf(pod)]
+			if !ok {
+				class = -1
+			}
+			out[class]++
+		}
 	}
-	pools = slices.Clone(pools)
-	for k := range pools {
-		kept := slices.Clone(pools[k].Types)
-		for i := range kept {
-			kept[i].Offerings = slices.Clone(kept[i].Offerings)
-			for j := range kept[i].Offerings {
-				o := &kept[i].Offerings[j]
-				if gone := taken[stock(pools[k].Name, kept[i].Name, o)]; o.ReservationCount > 0 && gone > 0 {
-					o.Available = o.Available && o.ReservationCount > gone // a count of 0 would mean any number
-					o.ReservationCount = max(1, o.ReservationCount-gone)
+	return out
+}
+
+// first returns the first change that helps.
+func (t *trials) first(class int, reasons []scheduling.Reason) Fix {
+	changes := t.p.changes(class, reasons)
+	for k, c := range changes {
+		switch fix, known := t.offer(context.Background(), class, reasons, c); {
+		case !known:
+			return Fix{Untried: len(changes) - k}
+		case fix.Text != "":
+			return fix
+		}
+	}
+	return Fix{}
+}
+
+// helpful returns all changes that help, cheapest first, and how many were not tried.
+func (t *trials) helpful(ctx context.Context, class int, reasons []scheduling.Reason) (fixes []Fix, untried int) {
+	changes := t.p.changes(class, reasons)
+	for k, c := range changes {
+		fix, known := t.offer(ctx, class, reasons, c)
+		if !known {
+			untried = len(changes) - k
+			break
+		}
+		if fix.Text != "" {
+			fixes = append(fixes, fix)
+		}
+	}
+	slices.SortStableFunc(fixes, func(a, b Fix) int { return cmp.Compare(a.PerHour, b.PerHour) })
+	return fixes, untried
+}
+
+// offer returns the fix, without a text if the change does not help the class. It is not known if
+// the budget is used up or ctx has ended.
+func (t *trials) offer(ctx context.Context, class int, reasons []scheduling.Reason, c change) (fix Fix, known bool) {
+	if joint, classes := t.joint(class, reasons, c); len(classes) > 1 {
+		if fix, known = t.try(ctx, joint, classes); !known || slices.Contains(fix.Classes, class) {
+			return fix, known
+		}
+	}
+	return t.try(ctx, c, []int{class})
+}
+
+// joint returns the change for all classes that may need it: those that the same limit refuses, or
+// those that are refused for the same reasons.
+func (t *trials) joint(class int, reasons []scheduling.Reason, c change) (change, []int) {
+	joint, classes := c, []int{}
+	joint.pods = nil
+	for _, u := range t.refused {
+		its := []change{c}
+		if u.Class != class {
+			theirs := u.Reasons()
+			if c.prepare == nil && !slices.EqualFunc(reasons, theirs, func(a, b scheduling.Reason) bool { return a.String() == b.String() }) {
+				continue
+			}
+			its = t.p.changes(u.Class, theirs)
+		}
+		if k := slices.IndexFunc(its, c.same); k >= 0 {
+			classes = append(classes, u.Class)
+			for _, e := range its[k].pods {
+				if !slices.ContainsFunc(joint.pods, func(have podEdit) bool { return have.class == e.class }) {
+					joint.pods = append(joint.pods, e)
 				}
 			}
 		}
-		pools[k].Types = kept
 	}
-	return pools
+	return joint, classes
 }
 
-// stock returns the name of what the count of an offering refers to.
-func stock(pool, typ string, o *instancetypes.Offering) string {
-	if id, ok := o.Requirements.Get(instancetypes.LabelReservationID).Single(); ok {
-		return "reservation " + id
+// same reports whether another change is the same one, perhaps of other pods.
+func (c change) same(other change) bool {
+	return c.text == other.text && c.of.Kind == other.of.Kind && c.of.Pool == other.of.Pool && c.of.Quota == other.of.Quota && c.of.Key == other.of.Key
+}
+
+// try tries the change for the refused pods of the classes.
+func (t *trials) try(ctx context.Context, c change, classes []int) (fix Fix, known bool) {
+	key := fmt.Sprint(c.of, c.text, classes)
+	if fix, known = t.known[key]; known {
+		return fix, true
 	}
-	if o.Commitment != "" {
-		return "commitment " + o.Commitment
+	if ctx.Err() != nil || t.p.spent > fixBudget && !t.all {
+		return Fix{}, false
 	}
-	return pool + " " + typ + " " + o.Requirements.String()
+	waiting := t.waiting(classes)
+	switch {
+	case c.prepare != nil:
+		fix = t.raised(ctx, c, waiting, classes)
+	case c.pods == nil:
+		fix, _ = t.verify(ctx, c, c.shared, waiting, classes)
+	default:
+		apply, text := t.edit(c, classes, false)
+		fix, _ = t.verify(ctx, c.saying(text), apply, waiting, classes)
+		if wide, all := t.edit(c, classes, true); fix.Text == "" && all != text {
+			fix, _ = t.verify(ctx, c.saying(all), wide, waiting, classes)
+		}
+	}
+	if ctx.Err() != nil {
+		return Fix{}, false
+	}
+	t.known[key] = fix
+	return fix, true
+}
+
+// raised tries the limit that the waiting pods need beside what the plan buys. If that helps but is
+// too low for a new plan, which buys other nodes, it tries the limit that a new plan needs.
+func (t *trials) raised(ctx context.Context, c change, waiting scheduling.Snapshot, classes []int) Fix {
+	t.spend(waiting, false)
+	ready, ok := c.prepare(waiting, t.p)
+	if !ok {
+		return Fix{}
+	}
+	fix, helps := t.verify(ctx, ready, ready.shared, waiting, classes)
+	if fix.Text != "" || !helps {
+		return fix
+	}
+	t.spend(t.p.Problem.Snapshot(), true)
+	if ready, ok = c.prepare(t.p.Problem.Snapshot(), nil); ok {
+		fix, _ = t.verify(ctx, ready, ready.shared, waiting, classes)
+	}
+	return fix
+}
+
+func (c change) saying(text string) change {
+	c.text = text
+	return c
+}
+
+// edit returns the change of pods, and its text, which says what it changes beside refused pods.
+// These are the other pods of the same controllers, whose template the user changes, or if wide is
+// true, all pods of the classes. Of another class it changes all pods; the text names the first.
+func (t *trials) edit(c change, classes []int, wide bool) (apply func(scheduling.Snapshot) scheduling.Snapshot, text string) {
+	hows := map[types.NamespacedName]func(*corev1.Pod){}
+	more, what := 0, "placed pod"
+	for _, e := range c.pods {
+		at := slices.IndexFunc(t.refused, func(u scheduling.Unplaced) bool {
+			return t.p.Problem.Classes[u.Class] == e.class && slices.Contains(classes, u.Class)
+		})
+		refused, controllers := map[types.NamespacedName]bool{}, map[string]bool{}
+		if at >= 0 {
+			for _, pod := range t.refused[at].Pods {
+				refused[nameOf(pod)], controllers[controller(pod)] = true, true
+			}
+			delete(controllers, "")
+		} else {
+			what = "pod"
+		}
+		for i, pod := range e.class.Pods {
+			name := nameOf(pod)
+			if at >= 0 && !refused[name] && !wide && !controllers[controller(pod)] {
+				continue
+			}
+			if at >= 0 && !refused[name] || at < 0 && i > 0 {
+				more++
+			}
+			hows[name] = e.how
+		}
+	}
+	switch text = c.text; more {
+	case 0:
+	case 1:
+		text += fmt.Sprintf(" (also for 1 %s like it)", what)
+	default:
+		text += fmt.Sprintf(" (also for %d %ss like it)", more, what)
+	}
+	return func(s scheduling.Snapshot) scheduling.Snapshot {
+		s.Pods = slices.Clone(s.Pods)
+		for i, pod := range s.Pods {
+			if how := hows[nameOf(pod)]; how != nil {
+				s.Pods[i] = pod.DeepCopy()
+				how(s.Pods[i])
+			}
+		}
+		return s
+	}, text
+}
+
+// controller identifies the controller of a pod; it is empty if the pod has none.
+func controller(pod *corev1.Pod) string {
+	of := metav1.GetControllerOf(pod)
+	if of == nil {
+		return ""
+	}
+	return strings.Join([]string{nameOf(pod).Namespace, of.APIVersion, of.Kind, of.Name, string(of.UID)}, "/")
+}
+
+// verify plans the waiting pods with the change. If that helps, it plans anew what the user has
+// after making the change, because other pods then choose again, too. The fix has no text if a new
+// plan does not help.
+func (t *trials) verify(ctx context.Context, c change, apply func(scheduling.Snapshot) scheduling.Snapshot, waiting scheduling.Snapshot, classes []int) (fix Fix, helps bool) {
+	t.spend(waiting, false)
+	after, helped := t.plan(ctx, apply(waiting), classes, c.pods != nil)
+	if len(helped) == 0 {
+		return Fix{}, false
+	}
+	t.spend(t.p.Problem.Snapshot(), true)
+	anew, helped := t.plan(ctx, apply(t.p.Problem.Snapshot()), helped, c.pods != nil)
+	if len(helped) == 0 {
+		return Fix{}, true
+	}
+	fix = c.of
+	more := max(after.Cost(), anew.Cost()-t.p.Cost())
+	fix.Text, fix.What, fix.PerHour, fix.Classes = c.text, c.text, more.Dollars(), helped
+	if more > 0 {
+		fix.Text += fmt.Sprintf(", for at most %s/h more", more)
+	}
+	return fix, true
+}
+
+// plan plans a changed snapshot and returns which of the classes it places, or none if another pod
+// loses its place; if all is true, it has to place all of them.
+func (t *trials) plan(ctx context.Context, s scheduling.Snapshot, classes []int, all bool) (*Plan, []int) {
+	p, err := Unproved(ctx, s, &t.p.options)
+	if err != nil || slices.ContainsFunc(p.Problem.Ignored, func(i scheduling.Ignored) bool {
+		_, planned := t.class[nameOf(i.Pod)]
+		return planned
+	}) {
+		return nil, nil
+	}
+	without := t.without(p)
+	for class, n := range without {
+		if n > t.left[class] {
+			return nil, nil
+		}
+	}
+	helped := slices.DeleteFunc(slices.Clone(classes), func(class int) bool { return without[class] > 0 })
+	if all && len(helped) < len(classes) {
+		return nil, nil
+	}
+	return p, helped
+}
+
+// spend takes a plan of the snapshot from the budget. A plan of all pods is packed about as often
+// as this plan was.
+func (t *trials) spend(s scheduling.Snapshot, anew bool) {
+	t.p.spent += triedFix + len(s.Pods)
+	for i := range s.Pools {
+		t.p.spent += len(s.Pools[i].Types)
+	}
+	if anew {
+		t.p.spent += len(t.class) * t.p.Rounds
+	}
+}
+
+// waiting returns the snapshot after the plan, with the refused pods of the classes and of the
+// groups that these belong to.
+func (t *trials) waiting(classes []int) scheduling.Snapshot {
+	groupOf := func(pod *corev1.Pod) int {
+		return slices.IndexFunc(t.p.options.Groups, func(g gang.Group) bool { return g.Member(pod) })
+	}
+	along := map[int]bool{}
+	for _, class := range classes {
+		for _, pod := range t.p.Problem.Classes[class].Pods {
+			along[groupOf(pod)] = true
+		}
+	}
+	delete(along, -1)
+	s := t.p.CarriedOut()
+	s.Pods = slices.Clip(s.Pods)
+	for _, u := range t.refused {
+		for _, pod := range u.Pods {
+			if slices.Contains(classes, u.Class) || along[groupOf(pod)] {
+				s.Pods = append(s.Pods, pod)
+			}
+		}
+	}
+	return s
 }

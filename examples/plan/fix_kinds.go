@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -11,11 +12,60 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling"
 	"github.com/joinery-sdk/joinery/scheduling/capacityquota"
 )
+
+func (p *Plan) changes(class int, reasons []scheduling.Reason) []change {
+	var out []change
+	c := p.Problem.Classes[class]
+	crowded := false
+	reasons = slices.Clone(reasons)
+	slices.SortStableFunc(reasons, func(a, b scheduling.Reason) int { return cmp.Compare(b.Stage.Depth(), a.Stage.Depth()) })
+	for _, r := range reasons {
+		crowded = crowded || r.Stage == scheduling.StageTopology
+		k := slices.IndexFunc(p.Problem.Pools, func(room scheduling.PoolState) bool { return room.Name == r.Pool })
+		if k < 0 {
+			continue
+		}
+		pool := &p.Problem.Pools[k]
+		switch r.Stage {
+		case scheduling.StageTaint:
+			out = append(out, tolerate(c, pool))
+		case scheduling.StageRequirement, scheduling.StageResource:
+			if r.Nearest != nil && r.Nearest.ShutOutBy != "" {
+				if w, ok := widen(pool, r.Nearest.Type); ok {
+					out = append(out, w)
+				}
+			}
+			if r.Stage == scheduling.StageResource && r.Nearest != nil && r.Nearest.Short != nil && r.Nearest.ShutOutBy == "" {
+				if w, ok := shrink(c, r); ok {
+					out = append(out, w)
+				}
+			}
+			if r.Stage == scheduling.StageRequirement {
+				out = append(out, suit(c, pool, r.Key)...)
+			}
+		case scheduling.StageOffering:
+			out = append(out, suit(c, pool, r.Key)...)
+		case scheduling.StagePod, scheduling.StageTopology, scheduling.StageGroup:
+			// No change to volumes is offered. Constraints between pods are handled below.
+		case scheduling.StageLimit:
+			if r.Quota != "" {
+				out = append(out, change{of: Fix{Kind: RaiseQuota, Quota: r.Quota, Key: r.Resource}, prepare: func(s scheduling.Snapshot, after *Plan) (change, bool) { return raiseQuota(p, s, after, r) }})
+			} else {
+				out = append(out, change{of: Fix{Kind: RaiseLimit, Pool: pool.Name, Key: r.Resource}, prepare: func(s scheduling.Snapshot, after *Plan) (change, bool) { return raise(p, s, after, pool, r) }})
+			}
+		}
+	}
+	if crowded {
+		out = append(out, p.relaxations(class)...)
+	}
+	return out
+}
 
 // relaxations returns changes that turn one required constraint about other pods into a preferred
 // one. First come the refused pods' own constraints. If they have none in the way, it uses those of
@@ -46,9 +96,7 @@ func softer(c *scheduling.Class, whose string) []change {
 		out = append(out, change{
 			of:   Fix{Kind: PreferOnly, Key: sp.TopologyKey},
 			text: fmt.Sprintf("would fit if %sspread over %s were ScheduleAnyway", whose, sp.TopologyKey),
-			apply: func(s scheduling.Snapshot) scheduling.Snapshot {
-				return edit(s, c, func(pod *corev1.Pod) { pod.Spec.TopologySpreadConstraints[i].WhenUnsatisfiable = corev1.ScheduleAnyway })
-			},
+			pods: []podEdit{{c, func(pod *corev1.Pod) { pod.Spec.TopologySpreadConstraints[i].WhenUnsatisfiable = corev1.ScheduleAnyway }}},
 		})
 	}
 	for i, t := range antiTerms(c.Template) {
@@ -59,13 +107,11 @@ func softer(c *scheduling.Class, whose string) []change {
 			out = append(out, change{
 				of:   Fix{Kind: PreferOnly, Key: t.TopologyKey},
 				text: fmt.Sprintf("would fit if %saffinity to %s by %s were preferred", whose, metav1.FormatLabelSelector(t.LabelSelector), t.TopologyKey),
-				apply: func(s scheduling.Snapshot) scheduling.Snapshot {
-					return edit(s, c, func(pod *corev1.Pod) {
-						near := pod.Spec.Affinity.PodAffinity
-						near.RequiredDuringSchedulingIgnoredDuringExecution, near.PreferredDuringSchedulingIgnoredDuringExecution = preferred(
-							near.RequiredDuringSchedulingIgnoredDuringExecution, near.PreferredDuringSchedulingIgnoredDuringExecution, i)
-					})
-				},
+				pods: []podEdit{{c, func(pod *corev1.Pod) {
+					near := pod.Spec.Affinity.PodAffinity
+					near.RequiredDuringSchedulingIgnoredDuringExecution, near.PreferredDuringSchedulingIgnoredDuringExecution = preferred(
+						near.RequiredDuringSchedulingIgnoredDuringExecution, near.PreferredDuringSchedulingIgnoredDuringExecution, i)
+				}}},
 			})
 		}
 	}
@@ -76,13 +122,11 @@ func preferAnti(c *scheduling.Class, i int, whose, key string) change {
 	return change{
 		of:   Fix{Kind: PreferOnly, Key: key},
 		text: fmt.Sprintf("would fit if %santi-affinity by %s were preferred", whose, key),
-		apply: func(s scheduling.Snapshot) scheduling.Snapshot {
-			return edit(s, c, func(pod *corev1.Pod) {
-				away := pod.Spec.Affinity.PodAntiAffinity
-				away.RequiredDuringSchedulingIgnoredDuringExecution, away.PreferredDuringSchedulingIgnoredDuringExecution = preferred(
-					away.RequiredDuringSchedulingIgnoredDuringExecution, away.PreferredDuringSchedulingIgnoredDuringExecution, i)
-			})
-		},
+		pods: []podEdit{{c, func(pod *corev1.Pod) {
+			away := pod.Spec.Affinity.PodAntiAffinity
+			away.RequiredDuringSchedulingIgnoredDuringExecution, away.PreferredDuringSchedulingIgnoredDuringExecution = preferred(
+				away.RequiredDuringSchedulingIgnoredDuringExecution, away.PreferredDuringSchedulingIgnoredDuringExecution, i)
+		}}},
 	}
 }
 
@@ -121,7 +165,7 @@ func suit(c *scheduling.Class, pool *scheduling.PoolState, key string) []change 
 			out = append(out, change{
 				of:   Fix{Kind: LabelPool, Pool: pool.Name, Key: key, Value: values[0]},
 				text: fmt.Sprintf("would fit if pool %q had the label %s=%s", pool.Name, key, values[0]),
-				apply: func(s scheduling.Snapshot) scheduling.Snapshot {
+				shared: func(s scheduling.Snapshot) scheduling.Snapshot {
 					return editPool(s, pool, func(p *scheduling.Pool) {
 						p.Labels = maps.Clone(p.Labels)
 						if p.Labels == nil {
@@ -139,9 +183,7 @@ func suit(c *scheduling.Class, pool *scheduling.PoolState, key string) []change 
 	return append(out, change{
 		of:   Fix{Kind: DropSelector, Pool: pool.Name, Key: key},
 		text: fmt.Sprintf("would fit if it did not require %s", key),
-		apply: func(s scheduling.Snapshot) scheduling.Snapshot {
-			return edit(s, c, func(pod *corev1.Pod) { forget(&pod.Spec, key) })
-		},
+		pods: []podEdit{{c, func(pod *corev1.Pod) { forget(&pod.Spec, key) }}},
 	})
 }
 
@@ -175,8 +217,101 @@ func forget(spec *corev1.PodSpec, key string) {
 	}
 }
 
-// raise plans without the limit that was in the way and sets it to what that plan needs.
-func raise(p *Plan, s scheduling.Snapshot, pool *scheduling.PoolState, r scheduling.Reason) (change, bool) {
+func tolerate(c *scheduling.Class, pool *scheduling.PoolState) change {
+	var texts []string
+	var add []corev1.Toleration
+	for _, t := range pool.Taints {
+		add = append(add, corev1.Toleration{Key: t.Key, Operator: corev1.TolerationOpEqual, Value: t.Value, Effect: t.Effect})
+		texts = append(texts, t.ToString())
+	}
+	return change{
+		of:   Fix{Kind: TolerateTaints, Pool: pool.Name},
+		text: fmt.Sprintf("would fit if it tolerated %s of pool %q", joined(texts), pool.Name),
+		pods: []podEdit{{c, func(pod *corev1.Pod) { pod.Spec.Tolerations = append(pod.Spec.Tolerations, add...) }}},
+	}
+}
+
+// widen lets the pool buy a type that its requirements exclude, by adding the type's values to
+// them.
+func widen(pool *scheduling.PoolState, name string) (change, bool) {
+	at := slices.IndexFunc(pool.Types, func(t instancetypes.InstanceType) bool { return t.Name == name })
+	if at < 0 {
+		return change{}, false
+	}
+	var b requirements.Builder
+	var texts []string
+	for r := range pool.Requirements.All() {
+		have := pool.Types[at].Requirements
+		if have.Has(r.Key()) && !have.Get(r.Key()).Overlaps(r) {
+			values, ok := have.Get(r.Key()).Values()
+			if !ok {
+				return change{}, false
+			}
+			texts = append(texts, fmt.Sprintf("%s %s", r.Key(), joined(values)))
+			r = r.Union(have.Get(r.Key()))
+		}
+		b.Add(r)
+	}
+	set, err := b.Set()
+	if err != nil || len(texts) == 0 {
+		return change{}, false
+	}
+	return change{
+		of:   Fix{Kind: AllowType, Pool: pool.Name, Value: name},
+		text: fmt.Sprintf("would fit if pool %q allowed %s (as %s has)", pool.Name, joined(texts), name),
+		shared: func(s scheduling.Snapshot) scheduling.Snapshot {
+			return editPool(s, pool, func(p *scheduling.Pool) { p.Requirements = set })
+		},
+	}, true
+}
+
+func editPool(s scheduling.Snapshot, pool *scheduling.PoolState, how func(*scheduling.Pool)) scheduling.Snapshot {
+	s.Pools = slices.Clone(s.Pools)
+	for i := range s.Pools {
+		if s.Pools[i].Name == pool.Name && s.Pools[i].Kind == pool.Kind {
+			how(&s.Pools[i])
+		}
+	}
+	return s
+}
+
+// shrink lowers the requests to what the nearest type has, unless one would become zero.
+func shrink(c *scheduling.Class, r scheduling.Reason) (change, bool) {
+	var texts []string
+	lower := corev1.ResourceList{}
+	for _, key := range slices.Sorted(maps.Keys(r.Nearest.Short)) {
+		name := corev1.ResourceName(key)
+		q := c.Requests[name]
+		most := resources.Request(name, q) - r.Nearest.Short[key]
+		if most <= 0 {
+			return change{}, false
+		}
+		lower[name] = resources.Quantity(name, most)
+		texts = append(texts, fmt.Sprintf("%s %s", resources.Humane(name, most), name))
+	}
+	return change{
+		of:   Fix{Kind: RequestLess, Pool: r.Pool, Value: r.Nearest.Type},
+		text: fmt.Sprintf("would fit if it requested no more than %s, as %s has", joined(texts), r.Nearest.Type),
+		pods: []podEdit{{c, func(pod *corev1.Pod) {
+			if len(pod.Spec.Containers) != 1 || len(pod.Spec.InitContainers) > 0 {
+				return // which of several containers should shrink is for the user to decide
+			}
+			res := &pod.Spec.Containers[0].Resources
+			for name, q := range lower {
+				if _, ok := res.Requests[name]; ok {
+					res.Requests[name] = q
+				}
+				if _, ok := res.Limits[name]; ok {
+					res.Limits[name] = q
+				}
+			}
+		}}},
+	}, true
+}
+
+// raise plans without the limit that was in the way and sets it to what that plan needs beside what
+// the plan before it bought, if there is one.
+func raise(p *Plan, s scheduling.Snapshot, after *Plan, pool *scheduling.PoolState, r scheduling.Reason) (change, bool) {
 	name := corev1.ResourceName(r.Resource)
 	unlimited := maps.Clone(pool.Limits)
 	delete(unlimited, name)
@@ -189,17 +324,28 @@ func raise(p *Plan, s scheduling.Snapshot, pool *scheduling.PoolState, r schedul
 	if err != nil {
 		return change{}, false
 	}
-	need := resources.Capacity(name, pool.Limits[name]) - left(pool, name) + bought(p, pool, name) + bought(free, pool, name)
+	need := resources.Capacity(name, pool.Limits[name]) - left(pool, name) + bought(after, pool, name) + bought(free, pool, name)
 	limits := maps.Clone(pool.Limits)
 	limits[name] = resources.Quantity(name, need)
-	text := fmt.Sprintf("would fit if pool %q had a limit of %s %s", pool.Name, resources.Humane(name, need), name)
+	text := fmt.Sprintf("would fit if pool %q had a limit of %s", pool.Name, amount(name, need))
 	of := Fix{Kind: RaiseLimit, Pool: pool.Name, Key: r.Resource, Value: resources.Humane(name, need)}
-	return change{of: of, text: text, apply: with(limits)}, true
+	return change{of: of, text: text, shared: with(limits)}, true
+}
+
+// amount is a quantity of a resource in words.
+func amount(name corev1.ResourceName, n int64) string {
+	if name == "nodes" && n == 1 {
+		return "1 node"
+	}
+	return fmt.Sprintf("%s %s", resources.Humane(name, n), name)
 }
 
 // bought returns what the nodes that a plan buys for a pool count against a limit.
 func bought(p *Plan, pool *scheduling.PoolState, name corev1.ResourceName) int64 {
 	sum := int64(0)
+	if p == nil {
+		return sum
+	}
 	for _, n := range p.Result.NewNodes() {
 		switch {
 		case n.Pool.Name != pool.Name:
@@ -222,7 +368,7 @@ func left(pool *scheduling.PoolState, name corev1.ResourceName) int64 {
 
 // raiseQuota plans without the limit of the quota that was in the way and sets it to what that plan
 // needs.
-func raiseQuota(p *Plan, s scheduling.Snapshot, r scheduling.Reason) (change, bool) {
+func raiseQuota(p *Plan, s scheduling.Snapshot, after *Plan, r scheduling.Reason) (change, bool) {
 	name := corev1.ResourceName(r.Resource)
 	with := func(edit func(corev1.ResourceList)) func(scheduling.Snapshot) scheduling.Snapshot {
 		return func(s scheduling.Snapshot) scheduling.Snapshot {
@@ -243,17 +389,20 @@ func raiseQuota(p *Plan, s scheduling.Snapshot, r scheduling.Reason) (change, bo
 		return change{}, false
 	}
 	b := &p.Problem.Budgets[at]
-	need := b.Max - b.Left + b.Over + counted(p, &s.Quotas[of], name) + counted(free, &s.Quotas[of], name)
+	need := b.Max - b.Left + b.Over + counted(after, &s.Quotas[of], name) + counted(free, &s.Quotas[of], name)
 	return change{
-		of:    Fix{Kind: RaiseQuota, Quota: r.Quota, Key: r.Resource, Value: resources.Humane(name, need)},
-		text:  fmt.Sprintf("would fit if quota %q had a limit of %s %s", r.Quota, resources.Humane(name, need), name),
-		apply: with(func(l corev1.ResourceList) { l[name] = resources.Quantity(name, need) }),
+		of:     Fix{Kind: RaiseQuota, Quota: r.Quota, Key: r.Resource, Value: resources.Humane(name, need)},
+		text:   fmt.Sprintf("would fit if quota %q had a limit of %s", r.Quota, amount(name, need)),
+		shared: with(func(l corev1.ResourceList) { l[name] = resources.Quantity(name, need) }),
 	}, true
 }
 
 // counted returns what the nodes that a plan buys count towards a quota.
 func counted(p *Plan, q *capacityquota.Quota, name corev1.ResourceName) int64 {
 	sum := int64(0)
+	if p == nil {
+		return sum
+	}
 	for _, n := range p.Result.NewNodes() {
 		if node := n.Node(); q.Matches(node.Labels) {
 			sum += capacityquota.Amount(name, node.Status.Capacity)

@@ -42,9 +42,10 @@ func BenchmarkAllConstraints(b *testing.B) {
 							b.Fatal(err)
 						}
 						for _, u := range p.Unplaced() {
-							if reasons := u.Reasons(); fixes {
-								p.Fix(u.Class, reasons, false)
-							}
+							u.Reasons()
+						}
+						if fixes {
+							p.FirstFixes(false)
 						}
 						slowest = max(slowest, time.Since(start))
 						placed += len(p.Bindings())

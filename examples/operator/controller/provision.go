@@ -237,15 +237,15 @@ func (o *Operator) dropParts(ctx context.Context, v *view, p *plan.Plan) error {
 // new note; so the action has a hash of the note.
 func (o *Operator) refuse(v *view, p *plan.Plan) {
 	unplaced, total, most := p.Unplaced(), 0, 0
-	texts := make([]string, len(unplaced))
+	texts, fixes := make([]string, len(unplaced)), p.FirstFixes(false)
 	for i, u := range unplaced {
 		total, most = total+len(u.Pods), max(most, len(u.Pods))
 		var lines []string
 		for _, r := range u.Reasons() {
 			lines = append(lines, r.String())
 		}
-		if fix := p.Fix(u.Class, u.Reasons(), false); fix.Text != "" {
-			lines = append(lines, fix.Text)
+		if fixes[i].Text != "" {
+			lines = append(lines, fixes[i].Text)
 		}
 		texts[i] = strings.Join(lines, "; ")
 	}

@@ -139,10 +139,10 @@ type Nearest struct {
 type Fix struct {
 	Change   string `json:"change"`
 	Verified bool   `json:"verified"`
-	// PerHour is an upper bound of the cost for all pods of the class, in dollars an hour. What is
-	// the change without the price.
+	// PerHour is an upper bound of the cost for the pods of all Classes, in dollars an hour.
 	PerHour float64 `json:"pricePerHour,omitempty"`
-	What    string  `json:"-"`
+	// Classes are the classes of pods that the change, made once for all of them, gives places.
+	Classes []int `json:"-"`
 }
 
 // Gang is the result for a group of pods that run only together, see [plan.Gang].

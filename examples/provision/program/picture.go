@@ -45,7 +45,7 @@ func (r *report) draw(ctx context.Context, w io.Writer, packed *plan.Plan) error
 	for pods := range r.refusals() {
 		n := picture.Notice{Subject: refusedPods(pods), Text: pods[0].Message}
 		if pods[0].Fix != nil {
-			n.Hint = "verified to help: " + fixOf(pods)
+			n.Hint = "verified to help: " + pods[0].Fix.Change
 		}
 		refused.Notices = append(refused.Notices, n)
 	}

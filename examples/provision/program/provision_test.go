@@ -218,11 +218,9 @@ func TestRefusalsOfSeveralWorkloads(t *testing.T) {
 			}
 		}
 		require.NoError(t, json.Unmarshal([]byte(run("", "-f", path, "-o", "json").stdout), &report))
-		total := 0.0
-		for _, u := range report.Unschedulable {
-			total += u.Fix.PricePerHour
+		for _, u := range report.Unschedulable { // the change was tried once for all of them
+			assert.Contains(t, got.stdout, fmt.Sprintf("for at most %v/h more", binpack.Dollars(u.Fix.PricePerHour)))
 		}
-		assert.Contains(t, got.stdout, fmt.Sprintf("for at most %v/h more", binpack.Dollars(total)))
 	}
 }
 

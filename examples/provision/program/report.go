@@ -162,18 +162,21 @@ func describeNode(n *plan.NewNode) newNode {
 }
 
 func (r *report) addUnschedulable(market *pipeline.Market, packed *plan.Plan, fixes string) {
-	for _, u := range packed.Unplaced() {
+	var found []plan.Fix
+	if fixes != noFixes {
+		found = packed.FirstFixes(fixes == allFixes)
+	}
+	for i, u := range packed.Unplaced() {
 		reasons := u.Reasons()
 		one := unschedulable{Message: market.Refusal(packed.Problem.Classes[u.Class], reasons), Reasons: []reasonJSON{}, Class: u.Class}
 		for _, reason := range reasons {
 			one.Reasons = append(one.Reasons, lib.ReasonOf(reason))
 		}
 		if fixes != noFixes {
-			fix := packed.Fix(u.Class, reasons, fixes == allFixes)
-			if fix.Text != "" {
-				one.Fix = &fixJSON{Change: fix.Text, Verified: true, What: fix.What, PerHour: rounded(fix.PerHour, 6)}
+			if fix := found[i]; fix.Text != "" {
+				one.Fix = &fixJSON{Change: fix.Text, Verified: true, Classes: fix.Classes, PerHour: rounded(fix.PerHour, 6)}
 			}
-			one.Untried = fix.Untried
+			one.Untried = found[i].Untried
 		}
 		for _, p := range u.Pods {
 			one.Pod = podName(p)

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/joinery-sdk/joinery/binpack"
 	"github.com/joinery-sdk/joinery/examples/pipeline/terminal"
 	lib "github.com/joinery-sdk/joinery/examples/plan/report"
 	"github.com/joinery-sdk/joinery/scheduling/buffer"
@@ -317,7 +316,7 @@ func (r *report) writeRefusals(w io.Writer, style terminal.Style) {
 			}
 		}
 		if u.Fix != nil {
-			fmt.Fprintf(w, "  %s\n", style.Good(fixOf(pods)+" (verified)"))
+			fmt.Fprintf(w, "  %s\n", style.Good(u.Fix.Change+" (verified)"))
 		}
 		untried += u.Untried
 	}
@@ -352,22 +351,9 @@ func refusedPods(pods []unschedulable) string {
 // manyWorkloads is how many workloads a sentence names.
 const manyWorkloads = 4
 
-// fixOf is the fix that all of these pods share, with what it costs for all of them.
-func fixOf(pods []unschedulable) string {
-	total, seen := 0.0, map[int]bool{}
-	for _, u := range pods {
-		if !seen[u.Class] {
-			seen[u.Class], total = true, total+u.Fix.PerHour
-		}
-	}
-	if total == 0 {
-		return pods[0].Fix.What
-	}
-	return fmt.Sprintf("%s, for at most %v/h more", pods[0].Fix.What, binpack.Dollars(total))
-}
-
+// sameRefusal reports whether two pods are refused alike, and one change was tried for both.
 func sameRefusal(a, b unschedulable) bool {
-	if a.Fix == nil != (b.Fix == nil) || a.Fix != nil && a.Fix.What != b.Fix.What {
+	if a.Fix == nil != (b.Fix == nil) || a.Fix != nil && (a.Fix.Change != b.Fix.Change || !slices.Contains(a.Fix.Classes, b.Class)) {
 		return false
 	}
 	return a.Message == b.Message && slices.EqualFunc(a.Reasons, b.Reasons, func(x, y reasonJSON) bool {

@@ -6,9 +6,68 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/scheduling"
 )
+
+// CarriedOut returns the snapshot after the plan has been carried out. The nodes that it buys
+// exist, and the pods that it places run, with the spec that an API server would have stored and
+// with the volumes that drivers create. Refused pods are left out. A plan of this snapshot finds
+// what this plan leaves. The snapshot is made once and must only be read.
+func (p *Plan) CarriedOut() scheduling.Snapshot {
+	if p.after != nil {
+		return *p.after
+	}
+	bindings := p.Bindings()
+	home := make(map[types.NamespacedName]string, len(bindings))
+	for _, b := range bindings {
+		home[nameOf(b.Pod)] = b.Node
+	}
+	template := map[types.NamespacedName]*corev1.Pod{}
+	for _, c := range p.Problem.Classes {
+		for _, pod := range c.Pods {
+			template[nameOf(pod)] = c.Template
+		}
+	}
+	s := p.Problem.Snapshot()
+	s.Nodes = slices.Clone(s.Nodes)
+	nodes := p.Result.NewNodes()
+	for _, n := range nodes {
+		s.Nodes = append(s.Nodes, n.Node())
+	}
+	s.Pools = unsold(s.Pools, nodes)
+	refused := map[types.NamespacedName]bool{}
+	for _, u := range p.Unplaced() {
+		for _, pod := range u.Pods {
+			refused[nameOf(pod)] = true
+		}
+	}
+	ignored := map[types.NamespacedName]bool{}
+	for _, i := range p.Problem.Ignored {
+		ignored[nameOf(i.Pod)] = i.Pod.Status.NominatedNodeName == "" // a nominated pod keeps the capacity reserved for it
+	}
+	pods := make([]*corev1.Pod, 0, len(s.Pods))
+	for _, pod := range s.Pods {
+		switch at, ok := home[nameOf(pod)]; {
+		case ok:
+			bound := *pod
+			if t := template[nameOf(pod)]; t != nil { // replicas keep sharing what they share
+				bound.Spec = t.Spec
+				bound.Spec.Volumes = pod.Spec.Volumes
+			}
+			bound.Spec.NodeName, bound.DeletionTimestamp = at, nil // for a pod that is being deleted, its successor runs
+			pods = append(pods, &bound)
+		case !refused[nameOf(pod)] && !ignored[nameOf(pod)]:
+			pods = append(pods, pod)
+		}
+	}
+	s.Pods = pods
+	bindVolumes(&s)
+	p.after = &s
+	return s
+}
 
 // bindVolumes creates the volumes of claims that pods in the snapshot use and that have no volume
 // yet, as a driver would. A volume that only one node at a time may use is from then on in the zone
@@ -124,4 +183,45 @@ func claimVolumes(s *scheduling.Snapshot) {
 // ofSet reports whether a StatefulSet makes the claim of the volume.
 func ofSet(v corev1.Volume) bool {
 	return v.Ephemeral != nil && v.Ephemeral.VolumeClaimTemplate != nil && v.Ephemeral.VolumeClaimTemplate.Name != ""
+}
+
+// unsold returns the pools with counted machines reduced by those that the nodes have taken.
+// Offerings of one reservation or commitment share their count.
+func unsold(pools []scheduling.Pool, nodes []scheduling.NewNode) []scheduling.Pool {
+	taken := map[string]int{}
+	for i := range nodes {
+		if n := &nodes[i]; n.Offering.ReservationCount > 0 {
+			taken[stock(n.Pool.Name, n.InstanceType.Name, &n.Offering)]++
+		}
+	}
+	if len(taken) == 0 {
+		return pools
+	}
+	pools = slices.Clone(pools)
+	for k := range pools {
+		kept := slices.Clone(pools[k].Types)
+		for i := range kept {
+			kept[i].Offerings = slices.Clone(kept[i].Offerings)
+			for j := range kept[i].Offerings {
+				o := &kept[i].Offerings[j]
+				if gone := taken[stock(pools[k].Name, kept[i].Name, o)]; o.ReservationCount > 0 && gone > 0 {
+					o.Available = o.Available && o.ReservationCount > gone // a count of 0 would mean any number
+					o.ReservationCount = max(1, o.ReservationCount-gone)
+				}
+			}
+		}
+		pools[k].Types = kept
+	}
+	return pools
+}
+
+// stock returns the name of what the count of an offering refers to.
+func stock(pool, typ string, o *instancetypes.Offering) string {
+	if id, ok := o.Requirements.Get(instancetypes.LabelReservationID).Single(); ok {
+		return "reservation " + id
+	}
+	if o.Commitment != "" {
+		return "commitment " + o.Commitment
+	}
+	return pool + " " + typ + " " + o.Requirements.String()
 }
