@@ -30,7 +30,7 @@ var imports = map[string][]string{
 	"instancetypes/pricing":           {"requirements", "instancetypes/resources", "instancetypes"},
 	"instancetypes/ec2":               {"requirements", "instancetypes/resources", "instancetypes", "instancetypes/pricing", "instancetypes/kwok"},
 	"scheduling/nodepool":             {"requirements", "instancetypes/resources", "internal/strictjson"},
-	"scheduling":                      {"requirements", "requirements/kube", "instancetypes", "instancetypes/resources", "scheduling/nodepool", "scheduling/internal/admission", "internal/toleration"},
+	"scheduling":                      {"requirements", "requirements/kube", "instancetypes", "instancetypes/resources", "scheduling/nodepool", "scheduling/internal/admission", "internal/toleration", "internal/selector"},
 	"scheduling/buffer":               {"internal/strictjson", "instancetypes/resources"},
 	"scheduling/capacityquota":        {"requirements", "requirements/kube", "internal/strictjson", "instancetypes/resources"},
 	"scheduling/defaultspread":        {"internal/strictjson"},
@@ -47,6 +47,7 @@ var imports = map[string][]string{
 	"cloudprovider/aws":               {"requirements", "instancetypes", "instancetypes/resources", "scheduling/nodepool", "instancetypes/ec2", "instancetypes/pricing", "cloudprovider"},
 	"internal/strictjson":             {"requirements"},
 	"internal/toleration":             {},
+	"internal/selector":               {},
 }
 
 type goPackage struct {

@@ -119,7 +119,10 @@ func TestFixesHoldAnew(t *testing.T) {
 	pod := func(name, cpu string) string {
 		return "---\n{apiVersion: v1, kind: Pod, metadata: {name: " + name + "}, spec: {containers: [{name: c, image: x, resources: {requests: {cpu: " + cpu + "}}}]}}\n"
 	}
-	unlabelled := "affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: disk, operator: DoesNotExist}]}]}}}\n"
+	terms := func(all string) string {
+		return "affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [" + all + "]}}}\n"
+	}
+	unlabelled := terms("{matchExpressions: [{key: disk, operator: DoesNotExist}]}")
 	two := pod("a", "3") + pod("b", "2500m")
 	deployments := deployment("api", 4, container("3")) + deployment("web", 3, container("2500m"))
 	labelled := deployment("web", 1, unlabelled+container("1")) + deployment("db", 1, "nodeSelector: {disk: ssd}\n"+container("1"))
@@ -151,6 +154,11 @@ func TestFixesHoldAnew(t *testing.T) {
 			anyPool + alone("web-0", true) + alone("web-1", true) + alone("web-2", true),
 			"would fit if its anti-affinity by " + zoneKey + " were preferred (also for 2 placed pods like it)", 0,
 			anyPool + alone("web-0", false) + alone("web-1", false) + alone("web-2", false),
+		},
+		"a term that matches nothing": {anyPool + deployment("web", 1, terms("{}, {matchExpressions: [{key: topology.kubernetes.io/zone, operator: In, values: [gone]}]}")+container("1")), "", 0, ""},
+		"another alternative": {
+			anyPool + deployment("web", 1, terms("{matchExpressions: [{key: karpenter.sh/capacity-type, operator: In, values: [gone]}]}, {matchExpressions: [{key: topology.kubernetes.io/zone, operator: In, values: [gone]}]}")+container("1")),
+			"", 0, "",
 		},
 		"a toleration that takes others' places": {
 			tainted + deployment("first", 1, container("3")) + deployment("second", 1, tolerating+container("3")), "", 0, "",

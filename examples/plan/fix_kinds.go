@@ -14,6 +14,7 @@ import (
 
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
+	"github.com/joinery-sdk/joinery/internal/selector"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling"
 	"github.com/joinery-sdk/joinery/scheduling/capacityquota"
@@ -106,7 +107,7 @@ func softer(c *scheduling.Class, whose string) []change {
 		for i, t := range a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution {
 			out = append(out, change{
 				of:   Fix{Kind: PreferOnly, Key: t.TopologyKey},
-				text: fmt.Sprintf("would fit if %saffinity to %s by %s were preferred", whose, metav1.FormatLabelSelector(t.LabelSelector), t.TopologyKey),
+				text: fmt.Sprintf("would fit if %saffinity to %s by %s were preferred", whose, selector.TextOf(t.LabelSelector), t.TopologyKey),
 				pods: []podEdit{{c, func(pod *corev1.Pod) {
 					near := pod.Spec.Affinity.PodAffinity
 					near.RequiredDuringSchedulingIgnoredDuringExecution, near.PreferredDuringSchedulingIgnoredDuringExecution = preferred(
@@ -199,22 +200,28 @@ func ownLabel(key string) bool {
 		!slices.ContainsFunc(agents, func(theirs string) bool { return domain == theirs || strings.HasSuffix(domain, "."+theirs) })
 }
 
-// forget removes the label from the pod's requirements of nodes.
+// forget removes the label from the pod's requirements of nodes. A term that requires nothing else
+// is removed with it, because an empty term matches no node; without terms there is no requirement.
 func forget(spec *corev1.PodSpec, key string) {
 	is := func(k string) bool { return requirements.AgentAliases().Key(k) == key }
 	maps.DeleteFunc(spec.NodeSelector, func(k, _ string) bool { return is(k) })
 	if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil || spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
 		return
 	}
-	terms := spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
-	for i := range terms.NodeSelectorTerms {
-		t := &terms.NodeSelectorTerms[i]
+	required := spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+	var kept []corev1.NodeSelectorTerm
+	for _, t := range required.NodeSelectorTerms {
+		had := len(t.MatchExpressions)
 		t.MatchExpressions = slices.DeleteFunc(t.MatchExpressions, func(e corev1.NodeSelectorRequirement) bool { return is(e.Key) })
-		if len(t.MatchExpressions)+len(t.MatchFields) == 0 { // an empty term matches nothing, so only the others would count
-			spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution = nil
-			return
+		if left := len(t.MatchExpressions); left == had || left+len(t.MatchFields) > 0 {
+			kept = append(kept, t)
 		}
 	}
+	if len(kept) == 0 && len(required.NodeSelectorTerms) > 0 {
+		spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution = nil
+		return
+	}
+	required.NodeSelectorTerms = kept
 }
 
 func tolerate(c *scheduling.Class, pool *scheduling.PoolState) change {

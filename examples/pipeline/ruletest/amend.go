@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/joinery-sdk/joinery/internal/selector"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/requirements/kube"
 )
@@ -64,7 +65,7 @@ func constraintsOf(spec *corev1.PodSpec) []constraint {
 		if c.WhenUnsatisfiable == corev1.ScheduleAnyway {
 			soft = "preferred "
 		}
-		text := fmt.Sprintf("%stopology spread of %s by %s with skew %d", soft, selectorText(c.LabelSelector), c.TopologyKey, c.MaxSkew)
+		text := fmt.Sprintf("%stopology spread of %s by %s with skew %d", soft, selector.TextOf(c.LabelSelector), c.TopologyKey, c.MaxSkew)
 		out = append(out, constraint{text, func(s *corev1.PodSpec) { s.TopologySpreadConstraints = without(s.TopologySpreadConstraints, i) }})
 	}
 	for i := range spec.Tolerations {
@@ -132,14 +133,14 @@ func podTerms(what string, required []corev1.PodAffinityTerm, preferred []corev1
 	var out []constraint
 	for i := range required {
 		t := &required[i]
-		out = append(out, constraint{fmt.Sprintf("%s %s by %s", what, selectorText(t.LabelSelector), t.TopologyKey), func(s *corev1.PodSpec) {
+		out = append(out, constraint{fmt.Sprintf("%s %s by %s", what, selector.TextOf(t.LabelSelector), t.TopologyKey), func(s *corev1.PodSpec) {
 			list, _ := lists(s)
 			*list = without(*list, i)
 		}})
 	}
 	for i := range preferred {
 		t := &preferred[i].PodAffinityTerm
-		out = append(out, constraint{fmt.Sprintf("preferred %s %s by %s", what, selectorText(t.LabelSelector), t.TopologyKey), func(s *corev1.PodSpec) {
+		out = append(out, constraint{fmt.Sprintf("preferred %s %s by %s", what, selector.TextOf(t.LabelSelector), t.TopologyKey), func(s *corev1.PodSpec) {
 			_, list := lists(s)
 			*list = without(*list, i)
 		}})
@@ -148,16 +149,6 @@ func podTerms(what string, required []corev1.PodAffinityTerm, preferred []corev1
 }
 
 func without[T any](list []T, i int) []T { return slices.Delete(slices.Clone(list), i, i+1) }
-
-func selectorText(s *metav1.LabelSelector) string {
-	switch {
-	case s == nil:
-		return "nothing"
-	case len(s.MatchLabels) == 0 && len(s.MatchExpressions) == 0:
-		return "all pods"
-	}
-	return metav1.FormatLabelSelector(s)
-}
 
 func tolerationText(t *corev1.Toleration) string {
 	text := t.Key

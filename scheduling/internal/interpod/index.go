@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/joinery-sdk/joinery/internal/selector"
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
@@ -294,9 +295,7 @@ func (x *Index) counted(key string, all ...*selection) int32 {
 func words(all []*selection) string {
 	words := make([]string, len(all))
 	for i, s := range all {
-		if words[i] = s.selector.String(); words[i] == "" {
-			words[i] = "all pods"
-		}
+		words[i] = selector.Text(s.selector)
 	}
 	return strings.Join(words, " and ")
 }
@@ -398,11 +397,11 @@ func (x *Index) selected(sel *metav1.LabelSelector, in []string) (*selection, er
 	if s, ok := x.selections[string(raw)]; ok {
 		return s, nil
 	}
-	selector, err := metav1.LabelSelectorAsSelector(sel)
+	parsed, err := metav1.LabelSelectorAsSelector(sel)
 	if err != nil {
 		return nil, err
 	}
-	out := &selection{namespaces: make(map[string]bool, len(in)), selector: selector, text: strings.Join(in, ",") + " " + selector.String()}
+	out := &selection{namespaces: make(map[string]bool, len(in)), selector: parsed, text: strings.Join(in, ",") + " " + parsed.String()}
 	for _, n := range in {
 		out.namespaces[n] = true
 	}
