@@ -37,7 +37,7 @@ var imports = map[string][]string{
 	"scheduling/internal/admission":   {"instancetypes/resources"},
 	"scheduling/internal/bind":        {"requirements", "scheduling/internal/hostport", "scheduling/internal/interpod", "scheduling/internal/taints"}, // and nothing of planning
 	"scheduling/internal/hostport":    {},
-	"scheduling/internal/interpod":    {"requirements", "scheduling/internal/podclass", "scheduling/internal/quota"},
+	"scheduling/internal/interpod":    {"requirements", "scheduling/internal/podclass", "scheduling/internal/quota", "internal/selector"},
 	"scheduling/internal/nodefeature": {},
 	"scheduling/internal/podclass":    {"instancetypes/resources", "scheduling/internal/nodefeature"},
 	"scheduling/internal/volume":      {"requirements", "requirements/kube", "instancetypes/resources", "scheduling/internal/podclass"},

@@ -52,7 +52,11 @@ func (r Result) String() string {
 	}
 	switch {
 	case r.Invalid != nil:
-		return fmt.Sprintf("%s%s makes no sense: %v", r.Rule.title(), at, r.Invalid)
+		var faults []string
+		for _, fault := range r.Rule.faults() {
+			faults = append(faults, fault.Error())
+		}
+		return fmt.Sprintf("%s%s makes no sense: %s", r.Rule.title(), at, strings.Join(faults, "; "))
 	case r.Holds() && (r.Rule.RulesCost != nil || r.Rule.Regret != nil):
 		return fmt.Sprintf("%s%s holds: %s", r.Rule.title(), at, r.Known)
 	case r.Holds():

@@ -264,8 +264,13 @@ func (g Regret) Check(past *regret.Report) (broken []Breach, known string) {
 	return broken, strings.Join(texts, ", ")
 }
 
-// dollars rounds an amount to cents.
-func dollars(d float64) string { return fmt.Sprintf("$%.2f", d) }
+// dollars rounds an amount to cents. An amount that no rule may have is shown as it was given.
+func dollars(d float64) string {
+	if !(d >= 0) || math.IsInf(d, 0) {
+		return fmt.Sprintf("%v dollars", d)
+	}
+	return fmt.Sprintf("$%.2f", d)
+}
 
 // upTo rounds an upper bound up to cents.
 func upTo(d float64) string {
@@ -274,7 +279,12 @@ func upTo(d float64) string {
 }
 
 // money returns an amount with all its decimals, so that what breaks a limit never looks like it.
-func money(d float64) string { return binpack.Dollars(d).String() }
+func money(d float64) string {
+	if price := binpack.Dollars(d); price >= 0 {
+		return price.String()
+	}
+	return dollars(d)
+}
 
 // percent returns a percentage with one decimal, or with as many as show on which side of the limit
 // it is.

@@ -33,6 +33,7 @@ type inquiry struct {
 	placed   map[string]bool // the pods of the plan that have a place
 	tries    int             // plans made again, of most
 	most     int
+	cut      bool // some were not made
 	out      []string
 	fix      string
 	// cheapest is the least cost found for the pods without one thing, and that thing.
@@ -172,6 +173,14 @@ func (q *inquiry) loosen() {
 	pools := q.plan.packed.Problem.Snapshot().Pools
 	for i := range pools {
 		pool := &pools[i]
+		for r := range pool.Requirements.All() {
+			if q.rule.AtMostPerHour == nil || r.Key() == corev1.LabelOSStable { // no user chooses the operating system
+				continue
+			}
+			q.blame(fmt.Sprintf("requirement %s of pool %q", r, pool.Name), q.withPool(i, func(p *scheduling.Pool) {
+				p.Requirements = p.Requirements.Without(requirements.KeysOf(r.Key()))
+			}), nil)
+		}
 		if pool.Weight != 0 {
 			q.blame(fmt.Sprintf("weight %d of pool %q", pool.Weight, pool.Name), q.withPool(i, func(p *scheduling.Pool) { p.Weight = 0 }), nil)
 		}
@@ -235,6 +244,7 @@ func (q *inquiry) loses(after *Plan) bool {
 func (q *inquiry) again(snapshot func() scheduling.Snapshot, options *scheduling.Options) *Plan {
 	cost := len(q.plan.packed.Problem.Snapshot().Pods) + 1
 	if q.tries++; q.tries > q.most || q.plan.spent+cost > maxSpent {
+		q.cut = true
 		return nil
 	}
 	q.plan.spent += cost
@@ -321,7 +331,11 @@ func (q *inquiry) force() {
 	case r.Placed && q.breaks(func(r *Rule) { r.Placed = true }), r.AllOrNothing && q.breaks(func(r *Rule) { r.AllOrNothing = true }):
 		q.refusals(q.plan, "")
 	case r.AtMostPerHour != nil && q.dearest != "":
-		q.say("%s, more than anything else: without it they cost %s/h", q.dearest, money(q.cheapest))
+		most := "any other single constraint or setting of a pool"
+		if q.cut {
+			most = "the others that were tried"
+		}
+		q.say("%s, more than %s: without it they cost %s/h", q.dearest, most, money(q.cheapest))
 	case r.AtMostPerHour != nil:
 		q.say("their size: no single constraint of theirs and no setting of a pool makes them dearer")
 	case r.Refused == nil:

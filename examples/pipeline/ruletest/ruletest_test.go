@@ -2,6 +2,7 @@ package ruletest_test
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -101,8 +102,15 @@ func TestRulesMadeByHandAreValidated(t *testing.T) {
 	require.NoError(t, err)
 	got := p.Check(ruletest.Rule{Name: "empty"}, ruletest.Rule{Refused: &ruletest.Refusal{Stage: "tain"}})
 	assert.False(t, got[0].Holds())
-	assert.Equal(t, `rule "empty" makes no sense: ruletest: rule "empty": the rule demands nothing; want one of placed, allOrNothing, landsOn, neverOn, together, apart, spread, atMostPerHour, refused, survives, rulesCost, regret`, got[0].String())
+	assert.Equal(t, `rule "empty" makes no sense: the rule demands nothing; want one of placed, allOrNothing, landsOn, neverOn, together, apart, spread, atMostPerHour, refused, survives, rulesCost, regret`, got[0].String())
 	require.ErrorContains(t, got[1].Invalid, `(did you mean "taint"?)`)
+	for _, wrong := range []float64{-1, math.NaN(), math.Inf(1)} {
+		for _, r := range p.Check(ruletest.Rule{Pods: "web", AtMostPerHour: &wrong}, ruletest.Rule{RulesCost: &ruletest.RulesCost{AtMostPerMonth: wrong}}) {
+			assert.False(t, r.Holds())
+			assert.Contains(t, r.String(), fmt.Sprintf("%v dollars", wrong))
+			assert.Contains(t, r.String(), fmt.Sprintf("%v: want dollars, 0 or more", wrong))
+		}
+	}
 }
 
 // A scenario, and each thing in it, is a value that its methods leave alone.
@@ -513,4 +521,21 @@ func TestMessagesHideTheMark(t *testing.T) {
 	}
 	require.NotContains(t, texts, "ruletest.joinery.example")
 	require.Contains(t, texts, "anti-affinity to the pods that the rule names by topology.kubernetes.io/zone")
+}
+
+// What makes pods dear may be a requirement of a pool as well as a constraint of theirs.
+func TestPricesAreBlamedOnRequirementsOfPools(t *testing.T) {
+	p, err := ruletest.New(
+		ruletest.Type("a.4", "cpu", "4", "memory", "16Gi").Offer("zone-a", "on-demand", 0.2).Offer("zone-a", "spot", 0.1),
+		ruletest.Type("arm.4", "cpu", "4", "memory", "16Gi").Label("kubernetes.io/arch", "arm64").Offer("zone-a", "on-demand", 0.15),
+		ruletest.Pool("default").Only("karpenter.sh/capacity-type=on-demand"),
+		ruletest.Pod("web").Requests("cpu", "1").On("kubernetes.io/arch=amd64"),
+	).Solve()
+	require.NoError(t, err)
+	for most, want := range map[float64]string{
+		0.12: `requirement karpenter.sh/capacity-type in (on-demand) of pool "default": without it the rule holds, for $0.10/h less`,
+		0.01: `requirement karpenter.sh/capacity-type in (on-demand) of pool "default", more than any other single constraint or setting of a pool: without it they cost $0.10/h`,
+	} {
+		assert.Equal(t, []string{want}, p.Check(ruletest.Rule{Pods: "web", AtMostPerHour: &most})[0].MovedBy)
+	}
 }
