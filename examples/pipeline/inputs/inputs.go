@@ -196,7 +196,7 @@ func (f *Flags) Market(read *manifests.Snapshot) (*pipeline.Market, error) {
 		}
 		m, err := pipeline.KWOKMarket(filepath.Base(f.InstanceTypes), data)
 		if err != nil {
-			return nil, Bad(fmt.Errorf("%s: %w", f.InstanceTypes, err))
+			return nil, Bad(fmt.Errorf("%s: %s", f.InstanceTypes, without("kwok", err)))
 		}
 		return m, nil
 	}
@@ -210,7 +210,7 @@ func (f *Flags) Market(read *manifests.Snapshot) (*pipeline.Market, error) {
 	f.Region = cmp.Or(f.Region, pipeline.DefaultRegion)
 	m, err := pipeline.EC2Market(f.Region)
 	if err != nil {
-		return nil, Bad(fmt.Errorf("--region: %w", err))
+		return nil, Bad(fmt.Errorf("--region: %s", without("catalogue", err)))
 	}
 	if f.Describe != "" {
 		data, err := readFile("--describe-instance-types", f.Describe)
@@ -218,7 +218,7 @@ func (f *Flags) Market(read *manifests.Snapshot) (*pipeline.Market, error) {
 			return nil, err
 		}
 		if m, err = pipeline.DescribedMarket(f.Region, data); err != nil {
-			return nil, Bad(fmt.Errorf("%s: %w", f.Describe, err))
+			return nil, Bad(fmt.Errorf("%s: %s", f.Describe, without("describe", err)))
 		}
 	}
 	for _, name := range f.Answers {
@@ -231,6 +231,12 @@ func (f *Flags) Market(read *manifests.Snapshot) (*pipeline.Market, error) {
 		}
 	}
 	return m, nil
+}
+
+// without returns the text of an error without the name of the package that it is of: users know
+// flags, files and fields.
+func without(pkg string, err error) string {
+	return strings.TrimPrefix(strings.TrimPrefix(err.Error(), pkg+": "), ": ")
 }
 
 // maxCatalogue limits a catalogue file; EC2's own answer is about 10 MB.
@@ -279,7 +285,7 @@ func (f *Flags) Manifests(sample string, stdin io.Reader, beside ...manifests.Fi
 			opts.Spread, err = defaultspread.Decode(data)
 		}
 		if err != nil {
-			return nil, Bad(fmt.Errorf("%s: %w", f.SchedulerConfig, err))
+			return nil, Bad(fmt.Errorf("%s: %s", f.SchedulerConfig, without("defaultspread", err)))
 		}
 	}
 	own := map[string]string{} // what was written, by the name of its buffer

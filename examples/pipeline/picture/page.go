@@ -47,11 +47,8 @@ func (p *Page) Write(w io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("picture: %w", err)
 	}
-	if err := t.Execute(w, struct {
+	return t.Execute(w, struct {
 		*Page
 		Style template.CSS
-	}{p, Style}); err != nil {
-		return fmt.Errorf("picture: %w", err)
-	}
-	return nil
+	}{p, Style})
 }

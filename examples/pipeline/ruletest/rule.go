@@ -294,7 +294,7 @@ func (r *Rule) faults() []*fieldError {
 	}
 	if r.Survives != "" {
 		if _, err := survive.ParseKinds(r.Survives); err != nil {
-			add("survives", "%s", strings.TrimPrefix(err.Error(), "survive: "))
+			add("survives", "%s", err)
 		}
 	} else if r.MayWait {
 		add("mayWait", "only pods that survive something may wait; want survives beside it")

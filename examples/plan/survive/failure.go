@@ -48,7 +48,7 @@ func ParseKinds(text string) ([]Kind, error) {
 			if near, ok := requirements.Nearest(string(k), known); ok {
 				hint = fmt.Sprintf(" (did you mean %q?)", near)
 			}
-			return nil, fmt.Errorf("survive: %q: want some of %s%s", k, strings.Join(known, ", "), hint)
+			return nil, fmt.Errorf("%q: want some of %s%s", k, strings.Join(known, ", "), hint)
 		}
 		if !slices.Contains(out, k) {
 			out = append(out, k)

@@ -134,7 +134,7 @@ func (o *options) check() error {
 	}
 	if o.survives != "" {
 		if _, err := survive.ParseKinds(o.survives); err != nil {
-			return inputs.Bad(fmt.Errorf("--survives: %w", err))
+			return inputs.Bad(fmt.Errorf("--survives %w", err))
 		}
 	}
 	if _, err := o.start(); err != nil {

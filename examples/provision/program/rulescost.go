@@ -37,7 +37,12 @@ func (o *options) printRulesCost(cmd *cobra.Command, out io.Writer, r *report, p
 	case "json", "yaml":
 		return inputs.Encode(out, o.Output, r)
 	}
-	return writeRulesCost(out, terminal.StyleOf(cmd.OutOrStdout()), r.RulesCost)
+	style := terminal.StyleOf(cmd.OutOrStdout())
+	if err := writeRulesCost(out, style, r.RulesCost); err != nil {
+		return err
+	}
+	r.writeRefusals(out, style)
+	return nil
 }
 
 func writeRulesCost(out io.Writer, style terminal.Style, r *rulecost.Report) error {

@@ -109,7 +109,12 @@ func (o *options) printSurvival(cmd *cobra.Command, out io.Writer, r *report, pa
 	case "json", "yaml":
 		return inputs.Encode(out, o.Output, r)
 	}
-	return r.Survival.write(out, terminal.StyleOf(cmd.OutOrStdout()))
+	style := terminal.StyleOf(cmd.OutOrStdout())
+	if err := r.Survival.write(out, style); err != nil {
+		return err
+	}
+	r.writeRefusals(out, style)
+	return nil
 }
 
 func (s *survival) write(out io.Writer, style terminal.Style) error {
@@ -151,7 +156,7 @@ func (s *survival) verdict() string {
 	for _, f := range s.Failures {
 		lost = max(lost, len(f.Lost))
 	}
-	text := "Every pod has a place at once after each of these losses."
+	text := "Every displaced pod has a place at once after each of these losses."
 	switch {
 	case len(s.Headroom.Nodes) > 0:
 		text = fmt.Sprintf("With %s of headroom no pod waits. That costs %s a month; no headroom that achieves it costs less than %s.",
@@ -160,7 +165,11 @@ func (s *survival) verdict() string {
 		text = "No headroom helps the pods that are lost."
 	}
 	if n := len(s.Headroom.Unmet); n > 0 {
-		text = fmt.Sprintf("Limits of pools leave no room for enough headroom: after %s pods still wait, for example after the loss of %s.", terminal.Plural(n, "loss"), s.Headroom.Unmet[0])
+		text = fmt.Sprintf("Limits of pools leave no room for enough headroom: pods still wait after the loss of %s", s.Headroom.Unmet[0])
+		if n > 1 {
+			text += fmt.Sprintf(", and after %d more of these losses", n-1)
+		}
+		text += "."
 	}
 	if lost > 0 && len(s.Headroom.Nodes) > 0 {
 		text += fmt.Sprintf(" It does not help lost pods (%d at worst).", lost)

@@ -2,11 +2,16 @@ package program
 
 import (
 	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
 )
 
 // The same survival stands in the table, in the JSON and on the page, and what it says can be applied.
@@ -67,4 +72,31 @@ func TestSurvivalCountsHeadroom(t *testing.T) {
 	}
 	assert.True(t, waits())
 	assert.False(t, waits("--headroom", "shop/Deployment/web=6"))
+}
+
+// A table that is not the plan says why pods have no place, because the exit code says that there are some.
+func TestQuestionsAboutThePlanTellRefusals(t *testing.T) {
+	pool := `{apiVersion: karpenter.sh/v1, kind: NodePool, metadata: {name: main}, spec: {limits: {cpu: 8}, template: {spec: {nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}, requirements: [{key: node.kubernetes.io/instance-type, operator: In, values: [m6a.xlarge]}]}}}}
+---
+{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: %d, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: x, resources: {requests: {cpu: 3}}}]}}}}
+`
+	for _, flags := range [][]string{{"--survives", "node"}, {"--rules-cost"}} {
+		got := run(fmt.Sprintf(pool, 3), append(flags, "-f", "-")...)
+		assert.Equal(t, inputs.ExitNotAll, got.code, got.stderr)
+		assert.Contains(t, got.stdout, `default/web-2 can't be placed: pool "main": the limit of 8 cpu leaves 0`)
+		assert.NotContains(t, run(fmt.Sprintf(pool, 2), append(flags, "-f", "-")...).stdout, "can't be placed")
+	}
+	assert.Contains(t, run(fmt.Sprintf(pool, 2), "--survives", "node", "-f", "-").stdout, "pods still wait after the loss of node main-0, and after 1 more of these losses.")
+}
+
+// A wrong value is told with the flag or file that has it, and without the packages that read it.
+func TestWrongValuesNameNoPackage(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "wrong")
+	require.NoError(t, os.WriteFile(path, []byte("vm"), 0o600))
+	for flag, value := range map[string]string{"--survives": "planet", "--region": "planet", "--scheduler-config": path, "--instance-types": path, "--describe-instance-types": path} {
+		got := run("", flag, value)
+		assert.Equal(t, inputs.ExitInput, got.code, flag)
+		assert.NotRegexp(t, `survive:|catalogue:|defaultspread:|kwok:|describe:|: :`, got.stderr)
+		assert.NotEmpty(t, got.stderr)
+	}
 }
