@@ -88,13 +88,14 @@ func (s *state) explainLimit(k int, shapes []int) (Reason, bool) {
 		}
 	}
 	if pool.NodesLeft >= 0 && nodes >= pool.NodesLeft {
-		detail := fmt.Sprintf("the limit of %s nodes is reached", humane(pool, resourceNodes)) + s.stillCounted(pool)
+		most := pool.Limits[resourceNodes]
+		detail := fmt.Sprintf("the limit of %s is reached", many(int(most.Value()), "node")) + s.stillCounted(pool)
 		return Reason{Stage: StageLimit, Resource: string(resourceNodes), Detail: detail}, true
 	}
 	usage := func(shape int) []int64 { return s.p.Shapes[shape].Usage }
 	for i, name := range pool.Limited {
 		least := slices.MinFunc(shapes, func(a, b int) int {
-			return cmp.Or(cmp.Compare(usage(a)[i], usage(b)[i]), strings.Compare(s.p.InstanceType(a).Name, s.p.InstanceType(b).Name))
+			return cmp.Or(cmp.Compare(usage(a)[i], usage(b)[i]), slices.Compare(s.p.Shapes[a].Free, s.p.Shapes[b].Free), strings.Compare(s.p.InstanceType(a).Name, s.p.InstanceType(b).Name))
 		})
 		typ, need := s.p.InstanceType(least).Name, usage(least)[i]
 		if need <= left[i] {
