@@ -111,6 +111,7 @@ type census struct {
 	shape   int      // the shape of short
 	allLack string   // a resource that no labelled type has
 	outside *Nearest // a type that is large enough, but excluded by labels
+	unsold  string   // a type that is large enough and has the labels, but no available offering
 }
 
 // labelSets holds the distinct label sets of shapes with offerings, and which of them each shape
@@ -187,7 +188,7 @@ func (p *Problem) census(c *Class, k int, labelled func(shape int) bool) census 
 			out.allLack = name
 		}
 	}
-	out.outside = p.outside(c, &p.Pools[k])
+	out.outside, out.unsold = p.outside(c, &p.Pools[k])
 	return out
 }
 
@@ -214,8 +215,9 @@ func (p *Problem) inUse(c *Class) requirements.Alternatives {
 }
 
 // outside returns the large enough type that violates the fewest requirements. Violations of the
-// pod's requirements are compared first, then violations of the pool's, then the price.
-func (p *Problem) outside(c *Class, pool *PoolState) *Nearest {
+// pod's requirements are compared first, then violations of the pool's, then the price. unsold is a
+// large enough type that violates none and has no available offering.
+func (p *Problem) outside(c *Class, pool *PoolState) (near *Nearest, unsold string) {
 	type find struct {
 		near      Nearest
 		pod, pool int // violated requirements
@@ -247,9 +249,13 @@ func (p *Problem) outside(c *Class, pool *PoolState) *Nearest {
 			}
 		}
 		f.pod = len(by) - f.pool
-		if !ok {
-			f.pool, by = f.pool+1, append(by, "its offerings, because none is available")
-		} else if len(by) == 0 { // a combination excludes it, such as a zone that has it as spot only
+		switch {
+		case !ok && len(by) == 0 && unsold == "":
+			unsold = typ.Name
+			continue
+		case !ok:
+			continue
+		case len(by) == 0: // a combination excludes it, such as a zone that has it as spot only
 			by = []string{"its offerings, because none has all the labels"}
 		}
 		f.near = Nearest{Type: typ.Name, ShutOutBy: strings.Join(by, " and ")}
@@ -260,9 +266,9 @@ func (p *Problem) outside(c *Class, pool *PoolState) *Nearest {
 		}
 	}
 	if best.near.Type == "" {
-		return nil
+		return nil, unsold
 	}
-	return &best.near
+	return &best.near, unsold
 }
 
 // fewestConflicts returns the conflicts of the alternative that has the fewest, but at least one.
@@ -296,6 +302,8 @@ func (p *Problem) explainResources(n census) Reason {
 	if n.outside != nil {
 		out.Nearest = n.outside
 		out.Detail += fmt.Sprintf("; %s would fit, but is excluded by %s", n.outside.Type, n.outside.ShutOutBy)
+	} else if n.unsold != "" {
+		out.Detail += fmt.Sprintf("; %s would fit, but none of its offerings is available", n.unsold)
 	} else if n.allLack != "" {
 		out.Detail += "; no type of this catalogue has enough of it"
 	}

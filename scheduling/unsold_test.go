@@ -89,7 +89,7 @@ func TestSoldOutTypesAreNamed(t *testing.T) {
 	offering := instancetypes.Offering{Requirements: requirements.MustParse("karpenter.sh/capacity-type=on-demand, topology.kubernetes.io/zone=a"), Price: 1}
 	from.Types = append(from.Types, instancetypes.InstanceType{Name: "g.8", Capacity: with, Offerings: []instancetypes.Offering{offering}})
 	s := scheduling.Snapshot{Pods: []*corev1.Pod{pod("a", gpu)}, Pools: []scheduling.Pool{from}}
-	assert.Contains(t, solve(compile(t, s), nothing).Unplaced()[0].Reasons()[0].String(), "all lack example.com/gpu; g.8 would fit, but is excluded by its offerings, because none is available")
+	assert.Contains(t, solve(compile(t, s), nothing).Unplaced()[0].Reasons()[0].String(), "all lack example.com/gpu; g.8 would fit, but none of its offerings is available")
 	s.Pools[0].Types[len(from.Types)-1].Capacity = list("8", "32Gi")
 	assert.Contains(t, solve(compile(t, s), nothing).Unplaced()[0].Reasons()[0].String(), "no type of this catalogue has enough of it")
 }
