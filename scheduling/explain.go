@@ -60,6 +60,8 @@ func (s *state) explainPool(class, k int, labelled func(shape int) bool) Reason 
 		return Reason{Stage: StageOffering, Detail: "it has no instance types"}
 	case !census.offered && pool.soldOut():
 		return Reason{Stage: StageOffering, Detail: "none of its types has an available offering with a price"}
+	case !census.offered && pool.Set.IsImpossible():
+		return Reason{Stage: StageOffering, Detail: "its requirements contradict each other, or its labels, so that no node meets them"}
 	case !census.offered:
 		return Reason{Stage: StageOffering, Detail: "no instance type meets the pool's own requirements: " + pool.Set.String()}
 	case census.labelled == 0:
@@ -330,6 +332,8 @@ func (p *Problem) explainLabels(c *Class, pool *PoolState, n census) Reason {
 	case isFeature && newest != nil:
 		out.Nearest = nil
 		out.Detail = fmt.Sprintf("it needs the node feature %s, which the newest node of the pool, %s, does not declare", feature, newest.Name)
+	case conflict.Key == requirements.NodeNameKey:
+		out.Detail = fmt.Sprintf("it requires the %s, and no node to buy has a name that is known before", conflict.Left)
 	case !offered && !pool.Set.Has(conflict.Key):
 		out.Detail = fmt.Sprintf("it requires %s, a label that nothing in the pool has%s", conflict.Left, spelling.Hint(conflict.Key, slices.Sorted(maps.Keys(known))))
 	case pool.Set.Has(conflict.Key) && !conflict.Left.Overlaps(pool.Set.Get(conflict.Key)):
