@@ -46,7 +46,7 @@ func TestProvedLater(t *testing.T) {
 		in, err := binpack.Compile(p)
 		require.NoError(t, err)
 		for _, by := range []binpack.Strategy{nil, binpack.FirstFitDecreasing{}} {
-			o := binpack.Options{Strategy: by, Alternatives: 1 + rng.IntN(60)}
+			o := binpack.Options{Strategy: by, Effort: binpack.EffortFast, Alternatives: 1 + rng.IntN(60)}
 			want, err := in.Pack(t.Context(), &o)
 			require.NoError(t, err)
 			o.ProveLater = true
