@@ -60,8 +60,8 @@ func (s *assigner) seat(i int) (domain, bundle int) {
 }
 
 // forAll sorts domains for the first pod of a class whose others must share its node: those first
-// in which one node can hold all that are to place, existing nodes before new ones, and then the
-// cheapest.
+// in which most other classes that wait for it can be, then those in which one node can hold all
+// that are to place, existing nodes before new ones, and then the cheapest.
 func (s *assigner) forAll(i int, domains []int) []int {
 	if len(domains) < 2 {
 		return domains
@@ -73,7 +73,7 @@ func (s *assigner) forAll(i int, domains []int) []int {
 		for _, n := range s.p.nodesIn(rc, d) {
 			room = max(room, copies(s.freeOn(n), s.p.onNode(&s.p.classes[rc.Class], n)))
 		}
-		at.variant = s.facts.arbitrary(rc.Class, d)
+		at.variant, at.awaiting = s.facts.arbitrary(rc.Class, d), -s.awaiting(rc, d)
 		if room < rc.want {
 			at.buying, at.price = 1, rc.Domains[d].price
 			if !s.p.sold(times(s.p.classes[rc.Class].Requests, rc.want), rc.Domains[d].required()) {
