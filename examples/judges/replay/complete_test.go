@@ -61,6 +61,10 @@ func onThePlan(ctx context.Context, s scenario.Scenario, p *plan.Plan, more ...*
 	for _, n := range p.NewNodes() {
 		undecided[n.Name] = len(n.Pool.MinValues) > 0
 	}
+	zones := map[string]string{}
+	for _, n := range slices.Concat(s.Cluster().Nodes, nodes, onTheirWay(s, p), more) {
+		zones[n.Name] = n.Labels[corev1.LabelTopologyZone]
+	}
 	cluster, order, err := s.Planned(ctx, slices.Concat(nodes, onTheirWay(s, p), more), nil, order)
 	if err != nil {
 		return nil, err
@@ -75,7 +79,7 @@ func onThePlan(ctx context.Context, s scenario.Scenario, p *plan.Plan, more ...*
 	sure, err := kubejudge.Fits(ctx, cluster, order, pods)
 	var out []missed
 	for _, b := range fits {
-		if undecided[b.Node] || !slices.ContainsFunc(sure, func(x kubejudge.Binding) bool { return x.Pod == b.Pod }) {
+		if undecided[b.Node] || madeElsewhere(s, p, zones, b) || !slices.ContainsFunc(sure, func(x kubejudge.Binding) bool { return x.Pod == b.Pod }) {
 			continue
 		}
 		if len(more) == 0 || slices.ContainsFunc(more, func(n *corev1.Node) bool { return n.Name == b.Node }) {
@@ -83,6 +87,23 @@ func onThePlan(ctx context.Context, s scenario.Scenario, p *plan.Plan, more ...*
 		}
 	}
 	return out, err
+}
+
+// madeElsewhere reports whether a claim of the pod, which the judge leaves without a volume, gets its volume in another zone than that of the node:
+// with the first of the pods that share it and that the plan places.
+func madeElsewhere(s scenario.Scenario, p *plan.Plan, zones map[string]string, b kubejudge.Binding) bool {
+	uses := func(pod *corev1.Pod, claim *corev1.PersistentVolumeClaim) bool {
+		return pod.Namespace == claim.Namespace && slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
+			return v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == claim.Name
+		})
+	}
+	at := slices.IndexFunc(s.Pods, func(pod *corev1.Pod) bool { return nameOf(pod) == b.Pod })
+	return slices.ContainsFunc(s.PVCs, func(c *corev1.PersistentVolumeClaim) bool {
+		shared := slices.Contains(c.Spec.AccessModes, corev1.ReadWriteMany) || slices.Contains(c.Spec.AccessModes, corev1.ReadOnlyMany)
+		return c.Spec.VolumeName == "" && !shared && uses(s.Pods[at], c) && slices.ContainsFunc(p.Bindings(), func(other scheduling.Binding) bool {
+			return uses(other.Pod, c) && zones[other.Node] != zones[b.Node]
+		})
+	})
 }
 
 // withLateDaemons is the cluster with the daemonset pods for which old nodes have no room. They may start whenever a pod ends, so a plan keeps
