@@ -77,7 +77,7 @@ func TestContradictoryOfferingsAreNotForSale(t *testing.T) {
 	}
 }
 
-// A large enough type that is sold out is named, so that nobody looks for a type that has the resource.
+// A reason names a large enough type that is sold out.
 func TestSoldOutTypesAreNamed(t *testing.T) {
 	gpu := func(p *corev1.Pod) {
 		p.Spec.Containers[0].Resources.Requests = list("1", "1Gi")
