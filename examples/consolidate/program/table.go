@@ -120,7 +120,7 @@ func (r *report) total(w io.Writer, s terminal.Style) {
 	}
 	if len(r.Commands) == 0 {
 		why := "no change pays"
-		if !slices.ContainsFunc(r.Verdicts, func(v verdict) bool { return v.Verdict != string(giveback.NotAsked) }) {
+		if len(r.Verdicts) > 0 && !slices.ContainsFunc(r.Verdicts, func(v verdict) bool { return v.Verdict != string(giveback.NotAsked) }) {
 			why = "no requested method applies"
 		}
 		fmt.Fprintf(w, "%s: %s at %s, and %s%s\n", s.Bold("nothing to give back"), terminal.Plural(x.Nodes, "node"), cost+unknown, why, took)
