@@ -191,6 +191,14 @@ func TestNoMethodApplies(t *testing.T) {
 	}
 }
 
+// Without nodes no method was passed over.
+func TestWithoutNodesNoChangePays(t *testing.T) {
+	const pool = "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: base}\nspec: {template: {spec: {nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}, requirements: []}}}\n"
+	out, problems, code := run(t, pool, at, "--no-timing", "-f", "-")
+	assert.Equal(t, inputs.ExitOK, code, problems)
+	assert.Contains(t, out, "0 nodes at $0.000/h, and no change pays")
+}
+
 // Broken nodes are replaced only if that is asked for, and not those that have been so for a short
 // time.
 func TestUnhealthyNodes(t *testing.T) {
