@@ -214,16 +214,16 @@ func liftAffinity(r Rule, a *corev1.Affinity) {
 	is := func(t corev1.PodAffinityTerm) bool { return t.TopologyKey == r.Key }
 	if n := a.NodeAffinity; n != nil {
 		if required := n.RequiredDuringSchedulingIgnoredDuringExecution; required != nil && r.Kind == Selector {
-			var kept []corev1.NodeSelectorTerm
-			for _, t := range required.NodeSelectorTerms {
+			for i := range required.NodeSelectorTerms {
+				t := &required.NodeSelectorTerms[i]
 				had := len(t.MatchExpressions)
 				t.MatchExpressions = slices.DeleteFunc(t.MatchExpressions, func(e corev1.NodeSelectorRequirement) bool { return e.Key == r.Key })
-				if left := len(t.MatchExpressions); left == had || left+len(t.MatchFields) > 0 { // an empty term matches no node
-					kept = append(kept, t)
+				// Without its last expression the alternative allows every node, and so do all terms
+				// together. As written, an empty term would match none.
+				if had > 0 && len(t.MatchExpressions)+len(t.MatchFields) == 0 {
+					n.RequiredDuringSchedulingIgnoredDuringExecution = nil
+					break
 				}
-			}
-			if required.NodeSelectorTerms = kept; len(kept) == 0 {
-				n.RequiredDuringSchedulingIgnoredDuringExecution = nil
 			}
 		}
 		if r.Kind == Preference {

@@ -12,8 +12,9 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling"
 )
 
-// A term of node affinity that requires nothing else is removed with its rule. An empty term matches no node, so it stays.
-func TestTermsThatBecomeEmptyAreRemoved(t *testing.T) {
+// Terms are alternatives. One that requires nothing else allows every node without its rule, so the pod requires nothing.
+// A term that is written without expressions matches no node, so it stays.
+func TestTermWithoutItsLastExpressionAllowsEveryNode(t *testing.T) {
 	term := func(keys ...string) (out corev1.NodeSelectorTerm) {
 		for _, key := range keys {
 			out.MatchExpressions = append(out.MatchExpressions, corev1.NodeSelectorRequirement{Key: key, Operator: corev1.NodeSelectorOpExists})
@@ -22,9 +23,10 @@ func TestTermsThatBecomeEmptyAreRemoved(t *testing.T) {
 	}
 	for name, c := range map[string]struct{ terms, want []corev1.NodeSelectorTerm }{
 		"the only one":    {[]corev1.NodeSelectorTerm{term("disk")}, nil},
-		"one of two":      {[]corev1.NodeSelectorTerm{term("disk"), term("rack")}, []corev1.NodeSelectorTerm{term("rack")}},
+		"one of two":      {[]corev1.NodeSelectorTerm{term("disk"), term("rack")}, nil},
 		"a part of it":    {[]corev1.NodeSelectorTerm{term("disk", "rack")}, []corev1.NodeSelectorTerm{term("rack")}},
-		"beside an empty": {[]corev1.NodeSelectorTerm{term(), term("disk")}, []corev1.NodeSelectorTerm{term()}},
+		"beside an empty": {[]corev1.NodeSelectorTerm{term(), term("disk")}, nil},
+		"of another key":  {[]corev1.NodeSelectorTerm{term(), term("rack")}, []corev1.NodeSelectorTerm{term(), term("rack")}},
 	} {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop"}}
 		pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: c.terms}}}
