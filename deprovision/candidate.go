@@ -139,7 +139,7 @@ func Rank(c Cluster, opts *RankOptions) ([]Candidate, error) {
 func NewCandidate(n *eligibility.Node, now time.Time) Candidate {
 	c := Candidate{
 		Node: n, Name: n.Name(), Pool: n.PoolName(), InstanceType: n.InstanceType, Zone: n.Zone, CapacityType: n.CapacityType,
-		Pods: n.Reschedulable(), Lifetime: n.Lifetime(now), RemainingLife: math.MaxInt64, Parts: DisruptionParts{Node: 1},
+		Pods: n.Reschedulable(), Disruption: 1, Lifetime: n.Lifetime(now), RemainingLife: math.MaxInt64, Parts: DisruptionParts{Node: 1},
 	}
 	if n.Priced {
 		c.PricePerHour, c.CostPerHour = n.PricePerHour, cmp.Or(n.CostPerHour, n.PricePerHour)
@@ -154,11 +154,12 @@ func NewCandidate(n *eligibility.Node, now time.Time) Candidate {
 	}
 	for _, p := range c.Pods {
 		deletion, priority := eviction.Parts(p)
+		cost := max(0, eviction.Cost(p))
 		c.Parts.Pods++
 		c.Parts.DeletionCosts += deletion
 		c.Parts.Priorities += priority
-		c.Parts.Bounds += max(0, eviction.Cost(p)) - (1 + deletion + priority)
+		c.Parts.Bounds += cost - (1 + deletion + priority)
+		c.Disruption += cost
 	}
-	c.Disruption = eviction.Disruption(c.Pods)
 	return c
 }

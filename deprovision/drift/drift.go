@@ -58,7 +58,11 @@ func Reasons(s Subject) []string {
 		return out
 	}
 	for _, h := range hashes() {
-		if mine, theirs := nodeHash(s, h), poolHash(s, h); mine.value != "" && theirs.value != "" && mine.version == theirs.version && mine != theirs {
+		mine := nodeHash(s, h)
+		if mine.value == "" {
+			continue
+		}
+		if theirs := poolHash(s, h); theirs.value != "" && mine.version == theirs.version && mine != theirs {
 			out = append(out, fmt.Sprintf("the settings of pool %s have changed (hash %s, now %s)", s.Pool.Name, mine.value, theirs.value))
 		}
 	}

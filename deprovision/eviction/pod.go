@@ -84,8 +84,10 @@ func Parts(p *corev1.Pod) (deletion, priority float64) {
 	if !ok {
 		text = p.Annotations[DeletionCost]
 	}
-	if n, err := strconv.ParseInt(text, 10, 32); err == nil {
-		deletion = float64(n) / (1 << 27)
+	if text != "" {
+		if n, err := strconv.ParseInt(text, 10, 32); err == nil {
+			deletion = float64(n) / (1 << 27)
+		}
 	}
 	if p.Spec.Priority != nil {
 		priority = float64(*p.Spec.Priority) / (1 << 25)

@@ -222,7 +222,7 @@ func ExampleCostBound() {
 	// Output:
 	// at least $0.04
 	// 0 commands: 12 questions, 0 avoided
-	// 0 commands: 0 questions, 7 avoided
+	// 0 commands: 0 questions, 8 avoided
 }
 
 // Nodes that the cloud takes back go first, at any cost; without enough notice the command does not wait for the new node.

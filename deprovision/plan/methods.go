@@ -59,9 +59,10 @@ func Make(ctx context.Context, c deprovision.Cluster, sim Simulator, opts *Optio
 		}
 	}
 	p := newPlanner(ctx, c, sim, o)
+	q := p.fork()
 	p.rounds()
 	if len(p.out.Commands) > 0 && !p.held && p.asksFor(eligibility.Consolidation) { // without commands, each was tried
-		p = p.orFirst(newPlanner(ctx, c, sim, o))
+		p = p.orFirst(q)
 	}
 	return p.out, p.err
 }
@@ -77,9 +78,11 @@ func (p *planner) rounds() {
 		before := len(p.out.Commands)
 		whole, held := p.way()
 		made := p.out.Commands[before:]
+		var moved []Placement
 		for i := range made {
-			p.move(made[i].Placements)
+			moved = append(moved, made[i].Placements...)
 		}
+		p.move(moved)
 		p.short, p.held = p.short || held || !whole, p.held || held
 		switch again = len(made) > 0 && (!quiet || !whole) && !held; {
 		case len(made) > 0:

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -140,14 +141,32 @@ func newPlanner(ctx context.Context, c deprovision.Cluster, sim Simulator, o Opt
 	for i := range c.Pools {
 		p.pools[c.Pools[i].Name] = &c.Pools[i]
 	}
-	for i := range c.Nodes {
-		m := newMember(&c.Nodes[i], nil, &p.problem)
+	members := make([]*member, len(c.Nodes))
+	var all sync.WaitGroup
+	const part = 200 // nodes of one goroutine
+	for from := 0; from < len(members); from += part {
+		all.Go(func() {
+			for i := from; i < min(from+part, len(members)); i++ {
+				members[i] = newMember(&c.Nodes[i], nil, &p.problem)
+			}
+		})
+	}
+	all.Wait()
+	for _, m := range members {
 		p.nodes[m.Name] = m
 		p.out.PricePerHour += m.PricePerHour
 	}
 	p.start = p.clone()
 	p.tie()
 	return p
+}
+
+// fork returns a planner that begins as this one does; it is for planners that have not begun.
+func (p *planner) fork() *planner {
+	q := *p
+	q.state, q.start = p.clone(), p.clone()
+	q.noted, q.retained = map[string]Verdict{}, map[string]bool{}
+	return &q
 }
 
 func newMember(n *eligibility.Node, bought *NewNode, of *problem) *member {
@@ -311,7 +330,9 @@ func (p *planner) move(list []Placement) {
 func (m *member) with(pods []*corev1.Pod) *member {
 	out := *m
 	out.arrived = slices.Concat(m.arrived, pods)
-	out.Disruption = m.Disruption + eviction.Disruption(pods) - 1 // exact, because every cost is a multiple of 2^-27
+	for _, pod := range pods {
+		out.Disruption += max(0, eviction.Cost(pod)) // exact, because every cost is a multiple of 2^-27
+	}
 	pods = slices.Clone(pods)
 	sortPods(pods)
 	out.Pods = make([]*corev1.Pod, 0, len(m.Pods)+len(pods))

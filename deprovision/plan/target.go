@@ -191,22 +191,16 @@ func (p *planner) sets() bool {
 	for _, m := range p.members() {
 		most += m.CostPerHour.Times(p.horizon(m) / leastShare)
 	}
-	atMost := func(set []*member) deprovision.Price { return p.weigh(set, p.bound(question(set))).net() }
 	for _, of := range slices.Backward(p.choices(list)) { // large sets first, because they rule out small ones
-		if atMost(of) <= most {
-			p.out.Avoided++
-			continue
-		}
-		a, w, of, ok := p.feasible(of)
-		if ok && w.net() > most {
+		if a, w, of, ok := p.feasible(of, most); ok && w.net() > most {
 			best, set, most = a, of, w.net()
 		}
 	}
 	// A few nodes may be in a state that only a change of all of them can improve. For many nodes
 	// this would cost more than everything before. It would hardly find anything, because there are
 	// many small changes.
-	if len(set) == 0 && !p.limited && len(list) <= window && atMost(list) > most {
-		if a, w, ok := p.try(list, true); ok && w.net() > most {
+	if len(set) == 0 && !p.limited && len(list) <= window {
+		if a, w, ok := p.try(list, most, true); ok && w.net() > most {
 			best, set, most = a, list, w.net()
 		}
 	}
@@ -214,14 +208,14 @@ func (p *planner) sets() bool {
 		return false
 	}
 	for again := p.withoutRebought(set, &best); len(again) < len(set); again = p.withoutRebought(set, &best) {
-		a, w, ok := p.try(again, false)
+		a, w, ok := p.try(again, 0, false)
 		if !ok || w.net() < most {
 			break
 		}
 		best, set, most = a, again, w.net()
 	}
 	if len(best.NewNodes) > 0 {
-		if a, w, ok := p.try(set, true); ok && w.net() > most {
+		if a, w, ok := p.try(set, most, true); ok && w.net() > most {
 			best = a
 		}
 	}
@@ -231,9 +225,9 @@ func (p *planner) sets() bool {
 
 // feasible tries the set, and repeats that without the nodes of unplaced pods until all pods have
 // places.
-func (p *planner) feasible(set []*member) (Answer, balance, []*member, bool) {
+func (p *planner) feasible(set []*member, most deprovision.Price) (Answer, balance, []*member, bool) {
 	for {
-		a, w, ok := p.try(set, false)
+		a, w, ok := p.try(set, most, false)
 		if ok || len(a.Unplaced) == 0 {
 			return a, w, set, ok
 		}
@@ -370,7 +364,7 @@ func (p *planner) singles(accept func() bool) bool {
 			continue
 		}
 		tried[with] = true
-		a, w, ok := p.try(set, false)
+		a, w, ok := p.try(set, 0, false)
 		if !ok || w.net() <= 0 {
 			if ok {
 				for _, mate := range set {
@@ -394,8 +388,8 @@ func (p *planner) singles(accept func() bool) bool {
 }
 
 // try asks to give back the set. It returns the answer, its balance, and whether the options allow
-// it and it saves.
-func (p *planner) try(set []*member, thorough bool) (Answer, balance, bool) {
+// it and it saves. Several nodes must be able to gain more than most.
+func (p *planner) try(set []*member, most deprovision.Price, thorough bool) (Answer, balance, bool) {
 	q := question(set)
 	if q.MaxNodes, q.Thorough = len(q.Pods), thorough; q.MaxNodes > 0 {
 		if q.MaxCost = costOf(set); p.o.MinSavings > 0 {
@@ -414,7 +408,7 @@ func (p *planner) try(set []*member, thorough bool) (Answer, balance, bool) {
 		return Answer{}, balance{}, false
 	}
 	least := p.bound(q)
-	if least > 0 && least >= q.MaxCost || p.weigh(set, least).net() <= 0 && len(set) > 1 {
+	if least > 0 && least >= q.MaxCost || len(set) > 1 && p.weigh(set, least).net() <= most {
 		p.out.Avoided++
 		return Answer{}, balance{}, false
 	}

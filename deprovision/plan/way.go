@@ -108,7 +108,7 @@ func (p *planner) first() {
 		}) {
 			continue
 		}
-		if a, w, ok := p.try(set, false); ok && w.net() > most {
+		if a, w, ok := p.try(set, most, false); ok && w.net() > most {
 			best, answer, most = move{method: eligibility.Consolidation, nodes: set}, a, w.net()
 		}
 	}

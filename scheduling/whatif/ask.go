@@ -156,13 +156,14 @@ func (c *Cluster) Refuses(p *corev1.Pod) string {
 
 // Needs returns the total need of the pods, by Problem.Resources.
 func (c *Cluster) Needs(pods []*corev1.Pod) []int64 {
-	known := make([]int32, 0, len(pods))
+	total := make([]int64, c.e.dims)
 	for _, p := range pods {
 		if i, ok := c.e.podAt[p]; ok {
-			known = append(known, i)
+			for d, q := range c.e.classOf(i).Need {
+				total[d] = bind.Sum(total[d], q)
+			}
 		}
 	}
-	_, total := c.e.needs(known)
 	return total
 }
 

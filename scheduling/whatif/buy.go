@@ -312,9 +312,8 @@ func (b *buying) open(o *offer, classes []int32, name string) bool {
 	}
 	n := &node{name: name, number: number, alive: true, target: true, pool: o.pool, usage: e.problem.Shapes[o.shape].Usage, charges: e.problem.Shapes[o.shape].Offerings[o.index].Usage, bought: o}
 	n.Free = o.free
-	n.labels = e.problem.ChosenLabels(set)
-	n.labels[corev1.LabelHostname] = n.name
-	labels := pool.Registered(requirements.FromLabels(n.labels)).Labels()
+	var labels map[string]string
+	n.labels, labels = e.labelsOf(o.pool, set, n.name)
 	labels[requirements.NodeNameKey] = n.name
 	for _, d := range e.daemonsOf(o.shape) {
 		n.daemons = append(n.daemons, &d.Class)
@@ -324,6 +323,29 @@ func (b *buying) open(o *offer, classes []int32, name string) bool {
 	e.do(op{kind: opAdd, added: n})
 	b.bought = append(b.bought, int32(len(e.nodes)-1))
 	return true
+}
+
+// labelsOf returns the labels of a node to buy, and those that it has once its agents have set
+// theirs. They are computed once for nodes that differ in their names only.
+func (e *engine) labelsOf(pool int32, set requirements.Set, name string) (chosen, registered map[string]string) {
+	const someName = "\x00" // no label has this value
+	key := fmt.Sprint(pool, " ", set)
+	of, ok := e.labels[key]
+	if !ok {
+		of[0] = e.problem.ChosenLabels(set)
+		of[0][corev1.LabelHostname] = someName
+		of[1] = e.problem.Pools[pool].Registered(requirements.FromLabels(of[0])).Labels()
+		e.labels[key] = of
+	}
+	for i := range of {
+		of[i] = maps.Clone(of[i])
+		for k, v := range of[i] {
+			if v == someName {
+				of[i][k] = name
+			}
+		}
+	}
+	return of[0], of[1]
 }
 
 // freshName returns the pool's name with the lowest free number.

@@ -100,7 +100,7 @@ func (c *Cluster) Rebase() *Cluster {
 		problem: old.problem, dims: old.dims, podAt: old.podAt,
 		classes: slices.Clone(old.classes), pods: slices.Clone(old.pods), nodeAt: map[string]int32{}, index: old.index, cluster: old.cluster.Clone(),
 		offers: old.offers, offerAt: old.offerAt, taken: maps.Clone(old.taken), names: make([]int, len(old.names)),
-		bucketAt: maps.Clone(old.bucketAt), blends: old.blends, fine: old.fine, fineGroups: old.fineGroups, daemons: old.daemons, preferencePrice: old.preferencePrice, softTaints: old.softTaints,
+		bucketAt: maps.Clone(old.bucketAt), blends: old.blends, fine: old.fine, fineGroups: old.fineGroups, daemons: old.daemons, preferencePrice: old.preferencePrice, softTaints: old.softTaints, labels: maps.Clone(old.labels),
 	}
 	e.budgets, e.past, e.dropped = slices.Clone(old.budgets), slices.Clone(old.past), slices.Clone(old.dropped)
 	for _, l := range old.left {

@@ -54,9 +54,9 @@ func Compile(s scheduling.Snapshot, opts *Options) (*Cluster, error) {
 	}
 	e := &engine{
 		admission: admission.NewCluster(s.PriorityClasses, s.RuntimeClasses, s.LimitRanges),
-		podAt:     map[*corev1.Pod]int32{}, nodeAt: map[string]int32{},
+		podAt:     make(map[*corev1.Pod]int32, len(s.Pods)), nodeAt: map[string]int32{},
 		preferencePrice: preferencePriceOf(&o),
-		daemons:         map[string]*daemonSet{}, offerAt: map[[2]int]int{}, bucketAt: map[string]int32{}, taken: map[string]bool{}, static: map[string]bool{},
+		daemons:         map[string]*daemonSet{}, offerAt: map[[2]int]int{}, bucketAt: map[string]int32{}, taken: map[string]bool{}, labels: map[string][2]map[string]string{}, static: map[string]bool{},
 	}
 	known := make(map[string]bool, len(s.Nodes))
 	for _, n := range s.Nodes {

@@ -43,12 +43,13 @@ type engine struct {
 	gone            []int32   // removed nodes whose machines are gone, see Question.Freed
 	past, dropped   []node    // removed nodes that the store does not have any more: whose machines are gone, and whose machines may be there
 	journal         []op
-	suspended       *buying               // while its buyer is asked, the journal still has its changes; nil between questions
-	static          map[string]bool       // names of static pools
-	offerAt         map[[2]int]int        // by shape and offering
-	taken           map[string]bool       // names of nodes, removed ones included
-	names           []int                 // by pool: no number below is free
-	daemons         map[string]*daemonSet // by namespace/name
+	suspended       *buying                         // while its buyer is asked, the journal still has its changes; nil between questions
+	static          map[string]bool                 // names of static pools
+	offerAt         map[[2]int]int                  // by shape and offering
+	taken           map[string]bool                 // names of nodes, removed ones included
+	names           []int                           // by pool: no number below is free
+	daemons         map[string]*daemonSet           // by namespace/name
+	labels          map[string][2]map[string]string // see labelsOf
 }
 
 // class is a set of indistinguishable pods.

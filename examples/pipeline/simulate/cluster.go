@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -90,7 +91,7 @@ func (o Objects) Cluster(s scheduling.Snapshot, nominated []string, now time.Tim
 		waits[n] = true
 	}
 	aliases := requirements.KubernetesAliases()
-	for _, n := range s.Nodes {
+	nodeOf := func(n *corev1.Node) eligibility.Node {
 		labels := aliases.Labels(labelsOf(n, claims[n.Name]))
 		node := eligibility.Node{
 			Node: n, Pods: pods[n.Name], Nominated: waits[n.Name], InstanceType: labels[corev1.LabelInstanceTypeStable],
@@ -106,27 +107,38 @@ func (o Objects) Cluster(s scheduling.Snapshot, nominated []string, now time.Tim
 			}
 			subject.Annotations, subject.Image = merged(n.Annotations, c.Metadata.Annotations), c.ImageID
 		}
-		if pool != nil {
-			node.Pool = &pool.NodePool
-			node.PricePerHour, node.Priced = priceNow(pool, &node, labels[instancetypes.LabelReservationID])
-			subject.Pool, subject.Types, subject.Age = &pool.NodePool, pool.Types, now.Sub(node.Created())
-			subject.Images = o.Images[pool.Name]
-			unlisted := ""
-			if o.Listed {
-				if unlisted = unlistedIn(pool.Types, node.InstanceType, node.Zone); unlisted != "" {
-					subject.Types = nil
-				}
-			}
-			node.Drifted = append(node.Drifted, drift.Reasons(subject)...)
-			node.Undecided = drift.Unknown(subject)
-			if unlisted != "" {
-				node.Undecided = append(node.Undecided, unlisted)
-			}
-		} else {
+		if pool == nil {
 			node.PricePerHour, node.Priced = priceOfOther(s.Pools, node)
+			return node
 		}
-		out.Nodes = append(out.Nodes, node)
+		node.Pool = &pool.NodePool
+		node.PricePerHour, node.Priced = priceNow(pool, &node, labels[instancetypes.LabelReservationID])
+		subject.Pool, subject.Types, subject.Age = &pool.NodePool, pool.Types, now.Sub(node.Created())
+		subject.Images = o.Images[pool.Name]
+		unlisted := ""
+		if o.Listed {
+			if unlisted = unlistedIn(pool.Types, node.InstanceType, node.Zone); unlisted != "" {
+				subject.Types = nil
+			}
+		}
+		node.Drifted = append(node.Drifted, drift.Reasons(subject)...)
+		node.Undecided = drift.Unknown(subject)
+		if unlisted != "" {
+			node.Undecided = append(node.Undecided, unlisted)
+		}
+		return node
 	}
+	out.Nodes = make([]eligibility.Node, len(s.Nodes))
+	var all sync.WaitGroup
+	const part = 200 // nodes of one goroutine
+	for from := 0; from < len(s.Nodes); from += part {
+		all.Go(func() {
+			for i := from; i < min(from+part, len(s.Nodes)); i++ {
+				out.Nodes[i] = nodeOf(s.Nodes[i])
+			}
+		})
+	}
+	all.Wait()
 	return out
 }
 
