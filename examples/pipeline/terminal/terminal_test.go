@@ -88,3 +88,25 @@ func TestTablesFitTheScreen(t *testing.T) {
 		assert.Equal(t, width == 0 || width >= 100, strings.Contains(plain, "#"), plain)
 	}
 }
+
+// Where words would have to be broken, the last columns are below their rows, and nothing is lost.
+func TestColumnsThatDoNotFitAreBelowTheirRows(t *testing.T) {
+	for _, width := range []int{30, 50, 80} {
+		s := terminal.Style{Width: width, Colour: width == 50}
+		table := terminal.NewTable(s, "NODE", "TYPE", ">PRICE/H", "DAEMONS", "HOLDS")
+		table.Row("default-0", "c6gd.2xlarge", "$0.113", "kube-system/log-agent-of-all-nodes", "shop/web-7d4b9c, shop/db")
+		table.Row("spot-0", "m6g.xlarge", "$0.0768", "", "batch/report-of-a-name x5")
+		var out bytes.Buffer
+		require.NoError(t, table.Write(&out))
+		plain := regexp.MustCompile("\x1b\\[[0-9;]*m").ReplaceAllString(out.String(), "")
+		for line := range strings.Lines(plain) {
+			assert.LessOrEqual(t, len(strings.TrimRight(line, "\n")), width, plain)
+		}
+		words := strings.Fields(plain)
+		for _, word := range []string{"c6gd.2xlarge", "$0.0768", "shop/web-7d4b9c,", "batch/report-of-a-name"} {
+			assert.Contains(t, words, word, plain)
+		}
+		assert.Contains(t, strings.Join(words, ""), "kube-system/log-agent-of-all-nodes", plain)
+		assert.NotContains(t, plain, "DAEMONS  HOLDS", "a cell that is empty has no header")
+	}
+}
