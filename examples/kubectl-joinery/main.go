@@ -2,7 +2,7 @@
 // pending, which nodes they need, and which nodes could be given back. It writes nothing to the
 // cluster.
 //
-//	go install github.com/joinery-sdk/joinery/examples/kubectl-joinery@latest
+//	go install ./examples/kubectl-joinery
 //	kubectl joinery why-pending web-0 -n shop
 package main
 
