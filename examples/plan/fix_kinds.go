@@ -263,9 +263,13 @@ func widen(pool *scheduling.PoolState, name string) (change, bool) {
 	if err != nil || len(texts) == 0 {
 		return change{}, false
 	}
+	allowed, like := joined(texts), ""
+	if !strings.Contains(allowed, name) {
+		like = fmt.Sprintf(" (as %s has)", name)
+	}
 	return change{
 		of:   Fix{Kind: AllowType, Pool: pool.Name, Value: name},
-		text: fmt.Sprintf("would fit if pool %q allowed %s (as %s has)", pool.Name, joined(texts), name),
+		text: fmt.Sprintf("would fit if pool %q allowed %s%s", pool.Name, allowed, like),
 		shared: func(s scheduling.Snapshot) scheduling.Snapshot {
 			return editPool(s, pool, func(p *scheduling.Pool) { p.Requirements = set })
 		},
