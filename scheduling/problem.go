@@ -396,11 +396,11 @@ func (p *Problem) compileResources() {
 	}
 }
 
-// mentioned returns the label keys of pods, daemons, free volumes, counts of pods, and minValues.
+// mentioned returns the label keys of pods (narrowed or not), daemons, free volumes, counts, minValues.
 func (p *Problem) mentioned() requirements.Keys {
 	keys := p.topology.Keys().Union(p.volumes.FreeKeys())
 	for _, c := range p.Classes {
-		keys = keys.Union(c.Required.Keys())
+		keys = keys.Union(c.Required.Keys()).Union(c.bound.Keys()).Union(c.unchosen.Keys())
 		for _, pref := range c.Preferred {
 			keys = keys.Union(pref.Nodes.Keys())
 		}
