@@ -14,8 +14,8 @@
 // # The life of an instance
 //
 // A caller first records a [NodeClaim] with a token that was never used before. It then calls
-// Create with it until the answer is known: an [Instance], or an error that says that there is
-// none. The same token leads to the same instance, so a caller that lost the answer or was
+// Create with this claim until the answer is known: an [Instance], or an error that says that there
+// is none. The same token leads to the same instance, so a caller that lost the answer or was
 // restarted repeats the call with the same claim. To give an instance back, the caller calls Delete
 // until the answer is [ErrNotFound]. List finds instances that no caller claims any more. Two
 // claims are the same if [NodeClaim.Equal] says so; a provider keeps [NodeClaim.Identity], a hash,
@@ -27,8 +27,7 @@
 //
 // The catalogue:
 //
-//   - InstanceTypes lists every type, whatever the pool is called, including those that are sold
-//     out now.
+//   - InstanceTypes lists every type for every pool name, including types that are sold out now.
 //   - The catalogue is valid: names are unique, prices are finite and not negative, allocatable
 //     never exceeds capacity.
 //   - Every type names its architecture and its operating system.
@@ -52,13 +51,13 @@
 //     of them.
 //   - Create fails with ErrQuota if a quota refused every candidate, and says which quota and what
 //     it blocks.
-//   - Create that succeeds on a later candidate reports the ones that were refused before it.
+//   - Create that succeeds on a later candidate reports the candidates that were refused before it.
 //   - Create that fails with an error of the closed list has made no instance in this call and has
 //     not used up the token.
-//   - Create knows its tokens, and all methods the instances as they were, after the provider is
-//     restarted.
+//   - After the provider is restarted, Create still knows its tokens, and all methods still know
+//     the same instances.
 //   - Create that is asked again, because a reply of the cloud was lost, makes no second instance
-//     and returns the first as if nothing had been lost.
+//     and returns the first instance as if nothing had been lost.
 //   - The labels of an instance satisfy its claim: its requirements, its labels, the type and the
 //     offering.
 //   - An instance has no other labels, except a hostname that no other instance has.
@@ -69,24 +68,24 @@
 //
 //   - Get and List return what Create returned: the same id, type, offering, labels, resources,
 //     claim, pool and token, and to the minute the same time of creation.
-//   - Get and List say in time that an instance is Running.
+//   - Get and List eventually say that an instance is Running.
 //   - Get fails with ErrNotFound for an id that does not exist.
-//   - List returns every instance that Create made and that still exists, each once, by ascending
-//     id, however many there are.
+//   - List returns every instance that Create made and that still exists, each once, in ascending
+//     order of ids, however many there are.
 //   - List returns only instances that Create made, and each with its claim, pool and token.
 //   - List that could not read everything fails; a part is never passed off as the whole.
 //
 // Delete:
 //
-//   - Delete ends an instance: in time Get and Delete fail with ErrNotFound, and List leaves it
+//   - Delete ends an instance: eventually Get and Delete fail with ErrNotFound, and List leaves it
 //     out.
 //   - Delete can be repeated: until the instance is gone it succeeds, and afterwards it fails with
 //     ErrNotFound.
 //   - Delete fails with ErrNotFound for an id that does not exist.
 //   - Delete knows every instance that Create has returned, at once.
 //   - Delete touches no other instance.
-//   - No method knows machines that Create has not made: ErrNotFound, and Delete and Reboot leave
-//     them alone.
+//   - No method knows machines that Create has not made: the methods fail with ErrNotFound, and
+//     Delete and Reboot leave such machines alone.
 //
 // Drift:
 //
@@ -95,12 +94,12 @@
 //
 // All methods:
 //
-//   - A call whose context is done fails with the error of the context and no code, and Create then
-//     makes no instance.
+//   - A call whose context is done before it begins fails with the error of the context and no
+//     code, and Create then makes no instance.
 //   - Every failure that the cloud reports is one of the closed list of errors, and exactly one,
 //     except internal errors, whose outcome is unknown.
-//   - A lost reply is no answer: a call that could not read something fails without a code, unless
-//     it has asked again.
+//   - A call that could not read something, because a reply of the cloud was lost, asks again or
+//     fails without a code. It never takes the loss for an answer.
 //   - All methods may be called concurrently.
 //   - Arguments are left as they are.
 //   - Results belong to the caller, who may change them without any effect on later results.
@@ -109,12 +108,12 @@
 //
 //   - CreateMany returns one result for each claim, in the order of the claims, and one failure
 //     does not spoil the rest.
-//   - RepairPolicies are valid: each condition, status and reason once, and no time that is
-//     negative.
+//   - RepairPolicies are valid: each combination of condition, status and reason occurs once, and
+//     no time is negative.
 //   - Reboot keeps the instance, reboots once for each operation, also after the provider is
 //     restarted, and fails with ErrNotFound for an id that does not exist.
-//   - Interruptions delivers every event at least once, again until its cursor is passed back, and
-//     then no more.
+//   - Interruptions delivers every event at least once. It repeats an event until the caller passes
+//     back the cursor that came with it, and does not deliver it after that.
 //
 // # Labels and taints of nodes
 //
@@ -130,22 +129,23 @@
 // _ / : ([NodeClaim.Validate]). If a cloud's labels or client tokens are shorter, the provider
 // gives the cloud a hash and keeps the token elsewhere (idempotent.Journal.Hash). An id is the
 // cloud's own, and it is exactly what a kubelet reports as its provider id: a provider does not pad
-// or shorten it. Ids are ordered as Go compares strings, even if they contain numbers, and compared
-// letter by letter: the beginning of an id, an id in capitals, a name and a token are ids that do not
-// exist, and so is the empty text.
+// or shorten it. Ids are ordered as Go compares strings, even if they contain numbers. Two ids are
+// the same only if they are equal byte by byte. So the beginning of an id, an id with letters in
+// the other case, a name, a token and the empty text are ids that do not exist.
 //
 // # Clocks
 //
-// Callers and providers wait for four times. Each is at least as long as the one before:
+// Four durations matter:
 //
 //   - A provider's lag is how long the cloud needs to show all readers what was written
 //     (aws.Options.Lag, idempotent.Journal.Lag). Until it has passed since a call, something that
 //     does not show may still exist.
 //   - What a provider says about the past may be wrong by a minute: Instance.Created is from the
 //     cloud's clock.
-//   - A caller's own lag (lifecycle.Timeouts.Lag) is longer than both together, so that nothing new
-//     is taken for gone.
-//   - A token is remembered for a day after its instance is gone, longer than any caller retries.
+//   - A caller's own lag (lifecycle.Timeouts.Lag) must be longer than both together, so that a new
+//     instance is never taken for gone.
+//   - A provider remembers a token for at least a day after its instance is gone, which must be
+//     longer than any caller retries.
 //
 // All times that are compared with each other come from the process's own clock, except
 // Instance.Created.
@@ -169,8 +169,8 @@
 //
 // An error outside the list means that the outcome is unknown, for example a lost connection, an
 // internal error of the cloud (HTTP 500 to 504, also of a call that only reads), or a context that
-// was cancelled during the call. A caller then repeats the call with the same token. A
-// provider never turns such an error into one of the list: if the context is done, errors.Is finds
+// was cancelled during the call. A caller then repeats the call with the same token. A provider
+// never turns such an error into an error of the list: if the context is done, errors.Is finds
 // context.Canceled or context.DeadlineExceeded and no code.
 //
 // # Retries, time and contexts

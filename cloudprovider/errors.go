@@ -41,7 +41,7 @@ type Error struct {
 	// instance.
 	Op, Subject string
 	// Refused are the candidates for which the cloud had no capacity. Quotas are the quotas that
-	// blocked others.
+	// blocked other candidates.
 	Refused []Refusal
 	Quotas  []Quota
 	// RetryAfter is how long the cloud asks callers to wait; 0 means that it did not say.

@@ -20,7 +20,8 @@ type InstanceState string
 const (
 	// Pending instances have an id. Nothing else is certain.
 	Pending InstanceState = "Pending"
-	// Running instances are paid for.
+	// Running instances have started, and are paid for from then on. The node of such an instance
+	// may not have joined yet.
 	Running InstanceState = "Running"
 	// Terminating instances are ending, by Delete or by the cloud's own decision.
 	Terminating InstanceState = "Terminating"
@@ -43,8 +44,8 @@ type Instance struct {
 	// ImageID is the image that the machine boots from, in the cloud's own terms. It may be empty.
 	ImageID string
 	// State is the stage of the instance's life. Created is when the cloud made it, by the cloud's
-	// clock. Create may have to guess Created, to the minute. It is never zero, because an
-	// instance of unknown age is never an orphan.
+	// clock. Create may have to guess Created, to the minute. Created must not be zero: callers
+	// never treat an instance of unknown age as an orphan, so it would never be cleaned up.
 	State   InstanceState
 	Created time.Time
 }
@@ -77,12 +78,12 @@ func (i Instance) Node(c NodeClaim) *corev1.Node {
 	}
 }
 
-// NodeLabels returns the labels of a node that a candidate gives to a claim. They come from the
-// type, the offering, the requirements of the claim, the claim's own labels and its pool. The
-// requirements may allow several values of a label that neither type nor offering has. Then the
-// node gets one of them, always the same ([requirements.Requirement.Any]). If the sources
-// contradict each other, the error joins a [*requirements.ConflictError] for each such key, which
-// is [ErrInvalidSpec] to a caller.
+// NodeLabels returns the labels of the node that a claim gets if the provider chooses this type and
+// offering. They come from the type, the offering, the requirements of the claim, the claim's own
+// labels and its pool. The requirements may allow several values of a label that neither type nor
+// offering has. Then the node gets one of them, always the same ([requirements.Requirement.Any]).
+// If the sources contradict each other, the error joins a [*requirements.ConflictError] for each
+// such key. A provider reports such an error as [ErrInvalidSpec].
 func NodeLabels(claim NodeClaim, t instancetypes.InstanceType, offering requirements.Set) (map[string]string, error) {
 	var b requirements.Builder
 	b.AddSet(nodeOf(t, offering)).AddSet(claim.Requirements)

@@ -43,7 +43,8 @@ type NodeClaim struct {
 	Candidates []Candidate
 	// Labels are put on the node in addition to those of its type and offering.
 	Labels map[string]string
-	// Taints are put on the node. StartupTaints are too, until they are removed.
+	// Taints are put on the node. StartupTaints are put on it as well, and stay until someone
+	// removes them.
 	Taints, StartupTaints []corev1.Taint
 }
 
@@ -101,9 +102,10 @@ func (c NodeClaim) Validate() error {
 }
 
 // Values returns, for each label that the claim decides, the values that the node may have. If the
-// requirements leave one value, it is that value. For type, zone and capacity type it is the values
-// of the candidates, in their order. A NodeClaim object has these as its requirements, although
-// they cannot say which type is available in which zone. The map is new.
+// requirements leave one value, the result has that value. For type, zone and capacity type it has
+// the values of the candidates, in the order of the candidates. Karpenter's NodeClaim objects have
+// these values as their requirements, although such requirements cannot say which type is available
+// in which zone. The map is new.
 func (c NodeClaim) Values() map[string][]string {
 	out := map[string][]string{}
 	for key, value := range c.Requirements.Labels() {

@@ -22,11 +22,11 @@ type Provider interface {
 type Catalogue interface {
 	// InstanceTypes returns the types that nodes of the pool could have, available now or not. The
 	// zero pool stands for no particular pool. A provider must apply the pool's node class and need
-	// not apply its requirements. If the class or the pool configures kubelets and the provider
-	// passes that on to its machines, Capacity and Overhead are those of such kubelets: callers
-	// apply nothing. The slice, its offerings and its resource lists belong to the
-	// caller. So a provider builds the catalogue for each answer, or keeps it as JSON and decodes
-	// that.
+	// not apply its requirements. If the provider applies kubelet settings of the class or the pool
+	// to its machines, Capacity and Overhead must already include the effect of these settings,
+	// because callers do not adjust them. The slice, its offerings and its resource lists belong to
+	// the caller. So a provider builds the catalogue for each answer, or keeps it as JSON and
+	// decodes the JSON for each answer.
 	InstanceTypes(ctx context.Context, pool nodepool.NodePool) ([]instancetypes.InstanceType, error)
 }
 
@@ -46,12 +46,12 @@ type Creator interface {
 	//     provider may do the same, because a caller that gives an instance back calls Delete
 	//     again.
 	//   - Any other used token returns its instance. If the provider knows that the cloud has taken
-	//     the machine, it fails with ErrNotFound instead. It need not ask the cloud: whether the
-	//     instance still exists is what Get and List say.
+	//     the machine, Create fails with ErrNotFound instead. The provider need not ask the cloud:
+	//     Get and List say whether the instance still exists.
 	//
 	// If some candidates were refused for lack of capacity and others by a quota, the code is
-	// ErrInsufficientCapacity. Error.Refused names the former, and Error.Quotas what blocked the
-	// others.
+	// ErrInsufficientCapacity. Error.Refused names the candidates without capacity, and
+	// Error.Quotas the quotas that blocked the others.
 	Create(ctx context.Context, claim NodeClaim) (Launch, error)
 }
 
@@ -95,9 +95,9 @@ type Drift struct {
 // Launch is a successful result of Create.
 type Launch struct {
 	Instance
-	// Refused are the candidates that were tried before and refused. Quotas are the quotas that
-	// refused. Both are hints for the next plan. They are empty if the token had already led to the
-	// instance.
+	// Refused are the candidates that were tried before and had no capacity. Quotas are the quotas
+	// that refused candidates. Both are hints for the next plan. They are empty if the token had
+	// already led to the instance.
 	Refused []Refusal
 	Quotas  []Quota
 }

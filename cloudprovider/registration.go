@@ -11,8 +11,8 @@ import (
 // and with the taints and startup taints of its claim. Call it once for each node, when the node
 // first appears, and write the result to the API server. No provider can put all labels on a
 // machine before it knows which machine it gets. A node without them accepts no pods that select
-// them, so more and more nodes would be bought. After that, labels and taints belong to the
-// cluster: a startup taint that was removed stays removed.
+// them, so more and more nodes would be bought. After this one call, labels and taints belong to
+// the cluster: a startup taint that was removed stays removed.
 //
 // Labels that the node has with another value are replaced. A taint is not added if the node has
 // one with the same key and effect. The result shares no mutable data with the arguments.

@@ -13,11 +13,11 @@ import (
 // Rebooter is implemented by providers that can restart a machine. The machine keeps its id, its
 // disks and its location; its pods start again.
 type Rebooter interface {
-	// Reboot requests a restart and does not wait. The node shows it by a new boot id. Calls with
-	// the same operation are one reboot, so a caller that lost the answer asks again. An operation
-	// is text in the alphabet of tokens and is used for one instance only. If the cloud does not
-	// know operations, write the operation on the machine, as a tag, before you ask for the reboot:
-	// it must be known when the provider is started anew.
+	// Reboot requests a restart and does not wait. After the restart the node has a new boot id.
+	// Calls with the same operation cause one reboot, so a caller that lost the answer asks again.
+	// An operation is text in the alphabet of tokens and is used for one instance only. If the
+	// cloud does not know operations, write the operation on the machine, as a tag, before you ask
+	// for the reboot: it must be known when the provider is started anew.
 	Reboot(ctx context.Context, id, operation string) error
 }
 
@@ -44,8 +44,8 @@ type RepairPolicy struct {
 	Grace *time.Duration
 	// Priority says which nodes come first, from 0 to 100. The greater number comes first.
 	Priority int
-	// Reboot says to restart the machine. Otherwise the machine is given back and another one is
-	// bought, as it is if the provider cannot reboot.
+	// Reboot says to restart the machine. If it is false, or if the provider is no [Rebooter], the
+	// machine is given back and another machine is bought.
 	Reboot bool
 }
 

@@ -22,8 +22,8 @@ func Dollars(d float64) Price { return eligibility.Dollars(d) }
 // Candidate is a node as a ranker sees it: its price, the disruption of emptying it, and its
 // blockers.
 type Candidate struct {
-	// Node is everything known about the node. A plan also ranks nodes that it buys itself; those
-	// have no labels and no age.
+	// Node is everything known about the node. A plan also ranks the nodes that it buys itself.
+	// They have no labels, and their age is 0.
 	Node                                         *eligibility.Node
 	Name, Pool, InstanceType, Zone, CapacityType string
 	// PricePerHour is the node's price, or 0 if the market does not know it. CostPerHour is its
@@ -65,9 +65,11 @@ type DisruptionParts struct {
 	DoNotDisrupt int
 }
 
-// Ranker orders candidates. It cannot keep a node: use Rules.Keep of package eligibility for that.
+// Ranker orders candidates. It decides only the order: to keep a node from being given back, use
+// Rules.Keep of package eligibility.
 type Ranker interface {
-	// Rank returns a number. Candidates with a larger number go earlier; equal ones go by name.
+	// Rank returns a number. Candidates with a larger number go earlier. Candidates with equal
+	// numbers go in the order of their names.
 	Rank(Candidate) float64
 }
 
@@ -77,8 +79,8 @@ type RankerFunc func(Candidate) float64
 // Rank calls f.
 func (f RankerFunc) Rank(c Candidate) float64 { return f(c) }
 
-// PriceRanker ranks by cost divided by disruption. Karpenter does the same with the price since
-// v1.14.
+// PriceRanker ranks by cost divided by disruption. Since v1.14, Karpenter ranks in the same way,
+// but by price instead of cost.
 type PriceRanker struct{}
 
 // Rank returns the cost per unit of disruption, in dollars.
@@ -95,7 +97,8 @@ type RankOptions struct {
 }
 
 // Rank returns every node of the cluster in the order in which it should be given back. Nodes
-// without blockers come first. Then the higher score comes first, then the name decides.
+// without blockers come before nodes with blockers. Within each of the two, nodes with a higher
+// score come first, and nodes with equal scores are in the order of their names.
 //
 // A node with no pods to move gets the blockers of emptiness; every other node gets those of
 // consolidation. Rank uses no simulator and reads no clock: package plan decides whether the pods
@@ -135,7 +138,8 @@ func Rank(c Cluster, opts *RankOptions) ([]Candidate, error) {
 	return out, nil
 }
 
-// NewCandidate returns the node at the given moment, without Score, Blockers and MostSavings.
+// NewCandidate returns the node as a candidate at the given moment, without Score, Blockers and
+// MostSavings.
 func NewCandidate(n *eligibility.Node, now time.Time) Candidate {
 	c := Candidate{
 		Node: n, Name: n.Name(), Pool: n.PoolName(), InstanceType: n.InstanceType, Zone: n.Zone, CapacityType: n.CapacityType,

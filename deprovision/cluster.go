@@ -6,8 +6,8 @@
 // disruption of emptying it, an upper bound of the saving, and its blockers. It needs only the
 // snapshot.
 //
-// Package plan decides which nodes go and where their pods go. The other packages answer one
-// question each:
+// Package plan decides which nodes go and where their pods go. Package policy has other objectives
+// and rankers than the defaults. Each of the other packages answers one question:
 //
 //   - eligibility: which nodes may go
 //   - eviction: what the pods allow
@@ -15,6 +15,7 @@
 //   - drift: which nodes have drifted
 //   - drain: how a node is emptied
 //   - execution: how the commands of a plan are carried out
+//   - deletioncost: which pods should go first when workloads are scaled down
 package deprovision
 
 import (
@@ -67,6 +68,7 @@ var (
 // MissingPoolError says that a node's pool is not in Cluster.Pools, so its budgets are unknown.
 type MissingPoolError struct{ Node, Pool string }
 
+// Error names the node and its pool.
 func (e *MissingPoolError) Error() string {
 	return fmt.Sprintf("deprovision: node %s is of pool %q, which is not in Cluster.Pools", e.Node, e.Pool)
 }
@@ -74,6 +76,7 @@ func (e *MissingPoolError) Error() string {
 // DuplicateNodeError says that two nodes of the cluster have the same name.
 type DuplicateNodeError struct{ Node string }
 
+// Error returns a sentence with the name.
 func (e *DuplicateNodeError) Error() string {
 	return fmt.Sprintf("deprovision: two nodes of the cluster have the name %s", e.Node)
 }

@@ -1,10 +1,10 @@
 // Package instancetypes describes what can be bought: instance types, their offerings with prices,
 // and what a node of each type leaves for pods.
 //
-// These are the types of every catalogue. A catalogue may be the embedded EC2 catalogue (ec2), a
-// file in the format of Karpenter's KWOK provider (kwok), or a provider of the caller's own.
+// Every catalogue consists of these Go types. A catalogue may be the embedded EC2 catalogue (ec2),
+// a file in the format of Karpenter's KWOK provider (kwok), or a provider of the caller's own.
 // Package pricing has the layers of prices.
 //
 // Values are plain structs that are read-only by convention. They may be shared between goroutines,
-// nobody writes to them, and every function here returns new values.
+// because nobody writes to them and every function here returns new values.
 package instancetypes

@@ -7,10 +7,11 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// Compatible returns the types that a node under ask may have. The type's labels must be compatible
-// with ask, where the keys in open are still undecided, and ask must admit an available offering.
-// Zones and capacity types are labels of offerings and not of types, so an ask that mentions them
-// finds nothing unless open has their keys, as [WellKnown] does. The order is kept. The slice is new.
+// Compatible returns the types that a node which satisfies ask may have. ask is a set of
+// requirements on the labels of the node. The type's labels must be compatible with ask, where the
+// keys in open are still undecided, and ask must admit an available offering. Zones and capacity
+// types are labels of offerings and not of types, so an ask that mentions them finds nothing unless
+// open has their keys, as [WellKnown] does. The order is kept. The slice is new.
 func Compatible(types []InstanceType, ask requirements.Set, open requirements.Keys) []InstanceType {
 	var out []InstanceType
 	for _, t := range types {
@@ -47,8 +48,8 @@ func (t InstanceType) fits(requests corev1.ResourceList) bool {
 
 // Revive makes the offerings of retired types available again if ask names the type or its family
 // explicitly, by a finite list of values of one of the keys. So retired types are bought only when
-// named. Other types do not change. Offerings without a price stay unavailable, except in
-// catalogues where the price is really 0.
+// named. Other types do not change. Offerings without a price (0) and full offerings (see
+// [Offering.Full]) stay unavailable.
 func Revive(types []InstanceType, ask requirements.Set, keys requirements.Keys) []InstanceType {
 	out := make([]InstanceType, len(types))
 	copy(out, types)

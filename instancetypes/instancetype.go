@@ -14,13 +14,14 @@ import (
 type InstanceType struct {
 	Name string
 	// Requirements are the labels of a node of this type. Several values mean that the buyer
-	// chooses. A key that must be absent is one that no such node has.
+	// chooses. A key that must be absent (DoesNotExist) means that no node of the type has the
+	// label.
 	Requirements requirements.Set
 	// Offerings are the ways to buy the type, in the order of the catalogue.
 	Offerings []Offering
-	// Capacity is the whole machine as a kubelet reports it, with at least cpu, memory and pods. How
-	// many volumes a CSI driver can attach is the resource "attachable-volumes-csi-" and the name of
-	// the driver. Without it any number of its volumes fits.
+	// Capacity is the whole machine as a kubelet reports it, with at least cpu, memory and pods.
+	// How many volumes a CSI driver can attach is the resource "attachable-volumes-csi-" and the
+	// name of the driver. If Capacity lacks this resource, any number of the driver's volumes fits.
 	Capacity corev1.ResourceList
 	// Overhead is the part of Capacity that is not for pods.
 	Overhead Overhead
@@ -54,32 +55,34 @@ type Offering struct {
 	// Requirements identify the offering: zone, zone id, region, capacity type, reservation id. The
 	// zone (topology.kubernetes.io/zone) and [LabelCapacityType] have exactly one value each.
 	Requirements requirements.Set
-	// Price is in US dollars per hour, finite and not negative. Another currency will do if all
-	// prices are in it, and options such as DisruptionPrice, whose defaults are in dollars, too. If
-	// a cloud caps the price per month, use the hourly price, or a 730th of the cap for nodes that
-	// stay. List is the source of the price; nil means unknown.
+	// Price is in US dollars per hour, finite and not negative. You may use another currency if all
+	// prices are in it. Then also set options such as DisruptionPrice, because their defaults are
+	// in dollars. If a cloud caps the price per month, use the hourly price, or a 730th of the cap
+	// for nodes that stay. List is the source of the price; nil means unknown.
 	Price float64
 	List  *PriceList
 	// Available is false if the offering exists but cannot be bought now, or has no known price.
 	Available bool
 	// Full says that Available is false only because every machine that the offering counts is in
-	// use. One that is given back can be bought again. It is false if the cloud has refused the
-	// offering, because it gives a free machine to anyone.
+	// use. A machine that is given back can then be bought again. Full is false if the cloud has
+	// refused the offering for lack of capacity: a machine that is given back is then not kept for
+	// this account, because the cloud may give it to anyone.
 	Full bool
-	// ReservationCount is how many can be bought at this price; 0 means no limit. Offerings with
-	// the same [LabelReservationID] or the same Commitment share one count.
+	// ReservationCount is how many nodes can be bought at this price; 0 means no limit. Offerings
+	// with the same [LabelReservationID] or the same Commitment share one count.
 	ReservationCount int
 	// Commitment names what ReservationCount counts, if it has no LabelReservationID: a stock of
 	// machines (see [Offering.Stock]), or something paid for in advance that determines the price,
-	// such as a reserved instance or a savings plan. What is paid for in advance also has an
-	// offering without a Commitment, at the list price; a stock has none. It is empty if there is
-	// neither. It is not a label of the node.
+	// such as a reserved instance or a savings plan. A type that something paid for in advance
+	// covers also has a second offering, at the list price and without a Commitment. A type that
+	// only has a stock has no such second offering. Commitment is empty if the offering is limited
+	// by neither. It is not a label of the node.
 	Commitment string
 	// CommittedPerHour, if not 0, says that the Commitment is an amount of money, such as a savings
-	// plan: so many dollars an hour are paid whether used or not. A node of this offering uses
-	// CommitmentRate of them and additionally costs Price, usually 0. Nodes of several offerings
-	// share the committed amount; ReservationCount is how many nodes of this offering alone it
-	// covers.
+	// plan: CommittedPerHour dollars an hour are paid whether used or not. A node of this offering
+	// uses CommitmentRate dollars an hour of this amount, and additionally costs Price, usually 0.
+	// Nodes of several offerings share the committed amount. ReservationCount is how many nodes the
+	// whole amount covers if all of them are of this offering.
 	CommittedPerHour, CommitmentRate float64
 }
 
@@ -115,7 +118,7 @@ type Step struct {
 	Hugepages /* memory that is set aside as hugepages */, Allocatable int64
 }
 
-// Breakdown returns [InstanceType.Allocatable] with every step, by resource name.
+// Breakdown returns [InstanceType.Allocatable] with every step, in the order of the resource names.
 func (t InstanceType) Breakdown() []Step {
 	out := make([]Step, 0, len(t.Capacity))
 	for _, name := range resources.Names(t.Capacity) {

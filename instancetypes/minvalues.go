@@ -20,11 +20,12 @@ func (e *MinValuesError) Error() string {
 	return fmt.Sprintf("instancetypes: minValues of %s: want %d different values, these types have %d", e.Key, e.Want, e.Have)
 }
 
-// MinValues returns the length of the shortest prefix of types that together can have at least
-// minValues[key] different values of each key, as far as ask admits them. A type has the values of
-// its available offerings that ask admits; one without any offering has those of its labels.
-// Without minValues it is 0. If even the whole list does not satisfy a key, the error joins one
-// [*MinValuesError] for each such key, in ascending order, and the length is that of the list.
+// MinValues returns how many types, from the start of the list, are needed so that nodes of these
+// types can have at least minValues[key] different values of each key. Only values that ask admits
+// count. A type has the values of its available offerings that ask admits; a type without any
+// offering has the values of its labels. The result is 0 if minValues requires nothing. If even the
+// whole list does not satisfy a key, the error joins one [*MinValuesError] for each such key, in
+// ascending order, and the length is that of the list.
 func MinValues(types []InstanceType, ask requirements.Set, minValues map[string]int) (int, error) {
 	keys := slices.DeleteFunc(slices.Sorted(maps.Keys(minValues)), func(key string) bool { return minValues[key] <= 0 })
 	if len(keys) == 0 {
@@ -85,8 +86,9 @@ func addValues(to map[string]bool, t *InstanceType, ask requirements.Set, key st
 	}
 }
 
-// Truncate returns the n cheapest types under ask, in the order of [ByPrice]. If these types do not
-// have enough different values, it returns them together with the error of [MinValues].
+// Truncate returns the n cheapest types for a node which satisfies ask, in the order of [ByPrice].
+// If these types do not have enough different values, it returns them together with the error of
+// [MinValues].
 func Truncate(types []InstanceType, n int, ask requirements.Set, minValues map[string]int) ([]InstanceType, error) {
 	out := ByPrice(types, ask)
 	if len(out) > max(n, 0) {

@@ -14,10 +14,10 @@ import (
 const maxPods = 110
 
 // New returns a type for a catalogue of your own. labels are the labels of its nodes, which pods
-// can select; the name is added as node.kubernetes.io/instance-type. Without such labels the
-// architecture is amd64 and the operating system linux. If capacity has no pods, it is 110, the
-// default of a kubelet. Overhead is empty: set it, or give capacity without it. Labels that no node
-// can have lead to requirements that [Validate] rejects.
+// can select; the name is added as node.kubernetes.io/instance-type. If labels name no
+// architecture, it is amd64; if they name no operating system, it is linux. If capacity has no
+// number of pods, it is 110, the default of a kubelet. Overhead is empty: set it, or give capacity
+// without it. Labels that no node can have lead to requirements that [Validate] rejects.
 func New(name string, labels map[string]string, capacity corev1.ResourceList, offers ...Offering) InstanceType {
 	own := map[string]string{corev1.LabelArchStable: "amd64", corev1.LabelOSStable: "linux"}
 	maps.Copy(own, labels)
@@ -42,10 +42,10 @@ func Offer(zone, capacityType string, perHour float64) Offering {
 	}
 }
 
-// Stock returns the offering with n machines left to buy; 0 means sold out. Nodes that exist do not
-// count. All offerings with the same id share one stock, whatever pools they are in, and must all
-// have the same n; [Validate] compares those of one catalogue. Without an id each pool has a stock
-// of its own.
+// Stock returns the offering with n machines left to buy; 0 means sold out. n does not include
+// machines that already run. All offerings with the same id share one stock, whatever pools they
+// are in, and must all have the same n; [Validate] compares those of one catalogue. With an empty
+// id, the offering has a separate stock of n in each pool that sells it.
 func (o Offering) Stock(id string, n int) Offering {
 	o.ReservationCount, o.Commitment = n, id
 	if n == 0 { // a count of 0 would mean any number

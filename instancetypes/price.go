@@ -25,9 +25,10 @@ func (t InstanceType) LeastPrice(ask requirements.Set) (float64, bool) {
 	return least, true
 }
 
-// WorstLaunchPrice returns the highest price that a launch under ask can have, or false if there is
-// no offering. A cloud is asked for reserved capacity first, then spot, then on-demand. So it is
-// the dearest available offering of the first of these classes in which ask admits one.
+// WorstLaunchPrice returns the highest price that the launch of a node which satisfies ask can
+// have, or false if ask admits no available offering. A cloud is asked for reserved capacity first,
+// then spot, then on-demand. So the result is the price of the dearest available offering in the
+// first of these classes in which ask admits an offering.
 func (t InstanceType) WorstLaunchPrice(ask requirements.Set) (float64, bool) {
 	for _, class := range []string{CapacityTypeReserved, CapacityTypeSpot, CapacityTypeOnDemand} {
 		worst, found := 0.0, false
@@ -50,8 +51,9 @@ func (o Offering) CapacityType() string {
 	return v
 }
 
-// ByPrice returns the types by their least price under ask. Equal prices are ordered by name. Types
-// without an offering that ask admits come last. The slice is new.
+// ByPrice returns the types in the order of their [InstanceType.LeastPrice] for ask. Types with
+// equal prices are ordered by name. Types without an available offering that ask admits come last.
+// The slice is new.
 func ByPrice(types []InstanceType, ask requirements.Set) []InstanceType {
 	type priced struct {
 		InstanceType

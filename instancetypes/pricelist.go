@@ -39,8 +39,8 @@ func (l PriceList) Age(now time.Time) (time.Duration, bool) {
 	return now.Sub(date), err == nil
 }
 
-// PriceLists returns the lists of the available offerings, each once: published lists first, then
-// by name and date.
+// PriceLists returns the lists of the available offerings, each once: published lists before
+// estimated ones, and within each of the two in the order of name and date.
 func PriceLists(types []InstanceType) []PriceList {
 	seen := map[PriceList]bool{}
 	last := (*PriceList)(nil)
@@ -82,7 +82,7 @@ func (q PriceQuery) Zone() string {
 }
 
 // Matches reports whether a node bought by this offering satisfies ask. The offering decides the
-// keys that it mentions, the type all others. A key that neither mentions is absent.
+// keys that it mentions, and the type decides all others. A key that neither mentions is absent.
 func (q PriceQuery) Matches(ask requirements.Set) bool {
 	if ask.IsImpossible() {
 		return false
@@ -110,9 +110,9 @@ type Quote struct {
 	List  *PriceList
 	// Count is how many nodes can be bought at this price; 0 means no limit. Commitment names what
 	// is counted: all quotes of one commitment share the count, whatever the offering. A Count
-	// without a Commitment is that of this offering alone. The count of an offering with a Stock
-	// arrives in the quotes below with its id: a source that makes a new quote copies both, or any
-	// number can be bought.
+	// without a Commitment is that of this offering alone. For an offering with a Stock, the quotes
+	// that a source gets as below have its Count and Commitment. A source that makes new quotes
+	// must copy both, because a new quote without them has no limit.
 	Count      int
 	Commitment string
 	// CommittedPerHour and CommitmentRate are those of [Offering].
@@ -133,11 +133,13 @@ type PriceSourceFunc func(q PriceQuery, below []Quote) []Quote
 // Quotes calls f.
 func (f PriceSourceFunc) Quotes(q PriceQuery, below []Quote) []Quote { return f(q, below) }
 
-// Reprice returns the types with each offering priced by the layers, lowest first; nil layers are
-// skipped. The first layer starts from the offering's own price. An offering that is unavailable
-// and has no price (0) starts without quotes, and becomes available if a layer has one. Any other
-// offering keeps its availability. Several quotes become several offerings, in the order of the
-// quotes. The offerings are new; resource lists are shared with the argument.
+// Reprice returns the types with each offering priced by the layers. The layers are applied in
+// their order; the first argument is the lowest layer, and nil layers are skipped. The first layer
+// starts from the offering's own price. An offering that is unavailable, has no price (0) and is
+// not Full starts without quotes. It becomes available if a layer has a quote for it, unless the
+// type is Retired. An offering that ends without quotes becomes unavailable and loses its price.
+// Any other offering keeps its availability. Several quotes become several offerings, in the order
+// of the quotes. The offerings are new; resource lists are shared with the argument.
 func Reprice(types []InstanceType, layers ...PriceSource) []InstanceType {
 	out := make([]InstanceType, len(types))
 	for i, t := range types {

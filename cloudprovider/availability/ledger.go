@@ -51,7 +51,7 @@ func From(policy Policy, records []Record) (Ledger, error) {
 }
 
 // Records returns everything that is remembered: offerings first, then families, zones and quotas,
-// each by name and place. The slice is new.
+// each of these sorted by name and place. The slice is new.
 func (l Ledger) Records() []Record { return slices.Clone(l.records) }
 
 // Active returns the records that withhold something now, in the order of Records.
@@ -83,8 +83,8 @@ func (l Ledger) Learn(err error, now time.Time) Ledger {
 
 // Launched records what a successful Create says: which candidates were refused before, and that
 // there was capacity for what was launched. It forgets every record that withholds that offering,
-// its family, its zone, or a quota that it counts towards, because the launch disproves it. The
-// exception is a record that the same answer has made.
+// its family, its zone, or a quota that the new node counts towards, because the launch disproves
+// the record. Records that this answer itself has made are kept.
 func (l Ledger) Launched(launch cloudprovider.Launch, now time.Time) Ledger {
 	t := instancetypes.InstanceType{Name: launch.Type, Requirements: requirements.FromLabels(launch.Labels)}
 	o := instancetypes.Offering{Requirements: launch.Offering}

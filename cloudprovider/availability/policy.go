@@ -20,8 +20,8 @@ type Policy struct {
 	// negative number means never. What was withheld as a whole is withheld again at the first
 	// refusal within Memory.
 	FamilyTypes, ZoneFamilies int
-	// Quota is how long a quota's first refusal blocks what it covers. It doubles in the same way.
-	// 0 means 5 minutes.
+	// Quota is how long a quota's first refusal blocks what it covers. Each further refusal doubles
+	// the time, up to Longest. 0 means 5 minutes.
 	Quota time.Duration
 }
 

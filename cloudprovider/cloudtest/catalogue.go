@@ -15,7 +15,7 @@ import (
 
 func catalogueCases() []testCase {
 	return []testCase{
-		{"catalogue-complete", "InstanceTypes lists every type, whatever the pool is called, including those that are sold out now.", catalogueComplete},
+		{"catalogue-complete", "InstanceTypes lists every type for every pool name, including types that are sold out now.", catalogueComplete},
 		{"catalogue-valid", "The catalogue is valid: names are unique, prices are finite and not negative, allocatable never exceeds capacity.", catalogueValid},
 		{"catalogue-labels", "Every type names its architecture and its operating system.", catalogueLabels},
 		{"catalogue-offerings", "Every offering names exactly one zone and exactly one capacity type.", catalogueOfferings},

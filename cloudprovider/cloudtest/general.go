@@ -18,9 +18,9 @@ import (
 
 func generalCases() []testCase {
 	return []testCase{
-		{"context-done", "A call whose context is done fails with the error of the context and no code, and Create then makes no instance.", contextDone},
+		{"context-done", "A call whose context is done before it begins fails with the error of the context and no code, and Create then makes no instance.", contextDone},
 		{"errors-closed", "Every failure that the cloud reports is one of the closed list of errors, and exactly one, except internal errors, whose outcome is unknown.", errorsClosed},
-		{"lost-read", "A lost reply is no answer: a call that could not read something fails without a code, unless it has asked again.", lostReads},
+		{"lost-read", "A call that could not read something, because a reply of the cloud was lost, asks again or fails without a code. It never takes the loss for an answer.", lostReads},
 		{"all-at-once", "All methods may be called concurrently.", allAtOnce},
 		{"arguments", "Arguments are left as they are.", arguments},
 		{"results", "Results belong to the caller, who may change them without any effect on later results.", results},

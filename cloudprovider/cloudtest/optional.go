@@ -14,9 +14,9 @@ import (
 func optionalCases() []testCase {
 	return []testCase{
 		{"batch", "CreateMany returns one result for each claim, in the order of the claims, and one failure does not spoil the rest.", batch},
-		{"repair", "RepairPolicies are valid: each condition, status and reason once, and no time that is negative.", repair},
+		{"repair", "RepairPolicies are valid: each combination of condition, status and reason occurs once, and no time is negative.", repair},
 		{"reboot", "Reboot keeps the instance, reboots once for each operation, also after the provider is restarted, and fails with ErrNotFound for an id that does not exist.", reboot},
-		{"interruptions", "Interruptions delivers every event at least once, again until its cursor is passed back, and then no more.", interruptions},
+		{"interruptions", "Interruptions delivers every event at least once. It repeats an event until the caller passes back the cursor that came with it, and does not deliver it after that.", interruptions},
 	}
 }
 

@@ -17,17 +17,17 @@ const noInstance = "cloudtest-no-such-instance"
 func readCases() []testCase {
 	return []testCase{
 		{"get-same", "Get and List return what Create returned: the same id, type, offering, labels, resources, claim, pool and token, and to the minute the same time of creation.", getSame},
-		{"get-running", "Get and List say in time that an instance is Running.", getRunning},
+		{"get-running", "Get and List eventually say that an instance is Running.", getRunning},
 		{"get-unknown", "Get fails with ErrNotFound for an id that does not exist.", getUnknown},
-		{"list-all", "List returns every instance that Create made and that still exists, each once, by ascending id, however many there are.", listAll},
+		{"list-all", "List returns every instance that Create made and that still exists, each once, in ascending order of ids, however many there are.", listAll},
 		{"list-owners", "List returns only instances that Create made, and each with its claim, pool and token.", listOwners},
 		{"list-whole", "List that could not read everything fails; a part is never passed off as the whole.", listWhole},
-		{"delete-ends", "Delete ends an instance: in time Get and Delete fail with ErrNotFound, and List leaves it out.", deleteEnds},
+		{"delete-ends", "Delete ends an instance: eventually Get and Delete fail with ErrNotFound, and List leaves it out.", deleteEnds},
 		{"delete-again", "Delete can be repeated: until the instance is gone it succeeds, and afterwards it fails with ErrNotFound.", deleteAgain},
 		{"delete-unknown", "Delete fails with ErrNotFound for an id that does not exist.", deleteUnknown},
 		{"delete-at-once", "Delete knows every instance that Create has returned, at once.", deleteAtOnce},
 		{"delete-only-this", "Delete touches no other instance.", deleteOnlyThis},
-		{"foreign", "No method knows machines that Create has not made: ErrNotFound, and Delete and Reboot leave them alone.", foreign},
+		{"foreign", "No method knows machines that Create has not made: the methods fail with ErrNotFound, and Delete and Reboot leave such machines alone.", foreign},
 		{"drift-new", "Drifted reports nothing for an instance that was just made and fails with ErrNotFound for an id that does not exist.", driftNew},
 	}
 }

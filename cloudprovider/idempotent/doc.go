@@ -1,10 +1,10 @@
 // Package idempotent is shared code for providers of clouds without client tokens. [Resolve] looks
 // up the candidates of a claim in a catalogue. A [Journal] makes it safe to repeat Create after a
 // lost reply or a restart, when the cloud itself would launch a second machine. The journal keeps
-// its entries in a
-// [Store]: a [File] for a provider on one machine, a [ConfigMap] for a provider in a cluster.
+// its entries in a [Store]: a [File] for a provider on one machine, a [ConfigMap] for a provider in
+// a cluster.
 //
-// Package examples/newprovider is a provider built from these. Its methods use the journal as
+// Package examples/newprovider is a provider built from these parts. Its methods use the journal as
 // follows:
 //
 //   - Create calls [Journal.Create] with two functions, find and launch. Find lists machines and

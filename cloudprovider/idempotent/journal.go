@@ -36,13 +36,14 @@ type Entry struct {
 // the closed list: its outcome is then unknown, and the call is repeated. An entry takes about
 // 1,500 bytes as JSON, mostly for the labels of its instance.
 type Store interface {
-	// View calls read with the entries by token and returns its error. It sees all updates that
-	// ended before. read must not keep the map, and must not change what its entries refer to.
+	// View calls read with all entries, whose keys are the tokens, and returns the error of read.
+	// It sees all updates that ended before. read must not keep the map, and must not change what
+	// its entries refer to.
 	View(ctx context.Context, read func(entries map[string]Entry) error) error
-	// Update calls change with the entries by token. If change returns nil, Update writes all
-	// changes or none; otherwise it returns the error. Updates exclude each other, including those
-	// of other processes. change may use the map only during the call. It replaces entries, and
-	// does not change what they refer to.
+	// Update calls change with all entries, whose keys are the tokens. If change returns nil,
+	// Update writes all changes or none; otherwise it returns the error of change. Updates exclude
+	// each other, including those of other processes. change may use the map only during the call.
+	// It replaces entries, and does not change what they refer to.
 	Update(ctx context.Context, change func(entries map[string]Entry) error) error
 }
 
@@ -79,10 +80,10 @@ const remembered = 48 * time.Hour
 // Create keeps the obligations of [cloudprovider.Creator] that concern tokens. It first checks the
 // context and the claim.
 //
-// A provider of a cloud without client tokens supplies two functions. find looks for the machine
-// that carries the token, or its Hash: it gets the token itself. launch makes a machine and labels
-// it with the token in the same call. Both return an error of the closed list if they are certain
-// that nothing was launched, and any other error if not.
+// A provider of a cloud without client tokens supplies two functions. find gets the token, not its
+// Hash, and looks for the machine that carries the token or its Hash. launch makes a machine and
+// labels it with the token in the same call. Both return an error of the closed list if they are
+// certain that nothing was launched, and any other error if not.
 //
 // After an error that is not certain, Create fails with ErrNotReady until Lag has passed since that
 // call ended. If another process left the call open, Lag counts from when this process learnt of
@@ -208,9 +209,9 @@ type Machine struct {
 	Instance func(claim cloudprovider.NodeClaim) cloudprovider.Instance
 }
 
-// Instances returns the instances of the machines whose token is in the journal, by id, for Get and
-// List. An instance whose reply was lost is recorded, and recorded again once its type is known to
-// the catalogue. Otherwise hardly anything is written.
+// Instances returns the instances of the machines whose token is in the journal, in the order of
+// their ids, for Get and List. An instance whose reply was lost is recorded, and recorded again
+// once its type is known to the catalogue. Otherwise hardly anything is written.
 //
 // The state of an instance is the one that it was recorded with, and Terminating once Delete was
 // called. If the cloud says more about the state, replace it: a provider whose Create returns

@@ -10,7 +10,7 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 )
 
-// Works reports whether a node is ready and does not have the taints of a node that is not.
+// Works reports whether a node is ready and has none of the taints that mark a node as not ready.
 func Works(node *corev1.Node) bool {
 	return !slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool {
 		return t.Key == corev1.TaintNodeNotReady || t.Key == corev1.TaintNodeUnreachable

@@ -14,16 +14,16 @@ import (
 )
 
 // Broken reports whether one of the node's conditions has lasted longer than the toleration of a
-// policy. It returns that policy and the time since when it applies. If no condition has, it
-// returns the time when the next toleration ends, or the zero time.
+// policy. It returns that policy and the time since when it applies. If no condition has lasted so
+// long, it returns the time when the next toleration ends, or the zero time if none is running.
 //
 // If several policies apply, a policy that replaces precedes one that reboots. Then the highest
 // priority decides, then the earliest time, then the alphabetical order of the conditions. The
 // returned Grace is the shortest of all policies that apply.
 //
-// A policy with a Reason is for conditions whose reason it matches. A policy without one is for
-// conditions that no policy with a Reason matches, even if that policy still waits. A Reason that
-// is not a valid regular expression matches nothing.
+// A policy with a Reason is for conditions whose reason it matches. A policy without a Reason is
+// for conditions that no policy with a Reason matches. A policy with a matching Reason counts even
+// if its toleration has not ended. A Reason that is not a valid regular expression matches nothing.
 func Broken(conditions []corev1.NodeCondition, policies []cloudprovider.RepairPolicy, now time.Time) (policy cloudprovider.RepairPolicy, at time.Time, broken bool) {
 	var next time.Time
 	for _, c := range conditions {

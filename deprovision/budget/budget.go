@@ -24,8 +24,8 @@ type Usage struct {
 	NotReady int
 }
 
-// Count returns the usage of each pool by name. It counts nodes that have been ready once or that
-// reboot.
+// Count returns the usage of each pool. The keys are the names of the pools. It counts nodes that
+// have been ready once or that reboot.
 func Count(nodes []eligibility.Node) map[string]Usage {
 	return count(nodes, (*eligibility.Node).PoolName)
 }
@@ -54,7 +54,7 @@ func count(nodes []eligibility.Node, name func(*eligibility.Node) string) map[st
 // Unlimited is the number that a pool without an active budget allows.
 const Unlimited = math.MaxInt32
 
-// Ledger says how many more nodes of each pool may go, by reason. It is immutable and safe for
+// Ledger says how many more nodes of each pool may go for each reason. It is immutable and safe for
 // concurrent use. The zero value knows no pool and allows nothing.
 type Ledger struct {
 	lines []line
@@ -73,9 +73,9 @@ func Reasons() []nodepool.Reason {
 }
 
 // New reads the budgets of the pools at the given moment. The smallest budget that is active and
-// counts for a reason decides. Percentages round up. usage is by pool name; a pool that is missing
-// there has no nodes. A schedule that cannot be read makes its budget allow nothing, as in
-// Karpenter. A decoded pool has no such schedule.
+// counts for a reason decides. Percentages round up. The keys of usage are names of pools; a pool
+// that is missing there has no nodes. A schedule that cannot be read makes its budget allow
+// nothing, as in Karpenter. A decoded pool has no such schedule.
 func New(pools []nodepool.NodePool, usage map[string]Usage, now time.Time) Ledger {
 	var out Ledger
 	for _, p := range pools {
@@ -85,7 +85,8 @@ func New(pools []nodepool.NodePool, usage map[string]Usage, now time.Time) Ledge
 }
 
 // Zones is [New] for budgets of zones: each budget applies to each zone, across all pools. Nodes
-// whose zone is unknown count as one zone. The names of the ledger are zones.
+// whose zone is unknown count as one zone. The methods of the ledger then take names of zones
+// instead of names of pools.
 func Zones(budgets []nodepool.Budget, nodes []eligibility.Node, now time.Time) Ledger {
 	var out Ledger
 	usage := count(nodes, func(n *eligibility.Node) string { return n.Zone })

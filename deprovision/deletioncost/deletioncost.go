@@ -58,19 +58,21 @@ type Options struct {
 //
 //   - A node that is leaving has the lowest possible cost.
 //   - Then come the n nodes that should become empty, with the costs -n, -n+1 and so on. They are
-//     the planned nodes, then drifted nodes, then nodes that may be consolidated. The last two
-//     kinds are in the order of the ranker, as far as the budgets of their pools allow.
+//     the planned nodes, then drifted nodes, then nodes that may be consolidated. Drifted nodes and
+//     nodes that may be consolidated are in the order of the ranker, and only as many are included
+//     as the budgets of their pools allow.
 //   - All other nodes have cost 0, such as nodes that must stay, and nodes that scaling down does
 //     not empty.
 //
-// Scaling down does not empty a node if a pod that needs a new place belongs neither to a
-// ReplicaSet nor to a Job, nor to the namespace kube-system.
+// Scaling down can empty a node only if every pod that needs a new place is controlled by a
+// ReplicaSet or a Job, or is in the namespace kube-system, and at least one running pod is
+// controlled by a ReplicaSet.
 //
 // Existing deletion costs of the pods are ignored. Otherwise the costs of one call would change the
 // ranks of the next. See [Without].
 //
 // The error is that of [deprovision.Cluster.Validate]. The cluster is only read, and calls may run
-// concurrently. The cost is that of [deprovision.Rank].
+// concurrently. It takes about as long as [deprovision.Rank].
 func Of(c deprovision.Cluster, opts *Options) ([]Cost, error) {
 	var o Options
 	if opts != nil {
@@ -185,8 +187,8 @@ func controlledBy(pod *corev1.Pod, kind string) bool {
 }
 
 // Without returns a copy of the pod without a deletion cost. A pod that has none is returned
-// itself. If the annotations come from [Of], plans should read such pods, because the annotations
-// then say nothing about the cost of an eviction.
+// itself, not a copy. If [Of] wrote the annotations, give plans pods without them: these
+// annotations say which pods should go first, and nothing about the cost of an eviction.
 func Without(pod *corev1.Pod) *corev1.Pod {
 	if _, has := pod.Annotations[eviction.DeletionCost]; !has {
 		return pod

@@ -19,10 +19,10 @@ type Tier int
 // The tiers, in the order of their turns. Pods of the two system priority classes are critical:
 // other pods may need them while they end.
 const (
-	Ordinary Tier = iota
-	OrdinaryDaemon
-	Critical
-	CriticalDaemon
+	Ordinary       Tier = iota // neither a daemon nor critical
+	OrdinaryDaemon             // owned by a DaemonSet, but not critical
+	Critical                   // critical, but no daemon
+	CriticalDaemon             // owned by a DaemonSet, and critical
 )
 
 // String returns the tier in words.
@@ -42,19 +42,19 @@ type Step struct {
 
 // Plan says how one node is emptied from a given moment on.
 type Plan struct {
-	// Steps are the pods that the drain evicts, by tier, then by the cost of eviction, then by
-	// name.
+	// Steps are the pods that the drain evicts, ordered by tier, then by the cost of eviction, then
+	// by name.
 	Steps []Step
 	// Ending are the pods that were evicted and have not ended yet. A pod that should have ended
 	// more than a minute ago is not listed, because no kubelet is left to report its end. After the
 	// deadline no pod is listed.
 	Ending []*corev1.Pod
 	// Stay are the pods that no drain waits for: finished pods, static pods of the kubelet, pods
-	// that tolerate the taint of nodes that go, and pods whose end is no longer waited for (see
-	// Ending).
+	// that tolerate the taint karpenter.sh/disrupted, and pods whose end is no longer waited for
+	// (see Ending).
 	Stay []*corev1.Pod
-	// Forced are the pods to delete now because the deadline is near, with a grace period of at
-	// least a second.
+	// Forced are the pods to delete now because the deadline is near. Each of them is also in Steps
+	// or in Ending.
 	Forced []Forced
 }
 
@@ -82,12 +82,14 @@ func (p Plan) Now() []*corev1.Pod {
 	return out
 }
 
-// Of plans the drain of a node with the given pods. Every eviction uses up one disruption of its
-// budget, so two pods of one budget do not go at the same time if the budget allows only one.
+// Of plans the drain of a node with the given pods. Every eviction uses up one disruption of the
+// pod's budget, so two pods of one budget do not go at the same time if the budget allows only one
+// disruption.
 //
-// deadline is when the node goes, whatever runs there; the zero time means never. It limits the
-// node, not the pod. A pod is forced when the time until the deadline is shorter than its grace
-// period. A pod that is already ending is forced if it would end after the deadline.
+// deadline is when the node goes, whatever runs there; the zero time means never. The deadline
+// holds for the node even if the grace period of a pod is longer: a pod is forced when the time
+// until the deadline is shorter than the pod's grace period. A pod that is already ending is forced
+// if it would end after the deadline.
 func Of(pods []*corev1.Pod, budgets eviction.Budgets, now, deadline time.Time) Plan {
 	var out Plan
 	for _, p := range pods {

@@ -8,9 +8,9 @@ import (
 )
 
 // Attached returns the names of the persistent volumes that are still attached to the node although
-// no remaining pod uses them, sorted. If the node is given back before they are detached, pods that
-// use them cannot start elsewhere for minutes. pods are the pods that remain on the node. claims
-// must include the volume claims of their namespaces.
+// no remaining pod uses them, sorted. If the node is given back before these volumes are detached,
+// pods that use them cannot start elsewhere for minutes. pods are the pods that remain on the node.
+// claims must include the volume claims of the namespaces of these pods.
 func Attached(node string, attachments []*storagev1.VolumeAttachment, pods []*corev1.Pod, claims []*corev1.PersistentVolumeClaim) []string {
 	type key struct{ namespace, claim string }
 	stay := map[key]bool{}

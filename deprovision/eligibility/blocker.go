@@ -74,10 +74,12 @@ func (b Blocker) String() string {
 
 // Rules are the caller's choices. The zero value decides as Karpenter does.
 type Rules struct {
-	// MinimumAge keeps younger nodes from every method except interruption, expiration and repair.
+	// MinimumAge protects younger nodes from all methods except interruption, expiration and
+	// repair.
 	MinimumAge time.Duration
-	// KeepUnowned protects pods that no controller would recreate. If it is false, only nodes of
-	// karpenter.sh/v1alpha5 pools protect such pods, as in the Karpenter versions with that API.
+	// KeepUnowned protects pods that no controller would recreate. If it is false, such pods are
+	// protected only on nodes of karpenter.sh/v1alpha5 pools, as in the Karpenter versions with
+	// that API.
 	KeepUnowned bool
 	// Keep returns why a node must stay, or an empty string if it may go; nil keeps no node. The
 	// reason is a blocker of kind [Kept]. Interruption and the expiration of v1 pools ignore it.
@@ -96,8 +98,9 @@ const doNotConsolidate = "karpenter.sh/do-not-consolidate"
 // Exceptions:
 //
 //   - Interruption and the expiration of v1 pools have only the blockers NotOurs and Leaving.
-//   - Pods do not block drift or repair of a node with a terminationGracePeriod, nor a repair with
-//     a Grace, because these limit how long the pods can stay.
+//   - Annotations and PodDisruptionBudgets of pods do not block drift or repair of a node with a
+//     terminationGracePeriod, nor a repair with a Grace, because these limit how long the pods can
+//     stay. The blockers PodUnowned and PodUnplaceable remain.
 //   - As in Karpenter v1.15, a do-not-disrupt annotation on the node does not block its repair, and
 //     a node that was never ready can be repaired.
 func Blockers(n *Node, m Method, budgets eviction.Budgets, now time.Time, r Rules) []Blocker {

@@ -46,7 +46,7 @@ type Node struct {
 // no reason and has always been due.
 type Repair struct {
 	// Since is when the repair became due. The earliest repair comes first, so a caller can set a
-	// priority by moving it.
+	// priority by changing Since.
 	Since time.Time
 	// Why is the reason, as text for people.
 	Why string
@@ -56,9 +56,9 @@ type Repair struct {
 }
 
 // FromNode returns a Node with the type, zone and capacity type of n's labels. pods are the pods
-// bound to it. price is per hour; 0 means unknown. If pool is nil, as on a cluster without a
-// provisioner, the node gets a pool with an empty name that consolidates at any time. For a plan
-// that pool must be among the pools of the cluster.
+// bound to n. price is its price per hour; 0 means unknown. If pool is nil, as on a cluster without
+// a provisioner, the node gets a pool with an empty name that consolidates at any time. To plan
+// with such nodes, add that pool to the pools of the cluster.
 func FromNode(n *corev1.Node, pods []*corev1.Pod, pool *nodepool.NodePool, price Price) Node {
 	if pool == nil {
 		pool = &nodepool.NodePool{APIVersion: nodepool.V1, Disruption: nodepool.Disruption{Policy: nodepool.WhenEmptyOrUnderutilized, ConsolidateAfter: new(time.Duration)}}
@@ -80,7 +80,8 @@ type Claim struct {
 	ExpireAfter, TerminationGracePeriod *time.Duration
 	// Decides says that the claim alone decides: nil ExpireAfter means never and nil
 	// TerminationGracePeriod means no limit, whatever the pool has now. A NodeClaim of
-	// karpenter.sh/v1 has copies of both. If Decides is false, the pool's value replaces a nil one.
+	// karpenter.sh/v1 has copies of both. If Decides is false, the pool's value replaces a nil
+	// value of the claim.
 	Decides bool
 	// Consolidatable is the condition of that name, or nil if the claim does not have it.
 	Consolidatable *bool
@@ -123,8 +124,8 @@ func (n *Node) Leaving() bool {
 	})
 }
 
-// Rebooting reports whether the node is being rebooted as a repair. The claim says so, or the taint
-// that the node has until it is back.
+// Rebooting reports whether the node is being rebooted as a repair. It is if its claim says so, or
+// if it has the taint karpenter.sh/rebooting, which it keeps until it is back.
 func (n *Node) Rebooting() bool {
 	return n.Claim.Rebooting || slices.ContainsFunc(n.Node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == "karpenter.sh/rebooting" })
 }

@@ -22,8 +22,8 @@ func (n *Node) Created() time.Time {
 	return n.Node.CreationTimestamp.Time
 }
 
-// LastPodEvent returns the last time at which the pod was created, bound, ended or deleted. The
-// result is never after now, because a deletion time may lie in the future.
+// LastPodEvent returns the last time at which the pod was created, bound, ended or deleted. A
+// deletion time in the future counts as now, so the result is never after now.
 func LastPodEvent(p *corev1.Pod, now time.Time) time.Time {
 	at := p.CreationTimestamp.Time
 	for _, c := range p.Status.Conditions {
@@ -57,8 +57,8 @@ func (n *Node) QuietSince() time.Time {
 	return n.Created()
 }
 
-// ExpiresAt returns when the node reaches its maximum age. It returns false if the node never does
-// or its age is unknown. The claim's setting precedes the pool's.
+// ExpiresAt returns when the node reaches its maximum age. It returns false if the node never
+// reaches it or its age is unknown. The claim's setting precedes the pool's.
 func (n *Node) ExpiresAt() (time.Time, bool) {
 	after := n.expireAfter()
 	if after == nil || n.Created().IsZero() {
@@ -78,7 +78,7 @@ func (n *Node) expireAfter() *time.Duration {
 }
 
 // Lifetime returns the remaining share of the node's life, from 0 to 1. It is 1 if the node never
-// expires.
+// expires or its age is unknown.
 func (n *Node) Lifetime(now time.Time) float64 {
 	after := n.expireAfter()
 	if after == nil || *after <= 0 || n.Created().IsZero() {
@@ -88,7 +88,8 @@ func (n *Node) Lifetime(now time.Time) float64 {
 	return math.Max(0, math.Min(1, left))
 }
 
-// RemainingLife returns the time until the node expires, or false if it never does.
+// RemainingLife returns the time until the node expires, at least 0. It returns false if the node
+// never expires or its age is unknown.
 func (n *Node) RemainingLife(now time.Time) (time.Duration, bool) {
 	at, ok := n.ExpiresAt()
 	if !ok {

@@ -78,12 +78,12 @@ func (b Budgets) selecting(p *corev1.Pod) []*budget {
 }
 
 // Check says why the eviction API would not evict the pod now, or returns the zero value if it
-// would:
+// would. The first rule that applies decides:
 //
-//   - A pod that has not started or has finished is always evicted.
-//   - A pod that several budgets select is never evicted.
-//   - An unready pod is evicted if its budget says AlwaysAllow or has as many healthy pods as it
-//     wants.
+//   - A pod that has not started, has finished or is being deleted can always be evicted.
+//   - A pod that several budgets select can never be evicted.
+//   - An unready pod can be evicted if its budget says AlwaysAllow or has as many healthy pods as
+//     it wants.
 //   - Any other pod needs a disruption that its budget still allows. A budget allows none while its
 //     status is of an older spec (status.observedGeneration is below metadata.generation).
 func (b Budgets) Check(p *corev1.Pod) Refusal {
@@ -128,7 +128,8 @@ func (b Budgets) Allowed(name string) int {
 }
 
 // Free reports whether evicting the pod counts against no budget. That is so if no budget selects
-// it, it does not run, or it is unready and its budget allows that.
+// the pod, if it does not run, or if it is unready and its only budget allows evicting unready
+// pods.
 func (b Budgets) Free(p *corev1.Pod) bool {
 	found := b.selecting(p)
 	return len(found) == 0 || inert(p) || len(found) == 1 && !ready(p) && found[0].allowsUnready()

@@ -5,8 +5,8 @@ import "github.com/joinery-sdk/joinery/deprovision/plan"
 // Kind says what an [Action] does.
 type Kind string
 
-// The kinds, and the facts that report their results. A node may be drained without a Cordon
-// before, because a command that waits for nothing drains at once.
+// The kinds, and the facts that report their results. A node may be drained without an earlier
+// Cordon, because a command that waits for nothing drains at once.
 const (
 	Cordon   Kind = "cordon"    // keep new pods off the node until it is drained; no fact reports it
 	Buy      Kind = "buy"       // buy the node: Ready, or Failed
@@ -16,7 +16,8 @@ const (
 )
 
 // Action is one step for the caller. It is repeated until an event reports its result. Cordon is
-// repeated until the node is to be drained or stays. So every action must be idempotent.
+// repeated until the node is to be drained, or is to accept pods again. So every action must be
+// idempotent.
 type Action struct {
 	Kind Kind
 	// Command is the index of the action's command.
@@ -52,7 +53,7 @@ type Status string
 // The statuses. Done and all later ones are final.
 const (
 	Waiting   Status = "waiting"   // waits for commands before it
-	Buying    Status = "buying"    // its replacements are not ready yet, or the successor of a node that went first
+	Buying    Status = "buying"    // its new nodes are not ready yet; with TerminateFirst, its node is gone already
 	Draining  Status = "draining"  // its nodes are being emptied and given back
 	Reverting Status = "reverting" // what it bought is being given back
 	Done      Status = "done"      // all its nodes are given back

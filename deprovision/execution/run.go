@@ -37,9 +37,9 @@ type Run struct {
 
 // New begins to carry out the commands in their order. At most parallel commands run at a time;
 // less than 1 means one. A command waits for earlier commands that buy a node for its pods. The
-// nodes of a later wave are cordoned until the wave begins. A node that goes first (see
-// [plan.Command.TerminateFirst]) is drained and given back at once, and its successor is bought
-// when the machine is gone. Commands are only read, and must not change.
+// nodes of a later wave are cordoned until the wave begins. The node of a command with
+// [plan.Command.TerminateFirst] is drained and given back as soon as the command begins, and its
+// successor is bought when the machine is gone. Commands are only read, and must not change.
 func New(commands []plan.Command, parallel int) Run {
 	r := Run{commands: commands, parallel: max(1, parallel), statuses: make([]Status, len(commands)), why: make([]string, len(commands)), at: map[string]int{}, stages: map[string]stage{}}
 	for i := range commands {
@@ -62,6 +62,7 @@ type UnexpectedError struct {
 	Command int
 }
 
+// Error says what was reported, and which command did not request it.
 func (e *UnexpectedError) Error() string {
 	if e.Command < 0 {
 		return fmt.Sprintf("execution: %s of node %s, which no command of the plan names", e.Event.Fact, e.Event.Node)
@@ -83,9 +84,9 @@ func (r Run) Finished() bool {
 	return !slices.ContainsFunc(r.statuses, func(s Status) bool { return !s.Final() })
 }
 
-// Actions returns what to do now, commands in their order, nodes to buy first. The result stays the
-// same until an event is reported, so a caller that was stopped can continue. It costs O(nodes of
-// the commands in progress).
+// Actions returns what to do now, ordered by command. Within a command, the actions on its new
+// nodes come first. The result stays the same until an event is reported, so a caller that was
+// stopped can continue. It costs O(nodes of the commands in progress).
 func (r Run) Actions() []Action {
 	var out []Action
 	for i := range r.commands {
@@ -120,8 +121,8 @@ func (r Run) Actions() []Action {
 	return out
 }
 
-// Tell returns the run after the event. Reporting an event again changes nothing. The error is an
-// [*UnexpectedError]; then the run is unchanged.
+// Tell returns the run after the event. Reporting the same event again changes nothing. If the
+// error is not nil, it is an [*UnexpectedError], and the run is unchanged.
 func (r Run) Tell(e Event) (Run, error) {
 	i, ok := r.at[e.Node]
 	if !ok {

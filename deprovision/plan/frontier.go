@@ -19,13 +19,17 @@ type Point struct {
 }
 
 // Frontier says what fewer evictions would save, to help to choose [Options.MaxEvictions]. It makes
-// one plan for each number of evictions and one with the limit of the options. It returns the
-// points that these plans and their first commands reach, in ascending order of evictions. Every
-// point saves something, and none takes as many evictions as another one and saves no more.
+// one plan with the limit of the options, and one with each of the given limits. It skips limits
+// below 1, limits that are not below the limit of the options, and limits that are not below the
+// evictions of the first plan. It returns the points that these plans and their first commands
+// reach, in ascending order of evictions. Every point saves something, and a point with more
+// evictions saves more. A point that saves no more than another one with as many or fewer evictions
+// is left out.
 //
-// Every point can be reached, see its MaxEvictions and Commands. A plan whose limit is the
-// evictions of the point may save less than the first commands of a larger plan, because its search
-// is another one. The error is that of [Make], and the cost is that of as many plans.
+// Every point can be reached, see its MaxEvictions and Commands. Use the point's MaxEvictions as
+// the limit, not its Evictions: a plan that is limited to exactly these evictions is searched in a
+// different way and may save less. The error is that of [Make], and the cost is that of all the
+// plans.
 func Frontier(ctx context.Context, c deprovision.Cluster, sim Simulator, opts *Options, evictions ...int) ([]Point, error) {
 	var own Options // Make fills in the defaults, and a price of 0 is one
 	if opts != nil {

@@ -30,18 +30,20 @@ import (
 // Make looks for the final state without budgets. The commands then go as far as the budgets allow,
 // and the next plan continues from there. If every command is larger than the budgets allow, one
 // command gives its nodes back in waves, see [Command.Waves]. If constraints between pods forbid
-// waves, Make looks for a state within the budgets. If no command leads to any of these states, such
-// as where the limit of a pool forbids to buy before others go, Make gives back the node that gains
-// most by itself, and searches on from there. It begins with such a node if the plan would otherwise
-// save less than that one, unless budgets hold nodes back, because then the next plan continues.
+// waves, Make looks for a state within the budgets. If no command leads to any of these states, for
+// example because a pool's limit forbids buying before nodes go, Make gives back the single node
+// that gains most, and searches on from there. If that node alone could gain more than a plan, Make
+// also makes the plan that begins with it, and uses it if it saves more, unless budgets hold nodes
+// back: then the next plan continues.
 //
 // Each round begins where the one before ended. Make ends when a round finds no change, when every
-// further change would move a pod again, or when budgets hold nodes back. So if the plan is made
-// again after its commands, with the same options and budgets, its first command moves some pod a
-// second time.
+// further change would move a pod again, or when budgets hold nodes back. So after all commands of
+// a plan, if no budget held it back, a new plan with the same options is empty, or its first
+// command moves a pod that this plan has moved already.
 //
-// Nodes that are broken or have drifted and that nothing can be bought for go last, before their
-// successors are bought, but budgets are charged with them first: see [Command.TerminateFirst].
+// Some broken or drifted nodes must go before their successors can be bought, see
+// [Command.TerminateFirst]. Their commands come last, but the budgets are reserved for them first.
+// If several such nodes need the same slot, one of them goes and the next plan continues.
 //
 // The error is [ErrNoSimulator], [*UnknownMethodError], that of [deprovision.Cluster.Validate],
 // that of the simulator, or that of the context.

@@ -9,9 +9,9 @@ import (
 )
 
 // Objective is what consolidation maximizes: the saving of a change over the horizon minus the
-// price of its disruption. A change is made only if the result is positive. Savings are counted in
-// CostPerHour, the cost in the objective of provisioning, so that a node that was bought for that
-// objective is not given back because of its price. The zero value has the defaults of its fields.
+// price of its disruption. A change is made only if the result is positive. Savings are differences
+// of CostPerHour, the cost that provisioning minimized. So a node is not given back only because
+// its price is higher than its cost. The zero value has the defaults of its fields.
 type Objective struct {
 	// Horizon is how long a saving counts, but not beyond the expiry of the node. 0 means the time
 	// since a pod last came to the node or left it ([eligibility.Node.QuietSince]), but at least
@@ -23,10 +23,11 @@ type Objective struct {
 	// [deprovision.Candidate.Disruption]. 0 means one cent. A negative price means that disruption
 	// is free, so that any saving is taken, as Karpenter does.
 	DisruptionPrice deprovision.Price
-	// Balanced, if not 0, compares two shares. A change causes a share of its pool's disruption. It
-	// must save a share of the pool's cost that is at least 1/Balanced of that. This is also a
-	// price of disruption: the pool's cost over the horizon, divided by Balanced times the pool's
-	// disruption. Pools with the policy Balanced have 2, as in Karpenter.
+	// Balanced, if not 0, compares a change with its pool. If the change causes the share d of the
+	// disruption of emptying the whole pool, it must save more than the share d/Balanced of the
+	// pool's cost. So one unit of disruption costs the pool's cost over the horizon, divided by
+	// Balanced and by the pool's disruption, or DisruptionPrice if that is more. 0 means 2 for
+	// pools with the policy Balanced, as in Karpenter, and no comparison for other pools.
 	Balanced int
 }
 

@@ -1,9 +1,10 @@
 // Package plan decides which nodes of a cluster go, when they go, and where their pods go.
 //
 // [Make] asks a [Simulator] where pods would go. It returns commands and one [Verdict] for every
-// node. Each command is right once the commands before it have been carried out. Nodes that must go
-// (interrupted, expired, drifted), nodes without pods, sets of nodes and single nodes are all moves
-// of one type, and one test accepts them.
+// node. Each command is right once the commands before it have been carried out. Internally every
+// change is a move of one type, whether it gives back nodes that must go (interrupted, expired,
+// broken, drifted), empty nodes, a set of nodes or a single node. One test decides whether a move
+// becomes a command.
 //
 // Some pods move without a command, such as pending pods and pods of nodes that are leaving. The
 // simulator has to deal with them: its answers must be right whenever these pods move. The
@@ -30,6 +31,7 @@ var ErrNoSimulator = errors.New("deprovision: the simulator is nil")
 // UnknownMethodError says that [Options.Methods] names a method that does not exist.
 type UnknownMethodError struct{ Method eligibility.Method }
 
+// Error returns a sentence with the method.
 func (e *UnknownMethodError) Error() string {
 	return fmt.Sprintf("deprovision: there is no method %q", e.Method)
 }
@@ -42,8 +44,9 @@ type Options struct {
 	Ranker deprovision.Ranker
 	// Objective is what consolidation maximizes.
 	Objective Objective
-	// MaxEvictions limits how many pods consolidation moves; 0 means no limit. Pods that forced
-	// methods move do not count. [Frontier] shows what a limit costs.
+	// MaxEvictions limits how many pods consolidation moves; 0 means no limit. Pods that move
+	// because of interruption, expiration, repair or drift do not count. [Frontier] shows what a
+	// limit costs.
 	MaxEvictions int
 	// MinSavings is the smallest saving per hour that each consolidation must have.
 	MinSavings deprovision.Price
@@ -55,11 +58,12 @@ type Options struct {
 	// Rules are additional rules of eligibility.
 	Rules eligibility.Rules
 	// ZoneBudgets limit how many nodes of each zone may leave at once, across all pools, in
-	// addition to the budgets of the pools. They have the same form as these. nil limits nothing.
+	// addition to the budgets of the pools. They have the same form as the budgets of pools. nil
+	// limits nothing.
 	ZoneBudgets []nodepool.Budget
 	// DriftByZone replaces drifted nodes zone by zone: first in the zone where some are leaving
 	// already, otherwise in the zone where a node drifted first. The next zone follows when no
-	// drifted node of this one can go.
+	// drifted node of the current zone can go.
 	DriftByZone bool
 	// TerminateFirst are the methods that may give a node back before its successor is bought, see
 	// [Command.TerminateFirst]: [eligibility.Unhealthy] and [eligibility.Drift]; others have no
@@ -69,9 +73,9 @@ type Options struct {
 	// The pods of a broken node lose nothing by waiting. The pods of a drifted node run until it
 	// goes, and the freed capacity could be lost to others, so Drift is used only on request.
 	TerminateFirst []eligibility.Method
-	// LaunchTime is how long a new node takes to start. An interruption with less notice does not
-	// wait for it. 0 means a minute, which is less than the two minutes of notice that clouds give
-	// for spot machines.
+	// LaunchTime is how long a new node takes to start. If an interruption leaves less time, its
+	// command does not wait for new nodes (see [Command.AtOnce]). 0 means a minute, which is less
+	// than the two minutes of notice that clouds give for spot machines.
 	LaunchTime time.Duration
 }
 
@@ -103,37 +107,42 @@ const (
 )
 
 // Command is one change: buy the new nodes, move the pods, give the nodes back. With TerminateFirst
-// the node is given back before the new one is bought.
+// the node is given back before the new node is bought.
 type Command struct {
 	Method eligibility.Method
 	Kind   Kind
 	// Nodes are the nodes that go, in the order of their names.
 	Nodes []deprovision.Candidate
 	// Waves are the names of the nodes that leave together. A wave starts when the one before it
-	// has left. There are waves if the budgets allow fewer nodes at once than the command gives
-	// back. The caller may let a later wave wait longer. nil means that all nodes leave together.
-	Waves    [][]string
+	// has left. A command has waves if the budgets allow fewer nodes at once than it gives back.
+	// The caller may let a later wave wait longer. nil means that all nodes leave together.
+	Waves [][]string
+	// NewNodes are the nodes to buy. Later commands may place pods on them.
 	NewNodes []NewNode
 	// Placements are the new places of all pods that move, in an order in which each can be bound
-	// once all nodes of the command are gone. With Waves the order is wave by wave: each pod can be
-	// bound once the nodes of its wave and of those before are gone, while the nodes of later waves
-	// still run their own pods and take no more. It need not be an order for all waves at once.
+	// once all nodes of the command are gone. With Waves, the placements are grouped by wave. The
+	// pods of a wave can be bound, in this order, once the nodes of that wave and of all earlier
+	// waves are gone, while the nodes of later waves still run their own pods and accept no others.
+	// The order need not be right if all waves leave together.
 	Placements []Placement
-	// Stranded are pods without another place that end with a node that goes in any case. Their
-	// controllers, if they have any, recreate them.
+	// Stranded are the pods that have no other place and end with their node, which goes in any
+	// case. Their controllers, if they have any, recreate them.
 	Stranded []*corev1.Pod
 	// Groups are the names of the groups that fall below their minimum, sorted. All pods of such a
 	// group move in this command, unless the nodes go in any case.
 	Groups []string
-	// SavingsPerHour may be negative if the node has to go in any case.
+	// SavingsPerHour is the price of Nodes minus that of NewNodes; unknown prices count as 0. It
+	// may be negative if the nodes have to go in any case.
 	SavingsPerHour deprovision.Price
-	Disruption     float64
+	// Disruption is the sum of the disruptions of Nodes, see [deprovision.Candidate.Disruption].
+	Disruption float64
 	// AtOnce says not to wait for the new nodes, because the cloud takes the old node first.
 	AtOnce bool
 	// TerminateFirst says that the node goes before its successor in NewNodes can be bought,
-	// because that takes what the node itself uses, such as its slot of a full reservation. Its
-	// pods wait meanwhile. So the node is drained and given back first, and the successor is bought
-	// once the machine is gone. If that fails, the pods are pending like any others.
+	// because buying the successor takes what the node itself uses, such as its slot of a full
+	// reservation. So the node is drained and given back first, and the successor is bought once
+	// the machine is gone. The pods of the node wait meanwhile. If the purchase fails, the pods are
+	// pending like any others.
 	TerminateFirst bool
 	// Why is the reason, as one sentence.
 	Why string
@@ -192,11 +201,11 @@ type Verdict struct {
 type Result struct {
 	// Commands are to be carried out in order.
 	Commands []Command
-	// Verdicts has one verdict for each node of the cluster, by name.
+	// Verdicts has one verdict for each node of the cluster, sorted by name.
 	Verdicts []Verdict
 	// PricePerHour is the price of all nodes before the plan; unknown prices are left out.
-	// PricePerHourAfter is the same after all commands. Evictions is the number of pods that move,
-	// each of them once.
+	// PricePerHourAfter is the same after all commands. Evictions is the number of different pods
+	// that move.
 	PricePerHour, PricePerHourAfter deprovision.Price
 	Evictions                       int
 	// Questions is the number of questions to the simulator. Avoided is the number of questions

@@ -23,9 +23,9 @@ func (c *Command) Touches() []string {
 	return out
 }
 
-// Sightings records since when every plan has given back the same nodes. With it a caller takes a
-// saving only if it lasts: a node that is empty now may be needed in a minute. The zero value has
-// seen no plan. Sightings is immutable.
+// Sightings records, for each node and method, since when every plan without a gap has given back
+// the node by that method. With it a caller takes a saving only if it lasts, because a node that is
+// empty now may be needed in a minute. The zero value has seen no plan. Sightings is immutable.
 type Sightings struct {
 	since map[sighting]time.Time
 }

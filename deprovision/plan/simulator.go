@@ -20,16 +20,18 @@ type Simulator interface {
 // CostBound is an optional ability of a [Simulator]. Without it, a plan asks more questions.
 type CostBound interface {
 	// Bound returns a lower bound of the cost per hour of new nodes for the pods of the question.
-	// These nodes hold the pods together with all the free capacity of the other nodes. Zero is
-	// always right; a higher bound saves questions.
+	// The pods may be divided between these new nodes and all free capacity of the nodes that stay.
+	// Zero is always right; a higher bound saves questions.
 	Bound(Question) deprovision.Price
 }
 
 // RetentionHint is an optional ability of a [Simulator]. Without it, a plan tries the first nodes
 // of the ranking.
 type RetentionHint interface {
-	// Choose returns for each case which of the nodes to retain: the cheapest fractional choice of
-	// these nodes and new nodes that holds all their pods. Only the quality of a plan depends on
+	// Choose solves one problem for several cases, which differ in the costs of the nodes:
+	// [NodeChoice.Costs] has one cost for each case. result[k][i] says whether to retain nodes[i]
+	// in case k. It is the rounded solution of this problem: the cheapest fractional mix of these
+	// nodes and new nodes that holds all pods of these nodes. Only the quality of a plan depends on
 	// it. nil means that there is no hint.
 	Choose(nodes []NodeChoice, cases int) [][]bool
 }
@@ -39,8 +41,8 @@ type NodeChoice struct {
 	Node string
 	// Pods are the pods that move if the node goes.
 	Pods []*corev1.Pod
-	// Costs are the costs per hour of retaining the node, by case: its own cost less the cost of
-	// emptying it.
+	// Costs[k] is the cost per hour of retaining the node in case k: its own cost less the cost of
+	// emptying it, so it may be negative.
 	Costs []deprovision.Price
 }
 
@@ -55,7 +57,8 @@ type Question struct {
 	Pods []*corev1.Pod
 	// MaxNodes limits how many nodes are bought; 0 means none.
 	MaxNodes int
-	// MaxCost is an exclusive upper bound of their total cost per hour; 0 means no bound.
+	// MaxCost is an exclusive upper bound of the total cost per hour of the nodes bought; 0 means
+	// no bound.
 	MaxCost deprovision.Price
 	// CapacityTypes are the capacity types that may be bought; nil means all.
 	CapacityTypes []string
@@ -85,14 +88,16 @@ type Question struct {
 
 // Answer is where pods would go. The zero value says that no pod has to move.
 type Answer struct {
-	// Placements are the places of all pods, in an order in which each can be bound.
+	// Placements are the places of all pods, in an order in which they can be bound one after the
+	// other.
 	Placements []Placement
 	// NewNodes are the nodes to buy.
 	NewNodes []NewNode
 	// If the question has Freed set, Freed lists what the new nodes use and only the removed nodes
 	// free, sorted. Each text says why nothing could be bought before, such as "reservation cr-1 is
-	// full". Two answers with the same text are about the same place. If there is no text, the plan
-	// assumes that the simulator does not support Question.Freed, and no node goes first.
+	// full". If the answers for two nodes have a text in common, both nodes need the same slot, so
+	// only one of them goes at a time. If there is no text, the plan assumes that the simulator
+	// does not support Question.Freed, and no node goes first.
 	Freed []string
 	// Forgone is the price of the preferences that the pods lose by moving. A change must save this
 	// amount in addition. 0 means that preferences have no price.
@@ -138,10 +143,13 @@ type NewNode struct {
 	// PricePerHour is the node's price. CostPerHour is its cost in the objective; 0 means the
 	// price.
 	PricePerHour, CostPerHour deprovision.Price
-	Labels                    map[string]string
-	Pods                      []*corev1.Pod
-	// Daemons are the pods that DaemonSets will run on the node. They block later commands of the
-	// same plan, as those of other nodes do.
+	// Labels are the labels that the node will have. A plan only passes them on.
+	Labels map[string]string
+	// Pods are the pods of the answer that are placed on the node.
+	Pods []*corev1.Pod
+	// Daemons are the pods that DaemonSets will run on the node. If a later command of the same
+	// plan would give the node back, they are checked for blockers (annotations, disruption
+	// budgets) like the daemons of any other node.
 	Daemons []*corev1.Pod
 	// Alternatives are other types that would hold the same pods in the same zone and still save
 	// money, cheapest first.

@@ -14,28 +14,30 @@ import (
 // policy Balanced.
 func AnySaving() plan.Objective { return plan.Objective{DisruptionPrice: -1} }
 
-// Balanced returns the objective that compares the share of its pools' cost that a change saves
-// with the share of their disruption that it causes:
+// Balanced returns the objective that compares a change with its pool: the share of the pool's
+// price that the change saves, with the share of the pool's disruption that it causes. The change
+// must satisfy
 //
-//	(savings / pool price) / (disruption / pool disruption) >= 1 / k
+//	(savings / pool price) / (disruption / pool disruption) > 1 / k
 //
 // Karpenter allows 1, 2 and 3; its default is 2.
 func Balanced(k int) plan.Objective {
 	return plan.Objective{DisruptionPrice: -1, Balanced: k}
 }
 
-// Payback returns the objective that a change must save more than its disruption costs, within the
-// horizon and the remaining life of the nodes:
+// Payback returns the objective that requires a change to save more than its disruption costs,
+// within the horizon and the remaining life of the nodes:
 //
-//	savings per hour x hours >= disruption x price
+//	savings per hour x hours > disruption x price
 //
 // The price is for one unit of disruption, about one eviction.
 func Payback(price deprovision.Price, horizon time.Duration) plan.Objective {
 	return plan.Objective{DisruptionPrice: price, Horizon: horizon}
 }
 
-// Lifetime ranks by cost per unit of disruption, with the disruption multiplied by the remaining
-// life. Karpenter did that before v1.14, when it ranked by disruption alone.
+// Lifetime ranks by cost per unit of disruption, with the disruption of the pods multiplied by the
+// remaining share of the node's life. Karpenter multiplied in this way before v1.14, when it ranked
+// by disruption alone.
 type Lifetime struct{}
 
 // Rank returns cost / (1 + (disruption - 1) x lifetime).

@@ -30,8 +30,8 @@ func (l List) Quotes(q instancetypes.PriceQuery, below []instancetypes.Quote) []
 }
 
 // SpotHistory replaces spot prices with those that the cloud reported, by type and zone. A type
-// that it does not contain keeps the price below, or loses it if Complete is set. A type that it
-// contains only in other zones is not sold in this zone.
+// that it does not contain keeps the price below, or loses it if Complete is set. If it contains a
+// type only in other zones, the type is not sold in this zone.
 type SpotHistory struct {
 	From instancetypes.PriceList
 	// Zones maps an instance type to a zone to US dollars per hour.

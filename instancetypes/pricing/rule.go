@@ -38,10 +38,11 @@ type Commitment struct {
 	// not. PercentOff, if not 0, reduces the price below instead.
 	Price, PercentOff float64
 	// PerHour, if not 0, makes it a savings plan that is counted in money: so many dollars an hour
-	// are paid whether used or not. A node uses the price below less PercentOff of them, and costs
-	// nothing else, until they are used up. Count and Price do not apply. Subtract what running
-	// nodes already use. The real bill covers the last node in part. Here a node is covered as a
-	// whole or not at all, so the bill may be lower than the plan by less than one node's price.
+	// are paid whether used or not. Each node takes the price below, reduced by PercentOff, from
+	// this amount and costs nothing else, until the amount is used up. Count and Price do not
+	// apply. Subtract what running nodes already use. The real bill covers the last node in part.
+	// Here a node is covered as a whole or not at all, so the bill may be lower than the plan by
+	// less than one node's price.
 	PerHour float64
 }
 

@@ -9,13 +9,15 @@ import (
 )
 
 // OfPod returns what the scheduler counts for a pod: the sum of its containers and sidecars or, if
-// that is more, the largest of its init steps. Pod-level requests replace it, and overhead and one
-// pod slot are added. The rules are those of the Kubernetes documentation ("Resource sharing within
-// containers", sidecars; "Assign pod-level resources"; "Resize container resources").
+// that is more, the largest of its init steps. Pod-level requests replace that result for the
+// resources that they name. Then overhead and one pod slot are added. The rules are those of the
+// Kubernetes documentation ("Resource sharing within containers", sidecars; "Assign pod-level
+// resources"; "Resize container resources").
 //
-// While a running pod is resized in place, what the kubelet has granted counts too. kube-scheduler
-// 1.37 compares three sums over all containers: requested, granted and in use. Earlier versions
-// compare these for each container. The larger result counts, so that a plan is right with both.
+// running says that the pod is bound to a node, so that its status counts: while a pod is resized
+// in place, what the kubelet has granted counts too. kube-scheduler 1.37 compares three sums over
+// all containers: requested, granted and in use. Earlier versions compare these for each container.
+// The larger result counts, so that a plan is right with both.
 func OfPod(p *corev1.Pod, running bool) corev1.ResourceList {
 	total := sum(p, asked)
 	whole, hasWhole := heldByPod(p)
