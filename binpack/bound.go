@@ -15,9 +15,9 @@ type BoundKind string
 
 // The bounds, weakest first. The first two rest on duals of items such that no filling of a type
 // has a dual value above its price. By linear programming duality, no plan costs less than the dual
-// value of its items, less that of existing nodes. Some items can only go to types that no filling
-// pays in full. The duals then also prove the rest of the price of as many whole bins as these
-// items need.
+// value of its items, minus the dual value that existing nodes can hold. Some items fit only types
+// whose price is above the dual value of every filling. Then the bound also counts this difference,
+// for as many whole bins as these items need.
 const (
 	// AssignmentLP has duals of items; fillings may hold fractions of items.
 	AssignmentLP BoundKind = "assignment-lp"
@@ -34,9 +34,9 @@ func (k BoundKind) Certificate() bool { return k != Exhausted }
 
 // Bound is a lower bound on the objective of every plan for the same items, with its certificate or
 // the extent of the search that proves it. Price is the bound; 0 claims nothing. Kind says what
-// proves it. It ignores budgets and weights of pools, so it also holds for plans that break them.
-// Proofs compute with numbers up to 2^52 units, which are exact: if one bin costs more than that,
-// about $4.5 million an hour, the bound may be 0.
+// proves it. The bound ignores budgets and weights of pools, so it also holds for plans that break
+// them. Proofs compute with numbers up to 2^52 units, which are exact: if one bin costs more than
+// that, about $4.5 million an hour, the bound may be 0.
 type Bound struct {
 	Price Price
 	Kind  BoundKind
@@ -53,9 +53,10 @@ type Bound struct {
 //
 // A certificate is checked in one pass over types and items, exactly or with a derived margin for
 // rounding. No type that costs less than the bound may have a filling with a dual value above its
-// price. The proved price is the dual value of the placed items, less what existing nodes, counted
-// reservations and capacity pools give away, plus the rest of the price of whole bins. Rounded up
-// to a sum of prices, it must reach the bound.
+// price. The proved price is the dual value of the placed items, minus the dual value that existing
+// nodes, counted reservations and capacity pools can hold above their prices, plus the price of
+// whole bins that no filling's dual value reaches. Rounded up to a sum of prices, it must reach the
+// bound.
 //
 // For [Configuration] the pass includes a search of limited length for each type. For [Exhausted]
 // the search runs again, with about the same number of nodes.

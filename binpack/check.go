@@ -13,9 +13,9 @@ import (
 )
 
 // Check returns every rule that a layout breaks, joined, or nil. The rules are capacity, labels,
-// tag limits, counts, pool budgets, reservations, diversity and MinValues. It reads the problem,
-// not the data that strategies share, so it also finds mistakes in that data. It costs O(shares x
-// requirements).
+// tag limits, the count of each item, limits of pools, Problem.Budgets, counted offerings,
+// diversity and MinValues. It reads the problem, not the data that strategies share, so it also
+// finds mistakes in that data. It costs O(shares x requirements).
 func (in *Instance) Check(l Layout) error { return in.check(in.split.layout(l, in.split.in)) }
 
 // check is Check for a layout of compiled types.

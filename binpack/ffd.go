@@ -14,13 +14,14 @@ import (
 // FirstFitDecreasing is first fit decreasing (D. S. Johnson, 1973). It packs the largest items
 // first, each into the first bin that takes it: an existing node, then an open bin, then a new bin.
 // The type of a new bin is the one with the lowest estimated cost for all remaining items. At the
-// end it changes each bin to the cheapest choice that holds its contents. If pool budgets leave
-// items unplaced, it packs a few bins at a time again until none is, within half the steps of
-// [EffortFast].
+// end it changes each bin to the cheapest choice that holds its contents. If limits of pools or
+// budgets leave items unplaced, it repacks a few bins at a time until all are placed or half the
+// steps of [EffortFast] are used.
 //
 // Size is the dominant share (A. Ghodsi et al., 2011): the largest fraction, over the resources,
 // that one copy takes of the largest capacity on offer. Blocks of bins are indexed by their largest
-// free capacity, so a pass for an item looks at few bins. It is the baseline for other strategies.
+// free capacity, so a pass for an item looks at few bins. FirstFitDecreasing is the baseline for
+// other strategies.
 type FirstFitDecreasing struct{}
 
 // Name returns "ffd".

@@ -273,8 +273,8 @@ func (f *filler) narrow(t, state int32, v *variant, mask uint64) (int32, uint64)
 // Labels returns what is certain of the labels of a bin with these shares: those of the type and
 // offering, narrowed by what the items require of open keys. A key that stays open keeps its set of
 // values. An item with several alternatives takes the first that is compatible with the other
-// items, or that of [Bin.Labels] if there are too many combinations. The result is impossible if
-// the bin cannot hold the shares.
+// items. If there are too many combinations to search, it takes one that agrees with [Bin.Labels].
+// The result is impossible if the bin cannot hold the shares.
 func (in *Instance) Labels(b Bin) requirements.Set {
 	c := in.split.in(Choice{b.Type, b.Offering})
 	b.Type, b.Offering = c.Type, c.Offering

@@ -22,8 +22,9 @@ type Options struct {
 	// Draft skips what only a final plan needs: each bin has one alternative, the chosen one, and
 	// the bound is 0. The layout is no worse. It is for callers that pack several times.
 	Draft bool
-	// ProveLater leaves bound and alternatives, as of a Draft, to [Instance.Prove], for callers that
-	// pack several times and use one plan. Layout and proof are the same as without it.
+	// ProveLater returns the plan without bound and alternatives, like Draft, but keeps what the
+	// strategy has proved. [Instance.Prove] then adds the same bound as a call without ProveLater.
+	// It is for callers that pack several times and use one plan.
 	ProveLater bool
 	// First is a plan that [FirstFitDecreasing] made of the same instance, for example a draft.
 	// [CostAware] then starts from it instead of running first fit again. Plans of other strategies
@@ -45,7 +46,7 @@ type Progress struct {
 }
 
 // Gap returns how far the price is above the bound, as a fraction of the bound. It is infinite
-// while nothing is proved.
+// while nothing is proved, and NaN if price and bound are both 0.
 func (p Progress) Gap() float64 { return float64(p.Price-p.Bound) / float64(p.Bound) }
 
 // Pack decides a layout by the strategy, checks it, and adds price, bound and alternatives. The
@@ -53,9 +54,9 @@ func (p Progress) Gap() float64 { return float64(p.Price-p.Bound) / float64(p.Bo
 // strategy broke. The built-in strategies break none.
 //
 // When ctx ends, Pack returns the best plan and bound so far without an error, and sets
-// [Plan.Stopped]. With more than a few thousand items, those that first fit has not reached by then
-// are unplaced. If the problem is not compiled by then, all items are. If ctx does not end, the
-// result depends only on the problem and the options.
+// [Plan.Stopped]. With more than a few thousand items, first fit may not have reached all of them
+// by then; the others are unplaced. If the problem is not compiled by then, all items are unplaced.
+// If ctx does not end, the result depends only on the problem and the options.
 func Pack(ctx context.Context, p Problem, opts *Options) (*Plan, error) {
 	stop := new(atomic.Bool)
 	defer context.AfterFunc(ctx, func() { stop.Store(true) })()
@@ -309,7 +310,7 @@ type Effort string
 
 // The efforts, from least to most work. Default takes some milliseconds for a hundred copies and up
 // to half a second for thousands. Fast takes a twentieth of that, with a minimum. Best takes ten
-// times as much.
+// times as long as Default.
 const (
 	EffortFast    Effort = "fast"
 	EffortDefault Effort = "default"

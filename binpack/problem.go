@@ -6,8 +6,8 @@
 //   - [Item]: a class of identical copies: how many, how large in each resource, and which labels
 //     the bin must have;
 //   - [Type] and [Offering]: bins that can be bought, with their capacity, labels and price;
-//   - [Pool]: types under one weight and one budget: usage, number of bins, price, and how many
-//     choices each bin keeps;
+//   - [Pool]: types that share a weight and limits: on usage, number of bins, price, and on how few
+//     different values the choices for a bin may have;
 //   - budgets: what the bins of all pools may use together;
 //   - [Node]: existing bins, which are already paid for and are filled first.
 //
@@ -20,10 +20,10 @@
 //
 // # What holds over the plan
 //
-// An item goes to the heaviest pool that can hold it within its limits. The limits of a pool hold
-// after each single bin. Reservations run out, even if several types share one; a reservation may
-// be an amount of money. A capacity pool holds a limited amount of what must be spread over several
-// ([Diversity]). Unplaced items are a result, not an error.
+// An item goes to the heaviest pool that can hold it within its limits. A plan never exceeds the
+// limits of a pool. Reservations run out, even if several types share one; a reservation may be an
+// amount of money. [Diversity] limits how much of some items one capacity pool holds, so that they
+// are spread over several. Unplaced items are a result, not an error.
 //
 // # Strategies
 //
@@ -43,7 +43,7 @@
 //     Each other set is packed, or refuted bin by bin (R. E. Korf, 2002);
 //   - column generation for the linear programme over patterns (P. C. Gilmore and R. E. Gomory,
 //     1961), and dives that round its solution to whole bins;
-//   - the exact search again, with what it has refuted.
+//   - the exact search again, which skips what it has refuted.
 //
 // The result is then built under all rules. First fit places the items that rules keep out of their
 // planned bin. Finally, a few bins at a time are emptied and packed again under all rules (G.
@@ -63,15 +63,15 @@
 //
 // Every [Plan] carries a [Bound]: no plan that places the same items has a lower objective. Most
 // bounds have a certificate: duals that [Instance.VerifyBound] checks in one pass. [BoundKind]
-// lists the arguments. Duals pay for fractions of bins. That is too little where a few items need
-// dear bins, for example nine items with a GPU for bins that have eight. There the duals of items
-// also count whole bins.
+// lists the kinds of proof. Duals pay for fractions of bins. That is too little where a few items
+// need dear bins, for example nine items with a GPU for bins that have eight. There the bound also
+// counts whole bins.
 //
-// All bounds are rounded up to a sum that prices can form. With [Diversity], the dual value of a
-// filling may exceed the price of its bin in a capacity pool. The item certificates charge the pool
-// for that: at most what the items that it may hold give away (a Lagrangian bound). The search
-// ignores diversity. No bound considers budgets, weights or limits between items, except tags that
-// keep many items apart. So a bound may be too low, but never too high.
+// All bounds are rounded up to a sum that prices can form. With [Diversity], fillings in a capacity
+// pool may have dual values above their prices. [AssignmentLP] and [Configuration] subtract this
+// excess for each pool. It is limited, as the pool can hold only so much dual value (a Lagrangian
+// bound). The search ignores diversity. No bound considers budgets, weights or limits between
+// items, except tags that keep many items apart. So a bound may be too low, but never too high.
 //
 // # Cost, determinism, concurrency
 //
@@ -142,8 +142,8 @@ type Problem struct {
 	// Pools may be empty: all types are then in one pool without limits.
 	Pools []Pool
 	Types []Type
-	// Budgets limits the sum of [Offering.Usage] over all new bins of all pools, by position; not
-	// negative. All budgets must hold.
+	// Budgets[k] limits the sum of entry k of [Offering.Usage] over all new bins of all pools. It
+	// is not negative. All budgets must hold.
 	Budgets []int64
 	// Nodes are existing bins. They are filled first, in this order.
 	Nodes []Node
@@ -169,7 +169,7 @@ type Item struct {
 	// unique.
 	Name  string
 	Count int
-	// Size is what one copy takes, by resource; not negative.
+	// Size is what one copy takes, in the order of Problem.Resources; not negative.
 	Size []int64
 	// Requires holds the labels that the bin must have, as a union of sets. The zero value requires
 	// none.
@@ -178,7 +178,7 @@ type Item struct {
 	Tags []string
 	// Limits hold in the bin while a copy is in it.
 	Limits []Limit
-	// Priority orders items for when not everything can be placed: the highest goes first.
+	// Priority matters if not everything can be placed: items of the highest priority go first.
 	Priority int32
 }
 
@@ -196,7 +196,7 @@ type Pool struct {
 	// Weight orders pools, heaviest first: an item goes to the heaviest pool that can hold it
 	// within its limits. Among pools of equal weight the price decides.
 	Weight int
-	// Limits limits the sum of [Type.Usage] over the new bins of the pool, by position; nil means
+	// Limits[k] limits the sum of entry k of [Type.Usage] over the new bins of the pool; nil means
 	// no limit. A negative limit is exceeded before anything is bought, so it allows no new bin.
 	Limits []int64
 	// MaxNodes limits the number of new bins; nil means no limit, 0 means none.
@@ -210,7 +210,7 @@ type Pool struct {
 }
 
 // MinValues requires Count different values of the label Key among the alternatives of a bin. A
-// Counted offering counts unless it is sold out, even if other bins of the plan use the stock up.
+// Counted offering with stock before the plan counts, even if the plan itself uses the stock up.
 type MinValues struct {
 	Key   string
 	Count int
@@ -223,14 +223,15 @@ type Type struct {
 	Name string
 	// Pool is an index into Problem.Pools.
 	Pool int
-	// Capacity is what the items in one bin may take, by resource. It may be negative, as when the
-	// system takes more than there is: no item that takes any of the resource fits.
+	// Capacity is what the items in one bin may take, in the order of Problem.Resources. It may be
+	// negative, as when the system takes more than there is: no item that takes any of the resource
+	// fits.
 	Capacity []int64
 	// Provides holds the labels of every such bin. A key that neither the type nor the offering
 	// mentions is absent. A key with several possible values is open: the items in the bin narrow
 	// it.
 	Provides requirements.Set
-	// Usage is what one bin takes of its pool's limits, by position in Pool.Limits; nil means
+	// Usage is what one bin takes of its pool's limits, in the order of Pool.Limits; nil means
 	// nothing. In a pool without limits it does not matter.
 	Usage []int64
 	// Tags and Limits are there before any item, for example the host ports of daemons.
@@ -259,20 +260,20 @@ type Offering struct {
 	// Takes is how much of the Count one bin takes; 0 means 1. Only a Counted offering may have it.
 	// With it, a reservation can be an amount of money, like a savings plan: Count is the
 	// commitment, Takes is what one bin uses of it, and Price, usually 0, is what is paid in
-	// addition. A bin is covered as a whole or not at all. The price beyond the commitment is that
-	// of another offering of the type.
+	// addition. A bin is covered as a whole or not at all. For bins beyond the commitment, give the
+	// type another offering at the full price.
 	Takes int
 	// CapacityPool names what may be reclaimed together, such as the spot capacity of an instance
 	// type in a zone; see [Diversity]. Empty means none.
 	CapacityPool string
-	// Usage is what one bin uses of Problem.Budgets, by position; nil means nothing.
+	// Usage is what one bin uses, in the order of Problem.Budgets; nil means nothing.
 	Usage []int64
 }
 
 // Node is an existing bin.
 type Node struct {
 	Name string
-	// Free is the free capacity, by resource; a negative number counts as 0.
+	// Free is the free capacity, in the order of Problem.Resources; a negative number counts as 0.
 	Free []int64
 	// Provides holds its labels, one value per key; a key that is not mentioned is absent.
 	// [Compile] refuses a key with several possible values, because items do not narrow the labels
@@ -300,17 +301,16 @@ type Bin struct {
 	Offering int
 	// Shares are in the order of packing, with each item at most once.
 	Shares []Share
-	// Labels narrows labels that the type leaves open, such that each item has an alternative that
-	// all of them satisfy. It saves a search for such alternatives. The zero value leaves them to
-	// that search, which is given up if there are too many combinations.
+	// Labels narrows the labels that the type leaves open so far that each item has an alternative
+	// that these labels satisfy. It saves a search for such alternatives. The zero value leaves
+	// them to that search, which is given up if there are too many combinations.
 	Labels requirements.Set
 }
 
 // Layout is what a [Strategy] decides: what goes where. Items that it does not mention are
 // unplaced.
 type Layout struct {
-	// Nodes holds the shares of each existing node, by position in Problem.Nodes. It may be
-	// shorter.
+	// Nodes[i] holds the shares of Problem.Nodes[i]. The list may be shorter.
 	Nodes [][]Share
 	Bins  []Bin
 }
@@ -332,11 +332,11 @@ type Plan struct {
 	// Bound is a lower bound on the objective of every plan for the same items. It is never above
 	// Objective.
 	Bound Bound
-	// Alternatives lists, for each bin, the choices that hold the same items, cheapest first,
-	// including the chosen one, without what is sold out. [Options.Alternatives] limits their
-	// number. [Diversity] allows each of them as long as the other bins stay as they are.
+	// Alternatives[i] lists the choices that hold the items of Bins[i], cheapest first: the chosen
+	// one and others that are not sold out. [Options.Alternatives] limits their number. [Diversity]
+	// allows each of them as long as the other bins stay as they are.
 	Alternatives [][]Choice
-	// Unplaced is how many copies of each item are not placed, by position in Problem.Items.
+	// Unplaced[i] is how many copies of Problem.Items[i] are not placed.
 	Unplaced []int
 	// Strategy names the strategy that made the layout.
 	Strategy string

@@ -89,7 +89,8 @@ func (a Alternatives) Conflicts(node Set, open Keys) [][]*ConflictError {
 }
 
 // Intersect returns the nodes that satisfy both sides: every set of a intersected with every set of
-// b, in lexical order of their positions.
+// b. First come the intersections of the first set of a with the sets of b in order, then those of
+// the second set of a, and so on.
 func (a Alternatives) Intersect(b Alternatives) Alternatives {
 	switch {
 	case len(b.sets) == 1 && b.sets[0].IsAnything():

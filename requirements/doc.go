@@ -30,6 +30,7 @@
 // global list. A node that is yet to be bought leaves its well-known labels open, and a running
 // node leaves none open. See [Set.Compatible].
 //
-// All types are immutable values and safe for concurrent use; no function modifies its arguments.
-// Every value has one canonical form. So equal sets print the same text, and [Parse] reads it back.
+// All types but [Builder] are immutable values and safe for concurrent use; only
+// [Set.UnmarshalText] replaces its receiver. No function modifies its arguments. Every value has
+// one canonical form. So equal sets print the same text, and [Parse] reads it back.
 package requirements

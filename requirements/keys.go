@@ -39,13 +39,14 @@ func (k Keys) Union(o Keys) Keys {
 	return Keys{mergeLists(k.sorted, o.sorted)}
 }
 
-// Aliases maps deprecated label keys to the keys in use today. The zero value maps nothing. It is
-// an immutable value. Callers pass the aliases to use; there is no global list.
+// Aliases maps label keys to the keys in use: keys that are deprecated, and keys under which an
+// agent repeats the value of another label. The zero value maps nothing. It is an immutable value.
+// Callers pass the aliases to use; there is no global list.
 type Aliases struct {
 	to map[string]string // never written after construction
 }
 
-// NewAliases returns the aliases of the given map from old key to new key, which it copies.
+// NewAliases returns the aliases of a map from alias to key in use, which it copies.
 func NewAliases(oldToNew map[string]string) Aliases { return Aliases{maps.Clone(oldToNew)} }
 
 // KubernetesAliases returns the deprecated keys that clusters still carry: the beta keys of
@@ -92,10 +93,10 @@ func (a Aliases) And(o Aliases) Aliases {
 	return Aliases{out}
 }
 
-// Keys returns the deprecated keys.
+// Keys returns the keys that are aliases.
 func (a Aliases) Keys() Keys { return KeysOf(slices.Collect(maps.Keys(a.to))...) }
 
-// Among returns the aliases whose deprecated key is in keys.
+// Among returns those aliases that are themselves in keys.
 func (a Aliases) Among(keys Keys) Aliases {
 	out := map[string]string{}
 	for k, to := range a.to {
@@ -106,8 +107,8 @@ func (a Aliases) Among(keys Keys) Aliases {
 	return Aliases{out}
 }
 
-// Both returns s with the constraint of each key in use repeated for its aliases, unless s
-// constrains the alias itself.
+// Both returns s with constraints under both names: if s constrains a key in use, each alias of it
+// gets the same constraint, unless s already constrains that alias.
 func (a Aliases) Both(s Set) Set {
 	if s.impossible || len(a.to) == 0 {
 		return s
@@ -133,8 +134,9 @@ func (a Aliases) Key(k string) string {
 	return k
 }
 
-// Set returns s with its aliases renamed. Where s constrains both the old and the new key, the two
-// requirements intersect. The error is then that of [Builder.Set].
+// Set returns s with its aliases renamed. Where s constrains both an alias and its key in use, the
+// result has the intersection of the two. If they contradict each other, the set is [Impossible]
+// and the error is that of [Builder.Set].
 func (a Aliases) Set(s Set) (Set, error) {
 	if !a.renames(s) {
 		return s, nil

@@ -13,8 +13,8 @@ import (
 // each key.
 //
 // The zero value is anything: no key is constrained. A Set is an immutable value, safe for
-// concurrent use. It has one canonical form: its requirements are sorted by key, none of them
-// allows anything, and all impossible sets are one value.
+// concurrent use. It has one canonical form: its requirements are sorted by key, those that allow
+// every value are left out, and all impossible sets are one value.
 type Set struct {
 	reqs       []Requirement // sorted by key, none anything, none impossible
 	impossible bool
@@ -307,8 +307,8 @@ func (s Set) Matches(labels map[string]string) bool {
 	return true
 }
 
-// Compatible reports whether a node described by node may satisfy s. If node does not mention a
-// key, it depends on open: a key in open is unknown and may still take any value, and any other key
+// Compatible reports whether a node described by node may satisfy s. For a key that node does not
+// mention, open decides: a key in open is unknown and may still take any value, and any other key
 // is known to be absent. It allocates nothing.
 func (s Set) Compatible(node Set, open Keys) bool {
 	if s.impossible || node.impossible {

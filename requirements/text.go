@@ -74,10 +74,11 @@ type Expression struct {
 	Values   []string
 }
 
-// Expressions returns a shortest chain of expressions that must all hold and that together denote
-// r. The second result is false if there is no such chain, as for "absent or 5". The chain may use
-// what the Kubernetes API does not have: Gte and Lte, In without values for impossible, and NotIn
-// without values for anything. kube.Expressions writes for the API. The caller owns the result.
+// Expressions returns a short chain of expressions that must all hold and that together denote r.
+// The second result is false if there is no such chain, as for "absent or 5", or if it would list
+// more than 64 integers. The chain may use what the Kubernetes API does not have: Gte and Lte, In
+// without values for impossible, and NotIn without values for anything. For requirements that the
+// API accepts, use Expressions of package requirements/kube. The caller owns the result.
 func (r Requirement) Expressions() ([]Expression, bool) {
 	one := func(op Operator, values ...string) []Expression { return []Expression{{r.key, op, values}} }
 	if r.words.but {

@@ -30,8 +30,8 @@ type Class struct {
 	Template *corev1.Pod
 	// Requests is what each pod takes, including its pod slot.
 	Requests corev1.ResourceList
-	// Required is what the node's labels must satisfy: Asked, and what volumes and
-	// [Options.Constraints] add.
+	// Required is what the node's labels must satisfy: Asked, and what node features, volumes,
+	// [Options.Constraints] and [Options.Within] add.
 	Required requirements.Alternatives
 	// Asked is the pods' own node selector and affinity.
 	Asked requirements.Alternatives
@@ -291,20 +291,21 @@ func (p *Problem) priority(pod *corev1.Pod) int32 {
 }
 
 // Constraint is a rule of the caller about which labels the nodes of a pod may have. It may read
-// anything of a pod: pods with different answers are put into different classes. How many pods share
-// a node, and what is only preferred, is written as affinity on the snapshot's pods.
+// anything of a pod: pods with different answers are put into different classes. It cannot say how
+// many pods share a node, nor prefer one node to another; write such rules as affinity on the
+// snapshot's pods.
 type Constraint interface {
 	// Narrow returns the nodes within required that the pod may have, or a reason to refuse the
 	// pod. It is called once for each pending pod, as an API server stores it, and must not modify
-	// it. Required is what the pod's manifest asks for. Only the part of the answer within required
-	// counts; a constraint that does not restrict the pod returns required. The zero value, which
-	// has no nodes, refuses the pod. If the constraint is a [fmt.Stringer], reasons quote that
-	// text.
+	// it. Required is what the pod's manifest asks for, narrowed by the constraints before this
+	// one. Only the part of the answer within required counts; a constraint that does not restrict
+	// the pod returns required. The zero value, which has no nodes, refuses the pod. If the
+	// constraint is a [fmt.Stringer], reasons quote that text.
 	Narrow(pod *corev1.Pod, required requirements.Alternatives) (requirements.Alternatives, *Reason)
 }
 
 // Narrowed applies the constraints to a pod one after the other. It returns what they leave of
-// required, or the first reason to refuse the pod.
+// required, or the first reason to refuse the pod. o must not be nil.
 func (o *Options) Narrowed(pod *corev1.Pod, required requirements.Alternatives) (requirements.Alternatives, *Reason) {
 	for _, c := range o.Constraints {
 		if c == nil {

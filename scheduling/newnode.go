@@ -32,8 +32,8 @@ type NewNode struct {
 	Offering           instancetypes.Offering
 	Zone, CapacityType string
 	PricePerHour       float64
-	// Labels are the labels of the node, if its provider is asked for Open. Labels that agents set
-	// later are left out; see [PoolState.Registered].
+	// Labels are the labels of the node, provided that the request to its provider includes Open.
+	// Labels that agents set later are left out; see [PoolState.Registered].
 	Labels map[string]string
 	// Open is the labels that the provider must set, since neither type nor offering decides them.
 	// They are those that pods ask for, and the defaults that the plan chose for others.
@@ -49,8 +49,8 @@ type NewNode struct {
 	// Bin is the node's position in the packer's outcome. It is negative for a node that was added
 	// for pods that the packer had not placed.
 	Bin int
-	// Added is how many of Pods the packer had not placed. The packer's alternatives to this node
-	// hold only without these pods.
+	// Added is how many of Pods the plan added after the packing. If the packer also offers other
+	// types for this node, it has not checked them for these pods.
 	Added int
 }
 

@@ -27,15 +27,17 @@ import (
 // Problem is a snapshot compiled to classes, shapes and existing nodes, with integers for the
 // packer. It is immutable and safe for concurrent use. [Problem.Solve] packs it, round by round.
 type Problem struct {
-	// Resources are the dimensions of all vectors: cpu, memory, pods, then others of pods.
+	// Resources are the dimensions of all vectors: cpu, memory, pods, then by name the others that
+	// pods and daemons request. All amounts are in the units of package resources.
 	Resources []corev1.ResourceName
 	// Pools are the pools of the snapshot that can grow, in the order of [nodepool.Compare].
 	Pools []PoolState
-	// Shapes are what can be bought: a pool's instance type, once for each set of daemons there.
+	// Shapes are what can be bought: the instance types of each pool. A type has several shapes if
+	// its nodes can differ in the DaemonSets that run there or in the quotas that count them.
 	Shapes []Shape
 	// Existing are the existing nodes that take pods, in the order in which the packer fills them.
 	Existing []ExistingNode
-	// Budgets are what the CapacityQuotas still allow, by the names of quotas and resources.
+	// Budgets are what the CapacityQuotas still allow, sorted by quota name, then resource name.
 	Budgets []capacityquota.Budget
 	// Classes are the pending pods to plan, grouped, in the order of their first pods.
 	Classes []*Class
@@ -79,7 +81,7 @@ type PoolState struct {
 	Left    []int64
 	// NodesLeft is how many nodes may still be bought; negative means any number.
 	NodesLeft int
-	// Over (by Limited) and NodesOver are the excess over limits. Freed capacity reduces it first.
+	// Over, like Left, and NodesOver are the excess over limits. Freed capacity reduces it first.
 	Over      []int64
 	NodesOver int
 
@@ -94,13 +96,13 @@ type PoolState struct {
 type Shape struct {
 	// Pool is an index into Problem.Pools, and Type an index into the types of that pool.
 	Pool, Type int
-	// Free is allocatable less the requests of daemons, by Problem.Resources. It may be negative.
+	// Free is, for each resource, allocatable less the requests of daemons. It may be negative.
 	Free []int64
-	// Usage is what a node counts against the pool's limits, by PoolState.Limited.
+	// Usage is what a node counts against the pool's limits, in the order of PoolState.Limited.
 	Usage []int64
 	// Labels are the labels of type and pool that some pod asks about.
 	Labels requirements.Set
-	// Tags and Limits are the host ports of daemons.
+	// Tags and Limits are those of daemons, such as host ports; see [Limit].
 	Tags      []string
 	Limits    []Limit
 	Offerings []ShapeOffering
@@ -112,11 +114,9 @@ type Shape struct {
 // ShapeOffering is one way to buy a shape.
 type ShapeOffering struct {
 	// Index is the position of the offering in its instance type.
-	Index int
-	// Labels are the labels of the offering that some pod asks about.
-	Labels requirements.Set
-	// Price is in dollars an hour.
-	Price float64
+	Index  int
+	Labels requirements.Set // the labels of the offering that some pod asks about
+	Price  float64          // in dollars an hour
 	// Count is how many can be bought; 0 is any number. Offerings of a Reservation share one Count.
 	Count       int
 	Reservation string
@@ -126,11 +126,11 @@ type ShapeOffering struct {
 
 // ExistingNode is a node of the cluster, or a node that was bought and has not joined yet.
 type ExistingNode struct {
-	// Node is the cluster's own object, or that of [NodeClaim.Node].
-	Node *corev1.Node
-	// InFlight says that the node has not joined, Starting that it was never ready for pods.
+	Node *corev1.Node // the cluster's own object, or that of [NodeClaim.Node]
+	// InFlight says that it has not joined; Starting, that it is not initialized yet, or reboots.
 	InFlight, Starting bool
-	// Free is allocatable less what running pods request, and daemons that they do not keep away.
+	// Free is allocatable less the requests of running pods, and of daemons still to start there
+	// that no taken host port and no anti-affinity keeps away.
 	Free []int64
 	// Labels are all labels of the node. Its name (the key of matchFields) and the features that
 	// its kubelet declares are among them, under keys that no label has.
@@ -139,8 +139,8 @@ type ExistingNode struct {
 	Taints []corev1.Taint
 	// DaemonSets are those still to start a pod there, as namespace/name.
 	DaemonSets []string
-	Tags       []string
-	Limits     []Limit
+	Tags       []string // those of running pods and daemons; see [Limit]
+	Limits     []Limit  // likewise
 
 	bare              []int64           // Free and what is kept for daemons
 	labels            map[string]string // those of Labels, without the pseudo-labels of node filters
@@ -150,12 +150,13 @@ type ExistingNode struct {
 	expected, missing []int           // daemons still to start, and those of them that no taken port keeps away
 }
 
-// Limit allows a node at most Max pods with a tag as long as the pod with the limit is there.
+// Limit comes with a pod: while that pod is on a node, at most Max pods there may have the Tag,
+// itself included. A tag is a mark that a pod brings to its node, such as a host port.
 type Limit = topology.Limit
 
 // Compile reads the snapshot once. It costs O(pods + classes x labels + pools x types). The error
-// is that of [Snapshot.Check]. A pod that cannot be read, such as one with the node affinity Gt
-// ["large"], is refused at [StagePod]. A DaemonSet that cannot be read is left out, with a note.
+// is that of [Snapshot.Check] or of an option. A pod that cannot be read, such as one with node
+// affinity Gt ["large"], is refused at [StagePod]; such a DaemonSet is left out, with a note.
 func Compile(s Snapshot, opts *Options) (*Problem, error) {
 	if err := errors.Join(s.Check(), opts.check()); err != nil {
 		return nil, err
@@ -214,7 +215,7 @@ func (p *Problem) Options() *Options {
 	return &o
 }
 
-// Sharing returns the classes that use each shared claim without a volume; they go to one zone.
+// Sharing returns, by unbound claim, the indexes of the classes that use it. They go to one zone.
 func (p *Problem) Sharing() [][]int {
 	out := make([][]int, len(p.sharing))
 	for i := range p.sharing {
@@ -223,8 +224,8 @@ func (p *Problem) Sharing() [][]int {
 	return out
 }
 
-// PodPrice returns the least price, in dollars an hour, of what a pod of the class takes of a new
-// node; 0 if no new node can hold it. [Options.PreferencePrice] is a share of it.
+// PodPrice returns the least price of what one pod of the class takes of a new node, in dollars an
+// hour; 0 if no new node can hold it. [Options.PreferencePrice] is a share of it.
 func (p *Problem) PodPrice(class int) float64 { return p.own[class]() }
 
 func (p *Problem) compileClasses(pending []*corev1.Pod, running map[string][]*corev1.Pod) {
@@ -292,9 +293,8 @@ func (p *Problem) noteMissing() {
 	}
 }
 
-// assignVolumes restricts classes to nodes that reach their volumes, adds attached volumes to their
-// requests, and refuses classes with unusable claims. It returns the unbound claims that several
-// pods use, with indexes into Problem.Classes.
+// assignVolumes restricts classes to nodes that reach their volumes, adds attached volumes to the
+// requests, and refuses classes with unusable claims. It returns the claims of [Problem.Sharing].
 func (p *Problem) assignVolumes(running map[string][]*corev1.Pod) []volume.SharedClaim {
 	consumers := make([]volume.Consumer, len(p.Classes))
 	rooms := sync.OnceValue(func() []room { return p.rooms(running) })

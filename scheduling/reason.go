@@ -38,7 +38,7 @@ const (
 	StageGroup       Stage = "group"       // too few pods of its group can be placed; see package gang
 )
 
-// Depth returns the position of the stage in the order of tests, from 0.
+// Depth returns the position of the stage in the order of tests, from 0; -1 for an unknown stage.
 func (s Stage) Depth() int {
 	return slices.Index([]Stage{StagePod, StageTaint, StageRequirement, StageResource, StageOffering, StageLimit, StageTopology, StageGroup}, s)
 }
@@ -53,7 +53,7 @@ type Reason struct {
 	// Key and Resource are the label key and the resource that the stage is about, if any.
 	Key      string
 	Resource string
-	// Detail is the text without the pool.
+	// Detail is the text without the pool. Nearest is nil if the reason is not about one type.
 	Detail  string
 	Nearest *Nearest
 }

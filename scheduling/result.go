@@ -39,15 +39,14 @@ type Result struct {
 // Binding is a pod and the node that it goes to.
 type Binding struct {
 	Pod *corev1.Pod
-	// Node is the name of the node. It is the name of the claim if the node has not joined, and the
-	// name of the [NewNode] if the node is to be bought.
+	// Node is the name of the node: that of the [NewNode] if the node is to be bought, and
+	// otherwise that of its [ExistingNode.Node], also if it has not joined.
 	Node string
-	// New says that the node is to be bought. InFlight says that it was bought and is not ready for
-	// pods yet. kube-scheduler binds the pod once the node is ready.
+	// New says that the node is to be bought. InFlight says that it is not ready for pods yet, as
+	// [ExistingNode.Starting] does. kube-scheduler binds the pod once the node is ready.
 	New, InFlight bool
-	// After names the leaving nodes that must be gone first: kube-scheduler refuses the pod as long
-	// as they and their pods are there. It is empty for a pod that can be bound now, or that can be
-	// bound once the pod that it replaces has ended.
+	// After names the leaving nodes that must be gone before kube-scheduler accepts the pod. It is
+	// empty if the pod can be bound now, or as soon as the pod that it Replaces has ended.
 	After []string
 	// Replaces is the pod on a leaving node that this one replaces; nil for a pod that is pending
 	// now.
@@ -64,8 +63,9 @@ type Unplaced struct {
 }
 
 // Reasons says why the pods are unplaced. There is one reason for each pool, in the order of the
-// pools, with the first stage that no type of the pool passes, and one for all existing nodes. The
-// first call costs a pass over the types of all pools.
+// pools, with the first stage that no type of the pool passes. Then comes one for all existing
+// nodes. A refused class has only its refusal. The first call costs a pass over the types of all
+// pools.
 func (u Unplaced) Reasons() []Reason {
 	r := u.result
 	r.mu.Lock()
@@ -85,8 +85,8 @@ func newResult(s *state, rounds int, stopped, draft bool) *Result {
 }
 
 // Bindings returns the placed pods with their nodes. kube-scheduler accepts the pods in this order,
-// after the daemons' pods. Leaving nodes and their pods are still there meanwhile, unless
-// [Binding.After] names them; see [Binding.Replaces].
+// after the daemons' pods, even while leaving nodes and their pods are there. Only what a pod's
+// [Binding.After] and [Binding.Replaces] name must be gone by its turn.
 func (r *Result) Bindings() []Binding {
 	out := make([]Binding, len(r.state.bound))
 	for i, b := range r.state.bound {
@@ -118,7 +118,7 @@ func (r *Result) IsAsPacked() bool {
 	return len(kept) == r.state.packed(r.state.last)
 }
 
-// Unplaced returns the unplaced pods by class, in the order of the classes.
+// Unplaced returns the unplaced pods, grouped by class, in the order of the classes.
 func (r *Result) Unplaced() []Unplaced {
 	has := make(map[*corev1.Pod]bool, len(r.state.bound))
 	for _, b := range r.state.bound {
@@ -248,19 +248,19 @@ func (s *state) bindings() []binding {
 //
 // It is a relaxation in the sense of integer programming: a lower bound on the price of packing
 // these items is also one on the price of placing the pods. The reason is that any plan that places
-// the same pods, in whatever domains and pools, is a packing of these items onto these nodes and
-// [Problem.Shapes] without their tags and limits.
+// the same pods, in whatever domains and pools, packs these items onto these nodes and the
+// [Problem.Shapes], if tags and limits of the shapes are ignored.
 func (r *Result) Relaxed() ([]Item, []ExistingNode) {
 	return r.state.p.relaxed(func(class int) int { return r.state.placed[class] })
 }
 
 // Relaxed returns the pending pods as items, and the existing nodes. The items ask only for what
-// does not depend on where other pods are: requests, node selector and node affinity with the reach
-// of bound volumes, tolerations, host ports, and required anti-affinity by hostname. Spreads,
-// affinity between pods, anti-affinity over other keys, preferences and [Options.Within] are left
-// out. There is one item for each class that is not refused, in the order of the classes. What the
-// nodes have free, their tags and their limits are those beside running pods; daemons that are still
-// to start take nothing, since kube-scheduler may bind pods before them.
+// can be checked node by node: requests, node selector, node affinity, the reach of bound volumes,
+// tolerations, host ports, and required anti-affinity by hostname. Spreads, affinity between pods,
+// anti-affinity over other keys, preferences and [Options.Within] are left out. There is one item
+// for each class that is not refused, in the order of the classes. Free, Tags and Limits of the
+// nodes take account of running pods, but not of daemons that are still to start, since
+// kube-scheduler may bind pods before them.
 func (p *Problem) Relaxed() ([]Item, []ExistingNode) {
 	return p.relaxed(func(class int) int {
 		if p.Classes[class].Refusal != nil {
@@ -303,7 +303,7 @@ func (p *Problem) relaxed(count func(class int) int) ([]Item, []ExistingNode) {
 }
 
 // NodeLabels returns all that is known of the labels of a node of the shape and offering: those of
-// pool, type and offering.
+// pool, type and offering. The error says that these contradict each other.
 func (p *Problem) NodeLabels(shape, offering int) (requirements.Set, error) {
 	s := &p.Shapes[shape]
 	typ := p.InstanceType(shape)
@@ -331,9 +331,8 @@ func (p *Problem) Daemons(shape int) (names []string, total corev1.ResourceList)
 	return names, total
 }
 
-// Values returns, in order, the values of a label that existing nodes have and nodes to buy can
-// have. It is nil if not all of them are known, as for the names of nodes to buy. It looks at the
-// labels of each offering.
+// Values returns, sorted, each value of a label that some existing node has or some node to buy can
+// have. It is nil if not all of them are known, as for hostnames. It looks at each offering.
 func (p *Problem) Values(key string) []string {
 	if key == corev1.LabelHostname {
 		return nil

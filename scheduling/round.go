@@ -9,23 +9,25 @@
 //
 // # What is decided here, and what by the packer
 //
-// This package decides domains, and the packer decides bins, until the pods of some of them have
-// room elsewhere; see [Outcome.AsPacked]. A constraint on a domain (spread, affinity and
-// anti-affinity over zones, capacity types or any label; volumes) becomes an assignment of pods to
-// combinations of label values. A constraint within one node (host ports, anti-affinity and spread
-// by hostname, attach limits) becomes tags and limits of items. Pods that must share a node become
-// one bundle. Taints become a pseudo-label, whose values pods accept or not.
+// This package decides domains, and the packer decides bins. In the end this package gives up bins
+// whose pods have room elsewhere; see [Outcome.AsPacked]. A constraint on a domain (spread,
+// affinity and anti-affinity over zones, capacity types or any label; volumes) becomes an
+// assignment of pods to combinations of label values. A constraint within one node (host ports,
+// anti-affinity and spread by hostname, attach limits) becomes tags and limits of items. Pods that
+// must share a node become one bundle. Taints become a pseudo-label, whose values pods accept or
+// not.
 //
 // # What a plan promises
 //
-// The better of two plans places more pods of the highest priority in which they differ, then
-// larger requests. After that it has the lower cost, then fewer preferences given up. A finished
-// plan is verified: its pods are bound once more, one by one in its own order on its concrete
-// nodes, by code that shares no reasoning with the planner. A pod that kube-scheduler would refuse
-// is unplaced, with that reason.
+// The better of two plans places more pods of the highest priority at which they differ. Otherwise
+// these decide in turn: larger requests placed, fewer pods that wait for leaving nodes, lower cost
+// including the price of preferences given up, fewer preferences given up. A finished plan is
+// verified: its pods are bound once more, one by one in its own order on its concrete nodes, by
+// code that shares no reasoning with the planner. A pod that kube-scheduler would refuse is
+// unplaced, with that reason.
 //
-// The work grows with classes, domains and offerings; only the last step grows with pods. The same
-// snapshot gives the same result, whatever the order of its lists.
+// The work grows with classes, domains and offerings; only the verification grows with pods. The
+// same snapshot gives the same result, whatever the order of its lists.
 package scheduling
 
 import (
@@ -57,19 +59,20 @@ type Round struct {
 	// Number counts the rounds from 0.
 	Number int
 	Items  []Item
-	// Final is set for the last calls, which pack a chosen round once more for a low cost. If pods
-	// are unplaced, two rounds may be chosen; [Result.Round] is the one that is used. An outcome is
-	// used if it places all that the round's first packing placed, and if the plan is not dearer.
-	// For all other outcomes only the number of placed pods matters.
+	// Final is set for the last calls, which pack a chosen round once more for a low cost. Two
+	// rounds may be chosen, for example if pods are unplaced; [Result.Round] is the one that is
+	// used. The outcome is used if it places all that the round's first packing placed, and the
+	// plan is not worse. Without Final, cost only decides between plans of the same pods.
 	Final bool
 }
 
 // Solve works in rounds. It assigns pods to domains, calls the packer, and assigns again with the
 // knowledge of what did not fit, until nothing changes. If pods are unplaced, it searches with
-// other orders of assignment. Then it looks for a cheaper plan of the same pods by other decisions;
-// see [Options.PreferencePrice] and [Options.LeaveZones]. When ctx ends, it returns the best plan
-// so far, with [Result.Stopped] set; the first round is always packed. The error is the packer's,
-// or names the invalid part of an outcome.
+// other orders of assignment. Then it looks for a cheaper plan of the same pods, for example by
+// giving up preferences or by buying nothing in a zone; see [Options.PreferencePrice] and
+// [Options.LeaveZones]. When ctx ends, it returns the best plan so far, with [Result.Stopped] set;
+// the first round is always packed. The error is the packer's, or names the invalid part of an
+// outcome.
 func (p *Problem) Solve(ctx context.Context, packer Packer) (*Result, error) {
 	v := &solver{ctx: ctx, packer: packer}
 	at, err := v.solve(p)
@@ -286,17 +289,17 @@ type Item struct {
 	Count int
 	// Pods are the pods of one unit.
 	Pods []ItemPods
-	// Requests is what one unit takes, by Problem.Resources.
+	// Requests is what one unit takes, in the order of Problem.Resources.
 	Requests []int64
-	// Requires is what labels must satisfy, pseudo-labels included: those of a shape and its
-	// offering, or those of an existing node.
+	// Requires is what labels must satisfy, pseudo-labels included: those of a shape with its
+	// offering, or of an existing node. Tags and Limits come with each unit; see [Limit].
 	Requires requirements.Alternatives
 	Tags     []string
 	Limits   []Limit
-	// Priority decides if not all items can be placed: those with a higher one go first. Items that
-	// are tied to one node have the highest. Then come pods that earlier attempts could not place,
-	// then pods by their own priority. Only the order of the numbers matters. It orders one round of
-	// packing; whole plans are compared by the pods' own priority alone.
+	// Priority matters if not all items can be placed: those of higher priority go first. Items
+	// that are tied to one node have the highest. Then come pods that earlier attempts could not
+	// place, then pods by their own priority. Only the order of the numbers matters. It orders one
+	// round of packing; whole plans are compared by the pods' own priority alone.
 	Priority int32
 }
 
@@ -317,14 +320,13 @@ type Share struct {
 
 // Outcome is a packed round.
 type Outcome struct {
-	// Existing is what each existing node takes, by position in Problem.Existing. It may be
-	// shorter.
+	// Existing[i] is what Problem.Existing[i] takes. The list may be shorter than that.
 	Existing [][]Share
 	// Bins are the nodes to buy.
 	Bins []OutcomeBin
-	// AsPacked keeps the nodes as they are packed. Otherwise the plan gives up new nodes whose pods
-	// have room on other nodes, or on cheaper ones. It is for packers that optimize something else
-	// than the price of offerings.
+	// AsPacked keeps the new nodes as they are packed; so does [Options.Apart]. Otherwise the plan
+	// gives up a new node if its pods have room on other nodes, or on further new nodes that cost
+	// less. It is for packers that optimize something else than the price of offerings.
 	AsPacked bool
 }
 

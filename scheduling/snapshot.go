@@ -25,20 +25,21 @@ import (
 )
 
 // Snapshot is everything that affects where pods can go, at one moment. It is plain data and is
-// only read. The zero value is an empty cluster. Pods that share slices or maps of their specs,
-// such as replicas made from one template, are recognised as equal without being compared.
+// only read. The zero value is an empty cluster. It saves time, and changes no result, if pods of
+// one template share the memory of their specs.
 type Snapshot struct {
 	// Pods are all pods, in any order. Those with a node run there; the others are pending.
 	//
 	// The annotation joinery-sdk.dev/ratio divides pods over the values of a node label by fixed
 	// shares, for example "karpenter.sh/capacity-type: on-demand=2, spot=3". All pods of a
-	// namespace with the same text are divided together, running pods included. A name and a
-	// semicolon in front make a text different: "web; karpenter.sh/capacity-type: on-demand=1,
-	// spot=1". The ratio is a hard constraint of the plan; kube-scheduler does not know it. No
-	// other annotation affects placement.
+	// namespace with the same text are divided together, running pods included. To divide some pods
+	// separately, put a name and a semicolon in front of the text: "web;
+	// karpenter.sh/capacity-type: on-demand=1, spot=1". The ratio is a hard constraint of the plan;
+	// kube-scheduler does not know it. No other annotation affects placement.
 	Pods []*corev1.Pod
-	// Staying has the pods on leaving nodes that a drain does not evict. The key is
-	// "namespace/name", and the value is the reason, for example a do-not-disrupt annotation, or a
+	// Staying has the pods on leaving nodes that a drain does not evict. Such a node or its claim
+	// is being deleted, or it has Karpenter's taint for disruption. The key is "namespace/name",
+	// and the value is the reason, for example a do-not-disrupt annotation, or a
 	// PodDisruptionBudget that allows no disruption. Such a pod stays until its node is gone, and
 	// nothing is planned for it.
 	Staying map[string]string
@@ -89,10 +90,11 @@ type Pool struct {
 // promise until the node is initialized; afterwards only the node's own figures count. The claim
 // counts against the limits of its pool until it is deleted.
 //
-// It has only what affects planning. Short functions make it from a provider's claim or from a
-// manifest. The zero value is invalid, because it has no name.
+// It has only what affects planning. Callers fill it from a provider's claim or from a manifest.
+// The zero value is invalid, because it has no name.
 type NodeClaim struct {
-	// Name identifies the claim. In a plan, the node has this name until it has joined.
+	// Name identifies the claim. Until the node has joined, plans name it by NodeName, or else by
+	// Name; if another node has that name, by ProviderID.
 	Name string
 	// NodeName and ProviderID identify the claim's node, by its name or its spec.providerID. If
 	// both are empty, the node has the claim's name.
@@ -140,11 +142,11 @@ type Options struct {
 	// IgnorePreferences drops all soft constraints. By default they are tried as hard constraints
 	// and given up one at a time.
 	IgnorePreferences bool
-	// PreferencePrice is what a preference (a soft spread, preferred affinity or anti-affinity, a
-	// soft taint) may cost: a share of [Problem.PodPrice] for each pod that has it. A plan gives up
-	// preferences that cost more. 0 pays nothing. With an infinite price, as in Karpenter,
-	// preferences are given up only if pods could not be placed with them. nil means a tenth. A
-	// negative price or NaN is an error of [Compile].
+	// PreferencePrice is how much a plan may pay to keep one preference of one pod, as a share of
+	// that pod's [Problem.PodPrice]. Preferences are soft spreads, preferred affinity and
+	// anti-affinity, and soft taints. A plan gives up those that cost more. 0 pays nothing. With an
+	// infinite price, as in Karpenter, preferences are given up only if pods could not be placed
+	// with them. nil means a tenth. A negative price or NaN is an error of [Compile].
 	PreferencePrice *float64
 	// LeaveZones allows plans that buy nothing in a zone. Hard spreads then do not count that zone,
 	// since kube-scheduler counts a zone only if a node is there. By default, as in Karpenter,
@@ -152,33 +154,35 @@ type Options struct {
 	// by other labels, such as hostname or capacity type, count what is for sale in either case.
 	LeaveZones bool
 	// Attempts limits the search for a plan that places more pods. Each attempt costs as much as
-	// the first. 0 means 8, or fewer once all rounds together have planned 15,000 pods. 1 ends the
-	// search with the first plan, without looking for a cheaper one.
+	// the first. 0 means 8, except that no attempt after the second begins once the rounds so far,
+	// each counted with all pending pods, have planned 15,000 pods. 1 ends the search with the
+	// first plan, without looking for a cheaper one.
 	Attempts int
 	// Constraints are rules of the caller, asked for every pod. nil ones are skipped.
 	Constraints []Constraint
-	// Apart names a pod's workload, or whatever the packer has rules about. Pods of different names
-	// are in different classes. If it is nil, pods that are equal to kube-scheduler are in one
-	// class. Only then may unplaced pods be added to nodes that the packer buys, if kube-scheduler
-	// accepts them there and the pool has no MinValues.
+	// Apart returns a text for a pod, such as its workload or whatever the packer has rules about.
+	// Pods with different texts are in different classes. If Apart is set, the nodes that the
+	// packer buys stay as packed. If it is nil, it divides no pods that are equal to
+	// kube-scheduler, nodes may be given up as in [Outcome.AsPacked], and an unplaced pod may be
+	// added to one if kube-scheduler accepts it there and the pool has no MinValues.
 	Apart func(*corev1.Pod) string
-	// Together names the set of a pod, empty for none, and a label. All pods of the set must be on
-	// nodes with one value of that label, whatever their manifests say. Running pods are asked too
-	// and decide the value. Nodes without the label take none of the pods. A set has one label. nil
-	// means no sets. Package whatif does not use it.
+	// Together returns the name of a pod's set, empty for none, and a label, which is the same for
+	// all pods of a set. They must be on nodes with one value of it, whatever their manifests say.
+	// Running pods of the set decide the value. Nodes without the label take none of the pods. nil
+	// means no sets. Package whatif has an option of the same name and ignores this one.
 	Together func(*corev1.Pod) (set, label string)
 	// Within narrows a pod to nodes that the caller chose, such as those of one zone; the zero Set
-	// means all. It is a choice and not a rule: [Result.Relaxed] leaves it out, so a bound also
-	// holds for every other choice. nil chooses nothing.
+	// means all, and a nil Within restricts no pod. It is a choice and not a rule: [Result.Relaxed]
+	// ignores it, so a bound computed from that holds whatever nodes the caller chooses here.
 	Within func(*corev1.Pod) requirements.Set
-	// Rank orders pods of equal priority: if some cannot be placed, higher ranks go first. nil
-	// means equal ranks.
+	// Rank orders pods of equal priority: if not all can be placed, those of higher rank go first.
+	// nil means equal ranks.
 	Rank func(*corev1.Pod) int
-	// Aliases are label keys that the agents of nodes to buy add, with the values of other keys.
-	// nil means [requirements.AgentAliases]. Existing nodes have only the labels that they have.
+	// Aliases are label keys that agents will add to bought nodes, each with the value of another
+	// key. nil means [requirements.AgentAliases]. Existing nodes have only their own labels.
 	Aliases *requirements.Aliases
-	// Progress is called after each packed round. It gets the number of rounds so far, the pods
-	// that the best of them placed, and the number of pending pods. It may be nil.
+	// Progress is called after each packed round. It gets the number of rounds so far, how many
+	// pods the best of them placed, and the number of pending pods. It may be nil.
 	Progress func(rounds, placed, pods int)
 }
 
@@ -193,7 +197,7 @@ func (o *Options) check() error {
 	return nil
 }
 
-// PreferenceShare returns PreferencePrice, or its default if that is nil. It is never negative.
+// PreferenceShare returns PreferencePrice or its default, and never less than 0. o must not be nil.
 func (o *Options) PreferenceShare() float64 {
 	if o.PreferencePrice == nil {
 		return defaultPreferencePrice
@@ -365,9 +369,9 @@ func (v *checks) pod(kind string, o metav1.Object, p *corev1.Pod, at string) {
 	}
 }
 
-// Budgets returns what the CapacityQuotas of the snapshot still allow, by the names of quotas and
-// resources. Existing nodes, claims whose nodes have not joined, and nodes that are being removed
-// all count until they are gone. It costs O(nodes x quotas).
+// Budgets returns what the CapacityQuotas of the snapshot still allow, sorted by the name of the
+// quota, then of the resource. Existing nodes, claims whose nodes have not joined, and nodes that
+// are being removed all count until they are gone. It costs O(nodes x quotas).
 func (s *Snapshot) Budgets() []capacityquota.Budget {
 	return budgetsOf(capacityquota.Compile(s.Quotas), s.members(requirements.AgentAliases()))
 }

@@ -25,8 +25,8 @@ func LinuxByDefault(p NodePool) NodePool {
 }
 
 // RequireByDefault returns a [Default] that adds each requirement whose key neither the
-// requirements nor the labels of a pool have. A requirement of the pool with the operator Exists
-// also counts.
+// requirements nor the labels of a pool have. A pool that requires such a key in any way, even only
+// with Exists, keeps its requirement.
 func RequireByDefault(rs ...requirements.Requirement) Default {
 	rs = slices.Clone(rs)
 	return func(p NodePool) NodePool {

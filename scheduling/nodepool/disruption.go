@@ -44,8 +44,9 @@ type Disruption struct {
 	ConsolidateAfter *time.Duration
 	// ExpireAfter is the age at which a node is removed; nil means never.
 	ExpireAfter *time.Duration
-	// Budgets limit how many nodes may be removed at once; the smallest active one is used. None
-	// means no limit, as in v1alpha5. Later versions default to one budget of 10%.
+	// Budgets limit how many nodes may be removed at once; the active budget that allows the fewest
+	// nodes is used. None means no limit, as in v1alpha5. Later versions default to one budget of
+	// 10%.
 	Budgets []Budget
 }
 
@@ -75,8 +76,8 @@ func (b Budget) Allowed(nodes int) int {
 // Counts reports whether the budget limits disruption for the reason.
 func (b Budget) Counts(r Reason) bool { return len(b.Reasons) == 0 || slices.Contains(b.Reasons, r) }
 
-// Active reports whether the budget is active at now: its schedule started at most Duration ago.
-// The error is that of an invalid Schedule, which no decoded pool has.
+// Active reports whether the budget is active at now: its schedule started less than Duration ago,
+// or it has no schedule. The error is that of an invalid Schedule, which no decoded pool has.
 func (b Budget) Active(now time.Time) (bool, error) {
 	if b.Schedule == "" {
 		return true, nil

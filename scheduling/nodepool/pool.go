@@ -55,8 +55,8 @@ type NodePool struct {
 	// Requirements are those of spec.requirements with deprecated keys renamed, without labels and
 	// without the pool label. [NodePool.NodeRequirements] returns all of them together.
 	Requirements requirements.Set
-	// MinValues is the least number of values of a label key among the offerings of a node, 1 to
-	// 50; nil means none.
+	// MinValues says, for each label key, how many different values the offerings for one node must
+	// have at least, 1 to 50; nil means no minimum.
 	MinValues map[string]int
 	// Limits limit the sum of resources over the pool's nodes, and "nodes" their number; nil means
 	// no limits.
@@ -110,7 +110,7 @@ func (p NodePool) PoolLabels() map[string]string {
 // NodeRequirements returns the set of nodes that the pool may buy: its requirements, its labels and
 // the pool label. The pool label is under [LabelKey] only, as requirements.KubernetesAliases
 // renames the older key. The set of a decoded pool is never impossible; that of a pool put together
-// by hand may be. It costs O(n log n) in their number.
+// by hand may be. It costs O(n log n) for n requirements and labels.
 func (p NodePool) NodeRequirements() requirements.Set {
 	labels := map[string]string{}
 	maps.Copy(labels, p.Labels)

@@ -1,7 +1,7 @@
 package nodepool
 
 // Population counts the nodes of a static pool, including claims whose nodes have not joined.
-// Leaving nodes are being removed, Staying ones are not.
+// Leaving counts the nodes that are being removed, and Staying the others.
 type Population struct {
 	Staying, Leaving int64
 }
@@ -11,8 +11,8 @@ type Population struct {
 // for one that is being deleted.
 //
 // A node that is being replaced counts as leaving, so its successor is in the deficit until it
-// exists. Karpenter launches such a successor with the replacement, and other nodes by themselves;
-// the nodes are the same.
+// exists. Karpenter launches such a successor as a part of the replacement, and other missing nodes
+// separately. Deficit counts both.
 func (p NodePool) Deficit(now Population) int64 {
 	if p.Replicas == nil || p.Metadata.DeletionTimestamp != nil {
 		return 0

@@ -44,18 +44,20 @@ type Question struct {
 	Pods []*corev1.Pod
 	// MaxNodes limits how many nodes are bought; 0 means none.
 	MaxNodes int
-	// MaxPrice is an exclusive upper bound on their total price; 0 means no bound.
+	// MaxPrice is an exclusive upper bound on the total price of the nodes bought; 0 means no
+	// bound.
 	MaxPrice Price
 	// CapacityTypes are the capacity types that may be bought; nil means all.
 	CapacityTypes []string
-	// Buyer decides which nodes to buy if more than one may be bought; nil means that at most one
-	// is.
+	// Buyer decides which nodes to buy if MaxNodes is more than 1, or if one node does not hold all
+	// pods. With nil, at most one node is bought, whatever MaxNodes says, except those of Buy.
 	Buyer Buyer
-	// Place, if not nil, maps each pod to its node. Buy then has the nodes to buy, as Name, Shape
-	// and Offering, and Ask only looks for an order. An empty Name means a fresh one.
+	// Place, if not nil, maps each pod to its node, and Buy lists the nodes to buy: their Name,
+	// Shape and Offering. Ask then only looks for an order of the placements that kube-scheduler
+	// accepts. A node in Buy without a Name gets a fresh one; Place cannot refer to it.
 	//
 	// With Elsewhere, a pod that its node refuses may go to another node. Pods of a class may also
-	// change places, so that the pods of one node go to few other nodes. Removed nodes stop
+	// change places, so that the pods of one node go to few other nodes. Also, removed nodes stop
 	// counting against limits before others are bought.
 	Buy       []Bought
 	Place     map[*corev1.Pod]string
@@ -64,9 +66,9 @@ type Question struct {
 	// they count against limits, quotas, reservations and counted offerings can be bought again.
 	// [Answer.Freed] says what of that is used.
 	//
-	// Pods are unplaced in two cases. Either waiting is enough, because another node that is
-	// leaving, or that an earlier answer removes, frees the same. Or another pod without a place
-	// would take what is bought.
+	// With Freed, pods are unplaced in two further cases. In one, waiting is enough, because
+	// another node that is leaving, or that an earlier answer removes, frees the same. In the
+	// other, a pod without a place that is not among Pods would take what is bought.
 	Freed bool
 	// Explain asks for [Answer.Why], which costs a look at every node.
 	Explain bool
@@ -87,7 +89,8 @@ type Answer struct {
 	Freed []string
 	// Forgone is the price of preferences that the moved pods lose, less those that they gain. Each
 	// costs the share [Options.PreferencePrice] of what the pod takes of a new node. It is never
-	// negative. A saving below it only gives back what was bought for preferences.
+	// negative. If a change saves less than Forgone, it saves only what was paid to keep these
+	// preferences.
 	Forgone Price
 	// Unplaced are the pods without a place. Why says what keeps the first of them from every node,
 	// if the question asks to explain. It also names an invalid question, even without pods, and an
@@ -154,7 +157,8 @@ func (c *Cluster) Refuses(p *corev1.Pod) string {
 	return c.e.classOf(i).refusal
 }
 
-// Needs returns the total need of the pods, by Problem.Resources.
+// Needs returns the total need of the pods, in the order and units of Problem.Resources. Pods that
+// are not in the snapshot are ignored.
 func (c *Cluster) Needs(pods []*corev1.Pod) []int64 {
 	total := make([]int64, c.e.dims)
 	for _, p := range pods {
@@ -167,9 +171,9 @@ func (c *Cluster) Needs(pods []*corev1.Pod) []int64 {
 	return total
 }
 
-// Ask answers the question. When ctx ends, pods that have no place yet are unplaced. It costs
-// O(pods that move x nodes looked at + offerings). Blocks of nodes that are too full are skipped,
-// and pods that stay cost nothing.
+// Ask answers the question. When ctx ends, all pods that have no place by then are unplaced. It
+// costs O(pods that move x nodes looked at + offerings). Blocks of nodes that are too full are
+// skipped, and pods that stay cost nothing.
 func (c *Cluster) Ask(ctx context.Context, q Question) Answer {
 	e := c.lock()
 	defer e.mu.Unlock()

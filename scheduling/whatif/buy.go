@@ -15,9 +15,9 @@ import (
 
 // Buyer decides which nodes to buy for pods that do not fit on existing ones. It is a packer.
 type Buyer interface {
-	// Buy returns the nodes to buy and their pods. It may leave pods out. Of the constraints
-	// between pods it gets only pins and counts by node; all of them are checked when the pods are
-	// placed.
+	// Buy returns the nodes to buy and their pods. It may leave pods out. The order carries only
+	// two kinds of constraints between pods, as [Lot.Pin] and [Lot.PerNode]. All constraints are
+	// checked when the pods are placed.
 	Buy(o Order) []Purchase
 }
 
@@ -41,19 +41,19 @@ func (o *Order) Suits(lot, shape, offering int) bool { return o.suits(lot, shape
 type Lot struct {
 	// Class is an index into Problem.Classes.
 	Class, Count int
-	// Pin is a further requirement on their nodes, such as a zone.
+	// Pin is a further requirement on the nodes of the pods, such as a zone.
 	Pin requirements.Set
 	// PerNode limits how many of them share a node; 0 means no limit.
 	PerNode int
 }
 
-// Purchase is a node to buy and its pods, by index into Order.Lots.
+// Purchase is a node to buy, and how many pods of which lots it gets.
 type Purchase struct {
 	Shape, Offering int
 	Pods            []LotShare
 }
 
-// LotShare is a number of pods of one lot.
+// LotShare is a number of pods of one lot. Lot is an index into Order.Lots.
 type LotShare struct{ Lot, Count int }
 
 // check says why an answer to the order is invalid: a purchase names an unknown lot, or too many

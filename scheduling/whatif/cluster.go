@@ -6,8 +6,8 @@
 // changes, not the size of the cluster. Pods are put on named nodes one by one under the rules of
 // kube-scheduler's filters. So an answer can be carried out in the order of its placements.
 //
-// Some pods and nodes move without a question: pending pods, pods of leaving nodes, and the nodes
-// of claims. See [Cluster.Reserve] for what is known of them.
+// Some changes happen without a question: pending pods and pods of leaving nodes get a node, and
+// the nodes of claims join. See [Cluster.Reserve] for how answers take account of them.
 //
 // Soft constraints (preferred affinities, spreads with ScheduleAnyway) keep no pod from a node. A
 // pod goes to the node that meets most of them by weight; of equal nodes, to the fullest. They have
@@ -74,8 +74,8 @@ func (e *engine) back() {
 	e.at = e.at.parent
 }
 
-// Free returns the total free capacity of nodes that take pods, by the resources of the problem.
-// Negative amounts count as 0. It costs O(nodes).
+// Free returns the total free capacity of nodes that take pods, in the order and units of
+// Problem.Resources. Negative amounts count as 0. It costs O(nodes).
 func (c *Cluster) Free() []int64 {
 	e := c.lock()
 	defer e.mu.Unlock()
@@ -126,8 +126,9 @@ func (c *Cluster) Rebase() *Cluster {
 	return e.first()
 }
 
-// FreeOf returns the free capacity of each node, by the resources of the problem. Negative amounts
-// count as 0, and a node that takes no pods has none.
+// FreeOf returns the free capacity of each of the named nodes, in the order and units of
+// Problem.Resources. Negative amounts count as 0, and an unknown node or one that takes no pods has
+// none.
 func (c *Cluster) FreeOf(nodes []string) [][]int64 {
 	e := c.lock()
 	defer e.mu.Unlock()
@@ -147,14 +148,14 @@ func (c *Cluster) FreeOf(nodes []string) [][]int64 {
 // places. Such pods are pending or on leaving nodes. A nominated pod gets its node. Any other pod
 // gets a node that accepts it once all of them have moved, leaving nodes are gone, and claims have
 // their nodes. Reserve ignores pods without a place and pods on nodes that stay. Like
-// [Cluster.Rebase], it costs a copy of the store, so that the order of the nodes takes the places
-// into account.
+// [Cluster.Rebase], it sorts the nodes again, by what they have free beside the places, and costs a
+// copy of the store.
 //
 // The moment of each move is unknown. So a place takes its capacity at once, and constraints
 // between pods must hold at every moment. For anti-affinity and the upper count of a spread, a
 // moving pod counts both where it is and where it goes. For affinity and the lower count it counts
-// nowhere. Terminating pods count in the same way. Domains of leaving nodes and of claims may or
-// may not be there.
+// nowhere. Terminating pods count in the same way. A constraint must hold whether or not the
+// domains of leaving nodes and of claims are there.
 func (c *Cluster) Reserve(pods []*corev1.Pod) (*Cluster, []Placement) {
 	ops, places := c.reserve(pods)
 	after := &Answer{from: c, ops: ops}

@@ -35,10 +35,12 @@ type Options struct {
 	// PreferencePrice is the price of a preference, as in [scheduling.Options]; see
 	// [Answer.Forgone].
 	PreferencePrice *float64
-	// Together names pods that must share a label value, as in [scheduling.Options]; movers follow.
+	// Together names pods that must share a label value, as in [scheduling.Options]. A pod that
+	// moves goes to the value of the label that other pods of its set have.
 	Together func(*corev1.Pod) (set, label string)
-	// Static also compiles static pools (replicas). Only [Question.Buy] buys their nodes, and pods
-	// never do. The caller must keep the replicas and limits of these pools.
+	// Static also compiles static pools (replicas). Nodes of these pools are bought only if
+	// [Question.Buy] names them, never because pods need them. The caller must keep the replicas
+	// and limits of these pools.
 	Static bool
 }
 
