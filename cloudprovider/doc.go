@@ -142,8 +142,10 @@
 //     does not show may still exist.
 //   - What a provider says about the past may be wrong by a minute: Instance.Created is from the
 //     cloud's clock.
-//   - A caller's own lag (lifecycle.Timeouts.Lag) must be longer than both together, so that a new
-//     instance is never taken for gone.
+//   - A caller's own lag (lifecycle.Timeouts.Lag), which counts from the answer of Create, must be
+//     longer than the provider's, so that a new instance is never taken for gone. The age at which
+//     an instance without a claim counts as an orphan (lifecycle.Timeouts.Orphan) must be longer
+//     than the minute by which Created may be wrong.
 //   - A provider remembers a token for at least a day after its instance is gone, which must be
 //     longer than any caller retries.
 //

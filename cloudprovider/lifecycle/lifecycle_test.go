@@ -48,24 +48,24 @@ func TestReview(t *testing.T) {
 	}{
 		{"nothing", nil, nil, lifecycle.Timeouts{}, 0, "", -1},
 		{"all is well", []lifecycle.Claim{joined}, []cloudprovider.Instance{instance("i-1", "t", 3, running)}, lifecycle.Timeouts{}, 9999, "", -1},
-		{"young orphan", nil, []cloudprovider.Instance{instance("i-1", "t", 3, running)}, lifecycle.Timeouts{}, 32, "", 33},
-		{"orphan", nil, []cloudprovider.Instance{instance("i-1", "t", 3, running)}, lifecycle.Timeouts{}, 33, "Orphaned of-t i-1", -1},
+		{"young orphan", nil, []cloudprovider.Instance{instance("i-1", "t", 3, running)}, lifecycle.Timeouts{}, 92, "", 93},
+		{"orphan", nil, []cloudprovider.Instance{instance("i-1", "t", 3, running)}, lifecycle.Timeouts{}, 93, "Orphaned of-t i-1", -1},
 		{"orphan on its way out", nil, []cloudprovider.Instance{instance("i-1", "t", 3, terminating)}, lifecycle.Timeouts{}, 99, "", -1},
 		{"not ours", nil, []cloudprovider.Instance{instance("i-1", "", 3, running)}, lifecycle.Timeouts{}, 99, "", -1},
-		{"same name, other token", []lifecycle.Claim{{Name: "of-old", Token: "new", Created: at(50)}}, []cloudprovider.Instance{instance("i-1", "old", 3, running)}, lifecycle.Timeouts{}, 60, "Orphaned of-old i-1", 350},
+		{"same name, other token", []lifecycle.Claim{{Name: "of-old", Token: "new", Created: at(50)}}, []cloudprovider.Instance{instance("i-1", "old", 3, running)}, lifecycle.Timeouts{}, 95, "Orphaned of-old i-1", 350},
 		{"surplus", []lifecycle.Claim{joined}, []cloudprovider.Instance{instance("i-1", "t", 3, running), instance("i-0", "t", 1, running)}, lifecycle.Timeouts{}, 99, "Surplus a i-0", -1},
 		{"named twice", []lifecycle.Claim{joined}, []cloudprovider.Instance{instance("i-1", "t", 3, running), instance("i-1", "t", 3, running)}, lifecycle.Timeouts{}, 99, "", -1},
 		{"named twice, the answer was lost", []lifecycle.Claim{waiting}, []cloudprovider.Instance{instance("i-1", "t", 3, running), instance("i-1", "t", 4, running)}, lifecycle.Timeouts{}, 99, "", 900},
 		{"of unknown age", nil, []cloudprovider.Instance{{ID: "i-1", Token: "t", State: running}}, lifecycle.Timeouts{}, 99, "", -1},
 		{"surplus, the oldest stays", []lifecycle.Claim{waiting}, []cloudprovider.Instance{instance("i-2", "t", 3, running), instance("i-3", "t", 1, running)}, lifecycle.Timeouts{}, 99, "Surplus a i-2", 900},
 		{"surplus, the one not on its way out stays", []lifecycle.Claim{waiting}, []cloudprovider.Instance{instance("i-2", "t", 3, running), instance("i-3", "t", 1, terminating)}, lifecycle.Timeouts{}, 99, "", 900},
-		{"the known one is not seen yet", []lifecycle.Claim{launched}, []cloudprovider.Instance{instance("i-0", "t", 3, running)}, lifecycle.Timeouts{}, 10, "Surplus a i-0", 65},
+		{"the known one is not seen yet", []lifecycle.Claim{launched}, []cloudprovider.Instance{instance("i-0", "t", 3, running)}, lifecycle.Timeouts{}, 10, "Surplus a i-0", 125},
 		{"not launched yet", []lifecycle.Claim{waiting}, nil, lifecycle.Timeouts{}, 299, "", 300},
 		{"not launched", []lifecycle.Claim{waiting}, nil, lifecycle.Timeouts{}, 300, "NotLaunched a ", -1},
 		{"the answer was lost, the machine is there", []lifecycle.Claim{waiting}, []cloudprovider.Instance{instance("i-1", "t", 3, running)}, lifecycle.Timeouts{}, 400, "", 900},
-		{"not listed yet", []lifecycle.Claim{launched}, nil, lifecycle.Timeouts{}, 64, "", 65},
-		{"vanished", []lifecycle.Claim{launched}, nil, lifecycle.Timeouts{}, 65, "Vanished a i-1", -1},
-		{"vanished after it joined", []lifecycle.Claim{joined}, nil, lifecycle.Timeouts{}, 65, "Vanished a i-1", -1},
+		{"not listed yet", []lifecycle.Claim{launched}, nil, lifecycle.Timeouts{}, 124, "", 125},
+		{"vanished", []lifecycle.Claim{launched}, nil, lifecycle.Timeouts{}, 125, "Vanished a i-1", -1},
+		{"vanished after it joined", []lifecycle.Claim{joined}, nil, lifecycle.Timeouts{}, 125, "Vanished a i-1", -1},
 		{"left out of the list, and its node is ready", []lifecycle.Claim{reporting(joined)}, nil, lifecycle.Timeouts{}, 9999, "", -1},
 		{"left out of the list, and too slow", []lifecycle.Claim{reporting(joined)}, nil, lifecycle.Timeouts{Initialize: time.Minute}, 120, "NotInitialized a i-1", -1},
 		{"terminating is not vanished", []lifecycle.Claim{joined}, []cloudprovider.Instance{instance("i-1", "t", 3, terminating)}, lifecycle.Timeouts{}, 999, "", -1},
@@ -386,13 +386,13 @@ func ExampleReview() {
 		{Name: "b", Token: "b-1", Created: at(0)},
 	}
 	instances := []cloudprovider.Instance{instance("i-1", "a-1", 1, cloudprovider.Running), instance("i-9", "old", 1, cloudprovider.Running)}
-	decisions, next := lifecycle.Review(claims, instances, lifecycle.Timeouts{}, at(60))
+	decisions, next := lifecycle.Review(claims, instances, lifecycle.Timeouts{}, at(100))
 	for _, d := range decisions {
 		fmt.Println(d.Verdict, d.Instance+":", d.Detail)
 	}
 	fmt.Println("look again at", next.Format(time.TimeOnly))
 	// Output:
-	// Orphaned i-9: no claim has its token, and it is older than 30s
+	// Orphaned i-9: no claim has its token, and it is older than 1m30s
 	// look again at 00:05:00
 }
 
@@ -406,5 +406,5 @@ func ExampleBroken() {
 
 func ExampleTimeouts() {
 	fmt.Println(lifecycle.Timeouts{Orphan: time.Minute}.WithDefaults().Orphan, lifecycle.Timeouts{}.WithDefaults().Orphan)
-	// Output: 1m0s 30s
+	// Output: 1m0s 1m30s
 }

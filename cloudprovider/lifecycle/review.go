@@ -34,10 +34,11 @@ type Claim struct {
 // Timeouts limit how long each step may take. The zero value means the defaults.
 type Timeouts struct {
 	// Orphan is the age at which an instance without a claim counts as an orphan. Until then its
-	// claim may not be visible to readers yet. 0 means 30 seconds.
+	// claim may not be visible to readers yet. 0 means 90 seconds: Instance.Created may be a minute
+	// too early.
 	Orphan time.Duration
-	// Lag is how long after a launch the provider's list may not show the instance. 0 means 1
-	// minute.
+	// Lag is how long after a launch the provider's list may not show the instance. It must be
+	// longer than the provider's own lag, which is a minute for aws.Options. 0 means 2 minutes.
 	Lag time.Duration
 	// Launch is how long Create may take to succeed, all attempts together. 0 means 5 minutes.
 	Launch time.Duration
@@ -51,8 +52,8 @@ type Timeouts struct {
 
 // WithDefaults returns the timeouts with zeros replaced by the defaults.
 func (t Timeouts) WithDefaults() Timeouts {
-	t.Orphan = cmp.Or(t.Orphan, 30*time.Second)
-	t.Lag = cmp.Or(t.Lag, time.Minute)
+	t.Orphan = cmp.Or(t.Orphan, 90*time.Second)
+	t.Lag = cmp.Or(t.Lag, 2*time.Minute)
 	t.Launch = cmp.Or(t.Launch, 5*time.Minute)
 	t.Register = cmp.Or(t.Register, 15*time.Minute)
 	return t
