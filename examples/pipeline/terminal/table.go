@@ -77,7 +77,7 @@ func (t *Table) widths() (natural, least []int) {
 		}
 		for _, cells := range append([][]string{t.header}, t.rows...) {
 			if i < len(cells) {
-				for _, part := range strings.Fields(cells[i]) {
+				for part := range strings.FieldsSeq(cells[i]) {
 					word = max(word, text.StringWidthWithoutEscSequences(part))
 				}
 			}
