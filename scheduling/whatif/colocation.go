@@ -3,7 +3,7 @@ package whatif
 import "slices"
 
 // pair is an unplaced pod and a moving pod that its affinity counts, both placed in one domain, or
-// both apart, to be bought a node together. For a spread it is all moving pods of the class, apart.
+// both apart, to be bought a node together.
 type pair struct {
 	places []op
 	apart  []int32
@@ -11,8 +11,7 @@ type pair struct {
 
 // colocate makes further attempts if a pod with affinity or a spread is unplaced. In the first
 // attempt, the pod that affinity asks for took the first node that accepted it, and there was no
-// room beside it; or pods with a spread took existing nodes, all in one domain, before nodes were
-// bought in others. Each further attempt places a pair first, then the pods that were unplaced, then
+// room beside it. Each further attempt places a pair first, then the pods that were unplaced, then
 // the others. The pair of the best attempt is kept for the next unplaced pod. The best attempt has
 // the fewest unplaced pods.
 //
@@ -32,12 +31,8 @@ func (b *buying) colocate(mark int, left []int32) []int32 {
 			}
 			b.undo(mark)
 			pods := append(slices.Clone(first), slices.DeleteFunc(slices.Clone(b.moving), func(p int32) bool { return slices.Contains(first, p) })...)
-			apart := map[int32]bool{}
-			for _, p := range x.apart {
-				apart[p] = true
-			}
 			pods = slices.DeleteFunc(pods, func(p int32) bool {
-				return apart[p] || slices.ContainsFunc(x.places, func(o op) bool { return o.pod == p })
+				return slices.Contains(x.apart, p) || slices.ContainsFunc(x.places, func(o op) bool { return o.pod == p })
 			})
 			for _, o := range x.places {
 				e.do(o)
@@ -61,8 +56,8 @@ func (b *buying) colocate(mark int, left []int32) []int32 {
 }
 
 // pairs returns the pairs to try for an unplaced pod, each with those that are kept: no new one,
-// one in each domain in which existing nodes accept both pods, and one to buy for; for a spread, its
-// class to buy for. No pod of the question is placed.
+// one in each domain in which existing nodes accept both pods, and one to buy for. No pod of the
+// question is placed.
 func (b *buying) pairs(mark int, kept pair, p int32) []pair {
 	e := b.e
 	out := []pair{kept}
@@ -108,16 +103,7 @@ func (b *buying) pairs(mark int, kept pair, p int32) []pair {
 			}
 		}
 	}
-	if b.q.MaxNodes == 0 || slices.Contains(kept.apart, p) || !e.lacksDomain(c) {
-		return out
-	}
-	apart := slices.Clone(kept.apart)
-	for _, q := range b.moving {
-		if e.classOf(q) == c && !slices.Contains(kept.apart, q) && !slices.ContainsFunc(kept.places, func(o op) bool { return o.pod == q }) {
-			apart = append(apart, q)
-		}
-	}
-	return append(out, pair{kept.places, apart})
+	return out
 }
 
 // put places a pod on a node if the node accepts it.
@@ -128,23 +114,4 @@ func (b *buying) put(p int32, at int) bool {
 	}
 	e.do(op{kind: opPlace, pod: p, node: int32(at), old: e.pods[p].node})
 	return true
-}
-
-// lacksDomain reports whether a domain of a spread of the class is for sale and has no node.
-func (e *engine) lacksDomain(c *class) bool {
-	for _, s := range c.Spreads {
-		key := e.index.Groups()[s.Group].Key
-		there := map[int32]bool{}
-		for i := range e.nodes {
-			if n := &e.nodes[i]; n.alive {
-				there[n.Values[key]] = true
-			}
-		}
-		for _, v := range e.valuesFor(c, e.keyOf(s.Group)) {
-			if id := e.cluster.Values.Find(key, v); id < 0 || !there[id] {
-				return true
-			}
-		}
-	}
-	return false
 }

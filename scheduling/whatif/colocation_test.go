@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/joinery-sdk/joinery/scheduling"
 	"github.com/joinery-sdk/joinery/scheduling/whatif"
 )
 
@@ -110,44 +109,4 @@ func TestPodsThatFollowEachOtherMoveTogether(t *testing.T) {
 	}
 	require.Greater(t, found, 1000)
 	require.LessOrEqual(t, missed*100, found)
-}
-
-// oneEach buys a node for each pod, of the first offer that suits it.
-type oneEach struct{}
-
-func (oneEach) Buy(o whatif.Order) (out []whatif.Purchase) {
-	for lot := range o.Lots {
-		for shape := range o.Problem.Shapes {
-			if o.Suits(lot, shape, 0) {
-				for range o.Lots[lot].Count {
-					out = append(out, whatif.Purchase{Shape: shape, Pods: []whatif.LotShare{{Lot: lot, Count: 1}}})
-				}
-				break
-			}
-		}
-	}
-	return out
-}
-
-// Where the nodes of all other zones go, pods with a spread fit on what stays only as long as nothing is bought in those zones. If not all fit
-// there, nodes are bought for all of them.
-func TestSpreadsOverZonesWhoseNodesGo(t *testing.T) {
-	by := spread(corev1.LabelTopologyZone)
-	for free, bought := range map[string]int{"6": 0, "4": 4} {
-		s := snapshot([]*corev1.Node{node("a", "z1", free), node("b", "z2", "4"), node("c", "z3", "4")},
-			pod("a1", "a", "1", by), pod("a2", "a", "1", by), pod("b1", "b", "1", by), pod("b2", "b", "1", by), pod("c1", "c", "1", by), pod("c2", "c", "1", by))
-		s.Pools = []scheduling.Pool{sold(offer("z2", "on-demand", 0.1), offer("z3", "on-demand", 0.1))}
-		c, err := whatif.Compile(s, nil)
-		require.NoError(t, err)
-		a := c.Ask(t.Context(), whatif.Question{Remove: []string{"b", "c"}, Pods: s.Pods[2:], MaxNodes: 6, Buyer: oneEach{}, Explain: true})
-		require.True(t, a.OK(), a.Why)
-		require.Equal(t, bought, len(a.Bought))
-		zones := map[string]int{}
-		for _, b := range a.Bought {
-			zones[b.Zone]++
-		}
-		if bought > 0 {
-			require.Equal(t, map[string]int{"z2": 2, "z3": 2}, zones)
-		}
-	}
 }
