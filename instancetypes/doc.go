@@ -6,5 +6,5 @@
 // Package pricing has the layers of prices.
 //
 // Values are plain structs that are read-only by convention. They may be shared between goroutines,
-// because nobody writes to them and every function here returns new values.
+// because no code changes them: every function of this package returns new values.
 package instancetypes

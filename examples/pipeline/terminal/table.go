@@ -30,8 +30,14 @@ func NewTable(s Style, header ...string) *Table {
 	return t
 }
 
-// Row adds a row. It has at most as many cells as the header.
-func (t *Table) Row(cells ...string) { t.rows = append(t.rows, cells[:min(len(cells), len(t.header))]) }
+// Row adds a row. It has at most as many cells as the header. Line breaks in cells become spaces.
+func (t *Table) Row(cells ...string) {
+	row := make([]string, min(len(cells), len(t.header)))
+	for i := range row {
+		row[i] = strings.ReplaceAll(cells[i], "\n", " ")
+	}
+	t.rows = append(t.rows, row)
+}
 
 // Len returns the number of rows.
 func (t *Table) Len() int { return len(t.rows) }

@@ -96,6 +96,7 @@ func TestColumnsThatDoNotFitAreBelowTheirRows(t *testing.T) {
 		table := terminal.NewTable(s, "NODE", "TYPE", ">PRICE/H", "DAEMONS", "HOLDS")
 		table.Row("default-0", "c6gd.2xlarge", "$0.113", "kube-system/log-agent-of-all-nodes", "shop/web-7d4b9c, shop/db")
 		table.Row("spot-0", "m6g.xlarge", "$0.0768", "", "batch/report-of-a-name x5")
+		table.Row("spot-1", "m6g.\nxlarge", "$0.0768", "", "two\nlines") // a line break does not move what is below a row
 		var out bytes.Buffer
 		require.NoError(t, table.Write(&out))
 		plain := regexp.MustCompile("\x1b\\[[0-9;]*m").ReplaceAllString(out.String(), "")
