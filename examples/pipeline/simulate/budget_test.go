@@ -12,12 +12,16 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	giveback "github.com/joinery-sdk/joinery/deprovision/plan"
 	"github.com/joinery-sdk/joinery/examples/pipeline/simulate"
 	"github.com/joinery-sdk/joinery/examples/pipeline/simulate/fragment"
+	"github.com/joinery-sdk/joinery/instancetypes"
+	"github.com/joinery-sdk/joinery/scheduling"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
 // leaving is how many nodes of a command leave at the same time, at most.
@@ -179,4 +183,40 @@ func TestPlansUnderBudgetsUntilQuiet(t *testing.T) {
 		assert.LessOrEqual(t, mean/float64(n), 0.01, budget)
 	}
 	assert.LessOrEqual(t, above, draws*len(sizes)*len(budgets)/50, "clusters with PodDisruptionBudgets that end more than 3%% dearer")
+}
+
+// Three zones have a node each, and six pods spread over the zones with a skew of at most 1. One large node costs less than three small ones and holds
+// all pods, but only after the other two zones have been left at once. As long as a node of a second zone stays, that zone counts, and three pods
+// have to be in each of the two. That takes two large nodes, which cost more than all nodes before. So no plan that gives back one node at a time,
+// and in which each command saves, ends with less than three small nodes, however it searches: here a budget costs a fifth.
+func TestZonesThatOnlyGoTogether(t *testing.T) {
+	for _, budget := range []nodepool.Budget{{Nodes: 100, Percent: true}, {Nodes: 1}} {
+		x := &cramped{}
+		zones := []string{"a", "b", "c"}
+		var large, small []instancetypes.Offering
+		for _, zone := range zones {
+			large, small = append(large, instancetypes.Offer(zone, "on-demand", 1)), append(small, instancetypes.Offer(zone, "on-demand", 0.4))
+		}
+		types := []instancetypes.InstanceType{instancetypes.New("large", nil, cores(6), large...), instancetypes.New("small", nil, cores(2), small...)}
+		pool := nodepool.New("pool-0")
+		pool.Disruption.Budgets = []nodepool.Budget{budget}
+		x.s.Pools = []scheduling.Pool{{NodePool: pool, Types: types}}
+		for k, zone := range zones {
+			of := types[min(k, 1)]
+			x.node("node-"+zone, "pool-0", of, k)
+			for range 2 {
+				p := x.pod("node-"+zone, "web", 1000)
+				p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
+					MaxSkew: 1, TopologyKey: corev1.LabelTopologyZone, WhenUnsatisfiable: corev1.DoNotSchedule,
+					LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
+				}}
+			}
+		}
+		r, _, _ := x.plan(t)
+		if budget.Percent {
+			require.InDelta(t, 1, r.PricePerHourAfter.Dollars(), 1e-9)
+		} else {
+			require.InDelta(t, 1.2, r.PricePerHourAfter.Dollars(), 1e-9)
+		}
+	}
 }
