@@ -33,6 +33,7 @@ type verifier struct {
 	claimed map[string]int   // by such a claim, how many pods on leaving nodes use it
 	sets    [][]int          // by class: the sets of pods that must be together
 	keys    []string         // by set: the label that its nodes have in common
+	claim   []bool           // by set: whether its pods share a claim, which needs no label of zones
 	running map[int][]string // by set with running pods, its values
 	volumes *volume.Binder
 	late    [][]volume.LateClaim                // by class
@@ -151,7 +152,7 @@ func (p *Problem) newVerifier(sets []topology.Together) (*verifier, error) {
 	}
 	v.cluster.CountLate(late, func(i int) *bind.Node { return &v.nodes[i].Node })
 	for k, set := range sets {
-		v.keys = append(v.keys, set.Key)
+		v.keys, v.claim = append(v.keys, set.Key), append(v.claim, set.Running == nil)
 		for _, i := range set.Classes {
 			v.sets[i] = append(v.sets[i], k)
 		}
@@ -431,7 +432,7 @@ func (r *verification) bindTo(n *verifiedNode, class int) bind.Refusal {
 	for _, set := range r.sets[class] {
 		at := n.value(r.keys[set])
 		place, known := r.places[set]
-		if known && place != at || at == "" && r.keys[set] != corev1.LabelTopologyZone || len(r.running[set]) > 0 && !slices.Contains(r.running[set], at) {
+		if known && place != at || at == "" && !r.claim[set] || len(r.running[set]) > 0 && !slices.Contains(r.running[set], at) {
 			return bind.Refusal{By: bind.Other, Other: "pods that it must be with are in another domain"}
 		}
 	}
