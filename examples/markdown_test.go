@@ -89,5 +89,5 @@ func TestVersionsOfTheGuide(t *testing.T) {
 	row("Karpenter's controllers, operator", newest)
 	assert.Equal(t, newest, find("examples/karpenter/go.mod", `sigs.k8s.io/karpenter (\S+)`))
 	assert.Equal(t, newest, find("examples/operator/go.mod", `sigs.k8s.io/karpenter (\S+)`))
-	row("Kubernetes under the operator", find("examples/operator/cluster/kubernetes/go.mod", `k8s.io/kubernetes (\S+)`))
+	row("Kubernetes of the operator's test cluster", find("examples/operator/cluster/kubernetes/go.mod", `k8s.io/kubernetes (\S+)`))
 }

@@ -51,14 +51,14 @@ Exit codes: 0 done, 1 failed, 2 bad usage or input, 3 some pod never had a place
 		Example: `  replay                          # a generated day
   replay --svg day.svg            # and a drawing of it
   replay --trace yesterday.jsonl --pool pool.yaml
-  replay --record day.jsonl && regret --log day.jsonl -f pool.yaml`,
+  replay --record day.jsonl && regret --log day.jsonl -f pool.yaml --startup 0s`,
 	}, o.run)
 	f := cmd.Flags()
 	f.StringVar(&o.trace, "trace", "", "`FILE` with a recorded day; without it one is generated")
 	f.StringVar(&o.pool, "pool", "", "`FILE` with the manifest of the node pool; without it a built-in one")
 	f.StringVar(&o.svg, "svg", "", "`FILE` to draw the day to")
 	f.StringVar(&o.record, "record", "", "`FILE` to record the day to, as the audit log of an API server, which regret reads")
-	f.StringVar(&o.recorded, "record-policy", "karpenter", "policy to record: none, empty, karpenter, balanced or payback; replaced nodes are recorded as gone at once")
+	f.StringVar(&o.recorded, "record-policy", "karpenter", "policy to record: none, empty, karpenter, balanced or payback (here more than five cents for each eviction, within two hours); replaced nodes are recorded as gone at once")
 	f.StringVarP(&o.output, "output", "o", "table", "table, json or html")
 	f.Uint64Var(&o.seed, "seed", 1, "seed of the generated day")
 	f.IntVar(&o.apps, "apps", 24, "how many deployments the generated day has")

@@ -32,7 +32,7 @@ func TestSample(t *testing.T) {
 		"sample.json":     {"-o", "json"},
 		"few.txt":         {"--max-evictions", "3"},
 		"balanced.txt":    {"--policy", "balanced"},
-		"payback.txt":     {"--policy", "payback"},
+		"default.txt":     {"--policy", "default"},
 		"emptiness.txt":   {"--method", "emptiness"},
 		"minimum.txt":     {"--min-savings", "0.5", "--method", "consolidation"},
 		"young.txt":       {"--min-age", "200h", "--interrupted", "node-a"},
@@ -48,6 +48,9 @@ func TestSample(t *testing.T) {
 		again, _, _ := run(t, "", append([]string{at, "--no-timing"}, args...)...)
 		assert.Equal(t, out, again, "the same bytes every time")
 	}
+	out, _, code := run(t, "", at, "--no-timing", "--policy", "payback") // another name of default
+	assert.Equal(t, inputs.ExitOK, code)
+	golden.Equal(t, filepath.Join("testdata", "default.txt"), out)
 }
 
 // A drifted node of a static pool is replaced, so what the pool must buy again is no saving.
@@ -156,7 +159,7 @@ func TestBadUsage(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"--policy", "balancd"}, `--policy "balancd": want one of karpenter, balanced, payback (did you mean "balanced"?)`},
+		{[]string{"--policy", "balancd"}, `--policy "balancd": want one of karpenter, balanced, default, payback (did you mean "balanced"?)`},
 		{[]string{"--method", "drfit"}, `did you mean "drift"?`},
 		{[]string{"--max-evictions", "-1"}, "--max-evictions -1: want a number of pods, at least 0"},
 		{[]string{"--now", "noon"}, `--now "noon": want a time such as`},

@@ -54,7 +54,7 @@ func methods() []string {
 	return []string{string(eligibility.Interruption), string(eligibility.Emptiness), string(eligibility.Expiration), string(eligibility.Unhealthy), string(eligibility.Drift), string(eligibility.Consolidation)}
 }
 
-func policies() []string { return []string{"karpenter", "balanced", "payback"} }
+func policies() []string { return []string{"karpenter", "balanced", "default", "payback"} }
 
 // Command is the program consolidate. It reads "-" from stdin, and writes where the command does.
 func Command(stdin io.Reader) *cobra.Command {
@@ -65,7 +65,8 @@ func Command(stdin io.Reader) *cobra.Command {
 		Long: `Consolidate reads Kubernetes and Karpenter manifests of a running cluster and plans which nodes to give back: empty ones,
 expired ones, those that have drifted, and those whose pods fit elsewhere or on cheaper nodes. Commands are in the order
 in which they are to be carried out; every node has a verdict that says why it goes or stays.
-One object that an API server would refuse stops everything (exit code 2); all mistakes are listed, with file and line.
+An object that is invalid by itself stops everything (exit code 2); all mistakes are listed, with file and line. A pod
+that contradicts a LimitRange or its RuntimeClass only has no place.
 
 Exit codes: 0 planned, 1 failed, 2 bad usage or input.`,
 		Example: `  consolidate                                   # the built-in sample
@@ -84,7 +85,7 @@ Exit codes: 0 planned, 1 failed, 2 bad usage or input.`,
 	o.Register(cmd.Flags())
 	f := cmd.Flags()
 	f.StringArrayVar(&o.methods, "method", nil, "only this method: "+strings.Join(methods(), ", ")+" (repeatable); unhealthy, which replaces nodes that have been broken for half an hour, is off unless named, as in Karpenter")
-	f.StringVar(&o.policy, "policy", "karpenter", "objective: karpenter (any saving, unless a pool asks for Balanced), balanced, or payback (more than a cent for each eviction, within the time since a pod last came or left, two hours to a day)")
+	f.StringVar(&o.policy, "policy", "karpenter", "objective: karpenter (any saving, unless a pool asks for Balanced), balanced, or default (more than a cent for each eviction, within the time since a pod last came or left, two hours to a day; payback is the same)")
 	f.String("search", "", "")
 	if err := f.MarkDeprecated("search", "there is only one search; examples/judges/deprovision runs Karpenter's own"); err != nil {
 		panic(err) // the flag is there

@@ -80,7 +80,8 @@ func Command(stdin io.Reader) *cobra.Command {
 		Short: "plan the nodes that pending pods need, with prices and reasons",
 		Long: `Provision reads Kubernetes and Karpenter manifests and plans the nodes to buy for pending pods: which types, in which
 zone, at what price, which pod goes where, and for each pod that can't be placed what stops it.
-One object that an API server would refuse stops everything (exit code 2); all mistakes are listed, with file and line.
+An object that is invalid by itself stops everything (exit code 2); all mistakes are listed, with file and line. A pod
+that contradicts a LimitRange or its RuntimeClass only has no place.
 
 Exit codes: 0 all pods have a place, 1 failed, 2 bad usage or input, 3 some pod has no place or a rule is broken,
 4 --diff: every pod keeps its place, but the plan is dearer.`,
