@@ -130,13 +130,20 @@ func (v *validator) labels(path string, set requirements.Set) {
 		if fault := known(v.keys, r.Key(), validation.IsQualifiedName); fault != "" {
 			v.bad(path, "%q is not a label key: %s", r.Key(), fault)
 		}
+		value := func(text string) {
+			if fault := known(v.values, text, validation.IsValidLabelValue); fault != "" {
+				v.bad(path, "%q is not a value of the label %s: %s", text, r.Key(), fault)
+			}
+		}
+		if text, ok := r.Single(); ok { // as nearly all are
+			value(text)
+			continue
+		}
 		words := requirements.Gte(r.Key(), 0).Complement()
 		for _, part := range []requirements.Requirement{r, r.Complement()} { // one of the two lists its words
 			listed, _ := part.Intersect(words).Values()
-			for _, value := range listed {
-				if fault := known(v.values, value, validation.IsValidLabelValue); fault != "" {
-					v.bad(path, "%q is not a value of the label %s: %s", value, r.Key(), fault)
-				}
+			for _, text := range listed {
+				value(text)
 			}
 		}
 	}

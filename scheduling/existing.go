@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,7 +31,13 @@ import (
 // by name.
 func (p *Problem) compileExisting(running map[string][]*corev1.Pod) {
 	known := make(map[string]bool, len(p.members))
-	var totals podclass.Totals[[]int64]
+	caches := sync.Pool{New: func() any { return new(podclass.Totals[[]int64]) }}
+	requests := make([][][]int64, len(p.members)) // by member and pod
+	inParallel(len(p.members), func(i int) {
+		totals := caches.Get().(*podclass.Totals[[]int64])
+		requests[i] = p.requestsOf(running[p.members[i].node.Name], totals)
+		caches.Put(totals)
+	})
 	for i := range p.members {
 		m := &p.members[i]
 		known[m.node.Name] = true
@@ -53,7 +60,7 @@ func (p *Problem) compileExisting(running map[string][]*corev1.Pod) {
 			}
 			continue
 		}
-		p.Existing = append(p.Existing, p.existing(m, running[m.node.Name], &totals))
+		p.Existing = append(p.Existing, p.existing(m, running[m.node.Name], requests[i]))
 	}
 	for _, name := range slices.Sorted(maps.Keys(running)) {
 		if !known[name] {
@@ -76,7 +83,7 @@ func (p *Problem) compileExisting(running map[string][]*corev1.Pod) {
 	slices.Sort(p.Notes)
 }
 
-func (p *Problem) existing(m *member, pods []*corev1.Pod, totals *podclass.Totals[[]int64]) ExistingNode {
+func (p *Problem) existing(m *member, pods []*corev1.Pod, requests [][]int64) ExistingNode {
 	n, lasting := m.node, m.taints
 	r := ExistingNode{Node: n, InFlight: m.inFlight, Starting: m.starting, running: pods, attached: p.volumes.Attached(n.Name, pods), Taints: lasting, labels: m.labels}
 	r.labels[taints.Key] = taints.Value(p.taints.Intern(lasting))
@@ -105,21 +112,12 @@ func (p *Problem) existing(m *member, pods []*corev1.Pod, totals *podclass.Total
 		r.Tags = append(r.Tags, tags...)
 		r.Limits = append(r.Limits, limits...)
 	}
-	var last *corev1.Pod
-	var requests []int64
-	for _, pod := range pods {
-		now := func() []int64 { return p.vector(resources.OfPod(p.admission.Pod(pod), true)) }
-		switch {
-		case resources.InStatus(pod): // granted by a kubelet, to this pod alone
-			requests, last = now(), nil
-		case last == nil || !podclass.SameTemplate(last, pod):
-			requests, last = totals.Of(pod, now, p.scope(pod)...), pod
-		}
+	for i, pod := range pods {
 		ports := hostport.Of(pod)
 		r.ports = append(r.ports, ports...)
-		take(requests, ports)
-		for i, d := range p.daemons {
-			present[i] = present[i] || d.owns(pod)
+		take(requests[i], ports)
+		for k, d := range p.daemons {
+			present[k] = present[k] || d.owns(pod)
 		}
 	}
 	r.bare = slices.Clone(r.Free)

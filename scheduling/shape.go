@@ -16,6 +16,7 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling/internal/market"
 	"github.com/joinery-sdk/joinery/scheduling/internal/nodekind"
+	"github.com/joinery-sdk/joinery/scheduling/internal/podclass"
 	"github.com/joinery-sdk/joinery/scheduling/internal/spelling"
 	"github.com/joinery-sdk/joinery/scheduling/internal/taints"
 	"github.com/joinery-sdk/joinery/scheduling/internal/topology"
@@ -421,6 +422,24 @@ func (p *Problem) vector(list corev1.ResourceList) []int64 {
 		if q, ok := list[name]; ok {
 			out[i] = resources.Request(name, q)
 		}
+	}
+	return out
+}
+
+// requestsOf returns the requests of each of the pods.
+func (p *Problem) requestsOf(pods []*corev1.Pod, totals *podclass.Totals[[]int64]) [][]int64 {
+	out := make([][]int64, len(pods))
+	var last []int64
+	var of *corev1.Pod // the pod whose requests last has
+	for i, pod := range pods {
+		now := func() []int64 { return p.vector(resources.OfPod(p.admission.Pod(pod), true)) }
+		switch {
+		case resources.InStatus(pod): // granted by a kubelet, to this pod alone
+			last, of = now(), nil
+		case of == nil || !podclass.SameTemplate(of, pod):
+			last, of = totals.Of(pod, now, p.scope(pod)...), pod
+		}
+		out[i] = last
 	}
 	return out
 }
