@@ -22,8 +22,9 @@ import (
 // process was stopped, a repeated Create records it. Maintain does so for claims whose Create is
 // not repeated.
 //
-// Ended machines are read once, by the first reading that sees all of the history, and afterwards
-// only to learn why a machine is missing.
+// List reads ended machines only at first: until one listing, made at least [Options].Lag after the
+// start, has shown everything that earlier processes launched. Later it reads an ended machine only
+// to learn why it is missing.
 func (p *Provider) List(ctx context.Context) ([]cloudprovider.Instance, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

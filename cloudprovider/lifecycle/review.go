@@ -97,8 +97,8 @@ type Decision struct {
 	// Reboot and Grace are those of the repair policy, in a decision of [Repairs].
 	Reboot bool
 	Grace  *time.Duration
-	// Urgency is how long a decision of [Repairs] has been due, plus half an hour for each step of
-	// priority.
+	// Urgency is how long a decision of [Repairs] has been due, plus half an hour for each lower
+	// priority that some policy has.
 	Urgency time.Duration
 }
 
