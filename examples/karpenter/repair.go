@@ -82,10 +82,12 @@ func repairPolicies(provider cloudprovider.Provider) ([]karp.RepairPolicy, error
 	return out, nil
 }
 
-// RepairPolicies are the provider's, if it has any, and one that never applies where Karpenter needs a fallback.
+// RepairPolicies returns the provider's policies, if it has any. If none of them can be Karpenter's
+// fallback, it adds a fallback that never applies.
 func (c *CloudProvider) RepairPolicies() []karp.RepairPolicy { return slices.Clone(c.repairs) }
 
-// Reboot starts the machine of a claim anew, if the provider is a Rebooter. A call with the same operation is the same reboot.
+// Reboot reboots the machine of a claim, if the provider is a Rebooter. A call with the same
+// operation is the same reboot.
 func (c *CloudProvider) Reboot(ctx context.Context, claim *karpv1.NodeClaim, operation string) error {
 	rebooter, ok := c.provider.(cloudprovider.Rebooter)
 	if !ok {

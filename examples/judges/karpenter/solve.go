@@ -32,11 +32,12 @@ import (
 // wellKnown guards karpv1.WellKnownLabels, a set that Karpenter keeps in a variable and reads while it solves.
 var wellKnown sync.RWMutex
 
-// Solve plans the input once. It leaves the input alone and may be called concurrently.
+// Solve plans the input once. It does not modify the input and may be called concurrently.
 //
-// Pods that Karpenter's own validation refuses are Unplaced with its reason, as those are that fit nowhere. An error
-// means that there is no plan: a state that Karpenter cannot read, or a context that is over; after a deadline the plan
-// that has been made by then is returned beside the error, as Karpenter's provisioner uses it too.
+// Unplaced has the pods that fit nowhere, and the pods that Karpenter's own validation refuses,
+// with its reason. An error means that Karpenter could not read the state, or that the context
+// ended. After a deadline, the result still has the plan made so far, because Karpenter's
+// provisioner uses it too.
 func Solve(ctx context.Context, in Input) (Result, error) {
 	know(in.WellKnownLabels)
 	wellKnown.RLock()

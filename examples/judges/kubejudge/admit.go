@@ -19,11 +19,13 @@ import (
 	"k8s.io/kubernetes/plugin/pkg/admission/limitranger"
 )
 
-// Admit returns the scenario as kube-scheduler, or any other reader of a cluster, would see it: pods defaulted and with
-// matchLabelKeys folded into their selectors, claims with their default class, claims of ephemeral volumes added, and what
-// claims and volumes say of each other completed. What [Judge] and [Free] do first by themselves, for other judges.
+// Admit returns the scenario as kube-scheduler would see it. Pods are defaulted, matchLabelKeys are
+// folded into their selectors, claims get their default class, claims of ephemeral volumes are
+// added, and the references between claims and volumes are completed on both sides. [Judge] and
+// [Free] do this first by themselves; Admit is for other judges.
 //
-// The result shares nothing that is changed with the argument, which is left alone. Errors are those of Judge.
+// The argument is not modified. The result shares with it only data that nothing changes. Errors
+// are those of Judge.
 func Admit(ctx context.Context, s Scenario) (Scenario, error) {
 	if err := s.validate(); err != nil {
 		return Scenario{}, fmt.Errorf("kubejudge: %w", err)

@@ -8,9 +8,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Diverse is the mix of Karpenter's own benchmark: a fifth each of plain pods, pods spread over zones and over nodes,
-// whose selectors are of a label that they need not have themselves, pods with affinity to their own kind by zone, and
-// pods that keep apart from each other by node. Requests are of 5 CPU and 6 memory sizes.
+// Diverse is the mix of Karpenter's own benchmark, a fifth each: plain pods, pods spread over
+// zones, pods spread over nodes, pods with affinity to their own kind by zone, and pods with
+// anti-affinity to their own kind by node. The selector of a spread need not match the pod itself.
+// Requests have 5 CPU sizes and 6 memory sizes.
 func Diverse(n int, seed uint64) []*corev1.Pod {
 	r := rand.New(rand.NewPCG(seed, 1))
 	letter := func() string { return string(rune('a' + r.IntN(7))) }

@@ -12,12 +12,13 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 )
 
-// Minimize returns a scenario as small as it can make it for which fails is still true: it takes away halves, quarters and
-// single pods, then nodes, pools, daemonsets and types, then one constraint after another from all pods of a deployment
-// and one setting after another from pools, and what nobody names, until nothing more can go. fails must be true of s, and must depend on nothing but its argument. Pods that are left keep
-// their names. s is left alone.
+// Minimize shrinks a scenario as far as it can while fails stays true. It removes pods (halves,
+// quarters, single ones), then nodes, pools, daemonsets and types, then constraints of deployments
+// and settings of pools, one by one, and objects that nothing refers to. It ends when nothing more
+// can be removed. fails must be true of s, and must depend on nothing but its argument. The
+// remaining pods keep their names. s is not modified.
 //
-// The cost is some hundred calls of fails for a scenario of a hundred pods.
+// The cost is a few hundred calls of fails for a scenario of a hundred pods.
 func Minimize(s Scenario, fails func(Scenario) bool) Scenario {
 	for again := true; again; {
 		again = false

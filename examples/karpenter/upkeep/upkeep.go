@@ -22,22 +22,25 @@ import (
 	"github.com/joinery-sdk/joinery/cloudprovider/lifecycle"
 )
 
-// Keeper looks after machines. Client and Provider are required, the rest has defaults.
+// Keeper looks after machines. Client and Provider are required; the other fields have defaults.
 type Keeper struct {
-	// Client is the manager's.
+	// Client is the client of Karpenter's manager.
 	Client client.Client
 	// Provider is asked for its machines, and for interruptions if it is an interruption.Source.
 	Provider cloudprovider.Provider
-	// Refuse hears what the cloud has run out of, as CloudProvider.Refuse does; nil = nobody.
+	// Refuse is called with what the cloud has run out of, for example CloudProvider.Refuse; nil
+	// means that nobody is told.
 	Refuse func(...cloudprovider.Refusal)
-	// Timeouts.Orphan is the age that a machine without a claim is allowed; the others are Karpenter's affair.
+	// Timeouts.Orphan is the age at which a machine without a claim is given back. The other
+	// timeouts are ignored, because Karpenter has its own.
 	Timeouts lifecycle.Timeouts
-	// Poll is how often to look; 0 = 10 seconds.
+	// Poll is how often to look; 0 means 10 seconds.
 	Poll time.Duration
 }
 
-// Start gives back machines of nobody and acts on interruptions until the context ends. It is a manager.Runnable: add it to
-// Karpenter's manager, which runs it on the leader only. Errors are logged, and what they prevented is done at the next look.
+// Start gives back machines that no claim owns, and acts on interruptions, until the context ends.
+// It is a manager.Runnable: add it to Karpenter's manager, which runs it on the leader only. Errors
+// are logged, and what they prevented is done after the next Poll.
 func (k Keeper) Start(ctx context.Context) error {
 	ticker := time.NewTicker(cmp.Or(k.Poll, 10*time.Second))
 	defer ticker.Stop()

@@ -46,9 +46,10 @@ func stages() []string {
 	}
 }
 
-// Build returns the folder with the programs and kwok's stages. What is not there is built first: about five minutes on two
-// cores the first time, which progress tells about. The folder is named by a hash of all that bears on its content, so another
-// version never meets an old binary. It works anywhere below the module examples/operator, with the go command.
+// Build returns the folder with the programs and kwok's stages. Missing programs are built first,
+// which takes about five minutes on two cores. Lines about this are written to progress. The folder
+// is named by a hash of everything that its content depends on, so another version never runs an
+// old binary. Build works anywhere below the module examples/operator, with the go command.
 func Build(ctx context.Context, progress io.Writer) (string, error) {
 	source, err := goCommand(ctx, ".", "list", "-f", "{{.Dir}}", "github.com/joinery-sdk/joinery/examples/operator/cluster")
 	if err != nil {
@@ -134,12 +135,13 @@ func writeStages(ctx context.Context, source, dir string) error {
 	return os.WriteFile(path, bytes.Join(all, []byte("\n---\n")), 0o644)
 }
 
-// OfflineError says that modules are missing and nobody could be asked for them.
+// OfflineError says that modules are missing and could not be downloaded.
 type OfflineError struct{ Err error }
 
+// Error returns what the go command said.
 func (e *OfflineError) Error() string { return e.Err.Error() }
 
-// Unwrap is what the go command said.
+// Unwrap returns the error of the go command.
 func (e *OfflineError) Unwrap() error { return e.Err }
 
 // unreachable looks for how the go command says that there is no network, or that it must not use it.

@@ -49,11 +49,12 @@ import (
 type Options struct {
 	// Provider is the cloud.
 	Provider cloudprovider.Provider
-	// A batch is planned when no pod has arrived for BatchIdle (0 = 1 second), or BatchMax (0 = 10 seconds) after its first pod.
+	// BatchIdle and BatchMax say when a batch of pods is planned: when no pod has arrived for
+	// BatchIdle, or BatchMax after its first pod. 0 means 1 second and 10 seconds.
 	BatchIdle, BatchMax time.Duration
-	// Poll is how often the cloud is asked and disruption is planned. 0 = 10 seconds.
+	// Poll is how often the cloud is asked and disruption is planned. 0 means 10 seconds.
 	Poll time.Duration
-	// Validate is how long a saving must last before it is carried out. 0 = 15 seconds.
+	// Validate is how long a saving must last before it is carried out. 0 means 15 seconds.
 	Validate time.Duration
 	// Timeouts bound the launch and the registration of claims.
 	Timeouts lifecycle.Timeouts
@@ -67,12 +68,13 @@ type Options struct {
 	// Confirm, if set, is asked before any node of a plan is bought for pods; its error keeps all of them from being bought, and the pods are planned
 	// again after Poll. It is not asked about the replicas of static pools, nodes for CapacityBuffers, nor about replacements that a plan of disruption buys.
 	Confirm func(context.Context, *plan.Plan) error
-	// MetricsAddress and HealthAddress are listen addresses; empty = not served.
+	// MetricsAddress and HealthAddress are listen addresses; empty means not served.
 	MetricsAddress, HealthAddress string
 	// LeaderElection lets one of several replicas work. Namespace holds its lease.
 	LeaderElection bool
 	Namespace      string
-	// NewClient makes the writing client; nil = the manager's. Tests inject faults by it.
+	// NewClient makes the writing client; nil means that of the manager. Tests inject faults with
+	// it.
 	NewClient client.NewClientFunc
 }
 

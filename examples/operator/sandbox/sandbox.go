@@ -24,7 +24,7 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes"
 )
 
-// Sandbox is what runs. Make one by [Start].
+// Sandbox is a running cluster and cloud. Make one by [Start].
 type Sandbox struct {
 	*cluster.Cluster
 	// Client reads and writes without a cache.
@@ -37,8 +37,9 @@ type Sandbox struct {
 	cancel     context.CancelFunc
 }
 
-// Start builds what is missing, starts a cluster with its files in the folder dir, which must be new, installs the resources and
-// opens the cloud. Machines need the config's times to boot and to go.
+// Start builds what is missing, starts a cluster with its files in the folder dir, which must be
+// new, installs the resources and starts the cloud. The config says how long machines take to boot
+// and to shut down (its Boot and Shutdown).
 func Start(ctx context.Context, progress io.Writer, dir string, types []instancetypes.InstanceType, config memcloud.Config) (*Sandbox, error) {
 	bin, err := cluster.Build(ctx, progress)
 	if err != nil {

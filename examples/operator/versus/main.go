@@ -1,5 +1,6 @@
-// Versus plays the same day twice on the same kind of cluster: with Karpenter and its KWOK provider, and with the operator and the
-// memory provider, both with the catalogue of Karpenter's KWOK provider. It writes what each of them took for it.
+// Versus plays the same day twice on the same kind of cluster: with Karpenter and its KWOK
+// provider, and with the operator and the memory provider, both with the catalogue of Karpenter's
+// KWOK provider. It writes how much time, money and work each of them needed for that day.
 //
 // With --nodes it has the operator alone bring up a large cluster, and writes what that took.
 //
