@@ -60,6 +60,6 @@
 // # Failures
 //
 // Errors name the call as an IAM action, EC2's code and words, and a cure if one is known. No error
-// and no note contains a credential or user data, even if AWS repeats what it was sent. IAM.md lists
-// the permissions that are needed, and infrastructure/ creates them.
+// and no note contains a credential or user data, even if AWS repeats what it was sent. IAM.md
+// lists the permissions that are needed, and infrastructure/ creates them.
 package aws

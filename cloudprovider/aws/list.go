@@ -144,8 +144,8 @@ func (p *Provider) readAll(ctx context.Context) (reading, error) {
 	return r, nil
 }
 
-// report makes instances of what was read, and remembers them. As long as a batch has no seal, it is
-// not known which claims its machines are for.
+// report makes instances of what was read, and remembers them. As long as a batch has no seal, it
+// is not known which claims its machines are for.
 func (p *Provider) report(ctx context.Context, r reading) ([]cloudprovider.Instance, error) {
 	var list []cloudprovider.Instance
 	var unreadable []string
@@ -231,8 +231,8 @@ func (p *Provider) classify(r *reading) {
 	r.condemned = p.suspect(r)
 }
 
-// suspect records which machines have no owner now. It returns those that run and already had none a
-// lag ago.
+// suspect records which machines have no owner now. It returns those that run and already had none
+// a lag ago.
 func (p *Provider) suspect(r *reading) []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

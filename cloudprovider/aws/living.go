@@ -162,8 +162,8 @@ func (m machines) Reserved() map[string]string {
 	return out
 }
 
-// learn keeps the smallest memory that nodes of a type have reported, in MiB, and reports whether it
-// is a new one. What hypervisor and firmware keep for themselves is not published.
+// learn keeps the smallest memory that nodes of a type have reported, in MiB, and reports whether
+// it is a new one. What hypervisor and firmware keep for themselves is not published.
 func (p *Provider) learn(typ string, mib int64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

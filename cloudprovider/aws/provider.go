@@ -290,8 +290,8 @@ func NoHistory(string) bool { return false }
 // Classes finds node classes.
 type Classes interface {
 	// NodeClass returns the class with the given name; an empty name means the default. The error
-	// is a [*cloudprovider.Error], with ErrInvalidSpec if no such class can exist, and with ErrNotReady
-	// if it may come.
+	// is a [*cloudprovider.Error], with ErrInvalidSpec if no such class can exist, and with
+	// ErrNotReady if it may come.
 	NodeClass(ctx context.Context, name string) (nodeclass.NodeClass, error)
 }
 

@@ -341,9 +341,9 @@ func (p *probe) labelled(ctx context.Context, claim cloudprovider.NodeClaim, lau
 	return nil
 }
 
-// createOtherLabels looks for labels on the node that neither its type nor its offering nor its claim
-// has. No planner knows of these, so a pod that excludes one would be planned onto the node, but
-// kube-scheduler would never bind it there.
+// createOtherLabels looks for labels on the node that neither its type nor its offering nor its
+// claim has. No planner knows of these, so a pod that excludes one would be planned onto the node,
+// but kube-scheduler would never bind it there.
 func createOtherLabels(ctx context.Context, p *probe) error {
 	types, err := p.types(ctx)
 	if err != nil {

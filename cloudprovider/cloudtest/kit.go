@@ -24,7 +24,8 @@ type Harness struct {
 	// Many is how many machines the case of long lists buys: more than fit on a page of the cloud.
 	// 0 means 12.
 	Many int
-	// Now is the clock of the cloud, if it is a simulation with a clock of its own. nil means time.Now.
+	// Now is the clock of the cloud, if it is a simulation with a clock of its own. nil means
+	// time.Now.
 	Now func() time.Time
 	// Settle waits until everything requested has happened and every reader knows it: deleted
 	// instances are gone, not merely Terminating, and new ones are Running. nil means that Delete
@@ -44,8 +45,8 @@ type Harness struct {
 	// exists.
 	Foreign func(ctx context.Context) (id string, there func(ctx context.Context) (bool, error), err error)
 	// LoseReply lets the next request that launches or ends a machine reach the cloud, but loses
-	// its reply on the way to the provider, or replaces it by an internal error. Reboots need not be
-	// included. [LosingTransport] does so for providers that use HTTP.
+	// its reply on the way to the provider, or replaces it by an internal error. Reboots need not
+	// be included. [LosingTransport] does so for providers that use HTTP.
 	LoseReply func(ctx context.Context) (restore func(), err error)
 	// LoseRead makes one read-only request fail, as if its reply had been lost: the n-th from now,
 	// counted from 1. [LosingTransport] can do so.

@@ -97,8 +97,8 @@ func getUnknown(ctx context.Context, p *probe) error {
 	return p.unknown(ctx, "Get", func(id string) error { _, err := p.get(ctx, id); return err })
 }
 
-// unknown fails unless a call fails with ErrNotFound for ids that do not exist, among them some that
-// resemble one that does, and leaves that instance alone.
+// unknown fails unless a call fails with ErrNotFound for ids that do not exist, among them some
+// that resemble one that does, and leaves that instance alone.
 func (p *probe) unknown(ctx context.Context, call string, do func(id string) error) error {
 	claim, launch, err := p.launch(ctx)
 	if err != nil {

@@ -26,8 +26,9 @@ type Claim struct {
 	// time means not yet.
 	Registered, Initialized time.Time
 	// Ready says that the node reports now that it is ready. Then its machine exists, even if the
-	// list lacks it: lists of large clouds are known to leave out machines. The claim does not count
-	// as vanished before its node has fallen silent, which takes Kubernetes less than a minute.
+	// list lacks it: lists of large clouds are known to leave out machines. The claim does not
+	// count as vanished before its node has fallen silent, which takes Kubernetes less than a
+	// minute.
 	Ready bool
 }
 

@@ -202,8 +202,9 @@ func (c *CloudProvider) classReady(ctx context.Context, ref *karpv1.NodeClassRef
 // remembered is how long a launch without an answer is kept: longer than Karpenter asks for it.
 const remembered = time.Hour
 
-// ask is what to ask the provider for: the same as before for a claim whose launch has had no answer yet, otherwise all that can be had
-// now. Labels that the catalogue does not know of are the claim's own to set.
+// ask is what to ask the provider for: the same as before for a claim whose launch has had no
+// answer yet, otherwise all that can be had now. Labels that the catalogue does not know of are the
+// claim's own to set.
 func (c *CloudProvider) ask(ctx context.Context, claim *karpv1.NodeClaim) (cloudprovider.NodeClaim, error) {
 	c.mu.Lock()
 	known, ok := c.asked[claim.UID]
@@ -244,7 +245,8 @@ func (c *CloudProvider) ask(ctx context.Context, claim *karpv1.NodeClaim) (cloud
 	return out, nil
 }
 
-// claimOf is an instance as Karpenter has it: a claim of the same name and UID with what the machine really is.
+// claimOf is an instance as Karpenter has it: a claim of the same name and UID with what the
+// machine really is.
 func (c *CloudProvider) claimOf(i cloudprovider.Instance) *karpv1.NodeClaim {
 	i = i.Clone()
 	out := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{
@@ -279,7 +281,8 @@ func (c *CloudProvider) List(ctx context.Context) ([]*karpv1.NodeClaim, error) {
 	return out, err
 }
 
-// Delete gives the machine of a claim back. Quotas that it counted towards are worth trying again once it is gone.
+// Delete gives the machine of a claim back. Quotas that it counted towards are worth trying again
+// once it is gone.
 func (c *CloudProvider) Delete(ctx context.Context, claim *karpv1.NodeClaim) error {
 	err := c.provider.Delete(ctx, claim.Status.ProviderID)
 	if errors.Is(err, cloudprovider.ErrNotFound) {

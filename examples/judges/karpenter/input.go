@@ -8,9 +8,10 @@ import (
 	"sigs.k8s.io/karpenter/pkg/cloudprovider"
 )
 
-// Input is what Karpenter knows when it provisions. Objects are expected as an API server hands them out: defaulted, with
-// matchLabelKeys folded into selectors and claims of ephemeral volumes in PVCs (kubejudge.Admit does that). A namespace
-// left out means "default". The zero Input has nothing to place.
+// Input is what Karpenter knows when it provisions. Objects are expected as an API server hands
+// them out: defaulted, with matchLabelKeys folded into selectors and claims of ephemeral volumes in
+// PVCs (kubejudge.Admit does that). A namespace left out means "default". The zero Input has
+// nothing to place.
 type Input struct {
 	// Pods are the pending pods.
 	Pods []*corev1.Pod
@@ -21,8 +22,8 @@ type Input struct {
 	InstanceTypes map[string][]*cloudprovider.InstanceType
 	DaemonSets    []*appsv1.DaemonSet
 
-	// Nodes are the nodes that run. One with the label karpenter.sh/nodepool counts as that pool's, registered and
-	// initialized. One that is being deleted gets no pods.
+	// Nodes are the nodes that run. One with the label karpenter.sh/nodepool counts as that pool's,
+	// registered and initialized. One that is being deleted gets no pods.
 	Nodes []*corev1.Node
 	// Running are the pods on them, with spec.nodeName, daemonset pods included.
 	Running []*corev1.Pod

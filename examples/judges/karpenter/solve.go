@@ -29,7 +29,8 @@ import (
 	"sigs.k8s.io/karpenter/pkg/utils/nodepool"
 )
 
-// wellKnown guards karpv1.WellKnownLabels, a set that Karpenter keeps in a variable and reads while it solves.
+// wellKnown guards karpv1.WellKnownLabels, a set that Karpenter keeps in a variable and reads while
+// it solves.
 var wellKnown sync.RWMutex
 
 // Solve plans the input once. It does not modify the input and may be called concurrently.
@@ -230,7 +231,8 @@ func (c *cluster) scheduler(ctx context.Context, opts []scheduling.Options) (*sc
 	var refused []Unplaced
 	for _, pod := range c.pods {
 		if len(pod.Spec.SchedulingGates) > 0 {
-			// Karpenter looks only at pods that kube-scheduler has tried, and it does not try these.
+			// Karpenter looks only at pods that kube-scheduler has tried, and it does not try
+			// these.
 			refused = append(refused, Unplaced{Pod: nameOf(pod), Err: errors.New("the pod has scheduling gates")})
 			continue
 		}
@@ -257,8 +259,8 @@ func (c *cluster) scheduler(ctx context.Context, opts []scheduling.Options) (*sc
 		requirements, nil, opts...), pods, refused, nil
 }
 
-// registered completes a node as Karpenter and the kubelet do. No NodeClaims are made: the scheduler looks at a node's
-// claim only for what the node itself does not say yet.
+// registered completes a node as Karpenter and the kubelet do. No NodeClaims are made: the
+// scheduler looks at a node's claim only for what the node itself does not say yet.
 func registered(n *corev1.Node) {
 	if n.Spec.ProviderID == "" {
 		n.Spec.ProviderID = "node:///" + n.Name
@@ -272,8 +274,8 @@ func registered(n *corev1.Node) {
 	}
 }
 
-// identified gives a pod the namespace and the UID that an API server would have given it; Karpenter keys its caches by
-// UID.
+// identified gives a pod the namespace and the UID that an API server would have given it;
+// Karpenter keys its caches by UID.
 func identified(pod *corev1.Pod) *corev1.Pod {
 	key := nameOf(pod)
 	pod.Namespace = key.Namespace
@@ -294,7 +296,8 @@ func copies[T interface {
 	return out
 }
 
-// provider is a cloud of which the scheduler asks nothing: types are handed to it, and nothing is launched.
+// provider is a cloud of which the scheduler asks nothing: types are handed to it, and nothing is
+// launched.
 type provider struct{ cloudprovider.CloudProvider }
 
 // recorder drops events.

@@ -71,7 +71,8 @@ func Admit(ctx context.Context, s Scenario) (Scenario, error) {
 	return out, nil
 }
 
-// admission does to a pod what the API server and its admission plugins do between "create" and the scheduler's queue.
+// admission does to a pod what the API server and its admission plugins do between "create" and the
+// scheduler's queue.
 type admission struct {
 	priorities map[string]*schedulingv1.PriorityClass
 	global     *schedulingv1.PriorityClass
@@ -107,13 +108,14 @@ func newAdmission(s *Scenario) *admission {
 	return a
 }
 
-// admit returns a defaulted deep copy. A pod keeps its UID; one without gets its name as UID, for the owner references of
-// its ephemeral claims and kube-scheduler's caches need one.
+// admit returns a defaulted deep copy. A pod keeps its UID; one without gets its name as UID, for
+// the owner references of its ephemeral claims and kube-scheduler's caches need one.
 func (a *admission) admit(ctx context.Context, in *corev1.Pod) (*corev1.Pod, error) {
 	pod := in.DeepCopy()
 	key := nameOf(pod)
 	pod.Namespace = key.Namespace
-	// What an API server has stored is not admitted again: limit ranges and runtime classes may be younger.
+	// What an API server has stored is not admitted again: limit ranges and runtime classes may be
+	// younger.
 	stored := pod.UID != "" || pod.Spec.Priority != nil || pod.Spec.NodeName != ""
 	if pod.UID == "" {
 		pod.UID = types.UID(key.String())
@@ -135,8 +137,9 @@ func (a *admission) admit(ctx context.Context, in *corev1.Pod) (*corev1.Pod, err
 		return pod, nil // the round trip through the internal type is the dearest step
 	}
 
-	// The API server's pod strategy folds matchLabelKeys into the selectors and, since 1.37, fills in what a pod asks for as a
-	// whole; its admission plugin applies limit ranges. Both speak the internal type.
+	// The API server's pod strategy folds matchLabelKeys into the selectors and, since 1.37, fills
+	// in what a pod asks for as a whole; its admission plugin applies limit ranges. Both speak the
+	// internal type.
 	status := pod.Status
 	internal := &core.Pod{}
 	if err := corev1conversion.Convert_v1_Pod_To_core_Pod(pod, internal, nil); err != nil {

@@ -41,7 +41,8 @@ func Daemons(sets []*appsv1.DaemonSet, nodes []*corev1.Node, running []*corev1.P
 	var plan []Binding
 	for _, node := range nodes {
 		for _, set := range sets {
-			// A copy, for the controller's code appends tolerations to the template that it is handed.
+			// A copy, for the controller's code appends tolerations to the template that it is
+			// handed.
 			set = set.DeepCopy()
 			set.Namespace = nameOf(set).Namespace
 			if have[place{node.Name, nameOf(set)}] {

@@ -21,14 +21,15 @@ type Scenario struct {
 	// Nodes are all nodes: those that run and those that the plan buys, with labels, taints and
 	// status.allocatable.
 	Nodes []*corev1.Node
-	// Running are the pods that already have a spec.nodeName. Finished ones are left out, as kube-scheduler does, and so
-	// are those whose node is not in Nodes.
+	// Running are the pods that already have a spec.nodeName. Finished ones are left out, as
+	// kube-scheduler does, and so are those whose node is not in Nodes.
 	Running []*corev1.Pod
-	// Pods are the pods that the plan binds. A pod without a binding is never looked at. One whose spec.nodeName is set may
-	// be bound to that node only.
+	// Pods are the pods that the plan binds. A pod without a binding is never looked at. One whose
+	// spec.nodeName is set may be bound to that node only.
 	Pods []*corev1.Pod
 
-	// CSINodes carry the attach limit of each driver by node. A node without one has no attach limit.
+	// CSINodes carry the attach limit of each driver by node. A node without one has no attach
+	// limit.
 	CSINodes          []*storagev1.CSINode
 	CSIDrivers        []*storagev1.CSIDriver
 	StorageClasses    []*storagev1.StorageClass
@@ -73,7 +74,8 @@ func nameOf(o metav1.Object) types.NamespacedName {
 	return types.NamespacedName{Namespace: ns, Name: o.GetName()}
 }
 
-// validate reports every object that cannot be told from another, for a judge that picks one of two is no judge.
+// validate reports every object that cannot be told from another, for a judge that picks one of two
+// is no judge.
 func (s *Scenario) validate() error {
 	var errs []error
 	nodes := map[string]bool{}

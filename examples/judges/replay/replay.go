@@ -1,5 +1,5 @@
-// Package replay hands Joinery's plans to the judges: planned nodes become Node objects, and the plan's binding order
-// becomes bindings.
+// Package replay hands Joinery's plans to the judges: planned nodes become Node objects, and the
+// plan's binding order becomes bindings.
 package replay
 
 import (

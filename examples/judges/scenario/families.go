@@ -68,7 +68,8 @@ func matching(key, value string) *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchLabels: map[string]string{key: value}}
 }
 
-// Usual is n pods in deployments of 5 to 50 replicas of a few common sizes without any constraint, as most pods are.
+// Usual is n pods in deployments of 5 to 50 replicas of a few common sizes without any constraint,
+// as most pods are.
 func Usual(n int, seed uint64) []*corev1.Pod {
 	r := rand.New(rand.NewPCG(seed, 2))
 	sizes := [][2]string{{"100m", "128Mi"}, {"250m", "512Mi"}, {"500m", "1Gi"}, {"1", "2Gi"}, {"1", "4Gi"}, {"2", "4Gi"}, {"2", "8Gi"}, {"4", "16Gi"}}
@@ -78,8 +79,9 @@ func Usual(n int, seed uint64) []*corev1.Pod {
 	})
 }
 
-// Deployments is n pods in deployments of 5 to 50 replicas with mixed constraints: a third has none, the others a spread
-// over zones of their own pods, a spread over nodes, apart by node, together by zone, or a zone of their own.
+// Deployments is n pods in deployments of 5 to 50 replicas with mixed constraints: a third has
+// none, the others a spread over zones of their own pods, a spread over nodes, apart by node,
+// together by zone, or a zone of their own.
 func Deployments(n int, seed uint64) []*corev1.Pod {
 	r := rand.New(rand.NewPCG(seed, 3))
 	return deployments(n, r, func(i int) (int, func(*corev1.Pod)) {
@@ -111,7 +113,8 @@ func Deployments(n int, seed uint64) []*corev1.Pod {
 	})
 }
 
-// Distinct is n pods of which no two ask for the same, without constraints: the case in which classes do not help.
+// Distinct is n pods of which no two ask for the same, without constraints: the case in which
+// classes do not help.
 func Distinct(n int, seed uint64) []*corev1.Pod {
 	r := rand.New(rand.NewPCG(seed, 4))
 	all := make([]*corev1.Pod, 0, n)
@@ -124,7 +127,8 @@ func Distinct(n int, seed uint64) []*corev1.Pod {
 	return all
 }
 
-// deployments makes n pods of deployments that draw describes by their index; the last one is cut short.
+// deployments makes n pods of deployments that draw describes by their index; the last one is cut
+// short.
 func deployments(n int, r *rand.Rand, draw func(int) (int, func(*corev1.Pod))) []*corev1.Pod {
 	all := make([]*corev1.Pod, 0, n)
 	for i := 0; len(all) < n; i++ {

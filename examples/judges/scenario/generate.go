@@ -70,20 +70,21 @@ type generator struct {
 	options Options
 	s       Scenario
 	apps    []app
-	// density and terms are those of the options, or what was drawn for them; denser is the density of the app that is
-	// being drawn, in percent of the scenario's.
+	// density and terms are those of the options, or what was drawn for them; denser is the density
+	// of the app that is being drawn, in percent of the scenario's.
 	density, terms, denser int
 	// free is what the nodes have left, and ports what they have given away.
 	free  []corev1.ResourceList
 	ports []map[int32]bool
 }
 
-// Generate draws a scenario over every constraint: several pools with weights, taints, labels and requirements, nodes that
-// run with pods on them, some of which are being deleted, daemonsets, volumes, and deployments with spreads, affinities,
-// ports, priorities and preferences, several of a kind at once.
-// All pods are such as an API server accepts. Not all can be placed.
+// Generate draws a scenario over every constraint: several pools with weights, taints, labels and
+// requirements, nodes that run with pods on them, some of which are being deleted, daemonsets,
+// volumes, and deployments with spreads, affinities, ports, priorities and preferences, several of
+// a kind at once. All pods are such as an API server accepts. Not all can be placed.
 //
-// The same seed and options give the same scenario. It is a function of its arguments and safe for concurrent use.
+// The same seed and options give the same scenario. It is a function of its arguments and safe for
+// concurrent use.
 func Generate(seed uint64, o Options) Scenario {
 	if o.Pods == 0 {
 		o.Pods = 60
@@ -138,8 +139,8 @@ func Generate(seed uint64, o Options) Scenario {
 	return g.s
 }
 
-// stored draws which pods have been through an API server already, and which of them have been nominated to a node since. LimitRanges and
-// classes of the scenario may be younger than these.
+// stored draws which pods have been through an API server already, and which of them have been
+// nominated to a node since. LimitRanges and classes of the scenario may be younger than these.
 func (g *generator) stored() {
 	sandbox := g.s.RuntimeClasses[0]
 	if g.chance(40) {
@@ -170,8 +171,9 @@ func (g *generator) stored() {
 	}
 }
 
-// Tangled draws 120 pods whose constraints depend on each other more than they do in most clusters: several terms of
-// every kind a pod, among them empty selectors, up to a dozen node-affinity terms, and pods that are being deleted.
+// Tangled draws 120 pods whose constraints depend on each other more than they do in most clusters:
+// several terms of every kind a pod, among them empty selectors, up to a dozen node-affinity terms,
+// and pods that are being deleted.
 func Tangled(seed uint64) Scenario {
 	return Generate(seed, Options{Pods: 120, Density: 130, Terms: 65, Changing: true})
 }

@@ -120,8 +120,9 @@ func (s Scenario) YAML() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// Cluster returns what kube-scheduler will know when the plan's first pod is bound, not admitted yet: nodes on their way are ready, nodes
-// that leave are gone, and their pods that are made anew are pending. Karpenter's own code says which pods those are.
+// Cluster returns what kube-scheduler will know when the plan's first pod is bound, not admitted
+// yet: nodes on their way are ready, nodes that leave are gone, and their pods that are made anew
+// are pending. Karpenter's own code says which pods those are.
 func (s Scenario) Cluster() kubejudge.Scenario {
 	out := kubejudge.Scenario{
 		Pods: slices.Clone(s.Pods), CSINodes: s.CSINodes, CSIDrivers: s.CSIDrivers, VolumeAttachments: s.VolumeAttachments, CSICapacities: s.CSICapacities, StorageClasses: s.StorageClasses, PVs: s.PVs, PVCs: s.PVCs,
@@ -156,8 +157,8 @@ func (s Scenario) Cluster() kubejudge.Scenario {
 	return out
 }
 
-// withDrivers is the list with what it lacks of nodes to come: every driver runs there, and attaches any number of volumes unless it says
-// otherwise already.
+// withDrivers is the list with what it lacks of nodes to come: every driver runs there, and
+// attaches any number of volumes unless it says otherwise already.
 func (s Scenario) withDrivers(list []*storagev1.CSINode, nodes []*corev1.Node) []*storagev1.CSINode {
 	list = slices.Clone(list)
 	for _, n := range nodes {
@@ -180,7 +181,8 @@ func (s Scenario) withDrivers(list []*storagev1.CSINode, nodes []*corev1.Node) [
 	return list
 }
 
-// lingers is how the name of a pod on a leaving node begins while its successor, which has its name, is pending.
+// lingers is how the name of a pod on a leaving node begins while its successor, which has its
+// name, is pending.
 const lingers = "leaving-"
 
 // Lingering returns the leaving nodes, and the pods that run there until the nodes are gone. The
@@ -263,8 +265,8 @@ func (s Scenario) planned(ctx context.Context, c kubejudge.Scenario, nodes []*co
 	return c, slices.Concat(held.Accepted, kept, plan), nil
 }
 
-// Karpenter returns the same scenario, admitted, as Karpenter reads it: with the nodes of Cluster, and without the pods that are being
-// deleted, which its provisioner passes over.
+// Karpenter returns the same scenario, admitted, as Karpenter reads it: with the nodes of Cluster,
+// and without the pods that are being deleted, which its provisioner passes over.
 func (s Scenario) Karpenter(ctx context.Context) (karpenter.Input, error) {
 	c, err := kubejudge.Admit(ctx, s.Cluster())
 	if err != nil {

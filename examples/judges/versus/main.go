@@ -1,5 +1,6 @@
-// Versus plans the same pods with Karpenter and with Joinery in one process, lets kube-scheduler judge both plans, and
-// writes a table: pods placed, nodes, price, pods accepted, seconds over compile and solve.
+// Versus plans the same pods with Karpenter and with Joinery in one process, lets kube-scheduler
+// judge both plans, and writes a table: pods placed, nodes, price, pods accepted, seconds over
+// compile and solve.
 //
 // Both read the same objects and the same catalogue from memory. The time is from these objects to
 // the plan. Nothing is kept between runs, except what Karpenter caches in its instance types. Runs

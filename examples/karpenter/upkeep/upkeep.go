@@ -1,6 +1,7 @@
-// Package upkeep does for any provider what Karpenter's core leaves to each: it gives back machines that no claim owns, such as those of
-// a claim that was deleted while its launch was unknown, deletes the claims of machines that the cloud takes back, and lets the provider
-// finish a node before it counts as registered.
+// Package upkeep does for any provider what Karpenter's core leaves to each: it gives back machines
+// that no claim owns, such as those of a claim that was deleted while its launch was unknown,
+// deletes the claims of machines that the cloud takes back, and lets the provider finish a node
+// before it counts as registered.
 package upkeep
 
 import (
@@ -89,8 +90,9 @@ func (k Keeper) collect(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// interruptions deletes the claims of machines that the cloud takes back. Karpenter drains them until the deadline, if there is one,
-// and by force then. It returns the cursor for the next call, which confirms the events that were acted on.
+// interruptions deletes the claims of machines that the cloud takes back. Karpenter drains them
+// until the deadline, if there is one, and by force then. It returns the cursor for the next call,
+// which confirms the events that were acted on.
 func (k Keeper) interruptions(ctx context.Context, cursor string) (string, error) {
 	source, ok := k.Provider.(interruption.Source)
 	if !ok {
@@ -144,8 +146,8 @@ func (k Keeper) interrupted(ctx context.Context, claim *karpv1.NodeClaim, e inte
 	return client.IgnoreNotFound(k.Client.Delete(ctx, claim))
 }
 
-// Hooks are what Karpenter's controllers are to wait for before a node counts as registered: nothing, or the provider's
-// RegistrationHook. Hand each to controllers.WithRegistrationHook.
+// Hooks are what Karpenter's controllers are to wait for before a node counts as registered:
+// nothing, or the provider's RegistrationHook. Hand each to controllers.WithRegistrationHook.
 func (k Keeper) Hooks() []karp.NodeLifecycleHook {
 	if registrar, ok := k.Provider.(cloudprovider.RegistrationHook); ok {
 		return []karp.NodeLifecycleHook{hook{k, registrar}}

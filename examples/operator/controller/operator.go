@@ -1,10 +1,11 @@
-// Package controller is a node provisioner for Kubernetes, built from the packages of Joinery: it buys nodes for unschedulable pods and
-// gives back nodes that cost more than they are good for.
+// Package controller is a node provisioner for Kubernetes, built from the packages of Joinery: it
+// buys nodes for unschedulable pods and gives back nodes that cost more than they are good for.
 //
-// It reads and writes Karpenter's own resources (NodePool and NodeClaim of karpenter.sh/v1), so existing manifests and habits
-// keep working. Each file is one concept; the README says which.
+// It reads and writes Karpenter's own resources (NodePool and NodeClaim of karpenter.sh/v1), so
+// existing manifests and habits keep working. Each file is one concept; the README says which.
 //
-// All state is in the API server and in the cloud: the process may end between any two calls, and the next process continues.
+// All state is in the API server and in the cloud: the process may end between any two calls, and
+// the next process continues.
 package controller
 
 import (
@@ -45,7 +46,8 @@ import (
 	"github.com/joinery-sdk/joinery/examples/plan"
 )
 
-// Options are the choices of an operator. Provider is required; the zero value of every other field is its default.
+// Options are the choices of an operator. Provider is required; the zero value of every other field
+// is its default.
 type Options struct {
 	// Provider is the cloud.
 	Provider cloudprovider.Provider
@@ -58,15 +60,19 @@ type Options struct {
 	Validate time.Duration
 	// Timeouts bound the launch and the registration of claims.
 	Timeouts lifecycle.Timeouts
-	// Spread is what pods without topology spread constraints get, as kube-scheduler or Karpenter is configured; see package defaultspread.
+	// Spread is what pods without topology spread constraints get, as kube-scheduler or Karpenter
+	// is configured; see package defaultspread.
 	Spread []corev1.TopologySpreadConstraint
 	// Disruption are the options of every plan of disruption; Rules.Placeable is filled in.
 	Disruption giveback.Options
-	// DeletionCosts lets the operator write the annotation pod-deletion-cost of all pods that ReplicaSets control, so that a workload that
-	// is scaled down gives up its pods on nodes that should go. The annotation then counts for nothing in plans. See package deletioncost.
+	// DeletionCosts lets the operator write the annotation pod-deletion-cost of all pods that
+	// ReplicaSets control, so that a workload that is scaled down gives up its pods on nodes that
+	// should go. The annotation then counts for nothing in plans. See package deletioncost.
 	DeletionCosts bool
-	// Confirm, if set, is asked before any node of a plan is bought for pods; its error keeps all of them from being bought, and the pods are planned
-	// again after Poll. It is not asked about the replicas of static pools, nodes for CapacityBuffers, nor about replacements that a plan of disruption buys.
+	// Confirm, if set, is asked before any node of a plan is bought for pods; its error keeps all
+	// of them from being bought, and the pods are planned again after Poll. It is not asked about
+	// the replicas of static pools, nodes for CapacityBuffers, nor about replacements that a plan
+	// of disruption buys.
 	Confirm func(context.Context, *plan.Plan) error
 	// MetricsAddress and HealthAddress are listen addresses; empty means not served.
 	MetricsAddress, HealthAddress string
@@ -114,7 +120,8 @@ const (
 	claimProvider = "status.providerID"
 )
 
-// workers is how many objects of a kind are reconciled at the same time, so that machines do not wait for each other.
+// workers is how many objects of a kind are reconciled at the same time, so that machines do not
+// wait for each other.
 const workers = 20
 
 // New returns an operator for the cluster of a config. Its Manager's Start starts it.
@@ -159,8 +166,8 @@ func New(cfg *rest.Config, options Options) (*Operator, error) {
 	return o, nil
 }
 
-// herald writes events, and drops those of pods above a rate: each pod of a deployment of ten thousand is nominated, and an API server
-// that is busy with events delays bindings.
+// herald writes events, and drops those of pods above a rate: each pod of a deployment of ten
+// thousand is nominated, and an API server that is busy with events delays bindings.
 type herald struct {
 	events.EventRecorder
 
@@ -181,7 +188,8 @@ func (h *herald) Eventf(regarding, related runtime.Object, kind, reason, action,
 // Manager returns the manager that runs the operator.
 func (o *Operator) Manager() manager.Manager { return o.manager }
 
-// Prices returns the prices of nodes in dollars an hour, by name, as of the last plan of disruption.
+// Prices returns the prices of nodes in dollars an hour, by name, as of the last plan of
+// disruption.
 func (o *Operator) Prices() (prices map[string]float64) {
 	o.locked(func(time.Time) { prices = o.prices })
 	return prices
@@ -266,8 +274,8 @@ func first[T client.Object](ctx context.Context, from client.Reader, into client
 	return out, err
 }
 
-// write changes an object and patches it if the change made a difference. It fails with a conflict if the object was changed
-// meanwhile, so that the decision is made again.
+// write changes an object and patches it if the change made a difference. It fails with a conflict
+// if the object was changed meanwhile, so that the decision is made again.
 func (o *Operator) write(ctx context.Context, object client.Object, change func()) error {
 	before := object.DeepCopyObject().(client.Object)
 	if change(); equality.Semantic.DeepEqual(before, object) {
@@ -276,7 +284,8 @@ func (o *Operator) write(ctx context.Context, object client.Object, change func(
 	return o.client.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 }
 
-// writeStatus does the same for the status. It never conflicts, because each field of a status has one writer.
+// writeStatus does the same for the status. It never conflicts, because each field of a status has
+// one writer.
 func (o *Operator) writeStatus(ctx context.Context, object client.Object, change func()) error {
 	before := object.DeepCopyObject().(client.Object)
 	if change(); equality.Semantic.DeepEqual(before, object) {

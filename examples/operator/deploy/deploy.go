@@ -1,4 +1,5 @@
-// Package deploy is how the operator gets into a cluster: its rights, and a Deployment to start from (operator.yaml).
+// Package deploy is how the operator gets into a cluster: its rights, and a Deployment to start
+// from (operator.yaml).
 package deploy
 
 import _ "embed" // the file

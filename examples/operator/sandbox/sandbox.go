@@ -1,5 +1,5 @@
-// Package sandbox is a cluster with a cloud in it, ready for an operator: what the demonstration, the tests and the comparison
-// have in common.
+// Package sandbox is a cluster with a cloud in it, ready for an operator: what the demonstration,
+// the tests and the comparison have in common.
 package sandbox
 
 import (
@@ -85,7 +85,8 @@ type Run struct {
 	ended  chan error
 }
 
-// Operate starts an operator on the sandbox, with its cloud unless the options name another provider, and what runs beside it.
+// Operate starts an operator on the sandbox, with its cloud unless the options name another
+// provider, and what runs beside it.
 func (s *Sandbox) Operate(ctx context.Context, options controller.Options, beside ...func(*controller.Operator) []manager.Runnable) (*Run, error) {
 	if options.Provider == nil {
 		options.Provider = s.Cloud

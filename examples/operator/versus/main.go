@@ -101,7 +101,8 @@ func run(ctx context.Context, args []string, progress io.Writer) error {
 	return write(*out, results)
 }
 
-// catalogue is what both sell: Karpenter's file, and the same with what Karpenter's code takes off each node.
+// catalogue is what both sell: Karpenter's file, and the same with what Karpenter's code takes off
+// each node.
 type catalogue struct {
 	original, file string
 	list           []instancetypes.InstanceType
@@ -151,7 +152,8 @@ func build(ctx context.Context, bin, dir string, progress io.Writer) (karpenter,
 	return karpenter, operator, types, os.WriteFile(types.file, data, 0o600)
 }
 
-// start starts a cluster in a folder, which must be new, and one side on it. What it returns ends both, and says what the side has used.
+// start starts a cluster in a folder, which must be new, and one side on it. What it returns ends
+// both, and says what the side has used.
 func start(ctx context.Context, s side, bin, dir string) (c *cluster.Cluster, api client.Client, cached client.Reader, end func() (cpu, memory float64), err error) {
 	if c, err = cluster.Start(ctx, bin, dir); err != nil {
 		return nil, nil, nil, nil, err
@@ -200,7 +202,8 @@ func play(ctx context.Context, s side, bin, dir string, types []instancetypes.In
 	return r, nil
 }
 
-// usage is what a process has used: seconds of CPU, and MiB of memory at most. It reads /proc; elsewhere it is zero.
+// usage is what a process has used: seconds of CPU, and MiB of memory at most. It reads /proc;
+// elsewhere it is zero.
 func usage(pid int) (cpu, memory float64) {
 	if data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err == nil {
 		if _, rest, ok := strings.Cut(string(data), ") "); ok {
