@@ -16,8 +16,8 @@ type BoundKind string
 // The bounds, weakest first. The first two rest on duals of items such that no filling of a type
 // has a dual value above its price. By linear programming duality, no plan costs less than the dual
 // value of its items, minus the dual value that existing nodes can hold. Some items fit only types
-// whose price is above the dual value of every filling. Then the bound also counts this difference,
-// for as many whole bins as these items need.
+// whose price is above the dual value of every filling. The bound then also counts price minus dual
+// value, once for each whole bin that these items need.
 const (
 	// AssignmentLP has duals of items; fillings may hold fractions of items.
 	AssignmentLP BoundKind = "assignment-lp"
@@ -53,10 +53,11 @@ type Bound struct {
 //
 // A certificate is checked in one pass over types and items, exactly or with a derived margin for
 // rounding. No type that costs less than the bound may have a filling with a dual value above its
-// price. The proved price is the dual value of the placed items, minus the dual value that existing
-// nodes, counted reservations and capacity pools can hold above their prices, plus the price of
-// whole bins that no filling's dual value reaches. Rounded up to a sum of prices, it must reach the
-// bound.
+// price. The proved price is a sum of three terms: first, the dual value of the placed items;
+// second, minus the most dual value that existing nodes, counted reservations and capacity pools
+// can hold in excess of their prices; third, for items whose bins all cost more than any filling's
+// dual value, that difference for each whole bin that they need. Rounded up to a sum of prices, it
+// must reach the bound.
 //
 // For [Configuration] the pass includes a search of limited length for each type. For [Exhausted]
 // the search runs again, with about the same number of nodes.

@@ -28,7 +28,7 @@ type Options struct {
 	ProveLater bool
 	// First is a plan that [FirstFitDecreasing] made of the same instance, for example a draft.
 	// [CostAware] then starts from it instead of running first fit again. Plans of other strategies
-	// are ignored.
+	// are ignored. A plan that does not fit the instance is an error of [Pack].
 	First *Plan
 	// Progress, if not nil, is called when the plan or its bound improves, from the goroutine of
 	// the call.

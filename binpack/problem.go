@@ -6,8 +6,8 @@
 //   - [Item]: a class of identical copies: how many, how large in each resource, and which labels
 //     the bin must have;
 //   - [Type] and [Offering]: bins that can be bought, with their capacity, labels and price;
-//   - [Pool]: types that share a weight and limits: on usage, number of bins, price, and on how few
-//     different values the choices for a bin may have;
+//   - [Pool]: types that share a weight, limits on usage, number of bins and total price, and a
+//     minimum of different label values that the choices for a bin must have;
 //   - budgets: what the bins of all pools may use together;
 //   - [Node]: existing bins, which are already paid for and are filled first.
 //
@@ -21,9 +21,10 @@
 // # What holds over the plan
 //
 // An item goes to the heaviest pool that can hold it within its limits. A plan never exceeds the
-// limits of a pool. Reservations run out, even if several types share one; a reservation may be an
-// amount of money. [Diversity] limits how much of some items one capacity pool holds, so that they
-// are spread over several. Unplaced items are a result, not an error.
+// limits of a pool. A plan never uses more of a reservation than is left, even if several types
+// share it. A reservation is a number of bins or an amount of money. [Diversity] limits how much of
+// some items one capacity pool holds, so that they are spread over several. Unplaced items are a
+// result, not an error.
 //
 // # Strategies
 //
@@ -210,7 +211,8 @@ type Pool struct {
 }
 
 // MinValues requires Count different values of the label Key among the alternatives of a bin. A
-// Counted offering with stock before the plan counts, even if the plan itself uses the stock up.
+// Counted offering that had stock before the plan is included, even if the plan uses all of that
+// stock.
 type MinValues struct {
 	Key   string
 	Count int
@@ -301,9 +303,9 @@ type Bin struct {
 	Offering int
 	// Shares are in the order of packing, with each item at most once.
 	Shares []Share
-	// Labels narrows the labels that the type leaves open so far that each item has an alternative
-	// that these labels satisfy. It saves a search for such alternatives. The zero value leaves
-	// them to that search, which is given up if there are too many combinations.
+	// Labels narrows the labels that the type leaves open, until each item has an alternative that
+	// they satisfy. It saves a search for such alternatives. The zero value leaves them to that
+	// search, which is given up if there are too many combinations.
 	Labels requirements.Set
 }
 
@@ -347,7 +349,7 @@ type Plan struct {
 }
 
 // GapPercent returns how far the objective is above the bound, in percent of the bound. It is 0 if
-// the objective is 0, and 100 if only the bound is.
+// the objective is 0. It is 100 if the bound is 0 and the objective is not.
 func (p *Plan) GapPercent() float64 {
 	if p.Objective == 0 || p.Bound.Price <= 0 {
 		if p.Objective > 0 {

@@ -56,8 +56,8 @@
 //     not used up the token.
 //   - After the provider is restarted, Create still knows its tokens, and all methods still know
 //     the same instances.
-//   - Create that is asked again, because a reply of the cloud was lost, makes no second instance
-//     and returns the first instance as if nothing had been lost.
+//   - If a reply of the cloud was lost and Create is called again, it makes no second instance and
+//     returns the first one as if nothing had been lost.
 //   - The labels of an instance satisfy its claim: its requirements, its labels, the type and the
 //     offering.
 //   - An instance has no other labels, except a hostname that no other instance has.
@@ -73,7 +73,7 @@
 //   - List returns every instance that Create made and that still exists, each once, in ascending
 //     order of ids, however many there are.
 //   - List returns only instances that Create made, and each with its claim, pool and token.
-//   - List that could not read everything fails; a part is never passed off as the whole.
+//   - If List cannot read everything, it fails. It never returns a part as if it were all.
 //
 // Delete:
 //
@@ -138,8 +138,8 @@
 // Four durations matter:
 //
 //   - A provider's lag is how long the cloud needs to show all readers what was written
-//     (aws.Options.Lag, idempotent.Journal.Lag). Until it has passed since a call, something that
-//     does not show may still exist.
+//     (aws.Options.Lag, idempotent.Journal.Lag). For that long after a call, something may exist
+//     although no reader shows it.
 //   - What a provider says about the past may be wrong by a minute: Instance.Created is from the
 //     cloud's clock.
 //   - A caller's own lag (lifecycle.Timeouts.Lag), which counts from the answer of Create, must be

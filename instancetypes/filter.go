@@ -46,8 +46,9 @@ func (t InstanceType) fits(requests corev1.ResourceList) bool {
 	return true
 }
 
-// Revive makes the offerings of retired types available again if ask names the type or its family
-// explicitly, by a finite list of values of one of the keys. So retired types are bought only when
+// Revive makes the offerings of a retired type available again if ask names the type explicitly:
+// for one of the given keys, ask lists values, and the type's value is among them. The keys are
+// those that name a type or its family, such as ec2.Naming. So retired types are bought only when
 // named. Other types do not change. Offerings without a price (0) and full offerings (see
 // [Offering.Full]) stay unavailable.
 func Revive(types []InstanceType, ask requirements.Set, keys requirements.Keys) []InstanceType {

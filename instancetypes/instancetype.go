@@ -20,13 +20,14 @@ type InstanceType struct {
 	// Offerings are the ways to buy the type, in the order of the catalogue.
 	Offerings []Offering
 	// Capacity is the whole machine as a kubelet reports it, with at least cpu, memory and pods.
-	// How many volumes a CSI driver can attach is the resource "attachable-volumes-csi-" and the
-	// name of the driver. If Capacity lacks this resource, any number of the driver's volumes fits.
+	// The resource named "attachable-volumes-csi-" plus the name of a CSI driver says how many
+	// volumes that driver can attach. If Capacity lacks this resource, any number of the driver's
+	// volumes fits.
 	Capacity corev1.ResourceList
 	// Overhead is the part of Capacity that is not for pods.
 	Overhead Overhead
 	// Retired types are no longer sold to new customers. A catalogue has their offerings as
-	// unavailable. A planner that buys them for pools that name the type calls [Revive].
+	// unavailable. To buy retired types for pools that name them, a planner calls [Revive].
 	Retired bool
 }
 
@@ -57,26 +58,27 @@ type Offering struct {
 	Requirements requirements.Set
 	// Price is in US dollars per hour, finite and not negative. You may use another currency if all
 	// prices are in it. Then also set options such as DisruptionPrice, because their defaults are
-	// in dollars. If a cloud caps the price per month, use the hourly price, or a 730th of the cap
-	// for nodes that stay. List is the source of the price; nil means unknown.
+	// in dollars. If a cloud caps the price per month, use the hourly price; for nodes that run the
+	// whole month, use the cap divided by 730 hours. List is the source of the price; nil means
+	// unknown.
 	Price float64
 	List  *PriceList
 	// Available is false if the offering exists but cannot be bought now, or has no known price.
 	Available bool
-	// Full says that Available is false only because every machine that the offering counts is in
-	// use. A machine that is given back can then be bought again. Full is false if the cloud has
-	// refused the offering for lack of capacity: a machine that is given back is then not kept for
-	// this account, because the cloud may give it to anyone.
+	// Full says that Available is false only because all machines of the offering's reservation or
+	// stock are in use. A machine that is given back can then be bought again. Full is false if the
+	// cloud has refused the offering for lack of capacity: a machine that is given back is then not
+	// kept for this account, because the cloud may give it to anyone.
 	Full bool
 	// ReservationCount is how many nodes can be bought at this price; 0 means no limit. Offerings
 	// with the same [LabelReservationID] or the same Commitment share one count.
 	ReservationCount int
 	// Commitment names what ReservationCount counts, if it has no LabelReservationID: a stock of
 	// machines (see [Offering.Stock]), or something paid for in advance that determines the price,
-	// such as a reserved instance or a savings plan. A type that something paid for in advance
-	// covers also has a second offering, at the list price and without a Commitment. A type that
-	// only has a stock has no such second offering. Commitment is empty if the offering is limited
-	// by neither. It is not a label of the node.
+	// such as a reserved instance or a savings plan. If a reserved instance or a savings plan
+	// covers a type, the type also has a second offering, at the list price and without a
+	// Commitment. A type that only has a stock has no such second offering. Commitment is empty if
+	// the offering is limited by neither. It is not a label of the node.
 	Commitment string
 	// CommittedPerHour, if not 0, says that the Commitment is an amount of money, such as a savings
 	// plan: CommittedPerHour dollars an hour are paid whether used or not. A node of this offering

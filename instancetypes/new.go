@@ -16,8 +16,9 @@ const maxPods = 110
 // New returns a type for a catalogue of your own. labels are the labels of its nodes, which pods
 // can select; the name is added as node.kubernetes.io/instance-type. If labels name no
 // architecture, it is amd64; if they name no operating system, it is linux. If capacity has no
-// number of pods, it is 110, the default of a kubelet. Overhead is empty: set it, or give capacity
-// without it. Labels that no node can have lead to requirements that [Validate] rejects.
+// number of pods, it is 110, the default of a kubelet. Overhead is empty: set it afterwards, or
+// pass a capacity from which it is already subtracted. Labels that no node can have lead to
+// requirements that [Validate] rejects.
 func New(name string, labels map[string]string, capacity corev1.ResourceList, offers ...Offering) InstanceType {
 	own := map[string]string{corev1.LabelArchStable: "amd64", corev1.LabelOSStable: "linux"}
 	maps.Copy(own, labels)
@@ -55,8 +56,9 @@ func (o Offering) Stock(id string, n int) Offering {
 }
 
 // Node returns an empty, ready node of the type, bought by the offering. It has the labels of the
-// type and the offering, its hostname, and the labels of more, which take precedence. It is for
-// tests and made-up clusters. For the labels of its pool see NodePool.PoolLabels.
+// type and the offering, its hostname, and the labels of more, which take precedence. It has no
+// taints and no provider id. It is for tests and made-up clusters. For the labels of its pool see
+// NodePool.PoolLabels.
 func (t InstanceType) Node(name string, o Offering, more map[string]string) *corev1.Node {
 	labels := t.Requirements.Labels()
 	maps.Copy(labels, o.Requirements.Labels())

@@ -110,19 +110,20 @@ type Quote struct {
 	List  *PriceList
 	// Count is how many nodes can be bought at this price; 0 means no limit. Commitment names what
 	// is counted: all quotes of one commitment share the count, whatever the offering. A Count
-	// without a Commitment is that of this offering alone. For an offering with a Stock, the quotes
-	// that a source gets as below have its Count and Commitment. A source that makes new quotes
-	// must copy both, because a new quote without them has no limit.
+	// without a Commitment is that of this offering alone. If the offering has a Stock, the quotes
+	// that PriceSource.Quotes gets in its argument "below" already have the Count and Commitment of
+	// the stock. A source that makes new quotes must copy both, because a new quote without them
+	// has no limit.
 	Count      int
 	Commitment string
 	// CommittedPerHour and CommitmentRate are those of [Offering].
 	CommittedPerHour, CommitmentRate float64
 }
 
-// PriceSource is one layer of prices. It gets the quotes of the layers below for an offering and
+// PriceSource is one layer of prices. It gets the quotes of the lower layers for an offering and
 // returns the quotes that replace them, in ascending order of price. At most one quote has no
-// count, and it comes last. No quotes mean that the offering cannot be bought. The result must
-// depend only on the arguments, and the source must not change them.
+// count, and it comes last. If a source returns no quotes, the offering cannot be bought. The
+// result must depend only on the arguments, and the source must not change them.
 type PriceSource interface {
 	Quotes(q PriceQuery, below []Quote) []Quote
 }
@@ -179,8 +180,9 @@ func reprice(t InstanceType, o Offering, layers []PriceSource) []Offering {
 	return out
 }
 
-// Withhold returns the types with every offering that one of the sets matches marked unavailable.
-// It is used for capacity that a cloud refused, closed zones, and unwanted types. The slice is new;
+// Withhold returns the types, and marks every offering unavailable that matches one of the sets. It
+// is used for capacity that a cloud refused, closed zones, and unwanted types. It also sets Full to
+// false: a machine of such an offering that is given back cannot be bought again. The slice is new;
 // unchanged types share their offerings.
 func Withhold(types []InstanceType, gone ...requirements.Set) []InstanceType {
 	out := slices.Clone(types)

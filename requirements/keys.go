@@ -39,9 +39,9 @@ func (k Keys) Union(o Keys) Keys {
 	return Keys{mergeLists(k.sorted, o.sorted)}
 }
 
-// Aliases maps label keys to the keys in use: keys that are deprecated, and keys under which an
-// agent repeats the value of another label. The zero value maps nothing. It is an immutable value.
-// Callers pass the aliases to use; there is no global list.
+// Aliases maps other names of a label to the key in use. An alias is a deprecated key, or a key
+// under which an agent repeats the value of another label. The zero value maps nothing. It is an
+// immutable value. Callers pass the aliases to use; there is no global list.
 type Aliases struct {
 	to map[string]string // never written after construction
 }

@@ -44,8 +44,8 @@ func MustOf(rs ...Requirement) Set {
 	return s
 }
 
-// FromLabels returns the set of nodes that carry these labels; no labels mean anything. It costs
-// O(n log n).
+// FromLabels returns the set of nodes that carry these labels. Without labels it is the Set that
+// every node satisfies. It costs O(n log n).
 func FromLabels(labels map[string]string) Set {
 	if len(labels) == 0 {
 		return Set{}

@@ -22,7 +22,7 @@ func (e *InvalidError) Error() string {
 	return e.Path + ": " + e.Detail
 }
 
-// NodeNameKey is the key of a node's name, the field metadata.name that matchFields match. The
+// NodeNameKey is the key of a node's name, the field metadata.name that matchFields refers to. The
 // algebra treats it like a label. It has a space, so no label can have this key.
 const NodeNameKey = "node name"
 

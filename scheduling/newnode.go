@@ -32,11 +32,11 @@ type NewNode struct {
 	Offering           instancetypes.Offering
 	Zone, CapacityType string
 	PricePerHour       float64
-	// Labels are the labels of the node, provided that the request to its provider includes Open.
+	// Labels are the labels that the node will have. The provider must be asked for those in Open.
 	// Labels that agents set later are left out; see [PoolState.Registered].
 	Labels map[string]string
-	// Open is the labels that the provider must set, since neither type nor offering decides them.
-	// They are those that pods ask for, and the defaults that the plan chose for others.
+	// Open is the labels that neither type nor offering decides, so the provider must set them:
+	// those that pods ask for, and the plan's defaults for other undecided labels.
 	Open requirements.Set
 	// Pods are planned there; Requests is the sum of their requests, including pod slots.
 	Pods     []*corev1.Pod

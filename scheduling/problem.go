@@ -81,7 +81,7 @@ type PoolState struct {
 	Left    []int64
 	// NodesLeft is how many nodes may still be bought; negative means any number.
 	NodesLeft int
-	// Over, like Left, and NodesOver are the excess over limits. Freed capacity reduces it first.
+	// Over and NodesOver are the use beyond limits. They fall to 0 before Left and NodesLeft grow.
 	Over      []int64
 	NodesOver int
 
@@ -129,11 +129,11 @@ type ExistingNode struct {
 	Node *corev1.Node // the cluster's own object, or that of [NodeClaim.Node]
 	// InFlight says that it has not joined; Starting, that it is not initialized yet, or reboots.
 	InFlight, Starting bool
-	// Free is allocatable less the requests of running pods, and of daemons still to start there
-	// that no taken host port and no anti-affinity keeps away.
+	// Free is allocatable minus the requests of running pods and of daemons still to start. Daemons
+	// that a taken host port or an anti-affinity keeps off the node do not count.
 	Free []int64
-	// Labels are all labels of the node. Its name (the key of matchFields) and the features that
-	// its kubelet declares are among them, under keys that no label has.
+	// Labels are the node's labels, its name and the features that its kubelet declares. The last
+	// two have keys that are not valid label keys, such as [requirements.NodeNameKey].
 	Labels requirements.Set
 	// Taints are the lasting taints: temporary ones of the node's start are left out.
 	Taints []corev1.Taint
@@ -150,8 +150,8 @@ type ExistingNode struct {
 	expected, missing []int           // daemons still to start, and those of them that no taken port keeps away
 }
 
-// Limit comes with a pod: while that pod is on a node, at most Max pods there may have the Tag,
-// itself included. A tag is a mark that a pod brings to its node, such as a host port.
+// Limit has a Tag (a string) and Max (an int): while its pod is on a node, at most Max pods there
+// may have the Tag, itself included. A tag is a mark that a pod brings, such as a host port.
 type Limit = topology.Limit
 
 // Compile reads the snapshot once. It costs O(pods + classes x labels + pools x types). The error
@@ -215,7 +215,7 @@ func (p *Problem) Options() *Options {
 	return &o
 }
 
-// Sharing returns, by unbound claim, the indexes of the classes that use it. They go to one zone.
+// Sharing has, for each unbound claim, the indexes of the classes that use it. They go to one zone.
 func (p *Problem) Sharing() [][]int {
 	out := make([][]int, len(p.sharing))
 	for i := range p.sharing {

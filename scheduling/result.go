@@ -247,9 +247,9 @@ func (s *state) bindings() []binding {
 // Relaxed returns the items of [Problem.Relaxed] for the placed pods alone.
 //
 // It is a relaxation in the sense of integer programming: a lower bound on the price of packing
-// these items is also one on the price of placing the pods. The reason is that any plan that places
-// the same pods, in whatever domains and pools, packs these items onto these nodes and the
-// [Problem.Shapes], if tags and limits of the shapes are ignored.
+// these items is also one on the price of placing the pods. The reason: ignore the tags and limits
+// of the shapes. Then every plan that places these pods is also a packing of these items, onto the
+// existing nodes and the [Problem.Shapes].
 func (r *Result) Relaxed() ([]Item, []ExistingNode) {
 	return r.state.p.relaxed(func(class int) int { return r.state.placed[class] })
 }

@@ -59,8 +59,8 @@ type Round struct {
 	// Number counts the rounds from 0.
 	Number int
 	Items  []Item
-	// Final is set for the last calls, which pack a chosen round once more for a low cost. Two
-	// rounds may be chosen, for example if pods are unplaced; [Result.Round] is the one that is
+	// Final is set for the last calls. They pack a chosen round again, to find a plan that costs
+	// less. Two rounds may be chosen, for example if pods are unplaced; [Result.Round] is the one
 	// used. The outcome is used if it places all that the round's first packing placed, and the
 	// plan is not worse. Without Final, cost only decides between plans of the same pods.
 	Final bool
@@ -291,8 +291,8 @@ type Item struct {
 	Pods []ItemPods
 	// Requests is what one unit takes, in the order of Problem.Resources.
 	Requests []int64
-	// Requires is what labels must satisfy, pseudo-labels included: those of a shape with its
-	// offering, or of an existing node. Tags and Limits come with each unit; see [Limit].
+	// Requires is what the labels of a node must satisfy, including pseudo-labels. The node is an
+	// existing one or a shape with an offering. Tags and Limits come with each unit; see [Limit].
 	Requires requirements.Alternatives
 	Tags     []string
 	Limits   []Limit

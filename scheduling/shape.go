@@ -85,10 +85,11 @@ func (p *Problem) asked(pool *Pool) (requirements.Set, error) {
 	return requirements.KubernetesAliases().And(p.aliases).Set(pool.NodeRequirements())
 }
 
-// Registered returns the labels of a node of the pool once its agents have set theirs; s is what
-// type, offering and claim decide. Karpenter's labels say that the node is registered and
-// initialized, and name its class. [Options.Aliases] repeat the values of other keys. The features
-// that the kubelet declares are among the labels, under keys that no label has.
+// Registered returns all labels that a node of the pool has after the kubelet and other agents have
+// added labels; s is the set of labels that type, offering and claim decide. Karpenter's labels say
+// that the node is registered and initialized, and name its class. [Options.Aliases] repeat the
+// values of other keys. The result also has the features that the kubelet declares, under keys that
+// are not valid label keys.
 func (r *PoolState) Registered(s requirements.Set) requirements.Set {
 	all, err := registered(&r.Pool, r.aliases, s).Intersect(requirements.FromLabels(r.features))
 	if err != nil { // s is impossible

@@ -154,22 +154,23 @@ type Options struct {
 	// by other labels, such as hostname or capacity type, count what is for sale in either case.
 	LeaveZones bool
 	// Attempts limits the search for a plan that places more pods. Each attempt costs as much as
-	// the first. 0 means 8, except that no attempt after the second begins once the rounds so far,
-	// each counted with all pending pods, have planned 15,000 pods. 1 ends the search with the
-	// first plan, without looking for a cheaper one.
+	// the first. 0 means 8, or fewer in large clusters: after the second attempt, none begins once
+	// rounds x pending pods has reached 15,000. 1 ends the search with the first plan, without
+	// looking for a cheaper one.
 	Attempts int
 	// Constraints are rules of the caller, asked for every pod. nil ones are skipped.
 	Constraints []Constraint
 	// Apart returns a text for a pod, such as its workload or whatever the packer has rules about.
-	// Pods with different texts are in different classes. If Apart is set, the nodes that the
-	// packer buys stay as packed. If it is nil, it divides no pods that are equal to
-	// kube-scheduler, nodes may be given up as in [Outcome.AsPacked], and an unplaced pod may be
-	// added to one if kube-scheduler accepts it there and the pool has no MinValues.
+	// Pods with different texts are in different classes, and new nodes stay as packed. If Apart is
+	// nil, pods that are equal to kube-scheduler are in one class. The plan may then give up new
+	// nodes, see [Outcome.AsPacked]. It may also add an unplaced pod to a new node if
+	// kube-scheduler accepts it there and the pool has no MinValues.
 	Apart func(*corev1.Pod) string
 	// Together returns the name of a pod's set, empty for none, and a label, which is the same for
-	// all pods of a set. They must be on nodes with one value of it, whatever their manifests say.
-	// Running pods of the set decide the value. Nodes without the label take none of the pods. nil
-	// means no sets. Package whatif has an option of the same name and ignores this one.
+	// all pods of a set. All pods of a set must be on nodes with the same value of it, whatever
+	// their manifests say. Running pods of the set decide the value. Nodes without the label take
+	// none of them. nil means no sets. Package whatif has an option of the same name and ignores
+	// this one.
 	Together func(*corev1.Pod) (set, label string)
 	// Within narrows a pod to nodes that the caller chose, such as those of one zone; the zero Set
 	// means all, and a nil Within restricts no pod. It is a choice and not a rule: [Result.Relaxed]

@@ -9,7 +9,7 @@ import (
 // Policy says how long refusals count. The zero value means the defaults.
 type Policy struct {
 	// First is how long the first refusal withholds an offering. Each further refusal doubles the
-	// time, up to Longest. 0 means 3 minutes and 1 hour.
+	// time, up to Longest. 0 means 3 minutes and 1 hour. A Longest below First counts as First.
 	First, Longest time.Duration
 	// Memory is how long after the end of a refusal the next one still counts as a further one. 0
 	// means 1 hour.

@@ -40,25 +40,26 @@
 // unknown versions are not compared.
 //
 // If the tags of a machine were damaged or removed, other machines of its fleet identify it. If
-// these do not help, it is left alone and named in [Provider.Notes]. List names it as long as it
-// has the tag of the cluster. Otherwise [Provider.Maintain] does, which finds it by its launch
-// template or its instance profile. Neither finds a machine of a class with its own profile once
-// the template is gone.
+// these do not help, it is left alone and named in [Provider.Notes]. As long as the machine has the
+// tag of the cluster, List adds it to the notes. If the machine has lost that tag too,
+// [Provider.Maintain] adds it. It finds the machine by its launch template or its instance profile.
+// Neither can find the machine if its launch template is deleted and its node class names an
+// instance profile that the provider did not make.
 //
 // Only one provider at a time may launch for a cluster, see [Options].Lease. A provider that sees
 // another one launch after its own first launch stops for ten minutes.
 //
 // # Retries and limits
 //
-// Package api holds calls back, so that EC2 need not throttle them, and repeats those that are
-// throttled or whose answer was lost within about two seconds. Then Create fails with ErrThrottled,
-// or with an error outside the closed list if the outcome is unknown: ask again. A fleet for which
-// EC2 had no capacity is not repeated. The refusals are in the error, and the caller plans around
-// them (package availability, pipeline.Buyer in the examples).
+// Package api holds calls back, so that EC2 need not throttle them. If a call is throttled, or its
+// answer is lost, api repeats it for about two seconds. After that, Create fails: with
+// ErrThrottled, or with an error outside the closed list if the outcome is unknown. In both cases
+// call it again. A fleet for which EC2 had no capacity is not repeated. The refusals are in the
+// error, and the caller plans around them (package availability, pipeline.Buyer in the examples).
 //
 // # Failures
 //
 // Errors name the call as an IAM action, EC2's code and words, and a cure if one is known. No error
-// and no note contains a credential or user data, even if AWS repeats what it was sent. IAM.md lists
-// the permissions that are needed, and infrastructure/ creates them.
+// and no note contains a credential or user data, even if AWS repeats what it was sent. IAM.md
+// lists the permissions that are needed, and infrastructure/ creates them.
 package aws

@@ -254,8 +254,8 @@ func (p *Provider) ownTags(rec record.Batch) (map[string]string, error) {
 	return own, err
 }
 
-// ask makes the templates and calls CreateFleet. Templates that have disappeared in between are made
-// again, twice at most.
+// ask makes the templates and calls CreateFleet. Templates that have disappeared in between are
+// made again, twice at most.
 func (p *Provider) ask(ctx context.Context, b *pending, ready prepared) (*sdk.CreateFleetOutput, error) {
 	for attempt := 1; ; attempt++ {
 		for _, t := range ready.templates {

@@ -22,8 +22,9 @@ import (
 // process was stopped, a repeated Create records it. Maintain does so for claims whose Create is
 // not repeated.
 //
-// Ended machines are read once, by the first reading that sees all of the history, and afterwards
-// only to learn why a machine is missing.
+// List reads ended machines only at first: until one listing, made at least [Options].Lag after the
+// start, has shown everything that earlier processes launched. Later it reads an ended machine only
+// to learn why it is missing.
 func (p *Provider) List(ctx context.Context) ([]cloudprovider.Instance, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -143,8 +144,8 @@ func (p *Provider) readAll(ctx context.Context) (reading, error) {
 	return r, nil
 }
 
-// report makes instances of what was read, and remembers them. As long as a batch has no seal, it is
-// not known which claims its machines are for.
+// report makes instances of what was read, and remembers them. As long as a batch has no seal, it
+// is not known which claims its machines are for.
 func (p *Provider) report(ctx context.Context, r reading) ([]cloudprovider.Instance, error) {
 	var list []cloudprovider.Instance
 	var unreadable []string
@@ -230,8 +231,8 @@ func (p *Provider) classify(r *reading) {
 	r.condemned = p.suspect(r)
 }
 
-// suspect records which machines have no owner now. It returns those that run and already had none a
-// lag ago.
+// suspect records which machines have no owner now. It returns those that run and already had none
+// a lag ago.
 func (p *Provider) suspect(r *reading) []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -98,7 +98,8 @@ func (s *resolvedClass) drift(f *found) cloudprovider.Drift {
 }
 
 // Interruptions reads the queue of the options. With [Options].StatusChecks it also reads what EC2
-// says about the machines. Messages about instances of others are removed from the queue.
+// says about the machines. Messages about instances of others are removed from the queue. Without a
+// queue and StatusChecks, it fails with ErrUnsupported.
 func (p *Provider) Interruptions(ctx context.Context, cursor string) (list []interruption.Event, next string, err error) {
 	defer func() { err = api.Outcome("interruptions", cmp.Or(p.options.Queue, p.options.Cluster), err) }()
 	if p.options.Queue == "" && !p.options.StatusChecks {
@@ -161,8 +162,8 @@ func (m machines) Reserved() map[string]string {
 	return out
 }
 
-// learn keeps the smallest memory that nodes of a type have reported, in MiB, and reports whether it
-// is a new one. What hypervisor and firmware keep for themselves is not published.
+// learn keeps the smallest memory that nodes of a type have reported, in MiB, and reports whether
+// it is a new one. What hypervisor and firmware keep for themselves is not published.
 func (p *Provider) learn(typ string, mib int64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -109,13 +109,14 @@ func (p *Provider) idOf(ctx context.Context, in *ec2.CreateLaunchTemplateInput) 
 //
 //   - It records the owners of machines if an answer was lost or a process was stopped. It ends
 //     machines that had no owner in two readings at least a lag apart.
-//   - It deletes launch templates that were not used for age, and instance profiles that are older
-//     and that no machine has, and returns their names. It is safe during a launch, which makes
-//     a template or profile that it finds gone again. Machines do not need their template.
+//   - It deletes launch templates and instance profiles that are older than age and that this
+//     provider has not used within age. It keeps a profile that a machine has. It returns the names
+//     of what it deleted. It is safe during a launch: if the launch finds that its template or
+//     profile is gone, it makes it again. Machines do not need their template.
 //   - It renews instance types and prices that are no longer new, so that no launch has to wait for
 //     them.
 //
-// Each part runs even if others fail.
+// Each part runs even if others fail. With [Options].DryRun nothing is recorded, ended or deleted.
 func (p *Provider) Maintain(ctx context.Context, age time.Duration) ([]string, error) {
 	unreconciled := p.reconcile(ctx)
 	deleted, err := p.maintain(ctx, age)
@@ -141,7 +142,7 @@ func (p *Provider) maintain(ctx context.Context, age time.Duration) (deleted []s
 		}
 	}
 	used, err := p.usedProfiles(ctx, ids)
-	if err != nil {
+	if err != nil || p.options.DryRun {
 		return nil, err
 	}
 	slices.Sort(names)

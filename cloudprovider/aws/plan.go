@@ -365,5 +365,6 @@ func spreadQuota(o offer) cloudprovider.Quota {
 	return cloudprovider.Quota{Name: "machines of placement group " + group + " in " + o.zone, Blocks: requirements.MustOf(blocks...)}
 }
 
-// ClusterTag is the tag on everything that the provider makes. Its value is the cluster.
+// ClusterTag is the tag "eks:eks-cluster-name" on machines and what belongs to them. Its value is
+// the cluster.
 const ClusterTag = launch.ClusterTag

@@ -70,7 +70,7 @@ type Provider struct {
 }
 
 // New makes a provider. It calls AWS only to find the queue. The error joins every fault of the
-// options.
+// options, or is that of the AWS configuration or of finding the queue.
 func New(ctx context.Context, options Options) (*Provider, error) {
 	options, err := options.withDefaults()
 	if err != nil {
@@ -222,7 +222,7 @@ type Options struct {
 	// InstanceProfile is for node classes that name neither profile nor role, as AWSNodeTemplates
 	// may.
 	InstanceProfile string
-	// Tags are put on everything that is launched. Tags of node classes override them.
+	// Tags are put on everything that is launched, at most 20. Tags of node classes override them.
 	Tags map[string]string
 	// Global has the keys of the older ConfigMap karpenter-global-settings that affect sizes, see
 	// ec2.Settings.WithGlobal.
@@ -262,19 +262,25 @@ type Options struct {
 	// end these machines. So nothing is launched as long as machines of Karpenter's exist.
 	KarpenterTags bool
 	// Window says how long calls of Create are collected for one fleet. Window.Most is the maximum
-	// size of a fleet; 0 means 100.
+	// size of a fleet; here 0 means 100.
 	Window Window
-	// DryRun says that nothing may be changed. Then only [Provider.DryRun] remains of Create and
-	// Delete.
+	// DryRun says that nothing may be changed in AWS. Create, CreateMany and Delete then fail with
+	// ErrUnsupported; use [Provider.DryRun] to see what Create would send. Interruptions still
+	// takes messages from Queue, so leave Queue empty if another provider needs them.
 	DryRun bool
 	// Nonce starts the ids of batches and must never be the same twice. Empty means random.
 	Nonce string
 }
 
-// Cluster is what a node needs to join a cluster, and what determines its image.
+// Cluster is what a node needs to join a cluster, and what determines its image. Its fields are
+// Name, Endpoint (the address of the API server, with https://), ARN (only for zonal shifts), CA
+// (the certificate authority as EKS returns it: PEM in base64), Version (such as "1.33"),
+// ServiceCIDR (the network of services, which AL2023 requires), and IPv6 (pods get IPv6 addresses).
 type Cluster = discovery.Cluster
 
-// Window says how long calls are collected.
+// Window says how long calls are collected. Idle ends a batch when no call has joined for this
+// long: 0 means 35 milliseconds, negative means at once. Longest ends a batch in any case: 0 means
+// 1 second. Most is the maximum number of calls in a batch, see [Options].Window.
 type Window = batch.Window
 
 // NoHistory is an [Options].Undecided for programs that generate their own tokens: no earlier
@@ -284,15 +290,16 @@ func NoHistory(string) bool { return false }
 // Classes finds node classes.
 type Classes interface {
 	// NodeClass returns the class with the given name; an empty name means the default. The error
-	// is a [*cloudprovider.Error], with ErrInvalidSpec if no such class can exist, and with ErrNotReady
-	// if it may come.
+	// is a [*cloudprovider.Error], with ErrInvalidSpec if no such class can exist, and with
+	// ErrNotReady if it may come.
 	NodeClass(ctx context.Context, name string) (nodeclass.NodeClass, error)
 }
 
 // FixedClasses are classes that never change. The first is the default.
 type FixedClasses []nodeclass.NodeClass
 
-// NodeClass returns the class with the given name.
+// NodeClass returns the class with the given name, or the first for an empty name. The error has
+// ErrInvalidSpec if there is no such class.
 func (f FixedClasses) NodeClass(_ context.Context, name string) (nodeclass.NodeClass, error) {
 	if name == "" && len(f) > 0 {
 		return f[0], nil

@@ -111,6 +111,21 @@ func TestMaintain(t *testing.T) {
 	})
 }
 
+// A provider with DryRun changes nothing, so it deletes no old templates and profiles either.
+func TestMaintainDryRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, awstest.Config{})
+		p := f.provider(t)
+		_, err := p.Create(t.Context(), f.ask(t, p, "a", onDemand))
+		require.NoError(t, err)
+		time.Sleep(2 * time.Hour)
+		gone, err := f.provider(t, func(o *aws.Options) { o.DryRun = true }).Maintain(t.Context(), time.Hour)
+		require.NoError(t, err)
+		assert.Empty(t, gone)
+		assert.Len(t, f.cloud.Templates(), 1)
+	})
+}
+
 // Without prices and spot history the embedded ones are used, and the provider says so.
 func TestPricesFallBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -63,8 +63,8 @@ func catalogueComplete(ctx context.Context, p *probe) error {
 	return nil
 }
 
-// namedPool asks for the types of a pool with a name of its own, which is all that tells it from the
-// pool of the harness.
+// namedPool asks for the types of a pool with a name of its own, which is all that tells it from
+// the pool of the harness.
 func (p *probe) namedPool(ctx context.Context, types []instancetypes.InstanceType) error {
 	if p.h.Pool.Name != "" {
 		return nil

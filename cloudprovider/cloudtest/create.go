@@ -30,7 +30,7 @@ func createCases() []testCase {
 		{"create-next-candidate", "Create that succeeds on a later candidate reports the candidates that were refused before it.", createNextCandidate},
 		{"create-failed-token", "Create that fails with an error of the closed list has made no instance in this call and has not used up the token.", createFailedToken},
 		{"started-anew", "After the provider is restarted, Create still knows its tokens, and all methods still know the same instances.", startedAnew},
-		{"lost-reply", "Create that is asked again, because a reply of the cloud was lost, makes no second instance and returns the first instance as if nothing had been lost.", lostReplies},
+		{"lost-reply", "If a reply of the cloud was lost and Create is called again, it makes no second instance and returns the first one as if nothing had been lost.", lostReplies},
 		{"create-labels", "The labels of an instance satisfy its claim: its requirements, its labels, the type and the offering.", createLabels},
 		{"create-other-labels", "An instance has no other labels, except a hostname that no other instance has.", createOtherLabels},
 		{"create-resources", "The resources of an instance are those that the catalogue promised for its type.", createResources},
@@ -341,9 +341,9 @@ func (p *probe) labelled(ctx context.Context, claim cloudprovider.NodeClaim, lau
 	return nil
 }
 
-// createOtherLabels looks for labels on the node that neither its type nor its offering nor its claim
-// has. No planner knows of these, so a pod that excludes one would be planned onto the node, but
-// kube-scheduler would never bind it there.
+// createOtherLabels looks for labels on the node that neither its type nor its offering nor its
+// claim has. No planner knows of these, so a pod that excludes one would be planned onto the node,
+// but kube-scheduler would never bind it there.
 func createOtherLabels(ctx context.Context, p *probe) error {
 	types, err := p.types(ctx)
 	if err != nil {

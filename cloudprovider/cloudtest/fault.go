@@ -27,7 +27,8 @@ const (
 	OpDrifted       Op = "Drifted"
 )
 
-// Fault is something that goes wrong in a call. The zero value is a call without a fault.
+// Fault is something that goes wrong in a call. It is made by [Fail], [Throttle], [LoseReply],
+// [Stale], [Slow] or [Cancel]. The zero value is a call without a fault.
 type Fault struct {
 	kind  faultKind
 	err   error

@@ -24,7 +24,8 @@ type Harness struct {
 	// Many is how many machines the case of long lists buys: more than fit on a page of the cloud.
 	// 0 means 12.
 	Many int
-	// Now is the clock of the cloud, if it is a simulation with a clock of its own. nil means time.Now.
+	// Now is the clock of the cloud, if it is a simulation with a clock of its own. nil means
+	// time.Now.
 	Now func() time.Time
 	// Settle waits until everything requested has happened and every reader knows it: deleted
 	// instances are gone, not merely Terminating, and new ones are Running. nil means that Delete
@@ -37,17 +38,18 @@ type Harness struct {
 	Block func(ctx context.Context) (restore func(), err error)
 	// Reopen starts the provider again, as after a crash: only what the cloud or its own storage
 	// holds is left. The case that asks for it continues with the new one, while Check continues
-	// with Provider. So a function that reaches into a provider must reach both.
+	// with Provider. So a function of the harness that changes the provider itself must change both
+	// the provider in Provider and the one that Reopen returned.
 	Reopen func(ctx context.Context) (cloudprovider.Provider, error)
 	// Foreign adds a machine to the cloud that Create has not made. there reports whether it still
 	// exists.
 	Foreign func(ctx context.Context) (id string, there func(ctx context.Context) (bool, error), err error)
 	// LoseReply lets the next request that launches or ends a machine reach the cloud, but loses
-	// its reply on the way to the provider, or replaces it by an internal error. Reboots need not be
-	// included. [LosingTransport] does so for providers that use HTTP.
+	// its reply on the way to the provider, or replaces it by an internal error. Reboots need not
+	// be included. [LosingTransport] does so for providers that use HTTP.
 	LoseReply func(ctx context.Context) (restore func(), err error)
-	// LoseRead lets the n-th request from now that only reads fail, with n from 1, as if its reply
-	// had been lost. [LosingTransport] can do so.
+	// LoseRead makes one read-only request fail, as if its reply had been lost: the n-th from now,
+	// counted from 1. [LosingTransport] can do so.
 	LoseRead func(ctx context.Context, n int) (restore func(), err error)
 	// Reboots returns how often a machine was rebooted.
 	Reboots func(ctx context.Context, id string) (int, error)
@@ -80,9 +82,9 @@ func Run(t *testing.T, maker Maker) {
 }
 
 // Check runs all cases for which a provider alone is enough, and returns their violations joined,
-// each a [*Violation]. It skips shortages, quotas, restarts, lost replies and machines of others,
-// which is where providers go wrong, and clocks. It assumes that instances run and end at once and
-// that readers never lag. For all that use [Run] or [Harness.Check].
+// each a [*Violation]. It skips clocks, shortages, quotas, restarts, lost replies and machines of
+// others. The last five are where providers go wrong. It assumes that instances run and end at once
+// and that readers never lag. For all that use [Run] or [Harness.Check].
 func Check(ctx context.Context, provider cloudprovider.Provider) error {
 	return Harness{Provider: provider, anyClock: true}.Check(ctx)
 }

@@ -21,7 +21,7 @@ func readCases() []testCase {
 		{"get-unknown", "Get fails with ErrNotFound for an id that does not exist.", getUnknown},
 		{"list-all", "List returns every instance that Create made and that still exists, each once, in ascending order of ids, however many there are.", listAll},
 		{"list-owners", "List returns only instances that Create made, and each with its claim, pool and token.", listOwners},
-		{"list-whole", "List that could not read everything fails; a part is never passed off as the whole.", listWhole},
+		{"list-whole", "If List cannot read everything, it fails. It never returns a part as if it were all.", listWhole},
 		{"delete-ends", "Delete ends an instance: eventually Get and Delete fail with ErrNotFound, and List leaves it out.", deleteEnds},
 		{"delete-again", "Delete can be repeated: until the instance is gone it succeeds, and afterwards it fails with ErrNotFound.", deleteAgain},
 		{"delete-unknown", "Delete fails with ErrNotFound for an id that does not exist.", deleteUnknown},
@@ -97,8 +97,8 @@ func getUnknown(ctx context.Context, p *probe) error {
 	return p.unknown(ctx, "Get", func(id string) error { _, err := p.get(ctx, id); return err })
 }
 
-// unknown fails unless a call fails with ErrNotFound for ids that do not exist, among them some that
-// resemble one that does, and leaves that instance alone.
+// unknown fails unless a call fails with ErrNotFound for ids that do not exist, among them some
+// that resemble one that does, and leaves that instance alone.
 func (p *probe) unknown(ctx context.Context, call string, do func(id string) error) error {
 	claim, launch, err := p.launch(ctx)
 	if err != nil {

@@ -283,8 +283,8 @@ func lostReads(ctx context.Context, p *probe) error {
 	return nil
 }
 
-// lostReadOfCreate loses a reply while Create looks for what it may launch, or, if it was unanswered
-// before, for what its token has led to.
+// lostReadOfCreate loses a reply while Create looks for what it may launch, or, if it was
+// unanswered before, for what its token has led to.
 func (p *probe) lostReadOfCreate(ctx context.Context, n int, unanswered bool) error {
 	claim, err := p.claim(ctx)
 	if unanswered && p.h.LoseReply != nil {

@@ -31,8 +31,8 @@ func (p *probe) richClaim(ctx context.Context) (cloudprovider.NodeClaim, error) 
 	return claim, err
 }
 
-// otherClaims are changes that each make a different claim of one, by what [cloudprovider.NodeClaim.Equal]
-// compares.
+// otherClaims are changes that each make a different claim of one, by what
+// [cloudprovider.NodeClaim.Equal] compares.
 var otherClaims = []struct {
 	what   string
 	change func(*cloudprovider.NodeClaim)

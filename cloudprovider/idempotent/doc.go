@@ -16,8 +16,9 @@
 //     cloud to delete.
 //
 // If machine names are unique in your cloud, name the machine after a hash of cluster and token.
-// The cloud then refuses a second machine by itself. A conflict of names is not a certain error,
-// because the machine of that name may be the one of this token: return it as it is.
+// The cloud then refuses a second machine by itself. If the cloud reports a conflict of names,
+// return that error unchanged, and not as an error of the closed list: the machine with that name
+// may be the one of this token.
 //
 // If the store is lost, List is empty although machines run, and used tokens are new again. So keep
 // it where the claims are kept, and never on a pod's own disk.

@@ -33,8 +33,8 @@ type Entry struct {
 
 // Store keeps a journal across restarts: in a file of one process, in a ConfigMap that is updated
 // by its resource version, or in a row of a database. A failed write need not return an error of
-// the closed list: its outcome is then unknown, and the call is repeated. An entry takes about
-// 1,500 bytes as JSON, mostly for the labels of its instance.
+// the closed list: its outcome is then unknown, and the call is repeated. A Store must be safe for
+// concurrent use. An entry takes about 1,500 bytes as JSON, mostly for the labels of its instance.
 type Store interface {
 	// View calls read with all entries, whose keys are the tokens, and returns the error of read.
 	// It sees all updates that ended before. read must not keep the map, and must not change what
@@ -51,8 +51,8 @@ type Store interface {
 // the result afterwards. If an answer was lost, it first asks the cloud what exists. It does not
 // launch again until everything launched before must be visible.
 //
-// The zero value lacks a store and a clock. A Journal must not be copied after its first use. It is
-// safe for concurrent use, and calls with the same token exclude each other.
+// Store and Now are required: without them, the methods panic. A Journal must not be copied after
+// its first use. It is safe for concurrent use, and calls with the same token exclude each other.
 //
 // An update writes the whole journal: two for each Create, and two for each Delete. With 500
 // machines in a [File] a Create takes about 30 ms, mostly for the disk, and a read about 1 ms.
@@ -196,13 +196,14 @@ func (j *Journal) ended(token string, e Entry) time.Time {
 
 // Machine is a machine of the cloud that carries a token.
 type Machine struct {
-	// ID is the id of the machine's instance, and is required. A machine of a token that has led to
-	// another id is a second one, such as a copy that was made with the tags of the first.
+	// ID is the id of the machine's instance, and is required. If the token has already led to a
+	// machine with another id, this machine is a duplicate, for example a copy that was made
+	// together with its tags.
 	ID string
 	// Token is what the machine's label has: the token, or the [Journal].Hash of it.
 	Token string
 	// Instance describes the machine for a claim without candidates, see [Describe]. It is called
-	// if the reply to the launch was lost, or if the machine is a second one. Read the catalogue
+	// if the reply to the launch was lost, or if the machine is a duplicate. Read the catalogue
 	// before you call Instances, and fail if you cannot, because what Instance returns is kept. If
 	// the cloud limits calls, a catalogue of some minutes ago will do. Instance must not fail
 	// because the type has left the catalogue since.
@@ -292,9 +293,9 @@ func (j *Journal) tokens(entries map[string]Entry) map[string]string {
 // Delete writes the tombstone before it calls end, so that the token never leads to a second
 // machine, whatever happens to the answer. It does not look for the machine first, because the
 // token must end even if the cloud has taken the machine already. get is called only for an id that
-// the journal does not know: the reply to the launch was lost, or the machine is a second one of a
-// token that stays. The token is remembered until two days after end has returned ErrNotFound. So
-// it is known for as long as the machine may run, however often the cloud refuses to delete it.
+// the journal does not know: the reply to the launch was lost, or the machine is a duplicate, whose
+// token stays. The token is remembered until two days after end has returned ErrNotFound. So it is
+// known for as long as the machine may run, however often the cloud refuses to delete it.
 func (j *Journal) Delete(ctx context.Context, id string,
 	get func(ctx context.Context, id string) (cloudprovider.Instance, error), end func(context.Context) error,
 ) error {

@@ -11,9 +11,11 @@ import (
 // machines back.
 type Source interface {
 	// Interruptions returns the events that are not confirmed yet, oldest first, and a cursor. To
-	// confirm these events, pass the cursor to the next call; an empty cursor confirms nothing. If
-	// there are no events, the call waits for one or for a time of the provider's choice, and may
-	// then return none. Events may come twice and out of order.
+	// confirm these events, pass the cursor to the next call; an empty cursor confirms nothing.
+	// Begin with an empty cursor after a restart: a cursor that the source did not give may be an
+	// error (cloudprovider.ErrInvalidSpec) or confirm nothing. If there are no events, the call
+	// waits for one or for a time of the provider's choice, and may then return none. Events may
+	// come twice and out of order.
 	Interruptions(ctx context.Context, cursor string) (events []Event, next string, err error)
 }
 

@@ -49,8 +49,9 @@ const (
 
 // Next returns the step to take now. node is the node as the cluster shows it, or nil if it is
 // gone. drained says that no pod is left that a drain would evict. Repeating a step does no harm. A
-// reboot fails if the provider does not accept it within five minutes, or if the node is not ready
-// with another boot id 20 minutes after that.
+// reboot fails in three cases: the node is missing five minutes after Requested, and its boot id
+// was not noted; the provider has not accepted the reboot five minutes after Asked; or the node is
+// not ready with another boot id 20 minutes after Issued.
 func (r Reboot) Next(node *corev1.Node, drained bool, now time.Time) Step {
 	another := node != nil && r.Noted && node.Status.NodeInfo.BootID != r.BootID
 	switch {

@@ -124,8 +124,10 @@ func (n Node) Broken(policies []cloudprovider.RepairPolicy, now time.Time) bool 
 }
 
 // Repairs says which claims to give back or to reboot because their nodes are [Broken]: the most
-// urgent first, then by claim. One step of priority counts as half an hour of waiting. The most
-// urgent policy of a node decides. A node with [DoNotRepair] is left alone.
+// urgent first, then by claim. The urgency is how long the node has been due, plus half an hour for
+// each lower Priority that some policy has: with the priorities 0, 50 and 100, it is one hour more
+// for a policy of priority 100. The most urgent policy of a node decides. A node with [DoNotRepair]
+// is left alone.
 //
 // If more than a fifth of a pool's nodes, rounded up, have a condition of some policy, no node of
 // the pool is repaired. For this count it does not matter whether the condition is still tolerated
@@ -160,7 +162,7 @@ func Repairs(nodes []Node, policies []cloudprovider.RepairPolicy, now time.Time)
 	return out
 }
 
-// ageing is the waiting time that one step of priority is worth, as in Karpenter.
+// ageing is the waiting time that one rank among the priorities is worth, as in Karpenter.
 const ageing = 30 * time.Minute
 
 // urgency returns how long the most urgent applicable policy has applied, plus an [ageing] for each

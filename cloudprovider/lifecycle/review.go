@@ -26,8 +26,9 @@ type Claim struct {
 	// time means not yet.
 	Registered, Initialized time.Time
 	// Ready says that the node reports now that it is ready. Then its machine exists, even if the
-	// list lacks it: lists of large clouds are known to leave out machines. The claim does not count
-	// as vanished before its node has fallen silent, which takes Kubernetes less than a minute.
+	// list lacks it: lists of large clouds are known to leave out machines. The claim does not
+	// count as vanished before its node has fallen silent, which takes Kubernetes less than a
+	// minute.
 	Ready bool
 }
 
@@ -97,8 +98,8 @@ type Decision struct {
 	// Reboot and Grace are those of the repair policy, in a decision of [Repairs].
 	Reboot bool
 	Grace  *time.Duration
-	// Urgency is how long a decision of [Repairs] has been due, plus half an hour for each step of
-	// priority.
+	// Urgency is how long a decision of [Repairs] has been due, plus half an hour for each lower
+	// priority that some policy has.
 	Urgency time.Duration
 }
 

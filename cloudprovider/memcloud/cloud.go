@@ -18,8 +18,8 @@ import (
 )
 
 // Cloud is a running cloud. It implements cloudprovider.Provider, cloudprovider.BatchCreator,
-// cloudprovider.RepairAdviser and interruption.Source. Make one with [New]. It is safe for
-// concurrent use.
+// cloudprovider.RepairAdviser, cloudprovider.Rebooter and interruption.Source. Make one with [New].
+// It is safe for concurrent use.
 type Cloud struct {
 	clock  *Clock
 	config Config // what does not change while the cloud runs

@@ -66,8 +66,9 @@ func (c *Cloud) Reprice(layers ...instancetypes.PriceSource) {
 	c.types = instancetypes.Clone(instancetypes.Reprice(c.types, layers...))
 }
 
-// Interrupt announces that the cloud takes a machine back after the notice, and does so then. If no
-// caller needs to act on the kind, it only announces. The error is cloudprovider.ErrNotFound.
+// Interrupt announces that the cloud takes a machine back after the notice, and does so then. A
+// negative notice counts as 0. If no caller needs to act on the kind, it only announces. The error
+// is cloudprovider.ErrNotFound if the machine does not exist.
 func (c *Cloud) Interrupt(id string, kind interruption.Kind, notice time.Duration) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

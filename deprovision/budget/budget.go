@@ -13,7 +13,8 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
-// Usage counts the nodes of a pool, or of a zone, that have been ready at least once.
+// Usage counts the nodes of a pool, or of a zone, that have been ready at least once or that
+// reboot.
 type Usage struct {
 	// Nodes is the number of all these nodes.
 	Nodes int

@@ -187,8 +187,8 @@ func controlledBy(pod *corev1.Pod, kind string) bool {
 }
 
 // Without returns a copy of the pod without a deletion cost. A pod that has none is returned
-// itself, not a copy. If [Of] wrote the annotations, give plans pods without them: these
-// annotations say which pods should go first, and nothing about the cost of an eviction.
+// itself, not a copy. If the annotations on the pods come from [Of], remove them with Without
+// before you plan: they say which pods should go first, and nothing about the cost of an eviction.
 func Without(pod *corev1.Pod) *corev1.Pod {
 	if _, has := pod.Annotations[eviction.DeletionCost]; !has {
 		return pod

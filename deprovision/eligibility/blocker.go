@@ -41,7 +41,7 @@ const (
 	Uninitialized  Kind = "uninitialized"   // it is not initialized yet
 	Nominated      Kind = "nominated"       // pending pods are about to go there
 	MinimumAge     Kind = "minimum-age"     // it is younger than the caller's minimum
-	DoNotDisrupt   Kind = "do-not-disrupt"  // an annotation of the node or its pool
+	DoNotDisrupt   Kind = "do-not-disrupt"  // an annotation of the node or its pool (do-not-disrupt or do-not-consolidate)
 	SwitchedOff    Kind = "switched-off"    // the pool has disabled this method
 	TooEarly       Kind = "too-early"       // consolidateAfter has not passed
 	StaticPool     Kind = "static-pool"     // the pool keeps a fixed number of nodes

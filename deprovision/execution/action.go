@@ -52,14 +52,14 @@ type Status string
 
 // The statuses. Done and all later ones are final.
 const (
-	Waiting   Status = "waiting"   // waits for commands before it
+	Waiting   Status = "waiting"   // waits for earlier commands
 	Buying    Status = "buying"    // its new nodes are not ready yet; with TerminateFirst, its node is gone already
 	Draining  Status = "draining"  // its nodes are being emptied and given back
 	Reverting Status = "reverting" // what it bought is being given back
 	Done      Status = "done"      // all its nodes are given back
 	Partial   Status = "partial"   // some of its nodes could not be drained and stay, or a successor could not be bought
 	Reverted  Status = "reverted"  // it failed, and what it bought was given back
-	Skipped   Status = "skipped"   // a command before it failed, so the plan is no longer right
+	Skipped   Status = "skipped"   // an earlier command failed, so the plan is no longer right
 )
 
 // Final reports whether the status never changes again.

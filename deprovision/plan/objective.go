@@ -25,9 +25,9 @@ type Objective struct {
 	DisruptionPrice deprovision.Price
 	// Balanced, if not 0, compares a change with its pool. If the change causes the share d of the
 	// disruption of emptying the whole pool, it must save more than the share d/Balanced of the
-	// pool's cost. So one unit of disruption costs the pool's cost over the horizon, divided by
-	// Balanced and by the pool's disruption, or DisruptionPrice if that is more. 0 means 2 for
-	// pools with the policy Balanced, as in Karpenter, and no comparison for other pools.
+	// pool's cost. So the price of one unit of disruption is (cost of the pool over the horizon) /
+	// (Balanced x disruption of the pool), but at least DisruptionPrice. 0 means 2 for pools with
+	// the policy Balanced, as in Karpenter, and no comparison for other pools.
 	Balanced int
 }
 

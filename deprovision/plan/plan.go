@@ -164,7 +164,7 @@ type Outcome string
 const (
 	Chosen      Outcome = "chosen"        // a command gives it back
 	Blocked     Outcome = "blocked"       // it has blockers, see By
-	WouldNotFit Outcome = "would-not-fit" // its pods have no other place, or no cheaper one
+	WouldNotFit Outcome = "would-not-fit" // its pods have no other place, even if nodes are bought
 	NoSaving    Outcome = "no-saving"     // no cheaper node holds its pods
 	Outranked   Outcome = "outranked"     // its disruption costs more than it saves
 	OverBudget  Outcome = "budget"        // the budgets of its pool or zone, or MaxEvictions, allow no more

@@ -53,7 +53,7 @@ type Question struct {
 	// Cordon are the names of nodes that stay but accept no pods from now on, in this answer and in
 	// those that follow it.
 	Cordon []string
-	// Pods are the pods that need a place. Other pods of the removed nodes end.
+	// Pods are the pods that need a place. Other pods of the removed nodes are deleted.
 	Pods []*corev1.Pod
 	// MaxNodes limits how many nodes are bought; 0 means none.
 	MaxNodes int
@@ -62,9 +62,9 @@ type Question struct {
 	MaxCost deprovision.Price
 	// CapacityTypes are the capacity types that may be bought; nil means all.
 	CapacityTypes []string
-	// Replacements are static pools, one name for each node that the pool buys whether or not pods
-	// go there. These nodes are there before pods move, and count neither against MaxNodes nor
-	// MaxCost. If a pool cannot buy so many, the answer has fewer of its nodes.
+	// Replacements are names of static pools. A pool is listed once for each node that it must buy,
+	// even if no pod goes there. These nodes are there before pods move, and count neither against
+	// MaxNodes nor MaxCost. If a pool cannot buy so many, the answer has fewer of its nodes.
 	Replacements []string
 	// Freed says that the removed nodes are gone before anything is bought. So what they use may be
 	// bought again: their slots of reservations and counted offerings, their share of the limits of
@@ -93,11 +93,12 @@ type Answer struct {
 	Placements []Placement
 	// NewNodes are the nodes to buy.
 	NewNodes []NewNode
-	// If the question has Freed set, Freed lists what the new nodes use and only the removed nodes
-	// free, sorted. Each text says why nothing could be bought before, such as "reservation cr-1 is
-	// full". If the answers for two nodes have a text in common, both nodes need the same slot, so
-	// only one of them goes at a time. If there is no text, the plan assumes that the simulator
-	// does not support Question.Freed, and no node goes first.
+	// If the question has Freed set, the list names what the new nodes use and what is available
+	// only because the removed nodes are gone. It is sorted. Each text says why nothing could be
+	// bought before, such as "reservation cr-1 is full". If the answers for two nodes have a text
+	// in common, both nodes need the same slot, so only one of them goes at a time. If there is no
+	// text, the plan assumes that the simulator does not support Question.Freed, and no node goes
+	// first.
 	Freed []string
 	// Forgone is the price of the preferences that the pods lose by moving. A change must save this
 	// amount in addition. 0 means that preferences have no price.
@@ -107,8 +108,8 @@ type Answer struct {
 	Unplaced []*corev1.Pod
 	Why      string
 	// After returns the cluster after the answer has been carried out. Rebased returns the same
-	// cluster as if it had just been read, so that a plan that ends there finds nothing when it is
-	// made again. Both are nil if pods are unplaced.
+	// cluster as if it had just been read. A round of a plan ends with it, so that a new plan of
+	// the resulting cluster finds nothing more to do. Both are nil if pods are unplaced.
 	After, Rebased func() Simulator
 }
 

@@ -6,8 +6,8 @@
 //
 // It reads the cluster once, from manifests or an export, and keeps it compiled. A question changes
 // nothing. With "commit", the answer is carried out in a new state, and the reply has the number of
-// that state. Later questions may ask any of the last states. POST /provisioningrequest answers a
-// ProvisioningRequest with its PodTemplates. The program is meant to be copied. It has no
+// that state. Later questions may be asked of any of the last states. POST /provisioningrequest
+// answers a ProvisioningRequest with its PodTemplates. The program is meant to be copied. It has no
 // authentication, so put it behind something that has.
 package main
 

@@ -41,12 +41,13 @@ type Cluster interface {
 	Patch(ctx context.Context, n *corev1.Node) error // labels and taints of a node that has just joined
 }
 
-// Provisioner buys nodes. It is not safe for concurrent use.
+// Provisioner buys nodes. Cluster, Provider, Now and Token are required. It is not safe for
+// concurrent use.
 type Provisioner struct {
 	Cluster  Cluster
 	Provider cloudprovider.Provider
-	Now      func() time.Time
-	Token    func() string // never gives the same text twice
+	Now      func() time.Time // the current time, for example time.Now
+	Token    func() string    // never returns the same text twice
 	// Groups finds the pods that run only together: pipeline.GroupsOf with the PodGroups of the
 	// cluster. nil finds none.
 	Groups func(pods []*corev1.Pod) []gang.Group

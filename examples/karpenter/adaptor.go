@@ -27,9 +27,10 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/nodepool/nodeclaim"
 )
 
-// Options say what a provider does not. The zero value has no node classes, so Karpenter manages no pool with it.
+// Options are the choices that a provider does not make. The zero value has no node classes, so
+// Karpenter manages no pool with it.
 type Options struct {
-	// Name is what Karpenter's metrics call the provider; empty = "joinery".
+	// Name is what Karpenter's metrics call the provider; empty means "joinery".
 	Name string
 	// Classes are the kinds of node class that pools of this provider refer to, the default first.
 	Classes []status.Object
@@ -37,14 +38,15 @@ type Options struct {
 	Client client.Reader
 	// Policy says how long refusals count.
 	Policy availability.Policy
-	// Refresh is how old a catalogue may be that Karpenter, which asks for it at every simulation, is shown; 0 = 5 seconds. What is
-	// refused is left out at once.
+	// Refresh is how long a catalogue is shown to Karpenter before the provider is asked again; 0
+	// means 5 seconds. (Karpenter asks at every simulation.) What is refused is left out at once.
 	Refresh time.Duration
-	// Now is the time; nil = time.Now.
+	// Now returns the time; nil means time.Now.
 	Now func() time.Time
 }
 
-// CloudProvider is a provider as Karpenter wants it. Make one by [AsKarpenter]; it is safe for concurrent use.
+// CloudProvider is a provider with Karpenter's interface. Make one by [AsKarpenter]; it is safe for
+// concurrent use.
 type CloudProvider struct {
 	provider cloudprovider.Provider
 	options  Options
@@ -70,9 +72,10 @@ type ask struct {
 
 var _ karp.CloudProvider = (*CloudProvider)(nil)
 
-// AsKarpenter makes Karpenter's interface of a provider. It reads the provider's catalogue, for Karpenter must be told the labels in it
-// before its controllers start; as it keeps them in variables, calls must not overlap, nor come later. The error is the provider's, or
-// says which of its repair policies Karpenter cannot have.
+// AsKarpenter makes Karpenter's interface from a provider. It reads the provider's catalogue and
+// tells Karpenter its labels. Karpenter keeps them in global variables. So call AsKarpenter before
+// Karpenter's controllers start, and not from two goroutines at once. The error is the provider's,
+// or says which of its repair policies Karpenter cannot have.
 func AsKarpenter(ctx context.Context, provider cloudprovider.Provider, options Options) (*CloudProvider, error) {
 	all, err := provider.InstanceTypes(ctx, nodepool.NodePool{})
 	if err != nil {
@@ -99,10 +102,11 @@ func (c *CloudProvider) learn(change func(availability.Ledger, time.Time) availa
 	c.ledger, c.shown = change(c.ledger, c.options.Now()), map[string]shown{}
 }
 
-// Name is that of the options.
+// Name returns the name of the options.
 func (c *CloudProvider) Name() string { return c.options.Name }
 
-// GetSupportedNodeClasses are those of the options. Callers read objects into them, so they get copies.
+// GetSupportedNodeClasses returns the classes of the options. Callers read objects into them, so
+// they get copies.
 func (c *CloudProvider) GetSupportedNodeClasses() []status.Object {
 	var out []status.Object
 	for _, class := range c.options.Classes {
@@ -111,7 +115,8 @@ func (c *CloudProvider) GetSupportedNodeClasses() []status.Object {
 	return out
 }
 
-// GetInstanceTypes is the catalogue for the pool, with what was refused not long ago unavailable; nil is no pool in particular.
+// GetInstanceTypes returns the catalogue for the pool. What the cloud refused recently is marked
+// unavailable. A nil pool means no particular pool.
 func (c *CloudProvider) GetInstanceTypes(ctx context.Context, pool *karpv1.NodePool) ([]*karp.InstanceType, error) {
 	said := karpv1.NodePool{}
 	if pool != nil {
@@ -197,8 +202,9 @@ func (c *CloudProvider) classReady(ctx context.Context, ref *karpv1.NodeClassRef
 // remembered is how long a launch without an answer is kept: longer than Karpenter asks for it.
 const remembered = time.Hour
 
-// ask is what to ask the provider for: the same as before for a claim whose launch has had no answer yet, otherwise all that can be had
-// now. Labels that the catalogue does not know of are the claim's own to set.
+// ask is what to ask the provider for: the same as before for a claim whose launch has had no
+// answer yet, otherwise all that can be had now. Labels that the catalogue does not know of are the
+// claim's own to set.
 func (c *CloudProvider) ask(ctx context.Context, claim *karpv1.NodeClaim) (cloudprovider.NodeClaim, error) {
 	c.mu.Lock()
 	known, ok := c.asked[claim.UID]
@@ -239,7 +245,8 @@ func (c *CloudProvider) ask(ctx context.Context, claim *karpv1.NodeClaim) (cloud
 	return out, nil
 }
 
-// claimOf is an instance as Karpenter has it: a claim of the same name and UID with what the machine really is.
+// claimOf is an instance as Karpenter has it: a claim of the same name and UID with what the
+// machine really is.
 func (c *CloudProvider) claimOf(i cloudprovider.Instance) *karpv1.NodeClaim {
 	i = i.Clone()
 	out := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{
@@ -274,7 +281,8 @@ func (c *CloudProvider) List(ctx context.Context) ([]*karpv1.NodeClaim, error) {
 	return out, err
 }
 
-// Delete gives the machine of a claim back. Quotas that it counted towards are worth trying again once it is gone.
+// Delete gives the machine of a claim back. Quotas that it counted towards are worth trying again
+// once it is gone.
 func (c *CloudProvider) Delete(ctx context.Context, claim *karpv1.NodeClaim) error {
 	err := c.provider.Delete(ctx, claim.Status.ProviderID)
 	if errors.Is(err, cloudprovider.ErrNotFound) {
@@ -290,13 +298,15 @@ func (c *CloudProvider) Delete(ctx context.Context, claim *karpv1.NodeClaim) err
 	return found(err)
 }
 
-// IsDrifted is the reason why the machine is no longer what its node class asks for, empty if it still is.
+// IsDrifted returns the reason why the machine is no longer what its node class asks for, or an
+// empty text if it still is.
 func (c *CloudProvider) IsDrifted(ctx context.Context, claim *karpv1.NodeClaim) (karp.DriftReason, error) {
 	drift, err := c.provider.Drifted(ctx, claim.Status.ProviderID)
 	return karp.DriftReason(drift.Reason), found(err)
 }
 
-// Refuse makes the catalogue do without what a cloud was heard to run out of otherwise than by an error of Create.
+// Refuse marks offerings unavailable that the cloud has run out of. Use it for what you learn from
+// other sources than an error of Create, such as interruptions.
 func (c *CloudProvider) Refuse(refused ...cloudprovider.Refusal) {
 	c.learn(func(l availability.Ledger, now time.Time) availability.Ledger { return l.Refuse(now, refused...) })
 }

@@ -21,7 +21,8 @@ var reasons = []struct {
 	{cloudprovider.ErrThrottled, "Throttled"},
 }
 
-// createError is an error of Create in Karpenter's terms; see the package documentation for the table.
+// createError is an error of Create in Karpenter's terms; see the package documentation for the
+// table.
 func createError(err error) error {
 	for _, r := range reasons {
 		if errors.Is(err, r.code) {
@@ -34,7 +35,8 @@ func createError(err error) error {
 	return karp.NewInsufficientCapacityError(err) // Karpenter deletes the claim and plans anew
 }
 
-// found is an error of a method that takes the id of an instance, in Karpenter's terms; nil stays nil.
+// found is an error of a method that takes the id of an instance, in Karpenter's terms; nil stays
+// nil.
 func found(err error) error {
 	if errors.Is(err, cloudprovider.ErrNotFound) {
 		return karp.NewNodeClaimNotFoundError(err)

@@ -29,13 +29,15 @@ type state struct {
 	status    corev1.ConditionStatus
 }
 
-// repairPolicies are the provider's policies, if it has any, so that Karpenter repairs the same nodes after the same time.
+// repairPolicies are the provider's policies, if it has any, so that Karpenter repairs the same
+// nodes after the same time.
 //
-// The two differ in what an empty reason means. Here it stands for the reasons of its own condition and status that no other policy
-// matches. Karpenter wants exactly one, which replaces, and applies it to every condition of the set. So a policy for any reason
-// becomes a pattern that matches everything, and the fallback is one that never applies. If a condition has both a policy for any
-// reason and others, no pattern says "any other reason": then this policy is the fallback, as long as it replaces and no other
-// condition falls back on it. Otherwise the error names it.
+// The two differ in what an empty reason means. Here it stands for the reasons of its own condition
+// and status that no other policy matches. Karpenter wants exactly one, which replaces, and applies
+// it to every condition of the set. So a policy for any reason becomes a pattern that matches
+// everything, and the fallback is one that never applies. If a condition has both a policy for any
+// reason and others, no pattern says "any other reason": then this policy is the fallback, as long
+// as it replaces and no other condition falls back on it. Otherwise the error names it.
 func repairPolicies(provider cloudprovider.Provider) ([]karp.RepairPolicy, error) {
 	adviser, ok := provider.(cloudprovider.RepairAdviser)
 	if !ok {
@@ -82,10 +84,12 @@ func repairPolicies(provider cloudprovider.Provider) ([]karp.RepairPolicy, error
 	return out, nil
 }
 
-// RepairPolicies are the provider's, if it has any, and one that never applies where Karpenter needs a fallback.
+// RepairPolicies returns the provider's policies, if it has any. If none of them can be Karpenter's
+// fallback, it adds a fallback that never applies.
 func (c *CloudProvider) RepairPolicies() []karp.RepairPolicy { return slices.Clone(c.repairs) }
 
-// Reboot starts the machine of a claim anew, if the provider is a Rebooter. A call with the same operation is the same reboot.
+// Reboot reboots the machine of a claim, if the provider is a Rebooter. A call with the same
+// operation is the same reboot.
 func (c *CloudProvider) Reboot(ctx context.Context, claim *karpv1.NodeClaim, operation string) error {
 	rebooter, ok := c.provider.(cloudprovider.Rebooter)
 	if !ok {

@@ -16,11 +16,12 @@ import (
 	"github.com/joinery-sdk/joinery/requirements/kube"
 )
 
-// attachable is the prefix of the resources by which a type says how many volumes of a CSI driver its nodes attach.
+// attachable is the prefix of the resources by which a type says how many volumes of a CSI driver
+// its nodes attach.
 const attachable = "attachable-volumes-csi-"
 
-// know tells Karpenter, which keeps such things in variables, the labels that nodes of these types may turn out to have, and by which
-// of them reservations are told apart.
+// know tells Karpenter, which keeps such things in variables, the labels that nodes of these types
+// may turn out to have, and by which of them reservations are told apart.
 func know(types []instancetypes.InstanceType) {
 	karp.ReservationIDLabel = instancetypes.LabelReservationID
 	karp.ReservedCapacityLabels.Insert(instancetypes.LabelReservationID)
@@ -43,8 +44,8 @@ func keysOf(types []instancetypes.InstanceType) []string {
 	return slices.Sorted(maps.Keys(keys))
 }
 
-// converted are the types as Karpenter has them. A label that is known of one type and not of another is absent there: Karpenter
-// takes what it is not told for anything.
+// converted are the types as Karpenter has them. A label that is known of one type and not of
+// another is absent there: Karpenter takes what it is not told for anything.
 func converted(types []instancetypes.InstanceType) ([]*karp.InstanceType, error) {
 	keys := keysOf(types)
 	out := make([]*karp.InstanceType, 0, len(types))
@@ -116,8 +117,8 @@ func convert(t instancetypes.InstanceType, keys []string) (*karp.InstanceType, e
 	return out, nil
 }
 
-// distinct leaves one of the offerings that differ only by what was paid in advance, which Karpenter has no place for: the cheapest
-// that can be had.
+// distinct leaves one of the offerings that differ only by what was paid in advance, which
+// Karpenter has no place for: the cheapest that can be had.
 func distinct(offerings []instancetypes.Offering) []instancetypes.Offering {
 	var out []instancetypes.Offering
 	for _, o := range offerings {

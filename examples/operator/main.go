@@ -1,4 +1,5 @@
-// Operator provisions nodes for the pods of a cluster, and gives back nodes that cost more than they are good for.
+// Operator provisions nodes for the pods of a cluster, and gives back nodes that cost more than
+// they are good for.
 //
 //	operator [--provider memory|aws] [--kubeconfig FILE] [--ui-bind-address :8700] ...
 //

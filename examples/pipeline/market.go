@@ -349,8 +349,9 @@ func NodeClassDecoders() map[string]manifests.ClassDecoder {
 	return map[string]manifests.ClassDecoder{"AWSNodeTemplate": decode, "EC2NodeClass": decode, nodeclass.AutoKind: auto}
 }
 
-// Refusal says in one line why pods of a class have no place. It names the region that has a type or
-// zone that they require, or else the reason of the pool that came closest. There must be a reason.
+// Refusal says in one line why pods of a class have no place. It names the region that has a type
+// or zone that they require, or else the reason of the pool that came closest. There must be a
+// reason.
 func (m *Market) Refusal(class *scheduling.Class, reasons []scheduling.Reason) string {
 	for set := range class.Required.All() {
 		for req := range set.All() {

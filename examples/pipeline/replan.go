@@ -45,9 +45,9 @@ type Buyer struct {
 	// stopped in between can repeat the call. Its error stops the purchase. nil means that nothing
 	// is recorded.
 	Written func(cloudprovider.NodeClaim) error
-	// Dearer is how much more than planned a node may cost before planning again is preferred to an
-	// alternative of the plan: 0.1 means 10%. With 0, a claim has only alternatives at the planned
-	// price.
+	// Dearer limits the alternatives that a claim names: they may cost at most this fraction more
+	// than the planned node (0.1 means 10%). If all of them are refused, the Buyer plans again.
+	// With 0, a claim has only alternatives at the planned price.
 	Dearer float64
 	// Ledger is what is known to be unavailable at the start.
 	Ledger availability.Ledger

@@ -17,8 +17,9 @@ type Bound struct {
 	// Price is a lower bound for any way to place the same pods, with any choice of zones, pools
 	// and preferences. It takes into account what concerns a pod and its node: requests, node
 	// affinity, tolerations, volumes, host ports, required anti-affinity by hostname, and what is
-	// for sale. It also uses that a group with a key has all its nodes in one domain. It is in the
-	// unit of [binpack.Offering.Objective], and never above the plan's cost.
+	// for sale. It also takes into account that the nodes of a group with a key are in at most as
+	// many domains as the group's Values allows (one by default). Price is in the unit of
+	// [binpack.Offering.Objective], and never above the plan's cost.
 	Price binpack.Price
 	// Kind says what proves Price.
 	Kind binpack.BoundKind

@@ -14,8 +14,9 @@ import (
 
 // CarriedOut returns the snapshot after the plan has been carried out. The nodes that it buys
 // exist, and the pods that it places run, with the spec that an API server would have stored and
-// with the volumes that drivers create. Refused pods are left out. A plan of this snapshot finds
-// what this plan leaves. The snapshot is made once and must only be read.
+// with the volumes that drivers create. Refused pods are left out. A new plan of this snapshot
+// starts with the free capacity that this plan leaves, on existing and on bought nodes. The
+// snapshot is made once and must only be read.
 func (p *Plan) CarriedOut() scheduling.Snapshot {
 	if p.after != nil {
 		return *p.after

@@ -30,8 +30,9 @@ type WorkloadCost struct {
 // CostByWorkload divides the price of every new node among the workloads on it, dearest first, then
 // by name. Each pod counts by its dominant resource, the one where it takes the largest part of the
 // node. The cost of free capacity is shared in the same proportion. The shares add up to
-// [Plan.Cost] to the billionth, and the share of a node depends only on that node.
-// [Plan.MarginalCost] is different: it is what a workload adds to the cost of the rest of the plan.
+// [Plan.Cost], to the billionth of a dollar. How the price of a node is divided depends only on
+// that node. [Plan.MarginalCost] is different: it is what a workload adds to the cost of the rest
+// of the plan.
 func (p *Plan) CostByWorkload() []WorkloadCost {
 	requests := map[*corev1.Pod]corev1.ResourceList{}
 	for _, c := range p.Problem.Classes {

@@ -29,9 +29,10 @@ func (p *Plan) Totals() Totals {
 type Difference struct {
 	Before Totals `json:"before"`
 	After  Totals `json:"after"`
-	// Lost, Gained and Gone are pods as namespace/name. Lost pods have no place now; before they
-	// had one or did not exist. Gained pods have a place now; before they had none or did not
-	// exist. Gone pods had a place and no longer exist.
+	// Lost, Gained and Gone are pods as namespace/name. Lost pods have no place in the second plan;
+	// in the first plan they had one, or did not exist. Gained pods have a place in the second
+	// plan; in the first plan they had none, or did not exist. Gone pods had a place and no longer
+	// exist.
 	Lost   []string `json:"lost"`
 	Gained []string `json:"gained"`
 	Gone   []string `json:"gone"`

@@ -87,9 +87,10 @@ type Fix struct {
 
 // Fix looks for one change that gives the refused pods of a class a place. Every offered change was
 // tried twice: with the plan carried out and every other pod in its place, and in a new plan of the
-// changed snapshot. Both place the refused pods, and no other pod loses its place. A limit is
-// raised for all classes that it refuses at once, and any other change is made for all classes with
-// the same reasons at once. If that does not help, the change is tried for the class alone.
+// changed snapshot. Both place the refused pods, and no other pod loses its place. Fix first tries
+// a change for several classes together: a limit is raised for all classes that it refuses, and any
+// other change is made for all classes with the same reasons. If that does not help, Fix tries the
+// change for the class alone.
 //
 // The most promising changes are tried first, that is, those for which the fewest conditions are
 // unmet. If all is true, Fix tries every change; otherwise the fixes of a plan share a budget.

@@ -57,8 +57,9 @@ type Options struct {
 
 // Make plans a snapshot: where each pod goes, what has to be bought, and a lower bound of its cost.
 // When ctx ends, Make returns the best plan found so far, and [Plan.IsStopped] reports that. The
-// error is that of [instancetypes.Validate] for an invalid catalogue or of [scheduling.Compile] for
-// an invalid snapshot. Pods without a place are not an error.
+// error names an invalid Objective, or is that of [instancetypes.Validate] for an invalid
+// catalogue, of [scheduling.Compile] for an invalid snapshot, or of the packer. Pods without a
+// place are not an error.
 func Make(ctx context.Context, s scheduling.Snapshot, opts *Options) (*Plan, error) {
 	if opts != nil {
 		if err := opts.Objective.check(); err != nil {

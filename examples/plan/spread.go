@@ -21,9 +21,9 @@ type Spread struct {
 	Workload, Plan float64
 }
 
-// Scheduling returns the options that a snapshot must be compiled with for the objective. Pods that
-// a limit counts form classes of their own, by workload if each workload has a limit. nil means
-// defaults.
+// Scheduling returns the options that a snapshot must be compiled with for the objective. If Spread
+// has a limit, it replaces [scheduling.Options.Apart], so new nodes stay as packed. If Spread
+// limits each workload, each workload has classes of its own. nil means defaults.
 func (o *Objective) Scheduling(opts *scheduling.Options) *scheduling.Options {
 	if o == nil || o.Spread == (Spread{}) {
 		return opts

@@ -9,10 +9,10 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// Variant makes of plain pods and types what real clusters add to them.
+// Variant adds to plain pods and types something that real clusters have.
 type Variant struct {
 	Name string
-	// Apply gives the problem with more to it. The one given is not changed.
+	// Apply returns the problem with the addition. It does not change its argument.
 	Apply func(p binpack.Problem, rng *rand.Rand) binpack.Problem
 }
 

@@ -12,11 +12,11 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// ProvisionerDefaults adds the defaults of the AWS provider to what a Provisioner
+// ProvisionerDefaults adds the defaults of the AWS provider to what a Provisioner of
 // karpenter.sh/v1alpha5 asks for. asked is its requirements and labels, under current keys. The
-// defaults are Linux, amd64 and on-demand. If it asks for no instance type, family, category or
-// generation, they also include the categories c, m and r with a generation above 2. Defaults never
-// affect a key that is mentioned, so the result is impossible only if asked is.
+// defaults are Linux, amd64 and on-demand. If the Provisioner asks for no instance type, family,
+// category or generation, they also include the categories c, m and r with a generation above 2.
+// Defaults never affect a key that is mentioned, so the result is impossible only if asked is.
 func ProvisionerDefaults(asked requirements.Set) requirements.Set {
 	var b requirements.Builder
 	b.AddSet(asked)

@@ -27,8 +27,9 @@ func Catalogue(region string) ([]instancetypes.InstanceType, error) {
 // Types returns a region's offers for Kubernetes under the given settings, by name. The error joins
 // every fault of the settings.
 //
-// Types on which no image of the family runs are left out (arm64 on Windows, neither amd64 nor
-// arm64). So are types that no zone offers. An offering is unavailable in these cases:
+// Types that cannot become a node are left out: those on which no image of the family runs (arm64
+// on Windows, neither amd64 nor arm64, paravirtual only), those that no zone offers, and those
+// without a usage class that can be bought. An offering is unavailable in these cases:
 //
 //   - it has no price, or the image does not support the type
 //   - the type is retired, see [instancetypes.Revive]
@@ -133,9 +134,10 @@ func (c compiled) boots(d describe.Description) bool {
 
 // WithDescriptions replaces what the embedded catalogue says about instance types with a live
 // answer. Types missing from the answer are dropped, because the answer is what the account can
-// see. Types that the catalogue does not know in the region are offered in every zone, without a
-// price. Facts that DescribeInstanceTypes does not report (branch interfaces, bandwidth) stay those
-// of the catalogue, from any region.
+// see. Types in the answer are not retired. Types that the catalogue does not know in the region
+// are offered in every zone, without a price. Facts that DescribeInstanceTypes does not report
+// (branch interfaces, bandwidth, and the Neuron devices of some types) come from the catalogue,
+// even if the catalogue knows the type only in another region.
 func WithDescriptions(r catalogue.Region, live []describe.Description) catalogue.Region {
 	known := make(map[string]catalogue.Offer, len(r.Offers))
 	for _, o := range r.Offers {

@@ -17,6 +17,6 @@
 //	{"Price": 0.2, "Available": true, "ReservationCapacity": 2, "Commitment": "old blades", "Requirements": [...]}
 //
 // It says that two more can be bought, and that all offerings with this id share the two. [Write]
-// writes [instancetypes.Offering.Stock] like this. A stock that is sold out is not available, and
-// has no capacity.
+// writes [instancetypes.Offering.Stock] like this. For a stock that is sold out, "Available" is
+// false and "ReservationCapacity" is left out.
 package kwok

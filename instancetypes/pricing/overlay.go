@@ -33,8 +33,8 @@ type Overlay struct {
 // changes nothing.
 type Overlays struct{ sorted []Overlay }
 
-// ConflictError says that two overlays of equal weight correct the same offering or type, so
-// neither applies.
+// ConflictError says that two overlays of equal weight correct the same offering or type. If the
+// error is ignored, the first by name applies.
 type ConflictError struct{ First, Second string }
 
 // Error names both overlays.
@@ -43,8 +43,8 @@ func (e *ConflictError) Error() string {
 }
 
 // NewOverlays orders overlays by weight, then by name. The error joins a [*ConflictError] for each
-// pair of equal weight that corrects the same thing where their requirements overlap. The cost is
-// quadratic in the number of overlays of one weight.
+// pair of equal weight that corrects the same thing where their requirements overlap. The overlays
+// are valid even then. The cost is quadratic in the number of overlays of one weight.
 func NewOverlays(overlays ...Overlay) (Overlays, error) {
 	sorted := slices.Clone(overlays)
 	slices.SortFunc(sorted, func(a, b Overlay) int {

@@ -35,14 +35,15 @@ type Commitment struct {
 	// Count is the number of nodes; 0 or less means none.
 	Count int
 	// Price is the price of each node in US dollars per hour; 0 for what is paid whether used or
-	// not. PercentOff, if not 0, reduces the price below instead.
+	// not. If PercentOff is not 0, the price is that of the layers below, reduced by PercentOff;
+	// Price is then ignored.
 	Price, PercentOff float64
 	// PerHour, if not 0, makes it a savings plan that is counted in money: so many dollars an hour
-	// are paid whether used or not. Each node takes the price below, reduced by PercentOff, from
-	// this amount and costs nothing else, until the amount is used up. Count and Price do not
-	// apply. Subtract what running nodes already use. The real bill covers the last node in part.
-	// Here a node is covered as a whole or not at all, so the bill may be lower than the plan by
-	// less than one node's price.
+	// are paid whether used or not. Until the amount is used up, each node uses part of it and
+	// costs nothing more. The part is the price of the layers below, reduced by PercentOff. Count
+	// and Price do not apply. Subtract what running nodes already use. The real bill covers the
+	// last node in part. Here a node is covered as a whole or not at all, so the bill may be lower
+	// than the plan by less than one node's price.
 	PerHour float64
 }
 

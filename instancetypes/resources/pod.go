@@ -147,8 +147,8 @@ func within(list, other corev1.ResourceList) bool {
 	return true
 }
 
-// InStatus reports whether the status of a running pod affects what it takes, as it does while the
-// pod is resized in place.
+// InStatus reports whether the status of a running pod may change the resources that count for the
+// pod, as it does while the pod is resized in place.
 func InStatus(p *corev1.Pod) bool {
 	if len(p.Status.ContainerStatuses)+len(p.Status.InitContainerStatuses) > 0 {
 		return true

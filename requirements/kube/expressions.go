@@ -9,9 +9,9 @@ import (
 )
 
 // Expressions returns the set as the API writes it: requirements that must all hold, in the order
-// of the keys. The list is empty if the set is anything. The second result is false if no list
-// denotes the set. That is the case for the impossible set, for a union such as "absent or 5", and
-// for "any integer", since the API's bounds are strict and not negative.
+// of the keys. The list is empty if every node satisfies the set. The second result is false if no
+// list denotes the set. That is the case for the impossible set, for a union such as "absent or 5",
+// and for "any integer": Gt 0 leaves out 0, and the API allows no bound below 0.
 func Expressions(s requirements.Set) ([]corev1.NodeSelectorRequirement, bool) {
 	if s.IsImpossible() {
 		return nil, false

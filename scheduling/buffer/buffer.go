@@ -34,9 +34,10 @@ type Buffer struct {
 	Template string
 	// Scalable is the workload whose pods fill the buffer; the zero value means none.
 	Scalable Reference
-	// Replicas is the number of pods for which the buffer keeps capacity. Percentage is the same as
-	// a percentage of the replicas of Scalable, rounded up. The larger one counts. If both are nil,
-	// it is as many pods as Limits allow.
+	// Replicas is the number of pods for which the buffer keeps capacity. Percentage gives that
+	// number as a percentage of the replicas of Scalable, rounded up. The larger one counts. If
+	// both are nil, the buffer has as many pods as Limits allow. Percentage counts as nil if
+	// Scalable is not set or its workload has no replicas.
 	Replicas, Percentage *int32
 	// Limits limits the sum of the pods' requests. It has no effect on resources that the pods do
 	// not request.
@@ -64,9 +65,10 @@ func (r Reference) String() string {
 func (b *Buffer) String() string { return cmp.Or(b.Namespace, corev1.NamespaceDefault) + "/" + b.Name }
 
 // Size returns the number of pods for which the buffer keeps capacity: the larger of Replicas and
-// Percentage, but at most what Limits allow. If both are nil, it is what Limits allow. replicas is
-// the number of pods that the workload of Scalable asks for. The size is 0 if none of the three is
-// set, and for any strategy other than [ActiveCapacity].
+// Percentage, but at most what Limits allow. If both are nil, it is what Limits allow. The argument
+// replicas is the number of pods that the workload of Scalable asks for; if it is 0, Percentage
+// counts as nil. The size is 0 if Replicas, Percentage and Limits are all unset, and for any
+// strategy other than [ActiveCapacity].
 func (b *Buffer) Size(template *corev1.PodTemplateSpec, replicas int32) int {
 	if cmp.Or(b.Strategy, ActiveCapacity) != ActiveCapacity {
 		return 0
@@ -106,8 +108,8 @@ const (
 )
 
 // Pods returns the pods that fill the buffer: those of the template, pending. They use no claims,
-// because no volume is made for them. The caller must place all other pods first. They share the
-// memory of their specs with each other and with the template.
+// because no volume is made for them. The caller must place all other pods first. The returned pods
+// share the memory of their specs with each other and with the template.
 func (b *Buffer) Pods(template *corev1.PodTemplateSpec, size int) []*corev1.Pod {
 	spec := template.Spec
 	spec.NodeName = ""

@@ -22,8 +22,8 @@ const (
 
 // Standing says what a plan does with the pods of a buffer.
 type Standing struct {
-	// Existing pods fit on existing nodes, New ones need nodes that the plan buys, and Waiting ones
-	// are unplaced.
+	// Existing is how many pods fit on existing nodes, New how many need nodes that the plan buys,
+	// and Waiting how many have no place.
 	Existing, New, Waiting int
 	// Why says why pods wait, or why the buffer has no pods, and Fix what would help them. Both may
 	// be empty.

@@ -69,8 +69,8 @@ func (q *Quota) May(node requirements.Set) bool {
 	return q.Requirements().Compatible(node, requirements.Keys{})
 }
 
-// Amount returns what one node of the capacity counts of a resource, in the units of package
-// resources.
+// Amount returns how much of the named resource a node with this capacity adds to a quota, in the
+// units of package resources.
 func Amount(name corev1.ResourceName, capacity corev1.ResourceList) int64 {
 	if name == Nodes {
 		return 1

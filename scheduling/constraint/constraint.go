@@ -25,7 +25,7 @@ func (f Func) Narrow(pod *corev1.Pod, required requirements.Alternatives) (requi
 }
 
 // Require returns a constraint that restricts pods to the nodes of a set. It applies to the pods
-// for which when returns true; a nil when means all pods.
+// for which the function when returns true. If when is nil, it applies to all pods.
 func Require(when func(*corev1.Pod) bool, nodes requirements.Set) scheduling.Constraint {
 	return Func(func(pod *corev1.Pod, required requirements.Alternatives) (requirements.Alternatives, *scheduling.Reason) {
 		if when != nil && !when(pod) {

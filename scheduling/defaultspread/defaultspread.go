@@ -33,9 +33,9 @@ type Defaults struct {
 	ReplicaSets            []*appsv1.ReplicaSet
 	StatefulSets           []*appsv1.StatefulSet
 	// Deployments stand for their ReplicaSets if these are not given. A pod that names a Deployment
-	// as its controller has the Deployment's selector. A pod of a ReplicaSet named after the
-	// Deployment and the pod's pod-template-hash has that hash in its selector too, as the
-	// ReplicaSet would.
+	// as its controller gets the Deployment's selector. A pod that names a ReplicaSet gets the
+	// selector that the ReplicaSet would have, if the ReplicaSet's name is the Deployment's name
+	// and the pod's pod-template-hash: the Deployment's selector plus that hash.
 	Deployments []*appsv1.Deployment
 }
 

@@ -21,9 +21,9 @@ type Group struct {
 	// place.
 	Member func(*corev1.Pod) bool
 	// Minimum is how many of its pods must run, including those that already run; 0 means all
-	// existing ones. Pods beyond it are planned like others. A pod runs if its node stays, and it
-	// is either bound there and not being deleted, or its place there is kept for it. Pods of
-	// leaving nodes are placed again, together with the pending ones.
+	// existing ones. Pods beyond it are planned like others. A pod counts as running in two cases,
+	// both only if its node stays: it is bound to the node and not being deleted, or a place on the
+	// node is kept for it. Pods of leaving nodes are placed again, together with the pending ones.
 	Minimum int
 	// Key is a label key whose value all nodes of the group must share, such as
 	// topology.kubernetes.io/zone or the label of a rack; empty for none.

@@ -41,7 +41,8 @@ type PodGroup struct {
 	Whole bool
 }
 
-// Decode reads a PodGroup from JSON. The error is that of the JSON, or names another kind.
+// Decode reads a PodGroup from JSON. The error is that of the JSON, or names another kind or an
+// invalid annotation [AnnotationValues].
 func Decode(data []byte) (PodGroup, error) {
 	var o struct {
 		APIVersion string `json:"apiVersion"`

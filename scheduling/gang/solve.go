@@ -32,23 +32,23 @@ type Solution struct {
 	Problem *scheduling.Problem
 	Result  *scheduling.Result
 	// Complete says that each better set of groups was refuted: limits, stock and nodes do not
-	// suffice for it, or the planner found no place for it in any choice of domains. Otherwise
-	// there were more sets or choices than drafts.
+	// suffice for it, or the planner found no place for it in any choice of domains. If it is
+	// false, the limits on drafts (see [Solve]) ended the search, and a better set may exist.
 	Complete bool
 }
 
 // Solve plans a snapshot so that each group has either all that it needs or nothing. Pods of a
-// group that waits are unplaced. Their reason is what keeps one of them out beside the groups that
-// are placed.
+// group that waits are unplaced. The reason given for them says why one of these pods has no place
+// once the placed groups have theirs.
 //
 // If all groups fit, Solve plans once. Otherwise it searches with drafts for the best set of
 // groups, and for domains that hold a set if the planner's own choice does not. There are at most
 // 64 drafts of sets and 512 of domains, fewer with many pods. For at most 64 pods it also searches
 // more thoroughly for places, at most 32 times.
 //
-// Sets that exceed limits, stock and nodes, of all domains or of one, are never planned. The pods
-// that groups need are first planned without other pods. If they have no place then, they are not
-// tried beside others.
+// A set is never planned if it needs more than limits, stock and free nodes can give, over all
+// domains or in the domain that a group needs. The pods that groups need are first planned without
+// other pods. If they have no place then, they are not planned together with others.
 //
 // Without groups it is one compilation and one plan. Errors are those of [scheduling.Compile] and
 // of the planner. The groups' functions are called a few times for each pod.

@@ -14,7 +14,7 @@ type Policy string
 
 // The consolidation policies. The zero value "" removes none.
 const (
-	// WhenEmpty removes nodes without pods except those of daemons.
+	// WhenEmpty removes nodes that run no pods. Pods of daemons do not count.
 	WhenEmpty Policy = "WhenEmpty"
 	// WhenEmptyOrUnderutilized also removes nodes whose pods fit elsewhere or on a cheaper node. It
 	// is WhenUnderutilized in v1beta1 and consolidation.enabled in v1alpha5.

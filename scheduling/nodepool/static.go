@@ -6,9 +6,9 @@ type Population struct {
 	Staying, Leaving int64
 }
 
-// Deficit returns how many nodes a static pool lacks and may still buy: up to its replicas, with
-// all nodes together within its limit of nodes. It is 0 for a pool that grows with its pods, and
-// for one that is being deleted.
+// Deficit returns how many nodes a static pool still has to buy. The staying nodes and the new ones
+// do not exceed its replicas, and together with the leaving ones they do not exceed its limit of
+// nodes. It is 0 for a pool that is not static, and for one that is being deleted.
 //
 // A node that is being replaced counts as leaving, so its successor is in the deficit until it
 // exists. Karpenter launches such a successor as a part of the replacement, and other missing nodes
@@ -25,7 +25,7 @@ func (p NodePool) Deficit(now Population) int64 {
 }
 
 // Surplus returns how many nodes a static pool has above its replicas. Nodes that are being removed
-// do not count.
+// do not count. It is 0 for a pool that is not static, and for one that is being deleted.
 func (p NodePool) Surplus(now Population) int64 {
 	if p.Replicas == nil || p.Metadata.DeletionTimestamp != nil {
 		return 0

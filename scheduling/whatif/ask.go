@@ -34,7 +34,10 @@ func (p Price) String() string {
 
 // Question asks where pods would go if some nodes were removed.
 type Question struct {
-	// Remove are the names of the nodes to remove. Their pods that are not among Pods end.
+	// Remove are the names of the nodes to remove. Pods on these nodes that are not listed in Pods
+	// are deleted and get no new place. A name that is unknown, or of a node that is leaving or has
+	// not joined, makes the question invalid: all pods are unplaced, and [Answer.Why] names the
+	// node.
 	Remove []string
 	// Cordon are the names of nodes that stay and take no pods from now on. Unknown names are
 	// ignored.
@@ -45,7 +48,8 @@ type Question struct {
 	// MaxNodes limits how many nodes are bought; 0 means none.
 	MaxNodes int
 	// MaxPrice is an exclusive upper bound on the total price of the nodes bought; 0 means no
-	// bound.
+	// bound. Every Price of questions and answers is a cost in the objective if [Options.Price] is
+	// set.
 	MaxPrice Price
 	// CapacityTypes are the capacity types that may be bought; nil means all.
 	CapacityTypes []string
@@ -66,9 +70,10 @@ type Question struct {
 	// they count against limits, quotas, reservations and counted offerings can be bought again.
 	// [Answer.Freed] says what of that is used.
 	//
-	// With Freed, pods are unplaced in two further cases. In one, waiting is enough, because
-	// another node that is leaving, or that an earlier answer removes, frees the same. In the
-	// other, a pod without a place that is not among Pods would take what is bought.
+	// With Freed, pods are unplaced in two further cases. First: another node frees the same,
+	// because it is leaving or because an earlier answer removes it. Then it is enough to wait.
+	// Second: some pod that is not listed in Pods has no place, and would take the node that is
+	// bought.
 	Freed bool
 	// Explain asks for [Answer.Why], which costs a look at every node.
 	Explain bool
@@ -84,17 +89,19 @@ type Answer struct {
 	Bought []Bought
 	// Price is the total price of Bought.
 	Price Price
-	// Freed lists what the bought nodes use and only the removed nodes free, sorted, such as
-	// "reservation cr-1 is full". It is empty unless the question has Freed set.
+	// Freed lists the limits, quotas, reservations and stocks that the bought nodes use and that
+	// are available only because the removed nodes are gone. Each is a text such as "reservation
+	// cr-1 is full". The list is sorted. It is empty unless the question has Freed set.
 	Freed []string
-	// Forgone is the price of preferences that the moved pods lose, less those that they gain. Each
-	// costs the share [Options.PreferencePrice] of what the pod takes of a new node. It is never
-	// negative. If a change saves less than Forgone, it saves only what was paid to keep these
-	// preferences.
+	// Forgone is the price of preferences that the moved pods lose, less those that they gain. The
+	// price of a preference is [Options.PreferencePrice] times the price of the part of a new node
+	// that the pod uses, see [scheduling.Problem.PodPrice]. Forgone is never negative. If a change
+	// saves less than Forgone, it saves only what was paid to keep these preferences.
 	Forgone Price
-	// Unplaced are the pods without a place. Why says what keeps the first of them from every node,
-	// if the question asks to explain. It also names an invalid question, even without pods, and an
-	// invalid answer of the buyer. It is empty if the answer is OK.
+	// Unplaced are the pods without a place. If the question asks to explain, Why says what keeps
+	// the first of them from every node. In any case it says what is wrong with an invalid question
+	// (even one without pods) or an invalid answer of the buyer, that the context ended, and which
+	// of the two cases of [Question.Freed] it is. It is empty if the answer is OK.
 	Unplaced []*corev1.Pod
 	Why      string
 

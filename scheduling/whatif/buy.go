@@ -25,7 +25,8 @@ type Buyer interface {
 type Order struct {
 	Problem *scheduling.Problem
 	Lots    []Lot
-	// MaxNodes and MaxPrice are those of the question.
+	// MaxNodes is that of the question. MaxPrice is an exclusive upper bound on the total price:
+	// that of the question, or a lower one if a cheaper answer is known. 0 means no bound.
 	MaxNodes      int
 	MaxPrice      Price
 	CapacityTypes []string

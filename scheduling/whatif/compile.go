@@ -30,7 +30,8 @@ type Options struct {
 	// [scheduling.Options].
 	Constraints []scheduling.Constraint
 	Aliases     *requirements.Aliases
-	// Price is the cost of an offering of a shape in the objective; nil means its price.
+	// Price is the cost of an offering of a shape in the objective; nil means its price. If it is
+	// set, every [Price] of questions, orders and answers is such a cost.
 	Price func(p *scheduling.Problem, shape, offering int) Price
 	// PreferencePrice is the price of a preference, as in [scheduling.Options]; see
 	// [Answer.Forgone].

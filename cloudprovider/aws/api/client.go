@@ -103,8 +103,8 @@ type paginator[O, Options any] interface {
 	NextPage(ctx context.Context, options ...func(*Options)) (O, error)
 }
 
-// All reads all pages and returns what of extracts from each, in order. The error is that of the
-// first call that fails.
+// All reads all pages. It calls the function of for each page and returns the results in order. The
+// error is that of the first call that fails.
 func All[O, Options, T any](ctx context.Context, pages paginator[O, Options], of func(O) []T) ([]T, error) {
 	var all []T
 	for pages.HasMorePages() {

@@ -18,6 +18,7 @@ import (
 	"github.com/joinery-sdk/joinery/cloudprovider/interruption"
 )
 
+// The times of status checks and capacity blocks.
 const (
 	// Every is how often EC2 is asked.
 	Every = time.Minute

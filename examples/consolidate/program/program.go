@@ -56,7 +56,8 @@ func methods() []string {
 
 func policies() []string { return []string{"karpenter", "balanced", "default", "payback"} }
 
-// Command is the program consolidate. It reads "-" from stdin, and writes where the command does.
+// Command is the program consolidate. The argument "-" means stdin. Output goes to the writers of
+// the cobra command.
 func Command(stdin io.Reader) *cobra.Command {
 	var o options
 	cmd := inputs.Command(&cobra.Command{

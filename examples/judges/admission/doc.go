@@ -1,3 +1,4 @@
-// Package admission holds what an API server says of manifests against what package manifests says of them: whoever comes from a
-// cluster brings files that a server took, and they must be read here too.
+// Package admission compares package manifests with an API server, on the same files. Files
+// exported from a cluster were accepted by its API server, so package manifests must accept them
+// too.
 package admission

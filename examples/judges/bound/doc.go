@@ -1,3 +1,4 @@
-// Package bound has the law of what a plan claims: no plan of the same pods is cheaper than the price below which nobody can place them.
-// Other plans are made with zones, pools, weights or preferences taken away, or with workloads tied to zones.
+// Package bound tests the lower bound of a plan: no other plan of the same pods may cost less than
+// it. The other plans are made without some zones, pools, weights or preferences, or with workloads
+// tied to zones.
 package bound

@@ -22,7 +22,8 @@ type Result struct {
 	Existing []Placement
 	// Unplaced are the pods left over, by namespace and name.
 	Unplaced []Unplaced
-	// Compile is the time from objects in memory to a scheduler that is ready, Solve from there to the plan.
+	// Compile is the time from objects in memory to a scheduler that is ready, Solve from there to
+	// the plan.
 	Compile, Solve time.Duration
 }
 
@@ -59,7 +60,8 @@ type NewNode struct {
 	NodePool string
 	// Options are the instance types left, cheapest first and then by name.
 	Options []Option
-	// Launch is the cheapest offering of all options; of those of one price the first by type, zone and capacity type.
+	// Launch is the cheapest offering of all options; of those of one price the first by type, zone
+	// and capacity type.
 	Launch Launch
 	// Pods are by namespace and name.
 	Pods []types.NamespacedName
@@ -72,7 +74,8 @@ type NewNode struct {
 	capacity    corev1.ResourceList
 }
 
-// Node returns the node as it would join the cluster once Launch has been launched and its startup taints are gone.
+// Node returns the node as it would join the cluster once Launch has been launched and its startup
+// taints are gone.
 func (n NewNode) Node(name string) *corev1.Node {
 	labels := maps.Clone(n.labels)
 	labels[corev1.LabelHostname] = name
@@ -112,7 +115,8 @@ func newNode(claim *scheduling.NodeClaim) (NewNode, bool) {
 	}
 	slices.SortFunc(n.Pods, compareNames)
 
-	// The claim's own requirements are narrowed by ToNodeClaim to what is launched, so offerings are looked up first.
+	// The claim's own requirements are narrowed by ToNodeClaim to what is launched, so offerings
+	// are looked up first.
 	var chosen *cloudprovider.InstanceType
 	var offering *cloudprovider.Offering
 	for _, it := range claim.InstanceTypeOptions {
@@ -141,7 +145,8 @@ func newNode(claim *scheduling.NodeClaim) (NewNode, bool) {
 		}
 	}
 
-	// A label is what the most specific source says: the type, then what the scheduler pinned, then the offering.
+	// A label is what the most specific source says: the type, then what the scheduler pinned, then
+	// the offering.
 	n.labels = map[string]string{}
 	single := func(requirements karpscheduling.Requirements) {
 		for key, r := range requirements {

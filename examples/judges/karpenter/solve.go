@@ -29,14 +29,16 @@ import (
 	"sigs.k8s.io/karpenter/pkg/utils/nodepool"
 )
 
-// wellKnown guards karpv1.WellKnownLabels, a set that Karpenter keeps in a variable and reads while it solves.
+// wellKnown guards karpv1.WellKnownLabels, a set that Karpenter keeps in a variable and reads while
+// it solves.
 var wellKnown sync.RWMutex
 
-// Solve plans the input once. It leaves the input alone and may be called concurrently.
+// Solve plans the input once. It does not modify the input and may be called concurrently.
 //
-// Pods that Karpenter's own validation refuses are Unplaced with its reason, as those are that fit nowhere. An error
-// means that there is no plan: a state that Karpenter cannot read, or a context that is over; after a deadline the plan
-// that has been made by then is returned beside the error, as Karpenter's provisioner uses it too.
+// Unplaced has the pods that fit nowhere, and the pods that Karpenter's own validation refuses,
+// with its reason. An error means that Karpenter could not read the state, or that the context
+// ended. After a deadline, the result still has the plan made so far, because Karpenter's
+// provisioner uses it too.
 func Solve(ctx context.Context, in Input) (Result, error) {
 	know(in.WellKnownLabels)
 	wellKnown.RLock()
@@ -229,7 +231,8 @@ func (c *cluster) scheduler(ctx context.Context, opts []scheduling.Options) (*sc
 	var refused []Unplaced
 	for _, pod := range c.pods {
 		if len(pod.Spec.SchedulingGates) > 0 {
-			// Karpenter looks only at pods that kube-scheduler has tried, and it does not try these.
+			// Karpenter looks only at pods that kube-scheduler has tried, and it does not try
+			// these.
 			refused = append(refused, Unplaced{Pod: nameOf(pod), Err: errors.New("the pod has scheduling gates")})
 			continue
 		}
@@ -256,8 +259,8 @@ func (c *cluster) scheduler(ctx context.Context, opts []scheduling.Options) (*sc
 		requirements, nil, opts...), pods, refused, nil
 }
 
-// registered completes a node as Karpenter and the kubelet do. No NodeClaims are made: the scheduler looks at a node's
-// claim only for what the node itself does not say yet.
+// registered completes a node as Karpenter and the kubelet do. No NodeClaims are made: the
+// scheduler looks at a node's claim only for what the node itself does not say yet.
 func registered(n *corev1.Node) {
 	if n.Spec.ProviderID == "" {
 		n.Spec.ProviderID = "node:///" + n.Name
@@ -271,8 +274,8 @@ func registered(n *corev1.Node) {
 	}
 }
 
-// identified gives a pod the namespace and the UID that an API server would have given it; Karpenter keys its caches by
-// UID.
+// identified gives a pod the namespace and the UID that an API server would have given it;
+// Karpenter keys its caches by UID.
 func identified(pod *corev1.Pod) *corev1.Pod {
 	key := nameOf(pod)
 	pod.Namespace = key.Namespace
@@ -293,7 +296,8 @@ func copies[T interface {
 	return out
 }
 
-// provider is a cloud of which the scheduler asks nothing: types are handed to it, and nothing is launched.
+// provider is a cloud of which the scheduler asks nothing: types are handed to it, and nothing is
+// launched.
 type provider struct{ cloudprovider.CloudProvider }
 
 // recorder drops events.

@@ -15,9 +15,10 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 )
 
-// store answers the reads of Karpenter from memory. It stands in for the informer cache that Karpenter reads from in a
-// cluster, and like that hands out deep copies; a fake client would add a round trip through JSON to every read and so
-// make the reference look slow. Writing panics on the nil that is embedded.
+// store answers the reads of Karpenter from memory. It stands in for the informer cache that
+// Karpenter reads from in a cluster, and like that hands out deep copies; a fake client would add a
+// round trip through JSON to every read and so make the reference look slow. Writing panics on the
+// nil that is embedded.
 type store struct {
 	client.Client
 	objects map[reflect.Type]map[types.NamespacedName]client.Object
@@ -71,7 +72,8 @@ func namespaced(o client.Object) bool {
 	return true
 }
 
-// Get copies the object of that name into out. The namespace of a key is ignored for what has none, as caches do.
+// Get copies the object of that name into out. The namespace of a key is ignored for what has none,
+// as caches do.
 func (s *store) Get(_ context.Context, key client.ObjectKey, out client.Object, _ ...client.GetOption) error {
 	t := reflect.TypeOf(out)
 	if !namespaced(out) {
@@ -85,7 +87,8 @@ func (s *store) Get(_ context.Context, key client.ObjectKey, out client.Object, 
 	return nil
 }
 
-// List copies the objects that match into out. It knows namespaces, label selectors and the field spec.nodeName of pods.
+// List copies the objects that match into out. It knows namespaces, label selectors and the field
+// spec.nodeName of pods.
 func (s *store) List(_ context.Context, out client.ObjectList, opts ...client.ListOption) error {
 	var o client.ListOptions
 	o.ApplyOptions(opts)
@@ -113,7 +116,8 @@ func (s *store) List(_ context.Context, out client.ObjectList, opts ...client.Li
 	return nil
 }
 
-// labelsOf reads labels without the conversion to labels.Set that would allocate for each candidate.
+// labelsOf reads labels without the conversion to labels.Set that would allocate for each
+// candidate.
 type labelsOf struct{ m map[string]string }
 
 // Has reports whether the label is there.

@@ -19,11 +19,13 @@ import (
 	"k8s.io/kubernetes/plugin/pkg/admission/limitranger"
 )
 
-// Admit returns the scenario as kube-scheduler, or any other reader of a cluster, would see it: pods defaulted and with
-// matchLabelKeys folded into their selectors, claims with their default class, claims of ephemeral volumes added, and what
-// claims and volumes say of each other completed. What [Judge] and [Free] do first by themselves, for other judges.
+// Admit returns the scenario as kube-scheduler would see it. Pods are defaulted, matchLabelKeys are
+// folded into their selectors, claims get their default class, claims of ephemeral volumes are
+// added, and the references between claims and volumes are completed on both sides. [Judge] and
+// [Free] do this first by themselves; Admit is for other judges.
 //
-// The result shares nothing that is changed with the argument, which is left alone. Errors are those of Judge.
+// The argument is not modified. The result shares with it only data that nothing changes. Errors
+// are those of Judge.
 func Admit(ctx context.Context, s Scenario) (Scenario, error) {
 	if err := s.validate(); err != nil {
 		return Scenario{}, fmt.Errorf("kubejudge: %w", err)
@@ -69,7 +71,8 @@ func Admit(ctx context.Context, s Scenario) (Scenario, error) {
 	return out, nil
 }
 
-// admission does to a pod what the API server and its admission plugins do between "create" and the scheduler's queue.
+// admission does to a pod what the API server and its admission plugins do between "create" and the
+// scheduler's queue.
 type admission struct {
 	priorities map[string]*schedulingv1.PriorityClass
 	global     *schedulingv1.PriorityClass
@@ -105,13 +108,14 @@ func newAdmission(s *Scenario) *admission {
 	return a
 }
 
-// admit returns a defaulted deep copy. A pod keeps its UID; one without gets its name as UID, for the owner references of
-// its ephemeral claims and kube-scheduler's caches need one.
+// admit returns a defaulted deep copy. A pod keeps its UID; one without gets its name as UID, for
+// the owner references of its ephemeral claims and kube-scheduler's caches need one.
 func (a *admission) admit(ctx context.Context, in *corev1.Pod) (*corev1.Pod, error) {
 	pod := in.DeepCopy()
 	key := nameOf(pod)
 	pod.Namespace = key.Namespace
-	// What an API server has stored is not admitted again: limit ranges and runtime classes may be younger.
+	// What an API server has stored is not admitted again: limit ranges and runtime classes may be
+	// younger.
 	stored := pod.UID != "" || pod.Spec.Priority != nil || pod.Spec.NodeName != ""
 	if pod.UID == "" {
 		pod.UID = types.UID(key.String())
@@ -133,8 +137,9 @@ func (a *admission) admit(ctx context.Context, in *corev1.Pod) (*corev1.Pod, err
 		return pod, nil // the round trip through the internal type is the dearest step
 	}
 
-	// The API server's pod strategy folds matchLabelKeys into the selectors and, since 1.37, fills in what a pod asks for as a
-	// whole; its admission plugin applies limit ranges. Both speak the internal type.
+	// The API server's pod strategy folds matchLabelKeys into the selectors and, since 1.37, fills
+	// in what a pod asks for as a whole; its admission plugin applies limit ranges. Both speak the
+	// internal type.
 	status := pod.Status
 	internal := &core.Pod{}
 	if err := corev1conversion.Convert_v1_Pod_To_core_Pod(pod, internal, nil); err != nil {

@@ -28,8 +28,8 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/util/assumecache"
 )
 
-// judged reports whether a plugin of the default profile takes part. The last five filter nothing: they sort, bind and
-// score, and the framework or the free mode wants them.
+// judged reports whether a plugin of the default profile takes part. The last five filter nothing:
+// they sort, bind and score, and the framework or the free mode wants them.
 func judged(plugin string) bool {
 	switch plugin {
 	case names.SchedulingGates,
@@ -49,8 +49,8 @@ type cluster struct {
 	framework framework.Framework
 	pods      map[types.NamespacedName]*corev1.Pod // admitted, not yet bound
 	cancel    context.CancelFunc
-	// done is a context that is over: with it the volume binder makes its updates, which are answered at once, and does
-	// not wait a second for controllers that have already acted.
+	// done is a context that is over: with it the volume binder makes its updates, which are
+	// answered at once, and does not wait a second for controllers that have already acted.
 	done context.Context
 }
 
@@ -116,7 +116,8 @@ func newCluster(ctx context.Context, s *Scenario) (*cluster, error) {
 	return c, nil
 }
 
-// deviceManager is what DynamicResources knows: no device, class or claim, for a scenario has none. A pod that asks for a claim is refused.
+// deviceManager is what DynamicResources knows: no device, class or claim, for a scenario has none.
+// A pod that asks for a claim is refused.
 func deviceManager(ctx context.Context, factory informers.SharedInformerFactory) (*dynamicresources.DefaultDRAManager, error) {
 	slices, err := tracker.StartTracker(ctx, tracker.Options{SliceInformer: factory.Resource().V1().ResourceSlices()})
 	if err != nil {
@@ -218,12 +219,14 @@ func (c *cluster) fill(ctx context.Context, s *Scenario, factory informers.Share
 
 func (c *cluster) close() error {
 	err := c.framework.Close()
-	// The framework's metrics recorder ends by itself within a second; to wait for it would cost that second.
+	// The framework's metrics recorder ends by itself within a second; to wait for it would cost
+	// that second.
 	c.cancel()
 	return err
 }
 
-// preFilter runs all that comes before a node is looked at. A status that is not nil refuses the pod on every node.
+// preFilter runs all that comes before a node is looked at. A status that is not nil refuses the
+// pod on every node.
 func (c *cluster) preFilter(ctx context.Context, state fwk.CycleState, pod *corev1.Pod) (*fwk.PreFilterResult, *fwk.Status) {
 	if name := pod.Spec.SchedulerName; name != corev1.DefaultSchedulerName {
 		// Not a plugin's word: kube-scheduler queues no pod for which it has no profile.
@@ -245,7 +248,8 @@ func (c *cluster) preFilter(ctx context.Context, state fwk.CycleState, pod *core
 	if !status.IsSuccess() && status.Plugin() != "" {
 		return result, status
 	}
-	// The plugins that asked for certain nodes are named, for PreFilterResult itself does not say who.
+	// The plugins that asked for certain nodes are named, for PreFilterResult itself does not say
+	// who.
 	who := strings.Join(sets.List(by), "+")
 	if !status.IsSuccess() {
 		return result, status.WithPlugin(who)
@@ -253,7 +257,8 @@ func (c *cluster) preFilter(ctx context.Context, state fwk.CycleState, pod *core
 	return result, fwk.NewStatus(fwk.Success).WithPlugin(who)
 }
 
-// bind binds one pod to one node, or says why not. An error means that the judge failed, not that the bind is refused.
+// bind binds one pod to one node, or says why not. An error means that the judge failed, not that
+// the bind is refused.
 func (c *cluster) bind(ctx context.Context, key types.NamespacedName, node string) (*fwk.Status, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -274,8 +279,8 @@ func (c *cluster) bind(ctx context.Context, key types.NamespacedName, node strin
 	return c.commit(ctx, state, pod, node)
 }
 
-// filter says whether the node takes the pod, beside those that are nominated to the node and of no lower priority. Daemons were there
-// before these.
+// filter says whether the node takes the pod, beside those that are nominated to the node and of no
+// lower priority. Daemons were there before these.
 func (c *cluster) filter(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, info fwk.NodeInfo) *fwk.Status {
 	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil && owner.Kind == "DaemonSet" {
 		return c.framework.RunFilterPlugins(ctx, state, pod, info)

@@ -13,12 +13,14 @@ import (
 	daemonutil "k8s.io/kubernetes/pkg/controller/daemon/util"
 )
 
-// Daemons returns the pods that the DaemonSet controller would create on the nodes, and the binding of each, for they come
-// before all others: add the pods to [Scenario.Pods] and put the bindings at the head of the plan. The controller's own
-// code decides which node gets which pod. A node where the set's pod already runs, by its owner reference, gets none.
+// Daemons returns the pods that the DaemonSet controller would create on the nodes, and a binding
+// for each. Daemon pods come before all others: add the pods to [Scenario.Pods] and put their
+// bindings at the head of the plan. The controller's own code decides which node gets which pod. A
+// node where the set's pod already runs, by its owner reference, gets none.
 //
-// A pod is named after its set and its node. Both results are by node, and then by namespace and name of the set. The
-// pods have a node affinity to their node, as the controller gives them; they are not admitted yet.
+// A pod is named after its set and its node. Both results are sorted by node, and then by namespace
+// and name of the set. The pods have a node affinity to their node, as the controller gives them;
+// they are not admitted yet.
 func Daemons(sets []*appsv1.DaemonSet, nodes []*corev1.Node, running []*corev1.Pod) ([]*corev1.Pod, []Binding) {
 	type place struct {
 		node string
@@ -39,7 +41,8 @@ func Daemons(sets []*appsv1.DaemonSet, nodes []*corev1.Node, running []*corev1.P
 	var plan []Binding
 	for _, node := range nodes {
 		for _, set := range sets {
-			// A copy, for the controller's code appends tolerations to the template that it is handed.
+			// A copy, for the controller's code appends tolerations to the template that it is
+			// handed.
 			set = set.DeepCopy()
 			set.Namespace = nameOf(set).Namespace
 			if have[place{node.Name, nameOf(set)}] {

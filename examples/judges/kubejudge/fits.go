@@ -11,11 +11,15 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 )
 
-// Fits carries out the plan and then asks of each pod by itself whether kube-scheduler's filters let it onto some node. It returns such pods
-// with the first node by name. What the plan has left out and what is returned is what the plan has missed.
+// Fits carries out the plan. Then it asks for each of the pods, one at a time, whether
+// kube-scheduler's filters accept it on some node. It returns the pods for which that is so, with
+// the first node by name. A pod that is unplaced in the plan and returned by Fits is one that the
+// plan has missed.
 //
-// Where kube-scheduler refuses a bind of the plan, for example because a node beside it is a new domain, the plan does not hold, so nothing is
-// missed by it and no pod is returned. Errors are those of [Judge]. The cost is that of Judge, and one Filter for each pod and node.
+// If kube-scheduler refuses one of the plan's bindings, Fits returns no pod, because the plan
+// cannot be carried out. An example is a spread that a new node has made stricter by adding a
+// domain. Errors are those of [Judge]. The cost is that of Judge, and one Filter for each pod and
+// node.
 func Fits(ctx context.Context, s Scenario, plan []Binding, pods []types.NamespacedName) ([]Binding, error) {
 	if err := errors.Join(checkPlan(&s, plan), checkPods(&s, pods)); err != nil {
 		return nil, err

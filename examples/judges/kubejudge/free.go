@@ -14,14 +14,15 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 )
 
-// Free lets kube-scheduler place the pods itself: on whichever node of the scenario its filters allow and its default
-// scores like best, highest priority first and otherwise in the order given. Refused pods are tried again, lap after lap,
-// until a whole lap binds nothing.
+// Free lets kube-scheduler place the pods itself: on whichever node of the scenario its filters
+// allow and its default scores like best, highest priority first and otherwise in the order given.
+// Refused pods are tried again, lap after lap, until a whole lap binds nothing.
 //
-// It answers another question than [Judge]: not whether the plan holds, but how much of it a scheduler that has not read
-// it would find. It does not preempt, and of nodes that score alike it takes the first by name where kube-scheduler draws
-// lots. pods names those to place; nil means all of the scenario's. The verdict's Refused have no Node, and their Position
-// is the index in pods. The cost is one Filter and one Score for each pod and node in each lap.
+// It answers another question than [Judge]: not whether the plan holds, but how much of it a
+// scheduler that has not read it would find. It does not preempt, and of nodes that score alike it
+// takes the first by name where kube-scheduler draws lots. pods names those to place; nil means all
+// of the scenario's. The verdict's Refused have no Node, and their Position is the index in pods.
+// The cost is one Filter and one Score for each pod and node in each lap.
 func Free(ctx context.Context, s Scenario, pods []types.NamespacedName) (Verdict, error) {
 	if pods == nil {
 		for _, p := range s.Pods {
@@ -92,8 +93,8 @@ func checkPods(s *Scenario, pods []types.NamespacedName) error {
 	return nil
 }
 
-// place binds a pod to the node that the scores like best. The status tells why there is none: the plugin that shut out
-// the most nodes, as far as there is one.
+// place binds a pod to the node that the scores like best. The status tells why there is none: the
+// plugin that shut out the most nodes, as far as there is one.
 func (c *cluster) place(ctx context.Context, key types.NamespacedName) (string, *fwk.Status, error) {
 	if err := ctx.Err(); err != nil {
 		return "", nil, err

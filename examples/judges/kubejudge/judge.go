@@ -12,13 +12,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Judge binds the pods in the order of the plan, each once, and says which binds kube-scheduler refuses. A refused bind
-// changes nothing: those after it are judged as if it had never been tried.
+// Judge binds the pods in the order of the plan, each once, and says which binds kube-scheduler
+// refuses. A refused bind changes nothing: those after it are judged as if it had never been tried.
 //
-// An error means that there is nothing to judge: a binding of a pod that the scenario does not have or has bound already,
-// a node that does not exist, two objects of one name, a missing PriorityClass, or a context that is over. All problems are
-// reported at once. The cost is one PreFilter over all nodes and one Filter on one node for each binding, beside
-// less than a millisecond for the plugins. It may be called concurrently.
+// An error means that there is nothing to judge: a binding of a pod that the scenario does not have
+// or has bound already, a node that does not exist, two objects of one name, a missing
+// PriorityClass, or a context that is over. All problems are reported at once. The cost is one
+// PreFilter over all nodes and one Filter on one node for each binding, beside less than a
+// millisecond for the plugins. It may be called concurrently.
 func Judge(ctx context.Context, s Scenario, plan []Binding) (Verdict, error) {
 	if err := checkPlan(&s, plan); err != nil {
 		return Verdict{}, err
@@ -31,12 +32,14 @@ func Judge(ctx context.Context, s Scenario, plan []Binding) (Verdict, error) {
 	return verdict, errors.Join(err, c.close())
 }
 
-// JudgeAnyOrder looks for an order in which kube-scheduler accepts the plan, for planners that do not give one. It tries a
-// few orders, the given one first, and in each goes round the refused binds until a whole lap binds nothing. The verdict
-// with the most accepted binds is returned; its Accepted are in the order found, its Refused in that of the plan.
+// JudgeAnyOrder looks for an order in which kube-scheduler accepts the plan, for planners that do
+// not give one. It tries a few orders, the given one first, and in each goes round the refused
+// binds until a whole lap binds nothing. The verdict with the most accepted binds is returned; its
+// Accepted are in the order found, its Refused in that of the plan.
 //
-// It is a search with an end, not a proof: an order may exist that it does not find. Errors are those of [Judge]; the cost
-// is that of Judge times the orders and laps tried, and of Judge alone where the first lap accepts all.
+// It is a search with an end, not a proof: an order may exist that it does not find. Errors are
+// those of [Judge]; the cost is that of Judge times the orders and laps tried, and of Judge alone
+// where the first lap accepts all.
 func JudgeAnyOrder(ctx context.Context, s Scenario, plan []Binding) (Verdict, error) {
 	if err := checkPlan(&s, plan); err != nil {
 		return Verdict{}, err
@@ -106,8 +109,9 @@ func positions(plan []Binding) []int {
 	return order
 }
 
-// orders returns the orders that JudgeAnyOrder tries: as given, backwards, pods with the most constraints first and last,
-// and three shuffles from fixed seeds, so that a verdict can be had again.
+// orders returns the orders that JudgeAnyOrder tries: as given, backwards, pods with the most
+// constraints first and last, and three shuffles from fixed seeds, so that a verdict can be had
+// again.
 func orders(s *Scenario, plan []Binding) [][]int {
 	given := positions(plan)
 	backwards := slices.Clone(given)
@@ -200,7 +204,8 @@ func nodeNames(nodes []*corev1.Node) []string {
 	return names
 }
 
-// near offers the name that shares the longest prefix, for a plan's mistake is most often an index or a suffix.
+// near offers the name that shares the longest prefix, for a plan's mistake is most often an index
+// or a suffix.
 func near(name string, have []string) string {
 	best, length := "", 0
 	for _, h := range slices.Sorted(slices.Values(have)) {

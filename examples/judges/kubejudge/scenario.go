@@ -13,21 +13,23 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Scenario is everything kube-scheduler would know when the first pod of the plan is bound.
+// Scenario is everything that kube-scheduler would know when the first pod of the plan is bound.
 //
-// Objects may be as a user writes them or as a cluster exports them: what they lack of defaults is filled in on copies. A
-// namespace left out means "default". The zero Scenario is an empty cluster.
+// Objects may be written by a user or exported from a cluster. Missing defaults are filled in on
+// copies. A namespace left out means "default". The zero Scenario is an empty cluster.
 type Scenario struct {
-	// Nodes are all nodes: those that run and those that the plan opens, with labels, taints and status.allocatable.
+	// Nodes are all nodes: those that run and those that the plan buys, with labels, taints and
+	// status.allocatable.
 	Nodes []*corev1.Node
-	// Running are the pods that already have a spec.nodeName. Finished ones are left out, as kube-scheduler does, and so
-	// are those whose node is not in Nodes.
+	// Running are the pods that already have a spec.nodeName. Finished ones are left out, as
+	// kube-scheduler does, and so are those whose node is not in Nodes.
 	Running []*corev1.Pod
-	// Pods are the pods that the plan binds. A pod without a binding is never looked at. One whose spec.nodeName is set may
-	// be bound to that node only.
+	// Pods are the pods that the plan binds. A pod without a binding is never looked at. One whose
+	// spec.nodeName is set may be bound to that node only.
 	Pods []*corev1.Pod
 
-	// CSINodes carry the attach limit of each driver by node. A node without one has no attach limit.
+	// CSINodes carry the attach limit of each driver by node. A node without one has no attach
+	// limit.
 	CSINodes          []*storagev1.CSINode
 	CSIDrivers        []*storagev1.CSIDriver
 	StorageClasses    []*storagev1.StorageClass
@@ -36,16 +38,17 @@ type Scenario struct {
 	PVCs              []*corev1.PersistentVolumeClaim
 	VolumeAttachments []*storagev1.VolumeAttachment
 
-	// Namespaces matter to namespaceSelector. One that a pod is in but that is not listed exists without labels of its own.
+	// Namespaces matter to namespaceSelector. If a pod's namespace is not listed, it is assumed to
+	// exist without labels of its own.
 	Namespaces      []*corev1.Namespace
 	PriorityClasses []*schedulingv1.PriorityClass
 	RuntimeClasses  []*nodev1.RuntimeClass
-	// LimitRanges give requests and limits to containers of their namespace that have none. Pods that break them are
-	// judged all the same.
+	// LimitRanges give requests and limits to containers of their namespace that have none. Pods
+	// that break them are still judged.
 	LimitRanges []*corev1.LimitRange
 
-	// DefaultConstraints are those of PodTopologySpread's configuration; with any its defaultingType is List. Services and controllers give pods
-	// the selectors.
+	// DefaultConstraints are those of the plugin PodTopologySpread. If there is at least one, its
+	// defaultingType is List. Services and controllers give pods the selectors.
 	DefaultConstraints     []corev1.TopologySpreadConstraint
 	Services               []*corev1.Service
 	ReplicationControllers []*corev1.ReplicationController
@@ -71,7 +74,8 @@ func nameOf(o metav1.Object) types.NamespacedName {
 	return types.NamespacedName{Namespace: ns, Name: o.GetName()}
 }
 
-// validate reports every object that cannot be told from another, for a judge that picks one of two is no judge.
+// validate reports every object that cannot be told from another, for a judge that picks one of two
+// is no judge.
 func (s *Scenario) validate() error {
 	var errs []error
 	nodes := map[string]bool{}

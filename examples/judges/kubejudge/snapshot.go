@@ -11,8 +11,8 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 )
 
-// snapshot is the cluster as the plugins see it. It differs from kube-scheduler's own in one way: it grows pod by pod,
-// where that one is refreshed from the cache at the start of each cycle.
+// snapshot is the cluster as the plugins see it. It differs from kube-scheduler's own in one way:
+// it grows pod by pod, where that one is refreshed from the cache at the start of each cycle.
 type snapshot struct {
 	fwk.SharedLister // nil: what newer versions of the interface ask about groups, which no plugin of the default profile calls
 
@@ -98,13 +98,14 @@ func (s *snapshot) List() ([]fwk.NodeInfo, error) { return s.list, nil }
 // HavePodsWithAffinityList returns the nodes with a pod that has affinity terms.
 func (s *snapshot) HavePodsWithAffinityList() ([]fwk.NodeInfo, error) { return s.affinity, nil }
 
-// HavePodsWithRequiredAntiAffinityList returns the nodes with a pod that has required anti-affinity terms.
+// HavePodsWithRequiredAntiAffinityList returns the nodes with a pod that has required anti-affinity
+// terms.
 func (s *snapshot) HavePodsWithRequiredAntiAffinityList() ([]fwk.NodeInfo, error) {
 	return s.antiAffinity, nil
 }
 
-// HavePodsWithRequiredNonHostScopedAntiAffinityList is empty, as kube-scheduler 1.37 wants it where InterPodAffinityHostnameFastPath is
-// off, its default.
+// HavePodsWithRequiredNonHostScopedAntiAffinityList is empty, as kube-scheduler 1.37 wants it where
+// InterPodAffinityHostnameFastPath is off, its default.
 func (s *snapshot) HavePodsWithRequiredNonHostScopedAntiAffinityList() ([]fwk.NodeInfo, error) {
 	return nil, nil
 }
@@ -127,7 +128,8 @@ type nominator struct {
 	byNode map[string][]fwk.PodInfo
 }
 
-// add nominates a pending pod to the node that its status names. kube-scheduler's queue does so with each pod that it may schedule.
+// add nominates a pending pod to the node that its status names. kube-scheduler's queue does so
+// with each pod that it may schedule.
 func (n *nominator) add(pod *corev1.Pod) error {
 	node := pod.Status.NominatedNodeName
 	if node == "" || pod.DeletionTimestamp != nil || pod.Spec.SchedulerName != corev1.DefaultSchedulerName || len(pod.Spec.SchedulingGates) > 0 {

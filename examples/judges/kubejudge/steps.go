@@ -16,9 +16,11 @@ import (
 // Step is a binding of a plan, and what happens in the cluster before it.
 type Step struct {
 	Binding
-	// Gone are nodes that are removed before, with the pods that are still there. One that is gone already is passed over.
+	// Gone are nodes that are removed before, with the pods that are still there. One that is gone
+	// already is passed over.
 	Gone []string
-	// Ends is a running pod that ends before, such as one that the bound pod replaces; empty for none. If the bind is refused it runs on.
+	// Ends is a running pod that ends before, such as one that the bound pod replaces; empty for
+	// none. If the bind is refused it runs on.
 	Ends types.NamespacedName
 }
 

@@ -10,10 +10,11 @@ type Refusal struct {
 	Binding
 	// Position is the index of the binding in the plan.
 	Position int
-	// Plugin is the name of the first plugin that refused, for example "PodTopologySpread". Where the PreFilter results of
-	// several plugins leave no node only together, they are joined by "+". "SchedulerName" is a pod of another scheduler.
+	// Plugin is the name of the first plugin that refused, for example "PodTopologySpread". If no
+	// single plugin excludes all nodes, but the PreFilter results of several do together, their
+	// names are joined by "+". "SchedulerName" means that the pod belongs to another scheduler.
 	Plugin string
-	// Message is the plugin's own.
+	// Message is the message of the plugin.
 	Message string
 }
 

@@ -24,9 +24,10 @@ import (
 // defaultClassAnnotation marks the class that claims without one get.
 const defaultClassAnnotation = "storageclass.kubernetes.io/is-default-class"
 
-// volumes plays the parts of a cluster that act on claims: the admission plugin that sets the default class, the ephemeral
-// volume controller, the persistent volume controller and the external provisioner. Its state is the indexers that the
-// plugins' listers read; the informers above them are never started.
+// volumes plays the parts of a cluster that act on claims: the admission plugin that sets the
+// default class, the ephemeral volume controller, the persistent volume controller and the external
+// provisioner. Its state is the indexers that the plugins' listers read; the informers above them
+// are never started.
 type volumes struct {
 	factory  informers.SharedInformerFactory
 	pvs      cache.Indexer
@@ -77,7 +78,8 @@ func newVolumes(factory informers.SharedInformerFactory, s *Scenario) (*volumes,
 	return v, v.bindNamed()
 }
 
-// newerDefault is the rule by which the API server picks one of several default classes: the newest, then by name.
+// newerDefault is the rule by which the API server picks one of several default classes: the
+// newest, then by name.
 func newerDefault(a, b *storagev1.StorageClass) bool {
 	if b == nil {
 		return true
@@ -88,7 +90,8 @@ func newerDefault(a, b *storagev1.StorageClass) bool {
 	return a.Name < b.Name
 }
 
-// stamp gives an object the next resource version. The volume binder tells an assumed object from a newer one by it.
+// stamp gives an object the next resource version. The volume binder tells an assumed object from a
+// newer one by it.
 func (v *volumes) stamp(pv *corev1.PersistentVolume) *corev1.PersistentVolume {
 	v.version++
 	pv.ResourceVersion = strconv.FormatInt(v.version, 10)
@@ -114,7 +117,8 @@ func (v *volumes) addClaim(pvc *corev1.PersistentVolumeClaim) error {
 	return v.pvcs.Add(v.stampClaim(pvc))
 }
 
-// addEphemeral creates the claims of a pod's generic ephemeral volumes, which its user never writes.
+// addEphemeral creates the claims of a pod's generic ephemeral volumes, which its user never
+// writes.
 func (v *volumes) addEphemeral(pod *corev1.Pod) error {
 	for i := range pod.Spec.Volumes {
 		volume := &pod.Spec.Volumes[i]
@@ -142,8 +146,8 @@ func (v *volumes) addEphemeral(pod *corev1.Pod) error {
 	return nil
 }
 
-// bindNamed completes what the volume controller completes before any pod is scheduled: claims that name a volume, and
-// volumes that name a claim.
+// bindNamed completes what the volume controller completes before any pod is scheduled: claims that
+// name a volume, and volumes that name a claim.
 func (v *volumes) bindNamed() error {
 	for _, key := range sortedKeys(v.pvcs) {
 		pvc, err := v.claim(key)
@@ -231,10 +235,12 @@ func (v *volumes) bind(pv *corev1.PersistentVolume, pvc *corev1.PersistentVolume
 	return v.pvcs.Update(v.stampClaim(boundClaim(pvc, pv.Name)))
 }
 
-// provision creates the volume that the class's driver would create for a pod on the node, and binds it.
+// provision creates the volume that the class's driver would create for a pod on the node, and
+// binds it.
 //
-// Where it can be reached from is the driver's to say; here it is the node's value of every key of allowedTopologies, or
-// the node's zone where the class names none. That is what zonal block storage does.
+// Where it can be reached from is the driver's to say; here it is the node's value of every key of
+// allowedTopologies, or the node's zone where the class names none. That is what zonal block
+// storage does.
 func (v *volumes) provision(pvc *corev1.PersistentVolumeClaim, node string) error {
 	name := storagehelpers.GetPersistentVolumeClaimClass(pvc)
 	class, ok := v.classes[name]
@@ -290,9 +296,9 @@ func reach(class *storagev1.StorageClass, node *corev1.Node) *corev1.VolumeNodeA
 	return &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{term}}}
 }
 
-// client is what the volume binder calls when it binds: the two updates that the volume controller and the provisioner
-// wait for, answered at once by what they would do. Every other call of the interface is a programming error, and panics on
-// the nil that is embedded.
+// client is what the volume binder calls when it binds: the two updates that the volume controller
+// and the provisioner wait for, answered at once by what they would do. Every other call of the
+// interface is a programming error, and panics on the nil that is embedded.
 type client struct {
 	kubernetes.Interface
 	volumes *volumes

@@ -39,7 +39,8 @@ type side struct {
 	seconds       float64
 }
 
-// counts reports whether the row says who is cheaper: both plans hold the same number of pods and are accepted.
+// counts reports whether the row says who is cheaper: both plans hold the same number of pods and
+// are accepted.
 func (r *row) counts() bool {
 	whole := func(s side) bool { return s.accepted < 0 || s.accepted == s.placed }
 	return r.ours.placed == r.theirs.placed && whole(r.ours) && whole(r.theirs)
@@ -116,7 +117,8 @@ func catalogue(maxCPU int64) ([]scenario.Type, func(pricebench.Shape) bool, erro
 	return out, fits, json.Unmarshal(data, &out)
 }
 
-// compare plans the pods that the seed draws with both and has both plans judged, up to so many pods.
+// compare plans the pods that the seed draws with both and has both plans judged, up to so many
+// pods.
 func compare(ctx context.Context, w pricebench.Workload, n int, maxCPU int64, seed uint64, judged int) (row, error) {
 	out := row{workload: w.Name, maxCPU: maxCPU, pods: n, seed: seed}
 	list, fits, err := catalogue(maxCPU)

@@ -1,5 +1,5 @@
-// Price plans the pods of package pricebench with Karpenter and with Joinery, has kube-scheduler judge both plans, and writes
-// what they cost.
+// Price plans the pods of package pricebench with Karpenter and with Joinery, has kube-scheduler
+// judge both plans, and writes what they cost.
 package main
 
 import (
@@ -85,8 +85,8 @@ type comparison struct {
 	seed     uint64
 }
 
-// schedule puts first what takes Karpenter little time. Where nodes are small it would take minutes for thousands of pods, so a
-// row has fewer of them then, if a patience is given.
+// schedule puts first what takes Karpenter little time. Where nodes are small it would take minutes
+// for thousands of pods, so a row has fewer of them then, if a patience is given.
 func schedule(only, limits, sizes string, draws, patience int) ([]comparison, error) {
 	numbers, err := ints(sizes)
 	if err != nil {

@@ -39,8 +39,9 @@ func Snapshot(s scenario.Scenario) (scheduling.Snapshot, error) {
 	return snapshot, err
 }
 
-// Both is what the two planners read to plan the same pods with one pool that may buy every type. Pods are handed over as
-// they are, not as text, for there may be many. Karpenter knows the labels of the types, and has two workers.
+// Both is what the two planners read to plan the same pods with one pool that may buy every type.
+// Pods are handed over as they are, not as text, for there may be many. Karpenter knows the labels
+// of the types, and has two workers.
 func Both(ctx context.Context, types []scenario.Type, pods []*corev1.Pod) (scheduling.Snapshot, karpenter.Input, error) {
 	pool := &karpv1.NodePool{
 		TypeMeta: metav1.TypeMeta{APIVersion: "karpenter.sh/v1", Kind: "NodePool"}, ObjectMeta: metav1.ObjectMeta{Name: "default"},

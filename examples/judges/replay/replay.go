@@ -1,5 +1,5 @@
-// Package replay hands Joinery's plans to the judges: planned nodes become Node objects, and the plan's binding order
-// becomes bindings.
+// Package replay hands Joinery's plans to the judges: planned nodes become Node objects, and the
+// plan's binding order becomes bindings.
 package replay
 
 import (
@@ -11,7 +11,8 @@ import (
 	"github.com/joinery-sdk/joinery/examples/plan"
 )
 
-// Steps is Plan as steps in a cluster whose leaving nodes are there, as [scenario.Scenario.PlannedSteps] has it.
+// Steps is [Plan] for a cluster that still has its leaving nodes: each binding says which nodes and
+// pods must go before it. The result is the argument of [scenario.Scenario.PlannedSteps].
 func Steps(p *plan.Plan) ([]*corev1.Node, []kubejudge.Step) {
 	nodes, bindings := Plan(p)
 	steps := make([]kubejudge.Step, len(bindings))
@@ -24,7 +25,7 @@ func Steps(p *plan.Plan) ([]*corev1.Node, []kubejudge.Step) {
 	return nodes, steps
 }
 
-// Plan is the nodes that a plan buys, as they will register, and its bindings in its own order.
+// Plan returns the nodes that a plan buys, as they will register, and its bindings in their order.
 func Plan(p *plan.Plan) ([]*corev1.Node, []kubejudge.Binding) {
 	var nodes []*corev1.Node
 	for _, n := range p.NewNodes() {

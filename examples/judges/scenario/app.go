@@ -18,11 +18,13 @@ type app struct {
 	replicas  int
 	made      int
 	template  *corev1.Pod
-	// hashes is how many revisions of the deployment there are at once; a replica has the hash of its revision.
+	// hashes is how many revisions of the deployment there are at once; a replica has the hash of
+	// its revision.
 	hashes int
 	// tracked apps have a label more, stable or canary, on some of their replicas.
 	tracked bool
-	// volumes are the storage classes of the claims that each replica brings; shared is one claim for all.
+	// volumes are the storage classes of the claims that each replica brings; shared is one claim
+	// for all.
 	volumes []string
 	shared  string
 	// zone is where the volume of the shared claim is; empty until a running replica has it.
@@ -65,14 +67,16 @@ func ignored(p *corev1.Pod) bool {
 	return p.Spec.SchedulingGates != nil || p.Spec.SchedulerName != "" || p.Spec.ResourceClaims != nil
 }
 
-// apartByDomain reports whether some pods must not share a zone, or anything else that is larger than a node.
+// apartByDomain reports whether some pods must not share a zone, or anything else that is larger
+// than a node.
 func apartByDomain(a *corev1.PodAntiAffinity) bool {
 	return a != nil && slices.ContainsFunc(a.RequiredDuringSchedulingIgnoredDuringExecution, func(t corev1.PodAffinityTerm) bool {
 		return t.TopologyKey != corev1.LabelHostname
 	})
 }
 
-// teams are the values of the team label that some pool offers, or all three now and then or where none does.
+// teams are the values of the team label that some pool offers, or all three now and then or where
+// none does.
 func (g *generator) teams() []string {
 	byPool := map[string][]string{"arm": {"mobile"}, "batch": {"batch"}, "zonal": {"shop"}, "starting": {"shop", "batch"}}
 	var teams []string
@@ -97,7 +101,8 @@ func (g *generator) replica(a *app) *corev1.Pod {
 	return p
 }
 
-// pod makes the next replica, with its own claims, whose volumes are in the zone if it is not empty.
+// pod makes the next replica, with its own claims, whose volumes are in the zone if it is not
+// empty.
 func (g *generator) pod(a *app, zone string) *corev1.Pod {
 	p := g.replica(a)
 	a.made++
@@ -319,8 +324,8 @@ func claimSpec(class string) corev1.PersistentVolumeClaimSpec {
 	}
 }
 
-// mount adds a volume to the pod, and its claim unless it exists. The claim is bound already if the zone is not empty, and
-// if its class is "bound", then to a volume in some zone.
+// mount adds a volume to the pod, and its claim unless it exists. The claim is bound already if the
+// zone is not empty, and if its class is "bound", then to a volume in some zone.
 func (g *generator) mount(p *corev1.Pod, claim, class, zone string) {
 	p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{
 		Name:         fmt.Sprintf("volume-%d", len(p.Spec.Volumes)),

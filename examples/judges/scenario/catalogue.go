@@ -22,7 +22,8 @@ const (
 	ResourceGPU corev1.ResourceName = "cloud.example.com/gpu"
 )
 
-// Type is an instance type in the JSON shape of Karpenter's KWOK provider, with two optional fields more.
+// Type is an instance type in the JSON shape of Karpenter's KWOK provider, with two optional fields
+// more.
 type Type struct {
 	Name             string              `json:"name"`
 	Architecture     string              `json:"architecture"`
@@ -63,8 +64,8 @@ func quantity(format string, args ...any) resource.Quantity {
 	return resource.MustParse(fmt.Sprintf(format, args...))
 }
 
-// Linear is a catalogue in the manner of Karpenter's benchmark: type i has i CPUs, 2i GiB and room for 10i pods, at a
-// price in proportion, spot in two zones and on demand in three.
+// Linear is a catalogue in the manner of Karpenter's benchmark: type i has i CPUs, 2i GiB and room
+// for 10i pods, at a price in proportion, spot in two zones and on demand in three.
 func Linear(n int) []Type {
 	var all []Type
 	for i := 1; i <= n; i++ {
@@ -88,8 +89,9 @@ func Linear(n int) []Type {
 	return all
 }
 
-// Cloud is a catalogue in the manner of a large cloud: five families, sizes from 2 to 96 CPUs, prices per family, spot at a
-// third with zones that differ a little, and gaps: some families are not sold in some zones, and the largest not as spot.
+// Cloud is a catalogue in the manner of a large cloud: five families, sizes from 2 to 96 CPUs,
+// prices per family, spot at a third with zones that differ a little, and gaps: some families are
+// not sold in some zones, and the largest not as spot.
 func Cloud() []Type {
 	families := []struct {
 		name, arch      string

@@ -33,8 +33,9 @@ func deleted(o metav1.Object, finalizer string) {
 	o.SetFinalizers([]string{finalizer})
 }
 
-// show draws how far a node of a pool is in its life. n is the node when it is ready for pods; the result is what the cluster shows of
-// it, nil where the node has not joined yet. What it does not show is in NodeClaims, Ready and Leaving.
+// show draws how far a node of a pool is in its life. n is the node when it is ready for pods; the
+// result is what the cluster shows of it, nil where the node has not joined yet. What it does not
+// show is in NodeClaims, Ready and Leaving.
 func (g *generator) show(n *corev1.Node) *corev1.Node {
 	stage := g.r.IntN(14)
 	if stage > 7 {
@@ -99,7 +100,8 @@ func (g *generator) show(n *corev1.Node) *corev1.Node {
 	return nil
 }
 
-// buyer draws the pool that the node was bought for, among those that any type suits, and labels and taints the node as the pool says.
+// buyer draws the pool that the node was bought for, among those that any type suits, and labels
+// and taints the node as the pool says.
 func (g *generator) buyer(n *corev1.Node) *karpv1.NodePool {
 	var pools []*karpv1.NodePool
 	for _, p := range g.s.NodePools {
@@ -155,7 +157,8 @@ func (g *generator) promise(n *corev1.Node, c *karpv1.NodeClaim) {
 	g.s.NodeClaims, g.s.Ready = append(g.s.NodeClaims, c), append(g.s.Ready, n)
 }
 
-// partly is the node with a part of its labels and resources; early is before the node is registered.
+// partly is the node with a part of its labels and resources; early is before the node is
+// registered.
 func (g *generator) partly(n *corev1.Node, early bool) *corev1.Node {
 	shown := n.DeepCopy()
 	if early {
@@ -178,7 +181,8 @@ func (g *generator) partly(n *corev1.Node, early bool) *corev1.Node {
 	return shown
 }
 
-// leaves marks a node that will not be there any more, in one of the ways in which a cluster says so.
+// leaves marks a node that will not be there any more, in one of the ways in which a cluster says
+// so.
 func (g *generator) leaves(n *corev1.Node, c *karpv1.NodeClaim) {
 	g.s.Leaving = append(g.s.Leaving, n.Name)
 	listed := false
@@ -217,8 +221,8 @@ func (g *generator) owned(p *corev1.Pod) {
 	p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: kind, Name: p.Labels["app"], UID: types.UID(p.Labels["app"]), Controller: &yes}}
 }
 
-// sizeWithin takes the pod's own limits away where a LimitRange gives its containers more: defaults of the pod's requests come before
-// those of LimitRanges, so that a server refuses the pod.
+// sizeWithin takes the pod's own limits away where a LimitRange gives its containers more: defaults
+// of the pod's requests come before those of LimitRanges, so that a server refuses the pod.
 func (g *generator) sizeWithin(p *corev1.Pod) {
 	limited := slices.ContainsFunc(g.s.LimitRanges, func(l *corev1.LimitRange) bool { return l.Namespace == p.Namespace })
 	silent := slices.ContainsFunc(slices.Concat(p.Spec.InitContainers, p.Spec.Containers), func(c corev1.Container) bool {
@@ -229,7 +233,8 @@ func (g *generator) sizeWithin(p *corev1.Pod) {
 	}
 }
 
-// freeVolumes draws volumes that no claim has yet, whose reaches overlap: of nodes, of zones, and of all.
+// freeVolumes draws volumes that no claim has yet, whose reaches overlap: of nodes, of zones, and
+// of all.
 func (g *generator) freeVolumes() {
 	for i := range g.r.IntN(8) {
 		v := &corev1.PersistentVolume{}
@@ -253,7 +258,8 @@ func (g *generator) freeVolumes() {
 	}
 }
 
-// limitRanges draws defaults and bounds of namespaces, such that an API server takes every pod that Generate draws.
+// limitRanges draws defaults and bounds of namespaces, such that an API server takes every pod that
+// Generate draws.
 func (g *generator) limitRanges() {
 	for _, ns := range []string{metav1.NamespaceDefault, "shop", "batch", "system"} {
 		for i := range pick(g, 0, 0, 1, 1, 2) {
@@ -286,8 +292,9 @@ func nodeFeatures() []string {
 	return []string{"RestartAllContainersOnContainerExits", "UserNamespacesHostNetworkSupport", "InPlacePodLevelResourcesVerticalScaling"}
 }
 
-// kubelets gives each node a kubelet of some age and the features that it declares. A pool buys nodes with the kubelet of its newest node;
-// one without a node that shows it buys the newest kubelet.
+// kubelets gives each node a kubelet of some age and the features that it declares. A pool buys
+// nodes with the kubelet of its newest node; one without a node that shows it buys the newest
+// kubelet.
 func (g *generator) kubelets() {
 	g.s.Declared = map[string][]string{}
 	pools, newest := map[string]string{}, map[string]metav1.Time{} // by node, by pool
@@ -326,7 +333,8 @@ func (s Scenario) withKubelet(n *corev1.Node) *corev1.Node {
 	return n
 }
 
-// drains draws what keeps pods from being evicted, for good or for now, and notes which of them stay where they are for good.
+// drains draws what keeps pods from being evicted, for good or for now, and notes which of them
+// stay where they are for good.
 func (g *generator) drains() {
 	g.s.Kept = map[types.NamespacedName]bool{}
 	keep := func(p *corev1.Pod) {

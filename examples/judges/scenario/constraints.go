@@ -9,8 +9,9 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 )
 
-// selects draws which pods a spread or an affinity counts: mostly those of the same deployment, else those of a tier, of a
-// revision or of another deployment, which may come before or after this one; now and then all or none.
+// selects draws which pods a spread or an affinity counts: mostly those of the same deployment,
+// else those of a tier, of a revision or of another deployment, which may come before or after this
+// one; now and then all or none.
 func (g *generator) selects(p *corev1.Pod) *metav1.LabelSelector {
 	own, other := p.Labels["app"], fmt.Sprintf("app-%d", g.r.IntN(len(g.apps)+2))
 	expression := func(key string, op metav1.LabelSelectorOperator, values ...string) *metav1.LabelSelector {
@@ -57,8 +58,8 @@ func (g *generator) selectsItself(p *corev1.Pod) *metav1.LabelSelector {
 	return matching("app", p.Labels["app"])
 }
 
-// keysBeside draws label keys whose values are taken from the pod itself. A server refuses keys without a selector to add
-// them to, and those that the selector has already.
+// keysBeside draws label keys whose values are taken from the pod itself. A server refuses keys
+// without a selector to add them to, and those that the selector has already.
 func (g *generator) keysBeside(s *metav1.LabelSelector) []string {
 	if s == nil {
 		return nil
@@ -151,7 +152,8 @@ func (g *generator) affinities(p *corev1.Pod) {
 	if g.often(18) {
 		for range g.several(3) {
 			t := term(host, host, host, host, host, zone, LabelFamily)
-			// A pod that keeps a whole zone from all others leaves no place to test anything else in.
+			// A pod that keeps a whole zone from all others leaves no place to test anything else
+			// in.
 			if t.TopologyKey != host && g.chance(80) {
 				t.LabelSelector, t.MatchLabelKeys, t.MismatchLabelKeys = matching("app", p.Labels["app"]), nil, nil
 			}

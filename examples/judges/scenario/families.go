@@ -8,9 +8,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Diverse is the mix of Karpenter's own benchmark: a fifth each of plain pods, pods spread over zones and over nodes,
-// whose selectors are of a label that they need not have themselves, pods with affinity to their own kind by zone, and
-// pods that keep apart from each other by node. Requests are of 5 CPU and 6 memory sizes.
+// Diverse is the mix of Karpenter's own benchmark, a fifth each: plain pods, pods spread over
+// zones, pods spread over nodes, pods with affinity to their own kind by zone, and pods with
+// anti-affinity to their own kind by node. The selector of a spread need not match the pod itself.
+// Requests have 5 CPU sizes and 6 memory sizes.
 func Diverse(n int, seed uint64) []*corev1.Pod {
 	r := rand.New(rand.NewPCG(seed, 1))
 	letter := func() string { return string(rune('a' + r.IntN(7))) }
@@ -67,7 +68,8 @@ func matching(key, value string) *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchLabels: map[string]string{key: value}}
 }
 
-// Usual is n pods in deployments of 5 to 50 replicas of a few common sizes without any constraint, as most pods are.
+// Usual is n pods in deployments of 5 to 50 replicas of a few common sizes without any constraint,
+// as most pods are.
 func Usual(n int, seed uint64) []*corev1.Pod {
 	r := rand.New(rand.NewPCG(seed, 2))
 	sizes := [][2]string{{"100m", "128Mi"}, {"250m", "512Mi"}, {"500m", "1Gi"}, {"1", "2Gi"}, {"1", "4Gi"}, {"2", "4Gi"}, {"2", "8Gi"}, {"4", "16Gi"}}
@@ -77,8 +79,9 @@ func Usual(n int, seed uint64) []*corev1.Pod {
 	})
 }
 
-// Deployments is n pods in deployments of 5 to 50 replicas with mixed constraints: a third has none, the others a spread
-// over zones of their own pods, a spread over nodes, apart by node, together by zone, or a zone of their own.
+// Deployments is n pods in deployments of 5 to 50 replicas with mixed constraints: a third has
+// none, the others a spread over zones of their own pods, a spread over nodes, apart by node,
+// together by zone, or a zone of their own.
 func Deployments(n int, seed uint64) []*corev1.Pod {
 	r := rand.New(rand.NewPCG(seed, 3))
 	return deployments(n, r, func(i int) (int, func(*corev1.Pod)) {
@@ -110,7 +113,8 @@ func Deployments(n int, seed uint64) []*corev1.Pod {
 	})
 }
 
-// Distinct is n pods of which no two ask for the same, without constraints: the case in which classes do not help.
+// Distinct is n pods of which no two ask for the same, without constraints: the case in which
+// classes do not help.
 func Distinct(n int, seed uint64) []*corev1.Pod {
 	r := rand.New(rand.NewPCG(seed, 4))
 	all := make([]*corev1.Pod, 0, n)
@@ -123,7 +127,8 @@ func Distinct(n int, seed uint64) []*corev1.Pod {
 	return all
 }
 
-// deployments makes n pods of deployments that draw describes by their index; the last one is cut short.
+// deployments makes n pods of deployments that draw describes by their index; the last one is cut
+// short.
 func deployments(n int, r *rand.Rand, draw func(int) (int, func(*corev1.Pod))) []*corev1.Pod {
 	all := make([]*corev1.Pod, 0, n)
 	for i := 0; len(all) < n; i++ {

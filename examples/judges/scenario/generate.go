@@ -13,27 +13,32 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Options bound what Generate draws. The zero value is the usual property test.
+// Options limit what Generate draws. The zero value is the usual property test.
 type Options struct {
-	// Pods is how many are pending, about; 60 if zero.
+	// Pods is about how many pods are pending; 0 means 60.
 	Pods int
-	// Density is how often a pod has a constraint, in percent of usual. Zero draws 40, 100 or 200 from the seed.
+	// Density is how often a pod has a constraint, in percent of the usual. 0 draws 40, 100 or 200
+	// from the seed.
 	Density int
-	// Terms is the chance in percent that a constraint has one term more of its kind, until there are as many as Generate
-	// draws at most: 3 of pod affinity, 12 of node affinity. Zero draws 20 or 50 from the seed.
+	// Terms is the chance in percent that a constraint gets a further term of its kind. A pod
+	// affinity has at most 3 terms, a node affinity at most 12. 0 draws 20 or 50 from the seed.
 	Terms int
-	// Limits lets pools have limits. Without, a pod is left out only for its own constraints.
+	// Limits lets pools have limits. Without limits, a pod can be unplaced only because of its own
+	// constraints.
 	Limits bool
 	// Quotas adds CapacityQuotas that overlap, and changes nothing else.
 	Quotas bool
 	// NoVolumes, NoPreferences and NoExisting leave a whole dimension out.
 	NoVolumes, NoPreferences, NoExisting bool
-	// Changing adds what the others do not expect: nodes and pending pods that are being deleted, claims of nodes on their way,
-	// cordons without their taint, LimitRanges, free volumes that no driver makes, daemons with anti-affinity, what others write into
-	// storage objects and nodes, pods that are older than their classes, and nodes that pods of their own fill, some of these nominated.
+	// Changing adds states that the other options leave out: nodes and pending pods that are being
+	// deleted, claims whose nodes have not joined, cordons without their taint, LimitRanges, free
+	// volumes without a driver, daemons with anti-affinity, fields that controllers write into
+	// storage objects and nodes, pods that are older than their priority classes, and nodes that
+	// are full of pods made for them, some of which are only nominated.
 	Changing bool
-	// Nominated lets Changing nominate pods of any priority to nodes that may be gone. Without, nominated pods have the highest or the
-	// lowest priority, and no selector of others is meant for them.
+	// Nominated lets Changing nominate pods of any priority to nodes that may be gone. If it is
+	// false, nominated pods have the highest or the lowest priority, and no selector of other pods
+	// matches them.
 	Nominated bool
 }
 
@@ -65,20 +70,21 @@ type generator struct {
 	options Options
 	s       Scenario
 	apps    []app
-	// density and terms are those of the options, or what was drawn for them; denser is the density of the app that is
-	// being drawn, in percent of the scenario's.
+	// density and terms are those of the options, or what was drawn for them; denser is the density
+	// of the app that is being drawn, in percent of the scenario's.
 	density, terms, denser int
 	// free is what the nodes have left, and ports what they have given away.
 	free  []corev1.ResourceList
 	ports []map[int32]bool
 }
 
-// Generate draws a scenario over every constraint: several pools with weights, taints, labels and requirements, nodes that
-// run with pods on them, some of which are being deleted, daemonsets, volumes, and deployments with spreads, affinities,
-// ports, priorities and preferences, several of a kind at once.
-// All pods are such as an API server accepts. Not all can be placed.
+// Generate draws a scenario over every constraint: several pools with weights, taints, labels and
+// requirements, nodes that run with pods on them, some of which are being deleted, daemonsets,
+// volumes, and deployments with spreads, affinities, ports, priorities and preferences, several of
+// a kind at once. All pods are such as an API server accepts. Not all can be placed.
 //
-// The same seed and options give the same scenario. It is a function of its arguments and safe for concurrent use.
+// The same seed and options give the same scenario. It is a function of its arguments and safe for
+// concurrent use.
 func Generate(seed uint64, o Options) Scenario {
 	if o.Pods == 0 {
 		o.Pods = 60
@@ -133,8 +139,8 @@ func Generate(seed uint64, o Options) Scenario {
 	return g.s
 }
 
-// stored draws which pods have been through an API server already, and which of them have been nominated to a node since. LimitRanges and
-// classes of the scenario may be younger than these.
+// stored draws which pods have been through an API server already, and which of them have been
+// nominated to a node since. LimitRanges and classes of the scenario may be younger than these.
 func (g *generator) stored() {
 	sandbox := g.s.RuntimeClasses[0]
 	if g.chance(40) {
@@ -165,8 +171,9 @@ func (g *generator) stored() {
 	}
 }
 
-// Tangled draws 120 pods whose constraints depend on each other more than they do in most clusters: several terms of
-// every kind a pod, among them empty selectors, up to a dozen node-affinity terms, and pods that are being deleted.
+// Tangled draws 120 pods whose constraints depend on each other more than they do in most clusters:
+// several terms of every kind a pod, among them empty selectors, up to a dozen node-affinity terms,
+// and pods that are being deleted.
 func Tangled(seed uint64) Scenario {
 	return Generate(seed, Options{Pods: 120, Density: 130, Terms: 65, Changing: true})
 }

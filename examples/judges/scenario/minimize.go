@@ -12,12 +12,13 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 )
 
-// Minimize returns a scenario as small as it can make it for which fails is still true: it takes away halves, quarters and
-// single pods, then nodes, pools, daemonsets and types, then one constraint after another from all pods of a deployment
-// and one setting after another from pools, and what nobody names, until nothing more can go. fails must be true of s, and must depend on nothing but its argument. Pods that are left keep
-// their names. s is left alone.
+// Minimize shrinks a scenario as far as it can while fails stays true. It removes pods (halves,
+// quarters, single ones), then nodes, pools, daemonsets and types, then constraints of deployments
+// and settings of pools, one by one, and objects that nothing refers to. It ends when nothing more
+// can be removed. fails must be true of s, and must depend on nothing but its argument. The
+// remaining pods keep their names. s is not modified.
 //
-// The cost is some hundred calls of fails for a scenario of a hundred pods.
+// The cost is a few hundred calls of fails for a scenario of a hundred pods.
 func Minimize(s Scenario, fails func(Scenario) bool) Scenario {
 	for again := true; again; {
 		again = false
@@ -76,7 +77,8 @@ func drop[T any](list func(*Scenario) *[]T) step {
 	}
 }
 
-// dropNodes takes nodes out, each with its claim and the pods that run on it. A claim whose node is gone is taken out alone.
+// dropNodes takes nodes out, each with its claim and the pods that run on it. A claim whose node is
+// gone is taken out alone.
 func dropNodes(s Scenario, fails func(Scenario) bool) (Scenario, bool) {
 	found := false
 	var names []string
@@ -103,16 +105,16 @@ func dropNodes(s Scenario, fails func(Scenario) bool) (Scenario, bool) {
 	return s, found
 }
 
-// promises reports whether the claim is of a node that is on its way, under the node's own name: without the claim the cluster would
-// be another one.
+// promises reports whether the claim is of a node that is on its way, under the node's own name:
+// without the claim the cluster would be another one.
 func promises(s Scenario, claim string) bool {
 	at := slices.IndexFunc(s.NodeClaims, func(c *karpv1.NodeClaim) bool { return c.Name == claim })
 	return at >= 0 && s.NodeClaims[at].Status.NodeName != "" && (slices.Contains(s.Leaving, s.NodeClaims[at].Status.NodeName) ||
 		slices.ContainsFunc(s.Ready, func(n *corev1.Node) bool { return n.Name == s.NodeClaims[at].Status.NodeName }))
 }
 
-// dropUnused takes out claims that no pod mounts, and volumes that neither name such a claim nor are named by one. Those in use stay: a pod without its
-// claim shows another fault.
+// dropUnused takes out claims that no pod mounts, and volumes that neither name such a claim nor
+// are named by one. Those in use stay: a pod without its claim shows another fault.
 func dropUnused(s Scenario, fails func(Scenario) bool) (Scenario, bool) {
 	mounted, named := map[string]bool{}, map[string]bool{}
 	for _, p := range slices.Concat(s.Pods, s.Running) {
@@ -146,7 +148,8 @@ func dropConstraints(s Scenario, fails func(Scenario) bool) (Scenario, bool) {
 	found := false
 	for _, name := range appsOf(s) {
 		for _, take := range constraints() {
-			// What a list holds at an index is another element once one is gone, so the same step may go again.
+			// What a list holds at an index is another element once one is gone, so the same step
+			// may go again.
 			for {
 				candidate, changed := s, false
 				candidate.Pods, changed = without(s.Pods, name, take, changed)
@@ -351,7 +354,8 @@ func spreads(change func(*corev1.TopologySpreadConstraint) bool) func(*corev1.Po
 	}
 }
 
-// terms changes the first pod affinity term, required or preferred, that change finds something to change in.
+// terms changes the first pod affinity term, required or preferred, that change finds something to
+// change in.
 func terms(change func(*corev1.PodAffinityTerm) bool) func(*corev1.Pod) bool {
 	return affinity(func(a *corev1.Affinity) bool {
 		var required []corev1.PodAffinityTerm

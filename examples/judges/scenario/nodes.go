@@ -73,8 +73,9 @@ func (g *generator) nodes() {
 	}
 }
 
-// running puts a few replicas of each deployment on nodes that have the room, and keeps some of it for daemons. Some of
-// them are being deleted. Their other constraints may be broken, as in a cluster whose labels have changed since.
+// running puts a few replicas of each deployment on nodes that have the room, and keeps some of it
+// for daemons. Some of them are being deleted. Their other constraints may be broken, as in a
+// cluster whose labels have changed since.
 func (g *generator) running() {
 	if len(g.s.Nodes) == 0 {
 		return
@@ -123,9 +124,10 @@ func (g *generator) running() {
 	}
 }
 
-// full draws pods that use nodes up: a large one, and more small ones than fit beside it. They can go nowhere else, so a plan that counts
-// too much of anything on the node leaves out one that fits, and a plan that counts too little has one too many. Now and then a running pod
-// of the node is being deleted to make room for the large one, which is nominated to the node.
+// full draws pods that use nodes up: a large one, and more small ones than fit beside it. They can
+// go nowhere else, so a plan that counts too much of anything on the node leaves out one that fits,
+// and a plan that counts too little has one too many. Now and then a running pod of the node is
+// being deleted to make room for the large one, which is nominated to the node.
 func (g *generator) full() {
 	if len(g.s.Nodes) == 0 {
 		return
@@ -211,7 +213,8 @@ func (g *generator) nominate(p *corev1.Pod, n *corev1.Node) {
 	}
 }
 
-// Volumes of the pods that fill a node: one to be made, an old one that is bound, and one that the pod names itself.
+// Volumes of the pods that fill a node: one to be made, an old one that is bound, and one that the
+// pod names itself.
 const (
 	newVolume = "new volume"
 	oldVolume = "old volume"
@@ -306,8 +309,8 @@ func granted(containers []corev1.Container) []corev1.ContainerStatus {
 	return out
 }
 
-// takes reserves room for the pod on a node, counting every container and limit, the overhead and the requests of the
-// pod as a whole, which is more than Kubernetes does.
+// takes reserves room for the pod on a node, counting every container and limit, the overhead and
+// the requests of the pod as a whole, which is more than Kubernetes does.
 func (g *generator) takes(at int, p *corev1.Pod) bool {
 	left := g.free[at].DeepCopy()
 	pods := left[corev1.ResourcePods]

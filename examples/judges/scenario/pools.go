@@ -30,7 +30,8 @@ func (g *generator) pool(kind string) {
 	require := func(key string, op corev1.NodeSelectorOperator, values ...string) {
 		spec.Requirements = append(spec.Requirements, karpv1.NodeSelectorRequirementWithMinValues{Key: key, Operator: op, Values: values})
 	}
-	// least asks that so many values of the requirement that was drawn last are left to choose from.
+	// least asks that so many values of the requirement that was drawn last are left to choose
+	// from.
 	least := func(n int) { spec.Requirements[len(spec.Requirements)-1].MinValues = &n }
 	label := func(key, value string) {
 		if p.Spec.Template.Labels == nil {
@@ -155,8 +156,8 @@ func (g *generator) daemonSets() {
 	}
 }
 
-// quotas draws CapacityQuotas that overlap. Some are used up, or exceeded, from the start. They have numbers of their own, so that a scenario is the
-// same without them.
+// quotas draws CapacityQuotas that overlap. Some are used up, or exceeded, from the start. They
+// have numbers of their own, so that a scenario is the same without them.
 func (g *generator) quotas() {
 	own := &generator{r: rand.New(rand.NewPCG(g.s.Seed, 0x71756f7461)), options: g.options, s: g.s}
 	var pools []string
@@ -198,7 +199,8 @@ func (g *generator) quotas() {
 	}
 }
 
-// expression draws what a selector asks of a label: of a pool, type or offering, or one that pools leave open.
+// expression draws what a selector asks of a label: of a pool, type or offering, or one that pools
+// leave open.
 func (g *generator) expression(pools []string) map[string]any {
 	key, values := corev1.LabelArchStable, []string{"amd64", "arm64"}
 	switch g.r.IntN(8) {

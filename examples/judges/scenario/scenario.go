@@ -25,8 +25,8 @@ import (
 	"github.com/joinery-sdk/joinery/examples/judges/kubejudge"
 )
 
-// Scenario is a cluster and what is to be provisioned for it. Objects are as a user would write them: not defaulted, with
-// kind and namespace.
+// Scenario is a cluster and the pods to place. Objects are as a user would write them: not
+// defaulted, with kind and namespace.
 type Scenario struct {
 	// Seed is what Generate drew it from.
 	Seed uint64
@@ -38,22 +38,24 @@ type Scenario struct {
 	// Pods are pending; Running have a spec.nodeName.
 	Pods, Running []*corev1.Pod
 	Nodes         []*corev1.Node
-	// NodeClaims are of nodes that were bought, whether they are among Nodes or not.
+	// NodeClaims are the claims of nodes that were bought, whether these are among Nodes or not.
 	NodeClaims []*karpv1.NodeClaim
-	// Ready are the nodes on their way as they will be once they are initialized, and Leaving the names of nodes that will not be
-	// there any more. The cluster does not show either, so they are no manifests.
+	// Ready are the nodes that have not joined, as they will be once they are initialized. Leaving
+	// are the names of nodes that will be gone. The cluster shows neither, so they are no
+	// manifests.
 	Ready   []*corev1.Node
 	Leaving []string
 	// Kept are the running pods that no drain evicts, by namespace and name; the cluster shows why.
 	Kept map[types.NamespacedName]bool
 	// PodDisruptionBudgets allow nothing.
 	PodDisruptionBudgets []*policyv1.PodDisruptionBudget
-	// Declared is which features the kubelets of nodes to come declare, by pool; of a pool that is missing they declare all.
+	// Declared has, by pool, the features that the kubelets of new nodes declare. If a pool is not
+	// in the map, its nodes declare all features.
 	Declared map[string][]string
 
 	CSINodes   []*storagev1.CSINode
 	CSIDrivers []*storagev1.CSIDriver
-	// VolumeAttachments and CSICapacities are what attachers and provisioners say.
+	// VolumeAttachments and CSICapacities are what attachers and provisioners write.
 	VolumeAttachments []*storagev1.VolumeAttachment
 	CSICapacities     []*storagev1.CSIStorageCapacity
 	StorageClasses    []*storagev1.StorageClass
@@ -104,7 +106,7 @@ func collect[T client.Object](all *[]client.Object, list []T) {
 	}
 }
 
-// YAML returns the objects as one file of manifests. The catalogue is apart: CatalogueJSON.
+// YAML returns the objects as one file of manifests, without the catalogue; see [CatalogueJSON].
 func (s Scenario) YAML() ([]byte, error) {
 	var out bytes.Buffer
 	for _, o := range s.Objects() {
@@ -118,8 +120,9 @@ func (s Scenario) YAML() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// Cluster returns what kube-scheduler will know when the plan's first pod is bound, not admitted yet: nodes on their way are ready, nodes
-// that leave are gone, and their pods that are made anew are pending. Karpenter's own code says which pods those are.
+// Cluster returns what kube-scheduler will know when the plan's first pod is bound, not admitted
+// yet: nodes on their way are ready, nodes that leave are gone, and their pods that are made anew
+// are pending. Karpenter's own code says which pods those are.
 func (s Scenario) Cluster() kubejudge.Scenario {
 	out := kubejudge.Scenario{
 		Pods: slices.Clone(s.Pods), CSINodes: s.CSINodes, CSIDrivers: s.CSIDrivers, VolumeAttachments: s.VolumeAttachments, CSICapacities: s.CSICapacities, StorageClasses: s.StorageClasses, PVs: s.PVs, PVCs: s.PVCs,
@@ -154,8 +157,8 @@ func (s Scenario) Cluster() kubejudge.Scenario {
 	return out
 }
 
-// withDrivers is the list with what it lacks of nodes to come: every driver runs there, and attaches any number of volumes unless it says
-// otherwise already.
+// withDrivers is the list with what it lacks of nodes to come: every driver runs there, and
+// attaches any number of volumes unless it says otherwise already.
 func (s Scenario) withDrivers(list []*storagev1.CSINode, nodes []*corev1.Node) []*storagev1.CSINode {
 	list = slices.Clone(list)
 	for _, n := range nodes {
@@ -178,11 +181,12 @@ func (s Scenario) withDrivers(list []*storagev1.CSINode, nodes []*corev1.Node) [
 	return list
 }
 
-// lingers is how the name of a pod on a leaving node begins while its successor, which has its name, is pending.
+// lingers is how the name of a pod on a leaving node begins while its successor, which has its
+// name, is pending.
 const lingers = "leaving-"
 
-// Lingering are the nodes that leave, with the pods that run there until they are gone. Their names are those in [Scenario.Cluster] after a
-// prefix; see [LingeringName].
+// Lingering returns the leaving nodes, and the pods that run there until the nodes are gone. The
+// names of these pods are those in [Scenario.Cluster] with a prefix; see [LingeringName].
 func (s Scenario) Lingering() ([]*corev1.Node, []*corev1.Pod) {
 	var nodes []*corev1.Node
 	for _, n := range s.Nodes {
@@ -202,18 +206,20 @@ func (s Scenario) Lingering() ([]*corev1.Node, []*corev1.Pod) {
 	return nodes, pods
 }
 
-// LingeringName is the name of a pod on a leaving node in [Scenario.Lingering].
+// LingeringName returns the name of a pod on a leaving node in [Scenario.Lingering].
 func LingeringName(name string) string { return lingers + name }
 
-// Planned returns the cluster with the nodes that a plan opens, and the whole order of binding: the daemonset pods that
-// their controller makes for old and new nodes, then the plan's. A daemonset pod that an old node has no room for even
-// before anything is planned is left out, for no plan is to blame for it, and so is one that pods which run or other daemonset
-// pods keep away from a new node. csi are the attach limits that the plan assumed of its nodes.
+// Planned returns the cluster with the nodes that a plan buys, and the whole order of binding: the
+// daemonset pods that their controller makes for existing and new nodes, then the plan's pods. Two
+// kinds of daemonset pods are left out, because no plan is to blame for them: those for which an
+// existing node has no room before the plan, and those that running pods or other daemonset pods
+// keep off a new node. csi are the attach limits that the plan assumed for its nodes.
 func (s Scenario) Planned(ctx context.Context, nodes []*corev1.Node, csi []*storagev1.CSINode, plan []kubejudge.Binding) (kubejudge.Scenario, []kubejudge.Binding, error) {
 	return s.planned(ctx, s.Cluster(), nodes, csi, plan)
 }
 
-// PlannedSteps is Planned with the nodes that leave there, and the pods on them, until a step says otherwise.
+// PlannedSteps is [Scenario.Planned] in a cluster that still has the leaving nodes and their pods;
+// they stay until a step removes them.
 func (s Scenario) PlannedSteps(ctx context.Context, nodes []*corev1.Node, plan []kubejudge.Step) (kubejudge.Scenario, []kubejudge.Step, error) {
 	c, first, err := s.planned(ctx, s.Cluster(), nodes, nil, nil)
 	if err != nil {
@@ -259,8 +265,8 @@ func (s Scenario) planned(ctx context.Context, c kubejudge.Scenario, nodes []*co
 	return c, slices.Concat(held.Accepted, kept, plan), nil
 }
 
-// Karpenter returns the same scenario, admitted, as Karpenter reads it: with the nodes of Cluster, and without the pods that are being
-// deleted, which its provisioner passes over.
+// Karpenter returns the same scenario, admitted, as Karpenter reads it: with the nodes of Cluster,
+// and without the pods that are being deleted, which its provisioner passes over.
 func (s Scenario) Karpenter(ctx context.Context) (karpenter.Input, error) {
 	c, err := kubejudge.Admit(ctx, s.Cluster())
 	if err != nil {

@@ -45,7 +45,8 @@ func inTree(v *corev1.PersistentVolumeSpec, driver string) {
 	}
 }
 
-// storage draws what others write into storage objects after their user: provisioners, attachers, restores and migrations.
+// storage draws what others write into storage objects after their user: provisioners, attachers,
+// restores and migrations.
 func (g *generator) storage() {
 	if g.chance(30) {
 		for range 1 + g.r.IntN(2) { // the youngest is taken, then the first by name
@@ -135,7 +136,8 @@ func (g *generator) claimed(c *corev1.PersistentVolumeClaim) {
 	}
 }
 
-// attachments draws the volumes that nodes have: those of their pods, and some that are still to be detached.
+// attachments draws the volumes that nodes have: those of their pods, and some that are still to be
+// detached.
 func (g *generator) attachments() {
 	add := func(node string, v *corev1.PersistentVolume) {
 		a := &storagev1.VolumeAttachment{Spec: storagev1.VolumeAttachmentSpec{
@@ -257,8 +259,8 @@ const (
 	labelBetaZone   = corev1.LabelFailureDomainBetaZone
 )
 
-// agents draws labels that kubelets, cloud controllers, CSI drivers and Karpenter set, and what asks for them. Nodes that are on their way
-// will have all of them; of the others most have them.
+// agents draws labels that kubelets, cloud controllers, CSI drivers and Karpenter set, and what
+// asks for them. Nodes that are on their way will have all of them; of the others most have them.
 func (g *generator) agents() {
 	for _, n := range g.s.Nodes {
 		if g.chance(70) {
@@ -323,7 +325,8 @@ func (g *generator) isReady(n *corev1.Node) bool {
 	return slices.ContainsFunc(g.s.Ready, func(r *corev1.Node) bool { return r.Name == n.Name })
 }
 
-// besideDaemon gives the pods of an app required affinity to those of a DaemonSet, such as the cache or the agent of a node.
+// besideDaemon gives the pods of an app required affinity to those of a DaemonSet, such as the
+// cache or the agent of a node.
 func (g *generator) besideDaemon(app string) {
 	d := pick(g, g.s.DaemonSets...)
 	term := corev1.PodAffinityTerm{

@@ -1,9 +1,10 @@
-// Versus plans the same pods with Karpenter and with Joinery in one process, lets kube-scheduler judge both plans, and
-// writes a table: pods placed, nodes, price, pods accepted, seconds over compile and solve.
+// Versus plans the same pods with Karpenter and with Joinery in one process, lets kube-scheduler
+// judge both plans, and writes a table: pods placed, nodes, price, pods accepted, seconds over
+// compile and solve.
 //
-// Both read the same objects and the same catalogue from memory. What is timed is everything from there to the plan,
-// nothing is kept from run to run but what Karpenter caches inside its instance types; runs alternate and the median
-// counts. Karpenter gets two workers, Joinery needs one.
+// Both read the same objects and the same catalogue from memory. The time is from these objects to
+// the plan. Nothing is kept between runs, except what Karpenter caches in its instance types. Runs
+// alternate, and the median counts. Karpenter gets two workers, Joinery needs one.
 package main
 
 import (

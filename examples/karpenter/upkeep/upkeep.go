@@ -1,6 +1,7 @@
-// Package upkeep does for any provider what Karpenter's core leaves to each: it gives back machines that no claim owns, such as those of
-// a claim that was deleted while its launch was unknown, deletes the claims of machines that the cloud takes back, and lets the provider
-// finish a node before it counts as registered.
+// Package upkeep does for any provider what Karpenter's core leaves to each: it gives back machines
+// that no claim owns, such as those of a claim that was deleted while its launch was unknown,
+// deletes the claims of machines that the cloud takes back, and lets the provider finish a node
+// before it counts as registered.
 package upkeep
 
 import (
@@ -22,22 +23,25 @@ import (
 	"github.com/joinery-sdk/joinery/cloudprovider/lifecycle"
 )
 
-// Keeper looks after machines. Client and Provider are required, the rest has defaults.
+// Keeper looks after machines. Client and Provider are required; the other fields have defaults.
 type Keeper struct {
-	// Client is the manager's.
+	// Client is the client of Karpenter's manager.
 	Client client.Client
 	// Provider is asked for its machines, and for interruptions if it is an interruption.Source.
 	Provider cloudprovider.Provider
-	// Refuse hears what the cloud has run out of, as CloudProvider.Refuse does; nil = nobody.
+	// Refuse is called with what the cloud has run out of, for example CloudProvider.Refuse; nil
+	// means that nobody is told.
 	Refuse func(...cloudprovider.Refusal)
-	// Timeouts.Orphan is the age that a machine without a claim is allowed; the others are Karpenter's affair.
+	// Timeouts.Orphan is the age at which a machine without a claim is given back. The other
+	// timeouts are ignored, because Karpenter has its own.
 	Timeouts lifecycle.Timeouts
-	// Poll is how often to look; 0 = 10 seconds.
+	// Poll is how often to look; 0 means 10 seconds.
 	Poll time.Duration
 }
 
-// Start gives back machines of nobody and acts on interruptions until the context ends. It is a manager.Runnable: add it to
-// Karpenter's manager, which runs it on the leader only. Errors are logged, and what they prevented is done at the next look.
+// Start gives back machines that no claim owns, and acts on interruptions, until the context ends.
+// It is a manager.Runnable: add it to Karpenter's manager, which runs it on the leader only. Errors
+// are logged, and what they prevented is done after the next Poll.
 func (k Keeper) Start(ctx context.Context) error {
 	ticker := time.NewTicker(cmp.Or(k.Poll, 10*time.Second))
 	defer ticker.Stop()
@@ -86,8 +90,9 @@ func (k Keeper) collect(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// interruptions deletes the claims of machines that the cloud takes back. Karpenter drains them until the deadline, if there is one,
-// and by force then. It returns the cursor for the next call, which confirms the events that were acted on.
+// interruptions deletes the claims of machines that the cloud takes back. Karpenter drains them
+// until the deadline, if there is one, and by force then. It returns the cursor for the next call,
+// which confirms the events that were acted on.
 func (k Keeper) interruptions(ctx context.Context, cursor string) (string, error) {
 	source, ok := k.Provider.(interruption.Source)
 	if !ok {
@@ -141,8 +146,8 @@ func (k Keeper) interrupted(ctx context.Context, claim *karpv1.NodeClaim, e inte
 	return client.IgnoreNotFound(k.Client.Delete(ctx, claim))
 }
 
-// Hooks are what Karpenter's controllers are to wait for before a node counts as registered: nothing, or the provider's
-// RegistrationHook. Hand each to controllers.WithRegistrationHook.
+// Hooks are what Karpenter's controllers are to wait for before a node counts as registered:
+// nothing, or the provider's RegistrationHook. Hand each to controllers.WithRegistrationHook.
 func (k Keeper) Hooks() []karp.NodeLifecycleHook {
 	if registrar, ok := k.Provider.(cloudprovider.RegistrationHook); ok {
 		return []karp.NodeLifecycleHook{hook{k, registrar}}

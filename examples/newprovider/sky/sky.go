@@ -42,6 +42,7 @@ type Config struct {
 // Error is a reply that says no; nothing was done. Codes are not-found, sold-out, quota.
 type Error struct{ Code string }
 
+// Error returns the code.
 func (e *Error) Error() string { return "sky: " + e.Code }
 
 // ErrConnection is what the client says when no reply came: what was asked for may have been done.

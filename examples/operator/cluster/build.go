@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// kubernetesVersion is what the programs say they are: the version of k8s.io/kubernetes in kubernetes/go.mod, which only a
-// release build knows by itself.
+// kubernetesVersion is what the programs say they are: the version of k8s.io/kubernetes in
+// kubernetes/go.mod, which only a release build knows by itself.
 const kubernetesVersion = "v1.36.3"
 
 // linkerFlags make builds small and the same everywhere.
@@ -24,7 +24,8 @@ const linkerFlags = "-s -w -X k8s.io/component-base/version.gitVersion=" + kuber
 	" -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=36" +
 	" -X k8s.io/component-base/version.gitTreeState=clean"
 
-// program is a binary, the package that it is built from, and the folder of the module that pins its version.
+// program is a binary, the package that it is built from, and the folder of the module that pins
+// its version.
 type program struct{ name, pkg, module string }
 
 func programs() []program {
@@ -46,9 +47,10 @@ func stages() []string {
 	}
 }
 
-// Build returns the folder with the programs and kwok's stages. What is not there is built first: about five minutes on two
-// cores the first time, which progress tells about. The folder is named by a hash of all that bears on its content, so another
-// version never meets an old binary. It works anywhere below the module examples/operator, with the go command.
+// Build returns the folder with the programs and kwok's stages. Missing programs are built first,
+// which takes about five minutes on two cores. Lines about this are written to progress. The folder
+// is named by a hash of everything that its content depends on, so another version never runs an
+// old binary. Build works anywhere below the module examples/operator, with the go command.
 func Build(ctx context.Context, progress io.Writer) (string, error) {
 	source, err := goCommand(ctx, ".", "list", "-f", "{{.Dir}}", "github.com/joinery-sdk/joinery/examples/operator/cluster")
 	if err != nil {
@@ -82,7 +84,8 @@ func Build(ctx context.Context, progress io.Writer) (string, error) {
 	return dir, nil
 }
 
-// BuildProgram builds a main package as the module in a folder pins it. The file appears only once it is whole.
+// BuildProgram builds a main package as the module in a folder pins it. The file appears only once
+// it is whole.
 func BuildProgram(ctx context.Context, module, pkg, path string) error {
 	partial := fmt.Sprintf("%s.%d", path, os.Getpid())
 	if _, err := goCommand(ctx, module, "build", "-buildvcs=false", "-trimpath", "-ldflags", linkerFlags, "-o", partial, pkg); err != nil {
@@ -134,26 +137,30 @@ func writeStages(ctx context.Context, source, dir string) error {
 	return os.WriteFile(path, bytes.Join(all, []byte("\n---\n")), 0o644)
 }
 
-// OfflineError says that modules are missing and nobody could be asked for them.
+// OfflineError says that modules are missing and could not be downloaded.
 type OfflineError struct{ Err error }
 
+// Error returns what the go command said.
 func (e *OfflineError) Error() string { return e.Err.Error() }
 
-// Unwrap is what the go command said.
+// Unwrap returns the error of the go command.
 func (e *OfflineError) Unwrap() error { return e.Err }
 
-// unreachable looks for how the go command says that there is no network, or that it must not use it.
+// unreachable looks for how the go command says that there is no network, or that it must not use
+// it.
 func unreachable(problems string) bool {
 	return slices.ContainsFunc([]string{"dial tcp", "no such host", "connection refused", "i/o timeout", "module lookup disabled by GOPROXY=off"}, func(s string) bool {
 		return strings.Contains(problems, s)
 	})
 }
 
-// goCommand runs the go command in a folder, with cgo off so that binaries need nothing, and returns what it prints.
+// goCommand runs the go command in a folder, with cgo off so that binaries need nothing, and
+// returns what it prints.
 func goCommand(ctx context.Context, dir string, args ...string) (string, error) {
 	c := exec.CommandContext(ctx, "go", args...)
 	c.Dir = dir
-	// What the caller builds with (a vendor folder, another mode of modules) is not what these modules are built with.
+	// What the caller builds with (a vendor folder, another mode of modules) is not what these
+	// modules are built with.
 	c.Env = append(slices.DeleteFunc(os.Environ(), func(s string) bool { return strings.HasPrefix(s, "GOFLAGS=") }), "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off")
 	var out, problems bytes.Buffer
 	c.Stdout, c.Stderr = &out, &problems

@@ -25,7 +25,8 @@ import (
 
 // Cluster is a Kubernetes that runs. Make one by [Start].
 type Cluster struct {
-	// Kubeconfig is the path of a file by which kubectl reaches the cluster as administrator, Kubectl that of kubectl.
+	// Kubeconfig is the path of a file by which kubectl reaches the cluster as administrator,
+	// Kubectl that of kubectl.
 	Kubeconfig, Kubectl string
 	// Config is the same for clients in this process, without a limit on their requests.
 	Config *rest.Config
@@ -38,12 +39,14 @@ type Cluster struct {
 	others    []*process
 }
 
-// startupTime is how long a part may take until it answers; the API server needs 4 seconds on two idle cores.
+// startupTime is how long a part may take until it answers; the API server needs 4 seconds on two
+// idle cores.
 const startupTime = 90 * time.Second
 
-// Start starts a cluster on free ports of loopback: the programs of the folder bin (see [Build]), with data, keys and logs in
-// the folder dir, which must be new. It returns when the API server is ready; the scheduler and the others follow within
-// seconds. What was started is stopped if that fails.
+// Start starts a cluster on free ports of loopback: the programs of the folder bin (see [Build]),
+// with data, keys and logs in the folder dir, which must be new. It returns when the API server is
+// ready; the scheduler and the others follow within seconds. What was started is stopped if that
+// fails.
 func Start(ctx context.Context, bin, dir string) (*Cluster, error) {
 	c := &Cluster{bin: bin, dir: dir, Kubeconfig: filepath.Join(dir, "kubeconfig"), Kubectl: filepath.Join(bin, "kubectl")}
 	if err := c.start(ctx); err != nil {
@@ -83,10 +86,11 @@ func (c *Cluster) start(ctx context.Context) error {
 	return c.startOthers()
 }
 
-// kwokConfig is kwok's with two changes. It asks the API server's memory which pods a new node has: by default it reads all pods from
-// etcd, page by page, for each node, which takes two seconds with 50,000 of them. And it renews a lease every five minutes, not every
-// ten seconds: 5,000 nodes made 500 requests a second so, more than two cores serve beside everything else, and were taken for dead.
-// A file of options leaves no defaults for the others.
+// kwokConfig is kwok's with two changes. It asks the API server's memory which pods a new node has:
+// by default it reads all pods from etcd, page by page, for each node, which takes two seconds with
+// 50,000 of them. And it renews a lease every five minutes, not every ten seconds: 5,000 nodes made
+// 500 requests a second so, more than two cores serve beside everything else, and were taken for
+// dead. A file of options leaves no defaults for the others.
 const kwokConfig = `apiVersion: config.kwok.x-k8s.io/v1alpha1
 kind: KwokConfiguration
 options:
@@ -99,7 +103,8 @@ options:
   nodePlayStageParallelism: 4
 `
 
-// startOthers starts what talks to the API server. Their own limits of requests are lifted: one machine has to do it all.
+// startOthers starts what talks to the API server. Their own limits of requests are lifted: one
+// machine has to do it all.
 func (c *Cluster) startOthers() error {
 	if err := os.WriteFile(c.file("kwok.yaml"), []byte(kwokConfig), 0o600); err != nil {
 		return fmt.Errorf("cluster: %w", err)
@@ -126,7 +131,8 @@ func (c *Cluster) startOthers() error {
 	return nil
 }
 
-// StartAPIServer starts the API server again after [Cluster.StopAPIServer], and returns when it is ready.
+// StartAPIServer starts the API server again after [Cluster.StopAPIServer], and returns when it is
+// ready.
 func (c *Cluster) StartAPIServer(ctx context.Context) error {
 	proc, err := c.run("kube-apiserver", "--etcd-servers="+c.etcd, "--bind-address=127.0.0.1", "--secure-port="+strconv.Itoa(c.port),
 		"--cert-dir="+c.dir, "--service-cluster-ip-range=10.0.0.0/24", "--service-account-issuer=https://kubernetes.default.svc",

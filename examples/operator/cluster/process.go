@@ -14,8 +14,8 @@ type process struct {
 	done    chan struct{} // closed when it has ended
 }
 
-// startProcess starts a program in a group of its own, so that Ctrl-C reaches this process only, which then stops things in
-// order. The log is appended to.
+// startProcess starts a program in a group of its own, so that Ctrl-C reaches this process only,
+// which then stops things in order. The log is appended to.
 func startProcess(path, log string, args ...string) (*process, error) {
 	out, err := os.OpenFile(log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
@@ -35,7 +35,8 @@ func startProcess(path, log string, args ...string) (*process, error) {
 	return p, nil
 }
 
-// stop asks the program to end, kills it if it does not within a few seconds, and waits for its end.
+// stop asks the program to end, kills it if it does not within a few seconds, and waits for its
+// end.
 func (p *process) stop() {
 	if p == nil {
 		return

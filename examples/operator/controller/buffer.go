@@ -41,7 +41,8 @@ type spare struct {
 // mostSpare is how many pods a buffer may ask for. Limits alone can ask for any number.
 const mostSpare = 10_000
 
-// readBuffers reads the CapacityBuffers, and what their pods are made from, from the API server: a cluster may not have them.
+// readBuffers reads the CapacityBuffers, and what their pods are made from, from the API server: a
+// cluster may not have them.
 func (o *Operator) readBuffers(ctx context.Context, v *view) error {
 	var err error
 	v.buffers, err = optional(ctx, o, schema.GroupKind{Group: autoscaling.Group, Kind: "CapacityBuffer"}, func(text []byte) (*spare, error) {
@@ -78,7 +79,8 @@ func (o *Operator) readBuffers(ctx context.Context, v *view) error {
 	return err
 }
 
-// templateOf is what the pods of a buffer are made from, and how many replicas its workload asks for.
+// templateOf is what the pods of a buffer are made from, and how many replicas its workload asks
+// for.
 func (o *Operator) templateOf(ctx context.Context, s *spare) (*corev1.PodTemplateSpec, int32, error) {
 	key := client.ObjectKey{Namespace: cmp.Or(s.Namespace, corev1.NamespaceDefault), Name: cmp.Or(s.Template, s.Scalable.Name)}
 	one := int32(1)
@@ -114,7 +116,8 @@ func (v *view) rooms(ctx context.Context, p *plan.Plan) ([]headroom.Room, error)
 	return headroom.Plan(ctx, p, requests)
 }
 
-// buyRooms buys the nodes that buffers lack beside a plan, and says in their status what became of them.
+// buyRooms buys the nodes that buffers lack beside a plan, and says in their status what became of
+// them.
 func (o *Operator) buyRooms(ctx context.Context, v *view, p *plan.Plan) error {
 	if len(v.buffers) == 0 {
 		return nil
@@ -160,9 +163,10 @@ func (s *spare) say(standing buffer.Standing) {
 	}
 }
 
-// fill gives the view with the pods of its buffers as if they ran, so that the room is not given back: on the nodes that are there, where
-// they fit beside the pods that wait. Moving one costs nothing, and no budget protects it. If buffers lack nodes, or what their status says is old,
-// the provisioner is woken.
+// fill gives the view with the pods of its buffers as if they ran, so that the room is not given
+// back: on the nodes that are there, where they fit beside the pods that wait. Moving one costs
+// nothing, and no budget protects it. If buffers lack nodes, or what their status says is old, the
+// provisioner is woken.
 func (o *Operator) fill(ctx context.Context, v *view) error {
 	if len(v.buffers) == 0 {
 		return nil

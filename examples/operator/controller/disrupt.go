@@ -41,8 +41,8 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// disrupt plans once and starts the commands that are due. A saving is due if it has lasted for Options.Validate; interruptions,
-// expiration, repairs and drift are due at once.
+// disrupt plans once and starts the commands that are due. A saving is due if it has lasted for
+// Options.Validate; interruptions, expiration, repairs and drift are due at once.
 func (o *Operator) disrupt(ctx context.Context, seen *giveback.Sightings) (next time.Duration, err error) {
 	v, problems := o.read(ctx)
 	if v == nil {
@@ -73,8 +73,9 @@ func (o *Operator) disrupt(ctx context.Context, seen *giveback.Sightings) (next 
 	return min(o.options.Poll, due.Sub(v.now)), err
 }
 
-// apart are the commands that may run at the same time. Of those that move pods of one group it leaves out all but the first: each is right only when
-// the pods of the one before run again. What the cloud takes goes in any case.
+// apart are the commands that may run at the same time. Of those that move pods of one group it
+// leaves out all but the first: each is right only when the pods of the one before run again. What
+// the cloud takes goes in any case.
 func (v *view) apart(commands []giveback.Command) []*giveback.Command {
 	var out []*giveback.Command
 	moves := map[string]bool{} // by group
@@ -98,7 +99,8 @@ func (v *view) apart(commands []giveback.Command) []*giveback.Command {
 	return out
 }
 
-// planDisruption begins the reboots that are due, calls package deprovision on the view, and remembers the prices of all nodes.
+// planDisruption begins the reboots that are due, calls package deprovision on the view, and
+// remembers the prices of all nodes.
 func (o *Operator) planDisruption(ctx context.Context, v *view) (giveback.Result, error) {
 	start := time.Now()
 	if err := o.fill(ctx, v); err != nil {
@@ -141,7 +143,8 @@ func (o *Operator) planDisruption(ctx context.Context, v *view) (giveback.Result
 	return result, err
 }
 
-// writeDeletionCosts tells ReplicaSets which pods to shed: first those on nodes that the plan gives back.
+// writeDeletionCosts tells ReplicaSets which pods to shed: first those on nodes that the plan gives
+// back.
 func (o *Operator) writeDeletionCosts(ctx context.Context, v *view, cluster deprovision.Cluster, result *giveback.Result) error {
 	options := deletioncost.Options{Ranker: o.options.Disruption.Ranker, Rules: o.options.Disruption.Rules}
 	for i := range result.Commands {
@@ -156,8 +159,9 @@ func (o *Operator) writeDeletionCosts(ctx context.Context, v *view, cluster depr
 	return v.costs.Write(ctx, o.client, costs)
 }
 
-// start carries out a command in the background. Until it ends, the claims of its old and new nodes are busy, and no other command
-// uses them. A saving is dropped if pods were planned after its view was read, because they may need the nodes that it removes.
+// start carries out a command in the background. Until it ends, the claims of its old and new nodes
+// are busy, and no other command uses them. A saving is dropped if pods were planned after its view
+// was read, because they may need the nodes that it removes.
 func (o *Operator) start(ctx context.Context, v *view, c *giveback.Command) {
 	o.deciding.Lock()
 	defer o.deciding.Unlock()
@@ -191,8 +195,8 @@ func (o *Operator) start(ctx context.Context, v *view, c *giveback.Command) {
 	}()
 }
 
-// begin taints the nodes of a command and creates the claims of its replacements, unless its node goes first. It returns the claims for which
-// that was tried.
+// begin taints the nodes of a command and creates the claims of its replacements, unless its node
+// goes first. It returns the claims for which that was tried.
 func (o *Operator) begin(ctx context.Context, v *view, c *giveback.Command) (old, bought []*karpv1.NodeClaim, err error) {
 	for _, n := range c.Nodes {
 		claim := v.claims[n.Name]
@@ -254,8 +258,9 @@ func (v *view) coming(c *giveback.Command) (out []*karpv1.NodeClaim) {
 	return out
 }
 
-// finish waits until every target node is initialized and then deletes the old claims, which drains their nodes, each wave once the one
-// before it has gone. It stops waiting when the cloud is about to reclaim one of the old machines. Graces bound drains, by name of the claim.
+// finish waits until every target node is initialized and then deletes the old claims, which drains
+// their nodes, each wave once the one before it has gone. It stops waiting when the cloud is about
+// to reclaim one of the old machines. Graces bound drains, by name of the claim.
 func (o *Operator) finish(ctx context.Context, waves [][]*karpv1.NodeClaim, to []*karpv1.NodeClaim, atOnce bool, graces map[string]*time.Duration) error {
 	old := slices.Concat(waves...)
 	waiting, cancel := context.WithTimeout(ctx, o.options.Timeouts.WithDefaults().Register) // a node may join and never become ready
@@ -283,7 +288,8 @@ func (o *Operator) finish(ctx context.Context, waves [][]*karpv1.NodeClaim, to [
 			if err := o.client.Delete(ctx, c); client.IgnoreNotFound(err) != nil {
 				return err
 			}
-			// Until the cache shows the deletion, reopen would take the node for one of an abandoned command.
+			// Until the cache shows the deletion, reopen would take the node for one of an
+			// abandoned command.
 			if err := o.await(ctx, c, func(now *karpv1.NodeClaim) bool { return now.DeletionTimestamp != nil }); client.IgnoreNotFound(err) != nil {
 				return err
 			}
@@ -311,7 +317,8 @@ func (o *Operator) urgent(ctx context.Context, claims []*karpv1.NodeClaim) bool 
 	})
 }
 
-// await waits until the cache shows a claim for which wanted is true. A claim that no longer exists is an error.
+// await waits until the cache shows a claim for which wanted is true. A claim that no longer exists
+// is an error.
 func (o *Operator) await(ctx context.Context, claim *karpv1.NodeClaim, wanted func(*karpv1.NodeClaim) bool) error {
 	return wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(ctx context.Context) (bool, error) {
 		var now karpv1.NodeClaim
@@ -324,8 +331,8 @@ func is(condition string) func(*karpv1.NodeClaim) bool {
 	return func(c *karpv1.NodeClaim) bool { return c.StatusConditions().IsTrue(condition) }
 }
 
-// reopen removes the disruption taint from nodes of abandoned commands, perhaps of an earlier process: nodes that no running command
-// uses and whose claims are not being deleted.
+// reopen removes the disruption taint from nodes of abandoned commands, perhaps of an earlier
+// process: nodes that no running command uses and whose claims are not being deleted.
 func (o *Operator) reopen(ctx context.Context, v *view) error {
 	var errs []error
 	for _, n := range v.Nodes {

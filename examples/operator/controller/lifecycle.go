@@ -69,8 +69,8 @@ func (o *Operator) stepClaim(ctx context.Context, claim *karpv1.NodeClaim) (reco
 	return reconcile.Result{}, o.initialize(ctx, claim, node)
 }
 
-// lost deletes a claim whose registered node was deleted in spite of its finalizer, because no kubelet registers it again. The cache may
-// be stale, so it asks the API server.
+// lost deletes a claim whose registered node was deleted in spite of its finalizer, because no
+// kubelet registers it again. The cache may be stale, so it asks the API server.
 func (o *Operator) lost(ctx context.Context, claim *karpv1.NodeClaim) error {
 	err := o.api.Get(ctx, client.ObjectKey{Name: claim.Status.NodeName}, &corev1.Node{})
 	if apierrors.IsNotFound(err) {
@@ -139,9 +139,10 @@ func (o *Operator) chooseCandidates(ctx context.Context, claim *karpv1.NodeClaim
 	}), err)
 }
 
-// refused acts on an error of Create as [cloudprovider.Advise] says. Refused capacity is remembered and the claim is deleted, so that its
-// pods are planned anew. For every other error the claim stays and is retried, even if no retry helps: a new claim would fail
-// the same way, in a tight loop.
+// refused acts on an error of Create as [cloudprovider.Advise] says. Refused capacity is remembered
+// and the claim is deleted, so that its pods are planned anew. For every other error the claim
+// stays and is retried, even if no retry helps: a new claim would fail the same way, in a tight
+// loop.
 func (o *Operator) refused(ctx context.Context, claim *karpv1.NodeClaim, ask cloudprovider.NodeClaim, err error) error {
 	if advice := cloudprovider.Advise(err); advice.Retry != cloudprovider.RetryElsewhere && !errors.Is(err, cloudprovider.ErrNotFound) {
 		o.events.Eventf(claim, nil, corev1.EventTypeWarning, "LaunchFailed", "Launch", "%s", err.Error())
@@ -157,7 +158,8 @@ func (o *Operator) refused(ctx context.Context, claim *karpv1.NodeClaim, ask clo
 	return o.giveUp(ctx, claim, "LaunchRefused", err.Error())
 }
 
-// register copies labels, annotations and taints of the claim to the node that has joined, and adds the finalizer.
+// register copies labels, annotations and taints of the claim to the node that has joined, and adds
+// the finalizer.
 func (o *Operator) register(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node) error {
 	err := o.write(ctx, node, func() {
 		node.Labels, node.Annotations = labels.Merge(node.Labels, claim.Labels), labels.Merge(node.Annotations, claim.Annotations)
@@ -226,13 +228,15 @@ func hasTaint(node *corev1.Node, key string) bool {
 }
 
 const (
-	// requestAnnotation holds the launch request, as JSON of a cloudprovider.NodeClaim. The spec has lists of types and of zones, but
-	// neither which type in which zone nor the order. A retry of a launch must ask for exactly the same, so the request is written
-	// down before the cloud is asked.
+	// requestAnnotation holds the launch request, as JSON of a cloudprovider.NodeClaim. The spec
+	// has lists of types and of zones, but neither which type in which zone nor the order. A retry
+	// of a launch must ask for exactly the same, so the request is written down before the cloud is
+	// asked.
 	requestAnnotation = "joinery-sdk.dev/request"
 	// classHashAnnotation is the hash of the node class's spec when the claim was made.
 	classHashAnnotation = "joinery-sdk.dev/nodeclass-hash"
-	// groupsAnnotation names the groups of pods in the plan that the claim is of. Until they run, the pods of that plan may change places.
+	// groupsAnnotation names the groups of pods in the plan that the claim is of. Until they run,
+	// the pods of that plan may change places.
 	groupsAnnotation = "joinery-sdk.dev/groups"
 )
 
@@ -255,8 +259,8 @@ func (v *view) newClaim(ask cloudprovider.NodeClaim, groups string) (*karpv1.Nod
 	return claim, writeRequest(claim, ask)
 }
 
-// specOf returns the requirements of a claim: types, zones and capacity types of the candidates, every other label that the plan
-// decided, and the pool's requirements for the remaining labels.
+// specOf returns the requirements of a claim: types, zones and capacity types of the candidates,
+// every other label that the plan decided, and the pool's requirements for the remaining labels.
 func specOf(ask cloudprovider.NodeClaim, pool []karpv1.NodeSelectorRequirementWithMinValues) []karpv1.NodeSelectorRequirementWithMinValues {
 	in := ask.Values()
 	var out []karpv1.NodeSelectorRequirementWithMinValues
@@ -278,7 +282,8 @@ func writeRequest(claim *karpv1.NodeClaim, ask cloudprovider.NodeClaim) error {
 	return err
 }
 
-// readRequest returns the launch request of a claim, which is the same on every retry. A claim written by a user has no candidates.
+// readRequest returns the launch request of a claim, which is the same on every retry. A claim
+// written by a user has no candidates.
 func readRequest(claim *karpv1.NodeClaim) (ask cloudprovider.NodeClaim, err error) {
 	if text := claim.Annotations[requestAnnotation]; text != "" {
 		if err = json.Unmarshal([]byte(text), &ask); err != nil {

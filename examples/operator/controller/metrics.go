@@ -9,7 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
-// The metrics. Those with the meaning of one of Karpenter's bear its name, so that dashboards keep working.
+// The metrics. Those with the meaning of one of Karpenter's bear its name, so that dashboards keep
+// working.
 var (
 	registered            = promauto.With(metrics.Registry)
 	claimsCreated         = counter("karpenter_nodeclaims_created_total", "NodeClaims launched.", "nodepool")

@@ -25,8 +25,8 @@ type planned struct {
 	pod   types.NamespacedName
 }
 
-// nominate records which claims are planned for pods, with an event for each that is new, and drops what an earlier plan had for pods that
-// are gone or have no place now.
+// nominate records which claims are planned for pods, with an event for each that is new, and drops
+// what an earlier plan had for pods that are gone or have no place now.
 func (o *Operator) nominate(v *view, p *plan.Plan) {
 	known := map[types.UID]bool{}
 	for _, q := range v.Pods {
@@ -46,17 +46,21 @@ func (o *Operator) nominate(v *view, p *plan.Plan) {
 }
 
 const (
-	// openAfter is how long a node keeps the unregistered taint because nodes are not ready: itself, or others of the plan. It may be
-	// waiting for daemons that do not tolerate the taint, such as those of its network.
+	// openAfter is how long a node keeps the unregistered taint because nodes are not ready:
+	// itself, or others of the plan. It may be waiting for daemons that do not tolerate the taint,
+	// such as those of its network.
 	openAfter = 5 * time.Second
-	// mostNominated is how many pods may wait for their nodes if they are to be nominated: whenever kube-scheduler looks at a node for
-	// any pod, it works out what the node is like with all pods that are nominated there. With thousands it bound 20 pods a second.
+	// mostNominated is how many pods may wait for their nodes if they are to be nominated: whenever
+	// kube-scheduler looks at a node for any pod, it works out what the node is like with all pods
+	// that are nominated there. With thousands it bound 20 pods a second.
 	mostNominated = 500
 )
 
-// open removes the unregistered taint of the node of a claim, and of all ready nodes that pods are planned for, after nominating those pods.
-// It does so when all of them are ready, or openAfter after the claim was registered. A node that is open before the others would be
-// filled with pods that are planned for those, and whenever one is opened, kube-scheduler tries all waiting pods again.
+// open removes the unregistered taint of the node of a claim, and of all ready nodes that pods are
+// planned for, after nominating those pods. It does so when all of them are ready, or openAfter
+// after the claim was registered. A node that is open before the others would be filled with pods
+// that are planned for those, and whenever one is opened, kube-scheduler tries all waiting pods
+// again.
 func (o *Operator) open(ctx context.Context, claim *karpv1.NodeClaim) (reconcile.Result, error) {
 	o.opening.Lock()
 	defer o.opening.Unlock()
@@ -99,8 +103,9 @@ func (o *Operator) open(ctx context.Context, claim *karpv1.NodeClaim) (reconcile
 	return reconcile.Result{}, errors.Join(errs...)
 }
 
-// hint nominates an unschedulable pod to a node: kube-scheduler tries that node first, and keeps the place free for as long. Errors do not
-// matter. If kube-scheduler tries the pod before the node is open, it drops the nomination; then [Operator.reconcilePod] gives it again.
+// hint nominates an unschedulable pod to a node: kube-scheduler tries that node first, and keeps
+// the place free for as long. Errors do not matter. If kube-scheduler tries the pod before the node
+// is open, it drops the nomination; then [Operator.reconcilePod] gives it again.
 func (o *Operator) hint(ctx context.Context, name types.NamespacedName, node string) {
 	many := false
 	o.locked(func(time.Time) { many = len(o.planned) > mostNominated })

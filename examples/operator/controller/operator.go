@@ -1,10 +1,11 @@
-// Package controller is a node provisioner for Kubernetes, built from the packages of Joinery: it buys nodes for unschedulable pods and
-// gives back nodes that cost more than they are good for.
+// Package controller is a node provisioner for Kubernetes, built from the packages of Joinery: it
+// buys nodes for unschedulable pods and gives back nodes that cost more than they are good for.
 //
-// It reads and writes Karpenter's own resources (NodePool and NodeClaim of karpenter.sh/v1), so existing manifests and habits
-// keep working. Each file is one concept; the README says which.
+// It reads and writes Karpenter's own resources (NodePool and NodeClaim of karpenter.sh/v1), so
+// existing manifests and habits keep working. Each file is one concept; the README says which.
 //
-// All state is in the API server and in the cloud: the process may end between any two calls, and the next process continues.
+// All state is in the API server and in the cloud: the process may end between any two calls, and
+// the next process continues.
 package controller
 
 import (
@@ -45,34 +46,41 @@ import (
 	"github.com/joinery-sdk/joinery/examples/plan"
 )
 
-// Options are the choices of an operator. Provider is required; the zero value of every other field is its default.
+// Options are the choices of an operator. Provider is required; the zero value of every other field
+// is its default.
 type Options struct {
 	// Provider is the cloud.
 	Provider cloudprovider.Provider
-	// A batch is planned when no pod has arrived for BatchIdle (0 = 1 second), or BatchMax (0 = 10 seconds) after its first pod.
+	// BatchIdle and BatchMax say when a batch of pods is planned: when no pod has arrived for
+	// BatchIdle, or BatchMax after its first pod. 0 means 1 second and 10 seconds.
 	BatchIdle, BatchMax time.Duration
-	// Poll is how often the cloud is asked and disruption is planned. 0 = 10 seconds.
+	// Poll is how often the cloud is asked and disruption is planned. 0 means 10 seconds.
 	Poll time.Duration
-	// Validate is how long a saving must last before it is carried out. 0 = 15 seconds.
+	// Validate is how long a saving must last before it is carried out. 0 means 15 seconds.
 	Validate time.Duration
 	// Timeouts bound the launch and the registration of claims.
 	Timeouts lifecycle.Timeouts
-	// Spread is what pods without topology spread constraints get, as kube-scheduler or Karpenter is configured; see package defaultspread.
+	// Spread is what pods without topology spread constraints get, as kube-scheduler or Karpenter
+	// is configured; see package defaultspread.
 	Spread []corev1.TopologySpreadConstraint
 	// Disruption are the options of every plan of disruption; Rules.Placeable is filled in.
 	Disruption giveback.Options
-	// DeletionCosts lets the operator write the annotation pod-deletion-cost of all pods that ReplicaSets control, so that a workload that
-	// is scaled down gives up its pods on nodes that should go. The annotation then counts for nothing in plans. See package deletioncost.
+	// DeletionCosts lets the operator write the annotation pod-deletion-cost of all pods that
+	// ReplicaSets control, so that a workload that is scaled down gives up its pods on nodes that
+	// should go. The annotation then counts for nothing in plans. See package deletioncost.
 	DeletionCosts bool
-	// Confirm, if set, is asked before any node of a plan is bought for pods; its error keeps all of them from being bought, and the pods are planned
-	// again after Poll. It is not asked about the replicas of static pools, nodes for CapacityBuffers, nor about replacements that a plan of disruption buys.
+	// Confirm, if set, is asked before any node of a plan is bought for pods; its error keeps all
+	// of them from being bought, and the pods are planned again after Poll. It is not asked about
+	// the replicas of static pools, nodes for CapacityBuffers, nor about replacements that a plan
+	// of disruption buys.
 	Confirm func(context.Context, *plan.Plan) error
-	// MetricsAddress and HealthAddress are listen addresses; empty = not served.
+	// MetricsAddress and HealthAddress are listen addresses; empty means not served.
 	MetricsAddress, HealthAddress string
 	// LeaderElection lets one of several replicas work. Namespace holds its lease.
 	LeaderElection bool
 	Namespace      string
-	// NewClient makes the writing client; nil = the manager's. Tests inject faults by it.
+	// NewClient makes the writing client; nil means that of the manager. Tests inject faults with
+	// it.
 	NewClient client.NewClientFunc
 }
 
@@ -112,7 +120,8 @@ const (
 	claimProvider = "status.providerID"
 )
 
-// workers is how many objects of a kind are reconciled at the same time, so that machines do not wait for each other.
+// workers is how many objects of a kind are reconciled at the same time, so that machines do not
+// wait for each other.
 const workers = 20
 
 // New returns an operator for the cluster of a config. Its Manager's Start starts it.
@@ -157,8 +166,8 @@ func New(cfg *rest.Config, options Options) (*Operator, error) {
 	return o, nil
 }
 
-// herald writes events, and drops those of pods above a rate: each pod of a deployment of ten thousand is nominated, and an API server
-// that is busy with events delays bindings.
+// herald writes events, and drops those of pods above a rate: each pod of a deployment of ten
+// thousand is nominated, and an API server that is busy with events delays bindings.
 type herald struct {
 	events.EventRecorder
 
@@ -179,7 +188,8 @@ func (h *herald) Eventf(regarding, related runtime.Object, kind, reason, action,
 // Manager returns the manager that runs the operator.
 func (o *Operator) Manager() manager.Manager { return o.manager }
 
-// Prices returns the prices of nodes in dollars an hour, by name, as of the last plan of disruption.
+// Prices returns the prices of nodes in dollars an hour, by name, as of the last plan of
+// disruption.
 func (o *Operator) Prices() (prices map[string]float64) {
 	o.locked(func(time.Time) { prices = o.prices })
 	return prices
@@ -264,8 +274,8 @@ func first[T client.Object](ctx context.Context, from client.Reader, into client
 	return out, err
 }
 
-// write changes an object and patches it if the change made a difference. It fails with a conflict if the object was changed
-// meanwhile, so that the decision is made again.
+// write changes an object and patches it if the change made a difference. It fails with a conflict
+// if the object was changed meanwhile, so that the decision is made again.
 func (o *Operator) write(ctx context.Context, object client.Object, change func()) error {
 	before := object.DeepCopyObject().(client.Object)
 	if change(); equality.Semantic.DeepEqual(before, object) {
@@ -274,7 +284,8 @@ func (o *Operator) write(ctx context.Context, object client.Object, change func(
 	return o.client.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 }
 
-// writeStatus does the same for the status. It never conflicts, because each field of a status has one writer.
+// writeStatus does the same for the status. It never conflicts, because each field of a status has
+// one writer.
 func (o *Operator) writeStatus(ctx context.Context, object client.Object, change func()) error {
 	before := object.DeepCopyObject().(client.Object)
 	if change(); equality.Semantic.DeepEqual(before, object) {

@@ -29,8 +29,8 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
-// reconcilePool writes a pool's status: conditions, number of nodes, resources. The garbage collector of Kubernetes deletes the claims of a
-// deleted pool, because the pool owns them.
+// reconcilePool writes a pool's status: conditions, number of nodes, resources. The garbage
+// collector of Kubernetes deletes the claims of a deleted pool, because the pool owns them.
 func (o *Operator) reconcilePool(ctx context.Context, pool *karpv1.NodePool) (reconcile.Result, error) {
 	if pool.DeletionTimestamp != nil {
 		return reconcile.Result{}, nil
@@ -79,8 +79,9 @@ func (o *Operator) reconcilePool(ctx context.Context, pool *karpv1.NodePool) (re
 	return reconcile.Result{RequeueAfter: o.options.Poll}, client.IgnoreNotFound(err)
 }
 
-// keepReplicas creates the claims that static pools lack, and deletes those that they have too many: first those whose nodes are not there, then
-// the nodes that are the cheapest to disturb. It returns how many it created.
+// keepReplicas creates the claims that static pools lack, and deletes those that they have too
+// many: first those whose nodes are not there, then the nodes that are the cheapest to disturb. It
+// returns how many it created.
 func (o *Operator) keepReplicas(ctx context.Context, v *view) (created int, err error) {
 	var cluster deprovision.Cluster
 	var errs []error
@@ -139,7 +140,8 @@ func (o *Operator) keepReplicas(ctx context.Context, v *view) (created int, err 
 	return created, errors.Join(errs...)
 }
 
-// classHash returns a hash of the spec of a node class of any kind. A node whose claim has another hash has drifted.
+// classHash returns a hash of the spec of a node class of any kind. A node whose claim has another
+// hash has drifted.
 func (o *Operator) classHash(ctx context.Context, ref *karpv1.NodeClassReference) (string, error) {
 	if ref == nil {
 		return "", fmt.Errorf("there is no reference to a node class")
@@ -161,8 +163,8 @@ func (o *Operator) classHash(ctx context.Context, ref *karpv1.NodeClassReference
 // quotaKind is the kind of CapacityQuotas, which most clusters do not have.
 var quotaKind = schema.GroupKind{Group: "autoscaling.x-k8s.io", Kind: "CapacityQuota"}
 
-// withinQuotas is how many of so many nodes for a static pool the CapacityQuotas allow, by the first candidate. The error names the quota that
-// keeps the others away.
+// withinQuotas is how many of so many nodes for a static pool the CapacityQuotas allow, by the
+// first candidate. The error names the quota that keeps the others away.
 func (v *view) withinQuotas(ask cloudprovider.NodeClaim, nodes int) (int, error) {
 	if len(v.Quotas) == 0 || nodes == 0 {
 		return nodes, nil

@@ -35,7 +35,8 @@ func (o *Operator) Wake() {
 	}
 }
 
-// reconcilePod wakes the provisioner for an unschedulable pod, and records when pods start and leave.
+// reconcilePod wakes the provisioner for an unschedulable pod, and records when pods start and
+// leave.
 func (o *Operator) reconcilePod(ctx context.Context, pod *corev1.Pod) (reconcile.Result, error) {
 	if !unschedulable(pod) {
 		return reconcile.Result{}, o.podMoved(ctx, pod)
@@ -59,7 +60,8 @@ func unschedulable(p *corev1.Pod) bool {
 	})
 }
 
-// lastPodEventPause is the least time between two writes of a claim's lastPodEventTime, which is compared with minutes.
+// lastPodEventPause is the least time between two writes of a claim's lastPodEventTime, which is
+// compared with minutes.
 const lastPodEventPause = 10 * time.Second
 
 // podMoved writes the lastPodEventTime of the claim of a pod's node.
@@ -122,8 +124,8 @@ func (o *Operator) batch(ctx context.Context) {
 	}
 }
 
-// provision plans the pending pods once and creates a NodeClaim for each new node. It returns the time until the next plan without a
-// wake.
+// provision plans the pending pods once and creates a NodeClaim for each new node. It returns the
+// time until the next plan without a wake.
 func (o *Operator) provision(ctx context.Context) (again time.Duration, err error) {
 	o.deciding.Lock()
 	defer o.deciding.Unlock()
@@ -189,7 +191,8 @@ func (o *Operator) provision(ctx context.Context) (again time.Duration, err erro
 	return again, errors.Join(errs...)
 }
 
-// createClaim creates a NodeClaim and returns when the cache has it, so that the next plan counts it.
+// createClaim creates a NodeClaim and returns when the cache has it, so that the next plan counts
+// it.
 func (o *Operator) createClaim(ctx context.Context, v *view, ask cloudprovider.NodeClaim, groups, why string) (*karpv1.NodeClaim, error) {
 	claim, err := v.newClaim(ask, groups)
 	if err != nil {
@@ -210,7 +213,8 @@ func (o *Operator) createClaim(ctx context.Context, v *view, ask cloudprovider.N
 	})
 }
 
-// dropParts deletes claims of plans with groups that are on their way and have no pod any more: a group cannot become whole.
+// dropParts deletes claims of plans with groups that are on their way and have no pod any more: a
+// group cannot become whole.
 func (o *Operator) dropParts(ctx context.Context, v *view, p *plan.Plan) error {
 	used := map[string]bool{} // by node or claim
 	for _, b := range p.Bindings() {
@@ -232,9 +236,10 @@ func (o *Operator) dropParts(ctx context.Context, v *view, p *plan.Plan) error {
 	return errors.Join(errs...)
 }
 
-// refuse writes events that say why no node can be bought for pods, with a verified fix. Events are limited, so the first pod of every
-// class comes before the second of any. The recorder counts an event that differs from an earlier one only in its note as the same, and never says the
-// new note; so the action has a hash of the note.
+// refuse writes events that say why no node can be bought for pods, with a verified fix. Events are
+// limited, so the first pod of every class comes before the second of any. The recorder counts an
+// event that differs from an earlier one only in its note as the same, and never says the new note;
+// so the action has a hash of the note.
 func (o *Operator) refuse(v *view, p *plan.Plan) {
 	unplaced, total, most := p.Unplaced(), 0, 0
 	texts, fixes := make([]string, len(unplaced)), p.FirstFixes(false)

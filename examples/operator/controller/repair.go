@@ -26,8 +26,9 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
-// readRepairs finds the nodes with a condition that does not pass, by the policies of the provider, as package lifecycle decides. Nothing is
-// planned onto such a node, whether it is to be repaired or not: kube-scheduler may still bind pods there, and they would not run.
+// readRepairs finds the nodes with a condition that does not pass, by the policies of the provider,
+// as package lifecycle decides. Nothing is planned onto such a node, whether it is to be repaired
+// or not: kube-scheduler may still bind pods there, and they would not run.
 func (o *Operator) readRepairs(v *view) {
 	adviser, ok := o.options.Provider.(cloudprovider.RepairAdviser)
 	if !ok {
@@ -91,8 +92,8 @@ func (o *Operator) sayBlocked(v *view, verdicts []giveback.Verdict) {
 	}
 }
 
-// bound writes down until when the drain of a claim may last, before the claim is deleted. It shortens what its terminationGracePeriod
-// allows, and never lengthens it, see [drainEnd].
+// bound writes down until when the drain of a claim may last, before the claim is deleted. It
+// shortens what its terminationGracePeriod allows, and never lengthens it, see [drainEnd].
 func (o *Operator) bound(ctx context.Context, claim *karpv1.NodeClaim, grace time.Duration) error {
 	var now karpv1.NodeClaim
 	if err := o.api.Get(ctx, client.ObjectKeyFromObject(claim), &now); err != nil {
@@ -106,7 +107,8 @@ func (o *Operator) bound(ctx context.Context, claim *karpv1.NodeClaim, grace tim
 	})
 }
 
-// drainEnd is when the drain of a claim that is being deleted ends at the latest; the zero time if it has no bound.
+// drainEnd is when the drain of a claim that is being deleted ends at the latest; the zero time if
+// it has no bound.
 func drainEnd(claim *karpv1.NodeClaim) time.Time {
 	var end time.Time
 	if grace := claim.Spec.TerminationGracePeriod; grace != nil {
@@ -130,11 +132,12 @@ const (
 	rebootInvalid   = "invalid_request"
 )
 
-// rebootPause is the time between two looks at a node that is to come back. Changes of nodes reconcile their claims at once.
+// rebootPause is the time between two looks at a node that is to come back. Changes of nodes
+// reconcile their claims at once.
 const rebootPause = 15 * time.Second
 
-// reboots reports whether a broken node is rebooted rather than replaced: where the policy says so, the provider can, the node was ready once, and it was
-// not rebooted twice today.
+// reboots reports whether a broken node is rebooted rather than replaced: where the policy says so,
+// the provider can, the node was ready once, and it was not rebooted twice today.
 func (o *Operator) reboots(v *view, node string, d lifecycle.Decision) bool {
 	_, can := o.options.Provider.(cloudprovider.Rebooter)
 	return d.Reboot && can && is(karpv1.ConditionTypeInitialized)(v.claims[node]) && !lifecycle.RebootsEnough(rebootTimes(v.claims[node]), v.now)
@@ -149,7 +152,8 @@ func rebootTimes(claim *karpv1.NodeClaim) (out []time.Time) {
 	return out
 }
 
-// requestReboots begins the reboots that are due, the most urgent first, where neither nodes, pods nor budgets forbid them, and marks the nodes.
+// requestReboots begins the reboots that are due, the most urgent first, where neither nodes, pods
+// nor budgets forbid them, and marks the nodes.
 func (o *Operator) requestReboots(ctx context.Context, v *view, cluster *deprovision.Cluster) error {
 	ledger, budgets := budget.New(cluster.Pools, budget.Count(cluster.Nodes), v.now), eviction.NewBudgets(cluster.PodDisruptionBudgets)
 	at := map[string]int{}
@@ -210,7 +214,8 @@ func (o *Operator) requestReboot(ctx context.Context, claim *karpv1.NodeClaim, d
 	return o.await(ctx, claim, is(karpv1.ConditionTypeRebooting))
 }
 
-// rebootOf is what a claim says of its reboot. The error says that the bound of the drain cannot be read.
+// rebootOf is what a claim says of its reboot. The error says that the bound of the drain cannot be
+// read.
 func (o *Operator) rebootOf(claim *karpv1.NodeClaim) (lifecycle.Reboot, error) {
 	condition := claim.StatusConditions().Get(karpv1.ConditionTypeRebooting)
 	r := lifecycle.Reboot{Requested: condition.LastTransitionTime.Time}
@@ -231,8 +236,8 @@ func (o *Operator) rebootOf(claim *karpv1.NodeClaim) (lifecycle.Reboot, error) {
 	return r, nil
 }
 
-// reboot takes the reboot of a claim one step further, as package lifecycle says. Every step may be taken twice, so it continues wherever it was
-// interrupted.
+// reboot takes the reboot of a claim one step further, as package lifecycle says. Every step may be
+// taken twice, so it continues wherever it was interrupted.
 func (o *Operator) reboot(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node) (reconcile.Result, error) {
 	r, err := o.rebootOf(claim)
 	if err != nil {
@@ -303,7 +308,8 @@ func (o *Operator) askReboot(ctx context.Context, claim *karpv1.NodeClaim, node 
 	return reconcile.Result{}, err // the queue retries with backoff
 }
 
-// issued writes down that the cloud has accepted the reboot. From then on the node counts as one that was never ready.
+// issued writes down that the cloud has accepted the reboot. From then on the node counts as one
+// that was never ready.
 func (o *Operator) issued(ctx context.Context, claim *karpv1.NodeClaim) error {
 	return o.writeStatus(ctx, claim, func() {
 		why := claim.StatusConditions().Get(karpv1.ConditionTypeRebooting).Message
@@ -312,8 +318,8 @@ func (o *Operator) issued(ctx context.Context, claim *karpv1.NodeClaim) error {
 	})
 }
 
-// endReboot ends a reboot. If it failed, the claim is deleted, with the bound that its drain had, and its pods find another node; but not where what
-// was asked for made no sense.
+// endReboot ends a reboot. If it failed, the claim is deleted, with the bound that its drain had,
+// and its pods find another node; but not where what was asked for made no sense.
 func (o *Operator) endReboot(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node, r lifecycle.Reboot, result, detail string) error {
 	if node != nil {
 		if err := o.untaint(ctx, node, karpv1.RebootingTaintKey); err != nil {

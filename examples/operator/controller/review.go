@@ -34,8 +34,9 @@ func (o *Operator) reviewLoop(ctx context.Context) error {
 	return nil
 }
 
-// review gives back orphaned machines and overdue claims, as package lifecycle decides. As that package demands, it reads the
-// cloud first, and the claims from the API server instead of the cache.
+// review gives back orphaned machines and overdue claims, as package lifecycle decides. As that
+// package demands, it reads the cloud first, and the claims from the API server instead of the
+// cache.
 func (o *Operator) review(ctx context.Context, round int) error {
 	instances, err := o.options.Provider.List(ctx)
 	if err != nil {
@@ -116,7 +117,8 @@ func (o *Operator) giveUp(ctx context.Context, claim *karpv1.NodeClaim, reason, 
 	return client.IgnoreNotFound(o.client.Delete(ctx, claim))
 }
 
-// driftRounds spreads the questions for drift, which may cost a request a claim, over so many reviews.
+// driftRounds spreads the questions for drift, which may cost a request a claim, over so many
+// reviews.
 const driftRounds = 6
 
 // checkDrift sets the condition Drifted if the machine is not what would be launched today.
@@ -140,8 +142,8 @@ func (o *Operator) checkDrift(ctx context.Context, claim *karpv1.NodeClaim, hash
 	return client.IgnoreNotFound(err)
 }
 
-// noticeAnnotation holds the cloud's warning about a claim's machine, as JSON of an interruption.Event. It is written before the event is
-// acknowledged, so that no restart loses it.
+// noticeAnnotation holds the cloud's warning about a claim's machine, as JSON of an
+// interruption.Event. It is written before the event is acknowledged, so that no restart loses it.
 const noticeAnnotation = "joinery-sdk.dev/interruption"
 
 // noticeLoop reads the cloud's interruption events.

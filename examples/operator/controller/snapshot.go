@@ -65,16 +65,17 @@ type knownPool struct {
 	classHash string
 }
 
-// cached returns the objects of a kind, shared with the cache, because the library never changes an argument. It adds an error to
-// failed.
+// cached returns the objects of a kind, shared with the cache, because the library never changes an
+// argument. It adds an error to failed.
 func cached[T client.Object](ctx context.Context, o *Operator, into client.ObjectList, failed *error) []T {
 	out, err := list[T](ctx, o.client, into, client.UnsafeDisableDeepCopy)
 	*failed = errors.Join(*failed, err)
 	return out
 }
 
-// read makes a view from the caches. It leaves out invalid pools and claims, and joins their errors; such a view can be planned with. If
-// the caches or a CapacityQuota cannot be read, the view is nil: what a quota allows is not known then.
+// read makes a view from the caches. It leaves out invalid pools and claims, and joins their
+// errors; such a view can be planned with. If the caches or a CapacityQuota cannot be read, the
+// view is nil: what a quota allows is not known then.
 func (o *Operator) read(ctx context.Context) (*view, error) {
 	v := &view{claims: map[string]*karpv1.NodeClaim{}, pools: map[string]knownPool{}, moving: map[types.UID]bool{}, awaited: map[string]bool{}, repairs: map[string]lifecycle.Decision{}, now: time.Now()}
 	o.locked(func(time.Time) { v.busy = maps.Clone(o.busy) })
@@ -136,8 +137,9 @@ func (o *Operator) read(ctx context.Context) (*view, error) {
 	return v, problems
 }
 
-// readGroups finds the groups of pods that run only together. Kinds of PodGroups are read from the API server, because a cluster may have none of
-// them, and only if a pod names one. A group whose PodGroup cannot be read waits.
+// readGroups finds the groups of pods that run only together. Kinds of PodGroups are read from the
+// API server, because a cluster may have none of them, and only if a pod names one. A group whose
+// PodGroup cannot be read waits.
 func (o *Operator) readGroups(ctx context.Context, pods []*corev1.Pod) ([]gang.Group, error) {
 	groups := pipeline.GroupsOf(nil, pods)
 	if !slices.ContainsFunc(groups, func(g gang.Group) bool { return g.Waits != "" }) {
@@ -152,7 +154,8 @@ func (o *Operator) readGroups(ctx context.Context, pods []*corev1.Pod) ([]gang.G
 	return pipeline.GroupsOf(objects, pods), errors.Join(problems...)
 }
 
-// optional reads the objects of a kind that a cluster may not have from the API server. The errors are of those that cannot be read.
+// optional reads the objects of a kind that a cluster may not have from the API server. The errors
+// are of those that cannot be read.
 func optional[T any](ctx context.Context, o *Operator, kind schema.GroupKind, decode func([]byte) (T, error)) ([]T, error) {
 	mapping, err := o.client.RESTMapper().RESTMapping(kind)
 	if meta.IsNoMatchError(err) {
@@ -183,8 +186,8 @@ func optional[T any](ctx context.Context, o *Operator, kind schema.GroupKind, de
 	return out, errors.Join(problems...)
 }
 
-// correction is what the NodeOverlays of the cluster do to instance types. Where overlays cannot be read or contradict each other, it does
-// nothing, and the error says why.
+// correction is what the NodeOverlays of the cluster do to instance types. Where overlays cannot be
+// read or contradict each other, it does nothing, and the error says why.
 func (o *Operator) correction(ctx context.Context) (func([]instancetypes.InstanceType) []instancetypes.InstanceType, error) {
 	unchanged := func(types []instancetypes.InstanceType) []instancetypes.InstanceType { return types }
 	overlays, err := optional(ctx, o, schema.GroupKind{Group: "karpenter.sh", Kind: "NodeOverlay"}, overlay.Decode)
@@ -243,14 +246,15 @@ func (o *Operator) readPools(ctx context.Context, v *view, pools []*karpv1.NodeP
 	return errors.Join(problems...)
 }
 
-// decodedClaim is a version of a claim, decoded, which takes a fraction of a millisecond; there may be thousands.
+// decodedClaim is a version of a claim, decoded, which takes a fraction of a millisecond; there may
+// be thousands.
 type decodedClaim struct {
 	version string
 	claim   nodeclaim.NodeClaim
 }
 
-// readClaims decodes the claims that have changed and joins all with their nodes. What a claim promises counts until its node is
-// initialized: see scheduling.NodeClaim.
+// readClaims decodes the claims that have changed and joins all with their nodes. What a claim
+// promises counts until its node is initialized: see scheduling.NodeClaim.
 func (o *Operator) readClaims(v *view, claims []*karpv1.NodeClaim) error {
 	var before map[types.UID]decodedClaim
 	after := make(map[types.UID]decodedClaim, len(claims))

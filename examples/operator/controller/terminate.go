@@ -26,7 +26,8 @@ import (
 // drainPause is the time between two steps of a drain. Changes of pods do not reconcile claims.
 const drainPause = time.Second
 
-// reconcileNode deletes the claim of a node that is being deleted, which drains it, and releases nodes without a claim.
+// reconcileNode deletes the claim of a node that is being deleted, which drains it, and releases
+// nodes without a claim.
 func (o *Operator) reconcileNode(ctx context.Context, node *corev1.Node) (reconcile.Result, error) {
 	if !controllerutil.ContainsFinalizer(node, karpv1.TerminationFinalizer) {
 		return reconcile.Result{}, nil
@@ -43,8 +44,9 @@ func (o *Operator) reconcileNode(ctx context.Context, node *corev1.Node) (reconc
 	return reconcile.Result{}, nil
 }
 
-// release removes a node of ours that has no claim. While its machine lives, its pods run, so the review gives the machine back first. A
-// machine without a token is not ours; its node is removed only if it is being deleted.
+// release removes a node of ours that has no claim. While its machine lives, its pods run, so the
+// review gives the machine back first. A machine without a token is not ours; its node is removed
+// only if it is being deleted.
 func (o *Operator) release(ctx context.Context, node *corev1.Node) error {
 	machine, err := o.options.Provider.Get(ctx, node.Spec.ProviderID)
 	if notFoundIsFine(err) != nil || err == nil && (machine.Token != "" || node.DeletionTimestamp == nil) {
@@ -53,7 +55,8 @@ func (o *Operator) release(ctx context.Context, node *corev1.Node) error {
 	return o.removeNode(ctx, node)
 }
 
-// removeNode deletes a node without a machine, and its pods, because no kubelet is left to report that they have ended.
+// removeNode deletes a node without a machine, and its pods, because no kubelet is left to report
+// that they have ended.
 func (o *Operator) removeNode(ctx context.Context, node *corev1.Node) error {
 	pods, err := o.podsOn(ctx, node)
 	for _, p := range pods {
@@ -80,8 +83,8 @@ func (o *Operator) removeFinalizer(ctx context.Context, object client.Object) er
 	return o.write(ctx, object, func() { controllerutil.RemoveFinalizer(object, karpv1.TerminationFinalizer) })
 }
 
-// terminate ends a claim that is being deleted: taint, drain, volumes, machine, node, claim. Every step looks at the current state, so it
-// continues wherever it was interrupted.
+// terminate ends a claim that is being deleted: taint, drain, volumes, machine, node, claim. Every
+// step looks at the current state, so it continues wherever it was interrupted.
 func (o *Operator) terminate(ctx context.Context, claim *karpv1.NodeClaim) (reconcile.Result, error) {
 	if !controllerutil.ContainsFinalizer(claim, karpv1.TerminationFinalizer) {
 		return reconcile.Result{}, nil
@@ -114,8 +117,9 @@ func (o *Operator) terminate(ctx context.Context, claim *karpv1.NodeClaim) (reco
 	return reconcile.Result{}, nil
 }
 
-// machineGone reports whether there is no machine to give back. It finds a machine whose launch was not answered by its token; if the
-// cloud's list does not show it yet, the review collects it later as an orphan.
+// machineGone reports whether there is no machine to give back. It finds a machine whose launch was
+// not answered by its token; if the cloud's list does not show it yet, the review collects it later
+// as an orphan.
 func (o *Operator) machineGone(ctx context.Context, claim *karpv1.NodeClaim) (bool, error) {
 	if claim.Status.ProviderID == "" {
 		return pipeline.GiveBack(ctx, o.options.Provider, []cloudprovider.NodeClaim{{Token: string(claim.UID)}})
@@ -171,7 +175,8 @@ func (o *Operator) empty(ctx context.Context, claim *karpv1.NodeClaim, node *cor
 	return false, o.writeStatus(ctx, claim, func() { claim.StatusConditions().SetTrue(karpv1.ConditionTypeVolumesDetached) })
 }
 
-// drain evicts the pods of a node whose turn it is, and reports whether none is left that has to go. Those whose time is up are forced.
+// drain evicts the pods of a node whose turn it is, and reports whether none is left that has to
+// go. Those whose time is up are forced.
 func (o *Operator) drain(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node, deadline time.Time, why string) (pods []*corev1.Pod, done bool, err error) {
 	pods, err = o.podsOn(ctx, node)
 	budgets, unknown := list[*policyv1.PodDisruptionBudget](ctx, o.client, &policyv1.PodDisruptionBudgetList{}, client.UnsafeDisableDeepCopy)
@@ -193,8 +198,8 @@ func (o *Operator) drain(ctx context.Context, claim *karpv1.NodeClaim, node *cor
 	return pods, plan.Done(), errors.Join(errs...)
 }
 
-// close taints a node against new pods. A node that is being drained is also excluded from load balancers; one that waits for its
-// replacements still serves.
+// close taints a node against new pods. A node that is being drained is also excluded from load
+// balancers; one that waits for its replacements still serves.
 func (o *Operator) close(ctx context.Context, node *corev1.Node, drained bool) error {
 	return o.write(ctx, node, func() {
 		if !hasTaint(node, karpv1.DisruptedTaintKey) {
@@ -206,7 +211,8 @@ func (o *Operator) close(ctx context.Context, node *corev1.Node, drained bool) e
 	})
 }
 
-// evict calls the eviction API, which enforces budgets. Too many requests is no error: the next step tries again.
+// evict calls the eviction API, which enforces budgets. Too many requests is no error: the next
+// step tries again.
 func (o *Operator) evict(ctx context.Context, p *corev1.Pod, node *corev1.Node, why string) error {
 	err := o.client.SubResource("eviction").Create(ctx, p, &policyv1.Eviction{
 		ObjectMeta: metav1.ObjectMeta{Name: p.Name, Namespace: p.Namespace}, DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &p.UID}},

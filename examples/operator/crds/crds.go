@@ -14,7 +14,8 @@ import (
 	"sigs.k8s.io/karpenter/pkg/apis"
 )
 
-// Install puts Karpenter's resources, the node classes of its providers for AWS and kwok, and CapacityQuotas into a cluster, or brings them up to date, and returns when they can be used.
+// Install puts Karpenter's resources, the node classes of its providers for AWS and kwok, and
+// CapacityQuotas into a cluster, or brings them up to date, and returns when they can be used.
 func Install(cfg *rest.Config) error {
 	list := map[string]*apiextensionsv1.CustomResourceDefinition{}
 	for _, crd := range slices.Concat(aws.CRDs, kwok.CRDs, apis.CRDs, []*apiextensionsv1.CustomResourceDefinition{capacityQuotas()}) { // the AWS provider has stricter ones of the last, for its cloud only

@@ -5,8 +5,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// capacityQuotas defines CapacityQuotas for clusters that do not have them from cluster-autoscaler, whose definition cannot be imported. Of the
-// rules of its schema it has those of the limits; scheduling/capacityquota checks all of them.
+// capacityQuotas defines CapacityQuotas for clusters that do not have them from cluster-autoscaler,
+// whose definition cannot be imported. Of the rules of its schema it has those of the limits;
+// scheduling/capacityquota checks all of them.
 func capacityQuotas() *apiextensionsv1.CustomResourceDefinition {
 	const group, version = "autoscaling.x-k8s.io", "v1beta1"
 	object := func(fields map[string]apiextensionsv1.JSONSchemaProps, required ...string) apiextensionsv1.JSONSchemaProps {

@@ -23,7 +23,8 @@ type step struct {
 	want func(sandbox.State) bool
 }
 
-// stepLimit is how long a step may take; on two cores each takes a few seconds, and consolidation some more.
+// stepLimit is how long a step may take; on two cores each takes a few seconds, and consolidation
+// some more.
 const stepLimit = 2 * time.Minute
 
 // demo plays the story and prints a line whenever something has changed.
@@ -107,7 +108,8 @@ func demo(ctx context.Context, s *sandbox.Sandbox, out io.Writer) error {
 	return nil
 }
 
-// general keeps to the families of general use, of four cores and more, so that there is something to consolidate.
+// general keeps to the families of general use, of four cores and more, so that there is something
+// to consolidate.
 func general(p *karpv1.NodePool) {
 	p.Spec.Template.Spec.Requirements = append(p.Spec.Template.Spec.Requirements,
 		sandbox.Require("karpenter.k8s.aws/instance-category", "c", "m", "r"), sandbox.Require("karpenter.k8s.aws/instance-cpu", "4", "8", "16"))

@@ -1,4 +1,5 @@
-// Local runs a cluster on this machine with the operator in it, until Ctrl-C; with --demo it plays a day in ten steps instead.
+// Local runs a cluster on this machine with the operator in it, until Ctrl-C; with --demo it plays
+// a day in ten steps instead.
 //
 //	go run ./local [--demo] [--ui-bind-address 127.0.0.1:8700] [--instance-types FILE | --region us-east-1]
 package main

@@ -1,7 +1,8 @@
-// Package memory is a cloud without an account: memcloud on the wall clock, whose machines join the cluster as nodes. kwok, or another
-// stand-in for kubelets, keeps the nodes ready.
+// Package memory is a cloud without an account: memcloud on the wall clock, whose machines join the
+// cluster as nodes. kwok, or another stand-in for kubelets, keeps the nodes ready.
 //
-// The cloud lives in this process. When the process ends, its machines are gone, and the next operator collects their nodes.
+// The cloud lives in this process. When the process ends, its machines are gone, and the next
+// operator collects their nodes.
 package memory
 
 import (
@@ -38,8 +39,8 @@ type Cloud struct {
 // tick is how often the cloud's time is set and machines are looked at.
 const tick = 100 * time.Millisecond
 
-// Catalogue returns the types of a file in the format of Karpenter's KWOK provider, or the embedded EC2 catalogue of a region if the
-// name is empty.
+// Catalogue returns the types of a file in the format of Karpenter's KWOK provider, or the embedded
+// EC2 catalogue of a region if the name is empty.
 func Catalogue(file, region string) ([]instancetypes.InstanceType, error) {
 	if file == "" {
 		return ec2.Catalogue(region)
@@ -61,7 +62,8 @@ func New(types []instancetypes.InstanceType, config memcloud.Config) (*Cloud, er
 	return &Cloud{Cloud: cloud}, nil
 }
 
-// Run advances the clock and joins machines until the context ends. It logs errors of the API server and tries again.
+// Run advances the clock and joins machines until the context ends. It logs errors of the API
+// server and tries again.
 func (c *Cloud) Run(ctx context.Context, api client.Client) error {
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
 		c.Clock().Advance(time.Since(c.Clock().Now()))
@@ -73,14 +75,16 @@ func (c *Cloud) Run(ctx context.Context, api client.Client) error {
 	return nil
 }
 
-// Kubelets join the machines of any cloud to a cluster. The zero value has joined none. It is not safe for concurrent use.
+// Kubelets join the machines of any cloud to a cluster. The zero value has joined none. It is not
+// safe for concurrent use.
 type Kubelets struct {
 	nodes map[string]string // name of the node by id of the machine
 	boots map[string]int    // how often each was rebooted, by id of the machine
 }
 
-// Join creates a node for every machine that has booted, and deletes nodes without a machine, as a cloud's node controller does. Machines
-// are all machines of the cloud. Calls run in parallel, because machines do not wait for each other.
+// Join creates a node for every machine that has booted, and deletes nodes without a machine, as a
+// cloud's node controller does. Machines are all machines of the cloud. Calls run in parallel,
+// because machines do not wait for each other.
 func (k *Kubelets) Join(ctx context.Context, api client.Client, machines []cloudprovider.Instance) error {
 	type change struct {
 		machine, node string
@@ -114,7 +118,8 @@ func (k *Kubelets) Join(ctx context.Context, api client.Client, machines []cloud
 	return errors.Join(errs...)
 }
 
-// reboot gives the nodes of machines that were rebooted another boot id. All that was wrong with them is gone.
+// reboot gives the nodes of machines that were rebooted another boot id. All that was wrong with
+// them is gone.
 func (k *Kubelets) reboot(ctx context.Context, api client.Client, machines []cloudprovider.Instance, reboots func(id string) int) error {
 	if k.boots == nil {
 		k.boots = map[string]int{}
@@ -142,7 +147,8 @@ func (k *Kubelets) reboot(ctx context.Context, api client.Client, machines []clo
 	return errors.Join(errs...)
 }
 
-// kubelet returns the node that a machine registers: not ready, and tainted until its claim is found.
+// kubelet returns the node that a machine registers: not ready, and tainted until its claim is
+// found.
 func kubelet(machine cloudprovider.Instance) *corev1.Node {
 	labels := maps.Clone(machine.Labels)
 	labels[corev1.LabelHostname] = machine.Claim

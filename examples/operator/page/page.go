@@ -1,5 +1,6 @@
-// Package page shows the cluster in a browser: nodes as boxes with their pods, which nodes are coming and going, and the cost over time. It
-// is one embedded file and a stream of server-sent events.
+// Package page shows the cluster in a browser: nodes as boxes with their pods, which nodes are
+// coming and going, and the cost over time. It is one embedded file and a stream of server-sent
+// events.
 package page
 
 import (
@@ -38,7 +39,8 @@ type server struct {
 	cost []picture.Point
 }
 
-// Serve returns the runnables that serve the page of an operator at an address; none if the address is empty.
+// Serve returns the runnables that serve the page of an operator at an address; none if the address
+// is empty.
 func Serve(address string, operator *controller.Operator) []manager.Runnable {
 	if address == "" {
 		return nil

@@ -19,8 +19,9 @@ func Class() *kwok.KWOKNodeClass {
 	return &kwok.KWOKNodeClass{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
 }
 
-// Pool is a node pool of the class "default" that buys on-demand and spot nodes, gives back what is empty or underused as soon as
-// it is seen, and has no bound on how many at a time. The changes are applied in order.
+// Pool is a node pool of the class "default" that buys on-demand and spot nodes, gives back what is
+// empty or underused as soon as it is seen, and has no bound on how many at a time. The changes are
+// applied in order.
 func Pool(name string, changes ...func(*karpv1.NodePool)) *karpv1.NodePool {
 	p := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	p.Spec.Template.Spec.NodeClassRef = &karpv1.NodeClassReference{Group: "karpenter.kwok.sh", Kind: "KWOKNodeClass", Name: "default"}

@@ -15,7 +15,8 @@ import (
 	"github.com/joinery-sdk/joinery/examples/operator/deploy"
 )
 
-// asOperator is the config of an administrator as that of the operator's service account, which gets its rights first.
+// asOperator is the config of an administrator as that of the operator's service account, which
+// gets its rights first.
 func asOperator(ctx context.Context, cfg *rest.Config, api client.Client) (*rest.Config, error) {
 	for documents := yaml.NewYAMLOrJSONDecoder(strings.NewReader(deploy.RBAC), 4096); ; {
 		var object unstructured.Unstructured

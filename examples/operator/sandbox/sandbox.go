@@ -1,5 +1,5 @@
-// Package sandbox is a cluster with a cloud in it, ready for an operator: what the demonstration, the tests and the comparison
-// have in common.
+// Package sandbox is a cluster with a cloud in it, ready for an operator: what the demonstration,
+// the tests and the comparison have in common.
 package sandbox
 
 import (
@@ -24,7 +24,7 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes"
 )
 
-// Sandbox is what runs. Make one by [Start].
+// Sandbox is a running cluster and cloud. Make one by [Start].
 type Sandbox struct {
 	*cluster.Cluster
 	// Client reads and writes without a cache.
@@ -37,8 +37,9 @@ type Sandbox struct {
 	cancel     context.CancelFunc
 }
 
-// Start builds what is missing, starts a cluster with its files in the folder dir, which must be new, installs the resources and
-// opens the cloud. Machines need the config's times to boot and to go.
+// Start builds what is missing, starts a cluster with its files in the folder dir, which must be
+// new, installs the resources and starts the cloud. The config says how long machines take to boot
+// and to shut down (its Boot and Shutdown).
 func Start(ctx context.Context, progress io.Writer, dir string, types []instancetypes.InstanceType, config memcloud.Config) (*Sandbox, error) {
 	bin, err := cluster.Build(ctx, progress)
 	if err != nil {
@@ -84,7 +85,8 @@ type Run struct {
 	ended  chan error
 }
 
-// Operate starts an operator on the sandbox, with its cloud unless the options name another provider, and what runs beside it.
+// Operate starts an operator on the sandbox, with its cloud unless the options name another
+// provider, and what runs beside it.
 func (s *Sandbox) Operate(ctx context.Context, options controller.Options, beside ...func(*controller.Operator) []manager.Runnable) (*Run, error) {
 	if options.Provider == nil {
 		options.Provider = s.Cloud

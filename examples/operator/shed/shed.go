@@ -16,9 +16,9 @@ import (
 	"github.com/joinery-sdk/joinery/deprovision/eviction"
 )
 
-// mostNodes is the number of nodes whose pods get other deletion costs in one pass, besides nodes that
-// are leaving. Karpenter has the same limit. It keeps a change of ranks from becoming a storm of
-// patches.
+// mostNodes is the number of nodes whose pods get other deletion costs in one pass, besides nodes
+// that are leaving. Karpenter has the same limit. It keeps a change of ranks from becoming a storm
+// of patches.
 const mostNodes = 50
 
 // Annotations are the deletion costs that pods have, by UID.

@@ -33,7 +33,8 @@ type result struct {
 	Evictions                  float64
 }
 
-// step is one change of the workload. Seconds are until the last pod is bound, Price is then and Rest after the rest.
+// step is one change of the workload. Seconds are until the last pod is bound, Price is then and
+// Rest after the rest.
 type step struct {
 	Name                 string
 	Seconds, Price, Rest float64

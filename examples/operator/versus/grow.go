@@ -18,11 +18,12 @@ import (
 	"github.com/joinery-sdk/joinery/examples/operator/sandbox"
 )
 
-// wave is how many nodes' pods are there at once to wait: kube-scheduler tries every pending pod again whenever a node joins, and with
-// 50,000 of them two cores do little else.
+// wave is how many nodes' pods are there at once to wait: kube-scheduler tries every pending pod
+// again whenever a node joins, and with 50,000 of them two cores do little else.
 const wave = 1000
 
-// grow has the operator bring up nodes for ten pods each, in ten deployments, gives them back, and writes what that took.
+// grow has the operator bring up nodes for ten pods each, in ten deployments, gives them back, and
+// writes what that took.
 func grow(ctx context.Context, s side, bin, dir string, nodes int, out string, progress io.Writer) error {
 	c, api, cached, end, err := start(ctx, s, bin, dir)
 	if err != nil {
@@ -107,7 +108,8 @@ func grown(ctx context.Context, cfg *rest.Config, api client.Client, cached clie
 // parts is the same part of each deployment.
 func parts(n int, part float64) []float64 { return slices.Repeat([]float64{part}, n) }
 
-// answered is how many requests the API server has answered, and how many evictions it has granted, by its own metrics.
+// answered is how many requests the API server has answered, and how many evictions it has granted,
+// by its own metrics.
 func answered(ctx context.Context, cfg *rest.Config) (all, evictions float64, err error) {
 	web, err := rest.HTTPClientFor(cfg)
 	if err != nil {

@@ -1,5 +1,6 @@
-// Versus plays the same day twice on the same kind of cluster: with Karpenter and its KWOK provider, and with the operator and the
-// memory provider, both with the catalogue of Karpenter's KWOK provider. It writes what each of them took for it.
+// Versus plays the same day twice on the same kind of cluster: with Karpenter and its KWOK
+// provider, and with the operator and the memory provider, both with the catalogue of Karpenter's
+// KWOK provider. It writes how much time, money and work each of them needed for that day.
 //
 // With --nodes it has the operator alone bring up a large cluster, and writes what that took.
 //
@@ -100,7 +101,8 @@ func run(ctx context.Context, args []string, progress io.Writer) error {
 	return write(*out, results)
 }
 
-// catalogue is what both sell: Karpenter's file, and the same with what Karpenter's code takes off each node.
+// catalogue is what both sell: Karpenter's file, and the same with what Karpenter's code takes off
+// each node.
 type catalogue struct {
 	original, file string
 	list           []instancetypes.InstanceType
@@ -150,7 +152,8 @@ func build(ctx context.Context, bin, dir string, progress io.Writer) (karpenter,
 	return karpenter, operator, types, os.WriteFile(types.file, data, 0o600)
 }
 
-// start starts a cluster in a folder, which must be new, and one side on it. What it returns ends both, and says what the side has used.
+// start starts a cluster in a folder, which must be new, and one side on it. What it returns ends
+// both, and says what the side has used.
 func start(ctx context.Context, s side, bin, dir string) (c *cluster.Cluster, api client.Client, cached client.Reader, end func() (cpu, memory float64), err error) {
 	if c, err = cluster.Start(ctx, bin, dir); err != nil {
 		return nil, nil, nil, nil, err
@@ -199,7 +202,8 @@ func play(ctx context.Context, s side, bin, dir string, types []instancetypes.In
 	return r, nil
 }
 
-// usage is what a process has used: seconds of CPU, and MiB of memory at most. It reads /proc; elsewhere it is zero.
+// usage is what a process has used: seconds of CPU, and MiB of memory at most. It reads /proc;
+// elsewhere it is zero.
 func usage(pid int) (cpu, memory float64) {
 	if data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err == nil {
 		if _, rest, ok := strings.Cut(string(data), ") "); ok {

@@ -41,8 +41,9 @@ type Observation struct {
 	Nodes []*corev1.Node
 	// LastPodEvent is when a pod last came to or left a node, by node name, if known.
 	LastPodEvent map[string]time.Time
-	// TakenBack are the names, sorted, of the nodes that the cloud had announced to take back by
-	// this moment. The source is Karpenter's log or a taint of aws-node-termination-handler.
+	// TakenBack are the names, sorted, of the nodes that the cloud had announced by this moment
+	// that it would take back. The source is Karpenter's log or a taint of
+	// aws-node-termination-handler.
 	TakenBack []string
 }
 

@@ -33,11 +33,11 @@ type Sale struct {
 	group map[string]string // by node name: the pool that was made for the node
 }
 
-// Sale combines the pools with what a market offers them. A node that its pool does not sell
-// creates a pool for its own group. That pool has the types, zones and capacity types that were
-// seen in the group, with types at least as large as the nodes, and the labels and taints that all
-// of its nodes had. So every node of a known type has a price, and buying as the cluster did stays
-// within what is for sale.
+// Sale combines the pools with what a market offers them. For nodes that no pool sells, Sale adds a
+// pool, one for each group of such nodes (for example a managed node group). That pool has the
+// types, zones and capacity types that were seen in the group, with types at least as large as the
+// nodes, and the labels and taints that all of its nodes had. So every node of a known type has a
+// price, and buying as the cluster did stays within what is for sale.
 func (h *History) Sale(market *pipeline.Market) (*Sale, error) {
 	m := *h.Cluster
 	m.Pods, m.Workloads, m.Nodes, m.NodeClaims = nil, nil, nil, nil

@@ -251,8 +251,8 @@ func sortObjects[T metav1.Object](list []T) {
 	})
 }
 
-// counts returns names with their counts, sorted by name, and the sum. After the twelfth it says how
-// many more there are.
+// counts returns names with their counts, sorted by name, and the sum. After the twelfth it says
+// how many more there are.
 func counts(of map[string]int, more string) (text string, total int) {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(of)) {

@@ -4,10 +4,11 @@
 // # Strictness
 //
 // These are errors: a field that the kind does not have, a value of the wrong type, a key given
-// twice, a second object of the same name, and anything that an API server would refuse for reasons
-// that matter to placement. All are reported, with the name that was probably meant. What a live
-// cluster adds is accepted: status, managed fields (which are dropped), later fields of status.
-// Kinds that planning ignores are counted in a note.
+// twice, a second object of the same name (in the files of a directory, the last one counts), and
+// anything that an API server would refuse for reasons that matter to placement. All are reported,
+// with the name that was probably meant. What a live cluster adds is accepted: status, managed
+// fields (which are dropped), later fields of status. Kinds that planning ignores are counted in a
+// note.
 //
 // # YAML
 //
@@ -22,7 +23,8 @@
 // manifests. So a live export with both counts nothing twice.
 //
 //   - A live pod belongs to a controller by its owner reference. If the ReplicaSet or Job between
-//     them is missing, it belongs to it by the name and pod-template-hash that controllers assign.
+//     pod and controller is missing, the pod's name and pod-template-hash show to which controller
+//     it belongs.
 //   - Pods that have finished or are being deleted do not count, but they keep their name.
 //   - A ReplicaSet whose Deployment is present adds nothing of its own.
 //   - A Job wants the lesser of parallelism and the number missing from completions.
@@ -31,7 +33,8 @@
 //   - If a HorizontalPodAutoscaler has the controller as its target, the controller wants at least
 //     minReplicas and at most maxReplicas, as in a cluster. 0 replicas stay 0. A note says so.
 //
-// ResourceQuotas change no pod: a note names those that the pods would exceed, and the others.
+// ResourceQuotas do not change what is planned. A note names each one that the pods would exceed,
+// and another note the rest.
 //
 // # Limits
 //

@@ -29,10 +29,12 @@ type Options struct {
 	Stdin io.Reader
 	// Files are in memory and are read in addition to the arguments.
 	Files []File
-	// Stored says that an API server has stored the objects. An odd pod is then left to the plan.
+	// Stored says that an API server has stored the objects. Then Read does not check the values in
+	// single objects; the plan refuses pods that it cannot place.
 	Stored bool
-	// Classes are decoders of node classes by kind, such as "EC2NodeClass", which make other kinds
-	// known. AWSNodeTemplate and EC2NodeClass are also read without one, as raw JSON.
+	// Classes has a decoder for each kind of node class, such as "EC2NodeClass". A kind that is
+	// listed here is read. AWSNodeTemplate and EC2NodeClass are also read without a decoder, as raw
+	// JSON.
 	Classes map[string]ClassDecoder
 	// Replace names files or directories whose objects replace those of the same kind, namespace
 	// and name. An object that replaces none is added.
@@ -58,11 +60,14 @@ const MaxPods = 1_000_000
 type ClassDecoder func(raw json.RawMessage) (any, error)
 
 // Read reads files, the *.yaml, *.yml and *.json files in and below directories, and "-", standard
-// input. It skips files of a directory that hold no object. If an object is there several times,
-// the last one counts, as in kubectl. Notes say both. The error joins one [*Problem] for each
-// mistake, and one for all templates of a directory, at most a thousand, and the snapshot is nil.
-// It is a mistake if the arguments hold no document, because an earlier step has probably failed.
-// Time is linear in the input.
+// input. It skips files of a directory that hold no object. If the files of directories have an
+// object several times, the last one counts, as in kubectl. Notes count the skipped files and name
+// these objects. Otherwise a second object of the same name is a mistake.
+//
+// If there are mistakes, the snapshot is nil and the error joins a [*Problem] for each, at most a
+// thousand. All template files of one directory, such as those of a Helm chart, count as one
+// mistake. It is a mistake if the arguments hold no document, because an earlier step has probably
+// failed. Time is linear in the input.
 func Read(args []string, o *Options) (*Snapshot, error) {
 	if o == nil {
 		o = &Options{}

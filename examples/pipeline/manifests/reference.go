@@ -112,8 +112,8 @@ func (b *builder) namespaces() {
 	}
 }
 
-// selectsNamespaces reports whether a term between pods asks for labels of namespaces, other than the
-// one that is their name.
+// selectsNamespaces reports whether a term between pods asks for labels of namespaces, other than
+// the one that is their name.
 func selectsNamespaces(a *corev1.Affinity) bool {
 	if a == nil {
 		return false

@@ -158,9 +158,9 @@ func passOver(files []File, results []result) int {
 	return len(passed)
 }
 
-// supersede removes objects of found files that are repeated later, in the same file or another one,
-// such as overlays of one base: the last one counts, as when kubectl applies a directory. It returns each such object with
-// its places, in the order of the input.
+// supersede removes objects of found files that are repeated later, in the same file or another
+// one, such as overlays of one base: the last one counts, as when kubectl applies a directory. It
+// returns each such object with its places, in the order of the input.
 func supersede(files []File, results []result) []string {
 	found := map[string]bool{}
 	for _, f := range files {
@@ -225,8 +225,8 @@ func refusePatches(found map[string]bool, results []result) {
 	}
 }
 
-// selectorOf returns the selector of a controller. needs reports whether a cluster refuses the object
-// without one.
+// selectorOf returns the selector of a controller. needs reports whether a cluster refuses the
+// object without one.
 func selectorOf(value any) (selector *metav1.LabelSelector, needs bool) {
 	switch v := value.(type) {
 	case *appsv1.Deployment:

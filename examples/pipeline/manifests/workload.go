@@ -16,8 +16,8 @@ import (
 // Workload is a controller and the pods that it still has to create. The pods are the same except
 // for the name, so a million of them costs no more than one until each is used. The volumes of a
 // StatefulSet are an exception. If the input has the claim of an earlier pod, the new pod refers to
-// it. Claims that do not exist yet become ephemeral volumes, which have the same class, size and
-// lifetime before the pod runs.
+// it. Claims that do not exist yet become ephemeral volumes. For a pod that does not run yet, these
+// are equivalent: they have the same class and size, and are made with the pod.
 type Workload struct {
 	// Kind, Namespace and Name are those of the controller.
 	Kind, Namespace, Name string

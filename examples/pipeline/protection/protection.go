@@ -1,6 +1,6 @@
-// Package protection says what it costs to keep pods where they are. It computes how many dollars
-// an hour more consolidation would save without one PodDisruptionBudget, without the annotations of
-// one workload, or without that of one node.
+// Package protection says what it costs to keep pods where they are. It computes how much more
+// consolidation would save, in dollars an hour, without one PodDisruptionBudget, without the
+// annotations of one workload, or without the annotation of one node.
 //
 // Package rulecost has the costs of rules that restrict where pods may go. The rules here do not:
 // they only keep nodes from being given back.

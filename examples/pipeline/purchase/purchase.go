@@ -19,8 +19,8 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// Report is a purchase. It has the keys of a plan's report, and like them, its keys are an
-// interface.
+// Report is a purchase. It has the JSON keys of a plan's report and one more. All of them are an
+// interface: they do not change.
 type Report struct {
 	report.Report
 	// Refused is what the provider refused, in the order in which it became known.

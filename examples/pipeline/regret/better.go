@@ -64,8 +64,8 @@ func (a *auditor) better(ctx context.Context, d *Decision, r *row) error {
 	return nil
 }
 
-// there reports whether the node is older than the history, which then has no purchase of it. A node
-// of the first observation whose creation is unknown counts as older.
+// there reports whether the node is older than the history, which then has no purchase of it. A
+// node of the first observation whose creation is unknown counts as older.
 func (a *auditor) there(r *row) bool {
 	begin := a.report.From
 	return r.From.Equal(begin) && (r.created.IsZero() || r.created.Before(begin))

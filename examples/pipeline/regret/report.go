@@ -46,10 +46,11 @@ type Kind string
 
 // The kinds of decisions.
 const (
-	// Bought is a purchase in the time of the history that was dearer than necessary when it was made.
+	// Bought is a purchase in the time of the history that was dearer than necessary when it was
+	// made.
 	Bought Kind = "bought"
-	// Kept is a node whose pods had a cheaper place later, or one from before the history whose pods
-	// had a cheaper place when it began.
+	// Kept is a node whose pods had a cheaper place later, or one from before the history whose
+	// pods had a cheaper place when it began.
 	Kept Kind = "kept"
 	// Empty is a node that was paid for while no pod ran on it.
 	Empty Kind = "empty"

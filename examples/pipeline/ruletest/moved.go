@@ -16,8 +16,9 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling"
 )
 
-// Explaining a broken rule plans again at most maxTries and maxWays times. All rules of a plan together plan at
-// most maxSpent pods again. So the explanation stays quick and does not depend on the machine.
+// Explaining a broken rule plans again at most maxTries and maxWays times. All rules of a plan
+// together plan at most maxSpent pods again. So the explanation stays quick and does not depend on
+// the machine.
 const (
 	maxTries = 48 // without one thing
 	maxWays  = 64 // forced to keep the rule, see [inquiry.ways]

@@ -71,8 +71,8 @@ func (t *Table) Write(w io.Writer) error {
 	return err
 }
 
-// widths returns the width of each column, and of its longest word, but at least [leastWidth] if the
-// column is that wide.
+// widths returns the width of each column, and of its longest word, but at least [leastWidth] if
+// the column is that wide.
 func (t *Table) widths() (natural, least []int) {
 	for i, h := range t.header {
 		n, word := text.StringWidthWithoutEscSequences(h), 0
@@ -152,8 +152,8 @@ func (t *Table) render(widths []int, gap string) string {
 	return w.Render()
 }
 
-// details prints the cells from a column on, each with its header, below their row. A cell that does
-// not fit the line begins the next one.
+// details prints the cells from a column on, each with its header, below their row. A cell that
+// does not fit the line begins the next one.
 func (t *Table) details(cells []string, from int) string {
 	const indent, gap = "    ", "  "
 	room := max(leastWidth, t.screen.Width-len(indent))

@@ -52,9 +52,9 @@ type Answer struct {
 }
 
 // Ask says whether the pods fit, what would have to be bought for them, or that some of them cannot
-// have a place. It does not change the state. The pods must have no node, and names that no pod of
-// the state has. The same state and pods give the same answer. The errors are those of [plan.Make];
-// a pod without a place is not an error.
+// have a place. It does not change the state. The pods must not be bound to a node, and no pod of
+// the state may have the same name. The same state and pods give the same answer. The errors are
+// those of [plan.Make]; a pod without a place is not an error.
 //
 // An answer without a plan costs O(pods + inspected nodes). A plan costs O(cluster), or O(what is
 // for sale) for pods that fit on no node.

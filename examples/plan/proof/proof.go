@@ -114,10 +114,12 @@ type Offering struct {
 
 // Bound is a lower bound of the cost of any plan of the same pods, with its certificate.
 //
-// Each pod of a class has a value, and each type has a price of each resource. A node can hold at
-// most the value of its free resources at these prices, plus what the pods that fit are worth above
-// the price of their requests. The bound is the cost below which no set of whole nodes holds the
-// value of the placed pods, less what the existing nodes hold.
+// Each pod of a class has a value, and each type has a price of each resource. With these prices,
+// the pods on a node are worth at most the price of its free resources, plus, for each pod that
+// fits, its value minus the price of its requests.
+//
+// Subtract from the value of the placed pods what the existing nodes can hold. No set of whole
+// nodes that costs less than the bound holds the rest.
 type Bound struct {
 	CostPerHour int64 `json:"costPerHour"`
 	// Values are the values of the pods, in the order of Document.Pods.

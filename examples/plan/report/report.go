@@ -159,7 +159,7 @@ type Gang struct {
 	Nodes    []string `json:"nodes"`
 	NewNodes int      `json:"newNodes"`
 	// PricePerHour is the price of its new nodes. LowerBoundPerHour is a lower bound of the cost of
-	// nodes that hold it in one domain. Both are in dollars.
+	// nodes that hold it in no more domains than allowed. Both are in dollars.
 	PricePerHour      float64 `json:"pricePerHour"`
 	LowerBoundPerHour float64 `json:"lowerBoundPerHour"`
 	// Why is what the pods without a place wait for.

@@ -1,6 +1,6 @@
-// Package rulecost says what each rule costs: how many dollars an hour the same pods would cost
-// less without one requirement of a pool, one selector, spread, anti-affinity, limit or preference.
-// It also finds pairs of rules that save only together.
+// Package rulecost says what each rule costs: how much less, in dollars an hour, the same pods
+// would cost without it. A rule is one requirement of a pool, selector, spread, anti-affinity,
+// limit or preference. The package also finds pairs of rules that save only together.
 //
 // All rules are ranked by an estimate of what they can save. The most promising ones are lifted in
 // quick plans, and the best of these are planned again with full effort. So a verified saving
@@ -47,8 +47,8 @@ type Cost struct {
 	HighPerHour float64 `json:"highPerHour"`
 }
 
-// Report is the cost of the rules of a plan, dearest first; equal costs are in the order in which
-// the rules promised to save.
+// Report is the cost of the rules of a plan, dearest first. Rules of equal cost are in descending
+// order of their estimated saving.
 type Report struct {
 	// PerHour is the cost of the plan. The costs of the rules do not add up to it, because several
 	// rules may forbid the same thing.

@@ -24,9 +24,9 @@ type Buffer struct {
 }
 
 // Buffers returns the spares as objects of a namespace: one for each pool, type, zone and capacity
-// type. They request what nodes always have, and of extended resources those that pods of the
-// cluster request: what else a type could have, such as branch interfaces, its nodes may not
-// advertise.
+// type. Their pods request the resources that every node has. They request an extended resource
+// only if pods of the cluster do, because nodes do not always advertise the others, such as branch
+// interfaces.
 func (h *Headroom) Buffers(namespace string) []Buffer {
 	var out []Buffer
 	at, wanted := map[string]int{}, map[corev1.ResourceName]bool{}

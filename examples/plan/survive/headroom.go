@@ -31,7 +31,7 @@ type Headroom struct {
 	// Spares are the nodes, dearest first.
 	Spares []Spare
 	// PricePerHour is their price in dollars. LowerBoundPerHour is a lower bound of the price of
-	// any headroom with which the same failures hold.
+	// any headroom with which the cluster survives the same failures.
 	PricePerHour, LowerBoundPerHour float64
 	// Unmet are the failures that still let pods wait, because limits of pools allow no more nodes.
 	Unmet []Failure
@@ -43,8 +43,8 @@ type Headroom struct {
 // Cluster returns the snapshot with the headroom in it. It must only be read.
 func (h *Headroom) Cluster() scheduling.Snapshot { return h.final.cluster() }
 
-// Verify checks the lower bound again: the packing of all displaced pods, and that none is cheaper,
-// as in [binpack.Instance.VerifyBound].
+// Verify checks the lower bound again, as [binpack.Instance.VerifyBound] does: that the packing of
+// all displaced pods is valid, and that no packing is cheaper than the bound.
 func (h *Headroom) Verify() error {
 	if h.proof == nil {
 		return nil

@@ -52,7 +52,8 @@ type Report struct {
 	// Workloads are those that some failure leaves waiting or without a place, worst first, then by
 	// name.
 	Workloads []Workload
-	// Headroom makes every failure hold, except for lost pods, which no capacity helps.
+	// With Headroom, all displaced pods have places at once after every failure. Exceptions are
+	// lost pods, which no capacity helps, and [Headroom.Unmet].
 	Headroom Headroom
 }
 
@@ -85,9 +86,9 @@ func (r *rehearsal) all(ctx context.Context, kinds []Kind) ([]Outcome, error) {
 	return out, nil
 }
 
-// Of is [Rehearse] with the effect on workloads and with the headroom that makes failures hold. The
-// headroom costs a bounded number of additional plans. kept are nodes that are kept free in
-// addition to the plan, such as those of CapacityBuffers.
+// Of is [Rehearse], plus the effect on each workload and the headroom with which the cluster
+// survives the failures. The headroom costs a bounded number of additional plans. kept are nodes
+// that are kept free in addition to the plan, such as those of CapacityBuffers.
 func Of(ctx context.Context, p *plan.Plan, by *plan.Options, kinds []Kind, kept ...*corev1.Node) (*Report, error) {
 	r := rehearsal{snapshot: p.CarriedOut(), by: urgent(by)}
 	r.snapshot.Nodes = slices.Concat(r.snapshot.Nodes, kept)

@@ -72,7 +72,8 @@ type options struct {
 	work      *work
 }
 
-// Command is the program provision. It reads "-" from stdin, and writes where the command does.
+// Command is the program provision. The argument "-" means stdin. Output goes to the writers of the
+// cobra command.
 func Command(stdin io.Reader) *cobra.Command {
 	o := options{work: new(work)}
 	cmd := inputs.Command(&cobra.Command{

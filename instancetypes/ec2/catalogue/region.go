@@ -45,7 +45,8 @@ type Offer struct {
 	Estimated bool
 	// Spot is an estimate in US dollars per hour: the on-demand price minus the usual savings. 0
 	// means that there is no number, or that it is not sold as spot. Guessed says that the savings
-	// are assumed: those of the type's neighbours, or its own up to a limit that lasts.
+	// are assumed: the median of similar types, or the type's own, capped at 75% because greater
+	// savings do not last.
 	Spot    float64
 	Guessed bool
 }

@@ -19,8 +19,8 @@ type Description struct {
 	ClockMHz        int64  // sustained; 0 means unknown
 	Hypervisor      string // nitro or xen; empty on bare metal
 	BareMetal       bool
-	Burstable       bool
-	NitroEnclaves   bool
+	Burstable       bool // the CPU has a baseline and credits
+	NitroEnclaves   bool // it can run Nitro Enclaves
 
 	// MaxInterfaces is the number of network interfaces over all network cards.
 	MaxInterfaces int64
@@ -28,12 +28,12 @@ type Description struct {
 	// pods.
 	DefaultCardInterfaces int64
 	NetworkCards          int64
-	IPv4PerInterface      int64
+	IPv4PerInterface      int64 // private IPv4 addresses, the primary one included
 	EFAInterfaces         int64 // elastic fabric adapters, at most one per card
-	EncryptionInTransit   bool
-	// NetworkMbps is the baseline bandwidth in megabit per second; 0 means unknown.
-	// DescribeInstanceTypes reports another number per card, so the published one comes from
-	// elsewhere (see package catalogue).
+	EncryptionInTransit   bool  // traffic between instances of such types is encrypted
+	// NetworkMbps is the baseline bandwidth in megabit per second; 0 means unknown. This is the
+	// number that AWS publishes. DescribeInstanceTypes reports a different one for each network
+	// card, so this one comes from package catalogue.
 	NetworkMbps int64
 	// BranchInterfaces is the number of pods with their own security groups
 	// (vpc.amazonaws.com/pod-eni). DescribeInstanceTypes does not report it.
@@ -50,6 +50,8 @@ type Description struct {
 	LocalStorageGB int64 // instance store, in 10^9 bytes
 	LocalNVMe      bool
 
+	// GPUs, Neuron and Accelerators have an entry for each kind of device. A device may be both in
+	// Neuron and in Accelerators.
 	GPUs         []GPU
 	Neuron       []NeuronDevice
 	Accelerators []Accelerator

@@ -21,10 +21,10 @@ type OnDemandPrices struct {
 }
 
 // ReadProducts reads the output of `aws pricing get-products --service-code AmazonEC2`, one page or
-// several in sequence. It skips products of another region, with another system than Linux, with
-// another tenancy than shared (for bare metal: dedicated), with software, and without a price. So
-// any filter works that includes the right products. odd joins a line for each invalid product. The
-// error says that the data is not such an answer.
+// several in sequence. It skips a product if its region is another one, its system is not Linux,
+// its tenancy is not shared (for bare metal: dedicated), it includes preinstalled software, or it
+// has no price. So any filter works that includes the right products. odd joins a line for each
+// invalid product. The error says that the data is not such an answer.
 func ReadProducts(data []byte, region string) (out OnDemandPrices, odd, err error) {
 	out.Types = map[string]float64{}
 	dec := json.NewDecoder(bytes.NewReader(data))

@@ -75,7 +75,7 @@ func Decode(raw json.RawMessage) (NodeClass, error) {
 	return c, nil
 }
 
-// DecodeProvider reads the inline provider of a Provisioner karpenter.sh/v1alpha5. It is an
+// DecodeProvider reads the inline provider of a Provisioner of karpenter.sh/v1alpha5. It is an
 // AWSNodeTemplate without user data, image selector and detailed monitoring. Paths of faults start
 // with spec.provider.
 func DecodeProvider(raw json.RawMessage) (NodeClass, error) {

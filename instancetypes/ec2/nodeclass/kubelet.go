@@ -14,13 +14,20 @@ import (
 
 // Kubelet is the kubelet configuration of an EC2NodeClass v1. Nil and empty mean the default.
 type Kubelet struct {
-	ClusterDNS                                              []string
-	MaxPods, PodsPerCore                                    *int32
-	KubeReserved, SystemReserved                            corev1.ResourceList
-	EvictionHard, EvictionSoft, EvictionSoftGracePeriod     map[string]string
-	EvictionMaxPodGracePeriod                               *int32
+	ClusterDNS                   []string
+	MaxPods, PodsPerCore         *int32
+	KubeReserved, SystemReserved corev1.ResourceList
+	// EvictionHard and EvictionSoft are thresholds by signal ("memory.available"), each a quantity
+	// or a percentage. EvictionSoftGracePeriod is how long a soft threshold may be crossed, by
+	// signal, as a duration such as "1m30s".
+	EvictionHard, EvictionSoft, EvictionSoftGracePeriod map[string]string
+	// EvictionMaxPodGracePeriod is the longest grace period of pods evicted at a soft threshold, in
+	// seconds.
+	EvictionMaxPodGracePeriod *int32
+	// ImageGCHighThresholdPercent and ImageGCLowThresholdPercent are the disk usage at which image
+	// collection starts and stops, in percent.
 	ImageGCHighThresholdPercent, ImageGCLowThresholdPercent *int32
-	CPUCFSQuota                                             *bool
+	CPUCFSQuota                                             *bool // whether CPU limits are enforced
 	// Further has all other settings of a KubeletConfiguration (kubelet.config.k8s.io/v1beta1), as
 	// JSON by name. nil means none.
 	Further map[string]json.RawMessage `json:",omitzero"`

@@ -21,14 +21,18 @@ type NodeClass struct {
 	// only AWSNodeTemplate has.
 	Role, InstanceProfile string
 	LaunchTemplate        string // of v1alpha1: the name of a template in place of the fields below; package aws refuses it
-	UserData, Context     string
-	Tags                  map[string]string
+	// UserData is the plain text, not in base64. Context is an id that EC2 gets with each launch, as
+	// CreateFleet's field Context. Empty means none.
+	UserData, Context string
+	Tags              map[string]string
 
 	BlockDevices       []BlockDevice
 	RAID0              bool // local disks become the ephemeral storage
 	Metadata           MetadataOptions
 	DetailedMonitoring bool
 	AssociatePublicIP  *bool // nil means that the subnet decides
+	// IPPrefixCount is the number of address prefixes of each interface with an address; nil means
+	// that EC2 decides.
 	IPPrefixCount      *int32
 	NetworkInterfaces  []NetworkInterface
 	ConnectionTracking *ConnectionTracking
@@ -43,7 +47,7 @@ type NodeClass struct {
 
 // Term selects resources that match everything that is set.
 type Term struct {
-	IDs, Names, Owners []string // one of each must match
+	IDs, Names, Owners []string // of each list that is not empty, one entry must match
 	Tags               []Tag    // all must match
 	Alias              string   // of an image: family@version
 	SSMParameter       string   // the parameter with an image's id
@@ -62,28 +66,30 @@ type PlacementGroup struct{ Name, ID string }
 
 // BlockDevice is a disk that an instance is launched with.
 type BlockDevice struct {
-	Device              string
-	Root                bool  // marked as the root volume
-	Bytes               int64 // 0 means as large as the snapshot
-	Type                string
-	IOPS, Throughput    int64 // 0 means default; MiB/s
-	InitializationRate  int64 // MiB/s; 0 means default
+	Device              string // such as /dev/xvda
+	Root                bool   // marked as the root volume
+	Bytes               int64  // 0 means as large as the snapshot
+	Type                string // as EC2 names it, such as gp3; empty means EC2's default
+	IOPS                int64  // I/O operations a second; 0 means EC2's default
+	Throughput          int64  // MiB/s; 0 means EC2's default
+	InitializationRate  int64  // MiB/s; 0 means EC2's default
 	KMSKeyID, Snapshot  string
 	Encrypted           *bool
 	DeleteOnTermination *bool
 }
 
-// MetadataOptions configure the instance metadata service.
+// MetadataOptions configure the instance metadata service. [Decode] sets every field. Package aws
+// takes the zero value of a field as the default of EC2NodeClass v1.
 type MetadataOptions struct {
-	Endpoint string // enabled or disabled
-	IPv6     string // enabled or disabled
-	HopLimit int64
-	Tokens   string // required or optional
+	Endpoint string // enabled or disabled; default enabled
+	IPv6     string // enabled or disabled; default disabled
+	HopLimit int64  // network hops of an answer, 1 to 64; default 1, in older versions 2
+	Tokens   string // required or optional; default required
 }
 
 // NetworkInterface is an interface that an instance is launched with.
 type NetworkInterface struct {
-	Card, Device int64
+	Card, Device int64  // indexes from 0; the primary interface has both 0
 	Type         string // interface or efa-only
 }
 

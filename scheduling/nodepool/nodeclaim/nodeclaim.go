@@ -23,7 +23,7 @@ import (
 )
 
 // NodeClaim is a requested node, whether or not it exists yet. It must not be modified, since
-// copies share maps, slices and pointers. The zero value is a claim without a name and a machine.
+// copies share maps, slices and pointers. The zero value is a claim without a name or a machine.
 type NodeClaim struct {
 	// Name identifies the claim. Kind is "NodeClaim" or "Machine".
 	Name, APIVersion, Kind string

@@ -33,13 +33,14 @@ type NodeOverlay struct {
 	Weight int32
 	// Requirements are what an offering must meet; the zero Set means every offering.
 	Requirements requirements.Set
-	// Price replaces the price, in the currency of the price list per hour; nil leaves it.
+	// Price replaces the price; nil leaves it. It is per hour, in the currency of the price list.
 	Price *float64
-	// Adjustment is added to the price: an amount, or a percentage of the price if Percent is set.
-	// 0 changes nothing.
+	// Adjustment is added to the price: an amount per hour, or a percentage of the price if Percent
+	// is set. 0 changes nothing.
 	Adjustment float64
 	Percent    bool
-	// Capacity is added to that of nodes: extended resources only.
+	// Capacity is added to that of types, or replaces their resources of the same name: extended
+	// resources only.
 	Capacity corev1.ResourceList
 }
 

@@ -125,8 +125,8 @@ func Template(s Spec) (*sdk.CreateLaunchTemplateInput, error) {
 	if err != nil {
 		return nil, fmt.Errorf("launch: %w", err)
 	}
-	// A template that has other tags of the user's is another template, because the tags of one that
-	// exists do not change.
+	// A template that has other tags of the user's is another template, because the tags of one
+	// that exists do not change.
 	tags := maps.Clone(s.TemplateTags)
 	maps.DeleteFunc(tags, func(key, _ string) bool { return ClusterTags(s.Cluster)[key] != "" })
 	for _, key := range slices.Sorted(maps.Keys(tags)) {

@@ -95,8 +95,8 @@ func settings(c discovery.Cluster, n Node) (string, error) {
 	return b.String(), nil
 }
 
-// bindsAll reports whether Bottlerocket of this version knows the directories of its own snapshotters
-// and binds them if none are named. Versions before 1.46 want names.
+// bindsAll reports whether Bottlerocket of this version knows the directories of its own
+// snapshotters and binds them if none are named. Versions before 1.46 want names.
 func bindsAll(version string) bool {
 	var major, minor int
 	_, err := fmt.Sscanf(strings.TrimPrefix(version, "v"), "%d.%d.", &major, &minor)

@@ -31,7 +31,7 @@ type Options struct {
 	// Constrained gives a third of the deployments a spread over zones, and a tenth anti-affinity
 	// by node.
 	Constrained bool
-	// Gangs is how many jobs there are whose pods run only together. A quarter of them is in one
+	// Gangs is how many jobs there are whose pods run only together. A quarter of them are in one
 	// zone, and a quarter in two. They are not scaled down, but some have fewer pods than their
 	// PodGroups require.
 	Gangs int
