@@ -420,6 +420,15 @@ func (p *Problem) sets(shared []volume.SharedClaim) []topology.Together {
 	return out
 }
 
+// pending returns how many pods there are in all classes.
+func (p *Problem) pending() int {
+	n := 0
+	for _, c := range p.Classes {
+		n += len(c.Pods)
+	}
+	return n
+}
+
 // wanted returns how many pods of the class are planned.
 func (p *Problem) wanted(class int) int {
 	return p.topology.Choice().Pods(class, len(p.Classes[class].Pods))

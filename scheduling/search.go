@@ -38,14 +38,6 @@ const (
 	patience = 2
 )
 
-func (p *Problem) pending() int {
-	n := 0
-	for _, c := range p.Classes {
-		n += len(c.Pods)
-	}
-	return n
-}
-
 // conclude follows a verified state. It returns the first round of the next attempt, or the last
 // round of the best plan.
 func (s *state) conclude() *state {
@@ -458,10 +450,17 @@ func (d *decisions) reopen() {
 	d.tried = 0
 }
 
-// zones tries, for each zone, to buy nothing there.
+// zones tries to buy nothing in all zones that have no node now, and then in each of them.
 func (d *decisions) zones() {
-	for _, zone := range d.base.topology.Zones() {
-		if closed := d.best.assigned.Facts.Closed(); d.base.options.LeaveZones && !slices.Contains(closed, zone) {
+	if !d.base.options.LeaveZones {
+		return
+	}
+	zones := d.base.topology.Zones()
+	if len(zones) > 1 {
+		d.without(zones)
+	}
+	for _, zone := range zones {
+		if closed := d.best.assigned.Facts.Closed(); !slices.Contains(closed, zone) {
 			d.without(append(closed, zone))
 		}
 	}
