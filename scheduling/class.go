@@ -434,6 +434,17 @@ func (p *Problem) wanted(class int) int {
 	return p.topology.Choice().Pods(class, len(p.Classes[class].Pods))
 }
 
+// unplaced returns the classes with unplaced pods that some node could hold.
+func (s *state) unplaced() []int {
+	var out []int
+	for i, c := range s.p.Classes {
+		if s.placed[i] < s.p.wanted(i) && c.Refusal == nil && s.p.topology.Holdable(i) {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
 // withFeatures narrows nodes to those that also declare the features that a pod needs.
 func withFeatures(nodes requirements.Alternatives, pod *corev1.PodSpec) requirements.Alternatives {
 	needed := nodefeature.Needed(pod)

@@ -35,8 +35,6 @@ import (
 	"fmt"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling/internal/bind"
 	"github.com/joinery-sdk/joinery/scheduling/internal/topology"
@@ -488,13 +486,10 @@ func usedBy(order []binding, bins int) []bool {
 	return used
 }
 
-// zoneOf returns the zone of a bin; empty if it has none.
-func (s *state) zoneOf(bin int) string {
+// labelsOf returns the labels of a bin; none if they contradict each other.
+func (s *state) labelsOf(bin int) requirements.Set {
 	b := &s.last.Bins[bin]
-	labels, err := s.p.NodeLabels(b.Shape, b.Offering)
-	if err != nil {
-		return ""
-	}
-	zone, _ := labels.Get(corev1.LabelTopologyZone).Single()
-	return zone
+	labels, _ := s.p.NodeLabels(b.Shape, b.Offering)
+	labels, _ = labels.Intersect(b.Labels)
+	return labels
 }
