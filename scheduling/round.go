@@ -61,8 +61,8 @@ type Round struct {
 	Items  []Item
 	// Final is set for the last calls. They pack a chosen round again, to find a plan that costs
 	// less. Two rounds may be chosen, for example if pods are unplaced; [Result.Round] is the one
-	// used. The outcome is used if it places all that the round's first packing placed, and the
-	// plan is not worse. Without Final, cost only decides between plans of the same pods.
+	// used. The outcome is used if it places all that the first packing placed, and the plan is not
+	// worse. Other calls may be quick: there, cost only decides between plans of the same pods.
 	Final bool
 }
 
