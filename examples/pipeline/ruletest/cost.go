@@ -60,7 +60,7 @@ func (c *RulesCost) text() string {
 	return out
 }
 
-// Regret demands that a recorded time cost at most a given percentage more than it had to
+// Regret limits by how many percent the cost of a recorded history may exceed what was necessary
 // ([regret]). At least one field is set. [Rule.Validate] rejects the zero value, which demands
 // nothing.
 type Regret struct {
