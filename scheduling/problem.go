@@ -130,7 +130,7 @@ type ExistingNode struct {
 	// InFlight says that it has not joined; Starting, that it is not initialized yet, or reboots.
 	InFlight, Starting bool
 	// Free is allocatable minus the requests of running pods and of daemons still to start. Daemons
-	// that a taken host port or an anti-affinity keeps off the node do not count.
+	// that a taken host port or anti-affinity excludes from the node do not count.
 	Free []int64
 	// Labels are the node's labels, its name and the features that its kubelet declares. The last
 	// two have keys that are not valid label keys, such as [requirements.NodeNameKey].

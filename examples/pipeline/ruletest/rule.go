@@ -76,13 +76,13 @@
 //	- pods: shop/web-*
 //	  survives: zone, node                 # any one may be lost; mayWait: true lets pods wait for new nodes
 //
-//	- rulesCost:                           # no rule, and no two together, may cost more dollars a month
+//	- rulesCost:                           # in dollars: no rule, and no two rules together, may cost more a month
 //	    atMostPerMonth: 200
 //	    of: "NodePool *, Deployment shop/*"          # all rules, if it is left out
 //	    except: "NodePool general: kubernetes.io/arch*"
-//	    proved: true                       # nor could it, as far as the bounds know
+//	    proved: true                       # by the bounds, too, it cannot cost more
 //
-//	- regret: {aboveBound: 20, abovePolicy: 5}       # percent, of what a recorded time cost
+//	- regret: {aboveBound: 20, abovePolicy: 5}       # percent, of what a recorded history cost
 //
 // Reading is strict: unknown fields, wrong types and rules that demand nothing are errors with
 // their line.
