@@ -58,8 +58,8 @@ type Bound struct {
 //   - the dual value of the placed items,
 //   - minus the excess: existing nodes, counted reservations and capacity pools may hold more dual
 //     value than they cost,
-//   - plus, for items that fit only types whose price is above the dual value of every filling, this
-//     difference for each whole bin that the items need.
+//   - plus, for items that fit only types whose price is above the dual value of every filling,
+//     this difference for each whole bin that the items need.
 //
 // It is rounded up to the next amount that prices of bins can add up to, and must then be at least
 // the bound.
