@@ -9,13 +9,13 @@
 //
 // # What is decided here, and what by the packer
 //
-// This package decides domains, and the packer decides bins. In the end this package gives up bins
-// whose pods have room elsewhere; see [Outcome.AsPacked]. A constraint on a domain (spread,
-// affinity and anti-affinity over zones, capacity types or any label; volumes) becomes an
-// assignment of pods to combinations of label values. A constraint within one node (host ports,
-// anti-affinity and spread by hostname, attach limits) becomes tags and limits of items. Pods that
-// must share a node become one bundle. Taints become a pseudo-label, whose values pods accept or
-// not.
+// This package decides domains, and the packer decides bins. A domain is a value of a label, such
+// as a zone. In the end this package gives up bins whose pods have room elsewhere; see
+// [Outcome.AsPacked]. A constraint on a domain (spread, affinity and anti-affinity over zones,
+// capacity types or any label; volumes) becomes an assignment of pods to combinations of label
+// values. A constraint within one node (host ports, anti-affinity and spread by hostname, attach
+// limits) becomes tags and limits of items. Pods that must share a node become one bundle. Taints
+// become a pseudo-label (a label that no node has), whose values pods accept or not.
 //
 // # What a plan promises
 //
@@ -59,8 +59,8 @@ type Round struct {
 	Items  []Item
 	// Final is set for the last calls. They pack a chosen round again, to find a plan that costs
 	// less. Two rounds may be chosen, for example if pods are unplaced; [Result.Round] is the one
-	// used. The outcome is used if it places all that the round's first packing placed, and the
-	// plan is not worse. Without Final, cost only decides between plans of the same pods.
+	// used. The outcome is used if it places all that the first packing placed, and the plan is not
+	// worse. Other calls may be quick: there, cost only decides between plans of the same pods.
 	Final bool
 }
 

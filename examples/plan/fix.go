@@ -74,12 +74,12 @@ type Fix struct {
 	Pool, Quota, Key, Value string
 	// Text describes the fix in words. It is empty if none was found.
 	Text string
-	// What is the text without the price. PerHour is an upper bound of the change's cost, in
-	// dollars an hour, for the pods of all Classes.
+	// What has the same words as Text, without the price. PerHour is an upper bound of the change's
+	// cost, in dollars an hour, for the pods of all Classes.
 	What    string
 	PerHour float64
-	// Classes are the refused classes that the change, made once for all of them, gives places, as
-	// indexes into Problem.Classes.
+	// Classes are indexes into Problem.Classes: the refused classes whose pods all get places if
+	// the change is made once.
 	Classes []int
 	// Untried is how many changes were not tried because the budget was used up.
 	Untried int
