@@ -7,6 +7,8 @@ import (
 	"math"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/joinery-sdk/joinery/scheduling/internal/topology"
 )
 
@@ -166,11 +168,12 @@ func (v *solver) decide(best *state) (*state, error) {
 		return d.best, d.err
 	}
 	d.begin()
-	d.first()
 	d.overNodes()
 	d.preferences()
 	d.zones()
-	d.elsewhere()
+	d.elsewhere(true)
+	d.elsewhere(false)
+	d.first()
 	return d.best, d.err
 }
 
@@ -259,8 +262,7 @@ func (d *decisions) extend() {
 }
 
 // fewer adds a half to 1/leastPart of a priority's unplaced pods to the placed ones. mostFewer
-// limits its plans, and fewerPods the pods of each, over all of its attempts. With 4
-// attempts each, one pod of 6,238 was lost, and 4 of 357 plans placed fewer than a part, not 2.
+// limits its plans, and fewerPods the pods of each, over all of its attempts.
 const leastPart, mostFewer, fewerPods = 8, 6, 2_000
 
 // fewer plans again with fewer pods, if not all have room: for each priority, as many of the smallest
@@ -333,8 +335,7 @@ func (d *decisions) overNodes() {
 	d.try(c)
 }
 
-// first lets the pods of new nodes choose before others, which may have taken the only existing
-// nodes that these fit on.
+// first lets the pods of new nodes choose before others, which may have taken their existing nodes.
 func (d *decisions) first() {
 	c := d.best.p.topology.Choice()
 	for _, b := range d.best.contents() {
@@ -452,19 +453,19 @@ func (d *decisions) reopen() {
 	d.tried = 0
 }
 
-// zones tries to buy nothing in all zones that have no node now, and then in each of them.
+// zones tries to buy nothing in each zone that has no node now, and then in all of them.
 func (d *decisions) zones() {
 	if !d.base.options.LeaveZones {
 		return
 	}
 	zones := d.base.topology.Zones()
-	if len(zones) > 1 {
-		d.without(zones)
-	}
 	for _, zone := range zones {
 		if closed := d.best.assigned.Facts.Closed(); !slices.Contains(closed, zone) {
 			d.without(append(closed, zone))
 		}
+	}
+	if len(zones) > 1 {
+		d.without(zones)
 	}
 }
 
@@ -475,16 +476,15 @@ func (d *decisions) without(zones []string) {
 	d.try(c)
 }
 
-// elsewhere tries other domains, such as zones, for the pods of the bins that cost most above what
-// they use, or above a node in another domain, because domains are chosen by the price of a share of a
-// node. It gives up no further preferences.
-func (d *decisions) elsewhere() {
+// elsewhere tries other zones, or domains of other labels, for the pods of the bins that cost most above
+// what they use or above a node elsewhere, because domains are chosen by the price of a share of a node.
+func (d *decisions) elsewhere(zones bool) {
 	for tried := []string(nil); len(tried) < mostElsewhere; {
 		at, key, most, into := d.best, "", leastUnused*d.best.cost(), topology.Choice{}
 		for i, b := range at.contents() {
 			for _, a := range at.p.topology.Elsewhere(at.labelsOf(i), b.classes, b.used) {
 				gain := max(b.unused, b.price-a.Price)
-				if k := fmt.Sprint(a.Avoided, a.Only, b.classes); gain > most && !slices.Contains(tried, k) {
+				if k := fmt.Sprint(a.Avoided, a.Only, b.classes); (a.Avoided.Key == corev1.LabelTopologyZone) == zones && gain > most && !slices.Contains(tried, k) {
 					key, most, into = k, gain, a.Choice
 				}
 			}
