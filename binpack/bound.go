@@ -135,7 +135,7 @@ func (in *Instance) searchAgain(l Layout, ceiling Price, b Bound, stop *atomic.B
 	if s == nil {
 		return 0, errors.New("binpack: a search does not suit the problem")
 	}
-	return Price(math.Ceil(s.Refute(float64(b.Price)/r.model.Unit, budget) * r.model.Unit * (1 - 1e-12))), nil
+	return Price(r.model.Proved(s.Refute(r.model.Units(int64(b.Price)), budget))), nil
 }
 
 // relaxedAt returns the relaxation of the layout below the ceiling, and the dual of each class.
