@@ -62,6 +62,9 @@ type Bound struct {
 // For [Configuration] the pass includes a search of limited length for each type. For [Exhausted]
 // the search runs again, with about the same number of nodes.
 func (in *Instance) VerifyBound(plan *Plan) error {
+	if plan == nil {
+		return errNoPlan
+	}
 	compiled := *plan
 	plan = &compiled
 	plan.Layout = in.split.layout(plan.Layout, in.split.in)
