@@ -460,14 +460,12 @@ func (x *Filling) Open(c Choice, item, count int) (held int, err error) {
 }
 
 // Add puts up to count copies of the item into a new bin, and returns how many it takes.
-func (x *Filling) Add(bin, item, count int) int {
-	return x.put(&x.f.bins[index("bin", bin, len(x.f.bins))], item, count)
-}
+func (x *Filling) Add(bin, item, count int) int { return x.put(x.bin(bin), item, count) }
 
 // AddToNode puts up to count copies of the item into an existing node, and returns how many it
 // takes.
 func (x *Filling) AddToNode(node, item, count int) int {
-	return x.put(&x.f.nodes[index("node", node, len(x.f.nodes))], item, count)
+	return x.put(x.node(node), item, count)
 }
 
 func (x *Filling) put(b *bin, item, count int) int {
@@ -485,13 +483,13 @@ func (x *Filling) put(b *bin, item, count int) int {
 // Remove gives a new bin back. Its items are missing again, and the index of each bin after it
 // decreases by one.
 func (x *Filling) Remove(bin int) {
-	x.f.withdraw(&x.f.bins[index("bin", bin, len(x.f.bins))])
+	x.f.withdraw(x.bin(bin))
 	x.f.bins = slices.Delete(x.f.bins, bin, bin+1)
 }
 
 // Clear empties an existing node. Its new items are missing again.
 func (x *Filling) Clear(node int) {
-	x.f.withdraw(&x.f.nodes[index("node", node, len(x.f.nodes))])
+	x.f.withdraw(x.node(node))
 	x.f.nodes[node] = x.f.emptyNode(node)
 }
 

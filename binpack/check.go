@@ -377,6 +377,9 @@ func index(what string, i, n int) int {
 	return i
 }
 
+func (x *Filling) bin(i int) *bin  { return &x.f.bins[index("bin", i, len(x.f.bins))] }
+func (x *Filling) node(i int) *bin { return &x.f.nodes[index("node", i, len(x.f.nodes))] }
+
 var (
 	errNoContext = errors.New("binpack: the context is nil; pass context.Background() for none")
 	errNoPlan    = errors.New("binpack: the plan is nil")
