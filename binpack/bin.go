@@ -403,7 +403,7 @@ func (f *filler) suits(t int32, b *bin) uint64 {
 // Filling is a layout that is being made. Every change is made only as far as the rules of the
 // problem allow. So [Filling.Layout] always passes [Instance.Check], and a [Strategy] that uses a
 // Filling cannot break a rule. The caller must put each item into the heaviest pool that can hold
-// it, which is not checked. It is not safe for concurrent use.
+// it, which is not checked. It is not safe for concurrent use. A wrong index causes a panic.
 type Filling struct{ f *filler }
 
 // NewFilling returns an empty filling.
@@ -430,7 +430,7 @@ func (x *Filling) Copy() *Filling {
 }
 
 // Missing returns how many copies of the item are not placed yet.
-func (x *Filling) Missing(item int) int { return x.f.want[item] }
+func (x *Filling) Missing(item int) int { return x.f.want[index("item", item, len(x.f.want))] }
 
 // Bins returns the number of new bins.
 func (x *Filling) Bins() int { return len(x.f.bins) }
@@ -440,8 +440,9 @@ func (x *Filling) Bins() int { return len(x.f.bins) }
 // choice.
 func (x *Filling) Open(c Choice, item, count int) (held int, err error) {
 	f, in := x.f, x.f.in
+	count = min(count, x.Missing(item))
 	own := in.split.in(c)
-	if own.Type < 0 || own.Type >= len(in.problem.Types) || own.Offering < 0 || own.Offering >= len(in.problem.Types[own.Type].Offerings) {
+	if !in.sells(own) {
 		return 0, fmt.Errorf("binpack: there is no offering %d of type %d", c.Offering, c.Type)
 	}
 	t, mask := int32(own.Type), uint64(1)<<own.Offering
@@ -459,16 +460,16 @@ func (x *Filling) Open(c Choice, item, count int) (held int, err error) {
 }
 
 // Add puts up to count copies of the item into a new bin, and returns how many it takes.
-func (x *Filling) Add(bin, item, count int) int { return x.put(&x.f.bins[bin], item, count) }
+func (x *Filling) Add(bin, item, count int) int { return x.put(x.bin(bin), item, count) }
 
 // AddToNode puts up to count copies of the item into an existing node, and returns how many it
 // takes.
 func (x *Filling) AddToNode(node, item, count int) int {
-	return x.put(&x.f.nodes[node], item, count)
+	return x.put(x.node(node), item, count)
 }
 
 func (x *Filling) put(b *bin, item, count int) int {
-	if count = min(count, x.f.want[item]); count <= 0 {
+	if count = min(count, x.Missing(item)); count <= 0 {
 		return 0
 	}
 	k, v, mask, open := x.f.admit(b, item, count)
@@ -482,13 +483,13 @@ func (x *Filling) put(b *bin, item, count int) int {
 // Remove gives a new bin back. Its items are missing again, and the index of each bin after it
 // decreases by one.
 func (x *Filling) Remove(bin int) {
-	x.f.withdraw(&x.f.bins[bin])
+	x.f.withdraw(x.bin(bin))
 	x.f.bins = slices.Delete(x.f.bins, bin, bin+1)
 }
 
 // Clear empties an existing node. Its new items are missing again.
 func (x *Filling) Clear(node int) {
-	x.f.withdraw(&x.f.nodes[node])
+	x.f.withdraw(x.node(node))
 	x.f.nodes[node] = x.f.emptyNode(node)
 }
 

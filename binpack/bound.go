@@ -67,6 +67,9 @@ type Bound struct {
 // For [Configuration] the pass includes a search of limited length for each type. For [Exhausted]
 // the search runs again, with about the same number of nodes.
 func (in *Instance) VerifyBound(plan *Plan) error {
+	if plan == nil {
+		return errNoPlan
+	}
 	compiled := *plan
 	plan = &compiled
 	plan.Layout = in.split.layout(plan.Layout, in.split.in)
@@ -140,7 +143,7 @@ func (in *Instance) searchAgain(l Layout, ceiling Price, b Bound, stop *atomic.B
 	if s == nil {
 		return 0, errors.New("binpack: a search does not suit the problem")
 	}
-	return Price(math.Ceil(s.Refute(float64(b.Price)/r.model.Unit, budget) * r.model.Unit * (1 - 1e-12))), nil
+	return Price(r.model.Proved(s.Refute(r.model.Units(int64(b.Price)), budget))), nil
 }
 
 // relaxedAt returns the relaxation of the layout below the ceiling, and the dual of each class.

@@ -303,6 +303,9 @@ func (c *checker) diversity(nodes [][]Share, bins []Bin) {
 // over types and nodes.
 func (in *Instance) Misfit(item int) string {
 	p := &in.problem
+	if item < 0 || item >= len(p.Items) {
+		return fmt.Sprintf("the problem has no item %d", item)
+	}
 	it := &p.Items[item]
 	if tag, ok := in.forbidding(nil, in.itemTags[item]); ok {
 		return fmt.Sprintf("its own limit of tag %q allows no copy of it", tag)
@@ -360,6 +363,27 @@ func (in *Instance) Misfit(item int) string {
 	}
 	return fmt.Sprintf("nothing that has the labels is large enough: %s", short)
 }
+
+// sells reports whether the compiled types have the choice.
+func (in *Instance) sells(c Choice) bool {
+	return c.Type >= 0 && c.Type < len(in.problem.Types) && c.Offering >= 0 && c.Offering < len(in.problem.Types[c.Type].Offerings)
+}
+
+// index returns i, or panics with a sentence if there are not that many.
+func index(what string, i, n int) int {
+	if i < 0 || i >= n {
+		panic(fmt.Sprintf("binpack: there is no %s %d; there are %d", what, i, n))
+	}
+	return i
+}
+
+func (x *Filling) bin(i int) *bin  { return &x.f.bins[index("bin", i, len(x.f.bins))] }
+func (x *Filling) node(i int) *bin { return &x.f.nodes[index("node", i, len(x.f.nodes))] }
+
+var (
+	errNoContext = errors.New("binpack: the context is nil; pass context.Background() for none")
+	errNoPlan    = errors.New("binpack: the plan is nil")
+)
 
 // forbidding returns a tag whose limit keeps one copy of an item out of a bin with these tags.
 func (in *Instance) forbidding(bin, item []tags.State) (tag string, ok bool) {

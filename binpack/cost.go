@@ -25,8 +25,8 @@ func (CostAware) Name() string { return "cost" }
 
 // Pack implements [Strategy].
 func (c CostAware) Pack(ctx context.Context, in *Instance) (Layout, error) {
-	if err := c.Effort.check(); err != nil {
-		return Layout{}, err
+	if err := c.Effort.check(); err != nil || ctx == nil {
+		return Layout{}, cmp.Or(err, errNoContext)
 	}
 	r, end := newRun(ctx, c.Effort)
 	defer end()

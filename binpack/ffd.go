@@ -29,6 +29,9 @@ func (FirstFitDecreasing) Name() string { return "ffd" }
 
 // Pack implements [Strategy].
 func (FirstFitDecreasing) Pack(ctx context.Context, in *Instance) (Layout, error) {
+	if ctx == nil {
+		return Layout{}, errNoContext
+	}
 	r, end := newRun(ctx, "")
 	defer end()
 	return in.split.layout(r.firstFitDecreasing(in), in.split.out), nil

@@ -278,6 +278,9 @@ func (f *filler) narrow(t, state int32, v *variant, mask uint64) (int32, uint64)
 func (in *Instance) Labels(b Bin) requirements.Set {
 	c := in.split.in(Choice{b.Type, b.Offering})
 	b.Type, b.Offering = c.Type, c.Offering
+	if !in.sells(c) || slices.ContainsFunc(b.Shares, func(s Share) bool { return s.Item < 0 || s.Item >= len(in.problem.Items) }) {
+		return requirements.Impossible()
+	}
 	typ := &in.problem.Types[b.Type]
 	set, err := typ.Provides.Intersect(typ.Offerings[b.Offering].Provides)
 	if err != nil {

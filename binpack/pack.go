@@ -59,6 +59,9 @@ func (p Progress) Gap() float64 { return float64(p.Price-p.Bound) / float64(p.Bo
 // by then; the others are unplaced. If the problem is not compiled by then, all items are unplaced.
 // If ctx does not end, the result depends only on the problem and the options.
 func Pack(ctx context.Context, p Problem, opts *Options) (*Plan, error) {
+	if ctx == nil {
+		return nil, errNoContext
+	}
 	stop := new(atomic.Bool)
 	defer context.AfterFunc(ctx, func() { stop.Store(true) })()
 	in, err := compile(p, stop)
@@ -110,6 +113,9 @@ func (opts *Options) complete() (o Options, err error) {
 
 // Pack is [Pack] for a compiled problem.
 func (in *Instance) Pack(ctx context.Context, opts *Options) (*Plan, error) {
+	if ctx == nil {
+		return nil, errNoContext
+	}
 	o, err := opts.complete()
 	if err != nil {
 		return nil, err
@@ -171,6 +177,12 @@ func (in *Instance) prove(r *run, plan *Plan, h hint, alternatives int) {
 // not one of the instance, or names an invalid option. When ctx ends, the bound is the best so far,
 // and [Plan.Stopped] is set.
 func (in *Instance) Prove(ctx context.Context, plan *Plan, opts *Options) (*Plan, error) {
+	if ctx == nil {
+		return nil, errNoContext
+	}
+	if plan == nil {
+		return nil, errNoPlan
+	}
 	o, err := opts.complete()
 	if err != nil {
 		return nil, err

@@ -3,6 +3,7 @@ package binpack_test
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -77,4 +78,46 @@ func FuzzVerifyBound(f *testing.F) {
 			require.LessOrEqual(t, claimed.Bound.Price, best)
 		}
 	})
+}
+
+// The checker confirms every plan, whatever the prices are: up to the largest, with and without a
+// large common divisor, alone and in sums that saturate.
+func TestVerifyBoundAtAllPrices(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(7, 7))
+	claimed, kinds := 0, map[binpack.BoundKind]int{}
+	for round := range 4000 {
+		exponent := 20 + rnd.IntN(44)
+		price := func() int64 {
+			switch rnd.IntN(6) {
+			case 0:
+				return math.MaxInt64 >> (63 - exponent)
+			case 1:
+				return int64(1) << max(0, exponent-1)
+			}
+			v := rnd.Int64() >> (63 - exponent)
+			return max(1, v>>rnd.IntN(3))
+		}
+		grain := int64(1)
+		if rnd.IntN(2) == 0 { // prices have a common divisor
+			grain = max(1, rnd.Int64()>>(63-rnd.IntN(exponent)))
+		}
+		p := one([]string{"cpu"}, nil)
+		for k := range 1 + rnd.IntN(3) {
+			p.Types = append(p.Types, typ(fmt.Sprintf("t%d", k), binpack.Price(max(price()/grain, 1)*grain), int64(4+rnd.IntN(8))))
+		}
+		for i := range 1 + rnd.IntN(3) {
+			p.Items = append(p.Items, item(fmt.Sprintf("i%d", i), 1+rnd.IntN(5), int64(1+rnd.IntN(6))))
+		}
+		in, err := binpack.Compile(p)
+		require.NoError(t, err)
+		plan, err := binpack.Pack(t.Context(), p, nil)
+		require.NoError(t, err)
+		require.NoError(t, in.VerifyBound(plan), "round %d: %v claims %v by %s", round, p.Types, plan.Bound.Price, plan.Bound.Kind)
+		if plan.Bound.Price > 0 && exponent > 40 {
+			claimed++
+			kinds[plan.Bound.Kind]++
+		}
+	}
+	require.Greater(t, claimed, 500)
+	require.Len(t, kinds, 3)
 }

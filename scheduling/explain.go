@@ -2,6 +2,8 @@ package scheduling
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -483,4 +485,15 @@ func many(n int, what string) string {
 		return "1 " + what
 	}
 	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// call calls the packer, or says why it cannot.
+func call(ctx context.Context, packer Packer, p *Problem, r Round) (Outcome, error) {
+	switch {
+	case ctx == nil:
+		return Outcome{}, errors.New("the context is nil; pass context.Background() for none")
+	case packer == nil:
+		return Outcome{}, errors.New("the packer is nil")
+	}
+	return packer.Pack(ctx, p, r)
 }

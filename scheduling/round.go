@@ -179,7 +179,7 @@ func (p *Problem) Items() []Item { return p.start().items }
 
 // pack calls the packer and checks that its outcome is valid.
 func (s *state) pack(ctx context.Context, packer Packer, final bool) (Outcome, error) {
-	o, err := packer.Pack(ctx, s.p, Round{Number: s.number, Items: s.items, Final: final})
+	o, err := call(ctx, packer, s.p, Round{Number: s.number, Items: s.items, Final: final})
 	if err != nil {
 		return o, fmt.Errorf("scheduling: round %d: %w", s.number, err)
 	}

@@ -136,8 +136,9 @@ type unknownKey struct {
 }
 
 // unknownKeys finds labels that are probably misspelt. A pool may add its own labels, so a label
-// that no type has excludes no type. But it is a mistake if the label is of a cloud's domain, such
-// as karpenter.k8s.aws, which only the cloud sets, or if it nearly equals a label of a type.
+// that no type has excludes no type. But it is a mistake if the label is of a domain such as
+// karpenter.k8s.aws, which only the cloud sets, or if it nearly equals a label of a type. In the
+// group of the node class it may be one: that is a cloud's domain, or the company's own.
 func (p *Pool) unknownKeys() []unknownKey {
 	var out []unknownKey
 	var known []string // computed when first needed
@@ -147,7 +148,7 @@ func (p *Pool) unknownKeys() []unknownKey {
 		switch {
 		case len(p.Types) == 0 || key == nodepool.LabelKey || p.knows(key) || requirements.AgentAliases().Key(key) != key:
 			continue
-		case p.NodeClass.Group == domain && strings.EqualFold(key, domain+"/"+p.NodeClass.Kind): // the label of node classes
+		case p.NodeClass.Group == domain && strings.EqualFold(key, domain+"/"+p.NodeClass.Kind): // it names the class
 			continue
 		}
 		if known == nil {
@@ -156,16 +157,19 @@ func (p *Pool) unknownKeys() []unknownKey {
 		public := domain == key || strings.HasSuffix(domain, "kubernetes.io") || strings.HasSuffix(domain, "k8s.io") || domain == "karpenter.sh"
 		owned := !public && slices.ContainsFunc(known, func(k string) bool { return strings.HasPrefix(k, domain+"/") })
 		_, own := p.Labels[key] // a company may have its own labels beside those of its types
-		cloud := domain == p.NodeClass.Group && !own || strings.HasPrefix(domain, "karpenter.")
-		near, ok := spelling.Likely(key, known, cloud)
-		u := unknownKey{text: fmt.Sprintf("no instance type has the label %q", key)}
-		if r.AllowsAbsent() || !owned {
+		class, cloud := domain == p.NodeClass.Group && !own, strings.HasPrefix(domain, "karpenter.")
+		near, ok := spelling.Likely(key, known, class || cloud)
+		u := unknownKey{text: fmt.Sprintf("no instance type has the label %q", key), refused: owned && (ok || cloud) && !r.AllowsAbsent()}
+		switch {
+		case !u.refused:
 			u.text += ", so it rules none out"
+		case !ok:
+			u.text += fmt.Sprintf(", and only instance types have labels of %s; use a label that a type has, or one of another domain", domain)
 		}
 		if ok {
 			u.text += fmt.Sprintf("; did you mean %q?", near)
 		}
-		if u.refused = owned && (ok || cloud) && !r.AllowsAbsent(); u.refused || ok {
+		if u.refused || ok || owned && class && !r.AllowsAbsent() {
 			out = append(out, u)
 		}
 	}

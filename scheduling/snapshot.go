@@ -285,9 +285,7 @@ func (v *checks) objects(s *Snapshot) {
 		v.Amounts("limit of pool "+pool.Name, pool.Limits)
 		v.Taints("pool "+pool.Name, pool.Taints)
 		v.Count("pool "+pool.Name, "weight", int64(pool.Weight))
-		if pool.Replicas != nil {
-			v.Count("pool "+pool.Name, "replicas", *pool.Replicas)
-		}
+		v.Count("pool "+pool.Name, "replicas", *cmp.Or(pool.Replicas, new(int64)))
 		for _, key := range slices.Sorted(maps.Keys(pool.MinValues)) {
 			v.Count("pool "+pool.Name, "minValues of "+key, int64(pool.MinValues[key]))
 		}
@@ -295,6 +293,7 @@ func (v *checks) objects(s *Snapshot) {
 			checked[&pool.Types[0]] = true
 			v.types(pool)
 		}
+		v.ClassLabel(&pool.NodePool, classKey(pool.NodeClass), pool.Types)
 		for _, u := range pool.unknownKeys() {
 			if u.refused {
 				v.Add("pool "+pool.Name, "%s", u.text)

@@ -135,7 +135,7 @@ func TestMisspeltLabelsOfPools(t *testing.T) {
 		"example.com/instance-famly in (c)":  {err: `pool p: no instance type has the label "example.com/instance-famly"; did you mean "example.com/instance-family"?`},
 		"label example.com/colour=red":       {},
 		"label example.com/instance-famly=c": {err: `pool p: no instance type has the label "example.com/instance-famly"; did you mean "example.com/instance-family"?`},
-		"example.com/colour=red":             {err: `pool p: no instance type has the label "example.com/colour"`},
+		"example.com/colour=red":             {note: `pool p: no instance type has the label "example.com/colour", so it rules none out`},
 		"!example.com/colour":                {},
 		"!example.com/instance-gpu-nam":      {note: `pool p: no instance type has the label "example.com/instance-gpu-nam", so it rules none out; did you mean "example.com/instance-gpu-name"?`},
 		"example.com/instance-family in (c)": {},

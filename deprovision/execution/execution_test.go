@@ -186,6 +186,21 @@ func TestScripts(t *testing.T) {
 			steps:    [][2]string{{"", "drain a, cordon b"}, {"gone b", "drain a"}, {"gone a", ""}},
 			end:      "done",
 		},
+		"a failed drain is told twice": {
+			commands: []string{"-a -b"},
+			steps:    [][2]string{{"", "drain a, drain b"}, {"failed a", "uncordon a, drain b"}, {"failed a", "uncordon a, drain b"}, {"open a", "drain b"}, {"failed a", "drain b"}, {"gone b", ""}},
+			end:      "partial",
+		},
+		"a drain fails after its replacement has died": {
+			commands: []string{"-a +x"},
+			steps:    [][2]string{{"", "buy x, cordon a"}, {"ready x", "drain a"}, {"gone x", "uncordon a"}, {"failed a", "uncordon a"}, {"open a", ""}},
+			end:      "partial",
+		},
+		"a node that is to stay dies": {
+			commands: []string{"-a"},
+			steps:    [][2]string{{"", "drain a"}, {"failed a", "uncordon a"}, {"gone a", ""}},
+			end:      "partial",
+		},
 		"told twice": {
 			commands: []string{"-a +x"},
 			steps:    [][2]string{{"", "buy x, cordon a"}, {"ready x", "drain a"}, {"ready x", "drain a"}, {"empty a", "give-back a"}, {"empty a", "give-back a"}, {"gone a", ""}, {"gone a", ""}},
@@ -375,4 +390,54 @@ func TestFactsOfActions(t *testing.T) {
 		{Kind: plan.Replace, Nodes: []deprovision.Candidate{{Name: "b"}}, NewNodes: []plan.NewNode{{Name: "x"}}},
 	}, 1))
 	assert.Len(t, seen, 5)
+}
+
+// Every event can be told again at any later moment, and changes nothing then: a caller may deliver
+// events more than once, and in any mix with later ones.
+func TestRepeatedEventsChangeNothing(t *testing.T) {
+	answers := map[execution.Kind][]execution.Fact{
+		execution.Buy:      {execution.Ready, execution.Ready, execution.Ready, execution.Failed, execution.Gone},
+		execution.Drain:    {execution.Empty, execution.Empty, execution.Failed, execution.Gone},
+		execution.GiveBack: {execution.Gone}, execution.Uncordon: {execution.Open, execution.Open, execution.Gone},
+	}
+	repeated := map[execution.Fact]int{}
+	for seed := range uint64(1000) {
+		rnd := rand.New(rand.NewPCG(seed, 2))
+		var list []plan.Command
+		for i := range 1 + rnd.IntN(3) {
+			text := fmt.Sprintf("-a%d", i)
+			for k := range rnd.IntN(3) {
+				text += []string{"", " |"}[rnd.IntN(2)] + fmt.Sprintf(" -b%d-%d", i, k)
+			}
+			for k := range rnd.IntN(3) {
+				text += fmt.Sprintf(" +x%d-%d", i, k)
+			}
+			list = append(list, command(text+[]string{"", " !", " ^"}[rnd.IntN(3)]))
+		}
+		r, bought := execution.New(list, 1+rnd.IntN(2)), []string(nil)
+		var told []execution.Event
+		for !r.Finished() {
+			require.Less(t, len(told), 1000)
+			actions := slices.DeleteFunc(r.Actions(), func(a execution.Action) bool { return a.Kind == execution.Cordon })
+			require.NotEmpty(t, actions, "seed %d", seed)
+			a := actions[rnd.IntN(len(actions))]
+			e := execution.Event{Node: a.Node, Fact: answers[a.Kind][rnd.IntN(len(answers[a.Kind]))]}
+			if rnd.IntN(8) == 0 && len(bought) > 0 { // a machine dies by itself
+				e = execution.Event{Node: bought[rnd.IntN(len(bought))], Fact: []execution.Fact{execution.Gone, execution.Failed}[rnd.IntN(2)]}
+			}
+			if e.Fact == execution.Ready {
+				bought = append(bought, e.Node)
+			}
+			next, err := r.Tell(e)
+			require.NoError(t, err, "seed %d", seed)
+			r, told = next, append(told, e)
+			for _, e := range told {
+				same, err := r.Tell(e)
+				require.NoError(t, err, "seed %d: %s of %s again", seed, e.Fact, e.Node)
+				require.Equal(t, r, same, "seed %d: %s of %s again", seed, e.Fact, e.Node)
+				repeated[e.Fact]++
+			}
+		}
+	}
+	assert.Len(t, repeated, 5)
 }

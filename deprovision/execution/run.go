@@ -136,14 +136,14 @@ func (r Run) Tell(e Event) (Run, error) {
 	case e.Fact == Empty && !isNew && from == draining:
 		to = leaving
 	case e.Fact == Gone && !isNew && from == wanted && r.statuses[i] == Draining: // before its wave
-	case e.Fact == Gone && !isNew && from >= draining && from != staying, e.Fact == Gone && isNew && from == leaving: // a machine may go by itself
+	case e.Fact == Gone && !isNew && from >= draining, e.Fact == Gone && isNew && from == leaving: // a machine may go by itself
 	case e.Fact == Open && from == staying:
 	case e.Fact == Failed && !isNew && from == draining:
 		to = staying
 	case e.Fact == Failed && isNew && (from == wanted || from == leaving): // what was never bought need not be given back
 	case (e.Fact == Failed || e.Fact == Gone) && isNew && (from == ready || e.Fact == Gone && from == wanted): // it died after it was bought
-	case e.Fact == Ready && isNew && from > wanted, e.Fact == Empty && !isNew && from >= leaving, from == over:
-		return r, nil
+	case e.Fact == Ready && isNew && from > wanted, e.Fact == Empty && !isNew && from >= leaving, e.Fact == Failed && !isNew && from == staying, from == over:
+		return r, nil // reported before, or the node stays for another reason
 	default:
 		return r, &UnexpectedError{e, i}
 	}

@@ -46,7 +46,7 @@ import (
 // If several such nodes need the same slot, one of them goes and the next plan continues.
 //
 // The error is [ErrNoSimulator], [*UnknownMethodError], that of [deprovision.Cluster.Validate],
-// that of the simulator, or that of the context.
+// that of the simulator, or that of the context; or it names a negative option.
 func Make(ctx context.Context, c deprovision.Cluster, sim Simulator, opts *Options) (Result, error) {
 	if sim == nil {
 		return Result{}, ErrNoSimulator
@@ -54,13 +54,10 @@ func Make(ctx context.Context, c deprovision.Cluster, sim Simulator, opts *Optio
 	if err := c.Validate(); err != nil {
 		return Result{}, err
 	}
-	o := opts.defaults()
-	for _, m := range o.Methods {
-		if !slices.Contains(eligibility.Methods(), m) {
-			return Result{}, &UnknownMethodError{m}
-		}
+	if err := opts.check(ctx); err != nil {
+		return Result{}, err
 	}
-	p := newPlanner(ctx, c, sim, o)
+	p := newPlanner(ctx, c, sim, opts.defaults())
 	q := p.fork()
 	p.rounds()
 	if len(p.out.Commands) > 0 && !p.held && p.asksFor(eligibility.Consolidation) { // without commands, each was tried

@@ -14,8 +14,10 @@ package plan
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -95,6 +97,40 @@ func (o *Options) defaults() Options {
 	out.SpotFlexibility = cmp.Or(out.SpotFlexibility, 15)
 	out.LaunchTime = cmp.Or(out.LaunchTime, time.Minute)
 	return out
+}
+
+// check reports the context if it is nil, and every option that is negative but must not be.
+func (o *Options) check(ctx context.Context) error {
+	var errs []error
+	if ctx == nil {
+		errs = append(errs, errors.New("deprovision: the context is nil; pass context.Background() for none"))
+	}
+	if o == nil {
+		return errors.Join(errs...)
+	}
+	for _, m := range o.Methods {
+		if !slices.Contains(eligibility.Methods(), m) {
+			errs = append(errs, &UnknownMethodError{m})
+		}
+	}
+	for _, option := range []struct {
+		name     string
+		negative bool
+		value    any
+	}{
+		{"MaxEvictions", o.MaxEvictions < 0, o.MaxEvictions},
+		{"MinSavings", o.MinSavings < 0, o.MinSavings},
+		{"SpotFlexibility", o.SpotFlexibility < 0, o.SpotFlexibility},
+		{"LaunchTime", o.LaunchTime < 0, o.LaunchTime},
+		{"Objective.Horizon", o.Objective.Horizon < 0, o.Objective.Horizon},
+		{"Objective.Balanced", o.Objective.Balanced < 0, o.Objective.Balanced},
+		{"Rules.MinimumAge", o.Rules.MinimumAge < 0, o.Rules.MinimumAge},
+	} {
+		if option.negative {
+			errs = append(errs, fmt.Errorf("deprovision: Options.%s is %v: want 0 or more", option.name, option.value))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // Kind says whether a command buys nodes.

@@ -53,6 +53,29 @@ func TestErrorsHaveNames(t *testing.T) {
 	require.NoError(t, err, "no nodes are no mistake")
 }
 
+// No number of the options means anything below zero, except the price of disruption.
+func TestNegativeOptionsAreErrors(t *testing.T) {
+	w := newWorld("a 4 1", "b 4 3")
+	for want, o := range map[string]plan.Options{
+		"deprovision: Options.MaxEvictions is -1: want 0 or more":           {MaxEvictions: -1},
+		"deprovision: Options.MinSavings is -$0.01: want 0 or more":         {MinSavings: deprovision.Dollars(-0.01)},
+		"deprovision: Options.SpotFlexibility is -2: want 0 or more":        {SpotFlexibility: -2},
+		"deprovision: Options.LaunchTime is -1s: want 0 or more":            {LaunchTime: -time.Second},
+		"deprovision: Options.Objective.Horizon is -1h0m0s: want 0 or more": {Objective: plan.Objective{Horizon: -time.Hour}},
+		"deprovision: Options.Objective.Balanced is -2: want 0 or more":     {Objective: plan.Objective{Balanced: -2}},
+		"deprovision: Options.Rules.MinimumAge is -1h0m0s: want 0 or more":  {Rules: eligibility.Rules{MinimumAge: -time.Hour}},
+	} {
+		_, err := plan.Make(t.Context(), w.Cluster, w.toy, &o)
+		require.EqualError(t, err, want)
+		_, err = plan.Frontier(t.Context(), w.Cluster, w.toy, &o, 1)
+		require.EqualError(t, err, want)
+	}
+	_, err := plan.Make(t.Context(), w.Cluster, w.toy, &plan.Options{Objective: plan.Objective{DisruptionPrice: -1}})
+	require.NoError(t, err)
+	_, err = plan.Make(nil, w.Cluster, w.toy, nil) //nolint:staticcheck // the context is nil on purpose
+	require.EqualError(t, err, "deprovision: the context is nil; pass context.Background() for none")
+}
+
 func TestEveryMethod(t *testing.T) {
 	hour := time.Hour
 	for name, c := range map[string]struct {

@@ -135,6 +135,7 @@ func TestBadQuestions(t *testing.T) {
 		status, r := post("/ask", body)
 		assert.Equal(t, want, status, "%.60s", body)
 		assert.NotEmpty(t, r["error"], "%.60s", body)
+		assert.NotContains(t, r["error"], "strictjson", "%.60s", body)
 	}
 	for _, body := range []string{"{}", `{"podTemplates":[null]}`, `{"request":{"kind":"Pod"}}`} {
 		status, _ := post("/provisioningrequest", body)

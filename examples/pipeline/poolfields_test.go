@@ -167,3 +167,23 @@ status: {subnets: [{id: subnet-1, zone: us-east-1c}]}
 		decides(t, before, after, placed)
 	})
 }
+
+// Nodes of a pool have the label GROUP/KIND=NAME of their class in every version of the API.
+func TestNodesNameTheirClass(t *testing.T) {
+	for version, manifest := range map[string]string{
+		"v1":       "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: tried}\nspec: {template: {spec: {requirements: [], nodeClassRef: {group: %s, kind: %s, name: c}}}}\n",
+		"v1beta1":  "apiVersion: karpenter.sh/v1beta1\nkind: NodePool\nmetadata: {name: tried}\nspec: {template: {spec: {requirements: [], nodeClassRef: {apiVersion: %s/v1, kind: %s, name: c}}}}\n",
+		"v1alpha5": "apiVersion: karpenter.sh/v1alpha5\nkind: Provisioner\nmetadata: {name: tried}\nspec: {requirements: [], providerRef: {apiVersion: %s/v1, kind: %s, name: c}}\n",
+	} {
+		t.Run(version, func(t *testing.T) {
+			plan := func(group, kind string) *ruletest.Plan {
+				p, err := fieldMarket().Manifests(fmt.Sprintf(manifest, group, kind) + "---" + deployment("web", 1, "nodeSelector: {a.example.com/rack: c}\n"+oneCPU)).Solve()
+				require.NoError(t, err)
+				return p
+			}
+			placed := "- placed: true\n  pods: web-*"
+			decides(t, plan("b.example.com", "Rack"), plan("a.example.com", "Rack"), placed)
+			decides(t, plan("a.example.com", "Hall"), plan("a.example.com", "Rack"), placed)
+		})
+	}
+}

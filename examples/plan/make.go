@@ -251,6 +251,9 @@ func (p *Plan) proved(ctx context.Context, k *packer) (*Plan, error) {
 }
 
 func solve(ctx context.Context, p *scheduling.Problem, opts *Options) (*Plan, *packer, error) {
+	if p == nil {
+		return nil, nil, errors.New("plan: the problem is nil; scheduling.Compile makes one")
+	}
 	out := &Plan{Problem: p}
 	if opts != nil {
 		out.options = *opts

@@ -153,7 +153,7 @@ func (o *options) run(cmd *cobra.Command, out io.Writer) error {
 	unplaced := 0
 	for _, x := range list {
 		if unplaced += x.unplaced; x.unplaced > 0 {
-			fmt.Fprintf(cmd.ErrOrStderr(), "note: %s: %s never had a place: %s\n", x.regime, terminal.Count(x.unplaced)+" pods", x.why)
+			fmt.Fprintf(cmd.ErrOrStderr(), "note: %s: %s never had a place: %s\n", x.regime, terminal.Plural(x.unplaced, "pod"), x.why)
 		}
 	}
 	if unplaced > 0 {
@@ -196,7 +196,7 @@ func (o *options) play(cmd *cobra.Command, from *beginning, events []day.Event) 
 }
 
 func print(out io.Writer, s terminal.Style, events []day.Event, list []outcome) error {
-	fmt.Fprintf(out, "%s events from %s to %s, %s pods arrive\n\n", terminal.Count(len(events)), events[0].At.UTC().Format("2006-01-02 15:04"),
+	fmt.Fprintf(out, "%s from %s to %s, %s pods arrive\n\n", terminal.Plural(len(events), "event"), events[0].At.UTC().Format("2006-01-02 15:04"),
 		events[len(events)-1].At.UTC().Format("2006-01-02 15:04"), terminal.Count(list[0].arrivals))
 	t := terminal.NewTable(s, "POLICY", ">COST", ">SAVED", ">EVICTIONS", ">PER $ SAVED", ">LAUNCHES", ">TAKEN BY THE CLOUD", ">WAIT PER POD")
 	for _, o := range list {

@@ -108,7 +108,7 @@ func draw(out io.Writer, style terminal.Style, entries []entry, wide bool, marke
 	if len(lists) == 0 {
 		lists = append(lists, market.List)
 	}
-	_, err := fmt.Fprintf(out, "\n%s types, %s available   %s\n", terminal.Count(len(entries)), terminal.Count(buyable), strings.Join(lists, "; "))
+	_, err := fmt.Fprintf(out, "\n%s, %s available   %s\n", terminal.Plural(len(entries), "type"), terminal.Count(buyable), strings.Join(lists, "; "))
 	return err
 }
 

@@ -235,6 +235,9 @@ func TestFormats(t *testing.T) {
 	for _, want := range []string{"TYPE", "8 h100", "inferentia2", "retired", "available", "EC2 on-demand us-east-1 of 2026-07-06"} {
 		assert.Contains(t, table, want)
 	}
+	single, _, code := call(t, "", "--requirement", "node.kubernetes.io/instance-type in (m5.large)")
+	require.Zero(t, code)
+	assert.Contains(t, single, "\n1 type, 1 available   ")
 	wide, _, _ := call(t, "", append(args, "-o", "wide")...)
 	assert.Contains(t, wide, "OVERHEAD CPU")
 	fromYAML, _, _ := call(t, "", append(args, "-o", "yaml")...)

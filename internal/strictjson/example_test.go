@@ -10,7 +10,7 @@ import (
 func ExampleParse() {
 	_, err := strictjson.Parse([]byte("{\n  \"name\": default\n}"))
 	fmt.Println(err)
-	// Output: strictjson: line 2: invalid character 'd' looking for beginning of value
+	// Output: line 2: invalid character 'd' looking for beginning of value
 }
 
 func ExampleParsePrefix() {

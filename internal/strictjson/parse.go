@@ -24,7 +24,7 @@ type ParseError struct {
 
 // Error returns the line and the detail.
 func (e *ParseError) Error() string {
-	return fmt.Sprintf("strictjson: line %d: %s", e.Line, e.Detail)
+	return fmt.Sprintf("line %d: %s", e.Line, e.Detail)
 }
 
 // Parse reads data as one JSON value. The error is a [*ParseError]. Text that is not UTF-8, nesting

@@ -267,7 +267,7 @@ spec:
 
 func TestNotAPool(t *testing.T) {
 	for text, want := range map[string]string{
-		`{`:    "nodepool: strictjson: line 1: the text ends before or within a value",
+		`{`:    "nodepool: line 1: the text ends before or within a value",
 		`[]`:   "nodepool: want an object, got a list",
 		`{}`:   `nodepool: apiVersion: "" "" is neither a Provisioner of karpenter.sh/v1alpha5 nor a NodePool of karpenter.sh/v1beta1 or karpenter.sh/v1`,
 		`null`: "nodepool: want an object, got null",

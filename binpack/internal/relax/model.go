@@ -156,6 +156,27 @@ func (b *Budget) Return(part *Budget) {
 // unit returns the unit of prices.
 func (m *Model) unit() float64 { return cmp.Or(m.Unit, 1) }
 
+// Units returns the lowest cost in units of the model that is at least the price.
+func (m *Model) Units(price int64) float64 {
+	grain := max(m.Grain, 1)
+	whole := price / grain
+	if price%grain > 0 {
+		whole++
+	}
+	return float64(whole) * (float64(grain) / m.unit())
+}
+
+// Proved returns the lowest possible cost in price that is at least a cost in units. Both steps are
+// exact, because a unit is a grain divided by a power of two.
+func (m *Model) Proved(units float64) int64 {
+	grain := max(m.Grain, 1)
+	whole := int64(min(math.Ceil(units/(float64(grain)/m.unit())), 1<<62)) // an infinite cost saturates
+	if whole > math.MaxInt64/grain {
+		return math.MaxInt64
+	}
+	return whole * grain
+}
+
 // priced returns the model with prices in units of price.
 func (m *Model) priced() *Model {
 	out := *m
@@ -331,10 +352,15 @@ func Divisor[N ~int64](a, b N) N {
 // RoundUp returns the lowest multiple of the grain that is at least n, or n if that overflows. A
 // grain of 0 means 1.
 func RoundUp[N ~int64](n, grain N) N {
-	if grain = max(grain, 1); n > math.MaxInt64-grain {
+	grain = max(grain, 1)
+	whole := n / grain
+	if n%grain > 0 {
+		whole++
+	}
+	if whole > math.MaxInt64/grain {
 		return n
 	}
-	return (n + grain - 1) / grain * grain
+	return whole * grain
 }
 
 // saturated returns sum + size * count, or math.MaxInt64 on overflow.

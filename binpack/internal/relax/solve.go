@@ -229,7 +229,7 @@ func (s *solver) exact(duals []float64, steps int, search func(part *Budget) (le
 		return
 	}
 	least := search(part)
-	s.Nodes, s.Least = s.search.Nodes, max(s.Least, int64(math.Ceil(least*s.m.unit()*(1-1e-12))))
+	s.Nodes, s.Least = s.search.Nodes, max(s.Least, s.m.Proved(least))
 	s.report()
 }
 

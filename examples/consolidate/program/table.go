@@ -18,7 +18,7 @@ const hoursPerMonth = 730
 
 // write prints the plan for people: the commands, their totals, and why other nodes stay.
 func (r *report) write(w io.Writer, s terminal.Style, wide bool) error {
-	fmt.Fprintf(w, "%s, %s, %s types   %s   at %s\n\n", terminal.Plural(r.Summary.Nodes, "node"), terminal.Plural(r.pools, "pool"), terminal.Count(r.market.Len()),
+	fmt.Fprintf(w, "%s, %s, %s   %s   at %s\n\n", terminal.Plural(r.Summary.Nodes, "node"), terminal.Plural(r.pools, "pool"), terminal.Plural(r.market.Len(), "type"),
 		r.dated(), r.now.UTC().Format("2006-01-02 15:04"))
 	if len(r.Commands) > 0 {
 		if err := r.commands(w, s); err != nil {

@@ -10,6 +10,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -28,6 +29,14 @@ type Log struct {
 	Data io.Reader
 
 	recorded *logReader // of a recording, in addition to Data
+}
+
+func logNames(logs []Log) []string {
+	out := make([]string, len(logs))
+	for i, l := range logs {
+		out[i] = l.Name
+	}
+	return out
 }
 
 // auditEvent is the part of an audit.k8s.io/v1 Event that is read.
@@ -93,7 +102,7 @@ func ReadLogs(cluster *manifests.Snapshot, logs []Log, o *Options) (*History, er
 		return nil, err
 	}
 	if r.first.IsZero() {
-		return nil, errors.New("history: the logs have no event")
+		return nil, fmt.Errorf("%s: no event of an audit log or of Karpenter's log", cmp.Or(strings.Join(logNames(logs), ", "), "history"))
 	}
 	var first Observation
 	if cluster != nil {

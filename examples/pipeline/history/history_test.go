@@ -154,7 +154,7 @@ func TestKarpentersLog(t *testing.T) {
 
 func TestBadLogs(t *testing.T) {
 	for text, want := range map[string]string{
-		"":         "the logs have no event",
+		"":         "log: no event of an audit log or of Karpenter's log",
 		`{"kind":`: "log:1: unexpected end of JSON input",
 		`{"time":"now","message":"launched nodeclaim"}`:                                              `log:1: time now: want ISO 8601`,
 		`{"kind":"Event","apiVersion":"audit.k8s.io/v1","stage":"ResponseComplete","verb":"create"}`: "log:1: an audit event without stageTimestamp",

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -18,7 +19,7 @@ import (
 // zero value has no name, and planning rejects it.
 type NodePool struct {
 	name   string
-	weight int
+	weight *int
 	only   []corev1.NodeSelectorRequirement
 	taints []corev1.Taint
 	labels map[string]string
@@ -55,7 +56,7 @@ func (p NodePool) Label(key, value string) NodePool {
 // Weight orders pools, from 1 to 100: pods go to the pool with the greatest weight that can hold
 // them.
 func (p NodePool) Weight(weight int) NodePool {
-	p.weight = weight
+	p.weight = &weight
 	return p
 }
 
@@ -80,7 +81,7 @@ func (p NodePool) manifest() (json.RawMessage, bool, error) { //nolint:unparam /
 			"nodeClassRef": object{"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"},
 		},
 	}}
-	if p.weight != 0 {
+	if p.weight != nil {
 		spec["weight"] = p.weight
 	}
 	if p.limits != nil {
@@ -171,15 +172,26 @@ func (t InstanceType) Label(key, value string) InstanceType {
 		t.arch = value
 		return t
 	}
-	t.labels = append(slices.Clone(t.labels), labelled(key, value))
+	others := slices.DeleteFunc(slices.Clone(t.labels), func(r corev1.NodeSelectorRequirement) bool { return r.Key == key })
+	t.labels = append(others, labelled(key, value))
 	return t
 }
 
 // Offer sells the type in a zone, as "on-demand", "spot" or "reserved", at a price in dollars an
 // hour.
 func (t InstanceType) Offer(zone, capacityType string, price float64) InstanceType {
+	wrong := func(format string, args ...any) {
+		t.err = errors.Join(t.err, fmt.Errorf("ruletest: type %q: "+format, append([]any{t.name}, args...)...))
+	}
+	if zone == "" {
+		wrong("an offer needs a zone")
+	}
+	if !(price >= 0) || math.IsInf(price, 1) {
+		wrong("price %v: want dollars an hour, 0 or more", price)
+		price = 0
+	}
 	if kinds := []string{instancetypes.CapacityTypeOnDemand, instancetypes.CapacityTypeSpot, instancetypes.CapacityTypeReserved}; !slices.Contains(kinds, capacityType) {
-		t.err = errors.Join(t.err, fmt.Errorf("ruletest: type %q: capacity type %q: want one of %s%s", t.name, capacityType, strings.Join(kinds, ", "), hint(capacityType, kinds)))
+		wrong("capacity type %q: want one of %s%s", capacityType, strings.Join(kinds, ", "), hint(capacityType, kinds))
 	}
 	t.offers = append(slices.Clone(t.offers), map[string]any{
 		"Price": price, "Available": true, "Requirements": []corev1.NodeSelectorRequirement{

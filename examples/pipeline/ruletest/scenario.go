@@ -52,7 +52,11 @@ func New(objects ...Object) Scenario { return Scenario{}.Add(objects...) }
 // longer from EC2.
 func (s Scenario) Add(objects ...Object) Scenario {
 	s.files, s.types, s.errs = slices.Clone(s.files), slices.Clone(s.types), slices.Clone(s.errs)
-	for _, o := range objects {
+	for i, o := range objects {
+		if o == nil {
+			s.errs = append(s.errs, fmt.Errorf("ruletest: object %d of Add is nil; leave it out", i))
+			continue
+		}
 		text, ours, err := o.manifest()
 		switch {
 		case err != nil:
@@ -102,6 +106,10 @@ func (s Scenario) Files(names ...string) Scenario {
 // Kubernetes object. A pattern that matches nothing is an error.
 func (s Scenario) FS(fsys fs.FS, patterns ...string) Scenario {
 	s.files, s.errs = slices.Clone(s.files), slices.Clone(s.errs)
+	if fsys == nil {
+		s.errs = append(s.errs, errors.New("ruletest: FS needs a file system"))
+		return s
+	}
 	read := func(name string, found bool) {
 		data, err := fs.ReadFile(fsys, name)
 		if err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -44,11 +45,20 @@ func workload(kind, name string, replicas int) Workload {
 	if !ok {
 		namespace, short = metav1.NamespaceDefault, name
 	}
-	return Workload{
-		kind: kind, namespace: namespace, name: short, replicas: int32(min(max(replicas, 0), 1<<30)), labels: map[string]string{"app": short},
+	w := Workload{
+		kind: kind, namespace: namespace, name: short, replicas: number(replicas), labels: map[string]string{"app": short},
 		spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "main"}}},
 	}
+	return w.edit(func(*Workload) error {
+		if replicas < 0 {
+			return fmt.Errorf("replicas %d: want 0 or more", replicas)
+		}
+		return nil
+	})
 }
+
+// number is n, or the nearest number that manifests can hold. Planning rejects those out of range.
+func number(n int) int32 { return int32(min(max(n, math.MinInt32), math.MaxInt32)) }
 
 // edit returns a copy of the workload, changed by the function.
 func (w Workload) edit(how func(*Workload) error) Workload {
@@ -65,6 +75,9 @@ func (w Workload) edit(how func(*Workload) error) Workload {
 func (w Workload) Requests(list ...string) Workload {
 	return w.edit(func(w *Workload) error {
 		add, err := quantities(list)
+		if len(w.spec.Containers) == 0 {
+			return errors.Join(err, errors.New("no container is left to set requests of"))
+		}
 		res := &w.spec.Containers[0].Resources
 		if res.Requests == nil {
 			res.Requests = corev1.ResourceList{}
@@ -116,7 +129,7 @@ func (w Workload) Prefers(weight int, labels string) Workload {
 		list, err := expressions(labels)
 		affinity := nodeAffinity(&w.spec)
 		affinity.PreferredDuringSchedulingIgnoredDuringExecution = append(affinity.PreferredDuringSchedulingIgnoredDuringExecution,
-			corev1.PreferredSchedulingTerm{Weight: int32(min(max(weight, 0), 1000)), Preference: corev1.NodeSelectorTerm{MatchExpressions: list}})
+			corev1.PreferredSchedulingTerm{Weight: number(weight), Preference: corev1.NodeSelectorTerm{MatchExpressions: list}})
 		return err
 	})
 }
@@ -140,7 +153,7 @@ func (w Workload) Tolerates(taint string) Workload {
 func (w Workload) Spreads(by string, skew int) Workload {
 	return w.edit(func(w *Workload) error {
 		w.spec.TopologySpreadConstraints = append(w.spec.TopologySpreadConstraints, corev1.TopologySpreadConstraint{
-			MaxSkew: int32(min(max(skew, 0), 1<<30)), TopologyKey: topologyKey(by), WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: w.own(),
+			MaxSkew: number(skew), TopologyKey: topologyKey(by), WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: w.own(),
 		})
 		return nil
 	})
@@ -181,6 +194,9 @@ func (w Workload) RunningOn(node string) Workload {
 		if w.kind != "Pod" {
 			return fmt.Errorf("only a Pod can run already, on %q", node)
 		}
+		if node == "" {
+			return errors.New("RunningOn needs the name of a node")
+		}
 		w.spec.NodeName = node
 		return nil
 	})
@@ -190,6 +206,9 @@ func (w Workload) RunningOn(node string) Workload {
 // first container has the requests.
 func (w Workload) Edit(how func(*corev1.PodSpec)) Workload {
 	return w.edit(func(w *Workload) error {
+		if how == nil {
+			return errors.New("Edit needs a function")
+		}
 		how(&w.spec)
 		return nil
 	})
@@ -266,7 +285,12 @@ func quantities(list []string) (corev1.ResourceList, error) {
 			errs = append(errs, fmt.Errorf("%s %q: %w", pair[0], pair[1], err))
 			continue
 		}
-		out[corev1.ResourceName(pair[0])] = q
+		name := corev1.ResourceName(pair[0])
+		if first, twice := out[name]; twice {
+			errs = append(errs, fmt.Errorf("%s is given twice, as %s and as %s", name, first.String(), pair[1]))
+			continue
+		}
+		out[name] = q
 	}
 	return out, errors.Join(errs...)
 }

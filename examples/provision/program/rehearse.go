@@ -62,7 +62,10 @@ func readRehearsal(name string) (*rehearsal, []requirements.Set, []memcloud.Quot
 	var out rehearsal
 	var faults []error
 	fail := func(path, format string, args ...any) {
-		faults = append(faults, fmt.Errorf("%s: %s: %s", name, path, fmt.Sprintf(format, args...)))
+		if path != "" { // it is empty for the whole file
+			path = ": " + path
+		}
+		faults = append(faults, fmt.Errorf("%s%s: %s", name, path, fmt.Sprintf(format, args...)))
 	}
 	for _, p := range (&strictjson.Decoder{}).Decode(&root, &out) {
 		fail(p.Path, "%s", p.Detail)

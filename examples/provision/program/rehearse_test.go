@@ -15,6 +15,7 @@ func TestMalformedRehearsals(t *testing.T) {
 	for text, want := range map[string]string{
 		"":            "the file limits nothing",
 		"capacity: 1": "capacity",
+		"- a":         "scarce.yaml: want an object, got a list",
 		"capacity:\n- {match: 'a in (', free: 0}": "capacity[0].match: ",
 		"capacity:\n- {match: a}":                 "capacity[0].free: want the number of machines",
 		"capacity:\n- {matches: a, free: 1}":      `did you mean "match"?`,

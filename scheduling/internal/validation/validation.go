@@ -4,12 +4,16 @@ package validation
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
+	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
 // Fault is what is wrong with an object.
@@ -96,6 +100,27 @@ func List[P interface {
 		names.Check(f, i, scope, x.GetName())
 		if more != nil {
 			more(x)
+		}
+	}
+}
+
+// ClassLabel reports a type with another value of the label that names the node class of the pool.
+// Karpenter never buys such a type. A pool that requires the label itself has no conflict.
+func (f *Faults) ClassLabel(pool *nodepool.NodePool, key string, types []instancetypes.InstanceType) {
+	if key == "" || pool.NodeRequirements().Has(key) {
+		return
+	}
+	class := requirements.In(key, pool.NodeClass.Name)
+	conflicts := func(s requirements.Set) bool { return s.Has(key) && s.Get(key).Intersect(class).IsImpossible() }
+	for i := range types {
+		t, set := &types[i], types[i].Requirements
+		if k := slices.IndexFunc(t.Offerings, func(o instancetypes.Offering) bool { return conflicts(o.Requirements) }); k >= 0 {
+			set = t.Offerings[k].Requirements
+		}
+		if conflicts(set) {
+			f.Add("pool "+pool.Name, "instance type %s requires %s, but the pool's nodes have the label %s=%s, which names their node class; "+
+				"rename the label of the type, or use another kind or group for the node class", t.Name, set.Get(key), key, pool.NodeClass.Name)
+			return
 		}
 	}
 }
