@@ -147,6 +147,14 @@ func TestContract(t *testing.T) {
 	refusal := first(r["unschedulable"])
 	has(refusal, "pod", "message", "reasons", "fix")
 	has(first(refusal.(map[string]any)["reasons"]), "nodePool", "stage", "detail")
+	has(refusal.(map[string]any)["fix"], "change", "verified", "kind")
+	assert.NotContains(t, refusal.(map[string]any)["fix"], "pods", "thousands of pods may share a fix")
+	fixes, kinds := r["fixes"].([]any), map[any]map[string]any{}
+	for _, f := range fixes {
+		kinds[f.(map[string]any)["kind"]] = f.(map[string]any)
+	}
+	has(kinds["AllowType"], "allow", "nodePool", "value")
+	has(kinds["DropSelector"], "key", "pods")
 	has(first(r["ignored"]), "pod", "why")
 }
 
