@@ -130,7 +130,8 @@ func ExampleFixKind() {
 	// Output: set the limit of default for cpu to 64
 }
 
-// A fix of kind PreferOnly names the list and the place of the constraint that becomes a preferred one.
+// A fix of kind PreferOnly names the list and the place of the constraint that becomes a preferred
+// one.
 func ExamplePodConstraint() {
 	fix := plan.Fix{Kind: plan.PreferOnly, Key: corev1.LabelHostname, Constraint: plan.TopologySpread, Index: 0, Pods: pods(1)}
 	for _, pod := range fix.Pods {

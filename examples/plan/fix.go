@@ -69,9 +69,9 @@ const (
 // PodConstraint is a list of constraints about other pods, by the name of its field in Kubernetes.
 type PodConstraint string
 
-// The constraints that PreferOnly relaxes. A spread gets whenUnsatisfiable: ScheduleAnyway and loses
-// minDomains, which only a required one may have. A term moves from the required to the preferred
-// ones, with a weight.
+// The constraints that PreferOnly relaxes. A spread gets whenUnsatisfiable: ScheduleAnyway and
+// loses minDomains, which only a required one may have. A term moves from the required to the
+// preferred ones, with a weight.
 const (
 	TopologySpread  PodConstraint = "topologySpreadConstraints"
 	PodAffinity     PodConstraint = "podAffinity"
@@ -338,8 +338,8 @@ func (t *trials) raised(ctx context.Context, c change, waiting scheduling.Snapsh
 	return fix
 }
 
-// edit returns the change of pods as one of a snapshot. Its text says what it changes beside refused
-// pods. These are the other pods of the same controllers, whose template the user changes, or if
+// edit returns the change of pods as one of a snapshot. Its text says what it changes beside
+// refused pods. These are the other pods of the same controllers, whose template the user changes, or if
 // wide is true, all pods of the classes. Of another class it changes all pods; the text names the
 // first.
 func (t *trials) edit(c change, classes []int, wide bool) change {

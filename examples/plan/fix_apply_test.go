@@ -118,8 +118,8 @@ func applyToPod(spec *corev1.PodSpec, f *plan.Fix, taints []corev1.Taint) {
 	}
 }
 
-// drawRefusals draws a pool, perhaps a quota, and workloads of which some ask for what the pool does
-// not have, or for what others forbid.
+// drawRefusals draws a pool, perhaps a quota, and workloads. Some ask for what the pool does not
+// have, or for what others forbid.
 func drawRefusals(seed uint64) scheduling.Snapshot {
 	r := rand.New(rand.NewPCG(seed, 20))
 	maybe := func() bool { return r.IntN(4) == 0 }

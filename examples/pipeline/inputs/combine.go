@@ -24,8 +24,8 @@ type Combination struct {
 	Outputs []string
 }
 
-// Combined returns an error that names each flag with those that it does not go with. The flags have
-// been parsed.
+// Combined returns an error that names each flag with those that it does not go with. The flags
+// have been parsed.
 func Combined(flags *pflag.FlagSet, list ...Combination) error {
 	var errs []error
 	for _, c := range list {
