@@ -339,9 +339,9 @@ func (t *trials) raised(ctx context.Context, c change, waiting scheduling.Snapsh
 }
 
 // edit returns the change of pods as one of a snapshot. Its text says what it changes beside
-// refused pods. These are the other pods of the same controllers, whose template the user changes, or if
-// wide is true, all pods of the classes. Of another class it changes all pods; the text names the
-// first.
+// refused pods. These are the other pods of the same controllers, whose template the user changes,
+// or if wide is true, all pods of the classes. Of another class it changes all pods; the text names
+// the first.
 func (t *trials) edit(c change, classes []int, wide bool) change {
 	hows := map[types.NamespacedName]func(*corev1.Pod){}
 	more, what := 0, "placed pod"

@@ -161,7 +161,8 @@ func (r *report) gangsSection() picture.Section {
 	return out
 }
 
-// buffersSection is a notice for each CapacityBuffer: how many of its pods fit, and what that takes.
+// buffersSection is a notice for each CapacityBuffer: how many of its pods fit, and what that
+// takes.
 func (r *report) buffersSection() picture.Section {
 	out := picture.Section{Title: "Room for more pods"}
 	for i := range r.Buffers {

@@ -121,8 +121,8 @@ Exit codes: 0 all pods have a place, 1 failed, 2 bad usage or input, 3 some pod 
 	return cmd
 }
 
-// combinations says which flags go together. Most combinations ask for two answers, of which only one
-// would be printed.
+// combinations says which flags go together. Most combinations ask for two answers, of which only
+// one would be printed.
 func combinations() []inputs.Combination {
 	return []inputs.Combination{
 		{
