@@ -16,8 +16,8 @@ type BoundKind string
 // The bounds, weakest first. The first two rest on duals of items such that no filling of a type
 // has a dual value above its price. By linear programming duality, no plan costs less than the dual
 // value of its items, minus the dual value that existing nodes can hold. Some items fit only types
-// whose price is above the dual value of every filling. The bound then also counts price minus dual
-// value, once for each whole bin that these items need.
+// whose price is above the dual value of every filling. Then each whole bin that these items need
+// adds the difference: the price of the bin minus the highest dual value of its fillings.
 const (
 	// AssignmentLP has duals of items; fillings may hold fractions of items.
 	AssignmentLP BoundKind = "assignment-lp"
@@ -53,11 +53,16 @@ type Bound struct {
 //
 // A certificate is checked in one pass over types and items, exactly or with a derived margin for
 // rounding. No type that costs less than the bound may have a filling with a dual value above its
-// price. The proved price is a sum of three terms: first, the dual value of the placed items;
-// second, minus the most dual value that existing nodes, counted reservations and capacity pools
-// can hold in excess of their prices; third, for items whose bins all cost more than any filling's
-// dual value, that difference for each whole bin that they need. Rounded up to a sum of prices, it
-// must reach the bound.
+// price, except types of a counted reservation or a capacity pool. The proved price is
+//
+//   - the dual value of the placed items,
+//   - minus the excess: existing nodes, counted reservations and capacity pools may hold more dual
+//     value than they cost,
+//   - plus, for items that fit only types whose price is above the dual value of every filling,
+//     this difference for each whole bin that the items need.
+//
+// It is rounded up to the next amount that prices of bins can add up to, and must then be at least
+// the bound.
 //
 // For [Configuration] the pass includes a search of limited length for each type. For [Exhausted]
 // the search runs again, with about the same number of nodes.

@@ -14,8 +14,8 @@ import (
 // CostAware looks for the layout with the lowest objective; the package documentation says how. The
 // result is never worse than that of [FirstFitDecreasing]: at the highest priority at which the two
 // place different numbers of copies, it places more. If the numbers are equal, it never costs more.
-// If everything is placed, it also costs no more than each fleet of a single type that the Effort
-// had steps to try.
+// If everything is placed and all pools have one weight, it is also compared with fleets of a
+// single type, as many as the Effort allows, and costs no more than any of them.
 type CostAware struct {
 	Effort Effort
 }

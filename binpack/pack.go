@@ -17,7 +17,8 @@ type Options struct {
 	// Effort is how much work goes into the bound and, if Strategy is nil, into the layout.
 	Effort Effort
 	// Alternatives is how many choices each bin lists at most, unless the MinValues of its pool
-	// need more. 0 means 60, the limit of one EC2 fleet request.
+	// need more. 0 means 60, as many types as package cloudprovider/aws puts into one fleet
+	// request.
 	Alternatives int
 	// Draft skips what only a final plan needs: each bin has one alternative, the chosen one, and
 	// the bound is 0. The layout is no worse. It is for callers that pack several times.

@@ -48,8 +48,9 @@
 //
 // The result is then built under all rules. First fit places the items that rules keep out of their
 // planned bin. Finally, a few bins at a time are emptied and packed again under all rules (G.
-// Schrimpf et al., 2000), preferably bins whose price exceeds the duals of their contents.
-// Knapsacks fill the best of a few random bins.
+// Schrimpf et al., 2000), preferably bins whose price exceeds the duals of their contents. The
+// types of a few new bins are drawn by a fixed pseudo-random sequence; a knapsack fills each, and
+// the best one is taken.
 //
 // Methods that only improve the bound have a separate eighth of the budget, so a plan is the same
 // without them.
@@ -65,8 +66,8 @@
 // Every [Plan] carries a [Bound]: no plan that places the same items has a lower objective. Most
 // bounds have a certificate: duals that [Instance.VerifyBound] checks in one pass. [BoundKind]
 // lists the kinds of proof. Duals pay for fractions of bins. That is too little where a few items
-// need dear bins, for example nine items with a GPU for bins that have eight. There the bound also
-// counts whole bins.
+// need dear bins, for example nine items that need one GPU each, if a bin has eight GPUs. There the
+// bound also counts whole bins.
 //
 // All bounds are rounded up to a sum that prices can form. With [Diversity], fillings in a capacity
 // pool may have dual values above their prices. [AssignmentLP] and [Configuration] subtract this
@@ -192,7 +193,7 @@ type Limit struct {
 
 // Pool groups types under a weight and a budget.
 type Pool struct {
-	// Name stands in messages. It need not be unique: a NodePool and a Provisioner may share one.
+	// Name appears in messages. It need not be unique: a NodePool and a Provisioner may share one.
 	Name string
 	// Weight orders pools, heaviest first: an item goes to the heaviest pool that can hold it
 	// within its limits. Among pools of equal weight the price decides.
@@ -317,7 +318,8 @@ type Layout struct {
 	Bins  []Bin
 }
 
-// Choice is one way to buy a bin.
+// Choice is one way to buy a bin. Type is an index into Problem.Types, and Offering an index into
+// the type's offerings.
 type Choice struct {
 	Type     int
 	Offering int

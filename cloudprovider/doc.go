@@ -146,8 +146,8 @@
 //     longer than the provider's, so that a new instance is never taken for gone. The age at which
 //     an instance without a claim counts as an orphan (lifecycle.Timeouts.Orphan) must be longer
 //     than the minute by which Created may be wrong.
-//   - A provider remembers a token for at least a day after its instance is gone, which must be
-//     longer than any caller retries.
+//   - A provider remembers a token for at least a day after its instance is gone. A caller must not
+//     retry for longer than that.
 //
 // All times that are compared with each other come from the process's own clock, except
 // Instance.Created.

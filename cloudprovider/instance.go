@@ -83,7 +83,7 @@ func (i Instance) Node(c NodeClaim) *corev1.Node {
 // labels and its pool. The requirements may allow several values of a label that neither type nor
 // offering has. Then the node gets one of them, always the same ([requirements.Requirement.Any]).
 // If the sources contradict each other, the error joins a [*requirements.ConflictError] for each
-// such key. A provider reports such an error as [ErrInvalidSpec].
+// key in which they do. A provider reports such an error as [ErrInvalidSpec].
 func NodeLabels(claim NodeClaim, t instancetypes.InstanceType, offering requirements.Set) (map[string]string, error) {
 	var b requirements.Builder
 	b.AddSet(nodeOf(t, offering)).AddSet(claim.Requirements)

@@ -215,8 +215,9 @@ func (s Set) AppendKey(to []byte) []byte {
 }
 
 // Intersect returns the set of nodes that satisfy both. If the two contradict each other, the set
-// is [Impossible] and the error joins a [*ConflictError] for each such key. If one side is
-// impossible by itself, the set is [Impossible] and the error says so. It costs O(len(s)+len(o)).
+// is [Impossible] and the error joins a [*ConflictError] for each key in which they do. If one side
+// is impossible by itself, the set is [Impossible] and the error says so. It costs
+// O(len(s)+len(o)).
 func (s Set) Intersect(o Set) (Set, error) {
 	switch {
 	case s.impossible || o.impossible:

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// InvalidError is a fault of a requirement for which the Kubernetes API would reject it. Path is
-// relative to what was converted, for example "nodeSelectorTerms[2].matchExpressions[0].operator".
+// InvalidError is a fault that makes the Kubernetes API reject a requirement. Path is relative to
+// what was converted, for example "nodeSelectorTerms[2].matchExpressions[0].operator".
 type InvalidError struct {
 	Path   string
 	Detail string

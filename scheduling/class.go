@@ -420,9 +420,29 @@ func (p *Problem) sets(shared []volume.SharedClaim) []topology.Together {
 	return out
 }
 
+// pending returns how many pods there are in all classes.
+func (p *Problem) pending() int {
+	n := 0
+	for _, c := range p.Classes {
+		n += len(c.Pods)
+	}
+	return n
+}
+
 // wanted returns how many pods of the class are planned.
 func (p *Problem) wanted(class int) int {
 	return p.topology.Choice().Pods(class, len(p.Classes[class].Pods))
+}
+
+// unplaced returns the classes with unplaced pods that some node could hold.
+func (s *state) unplaced() []int {
+	var out []int
+	for i, c := range s.p.Classes {
+		if s.placed[i] < s.p.wanted(i) && c.Refusal == nil && s.p.topology.Holdable(i) {
+			out = append(out, i)
+		}
+	}
+	return out
 }
 
 // withFeatures narrows nodes to those that also declare the features that a pod needs.

@@ -81,7 +81,7 @@ type PoolState struct {
 	Left    []int64
 	// NodesLeft is how many nodes may still be bought; negative means any number.
 	NodesLeft int
-	// Over and NodesOver are the use beyond limits. They fall to 0 before Left and NodesLeft grow.
+	// Over and NodesOver are the use beyond limits. What is given back reduces them first.
 	Over      []int64
 	NodesOver int
 
@@ -130,7 +130,7 @@ type ExistingNode struct {
 	// InFlight says that it has not joined; Starting, that it is not initialized yet, or reboots.
 	InFlight, Starting bool
 	// Free is allocatable minus the requests of running pods and of daemons still to start. Daemons
-	// that a taken host port or an anti-affinity keeps off the node do not count.
+	// that a taken host port or anti-affinity excludes from the node do not count.
 	Free []int64
 	// Labels are the node's labels, its name and the features that its kubelet declares. The last
 	// two have keys that are not valid label keys, such as [requirements.NodeNameKey].
@@ -224,8 +224,8 @@ func (p *Problem) Sharing() [][]int {
 	return out
 }
 
-// PodPrice returns the least price of what one pod of the class takes of a new node, in dollars an
-// hour; 0 if no new node can hold it. [Options.PreferencePrice] is a share of it.
+// PodPrice estimates what a pod of the class costs on a new node, in dollars an hour: the lowest
+// price times largest share of a resource; 0 if it fits none. See [Options.PreferencePrice].
 func (p *Problem) PodPrice(class int) float64 { return p.own[class]() }
 
 func (p *Problem) compileClasses(pending []*corev1.Pod, running map[string][]*corev1.Pod) {

@@ -28,7 +28,7 @@ type Stage string
 
 // The stages, in the order in which they are tested.
 const (
-	StagePod         Stage = "pod"         // no node can hold the pod: a claim, a rule of the caller
+	StagePod         Stage = "pod"         // no node can hold the pod, for example because of a volume claim or a rule of the caller
 	StageTaint       Stage = "taint"       // a taint is not tolerated
 	StageRequirement Stage = "requirement" // labels are not those that the pod asks for
 	StageResource    Stage = "resource"    // no type is large enough or has the resource

@@ -9,13 +9,13 @@
 //
 // # What is decided here, and what by the packer
 //
-// This package decides domains, and the packer decides bins. In the end this package gives up bins
-// whose pods have room elsewhere; see [Outcome.AsPacked]. A constraint on a domain (spread,
-// affinity and anti-affinity over zones, capacity types or any label; volumes) becomes an
-// assignment of pods to combinations of label values. A constraint within one node (host ports,
-// anti-affinity and spread by hostname, attach limits) becomes tags and limits of items. Pods that
-// must share a node become one bundle. Taints become a pseudo-label, whose values pods accept or
-// not.
+// This package decides domains, and the packer decides bins. A domain is a value of a label, such
+// as a zone. In the end this package gives up bins whose pods have room elsewhere; see
+// [Outcome.AsPacked]. A constraint on a domain (spread, affinity and anti-affinity over zones,
+// capacity types or any label; volumes) becomes an assignment of pods to combinations of label
+// values. A constraint within one node (host ports, anti-affinity and spread by hostname, attach
+// limits) becomes tags and limits of items. Pods that must share a node become one bundle. Taints
+// become a pseudo-label (a label that no node has), whose values pods accept or not.
 //
 // # What a plan promises
 //
@@ -34,8 +34,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling/internal/bind"
@@ -61,8 +59,8 @@ type Round struct {
 	Items  []Item
 	// Final is set for the last calls. They pack a chosen round again, to find a plan that costs
 	// less. Two rounds may be chosen, for example if pods are unplaced; [Result.Round] is the one
-	// used. The outcome is used if it places all that the round's first packing placed, and the
-	// plan is not worse. Without Final, cost only decides between plans of the same pods.
+	// used. The outcome is used if it places all that the first packing placed, and the plan is not
+	// worse. Other calls may be quick: there, cost only decides between plans of the same pods.
 	Final bool
 }
 
@@ -488,13 +486,10 @@ func usedBy(order []binding, bins int) []bool {
 	return used
 }
 
-// zoneOf returns the zone of a bin; empty if it has none.
-func (s *state) zoneOf(bin int) string {
+// labelsOf returns the labels of a bin; none if they contradict each other.
+func (s *state) labelsOf(bin int) requirements.Set {
 	b := &s.last.Bins[bin]
-	labels, err := s.p.NodeLabels(b.Shape, b.Offering)
-	if err != nil {
-		return ""
-	}
-	zone, _ := labels.Get(corev1.LabelTopologyZone).Single()
-	return zone
+	labels, _ := s.p.NodeLabels(b.Shape, b.Offering)
+	labels, _ = labels.Intersect(b.Labels)
+	return labels
 }

@@ -38,14 +38,6 @@ const (
 	patience = 2
 )
 
-func (p *Problem) pending() int {
-	n := 0
-	for _, c := range p.Classes {
-		n += len(c.Pods)
-	}
-	return n
-}
-
 // conclude follows a verified state. It returns the first round of the next attempt, or the last
 // round of the best plan.
 func (s *state) conclude() *state {
@@ -116,17 +108,6 @@ func (s *state) step(next *search, unplaced []int) topology.Facts {
 	return next.best.assigned.Vary(next.variant)
 }
 
-// unplaced returns the classes with unplaced pods that some node could hold.
-func (s *state) unplaced() []int {
-	var out []int
-	for i, c := range s.p.Classes {
-		if s.placed[i] < s.p.wanted(i) && c.Refusal == nil && s.p.topology.Holdable(i) {
-			out = append(out, i)
-		}
-	}
-	return out
-}
-
 // compare is negative if a is the better plan. These count in order: more pods of the highest
 // priority in which the plans differ, larger requests, fewer pods that wait until leaving nodes are
 // gone, lower sum of cost and the price of preferences given up, fewer preferences given up.
@@ -185,6 +166,7 @@ func (v *solver) decide(best *state) (*state, error) {
 		return d.best, d.err
 	}
 	d.begin()
+	d.first()
 	d.overNodes()
 	d.preferences()
 	d.zones()
@@ -351,6 +333,18 @@ func (d *decisions) overNodes() {
 	d.try(c)
 }
 
+// first lets the pods of new nodes choose before others, which may have taken the only existing
+// nodes that these fit on.
+func (d *decisions) first() {
+	c := d.best.p.topology.Choice()
+	for _, b := range d.best.contents() {
+		c.First = append(c.First, b.classes...)
+	}
+	if len(d.base.Existing) > 0 {
+		d.try(c)
+	}
+}
+
 // relax gives up all preferences if that places more pods.
 func (d *decisions) relax() {
 	p := d.best.p
@@ -458,10 +452,17 @@ func (d *decisions) reopen() {
 	d.tried = 0
 }
 
-// zones tries, for each zone, to buy nothing there.
+// zones tries to buy nothing in all zones that have no node now, and then in each of them.
 func (d *decisions) zones() {
-	for _, zone := range d.base.topology.Zones() {
-		if closed := d.best.assigned.Facts.Closed(); d.base.options.LeaveZones && !slices.Contains(closed, zone) {
+	if !d.base.options.LeaveZones {
+		return
+	}
+	zones := d.base.topology.Zones()
+	if len(zones) > 1 {
+		d.without(zones)
+	}
+	for _, zone := range zones {
+		if closed := d.best.assigned.Facts.Closed(); !slices.Contains(closed, zone) {
 			d.without(append(closed, zone))
 		}
 	}
@@ -474,18 +475,17 @@ func (d *decisions) without(zones []string) {
 	d.try(c)
 }
 
-// elsewhere tries other zones for the pods of the bins that cost most above what they use, or above
-// a node in another zone, because zones are chosen by the price of a share of a node. It gives up no
-// further preferences.
+// elsewhere tries other domains, such as zones, for the pods of the bins that cost most above what
+// they use, or above a node in another domain, because domains are chosen by the price of a share of a
+// node. It gives up no further preferences.
 func (d *decisions) elsewhere() {
 	for tried := []string(nil); len(tried) < mostElsewhere; {
 		at, key, most, into := d.best, "", leastUnused*d.best.cost(), topology.Choice{}
 		for i, b := range at.contents() {
-			price, choices := at.p.topology.Elsewhere(at.zoneOf(i), b.classes, b.used)
-			gain := max(b.unused, b.price-price)
-			for k, c := range choices {
-				if k := fmt.Sprint(at.zoneOf(i), b.classes, k); gain > most && !slices.Contains(tried, k) {
-					key, most, into = k, gain, c
+			for _, a := range at.p.topology.Elsewhere(at.labelsOf(i), b.classes, b.used) {
+				gain := max(b.unused, b.price-a.Price)
+				if k := fmt.Sprint(a.Avoided, a.Only, b.classes); gain > most && !slices.Contains(tried, k) {
+					key, most, into = k, gain, a.Choice
 				}
 			}
 		}

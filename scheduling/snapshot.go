@@ -37,9 +37,9 @@ type Snapshot struct {
 	// karpenter.sh/capacity-type: on-demand=1, spot=1". The ratio is a hard constraint of the plan;
 	// kube-scheduler does not know it. No other annotation affects placement.
 	Pods []*corev1.Pod
-	// Staying has the pods on leaving nodes that a drain does not evict. Such a node or its claim
-	// is being deleted, or it has Karpenter's taint for disruption. The key is "namespace/name",
-	// and the value is the reason, for example a do-not-disrupt annotation, or a
+	// Staying has the pods of leaving nodes that no drain evicts. A node is leaving if it or its
+	// claim is being deleted, or if it has Karpenter's taint for disruption. The key is
+	// "namespace/name", and the value is the reason, for example a do-not-disrupt annotation, or a
 	// PodDisruptionBudget that allows no disruption. Such a pod stays until its node is gone, and
 	// nothing is planned for it.
 	Staying map[string]string
@@ -211,7 +211,7 @@ func (p *Problem) preferencePrice() float64 { return p.options.PreferenceShare()
 // InvalidError says that a part of a snapshot has no meaning, such as a second node of the same
 // name, or a pod with a misspelt operator.
 type InvalidError struct {
-	// What is the kind and name of the object, or its list and position if it has no name.
+	// What names the object: its kind and name, or its list and position if it has no name.
 	What string
 	// Err says what is wrong with it, and how to correct it.
 	Err error

@@ -134,8 +134,9 @@ func (l Ledger) Free(quotas ...string) Ledger {
 }
 
 // Apply returns the types with every offering that is withheld now marked unavailable. It never
-// marks an offering available. The slice is new; types that do not change share their offerings
-// with the argument. The cost is O(offerings x active records).
+// marks an offering available. It also sets Full to false: a machine of a withheld offering that is
+// given back cannot be bought again. The slice is new; types that do not change share their
+// offerings with the argument. The cost is O(offerings x active records).
 func (l Ledger) Apply(types []instancetypes.InstanceType, now time.Time) []instancetypes.InstanceType {
 	active := l.Active(now)
 	out := slices.Clone(types)

@@ -35,8 +35,9 @@ type Record struct {
 	Scope Scope `json:"scope"`
 	// Name is the name of the type, family or quota. It is empty for a zone.
 	Name string `json:"name,omitempty"`
-	// Where is the refused offering. For a family or a zone it is the zone and the capacity type;
-	// for a quota it matches the nodes that the quota covers.
+	// Where says what was refused. For an offering it has the offering's requirements, for a family
+	// or a zone the zone and the capacity type. For a quota it matches the nodes that the quota
+	// covers.
 	Where requirements.Set `json:"where"`
 	// Strikes is the number of refusals in a row, at least 1.
 	Strikes int `json:"strikes"`

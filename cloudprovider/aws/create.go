@@ -17,8 +17,10 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
-// Create launches one instance. Simultaneous calls become one fleet if their claims have the same
-// acceptable offerings, labels, taints and requirements.
+// Create launches one instance. Simultaneous calls become one fleet if their claims are launched
+// alike: they have the same pool, node class, acceptable offerings, labels, taints, startup taints
+// and requirements, and the same order in which capacity types first occur. Requests count only if
+// they change the machine (EFA, enclaves).
 func (p *Provider) Create(ctx context.Context, claim cloudprovider.NodeClaim) (cloudprovider.Launch, error) {
 	if err := ctx.Err(); err != nil {
 		return cloudprovider.Launch{}, err

@@ -43,11 +43,12 @@
 // these do not help, it is left alone and named in [Provider.Notes]. As long as the machine has the
 // tag of the cluster, List adds it to the notes. If the machine has lost that tag too,
 // [Provider.Maintain] adds it. It finds the machine by its launch template or its instance profile.
-// Neither can find the machine if its launch template is deleted and its node class names an
+// So Maintain cannot find a machine whose launch template is deleted, if its node class names an
 // instance profile that the provider did not make.
 //
-// Only one provider at a time may launch for a cluster, see [Options].Lease. A provider that sees
-// another one launch after its own first launch stops for ten minutes.
+// Only one provider at a time may launch for a cluster, see [Options].Lease. Once a provider has
+// launched, it launches nothing for ten minutes after it has seen another provider launch for the
+// cluster.
 //
 // # Retries and limits
 //

@@ -95,10 +95,10 @@ func describeUserData(encoded string) string {
 }
 
 // DryRun returns what Create would send for the claims if nothing is refused: instance profiles
-// that do not exist yet, the launch templates, each once, and one fleet for each shape of claims.
-// After a fleet of several claims, ec2:CreateTags records which machine belongs to which claim,
-// once the ids are known. DryRun asks AWS what node classes select, and changes nothing. Client
-// tokens, which are new in each run, begin with "dry-run".
+// that do not exist yet, the launch templates, each once, and one fleet for claims that are
+// launched alike, as in [Provider.Create]. After a fleet of several claims, ec2:CreateTags records
+// which machine belongs to which claim, once the ids are known. DryRun asks AWS what node classes
+// select, and changes nothing. Client tokens, which are new in each run, begin with "dry-run".
 func (p *Provider) DryRun(ctx context.Context, claims []cloudprovider.NodeClaim) ([]Request, error) {
 	groups := map[string][]cloudprovider.NodeClaim{}
 	var shapes []string

@@ -245,9 +245,9 @@ type Options struct {
 	// Learned is what an earlier provider has learned, see [Provider.Learned].
 	Learned map[string]int64
 
-	// Lag is how far EC2's readers may be behind. A provider that has just started waits this long
-	// before it buys anything, because an earlier process may have launched something that does not
-	// show yet. 0 means 1 minute.
+	// Lag is how far EC2's readers may be behind. 0 means 1 minute. An earlier process may have
+	// launched something that does not show yet. So until Lag has passed since the start, Create
+	// fails with ErrNotReady for tokens that are Undecided, unless their machine shows.
 	Lag time.Duration
 	// Undecided says for which tokens an earlier process may have asked without learning the
 	// result; nil means any token. After a start, the provider knows the result for such a token

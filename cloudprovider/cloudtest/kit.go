@@ -84,7 +84,7 @@ func Run(t *testing.T, maker Maker) {
 // Check runs all cases for which a provider alone is enough, and returns their violations joined,
 // each a [*Violation]. It skips clocks, shortages, quotas, restarts, lost replies and machines of
 // others. The last five are where providers go wrong. It assumes that instances run and end at once
-// and that readers never lag. For all that use [Run] or [Harness.Check].
+// and that readers never lag. To test these too, use [Run] or [Harness.Check].
 func Check(ctx context.Context, provider cloudprovider.Provider) error {
 	return Harness{Provider: provider, anyClock: true}.Check(ctx)
 }

@@ -61,9 +61,10 @@ type Journal struct {
 	// Lag is how long the cloud may take to show a new machine to find; 0 means that it shows at
 	// once.
 	Lag time.Duration
-	// Hash makes of a token what the cloud's label can hold, if that is shorter than a token or has
-	// another alphabet. nil means that the cloud has the token itself. Different tokens must have
-	// different hashes: do not shorten a token or change its case.
+	// Hash turns a token into a text that fits into the cloud's label. It is needed if a label must
+	// be shorter than a token, or allows other characters. nil means that the cloud has the token
+	// itself. Different tokens must have different hashes: do not shorten a token or change its
+	// case.
 	Hash func(token string) string
 	// Now returns the current time, for example time.Now.
 	Now func() time.Time

@@ -20,9 +20,10 @@ func Works(node *corev1.Node) bool {
 }
 
 // Lacks says what a node that has joined still lacks to count as initialized. It is empty if
-// nothing is missing. The node has to be ready and without startup taints. It has to offer some of
-// every resource that was both requested and promised, because device plugins start later than
-// their node. Volumes are counted by the node's CSINode.
+// nothing is missing. The node has to be ready, and without startup taints and the taint
+// node.cloudprovider.kubernetes.io/uninitialized. It has to offer some of every resource that was
+// both requested and promised, because device plugins start later than their node. Resources that
+// count volumes are not required, because a node never lists them: its CSINode has the limit.
 func Lacks(node *corev1.Node, startup []corev1.Taint, requests, promised corev1.ResourceList) string {
 	if !Works(node) {
 		return "the node is not ready"

@@ -50,8 +50,10 @@ const (
 // Next returns the step to take now. node is the node as the cluster shows it, or nil if it is
 // gone. drained says that no pod is left that a drain would evict. Repeating a step does no harm. A
 // reboot fails in three cases: the node is missing five minutes after Requested, and its boot id
-// was not noted; the provider has not accepted the reboot five minutes after Asked; or the node is
-// not ready with another boot id 20 minutes after Issued.
+// was not noted; the provider has not accepted the reboot five minutes after Asked; or 20 minutes
+// after Issued the node has not come back, that is, it is not ready or still has the old boot id.
+// If the node disappears after its boot id was noted and before the provider was asked, Next
+// returns StepWait without a limit.
 func (r Reboot) Next(node *corev1.Node, drained bool, now time.Time) Step {
 	another := node != nil && r.Noted && node.Status.NodeInfo.BootID != r.BootID
 	switch {

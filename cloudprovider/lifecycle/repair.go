@@ -22,8 +22,9 @@ import (
 // returned Grace is the shortest of all policies that apply.
 //
 // A policy with a Reason is for conditions whose reason it matches. A policy without a Reason is
-// for conditions that no policy with a Reason matches. A policy with a matching Reason counts even
-// if its toleration has not ended. A Reason that is not a valid regular expression matches nothing.
+// for conditions that no policy with a Reason matches. A policy with a matching Reason excludes
+// those without one even before its own toleration has ended. A Reason that is not a valid regular
+// expression matches nothing.
 func Broken(conditions []corev1.NodeCondition, policies []cloudprovider.RepairPolicy, now time.Time) (policy cloudprovider.RepairPolicy, at time.Time, broken bool) {
 	var next time.Time
 	for _, c := range conditions {
@@ -126,8 +127,8 @@ func (n Node) Broken(policies []cloudprovider.RepairPolicy, now time.Time) bool 
 // Repairs says which claims to give back or to reboot because their nodes are [Broken]: the most
 // urgent first, then by claim. The urgency is how long the node has been due, plus half an hour for
 // each lower Priority that some policy has: with the priorities 0, 50 and 100, it is one hour more
-// for a policy of priority 100. The most urgent policy of a node decides. A node with [DoNotRepair]
-// is left alone.
+// for a policy of priority 100. If several policies apply to a node, the urgency is that of the
+// most urgent one; what is done is decided by [Broken]. A node with [DoNotRepair] is left alone.
 //
 // If more than a fifth of a pool's nodes, rounded up, have a condition of some policy, no node of
 // the pool is repaired. For this count it does not matter whether the condition is still tolerated

@@ -78,8 +78,8 @@ func Reasons(s Subject) []string {
 	return out
 }
 
-// Unknown returns what could not be compared, and why: hashes of different versions, or a hash of
-// the node alone, because the pool has none and it cannot be computed here ([Hash]). This is not
+// Unknown returns what could not be compared, and why: the two hashes have different versions, or
+// only the node has a hash and that of the pool cannot be computed here ([Hash]). This is not
 // drift.
 func Unknown(s Subject) []string {
 	if s.Pool == nil {

@@ -8,7 +8,8 @@ import (
 	"github.com/joinery-sdk/joinery/deprovision"
 )
 
-// Point is what a plan, or its first commands, save for a number of evictions.
+// Point is a trade-off: what a plan, or its first commands, would save, and how many evictions that
+// takes.
 type Point struct {
 	SavingsPerHour deprovision.Price
 	// Evictions is how many pods move, and Nodes is how many nodes go.

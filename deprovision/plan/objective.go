@@ -10,8 +10,8 @@ import (
 
 // Objective is what consolidation maximizes: the saving of a change over the horizon minus the
 // price of its disruption. A change is made only if the result is positive. Savings are differences
-// of CostPerHour, the cost that provisioning minimized. So a node is not given back only because
-// its price is higher than its cost. The zero value has the defaults of its fields.
+// of CostPerHour, the cost that provisioning minimized. So a high price alone is no reason to give
+// a node back if its cost in the objective is low. The zero value has the defaults of its fields.
 type Objective struct {
 	// Horizon is how long a saving counts, but not beyond the expiry of the node. 0 means the time
 	// since a pod last came to the node or left it ([eligibility.Node.QuietSince]), but at least
@@ -21,7 +21,8 @@ type Objective struct {
 	Horizon time.Duration
 	// DisruptionPrice is the price of one unit of disruption, about one eviction, see
 	// [deprovision.Candidate.Disruption]. 0 means one cent. A negative price means that disruption
-	// is free, so that any saving is taken, as Karpenter does.
+	// is free, so that any saving is taken, as Karpenter does. Pools with the policy Balanced still
+	// compare shares, see Balanced.
 	DisruptionPrice deprovision.Price
 	// Balanced, if not 0, compares a change with its pool. If the change causes the share d of the
 	// disruption of emptying the whole pool, it must save more than the share d/Balanced of the

@@ -93,8 +93,8 @@ type Answer struct {
 	Placements []Placement
 	// NewNodes are the nodes to buy.
 	NewNodes []NewNode
-	// If the question has Freed set, the list names what the new nodes use and what is available
-	// only because the removed nodes are gone. It is sorted. Each text says why nothing could be
+	// Freed is for questions with Freed set. It lists what the new nodes use and could not have
+	// used while the removed nodes were there. It is sorted. Each text says why nothing could be
 	// bought before, such as "reservation cr-1 is full". If the answers for two nodes have a text
 	// in common, both nodes need the same slot, so only one of them goes at a time. If there is no
 	// text, the plan assumes that the simulator does not support Question.Freed, and no node goes

@@ -10,17 +10,18 @@ import (
 	"github.com/joinery-sdk/joinery/deprovision/plan"
 )
 
-// AnySaving returns the objective that accepts any saving, as Karpenter does for pools without the
-// policy Balanced.
+// AnySaving returns the objective that accepts any saving, as Karpenter does. As there, pools with
+// the policy Balanced are an exception: they compare a change with the pool, see [Balanced].
 func AnySaving() plan.Objective { return plan.Objective{DisruptionPrice: -1} }
 
-// Balanced returns the objective that compares a change with its pool: the share of the pool's
-// price that the change saves, with the share of the pool's disruption that it causes. The change
-// must satisfy
+// Balanced returns the objective that compares a change with its pool: the share of the pool's cost
+// (CostPerHour, the cost in the objective) that the change saves, with the share of the pool's
+// disruption that it causes. The change must satisfy
 //
-//	(savings / pool price) / (disruption / pool disruption) > 1 / k
+//	(savings / pool cost) / (disruption / pool disruption) > 1 / k
 //
-// Karpenter allows 1, 2 and 3; its default is 2.
+// This holds for nodes that live at least as long as the horizon; a node that expires earlier must
+// save more. Karpenter allows 1, 2 and 3; its default is 2.
 func Balanced(k int) plan.Objective {
 	return plan.Objective{DisruptionPrice: -1, Balanced: k}
 }
@@ -30,7 +31,8 @@ func Balanced(k int) plan.Objective {
 //
 //	savings per hour x hours > disruption x price
 //
-// The price is for one unit of disruption, about one eviction.
+// The price is for one unit of disruption, about one eviction. A price of 0 means one cent, and a
+// horizon of 0 the default of [plan.Objective]. To make disruption free, give a negative price.
 func Payback(price deprovision.Price, horizon time.Duration) plan.Objective {
 	return plan.Objective{DisruptionPrice: price, Horizon: horizon}
 }

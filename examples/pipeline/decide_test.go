@@ -100,3 +100,49 @@ func TestZonesAreLeftAloneIfAllowed(t *testing.T) {
 	assert.InDelta(t, 1.84, cost(nil).Cost().Dollars(), 1e-9)
 	assert.InDelta(t, 0.24, cost(&scheduling.Options{LeaveZones: true}).Cost().Dollars(), 1e-9)
 }
+
+// A pod that meets its own affinity needs no other class. If blame put the pods that also meet it first, they took the place beside the first pod.
+func TestPodsThatMeetTheirOwnAffinity(t *testing.T) {
+	market := catalogue(t, "box 4 zone-a on-demand 0.12")
+	together := "affinity: {podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: web}}}]}}\n"
+	for _, key := range []string{zoneKey, "karpenter.sh/capacity-type", corev1.LabelArchStable} {
+		for workers := 2; workers <= 4; workers++ {
+			cpu := container(fmt.Sprintf("%dm", 3900/workers))
+			canary := strings.Replace(spreadBy(key), "maxSkew: 1", "maxSkew: 9", 1)
+			text := deployment("web", workers, together+cpu) + strings.ReplaceAll(deployment("canary", 1, canary+cpu), "labels: {app: canary}", "labels: {app: web}")
+			p := pack(t, market, anyPool+strings.Replace(text, "selector: {matchLabels: {app: canary}}", "selector: {matchLabels: {app: web}}", 1))
+			assert.Zero(t, len(p.Unplaced()), "%s, %d workers", key, workers)
+		}
+	}
+}
+
+// Pods whose price in a domain is only known with the whole node are also tried elsewhere, whichever label the domain is a value of.
+func TestOtherDomainsOfAnyLabel(t *testing.T) {
+	// A core costs less in the large node, of which only one pod can use a part.
+	apart := "affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: web}}}]}}\n"
+	for key, market := range map[string][]string{
+		zoneKey:                      {"small 1 zone-a on-demand 0.1", "large 16 zone-b on-demand 0.32"},
+		"karpenter.sh/capacity-type": {"small 1 zone-a on-demand 0.1", "large 16 zone-a spot 0.32"},
+	} {
+		loose := strings.Replace(spreadBy(key), "maxSkew: 1", "maxSkew: 2", 1)
+		p := pack(t, catalogue(t, market...), anyPool+deployment("web", 2, apart+loose+container("500m")))
+		require.Empty(t, p.Unplaced(), key)
+		assert.InDelta(t, 0.2, p.Cost().Dollars(), 1e-9, key)
+	}
+}
+
+// A pod that fits on one existing node only has it, if others that took it fit on another one, so that nothing is bought.
+func TestPodsOfNewNodesChooseFirst(t *testing.T) {
+	market := catalogue(t, "box 4 zone-b on-demand 0.2")
+	for name, picky := range map[string]string{
+		"by selector": "nodeSelector: {rack: r1}\n",
+		"by affinity": "affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: rack, operator: Exists}]}]}}}\n",
+	} {
+		away := "affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: rack, labelSelector: {matchLabels: {app: other}}}]}}\n"
+		text := deployment("picky", 1, picky+container("1500m")) + deployment("large", 1, away+container("3")) +
+			strings.Replace(nodeIn("n0", "zone-b", "4", ""), "zone-b}}", "zone-b, rack: r1}}", 1) + nodeIn("n1", "zone-b", "8", "")
+		p := pack(t, market, strings.Replace(anyPool, "requirements: []", "requirements: [{key: rack, operator: In, values: [r1, r2]}]", 1)+text)
+		require.Zero(t, len(p.Unplaced()), name)
+		assert.Zero(t, len(p.NewNodes()), name)
+	}
+}

@@ -135,6 +135,10 @@ func TestFixesHoldAnew(t *testing.T) {
 		}
 		return "---\n{apiVersion: v1, kind: Pod, metadata: {name: " + name + ", labels: {app: web}}, spec: {affinity: {podAntiAffinity: {" + rule + "}}, containers: [{name: c, image: x, resources: {requests: {cpu: 1}}}]}}\n"
 	}
+	apartIn := func(name, cpu, rest string) string {
+		return "---\n{apiVersion: v1, kind: Pod, metadata: {name: " + name + ", labels: {app: web}}, spec: {" + rest + ", nodeSelector: {" + zoneKey + ": zone-a}, affinity: {podAntiAffinity: " +
+			"{requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: " + zoneKey + ", labelSelector: {matchLabels: {app: web}}}]}}, containers: [{name: c, image: x, resources: {requests: {cpu: " + cpu + "}}}]}}\n"
+	}
 	tolerating := "tolerations: [{key: batch, effect: NoSchedule}]\n"
 	tainted := pool("limits: {cpu: 4}, ", "") // its taint is added below
 	tainted = strings.Replace(tainted, "requirements: []", "taints: [{key: batch, effect: NoSchedule}], requirements: []", 1)
@@ -159,6 +163,9 @@ func TestFixesHoldAnew(t *testing.T) {
 		"another alternative": {
 			anyPool + deployment("web", 1, terms("{matchExpressions: [{key: karpenter.sh/capacity-type, operator: In, values: [gone]}]}, {matchExpressions: [{key: topology.kubernetes.io/zone, operator: In, values: [gone]}]}")+container("1")),
 			"", 0, "",
+		},
+		"a limit whose room a pod of higher priority takes": {
+			limit("cpu: 2") + apartIn("a", "1", "priority: 10") + apartIn("b", "1500m", "priority: 0"), "", 0, "",
 		},
 		"a toleration that takes others' places": {
 			tainted + deployment("first", 1, container("3")) + deployment("second", 1, tolerating+container("3")), "", 0, "",

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/joinery-sdk/joinery/binpack"
 	"github.com/joinery-sdk/joinery/scheduling"
 	"github.com/joinery-sdk/joinery/scheduling/gang"
 )
@@ -66,18 +67,6 @@ const (
 	PreferOnly FixKind = "PreferOnly"
 )
 
-// PodConstraint is a list of constraints about other pods, by the name of its field in Kubernetes.
-type PodConstraint string
-
-// The constraints that PreferOnly relaxes. A spread gets whenUnsatisfiable: ScheduleAnyway and
-// loses minDomains, which only a required one may have. A term moves from the required to the
-// preferred ones, with a weight.
-const (
-	TopologySpread  PodConstraint = "topologySpreadConstraints"
-	PodAffinity     PodConstraint = "podAffinity"
-	PodAntiAffinity PodConstraint = "podAntiAffinity"
-)
-
 // Fix is a change that gives refused pods a place. Its fields say all that a program needs to make
 // it.
 type Fix struct {
@@ -98,12 +87,12 @@ type Fix struct {
 	Requests corev1.ResourceList
 	// Text describes the fix in words. It is empty if none was found.
 	Text string
-	// What is the text without the price. PerHour is an upper bound of the change's cost, in
-	// dollars an hour, for the pods of all Classes.
+	// What has the same words as Text, without the price. PerHour is an upper bound of the change's
+	// cost, in dollars an hour, for the pods of all Classes.
 	What    string
 	PerHour float64
-	// Classes are the refused classes that the change, made once for all of them, gives places, as
-	// indexes into Problem.Classes.
+	// Classes are indexes into Problem.Classes: the refused classes whose pods all get places if
+	// the change is made once.
 	Classes []int
 	// Untried is how many changes were not tried because the budget was used up.
 	Untried int
@@ -391,19 +380,19 @@ func (t *trials) edit(c change, classes []int, wide bool) change {
 }
 
 // verify plans the waiting pods with the change. If that helps, it plans anew what the user has
-// after making the change, because other pods then choose again, too. The fix has no text if a new
-// plan does not help.
+// after making the change, because other pods then choose again, too. The fix costs what the dearer
+// of the two adds. It has no text if a new plan does not help.
 func (t *trials) verify(ctx context.Context, c change, waiting scheduling.Snapshot, classes []int) (fix Fix, helps bool) {
 	t.spend(waiting, 0)
 	after, helped, _ := t.plan(ctx, c.shared(waiting), &t.p.options, t.left, classes, c.pods != nil)
 	if len(helped) == 0 {
 		return Fix{}, false
 	}
-	if helped = t.anew(ctx, c.shared(t.p.Problem.Snapshot()), helped, c.pods != nil); len(helped) == 0 {
+	more := after.Cost()
+	if helped, more = t.anew(ctx, c.shared(t.p.Problem.Snapshot()), helped, c.pods != nil, more); len(helped) == 0 {
 		return Fix{}, true
 	}
 	fix = c.of
-	more := after.Cost()
 	fix.Text, fix.What, fix.PerHour, fix.Classes = c.text, c.text, more.Dollars(), helped
 	if more > 0 {
 		fix.Text += fmt.Sprintf(", for at most %s/h more", more)
@@ -411,10 +400,11 @@ func (t *trials) verify(ctx context.Context, c change, waiting scheduling.Snapsh
 	return fix, true
 }
 
-// anew plans the whole changed snapshot like plan. The first attempt of a search is compared with
-// that of the unchanged snapshot. It tells what the change does to other pods, in a fraction of the
-// time. The search goes on only if it does not yet place the pods.
-func (t *trials) anew(ctx context.Context, s scheduling.Snapshot, classes []int, all bool) []int {
+// anew plans the whole changed snapshot like plan, and returns what that adds to the cost, at least
+// more. The first attempt of a search is compared with that of the unchanged snapshot. It tells what
+// the change does to other pods, in a fraction of the time. If it leaves out a pod that is to be
+// placed or that may compete with others, or adds more, the whole search decides.
+func (t *trials) anew(ctx context.Context, s scheduling.Snapshot, classes []int, all bool, more binpack.Price) ([]int, binpack.Price) {
 	quick := t.p.options
 	once := *quick.Scheduling
 	once.Attempts, quick.Scheduling = 1, &once
@@ -422,7 +412,7 @@ func (t *trials) anew(ctx context.Context, s scheduling.Snapshot, classes []int,
 		t.spend(s, 1)
 		p, err := Unproved(ctx, t.p.Problem.Snapshot(), &quick)
 		if err != nil {
-			return nil
+			return nil, 0
 		}
 		t.leftAtFirst = t.without(p)
 		for class, n := range t.left {
@@ -430,13 +420,17 @@ func (t *trials) anew(ctx context.Context, s scheduling.Snapshot, classes []int,
 		}
 	}
 	t.spend(s, 1)
-	_, helped, harms := t.plan(ctx, s, &quick, t.leftAtFirst, classes, all)
-	if harms || len(helped) == len(classes) {
-		return helped
+	after, helped, harms := t.plan(ctx, s, &quick, t.leftAtFirst, classes, all)
+	if harms || len(helped) == len(classes) && after.Cost()-t.p.Cost() <= more && !slices.ContainsFunc(after.Unplaced(), func(u scheduling.Unplaced) bool {
+		return after.Problem.Classes[u.Class].Refusal == nil
+	}) {
+		return helped, more
 	}
 	t.spend(s, searchAnew)
-	_, helped, _ = t.plan(ctx, s, &t.p.options, t.left, classes, all)
-	return helped
+	if after, helped, _ = t.plan(ctx, s, &t.p.options, t.left, classes, all); after != nil {
+		more = max(more, after.Cost()-t.p.Cost())
+	}
+	return helped, more
 }
 
 // plan plans a changed snapshot and returns which of the classes it places. harms says that more

@@ -22,6 +22,18 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/capacityquota"
 )
 
+// PodConstraint is a list of constraints about other pods, by the name of its field in Kubernetes.
+type PodConstraint string
+
+// The constraints that PreferOnly relaxes. A spread gets whenUnsatisfiable: ScheduleAnyway and
+// loses minDomains, which only a required one may have. A term moves from the required to the
+// preferred ones, with a weight.
+const (
+	TopologySpread  PodConstraint = "topologySpreadConstraints"
+	PodAffinity     PodConstraint = "podAffinity"
+	PodAntiAffinity PodConstraint = "podAntiAffinity"
+)
+
 // podEdit is a change of the pods of one class.
 type podEdit struct {
 	class *scheduling.Class

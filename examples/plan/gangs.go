@@ -325,7 +325,8 @@ type Gang struct {
 	New          int
 	PricePerHour float64
 	// LowerBoundPerHour is a lower bound in dollars of the cost of nodes that hold the placed pods
-	// in no more domains than allowed. It is in the unit of [Bound.Price].
+	// in no more domains than allowed. If the plan has an [Objective], it is the cost in the
+	// objective, as in [Bound.Price].
 	LowerBoundPerHour float64
 	// Why is the reason why pods have no place. It is empty if all have one.
 	Why string

@@ -365,8 +365,8 @@ func packings(opts *binpack.Options) (final, draft binpack.Options) {
 	return final, draft
 }
 
-// Types returns the shapes of scheduling as types of binpack. Usage of pool limits corresponds by
-// position.
+// Types returns the shapes of scheduling as types of binpack. Usage[k] of a type is what a node
+// counts against Limits[k] of its pool.
 func Types(p *scheduling.Problem) []binpack.Type { return typesFor(p, nil) }
 
 func typesFor(p *scheduling.Problem, beyond *Objective) []binpack.Type {

@@ -21,7 +21,9 @@ const (
 	Windows2019  Family = "Windows2019"
 	Windows2022  Family = "Windows2022"
 	Windows2025  Family = "Windows2025"
-	Custom       Family = "Custom"
+	// Custom is an image of your own. Its sizes are those of AL2023, except that its ephemeral
+	// storage is the root volume, or else the last block device.
+	Custom Family = "Custom"
 )
 
 // Families returns the families in the order of their names.

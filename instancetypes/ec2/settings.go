@@ -28,8 +28,8 @@ type Settings struct {
 	// then cannot use.
 	EFAOnly, EFAOnlyFirstCard int64
 	// PrefixDelegation gives each interface slot a prefix of 16 addresses. Pods are then limited as
-	// EKS recommends: to 110 up to 30 vCPUs, otherwise to 250. The AWS provider does not support
-	// it.
+	// EKS recommends: 110 on types with at most 30 vCPUs, 250 on others. The AWS provider does not
+	// support it.
 	PrefixDelegation bool
 	// FractionalGPU counts a share of a GPU as one nvidia.com/gpu, as its device plugin does. The
 	// AWS provider does not.
@@ -49,7 +49,9 @@ type Settings struct {
 	LegacyLabels bool
 }
 
-// Kubelet is the part of a kubelet configuration that affects sizes. Nil means the default.
+// Kubelet is the part of a kubelet configuration that affects sizes. Nil means the default. MaxPods
+// is the most pods that a node takes; PodsPerCore limits them further by its vCPUs. KubeReserved
+// and SystemReserved are kept from pods, for Kubernetes itself and for the system.
 type Kubelet struct {
 	MaxPods, PodsPerCore         *int32
 	KubeReserved, SystemReserved corev1.ResourceList

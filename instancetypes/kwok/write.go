@@ -34,9 +34,9 @@ type offering struct {
 }
 
 // Write writes a catalogue that [Read] can read. Names, requirements, offerings, capacity and the
-// sum of the overheads are preserved. Not preserved are how the overhead is divided, the List of an
-// offering, and Full of a sold-out stock (of a full reservation it is preserved). The error names a
-// type whose requirements cannot be written as a list of operators.
+// sum of the overheads are preserved. These are not preserved: how the overhead is divided, the
+// List of an offering, and Full of a sold-out stock (of a full reservation it is preserved). The
+// error names a type whose requirements cannot be written as a list of operators.
 func Write(types []instancetypes.InstanceType) ([]byte, error) {
 	out := make([]file, 0, len(types))
 	for _, t := range types {

@@ -10,14 +10,13 @@ import (
 // available.
 const ConditionProvisioning = "Provisioning"
 
-// The reasons of the condition. All but Infeasible are Karpenter's. Infeasible says that no node
-// that may be bought would hold the waiting pods.
+// The reasons of the condition. All but Infeasible are Karpenter's.
 const (
-	NotReady     = "NotReadyForProvisioning"
-	FitsExisting = "FitsExistingCapacity"
-	RequiresNew  = "RequiresNewCapacity"
-	Empty        = "BufferEmpty"
-	Infeasible   = "Infeasible"
+	NotReady     = "NotReadyForProvisioning" // it has no pods; Standing.Why says why
+	FitsExisting = "FitsExistingCapacity"    // all pods fit on existing nodes
+	RequiresNew  = "RequiresNewCapacity"     // some pods need nodes that the plan buys
+	Empty        = "BufferEmpty"             // it has no pods, because its size is 0
+	Infeasible   = "Infeasible"              // no node that may be bought would hold the waiting pods
 )
 
 // Standing says what a plan does with the pods of a buffer.

@@ -56,7 +56,7 @@ func Compile(quotas []Quota) Set {
 	return s
 }
 
-// Quotas returns the quotas by name; they must not be modified.
+// Quotas returns the quotas, sorted by name; they must not be modified.
 func (s Set) Quotas() []Quota { return s.quotas }
 
 // Keys returns the labels that the quotas ask about.
@@ -68,7 +68,7 @@ func (s Set) Keys() requirements.Keys {
 	return out
 }
 
-// Budgets returns what the quotas still allow beside the existing nodes, by the names of quotas and
+// Budgets returns what the existing nodes leave of the quotas, sorted by the names of quotas and
 // resources. nodes is the number of existing nodes, and node returns the labels and capacity of
 // each.
 func (s Set) Budgets(nodes int, node func(i int) (labels map[string]string, capacity corev1.ResourceList)) []Budget {

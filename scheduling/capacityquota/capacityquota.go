@@ -63,8 +63,8 @@ func (q *Quota) Requirements() requirements.Set {
 	return set
 }
 
-// May reports whether a node that has some of the labels may count. A key that the set does not
-// mention is absent.
+// May reports whether some node of the set may count. A label key that the set does not mention is
+// absent.
 func (q *Quota) May(node requirements.Set) bool {
 	return q.Requirements().Compatible(node, requirements.Keys{})
 }

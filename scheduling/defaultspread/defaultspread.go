@@ -34,8 +34,9 @@ type Defaults struct {
 	StatefulSets           []*appsv1.StatefulSet
 	// Deployments stand for their ReplicaSets if these are not given. A pod that names a Deployment
 	// as its controller gets the Deployment's selector. A pod that names a ReplicaSet gets the
-	// selector that the ReplicaSet would have, if the ReplicaSet's name is the Deployment's name
-	// and the pod's pod-template-hash: the Deployment's selector plus that hash.
+	// Deployment's selector plus its own pod-template-hash, if the name of the ReplicaSet is that
+	// of the Deployment, a hyphen and this hash. That is the selector which the ReplicaSet would
+	// have.
 	Deployments []*appsv1.Deployment
 }
 

@@ -12,8 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Group is a set of pods that run only together. Groups must not share pods; a pod of two groups
-// counts for the first.
+// Group is a set of pods that run only together. Groups should not share pods. If a pod is in two
+// groups, it counts for the first.
 type Group struct {
 	// Name appears in reasons. It must be unique.
 	Name string

@@ -70,10 +70,10 @@ type Question struct {
 	// they count against limits, quotas, reservations and counted offerings can be bought again.
 	// [Answer.Freed] says what of that is used.
 	//
-	// With Freed, pods are unplaced in two further cases. First: another node frees the same,
-	// because it is leaving or because an earlier answer removes it. Then it is enough to wait.
-	// Second: some pod that is not listed in Pods has no place, and would take the node that is
-	// bought.
+	// With Freed, pods are unplaced in two further cases. First: what the bought node needs is also
+	// freed by another node, one that is leaving or that an earlier answer removes. Then it is
+	// enough to wait. Second: some pod that is not listed in Pods has no place, and would take the
+	// node that is bought.
 	Freed bool
 	// Explain asks for [Answer.Why], which costs a look at every node.
 	Explain bool
@@ -99,9 +99,10 @@ type Answer struct {
 	// saves less than Forgone, it saves only what was paid to keep these preferences.
 	Forgone Price
 	// Unplaced are the pods without a place. If the question asks to explain, Why says what keeps
-	// the first of them from every node. In any case it says what is wrong with an invalid question
-	// (even one without pods) or an invalid answer of the buyer, that the context ended, and which
-	// of the two cases of [Question.Freed] it is. It is empty if the answer is OK.
+	// the first of them from every node. Even if the question does not ask, Why says that the
+	// question is invalid (even one without pods), that the buyer's answer is invalid, that the
+	// context ended, or which of the two cases of [Question.Freed] applies. It is empty if the
+	// answer is OK.
 	Unplaced []*corev1.Pod
 	Why      string
 
@@ -136,7 +137,7 @@ type Bought struct {
 	Alternatives []Alternative
 }
 
-// Alternative is another type for a node to buy.
+// Alternative is another type for a node to buy. Shape and Offering are as in [Bought].
 type Alternative struct {
 	Shape, Offering int
 	Type            string

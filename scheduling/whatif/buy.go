@@ -21,7 +21,8 @@ type Buyer interface {
 	Buy(o Order) []Purchase
 }
 
-// Order is a set of pods to buy nodes for.
+// Order is a set of pods to buy nodes for. Lots are the pods, and CapacityTypes are those of the
+// question.
 type Order struct {
 	Problem *scheduling.Problem
 	Lots    []Lot
@@ -48,7 +49,8 @@ type Lot struct {
 	PerNode int
 }
 
-// Purchase is a node to buy, and how many pods of which lots it gets.
+// Purchase is a node to buy, and how many pods of which lots it gets. Shape is an index into
+// Problem.Shapes, and Offering an index into the offerings of that shape.
 type Purchase struct {
 	Shape, Offering int
 	Pods            []LotShare

@@ -75,8 +75,8 @@ var readBook = sync.OnceValues(func() ([]Answer, error) {
 	return book.Answers, nil
 })
 
-// Answers returns the rows of the answer book in a new slice, those that match the message first.
-// The error says that the embedded file is broken.
+// Answers returns the rows of the answer book in a new slice. Rows with a Match come before those
+// that match a code alone. The error says that the embedded file is broken.
 func Answers() ([]Answer, error) {
 	list, err := readBook()
 	return slices.Clone(list), err
@@ -98,9 +98,11 @@ func (a Answer) Err() error {
 	return err
 }
 
-// Find returns the row of a code at a level. An unlisted code has a default. An entry of a fleet
-// says that nothing was launched of this offering. A call is judged by its HTTP status: with 5xx or
-// none the outcome is unknown.
+// Find returns the row of a code at a level. If the code is not listed, the level decides. An entry
+// of a fleet means ErrInsufficientCapacity, with the offering to blame. A call is judged by its
+// HTTP status: 401 and 403 mean ErrUnauthorized, and 429 means ErrThrottled. Any other 4xx means
+// ErrInvalidSpec: the call can never succeed. Otherwise, also without a status, the outcome is
+// unknown.
 func Find(level, code, message string, status int) Answer {
 	list, _ := readBook() // a test reads it
 	bare, lower := strings.TrimPrefix(strings.TrimPrefix(code, "Client."), "Server."), strings.ToLower(message)

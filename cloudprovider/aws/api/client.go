@@ -103,16 +103,16 @@ type paginator[O, Options any] interface {
 	NextPage(ctx context.Context, options ...func(*Options)) (O, error)
 }
 
-// All reads all pages. It calls the function of for each page and returns the results in order. The
-// error is that of the first call that fails.
-func All[O, Options, T any](ctx context.Context, pages paginator[O, Options], of func(O) []T) ([]T, error) {
+// All reads all pages. It returns what list finds in each page, in order. The error is that of the
+// first call that fails.
+func All[O, Options, T any](ctx context.Context, pages paginator[O, Options], list func(O) []T) ([]T, error) {
 	var all []T
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, of(page)...)
+		all = append(all, list(page)...)
 	}
 	return all, nil
 }

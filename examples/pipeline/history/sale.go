@@ -37,7 +37,7 @@ type Sale struct {
 // pool, one for each group of such nodes (for example a managed node group). That pool has the
 // types, zones and capacity types that were seen in the group, with types at least as large as the
 // nodes, and the labels and taints that all of its nodes had. So every node of a known type has a
-// price, and buying as the cluster did stays within what is for sale.
+// price, and all that the cluster bought is for sale.
 func (h *History) Sale(market *pipeline.Market) (*Sale, error) {
 	m := *h.Cluster
 	m.Pods, m.Workloads, m.Nodes, m.NodeClaims = nil, nil, nil, nil

@@ -74,7 +74,7 @@ func (w *Writer) Observe(o Observation) error {
 	return nil
 }
 
-// End writes that the log continues until a moment at which nothing changes.
+// End writes a line that extends the log to a moment, without a change.
 func (w *Writer) End(at time.Time) error { return w.line(at, "list", "nodes", "", "", nil) }
 
 func verb(known bool) string {

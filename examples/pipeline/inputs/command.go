@@ -77,9 +77,9 @@ func Command(cmd *cobra.Command, run func(cmd *cobra.Command, out io.Writer) err
 
 // ParseFlags parses the arguments of a program that uses package flag and takes no arguments
 // besides flags. The words "help" and "version" do what --help and --version do, as in programs of
-// Command. If done is true, the program ends with the exit code: it has written its help or version
-// to out, or to problems what is wrong with the arguments. ParseFlags sets Usage and the output of
-// flags.
+// Command. If done is true, the program must end with the exit code. ParseFlags has then written
+// the help or the version to out, or a message about the arguments to problems. ParseFlags sets
+// Usage and the output of flags.
 func ParseFlags(flags *flag.FlagSet, args []string, out, problems io.Writer) (code int, done bool) {
 	return ParseFlagsExplained(flags, "", args, out, problems)
 }

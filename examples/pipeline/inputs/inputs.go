@@ -23,8 +23,8 @@ import (
 
 // Exit codes of the example programs.
 const (
-	ExitOK       = 0
-	ExitInternal = 1
+	ExitOK       = 0 // all is well
+	ExitInternal = 1 // the program failed
 	ExitInput    = 2 // bad usage or input
 	ExitNotAll   = 3 // the answer is "not all"
 	ExitDearer   = 4 // nothing is lost, but it costs more
@@ -71,12 +71,21 @@ func End(stderr io.Writer, err error) int {
 
 // Flags say what to read and how to print it. Register adds them to a program.
 type Flags struct {
-	Files         []string
+	// Files names files or directories with manifests; "-" is standard input. None means the
+	// built-in sample of the program.
+	Files []string
+	// InstanceTypes names a catalogue in the format of Karpenter's KWOK provider. Describe names a
+	// file with the output of aws ec2 describe-instance-types. At most one of them is set; if none
+	// is, types come from the embedded EC2 catalogue.
 	InstanceTypes string
 	Describe      string
-	Region        string
-	Output        string
-	NoTiming      bool
+	// Region is the region of the embedded catalogue. Empty means that of the manifests, or else
+	// [pipeline.DefaultRegion].
+	Region string
+	// Output is the output format, one of [Flags.Formats].
+	Output string
+	// NoTiming leaves out how long planning took.
+	NoTiming bool
 	// Pictures must be set before Register. It says that the program can also draw its results: -o
 	// html.
 	Pictures bool

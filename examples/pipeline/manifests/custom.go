@@ -15,9 +15,8 @@ import (
 
 // PodsOf says where objects of a kind that planning does not know keep their pod templates.
 // Examples are "spec.template" for a Rollout of argoproj.io and "spec.workerGroupSpecs[].template"
-// for a RayCluster of ray.io. The number of pods of a template is the product of the replicas or
-// parallelism of all objects around it, minus the pods that exist and have the object as their
-// owner.
+// for a RayCluster of ray.io. The number of pods of a template is the product of the fields
+// replicas and parallelism on the path to it, minus the existing pods whose owner is the resource.
 type PodsOf struct {
 	Kind, Group string
 	// Path leads to a pod template or a pod spec; "[]" stands for every item of a list.

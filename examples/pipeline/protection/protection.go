@@ -79,8 +79,8 @@ type Report struct {
 	Stopped bool `json:"stopped,omitempty"`
 }
 
-// Cluster is what to consolidate. Snapshot and Objects are those of package simulate. By says how
-// nodes are counted and pods grouped; nil means the price and no groups.
+// Cluster is what to consolidate. Snapshot and Objects are those of package simulate. By has the
+// objective and the groups; nil means that nodes cost their price, and no groups.
 type Cluster struct {
 	Snapshot      scheduling.Snapshot
 	Objects       simulate.Objects

@@ -22,8 +22,9 @@ type Result struct {
 	Pods int
 	// Breaches say how it is broken. None means that the rule holds.
 	Breaches []Breach
-	// MovedBy names the constraints to blame. Each was found by planning again without it or
-	// against it.
+	// MovedBy names the constraints to blame. Each is one without which the rule would hold in a
+	// new plan, or one that no place of the rule can satisfy. If there is none, MovedBy says what
+	// stops the pods when they are forced to keep the rule, or what that costs.
 	MovedBy []string
 	// Fix is a change that gives refused pods a place, verified by planning again. It may be empty.
 	Fix string

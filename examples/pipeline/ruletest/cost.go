@@ -60,7 +60,7 @@ func (c *RulesCost) text() string {
 	return out
 }
 
-// Regret demands that a recorded time cost at most a given percentage more than it had to
+// Regret limits by how many percent the cost of a recorded history may exceed what was necessary
 // ([regret]). At least one field is set. [Rule.Validate] rejects the zero value, which demands
 // nothing.
 type Regret struct {
@@ -110,7 +110,7 @@ func (p *Plan) Guarded(objects simulate.Objects, now time.Time) *Plan {
 	return &out
 }
 
-// Recorded returns the plan with a recorded time, for rules about [Regret].
+// Recorded returns the plan with a recorded history, for rules about [Regret].
 func (p *Plan) Recorded(past *regret.Report) *Plan {
 	out := *p
 	out.past = past
@@ -222,7 +222,7 @@ func (p *Plan) rulesCost(c *RulesCost) (out []Breach, known string) {
 	return out, fmt.Sprintf("of %s the dearest costs %s a month, %s%s", plural(meant, "rule"), dollars(dearest.cost), dearest.name(), known)
 }
 
-// Check compares what a recorded time cost with what it had to cost. known says how far it is
+// Check compares what a recorded history cost with what was necessary. known says how far it is
 // above. broken is empty if that is within the demand. A report without pods, or nil, breaks the
 // demand, because nothing is known.
 func (g Regret) Check(past *regret.Report) (broken []Breach, known string) {

@@ -16,10 +16,12 @@
 //   - if there is none, what stops the pods when they are forced to keep the rule, or what that
 //     costs at most
 //
-// All of this comes from planning again with that one change; nothing is guessed. Manifests cannot
-// say everything that a rule can: a spread with atLeast or skew is forced in several ways that each
-// demand a little more, such as pods on different values or all pods on some zones. The cheapest
-// plan that keeps the rule counts. If none does, the message says what was tried.
+// Nothing is guessed. Contradictions are computed from the requirements, preferences that were
+// given up are read from the plan, and all else comes from planning again with that one change. A
+// rule can demand more than a manifest can say, such as a spread with atLeast or skew. To force the
+// pods to keep such a rule, several constraints are tried that are a little stricter, for example
+// different values for some pods, or certain zones for all. The cheapest plan that keeps the rule
+// counts. If none does, the message says what was tried.
 //
 // Without a test, [Plan.Check] returns the same as data.
 //
@@ -74,13 +76,13 @@
 //	- pods: shop/web-*
 //	  survives: zone, node                 # any one may be lost; mayWait: true lets pods wait for new nodes
 //
-//	- rulesCost:                           # no rule, and no two together, may cost more dollars a month
+//	- rulesCost:                           # in dollars: no rule, and no two rules together, may cost more a month
 //	    atMostPerMonth: 200
 //	    of: "NodePool *, Deployment shop/*"          # all rules, if it is left out
 //	    except: "NodePool general: kubernetes.io/arch*"
-//	    proved: true                       # nor could it, as far as the bounds know
+//	    proved: true                       # by the bounds, too, it cannot cost more
 //
-//	- regret: {aboveBound: 20, abovePolicy: 5}       # percent, of what a recorded time cost
+//	- regret: {aboveBound: 20, abovePolicy: 5}       # percent, of what a recorded history cost
 //
 // Reading is strict: unknown fields, wrong types and rules that demand nothing are errors with
 // their line.
@@ -88,14 +90,15 @@
 // Rules with rulesCost cover requirements, limits, minValues and weights of pools, and selectors,
 // spreads, affinity and preferences of pods. If nodes run, they also cover PodDisruptionBudgets and
 // do-not-disrupt; see packages rulecost and protection. Rules with regret are about a recorded
-// time; see [Plan.Recorded] and package regret.
+// history; see [Plan.Recorded] and package regret.
 //
 // A rule that no pending pod matches is broken. So is one that names a pod, node, pool, type, zone,
-// capacity type or label that does not exist, or a value of a label that no node can have.
-// Each pattern and value of a list counts by itself. Otherwise a rule about what must not happen
-// would always hold because of a typo. Rules are about pending pods, and about running pods as
-// company: what running pods do among themselves breaks no rule. Only survives is about running
-// pods, too. Rules do not cover the pods of daemon sets, which are on every node that accepts them.
+// capacity type or label that does not exist, or a value of a label that no node can have. Each
+// pattern and value of a list counts by itself. Otherwise a rule about what must not happen would
+// always hold because of a typo. Rules make demands on pending pods only. Running pods count where
+// a rule says which other pods must be near or apart, but what they do among themselves breaks no
+// rule. Only survives makes demands on running pods, too. Rules do not cover the pods of
+// DaemonSets, which are on every node that accepts them.
 package ruletest
 
 import (
@@ -150,8 +153,8 @@ type Rule struct {
 	// [survive.Kind]. With MayWait, the pods may wait for nodes that are bought then.
 	Survives string `json:"survives,omitempty"`
 	MayWait  bool   `json:"mayWait,omitempty"`
-	// RulesCost demands that no rule of the cluster is too dear, and Regret that a recorded time
-	// was not. Neither is about pods, so Pods and Labels must be empty.
+	// RulesCost demands that no rule of the cluster costs too much. Regret demands the same of a
+	// recorded history. Neither is about pods, so Pods and Labels must be empty.
 	RulesCost *RulesCost `json:"rulesCost,omitempty"`
 	Regret    *Regret    `json:"regret,omitempty"`
 
@@ -186,11 +189,12 @@ type Company struct {
 	// By is the label key whose value they share. "node" and "zone" stand for
 	// kubernetes.io/hostname and topology.kubernetes.io/zone.
 	By string `json:"by"`
-	// With names other pods, in the form of [Rule].Pods. Together, each pod has one of them beside
-	// it; apart, none has. Empty means the pods of the rule themselves. Running pods count.
+	// With names other pods, in the form of [Rule].Pods. In [Rule].Together, each pod has one of
+	// them beside it; in [Rule].Apart, none has. Empty means the pods of the rule themselves.
+	// Running pods count.
 	With string `json:"with,omitempty"`
-	// Most is how many of the rule's pods may share a value if they are apart without With. 0 means
-	// 1.
+	// Most is for [Rule].Apart if With is empty: how many of the rule's pods may share a value. 0
+	// means 1.
 	Most int `json:"most,omitempty"`
 }
 

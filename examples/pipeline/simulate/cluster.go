@@ -142,8 +142,8 @@ func (o Objects) Cluster(s scheduling.Snapshot, nominated []string, now time.Tim
 	return out
 }
 
-// Drifted returns the cluster with the reports of cloudprovider.Provider.Drifted, by node name,
-// after the known reasons. since is when they were seen.
+// Drifted returns the cluster with what cloudprovider.Provider.Drifted reports, appended to the
+// reasons of each node. The keys of reports are names of nodes. since is when they were seen.
 func Drifted(c deprovision.Cluster, reports map[string]cloudprovider.Drift, since time.Time) deprovision.Cluster {
 	c.Nodes = slices.Clone(c.Nodes)
 	for i := range c.Nodes {

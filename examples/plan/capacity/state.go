@@ -7,9 +7,12 @@
 //
 // The answer is that of a plan of the same pods on the same snapshot, but most questions need no
 // plan. Pods like those that a state has learned ([Options.Like], [State.Learn]) are placed by
-// package whatif in microseconds. Such pods may only require resources, labels, taints, host ports
-// or other pods. If they fit on no node and nothing ties them to other pods, only what is for sale
-// is planned. Everything else needs a plan of the whole state.
+// package whatif in microseconds. Such pods may have requests, tolerations, host ports, node
+// selectors, required node affinity and required anti-affinity. They have no affinity to pods,
+// spread, preference, runtime class, claim or annotation joinery-sdk.dev/*, and the options have no
+// rules that package whatif does not know, such as groups. If they fit on no node and nothing ties
+// them to other pods, only what is for sale is planned. Everything else needs a plan of the whole
+// state.
 package capacity
 
 import (

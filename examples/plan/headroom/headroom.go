@@ -41,9 +41,11 @@ type Room struct {
 }
 
 // Plan places the pods of the buffers in the cluster after the plan, one buffer after the other in
-// the given order, by the rules of the plan. A pod counts as existing only on a node that existed
-// before the plan. It costs two plans of the pods of each buffer, and more if fixes are tried for
-// pods without a place. The errors are those of [plan.Make].
+// the given order, by the rules of the plan. [buffer.Standing].Existing counts the pods on nodes
+// that had joined before the plan, and New all others. If only some pods of a buffer fit, these are
+// planned again without the others; if they no longer fit then, all pods of the buffer wait. Groups
+// of the plan's options do not apply to buffers. It costs two plans of the pods of each buffer, and
+// more if fixes are tried for pods without a place. The errors are those of [plan.Make].
 func Plan(ctx context.Context, packed *plan.Plan, requests []Request) ([]Room, error) {
 	by := packed.Options()
 	by.Groups = nil

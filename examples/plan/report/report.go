@@ -157,7 +157,7 @@ type Fix struct {
 	// Pods are the pods to change. A list of pods that share a fix leaves them out, see
 	// [Report.Fixes].
 	Pods []string `json:"pods,omitempty"`
-	// Classes are the classes of pods that the change, made once for all of them, gives places.
+	// Classes are the classes whose pods get places if the change is made once.
 	Classes []int `json:"-"`
 }
 
@@ -196,7 +196,7 @@ type Gang struct {
 	// nodes that hold it in no more domains than allowed. Both are in dollars.
 	PricePerHour      float64 `json:"pricePerHour"`
 	LowerBoundPerHour float64 `json:"lowerBoundPerHour"`
-	// Why is what the pods without a place wait for.
+	// Why says why pods have no place, see [plan.Gang].
 	Why string `json:"why,omitempty"`
 }
 

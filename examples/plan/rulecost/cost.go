@@ -30,11 +30,11 @@ type State string
 const (
 	Verified State = "verified" // planned again with the options of the plan
 	Quick    State = "quick"    // planned again with little effort
-	Ranked   State = "ranked"   // only ranked: its cost is 0, and its interval has no upper end
+	Ranked   State = "ranked"   // only ranked: its cost is 0, and the upper end of its interval is the cost of the plan
 )
 
-// Cost is what a rule, or two rules together, cost in dollars an hour, in the unit of
-// [plan.Plan.Cost] with its objective.
+// Cost is what a rule, or two rules together, cost, in dollars an hour. If the plan has an
+// objective, it is the cost in the objective and not the price.
 type Cost struct {
 	Rules []Rule `json:"rules"`
 	State State  `json:"state"`
@@ -54,7 +54,8 @@ type Report struct {
 	// rules may forbid the same thing.
 	PerHour float64 `json:"perHour"`
 	Rules   []Cost  `json:"rules"`
-	// Pairs are rules that save more together than the sum of what each saves alone.
+	// Pairs are rules that save more together than the sum of what each saves alone, by more than
+	// half a percent of PerHour.
 	Pairs []Cost `json:"pairs"`
 	// Stopped says that the context ended before the work was done.
 	Stopped bool `json:"stopped,omitempty"`
@@ -72,10 +73,10 @@ type Options struct {
 // listed. A smaller saving may be a random difference between two searches.
 const pairShare = 0.005
 
-// Of returns what the rules of a plan cost. p is the plan of the snapshot s with the options by.
-// Pods that it does not place are left out, so that savings refer to the same pods. When ctx ends,
-// the report has what is known until then. Plans are made concurrently, so functions and strategies
-// of the options by must be safe for concurrent use; Progress is not called.
+// Of returns what the rules of a plan cost. p is a plan of s that was made with the options in by.
+// Pods that p does not place are left out, so that savings refer to the same pods. When ctx ends,
+// the report has what is known until then. Plans are made concurrently, so the functions and
+// strategies in these options must be safe for concurrent use; Progress is not called.
 func Of(ctx context.Context, p *plan.Plan, s scheduling.Snapshot, by *plan.Options, opts *Options) (*Report, error) {
 	r := &replanner{base: p, snapshot: placedOnly(p, s)}
 	if by != nil {

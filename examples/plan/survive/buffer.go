@@ -23,10 +23,10 @@ type Buffer struct {
 	Object   buffer.Buffer
 }
 
-// Buffers returns the spares as objects of a namespace: one for each pool, type, zone and capacity
-// type. Their pods request the resources that every node has. They request an extended resource
-// only if pods of the cluster do, because nodes do not always advertise the others, such as branch
-// interfaces.
+// Buffers returns the spares as objects of a namespace: one for each pool, type, zone, capacity
+// type and reservation. Their pods request the resources that every node has. They request an
+// extended resource only if pods of the cluster do, because nodes do not always advertise the
+// others, such as branch interfaces.
 func (h *Headroom) Buffers(namespace string) []Buffer {
 	var out []Buffer
 	at, wanted := map[string]int{}, map[corev1.ResourceName]bool{}

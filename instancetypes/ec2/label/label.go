@@ -15,22 +15,22 @@ const (
 	Size                    = Group + "/instance-size"       // after the dot: large, metal-48xl
 	CPU                     = Group + "/instance-cpu"        // vCPUs
 	CPUManufacturer         = Group + "/instance-cpu-manufacturer"
-	CPUSustainedClockSpeed  = Group + "/instance-cpu-sustained-clock-speed-mhz"
-	Memory                  = Group + "/instance-memory"            // MiB, before any overhead
-	EBSBandwidth            = Group + "/instance-ebs-bandwidth"     // Mbps at most
-	NetworkBandwidth        = Group + "/instance-network-bandwidth" // Mbps baseline; types newer than the catalogue lack it
-	LocalNVMe               = Group + "/instance-local-nvme"        // 10^9 bytes
-	Hypervisor              = Group + "/instance-hypervisor"        // nitro, xen; empty on bare metal
+	CPUSustainedClockSpeed  = Group + "/instance-cpu-sustained-clock-speed-mhz" // MHz
+	Memory                  = Group + "/instance-memory"                        // MiB, before any overhead
+	EBSBandwidth            = Group + "/instance-ebs-bandwidth"                 // Mbps at most
+	NetworkBandwidth        = Group + "/instance-network-bandwidth"             // Mbps baseline; types newer than the catalogue lack it
+	LocalNVMe               = Group + "/instance-local-nvme"                    // 10^9 bytes
+	Hypervisor              = Group + "/instance-hypervisor"                    // nitro, xen; empty on bare metal
 	EncryptionInTransit     = Group + "/instance-encryption-in-transit-supported"
 	CapabilityFlex          = Group + "/instance-capability-flex"
 	Tenancy                 = Group + "/instance-tenancy"
 	GPUName                 = Group + "/instance-gpu-name"
 	GPUManufacturer         = Group + "/instance-gpu-manufacturer"
-	GPUCount                = Group + "/instance-gpu-count"
+	GPUCount                = Group + "/instance-gpu-count"  // GPUs of an instance
 	GPUMemory               = Group + "/instance-gpu-memory" // MiB of one
 	AcceleratorName         = Group + "/instance-accelerator-name"
 	AcceleratorManufacturer = Group + "/instance-accelerator-manufacturer"
-	AcceleratorCount        = Group + "/instance-accelerator-count"
+	AcceleratorCount        = Group + "/instance-accelerator-count" // accelerators of an instance, such as Inferentia chips
 	// Pods is the older provider's number of pods. Current nodes do not have it.
 	Pods = Group + "/instance-pods"
 )

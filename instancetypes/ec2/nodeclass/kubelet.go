@@ -13,6 +13,9 @@ import (
 )
 
 // Kubelet is the kubelet configuration of an EC2NodeClass v1. Nil and empty mean the default.
+// ClusterDNS are the addresses of the cluster's DNS servers. MaxPods is the most pods that a node
+// takes; PodsPerCore limits them further by its vCPUs. KubeReserved and SystemReserved are kept
+// from pods, for Kubernetes itself and for the system.
 type Kubelet struct {
 	ClusterDNS                   []string
 	MaxPods, PodsPerCore         *int32

@@ -73,9 +73,10 @@ type BlockDevice struct {
 	IOPS                int64  // I/O operations a second; 0 means EC2's default
 	Throughput          int64  // MiB/s; 0 means EC2's default
 	InitializationRate  int64  // MiB/s; 0 means EC2's default
-	KMSKeyID, Snapshot  string
-	Encrypted           *bool
-	DeleteOnTermination *bool
+	KMSKeyID            string // the key that encrypts the disk; empty means the account's default
+	Snapshot            string // the id of the snapshot that the disk is made from; empty means none
+	Encrypted           *bool  // nil means EC2's default
+	DeleteOnTermination *bool  // whether the disk is deleted with the instance; nil means EC2's default
 }
 
 // MetadataOptions configure the instance metadata service. [Decode] sets every field. Package aws
@@ -101,7 +102,7 @@ type Status struct {
 	Subnets         []Subnet
 	SecurityGroups  []string // ids
 	AMIs            []string // ids
-	InstanceProfile string
+	InstanceProfile string   // the name of the profile that nodes of the class get
 }
 
 // Subnet is a subnet that the controller found.

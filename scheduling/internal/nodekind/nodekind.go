@@ -1,5 +1,5 @@
-// Package nodekind tells the nodes of a pool apart by what runs on them and what filters see in
-// them.
+// Package nodekind groups the nodes that a pool can buy, by their daemons and by the labels that
+// spreads and affinities of pods distinguish.
 package nodekind
 
 import (

@@ -1,4 +1,5 @@
-// Package quota divides pods over the values of a label by fixed shares.
+// Package quota divides pods over the values of a label by fixed shares, as the annotation
+// joinery-sdk.dev/ratio asks. It has nothing to do with CapacityQuotas.
 package quota
 
 import (

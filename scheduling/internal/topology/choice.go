@@ -20,75 +20,107 @@ type Choice struct {
 	// OverNodes assigns spreads by hostname over the existing nodes, like spreads over zones. Their
 	// pods go to no new node.
 	OverNodes bool
+	// First are classes to assign before the others, in any order.
+	First []int
 	// Gone plans as if leaving nodes were gone before any pod is assigned.
 	Gone bool
 	// Without are zones without new nodes, beside closed domains of other keys. Spreads do not count
 	// them. nil leaves closed the zones that were.
 	Without []string
-	// Avoid are zones, by class, in which no new node takes pods of the class. If the class has a
-	// hard spread, these zones come last among those that the spread allows, because pods that it
-	// does not place would be bound as if the zone did not count. See [Problem.Elsewhere].
-	Avoid map[int][]string
+	// Avoid are values of labels, by class. New nodes with them, such as those of a zone, take no pods
+	// of the class. If the class has a hard spread, domains with these values come last among those
+	// that the spread allows, because pods that it does not place would be bound as if the domain did
+	// not count. See [Problem.Elsewhere].
+	Avoid map[int][]Value
 }
 
-// Elsewhere returns the least price of a node in another zone with so much room for the classes, and
-// choices that may send them there. In the first, they avoid the given zone, too; in the second, all
-// zones but that of the node. Classes without constraints that regard zones choose none, so they
-// avoid none. If that changes nothing, there are no choices.
-func (p *Problem) Elsewhere(zone string, classes []int, used []int64) (price float64, choices []Choice) {
-	choosing := slices.DeleteFunc(slices.Clone(classes), func(i int) bool { return !slices.ContainsFunc(p.relaxed(i, 0).keys, isZone) })
-	if len(choosing) == 0 {
-		return unsold, nil
-	}
-	asked := requirements.AnyOf(requirements.MustOf(requirements.NotIn(corev1.LabelTopologyZone, zone)))
+// Alternative is another domain for the pods of a node.
+type Alternative struct {
+	// Avoided is the value of a label that the pods avoid, such as a zone, and Only says whether they
+	// also avoid all other values but that of the cheapest node elsewhere.
+	Avoided Value
+	Only    bool
+	// Price is the least price of a node without the value that has room for all of them.
+	Price float64
+	// Choice may send the pods there.
+	Choice Choice
+}
+
+// Value is a value of a label.
+type Value struct{ Key, Value string }
+
+// Elsewhere returns alternatives for the pods of a node with these labels: for each label by which
+// domains of the classes differ, other values. Classes for which the label makes no difference
+// choose none, so they avoid none.
+func (p *Problem) Elsewhere(node requirements.Set, classes []int, used []int64) []Alternative {
+	asked, names := requirements.AnyOf(requirements.Set{}), []string(nil)
 	for _, i := range classes {
 		asked = asked.Intersect(p.relaxed(i, len(p.classes[i].soft)).at.required)
-	}
-	price = unsold
-	to, others := "", []string(nil)
-	for _, c := range p.cells() {
-		there, _ := c.labels.Get(corev1.LabelTopologyZone).Single()
-		others = append(others, there)
-		for _, o := range c.offers {
-			if o.price < price && fits(used, o.free) && asked.Compatible(c.labels, requirements.Keys{}) {
-				to, price = there, o.price
+		for _, k := range p.relaxed(i, 0).keys {
+			if k.filter < 0 && k.name != corev1.LabelHostname {
+				names = append(names, k.name)
 			}
 		}
 	}
-	slices.Sort(others)
-	others = slices.DeleteFunc(slices.Compact(others), func(z string) bool { return z == to || z == "" })
-	avoiding := func(zones func(now []string) []string) {
-		c, changes := p.choice, false
-		if c.Avoid = maps.Clone(c.Avoid); c.Avoid == nil {
-			c.Avoid = map[int][]string{}
-		}
-		for _, i := range choosing {
-			if avoided := zones(c.Avoid[i]); !slices.Equal(avoided, c.Avoid[i]) {
-				c.Avoid[i], changes = avoided, true
+	slices.Sort(names)
+	var out []Alternative
+	for _, name := range slices.Compact(names) {
+		here, _ := node.Get(name).Single()
+		away := asked.Intersect(requirements.AnyOf(requirements.MustOf(requirements.NotIn(name, here))))
+		price, to, others := unsold, "", []string(nil)
+		for _, c := range p.cells() {
+			there, _ := c.labels.Get(name).Single()
+			others = append(others, there)
+			for _, o := range c.offers {
+				if o.price < price && fits(used, o.free) && away.Compatible(c.labels, requirements.Keys{}) {
+					to, price = there, o.price
+				}
 			}
 		}
-		if changes {
-			choices = append(choices, c)
+		slices.Sort(others)
+		others = slices.DeleteFunc(slices.Compact(others), func(v string) bool { return v == to || v == "" })
+		choosing := slices.DeleteFunc(slices.Clone(classes), func(i int) bool {
+			return !slices.ContainsFunc(p.relaxed(i, 0).keys, func(k key) bool { return k.filter < 0 && k.name == name })
+		})
+		for k, avoided := range [][]string{{here}, others} {
+			if c, changes := p.avoiding(choosing, name, avoided, k == 1); changes {
+				out = append(out, Alternative{Value{name, here}, k == 1, price, c})
+			}
 		}
 	}
-	avoiding(func(now []string) []string {
-		if slices.Contains(now, zone) {
-			return now
-		}
-		return append(slices.Clip(now), zone)
-	})
-	avoiding(func([]string) []string { return others })
-	return price, choices
+	return out
 }
 
-// avoids reports whether the domain is in a zone that the class avoids.
-func (p *Problem) avoids(rc *RelaxedClass, domain int) bool {
-	zones := p.choice.Avoid[rc.Class]
-	if len(zones) == 0 {
-		return false
+// avoiding returns the choice in which the classes avoid values of a label, too; instead of those
+// that they avoid now if only. It reports whether that changes the choice.
+func (p *Problem) avoiding(classes []int, name string, values []string, only bool) (c Choice, changes bool) {
+	c = p.choice
+	if c.Avoid = maps.Clone(c.Avoid); c.Avoid == nil {
+		c.Avoid = map[int][]Value{}
 	}
-	zone := slices.IndexFunc(rc.keys, isZone)
-	return zone >= 0 && slices.Contains(zones, rc.Domains[domain].Values[zone])
+	for _, i := range classes {
+		next := slices.Clone(c.Avoid[i])
+		if only {
+			next = slices.DeleteFunc(next, func(v Value) bool { return v.Key == name })
+		}
+		for _, v := range values {
+			if !slices.Contains(next, Value{name, v}) {
+				next = append(next, Value{name, v})
+			}
+		}
+		if !slices.Equal(next, c.Avoid[i]) {
+			c.Avoid[i], changes = next, true
+		}
+	}
+	return c, changes
+}
+
+// avoids reports whether the domain has a value that the class avoids.
+func (p *Problem) avoids(rc *RelaxedClass, domain int) bool {
+	return slices.ContainsFunc(p.choice.Avoid[rc.Class], func(v Value) bool {
+		at := slices.IndexFunc(rc.keys, func(k key) bool { return k.filter < 0 && k.name == v.Key })
+		return at >= 0 && rc.Domains[domain].Values[at] == v.Value
+	})
 }
 
 // spreads reports whether there is a hard spread that is not by hostname.
@@ -120,6 +152,10 @@ func (p *Problem) Choice() Choice { return p.choice }
 func (p *Problem) With(c Choice, from *Assignment) (*Problem, bool) {
 	out := *p
 	out.choice, out.chosen, out.first = c, true, from.Facts.next()
+	if len(c.First) > len(p.choice.First) {
+		first := slices.Sorted(slices.Values(c.First))
+		out.first = (&Assignment{p: p, Facts: from.Facts}).Blame(slices.Compact(first))
+	}
 	if c.Gone && !p.choice.Gone && !p.Leaves() {
 		return nil, false
 	}

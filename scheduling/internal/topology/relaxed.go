@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strconv"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling/internal/hostport"
 	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
@@ -103,9 +101,6 @@ func (s *assigner) relaxed(class, level int) int {
 	s.levels[class] = append(s.levels[class], len(s.classes)-1)
 	return len(s.classes) - 1
 }
-
-// isZone reports whether the key is the zone.
-func isZone(k key) bool { return k.filter < 0 && k.name == corev1.LabelTopologyZone }
 
 // relaxed returns a class at a level before assignment. It is computed once, and all assignments
 // share it.

@@ -61,12 +61,12 @@ type NodeClaim struct {
 
 // The conditions that planning looks at.
 const (
-	Launched       = "Launched"
-	Registered     = "Registered"
-	Initialized    = "Initialized"
-	Drifted        = "Drifted"
-	Consolidatable = "Consolidatable"
-	Rebooting      = "Rebooting" // since Karpenter v1.15
+	Launched       = "Launched"       // the provider has created the machine
+	Registered     = "Registered"     // the node has joined the cluster, with its labels and taints
+	Initialized    = "Initialized"    // the node was ready for pods once
+	Drifted        = "Drifted"        // the node differs from what would be bought now
+	Consolidatable = "Consolidatable" // consolidateAfter has passed since a pod last came or left
+	Rebooting      = "Rebooting"      // a repair reboots the node (since Karpenter v1.15)
 )
 
 // Is reports whether the condition of that type exists and is "True".
