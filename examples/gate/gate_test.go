@@ -56,6 +56,7 @@ func TestGate(t *testing.T) {
 		{"a past of any price", []string{"-max-above-bound", "-Inf", "-max-rule-cost", "Inf"}, inputs.ExitInput, "", "-max-rule-cost +Inf: want dollars a month, 0 or more\n-max-above-bound -Inf: want percent, 0 or more\n"},
 		{"waiting after nothing", []string{"-may-wait"}, inputs.ExitInput, "", "-may-wait: want -survives, too"},
 		{"a past that nothing asks for", []string{"-log", "../regret/sample.jsonl"}, inputs.ExitInput, "", "want -max-above-bound"},
+		{"a past that no rule asks for", []string{"-log", "../regret/sample.jsonl", "-assert", "testdata/placed.yaml"}, inputs.ExitInput, "", "want -max-above-bound"},
 		{"two pasts", []string{"-max-above-bound", "20", "-log", "../regret/sample.jsonl", "-snapshots", "day"}, inputs.ExitInput, "", "-snapshots and -log exclude each other"},
 		{"no such rules", []string{"-after", "testdata/before", "-assert", "testdata/none"}, inputs.ExitInput, "", "testdata/none"},
 		{"no such folder", []string{"-after", "testdata/none"}, inputs.ExitInput, "", "testdata/none"},

@@ -90,6 +90,9 @@ func run(ctx context.Context, args []string, out, problems io.Writer) int {
 		return inputs.ExitInput
 	}
 	rules, err := demands.rules(*file)
+	if isPast := past.snapshots != "" || len(past.logs) > 0; isPast && err == nil && !slices.ContainsFunc(rules, func(r ruletest.Rule) bool { return r.Regret != nil }) {
+		err = errors.New("-snapshots and -log: want -max-above-bound, or -assert with a rule about regret, too")
+	}
 	if err != nil {
 		fmt.Fprintln(problems, err)
 		return inputs.ExitInput
@@ -240,9 +243,6 @@ func (d *demands) check(flags *flag.FlagSet, limit float64, past past) error {
 	}
 	if past.snapshots != "" && len(past.logs) > 0 {
 		errs = append(errs, errors.New("-snapshots and -log exclude each other"))
-	}
-	if (past.snapshots != "" || len(past.logs) > 0) && !given["max-above-bound"] && !given["assert"] {
-		errs = append(errs, errors.New("-snapshots and -log: want -max-above-bound, or -assert with a rule about regret, too"))
 	}
 	return errors.Join(errs...)
 }

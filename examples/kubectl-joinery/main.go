@@ -11,9 +11,11 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/discovery"
@@ -105,6 +107,8 @@ func program(cmd *cobra.Command, name string, read *reader) *cobra.Command {
 			if err := cmd.Flags().Set("filename", "-"); err != nil {
 				return err
 			}
+		} else if err := noCluster(cmd); err != nil {
+			return err
 		}
 		read.cmd = cmd
 		err := run(cmd, args)
@@ -114,6 +118,20 @@ func program(cmd *cobra.Command, name string, read *reader) *cobra.Command {
 		return err
 	}
 	return cmd
+}
+
+// noCluster refuses flags that choose a cluster if none is read.
+func noCluster(cmd *cobra.Command) (err error) {
+	files, _ := cmd.Flags().GetStringArray("filename")
+	if diff := cmd.Flag("diff"); slices.Contains(files, "-") || diff != nil && diff.Value.String() == "-" {
+		return nil
+	}
+	cmd.InheritedFlags().VisitAll(func(f *pflag.Flag) {
+		if f.Changed && f.Name != "namespace" && err == nil {
+			err = inputs.Bad(fmt.Errorf("--%s: -f names files, so no cluster is read; leave it out, or add -f -", f.Name))
+		}
+	})
+	return err
 }
 
 // everywhere refuses a namespace: a plan of one namespace would take the nodes of all for its own.

@@ -399,6 +399,7 @@ func TestLaunchNamesWhatIsMissing(t *testing.T) {
 		"what the CLI printed": {append([]string{"--aws", "x"}, args...), "leave out --instance-types"},
 		"a strategy":           {append([]string{"--strategy", "magic"}, args...), "--strategy"},
 		"a negative wait":      {slices.Concat(args, []string{"--lag", "-1s"}), "--lag -1s: want a duration"},
+		"a wider table":        {append([]string{"-o", "wide"}, args...), "want one of table, json, yaml"},
 		"a flag of a dry run":  {append([]string{"--show-user-data"}, args...), "want --dry-run"},
 	} {
 		t.Run(name, func(t *testing.T) {

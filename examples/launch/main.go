@@ -11,10 +11,12 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/joinery-sdk/joinery/examples/pipeline"
 	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
@@ -42,6 +44,9 @@ type options struct {
 // dearer is by how much more than planned a node may cost before planning again is preferred.
 const dearer = 0.1
 
+// formats are the values of --output: the table has no wider form.
+func formats() []string { return []string{"table", "json", "yaml"} }
+
 func command(stdin io.Reader) *cobra.Command {
 	var o options
 	cmd := inputs.Command(&cobra.Command{
@@ -67,12 +72,20 @@ or the answer was no.`,
 	f.StringVar(&o.endpoint, "endpoint", "", "address of an emulator of AWS instead of AWS itself")
 	f.StringVar(&o.profile, "instance-profile", "", "instance profile of node classes that name neither profile nor role")
 	f.DurationVar(&o.lag, "lag", 20*time.Second, "how long EC2 may take to show what was launched; launch waits that long before it gives nodes back")
-	inputs.Complete(cmd, "output", o.Formats()...)
+	f.Lookup("output").Usage = "output format: " + strings.Join(formats(), ", ")
+	inputs.Complete(cmd, "output", formats()...)
 	return cmd
 }
 
-func (o *options) check() error {
+func (o *options) check(flags *pflag.FlagSet) error {
 	if err := o.Check(); err != nil {
+		return err
+	}
+	if err := inputs.OneOf("output", o.Output, formats()...); err != nil {
+		return err
+	}
+	// --dry-run goes with the flags of a launch, so that it can be added to the command of one.
+	if err := inputs.Combined(flags, inputs.Combination{Flag: "show-user-data", Does: "is about the requests", With: []string{"dry-run"}}); err != nil {
 		return err
 	}
 	switch {
@@ -84,8 +97,6 @@ func (o *options) check() error {
 		return inputs.Bad(errors.New("launch asks EC2 what it has: leave out --instance-types, --describe-instance-types and --aws"))
 	case o.lag < 0:
 		return inputs.Bad(fmt.Errorf("--lag %v: want a duration such as 20s, at least 0", o.lag))
-	case o.showUserData && !o.dryRun:
-		return inputs.Bad(errors.New("--show-user-data: want --dry-run, too: only it prints the requests"))
 	case !o.dryRun && !o.yes && slices.Contains(o.Files, "-"):
 		return inputs.Bad(errors.New("launch asks on standard input, but -f - reads manifests from it: add --yes to buy without being asked"))
 	}
@@ -94,7 +105,7 @@ func (o *options) check() error {
 }
 
 func (o *options) run(cmd *cobra.Command, out io.Writer, stdin io.Reader) error {
-	if err := o.check(); err != nil {
+	if err := o.check(cmd.Flags()); err != nil {
 		return err
 	}
 	return o.shop(cmd, out, stdin)

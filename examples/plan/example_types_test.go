@@ -130,6 +130,22 @@ func ExampleFixKind() {
 	// Output: set the limit of default for cpu to 64
 }
 
+// A fix of kind PreferOnly names the list and the place of the constraint that becomes a preferred
+// one.
+func ExamplePodConstraint() {
+	fix := plan.Fix{Kind: plan.PreferOnly, Key: corev1.LabelHostname, Constraint: plan.TopologySpread, Index: 0, Pods: pods(1)}
+	for _, pod := range fix.Pods {
+		pod = pod.DeepCopy()
+		pod.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.DoNotSchedule}}
+		if fix.Constraint == plan.TopologySpread {
+			it := &pod.Spec.TopologySpreadConstraints[fix.Index]
+			it.WhenUnsatisfiable, it.MinDomains = corev1.ScheduleAnyway, nil
+		}
+		fmt.Println(pod.Name, fix.Constraint, pod.Spec.TopologySpreadConstraints[0].WhenUnsatisfiable)
+	}
+	// Output: web-0 topologySpreadConstraints ScheduleAnyway
+}
+
 // Whose money it is: the parts add up to the cost of the plan.
 func ExampleWorkloadCost() {
 	p, err := plan.Make(context.Background(), snapshot(), nil)

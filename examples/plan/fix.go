@@ -6,10 +6,9 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"strings"
+	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/joinery-sdk/joinery/binpack"
@@ -50,7 +49,7 @@ type FixKind string
 const (
 	// TolerateTaints lets the pods tolerate the taints of Pool.
 	TolerateTaints FixKind = "TolerateTaints"
-	// AllowType lets Pool buy the type Value.
+	// AllowType lets Pool buy the type Value: its requirements have to allow the values of Allow, too.
 	AllowType FixKind = "AllowType"
 	// LabelPool gives Pool the label Key with Value.
 	LabelPool FixKind = "LabelPool"
@@ -58,21 +57,34 @@ const (
 	RaiseLimit FixKind = "RaiseLimit"
 	// RaiseQuota sets the limit of the CapacityQuota Quota for the resource Key to Value.
 	RaiseQuota FixKind = "RaiseQuota"
-	// RequestLess lowers the requests of the pods to what the type Value has.
+	// RequestLess lowers the requests and limits of the pods to Requests, which the type Value has.
 	RequestLess FixKind = "RequestLess"
-	// DropSelector removes the label Key from what the pods require.
+	// DropSelector removes the label Key, under each of its names, from the node selector and the
+	// required node affinity of the pods. A term that becomes empty goes, too: it would match no
+	// node.
 	DropSelector FixKind = "DropSelector"
-	// PreferOnly makes a required spread, affinity or anti-affinity over the topology Key a
-	// preferred one.
+	// PreferOnly makes a required constraint over the topology Key a preferred one, see Constraint.
 	PreferOnly FixKind = "PreferOnly"
 )
 
-// Fix is a change that gives refused pods a place.
+// Fix is a change that gives refused pods a place. Its fields say all that a program needs to make
+// it.
 type Fix struct {
-	// Kind is the kind of change. It determines which of Pool, Quota, Key and Value are set. Pool
-	// is the pool that is changed or that the pods would go to.
+	// Kind is the kind of change. It determines which of the fields up to Requests are set. Pool is
+	// the pool that is changed or that the pods would go to.
 	Kind                    FixKind
 	Pool, Quota, Key, Value string
+	// Pods are the pods of the snapshot to change, refused and others; nil if a pool or a quota
+	// changes. A user changes the template of their controllers.
+	Pods []*corev1.Pod
+	// Constraint and Index name the constraint of each of Pods that becomes a preferred one: its
+	// list, and its place there among the required ones. Spreads of both kinds share one list.
+	Constraint PodConstraint
+	Index      int
+	// Allow lists values by label.
+	Allow map[string][]string
+	// Requests is what the pods, which have one container, may request of some resources at most.
+	Requests corev1.ResourceList
 	// Text describes the fix in words. It is empty if none was found.
 	Text string
 	// What has the same words as Text, without the price. PerHour is an upper bound of the change's
@@ -150,23 +162,6 @@ func (p *Plan) Ignored() []scheduling.Ignored { return slices.Clone(p.Problem.Ig
 
 // IsStopped reports whether the context ended before the plan was as good as its options ask for.
 func (p *Plan) IsStopped() bool { return p.Stopped || p.Packing.Stopped }
-
-func joined(texts []string) string {
-	if n := len(texts); n > 1 {
-		return strings.Join(texts[:n-1], ", ") + " and " + texts[n-1]
-	}
-	return strings.Join(texts, "")
-}
-
-func nameOf(p *corev1.Pod) types.NamespacedName {
-	return types.NamespacedName{Namespace: cmp.Or(p.Namespace, corev1.NamespaceDefault), Name: p.Name}
-}
-
-// podEdit is a change of the pods of one class.
-type podEdit struct {
-	class *scheduling.Class
-	how   func(*corev1.Pod)
-}
 
 // trials tries changes for the refused pods of a plan. It keeps the answers, because classes share
 // changes.
@@ -276,13 +271,17 @@ func (t *trials) joint(class int, reasons []scheduling.Reason, c change) (change
 }
 
 // same reports whether another change is the same one, perhaps of other pods.
-func (c change) same(other change) bool {
-	return c.text == other.text && c.of.Kind == other.of.Kind && c.of.Pool == other.of.Pool && c.of.Quota == other.of.Quota && c.of.Key == other.of.Key
+func (c change) same(other change) bool { return c.id() == other.id() }
+
+// id identifies a change, whatever pods it is made to.
+func (c change) id() string {
+	f := &c.of
+	return fmt.Sprintf("%q", []string{string(f.Kind), f.Pool, f.Quota, f.Key, f.Value, string(f.Constraint), strconv.Itoa(f.Index), c.text})
 }
 
 // try tries the change for the refused pods of the classes.
 func (t *trials) try(ctx context.Context, c change, classes []int) (fix Fix, known bool) {
-	key := fmt.Sprint(c.of, c.text, classes)
+	key := c.id() + fmt.Sprint(classes)
 	if fix, known = t.known[key]; known {
 		return fix, true
 	}
@@ -294,12 +293,12 @@ func (t *trials) try(ctx context.Context, c change, classes []int) (fix Fix, kno
 	case c.prepare != nil:
 		fix = t.raised(ctx, c, waiting, classes)
 	case c.pods == nil:
-		fix, _ = t.verify(ctx, c, c.shared, waiting, classes)
+		fix, _ = t.verify(ctx, c, waiting, classes)
 	default:
-		apply, text := t.edit(c, classes, false)
-		fix, _ = t.verify(ctx, c.saying(text), apply, waiting, classes)
-		if wide, all := t.edit(c, classes, true); fix.Text == "" && all != text {
-			fix, _ = t.verify(ctx, c.saying(all), wide, waiting, classes)
+		narrow := t.edit(c, classes, false)
+		fix, _ = t.verify(ctx, narrow, waiting, classes)
+		if wide := t.edit(c, classes, true); fix.Text == "" && wide.text != narrow.text {
+			fix, _ = t.verify(ctx, wide, waiting, classes)
 		}
 	}
 	if ctx.Err() != nil {
@@ -317,26 +316,22 @@ func (t *trials) raised(ctx context.Context, c change, waiting scheduling.Snapsh
 	if !ok {
 		return Fix{}
 	}
-	fix, helps := t.verify(ctx, ready, ready.shared, waiting, classes)
+	fix, helps := t.verify(ctx, ready, waiting, classes)
 	if fix.Text != "" || !helps {
 		return fix
 	}
 	t.spend(t.p.Problem.Snapshot(), searchAnew)
 	if ready, ok = c.prepare(t.p.Problem.Snapshot(), nil); ok {
-		fix, _ = t.verify(ctx, ready, ready.shared, waiting, classes)
+		fix, _ = t.verify(ctx, ready, waiting, classes)
 	}
 	return fix
 }
 
-func (c change) saying(text string) change {
-	c.text = text
-	return c
-}
-
-// edit returns the change of pods, and its text, which says what it changes beside refused pods.
-// These are the other pods of the same controllers, whose template the user changes, or if wide is
-// true, all pods of the classes. Of another class it changes all pods; the text names the first.
-func (t *trials) edit(c change, classes []int, wide bool) (apply func(scheduling.Snapshot) scheduling.Snapshot, text string) {
+// edit returns the change of pods as one of a snapshot. Its text says what it changes beside
+// refused pods. These are the other pods of the same controllers, whose template the user changes,
+// or if wide is true, all pods of the classes. Of another class it changes all pods; the text names
+// the first.
+func (t *trials) edit(c change, classes []int, wide bool) change {
 	hows := map[types.NamespacedName]func(*corev1.Pod){}
 	more, what := 0, "placed pod"
 	for _, e := range c.pods {
@@ -361,16 +356,17 @@ func (t *trials) edit(c change, classes []int, wide bool) (apply func(scheduling
 				more++
 			}
 			hows[name] = e.how
+			c.of.Pods = append(c.of.Pods, pod)
 		}
 	}
-	switch text = c.text; more {
+	switch more {
 	case 0:
 	case 1:
-		text += fmt.Sprintf(" (also for 1 %s like it)", what)
+		c.text += fmt.Sprintf(" (also for 1 %s like it)", what)
 	default:
-		text += fmt.Sprintf(" (also for %d %ss like it)", more, what)
+		c.text += fmt.Sprintf(" (also for %d %ss like it)", more, what)
 	}
-	return func(s scheduling.Snapshot) scheduling.Snapshot {
+	c.shared = func(s scheduling.Snapshot) scheduling.Snapshot {
 		s.Pods = slices.Clone(s.Pods)
 		for i, pod := range s.Pods {
 			if how := hows[nameOf(pod)]; how != nil {
@@ -379,29 +375,21 @@ func (t *trials) edit(c change, classes []int, wide bool) (apply func(scheduling
 			}
 		}
 		return s
-	}, text
-}
-
-// controller identifies the controller of a pod; it is empty if the pod has none.
-func controller(pod *corev1.Pod) string {
-	of := metav1.GetControllerOf(pod)
-	if of == nil {
-		return ""
 	}
-	return strings.Join([]string{nameOf(pod).Namespace, of.APIVersion, of.Kind, of.Name, string(of.UID)}, "/")
+	return c
 }
 
 // verify plans the waiting pods with the change. If that helps, it plans anew what the user has
 // after making the change, because other pods then choose again, too. The fix costs what the dearer
 // of the two adds. It has no text if a new plan does not help.
-func (t *trials) verify(ctx context.Context, c change, apply func(scheduling.Snapshot) scheduling.Snapshot, waiting scheduling.Snapshot, classes []int) (fix Fix, helps bool) {
+func (t *trials) verify(ctx context.Context, c change, waiting scheduling.Snapshot, classes []int) (fix Fix, helps bool) {
 	t.spend(waiting, 0)
-	after, helped, _ := t.plan(ctx, apply(waiting), &t.p.options, t.left, classes, c.pods != nil)
+	after, helped, _ := t.plan(ctx, c.shared(waiting), &t.p.options, t.left, classes, c.pods != nil)
 	if len(helped) == 0 {
 		return Fix{}, false
 	}
 	more := after.Cost()
-	if helped, more = t.anew(ctx, apply(t.p.Problem.Snapshot()), helped, c.pods != nil, more); len(helped) == 0 {
+	if helped, more = t.anew(ctx, c.shared(t.p.Problem.Snapshot()), helped, c.pods != nil, more); len(helped) == 0 {
 		return Fix{}, true
 	}
 	fix = c.of

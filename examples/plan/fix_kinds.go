@@ -9,8 +9,10 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
@@ -19,6 +21,44 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling"
 	"github.com/joinery-sdk/joinery/scheduling/capacityquota"
 )
+
+// PodConstraint is a list of constraints about other pods, by the name of its field in Kubernetes.
+type PodConstraint string
+
+// The constraints that PreferOnly relaxes. A spread gets whenUnsatisfiable: ScheduleAnyway and
+// loses minDomains, which only a required one may have. A term moves from the required to the
+// preferred ones, with a weight.
+const (
+	TopologySpread  PodConstraint = "topologySpreadConstraints"
+	PodAffinity     PodConstraint = "podAffinity"
+	PodAntiAffinity PodConstraint = "podAntiAffinity"
+)
+
+// podEdit is a change of the pods of one class.
+type podEdit struct {
+	class *scheduling.Class
+	how   func(*corev1.Pod)
+}
+
+func nameOf(p *corev1.Pod) types.NamespacedName {
+	return types.NamespacedName{Namespace: cmp.Or(p.Namespace, corev1.NamespaceDefault), Name: p.Name}
+}
+
+// controller identifies the controller of a pod; it is empty if the pod has none.
+func controller(pod *corev1.Pod) string {
+	of := metav1.GetControllerOf(pod)
+	if of == nil {
+		return ""
+	}
+	return strings.Join([]string{nameOf(pod).Namespace, of.APIVersion, of.Kind, of.Name, string(of.UID)}, "/")
+}
+
+func joined(texts []string) string {
+	if n := len(texts); n > 1 {
+		return strings.Join(texts[:n-1], ", ") + " and " + texts[n-1]
+	}
+	return strings.Join(texts, "")
+}
 
 func (p *Plan) changes(class int, reasons []scheduling.Reason) []change {
 	var out []change
@@ -95,9 +135,12 @@ func softer(c *scheduling.Class, whose string) []change {
 			continue
 		}
 		out = append(out, change{
-			of:   Fix{Kind: PreferOnly, Key: sp.TopologyKey},
+			of:   Fix{Kind: PreferOnly, Key: sp.TopologyKey, Constraint: TopologySpread, Index: i},
 			text: fmt.Sprintf("would fit if %sspread over %s were ScheduleAnyway", whose, sp.TopologyKey),
-			pods: []podEdit{{c, func(pod *corev1.Pod) { pod.Spec.TopologySpreadConstraints[i].WhenUnsatisfiable = corev1.ScheduleAnyway }}},
+			pods: []podEdit{{c, func(pod *corev1.Pod) {
+				it := &pod.Spec.TopologySpreadConstraints[i]
+				it.WhenUnsatisfiable, it.MinDomains = corev1.ScheduleAnyway, nil // an API server would refuse both together
+			}}},
 		})
 	}
 	for i, t := range antiTerms(c.Template) {
@@ -106,7 +149,7 @@ func softer(c *scheduling.Class, whose string) []change {
 	if a := c.Template.Spec.Affinity; a != nil && a.PodAffinity != nil {
 		for i, t := range a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution {
 			out = append(out, change{
-				of:   Fix{Kind: PreferOnly, Key: t.TopologyKey},
+				of:   Fix{Kind: PreferOnly, Key: t.TopologyKey, Constraint: PodAffinity, Index: i},
 				text: fmt.Sprintf("would fit if %saffinity to %s by %s were preferred", whose, selector.TextOf(t.LabelSelector), t.TopologyKey),
 				pods: []podEdit{{c, func(pod *corev1.Pod) {
 					near := pod.Spec.Affinity.PodAffinity
@@ -120,9 +163,15 @@ func softer(c *scheduling.Class, whose string) []change {
 }
 
 func preferAnti(c *scheduling.Class, i int, whose, key string) change {
+	to, terms := "", antiTerms(c.Template)
+	if slices.ContainsFunc(terms, func(t corev1.PodAffinityTerm) bool {
+		return t.TopologyKey == key && !equality.Semantic.DeepEqual(t, terms[i])
+	}) {
+		to = "to " + selector.TextOf(terms[i].LabelSelector) + " "
+	}
 	return change{
-		of:   Fix{Kind: PreferOnly, Key: key},
-		text: fmt.Sprintf("would fit if %santi-affinity by %s were preferred", whose, key),
+		of:   Fix{Kind: PreferOnly, Key: key, Constraint: PodAntiAffinity, Index: i},
+		text: fmt.Sprintf("would fit if %santi-affinity %sby %s were preferred", whose, to, key),
 		pods: []podEdit{{c, func(pod *corev1.Pod) {
 			away := pod.Spec.Affinity.PodAntiAffinity
 			away.RequiredDuringSchedulingIgnoredDuringExecution, away.PreferredDuringSchedulingIgnoredDuringExecution = preferred(
@@ -247,6 +296,7 @@ func widen(pool *scheduling.PoolState, name string) (change, bool) {
 	}
 	var b requirements.Builder
 	var texts []string
+	allow := map[string][]string{}
 	for r := range pool.Requirements.All() {
 		have := pool.Types[at].Requirements
 		if have.Has(r.Key()) && !have.Get(r.Key()).Overlaps(r) {
@@ -254,7 +304,7 @@ func widen(pool *scheduling.PoolState, name string) (change, bool) {
 			if !ok {
 				return change{}, false
 			}
-			texts = append(texts, fmt.Sprintf("%s %s", r.Key(), joined(values)))
+			texts, allow[r.Key()] = append(texts, fmt.Sprintf("%s %s", r.Key(), joined(values))), values
 			r = r.Union(have.Get(r.Key()))
 		}
 		b.Add(r)
@@ -268,7 +318,7 @@ func widen(pool *scheduling.PoolState, name string) (change, bool) {
 		like = fmt.Sprintf(" (as %s has)", name)
 	}
 	return change{
-		of:   Fix{Kind: AllowType, Pool: pool.Name, Value: name},
+		of:   Fix{Kind: AllowType, Pool: pool.Name, Value: name, Allow: allow},
 		text: fmt.Sprintf("would fit if pool %q allowed %s%s", pool.Name, allowed, like),
 		shared: func(s scheduling.Snapshot) scheduling.Snapshot {
 			return editPool(s, pool, func(p *scheduling.Pool) { p.Requirements = set })
@@ -301,7 +351,7 @@ func shrink(c *scheduling.Class, r scheduling.Reason) (change, bool) {
 		texts = append(texts, fmt.Sprintf("%s %s", resources.Humane(name, most), name))
 	}
 	return change{
-		of:   Fix{Kind: RequestLess, Pool: r.Pool, Value: r.Nearest.Type},
+		of:   Fix{Kind: RequestLess, Pool: r.Pool, Value: r.Nearest.Type, Requests: lower},
 		text: fmt.Sprintf("would fit if it requested no more than %s, as %s has", joined(texts), r.Nearest.Type),
 		pods: []podEdit{{c, func(pod *corev1.Pod) {
 			if len(pod.Spec.Containers) != 1 || len(pod.Spec.InitContainers) > 0 {

@@ -118,15 +118,18 @@ func (m *moment) Set(text string) error {
 
 func (*moment) Type() string { return "time" }
 
+// combinations says which flags go together.
+func combinations() []inputs.Combination {
+	return []inputs.Combination{
+		{Flag: "snapshots", Does: "has its own pools, pods and times", Without: []string{"log", "filename", "step", "from", "until", "pods", "scheduler-config"}},
+		{Flag: "from", Does: "says when recordings of logs began", With: []string{"log"}},
+		{Flag: "pods", Does: "is about objects of files", With: []string{"filename", "log"}},
+	}
+}
+
 // settings are the flags as package regret takes them. All that is wrong with them is said at once.
 func (o *options) settings() (*regret.Options, error) {
 	errs := []error{inputs.OneOf("policy", o.policy, policies()...)}
-	if o.snapshots != "" && len(o.logs) > 0 {
-		errs = append(errs, errors.New("--snapshots and --log cannot be combined"))
-	}
-	if o.snapshots != "" && len(o.Files) > 0 {
-		errs = append(errs, errors.New("--snapshots has its own pools: use -f only with --log"))
-	}
 	if o.snapshots == "" && len(o.logs) == 0 && len(o.Files) > 0 {
 		errs = append(errs, errors.New("-f names pools, but no history: add --log FILE, or use --snapshots DIR"))
 	}
@@ -138,11 +141,6 @@ func (o *options) settings() (*regret.Options, error) {
 	}
 	if o.given["max-above-bound"] && (!(o.aboveBound >= 0) || math.IsInf(o.aboveBound, 0)) {
 		errs = append(errs, fmt.Errorf("--max-above-bound %v: want percent, 0 or more", o.aboveBound))
-	}
-	for _, name := range []string{"step", "from", "until"} {
-		if o.snapshots != "" && o.given[name] {
-			errs = append(errs, fmt.Errorf("--%s is for logs: snapshots have their own times", name))
-		}
 	}
 	if o.top < 0 {
 		errs = append(errs, fmt.Errorf("--top %d: want a number, at least 0", o.top))
@@ -200,6 +198,9 @@ func (o *options) read(stdin io.Reader) (*history.History, error) {
 
 func (o *options) run(cmd *cobra.Command, out io.Writer, stdin io.Reader) error {
 	if err := o.Check(); err != nil {
+		return err
+	}
+	if err := inputs.Combined(cmd.Flags(), combinations()...); err != nil {
 		return err
 	}
 	if err := o.CheckStdin(stdin); err != nil {

@@ -74,7 +74,7 @@ func TestBadInput(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"--snapshots", "a", "--log", "b"}, "cannot be combined"},
+		{[]string{"--snapshots", "a", "--log", "b"}, "--snapshots has its own pools, pods and times: leave out --log"},
 		{[]string{"--snapshots", "a", "-f", "b"}, "has its own pools"},
 		{[]string{"-f", "sample.yaml"}, "but no history"},
 		{[]string{"--snapshots", "nowhere"}, "nowhere"},
@@ -86,7 +86,11 @@ func TestBadInput(t *testing.T) {
 		{[]string{"--max-above-bound", "NaN"}, "--max-above-bound NaN: want percent, 0 or more"},
 		{[]string{"--max-above-bound", "Inf"}, "--max-above-bound +Inf: want percent, 0 or more"},
 		{[]string{"--max-above-bound", "-1"}, "--max-above-bound -1: want percent, 0 or more"},
-		{[]string{"--snapshots", "a", "--step", "5m"}, "--step is for logs"},
+		{[]string{"--snapshots", "a", "--step", "5m"}, "leave out --step"},
+		{[]string{"--snapshots", "a", "--scheduler-config", "c", "--pods", "Rollout.a=spec"}, "leave out --pods and --scheduler-config"},
+		{[]string{"--from", "2026-01-15T08:00:00Z"}, "--from says when recordings of logs began: want --log, too"},
+		{[]string{"--pods", "Rollout.a=spec"}, "want -f or --log, too"},
+		{[]string{"--instance-types", "a", "--region", "b"}, "cannot be combined"},
 		{[]string{"-o", "svg"}, "--output"},
 		{[]string{"--region", "mars-1"}, "--region"},
 	} {

@@ -89,13 +89,12 @@ func (o *options) run(cmd *cobra.Command, out io.Writer) error {
 	if err := inputs.OneOf("record-policy", o.recorded, names...); err != nil {
 		return err
 	}
-	for _, name := range []string{"apps", "seed"} {
-		if o.trace != "" && cmd.Flags().Changed(name) {
-			return inputs.Bad(fmt.Errorf("--%s is for the generated day: leave out --trace", name))
-		}
-	}
-	if o.record == "" && cmd.Flags().Changed("record-policy") {
-		return inputs.Bad(errors.New("--record-policy: want --record, too"))
+	if err := inputs.Combined(
+		cmd.Flags(),
+		inputs.Combination{Flag: "trace", Does: "is a recorded day instead of a generated one", Without: []string{"apps", "seed"}},
+		inputs.Combination{Flag: "record-policy", Does: "chooses what is recorded", With: []string{"record"}},
+	); err != nil {
+		return err
 	}
 	if o.apps < 1 || o.apps > 1000 {
 		return inputs.Bad(fmt.Errorf("--apps %d: want 1 to 1000", o.apps))

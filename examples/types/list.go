@@ -150,6 +150,9 @@ func (o *options) fromFlags(ask requirements.Set) (*manifests.Snapshot, error) {
 // listed for its class.
 func (o *options) pick(read, flags *manifests.Snapshot) (*manifests.Snapshot, error) {
 	s := *read
+	if len(read.NodePools) > 0 && (o.maxPods > 0 || o.podsPerCore > 0) {
+		return nil, errors.New("the manifests have a pool, which says what its kubelets do: leave out --max-pods and --pods-per-core")
+	}
 	var names []string
 	for _, p := range read.NodePools {
 		names = append(names, p.Name)

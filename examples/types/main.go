@@ -4,6 +4,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
@@ -67,6 +69,7 @@ EC2's catalogue built in, and reads others. With -f, the pool and node class of 
 	o.Register(flags)
 	flags.Lookup("filename").Usage = "file, directory, or - for standard input, with a pool or a node class (repeatable)"
 	flags.Lookup("no-timing").Hidden = true // nothing is timed here; scripts pass it to every program
+	flags.Lookup("pods").Hidden, flags.Lookup("scheduler-config").Hidden = true, true
 	flags.StringArrayVar(&o.requirements, "requirement", nil, "requirement on the types, in the text form of package requirements (repeatable; all must hold)")
 	flags.StringVar(&o.family, "ami-family", "", "AMI family: AL2, AL2023 (default), Bottlerocket, Ubuntu, Windows2019, Windows2022, Windows2025, Custom")
 	flags.StringVar(&o.sort, "sort", "price", "order: price, cpu, memory or name")
@@ -109,7 +112,7 @@ func (o *options) meant(word string) string {
 }
 
 func (o *options) run(cmd *cobra.Command, out io.Writer, stdin io.Reader) error {
-	if err := o.check(); err != nil {
+	if err := o.check(cmd.Flags()); err != nil {
 		return err
 	}
 	ask, err := o.ask()
@@ -139,9 +142,25 @@ func (o *options) run(cmd *cobra.Command, out io.Writer, stdin io.Reader) error 
 	return draw(out, terminal.StyleOf(cmd.OutOrStdout()), entries, o.Output == "wide", market)
 }
 
-func (o *options) check() error {
+// combinations says which flags go together.
+func combinations() []inputs.Combination {
+	class := []string{"ami-family", "reserved-enis", "disk", "raid0", "vm-memory-overhead"}
+	return []inputs.Combination{
+		{Flag: "filename", Does: "has the node class", Without: class},
+		{Flag: "instance-types", Does: "says what its types leave for pods", Without: slices.Concat(class, []string{"max-pods", "pods-per-core"})},
+		{Flag: "pool", Does: "chooses a pool of files", With: []string{"filename"}},
+	}
+}
+
+func (o *options) check(flags *pflag.FlagSet) error {
 	if err := o.Check(); err != nil {
 		return err
+	}
+	if err := inputs.Combined(flags, combinations()...); err != nil {
+		return err
+	}
+	if len(o.Pods) > 0 || o.SchedulerConfig != "" {
+		return inputs.Bad(errors.New("--pods and --scheduler-config are about pods, and types lists none: leave them out"))
 	}
 	if o.limit < 0 {
 		return inputs.Bad(fmt.Errorf("--limit %d: want 0 or more", o.limit))

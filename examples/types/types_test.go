@@ -204,7 +204,14 @@ func TestBadUsage(t *testing.T) {
 		`'node.kubernetes.io/instance-type in (m5.large)', and name files with -f`:  {"m5.large"},
 		`'karpenter.k8s.aws/instance-family in (m6a)', and name files with -f`:      {"m6a"},
 		`'karpenter.k8s.aws/instance-family in (m6a)', and name files with -f (see`: {"m6a.*"},
-		`"m5,c5": choose types with --requirement, and name files with -f (see `:    {"m5,c5"},
+		"-f has the node class: leave out --ami-family, --reserved-enis, --disk, --raid0 and --vm-memory-overhead": {
+			"-f", "x", "--ami-family", "AL2", "--reserved-enis", "1", "--disk", "50Gi", "--raid0", "--vm-memory-overhead", "0.1",
+		},
+		"--instance-types says what its types leave for pods: leave out --disk and --max-pods": {"--instance-types", "x", "--disk", "50Gi", "--max-pods", "9"},
+		"--pool chooses a pool of files: want -f, too":                                         {"--pool", "default"},
+		"--pods and --scheduler-config are about pods":                                         {"--scheduler-config", "x"},
+		"--instance-types and --region cannot be combined":                                     {"--instance-types", "x", "--region", "eu-west-1"},
+		`"m5,c5": choose types with --requirement, and name files with -f (see `:               {"m5,c5"},
 	} {
 		stdout, stderr, code := call(t, "", args...)
 		assert.Equal(t, 2, code, "%s: %s", args, stderr)

@@ -171,6 +171,15 @@ func TestBadUsage(t *testing.T) {
 		{[]string{"--interrupted", "node-a=soon"}, "want NODE=TIME"},
 		{[]string{"--rnak"}, `did you mean "--rank"?`},
 		{[]string{"cluster.yaml"}, "name files with -f"},
+		{[]string{"--rank", "--method", "drift", "--interrupted", "a"}, "--rank only ranks nodes: leave out --method and --interrupted"},
+		{[]string{"--rank", "--max-evictions", "1", "--min-savings", "1", "--spot-to-spot"}, "leave out --max-evictions, --min-savings and --spot-to-spot"},
+		{[]string{"--rank", "--zone-budget", "1", "--drift-by-zone", "--terminate-first", "--rules-cost"}, "leave out --zone-budget, --drift-by-zone, --terminate-first and --rules-cost"},
+		{[]string{"--rank", "-o", "html"}, "--rank only ranks nodes: want -o table, json or yaml"},
+		{[]string{"--rules-cost", "-o", "wide"}, "want -o table, json, yaml or html"},
+		{[]string{"--pods", "Rollout.a=spec"}, "--pods is about objects of files: want -f, too"},
+		{[]string{"--method", "emptiness", "--max-evictions", "1", "--min-savings", "1", "--spot-to-spot"}, "--max-evictions is for --method consolidation: add it, or leave out --max-evictions\n--min-savings is for"},
+		{[]string{"--method", "consolidation", "--drift-by-zone", "--terminate-first"}, "--drift-by-zone is for --method drift: add it, or leave out --drift-by-zone\n--terminate-first is for"},
+		{[]string{"--interruption-rates", "testdata/static.yaml"}, "--interruption-rates: want --interruption-cost, too"},
 	} {
 		out, errs, code := run(t, "", c.args...)
 		assert.Equal(t, inputs.ExitInput, code, c.args)

@@ -109,6 +109,39 @@ Exit codes: 0 planned, 1 failed, 2 bad usage or input.`,
 	return cmd
 }
 
+// combinations says which flags go together.
+func combinations() []inputs.Combination {
+	return []inputs.Combination{
+		{
+			Flag: "rank", Does: "only ranks nodes", Outputs: []string{"json", "yaml"},
+			Without: []string{"method", "max-evictions", "min-savings", "spot-to-spot", "zone-budget", "drift-by-zone", "terminate-first", "interrupted", "rules-cost"},
+		},
+		{Flag: "rules-cost", Does: "prints a table of rules", Outputs: []string{"json", "yaml", "html"}},
+		{Flag: "pods", Does: "is about objects of files", With: []string{"filename"}},
+	}
+}
+
+// needsMethod returns an error for each flag that no method named by --method heeds. Without
+// --method all are used but unhealthy.
+func (o *options) needsMethod() (errs []error) {
+	for _, f := range []struct {
+		flag string
+		set  bool
+		of   []eligibility.Method
+	}{
+		{"max-evictions", o.evictions > 0, []eligibility.Method{eligibility.Consolidation}},
+		{"min-savings", o.minSavings > 0, []eligibility.Method{eligibility.Consolidation}},
+		{"spot-to-spot", o.spotToSpot, []eligibility.Method{eligibility.Consolidation}},
+		{"drift-by-zone", o.driftByZone, []eligibility.Method{eligibility.Drift}},
+		{"terminate-first", o.first, []eligibility.Method{eligibility.Drift, eligibility.Unhealthy}},
+	} {
+		if f.set && len(o.methods) > 0 && !slices.ContainsFunc(f.of, func(m eligibility.Method) bool { return slices.Contains(o.methods, string(m)) }) {
+			errs = append(errs, fmt.Errorf("--%s is for --method %s: add it, or leave out --%[1]s", f.flag, f.of[0]))
+		}
+	}
+	return errs
+}
+
 // settings are the flags as package deprovision takes them. All that is wrong with them is said at
 // once.
 func (o *options) settings() (giveback.Options, *plan.Objective, []deprovision.Interruption, time.Time, error) {
@@ -134,6 +167,7 @@ func (o *options) settings() (giveback.Options, *plan.Objective, []deprovision.I
 		}
 		out.ZoneBudgets = append(out.ZoneBudgets, b)
 	}
+	errs = append(errs, o.needsMethod()...)
 	now := time.Now()
 	if len(o.Files) == 0 {
 		now = sampleTime()
@@ -178,6 +212,9 @@ func (o *options) settings() (giveback.Options, *plan.Objective, []deprovision.I
 
 func (o *options) run(cmd *cobra.Command, out io.Writer, stdin io.Reader) error {
 	if err := o.Check(); err != nil {
+		return err
+	}
+	if err := inputs.Combined(cmd.Flags(), combinations()...); err != nil {
 		return err
 	}
 	if err := o.CheckStdin(stdin); err != nil {

@@ -56,6 +56,45 @@ func TestOneOf(t *testing.T) {
 	assert.Equal(t, inputs.ExitInput, inputs.End(io.Discard, err))
 }
 
+// A flag that has no effect beside another is refused; one that has its default value is not there.
+func TestCombined(t *testing.T) {
+	list := []inputs.Combination{
+		{Flag: "diff", Does: "compares two plans", Without: []string{"proof", "sizes", "filename"}, Outputs: []string{"json"}},
+		{Flag: "now", Does: "is when it begins", With: []string{"rehearse", "diff"}},
+		{Flag: "explain", Does: "prints text", Outputs: []string{}},
+	}
+	for args, want := range map[string]string{
+		"":                                "",
+		"--diff a":                        "",
+		"--diff a -o json":                "",
+		"--diff a -o table":               "",
+		"--diff a --sizes=false":          "",
+		"--diff a -o html":                "--diff compares two plans: want -o table or json",
+		"--diff a --sizes":                "--diff compares two plans: leave out --sizes",
+		"--diff a --sizes --proof p -f x": "--diff compares two plans: leave out --proof, --sizes and -f",
+		"--now n":                         "--now is when it begins: want --rehearse or --diff, too",
+		"--now n --rehearse r":            "",
+		"--explain p -o json --now n":     "--now is when it begins: want --rehearse or --diff, too\n--explain prints text: leave out -o json",
+	} {
+		cmd := &cobra.Command{Use: "plan"}
+		f := cmd.Flags()
+		for _, name := range []string{"diff", "proof", "now", "rehearse", "explain"} {
+			f.String(name, "", "")
+		}
+		f.Bool("sizes", false, "")
+		f.StringP("output", "o", "table", "")
+		f.StringArrayP("filename", "f", nil, "")
+		assert.NoError(t, f.Parse(strings.Fields(args)))
+		err := inputs.Combined(f, list...)
+		if want == "" {
+			assert.NoError(t, err, args)
+			continue
+		}
+		assert.EqualError(t, err, want)
+		assert.Equal(t, inputs.ExitInput, inputs.End(io.Discard, err))
+	}
+}
+
 func TestHelpFitsAHundredColumns(t *testing.T) {
 	cmd := inputs.Command(&cobra.Command{Use: "plan"}, func(*cobra.Command, io.Writer) error { return nil })
 	cmd.Flags().String("rules-that-must-hold", "", strings.Repeat("what must be true of the plan, and ", 9))

@@ -28,6 +28,19 @@ func ExampleFlags() {
 	// [pods.yaml] eu-west-1 --output "jsno": want one of table, wide, json, yaml (did you mean "json"?)
 }
 
+// A program says once which flags go together.
+func ExampleCombined() {
+	set := pflag.NewFlagSet("plan", pflag.ContinueOnError)
+	set.String("diff", "", "")
+	set.String("proof", "", "")
+	if err := set.Parse([]string{"--diff", "new.yaml", "--proof", "plan.json"}); err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(inputs.Combined(set, inputs.Combination{Flag: "diff", Does: "compares two plans", Without: []string{"proof"}}))
+	// Output: --diff compares two plans: leave out --proof
+}
+
 // How to plan, as provision and launch take it.
 func ExamplePlanning() {
 	var p inputs.Planning

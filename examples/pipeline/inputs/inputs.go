@@ -140,6 +140,9 @@ func (f *Flags) Check() error {
 	if f.InstanceTypes != "" && f.Describe != "" {
 		return Bad(errors.New("--instance-types and --describe-instance-types cannot be combined"))
 	}
+	if f.InstanceTypes != "" && f.Region != "" {
+		return Bad(errors.New("--instance-types and --region cannot be combined: the file has its own prices"))
+	}
 	return nil
 }
 

@@ -57,6 +57,8 @@ func (o *Objective) Parse() (*plan.Objective, error) {
 	}
 	if o.rates == "" && o.cost > 0 {
 		errs = append(errs, errors.New("--interruption-cost: want --interruption-rates, too: they say how often spot capacity is interrupted"))
+	} else if o.rates != "" && o.cost == 0 && o.interruption == 0 {
+		errs = append(errs, errors.New("--interruption-rates: want --interruption-cost, too: it says what an interruption costs"))
 	} else if o.rates != "" {
 		data, err := readFile("--interruption-rates", o.rates)
 		if err == nil {

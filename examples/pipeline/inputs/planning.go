@@ -1,6 +1,7 @@
 package inputs
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -59,8 +60,11 @@ func (p *Planning) Options() (*plan.Options, error) {
 			return nil, err
 		}
 	}
-	if price := p.preferencePrice; price != -1 && !(price >= 0) {
+	switch price := p.preferencePrice; {
+	case price != -1 && !(price >= 0):
 		return nil, Bad(fmt.Errorf("--preference-price %v: want 0 or more, inf, or -1 for the usual 0.1", price))
+	case price != -1 && p.preferences == "ignore":
+		return nil, Bad(errors.New("--preference-price is what preferences may cost: leave out --preferences ignore"))
 	}
 	objective, err := p.parseObjective()
 	if err != nil {
@@ -71,12 +75,7 @@ func (p *Planning) Options() (*plan.Options, error) {
 		Packing:    &binpack.Options{Effort: binpack.Effort(p.effort)},
 		Objective:  objective,
 	}
-	const usual = -1
-	switch {
-	case !(p.preferencePrice >= 0) && p.preferencePrice != usual:
-		return nil, Bad(fmt.Errorf("--preference-price %v: want a part of the price, 0 or more, or -1 for the usual 0.1", p.preferencePrice))
-	case p.preferencePrice >= 0:
-		price := p.preferencePrice
+	if price := p.preferencePrice; price >= 0 {
 		out.Scheduling.PreferencePrice = &price
 	}
 	if p.strategy == (binpack.FirstFitDecreasing{}).Name() {

@@ -326,8 +326,8 @@ func (p *Plan) company(patterns string) []member {
 	return out
 }
 
-// together finds pods that are alone. Without With it finds those that are not where most of them
-// are.
+// together finds pods that are alone. Without With it finds those that are not where the others
+// are: where most of the running ones are, or else where most are planned.
 func (p *Plan) together(r *Rule, subjects []member) []Breach {
 	key := topologyKey(r.Together.By)
 	var out []Breach
@@ -347,10 +347,11 @@ func (p *Plan) together(r *Rule, subjects []member) []Breach {
 		}
 		return out
 	}
+	running := counts(r.choose(p.running), key)
 	count := counts(slices.Concat(r.choose(p.running), subjects), key)
 	var most string
 	for _, v := range slices.Sorted(maps.Keys(count)) {
-		if len(count[v]) > len(count[most]) {
+		if cmp.Or(cmp.Compare(len(running[v]), len(running[most])), cmp.Compare(len(count[v]), len(count[most]))) > 0 {
 			most = v
 		}
 	}
@@ -366,7 +367,8 @@ func (p *Plan) together(r *Rule, subjects []member) []Breach {
 	return out
 }
 
-// apart finds pods that are not alone.
+// apart finds pods that are not alone. Running pods are company: they break nothing among
+// themselves, because no plan can mend that.
 func (p *Plan) apart(r *Rule, subjects []member) []Breach {
 	key := topologyKey(r.Apart.By)
 	var out []Breach
@@ -383,13 +385,14 @@ func (p *Plan) apart(r *Rule, subjects []member) []Breach {
 		return out
 	}
 	most := cmp.Or(r.Apart.Most, 1)
-	count := counts(slices.Concat(r.choose(p.running), subjects), key)
+	running := counts(r.choose(p.running), key)
+	count := counts(slices.Concat(r.choose(p.running), subjects), key) // the running ones first
 	for _, value := range slices.Sorted(maps.Keys(count)) {
-		members := count[value]
-		if len(members) <= most {
+		members, at := count[value], max(most, len(running[value]))
+		if len(members) <= at {
 			continue
 		}
-		late := members[most]
+		late := members[at]
 		why := fmt.Sprintf("is on %s, and shares its %s with %s", late.site, r.Apart.By, members[0].name)
 		if most > 1 || len(members) > 2 {
 			why = fmt.Sprintf("%d of them are on %s %s, want at most %d", len(members), word(key), value, most)
@@ -399,23 +402,40 @@ func (p *Plan) apart(r *Rule, subjects []member) []Breach {
 	return out
 }
 
-// spread compares the number of pods at each value.
+// spread compares the number of pods at each value. Two values differ too much only if the plan
+// takes part: it places a pod at the fuller one, or all pods of the emptier one.
 func (p *Plan) spread(r *Rule, subjects []member) []Breach {
 	key := topologyKey(r.Spread.By)
+	running := counts(r.choose(p.running), key)
 	count := counts(slices.Concat(r.choose(p.running), subjects), key)
 	var texts []string
-	least, most := len(subjects)+len(p.running), 0
+	// How many pods are at each value, at those with a planned pod, and at those without a running
+	// one.
+	var all, joined, added []int
 	for _, value := range slices.Sorted(maps.Keys(count)) {
 		n := len(count[value])
 		texts = append(texts, fmt.Sprintf("%d on %s %s", n, word(key), value))
-		least, most = min(least, n), max(most, n)
+		all = append(all, n)
+		if n > len(running[value]) {
+			joined = append(joined, n)
+		}
+		if len(running[value]) == 0 {
+			added = append(added, n)
+		}
+	}
+	skew := 0
+	if len(joined) > 0 {
+		skew = slices.Max(joined) - slices.Min(all)
+	}
+	if len(added) > 0 {
+		skew = max(skew, slices.Max(all)-slices.Min(added))
 	}
 	var out []Breach
 	if n := r.Spread.AtLeast; len(count) < n {
 		out = append(out, Breach{Why: fmt.Sprintf("they are on %s, want at least %d: %s", plural(len(count), "value"), n, strings.Join(texts, ", "))})
 	}
-	if s := r.Spread.Skew; s > 0 && most-least > s {
-		out = append(out, Breach{Why: fmt.Sprintf("they differ by %d, want at most %d: %s", most-least, s, strings.Join(texts, ", "))})
+	if s := r.Spread.Skew; s > 0 && skew > s {
+		out = append(out, Breach{Why: fmt.Sprintf("they differ by %d, want at most %d: %s", skew, s, strings.Join(texts, ", "))})
 	}
 	return out
 }

@@ -96,8 +96,9 @@
 // capacity type or label that does not exist, or a value of a label that no node can have. Each
 // pattern and value of a list counts by itself. Otherwise a rule about what must not happen would
 // always hold because of a typo. Rules make demands on pending pods only. Running pods count where
-// a rule says which other pods must be near or apart. Rules do not cover the pods of DaemonSets,
-// which are on every node that accepts them.
+// a rule says which other pods must be near or apart, but what they do among themselves breaks no
+// rule. Only survives makes demands on running pods, too. Rules do not cover the pods of
+// DaemonSets, which are on every node that accepts them.
 package ruletest
 
 import (
@@ -137,6 +138,7 @@ type Rule struct {
 	// NeverOn demands that no pod is on one of these nodes.
 	NeverOn []Place `json:"neverOn,omitempty"`
 	// Together demands that pods share a node, zone or other label. Apart demands that they do not.
+	// If some of the pods run already, Together without With demands what most of those have.
 	Together *Company `json:"together,omitempty"`
 	Apart    *Company `json:"apart,omitempty"`
 	// Spread demands that pods are evenly spread over zones, nodes or another label.

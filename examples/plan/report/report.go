@@ -21,6 +21,9 @@ type Report struct {
 	ExistingNodes []ExistingNode  `json:"existingNodes"`
 	Unschedulable []Unschedulable `json:"unschedulable"`
 	Ignored       []Ignored       `json:"ignored"`
+	// Fixes are the fixes of Unschedulable, each once and with the pods to change. [Of] leaves them
+	// out.
+	Fixes []Fix `json:"fixes,omitempty"`
 	// Gangs are the groups of pods that run only together.
 	Gangs []Gang `json:"gangs,omitempty"`
 	// BindingOrder lists the pods in the order in which they have to be bound.
@@ -135,14 +138,45 @@ type Nearest struct {
 	ShutOutBy    string            `json:"shutOutBy,omitempty"`
 }
 
-// Fix is a change that gives the pod a place. Verified says that it was tried in a plan.
+// Fix is a change that gives the pod a place, see [plan.Fix]. Verified says that it was tried in a
+// plan.
 type Fix struct {
 	Change   string `json:"change"`
 	Verified bool   `json:"verified"`
 	// PerHour is an upper bound of the cost for the pods of all Classes, in dollars an hour.
-	PerHour float64 `json:"pricePerHour,omitempty"`
+	PerHour    float64             `json:"pricePerHour,omitempty"`
+	Kind       string              `json:"kind,omitempty"`
+	NodePool   string              `json:"nodePool,omitempty"`
+	Quota      string              `json:"quota,omitempty"`
+	Key        string              `json:"key,omitempty"`
+	Value      string              `json:"value,omitempty"`
+	Allow      map[string][]string `json:"allow,omitempty"`
+	Requests   map[string]string   `json:"requests,omitempty"`
+	Constraint string              `json:"constraint,omitempty"`
+	Index      *int                `json:"index,omitempty"` // with Constraint
+	// Pods are the pods to change. A list of pods that share a fix leaves them out, see
+	// [Report.Fixes].
+	Pods []string `json:"pods,omitempty"`
 	// Classes are the classes whose pods get places if the change is made once.
 	Classes []int `json:"-"`
+}
+
+// FixOf describes a fix. Its cost is not rounded.
+func FixOf(f *plan.Fix) Fix {
+	out := Fix{
+		Change: f.Text, Verified: true, PerHour: f.PerHour, Kind: string(f.Kind), NodePool: f.Pool, Quota: f.Quota, Key: f.Key, Value: f.Value,
+		Allow: f.Allow, Constraint: string(f.Constraint), Classes: f.Classes,
+	}
+	if len(f.Requests) > 0 {
+		out.Requests = quantities(f.Requests)
+	}
+	if f.Constraint != "" {
+		out.Index = &f.Index
+	}
+	if len(f.Pods) > 0 {
+		out.Pods = names(f.Pods)
+	}
+	return out
 }
 
 // Gang is the result for a group of pods that run only together, see [plan.Gang].

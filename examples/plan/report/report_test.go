@@ -101,6 +101,24 @@ func TestPodsThatWait(t *testing.T) {
 	require.Equal(t, map[string][]string{"shop/apart": {"leaves"}}, r.After)
 }
 
+// A program that mends what was refused reads which pods to change, and how.
+func ExampleFixOf() {
+	p, err := planned()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	found := p.FirstFixes(false)
+	fix := report.FixOf(&found[0])
+	fmt.Println(fix.Kind, fix.Pods, fix.Requests)
+	index := 0
+	text, err := json.Marshal(report.Fix{Kind: string(plan.PreferOnly), Key: corev1.LabelHostname, Constraint: string(plan.PodAffinity), Index: &index, Pods: []string{"shop/web"}})
+	fmt.Println(string(text), err)
+	// Output:
+	// RequestLess [shop/giant] map[cpu:4]
+	// {"change":"","verified":false,"kind":"PreferOnly","key":"kubernetes.io/hostname","constraint":"podAffinity","index":0,"pods":["shop/web"]} <nil>
+}
+
 // What is written is read again as it was.
 func TestReportsComeBack(t *testing.T) {
 	p, err := planned()

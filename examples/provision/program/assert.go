@@ -39,9 +39,6 @@ func (o *options) readRules() ([]ruletest.Rule, error) {
 	if o.assert == "" {
 		return nil, nil
 	}
-	if o.explain != "" || o.diff != "" {
-		return nil, inputs.Bad(errors.New("--assert checks one whole plan: leave out --explain and --diff"))
-	}
 	rules, err := ruletest.ReadFile(o.assert)
 	if missing, ok := errors.AsType[*fs.PathError](err); ok {
 		return nil, inputs.Bad(fmt.Errorf("--assert: %w", missing))

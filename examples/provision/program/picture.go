@@ -41,6 +41,9 @@ func (r *report) draw(ctx context.Context, w io.Writer, packed *plan.Plan) error
 	if len(r.Gangs) > 0 {
 		page.Sections = append(page.Sections, r.gangsSection())
 	}
+	if len(r.Buffers) > 0 {
+		page.Sections = append(page.Sections, r.buffersSection())
+	}
 	var refused picture.Section
 	for pods := range r.refusals() {
 		n := picture.Notice{Subject: refusedPods(pods), Text: pods[0].Message}
@@ -152,6 +155,25 @@ func (r *report) gangsSection() picture.Section {
 				}
 			}
 			n.Hint = fmt.Sprintf("no %s cost less than %s/h", where, terminal.Dollars(g.LowerBoundPerHour))
+		}
+		out.Notices = append(out.Notices, n)
+	}
+	return out
+}
+
+// buffersSection is a notice for each CapacityBuffer: how many of its pods fit, and what that
+// takes.
+func (r *report) buffersSection() picture.Section {
+	out := picture.Section{Title: "Room for more pods"}
+	for i := range r.Buffers {
+		b := &r.Buffers[i]
+		n := picture.Notice{Subject: b.Buffer, Text: fmt.Sprintf("%d of %s fit now", b.Existing, terminal.Plural(b.Existing+b.New+b.Waiting, "pod"))}
+		if b.New > 0 {
+			n.Text += fmt.Sprintf(", %d more with %s for %s/h", b.New, terminal.Plural(len(b.Nodes), "new node"), terminal.Dollars(b.PricePerHour))
+			n.Hint = fmt.Sprintf("no nodes for them cost less than %s/h", terminal.Dollars(b.LowerBoundPerHour))
+		}
+		if b.Waiting > 0 || b.Existing+b.New == 0 {
+			n.Hint = b.Message
 		}
 		out.Notices = append(out.Notices, n)
 	}

@@ -6,7 +6,6 @@ import (
 	"context"
 	_ "embed"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -15,6 +14,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joinery-sdk/joinery/binpack"
@@ -121,7 +121,33 @@ Exit codes: 0 all pods have a place, 1 failed, 2 bad usage or input, 3 some pod 
 	return cmd
 }
 
-func (o *options) check() error {
+// combinations says which flags go together. Most combinations ask for two answers, of which only
+// one would be printed.
+func combinations() []inputs.Combination {
+	return []inputs.Combination{
+		{
+			Flag: "explain", Does: "says where one pod goes, and prints nothing else", Outputs: []string{},
+			Without: []string{"diff", "assert", "rehearse", "rules-cost", "survives", "sizes", "headroom"},
+		},
+		{
+			Flag: "diff", Does: "compares two plans, and prints no more of them", Outputs: []string{"json", "yaml"},
+			Without: []string{"assert", "rehearse", "rules-cost", "survives", "sizes", "headroom", "proof", "fixes"},
+		},
+		{
+			Flag: "rehearse", Does: "buys a plan from a simulated cloud", Outputs: []string{"wide", "json", "yaml"},
+			Without: []string{"assert", "rules-cost", "survives", "sizes", "headroom", "proof"},
+		},
+		{Flag: "assert", Does: "lists rules", Outputs: []string{"wide", "json", "yaml"}},
+		{Flag: "rules-cost", Does: "prints a table of rules", Outputs: []string{"json", "yaml", "html"}},
+		{Flag: "survives", Does: "prints a table of losses", Outputs: []string{"json", "yaml", "html"}},
+		{Flag: "sizes", Does: "prints a table or a chart", Outputs: []string{"wide", "html"}},
+		{Flag: "now", Does: "is when a rehearsal begins", With: []string{"rehearse"}},
+		{Flag: "sample", Does: "names a built-in sample", Without: []string{"filename"}},
+		{Flag: "pods", Does: "is about objects of files", With: []string{"filename", "diff"}},
+	}
+}
+
+func (o *options) check(flags *pflag.FlagSet) error {
 	if err := o.Check(); err != nil {
 		return err
 	}
@@ -142,14 +168,14 @@ func (o *options) check() error {
 	if _, err := o.start(); err != nil {
 		return err
 	}
-	if o.sizes && (o.Output == "json" || o.Output == "yaml") {
-		return inputs.Bad(errors.New("--sizes prints a table or a chart: want -o table, wide or html"))
+	if err := inputs.OneOf("fixes", o.fixes, noFixes, someFixes, allFixes); err != nil {
+		return err
 	}
-	return inputs.OneOf("fixes", o.fixes, noFixes, someFixes, allFixes)
+	return inputs.Combined(flags, combinations()...)
 }
 
 func (o *options) run(cmd *cobra.Command, out io.Writer, stdin io.Reader) error {
-	if err := o.check(); err != nil {
+	if err := o.check(cmd.Flags()); err != nil {
 		return err
 	}
 	if o.diff != "-" {
@@ -182,14 +208,9 @@ func (o *options) run(cmd *cobra.Command, out io.Writer, stdin io.Reader) error 
 	if rules != nil {
 		return o.assertRules(cmd, out, r, packed, rules)
 	}
-	switch {
-	case o.rulesCost:
-		err = o.printRulesCost(cmd, out, r, packed)
-	case o.survives != "":
-		err = o.printSurvival(cmd, out, r, packed)
-	case o.Output == "html":
+	if o.Output == "html" {
 		err = r.draw(cmd.Context(), out, packed)
-	default:
+	} else {
 		err = o.print(cmd, out, r)
 	}
 	if err != nil {
@@ -301,12 +322,14 @@ func (o *options) pack(ctx context.Context, stderr io.Writer, s scheduling.Snaps
 }
 
 func (o *options) print(cmd *cobra.Command, out io.Writer, r *report) error {
-	switch o.Output {
-	case "json", "yaml":
+	style := terminal.StyleOf(cmd.OutOrStdout())
+	switch {
+	case o.Output == "json" || o.Output == "yaml":
 		return inputs.Encode(out, o.Output, r)
-	default:
-		return r.write(out, terminal.StyleOf(cmd.OutOrStdout()), o.Output == "wide")
+	case r.RulesCost != nil || r.Survival != nil:
+		return r.writeAnswers(out, style)
 	}
+	return r.write(out, style, o.Output == "wide")
 }
 
 // writeProof writes the plan with its proof to the file that the flag names, for examples/check.

@@ -147,6 +147,14 @@ func TestContract(t *testing.T) {
 	refusal := first(r["unschedulable"])
 	has(refusal, "pod", "message", "reasons", "fix")
 	has(first(refusal.(map[string]any)["reasons"]), "nodePool", "stage", "detail")
+	has(refusal.(map[string]any)["fix"], "change", "verified", "kind")
+	assert.NotContains(t, refusal.(map[string]any)["fix"], "pods", "thousands of pods may share a fix")
+	fixes, kinds := r["fixes"].([]any), map[any]map[string]any{}
+	for _, f := range fixes {
+		kinds[f.(map[string]any)["kind"]] = f.(map[string]any)
+	}
+	has(kinds["AllowType"], "allow", "nodePool", "value")
+	has(kinds["DropSelector"], "key", "pods")
 	has(first(r["ignored"]), "pod", "why")
 }
 
@@ -230,7 +238,7 @@ func TestSizes(t *testing.T) {
 	assert.Contains(t, run("", "--sizes").stdout, "NODES OF AT MOST")
 	assert.Equal(t, 2, run("", "--now", "yesterday").code)
 	assert.Contains(t, run("", "--now", "yesterday").stderr, `--now "yesterday": want a time such as`)
-	assert.Contains(t, run("", "--now", "2026-01-31T12:00:00Z").stderr, "--now: want --rehearse, too")
+	assert.Contains(t, run("", "--now", "2026-01-31T12:00:00Z").stderr, "--now is when a rehearsal begins: want --rehearse, too")
 	assert.Equal(t, 2, run("", "--sizes", "-o", "json").code)
 	r := report{curve: []curvePoint{{maxCPU: 2, placed: 1, price: 1}, {maxCPU: 4, placed: 3, price: 2}, {maxCPU: 8, placed: 3, price: 2.5}, {maxCPU: 16, placed: 3, price: 3}}}
 	r.Summary.Scheduled, r.Summary.NewNodes = 3, 1

@@ -120,11 +120,8 @@ func (o *options) start() (time.Time, error) {
 		return time.Now(), nil
 	}
 	now, err := time.Parse(time.RFC3339, o.now)
-	switch {
-	case err != nil:
+	if err != nil {
 		return now, inputs.Bad(fmt.Errorf("--now %q: want a time such as 2026-01-31T12:00:00Z", o.now))
-	case o.rehearsal == "":
-		return now, inputs.Bad(errors.New("--now: want --rehearse, too: other plans do not depend on the time"))
 	}
 	return now, nil
 }
@@ -132,9 +129,6 @@ func (o *options) start() (time.Time, error) {
 // rehearse plans and buys from a cloud in memory that has what the file says, planning again around
 // what it refuses.
 func (o *options) rehearse(cmd *cobra.Command, out io.Writer, stdin io.Reader) error {
-	if o.explain != "" || o.diff != "" || o.assert != "" {
-		return inputs.Bad(errors.New("--rehearse buys one whole plan: leave out --explain, --diff and --assert"))
-	}
 	file, matches, quotas, err := readRehearsal(o.rehearsal)
 	if err != nil {
 		return err
@@ -175,7 +169,7 @@ func (o *options) rehearse(cmd *cobra.Command, out io.Writer, stdin io.Reader) e
 	if err != nil {
 		return err
 	}
-	r := newPurchaseReport(market, bought)
+	r := newPurchaseReport(market, bought, o.fixes)
 	r.sample = o.Sample()
 	if !o.NoTiming {
 		r.addTiming(read, compile, solve)
@@ -211,8 +205,8 @@ func (f *rehearsal) pools(types []instancetypes.InstanceType, matches []requirem
 
 // newPurchaseReport describes what was bought, with changes that would help the pods without a
 // place.
-func newPurchaseReport(market *pipeline.Market, bought *pipeline.Purchase) *report {
-	r, of := newReport(market, bought.Last, someFixes), purchase.Of(market, bought)
+func newPurchaseReport(market *pipeline.Market, bought *pipeline.Purchase, fixes string) *report {
+	r, of := newReport(market, bought.Last, fixes), purchase.Of(market, bought)
 	nodes := purchase.Nodes(bought)
 	r.NewNodes = make([]newNode, 0, len(nodes))
 	for i := range nodes {

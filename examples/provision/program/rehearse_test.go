@@ -31,7 +31,7 @@ func TestMalformedRehearsals(t *testing.T) {
 		assert.Empty(t, got.stdout)
 	}
 	assert.Equal(t, 2, run("", "--rehearse", "/nowhere.yaml").code)
-	assert.Contains(t, run("", "--rehearse", "x", "--diff", "y").stderr, "leave out --explain, --diff and --assert")
+	assert.Contains(t, run("", "--rehearse", "x", "--diff", "y").stderr, "--diff compares two plans, and prints no more of them: leave out --rehearse")
 }
 
 // What was refused is in the answer for scripts, and every pending pod is still in exactly one list.

@@ -24,6 +24,7 @@ type report struct {
 	ExistingNodes []existingNode  `json:"existingNodes"`
 	Unschedulable []unschedulable `json:"unschedulable"`
 	Ignored       []ignored       `json:"ignored"`
+	Fixes         []fixJSON       `json:"fixes,omitempty"` // each once, with the pods to change
 	Gangs         []lib.Gang      `json:"gangs,omitempty"`
 	BindingOrder  []string        `json:"bindingOrder"`
 	// After has, for each pod that has to wait, the leaving nodes that must be gone first.
@@ -173,8 +174,8 @@ func (r *report) addUnschedulable(market *pipeline.Market, packed *plan.Plan, fi
 			one.Reasons = append(one.Reasons, lib.ReasonOf(reason))
 		}
 		if fixes != noFixes {
-			if fix := found[i]; fix.Text != "" {
-				one.Fix = &fixJSON{Change: fix.Text, Verified: true, Classes: fix.Classes, PerHour: rounded(fix.PerHour, 6)}
+			if found[i].Text != "" {
+				one.Fix = r.shared(lib.FixOf(&found[i]))
 			}
 			one.Untried = found[i].Untried
 		}
@@ -183,4 +184,16 @@ func (r *report) addUnschedulable(market *pipeline.Market, packed *plan.Plan, fi
 			r.Unschedulable = append(r.Unschedulable, one)
 		}
 	}
+}
+
+// shared adds a fix to the report unless it is there, and returns it without the pods to change:
+// thousands of pods may share it.
+func (r *report) shared(fix fixJSON) *fixJSON {
+	fix.PerHour = rounded(fix.PerHour, 6)
+	known := func(f fixJSON) bool { return f.Change == fix.Change && slices.Equal(f.Classes, fix.Classes) }
+	if !slices.ContainsFunc(r.Fixes, known) {
+		r.Fixes = append(r.Fixes, fix)
+	}
+	fix.Pods = nil
+	return &fix
 }

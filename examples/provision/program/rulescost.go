@@ -2,13 +2,11 @@ package program
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
 
-	"github.com/spf13/cobra"
-
-	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
 	"github.com/joinery-sdk/joinery/examples/pipeline/picture"
 	"github.com/joinery-sdk/joinery/examples/pipeline/terminal"
 	"github.com/joinery-sdk/joinery/examples/plan"
@@ -29,16 +27,23 @@ func (o *options) addRulesCost(ctx context.Context, r *report, packed *plan.Plan
 	return err
 }
 
-// printRulesCost prints one table, or the whole report with what the rules cost.
-func (o *options) printRulesCost(cmd *cobra.Command, out io.Writer, r *report, packed *plan.Plan) error {
-	switch o.Output {
-	case "html":
-		return r.draw(cmd.Context(), out, packed)
-	case "json", "yaml":
-		return inputs.Encode(out, o.Output, r)
+// writeAnswers prints what was asked about the plan instead of the plan: what its rules cost, and
+// what it would live through.
+func (r *report) writeAnswers(out io.Writer, style terminal.Style) error {
+	if r.RulesCost != nil {
+		if err := writeRulesCost(out, style, r.RulesCost); err != nil {
+			return err
+		}
 	}
-	style := terminal.StyleOf(cmd.OutOrStdout())
-	if err := writeRulesCost(out, style, r.RulesCost); err != nil {
+	if r.Survival != nil {
+		if r.RulesCost != nil {
+			fmt.Fprintln(out)
+		}
+		if err := r.Survival.write(out, style); err != nil {
+			return err
+		}
+	}
+	if err := errors.Join(r.writeBuffers(out, style), r.writeCurve(out, style)); err != nil {
 		return err
 	}
 	r.writeRefusals(out, style)

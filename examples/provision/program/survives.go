@@ -5,10 +5,8 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
 	"github.com/joinery-sdk/joinery/examples/pipeline/picture"
 	"github.com/joinery-sdk/joinery/examples/pipeline/terminal"
 	"github.com/joinery-sdk/joinery/examples/plan"
@@ -99,22 +97,6 @@ func namesOfPods(pods []*corev1.Pod) []string {
 		out[i] = podName(p)
 	}
 	return out
-}
-
-// printSurvival prints what the plan would live through, or the whole report with it.
-func (o *options) printSurvival(cmd *cobra.Command, out io.Writer, r *report, packed *plan.Plan) error {
-	switch o.Output {
-	case "html":
-		return r.draw(cmd.Context(), out, packed)
-	case "json", "yaml":
-		return inputs.Encode(out, o.Output, r)
-	}
-	style := terminal.StyleOf(cmd.OutOrStdout())
-	if err := r.Survival.write(out, style); err != nil {
-		return err
-	}
-	r.writeRefusals(out, style)
-	return nil
 }
 
 func (s *survival) write(out io.Writer, style terminal.Style) error {
