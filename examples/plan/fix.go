@@ -389,7 +389,7 @@ func (t *trials) verify(ctx context.Context, c change, waiting scheduling.Snapsh
 		return Fix{}, false
 	}
 	more := after.Cost()
-	if helped, more = t.anew(ctx, c.shared(t.p.Problem.Snapshot()), helped, c.pods != nil, more); len(helped) == 0 {
+	if helped, more = t.anew(ctx, c, helped, more); len(helped) == 0 {
 		return Fix{}, true
 	}
 	fix = c.of
@@ -402,9 +402,10 @@ func (t *trials) verify(ctx context.Context, c change, waiting scheduling.Snapsh
 
 // anew plans the whole changed snapshot like plan, and returns what that adds to the cost, at least
 // more. The first attempt of a search is compared with that of the unchanged snapshot. It tells what
-// the change does to other pods, in a fraction of the time. If it leaves out a pod that is to be
-// placed or that may compete with others, or adds more, the whole search decides.
-func (t *trials) anew(ctx context.Context, s scheduling.Snapshot, classes []int, all bool, more binpack.Price) ([]int, binpack.Price) {
+// the change does to other pods, in a fraction of the time. The whole search decides if the first
+// attempt leaves out a pod that has a place in the plan or that needs the same change, or adds more.
+func (t *trials) anew(ctx context.Context, c change, classes []int, more binpack.Price) ([]int, binpack.Price) {
+	s, all := c.shared(t.p.Problem.Snapshot()), c.pods != nil
 	quick := t.p.options
 	once := *quick.Scheduling
 	once.Attempts, quick.Scheduling = 1, &once
@@ -421,9 +422,7 @@ func (t *trials) anew(ctx context.Context, s scheduling.Snapshot, classes []int,
 	}
 	t.spend(s, 1)
 	after, helped, harms := t.plan(ctx, s, &quick, t.leftAtFirst, classes, all)
-	if harms || len(helped) == len(classes) && after.Cost()-t.p.Cost() <= more && !slices.ContainsFunc(after.Unplaced(), func(u scheduling.Unplaced) bool {
-		return after.Problem.Classes[u.Class].Refusal == nil
-	}) {
+	if harms || len(helped) == len(classes) && after.Cost()-t.p.Cost() <= more && !t.contended(c, after) {
 		return helped, more
 	}
 	t.spend(s, searchAnew)

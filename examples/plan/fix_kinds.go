@@ -471,3 +471,22 @@ func counted(p *Plan, q *capacityquota.Quota, name corev1.ResourceName) int64 {
 	}
 	return sum
 }
+
+// contended reports whether a plan leaves out a pod that has a place in the plan of the unchanged
+// snapshot, or one that needs the same change.
+func (t *trials) contended(c change, after *Plan) bool {
+	without := t.without(after)
+	for class, n := range without {
+		if n > t.left[class] {
+			return true
+		}
+	}
+	return slices.ContainsFunc(t.refused, func(u scheduling.Unplaced) bool {
+		return without[u.Class] > 0 && slices.ContainsFunc(t.p.changes(u.Class, u.Reasons()), c.alike)
+	})
+}
+
+// alike reports whether another change is of the same kind and place, perhaps with another value.
+func (c change) alike(other change) bool {
+	return c.of.Kind == other.of.Kind && c.of.Pool == other.of.Pool && c.of.Quota == other.of.Quota && c.of.Key == other.of.Key
+}
