@@ -2,18 +2,15 @@
 // stdin and does not trust the planner: it imports only the standard library, and computes the
 // bound in integers of any size. It checks that
 //   - every pod is on exactly one node or listed as unplaced;
-//   - on every node the requests fit, the labels satisfy one of the selectors of each pod, taints
-//     are tolerated, and of each anti-affinity group there are at most as many pods as may share a
-//     node;
+//   - on every node the requests fit, the labels satisfy a selector of each pod, taints are
+//     tolerated, and no more pods of an anti-affinity group are there than may share a node;
 //   - every new node is a type and an offering of the catalogue, with labels that these allow;
 //   - limits of pools, reservations and CapacityQuotas hold, and price and cost are sums of nodes;
 //   - no plan of the same pods on the existing nodes and the catalogue costs less than the bound.
 //
-// The certificate of the bound gives each pod a value, and each node and type a price for each
-// resource. With these prices, the pods on a node are worth at most the price of its free
-// resources, plus, for each pod that fits, its value minus the price of its requests. The check
-// shows that no set of new nodes that costs less than the bound can hold the value that the
-// existing nodes leave.
+// The certificate gives each pod a value, and each node and type a price per resource. A node's
+// pods are worth at most the price of its free resources plus each pod's value above the price of
+// its requests. No new nodes below the bound hold the value that existing nodes leave.
 //
 // It does not check that the document is true: compare its pods, nodes, limits and prices with
 // yours. It knows no other constraints between pods, host ports, volumes, preferences, priorities,
