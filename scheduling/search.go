@@ -13,10 +13,10 @@ import (
 )
 
 // search is the progress of Squeaky Wheel Optimization (D. Joslin, D. Clements, 1999). An attempt
-// blames the pods that it could not place although some node could hold them, and the pods to which
-// these have affinity. The next attempt assigns and packs in the order blame, priority, rank. When
-// blame no longer helps, one attempt closes domains, one puts small pods first, one goes by priority
-// and rank alone, and the others vary choices of domains. Usually the first attempt places everything.
+// blames the pods that it could not place although some node could hold them, with or without those
+// to which they have affinity. The next one assigns and packs in the order blame, priority, rank.
+// When blame no longer helps, one attempt closes domains, one puts small pods first, one goes by
+// priority and rank alone, and the others vary choices of domains.
 type search struct {
 	rounds  int      // of this attempt so far
 	all     int      // of all attempts so far
@@ -88,10 +88,12 @@ func (s *state) verify(order []binding) {
 // step returns the facts of the next attempt.
 func (s *state) step(next *search, unplaced []int) topology.Facts {
 	if !next.varies && next.idle < patience {
-		facts := s.assigned.Blame(unplaced)
-		if order := fmt.Sprint(facts.Order(len(s.p.Classes))); !slices.Contains(next.orders, order) {
-			next.orders = append(slices.Clip(next.orders), order)
-			return facts
+		for _, classes := range [][]int{s.p.topology.Followed(unplaced), unplaced} {
+			facts := s.assigned.Blame(classes)
+			if order := fmt.Sprint(facts.Order(len(s.p.Classes))); !slices.Contains(next.orders, order) {
+				next.orders = append(slices.Clip(next.orders), order)
+				return facts
+			}
 		}
 	}
 	if !next.varies { // one attempt closes domains
@@ -170,7 +172,9 @@ func (v *solver) decide(best *state) (*state, error) {
 	d.begin()
 	d.overNodes()
 	d.preferences()
-	d.zones()
+	if best.p.options.LeaveZones {
+		d.zones()
+	}
 	d.elsewhere(true)
 	d.elsewhere(false)
 	d.first()
@@ -180,12 +184,11 @@ func (v *solver) decide(best *state) (*state, error) {
 // decisions is the search of decide. An error ends it.
 type decisions struct {
 	*solver
-	base       *Problem // without decisions
-	best       *state
-	tried      int
-	until      int // no further plan is tried if the solver has planned this many pods
-	err        error
-	fewerTried int
+	base              *Problem // without decisions
+	best              *state
+	tried, fewerTried int
+	until             int // no further plan is tried if the solver has planned this many pods
+	err               error
 }
 
 // begin gives the tries that follow what searchedPods allows. One plan is made already.
@@ -455,9 +458,6 @@ func (d *decisions) reopen() {
 
 // zones tries to buy nothing in each zone that has no node now, and then in all of them.
 func (d *decisions) zones() {
-	if !d.base.options.LeaveZones {
-		return
-	}
 	zones := d.base.topology.Zones()
 	for _, zone := range zones {
 		if closed := d.best.assigned.Facts.Closed(); !slices.Contains(closed, zone) {
@@ -476,8 +476,8 @@ func (d *decisions) without(zones []string) {
 	d.try(c)
 }
 
-// elsewhere tries other zones, or domains of other labels, for the pods of the bins that cost most above
-// what they use or above a node elsewhere, because domains are chosen by the price of a share of a node.
+// elsewhere tries other zones, or domains of other labels, for the pods of the bins that cost most
+// above what they use or above another node, as domains are chosen by the price of a share of a node.
 func (d *decisions) elsewhere(zones bool) {
 	for tried := []string(nil); len(tried) < mostElsewhere; {
 		at, key, most, into := d.best, "", leastUnused*d.best.cost(), topology.Choice{}

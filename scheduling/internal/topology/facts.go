@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/joinery-sdk/joinery/requirements"
-	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
 	"github.com/joinery-sdk/joinery/scheduling/internal/once"
 )
 
@@ -122,29 +121,26 @@ func (f Facts) Order(classes int) []int {
 	return out
 }
 
-// Blame returns the facts with more blame for these classes, and for all classes that they need for
-// their affinity, directly or not.
-func (st *Assignment) Blame(unplaced []int) Facts {
+// Blame returns the facts with more blame for these classes.
+func (st *Assignment) Blame(classes []int) Facts {
 	out := st.Facts.next()
 	out.blame = map[int]int{}
 	maps.Copy(out.blame, st.Facts.blame)
-	for _, i := range st.p.Followed(unplaced) {
+	for _, i := range classes {
 		out.blame[i]++
 	}
 	return out
 }
 
-// Followed returns the classes and all others with pods that these need for their required affinity,
-// directly or through others. A pod that meets all of its affinity itself may be the first, so it
-// needs no other class.
+// Followed returns the classes and all others with pods that these have required affinity to,
+// directly or through others.
 func (p *Problem) Followed(classes []int) []int {
 	all := slices.Clone(classes)
 	for k := 0; k < len(all); k++ {
-		terms := slices.DeleteFunc(slices.Clone(p.classes[all[k]].all.Terms), func(t interpod.Term) bool { return !binds(&t) || t.Anti })
-		if !slices.ContainsFunc(terms, func(t interpod.Term) bool { return !t.Self }) {
-			continue
-		}
-		for _, t := range terms {
+		for _, t := range p.classes[all[k]].all.Terms {
+			if !binds(&t) || t.Anti {
+				continue
+			}
 			for _, m := range p.groups[t.Group].members {
 				if p.classes[m].Count > 0 && !slices.Contains(all, m) {
 					all = append(all, m)
