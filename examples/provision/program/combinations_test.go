@@ -104,7 +104,7 @@ func (c *combined) run(flags string) result {
 		return got
 	}
 	args := []string{"--no-timing"}
-	for _, a := range strings.Fields(c.base + " " + flags) {
+	for a := range strings.FieldsSeq(c.base + " " + flags) {
 		args = append(args, strings.ReplaceAll(strings.ReplaceAll(a, "$DIR", c.dir), "~", " "))
 	}
 	proof := filepath.Join(c.dir, "proof.json")
