@@ -99,6 +99,29 @@ func TestScripts(t *testing.T) {
 			},
 			end: "done",
 		},
+		"a node that may still be given back takes no pods of other commands": {
+			commands: []string{"-a +x +y", "-b >x"}, parallel: 2,
+			steps: [][2]string{
+				{"", "buy x, buy y, cordon a"},
+				{"ready x", "buy y, cordon a"},
+				{"failed y", "give-back x, uncordon a"},
+				{"gone x", "uncordon a"},
+				{"open a", ""},
+			},
+			end: "reverted skipped",
+		},
+		"a node dies onto which two commands drain": {
+			commands: []string{"-a +x +y", "-b >x"}, parallel: 2,
+			steps: [][2]string{
+				{"", "buy x, buy y, cordon a"},
+				{"ready x", "buy y, cordon a"},
+				{"ready y", "drain a, drain b"},
+				{"gone x", "uncordon a, uncordon b"},
+				{"open a", "uncordon b"},
+				{"open b", ""},
+			},
+			end: "partial partial",
+		},
 		"at once, without waiting": {
 			commands: []string{"-a +x !"},
 			steps:    [][2]string{{"", "buy x, drain a"}, {"gone a", "buy x"}, {"ready x", ""}},

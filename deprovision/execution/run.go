@@ -36,10 +36,11 @@ type Run struct {
 }
 
 // New begins to carry out the commands in their order. At most parallel commands run at a time;
-// less than 1 means one. A command waits for earlier commands that buy a node for its pods. The
-// nodes of a later wave are cordoned until the wave begins. The node of a command with
-// [plan.Command.TerminateFirst] is drained and given back as soon as the command begins, and its
-// successor is bought when the machine is gone. Commands are only read, and must not change.
+// less than 1 means one. If pods of a command go to a node that an earlier command buys, it waits for
+// all purchases of that command. The nodes of a later wave are cordoned until the wave begins. The
+// node of a command with [plan.Command.TerminateFirst] is drained and given back as soon as the
+// command begins, and its successor is bought when the machine is gone. Commands are only read, and
+// must not change.
 func New(commands []plan.Command, parallel int) Run {
 	r := Run{commands: commands, parallel: max(1, parallel), statuses: make([]Status, len(commands)), why: make([]string, len(commands)), at: map[string]int{}, stages: map[string]stage{}}
 	for i := range commands {
@@ -159,8 +160,8 @@ func (r Run) Tell(e Event) (Run, error) {
 
 // fail reverts the command as far as possible. What was bought is given back if no node has been
 // drained yet; after that, pods may run there. If a bought node dies while nodes are drained onto
-// it, the nodes that are not empty yet stay, unless they go in any case. Commands that have not
-// begun are skipped.
+// it, by this command or others, the nodes that are not empty yet stay, unless they go in any case.
+// Commands that have not begun are skipped.
 func (r *Run) fail(i int, e Event, isNew bool) {
 	why := fmt.Sprintf("node %s: %s", e.Node, cmp.Or(e.Why, string(e.Fact)))
 	if r.why[i] == "" && !r.statuses[i].Final() {
@@ -171,10 +172,15 @@ func (r *Run) fail(i int, e Event, isNew bool) {
 			r.statuses[k], r.why[k] = Skipped, fmt.Sprintf("command %d failed: %s", i, cmp.Or(r.why[i], why))
 		}
 	}
-	if c := &r.commands[i]; isNew && r.statuses[i] == Draining && !c.AtOnce && c.Method != eligibility.Interruption && c.Method != eligibility.Expiration {
+	for k := range r.commands {
+		c := &r.commands[k]
+		onto := k == i || slices.ContainsFunc(c.Placements, func(p plan.Placement) bool { return p.Node == e.Node })
+		if !isNew || !onto || r.statuses[k] != Draining || c.AtOnce || c.Method == eligibility.Interruption || c.Method == eligibility.Expiration {
+			continue
+		}
 		for _, n := range c.Nodes {
 			if s := r.stages[n.Name]; s == draining || s == wanted {
-				r.stages[n.Name] = staying
+				r.stages[n.Name], r.why[k] = staying, cmp.Or(r.why[k], why)
 			}
 		}
 	}
@@ -248,11 +254,12 @@ func (r *Run) end(i int) {
 	}
 }
 
-// needs reports whether pods of the command go to a node that an earlier command still has to buy.
+// needs reports whether pods of the command go to a node that an earlier command still has to buy, or
+// would give back if another of its purchases failed.
 func (r *Run) needs(i int) bool {
 	return slices.ContainsFunc(r.commands[i].Placements, func(p plan.Placement) bool {
 		k, ok := r.at[p.Node]
-		return ok && k < i && r.stages[p.Node] < ready
+		return ok && k < i && (r.stages[p.Node] < ready || r.statuses[k] == Buying && !r.commands[k].TerminateFirst)
 	})
 }
 
