@@ -30,8 +30,7 @@ type search struct {
 }
 
 const (
-	// defaultAttempts is the default of Options.Attempts. On random scenarios of 5 to 200 pods, eight
-	// attempts place about 0.4% more pods than one, and the next eight add a tenth of that.
+	// defaultAttempts is the default of Options.Attempts: see docs/decisions/squeaky-wheel.md.
 	defaultAttempts = 8
 	// searchedPods limits the searches of large snapshots: attempts, then tries to place more, then
 	// tries to lower the cost. Each ends once its rounds have planned so many pods, attempts after two.
@@ -340,13 +339,14 @@ func (d *decisions) overNodes() {
 
 // first lets the pods of new nodes choose before others, which may have taken their existing nodes.
 func (d *decisions) first() {
+	if len(d.base.Existing) == 0 {
+		return
+	}
 	c := d.best.p.topology.Choice()
 	for _, b := range d.best.contents() {
 		c.First = append(c.First, b.classes...)
 	}
-	if len(d.base.Existing) > 0 {
-		d.try(c)
-	}
+	d.try(c)
 }
 
 // relax gives up all preferences if that places more pods.
@@ -479,7 +479,7 @@ func (d *decisions) without(zones []string) {
 // elsewhere tries other zones, or domains of other labels, for the pods of the bins that cost most
 // above what they use or above another node, as domains are chosen by the price of a share of a node.
 func (d *decisions) elsewhere(zones bool) {
-	for tried := []string(nil); len(tried) < mostElsewhere; {
+	for tried := []string(nil); len(tried) < mostElsewhere && (d.pods < d.until || d.base.options.Attempts != 0); {
 		at, key, most, into := d.best, "", leastUnused*d.best.cost(), topology.Choice{}
 		for i, b := range at.contents() {
 			for _, a := range at.p.topology.Elsewhere(at.labelsOf(i), b.classes, b.used) {

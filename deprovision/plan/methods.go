@@ -31,7 +31,7 @@ import (
 // and the next plan continues from there. If every command is larger than the budgets allow, one
 // command gives its nodes back in waves, see [Command.Waves]. If constraints between pods forbid
 // waves, Make looks for a state within the budgets. If no command leads to any of these states, for
-// example because a pool's limit forbids to buy before nodes go, Make gives back the one node with
+// example because a pool's limit forbids buying before nodes go, Make gives back the one node with
 // the greatest net saving, and continues from there. Sometimes one node alone could save more than
 // the whole plan. Then Make also makes a plan that begins with that node, and returns the better of
 // the two. It does not do so if budgets hold nodes back, because the next plan continues.

@@ -87,9 +87,9 @@ type Fix struct {
 	Requests corev1.ResourceList
 	// Text describes the fix in words. It is empty if none was found.
 	Text string
-	// What has the same words as Text, without the price. PerHour is what the change adds at most, in
-	// dollars an hour, for the pods of all Classes: on top of the plan, and in nearly all cases in a
-	// new plan, too, whose first attempt is tried.
+	// What has the same words as Text, without the price. PerHour is what the change adds, in dollars
+	// an hour, for the pods of all Classes: on top of the plan, or in a new plan if that adds more. The
+	// new plan is searched only until it costs no more than that, so in rare cases it may add more.
 	What    string
 	PerHour float64
 	// Classes are indexes into Problem.Classes: the refused classes whose pods all get places if

@@ -30,7 +30,7 @@ type Keeper struct {
 	// Provider is asked for its machines, and for interruptions if it is an interruption.Source.
 	Provider cloudprovider.Provider
 	// Refuse is called with what the cloud has run out of, for example CloudProvider.Refuse; nil
-	// means that nobody is told.
+	// makes no call.
 	Refuse func(...cloudprovider.Refusal)
 	// Timeouts.Orphan is the age at which a machine without a claim is given back. The other
 	// timeouts are ignored, because Karpenter has its own.

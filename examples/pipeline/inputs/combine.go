@@ -9,9 +9,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Combination says beside which other flags a flag has an effect. [Combined] refuses the other
-// combinations, so that nobody asks for something and waits for it in vain. A flag counts only if
-// its value is not the default.
+// Combination says beside which other flags a flag has an effect. [Combined] refuses all other
+// combinations, instead of ignoring a flag. A flag counts only if its value is not the default.
 type Combination struct {
 	Flag string
 	// Does says what the flag does, as the end of a sentence: "compares two plans".
