@@ -437,8 +437,10 @@ type move struct {
 func (m *move) join(x binding, seats []seat) (binding, bool) {
 	y := x
 	y.added, y.gone = true, m.gone
+	c := &m.classes[x.class]
 	for _, y.at = range seats {
-		if !m.escapes(x.class, m.nodes[m.index(y.at)].labels) && m.place(y).OK() {
+		n := &m.nodes[m.index(y.at)]
+		if !c.Exceeds(&n.Node) && !m.escapes(x.class, n.labels) && m.place(y).OK() { // most have no room
 			return m.pay(x, y), true
 		}
 	}
@@ -481,10 +483,10 @@ func (g *extension) escapes(class int, labels map[string]string) bool {
 	return g.from != nil && g.p.topology.Escapes(class, g.from, labels, g.p.options.LeaveZones)
 }
 
-// clone returns an independent copy. It copies what a node has when a pod is bound there.
+// clone returns a copy for the same goroutine. It copies what a node has when a pod is bound there.
 func (r *verification) clone() *verification {
 	out := *r
-	out.cluster, out.volumes, out.nodes, out.places, out.seated, out.claimed = r.cluster.Clone(), r.volumes.Clone(), slices.Clone(r.nodes), maps.Clone(r.places), maps.Clone(r.seated), maps.Clone(r.claimed)
+	out.cluster, out.volumes, out.nodes, out.places, out.seated, out.claimed = r.cluster.Fork(), r.volumes.Clone(), slices.Clone(r.nodes), maps.Clone(r.places), maps.Clone(r.seated), maps.Clone(r.claimed)
 	out.shared = true
 	return &out
 }

@@ -93,17 +93,28 @@ func (c *Cluster) Alone(cl *Class, n *Node) Refusal {
 	if !c.Suits(cl, n.LabelClass) {
 		return Refusal{By: Labels}
 	}
-	for i, q := range cl.Need {
-		if q > n.Free[i] && q > 0 {
-			if q -= cl.attached(n, i); q > n.Free[i] && q > 0 {
-				return Refusal{By: Free, Resource: i}
-			}
-		}
+	if i := cl.short(n); i >= 0 {
+		return Refusal{By: Free, Resource: i}
 	}
 	if i := slices.IndexFunc(cl.Ports, n.taken); i >= 0 {
 		return Refusal{By: Ports, Port: cl.Ports[i]}
 	}
 	return Refusal{}
+}
+
+// Exceeds reports whether a node has not enough free capacity for the class.
+func (cl *Class) Exceeds(n *Node) bool { return cl.short(n) >= 0 }
+
+// short returns the first resource of which a node has not enough; -1 if there is none.
+func (cl *Class) short(n *Node) int {
+	for i, q := range cl.Need {
+		if q > n.Free[i] && q > 0 {
+			if q -= cl.attached(n, i); q > n.Free[i] && q > 0 {
+				return i
+			}
+		}
+	}
+	return -1
 }
 
 func (n *Node) taken(p hostport.Port) bool { return slices.ContainsFunc(n.Ports, p.Conflicts) }

@@ -86,12 +86,17 @@ type Cluster struct {
 	// [interpod.State.Check].
 	Low *interpod.State
 
-	asked        requirements.Keys
-	labelClasses []labelClass
-	labelClassAt map[string]int32
-	suits        []Answers // by class and label class
-	passed       []Answers // by node filter and label class
-	text         []byte    // reused
+	asked  requirements.Keys
+	labels *labelClasses
+}
+
+// labelClasses are numbered, and only ever added to.
+type labelClasses struct {
+	list   []labelClass
+	at     map[string]int32
+	suits  []Answers // by class and label class
+	passed []Answers // by node filter and label class
+	text   []byte    // reused
 }
 
 // New returns a cluster without nodes. The index must have the constraints of all classes; asked
@@ -100,7 +105,7 @@ func New(x *interpod.Index, asked requirements.Keys) *Cluster {
 	for _, f := range x.Filters() {
 		asked = asked.Union(f.Asked.Keys())
 	}
-	return &Cluster{Index: x, Values: &interpod.Values{}, asked: asked, labelClassAt: map[string]int32{}}
+	return &Cluster{Index: x, Values: &interpod.Values{}, asked: asked, labels: &labelClasses{at: map[string]int32{}}}
 }
 
 // Start creates the counts. It is faster if all nodes were described before.
@@ -108,24 +113,32 @@ func (c *Cluster) Start() { c.State = interpod.NewState(c.Index, c.Values) }
 
 // Clone returns an independent copy.
 func (c *Cluster) Clone() *Cluster {
-	out := *c
-	if c.Low != nil {
-		out.Low = c.Low.Clone()
-	}
-	out.State, out.labelClasses, out.labelClassAt, out.text = c.State.Clone(), slices.Clip(c.labelClasses), maps.Clone(c.labelClassAt), nil
-	out.suits, out.passed = slices.Clone(c.suits), slices.Clone(c.passed)
-	for _, table := range [][]Answers{out.suits, out.passed} {
+	out, l := c.Fork(), c.labels
+	out.labels = &labelClasses{list: slices.Clip(l.list), at: maps.Clone(l.at), suits: slices.Clone(l.suits), passed: slices.Clone(l.passed)}
+	for _, table := range [][]Answers{out.labels.suits, out.labels.passed} {
 		for i, row := range table {
 			table[i] = slices.Clone(row)
 		}
 	}
+	return out
+}
+
+// Fork returns a copy with counts of its own. It shares with the cluster what is known of labels, so
+// no two goroutines may use both. It is much cheaper than [Cluster.Clone] if there are many classes.
+func (c *Cluster) Fork() *Cluster {
+	out := *c
+	if c.Low != nil {
+		out.Low = c.Low.Clone()
+	}
+	out.State = c.State.Clone()
 	return &out
 }
 
 // Describe fills in the values and the label class of a node. It does not modify the labels.
 func (c *Cluster) Describe(n *Node, labels map[string]string, list []corev1.Taint) {
 	n.Values = c.Values.At(c.Index, labels)
-	text := c.text[:0]
+	l := c.labels
+	text := l.text[:0]
 	for k := range c.asked.All() {
 		if v, ok := labels[k]; ok {
 			text = append(append(append(append(text, k...), '='), v...), ',')
@@ -134,25 +147,25 @@ func (c *Cluster) Describe(n *Node, labels map[string]string, list []corev1.Tain
 	for i := range list {
 		text = append(append(text, '|'), taints.Text(list[i])...)
 	}
-	c.text = text
-	id, ok := c.labelClassAt[string(text)]
+	l.text = text
+	id, ok := l.at[string(text)]
 	if !ok {
-		id = int32(len(c.labelClasses))
-		c.labelClassAt[string(text)] = id
+		id = int32(len(l.list))
+		l.at[string(text)] = id
 		own := maps.Clone(labels)
 		maps.DeleteFunc(own, func(k, _ string) bool { return !c.asked.Contains(k) })
-		c.labelClasses = append(c.labelClasses, labelClass{own, list})
+		l.list = append(l.list, labelClass{own, list})
 	}
 	n.LabelClass = id
 }
 
 // Labels returns the relevant labels of a label class, which must not be modified.
-func (c *Cluster) Labels(class int32) map[string]string { return c.labelClasses[class].labels }
+func (c *Cluster) Labels(class int32) map[string]string { return c.labels.list[class].labels }
 
 // Suits reports whether labels and taints of a label class suit pods of the class.
 func (c *Cluster) Suits(cl *Class, class int32) bool {
-	return row(&c.suits, cl.Number).Of(int(class), func() bool {
-		k := &c.labelClasses[class]
+	return row(&c.labels.suits, cl.Number).Of(int(class), func() bool {
+		k := &c.labels.list[class]
 		return cl.Required.Matches(k.labels) && taints.Tolerates(cl.Tolerations, k.taints)
 	})
 }
@@ -160,7 +173,7 @@ func (c *Cluster) Suits(cl *Class, class int32) bool {
 // Tainted reports whether nodes of a label class have a PreferNoSchedule taint that pods of the
 // class do not tolerate.
 func (c *Cluster) Tainted(cl *Class, class int32) bool {
-	_, bad := taints.Untolerated(c.labelClasses[class].taints, cl.Tolerations, corev1.TaintEffectPreferNoSchedule)
+	_, bad := taints.Untolerated(c.labels.list[class].taints, cl.Tolerations, corev1.TaintEffectPreferNoSchedule)
 	return bad
 }
 
@@ -181,8 +194,8 @@ func (c *Cluster) passes(n *Node) func(filter int32) bool {
 				return false
 			}
 		}
-		return row(&c.passed, int(filter)).Of(int(n.LabelClass), func() bool {
-			k := &c.labelClasses[n.LabelClass]
+		return row(&c.labels.passed, int(filter)).Of(int(n.LabelClass), func() bool {
+			k := &c.labels.list[n.LabelClass]
 			return f.Asked.Matches(k.labels) && (!f.HonorTaints || taints.Tolerates(f.Tolerations, k.taints))
 		})
 	}
