@@ -488,3 +488,11 @@ func promisedOf(shown, promised corev1.ResourceList) corev1.ResourceList {
 	}
 	return out
 }
+
+// overNodes tries to spread by hostname over the existing nodes, whose least count can rise, where
+// some pods would go to new nodes.
+func (d *decisions) overNodes() {
+	c := d.best.p.topology.Choice()
+	c.OverNodes = true
+	d.try(c)
+}

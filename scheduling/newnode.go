@@ -437,10 +437,9 @@ type move struct {
 func (m *move) join(x binding, seats []seat) (binding, bool) {
 	y := x
 	y.added, y.gone = true, m.gone
-	c := &m.classes[x.class]
 	for _, y.at = range seats {
 		n := &m.nodes[m.index(y.at)]
-		if !c.Exceeds(&n.Node) && !m.escapes(x.class, n.labels) && m.place(y).OK() { // most have no room
+		if !m.classes[x.class].Exceeds(&n.Node) && !m.escapes(x.class, n.labels) && m.place(y).OK() { // most have no room
 			return m.pay(x, y), true
 		}
 	}

@@ -46,9 +46,7 @@ func (s *state) conclude() *state {
 		return s.loosen()
 	}
 	next := s.search
-	next.rounds, next.all = 0, next.all+1
-	next.attempt++
-	next.idle++
+	next.rounds, next.all, next.attempt, next.idle = 0, next.all+1, next.attempt+1, next.idle+1
 	if next.best == nil || s.p.compare(s, next.best) < 0 {
 		next.best, next.idle = s, 0
 	}
@@ -162,6 +160,7 @@ func (v *solver) decide(best *state) (*state, error) {
 	d.begin()
 	d.gone()
 	d.reopen()
+	d.level()
 	d.relax()
 	d.extend()
 	d.fewer()
@@ -224,11 +223,10 @@ func (d *decisions) try(c topology.Choice) (kept, cheaper bool) {
 		return false, false
 	}
 	cheaper = compareCosts(at.cost(), d.best.cost()) < 0
-	if p.compare(at, d.best) < 0 {
+	if kept = p.compare(at, d.best) < 0; kept {
 		d.best = at
-		return true, cheaper
 	}
-	return false, cheaper
+	return kept, cheaper
 }
 
 // gone plans as if leaving nodes were already gone, if some pods are unplaced beside them.
@@ -329,24 +327,26 @@ func (d *decisions) smallest(order []int, priority int32, n int) {
 	}
 }
 
-// overNodes tries to spread by hostname over the existing nodes, whose least count can rise, where
-// some pods would go to new nodes.
-func (d *decisions) overNodes() {
-	c := d.best.p.topology.Choice()
-	c.OverNodes = true
-	d.try(c)
+// level lets nodes have more pods of a spread by hostname than its skew allows beside an empty node,
+// if that places more: where a limit leaves no further node, the least count rises.
+func (d *decisions) level() {
+	p, c := d.best.p, d.best.p.topology.Choice()
+	for c.Level = 1; c.Level < 2*p.pending() && slices.ContainsFunc(d.best.unplaced(), p.topology.Levels) && d.pods < d.until; c.Level *= 2 {
+		if at := d.plan(*p, c, &topology.Assignment{}, 1); at != nil && p.comparePlaced(at, d.best) < 0 {
+			d.best = at
+		}
+	}
 }
 
 // first lets the pods of new nodes choose before others, which may have taken their existing nodes.
 func (d *decisions) first() {
-	if len(d.base.Existing) == 0 {
-		return
-	}
 	c := d.best.p.topology.Choice()
 	for _, b := range d.best.contents() {
 		c.First = append(c.First, b.classes...)
 	}
-	d.try(c)
+	if len(d.base.Existing) > 0 {
+		d.try(c)
+	}
 }
 
 // relax gives up all preferences if that places more pods.

@@ -20,6 +20,9 @@ type Choice struct {
 	// OverNodes assigns spreads by hostname over the existing nodes, like spreads over zones. Their
 	// pods go to no new node.
 	OverNodes bool
+	// Level is how many pods of each spread by hostname every node that it counts is taken to have in
+	// the end. A node may have so many more than its skew allows beside an empty node.
+	Level int
 	// First are classes to assign before the others, in any order.
 	First []int
 	// Gone plans as if leaving nodes were gone before any pod is assigned.
@@ -128,6 +131,11 @@ func (p *Problem) spreads(c *interpod.Constraints) bool {
 	return slices.ContainsFunc(c.Spreads, func(sp interpod.Spread) bool { return sp.Hard && !p.groups[sp.Group].hostname })
 }
 
+// Levels reports whether [Choice.Level] bears on pods of the class.
+func (p *Problem) Levels(class int) bool {
+	return slices.ContainsFunc(p.relaxed(class, len(p.classes[class].soft)).at.Spreads, func(sp interpod.Spread) bool { return sp.Hard && p.withinNode[sp.Group] })
+}
+
 // Pods returns how many of so many pods of the class are assigned.
 func (c Choice) Pods(class, of int) int {
 	if c.Only == nil {
@@ -159,8 +167,10 @@ func (p *Problem) With(c Choice, from *Assignment) (*Problem, bool) {
 	if c.Gone && !p.choice.Gone && !p.Leaves() {
 		return nil, false
 	}
-	if c.OverNodes != p.choice.OverNodes || c.Gone != p.choice.Gone { // else all that is computed once is the same
-		out.memo, out.withinNode = p.memoOf(c), p.actsWithinNode()
+	if c.OverNodes != p.choice.OverNodes || c.Gone != p.choice.Gone {
+		out.withinNode = p.actsWithinNode()
+	}
+	if out.memo = p.memoOf(c); out.memo != p.memo {
 		if closed := from.Facts.closed; closed != nil {
 			out.first.closed = &closing{domains: closed.domains, open: closed.open}
 		}

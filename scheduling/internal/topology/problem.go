@@ -182,7 +182,7 @@ type Problem struct {
 	chosen      bool  // see [Problem.With]
 	first       Facts // the facts of the first assignment
 	memo        *memo
-	memos       *once.Map[[2]bool, *memo] // by Choice.OverNodes and Choice.Gone
+	memos       *once.Map[remembered, *memo]
 }
 
 // New reads the constraints of all classes and counts the running pods. It costs O(classes +
@@ -258,12 +258,18 @@ func (p *Problem) WithShapes(shapes func(yield func(Shape) bool)) *Problem {
 
 // forget starts with nothing computed.
 func (p *Problem) forget() {
-	p.memos = &once.Map[[2]bool, *memo]{}
+	p.memos = &once.Map[remembered, *memo]{}
 	p.memo = p.memoOf(Choice{})
 }
 
+// remembered is the parts of a [Choice] on which a memo depends.
+type remembered struct {
+	overNodes, gone bool
+	level           int
+}
+
 func (p *Problem) memoOf(c Choice) *memo {
-	return p.memos.Of([2]bool{c.OverNodes, c.Gone}, func() *memo { return &memo{} })
+	return p.memos.Of(remembered{c.OverNodes, c.Gone, c.Level}, func() *memo { return &memo{} })
 }
 
 // Keys returns the label keys by which pods are counted, and those of node filters.
