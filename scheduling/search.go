@@ -149,7 +149,8 @@ func (p *Problem) comparePlaced(a, b *state) int {
 
 // triedDecisions limits the plans that are made only to be compared with the best one. Each costs
 // as much as one attempt. mostElsewhere of them are for bins with leastUnused of the cost unused.
-const triedDecisions, mostElsewhere, leastUnused = 12, 4, 0.01
+// mostExtensions limits how often nodes are added to a plan and its pods are planned anew.
+const triedDecisions, mostElsewhere, leastUnused, mostExtensions = 12, 4, 0.01, 3
 
 // decide looks for a better plan of what the given plan places, by decisions that come before the
 // assignment of domains. These are spreads by hostname over the existing nodes, giving up
@@ -160,9 +161,9 @@ func (v *solver) decide(best *state) (*state, error) {
 	d.begin()
 	d.gone()
 	d.reopen()
-	d.level()
 	d.relax()
 	d.extend()
+	d.level()
 	d.fewer()
 	if best.p.options.Attempts == 1 { // what follows looks for lower costs
 		return d.best, d.err
@@ -241,9 +242,6 @@ func (d *decisions) gone() {
 		d.best = at
 	}
 }
-
-// mostExtensions limits how often nodes are added to a plan and its pods are planned anew.
-const mostExtensions = 3
 
 // extend adds nodes for unplaced pods, and then plans the placed pods alone. That packs them better,
 // and avoids dear domains that were chosen for the sake of pods that were not placed in the end.
@@ -331,7 +329,8 @@ func (d *decisions) smallest(order []int, priority int32, n int) {
 // if that places more: where a limit leaves no further node, the least count rises.
 func (d *decisions) level() {
 	p, c := d.best.p, d.best.p.topology.Choice()
-	for c.Level = 1; c.Level < 2*p.pending() && slices.ContainsFunc(d.best.unplaced(), p.topology.Levels) && d.pods < d.until; c.Level *= 2 {
+	limited := func(i int) bool { return p.topology.Levels(i) && d.best.soldOut(i) }
+	for c.Level = 1; c.Level < 2*p.pending() && d.pods < d.until && slices.ContainsFunc(d.best.unplaced(), limited); c.Level *= 2 {
 		if at := d.plan(*p, c, &topology.Assignment{}, 1); at != nil && p.comparePlaced(at, d.best) < 0 {
 			d.best = at
 		}

@@ -458,6 +458,12 @@ func (p *Problem) remaining(bins []OutcomeBin) *market.Remaining {
 	return out
 }
 
+// soldOut reports whether no pool may buy a further node for a pod of the class.
+func (s *state) soldOut(class int) bool {
+	c, left := s.p.Classes[class], s.p.remaining(s.bought())
+	return len(left.Kinds(s.p.sales[class](), c.bound, c.requests, func(market.Kind) bool { return true })) == 0
+}
+
 // offer returns what a bin is bought as.
 func (p *Problem) offer(b *OutcomeBin) *market.Offer { return p.market().Offer(b.Shape, b.Offering) }
 
