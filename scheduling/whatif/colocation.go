@@ -56,8 +56,8 @@ func (b *buying) colocate(mark int, left []int32) []int32 {
 }
 
 // pairs returns the pairs to try for an unplaced pod, each with those that are kept: no new one,
-// one in each domain in which existing nodes accept both pods, and one to buy for. No pod of the
-// question is placed.
+// one in each domain in which existing nodes accept both pods, one to buy for, and all pods that
+// its affinity counts to buy for. No pod of the question is placed.
 func (b *buying) pairs(mark int, kept pair, p int32) []pair {
 	e := b.e
 	out := []pair{kept}
@@ -67,14 +67,12 @@ func (b *buying) pairs(mark int, kept pair, p int32) []pair {
 		if t.Anti {
 			continue
 		}
-		key, last := e.index.Groups()[t.Group].Key, int32(-1)
-		for _, q := range b.moving {
-			partner := e.pods[q].class
-			if q == p || partner == last || !slices.Contains(e.classes[partner].MemberOf, t.Group) ||
-				slices.Contains(kept.apart, q) || slices.ContainsFunc(kept.places, func(o op) bool { return o.pod == q }) {
+		key, last, mates := e.index.Groups()[t.Group].Key, int32(-1), b.mates(p, t.Group, kept)
+		for _, q := range mates {
+			if e.pods[q].class == last {
 				continue
 			}
-			last = partner
+			last = e.pods[q].class
 			for _, o := range kept.places {
 				e.do(o)
 			}
@@ -102,8 +100,19 @@ func (b *buying) pairs(mark int, kept pair, p int32) []pair {
 				out = append(out, pair{kept.places, append(slices.Clone(kept.apart), q, p)})
 			}
 		}
+		if b.q.MaxNodes > 0 && len(mates) > 1 { // existing nodes may have room for some of them only
+			out = append(out, pair{kept.places, append(append(slices.Clone(kept.apart), mates...), p)})
+		}
 	}
 	return out
+}
+
+// mates returns the other moving pods of a group, without those of the kept pair.
+func (b *buying) mates(p, group int32, kept pair) []int32 {
+	return slices.DeleteFunc(slices.Clone(b.moving), func(q int32) bool {
+		return q == p || !slices.Contains(b.e.classOf(q).MemberOf, group) || slices.Contains(kept.apart, q) ||
+			slices.ContainsFunc(kept.places, func(o op) bool { return o.pod == q })
+	})
 }
 
 // put places a pod on a node if the node accepts it.

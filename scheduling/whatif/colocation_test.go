@@ -3,6 +3,7 @@ package whatif_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -35,78 +36,101 @@ func TestAPairIsBoughtANode(t *testing.T) {
 }
 
 // Where pods of one CPU follow each other, they have a place if an assignment to nodes is possible:
-// all but one in a hundred, where several pairs depend on each other. One by one they missed 6.
+// all but one in 400, where several pairs depend on each other. One by one, 6 in 100 missed theirs. If
+// one node may be bought, existing nodes may have room for some pods of an app only: 8 of 1,796 missed
+// theirs when no more than two pods were bought a node together, and 3 do now.
 func TestPodsThatFollowEachOtherMoveTogether(t *testing.T) {
-	apps := []string{"db", "web", "job"}
-	found, missed := 0, 0
-	for seed := range uint64(3000) {
-		r := rand.New(rand.NewPCG(seed, 1))
-		var nodes []*corev1.Node
-		for i := range 4 + r.IntN(3) {
-			nodes = append(nodes, node(fmt.Sprintf("n%d", i), fmt.Sprintf("z%d", r.IntN(3)), fmt.Sprint(1+r.IntN(4))))
-		}
-		gone := map[string]bool{"n0": true, "n1": r.IntN(2) == 0}
-		var pods, moving []*corev1.Pod
-		room := map[string]int64{}
-		for _, n := range nodes {
-			room[n.Name] = n.Status.Allocatable.Cpu().Value()
-		}
-		for i := range 3 + r.IntN(6) {
-			on := fmt.Sprintf("n%d", r.IntN(len(nodes)))
-			if room[on] == 0 || gone[on] && len(moving) == 4 {
+	for _, buys := range []int{0, 1} {
+		found, missed := 0, 0
+		for seed := range uint64(3000) {
+			c, q := followers(t, rand.New(rand.NewPCG(seed, 1)), buys)
+			if len(q.Pods) == 0 || !possible(t, c, q) {
 				continue
 			}
-			room[on]--
-			p := pod(fmt.Sprintf("p%d", i), on, "1", labelled(apps[r.IntN(3)]))
-			if r.IntN(2) == 0 {
-				key := corev1.LabelTopologyZone
-				if r.IntN(3) == 0 {
-					key = corev1.LabelHostname
-				}
-				beside(apps[r.IntN(3)], key)(p)
-			}
-			pods = append(pods, p)
-			if gone[on] {
-				moving = append(moving, p)
+			found++
+			if a := c.Ask(t.Context(), q); !a.OK() {
+				missed++
 			}
 		}
-		c := compile(t, nodes, pods...)
-		q := whatif.Question{Pods: moving}
-		for _, n := range nodes {
-			if gone[n.Name] {
-				q.Remove = append(q.Remove, n.Name)
-			}
-		}
-		possible := false
-		place := map[*corev1.Pod]string{}
-		var try func(k int)
-		try = func(k int) {
-			if possible {
-				return
-			}
-			if k == len(moving) {
-				with := q
-				with.Place = place
-				a := c.Ask(t.Context(), with)
-				possible = a.OK()
-				return
-			}
-			for _, n := range nodes {
-				if !gone[n.Name] {
-					place[moving[k]] = n.Name
-					try(k + 1)
-				}
-			}
-		}
-		try(0)
-		if !possible || len(moving) == 0 {
-			continue
-		}
-		found++
-		if a := c.Ask(t.Context(), q); !a.OK() {
-			missed++
+		t.Logf("buys %d: %d questions, %d missed", buys, found, missed)
+		require.Greater(t, found, 1000)
+		require.LessOrEqual(t, missed*400, found)
+	}
+}
+
+// followers draws pods of one CPU with affinity to each other. One or two of their nodes go.
+func followers(t *testing.T, r *rand.Rand, buys int) (*whatif.Cluster, whatif.Question) {
+	apps, one := []string{"db", "web", "job"}, buys*r.IntN(2) == 1
+	if one {
+		apps = apps[:1]
+	}
+	var nodes []*corev1.Node
+	for i := range 4 + r.IntN(3) {
+		nodes = append(nodes, node(fmt.Sprintf("n%d", i), fmt.Sprintf("z%d", r.IntN(3)), fmt.Sprint(1+r.IntN(4))))
+	}
+	gone := map[string]bool{"n0": true, "n1": r.IntN(2) == 0}
+	var pods []*corev1.Pod
+	q := whatif.Question{MaxNodes: buys}
+	room := map[string]int64{}
+	for _, n := range nodes {
+		room[n.Name] = n.Status.Allocatable.Cpu().Value()
+		if gone[n.Name] {
+			q.Remove = append(q.Remove, n.Name)
 		}
 	}
-	require.Greater(t, found, 1000)
-	require.LessOrEqual(t, missed*100, found)
+	for i := range 3 + r.IntN(6) {
+		on := fmt.Sprintf("n%d", r.IntN(len(nodes)))
+		if room[on] == 0 || gone[on] && len(q.Pods) == 4 {
+			continue
+		}
+		room[on]--
+		p := pod(fmt.Sprintf("p%d", i), on, "1", labelled(apps[r.IntN(len(apps))]))
+		if one && gone[on] || r.IntN(2) == 0 {
+			key := corev1.LabelTopologyZone
+			if one || r.IntN(3) == 0 {
+				key = corev1.LabelHostname
+			}
+			beside(apps[r.IntN(len(apps))], key)(p)
+		}
+		pods = append(pods, p)
+		if gone[on] {
+			q.Pods = append(q.Pods, p)
+		}
+	}
+	return compile(t, nodes, pods...), q
+}
+
+// possible reports whether the pods have a place on existing nodes, or on these and one bought node.
+func possible(t *testing.T, c *whatif.Cluster, q whatif.Question) bool {
+	var names []string
+	for i := range c.Problem().Existing {
+		if n := c.Problem().Existing[i].Node.Name; !slices.Contains(q.Remove, n) {
+			names = append(names, n)
+		}
+	}
+	with, place := q, map[*corev1.Pod]string{}
+	with.Place = place
+	var try func(k int) bool
+	try = func(k int) bool {
+		if k == len(q.Pods) {
+			a := c.Ask(t.Context(), with)
+			return a.OK()
+		}
+		return slices.ContainsFunc(names, func(n string) bool {
+			place[q.Pods[k]] = n
+			return try(k + 1)
+		})
+	}
+	if fits := try(0); fits || q.MaxNodes == 0 {
+		return fits
+	}
+	names = append(names, "new")
+	for i, s := range c.Problem().Shapes {
+		for j := range s.Offerings {
+			if with.Buy = []whatif.Bought{{Name: "new", Shape: i, Offering: j}}; try(0) {
+				return true
+			}
+		}
+	}
+	return false
 }
