@@ -71,7 +71,7 @@ func (p *planner) rounds() {
 	start := p.clone()
 	p.terminateFirst(start, true)
 	for again := true; again && p.err == nil; {
-		quiet, retained := p.target(), len(p.retained)
+		alone, quiet, retained := len(p.stuck) > 0, p.target(), len(p.retained)
 		p.retain()
 		p.verdicts()
 		before := len(p.out.Commands)
@@ -83,7 +83,12 @@ func (p *planner) rounds() {
 		}
 		p.move(moved)
 		p.short, p.held = p.short || held || !whole, p.held || held
+		if alone && len(made) == 0 {
+			p.stuck = nil
+		}
 		switch again = len(made) > 0 && (!quiet || !whole) && !held; {
+		case len(p.stuck) > 0:
+			again = true
 		case len(made) > 0:
 			p.limited, p.single = p.limited && !p.single, false
 		case !held && len(p.retained) > retained: // retained for nothing
@@ -116,6 +121,9 @@ func (p *planner) target() (quiet bool) {
 	for quiet = true; ; {
 		before := p.going()
 		p.forced()
+		if len(p.stuck) > 0 && p.going() > before {
+			return false
+		}
 		if p.single {
 			if p.going() > before {
 				p.replay()
@@ -200,10 +208,6 @@ func (p *planner) dueFor(method eligibility.Method) (out []due) {
 	return out
 }
 
-func sortDue(list []due) {
-	slices.SortStableFunc(list, func(a, b due) int { return cmp.Or(a.at.Compare(b.at), strings.Compare(a.Name, b.Name)) })
-}
-
 // drift replaces drifted nodes, in one zone only if the options ask for that.
 func (p *planner) drift(list []due) {
 	in := func(zone string, empty bool) (out []due) {
@@ -268,7 +272,8 @@ func (p *planner) driftZones(list []due) (zones []string, first string) {
 // replace replaces nodes at any cost, in the order of their times, if their pods fit somewhere.
 // Nodes that groups tie together go together. A static pool buys a node in the place of each that it
 // needs, before that goes if the method can wait. An interrupted node and an expired node of a v1 pool
-// go in any case: their pods without another place are stranded.
+// go in any case: their pods without another place are stranded. After a round whose forced moves
+// were stuck it replaces one node, whose pods go to nodes that need not leave if these have room.
 func (p *planner) replace(method eligibility.Method, list []due) {
 	if !p.asksFor(method) {
 		return
@@ -280,7 +285,7 @@ func (p *planner) replace(method eligibility.Method, list []due) {
 	}
 	for _, d := range list {
 		m := p.nodes[d.Name] // pods may have arrived
-		if m == nil || p.block(m, method) {
+		if m == nil || len(p.stuck) > 0 && len(p.moves) > 0 || p.block(m, method) {
 			continue
 		}
 		ledger, goes := p.spent(), unavoidable(m, method)
@@ -305,8 +310,12 @@ func (p *planner) replace(method eligibility.Method, list []due) {
 			continue
 		}
 		q := question(set)
-		q.MaxNodes, q.Explain, q.Replacements = max(1, len(q.Pods)), true, p.replacements(set)
+		q.MaxNodes, q.Explain, q.Replacements, q.Cordon = max(1, len(q.Pods)), true, p.replacements(set), p.stuck
 		a := p.ask(q)
+		if len(q.Cordon) > 0 && !a.OK() {
+			q.Cordon = nil
+			a = p.ask(q)
+		}
 		why, stranded := d.why, []*corev1.Pod(nil)
 		for goes && !a.OK() && !p.ended() { // the machine goes in any case, so move the pods that can move
 			stuck := a.stuck()

@@ -38,6 +38,7 @@ type planner struct {
 	ledger   ledger                       // what the budgets allow in addition to the commands so far
 	limited  bool                         // no command leads to the state without budgets, so the search respects them
 	single   bool                         // nor to another, so the round gives back one node, see first
+	stuck    []string                     // nodes that must go, but not as the last round would have it; so the round moves one of them
 	least    deprovision.Price            // what that node must gain
 	held     bool                         // budgets kept nodes from going in some round
 	short    bool                         // the commands of some round did not reach its state
@@ -471,4 +472,8 @@ func (p *planner) replay() bool {
 		p.sim = a.Rebased()
 	}
 	return true
+}
+
+func sortDue(list []due) {
+	slices.SortStableFunc(list, func(a, b due) int { return cmp.Or(a.at.Compare(b.at), strings.Compare(a.Name, b.Name)) })
 }

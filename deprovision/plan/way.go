@@ -22,7 +22,7 @@ import (
 // they reach the whole state, and held whether budgets keep nodes back.
 func (p *planner) way() (whole, held bool) {
 	list, to := p.fromStart(), p.destination()
-	p.state = p.start.clone()
+	p.state, p.stuck = p.start.clone(), nil
 	p.units = p.unitPrices()
 	var fresh func() Simulator
 	step := func(v move) (left []move) {
@@ -70,7 +70,9 @@ func (p *planner) way() (whole, held bool) {
 		joined := pairs(groups) // nodes may have to go together because of constraints between pods or shared new nodes
 		if len(joined) == len(groups) {
 			for _, v := range groups { // the earlier commands are right without them
-				p.stay(v, &to)
+				if p.stay(v, &to); !saves(v.method) {
+					p.stuck = append(p.stuck, question(v.nodes).Remove...)
+				}
 			}
 			joined, whole = nil, false
 		}
