@@ -311,11 +311,7 @@ func (p *planner) replace(method eligibility.Method, list []due) {
 		}
 		q := question(set)
 		q.MaxNodes, q.Explain, q.Replacements, q.Cordon = max(1, len(q.Pods)), true, p.replacements(set), p.stuck
-		a := p.ask(q)
-		if len(q.Cordon) > 0 && !a.OK() {
-			q.Cordon = nil
-			a = p.ask(q)
-		}
+		a := p.askDue(&q)
 		why, stranded := d.why, []*corev1.Pod(nil)
 		for goes && !a.OK() && !p.ended() { // the machine goes in any case, so move the pods that can move
 			stuck := a.stuck()
@@ -343,7 +339,7 @@ func (p *planner) replace(method eligibility.Method, list []due) {
 			why += ", though " + lack
 		}
 		sortPods(stranded)
-		p.commit(move{method: method, nodes: set, why: why, atOnce: d.atOnce, stranded: stranded}, &a)
+		p.commit(move{method: method, nodes: set, why: why, atOnce: d.atOnce, leaves: q.LeaveDomains, stranded: stranded}, &a)
 	}
 }
 

@@ -82,6 +82,11 @@ type Question struct {
 	Moves     map[*corev1.Pod]string
 	Buy       []NewNode
 	Elsewhere bool
+	// LeaveDomains says that spreads count only zones and other domains with nodes, as kube-scheduler
+	// does. Otherwise they also count those in which a node for the pod is for sale, so that giving
+	// back nodes does not undo what a plan for pending pods did. A plan asks this for nodes that must
+	// go, if their pods have no place otherwise.
+	LeaveDomains bool
 	// Explain asks for [Answer.Why].
 	Explain bool
 }

@@ -65,6 +65,8 @@ type move struct {
 	atOnce bool
 	// first says that the node goes before its successor is bought.
 	first bool
+	// leaves says that its pods leave domains of spreads, see [Question.LeaveDomains].
+	leaves bool
 	// stranded are pods without another place, on a node that goes in any case.
 	stranded []*corev1.Pod
 }
@@ -89,7 +91,7 @@ func (v move) of(nodes []*member) move {
 func join(list ...move) move {
 	out := list[0]
 	for _, v := range list[1:] {
-		out.nodes, out.stranded = slices.Concat(out.nodes, v.nodes), slices.Concat(out.stranded, v.stranded)
+		out.nodes, out.stranded, out.leaves = slices.Concat(out.nodes, v.nodes), slices.Concat(out.stranded, v.stranded), out.leaves || v.leaves
 	}
 	return out
 }
@@ -457,7 +459,7 @@ func (p *planner) replay() bool {
 	}
 	all := nodesOf(list)
 	q := p.moveQuestion(all, stranded, to.moved)
-	q.Elsewhere = true
+	q.Elsewhere, q.LeaveDomains = true, slices.ContainsFunc(list, func(v move) bool { return v.leaves })
 	for _, name := range slices.Sorted(maps.Keys(to.bought)) {
 		q.Buy = append(q.Buy, to.bought[name])
 	}
@@ -472,6 +474,21 @@ func (p *planner) replay() bool {
 		p.sim = a.Rebased()
 	}
 	return true
+}
+
+// askDue asks for places of pods of nodes that must go, if possible not on nodes that must go, too,
+// and in the domains of their spreads.
+func (p *planner) askDue(q *Question) Answer {
+	a := p.ask(*q)
+	if len(q.Cordon) > 0 && !a.OK() {
+		q.Cordon = nil
+		a = p.ask(*q)
+	}
+	if !a.OK() {
+		q.LeaveDomains = true
+		a = p.ask(*q)
+	}
+	return a
 }
 
 func sortDue(list []due) {

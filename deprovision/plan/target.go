@@ -316,7 +316,7 @@ func (p *planner) undo(stays []*member) bool {
 		cost += n.cost()
 	}
 	q := p.moveQuestion(set, stranded, nil)
-	q.Moves, q.MaxCost = nil, cost+1
+	q.Moves, q.MaxCost, q.LeaveDomains = nil, cost+1, slices.ContainsFunc(list, func(v move) bool { return v.leaves })
 	if cost > 0 {
 		q.MaxNodes = len(bought)
 	}

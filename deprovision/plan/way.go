@@ -335,6 +335,7 @@ func (p *planner) accepts(v move, bought deprovision.Price) bool {
 // returns the cost of these.
 func (p *planner) stepOf(v move, to *destination) (q Question, cost deprovision.Price) {
 	q = p.moveQuestion(v.nodes, v.stranded, to.moved)
+	q.LeaveDomains = v.leaves
 	for _, name := range p.withReplacements(p.needs(q.Pods, to), v.nodes, to) {
 		n := to.bought[name]
 		q.Buy = append(q.Buy, n)

@@ -75,6 +75,11 @@ type Question struct {
 	// enough to wait. Second: some pod that is not listed in Pods has no place, and would take the
 	// node that is bought.
 	Freed bool
+	// LeaveDomains says that spreads count only domains with nodes, as kube-scheduler does. Otherwise
+	// they also count zones, or other domains, in which a node for the pod is for sale, as plans for
+	// pending pods do. As long as one of these has no node, a domain gets no more of the pods than it
+	// had when the cluster was compiled, or than the skew allows beside an empty domain.
+	LeaveDomains bool
 	// Explain asks for [Answer.Why], which costs a look at every node.
 	Explain bool
 }
@@ -185,7 +190,8 @@ func (c *Cluster) Needs(pods []*corev1.Pod) []int64 {
 func (c *Cluster) Ask(ctx context.Context, q Question) Answer {
 	e := c.lock()
 	defer e.mu.Unlock()
-	e.ctx = ctx
+	e.ctx, e.cluster.State.CountSold = ctx, !q.LeaveDomains
+	defer func() { e.cluster.State.CountSold = false }()
 	e.journal = e.journal[:0]
 	if k := slices.Index(q.Pods, nil); k >= 0 {
 		return Answer{from: c, Unplaced: slices.DeleteFunc(slices.Clone(q.Pods), func(p *corev1.Pod) bool { return p == nil }), Why: fmt.Sprintf("pods[%d] is nil; leave it out", k)}

@@ -39,6 +39,8 @@ type Options struct {
 	// Together names pods that must share a label value, as in [scheduling.Options]. A pod that
 	// moves goes to the value of the label that other pods of its set have.
 	Together func(*corev1.Pod) (set, label string)
+	// LeaveZones lets spreads leave a zone, as in [scheduling.Options]; see [Question.LeaveDomains].
+	LeaveZones bool
 	// Static also compiles static pools (replicas). Nodes of these pools are bought only if
 	// [Question.Buy] names them, never because pods need them. The caller must keep the replicas
 	// and limits of these pools.
@@ -106,6 +108,7 @@ func Compile(s scheduling.Snapshot, opts *Options) (*Cluster, error) {
 		e.countNode(&e.nodes[i], 1)
 	}
 	e.refine()
+	e.sell(o.LeaveZones)
 	e.measure()
 	e.shun()
 	return e.first(), nil
@@ -202,6 +205,30 @@ func (e *engine) compileClasses(s scheduling.Snapshot, groups [][]*corev1.Pod, o
 	e.together(groups, o.Together)
 	e.cluster = bind.New(e.index, asked)
 	return nil
+}
+
+// sell finds out which values of spreads are for sale to the pods of each class.
+func (e *engine) sell(leaveZones bool) {
+	e.cluster.State.Begin()
+	for i := range e.classes {
+		c := &e.classes[i]
+		spreads := [][]interpod.Spread{c.Spreads}
+		if c.soft != nil {
+			spreads = append(spreads, c.soft.Spreads)
+		}
+		for _, list := range spreads {
+			for k := range list {
+				group := list[k].Group
+				key := e.keyOf(group)
+				if !c.movable || key == corev1.LabelHostname || e.fine[e.index.Groups()[group].Key] || leaveZones && key == corev1.LabelTopologyZone {
+					continue
+				}
+				for _, v := range e.valuesFor(c, key, true) {
+					list[k].Sold = append(list[k].Sold, e.cluster.Values.Of(e.index.Groups()[group].Key, v))
+				}
+			}
+		}
+	}
 }
 
 func isDaemon(p *corev1.Pod) bool {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling/internal/bind"
 	"github.com/joinery-sdk/joinery/scheduling/internal/taints"
 )
 
@@ -99,7 +100,7 @@ func (e *engine) domainGroup(c *class) (int32, bool) {
 // the given one is taken.
 func (e *engine) deal(c *class, group int32, pods []int32, domain string) (values []string, parts [][]int32) {
 	spreads, divides := e.index.Groups()[group].Spread, e.index.Groups()[group].Ratio != ""
-	values = e.valuesFor(c, e.keyOf(group))
+	values = e.valuesFor(c, e.keyOf(group), false)
 	if len(values) == 0 {
 		return nil, nil
 	}
@@ -148,7 +149,7 @@ func (e *engine) choices(left []int32) []string {
 		if g := &e.index.Groups()[group]; g.Spread || g.Ratio != "" {
 			continue
 		}
-		if values := e.valuesFor(c, e.keyOf(group)); len(values) > 1 {
+		if values := e.valuesFor(c, e.keyOf(group), false); len(values) > 1 {
 			return values[:min(len(values), mostChoices)]
 		}
 	}
@@ -158,12 +159,13 @@ func (e *engine) choices(left []int32) []string {
 // mostChoices limits the domains that are tried for one question. Regions have up to six zones.
 const mostChoices = 8
 
-// valuesFor returns the values of a label among the offers that the class may buy, sorted.
-func (e *engine) valuesFor(c *class, key string) []string {
+// valuesFor returns the values of a label among the offers that the class may buy, sorted; only
+// those with room for one of its pods if fits is set.
+func (e *engine) valuesFor(c *class, key string, fits bool) []string {
 	var values []string
 	for i := range e.offers {
 		o := &e.offers[i]
-		if o.static || !e.buys(c, o) {
+		if o.static || !e.buys(c, o) || fits && (o.full || !bind.Fits(c.Need, o.free)) {
 			continue
 		}
 		if key == corev1.LabelTopologyZone && o.zone != "" {

@@ -353,8 +353,10 @@ func TestReplacementsCountForSpreads(t *testing.T) {
 	c := compile(t, nodes, p, q)
 	a := c.Ask(t.Context(), whatif.Question{Remove: []string{"a"}, Pods: []*corev1.Pod{p, q}})
 	assert.ElementsMatch(t, []string{"p>b", "q>c"}, places(a), "one in each zone")
-	back := a.After().Ask(t.Context(), whatif.Question{Remove: []string{"c"}, Pods: []*corev1.Pod{q}})
-	assert.Equal(t, []string{"q>b"}, places(back), "there is one zone left")
+	leave := whatif.Question{Remove: []string{"c"}, Pods: []*corev1.Pod{q}}
+	assert.Empty(t, places(a.After().Ask(t.Context(), leave)), "nodes are for sale in zone z2")
+	leave.LeaveDomains = true
+	assert.Equal(t, []string{"q>b"}, places(a.After().Ask(t.Context(), leave)), "there is one zone left")
 	again := c.Ask(t.Context(), whatif.Question{Remove: []string{"a"}, Pods: []*corev1.Pod{p, q}})
 	assert.Equal(t, places(a), places(again), "what was undone is as it was")
 }

@@ -22,6 +22,8 @@ import (
 	"github.com/joinery-sdk/joinery/examples/pipeline/simulate"
 	"github.com/joinery-sdk/joinery/examples/pipeline/terminal"
 	"github.com/joinery-sdk/joinery/examples/plan"
+	"github.com/joinery-sdk/joinery/scheduling"
+	"github.com/joinery-sdk/joinery/scheduling/gang"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
@@ -43,6 +45,7 @@ type options struct {
 	spotToSpot  bool
 	zoneBudgets []string
 	driftByZone bool
+	leaveZones  bool
 	first       bool
 	interrupted []string
 	rank        bool
@@ -97,6 +100,7 @@ Exit codes: 0 planned, 1 failed, 2 bad usage or input.`,
 	f.StringVar(&o.now, "now", "", "the moment to plan for, such as 2026-01-15T12:00:00Z; by default the current time, or the sample's own time")
 	f.BoolVar(&o.spotToSpot, "spot-to-spot", false, "let cheaper spot nodes replace spot nodes")
 	f.StringArrayVar(&o.zoneBudgets, "zone-budget", nil, "how many nodes of each zone may leave at once, whatever their pools, such as 2 or 10% (repeatable; the smallest counts)")
+	f.BoolVar(&o.leaveZones, "leave-zones", false, "allow a zone to be left without nodes; hard spreads then do not count that zone")
 	f.BoolVar(&o.driftByZone, "drift-by-zone", false, "replace drifted nodes in one zone at a time")
 	f.BoolVar(&o.first, "terminate-first", false, "if no replacement can be bought before a drifted node goes (a full reservation, a limit that is reached), remove the node first; its pods wait for the replacement")
 	f.StringArrayVar(&o.interrupted, "interrupted", nil, "NODE[=TIME]: the cloud takes this node back, at that time (repeatable)")
@@ -114,7 +118,7 @@ func combinations() []inputs.Combination {
 	return []inputs.Combination{
 		{
 			Flag: "rank", Does: "only ranks nodes", Outputs: []string{"json", "yaml"},
-			Without: []string{"method", "max-evictions", "min-savings", "spot-to-spot", "zone-budget", "drift-by-zone", "terminate-first", "interrupted", "rules-cost"},
+			Without: []string{"method", "max-evictions", "min-savings", "spot-to-spot", "zone-budget", "drift-by-zone", "leave-zones", "terminate-first", "interrupted", "rules-cost"},
 		},
 		{Flag: "rules-cost", Does: "prints a table of rules", Outputs: []string{"json", "yaml", "html"}},
 		{Flag: "pods", Does: "is about objects of files", With: []string{"filename"}},
@@ -271,7 +275,7 @@ func (o *options) plan(cmd *cobra.Command, stdin io.Reader, settings giveback.Op
 	}
 	times := seconds{Read: time.Since(start).Seconds()}
 	start = time.Now()
-	sim, nominated, err := simulate.NewFor(s, &plan.Options{Objective: beyond, Groups: c.Groups})
+	sim, nominated, err := simulate.NewFor(s, o.plans(beyond, c.Groups))
 	if err != nil {
 		return nil, scene{}, inputs.Bad(err)
 	}
@@ -309,7 +313,7 @@ func (o *options) plan(cmd *cobra.Command, stdin io.Reader, settings giveback.Op
 	r := newReport(market, cluster, result, frontier, now)
 	if o.rulesCost {
 		held := protection.Cluster{
-			Snapshot: s, Objects: simulate.ObjectsOf(c.Manifests), By: &plan.Options{Objective: beyond, Groups: c.Groups}, Interruptions: interrupted, Now: now,
+			Snapshot: s, Objects: simulate.ObjectsOf(c.Manifests), By: o.plans(beyond, c.Groups), Interruptions: interrupted, Now: now,
 		}
 		held.Objects.Groups = c.Groups
 		if r.RulesCost, err = protection.Of(cmd.Context(), held, &settings, 0); err != nil {
@@ -320,6 +324,11 @@ func (o *options) plan(cmd *cobra.Command, stdin io.Reader, settings giveback.Op
 		r.Summary.Seconds = &times
 	}
 	return r, scene{s, result.Commands, now}, nil
+}
+
+// plans returns the options of the plans that consolidation is to go with.
+func (o *options) plans(beyond *plan.Objective, groups []gang.Group) *plan.Options {
+	return &plan.Options{Objective: beyond, Groups: groups, Scheduling: &scheduling.Options{LeaveZones: o.leaveZones}}
 }
 
 // surplus says for each static pool which of its nodes are more than it keeps. They go whatever is

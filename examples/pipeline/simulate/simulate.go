@@ -39,7 +39,8 @@ func (s *Simulator) Reserved() []giveback.Placement { return s.reserved }
 // A command is right whenever these pods move to their places: before it, after it, or in between.
 func New(s scheduling.Snapshot) (*Simulator, []string, error) { return NewFor(s, nil) }
 
-// NewFor is New with the objective and the groups of a plan. nil means the price and no groups. The
+// NewFor is New with the objective, the groups and LeaveZones of a plan. nil means the price, no
+// groups, and that spreads count all zones for sale. The
 // objective applies to nodes to buy; [Counted] applies it to existing nodes. Pods of groups move as
 // their groups allow: all pods of a group share its label, and pending pods of a group that is not
 // whole have no places.
@@ -47,7 +48,7 @@ func NewFor(s scheduling.Snapshot, o *plan.Options) (*Simulator, []string, error
 	if o == nil {
 		o = &plan.Options{}
 	}
-	c, err := whatif.Compile(s, &whatif.Options{Static: true, Together: together(o.Groups), Price: func(p *scheduling.Problem, shape, offering int) whatif.Price {
+	c, err := whatif.Compile(s, &whatif.Options{Static: true, Together: together(o.Groups), LeaveZones: o.Scheduling != nil && o.Scheduling.LeaveZones, Price: func(p *scheduling.Problem, shape, offering int) whatif.Price {
 		return whatif.Price(costOf(p, o.Objective, shape, offering))
 	}})
 	if err != nil {
@@ -94,7 +95,7 @@ func (s *Simulator) Simulate(ctx context.Context, q giveback.Question) (giveback
 
 // question converts a question to one of package whatif.
 func (s *Simulator) question(q giveback.Question) whatif.Question {
-	ask := whatif.Question{Remove: q.Remove, Cordon: q.Cordon, Pods: q.Pods, MaxNodes: q.MaxNodes, MaxPrice: whatif.Price(q.MaxCost), CapacityTypes: q.CapacityTypes, Explain: q.Explain}
+	ask := whatif.Question{Remove: q.Remove, Cordon: q.Cordon, Pods: q.Pods, MaxNodes: q.MaxNodes, MaxPrice: whatif.Price(q.MaxCost), CapacityTypes: q.CapacityTypes, Explain: q.Explain, LeaveDomains: q.LeaveDomains}
 	if q.MaxNodes > 1 {
 		if ask.Buyer = s.market; q.Thorough {
 			ask.Buyer = thorough{s.market}

@@ -62,6 +62,9 @@ type Spread struct {
 	MaxSkew, MinDomains int32
 	Self                bool // the owner counts itself
 	Hard                bool // whenUnsatisfiable is DoNotSchedule
+	// Sold are the values of the key that nodes to buy for the owner would have; see
+	// [State.CountSold].
+	Sold []int32
 }
 
 // Term is a term of pod affinity or anti-affinity.

@@ -69,6 +69,12 @@ type State struct {
 	index   *Index
 	groups  []tally
 	domains []table // nodes by value, for the groups of spreads; see Group.domain
+
+	// CountSold says that spreads also count values without nodes if such nodes are for sale. While
+	// there are some, a value takes no more pods than it had at the start, or than the skew allows
+	// beside an empty value. kube-scheduler counts only nodes that are there.
+	CountSold bool
+	start     []table // members by value, by group
 }
 
 // tally is the counts of one group.
@@ -98,9 +104,17 @@ func NewState(x *Index, values *Values) *State {
 	return s
 }
 
+// Begin makes the present counts those of the start; see [State.CountSold].
+func (s *State) Begin() {
+	s.start = make([]table, len(s.groups))
+	for i := range s.groups {
+		s.start[i] = s.groups[i].counts.clone()
+	}
+}
+
 // Clone returns an independent copy.
 func (s *State) Clone() *State {
-	out := &State{index: s.index, groups: slices.Clone(s.groups), domains: slices.Clone(s.domains)}
+	out := &State{index: s.index, groups: slices.Clone(s.groups), domains: slices.Clone(s.domains), CountSold: s.CountSold, start: s.start}
 	for i := range out.groups {
 		g := &out.groups[i]
 		g.counts, g.keepers, g.averse = g.counts.clone(), g.keepers.clone(), g.averse.clone()
@@ -290,6 +304,9 @@ func (s *State) Even(sp *Spread, values []int32, low *State) bool {
 		n++
 	}
 	if n-s.least(sp) > sp.MaxSkew {
+		return false
+	}
+	if s.CountSold && n > max(sp.MaxSkew, s.start[sp.Group].get(v)) && slices.ContainsFunc(sp.Sold, func(v int32) bool { return s.domainsOf(sp.Group).get(v) <= 0 }) {
 		return false
 	}
 	if low == nil || n-low.least(sp) <= sp.MaxSkew {
