@@ -69,7 +69,7 @@ func (o *Order) check(purchases []Purchase) string {
 			case s.Lot < 0 || s.Lot >= len(o.Lots):
 				return fmt.Sprintf("the buyer's purchase %d names lot %d of %d", i, s.Lot, len(o.Lots))
 			case s.Count < 0 || s.Count > o.Lots[s.Lot].Count-taken[s.Lot]:
-				return fmt.Sprintf("the buyer's purchase %d takes %d pods of lot %d, which has %d left", i, s.Count, s.Lot, o.Lots[s.Lot].Count-taken[s.Lot])
+				return fmt.Sprintf("the buyer's purchase %d takes %d of the pods of lot %d, which has %d left", i, s.Count, s.Lot, o.Lots[s.Lot].Count-taken[s.Lot])
 			}
 			taken[s.Lot] += s.Count
 		}
