@@ -491,3 +491,8 @@ func (s *state) portsInUse(c *Class) []string {
 	}
 	return out
 }
+
+// PodPrice estimates what a pod of the class costs on a new node, in dollars an hour: the lowest
+// price times largest share of a resource; 0 if it fits none. See [Options.PreferencePrice]. It
+// panics if there is no such class.
+func (p *Problem) PodPrice(class int) float64 { return p.own[index("class", class, len(p.own))]() }

@@ -488,3 +488,11 @@ func promisedOf(shown, promised corev1.ResourceList) corev1.ResourceList {
 	}
 	return out
 }
+
+// index returns i, or panics with a sentence if there are not that many.
+func index(what string, i, n int) int {
+	if i < 0 || i >= n {
+		panic(fmt.Sprintf("scheduling: there is no %s %d; there are %d", what, i, n))
+	}
+	return i
+}

@@ -224,10 +224,6 @@ func (p *Problem) Sharing() [][]int {
 	return out
 }
 
-// PodPrice estimates what a pod of the class costs on a new node, in dollars an hour: the lowest
-// price times largest share of a resource; 0 if it fits none. See [Options.PreferencePrice].
-func (p *Problem) PodPrice(class int) float64 { return p.own[class]() }
-
 func (p *Problem) compileClasses(pending []*corev1.Pod, running map[string][]*corev1.Pod) {
 	others := slices.Concat(slices.Collect(maps.Values(running))...) // their order does not matter
 	groups := p.volumes.Alone(podclass.Group(pending, others, p.snapshot.DaemonSets))

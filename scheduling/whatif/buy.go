@@ -36,7 +36,7 @@ type Order struct {
 }
 
 // Suits reports whether labels and taints of a node bought that way suit the pods of a lot. It is
-// safe for concurrent use.
+// safe for concurrent use. It panics if there is no such lot.
 func (o *Order) Suits(lot, shape, offering int) bool { return o.suits(lot, shape, offering) }
 
 // Lot is a number of pods of one class with the same pin.
