@@ -24,7 +24,7 @@ func (in *Instance) check(l Layout) error {
 		in: in, placed: make([]int, len(in.problem.Items)), labels: map[Choice]requirements.Set{},
 	}
 	if len(l.Nodes) > len(in.problem.Nodes) {
-		c.bad("layout has %d nodes, the problem %d", len(l.Nodes), len(in.problem.Nodes))
+		c.bad("layout has %s, the problem %d", plural(len(l.Nodes), "node", "nodes"), len(in.problem.Nodes))
 		return errors.Join(c.errs...)
 	}
 	for n, shares := range l.Nodes {

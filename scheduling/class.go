@@ -447,11 +447,7 @@ func (s *state) unplaced() []int {
 
 // withFeatures narrows nodes to those that also declare the features that a pod needs.
 func withFeatures(nodes requirements.Alternatives, pod *corev1.PodSpec) requirements.Alternatives {
-	needed := nodefeature.Needed(pod)
-	if len(needed) == 0 {
-		return nodes
-	}
-	return nodes.Intersect(requirements.AnyOf(requirements.FromLabels(nodefeature.Labels(needed))))
+	return nodes.Intersect(requirements.AnyOf(requirements.FromLabels(nodefeature.Labels(nodefeature.Needed(pod)))))
 }
 
 // holdsBesideDaemons reports whether a pod would have room on the node if none were kept for daemons
@@ -490,4 +486,12 @@ func (s *state) portsInUse(c *Class) []string {
 		}
 	}
 	return out
+}
+
+// index returns i, or panics with a sentence if there are not that many.
+func index(what string, i, n int) int {
+	if i < 0 || i >= n {
+		panic(fmt.Sprintf("scheduling: there is no %s %d; there are %d", what, i, n))
+	}
+	return i
 }

@@ -215,7 +215,7 @@ func TestLimitsThatLeavingNodesUse(t *testing.T) {
 		want  string
 	}{
 		"one":             {[]*corev1.Node{node("old", of("small", true)), node("full", of("small", false))}, "; node old, which is being removed, counts until it is gone"},
-		"two":             {[]*corev1.Node{node("old", of("small", true)), node("elder", of("small", true))}, "; node elder and 1 others that are being removed count until they are gone"},
+		"two":             {[]*corev1.Node{node("old", of("small", true)), node("elder", of("small", true))}, "; node elder and 1 other that are being removed count until they are gone"},
 		"of another pool": {[]*corev1.Node{node("old", of("other", true)), node("full", of("small", false)), node("too", of("small", false))}, ""},
 	} {
 		for limited, limit := range map[corev1.ResourceName]string{"cpu": "8", "nodes": "2"} {

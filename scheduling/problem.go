@@ -225,8 +225,8 @@ func (p *Problem) Sharing() [][]int {
 }
 
 // PodPrice estimates what a pod of the class costs on a new node, in dollars an hour: the lowest
-// price times largest share of a resource; 0 if it fits none. See [Options.PreferencePrice].
-func (p *Problem) PodPrice(class int) float64 { return p.own[class]() }
+// price times largest share of a resource; 0 if it fits none. It panics if there is no such class.
+func (p *Problem) PodPrice(class int) float64 { return p.own[index("class", class, len(p.own))]() }
 
 func (p *Problem) compileClasses(pending []*corev1.Pod, running map[string][]*corev1.Pod) {
 	others := slices.Concat(slices.Collect(maps.Values(running))...) // their order does not matter

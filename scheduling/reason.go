@@ -135,7 +135,7 @@ func (p *Problem) leavingOf(counts func(*member) bool) string {
 	case 1:
 		return fmt.Sprintf("; node %s, which is being removed, counts until it is gone", names[0])
 	}
-	return fmt.Sprintf("; node %s and %d others that are being removed count until they are gone", names[0], len(names)-1)
+	return fmt.Sprintf("; node %s and %s that are being removed count until they are gone", names[0], many(len(names)-1, "other"))
 }
 
 func humane(pool *PoolState, name corev1.ResourceName) string {

@@ -303,16 +303,17 @@ func (p *Problem) relaxed(count func(class int) int) ([]Item, []ExistingNode) {
 }
 
 // NodeLabels returns all that is known of the labels of a node of the shape and offering: those of
-// pool, type and offering. The error says that these contradict each other.
+// pool, type and offering. The error says that these contradict each other. It panics if there is no
+// such shape or offering.
 func (p *Problem) NodeLabels(shape, offering int) (requirements.Set, error) {
-	s := &p.Shapes[shape]
 	typ := p.InstanceType(shape)
+	s := &p.Shapes[shape]
 	set, err := p.Pools[s.Pool].Set.Intersect(typ.Requirements)
 	if err == nil {
 		set, err = set.Intersect(s.part.Restrict(p.Pools[s.Pool].Set.Keys()))
 	}
 	if err == nil {
-		set, err = set.Intersect(typ.Offerings[s.Offerings[offering].Index].Requirements)
+		set, err = set.Intersect(typ.Offerings[s.Offerings[index("offering", offering, len(s.Offerings))].Index].Requirements)
 	}
 	if err != nil {
 		return set, fmt.Errorf("scheduling: type %s of pool %s: %w", typ.Name, p.Pools[s.Pool].Name, err)
@@ -321,10 +322,10 @@ func (p *Problem) NodeLabels(shape, offering int) (requirements.Set, error) {
 }
 
 // Daemons returns the DaemonSets that run on nodes of the shape, as namespace/name, and the sum of
-// their requests.
+// their requests. It panics if there is no such shape.
 func (p *Problem) Daemons(shape int) (names []string, total corev1.ResourceList) {
 	total = corev1.ResourceList{}
-	for _, i := range p.Shapes[shape].daemons {
+	for _, i := range p.Shapes[index("shape", shape, len(p.Shapes))].daemons {
 		names = append(names, podclass.Name(p.daemons[i].pod))
 		total = resources.Add(total, p.daemons[i].requests)
 	}

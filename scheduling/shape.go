@@ -414,9 +414,9 @@ func (p *Problem) chargeDaemons(s *Shape) {
 	}
 }
 
-// InstanceType returns the instance type of the shape.
+// InstanceType returns the instance type of the shape. It panics if there is no such shape.
 func (p *Problem) InstanceType(shape int) *instancetypes.InstanceType {
-	s := &p.Shapes[shape]
+	s := &p.Shapes[index("shape", shape, len(p.Shapes))]
 	return &p.Pools[s.Pool].Types[s.Type]
 }
 

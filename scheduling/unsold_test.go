@@ -1,6 +1,7 @@
 package scheduling_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -92,4 +93,20 @@ func TestSoldOutTypesAreNamed(t *testing.T) {
 	assert.Contains(t, solve(compile(t, s), nothing).Unplaced()[0].Reasons()[0].String(), "all lack example.com/gpu; g.8 would fit, but none of its offerings is available")
 	s.Pools[0].Types[len(from.Types)-1].Capacity = list("8", "32Gi")
 	assert.Contains(t, solve(compile(t, s), nothing).Unplaced()[0].Reasons()[0].String(), "no type of this catalogue has enough of it")
+}
+
+// Who asks for a shape, an offering or a class that does not exist learns how many there are.
+func TestWrongIndexesAreNamed(t *testing.T) {
+	p := compile(t, scheduling.Snapshot{Pods: []*corev1.Pod{pod("a")}, Pools: []scheduling.Pool{pool("default")}})
+	n := len(p.Shapes)
+	offerings := len(p.Shapes[0].Offerings)
+	for _, i := range []int{-1, n, n + 7} {
+		want := fmt.Sprintf("scheduling: there is no shape %d; there are %d", i, n)
+		assert.PanicsWithValue(t, want, func() { p.InstanceType(i) })
+		assert.PanicsWithValue(t, want, func() { p.Daemons(i) })
+		assert.PanicsWithValue(t, want, func() { _, _ = p.NodeLabels(i, 0) })
+	}
+	assert.PanicsWithValue(t, fmt.Sprintf("scheduling: there is no offering %d; there are %[1]d", offerings), func() { _, _ = p.NodeLabels(0, offerings) })
+	assert.PanicsWithValue(t, "scheduling: there is no class 1; there are 1", func() { p.PodPrice(1) })
+	assert.PanicsWithValue(t, "scheduling: there is no class -1; there are 1", func() { p.PodPrice(-1) })
 }

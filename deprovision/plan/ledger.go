@@ -132,11 +132,11 @@ func (p *planner) heldByPool(set []*member) (why string, limited bool) {
 	for _, name := range names {
 		pool, now := p.pools[name], p.population(name)
 		if surplus := pool.Surplus(now); surplus > 0 {
-			return fmt.Sprintf("pool %s has %d more nodes than its replicas (%d), and gives these back first", name, surplus, *pool.Replicas), false
+			return fmt.Sprintf("pool %s has more nodes than its replicas (%d more than %d), and gives these back first", name, surplus, *pool.Replicas), false
 		}
 		limit, is := pool.Limits["nodes"]
 		if now.Staying -= nodes[name]; is && now.Staying+now.Leaving+2*nodes[name] > limit.Value() && len(p.replacements(set)) > 0 {
-			return fmt.Sprintf("pool %s may have at most %d nodes (limits.nodes), so no other node can join before it goes", name, limit.Value()), true
+			return fmt.Sprintf("pool %s has as many nodes as it may have (limits.nodes: %d), so no other node can join before it goes", name, limit.Value()), true
 		}
 	}
 	return "", false

@@ -461,7 +461,7 @@ func (p *planner) keptRunning(pods []*corev1.Pod, waiting map[string]int) string
 	}
 	for _, name := range slices.Sorted(maps.Keys(own)) {
 		if allowed := p.pdbs.Allowed(name) - waiting[name]; own[name] > allowed {
-			return fmt.Sprintf("%d pods of PodDisruptionBudget %s would wait at once, which allows %d", own[name], name, max(0, allowed))
+			return fmt.Sprintf("more pods of PodDisruptionBudget %s would wait at once (%d) than it allows (%d)", name, own[name], max(0, allowed))
 		}
 	}
 	for name, n := range own {

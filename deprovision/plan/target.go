@@ -475,7 +475,7 @@ func (p *planner) inflexible(set []*member, a *Answer) string {
 			types[alt.InstanceType] = true
 		}
 		if n.CapacityType == "spot" && len(types) < p.o.SpotFlexibility {
-			return fmt.Sprintf("only %d types of spot capacity would be cheaper, but %d are required so that it does not move from one scarce type to the next", len(types), p.o.SpotFlexibility)
+			return fmt.Sprintf("too few types of spot capacity would be cheaper (%d): %d are required so that it does not move from one scarce type to the next", len(types), p.o.SpotFlexibility)
 		}
 	}
 	return ""

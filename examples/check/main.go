@@ -231,7 +231,7 @@ func (c *checker) plan() {
 		c.must(name == "" || n <= c.Stock[name], "nothing is left of %s: %d are taken of %d", name, n, c.Stock[name])
 	}
 	for k, p := range c.Pools {
-		c.must(p.MaxNodes == nil || count[k] <= *p.MaxNodes, "pool %s: %d new nodes are too many", p.Name, count[k])
+		c.must(p.MaxNodes == nil || count[k] <= *p.MaxNodes, "pool %s: too many new nodes: %d", p.Name, count[k])
 		for i, n := range used[k] {
 			c.must(n <= p.Limits[i], "pool %s: limit %d is %d, %d are used", p.Name, i, p.Limits[i], n)
 		}

@@ -228,7 +228,7 @@ func TestEachDamageIsCaught(t *testing.T) {
 			d.Pools[d.Types[on(d, "shop/web-5").Type].Pool].Taints = []proof.Taint{{Key: "x", Effect: "NoSchedule"}}
 		}, "does not tolerate"},
 		{"the limit of a pool", func(d *proof.Document) { d.Pools[d.Types[on(d, "shop/train-0").Type].Pool].Limits[0] = 3999 }, "limit 0 is 3999, 4000 are used"},
-		{"the nodes of a pool", func(d *proof.Document) { d.Pools[d.Types[on(d, "shop/train-0").Type].Pool].MaxNodes = new(int64) }, "1 new nodes are too many"},
+		{"the nodes of a pool", func(d *proof.Document) { d.Pools[d.Types[on(d, "shop/train-0").Type].Pool].MaxNodes = new(int64) }, "too many new nodes: 1"},
 		{"a reservation used up", func(d *proof.Document) { clear(d.Stock) }, "nothing is left of"},
 		{"a quota used up", func(d *proof.Document) { d.Stock[`quota "b": nodes`] = 1 }, `nothing is left of quota "b": nodes: 2 are taken of 1`},
 		{"a quota that is not there", func(d *proof.Document) { delete(d.Stock, `quota "b": nodes`) }, "2 are taken of 0"},

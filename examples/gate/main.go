@@ -44,6 +44,7 @@ import (
 	"github.com/joinery-sdk/joinery/deprovision/policy"
 	"github.com/joinery-sdk/joinery/examples/pipeline"
 	"github.com/joinery-sdk/joinery/examples/pipeline/history"
+	"github.com/joinery-sdk/joinery/examples/pipeline/history/recording"
 	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
 	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
 	"github.com/joinery-sdk/joinery/examples/pipeline/regret"
@@ -287,7 +288,7 @@ func (p *past) report(ctx context.Context, young *cluster) (*regret.Report, erro
 	case p.snapshots != "":
 		h, err = history.ReadFolder(p.snapshots, &manifests.Options{Classes: pipeline.NodeClassDecoders(), Assume: true})
 	case len(p.logs) > 0:
-		logs, objects, closed, err := history.Open(p.logs, time.Time{})
+		logs, objects, closed, err := recording.Open(p.logs, time.Time{})
 		defer closed()
 		if err != nil {
 			return nil, err

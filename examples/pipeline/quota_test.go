@@ -118,7 +118,7 @@ func TestStaticPoolsKeepToQuotas(t *testing.T) {
 	s := read(t, catalogue(t, "a.2 2 zone-a on-demand 0.1"), staticPool(5, "", "")+quota("all", "", "cpu: 7"))
 	out, notes := pipeline.Static(s)
 	assert.Len(t, out.NodeClaims, 3)
-	assert.Contains(t, strings.Join(notes, "\n"), `quota "all" keeps 2 of its 5 nodes from joining`)
+	assert.Contains(t, strings.Join(notes, "\n"), `quota "all" keeps nodes from joining: 2 of 5`)
 	assert.Empty(t, s.NodeClaims)
 }
 

@@ -47,7 +47,7 @@ func Static(s scheduling.Snapshot) (scheduling.Snapshot, []string) {
 			note("%d of its nodes exceed its replicas (%d), and will be given back", surplus, *pool.Replicas)
 		}
 		if held := max(0, *pool.Replicas-now.Staying) - missing; held > 0 && pool.Metadata.DeletionTimestamp == nil {
-			note("its limit of nodes keeps %d of its %d nodes from joining", held, *pool.Replicas)
+			note("its limit of nodes keeps nodes from joining: %d of %d", held, *pool.Replicas)
 		}
 		if missing == 0 {
 			continue
@@ -82,7 +82,7 @@ func Static(s scheduling.Snapshot) (scheduling.Snapshot, []string) {
 			added++
 		}
 		if most < missing {
-			note("quota %q keeps %d of its %d nodes from joining", quota, missing-most, *pool.Replicas)
+			note("quota %q keeps nodes from joining: %d of %d", quota, missing-most, *pool.Replicas)
 		}
 		if added == 0 {
 			continue

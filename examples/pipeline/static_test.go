@@ -43,7 +43,7 @@ func TestStaticNodesTakePodsFirst(t *testing.T) {
 		"the others are bought for": {static: staticPool(2, "", requirements+"[]"), pods: 5, there: 4, bought: 1},
 		"the limit": {
 			static: staticPool(3, ", limits: {nodes: 1}", requirements+"[]"), pods: 3, there: 2, bought: 1,
-			notes: "pool base: its limit of nodes keeps 2 of its 3 nodes from joining; pool base: nodes still to join: 1 of 3; pods are planned on them as small in zone-b, on-demand, at $0.1000/h each, which is not part of the plan's price",
+			notes: "pool base: its limit of nodes keeps nodes from joining: 2 of 3; pool base: nodes still to join: 1 of 3; pods are planned on them as small in zone-b, on-demand, at $0.1000/h each, which is not part of the plan's price",
 		},
 		"what it asks of types": {static: staticPool(1, "", requirements+"[{key: node.kubernetes.io/instance-type, operator: In, values: [large]}]"), pods: 8, there: 8},
 		"its taints":            {static: staticPool(1, "", requirements+"[], taints: [{key: own, effect: NoSchedule}]"), pods: 2, bought: 2},

@@ -107,7 +107,8 @@ type Fix struct {
 // change for the class alone.
 //
 // The most promising changes are tried first, that is, those for which the fewest conditions are
-// unmet. If all is true, Fix tries every change; otherwise the fixes of a plan share a budget.
+// unmet. If all is true, Fix tries every change; otherwise the fixes of a plan share a budget. It
+// panics if there is no such class.
 func (p *Plan) Fix(class int, reasons []scheduling.Reason, all bool) Fix {
 	return p.trials(all).first(class, reasons)
 }

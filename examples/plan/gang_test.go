@@ -86,19 +86,19 @@ func TestGangsAreWhole(t *testing.T) {
 		why    string
 	}{
 		"it fits":                        {job("train", 8, "1"), jobs("train"), 8, map[string]int{"train": 8}, ""},
-		"half of it would":               {job("train", 8, "1"), jobs("train"), 4, map[string]int{}, "group train needs 8 pods at once, but only 4 of them have a place; for the others: the limit of 4 cpu"},
-		"others take its room":           {append(job("train", 8, "1"), job("web", 3, "1")...), jobs("train"), 4, map[string]int{"web": 3}, "group train needs 8 pods"},
+		"half of it would":               {job("train", 8, "1"), jobs("train"), 4, map[string]int{}, "group train needs 8 of its pods at once, but only 4 of them can be placed; for the others: the limit of 4 cpu"},
+		"others take its room":           {append(job("train", 8, "1"), job("web", 3, "1")...), jobs("train"), 4, map[string]int{"web": 3}, "group train needs 8 of its pods"},
 		"before others of its priority":  {append(job("train", 8, "1"), job("web", 30, "1")...), jobs("train"), 12, map[string]int{"train": 8, "web": 4}, ""},
-		"after higher ones":              {append(job("train", 8, "1"), urgent(job("web", 6, "1"), 9)...), jobs("train"), 12, map[string]int{"web": 6}, "group train needs 8 pods"},
-		"two halves":                     {append(job("a", 6, "1"), job("b", 6, "1")...), jobs("a", "b"), 8, map[string]int{"a": 6}, "group b needs 6 pods"},
-		"the urgent one of two":          {append(job("a", 6, "1"), urgent(job("b", 6, "1"), 5)...), jobs("a", "b"), 8, map[string]int{"b": 6}, "group a needs 6 pods"},
-		"the one that fits of two":       {append(job("a", 12, "1"), job("b", 6, "1")...), jobs("a", "b"), 8, map[string]int{"b": 6}, "group a needs 12 pods"},
+		"after higher ones":              {append(job("train", 8, "1"), urgent(job("web", 6, "1"), 9)...), jobs("train"), 12, map[string]int{"web": 6}, "group train needs 8 of its pods"},
+		"two halves":                     {append(job("a", 6, "1"), job("b", 6, "1")...), jobs("a", "b"), 8, map[string]int{"a": 6}, "group b needs 6 of its pods"},
+		"the urgent one of two":          {append(job("a", 6, "1"), urgent(job("b", 6, "1"), 5)...), jobs("a", "b"), 8, map[string]int{"b": 6}, "group a needs 6 of its pods"},
+		"the one that fits of two":       {append(job("a", 12, "1"), job("b", 6, "1")...), jobs("a", "b"), 8, map[string]int{"b": 6}, "group a needs 12 of its pods"},
 		"those that it can do without":   {job("train", 8, "1"), least(jobs("train"), 4), 4, map[string]int{"train": 4}, ""},
 		"spares come after needed ones":  {append(job("a", 8, "1"), job("b", 4, "1")...), least(jobs("a", "b"), 4), 8, map[string]int{"a": 4, "b": 4}, ""},
 		"some run already":               {running(job("train", 8, "1"), 5), least(jobs("train"), 8), 4, map[string]int{"train": 3}, ""},
 		"enough run already":             {running(job("train", 8, "1"), 4), least(jobs("train"), 4), 4, map[string]int{"train": 4}, ""},
 		"fewer than it needs":            {job("train", 5, "1"), least(jobs("train"), 8), 0, map[string]int{}, "group train waits: it needs 8 pods, but there are 5"},
-		"a pod that nothing holds":       {append(job("train", 3, "1"), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "giant", Namespace: "lab", Labels: map[string]string{"job": "train"}}, Spec: job("x", 1, "99")[0].Spec}), jobs("train"), 0, map[string]int{}, "group train needs 4 pods"},
+		"a pod that nothing holds":       {append(job("train", 3, "1"), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "giant", Namespace: "lab", Labels: map[string]string{"job": "train"}}, Spec: job("x", 1, "99")[0].Spec}), jobs("train"), 0, map[string]int{}, "group train needs 4 of its pods"},
 		"waiting for what is not there":  {job("train", 3, "1"), []gang.Group{{Name: "train", Member: jobs("train")[0].Member, Waits: "PodGroup lab/train is missing"}}, 0, map[string]int{}, "group train waits: PodGroup lab/train is missing"},
 		"no group has an opinion on web": {job("web", 8, "1"), jobs("train"), 4, map[string]int{"web": 4}, "the limit of 4 cpu"},
 	} {
@@ -160,7 +160,7 @@ func TestGangs(t *testing.T) {
 	got[0].Nodes = nil
 	assert.Equal(t, plan.Gang{Name: "train", Key: corev1.LabelTopologyZone, Values: 1, Placed: 8, Domain: "a", New: 8, PricePerHour: 8, LowerBoundPerHour: 8}, got[0])
 	assert.Equal(t, 3, got[1].Waiting)
-	assert.Contains(t, got[1].Why, "group late needs 3 pods at once, but only 0 of them have a place; for the others: the limit of 32 cpu leaves 0")
+	assert.Contains(t, got[1].Why, "group late needs 3 of its pods at once, but only 0 of them can be placed; for the others: the limit of 32 cpu leaves 0")
 }
 
 // A fix is verified for the whole group: the limit that it names is what all of its pods need.

@@ -22,6 +22,7 @@ import (
 	"github.com/joinery-sdk/joinery/deprovision/policy"
 	"github.com/joinery-sdk/joinery/examples/pipeline"
 	"github.com/joinery-sdk/joinery/examples/pipeline/history"
+	"github.com/joinery-sdk/joinery/examples/pipeline/history/recording"
 	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
 	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
 	"github.com/joinery-sdk/joinery/examples/pipeline/regret"
@@ -176,7 +177,7 @@ func (o *options) read(stdin io.Reader) (*history.History, error) {
 		}
 		return h, nil
 	}
-	logs, objects, closed, err := history.Open(o.logs, o.from)
+	logs, objects, closed, err := recording.Open(o.logs, o.from)
 	defer closed()
 	if err != nil {
 		return nil, inputs.Bad(fmt.Errorf("--log: %w", err))

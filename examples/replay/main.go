@@ -195,8 +195,8 @@ func (o *options) play(cmd *cobra.Command, from *beginning, events []day.Event) 
 }
 
 func print(out io.Writer, s terminal.Style, events []day.Event, list []outcome) error {
-	fmt.Fprintf(out, "%s from %s to %s, %s pods arrive\n\n", terminal.Plural(len(events), "event"), events[0].At.UTC().Format("2006-01-02 15:04"),
-		events[len(events)-1].At.UTC().Format("2006-01-02 15:04"), terminal.Count(list[0].arrivals))
+	fmt.Fprintf(out, "%s from %s to %s, with %s arriving\n\n", terminal.Plural(len(events), "event"), events[0].At.UTC().Format("2006-01-02 15:04"),
+		events[len(events)-1].At.UTC().Format("2006-01-02 15:04"), terminal.Plural(list[0].arrivals, "pod"))
 	t := terminal.NewTable(s, "POLICY", ">COST", ">SAVED", ">EVICTIONS", ">PER $ SAVED", ">LAUNCHES", ">TAKEN BY THE CLOUD", ">WAIT PER POD")
 	for _, o := range list {
 		saved := list[0].cost - o.cost

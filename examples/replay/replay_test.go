@@ -49,6 +49,15 @@ func TestRecordedMorning(t *testing.T) {
 	assert.Equal(t, out, again, "a day is the same every time")
 }
 
+// One pod arrives, not "1 pods".
+func TestOnePodArrives(t *testing.T) {
+	trace := filepath.Join(t.TempDir(), "one.jsonl")
+	require.NoError(t, os.WriteFile(trace, []byte(`{"at": "2026-01-15T08:00:00Z", "app": "web", "replicas": 1, "cpu": "1", "memory": "2Gi"}`+"\n"), 0o600))
+	out, errs, code := run(t, "--trace", trace)
+	require.Equal(t, inputs.ExitOK, code, errs)
+	assert.Contains(t, out, "1 event from 2026-01-15 08:00 to 2026-01-15 08:00, with 1 pod arriving\n")
+}
+
 // A recorded day is read as what happened: at each step as many pods and nodes as the day had.
 func TestRecord(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "day.jsonl")

@@ -36,7 +36,7 @@ func page(w io.Writer, list []outcome) error {
 	table := picture.Section{}
 	for _, o := range list {
 		p.Figures = append(p.Figures, picture.Figure{Value: terminal.Dollars(o.cost), Label: o.regime})
-		text := fmt.Sprintf("%s evictions, %s launches, %s taken by the cloud; a pod waits %s", terminal.Count(o.evictions), terminal.Count(o.launches), terminal.Count(o.interrupted), terminal.Duration(o.perArrival()))
+		text := fmt.Sprintf("%s, %s launched, %s taken by the cloud; a pod waits %s", terminal.Plural(o.evictions, "eviction"), terminal.Plural(o.launches, "node"), terminal.Count(o.interrupted), terminal.Duration(o.perArrival()))
 		if saved := list[0].cost - o.cost; saved > 0.005 {
 			text = fmt.Sprintf("%.1f%% saved; ", 100*saved/list[0].cost) + text
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/joinery-sdk/joinery/examples/pipeline"
 	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
 	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
+	"github.com/joinery-sdk/joinery/examples/pipeline/terminal"
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/instancetypes/ec2"
 	"github.com/joinery-sdk/joinery/instancetypes/ec2/nodeclass"
@@ -59,7 +60,7 @@ func (o *options) list(market *pipeline.Market, ask requirements.Set, read *mani
 	}
 	o.order(entries)
 	if o.limit > 0 && len(entries) > o.limit {
-		notes = append(notes, fmt.Sprintf("%d more types", len(entries)-o.limit))
+		notes = append(notes, terminal.Plural(len(entries)-o.limit, "more type"))
 		entries = entries[:o.limit]
 	}
 	return entries, notes, nil

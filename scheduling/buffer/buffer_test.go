@@ -64,7 +64,7 @@ func ExampleStanding() {
 		fmt.Println(c.Status, c.Reason, c.Message)
 	}
 	// Output:
-	// True FitsExistingCapacity all 3 pods fit on existing nodes
+	// True FitsExistingCapacity its pods fit on existing nodes: 3
 	// False RequiresNewCapacity 2 of 3 pods need new nodes
 	// False Infeasible 1 of 3 pods have no place: pool general may buy no more nodes; raise its limit of cpu to 20
 }

@@ -47,7 +47,7 @@ func (s Standing) Condition() metav1.Condition {
 	case s.New > 0:
 		c.Reason, c.Message = RequiresNew, fmt.Sprintf("%d of %d pods need new nodes", s.New, size)
 	default:
-		c.Status, c.Reason, c.Message = metav1.ConditionTrue, FitsExisting, fmt.Sprintf("all %d pods fit on existing nodes", size)
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, FitsExisting, fmt.Sprintf("its pods fit on existing nodes: %d", size)
 	}
 	return c
 }

@@ -90,7 +90,7 @@ func ExampleSolve() {
 	fmt.Println(solution.Result.Unplaced()[0].Reasons()[0])
 	// Output:
 	// 0 nodes
-	// pool "general": group lab/train needs 8 pods at once, but only 4 of them have a place; for the others: the limit of 4 nodes is reached
+	// pool "general": group lab/train needs 8 of its pods at once, but only 4 of them can be placed; for the others: the limit of 4 nodes is reached
 }
 
 // Of two jobs with three machines each, one fits under a limit of four. Nothing better was left

@@ -68,13 +68,13 @@ func (a *admission) reason(g, tried int, at *attempt) *scheduling.Reason {
 	}
 	name, need, placed := a.groups[g].Name, a.groups[g].need, at.placed[tried]
 	if most := max(1, a.groups[g].Values); placed >= need && a.isSpread(tried, at) {
-		return &scheduling.Reason{Stage: scheduling.StageGroup, Detail: fmt.Sprintf("group %s needs %d pods at once on nodes with at most %d values of %s, but they have places only on nodes with %d",
+		return &scheduling.Reason{Stage: scheduling.StageGroup, Detail: fmt.Sprintf("group %s needs %d of its pods at once on nodes with at most %d values of %s, but they have places only on nodes with %d",
 			name, need, most, a.groups[g].Key, len(a.used(tried, at)))}
 	}
 	if placed >= need {
-		return &scheduling.Reason{Stage: scheduling.StageGroup, Detail: fmt.Sprintf("group %s needs %d pods at once, but they would take the place of pods that come first", name, need)}
+		return &scheduling.Reason{Stage: scheduling.StageGroup, Detail: fmt.Sprintf("group %s needs %d of its pods at once, but they would take the place of pods that come first", name, need)}
 	}
-	out.Detail = fmt.Sprintf("group %s needs %d pods at once, but only %d of them have a place; for the others: %s", name, need, placed, cmp.Or(out.Detail, "they are not planned"))
+	out.Detail = fmt.Sprintf("group %s needs %d of its pods at once, but only %d of them can be placed; for the others: %s", name, need, placed, cmp.Or(out.Detail, "they are not planned"))
 	out.Stage = cmp.Or(out.Stage, scheduling.StageGroup)
 	return &out
 }

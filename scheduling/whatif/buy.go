@@ -36,7 +36,7 @@ type Order struct {
 }
 
 // Suits reports whether labels and taints of a node bought that way suit the pods of a lot. It is
-// safe for concurrent use.
+// safe for concurrent use. It panics if there is no such lot.
 func (o *Order) Suits(lot, shape, offering int) bool { return o.suits(lot, shape, offering) }
 
 // Lot is a number of pods of one class with the same pin.
@@ -69,7 +69,7 @@ func (o *Order) check(purchases []Purchase) string {
 			case s.Lot < 0 || s.Lot >= len(o.Lots):
 				return fmt.Sprintf("the buyer's purchase %d names lot %d of %d", i, s.Lot, len(o.Lots))
 			case s.Count < 0 || s.Count > o.Lots[s.Lot].Count-taken[s.Lot]:
-				return fmt.Sprintf("the buyer's purchase %d takes %d pods of lot %d, which has %d left", i, s.Count, s.Lot, o.Lots[s.Lot].Count-taken[s.Lot])
+				return fmt.Sprintf("the buyer's purchase %d takes %d of the pods of lot %d, which has %d left", i, s.Count, s.Lot, o.Lots[s.Lot].Count-taken[s.Lot])
 			}
 			taken[s.Lot] += s.Count
 		}

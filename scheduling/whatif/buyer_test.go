@@ -46,10 +46,10 @@ func TestABuyerMayAsk(t *testing.T) {
 
 	// An answer that does not add up is named, and the next question is answered as if it had never been asked.
 	for want, bad := range map[string]whatif.LotShare{
-		"the buyer's purchase 0 takes 3 pods of lot 0, which has 2 left":  {Lot: 0, Count: 3},
-		"the buyer's purchase 0 takes -1 pods of lot 0, which has 2 left": {Lot: 0, Count: -1},
-		"the buyer's purchase 0 names lot 1 of 1":                         {Lot: 1, Count: 1},
-		"the buyer's purchase 0 names lot -1 of 1":                        {Lot: -1, Count: 1},
+		"the buyer's purchase 0 takes 3 of the pods of lot 0, which has 2 left":  {Lot: 0, Count: 3},
+		"the buyer's purchase 0 takes -1 of the pods of lot 0, which has 2 left": {Lot: 0, Count: -1},
+		"the buyer's purchase 0 names lot 1 of 1":                                {Lot: 1, Count: 1},
+		"the buyer's purchase 0 names lot -1 of 1":                               {Lot: -1, Count: 1},
 	} {
 		a := ask(whatif.Purchase{Shape: eight, Pods: []whatif.LotShare{bad}})
 		assert.False(t, a.OK())

@@ -72,7 +72,7 @@ func TestADriftedNodeGoesFirst(t *testing.T) {
 	assert.NotContains(t, out, "goes first")
 	out, _, code = run(t, limited, append(args, "--terminate-first")...)
 	assert.Equal(t, inputs.ExitOK, code)
-	assert.Contains(t, out, "; goes first: pool default has all 2 nodes that it may have (limits.nodes)")
+	assert.Contains(t, out, "; goes first: pool default has as many nodes as it may have (limits.nodes: 2)")
 	out, _, _ = run(t, limited, append(args, "--terminate-first", "-o", "json")...)
 	var r report
 	require.NoError(t, json.Unmarshal([]byte(out), &r))

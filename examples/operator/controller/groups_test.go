@@ -114,7 +114,7 @@ func TestPartOfAGroupIsGivenBack(t *testing.T) {
 	_, err = o.provision(t.Context())
 	require.NoError(t, err)
 	require.LessOrEqual(t, len(standing(t, o)), 1)
-	require.True(t, said(o, "group default/train needs 3 pods at once"))
+	require.True(t, said(o, "group default/train needs 3 of its pods at once"))
 }
 
 // fill leaves so many machines of a type.

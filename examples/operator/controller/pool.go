@@ -125,14 +125,14 @@ func (o *Operator) keepReplicas(ctx context.Context, v *view) (created int, err 
 			Name: "planned", Pool: pool.Name, NodeClass: pool.NodeClass, Requirements: pool.NodeRequirements(), Labels: pool.PoolLabels(), Taints: pool.Taints, StartupTaints: pool.StartupTaints,
 		}
 		if ask.Candidates = cloudprovider.CandidatesOf(pool.Types, ask.Requirements, nil, instancetypes.WellKnown()); lacks > 0 && len(ask.Candidates) == 0 {
-			errs = append(errs, fmt.Errorf("NodePool %s lacks %d nodes, but no type on sale meets its requirements", pool.Name, lacks))
+			errs = append(errs, fmt.Errorf("NodePool %s lacks nodes (%d), but no type on sale meets its requirements", pool.Name, lacks))
 			continue
 		}
 		ask.Candidates = ask.Candidates[:min(mostCandidates, len(ask.Candidates))]
 		allowed, err := v.withinQuotas(ask, lacks)
 		errs = append(errs, err)
 		for range allowed {
-			_, err := o.createClaim(ctx, v, ask, "", fmt.Sprintf("for the %d replicas of its pool", *pool.Replicas))
+			_, err := o.createClaim(ctx, v, ask, "", fmt.Sprintf("for the replicas of its pool (%d)", *pool.Replicas))
 			errs = append(errs, err)
 			created++
 		}
@@ -175,7 +175,7 @@ func (v *view) withinQuotas(ask cloudprovider.NodeClaim, nodes int) (int, error)
 	}
 	allowed, quota := pipeline.WithinQuotas(v.Snapshot, claim, int64(nodes))
 	if int(allowed) < nodes {
-		return int(allowed), fmt.Errorf("NodePool %s lacks %d nodes, but quota %q allows %d", ask.Pool, nodes, quota, allowed)
+		return int(allowed), fmt.Errorf("NodePool %s lacks nodes (%d), but quota %q allows %d", ask.Pool, nodes, quota, allowed)
 	}
 	return nodes, nil
 }

@@ -55,7 +55,7 @@ func TestJobWaitsUntilItIsWhole(t *testing.T) {
 	})
 	eventually(t, func() error { return world.Client.Create(ctx, group.DeepCopy()) }) // the API server serves a new kind a moment later
 	eventually(t, func() error {
-		return hasEvent(t, "FailedScheduling", "group default/train needs 8 pods at once")
+		return hasEvent(t, "FailedScheduling", "group default/train needs 8 of its pods at once")
 	})
 	steady(t, 5*time.Second, func() error {
 		if s, err := world.State(ctx); err != nil || s.Claims+s.Machines > 0 || s.Cost > 0 {

@@ -23,12 +23,12 @@ import (
 
 // Log is a file with one JSON object on each line: the audit log of an API server (audit.k8s.io/v1)
 // or the log of Karpenter. Each line shows which of the two it belongs to, so one file may have
-// both. Name is for messages. [Split] turns a recording of kwokctl into a Log.
+// both. Name is for messages. Notes say what Data leaves out of what it was made from. Package
+// recording makes a Log of a recording of kwokctl.
 type Log struct {
-	Name string
-	Data io.Reader
-
-	recorded *logReader // of a recording, in addition to Data
+	Name  string
+	Data  io.Reader
+	Notes []string
 }
 
 func logNames(logs []Log) []string {
@@ -124,6 +124,9 @@ func ReadLogs(cluster *manifests.Snapshot, logs []Log, o *Options) (*History, er
 	for _, what := range slices.Sorted(maps.Keys(r.unread)) {
 		notes = append(notes, fmt.Sprintf("%s: %d", what, r.unread[what]))
 	}
+	for _, l := range logs {
+		notes = append(notes, l.Notes...)
+	}
 	return New(cluster, list, until, notes...)
 }
 
@@ -139,14 +142,6 @@ type logReader struct {
 const maxLine = 16 << 20
 
 func (r *logReader) read(l Log) {
-	if past := l.recorded; past != nil {
-		r.seen(past.first)
-		r.seen(past.last)
-		r.changes = append(r.changes, past.changes...)
-		for what, n := range past.unread {
-			r.unread[what] += n
-		}
-	}
 	s := bufio.NewScanner(l.Data)
 	s.Buffer(make([]byte, 64<<10), maxLine)
 	for line := 1; s.Scan(); line++ {
@@ -273,15 +268,6 @@ func (r *logReader) aside(resource string) {
 	case "nodepools", "ec2nodeclasses", "nodeoverlays", "daemonsets", "poddisruptionbudgets", "persistentvolumes", "persistentvolumeclaims", "storageclasses", "priorityclasses":
 		r.unread[fmt.Sprintf("changes of %s, ignored because the manifests decide", resource)]++
 	}
-}
-
-// gone records that a pod or a node no longer exists.
-func (r *logReader) gone(at time.Time, resource, namespace, name string) {
-	kind := "Node"
-	if resource == "pods" {
-		kind, name = "Pod", namespace+"/"+name
-	}
-	r.changes = append(r.changes, change{at: at, gone: &removal{kind: kind, name: name}})
 }
 
 // object records the new state of a pod or a node. The given name is used if the object has none.

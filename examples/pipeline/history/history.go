@@ -53,10 +53,20 @@ const spotTaint = "aws-node-termination-handler/spot-itn"
 
 // New returns the history of the observations, in any order, until the given moment. Of two
 // observations of one moment, the later one in the list is used. The error says that there is no
-// observation, or that the end is not after the last one.
+// observation, or that the end is not after the last one. Pods get the default topology spread of
+// the cluster's manifests.
 func New(cluster *manifests.Snapshot, list []Observation, until time.Time, notes ...string) (*History, error) {
 	list = slices.Clone(list)
 	slices.SortStableFunc(list, func(a, b Observation) int { return a.At.Compare(b.At) })
+	spread := map[*corev1.Pod]*corev1.Pod{}
+	if cluster != nil && len(cluster.Defaults.Constraints) > 0 {
+		spread = defaulted(list, cluster)
+		names := map[string]bool{}
+		for p := range spread {
+			names[eviction.Name(p)] = true
+		}
+		notes = slices.Concat(notes, []string{fmt.Sprintf("recorded pods with the default topology spread, which have none of their own and are selected by a Service or a controller: %d", len(names))})
+	}
 	out := &History{Cluster: cluster, Until: until, Notes: notes}
 	var back []string // so far
 	for i, o := range list {
@@ -64,6 +74,9 @@ func New(cluster *manifests.Snapshot, list []Observation, until time.Time, notes
 			continue
 		}
 		o.Pods, o.Nodes = slices.Clone(o.Pods), slices.Clone(o.Nodes)
+		for k, p := range o.Pods {
+			o.Pods[k] = cmp.Or(spread[p], p)
+		}
 		for _, n := range o.Nodes {
 			if slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == spotTaint }) {
 				back = append(back, n.Name)
@@ -87,6 +100,27 @@ func New(cluster *manifests.Snapshot, list []Observation, until time.Time, notes
 		out.Cluster = &manifests.Snapshot{}
 	}
 	return out, nil
+}
+
+// defaulted returns the pods that get the default topology spread of the cluster, with it.
+func defaulted(list []Observation, cluster *manifests.Snapshot) map[*corev1.Pod]*corev1.Pod {
+	known := map[*corev1.Pod]bool{}
+	var all []*corev1.Pod
+	for _, o := range list {
+		for _, p := range o.Pods {
+			if !known[p] {
+				known[p] = true
+				all = append(all, p)
+			}
+		}
+	}
+	out := map[*corev1.Pod]*corev1.Pod{}
+	for i, p := range cluster.Defaults.Pods(all) {
+		if p != all[i] {
+			out[all[i]] = p
+		}
+	}
+	return out
 }
 
 // End returns when observation i ends.

@@ -342,3 +342,33 @@ func TestTimesOfSnapshots(t *testing.T) {
 	_, err = history.ReadFolder("nowhere", nil)
 	assert.Error(t, err)
 }
+
+// Pods of a log get the scheduler's default spread as pods of manifests do: those that a Service selects and that have no spread of their own.
+func TestDefaultSpreadOfRecordedPods(t *testing.T) {
+	cluster, err := manifests.Parse([]manifests.File{{Name: "shop.yaml", Data: []byte(`
+{apiVersion: v1, kind: Service, metadata: {name: web, namespace: shop}, spec: {selector: {app: web}}}
+---
+{apiVersion: v1, kind: Pod, metadata: {name: early, namespace: shop, labels: {app: web}}, spec: {containers: [{name: a}]}}
+`)}}, &manifests.Options{Spread: []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: corev1.LabelTopologyZone, WhenUnsatisfiable: corev1.DoNotSchedule}}})
+	require.NoError(t, err)
+	const pod = `,"responseObject":{"kind":"Pod","metadata":{"labels":{"app":%q}},"spec":{"containers":[]%s}}`
+	h, err := history.ReadLogs(cluster, logs(
+		event(1, "create", "pods", "late", fmt.Sprintf(pod, "web", "")),
+		event(2, "create", "pods", "other", fmt.Sprintf(pod, "db", "")),
+		event(3, "create", "pods", "own", fmt.Sprintf(pod, "web", `,"topologySpreadConstraints":[{"maxSkew":1,"topologyKey":"rack","whenUnsatisfiable":"ScheduleAnyway"}]`)),
+		event(60, "create", "pods/binding", "late", `,"requestObject":{"kind":"Binding","target":{"kind":"Node","name":"a"}}`),
+		event(100, "create", "pods", "last", fmt.Sprintf(pod, "db", "")),
+	), nil)
+	require.NoError(t, err)
+	last := h.Observations[len(h.Observations)-1]
+	spread := map[string]string{}
+	for _, p := range last.Pods {
+		for _, c := range p.Spec.TopologySpreadConstraints {
+			spread[p.Name] += c.TopologyKey
+		}
+	}
+	assert.Equal(t, map[string]string{"early": corev1.LabelTopologyZone, "late": corev1.LabelTopologyZone, "own": "rack"}, spread)
+	assert.Same(t, h.Observations[1].Pods[0], last.Pods[0], "a pod that stays is the same object")
+	assert.Equal(t, []string{"recorded pods with the default topology spread, which have none of their own and are selected by a Service or a controller: 2"}, h.Notes)
+	assert.Empty(t, cluster.Pods[0].Spec.TopologySpreadConstraints, "no argument is modified")
+}

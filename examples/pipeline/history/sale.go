@@ -41,6 +41,7 @@ type Sale struct {
 func (h *History) Sale(market *pipeline.Market) (*Sale, error) {
 	m := *h.Cluster
 	m.Pods, m.Workloads, m.Nodes, m.NodeClaims = nil, nil, nil, nil
+	m.Defaults.Constraints = nil // no pods are left that could get them
 	s, notes, err := pipeline.Snapshot(&m, market)
 	if err != nil {
 		return nil, err

@@ -102,7 +102,7 @@ func join(problems []*Problem, order map[string]int) error {
 	errs := make([]error, 0, min(len(problems), maxProblems)+1)
 	for i, p := range problems {
 		if i == maxProblems {
-			errs = append(errs, fmt.Errorf("and %d more problems", len(problems)-maxProblems))
+			errs = append(errs, errors.New("and "+plural(len(problems)-maxProblems, "more problem", "more problems")))
 			break
 		}
 		errs = append(errs, p)

@@ -313,7 +313,7 @@ func (q *inquiry) ways() iter.Seq[way] {
 		n := max(0, s.AtLeast-len(used))
 		choices := q.distinct(n)
 		if len(choices) == 0 {
-			q.say("their number: %s cannot be on %d more values", plural(len(q.planned()), "pod"), n)
+			q.say("their number: %s cannot be on %s", plural(len(q.planned()), "pod"), plural(n, "more value"))
 			return
 		}
 		try := func(choice []member, text string, hows ...func(*corev1.Pod)) bool {

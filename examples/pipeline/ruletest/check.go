@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/joinery-sdk/joinery/examples/plan"
 	"github.com/joinery-sdk/joinery/examples/plan/survive"
 	"github.com/joinery-sdk/joinery/scheduling"
 	"github.com/joinery-sdk/joinery/scheduling/gang"
@@ -26,8 +27,9 @@ type Result struct {
 	// new plan, or one that no place of the rule can satisfy. If there is none, MovedBy says what
 	// stops the pods when they are forced to keep the rule, or what that costs.
 	MovedBy []string
-	// Fix is a change that gives refused pods a place, verified by planning again. It may be empty.
-	Fix string
+	// Fix is a change that gives refused pods a place, verified by planning again. Its Text is empty
+	// if none was found.
+	Fix plan.Fix
 	// Known is an interval or a proof, for a rule whose answer the plan itself does not show.
 	Known string
 	// Invalid is why the rule makes no sense. Such a rule was not checked.
@@ -71,8 +73,8 @@ func (r Result) String() string {
 	for _, m := range r.MovedBy {
 		b.WriteString("  moved by " + m + "\n")
 	}
-	if r.Fix != "" {
-		b.WriteString("  " + r.Fix + " (verified)\n")
+	if r.Fix.Text != "" {
+		b.WriteString("  " + r.Fix.Text + " (verified)\n")
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }

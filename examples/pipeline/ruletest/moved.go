@@ -36,7 +36,7 @@ type inquiry struct {
 	most     int
 	cut      bool // some were not made
 	out      []string
-	fix      string
+	fix      plan.Fix
 	// cheapest is the least cost found for the pods without one thing, and that thing.
 	cheapest float64
 	dearest  string
@@ -45,7 +45,7 @@ type inquiry struct {
 // movedBy names what is to blame for the breaches. It tries three steps: what the pods themselves
 // require against the rule; each constraint of theirs and each setting of the pools without which
 // the rule holds; the result of forcing the pods to keep the rule.
-func (p *Plan) movedBy(r *Rule, breaches []Breach) (by []string, fix string) {
+func (p *Plan) movedBy(r *Rule, breaches []Breach) (by []string, fix plan.Fix) {
 	q := inquiry{plan: p, rule: r, subjects: r.choose(p.members), placed: map[string]bool{}, most: maxTries}
 	for _, m := range p.members {
 		q.placed[m.name] = m.site != nil
@@ -63,10 +63,10 @@ func (p *Plan) movedBy(r *Rule, breaches []Breach) (by []string, fix string) {
 		}
 	}
 	if len(q.broken) == 0 {
-		return nil, ""
+		return nil, plan.Fix{}
 	}
 	if q.contradictions(); len(q.out) > 0 {
-		return q.out, ""
+		return q.out, plan.Fix{}
 	}
 	q.givenUp()
 	q.loosen()
@@ -485,8 +485,8 @@ func (q *inquiry) refusals(plan *Plan, how string) {
 				q.say("pool %q, which refuses them%s: %s", r.Pool, how, r.Detail)
 			}
 		}
-		if plan == q.plan && q.fix == "" {
-			q.fix = plan.packed.Fix(m.class, reasons, false).Text
+		if plan == q.plan && q.fix.Text == "" {
+			q.fix = plan.packed.Fix(m.class, reasons, false)
 		}
 	}
 }

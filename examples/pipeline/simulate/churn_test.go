@@ -181,7 +181,7 @@ func TestSpotNeedsChoice(t *testing.T) {
 	assert.Empty(t, few.plan(t, giveback.Options{}).Commands, "not asked for")
 	r := few.plan(t, giveback.Options{SpotToSpot: true})
 	assert.Empty(t, r.Commands)
-	assert.Contains(t, r.Verdicts[0].Detail, "types of spot capacity would be cheaper, but 15 are required")
+	assert.Contains(t, r.Verdicts[0].Detail, "too few types of spot capacity would be cheaper (4): 15 are required")
 	many := tell(t, "{key: karpenter.k8s.aws/instance-category, operator: In, values: [c, m, r]}", spot)
 	many.node(t, "a", "m5.8xlarge", "spot", 2, "500m", "1Gi")
 	r = many.plan(t, giveback.Options{SpotToSpot: true})

@@ -73,7 +73,7 @@ func limitedPools(s scheduling.Snapshot) map[string]string {
 			}
 		}
 		if nodes+1 > limit.Value() {
-			out[name] = fmt.Sprintf("pool %s has all %d nodes that it may have (limits.nodes)", name, limit.Value())
+			out[name] = fmt.Sprintf("pool %s has as many nodes as it may have (limits.nodes: %d)", name, limit.Value())
 		}
 	}
 	return out

@@ -67,7 +67,7 @@ func scarcities() map[string]func(w *tight, spare int) string {
 		"static pool": func(w *tight, spare int) string {
 			w.Pools[0].Replicas = new(int64(len(w.Nodes)))
 			w.Pools[0].Limits = corev1.ResourceList{"nodes": *resource.NewQuantity(int64(len(w.Nodes)+spare), resource.DecimalSI)}
-			return fmt.Sprintf("pool default has all %d nodes that it may have (limits.nodes)", len(w.Nodes))
+			return fmt.Sprintf("pool default has as many nodes as it may have (limits.nodes: %d)", len(w.Nodes))
 		},
 		"static pool with a reservation": func(w *tight, spare int) string {
 			w.Pools[0].Replicas = new(int64(len(w.Nodes)))

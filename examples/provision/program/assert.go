@@ -13,6 +13,7 @@ import (
 	"github.com/joinery-sdk/joinery/examples/pipeline/ruletest"
 	"github.com/joinery-sdk/joinery/examples/pipeline/terminal"
 	"github.com/joinery-sdk/joinery/examples/plan"
+	lib "github.com/joinery-sdk/joinery/examples/plan/report"
 )
 
 // assertion is what became of a rule, as scripts read it.
@@ -68,8 +69,8 @@ func (o *options) assertRules(cmd *cobra.Command, out io.Writer, r *report, pack
 		for _, b := range res.Breaches {
 			a.Broken = append(a.Broken, breach(b))
 		}
-		if res.Fix != "" {
-			a.Fix = &fixJSON{Change: res.Fix, Verified: true}
+		if res.Fix.Text != "" {
+			a.Fix = r.shared(lib.FixOf(&res.Fix))
 		}
 		if a.Holds {
 			held++

@@ -43,6 +43,36 @@ func TestAssertionsAsData(t *testing.T) {
 	assert.True(t, got.Assertions[3].Holds)
 }
 
+// The fix of a broken rule has the fields of every fix, and is among all fixes once.
+func TestFixesOfBrokenRules(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"pods.yaml": `
+{apiVersion: karpenter.sh/v1, kind: NodePool, metadata: {name: default}, spec: {template: {spec: {}}}}
+---
+{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: a, resources: {requests: {cpu: "3000"}}}]}}
+`,
+		"rules.yaml": "- {pods: web, placed: true}\n",
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	for _, fixes := range []string{"some", "none"} {
+		res := run("", "--no-timing", "-f", dir+"/pods.yaml", "--assert", dir+"/rules.yaml", "-o", "json", "--fixes", fixes)
+		var got struct {
+			Fixes      []fixJSON   `json:"fixes"`
+			Assertions []assertion `json:"assertions"`
+		}
+		require.NoError(t, json.Unmarshal([]byte(res.stdout), &got), res.stderr)
+		require.Len(t, got.Fixes, 1, res.stdout)
+		fix := got.Fixes[0]
+		pods := fix.Pods
+		fix.Pods = nil
+		require.Len(t, got.Assertions, 1)
+		assert.Equal(t, &fix, got.Assertions[0].Fix)
+		assert.Equal(t, []string{"default/web"}, pods)
+	}
+}
+
 func TestAssertRefusesWhatMakesNoSense(t *testing.T) {
 	for _, args := range [][]string{{"--assert", "missing.yaml"}, {"--assert", "testdata"}, {"--assert", "testdata/assert-kept.txt"}, {"--assert", "x", "--diff", "y"}, {"--assert", "x", "--explain", "y"}} {
 		res := run("", args...)

@@ -135,7 +135,7 @@ func combinations() []inputs.Combination {
 		},
 		{
 			Flag: "rehearse", Does: "buys a plan from a simulated cloud", Outputs: []string{"wide", "json", "yaml"},
-			Without: []string{"assert", "rules-cost", "survives", "sizes", "headroom", "proof"},
+			Without: []string{"assert", "rules-cost", "survives", "sizes", "proof"},
 		},
 		{Flag: "assert", Does: "lists rules", Outputs: []string{"wide", "json", "yaml"}},
 		{Flag: "rules-cost", Does: "prints a table of rules", Outputs: []string{"json", "yaml", "html"}},

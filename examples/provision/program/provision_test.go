@@ -264,7 +264,7 @@ func TestGangsElsewhere(t *testing.T) {
 	require.Len(t, got.Gangs, 2)
 	late, train := got.Gangs[0], got.Gangs[1]
 	assert.Equal(t, 6, late.Waiting)
-	assert.Contains(t, late.Why, "group lab/late needs 6 pods at once")
+	assert.Contains(t, late.Why, "group lab/late needs 6 of its pods at once")
 	assert.Equal(t, "us-east-1a", train.Domain)
 	assert.Len(t, train.Nodes, train.NewNodes)
 	assert.InDelta(t, train.PricePerHour, train.LowerBoundPerHour, 1e-9)

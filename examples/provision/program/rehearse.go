@@ -171,6 +171,12 @@ func (o *options) rehearse(cmd *cobra.Command, out io.Writer, stdin io.Reader) e
 	}
 	r := newPurchaseReport(market, bought, o.fixes)
 	r.sample = o.Sample()
+	if len(o.buffers) > 0 {
+		if _, err := r.addBuffers(cmd.Context(), bought.Last, o.buffers); err != nil {
+			return err
+		}
+		inputs.Note(cmd.ErrOrStderr(), "the nodes of CapacityBuffers are planned after the purchase, without what was refused by then; they are not bought")
+	}
 	if !o.NoTiming {
 		r.addTiming(read, compile, solve)
 	}

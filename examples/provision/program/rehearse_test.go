@@ -54,3 +54,33 @@ func TestRehearsalForScripts(t *testing.T) {
 		assert.Equal(t, "on-demand", n.CapacityType)
 	}
 }
+
+// CapacityBuffers, of files or of --headroom, are planned in the cluster after the purchase, around what was refused.
+func TestBuffersOfARehearsal(t *testing.T) {
+	scarce := filepath.Join(t.TempDir(), "scarce.yaml")
+	require.NoError(t, os.WriteFile(scarce, []byte("capacity:\n- {match: karpenter.sh/capacity-type in (spot), free: 0}\n"), 0o600))
+	pods := filepath.Join(t.TempDir(), "pods.yaml")
+	require.NoError(t, os.WriteFile(pods, []byte(`
+{apiVersion: karpenter.sh/v1, kind: NodePool, metadata: {name: default}, spec: {template: {spec: {requirements: [{key: karpenter.sh/capacity-type, operator: In, values: [spot, on-demand]}]}}}}
+---
+{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: 2, selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}}, spec: {containers: [{name: a, resources: {requests: {cpu: "1"}}}]}}}}
+`), 0o600))
+	withBuffer := filepath.Join(t.TempDir(), "buffer.yaml")
+	require.NoError(t, os.WriteFile(withBuffer, []byte("{apiVersion: autoscaling.x-k8s.io/v1beta1, kind: CapacityBuffer, metadata: {name: spare}, spec: {replicas: 4, scalableRef: {apiGroup: apps, kind: Deployment, name: web}}}\n"), 0o600))
+	for _, args := range [][]string{{"-f", withBuffer}, {"--headroom", "Deployment/web=4"}} {
+		answer := run("", append(args, "-f", pods, "-o", "json", "--rehearse", scarce, "--now", "2026-01-31T12:00:00Z")...)
+		var got report
+		require.NoError(t, json.Unmarshal([]byte(answer.stdout), &got), answer.stderr)
+		require.Len(t, got.Buffers, 1)
+		b := got.Buffers[0]
+		assert.Equal(t, 4, b.Existing+b.New)
+		assert.Positive(t, b.New)
+		require.NotEmpty(t, b.Nodes)
+		for _, n := range b.Nodes {
+			assert.Equal(t, "on-demand", n.CapacityType)
+		}
+		assert.Contains(t, answer.stderr, "not bought")
+		answer = run("", append(args, "-f", pods, "--rehearse", scarce, "--now", "2026-01-31T12:00:00Z")...)
+		assert.Contains(t, answer.stdout, b.Buffer)
+	}
+}

@@ -24,7 +24,7 @@ type report struct {
 	ExistingNodes []existingNode  `json:"existingNodes"`
 	Unschedulable []unschedulable `json:"unschedulable"`
 	Ignored       []ignored       `json:"ignored"`
-	Fixes         []fixJSON       `json:"fixes,omitempty"` // each once, with the pods to change
+	Fixes         []fixJSON       `json:"fixes,omitempty"` // each once, with the pods to change; those of broken rules, too
 	Gangs         []lib.Gang      `json:"gangs,omitempty"`
 	BindingOrder  []string        `json:"bindingOrder"`
 	// After has, for each pod that has to wait, the leaving nodes that must be gone first.

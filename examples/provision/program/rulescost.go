@@ -65,7 +65,7 @@ func writeRulesCost(out io.Writer, style terminal.Style, r *rulecost.Report) err
 	}
 	fmt.Fprintf(out, "\nThe bill is %s a month. The cost of a rule is how much less the same pods would cost without it. What two rules both forbid costs nothing until both are lifted.\n", monthly(r.PerHour))
 	if ranked > 0 {
-		fmt.Fprintf(out, "%d more rules promised to save less and were not tried.\n", ranked)
+		fmt.Fprintf(out, "Not tried: %s that promised to save less.\n", terminal.Plural(ranked, "rule"))
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package history_test
+package recording_test
 
 import (
 	"bytes"
@@ -22,8 +22,31 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/joinery-sdk/joinery/examples/pipeline/history"
+	"github.com/joinery-sdk/joinery/examples/pipeline/history/recording"
 	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
 )
+
+func start() time.Time { return time.Date(2026, 1, 15, 8, 0, 0, 0, time.UTC) }
+
+// told is a history in words: for each change the time, the nodes, and the pods with their nodes.
+func told(h *history.History) string {
+	var out strings.Builder
+	last := ""
+	for _, o := range h.Observations {
+		var state strings.Builder
+		for _, n := range o.Nodes {
+			fmt.Fprintf(&state, " [%s]", n.Name)
+		}
+		for _, p := range o.Pods {
+			fmt.Fprintf(&state, " %s@%s", p.Name, p.Spec.NodeName)
+		}
+		if now := state.String(); now != last {
+			fmt.Fprintf(&out, "%s%s\n", o.At.Format("15:04:05"), now)
+			last = now
+		}
+	}
+	return out.String()
+}
 
 // recorder writes a history as kwokctl does: objects, then patches, each with a strategic merge of what changed, and times as offsets.
 type recorder struct {
@@ -156,14 +179,14 @@ func TestRecordingsTellWhatAuditLogsTell(t *testing.T) {
 		expected, err := history.New(nil, want, until)
 		require.NoError(t, err)
 
-		log, first, err := history.Split(history.Log{Name: "rec", Data: strings.NewReader(strings.Join(rec.docs, "---\n"))}, began)
+		log, first, err := recording.Split(history.Log{Name: "rec", Data: strings.NewReader(strings.Join(rec.docs, "---\n"))}, began)
 		require.NoError(t, err)
 		require.NotNil(t, first)
 		cluster, err := manifests.Parse([]manifests.File{*first}, nil)
 		require.NoError(t, err)
 		got, err := history.ReadLogs(cluster, []history.Log{log}, &history.Options{Until: until})
 		require.NoError(t, err)
-		require.Equal(t, merged(told(expected)), merged(told(got)), "seed %d", seed)
+		require.Equal(t, told(expected), told(got), "seed %d", seed)
 		last := got.Observations[len(got.Observations)-1]
 		for i, p := range expected.Observations[len(expected.Observations)-1].Pods {
 			require.Equal(t, p.Spec, last.Pods[i].Spec, "seed %d: patches are merged as strategic merges", seed)
@@ -188,9 +211,9 @@ func TestOpen(t *testing.T) {
 	require.NoError(t, z.Close())
 	files := []string{filepath.Join(dir, "rec.yaml.gz"), filepath.Join(dir, "audit.log")}
 	require.NoError(t, os.WriteFile(files[0], packed.Bytes(), 0o600))
-	require.NoError(t, os.WriteFile(files[1], []byte(event(1, "create", "nodes", "b", `,"responseObject":{"kind":"Node","metadata":{"name":"b"}}`)), 0o600))
+	require.NoError(t, os.WriteFile(files[1], []byte(`{"kind":"Event","apiVersion":"audit.k8s.io/v1","stage":"ResponseComplete","verb":"create","objectRef":{"resource":"nodes","name":"b"},"stageTimestamp":"2026-01-15T08:00:01Z","responseObject":{"kind":"Node","metadata":{"name":"b"}}}`), 0o600))
 
-	logs, objects, closed, err := history.Open(files, start())
+	logs, objects, closed, err := recording.Open(files, start())
 	defer closed()
 	require.NoError(t, err)
 	require.Len(t, objects, 1)
@@ -199,13 +222,15 @@ func TestOpen(t *testing.T) {
 	assert.Equal(t, start().Add(-time.Hour), cluster.Nodes[0].CreationTimestamp.UTC())
 	h, err := history.ReadLogs(cluster, logs, nil)
 	require.NoError(t, err)
-	assert.Equal(t, "08:00:00-08:01:00 [a]\n08:01:00-08:03:00 [a] [b]\n08:03:00-08:04:00 [a] [b]\n", told(h))
+	assert.Equal(t, "08:00:00 [a]\n08:01:00 [a] [b]\n", told(h))
+	assert.Equal(t, start().Add(4*time.Minute), h.Until)
+	assert.Equal(t, start().Add(3*time.Minute), h.Observations[2].At)
 	assert.True(t, h.Observations[2].Nodes[0].Spec.Unschedulable)
 	assert.Equal(t, []string{
 		"changes of daemonsets, ignored because the manifests decide: 1",
 		"patches of pods that the recording does not have: 1",
 	}, h.Notes)
-	_, _, closed, err = history.Open([]string{filepath.Join(dir, "nothing")}, start())
+	_, _, closed, err = recording.Open([]string{filepath.Join(dir, "nothing")}, start())
 	closed()
 	assert.ErrorContains(t, err, "nothing")
 }
@@ -217,18 +242,19 @@ func TestBadRecordings(t *testing.T) {
 		return node + "---\napiVersion: action.kwok.x-k8s.io/v1alpha1\ndurationNanosecond: 1\nkind: ResourcePatch\nmethod: " + method + "\nresource: {resource: nodes, version: v1}\ntarget: {name: a}\ntemplate: " + template + "\n"
 	}
 	for text, want := range map[string]string{
-		node + "---\nkind: [\n":                    "rec:6: ",
-		node + "---\nkind: {a: 1}\n":               "rec:6: ",
-		change("replace", "{}"):                    "rec:6: replace of nodes /a: unknown method: want create, patch or delete",
-		change("patch", "{spec: {taints: wrong}}"): "rec:6: patch of nodes /a: ",
-		change("patch", "wrong"):                   "rec:6: patch of nodes /a: ",
+		node + "---\nkind: [\n":                       "rec:6: ",
+		node + "---\nkind: {a: 1}\n":                  "rec:6: ",
+		change("replace", "{}"):                       "rec:6: replace of nodes /a: unknown method: want create, patch or delete",
+		change("patch", "{spec: {taints: wrong}}"):    "rec:6: patch of nodes /a: ",
+		change("patch", "wrong"):                      "rec:6: patch of nodes /a: ",
+		change("patch", "{spec: {unschedulable: 1}}"): "rec:6: patch of nodes /a: the object: ",
 	} {
-		_, _, err := history.Split(history.Log{Name: "rec", Data: strings.NewReader(text)}, start())
+		_, _, err := recording.Split(history.Log{Name: "rec", Data: strings.NewReader(text)}, start())
 		assert.ErrorContains(t, err, want, text)
 	}
-	_, _, err := history.Split(history.Log{Name: "rec", Data: strings.NewReader("\x1f\x8bwrong")}, start())
+	_, _, err := recording.Split(history.Log{Name: "rec", Data: strings.NewReader("\x1f\x8bwrong")}, start())
 	assert.ErrorContains(t, err, "rec: unexpected EOF")
-	log, objects, err := history.Split(logs("")[0], start())
+	log, objects, err := recording.Split(history.Log{Name: "log", Data: strings.NewReader("")}, start())
 	require.NoError(t, err)
 	assert.Nil(t, objects)
 	_, err = history.ReadLogs(nil, []history.Log{log}, nil)

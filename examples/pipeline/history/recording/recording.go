@@ -1,4 +1,7 @@
-package history
+// Package recording reads recordings of kwokctl as logs for package history. It is apart because it
+// applies strategic merge patches, and what does that takes long to compile. Only programs that read
+// recordings import it.
+package recording
 
 import (
 	"bufio"
@@ -9,11 +12,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -22,13 +25,14 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 
+	"github.com/joinery-sdk/joinery/examples/pipeline/history"
 	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
 )
 
-// Open opens files for [ReadLogs], which may be compressed with gzip. [Split] splits each recording
-// of kwokctl; its objects are for [manifests.Parse]. The files stay open until closed is called.
-// closed is never nil.
-func Open(names []string, began time.Time) (logs []Log, objects []manifests.File, closed func(), err error) {
+// Open opens files for [history.ReadLogs], which may be compressed with gzip. [Split] splits each
+// recording of kwokctl; its objects are for [manifests.Parse]. The files stay open until closed is
+// called. closed is never nil.
+func Open(names []string, began time.Time) (logs []history.Log, objects []manifests.File, closed func(), err error) {
 	var open []*os.File
 	closed = func() {
 		for _, f := range open {
@@ -41,7 +45,7 @@ func Open(names []string, began time.Time) (logs []Log, objects []manifests.File
 			return nil, nil, closed, err
 		}
 		open = append(open, f)
-		log, first, err := Split(Log{Name: name, Data: f}, began)
+		log, first, err := Split(history.Log{Name: name, Data: f}, began)
 		if err != nil {
 			return nil, nil, closed, err
 		}
@@ -61,39 +65,42 @@ var ofRecording = regexp.MustCompile(`(?m)^apiVersion: `)
 
 // Split reads the output of "kwokctl snapshot export --record": YAML with the objects at the start,
 // and then a ResourcePatch of action.kwok.x-k8s.io/v1alpha1 for each change. It returns the changes
-// as a log and the objects, if there are any, as manifests.
+// as an audit log and the objects, if there are any, as manifests.
 //
 // A recording does not say when it began, and all its times are relative to that moment. The zero
 // time means the beginning of 1970. Any other file is returned unchanged and without manifests, but
 // decompressed if it was compressed with gzip. The error names the line that does not belong to a
 // recording.
-func Split(l Log, began time.Time) (Log, *manifests.File, error) {
+func Split(l history.Log, began time.Time) (history.Log, *manifests.File, error) {
 	data := bufio.NewReaderSize(l.Data, looksAhead)
 	if magic, _ := data.Peek(2); bytes.Equal(magic, []byte{0x1f, 0x8b}) {
 		plain, err := gzip.NewReader(data)
 		if err != nil {
-			return Log{}, nil, fmt.Errorf("%s: %w", l.Name, err)
+			return history.Log{}, nil, fmt.Errorf("%s: %w", l.Name, err)
 		}
 		data = bufio.NewReaderSize(plain, looksAhead)
 	}
 	top, _ := data.Peek(looksAhead) // an error shows again when the file is read
 	if first := bytes.TrimLeft(top, " \t\r\n"); len(first) == 0 || first[0] == '{' || !ofRecording.Match(top) {
-		return Log{Name: l.Name, Data: data}, nil, nil
+		return history.Log{Name: l.Name, Data: data}, nil, nil
 	}
 	if began.IsZero() {
 		began = time.Unix(0, 0)
 	}
-	r := recording{name: l.Name, began: began.UTC(), objects: map[string]json.RawMessage{}, told: logReader{unread: map[string]int{}}}
+	r := recording{name: l.Name, began: began.UTC(), objects: map[string]json.RawMessage{}, unknown: map[string]int{}}
 	if err := r.read(data); err != nil {
-		return Log{}, nil, err
+		return history.Log{}, nil, err
 	}
 	if len(r.patches) == 0 {
-		return Log{}, nil, fmt.Errorf("%s: YAML without a ResourcePatch is not a recording of kwokctl: want a log, or one of its recordings", l.Name)
+		return history.Log{}, nil, fmt.Errorf("%s: YAML without a ResourcePatch is not a recording of kwokctl: want a log, or one of its recordings", l.Name)
 	}
 	if err := r.replay(); err != nil {
-		return Log{}, nil, err
+		return history.Log{}, nil, err
 	}
-	log := Log{Name: l.Name, Data: strings.NewReader(""), recorded: &r.told}
+	log := history.Log{Name: l.Name, Data: &r.log}
+	for _, resource := range slices.Sorted(maps.Keys(r.unknown)) {
+		log.Notes = append(log.Notes, fmt.Sprintf("patches of %s that the recording does not have: %d", resource, r.unknown[resource]))
+	}
 	if r.first.Len() == 0 {
 		return log, nil, nil
 	}
@@ -127,7 +134,8 @@ type recording struct {
 	first   bytes.Buffer // objects
 	objects map[string]json.RawMessage
 	patches []patch
-	told    logReader
+	log     bytes.Buffer   // the patches as audit events
+	unknown map[string]int // patches of objects that are not known, by resource
 }
 
 // offset matches the form in which kwokctl writes each time of an object.
@@ -192,30 +200,20 @@ func (r *recording) document(text []byte, line int) error {
 	return nil
 }
 
-// replay applies the patches in the order of time.
+// replay writes the patches as audit events in the order of time.
 func (r *recording) replay() error {
-	r.told.seen(r.began)
+	if err := r.event(r.began, &patch{}, "get", nil); err != nil { // the log begins when the recording began
+		return err
+	}
 	for i := range r.patches {
 		p := &r.patches[i]
-		at := r.began.Add(p.After)
-		r.told.seen(at)
-		if p.Resource.Group != "" || p.Resource.Resource != "pods" && p.Resource.Resource != "nodes" {
-			r.told.aside(p.Resource.Resource)
-			continue
+		verb, object := p.Method, json.RawMessage(nil)
+		var err error
+		if p.Resource.Group == "" && (p.Resource.Resource == "pods" || p.Resource.Resource == "nodes") {
+			verb, object, err = r.apply(p)
 		}
-		if p.Method == "delete" {
-			delete(r.objects, p.key())
-			r.told.gone(at, p.Resource.Resource, p.Target.Namespace, p.Target.Name)
-			continue
-		}
-		object, err := r.patched(p)
-		if err == nil && object != nil {
-			r.objects[p.key()] = object
-			if p.Resource.Resource == "pods" && goes(object) { // as in an audit log, it counts as gone when its deletion is requested
-				r.told.gone(at, "pods", p.Target.Namespace, p.Target.Name)
-				continue
-			}
-			err = r.told.object(at, p.Resource.Resource, p.Target.Namespace, p.Target.Name, object)
+		if err == nil {
+			err = r.event(r.began.Add(p.After), p, verb, object)
 		}
 		if err != nil {
 			return fmt.Errorf("%s:%d: %s of %s: %w", r.name, p.line, p.Method, p.key(), err)
@@ -224,25 +222,43 @@ func (r *recording) replay() error {
 	return nil
 }
 
-// patched returns the object after the patch, or nil if it is not known what it was before.
-func (r *recording) patched(p *patch) (json.RawMessage, error) {
-	switch before := r.objects[p.key()]; {
-	case p.Method == "create":
-		return p.Template, nil
-	case p.Method != "patch":
-		return nil, errors.New("unknown method: want create, patch or delete")
-	case before == nil:
-		r.told.unread[fmt.Sprintf("patches of %s that the recording does not have", p.Resource.Resource)]++
-		return nil, nil
-	case p.Resource.Resource == "pods":
-		return strategicpatch.StrategicMergePatch(before, p.Template, corev1.Pod{})
-	default:
-		return strategicpatch.StrategicMergePatch(before, p.Template, corev1.Node{})
-	}
+// event writes an event. One that changes nothing still says that the log reaches to its moment.
+func (r *recording) event(at time.Time, p *patch, verb string, object json.RawMessage) error {
+	return json.NewEncoder(&r.log).Encode(map[string]any{
+		"kind": "Event", "apiVersion": "audit.k8s.io/v1", "stage": "ResponseComplete", "stageTimestamp": at, "verb": verb, "responseObject": object,
+		"objectRef": map[string]string{"apiGroup": p.Resource.Group, "resource": p.Resource.Resource, "namespace": p.Target.Namespace, "name": p.Target.Name},
+	})
 }
 
-// goes reports whether the deletion of the object was requested.
-func goes(object json.RawMessage) bool {
-	var o metav1.PartialObjectMetadata
-	return json.Unmarshal(object, &o) == nil && o.DeletionTimestamp != nil
+// apply returns the change of a pod or a node as a verb and the object after it. The verb is "get"
+// if it is not known what the object was before.
+func (r *recording) apply(p *patch) (verb string, object json.RawMessage, err error) {
+	var kind any = &corev1.Pod{}
+	if p.Resource.Resource == "nodes" {
+		kind = &corev1.Node{}
+	}
+	switch before := r.objects[p.key()]; {
+	case p.Method == "delete":
+		delete(r.objects, p.key())
+		return "delete", nil, nil
+	case p.Method == "create":
+		object = p.Template
+	case p.Method != "patch":
+		return "", nil, errors.New("unknown method: want create, patch or delete")
+	case before == nil:
+		r.unknown[p.Resource.Resource]++
+		return "get", nil, nil
+	default:
+		if object, err = strategicpatch.StrategicMergePatch(before, p.Template, kind); err != nil {
+			return "", nil, err
+		}
+	}
+	if err := json.Unmarshal(object, kind); err != nil {
+		return "", nil, fmt.Errorf("the object: %w", err)
+	}
+	r.objects[p.key()] = object
+	if pod, is := kind.(*corev1.Pod); is && pod.DeletionTimestamp != nil {
+		return "delete", nil, nil // as in an audit log, it counts as gone when its deletion is requested
+	}
+	return p.Method, object, nil
 }
