@@ -72,8 +72,8 @@ type Question struct {
 	// leaving node frees, or what pending pods would take. A plan asks this only if the same
 	// question without Freed has no answer. See [Answer.Freed].
 	Freed bool
-	// Thorough asks the simulator to work longer for a cheaper answer, because the change is likely
-	// to be made.
+	// Thorough asks the simulator to work longer for an answer, or for a cheaper one, because the
+	// change is likely to be made.
 	Thorough bool
 	// Moves, if not nil, maps each pod to its node, and Buy lists the nodes to buy. The simulator
 	// then only looks for a right order. With Elsewhere, a pod that its node refuses may go to

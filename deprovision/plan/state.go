@@ -485,6 +485,10 @@ func (p *planner) askDue(q *Question) Answer {
 		a = p.ask(*q)
 	}
 	if !a.OK() {
+		q.Thorough = true
+		a = p.ask(*q)
+	}
+	if !a.OK() {
 		q.LeaveDomains = true
 		a = p.ask(*q)
 	}

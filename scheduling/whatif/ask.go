@@ -80,6 +80,9 @@ type Question struct {
 	// pending pods do. As long as one of these has no node, a domain gets no more of the pods than it
 	// had when the cluster was compiled, or than the skew allows beside an empty domain.
 	LeaveDomains bool
+	// Thorough says that pods may be bought nodes although existing nodes accept them, if other pods
+	// have no place otherwise. A question without an answer then costs about three times as much.
+	Thorough bool
 	// Explain asks for [Answer.Why], which costs a look at every node.
 	Explain bool
 }
@@ -233,7 +236,9 @@ func (c *Cluster) Ask(ctx context.Context, q Question) Answer {
 	if q.Place != nil {
 		left = b.place(moving)
 	} else if left = b.settle(mark, moving, nil); len(left) > 0 {
-		left = b.colocate(mark, left)
+		if left = b.colocate(mark, left); len(left) > 0 && q.Thorough {
+			left = b.instead(mark, left)
+		}
 	}
 	if len(left) == 0 && q.Freed {
 		if a.Freed, waits = b.takes(removed); waits != "" {

@@ -42,8 +42,15 @@ func (b *buying) colocate(mark int, left []int32) []int32 {
 			}
 		}
 	}
+	b.redo(mark, best)
+	return left
+}
+
+// redo replaces everything after the mark.
+func (b *buying) redo(mark int, ops []op) {
+	e := b.e
 	b.undo(mark)
-	for _, o := range best {
+	for _, o := range ops {
 		e.do(o)
 		if o.kind == opAdd {
 			b.bought = append(b.bought, int32(len(e.nodes)-1))
@@ -52,6 +59,25 @@ func (b *buying) colocate(mark int, left []int32) []int32 {
 			b.bought = slices.DeleteFunc(b.bought, func(n int32) bool { return n == o.node })
 		}
 	}
+}
+
+// instead buys nodes for all pods with constraints between pods, and then for all pods, because those
+// that took room on existing nodes may have kept others from a place. It returns the unplaced pods,
+// which are those given if neither places all.
+func (b *buying) instead(mark int, left []int32) []int32 {
+	e, before, last := b.e, slices.Clone(b.e.journal[mark:]), 0
+	for _, all := range []bool{false, true} {
+		apart := slices.DeleteFunc(slices.Clone(b.moving), func(p int32) bool { return !all && e.classOf(p).plain() })
+		if len(apart) == last || b.q.MaxNodes == 0 || e.ctx.Err() != nil {
+			continue
+		}
+		last = len(apart)
+		b.undo(mark)
+		if len(b.settle(mark, slices.DeleteFunc(slices.Clone(b.moving), func(p int32) bool { return slices.Contains(apart, p) }), apart)) == 0 {
+			return nil
+		}
+	}
+	b.redo(mark, before)
 	return left
 }
 
