@@ -50,7 +50,7 @@ func (d *drawer) pod(app int, name string, rich float64) *corev1.Pod {
 	yes := true
 	p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: own, UID: uid(own), Controller: &yes}}
 	c := corev1.Container{Name: "c", Image: image}
-	c.Resources.Requests = amounts(pick(d, "100m", "500m", "900m", "1", "1500m", "2", "3500m"), pick(d, "256Mi", "1Gi", "2Gi", "4Gi", "7Gi"))
+	c.Resources.Requests = amounts(pick(d, "100m", "300m", "500m", "900m", "1", "1500m", "2", "3500m"), pick(d, "256Mi", "512Mi", "1Gi", "2Gi", "4Gi"))
 	if d.feature(0.1) {
 		port := corev1.ContainerPort{ContainerPort: 8080, HostPort: pick(d, int32(8080), 9090), Protocol: corev1.ProtocolTCP}
 		if d.chance(0.3) {
@@ -148,7 +148,7 @@ func (d *drawer) topology() string {
 func (d *drawer) selector(own string, others float64) *metav1.LabelSelector {
 	app := own
 	if d.chance(others) {
-		app = pick(d, fmt.Sprint("app-", d.r.IntN(d.apps)), "full")
+		app = pick(d, fmt.Sprint("app-", d.r.IntN(d.apps)), fmt.Sprint("app-", d.r.IntN(d.apps)), "full")
 	}
 	s := &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}
 	switch {

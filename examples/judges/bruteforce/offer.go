@@ -124,15 +124,15 @@ func Budgets(s scheduling.Snapshot) []Budget {
 	return out
 }
 
-// take returns the budget after one more node, and whether it allows that.
-func (b Budget) take(o *Offer) (Budget, bool) {
+// Take returns the budget after one more node, and whether it allows that.
+func (b Budget) Take(n *corev1.Node) (Budget, bool) {
 	if b.Nodes >= 0 {
 		if b.Nodes--; b.Nodes < 0 {
 			return b, false
 		}
 	}
 	if b.CPU >= 0 {
-		if b.CPU -= o.Node.Status.Capacity.Cpu().MilliValue(); b.CPU < 0 {
+		if b.CPU -= n.Status.Capacity.Cpu().MilliValue(); b.CPU < 0 {
 			return b, false
 		}
 	}

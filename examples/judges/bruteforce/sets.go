@@ -42,7 +42,7 @@ func (x *Search) sets(want []int, priced bool, below *int64, visit func(bought [
 			if priced && (cost >= *below || need[0] > 0 && float64(price)+float64(need[0])*rest[i] > float64(*below)+1) {
 				continue
 			}
-			after, ok := budgets[o.Pool].take(o)
+			after, ok := budgets[o.Pool].Take(o.Node)
 			if !ok {
 				continue
 			}
