@@ -42,8 +42,7 @@ func (out *outcome) tryFixes(ctx context.Context, w way, p *plan.Plan) {
 			if len(want) > 0 {
 				out.wrong = append(out.wrong, fmt.Sprintf("with the fix %q there is no place for %v", f.Text, slices.Sorted(maps.Keys(want))))
 			} else if more := again.Cost().Dollars() - p.Cost().Dollars(); more > f.PerHour+1e-6 {
-				out.dearer++
-				out.fixSeeds = append(out.fixSeeds, fmt.Sprintf("%s: adds $%.4f, not $%.4f", f.Text, more, f.PerHour))
+				out.dear = append(out.dear, fmt.Sprintf("%s: adds $%.4f, not $%.4f", f.Text, more, f.PerHour))
 			}
 		}
 	}

@@ -3,6 +3,7 @@ package bruteforce_test
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -15,8 +16,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/joinery-sdk/joinery/examples/judges/bruteforce"
+	"github.com/joinery-sdk/joinery/examples/judges/kubejudge"
 	"github.com/joinery-sdk/joinery/examples/plan"
 	"github.com/joinery-sdk/joinery/scheduling"
 )
@@ -70,12 +73,14 @@ type outcome struct {
 	// kube-scheduler.
 	more  [2]string
 	saved [2]float64
-	// fixes were tried, and dearer cost more than was said.
-	fixes, dearer int
-	fixSeeds      []string
+	// choices are bounds of the plan's own domains that were compared.
+	choices int
+	// fixes were tried, and dear are those that cost more than was said.
+	fixes int
+	dear  []string
 }
 
-func look(ctx context.Context, w way, fixes bool) (out outcome) {
+func look(ctx context.Context, w way) (out outcome) {
 	p, err := plan.Make(ctx, w.snapshot, w.options)
 	if err != nil {
 		return outcome{err: err}
@@ -92,36 +97,92 @@ func look(ctx context.Context, w way, fixes bool) (out outcome) {
 	for _, u := range p.Unplaced() {
 		out.refused += len(u.Pods)
 	}
-	cost, bound := bruteforce.Billionths(p.Cost().Dollars()), bruteforce.Billionths(p.Bound.Price.Dollars())
 	for i, counting := range []bruteforce.Counting{w.counting, bruteforce.WithNodes} {
-		if out.refused > 0 {
-			x := bruteforce.NewSearch(w.snapshot, counting, *work)
-			if counts := x.Most(placed); counts != nil {
-				out.more[i] = x.Describe(counts)
-			}
-			out.count(x)
-		}
-		x := bruteforce.NewSearch(w.snapshot, counting, *work)
-		least, offers, ok := x.Cheapest(placed, cost+1) // the plan itself is one answer
-		switch {
-		case ok:
-			if cost > 0 {
-				out.saved[i] = 100 - 100*float64(least)/float64(cost)
-			}
-			if least < bound {
-				out.wrong = append(out.wrong, fmt.Sprintf("the bound is %v, but these nodes cost %d: %s", p.Bound.Price, least, names(offers)))
-			}
-		case x.Left >= 0 && counting == bruteforce.WithNodes:
-			out.wrong = append(out.wrong, "the search does not find the plan")
-		case x.Left >= 0:
-			out.closed = true
-		}
-		out.count(x)
+		out.search(ctx, w, p, placed, i, counting)
 	}
-	if fixes {
+	out.choice(ctx, w, p, placed)
+	if w.options == nil {
 		out.tryFixes(ctx, w, p)
 	}
 	return out
+}
+
+// search compares the plan with what a search finds.
+func (out *outcome) search(ctx context.Context, w way, p *plan.Plan, placed []*corev1.Pod, i int, counting bruteforce.Counting) {
+	if out.refused > 0 {
+		x := bruteforce.NewSearch(w.snapshot, counting, nil, *work)
+		if a := x.Most(placed); a != nil {
+			out.more[i] = told(a)
+			out.accepted(ctx, w.snapshot, a)
+		}
+		out.count(x)
+	}
+	cost, bound := bruteforce.Billionths(p.Cost().Dollars()), bruteforce.Billionths(p.Bound.Price.Dollars())
+	x := bruteforce.NewSearch(w.snapshot, counting, nil, *work)
+	a := x.Cheapest(placed, cost+1) // the plan itself is one answer
+	out.count(x)
+	switch {
+	case a != nil:
+		if may := float64(cost) - premium(p); may > float64(a.Price)*(1+1e-9) && !weighted(w.snapshot) {
+			out.saved[i] = 100 * (may - float64(a.Price)) / float64(cost)
+		}
+		if a.Price < cost {
+			out.accepted(ctx, w.snapshot, a)
+		}
+		if a.Price < bound {
+			out.wrong = append(out.wrong, fmt.Sprintf("the bound is %v, but this costs less: %s", p.Bound.Price, told(a)))
+		}
+	case x.Left >= 0 && counting == bruteforce.WithNodes:
+		out.wrong = append(out.wrong, "the search does not find the plan")
+	case x.Left >= 0:
+		out.closed = true
+	}
+}
+
+// choice compares the bound for the plan's own domains with pods that are tied to the values of all
+// labels that any pod asks about.
+func (out *outcome) choice(ctx context.Context, w way, p *plan.Plan, placed []*corev1.Pod) {
+	bound := bruteforce.Billionths(p.Bound.Choice.Dollars())
+	if w.name != "level" || bound == 0 {
+		return
+	}
+	nodes := map[string]*corev1.Node{}
+	for _, n := range w.snapshot.Nodes {
+		nodes[n.Name] = n
+	}
+	for _, n := range p.NewNodes() {
+		nodes[n.Name] = n.Node()
+	}
+	at := map[*corev1.Pod]*corev1.Node{}
+	for _, b := range p.Bindings() {
+		at[b.Pod] = nodes[b.Node]
+	}
+	x := bruteforce.NewSearch(w.snapshot, bruteforce.WithNodes, func(pod *corev1.Pod) map[string]string {
+		n, ok := at[pod]
+		if !ok {
+			return nil
+		}
+		ties := map[string]string{}
+		for _, key := range []string{corev1.LabelTopologyZone, "karpenter.sh/capacity-type", "karpenter.sh/nodepool", corev1.LabelInstanceTypeStable, labelRack, labelGeneration} {
+			if key != corev1.LabelInstanceTypeStable || asks(w.snapshot, key) {
+				ties[key] = n.Labels[key]
+			}
+		}
+		return ties
+	}, *work)
+	out.choices++
+	if a := x.Cheapest(placed, bound); a != nil {
+		out.accepted(ctx, w.snapshot, a)
+		out.wrong = append(out.wrong, fmt.Sprintf("the bound for these domains is %v, but this costs less: %s", p.Bound.Choice, told(a)))
+	}
+}
+
+// asks reports whether a constraint of a pod is over the key.
+func asks(s scheduling.Snapshot, key string) bool {
+	return slices.ContainsFunc(s.Pods, func(p *corev1.Pod) bool {
+		text, err := json.Marshal(p.Spec)
+		return err != nil || strings.Contains(string(text), key)
+	})
 }
 
 func (out *outcome) count(x *bruteforce.Search) {
@@ -131,26 +192,61 @@ func (out *outcome) count(x *bruteforce.Search) {
 	}
 }
 
-func names(offers []bruteforce.Offer) string {
-	var out []string
-	for _, o := range offers {
+// premium is how much the plan may pay for all preferences of its pods together.
+func premium(p *plan.Plan) (sum float64) {
+	if p.Problem.Options().IgnorePreferences {
+		return 0
+	}
+	for _, b := range p.Bindings() {
+		class, _ := p.Problem.Class(b.Pod.Namespace, b.Pod.Name)
+		given, kept := p.GivenUp(b.Pod)
+		sum += float64(len(given)+len(kept)) * p.Problem.Options().PreferenceShare() * p.Problem.PodPrice(class) * 1e9
+	}
+	return sum
+}
+
+// weighted says that pools may be preferred whatever they cost.
+func weighted(s scheduling.Snapshot) bool {
+	return slices.ContainsFunc(s.Pools, func(p scheduling.Pool) bool { return p.Weight != s.Pools[0].Weight })
+}
+
+// accepted asks kube-scheduler whether a search's answer is right.
+func (out *outcome) accepted(ctx context.Context, s scheduling.Snapshot, a *bruteforce.Answer) {
+	c := clusterOf(s)
+	for i, o := range a.Bought {
+		n := o.Node.DeepCopy()
+		n.Name = fmt.Sprint("bought-", i)
+		n.Labels[corev1.LabelHostname] = n.Name
+		c.add(n)
+	}
+	var binds []kubejudge.Binding
+	for i, pod := range a.Pods {
+		binds = append(binds, kubejudge.Binding{Pod: types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, Node: c.nodes[a.Nodes[i]].Name})
+	}
+	verdict, err := kubejudge.Judge(ctx, c.scenario(), binds)
+	if err != nil || !verdict.Valid() {
+		out.wrong = append(out.wrong, fmt.Sprintf("kube-scheduler refuses what the search has found: %s: %v %v", told(a), verdict, err))
+	}
+}
+
+// told is an answer in words.
+func told(a *bruteforce.Answer) string {
+	out := []string{fmt.Sprintf("$%.4f", float64(a.Price)/1e9)}
+	for i, o := range a.Bought {
 		l := o.Node.Labels
-		out = append(out, fmt.Sprintf("%s in %s %s of %s at %d", o.Node.Name, l[corev1.LabelTopologyZone], l["karpenter.sh/capacity-type"], l["karpenter.sh/nodepool"], o.Price))
+		out = append(out, fmt.Sprintf("bought-%d: %s in %s %s of %s at $%.4f", i, o.Node.Name, l[corev1.LabelTopologyZone], l["karpenter.sh/capacity-type"], l["karpenter.sh/nodepool"], float64(o.Price)/1e9))
+	}
+	for i, pod := range a.Pods {
+		out = append(out, fmt.Sprintf("%s to node %d", pod.Name, a.Nodes[i]))
 	}
 	return strings.Join(out, ", ")
 }
 
 // violations are the binds of the plan, in its order, that the model refuses.
 func violations(s scheduling.Snapshot, p *plan.Plan) (wrong []string) {
-	c := cluster{snapshot: s, nodes: slices.Clone(s.Nodes)}
-	pending := map[string]bool{}
-	for _, pod := range s.Pods {
-		if pod.Spec.NodeName == "" {
-			c.pending = append(c.pending, pod)
-			pending[pod.Namespace+"/"+pod.Name] = true
-		} else {
-			c.running = append(c.running, pod)
-		}
+	c, pending := clusterOf(s), map[string]bool{}
+	for _, pod := range c.pending {
+		pending[pod.Namespace+"/"+pod.Name] = true
 	}
 	offers := bruteforce.Offers(s)
 	for _, n := range p.NewNodes() {
@@ -159,7 +255,7 @@ func violations(s scheduling.Snapshot, p *plan.Plan) (wrong []string) {
 		}
 		c.add(n.Node())
 	}
-	m := bruteforce.New(c.nodes, nil, slices.Concat(c.running, c.pending))
+	m := bruteforce.New(c.nodes, nil, slices.Concat(c.running, c.pending), nil)
 	st := m.Start()
 	for _, b := range p.Bindings() {
 		name := b.Pod.Namespace + "/" + b.Pod.Name
@@ -201,8 +297,8 @@ func overLimits(s scheduling.Snapshot, p *plan.Plan) (wrong []string) {
 // total is what became of all problems planned in one way.
 type total struct {
 	plans, placed, refused, incomplete, searches, wrong int
-	fixes, dearer, closed                               int
-	fixSeeds                                            []string
+	fixes, closed, choices                              int
+	dear                                                []string
 	more                                                [2][]string // seeds
 	saved                                               [2][]saving
 }
@@ -216,12 +312,12 @@ func (all *total) add(seed uint64, o outcome) {
 	all.plans++
 	all.placed, all.refused = all.placed+o.placed, all.refused+o.refused
 	all.incomplete, all.searches = all.incomplete+o.incomplete, all.searches+o.searches
-	all.fixes, all.dearer, all.wrong = all.fixes+o.fixes, all.dearer+o.dearer, all.wrong+len(o.wrong)
+	all.fixes, all.choices, all.wrong = all.fixes+o.fixes, all.choices+o.choices, all.wrong+len(o.wrong)
 	if o.closed {
 		all.closed++
 	}
-	for _, text := range o.fixSeeds {
-		all.fixSeeds = append(all.fixSeeds, fmt.Sprintf("%d: %s", seed, text))
+	for _, text := range o.dear {
+		all.dear = append(all.dear, fmt.Sprintf("%d: %s", seed, text))
 	}
 	for i := range all.more {
 		if o.more[i] != "" {
@@ -235,8 +331,8 @@ func (all *total) add(seed uint64, o outcome) {
 
 func (all *total) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d plans, %d pods placed and %d refused; %d of them without some domains for sale; %d of %d searches gave up; %d fixes, %d dearer than said %q",
-		all.plans, all.placed, all.refused, all.closed, all.incomplete, all.searches, all.fixes, all.dearer, all.fixSeeds)
+	fmt.Fprintf(&b, "%d plans, %d pods placed and %d refused; %d of them without some domains for sale; %d of %d searches gave up; %d bounds of choices, %d fixes, dearer than said: %q",
+		all.plans, all.placed, all.refused, all.closed, all.incomplete, all.searches, all.choices, all.fixes, all.dear)
 	for i, how := range []string{"with the domains of the plan", "as kube-scheduler counts"} {
 		fmt.Fprintf(&b, "\n  %s: %d place more pods %v", how, len(all.more[i]), all.more[i][:min(10, len(all.more[i]))])
 		list, sum := all.saved[i], 0.0
@@ -261,8 +357,8 @@ func TestPlansAgainstSearch(t *testing.T) {
 	}
 	outcomes := make([][]outcome, n)
 	inParallel(n, func(i int) {
-		for k, w := range ways(bruteforce.Draw(*from + uint64(i))) {
-			outcomes[i] = append(outcomes[i], look(t.Context(), w, k == 0))
+		for _, w := range ways(draw(*from + uint64(i))) {
+			outcomes[i] = append(outcomes[i], look(t.Context(), w))
 		}
 	})
 	for k, w := range ways(scheduling.Snapshot{}) {

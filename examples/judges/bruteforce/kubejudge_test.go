@@ -21,8 +21,7 @@ type cluster struct {
 	running, pending []*corev1.Pod
 }
 
-// bought buys nodes at random, with their daemons.
-func bought(s scheduling.Snapshot, r *rand.Rand) cluster {
+func clusterOf(s scheduling.Snapshot) cluster {
 	c := cluster{snapshot: s, nodes: slices.Clone(s.Nodes)}
 	for _, p := range s.Pods {
 		if p.Spec.NodeName == "" {
@@ -31,6 +30,12 @@ func bought(s scheduling.Snapshot, r *rand.Rand) cluster {
 			c.running = append(c.running, p)
 		}
 	}
+	return c
+}
+
+// bought buys nodes at random, with their daemons.
+func bought(s scheduling.Snapshot, r *rand.Rand) cluster {
+	c := clusterOf(s)
 	offers := bruteforce.Offers(s)
 	for i := range r.IntN(5) {
 		if len(offers) > 0 {
@@ -59,7 +64,7 @@ func (c *cluster) scenario() kubejudge.Scenario {
 // verdicts binds each pending pod once, to the node that choose names, and returns which binds the
 // model accepts. A refused bind changes nothing.
 func (c *cluster) verdicts(off bruteforce.Filter, order []*corev1.Pod, choose func(accepted []int) int) (plan []kubejudge.Binding, filters []bruteforce.Filter) {
-	m := bruteforce.New(c.nodes, nil, slices.Concat(c.running, c.pending))
+	m := bruteforce.New(c.nodes, nil, slices.Concat(c.running, c.pending), nil)
 	m.Off = off
 	st := m.Start()
 	for _, p := range order {
@@ -88,7 +93,7 @@ func compare(t *testing.T, off bruteforce.Filter, problems int) (verdicts map[st
 	for i := range problems {
 		seed := *from + uint64(i)
 		r := rand.New(rand.NewPCG(seed, 5))
-		s := bruteforce.Draw(seed)
+		s := draw(seed)
 		for range 4 {
 			c := bought(s, r)
 			if len(c.nodes) == 0 {
@@ -130,7 +135,7 @@ func TestModelIsKubeScheduler(t *testing.T) {
 	require.Empty(t, differ)
 	t.Logf("binds that kube-scheduler accepts and refuses, by plugin: %v", verdicts)
 	for i := range *problems {
-		s := bruteforce.Draw(*from + uint64(i))
+		s := draw(*from + uint64(i))
 		var nodes []*corev1.Node
 		for _, o := range bruteforce.Offers(s) {
 			n := o.Node.DeepCopy()

@@ -20,7 +20,13 @@ const (
 	NodePorts         Filter = "NodePorts"
 	PodTopologySpread Filter = "PodTopologySpread"
 	InterPodAffinity  Filter = "InterPodAffinity"
+	// Tied is no plugin; see [Tie].
+	Tied Filter = "Tied"
 )
+
+// Tie says which labels the node of a pod must have, beside what kube-scheduler looks at. An empty
+// value is a label that the node must not have. A nil Tie ties no pod.
+type Tie func(pod *corev1.Pod) map[string]string
 
 // Counting says which domains a hard topology spread counts.
 type Counting int
@@ -57,6 +63,7 @@ type kind struct {
 	spreads        []spread
 	affinity, anti []term
 	conflicts      []bool // host ports, by kind
+	ties           map[string]string
 }
 
 // term is a required term of pod affinity or anti-affinity.
@@ -81,6 +88,7 @@ type site struct {
 	offer             *Offer
 	room              amount
 	affine, tolerated []bool // by kind
+	tied              []bool // likewise: it has the labels of the ties
 	domain            []int  // by key; -1 without the label
 	running           []int  // pods by kind
 	hostname          int    // the key whose value each bought node has of its own; -1 for none
@@ -90,13 +98,17 @@ type site struct {
 const fresh = 1 << 16
 
 // New returns the model of nodes, offers and pods. Pods with a node run there.
-func New(nodes []*corev1.Node, offers []Offer, pods []*corev1.Pod) *Model {
+func New(nodes []*corev1.Node, offers []Offer, pods []*corev1.Pod, tie Tie) *Model {
 	m := &Model{kind: map[string]int{}, nodes: len(nodes)}
 	ids := map[string]int{}
 	add := func(p *corev1.Pod) int {
 		spec := p.Spec.DeepCopy()
 		spec.NodeName = ""
-		text, err := json.Marshal([]any{p.Namespace, p.Labels, spec})
+		var ties map[string]string
+		if tie != nil {
+			ties = tie(p)
+		}
+		text, err := json.Marshal([]any{p.Namespace, p.Labels, spec, ties})
 		if err != nil {
 			panic(err) // a pod is always JSON
 		}
@@ -104,7 +116,7 @@ func New(nodes []*corev1.Node, offers []Offer, pods []*corev1.Pod) *Model {
 		if !known {
 			id = len(m.kinds)
 			ids[string(text)] = id
-			m.kinds = append(m.kinds, kind{pod: p, request: requestOf(&p.Spec)})
+			m.kinds = append(m.kinds, kind{pod: p, request: requestOf(&p.Spec), ties: ties})
 		}
 		m.kind[keyOf(p)] = id
 		return id
@@ -213,6 +225,11 @@ func (m *Model) term(key string, by *metav1.LabelSelector, more map[string]strin
 func (m *Model) site(n *corev1.Node) site {
 	x := site{node: n, room: amountOf(n.Status.Allocatable), running: make([]int, len(m.kinds)), hostname: -1}
 	for i := range m.kinds {
+		tied := true
+		for key, value := range m.kinds[i].ties {
+			tied = tied && n.Labels[key] == value
+		}
+		x.tied = append(x.tied, tied)
 		x.affine = append(x.affine, matchesNode(&m.kinds[i].pod.Spec, n))
 		x.tolerated = append(x.tolerated, toleratesAll(m.kinds[i].pod.Spec.Tolerations, n.Spec.Taints))
 	}

@@ -12,6 +12,9 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
+// limitNodes is the limit of a pool's number of nodes.
+const limitNodes = "nodes"
+
 // Offer is one way to buy a node.
 type Offer struct {
 	// Pool is an index into the snapshot's pools.
@@ -34,15 +37,15 @@ func Offers(s scheduling.Snapshot) []Offer {
 		p := &s.Pools[i]
 		for _, t := range p.Types {
 			for _, o := range t.Offerings {
-				for _, open := range openLabels(p) {
-					labels := map[string]string{nodepool.LabelKey: p.Name}
-					for _, more := range []map[string]string{t.Requirements.Labels(), o.Requirements.Labels(), p.Labels, open} {
-						maps.Copy(labels, more)
-					}
+				labels := map[string]string{nodepool.LabelKey: p.Name}
+				for _, more := range []map[string]string{t.Requirements.Labels(), o.Requirements.Labels(), p.Labels} {
+					maps.Copy(labels, more)
+				}
+				for _, labels := range openLabels(p, labels) {
 					if o.Available && allows(p, labels) {
 						n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: t.Name, Labels: labels}}
 						n.Spec.Taints = p.Taints
-						n.Status.Capacity, n.Status.Allocatable = t.Capacity, t.Capacity
+						n.Status.Capacity, n.Status.Allocatable = t.Capacity, t.Allocatable()
 						out = append(out, Offer{Pool: i, Price: Billionths(o.Price), Node: n, Daemons: daemons(s.DaemonSets, n)})
 					}
 				}
@@ -61,15 +64,23 @@ func daemons(sets []*appsv1.DaemonSet, n *corev1.Node) (out []*corev1.Pod) {
 	return out
 }
 
-// openLabels are the choices of values for a label that only the pool's requirements name.
-func openLabels(p *scheduling.Pool) []map[string]string {
-	values, _ := p.Requirements.Get(labelRack).Values()
-	if len(values) == 0 {
-		return []map[string]string{nil}
-	}
-	var out []map[string]string
-	for _, v := range values {
-		out = append(out, map[string]string{labelRack: v})
+// openLabels are the choices of values for labels that only the pool's requirements name.
+func openLabels(p *scheduling.Pool, labels map[string]string) []map[string]string {
+	out := []map[string]string{labels}
+	for r := range p.Requirements.All() {
+		values, some := r.Values()
+		if _, has := labels[r.Key()]; has || !some {
+			continue
+		}
+		var next []map[string]string
+		for _, value := range values {
+			for _, more := range out {
+				more = maps.Clone(more)
+				more[r.Key()] = value
+				next = append(next, more)
+			}
+		}
+		out = next
 	}
 	return out
 }

@@ -2,13 +2,16 @@ package bruteforce
 
 import "slices"
 
+// step is one bind.
+type step struct{ kind, node int }
+
 // reach binds pods in every order to every node, at most want of each kind. It returns the best
-// that can be reached, by priority, and ends at once if that is everything.
-func (x *Search) reach(bought, want []int) []int {
+// that can be reached, by priority, with the binds, and ends at once if that is everything.
+func (x *Search) reach(bought, want []int) (best []int, path []step) {
 	w := walk{x: x, st: x.Model.Start(bought...), want: want, done: make([]int, len(want)), seen: map[string]bool{}}
 	w.best = slices.Clone(w.done)
 	w.visit()
-	return w.best
+	return w.best, w.bestPath
 }
 
 type walk struct {
@@ -16,16 +19,18 @@ type walk struct {
 	st         *State
 	want, done []int
 	best       []int
+	path       []step
+	bestPath   []step
 	seen       map[string]bool
 }
 
 // visit returns true if the walk is over.
 func (w *walk) visit() bool {
-	if w.x.compare(w.done, w.best) > 0 {
-		w.best = slices.Clone(w.done)
+	complete := slices.Equal(w.done, w.want)
+	if complete || w.x.compare(w.done, w.best) > 0 {
+		w.best, w.bestPath = slices.Clone(w.done), slices.Clone(w.path)
 	}
-	if slices.Equal(w.done, w.want) {
-		w.best = slices.Clone(w.done)
+	if complete {
 		return true
 	}
 	key := w.name()
@@ -49,7 +54,9 @@ func (w *walk) visit() bool {
 			}
 			w.st.pods[n][kind]++
 			w.done[i]++
+			w.path = append(w.path, step{kind, n})
 			over := w.visit()
+			w.path = w.path[:len(w.path)-1]
 			w.st.pods[n][kind]--
 			w.done[i]--
 			if over {

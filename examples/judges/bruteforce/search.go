@@ -2,11 +2,9 @@ package bruteforce
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"math"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -29,54 +27,57 @@ type Search struct {
 
 // NewSearch returns the search for places of the snapshot's pending pods. It tries at most so many
 // binds.
-func NewSearch(s scheduling.Snapshot, counting Counting, most int) *Search {
+func NewSearch(s scheduling.Snapshot, counting Counting, tie Tie, most int) *Search {
 	offers := Offers(s)
-	x := &Search{Model: New(s.Nodes, offers, s.Pods), Left: most, offers: offers, budgets: Budgets(s), labels: labelsOf(s.Pods)}
+	x := &Search{Model: New(s.Nodes, offers, s.Pods, tie), Left: most, offers: offers, budgets: Budgets(s)}
 	x.Model.Counting = counting
+	keys := map[string]bool{}
 	for _, p := range s.Pods {
+		asked(&p.Spec, keys)
 		if p.Spec.NodeName != "" {
 			continue
+		}
+		if tie != nil {
+			for key := range tie(p) {
+				keys[key] = true
+			}
 		}
 		x.pods = append(x.pods, p)
 		if kind := x.Model.Kind(keyOf(p)); !slices.Contains(x.kinds, kind) {
 			x.kinds = append(x.kinds, kind)
 		}
 	}
-	x.all = x.counts(x.pods)
+	delete(keys, corev1.LabelHostname) // every node has its own
+	x.labels, x.all = slices.Sorted(maps.Keys(keys)), x.counts(x.pods)
 	return x
 }
 
-// labelsOf are the node labels that pods ask about.
-func labelsOf(pods []*corev1.Pod) []string {
-	keys := map[string]bool{}
-	for _, p := range pods {
-		for key := range p.Spec.NodeSelector {
-			keys[key] = true
-		}
-		for _, c := range p.Spec.TopologySpreadConstraints {
-			keys[c.TopologyKey] = true
-		}
-		a := cmp.Or(p.Spec.Affinity, &corev1.Affinity{})
-		if a.NodeAffinity != nil && a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil {
-			for _, t := range a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
-				for _, e := range t.MatchExpressions {
-					keys[e.Key] = true
-				}
-			}
-		}
-		if a.PodAffinity != nil {
-			for _, t := range a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution {
-				keys[t.TopologyKey] = true
-			}
-		}
-		if a.PodAntiAffinity != nil {
-			for _, t := range a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution {
-				keys[t.TopologyKey] = true
+// asked collects the node labels that a pod asks about.
+func asked(spec *corev1.PodSpec, keys map[string]bool) {
+	for key := range spec.NodeSelector {
+		keys[key] = true
+	}
+	for _, c := range spec.TopologySpreadConstraints {
+		keys[c.TopologyKey] = true
+	}
+	a := cmp.Or(spec.Affinity, &corev1.Affinity{})
+	if a.NodeAffinity != nil && a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil {
+		for _, t := range a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
+			for _, e := range t.MatchExpressions {
+				keys[e.Key] = true
 			}
 		}
 	}
-	delete(keys, corev1.LabelHostname) // every node has its own
-	return slices.Sorted(maps.Keys(keys))
+	var terms []corev1.PodAffinityTerm
+	if a.PodAffinity != nil {
+		terms = append(terms, a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution...)
+	}
+	if a.PodAntiAffinity != nil {
+		terms = append(terms, a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution...)
+	}
+	for _, t := range terms {
+		keys[t.TopologyKey] = true
+	}
 }
 
 // counts is the number of pods of each pending kind.
@@ -88,40 +89,56 @@ func (x *Search) counts(pods []*corev1.Pod) []int {
 	return out
 }
 
-// Most returns more pods that have a place together than the given ones, if there are such: more of
-// the highest priority at which the two differ. The result is by kind, see [Search.Describe]; nil
-// means that nobody places more.
-func (x *Search) Most(placed []*corev1.Pod) []int {
-	best, found := x.counts(placed), false
-	anything := int64(math.MaxInt64)
-	x.sets(x.all, false, &anything, func(bought []int, _ int64) (next bool) {
-		reached := x.reach(bought, x.all)
-		if x.compare(reached, best) > 0 {
-			best, found = reached, true
+// Answer is nodes to buy, and pods in an order in which kube-scheduler binds them.
+type Answer struct {
+	Price  int64 // in billionths of a dollar an hour
+	Bought []Offer
+	Pods   []*corev1.Pod
+	// Nodes says where each of Pods goes: to a node of the snapshot, or beyond these to one of Bought.
+	Nodes []int
+}
+
+// Most returns more pods that have a place together than the given ones: more of the highest
+// priority at which the two differ. It is nil if there are none. Its price is not the lowest.
+func (x *Search) Most(placed []*corev1.Pod) (out *Answer) {
+	best, anything := x.counts(placed), int64(math.MaxInt64)
+	x.sets(x.all, false, &anything, func(bought []int, price int64) (next bool) {
+		if reached, path := x.reach(bought, x.all); x.compare(reached, best) > 0 {
+			best, out = reached, x.answer(bought, price, path)
 		}
 		return !slices.Equal(best, x.all)
 	})
-	if !found {
-		return nil
-	}
-	return best
+	return out
 }
 
-// Cheapest returns the least cost of nodes that hold the given pods, and the offers to buy. It looks
-// for what costs less than a price only; ok is false if there is nothing.
-func (x *Search) Cheapest(placed []*corev1.Pod, below int64) (cost int64, bought []Offer, ok bool) {
+// Cheapest returns the cheapest nodes that hold the given pods. It is nil if none cost less than
+// below.
+func (x *Search) Cheapest(placed []*corev1.Pod, below int64) (out *Answer) {
 	want := x.counts(placed)
-	cost = below
-	x.sets(want, true, &cost, func(set []int, price int64) bool {
-		if x.mayHold(set, want) && slices.Equal(x.reach(set, want), want) {
-			cost, bought, ok = price, nil, true
-			for _, o := range set {
-				bought = append(bought, x.offers[o])
-			}
+	x.sets(want, true, &below, func(bought []int, price int64) bool {
+		if !x.mayHold(bought, want) {
+			return true
+		}
+		if reached, path := x.reach(bought, want); slices.Equal(reached, want) {
+			below, out = price, x.answer(bought, price, path)
 		}
 		return true
 	})
-	return cost, bought, ok
+	return out
+}
+
+func (x *Search) answer(bought []int, price int64, path []step) *Answer {
+	a := &Answer{Price: price}
+	for _, o := range bought {
+		a.Bought = append(a.Bought, x.offers[o])
+	}
+	left := slices.Clone(x.pods)
+	for _, s := range path {
+		i := slices.IndexFunc(left, func(p *corev1.Pod) bool { return x.Model.Kind(keyOf(p)) == s.kind })
+		a.Pods, a.Nodes = append(a.Pods, left[i]), append(a.Nodes, s.node)
+		left = slices.Delete(left, i, i+1)
+	}
+	return a
 }
 
 // compare compares what is placed, by priority from the highest.
@@ -143,13 +160,4 @@ func priorityOf(p *corev1.Pod) int32 {
 		return 0
 	}
 	return *p.Spec.Priority
-}
-
-// Describe names the pods of a result of [Search.Most], as counts by workload.
-func (x *Search) Describe(counts []int) string {
-	var out []string
-	for i, n := range counts {
-		out = append(out, fmt.Sprintf("%d of %d like %s", n, x.all[i], x.Model.kinds[x.kinds[i]].pod.Name))
-	}
-	return strings.Join(out, ", ")
 }

@@ -78,7 +78,7 @@ func (x *Search) mayHold(bought, want []int) bool {
 
 // static reports whether a pod of the kind may go to a site, other pending pods aside.
 func (x *Search) static(at *site, kind int) bool {
-	return at.affine[kind] && at.tolerated[kind] && x.Model.holds(at, kind)
+	return at.affine[kind] && at.tolerated[kind] && at.tied[kind] && x.Model.holds(at, kind)
 }
 
 // left is what a site has left for pending pods, and nothing less than nothing.

@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/joinery-sdk/joinery/examples/judges/bruteforce"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling"
 )
@@ -19,7 +20,7 @@ func shrunk(s scheduling.Snapshot, fails func(scheduling.Snapshot) bool) schedul
 				if !more {
 					break
 				}
-				if fails(next) {
+				if next = withDaemons(next); fails(next) {
 					s, again = next, true
 				} else {
 					i++
@@ -31,6 +32,19 @@ func shrunk(s scheduling.Snapshot, fails func(scheduling.Snapshot) bool) schedul
 }
 
 func without[T any](list []T, i int) []T { return slices.Delete(slices.Clone(list), i, i+1) }
+
+// withDaemons runs the pods of DaemonSets on all nodes that should have them, and no others.
+func withDaemons(s scheduling.Snapshot) scheduling.Snapshot {
+	s.Pods = slices.DeleteFunc(slices.Clone(s.Pods), func(p *corev1.Pod) bool { return p.OwnerReferences != nil && p.OwnerReferences[0].Kind == "DaemonSet" })
+	for _, n := range s.Nodes {
+		for _, set := range s.DaemonSets {
+			if p := bruteforce.DaemonPod(set, n); p != nil {
+				s.Pods = append(s.Pods, p)
+			}
+		}
+	}
+	return s
+}
 
 func withoutPod(s scheduling.Snapshot, i int) (scheduling.Snapshot, bool) {
 	if i >= len(s.Pods) {

@@ -55,6 +55,7 @@ func (st *State) Refuses(kind, n int) Filter {
 		{NodePorts, func() bool { return st.portsFree(kind, n) }},
 		{PodTopologySpread, func() bool { return st.spreads(kind, n) }},
 		{InterPodAffinity, func() bool { return st.apart(kind, n) && st.near(kind, n) }},
+		{Tied, func() bool { return x.tied[kind] }},
 	} {
 		if f.name != st.m.Off && !f.accepts() {
 			return f.name

@@ -1,4 +1,4 @@
-package bruteforce
+package bruteforce_test
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package bruteforce
+package bruteforce_test
 
 import (
 	"fmt"
@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/joinery-sdk/joinery/examples/judges/bruteforce"
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling"
@@ -28,8 +29,6 @@ const (
 	labelGeneration = "example.com/generation"
 	// labelRevision differs between the pods of some workloads.
 	labelRevision = "revision"
-	// limitNodes is the limit of a pool's number of nodes.
-	limitNodes = "nodes"
 )
 
 type drawer struct {
@@ -41,9 +40,9 @@ type drawer struct {
 	s     scheduling.Snapshot
 }
 
-// Draw returns the problem of a seed: at most three nodes with their pods, two pools of at most
+// draw returns the problem of a seed: at most three nodes with their pods, two pools of at most
 // five instance types, and one to six pending pods.
-func Draw(seed uint64) scheduling.Snapshot {
+func draw(seed uint64) scheduling.Snapshot {
 	d := drawer{r: rand.New(rand.NewPCG(seed, 21))}
 	d.rich = pick(&d, 0.2, 0.5, 1, 1.7)
 	d.zones = []string{"a", "b", "c"}[:1+d.r.IntN(3)]
@@ -145,7 +144,7 @@ func (d *drawer) pool(i int, types []instancetypes.InstanceType) scheduling.Pool
 		if p.Limits == nil {
 			p.Limits = corev1.ResourceList{}
 		}
-		p.Limits[limitNodes] = resource.MustParse(pick(d, "1", "2", "3", "4"))
+		p.Limits["nodes"] = resource.MustParse(pick(d, "1", "2", "3", "4"))
 	}
 	return p
 }
@@ -195,7 +194,7 @@ func (d *drawer) node(i int, types []instancetypes.InstanceType) {
 	}
 	d.s.Nodes = append(d.s.Nodes, n)
 	for _, set := range d.s.DaemonSets {
-		if daemon := DaemonPod(set, n); daemon != nil {
+		if daemon := bruteforce.DaemonPod(set, n); daemon != nil {
 			d.s.Pods = append(d.s.Pods, daemon)
 		}
 	}
