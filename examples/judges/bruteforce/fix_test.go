@@ -101,9 +101,7 @@ func changePod(spec *corev1.PodSpec, f *plan.Fix, taints []corev1.Taint) {
 			spec.Tolerations = append(spec.Tolerations, corev1.Toleration{Key: t.Key, Value: t.Value, Effect: t.Effect})
 		}
 	case plan.RequestLess:
-		for name, q := range f.Requests {
-			spec.Containers[0].Resources.Requests[name] = q
-		}
+		maps.Copy(spec.Containers[0].Resources.Requests, f.Requests)
 	case plan.DropSelector:
 		delete(spec.NodeSelector, f.Key)
 		if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil || spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {

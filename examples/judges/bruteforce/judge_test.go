@@ -140,7 +140,7 @@ func (out *outcome) search(ctx context.Context, w way, p *plan.Plan, placed []*c
 }
 
 // choice compares the bound for the plan's own domains with pods that are tied to the values of all
-// labels that any pod asks about.
+// labels that any pod asks about. The domains that are counted are part of the choice.
 func (out *outcome) choice(ctx context.Context, w way, p *plan.Plan, placed []*corev1.Pod) {
 	bound := bruteforce.Billionths(p.Bound.Choice.Dollars())
 	if w.name != "level" || bound == 0 {
@@ -157,7 +157,7 @@ func (out *outcome) choice(ctx context.Context, w way, p *plan.Plan, placed []*c
 	for _, b := range p.Bindings() {
 		at[b.Pod] = nodes[b.Node]
 	}
-	x := bruteforce.NewSearch(w.snapshot, bruteforce.WithNodes, func(pod *corev1.Pod) map[string]string {
+	x := bruteforce.NewSearch(w.snapshot, w.counting, func(pod *corev1.Pod) map[string]string {
 		n, ok := at[pod]
 		if !ok {
 			return nil

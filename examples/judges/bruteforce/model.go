@@ -43,7 +43,9 @@ const (
 )
 
 // Model is what kube-scheduler's filters need to know of nodes, offers and pods. It is written from
-// the documentation of Kubernetes. It knows neither volumes nor pods that are being deleted.
+// the documentation of Kubernetes. It does not know everything: it ignores volumes, resources other
+// than cpu, memory and pods, init containers, overhead, cordons, pods that are being deleted,
+// namespaceSelector, and matchLabelKeys of affinity. Selectors must be neither absent nor empty.
 type Model struct {
 	Counting Counting
 	// Off is a filter that accepts everything, for tests.
@@ -97,7 +99,7 @@ type site struct {
 // fresh is the domain of a hostname that no node has yet.
 const fresh = 1 << 16
 
-// New returns the model of nodes, offers and pods. Pods with a node run there.
+// New returns the model of nodes, offers and pods. Pods with a node run there. tie may be nil.
 func New(nodes []*corev1.Node, offers []Offer, pods []*corev1.Pod, tie Tie) *Model {
 	m := &Model{kind: map[string]int{}, nodes: len(nodes)}
 	ids := map[string]int{}

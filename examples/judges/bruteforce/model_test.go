@@ -84,7 +84,7 @@ func TestExamplesOfTheDocumentation(t *testing.T) {
 		return out
 	}
 	taints := []corev1.Taint{{Key: "key1", Value: "value1", Effect: corev1.TaintEffectNoSchedule}, {Key: "key1", Value: "value1", Effect: corev1.TaintEffectNoExecute}, {Key: "key2", Value: "value2", Effect: corev1.TaintEffectNoSchedule}}
-	ignore := corev1.NodeInclusionPolicyIgnore
+	ignore, five := corev1.NodeInclusionPolicyIgnore, int32(5)
 	for _, c := range []struct {
 		what    string
 		nodes   []*corev1.Node
@@ -116,7 +116,7 @@ func TestExamplesOfTheDocumentation(t *testing.T) {
 		},
 		{
 			"2/2/2 with minDomains 5 and skew 2", []*corev1.Node{machine("a", "a"), machine("b", "b"), machine("c", "c")}, on("foo", "a", "a", "b", "b", "c", "c"),
-			labelled("mypod", "foo", "", spreads(zone, "foo", 2, func(c *corev1.TopologySpreadConstraint) { five := int32(5); c.MinDomains = &five })),
+			labelled("mypod", "foo", "", spreads(zone, "foo", 2, func(c *corev1.TopologySpreadConstraint) { c.MinDomains = &five })),
 			[]bruteforce.Filter{bruteforce.PodTopologySpread, bruteforce.PodTopologySpread, bruteforce.PodTopologySpread},
 		},
 		{

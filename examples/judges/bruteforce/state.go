@@ -164,7 +164,7 @@ func (st *State) near(kind, n int) bool {
 	matchesAll := func(other int) bool {
 		return !slices.ContainsFunc(k.affinity, func(t term) bool { return !t.matches[other] })
 	}
-	met, any := make([]bool, len(k.affinity)), false
+	met, some := make([]bool, len(k.affinity)), false
 	for i := range st.sites {
 		for other, count := range st.pods[i] {
 			if count == 0 || !matchesAll(other) {
@@ -172,7 +172,7 @@ func (st *State) near(kind, n int) bool {
 			}
 			for t := range k.affinity {
 				if d := st.domain(i, k.affinity[t].key); d >= 0 {
-					any = true
+					some = true
 					met[t] = met[t] || d == st.domain(n, k.affinity[t].key)
 				}
 			}
@@ -183,5 +183,5 @@ func (st *State) near(kind, n int) bool {
 			return false
 		}
 	}
-	return !slices.Contains(met, false) || !any && matchesAll(kind)
+	return !slices.Contains(met, false) || !some && matchesAll(kind)
 }
