@@ -115,7 +115,8 @@ func TestExamplesOfTheDocumentation(t *testing.T) {
 			[]bruteforce.Filter{bruteforce.PodTopologySpread, bruteforce.PodTopologySpread, bruteforce.PodTopologySpread, bruteforce.PodTopologySpread, bruteforce.NodeAffinity},
 		},
 		{
-			"2/2/2 with minDomains 5 and skew 2", []*corev1.Node{machine("a", "a"), machine("b", "b"), machine("c", "c")}, on("foo", "a", "a", "b", "b", "c", "c"),
+			"2/2/2 with minDomains 5 and skew 2",
+			[]*corev1.Node{machine("a", "a"), machine("b", "b"), machine("c", "c")}, on("foo", "a", "a", "b", "b", "c", "c"),
 			labelled("mypod", "foo", "", spreads(zone, "foo", 2, func(c *corev1.TopologySpreadConstraint) { c.MinDomains = &five })),
 			[]bruteforce.Filter{bruteforce.PodTopologySpread, bruteforce.PodTopologySpread, bruteforce.PodTopologySpread},
 		},
