@@ -116,7 +116,8 @@ func TestExamplesOfTheDocumentation(t *testing.T) {
 		},
 		{
 			"2/2/2 with minDomains 5 and skew 2",
-			[]*corev1.Node{machine("a", "a"), machine("b", "b"), machine("c", "c")}, on("foo", "a", "a", "b", "b", "c", "c"),
+			[]*corev1.Node{machine("a", "a"), machine("b", "b"), machine("c", "c")},
+			on("foo", "a", "a", "b", "b", "c", "c"),
 			labelled("mypod", "foo", "", spreads(zone, "foo", 2, func(c *corev1.TopologySpreadConstraint) { c.MinDomains = &five })),
 			[]bruteforce.Filter{bruteforce.PodTopologySpread, bruteforce.PodTopologySpread, bruteforce.PodTopologySpread},
 		},
@@ -133,7 +134,9 @@ func TestExamplesOfTheDocumentation(t *testing.T) {
 			[]bruteforce.Filter{"", bruteforce.InterPodAffinity, bruteforce.InterPodAffinity},
 		},
 		{
-			"anti-affinity of a running pod keeps others away, too", three, []*corev1.Pod{labelled("s", "store", "node1", inAffinity(zone, "web", true))}, labelled("mypod", "web", ""),
+			"anti-affinity of a running pod keeps others away, too", three,
+			[]*corev1.Pod{labelled("s", "store", "node1", inAffinity(zone, "web", true))},
+			labelled("mypod", "web", ""),
 			[]bruteforce.Filter{bruteforce.InterPodAffinity, bruteforce.InterPodAffinity, ""},
 		},
 		{
@@ -145,13 +148,17 @@ func TestExamplesOfTheDocumentation(t *testing.T) {
 			[]bruteforce.Filter{bruteforce.InterPodAffinity, bruteforce.InterPodAffinity, ""},
 		},
 		{
-			"the third taint is not tolerated", []*corev1.Node{machine("node1", "", taints...), machine("node2", "", taints[:2]...)}, nil,
+			"the third taint is not tolerated",
+			[]*corev1.Node{machine("node1", "", taints...), machine("node2", "", taints[:2]...)},
+			nil,
 			labelled("mypod", "web", "", tolerates(corev1.Toleration{Key: "key1", Operator: corev1.TolerationOpEqual, Value: "value1", Effect: corev1.TaintEffectNoSchedule}),
 				tolerates(corev1.Toleration{Key: "key1", Operator: corev1.TolerationOpEqual, Value: "value1", Effect: corev1.TaintEffectNoExecute})),
 			[]bruteforce.Filter{bruteforce.TaintToleration, ""},
 		},
 		{
-			"no key and Exists tolerates everything", []*corev1.Node{machine("node1", "", taints...)}, nil, labelled("mypod", "web", "", tolerates(corev1.Toleration{Operator: corev1.TolerationOpExists})),
+			"no key and Exists tolerates everything",
+			[]*corev1.Node{machine("node1", "", taints...)},
+			nil, labelled("mypod", "web", "", tolerates(corev1.Toleration{Operator: corev1.TolerationOpExists})),
 			[]bruteforce.Filter{""},
 		},
 	} {
