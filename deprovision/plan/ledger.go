@@ -43,7 +43,7 @@ func (l ledger) charged(method eligibility.Method, m *member) (ledger, bool) {
 	if m.bought != nil || method == eligibility.Unhealthy && !m.Node.Initialized() || l.kept[m.Name] == method {
 		return l, true
 	}
-	reason := budgetReason(method, len(m.Pods))
+	reason := m.reason(method)
 	allowed := l.pools.Left(m.Pool, reason) > 0 && l.zones.Left(m.Zone, reason) > 0
 	return ledger{l.pools.Take(m.Pool, 1), l.zones.Take(m.Zone, 1), l.kept}, forceful(method) || allowed
 }
@@ -67,15 +67,15 @@ func (l ledger) why(n *eligibility.Node, r nodepool.Reason) string {
 	return l.pools.Why(n.PoolName(), r)
 }
 
-// budgetReason returns the reason under which budgets count a node with this many pods that the
-// method gives back.
-func budgetReason(method eligibility.Method, pods int) nodepool.Reason {
+// reason returns the reason under which budgets count the node if the method gives it back. Pods
+// that the plan moves there do not count, because the node goes instead of taking them.
+func (m *member) reason(method eligibility.Method) nodepool.Reason {
 	switch {
 	case method == eligibility.Unhealthy:
 		return nodepool.Unhealthy
 	case method == eligibility.Drift:
 		return nodepool.Drifted
-	case pods == 0:
+	case len(m.Pods) == len(m.arrived):
 		return nodepool.Empty
 	}
 	return nodepool.Underutilized

@@ -300,7 +300,7 @@ func (p *planner) replace(method eligibility.Method, list []due) {
 			continue
 		}
 		if _, over := ledger.split(method, set); len(over) > 0 {
-			p.note(m.verdict(OverBudget, method, ledger.why(over[0].Node, budgetReason(method, len(over[0].Pods)))))
+			p.note(m.verdict(OverBudget, method, ledger.why(over[0].Node, over[0].reason(method))))
 			continue
 		}
 		if held, _ := p.heldByPool(set); held != "" && !goes {
@@ -491,6 +491,6 @@ func (p *planner) emptiness() {
 		return
 	}
 	if a := p.ask(question(set)); a.OK() {
-		p.commit(move{method: eligibility.Emptiness, nodes: set, why: "nothing runs there that would have to move"}, &a)
+		p.commit(move{method: eligibility.Emptiness, nodes: set}, &a)
 	}
 }

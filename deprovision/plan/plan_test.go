@@ -229,6 +229,34 @@ func TestBudgetsAreSpentOnWhatGoes(t *testing.T) {
 	}
 }
 
+// An empty node goes because it is empty and is charged as such, even if the pods of a node that must go had moved there first. If a budget keeps it,
+// these pods stay there, and nothing is bought for them.
+func TestEmptyNodesAreChargedAsEmpty(t *testing.T) {
+	for _, x := range []struct {
+		empty, others int
+		want          []string
+		after         float64
+	}{
+		{3, 0, []string{"interruption replace -a +t1", "emptiness delete -b -c"}, 0.01},
+		{0, 3, []string{"interruption delete -a"}, 0.16},
+	} {
+		w := newWorld("a 4 1", "b 8 0", "c 8 0")
+		w.Interruptions = []deprovision.Interruption{{Node: "a"}}
+		w.Pools[0].Disruption.Budgets = []nodepool.Budget{{Nodes: x.empty, Reasons: []nodepool.Reason{nodepool.Empty}}, {Nodes: x.others, Reasons: []nodepool.Reason{nodepool.Underutilized}}}
+		w.Pools = append(w.Pools, w.Pools[0])
+		w.Pools[1].Name, w.Pools[1].Disruption.Budgets = "other", nil
+		for i := range w.Nodes {
+			w.Nodes[i].Pool = &w.Pools[0]
+		}
+		w.node("a").Pool = &w.Pools[1] // its own budgets would count it
+		r := w.plan(plan.Options{})
+		assert.Equal(t, x.want, commands(r), x)
+		assert.InDelta(t, x.after, r.PricePerHourAfter.Dollars(), 1e-9, x)
+	}
+	w := newWorld("b 8 0") // consolidation alone gives it back, too
+	assert.Equal(t, "nothing runs there that would have to move", w.plan(plan.Options{Methods: []eligibility.Method{eligibility.Consolidation}}).Commands[0].Why)
+}
+
 // nowhere accepts no pod.
 type nowhere struct{}
 

@@ -87,12 +87,16 @@ func (v move) of(nodes []*member) move {
 	return v
 }
 
-// join makes one move of several moves of the same method.
-func join(list ...move) move {
-	out := list[0]
-	for _, v := range list[1:] {
-		out.nodes, out.stranded, out.leaves = slices.Concat(out.nodes, v.nodes), slices.Concat(out.stranded, v.stranded), out.leaves || v.leaves
+// join makes one move of several moves. In everything but their nodes and pods it is like the first.
+func join(list ...move) (out move) {
+	var stranded []*corev1.Pod
+	for i, v := range list {
+		if i == 0 {
+			out = v
+		}
+		stranded, out.leaves = append(stranded, v.stranded...), out.leaves || v.leaves
 	}
+	out.nodes, out.stranded = nodesOf(list), stranded
 	return out
 }
 
@@ -397,7 +401,8 @@ func (p *planner) destination() destination {
 
 // fromStart returns the moves with one node each, as it is at the start of the round. If a pod is
 // stranded on a node that it moved to, it is stranded at once, because a node that goes accepts no
-// pod.
+// pod. A node without pods goes because it is empty, even if consolidation found it with pods that
+// had moved there.
 func (p *planner) fromStart() []move {
 	stranded := map[*corev1.Pod]bool{}
 	for _, v := range p.moves {
@@ -409,23 +414,20 @@ func (p *planner) fromStart() []move {
 	for i := range list {
 		m := p.start.nodes[list[i].nodes[0].Name]
 		list[i].nodes[0], list[i].stranded = m, nil
+		if list[i].method == eligibility.Consolidation && len(m.Pods) == 0 && p.asksFor(eligibility.Emptiness) {
+			list[i].method = eligibility.Emptiness
+		}
 		for _, pod := range m.Pods {
 			if stranded[pod] {
 				list[i].stranded = append(list[i].stranded, pod)
 			}
 		}
-		sortPods(list[i].stranded)
 	}
 	return list
 }
 
 // going returns the number of nodes that the moves give back.
-func (s *state) going() (n int) {
-	for _, v := range s.moves {
-		n += len(v.nodes)
-	}
-	return n
-}
+func (s *state) going() int { return len(nodesOf(s.moves)) }
 
 // moveQuestion asks to remove nodes as they are at the start of the round and to move their pods as
 // given.
@@ -453,13 +455,9 @@ func (p *planner) replay() bool {
 		return p.o.Ranker.Rank(v.nodes[0].Candidate)
 	}
 	slices.SortStableFunc(list, func(a, b move) int { return cmp.Compare(rank(b), rank(a)) })
-	var stranded []*corev1.Pod
-	for _, v := range list {
-		stranded = append(stranded, v.stranded...)
-	}
-	all := nodesOf(list)
-	q := p.moveQuestion(all, stranded, to.moved)
-	q.Elsewhere, q.LeaveDomains = true, slices.ContainsFunc(list, func(v move) bool { return v.leaves })
+	all := join(list...)
+	q := p.moveQuestion(all.nodes, all.stranded, to.moved)
+	q.Elsewhere, q.LeaveDomains = true, all.leaves
 	for _, name := range slices.Sorted(maps.Keys(to.bought)) {
 		q.Buy = append(q.Buy, to.bought[name])
 	}
@@ -468,7 +466,7 @@ func (p *planner) replay() bool {
 		return false
 	}
 	p.state = p.start.clone()
-	p.commit(move{nodes: all}, &a)
+	p.commit(all, &a)
 	p.moves = list
 	if a.Rebased != nil {
 		p.sim = a.Rebased()

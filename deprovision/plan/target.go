@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/joinery-sdk/joinery/deprovision"
 	"github.com/joinery-sdk/joinery/deprovision/eligibility"
 )
@@ -93,7 +91,7 @@ func (p *planner) candidates() []*member {
 		}
 		_, over := ledger.split(eligibility.Consolidation, []*member{m})
 		for range over {
-			p.note(m.verdict(OverBudget, eligibility.Consolidation, ledger.why(m.Node, budgetReason(eligibility.Consolidation, len(m.Pods)))))
+			p.note(m.verdict(OverBudget, eligibility.Consolidation, ledger.why(m.Node, m.reason(eligibility.Consolidation))))
 		}
 		return len(over) > 0
 	})
@@ -307,16 +305,12 @@ func (p *planner) retain() {
 // evicts fewer pods. It reports whether it did.
 func (p *planner) undo(stays []*member) bool {
 	list := slices.DeleteFunc(p.fromStart(), func(v move) bool { return slices.Contains(stays, v.nodes[0]) })
-	set, bought, cost := nodesOf(list), p.destination().bought, -costOf(stays)
-	var stranded []*corev1.Pod
-	for _, v := range list {
-		stranded = append(stranded, v.stranded...)
-	}
+	all, bought, cost := join(list...), p.destination().bought, -costOf(stays)
 	for _, n := range bought {
 		cost += n.cost()
 	}
-	q := p.moveQuestion(set, stranded, nil)
-	q.Moves, q.MaxCost, q.LeaveDomains = nil, cost+1, slices.ContainsFunc(list, func(v move) bool { return v.leaves })
+	q := p.moveQuestion(all.nodes, all.stranded, nil)
+	q.Moves, q.MaxCost, q.LeaveDomains = nil, cost+1, all.leaves
 	if cost > 0 {
 		q.MaxNodes = len(bought)
 	}
@@ -325,18 +319,18 @@ func (p *planner) undo(stays []*member) bool {
 	}
 	before := p.clone()
 	p.state = p.start.clone()
-	q.Replacements = p.replacements(set)
-	if cost < 0 || len(set) > 0 && p.bound(q) > cost {
+	q.Replacements = p.replacements(all.nodes)
+	if cost < 0 || len(all.nodes) > 0 && p.bound(q) > cost {
 		p.state = before
 		return false
 	}
 	a := p.ask(q)
 	evicted := slices.ContainsFunc(stays, func(m *member) bool { return len(m.Pods) > 0 })
-	if p.ended() || !a.OK() || a.cost()+a.Forgone > cost || len(a.NewNodes) > len(bought) || len(a.NewNodes) == len(bought) && !evicted || a.lacks(q.Replacements) != "" || p.inflexible(set, &a) != "" {
+	if p.ended() || !a.OK() || a.cost()+a.Forgone > cost || len(a.NewNodes) > len(bought) || len(a.NewNodes) == len(bought) && !evicted || a.lacks(q.Replacements) != "" || p.inflexible(all.nodes, &a) != "" {
 		p.state = before
 		return false
 	}
-	p.commit(move{nodes: set}, &a)
+	p.commit(all, &a)
 	p.moves = list
 	if a.Rebased != nil {
 		p.sim = a.Rebased()

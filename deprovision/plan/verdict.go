@@ -298,7 +298,7 @@ func (p *planner) waits(m *member, set []*member, a *Answer) Verdict {
 	v := m.verdict(OverBudget, eligibility.Consolidation, "")
 	for _, mate := range set {
 		if _, over := p.ledger.split(eligibility.Consolidation, []*member{mate}); len(over) > 0 {
-			v.Detail = p.ledger.why(mate.Node, budgetReason(eligibility.Consolidation, len(mate.Pods)))
+			v.Detail = p.ledger.why(mate.Node, mate.reason(eligibility.Consolidation))
 			return v
 		}
 	}

@@ -267,7 +267,7 @@ func (p *planner) budgets() {
 			if _, over := spent.split(v.Method, []*member{&own}); len(over) == 0 && v.Detail != "" {
 				continue
 			}
-			if why := spent.why(n, budgetReason(v.Method, len(n.Reschedulable()))); why != "" {
+			if why := spent.why(n, own.reason(v.Method)); why != "" {
 				v.Detail = p.together(n.Name()) + why
 			} else {
 				v.Detail = cmp.Or(v.Detail, "the budgets are reserved for a node that must go")
@@ -476,6 +476,8 @@ func (p *planner) command(v move, waves [][]*member, a *Answer) {
 // reasonOf says in words what replaces the nodes.
 func reasonOf(a *Answer, nodes int) string {
 	switch {
+	case len(a.NewNodes)+len(a.Placements) == 0:
+		return "nothing runs there that would have to move"
 	case len(a.NewNodes) == 0 && nodes == 1:
 		return "its pods fit on other nodes"
 	case len(a.NewNodes) == 0:

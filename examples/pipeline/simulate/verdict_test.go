@@ -95,7 +95,7 @@ func newTangled(seed uint64) *cramped {
 // The reasons that a verdict names other nodes for are those of the cluster, not those that the plan itself buys, and they are true: a node that
 // another is kept for or that goes later has a verdict that says so.
 func TestVerdictsNameNodesOfTheCluster(t *testing.T) {
-	clusters := 400
+	clusters := 600
 	if n, err := strconv.Atoi(os.Getenv("JOINERY_DRAWS")); err == nil {
 		clusters = n
 	}
