@@ -20,7 +20,8 @@ import (
 // Make looks for nodes to give back, method by method: interruption, expiration, repair, drift,
 // emptiness, consolidation. In each round it first finds the state to end with and then the
 // commands that lead there. A pod moves at most once, nodes that stay are not touched, and no node
-// is bought only to be given back. The result is the same for the same arguments. Make asks some
+// is bought only to be given back. The result is the same for the same arguments, in whatever order
+// the cluster lists its nodes, their pods, interruptions and PodDisruptionBudgets. Make asks some
 // dozens of questions about sets of nodes and one or two about each candidate.
 //
 // Commands for interruption, expiration, repair and drift come first and need not save anything.

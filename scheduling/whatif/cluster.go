@@ -20,6 +20,8 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joinery-sdk/joinery/scheduling/internal/podclass"
 )
 
 // Cluster is one version of a cluster: the compiled one, or one that an [Answer] leads to. It is
@@ -157,6 +159,8 @@ func (c *Cluster) FreeOf(nodes []string) [][]int64 {
 // nowhere. Terminating pods count in the same way. A constraint must hold whether or not the
 // domains of leaving nodes and of claims are there.
 func (c *Cluster) Reserve(pods []*corev1.Pod) (*Cluster, []Placement) {
+	pods = slices.Clone(pods)
+	podclass.Sort(pods)
 	ops, places := c.reserve(pods)
 	after := &Answer{from: c, ops: ops}
 	return after.After().Rebase(), places

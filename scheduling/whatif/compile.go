@@ -48,7 +48,8 @@ type Options struct {
 }
 
 // Compile compiles the snapshot. It costs O(pods + classes x labels + pools x types). Pending pods
-// have no place; see [Cluster.Reserve]. The error is that of [scheduling.Compile].
+// have no place; see [Cluster.Reserve]. The order of the snapshot's pods and nodes does not matter.
+// The error is that of [scheduling.Compile].
 func Compile(s scheduling.Snapshot, opts *Options) (*Cluster, error) {
 	if err := s.Check(); err != nil {
 		return nil, err
@@ -57,6 +58,9 @@ func Compile(s scheduling.Snapshot, opts *Options) (*Cluster, error) {
 	if opts != nil {
 		o = *opts
 	}
+	s.Pods, s.Nodes = slices.Clone(s.Pods), slices.Clone(s.Nodes) // in whatever order they are listed
+	podclass.Sort(s.Pods)
+	slices.SortFunc(s.Nodes, func(a, b *corev1.Node) int { return strings.Compare(a.Name, b.Name) })
 	e := &engine{
 		admission: admission.NewCluster(s.PriorityClasses, s.RuntimeClasses, s.LimitRanges),
 		podAt:     make(map[*corev1.Pod]int32, len(s.Pods)), nodeAt: map[string]int32{},

@@ -89,6 +89,24 @@ func TestReserve(t *testing.T) {
 	assert.Equal(t, int64(3000), reserved.Free()[0], "n takes only pods that wait for it")
 }
 
+// Places do not depend on the order of the pods, of which nodes have room for some only, nor on that of the snapshot.
+func TestReserveInAnyOrder(t *testing.T) {
+	nodes := []*corev1.Node{node("a", "z1", "1"), node("b", "z1", "1"), leaving(node("l", "z2", "4"))}
+	pods := []*corev1.Pod{pod("x", "l", "1"), pod("y", "", "1"), pod("z", "l", "1")}
+	var want []whatif.Placement
+	for turn := range len(pods) {
+		pods, nodes = append(pods[1:], pods[0]), append(nodes[1:], nodes[0])
+		c, err := whatif.Compile(snapshot(nodes, pods...), nil)
+		require.NoError(t, err)
+		_, at := c.Reserve(pods)
+		require.Len(t, at, 2)
+		if turn == 0 {
+			want = at
+		}
+		assert.Equal(t, want, at)
+	}
+}
+
 // Places are found as if claims had their nodes and terminating pods were gone.
 func TestReserveLooksAhead(t *testing.T) {
 	q, x := pod("q", "b", "1"), pod("x", "", "10", spread(corev1.LabelTopologyZone)) // larger than n

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -261,4 +262,43 @@ func drawings(t *testing.T) int {
 		return 1000
 	}
 	return 4000
+}
+
+// A snapshot in whatever order it is listed has the same plan, with all its texts.
+func TestTheOrderOfListsDoesNotMatter(t *testing.T) {
+	text := func(r giveback.Result) string {
+		var out strings.Builder
+		for i := range r.Commands {
+			c := &r.Commands[i]
+			fmt.Fprintln(&out, c.Method, c.Kind, c.Waves, c.SavingsPerHour, c.Why)
+			for _, n := range c.Nodes {
+				fmt.Fprintln(&out, "-", n.Name)
+			}
+			for _, n := range c.NewNodes {
+				fmt.Fprintln(&out, "+", n.Name, n.InstanceType, n.Zone, n.CapacityType, n.Alternatives)
+			}
+			for _, p := range c.Placements {
+				fmt.Fprintln(&out, p.Pod.Name, p.Node)
+			}
+		}
+		for _, v := range r.Verdicts {
+			fmt.Fprintf(&out, "%+v\n", v)
+		}
+		return out.String()
+	}
+	for seed := range uint64(drawings(t)) {
+		d, r := draw(seed, false), rand.New(rand.NewPCG(seed, 31))
+		got, _, _ := d.plan(t, d.s)
+		want := text(got)
+		shuffle(r, d.s.Pods)
+		shuffle(r, d.s.Nodes)
+		shuffle(r, d.budgets)
+		shuffle(r, d.interruptions)
+		got, _, _ = d.plan(t, d.s)
+		require.Equal(t, want, text(got), "seed %d", seed)
+	}
+}
+
+func shuffle[T any](r *rand.Rand, list []T) {
+	r.Shuffle(len(list), func(i, k int) { list[i], list[k] = list[k], list[i] })
 }
