@@ -35,7 +35,9 @@ import (
 // example because a pool's limit forbids buying before nodes go, Make gives back the one node with
 // the greatest net saving, and continues from there. Sometimes one node alone could save more than
 // the whole plan. Then Make also makes a plan that begins with that node, and returns the better of
-// the two. It does not do so if budgets hold nodes back, because the next plan continues.
+// the two. It does not do so if budgets hold nodes back, because the next plan continues. But if it
+// then buys nodes for pods of nodes that must go, it also looks for a state within the budgets, and
+// returns the cheaper plan, because the nodes that stay may have room for these pods.
 //
 // Each round begins where the one before ended. Make ends when a round finds no change, when every
 // further change would move a pod again, or when budgets hold nodes back. So after all commands of
@@ -61,7 +63,10 @@ func Make(ctx context.Context, c deprovision.Cluster, sim Simulator, opts *Optio
 	p := newPlanner(ctx, c, sim, opts.defaults())
 	q := p.fork()
 	p.rounds()
-	if len(p.out.Commands) > 0 && !p.held && p.asksFor(eligibility.Consolidation) { // without commands, each was tried
+	switch buys := func(c Command) bool { return !c.Saves() && len(c.NewNodes) > 0 }; {
+	case p.held && slices.ContainsFunc(p.out.Commands, buys):
+		p = p.orWithin(q)
+	case len(p.out.Commands) > 0 && !p.held && p.asksFor(eligibility.Consolidation): // without commands, each was tried
 		p = p.orFirst(q)
 	}
 	return p.out, p.err
@@ -145,10 +150,6 @@ func (p *planner) target() (quiet bool) {
 			return quiet
 		}
 	}
-}
-
-func (p *planner) asksFor(m eligibility.Method) bool {
-	return p.o.Methods == nil || slices.Contains(p.o.Methods, m)
 }
 
 // due is a node that goes at any cost.

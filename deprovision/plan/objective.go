@@ -2,6 +2,8 @@ package plan
 
 import (
 	"cmp"
+	"math"
+	"slices"
 	"time"
 
 	"github.com/joinery-sdk/joinery/deprovision"
@@ -157,4 +159,41 @@ func (p *planner) worth(start *state) (forced int, gain deprovision.Price) {
 		}
 	}
 	return forced, gain
+}
+
+// orFirst returns the plan of q, which begins with the one node that gains most, if it gains and saves
+// more than this plan. It asks only about nodes that could gain more by themselves than this plan does,
+// so nothing about a large cluster.
+func (p *planner) orFirst(q *planner) *planner {
+	_, saves := p.worth(&q.state)
+	q.units = q.unitPrices()
+	if !slices.ContainsFunc(q.members(), func(m *member) bool { return q.weigh(q.tied(m), 0).net() > saves }) {
+		return p
+	}
+	q.limited, q.single, q.least = true, true, saves
+	return p.or(q, saves)
+}
+
+// orWithin returns the plan of q, which looks only for what the budgets allow, if it costs less
+// afterwards than this plan. This plan buys nodes for pods of nodes that must go, while budgets keep
+// other nodes, which may have room for them.
+func (p *planner) orWithin(q *planner) *planner {
+	q.limited = true
+	return p.or(q, math.MinInt64)
+}
+
+// or makes the plan of q and returns it if it gives back as many nodes that must go, costs less
+// afterwards, and gains more than least.
+func (p *planner) or(q *planner, least deprovision.Price) *planner {
+	start := q.clone()
+	forced, _ := p.worth(&start)
+	q.rounds()
+	if p.err = q.err; p.err == nil {
+		if again, gain := q.worth(&start); again == forced && gain > least && q.out.PricePerHourAfter < p.out.PricePerHourAfter {
+			p, q = q, p
+		}
+	}
+	p.out.Questions += q.out.Questions
+	p.out.Avoided += q.out.Avoided
+	return p
 }

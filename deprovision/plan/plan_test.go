@@ -239,6 +239,7 @@ func TestEmptyNodesAreChargedAsEmpty(t *testing.T) {
 	}{
 		{3, 0, []string{"interruption replace -a +t1", "emptiness delete -b -c"}, 0.01},
 		{0, 3, []string{"interruption delete -a"}, 0.16},
+		{1, 3, []string{"interruption delete -a", "emptiness delete -c"}, 0.08},
 	} {
 		w := newWorld("a 4 1", "b 8 0", "c 8 0")
 		w.Interruptions = []deprovision.Interruption{{Node: "a"}}

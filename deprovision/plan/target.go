@@ -46,6 +46,10 @@ func (p *planner) consolidation() (quiet bool) {
 	return false
 }
 
+func (p *planner) asksFor(m eligibility.Method) bool {
+	return p.o.Methods == nil || slices.Contains(p.o.Methods, m)
+}
+
 // gain returns the value of the objective for the state, compared with the start of the round.
 func (p *planner) gain() deprovision.Price {
 	bought := deprovision.Price(0)

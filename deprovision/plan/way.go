@@ -119,31 +119,6 @@ func (p *planner) first() {
 	}
 }
 
-// orFirst returns the plan of q, which begins with the one node that gains most, if it gains and saves
-// more than this plan. It asks only about nodes that could gain more by themselves than this plan does, so
-// nothing about a large cluster. Both plans make the same forced moves.
-func (p *planner) orFirst(q *planner) *planner {
-	start := q.clone()
-	forced, saves := p.worth(&start)
-	q.units = q.unitPrices()
-	if !slices.ContainsFunc(q.members(), func(m *member) bool { return q.weigh(q.tied(m), 0).net() > saves }) {
-		return p
-	}
-	q.limited, q.single, q.least = true, true, saves
-	q.rounds()
-	better := false
-	if p.err = q.err; p.err == nil {
-		again, most := q.worth(&start)
-		better = again == forced && most > saves && q.out.PricePerHourAfter < p.out.PricePerHourAfter
-	}
-	if !better {
-		p, q = q, p
-	}
-	q.out.Questions += p.out.Questions
-	q.out.Avoided += p.out.Avoided
-	return q
-}
-
 // movedAlready returns the pods that the commands so far move.
 func (p *planner) movedAlready() map[*corev1.Pod]bool {
 	out := map[*corev1.Pod]bool{}
