@@ -84,8 +84,9 @@ type Question struct {
 	Elsewhere bool
 	// LeaveDomains says that spreads count only zones and other domains with nodes, as kube-scheduler
 	// does. Otherwise they also count those in which a node for the pod is for sale, so that giving
-	// back nodes does not undo what a plan for pending pods did. A plan asks this for nodes that must
-	// go, if their pods have no place otherwise.
+	// back nodes does not undo what a plan for pending pods did. Pods that move without a command may
+	// lose the places that the simulator keeps for them. A plan asks this for nodes that must go, if
+	// their pods have no place otherwise.
 	LeaveDomains bool
 	// Explain asks for [Answer.Why].
 	Explain bool

@@ -78,7 +78,8 @@ type Question struct {
 	// LeaveDomains says that spreads count only domains with nodes, as kube-scheduler does. Otherwise
 	// they also count zones, or other domains, in which a node for the pod is for sale, as plans for
 	// pending pods do. As long as one of these has no node, a domain gets no more of the pods than it
-	// had when the cluster was compiled, or than the skew allows beside an empty domain.
+	// had when the cluster was compiled, or than the skew allows beside an empty domain. It also lets
+	// the answer take reserved places from their pods, see [Cluster.Reserve].
 	LeaveDomains bool
 	// Thorough says that pods may be bought nodes although existing nodes accept them, if other pods
 	// have no place otherwise. A question without an answer then costs about three times as much.
@@ -238,6 +239,11 @@ func (c *Cluster) Ask(ctx context.Context, q Question) Answer {
 	} else if left = b.settle(mark, moving, nil); len(left) > 0 {
 		if left = b.colocate(mark, left); len(left) > 0 && q.Thorough {
 			left = b.instead(mark, left)
+		}
+	}
+	if len(left) == 0 && len(moving) > 0 && !q.LeaveDomains {
+		if p := e.evicts(); p >= 0 {
+			left, waits = moving, fmt.Sprintf("pod %s waits for its place on node %s, and would not be accepted there", podclass.Name(e.pods[p].object), e.nodes[e.pods[p].node].name)
 		}
 	}
 	if len(left) == 0 && q.Freed {

@@ -104,6 +104,7 @@ func (c *Cluster) Rebase() *Cluster {
 		offers: old.offers, offerAt: old.offerAt, taken: maps.Clone(old.taken), names: make([]int, len(old.names)),
 		bucketAt: maps.Clone(old.bucketAt), blends: old.blends, fine: old.fine, fineGroups: old.fineGroups, daemons: old.daemons, preferencePrice: old.preferencePrice, softTaints: old.softTaints, labels: maps.Clone(old.labels),
 	}
+	e.reserved = slices.Clone(old.reserved)
 	e.budgets, e.past, e.dropped = slices.Clone(old.budgets), slices.Clone(old.past), slices.Clone(old.dropped)
 	for _, l := range old.left {
 		e.left = append(e.left, slices.Clone(l))
@@ -158,6 +159,11 @@ func (c *Cluster) FreeOf(nodes []string) [][]int64 {
 // moving pod counts both where it is and where it goes. For affinity and the lower count it counts
 // nowhere. Terminating pods count in the same way. A constraint must hold whether or not the
 // domains of leaving nodes and of claims are there.
+//
+// An answer leaves these pods their places: once it is carried out and all of them have moved, each
+// is still accepted there. For the exception see [Question.LeaveDomains]. While it is carried out,
+// they may have to wait, for example because a new node is a domain of their spread that has no pod
+// yet.
 func (c *Cluster) Reserve(pods []*corev1.Pod) (*Cluster, []Placement) {
 	pods = slices.Clone(pods)
 	podclass.Sort(pods)
@@ -219,4 +225,60 @@ func (c *Cluster) reserve(pods []*corev1.Pod) ([]op, []Placement) {
 func (e *engine) admit(at int32, yes bool) {
 	e.nodes[at].target = yes
 	e.refresh(at)
+}
+
+// lost returns the pods that would not be accepted at their reserved places once all of them have
+// moved and leaving nodes are gone.
+func (e *engine) lost() (out []int32) {
+	waiting := slices.DeleteFunc(slices.Clone(e.reserved), func(p int32) bool { return e.pods[p].placed > 0 || e.runsOn(p) == nil })
+	if !slices.ContainsFunc(waiting, func(p int32) bool { return e.classOf(p).waits() }) {
+		return nil
+	}
+	mark, sold := len(e.journal), e.cluster.State.CountSold
+	e.cluster.State.CountSold = false
+	for i := range e.nodes {
+		if e.nodes[i].leaving && e.nodes[i].alive {
+			e.do(op{kind: opRemove, node: int32(i)})
+		}
+	}
+	count := func(p int32, values []int32, sign int32) {
+		e.cluster.CountMoving(&e.classOf(p).Class, &e.nodes[e.pods[p].node].Node, values, false, sign)
+	}
+	at := func(p int32) []int32 { return e.nodes[e.pods[p].node].Values }
+	for _, p := range waiting { // it is no longer where it was
+		count(p, e.pods[p].values, -1)
+		count(p, at(p), 1)
+	}
+	for _, p := range waiting {
+		count(p, at(p), -1)
+		if e.classOf(p).waits() && !e.cluster.State.Check(&e.classOf(p).Constraints, at(p), nil, nil).OK() {
+			out = append(out, p)
+		}
+		count(p, at(p), 1)
+	}
+	for _, p := range waiting {
+		count(p, at(p), -1)
+		count(p, e.pods[p].values, 1)
+	}
+	e.rollback(mark)
+	e.cluster.State.CountSold = sold
+	return out
+}
+
+// evicts returns a pod that loses its reserved place by what is in the journal, or -1.
+func (e *engine) evicts() int32 {
+	now := e.lost()
+	if len(now) == 0 {
+		return -1
+	}
+	done := slices.Clone(e.journal)
+	e.rollback(0)
+	before := e.lost()
+	for _, o := range done {
+		e.do(o)
+	}
+	if at := slices.IndexFunc(now, func(p int32) bool { return !slices.Contains(before, p) }); at >= 0 {
+		return now[at]
+	}
+	return -1
 }

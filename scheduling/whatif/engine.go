@@ -42,6 +42,7 @@ type engine struct {
 	left            [][]int64 // by pool: what remains of its limits, then of its number of nodes
 	gone            []int32   // removed nodes whose machines are gone, see Question.Freed
 	past, dropped   []node    // removed nodes that the store does not have any more: whose machines are gone, and whose machines may be there
+	reserved        []int32   // pods with reserved places
 	journal         []op
 	suspended       *buying                         // while its buyer is asked, the journal still has its changes; nil between questions
 	static          map[string]bool                 // names of static pools
@@ -164,6 +165,7 @@ func (e *engine) apply(o op) {
 				p.values = e.cluster.Elsewhere(&n.Node, &e.nodes[o.old].Node)
 			}
 			e.count(o.pod, n, 1)
+			e.reserved = append(e.reserved, o.pod)
 		}
 		p.node = o.node
 		e.refresh(o.node)
@@ -215,6 +217,7 @@ func (e *engine) undo(o op) {
 		} else {
 			e.count(o.pod, n, -1)
 			p.values = nil
+			e.reserved = e.reserved[:len(e.reserved)-1]
 		}
 		e.cluster.Release(c, &n.Node)
 		n.pods = n.pods[:len(n.pods)-1]

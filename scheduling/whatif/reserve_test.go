@@ -89,6 +89,33 @@ func TestReserve(t *testing.T) {
 	assert.Equal(t, int64(3000), reserved.Free()[0], "n takes only pods that wait for it")
 }
 
+// An answer leaves reserved places to their pods: a node is bought only if they are accepted beside it once the pods of the question are there. A
+// question that may leave domains may take their places, too.
+func TestReservedPlacesAreKept(t *testing.T) {
+	host := spread(corev1.LabelHostname)
+	o, w, x := pod("o", "a", "2", labelled("other")), pod("w", "a", "1", host), pod("x", "", "1", host)
+	s := snapshot([]*corev1.Node{node("a", "z1", "3"), node("b", "z1", "2"), node("c", "z1", "1")}, o, w, x, pod("q", "b", "1", host), pod("r", "c", "1", host))
+	s.Pools = []scheduling.Pool{market()}
+	c, err := whatif.Compile(s, nil)
+	require.NoError(t, err)
+	reserved, at := c.Reserve([]*corev1.Pod{x})
+	require.Equal(t, []string{"x>b"}, places(whatif.Answer{Placements: at}))
+	for _, v := range []*whatif.Cluster{reserved, reserved.Rebase()} {
+		q := whatif.Question{Remove: []string{"a"}, Pods: []*corev1.Pod{o}, MaxNodes: 1}
+		a := v.Ask(t.Context(), q)
+		assert.Equal(t, q.Pods, a.Unplaced)
+		assert.Equal(t, "pod shop/x waits for its place on node b, and would not be accepted there", a.Why)
+		q.LeaveDomains = true
+		a = v.Ask(t.Context(), q)
+		assert.True(t, a.OK(), a.Why)
+		v = a.After()
+		a = v.Ask(t.Context(), whatif.Question{Remove: []string{"c"}, Pods: s.Pods[4:], MaxNodes: 1})
+		assert.True(t, a.OK(), "its place is lost already")
+	}
+	a := reserved.Ask(t.Context(), whatif.Question{Remove: []string{"a"}, Pods: []*corev1.Pod{o, w}, MaxNodes: 1})
+	assert.True(t, a.OK(), "w joins o: %s", a.Why)
+}
+
 // Places do not depend on the order of the pods, of which nodes have room for some only, nor on that of the snapshot.
 func TestReserveInAnyOrder(t *testing.T) {
 	nodes := []*corev1.Node{node("a", "z1", "1"), node("b", "z1", "1"), leaving(node("l", "z2", "4"))}

@@ -261,7 +261,7 @@ func TestBudgetsByReason(t *testing.T) {
 	}
 }
 
-// Pods of nodes that must go use the nodes that budgets keep before others are bought for them: at most one of fifty such plans costs more
+// Pods of nodes that must go use the nodes that budgets keep before others are bought for them: about one of a hundred such plans costs more
 // afterwards than one that knows which nodes stay; one of seven did.
 func TestNodesThatStayAreUsedFirst(t *testing.T) {
 	seen, dearer := 0, 0
@@ -285,14 +285,53 @@ func TestNodesThatStayAreUsedFirst(t *testing.T) {
 	}
 	t.Logf("%d of %d plans are dearer than necessary", dearer, seen)
 	require.Greater(t, seen, 50)
-	require.LessOrEqual(t, dearer, seen/50)
+	require.LessOrEqual(t, dearer, 2+seen/100)
+}
+
+// Pods that move without a command are accepted at their places after the commands, unless one gives back a node that must go.
+func TestReservedPlacesStay(t *testing.T) {
+	seen := 0
+	for seed := range uint64(2 * drawings(t)) {
+		d := draw(seed, false)
+		r, c, sim := d.plan(t, d.s)
+		if len(sim.Reserved()) == 0 || len(r.Commands) == 0 || slices.ContainsFunc(r.Commands, func(c giveback.Command) bool { return !c.Saves() }) {
+			continue
+		}
+		seen++
+		left := giveback.Command{} // the nodes that leave are gone
+		for i := range c.Nodes {
+			if c.Nodes[i].Leaving() {
+				left.Nodes = append(left.Nodes, deprovision.Candidate{Name: c.Nodes[i].Name()})
+			}
+		}
+		s := applied(t, d.s, append(slices.Clone(r.Commands), left))
+		for _, p := range sim.Reserved() {
+			assert.Empty(t, accepted(s, p.Pod, p.Node), "seed %d: pod %s on node %s", seed, p.Pod.Name, p.Node)
+			moved := p.Pod.DeepCopy()
+			moved.Spec.NodeName = p.Node
+			s.Pods = append(s.Pods, moved)
+		}
+	}
+	t.Logf("%d plans while pods have places reserved", seen)
+	require.Greater(t, seen, 50)
+}
+
+// applied is the snapshot after the commands.
+func applied(t *testing.T, s scheduling.Snapshot, list []giveback.Command) scheduling.Snapshot {
+	t.Helper()
+	for i := range list {
+		var err error
+		s, err = simulate.Apply(s, &list[i], fragment.Now())
+		require.NoError(t, err)
+	}
+	return s
 }
 
 // drawings is how many clusters a law draws.
 func drawings(t *testing.T) int {
 	t.Helper()
 	if testing.Short() {
-		return 1000
+		return 500
 	}
 	return 4000
 }

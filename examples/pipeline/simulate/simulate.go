@@ -37,6 +37,8 @@ func (s *Simulator) Reserved() []giveback.Placement { return s.reserved }
 // the nodes with such places, which should not be given back.
 //
 // A command is right whenever these pods move to their places: before it, after it, or in between.
+// They keep these places, unless they would keep the pods of a node that must go from every place. A
+// pod whose spread counts a new node may have to wait until the pods of the command are there.
 func New(s scheduling.Snapshot) (*Simulator, []string, error) { return NewFor(s, nil) }
 
 // NewFor is New with the objective, the groups and LeaveZones of a plan. nil means the price, no
