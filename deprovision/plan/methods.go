@@ -41,8 +41,10 @@ import (
 //
 // Each round begins where the one before ended. Make ends when a round finds no change, when every
 // further change would move a pod again, or when budgets hold nodes back. So after all commands of
-// a plan, if no budget held it back, a new plan with the same options is empty, or its first
-// command moves a pod that this plan has moved already.
+// a plan, a new plan with the same options is empty, or its first command moves a pod that this plan
+// has moved already or gives back a node whose verdict says that its pods would fit. This presumes
+// that no budget held the plan back (no outcome is [OverBudget], no command has waves), and that
+// pods that move without a command still have the places that the simulator had for them.
 //
 // Some broken or drifted nodes must go before their successors can be bought, see
 // [Command.TerminateFirst]. Their commands come last, but the budgets are reserved for them first.

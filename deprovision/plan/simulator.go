@@ -115,7 +115,7 @@ type Answer struct {
 	Why      string
 	// After returns the cluster after the answer has been carried out. Rebased returns the same
 	// cluster as if it had just been read. A round of a plan ends with it, so that a new plan of
-	// the resulting cluster finds nothing more to do. Both are nil if pods are unplaced.
+	// the resulting cluster finds nothing more to do, see [Make]. Both are nil if pods are unplaced.
 	After, Rebased func() Simulator
 }
 

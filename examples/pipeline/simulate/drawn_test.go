@@ -316,6 +316,56 @@ func TestReservedPlacesStay(t *testing.T) {
 	require.Greater(t, seen, 50)
 }
 
+// After a plan that no budget holds back, another one is empty, or begins with a pod that has moved or a node of which the verdict says that its pods
+// would fit, as long as pods that move without a command have the places that they had. There is such a node in one of a thousand plans.
+func TestAnotherPlanFindsNothing(t *testing.T) {
+	places := func(sim *simulate.Simulator) map[string]string {
+		out := map[string]string{}
+		for _, p := range sim.Reserved() {
+			out[p.Pod.Name] = p.Node
+		}
+		return out
+	}
+	quiet, others, told := 0, 0, 0
+	for seed := range uint64(2 * drawings(t)) {
+		d := draw(seed, seed%2 == 0)
+		r, _, sim := d.plan(t, d.s)
+		if len(r.Commands) == 0 || slices.ContainsFunc(r.Verdicts, func(v giveback.Verdict) bool { return v.Outcome == giveback.OverBudget }) ||
+			slices.ContainsFunc(r.Commands, func(c giveback.Command) bool { return len(c.Waves) > 0 }) {
+			continue
+		}
+		again, _, after := d.plan(t, applied(t, d.s, r.Commands))
+		switch {
+		case !maps.Equal(places(sim), places(after)):
+			continue
+		case len(places(sim)) == 0:
+			quiet++
+		default:
+			others++
+		}
+		if len(again.Commands) == 0 {
+			continue
+		}
+		moved := map[string]bool{}
+		for i := range r.Commands {
+			for _, p := range r.Commands[i].Pods() {
+				moved[p.Name] = true
+			}
+		}
+		if slices.ContainsFunc(again.Commands[0].Pods(), func(p *corev1.Pod) bool { return moved[p.Name] }) {
+			continue
+		}
+		told++
+		for _, n := range again.Commands[0].Nodes {
+			assert.Contains(t, said(t, r, n.Name).Detail, "its pods would fit", "seed %d: %v, then %v", seed, describe(r), describe(again))
+		}
+	}
+	t.Logf("%d plans without pods that move by themselves, %d with; %d say what another would do", quiet, others, told)
+	require.LessOrEqual(t, told, (quiet+others)/500)
+	require.Greater(t, quiet, 100)
+	require.Greater(t, others, 20)
+}
+
 // applied is the snapshot after the commands.
 func applied(t *testing.T, s scheduling.Snapshot, list []giveback.Command) scheduling.Snapshot {
 	t.Helper()
