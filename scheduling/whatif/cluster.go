@@ -236,10 +236,8 @@ func (e *engine) lost() (out []int32) {
 	}
 	mark, sold := len(e.journal), e.cluster.State.CountSold
 	e.cluster.State.CountSold = false
-	for i := range e.nodes {
-		if e.nodes[i].leaving && e.nodes[i].alive {
-			e.do(op{kind: opRemove, node: int32(i)})
-		}
+	for _, i := range e.leaving {
+		e.do(op{kind: opRemove, node: i})
 	}
 	count := func(p int32, values []int32, sign int32) {
 		e.cluster.CountMoving(&e.classOf(p).Class, &e.nodes[e.pods[p].node].Node, values, false, sign)

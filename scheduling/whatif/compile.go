@@ -385,6 +385,9 @@ func (e *engine) line() {
 	})
 	for i := range e.nodes {
 		e.nodeAt[e.nodes[i].name] = int32(i)
+		if e.nodes[i].leaving {
+			e.leaving = append(e.leaving, int32(i))
+		}
 		for _, p := range e.nodes[i].pods {
 			if e.pods[p].values == nil || !e.nodes[i].leaving { // else its node is the reserved one
 				e.pods[p].node = int32(i)

@@ -43,6 +43,7 @@ type engine struct {
 	gone            []int32   // removed nodes whose machines are gone, see Question.Freed
 	past, dropped   []node    // removed nodes that the store does not have any more: whose machines are gone, and whose machines may be there
 	reserved        []int32   // pods with reserved places
+	leaving         []int32   // nodes, which no question removes
 	journal         []op
 	suspended       *buying                         // while its buyer is asked, the journal still has its changes; nil between questions
 	static          map[string]bool                 // names of static pools
