@@ -493,3 +493,7 @@ func (s *state) labelsOf(bin int) requirements.Set {
 	labels, _ = labels.Intersect(b.Labels)
 	return labels
 }
+
+// IsComplete reports whether no pod is left out that some node could hold by itself. Then no other
+// order of the pods places more.
+func (r *Result) IsComplete() bool { return len(r.state.unplaced()) == 0 }

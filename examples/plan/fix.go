@@ -77,8 +77,9 @@ type Fix struct {
 	// Pods are the pods of the snapshot to change, refused and others; nil if a pool or a quota
 	// changes. A user changes the template of their controllers.
 	Pods []*corev1.Pod
-	// Constraint and Index name the constraint of each of Pods that becomes a preferred one: its
-	// list, and its place there among the required ones. Spreads of both kinds share one list.
+	// Constraint and Index name the constraint of each of Pods that becomes a preferred one, with
+	// weight 100 if it is a term: its list, and its place there among the required ones. Spreads of
+	// both kinds share one list.
 	Constraint PodConstraint
 	Index      int
 	// Allow lists values by label.
@@ -405,7 +406,7 @@ func (t *trials) verify(ctx context.Context, c change, waiting scheduling.Snapsh
 // anew plans the whole changed snapshot like plan, and returns what that adds to the cost, at least
 // more. The first attempt of a search is compared with that of the unchanged snapshot. It tells what
 // the change does to other pods, in a fraction of the time. The whole search decides if the first
-// attempt leaves out a pod that has a place in the plan or that needs the same change, or adds more.
+// attempt adds more or does not settle who has a place.
 func (t *trials) anew(ctx context.Context, c change, classes []int, more binpack.Price) ([]int, binpack.Price) {
 	s, all := c.shared(t.p.Problem.Snapshot()), c.pods != nil
 	quick := t.p.options
@@ -424,7 +425,7 @@ func (t *trials) anew(ctx context.Context, c change, classes []int, more binpack
 	}
 	t.spend(s, 1)
 	after, helped, harms := t.plan(ctx, s, &quick, t.leftAtFirst, classes, all)
-	if harms || len(helped) == len(classes) && after.Cost()-t.p.Cost() <= more && !t.contended(c, after) {
+	if harms || len(helped) == len(classes) && after.Cost()-t.p.Cost() <= more && t.settled(c, after) {
 		return helped, more
 	}
 	t.spend(s, searchAnew)

@@ -472,16 +472,21 @@ func counted(p *Plan, q *capacityquota.Quota, name corev1.ResourceName) int64 {
 	return sum
 }
 
-// contended reports whether a plan leaves out a pod that has a place in the plan of the unchanged
-// snapshot, or one that needs the same change.
-func (t *trials) contended(c change, after *Plan) bool {
+// settled reports whether a search would place the same pods as its first attempt: all that some
+// node could hold. If the budget does not allow more than that attempt, it is enough that it leaves
+// out no pod that has a place in the plan of the unchanged snapshot, and none that needs the same
+// change.
+func (t *trials) settled(c change, after *Plan) bool {
+	if after.IsComplete() || t.all || t.p.spent+podAnew*searchAnew*len(t.class) <= fixBudget {
+		return after.IsComplete()
+	}
 	without := t.without(after)
 	for class, n := range without {
 		if n > t.left[class] {
-			return true
+			return false
 		}
 	}
-	return slices.ContainsFunc(t.refused, func(u scheduling.Unplaced) bool {
+	return !slices.ContainsFunc(t.refused, func(u scheduling.Unplaced) bool {
 		return without[u.Class] > 0 && slices.ContainsFunc(t.p.changes(u.Class, u.Reasons()), c.alike)
 	})
 }
