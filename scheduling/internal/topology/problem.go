@@ -219,7 +219,9 @@ func New(in Input) (*Problem, []ClassError) {
 	p.placeLeaving()
 	p.readDaemons(in.Daemons)
 	for i := range p.classes {
-		p.collectPreferences(&p.classes[i])
+		if !in.IgnorePreferences {
+			p.collectPreferences(&p.classes[i])
+		}
 	}
 	p.withinNode = p.actsWithinNode()
 	return p, nil
