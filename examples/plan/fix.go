@@ -406,7 +406,7 @@ func (t *trials) verify(ctx context.Context, c change, waiting scheduling.Snapsh
 // anew plans the whole changed snapshot like plan, and returns what that adds to the cost, at least
 // more. The first attempt of a search is compared with that of the unchanged snapshot. It tells what
 // the change does to other pods, in a fraction of the time. The whole search decides if the first
-// attempt adds more or does not settle who has a place.
+// attempt adds more or does not decide who has a place.
 func (t *trials) anew(ctx context.Context, c change, classes []int, more binpack.Price) ([]int, binpack.Price) {
 	s, all := c.shared(t.p.Problem.Snapshot()), c.pods != nil
 	quick := t.p.options
@@ -425,7 +425,7 @@ func (t *trials) anew(ctx context.Context, c change, classes []int, more binpack
 	}
 	t.spend(s, 1)
 	after, helped, harms := t.plan(ctx, s, &quick, t.leftAtFirst, classes, all)
-	if harms || len(helped) == len(classes) && after.Cost()-t.p.Cost() <= more && t.settled(c, after) {
+	if harms || len(helped) == len(classes) && after.Cost()-t.p.Cost() <= more && t.decided(c, after) {
 		return helped, more
 	}
 	t.spend(s, searchAnew)

@@ -472,11 +472,11 @@ func counted(p *Plan, q *capacityquota.Quota, name corev1.ResourceName) int64 {
 	return sum
 }
 
-// settled reports whether a search would place the same pods as its first attempt: all that some
+// decided reports whether a search would place the same pods as its first attempt: all that some
 // node could hold. If the budget does not allow more than that attempt, it is enough that it leaves
 // out no pod that has a place in the plan of the unchanged snapshot, and none that needs the same
 // change.
-func (t *trials) settled(c change, after *Plan) bool {
+func (t *trials) decided(c change, after *Plan) bool {
 	if after.IsComplete() || t.all || t.p.spent+podAnew*searchAnew*len(t.class) <= fixBudget {
 		return after.IsComplete()
 	}
