@@ -53,7 +53,11 @@ func (s *assigner) run() []int {
 	for i := range s.p.classes {
 		c := &s.p.classes[i]
 		if n := s.p.choice.Pods(i, c.Count); n > 0 {
-			s.classes[s.relaxed(i, s.p.choice.givenUp(i))].want = n
+			level := s.p.choice.givenUp(i)
+			if s.p.ignoresSoft {
+				level = len(c.soft)
+			}
+			s.classes[s.relaxed(i, level)].want = n
 		}
 	}
 	for _, u := range s.urgencies() { // these give up all preferences before other classes are assigned

@@ -219,9 +219,7 @@ func New(in Input) (*Problem, []ClassError) {
 	p.placeLeaving()
 	p.readDaemons(in.Daemons)
 	for i := range p.classes {
-		if !in.IgnorePreferences {
-			p.collectPreferences(&p.classes[i])
-		}
+		p.collectPreferences(&p.classes[i])
 	}
 	p.withinNode = p.actsWithinNode()
 	return p, nil

@@ -396,12 +396,11 @@ func TestPreferencesAreGivenUpInTheDocumentedOrder(t *testing.T) {
 	last = st.Classes[len(st.Classes)-1]
 	assert.Equal(t, 5, last.Level)
 	assert.False(t, st.Lots[0].Required.Matches(map[string]string{taint: "t0", "disk": "slow"}))
-	// The class has none if they are ignored.
+	// None is tried if they are ignored, and those about other pods are not even read.
 	in.IgnorePreferences = true
-	p, st = assign(t, in, bare)
+	_, st = assign(t, in, bare)
 	require.Len(t, st.Classes, 1)
-	assert.Empty(t, p.Preferences(0))
-	assert.Equal(t, []int{1}, st.Classes[0].Placed)
+	assert.Equal(t, 3, st.Classes[0].Level)
 }
 
 // Pods that are counted by a label may still go to nodes without that label.
