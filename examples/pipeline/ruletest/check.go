@@ -12,6 +12,7 @@ import (
 
 	"github.com/joinery-sdk/joinery/examples/plan"
 	"github.com/joinery-sdk/joinery/examples/plan/survive"
+	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling"
 	"github.com/joinery-sdk/joinery/scheduling/gang"
 )
@@ -331,7 +332,7 @@ func (p *Plan) company(patterns string) []member {
 // together finds pods that are alone. Without With it finds those that are not where the others
 // are: where most of the running ones are, or else where most are planned.
 func (p *Plan) together(r *Rule, subjects []member) []Breach {
-	key := topologyKey(r.Together.By)
+	key := placeKey(r.Together.By)
 	var out []Breach
 	if r.Together.With != "" {
 		others := p.company(r.Together.With)
@@ -372,7 +373,7 @@ func (p *Plan) together(r *Rule, subjects []member) []Breach {
 // apart finds pods that are not alone. Running pods are company: they break nothing among
 // themselves, because no plan can mend that.
 func (p *Plan) apart(r *Rule, subjects []member) []Breach {
-	key := topologyKey(r.Apart.By)
+	key := placeKey(r.Apart.By)
 	var out []Breach
 	if r.Apart.With != "" {
 		others := p.company(r.Apart.With)
@@ -407,7 +408,7 @@ func (p *Plan) apart(r *Rule, subjects []member) []Breach {
 // spread compares the number of pods at each value. Two values differ too much only if the plan
 // takes part: it places a pod at the fuller one, or all pods of the emptier one.
 func (p *Plan) spread(r *Rule, subjects []member) []Breach {
-	key := topologyKey(r.Spread.By)
+	key := placeKey(r.Spread.By)
 	running := counts(r.choose(p.running), key)
 	count := counts(slices.Concat(r.choose(p.running), subjects), key)
 	var texts []string
@@ -448,10 +449,22 @@ func shares(a, b *site, key string) bool {
 	return ok && has && x == y
 }
 
-// valueOf returns the value of a label of a site.
+// placeKey returns what tells places apart by a short name or a label key. Nodes are told apart by
+// their names, because nothing stops two nodes from having the same label.
+func placeKey(by string) string {
+	if by == "node" {
+		return requirements.NodeNameKey
+	}
+	return topologyKey(by)
+}
+
+// valueOf returns the value of a label of a site, or its name.
 func valueOf(s *site, key string) (string, bool) {
-	if s == nil {
+	switch {
+	case s == nil:
 		return "", false
+	case key == requirements.NodeNameKey:
+		return s.name, true
 	}
 	v, ok := s.labels[key]
 	return v, ok
@@ -480,10 +493,10 @@ func valuesText(list []member, key string) string {
 	return strings.Join(values, ", ")
 }
 
-// word returns the everyday name of a topology key.
+// word returns the everyday name of a key.
 func word(key string) string {
 	for _, short := range []string{"node", "zone"} {
-		if topologyKey(short) == key {
+		if placeKey(short) == key {
 			return short
 		}
 	}

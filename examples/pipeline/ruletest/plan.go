@@ -130,9 +130,6 @@ func nameOf(pod *corev1.Pod) string {
 
 func existingSite(n *corev1.Node) *site {
 	labels := requirements.KubernetesAliases().Labels(n.Labels)
-	if labels[corev1.LabelHostname] == "" {
-		labels = with(labels, corev1.LabelHostname, n.Name)
-	}
 	return &site{
 		name: n.Name, pool: labels[nodepool.LabelKey], typ: labels[corev1.LabelInstanceTypeStable], zone: labels[corev1.LabelTopologyZone],
 		capacityType: labels[instancetypes.LabelCapacityType], labels: labels,

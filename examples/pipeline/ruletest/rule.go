@@ -49,7 +49,7 @@
 //	  allOrNothing: true                   # all have a place, or none; spares of a PodGroup may be without
 //
 //	- pods: shop/cache-*
-//	  apart: node                          # no two on one node; or zone, or any label key
+//	  apart: node                          # no two on one node, by its name; or zone, or any label key
 //
 //	- pods: shop/web-*
 //	  apart: {by: zone, most: 3}           # at most three in one zone
@@ -186,8 +186,8 @@ func On(labels string) Place { return Place{Labels: labels} }
 
 // Company says with which pods the pods of a rule must be, or must not be.
 type Company struct {
-	// By is the label key whose value they share. "node" and "zone" stand for
-	// kubernetes.io/hostname and topology.kubernetes.io/zone.
+	// By is the label key whose value they share. "zone" stands for topology.kubernetes.io/zone.
+	// "node" is the node itself, by its name, whatever its label kubernetes.io/hostname says.
 	By string `json:"by"`
 	// With names other pods, in the form of [Rule].Pods. In [Rule].Together, each pod has one of
 	// them beside it; in [Rule].Apart, none has. Empty means the pods of the rule themselves.

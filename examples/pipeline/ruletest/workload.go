@@ -301,7 +301,8 @@ func splitTaint(text string) (key, value string, effect corev1.TaintEffect) {
 	return key, value, corev1.TaintEffect(last)
 }
 
-// topologyKey returns the label key for a short name.
+// topologyKey returns the label key that manifests have for a short name. For a node it is
+// kubernetes.io/hostname, because constraints of pods cannot name what is no label.
 func topologyKey(name string) string {
 	switch name {
 	case "node":
