@@ -33,6 +33,9 @@ type Result struct {
 	Fix plan.Fix
 	// Known is an interval or a proof, for a rule whose answer the plan itself does not show.
 	Known string
+	// Notes say what a rule that holds may have missed: pods that are not to be planned, with the
+	// reason, and labels that it only forbids and that nothing has, which may be typos.
+	Notes []string
 	// Invalid is why the rule makes no sense. Such a rule was not checked.
 	Invalid error
 }
@@ -64,7 +67,7 @@ func (r Result) String() string {
 	case r.Holds() && (r.Rule.RulesCost != nil || r.Rule.Regret != nil):
 		return fmt.Sprintf("%s%s holds: %s", r.Rule.title(), at, r.Known)
 	case r.Holds():
-		return fmt.Sprintf("%s%s holds for %s", r.Rule.title(), at, plural(r.Pods, "pod"))
+		return strings.Join(append([]string{fmt.Sprintf("%s%s holds for %s", r.Rule.title(), at, plural(r.Pods, "pod"))}, r.Notes...), "; ")
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s%s is broken\n", r.Rule.title(), at)
@@ -127,6 +130,7 @@ func (p *Plan) Check(rules ...Rule) []Result {
 		if res.Invalid == nil {
 			res.Pods = len(r.choose(p.members))
 			if res.Breaches = p.slips(r); res.Breaches == nil {
+				res.Notes = p.notes(r)
 				if res.Breaches = p.breaches(r); len(res.Breaches) > 0 {
 					res.MovedBy, res.Fix = p.movedBy(r, res.Breaches)
 				}
@@ -192,7 +196,7 @@ func (p *Plan) halves(subjects []member) []Breach {
 	for _, m := range subjects {
 		spare := slices.ContainsFunc(groups, func(g gang.Group) bool { return enough[g.Name] && g.Member(m.pod) })
 		if m.site == nil && !spare {
-			out = append(out, Breach{m.name, fmt.Sprintf("it has no place, and %d of the others have one", placed)})
+			out = append(out, Breach{m.name, fmt.Sprintf("it has no place%s, and %d of the others have one", m.notPlanned(), placed)})
 		}
 	}
 	return out
@@ -224,6 +228,9 @@ func (p *Plan) survival(r *Rule) []Breach {
 		}
 	}
 	for _, o := range all {
+		for _, i := range o.Ignored {
+			add([]*corev1.Pod{i.Pod}, "after the loss of %s it is not ours to place: %s", o.Failure, i.Why)
+		}
 		add(o.Lost, "the loss of %s leaves it without a place: %s", o.Failure, o.Why)
 	}
 	for _, o := range all {
@@ -260,11 +267,7 @@ func (p *Plan) ofOne(r *Rule, m member, bad badSites) []Breach {
 	var out []Breach
 	add := func(why string) { out = append(out, Breach{m.name, why}) }
 	if (r.Placed || len(r.LandsOn) > 0) && m.site == nil {
-		why := "has no place"
-		if m.class < 0 {
-			why += ": it is not ours to place: " + m.why
-		}
-		add(why)
+		add("has no place" + m.notPlanned())
 	}
 	if m.site != nil {
 		for _, why := range bad.of(r, m.site) {
@@ -447,15 +450,6 @@ func shares(a, b *site, key string) bool {
 	x, ok := valueOf(a, key)
 	y, has := valueOf(b, key)
 	return ok && has && x == y
-}
-
-// placeKey returns what tells places apart by a short name or a label key. Nodes are told apart by
-// their names, because nothing stops two nodes from having the same label.
-func placeKey(by string) string {
-	if by == "node" {
-		return requirements.NodeNameKey
-	}
-	return topologyKey(by)
 }
 
 // valueOf returns the value of a label of a site, or its name.

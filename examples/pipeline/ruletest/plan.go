@@ -47,6 +47,14 @@ type member struct {
 	why   string // why it is not to be planned
 }
 
+// notPlanned returns why the pod is not planned, for a text that says what it lacks.
+func (m *member) notPlanned() string {
+	if m.why == "" {
+		return ""
+	}
+	return ": it is not ours to place: " + m.why
+}
+
 // site is a node that holds pods.
 type site struct {
 	name                          string

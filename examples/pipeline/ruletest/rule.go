@@ -95,10 +95,18 @@
 // A rule that no pending pod matches is broken. So is one that names a pod, node, pool, type, zone,
 // capacity type or label that does not exist, or a value of a label that no node can have. Each
 // pattern and value of a list counts by itself. Otherwise a rule about what must not happen would
-// always hold because of a typo. Rules make demands on pending pods only. Running pods count where
-// a rule says which other pods must be near or apart, but what they do among themselves breaks no
-// rule. Only survives makes demands on running pods, too. Rules do not cover the pods of
-// DaemonSets, which are on every node that accepts them.
+// always hold because of a typo. The exceptions are labels that a rule only forbids ("!gpu"; for pods
+// also "tier!=x"): it may be there to keep them away, so it holds although nothing has them, and its
+// result names them.
+//
+// Rules make demands on pending pods only. Running pods count where a rule says which other pods must
+// be near or apart, but what they do among themselves breaks no rule. Only survives makes demands on
+// running pods, too. Rules do not cover the pods of DaemonSets, which are on every node that accepts
+// them.
+//
+// Pods that are not planned, such as those of another scheduler, have no place. So they break what
+// demands one (placed, landsOn, survives, and allOrNothing if others have one), and the breach says
+// why. Other rules hold for them, and the result names the reason.
 package ruletest
 
 import (

@@ -312,3 +312,12 @@ func topologyKey(name string) string {
 	}
 	return name
 }
+
+// placeKey returns what tells places apart by a short name or a label key. Nodes are told apart by
+// their names, because nothing stops two nodes from having the same label.
+func placeKey(by string) string {
+	if by == "node" {
+		return requirements.NodeNameKey
+	}
+	return topologyKey(by)
+}
