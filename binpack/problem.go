@@ -460,8 +460,11 @@ func (p Problem) validateBins() error {
 			}
 		}
 		for j, o := range t.Offerings {
-			if o.Price < 0 || o.Objective < 0 {
+			if o.Price < 0 {
 				f.add("%s: offerings[%d]: price is negative, too large or not a number", what(), j)
+			}
+			if o.Objective < 0 {
+				f.add("%s: offerings[%d]: Objective is negative, too large or not a number", what(), j)
 			}
 			if o.Usage != nil && len(o.Usage) != len(p.Budgets) {
 				f.add("%s: offerings[%d]: usage has %s, want one for each budget: %d", what(), j, plural(len(o.Usage), "entry", "entries"), len(p.Budgets))
@@ -469,10 +472,13 @@ func (p Problem) validateBins() error {
 			if slices.ContainsFunc(o.Usage, func(u int64) bool { return u < 0 }) {
 				f.add("%s: offerings[%d]: usage is negative", what(), j)
 			}
-			switch {
-			case o.Count < 0 || o.Takes < 0:
-				f.add("%s: offerings[%d]: count is negative", what(), j)
-			case !o.Counted && (o.Count != 0 || o.Takes != 0 || o.Reservation != ""):
+			if o.Count < 0 {
+				f.add("%s: offerings[%d]: Count is negative", what(), j)
+			}
+			if o.Takes < 0 {
+				f.add("%s: offerings[%d]: Takes is negative", what(), j)
+			}
+			if !o.Counted && (o.Count > 0 || o.Takes > 0 || o.Reservation != "") {
 				f.add("%s: offerings[%d]: only a Counted offering has a Count, Takes or Reservation", what(), j)
 			}
 		}
