@@ -35,6 +35,13 @@ func TestSample(t *testing.T) {
 	}
 }
 
+// Whoever adds up a bill by hand must know how long the last moment counts.
+func TestHelpSaysHowLongTheLastMomentCounts(t *testing.T) {
+	out, errs, code := run(t, "", "--help")
+	require.Equal(t, inputs.ExitOK, code, errs)
+	assert.Contains(t, strings.Join(strings.Fields(out), " "), "the last snapshot for as long as the one before it, an only one for an hour,")
+}
+
 // The hours and the decisions of the JSON add up to its sums, to a millionth.
 func TestJSONAddsUp(t *testing.T) {
 	out, _, code := run(t, "", "-o", "json")
