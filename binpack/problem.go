@@ -460,26 +460,23 @@ func (p Problem) validateBins() error {
 			}
 		}
 		for j, o := range t.Offerings {
-			if o.Price < 0 {
-				f.add("%s: offerings[%d]: price is negative, too large or not a number", what(), j)
-			}
-			if o.Objective < 0 {
-				f.add("%s: offerings[%d]: Objective is negative, too large or not a number", what(), j)
-			}
 			if o.Usage != nil && len(o.Usage) != len(p.Budgets) {
 				f.add("%s: offerings[%d]: usage has %s, want one for each budget: %d", what(), j, plural(len(o.Usage), "entry", "entries"), len(p.Budgets))
 			}
-			if slices.ContainsFunc(o.Usage, func(u int64) bool { return u < 0 }) {
-				f.add("%s: offerings[%d]: usage is negative", what(), j)
-			}
-			if o.Count < 0 {
-				f.add("%s: offerings[%d]: Count is negative", what(), j)
-			}
-			if o.Takes < 0 {
-				f.add("%s: offerings[%d]: Takes is negative", what(), j)
-			}
-			if !o.Counted && (o.Count > 0 || o.Takes > 0 || o.Reservation != "") {
-				f.add("%s: offerings[%d]: only a Counted offering has a Count, Takes or Reservation", what(), j)
+			for _, fault := range []struct {
+				is   bool
+				text string
+			}{
+				{o.Price < 0, "price is negative, too large or not a number"},
+				{o.Objective < 0, "Objective is negative, too large or not a number"},
+				{slices.ContainsFunc(o.Usage, func(u int64) bool { return u < 0 }), "usage is negative"},
+				{o.Count < 0, "Count is negative"},
+				{o.Takes < 0, "Takes is negative"},
+				{!o.Counted && (o.Count > 0 || o.Takes > 0 || o.Reservation != ""), "only a Counted offering has a Count, Takes or Reservation"},
+			} {
+				if fault.is {
+					f.add("%s: offerings[%d]: %s", what(), j, fault.text)
+				}
 			}
 		}
 		f.limits(what, t.Limits)
