@@ -454,10 +454,8 @@ func (p Problem) validateBins() error {
 		} else if n := len(p.Pools[t.Pool].Limits); n > 0 && t.Usage != nil && len(t.Usage) != n {
 			f.add("%s: usage has %s, its pool %q limits %d", what(), plural(len(t.Usage), "entry", "entries"), p.Pools[t.Pool].Name, n)
 		}
-		for _, u := range t.Usage {
-			if u < 0 {
-				f.add("%s: usage is negative", what())
-			}
+		if len(t.Usage) > 0 && slices.Min(t.Usage) < 0 {
+			f.add("%s: usage is negative", what())
 		}
 		for j, o := range t.Offerings {
 			if o.Usage != nil && len(o.Usage) != len(p.Budgets) {
@@ -469,7 +467,7 @@ func (p Problem) validateBins() error {
 			}{
 				{o.Price < 0, "price is negative, too large or not a number"},
 				{o.Objective < 0, "Objective is negative, too large or not a number"},
-				{slices.ContainsFunc(o.Usage, func(u int64) bool { return u < 0 }), "usage is negative"},
+				{len(o.Usage) > 0 && slices.Min(o.Usage) < 0, "usage is negative"},
 				{o.Count < 0, "Count is negative"},
 				{o.Takes < 0, "Takes is negative"},
 				{!o.Counted && (o.Count > 0 || o.Takes > 0 || o.Reservation != ""), "only a Counted offering has a Count, Takes or Reservation"},
