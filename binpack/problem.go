@@ -454,26 +454,27 @@ func (p Problem) validateBins() error {
 		} else if n := len(p.Pools[t.Pool].Limits); n > 0 && t.Usage != nil && len(t.Usage) != n {
 			f.add("%s: usage has %s, its pool %q limits %d", what(), plural(len(t.Usage), "entry", "entries"), p.Pools[t.Pool].Name, n)
 		}
-		for _, u := range t.Usage {
-			if u < 0 {
-				f.add("%s: usage is negative", what())
-			}
+		if len(t.Usage) > 0 && slices.Min(t.Usage) < 0 {
+			f.add("%s: usage is negative", what())
 		}
 		for j, o := range t.Offerings {
-			if o.Price < 0 || o.Objective < 0 {
-				f.add("%s: offerings[%d]: price is negative, too large or not a number", what(), j)
-			}
 			if o.Usage != nil && len(o.Usage) != len(p.Budgets) {
 				f.add("%s: offerings[%d]: usage has %s, want one for each budget: %d", what(), j, plural(len(o.Usage), "entry", "entries"), len(p.Budgets))
 			}
-			if slices.ContainsFunc(o.Usage, func(u int64) bool { return u < 0 }) {
-				f.add("%s: offerings[%d]: usage is negative", what(), j)
-			}
-			switch {
-			case o.Count < 0 || o.Takes < 0:
-				f.add("%s: offerings[%d]: count is negative", what(), j)
-			case !o.Counted && (o.Count != 0 || o.Takes != 0 || o.Reservation != ""):
-				f.add("%s: offerings[%d]: only a Counted offering has a Count, Takes or Reservation", what(), j)
+			for _, fault := range []struct {
+				is   bool
+				text string
+			}{
+				{o.Price < 0, "price is negative, too large or not a number"},
+				{o.Objective < 0, "Objective is negative, too large or not a number"},
+				{len(o.Usage) > 0 && slices.Min(o.Usage) < 0, "usage is negative"},
+				{o.Count < 0, "Count is negative"},
+				{o.Takes < 0, "Takes is negative"},
+				{!o.Counted && (o.Count > 0 || o.Takes > 0 || o.Reservation != ""), "only a Counted offering has a Count, Takes or Reservation"},
+			} {
+				if fault.is {
+					f.add("%s: offerings[%d]: %s", what(), j, fault.text)
+				}
 			}
 		}
 		f.limits(what, t.Limits)

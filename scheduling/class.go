@@ -169,6 +169,9 @@ func nodeAffinity(s *corev1.PodSpec) *corev1.NodeAffinity {
 type Ignored struct {
 	Pod *corev1.Pod
 	Why string
+	// Node is the node to which the pod is nominated and which keeps its capacity free. It is empty
+	// for pods that nothing is kept for.
+	Node string
 }
 
 // optedOut reports whether the pod excludes the nodes of every pool: one alternative excludes the
@@ -256,7 +259,7 @@ func (p *Problem) sortOut() (pending []*corev1.Pod, running map[string][]*corev1
 			nominated = append(nominated, pod)
 		default:
 			if why := notOurs(pod); why != "" {
-				p.Ignored = append(p.Ignored, Ignored{pod, why})
+				p.Ignored = append(p.Ignored, Ignored{Pod: pod, Why: why})
 				continue
 			}
 			pending = append(pending, pod)
@@ -273,7 +276,7 @@ func (p *Problem) sortOut() (pending []*corev1.Pod, running map[string][]*corev1
 		}
 		node := at[pod.Status.NominatedNodeName]
 		running[node] = append(running[node], pod)
-		p.Ignored = append(p.Ignored, Ignored{pod, fmt.Sprintf("nominated to node %q, which keeps its capacity free", node)})
+		p.Ignored = append(p.Ignored, Ignored{Pod: pod, Why: fmt.Sprintf("nominated to node %q, which keeps its capacity free", node), Node: node})
 	}
 	return pending, running
 }

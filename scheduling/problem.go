@@ -255,7 +255,7 @@ func (p *Problem) compileClasses(pending []*corev1.Pod, running map[string][]*co
 		c := &classes[i]
 		if c.Refusal == nil && p.optedOut(requirements.KubernetesAliases().Alternatives(c.Asked)) {
 			for _, pod := range c.Pods {
-				p.Ignored = append(p.Ignored, Ignored{pod, "it opted out of every pool by " + nodepool.LabelKey + " DoesNotExist"})
+				p.Ignored = append(p.Ignored, Ignored{Pod: pod, Why: "it opted out of every pool by " + nodepool.LabelKey + " DoesNotExist"})
 			}
 			continue
 		}
