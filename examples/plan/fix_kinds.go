@@ -473,11 +473,11 @@ func counted(p *Plan, q *capacityquota.Quota, name corev1.ResourceName) int64 {
 }
 
 // decided reports whether a search would place the same pods as its first attempt: all that some
-// node could hold. If the budget does not allow more than that attempt, it is enough that it leaves
-// out no pod that has a place in the plan of the unchanged snapshot, and none that needs the same
-// change.
+// node could hold. Once a whole search would take more than half of the budget, it is enough that
+// the attempt leaves out no pod that has a place in the plan of the unchanged snapshot, and none
+// that needs the same change.
 func (t *trials) decided(c change, after *Plan) bool {
-	if after.IsComplete() || t.all || t.p.spent+podAnew*searchAnew*len(t.class) <= fixBudget {
+	if after.IsComplete() || t.all || t.p.spent+podAnew*searchAnew*len(t.class) <= fixBudget/2 {
 		return after.IsComplete()
 	}
 	without := t.without(after)
