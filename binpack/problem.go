@@ -48,9 +48,9 @@
 //
 // The result is then built under all rules. First fit places the items that rules keep out of their
 // planned bin. Finally, a few bins at a time are emptied and packed again under all rules (G.
-// Schrimpf et al., 2000), preferably bins whose price exceeds the duals of their contents. The
-// types of a few new bins are drawn by a fixed pseudo-random sequence; a knapsack fills each, and
-// the best one is taken.
+// Schrimpf et al., 2000), preferably bins whose price exceeds the duals of their contents. For a
+// new bin, a few types are drawn by a fixed pseudo-random sequence. A knapsack fills a bin of each
+// of these types, and the best of these bins is taken.
 //
 // Methods that only improve the bound have a separate eighth of the budget, so a plan is the same
 // without them.
@@ -71,9 +71,10 @@
 //
 // All bounds are rounded up to a sum that prices can form. With [Diversity], fillings in a capacity
 // pool may have dual values above their prices. [AssignmentLP] and [Configuration] subtract this
-// excess for each pool. It is limited, as the pool can hold only so much dual value (a Lagrangian
-// bound). The search ignores diversity. No bound considers budgets, weights or limits between
-// items, except tags that keep many items apart. So a bound may be too low, but never too high.
+// excess for each pool. The excess is limited, because a pool can hold only so much dual value (a
+// Lagrangian bound). The search ignores diversity. No bound considers budgets, weights or limits
+// between items, except tags that keep many items apart. So a bound may be too low, but never too
+// high.
 //
 // # Cost, determinism, concurrency
 //
@@ -211,9 +212,9 @@ type Pool struct {
 	MinValues []MinValues
 }
 
-// MinValues requires Count different values of the label Key among the alternatives of a bin. A
-// Counted offering that had stock before the plan is included, even if the plan uses all of that
-// stock.
+// MinValues requires Count different values of the label Key among the alternatives of a bin. The
+// value of a Counted offering counts if the offering had stock before the plan, even if the plan
+// uses all of that stock.
 type MinValues struct {
 	Key   string
 	Count int
@@ -305,8 +306,8 @@ type Bin struct {
 	// Shares are in the order of packing, with each item at most once.
 	Shares []Share
 	// Labels narrows the labels that the type leaves open, until each item has an alternative that
-	// they satisfy. It saves a search for such alternatives. The zero value leaves them to that
-	// search, which is given up if there are too many combinations.
+	// they satisfy. It saves a search for such alternatives. With the zero value the search is
+	// made; it is given up if there are too many combinations.
 	Labels requirements.Set
 }
 

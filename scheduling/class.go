@@ -298,12 +298,12 @@ func (p *Problem) priority(pod *corev1.Pod) int32 {
 // many pods share a node, nor prefer one node to another; write such rules as affinity on the
 // snapshot's pods.
 type Constraint interface {
-	// Narrow returns those nodes of the set required that the pod may have, or a reason to refuse
-	// the pod. It is called once for each pending pod, as an API server stores it, and must not
-	// modify the pod. The set is what the pod's manifest asks for, narrowed by earlier constraints.
-	// Nodes of the answer that are not in the set do not count; a constraint that does not restrict
-	// the pod returns the set. The zero value, which has no nodes, refuses the pod. If the
-	// constraint is a [fmt.Stringer], reasons quote that text.
+	// Narrow returns the nodes that the pod may have, out of the argument required, or a reason to
+	// refuse the pod. It is called once for each pending pod, as an API server stores it, and must
+	// not modify the pod. required is what the pod's manifest asks for, narrowed by earlier
+	// constraints. Nodes of the answer that are not in required do not count; a constraint that
+	// does not restrict the pod returns required. The zero value, which has no nodes, refuses the
+	// pod. If the constraint is a [fmt.Stringer], reasons quote that text.
 	Narrow(pod *corev1.Pod, required requirements.Alternatives) (requirements.Alternatives, *Reason)
 }
 

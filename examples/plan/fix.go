@@ -77,20 +77,23 @@ type Fix struct {
 	// Pods are the pods of the snapshot to change, refused and others; nil if a pool or a quota
 	// changes. A user changes the template of their controllers.
 	Pods []*corev1.Pod
-	// Constraint and Index name the constraint of each of Pods that becomes a preferred one, with
-	// weight 100 if it is a term: its list, and its place there among the required ones. Spreads of
-	// both kinds share one list.
+	// Constraint and Index are for [PreferOnly]: they name the required constraint of each of Pods
+	// that becomes a preferred one. Constraint is the list that has it, and Index is its position
+	// there. Terms have a list of required terms. Spreads have one list for both kinds. A term gets
+	// the weight 100.
 	Constraint PodConstraint
 	Index      int
 	// Allow lists values by label.
 	Allow map[string][]string
-	// Requests is what the pods, which have one container, may request of some resources at most.
+	// Requests is for [RequestLess]: how much of each listed resource the pods may request at most.
+	// These pods have one container.
 	Requests corev1.ResourceList
 	// Text describes the fix in words. It is empty if none was found.
 	Text string
-	// What has the same words as Text, without the price. PerHour is what the change adds, in dollars
-	// an hour, for the pods of all Classes: on top of the plan, or in a new plan if that adds more. The
-	// new plan is searched only until it costs no more than that, so in rare cases it may add more.
+	// What has the same words as Text, without the price. PerHour is what the change adds, in
+	// dollars an hour, for the pods of all Classes: on top of the plan, or in a new plan if that
+	// adds more. The search for the new plan ends once it costs no more than the change on top of
+	// the plan. So in rare cases a full new plan adds more than PerHour.
 	What    string
 	PerHour float64
 	// Classes are indexes into Problem.Classes: the refused classes whose pods all get places if

@@ -24,9 +24,10 @@ type Result struct {
 	Pods int
 	// Breaches say how it is broken. None means that the rule holds.
 	Breaches []Breach
-	// MovedBy names the constraints to blame. Each is one without which the rule would hold in a
-	// new plan, or one that no place of the rule can satisfy. If there is none, MovedBy says what
-	// stops the pods when they are forced to keep the rule, or what that costs.
+	// MovedBy names the constraints to blame. There are two kinds: the rule would hold in a new
+	// plan without the constraint, or no place of the rule can satisfy the constraint. If there is
+	// none, MovedBy says what stops the pods when they are forced to keep the rule, or what that
+	// costs.
 	MovedBy []string
 	// Fix is a change that gives refused pods a place, verified by planning again. Its Text is empty
 	// if none was found.
@@ -121,7 +122,8 @@ func grouped(list []Breach) []string {
 
 // Check checks rules and returns their results in order. To explain a broken rule it plans again
 // with one constraint changed at a time. Its budget counts the pods that are planned again, not
-// time, so the explanation is the same on every machine. Where the budget ends, less is tried.
+// time, so the explanation is the same on every machine. When the budget is used up, no further
+// changes are tried.
 func (p *Plan) Check(rules ...Rule) []Result {
 	out := make([]Result, 0, len(rules))
 	for i := range rules {

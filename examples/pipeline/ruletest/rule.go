@@ -146,7 +146,8 @@ type Rule struct {
 	// NeverOn demands that no pod is on one of these nodes.
 	NeverOn []Place `json:"neverOn,omitempty"`
 	// Together demands that pods share a node, zone or other label. Apart demands that they do not.
-	// If some of the pods run already, Together without With demands what most of those have.
+	// If Together has no With and some of the pods run already, it demands the value that most of
+	// the running pods have.
 	Together *Company `json:"together,omitempty"`
 	Apart    *Company `json:"apart,omitempty"`
 	// Spread demands that pods are evenly spread over zones, nodes or another label.
