@@ -71,10 +71,9 @@
 //
 // All bounds are rounded up to a sum that prices can form. With [Diversity], fillings in a capacity
 // pool may have dual values above their prices. [AssignmentLP] and [Configuration] subtract this
-// excess for each pool. The excess is limited, because a pool can hold only so much dual value (a
-// Lagrangian bound). The search ignores diversity. No bound considers budgets, weights or limits
-// between items, except tags that keep many items apart. So a bound may be too low, but never too
-// high.
+// excess for each pool. It is limited, because a pool can hold only so much dual value (a Lagrangian
+// bound). The search ignores diversity. No bound considers budgets, weights or limits between items,
+// except tags that keep many items apart. So a bound may be too low, but never too high.
 //
 // # Cost, determinism, concurrency
 //
