@@ -52,8 +52,9 @@ type Bound struct {
 // says what is wrong.
 //
 // A certificate is checked in one pass over types and items, exactly or with a derived margin for
-// rounding. No type that costs less than the bound may have a filling with a dual value above its
-// price, except types of a counted reservation or a capacity pool. The proved price is
+// rounding. Types that cost less than the bound are checked: no filling of such a type may have a
+// dual value above the price of the type. Types of a counted reservation or a capacity pool may
+// exceed their price, because the excess is subtracted below. The proved price is
 //
 //   - the dual value of the placed items,
 //   - minus the excess: existing nodes, counted reservations and capacity pools may hold more dual

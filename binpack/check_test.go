@@ -194,7 +194,7 @@ func TestCompileReportsEverythingMalformed(t *testing.T) {
 		`binpack: type "u" (types[1]): usage has 1 entry, its pool "p" limits 2`,
 		`binpack: type "u" (types[1]): usage is negative`,
 		`binpack: type "u" (types[1]): offerings[0]: price is negative, too large or not a number`,
-		`binpack: type "u" (types[1]): offerings[1]: count is negative`,
+		`binpack: type "u" (types[1]): offerings[1]: Count is negative`,
 		`binpack: type "u" (types[1]): limit of tag "y" is negative`,
 		`binpack: node "n" has 0 resources, want 1`,
 		`binpack: node "n" is listed twice`,
@@ -239,7 +239,14 @@ func TestCompileAndPackRefuse(t *testing.T) {
 			`binpack: type "x" (types[0]): offerings[1]: only a Counted offering has a Count, Takes or Reservation`: func(p *binpack.Problem, _ *binpack.Options) {
 			p.Types[0].Offerings = []binpack.Offering{{Takes: 2}, {Reservation: "r"}}
 		},
-		`binpack: type "x" (types[0]): offerings[0]: count is negative`: func(p *binpack.Problem, _ *binpack.Options) {
+		`binpack: type "x" (types[0]): offerings[0]: Objective is negative, too large or not a number`: func(p *binpack.Problem, _ *binpack.Options) {
+			p.Types[0].Offerings[0].Objective = binpack.Dollars(math.NaN())
+		},
+		"binpack: type \"x\" (types[0]): offerings[0]: Count is negative\n" +
+			`binpack: type "x" (types[0]): offerings[0]: Takes is negative`: func(p *binpack.Problem, _ *binpack.Options) {
+			p.Types[0].Offerings[0] = binpack.Offering{Counted: true, Count: -1, Takes: -1}
+		},
+		`binpack: type "x" (types[0]): offerings[0]: Takes is negative`: func(p *binpack.Problem, _ *binpack.Options) {
 			p.Types[0].Offerings[0].Takes = -1
 		},
 		`binpack: node "n": want one value of each label, got zone in (a,b)`: func(p *binpack.Problem, _ *binpack.Options) {

@@ -21,7 +21,8 @@ type Options struct {
 	// request.
 	Alternatives int
 	// Draft skips what only a final plan needs: each bin has one alternative, the chosen one, and
-	// the bound is 0. The layout is no worse. It is for callers that pack several times.
+	// the bound is 0. The layout is no worse than without Draft. It is for callers that pack
+	// several times.
 	Draft bool
 	// ProveLater returns the plan without bound and alternatives, like Draft, but keeps what the
 	// strategy has proved. [Instance.Prove] then adds the same bound as a call without ProveLater.

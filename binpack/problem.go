@@ -48,9 +48,9 @@
 //
 // The result is then built under all rules. First fit places the items that rules keep out of their
 // planned bin. Finally, a few bins at a time are emptied and packed again under all rules (G.
-// Schrimpf et al., 2000), preferably bins whose price exceeds the duals of their contents. The
-// types of a few new bins are drawn by a fixed pseudo-random sequence; a knapsack fills each, and
-// the best one is taken.
+// Schrimpf et al., 2000), preferably bins whose price exceeds the duals of their contents. For a
+// new bin, a few types are drawn by a fixed pseudo-random sequence. A knapsack fills a bin of each
+// of these types, and the best of these bins is taken.
 //
 // Methods that only improve the bound have a separate eighth of the budget, so a plan is the same
 // without them.
@@ -71,9 +71,9 @@
 //
 // All bounds are rounded up to a sum that prices can form. With [Diversity], fillings in a capacity
 // pool may have dual values above their prices. [AssignmentLP] and [Configuration] subtract this
-// excess for each pool. It is limited, as the pool can hold only so much dual value (a Lagrangian
-// bound). The search ignores diversity. No bound considers budgets, weights or limits between
-// items, except tags that keep many items apart. So a bound may be too low, but never too high.
+// excess for each pool. It is limited, because a pool can hold only so much dual value (a Lagrangian
+// bound). The search ignores diversity. No bound considers budgets, weights or limits between items,
+// except tags that keep many items apart. So a bound may be too low, but never too high.
 //
 // # Cost, determinism, concurrency
 //
@@ -211,9 +211,9 @@ type Pool struct {
 	MinValues []MinValues
 }
 
-// MinValues requires Count different values of the label Key among the alternatives of a bin. A
-// Counted offering that had stock before the plan is included, even if the plan uses all of that
-// stock.
+// MinValues requires Count different values of the label Key among the alternatives of a bin. The
+// value of a Counted offering counts if the offering had stock before the plan, even if the plan
+// uses all of that stock.
 type MinValues struct {
 	Key   string
 	Count int
@@ -305,8 +305,8 @@ type Bin struct {
 	// Shares are in the order of packing, with each item at most once.
 	Shares []Share
 	// Labels narrows the labels that the type leaves open, until each item has an alternative that
-	// they satisfy. It saves a search for such alternatives. The zero value leaves them to that
-	// search, which is given up if there are too many combinations.
+	// they satisfy. It saves a search for such alternatives. With the zero value the search is
+	// made; it is given up if there are too many combinations.
 	Labels requirements.Set
 }
 
@@ -454,26 +454,27 @@ func (p Problem) validateBins() error {
 		} else if n := len(p.Pools[t.Pool].Limits); n > 0 && t.Usage != nil && len(t.Usage) != n {
 			f.add("%s: usage has %s, its pool %q limits %d", what(), plural(len(t.Usage), "entry", "entries"), p.Pools[t.Pool].Name, n)
 		}
-		for _, u := range t.Usage {
-			if u < 0 {
-				f.add("%s: usage is negative", what())
-			}
+		if len(t.Usage) > 0 && slices.Min(t.Usage) < 0 {
+			f.add("%s: usage is negative", what())
 		}
 		for j, o := range t.Offerings {
-			if o.Price < 0 || o.Objective < 0 {
-				f.add("%s: offerings[%d]: price is negative, too large or not a number", what(), j)
-			}
 			if o.Usage != nil && len(o.Usage) != len(p.Budgets) {
 				f.add("%s: offerings[%d]: usage has %s, want one for each budget: %d", what(), j, plural(len(o.Usage), "entry", "entries"), len(p.Budgets))
 			}
-			if slices.ContainsFunc(o.Usage, func(u int64) bool { return u < 0 }) {
-				f.add("%s: offerings[%d]: usage is negative", what(), j)
-			}
-			switch {
-			case o.Count < 0 || o.Takes < 0:
-				f.add("%s: offerings[%d]: count is negative", what(), j)
-			case !o.Counted && (o.Count != 0 || o.Takes != 0 || o.Reservation != ""):
-				f.add("%s: offerings[%d]: only a Counted offering has a Count, Takes or Reservation", what(), j)
+			for _, fault := range []struct {
+				is   bool
+				text string
+			}{
+				{o.Price < 0, "price is negative, too large or not a number"},
+				{o.Objective < 0, "Objective is negative, too large or not a number"},
+				{len(o.Usage) > 0 && slices.Min(o.Usage) < 0, "usage is negative"},
+				{o.Count < 0, "Count is negative"},
+				{o.Takes < 0, "Takes is negative"},
+				{!o.Counted && (o.Count > 0 || o.Takes > 0 || o.Reservation != ""), "only a Counted offering has a Count, Takes or Reservation"},
+			} {
+				if fault.is {
+					f.add("%s: offerings[%d]: %s", what(), j, fault.text)
+				}
 			}
 		}
 		f.limits(what, t.Limits)

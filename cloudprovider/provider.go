@@ -42,9 +42,8 @@ type Creator interface {
 	//
 	//   - The token of another claim fails with ErrInvalidSpec.
 	//   - The token of an instance for which Delete has succeeded fails with ErrNotFound, even
-	//     while the instance is still Terminating. If Delete was called and has failed, the
-	//     provider may do the same, because a caller that gives an instance back calls Delete
-	//     again.
+	//     while the instance is still Terminating. If Delete was called and has failed, Create may
+	//     fail with ErrNotFound, too: a caller that gives an instance back calls Delete again.
 	//   - Any other used token returns its instance. If the provider knows that the cloud has taken
 	//     the machine, Create fails with ErrNotFound instead. The provider need not ask the cloud:
 	//     Get and List say whether the instance still exists.

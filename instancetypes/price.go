@@ -27,8 +27,8 @@ func (t InstanceType) LeastPrice(ask requirements.Set) (float64, bool) {
 
 // WorstLaunchPrice returns the highest price that the launch of a node which satisfies ask can
 // have, or false if ask admits no available offering. A cloud is asked for reserved capacity first,
-// then spot, then on-demand. So the result is the price of the dearest available offering in the
-// first of these classes in which ask admits an offering.
+// then spot, then on-demand. So only one capacity type counts: the first one, in this order, of
+// which ask admits an available offering. The result is the price of the dearest such offering.
 func (t InstanceType) WorstLaunchPrice(ask requirements.Set) (float64, bool) {
 	for _, class := range []string{CapacityTypeReserved, CapacityTypeSpot, CapacityTypeOnDemand} {
 		worst, found := 0.0, false

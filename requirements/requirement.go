@@ -82,7 +82,7 @@ func Lt(key string, n int64) Requirement {
 }
 
 // Gte returns the requirement that contains the integers not less than n. Label values are never
-// negative, so a negative n bounds nothing.
+// negative, so with a negative n it contains all integers.
 func Gte(key string, n int64) Requirement {
 	return Requirement{key: key, ints: []span{{max(n, 0), math.MaxInt64}}}
 }

@@ -169,6 +169,9 @@ func nodeAffinity(s *corev1.PodSpec) *corev1.NodeAffinity {
 type Ignored struct {
 	Pod *corev1.Pod
 	Why string
+	// Node is the node to which the pod is nominated and which keeps its capacity free. It is empty
+	// for pods that nothing is kept for.
+	Node string
 }
 
 // optedOut reports whether the pod excludes the nodes of every pool: one alternative excludes the
@@ -256,7 +259,7 @@ func (p *Problem) sortOut() (pending []*corev1.Pod, running map[string][]*corev1
 			nominated = append(nominated, pod)
 		default:
 			if why := notOurs(pod); why != "" {
-				p.Ignored = append(p.Ignored, Ignored{pod, why})
+				p.Ignored = append(p.Ignored, Ignored{Pod: pod, Why: why})
 				continue
 			}
 			pending = append(pending, pod)
@@ -273,7 +276,7 @@ func (p *Problem) sortOut() (pending []*corev1.Pod, running map[string][]*corev1
 		}
 		node := at[pod.Status.NominatedNodeName]
 		running[node] = append(running[node], pod)
-		p.Ignored = append(p.Ignored, Ignored{pod, fmt.Sprintf("nominated to node %q, which keeps its capacity free", node)})
+		p.Ignored = append(p.Ignored, Ignored{Pod: pod, Why: fmt.Sprintf("nominated to node %q, which keeps its capacity free", node), Node: node})
 	}
 	return pending, running
 }
@@ -295,12 +298,12 @@ func (p *Problem) priority(pod *corev1.Pod) int32 {
 // many pods share a node, nor prefer one node to another; write such rules as affinity on the
 // snapshot's pods.
 type Constraint interface {
-	// Narrow returns those nodes of the set required that the pod may have, or a reason to refuse
-	// the pod. It is called once for each pending pod, as an API server stores it, and must not
-	// modify the pod. The set is what the pod's manifest asks for, narrowed by earlier constraints.
-	// Nodes of the answer that are not in the set do not count; a constraint that does not restrict
-	// the pod returns the set. The zero value, which has no nodes, refuses the pod. If the
-	// constraint is a [fmt.Stringer], reasons quote that text.
+	// Narrow returns the nodes that the pod may have, out of the argument required, or a reason to
+	// refuse the pod. It is called once for each pending pod, as an API server stores it, and must
+	// not modify the pod. required is what the pod's manifest asks for, narrowed by earlier
+	// constraints. Nodes of the answer that are not in required do not count; a constraint that
+	// does not restrict the pod returns required. The zero value, which has no nodes, refuses the
+	// pod. If the constraint is a [fmt.Stringer], reasons quote that text.
 	Narrow(pod *corev1.Pod, required requirements.Alternatives) (requirements.Alternatives, *Reason)
 }
 

@@ -15,10 +15,8 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
 	"github.com/joinery-sdk/joinery/scheduling/internal/market"
 	"github.com/joinery-sdk/joinery/scheduling/internal/nodefeature"
+	"github.com/joinery-sdk/joinery/scheduling/internal/nodekind"
 	"github.com/joinery-sdk/joinery/scheduling/internal/podclass"
-	"github.com/joinery-sdk/joinery/scheduling/internal/taints"
-	"github.com/joinery-sdk/joinery/scheduling/internal/topology"
-	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
 // NewNode is a node to buy.
@@ -157,7 +155,7 @@ func (s *state) newNodes(names []string) []NewNode {
 				panic(err)
 			}
 			like = &NewNode{Labels: s.p.ChosenLabels(set)}
-			like.Open = openLabels(like.Labels, typ, &n.Offering)
+			like.Open = nodekind.Open(like.Labels, typ, &n.Offering)
 			known[string(key)] = like
 		}
 		n.Labels, n.Open = maps.Clone(like.Labels), like.Open
@@ -180,52 +178,20 @@ func (b *OutcomeBin) labels(p *Problem) map[string]string {
 	all.AddSet(p.Shapes[b.Shape].Offerings[b.Offering].Labels)
 	all.AddSet(b.Labels)
 	set, _ := all.Set() // an impossible set has no labels
-	return chosenLabels(set)
+	return nodekind.Chosen(set)
 }
 
 // ChosenLabels chooses one value for each label that set requires of a node, always the same. Of
 // several allowed values it chooses "default", which clouds use by default, or else the first.
 // Pseudo-labels and labels that agents set are left out, as in [NewNode.Labels].
 func (p *Problem) ChosenLabels(set requirements.Set) map[string]string {
-	out := chosenLabels(set)
+	out := nodekind.Chosen(set)
 	maps.DeleteFunc(out, func(key, _ string) bool {
 		_, feature := nodefeature.Name(key)
 		return feature || key == labelRegistered || key == labelInitialized || p.aliases.Key(key) != key ||
 			slices.ContainsFunc(p.Pools, func(pool PoolState) bool { return key == classKey(pool.NodeClass) && !pool.Set.Has(key) })
 	})
 	return out
-}
-
-func chosenLabels(set requirements.Set) map[string]string {
-	out := make(map[string]string, set.Len())
-	for r := range set.All() {
-		if r.AllowsAbsent() || r.Key() == taints.Key || r.Key() == requirements.NodeNameKey || topology.IsPseudo(r.Key()) {
-			continue
-		}
-		if v, ok := topology.Chosen(r); ok {
-			out[r.Key()] = v
-		}
-	}
-	return out
-}
-
-// openLabels returns the labels that neither type nor offering decides, without the pool's name.
-func openLabels(labels map[string]string, typ *instancetypes.InstanceType, o *instancetypes.Offering) requirements.Set {
-	open := map[string]string{}
-	for key, value := range labels {
-		if key != nodepool.LabelKey && !decides(&o.Requirements, key) && !decides(&typ.Requirements, key) {
-			open[key] = value
-		}
-	}
-	return requirements.FromLabels(open)
-}
-
-func decides(s *requirements.Set, key string) bool {
-	if !s.Has(key) { // cheaper than Get of a key that is missing
-		return false
-	}
-	_, ok := s.Get(key).Single()
-	return ok
 }
 
 // extend adds nodes for unplaced pods that kube-scheduler's filters let onto a node that a pool may
@@ -283,6 +249,7 @@ type extension struct {
 	avoid     map[int]bool      // cells that are not bought
 	weight    int32             // pools of less weight buy nothing
 	from      map[string]string // what pods leave that are on a node already; nil for others
+	counted   bool              // spreads count what is for sale, so their pods may leave domains
 	remaining *market.Remaining
 }
 
@@ -336,20 +303,50 @@ func (g *extension) barred(class int, k market.Kind) bool {
 // consolidate gives up new nodes whose pods have room on other nodes, or on new ones that cost less
 // together. It tries each node once, the most wasteful one first, and binds pods by kube-scheduler's
 // filters alone. So it also finds what domains that were chosen before prices were known made dear.
+// Pods leave domains of hard spreads if the plan counts all that are for sale, before and after.
 func (s *state) consolidate() *state {
 	if s.last.AsPacked || s.p.options.Apart != nil { // the packer knows more of where pods should be
 		return s
 	}
+	if out, ok := s.giveUp(s.p.verifier.counting(), true); ok {
+		return out
+	}
+	out, _ := s.giveUp(s.p.verifier, false)
+	return out
+}
+
+// counting returns the verifier with hard spreads that count what is for sale.
+func (v *verifier) counting() *verifier {
+	return v.counted.Of(true, func() *verifier {
+		out := *v
+		out.cluster, out.classes = v.cluster.Clone(), slices.Clone(v.classes)
+		out.cluster.State.CountSold = true
+		for i := range out.classes {
+			c := &out.classes[i]
+			c.Spreads = slices.Clone(c.Spreads)
+			for k := range c.Spreads {
+				g := v.cluster.Index.Groups()[c.Spreads[k].Group].Key
+				if key := v.cluster.Index.Keys()[g]; key != corev1.LabelHostname && (key != corev1.LabelTopologyZone || !v.p.options.LeaveZones) {
+					c.Spreads[k].Sold = v.p.market().Values(v.p.sales[i](), g)
+				}
+			}
+		}
+		return &out
+	})
+}
+
+// giveUp is consolidate by the rules of the verifier. It returns false if the plan breaks them.
+func (s *state) giveUp(v *verifier, counted bool) (*state, bool) {
 	used := usedBy(s.bound, len(s.last.Bins))
-	run := s.p.verifier.start(s.last.Bins, used)
+	run := v.start(s.last.Bins, used)
 	for run.gone < len(run.leaving) {
 		run.depart()
 	}
 	held := run.bind(s.bound)
 	if len(held) < len(s.bound) {
-		return s
+		return s, !counted
 	}
-	best := &extension{verification: run, bins: slices.Clip(s.last.Bins), most: math.MaxInt, remaining: s.p.remaining(s.bought())}
+	best := &extension{verification: run, bins: slices.Clip(s.last.Bins), most: math.MaxInt, remaining: s.p.remaining(s.bought()), counted: counted}
 	waste := s.contents()
 	var order []int
 	for b := range used {
@@ -380,17 +377,20 @@ func (s *state) consolidate() *state {
 		sit(moves)
 	}
 	if len(moved) == 0 {
-		return s
+		return s, true
 	}
 	gone := boundBy(moved)
 	held = append(slices.DeleteFunc(held, func(x binding) bool { return gone[x.pod] }), moved...)
 	next := *s
 	next.last.Bins, next.added = best.bins, s.added+len(best.bought)
 	next.verify(held)
-	if s.p.compare(&next, s) >= 0 {
-		return s
+	if again := v.start(next.last.Bins, usedBy(next.bound, len(next.last.Bins))); counted && len(again.bind(next.bound)) < len(next.bound) {
+		return s, false
 	}
-	return &next
+	if s.p.compare(&next, s) >= 0 {
+		return s, true
+	}
+	return &next, true
 }
 
 // copied limits the nodes that consolidate copies, one for each node of the plan and trial.
@@ -479,7 +479,7 @@ func (m *move) pay(from, to binding) binding {
 
 // escapes reports whether a pod that is on a node already would escape a constraint.
 func (g *extension) escapes(class int, labels map[string]string) bool {
-	return g.from != nil && g.p.topology.Escapes(class, g.from, labels, g.p.options.LeaveZones)
+	return g.from != nil && g.p.topology.Escapes(class, g.from, labels, g.p.options.LeaveZones, g.counted)
 }
 
 // clone returns a copy for the same goroutine. It copies what a node has when a pod is bound there.

@@ -224,8 +224,8 @@ func (p *Problem) Sharing() [][]int {
 	return out
 }
 
-// PodPrice estimates what a pod of the class costs on a new node, in dollars an hour: the lowest
-// price times largest share of a resource; 0 if it fits none. It panics if there is no such class.
+// PodPrice estimates a pod's price in dollars an hour: the cheapest node's price for what the pod
+// takes, by its largest share of a resource; 0 if it fits none. It panics for an unknown class.
 func (p *Problem) PodPrice(class int) float64 { return p.own[index("class", class, len(p.own))]() }
 
 func (p *Problem) compileClasses(pending []*corev1.Pod, running map[string][]*corev1.Pod) {
@@ -255,7 +255,7 @@ func (p *Problem) compileClasses(pending []*corev1.Pod, running map[string][]*co
 		c := &classes[i]
 		if c.Refusal == nil && p.optedOut(requirements.KubernetesAliases().Alternatives(c.Asked)) {
 			for _, pod := range c.Pods {
-				p.Ignored = append(p.Ignored, Ignored{pod, "it opted out of every pool by " + nodepool.LabelKey + " DoesNotExist"})
+				p.Ignored = append(p.Ignored, Ignored{Pod: pod, Why: "it opted out of every pool by " + nodepool.LabelKey + " DoesNotExist"})
 			}
 			continue
 		}

@@ -60,7 +60,7 @@ type Round struct {
 	// Final is set for the last calls. They pack a chosen round again, to find a plan that costs
 	// less. Two rounds may be chosen, for example if pods are unplaced; [Result.Round] is the one
 	// used. The outcome is used if it places all that the first packing placed, and the plan is not
-	// worse. Other calls may be quick: there, cost only decides between plans of the same pods.
+	// worse. Other calls may be quick: in them, cost only decides between plans of the same pods.
 	Final bool
 }
 
@@ -493,3 +493,7 @@ func (s *state) labelsOf(bin int) requirements.Set {
 	labels, _ = labels.Intersect(b.Labels)
 	return labels
 }
+
+// IsComplete reports whether every unplaced pod is one that no node could hold, even without other
+// pods of the plan. Then no other order of the pods places more.
+func (r *Result) IsComplete() bool { return len(r.state.unplaced()) == 0 }

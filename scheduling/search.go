@@ -163,7 +163,7 @@ func (v *solver) decide(best *state) (*state, error) {
 	d.reopen()
 	d.relax()
 	d.extend()
-	d.level()
+	d.hosts()
 	d.fewer()
 	if best.p.options.Attempts == 1 { // what follows looks for lower costs
 		return d.best, d.err
@@ -325,12 +325,12 @@ func (d *decisions) smallest(order []int, priority int32, n int) {
 	}
 }
 
-// level lets nodes have more pods of a spread by hostname than its skew allows beside an empty node,
+// hosts lets nodes have more pods of a spread by hostname than its skew allows beside an empty node,
 // if that places more: where a limit leaves no further node, the least count rises.
-func (d *decisions) level() {
+func (d *decisions) hosts() {
 	p, c := d.best.p, d.best.p.topology.Choice()
-	limited := func(i int) bool { return p.topology.Levels(i) && d.best.soldOut(i) }
-	for c.Level = 1; c.Level < 2*p.pending() && d.pods < d.until && slices.ContainsFunc(d.best.unplaced(), limited); c.Level *= 2 {
+	limited := func(i int) bool { return p.topology.SpreadsOverHosts(i) && d.best.soldOut(i) }
+	for c.LeastOnHosts = 1; c.LeastOnHosts < 2*p.pending() && d.pods < d.until && slices.ContainsFunc(d.best.unplaced(), limited); c.LeastOnHosts *= 2 {
 		if at := d.plan(*p, c, &topology.Assignment{}, 1); at != nil && p.comparePlaced(at, d.best) < 0 {
 			d.best = at
 		}

@@ -494,7 +494,7 @@ func (p *Problem) offers(yield func(*market.Offer, requirements.Set) bool) {
 }
 
 func (p *Problem) newSite(allowed requirements.Set) market.Site {
-	labels, counts := chosenLabels(allowed), p.verifier.cluster
+	labels, counts := nodekind.Chosen(allowed), p.verifier.cluster
 	labels[corev1.LabelHostname] = "new node" // no node has this name
 	return market.Site{Allowed: allowed, Labels: labels, Values: counts.Values.At(counts.Index, labels)}
 }

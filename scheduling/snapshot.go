@@ -93,8 +93,8 @@ type Pool struct {
 // It has only what affects planning. Callers fill it from a provider's claim or from a manifest.
 // The zero value is invalid, because it has no name.
 type NodeClaim struct {
-	// Name identifies the claim. Until the node has joined, plans name it by NodeName, or else by
-	// Name; if another node has that name, by ProviderID.
+	// Name identifies the claim. Until the node has joined, plans name it by NodeName, or by Name
+	// if NodeName is empty. If another node has that name already, plans use ProviderID.
 	Name string
 	// NodeName and ProviderID identify the claim's node, by its name or its spec.providerID. If
 	// both are empty, the node has the claim's name.
@@ -161,10 +161,10 @@ type Options struct {
 	// Constraints are rules of the caller, asked for every pod. nil ones are skipped.
 	Constraints []Constraint
 	// Apart returns a text for a pod, such as its workload or whatever the packer has rules about.
-	// Pods with different texts are in different classes, and new nodes stay as packed. If Apart is
-	// nil, pods that are equal to kube-scheduler are in one class. The plan may then give up new
-	// nodes, see [Outcome.AsPacked]. It may also add an unplaced pod to a new node if
-	// kube-scheduler accepts it there and the pool has no MinValues.
+	// Pods with different texts are in different classes. New nodes then stay as the packer made
+	// them. If Apart is nil, pods that are equal to kube-scheduler are in one class. The plan may
+	// then give up new nodes, see [Outcome.AsPacked]. It may also add an unplaced pod to a new node
+	// if kube-scheduler accepts it there and the pool has no MinValues.
 	Apart func(*corev1.Pod) string
 	// Together returns the name of a pod's set, empty for none, and a label, which is the same for
 	// all pods of a set. All pods of a set must be on nodes with the same value of it, whatever

@@ -18,9 +18,8 @@ import (
 )
 
 // verifier binds the pods of a finished plan one by one on its concrete nodes, as kube-scheduler's
-// filters would: by labels, taints, free capacity, ports, volumes and counts. It shares no
-// reasoning with the planner about domains, filters, tags and bundles. Pods that it refuses are
-// unplaced. It is compiled once for a problem and safe for concurrent use.
+// filters would: by labels, taints, free capacity, ports, volumes and counts. It shares no reasoning
+// with the planner. Pods that it refuses are unplaced. It is safe for concurrent use.
 type verifier struct {
 	p       *Problem
 	order   func(a, b int) int // the order of classes with unplaced pods
@@ -39,6 +38,7 @@ type verifier struct {
 	late    [][]volume.LateClaim                // by class
 	nominee map[int][]binding                   // by existing node: pods that are planned and nominated to it
 	bought  *once.Map[place, map[string]string] // labels that must not be modified
+	counted *once.Map[bool, *verifier]          // see counting
 }
 
 // verifiedNode is a node and what is on it.
@@ -67,7 +67,7 @@ func (p *Problem) newVerifier(sets []topology.Together) (*verifier, error) {
 	index, read, running := p.topology.Read()
 	v := &verifier{
 		p: p, order: p.largeFirst, classes: make([]bind.Class, len(p.Classes)), sets: make([][]int, len(p.Classes)),
-		claims: make([][]string, len(p.Classes)), claimed: map[string]int{}, running: map[int][]string{}, volumes: p.volumes.NewBinder(), late: make([][]volume.LateClaim, len(p.Classes)), nominee: map[int][]binding{}, bought: &once.Map[place, map[string]string]{},
+		claims: make([][]string, len(p.Classes)), claimed: map[string]int{}, running: map[int][]string{}, volumes: p.volumes.NewBinder(), late: make([][]volume.LateClaim, len(p.Classes)), nominee: map[int][]binding{}, bought: &once.Map[place, map[string]string]{}, counted: &once.Map[bool, *verifier]{},
 	}
 	groups := len(index.Groups())
 	for _, d := range p.daemons {

@@ -17,8 +17,8 @@ type Policy struct {
 	// FamilyTypes is how many types of a family must be withheld at the same time, in one zone at
 	// one capacity type, before the family is withheld there. ZoneFamilies is how many families
 	// must be withheld before the zone is withheld at that capacity type. 0 means 3 of each; a
-	// negative number means never. What was withheld as a whole is withheld again at the first
-	// refusal within Memory.
+	// negative number means never. A family or a zone that was withheld before is withheld again at
+	// the first refusal within Memory.
 	FamilyTypes, ZoneFamilies int
 	// Quota is how long a quota's first refusal blocks what it covers. Each further refusal doubles
 	// the time, up to Longest. 0 means 5 minutes.

@@ -46,9 +46,9 @@
 // So Maintain cannot find a machine whose launch template is deleted, if its node class names an
 // instance profile that the provider did not make.
 //
-// Only one provider at a time may launch for a cluster, see [Options].Lease. Once a provider has
-// launched, it launches nothing for ten minutes after it has seen another provider launch for the
-// cluster.
+// Only one provider at a time may launch for a cluster, see [Options].Lease. A provider that has
+// launched looks for launches of others. If it sees that another provider launches for the cluster,
+// it launches nothing for the next ten minutes.
 //
 // # Retries and limits
 //

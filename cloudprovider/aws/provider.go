@@ -212,9 +212,9 @@ type Options struct {
 	// Queue is the name of the SQS queue that receives EC2's events. If it is empty, the provider
 	// knows of no interruptions except those of StatusChecks.
 	Queue string
-	// ZonalShift says to leave zones alone that the cluster's traffic was shifted away from. Until
-	// the shift has ended, nothing is launched there, and EC2 is not asked to read, tag or end
-	// machines in them. It needs arc-zonal-shift:GetManagedResource.
+	// ZonalShift says to leave those zones alone from which the cluster's traffic was shifted away.
+	// Until the shift has ended, nothing is launched there, and EC2 is not asked to read, tag or
+	// end machines in them. It needs arc-zonal-shift:GetManagedResource.
 	ZonalShift bool
 	// StatusChecks says that Interruptions also asks EC2, once a minute, for failing status checks,
 	// scheduled events and the end of capacity blocks. It needs ec2:DescribeInstanceStatus.

@@ -37,9 +37,9 @@ type Harness struct {
 	// Block sets a quota so that nothing more can be bought.
 	Block func(ctx context.Context) (restore func(), err error)
 	// Reopen starts the provider again, as after a crash: only what the cloud or its own storage
-	// holds is left. The case that asks for it continues with the new one, while Check continues
-	// with Provider. So a function of the harness that changes the provider itself must change both
-	// the provider in Provider and the one that Reopen returned.
+	// holds is left. A case that calls Reopen continues with the provider that Reopen returns, and
+	// Check runs all other cases with Provider. So a function of the harness that changes the
+	// provider itself must change both the provider in Provider and the one that Reopen returned.
 	Reopen func(ctx context.Context) (cloudprovider.Provider, error)
 	// Foreign adds a machine to the cloud that Create has not made. there reports whether it still
 	// exists.

@@ -24,8 +24,8 @@ type Entry struct {
 	// while reading.
 	Instance cloudprovider.Instance `json:"instance"`
 	// Ended is when the last call that may have launched something ended without an answer. It is
-	// zero while a call is in progress. With a tombstone it is when the cloud said that the machine
-	// is gone, and zero until then.
+	// zero while a call is in progress. If Deleted is set, Ended is when the cloud said that the
+	// machine is gone, and zero until then.
 	Ended time.Time `json:"ended"`
 	// Deleted is the tombstone: Delete was called, so the token no longer leads to an instance.
 	Deleted bool `json:"deleted,omitempty"`
@@ -43,7 +43,7 @@ type Store interface {
 	// Update calls change with all entries, whose keys are the tokens. If change returns nil,
 	// Update writes all changes or none; otherwise it returns the error of change. Updates exclude
 	// each other, including those of other processes. change may use the map only during the call.
-	// It replaces entries, and does not change what they refer to.
+	// change may replace entries, but must not change what they refer to.
 	Update(ctx context.Context, change func(entries map[string]Entry) error) error
 }
 
@@ -212,8 +212,9 @@ type Machine struct {
 }
 
 // Instances returns the instances of the machines whose token is in the journal, in the order of
-// their ids, for Get and List. An instance whose reply was lost is recorded, and recorded again
-// once its type is known to the catalogue. Otherwise hardly anything is written.
+// their ids, for Get and List. If the reply to a launch was lost, Instances records the instance,
+// and records it again once the catalogue knows its type. It also keeps the tombstone of a machine
+// that still shows a day after its end. It writes nothing else.
 //
 // The state of an instance is the one that it was recorded with, and Terminating once Delete was
 // called. If the cloud says more about the state, replace it: a provider whose Create returns

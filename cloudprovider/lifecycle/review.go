@@ -16,7 +16,7 @@ type Claim struct {
 	Name, Token string
 	// Created is when the claim was recorded. [Timeouts.Launch] and [Timeouts.Register] count from
 	// it. If many claims wait to be launched, set it to the time of the first call of Create, or to
-	// now before that call. Otherwise claims are given up that were never tried.
+	// now before that call. Otherwise Review gives up claims for which Create was never called.
 	Created time.Time
 	// Instance is the id that Create returned, or empty while there is no answer. Launched is when
 	// the answer came.

@@ -84,8 +84,8 @@ func (c *Cloud) Interrupt(id string, kind interruption.Kind, notice time.Duratio
 	return nil
 }
 
-// Interruptions returns all events that are not confirmed. The cursor is the number of events
-// before the next one.
+// Interruptions returns all events that are not confirmed. The cursor is the number of all events
+// until now.
 func (c *Cloud) Interruptions(ctx context.Context, cursor string) ([]interruption.Event, string, error) {
 	if _, err := c.begin(ctx, "interruptions", cursor); err != nil {
 		return nil, "", err

@@ -64,9 +64,10 @@ type Options struct {
 //   - All other nodes have cost 0, such as nodes that must stay, and nodes that scaling down does
 //     not empty.
 //
-// Scaling down can empty a node only if every pod that needs a new place is controlled by a
-// ReplicaSet or a Job, or is in the namespace kube-system, and at least one running pod is
-// controlled by a ReplicaSet.
+// Scaling down can empty a node only if both of these hold:
+//   - every pod that needs a new place is controlled by a ReplicaSet or a Job, or is in the
+//     namespace kube-system
+//   - at least one running pod is controlled by a ReplicaSet
 //
 // Existing deletion costs of the pods are ignored. Otherwise the costs of one call would change the
 // ranks of the next. See [Without].

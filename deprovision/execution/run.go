@@ -36,11 +36,11 @@ type Run struct {
 }
 
 // New begins to carry out the commands in their order. At most parallel commands run at a time;
-// less than 1 means one. If pods of a command go to a node that an earlier command buys, it waits for
-// all purchases of that command. The nodes of a later wave are cordoned until the wave begins. The
-// node of a command with [plan.Command.TerminateFirst] is drained and given back as soon as the
-// command begins, and its successor is bought when the machine is gone. Commands are only read, and
-// must not change.
+// less than 1 means one. If pods of a command go to a node that an earlier command buys, the later
+// command waits for all purchases of the earlier one. The nodes of a later wave are cordoned until
+// the wave begins. The node of a command with [plan.Command.TerminateFirst] is drained and given
+// back as soon as the command begins, and its successor is bought when the machine is gone.
+// Commands are only read, and must not change.
 func New(commands []plan.Command, parallel int) Run {
 	r := Run{commands: commands, parallel: max(1, parallel), statuses: make([]Status, len(commands)), why: make([]string, len(commands)), at: map[string]int{}, stages: map[string]stage{}}
 	for i := range commands {

@@ -25,8 +25,8 @@ import (
 // dozens of questions about sets of nodes and one or two about each candidate.
 //
 // Commands for interruption, expiration, repair and drift come first and need not save anything.
-// They may buy nodes that later commands share. So if a caller stops after them, the cluster can
-// cost more than if only their nodes had been replaced.
+// They may buy nodes that later commands share. So a caller that carries out only these commands
+// may pay more than for replacements of their nodes alone.
 //
 // Make looks for the final state without budgets. The commands then go as far as the budgets allow,
 // and the next plan continues from there. If every command is larger than the budgets allow, one

@@ -114,8 +114,9 @@ type Answer struct {
 	Unplaced []*corev1.Pod
 	Why      string
 	// After returns the cluster after the answer has been carried out. Rebased returns the same
-	// cluster as if it had just been read. A round of a plan ends with it, so that a new plan of
-	// the resulting cluster finds nothing more to do, see [Make]. Both are nil if pods are unplaced.
+	// cluster as if it had just been read. The next round of a plan starts from Rebased, as a new
+	// plan of the resulting cluster would. So that new plan finds nothing more to do, see [Make].
+	// Both are nil if pods are unplaced.
 	After, Rebased func() Simulator
 }
 

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -140,4 +141,45 @@ spec:
 	var out, problems bytes.Buffer
 	assert.Equal(t, inputs.ExitNotAll, run(t.Context(), []string{"-before", filepath.Join(dir, "before.yaml"), "-after", filepath.Join(dir, "after.yaml")}, &out, &problems))
 	assert.Contains(t, out.String(), `no place for 4 pods of Deployment shop/web: pool "general": it requires karpenter.sh/capacity-type in (spot)`)
+}
+
+// Pods that had a place and are not planned any more stop a change; new ones that wait on purpose do not.
+func TestPodsThatAreNotPlannedAreNamed(t *testing.T) {
+	pool, err := os.ReadFile("testdata/before/pool.yaml")
+	require.NoError(t, err)
+	const web = `
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {namespace: shop, name: web}
+spec:
+  replicas: 4
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {%s containers: [{name: main, image: web, resources: {requests: {cpu: "1"}}}]}
+`
+	for _, c := range []struct {
+		name, before, after string
+		code                int
+		out                 string
+	}{
+		{"another scheduler", fmt.Sprintf(web, ""), fmt.Sprintf(web, "schedulerName: batch,"), inputs.ExitNotAll, `no place any more for 4 pods of Deployment shop/web, not planned because: scheduler "batch" places it`},
+		{"a gate", fmt.Sprintf(web, ""), fmt.Sprintf(web, "schedulingGates: [{name: quota}],"), inputs.ExitNotAll, `scheduling gate "quota"`},
+		{"a claim for devices", fmt.Sprintf(web, ""), fmt.Sprintf(web, "resourceClaims: [{name: gpu, resourceClaimName: gpu}],"), inputs.ExitNotAll, `resource claim "gpu"`},
+		{"no pool", fmt.Sprintf(web, ""), fmt.Sprintf(web, "affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: karpenter.sh/nodepool, operator: DoesNotExist}]}]}}},"), inputs.ExitNotAll, "it opted out of every pool"},
+		{"new and gated", "", fmt.Sprintf(web, "schedulingGates: [{name: quota}],"), inputs.ExitOK, `not ours to place: 4 pods of Deployment shop/web: scheduling gate "quota"`},
+		{"as before", fmt.Sprintf(web, "schedulerName: batch,"), fmt.Sprintf(web, "schedulerName: batch,"), inputs.ExitOK, `not ours to place: 4 pods of Deployment shop/web: scheduler "batch" places it`},
+		{"planned now", fmt.Sprintf(web, "schedulerName: batch,"), fmt.Sprintf(web, ""), inputs.ExitDearer, "Deployment shop/web "},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			for name, text := range map[string]string{"before": c.before, "after": c.after} {
+				require.NoError(t, os.WriteFile(filepath.Join(dir, name+".yaml"), append(slices.Clone(pool), text...), 0o600))
+			}
+			var out, problems bytes.Buffer
+			assert.Equal(t, c.code, run(t.Context(), []string{"-before", filepath.Join(dir, "before.yaml"), "-after", filepath.Join(dir, "after.yaml")}, &out, &problems), problems.String())
+			assert.Contains(t, out.String(), c.out)
+		})
+	}
 }

@@ -11,6 +11,10 @@
 //	3  pods that are new or had a place before have none, or a rule is broken
 //	4  a month would cost more than the limit allows
 //
+// A pod that is not planned, such as one of another scheduler or with a scheduling gate, is named
+// with the reason. If it had a place before, it has lost it, and the change may not pass (3). If it
+// is new, or was not planned before either, it stops nothing.
+//
 // -assert names a file of rules that the plan of the new manifests must keep. Package ruletest
 // describes such rules. Three rules have flags:
 //
@@ -60,7 +64,8 @@ import (
 const hours = 730.0 // of a month
 
 const exitCodes = `Exit codes: 0 the change may pass, 1 failed, 2 bad usage or input, 3 a pod that is new or had a place has none,
-or a rule is broken, 4 a month would cost more than the limit allows.`
+or a rule is broken, 4 a month would cost more than the limit allows. A pod that had a place and is not planned any more,
+such as one with another schedulerName, has none (3). Other pods that are not planned are named, and stop nothing.`
 
 func main() { os.Exit(run(context.Background(), os.Args[1:], os.Stdout, os.Stderr)) }
 
@@ -117,6 +122,7 @@ func run(ctx context.Context, args []string, out, problems io.Writer) int {
 	for _, u := range young.plan.Unplaced() {
 		fmt.Fprintf(out, "  no place for %s of %s: %s\n", terminal.Plural(len(u.Pods), "pod"), plan.WorkloadOf(u.Pods[0]), young.refusal(u, old))
 	}
+	young.ignored(out, d.Lost)
 	day, err := past.report(ctx, young)
 	if err != nil {
 		fmt.Fprintln(problems, err)
@@ -167,6 +173,31 @@ func read(ctx context.Context, region, folder string) (*cluster, error) {
 	snapshot, _ = pipeline.Static(snapshot)
 	p, err := plan.Make(ctx, snapshot, &plan.Options{Groups: pipeline.Groups(found, snapshot.Pods)})
 	return &cluster{found, market, p}, err
+}
+
+// ignored names the workloads of the pods that are not planned, and why. lost are the pods that
+// have lost their place, sorted.
+func (c *cluster) ignored(out io.Writer, lost []string) {
+	type line struct {
+		text, workload, why string
+	}
+	var lines []line
+	pods := map[line]int{}
+	for _, i := range c.plan.Ignored() {
+		if i.Node != "" {
+			continue // the node keeps room for it
+		}
+		l := line{"not ours to place: %s of %s: %s\n", plan.WorkloadOf(i.Pod), i.Why}
+		if _, had := slices.BinarySearch(lost, i.Pod.Namespace+"/"+i.Pod.Name); had {
+			l.text = "no place any more for %s of %s, not planned because: %s\n"
+		}
+		if pods[l]++; pods[l] == 1 {
+			lines = append(lines, l)
+		}
+	}
+	for _, l := range lines {
+		fmt.Fprintf(out, "  "+l.text, terminal.Plural(pods[l], "pod"), l.workload, l.why)
+	}
 }
 
 // refusal says why the pods have no place. Of several reasons, those of the pools that had the pods

@@ -140,6 +140,18 @@ func TestNoPlace(t *testing.T) {
 	assert.NotContains(t, got.stdout, "agent-a")
 }
 
+// A displaced pod of another scheduler is named with the reason, and nothing is planned for it.
+func TestPodsThatAreNotOursAreNamed(t *testing.T) {
+	before, after, ok := strings.Cut(sample, "{name: search-0, namespace: shop}")
+	require.True(t, ok)
+	file := filepath.Join(t.TempDir(), "cluster.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(before+"{name: search-0, namespace: shop}"+strings.Replace(after, "nodeName:", "schedulerName: batch\n  nodeName:", 1)), 0o600))
+	got := run(t, "--no-timing", "-f", file)
+	assert.Zero(t, got.code, got.stderr)
+	assert.Contains(t, got.stdout, "shop/search-0 is not ours to place: scheduler \"batch\" places it\n")
+	assert.Contains(t, run(t, "--no-timing", "-f", file, "-o", "json").stdout, `"pod": "shop/search-0"`)
+}
+
 // Nothing is bought for the displaced pods of a group that cannot be whole again.
 func TestDisplacedPodsOfAGroup(t *testing.T) {
 	text := sample

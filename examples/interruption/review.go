@@ -19,6 +19,7 @@ import (
 	"github.com/joinery-sdk/joinery/cloudprovider/interruption"
 	"github.com/joinery-sdk/joinery/examples/pipeline/terminal"
 	"github.com/joinery-sdk/joinery/examples/plan"
+	lib "github.com/joinery-sdk/joinery/examples/plan/report"
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling"
@@ -42,7 +43,9 @@ type report struct {
 	Replacements  []replacement `json:"replacements"`
 	Existing      []existing    `json:"existingNodes"`
 	Unschedulable []string      `json:"unschedulable"`
-	Problems      []string      `json:"problems"`
+	// Ignored are displaced pods that are not ours to place, such as those of another scheduler.
+	Ignored  []lib.Ignored `json:"ignored,omitempty"`
+	Problems []string      `json:"problems"`
 
 	ours, others int // messages about nodes of the cluster, and about other machines only
 }
@@ -261,6 +264,9 @@ func (r *report) replace(s scheduling.Snapshot, groups []gang.Group) error {
 		r.Unschedulable = append(r.Unschedulable, names(u.Pods)...)
 	}
 	slices.Sort(r.Unschedulable)
+	for _, i := range packed.Ignored() {
+		r.Ignored = append(r.Ignored, lib.Ignored{Pod: i.Pod.Namespace + "/" + i.Pod.Name, Why: i.Why})
+	}
 	return nil
 }
 
@@ -312,6 +318,9 @@ func (r *report) write(w io.Writer, style terminal.Style) error {
 	}
 	for _, p := range r.Unschedulable {
 		fmt.Fprintln(w, style.Bad("no place for "+p))
+	}
+	for _, i := range r.Ignored {
+		fmt.Fprintln(w, style.Dim(fmt.Sprintf("%s is not ours to place: %s", i.Pod, i.Why)))
 	}
 	fmt.Fprintf(w, "\n%s drained, %d bought instead   %s\n", terminal.Plural(r.Summary.Drained, "node"), r.Summary.NewNodes, terminal.Dollars(r.Summary.Price)+"/h")
 	return nil

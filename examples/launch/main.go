@@ -65,6 +65,11 @@ or the answer was no.`,
 	o.Register(cmd.Flags())
 	o.planning.Register(cmd)
 	f := cmd.Flags()
+	for _, name := range []string{"instance-types", "describe-instance-types", "aws"} { // they are refused, because EC2 is asked
+		if err := f.MarkHidden(name); err != nil {
+			panic(err)
+		}
+	}
 	f.BoolVar(&o.dryRun, "dry-run", false, "print the requests to EC2 as JSON, and change nothing")
 	f.BoolVar(&o.yes, "yes", false, "answer every question with yes")
 	f.BoolVar(&o.showUserData, "show-user-data", false, "with --dry-run, print user data in full instead of its length and hash")

@@ -92,9 +92,9 @@ type Bought struct {
 // Buy plans the snapshot, buys, and plans again without what was refused, until a plan has nothing
 // more to buy. Nodes that were bought are existing nodes in later plans. Their pods may still move
 // between them, because nothing runs there yet. If a plan no longer has a pod for a node, the node
-// is given back at once, provided that the provider is a [cloudprovider.Deleter]. The snapshot must
-// not have nodes or pods that collide with the provider's answers: a node is named after its pool,
-// with a number that no node of the snapshot has.
+// is given back at once, provided that the provider is a [cloudprovider.Deleter]. A new node is
+// named after its pool, with a number that no node of the snapshot has. No node or claim of the
+// snapshot may have the id of an instance that the provider makes.
 //
 // The error is one of the provider that planning again cannot fix, or that of the context. The
 // purchase is never nil and has what was bought until then.

@@ -47,7 +47,7 @@ func (p *Plan) CarriedOut() scheduling.Snapshot {
 	}
 	ignored := map[types.NamespacedName]bool{}
 	for _, i := range p.Problem.Ignored {
-		ignored[nameOf(i.Pod)] = i.Pod.Status.NominatedNodeName == "" // a nominated pod keeps the capacity reserved for it
+		ignored[nameOf(i.Pod)] = i.Node == "" // a nominated pod keeps the capacity reserved for it
 	}
 	pods := make([]*corev1.Pod, 0, len(s.Pods))
 	for _, pod := range s.Pods {

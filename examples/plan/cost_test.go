@@ -14,6 +14,7 @@ import (
 	"github.com/joinery-sdk/joinery/examples/plan"
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/scheduling"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
 // owned gives pods to a workload, with requests of its own.
@@ -126,4 +127,79 @@ func TestDiff(t *testing.T) {
 	same := plan.Diff(after, after)
 	assert.Empty(t, same.Nodes)
 	assert.Empty(t, same.Workloads)
+}
+
+// A pod that is no longer planned has lost its place, and exists. One that never was planned is only named.
+func TestDiffNamesWhoIsNotPlanned(t *testing.T) {
+	list := corev1.ResourceList{"cpu": resource.MustParse("2"), "memory": resource.MustParse("8Gi"), "pods": resource.MustParse("20")}
+	node := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: map[string]string{corev1.LabelHostname: "n1"}},
+		Status:     corev1.NodeStatus{Allocatable: list, Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
+	}
+	type change func(*corev1.Pod)
+	placed := func(*corev1.Pod) {}
+	running := func(p *corev1.Pod) { p.Spec.NodeName = "n1" }
+	nominated := func(p *corev1.Pod) { p.Status.NominatedNodeName = "n1" }
+	huge := func(p *corev1.Pod) {
+		p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse("9999")}
+	}
+	gated := func(p *corev1.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "quota"}} }
+	foreign := func(p *corev1.Pod) { p.Spec.SchedulerName = "batch" }
+	claiming := func(p *corev1.Pod) { p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu"}} }
+	optedOut := func(p *corev1.Pod) {
+		p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: nodepool.LabelKey, Operator: corev1.NodeSelectorOpDoesNotExist}}}},
+		}}}
+	}
+	made := func(how change) *plan.Plan {
+		s := scheduling.Snapshot{Nodes: []*corev1.Node{node}, Pools: pools()}
+		if how != nil {
+			s.Pods = pods(1)
+			how(s.Pods[0])
+		}
+		p, err := plan.Make(t.Context(), s, nil)
+		require.NoError(t, err)
+		return p
+	}
+	for name, c := range map[string]struct {
+		before, after      change
+		lost, gained, gone bool
+		why                string
+	}{
+		"another scheduler":             {placed, foreign, true, false, false, `scheduler "batch" places it`},
+		"a gate":                        {placed, gated, true, false, false, `scheduling gate "quota"`},
+		"a claim":                       {placed, claiming, true, false, false, "dynamic resource allocation is not supported"},
+		"no pool":                       {placed, optedOut, true, false, false, "it opted out of every pool"},
+		"it ran":                        {running, gated, true, false, false, `scheduling gate "quota"`},
+		"it had room":                   {nominated, gated, true, false, false, `scheduling gate "quota"`},
+		"new and waiting":               {nil, gated, false, false, false, `scheduling gate "quota"`},
+		"as before":                     {gated, gated, false, false, false, `scheduling gate "quota"`},
+		"waiting for something else":    {gated, foreign, false, false, false, `scheduler "batch" places it`},
+		"it had no place before either": {huge, gated, false, false, false, `scheduling gate "quota"`},
+		"planned now, without a place":  {gated, huge, true, false, false, ""},
+		"planned now":                   {gated, placed, false, true, false, ""},
+		"it runs now":                   {gated, running, false, true, false, ""},
+		"gone, and never planned":       {gated, nil, false, false, false, ""},
+		"gone":                          {placed, nil, false, false, true, ""},
+		"room is kept for it":           {placed, nominated, false, false, false, ""},
+		"the room is used":              {nominated, placed, false, false, false, ""},
+		"new, with room":                {nil, nominated, false, true, false, ""},
+	} {
+		d := plan.Diff(made(c.before), made(c.after))
+		only := func(has bool) []string {
+			if has {
+				return []string{"shop/web-0"}
+			}
+			return []string{}
+		}
+		assert.Equal(t, only(c.lost), d.Lost, name)
+		assert.Equal(t, only(c.gained), d.Gained, name)
+		assert.Equal(t, only(c.gone), d.Gone, name)
+		if c.why == "" {
+			assert.Empty(t, d.Ignored, name)
+			continue
+		}
+		require.Len(t, d.Ignored, 1, name)
+		assert.Contains(t, d.Ignored["shop/web-0"], c.why, name)
+	}
 }

@@ -29,13 +29,16 @@ func (p *Plan) Totals() Totals {
 type Difference struct {
 	Before Totals `json:"before"`
 	After  Totals `json:"after"`
-	// Lost, Gained and Gone are pods as namespace/name. Lost pods have no place in the second plan;
-	// in the first plan they had one, or did not exist. Gained pods have a place in the second
-	// plan; in the first plan they had none, or did not exist. Gone pods had a place and no longer
-	// exist.
+	// Lost, Gained and Gone are pods as namespace/name, sorted. Lost pods have no place in the
+	// second plan; in the first plan they had one, or were not planned. Gained pods have a place in
+	// the second plan; in the first plan they had none. Gone pods had a place and no longer exist.
 	Lost   []string `json:"lost"`
 	Gained []string `json:"gained"`
 	Gone   []string `json:"gone"`
+	// Ignored has the pods that the second plan does not plan, and why, by namespace/name. Those
+	// that had a place in the first plan are also lost. The others are not, because they wait on
+	// purpose, or somebody else places them. A nominated pod has a place: a node keeps room for it.
+	Ignored map[string]string `json:"ignored"`
 	// Nodes are the types of node that the plans buy in different numbers. Workloads are those
 	// whose cost differs. Both are sorted by name.
 	Nodes     []NodeChange     `json:"nodes"`
@@ -61,8 +64,17 @@ type WorkloadChange struct {
 
 // Diff compares two plans. It only reads them.
 func Diff(before, after *Plan) Difference {
-	d := Difference{Before: before.Totals(), After: after.Totals(), Lost: []string{}, Gained: []string{}, Gone: []string{}, Nodes: []NodeChange{}, Workloads: []WorkloadChange{}}
+	d := Difference{Before: before.Totals(), After: after.Totals(), Lost: []string{}, Gained: []string{}, Gone: []string{}, Ignored: map[string]string{}, Nodes: []NodeChange{}, Workloads: []WorkloadChange{}}
 	was, is := before.places(), after.places()
+	for _, i := range after.Problem.Ignored {
+		if i.Node != "" {
+			continue
+		}
+		pod := i.Pod.Namespace + "/" + i.Pod.Name
+		if d.Ignored[pod] = i.Why; was[pod] {
+			d.Lost = append(d.Lost, pod)
+		}
+	}
 	for _, pod := range slices.Sorted(maps.Keys(is)) {
 		switch placed, known := was[pod]; {
 		case is[pod] && !placed:
@@ -71,8 +83,9 @@ func Diff(before, after *Plan) Difference {
 			d.Lost = append(d.Lost, pod)
 		}
 	}
+	slices.Sort(d.Lost)
 	for _, pod := range slices.Sorted(maps.Keys(was)) {
-		if _, known := is[pod]; was[pod] && !known {
+		if _, known := is[pod]; was[pod] && !known && d.Ignored[pod] == "" {
 			d.Gone = append(d.Gone, pod)
 		}
 	}
@@ -107,8 +120,8 @@ func Diff(before, after *Plan) Difference {
 	return d
 }
 
-// places says for every pod that runs or that the plan is about, by namespace/name, whether it has
-// a place.
+// places says for every pod that runs, is nominated or is planned, by namespace/name, whether it
+// has a place.
 func (p *Plan) places() map[string]bool {
 	out := map[string]bool{}
 	for _, pod := range p.Problem.Snapshot().Pods {
@@ -123,6 +136,11 @@ func (p *Plan) places() map[string]bool {
 	}
 	for _, b := range p.Bindings() {
 		out[b.Pod.Namespace+"/"+b.Pod.Name] = true
+	}
+	for _, i := range p.Problem.Ignored {
+		if i.Node != "" {
+			out[i.Pod.Namespace+"/"+i.Pod.Name] = true
+		}
 	}
 	return out
 }

@@ -77,19 +77,23 @@ type Fix struct {
 	// Pods are the pods of the snapshot to change, refused and others; nil if a pool or a quota
 	// changes. A user changes the template of their controllers.
 	Pods []*corev1.Pod
-	// Constraint and Index name the constraint of each of Pods that becomes a preferred one: its
-	// list, and its place there among the required ones. Spreads of both kinds share one list.
+	// Constraint and Index are for [PreferOnly]: they name the required constraint of each of Pods
+	// that becomes a preferred one. Constraint is the list that has it, and Index is its position
+	// there. Terms have a list of required terms. Spreads have one list for both kinds. A term gets
+	// the weight 100.
 	Constraint PodConstraint
 	Index      int
 	// Allow lists values by label.
 	Allow map[string][]string
-	// Requests is what the pods, which have one container, may request of some resources at most.
+	// Requests is for [RequestLess]: how much of each listed resource the pods may request at most.
+	// These pods have one container.
 	Requests corev1.ResourceList
 	// Text describes the fix in words. It is empty if none was found.
 	Text string
-	// What has the same words as Text, without the price. PerHour is what the change adds, in dollars
-	// an hour, for the pods of all Classes: on top of the plan, or in a new plan if that adds more. The
-	// new plan is searched only until it costs no more than that, so in rare cases it may add more.
+	// What has the same words as Text, without the price. PerHour is what the change adds, in
+	// dollars an hour, for the pods of all Classes: on top of the plan, or in a new plan if that
+	// adds more. The search for the new plan ends once it costs no more than the change on top of
+	// the plan. So in rare cases a full new plan adds more than PerHour.
 	What    string
 	PerHour float64
 	// Classes are indexes into Problem.Classes: the refused classes whose pods all get places if
@@ -405,7 +409,7 @@ func (t *trials) verify(ctx context.Context, c change, waiting scheduling.Snapsh
 // anew plans the whole changed snapshot like plan, and returns what that adds to the cost, at least
 // more. The first attempt of a search is compared with that of the unchanged snapshot. It tells what
 // the change does to other pods, in a fraction of the time. The whole search decides if the first
-// attempt leaves out a pod that has a place in the plan or that needs the same change, or adds more.
+// attempt adds more or does not decide who has a place.
 func (t *trials) anew(ctx context.Context, c change, classes []int, more binpack.Price) ([]int, binpack.Price) {
 	s, all := c.shared(t.p.Problem.Snapshot()), c.pods != nil
 	quick := t.p.options
@@ -424,7 +428,7 @@ func (t *trials) anew(ctx context.Context, c change, classes []int, more binpack
 	}
 	t.spend(s, 1)
 	after, helped, harms := t.plan(ctx, s, &quick, t.leftAtFirst, classes, all)
-	if harms || len(helped) == len(classes) && after.Cost()-t.p.Cost() <= more && !t.contended(c, after) {
+	if harms || len(helped) == len(classes) && after.Cost()-t.p.Cost() <= more && t.decided(c, after) {
 		return helped, more
 	}
 	t.spend(s, searchAnew)

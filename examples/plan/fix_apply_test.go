@@ -103,7 +103,7 @@ func applyToPod(spec *corev1.PodSpec, f *plan.Fix, taints []corev1.Taint) {
 		}
 	case plan.PreferOnly:
 		prefer := func(required *[]corev1.PodAffinityTerm, preferred *[]corev1.WeightedPodAffinityTerm) {
-			*preferred = append(*preferred, corev1.WeightedPodAffinityTerm{Weight: 1, PodAffinityTerm: (*required)[f.Index]})
+			*preferred = append(*preferred, corev1.WeightedPodAffinityTerm{Weight: 100, PodAffinityTerm: (*required)[f.Index]})
 			*required = slices.Delete(*required, f.Index, f.Index+1)
 		}
 		switch f.Constraint {

@@ -472,16 +472,21 @@ func counted(p *Plan, q *capacityquota.Quota, name corev1.ResourceName) int64 {
 	return sum
 }
 
-// contended reports whether a plan leaves out a pod that has a place in the plan of the unchanged
-// snapshot, or one that needs the same change.
-func (t *trials) contended(c change, after *Plan) bool {
+// decided reports whether a search would place the same pods as its first attempt: all that some
+// node could hold. Once a whole search would take more than half of the budget, it is enough that
+// the attempt leaves out no pod that has a place in the plan of the unchanged snapshot, and none
+// that needs the same change.
+func (t *trials) decided(c change, after *Plan) bool {
+	if after.IsComplete() || t.all || t.p.spent+podAnew*searchAnew*len(t.class) <= fixBudget/2 {
+		return after.IsComplete()
+	}
 	without := t.without(after)
 	for class, n := range without {
 		if n > t.left[class] {
-			return true
+			return false
 		}
 	}
-	return slices.ContainsFunc(t.refused, func(u scheduling.Unplaced) bool {
+	return !slices.ContainsFunc(t.refused, func(u scheduling.Unplaced) bool {
 		return without[u.Class] > 0 && slices.ContainsFunc(t.p.changes(u.Class, u.Reasons()), c.alike)
 	})
 }

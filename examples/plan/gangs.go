@@ -309,8 +309,8 @@ func (b *Bound) add(branches []branch, objective binpack.Price) {
 
 // Gang is the result of a plan for one group.
 type Gang struct {
-	// Name is the name of the group, Key its label key, and Values how many values of it its nodes
-	// may have.
+	// Name is the name of the group, and Key its label key. Values is how many values of Key its
+	// nodes may have.
 	Name, Key string
 	Values    int
 	// Running is how many of its pods already run and stay. Placed is how many the plan places,

@@ -70,6 +70,9 @@ name the pods and nodes that were there at first. Karpenter's logs have no pods:
 --log also reads what kwokctl snapshot export --record wrote, of any cluster; --from says when it began. Files may be gzipped.
 Nodes of cluster-autoscaler and of EKS Auto Mode are read by their labels.
 
+What is there at last is billed, too: the last snapshot for as long as the one before it, an only one for an hour, and a
+log to the end of the --step after its last line, if --until does not say when it ends.
+
 Exit codes: 0 done, 1 failed, 2 bad usage or input, 4 with --max-above-bound: more was paid than it allows.`,
 		Example: `  regret                                          # the built-in sample
   kubectl get pods,nodes,nodepools,nodeclaims,ec2nodeclasses,daemonsets,pdb -A -o yaml \
@@ -88,7 +91,7 @@ Exit codes: 0 done, 1 failed, 2 bad usage or input, 4 with --max-above-bound: mo
 	f.StringArrayVar(&o.logs, "log", nil, "`FILE` with an audit log of an API server, a log of Karpenter, or a recording of kwokctl (repeatable)")
 	f.Var((*moment)(&o.from), "from", "when recordings of kwokctl began, such as 2026-01-15T08:00:00Z, because they do not say; by default 1970")
 	f.DurationVar(&o.step, "step", time.Minute, "how often to sample the logs")
-	f.Var((*moment)(&o.until), "until", "when logs end, such as 2026-01-15T12:00:00Z; by default at their last line")
+	f.Var((*moment)(&o.until), "until", "when logs end, such as 2026-01-15T12:00:00Z; by default at the end of the --step in which their last line is, or one later if a pod or node changed in it")
 	f.StringVar(&o.policy, "policy", "karpenter", "what consolidation is worth: karpenter (any saving, unless a pool asks for Balanced), balanced, or default (more than a cent for each eviction, within the time since a pod last came or left, two hours to a day)")
 	f.DurationVar(&o.startup, "startup", time.Minute, "how long our policy pays for both a node and its replacement")
 	f.Float64Var(&o.aboveBound, "max-above-bound", -1, "exit with 4 if the bill is more than this many percent above the bound for policies that know only the present")

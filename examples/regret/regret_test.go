@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -35,6 +36,13 @@ func TestSample(t *testing.T) {
 	}
 }
 
+// Whoever adds up a bill by hand must know how long the last moment counts.
+func TestHelpSaysHowLongTheLastMomentCounts(t *testing.T) {
+	out, errs, code := run(t, "", "--help")
+	require.Equal(t, inputs.ExitOK, code, errs)
+	assert.Contains(t, strings.Join(strings.Fields(out), " "), "the last snapshot for as long as the one before it, an only one for an hour,")
+}
+
 // The hours and the decisions of the JSON add up to its sums, to a millionth.
 func TestJSONAddsUp(t *testing.T) {
 	out, _, code := run(t, "", "-o", "json")
@@ -60,6 +68,24 @@ func TestSnapshots(t *testing.T) {
 	out, errs, code := run(t, "", "--snapshots", "testdata/snapshots")
 	require.Equal(t, inputs.ExitOK, code, errs)
 	golden.Equal(t, "testdata/snapshots.txt", out+"\n"+errs)
+}
+
+// Pods that nobody here plans are named, because our policy and the bounds do not pay for them.
+func TestPodsThatAreNotPlannedAreNamed(t *testing.T) {
+	for _, c := range []struct{ node, is, want string }{
+		{"nodeName: ng-2, ", "schedulerName: batch, ", `(shop/job-0: scheduler "batch" places it), left out of the bounds, and of our policy's bill while they wait: at most 1`},
+		{"", "schedulingGates: [{name: quota}], ", `(shop/job-0: scheduling gate "quota")`},
+	} {
+		dir := t.TempDir()
+		for _, name := range []string{"2026-01-15T08-00-00Z.yaml", "2026-01-15T08-20-00Z.yaml"} {
+			text, err := os.ReadFile(filepath.Join("testdata/snapshots", name))
+			require.NoError(t, err)
+			require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(strings.NewReplacer("nodeName: ng-2, ", c.node, "containers: [{name: job", c.is+"containers: [{name: job").Replace(string(text))), 0o600))
+		}
+		out, errs, code := run(t, "", "--snapshots", dir)
+		require.Equal(t, inputs.ExitOK, code, errs)
+		assert.Contains(t, out+errs, c.want)
+	}
 }
 
 // Karpenter's log alone says the bill.

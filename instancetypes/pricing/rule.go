@@ -41,9 +41,9 @@ type Commitment struct {
 	// PerHour, if not 0, makes it a savings plan that is counted in money: so many dollars an hour
 	// are paid whether used or not. Until the amount is used up, each node uses part of it and
 	// costs nothing more. The part is the price of the layers below, reduced by PercentOff. Count
-	// and Price do not apply. Subtract what running nodes already use. The real bill covers the
-	// last node in part. Here a node is covered as a whole or not at all, so the bill may be lower
-	// than the plan by less than one node's price.
+	// and Price do not apply. Subtract what running nodes already use. The real savings plan covers
+	// the last node in part. Here a node is covered as a whole or not at all. So the real bill may
+	// be lower than the plan says, by less than the price of one node.
 	PerHour float64
 }
 

@@ -88,6 +88,9 @@ func (b *Buffer) Size(template *corev1.PodTemplateSpec, replicas int32) int {
 
 // most returns how many pods the limits allow; false if they limit nothing that the pods request.
 func (b *Buffer) most(template *corev1.PodTemplateSpec) (n int64, limited bool) {
+	if template == nil {
+		return 0, false
+	}
 	requests := resources.OfPod(&corev1.Pod{Spec: template.Spec}, false)
 	n = math.MaxInt64
 	for name, limit := range b.Limits {

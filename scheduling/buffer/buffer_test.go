@@ -111,6 +111,7 @@ func TestSize(t *testing.T) {
 	b, err := decode(t, "{scalableRef: {kind: Deployment, name: a}, percentage: 20}")
 	require.NoError(t, err)
 	assert.Zero(t, b.Size(template("1"), 0), "of no replicas")
+	assert.Zero(t, (&buffer.Buffer{}).Size(nil, 3))
 }
 
 func TestFaults(t *testing.T) {

@@ -41,10 +41,10 @@ type Defaults struct {
 }
 
 // Pods returns the list, with copies of the pods that get the constraints. A pod gets them if it
-// has no constraints, and if Services or its controller give it a selector. The selectors of all
-// Services of its namespace that select it, and that of its controller, must all match. Pods with
-// equal selectors share the memory of their constraints. No argument is modified. It costs O(pods +
-// templates x Services of a namespace).
+// has no constraints, and if Services or its controller give it a selector. The constraints select
+// the pods that match all of these selectors: those of the Services that select the pod, and that
+// of its controller. Pods with equal selectors share the memory of their constraints. No argument
+// is modified. It costs O(pods + templates x Services of a namespace).
 func (d *Defaults) Pods(pods []*corev1.Pod) []*corev1.Pod {
 	if len(d.Constraints) == 0 {
 		return pods

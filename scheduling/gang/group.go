@@ -2,10 +2,10 @@
 // that a group needs is placed, or nothing is bought for it.
 //
 // [Solve] looks for the best set of groups that fit together. So two groups never keep each other
-// out with half of their pods, and the capacity for a waiting group is free for others. The better
-// of two plans has more whole groups of the highest priority in which they differ. After that it
-// has more of the pods that these groups need, then more pods of that priority, and then the lower
-// price.
+// out with half of their pods, and the capacity for a waiting group is free for others. Plans are
+// compared priority by priority, from the highest down. For each priority these decide in turn: the
+// number of whole groups, the pods that these groups need, and the other pods. If all of them are
+// equal, the lower price decides.
 package gang
 
 import (

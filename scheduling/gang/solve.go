@@ -47,8 +47,9 @@ type Solution struct {
 // more thoroughly for places, at most 32 times.
 //
 // A set is never planned if it needs more than limits, stock and free nodes can give, over all
-// domains or in the domain that a group needs. The pods that groups need are first planned without
-// other pods. If they have no place then, they are not planned together with others.
+// domains or in the domain that a group needs. The pods that a set of groups needs are first
+// planned without other pods. A set that has no place even then is not planned together with other
+// pods.
 //
 // Without groups it is one compilation and one plan. Errors are those of [scheduling.Compile] and
 // of the planner. The groups' functions are called a few times for each pod.

@@ -6,9 +6,10 @@ type Population struct {
 	Staying, Leaving int64
 }
 
-// Deficit returns how many nodes a static pool still has to buy. The staying nodes and the new ones
-// do not exceed its replicas, and together with the leaving ones they do not exceed its limit of
-// nodes. It is 0 for a pool that is not static, and for one that is being deleted.
+// Deficit returns how many nodes a static pool still has to buy: its replicas minus the staying
+// nodes. If the pool has a limit of nodes, the deficit is at most what all of its nodes, staying
+// and leaving, leave of that limit. It is 0 for a pool that is not static, and for one that is
+// being deleted.
 //
 // A node that is being replaced counts as leaving, so its successor is in the deficit until it
 // exists. Karpenter launches such a successor as a part of the replacement, and other missing nodes

@@ -75,14 +75,17 @@ type Question struct {
 	// enough to wait. Second: some pod that is not listed in Pods has no place, and would take the
 	// node that is bought.
 	Freed bool
-	// LeaveDomains says that spreads count only domains with nodes, as kube-scheduler does. Otherwise
-	// they also count zones, or other domains, in which a node for the pod is for sale, as plans for
-	// pending pods do. As long as one of these has no node, a domain gets no more of the pods than it
-	// had when the cluster was compiled, or than the skew allows beside an empty domain. It also lets
-	// the answer take reserved places from their pods, see [Cluster.Reserve].
+	// LeaveDomains says that spreads count only domains with nodes, as kube-scheduler does.
+	// Otherwise they also count zones, or other domains, in which a node for the pod is for sale,
+	// as plans for pending pods do. As long as one of these domains has no node, each domain has a
+	// limit for the pods of the spread. It is the number that the domain had when the cluster was
+	// compiled, or what the skew allows beside an empty domain, whichever is more.
+	// With LeaveDomains, the answer may also take reserved places from their pods, see
+	// [Cluster.Reserve].
 	LeaveDomains bool
-	// Thorough says that pods may be bought nodes although existing nodes accept them, if other pods
-	// have no place otherwise. A question without an answer then costs about three times as much.
+	// Thorough says that nodes may be bought even for pods that existing nodes accept, if other
+	// pods have no place otherwise. A question without an answer then costs about three times as
+	// much.
 	Thorough bool
 	// Explain asks for [Answer.Why], which costs a look at every node.
 	Explain bool
@@ -108,9 +111,9 @@ type Answer struct {
 	// saves less than Forgone, it saves only what was paid to keep these preferences.
 	Forgone Price
 	// Unplaced are the pods without a place. If the question asks to explain, Why says what keeps
-	// the first of them from every node. Even if the question does not ask, Why says that the
-	// question is invalid (even one without pods), that the buyer's answer is invalid, that the
-	// context ended, or which of the two cases of [Question.Freed] applies. It is empty if the
+	// the first of them from every node. Why is also set, whether or not the question asks, in
+	// these cases: the question is invalid (even one without pods), the buyer's answer is invalid,
+	// the context ended, or one of the two cases of [Question.Freed] applies. It is empty if the
 	// answer is OK.
 	Unplaced []*corev1.Pod
 	Why      string

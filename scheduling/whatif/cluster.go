@@ -10,8 +10,8 @@
 // the nodes of claims join. See [Cluster.Reserve] for how answers take account of them.
 //
 // Soft constraints (preferred affinities, spreads with ScheduleAnyway) keep no pod from a node. A
-// pod goes to the node that meets most of them by weight; of equal nodes, to the fullest. They have
-// no influence on what is bought.
+// pod goes to the node that meets most of them by weight; of equal nodes, to the fullest. Soft
+// constraints have no influence on what is bought.
 package whatif
 
 import (

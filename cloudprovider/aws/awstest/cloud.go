@@ -125,8 +125,8 @@ type Call struct {
 
 // Fault is what goes wrong in a call. The zero value is no fault.
 type Fault struct {
-	// Code and Message are the answer in place of an effect. Entry with Message is the error of
-	// every override of a fleet.
+	// Code and Message are the answer in place of an effect. If Entry is set, every override of a
+	// fleet fails with the code Entry and with Message.
 	Code, Entry, Message string
 	// Lost carries out the request and then breaks the connection. Dropped breaks it at once.
 	Lost, Dropped bool

@@ -14,12 +14,18 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling"
 )
 
-// tryFixes makes the change of each fix and plans again: the pods of its classes must be placed,
-// and no other pod may lose its place. What it costs is compared with what it says.
+// tryFixes makes the change of each fix and plans again: all pods of its classes must be placed,
+// and as many of each other class as before. Which pods of a class have the places does not matter.
+// What the fix costs is compared with what it says.
 func (out *outcome) tryFixes(ctx context.Context, w way, p *plan.Plan) {
-	had := map[string]bool{}
+	class, had := map[string]int{}, map[int]int{}
+	for i, c := range p.Problem.Classes {
+		for _, pod := range c.Pods {
+			class[pod.Name] = i
+		}
+	}
 	for _, b := range p.Bindings() {
-		had[b.Pod.Name] = true
+		had[class[b.Pod.Name]]++
 	}
 	for r := range p.Refusals(ctx) {
 		for i := range r.Fixes {
@@ -31,16 +37,15 @@ func (out *outcome) tryFixes(ctx context.Context, w way, p *plan.Plan) {
 			}
 			out.fixes++
 			want := maps.Clone(had)
-			for _, class := range f.Classes {
-				for _, pod := range p.Problem.Classes[class].Pods {
-					want[pod.Name] = true
-				}
+			for _, i := range f.Classes {
+				want[i] = len(p.Problem.Classes[i].Pods)
 			}
 			for _, b := range again.Bindings() {
-				delete(want, b.Pod.Name)
+				want[class[b.Pod.Name]]--
 			}
+			maps.DeleteFunc(want, func(_, n int) bool { return n <= 0 })
 			if len(want) > 0 {
-				out.wrong = append(out.wrong, fmt.Sprintf("with the fix %q there is no place for %v", f.Text, slices.Sorted(maps.Keys(want))))
+				out.wrong = append(out.wrong, fmt.Sprintf("with the fix %q there is no place for so many pods, by class: %v", f.Text, want))
 			} else if more := again.Cost().Dollars() - p.Cost().Dollars(); more > f.PerHour+1e-6 {
 				out.dear = append(out.dear, fmt.Sprintf("%s: adds $%.4f, not $%.4f", f.Text, more, f.PerHour))
 			}
@@ -126,7 +131,7 @@ func changePod(spec *corev1.PodSpec, f *plan.Fix, taints []corev1.Taint) {
 
 func preferOnly(spec *corev1.PodSpec, f *plan.Fix) {
 	move := func(required *[]corev1.PodAffinityTerm, preferred *[]corev1.WeightedPodAffinityTerm) {
-		*preferred = append(*preferred, corev1.WeightedPodAffinityTerm{Weight: 1, PodAffinityTerm: (*required)[f.Index]})
+		*preferred = append(*preferred, corev1.WeightedPodAffinityTerm{Weight: 100, PodAffinityTerm: (*required)[f.Index]})
 		*required = slices.Delete(*required, f.Index, f.Index+1)
 	}
 	switch f.Constraint {

@@ -94,7 +94,7 @@ func rehearseAll(ctx context.Context, s scenario.Scenario, kinds []survive.Kind)
 		if err != nil {
 			return out, err
 		}
-		if len(places)+len(o.Lost)+o.Ignored < o.Displaced {
+		if len(places)+len(o.Lost)+len(o.Ignored) < o.Displaced {
 			out.refused = append(out.refused, fmt.Sprintf("%s: %d of %d pods have places", o.Failure, len(places), o.Displaced))
 		}
 		after := afterLoss(s, report.Headroom.Cluster(), o.Failure)

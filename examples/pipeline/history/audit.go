@@ -23,8 +23,8 @@ import (
 
 // Log is a file with one JSON object on each line: the audit log of an API server (audit.k8s.io/v1)
 // or the log of Karpenter. Each line shows which of the two it belongs to, so one file may have
-// both. Name is for messages. Notes say what Data leaves out of what it was made from. Package
-// recording makes a Log of a recording of kwokctl.
+// both. Name is for messages. Notes are for a log that was made from another file: they say what is
+// missing in Data. Package recording makes a Log of a recording of kwokctl.
 type Log struct {
 	Name  string
 	Data  io.Reader

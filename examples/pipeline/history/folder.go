@@ -23,9 +23,9 @@ import (
 // ReadFolder returns the history of the snapshots in a folder. Each is a file written by kubectl
 // get -o yaml or -o json. The moment of a file is in its name, such as 2026-01-15T08-00-00Z.yaml,
 // 20260115-080000.json or 1768464000.yaml. Otherwise it is the latest moment that its nodes and
-// pods mention. The last snapshot is assumed to hold as long as the one before it. Pools,
-// DaemonSets, volumes and budgets are those of the last snapshot. The error joins the problems of
-// all files.
+// pods mention. The last snapshot is assumed to hold as long as the one before it, or for an hour
+// if it is the only one. Pools, DaemonSets, volumes and budgets are those of the last snapshot. The
+// error joins the problems of all files.
 func ReadFolder(dir string, o *manifests.Options) (*History, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

@@ -41,8 +41,8 @@ type Observation struct {
 	Nodes []*corev1.Node
 	// LastPodEvent is when a pod last came to or left a node, by node name, if known.
 	LastPodEvent map[string]time.Time
-	// TakenBack are the names, sorted, of the nodes that the cloud had announced by this moment
-	// that it would take back. The source is Karpenter's log or a taint of
+	// TakenBack are the names, sorted, of the nodes that the cloud takes back, as far as it had
+	// announced that by this moment. The source is Karpenter's log or a taint of
 	// aws-node-termination-handler.
 	TakenBack []string
 }

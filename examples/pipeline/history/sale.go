@@ -35,9 +35,9 @@ type Sale struct {
 
 // Sale combines the pools with what a market offers them. For nodes that no pool sells, Sale adds a
 // pool, one for each group of such nodes (for example a managed node group). That pool has the
-// types, zones and capacity types that were seen in the group, with types at least as large as the
-// nodes, and the labels and taints that all of its nodes had. So every node of a known type has a
-// price, and all that the cluster bought is for sale.
+// types, zones and capacity types that were seen in the group, and the labels and taints that all
+// nodes of the group had. If a node was larger than its type in the catalogue, the type is
+// enlarged. So every node of a known type has a price, and all that the cluster bought is for sale.
 func (h *History) Sale(market *pipeline.Market) (*Sale, error) {
 	m := *h.Cluster
 	m.Pods, m.Workloads, m.Nodes, m.NodeClaims = nil, nil, nil, nil

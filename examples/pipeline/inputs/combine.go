@@ -9,22 +9,23 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Combination says beside which other flags a flag has an effect. [Combined] refuses all other
+// Combination says with which other flags a flag may be combined. [Combined] refuses all other
 // combinations, instead of ignoring a flag. A flag counts only if its value is not the default.
 type Combination struct {
 	Flag string
 	// Does says what the flag does, as the end of a sentence: "compares two plans".
 	Does string
-	// Without lists the flags that have no effect beside Flag, or beside which it has none.
+	// Without lists the flags that must not be set with Flag, because one of the two would have no
+	// effect.
 	Without []string
-	// With lists flags of which one must be there. nil asks for none.
+	// With lists flags, and at least one of them must be set with Flag. nil asks for none.
 	With []string
 	// Outputs lists the values of --output besides the default that Flag changes. nil means all.
 	Outputs []string
 }
 
-// Combined returns an error that names each flag with those that it does not go with. The flags
-// have been parsed.
+// Combined returns an error that says for each flag which other flags to leave out or to add. It
+// must be called after the flags were parsed.
 func Combined(flags *pflag.FlagSet, list ...Combination) error {
 	var errs []error
 	for _, c := range list {

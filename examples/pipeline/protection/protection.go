@@ -62,9 +62,9 @@ type Cost struct {
 	// carried out. It is 0 if it would not become cheaper.
 	PerHour float64 `json:"perHour"`
 	// HighPerHour is an upper bound of the rule's cost if both plans are optimal: the price of the
-	// nodes with its pods. A plan with the rule could keep all of these and otherwise do what the
-	// plan without it does. If the plan with the rule is not optimal, PerHour may exceed that
-	// price. Then HighPerHour is PerHour.
+	// nodes with its pods. A plan with the rule could keep all of these nodes, and otherwise do the
+	// same as the plan without the rule. If the plan with the rule is not optimal, PerHour may
+	// exceed that price. Then HighPerHour is PerHour.
 	HighPerHour float64 `json:"highPerHour"`
 	// Nodes is how many nodes have its pods.
 	Nodes int `json:"nodes"`

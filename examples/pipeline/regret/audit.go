@@ -115,6 +115,7 @@ type auditor struct {
 
 	unpriced                                     map[string]bool
 	daemons, unplaced, above, nowhere, intervals int
+	notOurs                                      notOurs
 }
 
 // scene is an observation without the nodes and pods that are left out of all bills.
@@ -193,6 +194,7 @@ func (a *auditor) observe(ctx context.Context, i int, at time.Time) error {
 		present.price = max(present.price, bound.price)
 	}
 	a.unplaced = max(a.unplaced, bound.unplaced)
+	a.notOurs = a.notOurs.orMore(bound.notOurs).orMore(p.notOurs)
 	waiting := 0
 	for _, pod := range p.pods {
 		if pod.Spec.NodeName == "" {
@@ -226,6 +228,9 @@ func (a *auditor) remark() {
 	}
 	if a.unplaced > 0 {
 		note("pods that ran although no pool can hold them, left out of the bound: at most %d", a.unplaced)
+	}
+	if a.notOurs.pods > 0 {
+		note("pods that are not ours to place (%s), left out of the bounds, and of our policy's bill while they wait: at most %d", a.notOurs.first, a.notOurs.pods)
 	}
 	if a.above > 0 {
 		note("moments at which less than the bound was paid: %d of %d; what ran then does not match what is for sale", a.above, a.intervals)

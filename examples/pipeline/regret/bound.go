@@ -1,6 +1,7 @@
 package regret
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/joinery-sdk/joinery/binpack"
 	"github.com/joinery-sdk/joinery/deprovision"
+	"github.com/joinery-sdk/joinery/deprovision/eviction"
 	"github.com/joinery-sdk/joinery/examples/plan"
 	"github.com/joinery-sdk/joinery/scheduling"
 )
@@ -40,6 +42,27 @@ type bounds struct {
 type bounded struct {
 	price    deprovision.Price
 	unplaced int // pods that no pool can hold alone; they count nothing
+	notOurs  notOurs
+}
+
+// notOurs are pods that are not planned, such as those of another scheduler, by their number. They
+// count nothing in a bound. first is one of them, and why.
+type notOurs struct {
+	pods  int
+	first string
+}
+
+// add counts a pod.
+func (n notOurs) add(pod *corev1.Pod, why string) notOurs {
+	return notOurs{n.pods + 1, cmp.Or(n.first, eviction.Name(pod)+": "+why)}
+}
+
+// orMore returns the larger of both.
+func (n notOurs) orMore(o notOurs) notOurs {
+	if o.pods > n.pods {
+		return o
+	}
+	return n
 }
 
 func newBounds(sale scheduling.Snapshot) *bounds {
@@ -65,12 +88,14 @@ func (b *bounds) of(ctx context.Context, pods []*corev1.Pod) (bounded, error) {
 	slices.SortFunc(there, func(x, y int) int { return strings.Compare(b.classes.texts[x], b.classes.texts[y]) }) // the plan does not depend on what was seen before
 	var key strings.Builder
 	var list []*corev1.Pod
+	like := map[*corev1.Pod]*corev1.Pod{}
 	for rank, c := range there {
 		fmt.Fprintf(&key, "%d:%d ", c, counts[c])
 		for i := range counts[c] {
 			q := *b.classes.members[c]
 			q.Name, q.Spec.NodeName, q.Status = fmt.Sprintf("%d-%d", rank, i), "", corev1.PodStatus{}
 			list = append(list, &q)
+			like[&q] = b.classes.members[c]
 		}
 	}
 	if known, ok := b.known[key.String()]; ok || len(list) == 0 {
@@ -89,6 +114,9 @@ func (b *bounds) of(ctx context.Context, pods []*corev1.Pod) (bounded, error) {
 	out := bounded{price: deprovision.Price(p.Bound.Price)}
 	for _, u := range p.Unplaced() {
 		out.unplaced += len(u.Pods)
+	}
+	for _, i := range p.Ignored() {
+		out.notOurs = out.notOurs.add(like[i.Pod], i.Why)
 	}
 	b.known[key.String()] = out
 	return out, nil

@@ -44,6 +44,7 @@ type policy struct {
 
 	evictions, launches int
 	lost                []string // machines that the cloud took back
+	notOurs             notOurs  // of the last attempt to place waiting pods
 	overlap             Amount   // cost of nodes that are given back, until their replacements are ready
 }
 
@@ -284,6 +285,10 @@ func (p *policy) provision(ctx context.Context, at time.Time) error {
 	packed, err := plan.Make(ctx, s, p.planning(s.Pods))
 	if err != nil {
 		return err
+	}
+	p.notOurs = notOurs{}
+	for _, i := range packed.Ignored() {
+		p.notOurs = p.notOurs.add(i.Pod, i.Why)
 	}
 	bind := func(pod *corev1.Pod, m *machine) {
 		m.touched = at

@@ -25,8 +25,8 @@ type Bill struct {
 	// observation.
 	Policy Amount
 	// Present and Bound are lower bounds. Present is for any policy that knows only the present and
-	// buys at once for waiting pods. Bound is for any policy, even one that knows the future: it
-	// may let pods wait that waited in the history.
+	// buys at once for waiting pods. Bound is for any policy, even one that knows the future. Such
+	// a policy may let the same pods wait as the history did.
 	Present, Bound Amount
 }
 
@@ -49,8 +49,8 @@ const (
 	// Bought is a purchase in the time of the history that was dearer than necessary when it was
 	// made.
 	Bought Kind = "bought"
-	// Kept is a node whose pods had a cheaper place later, or one from before the history whose
-	// pods had a cheaper place when it began.
+	// Kept is a node whose pods had a cheaper place later. For a node that is older than the
+	// history, the beginning of the history counts as later, too.
 	Kept Kind = "kept"
 	// Empty is a node that was paid for while no pod ran on it.
 	Empty Kind = "empty"
@@ -58,7 +58,7 @@ const (
 	// they were.
 	Together Kind = "together"
 	// Waited are pods that waited in the history while they ran under the policy. Spare are nodes
-	// of the policy without pods that the history does not have.
+	// without pods that only the policy has.
 	Waited Kind = "waited"
 	Spare  Kind = "spare"
 )

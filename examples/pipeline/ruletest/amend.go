@@ -290,7 +290,8 @@ type way struct {
 //   - all pods are on a set of values, over which the skew is limited
 //
 // Every plan that keeps the rule is among the plans of some way, unless there are too many sets or
-// too many kinds of pods for them all.
+// too many kinds of pods for them all, or nodes share a label kubernetes.io/hostname, which stands
+// for the node in manifests.
 func (q *inquiry) ways() iter.Seq[way] {
 	s := q.rule.Spread
 	return func(yield func(way) bool) {
@@ -300,7 +301,7 @@ func (q *inquiry) ways() iter.Seq[way] {
 				for most := a.Most - 1; most > max(0, a.Most-steps); most-- {
 					pods := q.forced()
 					pods.add(q.subjects, atMost(topologyKey(a.By), most))
-					if !yield(way{fmt.Sprintf("at most %d on each value of %s", most, word(topologyKey(a.By))), pods}) {
+					if !yield(way{fmt.Sprintf("at most %d on each value of %s", most, word(placeKey(a.By))), pods}) {
 						return
 					}
 				}
@@ -309,7 +310,7 @@ func (q *inquiry) ways() iter.Seq[way] {
 		}
 		key := topologyKey(s.By)
 		running := q.rule.choose(q.plan.running)
-		used := counts(running, key)
+		used := counts(running, placeKey(s.By))
 		n := max(0, s.AtLeast-len(used))
 		choices := q.distinct(n)
 		if len(choices) == 0 {
@@ -324,7 +325,7 @@ func (q *inquiry) ways() iter.Seq[way] {
 			if len(choice) > 0 {
 				pods.add(slices.Concat(choice, running), marked(markDistinct))
 				pods.add(choice, joined(key, false, markDistinct))
-				text = strings.TrimPrefix(fmt.Sprintf("%s, %d of them on different values of %s", text, n, word(key)), ", ")
+				text = strings.TrimPrefix(fmt.Sprintf("%s, %d of them on different values of %s", text, n, word(placeKey(s.By))), ", ")
 			}
 			return yield(way{text, pods})
 		}

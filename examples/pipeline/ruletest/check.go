@@ -12,6 +12,7 @@ import (
 
 	"github.com/joinery-sdk/joinery/examples/plan"
 	"github.com/joinery-sdk/joinery/examples/plan/survive"
+	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling"
 	"github.com/joinery-sdk/joinery/scheduling/gang"
 )
@@ -23,15 +24,19 @@ type Result struct {
 	Pods int
 	// Breaches say how it is broken. None means that the rule holds.
 	Breaches []Breach
-	// MovedBy names the constraints to blame. Each is one without which the rule would hold in a
-	// new plan, or one that no place of the rule can satisfy. If there is none, MovedBy says what
-	// stops the pods when they are forced to keep the rule, or what that costs.
+	// MovedBy names the constraints to blame. There are two kinds: the rule would hold in a new
+	// plan without the constraint, or no place of the rule can satisfy the constraint. If there is
+	// none, MovedBy says what stops the pods when they are forced to keep the rule, or what that
+	// costs.
 	MovedBy []string
 	// Fix is a change that gives refused pods a place, verified by planning again. Its Text is empty
 	// if none was found.
 	Fix plan.Fix
 	// Known is an interval or a proof, for a rule whose answer the plan itself does not show.
 	Known string
+	// Notes say what a rule that holds may have missed: pods that are not to be planned, with the
+	// reason, and labels that it only forbids and that nothing has, which may be typos.
+	Notes []string
 	// Invalid is why the rule makes no sense. Such a rule was not checked.
 	Invalid error
 }
@@ -63,7 +68,7 @@ func (r Result) String() string {
 	case r.Holds() && (r.Rule.RulesCost != nil || r.Rule.Regret != nil):
 		return fmt.Sprintf("%s%s holds: %s", r.Rule.title(), at, r.Known)
 	case r.Holds():
-		return fmt.Sprintf("%s%s holds for %s", r.Rule.title(), at, plural(r.Pods, "pod"))
+		return strings.Join(append([]string{fmt.Sprintf("%s%s holds for %s", r.Rule.title(), at, plural(r.Pods, "pod"))}, r.Notes...), "; ")
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s%s is broken\n", r.Rule.title(), at)
@@ -117,7 +122,8 @@ func grouped(list []Breach) []string {
 
 // Check checks rules and returns their results in order. To explain a broken rule it plans again
 // with one constraint changed at a time. Its budget counts the pods that are planned again, not
-// time, so the explanation is the same on every machine. Where the budget ends, less is tried.
+// time, so the explanation is the same on every machine. When the budget is used up, no further
+// changes are tried.
 func (p *Plan) Check(rules ...Rule) []Result {
 	out := make([]Result, 0, len(rules))
 	for i := range rules {
@@ -126,6 +132,7 @@ func (p *Plan) Check(rules ...Rule) []Result {
 		if res.Invalid == nil {
 			res.Pods = len(r.choose(p.members))
 			if res.Breaches = p.slips(r); res.Breaches == nil {
+				res.Notes = p.notes(r)
 				if res.Breaches = p.breaches(r); len(res.Breaches) > 0 {
 					res.MovedBy, res.Fix = p.movedBy(r, res.Breaches)
 				}
@@ -191,7 +198,7 @@ func (p *Plan) halves(subjects []member) []Breach {
 	for _, m := range subjects {
 		spare := slices.ContainsFunc(groups, func(g gang.Group) bool { return enough[g.Name] && g.Member(m.pod) })
 		if m.site == nil && !spare {
-			out = append(out, Breach{m.name, fmt.Sprintf("it has no place, and %d of the others have one", placed)})
+			out = append(out, Breach{m.name, fmt.Sprintf("it has no place%s, and %d of the others have one", m.notPlanned(), placed)})
 		}
 	}
 	return out
@@ -223,6 +230,9 @@ func (p *Plan) survival(r *Rule) []Breach {
 		}
 	}
 	for _, o := range all {
+		for _, i := range o.Ignored {
+			add([]*corev1.Pod{i.Pod}, "after the loss of %s it is not ours to place: %s", o.Failure, i.Why)
+		}
 		add(o.Lost, "the loss of %s leaves it without a place: %s", o.Failure, o.Why)
 	}
 	for _, o := range all {
@@ -259,11 +269,7 @@ func (p *Plan) ofOne(r *Rule, m member, bad badSites) []Breach {
 	var out []Breach
 	add := func(why string) { out = append(out, Breach{m.name, why}) }
 	if (r.Placed || len(r.LandsOn) > 0) && m.site == nil {
-		why := "has no place"
-		if m.class < 0 {
-			why += ": it is not ours to place: " + m.why
-		}
-		add(why)
+		add("has no place" + m.notPlanned())
 	}
 	if m.site != nil {
 		for _, why := range bad.of(r, m.site) {
@@ -331,7 +337,7 @@ func (p *Plan) company(patterns string) []member {
 // together finds pods that are alone. Without With it finds those that are not where the others
 // are: where most of the running ones are, or else where most are planned.
 func (p *Plan) together(r *Rule, subjects []member) []Breach {
-	key := topologyKey(r.Together.By)
+	key := placeKey(r.Together.By)
 	var out []Breach
 	if r.Together.With != "" {
 		others := p.company(r.Together.With)
@@ -372,7 +378,7 @@ func (p *Plan) together(r *Rule, subjects []member) []Breach {
 // apart finds pods that are not alone. Running pods are company: they break nothing among
 // themselves, because no plan can mend that.
 func (p *Plan) apart(r *Rule, subjects []member) []Breach {
-	key := topologyKey(r.Apart.By)
+	key := placeKey(r.Apart.By)
 	var out []Breach
 	if r.Apart.With != "" {
 		others := p.company(r.Apart.With)
@@ -407,7 +413,7 @@ func (p *Plan) apart(r *Rule, subjects []member) []Breach {
 // spread compares the number of pods at each value. Two values differ too much only if the plan
 // takes part: it places a pod at the fuller one, or all pods of the emptier one.
 func (p *Plan) spread(r *Rule, subjects []member) []Breach {
-	key := topologyKey(r.Spread.By)
+	key := placeKey(r.Spread.By)
 	running := counts(r.choose(p.running), key)
 	count := counts(slices.Concat(r.choose(p.running), subjects), key)
 	var texts []string
@@ -448,10 +454,13 @@ func shares(a, b *site, key string) bool {
 	return ok && has && x == y
 }
 
-// valueOf returns the value of a label of a site.
+// valueOf returns the value of a label of a site, or its name.
 func valueOf(s *site, key string) (string, bool) {
-	if s == nil {
+	switch {
+	case s == nil:
 		return "", false
+	case key == requirements.NodeNameKey:
+		return s.name, true
 	}
 	v, ok := s.labels[key]
 	return v, ok
@@ -480,10 +489,10 @@ func valuesText(list []member, key string) string {
 	return strings.Join(values, ", ")
 }
 
-// word returns the everyday name of a topology key.
+// word returns the everyday name of a key.
 func word(key string) string {
 	for _, short := range []string{"node", "zone"} {
-		if topologyKey(short) == key {
+		if placeKey(short) == key {
 			return short
 		}
 	}

@@ -47,6 +47,14 @@ type member struct {
 	why   string // why it is not to be planned
 }
 
+// notPlanned returns why the pod is not planned, for a text that says what it lacks.
+func (m *member) notPlanned() string {
+	if m.why == "" {
+		return ""
+	}
+	return ": it is not ours to place: " + m.why
+}
+
 // site is a node that holds pods.
 type site struct {
 	name                          string
@@ -130,9 +138,6 @@ func nameOf(pod *corev1.Pod) string {
 
 func existingSite(n *corev1.Node) *site {
 	labels := requirements.KubernetesAliases().Labels(n.Labels)
-	if labels[corev1.LabelHostname] == "" {
-		labels = with(labels, corev1.LabelHostname, n.Name)
-	}
 	return &site{
 		name: n.Name, pool: labels[nodepool.LabelKey], typ: labels[corev1.LabelInstanceTypeStable], zone: labels[corev1.LabelTopologyZone],
 		capacityType: labels[instancetypes.LabelCapacityType], labels: labels,

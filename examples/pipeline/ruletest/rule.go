@@ -49,7 +49,7 @@
 //	  allOrNothing: true                   # all have a place, or none; spares of a PodGroup may be without
 //
 //	- pods: shop/cache-*
-//	  apart: node                          # no two on one node; or zone, or any label key
+//	  apart: node                          # no two on one node, by its name; or zone, or any label key
 //
 //	- pods: shop/web-*
 //	  apart: {by: zone, most: 3}           # at most three in one zone
@@ -95,10 +95,18 @@
 // A rule that no pending pod matches is broken. So is one that names a pod, node, pool, type, zone,
 // capacity type or label that does not exist, or a value of a label that no node can have. Each
 // pattern and value of a list counts by itself. Otherwise a rule about what must not happen would
-// always hold because of a typo. Rules make demands on pending pods only. Running pods count where
-// a rule says which other pods must be near or apart, but what they do among themselves breaks no
-// rule. Only survives makes demands on running pods, too. Rules do not cover the pods of
-// DaemonSets, which are on every node that accepts them.
+// always hold because of a typo. The exceptions are labels that a rule only forbids ("!gpu"; for pods
+// also "tier!=x"): it may be there to keep them away, so it holds although nothing has them, and its
+// result names them.
+//
+// Rules make demands on pending pods only. Running pods count where a rule says which other pods must
+// be near or apart, but what they do among themselves breaks no rule. Only survives makes demands on
+// running pods, too. Rules do not cover the pods of DaemonSets, which are on every node that accepts
+// them.
+//
+// Pods that are not planned, such as those of another scheduler, have no place. So they break what
+// demands one (placed, landsOn, survives, and allOrNothing if others have one), and the breach says
+// why. Other rules hold for them, and the result names the reason.
 package ruletest
 
 import (
@@ -138,7 +146,8 @@ type Rule struct {
 	// NeverOn demands that no pod is on one of these nodes.
 	NeverOn []Place `json:"neverOn,omitempty"`
 	// Together demands that pods share a node, zone or other label. Apart demands that they do not.
-	// If some of the pods run already, Together without With demands what most of those have.
+	// If Together has no With and some of the pods run already, it demands the value that most of
+	// the running pods have.
 	Together *Company `json:"together,omitempty"`
 	Apart    *Company `json:"apart,omitempty"`
 	// Spread demands that pods are evenly spread over zones, nodes or another label.
@@ -186,8 +195,8 @@ func On(labels string) Place { return Place{Labels: labels} }
 
 // Company says with which pods the pods of a rule must be, or must not be.
 type Company struct {
-	// By is the label key whose value they share. "node" and "zone" stand for
-	// kubernetes.io/hostname and topology.kubernetes.io/zone.
+	// By is the label key whose value they share. "zone" stands for topology.kubernetes.io/zone.
+	// "node" is the node itself, by its name, whatever its label kubernetes.io/hostname says.
 	By string `json:"by"`
 	// With names other pods, in the form of [Rule].Pods. In [Rule].Together, each pod has one of
 	// them beside it; in [Rule].Apart, none has. Empty means the pods of the rule themselves.

@@ -400,7 +400,6 @@ func TestValuesThatNothingHas(t *testing.T) {
 		"disk=ssd":                                                   "",
 		"disk notin (ssd)":                                           "",
 		"rack=r7":                                                    "",
-		"!gpu":                                                       "",
 		"disk":                                                       "",
 		"karpenter.k8s.aws/instance-cpu>=4, karpenter.k8s.aws/instance-cpu<9": "",
 		"kubernetes.io/hostname=a-new-one":                                    "",

@@ -24,7 +24,7 @@ func (p *Plan) slips(r *Rule) []Breach {
 	if len(subjects) == 0 && (r.Pods != "" || r.Labels != "" || !wide) {
 		return []Breach{{Why: "it matches no pending pod" + p.nearestPod(r.Pods)}}
 	}
-	out := slices.Concat(p.strangePods(r.Pods), p.strangeSelector(r))
+	out := slices.Concat(p.strangePods(r.Pods), p.strangeSelector(r, false))
 	for _, c := range []*Company{r.Together, r.Apart} {
 		if c != nil {
 			out = append(out, p.strangePods(c.With)...)
@@ -47,13 +47,67 @@ func (p *Plan) strangePods(patterns string) []Breach {
 	return out
 }
 
-// strangeSelector returns the values that the rule's selector lists and that no pod has.
-func (p *Plan) strangeSelector(r *Rule) []Breach {
+// notes returns what a rule that holds may have missed. Labels that it forbids are no breaches,
+// because it may be there to keep them away.
+func (p *Plan) notes(r *Rule) []string {
+	var out, reasons []string
+	count := map[string]int{}
+	for _, m := range r.choose(p.members) {
+		if m.site != nil || m.why == "" {
+			continue
+		}
+		if count[m.why]++; count[m.why] == 1 {
+			reasons = append(reasons, m.why)
+		}
+	}
+	for _, why := range reasons {
+		out = append(out, fmt.Sprintf("%d of them not ours to place: %s", count[why], why))
+	}
+	for _, b := range p.strangeSelector(r, true) {
+		out = append(out, b.Why)
+	}
+	var known map[string]bool // computed when first needed
+	for _, place := range slices.Concat(r.LandsOn, r.NeverOn) {
+		set, _ := requirements.Parse(place.Labels) // Validate has checked it
+		for req := range set.All() {
+			if !isAbsence(req) {
+				continue
+			}
+			if known == nil {
+				known = p.knownKeys()
+			}
+			if !known[requirements.KubernetesAliases().Key(req.Key())] {
+				out = append(out, noLabel(req.Key(), known))
+			}
+		}
+	}
+	return out
+}
+
+// isAbsence reports whether the requirement only forbids its label.
+func isAbsence(r requirements.Requirement) bool { return r.AllowsAbsent() && len(namedBy(r)) == 0 }
+
+func noLabel(key string, known map[string]bool) string {
+	return fmt.Sprintf("there is no label %s here%s", key, hint(key, append(slices.Sorted(maps.Keys(known)), "node", "zone")))
+}
+
+// strangeSelector returns the values that the rule's selector lists, or those that it excludes, and
+// that no pod has.
+func (p *Plan) strangeSelector(r *Rule, excluded bool) []Breach {
 	selector, _ := labels.Parse(r.Labels) // validated
 	asked, _ := selector.Requirements()
 	var out []Breach
 	for _, req := range asked {
-		if op := req.Operator(); op != selection.In && op != selection.Equals && op != selection.DoubleEquals {
+		switch req.Operator() {
+		case selection.In, selection.Equals, selection.DoubleEquals:
+			if excluded {
+				continue
+			}
+		case selection.NotIn, selection.NotEquals, selection.DoesNotExist:
+			if !excluded {
+				continue
+			}
+		default: // labels that must exist
 			continue
 		}
 		have := map[string]bool{}
@@ -62,6 +116,10 @@ func (p *Plan) strangeSelector(r *Rule) []Breach {
 				have[v] = true
 			}
 		}
+		if excluded && len(have) == 0 {
+			out = append(out, Breach{Why: fmt.Sprintf("no pending or running pod has the label %s%s", req.Key(), hint(req.Key(), p.podLabels()))})
+			continue
+		}
 		for _, v := range slices.Sorted(maps.Keys(req.Values())) {
 			if !have[v] {
 				out = append(out, Breach{Why: fmt.Sprintf("no pending or running pod has the label %s=%s%s", req.Key(), v, hint(v, slices.Sorted(maps.Keys(have))))})
@@ -69,6 +127,17 @@ func (p *Plan) strangeSelector(r *Rule) []Breach {
 		}
 	}
 	return out
+}
+
+// podLabels returns the label keys of pods.
+func (p *Plan) podLabels() []string {
+	keys := map[string]bool{}
+	for _, m := range slices.Concat(p.members, p.running) {
+		for key := range m.pod.Labels {
+			keys[key] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(keys))
 }
 
 // nearestPod returns the name that was probably meant by patterns that match no pod.
@@ -155,9 +224,8 @@ func (p *Plan) strangeLabels(r *Rule) []Breach {
 	for _, place := range slices.Concat(r.LandsOn, r.NeverOn) {
 		set, _ := requirements.Parse(place.Labels) // Validate has checked it
 		for req := range set.All() {
-			values := namedBy(req)
-			if !req.AllowsAbsent() || len(values) > 0 {
-				asked, named = append(asked, req.Key()), append(named, values...)
+			if !isAbsence(req) {
+				asked, named = append(asked, req.Key()), append(named, namedBy(req)...)
 			}
 		}
 	}
@@ -180,7 +248,7 @@ func (p *Plan) strangeLabels(r *Rule) []Breach {
 			known = p.knownKeys()
 		}
 		if strange[key] = !known[requirements.KubernetesAliases().Key(key)]; strange[key] {
-			out = append(out, Breach{Why: fmt.Sprintf("there is no label %s here%s", key, hint(key, append(slices.Sorted(maps.Keys(known)), "node", "zone")))})
+			out = append(out, Breach{Why: noLabel(key, known)})
 		}
 	}
 	possible := map[string][]requirements.Requirement{}

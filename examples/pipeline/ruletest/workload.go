@@ -301,7 +301,8 @@ func splitTaint(text string) (key, value string, effect corev1.TaintEffect) {
 	return key, value, corev1.TaintEffect(last)
 }
 
-// topologyKey returns the label key for a short name.
+// topologyKey returns the label key that manifests have for a short name. For a node it is
+// kubernetes.io/hostname, because constraints of pods cannot name what is no label.
 func topologyKey(name string) string {
 	switch name {
 	case "node":
@@ -310,4 +311,13 @@ func topologyKey(name string) string {
 		return corev1.LabelTopologyZone
 	}
 	return name
+}
+
+// placeKey returns what tells places apart by a short name or a label key. Nodes are told apart by
+// their names, because nothing stops two nodes from having the same label.
+func placeKey(by string) string {
+	if by == "node" {
+		return requirements.NodeNameKey
+	}
+	return topologyKey(by)
 }

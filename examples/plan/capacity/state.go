@@ -11,8 +11,8 @@
 // selectors, required node affinity and required anti-affinity. They have no affinity to pods,
 // spread, preference, runtime class, claim or annotation joinery-sdk.dev/*, and the options have no
 // rules that package whatif does not know, such as groups. If they fit on no node and nothing ties
-// them to other pods, only what is for sale is planned. Everything else needs a plan of the whole
-// state.
+// them to other pods, the plan has only these pods and what is for sale. Everything else needs a
+// plan of the whole state.
 package capacity
 
 import (

@@ -115,8 +115,9 @@ type Offering struct {
 // Bound is a lower bound of the cost of any plan of the same pods, with its certificate.
 //
 // Each pod of a class has a value, and each type has a price of each resource. With these prices,
-// the pods on a node are worth at most the sum of two amounts: what its free resources cost, and,
-// over all pods that fit, how much the value of a pod exceeds what its requests cost.
+// the pods on a node are worth at most the sum of two amounts. The first is the price of the free
+// resources of the node. For the second, take each pod that fits on the node, and add up how much
+// its value exceeds the price of its requests.
 //
 // Subtract from the value of the placed pods what the existing nodes can hold. No set of whole
 // nodes that costs less than the bound holds the rest.

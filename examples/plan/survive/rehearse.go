@@ -19,9 +19,9 @@ type Outcome struct {
 	Failure
 	// Displaced is how many pods the failure displaces.
 	Displaced int
-	// Ignored is how many of them are not to be planned, such as those of another scheduler. The
-	// outcome says nothing about these.
-	Ignored int
+	// Ignored are those of them that are not to be planned, such as those of another scheduler, and
+	// why. The outcome says nothing else about these.
+	Ignored []scheduling.Ignored
 	// Waiting are the pods that fit only on new nodes, of the offerings that would still be for
 	// sale. Lost are the pods without a place anywhere. Why says what is in the way of the first of
 	// them.
@@ -31,7 +31,7 @@ type Outcome struct {
 	price float64 // dollars an hour of the nodes planned for the waiting pods
 }
 
-// Holds reports whether all displaced pods have places at once.
+// Holds reports whether all displaced pods have places at once, except [Outcome.Ignored].
 func (o *Outcome) Holds() bool { return len(o.Waiting)+len(o.Lost) == 0 }
 
 // Workload is the worst effect of a failure on a workload.
@@ -57,7 +57,8 @@ type Report struct {
 	Headroom Headroom
 }
 
-// Holds reports whether after every failure all pods have a place at once, without headroom.
+// Holds reports whether after every failure all pods have a place at once, without headroom. It
+// does not count [Outcome.Ignored].
 func (r *Report) Holds() bool {
 	return !slices.ContainsFunc(r.Failures, func(o Outcome) bool { return !o.Holds() })
 }
@@ -156,7 +157,7 @@ func (r *rehearsal) rehearse(ctx context.Context, f Failure) (Outcome, error) {
 	now, err := r.atOnce(ctx, f, s)
 	for _, i := range now.ignored {
 		if slices.ContainsFunc(displaced, func(p *corev1.Pod) bool { return p.Name == i.Pod.Name && p.Namespace == i.Pod.Namespace }) {
-			out.Ignored++
+			out.Ignored = append(out.Ignored, i)
 		}
 	}
 	if err != nil || len(now.waiting) == 0 {

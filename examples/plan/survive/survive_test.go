@@ -275,7 +275,8 @@ func TestIgnoredPodsAreCounted(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, all, 1)
 	assert.Equal(t, 2, all[0].Displaced)
-	assert.Equal(t, 1, all[0].Ignored)
+	require.Len(t, all[0].Ignored, 1)
+	assert.Contains(t, all[0].Ignored[0].Why, "places it")
 }
 
 func TestParseKinds(t *testing.T) {

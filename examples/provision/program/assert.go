@@ -25,6 +25,7 @@ type assertion struct {
 	Broken  []breach `json:"broken,omitempty"`
 	MovedBy []string `json:"movedBy,omitempty"`
 	Known   string   `json:"known,omitempty"`
+	Notes   []string `json:"notes,omitempty"`
 	Fix     *fixJSON `json:"fix,omitempty"`
 	text    string
 }
@@ -65,7 +66,7 @@ func (o *options) assertRules(cmd *cobra.Command, out io.Writer, r *report, pack
 	}
 	full, held := asserted{r, []assertion{}}, 0
 	for _, res := range ruletest.NewPlan(packed, how.Packing).Guarded(o.objects, time.Now()).Check(rules...) {
-		a := assertion{Rule: res.Rule.String(), At: res.Rule.Position.String(), Holds: res.Holds(), Pods: res.Pods, MovedBy: res.MovedBy, Known: res.Known, text: res.String()}
+		a := assertion{Rule: res.Rule.String(), At: res.Rule.Position.String(), Holds: res.Holds(), Pods: res.Pods, MovedBy: res.MovedBy, Known: res.Known, Notes: res.Notes, text: res.String()}
 		for _, b := range res.Breaches {
 			a.Broken = append(a.Broken, breach(b))
 		}

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -20,6 +22,8 @@ type comparison struct {
 	Lost   []string `json:"lost"`   // pods that have no place, and had one or were not there
 	Gained []string `json:"gained"` // pods that have one, and had none or were not there
 	Gone   []string `json:"gone"`   // pods that had one and are not there any more
+	// Ignored are pods that the second plan does not plan. Those that had a place are also lost.
+	Ignored []ignored `json:"ignored"`
 
 	nodes  []plan.NodeChange
 	sample string
@@ -49,7 +53,10 @@ func (o *options) compare(cmd *cobra.Command, out io.Writer, stdin io.Reader) er
 		return err
 	}
 	d := plan.Diff(first, second)
-	c := comparison{Before: before.Summary, After: after.Summary, Lost: d.Lost, Gained: d.Gained, Gone: d.Gone, nodes: d.Nodes, sample: o.Sample()}
+	c := comparison{Before: before.Summary, After: after.Summary, Lost: d.Lost, Gained: d.Gained, Gone: d.Gone, Ignored: []ignored{}, nodes: d.Nodes, sample: o.Sample()}
+	for _, pod := range slices.Sorted(maps.Keys(d.Ignored)) {
+		c.Ignored = append(c.Ignored, ignored{Pod: pod, Why: d.Ignored[pod]})
+	}
 	if o.Output == "json" || o.Output == "yaml" {
 		err = inputs.Encode(out, o.Output, c)
 	} else {
@@ -84,14 +91,26 @@ func (c *comparison) write(w io.Writer, style terminal.Style) error {
 	t.Row("no plan costs less than", terminal.Dollars(c.Before.LowerBoundPerHour), terminal.Dollars(c.After.LowerBoundPerHour), "")
 	count("pods placed", c.Before.Scheduled, c.After.Scheduled)
 	count("pods without a place", c.Before.Unschedulable, c.After.Unschedulable)
+	if c.Before.Ignored+c.After.Ignored > 0 {
+		count("pods not ours to place", c.Before.Ignored, c.After.Ignored)
+	}
 	for _, n := range c.nodes {
 		count(fmt.Sprintf("  %s  %s  %s", n.Pool, n.InstanceType, n.CapacityType), n.Before, n.After)
 	}
 	if err := t.Write(w); err != nil {
 		return err
 	}
+	for _, i := range c.Ignored {
+		if _, lost := slices.BinarySearch(c.Lost, i.Pod); lost {
+			fmt.Fprintf(w, "%s had a place and is not planned any more: %s\n", style.Bad(i.Pod), i.Why)
+			continue
+		}
+		fmt.Fprintln(w, style.Dim(fmt.Sprintf("%s is not ours to place: %s", i.Pod, i.Why)))
+	}
 	for _, p := range c.Lost {
-		fmt.Fprintf(w, "%s has no place\n", style.Bad(p))
+		if _, named := slices.BinarySearchFunc(c.Ignored, p, func(i ignored, pod string) int { return strings.Compare(i.Pod, pod) }); !named {
+			fmt.Fprintf(w, "%s has no place\n", style.Bad(p))
+		}
 	}
 	for _, p := range c.Gone {
 		fmt.Fprintf(w, "%s is gone\n", p)

@@ -85,7 +85,8 @@ An object that is invalid by itself stops everything (exit code 2); all mistakes
 that contradicts a LimitRange or its RuntimeClass only has no place.
 
 Exit codes: 0 all pods have a place, 1 failed, 2 bad usage or input, 3 some pod has no place or a rule is broken,
-4 --diff: every pod keeps its place, but the plan is dearer.`,
+4 --diff: every pod keeps its place, but the plan is dearer. Pods that are not ours to place, such as those of another
+scheduler, change no exit code, unless --diff finds that they had a place before the change (3).`,
 		Example: `  provision                                   # plan the built-in sample
   provision --sample refusals                 # the same with pods that can't be placed, and why
   provision -f cluster/ -o wide               # a directory of manifests

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -31,6 +33,8 @@ type rehearsedFailure struct {
 	Waiting   []string `json:"waiting"`
 	Lost      []string `json:"lost"`
 	Why       string   `json:"why,omitempty"`
+	// NotOurs are the ignored pods and why they are.
+	NotOurs []ignored `json:"notOurs,omitempty"`
 }
 
 // survivor is the worst that happens to a workload.
@@ -73,7 +77,11 @@ func (o *options) addSurvival(ctx context.Context, r *report, packed *plan.Plan,
 	}
 	out := &survival{Holds: found.Holds(), Failures: []rehearsedFailure{}, Workloads: []survivor{}}
 	for _, f := range found.Failures {
-		out.Failures = append(out.Failures, rehearsedFailure{f.Failure, f.Displaced, f.Ignored, namesOfPods(f.Waiting), namesOfPods(f.Lost), f.Why})
+		x := rehearsedFailure{Failure: f.Failure, Displaced: f.Displaced, Ignored: len(f.Ignored), Waiting: namesOfPods(f.Waiting), Lost: namesOfPods(f.Lost), Why: f.Why}
+		for _, i := range f.Ignored {
+			x.NotOurs = append(x.NotOurs, ignored{Pod: podName(i.Pod), Why: i.Why})
+		}
+		out.Failures = append(out.Failures, x)
 	}
 	for _, w := range found.Workloads {
 		out.Workloads = append(out.Workloads, survivor{w.Workload, w.Pods, w.Waiting, w.Lost, w.Worst})
@@ -119,6 +127,9 @@ func (s *survival) write(out io.Writer, style terminal.Style) error {
 		fmt.Fprintln(out)
 	}
 	fmt.Fprintln(out, s.verdict())
+	for _, i := range s.notOurs() {
+		fmt.Fprintf(out, "%s is not ours to place: %s\n", i.Pod, i.Why)
+	}
 	for _, n := range s.Headroom.Nodes {
 		fmt.Fprintf(out, "  %s\n", n)
 	}
@@ -130,6 +141,16 @@ func (s *survival) write(out io.Writer, style terminal.Style) error {
 
 func (s spare) String() string {
 	return fmt.Sprintf("%s in %s, %s, pool %s, $%.4f/h", s.InstanceType, s.Zone, s.CapacityType, s.Pool, s.PricePerHour)
+}
+
+// notOurs returns the pods that some failure displaces and that are not ours to place, each once.
+func (s *survival) notOurs() []ignored {
+	var out []ignored
+	for _, f := range s.Failures {
+		out = append(out, f.NotOurs...)
+	}
+	slices.SortFunc(out, func(a, b ignored) int { return strings.Compare(a.Pod, b.Pod) })
+	return slices.CompactFunc(out, func(a, b ignored) bool { return a.Pod == b.Pod })
 }
 
 // verdict is the answer in a sentence or two.
@@ -156,6 +177,9 @@ func (s *survival) verdict() string {
 	if lost > 0 && len(s.Headroom.Nodes) > 0 {
 		text += fmt.Sprintf(" It does not help lost pods (%d at worst).", lost)
 	}
+	if n := len(s.notOurs()); n > 0 {
+		text += fmt.Sprintf(" This does not count %s not ours to place.", terminal.Plural(n, "displaced pod"))
+	}
 	return text
 }
 
@@ -168,6 +192,9 @@ func (s *survival) section() picture.Section {
 				Subject: "Loss of " + f.String(), Text: fmt.Sprintf("%d of %s wait for nodes, %d are lost", len(f.Waiting), terminal.Plural(f.Displaced, "pod"), len(f.Lost)), Hint: f.Why,
 			})
 		}
+	}
+	for _, i := range s.notOurs() {
+		out.Notices = append(out.Notices, picture.Notice{Subject: i.Pod, Text: "not ours to place: " + i.Why})
 	}
 	for _, n := range s.Headroom.Nodes {
 		out.Notices = append(out.Notices, picture.Notice{Subject: "Headroom", Text: n.String()})

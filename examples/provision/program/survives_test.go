@@ -100,3 +100,27 @@ func TestWrongValuesNameNoPackage(t *testing.T) {
 		assert.NotEmpty(t, got.stderr)
 	}
 }
+
+// A displaced pod that nobody here plans is named with the reason, in every format, and the verdict does not count it.
+func TestSurvivalNamesWhoIsNotOurs(t *testing.T) {
+	const cluster = `
+apiVersion: v1
+kind: Node
+metadata: {name: n1, labels: {kubernetes.io/hostname: n1, topology.kubernetes.io/zone: us-east-1a}}
+status: {allocatable: {cpu: "4", memory: 8Gi, pods: "20"}, conditions: [{type: Ready, status: "True"}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: train-0, namespace: lab}
+spec: {nodeName: n1, schedulerName: batch, containers: [{name: main, image: train, resources: {requests: {cpu: "1"}}}]}
+status: {phase: Running}
+`
+	for format, want := range map[string]string{
+		"table": "This does not count 1 displaced pod not ours to place.\nlab/train-0 is not ours to place: scheduler \"batch\" places it\n",
+		"json":  `"notOurs": [`, "html": "not ours to place: scheduler",
+	} {
+		got := run(cluster, "-f", "-", "--survives", "node", "--no-timing", "-o", format)
+		assert.Zero(t, got.code, got.stderr)
+		assert.Contains(t, got.stdout, want, format)
+	}
+}

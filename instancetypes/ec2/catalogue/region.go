@@ -45,8 +45,8 @@ type Offer struct {
 	Estimated bool
 	// Spot is an estimate in US dollars per hour: the on-demand price minus the usual savings. 0
 	// means that there is no number, or that it is not sold as spot. Guessed says that the savings
-	// are assumed: the median of similar types, or the type's own, capped at 75% because greater
-	// savings do not last.
+	// are assumed. They are the median of similar types, at most 75%. If the type's own savings are
+	// known and above 75%, they are assumed to be 75%, because greater savings do not last.
 	Spot    float64
 	Guessed bool
 }

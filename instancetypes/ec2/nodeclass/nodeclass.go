@@ -130,7 +130,8 @@ func (c NodeClass) Settings() ec2.Settings {
 }
 
 // Zones returns the zones of the subnets that the controller has found, each once, in the order of
-// the status. It is nil if it has found none yet, which says nothing about zones.
+// the status. It is nil if the controller has found no subnets yet. Then nothing is known about the
+// zones.
 func (c NodeClass) Zones() []string {
 	var out []string
 	seen := map[string]bool{}

@@ -112,6 +112,14 @@ func (s *State) Begin() {
 	}
 }
 
+// atStart returns the count at the start, and 0 if there was none.
+func (s *State) atStart(group, value int32) int32 {
+	if s.start == nil {
+		return 0
+	}
+	return s.start[group].get(value)
+}
+
 // Clone returns an independent copy.
 func (s *State) Clone() *State {
 	out := &State{index: s.index, groups: slices.Clone(s.groups), domains: slices.Clone(s.domains), CountSold: s.CountSold, start: s.start}
@@ -306,7 +314,7 @@ func (s *State) Even(sp *Spread, values []int32, low *State) bool {
 	if n-s.least(sp) > sp.MaxSkew {
 		return false
 	}
-	if s.CountSold && n > max(sp.MaxSkew, s.start[sp.Group].get(v)) && slices.ContainsFunc(sp.Sold, func(v int32) bool { return s.domainsOf(sp.Group).get(v) <= 0 }) {
+	if s.CountSold && n > max(sp.MaxSkew, s.atStart(sp.Group, v)) && slices.ContainsFunc(sp.Sold, func(v int32) bool { return s.domainsOf(sp.Group).get(v) <= 0 }) {
 		return false
 	}
 	if low == nil || n-low.least(sp) <= sp.MaxSkew {

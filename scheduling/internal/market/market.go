@@ -119,6 +119,17 @@ type Kind struct {
 	Cell int
 }
 
+// Values returns the values of a key, by number, of the nodes that are for sale.
+func (m *Market) Values(sales []Sale, key int32) []int32 {
+	var out []int32
+	for _, s := range sales {
+		if v := m.Cells[s.cell].Values[key]; v >= 0 && !slices.Contains(out, v) {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
 // Kinds returns the wanted offers that may still be bought and that have so much room: the best one
 // of each sale. The heaviest pools come first, then the cheapest offers. The requirements are those
 // of the sales.

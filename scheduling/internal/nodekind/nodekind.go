@@ -7,9 +7,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling/internal/once"
+	"github.com/joinery-sdk/joinery/scheduling/internal/taints"
 	"github.com/joinery-sdk/joinery/scheduling/internal/topology"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
 // SomeHost returns a hostname for a new node. It is not a valid label value, so no pod can ask for
@@ -83,4 +86,37 @@ func (k *Kinds) make(shape, offering requirements.Set) Kind {
 	}
 	out.Sides = k.topology.Sides(node, out.Daemons)
 	return out
+}
+
+// Chosen chooses one value for each label that set requires of a node. It leaves out pseudo-labels.
+func Chosen(set requirements.Set) map[string]string {
+	out := make(map[string]string, set.Len())
+	for r := range set.All() {
+		if r.AllowsAbsent() || r.Key() == taints.Key || r.Key() == requirements.NodeNameKey || topology.IsPseudo(r.Key()) {
+			continue
+		}
+		if v, ok := topology.Chosen(r); ok {
+			out[r.Key()] = v
+		}
+	}
+	return out
+}
+
+// Open returns the labels that neither type nor offering decides, without the pool's name.
+func Open(labels map[string]string, typ *instancetypes.InstanceType, o *instancetypes.Offering) requirements.Set {
+	open := map[string]string{}
+	for key, value := range labels {
+		if key != nodepool.LabelKey && !decides(&o.Requirements, key) && !decides(&typ.Requirements, key) {
+			open[key] = value
+		}
+	}
+	return requirements.FromLabels(open)
+}
+
+func decides(s *requirements.Set, key string) bool {
+	if !s.Has(key) { // cheaper than Get of a key that is missing
+		return false
+	}
+	_, ok := s.Get(key).Single()
+	return ok
 }

@@ -20,9 +20,9 @@ type Choice struct {
 	// OverNodes assigns spreads by hostname over the existing nodes, like spreads over zones. Their
 	// pods go to no new node.
 	OverNodes bool
-	// Level is how many pods of each spread by hostname every node that it counts is taken to have in
-	// the end. A node may have so many more than its skew allows beside an empty node.
-	Level int
+	// LeastOnHosts is how many pods of each spread by hostname every node that it counts is taken to
+	// have in the end. A node may have so many more than its skew allows beside an empty node.
+	LeastOnHosts int
 	// First are classes to assign before the others, in any order.
 	First []int
 	// Gone plans as if leaving nodes were gone before any pod is assigned.
@@ -131,8 +131,8 @@ func (p *Problem) spreads(c *interpod.Constraints) bool {
 	return slices.ContainsFunc(c.Spreads, func(sp interpod.Spread) bool { return sp.Hard && !p.groups[sp.Group].hostname })
 }
 
-// Levels reports whether [Choice.Level] bears on pods of the class.
-func (p *Problem) Levels(class int) bool {
+// SpreadsOverHosts reports whether [Choice.LeastOnHosts] bears on pods of the class.
+func (p *Problem) SpreadsOverHosts(class int) bool {
 	return slices.ContainsFunc(p.relaxed(class, len(p.classes[class].soft)).at.Spreads, func(sp interpod.Spread) bool { return sp.Hard && p.withinNode[sp.Group] })
 }
 

@@ -82,9 +82,14 @@ func (p *Problem) Lost(class int, labels map[string]string, tainted bool, allows
 // Escapes reports whether a pod of the class that moves between nodes with these labels would leave a
 // constraint that kube-scheduler looks at only on nodes that are there or have a label. Spreads count
 // what is for sale, so the pod stays in its domain, and so does one that other pods count; only zones
-// may be left if spreads need not count them. Pods stay on nodes with the labels by which they, or
-// others, keep apart, and where others prefer them to be.
-func (p *Problem) Escapes(class int, from, to map[string]string, zones bool) bool {
+// may be left if spreads need not count them. If counted, the caller sees to hard spreads of the
+// class itself. Pods stay on nodes with the labels by which they, or others, keep apart, and where
+// others prefer them to be.
+func (p *Problem) Escapes(class int, from, to map[string]string, zones, counted bool) bool {
+	c := &p.classes[class]
+	own := func(group int32) bool {
+		return slices.ContainsFunc(c.all.Spreads, func(sp interpod.Spread) bool { return sp.Group == group && sp.Hard })
+	}
 	leaves := func(group int32) bool {
 		g := &p.groups[group]
 		old, labelled := from[g.key]
@@ -94,13 +99,14 @@ func (p *Problem) Escapes(class int, from, to map[string]string, zones bool) boo
 			return g.hostname || old != now
 		case g.hostname:
 			return false
+		case counted && own(group):
+			return labelled && !still
 		case g.spread && (!zones || g.key != corev1.LabelTopologyZone):
 			return old != now
 		default:
 			return labelled && !still
 		}
 	}
-	c := &p.classes[class]
 	return slices.ContainsFunc(c.all.MemberOf, leaves) || slices.ContainsFunc(c.all.Terms, func(t interpod.Term) bool { return leaves(t.Group) })
 }
 

@@ -265,11 +265,11 @@ func (p *Problem) forget() {
 // remembered is the parts of a [Choice] on which a memo depends.
 type remembered struct {
 	overNodes, gone bool
-	level           int
+	leastOnHosts    int
 }
 
 func (p *Problem) memoOf(c Choice) *memo {
-	return p.memos.Of(remembered{c.OverNodes, c.Gone, c.Level}, func() *memo { return &memo{} })
+	return p.memos.Of(remembered{c.OverNodes, c.Gone, c.LeastOnHosts}, func() *memo { return &memo{} })
 }
 
 // Keys returns the label keys by which pods are counted, and those of node filters.

@@ -32,13 +32,36 @@ type group struct {
 // read turns the constraints of a class into groups and filters.
 func (p *Problem) read(c *class) error {
 	var err error
-	if c.all, err = p.index.Read(c.Pod, c.Asked); err != nil {
+	pod := c.Pod
+	if p.ignoresSoft {
+		pod = hardOnly(pod)
+	}
+	if c.all, err = p.index.Read(pod, c.Asked); err != nil {
 		return err
 	}
 	for i := len(p.filters); i < len(p.index.Filters()); i++ {
 		p.filters = append(p.filters, newFilter(i, &p.index.Filters()[i], p.index.Keys(), c.Tolerated))
 	}
 	return nil
+}
+
+// hardOnly returns the pod without preferences about other pods.
+func hardOnly(pod *corev1.Pod) *corev1.Pod {
+	out := *pod
+	out.Spec.TopologySpreadConstraints = slices.DeleteFunc(slices.Clone(out.Spec.TopologySpreadConstraints), func(s corev1.TopologySpreadConstraint) bool {
+		return s.WhenUnsatisfiable == corev1.ScheduleAnyway
+	})
+	if a := out.Spec.Affinity; a != nil {
+		own := *a
+		if own.PodAffinity != nil {
+			own.PodAffinity = &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution}
+		}
+		if own.PodAntiAffinity != nil {
+			own.PodAntiAffinity = &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution}
+		}
+		out.Spec.Affinity = &own
+	}
+	return &out
 }
 
 // readRunning reads the required anti-affinity of running pods, by node.

@@ -222,7 +222,7 @@ func (p *Problem) within(c *Class, at *interpod.Constraints) (tags []string, las
 	}
 	for _, sp := range at.Spreads {
 		if p.withinNode[sp.Group] {
-			passing = append(passing, Limit{p.groups[sp.Group].tag, int(sp.MaxSkew) + p.choice.Level})
+			passing = append(passing, Limit{p.groups[sp.Group].tag, int(sp.MaxSkew) + p.choice.LeastOnHosts})
 		}
 	}
 	for _, t := range at.Terms {

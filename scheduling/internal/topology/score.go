@@ -1,6 +1,11 @@
 package topology
 
-import "cmp"
+import (
+	"cmp"
+	"slices"
+
+	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
+)
 
 // score rates a domain for one more pod of a class. Its terms are compared in this order; smaller
 // is better.
@@ -12,7 +17,8 @@ type score struct {
 	awaiting int
 	// averse is how many pods there have preferred anti-affinity to the class.
 	averse int
-	// buying is 0 if an existing node there has free capacity, and 1 otherwise.
+	// buying is 0 if an existing node there has free capacity, and 1 otherwise. The first pod of a
+	// class whose pods must be together looks at all of them.
 	buying int
 	// unlabelled is how many keys of the pod's anti-affinity are missing on nodes there, so that
 	// the term would not separate it.
@@ -21,7 +27,7 @@ type score struct {
 	invented int
 	// avoided is 1 for a new node in a zone that the class avoids.
 	avoided int
-	// price is the price of the pod on a new node, and 0 on an existing one.
+	// price is the price of the pod, or of these pods, on new nodes, and 0 on existing ones.
 	price float64
 	// counted is how many pods of the class's groups and spreads are there.
 	counted int
@@ -36,6 +42,7 @@ func (a score) compare(b score) int {
 // allowed.
 func (s *assigner) best(i int) int {
 	rc, best := s.classes[i], -1
+	together := rc.together && rc.want > 1 && !slices.ContainsFunc(rc.at.Terms, func(t interpod.Term) bool { return t.Self && !t.Anti && s.state.Total(t.Group) > 0 })
 	var least score
 	for d := range rc.Domains {
 		if rc.isFull(d) || !s.allowed(rc, d) {
@@ -44,8 +51,14 @@ func (s *assigner) best(i int) int {
 		at := score{
 			variant: s.facts.arbitrary(rc.Class, d), unlabelled: s.unlabelled(rc, d), awaiting: -s.awaiting(rc, d), averse: s.averse(rc, d), counted: s.counted(rc, d),
 		}
-		if s.roomIn(i, d) < 0 {
-			at.buying, at.price = 1, rc.Domains[d].price
+		buys := 0
+		if together {
+			buys = rc.want - min(rc.want, s.copiesIn(i, d))
+		} else if s.roomIn(i, d) < 0 {
+			buys = 1
+		}
+		if buys > 0 {
+			at.buying, at.price = 1, float64(buys)*rc.Domains[d].price
 			if s.p.avoids(rc, d) {
 				at.avoided = 1
 			}
@@ -76,6 +89,15 @@ func (s *assigner) roomIn(i, d int) int {
 	}
 	s.nextRoom[[2]int{i, d}] = k
 	return nodes[k]
+}
+
+// copiesIn returns how many pods of the class have room on existing nodes of the domain.
+func (s *assigner) copiesIn(i, d int) int {
+	rc, n := s.classes[i], 0
+	for _, node := range s.p.nodesIn(rc, d) {
+		n += copies(s.room[node], s.p.onNode(&s.p.classes[rc.Class], node))
+	}
+	return n
 }
 
 // mostSuited limits the pairs of class and existing node that are compared only to know the room

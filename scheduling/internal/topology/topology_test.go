@@ -396,11 +396,11 @@ func TestPreferencesAreGivenUpInTheDocumentedOrder(t *testing.T) {
 	last = st.Classes[len(st.Classes)-1]
 	assert.Equal(t, 5, last.Level)
 	assert.False(t, st.Lots[0].Required.Matches(map[string]string{taint: "t0", "disk": "slow"}))
-	// None is tried if they are ignored.
+	// None is tried if they are ignored, and those about other pods are not even read.
 	in.IgnorePreferences = true
 	_, st = assign(t, in, bare)
 	require.Len(t, st.Classes, 1)
-	assert.Equal(t, 7, st.Classes[0].Level)
+	assert.Equal(t, 3, st.Classes[0].Level)
 }
 
 // Pods that are counted by a label may still go to nodes without that label.

@@ -1,6 +1,6 @@
-// Package recording reads recordings of kwokctl as logs for package history. It is apart because it
-// applies strategic merge patches, and what does that takes long to compile. Only programs that read
-// recordings import it.
+// Package recording reads recordings of kwokctl as logs for package history. It is a package of its
+// own because it applies strategic merge patches, and the code for these takes long to compile.
+// Only programs that read recordings import it.
 package recording
 
 import (

@@ -58,8 +58,8 @@ func (d *Decision) Check() CheckState { return d.check }
 // the conditions. The errors are those of [Request.Pods] and of [capacity.State.Ask]; an infeasible
 // request is not an error.
 //
-// Decide asks about all pods together. A state has no other waiting pods, so all pods of the
-// request have places, or none, without further rules.
+// Decide asks about all pods together. A state has no other waiting pods, so the answer is about
+// all pods of the request or none.
 func Decide(ctx context.Context, s *capacity.State, r *Request, templates []*corev1.PodTemplate, now time.Time) (*Decision, error) {
 	pods, err := r.Pods(templates)
 	if err != nil {
