@@ -14,7 +14,6 @@ import (
 	"github.com/joinery-sdk/joinery/deprovision"
 	"github.com/joinery-sdk/joinery/deprovision/eligibility"
 	"github.com/joinery-sdk/joinery/deprovision/eviction"
-	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
 // Make looks for nodes to give back, method by method: interruption, expiration, repair, drift,
@@ -304,7 +303,7 @@ func (p *planner) replace(method eligibility.Method, list []due) {
 			continue
 		}
 		if _, over := ledger.split(method, set); len(over) > 0 {
-			p.note(m.verdict(OverBudget, method, ledger.why(over[0].Node, over[0].reason(method))))
+			p.note(m.verdict(OverBudget, method, "")) // budgets says which
 			continue
 		}
 		if held, _ := p.heldByPool(set); held != "" && !goes {
@@ -486,7 +485,7 @@ func (p *planner) emptiness() {
 			continue
 		}
 		if _, over := ledger.split(eligibility.Emptiness, []*member{m}); len(over) > 0 {
-			p.note(m.verdict(OverBudget, eligibility.Emptiness, ledger.why(m.Node, nodepool.Empty)))
+			p.note(m.verdict(OverBudget, eligibility.Emptiness, ""))
 			continue
 		}
 		set = append(set, m)

@@ -95,7 +95,7 @@ func (p *planner) candidates() []*member {
 		}
 		_, over := ledger.split(eligibility.Consolidation, []*member{m})
 		for range over {
-			p.note(m.verdict(OverBudget, eligibility.Consolidation, ledger.why(m.Node, m.reason(eligibility.Consolidation))))
+			p.note(m.verdict(OverBudget, eligibility.Consolidation, ""))
 		}
 		return len(over) > 0
 	})
