@@ -116,13 +116,8 @@ func (p *Problem) compare(a, b *state) int {
 	return cmp.Or(p.comparePlaced(a, b), cmp.Compare(a.waiting(), b.waiting()), compareCosts(a.cost()+a.forgone(), b.cost()+b.forgone()), cmp.Compare(a.givenUp(), b.givenUp()))
 }
 
-// compareCosts compares sums of prices, whose last digits depend on the order of addition.
-func compareCosts(a, b float64) int {
-	if math.Abs(a-b) <= 1e-9*max(a, b) {
-		return 0
-	}
-	return cmp.Compare(a, b)
-}
+// compareCosts compares in billionths of a dollar: the last digits of a sum depend on its order.
+func compareCosts(a, b float64) int { return cmp.Compare(math.Round(a*1e9), math.Round(b*1e9)) }
 
 // comparePlaced compares plans like compare, but only by what they place.
 func (p *Problem) comparePlaced(a, b *state) int {
@@ -436,7 +431,8 @@ func (d *decisions) giveUp(change func(class, now int) int) (kept, cheaper bool)
 }
 
 // reopen tries to buy in a closed zone, or in one that would be closed for unplaced pods, instead
-// of an open one. Which zones these are follows from where the first attempts had room.
+// of an open one. Which zones these are follows from where the first attempts had room. A plan that
+// does not buy there would only close one zone more.
 func (d *decisions) reopen() {
 	closed := func() []string {
 		if facts, ok := d.best.assigned.Close(d.best.unplaced()); ok {
@@ -446,9 +442,12 @@ func (d *decisions) reopen() {
 	}
 	for _, zone := range closed() {
 		for _, open := range d.base.topology.Zones() {
-			now := closed()
+			now, before := closed(), d.best
 			if k := slices.Index(now, zone); k >= 0 && !slices.Contains(now, open) {
 				d.without(append(slices.Delete(now, k, k+1), open))
+				if !slices.ContainsFunc(d.best.bought(), func(b OutcomeBin) bool { return b.labels(d.base)[corev1.LabelTopologyZone] == zone }) {
+					d.best = before
+				}
 			}
 		}
 	}
