@@ -236,7 +236,7 @@ func (p *Problem) outside(c *Class, pool *PoolState) (near *Nearest, unsold stri
 		if short, _ := p.shortage(c, pool.table[i].allocatable); short != nil {
 			continue
 		}
-		var by []string
+		var by, own []string
 		for r := range pool.Set.All() {
 			if !typ.Requirements.Get(r.Key()).Overlaps(r) {
 				by = append(by, r.String())
@@ -247,10 +247,9 @@ func (p *Problem) outside(c *Class, pool *PoolState) (near *Nearest, unsold stri
 		if err != nil {
 			continue
 		}
-		if !required.Compatible(node, keys) {
-			for _, e := range fewestConflicts(required, node, keys) {
-				by = append(by, "the pod's "+e.Left.String())
-			}
+		decides := func(k string) bool { return slices.ContainsFunc(typ.Offerings, func(o instancetypes.Offering) bool { return o.Requirements.Has(k) }) }
+		for _, e := range fewestConflicts(required, node, requirements.KeysOf(slices.DeleteFunc(slices.Collect(keys.All()), func(k string) bool { return !decides(k) })...)) {
+			by, own = append(by, "the pod's "+e.Left.String()), append(own, e.Key)
 		}
 		f.pod = len(by) - f.pool
 		switch {
@@ -262,7 +261,7 @@ func (p *Problem) outside(c *Class, pool *PoolState) (near *Nearest, unsold stri
 		case len(by) == 0: // a combination excludes it, such as a zone that has it as spot only
 			by = []string{"its offerings, because none has all the labels"}
 		}
-		f.near = Nearest{Type: typ.Name, ShutOutBy: strings.Join(by, " and ")}
+		f.near = Nearest{Type: typ.Name, ShutOutBy: strings.Join(by, " and "), PodKeys: own}
 		order := cmp.Or(cmp.Compare(f.pod, best.pod), cmp.Compare(f.pool, best.pool), cmp.Compare(price, best.price),
 			strings.Compare(typ.Name, best.near.Type))
 		if order < 0 || best.near.Type == "" {
@@ -455,8 +454,7 @@ func knownLabels(pool *PoolState) map[string]map[string]bool {
 // closest returns the first conflict with the pool and all values of its types. It takes the
 // alternative with the fewest conflicts, and is nil if that has none.
 func closest(required requirements.Alternatives, pool *PoolState, known map[string]map[string]bool) *requirements.ConflictError {
-	var b requirements.Builder
-	var open []string
+	b, open := requirements.Builder{}, []string(nil)
 	for key, values := range known { // the builder sorts
 		if len(values) == 0 {
 			open = append(open, key)
@@ -464,8 +462,10 @@ func closest(required requirements.Alternatives, pool *PoolState, known map[stri
 		}
 		allowed := pool.Set.Get(key)
 		have := requirements.In(key, slices.Sorted(maps.Keys(values))...).Intersect(allowed)
-		if have.IsImpossible() {
+		if lacks := func(t instancetypes.InstanceType) bool { return t.Requirements.Get(key).AllowsAbsent() }; have.IsImpossible() {
 			have = allowed
+		} else if !pool.Set.Has(key) && slices.ContainsFunc(pool.Types, lacks) {
+			have = have.Union(requirements.DoesNotExist(key))
 		}
 		b.Add(have)
 	}
@@ -473,11 +473,10 @@ func closest(required requirements.Alternatives, pool *PoolState, known map[stri
 	if err != nil {
 		return nil
 	}
-	best := fewestConflicts(required, node, requirements.KeysOf(open...))
-	if len(best) == 0 {
-		return nil
+	if best := fewestConflicts(required, node, requirements.KeysOf(open...)); len(best) > 0 {
+		return best[0]
 	}
-	return best[0]
+	return nil
 }
 
 func many(n int, what string) string {

@@ -65,7 +65,9 @@ type Nearest struct {
 	// large enough.
 	Short map[string]int64
 	// ShutOutBy is what excludes a type that is large enough, such as a requirement of the pool.
+	// PodKeys are the label keys of the pod's own requirements among them.
 	ShutOutBy string
+	PodKeys   []string
 }
 
 // String returns the reason in one line.

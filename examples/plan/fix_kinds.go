@@ -81,6 +81,9 @@ func (p *Plan) changes(class int, reasons []scheduling.Reason) []change {
 				if w, ok := widen(pool, r.Nearest.Type); ok {
 					out = append(out, w)
 				}
+				for _, key := range r.Nearest.PodKeys {
+					out = append(out, suit(c, pool, key)...)
+				}
 			}
 			if r.Stage == scheduling.StageResource && r.Nearest != nil && r.Nearest.Short != nil && r.Nearest.ShutOutBy == "" {
 				if w, ok := shrink(c, r); ok {
