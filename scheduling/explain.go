@@ -247,7 +247,9 @@ func (p *Problem) outside(c *Class, pool *PoolState) (near *Nearest, unsold stri
 		if err != nil {
 			continue
 		}
-		decides := func(k string) bool { return slices.ContainsFunc(typ.Offerings, func(o instancetypes.Offering) bool { return o.Requirements.Has(k) }) }
+		decides := func(k string) bool {
+			return slices.ContainsFunc(typ.Offerings, func(o instancetypes.Offering) bool { return o.Requirements.Has(k) })
+		}
 		for _, e := range fewestConflicts(required, node, requirements.KeysOf(slices.DeleteFunc(slices.Collect(keys.All()), func(k string) bool { return !decides(k) })...)) {
 			by, own = append(by, "the pod's "+e.Left.String()), append(own, e.Key)
 		}

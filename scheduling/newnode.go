@@ -327,7 +327,7 @@ func (v *verifier) counting() *verifier {
 			for k := range c.Spreads {
 				g := v.cluster.Index.Groups()[c.Spreads[k].Group].Key
 				if key := v.cluster.Index.Keys()[g]; key != corev1.LabelHostname && (key != corev1.LabelTopologyZone || !v.p.options.LeaveZones) {
-					c.Spreads[k].Sold = v.p.market().Values(v.p.sales[i](), g)
+					c.Spreads[k].Sold = v.p.market().Values(v.p.sales[i](), key, func(value string) int32 { return out.cluster.Values.Of(g, value) })
 				}
 			}
 		}

@@ -119,13 +119,23 @@ type Kind struct {
 	Cell int
 }
 
-// Values returns the values of a key, by number, of the nodes that are for sale.
-func (m *Market) Values(sales []Sale, key int32) []int32 {
-	var out []int32
+// Values returns the values of a label that nodes for sale may have, by number, and one more that no
+// node has if some may have any value.
+func (m *Market) Values(sales []Sale, key string, number func(value string) int32) []int32 {
+	values := []string(nil)
 	for _, s := range sales {
-		if v := m.Cells[s.cell].Values[key]; v >= 0 && !slices.Contains(out, v) {
-			out = append(out, v)
+		if allowed := m.Cells[s.cell].Allowed; allowed.Has(key) {
+			list, finite := allowed.Get(key).Values()
+			if !finite {
+				list = []string{"any value"}
+			}
+			values = append(values, list...)
 		}
+	}
+	slices.Sort(values)
+	out := []int32(nil)
+	for _, v := range slices.Compact(values) {
+		out = append(out, number(v))
 	}
 	return out
 }
