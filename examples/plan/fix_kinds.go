@@ -62,8 +62,7 @@ func joined(texts []string) string {
 
 func (p *Plan) changes(class int, reasons []scheduling.Reason) []change {
 	var out []change
-	c := p.Problem.Classes[class]
-	crowded := false
+	c, crowded := p.Problem.Classes[class], false
 	reasons = slices.Clone(reasons)
 	slices.SortStableFunc(reasons, func(a, b scheduling.Reason) int { return cmp.Compare(b.Stage.Depth(), a.Stage.Depth()) })
 	for _, r := range reasons {
@@ -81,9 +80,6 @@ func (p *Plan) changes(class int, reasons []scheduling.Reason) []change {
 				if w, ok := widen(pool, r.Nearest.Type); ok {
 					out = append(out, w)
 				}
-				for _, key := range r.Nearest.PodKeys {
-					out = append(out, suit(c, pool, key)...)
-				}
 			}
 			if r.Stage == scheduling.StageResource && r.Nearest != nil && r.Nearest.Short != nil && r.Nearest.ShutOutBy == "" {
 				if w, ok := shrink(c, r); ok {
@@ -92,6 +88,10 @@ func (p *Plan) changes(class int, reasons []scheduling.Reason) []change {
 			}
 			if r.Stage == scheduling.StageRequirement {
 				out = append(out, suit(c, pool, r.Key)...)
+			} else if r.Nearest != nil {
+				for _, key := range r.Nearest.PodKeys {
+					out = append(out, suit(c, pool, key)...)
+				}
 			}
 		case scheduling.StageOffering:
 			out = append(out, suit(c, pool, r.Key)...)
