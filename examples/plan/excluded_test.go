@@ -35,10 +35,18 @@ func TestWhatExcludesATypeIsNamed(t *testing.T) {
 	}{
 		"a label that the large type lacks": {"9", []corev1.NodeSelectorRequirement{ask("disk", corev1.NodeSelectorOpExists)}, "disk", "large would fit, but is excluded by the pod's disk"},
 		"another value":                     {"9", []corev1.NodeSelectorRequirement{ask("generation", corev1.NodeSelectorOpIn, "1")}, "generation", "it requires generation in (1)"},
-		"types without a label are asked for": {"1", []corev1.NodeSelectorRequirement{ask("disk", corev1.NodeSelectorOpDoesNotExist), ask(corev1.LabelTopologyZone, corev1.NodeSelectorOpIn, "c")},
-			corev1.LabelTopologyZone, "it requires topology.kubernetes.io/zone in (c)"},
-		"types without a value are asked for": {"1", []corev1.NodeSelectorRequirement{ask("disk", corev1.NodeSelectorOpNotIn, "ssd"), ask(corev1.LabelTopologyZone, corev1.NodeSelectorOpIn, "c")},
-			corev1.LabelTopologyZone, "it requires topology.kubernetes.io/zone in (c)"},
+		"types without a label are asked for": {
+			"1",
+			[]corev1.NodeSelectorRequirement{ask("disk", corev1.NodeSelectorOpDoesNotExist), ask(corev1.LabelTopologyZone, corev1.NodeSelectorOpIn, "c")},
+			corev1.LabelTopologyZone,
+			"it requires topology.kubernetes.io/zone in (c)",
+		},
+		"types without a value are asked for": {
+			"1",
+			[]corev1.NodeSelectorRequirement{ask("disk", corev1.NodeSelectorOpNotIn, "ssd"), ask(corev1.LabelTopologyZone, corev1.NodeSelectorOpIn, "c")},
+			corev1.LabelTopologyZone,
+			"it requires topology.kubernetes.io/zone in (c)",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
