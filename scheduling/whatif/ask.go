@@ -79,7 +79,7 @@ type Question struct {
 	// Otherwise they also count zones, or other domains, in which a node for the pod is for sale,
 	// as plans for pending pods do. As long as one of these domains has no node, each domain has a
 	// limit for the pods of the spread. It is the number that the domain had when the cluster was
-	// compiled, or what the skew allows beside an empty domain, whichever is more.
+	// compiled or rebased, or what the skew allows beside an empty domain, whichever is more.
 	// With LeaveDomains, the answer may also take reserved places from their pods, see
 	// [Cluster.Reserve].
 	LeaveDomains bool

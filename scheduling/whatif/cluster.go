@@ -126,6 +126,7 @@ func (c *Cluster) Rebase() *Cluster {
 		}
 	}
 	e.line()
+	e.cluster.State.Begin()
 	return e.first()
 }
 
