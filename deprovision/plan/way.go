@@ -67,7 +67,10 @@ func (p *planner) way() (whole, held bool) {
 			groups = p.groups(waiting, &to)
 			continue
 		}
-		joined := pairs(groups) // nodes may have to go together because of constraints between pods or shared new nodes
+		joined := pairs(groups, false) // nodes may have to go together because of constraints between pods or shared new nodes
+		if len(joined) == len(groups) {
+			joined = pairs(groups, true)
+		}
 		if len(joined) == len(groups) {
 			for _, v := range groups { // the earlier commands are right without them
 				if p.stay(v, &to); !saves(v.method) {
@@ -143,7 +146,7 @@ func (p *planner) carryOut(v move, waves [][]*member, a *Answer) {
 // largestFirst returns the groups merged into one for each method, then halves of these, and so on
 // down to the groups.
 func largestFirst(groups []move) []move {
-	joined := pairs(groups)
+	joined := pairs(groups, false)
 	if len(joined) == len(groups) {
 		return groups
 	}
@@ -284,13 +287,13 @@ func (p *planner) verdictOf(node string) *Verdict {
 	return &p.out.Verdicts[at]
 }
 
-// pairs joins neighbours of the same method in pairs. Interruptions are not joined, because each
-// has its own deadline.
-func pairs(groups []move) []move {
+// pairs joins neighbours of the same method in pairs. Interruptions and expirations are joined only
+// if all is set, because each has its own deadline.
+func pairs(groups []move, all bool) []move {
 	var out []move
 	for i := 0; i < len(groups); i++ {
 		v := groups[i]
-		if i+1 < len(groups) && v.method == groups[i+1].method && !forceful(v.method) {
+		if i+1 < len(groups) && v.method == groups[i+1].method && (all || !forceful(v.method)) {
 			i++
 			v = join(v, groups[i])
 		}

@@ -37,7 +37,7 @@ type Difference struct {
 	Gone   []string `json:"gone"`
 	// Ignored has the pods that the second plan does not plan, and why, by namespace/name. Those
 	// that had a place in the first plan are also lost. The others are not, because they wait on
-	// purpose, or somebody else places them. A nominated pod has a place: a node keeps room for it.
+	// purpose, or another scheduler places them. A nominated pod has a place: a node keeps room for it.
 	Ignored map[string]string `json:"ignored"`
 	// Nodes are the types of node that the plans buy in different numbers. Workloads are those
 	// whose cost differs. Both are sorted by name.

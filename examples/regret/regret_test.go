@@ -70,7 +70,7 @@ func TestSnapshots(t *testing.T) {
 	golden.Equal(t, "testdata/snapshots.txt", out+"\n"+errs)
 }
 
-// Pods that nobody here plans are named, because our policy and the bounds do not pay for them.
+// Pods that are not planned are named, because our policy and the bounds do not pay for them.
 func TestPodsThatAreNotPlannedAreNamed(t *testing.T) {
 	for _, c := range []struct{ node, is, want string }{
 		{"nodeName: ng-2, ", "schedulerName: batch, ", `(shop/job-0: scheduler "batch" places it), left out of the bounds, and of our policy's bill while they wait: at most 1`},

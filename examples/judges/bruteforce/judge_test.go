@@ -348,7 +348,7 @@ func (all *total) String() string {
 	return b.String()
 }
 
-// kube-scheduler accepts every planned bind, nobody places the same pods below the bound, and every
+// kube-scheduler accepts every planned bind, no plan places the same pods below the bound, and every
 // fix holds. How much more a search places, and for how much less, is logged.
 func TestPlansAgainstSearch(t *testing.T) {
 	n := *problems

@@ -14,7 +14,7 @@ func (x *Search) sets(want []int, priced bool, below *int64, visit func(bought [
 	useful, most := x.useful(want, priced), 0
 	var need amount
 	for i, n := range want {
-		most += n // a node without pods helps nobody
+		most += n // a plan buys no node without pods
 		need = need.minus(x.Model.kinds[x.kinds[i]].request, -n)
 	}
 	for i := range x.Model.sites[:x.Model.nodes] {

@@ -39,7 +39,7 @@ func TestAbsentLabelsThatNothingHasAreNamed(t *testing.T) {
 	}
 }
 
-// A rule says which of its pods nobody plans. If it demands a place for them, it is broken.
+// A rule names those of its pods that are not planned. If it demands a place for them, it is broken.
 func TestPodsThatAreNotPlannedAreNamed(t *testing.T) {
 	foreign := func(spec *corev1.PodSpec) { spec.SchedulerName = "batch" }
 	gated := func(spec *corev1.PodSpec) { spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "quota"}} }

@@ -51,7 +51,7 @@ spec: {template: {spec: {nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeC
 	}
 }
 
-// A pod that waits on purpose, or that somebody else places, is named, and stops nothing.
+// A pod that waits on purpose, or that another scheduler places, is named, and stops nothing.
 func TestDiffNamesWhoIsNotPlanned(t *testing.T) {
 	pod := func(name, spec string) string {
 		return "---\napiVersion: v1\nkind: Pod\nmetadata: {name: " + name + ", namespace: shop}\nspec: {" + spec + ", containers: [{name: web, image: web}]}\n"

@@ -101,7 +101,7 @@ func TestWrongValuesNameNoPackage(t *testing.T) {
 	}
 }
 
-// A displaced pod that nobody here plans is named with the reason, in every format, and the verdict does not count it.
+// A displaced pod that is not planned is named with the reason, in every format, and the verdict does not count it.
 func TestSurvivalNamesWhoIsNotOurs(t *testing.T) {
 	const cluster = `
 apiVersion: v1
