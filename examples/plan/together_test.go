@@ -4,47 +4,47 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joinery-sdk/joinery/examples/plan"
+	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/scheduling"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
-// Nodes without the label of a set take none of its pods, whichever label it is: two nodes without it are not in one domain.
-func TestSetsNeedTheirLabel(t *testing.T) {
-	for _, key := range []string{corev1.LabelTopologyZone, corev1.LabelTopologyRegion, "example.com/rack"} {
-		for _, labelled := range []bool{false, true} {
-			var s scheduling.Snapshot
-			for i := range 2 {
-				n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("n%d", i), Labels: map[string]string{corev1.LabelHostname: fmt.Sprintf("n%d", i)}}}
-				if labelled {
-					n.Labels[key] = "a"
-				}
-				n.Status.Allocatable = corev1.ResourceList{"cpu": resource.MustParse("1"), "memory": resource.MustParse("8Gi"), "pods": resource.MustParse("10")}
-				n.Status.Conditions = []corev1.NodeCondition{{Type: "Ready", Status: "True"}}
-				s.Nodes = append(s.Nodes, n)
+// Pods that must be together by zone go where existing nodes have room for all of them, however tightly the first would fit elsewhere. Where no
+// zone has room for all, the one is taken in which the rest costs least.
+func TestPodsTogetherChooseRoomForAll(t *testing.T) {
+	sized := func(cpu int) corev1.ResourceList {
+		return corev1.ResourceList{"cpu": *resource.NewQuantity(int64(cpu), resource.DecimalSI), "memory": resource.MustParse("64Gi"), "pods": resource.MustParse("50")}
+	}
+	for pods := 1; pods <= 8; pods++ {
+		for a := 1; a <= 4; a++ { // cores that are free in zone a, where nodes are dearer
+			s := scheduling.Snapshot{Pools: []scheduling.Pool{{NodePool: nodepool.New("default"), Types: []instancetypes.InstanceType{
+				instancetypes.New("one", nil, sized(1), instancetypes.Offer("a", "on-demand", 0.2), instancetypes.Offer("b", "on-demand", 0.1)),
+			}}}}
+			for zone, cpu := range map[string]int{"a": a, "b": 4} {
+				s.Nodes = append(s.Nodes, &corev1.Node{
+					ObjectMeta: metav1.ObjectMeta{Name: zone, Labels: map[string]string{corev1.LabelHostname: zone, corev1.LabelTopologyZone: zone}},
+					Status:     corev1.NodeStatus{Allocatable: sized(cpu), Capacity: sized(cpu), Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
+				})
 			}
-			s.Pods = pods(2)
-			for _, p := range s.Pods {
-				p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse("1")}
+			for i := range pods {
+				p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: fmt.Sprint("web-", i), Labels: map[string]string{"app": "web"}}}
+				p.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("1")}}}}
+				p.Spec.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+					TopologyKey: corev1.LabelTopologyZone, LabelSelector: &metav1.LabelSelector{MatchLabels: p.Labels},
+				}}}}
+				s.Pods = append(s.Pods, p)
 			}
-			p, err := plan.Make(t.Context(), s, &plan.Options{Scheduling: &scheduling.Options{
-				Together: func(*corev1.Pod) (set, label string) { return "web", key },
-			}})
+			p, err := plan.Make(t.Context(), s, nil)
 			require.NoError(t, err)
-			placed := 0
-			for range p.Bindings() {
-				placed++
-			}
-			want := 0
-			if labelled {
-				want = 2
-			}
-			assert.Equal(t, want, placed, "%s, labelled %t", key, labelled)
+			require.Len(t, p.Bindings(), pods)
+			best := min(0.2*float64(max(0, pods-a)), 0.1*float64(max(0, pods-4)))
+			require.InDelta(t, best, p.Cost().Dollars(), 1e-9, "%d pods, %d cores free in zone a", pods, a)
 		}
 	}
 }

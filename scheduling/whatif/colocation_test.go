@@ -134,3 +134,20 @@ func possible(t *testing.T, c *whatif.Cluster, q whatif.Question) bool {
 	}
 	return false
 }
+
+// One pod of a spread takes the last room on an existing node. Beside a new, empty node it would no longer be accepted there, so the others have no
+// place. A thorough question buys a node for all pods of the spread, and leaves the room to a pod that asks nothing.
+func TestThoroughQuestionsBuyForPodsWithAPlace(t *testing.T) {
+	web := func(name, at string) *corev1.Pod { return pod(name, at, "1", spread(corev1.LabelHostname)) }
+	moving := []*corev1.Pod{web("w0", "a"), web("w1", "a"), pod("x", "a", "1", labelled("job"))}
+	c := compile(t, []*corev1.Node{node("a", "z1", "4"), node("b", "z1", "4")}, append([]*corev1.Pod{web("w2", "b"), web("w3", "b"), web("w4", "b")}, moving...)...)
+	q := whatif.Question{Remove: []string{"a"}, Pods: moving, MaxNodes: 1}
+	a := c.Ask(t.Context(), q)
+	require.False(t, a.OK())
+	q.Thorough = true
+	a = c.Ask(t.Context(), q)
+	require.True(t, a.OK())
+	require.Len(t, a.Bought, 1)
+	require.Len(t, a.Bought[0].Pods, 2)
+	require.Contains(t, places(a), "x>b")
+}

@@ -32,10 +32,12 @@ func TestWrongPlansAreNoticed(t *testing.T) {
 	assert.Len(t, overLimits(limited, p), 1)
 }
 
-// Plans that ignore preferences are compared with plans of pods without preferences. Neither is
-// always cheaper, so the numbers are logged.
+// Plans that ignore preferences are like plans of pods without preferences. They may differ only
+// because pods that differ in their preferences are distinguished, and so are planned in another
+// order.
 func TestIgnoredPreferences(t *testing.T) {
 	var more, less []uint64
+	differ := 0
 	for i := range *problems {
 		seed := *from + uint64(i)
 		w := ways(draw(seed))[1]
@@ -45,6 +47,7 @@ func TestIgnoredPreferences(t *testing.T) {
 		require.NoError(t, err)
 		switch {
 		case len(ignored.Bindings()) != len(without.Bindings()):
+			differ++
 			t.Logf("seed %d: %d pods are placed if preferences are ignored, and %d if there are none", seed, len(ignored.Bindings()), len(without.Bindings()))
 		case ignored.Cost() > without.Cost():
 			more = append(more, seed)
@@ -52,6 +55,7 @@ func TestIgnoredPreferences(t *testing.T) {
 			less = append(less, seed)
 		}
 	}
+	assert.LessOrEqual(t, 100*(len(more)+len(less)+differ), *problems)
 	t.Logf("of %d plans that ignore preferences, %d cost more than without preferences %d, and %d less %d", *problems, len(more), more, len(less), less)
 }
 
