@@ -84,8 +84,8 @@ type Question struct {
 	// [Cluster.Reserve].
 	LeaveDomains bool
 	// Thorough says that nodes may be bought even for pods that existing nodes accept, if other
-	// pods have no place otherwise. A question without an answer then costs about three times as
-	// much.
+	// pods have no place otherwise, and that the Buyer may divide the pods between existing and new
+	// nodes, see [Order.Open], if this costs less. A question then costs up to three times as much.
 	Thorough bool
 	// Explain asks for [Answer.Why], which costs a look at every node.
 	Explain bool
@@ -243,6 +243,9 @@ func (c *Cluster) Ask(ctx context.Context, q Question) Answer {
 		if left = b.colocate(mark, left); len(left) > 0 && q.Thorough {
 			left = b.instead(mark, left)
 		}
+	}
+	if q.Thorough && q.Place == nil && q.Buyer != nil && len(left) == 0 && len(b.bought) > 0 {
+		b.divide(mark)
 	}
 	if len(left) == 0 && len(moving) > 0 && !q.LeaveDomains {
 		if p := e.evicts(); p >= 0 {

@@ -8,98 +8,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joinery-sdk/joinery/requirements"
-	"github.com/joinery-sdk/joinery/scheduling"
 	"github.com/joinery-sdk/joinery/scheduling/internal/bind"
 	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
 )
-
-// Buyer decides which nodes to buy for pods that do not fit on existing ones. It is a packer.
-type Buyer interface {
-	// Buy returns the nodes to buy and their pods. It may leave pods out. The order carries only
-	// two kinds of constraints between pods, as [Lot.Pin] and [Lot.PerNode]. All constraints are
-	// checked when the pods are placed.
-	Buy(o Order) []Purchase
-}
-
-// Order is a set of pods to buy nodes for. Lots are the pods, and CapacityTypes are those of the
-// question.
-type Order struct {
-	Problem *scheduling.Problem
-	Lots    []Lot
-	// MaxNodes is that of the question. MaxPrice is an exclusive upper bound on the total price:
-	// that of the question, or a lower one if a cheaper answer is known. 0 means no bound.
-	MaxNodes      int
-	MaxPrice      Price
-	CapacityTypes []string
-
-	suits func(lot, shape, offering int) bool
-}
-
-// Suits reports whether labels and taints of a node bought that way suit the pods of a lot. It is
-// safe for concurrent use. It panics if there is no such lot.
-func (o *Order) Suits(lot, shape, offering int) bool { return o.suits(lot, shape, offering) }
-
-// Lot is a number of pods of one class with the same pin.
-type Lot struct {
-	// Class is an index into Problem.Classes.
-	Class, Count int
-	// Pin is a further requirement on the nodes of the pods, such as a zone.
-	Pin requirements.Set
-	// PerNode limits how many of them share a node; 0 means no limit.
-	PerNode int
-}
-
-// Purchase is a node to buy, and how many pods of which lots it gets. Shape is an index into
-// Problem.Shapes, and Offering an index into the offerings of that shape.
-type Purchase struct {
-	Shape, Offering int
-	Pods            []LotShare
-}
-
-// LotShare is a number of pods of one lot. Lot is an index into Order.Lots.
-type LotShare struct{ Lot, Count int }
-
-// check says why an answer to the order is invalid: a purchase names an unknown lot, or too many
-// pods of a lot.
-func (o *Order) check(purchases []Purchase) string {
-	taken := make([]int, len(o.Lots))
-	for i, p := range purchases {
-		for _, s := range p.Pods {
-			switch {
-			case s.Lot < 0 || s.Lot >= len(o.Lots):
-				return fmt.Sprintf("the buyer's purchase %d names lot %d of %d", i, s.Lot, len(o.Lots))
-			case s.Count < 0 || s.Count > o.Lots[s.Lot].Count-taken[s.Lot]:
-				return fmt.Sprintf("the buyer's purchase %d takes %d of the pods of lot %d, which has %d left", i, s.Count, s.Lot, o.Lots[s.Lot].Count-taken[s.Lot])
-			}
-			taken[s.Lot] += s.Count
-		}
-	}
-	return ""
-}
-
-// ask asks the buyer. It releases the lock meanwhile, so that the buyer can ask questions of its
-// own. If another question is asked meanwhile, the changes of this one are undone first and made
-// again afterwards.
-func (b *buying) ask(order Order) []Purchase {
-	e := b.e
-	done, ctx := e.journal, e.ctx
-	e.suspended = b
-	e.mu.Unlock()
-	defer func() {
-		e.mu.Lock()
-		e.ctx = ctx
-		if e.suspended == b {
-			e.suspended = nil
-			return
-		}
-		b.from.checkout()
-		e.journal = e.journal[:0]
-		for _, o := range done {
-			e.do(o)
-		}
-	}()
-	return b.q.Buyer.Buy(order)
-}
 
 type buying struct {
 	e      *engine
@@ -118,14 +29,42 @@ func (b *buying) settle(mark int, pods, apart []int32) []int32 {
 	if len(left) == 0 || b.q.MaxNodes == 0 {
 		return left
 	}
-	left = b.buy(left)
-	if len(left) == 0 && (e.spread(b.moving) || b.counted()) {
+	return b.finish(mark, b.buy(left))
+}
+
+// finish checks an attempt without unplaced pods, and returns the pods that are unplaced for another
+// reason.
+func (b *buying) finish(mark int, left []int32) []int32 {
+	if len(left) == 0 && (b.e.spread(b.moving) || b.counted()) {
 		left = b.again(mark)
 	}
 	if len(left) == 0 && !b.drop() {
 		return b.moving
 	}
 	return left
+}
+
+// divide replaces an answer, which was made after the mark, by a cheaper one in which the buyer divides
+// the pods between existing and new nodes, if there is one. Only pods with preferences take the node
+// that they prefer, and in a second attempt those with constraints between pods take the first one.
+func (b *buying) divide(mark int) {
+	e, before, price := b.e, slices.Clone(b.e.journal[mark:]), Price(0)
+	for _, n := range b.bought {
+		price += e.nodes[n].bought.price
+	}
+	for _, constrained := range []bool{true, false} {
+		anywhere := func(p int32) bool { c := e.classOf(p); return c.plain() || constrained && c.soft == nil }
+		if e.ctx.Err() != nil || !constrained && !slices.ContainsFunc(b.moving, func(p int32) bool { return !e.classOf(p).plain() }) {
+			break
+		}
+		b.undo(mark)
+		left := e.placePods(slices.DeleteFunc(slices.Clone(b.moving), anywhere), 0, len(e.nodes))
+		left = append(left, slices.DeleteFunc(slices.Clone(b.moving), func(p int32) bool { return !anywhere(p) })...)
+		if left, _ = b.several(left, price, "", anywhere); len(left) == 0 && len(b.finish(mark, nil)) == 0 {
+			return
+		}
+	}
+	b.redo(mark, before)
 }
 
 // buy buys nodes for the pods, places them, and returns the unplaced ones.
@@ -147,7 +86,7 @@ func (b *buying) buy(left []int32) []int32 {
 	b.undo(mark)
 	var unplaced []int32
 	for k, domain := range e.choices(left) {
-		rest, price := b.several(left, limit, domain)
+		rest, price := b.several(left, limit, domain, nil)
 		if len(rest) == 0 && (!ok || price < limit) {
 			single, limit, ok = slices.Clone(e.journal[mark:]), price, true
 		}
@@ -235,30 +174,45 @@ func (e *engine) needs(pods []int32) (classes []int32, total []int64) {
 	return classes, total
 }
 
-// several buys what the buyer says, in the given domain if one must be chosen. It returns the
-// unplaced pods and the total price.
-func (b *buying) several(left []int32, limit Price, domain string) ([]int32, Price) {
+// several buys what the buyer says, in the given domain if one must be chosen. If anywhere is not nil,
+// it says which pods may go to existing nodes as well. It returns the unplaced pods and the total price.
+func (b *buying) several(left []int32, limit Price, domain string, anywhere func(int32) bool) ([]int32, Price) {
 	e := b.e
 	order, members := b.order(left, limit, domain)
-	price := Price(0)
+	if anywhere != nil {
+		b.opens(&order, members, anywhere)
+	}
+	price, news := Price(0), 0
 	taken := make([]int, len(order.Lots))
 	purchases := b.ask(order)
-	if b.wrong = order.check(purchases); b.wrong != "" || len(purchases) > b.q.MaxNodes {
+	for _, p := range purchases {
+		if p.Node == "" {
+			news++
+		}
+	}
+	if b.wrong = order.check(purchases); b.wrong != "" || news > b.q.MaxNodes {
 		return left, 0
 	}
 	first := len(e.nodes)
 	var pods, meant []int32
-	for k, p := range purchases { // all nodes first, because a zone is a domain as soon as it has a node
-		o := e.offerOf(p.Shape, p.Offering)
+	for _, p := range purchases { // all nodes first, because a zone is a domain as soon as it has a node
+		at := int32(len(e.nodes))
+		if p.Node != "" {
+			at = e.nodeAt[p.Node]
+		}
 		var classes []int32
 		for _, s := range p.Pods {
 			pods = append(pods, members[s.Lot][taken[s.Lot]:taken[s.Lot]+s.Count]...)
 			for range s.Count {
-				meant = append(meant, int32(first+k))
+				meant = append(meant, at)
 			}
 			taken[s.Lot] += s.Count
 			classes = append(classes, e.pods[members[s.Lot][0]].class)
 		}
+		if p.Node != "" {
+			continue
+		}
+		o := e.offerOf(p.Shape, p.Offering)
 		if o == nil || o.static || !b.allowedOffer(o, limit) || !b.open(o, classes, "") {
 			return left, 0
 		}

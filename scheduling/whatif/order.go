@@ -12,9 +12,117 @@ import (
 
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling"
 	"github.com/joinery-sdk/joinery/scheduling/internal/bind"
 	"github.com/joinery-sdk/joinery/scheduling/internal/taints"
 )
+
+// Buyer decides which nodes to buy for pods that do not fit on existing ones. It is a packer.
+type Buyer interface {
+	// Buy returns the nodes to buy and their pods. It may leave pods out. The order carries only
+	// two kinds of constraints between pods, as [Lot.Pin] and [Lot.PerNode]. All constraints are
+	// checked when the pods are placed.
+	Buy(o Order) []Purchase
+}
+
+// Order is a set of pods to buy nodes for. Lots are the pods, and CapacityTypes are those of the
+// question.
+type Order struct {
+	Problem *scheduling.Problem
+	Lots    []Lot
+	// MaxNodes is that of the question. MaxPrice is an exclusive upper bound on the total price:
+	// that of the question, or a lower one if a cheaper answer is known. 0 means no bound.
+	MaxNodes      int
+	MaxPrice      Price
+	CapacityTypes []string
+	// Open are existing nodes that may get pods of lots with Anywhere, too. They cost nothing.
+	Open []Open
+
+	suits func(lot, shape, offering int) bool
+}
+
+// Suits reports whether labels and taints of a node bought that way suit the pods of a lot. It is
+// safe for concurrent use. It panics if there is no such lot.
+func (o *Order) Suits(lot, shape, offering int) bool { return o.suits(lot, shape, offering) }
+
+// Lot is a number of pods of one class with the same pin.
+type Lot struct {
+	// Class is an index into Problem.Classes.
+	Class, Count int
+	// Pin is a further requirement on the nodes of the pods, such as a zone.
+	Pin requirements.Set
+	// PerNode limits how many of them share a node; 0 means no limit.
+	PerNode int
+	// Anywhere says that its pods may go to nodes of Order.Open.
+	Anywhere bool
+}
+
+// Open is an existing node that takes pods. If an earlier answer bought it, Shape and Offering are as
+// in [Purchase]; otherwise Shape is -1.
+type Open struct {
+	Name            string
+	Shape, Offering int
+	Labels          map[string]string
+	// Free is its free capacity, in the order and units of Problem.Resources.
+	Free []int64
+}
+
+// Purchase is a node to buy, and how many pods of which lots it gets. Shape is an index into
+// Problem.Shapes, and Offering an index into the offerings of that shape. If Node is set, it is the
+// name of a node of Order.Open that gets the pods, and nothing is bought.
+type Purchase struct {
+	Node            string
+	Shape, Offering int
+	Pods            []LotShare
+}
+
+// LotShare is a number of pods of one lot. Lot is an index into Order.Lots.
+type LotShare struct{ Lot, Count int }
+
+// check says why an answer to the order is invalid: a purchase names an unknown node or lot, or too
+// many pods of a lot.
+func (o *Order) check(purchases []Purchase) string {
+	taken := make([]int, len(o.Lots))
+	for i, p := range purchases {
+		if p.Node != "" && !slices.ContainsFunc(o.Open, func(n Open) bool { return n.Name == p.Node }) {
+			return fmt.Sprintf("the buyer's purchase %d names node %q, which is not open", i, p.Node)
+		}
+		for _, s := range p.Pods {
+			switch {
+			case s.Lot < 0 || s.Lot >= len(o.Lots):
+				return fmt.Sprintf("the buyer's purchase %d names lot %d of %d", i, s.Lot, len(o.Lots))
+			case s.Count < 0 || s.Count > o.Lots[s.Lot].Count-taken[s.Lot]:
+				return fmt.Sprintf("the buyer's purchase %d takes %d of the pods of lot %d, which has %d left", i, s.Count, s.Lot, o.Lots[s.Lot].Count-taken[s.Lot])
+			}
+			taken[s.Lot] += s.Count
+		}
+	}
+	return ""
+}
+
+// ask asks the buyer. It releases the lock meanwhile, so that the buyer can ask questions of its
+// own. If another question is asked meanwhile, the changes of this one are undone first and made
+// again afterwards.
+func (b *buying) ask(order Order) []Purchase {
+	e := b.e
+	done, ctx := e.journal, e.ctx
+	e.suspended = b
+	e.mu.Unlock()
+	defer func() {
+		e.mu.Lock()
+		e.ctx = ctx
+		if e.suspended == b {
+			e.suspended = nil
+			return
+		}
+		b.from.checkout()
+		e.journal = e.journal[:0]
+		for _, o := range done {
+			e.do(o)
+		}
+	}()
+	return b.q.Buyer.Buy(order)
+}
 
 // order puts pods into lots. Pods of a class with a spread or affinity by a domain are each pinned
 // to one domain: to the given one if affinity leaves the choice. PerNode is set for classes with
@@ -25,7 +133,7 @@ func (b *buying) order(left []int32, limit Price, domain string) (Order, [][]int
 	var members [][]int32
 	add := func(c *class, pods []int32, pin requirements.Set) {
 		if len(pods) > 0 {
-			o.Lots = append(o.Lots, Lot{c.problem, len(pods), pin, e.perNode(c)})
+			o.Lots = append(o.Lots, Lot{Class: c.problem, Count: len(pods), Pin: pin, PerNode: e.perNode(c)})
 			members = append(members, pods)
 		}
 	}
@@ -57,6 +165,27 @@ func (b *buying) order(left []int32, limit Price, domain string) (Order, [][]int
 		return offer != nil && e.buys(e.classOf(members[lot][0]), offer) && lots[lot].Pin.Overlaps(offer.all())
 	}
 	return o, members
+}
+
+// opens adds the open nodes to an order, for lots whose pods may go anywhere.
+func (b *buying) opens(o *Order, members [][]int32, anywhere func(int32) bool) {
+	for l := range o.Lots {
+		o.Lots[l].Anywhere = anywhere(members[l][0])
+	}
+	for i := range b.e.nodes {
+		n := &b.e.nodes[i]
+		if !n.open() || n.coming {
+			continue
+		}
+		x := Open{Name: n.name, Shape: -1, Labels: n.labels, Free: slices.Clone(n.Free)}
+		if n.object != nil {
+			x.Labels = n.object.Labels
+		}
+		if n.bought != nil {
+			x.Shape, x.Offering = n.bought.shape, n.bought.index
+		}
+		o.Open = append(o.Open, x)
+	}
 }
 
 // perNode returns how many pods of the class a new node accepts by its constraints on the hostname;

@@ -22,8 +22,10 @@ import (
 // immutable.
 type market struct {
 	problem *scheduling.Problem
-	items   []scheduling.Item // by class of the problem: one pod of it
-	base    binpack.Problem   // resources and pools
+	items   []scheduling.Item           // by class of the problem: one pod of it
+	base    binpack.Problem             // resources and pools
+	nodes   map[string]requirements.Set // of the nodes of the snapshot: what they provide
+	types   []binpack.Type              // by shape
 	front   []binpack.Type
 	origin  []int // by type of the front: its shape
 	offers  [][]int
@@ -57,7 +59,11 @@ func newMarket(p *scheduling.Problem, o *plan.Objective, static map[string]bool)
 		}
 	}
 	m.base = plan.Problem(p, nil, nil)
-	m.base.Nodes = nil // pods are packed into new nodes only
+	m.nodes = map[string]requirements.Set{}
+	for _, n := range m.base.Nodes {
+		m.nodes[n.Name] = n.Provides
+	}
+	m.base.Nodes = nil // an order lists those that get pods
 	for i := range m.base.Pools {
 		m.base.Pools[i].MinValues = nil // whatif checks them
 	}
@@ -73,6 +79,7 @@ func newMarket(p *scheduling.Problem, o *plan.Objective, static map[string]bool)
 // limits and quotas.
 func (m *market) compileFront(objective *plan.Objective) {
 	types := plan.Types(m.problem)
+	m.types = types
 	type entry struct {
 		typ, offering int
 		cost          deprovision.Price
@@ -268,6 +275,7 @@ func (m *market) pack(o *whatif.Order, effort binpack.Effort) []whatif.Purchase 
 		items[i] = it
 	}
 	p := m.base
+	p.Nodes = m.open(o, items, pinned)
 	p.Items = plan.Items(items)
 	var offers [][]int
 	var origin []int
@@ -310,12 +318,48 @@ func (m *market) pack(o *whatif.Order, effort binpack.Effort) []whatif.Purchase 
 		}
 	}
 	var out []whatif.Purchase
-	for _, b := range layout.Bins {
-		buy := whatif.Purchase{Shape: origin[b.Type], Offering: offers[b.Type][b.Offering]}
-		for _, s := range b.Shares {
-			buy.Pods = append(buy.Pods, whatif.LotShare{Lot: s.Item, Count: s.Count})
+	add := func(to whatif.Purchase, shares []binpack.Share) {
+		for _, s := range shares {
+			to.Pods = append(to.Pods, whatif.LotShare{Lot: s.Item, Count: s.Count})
 		}
-		out = append(out, buy)
+		out = append(out, to)
+	}
+	for i, shares := range layout.Nodes {
+		if len(shares) > 0 {
+			add(whatif.Purchase{Node: p.Nodes[i].Name}, shares)
+		}
+	}
+	for _, b := range layout.Bins {
+		add(whatif.Purchase{Shape: origin[b.Type], Offering: offers[b.Type][b.Offering]}, b.Shares)
+	}
+	return out
+}
+
+// open returns the open nodes of an order. Items that need new nodes get a limit that keeps them from
+// these.
+func (m *market) open(o *whatif.Order, items []scheduling.Item, pinned requirements.Keys) []binpack.Node {
+	const tag = "open"
+	var out []binpack.Node
+	for _, n := range o.Open {
+		labels := requirements.FromLabels(n.Labels)
+		provides, known := m.nodes[n.Name]
+		if n.Shape >= 0 {
+			t := &m.types[n.Shape]
+			set, err := t.Provides.Intersect(t.Offerings[n.Offering].Provides)
+			if known = err == nil; known {
+				provides, labels = set, labels.Restrict(pinned.Union(set.Keys()))
+			}
+		} else {
+			labels = labels.Restrict(pinned)
+		}
+		if provides, err := provides.Intersect(labels); known && err == nil {
+			out = append(out, binpack.Node{Name: n.Name, Free: n.Free, Provides: provides, Tags: []string{tag}})
+		}
+	}
+	for i, l := range o.Lots {
+		if len(out) > 0 && !l.Anywhere {
+			items[i].Limits = append(slices.Clip(items[i].Limits), scheduling.Limit{Tag: tag, Max: 0})
+		}
 	}
 	return out
 }
