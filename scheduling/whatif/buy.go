@@ -45,27 +45,40 @@ func (b *buying) finish(mark int, left []int32) []int32 {
 }
 
 // divide replaces an answer, which was made after the mark, by a cheaper one in which the buyer divides
-// the pods between existing and new nodes, if there is one. Only pods with preferences take the node
-// that they prefer, and in a second attempt those with constraints between pods take the first one.
+// the pods between existing and new nodes, if there is one. Pods with preferences take the node that
+// they prefer. Classes with constraints between pods that leave pods without a place take the first
+// node that accepts them in the next attempt, and in the last one all such classes do.
 func (b *buying) divide(mark int) {
-	e, before, price := b.e, slices.Clone(b.e.journal[mark:]), Price(0)
+	e, before, price, first := b.e, slices.Clone(b.e.journal[mark:]), Price(0), map[*class]bool{}
 	for _, n := range b.bought {
 		price += e.nodes[n].bought.price
 	}
-	for _, constrained := range []bool{true, false} {
-		anywhere := func(p int32) bool { c := e.classOf(p); return c.plain() || constrained && c.soft == nil }
-		if e.ctx.Err() != nil || !constrained && !slices.ContainsFunc(b.moving, func(p int32) bool { return !e.classOf(p).plain() }) {
-			break
-		}
+	anywhere := func(p int32) bool { c := e.classOf(p); return c.soft == nil && !first[c] }
+	for attempt := range mostDivisions {
 		b.undo(mark)
 		left := e.placePods(slices.DeleteFunc(slices.Clone(b.moving), anywhere), 0, len(e.nodes))
 		left = append(left, slices.DeleteFunc(slices.Clone(b.moving), func(p int32) bool { return !anywhere(p) })...)
 		if left, _ = b.several(left, price, "", anywhere); len(left) == 0 && len(b.finish(mark, nil)) == 0 {
 			return
 		}
+		if attempt == mostDivisions-2 {
+			left = b.moving
+		}
+		before := len(first)
+		for _, p := range left {
+			if c := e.classOf(p); !c.plain() {
+				first[c] = true
+			}
+		}
+		if e.ctx.Err() != nil || len(first) == before {
+			break
+		}
 	}
 	b.redo(mark, before)
 }
+
+// mostDivisions limits the attempts of divide.
+const mostDivisions = 4
 
 // buy buys nodes for the pods, places them, and returns the unplaced ones.
 func (b *buying) buy(left []int32) []int32 {

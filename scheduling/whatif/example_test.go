@@ -200,6 +200,50 @@ func ExampleOrder() {
 	// 1 of shop/db-0 - to a node: 0
 }
 
+// dividing gives the pods of the second and third lot to the first open node, and buys a node for the
+// first lot. Without open nodes it buys one node for all pods.
+type dividing struct{ small, large int }
+
+func (d dividing) Buy(o whatif.Order) []whatif.Purchase {
+	one := func(lots ...int) (out []whatif.LotShare) {
+		for _, l := range lots {
+			out = append(out, whatif.LotShare{Lot: l, Count: 1})
+		}
+		return out
+	}
+	if len(o.Open) == 0 {
+		return []whatif.Purchase{{Shape: d.large, Pods: one(0, 1)}}
+	}
+	fmt.Println("open:", o.Open[0].Name, "with", o.Open[0].Free[0], "of", o.Problem.Resources[0])
+	return []whatif.Purchase{{Node: o.Open[0].Name, Pods: one(1, 2)}, {Shape: d.small, Pods: one(0)}}
+}
+
+// Pods go to existing nodes first, the largest pod first. In a thorough question the buyer may divide
+// them in another way, and here this costs less: node-b holds the two small pods instead of the large
+// one.
+func ExampleOpen() {
+	pods := []*corev1.Pod{pod("web-0", "node-a", "4"), pod("web-1", "node-a", "3"), pod("web-2", "node-a", "2")}
+	c, err := whatif.Compile(scheduling.Snapshot{Nodes: []*corev1.Node{node("node-a", "z1", "16"), node("node-b", "z1", "5")}, Pods: pods, Pools: []scheduling.Pool{market()}}, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	sized := func(cpu int64) int {
+		return slices.IndexFunc(c.Problem().Shapes, func(s scheduling.Shape) bool { return s.Free[0] == cpu })
+	}
+	a := c.Ask(context.Background(), whatif.Question{Remove: []string{"node-a"}, Pods: pods, MaxNodes: 2, Buyer: dividing{sized(4000), sized(8000)}, Thorough: true})
+	for _, p := range a.Placements {
+		fmt.Println(p.Pod.Name, "on", p.Node)
+	}
+	fmt.Printf("for $%.2f\n", float64(a.Price)/1e9)
+	// Output:
+	// open: node-b with 5000 of cpu
+	// web-1 on node-b
+	// web-2 on node-b
+	// web-0 on default-0
+	// for $0.04
+}
+
 // A node to buy has a name that no node has, so that later questions can refer to it, and its pods.
 func ExampleBought() {
 	p := pod("web-0", "node-a", "3")

@@ -41,8 +41,9 @@ type Order struct {
 	suits func(lot, shape, offering int) bool
 }
 
-// Suits reports whether labels and taints of a node bought that way suit the pods of a lot. It is
-// safe for concurrent use. It panics if there is no such lot.
+// Suits reports whether labels and taints of a node bought that way suit the pods of a lot. With
+// shape -1 it is about the node Open[offering]. It is safe for concurrent use. It panics if there is
+// no such lot or open node.
 func (o *Order) Suits(lot, shape, offering int) bool { return o.suits(lot, shape, offering) }
 
 // Lot is a number of pods of one class with the same pin.
@@ -169,11 +170,13 @@ func (b *buying) order(left []int32, limit Price, domain string) (Order, [][]int
 
 // opens adds the open nodes to an order, for lots whose pods may go anywhere.
 func (b *buying) opens(o *Order, members [][]int32, anywhere func(int32) bool) {
+	e, bought := b.e, o.suits
 	for l := range o.Lots {
 		o.Lots[l].Anywhere = anywhere(members[l][0])
 	}
-	for i := range b.e.nodes {
-		n := &b.e.nodes[i]
+	var labels []int32
+	for i := range e.nodes {
+		n := &e.nodes[i]
 		if !n.open() || n.coming {
 			continue
 		}
@@ -184,7 +187,16 @@ func (b *buying) opens(o *Order, members [][]int32, anywhere func(int32) bool) {
 		if n.bought != nil {
 			x.Shape, x.Offering = n.bought.shape, n.bought.index
 		}
-		o.Open = append(o.Open, x)
+		o.Open, labels = append(o.Open, x), append(labels, n.LabelClass)
+	}
+	lots, open := o.Lots, o.Open
+	o.suits = func(lot, shape, offering int) bool {
+		if shape >= 0 {
+			return bought(lot, shape, offering)
+		}
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		return e.cluster.Suits(&e.classOf(members[lot][0]).Class, labels[offering]) && lots[lot].Pin.Overlaps(requirements.FromLabels(open[offering].Labels))
 	}
 }
 

@@ -31,7 +31,7 @@ func TestTarget(t *testing.T) {
 		c, err := fragment.Generate(o)
 		require.NoError(t, err)
 		r := answer(t, c)
-		best, nodes := scratch(t, c)
+		best, nodes := scratch(t, c, nil)
 		assert.LessOrEqual(t, r.PricePerHourAfter.Dollars(), 1.02*best, "%+v", o)
 		s, moved := c.Snapshot, map[*corev1.Pod]bool{}
 		for i := range r.Commands {
@@ -66,7 +66,7 @@ func TestFrontier(t *testing.T) {
 		c, err := fragment.Generate(fragment.Options{Nodes: 1000, Seed: 300 + seed})
 		require.NoError(t, err)
 		r := answer(t, c)
-		best, _ := scratch(t, c)
+		best, _ := scratch(t, c, nil)
 		sim, nominated, err := simulate.New(c.Snapshot)
 		require.NoError(t, err)
 		cluster := simulate.Cluster(c.Manifests, c.Snapshot, nominated, fragment.Now())
@@ -122,7 +122,7 @@ func TestTails(t *testing.T) {
 		c, err := fragment.Generate(o)
 		require.NoError(t, err)
 		r := answer(t, c)
-		best, fewest := scratch(t, c)
+		best, fewest := scratch(t, c, nil)
 		left := len(c.Snapshot.Nodes)
 		for i := range r.Commands {
 			left += len(r.Commands[i].NewNodes) - len(r.Commands[i].Nodes)
