@@ -101,8 +101,8 @@ func (p *planner) explanations() {
 	}
 }
 
-// onRequest says what [Options.SpotToSpot] would find for a spot node that stays. It is empty if that
-// is nothing that saves enough. Only for a node whose pods no other node may hold, it says that.
+// onRequest says what [Options.SpotToSpot] would find for a spot node that stays. It is empty if
+// that is nothing that saves enough. Only a node whose pods would not fit elsewhere is told so.
 func (p *planner) onRequest(m *member, o Outcome) string {
 	set := p.tied(m)
 	q, restricted := question(set), question(set)

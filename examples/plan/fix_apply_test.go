@@ -95,8 +95,8 @@ func drawRefusals(seed uint64) scheduling.Snapshot {
 }
 
 // Every offered fix keeps its promise: applied to the snapshot and planned again, the pods of its
-// classes have a place, no other pod has lost one, and that costs no more than the fix says. Applying
-// it modifies nothing.
+// classes have a place, no other pod has lost one, and that costs no more than the fix says.
+// Applying it modifies nothing.
 func TestFixesAreApplied(t *testing.T) {
 	kinds := map[string]int{}
 	for seed := range uint64(600) {
