@@ -120,7 +120,7 @@ func TestScripts(t *testing.T) {
 				{"open a", "uncordon b"},
 				{"open b", ""},
 			},
-			end: "partial partial",
+			end: "aborted aborted",
 		},
 		"at once, without waiting": {
 			commands: []string{"-a +x !"},
@@ -145,7 +145,7 @@ func TestScripts(t *testing.T) {
 		"a node that is to go first cannot be drained": {
 			commands: []string{"-a +x ^", "-b"},
 			steps:    [][2]string{{"", "drain a"}, {"failed a", "uncordon a"}, {"open a", ""}},
-			end:      "partial skipped",
+			end:      "aborted skipped",
 		},
 		"what was bought is taken back, and nothing more begins": {
 			commands: []string{"-a +x +y", "-b"},
@@ -217,11 +217,31 @@ func TestScripts(t *testing.T) {
 		"a drain fails after its replacement has died": {
 			commands: []string{"-a +x"},
 			steps:    [][2]string{{"", "buy x, cordon a"}, {"ready x", "drain a"}, {"gone x", "uncordon a"}, {"failed a", "uncordon a"}, {"open a", ""}},
-			end:      "partial",
+			end:      "aborted",
 		},
 		"a node that is to stay dies": {
 			commands: []string{"-a"},
 			steps:    [][2]string{{"", "drain a"}, {"failed a", "uncordon a"}, {"gone a", ""}},
+			end:      "done",
+		},
+		"the only node cannot be drained": {
+			commands: []string{"-a", "-b"},
+			steps:    [][2]string{{"", "drain a"}, {"failed a", "uncordon a"}, {"open a", ""}},
+			end:      "aborted skipped",
+		},
+		"no node can be drained, and what was bought stays": {
+			commands: []string{"-a -b +x"},
+			steps:    [][2]string{{"", "buy x, cordon a, cordon b"}, {"ready x", "drain a, drain b"}, {"failed a", "uncordon a, drain b"}, {"failed b", "uncordon a, uncordon b"}, {"open a", "uncordon b"}, {"open b", ""}},
+			end:      "aborted",
+		},
+		"neither can a node be drained nor its replacement be bought": {
+			commands: []string{"-a +x !"},
+			steps:    [][2]string{{"", "buy x, drain a"}, {"failed x", "drain a"}, {"failed a", "uncordon a"}, {"open a", ""}},
+			end:      "aborted",
+		},
+		"a node that goes at once, but its replacement cannot be bought": {
+			commands: []string{"-a +x !"},
+			steps:    [][2]string{{"", "buy x, drain a"}, {"failed x", "drain a"}, {"gone a", ""}},
 			end:      "partial",
 		},
 		"told twice": {
@@ -266,8 +286,9 @@ func TestUnexpectedEvents(t *testing.T) {
 // Whatever fails, in whatever order things happen: every run ends, no node is drained before what it was replaced by is ready, and
 // what a command bought that drained nothing is gone in the end. Of a command whose node goes first
 // nothing is bought before the node is gone. A run that is made anew from its events goes on as before.
+// The final status of a command says which of its nodes are gone, and whether it bought all others.
 func TestEveryRunEnds(t *testing.T) {
-	first := 0
+	first, ends := 0, map[execution.Status]int{}
 	for seed := range uint64(500) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		var list []plan.Command
@@ -328,6 +349,8 @@ func TestEveryRunEnds(t *testing.T) {
 			case (a.Kind == execution.Buy || a.Kind == execution.Drain) && rnd.IntN(6) == 0:
 				fact = execution.Failed
 				failed[a.Node] = true
+			case a.Kind == execution.Uncordon && rnd.IntN(4) == 0: // it dies, although it is to stay
+				fact = execution.Gone
 			}
 			if a.Kind == execution.Drain {
 				for _, other := range actions {
@@ -350,19 +373,44 @@ func TestEveryRunEnds(t *testing.T) {
 			if a.Kind == execution.Buy && fact == execution.Ready {
 				there[a.Node] = true
 			}
-			if a.Kind == execution.GiveBack {
+			if fact == execution.Gone {
 				delete(there, a.Node)
 				gone[a.Node] = true
 			}
 			var err error
+			before := r
 			events = append(events, execution.Event{Fact: fact, Node: a.Node})
 			r, err = r.Tell(events[len(events)-1])
 			require.NoError(t, err)
+			for i, c := range list {
+				status, why := r.Status(i)
+				if was, _ := before.Status(i); was.Final() || !status.Final() {
+					continue
+				}
+				ends[status]++
+				stay := slices.ContainsFunc(c.Nodes, func(n deprovision.Candidate) bool { return !gone[n.Name] })
+				some := slices.ContainsFunc(c.Nodes, func(n deprovision.Candidate) bool { return gone[n.Name] })
+				missing := slices.ContainsFunc(c.NewNodes, func(n plan.NewNode) bool { return !there[n.Name] })
+				said := fmt.Sprintf("seed %d: command %d is %s: %s", seed, i, status, why)
+				assert.Equal(t, status != execution.Done, why != "", said)
+				switch status {
+				case execution.Done:
+					assert.True(t, !stay && !missing, said)
+				case execution.Partial:
+					assert.True(t, some && (stay || missing), said)
+				case execution.Aborted, execution.Skipped:
+					assert.False(t, some, said)
+				case execution.Reverted:
+					assert.False(t, slices.ContainsFunc(c.NewNodes, func(n plan.NewNode) bool { return there[n.Name] }), said)
+				default:
+					assert.Fail(t, said)
+				}
+			}
 		}
 		for i := range list {
 			for _, n := range list[i].NewNodes {
 				if list[i].TerminateFirst {
-					stays := slices.ContainsFunc(list[i].Nodes, func(old deprovision.Candidate) bool { return !gone[old.Name] })
+					stays := slices.ContainsFunc(list[i].Nodes, func(old deprovision.Candidate) bool { return !gone[old.Name] || failed[old.Name] })
 					assert.Equal(t, !stays && !failed[n.Name] && !died[n.Name], there[n.Name], "seed %d: command %d and node %s", seed, i, n.Name)
 					continue
 				}
@@ -371,6 +419,7 @@ func TestEveryRunEnds(t *testing.T) {
 		}
 	}
 	require.Greater(t, first, 100)
+	assert.Len(t, ends, 5)
 }
 
 // A command that the plan does not have has no status.

@@ -21,7 +21,8 @@ const (
 	draining              // being emptied
 	leaving               // being given back
 	staying               // to be uncordoned
-	over                  // gone, or accepting pods again
+	kept                  // accepting pods again
+	over                  // gone, or never bought
 )
 
 // Run is the execution of a plan: an immutable value, safe for concurrent use. The zero value has
@@ -137,13 +138,14 @@ func (r Run) Tell(e Event) (Run, error) {
 	case e.Fact == Empty && !isNew && from == draining:
 		to = leaving
 	case e.Fact == Gone && !isNew && from == wanted && r.statuses[i] == Draining: // before its wave
-	case e.Fact == Gone && !isNew && from >= draining, e.Fact == Gone && isNew && from == leaving: // a machine may go by itself
+	case e.Fact == Gone && !isNew && from >= draining && from != kept, e.Fact == Gone && isNew && from == leaving: // a machine may go by itself
 	case e.Fact == Open && from == staying:
+		to = kept
 	case e.Fact == Failed && !isNew && from == draining:
 		to = staying
 	case e.Fact == Failed && isNew && (from == wanted || from == leaving): // what was never bought need not be given back
 	case (e.Fact == Failed || e.Fact == Gone) && isNew && (from == ready || e.Fact == Gone && from == wanted): // it died after it was bought
-	case e.Fact == Ready && isNew && from > wanted, e.Fact == Empty && !isNew && from >= leaving, e.Fact == Failed && !isNew && from == staying, from == over:
+	case e.Fact == Ready && isNew && from > wanted, e.Fact == Empty && !isNew && from >= leaving, e.Fact == Failed && !isNew && from == staying, from >= kept:
 		return r, nil // reported before, or the node stays for another reason
 	default:
 		return r, &UnexpectedError{e, i}
@@ -215,7 +217,7 @@ func (r *Run) proceed() {
 			if r.statuses[i] == Draining {
 				r.drain(i) // the next wave
 			}
-			if slices.ContainsFunc(c.Nodes, func(n deprovision.Candidate) bool { return r.stages[n.Name] != over }) ||
+			if slices.ContainsFunc(c.Nodes, func(n deprovision.Candidate) bool { return r.stages[n.Name] < kept }) ||
 				slices.ContainsFunc(c.NewNodes, func(n plan.NewNode) bool { s := r.stages[n.Name]; return s == wanted || s == leaving }) {
 				continue
 			}
@@ -247,10 +249,20 @@ func (r *Run) proceed() {
 	}
 }
 
-// end sets the final status of a command that is not reverted.
+// end sets the final status of a command that is not reverted. After a failure, its nodes may be
+// gone nevertheless: the machine of a node that could not be drained may die by itself.
 func (r *Run) end(i int) {
-	if r.statuses[i] = Done; r.why[i] != "" {
+	c := &r.commands[i]
+	gone := func(n deprovision.Candidate) bool { return r.stages[n.Name] == over }
+	stays := slices.ContainsFunc(c.Nodes, func(n deprovision.Candidate) bool { return !gone(n) })
+	missing := slices.ContainsFunc(c.NewNodes, func(n plan.NewNode) bool { return r.stages[n.Name] != ready })
+	switch {
+	case !stays && !missing:
+		r.statuses[i], r.why[i] = Done, ""
+	case slices.ContainsFunc(c.Nodes, gone):
 		r.statuses[i] = Partial
+	default:
+		r.statuses[i] = Aborted
 	}
 }
 
@@ -297,7 +309,7 @@ func (r *Run) drain(i int) {
 				r.stages[name] = draining
 			}
 		}
-		if slices.ContainsFunc(wave, func(name string) bool { return r.stages[name] != over }) {
+		if slices.ContainsFunc(wave, func(name string) bool { return r.stages[name] < kept }) {
 			return
 		}
 	}

@@ -75,3 +75,38 @@ func TestPodsThatNothingRecreates(t *testing.T) {
 	w.node("a").Pods[0].OwnerReferences = nil
 	assert.Equal(t, "its pods fit on other nodes; shop/a-0 and 1 more end, because no controller recreates them", w.plan(plan.Options{}).Commands[0].Why)
 }
+
+// The verdict of a spot node says what replacing spot by spot would find, and only then. Whether
+// that holds is seen in the plan with that option.
+func TestSpotOnRequestIsNamed(t *testing.T) {
+	const rule = "; spot nodes are replaced by spot nodes only on request (option spot-to-spot)"
+	for name, c := range map[string]struct {
+		nodes       []string
+		price       float64 // of each node
+		o           plan.Options
+		outcome     plan.Outcome
+		want, never string
+		finds       bool // a cheaper spot node, but it has too few types
+	}{
+		"a cheaper spot node":            {nodes: []string{"a 8 3"}, price: 0.02, o: plan.Options{SpotFlexibility: 1}, outcome: plan.NoSaving, want: rule + ": then t3 in z would do at $0.0150"},
+		"none is cheaper":                {nodes: []string{"a 3 3"}, price: 0.015, o: plan.Options{SpotFlexibility: 1}, outcome: plan.NoSaving, never: "spot nodes"},
+		"too few types":                  {nodes: []string{"a 8 3"}, price: 0.02, outcome: plan.NoSaving, want: rule + ": then too few types of spot capacity would be cheaper (1): 15 are required", finds: true},
+		"it would save too little":       {nodes: []string{"a 8 3"}, price: 0.02, o: plan.Options{SpotFlexibility: 1, MinSavings: deprovision.Dollars(0.006)}, outcome: plan.NoSaving, never: "spot nodes"},
+		"an on-demand node saves less":   {nodes: []string{"a 8 3"}, price: 0.031, o: plan.Options{SpotFlexibility: 1, MinSavings: deprovision.Dollars(0.01)}, outcome: plan.Outranked, want: rule + ": then t3 in z would do at $0.0150"},
+		"an on-demand node does not pay": {nodes: []string{"a 8 3"}, price: 0.031, o: plan.Options{SpotFlexibility: 1, Objective: plan.Objective{DisruptionPrice: deprovision.Dollars(0.08)}}, outcome: plan.Outranked, want: rule + ": then t3 in z would do at $0.0150"},
+	} {
+		w := newWorld(c.nodes...)
+		w.spot = true
+		for i := range w.Nodes {
+			w.Nodes[i].CapacityType, w.Nodes[i].PricePerHour = "spot", deprovision.Dollars(c.price)
+		}
+		v := verdict(t, w.plan(c.o), "a")
+		assert.Equal(t, c.outcome, v.Outcome, name)
+		assert.Contains(t, v.Detail, c.want, name)
+		if c.never != "" {
+			assert.NotContains(t, v.Detail, c.never, name)
+		}
+		c.o.SpotToSpot = true
+		assert.Equal(t, c.want != "" && !c.finds, len(w.plan(c.o).Commands) > 0, name)
+	}
+}

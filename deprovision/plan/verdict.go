@@ -95,7 +95,45 @@ func (p *planner) explanations() {
 			*v = p.explain(m)
 			v.Notes = notes
 		}
+		if m := p.nodes[v.Node]; m != nil && v.Method == eligibility.Consolidation {
+			v.Detail += p.onRequest(m, v.Outcome)
+		}
 	}
+}
+
+// onRequest says what [Options.SpotToSpot] would find for a spot node that stays. It is empty if
+// that is nothing that saves enough. Only a node whose pods would not fit elsewhere is told so.
+func (p *planner) onRequest(m *member, o Outcome) string {
+	set := p.tied(m)
+	q, restricted := question(set), question(set)
+	p.spotRules(set, &restricted)
+	if restricted.CapacityTypes == nil || o != NoSaving && o != WouldNotFit && o != Outranked || p.bound(q) >= costOf(set) {
+		return ""
+	}
+	spot := func(a *Answer) bool {
+		return a.OK() && slices.ContainsFunc(a.NewNodes, func(n NewNode) bool { return n.CapacityType == "spot" })
+	}
+	q.MaxNodes, q.MaxCost = len(set), costOf(set)-max(0, p.o.MinSavings-1)
+	a := p.ask(q)
+	w, found := p.weigh(set, a.cost()+a.Forgone), ""
+	switch inflexible := p.inflexible(set, &a); {
+	case !spot(&a) || !p.saves(w) || w.net() <= 0:
+		if o != WouldNotFit {
+			return ""
+		}
+		q.MaxCost = 0
+		if a = p.ask(q); !spot(&a) {
+			return ""
+		}
+		found = "none found would save enough"
+	case inflexible != "":
+		found = inflexible
+	case len(a.NewNodes) == 1:
+		found = fmt.Sprintf("%s in %s would do at $%.4f", a.NewNodes[0].InstanceType, a.NewNodes[0].Zone, a.price().Dollars())
+	default:
+		found = fmt.Sprintf("new nodes would do at $%.4f", a.price().Dollars())
+	}
+	return "; spot nodes are replaced by spot nodes only on request (option spot-to-spot): then " + found
 }
 
 // explain returns the verdict of a candidate that stays, in the cluster as it is.
@@ -132,9 +170,6 @@ func (p *planner) explain(m *member) Verdict {
 		v.Detail = fmt.Sprintf("%sit would save $%.4f an hour, less than the required minimum of $%.4f", with, w.saving.Dollars(), p.o.MinSavings.Dollars())
 	case !a.OK():
 		v.Outcome, v.Detail = WouldNotFit, with+a.Why+p.unbought(q)
-		if q.CapacityTypes != nil {
-			v.Detail += "; spot nodes are replaced by spot nodes only on request"
-		}
 	case len(a.NewNodes) == 0:
 		v.Detail = with + "its pods would fit on other nodes, but giving it back saves nothing"
 	case len(set) > 1:

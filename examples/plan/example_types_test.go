@@ -94,6 +94,32 @@ func ExampleFix() {
 	// Output: would fit if pool "default" had the label team=web, for at most $0.3825/h more
 }
 
+// A fix is applied to a snapshot, which is not modified, and the result is planned again.
+func ExampleFix_Apply() {
+	s := snapshot()
+	for _, pod := range s.Pods {
+		pod.Spec.NodeSelector = map[string]string{"team": "web"}
+	}
+	p, err := plan.Make(context.Background(), s, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for r := range p.Refusals(context.Background()) {
+		fix := &r.Fixes[0]
+		again, err := plan.Make(context.Background(), fix.Apply(s), nil)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(fix.What)
+		fmt.Printf("before %d without a place, now %d, for $%.4f an hour\n", len(r.Pods), len(again.Unplaced()), (again.Cost() - p.Cost()).Dollars())
+	}
+	// Output:
+	// would fit if pool "default" had the label team=web
+	// before 6 without a place, now 0, for $0.3825 an hour
+}
+
 // What has no place, why, and everything that would help, cheapest first.
 func ExampleRefusal() {
 	s := snapshot()

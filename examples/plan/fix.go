@@ -19,11 +19,11 @@ import (
 // change is one change that might give refused pods a place. It edits pods or something that all
 // pods share, such as a pool.
 type change struct {
-	// of is the corresponding fix, without its texts and price.
-	of     Fix
-	text   string
-	pods   []podEdit
-	shared func(scheduling.Snapshot) scheduling.Snapshot
+	// of is the corresponding fix, without its texts, price and pods.
+	of   Fix
+	text string
+	// classes are those whose pods are changed; nil if what pods share changes.
+	classes []*scheduling.Class
 	// prepare, if set, computes the actual change, one of what pods share, for the pods that wait in a
 	// snapshot after a plan, or for a plan of the whole snapshot if there is none.
 	prepare func(s scheduling.Snapshot, after *Plan) (change, bool)
@@ -68,7 +68,7 @@ const (
 )
 
 // Fix is a change that gives refused pods a place. Its fields say all that a program needs to make
-// it.
+// it; [Fix.Apply] makes it to a snapshot.
 type Fix struct {
 	// Kind is the kind of change. It determines which of the fields up to Requests are set. Pool is
 	// the pool that is changed or that the pods would go to.
@@ -254,7 +254,7 @@ func (t *trials) offer(ctx context.Context, class int, reasons []scheduling.Reas
 // those that are refused for the same reasons.
 func (t *trials) joint(class int, reasons []scheduling.Reason, c change) (change, []int) {
 	joint, classes := c, []int{}
-	joint.pods = nil
+	joint.classes = nil
 	for _, u := range t.refused {
 		its := []change{c}
 		if u.Class != class {
@@ -266,9 +266,9 @@ func (t *trials) joint(class int, reasons []scheduling.Reason, c change) (change
 		}
 		if k := slices.IndexFunc(its, c.same); k >= 0 {
 			classes = append(classes, u.Class)
-			for _, e := range its[k].pods {
-				if !slices.ContainsFunc(joint.pods, func(have podEdit) bool { return have.class == e.class }) {
-					joint.pods = append(joint.pods, e)
+			for _, of := range its[k].classes {
+				if !slices.Contains(joint.classes, of) {
+					joint.classes = append(joint.classes, of)
 				}
 			}
 		}
@@ -298,7 +298,7 @@ func (t *trials) try(ctx context.Context, c change, classes []int) (fix Fix, kno
 	switch {
 	case c.prepare != nil:
 		fix = t.raised(ctx, c, waiting, classes)
-	case c.pods == nil:
+	case c.classes == nil:
 		fix, _ = t.verify(ctx, c, waiting, classes)
 	default:
 		narrow := t.edit(c, classes, false)
@@ -333,16 +333,15 @@ func (t *trials) raised(ctx context.Context, c change, waiting scheduling.Snapsh
 	return fix
 }
 
-// edit returns the change of pods as one of a snapshot. Its text says what it changes beside
+// edit returns the change of pods with the pods to change. Its text says what it changes beside
 // refused pods. These are the other pods of the same controllers, whose template the user changes,
 // or if wide is true, all pods of the classes. Of another class it changes all pods; the text names
 // the first.
 func (t *trials) edit(c change, classes []int, wide bool) change {
-	hows := map[types.NamespacedName]func(*corev1.Pod){}
 	more, what := 0, "placed pod"
-	for _, e := range c.pods {
+	for _, of := range c.classes {
 		at := slices.IndexFunc(t.refused, func(u scheduling.Unplaced) bool {
-			return t.p.Problem.Classes[u.Class] == e.class && slices.Contains(classes, u.Class)
+			return t.p.Problem.Classes[u.Class] == of && slices.Contains(classes, u.Class)
 		})
 		refused, controllers := map[types.NamespacedName]bool{}, map[string]bool{}
 		if at >= 0 {
@@ -353,7 +352,7 @@ func (t *trials) edit(c change, classes []int, wide bool) change {
 		} else {
 			what = "pod"
 		}
-		for i, pod := range e.class.Pods {
+		for i, pod := range of.Pods {
 			name := nameOf(pod)
 			if at >= 0 && !refused[name] && !wide && !controllers[controller(pod)] {
 				continue
@@ -361,7 +360,6 @@ func (t *trials) edit(c change, classes []int, wide bool) change {
 			if at >= 0 && !refused[name] || at < 0 && i > 0 {
 				more++
 			}
-			hows[name] = e.how
 			c.of.Pods = append(c.of.Pods, pod)
 		}
 	}
@@ -372,16 +370,6 @@ func (t *trials) edit(c change, classes []int, wide bool) change {
 	default:
 		c.text += fmt.Sprintf(" (also for %d %ss like it)", more, what)
 	}
-	c.shared = func(s scheduling.Snapshot) scheduling.Snapshot {
-		s.Pods = slices.Clone(s.Pods)
-		for i, pod := range s.Pods {
-			if how := hows[nameOf(pod)]; how != nil {
-				s.Pods[i] = pod.DeepCopy()
-				how(s.Pods[i])
-			}
-		}
-		return s
-	}
 	return c
 }
 
@@ -390,7 +378,7 @@ func (t *trials) edit(c change, classes []int, wide bool) change {
 // of the two adds. It has no text if a new plan does not help.
 func (t *trials) verify(ctx context.Context, c change, waiting scheduling.Snapshot, classes []int) (fix Fix, helps bool) {
 	t.spend(waiting, 0)
-	after, helped, _ := t.plan(ctx, c.shared(waiting), &t.p.options, t.left, classes, c.pods != nil)
+	after, helped, _ := t.plan(ctx, c.of.Apply(waiting), &t.p.options, t.left, classes, c.classes != nil)
 	if len(helped) == 0 {
 		return Fix{}, false
 	}
@@ -411,7 +399,7 @@ func (t *trials) verify(ctx context.Context, c change, waiting scheduling.Snapsh
 // the change does to other pods, in a fraction of the time. The whole search decides if the first
 // attempt adds more or does not decide who has a place.
 func (t *trials) anew(ctx context.Context, c change, classes []int, more binpack.Price) ([]int, binpack.Price) {
-	s, all := c.shared(t.p.Problem.Snapshot()), c.pods != nil
+	s, all := c.of.Apply(t.p.Problem.Snapshot()), c.classes != nil
 	quick := t.p.options
 	once := *quick.Scheduling
 	once.Attempts, quick.Scheduling = 1, &once

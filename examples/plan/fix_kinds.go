@@ -34,12 +34,6 @@ const (
 	PodAntiAffinity PodConstraint = "podAntiAffinity"
 )
 
-// podEdit is a change of the pods of one class.
-type podEdit struct {
-	class *scheduling.Class
-	how   func(*corev1.Pod)
-}
-
 func nameOf(p *corev1.Pod) types.NamespacedName {
 	return types.NamespacedName{Namespace: cmp.Or(p.Namespace, corev1.NamespaceDefault), Name: p.Name}
 }
@@ -138,12 +132,9 @@ func softer(c *scheduling.Class, whose string) []change {
 			continue
 		}
 		out = append(out, change{
-			of:   Fix{Kind: PreferOnly, Key: sp.TopologyKey, Constraint: TopologySpread, Index: i},
-			text: fmt.Sprintf("would fit if %sspread over %s were ScheduleAnyway", whose, sp.TopologyKey),
-			pods: []podEdit{{c, func(pod *corev1.Pod) {
-				it := &pod.Spec.TopologySpreadConstraints[i]
-				it.WhenUnsatisfiable, it.MinDomains = corev1.ScheduleAnyway, nil // an API server would refuse both together
-			}}},
+			of:      Fix{Kind: PreferOnly, Key: sp.TopologyKey, Constraint: TopologySpread, Index: i},
+			text:    fmt.Sprintf("would fit if %sspread over %s were ScheduleAnyway", whose, sp.TopologyKey),
+			classes: []*scheduling.Class{c},
 		})
 	}
 	for i, t := range antiTerms(c.Template) {
@@ -152,13 +143,9 @@ func softer(c *scheduling.Class, whose string) []change {
 	if a := c.Template.Spec.Affinity; a != nil && a.PodAffinity != nil {
 		for i, t := range a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution {
 			out = append(out, change{
-				of:   Fix{Kind: PreferOnly, Key: t.TopologyKey, Constraint: PodAffinity, Index: i},
-				text: fmt.Sprintf("would fit if %saffinity to %s by %s were preferred", whose, selector.TextOf(t.LabelSelector), t.TopologyKey),
-				pods: []podEdit{{c, func(pod *corev1.Pod) {
-					near := pod.Spec.Affinity.PodAffinity
-					near.RequiredDuringSchedulingIgnoredDuringExecution, near.PreferredDuringSchedulingIgnoredDuringExecution = preferred(
-						near.RequiredDuringSchedulingIgnoredDuringExecution, near.PreferredDuringSchedulingIgnoredDuringExecution, i)
-				}}},
+				of:      Fix{Kind: PreferOnly, Key: t.TopologyKey, Constraint: PodAffinity, Index: i},
+				text:    fmt.Sprintf("would fit if %saffinity to %s by %s were preferred", whose, selector.TextOf(t.LabelSelector), t.TopologyKey),
+				classes: []*scheduling.Class{c},
 			})
 		}
 	}
@@ -173,19 +160,10 @@ func preferAnti(c *scheduling.Class, i int, whose, key string) change {
 		to = "to " + selector.TextOf(terms[i].LabelSelector) + " "
 	}
 	return change{
-		of:   Fix{Kind: PreferOnly, Key: key, Constraint: PodAntiAffinity, Index: i},
-		text: fmt.Sprintf("would fit if %santi-affinity %sby %s were preferred", whose, to, key),
-		pods: []podEdit{{c, func(pod *corev1.Pod) {
-			away := pod.Spec.Affinity.PodAntiAffinity
-			away.RequiredDuringSchedulingIgnoredDuringExecution, away.PreferredDuringSchedulingIgnoredDuringExecution = preferred(
-				away.RequiredDuringSchedulingIgnoredDuringExecution, away.PreferredDuringSchedulingIgnoredDuringExecution, i)
-		}}},
+		of:      Fix{Kind: PreferOnly, Key: key, Constraint: PodAntiAffinity, Index: i},
+		text:    fmt.Sprintf("would fit if %santi-affinity %sby %s were preferred", whose, to, key),
+		classes: []*scheduling.Class{c},
 	}
-}
-
-// preferred moves a required term to the preferred terms.
-func preferred(hard []corev1.PodAffinityTerm, soft []corev1.WeightedPodAffinityTerm, i int) ([]corev1.PodAffinityTerm, []corev1.WeightedPodAffinityTerm) {
-	return slices.Delete(slices.Clone(hard), i, i+1), append(slices.Clone(soft), corev1.WeightedPodAffinityTerm{Weight: 100, PodAffinityTerm: hard[i]})
 }
 
 func antiTerms(pod *corev1.Pod) []corev1.PodAffinityTerm {
@@ -218,25 +196,13 @@ func suit(c *scheduling.Class, pool *scheduling.PoolState, key string) []change 
 			out = append(out, change{
 				of:   Fix{Kind: LabelPool, Pool: pool.Name, Key: key, Value: values[0]},
 				text: fmt.Sprintf("would fit if pool %q had the label %s=%s", pool.Name, key, values[0]),
-				shared: func(s scheduling.Snapshot) scheduling.Snapshot {
-					return editPool(s, pool, func(p *scheduling.Pool) {
-						p.Labels = maps.Clone(p.Labels)
-						if p.Labels == nil {
-							p.Labels = map[string]string{}
-						}
-						p.Labels[key] = values[0]
-						if set, err := p.Requirements.Without(requirements.KeysOf(key)).Intersect(requirements.FromLabels(map[string]string{key: values[0]})); err == nil {
-							p.Requirements = set
-						}
-					})
-				},
 			})
 		}
 	}
 	return append(out, change{
-		of:   Fix{Kind: DropSelector, Pool: pool.Name, Key: key},
-		text: fmt.Sprintf("would fit if it did not require %s", key),
-		pods: []podEdit{{c, func(pod *corev1.Pod) { forget(&pod.Spec, key) }}},
+		of:      Fix{Kind: DropSelector, Pool: pool.Name, Key: key},
+		text:    fmt.Sprintf("would fit if it did not require %s", key),
+		classes: []*scheduling.Class{c},
 	})
 }
 
@@ -252,41 +218,15 @@ func ownLabel(key string) bool {
 		!slices.ContainsFunc(agents, func(theirs string) bool { return domain == theirs || strings.HasSuffix(domain, "."+theirs) })
 }
 
-// forget removes the label from the pod's requirements of nodes. A term that requires nothing else
-// is removed with it, because an empty term matches no node; without terms there is no requirement.
-func forget(spec *corev1.PodSpec, key string) {
-	is := func(k string) bool { return requirements.AgentAliases().Key(k) == key }
-	maps.DeleteFunc(spec.NodeSelector, func(k, _ string) bool { return is(k) })
-	if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil || spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
-		return
-	}
-	required := spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
-	var kept []corev1.NodeSelectorTerm
-	for _, t := range required.NodeSelectorTerms {
-		had := len(t.MatchExpressions)
-		t.MatchExpressions = slices.DeleteFunc(t.MatchExpressions, func(e corev1.NodeSelectorRequirement) bool { return is(e.Key) })
-		if left := len(t.MatchExpressions); left == had || left+len(t.MatchFields) > 0 {
-			kept = append(kept, t)
-		}
-	}
-	if len(kept) == 0 && len(required.NodeSelectorTerms) > 0 {
-		spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution = nil
-		return
-	}
-	required.NodeSelectorTerms = kept
-}
-
 func tolerate(c *scheduling.Class, pool *scheduling.PoolState) change {
 	var texts []string
-	var add []corev1.Toleration
 	for _, t := range pool.Taints {
-		add = append(add, corev1.Toleration{Key: t.Key, Operator: corev1.TolerationOpEqual, Value: t.Value, Effect: t.Effect})
 		texts = append(texts, t.ToString())
 	}
 	return change{
-		of:   Fix{Kind: TolerateTaints, Pool: pool.Name},
-		text: fmt.Sprintf("would fit if it tolerated %s of pool %q", joined(texts), pool.Name),
-		pods: []podEdit{{c, func(pod *corev1.Pod) { pod.Spec.Tolerations = append(pod.Spec.Tolerations, add...) }}},
+		of:      Fix{Kind: TolerateTaints, Pool: pool.Name},
+		text:    fmt.Sprintf("would fit if it tolerated %s of pool %q", joined(texts), pool.Name),
+		classes: []*scheduling.Class{c},
 	}
 }
 
@@ -297,7 +237,6 @@ func widen(pool *scheduling.PoolState, name string) (change, bool) {
 	if at < 0 {
 		return change{}, false
 	}
-	var b requirements.Builder
 	var texts []string
 	allow := map[string][]string{}
 	for r := range pool.Requirements.All() {
@@ -308,12 +247,9 @@ func widen(pool *scheduling.PoolState, name string) (change, bool) {
 				return change{}, false
 			}
 			texts, allow[r.Key()] = append(texts, fmt.Sprintf("%s %s", r.Key(), joined(values))), values
-			r = r.Union(have.Get(r.Key()))
 		}
-		b.Add(r)
 	}
-	set, err := b.Set()
-	if err != nil || len(texts) == 0 {
+	if len(texts) == 0 {
 		return change{}, false
 	}
 	allowed, like := joined(texts), ""
@@ -323,20 +259,7 @@ func widen(pool *scheduling.PoolState, name string) (change, bool) {
 	return change{
 		of:   Fix{Kind: AllowType, Pool: pool.Name, Value: name, Allow: allow},
 		text: fmt.Sprintf("would fit if pool %q allowed %s%s", pool.Name, allowed, like),
-		shared: func(s scheduling.Snapshot) scheduling.Snapshot {
-			return editPool(s, pool, func(p *scheduling.Pool) { p.Requirements = set })
-		},
 	}, true
-}
-
-func editPool(s scheduling.Snapshot, pool *scheduling.PoolState, how func(*scheduling.Pool)) scheduling.Snapshot {
-	s.Pools = slices.Clone(s.Pools)
-	for i := range s.Pools {
-		if s.Pools[i].Name == pool.Name && s.Pools[i].Kind == pool.Kind {
-			how(&s.Pools[i])
-		}
-	}
-	return s
 }
 
 // shrink lowers the requests to what the nearest type has, unless one would become zero.
@@ -354,22 +277,9 @@ func shrink(c *scheduling.Class, r scheduling.Reason) (change, bool) {
 		texts = append(texts, fmt.Sprintf("%s %s", resources.Humane(name, most), name))
 	}
 	return change{
-		of:   Fix{Kind: RequestLess, Pool: r.Pool, Value: r.Nearest.Type, Requests: lower},
-		text: fmt.Sprintf("would fit if it requested no more than %s, as %s has", joined(texts), r.Nearest.Type),
-		pods: []podEdit{{c, func(pod *corev1.Pod) {
-			if len(pod.Spec.Containers) != 1 || len(pod.Spec.InitContainers) > 0 {
-				return // which of several containers should shrink is for the user to decide
-			}
-			res := &pod.Spec.Containers[0].Resources
-			for name, q := range lower {
-				if _, ok := res.Requests[name]; ok {
-					res.Requests[name] = q
-				}
-				if _, ok := res.Limits[name]; ok {
-					res.Limits[name] = q
-				}
-			}
-		}}},
+		of:      Fix{Kind: RequestLess, Pool: r.Pool, Value: r.Nearest.Type, Requests: lower},
+		text:    fmt.Sprintf("would fit if it requested no more than %s, as %s has", joined(texts), r.Nearest.Type),
+		classes: []*scheduling.Class{c},
 	}, true
 }
 
@@ -377,23 +287,18 @@ func shrink(c *scheduling.Class, r scheduling.Reason) (change, bool) {
 // the plan before it bought, if there is one.
 func raise(p *Plan, s scheduling.Snapshot, after *Plan, pool *scheduling.PoolState, r scheduling.Reason) (change, bool) {
 	name := corev1.ResourceName(r.Resource)
-	unlimited := maps.Clone(pool.Limits)
-	delete(unlimited, name)
-	with := func(limits corev1.ResourceList) func(scheduling.Snapshot) scheduling.Snapshot {
-		return func(s scheduling.Snapshot) scheduling.Snapshot {
-			return editPool(s, pool, func(pool *scheduling.Pool) { pool.Limits = limits })
-		}
-	}
-	free, err := Unproved(context.Background(), with(unlimited)(s), &p.options)
+	unlimited := editPool(s, pool.Name, func(pool *scheduling.Pool) {
+		pool.Limits = maps.Clone(pool.Limits)
+		delete(pool.Limits, name)
+	})
+	free, err := Unproved(context.Background(), unlimited, &p.options)
 	if err != nil {
 		return change{}, false
 	}
 	need := resources.Capacity(name, pool.Limits[name]) - left(pool, name) + bought(after, pool, name) + bought(free, pool, name)
-	limits := maps.Clone(pool.Limits)
-	limits[name] = resources.Quantity(name, need)
 	text := fmt.Sprintf("would fit if pool %q had a limit of %s", pool.Name, amount(name, need))
 	of := Fix{Kind: RaiseLimit, Pool: pool.Name, Key: r.Resource, Value: resources.Humane(name, need)}
-	return change{of: of, text: text, shared: with(limits)}, true
+	return change{of: of, text: text}, true
 }
 
 // amount is a quantity of a resource in words.
@@ -434,19 +339,7 @@ func left(pool *scheduling.PoolState, name corev1.ResourceName) int64 {
 // needs.
 func raiseQuota(p *Plan, s scheduling.Snapshot, after *Plan, r scheduling.Reason) (change, bool) {
 	name := corev1.ResourceName(r.Resource)
-	with := func(edit func(corev1.ResourceList)) func(scheduling.Snapshot) scheduling.Snapshot {
-		return func(s scheduling.Snapshot) scheduling.Snapshot {
-			s.Quotas = slices.Clone(s.Quotas)
-			for i := range s.Quotas {
-				if q := &s.Quotas[i]; q.Name == r.Quota {
-					q.Limits = maps.Clone(q.Limits)
-					edit(q.Limits)
-				}
-			}
-			return s
-		}
-	}
-	free, err := Unproved(context.Background(), with(func(l corev1.ResourceList) { delete(l, name) })(s), &p.options)
+	free, err := Unproved(context.Background(), editQuota(s, r.Quota, func(l corev1.ResourceList) { delete(l, name) }), &p.options)
 	at := slices.IndexFunc(p.Problem.Budgets, func(b capacityquota.Budget) bool { return b.Quota == r.Quota && b.Resource == name })
 	of := slices.IndexFunc(s.Quotas, func(q capacityquota.Quota) bool { return q.Name == r.Quota })
 	if err != nil || at < 0 || of < 0 {
@@ -455,9 +348,8 @@ func raiseQuota(p *Plan, s scheduling.Snapshot, after *Plan, r scheduling.Reason
 	b := &p.Problem.Budgets[at]
 	need := b.Max - b.Left + b.Over + counted(after, &s.Quotas[of], name) + counted(free, &s.Quotas[of], name)
 	return change{
-		of:     Fix{Kind: RaiseQuota, Quota: r.Quota, Key: r.Resource, Value: resources.Humane(name, need)},
-		text:   fmt.Sprintf("would fit if quota %q had a limit of %s", r.Quota, amount(name, need)),
-		shared: with(func(l corev1.ResourceList) { l[name] = resources.Quantity(name, need) }),
+		of:   Fix{Kind: RaiseQuota, Quota: r.Quota, Key: r.Resource, Value: resources.Humane(name, need)},
+		text: fmt.Sprintf("would fit if quota %q had a limit of %s", r.Quota, amount(name, need)),
 	}, true
 }
 

@@ -53,7 +53,7 @@ type options struct {
 	given       map[string]bool // the flags that are set
 }
 
-func policies() []string { return []string{"karpenter", "balanced", "default"} }
+func policies() []string { return []string{"karpenter", "balanced", "default", "payback"} }
 
 func command(stdin io.Reader) *cobra.Command {
 	var o options
@@ -92,7 +92,7 @@ Exit codes: 0 done, 1 failed, 2 bad usage or input, 4 with --max-above-bound: mo
 	f.Var((*moment)(&o.from), "from", "when recordings of kwokctl began, such as 2026-01-15T08:00:00Z, because they do not say; by default 1970")
 	f.DurationVar(&o.step, "step", time.Minute, "how often to sample the logs")
 	f.Var((*moment)(&o.until), "until", "when logs end, such as 2026-01-15T12:00:00Z; by default at the end of the --step in which their last line is, or one later if a pod or node changed in it")
-	f.StringVar(&o.policy, "policy", "karpenter", "what consolidation is worth: karpenter (any saving, unless a pool asks for Balanced), balanced, or default (more than a cent for each eviction, within the time since a pod last came or left, two hours to a day)")
+	f.StringVar(&o.policy, "policy", "karpenter", "what consolidation is worth: karpenter (any saving, unless a pool asks for Balanced), balanced, or default (more than a cent for each eviction, within the time since a pod last came or left, two hours to a day; payback is the same)")
 	f.DurationVar(&o.startup, "startup", time.Minute, "how long our policy pays for both a node and its replacement")
 	f.Float64Var(&o.aboveBound, "max-above-bound", -1, "exit with 4 if the bill is more than this many percent above the bound for policies that know only the present")
 	f.IntVar(&o.top, "top", 10, "how many decisions are planned again and shown")

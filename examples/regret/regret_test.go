@@ -36,6 +36,15 @@ func TestSample(t *testing.T) {
 	}
 }
 
+// Payback is another name of the policy default, as in consolidate.
+func TestPaybackIsDefault(t *testing.T) {
+	want, errs, code := run(t, "", "--policy", "default", "--top", "0")
+	require.Equal(t, inputs.ExitOK, code, errs)
+	out, errs, code := run(t, "", "--policy", "payback", "--top", "0")
+	require.Equal(t, inputs.ExitOK, code, errs)
+	assert.Equal(t, want, out)
+}
+
 // Whoever adds up a bill by hand must know how long the last moment counts.
 func TestHelpSaysHowLongTheLastMomentCounts(t *testing.T) {
 	out, errs, code := run(t, "", "--help")

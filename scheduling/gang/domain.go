@@ -338,6 +338,12 @@ type descent struct {
 	by      method
 	left    int // drafts that may still be made
 	found   *attempt
+	spares  bool // found is whole already, and a plan of more pods is wanted
+}
+
+// ends reports whether nothing more is wanted.
+func (d *descent) ends() bool {
+	return d.found != nil && !(d.spares && slices.ContainsFunc(d.groups, func(g int) bool { return d.found.placed[g] < len(d.admission.groups[g].pods) }))
 }
 
 // descend tries the choices of the groups from position n on. before is the position of the
@@ -354,7 +360,7 @@ func (d *descent) descend(n, before int) error {
 		}
 		d.trials[d.by] -= 1 + next.work/trialWork
 		d.left -= next.work / trialWork
-		if next.who != needed && d.holds(next) {
+		if next.who != needed && d.holds(next) && (!d.spares || d.valueOf(next).compare(d.valueOf(d.found)) > 0) {
 			d.found = next
 		}
 		return nil
@@ -364,7 +370,7 @@ func (d *descent) descend(n, before int) error {
 	if n > 0 && kind == d.admission.groups[d.groups[n-1]].kind { // two of one kind may change places
 		from = before
 	}
-	for i := from; i < len(d.choices[n]) && d.found == nil && d.left >= 0; i++ {
+	for i := from; i < len(d.choices[n]) && !d.ends() && d.left >= 0; i++ {
 		d.in[g] = d.choices[n][i]
 		fits := d.fits(g)
 		if fits && len(d.groups) > 1 {

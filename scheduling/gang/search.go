@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+
+	"github.com/joinery-sdk/joinery/scheduling"
 )
 
 const (
@@ -293,14 +295,49 @@ func (a *admission) value(set []bool) value {
 // priority at which they differ it has more groups, more pods that they need, or more other pods.
 // If they do not differ, its price is lower.
 func (a *admission) better(next, at *attempt) bool {
-	of := func(x *attempt) value {
-		out := a.value(x.set)
-		for priority, n := range x.pods {
-			w := out[priority]
-			w.pods = n
-			out[priority] = w
-		}
-		return out
+	return cmp.Or(a.valueOf(next).compare(a.valueOf(at)), cmp.Compare(at.price, next.price)) > 0
+}
+
+// valueOf returns the value of an attempt with whole groups, with the other pods that it places.
+func (a *admission) valueOf(x *attempt) value {
+	out := a.value(x.set)
+	for priority, n := range x.pods {
+		w := out[priority]
+		w.pods = n
+		out[priority] = w
 	}
-	return cmp.Or(of(next).compare(of(at)), cmp.Compare(at.price, next.price)) > 0
+	return out
+}
+
+// withSpares returns a plan with the groups of a plan in other domains if it finds one that places
+// more pods. Other searches end with the first domains that hold what the groups need. The reasons
+// are those of groups that wait.
+func (a *admission) withSpares(at *attempt, reasons []*scheduling.Reason) (*attempt, error) {
+	d := &descent{admission: a, set: at.set, in: make(domains, len(a.groups)), found: at, spares: true, left: (max(0, a.trials[byDraft]) + 3) / 4}
+	for g := range a.groups {
+		if group := &a.groups[g]; at.set[g] && group.Key != "" && at.placed[g] < len(group.pods) {
+			if choices, _ := a.choices(g); len(choices) > 0 {
+				d.groups, d.choices = append(d.groups, g), append(d.choices, choices)
+			}
+		}
+	}
+	if len(d.groups) == 0 {
+		return at, nil
+	}
+	complete := a.complete
+	err := d.descend(0, 0)
+	if a.complete = complete; err != nil || d.found == at {
+		return at, err
+	}
+	t := d.found.trial
+	t.by = byPlan
+	problem, err := a.compile(t, reasons)
+	if err != nil {
+		return nil, err
+	}
+	next, err := a.solve(t, problem)
+	if err != nil || !a.holds(next) || a.valueOf(next).compare(a.valueOf(at)) <= 0 {
+		return at, err
+	}
+	return next, nil
 }

@@ -44,7 +44,8 @@ type Solution struct {
 // If all groups fit, Solve plans once. Otherwise it searches with drafts for the best set of
 // groups, and for domains that hold a set if the planner's own choice does not. There are at most
 // 64 drafts of sets and 512 of domains, fewer with many pods. For at most 64 pods it also searches
-// more thoroughly for places, at most 32 times.
+// more thoroughly for places, at most 32 times. If a placed group has pods beyond its need without
+// a place, it looks for domains that hold more of them with the drafts that remain.
 //
 // A set is never planned if it needs more than limits, stock and free nodes can give, over all
 // domains or in the domain that a group needs. The pods that a set of groups needs are first
@@ -82,6 +83,9 @@ func Solve(ctx context.Context, s scheduling.Snapshot, o *scheduling.Options, gr
 			return nil, err
 		}
 		if a.holds(at) {
+			if at, err = a.withSpares(at, a.reasons); err != nil {
+				return nil, err
+			}
 			return &Solution{at.problem, at.result, true}, nil
 		}
 	}
@@ -195,7 +199,7 @@ func (a *admission) compile(t trial, reasons []*scheduling.Reason) (*scheduling.
 			case !t.set[g]:
 				return required, cmp.Or(reasons[g], leftOut)
 			case t.who == noSpares && !a.needed[name] && a.groups[g].need > 0 && priorityOf(pod) <= t.spares:
-				return required, &scheduling.Reason{Stage: scheduling.StageGroup, Detail: fmt.Sprintf("group %s already has the pods that it needs; with this one, some of them would have no place", a.groups[g].Name)}
+				return required, &scheduling.Reason{Stage: scheduling.StageGroup, Detail: fmt.Sprintf("group %s already has the pods that it needs; no plan was found that places its other pods, too, and keeps all groups whole", a.groups[g].Name)}
 			case a.groups[g].Values > 1 && a.groups[g].Key != corev1.LabelHostname:
 				return required.Intersect(requirements.AnyOf(requirements.MustOf(requirements.Exists(a.groups[g].Key)))), nil
 			}
@@ -312,7 +316,7 @@ func (a *admission) conclude(draft *attempt) (*attempt, error) {
 		}
 		broken := a.broken(at)
 		if len(broken) == 0 {
-			return at, nil
+			return a.withSpares(at, reasons)
 		}
 		if t.in == nil {
 			t.in = a.domainsOf(draft)

@@ -1,0 +1,167 @@
+package plan
+
+import (
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling"
+)
+
+// Apply returns the snapshot with the change made. The planner tries a fix with this method, too. It
+// modifies neither s nor its objects: what changes is copied. Pools, quotas and pods are found by
+// their names; those that s does not have are left out. A fix without a Kind changes nothing.
+func (f *Fix) Apply(s scheduling.Snapshot) scheduling.Snapshot {
+	var taints []corev1.Taint
+	s = editPool(s, f.Pool, func(p *scheduling.Pool) {
+		taints = append(taints, p.Taints...)
+		f.applyToPool(p)
+	})
+	if f.Kind == RaiseQuota {
+		s = editQuota(s, f.Quota, func(l corev1.ResourceList) { setQuantity(l, corev1.ResourceName(f.Key), f.Value) })
+	}
+	if len(f.Pods) == 0 {
+		return s
+	}
+	change := map[types.NamespacedName]bool{}
+	for _, pod := range f.Pods {
+		change[nameOf(pod)] = true
+	}
+	s.Pods = slices.Clone(s.Pods)
+	for i, pod := range s.Pods {
+		if change[nameOf(pod)] {
+			s.Pods[i] = pod.DeepCopy()
+			f.applyToPod(&s.Pods[i].Spec, taints)
+		}
+	}
+	return s
+}
+
+func (f *Fix) applyToPool(p *scheduling.Pool) {
+	switch f.Kind {
+	case AllowType:
+		var b requirements.Builder
+		for r := range p.Requirements.All() {
+			if values := f.Allow[r.Key()]; len(values) > 0 {
+				r = r.Union(requirements.In(r.Key(), values...))
+			}
+			b.Add(r)
+		}
+		if wider, err := b.Set(); err == nil {
+			p.Requirements = wider
+		}
+	case LabelPool:
+		p.Labels = maps.Clone(p.Labels)
+		if p.Labels == nil {
+			p.Labels = map[string]string{}
+		}
+		p.Labels[f.Key] = f.Value
+		if labelled, err := p.Requirements.Without(requirements.KeysOf(f.Key)).Intersect(requirements.FromLabels(map[string]string{f.Key: f.Value})); err == nil {
+			p.Requirements = labelled
+		}
+	case RaiseLimit:
+		p.Limits = maps.Clone(p.Limits)
+		setQuantity(p.Limits, corev1.ResourceName(f.Key), f.Value)
+	case TolerateTaints, RaiseQuota, RequestLess, DropSelector, PreferOnly: // no change of a pool
+	}
+}
+
+// setQuantity replaces the quantity of a listed resource.
+func setQuantity(list corev1.ResourceList, name corev1.ResourceName, value string) {
+	if q, err := resource.ParseQuantity(value); err == nil {
+		replace(list, name, q)
+	}
+}
+
+func replace(list corev1.ResourceList, name corev1.ResourceName, q resource.Quantity) {
+	if _, ok := list[name]; ok {
+		list[name] = q
+	}
+}
+
+func (f *Fix) applyToPod(spec *corev1.PodSpec, taints []corev1.Taint) {
+	switch f.Kind {
+	case TolerateTaints:
+		for _, t := range taints {
+			spec.Tolerations = append(spec.Tolerations, corev1.Toleration{Key: t.Key, Operator: corev1.TolerationOpEqual, Value: t.Value, Effect: t.Effect})
+		}
+	case RequestLess:
+		if len(spec.Containers) != 1 || len(spec.InitContainers) > 0 {
+			return // which of several containers should shrink is for the user to decide
+		}
+		for name, q := range f.Requests {
+			replace(spec.Containers[0].Resources.Requests, name, q)
+			replace(spec.Containers[0].Resources.Limits, name, q)
+		}
+	case DropSelector:
+		forget(spec, f.Key)
+	case PreferOnly:
+		switch a := spec.Affinity; {
+		case f.Constraint == TopologySpread && f.Index < len(spec.TopologySpreadConstraints):
+			it := &spec.TopologySpreadConstraints[f.Index]
+			it.WhenUnsatisfiable, it.MinDomains = corev1.ScheduleAnyway, nil // an API server would refuse both together
+		case f.Constraint == PodAffinity && a != nil && a.PodAffinity != nil:
+			prefer(&a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution, &a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution, f.Index)
+		case f.Constraint == PodAntiAffinity && a != nil && a.PodAntiAffinity != nil:
+			prefer(&a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution, &a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution, f.Index)
+		}
+	case AllowType, LabelPool, RaiseLimit, RaiseQuota: // no change of pods
+	}
+}
+
+// prefer moves a required term to the preferred terms.
+func prefer(hard *[]corev1.PodAffinityTerm, soft *[]corev1.WeightedPodAffinityTerm, i int) {
+	if i < len(*hard) {
+		*soft = append(*soft, corev1.WeightedPodAffinityTerm{Weight: 100, PodAffinityTerm: (*hard)[i]})
+		*hard = slices.Delete(*hard, i, i+1)
+	}
+}
+
+// forget removes the label from the pod's requirements of nodes. A term that requires nothing else
+// is removed with it, because an empty term matches no node; without terms there is no requirement.
+func forget(spec *corev1.PodSpec, key string) {
+	is := func(k string) bool { return requirements.AgentAliases().Key(k) == key }
+	maps.DeleteFunc(spec.NodeSelector, func(k, _ string) bool { return is(k) })
+	if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil || spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		return
+	}
+	required := spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+	var kept []corev1.NodeSelectorTerm
+	for _, t := range required.NodeSelectorTerms {
+		had := len(t.MatchExpressions)
+		t.MatchExpressions = slices.DeleteFunc(t.MatchExpressions, func(e corev1.NodeSelectorRequirement) bool { return is(e.Key) })
+		if left := len(t.MatchExpressions); left == had || left+len(t.MatchFields) > 0 {
+			kept = append(kept, t)
+		}
+	}
+	if len(kept) == 0 && len(required.NodeSelectorTerms) > 0 {
+		spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution = nil
+		return
+	}
+	required.NodeSelectorTerms = kept
+}
+
+func editPool(s scheduling.Snapshot, name string, how func(*scheduling.Pool)) scheduling.Snapshot {
+	s.Pools = slices.Clone(s.Pools)
+	for i := range s.Pools {
+		if s.Pools[i].Name == name {
+			how(&s.Pools[i])
+		}
+	}
+	return s
+}
+
+func editQuota(s scheduling.Snapshot, name string, how func(corev1.ResourceList)) scheduling.Snapshot {
+	s.Quotas = slices.Clone(s.Quotas)
+	for i := range s.Quotas {
+		if q := &s.Quotas[i]; q.Name == name {
+			q.Limits = maps.Clone(q.Limits)
+			how(q.Limits)
+		}
+	}
+	return s
+}
