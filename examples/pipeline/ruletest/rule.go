@@ -11,8 +11,10 @@
 // A failed demand says where the pods are instead, and what moved them. It names one of the
 // following:
 //
-//   - constraints of the pods themselves that contradict the rule
-//   - each constraint, pool weight, limit or taint without which the rule would hold
+//   - constraints of the pods themselves that contradict landsOn
+//   - each constraint of a pending pod, each requirement, weight, limit or taint of a pool, and each
+//     quota without which the rule would hold; in a large cluster, the first 48 of them are tried,
+//     beginning with the pods that break the rule, and those of pods outside the rule come last
 //   - if there is none, what stops the pods when they are forced to keep the rule, or what that
 //     costs at most
 //
