@@ -34,7 +34,8 @@ type inquiry struct {
 	removed  map[string]bool // constraints of pods that were left out
 	tries    int             // plans made again, of most
 	most     int
-	cut      bool // some were not made
+	cut      bool  // some were not made
+	forcing  edits // what the pods are forced to in all further plans
 	out      []string
 	fix      plan.Fix
 	// cheapest is the least cost found for the pods without one thing, and that thing.
@@ -47,7 +48,7 @@ type inquiry struct {
 // each setting of the pools without which the rule holds; all that the pods require against the
 // rule; the result of forcing the pods to keep the rule.
 func (p *Plan) movedBy(r *Rule, breaches []Breach) (by []string, fix plan.Fix) {
-	q := inquiry{plan: p, rule: r, subjects: r.choose(p.members), placed: map[string]bool{}, removed: map[string]bool{}, most: maxTries}
+	q := inquiry{plan: p, rule: r, subjects: r.choose(p.members), placed: map[string]bool{}, most: maxTries}
 	for _, m := range p.members {
 		q.placed[m.name] = m.site != nil
 	}
@@ -159,12 +160,13 @@ func (q *inquiry) givenUp() {
 // loosen removes one thing at a time and names those without which the rule holds. What the broken
 // pods and the pools state comes first, because the number of plans is limited.
 func (q *inquiry) loosen() {
+	q.removed = map[string]bool{}
 	q.constraints(q.broken, q.subjects, false)
 	options := q.plan.packed.Problem.Options()
 	for i, c := range options.Constraints {
 		o := *options
 		o.Constraints = without(o.Constraints, i)
-		q.blame(constraintName(c), q.plan.packed.Problem.Snapshot, &o)
+		q.blame(constraintName(c), q.edited(nil), &o)
 	}
 	q.quotas()
 	pools := q.plan.packed.Problem.Snapshot().Pools
@@ -225,7 +227,7 @@ func (q *inquiry) constraints(list, group []member, named bool) {
 func (q *inquiry) quotas() {
 	for i, quota := range q.plan.packed.Problem.Snapshot().Quotas {
 		q.blame(fmt.Sprintf("quota %q", quota.Name), func() scheduling.Snapshot {
-			s := q.plan.packed.Problem.Snapshot()
+			s := q.edited(nil)()
 			s.Quotas = without(s.Quotas, i)
 			return s
 		}, nil)
@@ -241,8 +243,13 @@ func (q *inquiry) blame(what string, s func() scheduling.Snapshot, options *sche
 	if q.rule.Refused == nil && q.loses(after) { // a pod without a place breaks no rule
 		return
 	}
-	if len(after.breaches(q.rule)) == 0 {
+	switch {
+	case len(after.breaches(q.rule)) > 0:
+	case q.forcing == nil:
 		q.say("%s: without it the rule holds%s", what, q.difference(after))
+		return
+	case q.judge(way{}, after).kept():
+		q.say("%s: without it the rule can be kept%s, but no manifest asks for it", what, q.difference(after))
 		return
 	}
 	if q.rule.AtMostPerHour == nil {
@@ -312,7 +319,7 @@ func (q *inquiry) edited(pods edits) func() scheduling.Snapshot {
 		s := q.plan.packed.Problem.Snapshot()
 		s.Pods = slices.Clone(s.Pods)
 		for i, pod := range s.Pods {
-			if list := pods[pod]; list != nil {
+			if list := slices.Concat(pods[pod], q.forcing[pod]); list != nil {
 				c := *pod
 				for _, edit := range list {
 					edit(&c)
@@ -338,7 +345,7 @@ func (q *inquiry) withoutConstraint(group []member, text string) func() scheduli
 
 func (q *inquiry) withPool(i int, how func(*scheduling.Pool)) func() scheduling.Snapshot {
 	return func() scheduling.Snapshot {
-		s := q.plan.packed.Problem.Snapshot()
+		s := q.edited(nil)()
 		s.Pools = slices.Clone(s.Pools)
 		how(&s.Pools[i])
 		return s

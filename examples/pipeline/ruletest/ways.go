@@ -47,7 +47,7 @@ func (q *inquiry) breaks(part func(*Rule)) bool {
 
 // trial is a plan in which the pods are forced to keep the rule in one way.
 type trial struct {
-	text  string
+	way
 	after *Plan
 	// refused counts pods of the rule and lost counts other pods that have no place. broken counts
 	// the ways in which the plan still breaks the rule, except for its price.
@@ -71,7 +71,7 @@ func (q *inquiry) tryWays() {
 		if after == nil {
 			break
 		}
-		t := q.judge(w.text, after)
+		t := q.judge(w, after)
 		if tried++; best == nil || t.compare(best) < 0 {
 			best = t
 		}
@@ -84,8 +84,8 @@ func (q *inquiry) tryWays() {
 	}
 }
 
-func (q *inquiry) judge(text string, after *Plan) *trial {
-	t := &trial{text: text, after: after}
+func (q *inquiry) judge(w way, after *Plan) *trial {
+	t := &trial{way: w, after: after}
 	mine := map[string]bool{}
 	for _, m := range q.subjects {
 		mine[m.name] = true
@@ -124,7 +124,10 @@ func (q *inquiry) outcome(t *trial, tried int) {
 	}
 	switch {
 	case t.refused > 0:
-		q.refusals(t.after, how, others)
+		q.forcing, q.tries, q.most = t.pods, 0, maxTries
+		if q.loosen(); len(q.out) == 0 {
+			q.refusals(t.after, how, others)
+		}
 	case t.broken > 0 && t.text == "":
 		q.say(noSingle)
 	case t.broken > 0:
