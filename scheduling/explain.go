@@ -14,6 +14,7 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling/internal/exclusion"
 	"github.com/joinery-sdk/joinery/scheduling/internal/nodefeature"
 	"github.com/joinery-sdk/joinery/scheduling/internal/spelling"
 	"github.com/joinery-sdk/joinery/scheduling/internal/taints"
@@ -228,42 +229,26 @@ func (p *Problem) outside(c *Class, pool *PoolState) (near *Nearest, unsold stri
 		price     float64
 	}
 	var best find
-	required := p.inUse(c)
-	keys := required.Keys()
+	required, registered := p.inUse(c), pool.Registered(pool.Set)
+	asked := required.Keys().Union(pool.Set.Keys())
 	for i := range pool.Types {
 		typ := &pool.Types[i]
 		price, ok := typ.LeastPrice(requirements.Set{})
 		if short, _ := p.shortage(c, pool.table[i].allocatable); short != nil {
 			continue
 		}
-		var by, own []string
-		for r := range pool.Set.All() {
-			if !typ.Requirements.Get(r.Key()).Overlaps(r) {
-				by = append(by, r.String())
-			}
-		}
-		f := find{pool: len(by), price: price}
-		node, err := pool.Set.Without(typ.Requirements.Keys()).Intersect(typ.Requirements)
-		if err != nil {
-			continue
-		}
-		decides := func(k string) bool {
-			return slices.ContainsFunc(typ.Offerings, func(o instancetypes.Offering) bool { return o.Requirements.Has(k) })
-		}
-		for _, e := range fewestConflicts(required, node, requirements.KeysOf(slices.DeleteFunc(slices.Collect(keys.All()), func(k string) bool { return !decides(k) })...)) {
-			by, own = append(by, "the pod's "+e.Left.String()), append(own, e.Key)
-		}
-		f.pod = len(by) - f.pool
+		by, excluded := exclusion.Of(required, pool.Set, registered, typ.Requirements, exclusion.Offerings(typ, asked, ok))
 		switch {
-		case !ok && len(by) == 0 && unsold == "":
+		case !ok && !excluded && unsold == "":
 			unsold = typ.Name
 			continue
-		case !ok:
+		case !ok || !excluded: // it has no room beside its daemons, if it is for sale
 			continue
-		case len(by) == 0: // a combination excludes it, such as a zone that has it as spot only
-			by = []string{"its offerings, because none has all the labels"}
 		}
-		f.near = Nearest{Type: typ.Name, ShutOutBy: strings.Join(by, " and "), PodKeys: own}
+		f := find{Nearest{Type: typ.Name, ShutOutBy: by.String()}, len(by.Pod), len(by.Pool), price}
+		for _, r := range by.Pod {
+			f.near.PodKeys = append(f.near.PodKeys, r.Key())
+		}
 		order := cmp.Or(cmp.Compare(f.pod, best.pod), cmp.Compare(f.pool, best.pool), cmp.Compare(price, best.price),
 			strings.Compare(typ.Name, best.near.Type))
 		if order < 0 || best.near.Type == "" {
@@ -276,12 +261,16 @@ func (p *Problem) outside(c *Class, pool *PoolState) (near *Nearest, unsold stri
 	return &best.near, unsold
 }
 
-// fewestConflicts returns the conflicts of the alternative that has the fewest, but at least one.
-// Keys in open may have any value.
+// fewestConflicts returns the conflicts of the alternative that has the fewest. Keys in open may
+// have any value.
 func fewestConflicts(required requirements.Alternatives, node requirements.Set, open requirements.Keys) []*requirements.ConflictError {
 	var best []*requirements.ConflictError
 	for alt := range required.All() {
-		if conflicts := alt.Conflicts(node, open); len(conflicts) > 0 && (best == nil || len(conflicts) < len(best)) {
+		conflicts := alt.Conflicts(node, open)
+		if len(conflicts) == 0 {
+			return nil
+		}
+		if best == nil || len(conflicts) < len(best) {
 			best = conflicts
 		}
 	}
@@ -325,6 +314,10 @@ func (p *Problem) explainLabels(c *Class, pool *PoolState, n census) Reason {
 			return unavailable
 		}
 		out.Detail = "no single type has all the labels that it requires: " + p.inUse(c).String()
+		if near := n.outside; near != nil {
+			out.Detail += fmt.Sprintf("; %s would fit, but is excluded by %s", near.Type, near.ShutOutBy)
+			out.Key = strings.Join(near.PodKeys[:min(1, len(near.PodKeys))], "")
+		}
 		return out
 	}
 	out.Key = conflict.Key
@@ -337,12 +330,12 @@ func (p *Problem) explainLabels(c *Class, pool *PoolState, n census) Reason {
 		out.Detail = fmt.Sprintf("it needs the node feature %s, which the newest node of the pool, %s, does not declare", feature, newest.Name)
 	case conflict.Key == requirements.NodeNameKey:
 		out.Detail = fmt.Sprintf("it requires the %s, and no node to buy has a name that is known before", conflict.Left)
+	case n.outside != nil && len(n.outside.PodKeys) == 0:
+		out.Detail = fmt.Sprintf("it requires %s; %s would fit, but is excluded by %s", conflict.Left, n.outside.Type, n.outside.ShutOutBy)
 	case !offered && !pool.Set.Has(conflict.Key):
 		out.Detail = fmt.Sprintf("it requires %s, a label that nothing in the pool has%s", conflict.Left, spelling.Hint(conflict.Key, slices.Sorted(maps.Keys(known))))
 	case pool.Set.Has(conflict.Key) && !conflict.Left.Overlaps(pool.Set.Get(conflict.Key)):
 		out.Detail = fmt.Sprintf("it requires %s, but the pool allows %s", conflict.Left, pool.Set.Get(conflict.Key))
-	case n.outside != nil && !strings.Contains(n.outside.ShutOutBy, "the pod's"):
-		out.Detail = fmt.Sprintf("it requires %s; %s would fit, but is excluded by %s", conflict.Left, n.outside.Type, n.outside.ShutOutBy)
 	default:
 		out.Nearest = nil
 		out.Detail = fmt.Sprintf("it requires %s, which no type of the pool offers%s", conflict.Left, spelling.Offered(conflict.Left, values))
@@ -410,7 +403,7 @@ func (p *Problem) shutOut(c *Class, pool *PoolState) string {
 			if typ.Requirements.Get(r.Key()).Overlaps(r) {
 				continue
 			}
-			text := fmt.Sprintf("%s is excluded by %s", typ.Name, r)
+			text := fmt.Sprintf("%s is excluded by the pool's %s", typ.Name, r)
 			for k, resource := range slices.Backward(p.Resources) {
 				if c.requests[k] > pool.table[i].allocatable[k] && !attachable(resource) {
 					return fmt.Sprintf("%s, and does not have enough %s", text, resource)

@@ -64,7 +64,7 @@ type Nearest struct {
 	// Short is what the type lacks of each resource, in units of package resources; nil if it is
 	// large enough.
 	Short map[string]int64
-	// ShutOutBy is what excludes a type that is large enough, such as a requirement of the pool.
+	// ShutOutBy is what excludes a type that is large enough, such as "the pool's" requirement.
 	// PodKeys are the label keys of the pod's own requirements among them.
 	ShutOutBy string
 	PodKeys   []string
@@ -185,7 +185,7 @@ func (p *Problem) anyNodeHas(key string) bool {
 // explainStock says that the plan has used up the counts of all offerings that would hold the pod;
 // false if a machine remains.
 func (s *state) explainStock(c *Class, shapes []int) (Reason, bool) {
-	remaining, text := s.p.remaining(s.bought()), ""
+	remaining, sold := s.p.remaining(s.bought()), market.UsedUp{}
 	for _, shape := range shapes {
 		sh := &s.p.Shapes[shape]
 		for i := range sh.Offerings {
@@ -194,20 +194,17 @@ func (s *state) explainStock(c *Class, shapes []int) (Reason, bool) {
 			if err != nil || !c.Required.Compatible(node, requirements.Keys{}) {
 				continue
 			}
-			if remaining.Stocks(s.p.market().Offer(shape, i)) {
+			offer := s.p.market().Offer(shape, i)
+			if remaining.Stocks(offer) {
 				return Reason{}, false
 			}
-			if text == "" {
-				typ := s.p.InstanceType(shape)
-				where := typ.Offerings[o.Index].Requirements.Restrict(requirements.KeysOf(corev1.LabelTopologyZone, instancetypes.LabelCapacityType))
-				text = fmt.Sprintf("the plan takes %s of %s as %s", many(o.Count, "machine"), typ.Name, where)
-				if o.Reservation != "" {
-					text += " (from " + strings.TrimPrefix(o.Reservation, byCommitment) + ")" // a Stock is no commitment
-				}
-			}
+			typ := s.p.InstanceType(shape)
+			where := typ.Offerings[o.Index].Requirements.Restrict(requirements.KeysOf(corev1.LabelTopologyZone, instancetypes.LabelCapacityType))
+			sold.Add(offer, fmt.Sprintf("%s as %s", typ.Name, where), strings.TrimPrefix(o.Reservation, byCommitment)) // a Stock is no commitment
 		}
 	}
-	return Reason{Stage: StageOffering, Detail: text + ", and there are no more"}, text != ""
+	text := sold.String()
+	return Reason{Stage: StageOffering, Detail: "the plan takes " + text + ", and there are no more"}, text != ""
 }
 
 // explainMinValues explains a failure of minValues: the types that hold the pod have too few values

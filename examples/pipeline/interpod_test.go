@@ -102,3 +102,31 @@ func TestReasonsOfConstraintsThatNothingMeets(t *testing.T) {
 		})
 	}
 }
+
+// A refusal by a spread names minDomains wherever it names the skew, unless it is 1, which is the
+// default and demands nothing.
+func TestRefusalsNameMinDomains(t *testing.T) {
+	market := catalogue(t, "a.4 4 zone-a on-demand 0.2", "a.4 4 zone-b on-demand 0.2")
+	for domains := range 10 {
+		field, want := "", ""
+		if domains > 0 {
+			field = fmt.Sprintf("minDomains: %d, ", domains)
+		}
+		if domains > 1 {
+			want = fmt.Sprintf(" and minDomains %d", domains)
+		}
+		for key, refusal := range map[string]string{
+			zoneKey: "other pods stand in the way: spread of app=web over " + zoneKey + " with skew 1%s",
+			"rack":  "no node has the label rack, which its spread of app=web over rack with skew 1%s needs",
+		} {
+			spread := fmt.Sprintf("topologySpreadConstraints: [{maxSkew: 1, topologyKey: %s, whenUnsatisfiable: DoNotSchedule, %slabelSelector: {matchLabels: {app: web}}}]\n", key, field)
+			p := pack(t, market, anyPool+deployment("web", 4, spread+container("2")))
+			if key == zoneKey && domains <= 2 {
+				assert.Empty(t, p.Unplaced())
+				continue
+			}
+			require.NotEmpty(t, p.Unplaced(), "%s %d", key, domains)
+			assert.Equal(t, fmt.Sprintf(refusal, want), p.Unplaced()[0].Reasons()[0].Detail)
+		}
+	}
+}

@@ -1,6 +1,11 @@
 package plan_test
 
 import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -11,6 +16,8 @@ import (
 
 	"github.com/joinery-sdk/joinery/examples/plan"
 	"github.com/joinery-sdk/joinery/instancetypes"
+	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/requirements/kube"
 	"github.com/joinery-sdk/joinery/scheduling"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
@@ -69,4 +76,143 @@ func TestWhatExcludesATypeIsNamed(t *testing.T) {
 			assert.Equal(t, 1, refused)
 		})
 	}
+}
+
+// drawnType is a type and the labels of its offerings, and whether each is for sale.
+type drawnType struct {
+	typ     instancetypes.InstanceType
+	nodes   []map[string]string
+	forSale []bool
+}
+
+// drawType draws a type of some size with labels of its own. Zone and capacity type are labels of
+// its offerings, and the type may list them, too.
+func drawType(r *rand.Rand, name, cpu string) drawnType {
+	var out drawnType
+	own := map[string]string{}
+	for _, key := range []string{"acme.io/disk", "acme.io/gen"} {
+		if r.IntN(3) > 0 {
+			own[key] = fmt.Sprint(r.IntN(2))
+		}
+	}
+	var offers []instancetypes.Offering
+	zones, kinds := map[string]bool{}, map[string]bool{}
+	for _, at := range r.Perm(4)[:1+r.IntN(4)] {
+		zone, kind := []string{"a", "b"}[at%2], []string{"on-demand", "spot"}[at/2]
+		o := instancetypes.Offer(zone, kind, float64(1+r.IntN(9)))
+		o.Available = r.IntN(5) > 0
+		labels := maps.Clone(own)
+		labels[corev1.LabelTopologyZone], labels[instancetypes.LabelCapacityType] = zone, kind
+		zones[zone], kinds[kind] = true, true
+		offers, out.nodes, out.forSale = append(offers, o), append(out.nodes, labels), append(out.forSale, o.Available)
+	}
+	out.typ = instancetypes.New(name, own, corev1.ResourceList{"cpu": resource.MustParse(cpu), "memory": resource.MustParse("64Gi"), "pods": resource.MustParse("50")}, offers...)
+	if r.IntN(2) == 0 { // as a catalogue that lists no offerings' labels among those of the type
+		out.typ.Requirements = requirements.FromLabels(own)
+	}
+	return out
+}
+
+// A refusal says of a type that is large enough which single requirements exclude all of its
+// offerings, and whose they are. Only if there is none does it blame the offerings together.
+func TestTheRequirementThatExcludesATypeIsNamed(t *testing.T) {
+	const seed = 3
+	r := rand.New(rand.NewPCG(22, seed))
+	keys := []string{"acme.io/disk", "acme.io/gen", corev1.LabelTopologyZone, instancetypes.LabelCapacityType}
+	values := map[string][]string{"acme.io/disk": {"0", "1"}, "acme.io/gen": {"0", "1"}, corev1.LabelTopologyZone: {"a", "b"}, instancetypes.LabelCapacityType: {"on-demand", "spot"}}
+	single, together := 0, 0
+	for i := range 2000 {
+		types := []drawnType{drawType(r, "small", "2"), drawType(r, "large", "16")}
+		var podAsks, poolAsks []requirements.Requirement
+		for _, key := range keys {
+			ask := requirements.In(key, values[key][r.IntN(2)])
+			if r.IntN(8) == 0 {
+				ask = requirements.Exists(key)
+			}
+			who := r.IntN(9)
+			if who < 4 || who == 8 {
+				podAsks = append(podAsks, ask)
+			}
+			if who == 8 {
+				ask = requirements.In(key, values[key][r.IntN(2)])
+			}
+			if who == 4 || who == 5 || who == 8 {
+				poolAsks = append(poolAsks, ask)
+			}
+		}
+		pool := nodepool.New("default")
+		pool.Requirements = requirements.MustOf(poolAsks...)
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
+		p.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("9")}}}}
+		list, ok := kube.Expressions(requirements.MustOf(podAsks...))
+		require.True(t, ok)
+		if len(list) > 0 {
+			p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: list}}}}}
+		}
+		made, err := plan.Make(t.Context(), scheduling.Snapshot{Pods: []*corev1.Pod{p}, Pools: []scheduling.Pool{{NodePool: pool, Types: []instancetypes.InstanceType{types[0].typ, types[1].typ}}}}, nil)
+		require.NoError(t, err)
+		if len(made.Unplaced()) == 0 {
+			continue
+		}
+		reason := made.Unplaced()[0].Reasons()[0]
+		if reason.Nearest == nil || reason.Nearest.Type != "large" || reason.Nearest.ShutOutBy == "" || reason.Stage == scheduling.StageOffering {
+			assert.NotContains(t, reason.Detail, "excluded by its offerings")
+			continue
+		}
+		by := reason.Nearest.ShutOutBy
+		large := types[1]
+		excludes := func(ask requirements.Requirement, node map[string]string, pods bool) bool {
+			value, has := node[ask.Key()]
+			at := slices.IndexFunc(poolAsks, func(o requirements.Requirement) bool { return o.Key() == ask.Key() })
+			if at >= 0 && (!poolAsks[at].Overlaps(ask) || !has) { // the pool gives its nodes a label that the type lacks
+				return pods && !poolAsks[at].Overlaps(ask)
+			}
+			return has && !ask.Contains(value) || !has && !ask.AllowsAbsent()
+		}
+		var want, some []string
+		note := func(asks []requirements.Requirement, whose string, pods bool) {
+			for _, ask := range asks {
+				n, all := 0, 0
+				for k, node := range large.nodes {
+					if large.forSale[k] {
+						all++
+						if excludes(ask, node, pods) {
+							n++
+						}
+					}
+				}
+				if n == all {
+					want = append(want, whose+ask.String())
+				} else if n > 0 {
+					some = append(some, whose+ask.String())
+				}
+			}
+		}
+		byKey := func(a, b requirements.Requirement) int { return strings.Compare(a.Key(), b.Key()) }
+		slices.SortFunc(podAsks, byKey)
+		slices.SortFunc(poolAsks, byKey)
+		note(poolAsks, "the pool's ", false)
+		note(podAsks, "the pod's ", true)
+		if !strings.Contains(reason.Detail, "large would fit, but is excluded by "+by) {
+			assert.Contains(t, reason.Detail, "it requires ", "%d", i)
+			allowed := func(key string) bool { // the pool allows a node with the label
+				return slices.ContainsFunc(slices.Concat(types[0].nodes, large.nodes), func(node map[string]string) bool {
+					return node[key] != "" && !slices.ContainsFunc(poolAsks, func(ask requirements.Requirement) bool { return excludes(ask, node, false) })
+				})
+			}
+			assert.True(t, slices.ContainsFunc(podAsks, func(ask requirements.Requirement) bool {
+				return strings.HasPrefix(reason.Detail, "it requires "+ask.String()) && (slices.Contains(want, "the pod's "+ask.String()) || !allowed(ask.Key()))
+			}), "%d: %s", i, reason.Detail)
+		}
+		if len(want) > 0 {
+			single++
+			assert.Equal(t, strings.Join(want, " and "), by, "%d: %s", i, reason.Detail)
+		} else {
+			together++
+			assert.Equal(t, "its offerings, because none has both "+strings.Join(some, " and "), by, "%d: %s", i, reason.Detail)
+		}
+	}
+	t.Log(single, together)
+	assert.Greater(t, single, 300)
+	assert.Greater(t, together, 10)
 }

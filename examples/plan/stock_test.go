@@ -3,6 +3,7 @@ package plan_test
 import (
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -179,4 +180,39 @@ func TestObjectivesAreValidated(t *testing.T) {
 	_, err := plan.Make(t.Context(), s, &plan.Options{Objective: &plan.Objective{MostCPU: -1, MostNodes: -1}})
 	require.ErrorContains(t, err, "the most vCPUs")
 	require.ErrorContains(t, err, "the most nodes")
+}
+
+// A refusal names each count that the plan has used up, in every zone, once and in the order of the
+// types. Offerings that share a count are named together.
+func TestAllCountsThatAreUsedUpAreNamed(t *testing.T) {
+	as := func(typ, zone string) string {
+		return fmt.Sprintf("%s as karpenter.sh/capacity-type in (on-demand), topology.kubernetes.io/zone in (%s)", typ, zone)
+	}
+	each := func(o *instancetypes.Offering) { o.ReservationCount = 1 }
+	shared := func(o *instancetypes.Offering) { o.ReservationCount, o.Commitment = 2, "blades" }
+	for name, c := range map[string]struct {
+		types []instancetypes.InstanceType
+		pods  int
+		want  string
+	}{
+		"two zones":       {[]instancetypes.InstanceType{machine("m", each, "a", "b")}, 3, "1 machine of " + as("m", "a") + ", 1 machine of " + as("m", "b")},
+		"two types":       {[]instancetypes.InstanceType{machine("m", each, "b"), machine("n", each, "a")}, 3, "1 machine of " + as("m", "b") + ", 1 machine of " + as("n", "a")},
+		"one shared":      {[]instancetypes.InstanceType{machine("m", shared, "a", "b"), machine("n", shared, "a")}, 3, "2 machines of " + as("m", "a") + " or " + as("m", "b") + " or " + as("n", "a") + " (from blades)"},
+		"shared and own":  {[]instancetypes.InstanceType{machine("m", shared, "a"), machine("n", each, "a")}, 4, "2 machines of " + as("m", "a") + " (from blades), 1 machine of " + as("n", "a")},
+		"more than a few": {[]instancetypes.InstanceType{machine("m", each, "a", "b", "c", "d", "e", "f")}, 7, "1 machine of " + as("m", "d") + ", 2 other counts that are used up"},
+	} {
+		for range 2 {
+			p, err := plan.Make(t.Context(), scheduling.Snapshot{Pods: pending(c.pods, func(*corev1.Pod) {}), Pools: []scheduling.Pool{{NodePool: nodepool.New("main"), Types: c.types}}}, nil)
+			require.NoError(t, err, name)
+			require.Len(t, p.Unplaced(), 1, name)
+			detail := p.Unplaced()[0].Reasons()[0].Detail
+			assert.Contains(t, detail, c.want+", and there are no more", name)
+			for _, typ := range c.types {
+				for _, o := range typ.Offerings {
+					zone, _ := o.Requirements.Get(corev1.LabelTopologyZone).Single()
+					assert.True(t, strings.Contains(detail, as(typ.Name, zone)) || strings.Contains(detail, " other counts"), "%s: %s", name, detail)
+				}
+			}
+		}
+	}
 }

@@ -1,11 +1,9 @@
 package ruletest
 
 import (
-	"cmp"
 	"fmt"
-	"iter"
-	"maps"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -66,6 +64,9 @@ func constraintsOf(spec *corev1.PodSpec) []constraint {
 			soft = "preferred "
 		}
 		text := fmt.Sprintf("%stopology spread of %s by %s with skew %d", soft, selector.TextOf(c.LabelSelector), c.TopologyKey, c.MaxSkew)
+		if c.MinDomains != nil && *c.MinDomains > 1 {
+			text += fmt.Sprintf(" and minDomains %d", *c.MinDomains)
+		}
 		out = append(out, constraint{text, func(s *corev1.PodSpec) { s.TopologySpreadConstraints = without(s.TopologySpreadConstraints, i) }})
 	}
 	for i := range spec.Tolerations {
@@ -174,23 +175,26 @@ func sortedKeys(m map[string]string) []string {
 }
 
 // requiring adds to what pods require of their nodes.
-func requiring(wanted requirements.Alternatives) func(*corev1.Pod) {
+func (q *inquiry) requiring(wanted requirements.Alternatives) func(*corev1.Pod) {
 	var terms []corev1.NodeSelectorTerm
 	for set := range wanted.All() {
-		var term corev1.NodeSelectorTerm
-		expressible := true
+		split := []corev1.NodeSelectorTerm{{}}
 		for r := range set.All() {
-			list, ok := kube.Expressions(requirements.MustOf(r))
-			expressible = expressible && ok
-			if r.Key() == requirements.NodeNameKey {
-				term.MatchFields = append(term.MatchFields, list...)
-			} else {
-				term.MatchExpressions = append(term.MatchExpressions, list...)
+			var both []corev1.NodeSelectorTerm
+			for _, part := range q.expressible(r) {
+				list, _ := kube.Expressions(requirements.MustOf(part))
+				for _, term := range split {
+					if r.Key() == requirements.NodeNameKey {
+						term.MatchFields = slices.Concat(term.MatchFields, list)
+					} else {
+						term.MatchExpressions = slices.Concat(term.MatchExpressions, list)
+					}
+					both = append(both, term)
+				}
 			}
+			split = both
 		}
-		if expressible {
-			terms = append(terms, term)
-		}
+		terms = append(terms, split...)
 	}
 	return func(pod *corev1.Pod) {
 		affinity := pod.Spec.Affinity.DeepCopy()
@@ -218,14 +222,40 @@ func requiring(wanted requirements.Alternatives) func(*corev1.Pod) {
 	}
 }
 
+// expressible returns requirements that manifests can express and that together allow what r allows
+// of the nodes there are. A manifest cannot say "absent or at most 3", or "any text but a number
+// above 3", so such a requirement becomes the absence of the label and a list of existing values.
+func (q *inquiry) expressible(r requirements.Requirement) []requirements.Requirement {
+	if _, ok := kube.Expressions(requirements.MustOf(r)); ok {
+		return []requirements.Requirement{r}
+	}
+	var out []requirements.Requirement
+	if r.AllowsAbsent() {
+		out = append(out, requirements.DoesNotExist(r.Key()))
+	}
+	var allowed []string
+	for _, known := range q.plan.valuesOf(r.Key()) {
+		values, _ := known.Intersect(r).Values()
+		allowed = append(allowed, values...)
+	}
+	if len(allowed) > 0 {
+		out = append(out, requirements.In(r.Key(), allowed...))
+	}
+	return out
+}
+
 // These labels mark pods, so that constraints can keep them together or apart: the pods of the
 // rule, those that it wants them with and without, and pods that must be in different places.
 const (
-	markKept     = "ruletest.joinery.example/kept"
-	markCompany  = "ruletest.joinery.example/company"
-	markAvoided  = "ruletest.joinery.example/avoided"
-	markDistinct = "ruletest.joinery.example/distinct"
+	markPrefix   = "ruletest.joinery.example/"
+	markKept     = markPrefix + "kept"
+	markCompany  = markPrefix + "company"
+	markAvoided  = markPrefix + "avoided"
+	markDistinct = markPrefix + "distinct"
 )
+
+// markedObstacle matches what a reason says of a constraint that names a mark.
+var markedObstacle = regexp.MustCompile(`, [a-z -]+ ` + regexp.QuoteMeta(markPrefix) + `\w+=yes (over|by) [^ ,]+( with skew \d+)?( and minDomains \d+)?(, but there is no such pod)?`)
 
 func marked(mark string) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) { pod.Labels = with(pod.Labels, mark, "yes") }
@@ -275,218 +305,3 @@ func spread(key string, skew, minDomains int) func(*corev1.Pod) {
 // atMost limits how many pods of the rule may share a value of a label key. It is a spread with
 // more minDomains than there can be, so its skew is always measured from 0.
 func atMost(key string, most int) func(*corev1.Pod) { return spread(key, most, math.MaxInt32) }
-
-// way is one way to force pods to keep a rule.
-type way struct {
-	text string // what the pods are forced to besides the rule's own words, such as "an even spread"
-	pods edits
-}
-
-// ways yields ways to force pods to keep what the rule says about places. There is one way if
-// manifests can say exactly that. They cannot say how many values pods must use at least, or limit
-// the skew among values that have pods only. So each of several ways demands a little more:
-//
-//   - some pods are in different places
-//   - all pods are on a set of values, over which the skew is limited
-//
-// Every plan that keeps the rule is among the plans of some way, unless there are too many sets or
-// too many kinds of pods for them all, or nodes share a label kubernetes.io/hostname, which stands
-// for the node in manifests.
-func (q *inquiry) ways() iter.Seq[way] {
-	s := q.rule.Spread
-	return func(yield func(way) bool) {
-		if s == nil {
-			if a := q.rule.Apart; yield(way{"", q.forced()}) && a != nil {
-				const steps = 6 // lower limits may fill the nodes better
-				for most := a.Most - 1; most > max(0, a.Most-steps); most-- {
-					pods := q.forced()
-					pods.add(q.subjects, atMost(topologyKey(a.By), most))
-					if !yield(way{fmt.Sprintf("at most %d on each value of %s", most, word(placeKey(a.By))), pods}) {
-						return
-					}
-				}
-			}
-			return
-		}
-		key := topologyKey(s.By)
-		running := q.rule.choose(q.plan.running)
-		used := counts(running, placeKey(s.By))
-		n := max(0, s.AtLeast-len(used))
-		choices := q.distinct(n)
-		if len(choices) == 0 {
-			q.say("their number: %s cannot be on %s", plural(len(q.planned()), "pod"), plural(n, "more value"))
-			return
-		}
-		try := func(choice []member, text string, hows ...func(*corev1.Pod)) bool {
-			pods := q.forced()
-			for _, how := range hows {
-				pods.add(q.subjects, how)
-			}
-			if len(choice) > 0 {
-				pods.add(slices.Concat(choice, running), marked(markDistinct))
-				pods.add(choice, joined(key, false, markDistinct))
-				text = strings.TrimPrefix(fmt.Sprintf("%s, %d of them on different values of %s", text, n, word(placeKey(s.By))), ", ")
-			}
-			return yield(way{text, pods})
-		}
-		if s.Skew == 0 {
-			for _, choice := range choices {
-				if !try(choice, "") {
-					return
-				}
-			}
-			try(nil, "an even spread", spread(key, 1, max(1, s.AtLeast)))
-			return
-		}
-		for _, choice := range choices {
-			if !try(choice, fmt.Sprintf("a skew of at most %d, empty values included", s.Skew), spread(key, s.Skew, max(1, s.AtLeast))) {
-				return
-			}
-		}
-		for _, set := range q.subsets(key, max(1, s.AtLeast), slices.Sorted(maps.Keys(used))) {
-			on := requiring(requirements.AnyOf(requirements.MustOf(requirements.In(key, set...))))
-			for _, choice := range choices {
-				if !try(choice, "all on "+strings.Join(set, ", "), on, spread(key, s.Skew, 1)) {
-					return
-				}
-			}
-		}
-		for _, most := range q.heights(s.Skew) {
-			if !try(choices[0], fmt.Sprintf("at most %d on each", most), atMost(key, most)) {
-				return
-			}
-		}
-	}
-}
-
-// forced returns the edits that express all of a rule but its spread.
-func (q *inquiry) forced() edits {
-	r, pods := q.rule, edits{}
-	pods.add(slices.Concat(q.subjects, r.choose(q.plan.running)), marked(markKept))
-	if len(r.LandsOn) > 0 {
-		pods.add(q.subjects, requiring(q.plan.alternatives(r.LandsOn)))
-	}
-	if len(r.NeverOn) > 0 {
-		pods.add(q.subjects, requiring(q.plan.elsewhere(r.NeverOn)))
-	}
-	company := func(c *Company, near bool, mark string) {
-		if c == nil {
-			return
-		}
-		key := topologyKey(c.By)
-		switch {
-		case c.With != "":
-			for _, m := range slices.Concat(q.plan.running, q.plan.members) {
-				if matchesPod(c.With, m.name) {
-					pods.add([]member{m}, marked(mark))
-				}
-			}
-			pods.add(q.subjects, joined(key, near, mark))
-		case c.Most > 1:
-			pods.add(q.subjects, atMost(key, c.Most))
-		default:
-			pods.add(q.subjects, joined(key, near, markKept))
-		}
-	}
-	company(r.Together, true, markCompany)
-	company(r.Apart, false, markAvoided)
-	return pods
-}
-
-// planned returns the pods of the rule that are planned.
-func (q *inquiry) planned() []member {
-	return slices.DeleteFunc(slices.Clone(q.subjects), func(m member) bool { return m.class < 0 })
-}
-
-// distinct returns choices of n pods of the rule: one with as many classes as possible, and those
-// that differ in their classes, up to a limit. For n = 0 it returns one empty choice.
-func (q *inquiry) distinct(n int) [][]member {
-	var classes [][]member
-	at := map[int]int{}
-	for _, m := range q.planned() {
-		i, ok := at[m.class]
-		if !ok {
-			i = len(classes)
-			at[m.class] = i
-			classes = append(classes, nil)
-		}
-		classes[i] = append(classes[i], m)
-	}
-	var mixed []member
-	for round := range n {
-		for _, c := range classes {
-			if round < len(c) && len(mixed) < n {
-				mixed = append(mixed, c[round])
-			}
-		}
-	}
-	switch {
-	case len(mixed) < n:
-		return nil
-	case n == 0 || len(classes) == 1:
-		return [][]member{mixed}
-	}
-	const most = 12
-	out := [][]member{mixed}
-	var choose func(from int, chosen []member)
-	choose = func(from int, chosen []member) {
-		switch {
-		case len(out) > most:
-		case len(chosen) == n:
-			out = append(out, slices.Clone(chosen))
-		case from < len(classes):
-			for k := min(n-len(chosen), len(classes[from])); k >= 0; k-- {
-				choose(from+1, slices.Concat(chosen, classes[from][:k]))
-			}
-		}
-	}
-	choose(0, nil)
-	return out
-}
-
-// subsets returns sets of at least so many known values of a label, all of which contain some
-// values. Those that are most like the values in use come first.
-func (q *inquiry) subsets(key string, least int, contained []string) [][]string {
-	values := q.plan.known()[key]
-	const most = 10
-	values = values[:min(len(values), most)]
-	used := counts(q.subjects, key)
-	var out [][]string
-	for bits := 1; bits < 1<<len(values); bits++ {
-		var set []string
-		for i, v := range values {
-			if bits>>i&1 == 1 {
-				set = append(set, v)
-			}
-		}
-		if len(set) >= least && !slices.ContainsFunc(contained, func(v string) bool { return !slices.Contains(set, v) }) {
-			out = append(out, set)
-		}
-	}
-	changes := func(set []string) int {
-		n := len(used)
-		for _, v := range set {
-			if n++; used[v] != nil {
-				n -= 2
-			}
-		}
-		return n
-	}
-	slices.SortStableFunc(out, func(a, b []string) int {
-		return cmp.Or(cmp.Compare(changes(a), changes(b)), cmp.Compare(len(a), len(b)))
-	})
-	return out
-}
-
-// heights returns limits of how many pods are on one value with which the values in use may differ
-// by at most a skew.
-func (q *inquiry) heights(skew int) []int {
-	n, out := len(q.planned()), []int{skew, skew + 1}
-	const most = 16
-	for parts := range min(n, most) {
-		if k := n/(parts+1) + min(1, n%(parts+1)); !slices.Contains(out, k) {
-			out = append(out, k)
-		}
-	}
-	return out
-}

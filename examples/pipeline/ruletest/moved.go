@@ -1,7 +1,6 @@
 package ruletest
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -32,9 +31,11 @@ type inquiry struct {
 	subjects []member
 	broken   []member        // the subjects that are to blame, or all of them
 	placed   map[string]bool // the pods of the plan that have a place
+	removed  map[string]bool // constraints of pods that were left out
 	tries    int             // plans made again, of most
 	most     int
-	cut      bool // some were not made
+	cut      bool  // some were not made
+	forcing  edits // what the pods are forced to in all further plans
 	out      []string
 	fix      plan.Fix
 	// cheapest is the least cost found for the pods without one thing, and that thing.
@@ -42,9 +43,10 @@ type inquiry struct {
 	dearest  string
 }
 
-// movedBy names what is to blame for the breaches. It tries three steps: what the pods themselves
-// require against the rule; each constraint of theirs and each setting of the pools without which
-// the rule holds; the result of forcing the pods to keep the rule.
+// movedBy names what is to blame for the breaches. It tries these steps until one finds something:
+// single constraints of the pods that no place of LandsOn satisfies; each constraint of any pod and
+// each setting of the pools without which the rule holds; all that the pods require against the
+// rule; the result of forcing the pods to keep the rule.
 func (p *Plan) movedBy(r *Rule, breaches []Breach) (by []string, fix plan.Fix) {
 	q := inquiry{plan: p, rule: r, subjects: r.choose(p.members), placed: map[string]bool{}, most: maxTries}
 	for _, m := range p.members {
@@ -65,11 +67,18 @@ func (p *Plan) movedBy(r *Rule, breaches []Breach) (by []string, fix plan.Fix) {
 	if len(q.broken) == 0 {
 		return nil, plan.Fix{}
 	}
-	if q.contradictions(); len(q.out) > 0 {
+	landing := requirements.AnyOf(requirements.Set{})
+	if len(r.LandsOn) > 0 {
+		landing = p.alternatives(r.LandsOn)
+	}
+	if q.contradictions(landing, false); len(q.out) > 0 {
 		return q.out, plan.Fix{}
 	}
 	q.givenUp()
 	q.loosen()
+	if len(q.out) == 0 {
+		q.contradictions(landing.Intersect(p.elsewhere(r.NeverOn)), true)
+	}
 	if len(q.out) == 0 {
 		q.force()
 	}
@@ -84,12 +93,13 @@ func (q *inquiry) say(format string, args ...any) {
 	}
 }
 
-// contradictions finds what the pods require and no place of the rule has.
-func (q *inquiry) contradictions() {
-	if len(q.rule.LandsOn) == 0 {
+// contradictions finds what the pods require and no wanted place has. With all, it also finds
+// requirements that only together exclude the wanted places, and a rule that wants no place.
+func (q *inquiry) contradictions(wanted requirements.Alternatives, all bool) {
+	if wanted.IsImpossible() && all {
+		q.say("the rule itself: it leaves no place on any node")
 		return
 	}
-	wanted := q.plan.alternatives(q.rule.LandsOn)
 	seen := map[int]bool{}
 	for _, m := range q.broken {
 		if seen[m.class] {
@@ -111,8 +121,8 @@ func (q *inquiry) contradictions() {
 				by = append(by, constraintName(c))
 			}
 		}
-		if len(by) == 0 {
-			q.say("what %s requires of its node: %s", m.name, asked)
+		if len(by) == 0 && all {
+			q.say("what %s requires of its node: %s, which the rule contradicts", m.name, asked)
 		}
 		for _, text := range by {
 			q.say("%s of %s, which the rule contradicts", text, m.name)
@@ -147,39 +157,28 @@ func (q *inquiry) givenUp() {
 	}
 }
 
-// loosen removes one thing at a time and names those without which the rule holds.
+// loosen removes one thing at a time and names those without which the rule holds. What the broken
+// pods and the pools state comes first, because the number of plans is limited.
 func (q *inquiry) loosen() {
-	seen := map[string]bool{}
-	classes := map[int]bool{}
-	for _, m := range q.broken {
-		if classes[m.class] {
-			continue
-		}
-		classes[m.class] = true
-		for _, c := range constraintsOf(&m.pod.Spec) {
-			if seen[c.text] {
-				continue
-			}
-			seen[c.text] = true
-			q.blame(c.text, q.withoutConstraint(c.text), nil)
-		}
-	}
+	q.removed = map[string]bool{}
+	q.constraints(q.broken, q.subjects, false)
 	options := q.plan.packed.Problem.Options()
 	for i, c := range options.Constraints {
 		o := *options
 		o.Constraints = without(o.Constraints, i)
-		q.blame(constraintName(c), q.plan.packed.Problem.Snapshot, &o)
+		q.blame(constraintName(c), q.edited(nil), &o)
 	}
 	q.quotas()
 	pools := q.plan.packed.Problem.Snapshot().Pools
 	for i := range pools {
 		pool := &pools[i]
 		for r := range pool.Requirements.All() {
-			if q.rule.AtMostPerHour == nil || r.Key() == corev1.LabelOSStable { // no user chooses the operating system
+			if q.rule.AtMostPerHour != nil && r.Key() == corev1.LabelOSStable { // no user chooses it for its price
 				continue
 			}
 			q.blame(fmt.Sprintf("requirement %s of pool %q", r, pool.Name), q.withPool(i, func(p *scheduling.Pool) {
-				p.Requirements = p.Requirements.Without(requirements.KeysOf(r.Key()))
+				p.Requirements, p.MinValues = p.Requirements.Without(requirements.KeysOf(r.Key())), maps.Clone(p.MinValues)
+				delete(p.MinValues, r.Key())
 			}), nil)
 		}
 		if pool.Weight != 0 {
@@ -196,13 +195,39 @@ func (q *inquiry) loosen() {
 			q.blame(fmt.Sprintf("taint %s of pool %q", t.ToString(), pool.Name), q.withPool(i, func(p *scheduling.Pool) { p.Taints = without(p.Taints, k) }), nil)
 		}
 	}
+	q.constraints(q.subjects, q.subjects, false)
+	others := slices.DeleteFunc(slices.Clone(q.plan.members), func(m member) bool {
+		return slices.ContainsFunc(q.subjects, func(s member) bool { return s.pod == m.pod })
+	})
+	q.constraints(others, others, true)
+}
+
+// constraints removes each constraint of the listed pods from all pods of a group that state it.
+func (q *inquiry) constraints(list, group []member, named bool) {
+	classes := map[int]bool{}
+	for _, m := range list {
+		if m.class < 0 || classes[m.class] {
+			continue
+		}
+		classes[m.class] = true
+		for _, c := range constraintsOf(&m.pod.Spec) {
+			text := c.text
+			if named {
+				text += " of " + m.name
+			}
+			if key := fmt.Sprint(named, c.text); !q.removed[key] {
+				q.removed[key] = true
+				q.blame(text, q.withoutConstraint(group, c.text), nil)
+			}
+		}
+	}
 }
 
 // quotas removes one CapacityQuota at a time.
 func (q *inquiry) quotas() {
 	for i, quota := range q.plan.packed.Problem.Snapshot().Quotas {
 		q.blame(fmt.Sprintf("quota %q", quota.Name), func() scheduling.Snapshot {
-			s := q.plan.packed.Problem.Snapshot()
+			s := q.edited(nil)()
 			s.Quotas = without(s.Quotas, i)
 			return s
 		}, nil)
@@ -218,8 +243,13 @@ func (q *inquiry) blame(what string, s func() scheduling.Snapshot, options *sche
 	if q.rule.Refused == nil && q.loses(after) { // a pod without a place breaks no rule
 		return
 	}
-	if len(after.breaches(q.rule)) == 0 {
+	switch {
+	case len(after.breaches(q.rule)) > 0:
+	case q.forcing == nil:
 		q.say("%s: without it the rule holds%s", what, q.difference(after))
+		return
+	case q.judge(way{}, after).kept():
+		q.say("%s: without it the rule can be kept%s, but no manifest asks for it", what, q.difference(after))
 		return
 	}
 	if q.rule.AtMostPerHour == nil {
@@ -289,7 +319,7 @@ func (q *inquiry) edited(pods edits) func() scheduling.Snapshot {
 		s := q.plan.packed.Problem.Snapshot()
 		s.Pods = slices.Clone(s.Pods)
 		for i, pod := range s.Pods {
-			if list := pods[pod]; list != nil {
+			if list := slices.Concat(pods[pod], q.forcing[pod]); list != nil {
 				c := *pod
 				for _, edit := range list {
 					edit(&c)
@@ -301,9 +331,9 @@ func (q *inquiry) edited(pods edits) func() scheduling.Snapshot {
 	}
 }
 
-func (q *inquiry) withoutConstraint(text string) func() scheduling.Snapshot {
+func (q *inquiry) withoutConstraint(group []member, text string) func() scheduling.Snapshot {
 	pods := edits{}
-	pods.add(q.subjects, func(pod *corev1.Pod) {
+	pods.add(group, func(pod *corev1.Pod) {
 		for _, c := range slices.Backward(constraintsOf(&pod.Spec)) {
 			if c.text == text {
 				c.drop(&pod.Spec)
@@ -315,179 +345,10 @@ func (q *inquiry) withoutConstraint(text string) func() scheduling.Snapshot {
 
 func (q *inquiry) withPool(i int, how func(*scheduling.Pool)) func() scheduling.Snapshot {
 	return func() scheduling.Snapshot {
-		s := q.plan.packed.Problem.Snapshot()
+		s := q.edited(nil)()
 		s.Pools = slices.Clone(s.Pools)
 		how(&s.Pools[i])
 		return s
-	}
-}
-
-// force makes the pods keep the rule and describes the result.
-func (q *inquiry) force() {
-	r := q.rule
-	places := Rule{Pods: r.Pods, Labels: r.Labels, LandsOn: r.LandsOn, NeverOn: r.NeverOn, Together: r.Together, Apart: r.Apart, Spread: r.Spread}
-	switch {
-	case len(q.plan.breaches(&places)) > 0:
-		q.tryWays()
-	case r.Placed && q.breaks(func(r *Rule) { r.Placed = true }), r.AllOrNothing && q.breaks(func(r *Rule) { r.AllOrNothing = true }):
-		q.refusals(q.plan, "")
-	case r.AtMostPerHour != nil && q.dearest != "":
-		most := "any other single constraint or setting of a pool"
-		if q.cut {
-			most = "the others that were tried"
-		}
-		q.say("%s, more than %s: without it they cost %s/h", q.dearest, most, money(q.cheapest))
-	case r.AtMostPerHour != nil:
-		q.say("their size: no single constraint of theirs and no setting of a pool makes them dearer")
-	case r.Refused == nil:
-		q.say(noSingle)
-	}
-}
-
-const noSingle = "no single constraint of these pods or setting of a pool"
-
-// breaks reports whether a part of the rule is broken by itself.
-func (q *inquiry) breaks(part func(*Rule)) bool {
-	only := Rule{Pods: q.rule.Pods, Labels: q.rule.Labels}
-	part(&only)
-	return len(q.plan.breaches(&only)) > 0
-}
-
-// trial is a plan in which the pods are forced to keep the rule in one way.
-type trial struct {
-	text  string
-	after *Plan
-	// refused counts pods of the rule and lost counts other pods that have no place. broken counts
-	// the ways in which the plan still breaks the rule, except for its price.
-	refused, broken, lost int
-}
-
-func (t *trial) kept() bool { return t.refused+t.broken+t.lost == 0 }
-
-func (t *trial) compare(o *trial) int {
-	return cmp.Or(cmp.Compare(t.refused, o.refused), cmp.Compare(t.broken, o.broken), cmp.Compare(t.lost, o.lost), cmp.Compare(t.after.packed.Cost(), o.after.packed.Cost()))
-}
-
-// tryWays forces the pods in each way and describes the best result: the cheapest plan that keeps
-// the rule, if there is one. A plan at today's price ends the search.
-func (q *inquiry) tryWays() {
-	q.tries, q.most = 0, maxWays
-	var best *trial
-	var tried []string
-	for w := range q.ways() {
-		after := q.again(q.edited(w.pods), nil)
-		if after == nil {
-			break
-		}
-		t := q.judge(w.text, after)
-		if tried = append(tried, w.text); best == nil || t.compare(best) < 0 {
-			best = t
-		}
-		if best.kept() && best.after.packed.Cost() <= q.plan.packed.Cost() {
-			break
-		}
-	}
-	if best != nil {
-		q.outcome(best, tried)
-	}
-}
-
-func (q *inquiry) judge(text string, after *Plan) *trial {
-	t := &trial{text: text, after: after}
-	mine := map[string]bool{}
-	for _, m := range q.subjects {
-		mine[m.name] = true
-	}
-	for _, m := range after.members {
-		switch {
-		case m.site != nil:
-		case mine[m.name] && q.wanted(m.name):
-			t.refused++
-		case !mine[m.name] && q.placed[m.name]:
-			t.lost++
-		}
-	}
-	priceless := *q.rule
-	priceless.AtMostPerHour = nil
-	t.broken = len(after.breaches(&priceless))
-	return t
-}
-
-// wanted reports whether a pod of the rule should have a place: the rule demands it, or the pod has
-// one already.
-func (q *inquiry) wanted(name string) bool {
-	return q.placed[name] || q.rule.Placed || q.rule.AllOrNothing || len(q.rule.LandsOn) > 0
-}
-
-// outcome describes what happens to pods that are forced to keep the rule: the best trial. tried
-// says what was tried, in words.
-func (q *inquiry) outcome(t *trial, tried []string) {
-	how := ""
-	if t.text != "" {
-		how = " with " + t.text
-	}
-	switch {
-	case t.refused > 0:
-		q.refusals(t.after, how)
-	case t.broken > 0 && t.text == "":
-		q.say(noSingle)
-		return
-	case t.broken > 0:
-		q.say("%s, and the rule is still broken%s", noSingle, how)
-	case t.lost > 0:
-		q.say("lack of room: with the rule kept%s, %s of others would have no place", strings.Replace(how, " with ", " by ", 1), plural(t.lost, "pod"))
-	case len(t.after.breaches(q.rule)) > 0:
-		q.say("the price: all but its limit can be kept%s", q.difference(t.after))
-		return
-	case t.after.packed.Cost() > q.plan.packed.Cost():
-		q.say("the price: to keep the rule costs at most%s", q.difference(t.after)[len(", for"):])
-		return
-	default:
-		q.say("nothing: the rule can be kept%s, but no manifest asks for it", q.difference(t.after))
-		return
-	}
-	if others := slices.DeleteFunc(tried, func(text string) bool { return text == t.text }); len(others) > 0 {
-		const most = 4
-		if n := len(others); n > most {
-			others = append(others[:most], fmt.Sprintf("%d more", n-most))
-		}
-		q.say("what was tried besides, without success: %s", strings.Join(others, "; "))
-	}
-}
-
-// refusals adds the reasons why the rule's pods find no place in a plan. how is how they were
-// forced. If some pool fails only because of what was forced on the pods, it gives the reasons of
-// the others.
-func (q *inquiry) refusals(plan *Plan, how string) {
-	forced := map[string]bool{}
-	for r := range plan.alternatives(q.rule.LandsOn).All() {
-		for one := range r.All() {
-			forced[one.Key()] = true
-		}
-	}
-	told := map[int]bool{}
-	for _, m := range q.rule.choose(plan.members) {
-		if m.site != nil || m.class < 0 || told[m.class] || !q.wanted(m.name) {
-			continue
-		}
-		told[m.class] = true
-		reasons := plan.reasons(m.class)
-		telling := slices.DeleteFunc(slices.Clone(reasons), func(r scheduling.Reason) bool {
-			return r.Stage == scheduling.StageRequirement && forced[r.Key]
-		})
-		if len(telling) == 0 {
-			telling = reasons
-		}
-		for _, r := range telling {
-			if r.Pool == "" {
-				q.say("%s", r.Detail)
-			} else {
-				q.say("pool %q, which refuses them%s: %s", r.Pool, how, r.Detail)
-			}
-		}
-		if plan == q.plan && q.fix.Text == "" {
-			q.fix = plan.packed.Fix(m.class, reasons, false)
-		}
 	}
 }
 

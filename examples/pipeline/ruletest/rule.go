@@ -11,10 +11,13 @@
 // A failed demand says where the pods are instead, and what moved them. It names one of the
 // following:
 //
-//   - constraints of the pods themselves that contradict the rule
-//   - each constraint, pool weight, limit or taint without which the rule would hold
-//   - if there is none, what stops the pods when they are forced to keep the rule, or what that
-//     costs at most
+//   - constraints of the pods themselves that contradict landsOn
+//   - each constraint of a pending pod, each requirement, weight, limit or taint of a pool, and each
+//     quota without which the rule would hold; in a large cluster, the first 48 of them are tried,
+//     beginning with the pods that break the rule, and those of pods outside the rule come last
+//   - if there is none, what stops the pods when they are forced to keep the rule: each such
+//     constraint without which they can keep it, or else why they are refused; or what it costs at
+//     most to keep the rule
 //
 // Nothing is guessed. Contradictions are computed from the requirements, preferences that were
 // given up are read from the plan, and all else comes from planning again with that one change. A

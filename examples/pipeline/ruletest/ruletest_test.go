@@ -519,7 +519,8 @@ func TestMessagesHideTheMark(t *testing.T) {
 		texts += res.String() + "\n"
 	}
 	require.NotContains(t, texts, "ruletest.joinery.example")
-	require.Contains(t, texts, "anti-affinity to the pods that the rule names by topology.kubernetes.io/zone")
+	require.NotContains(t, texts, "pods of the rule")
+	require.Contains(t, texts, `moved by pool "default", which has no place for them that keeps the rule, beside spread of app=web over topology.kubernetes.io/zone with skew 1`+"\n")
 }
 
 // What makes pods dear may be a requirement of a pool as well as a constraint of theirs.

@@ -64,7 +64,7 @@ func drawZonal(r *rand.Rand) zonal {
 	return z
 }
 
-func (z *zonal) scenario() ruletest.Scenario {
+func (z *zonal) scenario(pool ruletest.NodePool) ruletest.Scenario {
 	var types []instancetypes.InstanceType
 	for i, cpu := range z.cpus {
 		var offers []instancetypes.Offering
@@ -81,7 +81,7 @@ func (z *zonal) scenario() ruletest.Scenario {
 			corev1.ResourceCPU: *resource.NewQuantity(int64(cpu), resource.DecimalSI), corev1.ResourceMemory: resource.MustParse("16Gi"),
 		}, offers...))
 	}
-	s := ruletest.Scenario{}.Types(types...).Add(ruletest.Pool("default"), ruletest.Deployment("web-small", z.pods[0]).Requests("cpu", "1"))
+	s := ruletest.Scenario{}.Types(types...).Add(pool, ruletest.Deployment("web-small", z.pods[0]).Requests("cpu", "1"))
 	if z.pods[1] > 0 {
 		large := ruletest.Deployment("web-large", z.pods[1]).Requests("cpu", "2")
 		if z.pinned >= 0 {
@@ -187,7 +187,7 @@ func TestTheCostOfKeepingARuleAboutZonesIsTrue(t *testing.T) {
 		if math.IsInf(all, 1) {
 			continue
 		}
-		p, err := z.scenario().Solve()
+		p, err := z.scenario(ruletest.Pool("default")).Solve()
 		require.NoError(t, err)
 		base := p.Packed().Cost().Dollars()
 		require.GreaterOrEqual(t, base, all-1e-9, "%+v", z)
@@ -236,13 +236,33 @@ func TestForcedRulesAreTheRulesOwn(t *testing.T) {
 		{rule: ruletest.Rule{Spread: &ruletest.Spread{By: "zone", AtLeast: 3, Skew: 8}}, want: "costs at most $1.00/h more"},
 		{rule: ruletest.Rule{Spread: &ruletest.Spread{By: "zone", AtLeast: 3}}, want: "costs at most $1.00/h more"},
 		{rule: ruletest.Rule{Spread: &ruletest.Spread{By: "zone", AtLeast: 2}}, stock: 1, want: "costs at most $0.10/h more"},
-		{rule: ruletest.Rule{Spread: &ruletest.Spread{By: "zone", AtLeast: 4}}, want: `pool "default", which refuses them with 4 of them on different values of zone`},
+		{rule: ruletest.Rule{Spread: &ruletest.Spread{By: "zone", AtLeast: 4}}, want: `pool "default", which has no place for them if 4 of them are in different zones; 1 other way to keep the rule failed, too`},
 		{rule: ruletest.Rule{Spread: &ruletest.Spread{By: "zone", AtLeast: 10}}, want: "their number: 9 pods cannot be on 10 more values"},
 		{rule: ruletest.Rule{NeverOn: []ruletest.Place{{Zone: "a"}}, Apart: &ruletest.Company{By: "zone", Most: 6}}, want: "costs at most $3.30/h more"},
 	} {
 		z.stock[0][2] = c.stock
-		p, err := z.scenario().Solve()
+		p, err := z.scenario(ruletest.Pool("default")).Solve()
 		require.NoError(t, err)
 		assert.Contains(t, p.Check(c.rule)[0].String(), c.want)
+	}
+}
+
+// Where no manifest asks for what a rule demands, the requirement of the pool that makes it
+// impossible is named all the same.
+func TestWhatMakesARuleImpossibleIsNamed(t *testing.T) {
+	for _, n := range []int{2, 3, 4} {
+		z := zonal{zones: n, cpus: []int{1}, prices: [][]float64{[]float64{0.1, 0.2, 0.3, 0.4}[:n]}, stock: [][]int{make([]int, n)}, pods: [2]int{n, 0}, pinned: -1, running: -1}
+		for allowed := 1; allowed < n; allowed++ {
+			zones := strings.Join([]string{"a", "b", "c"}[:allowed], ",")
+			p, err := z.scenario(ruletest.Pool("default").Only("topology.kubernetes.io/zone in (" + zones + ")")).Solve()
+			require.NoError(t, err)
+			for _, rule := range []ruletest.Rule{
+				{Spread: &ruletest.Spread{By: "zone", AtLeast: n}}, {Spread: &ruletest.Spread{By: "zone", AtLeast: n, Skew: 1}}, {Apart: &ruletest.Company{By: "zone"}},
+			} {
+				moved := p.Check(rule)[0].MovedBy
+				require.Len(t, moved, 1, rule)
+				assert.Regexp(t, `^requirement topology.kubernetes.io/zone in \(`+zones+`\) of pool "default": without it the rule can be kept, for \$[0-9.]+/h more, but no manifest asks for it$`, moved[0])
+			}
+		}
 	}
 }

@@ -1,9 +1,11 @@
 package market
 
 import (
+	"fmt"
 	"maps"
 	"math"
 	"slices"
+	"strings"
 )
 
 // Remaining is what may still be bought. It is not safe for concurrent use.
@@ -84,4 +86,50 @@ func Fits(usage, left []int64) bool {
 		}
 	}
 	return true
+}
+
+// UsedUp lists counts that are used up, in the order in which they are added. The zero value is
+// empty.
+type UsedUp struct {
+	stocks []string // each [Offer.Stock] once
+	counts []int
+	types  [][]string // what was bought from each stock, as "m as zone in (a)"
+	names  []string   // of reservations and commitments
+}
+
+// Add adds what is bought as typ, from a reservation or commitment if name is not empty.
+func (u *UsedUp) Add(o *Offer, typ, name string) {
+	at := slices.Index(u.stocks, o.Stock)
+	if at < 0 {
+		at = len(u.stocks)
+		u.stocks, u.counts, u.types, u.names = append(u.stocks, o.Stock), append(u.counts, o.Count), append(u.types, nil), append(u.names, name)
+	}
+	if !slices.Contains(u.types[at], typ) {
+		u.types[at] = append(u.types[at], typ)
+	}
+}
+
+// String names the first of them, and how many others there are: "2 machines of m as zone in (a),
+// 1 machine of m as zone in (b) (from lease)". It is empty if there are none.
+func (u *UsedUp) String() string {
+	const most = 4
+	short := func(list []string, what string) []string {
+		if n := len(list) - most; n > 1 {
+			return append(slices.Clone(list[:most]), fmt.Sprintf("%d other %s", n, what))
+		}
+		return list
+	}
+	var out []string
+	for i, n := range u.counts {
+		text := fmt.Sprintf("%d machines of ", n)
+		if n == 1 {
+			text = "1 machine of "
+		}
+		text += strings.Join(short(u.types[i], "offerings"), " or ")
+		if u.names[i] != "" {
+			text += " (from " + u.names[i] + ")"
+		}
+		out = append(out, text)
+	}
+	return strings.Join(short(out, "counts that are used up"), ", ")
 }

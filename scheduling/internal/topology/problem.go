@@ -317,7 +317,11 @@ func (p *Problem) Obstacles(class int) []Obstacle {
 	c := &p.classes[class]
 	for _, sp := range c.all.Spreads {
 		if sp.Hard {
-			out = append(out, p.obstacle(sp.Group, true, "spread of %s over %s with skew %d", sp.MaxSkew))
+			o := p.obstacle(sp.Group, true, "spread of %s over %s with skew %d", sp.MaxSkew)
+			if sp.MinDomains > 1 {
+				o.Text += fmt.Sprintf(" and minDomains %d", sp.MinDomains)
+			}
+			out = append(out, o)
 		}
 	}
 	for _, g := range c.all.Ratios {
