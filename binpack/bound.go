@@ -1,10 +1,12 @@
 package binpack
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	"github.com/joinery-sdk/joinery/binpack/internal/relax"
@@ -102,6 +104,42 @@ func (in *Instance) VerifyBound(plan *Plan) error {
 		return fmt.Errorf("binpack: %v is proved, but the bound claims %v", proved, b.Price)
 	}
 	return nil
+}
+
+// prove sets alternatives and bound, which do not depend on each other.
+func (in *Instance) prove(r *run, plan *Plan, h hint, alternatives int) {
+	var other sync.WaitGroup
+	other.Go(func() { plan.Alternatives = in.alternatives(plan.Layout, alternatives, r) })
+	plan.Bound = r.bound(in, plan.Layout, plan.Objective, h)
+	other.Wait()
+	plan.Stopped = plan.Stopped || r.stopped()
+}
+
+// Prove returns the plan of [Options.Draft] or [Options.ProveLater] with its bound and its
+// alternatives. Of the options it uses Effort and Alternatives. The error says that the layout is
+// not one of the instance, or names an invalid option. When ctx ends, the bound is the best so far,
+// and [Plan.Stopped] is set.
+func (in *Instance) Prove(ctx context.Context, plan *Plan, opts *Options) (*Plan, error) {
+	if ctx == nil {
+		return nil, errNoContext
+	}
+	if plan == nil {
+		return nil, errNoPlan
+	}
+	o, err := opts.complete()
+	if err != nil {
+		return nil, err
+	}
+	layout := in.split.layout(plan.Layout, in.split.in)
+	if err := in.check(layout); err != nil {
+		return nil, err
+	}
+	r, end := newRun(ctx, o.Effort)
+	defer end()
+	out := in.planOf(layout, plan.Strategy)
+	out.Stopped = plan.Stopped
+	in.prove(r, out, plan.proved, o.Alternatives)
+	return in.outward(out), nil
 }
 
 // verifyItems returns what the item duals of a bound prove. A type that costs as much as the bound

@@ -11,8 +11,8 @@ import (
 	"github.com/joinery-sdk/joinery/binpack/internal/tags"
 )
 
-// CostAware looks for the layout with the lowest objective; the package documentation says how. The
-// result is never worse than that of [FirstFitDecreasing]: at the highest priority at which the two
+// CostAware looks for the layout with the lowest objective, and of equal ones for one with few bins;
+// the package documentation says how. The result is never worse than that of [FirstFitDecreasing]: at the highest priority at which the two
 // place different numbers of copies, it places more. If the numbers are equal, it never costs more.
 // If everything is placed and all pools have one weight, it is also compared with fleets of a
 // single type, as many as the Effort allows, and costs no more than any of them.
@@ -62,7 +62,8 @@ func (r *run) guided(in *Instance, best Layout) (l Layout, h hint, better bool) 
 			best, better = l, true
 		}
 	}
-	return best, p.hint, better
+	joined := p.join(best)
+	return joined, p.hint, better || len(joined.Bins) < len(best.Bins)
 }
 
 func (r *run) planner(in *Instance) *planner {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
+	"slices"
 	"sync/atomic"
 
 	"github.com/joinery-sdk/joinery/binpack/internal/relax"
@@ -164,42 +164,6 @@ func (in *Instance) planOf(layout Layout, strategy string) *Plan {
 	return plan
 }
 
-// prove sets alternatives and bound, which do not depend on each other.
-func (in *Instance) prove(r *run, plan *Plan, h hint, alternatives int) {
-	var other sync.WaitGroup
-	other.Go(func() { plan.Alternatives = in.alternatives(plan.Layout, alternatives, r) })
-	plan.Bound = r.bound(in, plan.Layout, plan.Objective, h)
-	other.Wait()
-	plan.Stopped = plan.Stopped || r.stopped()
-}
-
-// Prove returns the plan of [Options.Draft] or [Options.ProveLater] with its bound and its
-// alternatives. Of the options it uses Effort and Alternatives. The error says that the layout is
-// not one of the instance, or names an invalid option. When ctx ends, the bound is the best so far,
-// and [Plan.Stopped] is set.
-func (in *Instance) Prove(ctx context.Context, plan *Plan, opts *Options) (*Plan, error) {
-	if ctx == nil {
-		return nil, errNoContext
-	}
-	if plan == nil {
-		return nil, errNoPlan
-	}
-	o, err := opts.complete()
-	if err != nil {
-		return nil, err
-	}
-	layout := in.split.layout(plan.Layout, in.split.in)
-	if err := in.check(layout); err != nil {
-		return nil, err
-	}
-	r, end := newRun(ctx, o.Effort)
-	defer end()
-	out := in.planOf(layout, plan.Strategy)
-	out.Stopped = plan.Stopped
-	in.prove(r, out, plan.proved, o.Alternatives)
-	return in.outward(out), nil
-}
-
 // outward returns the plan with the caller's types in place of compiled ones.
 func (in *Instance) outward(plan *Plan) *Plan {
 	if in.split == nil {
@@ -303,6 +267,50 @@ func (in *Instance) better(a, b Layout) bool {
 	placedA, placedB := in.placed(a), in.placed(b)
 	more := in.compareCounts(in.order, func(i int) int { return placedA[i] - placedB[i] })
 	return more > 0 || more == 0 && in.objectiveOf(a) < in.objectiveOf(b)
+}
+
+// join returns a layout that costs no more and has fewer bins, if it finds one. It joins each bin with
+// the first of each kind of other bins that goes with it into one bin, as long as that succeeds. Prices of
+// a family's sizes are often proportional, so many layouts cost the same.
+func (p *planner) join(l Layout) Layout {
+	s := &repacker{filler: newFiller(p.in, p.stop), budget: &relax.Budget{Left: p.total / joinPart, Stop: p.stop}}
+	if len(l.Bins) < 2 || p.stopped() || !s.restore(l) {
+		return l
+	}
+	for i := 1; i < len(s.bins); i++ {
+		tried := map[[2]int32]bool{}
+		for j := 0; j < i && s.budget.Left > 0; j++ {
+			if kind := [2]int32{s.bins[j].typ, s.bins[j].charged}; !tried[kind] {
+				if tried[kind] = true; s.join(i, j) {
+					i = max(i-2, 0) // the bins after i moved down by two, and the new one is the last
+					break
+				}
+			}
+		}
+	}
+	if len(s.bins) == len(l.Bins) {
+		return l
+	}
+	return s.finish()
+}
+
+// join replaces two bins by a new one, the last, that costs no more. It reports whether there is one.
+func (s *repacker) join(i, j int) bool {
+	a, b, tier := s.bins[i], s.bins[j], s.in.tierOf(s.bins[i].typ)
+	if s.in.tierOf(b.typ) != tier {
+		return false
+	}
+	s.budget.Take(joinSteps + len(s.in.tiers[tier])/oneBinPart)
+	s.withdraw(&a)
+	s.withdraw(&b)
+	s.rest = append(append(s.rest[:0], a.shares...), b.shares...)
+	if t, o, ok := s.choiceFor(s.rest, tier, sum(sum(s.price(&a), s.price(&b)), 1)); ok && s.add(t, o, s.rest) {
+		s.bins = slices.Delete(slices.Delete(s.bins, i, i+1), j, j+1)
+		return true
+	}
+	s.count(&a, 1)
+	s.count(&b, 1)
+	return false
 }
 
 // compareCounts adds up numbers of copies by item. It returns the sum at the highest priority at
@@ -426,6 +434,8 @@ const (
 	// types. Without it, plans of 1,040 problems were 0.07% dearer, and those of 100 items with
 	// labels 0.4%.
 	oneBinPart = 4
+	// Joining bins takes at most 1/joinPart of the budget, on top of it, and joinSteps for each attempt.
+	joinPart, joinSteps = 8, 200
 	// putSteps is how many steps one attempt to put an item into a bin takes when packing again.
 	// openSteps is the same for a new bin, and showSteps for a type that is looked at for
 	// MinValues. With the 4 of admitSteps, a fifth of the budget took as long as all the rest.

@@ -1,6 +1,7 @@
 package binpack_test
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/joinery-sdk/joinery/binpack"
+	"github.com/joinery-sdk/joinery/requirements"
 )
 
 // rounds returns how often a suite repeats itself. The suite runs beside others. With -short it does not run at all: make check runs it
@@ -152,4 +154,78 @@ func distort(rng *rand.Rand, p *binpack.Problem, l binpack.Layout) binpack.Layou
 		out.Bins = append(out.Bins, binpack.Bin{Type: t, Offering: j, Shares: []binpack.Share{{Item: item, Count: 1}}})
 	}
 	return out
+}
+
+// joins returns how often two bins of the plan can be replaced by one that costs no more.
+func joins(in *binpack.Instance, p *binpack.Problem, plan *binpack.Plan) (n int) {
+	cost := func(b binpack.Bin) binpack.Price { return p.Types[b.Type].Offerings[b.Offering].Price }
+	for i := range plan.Bins {
+		for j := range i {
+			one := func() bool {
+				for t := range p.Types {
+					for o := range p.Types[t].Offerings {
+						b := binpack.Bin{Type: t, Offering: o, Shares: slices.Concat(plan.Bins[i].Shares, plan.Bins[j].Shares)}
+						if p.Pools[p.Types[t].Pool].Weight != p.Pools[p.Types[plan.Bins[i].Type].Pool].Weight || cost(b) > cost(plan.Bins[i])+cost(plan.Bins[j]) {
+							continue
+						}
+						l := binpack.Layout{Nodes: plan.Nodes, Bins: append(slices.Clone(plan.Bins), b)}
+						l.Bins = slices.Delete(slices.Delete(l.Bins, i, i+1), j, j+1)
+						if in.Check(l) == nil {
+							return true
+						}
+					}
+				}
+				return false
+			}
+			if one() {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// families draws pools of types whose prices are proportional to their sizes, as those of a cloud.
+func families(r *rand.Rand) binpack.Problem {
+	p := binpack.Problem{Resources: []string{"cpu", "memory"}}
+	for i := range 1 + r.IntN(2) {
+		p.Pools = append(p.Pools, binpack.Pool{Name: fmt.Sprintf("pool-%d", i)})
+		per := binpack.Price(5 + r.IntN(6))
+		for size := int64(1); size <= 16; size *= 2 {
+			t := binpack.Type{Name: fmt.Sprintf("t%d-%d", i, size), Pool: i, Capacity: []int64{8*size - 1, 16*size - 1}}
+			for _, zone := range []string{"z1", "z2"} {
+				t.Offerings = append(t.Offerings, binpack.Offering{Price: per * binpack.Price(size), Provides: requirements.MustOf(requirements.In("zone", zone))})
+			}
+			p.Types = append(p.Types, t)
+		}
+	}
+	for i := range 1 + r.IntN(8) {
+		it := binpack.Item{Name: fmt.Sprintf("i%d", i), Count: 1 + r.IntN(12), Size: []int64{int64(1 + r.IntN(12)), int64(1 + r.IntN(24))}}
+		if r.IntN(3) == 0 {
+			it.Requires = requirements.AnyOf(requirements.MustOf(requirements.In("zone", "z1", "z2")))
+		}
+		if r.IntN(4) == 0 {
+			it.Tags, it.Limits = []string{it.Name}, []binpack.Limit{{Tag: it.Name, Max: 1 + r.IntN(3)}}
+		}
+		p.Items = append(p.Items, it)
+	}
+	return p
+}
+
+// Of equally cheap plans one with few bins is chosen: hardly any two bins can be joined to one that costs no more. First fit does not look for that.
+func TestEquallyCheapPlansHaveFewBins(t *testing.T) {
+	count := rounds(t, 300, 5000)
+	several, first, joined, bins := 0, 0, 0, [2]int{}
+	for seed := range uint64(count) {
+		p := families(rand.New(rand.NewPCG(seed, 41)))
+		in, plan := lawfulBy(t, p, nil)
+		_, ffd := lawful(t, p)
+		bins[0], bins[1] = bins[0]+len(ffd.Bins), bins[1]+len(plan.Bins)
+		if len(ffd.Bins) > 1 {
+			several, first, joined = several+1, first+min(1, joins(in, &p, ffd)), joined+min(1, joins(in, &p, plan))
+		}
+	}
+	t.Logf("%d problems with several bins: bins can be joined in %d plans of first fit (%d bins), and in %d default plans (%d bins)", several, first, bins[0], joined, bins[1])
+	require.Greater(t, first, several/10)
+	require.Less(t, joined, several/50)
 }
