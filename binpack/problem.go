@@ -28,9 +28,10 @@
 //
 // # Strategies
 //
-// A [Strategy] decides the [Layout]. [Instance.Check] checks every layout by the rules above: a
-// plan that breaks one is an error, never a result. A [Filling] makes a layout step by step and
-// refuses each step that would break a rule.
+// A [Strategy] decides the [Layout]. [Instance.Check] checks every layout by the rules above,
+// except the one about the heaviest pool. A plan that breaks a checked rule is an error, never a
+// result. A [Filling] makes a layout step by step and refuses each step that would break one of
+// them.
 //
 // [FirstFitDecreasing] is the baseline. [CostAware] is the default. It first solves a relaxation,
 // which has item classes, undominated bin types, and the existing nodes as bins of price 0 in
@@ -69,11 +70,12 @@
 // need dear bins, for example nine items that need one GPU each, if a bin has eight GPUs. There the
 // bound also counts whole bins.
 //
-// All bounds are rounded up to a sum that prices can form. With [Diversity], fillings in a capacity
-// pool may have dual values above their prices. [AssignmentLP] and [Configuration] subtract this
-// excess for each pool. It is limited, because a pool can hold only so much dual value (a Lagrangian
-// bound). The search ignores diversity. No bound considers budgets, weights or limits between items,
-// except tags that keep many items apart. So a bound may be too low, but never too high.
+// All bounds are rounded up to a sum that prices can form. With [Diversity], a filling in a
+// capacity pool may have a dual value above its price. [AssignmentLP] and [Configuration] subtract
+// this excess, once for each capacity pool. The excess of a pool is limited, because diversity
+// limits what the pool can hold (a Lagrangian bound). The search ignores diversity. No bound
+// considers budgets, weights or limits between items, except tags that keep many items apart. So a
+// bound may be too low, but never too high.
 //
 // # Cost, determinism, concurrency
 //

@@ -81,7 +81,8 @@ type PoolState struct {
 	Left    []int64
 	// NodesLeft is how many nodes may still be bought; negative means any number.
 	NodesLeft int
-	// Over and NodesOver are the use beyond limits. What is given back reduces them first.
+	// Over and NodesOver are the use beyond limits. When nodes are given back, these shrink before
+	// Left and NodesLeft grow.
 	Over      []int64
 	NodesOver int
 
@@ -215,7 +216,8 @@ func (p *Problem) Options() *Options {
 	return &o
 }
 
-// Sharing has, for each unbound claim, the indexes of the classes that use it. They go to one zone.
+// Sharing lists, for each unbound PersistentVolumeClaim, the indexes of the classes that use it.
+// Pods that share a volume claim go to one zone.
 func (p *Problem) Sharing() [][]int {
 	out := make([][]int, len(p.sharing))
 	for i := range p.sharing {
@@ -224,8 +226,10 @@ func (p *Problem) Sharing() [][]int {
 	return out
 }
 
-// PodPrice estimates a pod's price in dollars an hour: the cheapest node's price for what the pod
-// takes, by its largest share of a resource; 0 if it fits none. It panics for an unknown class.
+// PodPrice estimates a pod's price in dollars an hour. For each node for sale that can hold the
+// pod, it multiplies the price of the node by the pod's share of it: its largest share of any
+// resource. PodPrice returns the least of these products, and 0 if no node can hold the pod. It
+// panics for an unknown class.
 func (p *Problem) PodPrice(class int) float64 { return p.own[index("class", class, len(p.own))]() }
 
 func (p *Problem) compileClasses(pending []*corev1.Pod, running map[string][]*corev1.Pod) {

@@ -41,10 +41,10 @@
 //
 // If the tags of a machine were damaged or removed, other machines of its fleet identify it. If
 // these do not help, it is left alone and named in [Provider.Notes]. As long as the machine has the
-// tag of the cluster, List adds it to the notes. If the machine has lost that tag too,
-// [Provider.Maintain] adds it. It finds the machine by its launch template or its instance profile.
-// So Maintain cannot find a machine whose launch template is deleted, if its node class names an
-// instance profile that the provider did not make.
+// tag of the cluster, List adds it to the notes. If the machine has lost that tag too, only
+// [Provider.Maintain] can find it, by its launch template or its instance profile, and adds it to
+// the notes. Maintain cannot find a machine if two things come together: its launch template is
+// deleted, and its node class names an instance profile that the provider did not make.
 //
 // Only one provider at a time may launch for a cluster, see [Options].Lease. A provider that has
 // launched looks for launches of others. If it sees that another provider launches for the cluster,

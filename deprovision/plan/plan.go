@@ -1,10 +1,10 @@
 // Package plan decides which nodes of a cluster go, when they go, and where their pods go.
 //
 // [Make] asks a [Simulator] where pods would go. It returns commands and one [Verdict] for every
-// node. Each command is right once the commands before it have been carried out. Internally every
-// change is a move of one type, whether it gives back nodes that must go (interrupted, expired,
-// broken, drifted), empty nodes, a set of nodes or a single node. One test decides whether a move
-// becomes a command.
+// node. Each command is right once the commands before it have been carried out. All changes are
+// represented in the same way, whether they give back nodes that must go (interrupted, expired,
+// broken, drifted), empty nodes, a set of nodes or a single node. The same test decides for each of
+// them whether it becomes a command.
 //
 // Some pods move without a command, such as pending pods and pods of nodes that are leaving. The
 // simulator has to deal with them: its answers must be right whenever these pods move. The

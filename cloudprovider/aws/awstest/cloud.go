@@ -44,8 +44,8 @@ type Config struct {
 	Cluster string
 	// Version is the cluster's Kubernetes version. Empty means 1.33.
 	Version string
-	// ZoneIDs are the ids of zones by name. nil means an account that has other names for the ids
-	// than the catalogue has.
+	// ZoneIDs are the ids of zones by name. nil means that each name has another id than in the
+	// catalogue, as may be so in a real account.
 	ZoneIDs map[string]string
 	// Lag is how long new instances, and changes of old ones, do not show when instances are
 	// described or terminated.
