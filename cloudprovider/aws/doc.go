@@ -24,9 +24,10 @@
 //     does not show yet. For such a token, Create fails with ErrNotReady until the lag has passed
 //     since the start, and says for how long. [Options].Undecided says for which tokens that is so.
 //   - If the machine is gone, Create fails with ErrNotFound and says why it ended, for a day after
-//     the end. A provider that was started since then knows it as long as EC2 shows ended machines,
-//     about an hour. After that the token counts as new. So callers must not use a token again once
-//     they have heard that its machine is gone.
+//     the end. A provider that was restarted since then knows this for less time: as long as EC2
+//     shows ended machines, about an hour. After that the token counts as new. This is the
+//     exception that package cloudprovider allows. So callers must not use a token again once they
+//     have heard that its machine is gone.
 //   - If EC2 launched more than was asked for, machines without an owner are ended, if necessary by
 //     [Provider.Maintain].
 //

@@ -165,7 +165,7 @@ type Command struct {
 	// case. Their controllers, if they have any, recreate them.
 	Stranded []*corev1.Pod
 	// Groups are the names of the groups that fall below their minimum, sorted. All pods of such a
-	// group move in this command, unless the nodes go in any case.
+	// group move in this command. Only a command whose nodes go in any case may tear a group.
 	Groups []string
 	// SavingsPerHour is the price of Nodes minus that of NewNodes; unknown prices count as 0. It
 	// may be negative if the nodes have to go in any case.

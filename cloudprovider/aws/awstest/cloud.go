@@ -136,7 +136,7 @@ type Fault struct {
 	RetryAfter string
 }
 
-// New starts a cloud. The error says that the catalogue does not have the region or a type.
+// New starts a cloud. The error names the types that the region does not offer.
 func New(config Config) (*Cloud, error) {
 	config.Region, config.Cluster = cmp.Or(config.Region, "us-east-1"), cmp.Or(config.Cluster, "harbour")
 	config.Version, config.Linger = cmp.Or(config.Version, "1.33"), cmp.Or(config.Linger, time.Hour)

@@ -32,7 +32,8 @@ type Result struct {
 	// Fix is a change that gives refused pods a place, verified by planning again. Its Text is empty
 	// if none was found.
 	Fix plan.Fix
-	// Known is an interval or a proof, for a rule whose answer the plan itself does not show.
+	// Known says what was found for [Rule].RulesCost and [Rule].Regret, whose answers the plan
+	// itself does not show: an interval, a proof, or percentages.
 	Known string
 	// Notes say what a rule that holds may have missed: pods that are not to be planned, with the
 	// reason, and labels that it only forbids and that nothing has, which may be typos.
