@@ -159,7 +159,7 @@ type Command struct {
 	// once all nodes of the command are gone. With Waves, the placements are grouped by wave. The
 	// pods of a wave can be bound, in this order, once the nodes of that wave and of all earlier
 	// waves are gone, while the nodes of later waves still run their own pods and accept no others.
-	// The order need not be right if all waves leave together.
+	// If all waves leave together, the order may be wrong.
 	Placements []Placement
 	// Stranded are the pods that have no other place and end with their node, which goes in any
 	// case. Their controllers, if they have any, recreate them.

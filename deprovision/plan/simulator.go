@@ -69,8 +69,8 @@ type Question struct {
 	// Freed says that the removed nodes are gone before anything is bought. So what they use may be
 	// bought again: their slots of reservations and counted offerings, their share of the limits of
 	// pools, of quotas and of the nodes of a static pool. The answer must not use what another
-	// leaving node frees, or what pending pods would take. A plan asks this only if the same
-	// question without Freed has no answer. See [Answer.Freed].
+	// leaving node frees, or what pending pods would take. A plan sets Freed only if the same
+	// question without it has no answer. See [Answer.Freed].
 	Freed bool
 	// Thorough asks the simulator to work longer for an answer, or for a cheaper one, because the
 	// change is likely to be made.
@@ -82,11 +82,11 @@ type Question struct {
 	Moves     map[*corev1.Pod]string
 	Buy       []NewNode
 	Elsewhere bool
-	// LeaveDomains says that spreads count only zones and other domains with nodes, as kube-scheduler
-	// does. Otherwise they also count those in which a node for the pod is for sale, so that giving
-	// back nodes does not undo what a plan for pending pods did. Pods that move without a command may
-	// lose the places that the simulator keeps for them. A plan asks this for nodes that must go, if
-	// their pods have no place otherwise.
+	// LeaveDomains says that spreads count only zones and other domains with nodes, as
+	// kube-scheduler does. Otherwise they also count those in which a node for the pod is for sale,
+	// so that giving back nodes does not undo what a plan for pending pods did. Pods that move
+	// without a command may lose the places that the simulator keeps for them. A plan sets
+	// LeaveDomains for nodes that must go, if their pods have no place otherwise.
 	LeaveDomains bool
 	// Explain asks for [Answer.Why].
 	Explain bool

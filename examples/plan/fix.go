@@ -74,8 +74,9 @@ type Fix struct {
 	// the pool that is changed or that the pods would go to.
 	Kind                    FixKind
 	Pool, Quota, Key, Value string
-	// Pods are the pods of the snapshot to change, refused and others; nil if a pool or a quota
-	// changes. A user changes the template of their controllers.
+	// Pods are the pods of the snapshot to change, which may include pods that are not refused.
+	// They are nil if a pool or a quota changes. In a cluster, a user changes the template of their
+	// controllers instead.
 	Pods []*corev1.Pod
 	// Constraint and Index are for [PreferOnly]: they name the required constraint of each of Pods
 	// that becomes a preferred one. Constraint names a list of the pod's spec, and Index is a

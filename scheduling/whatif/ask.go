@@ -68,7 +68,7 @@ type Question struct {
 	Elsewhere bool
 	// Freed says that the machines of removed nodes are gone before anything is bought. So what
 	// they count against limits, quotas, reservations and counted offerings can be bought again.
-	// [Answer.Freed] says what of that is used.
+	// [Answer.Freed] lists which of these the bought nodes need.
 	//
 	// With Freed, pods are unplaced in two further cases. First: what the bought node needs is also
 	// freed by another node, one that is leaving or that an earlier answer removes. Then it is
