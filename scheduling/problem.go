@@ -46,26 +46,24 @@ type Problem struct {
 	// Notes are remarks for users, for example about nodes that cannot hold their daemons.
 	Notes []string
 
-	snapshot  *Snapshot
-	options   Options
-	members   []member // the nodes of the cluster
-	quotas    capacityquota.Set
-	moved     map[string]int // pods planned elsewhere, by the node that is being removed
-	leaving   []leavingNode
-	staying   map[string][]*corev1.Pod        // pods on leaving nodes, by node
-	successor map[*corev1.Pod]*corev1.Pod     // of those pods, the ones planned elsewhere
-	origin    map[*corev1.Pod]topology.Origin // of successors: indexes into leaving and its pods
-	taints    *taints.Sets
-	daemons   []*daemon
-	volumes   *volume.Index
-	admission admission.Cluster
-	topology  *topology.Problem
-	sharing   []volume.SharedClaim
-	verifier  *verifier
-	// aliases are the keys that the agents of nodes to buy set beside others.
-	aliases requirements.Aliases
-	// shapeLabels is computed once, by the first explanation.
-	shapeLabels func() *labelSets
+	snapshot    *Snapshot
+	options     Options
+	members     []member // the nodes of the cluster
+	quotas      capacityquota.Set
+	moved       map[string]int // pods planned elsewhere, by the node that is being removed
+	leaving     []leavingNode
+	staying     map[string][]*corev1.Pod        // pods on leaving nodes, by node
+	successor   map[*corev1.Pod]*corev1.Pod     // of those pods, the ones planned elsewhere
+	origin      map[*corev1.Pod]topology.Origin // of successors: indexes into leaving and its pods
+	taints      *taints.Sets
+	daemons     []*daemon
+	volumes     *volume.Index
+	admission   admission.Cluster
+	topology    *topology.Problem
+	sharing     []volume.SharedClaim
+	verifier    *verifier
+	aliases     requirements.Aliases   // keys that the agents of nodes to buy set beside others
+	shapeLabels func() *labelSets      // computed once, by the first explanation
 	market      func() *market.Market  // what is for sale; computed once
 	sales       []func() []market.Sale // the same, by class
 	own         []func() float64       // by class, see PodPrice; computed once
@@ -81,8 +79,7 @@ type PoolState struct {
 	Left    []int64
 	// NodesLeft is how many nodes may still be bought; negative means any number.
 	NodesLeft int
-	// Over and NodesOver are the use beyond limits. When nodes are given back, these shrink before
-	// Left and NodesLeft grow.
+	// Over and NodesOver are the use beyond limits. Nodes that are given back reduce them first.
 	Over      []int64
 	NodesOver int
 
@@ -217,7 +214,7 @@ func (p *Problem) Options() *Options {
 }
 
 // Sharing lists, for each unbound PersistentVolumeClaim, the indexes of the classes that use it.
-// Pods that share a volume claim go to one zone.
+// Their pods go to one zone.
 func (p *Problem) Sharing() [][]int {
 	out := make([][]int, len(p.sharing))
 	for i := range p.sharing {
@@ -227,9 +224,8 @@ func (p *Problem) Sharing() [][]int {
 }
 
 // PodPrice estimates a pod's price in dollars an hour. For each node for sale that can hold the
-// pod, it multiplies the price of the node by the pod's share of it: its largest share of any
-// resource. PodPrice returns the least of these products, and 0 if no node can hold the pod. It
-// panics for an unknown class.
+// pod, take its price times the pod's largest share of a resource. PodPrice is the least of these,
+// and 0 if there is no such node. It panics for an unknown class.
 func (p *Problem) PodPrice(class int) float64 { return p.own[index("class", class, len(p.own))]() }
 
 func (p *Problem) compileClasses(pending []*corev1.Pod, running map[string][]*corev1.Pod) {

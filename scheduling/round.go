@@ -20,12 +20,11 @@
 // # What a plan promises
 //
 // Two plans are compared from the highest priority down. At the first priority at which they place
-// different numbers of pods, the one that places more is better. If there is no such priority,
-// these decide in turn: larger requests placed, fewer pods that wait for leaving nodes, lower cost
-// including the price of preferences given up, fewer preferences given up. A finished plan is
-// verified: its pods are bound once more, one by one in its own order on its concrete nodes, by
-// code that shares no reasoning with the planner. A pod that kube-scheduler would refuse is
-// unplaced, with that reason.
+// different numbers of pods, more is better. Otherwise these decide in turn: larger requests
+// placed, fewer pods that wait for leaving nodes, lower cost including the price of preferences
+// given up, fewer preferences given up. A finished plan is verified: its pods are bound once more,
+// one by one in its own order on its concrete nodes, by code that shares no reasoning with the
+// planner. A pod that kube-scheduler would refuse is unplaced, with that reason.
 //
 // The work grows with classes, domains and offerings; only the verification grows with pods. The
 // same snapshot gives the same result, whatever the order of its lists.
