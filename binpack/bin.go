@@ -401,9 +401,9 @@ func (f *filler) suits(t int32, b *bin) uint64 {
 }
 
 // Filling is a layout that is being made. Every change is made only as far as the rules of the
-// problem allow. So [Filling.Layout] always passes [Instance.Check], and a [Strategy] that uses a
-// Filling cannot break a rule. The caller must put each item into the heaviest pool that can hold
-// it, which is not checked. It is not safe for concurrent use. A wrong index causes a panic.
+// problem allow. So [Filling.Layout] always passes [Instance.Check]. One rule is not checked, here
+// or there: the caller must put each item into the heaviest pool that can hold it. It is not safe
+// for concurrent use. A wrong index causes a panic.
 type Filling struct{ f *filler }
 
 // NewFilling returns an empty filling.

@@ -55,14 +55,15 @@ type Bound struct {
 //
 // A certificate is checked in one pass over types and items, exactly or with a derived margin for
 // rounding. Types that cost less than the bound are checked: no filling of such a type may have a
-// dual value above the price of the type. Types of a counted reservation or a capacity pool may
-// exceed their price, because the excess is subtracted below. The proved price is
+// dual value above the price of the type. There is one exception: in types of a counted reservation
+// or a capacity pool, fillings may have a higher dual value, and the excess is subtracted below.
+// The proved price is
 //
 //   - the dual value of the placed items,
 //   - minus the excess: existing nodes, counted reservations and capacity pools may hold more dual
 //     value than they cost,
-//   - plus, for items that fit only types whose price is above the dual value of every filling,
-//     this difference for each whole bin that the items need.
+//   - plus a surcharge for items that fit only types whose price is above the dual value of every
+//     filling: price minus that value, for each whole bin that the items need.
 //
 // It is rounded up to the next amount that prices of bins can add up to, and must then be at least
 // the bound.

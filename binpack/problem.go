@@ -28,9 +28,10 @@
 //
 // # Strategies
 //
-// A [Strategy] decides the [Layout]. [Instance.Check] checks every layout by the rules above: a
-// plan that breaks one is an error, never a result. A [Filling] makes a layout step by step and
-// refuses each step that would break a rule.
+// A [Strategy] decides the [Layout]. [Instance.Check] checks every layout by the rules above,
+// except the one about the heaviest pool. A plan that breaks a checked rule is an error, never a
+// result. A [Filling] makes a layout step by step and refuses each step that would break one of
+// these rules.
 //
 // [FirstFitDecreasing] is the baseline. [CostAware] is the default. It first solves a relaxation,
 // which has item classes, undominated bin types, and the existing nodes as bins of price 0 in
@@ -69,11 +70,12 @@
 // need dear bins, for example nine items that need one GPU each, if a bin has eight GPUs. There the
 // bound also counts whole bins.
 //
-// All bounds are rounded up to a sum that prices can form. With [Diversity], fillings in a capacity
-// pool may have dual values above their prices. [AssignmentLP] and [Configuration] subtract this
-// excess for each pool. It is limited, because a pool can hold only so much dual value (a Lagrangian
-// bound). The search ignores diversity. No bound considers budgets, weights or limits between items,
-// except tags that keep many items apart. So a bound may be too low, but never too high.
+// All bounds are rounded up to a sum that prices can form. With [Diversity], a filling in a
+// capacity pool may have a dual value above its price. [AssignmentLP] and [Configuration] subtract
+// this excess, once for each capacity pool. It is limited, because diversity limits what a pool
+// holds (a Lagrangian bound). The search ignores diversity. No bound considers budgets, weights or
+// limits between items, except tags that keep many items apart. So a bound may be too low, but
+// never too high.
 //
 // # Cost, determinism, concurrency
 //
@@ -333,8 +335,7 @@ type Plan struct {
 	// Objective is the sum of [Offering.Objective] over the new bins. It equals Cost if no offering
 	// sets one.
 	Objective Price
-	// Bound is a lower bound on the objective of every plan for the same items. It is never above
-	// Objective.
+	// Bound is a lower bound on the objective of plans for the same items, never above Objective.
 	Bound Bound
 	// Alternatives[i] lists the choices that hold the items of Bins[i], cheapest first: the chosen
 	// one and others that are not sold out. [Options.Alternatives] limits their number. [Diversity]
@@ -344,8 +345,7 @@ type Plan struct {
 	Unplaced []int
 	// Strategy names the strategy that made the layout.
 	Strategy string
-	// Stopped means that the context ended before the work was done: plan and bound are the best so
-	// far.
+	// Stopped means that the context ended early: plan and bound are the best found by then.
 	Stopped bool
 	proved  hint // what the strategy proved on the way, for Instance.Prove
 }

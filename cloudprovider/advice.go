@@ -36,7 +36,7 @@ type Advice struct {
 //	ErrInsufficientCapacity  Elsewhere  without what was refused
 //	any other                Same       unknown outcome: a lost connection, a cancelled context, an internal error of the cloud
 //
-// Advise(nil) is RetryNever, because nothing is left to do.
+// Advise(nil) has [RetryNever], because nothing is left to do.
 func Advise(err error) Advice {
 	switch {
 	case err == nil,

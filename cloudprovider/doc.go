@@ -48,7 +48,7 @@
 //   - Create refuses a claim that is not valid, or that has a candidate which is not in the
 //     catalogue, with ErrInvalidSpec.
 //   - Create fails with ErrInsufficientCapacity only if every candidate was refused, and names each
-//     of them.
+//     candidate without capacity.
 //   - Create fails with ErrQuota if a quota refused every candidate, and says which quota and what
 //     it blocks.
 //   - Create that succeeds on a later candidate reports the candidates that were refused before it.
@@ -147,7 +147,9 @@
 //     an instance without a claim counts as an orphan (lifecycle.Timeouts.Orphan) must be longer
 //     than the minute by which Created may be wrong.
 //   - A provider remembers a token for at least a day after its instance is gone. A caller must not
-//     retry for longer than that.
+//     retry for longer than that. A provider that keeps nothing but what the cloud shows may
+//     remember less after a restart; its documentation says how much (package aws: about an hour).
+//     So a caller must not use a token again once it has heard that the instance is gone.
 //
 // All times that are compared with each other come from the process's own clock, except
 // Instance.Created.

@@ -57,8 +57,8 @@ type DisruptionParts struct {
 	// Priorities and DeletionCosts come from pod priorities and pod-deletion-cost annotations. Both
 	// may be negative.
 	Priorities, DeletionCosts float64
-	// Bounds corrects Priorities and DeletionCosts, because the cost of a pod is limited to 0 to
-	// 10.
+	// Bounds corrects Priorities and DeletionCosts, because a pod adds at least 0 and at most 10.
+	// ([eviction.Cost] may be negative, but [eviction.Disruption] counts it as 0 then.)
 	Bounds float64
 	// DoNotDisrupt is the number of pods that an annotation protects now. Such pods block voluntary
 	// disruption, but they add nothing to the cost.

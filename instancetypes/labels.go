@@ -6,8 +6,8 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// Label keys of karpenter.sh that planning depends on. Those of kubernetes.io are constants of
-// k8s.io/api/core/v1.
+// Label keys that planning depends on, of Karpenter and AWS. Those of kubernetes.io are constants
+// of k8s.io/api/core/v1.
 const (
 	// LabelCapacityType says how a node is paid for: one of the CapacityType constants.
 	LabelCapacityType = "karpenter.sh/capacity-type"

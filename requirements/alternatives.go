@@ -44,9 +44,9 @@ func (a Alternatives) Keys() Keys {
 	return out
 }
 
-// IsZero reports whether a is the zero value. No function of this package derives the zero value
-// from other values. So a caller can use it for "nothing was asked", distinct from "no node
-// satisfies it".
+// IsZero reports whether a is the zero value. No function of this package makes the zero value out
+// of other values; [AnyOf] without sets returns another one. So a caller can use the zero value for
+// "nothing was asked", distinct from "no node satisfies it".
 func (a Alternatives) IsZero() bool { return a.sets == nil }
 
 // IsImpossible reports whether no node satisfies any of the sets.

@@ -2,11 +2,11 @@ package requirements
 
 import "strings"
 
-// Nearest returns the candidate that a mistyped word most probably meant, for "did you mean".
-// Differences of case are free. Otherwise at most a third of the word may have to change, and never
-// more than three letters; one letter may always change. Ties go to the first candidate. A
-// candidate that equals word is skipped. The second result is false if no candidate is close
-// enough.
+// Nearest returns the candidate that a mistyped word most probably meant, for "did you mean". A
+// candidate is close enough if at most a third of the letters of word differ, and at most three
+// letters. One differing letter is always close enough. Differences of case do not count. Ties go
+// to the first candidate. A candidate that equals word is skipped. The second result is false if no
+// candidate is close enough.
 func Nearest(word string, candidates []string) (string, bool) {
 	limit := min(3, max(1, len(word)/3))
 	best, found := "", false

@@ -13,8 +13,8 @@ import (
 // each key.
 //
 // The zero value is anything: no key is constrained. A Set is an immutable value, safe for
-// concurrent use. It has one canonical form: its requirements are sorted by key, those that allow
-// every value are left out, and all impossible sets are one value.
+// concurrent use. It has one canonical form: its requirements are sorted by key, those that are
+// anything are left out, and all impossible sets are one value.
 type Set struct {
 	reqs       []Requirement // sorted by key, none anything, none impossible
 	impossible bool

@@ -12,8 +12,8 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling"
 )
 
-// Pods that are equal to kube-scheduler are in one class, unless the caller has rules about their
-// names.
+// Pods that kube-scheduler cannot tell apart are in one class, unless the caller has rules about
+// their names.
 func TestPodsKeptApart(t *testing.T) {
 	var s scheduling.Snapshot
 	for i := range 6 {

@@ -46,26 +46,24 @@ type Problem struct {
 	// Notes are remarks for users, for example about nodes that cannot hold their daemons.
 	Notes []string
 
-	snapshot  *Snapshot
-	options   Options
-	members   []member // the nodes of the cluster
-	quotas    capacityquota.Set
-	moved     map[string]int // pods planned elsewhere, by the node that is being removed
-	leaving   []leavingNode
-	staying   map[string][]*corev1.Pod        // pods on leaving nodes, by node
-	successor map[*corev1.Pod]*corev1.Pod     // of those pods, the ones planned elsewhere
-	origin    map[*corev1.Pod]topology.Origin // of successors: indexes into leaving and its pods
-	taints    *taints.Sets
-	daemons   []*daemon
-	volumes   *volume.Index
-	admission admission.Cluster
-	topology  *topology.Problem
-	sharing   []volume.SharedClaim
-	verifier  *verifier
-	// aliases are the keys that the agents of nodes to buy set beside others.
-	aliases requirements.Aliases
-	// shapeLabels is computed once, by the first explanation.
-	shapeLabels func() *labelSets
+	snapshot    *Snapshot
+	options     Options
+	members     []member // the nodes of the cluster
+	quotas      capacityquota.Set
+	moved       map[string]int // pods planned elsewhere, by the node that is being removed
+	leaving     []leavingNode
+	staying     map[string][]*corev1.Pod        // pods on leaving nodes, by node
+	successor   map[*corev1.Pod]*corev1.Pod     // of those pods, the ones planned elsewhere
+	origin      map[*corev1.Pod]topology.Origin // of successors: indexes into leaving and its pods
+	taints      *taints.Sets
+	daemons     []*daemon
+	volumes     *volume.Index
+	admission   admission.Cluster
+	topology    *topology.Problem
+	sharing     []volume.SharedClaim
+	verifier    *verifier
+	aliases     requirements.Aliases   // keys that the agents of nodes to buy set beside others
+	shapeLabels func() *labelSets      // computed once, by the first explanation
 	market      func() *market.Market  // what is for sale; computed once
 	sales       []func() []market.Sale // the same, by class
 	own         []func() float64       // by class, see PodPrice; computed once
@@ -81,7 +79,7 @@ type PoolState struct {
 	Left    []int64
 	// NodesLeft is how many nodes may still be bought; negative means any number.
 	NodesLeft int
-	// Over and NodesOver are the use beyond limits. What is given back reduces them first.
+	// Over and NodesOver are the use beyond limits. Nodes that are given back reduce them first.
 	Over      []int64
 	NodesOver int
 
@@ -215,7 +213,8 @@ func (p *Problem) Options() *Options {
 	return &o
 }
 
-// Sharing has, for each unbound claim, the indexes of the classes that use it. They go to one zone.
+// Sharing lists, for each unbound PersistentVolumeClaim, the indexes of the classes that use it.
+// Their pods go to one zone.
 func (p *Problem) Sharing() [][]int {
 	out := make([][]int, len(p.sharing))
 	for i := range p.sharing {
@@ -224,8 +223,9 @@ func (p *Problem) Sharing() [][]int {
 	return out
 }
 
-// PodPrice estimates a pod's price in dollars an hour: the cheapest node's price for what the pod
-// takes, by its largest share of a resource; 0 if it fits none. It panics for an unknown class.
+// PodPrice estimates a pod's price in dollars an hour. For each node for sale that can hold the
+// pod, take its price times the pod's largest share of a resource. PodPrice is the least of these,
+// and 0 if there is no such node. It panics for an unknown class.
 func (p *Problem) PodPrice(class int) float64 { return p.own[index("class", class, len(p.own))]() }
 
 func (p *Problem) compileClasses(pending []*corev1.Pod, running map[string][]*corev1.Pod) {

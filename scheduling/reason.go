@@ -64,8 +64,8 @@ type Nearest struct {
 	// Short is what the type lacks of each resource, in units of package resources; nil if it is
 	// large enough.
 	Short map[string]int64
-	// ShutOutBy is what excludes a type that is large enough, such as "the pool's" requirement.
-	// PodKeys are the label keys of the pod's own requirements among them.
+	// ShutOutBy says what excludes a type that is large enough, such as a requirement of the pool.
+	// If requirements of the pod are part of that, PodKeys are their label keys.
 	ShutOutBy string
 	PodKeys   []string
 }

@@ -42,8 +42,9 @@ type Binding struct {
 	// Node is the name of the node: that of the [NewNode] if the node is to be bought, and
 	// otherwise that of its [ExistingNode.Node], also if it has not joined.
 	Node string
-	// New says that the node is to be bought. InFlight says that it is not ready for pods yet, as
-	// [ExistingNode.Starting] does. kube-scheduler binds the pod once the node is ready.
+	// New says that the node is to be bought. InFlight says that an existing node is not ready for
+	// pods yet: it is [ExistingNode.Starting]. This is wider than [ExistingNode.InFlight], which is
+	// for nodes that have not joined. kube-scheduler binds the pod once the node is ready.
 	New, InFlight bool
 	// After names the leaving nodes that must be gone before kube-scheduler accepts the pod. It is
 	// empty if the pod can be bound now, or as soon as the pod that it Replaces has ended.
@@ -247,9 +248,9 @@ func (s *state) bindings() []binding {
 // Relaxed returns the items of [Problem.Relaxed] for the placed pods alone.
 //
 // It is a relaxation in the sense of integer programming: a lower bound on the price of packing
-// these items is also one on the price of placing the pods. The reason: ignore the tags and limits
-// of the shapes. Then every plan that places these pods is also a packing of these items, onto the
-// existing nodes and the [Problem.Shapes].
+// these items is also one on the price of placing the pods. This holds because the items ask for
+// less than the pods: every plan that places these pods is also a packing of these items, onto the
+// existing nodes and the [Problem.Shapes] without their tags and limits.
 func (r *Result) Relaxed() ([]Item, []ExistingNode) {
 	return r.state.p.relaxed(func(class int) int { return r.state.placed[class] })
 }

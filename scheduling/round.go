@@ -19,12 +19,12 @@
 //
 // # What a plan promises
 //
-// The better of two plans places more pods of the highest priority at which they differ. Otherwise
-// these decide in turn: larger requests placed, fewer pods that wait for leaving nodes, lower cost
-// including the price of preferences given up, fewer preferences given up. A finished plan is
-// verified: its pods are bound once more, one by one in its own order on its concrete nodes, by
-// code that shares no reasoning with the planner. A pod that kube-scheduler would refuse is
-// unplaced, with that reason.
+// Two plans are compared from the highest priority down. At the first priority at which they place
+// different numbers of pods, more is better. Otherwise these decide in turn: larger requests
+// placed, fewer pods that wait for leaving nodes, lower cost including the price of preferences
+// given up, fewer preferences given up. A finished plan is verified: its pods are bound once more,
+// one by one in its own order on its concrete nodes, by code that shares no reasoning with the
+// planner. A pod that kube-scheduler would refuse is unplaced, with that reason.
 //
 // The work grows with classes, domains and offerings; only the verification grows with pods. The
 // same snapshot gives the same result, whatever the order of its lists.
@@ -60,7 +60,8 @@ type Round struct {
 	// Final is set for the last calls. They pack a chosen round again, to find a plan that costs
 	// less. Two rounds may be chosen, for example if pods are unplaced; [Result.Round] is the one
 	// used. The outcome is used if it places all that the first packing placed, and the plan is not
-	// worse. Other calls may be quick: in them, cost only decides between plans of the same pods.
+	// worse. Calls without Final need no careful search for the lowest cost: there, cost only
+	// decides between plans of the same pods.
 	Final bool
 }
 

@@ -86,10 +86,10 @@ func (p *Problem) asked(pool *Pool) (requirements.Set, error) {
 }
 
 // Registered returns all labels that a node of the pool has after the kubelet and other agents have
-// added labels; s is the set of labels that type, offering and claim decide. Karpenter's labels say
-// that the node is registered and initialized, and name its class. [Options.Aliases] repeat the
-// values of other keys. The result also has the features that the kubelet declares, under keys that
-// are not valid label keys.
+// added labels; s is the set of labels that type, offering and claim decide. The result has s and
+// three additions: Karpenter's labels that say that the node is registered and initialized, and
+// that name its class; the keys that [Options.Aliases] adds; and the features that the kubelet
+// declares, under keys that are not valid label keys.
 func (r *PoolState) Registered(s requirements.Set) requirements.Set {
 	all, err := registered(&r.Pool, r.aliases, s).Intersect(requirements.FromLabels(r.features))
 	if err != nil { // s is impossible

@@ -104,8 +104,9 @@ type NodeClaim struct {
 	// Taints keep pods away. StartupTaints will be removed and keep no pods away; those of the
 	// claim's pool need not be repeated.
 	Taints, StartupTaints []corev1.Taint
-	// Capacity counts against the limits of the pool, and Allocatable is for pods. The node's own
-	// figures replace them one by one. A claim without any figures holds no pods.
+	// Capacity counts against the limits of the pool, and Allocatable is for pods. If the node
+	// itself reports a resource, its figure replaces that of the claim. A claim without any figures
+	// holds no pods.
 	Capacity, Allocatable corev1.ResourceList
 	// Initialized says that the node was once ready, with all resources and without startup taints.
 	// The node's label karpenter.sh/initialized says the same.
@@ -162,9 +163,9 @@ type Options struct {
 	Constraints []Constraint
 	// Apart returns a text for a pod, such as its workload or whatever the packer has rules about.
 	// Pods with different texts are in different classes. New nodes then stay as the packer made
-	// them. If Apart is nil, pods that are equal to kube-scheduler are in one class. The plan may
-	// then give up new nodes, see [Outcome.AsPacked]. It may also add an unplaced pod to a new node
-	// if kube-scheduler accepts it there and the pool has no MinValues.
+	// them. If Apart is nil, pods that kube-scheduler cannot tell apart are in one class. The plan
+	// may then give up new nodes, see [Outcome.AsPacked]. It may also add an unplaced pod to a new
+	// node if kube-scheduler accepts it there and the pool has no MinValues.
 	Apart func(*corev1.Pod) string
 	// Together returns the name of a pod's set, empty for none, and a label, which is the same for
 	// all pods of a set. All pods of a set must be on nodes with the same value of it, whatever

@@ -29,9 +29,10 @@ const points = 11
 // bin bought by a choice, which must not be negative; nil counts bins. With 1 for spot offerings
 // and 0 for others, it shows cost against the use of spot. The error is that of [binpack.Compile].
 //
-// Each point is the plan, at effort fast, of a problem in which each count costs extra. The extra
-// doubles from point to point (weighted sums of multi-objective optimization). Points inside the
-// convex hull are not found. It costs up to 11 plans. When ctx ends, Of returns the points so far.
+// For each point, a bin costs an extra price for each unit of its count, and this problem is packed
+// at effort fast. The extra price doubles from point to point (weighted sums of multi-objective
+// optimization). Points inside the convex hull are not found. It costs up to 11 plans. When ctx
+// ends, Of returns the points so far.
 func Of(ctx context.Context, p binpack.Problem, counts func(binpack.Choice) int64) ([]Point, error) {
 	if counts == nil {
 		counts = func(binpack.Choice) int64 { return 1 }

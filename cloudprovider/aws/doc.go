@@ -24,9 +24,10 @@
 //     does not show yet. For such a token, Create fails with ErrNotReady until the lag has passed
 //     since the start, and says for how long. [Options].Undecided says for which tokens that is so.
 //   - If the machine is gone, Create fails with ErrNotFound and says why it ended, for a day after
-//     the end. A provider that was started since then knows it as long as EC2 shows ended machines,
-//     about an hour. After that the token counts as new. So callers must not use a token again once
-//     they have heard that its machine is gone.
+//     the end. A provider that was restarted since then knows this for less time: as long as EC2
+//     shows ended machines, about an hour. After that the token counts as new. This is the
+//     exception that package cloudprovider allows. So callers must not use a token again once they
+//     have heard that its machine is gone.
 //   - If EC2 launched more than was asked for, machines without an owner are ended, if necessary by
 //     [Provider.Maintain].
 //
@@ -41,10 +42,10 @@
 //
 // If the tags of a machine were damaged or removed, other machines of its fleet identify it. If
 // these do not help, it is left alone and named in [Provider.Notes]. As long as the machine has the
-// tag of the cluster, List adds it to the notes. If the machine has lost that tag too,
-// [Provider.Maintain] adds it. It finds the machine by its launch template or its instance profile.
-// So Maintain cannot find a machine whose launch template is deleted, if its node class names an
-// instance profile that the provider did not make.
+// tag of the cluster, List adds it to the notes. If the machine has lost that tag too, only
+// [Provider.Maintain] can find it, by its launch template or its instance profile, and adds it to
+// the notes. Maintain cannot find a machine if two things come together: its launch template is
+// deleted, and its node class names an instance profile that the provider did not make.
 //
 // Only one provider at a time may launch for a cluster, see [Options].Lease. A provider that has
 // launched looks for launches of others. If it sees that another provider launches for the cluster,

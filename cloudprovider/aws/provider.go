@@ -258,8 +258,9 @@ type Options struct {
 	// that no other process launches for the cluster.
 	Lease func(ctx context.Context) error
 	// KarpenterTags says that machines have Karpenter's tags for pool, node class and claim instead
-	// of ours. It is meant for users who replace Karpenter: a Karpenter in the same cluster would
-	// end these machines. So nothing is launched as long as machines of Karpenter's exist.
+	// of ours. It is meant for users who replace Karpenter: a Karpenter that runs in the same
+	// cluster would end these machines. Therefore the provider launches nothing as long as machines
+	// exist that Karpenter launched.
 	KarpenterTags bool
 	// Window says how long calls of Create are collected for one fleet. Window.Most is the maximum
 	// size of a fleet; here 0 means 100.

@@ -25,7 +25,7 @@ func createCases() []testCase {
 		{"create-tokens", "Create distinguishes all tokens: up to 128 characters, capital and small letters, and every character that a token may have.", createTokens},
 		{"create-dead-token", "Create with the token of an instance that was deleted fails with ErrNotFound and makes none.", createDeadToken},
 		{"create-invalid", "Create refuses a claim that is not valid, or that has a candidate which is not in the catalogue, with ErrInvalidSpec.", createInvalid},
-		{"create-no-capacity", "Create fails with ErrInsufficientCapacity only if every candidate was refused, and names each of them.", createNoCapacity},
+		{"create-no-capacity", "Create fails with ErrInsufficientCapacity only if every candidate was refused, and names each candidate without capacity.", createNoCapacity},
 		{"create-quota", "Create fails with ErrQuota if a quota refused every candidate, and says which quota and what it blocks.", createQuota},
 		{"create-next-candidate", "Create that succeeds on a later candidate reports the candidates that were refused before it.", createNextCandidate},
 		{"create-failed-token", "Create that fails with an error of the closed list has made no instance in this call and has not used up the token.", createFailedToken},

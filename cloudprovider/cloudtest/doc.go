@@ -1,10 +1,10 @@
 // Package cloudtest checks whether an implementation of cloudprovider.Provider keeps the
 // obligations of that package.
 //
-// [Run] is for go test: it runs a subtest with a provider of its own for each case. [Check] is for
-// everything else: it runs all cases on one provider, one after the other, and returns all
-// violations. Both cite the broken obligation word for word, so that the implementer reads the rule
-// and not a diff.
+// [Run] is for go test: it runs a subtest with a provider of its own for each case. [Harness.Check]
+// is for everything else: it runs all cases on one provider, one after the other, and returns all
+// violations. [Check] does so without a harness, and skips the cases that need one. All of them
+// cite the broken obligation word for word, so that the implementer reads the rule and not a diff.
 //
 // A provider alone is enough for most cases. Other cases need the cloud to run out of something, to
 // interrupt a machine, or to catch up. They need a function of the [Harness] and are skipped

@@ -59,8 +59,8 @@ func Throttle() Fault { return Fail(&cloudprovider.Error{Code: cloudprovider.Err
 // LoseReply makes the call and then fails with [ErrLostReply].
 func LoseReply() Fault { return Fault{kind: lostReply} }
 
-// Stale answers List and InstanceTypes with the last answer that was not stale, once there is one.
-// Other calls have no fault.
+// Stale makes List and InstanceTypes repeat their last fresh answer. If there is none yet, the call
+// is made without a fault. So are all other calls.
 func Stale() Fault { return Fault{kind: stale} }
 
 // Slow makes the call after a delay, or fails with the context's error if that comes first.

@@ -54,12 +54,12 @@ type Store interface {
 // Store and Now are required: without them, the methods panic. A Journal must not be copied after
 // its first use. It is safe for concurrent use, and calls with the same token exclude each other.
 //
-// An update writes the whole journal: two for each Create, and two for each Delete. With 500
+// Each Create and each Delete makes two updates, and an update writes the whole journal. With 500
 // machines in a [File] a Create takes about 30 ms, mostly for the disk, and a read about 1 ms.
 type Journal struct {
 	Store Store
-	// Lag is how long the cloud may take to show a new machine to find; 0 means that it shows at
-	// once.
+	// Lag is how long the cloud may take until the function find of [Journal.Create] sees a new
+	// machine; 0 means that find sees it at once.
 	Lag time.Duration
 	// Hash turns a token into a text that fits into the cloud's label. It is needed if a label must
 	// be shorter than a token, or allows other characters. nil means that the cloud has the token
@@ -295,9 +295,10 @@ func (j *Journal) tokens(entries map[string]Entry) map[string]string {
 // Delete writes the tombstone before it calls end, so that the token never leads to a second
 // machine, whatever happens to the answer. It does not look for the machine first, because the
 // token must end even if the cloud has taken the machine already. get is called only for an id that
-// the journal does not know: the reply to the launch was lost, or the machine is a duplicate, whose
-// token stays. The token is remembered until two days after end has returned ErrNotFound. So it is
-// known for as long as the machine may run, however often the cloud refuses to delete it.
+// the journal does not know: the reply to the launch was lost, or the machine is a duplicate. The
+// token of a duplicate stays in use, because it belongs to another machine. Any other token is
+// remembered until two days after end has returned ErrNotFound. So it is known for as long as the
+// machine may run, however often the cloud refuses to delete it.
 func (j *Journal) Delete(ctx context.Context, id string,
 	get func(ctx context.Context, id string) (cloudprovider.Instance, error), end func(context.Context) error,
 ) error {

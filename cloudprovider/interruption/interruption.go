@@ -63,7 +63,7 @@ const (
 	Ignore Response = "Ignore"
 	// Drain: accept no more pods, let the running ones leave in their own time, then delete.
 	Drain Response = "Drain"
-	// Force: delete now, because the machine does not respond or will not exist.
+	// Force: delete now, because the machine does not respond.
 	Force Response = "Force"
 )
 

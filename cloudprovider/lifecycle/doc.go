@@ -1,5 +1,5 @@
 // Package lifecycle decides from what was observed which instances have no owner, which claims will
-// never become nodes, and which nodes cannot be repaired. Its functions are pure.
+// never become nodes, and which broken nodes to replace or reboot. Its functions are pure.
 //
 // The package does nothing itself: the caller deletes what the decisions name, and repeats that
 // while they name it. Deleting is idempotent, so carrying out a decision twice does no harm.

@@ -77,8 +77,8 @@ const (
 	NotRegistered Verdict = "NotRegistered"
 	// NotInitialized claims have a node that was not ready in time.
 	NotInitialized Verdict = "NotInitialized"
-	// Irreparable nodes have had a condition for longer than machines take to recover, see
-	// [Repairs].
+	// Irreparable nodes have had a condition for longer than machines take to recover by
+	// themselves. [Repairs] says whether to replace or reboot them.
 	Irreparable Verdict = "Irreparable"
 )
 
@@ -104,8 +104,8 @@ type Decision struct {
 }
 
 // Review compares claims with a list of instances and says what to give back now. The decisions are
-// in the order of the verdicts above, then by claim, token and instance. next is the earliest time
-// at which the same input leads to more decisions, or the zero time if there is none.
+// in the order of the constants of [Verdict], then by claim, token and instance. next is the
+// earliest time at which the same input leads to more decisions, or the zero time if there is none.
 //
 // Instances without a token were made by someone else and are left alone. So are instances that are
 // already terminating, and instances of unknown age that no claim has. A claim whose instance is

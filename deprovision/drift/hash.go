@@ -21,8 +21,8 @@ const HashVersion = "v3"
 //
 // The value is a structural hash, format 2, based on FNV-1 with 64 bits over bytes:
 //
-//   - The hash of a struct is the hash of its type's name, combined by exclusive-or with each field
-//     that is not empty. It is hashed again after each field.
+//   - The hash of a struct starts as the hash of its type's name. Each field that is not empty is
+//     then combined with it by exclusive-or, and the result is hashed again.
 //   - The hash of a map is the exclusive-or of its entries, hashed again.
 //   - The hash of a list is the exclusive-or of its elements.
 func Hash(p *nodepool.NodePool) (string, bool) {

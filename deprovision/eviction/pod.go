@@ -96,8 +96,8 @@ func Parts(p *corev1.Pod) (deletion, priority float64) {
 }
 
 // Disruption returns the disruption of emptying a node with these pods: 1 for the node, plus the
-// cost of each pod that needs a new place, at least 0 each. The sum is taken in the order of the
-// list.
+// [Cost] of each pod that needs a new place. A negative cost counts as 0. The sum is taken in the
+// order of the list.
 func Disruption(pods []*corev1.Pod) float64 {
 	sum := 1.0
 	for _, p := range pods {

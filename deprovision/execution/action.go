@@ -57,7 +57,7 @@ const (
 	Draining  Status = "draining"  // its nodes are being emptied and given back
 	Reverting Status = "reverting" // what it bought is being given back
 	Done      Status = "done"      // all its nodes are given back
-	Partial   Status = "partial"   // some of its nodes are given back and others stay, or all are, but a new node is missing
+	Partial   Status = "partial"   // some of its nodes are given back and others stay; or all are given back, but a new node could not be bought
 	Aborted   Status = "aborted"   // none of its nodes is given back; new nodes that are ready stay, because pods may run there
 	Reverted  Status = "reverted"  // it failed, and what it bought was given back
 	Skipped   Status = "skipped"   // an earlier command failed, so the plan is no longer right

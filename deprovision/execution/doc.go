@@ -9,6 +9,6 @@
 // cloudprovider buy and give back machines.
 //
 // A [Run] is in memory only. After a restart, first uncordon the nodes of unfinished commands whose
-// machines are not being given back. Then plan again, because a plan puts no pod on a cordoned
-// node. The new plan treats nodes that were bought already like all other nodes of the cluster.
+// machines are not being given back, because a plan puts no pod on a cordoned node. Then plan
+// again. The new plan treats nodes that were bought already like all other nodes of the cluster.
 package execution

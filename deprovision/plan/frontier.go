@@ -19,13 +19,13 @@ type Point struct {
 	MaxEvictions, Commands int
 }
 
-// Frontier says what fewer evictions would save, to help you choose [Options.MaxEvictions]. It
-// makes one plan with the limit of the options, and one with each of the given limits. It skips
-// limits below 1, limits that are not below the limit of the options, and limits that are not below
-// the evictions of the first plan. It returns the points that these plans and their first commands
-// reach, in ascending order of evictions. Every point saves something, and a point with more
-// evictions saves more. A point that saves no more than another one with as many or fewer evictions
-// is left out.
+// Frontier says what plans with fewer evictions would save. It helps you to choose
+// [Options.MaxEvictions]. It makes one plan with the limit of the options, and one with each of the
+// given limits. It skips limits below 1, limits that are not below the limit of the options, and
+// limits that are not below the evictions of the first plan. It returns the points that these plans
+// and their first commands reach, in ascending order of evictions. Every point saves something, and
+// a point with more evictions saves more. A point that saves no more than another one with as many
+// or fewer evictions is left out.
 //
 // Every point can be reached, see its MaxEvictions and Commands. Use the point's MaxEvictions as
 // the limit, not its Evictions: a plan that is limited to exactly these evictions is searched in a

@@ -32,18 +32,20 @@ import (
 // command gives its nodes back in waves, see [Command.Waves]. If constraints between pods forbid
 // waves, Make looks for a state within the budgets. If no command leads to any of these states, for
 // example because a pool's limit forbids buying before nodes go, Make gives back the one node with
-// the greatest net saving, and continues from there. Sometimes one node alone could save more than
-// the whole plan. Then Make also makes a plan that begins with that node, and returns the better of
-// the two. It does not do so if budgets hold nodes back, because the next plan continues. But if it
-// then buys nodes for pods of nodes that must go, it also looks for a state within the budgets, and
-// returns the cheaper plan, because the nodes that stay may have room for these pods.
+// the greatest net saving, and continues from there.
+//
+// In two cases Make makes a second plan and returns the better of the two. If no budget holds nodes
+// back, and one node alone could save more than the whole plan, the second plan begins with that
+// node. If budgets hold nodes back, and the plan buys nodes for pods of nodes that must go, the
+// second plan keeps to the budgets, because the nodes that stay may have room for these pods.
 //
 // Each round begins where the one before ended. Make ends when a round finds no change, when every
 // further change would move a pod again, or when budgets hold nodes back. So after all commands of
-// a plan, a new plan with the same options is empty, or its first command moves a pod that this plan
-// has moved already or gives back a node whose verdict says that its pods would fit. This presumes
-// that no budget held the plan back (no outcome is [OverBudget], no command has waves), and that
-// pods that move without a command still have the places that the simulator had for them.
+// a plan, a new plan with the same options is usually empty. Otherwise its first command does one
+// of two things: it moves a pod that this plan has already moved, or it gives back a node whose
+// verdict says that its pods would fit. This presumes that no budget held the plan back (no outcome
+// is [OverBudget], no command has waves), and that pods that move without a command still have
+// their places from the simulator.
 //
 // Some broken or drifted nodes must go before their successors can be bought, see
 // [Command.TerminateFirst]. Their commands come last, but the budgets are reserved for them first.
@@ -191,8 +193,7 @@ func (p *planner) forced() {
 	p.drift(p.dueFor(eligibility.Drift))
 }
 
-// dueFor returns the nodes of this state that are broken or have drifted, in the order of their
-// times.
+// dueFor returns the nodes of this state that are broken or have drifted, in order of time.
 func (p *planner) dueFor(method eligibility.Method) (out []due) {
 	for _, m := range p.members() {
 		switch {

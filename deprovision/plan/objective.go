@@ -26,8 +26,8 @@ type Objective struct {
 	// is free, so that any saving is taken, as Karpenter does. Pools with the policy Balanced still
 	// compare shares, see Balanced.
 	DisruptionPrice deprovision.Price
-	// Balanced, if not 0, compares a change with its pool. If the change causes the share d of the
-	// disruption of emptying the whole pool, it must save more than the share d/Balanced of the
+	// Balanced, if not 0, compares a change with its pool. A change that causes the fraction d of
+	// the disruption of emptying the whole pool must save more than the fraction d/Balanced of the
 	// pool's cost. So the price of one unit of disruption is (cost of the pool over the horizon) /
 	// (Balanced x disruption of the pool), but at least DisruptionPrice. 0 means 2 for pools with
 	// the policy Balanced, as in Karpenter, and no comparison for other pools.

@@ -1,10 +1,10 @@
 // Package plan decides which nodes of a cluster go, when they go, and where their pods go.
 //
 // [Make] asks a [Simulator] where pods would go. It returns commands and one [Verdict] for every
-// node. Each command is right once the commands before it have been carried out. Internally every
-// change is a move of one type, whether it gives back nodes that must go (interrupted, expired,
-// broken, drifted), empty nodes, a set of nodes or a single node. One test decides whether a move
-// becomes a command.
+// node. Each command is right once the commands before it have been carried out. All changes are
+// represented in the same way, whether they give back nodes that must go (interrupted, expired,
+// broken, drifted), empty nodes, a set of nodes or a single node. The same test decides for each of
+// them whether it becomes a command.
 //
 // Some pods move without a command, such as pending pods and pods of nodes that are leaving. The
 // simulator has to deal with them: its answers must be right whenever these pods move. The
@@ -159,13 +159,13 @@ type Command struct {
 	// once all nodes of the command are gone. With Waves, the placements are grouped by wave. The
 	// pods of a wave can be bound, in this order, once the nodes of that wave and of all earlier
 	// waves are gone, while the nodes of later waves still run their own pods and accept no others.
-	// The order need not be right if all waves leave together.
+	// If all waves leave together, the order may be wrong.
 	Placements []Placement
 	// Stranded are the pods that have no other place and end with their node, which goes in any
 	// case. Their controllers, if they have any, recreate them.
 	Stranded []*corev1.Pod
 	// Groups are the names of the groups that fall below their minimum, sorted. All pods of such a
-	// group move in this command, unless the nodes go in any case.
+	// group move in this command. Only a command whose nodes go in any case may tear a group.
 	Groups []string
 	// SavingsPerHour is the price of Nodes minus that of NewNodes; unknown prices count as 0. It
 	// may be negative if the nodes have to go in any case.

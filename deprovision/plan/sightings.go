@@ -23,9 +23,9 @@ func (c *Command) Touches() []string {
 	return out
 }
 
-// Sightings records, for each node and method, since when all plans in a row have given back the
-// node by that method. With it a caller takes a saving only if it lasts, because a node that is
-// empty now may be needed in a minute. The zero value has seen no plan. Sightings is immutable.
+// Sightings remembers, for each node and method, since when every plan has given back the node by
+// that method. With it a caller takes a saving only if it lasts, because a node that is empty now
+// may be needed in a minute. The zero value has seen no plan. Sightings is immutable.
 type Sightings struct {
 	since map[sighting]time.Time
 }

@@ -28,11 +28,11 @@ type CostBound interface {
 // RetentionHint is an optional ability of a [Simulator]. Without it, a plan tries the first nodes
 // of the ranking.
 type RetentionHint interface {
-	// Choose solves one problem for several cases, which differ in the costs of the nodes:
-	// [NodeChoice.Costs] has one cost for each case. result[k][i] says whether to retain nodes[i]
-	// in case k. It is the rounded solution of this problem: the cheapest fractional mix of these
-	// nodes and new nodes that holds all pods of these nodes. Only the quality of a plan depends on
-	// it. nil means that there is no hint.
+	// Choose says which of the nodes to retain. It computes the cheapest fractional mix of these
+	// nodes and of new nodes that holds all pods of these nodes, and rounds it. It does so for
+	// several cases, which differ in the costs of the nodes: [NodeChoice.Costs] has one cost for
+	// each case. result[k][i] says whether to retain nodes[i] in case k. Only the quality of a plan
+	// depends on the result. nil means that there is no hint.
 	Choose(nodes []NodeChoice, cases int) [][]bool
 }
 
@@ -41,8 +41,8 @@ type NodeChoice struct {
 	Node string
 	// Pods are the pods that move if the node goes.
 	Pods []*corev1.Pod
-	// Costs[k] is the cost per hour of retaining the node in case k: its own cost less the cost of
-	// emptying it, so it may be negative.
+	// Costs has one entry for each case of [RetentionHint]. Costs[k] is what it costs per hour to
+	// retain the node in case k: its own cost minus the cost of emptying it. It may be negative.
 	Costs []deprovision.Price
 }
 
@@ -69,8 +69,8 @@ type Question struct {
 	// Freed says that the removed nodes are gone before anything is bought. So what they use may be
 	// bought again: their slots of reservations and counted offerings, their share of the limits of
 	// pools, of quotas and of the nodes of a static pool. The answer must not use what another
-	// leaving node frees, or what pending pods would take. A plan asks this only if the same
-	// question without Freed has no answer. See [Answer.Freed].
+	// leaving node frees, or what pending pods would take. A plan sets Freed only if the same
+	// question without it has no answer. See [Answer.Freed].
 	Freed bool
 	// Thorough asks the simulator to work longer for an answer, or for a cheaper one, because the
 	// change is likely to be made.
@@ -82,11 +82,11 @@ type Question struct {
 	Moves     map[*corev1.Pod]string
 	Buy       []NewNode
 	Elsewhere bool
-	// LeaveDomains says that spreads count only zones and other domains with nodes, as kube-scheduler
-	// does. Otherwise they also count those in which a node for the pod is for sale, so that giving
-	// back nodes does not undo what a plan for pending pods did. Pods that move without a command may
-	// lose the places that the simulator keeps for them. A plan asks this for nodes that must go, if
-	// their pods have no place otherwise.
+	// LeaveDomains says that spreads count only zones and other domains with nodes, as
+	// kube-scheduler does. Otherwise they also count those in which a node for the pod is for sale,
+	// so that giving back nodes does not undo what a plan for pending pods did. Pods that move
+	// without a command may lose the places that the simulator keeps for them. A plan sets
+	// LeaveDomains for nodes that must go, if their pods have no place otherwise.
 	LeaveDomains bool
 	// Explain asks for [Answer.Why].
 	Explain bool
@@ -102,9 +102,9 @@ type Answer struct {
 	// Freed is for questions with Freed set. It lists what the new nodes use and could not have
 	// used while the removed nodes were there. It is sorted. Each text says why nothing could be
 	// bought before, such as "reservation cr-1 is full". If the answers for two nodes have a text
-	// in common, both nodes need the same slot, so only one of them goes at a time. If there is no
-	// text, the plan assumes that the simulator does not support Question.Freed, and no node goes
-	// first.
+	// in common, both nodes need the same slot, so only one of them goes at a time. If Freed is
+	// empty, the plan assumes that the simulator does not support Question.Freed, and gives back no
+	// node before its successor is bought.
 	Freed []string
 	// Forgone is the price of the preferences that the pods lose by moving. A change must save this
 	// amount in addition. 0 means that preferences have no price.
@@ -115,8 +115,8 @@ type Answer struct {
 	Why      string
 	// After returns the cluster after the answer has been carried out. Rebased returns the same
 	// cluster as if it had just been read. The next round of a plan starts from Rebased, as a new
-	// plan of the resulting cluster would. So that new plan finds nothing more to do, see [Make].
-	// Both are nil if pods are unplaced.
+	// plan of the resulting cluster would. So that new plan usually finds nothing more to do;
+	// [Make] lists the exceptions. After and Rebased are nil if pods are unplaced.
 	After, Rebased func() Simulator
 }
 

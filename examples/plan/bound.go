@@ -24,8 +24,9 @@ type Bound struct {
 	// Kind says what proves Price.
 	Kind binpack.BoundKind
 	// Choice is a lower bound for the zones, preferences and order of pools that this plan has
-	// chosen. It is often higher than Price, and shows how well the plan is packed for that choice. It
-	// is 0 if pods have left the nodes of the packing since; see [scheduling.Result.IsAsPacked].
+	// chosen. It is often higher than Price, and shows how well the plan is packed for that choice.
+	// It is 0 if scheduling moved pods away from their nodes after the packing; see
+	// [scheduling.Result.IsAsPacked].
 	Choice binpack.Price
 	// GapPercent is how far the plan is above Price, in percent of Price.
 	GapPercent float64
@@ -39,8 +40,8 @@ type Bound struct {
 // the time of a better bound, which takes up to half of the planning time.
 const closeEnough = 1
 
-// Verify checks the bound again: that the plan is a packing of the relaxed pods, and that no
-// packing of them is cheaper than Price.
+// Verify checks the bound again. The plan must be a solution of the relaxed problem, see
+// [scheduling.Result.Relaxed], and no solution of that problem may be cheaper than Price.
 func (b *Bound) Verify() error {
 	if b.relaxed == nil {
 		return nil
@@ -52,9 +53,9 @@ func (b *Bound) Verify() error {
 	return err
 }
 
-// Duals returns the dual price of a pod of each class, in the unit of [Plan.Cost]. Under a
-// [binpack.Exhausted] bound they are weights that exclude sets of nodes. They are 0 for pods
-// without a place, and all of them are 0 if the bound claims nothing.
+// Duals returns the dual price of a pod of each class, in the unit of [Plan.Cost]. If the bound is
+// [binpack.Exhausted], they are no prices, but the weights with which the search ruled out sets of
+// nodes. The dual of a pod without a place is 0. If the bound claims nothing, all of them are 0.
 func (p *Plan) Duals() []binpack.Price {
 	out := make([]binpack.Price, len(p.Problem.Classes))
 	if p.Bound.relaxed == nil || len(p.Bound.claim.Bound.ItemDuals) == 0 {

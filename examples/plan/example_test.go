@@ -47,14 +47,14 @@ func Example() {
 	// $0.3825 an hour; no plan for these pods costs less than $0.3825
 }
 
-// pools are what may be bought: here anything of two families on demand.
+// pools returns what may be bought: here any type of two families, on demand.
 func pools() []scheduling.Pool {
 	types, _ := ec2.Catalogue("us-east-1")
 	return []scheduling.Pool{{Types: types, NodePool: nodepool.New("default",
 		requirements.In("karpenter.k8s.aws/instance-family", "c6a", "m6a"), requirements.In("karpenter.sh/capacity-type", "on-demand"))}}
 }
 
-// pods are as an informer or a client lists them.
+// pods returns n pods in the form in which an informer or a client lists them.
 func pods(n int) []*corev1.Pod {
 	out := make([]*corev1.Pod, n)
 	for i := range out {

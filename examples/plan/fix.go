@@ -74,13 +74,15 @@ type Fix struct {
 	// the pool that is changed or that the pods would go to.
 	Kind                    FixKind
 	Pool, Quota, Key, Value string
-	// Pods are the pods of the snapshot to change, refused and others; nil if a pool or a quota
-	// changes. A user changes the template of their controllers.
+	// Pods are the pods of the snapshot to change, which may include pods that are not refused.
+	// They are nil if a pool or a quota changes. In a cluster, a user changes the template of their
+	// controllers instead.
 	Pods []*corev1.Pod
 	// Constraint and Index are for [PreferOnly]: they name the required constraint of each of Pods
-	// that becomes a preferred one. Constraint is the list that has it, and Index is its position
-	// there. Terms have a list of required terms. Spreads have one list for both kinds. A term gets
-	// the weight 100.
+	// that becomes a preferred one. Constraint names a list of the pod's spec, and Index is a
+	// position in it. For affinity and anti-affinity it is the list of required terms. For spreads
+	// it is topologySpreadConstraints, which has required and preferred ones. A term that becomes
+	// preferred gets the weight 100.
 	Constraint PodConstraint
 	Index      int
 	// Allow lists values by label.
@@ -90,10 +92,12 @@ type Fix struct {
 	Requests corev1.ResourceList
 	// Text describes the fix in words. It is empty if none was found.
 	Text string
-	// What has the same words as Text, without the price. PerHour is what the change adds, in
-	// dollars an hour, for the pods of all Classes: on top of the plan, or in a new plan if that
-	// adds more. The search for the new plan ends once it costs no more than the change on top of
-	// the plan. So in rare cases a full new plan adds more than PerHour.
+	// What has the same words as Text, without the price. PerHour is the larger of two amounts, in
+	// dollars an hour for the pods of all Classes: what the change adds on top of this plan, and
+	// what it adds in a new plan. So if the plan is carried out and the change is made then, it
+	// never adds more. A plan that is made anew with the change may add more in rare cases: the
+	// search for the new plan ends early if it finds one that adds no more than the change on top
+	// of this plan.
 	What    string
 	PerHour float64
 	// Classes are indexes into Problem.Classes: the refused classes whose pods all get places if

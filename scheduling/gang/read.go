@@ -24,7 +24,8 @@ const (
 // key.
 const AnnotationValues = "joinery-sdk.dev/group-values"
 
-// PodGroup is an object of one of these kinds, as far as planning looks at it.
+// PodGroup is what planning reads of a PodGroup. The object is of one of three API groups:
+// [Kubernetes], [Coscheduling] or [Volcano].
 type PodGroup struct {
 	// API is its API group, without the version.
 	API             string

@@ -44,8 +44,8 @@ type Solution struct {
 // If all groups fit, Solve plans once. Otherwise it searches with drafts for the best set of
 // groups, and for domains that hold a set if the planner's own choice does not. There are at most
 // 64 drafts of sets and 512 of domains, fewer with many pods. For at most 64 pods it also searches
-// more thoroughly for places, at most 32 times. If a placed group has pods beyond its need without
-// a place, it looks for domains that hold more of them with the drafts that remain.
+// more thoroughly for places, at most 32 times. If pods that a placed group does not need are
+// unplaced, Solve uses the remaining drafts to look for domains that hold more of them.
 //
 // A set is never planned if it needs more than limits, stock and free nodes can give, over all
 // domains or in the domain that a group needs. The pods that a set of groups needs are first

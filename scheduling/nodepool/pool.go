@@ -12,8 +12,8 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// The label that names the pool of a node. Pods may select by either key. Nodes carry both while a
-// cluster migrates.
+// The label that names the pool of a node. Pods may select by either key. New nodes carry both, see
+// [NodePool.PoolLabels]; older ones may have only one.
 const (
 	// LabelKey is the key since karpenter.sh/v1beta1.
 	LabelKey = "karpenter.sh/nodepool"

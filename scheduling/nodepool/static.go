@@ -7,8 +7,8 @@ type Population struct {
 }
 
 // Deficit returns how many nodes a static pool still has to buy: its replicas minus the staying
-// nodes. If the pool has a limit of nodes, the deficit is at most what all of its nodes, staying
-// and leaving, leave of that limit. It is 0 for a pool that is not static, and for one that is
+// nodes. If the pool limits its number of nodes, the deficit is at most that limit minus all nodes
+// of the pool, staying and leaving. It is 0 for a pool that is not static, and for one that is
 // being deleted.
 //
 // A node that is being replaced counts as leaving, so its successor is in the deficit until it

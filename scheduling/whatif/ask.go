@@ -68,24 +68,26 @@ type Question struct {
 	Elsewhere bool
 	// Freed says that the machines of removed nodes are gone before anything is bought. So what
 	// they count against limits, quotas, reservations and counted offerings can be bought again.
-	// [Answer.Freed] says what of that is used.
+	// [Answer.Freed] lists which of these the bought nodes need.
 	//
 	// With Freed, pods are unplaced in two further cases. First: what the bought node needs is also
 	// freed by another node, one that is leaving or that an earlier answer removes. Then it is
-	// enough to wait. Second: some pod that is not listed in Pods has no place, and would take the
-	// node that is bought.
+	// enough to wait. Second: a pod that is not listed in Pods has no place, and kube-scheduler
+	// could put it on the node that is bought.
 	Freed bool
 	// LeaveDomains says that spreads count only domains with nodes, as kube-scheduler does.
 	// Otherwise they also count zones, or other domains, in which a node for the pod is for sale,
-	// as plans for pending pods do. As long as one of these domains has no node, each domain has a
-	// limit for the pods of the spread. It is the number that the domain had when the cluster was
-	// compiled or rebased, or what the skew allows beside an empty domain, whichever is more.
+	// as plans for pending pods do. If one of these domains has no node, its count is 0, so a
+	// domain may have at most maxSkew pods of the spread. There is one exception: a domain that had
+	// more when the cluster was compiled or rebased may have that many again.
+	//
 	// With LeaveDomains, the answer may also take reserved places from their pods, see
 	// [Cluster.Reserve].
 	LeaveDomains bool
-	// Thorough says that nodes may be bought even for pods that existing nodes accept, if other
-	// pods have no place otherwise, and that the Buyer may divide the pods between existing and new
-	// nodes, see [Order.Open], if this costs less. A question then costs up to three times as much.
+	// Thorough tries two more things. If pods would have no place, nodes may be bought for other
+	// pods, too, which existing nodes accept. If it costs less, the Buyer may divide the pods
+	// between existing and new nodes, see [Order.Open]. A question then costs up to three times as
+	// much.
 	Thorough bool
 	// Explain asks for [Answer.Why], which costs a look at every node.
 	Explain bool
@@ -107,8 +109,9 @@ type Answer struct {
 	Freed []string
 	// Forgone is the price of preferences that the moved pods lose, less those that they gain. The
 	// price of a preference is [Options.PreferencePrice] times the price of the part of a new node
-	// that the pod uses, see [scheduling.Problem.PodPrice]. Forgone is never negative. If a change
-	// saves less than Forgone, it saves only what was paid to keep these preferences.
+	// that the pod uses, see [scheduling.Problem.PodPrice]. Forgone is never negative. A change
+	// that saves less than Forgone is not worth it: the preferences that it gives up have a higher
+	// price than the saving.
 	Forgone Price
 	// Unplaced are the pods without a place. If the question asks to explain, Why says what keeps
 	// the first of them from every node. Why is also set, whether or not the question asks, in

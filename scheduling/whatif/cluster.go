@@ -156,10 +156,12 @@ func (c *Cluster) FreeOf(nodes []string) [][]int64 {
 // copy of the store.
 //
 // The moment of each move is unknown. So a place takes its capacity at once, and constraints
-// between pods must hold at every moment. For anti-affinity and the upper count of a spread, a
-// moving pod counts both where it is and where it goes. For affinity and the lower count it counts
-// nowhere. Terminating pods count in the same way. A constraint must hold whether or not the
-// domains of leaving nodes and of claims are there.
+// between pods must hold at every moment. Where one more pod could break a constraint, a moving pod
+// counts twice, where it is and where it goes: for anti-affinity, and for the count of the domain
+// that a spread puts a pod into. Where one pod less could break it, a moving pod counts nowhere:
+// for affinity, and for the smallest count that a spread compares with. Terminating pods count in
+// the same way. A constraint must hold whether or not the domains of leaving nodes and of claims
+// are there.
 //
 // An answer leaves these pods their places: once it is carried out and all of them have moved, each
 // is still accepted there. For the exception see [Question.LeaveDomains]. While it is carried out,

@@ -37,7 +37,7 @@ type Options struct {
 	// [Answer.Forgone].
 	PreferencePrice *float64
 	// Together names pods that must share a label value, as in [scheduling.Options]. A pod that
-	// moves goes to the value of the label that other pods of its set have.
+	// moves gets a node with the value of the label that other pods of its set have.
 	Together func(*corev1.Pod) (set, label string)
 	// LeaveZones lets spreads leave a zone, as in [scheduling.Options]; see [Question.LeaveDomains].
 	LeaveZones bool

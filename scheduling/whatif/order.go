@@ -41,9 +41,9 @@ type Order struct {
 	suits func(lot, shape, offering int) bool
 }
 
-// Suits reports whether labels and taints of a node bought that way suit the pods of a lot. With
-// shape -1 it is about the node Open[offering]. It is safe for concurrent use. It panics if there is
-// no such lot or open node.
+// Suits reports whether the labels and taints of a node of the shape and offering suit the pods of
+// a lot. With shape -1 it is about the node Open[offering]. It is safe for concurrent use. It
+// panics if there is no such lot or open node.
 func (o *Order) Suits(lot, shape, offering int) bool { return o.suits(lot, shape, offering) }
 
 // Lot is a number of pods of one class with the same pin.

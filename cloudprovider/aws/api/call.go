@@ -102,7 +102,7 @@ func (r *retryer) GetAttemptToken(ctx context.Context) (func(error) error, error
 	return r.Standard.GetAttemptToken(ctx)
 }
 
-// Wait waits for a duration, or until the context is done. Then it returns the context's error.
+// Wait returns nil after the duration, or the context's error if the context is done earlier.
 func Wait(ctx context.Context, d time.Duration) error {
 	if err := ctx.Err(); err != nil || d <= 0 {
 		return err

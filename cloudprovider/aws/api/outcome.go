@@ -78,7 +78,7 @@ func (a Answer) Describe(message, permission string, private ...string) string {
 	return text
 }
 
-// KMSCure is the missing grant that makes instances with encrypted disks end at once.
+// KMSCure names the permissions without which instances with encrypted disks end right after launch.
 const KMSCure = "the launching principal, and the Auto Scaling or Spot service-linked role if it launches, needs kms:Decrypt, kms:GenerateDataKeyWithoutPlaintext, " +
 	"kms:ReEncryptFrom, kms:ReEncryptTo, kms:DescribeKey and kms:CreateGrant on the key, and the key must be enabled"
 

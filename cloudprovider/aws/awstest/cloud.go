@@ -44,8 +44,8 @@ type Config struct {
 	Cluster string
 	// Version is the cluster's Kubernetes version. Empty means 1.33.
 	Version string
-	// ZoneIDs are the ids of zones by name. nil means an account that has other names for the ids
-	// than the catalogue has.
+	// ZoneIDs are the ids of zones by name. nil means that each name has another id than in the
+	// catalogue, as may be so in a real account.
 	ZoneIDs map[string]string
 	// Lag is how long new instances, and changes of old ones, do not show when instances are
 	// described or terminated.
@@ -136,7 +136,7 @@ type Fault struct {
 	RetryAfter string
 }
 
-// New starts a cloud. The error says that the catalogue does not have the region or a type.
+// New starts a cloud. The error names the types that the region does not offer.
 func New(config Config) (*Cloud, error) {
 	config.Region, config.Cluster = cmp.Or(config.Region, "us-east-1"), cmp.Or(config.Cluster, "harbour")
 	config.Version, config.Linger = cmp.Or(config.Version, "1.33"), cmp.Or(config.Linger, time.Hour)

@@ -63,8 +63,9 @@ type Snapshot struct {
 	// Settings is the data of the ConfigMap karpenter-global-settings, or nil if there is none.
 	Settings map[string]string
 
-	// Defaults is [Options.Spread] with the Services and controllers whose selectors pods get. Its
-	// method Pods gives the constraints to pods. Without Options.Spread it changes no pod.
+	// Defaults has the constraints of [Options.Spread], and the Services and controllers of the
+	// input, which have the selectors for them. Its method Pods gives the constraints to pods.
+	// Without Options.Spread it changes no pod.
 	Defaults defaultspread.Defaults
 
 	// Notes say what was skipped or is missing but not needed, in a stable order.

@@ -25,14 +25,14 @@ type Result struct {
 	// Breaches say how it is broken. None means that the rule holds.
 	Breaches []Breach
 	// MovedBy names the constraints to blame. There are two kinds: the rule would hold in a new
-	// plan without the constraint, or no place of the rule can satisfy the constraint. If there is
-	// none, MovedBy says what stops the pods when they are forced to keep the rule, or what that
-	// costs.
+	// plan without it, or no place of the rule can satisfy it. If there is none, MovedBy says what
+	// stops the pods when they are forced to keep the rule, or what that costs.
 	MovedBy []string
 	// Fix is a change that gives refused pods a place, verified by planning again. Its Text is empty
 	// if none was found.
 	Fix plan.Fix
-	// Known is an interval or a proof, for a rule whose answer the plan itself does not show.
+	// Known says what was found for RulesCost and Regret of the rule: an interval, a proof, or
+	// percentages.
 	Known string
 	// Notes say what a rule that holds may have missed: pods that are not to be planned, with the
 	// reason, and labels that it only forbids and that nothing has, which may be typos.

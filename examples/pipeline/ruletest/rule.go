@@ -98,9 +98,9 @@
 // A rule that no pending pod matches is broken. So is one that names a pod, node, pool, type, zone,
 // capacity type or label that does not exist, or a value of a label that no node can have. Each
 // pattern and value of a list counts by itself. Otherwise a rule about what must not happen would
-// always hold because of a typo. The exceptions are labels that a rule only forbids ("!gpu"; for pods
-// also "tier!=x"): it may be there to keep them away, so it holds although nothing has them, and its
-// result names them.
+// always hold because of a typo. There is one exception: a label that a rule only forbids ("!gpu";
+// for pods also "tier!=x") need not exist, because the rule may be there to keep it away. If
+// nothing has the label, the rule holds, and its result names the label, which may be a typo.
 //
 // Rules make demands on pending pods only. Running pods count where a rule says which other pods must
 // be near or apart, but what they do among themselves breaks no rule. Only survives makes demands on
@@ -165,8 +165,9 @@ type Rule struct {
 	// [survive.Kind]. With MayWait, the pods may wait for nodes that are bought then.
 	Survives string `json:"survives,omitempty"`
 	MayWait  bool   `json:"mayWait,omitempty"`
-	// RulesCost demands that no rule of the cluster costs too much. Regret demands the same of a
-	// recorded history. Neither is about pods, so Pods and Labels must be empty.
+	// RulesCost limits what a rule of the cluster may cost. Regret limits how much more a recorded
+	// history may have cost than necessary. Neither is about pods, so Pods and Labels must be
+	// empty.
 	RulesCost *RulesCost `json:"rulesCost,omitempty"`
 	Regret    *Regret    `json:"regret,omitempty"`
 

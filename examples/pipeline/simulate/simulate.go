@@ -37,15 +37,15 @@ func (s *Simulator) Reserved() []giveback.Placement { return s.reserved }
 // the nodes with such places, which should not be given back.
 //
 // A command is right whenever these pods move to their places: before it, after it, or in between.
-// They keep these places, unless they would keep the pods of a node that must go from every place. A
-// pod whose spread counts a new node may have to wait until the pods of the command are there.
+// They keep these places, with one exception: if the pods of a node that must go would have no
+// place otherwise, these pods may take them. A pod whose spread counts a new node may have to wait
+// until the pods of the command are there.
 func New(s scheduling.Snapshot) (*Simulator, []string, error) { return NewFor(s, nil) }
 
 // NewFor is New with the objective, the groups and LeaveZones of a plan. nil means the price, no
-// groups, and that spreads count all zones for sale. The
-// objective applies to nodes to buy; [Counted] applies it to existing nodes. Pods of groups move as
-// their groups allow: all pods of a group share its label, and pending pods of a group that is not
-// whole have no places.
+// groups, and that spreads count all zones for sale. The objective applies to nodes to buy;
+// [Counted] applies it to existing nodes. Pods of groups move as their groups allow: all pods of a
+// group share its label, and pending pods of a group that is not whole have no places.
 func NewFor(s scheduling.Snapshot, o *plan.Options) (*Simulator, []string, error) {
 	if o == nil {
 		o = &plan.Options{}

@@ -143,7 +143,8 @@ type Nearest struct {
 type Fix struct {
 	Change   string `json:"change"`
 	Verified bool   `json:"verified"`
-	// PerHour is an upper bound of the cost for the pods of all Classes, in dollars an hour.
+	// PerHour is what the change adds at most for the pods of all Classes, in dollars an hour.
+	// [plan.Fix] names a rare exception.
 	PerHour    float64             `json:"pricePerHour,omitempty"`
 	Kind       string              `json:"kind,omitempty"`
 	NodePool   string              `json:"nodePool,omitempty"`
@@ -154,8 +155,8 @@ type Fix struct {
 	Requests   map[string]string   `json:"requests,omitempty"`
 	Constraint string              `json:"constraint,omitempty"`
 	Index      *int                `json:"index,omitempty"` // with Constraint
-	// Pods are the pods to change. A list of pods that share a fix leaves them out, see
-	// [Report.Fixes].
+	// Pods are the pods to change. They are empty in an entry of Unschedulable: [Report.Fixes] has
+	// each fix once, with its pods.
 	Pods []string `json:"pods,omitempty"`
 	// Classes are the classes whose pods get places if the change is made once.
 	Classes []int `json:"-"`

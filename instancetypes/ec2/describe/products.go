@@ -85,8 +85,7 @@ func ordinary(text, region string) bool {
 }
 
 // Product reads one product of the price list: the instance type, US dollars (in China yuan) an
-// hour, and the date of the list. A product without an hourly cost, such as a part of something
-// else, has the price 0.
+// hour, and the date of the list. If the list has no price for the product, hourly is 0.
 func Product(text string) (instanceType string, hourly float64, date string, err error) {
 	var p struct {
 		Product         struct{ Attributes struct{ InstanceType string } }

@@ -4,7 +4,7 @@ package label
 
 import "github.com/joinery-sdk/joinery/requirements"
 
-// Group is the domain of the keys below.
+// Group is the domain of all keys of this package.
 const Group = "karpenter.k8s.aws"
 
 // Keys that describe an instance type. Sizes are numbers in the unit named in the comment.
