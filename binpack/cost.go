@@ -11,9 +11,9 @@ import (
 	"github.com/joinery-sdk/joinery/binpack/internal/tags"
 )
 
-// CostAware looks for the layout with the lowest objective, and of equal ones for one with few bins;
-// the package documentation says how. The result is never worse than that of [FirstFitDecreasing]: at the highest priority at which the two
-// place different numbers of copies, it places more. If the numbers are equal, it never costs more.
+// CostAware looks for the layout with the lowest objective, and for few bins among equal ones. The
+// package documentation says how. The result is never worse than that of [FirstFitDecreasing]: it
+// places more copies at the highest priority at which the two differ, or as many at no higher cost.
 // If everything is placed and all pools have one weight, it is also compared with fleets of a
 // single type, as many as the Effort allows, and costs no more than any of them.
 type CostAware struct {
