@@ -58,7 +58,7 @@ func ExampleOptions() {
 		return
 	}
 	fmt.Println(len(p.NewNodes()), "nodes, none larger")
-	// Output: 6 nodes, none larger
+	// Output: 3 nodes, none larger
 }
 
 // A core of the older family is counted as dearer than it is, for it does less.
