@@ -415,69 +415,64 @@ func plural(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// split says which compiled types replace a type that has more offerings than a mask has bits.
-// Callers see only their own types: layouts and choices are translated when they come in and go
-// out. It is nil if no type is split.
-type split []part
-
-// part is a compiled type: the caller's type, the first of its offerings, and the first part of the
-// type.
-type part struct{ typ, offering, first int }
-
-func splitTypes(p *Problem) ([]Type, split) {
-	var out []Type
-	var parts split
-	for i, t := range p.Types {
-		if t.Usage == nil {
-			t.Usage = make([]int64, len(p.Pools[t.Pool].Limits))
-		}
-		all, first := t.Offerings, len(out)
-		for from := 0; from == 0 || from < len(all); from += maxOfferings {
-			t.Offerings = all[from:min(from+maxOfferings, len(all))]
-			out, parts = append(out, t), append(parts, part{i, from, first})
-		}
+func (in *Instance) unplaced(l Layout) []int {
+	left := in.placed(l)
+	for i, it := range in.problem.Items {
+		left[i] = it.Count - left[i]
 	}
-	if len(out) == len(p.Types) {
-		parts = nil
-	}
-	return out, parts
+	return left
 }
 
-// in returns the compiled choice for a caller's choice. A choice that does not exist gets the type
-// -1.
-func (s split) in(c Choice) Choice {
-	if s == nil || c.Type < 0 || c.Offering < 0 {
-		return c
-	}
-	for k, x := range s {
-		if x.typ == c.Type && x.first == k {
-			if at := k + c.Offering/maxOfferings; at < len(s) && s[at].typ == c.Type {
-				return Choice{at, c.Offering % maxOfferings}
-			}
+// placed counts the placed copies of each item.
+func (in *Instance) placed(l Layout) []int {
+	placed := make([]int, len(in.problem.Items))
+	for _, shares := range l.Nodes {
+		for _, s := range shares {
+			placed[s.Item] += s.Count
 		}
 	}
-	return Choice{-1, c.Offering}
+	for _, b := range l.Bins {
+		for _, s := range b.Shares {
+			placed[s.Item] += s.Count
+		}
+	}
+	return placed
 }
 
-// out returns the caller's choice for a compiled one.
-func (s split) out(c Choice) Choice {
-	if s == nil {
-		return c
+// copies counts the copies of all items.
+func (in *Instance) copies() int {
+	n := 0
+	for _, it := range in.problem.Items {
+		n += it.Count
 	}
-	return Choice{s[c.Type].typ, s[c.Type].offering + c.Offering}
+	return n
 }
 
-// layout returns the layout with each choice translated.
-func (s split) layout(l Layout, by func(Choice) Choice) Layout {
-	if s == nil {
-		return l
+func (in *Instance) objectiveOf(l Layout) Price {
+	var cost Price
+	for _, b := range l.Bins {
+		cost = sum(cost, in.objective(int32(b.Type), b.Offering))
 	}
-	bins := make([]Bin, len(l.Bins))
-	for i, b := range l.Bins {
-		c := by(Choice{b.Type, b.Offering})
-		b.Type, b.Offering = c.Type, c.Offering
-		bins[i] = b
+	return cost
+}
+
+// better reports whether a is the better layout. At the highest priority at which the layouts place
+// different numbers of copies, it places more. If the numbers are equal, it costs less.
+func (in *Instance) better(a, b Layout) bool {
+	placedA, placedB := in.placed(a), in.placed(b)
+	more := in.compareCounts(in.order, func(i int) int { return placedA[i] - placedB[i] })
+	return more > 0 || more == 0 && in.objectiveOf(a) < in.objectiveOf(b)
+}
+
+// compareCounts adds up numbers of copies by item. It returns the sum at the highest priority at
+// which that is not 0, or 0 if there is none. The items are in order.
+func (in *Instance) compareCounts(items []int, of func(item int) int) int {
+	sum := 0
+	for k, i := range items {
+		if k > 0 && sum != 0 && in.problem.Items[items[k-1]].Priority != in.problem.Items[i].Priority {
+			break
+		}
+		sum += of(i)
 	}
-	l.Bins = bins
-	return l
+	return sum
 }

@@ -62,8 +62,8 @@ func (r *run) guided(in *Instance, best Layout) (l Layout, h hint, better bool) 
 			best, better = l, true
 		}
 	}
-	joined := p.join(best)
-	return joined, p.hint, better || len(joined.Bins) < len(best.Bins)
+	l = p.join(r.withinLimits(in, best))
+	return l, p.hint, better || in.better(l, best) || len(l.Bins) < len(best.Bins)
 }
 
 func (r *run) planner(in *Instance) *planner {

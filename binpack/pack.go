@@ -220,53 +220,76 @@ func (r *run) layOut(ctx context.Context, in *Instance, o *Options) (layout Layo
 	return layout, h, in.check(layout)
 }
 
-func (in *Instance) unplaced(l Layout) []int {
-	left := in.placed(l)
-	for i, it := range in.problem.Items {
-		left[i] = it.Count - left[i]
-	}
-	return left
-}
+// scarcity are the prices of what bins take of budgets, as multiples of what a layout pays for it.
+// With 1 alone, plans of 200 problems with limits that bind were 0.06% dearer, with 1/2 and 2 beside
+// it 0.04%.
+var scarcity = [...]float64{1, 0.25, 4}
 
-// placed counts the placed copies of each item.
-func (in *Instance) placed(l Layout) []int {
-	placed := make([]int, len(in.problem.Items))
-	for _, shares := range l.Nodes {
-		for _, s := range shares {
-			placed[s.Item] += s.Count
+// withinLimits returns the layout, or a better one that is found if the budgets that the layout uses
+// up have a price. Otherwise bins that are cheap for their contents use up a limit that others would
+// use better. First fit tries all prices, and the best of them guides a search.
+func (r *run) withinLimits(in *Instance, best Layout) Layout {
+	var guide *Instance
+	var first Layout
+	for _, factor := range scarcity {
+		at := in.charging(best, factor, r.stop)
+		if at == nil {
+			return best
+		}
+		if l := r.firstFitDecreasing(at); guide == nil || in.better(l, first) {
+			guide, first = at, l
 		}
 	}
-	for _, b := range l.Bins {
-		for _, s := range b.Shares {
-			placed[s.Item] += s.Count
+	if in.better(first, best) {
+		best = first
+	}
+	p := r.planner(guide)
+	if l, ok := p.pack(); ok {
+		if l = p.repack(l, false); in.better(l, best) {
+			best = l
 		}
 	}
-	return placed
+	return best
 }
 
-// copies counts the copies of all items.
-func (in *Instance) copies() int {
-	n := 0
-	for _, it := range in.problem.Items {
-		n += it.Count
+// charging returns the instance with a price of what bins take of the budgets that the layout uses up,
+// added to their objectives. It is nil if the layout uses up none: if every choice is affordable once more.
+func (in *Instance) charging(l Layout, factor float64, stop *atomic.Bool) *Instance {
+	b := &in.budgets
+	used, paid, scarce := make([]float64, len(b.amounts)), make([]float64, len(b.amounts)), make([]bool, len(b.amounts))
+	for _, x := range l.Bins {
+		for _, u := range b.of(int32(x.Type), x.Offering) {
+			used[u.budget] += float64(u.amount)
+			paid[u.budget] += float64(in.objective(int32(x.Type), x.Offering))
+		}
 	}
-	return n
-}
-
-func (in *Instance) objectiveOf(l Layout) Price {
-	var cost Price
-	for _, b := range l.Bins {
-		cost = sum(cost, in.objective(int32(b.Type), b.Offering))
+	p := in.problem
+	p.Types = slices.Clone(p.Types)
+	for t := range p.Types {
+		p.Types[t].Offerings = slices.Clone(p.Types[t].Offerings)
+		for j := range p.Types[t].Offerings {
+			for _, u := range b.of(int32(t), j) {
+				scarce[u.budget] = scarce[u.budget] || used[u.budget] > 0 && float64(u.amount) > float64(b.amounts[u.budget])-used[u.budget]
+			}
+		}
 	}
-	return cost
-}
-
-// better reports whether a is the better layout. At the highest priority at which the layouts place
-// different numbers of copies, it places more. If the numbers are equal, it costs less.
-func (in *Instance) better(a, b Layout) bool {
-	placedA, placedB := in.placed(a), in.placed(b)
-	more := in.compareCounts(in.order, func(i int) int { return placedA[i] - placedB[i] })
-	return more > 0 || more == 0 && in.objectiveOf(a) < in.objectiveOf(b)
+	for t := range p.Types {
+		for j := range p.Types[t].Offerings {
+			for _, u := range b.of(int32(t), j) {
+				if o := &p.Types[t].Offerings[j]; scarce[u.budget] {
+					o.Objective = sum(o.cost(), Price(min(float64(factor*float64(paid[u.budget]/used[u.budget])*float64(u.amount)), 1<<60)))
+				}
+			}
+		}
+	}
+	if !slices.Contains(scarce, true) {
+		return nil
+	}
+	out, err := compile(p, stop)
+	if err != nil { // stopped
+		return nil
+	}
+	return out
 }
 
 // join returns a layout that costs no more and has fewer bins, if it finds one. It joins each bin with
@@ -311,19 +334,6 @@ func (s *repacker) join(i, j int) bool {
 	s.count(&a, 1)
 	s.count(&b, 1)
 	return false
-}
-
-// compareCounts adds up numbers of copies by item. It returns the sum at the highest priority at
-// which that is not 0, or 0 if there is none. The items are in order.
-func (in *Instance) compareCounts(items []int, of func(item int) int) int {
-	sum := 0
-	for k, i := range items {
-		if k > 0 && sum != 0 && in.problem.Items[items[k-1]].Priority != in.problem.Items[i].Priority {
-			break
-		}
-		sum += of(i)
-	}
-	return sum
 }
 
 // Effort says how much work goes into a plan. Work is counted in steps, so the result does not

@@ -83,11 +83,9 @@ func Example_objective() {
 		fmt.Printf("$%.3f an hour, counts as $%.3f\n", packed.Cost().Dollars(), packed.Packing.Objective.Dollars())
 	}
 	// Output:
-	// m5a.2xlarge $0.344: 7 pods
-	// m5a.2xlarge $0.344: 5 pods
+	// m5a.4xlarge $0.688: 12 pods
 	// $0.688 an hour, counts as $0.688
-	// m7i-flex.2xlarge $0.383: 7 pods
-	// m7i-flex.2xlarge $0.383: 5 pods
+	// m7i-flex.4xlarge $0.766: 12 pods
 	// $0.766 an hour, counts as $0.766
 }
 

@@ -91,7 +91,7 @@ func TestRefusedOfferingsArePlannedAround(t *testing.T) {
 			refused = append(refused, r.Name)
 			assert.True(t, r.Until.After(r.Since))
 		}
-		assert.Equal(t, []string{"a.4", "a.8", "b.4"}, refused)
+		assert.Equal(t, []string{"a.8", "a.4", "b.4"}, refused)
 		assert.Len(t, cloud.Truth(), 6)
 	}
 }
