@@ -72,11 +72,8 @@ func (s *state) names() []string {
 	out := make([]string, len(used))
 	next := map[string]int{}
 	for _, b := range s.bins() {
-		if !used[b] {
-			continue
-		}
 		pool := s.p.Pools[s.p.Shapes[s.last.Bins[b].Shape].Pool].Name
-		for out[b] == "" || taken[out[b]] {
+		for used[b] && (out[b] == "" || taken[out[b]]) {
 			out[b] = fmt.Sprintf("%s-%d", pool, next[pool])
 			next[pool]++
 		}
@@ -127,9 +124,7 @@ func (s *state) newNodes(names []string) []NewNode {
 			n.Requests[name] = sum
 		}
 	}
-	var out []NewNode
-	known := map[string]*NewNode{} // Labels and Open, by shape, offering and labels of the bin
-	var key []byte
+	out, key, known := []NewNode(nil), []byte(nil), map[string]*NewNode{} // Labels and Open, by shape, offering and labels of the bin
 	for _, b := range s.bins() {
 		if names[b] == "" {
 			continue
@@ -237,8 +232,12 @@ func (s *state) extend() (out *state, all bool) {
 	return s, false
 }
 
-// mostTries limits how often extend verifies a plan. Other values were not tried.
-const mostTries = 16
+const (
+	// mostTries limits how often extend verifies a plan. Other values were not tried.
+	mostTries = 16
+	// copied limits the nodes that consolidate copies, one for each node of the plan and trial.
+	copied = 1 << 15
+)
 
 // extension is a plan to which nodes are added.
 type extension struct {
@@ -393,9 +392,6 @@ func (s *state) giveUp(v *verifier, counted bool) (*state, bool) {
 	return &next, true
 }
 
-// copied limits the nodes that consolidate copies, one for each node of the plan and trial.
-const copied = 1 << 15
-
 // without returns the plan without a bin, and where its pods go; nil if it is not cheaper.
 func (g *extension) without(b int, pods []binding) (*extension, []binding) {
 	p, o, next := g.p, g.p.offer(&g.bins[b]), *g
@@ -408,13 +404,19 @@ func (g *extension) without(b int, pods []binding) (*extension, []binding) {
 	next.uncount(n)
 	next.from = n.labels
 	m, moves := &move{extension: &next, left: o.Price * (1 - 1e-9)}, []binding(nil) // sums may differ in their last digits
+	tied := func(x binding) bool { return len(next.classes[x.class].Terms)+len(next.classes[x.class].Spreads) > 0 }
+	free := slices.DeleteFunc(slices.Clone(pods), tied) // they go last, because they have more places
+	pods = append(slices.DeleteFunc(slices.Clone(pods), func(x binding) bool { return !tied(x) }), free...)
 	for seats := next.open(g.bins); ; {
 		var rest []binding
-		for _, x := range pods {
-			if y, ok := m.join(x, seats); ok {
-				moves = append(moves, y)
-			} else {
-				rest = append(rest, x)
+		for before := -1; len(moves) > before && (before < 0 || slices.ContainsFunc(pods, tied)); pods = rest {
+			before, rest = len(moves), nil
+			for _, x := range pods {
+				if y, ok := m.join(x, seats); ok {
+					moves = append(moves, y)
+				} else {
+					rest = append(rest, x)
+				}
 			}
 		}
 		if m.left >= 0 && len(rest) == 0 {
@@ -468,10 +470,8 @@ func (m *move) buyAll(first *binding, all []binding) bool {
 // pay pays for the preferences that a pod gives up in its new place.
 func (m *move) pay(from, to binding) binding {
 	if to.level = m.lost(to); to.level > from.level {
-		if cost := float64(to.level-from.level) * m.p.preferencePrice() * m.p.own[to.class](); !(cost <= m.left) {
+		if m.left -= float64(to.level-from.level) * m.p.preferencePrice() * m.p.own[to.class](); !(m.left >= 0) { // it may be NaN
 			m.left = -1
-		} else {
-			m.left -= cost
 		}
 	}
 	return to
