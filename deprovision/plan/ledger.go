@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/joinery-sdk/joinery/deprovision"
 	"github.com/joinery-sdk/joinery/deprovision/budget"
 	"github.com/joinery-sdk/joinery/deprovision/eligibility"
@@ -180,4 +182,70 @@ func (p *planner) withReplacements(needed []string, set []*member, to *destinati
 	}
 	slices.Sort(out)
 	return out
+}
+
+// spotPods returns the spot nodes of the cluster by pod.
+func spotPods(c *deprovision.Cluster) map[*corev1.Pod]string {
+	out := map[*corev1.Pod]string{}
+	for i := range c.Nodes {
+		if n := &c.Nodes[i]; n.CapacityType == "spot" {
+			for _, pod := range n.Reschedulable() {
+				out[pod] = n.Name()
+			}
+		}
+	}
+	return out
+}
+
+// spot reports whether the rules for spot nodes hold for the node. A node that the plan buys stands for
+// the nodes whose pods it takes, because the commands go from these to what replaces it. So the rules hold
+// if all of these are spot nodes, and none of them must go.
+func (p *planner) spot(m *member) bool {
+	if m.bought == nil || len(m.arrived) == 0 {
+		return m.CapacityType == "spot"
+	}
+	return !slices.ContainsFunc(m.arrived, func(pod *corev1.Pod) bool {
+		from, is := p.fromSpot[pod]
+		return !is || slices.ContainsFunc(p.moves, func(v move) bool {
+			return !saves(v.method) && slices.ContainsFunc(v.nodes, func(m *member) bool { return m.Name == from })
+		})
+	})
+}
+
+// onlySpot reports whether the rules for spot nodes hold for all of the set.
+func (p *planner) onlySpot(set []*member) bool {
+	return !slices.ContainsFunc(set, func(m *member) bool { return !p.spot(m) })
+}
+
+// spotRules forbids buying spot nodes for a set of spot nodes, unless the options allow it.
+func (p *planner) spotRules(set []*member, q *Question) {
+	if !p.o.SpotToSpot && p.onlySpot(set) {
+		q.CapacityTypes = []string{"on-demand", "reserved"}
+	}
+}
+
+// spotForSpot reports whether a command that gives back the set and buys these nodes would break the rules
+// for spot nodes. Each step of the search keeps them, but the commands are not these steps: pods of spot
+// nodes may share a spot node that the search bought for others.
+func (p *planner) spotForSpot(set []*member, bought []NewNode) bool {
+	return p.onlySpot(set) && (p.inflexible(set, &Answer{NewNodes: bought}) != "" ||
+		!p.o.SpotToSpot && slices.ContainsFunc(bought, func(n NewNode) bool { return n.CapacityType == "spot" }))
+}
+
+// inflexible says why spot nodes that replace spot nodes have too few types to choose from; empty
+// if they have enough.
+func (p *planner) inflexible(set []*member, a *Answer) string {
+	if !slices.ContainsFunc(set, p.spot) {
+		return ""
+	}
+	for _, n := range a.NewNodes {
+		types := map[string]bool{n.InstanceType: true}
+		for _, alt := range n.Alternatives {
+			types[alt.InstanceType] = true
+		}
+		if n.CapacityType == "spot" && len(types) < p.o.SpotFlexibility {
+			return fmt.Sprintf("too few types of spot capacity would be cheaper (%d): %d are required so that it does not move from one scarce type to the next", len(types), p.o.SpotFlexibility)
+		}
+	}
+	return ""
 }

@@ -20,11 +20,12 @@ import (
 
 // problem is the input of [Make].
 type problem struct {
-	ctx     context.Context
-	cluster deprovision.Cluster
-	o       Options
-	pdbs    eviction.Budgets
-	pools   map[string]*nodepool.NodePool
+	ctx      context.Context
+	cluster  deprovision.Cluster
+	o        Options
+	pdbs     eviction.Budgets
+	pools    map[string]*nodepool.NodePool
+	fromSpot map[*corev1.Pod]string // by pod: its node, if that is a spot node
 }
 
 // planner is the working state of [Make]. In each round it searches for a better state, beginning
@@ -141,7 +142,7 @@ type member struct {
 
 func newPlanner(ctx context.Context, c deprovision.Cluster, sim Simulator, o Options) *planner {
 	p := &planner{
-		problem: problem{ctx, c, o, eviction.NewBudgets(c.PodDisruptionBudgets), map[string]*nodepool.NodePool{}},
+		problem: problem{ctx, c, o, eviction.NewBudgets(c.PodDisruptionBudgets), map[string]*nodepool.NodePool{}, spotPods(&c)},
 		noted:   map[string]Verdict{}, retained: map[string]bool{}, gangs: newGangs(&c), ledger: newLedger(&c, &o),
 		state: state{sim: sim, nodes: make(map[string]*member, len(c.Nodes))},
 	}
