@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -81,6 +82,66 @@ func (m *member) reason(method eligibility.Method) nodepool.Reason {
 		return nodepool.Empty
 	}
 	return nodepool.Underutilized
+}
+
+// budgets fills in the details of nodes that budgets keep, once it is known how many nodes the plan
+// takes. A node that something else keeps, such as the limit of evictions, has its detail already. If
+// what is left is enough for the node alone, the detail says what needs more.
+func (p *planner) budgets() {
+	spent := newLedger(&p.cluster, &p.o)
+	for i := range p.out.Commands {
+		c := &p.out.Commands[i]
+		for _, n := range c.Nodes {
+			if len(c.Waves) == 0 || slices.Contains(c.Waves[0], n.Name) {
+				spent, _ = spent.charged(c.Method, &member{Candidate: n})
+			}
+		}
+	}
+	for i := range p.cluster.Nodes {
+		n := &p.cluster.Nodes[i]
+		v := p.verdictOf(n.Name())
+		if v.Outcome != OverBudget {
+			continue
+		}
+		own := &member{Candidate: deprovision.NewCandidate(n, p.cluster.Now)}
+		first, with, reserved := own, p.together(n.Name()), ""
+		if _, over := spent.split(v.Method, []*member{own}); len(over) == 0 {
+			if v.Detail != "" {
+				continue
+			}
+			set, text := p.along(p.nodes[n.Name()])
+			with = cmp.Or(with, text)
+			if _, over = spent.split(v.Method, set); len(over) > 0 {
+				first = over[0]
+			} else if _, over = p.ledger.split(v.Method, set); len(over) > 0 {
+				reserved = "; the rest is reserved for a node that must go"
+			}
+		}
+		if why := spent.why(first.Node, first.reason(v.Method)); why != "" {
+			v.Detail = with + why + reserved
+		} else {
+			v.Detail = cmp.Or(v.Detail, "the budgets are reserved for a node that must go")
+		}
+	}
+}
+
+// along returns the nodes that go only together with the node, including itself, and says so. The text
+// begins a sentence. It is empty if groups of pods are the only reason, or if some of the nodes go.
+func (p *planner) along(m *member) (set []*member, text string) {
+	for _, name := range p.mates[m.Name] {
+		if p.nodes[name] == nil {
+			return p.tied(m), ""
+		}
+		set = append(set, p.nodes[name])
+	}
+	others := slices.DeleteFunc(slices.Clone(p.mates[m.Name]), func(name string) bool { return name == m.Name })
+	switch len(others) {
+	case 0:
+		return p.tied(m), ""
+	case 1:
+		return set, fmt.Sprintf("it goes only together with %s: ", others[0])
+	}
+	return set, fmt.Sprintf("it goes only together with %s and %d more: ", slices.Min(others), len(others)-1)
 }
 
 // population counts the nodes of a pool in this state.

@@ -224,37 +224,12 @@ func (p *planner) allowed(v move) (now, later []*member) {
 	for _, m := range later {
 		held := m.verdict(OverBudget, v.method, "").after(p.verdictOf(m.Name))
 		held.Detail = "" // budgets says which
-		*p.verdictOf(m.Name) = held
+		*p.verdictOf(m.Name), p.mates[m.Name] = held, nil
+		if v.method != eligibility.Emptiness {
+			p.mates[m.Name] = question(v.nodes).Remove
+		}
 	}
 	return now, later
-}
-
-// budgets fills in the details of nodes that budgets keep, once it is known how many nodes the plan
-// takes. A node that something else keeps, such as the limit of evictions, has its detail already.
-func (p *planner) budgets() {
-	spent := newLedger(&p.cluster, &p.o)
-	for i := range p.out.Commands {
-		c := &p.out.Commands[i]
-		for _, n := range c.Nodes {
-			if len(c.Waves) == 0 || slices.Contains(c.Waves[0], n.Name) {
-				spent, _ = spent.charged(c.Method, &member{Candidate: n})
-			}
-		}
-	}
-	for i := range p.cluster.Nodes {
-		n := &p.cluster.Nodes[i]
-		if v := p.verdictOf(n.Name()); v.Outcome == OverBudget {
-			own := member{Candidate: deprovision.NewCandidate(n, p.cluster.Now)}
-			if _, over := spent.split(v.Method, []*member{&own}); len(over) == 0 && v.Detail != "" {
-				continue
-			}
-			if why := spent.why(n, own.reason(v.Method)); why != "" {
-				v.Detail = p.together(n.Name()) + why
-			} else {
-				v.Detail = cmp.Or(v.Detail, "the budgets are reserved for a node that must go")
-			}
-		}
-	}
 }
 
 // stay sets the verdicts of nodes for which there is no command, or none that pays.
