@@ -84,9 +84,9 @@ func (m *member) reason(method eligibility.Method) nodepool.Reason {
 	return nodepool.Underutilized
 }
 
-// budgets fills in the details of nodes that budgets keep, once it is known how many nodes the plan
-// takes. A node that something else keeps, such as the limit of evictions, has its detail already. If
-// what is left is enough for the node alone, the detail says what needs more.
+// budgets fills in the details of nodes that budgets keep, once it is known how many nodes the
+// plan takes. A node that something else keeps, such as the limit of evictions, has its detail
+// already. If what is left is enough for the node alone, the detail says what needs more.
 func (p *planner) budgets() {
 	spent := newLedger(&p.cluster, &p.o)
 	for i := range p.out.Commands {
@@ -125,8 +125,9 @@ func (p *planner) budgets() {
 	}
 }
 
-// along returns the nodes that go only together with the node, including itself, and says so. The text
-// begins a sentence. It is empty if groups of pods are the only reason, or if some of the nodes go.
+// along returns the nodes that go only together with the node, including itself, and says so.
+// The text begins a sentence. It is empty if groups of pods are the only reason, or if some of
+// the nodes go.
 func (p *planner) along(m *member) (set []*member, text string) {
 	for _, name := range p.mates[m.Name] {
 		if p.nodes[name] == nil {
@@ -258,9 +259,9 @@ func spotPods(c *deprovision.Cluster) map[*corev1.Pod]string {
 	return out
 }
 
-// spot reports whether the rules for spot nodes hold for the node. A node that the plan buys stands for
-// the nodes whose pods it takes, because the commands go from these to what replaces it. So the rules hold
-// if all of these are spot nodes, and none of them must go.
+// spot reports whether the rules for spot nodes hold for the node. A node that the plan buys
+// stands for the nodes whose pods it takes, because the commands go from these to what replaces
+// it. So the rules hold if all of these are spot nodes, and none of them must go.
 func (p *planner) spot(m *member) bool {
 	if m.bought == nil || len(m.arrived) == 0 {
 		return m.CapacityType == "spot"
@@ -285,9 +286,9 @@ func (p *planner) spotRules(set []*member, q *Question) {
 	}
 }
 
-// spotForSpot reports whether a command that gives back the set and buys these nodes would break the rules
-// for spot nodes. Each step of the search keeps them, but the commands are not these steps: pods of spot
-// nodes may share a spot node that the search bought for others.
+// spotForSpot reports whether a command that gives back the set and buys these nodes would break
+// the rules for spot nodes. Each step of the search keeps them, but the commands are not these
+// steps: pods of spot nodes may share a spot node that the search bought for others.
 func (p *planner) spotForSpot(set []*member, bought []NewNode) bool {
 	return p.onlySpot(set) && (p.inflexible(set, &Answer{NewNodes: bought}) != "" ||
 		!p.o.SpotToSpot && slices.ContainsFunc(bought, func(n NewNode) bool { return n.CapacityType == "spot" }))

@@ -279,14 +279,14 @@ func pairs(groups []move, all bool) []move {
 	return out
 }
 
-// accepts reports whether the move, with these new nodes, may be a command by itself: it must be made, or
-// its nodes are empty, or it pays and respects the rules for spot nodes.
+// accepts reports whether the move, with these new nodes, may be a command by itself: it must be
+// made, or its nodes are empty, or it pays and respects the rules for spot nodes.
 func (p *planner) accepts(v move, bought []NewNode) bool {
 	return v.method != eligibility.Consolidation || p.pays(v, bought) && !p.spotForSpot(v.nodes, bought)
 }
 
-// pays reports whether the move, with these new nodes, saves enough, if saving is its purpose and its nodes
-// are not empty.
+// pays reports whether the move, with these new nodes, saves enough, if saving is its purpose
+// and its nodes are not empty.
 func (p *planner) pays(v move, bought []NewNode) bool {
 	a := Answer{NewNodes: bought}
 	w := p.weigh(v.nodes, a.cost())
