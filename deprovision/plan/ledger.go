@@ -1,9 +1,12 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joinery-sdk/joinery/deprovision"
 	"github.com/joinery-sdk/joinery/deprovision/budget"
@@ -79,6 +82,67 @@ func (m *member) reason(method eligibility.Method) nodepool.Reason {
 		return nodepool.Empty
 	}
 	return nodepool.Underutilized
+}
+
+// budgets fills in the details of nodes that budgets keep, once it is known how many nodes the
+// plan takes. A node that something else keeps, such as the limit of evictions, has its detail
+// already. If what is left is enough for the node alone, the detail says what needs more.
+func (p *planner) budgets() {
+	spent := newLedger(&p.cluster, &p.o)
+	for i := range p.out.Commands {
+		c := &p.out.Commands[i]
+		for _, n := range c.Nodes {
+			if len(c.Waves) == 0 || slices.Contains(c.Waves[0], n.Name) {
+				spent, _ = spent.charged(c.Method, &member{Candidate: n})
+			}
+		}
+	}
+	for i := range p.cluster.Nodes {
+		n := &p.cluster.Nodes[i]
+		v := p.verdictOf(n.Name())
+		if v.Outcome != OverBudget {
+			continue
+		}
+		own := &member{Candidate: deprovision.NewCandidate(n, p.cluster.Now)}
+		first, with, reserved := own, p.together(n.Name()), ""
+		if _, over := spent.split(v.Method, []*member{own}); len(over) == 0 {
+			if v.Detail != "" {
+				continue
+			}
+			set, text := p.along(p.nodes[n.Name()])
+			with = cmp.Or(with, text)
+			if _, over = spent.split(v.Method, set); len(over) > 0 {
+				first = over[0]
+			} else if _, over = p.ledger.split(v.Method, set); len(over) > 0 {
+				reserved = "; the rest is reserved for a node that must go"
+			}
+		}
+		if why := spent.why(first.Node, first.reason(v.Method)); why != "" {
+			v.Detail = with + why + reserved
+		} else {
+			v.Detail = cmp.Or(v.Detail, "the budgets are reserved for a node that must go")
+		}
+	}
+}
+
+// along returns the nodes that go only together with the node, including itself, and says so.
+// The text begins a sentence. It is empty if groups of pods are the only reason, or if some of
+// the nodes go.
+func (p *planner) along(m *member) (set []*member, text string) {
+	for _, name := range p.mates[m.Name] {
+		if p.nodes[name] == nil {
+			return p.tied(m), ""
+		}
+		set = append(set, p.nodes[name])
+	}
+	others := slices.DeleteFunc(slices.Clone(p.mates[m.Name]), func(name string) bool { return name == m.Name })
+	switch len(others) {
+	case 0:
+		return p.tied(m), ""
+	case 1:
+		return set, fmt.Sprintf("it goes only together with %s: ", others[0])
+	}
+	return set, fmt.Sprintf("it goes only together with %s and %d more: ", slices.Min(others), len(others)-1)
 }
 
 // population counts the nodes of a pool in this state.
@@ -180,4 +244,70 @@ func (p *planner) withReplacements(needed []string, set []*member, to *destinati
 	}
 	slices.Sort(out)
 	return out
+}
+
+// spotPods returns the spot nodes of the cluster by pod.
+func spotPods(c *deprovision.Cluster) map[*corev1.Pod]string {
+	out := map[*corev1.Pod]string{}
+	for i := range c.Nodes {
+		if n := &c.Nodes[i]; n.CapacityType == "spot" {
+			for _, pod := range n.Reschedulable() {
+				out[pod] = n.Name()
+			}
+		}
+	}
+	return out
+}
+
+// spot reports whether the rules for spot nodes hold for the node. A node that the plan buys
+// stands for the nodes whose pods it takes, because the commands go from these to what replaces
+// it. So the rules hold if all of these are spot nodes, and none of them must go.
+func (p *planner) spot(m *member) bool {
+	if m.bought == nil || len(m.arrived) == 0 {
+		return m.CapacityType == "spot"
+	}
+	return !slices.ContainsFunc(m.arrived, func(pod *corev1.Pod) bool {
+		from, is := p.fromSpot[pod]
+		return !is || slices.ContainsFunc(p.moves, func(v move) bool {
+			return !saves(v.method) && slices.ContainsFunc(v.nodes, func(m *member) bool { return m.Name == from })
+		})
+	})
+}
+
+// onlySpot reports whether the rules for spot nodes hold for all of the set.
+func (p *planner) onlySpot(set []*member) bool {
+	return !slices.ContainsFunc(set, func(m *member) bool { return !p.spot(m) })
+}
+
+// spotRules forbids buying spot nodes for a set of spot nodes, unless the options allow it.
+func (p *planner) spotRules(set []*member, q *Question) {
+	if !p.o.SpotToSpot && p.onlySpot(set) {
+		q.CapacityTypes = []string{"on-demand", "reserved"}
+	}
+}
+
+// spotForSpot reports whether a command that gives back the set and buys these nodes would break
+// the rules for spot nodes. Each step of the search keeps them, but the commands are not these
+// steps: pods of spot nodes may share a spot node that the search bought for others.
+func (p *planner) spotForSpot(set []*member, bought []NewNode) bool {
+	return p.onlySpot(set) && (p.inflexible(set, &Answer{NewNodes: bought}) != "" ||
+		!p.o.SpotToSpot && slices.ContainsFunc(bought, func(n NewNode) bool { return n.CapacityType == "spot" }))
+}
+
+// inflexible says why spot nodes that replace spot nodes have too few types to choose from; empty
+// if they have enough.
+func (p *planner) inflexible(set []*member, a *Answer) string {
+	if !slices.ContainsFunc(set, p.spot) {
+		return ""
+	}
+	for _, n := range a.NewNodes {
+		types := map[string]bool{n.InstanceType: true}
+		for _, alt := range n.Alternatives {
+			types[alt.InstanceType] = true
+		}
+		if n.CapacityType == "spot" && len(types) < p.o.SpotFlexibility {
+			return fmt.Sprintf("too few types of spot capacity would be cheaper (%d): %d are required so that it does not move from one scarce type to the next", len(types), p.o.SpotFlexibility)
+		}
+	}
+	return ""
 }

@@ -54,7 +54,8 @@ type Options struct {
 	MinSavings deprovision.Price
 	// SpotToSpot allows cheaper spot nodes to replace spot nodes. A new spot node must then have at
 	// least SpotFlexibility types to choose from, because the cheapest type alone is likely to be
-	// interrupted next. A SpotFlexibility of 0 means 15.
+	// interrupted next. A SpotFlexibility of 0 means 15. Without SpotToSpot, consolidation of spot
+	// nodes alone buys no spot node. Nodes that must go may be replaced by spot nodes in any case.
 	SpotToSpot      bool
 	SpotFlexibility int
 	// Rules are additional rules of eligibility.

@@ -20,11 +20,12 @@ import (
 
 // problem is the input of [Make].
 type problem struct {
-	ctx     context.Context
-	cluster deprovision.Cluster
-	o       Options
-	pdbs    eviction.Budgets
-	pools   map[string]*nodepool.NodePool
+	ctx      context.Context
+	cluster  deprovision.Cluster
+	o        Options
+	pdbs     eviction.Budgets
+	pools    map[string]*nodepool.NodePool
+	fromSpot map[*corev1.Pod]string // by pod: its node, if that is a spot node
 }
 
 // planner is the working state of [Make]. In each round it searches for a better state, beginning
@@ -44,6 +45,7 @@ type planner struct {
 	short    bool                         // the commands of some round did not reach its state
 	retained map[string]bool              // nodes whose moves were undone, see retain
 	noted    map[string]Verdict           // the verdict of the highest precedence so far, by node
+	mates    map[string][]string          // nodes that go only together, by a node that budgets keep
 	keeps    map[string]string            // nodes that stay for pods of another node, which cannot go yet; see keepFor
 	out      Result
 	err      error // the first error of the simulator or the context
@@ -141,8 +143,8 @@ type member struct {
 
 func newPlanner(ctx context.Context, c deprovision.Cluster, sim Simulator, o Options) *planner {
 	p := &planner{
-		problem: problem{ctx, c, o, eviction.NewBudgets(c.PodDisruptionBudgets), map[string]*nodepool.NodePool{}},
-		noted:   map[string]Verdict{}, retained: map[string]bool{}, gangs: newGangs(&c), ledger: newLedger(&c, &o),
+		problem: problem{ctx, c, o, eviction.NewBudgets(c.PodDisruptionBudgets), map[string]*nodepool.NodePool{}, spotPods(&c)},
+		noted:   map[string]Verdict{}, retained: map[string]bool{}, mates: map[string][]string{}, gangs: newGangs(&c), ledger: newLedger(&c, &o),
 		state: state{sim: sim, nodes: make(map[string]*member, len(c.Nodes))},
 	}
 	for i := range c.Pools {
@@ -172,7 +174,7 @@ func newPlanner(ctx context.Context, c deprovision.Cluster, sim Simulator, o Opt
 func (p *planner) fork() *planner {
 	q := *p
 	q.state, q.start = p.clone(), p.clone()
-	q.noted, q.retained = map[string]Verdict{}, map[string]bool{}
+	q.noted, q.retained, q.mates = map[string]Verdict{}, map[string]bool{}, map[string][]string{}
 	return &q
 }
 

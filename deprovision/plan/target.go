@@ -2,7 +2,6 @@ package plan
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -183,9 +182,9 @@ func (p *planner) sets() bool {
 	if len(list) < 2 {
 		return false
 	}
-	if !p.o.SpotToSpot && slices.ContainsFunc(list, func(m *member) bool { return m.CapacityType == "spot" }) {
-		// No node may be bought for spot nodes, so singles handles them.
-		list = slices.DeleteFunc(list, func(m *member) bool { return m.CapacityType == "spot" })
+	if !p.o.SpotToSpot && slices.ContainsFunc(list, p.spot) {
+		// No spot node may be bought for spot nodes alone, so singles handles them.
+		list = slices.DeleteFunc(list, p.spot)
 	}
 	var best Answer
 	var set []*member
@@ -318,7 +317,7 @@ func (p *planner) undo(stays []*member) bool {
 	if cost > 0 {
 		q.MaxNodes = len(bought)
 	}
-	if !p.o.SpotToSpot && slices.ContainsFunc(list, func(v move) bool { return saves(v.method) && v.nodes[0].CapacityType == "spot" }) {
+	if !p.o.SpotToSpot && slices.ContainsFunc(list, func(v move) bool { return saves(v.method) && p.spot(v.nodes[0]) }) {
 		q.CapacityTypes = []string{"on-demand", "reserved"}
 	}
 	before := p.clone()
@@ -452,29 +451,4 @@ func (p *planner) evictions(set ...*member) int {
 		}
 	}
 	return n
-}
-
-// spotRules forbids buying spot nodes for a set of spot nodes, unless the options allow it.
-func (p *planner) spotRules(set []*member, q *Question) {
-	if !p.o.SpotToSpot && !slices.ContainsFunc(set, func(m *member) bool { return m.CapacityType != "spot" }) {
-		q.CapacityTypes = []string{"on-demand", "reserved"}
-	}
-}
-
-// inflexible says why spot nodes that replace spot nodes have too few types to choose from; empty
-// if they have enough.
-func (p *planner) inflexible(set []*member, a *Answer) string {
-	if !slices.ContainsFunc(set, func(m *member) bool { return m.CapacityType == "spot" }) {
-		return ""
-	}
-	for _, n := range a.NewNodes {
-		types := map[string]bool{n.InstanceType: true}
-		for _, alt := range n.Alternatives {
-			types[alt.InstanceType] = true
-		}
-		if n.CapacityType == "spot" && len(types) < p.o.SpotFlexibility {
-			return fmt.Sprintf("too few types of spot capacity would be cheaper (%d): %d are required so that it does not move from one scarce type to the next", len(types), p.o.SpotFlexibility)
-		}
-	}
-	return ""
 }

@@ -152,7 +152,9 @@ func (p *planner) explain(m *member) Verdict {
 	w := p.weigh(set, a.cost()+a.Forgone)
 	pays, pods := a.OK() && p.saves(w), p.evictions(set...)
 	inflexible := ""
-	if pays {
+	if pays && slices.ContainsFunc(set, p.spot) {
+		q.MaxCost = costOf(set) - max(0, p.o.MinSavings-1) // dearer types are no choice
+		a = p.ask(q)
 		inflexible = p.inflexible(set, &a)
 	}
 	switch {

@@ -27,12 +27,15 @@ func (p *planner) way() (whole, held bool) {
 	var fresh func() Simulator
 	step := func(v move) (left []move) {
 		for len(v.nodes) > 0 && p.torn(v) == nil {
-			q, cost := p.stepOf(v, &to)
-			if !p.accepts(v, cost) {
+			q := p.stepOf(v, &to)
+			if !p.accepts(v, q.Buy) {
 				break
 			}
 			a := p.ask(q)
 			if a.OK() && len(a.NewNodes) >= len(q.Buy) {
+				if !p.accepts(v, a.NewNodes) { // this command alone leaves fewer types to choose from
+					break
+				}
 				p.carryOut(v, [][]*member{v.nodes}, &a)
 				fresh = a.Rebased
 				return left
@@ -163,7 +166,7 @@ func (p *planner) inWaves(v move, to *destination) (a Answer, waves [][]*member,
 	var order []Placement
 	var refused []*member
 	group := v.nodes
-	whole, _ := p.stepOf(v, to)
+	whole := p.stepOf(v, to)
 	for progress := true; (len(group) > 0 || progress && len(refused) > 0) && !p.ended(); {
 		if len(group) == 0 {
 			group, refused, progress = refused, nil, false
@@ -176,7 +179,7 @@ func (p *planner) inWaves(v move, to *destination) (a Answer, waves [][]*member,
 			group = p.without(g, group)
 			continue
 		}
-		q, _ := p.stepOf(v.of(wave), to)
+		q := p.stepOf(v.of(wave), to)
 		q.Elsewhere, q.MaxCost, q.Cordon = true, 0, question(slices.Concat(later, refused)).Remove
 		if len(waves) == 0 {
 			q.Buy = whole.Buy
@@ -201,13 +204,13 @@ func (p *planner) inWaves(v move, to *destination) (a Answer, waves [][]*member,
 	if v.nodes = slices.Concat(waves...); len(v.nodes) == 0 {
 		return a, nil, false
 	}
-	q, cost := p.stepOf(v, &reached)
-	if !p.accepts(v, cost) {
+	q := p.stepOf(v, &reached)
+	if !p.accepts(v, q.Buy) {
 		return a, nil, false
 	}
 	a = p.ask(q)
 	a.Placements = order
-	return a, waves, a.OK()
+	return a, waves, a.OK() && p.accepts(v, a.NewNodes)
 }
 
 // allowed splits the nodes of the move into those that the budgets allow now and the others, and
@@ -221,37 +224,12 @@ func (p *planner) allowed(v move) (now, later []*member) {
 	for _, m := range later {
 		held := m.verdict(OverBudget, v.method, "").after(p.verdictOf(m.Name))
 		held.Detail = "" // budgets says which
-		*p.verdictOf(m.Name) = held
+		*p.verdictOf(m.Name), p.mates[m.Name] = held, nil
+		if v.method != eligibility.Emptiness {
+			p.mates[m.Name] = question(v.nodes).Remove
+		}
 	}
 	return now, later
-}
-
-// budgets fills in the details of nodes that budgets keep, once it is known how many nodes the plan
-// takes. A node that something else keeps, such as the limit of evictions, has its detail already.
-func (p *planner) budgets() {
-	spent := newLedger(&p.cluster, &p.o)
-	for i := range p.out.Commands {
-		c := &p.out.Commands[i]
-		for _, n := range c.Nodes {
-			if len(c.Waves) == 0 || slices.Contains(c.Waves[0], n.Name) {
-				spent, _ = spent.charged(c.Method, &member{Candidate: n})
-			}
-		}
-	}
-	for i := range p.cluster.Nodes {
-		n := &p.cluster.Nodes[i]
-		if v := p.verdictOf(n.Name()); v.Outcome == OverBudget {
-			own := member{Candidate: deprovision.NewCandidate(n, p.cluster.Now)}
-			if _, over := spent.split(v.Method, []*member{&own}); len(over) == 0 && v.Detail != "" {
-				continue
-			}
-			if why := spent.why(n, own.reason(v.Method)); why != "" {
-				v.Detail = p.together(n.Name()) + why
-			} else {
-				v.Detail = cmp.Or(v.Detail, "the budgets are reserved for a node that must go")
-			}
-		}
-	}
 }
 
 // stay sets the verdicts of nodes for which there is no command, or none that pays.
@@ -261,8 +239,7 @@ func (p *planner) stay(v move, to *destination) {
 	if torn != nil {
 		detail = fmt.Sprintf("group %s would fall below its minimum, and not all of its pods can move with those of the node", torn.Name)
 	}
-	_, cost := p.stepOf(v, to)
-	outranked := !p.accepts(v, cost)
+	outranked := !p.pays(v, p.stepOf(v, to).Buy)
 	if torn == nil && !outranked && v.method == eligibility.Consolidation {
 		outcome, detail = "", "" // explanations asks what holds its pods now
 	}
@@ -302,27 +279,31 @@ func pairs(groups []move, all bool) []move {
 	return out
 }
 
-// accepts reports whether the move, with new nodes of this cost, may be a command by itself: it must be
-// made, or its nodes are empty, or it pays.
-func (p *planner) accepts(v move, bought deprovision.Price) bool {
-	w := p.weigh(v.nodes, bought)
+// accepts reports whether the move, with these new nodes, may be a command by itself: it must be
+// made, or its nodes are empty, or it pays and respects the rules for spot nodes.
+func (p *planner) accepts(v move, bought []NewNode) bool {
+	return v.method != eligibility.Consolidation || p.pays(v, bought) && !p.spotForSpot(v.nodes, bought)
+}
+
+// pays reports whether the move, with these new nodes, saves enough, if saving is its purpose
+// and its nodes are not empty.
+func (p *planner) pays(v move, bought []NewNode) bool {
+	a := Answer{NewNodes: bought}
+	w := p.weigh(v.nodes, a.cost())
 	return v.method != eligibility.Consolidation || p.saves(w) && w.net() > 0
 }
 
-// stepOf asks to give back the nodes and to buy the missing nodes that their pods need. It also
-// returns the cost of these.
-func (p *planner) stepOf(v move, to *destination) (q Question, cost deprovision.Price) {
-	q = p.moveQuestion(v.nodes, v.stranded, to.moved)
+// stepOf asks to give back the nodes and to buy the missing nodes that their pods need.
+func (p *planner) stepOf(v move, to *destination) Question {
+	q := p.moveQuestion(v.nodes, v.stranded, to.moved)
 	q.LeaveDomains = v.leaves
 	for _, name := range p.withReplacements(p.needs(q.Pods, to), v.nodes, to) {
-		n := to.bought[name]
-		q.Buy = append(q.Buy, n)
-		cost += n.cost()
+		q.Buy = append(q.Buy, to.bought[name])
 	}
-	if total := costOf(v.nodes); v.method == eligibility.Consolidation && total > cost {
-		q.MaxCost = total
+	if a := (&Answer{NewNodes: q.Buy}); v.method == eligibility.Consolidation && costOf(v.nodes) > a.cost() {
+		q.MaxCost = costOf(v.nodes)
 	}
-	return q, cost
+	return q
 }
 
 // needs returns the names of the nodes that have to be bought for the pods, sorted.
@@ -364,20 +345,20 @@ func (p *planner) groups(list []move, to *destination) []move {
 	slices.SortFunc(deleted, rank)
 	out = append(out, deleted...)
 	slices.SortFunc(replaced, rank)
-	number, costs := map[string]int{}, []deprovision.Price{} // of the nodes to buy
+	number, nodes := map[string]int{}, []NewNode{} // to buy
 	buys := make([][]int, len(replaced))
 	for i, v := range replaced {
 		for _, name := range needs[v.nodes[0].Name] {
 			if _, ok := number[name]; !ok {
-				n := to.bought[name]
-				number[name], costs = len(costs), append(costs, n.cost())
+				number[name], nodes = len(nodes), append(nodes, to.bought[name])
 			}
 			buys[i] = append(buys[i], number[name])
 		}
 	}
 	var near []int // the first moves that are in no group
 	var group []move
-	cost := deprovision.Price(0)
+	var bought []NewNode // for the group
+	there := make([]bool, len(nodes))
 	for next := 0; next < len(replaced) || len(near) > 0; { // greedily: the one that saves most with the nodes bought so far
 		for ; len(near) < window && next < len(replaced); next++ {
 			near = append(near, next)
@@ -386,7 +367,9 @@ func (p *planner) groups(list []move, to *destination) []move {
 		for i, at := range near {
 			saves := replaced[at].nodes[0].CostPerHour
 			for _, k := range buys[at] {
-				saves -= costs[k]
+				if !there[k] {
+					saves -= nodes[k].cost()
+				}
 			}
 			if i == 0 || saves > most {
 				best, most = i, saves
@@ -395,11 +378,13 @@ func (p *planner) groups(list []move, to *destination) []move {
 		at := near[best]
 		near = slices.Delete(near, best, best+1)
 		for _, k := range buys[at] {
-			costs[k] = 0 // bought once
+			if !there[k] { // bought once
+				bought, there[k] = append(bought, nodes[k]), true
+			}
 		}
-		group, cost = append(group, replaced[at]), cost+replaced[at].nodes[0].CostPerHour-most
-		if len(near) == 0 && next == len(replaced) || p.accepts(join(group...), cost) {
-			out, group, cost = append(out, join(group...)), nil, 0
+		group = append(group, replaced[at])
+		if len(near) == 0 && next == len(replaced) || p.accepts(join(group...), bought) {
+			out, group, bought = append(out, join(group...)), nil, nil
 		}
 	}
 	return p.joined(out)
