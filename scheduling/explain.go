@@ -238,6 +238,7 @@ func (p *Problem) outside(c *Class, pool *PoolState) (near *Nearest, unsold stri
 			continue
 		}
 		by, excluded := exclusion.Of(required, pool.Set, registered, typ.Requirements, exclusion.Offerings(typ, asked, ok))
+		fromPod, fromPool := by.Count()
 		switch {
 		case !ok && !excluded && unsold == "":
 			unsold = typ.Name
@@ -245,10 +246,7 @@ func (p *Problem) outside(c *Class, pool *PoolState) (near *Nearest, unsold stri
 		case !ok || !excluded: // it has no room beside its daemons, if it is for sale
 			continue
 		}
-		f := find{Nearest{Type: typ.Name, ShutOutBy: by.String()}, len(by.Pod), len(by.Pool), price}
-		for _, r := range by.Pod {
-			f.near.PodKeys = append(f.near.PodKeys, r.Key())
-		}
+		f := find{Nearest{Type: typ.Name, ShutOutBy: by.String(), PodKeys: by.PodKeys()}, fromPod, fromPool, price}
 		order := cmp.Or(cmp.Compare(f.pod, best.pod), cmp.Compare(f.pool, best.pool), cmp.Compare(price, best.price),
 			strings.Compare(typ.Name, best.near.Type))
 		if order < 0 || best.near.Type == "" {
@@ -389,28 +387,24 @@ func (p *Problem) explainUnavailable(c *Class, pool *PoolState) (Reason, bool) {
 	return out, true
 }
 
-// shutOut names a type with the labels that the pod asks for, the requirement of the pool that
-// excludes it, and what else it lacks. It is empty if there is no such type.
+// shutOut names a type with the labels that the pod asks for, the requirements of the pool that
+// exclude it, and what else it lacks. It is empty if there is no such type.
 func (p *Problem) shutOut(c *Class, pool *PoolState) string {
-	required := p.inUse(c)
-	keys := required.Keys()
+	required, registered := p.inUse(c), pool.Registered(pool.Set)
+	asked := required.Keys().Union(pool.Set.Keys())
 	for i := range pool.Types {
 		typ := &pool.Types[i]
-		if !required.Compatible(typ.Requirements, keys) {
+		by, excluded := exclusion.Of(required, pool.Set, registered, typ.Requirements, exclusion.Offerings(typ, asked, true))
+		if !excluded || len(by.PodKeys()) > 0 {
 			continue
 		}
-		for r := range pool.Set.All() {
-			if typ.Requirements.Get(r.Key()).Overlaps(r) {
-				continue
+		text := fmt.Sprintf("%s is excluded by %s", typ.Name, by)
+		for k, resource := range slices.Backward(p.Resources) {
+			if c.requests[k] > pool.table[i].allocatable[k] && !attachable(resource) {
+				return fmt.Sprintf("%s, and does not have enough %s", text, resource)
 			}
-			text := fmt.Sprintf("%s is excluded by the pool's %s", typ.Name, r)
-			for k, resource := range slices.Backward(p.Resources) {
-				if c.requests[k] > pool.table[i].allocatable[k] && !attachable(resource) {
-					return fmt.Sprintf("%s, and does not have enough %s", text, resource)
-				}
-			}
-			return text
 		}
+		return text
 	}
 	return ""
 }
