@@ -234,16 +234,15 @@ func (p *Problem) outside(c *Class, pool *PoolState) (near *Nearest, unsold stri
 	for i := range pool.Types {
 		typ := &pool.Types[i]
 		price, ok := typ.LeastPrice(requirements.Set{})
-		if short, _ := p.shortage(c, pool.table[i].allocatable); short != nil {
+		if short, _ := p.shortage(c, p.besideDaemons(pool, i)); short != nil {
 			continue
 		}
 		by, excluded := exclusion.Of(required, pool.Set, registered, typ.Requirements, exclusion.Offerings(typ, asked, ok))
 		fromPod, fromPool := by.Count()
-		switch {
-		case !ok && !excluded && unsold == "":
-			unsold = typ.Name
-			continue
-		case !ok || !excluded: // it has no room beside its daemons, if it is for sale
+		if !ok && !excluded {
+			unsold = cmp.Or(unsold, typ.Name)
+		}
+		if !ok || !excluded {
 			continue
 		}
 		f := find{Nearest{Type: typ.Name, ShutOutBy: by.String(), PodKeys: by.PodKeys()}, fromPod, fromPool, price}
@@ -257,6 +256,19 @@ func (p *Problem) outside(c *Class, pool *PoolState) (near *Nearest, unsold stri
 		return nil, unsold
 	}
 	return &best.near, unsold
+}
+
+// besideDaemons returns what a type's nodes have for pods beside the daemons that may run there,
+// whatever the pool requires.
+func (p *Problem) besideDaemons(pool *PoolState, i int) []int64 {
+	free, typ := slices.Clone(pool.table[i].allocatable), &pool.Types[i]
+	open := pool.Set.Keys().Union(exclusion.OfferingKeys(typ))
+	for _, d := range p.daemons {
+		if taints.Tolerates(d.pod.Spec.Tolerations, pool.Taints) && d.required.Compatible(typ.Requirements, open) {
+			subtract(free, d.vector)
+		}
+	}
+	return free
 }
 
 // fewestConflicts returns the conflicts of the alternative that has the fewest. Keys in open may
@@ -399,8 +411,9 @@ func (p *Problem) shutOut(c *Class, pool *PoolState) string {
 			continue
 		}
 		text := fmt.Sprintf("%s is excluded by %s", typ.Name, by)
+		free := p.besideDaemons(pool, i)
 		for k, resource := range slices.Backward(p.Resources) {
-			if c.requests[k] > pool.table[i].allocatable[k] && !attachable(resource) {
+			if c.requests[k] > free[k] && !attachable(resource) {
 				return fmt.Sprintf("%s, and does not have enough %s", text, resource)
 			}
 		}

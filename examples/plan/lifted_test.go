@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -75,9 +76,19 @@ func TestATypeHoldsThePodWithoutWhatExcludesIt(t *testing.T) {
 		}
 	}
 	said := map[string]int{}
-	for i := range 5000 {
+	for i := range 6000 {
 		types := []drawnType{drawType(r, "small", "2"), drawType(r, "large", "16")}
 		cpu := []string{"1", "9"}[r.IntN(2)]
+		var daemons []*appsv1.DaemonSet
+		if r.IntN(4) == 0 { // a large node has no room for 9 beside it
+			d := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "agent"}}
+			d.Spec.Template.Spec = asking(t, "8", nil).Spec
+			if r.IntN(2) == 0 {
+				key := keys[r.IntN(4)]
+				d.Spec.Template.Spec.NodeSelector = map[string]string{key: values[key][r.IntN(2)]}
+			}
+			daemons = []*appsv1.DaemonSet{d}
+		}
 		terms, poolAsks := make([][]requirements.Requirement, 1+r.IntN(5)/4), []requirements.Requirement(nil)
 		for _, key := range keys {
 			for k := range terms {
@@ -92,7 +103,7 @@ func TestATypeHoldsThePodWithoutWhatExcludesIt(t *testing.T) {
 		plans := func(terms [][]requirements.Requirement, poolAsks []requirements.Requirement, cpu string, types ...instancetypes.InstanceType) *plan.Plan {
 			pool := nodepool.New("default")
 			pool.Requirements = requirements.MustOf(poolAsks...)
-			made, err := plan.Make(t.Context(), scheduling.Snapshot{Pods: []*corev1.Pod{asking(t, cpu, terms)}, Pools: []scheduling.Pool{{NodePool: pool, Types: types}}}, nil)
+			made, err := plan.Make(t.Context(), scheduling.Snapshot{Pods: []*corev1.Pod{asking(t, cpu, terms)}, DaemonSets: daemons, Pools: []scheduling.Pool{{NodePool: pool, Types: types}}}, nil)
 			require.NoError(t, err)
 			return made
 		}
@@ -108,7 +119,7 @@ func TestATypeHoldsThePodWithoutWhatExcludesIt(t *testing.T) {
 		by, short := found[2], ""
 		if at := strings.Index(by, ", and does not have enough "); at >= 0 {
 			by, short = by[:at], by[at:]
-			cpu = "1" // what else it lacks
+			cpu, daemons = "1", nil // what else it lacks
 		}
 		lifted := map[string][]string{}
 		for _, x := range requirer.FindAllStringSubmatch(by, -1) {
@@ -132,7 +143,7 @@ func TestATypeHoldsThePodWithoutWhatExcludesIt(t *testing.T) {
 	}
 	t.Log(said)
 	for _, kind := range []string{"pool false false true", "pool false true false", "pod false false true", "both false false true", "both true false true"} {
-		assert.GreaterOrEqual(t, said[kind], 3, kind)
+		assert.GreaterOrEqual(t, said[kind], 2, kind)
 	}
 }
 

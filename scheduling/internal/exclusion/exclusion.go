@@ -56,6 +56,15 @@ func Offerings(typ *instancetypes.InstanceType, keys requirements.Keys, availabl
 	return out
 }
 
+// OfferingKeys returns the keys of the labels of a type's offerings.
+func OfferingKeys(typ *instancetypes.InstanceType) requirements.Keys {
+	var out requirements.Keys
+	for i := range typ.Offerings {
+		out = out.Union(typ.Offerings[i].Requirements.Keys())
+	}
+	return out
+}
+
 // Of returns what excludes a pod from the offerings of a type. Of the alternatives that the pod
 // requires, it takes the one with the fewest conflicts. pool is what the pool requires, and
 // registered also has all other labels of its nodes. The second result is false if there is no
