@@ -345,7 +345,7 @@ func (p *Problem) explainLabels(c *Class, pool *PoolState, n census) Reason {
 	case !offered && !pool.Set.Has(conflict.Key):
 		out.Detail = fmt.Sprintf("it requires %s, a label that nothing in the pool has%s", conflict.Left, spelling.Hint(conflict.Key, slices.Sorted(maps.Keys(known))))
 	case pool.Set.Has(conflict.Key) && !conflict.Left.Overlaps(pool.Set.Get(conflict.Key)):
-		out.Detail = fmt.Sprintf("it requires %s, but the pool allows %s", conflict.Left, pool.Set.Get(conflict.Key))
+		out.Detail = fmt.Sprintf("it requires %s, but the pool allows %s%s", conflict.Left, pool.Set.Get(conflict.Key), spelling.Allowed(conflict.Left, pool.Set.Get(conflict.Key), values))
 	default:
 		out.Nearest = nil
 		out.Detail = fmt.Sprintf("it requires %s, which no type of the pool offers%s", conflict.Left, spelling.Offered(conflict.Left, values))

@@ -147,6 +147,27 @@ func TestATypeHoldsThePodWithoutWhatExcludesIt(t *testing.T) {
 	}
 }
 
+// A value that is spelt almost like one that the pool allows gets a hint; one that differs on purpose
+// gets none.
+func TestAZoneThatThePoolDoesNotAllow(t *testing.T) {
+	size := corev1.ResourceList{"cpu": resource.MustParse("8"), "memory": resource.MustParse("32Gi")}
+	for zone, want := range map[string]string{
+		"us-east-1aa": `it requires topology.kubernetes.io/zone in (us-east-1aa), but the pool allows topology.kubernetes.io/zone in (us-east-1a,us-east-1b) (did you mean "us-east-1a"?)`,
+		"us-east-1c":  "it requires topology.kubernetes.io/zone in (us-east-1c), but the pool allows topology.kubernetes.io/zone in (us-east-1a,us-east-1b)",
+		"moon":        "it requires topology.kubernetes.io/zone in (moon), but the pool allows topology.kubernetes.io/zone in (us-east-1a,us-east-1b)",
+	} {
+		s := scheduling.Snapshot{
+			Pods: []*corev1.Pod{asking(t, "1", [][]requirements.Requirement{{requirements.In(corev1.LabelTopologyZone, zone)}})},
+			Pools: []scheduling.Pool{{NodePool: nodepool.New("p", requirements.In(corev1.LabelTopologyZone, "us-east-1a", "us-east-1b")), Types: []instancetypes.InstanceType{
+				instancetypes.New("small", nil, size, instancetypes.Offer("us-east-1a", "on-demand", 0.1), instancetypes.Offer("us-east-1c", "on-demand", 0.1)),
+			}}},
+		}
+		made, err := plan.Make(t.Context(), s, nil)
+		require.NoError(t, err)
+		assert.Equal(t, want, made.Unplaced()[0].Reasons()[0].Detail)
+	}
+}
+
 // A zone that no type has is named as such, with a hint, also if the pool excludes types that do not
 // list the zones of their offerings.
 func TestAZoneThatNoTypeHas(t *testing.T) {
