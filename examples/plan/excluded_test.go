@@ -114,8 +114,8 @@ func drawType(r *rand.Rand, name, cpu string) drawnType {
 }
 
 // A refusal says of a type that is large enough which single requirements exclude all of its
-// offerings, and whose they are. If no offering remains without these, it also names the requirements
-// that exclude the offerings together.
+// offerings, and whose they are. If no offering remains without these, it also names the
+// requirements that exclude the offerings together.
 func TestTheRequirementThatExcludesATypeIsNamed(t *testing.T) {
 	const seed = 3
 	r := rand.New(rand.NewPCG(22, seed))

@@ -147,8 +147,8 @@ func TestATypeHoldsThePodWithoutWhatExcludesIt(t *testing.T) {
 	}
 }
 
-// A value that is spelt almost like one that the pool allows gets a hint; one that differs on purpose
-// gets none.
+// A value that is spelt almost like one that the pool allows gets a hint; one that differs on
+// purpose gets none.
 func TestAZoneThatThePoolDoesNotAllow(t *testing.T) {
 	size := corev1.ResourceList{"cpu": resource.MustParse("8"), "memory": resource.MustParse("32Gi")}
 	for zone, want := range map[string]string{
@@ -168,8 +168,8 @@ func TestAZoneThatThePoolDoesNotAllow(t *testing.T) {
 	}
 }
 
-// A zone that no type has is named as such, with a hint, also if the pool excludes types that do not
-// list the zones of their offerings.
+// A zone that no type has is named as such, with a hint, also if the pool excludes types that do
+// not list the zones of their offerings.
 func TestAZoneThatNoTypeHas(t *testing.T) {
 	size := corev1.ResourceList{"cpu": resource.MustParse("8"), "memory": resource.MustParse("32Gi")}
 	types := []instancetypes.InstanceType{

@@ -128,8 +128,8 @@ func (l *ledger) node(x *scene, m *machine, pods []*corev1.Pod, policy deprovisi
 	}
 }
 
-// close ends the rows of machines that an observation no longer has. A later node of the same name is
-// another decision.
+// close ends the rows of machines that an observation no longer has. A later node of the same name
+// is another decision.
 func (l *ledger) close(x *scene) {
 	maps.DeleteFunc(l.open, func(_ string, r *row) bool { return r.node != nil && !x.has(r.node) })
 }

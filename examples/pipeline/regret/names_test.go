@@ -76,8 +76,8 @@ func renamed(t *testing.T, x drawn, identified bool) (*history.History, int) {
 	return h, again
 }
 
-// A decision is one machine, whatever others had its name before and after: a history in which names
-// are used again has the report of one in which each machine has a name of its own.
+// A decision is one machine, whatever others had its name before and after: a history in which
+// names are used again has the report of one in which each machine has a name of its own.
 func TestNamesThatAreUsedAgain(t *testing.T) {
 	reused := 0
 	for seed := range draws(t, 30, 150) {
@@ -99,8 +99,8 @@ func TestNamesThatAreUsedAgain(t *testing.T) {
 	assert.Greater(t, reused, 15)
 }
 
-// rows are the decisions without names, and without the bounds, whose last digit depends on the order
-// of names.
+// rows are the decisions without names, and without the bounds, whose last digit depends on the
+// order of names.
 func rows(r *regret.Report) []string {
 	var out []string
 	for _, d := range r.Decisions {
@@ -110,8 +110,8 @@ func rows(r *regret.Report) []string {
 	return out
 }
 
-// What the cloud takes back after a machine of the policy has gone from the history is another one of
-// that name. A pod of a name that another pod had is one that comes.
+// What the cloud takes back after a machine of the policy has gone from the history is another one
+// of that name. A pod of a name that another pod had is one that comes.
 func TestAnotherMachineIsTakenBack(t *testing.T) {
 	sizes := []size{{4, 16, 0.2}}
 	at := func(minutes int) time.Time { return start().Add(time.Duration(minutes) * time.Minute) }

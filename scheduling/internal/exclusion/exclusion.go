@@ -11,8 +11,8 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/internal/taints"
 )
 
-// Exclusion is what keeps a pod from every offering of a type: without all of these requirements, the
-// type holds the pod. The zero value is nothing.
+// Exclusion is what keeps a pod from every offering of a type: without all of these requirements,
+// the type holds the pod. The zero value is nothing.
 type Exclusion struct {
 	// Each are requirements that each exclude every offering.
 	Each []Cause
@@ -120,8 +120,8 @@ func node(key string, registered, typ, offering requirements.Set) requirements.R
 	return have
 }
 
-// merge splits the causes of all offerings into those that every list has and the others. The others
-// exclude nothing if some list has none of them.
+// merge splits the causes of all offerings into those that every list has and the others. The
+// others exclude nothing if some list has none of them.
 func merge(lists [][]Cause) Exclusion {
 	all := slices.SortedFunc(slices.Values(slices.Concat(lists...)), Cause.compare)
 	all = slices.CompactFunc(all, Cause.equal)
