@@ -316,21 +316,23 @@ func (o *Options) Narrowed(pod *corev1.Pod, required requirements.Alternatives) 
 		}
 		name, text := "a constraint of the caller", ""
 		if n, ok := c.(fmt.Stringer); ok {
-			name = n.String()
-			text = name + ": "
+			name, text = n.String(), n.String()+": "
 		}
 		answer, refusal := c.Narrow(pod, required)
 		if refusal != nil {
 			told := *refusal
-			told.Detail = text + told.Detail
-			if refusal.Detail == "" { // a refusal must have a text
+			if told.Detail = text + told.Detail; refusal.Detail == "" { // a refusal must have a text
 				told.Detail = name + " refuses it"
 			}
 			return required, &told
 		}
 		within := answer.Intersect(required)
 		if within.IsImpossible() && !required.IsImpossible() {
-			return required, &Reason{Stage: StagePod, Detail: fmt.Sprintf("%s allows nodes with %s, but the pod requires %s", name, answer, required)}
+			told := fmt.Sprintf("%s allows nodes with %s, but the pod requires %s", name, answer, required)
+			if answer.IsImpossible() { // it may have narrowed the argument itself
+				told = fmt.Sprintf("%s allows none of the nodes that the pod may have: %s", name, required)
+			}
+			return required, &Reason{Stage: StagePod, Detail: told}
 		}
 		required = within
 	}
@@ -359,8 +361,7 @@ func (p *Problem) constrained(classes []Class) []Class {
 			}
 			k, ok := at[key]
 			if !ok {
-				k = len(out)
-				at[key] = k
+				k, at[key] = len(out), len(out)
 				part := *c
 				part.Pods, part.Required, part.Refusal = nil, required, refusal
 				out = append(out, part)
@@ -411,8 +412,7 @@ func (p *Problem) sets(shared []volume.SharedClaim) []topology.Together {
 		}
 		i, ok := at[set]
 		if !ok {
-			i = len(out)
-			at[set] = i
+			i, at[set] = len(out), len(out)
 			out = append(out, topology.Together{Name: set, Key: key, Running: func(pod *corev1.Pod) bool {
 				own, _ := together(pod)
 				return own == set && pod.DeletionTimestamp == nil

@@ -81,6 +81,22 @@ func TestConstraintsOnlyNarrow(t *testing.T) {
 	other := compile(answer(requirements.MustParse("karpenter.sh/capacity-type=on-demand")))
 	require.NotNil(t, other.Refusal)
 	assert.Equal(t, `constraint "wide" allows nodes with karpenter.sh/capacity-type in (on-demand), but the pod requires karpenter.sh/capacity-type in (spot)`, other.Refusal.Detail)
+	required := compile(constraint.Named("safe", constraint.Require(nil, requirements.MustParse("karpenter.sh/capacity-type=on-demand"))))
+	require.NotNil(t, required.Refusal)
+	assert.Equal(t, `constraint "safe" allows nodes with karpenter.sh/capacity-type in (on-demand), but the pod requires karpenter.sh/capacity-type in (spot)`, required.Refusal.Detail)
+}
+
+// A constraint that narrows the argument itself leaves nothing of it. The text then says so, and
+// not that it allows no node at all.
+func TestAConstraintThatLeavesNothing(t *testing.T) {
+	spot := requirements.AnyOf(requirements.MustParse("karpenter.sh/capacity-type=spot"))
+	narrows := constraint.Func(func(_ *corev1.Pod, required requirements.Alternatives) (requirements.Alternatives, *scheduling.Reason) {
+		return required.Intersect(requirements.AnyOf(requirements.MustParse("karpenter.sh/capacity-type=on-demand"))), nil
+	})
+	o := scheduling.Options{Constraints: []scheduling.Constraint{constraint.Named("safe", narrows)}}
+	_, refusal := o.Narrowed(pod("a"), spot)
+	require.NotNil(t, refusal)
+	assert.Equal(t, `constraint "safe" allows none of the nodes that the pod may have: karpenter.sh/capacity-type in (spot)`, refusal.Detail)
 }
 
 // Constraints, functions and conditions that are nil restrict nothing, alone or beside others.

@@ -234,21 +234,18 @@ func (p *Problem) outside(c *Class, pool *PoolState) (near *Nearest, unsold stri
 	for i := range pool.Types {
 		typ := &pool.Types[i]
 		price, ok := typ.LeastPrice(requirements.Set{})
-		if short, _ := p.shortage(c, pool.table[i].allocatable); short != nil {
+		if short, _ := p.shortage(c, p.besideDaemons(pool, i)); short != nil {
 			continue
 		}
 		by, excluded := exclusion.Of(required, pool.Set, registered, typ.Requirements, exclusion.Offerings(typ, asked, ok))
-		switch {
-		case !ok && !excluded && unsold == "":
-			unsold = typ.Name
-			continue
-		case !ok || !excluded: // it has no room beside its daemons, if it is for sale
+		fromPod, fromPool := by.Count()
+		if !ok && !excluded {
+			unsold = cmp.Or(unsold, typ.Name)
+		}
+		if !ok || !excluded {
 			continue
 		}
-		f := find{Nearest{Type: typ.Name, ShutOutBy: by.String()}, len(by.Pod), len(by.Pool), price}
-		for _, r := range by.Pod {
-			f.near.PodKeys = append(f.near.PodKeys, r.Key())
-		}
+		f := find{Nearest{Type: typ.Name, ShutOutBy: by.String(), PodKeys: by.PodKeys()}, fromPod, fromPool, price}
 		order := cmp.Or(cmp.Compare(f.pod, best.pod), cmp.Compare(f.pool, best.pool), cmp.Compare(price, best.price),
 			strings.Compare(typ.Name, best.near.Type))
 		if order < 0 || best.near.Type == "" {
@@ -259,6 +256,19 @@ func (p *Problem) outside(c *Class, pool *PoolState) (near *Nearest, unsold stri
 		return nil, unsold
 	}
 	return &best.near, unsold
+}
+
+// besideDaemons returns what a type's nodes have for pods beside the daemons that may run there,
+// whatever the pool requires.
+func (p *Problem) besideDaemons(pool *PoolState, i int) []int64 {
+	free, typ := slices.Clone(pool.table[i].allocatable), &pool.Types[i]
+	open := pool.Set.Keys().Union(exclusion.OfferingKeys(typ))
+	for _, d := range p.daemons {
+		if taints.Tolerates(d.pod.Spec.Tolerations, pool.Taints) && d.required.Compatible(typ.Requirements, open) {
+			subtract(free, d.vector)
+		}
+	}
+	return free
 }
 
 // fewestConflicts returns the conflicts of the alternative that has the fewest. Keys in open may
@@ -335,7 +345,7 @@ func (p *Problem) explainLabels(c *Class, pool *PoolState, n census) Reason {
 	case !offered && !pool.Set.Has(conflict.Key):
 		out.Detail = fmt.Sprintf("it requires %s, a label that nothing in the pool has%s", conflict.Left, spelling.Hint(conflict.Key, slices.Sorted(maps.Keys(known))))
 	case pool.Set.Has(conflict.Key) && !conflict.Left.Overlaps(pool.Set.Get(conflict.Key)):
-		out.Detail = fmt.Sprintf("it requires %s, but the pool allows %s", conflict.Left, pool.Set.Get(conflict.Key))
+		out.Detail = fmt.Sprintf("it requires %s, but the pool allows %s%s", conflict.Left, pool.Set.Get(conflict.Key), spelling.Allowed(conflict.Left, pool.Set.Get(conflict.Key), values))
 	default:
 		out.Nearest = nil
 		out.Detail = fmt.Sprintf("it requires %s, which no type of the pool offers%s", conflict.Left, spelling.Offered(conflict.Left, values))
@@ -389,28 +399,25 @@ func (p *Problem) explainUnavailable(c *Class, pool *PoolState) (Reason, bool) {
 	return out, true
 }
 
-// shutOut names a type with the labels that the pod asks for, the requirement of the pool that
-// excludes it, and what else it lacks. It is empty if there is no such type.
+// shutOut names a type with the labels that the pod asks for, the requirements of the pool that
+// exclude it, and what else it lacks. It is empty if there is no such type.
 func (p *Problem) shutOut(c *Class, pool *PoolState) string {
-	required := p.inUse(c)
-	keys := required.Keys()
+	required, registered := p.inUse(c), pool.Registered(pool.Set)
+	asked := required.Keys().Union(pool.Set.Keys())
 	for i := range pool.Types {
 		typ := &pool.Types[i]
-		if !required.Compatible(typ.Requirements, keys) {
+		by, excluded := exclusion.Of(required, pool.Set, registered, typ.Requirements, exclusion.Offerings(typ, asked, true))
+		if !excluded || len(by.PodKeys()) > 0 {
 			continue
 		}
-		for r := range pool.Set.All() {
-			if typ.Requirements.Get(r.Key()).Overlaps(r) {
-				continue
+		text := fmt.Sprintf("%s is excluded by %s", typ.Name, by)
+		free := p.besideDaemons(pool, i)
+		for k, resource := range slices.Backward(p.Resources) {
+			if c.requests[k] > free[k] && !attachable(resource) {
+				return fmt.Sprintf("%s, and does not have enough %s", text, resource)
 			}
-			text := fmt.Sprintf("%s is excluded by the pool's %s", typ.Name, r)
-			for k, resource := range slices.Backward(p.Resources) {
-				if c.requests[k] > pool.table[i].allocatable[k] && !attachable(resource) {
-					return fmt.Sprintf("%s, and does not have enough %s", text, resource)
-				}
-			}
-			return text
 		}
+		return text
 	}
 	return ""
 }

@@ -114,13 +114,14 @@ func drawType(r *rand.Rand, name, cpu string) drawnType {
 }
 
 // A refusal says of a type that is large enough which single requirements exclude all of its
-// offerings, and whose they are. Only if there is none does it blame the offerings together.
+// offerings, and whose they are. If no offering remains without these, it also names the
+// requirements that exclude the offerings together.
 func TestTheRequirementThatExcludesATypeIsNamed(t *testing.T) {
 	const seed = 3
 	r := rand.New(rand.NewPCG(22, seed))
 	keys := []string{"acme.io/disk", "acme.io/gen", corev1.LabelTopologyZone, instancetypes.LabelCapacityType}
 	values := map[string][]string{"acme.io/disk": {"0", "1"}, "acme.io/gen": {"0", "1"}, corev1.LabelTopologyZone: {"a", "b"}, instancetypes.LabelCapacityType: {"on-demand", "spot"}}
-	single, together := 0, 0
+	single, together, mixed := 0, 0, 0
 	for i := range 2000 {
 		types := []drawnType{drawType(r, "small", "2"), drawType(r, "large", "16")}
 		var podAsks, poolAsks []requirements.Requirement
@@ -170,21 +171,27 @@ func TestTheRequirementThatExcludesATypeIsNamed(t *testing.T) {
 			return has && !ask.Contains(value) || !has && !ask.AllowsAbsent()
 		}
 		var want, some []string
+		partly := map[int]int{} // by offering, how many of some exclude it
 		note := func(asks []requirements.Requirement, whose string, pods bool) {
 			for _, ask := range asks {
-				n, all := 0, 0
+				var at []int
+				all := 0
 				for k, node := range large.nodes {
 					if large.forSale[k] {
 						all++
+						partly[k] += 0
 						if excludes(ask, node, pods) {
-							n++
+							at = append(at, k)
 						}
 					}
 				}
-				if n == all {
+				if len(at) == all {
 					want = append(want, whose+ask.String())
-				} else if n > 0 {
+				} else if len(at) > 0 {
 					some = append(some, whose+ask.String())
+					for _, k := range at {
+						partly[k]++
+					}
 				}
 			}
 		}
@@ -204,15 +211,21 @@ func TestTheRequirementThatExcludesATypeIsNamed(t *testing.T) {
 				return strings.HasPrefix(reason.Detail, "it requires "+ask.String()) && (slices.Contains(want, "the pod's "+ask.String()) || !allowed(ask.Key()))
 			}), "%d: %s", i, reason.Detail)
 		}
-		if len(want) > 0 {
-			single++
-			assert.Equal(t, strings.Join(want, " and "), by, "%d: %s", i, reason.Detail)
-		} else {
+		others := "its offerings, because none has both " + strings.Join(some, " and ")
+		switch enough := slices.Contains(slices.Collect(maps.Values(partly)), 0); {
+		case len(want) == 0:
 			together++
-			assert.Equal(t, "its offerings, because none has both "+strings.Join(some, " and "), by, "%d: %s", i, reason.Detail)
+			want = []string{others}
+		case enough:
+			single++
+		default:
+			mixed++
+			want = append(want, others)
 		}
+		assert.Equal(t, strings.Join(want, " and "), by, "%d: %s", i, reason.Detail)
 	}
-	t.Log(single, together)
+	t.Log(single, together, mixed)
 	assert.Greater(t, single, 300)
 	assert.Greater(t, together, 10)
+	assert.Greater(t, mixed, 10)
 }

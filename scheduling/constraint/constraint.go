@@ -31,7 +31,7 @@ func Require(when func(*corev1.Pod) bool, nodes requirements.Set) scheduling.Con
 		if when != nil && !when(pod) {
 			return required, nil
 		}
-		return required.Intersect(requirements.AnyOf(nodes)), nil
+		return requirements.AnyOf(nodes), nil // not the intersection, so that a refusal can quote it
 	})
 }
 

@@ -43,8 +43,10 @@ type NodePool struct {
 	// nodes are not in it.
 	Metadata metav1.ObjectMeta
 
-	// Weight orders pools: a pod goes to the heaviest pool that can hold it. It is 1 to 100 if the
-	// manifest states it, and otherwise 0, the lightest.
+	// Weight orders pools: a node for a pod is bought from the heaviest pool that can hold the pod.
+	// But a pod may take free room on nodes of lighter pools: on existing ones, and on those that
+	// the same plan buys for other pods. Weight is 1 to 100 if the manifest states it, and
+	// otherwise 0, the lightest.
 	Weight int32
 	// Labels and Annotations are put on every node of the pool.
 	Labels, Annotations map[string]string

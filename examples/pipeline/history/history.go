@@ -15,6 +15,7 @@ import (
 
 	"github.com/joinery-sdk/joinery/deprovision/eviction"
 	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
+	"github.com/joinery-sdk/joinery/instancetypes"
 )
 
 // History is a sequence of observations of one cluster. It must only be read. The zero value is
@@ -121,6 +122,22 @@ func defaulted(list []Observation, cluster *manifests.Snapshot) map[*corev1.Pod]
 		}
 	}
 	return out
+}
+
+// SameMachine reports whether two nodes of one name, from different observations, are one machine.
+// Their UIDs decide if both are known. Otherwise a machine keeps its creation time, its type, zone
+// and capacity type. Times of nodes with and without a UID are not compared, because they come from
+// different sources.
+func SameMachine(a, b *corev1.Node) bool {
+	switch created := &b.CreationTimestamp; {
+	case a.UID != "" && b.UID != "":
+		return a.UID == b.UID
+	case a.UID == b.UID && !a.CreationTimestamp.IsZero() && !created.IsZero() && !a.CreationTimestamp.Equal(created):
+		return false
+	}
+	return !slices.ContainsFunc([]string{corev1.LabelInstanceTypeStable, corev1.LabelTopologyZone, instancetypes.LabelCapacityType}, func(key string) bool {
+		return a.Labels[key] != "" && b.Labels[key] != "" && a.Labels[key] != b.Labels[key]
+	})
 }
 
 // End returns when observation i ends.
@@ -269,7 +286,7 @@ func observations(first Observation, changes []change, step time.Duration) []Obs
 		}
 		for name, n := range p.nodes {
 			o.Nodes = append(o.Nodes, n)
-			if t, ok := p.touched[name]; ok {
+			if t, ok := p.touched[name]; ok && !t.Before(n.CreationTimestamp.Time) { // otherwise of an earlier machine
 				o.LastPodEvent[name] = t
 			}
 		}

@@ -30,7 +30,18 @@ type Sale struct {
 	// Notes are remarks on pools and prices.
 	Notes []string
 
-	group map[string]string // by node name: the pool that was made for the node
+	group map[sighting]string // the pool that was made for the node
+}
+
+// sighting is a machine and the type that it was seen as. Names are used again, and a label may be
+// set late.
+type sighting struct {
+	name, uid, typ string
+	created        int64
+}
+
+func sightingOf(n *corev1.Node) sighting {
+	return sighting{n.Name, string(n.UID), n.Labels[corev1.LabelInstanceTypeStable], n.CreationTimestamp.Unix()}
 }
 
 // Sale combines the pools with what a market offers them. For nodes that no pool sells, Sale adds a
@@ -51,9 +62,9 @@ func (h *History) Sale(market *pipeline.Market) (*Sale, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &Sale{Snapshot: s, Notes: notes, group: map[string]string{}}
+	out := &Sale{Snapshot: s, Notes: notes, group: map[sighting]string{}}
 	s.Pools = slices.Clone(s.Pools)
-	names, seen := map[string]bool{}, map[string]bool{}
+	names, seen := map[string]bool{}, map[sighting]bool{}
 	for i := range s.Pools {
 		names[s.Pools[i].Name] = true
 	}
@@ -61,7 +72,7 @@ func (h *History) Sale(market *pipeline.Market) (*Sale, error) {
 	aliases := requirements.KubernetesAliases()
 	for _, o := range h.Observations {
 		for _, n := range o.Nodes {
-			key := n.Name + " " + n.Labels[corev1.LabelInstanceTypeStable]
+			key := sightingOf(n)
 			if seen[key] {
 				continue
 			}
@@ -85,7 +96,7 @@ func (h *History) Sale(market *pipeline.Market) (*Sale, error) {
 				groups[name] = g
 			}
 			g.add(&whole[0].Types[t], labels, lasting(n.Spec.Taints), n.Status.Allocatable)
-			out.group[n.Name] = name
+			out.group[key] = name
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(groups)) {
@@ -123,7 +134,7 @@ func (s *Sale) Nodes(nodes []*corev1.Node) ([]*corev1.Node, []deprovision.Price,
 	for i, n := range nodes {
 		c := *n
 		c.Labels = bought(aliases.Labels(n.Labels))
-		if g := s.group[n.Name]; g != "" {
+		if g := s.group[sightingOf(n)]; g != "" {
 			c.Labels[nodepool.LabelKey] = g
 		}
 		c.Labels["karpenter.sh/registered"], c.Labels["karpenter.sh/initialized"] = "true", "true"

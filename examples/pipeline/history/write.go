@@ -38,6 +38,12 @@ func (w *Writer) Observe(o Observation) error {
 		if before == n || before != nil && equality.Semantic.DeepEqual(before, n) {
 			continue
 		}
+		if before != nil && !SameMachine(before, n) {
+			before = nil
+			if err := w.line(o.At, "delete", "nodes", "", n.Name, nil); err != nil {
+				return err
+			}
+		}
 		w.nodes[n.Name] = n
 		if err := w.line(o.At, verb(before != nil), "nodes", "", n.Name, n); err != nil {
 			return err

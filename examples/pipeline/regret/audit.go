@@ -123,6 +123,7 @@ type scene struct {
 	at             time.Time
 	seconds        int64
 	nodes          []machine
+	byName         map[string]*corev1.Node
 	running, waits []*corev1.Pod
 	daemons        []*corev1.Pod
 	nowhere        int // pods on nodes that are missing from the observation
@@ -133,7 +134,7 @@ type scene struct {
 // unknown price and the pods on them, and pods that run on every node or have ended.
 func (a *auditor) scene(i int, at time.Time) scene {
 	o := &a.history.Observations[i]
-	out := scene{at: at, back: o.TakenBack, seconds: int64(min(a.Every, a.history.End(i).Sub(at)) / time.Second)}
+	out := scene{at: at, byName: map[string]*corev1.Node{}, back: o.TakenBack, seconds: int64(min(a.Every, a.history.End(i).Sub(at)) / time.Second)}
 	nodes, prices, known := a.sale.Nodes(o.Nodes)
 	priced, there := map[string]bool{}, map[string]bool{}
 	for k, n := range nodes {
@@ -142,7 +143,7 @@ func (a *auditor) scene(i int, at time.Time) scene {
 			a.unpriced[n.Name] = true
 			continue
 		}
-		priced[n.Name] = true
+		priced[n.Name], out.byName[n.Name] = true, n
 		out.nodes = append(out.nodes, machine{node: n, price: prices[k], touched: o.LastPodEvent[n.Name]})
 	}
 	for _, p := range o.Pods {
@@ -163,6 +164,12 @@ func (a *auditor) scene(i int, at time.Time) scene {
 	return out
 }
 
+// has reports whether the machine is among the nodes.
+func (x *scene) has(n *corev1.Node) bool {
+	now := x.byName[n.Name]
+	return now != nil && history.SameMachine(now, n)
+}
+
 func (a *auditor) observe(ctx context.Context, i int, at time.Time) error {
 	x := a.scene(i, at)
 	a.daemons, a.nowhere = max(a.daemons, len(x.daemons)), max(a.nowhere, x.nowhere)
@@ -172,7 +179,7 @@ func (a *auditor) observe(ctx context.Context, i int, at time.Time) error {
 	if p.number == 1 {
 		p.begin(at, x.nodes, pods, x.daemons)
 	} else {
-		p.lose(x.back)
+		p.lose(x.back, &x)
 		p.arrive(pods, at)
 		if err := p.giveBack(ctx, at); err != nil {
 			return err

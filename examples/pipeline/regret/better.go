@@ -28,7 +28,7 @@ func (a *auditor) verify(ctx context.Context) error {
 			continue
 		}
 		n++
-		if err := a.better(ctx, d, a.ledger.rows[d.Node]); err != nil {
+		if err := a.better(ctx, d, a.ledger.rows[i]); err != nil {
 			return err
 		}
 	}
@@ -68,7 +68,7 @@ func (a *auditor) better(ctx context.Context, d *Decision, r *row) error {
 // node of the first observation whose creation is unknown counts as older.
 func (a *auditor) there(r *row) bool {
 	begin := a.report.From
-	return r.From.Equal(begin) && (r.created.IsZero() || r.created.Before(begin))
+	return r.From.Equal(begin) && (r.node.CreationTimestamp.IsZero() || r.node.CreationTimestamp.Time.Before(begin))
 }
 
 // without plans the pods of a node elsewhere, with everything else as it was at a moment. The text

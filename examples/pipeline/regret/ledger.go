@@ -12,20 +12,22 @@ import (
 
 	"github.com/joinery-sdk/joinery/deprovision"
 	"github.com/joinery-sdk/joinery/deprovision/eviction"
+	"github.com/joinery-sdk/joinery/examples/pipeline/history"
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 )
 
 // ledger sums the bills by hour and by decision.
 type ledger struct {
 	hours []Hour
-	rows  map[string]*row
+	rows  []*row
+	open  map[string]*row // those that the next observation may continue, by name
 }
 
 // row is the cost of a node of the history. The names of rows that are not nodes begin with a
 // space.
 type row struct {
 	Decision
-	created time.Time // the zero time if unknown
+	node    *corev1.Node // as last observed; nil if it is not a node
 	seconds int64
 	used    float64 // share times seconds
 	worst   moment  // when the most was paid beyond what its pods cost under the policy
@@ -42,7 +44,7 @@ type moment struct {
 
 const waitedRow, spareRow = " waited", " spare"
 
-func newLedger() *ledger { return &ledger{rows: map[string]*row{}} }
+func newLedger() *ledger { return &ledger{open: map[string]*row{}} }
 
 // enter adds an observation and returns what was paid per hour. The policy's cost of a node is
 // divided among its pods by what they take of it, and the bound in proportion to that. Each pod's
@@ -56,6 +58,7 @@ func (l *ledger) enter(x *scene, p *policy, bound, present deprovision.Price) de
 	for _, m := range p.nodes {
 		ours += m.price
 	}
+	l.close(x)
 	l.spread(x, Bill{Paid: Amount(paid), Policy: Amount(ours), Bound: Amount(bound), Present: Amount(present)}, p.overlap)
 
 	running := map[string][]*corev1.Pod{}
@@ -74,8 +77,10 @@ func (l *ledger) enter(x *scene, p *policy, bound, present deprovision.Price) de
 			policy += part[eviction.Name(pod)]
 		}
 		names, weights = append(names, m.node.Name), append(weights, float64(policy))
-		policy += idle[m.node.Name]
-		delete(idle, m.node.Name)
+		if ours := p.nodes[m.node.Name]; ours != nil && history.SameMachine(m.node, ours.node) {
+			policy += idle[m.node.Name]
+			delete(idle, m.node.Name)
+		}
 		l.node(x, m, running[m.node.Name], policy)
 	}
 	var spare deprovision.Price
@@ -98,7 +103,7 @@ func (l *ledger) enter(x *scene, p *policy, bound, present deprovision.Price) de
 func (l *ledger) node(x *scene, m *machine, pods []*corev1.Pod, policy deprovision.Price) {
 	r := l.row(m.node.Name, x)
 	r.InstanceType, r.Zone, r.CapacityType = typeOf(m.node)
-	r.created = m.node.CreationTimestamp.Time
+	r.node = m.node
 	r.Paid += over(m.price, x.seconds)
 	r.Policy += over(policy, x.seconds)
 	r.seconds += x.seconds
@@ -123,8 +128,14 @@ func (l *ledger) node(x *scene, m *machine, pods []*corev1.Pod, policy deprovisi
 	}
 }
 
+// close ends the rows of machines that an observation no longer has. A later node of the same name
+// is another decision.
+func (l *ledger) close(x *scene) {
+	maps.DeleteFunc(l.open, func(_ string, r *row) bool { return r.node != nil && !x.has(r.node) })
+}
+
 func (l *ledger) row(name string, x *scene) *row {
-	r := l.rows[name]
+	r := l.open[name]
 	if r == nil {
 		r = &row{Decision: Decision{Node: name, From: x.at}}
 		switch name {
@@ -133,7 +144,7 @@ func (l *ledger) row(name string, x *scene) *row {
 		case spareRow:
 			r.Node, r.Kind = "", Spare
 		}
-		l.rows[name] = r
+		l.open[name], l.rows = r, append(l.rows, r)
 	}
 	r.To = x.at.Add(time.Duration(x.seconds) * time.Second)
 	return r
@@ -160,22 +171,19 @@ func (l *ledger) spread(x *scene, perHour Bill, once Amount) {
 	}
 }
 
-// decisions returns the rows in order.
+// decisions sorts the rows that have a bill, and returns their decisions.
 func (l *ledger) decisions() []Decision {
-	var out []Decision
-	for _, name := range slices.Sorted(maps.Keys(l.rows)) {
-		r := l.rows[name]
-		if r.Bill == (Bill{}) {
-			continue
-		}
+	l.rows = slices.DeleteFunc(l.rows, func(r *row) bool { return r.Bill == (Bill{}) })
+	slices.SortFunc(l.rows, func(a, b *row) int {
+		return cmp.Or(cmp.Compare(b.Regret(), a.Regret()), strings.Compare(a.Node, b.Node), cmp.Compare(a.Kind, b.Kind), a.From.Compare(b.From))
+	})
+	out := make([]Decision, len(l.rows))
+	for i, r := range l.rows {
 		if r.seconds > 0 {
 			r.Used = r.used / float64(r.seconds)
 		}
-		out = append(out, r.Decision)
+		out[i] = r.Decision
 	}
-	slices.SortStableFunc(out, func(a, b Decision) int {
-		return cmp.Or(cmp.Compare(b.Regret(), a.Regret()), strings.Compare(a.Node, b.Node))
-	})
 	return out
 }
 

@@ -36,7 +36,7 @@ type policy struct {
 	pods      map[string]*corev1.Pod // placed or waiting, by name
 	seen      map[string]*corev1.Pod // as in the history
 	daemons   []*corev1.Pod          // of nodes that existed at first
-	inherited map[string]bool        // nodes of the first observation
+	inherited map[string]bool        // nodes of the first observation that the history still has, too
 	number    int                    // of the observation
 	changes   int                    // to pods and nodes so far
 	noCommand attempt                // the last one that found nothing to give back
@@ -87,8 +87,8 @@ func (p *policy) begin(at time.Time, nodes []machine, pods, daemons []*corev1.Po
 
 // lose removes machines that the cloud took back from the policy's cluster. It removes only
 // machines of the first observation, because it is unknown whether the cloud would have taken back
-// the others.
-func (p *policy) lose(names []string) {
+// the others. What the cloud says later of a name that x no longer has is about another machine.
+func (p *policy) lose(names []string, x *scene) {
 	for _, name := range names {
 		if p.nodes[name] == nil || !p.inherited[name] {
 			continue
@@ -102,6 +102,7 @@ func (p *policy) lose(names []string) {
 			}
 		}
 	}
+	maps.DeleteFunc(p.inherited, func(name string, _ bool) bool { return p.nodes[name] == nil || !x.has(p.nodes[name].node) })
 }
 
 // arrive takes the pods of an observation. Known pods stay where the policy has them. If a pod
@@ -110,7 +111,9 @@ func (p *policy) lose(names []string) {
 func (p *policy) arrive(pods []*corev1.Pod, at time.Time) {
 	there := map[string]bool{}
 	for _, pod := range pods {
-		there[eviction.Name(pod)] = true
+		key := eviction.Name(pod)
+		before := p.seen[key]
+		there[key] = before == nil || before.UID == pod.UID || before.UID == "" || pod.UID == "" // else another pod of the same name
 	}
 	free := map[likeness][]string{} // places that are free again
 	for _, key := range slices.Sorted(maps.Keys(p.pods)) {
@@ -305,7 +308,9 @@ func (p *policy) provision(ctx context.Context, at time.Time) error {
 	for i := range planned {
 		n := &planned[i]
 		node := n.Node()
-		node.Name = fmt.Sprintf("%s-%d-%d", n.Pool.Name, p.number, i)
+		for k := i; p.nodes[node.Name] != nil || k == i; k++ { // a node that it began with may have such a name
+			node.Name = fmt.Sprintf("%s-%d-%d", n.Pool.Name, p.number, k)
+		}
 		node.Labels[corev1.LabelHostname] = node.Name
 		node.Labels["karpenter.sh/registered"], node.Labels["karpenter.sh/initialized"] = "true", "true"
 		node.CreationTimestamp = metav1.NewTime(at)

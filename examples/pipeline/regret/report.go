@@ -63,8 +63,8 @@ const (
 	Spare  Kind = "spare"
 )
 
-// Decision is a part of the difference between the bills: a node, from when it was first seen until
-// it was gone.
+// Decision is a part of the difference between the bills: a machine, from when it was first seen
+// until it was gone. A later machine of the same name is another decision.
 type Decision struct {
 	// Kind is empty for decisions that were not examined.
 	Kind Kind

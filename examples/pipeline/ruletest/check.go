@@ -268,7 +268,7 @@ func (b badSites) of(r *Rule, s *site) []string {
 func (p *Plan) ofOne(r *Rule, m member, bad badSites) []Breach {
 	var out []Breach
 	add := func(why string) { out = append(out, Breach{m.name, why}) }
-	if (r.Placed || len(r.LandsOn) > 0) && m.site == nil {
+	if (r.Placed || len(r.LandsOn) > 0 || r.Survives != "") && m.site == nil {
 		add("has no place" + m.notPlanned())
 	}
 	if m.site != nil {

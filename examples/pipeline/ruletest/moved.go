@@ -243,10 +243,14 @@ func (q *inquiry) blame(what string, s func() scheduling.Snapshot, options *sche
 	if q.rule.Refused == nil && q.loses(after) { // a pod without a place breaks no rule
 		return
 	}
+	holds := "the rule holds"
+	if q.rule.Survives != "" { // no failure is rehearsed here
+		holds += " while nothing is lost"
+	}
 	switch {
 	case len(after.breaches(q.rule)) > 0:
 	case q.forcing == nil:
-		q.say("%s: without it the rule holds%s", what, q.difference(after))
+		q.say("%s: without it %s%s", what, holds, q.difference(after))
 		return
 	case q.judge(way{}, after).kept():
 		q.say("%s: without it the rule can be kept%s, but no manifest asks for it", what, q.difference(after))

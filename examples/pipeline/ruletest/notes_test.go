@@ -39,6 +39,23 @@ func TestAbsentLabelsThatNothingHasAreNamed(t *testing.T) {
 	}
 }
 
+// A pod that the plan refuses survives nothing, and what refuses it is named.
+func TestRefusedPodsSurviveNothing(t *testing.T) {
+	p := ruletest.New(
+		ruletest.Type("a.4", "cpu", "4").Offer("zone-a", "on-demand", 1).Offer("zone-b", "on-demand", 1), ruletest.Pool("default"),
+		ruletest.Pod("web-0").Requests("cpu", "1"), ruletest.Pod("web-1").Requests("cpu", "1").On("topology.kubernetes.io/zone=zone-c"), ruletest.Pod("big-0").Requests("cpu", "9"),
+	).Plan(t)
+	for pods, want := range map[string][]string{
+		"web-0": {"survive the loss of any one zone, though they may wait for nodes holds for 1 pod"},
+		"web-1": {"default/web-1: has no place", "moved by required node affinity topology.kubernetes.io/zone in (zone-c): without it the rule holds while nothing is lost"},
+		"big-0": {"default/big-0: has no place", "none is large enough"},
+	} {
+		for _, text := range want {
+			assert.Contains(t, p.Check(ruletest.Rule{Pods: pods, Survives: "zone", MayWait: true})[0].String(), text)
+		}
+	}
+}
+
 // A rule names those of its pods that are not planned. If it demands a place for them, it is broken.
 func TestPodsThatAreNotPlannedAreNamed(t *testing.T) {
 	foreign := func(spec *corev1.PodSpec) { spec.SchedulerName = "batch" }
@@ -60,6 +77,10 @@ func TestPodsThatAreNotPlannedAreNamed(t *testing.T) {
 		{ruletest.Rule{Pods: "web-*", Placed: true}, `web-1: has no place: it is not ours to place: scheduler "batch" places it`},
 		{ruletest.Rule{Pods: "web-*", AllOrNothing: true}, `web-2: it has no place: it is not ours to place: scheduling gate "quota", and 1 of the others have one`},
 		{ruletest.Rule{Pods: "web-1", Refused: &ruletest.Refusal{}}, `is not ours to place: scheduler "batch" places it`},
+		{ruletest.Rule{Pods: "web-*", LandsOn: []ruletest.Place{{Zone: "zone-*"}}}, `web-2: has no place: it is not ours to place: scheduling gate "quota"`},
+		{ruletest.Rule{Pods: "web-2", Survives: "zone", MayWait: true}, `web-2: has no place: it is not ours to place: scheduling gate "quota"`},
+		{ruletest.Rule{Pods: "web-1", Survives: "node, zone"}, `web-1: has no place: it is not ours to place: scheduler "batch" places it`},
+		{ruletest.Rule{Pods: "web-0", Survives: "zone", MayWait: true}, "holds for 1 pod"},
 		{ruletest.Rule{Pods: "run-1", Survives: "node", MayWait: true}, "holds for 0 pods"},
 		{ruletest.Rule{Pods: "run-*", Survives: "node", MayWait: true}, `default/run-0: after the loss of node old-1 it is not ours to place: scheduler "batch" places it`},
 	} {

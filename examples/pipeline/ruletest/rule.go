@@ -107,9 +107,9 @@
 // running pods, too. Rules do not cover the pods of DaemonSets, which are on every node that accepts
 // them.
 //
-// Pods that are not planned, such as those of another scheduler, have no place. So they break what
-// demands one (placed, landsOn, survives, and allOrNothing if others have one), and the breach says
-// why. Other rules hold for them, and the result names the reason.
+// Pods that are refused or not planned, such as those of another scheduler, have no place. So they
+// break what demands one (placed, landsOn, survives, and allOrNothing if others have one), and the
+// breach says why they are not planned. Other rules hold for them, and the result names the reason.
 package ruletest
 
 import (
@@ -160,7 +160,7 @@ type Rule struct {
 	AtMostPerHour *float64 `json:"atMostPerHour,omitempty"`
 	// Refused demands that no pod gets a place, for this reason.
 	Refused *Refusal `json:"refused,omitempty"`
-	// Survives demands that the pods have places at once if any single zone, spot-pool,
+	// Survives demands that the pods have places, and at once if any single zone, spot-pool,
 	// reservation, node or instance-family is lost. Commas separate several kinds of failures, see
 	// [survive.Kind]. With MayWait, the pods may wait for nodes that are bought then.
 	Survives string `json:"survives,omitempty"`

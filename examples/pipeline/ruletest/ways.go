@@ -21,7 +21,7 @@ func (q *inquiry) force() {
 	switch {
 	case len(q.plan.breaches(&places)) > 0:
 		q.tryWays()
-	case r.Placed && q.breaks(func(r *Rule) { r.Placed = true }), r.AllOrNothing && q.breaks(func(r *Rule) { r.AllOrNothing = true }):
+	case (r.Placed || r.Survives != "") && q.breaks(func(r *Rule) { r.Placed = true }), r.AllOrNothing && q.breaks(func(r *Rule) { r.AllOrNothing = true }):
 		q.refusals(q.plan, "", "")
 	case r.AtMostPerHour != nil && q.dearest != "":
 		most := "any other single constraint or setting of a pool"
@@ -108,7 +108,7 @@ func (q *inquiry) judge(w way, after *Plan) *trial {
 // wanted reports whether a pod of the rule should have a place: the rule demands it, or the pod has
 // one already.
 func (q *inquiry) wanted(name string) bool {
-	return q.placed[name] || q.rule.Placed || q.rule.AllOrNothing || len(q.rule.LandsOn) > 0
+	return q.placed[name] || q.rule.Placed || q.rule.AllOrNothing || len(q.rule.LandsOn) > 0 || q.rule.Survives != ""
 }
 
 // outcome describes what happens to pods that are forced to keep the rule: the best trial. tried

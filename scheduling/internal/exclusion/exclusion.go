@@ -11,14 +11,32 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/internal/taints"
 )
 
-// Exclusion is what keeps a pod from every offering of a type. The zero value is nothing.
+// Exclusion is what keeps a pod from every offering of a type: without all of these requirements,
+// the type holds the pod. The zero value is nothing.
 type Exclusion struct {
-	// Pool and Pod are requirements of the node pool and of the pod that each exclude every
-	// offering. If no requirement does so alone, Together is true, and they are all requirements
-	// that exclude some offering.
-	Pool, Pod []requirements.Requirement
-	Together  bool
+	// Each are requirements that each exclude every offering.
+	Each []Cause
+	// Together exclude the offerings that Each alone do not: each excludes some of them.
+	Together []Cause
 }
+
+// Cause is a requirement of the pod, or else of the node pool.
+type Cause struct {
+	Pod bool
+	requirements.Requirement
+}
+
+func (c Cause) compare(o Cause) int {
+	if c.Pod != o.Pod {
+		if o.Pod {
+			return -1
+		}
+		return 1
+	}
+	return strings.Compare(c.Key(), o.Key())
+}
+
+func (c Cause) equal(o Cause) bool { return c.Pod == o.Pod && c.Requirement.Equal(o.Requirement) }
 
 // Offerings returns the distinct labels of a type's offerings under some keys. With available, only
 // those count that can be bought. A type without offerings has one without labels.
@@ -38,6 +56,15 @@ func Offerings(typ *instancetypes.InstanceType, keys requirements.Keys, availabl
 	return out
 }
 
+// OfferingKeys returns the keys of the labels of a type's offerings.
+func OfferingKeys(typ *instancetypes.InstanceType) requirements.Keys {
+	var out requirements.Keys
+	for i := range typ.Offerings {
+		out = out.Union(typ.Offerings[i].Requirements.Keys())
+	}
+	return out
+}
+
 // Of returns what excludes a pod from the offerings of a type. Of the alternatives that the pod
 // requires, it takes the one with the fewest conflicts. pool is what the pool requires, and
 // registered also has all other labels of its nodes. The second result is false if there is no
@@ -45,30 +72,31 @@ func Offerings(typ *instancetypes.InstanceType, keys requirements.Keys, availabl
 func Of(required requirements.Alternatives, pool, registered, typ requirements.Set, offerings []requirements.Set) (Exclusion, bool) {
 	var best Exclusion
 	fewest := -1
-	byPool := make([][]requirements.Requirement, len(offerings))
+	byPool := make([][]Cause, len(offerings))
 	for i, o := range offerings {
 		for r := range pool.All() {
 			if have, ok := label(r.Key(), typ, o); ok && !have.Overlaps(r) {
-				byPool[i] = append(byPool[i], r)
+				byPool[i] = append(byPool[i], Cause{false, r})
 			}
 		}
 	}
 	for alt := range required.All() {
 		conflicts := 0
-		byPod := make([][]requirements.Requirement, len(offerings))
+		by := make([][]Cause, len(offerings))
 		for i, o := range offerings {
+			by[i] = slices.Clone(byPool[i])
 			for r := range alt.All() {
 				if key := r.Key(); key != taints.Key && (!r.Overlaps(pool.Get(key)) || !r.Overlaps(node(key, registered, typ, o))) {
-					byPod[i] = append(byPod[i], r)
+					by[i] = append(by[i], Cause{true, r})
 				}
 			}
-			if len(byPool[i])+len(byPod[i]) == 0 {
+			if len(by[i]) == 0 {
 				return Exclusion{}, false
 			}
-			conflicts += len(byPod[i])
+			conflicts += len(by[i]) - len(byPool[i])
 		}
 		if fewest < 0 || conflicts < fewest {
-			fewest, best = conflicts, merge(byPool, byPod)
+			fewest, best = conflicts, merge(by)
 		}
 	}
 	return best, fewest >= 0 && len(offerings) > 0
@@ -92,38 +120,59 @@ func node(key string, registered, typ, offering requirements.Set) requirements.R
 	return have
 }
 
-// merge returns the requirements that are in every list, or else all of them.
-func merge(byPool, byPod [][]requirements.Requirement) Exclusion {
-	if common := (Exclusion{Pool: inEach(byPool), Pod: inEach(byPod)}); len(common.Pool)+len(common.Pod) > 0 {
-		return common
+// merge splits the causes of all offerings into those that every list has and the others. The
+// others exclude nothing if some list has none of them.
+func merge(lists [][]Cause) Exclusion {
+	all := slices.SortedFunc(slices.Values(slices.Concat(lists...)), Cause.compare)
+	all = slices.CompactFunc(all, Cause.equal)
+	var out Exclusion
+	for _, c := range all {
+		if slices.ContainsFunc(lists, func(list []Cause) bool { return !slices.ContainsFunc(list, c.equal) }) {
+			out.Together = append(out.Together, c)
+		} else {
+			out.Each = append(out.Each, c)
+		}
 	}
-	return Exclusion{Pool: inAny(byPool), Pod: inAny(byPod), Together: true}
+	if slices.ContainsFunc(lists, func(list []Cause) bool { return len(list) == len(out.Each) }) {
+		out.Together = nil
+	}
+	return out
 }
 
-func inEach(lists [][]requirements.Requirement) []requirements.Requirement {
-	return slices.DeleteFunc(inAny(lists), func(r requirements.Requirement) bool {
-		return slices.ContainsFunc(lists, func(list []requirements.Requirement) bool { return !slices.ContainsFunc(list, r.Equal) })
-	})
+// Count returns how many of the requirements are the pod's, and how many are the pool's.
+func (e Exclusion) Count() (pod, pool int) {
+	pod = len(e.PodKeys())
+	return pod, len(e.Each) + len(e.Together) - pod
 }
 
-// inAny returns the requirements of all lists in the order of their keys.
-func inAny(lists [][]requirements.Requirement) []requirements.Requirement {
-	out := slices.SortedFunc(slices.Values(slices.Concat(lists...)), func(a, b requirements.Requirement) int { return strings.Compare(a.Key(), b.Key()) })
-	return slices.CompactFunc(out, requirements.Requirement.Equal)
+// PodKeys returns the keys of the pod's requirements.
+func (e Exclusion) PodKeys() []string {
+	var out []string
+	for _, c := range slices.Concat(e.Each, e.Together) {
+		if c.Pod {
+			out = append(out, c.Key())
+		}
+	}
+	return out
 }
 
 // String names the requirements: "the pool's a in (1) and the pod's b in (2)".
 func (e Exclusion) String() string {
-	var by []string
-	for _, r := range e.Pool {
-		by = append(by, "the pool's "+r.String())
+	by := texts(e.Each)
+	if len(e.Together) > 0 {
+		by = append(by, "its offerings, because none has both "+strings.Join(texts(e.Together), " and "))
 	}
-	for _, r := range e.Pod {
-		by = append(by, "the pod's "+r.String())
+	return strings.Join(by, " and ")
+}
+
+func texts(causes []Cause) []string {
+	var out []string
+	for _, c := range causes {
+		whose := "the pool's "
+		if c.Pod {
+			whose = "the pod's "
+		}
+		out = append(out, whose+c.Requirement.String())
 	}
-	text := strings.Join(by, " and ")
-	if e.Together {
-		return "its offerings, because none has both " + text
-	}
-	return text
+	return out
 }

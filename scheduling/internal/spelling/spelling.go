@@ -46,6 +46,19 @@ func Offered(asked requirements.Requirement, values map[string]bool) string {
 	return ""
 }
 
+// Allowed asks whether an allowed value was meant by an asked one that nothing has. It is empty if
+// none is near.
+func Allowed(asked, allowed requirements.Requirement, values map[string]bool) string {
+	words, _ := asked.Values()
+	candidates, _ := allowed.Values()
+	for _, word := range words {
+		if hint := Hint(word, candidates); hint != "" && !values[word] {
+			return hint
+		}
+	}
+	return ""
+}
+
 // Hint asks whether the nearest of the candidates was meant; it is empty if none is near.
 func Hint(word string, candidates []string) string {
 	if near, ok := requirements.Nearest(word, candidates); ok {
