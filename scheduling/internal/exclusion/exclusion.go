@@ -36,7 +36,7 @@ func (c Cause) compare(o Cause) int {
 	return strings.Compare(c.Key(), o.Key())
 }
 
-func (c Cause) equal(o Cause) bool { return c.Pod == o.Pod && c.Requirement.Equal(o.Requirement) }
+func (c Cause) equal(o Cause) bool { return c.Pod == o.Pod && c.Equal(o.Requirement) }
 
 // Offerings returns the distinct labels of a type's offerings under some keys. With available, only
 // those count that can be bought. A type without offerings has one without labels.
@@ -172,7 +172,7 @@ func texts(causes []Cause) []string {
 		if c.Pod {
 			whose = "the pod's "
 		}
-		out = append(out, whose+c.Requirement.String())
+		out = append(out, whose+c.String())
 	}
 	return out
 }
