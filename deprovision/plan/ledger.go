@@ -125,7 +125,7 @@ func (p *planner) budgets() {
 	}
 }
 
-// along returns the nodes that go only together with the node, including itself, and says so.
+// along returns the nodes that go in one command with the node, including itself, and says so.
 // The text begins a sentence. It is empty if groups of pods are the only reason, or if some of
 // the nodes go.
 func (p *planner) along(m *member) (set []*member, text string) {
@@ -140,9 +140,9 @@ func (p *planner) along(m *member) (set []*member, text string) {
 	case 0:
 		return p.tied(m), ""
 	case 1:
-		return set, fmt.Sprintf("it goes only together with %s: ", others[0])
+		return set, fmt.Sprintf("in this plan it goes together with %s: ", others[0])
 	}
-	return set, fmt.Sprintf("it goes only together with %s and %d more: ", slices.Min(others), len(others)-1)
+	return set, fmt.Sprintf("in this plan it goes together with %s and %d more: ", slices.Min(others), len(others)-1)
 }
 
 // population counts the nodes of a pool in this state.

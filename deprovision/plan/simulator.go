@@ -160,7 +160,7 @@ type NewNode struct {
 	// budgets) like the daemons of any other node.
 	Daemons []*corev1.Pod
 	// Alternatives are other types that would hold the same pods in the same zone and still save
-	// money, cheapest first.
+	// money, cheapest first. In a plan they also hold the pods that later commands place there.
 	Alternatives []Alternative
 }
 

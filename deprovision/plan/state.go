@@ -45,7 +45,7 @@ type planner struct {
 	short    bool                         // the commands of some round did not reach its state
 	retained map[string]bool              // nodes whose moves were undone, see retain
 	noted    map[string]Verdict           // the verdict of the highest precedence so far, by node
-	mates    map[string][]string          // nodes that go only together, by a node that budgets keep
+	mates    map[string][]string          // nodes of one command, by one that budgets keep
 	keeps    map[string]string            // nodes that stay for pods of another node, which cannot go yet; see keepFor
 	out      Result
 	err      error // the first error of the simulator or the context

@@ -21,7 +21,7 @@ import (
 // The state becomes that after the commands, except that no pod has moved yet. whole says whether
 // they reach the whole state, and held whether budgets keep nodes back.
 func (p *planner) way() (whole, held bool) {
-	list, to := p.fromStart(), p.destination()
+	list, to, before := p.fromStart(), p.destination(), len(p.out.Commands)
 	p.state, p.stuck = p.start.clone(), nil
 	p.units = p.unitPrices()
 	var fresh func() Simulator
@@ -33,7 +33,7 @@ func (p *planner) way() (whole, held bool) {
 			}
 			a := p.ask(q)
 			if a.OK() && len(a.NewNodes) >= len(q.Buy) {
-				if !p.accepts(v, a.NewNodes) { // this command alone leaves fewer types to choose from
+				if !p.accepts(v, to.lasting(a.NewNodes)) { // this command alone leaves fewer types to choose from
 					break
 				}
 				p.carryOut(v, [][]*member{v.nodes}, &a)
@@ -95,11 +95,55 @@ func (p *planner) way() (whole, held bool) {
 		}
 	}
 	p.keepFor(list, &to)
+	p.restrict(before, &to)
 	p.out.After = p.sim
 	if fresh != nil {
 		p.sim = fresh()
 	}
 	return whole, held
+}
+
+// restrict removes alternatives of new nodes that would not hold the pods of later commands. An answer
+// knows only those of its own command. before is how many commands earlier rounds made.
+func (p *planner) restrict(before int, to *destination) {
+	for i := range p.out.Commands {
+		for k := range p.out.Commands[i].NewNodes {
+			n := &p.out.Commands[i].NewNodes[k]
+			all := to.bought[n.Name] // with all pods of this round; empty if an earlier round buys the node
+			var later []*corev1.Pod
+			for _, c := range p.out.Commands[max(before, i+1):] {
+				for _, pl := range c.Placements {
+					if pl.Node == n.Name {
+						later = append(later, pl.Pod)
+					}
+				}
+			}
+			if len(later) == 0 {
+				continue
+			}
+			if n.Alternatives = both(n.Alternatives, all.Alternatives); slices.ContainsFunc(later, func(pod *corev1.Pod) bool { return !slices.Contains(all.Pods, pod) }) {
+				n.Alternatives = nil
+			}
+		}
+	}
+}
+
+// lasting returns the new nodes with the alternatives that also hold what later commands place there.
+func (to *destination) lasting(list []NewNode) []NewNode {
+	out := slices.Clone(list)
+	for i := range out {
+		if all := to.bought[out[i].Name]; len(all.Pods) > len(out[i].Pods) {
+			out[i].Alternatives = both(out[i].Alternatives, all.Alternatives)
+		}
+	}
+	return out
+}
+
+// both returns the alternatives of the first list whose types the second has, too.
+func both(list, also []Alternative) []Alternative {
+	return slices.DeleteFunc(slices.Clone(list), func(a Alternative) bool {
+		return !slices.ContainsFunc(also, func(b Alternative) bool { return a.InstanceType == b.InstanceType })
+	})
 }
 
 // first gives back the node that gains most by itself now, if it gains more than least. Its command
@@ -210,7 +254,7 @@ func (p *planner) inWaves(v move, to *destination) (a Answer, waves [][]*member,
 	}
 	a = p.ask(q)
 	a.Placements = order
-	return a, waves, a.OK() && p.accepts(v, a.NewNodes)
+	return a, waves, a.OK() && p.accepts(v, to.lasting(a.NewNodes))
 }
 
 // allowed splits the nodes of the move into those that the budgets allow now and the others, and
