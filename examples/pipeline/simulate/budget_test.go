@@ -127,9 +127,7 @@ type under struct {
 }
 
 // Plans under a budget, made again until quiet, keep to it each time and come to an end. They end at most 1% dearer than without a budget in the
-// mean, and 3% at worst; where PodDisruptionBudgets keep nodes, one of fifty may end dearer, because pods that come to such a node cannot move
-// again, so that what an earlier plan put there stays. JOINERY_LONG=1 has 144 clusters; JOINERY_DRAWS=112 has 1,008, and JOINERY_FROM is the first
-// draw.
+// mean, and 3% at worst. JOINERY_LONG=1 has 144 clusters; JOINERY_DRAWS=112 has 1,008, and JOINERY_FROM is the first draw.
 func TestPlansUnderBudgetsUntilQuiet(t *testing.T) {
 	draws, sizes := 2, []int{8, 20, 60}
 	if testing.Short() {
@@ -143,7 +141,7 @@ func TestPlansUnderBudgetsUntilQuiet(t *testing.T) {
 	}
 	from, _ := strconv.Atoi(os.Getenv("JOINERY_FROM"))
 	budgets := []string{`{nodes: "1"}`, `{nodes: "10%"}`, `{nodes: "0", schedule: "0 9 * * *", duration: 8h}, {nodes: "3"}`}
-	seen, above := make([][3]under, len(budgets)), 0
+	seen := make([][3]under, len(budgets))
 	for draw := from; draw < from+draws; draw++ {
 		for k, size := range sizes {
 			o := fragment.Options{Nodes: size, Seed: rand.New(rand.NewPCG(uint64(draw), uint64(size))).Uint64(), Constrained: draw%2 == 1}
@@ -162,11 +160,7 @@ func TestPlansUnderBudgetsUntilQuiet(t *testing.T) {
 				held, evictions := untilQuiet(t, made(strings.Replace(fragment.Pool, `{nodes: "100%"}`, budget, 1)))
 				dearer, u := held/free-1, &seen[i][k]
 				u.clusters, u.evictions, u.free, u.sum = u.clusters+1, u.evictions+evictions, u.free+moves, u.sum+dearer
-				if most := 0.03; kept && dearer > most {
-					above++
-				} else {
-					assert.LessOrEqual(t, dearer, most, "draw %d, %s, %d nodes", draw, budget, size)
-				}
+				assert.LessOrEqual(t, dearer, 0.03, "draw %d, %s, %d nodes", draw, budget, size)
 				if dearer > u.most {
 					u.most, u.worst = dearer, fmt.Sprintf("draw %d, $%.3f instead of $%.3f", draw, held, free)
 				}
@@ -182,7 +176,6 @@ func TestPlansUnderBudgetsUntilQuiet(t *testing.T) {
 		}
 		assert.LessOrEqual(t, mean/float64(n), 0.01, budget)
 	}
-	assert.LessOrEqual(t, above, draws*len(sizes)*len(budgets)/50, "clusters with PodDisruptionBudgets that end more than 3%% dearer")
 }
 
 // Three zones have a node each, and six pods spread over the zones with a skew of at most 1. One large node costs less than three small ones and would
