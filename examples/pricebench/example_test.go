@@ -25,7 +25,7 @@ func ExampleWorkload() {
 		return
 	}
 	fmt.Printf("%s: %d pods, %d nodes, gap below 1%%: %v\n", mix.Name, kept, len(plan.Bins), plan.GapPercent() < 1)
-	// Output: mix: 100 pods, 5 nodes, gap below 1%: true
+	// Output: mix: 100 pods, 4 nodes, gap below 1%: true
 }
 
 // Shapes are what pods ask for; a workload of one's own is a list of them.

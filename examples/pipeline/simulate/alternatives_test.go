@@ -17,7 +17,7 @@ import (
 func TestAlternativesHoldThePodsOfLaterCommands(t *testing.T) {
 	seeds, nodes, alternatives, later := uint64(24), 0, 0, 0
 	if testing.Short() {
-		seeds = 8
+		seeds = 4
 	}
 	for seed := range seeds {
 		c, err := fragment.Generate(fragment.Options{Nodes: 6 + int(seed), Seed: 400 + seed, Constrained: seed%2 == 1})
