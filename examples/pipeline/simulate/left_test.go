@@ -114,7 +114,7 @@ func TestVerdictsSayWhatNeedsMoreThanIsLeft(t *testing.T) {
 		r, c, _ := d.plan(t, d.s)
 		judge(fmt.Sprintf("drawn %d", seed), &c, &giveback.Options{}, &r)
 	}
-	for seed := range uint64(drawings(t) / 50) {
+	for seed := range uint64(drawings(t) / 15) {
 		pool := strings.Replace(fragment.Pool, `"100%"`, fmt.Sprintf(`"%d"`, 2+seed%3), 1)
 		f, err := fragment.Generate(fragment.Options{Nodes: 6 + int(seed%10), Seed: seed, Pool: pool, Gangs: int(seed % 4)})
 		require.NoError(t, err)
