@@ -346,8 +346,8 @@ func (s *state) giveUp(v *verifier, counted bool) (*state, bool) {
 		return s, !counted
 	}
 	best := &extension{verification: run, bins: slices.Clip(s.last.Bins), most: math.MaxInt, remaining: s.p.remaining(s.bought()), counted: counted}
-	waste := s.contents()
-	var order []int
+	tied := func(x binding) int { return min(len(v.classes[x.class].Terms)+len(v.classes[x.class].Spreads), 1) }
+	waste, order := s.contents(), []int(nil)
 	for b := range used {
 		if used[b] && waste[b].price > 0 {
 			order = append(order, b)
@@ -366,6 +366,9 @@ func (s *state) giveUp(v *verifier, counted bool) (*state, bool) {
 	var moved []binding // in the order of their last moves
 	for _, b := range order[:min(len(order), copied/max(1, len(run.nodes)))] {
 		g, moves := best.without(b, at[b])
+		if g == nil { // again with tied pods first, because others have more places
+			g, moves = best.without(b, slices.SortedStableFunc(slices.Values(at[b]), func(x, y binding) int { return tied(y) - tied(x) }))
+		}
 		if g == nil {
 			continue
 		}
@@ -404,12 +407,9 @@ func (g *extension) without(b int, pods []binding) (*extension, []binding) {
 	next.uncount(n)
 	next.from = n.labels
 	m, moves := &move{extension: &next, left: o.Price * (1 - 1e-9)}, []binding(nil) // sums may differ in their last digits
-	tied := func(x binding) bool { return len(next.classes[x.class].Terms)+len(next.classes[x.class].Spreads) > 0 }
-	free := slices.DeleteFunc(slices.Clone(pods), tied) // they go last, because they have more places
-	pods = append(slices.DeleteFunc(slices.Clone(pods), func(x binding) bool { return !tied(x) }), free...)
 	for seats := next.open(g.bins); ; {
 		var rest []binding
-		for before := -1; len(moves) > before && (before < 0 || slices.ContainsFunc(pods, tied)); pods = rest {
+		for before := -1; len(moves) > before; pods = rest {
 			before, rest = len(moves), nil
 			for _, x := range pods {
 				if y, ok := m.join(x, seats); ok {
