@@ -229,3 +229,60 @@ func TestEquallyCheapPlansHaveFewBins(t *testing.T) {
 	require.Greater(t, first, several/10)
 	require.Less(t, joined, several/50)
 }
+
+// limited draws equal items, a pool whose limit of cores is too low for all of them, and a dearer pool without a limit. It returns the least cost, by
+// dynamic programming over cores and items: with one weight for both pools, since weights can only make plans dearer.
+func limited(r *rand.Rand) (binpack.Problem, binpack.Price) {
+	size, count := 1+r.IntN(9), 10+r.IntN(40)
+	p := binpack.Problem{Resources: []string{"cpu"}, Items: []binpack.Item{{Name: "item", Count: count, Size: []int64{int64(size)}}}}
+	limit := size * count / (2 + r.IntN(3))
+	p.Pools = []binpack.Pool{{Name: "spot", Weight: r.IntN(2), Limits: []int64{int64(limit)}}, {Name: "on-demand"}}
+	holds, prices := []int{}, [2][]int{}
+	for k, cores := range []int{size + r.IntN(size), 2*size + r.IntN(2*size), 4*size + r.IntN(4*size)} {
+		price := 20*cores + r.IntN(12*cores)
+		holds, prices[0], prices[1] = append(holds, cores/size), append(prices[0], price), append(prices[1], price*2+r.IntN(cores))
+		for pool := range p.Pools {
+			t := binpack.Type{Name: fmt.Sprint(k), Pool: pool, Capacity: []int64{int64(cores)}, Offerings: []binpack.Offering{{Price: binpack.Price(prices[pool][k])}}}
+			if pool == 0 {
+				t.Usage = []int64{int64(cores)}
+			}
+			p.Types = append(p.Types, t)
+		}
+	}
+	cheapest := make([]int, count+1) // by number of items: without the limited pool
+	for n := 1; n <= count; n++ {
+		cheapest[n] = 1 << 40
+		for k, h := range holds {
+			cheapest[n] = min(cheapest[n], cheapest[max(0, n-h)]+prices[1][k])
+		}
+	}
+	within := make([][]int, limit+1) // by cores of the limit, and number of items
+	for cores := range within {
+		within[cores] = slices.Clone(cheapest)
+		for n := 1; n <= count; n++ {
+			for k, h := range holds {
+				if used := int(p.Types[2*k].Usage[0]); used <= cores {
+					within[cores][n] = min(within[cores][n], within[cores-used][max(0, n-h)]+prices[0][k])
+				}
+			}
+		}
+	}
+	return p, binpack.Price(within[limit][count])
+}
+
+// A limit that binds is used well: bins that are cheap for their contents leave room to those that use the limit better.
+func TestLimitsAreUsedWell(t *testing.T) {
+	count, dearer, most := rounds(t, 200, 3000), 0.0, 0.0
+	for seed := range uint64(count) {
+		p, least := limited(rand.New(rand.NewPCG(seed, 43)))
+		_, plan := lawfulBy(t, p, nil)
+		require.Equal(t, []int{0}, plan.Unplaced)
+		if p.Pools[0].Weight == 0 {
+			require.GreaterOrEqual(t, plan.Objective, least, "seed %d", seed)
+		}
+		gap := float64(plan.Objective)/float64(least) - 1
+		dearer, most = dearer+gap, max(most, gap)
+	}
+	t.Logf("%d problems: %.2f%% above the least cost in the mean, %.2f%% at most", count, 100*dearer/float64(count), 100*most)
+	require.Less(t, dearer/float64(count), 0.002)
+}

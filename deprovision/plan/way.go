@@ -106,23 +106,22 @@ func (p *planner) way() (whole, held bool) {
 // restrict removes alternatives of new nodes that would not hold the pods of later commands. An answer
 // knows only those of its own command. before is how many commands earlier rounds made.
 func (p *planner) restrict(before int, to *destination) {
-	for i := range p.out.Commands {
-		for k := range p.out.Commands[i].NewNodes {
-			n := &p.out.Commands[i].NewNodes[k]
-			all := to.bought[n.Name] // with all pods of this round; empty if an earlier round buys the node
-			var later []*corev1.Pod
-			for _, c := range p.out.Commands[max(before, i+1):] {
-				for _, pl := range c.Placements {
-					if pl.Node == n.Name {
-						later = append(later, pl.Pod)
-					}
-				}
-			}
-			if len(later) == 0 {
+	later := map[string][]*corev1.Pod{} // by node: the pods that commands of this round after i place there
+	for i := len(p.out.Commands) - 1; i >= 0; i-- {
+		c := &p.out.Commands[i]
+		for k := range c.NewNodes {
+			n := &c.NewNodes[k]
+			if len(later[n.Name]) == 0 {
 				continue
 			}
-			if n.Alternatives = both(n.Alternatives, all.Alternatives); slices.ContainsFunc(later, func(pod *corev1.Pod) bool { return !slices.Contains(all.Pods, pod) }) {
+			all := to.bought[n.Name] // with all pods of this round; empty if an earlier round buys the node
+			if n.Alternatives = both(n.Alternatives, all.Alternatives); slices.ContainsFunc(later[n.Name], func(pod *corev1.Pod) bool { return !slices.Contains(all.Pods, pod) }) {
 				n.Alternatives = nil
+			}
+		}
+		for _, pl := range c.Placements {
+			if i >= before {
+				later[pl.Node] = append(later[pl.Node], pl.Pod)
 			}
 		}
 	}

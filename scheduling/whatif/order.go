@@ -83,9 +83,12 @@ type LotShare struct{ Lot, Count int }
 // check says why an answer to the order is invalid: a purchase names an unknown node or lot, or too
 // many pods of a lot.
 func (o *Order) check(purchases []Purchase) string {
-	taken := make([]int, len(o.Lots))
+	taken, open := make([]int, len(o.Lots)), map[string]bool{}
+	for i := range o.Open {
+		open[o.Open[i].Name] = true
+	}
 	for i, p := range purchases {
-		if p.Node != "" && !slices.ContainsFunc(o.Open, func(n Open) bool { return n.Name == p.Node }) {
+		if p.Node != "" && !open[p.Node] {
 			return fmt.Sprintf("the buyer's purchase %d names node %q, which is not open", i, p.Node)
 		}
 		for _, s := range p.Pods {
