@@ -53,6 +53,9 @@ func (b *buying) divide(mark int) {
 	for _, n := range b.bought {
 		price += e.nodes[n].bought.price
 	}
+	if e.open() == len(b.bought) { // no other nodes
+		return
+	}
 	anywhere := func(p int32) bool { c := e.classOf(p); return c.soft == nil && !first[c] }
 	for attempt := range mostDivisions {
 		b.undo(mark)

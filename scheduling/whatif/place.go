@@ -21,13 +21,7 @@ type heap struct {
 // largest dot product of need and free capacity (R. Panigrahy et al., Heuristics for Vector Bin
 // Packing, 2011). Pod by pod, more of one resource would remain where another has run out.
 func (e *engine) fill(pods []int32) []int32 {
-	open := 0
-	for i := range e.nodes {
-		if e.nodes[i].open() {
-			open++
-		}
-	}
-	if len(pods) < open || open == 0 {
+	if open := e.open(); len(pods) < open || open == 0 {
 		return e.placePods(pods, 0, len(e.nodes))
 	}
 	var held []int32
@@ -103,6 +97,16 @@ func (e *engine) fill(pods []int32) []int32 {
 	}
 	slices.SortStableFunc(left, func(a, b int32) int { return int(e.classOf(a).rank - e.classOf(b).rank) })
 	return left
+}
+
+// open returns how many nodes take pods.
+func (e *engine) open() (n int) {
+	for i := range e.nodes {
+		if e.nodes[i].open() {
+			n++
+		}
+	}
+	return n
 }
 
 // plain reports whether pods of the class have no constraints but need, labels and taints, and no

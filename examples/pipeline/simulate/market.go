@@ -239,23 +239,43 @@ const perNode = 1
 
 // Buy packs the lots with little effort, if a packing may cost less than the limit.
 func (m *market) Buy(o whatif.Order) []whatif.Purchase {
+	if limit := deprovision.Price(o.MaxPrice); limit > 0 && m.atLeast(m.needs(&o), limit) >= limit {
+		return nil
+	}
+	return m.pack(&o, binpack.EffortFast)
+}
+
+// needs returns what the pods of the lots need beyond what open nodes have free.
+func (m *market) needs(o *whatif.Order) []int64 {
 	need := make([]int64, len(m.problem.Resources))
 	for _, l := range o.Lots {
 		for d, q := range m.items[l.Class].Requests {
 			need[d] += q * int64(l.Count)
 		}
 	}
-	if limit := deprovision.Price(o.MaxPrice); limit > 0 && m.atLeast(need, limit) >= limit {
-		return nil
+	for _, n := range o.Open {
+		for d, q := range n.Free {
+			need[d] -= max(0, q)
+		}
 	}
-	return m.pack(&o, binpack.EffortFast)
+	return need
 }
 
 // thorough is the market with more effort for a lower price.
 type thorough struct{ *market }
 
-// Buy packs the lots with the default effort of binpack.
-func (m thorough) Buy(o whatif.Order) []whatif.Purchase { return m.pack(&o, binpack.EffortDefault) }
+// leastGain is the part of a price that dividing pods between open and new nodes must be able to save.
+const leastGain = 200
+
+// Buy packs the lots with the default effort of binpack. With open nodes it buys nothing if a packing
+// can't cost less than the limit by some percent, see leastGain.
+func (m thorough) Buy(o whatif.Order) []whatif.Purchase {
+	limit := deprovision.Price(o.MaxPrice)
+	if enough := limit - limit/leastGain; len(o.Open) > 0 && limit > 0 && m.atLeast(m.needs(&o), enough) >= enough {
+		return nil
+	}
+	return m.pack(&o, binpack.EffortDefault)
+}
 
 // pack packs the lots with binpack. It returns nil if the cost reaches the limit.
 func (m *market) pack(o *whatif.Order, effort binpack.Effort) []whatif.Purchase {
