@@ -233,11 +233,9 @@ func (in *Instance) joined(shares []Share) []Share {
 // affordable returns the type's offerings that budgets still allow, as a mask.
 func (f *filler) affordable(t int32) uint64 {
 	mask := uint64(1)<<len(f.in.problem.Types[t].Offerings) - 1
-	for j, uses := range f.in.budgets.uses[t] {
-		for _, u := range uses {
-			if u.amount > f.left[u.budget] {
-				mask &^= 1 << j
-			}
+	for j := range f.in.budgets.uses[t] {
+		if !f.in.budgets.allow(t, j, f.left) {
+			mask &^= 1 << j
 		}
 	}
 	return mask

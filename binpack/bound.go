@@ -191,7 +191,7 @@ func (in *Instance) relaxedAt(l Layout, ceiling Price, b Bound, w *relax.Watch) 
 	if len(b.ItemDuals) != len(in.problem.Items) {
 		return nil, nil, fmt.Errorf("binpack: certificate has %d values, want %d", len(b.ItemDuals), len(in.problem.Items))
 	}
-	r, ok := in.relaxed(in.placed(l), -1, true, ceiling, true, w)
+	r, ok := in.relaxed(in.placed(l), -1, true, ceiling, in.budgets.amounts, true, w)
 	if !ok {
 		return nil, nil, errors.New("binpack: the certificate is of a kind that does not suit the problem")
 	}
@@ -203,6 +203,21 @@ func (in *Instance) relaxedAt(l Layout, ceiling Price, b Bound, w *relax.Watch) 
 		}
 	}
 	return r, duals, nil
+}
+
+// hint holds the bounds that a plan proved on the way, and the counts of items for which they hold.
+type hint struct {
+	bounds []Bound
+	counts []int
+}
+
+// floor returns the best bound that the plan proved.
+func (p *planner) floor() Price {
+	floor := Price(0)
+	for _, b := range p.hint.bounds {
+		floor = max(floor, b.Price)
+	}
+	return floor
 }
 
 // noBound returns the bound 0.
@@ -239,7 +254,7 @@ func (r *run) bound(in *Instance, l Layout, objective Price, h hint) Bound {
 	if known || best.Price >= objective || r.stopped() {
 		return best
 	}
-	x, ok := in.relaxed(placed, -1, true, objective, true, relax.NewWatch(r.stop, 0))
+	x, ok := in.relaxed(placed, -1, true, objective, in.budgets.amounts, true, relax.NewWatch(r.stop, 0))
 	if !ok {
 		return best
 	}

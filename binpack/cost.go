@@ -71,24 +71,9 @@ func (r *run) planner(in *Instance) *planner {
 	return &planner{run: r, in: in, f: newFiller(in, r.stop), ceiling: math.MaxInt64, budget: b, total: b.Left, solved: make([]*relaxation, len(in.tiers))}
 }
 
-// floor returns the best bound of the hint.
-func (p *planner) floor() Price {
-	floor := Price(0)
-	for _, b := range p.hint.bounds {
-		floor = max(floor, b.Price)
-	}
-	return floor
-}
-
 // work returns the used fraction of all steps, including those for packing again, if left remain.
 func (p *planner) work(left int) float64 {
 	return 1 - float64(max(left, 0))/float64(p.total+p.total/repackPart)
-}
-
-// hint holds the bounds that a plan proved on the way, and the counts of items for which they hold.
-type hint struct {
-	bounds []Bound
-	counts []int
 }
 
 // planner makes one layout.
@@ -148,28 +133,37 @@ func (p *planner) pack() (l Layout, ok bool) {
 	return p.f.finish(), true
 }
 
-// tier plans the bins of the pools of one weight. The first tier includes the existing nodes.
+// tier plans the bins of the pools of one weight. The first tier includes the existing nodes. The
+// relaxation knows no limits of pools. So once one is used up, the rest is planned without it.
 func (p *planner) tier(k int) {
-	whole := k == 0 // nothing has been placed yet
+	for whole := k == 0; p.round(k, whole) && p.f.wanted() > 0 && !p.stopped(); {
+		whole = false
+	}
+}
+
+// round plans bins with what the budgets leave, and reports whether a budget ran out. If whole,
+// nothing has been placed yet.
+func (p *planner) round(k int, whole bool) (short bool) {
 	ceiling := Price(math.MaxInt64)
-	if len(p.in.tiers) == 1 {
+	if len(p.in.tiers) == 1 && whole {
 		ceiling = sum(p.ceiling, 1)
 	}
 	counts, w := p.f.plannable(k), relax.NewWatch(p.stop, 0)
-	r, ok := p.in.relaxed(counts, k, whole, ceiling, false, w)
+	relaxed := func() (*relaxation, bool) { return p.in.relaxed(counts, k, whole, ceiling, p.f.left, false, w) }
+	r, ok := relaxed()
 	if !ok && !p.stopped() { // too many different nodes, so fill them first
 		for _, item := range p.in.order {
 			p.f.firstFit(item)
 		}
 		counts, whole, ceiling = p.f.want, false, math.MaxInt64
-		r, ok = p.in.relaxed(counts, k, whole, ceiling, false, w)
+		r, ok = relaxed()
 	}
 	if fitting := r.fitting(counts); ok && !slices.Equal(fitting, counts) { // an item that fits nowhere must not count as demand
 		counts = fitting
-		r, ok = p.in.relaxed(counts, k, whole, ceiling, false, w)
+		r, ok = relaxed()
 	}
 	if !ok || len(r.model.BinTypes) == 0 || len(r.model.Classes) == 0 {
-		return
+		return false
 	}
 	task := relax.Task{Enough: enoughGap, PlanOnly: p.planOnly}
 	part := p.budget.Split(p.budget.Left / (len(p.in.tiers) - k)) // each tier gets an equal part of what the earlier ones left
@@ -180,15 +174,18 @@ func (p *planner) tier(k int) {
 	}
 	s := r.model.Solve(task, part)
 	p.budget.Return(part)
-	p.solved[k], r.worth = r, s.Worth
+	if r.worth = s.Worth; p.solved[k] == nil {
+		p.solved[k] = r
+	}
 	if whole && len(p.in.tiers) == 1 && !r.sparse {
 		p.hint = hint{p.in.bounds(r, s), slices.Clone(counts)}
 		for i := range p.hint.bounds { // dearer bin types are not in the relaxation
 			p.hint.bounds[i].Price = min(p.hint.bounds[i].Price, sum(p.ceiling, 1))
 		}
 	}
-	p.realise(r, s.Columns)
+	short = p.realise(r, s.Columns)
 	p.open = p.open || !s.Closed || r.sparse || p.f.wanted() > 0
+	return short
 }
 
 // plannable caps the count of each item at what the nodes and bins of the tier could hold of it
@@ -296,8 +293,8 @@ func (r *relaxation) fitting(counts []int) []int {
 }
 
 // realise builds each column as far as the rules allow, in an existing node or a new bin. Existing
-// nodes are filled before anything is bought.
-func (p *planner) realise(r *relaxation, columns []relax.Column) {
+// nodes are filled before anything is bought. It reports whether a budget did not allow a column.
+func (p *planner) realise(r *relaxation, columns []relax.Column) (short bool) {
 	in, f := p.in, p.f
 	queues := slices.Clone(r.members) // by class: the items still to be placed
 	for class := range queues {
@@ -325,6 +322,7 @@ func (p *planner) realise(r *relaxation, columns []relax.Column) {
 		}
 		typ, mask := bt.typ, bt.mask&f.affordable(bt.typ)
 		if mask == 0 {
+			short = true
 			continue
 		}
 		b := f.newBin(typ, mask)
@@ -338,6 +336,7 @@ func (p *planner) realise(r *relaxation, columns []relax.Column) {
 		}
 		f.bins = append(f.bins, b)
 	}
+	return short
 }
 
 // wanted counts the copies that are still to be placed.

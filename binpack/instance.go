@@ -416,6 +416,11 @@ func (b *budgets) of(t int32, offering int) []use {
 	return b.uses[t][offering]
 }
 
+// allow reports whether left, what remains of each budget, allows one more bin of the offering.
+func (b *budgets) allow(t int32, offering int, left []int64) bool {
+	return !slices.ContainsFunc(b.of(t, offering), func(u use) bool { return u.amount > left[u.budget] })
+}
+
 // openKeys holds the keys whose value is decided by the items in a bin, and the distinct sets that
 // profiles require of them.
 type openKeys struct {

@@ -34,10 +34,10 @@ type binType struct {
 }
 
 // relaxed returns the relaxation for the counts of items, over the types of one tier (negative:
-// all) that cost less than the ceiling. It is for a bound if proves is set, and otherwise for a
-// plan. With nodes, existing nodes are bin types of price 0. ok is false if there are too many
+// all) that cost less than the ceiling, and of which left, what remains of the budgets, allows a
+// bin. It is for a bound if proves is set, and otherwise for a plan. With nodes, existing nodes are bin types of price 0. ok is false if there are too many
 // different nodes, if a price is too large for proofs, or if the watch ended.
-func (in *Instance) relaxed(counts []int, tier int, nodes bool, ceiling Price, proves bool, w *relax.Watch) (r *relaxation, ok bool) {
+func (in *Instance) relaxed(counts []int, tier int, nodes bool, ceiling Price, left []int64, proves bool, w *relax.Watch) (r *relaxation, ok bool) {
 	r = &relaxation{model: &relax.Model{Grain: int64(in.grain), Unit: in.unit}, extra: append(in.apartTags(counts), in.spreadMost(counts)...), used: make([]bool, len(in.profiles))}
 	r.model.Dims = in.dims + len(r.extra)
 	r.proves, r.sparse = proves, !proves && len(in.diverse.left) > 0
@@ -51,10 +51,10 @@ func (in *Instance) relaxed(counts []int, tier int, nodes bool, ceiling Price, p
 			return r, false
 		}
 		if len(typ.Offerings) > 0 && in.minPrice[t] < ceiling && (tier < 0 || int(in.tierOfPool[typ.Pool]) == tier) {
-			list = r.appendOffers(in, list, t, ceiling)
+			list = r.appendOffers(in, list, t, ceiling, left)
 		}
 	}
-	r.model.Supply = slices.Clone(in.budgets.amounts[:in.budgets.reservations])
+	r.model.Supply = slices.Clone(left[:in.budgets.reservations])
 	r.cut(in, list, w)
 	list = r.undominated(in, list, w)
 	if nodes {
@@ -194,11 +194,11 @@ type offer struct {
 	suits    []uint64 // bitset over the profiles
 }
 
-func (r *relaxation) appendOffers(in *Instance, list []offer, t int32, ceiling Price) []offer {
+func (r *relaxation) appendOffers(in *Instance, list []offer, t int32, ceiling Price, left []int64) []offer {
 	first := len(list)
 	typ := &in.problem.Types[t]
 	for j := range typ.Offerings {
-		if in.objective(t, j) >= ceiling {
+		if in.objective(t, j) >= ceiling || !in.budgets.allow(t, j, left) {
 			continue
 		}
 		suits, any := r.suiting(in, func(p profile) bool { return p.mask(t)&(1<<j) != 0 })

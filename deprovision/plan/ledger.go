@@ -84,19 +84,27 @@ func (m *member) reason(method eligibility.Method) nodepool.Reason {
 	return nodepool.Underutilized
 }
 
-// budgets fills in the details of nodes that budgets keep, once it is known how many nodes the
-// plan takes. A node that something else keeps, such as the limit of evictions, has its detail
-// already. If what is left is enough for the node alone, the detail says what needs more.
-func (p *planner) budgets() {
-	spent := newLedger(&p.cluster, &p.o)
+// taken returns the ledger after the commands, without what was kept for nodes that have none. Only
+// the first wave of a command counts.
+func (p *planner) taken() ledger {
+	l := newLedger(&p.cluster, &p.o)
 	for i := range p.out.Commands {
 		c := &p.out.Commands[i]
 		for _, n := range c.Nodes {
 			if len(c.Waves) == 0 || slices.Contains(c.Waves[0], n.Name) {
-				spent, _ = spent.charged(c.Method, &member{Candidate: n})
+				l, _ = l.charged(c.Method, &member{Candidate: n})
 			}
 		}
 	}
+	return l
+}
+
+// budgets fills in the details of nodes that budgets keep, once it is known how many nodes the
+// plan takes. A node that something else keeps, such as the limit of evictions, has its detail
+// already. If what is left is enough for the node alone, the detail says what needs more, or that
+// it was reserved.
+func (p *planner) budgets() {
+	taken := p.taken()
 	for i := range p.cluster.Nodes {
 		n := &p.cluster.Nodes[i]
 		v := p.verdictOf(n.Name())
@@ -105,22 +113,22 @@ func (p *planner) budgets() {
 		}
 		own := &member{Candidate: deprovision.NewCandidate(n, p.cluster.Now)}
 		first, with, reserved := own, p.together(n.Name()), ""
-		if _, over := spent.split(v.Method, []*member{own}); len(over) == 0 {
+		if _, over := taken.split(v.Method, []*member{own}); len(over) == 0 {
 			if v.Detail != "" {
 				continue
 			}
 			set, text := p.along(p.nodes[n.Name()])
 			with = cmp.Or(with, text)
-			if _, over = spent.split(v.Method, set); len(over) > 0 {
+			if _, over = taken.split(v.Method, set); len(over) > 0 {
 				first = over[0]
-			} else if _, over = p.ledger.split(v.Method, set); len(over) > 0 {
-				reserved = "; the rest is reserved for a node that must go"
+			} else {
+				reserved = "; the rest is reserved for nodes that come first"
 			}
 		}
-		if why := spent.why(first.Node, first.reason(v.Method)); why != "" {
+		if why := taken.why(first.Node, first.reason(v.Method)); why != "" {
 			v.Detail = with + why + reserved
 		} else {
-			v.Detail = cmp.Or(v.Detail, "the budgets are reserved for a node that must go")
+			v.Detail = cmp.Or(v.Detail, "the budgets are reserved for nodes that come first")
 		}
 	}
 }

@@ -110,6 +110,7 @@ func (p *planner) rounds() {
 		p.moves, p.start = nil, state{p.sim, maps.Clone(p.nodes), nil}
 		p.tie()
 	}
+	p.ledger = p.taken() // the rest is for those that can go
 	p.terminateFirst(start, false)
 	if p.err != nil {
 		p.out = Result{}
@@ -479,8 +480,7 @@ func (p *planner) emptiness() {
 	if !p.asksFor(eligibility.Emptiness) {
 		return
 	}
-	var set []*member
-	ledger := p.spent()
+	set, ledger := []*member(nil), p.spent()
 	for _, m := range p.ranked(p.members()) {
 		if len(m.Pods) > 0 || m.bought != nil || p.block(m, eligibility.Emptiness) {
 			continue

@@ -54,7 +54,7 @@ func leftFor(c *deprovision.Cluster, o *giveback.Options, r *giveback.Result) ma
 
 // A verdict that names a budget although the plan leaves some of it says what needs more: the nodes that go only together, or a node that must go.
 func TestVerdictsSayWhatNeedsMoreThanIsLeft(t *testing.T) {
-	more := regexp.MustCompile(`in this plan it goes together with (\S+?)( and (\d+) more)?: budgets|moves whole, with all (\d+) nodes|reserved for a node that must go|drift goes zone by zone|evictions are limited`)
+	more := regexp.MustCompile(`in this plan it goes together with (\S+?)( and (\d+) more)?: budgets|moves whole, with all (\d+) nodes|reserved for nodes that come first|drift goes zone by zone|evictions are limited`)
 	seen := map[string]int{}
 	judge := func(name string, c *deprovision.Cluster, o *giveback.Options, r *giveback.Result) {
 		left := leftFor(c, o, r)
