@@ -166,6 +166,9 @@ func (p *planner) round(k int, whole bool) (short bool) {
 		return false
 	}
 	task := relax.Task{Enough: enoughGap, PlanOnly: p.planOnly}
+	if ceiling < math.MaxInt64 {
+		task.Known = float64(p.ceiling)
+	}
 	part := p.budget.Split(p.budget.Left / (len(p.in.tiers) - k)) // each tier gets an equal part of what the earlier ones left
 	if p.report != nil && whole {
 		task.Report = func(bound, price float64) {
