@@ -117,6 +117,9 @@ func (q *inquiry) contradictions(wanted requirements.Alternatives, all bool) {
 			}
 		}
 		for _, c := range q.plan.packed.Problem.Options().Constraints {
+			if c == nil {
+				continue
+			}
 			if narrowed, refusal := c.Narrow(m.pod, requirements.AnyOf(requirements.Set{})); refusal == nil && narrowed.Intersect(wanted).IsImpossible() {
 				by = append(by, constraintName(c))
 			}
@@ -164,6 +167,9 @@ func (q *inquiry) loosen() {
 	q.constraints(q.broken, q.subjects, false)
 	options := q.plan.packed.Problem.Options()
 	for i, c := range options.Constraints {
+		if c == nil {
+			continue
+		}
 		o := *options
 		o.Constraints = without(o.Constraints, i)
 		q.blame(constraintName(c), q.edited(nil), &o)

@@ -1,12 +1,16 @@
 package ruletest_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joinery-sdk/joinery/examples/pipeline/ruletest"
+	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling/constraint"
 )
 
 // A rule may forbid a label that nothing has yet. The answer says so, because it may also be a typo.
@@ -86,4 +90,14 @@ func TestPodsThatAreNotPlannedAreNamed(t *testing.T) {
 	} {
 		assert.Contains(t, p.Check(c.rule)[0].String(), c.want)
 	}
+}
+
+// A nil constraint is skipped, in the search for causes, too.
+func TestNilConstraints(t *testing.T) {
+	p, err := base().Constrain(nil, constraint.Named("no spot", constraint.Require(func(*corev1.Pod) bool { return true }, requirements.MustParse("karpenter.sh/capacity-type!=spot")))).
+		Add(ruletest.Deployment("web", 2).Requests("cpu", "1")).Solve()
+	require.NoError(t, err)
+	res := p.Check(ruletest.Rule{Pods: "web-*", LandsOn: []ruletest.Place{{CapacityType: "spot"}}})
+	require.Len(t, res, 1)
+	assert.Contains(t, strings.Join(res[0].MovedBy, "\n"), "no spot")
 }
