@@ -215,7 +215,7 @@ func (p *planner) sets() bool {
 		}
 		best, set, most = a, again, w.net()
 	}
-	// On random clusters of 100 to 5,000 nodes this saves 0.02% more, for a third of the time.
+	// For more nodes this saves next to nothing (docs/decisions/target-first.md).
 	if len(best.NewNodes) > 0 && len(set) <= window {
 		if a, w, ok := p.try(set, most, true); ok && w.net() > most {
 			best = a
