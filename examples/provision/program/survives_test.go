@@ -80,13 +80,14 @@ func TestQuestionsAboutThePlanTellRefusals(t *testing.T) {
 ---
 {apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: %d, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: x, resources: {requests: {cpu: 3}}}]}}}}
 `
+	types := fewTypes(t)
 	for _, flags := range [][]string{{"--survives", "node"}, {"--rules-cost"}} {
-		got := run(fmt.Sprintf(pool, 3), append(flags, "-f", "-")...)
+		got := run(fmt.Sprintf(pool, 3), append(flags, "-f", "-", "--instance-types", types)...)
 		assert.Equal(t, inputs.ExitNotAll, got.code, got.stderr)
 		assert.Contains(t, got.stdout, `default/web-2 can't be placed: pool "main": the limit of 8 cpu leaves 0`)
-		assert.NotContains(t, run(fmt.Sprintf(pool, 2), append(flags, "-f", "-")...).stdout, "can't be placed")
+		assert.NotContains(t, run(fmt.Sprintf(pool, 2), append(flags, "-f", "-", "--instance-types", types)...).stdout, "can't be placed")
 	}
-	assert.Contains(t, run(fmt.Sprintf(pool, 2), "--survives", "node", "-f", "-").stdout, "pods still wait after the loss of node main-0, and after 1 more of these losses.")
+	assert.Contains(t, run(fmt.Sprintf(pool, 2), "--survives", "node", "-f", "-", "--instance-types", types).stdout, "pods still wait after the loss of node main-0, and after 1 more of these losses.")
 }
 
 // A wrong value is told with the flag or file that has it, and without the packages that read it.
