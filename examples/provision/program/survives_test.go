@@ -34,7 +34,11 @@ func TestSurvival(t *testing.T) {
 			}
 		}
 	}
-	got := run("", "--survives", "zone", "--no-timing", "-o", "json")
+	text, input := "", []string(nil) // the sample
+	if testing.Short() {
+		text, input = strings.Join(strings.Split(combinedInput, "---")[:3], "---"), []string{"-f", "-", "--instance-types", fewTypes(t)}
+	}
+	got := run(text, append(input, "--survives", "zone", "--no-timing", "-o", "json")...)
 	require.Zero(t, got.code, got.stderr)
 	require.NoError(t, json.Unmarshal([]byte(got.stdout), &report))
 	s := report.Survival
@@ -46,14 +50,14 @@ func TestSurvival(t *testing.T) {
 		nodes += o.Spec.Replicas
 	}
 	assert.Equal(t, len(s.Headroom.Nodes), nodes)
-	table := run("", "--survives", "zone", "--no-timing")
+	table := run(text, append(input, "--survives", "zone", "--no-timing")...)
 	require.Zero(t, table.code, table.stderr)
 	assert.Contains(t, table.stdout, "zone "+s.Failures[0].Name)
 	assert.Contains(t, table.stdout, monthly(s.Headroom.PricePerHour)+" a month")
 	bad := run("", "--survives", "zoen")
 	assert.NotZero(t, bad.code)
 	assert.Contains(t, bad.stderr, `did you mean "zone"`)
-	if testing.Short() { // each answer takes seconds
+	if testing.Short() { // each answer of the sample takes seconds
 		return
 	}
 	assert.Equal(t, table.stdout, run("", "--survives", "zone", "--no-timing").stdout, "the same bytes")
