@@ -381,7 +381,7 @@ func applied(t *testing.T, s scheduling.Snapshot, list []giveback.Command) sched
 func drawings(t *testing.T) int {
 	t.Helper()
 	if testing.Short() {
-		return 160
+		return 120
 	}
 	return 4000
 }

@@ -159,7 +159,8 @@ func TestContract(t *testing.T) {
 }
 
 func TestYAMLIsTheSameAnswer(t *testing.T) {
-	asJSON, asYAML := run("", "--sample", "refusals", "-o", "json", "--no-timing"), run("", "--sample", "refusals", "-o", "yaml", "--no-timing")
+	types := fewTypes(t)
+	asJSON, asYAML := run(combinedInput, "-f", "-", "--instance-types", types, "-o", "json", "--no-timing"), run(combinedInput, "-f", "-", "--instance-types", types, "-o", "yaml", "--no-timing")
 	require.Equal(t, 3, asYAML.code)
 	require.True(t, strings.HasPrefix(asYAML.stdout, "bindingOrder:\n"), "block style, keys in order")
 	back, err := yaml.YAMLToJSON([]byte(asYAML.stdout))
