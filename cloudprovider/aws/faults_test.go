@@ -29,6 +29,9 @@ func launches() int {
 	if parts, err := strconv.Atoi(os.Getenv("JOINERY_LONG")); err == nil && parts > 0 {
 		return 10_000 / parts
 	}
+	if testing.Short() {
+		return 150
+	}
 	return 300
 }
 

@@ -194,7 +194,11 @@ func TestNoLaunchWaitsForTypesAndPrices(t *testing.T) {
 			return n
 		}
 		first := asked()
-		for i := range 60 {
+		launches := 60
+		if testing.Short() {
+			launches = 40
+		}
+		for i := range launches {
 			time.Sleep(40 * time.Minute)
 			_, err := p.Maintain(t.Context(), time.Hour)
 			require.NoError(t, err)

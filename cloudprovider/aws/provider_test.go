@@ -323,8 +323,11 @@ func TestLearnedMemory(t *testing.T) {
 // Whatever fails, and wherever AWS repeats what it was sent: no key and no user data is in an error or a note.
 func TestSecretsStaySecret(t *testing.T) {
 	const private = "export DATABASE_PASSWORD=correct-horse-battery"
-	for _, action := range []string{"DescribeSubnets", "GetParameters", "DescribeCluster", "CreateLaunchTemplate", "CreateFleet", "CreateInstanceProfile", "DescribeSpotPriceHistory", "GetProducts", "DescribeInstances", "TerminateInstances", "RunInstances", "CreateTags", "DescribeInstanceStatus", "GetManagedResource"} {
-		for _, code := range []string{"UnauthorizedOperation", "InvalidParameterValue", "InternalError", "RequestLimitExceeded"} {
+	for i, action := range []string{"DescribeSubnets", "GetParameters", "DescribeCluster", "CreateLaunchTemplate", "CreateFleet", "CreateInstanceProfile", "DescribeSpotPriceHistory", "GetProducts", "DescribeInstances", "TerminateInstances", "RunInstances", "CreateTags", "DescribeInstanceStatus", "GetManagedResource"} {
+		for k, code := range []string{"UnauthorizedOperation", "InvalidParameterValue", "InternalError", "RequestLimitExceeded"} {
+			if testing.Short() && (i+k)%4 > 0 {
+				continue
+			}
 			t.Run(action+" "+code, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					f := newFixture(t, awstest.Config{})

@@ -70,6 +70,9 @@ func TestRestartAmongMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const askers = 200
 		nodes := 1500
+		if testing.Short() {
+			nodes = 1000
+		}
 		if os.Getenv("JOINERY_LONG") != "" {
 			nodes = 5000
 		}

@@ -23,8 +23,11 @@ import (
 
 // Whatever a cloud refuses in the middle of a group, in the end each group is whole or has no node, and no node without pods is paid for.
 func TestNothingIsKeptForPartOfAGroup(t *testing.T) {
-	whole, waiting, returned := 0, 0, 0
-	for draw := range uint64(60) {
+	whole, waiting, returned, draws := 0, 0, 0, 60
+	if testing.Short() {
+		draws = 20
+	}
+	for draw := range uint64(draws) {
 		r := rand.New(rand.NewPCG(draw, 0x676976))
 		var offers []string
 		var pools []memcloud.Pool

@@ -3,6 +3,7 @@ package plan_test
 import (
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -151,8 +152,10 @@ func TestDiffNamesWhoIsNotPlanned(t *testing.T) {
 			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: nodepool.LabelKey, Operator: corev1.NodeSelectorOpDoesNotExist}}}},
 		}}}
 	}
+	pools := pools()
+	pools[0].Types = slices.DeleteFunc(slices.Clone(pools[0].Types), func(t instancetypes.InstanceType) bool { return !strings.HasPrefix(t.Name, "c6a.") }) // others only take time
 	made := func(how change) *plan.Plan {
-		s := scheduling.Snapshot{Nodes: []*corev1.Node{node}, Pools: pools()}
+		s := scheduling.Snapshot{Nodes: []*corev1.Node{node}, Pools: pools}
 		if how != nil {
 			s.Pods = pods(1)
 			how(s.Pods[0])

@@ -98,8 +98,11 @@ func drawRefusals(seed uint64) scheduling.Snapshot {
 // classes have a place, no other pod has lost one, and that costs no more than the fix says.
 // Applying it modifies nothing.
 func TestFixesAreApplied(t *testing.T) {
-	kinds := map[string]int{}
-	for seed := range uint64(600) {
+	kinds, n := map[string]int{}, 600
+	if testing.Short() {
+		n = 150
+	}
+	for seed := range uint64(n) {
 		s := drawRefusals(seed)
 		p, err := plan.Make(t.Context(), s, nil)
 		require.NoError(t, err)

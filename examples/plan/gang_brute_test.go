@@ -180,6 +180,9 @@ func priorityOf(s scheduling.Snapshot, g *gang.Group) int32 {
 // has places is better. Spare pods of a priority come before groups of a lower one, so lower priorities are not compared where there are any.
 func TestGangsAgainstBruteForce(t *testing.T) {
 	number := 100
+	if testing.Short() {
+		number = 40
+	}
 	if parts, err := strconv.Atoi(os.Getenv("JOINERY_LONG")); err == nil {
 		number = max(number, 1_000/parts)
 	}

@@ -81,7 +81,11 @@ func countPlaced(p *plan.Plan, g gang.Group) (all, its int) {
 // Where a group needs fewer pods than it has, plans place about as many pods as the best choice of
 // its domains does.
 func TestSparePodsAgainstDomains(t *testing.T) {
-	from, n := seedsOf("JOINERY_SPARES", 300)
+	number := 300
+	if testing.Short() {
+		number = 75
+	}
+	from, n := seedsOf("JOINERY_SPARES", number)
 	fewer, missed, broken := 0, 0, 0
 	for seed := from; seed < from+uint64(n); seed++ {
 		s, g, zones := drawSpares(seed)

@@ -295,8 +295,11 @@ func TestReasonsOfGangsDoNotDependOnOrder(t *testing.T) {
 		}
 		return placedOf(p), out
 	}
-	waiting := 0
-	for seed := range uint64(40) {
+	waiting, n := 0, 40
+	if testing.Short() {
+		n = 20
+	}
+	for seed := range uint64(n) {
 		s, groups := drawnGangs(seed)
 		placed, why := whys(s, groups)
 		slices.Reverse(s.Pods)
@@ -308,13 +311,16 @@ func TestReasonsOfGangsDoNotDependOnOrder(t *testing.T) {
 			}
 		}
 	}
-	assert.Greater(t, waiting, 20)
+	assert.Greater(t, waiting, n/2)
 }
 
 // On small random clusters no group is there in part, and no other choice of groups is better, neither beside other pods nor without those that
 // come last. Packing is a heuristic: in one cluster of a hundred a choice that it could not pack beside other pods may be better.
 func TestGangsAgainstAllChoices(t *testing.T) {
 	number := 40
+	if testing.Short() {
+		number = 12
+	}
 	if parts, err := strconv.Atoi(os.Getenv("JOINERY_LONG")); err == nil {
 		number = max(number, 200/parts)
 	}

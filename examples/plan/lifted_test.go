@@ -75,8 +75,11 @@ func TestATypeHoldsThePodWithoutWhatExcludesIt(t *testing.T) {
 			return requirements.In(key, value)
 		}
 	}
-	said := map[string]int{}
-	for i := range 6000 {
+	said, n := map[string]int{}, 6000
+	if testing.Short() {
+		n = 3000
+	}
+	for i := range n {
 		types := []drawnType{drawType(r, "small", "2"), drawType(r, "large", "16")}
 		cpu := []string{"1", "9"}[r.IntN(2)]
 		var daemons []*appsv1.DaemonSet

@@ -19,7 +19,11 @@ import (
 // Where another pool, whose taint the pods do not tolerate, also sells in zones in which theirs sells nothing, a hard spread is even over all
 // zones in which they can be bought a node. If a zone may be closed in exchange for one in which nothing is bought, 144 of 300 are not.
 func TestZonesOfOtherPools(t *testing.T) {
-	for seed := range 300 {
+	n := 300
+	if testing.Short() {
+		n = 75
+	}
+	for seed := range n {
 		r := rand.New(rand.NewPCG(uint64(seed), 223))
 		zones := []string{"a", "b", "c", "d", "e", "f"}
 		r.Shuffle(len(zones), func(i, j int) { zones[i], zones[j] = zones[j], zones[i] })

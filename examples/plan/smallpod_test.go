@@ -52,8 +52,11 @@ func services(r *rand.Rand) scheduling.Snapshot {
 
 // A further pod without constraints that has room on the nodes of a plan makes the plan hardly dearer: the search may end elsewhere, but seldom far away.
 func TestAPodWithRoomMakesNoPlanDearer(t *testing.T) {
-	fits, dearer, sum := 0, 0, 0.0
-	for seed := range uint64(300) {
+	fits, dearer, sum, n := 0, 0, 0.0, 300
+	if testing.Short() {
+		n = 150
+	}
+	for seed := range uint64(n) {
 		s := services(rand.New(rand.NewPCG(seed, 47)))
 		before, err := plan.Make(t.Context(), s, nil)
 		require.NoError(t, err)
@@ -79,6 +82,6 @@ func TestAPodWithRoomMakesNoPlanDearer(t *testing.T) {
 		}
 	}
 	t.Logf("%d plans with room for one more pod: %d become dearer, by %.2f%% in the mean of all", fits, dearer, 100*sum/float64(fits))
-	assert.Greater(t, fits, 100)
+	assert.Greater(t, fits, n/3)
 	assert.LessOrEqual(t, sum/float64(fits), 0.005)
 }

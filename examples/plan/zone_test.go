@@ -61,7 +61,7 @@ func drawZones(seed uint64) scheduling.Snapshot {
 func TestZonesAreChosenByWholeNodes(t *testing.T) {
 	n, above, dear := 100, 0.0, 0
 	if testing.Short() {
-		n = 20
+		n = 10
 	}
 	for seed := range n {
 		s := drawZones(uint64(seed))

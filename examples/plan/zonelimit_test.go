@@ -79,7 +79,7 @@ func zonesOf(p *plan.Plan) map[string]bool {
 func TestWhichZonesStayOpen(t *testing.T) {
 	n, found, fewer, above := 400, 0, 0, 0.0
 	if testing.Short() {
-		n = 100
+		n = 40
 	}
 	for seed := range n {
 		s := drawLimited(uint64(seed))

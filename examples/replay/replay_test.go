@@ -45,6 +45,9 @@ func TestRecordedMorning(t *testing.T) {
 	page, _, code := run(t, "--trace", "testdata/morning.jsonl", "-o", "html")
 	require.Equal(t, inputs.ExitOK, code)
 	golden.Equal(t, "testdata/morning.html", page)
+	if testing.Short() { // each day takes a second
+		return
+	}
 	again, _, _ := run(t, "--trace", "testdata/morning.jsonl")
 	assert.Equal(t, out, again, "a day is the same every time")
 }

@@ -80,6 +80,9 @@ func after(t *testing.T, c protection.Cluster) float64 {
 // not verified costs a hundredth of the bill.
 func TestCostsAreDifferences(t *testing.T) {
 	clusters := 6
+	if testing.Short() {
+		clusters = 3
+	}
 	if parts, err := strconv.Atoi(os.Getenv("JOINERY_LONG")); err == nil {
 		clusters = max(clusters, 40/parts)
 	}

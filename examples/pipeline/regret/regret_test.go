@@ -30,6 +30,9 @@ func draws(t *testing.T, quick, long int) int {
 	if parts, err := strconv.Atoi(os.Getenv("JOINERY_LONG")); err == nil {
 		return max(quick, long/parts)
 	}
+	if testing.Short() {
+		return quick / 3
+	}
 	return quick
 }
 

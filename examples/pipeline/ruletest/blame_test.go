@@ -214,8 +214,11 @@ func TestEachConstraintWithoutWhichARuleHoldsIsNamed(t *testing.T) {
 	const seed, without, possible = 5, ": without it the rule holds", ": without it the rule can be kept"
 	r := rand.New(rand.NewPCG(22, seed))
 	nothing := func(stated) bool { return false }
-	broken, named := 0, map[string]int{}
-	for i := range 300 {
+	broken, named, n := 0, map[string]int{}, 300
+	if testing.Short() {
+		n = 100
+	}
+	for i := range n {
 		b, rule := drawBlamed(r), drawDemand(r)
 		p, err := b.scenario(nothing).Solve()
 		require.NoError(t, err)
@@ -263,8 +266,11 @@ func TestEachConstraintWithoutWhichARuleHoldsIsNamed(t *testing.T) {
 		}
 	}
 	t.Log(broken, named)
-	for _, what := range []string{"requirement", "taint", "node", "required", "topology", "pod", possible} {
+	for _, what := range []string{"requirement", "taint", "node", "topology", possible} {
 		assert.Positive(t, named[what], what)
 	}
-	assert.Greater(t, broken, 100)
+	for _, seldom := range []string{"required", "pod"} {
+		assert.True(t, named[seldom] > 0 || testing.Short(), seldom)
+	}
+	assert.Greater(t, broken, n/3)
 }

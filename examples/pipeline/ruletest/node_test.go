@@ -14,8 +14,7 @@ func TestNodesAreToldApartByName(t *testing.T) {
 	pod := func(name, node string) ruletest.Workload {
 		return ruletest.Pod("shop/"+name).Requests("cpu", "1").On("disk=" + node)
 	}
-	p := ruletest.New(
-		ruletest.Pool("default"),
+	p := base().Add(
 		ruletest.ExistingNode("n1", "cpu", "4").Label(host, "h1").Label("disk", "d1"), ruletest.ExistingNode("n2", "cpu", "4").Label(host, "h1").Label("disk", "d2"),
 		ruletest.ExistingNode("n3", "cpu", "4").Label("disk", "d3"),
 		pod("web-0", "d1"), pod("web-1", "d2"), pod("api-0", "d3"), pod("api-1", "d3"), ruletest.Pod("shop/run-0").Requests("cpu", "1").RunningOn("n2"),

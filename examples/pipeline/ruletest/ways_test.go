@@ -179,8 +179,11 @@ func TestTheCostOfKeepingARuleAboutZonesIsTrue(t *testing.T) {
 	const seed = 1
 	r := rand.New(rand.NewPCG(3, seed))
 	price := regexp.MustCompile(`to keep the rule costs at most \$([0-9.e-]+)/h more`)
-	broken, priced, equal, impossible := 0, 0, 0, 0
-	for range 200 {
+	broken, priced, equal, impossible, n := 0, 0, 0, 0, 200
+	if testing.Short() {
+		n = 80
+	}
+	for range n {
 		z := drawZonal(r)
 		rule, keeps := drawRule(r)
 		all := z.least(func([]int) bool { return true })
@@ -218,8 +221,8 @@ func TestTheCostOfKeepingARuleAboutZonesIsTrue(t *testing.T) {
 		}
 	}
 	t.Logf("%d broken, %d can be kept, %d at the least cost, %d cannot be kept", broken, priced, equal, impossible)
-	assert.Greater(t, priced, 50)
-	assert.Greater(t, impossible, 10)
+	assert.Greater(t, priced, n/4)
+	assert.Greater(t, impossible, n/20)
 	assert.GreaterOrEqual(t, 10*equal, 7*priced, "%d of %d are the least cost", equal, priced)
 }
 

@@ -257,7 +257,7 @@ func TestBudgetsByReason(t *testing.T) {
 	}
 	t.Log(seen)
 	for _, reason := range []nodepool.Reason{nodepool.Empty, nodepool.Underutilized, nodepool.Drifted} {
-		assert.Greater(t, seen[reason], 20, reason)
+		assert.Greater(t, seen[reason], drawings(t)/25, reason)
 	}
 }
 
@@ -284,7 +284,7 @@ func TestNodesThatStayAreUsedFirst(t *testing.T) {
 		}
 	}
 	t.Logf("%d of %d plans are dearer than necessary", dearer, seen)
-	require.Greater(t, seen, 50)
+	require.Greater(t, seen, drawings(t)/10)
 	require.LessOrEqual(t, dearer, 2+seen/100)
 }
 
@@ -313,7 +313,7 @@ func TestReservedPlacesStay(t *testing.T) {
 		}
 	}
 	t.Logf("%d plans while pods have places reserved", seen)
-	require.Greater(t, seen, 50)
+	require.Greater(t, seen, drawings(t)/10)
 }
 
 // After a plan that no budget holds back, another one is empty, or begins with a pod that has moved or a node of which the verdict says that its pods
@@ -362,8 +362,8 @@ func TestAnotherPlanFindsNothing(t *testing.T) {
 	}
 	t.Logf("%d plans without pods that move by themselves, %d with; %d say what another would do", quiet, others, told)
 	require.LessOrEqual(t, told, (quiet+others)/500)
-	require.Greater(t, quiet, 100)
-	require.Greater(t, others, 20)
+	require.Greater(t, quiet, drawings(t)/5)
+	require.Greater(t, others, drawings(t)/25)
 }
 
 // applied is the snapshot after the commands.
@@ -381,7 +381,7 @@ func applied(t *testing.T, s scheduling.Snapshot, list []giveback.Command) sched
 func drawings(t *testing.T) int {
 	t.Helper()
 	if testing.Short() {
-		return 500
+		return 120
 	}
 	return 4000
 }

@@ -97,8 +97,11 @@ func checkReserved(t *testing.T, sim *simulate.Simulator, snapshot scheduling.Sn
 
 // Where nodes leave, the pods of a job there have places only if the job is whole with them.
 func TestReservedPlacesOfGroups(t *testing.T) {
-	reserved, without := 0, 0
-	for draw := range uint64(60) {
+	reserved, without, draws := 0, 0, 60
+	if testing.Short() {
+		draws = 20
+	}
+	for draw := range uint64(draws) {
 		r := rand.New(rand.NewPCG(draw, 0x6c656176))
 		c, err := fragment.Generate(fragment.Options{Nodes: 6 + r.IntN(10), Seed: r.Uint64(), Gangs: 1 + r.IntN(5), PodsPerNode: 4 + r.IntN(9)})
 		require.NoError(t, err)
@@ -122,9 +125,9 @@ func TestReservedPlacesOfGroups(t *testing.T) {
 // On random clusters with jobs that run only together, whatever the method and the budgets, no command takes a job below its minimum unless
 // it moves all of it.
 func TestGroupsMoveWholeOrNotAtAll(t *testing.T) {
-	draws := 60
+	draws, sizes := 60, 25
 	if testing.Short() {
-		draws = 8
+		draws, sizes = 8, 8
 	}
 	if parts, err := strconv.Atoi(os.Getenv("JOINERY_LONG")); err == nil {
 		draws = max(draws, 300/parts)
@@ -141,7 +144,7 @@ func TestGroupsMoveWholeOrNotAtAll(t *testing.T) {
 		case 1:
 			pool = strings.Replace(pool, "expireAfter: Never", "expireAfter: 48h", 1)
 		}
-		c, err := fragment.Generate(fragment.Options{Nodes: 8 + r.IntN(25), Seed: r.Uint64(), Constrained: r.IntN(2) == 0, Gangs: 1 + r.IntN(5), Pool: pool, PodsPerNode: 4 + r.IntN(9)})
+		c, err := fragment.Generate(fragment.Options{Nodes: 8 + r.IntN(sizes), Seed: r.Uint64(), Constrained: r.IntN(2) == 0, Gangs: 1 + r.IntN(5), Pool: pool, PodsPerNode: 4 + r.IntN(9)})
 		require.NoError(t, err)
 		expires := draw%8 == 3 && pool != fragment.Pool
 		if !expires { // the nodes are young

@@ -114,7 +114,11 @@ func TestVerdictsSayWhatNeedsMoreThanIsLeft(t *testing.T) {
 		r, c, _ := d.plan(t, d.s)
 		judge(fmt.Sprintf("drawn %d", seed), &c, &giveback.Options{}, &r)
 	}
-	for seed := range uint64(drawings(t) / 15) {
+	fragments, step := uint64(drawings(t)/15), uint64(1)
+	if testing.Short() { // the tightest budget alone, which has most nodes that go only together
+		fragments, step = 33, 3
+	}
+	for seed := uint64(0); seed < fragments; seed += step {
 		pool := strings.Replace(fragment.Pool, `"100%"`, fmt.Sprintf(`"%d"`, 2+seed%3), 1)
 		f, err := fragment.Generate(fragment.Options{Nodes: 6 + int(seed%10), Seed: seed, Pool: pool, Gangs: int(seed % 4)})
 		require.NoError(t, err)

@@ -78,7 +78,7 @@ func TestSpotForSpotOnlyOnRequest(t *testing.T) {
 		t.Logf("drawn: spot to spot %t: %d plans break the rule; %d commands, %d purchases, %d evictions, %s afterwards", options.SpotToSpot, broken, commands, bought, evictions, after)
 		commands, bought, evictions, broken, after = 0, 0, 0, 0, 0
 		pool := strings.Replace(fragment.Pool, "[on-demand]", "[spot, on-demand]", 1)
-		for seed := range uint64(drawings(t) / 80) {
+		for seed := range uint64(max(6, drawings(t)/80)) {
 			text := pool
 			if seed%3 == 0 {
 				text = strings.Replace(text, "consolidateAfter: 0s", "consolidateAfter: 1m", 1)

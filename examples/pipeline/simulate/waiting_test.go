@@ -20,7 +20,7 @@ import (
 func TestInterruptedNodesThatWaitForEachOtherGo(t *testing.T) {
 	clusters, interrupted, stay := 1000, 0, 0
 	if testing.Short() {
-		clusters = 300
+		clusters = 100
 	}
 	for seed := range uint64(clusters) {
 		r, x := rand.New(rand.NewPCG(seed, 53)), newTangled(seed)

@@ -21,6 +21,9 @@ func longer(short, long int) int {
 	if parts, err := strconv.Atoi(os.Getenv("JOINERY_LONG")); err == nil {
 		return max(short, long/parts)
 	}
+	if testing.Short() {
+		return short / 4
+	}
 	return short
 }
 

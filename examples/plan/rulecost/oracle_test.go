@@ -264,7 +264,7 @@ func nameOf(r rulecost.Rule) string { return fmt.Sprint(r.Owner, r.Kind, r.Key) 
 func TestSavingsAreThoseOfPlanningWithoutTheRule(t *testing.T) {
 	clusters := 20
 	if testing.Short() {
-		clusters = 6
+		clusters = 3
 	}
 	if parts, err := strconv.Atoi(os.Getenv("JOINERY_LONG")); err == nil {
 		clusters = max(clusters, 60/parts)

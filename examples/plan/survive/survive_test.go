@@ -70,6 +70,9 @@ func draw(r *rand.Rand) scheduling.Snapshot {
 	}
 	s.Pools = []scheduling.Pool{{NodePool: p, Types: types}}
 	scale := []int{1, 2, 4}[r.IntN(3)] // small clusters have few nodes to divide what is lost over
+	if testing.Short() {
+		scale = 1
+	}
 	for w := range 3 + r.IntN(6) {
 		app := fmt.Sprintf("app%d", w)
 		like := &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}

@@ -89,6 +89,14 @@ func combinedTypes() string {
 	return "[" + strings.Join(types, ",") + "]"
 }
 
+// fewTypes is a file with these types, for runs that need no region.
+func fewTypes(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "types.json")
+	require.NoError(t, os.WriteFile(path, []byte(combinedTypes()), 0o600))
+	return path
+}
+
 // combined runs provision with flags that are written as in a shell. The answer is everything that
 // the run prints and writes, and its exit code.
 type combined struct {
@@ -180,7 +188,7 @@ func TestNoFlagIsIgnored(t *testing.T) {
 		assert.Regexp(t, `leave out|want -o|want --|cannot be combined`, r.stderr)
 		return true
 	}
-	refused := 0
+	refused, pairs := 0, 0
 	for i, a := range names {
 		for _, b := range names[i+1:] {
 			if strings.HasPrefix(a, "output=") && strings.HasPrefix(b, "output=") || planning[a] != "" && planning[b] != "" || written[a] == written[b] {
@@ -192,6 +200,9 @@ func TestNoFlagIsIgnored(t *testing.T) {
 			}
 			isPlanning := planning[a] != "" || planning[b] != ""
 			if testing.Short() && (c == ec2 || isPlanning) || c == ec2 && isPlanning { // another catalogue may leave them nothing to change
+				continue
+			}
+			if pairs++; testing.Short() && pairs%3 > 0 {
 				continue
 			}
 			both := c.run(written[a] + " " + written[b])

@@ -159,7 +159,8 @@ func TestContract(t *testing.T) {
 }
 
 func TestYAMLIsTheSameAnswer(t *testing.T) {
-	asJSON, asYAML := run("", "--sample", "refusals", "-o", "json", "--no-timing"), run("", "--sample", "refusals", "-o", "yaml", "--no-timing")
+	types := fewTypes(t)
+	asJSON, asYAML := run(combinedInput, "-f", "-", "--instance-types", types, "-o", "json", "--no-timing"), run(combinedInput, "-f", "-", "--instance-types", types, "-o", "yaml", "--no-timing")
 	require.Equal(t, 3, asYAML.code)
 	require.True(t, strings.HasPrefix(asYAML.stdout, "bindingOrder:\n"), "block style, keys in order")
 	back, err := yaml.YAMLToJSON([]byte(asYAML.stdout))
@@ -209,6 +210,7 @@ func TestExplainSuggestsNames(t *testing.T) {
 // Pods that are refused alike stand together with all their names, and with what the fix costs for all of them.
 func TestRefusalsOfSeveralWorkloads(t *testing.T) {
 	const pool = "{apiVersion: karpenter.sh/v1, kind: NodePool, metadata: {name: default}, spec: {template: {spec: {nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}, requirements: [{key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}]}}}}\n"
+	types := fewTypes(t)
 	for n, want := range map[int]string{
 		1: "default/w0-0 can't be placed", 2: "default/w0 and default/w1 can't be placed", 6: "default/w0, default/w1, default/w2, default/w3 and 2 more workloads, 6 pods in all, can't be placed",
 	} {
@@ -218,14 +220,14 @@ func TestRefusalsOfSeveralWorkloads(t *testing.T) {
 		}
 		path := filepath.Join(t.TempDir(), "pods.yaml")
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
-		got := run("", "-f", path)
+		got := run("", "-f", path, "--instance-types", types)
 		assert.Contains(t, got.stdout, want)
 		var report struct {
 			Unschedulable []struct {
 				Fix struct{ PricePerHour float64 }
 			}
 		}
-		require.NoError(t, json.Unmarshal([]byte(run("", "-f", path, "-o", "json").stdout), &report))
+		require.NoError(t, json.Unmarshal([]byte(run("", "-f", path, "-o", "json", "--instance-types", types).stdout), &report))
 		for _, u := range report.Unschedulable { // the change was tried once for all of them
 			assert.Contains(t, got.stdout, fmt.Sprintf("for at most %v/h more", binpack.Dollars(u.Fix.PricePerHour)))
 		}

@@ -17,7 +17,11 @@ func TestRulesCost(t *testing.T) {
 		Summary   struct{ PricePerHour float64 }
 		RulesCost rulecost.Report
 	}
-	got := run("", "--rules-cost", "--no-timing", "-o", "json")
+	text, input := "", []string(nil) // the sample
+	if testing.Short() {
+		text, input = strings.Join(strings.Split(combinedInput, "---")[:3], "---"), []string{"-f", "-", "--instance-types", fewTypes(t)}
+	}
+	got := run(text, append(input, "--rules-cost", "--no-timing", "-o", "json")...)
 	require.Zero(t, got.code, got.stderr)
 	require.NoError(t, json.Unmarshal([]byte(got.stdout), &report))
 	assert.InDelta(t, report.Summary.PricePerHour, report.RulesCost.PerHour, 1e-6)
@@ -25,11 +29,11 @@ func TestRulesCost(t *testing.T) {
 	dearest := report.RulesCost.Rules[0]
 	assert.Equal(t, rulecost.Verified, dearest.State)
 	assert.Positive(t, dearest.PerHour)
-	table := run("", "--rules-cost", "--no-timing")
+	table := run(text, append(input, "--rules-cost", "--no-timing")...)
 	require.Zero(t, table.code, table.stderr)
 	assert.Contains(t, strings.Split(table.stdout, "\n")[1], dearest.Rules[0].String())
 	assert.Contains(t, table.stdout, monthly(dearest.PerHour))
-	if testing.Short() { // each run takes seconds
+	if testing.Short() { // each run of the sample takes seconds
 		return
 	}
 	assert.Equal(t, table.stdout, run("", "--rules-cost", "--no-timing").stdout, "the same bytes")

@@ -34,7 +34,11 @@ func TestSurvival(t *testing.T) {
 			}
 		}
 	}
-	got := run("", "--survives", "zone", "--no-timing", "-o", "json")
+	text, input := "", []string(nil) // the sample
+	if testing.Short() {
+		text, input = strings.Join(strings.Split(combinedInput, "---")[:3], "---"), []string{"-f", "-", "--instance-types", fewTypes(t)}
+	}
+	got := run(text, append(input, "--survives", "zone", "--no-timing", "-o", "json")...)
 	require.Zero(t, got.code, got.stderr)
 	require.NoError(t, json.Unmarshal([]byte(got.stdout), &report))
 	s := report.Survival
@@ -46,14 +50,14 @@ func TestSurvival(t *testing.T) {
 		nodes += o.Spec.Replicas
 	}
 	assert.Equal(t, len(s.Headroom.Nodes), nodes)
-	table := run("", "--survives", "zone", "--no-timing")
+	table := run(text, append(input, "--survives", "zone", "--no-timing")...)
 	require.Zero(t, table.code, table.stderr)
 	assert.Contains(t, table.stdout, "zone "+s.Failures[0].Name)
 	assert.Contains(t, table.stdout, monthly(s.Headroom.PricePerHour)+" a month")
 	bad := run("", "--survives", "zoen")
 	assert.NotZero(t, bad.code)
 	assert.Contains(t, bad.stderr, `did you mean "zone"`)
-	if testing.Short() { // each answer takes seconds
+	if testing.Short() { // each answer of the sample takes seconds
 		return
 	}
 	assert.Equal(t, table.stdout, run("", "--survives", "zone", "--no-timing").stdout, "the same bytes")
@@ -80,13 +84,14 @@ func TestQuestionsAboutThePlanTellRefusals(t *testing.T) {
 ---
 {apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: %d, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: x, resources: {requests: {cpu: 3}}}]}}}}
 `
+	types := fewTypes(t)
 	for _, flags := range [][]string{{"--survives", "node"}, {"--rules-cost"}} {
-		got := run(fmt.Sprintf(pool, 3), append(flags, "-f", "-")...)
+		got := run(fmt.Sprintf(pool, 3), append(flags, "-f", "-", "--instance-types", types)...)
 		assert.Equal(t, inputs.ExitNotAll, got.code, got.stderr)
 		assert.Contains(t, got.stdout, `default/web-2 can't be placed: pool "main": the limit of 8 cpu leaves 0`)
-		assert.NotContains(t, run(fmt.Sprintf(pool, 2), append(flags, "-f", "-")...).stdout, "can't be placed")
+		assert.NotContains(t, run(fmt.Sprintf(pool, 2), append(flags, "-f", "-", "--instance-types", types)...).stdout, "can't be placed")
 	}
-	assert.Contains(t, run(fmt.Sprintf(pool, 2), "--survives", "node", "-f", "-").stdout, "pods still wait after the loss of node main-0, and after 1 more of these losses.")
+	assert.Contains(t, run(fmt.Sprintf(pool, 2), "--survives", "node", "-f", "-", "--instance-types", types).stdout, "pods still wait after the loss of node main-0, and after 1 more of these losses.")
 }
 
 // A wrong value is told with the flag or file that has it, and without the packages that read it.

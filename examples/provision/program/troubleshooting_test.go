@@ -48,7 +48,7 @@ func TestTroubleshooting(t *testing.T) {
 				} `json:"reasons"`
 			} `json:"unschedulable"`
 		}
-		require.NoError(t, json.Unmarshal([]byte(run(manifest, "-f", "-", "--no-timing", "-o", "json").stdout), &report))
+		require.NoError(t, json.Unmarshal([]byte(run(manifest, "-f", "-", "--no-timing", "--fixes", "none", "-o", "json").stdout), &report))
 		for _, u := range report.Unschedulable {
 			for _, r := range u.Reasons {
 				stages[r.Stage] = true
