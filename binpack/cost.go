@@ -144,9 +144,9 @@ func (p *planner) tier(k int) {
 // round plans bins with what the budgets leave, and reports whether a budget ran out. If whole,
 // nothing has been placed yet.
 func (p *planner) round(k int, whole bool) (short bool) {
-	ceiling := Price(math.MaxInt64)
-	if len(p.in.tiers) == 1 && whole {
-		ceiling = sum(p.ceiling, 1)
+	ceiling, known := Price(math.MaxInt64), 0.0
+	if len(p.in.tiers) == 1 && whole && p.ceiling < ceiling {
+		ceiling, known = sum(p.ceiling, 1), float64(p.ceiling)
 	}
 	counts, w := p.f.plannable(k), relax.NewWatch(p.stop, 0)
 	relaxed := func() (*relaxation, bool) { return p.in.relaxed(counts, k, whole, ceiling, p.f.left, false, w) }
@@ -155,7 +155,7 @@ func (p *planner) round(k int, whole bool) (short bool) {
 		for _, item := range p.in.order {
 			p.f.firstFit(item)
 		}
-		counts, whole, ceiling = p.f.want, false, math.MaxInt64
+		counts, whole, ceiling, known = p.f.want, false, math.MaxInt64, 0
 		r, ok = relaxed()
 	}
 	if fitting := r.fitting(counts); ok && !slices.Equal(fitting, counts) { // an item that fits nowhere must not count as demand
@@ -165,10 +165,7 @@ func (p *planner) round(k int, whole bool) (short bool) {
 	if !ok || len(r.model.BinTypes) == 0 || len(r.model.Classes) == 0 {
 		return false
 	}
-	task := relax.Task{Enough: enoughGap, PlanOnly: p.planOnly}
-	if ceiling < math.MaxInt64 {
-		task.Known = float64(p.ceiling)
-	}
+	task := relax.Task{Enough: enoughGap, PlanOnly: p.planOnly, Known: known}
 	part := p.budget.Split(p.budget.Left / (len(p.in.tiers) - k)) // each tier gets an equal part of what the earlier ones left
 	if p.report != nil && whole {
 		task.Report = func(bound, price float64) {

@@ -99,6 +99,9 @@ type Answer struct {
 	Placements []Placement
 	// NewNodes are the nodes to buy.
 	NewNodes []NewNode
+	// Filled are nodes that earlier answers bought and that get pods now, with the alternatives
+	// that hold all their pods. A plan reads their names and alternatives.
+	Filled []NewNode
 	// Freed is for questions with Freed set. It lists what the new nodes use and could not have
 	// used while the removed nodes were there. It is sorted. Each text says why nothing could be
 	// bought before, such as "reservation cr-1 is full". If the answers for two nodes have a text
@@ -109,10 +112,14 @@ type Answer struct {
 	// Forgone is the price of the preferences that the pods lose by moving. A change must save this
 	// amount in addition. 0 means that preferences have no price.
 	Forgone deprovision.Price
-	// Unplaced are the pods without a place. If there are any, the only other meaningful field is
-	// Why: it says what keeps the first of them from every node, if the question has Explain set.
+	// Unplaced are the pods without a place. If there are any, the only other meaningful fields are
+	// Inflexible, and Why: it says what keeps the first of them from every node, if the question has
+	// Explain set.
 	Unplaced []*corev1.Pod
 	Why      string
+	// Inflexible, if pods are unplaced, says that new nodes would hold them, but not meet the
+	// minValues of their pool.
+	Inflexible string
 	// After returns the cluster after the answer has been carried out. Rebased returns the same
 	// cluster as if it had just been read. The next round of a plan starts from Rebased, as a new
 	// plan of the resulting cluster would. So that new plan usually finds nothing more to do;

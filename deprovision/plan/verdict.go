@@ -152,10 +152,13 @@ func (p *planner) explain(m *member) Verdict {
 	w := p.weigh(set, a.cost()+a.Forgone)
 	pays, pods := a.OK() && p.saves(w), p.evictions(set...)
 	inflexible := ""
-	if pays && slices.ContainsFunc(set, p.spot) {
+	flexible := func(n NewNode) bool { return p.pools[n.Pool] != nil && len(p.pools[n.Pool].MinValues) > 0 }
+	if pays && (slices.ContainsFunc(set, p.spot) || slices.ContainsFunc(a.NewNodes, flexible)) {
 		q.MaxCost = costOf(set) - max(0, p.o.MinSavings-1) // dearer types are no choice
-		a = p.ask(q)
-		inflexible = p.inflexible(set, &a)
+		b := p.ask(q)
+		if inflexible = b.Inflexible; b.OK() {
+			a, inflexible = b, p.inflexible(set, &b)
+		}
 	}
 	switch {
 	case inflexible != "":
@@ -171,7 +174,7 @@ func (p *planner) explain(m *member) Verdict {
 		v.Outcome, v.BestPricePerHour = Outranked, a.price()
 		v.Detail = fmt.Sprintf("%sit would save $%.4f an hour, less than the required minimum of $%.4f", with, w.saving.Dollars(), p.o.MinSavings.Dollars())
 	case !a.OK():
-		v.Outcome, v.Detail = WouldNotFit, with+a.Why+p.unbought(q)
+		v.Outcome, v.Detail = WouldNotFit, with+cmp.Or(a.Inflexible, a.Why)+p.unbought(q)
 	case len(a.NewNodes) == 0:
 		v.Detail = with + "its pods would fit on other nodes, but giving it back saves nothing"
 	case len(set) > 1:

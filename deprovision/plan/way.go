@@ -21,7 +21,7 @@ import (
 // The state becomes that after the commands, except that no pod has moved yet. whole says whether
 // they reach the whole state, and held whether budgets keep nodes back.
 func (p *planner) way() (whole, held bool) {
-	list, to, before := p.fromStart(), p.destination(), len(p.out.Commands)
+	list, to := p.fromStart(), p.destination()
 	p.state, p.stuck = p.start.clone(), nil
 	p.units = p.unitPrices()
 	var fresh func() Simulator
@@ -95,36 +95,11 @@ func (p *planner) way() (whole, held bool) {
 		}
 	}
 	p.keepFor(list, &to)
-	p.restrict(before, &to)
 	p.out.After = p.sim
 	if fresh != nil {
 		p.sim = fresh()
 	}
 	return whole, held
-}
-
-// restrict removes alternatives of new nodes that would not hold the pods of later commands. An answer
-// knows only those of its own command. before is how many commands earlier rounds made.
-func (p *planner) restrict(before int, to *destination) {
-	later := map[string][]*corev1.Pod{} // by node: the pods that commands of this round after i place there
-	for i := len(p.out.Commands) - 1; i >= 0; i-- {
-		c := &p.out.Commands[i]
-		for k := range c.NewNodes {
-			n := &c.NewNodes[k]
-			if len(later[n.Name]) == 0 {
-				continue
-			}
-			all := to.bought[n.Name] // with all pods of this round; empty if an earlier round buys the node
-			if n.Alternatives = both(n.Alternatives, all.Alternatives); slices.ContainsFunc(later[n.Name], func(pod *corev1.Pod) bool { return !slices.Contains(all.Pods, pod) }) {
-				n.Alternatives = nil
-			}
-		}
-		for _, pl := range c.Placements {
-			if i >= before {
-				later[pl.Node] = append(later[pl.Node], pl.Pod)
-			}
-		}
-	}
 }
 
 // lasting returns the new nodes with the alternatives that also hold what later commands place there.
@@ -182,6 +157,14 @@ func (p *planner) movedAlready() map[*corev1.Pod]bool {
 // carryOut makes a command of the answer and charges the budgets with its first wave.
 func (p *planner) carryOut(v move, waves [][]*member, a *Answer) {
 	v.nodes = slices.Concat(waves...)
+	for i := range p.out.Commands { // a launch may choose any alternative
+		list := p.out.Commands[i].NewNodes
+		for k := range list {
+			if at := slices.IndexFunc(a.Filled, func(n NewNode) bool { return n.Name == list[k].Name }); at >= 0 {
+				list[k].Alternatives = both(list[k].Alternatives, a.Filled[at].Alternatives)
+			}
+		}
+	}
 	p.command(v, waves, a)
 	for _, m := range waves[0] {
 		p.ledger, _ = p.ledger.charged(v.method, m)

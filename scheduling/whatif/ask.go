@@ -120,6 +120,12 @@ type Answer struct {
 	// answer is OK.
 	Unplaced []*corev1.Pod
 	Why      string
+	// Filled are the nodes that earlier answers bought and that get pods now: what Bought says of
+	// them, with the alternatives that hold all their pods.
+	Filled []Bought
+	// Inflexible says which minValues of a pool new nodes for the unplaced pods would not meet. It
+	// is empty if none were found that hold the pods, and if the answer is OK.
+	Inflexible string
 
 	from *Cluster
 	ops  []op
@@ -227,7 +233,7 @@ func (c *Cluster) Ask(ctx context.Context, q Question) Answer {
 	if why != "" {
 		return Answer{from: c, Unplaced: q.Pods, Why: why}
 	}
-	b, there := buying{e: e, from: c, q: &q, moving: moving}, len(e.nodes)
+	b := buying{e: e, from: c, q: &q, moving: moving, there: int32(len(e.nodes))}
 	var left []int32
 	removed, waits := gone, ""
 	if q.Freed {
@@ -250,6 +256,9 @@ func (c *Cluster) Ask(ctx context.Context, q Question) Answer {
 	if q.Thorough && q.Place == nil && q.Buyer != nil && len(left) == 0 && len(b.bought) > 0 {
 		b.divide(mark)
 	}
+	if len(left) == 0 && !b.flexible() {
+		left = moving
+	}
 	if len(left) == 0 && len(moving) > 0 && !q.LeaveDomains {
 		if p := e.evicts(); p >= 0 {
 			left, waits = moving, fmt.Sprintf("pod %s waits for its place on node %s, and would not be accepted there", podclass.Name(e.pods[p].object), e.nodes[e.pods[p].node].name)
@@ -269,8 +278,9 @@ func (c *Cluster) Ask(ctx context.Context, q Question) Answer {
 		case b.wrong != "":
 			a.Why = b.wrong
 		case q.Explain:
-			a.Why = e.why(left[0], e.nodes[:there])
+			a.Why = e.why(left[0], e.nodes[:b.there])
 		}
+		a.Inflexible = b.few
 		for _, p := range left {
 			a.Unplaced = append(a.Unplaced, e.pods[p].object)
 		}

@@ -17,7 +17,9 @@ type buying struct {
 	from   *Cluster
 	q      *Question
 	wrong  string // why the buyer's answer is invalid
+	few    string // which minValues new nodes did not meet
 	moving []int32
+	there  int32   // the number of nodes before anything was bought
 	bought []int32 // nodes
 }
 
@@ -137,7 +139,7 @@ func (b *buying) one(left []int32) (Price, bool) {
 	classes, total := e.needs(left)
 	mark := len(e.journal)
 	refused := map[string]bool{}
-	var poor []*offer // they hold the pods, but have too few alternatives
+	var poor []*offer // their nodes hold the pods, but have too few alternatives
 	for i := range e.offers {
 		o := &e.offers[i]
 		if e.ctx.Err() != nil {
@@ -150,15 +152,15 @@ func (b *buying) one(left []int32) (Price, bool) {
 			continue
 		}
 		alike := e.alike(o)
-		if refused[alike] || slices.ContainsFunc(poor, func(p *offer) bool { return p.pool == o.pool && bind.Fits(p.free, o.free) }) {
+		if refused[alike] || slices.ContainsFunc(poor, func(p *offer) bool { return e.noFreer(p, o) }) {
 			continue
 		}
 		switch {
 		case !b.open(o, classes, "") || len(e.placePods(left, len(e.nodes)-1, len(e.nodes))) > 0:
 			refused[alike] = true
-		case b.valued(o):
+		case b.valued(b.bought[0], o.price):
 			return o.price, true
-		default: // what is at least as large has no more alternatives
+		default:
 			poor = append(poor, o)
 		}
 		b.undo(mark)
@@ -249,10 +251,8 @@ func (b *buying) several(left []int32, limit Price, domain string, anywhere func
 	if limit > 0 && price >= limit {
 		return left, 0
 	}
-	for _, n := range b.bought {
-		if !b.valued(e.nodes[n].bought) {
-			return left, 0
-		}
+	if !b.flexible() {
+		return left, 0
 	}
 	return nil, price
 }
@@ -284,7 +284,8 @@ func (b *buying) open(o *offer, classes []int32, name string) bool {
 		name = e.freshName(o.pool)
 		number = e.names[o.pool]
 	}
-	n := &node{name: name, number: number, alive: true, target: true, pool: o.pool, usage: e.problem.Shapes[o.shape].Usage, charges: e.problem.Shapes[o.shape].Offerings[o.index].Usage, bought: o}
+	n := &node{name: name, number: number, alive: true, target: true, pool: o.pool, bought: o}
+	n.usage, n.charges = e.counts(o)
 	n.Free = o.free
 	var labels map[string]string
 	n.labels, labels = e.labelsOf(o.pool, set, n.name)
@@ -330,29 +331,6 @@ func (e *engine) freshName(pool int32) string {
 			return name
 		}
 	}
-}
-
-// valued reports whether a node meets its pool's minValues: its alternatives have enough different
-// values.
-func (b *buying) valued(o *offer) bool {
-	pool := &b.e.problem.Pools[o.pool]
-	for _, key := range slices.Sorted(maps.Keys(pool.MinValues)) {
-		seen := map[string]bool{}
-		for i := range b.e.offers {
-			x := &b.e.offers[i]
-			if x.pool != o.pool || !bind.Fits(o.free, x.free) || !b.allowedOffer(x, b.q.MaxPrice) {
-				continue
-			}
-			values, _ := x.all().Get(key).Values()
-			for _, v := range values {
-				seen[v] = true
-			}
-		}
-		if len(seen) < pool.MinValues[key] {
-			return false
-		}
-	}
-	return true
 }
 
 // spread reports whether some of the pods have spreads, so that it matters which domains exist.
@@ -409,20 +387,20 @@ func (b *buying) drop() bool {
 func (b *buying) report(a *Answer) {
 	e := b.e
 	at := map[int32]int{}
+	for i, n := range b.bought {
+		at[n], a.Price = i, a.Price+e.nodes[n].bought.price
+	}
 	for _, n := range b.bought {
-		x := &e.nodes[n]
-		at[n] = len(a.Bought)
-		a.Bought = append(a.Bought, Bought{
-			Name: x.name, Shape: x.bought.shape, Offering: x.bought.index, Type: x.bought.typ, Zone: x.bought.zone,
-			CapacityType: x.bought.capacity, Price: x.bought.price, Labels: maps.Clone(x.labels),
-		})
-		for _, d := range e.daemonsOf(x.bought.shape) {
-			a.Bought[at[n]].Daemons = append(a.Bought[at[n]].Daemons, d.pod)
-		}
-		a.Price += x.bought.price
+		a.Bought = append(a.Bought, b.describe(n, a.Price))
+	}
+	for _, n := range b.filled() {
+		a.Filled = append(a.Filled, b.describe(n, 0))
 	}
 	a.Placements = make([]Placement, 0, len(b.moving))
 	for _, o := range e.journal {
+		if o.kind == opAdd {
+			o.added.most, o.added.spare = b.most(o.added, a.Price), e.spare(o.added)
+		}
 		if o.kind != opPlace {
 			continue
 		}
@@ -432,33 +410,68 @@ func (b *buying) report(a *Answer) {
 			a.Bought[i].Pods = append(a.Bought[i].Pods, p)
 		}
 	}
-	for i, n := range b.bought {
-		b.alternatives(&a.Bought[i], &e.nodes[n], a.Price)
+}
+
+// describe returns a new node without its pods; see most for total.
+func (b *buying) describe(n int32, total Price) Bought {
+	x := &b.e.nodes[n]
+	o := x.bought
+	out := Bought{Name: x.name, Shape: o.shape, Offering: o.index, Type: o.typ, Zone: o.zone, CapacityType: o.capacity, Price: o.price, Labels: maps.Clone(x.labels)}
+	for _, d := range b.e.daemonsOf(o.shape) {
+		out.Daemons = append(out.Daemons, d.pod)
 	}
+	for _, o := range b.alternatives(x, total) {
+		out.Alternatives = append(out.Alternatives, Alternative{o.shape, o.index, o.typ, o.price})
+	}
+	return out
+}
+
+// filled returns the nodes that earlier answers bought and that have got pods, sorted.
+func (b *buying) filled() (out []int32) {
+	seen := map[int32]bool{}
+	for _, o := range b.e.journal {
+		if o.kind == opPlace && o.node < b.there && b.e.nodes[o.node].bought != nil && !seen[o.node] {
+			seen[o.node], out = true, append(out, o.node)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// most returns the exclusive bound of the price of a new node in the place of n; 0 means none. total is
+// the price of all nodes that this question buys, or 0 if an earlier one has bought n.
+func (b *buying) most(n *node, total Price) Price {
+	switch {
+	case total == 0:
+		return n.most
+	case b.q.MaxPrice == 0:
+		return 0
+	}
+	return b.q.MaxPrice - (total - n.bought.price)
 }
 
 // mostAlternatives is how many types one request to a cloud takes.
 const mostAlternatives = 60
 
-func (b *buying) alternatives(out *Bought, n *node, total Price) {
+// alternatives returns other offers that would hold the same pods in the same zone and capacity type,
+// cheapest first; see most for total. What an alternative counts more against limits is at most an equal
+// part of what they leave.
+func (b *buying) alternatives(n *node, total Price) (out []*offer) {
 	e := b.e
 	classes, used := e.needs(n.pods)
-	limit := Price(0)
-	if b.q.MaxPrice > 0 {
-		limit = b.q.MaxPrice - (total - n.bought.price)
-	}
+	limit, spare := b.most(n, total), e.spare(n)
 	for i := range e.offers {
 		o := &e.offers[i]
 		if o == n.bought || o.pool != n.pool || o.zone != n.bought.zone || o.capacity != n.bought.capacity || o.count > 0 ||
-			!bind.Fits(used, o.free) || limit > 0 && o.price >= limit {
+			!bind.Fits(used, o.free) || limit > 0 && o.price >= limit || !e.spares(n, o, spare) {
 			continue
 		}
 		if slices.ContainsFunc(classes, func(c int32) bool { return !e.buys(&e.classes[c], o) }) {
 			continue
 		}
-		out.Alternatives = append(out.Alternatives, Alternative{o.shape, o.index, o.typ, o.price})
-		if len(out.Alternatives) == mostAlternatives {
-			return
+		if out = append(out, o); len(out) == mostAlternatives {
+			break
 		}
 	}
+	return out
 }

@@ -101,6 +101,10 @@ type node struct {
 	usage   []int64
 	charges []int64 // of Problem.Budgets; nil for nothing
 	bought  *offer
+	// most is what alternatives of the bought node must cost less than, 0 for any price, and spare what
+	// they may count more against limits, nil for what is left.
+	most    Price
+	spare   []int64
 	daemons []*bind.Class // daemons that are counted: of a bought node, or still to start
 	number  int           // in its name, if it was bought
 	labels  map[string]string

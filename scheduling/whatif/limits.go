@@ -2,6 +2,7 @@ package whatif
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -61,6 +62,89 @@ func (b *buying) allowedOffer(o *offer, limit Price) bool {
 		}
 	}
 	return o.count == 0 || b.e.sold(o) < o.stock()+b.e.freed(o)
+}
+
+// spare returns what a node in the place of the new node may count more against the limits of its pool
+// and then the quotas: an equal part for each new node of what they leave, now and when it was bought.
+func (e *engine) spare(n *node) []int64 {
+	sharing := int64(0)
+	for i := range e.nodes {
+		if e.nodes[i].alive && e.nodes[i].bought != nil {
+			sharing++
+		}
+	}
+	out := slices.Concat(e.left[n.pool][:len(n.usage)], e.budgets)
+	for i := range out {
+		if out[i] = max(0, out[i]) / max(1, sharing); n.spare != nil {
+			out[i] = min(out[i], n.spare[i])
+		}
+	}
+	return out
+}
+
+// spares reports whether a node of the offer in the place of the new node counts at most spare more.
+func (e *engine) spares(n *node, o *offer, spare []int64) bool {
+	usage, charges := e.counts(o)
+	own := slices.Concat(n.usage, n.charges)
+	for i, u := range slices.Concat(usage, charges) {
+		if i < len(own) {
+			u -= own[i]
+		}
+		if u > 0 && u > spare[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// flexible reports whether all new nodes, and those of earlier answers that get pods, meet the minValues
+// of their pools.
+func (b *buying) flexible() bool {
+	total := Price(0)
+	for _, n := range b.bought {
+		total += b.e.nodes[n].bought.price
+	}
+	return !slices.ContainsFunc(b.bought, func(n int32) bool { return !b.valued(n, total) }) &&
+		!slices.ContainsFunc(b.filled(), func(n int32) bool { return !b.valued(n, 0) })
+}
+
+// valued reports whether a new node meets its pool's minValues: it and its alternatives have enough
+// different values. total is the price of all new nodes.
+func (b *buying) valued(n int32, total Price) bool {
+	x := &b.e.nodes[n]
+	pool := &b.e.problem.Pools[x.pool]
+	if len(pool.MinValues) == 0 {
+		return true
+	}
+	list := append(b.alternatives(x, total), x.bought)
+	for _, key := range slices.Sorted(maps.Keys(pool.MinValues)) {
+		seen := map[string]bool{}
+		for _, o := range list {
+			values, _ := o.all().Get(key).Values()
+			for _, v := range values {
+				seen[v] = true
+			}
+		}
+		if want := pool.MinValues[key]; len(seen) < want {
+			b.few = fmt.Sprintf("pool %s requires %d values of %s, but the types that would do have %d", pool.Name, want, key, len(seen))
+			return false
+		}
+	}
+	return true
+}
+
+// counts returns what a node of the offer counts against the limits of its pool and the quotas.
+func (e *engine) counts(o *offer) (usage, charges []int64) {
+	shape := &e.problem.Shapes[o.shape]
+	return shape.Usage, shape.Offerings[o.index].Usage
+}
+
+// noFreer reports whether a node of the offer has no more alternatives than one of the other offer for
+// the same pods: it is in the same zone and leaves them no more of the limits.
+func (e *engine) noFreer(other, o *offer) bool {
+	less, lessCharged := e.counts(other)
+	usage, charges := e.counts(o)
+	return other.pool == o.pool && other.zone == o.zone && other.capacity == o.capacity && bind.Fits(usage, less) && bind.Fits(charges, lessCharged)
 }
 
 // stock returns how many nodes of a counted offer are left to buy at first.

@@ -130,7 +130,7 @@ func (b *buying) place(moving []int32) []int32 {
 		o := e.offerOf(x.Shape, x.Offering)
 		list := slices.Clone(classes[x.Name])
 		slices.Sort(list)
-		if o == nil || e.taken[x.Name] || !b.allowedOffer(o, b.q.MaxPrice) || !b.open(o, slices.Compact(list), x.Name) || !b.valued(o) {
+		if o == nil || e.taken[x.Name] || !b.allowedOffer(o, b.q.MaxPrice) || !b.open(o, slices.Compact(list), x.Name) {
 			return moving
 		}
 	}

@@ -17,9 +17,10 @@ import (
 )
 
 // Claim returns the claim for a node that a command buys. Its candidates are the planned offering
-// and the alternatives in the same zone and capacity type, cheapest first. An alternative that
-// counts more against the limits of the pool or a CapacityQuota is left out. The claim has every
-// label that the plan needs and the cloud does not set.
+// and the alternatives in the same zone and capacity type, cheapest first. If the pool has no
+// minValues, an alternative that counts more against its limits or a CapacityQuota is left out, so
+// that later plans find the limits as planned. The claim has every label that the plan needs and the
+// cloud does not set.
 //
 // The token must be new. Store the claim before Create is called with it. The error says that the
 // snapshot has no such pool or no such offering.
@@ -52,7 +53,7 @@ func Claim(s scheduling.Snapshot, n *giveback.NewNode, token string) (cloudprovi
 			continue
 		}
 		counted := charges(&s, pool, t, offering)
-		if planned != nil && (exceeds(pool.Limits, t.Capacity, planned) || more(counted, charged)) {
+		if planned != nil && len(pool.MinValues) == 0 && (exceeds(pool.Limits, t.Capacity, planned) || more(counted, charged)) {
 			continue
 		}
 		if planned == nil {

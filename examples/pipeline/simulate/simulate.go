@@ -152,7 +152,7 @@ func withPods(nodes []giveback.NewNode, placements []giveback.Placement) []giveb
 
 // answer converts an answer of package whatif.
 func (s *Simulator) answer(a whatif.Answer) giveback.Answer {
-	out := giveback.Answer{Unplaced: a.Unplaced, Why: a.Why}
+	out := giveback.Answer{Unplaced: a.Unplaced, Why: a.Why, Inflexible: a.Inflexible}
 	if len(a.Unplaced) > 0 { // an invalid question without pods changes nothing, such as one about a leaving node
 		return out
 	}
@@ -161,7 +161,14 @@ func (s *Simulator) answer(a whatif.Answer) giveback.Answer {
 		out.Placements = append(out.Placements, giveback.Placement{Pod: p.Pod, Node: p.Node})
 	}
 	out.Forgone = deprovision.Price(a.Forgone)
-	for _, b := range a.Bought {
+	out.NewNodes, out.Filled = s.newNodes(a.Bought), s.newNodes(a.Filled)
+	out.After = func() giveback.Simulator { return s.version(a.After()) }
+	out.Rebased = func() giveback.Simulator { return s.version(a.After().Rebase()) }
+	return out
+}
+
+func (s *Simulator) newNodes(bought []whatif.Bought) (out []giveback.NewNode) {
+	for _, b := range bought {
 		n := giveback.NewNode{
 			Name: b.Name, Pool: s.at.Problem().Pools[s.at.Problem().Shapes[b.Shape].Pool].Name, InstanceType: b.Type, Zone: b.Zone,
 			CapacityType: b.CapacityType, PricePerHour: priceOf(s.at.Problem(), b.Shape, b.Offering), CostPerHour: deprovision.Price(b.Price), Labels: b.Labels, Pods: b.Pods, Daemons: b.Daemons,
@@ -169,10 +176,8 @@ func (s *Simulator) answer(a whatif.Answer) giveback.Answer {
 		for _, alt := range b.Alternatives {
 			n.Alternatives = append(n.Alternatives, giveback.Alternative{InstanceType: alt.Type, PricePerHour: priceOf(s.at.Problem(), alt.Shape, alt.Offering)})
 		}
-		out.NewNodes = append(out.NewNodes, n)
+		out = append(out, n)
 	}
-	out.After = func() giveback.Simulator { return s.version(a.After()) }
-	out.Rebased = func() giveback.Simulator { return s.version(a.After().Rebase()) }
 	return out
 }
 
