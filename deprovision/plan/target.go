@@ -179,7 +179,7 @@ func (p *planner) choices(list []*member) [][]*member {
 // reports whether there is a set that pays.
 func (p *planner) sets() bool {
 	list := p.candidates()
-	if len(list) < 2 {
+	if len(list) == 0 {
 		return false
 	}
 	if !p.o.SpotToSpot && slices.ContainsFunc(list, p.spot) {
