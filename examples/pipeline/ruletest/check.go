@@ -34,7 +34,7 @@ type Result struct {
 	// Known says what was found for RulesCost and Regret of the rule: an interval, a proof, or
 	// percentages.
 	Known string
-	// Notes say what a rule that holds may have missed: which of its pods have no place, and why, and
+	// Notes say what a rule that holds may have missed: its pods without a place, with the reason, and
 	// labels that it only forbids and that nothing has, which may be typos.
 	Notes []string
 	// Invalid is why the rule makes no sense. Such a rule was not checked.
@@ -84,13 +84,6 @@ func (r Result) String() string {
 		b.WriteString("  " + r.Fix.Text + " (verified)\n")
 	}
 	return strings.TrimSuffix(b.String(), "\n")
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // grouped lists each reason once, with the first of its pods, and at most eight reasons.
