@@ -180,8 +180,8 @@ func (l Ledger) of(pool string) line {
 	return line{}
 }
 
-// Why says which budget decides for the pool and reason, and what uses it up, if it allows any node.
-// It is empty if none does.
+// Why says which budget decides for the pool and reason, and what uses it up if it allows any node.
+// It is empty if none decides.
 func (l Ledger) Why(pool string, r nodepool.Reason) string {
 	line := l.of(pool)
 	x, used := line.limits[r], ""

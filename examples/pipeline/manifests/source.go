@@ -112,8 +112,8 @@ func directory(name string) ([]string, error) {
 	return names, err
 }
 
-// Below lists the manifests in and below a directory of a file system, sorted: the files that end in
-// .yaml, .yml or .json. Directories whose names begin with a dot, such as .git, are left out. Links
+// Below lists the manifests in and below a directory of a file system, sorted: the files that end
+// in .yaml, .yml or .json. Directories whose names begin with a dot, such as .git, are left out. Links
 // are not followed, as in kubectl.
 func Below(fsys fs.FS, root string) ([]string, error) {
 	var names []string
