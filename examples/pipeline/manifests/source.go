@@ -113,8 +113,8 @@ func directory(name string) ([]string, error) {
 }
 
 // Below lists the manifests in and below a directory of a file system, sorted: the files that end
-// in .yaml, .yml or .json. Directories whose names begin with a dot, such as .git, are left out. Links
-// are not followed, as in kubectl.
+// in .yaml, .yml or .json. Directories whose names begin with a dot, such as .git, are left out.
+// Links are not followed, as in kubectl.
 func Below(fsys fs.FS, root string) ([]string, error) {
 	var names []string
 	err := fs.WalkDir(fsys, root, func(at string, e fs.DirEntry, err error) error {

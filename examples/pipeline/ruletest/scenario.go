@@ -82,10 +82,10 @@ func (s Scenario) Manifests(text string) Scenario {
 	return s
 }
 
-// Files adds the objects of YAML or JSON files. Of a directory it reads what [Scenario.FS] reads. The
-// same files give the same plan as in provision and gate with their default flags: what files may
-// leave out, such as a StorageClass, is assumed, and [Plan.Notes] says so. CapacityBuffers, which
-// provision plans after all pods, are left out.
+// Files adds the objects of YAML or JSON files. Of a directory it reads what [Scenario.FS] reads.
+// The same files give the same plan as in provision and gate with their default flags: what files
+// may leave out, such as a StorageClass, is assumed, and [Plan.Notes] says so. CapacityBuffers,
+// which provision plans after all pods, are left out.
 func (s Scenario) Files(names ...string) Scenario {
 	s.files, s.errs = slices.Clone(s.files), slices.Clone(s.errs)
 	for _, name := range names {

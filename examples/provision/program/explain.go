@@ -127,7 +127,8 @@ func workloadNames(pod *corev1.Pod) []string {
 	return append(byWorkload([]string{podName(pod)}), owner)
 }
 
-// isOwner reports whether a name with a kind, as --headroom takes it, is that of the pod's workload.
+// isOwner reports whether a name with a kind, as --headroom takes it, is that of the pod's
+// workload.
 func isOwner(pod *corev1.Pod, asked string) bool {
 	parts := strings.Split(asked, "/")
 	if len(parts) == 2 {
