@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/joinery-sdk/joinery/deprovision/eligibility"
@@ -62,10 +63,17 @@ type Ledger struct {
 }
 
 type line struct {
-	name  string // of the pool or zone
-	left  map[nodepool.Reason]int
-	taken int
-	texts map[nodepool.Reason]string
+	name   string // of the pool or zone
+	limits map[nodepool.Reason]limit
+	taken  int
+}
+
+// limit is the budget that decides for a reason. text says what it allows, and used what uses it up
+// already. any says that nodes of other reasons use it up, too. none says that it allows no node.
+type limit struct {
+	left            int
+	text, used, any string
+	none            bool
 }
 
 // Reasons returns the reasons that budgets distinguish.
@@ -103,9 +111,9 @@ func Zones(budgets []nodepool.Budget, nodes []eligibility.Node, now time.Time) L
 }
 
 func lineOf(kind, name string, budgets []nodepool.Budget, u Usage, now time.Time) line {
-	l := line{name: name, left: map[nodepool.Reason]int{}, texts: map[nodepool.Reason]string{}}
+	l := line{name: name, limits: map[nodepool.Reason]limit{}}
 	for _, r := range Reasons() {
-		least, text := Unlimited, ""
+		x := limit{left: Unlimited}
 		for i, b := range budgets {
 			if !b.Counts(r) {
 				continue
@@ -115,23 +123,40 @@ func lineOf(kind, name string, budgets []nodepool.Budget, u Usage, now time.Time
 			if err != nil {
 				active, allowed = true, 0
 			}
-			if active && allowed < least {
-				least, text = allowed, fmt.Sprintf("budgets[%d] of %s %s allows %s of %d nodes at once", i, kind, name, allowance(b, allowed), u.Nodes)
+			if active && allowed < x.left {
+				x = limit{left: allowed, text: fmt.Sprintf("budgets[%d] of %s %s allows %s of %d nodes at once", i, kind, name, allowance(b, allowed), u.Nodes), none: allowed == 0}
+				if len(b.Reasons) > 0 && len(b.Reasons) < len(Reasons()) {
+					x.text += " for the " + reasonsText(b.Reasons)
+					x.any = "; nodes that go for other reasons count, too"
+				}
 			}
 		}
-		if least != Unlimited {
+		if x.left != Unlimited {
 			taken, why := u.Leaving, "being removed"
 			if r != nodepool.Unhealthy && u.NotReady > 0 {
 				taken, why = u.Leaving+u.NotReady, "being removed or not ready"
 			}
-			least = max(0, least-taken)
+			x.left = max(0, x.left-taken)
 			if taken > 0 {
-				text += fmt.Sprintf(", and %d are %s", taken, why)
+				x.used = fmt.Sprintf(", and %d are %s", taken, why)
 			}
 		}
-		l.left[r], l.texts[r] = least, text
+		l.limits[r] = x
 	}
 	return l
+}
+
+// reasonsText returns "reason Empty", or "reasons Empty and Drifted".
+func reasonsText(reasons []nodepool.Reason) string {
+	last := len(reasons) - 1
+	if last == 0 {
+		return "reason " + string(reasons[0])
+	}
+	names := make([]string, 0, last)
+	for _, r := range reasons[:last] {
+		names = append(names, string(r))
+	}
+	return "reasons " + strings.Join(names, ", ") + " and " + string(reasons[last])
 }
 
 func allowance(b nodepool.Budget, n int) string {
@@ -144,7 +169,7 @@ func allowance(b nodepool.Budget, n int) string {
 // Left returns how many more nodes of the pool may go for the reason.
 func (l Ledger) Left(pool string, r nodepool.Reason) int {
 	x := l.of(pool)
-	return max(0, x.left[r]-x.taken)
+	return max(0, x.limits[r].left-x.taken)
 }
 
 // of returns the line of the pool, or the zero value, which allows nothing.
@@ -155,13 +180,21 @@ func (l Ledger) of(pool string) line {
 	return line{}
 }
 
-// Why says which budget decides for the pool and reason. It is empty if none does.
+// Why says which budget decides for the pool and reason, and what uses it up if it allows any node.
+// It is empty if none decides.
 func (l Ledger) Why(pool string, r nodepool.Reason) string {
-	x := l.of(pool)
-	if x.taken > 0 && x.texts[r] != "" {
-		return fmt.Sprintf("%s; this plan takes %d", x.texts[r], x.taken)
+	line := l.of(pool)
+	x, used := line.limits[r], ""
+	if x.text == "" || x.none {
+		return x.text
 	}
-	return x.texts[r]
+	if used = x.used; line.taken > 0 {
+		used += fmt.Sprintf("; this plan takes %d", line.taken)
+	}
+	if used != "" {
+		used += x.any
+	}
+	return x.text + used
 }
 
 // Take returns the ledger after n more nodes of the pool have been given back. Each node counts

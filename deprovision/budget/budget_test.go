@@ -56,6 +56,33 @@ func TestUnhealthy(t *testing.T) {
 	assert.Equal(t, "budgets[0] of pool default allows 5 of 10 nodes at once", l.Why("default", nodepool.Unhealthy))
 }
 
+// A budget with reasons limits only these, but nodes that go for any reason use it up. What uses a budget up matters only if it
+// allows any node.
+func TestTextsOfBudgetsWithReasons(t *testing.T) {
+	reasons := func(list ...nodepool.Reason) []nodepool.Reason { return list }
+	for _, c := range []struct {
+		budget nodepool.Budget
+		usage  budget.Usage
+		taken  int
+		want   string
+	}{
+		{nodepool.Budget{Reasons: reasons(nodepool.Underutilized)}, budget.Usage{Nodes: 14, Leaving: 1}, 3, "budgets[0] of pool default allows 0 of 14 nodes at once for the reason Underutilized"},
+		{nodepool.Budget{}, budget.Usage{Nodes: 14, Leaving: 1}, 3, "budgets[0] of pool default allows 0 of 14 nodes at once"},
+		{nodepool.Budget{Nodes: 2, Reasons: reasons(nodepool.Underutilized)}, budget.Usage{Nodes: 14}, 3, "budgets[0] of pool default allows 2 of 14 nodes at once for the reason Underutilized; this plan takes 3; nodes that go for other reasons count, too"},
+		{nodepool.Budget{Nodes: 2, Reasons: reasons(nodepool.Underutilized)}, budget.Usage{Nodes: 14}, 0, "budgets[0] of pool default allows 2 of 14 nodes at once for the reason Underutilized"},
+		{nodepool.Budget{Nodes: 2, Reasons: reasons(nodepool.Empty, nodepool.Underutilized)}, budget.Usage{Nodes: 14, Leaving: 2}, 0, "budgets[0] of pool default allows 2 of 14 nodes at once for the reasons Empty and Underutilized, and 2 are being removed; nodes that go for other reasons count, too"},
+		{nodepool.Budget{Nodes: 2, Reasons: budget.Reasons()}, budget.Usage{Nodes: 14}, 2, "budgets[0] of pool default allows 2 of 14 nodes at once; this plan takes 2"},
+	} {
+		pool := nodepool.NodePool{Name: "default", Disruption: nodepool.Disruption{Budgets: []nodepool.Budget{c.budget}}}
+		l := budget.New([]nodepool.NodePool{pool}, map[string]budget.Usage{"default": c.usage}, noon()).Take("default", c.taken)
+		assert.Equal(t, c.want, l.Why("default", nodepool.Underutilized))
+		assert.Equal(t, max(0, c.budget.Nodes-c.usage.Leaving-c.taken), l.Left("default", nodepool.Underutilized))
+		if len(c.budget.Reasons) == 1 {
+			assert.Empty(t, l.Why("default", nodepool.Drifted))
+		}
+	}
+}
+
 func TestSchedules(t *testing.T) {
 	office := nodepool.Budget{Nodes: 0, Schedule: "0 9 * * mon-fri", Duration: 8 * time.Hour}
 	for at, want := range map[time.Time]int{

@@ -317,14 +317,14 @@ func (p *past) report(ctx context.Context, young *cluster) (*regret.Report, erro
 	var err error
 	switch {
 	case p.snapshots != "":
-		h, err = history.ReadFolder(p.snapshots, &manifests.Options{Classes: pipeline.NodeClassDecoders(), Assume: true})
+		h, err = history.ReadFolder(p.snapshots, pipeline.ReadOptions())
 	case len(p.logs) > 0:
 		logs, objects, closed, err := recording.Open(p.logs, time.Time{})
 		defer closed()
 		if err != nil {
 			return nil, err
 		}
-		first, err := manifests.Parse(objects, &manifests.Options{Classes: pipeline.NodeClassDecoders(), Assume: true})
+		first, err := manifests.Parse(objects, pipeline.ReadOptions())
 		if err != nil {
 			return nil, err
 		}

@@ -191,7 +191,7 @@ func TestRegionOf(t *testing.T) {
 		"subnets of a class":     {[]string{class, poolOf("v1", ref, "")}, "ca-central-1", ""},
 		"nodes before pools":     {[]string{node("a", "", "topology.kubernetes.io/region: sa-east-1"), zones("eu-west-3a")}, "sa-east-1", ""},
 		"pool of another cloud":  {[]string{poolOf("v1", "group: karpenter.azure.com, kind: AKSNodeClass, name: x", "{key: topology.kubernetes.io/zone, operator: In, values: [eu-west-3a]}")}, "", ""},
-		"pools of several":       {[]string{zones("eu-west-3a, us-west-2b")}, "", "the pools are in several regions: choose one by --region: eu-west-3, us-west-2"},
+		"pools of several":       {[]string{zones("eu-west-3a, us-west-2b")}, "", "the pools are in several regions: choose one of eu-west-3, us-west-2"},
 		"nodes of several":       {[]string{node("a", "", "topology.kubernetes.io/region: sa-east-1"), node("b", "", "topology.kubernetes.io/region: us-east-2")}, "", "the nodes are in several regions"},
 		"zone of the CSI driver": {[]string{poolOf("v1", ref, "{key: topology.ebs.csi.aws.com/zone, operator: In, values: [us-west-2b]}")}, "us-west-2", ""},
 	} {

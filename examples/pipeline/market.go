@@ -330,6 +330,12 @@ func first(list []string, n int) []string {
 	return append(slices.Clone(list[:n]), fmt.Sprintf("%d more", len(list)-n))
 }
 
+// ReadOptions says how programs and tests read files: with the decoders of EC2's node classes, and
+// with the classes assumed that files may leave out.
+func ReadOptions() *manifests.Options {
+	return &manifests.Options{Classes: NodeClassDecoders(), Assume: true}
+}
+
 // NodeClassDecoders returns the decoders of EC2's node classes, for [manifests.Options].
 func NodeClassDecoders() map[string]manifests.ClassDecoder {
 	decode := func(raw json.RawMessage) (any, error) {

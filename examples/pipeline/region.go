@@ -58,7 +58,7 @@ func onlyRegion(found map[string]bool, what string) (string, error) {
 	names := slices.Sorted(maps.Keys(found))
 	switch {
 	case len(names) > 1:
-		return "", fmt.Errorf("the %s are in several regions: choose one by --region: %s", what, strings.Join(names, ", "))
+		return "", fmt.Errorf("the %s are in several regions: choose one of %s", what, strings.Join(names, ", "))
 	case len(names) == 1:
 		return names[0], nil
 	}

@@ -24,7 +24,6 @@ import (
 	"github.com/joinery-sdk/joinery/examples/pipeline/history"
 	"github.com/joinery-sdk/joinery/examples/pipeline/history/recording"
 	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
-	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
 	"github.com/joinery-sdk/joinery/examples/pipeline/regret"
 	"github.com/joinery-sdk/joinery/examples/pipeline/ruletest"
 	"github.com/joinery-sdk/joinery/examples/pipeline/terminal"
@@ -174,7 +173,7 @@ func (o *options) sampled() bool { return o.snapshots == "" && len(o.logs) == 0 
 // read reads the history that the flags name.
 func (o *options) read(stdin io.Reader) (*history.History, error) {
 	if o.snapshots != "" {
-		h, err := history.ReadFolder(o.snapshots, &manifests.Options{Classes: pipeline.NodeClassDecoders(), Assume: true})
+		h, err := history.ReadFolder(o.snapshots, pipeline.ReadOptions())
 		if err != nil {
 			return nil, inputs.Bad(err)
 		}

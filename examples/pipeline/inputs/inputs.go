@@ -215,7 +215,7 @@ func (f *Flags) Market(read *manifests.Snapshot) (*pipeline.Market, error) {
 	if f.Region == "" && read != nil {
 		region, err := pipeline.RegionOf(read)
 		if err != nil {
-			return nil, Bad(err)
+			return nil, Bad(fmt.Errorf("--region: %w", err))
 		}
 		f.Region = region
 	}
@@ -286,8 +286,8 @@ func (f *Flags) Keep(stdin io.Reader) ([]byte, error) {
 // none. If stdin has a method Stored that returns true, it comes from a cluster, see
 // [manifests.Options].
 func (f *Flags) Manifests(sample string, stdin io.Reader, beside ...manifests.File) (*manifests.Snapshot, error) {
-	opts := &manifests.Options{Stdin: stdin, Files: beside, Classes: pipeline.NodeClassDecoders(), Replace: f.Replace, Assume: true}
-	opts.Stored = f.Stored || stored(stdin)
+	opts := pipeline.ReadOptions()
+	opts.Stdin, opts.Files, opts.Replace, opts.Stored = stdin, beside, f.Replace, f.Stored || stored(stdin)
 	if f.SchedulerConfig != "" {
 		data, err := readFile("--scheduler-config", f.SchedulerConfig)
 		if err != nil {

@@ -2,6 +2,7 @@ package inputs
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -154,10 +155,16 @@ func SavingsPlan(text string) (pricing.Commitment, error) {
 	return out, nil
 }
 
+// Kind returns the kind that a word means, in lower case and as kubectl shortens it, too: deploy is
+// Deployment. It returns any other word as it is.
+func Kind(word string) string {
+	known := map[string]string{"deployment": "Deployment", "deploy": "Deployment", "statefulset": "StatefulSet", "sts": "StatefulSet", "replicaset": "ReplicaSet", "rs": "ReplicaSet"}
+	return cmp.Or(known[strings.ToLower(word)], word)
+}
+
 // headroom reads a flag such as shop/deployment/web=20% as a buffer.
 func headroom(text string) (buffer.Buffer, error) {
 	const want = "want [NAMESPACE/]KIND/NAME=PODS or =PERCENT%, such as shop/deployment/web=20%"
-	kinds := map[string]string{"deployment": "Deployment", "deploy": "Deployment", "statefulset": "StatefulSet", "sts": "StatefulSet", "replicaset": "ReplicaSet", "rs": "ReplicaSet"}
 	of, size, found := strings.Cut(text, "=")
 	parts := strings.Split(of, "/")
 	number, percent := strings.CutSuffix(size, "%")
@@ -166,8 +173,8 @@ func headroom(text string) (buffer.Buffer, error) {
 		return buffer.Buffer{}, Bad(fmt.Errorf("--headroom %q: %s", text, want))
 	}
 	name := parts[len(parts)-1]
-	kind, known := kinds[strings.ToLower(parts[len(parts)-2])]
-	if !known {
+	kind := Kind(parts[len(parts)-2])
+	if !slices.Contains([]string{"Deployment", "StatefulSet", "ReplicaSet"}, kind) {
 		return buffer.Buffer{}, Bad(fmt.Errorf("--headroom %q: kind %q: want deployment, statefulset or replicaset", text, parts[len(parts)-2]))
 	}
 	b := buffer.Buffer{Namespace: corev1.NamespaceDefault, Name: "headroom-" + strings.ToLower(kind) + "-" + name, Scalable: buffer.Reference{Kind: kind, Name: name}}

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -103,18 +104,29 @@ func load(args []string, stdin io.Reader) ([]File, []*Problem) {
 }
 
 // directory lists the manifests of a directory and of those below. The name itself may be a link.
-// Links below it are not followed, as in kubectl.
 func directory(name string) ([]string, error) {
+	names, err := Below(os.DirFS(name), ".")
+	for i := range names {
+		names[i] = filepath.Join(name, filepath.FromSlash(names[i]))
+	}
+	return names, err
+}
+
+// Below lists the manifests in and below a directory of a file system, sorted: the files that end
+// in .yaml, .yml or .json. Directories whose names begin with a dot, such as .git, are left out.
+// Links are not followed, as in kubectl.
+func Below(fsys fs.FS, root string) ([]string, error) {
 	var names []string
-	root := name + string(filepath.Separator)
-	err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+	err := fs.WalkDir(fsys, root, func(at string, e fs.DirEntry, err error) error {
 		switch {
+		case err != nil && at == root:
+			return errors.New(reason(at, err))
 		case err != nil:
-			return fmt.Errorf("%s: %s", path, reason(path, err))
-		case e.IsDir() && path != root && strings.HasPrefix(e.Name(), "."): // for example .git
+			return fmt.Errorf("%s: %s", at, reason(at, err))
+		case e.IsDir() && at != root && strings.HasPrefix(e.Name(), "."):
 			return fs.SkipDir
-		case !e.IsDir() && slices.Contains([]string{".yaml", ".yml", ".json"}, strings.ToLower(filepath.Ext(e.Name()))):
-			names = append(names, path)
+		case !e.IsDir() && slices.Contains([]string{".yaml", ".yml", ".json"}, strings.ToLower(path.Ext(at))):
+			names = append(names, at)
 		}
 		return nil
 	})

@@ -34,8 +34,8 @@ type Result struct {
 	// Known says what was found for RulesCost and Regret of the rule: an interval, a proof, or
 	// percentages.
 	Known string
-	// Notes say what a rule that holds may have missed: pods that are not to be planned, with the
-	// reason, and labels that it only forbids and that nothing has, which may be typos.
+	// Notes say what a rule that holds may have missed: its pods without a place, with the reason, and
+	// labels that it only forbids and that nothing has, which may be typos.
 	Notes []string
 	// Invalid is why the rule makes no sense. Such a rule was not checked.
 	Invalid error
@@ -65,10 +65,12 @@ func (r Result) String() string {
 			faults = append(faults, fault.Error())
 		}
 		return fmt.Sprintf("%s%s makes no sense: %s", r.Rule.title(), at, strings.Join(faults, "; "))
-	case r.Holds() && (r.Rule.RulesCost != nil || r.Rule.Regret != nil):
-		return fmt.Sprintf("%s%s holds: %s", r.Rule.title(), at, r.Known)
 	case r.Holds():
-		return strings.Join(append([]string{fmt.Sprintf("%s%s holds for %s", r.Rule.title(), at, plural(r.Pods, "pod"))}, r.Notes...), "; ")
+		held := " for " + plural(r.Pods, "pod")
+		if r.Rule.RulesCost != nil || r.Rule.Regret != nil {
+			held = ": " + r.Known
+		}
+		return strings.Join(append([]string{r.Rule.title() + at + " holds" + held}, r.Notes...), "; ")
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s%s is broken\n", r.Rule.title(), at)
@@ -82,13 +84,6 @@ func (r Result) String() string {
 		b.WriteString("  " + r.Fix.Text + " (verified)\n")
 	}
 	return strings.TrimSuffix(b.String(), "\n")
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // grouped lists each reason once, with the first of its pods, and at most eight reasons.

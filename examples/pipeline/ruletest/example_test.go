@@ -54,7 +54,7 @@ func ExampleAllOrNothing() {
 	// rule: pods lab/train-* are all placed, or none is broken
 	//   lab/train-2 and 1 more: it has no place, and 2 of the others have one
 	//   moved by limit of 4 cpu of pool "default": without it the rule holds, for $0.20/h more
-	// rule: pods lab/train-* are all placed, or none holds for 4 pods
+	// rule: pods lab/train-* are all placed, or none holds for 4 pods; lab/train-0, lab/train-1, lab/train-2 and lab/train-3 have no place: pool "default": group lab/train needs 4 of its pods at once, but only 2 of them can be placed; for the others: the limit of 4 cpu leaves 0; the smallest type that holds it, m.2, counts 2
 }
 
 // Without a test, rules are data.

@@ -1,6 +1,10 @@
 package ruletest_test
 
 import (
+	"fmt"
+	"math/rand/v2"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -70,7 +74,7 @@ func TestPodsThatAreNotPlannedAreNamed(t *testing.T) {
 		ruletest.Pod("run-0").Requests("cpu", "1").RunningOn("old-1").Edit(foreign), ruletest.Pod("run-1").Requests("cpu", "1").RunningOn("old-1"),
 		ruletest.Pod("web-0").Requests("cpu", "1"), ruletest.Pod("web-1").Requests("cpu", "1").Edit(foreign), ruletest.Pod("web-2").Requests("cpu", "1").Edit(gated),
 	).Plan(t)
-	const notes = `1 of them not ours to place: scheduler "batch" places it; 1 of them not ours to place: scheduling gate "quota"`
+	const notes = `default/web-1 is not ours to place: scheduler "batch" places it; default/web-2 is not ours to place: scheduling gate "quota"`
 	for _, c := range []struct {
 		rule ruletest.Rule
 		want string
@@ -100,4 +104,91 @@ func TestNilConstraints(t *testing.T) {
 	res := p.Check(ruletest.Rule{Pods: "web-*", LandsOn: []ruletest.Place{{CapacityType: "spot"}}})
 	require.Len(t, res, 1)
 	assert.Contains(t, strings.Join(res[0].MovedBy, "\n"), "no spot")
+}
+
+// Law: a rule of any kind that holds names those of its pods that have no place, each once, and no other pod.
+func TestRulesThatHoldNamePodsWithoutAPlace(t *testing.T) {
+	draws := 40
+	if testing.Short() {
+		draws = 8
+	}
+	placeless := regexp.MustCompile(`^(.*?) (?:has no place|have no place|is not ours to place|are not ours to place): .`)
+	more := regexp.MustCompile(` and (\d+) more$`)
+	r := rand.New(rand.NewPCG(23, 1))
+	held, silent := map[int]int{}, 0
+	for range draws {
+		s := ruletest.New(ruletest.Type("a.4", "cpu", "4").Offer("zone-a", "on-demand", 1).Offer("zone-b", "on-demand", 1), ruletest.Pool("default"), ruletest.Pool("other").Taint("other:NoSchedule"))
+		has := map[string]bool{} // a place
+		for i := range 1 + r.IntN(9) {
+			name := fmt.Sprintf("%s-%d", []string{"web", "db"}[r.IntN(2)], i)
+			pod := ruletest.Pod(name).Requests("cpu", "1").Label("app", "all")
+			switch r.IntN(6) {
+			case 0:
+				pod = pod.On("disk=fast")
+			case 1:
+				pod = pod.Requests("cpu", "9")
+			case 2:
+				pod = pod.Edit(func(spec *corev1.PodSpec) { spec.SchedulerName = "batch" })
+			case 3:
+				pod = pod.Edit(func(spec *corev1.PodSpec) { spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "quota"}} })
+			default:
+				has["default/"+name] = true
+			}
+			has["default/"+name] = has["default/"+name]
+			s = s.Add(pod)
+		}
+		plan, err := s.Solve()
+		require.NoError(t, err)
+		much := 1000.0
+		for _, pods := range []string{"", "web-*", "db-*"} {
+			rules := []ruletest.Rule{
+				{Placed: true}, {AllOrNothing: true}, {LandsOn: []ruletest.Place{{Zone: "zone-*"}}}, {NeverOn: []ruletest.Place{{Pool: "other"}}},
+				{Together: &ruletest.Company{By: "kubernetes.io/os"}}, {Apart: &ruletest.Company{By: "node", Most: 9}}, {Spread: &ruletest.Spread{By: "zone", Skew: 9}},
+				{AtMostPerHour: &much}, {Refused: &ruletest.Refusal{}}, {Survives: "node", MayWait: true}, {NeverOn: []ruletest.Place{ruletest.On("!gpu, kubernetes.io/os=linux")}, AtMostPerHour: &much},
+			}
+			for i := range rules {
+				rules[i].Pods = pods
+			}
+			if pods == "" {
+				rules = append(rules, ruletest.Rule{RulesCost: &ruletest.RulesCost{AtMostPerMonth: much}}, ruletest.Rule{RulesCost: &ruletest.RulesCost{AtMostPerMonth: much}, AtMostPerHour: &much})
+			}
+			for i, res := range plan.Check(rules...) {
+				if !res.Holds() {
+					continue
+				}
+				want := 0
+				for name, placed := range has {
+					if strings.HasPrefix(name, "default/"+strings.TrimSuffix(pods, "*")) && !placed {
+						want++
+					}
+				}
+				named := 0
+				for _, note := range res.Notes {
+					who := placeless.FindStringSubmatch(note)
+					if who == nil {
+						continue
+					}
+					assert.Contains(t, res.String(), note)
+					list := who[1]
+					if rest := more.FindStringSubmatch(list); rest != nil {
+						n, _ := strconv.Atoi(rest[1])
+						named, list = named+n, strings.TrimSuffix(list, rest[0])
+					}
+					for name := range strings.SplitSeq(strings.ReplaceAll(list, " and ", ", "), ", ") {
+						placed, known := has[name]
+						assert.True(t, known && !placed && strings.HasPrefix(name, "default/"+strings.TrimSuffix(pods, "*")), "%s: %s", name, note)
+						named++
+					}
+				}
+				assert.Equal(t, want, named, "%s", res)
+				if held[i]++; want == 0 {
+					silent++
+				}
+			}
+		}
+	}
+	for i := range 13 {
+		assert.Positive(t, held[i], "rule %d never held", i)
+	}
+	assert.Positive(t, silent)
 }

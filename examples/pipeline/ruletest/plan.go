@@ -36,6 +36,7 @@ type Plan struct {
 	now     time.Time
 	charges []charge // nil: not computed yet
 	past    *regret.Report
+	notices []string
 }
 
 // member is a pod and its node.
@@ -124,6 +125,86 @@ func (p *Plan) reasons(class int) []scheduling.Reason {
 	}
 	return nil
 }
+
+// withoutPlace says which pods of the rule have no place, and why, in one text for each reason. A
+// rule about the past alone has no pods.
+func (p *Plan) withoutPlace(r *Rule) []string {
+	if r.Regret != nil && r.demands() == 1 {
+		return nil
+	}
+	type cause struct {
+		ours bool
+		why  string
+	}
+	var order []cause
+	pods, refusals := map[cause][]string{}, map[int]string{}
+	for _, m := range r.choose(p.members) {
+		if m.site != nil {
+			continue
+		}
+		c := cause{m.class >= 0, m.why}
+		if c.ours {
+			if _, known := refusals[m.class]; !known {
+				refusals[m.class] = brief(p.reasons(m.class))
+			}
+			c.why = refusals[m.class]
+		}
+		if pods[c] == nil {
+			order = append(order, c)
+		}
+		pods[c] = append(pods[c], m.name)
+	}
+	var out []string
+	for _, c := range order {
+		text := map[bool]string{true: " is not ours to place", false: " are not ours to place"}[len(pods[c]) == 1]
+		if c.ours {
+			text = map[bool]string{true: " has no place", false: " have no place"}[len(pods[c]) == 1]
+		}
+		out = append(out, fmt.Sprintf("%s%s: %s", few(pods[c]), text, c.why))
+	}
+	return out
+}
+
+// brief returns the first reason, and how many others there are.
+func brief(reasons []scheduling.Reason) string {
+	var all []string
+	for _, r := range reasons {
+		if text := r.String(); !slices.Contains(all, text) {
+			all = append(all, text)
+		}
+	}
+	switch len(all) {
+	case 0:
+		return "the plan gives no reason"
+	case 1:
+		return all[0]
+	}
+	return fmt.Sprintf("%s (and %s)", all[0], plural(len(all)-1, "more reason"))
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// few lists names: three at most, and how many more there are.
+func few(names []string) string {
+	const most = 3
+	if n := len(names) - most; n > 1 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), n)
+	}
+	last := len(names) - 1
+	if last == 0 {
+		return names[0]
+	}
+	return strings.Join(names[:last], ", ") + " and " + names[last]
+}
+
+// Notes say what [Scenario.Solve] assumed or left out when it read its objects, such as a
+// StorageClass that no file has.
+func (p *Plan) Notes() []string { return slices.Clone(p.notices) }
 
 // Packed returns the plan itself.
 func (p *Plan) Packed() *plan.Plan { return p.packed }

@@ -109,7 +109,8 @@
 //
 // Pods that are refused or not planned, such as those of another scheduler, have no place. So they
 // break what demands one (placed, landsOn, survives, and allOrNothing if others have one), and the
-// breach says why they are not planned. Other rules hold for them, and the result names the reason.
+// breach says why they are not planned. Other rules hold for them, and the result names these pods
+// and the reason, whatever the rule demands. Only a rule that has regret alone is not about pods.
 package ruletest
 
 import (

@@ -1,6 +1,7 @@
 package ruletest
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,7 +10,6 @@ import (
 	"maps"
 	"math"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -83,6 +83,9 @@ func (s Scenario) Manifests(text string) Scenario {
 }
 
 // Files adds the objects of YAML or JSON files. Of a directory it reads what [Scenario.FS] reads.
+// The same files give the same plan as in provision and gate with their default flags: what files
+// may leave out, such as a StorageClass, is assumed, and [Plan.Notes] says so. CapacityBuffers,
+// which provision plans after all pods, are left out.
 func (s Scenario) Files(names ...string) Scenario {
 	s.files, s.errs = slices.Clone(s.files), slices.Clone(s.errs)
 	for _, name := range names {
@@ -109,7 +112,8 @@ func (s Scenario) Files(names ...string) Scenario {
 
 // FS adds the manifests of a file system: the files that match the patterns of [fs.Glob]. Of a
 // directory it reads the *.yaml, *.yml and *.json files at any depth, and skips those without a
-// Kubernetes object. A pattern that matches nothing is an error.
+// Kubernetes object and directories such as .git; see [manifests.Below]. A pattern that matches
+// nothing is an error.
 func (s Scenario) FS(fsys fs.FS, patterns ...string) Scenario {
 	s.files, s.errs = slices.Clone(s.files), slices.Clone(s.errs)
 	if fsys == nil {
@@ -132,25 +136,24 @@ func (s Scenario) FS(fsys fs.FS, patterns ...string) Scenario {
 			s.errs = append(s.errs, fmt.Errorf("ruletest: %s: %w", pattern, err))
 		}
 		for _, name := range names {
-			err := fs.WalkDir(fsys, name, func(at string, d fs.DirEntry, err error) error {
-				switch {
-				case err != nil || d.IsDir():
-				case at == name:
-					read(at, false)
-				case slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(at)):
-					read(at, true)
-				}
-				return err
-			})
+			if info, err := fs.Stat(fsys, name); err == nil && !info.IsDir() {
+				read(name, false)
+				continue
+			}
+			below, err := manifests.Below(fsys, name)
 			if err != nil {
-				s.errs = append(s.errs, fmt.Errorf("ruletest: %w", err))
+				s.errs = append(s.errs, fmt.Errorf("ruletest: %s: %w", name, err))
+			}
+			for _, at := range below {
+				read(at, true)
 			}
 		}
 	}
 	return s
 }
 
-// Region sets the region of the embedded EC2 catalogue from which pools buy.
+// Region sets the region of the embedded EC2 catalogue from which pools buy. The default is the
+// region that nodes, pools and node classes name, or else us-east-1.
 func (s Scenario) Region(name string) Scenario {
 	s.region = name
 	return s
@@ -199,19 +202,21 @@ func (s Scenario) At(now time.Time) Scenario {
 
 // Solve plans the scenario. The error joins everything that is wrong with it.
 func (s Scenario) Solve() (*Plan, error) {
-	m, err := manifests.Parse(named(s.files), &manifests.Options{Classes: pipeline.NodeClassDecoders()})
+	how := pipeline.ReadOptions()
+	how.Files = named(s.files)
+	m, err := manifests.Read(nil, how)
 	if err := errors.Join(append(slices.Clone(s.errs), err)...); err != nil {
 		return nil, err
 	}
-	market, err := s.market()
+	market, err := s.market(m)
 	if err != nil {
 		return nil, err
 	}
-	snapshot, _, err := pipeline.Snapshot(m, market)
+	snapshot, settings, err := pipeline.Snapshot(m, market)
 	if err != nil {
 		return nil, err
 	}
-	snapshot, _ = pipeline.Static(snapshot)
+	snapshot, joining := pipeline.Static(snapshot)
 	packing := &binpack.Options{}
 	packed, err := plan.Make(context.Background(), snapshot, &plan.Options{Scheduling: &scheduling.Options{
 		IgnorePreferences: s.ignoreSoft, PreferencePrice: s.softPrice, Constraints: s.constraints,
@@ -223,7 +228,9 @@ func (s Scenario) Solve() (*Plan, error) {
 	if now.IsZero() {
 		now = time.Now()
 	}
-	return NewPlan(packed, packing).Guarded(simulate.ObjectsOf(m), now), nil
+	out := NewPlan(packed, packing).Guarded(simulate.ObjectsOf(m), now)
+	out.notices = slices.Concat(m.Notes, settings, joining)
+	return out, nil
 }
 
 // Plan is [Scenario.Solve] for a test. If there is no plan, it ends the test.
@@ -251,13 +258,16 @@ func named(files []manifests.File) []manifests.File {
 	return out
 }
 
-func (s Scenario) market() (*pipeline.Market, error) {
+func (s Scenario) market(m *manifests.Snapshot) (*pipeline.Market, error) {
 	if len(s.types) == 0 {
 		region := s.region
 		if region == "" {
-			region = "us-east-1"
+			var err error
+			if region, err = pipeline.RegionOf(m); err != nil {
+				return nil, fmt.Errorf("ruletest: %w, with Scenario.Region", err)
+			}
 		}
-		return pipeline.EC2Market(region)
+		return pipeline.EC2Market(cmp.Or(region, pipeline.DefaultRegion))
 	}
 	data, err := json.Marshal(s.types)
 	if err != nil {

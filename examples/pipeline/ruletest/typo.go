@@ -50,19 +50,7 @@ func (p *Plan) strangePods(patterns string) []Breach {
 // notes returns what a rule that holds may have missed. Labels that it forbids are no breaches,
 // because it may be there to keep them away.
 func (p *Plan) notes(r *Rule) []string {
-	var out, reasons []string
-	count := map[string]int{}
-	for _, m := range r.choose(p.members) {
-		if m.site != nil || m.why == "" {
-			continue
-		}
-		if count[m.why]++; count[m.why] == 1 {
-			reasons = append(reasons, m.why)
-		}
-	}
-	for _, why := range reasons {
-		out = append(out, fmt.Sprintf("%d of them not ours to place: %s", count[why], why))
-	}
+	out := p.withoutPlace(r)
 	for _, b := range p.strangeSelector(r, true) {
 		out = append(out, b.Why)
 	}

@@ -103,7 +103,7 @@ scheduler, change no exit code, unless --diff finds that they had a place before
 	o.Pictures, o.Buffers = true, true
 	o.Register(cmd.Flags())
 	o.planning.Register(cmd)
-	cmd.Flags().StringVar(&o.explain, "explain", "", "say why the pod `NAMESPACE/POD` goes where it goes, or what stops it")
+	cmd.Flags().StringVar(&o.explain, "explain", "", "say why the pod `NAMESPACE/POD` goes where it goes, or what stops it; of a workload, NAMESPACE/NAME or NAMESPACE/KIND/NAME, the first pod with a place and the first without")
 	cmd.Flags().StringVar(&o.sample, "sample", usualSample, "built-in sample to plan without -f: usual, or refusals, with pods that can't be placed")
 	cmd.Flags().StringVar(&o.fixes, "fixes", someFixes, "changes to try for pods that can't be placed: none, some (a bounded amount of work) or all")
 	cmd.Flags().BoolVar(&o.sizes, "sizes", false, "plan again with several limits on the size of nodes, and show what each plan costs; takes nine times as long")
@@ -204,7 +204,7 @@ func (o *options) run(cmd *cobra.Command, out io.Writer, stdin io.Reader) error 
 		return err
 	}
 	if o.explain != "" {
-		return explainPod(out, terminal.StyleOf(cmd.OutOrStdout()), packed, r, o.explain)
+		return explain(out, terminal.StyleOf(cmd.OutOrStdout()), packed, r, o.explain)
 	}
 	if rules != nil {
 		return o.assertRules(cmd, out, r, packed, rules)

@@ -199,11 +199,48 @@ func TestExplainSuggestsNames(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, []byte(pod("shop")+pod("yard")), 0o600))
 	for asked, want := range map[string]string{
 		"web-0": `did you mean "shop/web-0" or "yard/web-0"?`, "default/web-0": `did you mean "shop/web-0" or "yard/web-0"?`,
-		"shop/wbe-0": `did you mean "shop/web-0"?`, "shop/database": `no pending pod has this name` + "\n",
+		"web": `did you mean "shop/web" or "yard/web"?`, "deployment/web": `did you mean "shop/web" or "yard/web"?`, "shop/wbe-0": `did you mean "shop/web-0"?`, "shop/database": "no pending pod or workload has this name; there are shop/web-0, yard/web-0\n",
 	} {
 		got := run("", "-f", path, "--explain", asked)
 		assert.Equal(t, 2, got.code)
 		assert.Contains(t, got.stderr, want)
+	}
+}
+
+// The name of a workload, as tables print it, as its owner has it or with a kind, tells of its first pods of each fate.
+func TestExplainTakesWorkloads(t *testing.T) {
+	const pool = "{apiVersion: karpenter.sh/v1, kind: NodePool, metadata: {name: default}, spec: {limits: {nodes: 2}, template: {spec: {}}}}\n"
+	apart := func(kind, namespace, more, spec string) string {
+		return "---\n{apiVersion: apps/v1, kind: " + kind + ", metadata: {name: web, namespace: " + namespace + "}, spec: {replicas: 12, selector: {matchLabels: {a: " + namespace + "}}, template: {metadata: {labels: {a: " + namespace + "}}, spec: {" + spec +
+			" containers: [{name: a, image: a}]" + more + "}}}}\n"
+	}
+	const alone = ", affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {a: shop}}}]}}"
+	path := filepath.Join(t.TempDir(), "pods.yaml")
+	text := pool + apart("Deployment", "shop", alone, "") + apart("StatefulSet", "default", "", "schedulerName: other,") +
+		"---\n{apiVersion: batch/v1, kind: CronJob, metadata: {name: nightly, namespace: batch}, spec: {schedule: '@daily', jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: a}]}}}}}}\n"
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	for _, c := range []struct {
+		asked string
+		code  int
+		want  []string
+	}{
+		{"batch/nightly", 0, []string{"batch/nightly-0 asks only", "goes to new node"}},
+		{"batch/cronjob/nightly", 0, []string{"batch/nightly-0 asks"}},
+		{"shop/web", 3, []string{"shop/web: 12 pending pods, 2 with a place, 10 without a place\n", "shop/web-0 asks", "goes to new node", "shop/web-2 asks", "shop/web-2 can't be placed"}},
+		{"shop/deploy/web", 3, []string{"shop/deploy/web: 12 pending pods", "shop/web-0 asks", "shop/web-2 can't be placed"}},
+		{"shop/Deployment/web", 3, []string{"shop/web-0 asks"}},
+		{"web", 0, []string{"web: 12 pending pods, 12 not ours to place\n", `default/web-0 is not ours to place: scheduler "other" places it`}},
+		{"sts/web", 0, []string{"default/web-0 is not ours to place"}},
+		{"default/web", 0, []string{"default/web-0 is not ours to place"}},
+		{"web-3", 0, []string{"default/web-3 is not ours to place"}},
+		{"shop/sts/web", 2, []string{`no pending pod or workload has this name (did you mean "default/web" or "shop/web"?); there are batch/nightly, default/web, shop/web`}},
+		{"batch/nigthly", 2, []string{`did you mean "batch/nightly"?`}},
+	} {
+		got := run("", "--no-timing", "-f", path, "--explain", c.asked)
+		assert.Equal(t, c.code, got.code, c.asked)
+		for _, want := range c.want {
+			assert.Contains(t, got.stdout+got.stderr, want, c.asked)
+		}
 	}
 }
 
