@@ -3,7 +3,6 @@ package binpack
 import (
 	"cmp"
 	"encoding/binary"
-	"math"
 	"math/bits"
 	"slices"
 
@@ -23,7 +22,7 @@ type shown struct {
 
 func (in *Instance) compileMinimums() {
 	p := &in.problem
-	in.minimums, in.shows = make([][]minimum, len(p.Pools)), make([][][]uint64, len(p.Types))
+	in.minimums, in.shows, in.covers = make([][]minimum, len(p.Pools)), make([][][]uint64, len(p.Types)), make([][]Choice, len(p.Pools))
 	for k, pool := range p.Pools {
 		from := 0
 		for _, w := range pool.MinValues {
@@ -52,7 +51,46 @@ func (in *Instance) compileMinimums() {
 			in.minimums[k] = append(in.minimums[k], minimum{w.Count, from, to})
 			from = to
 		}
+		if len(pool.MinValues) > 0 && in.budgets.bounded[k] {
+			in.covers[k] = in.compileCover(k)
+		}
 	}
+}
+
+// compileCover returns the choices of a pool that its limits and the budgets allow at all, by the
+// largest part that they take of one.
+func (in *Instance) compileCover(pool int) []Choice {
+	out := []Choice{} // not nil, even if nothing is within them
+	part := func(c Choice) float64 {
+		most := 0.0
+		for _, u := range in.limited(c) {
+			if u.amount > 0 {
+				most = max(most, float64(u.amount)/float64(max(in.budgets.amounts[u.budget], 1)))
+			}
+		}
+		return most
+	}
+	for t, typ := range in.problem.Types {
+		for j := range typ.Offerings {
+			if typ.Pool == pool && !in.soldOut(t, j) && in.budgets.allow(int32(t), j, in.budgets.amounts) {
+				out = append(out, Choice{t, j})
+			}
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Choice) int {
+		return cmp.Or(cmp.Compare(part(a), part(b)), cmp.Compare(in.objective(int32(a.Type), a.Offering), in.objective(int32(b.Type), b.Offering)))
+	})
+	return out
+}
+
+// limited returns what one bin of the choice takes of limits and budgets, without its reservation.
+// The choices of a pool take from the same budgets, in the same order.
+func (in *Instance) limited(c Choice) []use {
+	uses := in.budgets.of(int32(c.Type), c.Offering)
+	if in.budgets.counted[c.Type]&(1<<c.Offering) != 0 {
+		return uses[1:]
+	}
+	return uses
 }
 
 // values returns the values that the offering has for the key. Its own labels override those of its
@@ -86,6 +124,16 @@ func (s shown) add(in *Instance, t int32, offering int) {
 	}
 }
 
+// lacks reports whether the choice shows a value that was not counted yet.
+func (s shown) lacks(in *Instance, c Choice) bool {
+	for i, w := range in.shows[c.Type][c.Offering] {
+		if w&^s.words[i] != 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // met reports whether there are enough values of each key.
 func (s shown) met() bool {
 	for _, m := range s.minimums {
@@ -101,10 +149,14 @@ func (s shown) met() bool {
 
 // flexible returns how many more copies of the item, at most k, the bin may take and still show the
 // values that its pool's MinValues require.
-func (f *filler) flexible(b *bin, item, k int, v *variant, open int32) int {
+// The budgets must hold all of these at once. The bin's own part of them is taken already.
+func (f *filler) flexible(b *bin, item, k int, v *variant, mask uint64, open int32) int {
 	size := f.in.problem.Items[item].Size
 	trial := *b
 	trial.open = open
+	if mask&(1<<b.charged) == 0 {
+		trial.charged = int32(f.in.cheapest(b.typ, mask))
+	}
 	if !slices.Contains(b.variants, v) {
 		trial.variants = append(slices.Clip(b.variants), v)
 	}
@@ -115,7 +167,15 @@ func (f *filler) flexible(b *bin, item, k int, v *variant, open int32) int {
 		for r := range size {
 			trial.used[r] = b.used[r] + int64(n)*size[r]
 		}
-		return f.showsMinimums(&trial)
+		if !f.in.covered(b.typ) {
+			return f.showsMinimums(&trial)
+		}
+		f.take(b.extra, -1)
+		f.charge(b.typ, int(b.charged), -1)
+		ok := f.affords(&trial)
+		f.charge(b.typ, int(b.charged), 1)
+		f.take(b.extra, 1)
+		return ok
 	}
 	if holds(k) {
 		return k
@@ -151,6 +211,133 @@ func (f *filler) showsMinimums(b *bin) bool {
 		}
 	}
 	return seen.met()
+}
+
+// covered reports whether limits of the type's pool, or budgets, bound what MinValues may need.
+func (in *Instance) covered(t int32) bool { return in.covers[in.problem.Types[t].Pool] != nil }
+
+// coversAny reports whether some pool is covered.
+func (in *Instance) coversAny() bool {
+	return slices.ContainsFunc(in.covers, func(c []Choice) bool { return c != nil })
+}
+
+// affords reports whether the budgets allow the bin with all choices that MinValues need. The bin
+// itself is not taken from them.
+func (f *filler) affords(b *bin) bool {
+	extra, ok := f.extraOf(b)
+	if !ok {
+		return false
+	}
+	f.take(extra, 1)
+	ok = f.in.budgets.allow(b.typ, int(b.charged), f.left)
+	f.take(extra, -1)
+	return ok
+}
+
+// extraOf returns how much more of each budget the choices take that MinValues need than the bin
+// itself. It depends only on the bin's choice and contents; ok is false if there are no such
+// choices.
+func (f *filler) extraOf(b *bin) (extra []use, ok bool) {
+	if !f.in.covered(b.typ) || len(b.shares) == 0 {
+		return nil, true
+	}
+	needed, ok := f.needed(b)
+	for i, u := range f.in.limited(Choice{int(b.typ), int(b.charged)}) {
+		most := u.amount
+		for _, c := range needed {
+			most = max(most, f.in.limited(c)[i].amount)
+		}
+		if most > u.amount {
+			extra = append(extra, use{u.budget, most - u.amount})
+		}
+	}
+	return extra, ok
+}
+
+// needed returns choices with which the bin shows what MinValues require, beside its own. It takes
+// those first that take no more of any budget than the bin does, and then those that take the
+// smallest part of one. In the end it leaves out what the others make needless.
+func (f *filler) needed(b *bin) (out []Choice, ok bool) {
+	in, own := f.in, Choice{int(b.typ), int(b.charged)}
+	pool := in.problem.Types[b.typ].Pool
+	masks, wide := map[int]uint64{}, false
+	for _, s := range b.shares {
+		wide = wide || len(in.profileOf(s.Item)) > 1
+	}
+	holds := func(c Choice) bool {
+		if wide {
+			return in.holdsOtherwise(c, b.shares, b.used)
+		}
+		mask, known := masks[c.Type]
+		if !known {
+			f.shownTypes++
+			f.Work++
+			mask = f.suits(int32(c.Type), b)
+			masks[c.Type] = mask
+		}
+		return mask&(1<<c.Offering) != 0
+	}
+	beyond := func(c Choice) bool {
+		for i, u := range in.limited(c) {
+			if u.amount > in.limited(own)[i].amount {
+				return true
+			}
+		}
+		return false
+	}
+	seen := in.shownBy(pool)
+	seen.add(in, b.typ, own.Offering)
+	for _, more := range []bool{false, true} {
+		for _, c := range in.covers[pool] {
+			if seen.met() {
+				break
+			}
+			if beyond(c) == more && seen.lacks(in, c) && holds(c) {
+				out = append(out, c)
+				seen.add(in, int32(c.Type), c.Offering)
+			}
+		}
+	}
+	if !seen.met() {
+		return nil, false
+	}
+	for i := len(out) - 1; i >= 0; i-- {
+		rest := in.shownBy(pool)
+		rest.add(in, b.typ, own.Offering)
+		for k, c := range out {
+			if k != i {
+				rest.add(in, int32(c.Type), c.Offering)
+			}
+		}
+		if rest.met() {
+			out = slices.Delete(out, i, i+1)
+		}
+	}
+	return out, true
+}
+
+// Needed returns choices that the bin needs beside its own to show what MinValues require, if the
+// pool has limits or there are budgets. These hold even if each bin takes the most of them.
+func (in *Instance) Needed(b Bin) []Choice {
+	own := in.split.in(Choice{b.Type, b.Offering})
+	if !in.sells(own) {
+		return nil
+	}
+	b.Type, b.Offering = own.Type, own.Offering
+	needed := newFiller(in, nil).neededBy(b)
+	for i := range needed {
+		needed[i] = in.split.out(needed[i])
+	}
+	return needed
+}
+
+func (f *filler) neededBy(b Bin) []Choice {
+	if !f.in.covered(int32(b.Type)) {
+		return nil
+	}
+	open := f.refill(b)
+	out, _ := f.needed(&open)
+	return out
 }
 
 // showsOtherwise is like showsMinimums, but each choice may serve the items by other alternatives
@@ -221,7 +408,13 @@ func (in *Instance) alternatives(l Layout, most int, run *run) [][]Choice {
 
 // buy takes what the bin needs from budgets and capacity pools; sign -1 gives it back.
 func (f *filler) buy(b Bin, sign int) {
-	f.charge(int32(b.Type), b.Offering, int64(sign))
+	open := bin{typ: int32(b.Type), charged: int32(b.Offering)}
+	if f.in.covered(open.typ) {
+		open = f.refill(b)
+	}
+	open.extra, _ = f.extraOf(&open)
+	f.charge(open.typ, b.Offering, int64(sign))
+	f.take(open.extra, int64(sign))
 	f.exposeAll(f.in.diverse.pool(b.Type, b.Offering), b.Shares, sign)
 }
 
@@ -230,13 +423,13 @@ func (f *filler) buy(b Bin, sign int) {
 func (f *filler) rightSize() (changed bool) {
 	for i := range f.bins {
 		b := &f.bins[i]
-		f.charge(b.typ, int(b.charged), -1)
+		f.pay(b, -1)
 		f.exposeAll(f.capacityPool(b), b.shares, -1)
 		if t, j, ok := f.cheapestChoice(b, f.in.tierOf(b.typ), f.in.objective(b.typ, int(b.charged))); ok {
 			f.become(b, t, j)
 			changed = true
 		}
-		f.charge(b.typ, int(b.charged), 1)
+		f.pay(b, 1)
 		f.exposeAll(f.capacityPool(b), b.shares, 1)
 	}
 	return changed
@@ -272,6 +465,15 @@ func (r *ranking) choicesFor(b Bin) []Choice {
 		return holds(c) || r.in.holdsOtherwise(c, b.Shares, open.used) && r.f.exposable(int32(c.Type), 1<<c.Offering, b.Shares) != 0
 	}
 	affordable := func(c Choice) bool { return r.f.affordable(int32(c.Type))&(1<<c.Offering) != 0 }
+	if needed := r.f.neededBy(b); len(needed) > 0 {
+		r.found = r.found[:0]
+		for _, c := range r.ofPool(pool) {
+			if slices.Contains(needed, c) || len(r.found) < r.most && affordable(c) && otherwise(c) {
+				r.found = append(r.found, c)
+			}
+		}
+		return r.withOwn(slices.Clone(r.found), own)
+	}
 	list, met := r.first(pool, func(c Choice) bool { return affordable(c) && holds(c) })
 	if !met {
 		list, met = r.first(pool, func(c Choice) bool { return affordable(c) && otherwise(c) })
@@ -279,13 +481,18 @@ func (r *ranking) choicesFor(b Bin) []Choice {
 	if !met {
 		list, _ = r.first(pool, func(c Choice) bool { return !r.in.soldOut(c.Type, c.Offering) && otherwise(c) })
 	}
-	if !slices.Contains(list, own) { // it is dearer than all of them
-		if len(list) == r.most && len(r.in.minimums[pool]) == 0 {
-			list = list[:r.most-1]
-		}
-		list = append(list, own)
+	return r.withOwn(list, own)
+}
+
+// withOwn adds the bin's own choice, if it is dearer than all of the list.
+func (r *ranking) withOwn(list []Choice, own Choice) []Choice {
+	if slices.Contains(list, own) {
+		return list
 	}
-	return list
+	if len(list) == r.most && len(r.in.minimums[r.in.problem.Types[own.Type].Pool]) == 0 {
+		list = list[:r.most-1]
+	}
+	return append(list, own)
 }
 
 // first returns the first choices of the pool that suit. It returns more than most only until the
@@ -365,127 +572,4 @@ func (f *filler) refill(b Bin) bin {
 		}
 	}
 	return out
-}
-
-// diversity is the compiled [Problem.Diversity], without those that no plan can break.
-type diversity struct {
-	left     [][]int   // by diversity and capacity pool: what it may still hold
-	counts   [][]Share // by item: the diversities that it counts for, and how much one copy counts
-	pools    map[string]int32
-	offering [][]int32 // by type and offering: the capacity pool, -1 for none
-	node     []int32   // by node: its capacity pool, -1 for none
-}
-
-func (in *Instance) compileDiversity() {
-	p := &in.problem
-	d := &in.diverse
-	d.counts = make([][]Share, len(p.Items))
-	var kept []Diversity
-	for _, x := range p.Diversity {
-		all := int64(0)
-		for _, s := range x.Items {
-			all = sum(all, int64(s.Count)*int64(p.Items[s.Item].Count))
-		}
-		for _, n := range x.Placed {
-			all = sum(all, int64(max(n, 0)))
-		}
-		if all > int64(x.Max) {
-			kept = append(kept, x)
-		}
-	}
-	if len(kept) == 0 {
-		return
-	}
-	d.pools = map[string]int32{}
-	number := func(name string) int32 {
-		if name == "" {
-			return -1
-		}
-		return numbered(d.pools, name)
-	}
-	d.offering, d.node = make([][]int32, len(p.Types)), make([]int32, len(p.Nodes))
-	for t := range p.Types {
-		for j := range p.Types[t].Offerings {
-			d.offering[t] = append(d.offering[t], number(p.Types[t].Offerings[j].CapacityPool))
-		}
-	}
-	for n := range p.Nodes {
-		d.node[n] = number(p.Nodes[n].CapacityPool)
-	}
-	if len(d.pools) == 0 { // no capacity pools
-		in.diverse = diversity{counts: d.counts}
-		return
-	}
-	for i, x := range kept {
-		left := slices.Repeat([]int{x.Max}, len(d.pools))
-		for name, n := range x.Placed {
-			if at, ok := d.pools[name]; ok {
-				left[at] = max(x.Max-max(n, 0), 0)
-			}
-		}
-		d.left = append(d.left, left)
-		for _, s := range x.Items {
-			if list := d.counts[s.Item]; s.Count > 0 && len(list) > 0 && list[len(list)-1].Item == i {
-				list[len(list)-1].Count += s.Count
-			} else if s.Count > 0 {
-				d.counts[s.Item] = append(list, Share{i, s.Count})
-			}
-		}
-	}
-}
-
-// count returns how much one copy of the item counts for the diversity.
-func (d *diversity) count(number, item int) int64 {
-	for _, s := range d.counts[item] {
-		if s.Item == number {
-			return int64(s.Count)
-		}
-	}
-	return 0
-}
-
-// pool returns the number of the offering's capacity pool, -1 for none.
-func (d *diversity) pool(typ, offering int) int32 {
-	if len(d.left) == 0 {
-		return -1
-	}
-	return d.offering[typ][offering]
-}
-
-// most returns how many copies of the item the capacity pool may hold; infinite if there is no
-// limit.
-func (d *diversity) most(item int, pool int32) float64 {
-	most := math.Inf(1)
-	if pool >= 0 {
-		for _, s := range d.counts[item] {
-			most = min(most, float64(max(d.left[s.Item][pool], 0)/s.Count))
-		}
-	}
-	return most
-}
-
-// ofNode returns the number of the node's capacity pool, -1 for none.
-func (d *diversity) ofNode(node int) int32 {
-	if len(d.left) == 0 {
-		return -1
-	}
-	return d.node[node]
-}
-
-// spreadMost returns the diversities with the highest demand, as many as may become resources.
-func (in *Instance) spreadMost(counts []int) []extra {
-	asked := make([]int64, len(in.diverse.left))
-	var out []extra
-	for i, n := range counts {
-		for _, s := range in.diverse.counts[i] {
-			asked[s.Item] += int64(s.Count) * int64(max(n, 0))
-		}
-	}
-	for d := range asked {
-		if asked[d] > int64(slices.Min(in.diverse.left[d])) {
-			out = append(out, extra{tag: -1, diversity: d})
-		}
-	}
-	slices.SortStableFunc(out, func(a, b extra) int { return cmp.Compare(asked[b.diversity], asked[a.diversity]) })
-	return out[:min(len(out), maxApart)]
 }

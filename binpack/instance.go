@@ -46,6 +46,7 @@ type Instance struct {
 	budgets    budgets
 	minimums   [][]minimum  // by pool
 	shows      [][][]uint64 // by type and offering: the values it has, as bits of its pool's minimums
+	covers     [][]Choice   // by pool with minimums and limits or budgets: what these allow at all
 	diverse    diversity
 	tiers      [][]int32 // types in the order of byPrice, by the weight of their pools, heaviest first
 	tierOfPool []int32
