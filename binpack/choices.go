@@ -316,19 +316,20 @@ func (f *filler) needed(b *bin) (out []Choice, ok bool) {
 	return out, true
 }
 
-// Needed returns choices that the bin needs beside its own to show what MinValues require, if the
-// pool has limits or there are budgets. These hold even if each bin takes the most of them.
-func (in *Instance) Needed(b Bin) []Choice {
-	own := in.split.in(Choice{b.Type, b.Offering})
-	if !in.sells(own) {
+// Needed returns, for each bin, choices that it needs beside its own to show what MinValues require,
+// where limits or budgets bound them. These hold even if each bin takes the most of its choices. It
+// returns nil if no bin needs any.
+func (in *Instance) Needed(l Layout) [][]Choice {
+	if !in.coversAny() {
 		return nil
 	}
-	b.Type, b.Offering = own.Type, own.Offering
-	needed := newFiller(in, nil).neededBy(b)
-	for i := range needed {
-		needed[i] = in.split.out(needed[i])
+	out, f := make([][]Choice, len(l.Bins)), newFiller(in, nil)
+	for i, b := range in.split.layout(l, in.split.in).Bins {
+		for _, c := range f.neededBy(b) {
+			out[i] = append(out[i], in.split.out(c))
+		}
 	}
-	return needed
+	return out
 }
 
 func (f *filler) neededBy(b Bin) []Choice {

@@ -464,8 +464,10 @@ func (s *state) soldOut(class int) bool {
 	return len(left.Kinds(s.p.sales[class](), c.bound, c.requests, func(market.Kind) bool { return true })) == 0
 }
 
-// offer returns what a bin is bought as.
-func (p *Problem) offer(b *OutcomeBin) *market.Offer { return p.market().Offer(b.Shape, b.Offering) }
+// offer returns what a bin is bought as, which counts the most of what it may become.
+func (p *Problem) offer(b *OutcomeBin) *market.Offer {
+	return p.market().AnyOf(b.Shape, b.Offering, b.Needed)
+}
 
 func (p *Problem) newMarket() *market.Market {
 	pools := make([]market.Pool, len(p.Pools))

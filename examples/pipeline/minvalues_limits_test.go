@@ -23,8 +23,8 @@ const (
 
 // ware is one offering of a type of the law.
 type ware struct {
-	typ, family, zone string
-	cpu, memory       int // cores, GiB
+	typ, family, zone, team string
+	cpu, memory             int // cores, GiB
 }
 
 // valuedPool is a pool of the law: what it asks and what it allows.
@@ -45,20 +45,18 @@ type asked struct {
 	only        map[string][]string
 }
 
-// allows reports whether a node of the offering and the pool, with one of the values of each label, may hold the pod alone, and for which teams.
-func (a *asked) allows(m ware, p *valuedPool) []string {
-	for key, value := range map[string]string{corev1.LabelInstanceTypeStable: m.typ, labelFamily: m.family, corev1.LabelTopologyZone: m.zone} {
+// allows reports whether a node of the offering and the pool may hold the pod alone.
+func (a *asked) allows(m ware, p *valuedPool) bool {
+	for key, value := range m.labels() {
 		if a.only[key] != nil && !slices.Contains(a.only[key], value) {
-			return nil
+			return false
 		}
 	}
-	if a.cpu > m.cpu || a.memory > m.memory {
-		return nil
-	}
-	if len(p.teams) == 0 && a.only[labelTeam] == nil {
-		return []string{""}
-	}
-	return slices.DeleteFunc(slices.Clone(p.teams), func(t string) bool { return a.only[labelTeam] != nil && !slices.Contains(a.only[labelTeam], t) })
+	return a.cpu <= m.cpu && a.memory <= m.memory && (len(p.teams) == 0 || slices.Contains(p.teams, m.team))
+}
+
+func (m ware) labels() map[string]string {
+	return map[string]string{corev1.LabelInstanceTypeStable: m.typ, labelFamily: m.family, corev1.LabelTopologyZone: m.zone, labelTeam: m.team}
 }
 
 // least returns the smallest number of cores of which the pool must have room to place the pod alone on a new node with all its values; false if no number
@@ -71,22 +69,12 @@ func (a *asked) least(machines []ware, p *valuedPool) (int, bool) {
 			seen[key] = map[string]bool{}
 		}
 		for _, m := range machines {
-			teams := a.allows(m, p)
-			if m.cpu > most || len(teams) == 0 {
+			if m.cpu > most || !a.allows(m, p) {
 				continue
 			}
 			found = true
 			for key := range p.min {
-				switch key {
-				case corev1.LabelInstanceTypeStable:
-					seen[key][m.typ] = true
-				case labelFamily:
-					seen[key][m.family] = true
-				default:
-					for _, t := range teams {
-						seen[key][t] = true
-					}
-				}
+				seen[key][m.labels()[key]] = true
 			}
 		}
 		for key, want := range p.min {
@@ -124,7 +112,7 @@ func TestMinValuesWithinLimits(t *testing.T) {
 					types = append(types, fmt.Sprintf("%s.%d", f, cpu))
 					for _, z := range zones {
 						if r.IntN(4) > 0 {
-							machines = append(machines, ware{types[len(types)-1], f, z, cpu, cpu * map[string]int{"c": 2, "m": 4, "r": 8}[f]})
+							machines = append(machines, ware{types[len(types)-1], f, z, map[bool]string{true: "blue", false: map[string]string{"c": "green", "m": "red", "r": "red"}[f]}[cpu%4 == 0], cpu, cpu * map[string]int{"c": 2, "m": 4, "r": 8}[f]})
 						}
 					}
 				}
@@ -235,23 +223,13 @@ func TestMinValuesWithinLimits(t *testing.T) {
 					at := slices.IndexFunc(machines, func(m ware) bool { return m.typ == c.InstanceType && m.zone == c.Zone })
 					require.GreaterOrEqual(t, at, 0, say("%s in %s of node %s is not for sale", c.InstanceType, c.Zone, node.Name))
 					m := machines[at]
-					teams := one.allows(m, pool)
-					require.NotEmpty(t, teams, say("%s in %s does not hold the pods of node %s", m.typ, m.zone, node.Name))
+					require.True(t, one.allows(m, pool), say("%s in %s does not hold the pods of node %s", m.typ, m.zone, node.Name))
 					if k == 0 {
 						size = m.cpu
 					}
 					most, gib = max(most, m.cpu), max(gib, m.memory)
 					for key := range values {
-						switch key {
-						case corev1.LabelInstanceTypeStable:
-							values[key][m.typ] = true
-						case labelFamily:
-							values[key][m.family] = true
-						default:
-							for _, team := range teams {
-								values[key][team] = true
-							}
-						}
+						values[key][m.labels()[key]] = true
 					}
 				}
 				if most > size {
@@ -318,8 +296,8 @@ func machineMarket(t *testing.T, r *rand.Rand, machines []ware) *pipeline.Market
 	for i := 0; i < len(machines); {
 		first, offers := machines[i], []string(nil)
 		for ; i < len(machines) && machines[i].typ == first.typ; i++ {
-			offers = append(offers, fmt.Sprintf(`{"Price":%d.%02d,"Available":true,"Requirements":[{"key":%q,"operator":"In","values":[%q]},{"key":%q,"operator":"In","values":["on-demand"]},{"key":%q,"operator":"In","values":[%q]}]}`,
-				first.cpu, r.IntN(100), corev1.LabelTopologyZone, machines[i].zone, instancetypes.LabelCapacityType, labelFamily, first.family))
+			offers = append(offers, fmt.Sprintf(`{"Price":%d.%02d,"Available":true,"Requirements":[{"key":%q,"operator":"In","values":[%q]},{"key":%q,"operator":"In","values":["on-demand"]},{"key":%q,"operator":"In","values":[%q]},{"key":%q,"operator":"In","values":[%q]}]}`,
+				first.cpu, r.IntN(100), corev1.LabelTopologyZone, machines[i].zone, instancetypes.LabelCapacityType, labelFamily, first.family, labelTeam, first.team))
 		}
 		types = append(types, fmt.Sprintf(`{"name":%q,"architecture":"amd64","operatingSystems":["linux"],"resources":{"cpu":"%d","memory":"%dGi","pods":"100"},"offerings":[%s]}`,
 			first.typ, first.cpu, first.memory, strings.Join(offers, ",")))

@@ -479,12 +479,18 @@ func Price(dollars float64) binpack.Price {
 
 // Outcome returns the result of binpack for a round, in terms of scheduling.
 func Outcome(in *binpack.Instance, plan *binpack.Plan) scheduling.Outcome {
-	out := scheduling.Outcome{Existing: make([][]scheduling.Share, len(plan.Nodes))}
+	out, needed := scheduling.Outcome{Existing: make([][]scheduling.Share, len(plan.Nodes))}, in.Needed(plan.Layout)
 	for n, shares := range plan.Nodes {
 		out.Existing[n] = shared(shares)
 	}
-	for _, b := range plan.Bins {
-		out.Bins = append(out.Bins, scheduling.OutcomeBin{Shape: b.Type, Offering: b.Offering, Labels: in.Labels(b), Shares: shared(b.Shares)})
+	for i, b := range plan.Bins {
+		bin := scheduling.OutcomeBin{Shape: b.Type, Offering: b.Offering, Labels: in.Labels(b), Shares: shared(b.Shares)}
+		if needed != nil {
+			for _, c := range needed[i] {
+				bin.Needed = append(bin.Needed, [2]int{c.Type, c.Offering})
+			}
+		}
+		out.Bins = append(out.Bins, bin)
 	}
 	return out
 }

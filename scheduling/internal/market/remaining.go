@@ -49,6 +49,12 @@ func (r *Remaining) Buy(o *Offer, sign int) {
 	r.sold[o.Stock] += sign
 }
 
+// Left returns what the limits of a pool still allow, and how many nodes; negative for any number.
+func (r *Remaining) Left(pool int) (limits []int64, nodes int) { return r.limits[pool], r.nodes[pool] }
+
+// Quotas returns what the quotas still allow.
+func (r *Remaining) Quotas() []int64 { return r.quotas }
+
 // minus subtracts b from a and saturates.
 func minus(a, b int64) int64 {
 	switch d := a - b; {
