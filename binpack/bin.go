@@ -296,17 +296,30 @@ func (in *Instance) cheapest(t int32, mask uint64) int {
 	return best
 }
 
-func (in *Instance) compileTags() {
-	p := &in.problem
-	in.tags = map[string]int32{}
-	in.typeTags = make([][]tags.State, len(p.Types))
-	for t, typ := range p.Types {
-		in.typeTags[t] = in.tagsOf(typ.Tags, typ.Limits)
+// compileCover returns the choices of a pool that its limits and the budgets allow at all, by the
+// largest part that they take of one.
+func (in *Instance) compileCover(pool int) []Choice {
+	out := []Choice{} // not nil, even if nothing is within them
+	part := func(c Choice) float64 {
+		most := 0.0
+		for _, u := range in.limited(c) {
+			if u.amount > 0 {
+				most = max(most, float64(u.amount)/float64(max(in.budgets.amounts[u.budget], 1)))
+			}
+		}
+		return most
 	}
-	in.nodeTags = make([][]tags.State, len(p.Nodes))
-	for n, node := range p.Nodes {
-		in.nodeTags[n] = in.tagsOf(node.Tags, node.Limits)
+	for t, typ := range in.problem.Types {
+		for j := range typ.Offerings {
+			if typ.Pool == pool && !in.soldOut(t, j) && in.budgets.allow(int32(t), j, in.budgets.amounts) {
+				out = append(out, Choice{t, j})
+			}
+		}
 	}
+	slices.SortStableFunc(out, func(a, b Choice) int {
+		return cmp.Or(cmp.Compare(part(a), part(b)), cmp.Compare(in.objective(int32(a.Type), a.Offering), in.objective(int32(b.Type), b.Offering)))
+	})
+	return out
 }
 
 func (in *Instance) tagsOf(names []string, limits []Limit) []tags.State {

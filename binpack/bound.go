@@ -469,3 +469,9 @@ func (f *filler) exposable(t int32, mask uint64, shares []Share) uint64 {
 	}
 	return mask
 }
+
+// eligible returns, as a mask, the type's offerings that suit the item under some variant and whose
+// capacity pools may take one more copy.
+func (f *filler) eligible(item int, t int32) uint64 {
+	return f.exposable(t, f.in.profileOf(item).mask(t), []Share{{item, 1}})
+}

@@ -7,22 +7,14 @@ import (
 	"slices"
 
 	"github.com/joinery-sdk/joinery/binpack/internal/relax"
+	"github.com/joinery-sdk/joinery/binpack/internal/values"
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// minimum is one of the MinValues of a pool, compiled. Each value of the key is one bit of the
-// words between two positions.
-type minimum struct{ count, from, to int }
-
-// shown holds the values that offerings show of a pool's MinValues.
-type shown struct {
-	minimums []minimum
-	words    []uint64
-}
-
+// compileMinimums compiles the MinValues of pools. Each value of a key is one bit.
 func (in *Instance) compileMinimums() {
 	p := &in.problem
-	in.minimums, in.shows, in.covers = make([][]minimum, len(p.Pools)), make([][][]uint64, len(p.Types)), make([][]Choice, len(p.Pools))
+	in.minimums, in.shows, in.covers = make([][]values.Minimum, len(p.Pools)), make([][][]uint64, len(p.Types)), make([][]Choice, len(p.Pools))
 	for k, pool := range p.Pools {
 		from := 0
 		for _, w := range pool.MinValues {
@@ -48,7 +40,7 @@ func (in *Instance) compileMinimums() {
 				}
 			}
 			to := from + (len(number)+63)/64
-			in.minimums[k] = append(in.minimums[k], minimum{w.Count, from, to})
+			in.minimums[k] = append(in.minimums[k], values.Minimum{Count: w.Count, From: from, To: to})
 			from = to
 		}
 		if len(pool.MinValues) > 0 && in.budgets.bounded[k] {
@@ -57,94 +49,15 @@ func (in *Instance) compileMinimums() {
 	}
 }
 
-// compileCover returns the choices of a pool that its limits and the budgets allow at all, by the
-// largest part that they take of one.
-func (in *Instance) compileCover(pool int) []Choice {
-	out := []Choice{} // not nil, even if nothing is within them
-	part := func(c Choice) float64 {
-		most := 0.0
-		for _, u := range in.limited(c) {
-			if u.amount > 0 {
-				most = max(most, float64(u.amount)/float64(max(in.budgets.amounts[u.budget], 1)))
-			}
-		}
-		return most
-	}
-	for t, typ := range in.problem.Types {
-		for j := range typ.Offerings {
-			if typ.Pool == pool && !in.soldOut(t, j) && in.budgets.allow(int32(t), j, in.budgets.amounts) {
-				out = append(out, Choice{t, j})
-			}
-		}
-	}
-	slices.SortStableFunc(out, func(a, b Choice) int {
-		return cmp.Or(cmp.Compare(part(a), part(b)), cmp.Compare(in.objective(int32(a.Type), a.Offering), in.objective(int32(b.Type), b.Offering)))
-	})
-	return out
-}
+// shown returns what choices of the pool have shown; nothing so far.
+func (in *Instance) shown(pool int) values.Seen { return values.Of(in.minimums[pool]) }
 
-// limited returns what one bin of the choice takes of limits and budgets, without its reservation.
-// The choices of a pool take from the same budgets, in the same order.
-func (in *Instance) limited(c Choice) []use {
-	uses := in.budgets.of(int32(c.Type), c.Offering)
-	if in.budgets.counted[c.Type]&(1<<c.Offering) != 0 {
-		return uses[1:]
-	}
-	return uses
-}
-
-// values returns the values that the offering has for the key. Its own labels override those of its
-// type.
-func (t *Type) values(offering int, key string) []string {
-	set := t.Offerings[offering].Provides
-	if !set.Has(key) {
-		set = t.Provides
-	}
-	if !set.Has(key) {
+// showsOf returns the values that a choice has; nil if its pool has no minimums.
+func (in *Instance) showsOf(c Choice) []uint64 {
+	if in.shows[c.Type] == nil {
 		return nil
 	}
-	values, _ := set.Get(key).Values()
-	return values
-}
-
-func (in *Instance) shownBy(pool int) shown {
-	s := shown{minimums: in.minimums[pool]}
-	if n := len(s.minimums); n > 0 {
-		s.words = make([]uint64, s.minimums[n-1].to)
-	}
-	return s
-}
-
-// add counts the values of the offering, whose type must be in the pool.
-func (s shown) add(in *Instance, t int32, offering int) {
-	if len(s.words) > 0 {
-		for i, w := range in.shows[t][offering] {
-			s.words[i] |= w
-		}
-	}
-}
-
-// lacks reports whether the choice shows a value that was not counted yet.
-func (s shown) lacks(in *Instance, c Choice) bool {
-	for i, w := range in.shows[c.Type][c.Offering] {
-		if w&^s.words[i] != 0 {
-			return true
-		}
-	}
-	return false
-}
-
-// met reports whether there are enough values of each key.
-func (s shown) met() bool {
-	for _, m := range s.minimums {
-		for _, w := range s.words[m.from:m.to] {
-			m.count -= bits.OnesCount64(w)
-		}
-		if m.count > 0 {
-			return false
-		}
-	}
-	return true
+	return in.shows[c.Type][c.Offering]
 }
 
 // flexible returns how many more copies of the item, at most k, the bin may take and still show the
@@ -195,7 +108,7 @@ func (f *filler) flexible(b *bin, item, k int, v *variant, mask uint64, open int
 func (f *filler) showsMinimums(b *bin) bool {
 	in := f.in
 	pool := in.problem.Types[b.typ].Pool
-	seen := in.shownBy(pool)
+	seen := in.shown(pool)
 	for _, t := range in.tiers[in.tierOfPool[pool]] {
 		if in.problem.Types[t].Pool != pool {
 			continue
@@ -204,13 +117,13 @@ func (f *filler) showsMinimums(b *bin) bool {
 		f.Work++
 		mask := f.suits(t, b)
 		for rest := mask; rest != 0; rest &= rest - 1 {
-			seen.add(in, t, bits.TrailingZeros64(rest))
+			seen.Add(in.showsOf(Choice{int(t), bits.TrailingZeros64(rest)}))
 		}
-		if mask != 0 && seen.met() {
+		if mask != 0 && seen.Met() {
 			return true
 		}
 	}
-	return seen.met()
+	return seen.Met()
 }
 
 // covered reports whether limits of the type's pool, or budgets, bound what MinValues may need.
@@ -231,6 +144,20 @@ func (f *filler) affords(b *bin) bool {
 	f.take(extra, 1)
 	ok = f.in.budgets.allow(b.typ, int(b.charged), f.left)
 	f.take(extra, -1)
+	return ok
+}
+
+// stillAffords is affords for a bin that is taken from the budgets, and whose shares have become
+// fewer. Then other choices are needed, and they may take more of a budget.
+func (f *filler) stillAffords(b *bin) bool {
+	if !f.in.covered(b.typ) {
+		return true
+	}
+	taken := *b
+	f.pay(&taken, -1)
+	ok := f.affords(b)
+	f.take(taken.extra, 1)
+	f.charge(b.typ, int(b.charged), 1)
 	return ok
 }
 
@@ -285,45 +212,23 @@ func (f *filler) needed(b *bin) (out []Choice, ok bool) {
 		}
 		return false
 	}
-	seen := in.shownBy(pool)
-	seen.add(in, b.typ, own.Offering)
-	for _, more := range []bool{false, true} {
-		for _, c := range in.covers[pool] {
-			if seen.met() {
-				break
-			}
-			if beyond(c) == more && seen.lacks(in, c) && holds(c) {
-				out = append(out, c)
-				seen.add(in, int32(c.Type), c.Offering)
-			}
-		}
+	list := in.covers[pool]
+	picked, ok := values.Choose(in.minimums[pool], in.showsOf(Choice{int(b.typ), int(b.charged)}), len(list), func(i int) []uint64 { return in.showsOf(list[i]) },
+		func(i int) bool { return !beyond(list[i]) }, func(i int) bool { return holds(list[i]) })
+	for _, i := range picked {
+		out = append(out, list[i])
 	}
-	if !seen.met() {
-		return nil, false
-	}
-	for i := len(out) - 1; i >= 0; i-- {
-		rest := in.shownBy(pool)
-		rest.add(in, b.typ, own.Offering)
-		for k, c := range out {
-			if k != i {
-				rest.add(in, int32(c.Type), c.Offering)
-			}
-		}
-		if rest.met() {
-			out = slices.Delete(out, i, i+1)
-		}
-	}
-	return out, true
+	return out, ok
 }
 
 // Needed returns, for each bin, choices that it needs beside its own to show what MinValues require,
-// where limits or budgets bound them. These hold even if each bin takes the most of its choices. It
-// returns nil if no bin needs any.
+// where limits or budgets bound them. These hold even if each bin takes the most of its choices.
 func (in *Instance) Needed(l Layout) [][]Choice {
+	out := make([][]Choice, len(l.Bins))
 	if !in.coversAny() {
-		return nil
+		return out
 	}
-	out, f := make([][]Choice, len(l.Bins)), newFiller(in, nil)
+	f := newFiller(in, nil)
 	for i, b := range in.split.layout(l, in.split.in).Bins {
 		for _, c := range f.neededBy(b) {
 			out[i] = append(out[i], in.split.out(c))
@@ -345,15 +250,15 @@ func (f *filler) neededBy(b Bin) []Choice {
 // than the bin does. It is slow, so it runs only if showsMinimums fails.
 func (in *Instance) showsOtherwise(b Bin, used []int64) bool {
 	pool := in.problem.Types[b.Type].Pool
-	seen := in.shownBy(pool)
+	seen := in.shown(pool)
 	for t, typ := range in.problem.Types {
 		for j := range typ.Offerings {
 			if typ.Pool == pool && in.holdsOtherwise(Choice{t, j}, b.Shares, used) {
-				seen.add(in, int32(t), j)
+				seen.Add(in.showsOf(Choice{t, j}))
 			}
 		}
 	}
-	return seen.met()
+	return seen.Met()
 }
 
 // holdsOtherwise reports whether the choice holds the shares under any alternatives.
@@ -499,18 +404,18 @@ func (r *ranking) withOwn(list []Choice, own Choice) []Choice {
 // first returns the first choices of the pool that suit. It returns more than most only until the
 // minimums are met, and reports whether they are.
 func (r *ranking) first(pool int, suits func(c Choice) bool) ([]Choice, bool) {
-	seen := r.in.shownBy(pool)
+	seen := r.in.shown(pool)
 	r.found = r.found[:0]
 	for _, c := range r.ofPool(pool) {
-		if len(r.found) >= r.most && seen.met() {
+		if len(r.found) >= r.most && seen.Met() {
 			break
 		}
 		if suits(c) {
 			r.found = append(r.found, c)
-			seen.add(r.in, int32(c.Type), c.Offering)
+			seen.Add(r.in.showsOf(c))
 		}
 	}
-	return slices.Clone(r.found), seen.met()
+	return slices.Clone(r.found), seen.Met()
 }
 
 // ofPool returns every choice of the pool, by price, then by type name.

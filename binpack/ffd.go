@@ -209,12 +209,6 @@ func (f *filler) open(item int, types []int32, d *demand) bool {
 	}
 }
 
-// eligible returns, as a mask, the type's offerings that suit the item under some variant and whose
-// capacity pools may take one more copy.
-func (f *filler) eligible(item int, t int32) uint64 {
-	return f.exposable(t, f.in.profileOf(item).mask(t), []Share{{item, 1}})
-}
-
 // newBin returns an empty bin of the type with the mask's cheapest offering. If that is not
 // counted, the mask's other uncounted offerings may become the bin's too. The caller has checked
 // the pool's budget.

@@ -333,8 +333,7 @@ type Outcome struct {
 type OutcomeBin struct {
 	// Shape is an index into Problem.Shapes, and Offering one into the offerings of that shape.
 	Shape, Offering int
-	// Needed has pairs of Shape and Offering that the node must also be buyable as, for MinValues.
-	// Limits and quotas count the most of them.
+	// Needed are further pairs of Shape and Offering, for MinValues; limits count the most of all.
 	Needed [][2]int
 	// Labels narrow the labels of shape and offering to what the pods ask for, if it is not zero.
 	Labels requirements.Set

@@ -90,13 +90,13 @@ func (a *asked) least(machines []ware, p *valuedPool) (int, bool) {
 // A claim for a new node offers as many values as minValues demand, also where the pool has limits, and all claims of a plan may get their largest
 // candidates at once: the limits hold. A pod is refused only if it has no such place, and the reason names the limit or minValues.
 func TestMinValuesWithinLimits(t *testing.T) {
-	r := rand.New(rand.NewPCG(23, 1))
+	r := rand.New(rand.NewPCG(23, 7))
 	some := func(list []string, least int) []string {
 		list = slices.Clone(list)
 		r.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
 		return list[:least+r.IntN(len(list)-least+1)]
 	}
-	rounds := 400
+	rounds := 1500
 	if testing.Short() {
 		rounds = 120
 	}

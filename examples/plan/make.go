@@ -485,10 +485,8 @@ func Outcome(in *binpack.Instance, plan *binpack.Plan) scheduling.Outcome {
 	}
 	for i, b := range plan.Bins {
 		bin := scheduling.OutcomeBin{Shape: b.Type, Offering: b.Offering, Labels: in.Labels(b), Shares: shared(b.Shares)}
-		if needed != nil {
-			for _, c := range needed[i] {
-				bin.Needed = append(bin.Needed, [2]int{c.Type, c.Offering})
-			}
+		for _, c := range needed[i] {
+			bin.Needed = append(bin.Needed, [2]int{c.Type, c.Offering})
 		}
 		out.Bins = append(out.Bins, bin)
 	}

@@ -102,7 +102,7 @@ func (p *Plan) share(nodes []scheduling.NewNode) [][]binpack.Choice {
 		own := binpack.Choice{Type: n.Shape, Offering: n.ShapeOffering}
 		most[i] = [2][]int64{make([]int64, len(left[p.Problem.Shapes[n.Shape].Pool])), make([]int64, len(left[quotas]))}
 		take(i, own, true)
-		if n.Bin >= 0 && needed != nil {
+		if n.Bin >= 0 {
 			for _, c := range needed[n.Bin] {
 				take(i, c, true)
 			}
