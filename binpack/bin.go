@@ -375,6 +375,30 @@ func (f *filler) suits(t int32, b *bin) uint64 {
 	return mask
 }
 
+// limited returns what one bin of the choice takes of limits and budgets, without its reservation.
+// The choices of a pool take from the same budgets, in the same order.
+func (in *Instance) limited(c Choice) []use {
+	uses := in.budgets.of(int32(c.Type), c.Offering)
+	if in.budgets.counted[c.Type]&(1<<c.Offering) != 0 {
+		return uses[1:]
+	}
+	return uses
+}
+
+// values returns the values that the offering has for the key. Its own labels override those of its
+// type.
+func (t *Type) values(offering int, key string) []string {
+	set := t.Offerings[offering].Provides
+	if !set.Has(key) {
+		set = t.Provides
+	}
+	if !set.Has(key) {
+		return nil
+	}
+	values, _ := set.Get(key).Values()
+	return values
+}
+
 // Filling is a layout that is being made. Every change is made only as far as the rules of the
 // problem allow. So [Filling.Layout] always passes [Instance.Check]. One rule is not checked, here
 // or there: the caller must put each item into the heaviest pool that can hold it. It is not safe

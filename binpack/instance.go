@@ -268,19 +268,6 @@ func (in *Instance) compileTiers() {
 
 func (in *Instance) tierOf(t int32) int32 { return in.tierOfPool[in.problem.Types[t].Pool] }
 
-func (in *Instance) compileTags() {
-	p := &in.problem
-	in.tags = map[string]int32{}
-	in.typeTags = make([][]tags.State, len(p.Types))
-	for t, typ := range p.Types {
-		in.typeTags[t] = in.tagsOf(typ.Tags, typ.Limits)
-	}
-	in.nodeTags = make([][]tags.State, len(p.Nodes))
-	for n, node := range p.Nodes {
-		in.nodeTags[n] = in.tagsOf(node.Tags, node.Limits)
-	}
-}
-
 // compileItemTags numbers the tags of items after those of types and nodes, which several instances
 // share.
 func (in *Instance) compileItemTags() {
@@ -429,30 +416,6 @@ func (b *budgets) of(t int32, offering int) []use {
 		return nil
 	}
 	return b.uses[t][offering]
-}
-
-// limited returns what one bin of the choice takes of limits and budgets, without its reservation.
-// The choices of a pool take from the same budgets, in the same order.
-func (in *Instance) limited(c Choice) []use {
-	uses := in.budgets.of(int32(c.Type), c.Offering)
-	if in.budgets.counted[c.Type]&(1<<c.Offering) != 0 {
-		return uses[1:]
-	}
-	return uses
-}
-
-// values returns the values that the offering has for the key. Its own labels override those of its
-// type.
-func (t *Type) values(offering int, key string) []string {
-	set := t.Offerings[offering].Provides
-	if !set.Has(key) {
-		set = t.Provides
-	}
-	if !set.Has(key) {
-		return nil
-	}
-	values, _ := set.Get(key).Values()
-	return values
 }
 
 // allow reports whether left, what remains of each budget, allows one more bin of the offering.

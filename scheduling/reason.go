@@ -176,6 +176,9 @@ func (p *Problem) anyNodeHas(key string) bool {
 		})
 }
 
+// byCommitment keeps names of [instancetypes.Offering.Commitment] apart from reservation ids.
+const byCommitment = "commitment "
+
 // explainStock says that the plan has used up the counts of all offerings that would hold the pod;
 // false if a machine remains.
 func (s *state) explainStock(c *Class, shapes []int) (Reason, bool) {
@@ -236,11 +239,11 @@ func (s *state) explainMinValues(class, k int, shapes []int) (Reason, bool) {
 			errors.As(err, &worst)
 		}
 		if worst != nil {
-			out := Reason{Stage: StageOffering, Key: worst.Key, Detail: fmt.Sprintf("minValues of %s: the pool requires %d values, but the types that hold the pod have %d", worst.Key, worst.Want, worst.Have)}
+			has := fmt.Sprintf("minValues of %s: the pool requires %d values, but the types that hold the pod", worst.Key, worst.Want)
 			if within {
-				out.Detail = fmt.Sprintf("minValues of %s: the pool requires %d values, but the types that hold the pod and are within what the limits leave have %d", worst.Key, worst.Want, worst.Have)
+				has += " and that the limits still allow"
 			}
-			return out, true
+			return Reason{Stage: StageOffering, Key: worst.Key, Detail: fmt.Sprintf("%s have %d", has, worst.Have)}, true
 		}
 	}
 	for _, o := range s.p.topology.Obstacles(class) {
@@ -427,12 +430,9 @@ func (s *state) stillCountedBy(quota string) string {
 	return s.p.leavingOf(func(m *member) bool { return all[at].Matches(m.labels) })
 }
 
-func (p *Problem) leftOfBudgets() []int64 {
-	out := make([]int64, len(p.Budgets))
-	for i := range p.Budgets {
-		out[i] = p.Budgets[i].Left
-	}
-	return out
+// offer returns what a bin is bought as, which counts the most of what it may become.
+func (p *Problem) offer(b *OutcomeBin) *market.Offer {
+	return p.market().AnyOf(b.Shape, b.Offering, b.Needed)
 }
 
 // divide splits parts by what a set says of labels that the pool leaves open.

@@ -96,7 +96,7 @@ func TestMinValuesWithinLimits(t *testing.T) {
 		r.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
 		return list[:least+r.IntN(len(list)-least+1)]
 	}
-	rounds := 1500
+	rounds := 300
 	if testing.Short() {
 		rounds = 120
 	}

@@ -464,31 +464,19 @@ func limits(in []scheduling.Limit) []binpack.Limit {
 	return out
 }
 
-// Price converts dollars to binpack's unit, rounded to the nearest billionth. NaN becomes 0, and an
-// amount that is too large becomes the largest price.
-func Price(dollars float64) binpack.Price {
-	switch price := math.Round(dollars * float64(binpack.PerDollar)); {
-	case math.IsNaN(price):
-		return 0
-	case price >= math.MaxInt64:
-		return math.MaxInt64
-	default:
-		return binpack.Price(price)
-	}
-}
-
 // Outcome returns the result of binpack for a round, in terms of scheduling.
 func Outcome(in *binpack.Instance, plan *binpack.Plan) scheduling.Outcome {
-	out, needed := scheduling.Outcome{Existing: make([][]scheduling.Share, len(plan.Nodes))}, in.Needed(plan.Layout)
+	out := scheduling.Outcome{Existing: make([][]scheduling.Share, len(plan.Nodes))}
 	for n, shares := range plan.Nodes {
 		out.Existing[n] = shared(shares)
 	}
-	for i, b := range plan.Bins {
-		bin := scheduling.OutcomeBin{Shape: b.Type, Offering: b.Offering, Labels: in.Labels(b), Shares: shared(b.Shares)}
-		for _, c := range needed[i] {
-			bin.Needed = append(bin.Needed, [2]int{c.Type, c.Offering})
+	for _, b := range plan.Bins {
+		out.Bins = append(out.Bins, scheduling.OutcomeBin{Shape: b.Type, Offering: b.Offering, Labels: in.Labels(b), Shares: shared(b.Shares)})
+	}
+	for i, needed := range in.Needed(plan.Layout) {
+		for _, c := range needed {
+			out.Bins[i].Needed = append(out.Bins[i].Needed, [2]int{c.Type, c.Offering})
 		}
-		out.Bins = append(out.Bins, bin)
 	}
 	return out
 }
