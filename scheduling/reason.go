@@ -213,12 +213,14 @@ func (s *state) explainMinValues(class, k int, shapes []int) (Reason, bool) {
 	}
 	remaining := s.p.remaining(s.bought())
 	for _, within := range []bool{false, true} {
-		var types []instancetypes.InstanceType
+		types, beyond := []instancetypes.InstanceType(nil), []*market.Offer(nil)
 		for _, shape := range shapes {
 			typ, all := *s.p.InstanceType(shape), s.p.InstanceType(shape).Offerings
 			typ.Offerings = nil
 			for i, o := range s.p.Shapes[shape].Offerings {
-				if offer := s.p.market().Offer(shape, i); offer != nil && (!within || remaining.Within(offer)) {
+				if offer := s.p.market().Offer(shape, i); offer != nil && within && !remaining.Within(offer) {
+					beyond = append(beyond, offer)
+				} else if offer != nil {
 					typ.Offerings = append(typ.Offerings, all[o.Index])
 				}
 			}
@@ -239,11 +241,12 @@ func (s *state) explainMinValues(class, k int, shapes []int) (Reason, bool) {
 			errors.As(err, &worst)
 		}
 		if worst != nil {
-			has := fmt.Sprintf("minValues of %s: the pool requires %d values, but the types that hold the pod", worst.Key, worst.Want)
-			if within {
-				has += " and that the limits still allow"
+			out := Reason{Stage: StageOffering, Key: worst.Key, Detail: fmt.Sprintf("minValues of %s: the pool requires %d values, but the types that hold the pod%s have %d",
+				worst.Key, worst.Want, map[bool]string{true: " and that the limits still allow"}[within], worst.Have)}
+			if i := remaining.Scarce(k, beyond); i >= 0 {
+				out.Stage, out.Resource = StageLimit, string(pool.Limited[i])
 			}
-			return Reason{Stage: StageOffering, Key: worst.Key, Detail: fmt.Sprintf("%s have %d", has, worst.Have)}, true
+			return out, true
 		}
 	}
 	for _, o := range s.p.topology.Obstacles(class) {

@@ -28,6 +28,27 @@ type Alternative struct {
 	PricePerHour       float64
 	// Offering is the requirements of the alternative's offering.
 	Offering requirements.Set
+	// Shape and ShapeOffering are indexes as those of the node.
+	Shape, ShapeOffering int
+}
+
+// Valued returns how many of the Alternatives, from the cheapest, the node needs to have as many
+// values as its pool's MinValues require.
+func (n *NewNode) Valued() int {
+	if len(n.Pool.MinValues) == 0 {
+		return 0
+	}
+	own := *n.InstanceType
+	own.Offerings = []instancetypes.Offering{n.Offering}
+	all := []instancetypes.InstanceType{own}
+	for _, a := range n.Alternatives {
+		i := slices.IndexFunc(n.Pool.Types, func(t instancetypes.InstanceType) bool { return t.Name == a.InstanceType })
+		other := n.Pool.Types[i]
+		other.Offerings = []instancetypes.Offering{{Requirements: a.Offering, Price: a.PricePerHour, Available: true}}
+		all = append(all, other)
+	}
+	needed, _ := instancetypes.MinValues(all, n.Open, n.Pool.MinValues)
+	return max(needed-1, 0)
 }
 
 // NewNodes returns the nodes to buy, by descending weight of the pool, then by its name, and within
@@ -42,7 +63,7 @@ func (p *Plan) NewNodes() []NewNode {
 			o := &typ.Offerings[p.Problem.Shapes[c.Type].Offerings[c.Offering].Index]
 			zone, _ := o.Requirements.Get(corev1.LabelTopologyZone).Single()
 			capacity, _ := o.Requirements.Get(instancetypes.LabelCapacityType).Single()
-			out[i].Alternatives = append(out[i].Alternatives, Alternative{typ.Name, zone, capacity, o.Price, o.Requirements})
+			out[i].Alternatives = append(out[i].Alternatives, Alternative{typ.Name, zone, capacity, o.Price, o.Requirements, c.Type, c.Offering})
 		}
 	}
 	return out
