@@ -450,6 +450,11 @@ func pool(r *scheduling.PoolState) binpack.Pool {
 	}
 	for _, key := range slices.Sorted(maps.Keys(r.MinValues)) {
 		if n := r.MinValues[key]; n != 0 { // as instancetypes.MinValues reads it, 0 asks for nothing
+			if !slices.ContainsFunc(r.Types, func(t instancetypes.InstanceType) bool {
+				return t.Requirements.Has(key) || slices.ContainsFunc(t.Offerings, func(o instancetypes.Offering) bool { return o.Requirements.Has(key) })
+			}) {
+				n = math.MaxInt32 // only values of types count, and no type has any
+			}
 			out.MinValues = append(out.MinValues, binpack.MinValues{Key: key, Count: n})
 		}
 	}
