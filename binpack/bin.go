@@ -45,6 +45,7 @@ type filler struct {
 	// is most of the work.
 	shownTypes int
 	want       []int // by item: copies still to place
+	asked            // what suits the bin that was asked about last
 	*relax.Watch
 
 	spare []bin // unused bins, whose memory new ones take
@@ -300,15 +301,6 @@ func (in *Instance) cheapest(t int32, mask uint64) int {
 // largest part that they take of one.
 func (in *Instance) compileCover(pool int) []Choice {
 	out := []Choice{} // not nil, even if nothing is within them
-	part := func(c Choice) float64 {
-		most := 0.0
-		for _, u := range in.limited(c) {
-			if u.amount > 0 {
-				most = max(most, float64(u.amount)/float64(max(in.budgets.amounts[u.budget], 1)))
-			}
-		}
-		return most
-	}
 	for t, typ := range in.problem.Types {
 		for j := range typ.Offerings {
 			if typ.Pool == pool && !in.soldOut(t, j) && in.budgets.allow(int32(t), j, in.budgets.amounts) {
@@ -317,7 +309,7 @@ func (in *Instance) compileCover(pool int) []Choice {
 		}
 	}
 	slices.SortStableFunc(out, func(a, b Choice) int {
-		return cmp.Or(cmp.Compare(part(a), part(b)), cmp.Compare(in.objective(int32(a.Type), a.Offering), in.objective(int32(b.Type), b.Offering)))
+		return cmp.Or(cmp.Compare(in.partOf(a), in.partOf(b)), cmp.Compare(in.objective(int32(a.Type), a.Offering), in.objective(int32(b.Type), b.Offering)))
 	})
 	return out
 }
@@ -375,6 +367,15 @@ func (f *filler) suits(t int32, b *bin) uint64 {
 	return mask
 }
 
+// partOf returns the largest part of a limit or budget that one bin of the choice takes.
+func (in *Instance) partOf(c Choice) float64 {
+	most := 0.0
+	for _, u := range in.limited(c) {
+		most = max(most, float64(u.amount)/float64(max(in.budgets.amounts[u.budget], 1)))
+	}
+	return most
+}
+
 // limited returns what one bin of the choice takes of limits and budgets, without its reservation.
 // The choices of a pool take from the same budgets, in the same order.
 func (in *Instance) limited(c Choice) []use {
@@ -411,7 +412,7 @@ func (in *Instance) NewFilling() *Filling { return &Filling{newFiller(in, nil)} 
 // Copy returns an independent copy, for example to return to this state later.
 func (x *Filling) Copy() *Filling {
 	f := *x.f
-	f.Watch = new(relax.Watch)
+	f.Watch, f.asked = new(relax.Watch), asked{}
 	f.left, f.want, f.spare = slices.Clone(f.left), slices.Clone(f.want), nil
 	f.nodeIndex, f.binIndex = freeIndex{}, freeIndex{}
 	f.diverse = slices.Clone(f.diverse)

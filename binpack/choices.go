@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"math/bits"
 	"slices"
+	"sort"
 
 	"github.com/joinery-sdk/joinery/binpack/internal/relax"
 	"github.com/joinery-sdk/joinery/binpack/internal/values"
@@ -181,13 +182,23 @@ func (f *filler) extraOf(b *bin) (extra []use, ok bool) {
 	return extra, ok
 }
 
+// asked has masks by type, which hold where the type's stamp is the current one.
+type asked struct {
+	masks  []uint64
+	stamps []int
+	stamp  int
+}
+
 // needed returns choices with which the bin shows what MinValues require, beside its own. It takes
 // those first that take no more of any budget than the bin does, and then those that take the
 // smallest part of one. In the end it leaves out what the others make needless.
 func (f *filler) needed(b *bin) (out []Choice, ok bool) {
 	in, own := f.in, Choice{int(b.typ), int(b.charged)}
 	pool := in.problem.Types[b.typ].Pool
-	masks, wide := map[int]uint64{}, false
+	if f.stamp++; f.stamps == nil {
+		f.masks, f.stamps = make([]uint64, len(in.problem.Types)), make([]int, len(in.problem.Types))
+	}
+	wide := false
 	for _, s := range b.shares {
 		wide = wide || len(in.profileOf(s.Item)) > 1
 	}
@@ -195,14 +206,12 @@ func (f *filler) needed(b *bin) (out []Choice, ok bool) {
 		if wide {
 			return in.holdsOtherwise(c, b.shares, b.used)
 		}
-		mask, known := masks[c.Type]
-		if !known {
+		if f.stamps[c.Type] != f.stamp {
 			f.shownTypes++
 			f.Work++
-			mask = f.suits(int32(c.Type), b)
-			masks[c.Type] = mask
+			f.masks[c.Type], f.stamps[c.Type] = f.suits(int32(c.Type), b), f.stamp
 		}
-		return mask&(1<<c.Offering) != 0
+		return f.masks[c.Type]&(1<<c.Offering) != 0
 	}
 	beyond := func(c Choice) bool {
 		for i, u := range in.limited(c) {
@@ -213,7 +222,9 @@ func (f *filler) needed(b *bin) (out []Choice, ok bool) {
 		return false
 	}
 	list := in.covers[pool]
-	picked, ok := values.Choose(in.minimums[pool], in.showsOf(Choice{int(b.typ), int(b.charged)}), len(list), func(i int) []uint64 { return in.showsOf(list[i]) },
+	part := in.partOf(own)
+	cheaps := sort.Search(len(list), func(i int) bool { return in.partOf(list[i]) > part })
+	picked, ok := values.Choose(in.minimums[pool], in.showsOf(own), cheaps, len(list), func(i int) []uint64 { return in.showsOf(list[i]) },
 		func(i int) bool { return !beyond(list[i]) }, func(i int) bool { return holds(list[i]) })
 	for _, i := range picked {
 		out = append(out, list[i])

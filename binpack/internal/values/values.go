@@ -61,20 +61,22 @@ func (s Seen) Met() bool {
 }
 
 // Choose returns indexes of choices that show enough together with what own shows. It takes the
-// first that show something new and are wanted: a first pass those for which cheap is true, a
-// second one the others. Then it leaves out what the others make needless, from the last on. It
+// first that show something new and are wanted: a first pass those for which cheap is true, all
+// below cheaps, and a second one any. Then it leaves out what the others make needless, from the last on. It
 // returns false if all choices together show too little.
-func Choose(minimums []Minimum, own []uint64, choices int, shows func(int) []uint64, cheap, wanted func(int) bool) ([]int, bool) {
+func Choose(minimums []Minimum, own []uint64, cheaps, choices int, shows func(int) []uint64, cheap, wanted func(int) bool) ([]int, bool) {
 	seen, out := Of(minimums, own), []int(nil)
-	for _, pass := range []bool{true, false} {
-		for i := 0; i < choices && !seen.Met(); i++ {
-			if cheap(i) == pass && seen.Lacks(shows(i)) && wanted(i) {
+	met := seen.Met()
+	for pass, n := range []int{cheaps, choices} {
+		for i := 0; i < n && !met; i++ {
+			if seen.Lacks(shows(i)) && (pass == 1 || cheap(i)) && wanted(i) {
 				out = append(out, i)
 				seen.Add(shows(i))
+				met = seen.Met()
 			}
 		}
 	}
-	if !seen.Met() {
+	if !met {
 		return nil, false
 	}
 	for k := len(out) - 1; k >= 0; k-- {

@@ -15,16 +15,16 @@ func TestChoose(t *testing.T) {
 	all := func(int) bool { return true }
 	none := func(int) bool { return false }
 
-	got, ok := values.Choose(minimums, shows[0], len(shows), of, none, all)
+	got, ok := values.Choose(minimums, shows[0], 4, len(shows), of, none, all)
 	assert.True(t, ok)
 	assert.Equal(t, []int{1, 2}, got, "the first that show something new, without needless ones")
-	got, _ = values.Choose(minimums, shows[0], len(shows), of, func(i int) bool { return i == 3 }, all)
+	got, _ = values.Choose(minimums, shows[0], 4, len(shows), of, func(i int) bool { return i == 3 }, all)
 	assert.Equal(t, []int{3, 1}, got, "what is cheap comes first")
-	got, _ = values.Choose(minimums, shows[0], len(shows), of, none, func(i int) bool { return i != 1 })
+	got, _ = values.Choose(minimums, shows[0], 4, len(shows), of, none, func(i int) bool { return i != 1 })
 	assert.Equal(t, []int{2, 3}, got)
-	_, ok = values.Choose(minimums, shows[0], len(shows), of, none, func(i int) bool { return i == 1 })
+	_, ok = values.Choose(minimums, shows[0], 4, len(shows), of, none, func(i int) bool { return i == 1 })
 	assert.False(t, ok)
-	got, ok = values.Choose(nil, nil, len(shows), of, none, all)
+	got, ok = values.Choose(nil, nil, 0, len(shows), of, none, all)
 	assert.True(t, ok)
 	assert.Empty(t, got)
 }
