@@ -22,7 +22,9 @@ type bin struct {
 	open int32  // index into openStates
 	// charged is the offering, one of the mask, at whose price the bin counts in its pool's budget.
 	charged int32
-	used    []int64
+	// extra is what MinValues need of the budgets beyond what the bin takes itself.
+	extra []use
+	used  []int64
 	// free is the free capacity of the type or node.
 	free     []int64
 	variants []*variant // of the items in it, distinct
@@ -43,6 +45,7 @@ type filler struct {
 	// is most of the work.
 	shownTypes int
 	want       []int // by item: copies still to place
+	asked            // what suits the bin that was asked about last
 	*relax.Watch
 
 	spare []bin // unused bins, whose memory new ones take
@@ -136,7 +139,7 @@ func (f *filler) admit(b *bin, item, want int) (int, *variant, uint64, int32) {
 		}
 		n := k // the next variant starts from k again
 		if len(in.problem.Pools[in.problem.Types[b.typ].Pool].MinValues) > 0 {
-			if n = f.flexible(b, item, k, v, open); n == 0 {
+			if n = f.flexible(b, item, k, v, mask, open); n == 0 {
 				continue
 			}
 		}
@@ -155,6 +158,7 @@ func (f *filler) place(b *bin, item, k int, v *variant, mask uint64, open int32)
 	b.tags = tags.Add(b.tags, in.itemTags[item], k)
 	f.expose(f.capacityPool(b), item, k)
 	if b.node < 0 {
+		f.take(b.extra, -1)
 		if mask&(1<<b.charged) == 0 {
 			f.charge(b.typ, int(b.charged), -1)
 			b.charged = int32(in.cheapest(b.typ, mask))
@@ -169,6 +173,10 @@ func (f *filler) place(b *bin, item, k int, v *variant, mask uint64, open int32)
 		b.shares[n-1].Count += k
 	} else {
 		b.shares = append(b.shares, Share{item, k})
+	}
+	if b.node < 0 {
+		b.extra, _ = f.extraOf(b)
+		f.take(b.extra, 1)
 	}
 	f.want[item] -= k
 }
@@ -204,7 +212,7 @@ func (f *filler) withdraw(b *bin) { f.count(b, -1) }
 // count adds the bin and its contents to all budgets and counts; sign -1 subtracts them.
 func (f *filler) count(b *bin, sign int) {
 	if b.node < 0 {
-		f.charge(b.typ, int(b.charged), int64(sign))
+		f.pay(b, int64(sign))
 	}
 	f.exposeAll(f.capacityPool(b), b.shares, sign)
 	for _, x := range b.shares {
@@ -258,9 +266,22 @@ func (f *filler) affordsOther(t int32, from, to int) bool {
 
 // charge takes one bin of the offering from all budgets; sign -1 gives it back.
 func (f *filler) charge(t int32, offering int, sign int64) {
-	for _, u := range f.in.budgets.of(t, offering) {
+	f.take(f.in.budgets.of(t, offering), sign)
+}
+
+func (f *filler) take(uses []use, sign int64) {
+	for _, u := range uses {
 		f.left[u.budget] -= sign * u.amount
 	}
+}
+
+// pay takes a new bin from all budgets, with what MinValues need beside it; sign -1 gives it back.
+func (f *filler) pay(b *bin, sign int64) {
+	if sign > 0 {
+		b.extra, _ = f.extraOf(b)
+	}
+	f.charge(b.typ, int(b.charged), sign)
+	f.take(b.extra, sign)
 }
 
 // cheapest returns the first offering of the mask with the lowest objective; the mask must not be
@@ -276,17 +297,21 @@ func (in *Instance) cheapest(t int32, mask uint64) int {
 	return best
 }
 
-func (in *Instance) compileTags() {
-	p := &in.problem
-	in.tags = map[string]int32{}
-	in.typeTags = make([][]tags.State, len(p.Types))
-	for t, typ := range p.Types {
-		in.typeTags[t] = in.tagsOf(typ.Tags, typ.Limits)
+// compileCover returns the choices of a pool that its limits and the budgets allow at all, by the
+// largest part that they take of one.
+func (in *Instance) compileCover(pool int) []Choice {
+	out := []Choice{} // not nil, even if nothing is within them
+	for t, typ := range in.problem.Types {
+		for j := range typ.Offerings {
+			if typ.Pool == pool && !in.soldOut(t, j) && in.budgets.allow(int32(t), j, in.budgets.amounts) {
+				out = append(out, Choice{t, j})
+			}
+		}
 	}
-	in.nodeTags = make([][]tags.State, len(p.Nodes))
-	for n, node := range p.Nodes {
-		in.nodeTags[n] = in.tagsOf(node.Tags, node.Limits)
-	}
+	slices.SortStableFunc(out, func(a, b Choice) int {
+		return cmp.Or(cmp.Compare(in.partOf(a), in.partOf(b)), cmp.Compare(in.objective(int32(a.Type), a.Offering), in.objective(int32(b.Type), b.Offering)))
+	})
+	return out
 }
 
 func (in *Instance) tagsOf(names []string, limits []Limit) []tags.State {
@@ -318,62 +343,6 @@ func (in *Instance) tagsSuit(t int32, shares []Share) bool {
 	return true
 }
 
-// capacityPool returns the number of the bin's capacity pool, -1 for none.
-func (f *filler) capacityPool(b *bin) int32 {
-	if b.node >= 0 {
-		return f.in.diverse.ofNode(int(b.node))
-	}
-	return f.in.diverse.pool(int(b.typ), int(b.charged))
-}
-
-// spread returns how many copies of the item, at most want, the capacity pool may take.
-func (f *filler) spread(pool int32, item, want int) int {
-	if pool < 0 {
-		return want
-	}
-	for _, s := range f.in.diverse.counts[item] {
-		want = min(want, max(f.diverse[s.Item][pool], 0)/s.Count)
-	}
-	return want
-}
-
-// expose counts k copies of the item against the capacity pool; a negative k gives them back.
-func (f *filler) expose(pool int32, item, k int) {
-	if pool < 0 {
-		return
-	}
-	for _, s := range f.in.diverse.counts[item] {
-		f.diverse[s.Item][pool] -= k * s.Count
-	}
-}
-
-// exposeAll counts the shares against the capacity pool, the given number of times.
-func (f *filler) exposeAll(pool int32, shares []Share, times int) {
-	for _, s := range shares {
-		f.expose(pool, s.Item, times*s.Count)
-	}
-}
-
-// exposable returns the offerings of the mask whose capacity pools may take the shares.
-func (f *filler) exposable(t int32, mask uint64, shares []Share) uint64 {
-	if len(f.diverse) == 0 {
-		return mask
-	}
-	for rest := mask; rest != 0; rest &= rest - 1 {
-		j := bits.TrailingZeros64(rest)
-		pool, n := f.in.diverse.offering[t][j], 0
-		for n < len(shares) && f.spread(pool, shares[n].Item, shares[n].Count) == shares[n].Count {
-			f.expose(pool, shares[n].Item, shares[n].Count)
-			n++
-		}
-		f.exposeAll(pool, shares[:n], -1)
-		if n < len(shares) {
-			mask &^= 1 << j
-		}
-	}
-	return mask
-}
-
 // suits returns the type's offerings that hold the bin's contents, as a mask.
 func (f *filler) suits(t int32, b *bin) uint64 {
 	in := f.in
@@ -398,6 +367,39 @@ func (f *filler) suits(t int32, b *bin) uint64 {
 	return mask
 }
 
+// partOf returns the largest part of a limit or budget that one bin of the choice takes.
+func (in *Instance) partOf(c Choice) float64 {
+	most := 0.0
+	for _, u := range in.limited(c) {
+		most = max(most, float64(u.amount)/float64(max(in.budgets.amounts[u.budget], 1)))
+	}
+	return most
+}
+
+// limited returns what one bin of the choice takes of limits and budgets, without its reservation.
+// The choices of a pool take from the same budgets, in the same order.
+func (in *Instance) limited(c Choice) []use {
+	uses := in.budgets.of(int32(c.Type), c.Offering)
+	if in.budgets.counted[c.Type]&(1<<c.Offering) != 0 {
+		return uses[1:]
+	}
+	return uses
+}
+
+// values returns the values that the offering has for the key. Its own labels override those of its
+// type.
+func (t *Type) values(offering int, key string) []string {
+	set := t.Offerings[offering].Provides
+	if !set.Has(key) {
+		set = t.Provides
+	}
+	if !set.Has(key) {
+		return nil
+	}
+	values, _ := set.Get(key).Values()
+	return values
+}
+
 // Filling is a layout that is being made. Every change is made only as far as the rules of the
 // problem allow. So [Filling.Layout] always passes [Instance.Check]. One rule is not checked, here
 // or there: the caller must put each item into the heaviest pool that can hold it. It is not safe
@@ -410,7 +412,7 @@ func (in *Instance) NewFilling() *Filling { return &Filling{newFiller(in, nil)} 
 // Copy returns an independent copy, for example to return to this state later.
 func (x *Filling) Copy() *Filling {
 	f := *x.f
-	f.Watch = new(relax.Watch)
+	f.Watch, f.asked = new(relax.Watch), asked{}
 	f.left, f.want, f.spare = slices.Clone(f.left), slices.Clone(f.want), nil
 	f.nodeIndex, f.binIndex = freeIndex{}, freeIndex{}
 	f.diverse = slices.Clone(f.diverse)

@@ -1,10 +1,12 @@
 package binpack
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
+	"math/bits"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -287,4 +289,189 @@ func (in *Instance) bounds(r *relaxation, s relax.Solution) []Bound {
 		out = append(out, claim(Exhausted, s.Least, s.Duals, s.Nodes))
 	}
 	return out
+}
+
+// diversity is the compiled [Problem.Diversity], without those that no plan can break.
+type diversity struct {
+	left     [][]int   // by diversity and capacity pool: what it may still hold
+	counts   [][]Share // by item: the diversities that it counts for, and how much one copy counts
+	pools    map[string]int32
+	offering [][]int32 // by type and offering: the capacity pool, -1 for none
+	node     []int32   // by node: its capacity pool, -1 for none
+}
+
+func (in *Instance) compileDiversity() {
+	p := &in.problem
+	d := &in.diverse
+	d.counts = make([][]Share, len(p.Items))
+	var kept []Diversity
+	for _, x := range p.Diversity {
+		all := int64(0)
+		for _, s := range x.Items {
+			all = sum(all, int64(s.Count)*int64(p.Items[s.Item].Count))
+		}
+		for _, n := range x.Placed {
+			all = sum(all, int64(max(n, 0)))
+		}
+		if all > int64(x.Max) {
+			kept = append(kept, x)
+		}
+	}
+	if len(kept) == 0 {
+		return
+	}
+	d.pools = map[string]int32{}
+	number := func(name string) int32 {
+		if name == "" {
+			return -1
+		}
+		return numbered(d.pools, name)
+	}
+	d.offering, d.node = make([][]int32, len(p.Types)), make([]int32, len(p.Nodes))
+	for t := range p.Types {
+		for j := range p.Types[t].Offerings {
+			d.offering[t] = append(d.offering[t], number(p.Types[t].Offerings[j].CapacityPool))
+		}
+	}
+	for n := range p.Nodes {
+		d.node[n] = number(p.Nodes[n].CapacityPool)
+	}
+	if len(d.pools) == 0 { // no capacity pools
+		in.diverse = diversity{counts: d.counts}
+		return
+	}
+	for i, x := range kept {
+		left := slices.Repeat([]int{x.Max}, len(d.pools))
+		for name, n := range x.Placed {
+			if at, ok := d.pools[name]; ok {
+				left[at] = max(x.Max-max(n, 0), 0)
+			}
+		}
+		d.left = append(d.left, left)
+		for _, s := range x.Items {
+			if list := d.counts[s.Item]; s.Count > 0 && len(list) > 0 && list[len(list)-1].Item == i {
+				list[len(list)-1].Count += s.Count
+			} else if s.Count > 0 {
+				d.counts[s.Item] = append(list, Share{i, s.Count})
+			}
+		}
+	}
+}
+
+// count returns how much one copy of the item counts for the diversity.
+func (d *diversity) count(number, item int) int64 {
+	for _, s := range d.counts[item] {
+		if s.Item == number {
+			return int64(s.Count)
+		}
+	}
+	return 0
+}
+
+// pool returns the number of the offering's capacity pool, -1 for none.
+func (d *diversity) pool(typ, offering int) int32 {
+	if len(d.left) == 0 {
+		return -1
+	}
+	return d.offering[typ][offering]
+}
+
+// most returns how many copies of the item the capacity pool may hold; infinite if there is no
+// limit.
+func (d *diversity) most(item int, pool int32) float64 {
+	most := math.Inf(1)
+	if pool >= 0 {
+		for _, s := range d.counts[item] {
+			most = min(most, float64(max(d.left[s.Item][pool], 0)/s.Count))
+		}
+	}
+	return most
+}
+
+// ofNode returns the number of the node's capacity pool, -1 for none.
+func (d *diversity) ofNode(node int) int32 {
+	if len(d.left) == 0 {
+		return -1
+	}
+	return d.node[node]
+}
+
+// spreadMost returns the diversities with the highest demand, as many as may become resources.
+func (in *Instance) spreadMost(counts []int) []extra {
+	asked := make([]int64, len(in.diverse.left))
+	var out []extra
+	for i, n := range counts {
+		for _, s := range in.diverse.counts[i] {
+			asked[s.Item] += int64(s.Count) * int64(max(n, 0))
+		}
+	}
+	for d := range asked {
+		if asked[d] > int64(slices.Min(in.diverse.left[d])) {
+			out = append(out, extra{tag: -1, diversity: d})
+		}
+	}
+	slices.SortStableFunc(out, func(a, b extra) int { return cmp.Compare(asked[b.diversity], asked[a.diversity]) })
+	return out[:min(len(out), maxApart)]
+}
+
+// capacityPool returns the number of the bin's capacity pool, -1 for none.
+func (f *filler) capacityPool(b *bin) int32 {
+	if b.node >= 0 {
+		return f.in.diverse.ofNode(int(b.node))
+	}
+	return f.in.diverse.pool(int(b.typ), int(b.charged))
+}
+
+// spread returns how many copies of the item, at most want, the capacity pool may take.
+func (f *filler) spread(pool int32, item, want int) int {
+	if pool < 0 {
+		return want
+	}
+	for _, s := range f.in.diverse.counts[item] {
+		want = min(want, max(f.diverse[s.Item][pool], 0)/s.Count)
+	}
+	return want
+}
+
+// expose counts k copies of the item against the capacity pool; a negative k gives them back.
+func (f *filler) expose(pool int32, item, k int) {
+	if pool < 0 {
+		return
+	}
+	for _, s := range f.in.diverse.counts[item] {
+		f.diverse[s.Item][pool] -= k * s.Count
+	}
+}
+
+// exposeAll counts the shares against the capacity pool, the given number of times.
+func (f *filler) exposeAll(pool int32, shares []Share, times int) {
+	for _, s := range shares {
+		f.expose(pool, s.Item, times*s.Count)
+	}
+}
+
+// exposable returns the offerings of the mask whose capacity pools may take the shares.
+func (f *filler) exposable(t int32, mask uint64, shares []Share) uint64 {
+	if len(f.diverse) == 0 {
+		return mask
+	}
+	for rest := mask; rest != 0; rest &= rest - 1 {
+		j := bits.TrailingZeros64(rest)
+		pool, n := f.in.diverse.offering[t][j], 0
+		for n < len(shares) && f.spread(pool, shares[n].Item, shares[n].Count) == shares[n].Count {
+			f.expose(pool, shares[n].Item, shares[n].Count)
+			n++
+		}
+		f.exposeAll(pool, shares[:n], -1)
+		if n < len(shares) {
+			mask &^= 1 << j
+		}
+	}
+	return mask
+}
+
+// eligible returns, as a mask, the type's offerings that suit the item under some variant and whose
+// capacity pools may take one more copy.
+func (f *filler) eligible(item int, t int32) uint64 {
+	return f.exposable(t, f.in.profileOf(item).mask(t), []Share{{item, 1}})
 }

@@ -35,7 +35,9 @@ func (in *Instance) check(l Layout) error {
 		c.contents(fmt.Sprintf("node %q", node.Name), shares, node.Free, node.Provides, requirements.Set{}, node.Tags, node.Limits)
 	}
 	bins := c.bins(l.Bins)
-	c.budgets(bins)
+	if c.budgets(bins); len(c.errs) == 0 {
+		c.needs(bins)
+	}
 	c.diversity(l.Nodes, bins)
 	for i, it := range in.problem.Items {
 		if c.placed[i] > it.Count {
@@ -264,6 +266,23 @@ func (c *checker) budgets(bins []Bin) {
 	for _, name := range slices.Sorted(maps.Keys(left)) {
 		if left[name] < 0 {
 			c.bad("reservation %q: %d more are taken than exist", strings.TrimPrefix(name, "\x00"), -left[name])
+		}
+	}
+}
+
+// needs checks that the limits and budgets still hold if each bin takes the most of what MinValues
+// need.
+func (c *checker) needs(bins []Bin) {
+	if !c.in.coversAny() {
+		return
+	}
+	f := newFiller(c.in, nil)
+	for _, b := range bins {
+		f.buy(b, 1)
+	}
+	for k, left := range f.left {
+		if before := c.in.budgets.amounts[k]; k >= c.in.budgets.reservations && left < min(before, 0) {
+			c.bad("limits and budgets do not allow what MinValues need at once: %d of budget %d are taken, there are %d", before-left, k, before)
 		}
 	}
 }

@@ -3,27 +3,19 @@ package binpack
 import (
 	"cmp"
 	"encoding/binary"
-	"math"
 	"math/bits"
 	"slices"
+	"sort"
 
 	"github.com/joinery-sdk/joinery/binpack/internal/relax"
+	"github.com/joinery-sdk/joinery/binpack/internal/values"
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// minimum is one of the MinValues of a pool, compiled. Each value of the key is one bit of the
-// words between two positions.
-type minimum struct{ count, from, to int }
-
-// shown holds the values that offerings show of a pool's MinValues.
-type shown struct {
-	minimums []minimum
-	words    []uint64
-}
-
+// compileMinimums compiles the MinValues of pools. Each value of a key is one bit.
 func (in *Instance) compileMinimums() {
 	p := &in.problem
-	in.minimums, in.shows = make([][]minimum, len(p.Pools)), make([][][]uint64, len(p.Types))
+	in.minimums, in.shows, in.covers = make([][]values.Minimum, len(p.Pools)), make([][][]uint64, len(p.Types)), make([][]Choice, len(p.Pools))
 	for k, pool := range p.Pools {
 		from := 0
 		for _, w := range pool.MinValues {
@@ -49,62 +41,36 @@ func (in *Instance) compileMinimums() {
 				}
 			}
 			to := from + (len(number)+63)/64
-			in.minimums[k] = append(in.minimums[k], minimum{w.Count, from, to})
+			in.minimums[k] = append(in.minimums[k], values.Minimum{Count: w.Count, From: from, To: to})
 			from = to
 		}
+		if len(pool.MinValues) > 0 && in.budgets.bounded[k] {
+			in.covers[k] = in.compileCover(k)
+		}
 	}
 }
 
-// values returns the values that the offering has for the key. Its own labels override those of its
-// type.
-func (t *Type) values(offering int, key string) []string {
-	set := t.Offerings[offering].Provides
-	if !set.Has(key) {
-		set = t.Provides
-	}
-	if !set.Has(key) {
+// shown returns what choices of the pool have shown; nothing so far.
+func (in *Instance) shown(pool int) values.Seen { return values.Of(in.minimums[pool]) }
+
+// showsOf returns the values that a choice has; nil if its pool has no minimums.
+func (in *Instance) showsOf(c Choice) []uint64 {
+	if in.shows[c.Type] == nil {
 		return nil
 	}
-	values, _ := set.Get(key).Values()
-	return values
-}
-
-func (in *Instance) shownBy(pool int) shown {
-	s := shown{minimums: in.minimums[pool]}
-	if n := len(s.minimums); n > 0 {
-		s.words = make([]uint64, s.minimums[n-1].to)
-	}
-	return s
-}
-
-// add counts the values of the offering, whose type must be in the pool.
-func (s shown) add(in *Instance, t int32, offering int) {
-	if len(s.words) > 0 {
-		for i, w := range in.shows[t][offering] {
-			s.words[i] |= w
-		}
-	}
-}
-
-// met reports whether there are enough values of each key.
-func (s shown) met() bool {
-	for _, m := range s.minimums {
-		for _, w := range s.words[m.from:m.to] {
-			m.count -= bits.OnesCount64(w)
-		}
-		if m.count > 0 {
-			return false
-		}
-	}
-	return true
+	return in.shows[c.Type][c.Offering]
 }
 
 // flexible returns how many more copies of the item, at most k, the bin may take and still show the
 // values that its pool's MinValues require.
-func (f *filler) flexible(b *bin, item, k int, v *variant, open int32) int {
+// The budgets must hold all of these at once. The bin's own part of them is taken already.
+func (f *filler) flexible(b *bin, item, k int, v *variant, mask uint64, open int32) int {
 	size := f.in.problem.Items[item].Size
 	trial := *b
 	trial.open = open
+	if mask&(1<<b.charged) == 0 {
+		trial.charged = int32(f.in.cheapest(b.typ, mask))
+	}
 	if !slices.Contains(b.variants, v) {
 		trial.variants = append(slices.Clip(b.variants), v)
 	}
@@ -115,7 +81,15 @@ func (f *filler) flexible(b *bin, item, k int, v *variant, open int32) int {
 		for r := range size {
 			trial.used[r] = b.used[r] + int64(n)*size[r]
 		}
-		return f.showsMinimums(&trial)
+		if !f.in.covered(b.typ) {
+			return f.showsMinimums(&trial)
+		}
+		f.take(b.extra, -1)
+		f.charge(b.typ, int(b.charged), -1)
+		ok := f.affords(&trial)
+		f.charge(b.typ, int(b.charged), 1)
+		f.take(b.extra, 1)
+		return ok
 	}
 	if holds(k) {
 		return k
@@ -135,7 +109,7 @@ func (f *filler) flexible(b *bin, item, k int, v *variant, open int32) int {
 func (f *filler) showsMinimums(b *bin) bool {
 	in := f.in
 	pool := in.problem.Types[b.typ].Pool
-	seen := in.shownBy(pool)
+	seen := in.shown(pool)
 	for _, t := range in.tiers[in.tierOfPool[pool]] {
 		if in.problem.Types[t].Pool != pool {
 			continue
@@ -144,28 +118,158 @@ func (f *filler) showsMinimums(b *bin) bool {
 		f.Work++
 		mask := f.suits(t, b)
 		for rest := mask; rest != 0; rest &= rest - 1 {
-			seen.add(in, t, bits.TrailingZeros64(rest))
+			seen.Add(in.showsOf(Choice{int(t), bits.TrailingZeros64(rest)}))
 		}
-		if mask != 0 && seen.met() {
+		if mask != 0 && seen.Met() {
 			return true
 		}
 	}
-	return seen.met()
+	return seen.Met()
+}
+
+// covered reports whether limits of the type's pool, or budgets, bound what MinValues may need.
+func (in *Instance) covered(t int32) bool { return in.covers[in.problem.Types[t].Pool] != nil }
+
+// coversAny reports whether some pool is covered.
+func (in *Instance) coversAny() bool {
+	return slices.ContainsFunc(in.covers, func(c []Choice) bool { return c != nil })
+}
+
+// affords reports whether the budgets allow the bin with all choices that MinValues need. The bin
+// itself is not taken from them.
+func (f *filler) affords(b *bin) bool {
+	extra, ok := f.extraOf(b)
+	if !ok {
+		return false
+	}
+	f.take(extra, 1)
+	ok = f.in.budgets.allow(b.typ, int(b.charged), f.left)
+	f.take(extra, -1)
+	return ok
+}
+
+// stillAffords is affords for a bin that is taken from the budgets, and whose shares have become
+// fewer. Then other choices are needed, and they may take more of a budget.
+func (f *filler) stillAffords(b *bin) bool {
+	if !f.in.covered(b.typ) {
+		return true
+	}
+	taken := *b
+	f.pay(&taken, -1)
+	ok := f.affords(b)
+	f.take(taken.extra, 1)
+	f.charge(b.typ, int(b.charged), 1)
+	return ok
+}
+
+// extraOf returns how much more of each budget the choices take that MinValues need than the bin
+// itself. It depends only on the bin's choice and contents; ok is false if there are no such
+// choices.
+func (f *filler) extraOf(b *bin) (extra []use, ok bool) {
+	if !f.in.covered(b.typ) || len(b.shares) == 0 {
+		return nil, true
+	}
+	needed, ok := f.needed(b)
+	for i, u := range f.in.limited(Choice{int(b.typ), int(b.charged)}) {
+		most := u.amount
+		for _, c := range needed {
+			most = max(most, f.in.limited(c)[i].amount)
+		}
+		if most > u.amount {
+			extra = append(extra, use{u.budget, most - u.amount})
+		}
+	}
+	return extra, ok
+}
+
+// asked has masks by type, which hold where the type's stamp is the current one.
+type asked struct {
+	masks  []uint64
+	stamps []int
+	stamp  int
+}
+
+// needed returns choices with which the bin shows what MinValues require, beside its own. It takes
+// those first that take no more of any budget than the bin does, and then those that take the
+// smallest part of one. In the end it leaves out what the others make needless.
+func (f *filler) needed(b *bin) (out []Choice, ok bool) {
+	in, own := f.in, Choice{int(b.typ), int(b.charged)}
+	pool := in.problem.Types[b.typ].Pool
+	if f.stamp++; f.stamps == nil {
+		f.masks, f.stamps = make([]uint64, len(in.problem.Types)), make([]int, len(in.problem.Types))
+	}
+	wide := false
+	for _, s := range b.shares {
+		wide = wide || len(in.profileOf(s.Item)) > 1
+	}
+	holds := func(c Choice) bool {
+		if wide {
+			return in.holdsOtherwise(c, b.shares, b.used)
+		}
+		if f.stamps[c.Type] != f.stamp {
+			f.shownTypes++
+			f.Work++
+			f.masks[c.Type], f.stamps[c.Type] = f.suits(int32(c.Type), b), f.stamp
+		}
+		return f.masks[c.Type]&(1<<c.Offering) != 0
+	}
+	beyond := func(c Choice) bool {
+		for i, u := range in.limited(c) {
+			if u.amount > in.limited(own)[i].amount {
+				return true
+			}
+		}
+		return false
+	}
+	list := in.covers[pool]
+	part := in.partOf(own)
+	cheaps := sort.Search(len(list), func(i int) bool { return in.partOf(list[i]) > part })
+	picked, ok := values.Choose(in.minimums[pool], in.showsOf(own), cheaps, len(list), func(i int) []uint64 { return in.showsOf(list[i]) },
+		func(i int) bool { return !beyond(list[i]) }, func(i int) bool { return holds(list[i]) })
+	for _, i := range picked {
+		out = append(out, list[i])
+	}
+	return out, ok
+}
+
+// Needed returns, for each bin, choices that it needs beside its own to show what MinValues require,
+// where limits or budgets bound them. These hold even if each bin takes the most of its choices.
+func (in *Instance) Needed(l Layout) [][]Choice {
+	out := make([][]Choice, len(l.Bins))
+	if !in.coversAny() {
+		return out
+	}
+	f := newFiller(in, nil)
+	for i, b := range in.split.layout(l, in.split.in).Bins {
+		for _, c := range f.neededBy(b) {
+			out[i] = append(out[i], in.split.out(c))
+		}
+	}
+	return out
+}
+
+func (f *filler) neededBy(b Bin) []Choice {
+	if !f.in.covered(int32(b.Type)) {
+		return nil
+	}
+	open := f.refill(b)
+	out, _ := f.needed(&open)
+	return out
 }
 
 // showsOtherwise is like showsMinimums, but each choice may serve the items by other alternatives
 // than the bin does. It is slow, so it runs only if showsMinimums fails.
 func (in *Instance) showsOtherwise(b Bin, used []int64) bool {
 	pool := in.problem.Types[b.Type].Pool
-	seen := in.shownBy(pool)
+	seen := in.shown(pool)
 	for t, typ := range in.problem.Types {
 		for j := range typ.Offerings {
 			if typ.Pool == pool && in.holdsOtherwise(Choice{t, j}, b.Shares, used) {
-				seen.add(in, int32(t), j)
+				seen.Add(in.showsOf(Choice{t, j}))
 			}
 		}
 	}
-	return seen.met()
+	return seen.Met()
 }
 
 // holdsOtherwise reports whether the choice holds the shares under any alternatives.
@@ -221,7 +325,13 @@ func (in *Instance) alternatives(l Layout, most int, run *run) [][]Choice {
 
 // buy takes what the bin needs from budgets and capacity pools; sign -1 gives it back.
 func (f *filler) buy(b Bin, sign int) {
-	f.charge(int32(b.Type), b.Offering, int64(sign))
+	open := bin{typ: int32(b.Type), charged: int32(b.Offering)}
+	if f.in.covered(open.typ) {
+		open = f.refill(b)
+	}
+	open.extra, _ = f.extraOf(&open)
+	f.charge(open.typ, b.Offering, int64(sign))
+	f.take(open.extra, int64(sign))
 	f.exposeAll(f.in.diverse.pool(b.Type, b.Offering), b.Shares, sign)
 }
 
@@ -230,13 +340,13 @@ func (f *filler) buy(b Bin, sign int) {
 func (f *filler) rightSize() (changed bool) {
 	for i := range f.bins {
 		b := &f.bins[i]
-		f.charge(b.typ, int(b.charged), -1)
+		f.pay(b, -1)
 		f.exposeAll(f.capacityPool(b), b.shares, -1)
 		if t, j, ok := f.cheapestChoice(b, f.in.tierOf(b.typ), f.in.objective(b.typ, int(b.charged))); ok {
 			f.become(b, t, j)
 			changed = true
 		}
-		f.charge(b.typ, int(b.charged), 1)
+		f.pay(b, 1)
 		f.exposeAll(f.capacityPool(b), b.shares, 1)
 	}
 	return changed
@@ -272,6 +382,15 @@ func (r *ranking) choicesFor(b Bin) []Choice {
 		return holds(c) || r.in.holdsOtherwise(c, b.Shares, open.used) && r.f.exposable(int32(c.Type), 1<<c.Offering, b.Shares) != 0
 	}
 	affordable := func(c Choice) bool { return r.f.affordable(int32(c.Type))&(1<<c.Offering) != 0 }
+	if needed := r.f.neededBy(b); len(needed) > 0 {
+		r.found = r.found[:0]
+		for _, c := range r.ofPool(pool) {
+			if slices.Contains(needed, c) || len(r.found) < r.most && affordable(c) && otherwise(c) {
+				r.found = append(r.found, c)
+			}
+		}
+		return r.withOwn(slices.Clone(r.found), own)
+	}
 	list, met := r.first(pool, func(c Choice) bool { return affordable(c) && holds(c) })
 	if !met {
 		list, met = r.first(pool, func(c Choice) bool { return affordable(c) && otherwise(c) })
@@ -279,30 +398,35 @@ func (r *ranking) choicesFor(b Bin) []Choice {
 	if !met {
 		list, _ = r.first(pool, func(c Choice) bool { return !r.in.soldOut(c.Type, c.Offering) && otherwise(c) })
 	}
-	if !slices.Contains(list, own) { // it is dearer than all of them
-		if len(list) == r.most && len(r.in.minimums[pool]) == 0 {
-			list = list[:r.most-1]
-		}
-		list = append(list, own)
+	return r.withOwn(list, own)
+}
+
+// withOwn adds the bin's own choice, if it is dearer than all of the list.
+func (r *ranking) withOwn(list []Choice, own Choice) []Choice {
+	if slices.Contains(list, own) {
+		return list
 	}
-	return list
+	if len(list) == r.most && len(r.in.minimums[r.in.problem.Types[own.Type].Pool]) == 0 {
+		list = list[:r.most-1]
+	}
+	return append(list, own)
 }
 
 // first returns the first choices of the pool that suit. It returns more than most only until the
 // minimums are met, and reports whether they are.
 func (r *ranking) first(pool int, suits func(c Choice) bool) ([]Choice, bool) {
-	seen := r.in.shownBy(pool)
+	seen := r.in.shown(pool)
 	r.found = r.found[:0]
 	for _, c := range r.ofPool(pool) {
-		if len(r.found) >= r.most && seen.met() {
+		if len(r.found) >= r.most && seen.Met() {
 			break
 		}
 		if suits(c) {
 			r.found = append(r.found, c)
-			seen.add(r.in, int32(c.Type), c.Offering)
+			seen.Add(r.in.showsOf(c))
 		}
 	}
-	return slices.Clone(r.found), seen.met()
+	return slices.Clone(r.found), seen.Met()
 }
 
 // ofPool returns every choice of the pool, by price, then by type name.
@@ -365,127 +489,4 @@ func (f *filler) refill(b Bin) bin {
 		}
 	}
 	return out
-}
-
-// diversity is the compiled [Problem.Diversity], without those that no plan can break.
-type diversity struct {
-	left     [][]int   // by diversity and capacity pool: what it may still hold
-	counts   [][]Share // by item: the diversities that it counts for, and how much one copy counts
-	pools    map[string]int32
-	offering [][]int32 // by type and offering: the capacity pool, -1 for none
-	node     []int32   // by node: its capacity pool, -1 for none
-}
-
-func (in *Instance) compileDiversity() {
-	p := &in.problem
-	d := &in.diverse
-	d.counts = make([][]Share, len(p.Items))
-	var kept []Diversity
-	for _, x := range p.Diversity {
-		all := int64(0)
-		for _, s := range x.Items {
-			all = sum(all, int64(s.Count)*int64(p.Items[s.Item].Count))
-		}
-		for _, n := range x.Placed {
-			all = sum(all, int64(max(n, 0)))
-		}
-		if all > int64(x.Max) {
-			kept = append(kept, x)
-		}
-	}
-	if len(kept) == 0 {
-		return
-	}
-	d.pools = map[string]int32{}
-	number := func(name string) int32 {
-		if name == "" {
-			return -1
-		}
-		return numbered(d.pools, name)
-	}
-	d.offering, d.node = make([][]int32, len(p.Types)), make([]int32, len(p.Nodes))
-	for t := range p.Types {
-		for j := range p.Types[t].Offerings {
-			d.offering[t] = append(d.offering[t], number(p.Types[t].Offerings[j].CapacityPool))
-		}
-	}
-	for n := range p.Nodes {
-		d.node[n] = number(p.Nodes[n].CapacityPool)
-	}
-	if len(d.pools) == 0 { // no capacity pools
-		in.diverse = diversity{counts: d.counts}
-		return
-	}
-	for i, x := range kept {
-		left := slices.Repeat([]int{x.Max}, len(d.pools))
-		for name, n := range x.Placed {
-			if at, ok := d.pools[name]; ok {
-				left[at] = max(x.Max-max(n, 0), 0)
-			}
-		}
-		d.left = append(d.left, left)
-		for _, s := range x.Items {
-			if list := d.counts[s.Item]; s.Count > 0 && len(list) > 0 && list[len(list)-1].Item == i {
-				list[len(list)-1].Count += s.Count
-			} else if s.Count > 0 {
-				d.counts[s.Item] = append(list, Share{i, s.Count})
-			}
-		}
-	}
-}
-
-// count returns how much one copy of the item counts for the diversity.
-func (d *diversity) count(number, item int) int64 {
-	for _, s := range d.counts[item] {
-		if s.Item == number {
-			return int64(s.Count)
-		}
-	}
-	return 0
-}
-
-// pool returns the number of the offering's capacity pool, -1 for none.
-func (d *diversity) pool(typ, offering int) int32 {
-	if len(d.left) == 0 {
-		return -1
-	}
-	return d.offering[typ][offering]
-}
-
-// most returns how many copies of the item the capacity pool may hold; infinite if there is no
-// limit.
-func (d *diversity) most(item int, pool int32) float64 {
-	most := math.Inf(1)
-	if pool >= 0 {
-		for _, s := range d.counts[item] {
-			most = min(most, float64(max(d.left[s.Item][pool], 0)/s.Count))
-		}
-	}
-	return most
-}
-
-// ofNode returns the number of the node's capacity pool, -1 for none.
-func (d *diversity) ofNode(node int) int32 {
-	if len(d.left) == 0 {
-		return -1
-	}
-	return d.node[node]
-}
-
-// spreadMost returns the diversities with the highest demand, as many as may become resources.
-func (in *Instance) spreadMost(counts []int) []extra {
-	asked := make([]int64, len(in.diverse.left))
-	var out []extra
-	for i, n := range counts {
-		for _, s := range in.diverse.counts[i] {
-			asked[s.Item] += int64(s.Count) * int64(max(n, 0))
-		}
-	}
-	for d := range asked {
-		if asked[d] > int64(slices.Min(in.diverse.left[d])) {
-			out = append(out, extra{tag: -1, diversity: d})
-		}
-	}
-	slices.SortStableFunc(out, func(a, b extra) int { return cmp.Compare(asked[b.diversity], asked[a.diversity]) })
-	return out[:min(len(out), maxApart)]
 }

@@ -339,15 +339,6 @@ func (p *planner) realise(r *relaxation, columns []relax.Column) (short bool) {
 	return short
 }
 
-// wanted counts the copies that are still to be placed.
-func (f *filler) wanted() int {
-	n := 0
-	for _, k := range f.want {
-		n += k
-	}
-	return n
-}
-
 // take puts up to n copies from the queue into the bin. If the bin does not admit an item, the next
 // one is tried.
 func (p *planner) take(b *bin, q *[]int, n int) {
@@ -396,7 +387,7 @@ func (f *filler) liftAll(d *demand) (any bool) {
 	for i := range bins {
 		b := &bins[i]
 		any = f.liftFrom(b, d) || any
-		if len(b.shares) == 0 {
+		if len(b.shares) == 0 || !f.stillAffords(b) {
 			f.withdraw(b)
 			continue
 		}

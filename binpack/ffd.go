@@ -143,7 +143,7 @@ func (f *filler) firstOf(bins []bin, x *freeIndex, item int, tier int32) {
 	if f.want[item] > 0 {
 		s.from = len(bins)
 	}
-	if in.budgets.byOffering { // a MaxPrice may later admit what it refuses now, and so may a bin that changes its offering
+	if in.budgets.byOffering || tier >= 0 && in.coversAny() { // a MaxPrice may later admit what it refuses now, and so may a bin that changes its offering
 		s.from = 0
 	}
 }
@@ -195,23 +195,18 @@ func (f *filler) open(item int, types []int32, d *demand) bool {
 			return opened
 		}
 		b := f.newBin(best, bestMask)
+		f.charge(best, int(b.charged), 1)
 		k, v, mask, open := f.admit(&b, item, f.want[item])
 		if k == 0 {
+			f.charge(best, int(b.charged), -1)
 			return opened
 		}
-		f.charge(best, int(b.charged), 1)
 		f.place(&b, item, k, v, mask, open)
 		f.bins = append(f.bins, b)
 		if f.want[item] < k || f.want[item] == 0 {
 			return true
 		}
 	}
-}
-
-// eligible returns, as a mask, the type's offerings that suit the item under some variant and whose
-// capacity pools may take one more copy.
-func (f *filler) eligible(item int, t int32) uint64 {
-	return f.exposable(t, f.in.profileOf(item).mask(t), []Share{{item, 1}})
 }
 
 // newBin returns an empty bin of the type with the mask's cheapest offering. If that is not
@@ -241,7 +236,9 @@ func (f *filler) newBin(t int32, mask uint64) bin {
 // opens reports whether a new bin of the type takes the item, given daemons' tags and MinValues.
 func (f *filler) opens(t int32, item int, mask uint64) bool {
 	b := f.newBin(t, mask)
+	f.charge(t, int(b.charged), 1)
 	k, _, _, _ := f.admit(&b, item, 1)
+	f.charge(t, int(b.charged), -1)
 	return k > 0
 }
 
@@ -374,7 +371,13 @@ func (f *filler) cheapestChoice(b *bin, tier int32, limit Price) (t int32, offer
 		j := in.cheapest(t, mask)
 		if price := in.objective(t, j); price < limit {
 			other := in.problem.Types[t].Pool != in.problem.Types[b.typ].Pool
-			if other && len(in.problem.Pools[in.problem.Types[t].Pool].MinValues) > 0 {
+			if in.covered(t) {
+				moved := *b
+				moved.typ, moved.charged = t, int32(j)
+				if !f.affords(&moved) {
+					continue
+				}
+			} else if other && len(in.problem.Pools[in.problem.Types[t].Pool].MinValues) > 0 {
 				moved := *b
 				moved.typ = t
 				if !f.showsMinimums(&moved) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/joinery-sdk/joinery/binpack/internal/relax"
 	"github.com/joinery-sdk/joinery/binpack/internal/tags"
+	"github.com/joinery-sdk/joinery/binpack/internal/values"
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
@@ -44,8 +45,9 @@ type Instance struct {
 	typeTags   [][]tags.State
 	nodeTags   [][]tags.State
 	budgets    budgets
-	minimums   [][]minimum  // by pool
-	shows      [][][]uint64 // by type and offering: the values it has, as bits of its pool's minimums
+	minimums   [][]values.Minimum // by pool
+	shows      [][][]uint64       // by type and offering: the values it has, as bits of its pool's minimums
+	covers     [][]Choice         // by pool with minimums and limits or budgets: what these allow at all
 	diverse    diversity
 	tiers      [][]int32 // types in the order of byPrice, by the weight of their pools, heaviest first
 	tierOfPool []int32

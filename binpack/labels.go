@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/joinery-sdk/joinery/binpack/internal/tags"
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
@@ -475,4 +476,17 @@ func (s split) layout(l Layout, by func(Choice) Choice) Layout {
 	}
 	l.Bins = bins
 	return l
+}
+
+func (in *Instance) compileTags() {
+	p := &in.problem
+	in.tags = map[string]int32{}
+	in.typeTags = make([][]tags.State, len(p.Types))
+	for t, typ := range p.Types {
+		in.typeTags[t] = in.tagsOf(typ.Tags, typ.Limits)
+	}
+	in.nodeTags = make([][]tags.State, len(p.Nodes))
+	for n, node := range p.Nodes {
+		in.nodeTags[n] = in.tagsOf(node.Tags, node.Limits)
+	}
 }

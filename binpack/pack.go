@@ -484,3 +484,12 @@ const (
 	// patience is how many items in a row may fail to enter a bin before it is closed.
 	patience = 64
 )
+
+// wanted counts the copies that are still to be placed.
+func (f *filler) wanted() int {
+	n := 0
+	for _, k := range f.want {
+		n += k
+	}
+	return n
+}

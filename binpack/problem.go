@@ -213,9 +213,9 @@ type Pool struct {
 	MinValues []MinValues
 }
 
-// MinValues requires Count different values of the label Key among the alternatives of a bin. The
-// value of a Counted offering counts if the offering had stock before the plan, even if the plan
-// uses all of that stock.
+// MinValues requires Count different values of the label Key among the alternatives of a bin, within
+// limits and budgets ([Instance.Needed]). The value of a Counted offering counts if it had stock
+// before the plan, even if the plan uses all of it.
 type MinValues struct {
 	Key   string
 	Count int

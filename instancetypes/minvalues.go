@@ -23,9 +23,10 @@ func (e *MinValuesError) Error() string {
 // MinValues returns how many types, from the start of the list, are needed so that nodes of these
 // types can have at least minValues[key] different values of each key. Only values that ask admits
 // count. A type has the values of its available offerings that ask admits; a type without any
-// offering has the values of its labels. The result is 0 if minValues requires nothing. If even the
-// whole list does not satisfy a key, the error joins one [*MinValuesError] for each such key, in
-// ascending order, and the length is that of the list.
+// offering has the values of its labels. A label that no type or offering has, but only ask, has no
+// values. The result is 0 if minValues requires nothing. If even the whole list does not satisfy a
+// key, the error joins one [*MinValuesError] for each such key, in ascending order, and the length
+// is that of the list.
 func MinValues(types []InstanceType, ask requirements.Set, minValues map[string]int) (int, error) {
 	keys := slices.DeleteFunc(slices.Sorted(maps.Keys(minValues)), func(key string) bool { return minValues[key] <= 0 })
 	if len(keys) == 0 {
@@ -68,10 +69,10 @@ func addValues(to map[string]bool, t *InstanceType, ask requirements.Set, key st
 			to[v] = true
 		}
 	}
-	if len(t.Offerings) == 0 {
+	narrows := t.Requirements.Has(key) // a label that is not of the type says nothing about a choice of types
+	if len(t.Offerings) == 0 && narrows {
 		add(own)
 	}
-	narrows := true
 	for i := range t.Offerings {
 		o := &t.Offerings[i]
 		if !o.Available || !o.Requirements.Overlaps(ask) {

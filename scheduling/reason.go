@@ -82,14 +82,8 @@ func (r Reason) String() string {
 // those of the plan; false if there is none.
 func (s *state) explainLimit(k int, shapes []int) (Reason, bool) {
 	pool := &s.p.Pools[k]
-	left, nodes := slices.Clone(pool.Left), 0
-	for _, b := range s.bought() {
-		if s.p.Shapes[b.Shape].Pool == k {
-			nodes++
-			subtract(left, s.p.Shapes[b.Shape].Usage)
-		}
-	}
-	if pool.NodesLeft >= 0 && nodes >= pool.NodesLeft {
+	left, nodes := s.p.remaining(s.bought()).Left(k)
+	if nodes == 0 {
 		most := pool.Limits[resourceNodes]
 		detail := fmt.Sprintf("the limit of %s is reached", many(int(most.Value()), "node")) + s.stillCounted(pool)
 		return Reason{Stage: StageLimit, Resource: string(resourceNodes), Detail: detail}, true
@@ -182,6 +176,9 @@ func (p *Problem) anyNodeHas(key string) bool {
 		})
 }
 
+// byCommitment keeps names of [instancetypes.Offering.Commitment] apart from reservation ids.
+const byCommitment = "commitment "
+
 // explainStock says that the plan has used up the counts of all offerings that would hold the pod;
 // false if a machine remains.
 func (s *state) explainStock(c *Class, shapes []int) (Reason, bool) {
@@ -211,28 +208,43 @@ func (s *state) explainStock(c *Class, shapes []int) (Reason, bool) {
 // of a key, or a constraint between pods leaves a node only one value of it.
 func (s *state) explainMinValues(class, k int, shapes []int) (Reason, bool) {
 	c, pool := s.p.Classes[class], &s.p.Pools[k]
-	if len(pool.MinValues) == 0 {
-		return Reason{}, false
-	}
-	var types []instancetypes.InstanceType
-	for _, shape := range shapes {
-		types = append(types, *s.p.InstanceType(shape))
-	}
-	var worst *instancetypes.MinValuesError
-	for alt := range s.p.inUse(c).All() {
-		ask, err := pool.Set.Intersect(alt)
-		if err != nil {
-			continue
+	remaining := s.p.remaining(s.bought())
+	for _, within := range []bool{false, true} {
+		types, beyond := []instancetypes.InstanceType(nil), []*market.Offer(nil)
+		for _, shape := range shapes {
+			typ, all := *s.p.InstanceType(shape), s.p.InstanceType(shape).Offerings
+			typ.Offerings = nil
+			for i, o := range s.p.Shapes[shape].Offerings {
+				if offer := s.p.market().Offer(shape, i); offer != nil && within && !remaining.Within(offer) {
+					beyond = append(beyond, offer)
+				} else if offer != nil {
+					typ.Offerings = append(typ.Offerings, all[o.Index])
+				}
+			}
+			if len(typ.Offerings) > 0 {
+				types = append(types, typ)
+			}
 		}
-		if _, err = instancetypes.MinValues(types, ask, pool.MinValues); err == nil {
-			worst = nil
-			break
+		var worst *instancetypes.MinValuesError
+		for alt := range s.p.inUse(c).All() {
+			ask, err := pool.Set.Intersect(alt)
+			if err != nil {
+				continue
+			}
+			if _, err = instancetypes.MinValues(types, ask, pool.MinValues); err == nil {
+				worst = nil
+				break
+			}
+			errors.As(err, &worst)
 		}
-		errors.As(err, &worst)
-	}
-	if worst != nil {
-		return Reason{Stage: StageOffering, Key: worst.Key, Detail: fmt.Sprintf("minValues of %s: the pool requires %d values, but the types that hold the pod have %d",
-			worst.Key, worst.Want, worst.Have)}, true
+		if worst != nil {
+			out := Reason{Stage: StageOffering, Key: worst.Key, Detail: fmt.Sprintf("minValues of %s: the pool requires %d values, but the types that hold the pod%s have %d",
+				worst.Key, worst.Want, map[bool]string{true: " and that the limits still allow"}[within], worst.Have)}
+			if i := remaining.Scarce(k, beyond); i >= 0 {
+				out.Stage, out.Resource = StageLimit, string(pool.Limited[i])
+			}
+			return out, true
+		}
 	}
 	for _, o := range s.p.topology.Obstacles(class) {
 		if want := pool.MinValues[o.Key]; want > 1 {
@@ -364,7 +376,8 @@ func (s *state) limited(o Outcome) func(relaxed, domain int) bool {
 // beside the plan; false if there is none. If several quotas each exclude all shapes, it returns
 // the first by name. If only several together exclude all shapes, it names all of them.
 func (s *state) explainQuota(c *Class, shapes []int) (Reason, bool) {
-	left, limits := s.budgetsLeft(), s.p.remaining(s.bought())
+	limits := s.p.remaining(s.bought())
+	left := limits.Quotas()
 	blocks, least, all := make([]int, len(left)), slices.Repeat([]int64{math.MaxInt64}, len(left)), 0
 	for _, shape := range shapes {
 		sh := &s.p.Shapes[shape]
@@ -417,21 +430,9 @@ func (s *state) stillCountedBy(quota string) string {
 	return s.p.leavingOf(func(m *member) bool { return all[at].Matches(m.labels) })
 }
 
-// budgetsLeft returns what the quotas still allow beside the outcome.
-func (s *state) budgetsLeft() []int64 {
-	left := s.p.leftOfBudgets()
-	for _, b := range s.bought() {
-		subtract(left, s.p.Shapes[b.Shape].Offerings[b.Offering].Usage)
-	}
-	return left
-}
-
-func (p *Problem) leftOfBudgets() []int64 {
-	out := make([]int64, len(p.Budgets))
-	for i := range p.Budgets {
-		out[i] = p.Budgets[i].Left
-	}
-	return out
+// offer returns what a bin is bought as, which counts the most of what it may become.
+func (p *Problem) offer(b *OutcomeBin) *market.Offer {
+	return p.market().AnyOf(b.Shape, b.Offering, b.Needed)
 }
 
 // divide splits parts by what a set says of labels that the pool leaves open.

@@ -331,11 +331,11 @@ type Outcome struct {
 
 // OutcomeBin is one node to buy.
 type OutcomeBin struct {
-	// Shape is an index into Problem.Shapes, and Offering an index into the offerings of that
-	// shape.
+	// Shape is an index into Problem.Shapes, and Offering one into the offerings of that shape.
 	Shape, Offering int
-	// Labels narrow the labels of the shape and the offering to what the pods there ask for. The
-	// zero value narrows nothing.
+	// Needed are further pairs of Shape and Offering, for MinValues; limits count the most of all.
+	Needed [][2]int
+	// Labels narrow the labels of shape and offering to what the pods ask for, if it is not zero.
 	Labels requirements.Set
 	Shares []Share
 }

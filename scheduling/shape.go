@@ -400,9 +400,6 @@ func reservation(o *instancetypes.Offering) string {
 	return ""
 }
 
-// byCommitment keeps names of [instancetypes.Offering.Commitment] apart from reservation ids.
-const byCommitment = "commitment "
-
 // chargeDaemons subtracts what the daemons of the shape take.
 func (p *Problem) chargeDaemons(s *Shape) {
 	for _, i := range s.daemons {
@@ -451,7 +448,11 @@ func (p *Problem) requestsOf(pods []*corev1.Pod, totals *podclass.Totals[[]int64
 
 // remaining returns what the pools may buy beside these bins.
 func (p *Problem) remaining(bins []OutcomeBin) *market.Remaining {
-	out := p.market().Remaining(p.leftOfBudgets())
+	quotas := make([]int64, len(p.Budgets))
+	for i := range p.Budgets {
+		quotas[i] = p.Budgets[i].Left
+	}
+	out := p.market().Remaining(quotas)
 	for b := range bins {
 		out.Buy(p.offer(&bins[b]), 1)
 	}
@@ -463,9 +464,6 @@ func (s *state) soldOut(class int) bool {
 	c, left := s.p.Classes[class], s.p.remaining(s.bought())
 	return len(left.Kinds(s.p.sales[class](), c.bound, c.requests, func(market.Kind) bool { return true })) == 0
 }
-
-// offer returns what a bin is bought as.
-func (p *Problem) offer(b *OutcomeBin) *market.Offer { return p.market().Offer(b.Shape, b.Offering) }
 
 func (p *Problem) newMarket() *market.Market {
 	pools := make([]market.Pool, len(p.Pools))

@@ -5,7 +5,10 @@
 //   - on every node the requests fit, the labels satisfy a selector of each pod, taints are
 //     tolerated, and no more pods of an anti-affinity group are there than may share a node;
 //   - every new node is a type and an offering of the catalogue, with labels that these allow;
-//   - limits of pools, reservations and CapacityQuotas hold, and price and cost are sums of nodes;
+//   - a new node of a pool with minValues and its alternatives, which hold its pods as well, have
+//     so many values;
+//   - limits of pools, reservations and CapacityQuotas hold whichever alternatives are bought, and
+//     price and cost are sums of nodes;
 //   - no plan of the same pods on the existing nodes and the catalogue costs less than the bound.
 //
 // The certificate gives each pod a value, and each node and type a price per resource. A node's
@@ -14,7 +17,7 @@
 //
 // It does not check that the document is true: compare its pods, nodes, limits and prices with
 // yours. It knows no other constraints between pods, host ports, volumes, preferences, priorities,
-// minValues, weights or binding order. They may make the bound too low, but never too high.
+// weights or binding order. They may make the bound too low, but never too high.
 //
 // It exits with 0 if all holds, 2 for an unreadable document, and 3 for faults, listed on stderr.
 package main
@@ -25,7 +28,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"math"
 	"math/big"
 	"os"
 	"slices"
@@ -69,12 +71,14 @@ type (
 		Labels         labels
 		Taints         []taint
 		Pods           []string
+		Alternatives   [][2]int // types and offerings
 	}
 	pool struct {
-		Name     string
-		Limits   []int64
-		MaxNodes *int64
-		Taints   []taint
+		Name      string
+		Limits    []int64
+		MaxNodes  *int64
+		MinValues map[string]int
+		Taints    []taint
 	}
 	nodeType struct {
 		Name        string
@@ -166,7 +170,9 @@ func (c *checker) read(in io.Reader) error {
 		}
 	}
 	if !ok || slices.ContainsFunc(c.NewNodes, func(n node) bool {
-		return n.Type < 0 || n.Type >= len(c.Types) || n.Offering < 0 || n.Offering >= len(c.Types[n.Type].Offerings)
+		return slices.ContainsFunc(n.choices(), func(x [2]int) bool {
+			return x[0] < 0 || x[0] >= len(c.Types) || x[1] < 0 || x[1] >= len(c.Types[x[0]].Offerings) || c.Types[x[0]].Pool != c.Types[n.Type].Pool
+		})
 	}) {
 		return fmt.Errorf("the parts of the document do not fit together")
 	}
@@ -221,11 +227,12 @@ func (c *checker) plan() {
 		}
 		c.node(n.Name, n.Pods, t.Free, n.Labels, c.Pools[t.Pool].Taints)
 		price, cost, taken[o.Stock] = sum(price, o.Price), sum(cost, o.Cost), sum(taken[o.Stock], o.Takes)
-		for name, amount := range o.Uses {
+		usage, uses := c.alternatives(n)
+		for name, amount := range uses {
 			taken[name] = sum(taken[name], amount)
 		}
 		count[t.Pool]++
-		used[t.Pool] = added(used[t.Pool], t.Usage)
+		used[t.Pool] = added(used[t.Pool], usage)
 	}
 	for name, n := range taken {
 		c.must(name == "" || n <= c.Stock[name], "nothing is left of %s: %d are taken of %d", name, n, c.Stock[name])
@@ -261,17 +268,6 @@ func (c *checker) node(where string, pods []string, free []int64, has labels, ta
 	for r, n := range used {
 		c.must(n <= free[r], "%s: %d of %s are used, %d are free", where, n, c.Resources[r], free[r])
 	}
-}
-
-// sum adds without overflow.
-func sum(a, b int64) int64 { return a + min(b, math.MaxInt64-a) }
-
-func added(a, b []int64) []int64 {
-	a = append(a, make([]int64, len(b)-len(a))...)
-	for i := range b {
-		a[i] = sum(a[i], b[i])
-	}
-	return a
 }
 
 // accepts reports whether a node with one of these values for each label may suit the pods.

@@ -30,10 +30,10 @@ import (
 
 // A checker that anybody can read is short, and imports nothing that would have to be read, too.
 func TestNothingHasToBeTrusted(t *testing.T) {
-	text, err := os.ReadFile("main.go")
-	require.NoError(t, err)
-	assert.LessOrEqual(t, strings.Count(string(text), "\n"), 400)
-	for _, name := range []string{"main.go", "help.go"} {
+	for name, most := range map[string]int{"main.go": 400, "alternatives.go": 70, "help.go": 50} {
+		text, err := os.ReadFile(name)
+		require.NoError(t, err)
+		assert.LessOrEqual(t, strings.Count(string(text), "\n"), most, name)
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ImportsOnly)
 		require.NoError(t, err)
 		for _, i := range file.Imports {
@@ -409,4 +409,38 @@ func TestNoBoundAboveTheOptimumIsConfirmed(t *testing.T) {
 	t.Log(reached, "of 60 bounds are the optimum,", confirmed, "other certificates were confirmed")
 	assert.GreaterOrEqual(t, reached, 15)
 	assert.Positive(t, confirmed, "or the forger is never believed, and the test says nothing")
+}
+
+// A plan whose alternatives have too few values for minValues, are too small, or do not keep the limits at once is refused.
+func TestMinValues(t *testing.T) {
+	document := func() *proof.Document {
+		var s scheduling.Snapshot
+		for i := range 2 {
+			s.Pods = append(s.Pods, pod(fmt.Sprintf("web-%d", i), "1500m", "2Gi", nil))
+		}
+		s.Pools = []scheduling.Pool{{
+			NodePool: nodepool.NodePool{Name: "default", MinValues: map[string]int{corev1.LabelInstanceTypeStable: 2}, Limits: corev1.ResourceList{"cpu": resource.MustParse("9")}},
+			Types:    []instancetypes.InstanceType{offered("small", size("2", "8Gi"), 1), offered("large", size("4", "16Gi"), 2.5), offered("tiny", size("1", "4Gi"), 0.6)},
+		}}
+		p, err := plan.Make(t.Context(), s, nil)
+		require.NoError(t, err)
+		d, err := proof.Of(p)
+		require.NoError(t, err)
+		require.Len(t, d.NewNodes, 2)
+		return d
+	}
+	code, said := verdict(t, encoded(t, document()))
+	require.Zero(t, code, said)
+	for want, change := range map[string]func(*proof.Document){
+		"demands 2 values of node.kubernetes.io/instance-type (minValues), the node and its alternatives have 1": func(d *proof.Document) { d.NewNodes[1].Alternatives = nil },
+		"limit 0 is 7000, 8000 are used":   func(d *proof.Document) { d.Pools[0].Limits[0] = 7000 },
+		"tiny is too small for its pods":   func(d *proof.Document) { d.NewNodes[0].Alternatives = append(d.NewNodes[0].Alternatives, [2]int{2, 0}) },
+		"parts of the document do not fit": func(d *proof.Document) { d.NewNodes[0].Alternatives[0][1] = 7 },
+	} {
+		d := document()
+		change(d)
+		code, said = verdict(t, encoded(t, d))
+		require.NotZero(t, code)
+		require.Contains(t, said, want)
+	}
 }

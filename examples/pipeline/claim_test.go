@@ -2,6 +2,7 @@ package pipeline_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -68,17 +69,31 @@ func TestAlternativesAreBought(t *testing.T) {
 	assert.NotEmpty(t, detail.Refused)
 }
 
-// Where the planned offering has run out, what is bought instead keeps within the pool's limits.
+// Where the planned offering has run out, what is bought instead keeps within the pool's limits, whatever it is for each node of the plan.
 func TestAlternativesKeepWithinLimits(t *testing.T) {
-	const limited = "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: default}\nspec: {limits: {cpu: 10}, template: {spec: {nodeClassRef: {group: g.example.com, kind: C, name: c}}}}\n---\n"
+	const limited = "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: default}\nspec: {limits: {cpu: %d}, template: {spec: {nodeClassRef: {group: g.example.com, kind: C, name: c}}}}\n---\n"
 	market := catalogue(t, "a.4 4 zone-a on-demand 0.2", "b.4 4 zone-a on-demand 0.3", "c.8 8 zone-a on-demand 0.5")
-	for text, want := range map[string][]string{anyPool: {"b.4", "c.8"}, limited: {"b.4"}} {
-		packed := pack(t, market, text+deployment("web", 1, container("3")))
-		var got []string
-		for _, a := range packed.NewNodes()[0].Alternatives {
-			got = append(got, a.InstanceType)
+	both, one := []string{"b.4", "c.8"}, []string{"b.4"}
+	for _, c := range []struct {
+		pool string
+		want [][]string // by node
+	}{
+		{anyPool, [][]string{both, both}},
+		{fmt.Sprintf(limited, 16), [][]string{both, both}},
+		{fmt.Sprintf(limited, 15), [][]string{both, one}},
+		{fmt.Sprintf(limited, 11), [][]string{one, one}},
+		{fmt.Sprintf(limited, 7), [][]string{one}},
+	} {
+		packed := pack(t, market, c.pool+deployment("web", 2, container("3")))
+		var got [][]string
+		for _, n := range packed.NewNodes() {
+			var types []string
+			for _, a := range n.Alternatives {
+				types = append(types, a.InstanceType)
+			}
+			got = append(got, types)
 		}
-		assert.Equal(t, want, got)
+		assert.Equal(t, c.want, got)
 	}
 }
 

@@ -9,6 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/joinery-sdk/joinery/cloudprovider"
+	"github.com/joinery-sdk/joinery/cloudprovider/memcloud"
+	"github.com/joinery-sdk/joinery/examples/pipeline"
 	"github.com/joinery-sdk/joinery/instancetypes"
 )
 
@@ -95,4 +98,33 @@ func TestMinValuesCountWhatIsLeft(t *testing.T) {
 	}
 	require.Greater(t, placed, 50)
 	require.Greater(t, refused, 50)
+}
+
+// As in Karpenter, only values of types count. A label that the pool alone defines has one value on a node, whatever its type.
+func TestMinValuesOfALabelOfThePool(t *testing.T) {
+	for _, limits := range []string{"", "limits: {cpu: 100}, "} {
+		p := pack(t, catalogue(t, "a.4 4 zone-a on-demand 0.2", "b.4 4 zone-a on-demand 0.3"), fmt.Sprintf("apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: default}\nspec: {%stemplate: {spec: {nodeClassRef: {group: g.example.com, kind: C, name: c}, "+
+			"requirements: [{key: example.com/team, operator: In, values: [blue, green], minValues: 2}]}}}\n---\n", limits)+deployment("web", 1, container("1")))
+		require.Len(t, p.Unplaced(), 1)
+		require.Contains(t, p.Unplaced()[0].Reasons()[0].Detail, "minValues of example.com/team: the pool requires 2 values, but the types that hold the pod have 0")
+	}
+}
+
+// A claim names what minValues need, though it costs more than the buyer would otherwise pay.
+func TestClaimsNameWhatMinValuesNeed(t *testing.T) {
+	market := catalogue(t, "a.4 4 zone-a on-demand 0.2", "a.4 4 zone-b on-demand 0.2", "b.4 4 zone-a on-demand 0.3", "c.4 4 zone-a on-demand 0.4")
+	s := read(t, market, "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: default}\nspec: {limits: {cpu: 100}, template: {spec: {nodeClassRef: {group: g.example.com, kind: C, name: c}, "+
+		"requirements: [{key: node.kubernetes.io/instance-type, operator: Exists, minValues: 2}]}}}\n---\n"+deployment("web", 1, container("1")))
+	cloud, err := memcloud.New(memcloud.Config{Types: s.Pools[0].Types})
+	require.NoError(t, err)
+	var types []string
+	buyer := pipeline.Buyer{Provider: cloud, Written: func(c cloudprovider.NodeClaim) error {
+		for _, x := range c.Candidates {
+			types = append(types, x.Type)
+		}
+		return nil
+	}}
+	_, err = buyer.Buy(t.Context(), s)
+	require.NoError(t, err)
+	require.Equal(t, []string{"a.4", "a.4", "b.4"}, types)
 }

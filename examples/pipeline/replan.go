@@ -47,7 +47,8 @@ type Buyer struct {
 	Written func(cloudprovider.NodeClaim) error
 	// Dearer limits the alternatives that a claim names: they may cost at most this fraction more
 	// than the planned node (0.1 means 10%). If all of them are refused, the Buyer plans again.
-	// With 0, a claim has only alternatives at the planned price.
+	// With 0, a claim has only alternatives at the planned price. Those that the pool's minValues
+	// need are named at any price.
 	Dearer float64
 	// Ledger is what is known to be unavailable at the start.
 	Ledger availability.Ledger
@@ -179,13 +180,14 @@ func (b *Buyer) withDefaults() *Buyer {
 	return &out
 }
 
-// near returns how many of the node's alternatives are within the allowed extra cost.
+// near returns how many of the node's alternatives are within the allowed extra cost, or are needed
+// for minValues.
 func (b *Buyer) near(n *plan.NewNode) int {
 	k := slices.IndexFunc(n.Alternatives, func(a plan.Alternative) bool { return a.PricePerHour > n.PricePerHour*(1+b.Dearer) })
 	if k < 0 {
 		return len(n.Alternatives)
 	}
-	return k
+	return max(k, n.Valued())
 }
 
 func free(taken map[string]bool, pool string) string {

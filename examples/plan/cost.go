@@ -161,3 +161,16 @@ func (p *Plan) WeightsCost(ctx context.Context) (binpack.Price, error) {
 	}
 	return max(0, p.Cost()-level.Cost()), nil
 }
+
+// Price converts dollars to binpack's unit, rounded to the nearest billionth. NaN becomes 0, and an
+// amount that is too large becomes the largest price.
+func Price(dollars float64) binpack.Price {
+	switch price := math.Round(dollars * float64(binpack.PerDollar)); {
+	case math.IsNaN(price):
+		return 0
+	case price >= math.MaxInt64:
+		return math.MaxInt64
+	default:
+		return binpack.Price(price)
+	}
+}

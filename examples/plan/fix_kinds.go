@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -284,12 +285,15 @@ func shrink(c *scheduling.Class, r scheduling.Reason) (change, bool) {
 }
 
 // raise plans without the limit that was in the way and sets it to what that plan needs beside what
-// the plan before it bought, if there is one.
+// the plan before it bought, if there is one. For a pool with minValues, the limit is too large to
+// bind instead, so that what minValues need is chosen with regard to it.
 func raise(p *Plan, s scheduling.Snapshot, after *Plan, pool *scheduling.PoolState, r scheduling.Reason) (change, bool) {
 	name := corev1.ResourceName(r.Resource)
 	unlimited := editPool(s, pool.Name, func(pool *scheduling.Pool) {
 		pool.Limits = maps.Clone(pool.Limits)
-		delete(pool.Limits, name)
+		if delete(pool.Limits, name); len(pool.MinValues) > 0 {
+			pool.Limits[name] = *resource.NewQuantity(1e15, resource.DecimalSI)
+		}
 	})
 	free, err := Unproved(context.Background(), unlimited, &p.options)
 	if err != nil {
@@ -309,19 +313,27 @@ func amount(name corev1.ResourceName, n int64) string {
 	return fmt.Sprintf("%s %s", resources.Humane(name, n), name)
 }
 
-// bought returns what the nodes that a plan buys for a pool count against a limit.
+// bought returns what the nodes that a plan buys for a pool count against a limit at most, whichever
+// types that minValues need they become.
 func bought(p *Plan, pool *scheduling.PoolState, name corev1.ResourceName) int64 {
 	sum := int64(0)
 	if p == nil {
 		return sum
 	}
+	needed := p.Instance.Needed(p.Packing.Layout)
 	for _, n := range p.Result.NewNodes() {
 		switch {
 		case n.Pool.Name != pool.Name:
 		case name == "nodes":
 			sum++
 		default:
-			sum += resources.Capacity(name, n.InstanceType.Capacity[name])
+			most := resources.Capacity(name, n.InstanceType.Capacity[name])
+			if n.Bin >= 0 {
+				for _, c := range needed[n.Bin] {
+					most = max(most, resources.Capacity(name, p.Problem.InstanceType(c.Type).Capacity[name]))
+				}
+			}
+			sum += most
 		}
 	}
 	return sum

@@ -450,6 +450,11 @@ func pool(r *scheduling.PoolState) binpack.Pool {
 	}
 	for _, key := range slices.Sorted(maps.Keys(r.MinValues)) {
 		if n := r.MinValues[key]; n != 0 { // as instancetypes.MinValues reads it, 0 asks for nothing
+			if !slices.ContainsFunc(r.Types, func(t instancetypes.InstanceType) bool {
+				return t.Requirements.Has(key) || slices.ContainsFunc(t.Offerings, func(o instancetypes.Offering) bool { return o.Requirements.Has(key) })
+			}) {
+				n = math.MaxInt32 // only values of types count, and no type has any
+			}
 			out.MinValues = append(out.MinValues, binpack.MinValues{Key: key, Count: n})
 		}
 	}
@@ -464,19 +469,6 @@ func limits(in []scheduling.Limit) []binpack.Limit {
 	return out
 }
 
-// Price converts dollars to binpack's unit, rounded to the nearest billionth. NaN becomes 0, and an
-// amount that is too large becomes the largest price.
-func Price(dollars float64) binpack.Price {
-	switch price := math.Round(dollars * float64(binpack.PerDollar)); {
-	case math.IsNaN(price):
-		return 0
-	case price >= math.MaxInt64:
-		return math.MaxInt64
-	default:
-		return binpack.Price(price)
-	}
-}
-
 // Outcome returns the result of binpack for a round, in terms of scheduling.
 func Outcome(in *binpack.Instance, plan *binpack.Plan) scheduling.Outcome {
 	out := scheduling.Outcome{Existing: make([][]scheduling.Share, len(plan.Nodes))}
@@ -485,6 +477,11 @@ func Outcome(in *binpack.Instance, plan *binpack.Plan) scheduling.Outcome {
 	}
 	for _, b := range plan.Bins {
 		out.Bins = append(out.Bins, scheduling.OutcomeBin{Shape: b.Type, Offering: b.Offering, Labels: in.Labels(b), Shares: shared(b.Shares)})
+	}
+	for i, needed := range in.Needed(plan.Layout) {
+		for _, c := range needed {
+			out.Bins[i].Needed = append(out.Bins[i].Needed, [2]int{c.Type, c.Offering})
+		}
 	}
 	return out
 }

@@ -78,15 +78,20 @@ type Node struct {
 	Labels   Labels   `json:"labels"`
 	Taints   []Taint  `json:"taints,omitempty"`
 	Pods     []string `json:"pods"`
+	// Alternatives are pairs of Type and Offering that the node may become, too. Only nodes of pools
+	// with MinValues have them. Limits hold even if each such node becomes the largest.
+	Alternatives [][2]int `json:"alternatives,omitempty"`
 }
 
 // Pool is what one pool may still buy. Limits bound the sum of [Type.Usage] over its new nodes, and
-// MaxNodes their number; nil means no limit.
+// MaxNodes their number; nil means no limit. MinValues says how many values of a label each new
+// node and its alternatives have together.
 type Pool struct {
-	Name     string  `json:"name"`
-	Limits   []int64 `json:"limits"`
-	MaxNodes *int64  `json:"maxNodes,omitempty"`
-	Taints   []Taint `json:"taints,omitempty"`
+	Name      string         `json:"name"`
+	Limits    []int64        `json:"limits"`
+	MaxNodes  *int64         `json:"maxNodes,omitempty"`
+	MinValues map[string]int `json:"minValues,omitempty"`
+	Taints    []Taint        `json:"taints,omitempty"`
 }
 
 // Type is an instance type of a pool. Pool is an index into Document.Pools. Free is the capacity
@@ -237,7 +242,7 @@ func (w *writer) nodes() {
 func (w *writer) catalogue() {
 	for k := range w.plan.Problem.Pools {
 		pool := &w.problem.Pools[k]
-		one := Pool{Name: pool.Name, Limits: append([]int64{}, pool.Limits...), Taints: taints(w.plan.Problem.Pools[k].Taints)}
+		one := Pool{Name: pool.Name, Limits: append([]int64{}, pool.Limits...), MinValues: w.plan.Problem.Pools[k].MinValues, Taints: taints(w.plan.Problem.Pools[k].Taints)}
 		if pool.MaxNodes != nil {
 			one.MaxNodes = new(int64(*pool.MaxNodes))
 		}
@@ -304,7 +309,7 @@ func (w *writer) labels(set requirements.Set, typ, offering int) Labels {
 }
 
 func (w *writer) newNodes() {
-	for _, x := range w.plan.Result.NewNodes() {
+	for _, x := range w.plan.NewNodes() {
 		o := &w.out.Types[x.Shape].Offerings[x.ShapeOffering]
 		has := x.Pool.Registered(requirements.FromLabels(x.Labels))
 		n := Node{Name: x.Name, Type: x.Shape, Offering: x.ShapeOffering, Labels: Labels{}}
@@ -317,6 +322,11 @@ func (w *writer) newNodes() {
 		}
 		for _, pod := range x.Pods {
 			n.Pods = append(n.Pods, nameOf(pod))
+		}
+		if len(x.Pool.MinValues) > 0 {
+			for _, a := range x.Alternatives {
+				n.Alternatives = append(n.Alternatives, [2]int{a.Shape, a.ShapeOffering})
+			}
 		}
 		w.out.NewNodes = append(w.out.NewNodes, n)
 		w.out.PricePerHour += o.Price

@@ -85,6 +85,31 @@ func New(pools []Pool, offers iter.Seq2[*Offer, requirements.Set], site func(req
 // Offer returns an offering of a shape; nil if no node can have its labels.
 func (m *Market) Offer(shape, offering int) *Offer { return m.at[[2]int{shape, offering}] }
 
+// AnyOf returns an offering of a shape that counts as much against limits and quotas as any of the
+// others, too. They are of the same pool.
+func (m *Market) AnyOf(shape, offering int, others [][2]int) *Offer {
+	out := m.Offer(shape, offering)
+	if len(others) == 0 {
+		return out
+	}
+	most := *out
+	for _, at := range others {
+		o := m.at[at]
+		most.Usage, most.Quota = larger(most.Usage, o.Usage), larger(most.Quota, o.Quota)
+	}
+	return &most
+}
+
+// larger returns the larger of each two entries. nil is nothing.
+func larger(a, b []int64) []int64 {
+	out := make([]int64, max(len(a), len(b)))
+	copy(out, a)
+	for i := range b {
+		out[i] = max(out[i], b[i])
+	}
+	return out
+}
+
 // Weight returns the weight of the offer's pool.
 func (m *Market) Weight(o *Offer) int32 { return m.pools[o.Pool].Weight }
 

@@ -49,6 +49,23 @@ func (r *Remaining) Buy(o *Offer, sign int) {
 	r.sold[o.Stock] += sign
 }
 
+// Left returns what the limits of a pool still allow, and how many nodes; negative for any number.
+func (r *Remaining) Left(pool int) (limits []int64, nodes int) { return r.limits[pool], r.nodes[pool] }
+
+// Scarce returns the first limit of the pool, as an index, that one of the offers exceeds; -1 for
+// none.
+func (r *Remaining) Scarce(pool int, offers []*Offer) int {
+	for i, left := range r.limits[pool] {
+		if slices.ContainsFunc(offers, func(o *Offer) bool { return o.Usage[i] > left }) {
+			return i
+		}
+	}
+	return -1
+}
+
+// Quotas returns what the quotas still allow.
+func (r *Remaining) Quotas() []int64 { return r.quotas }
+
 // minus subtracts b from a and saturates.
 func minus(a, b int64) int64 {
 	switch d := a - b; {
