@@ -74,6 +74,9 @@ type PoolState struct {
 	Pool
 	// Set has the pool's requirements, labels and name.
 	Set requirements.Set
+	// MinValues is that of the pool, without what every node meets: one value of a label that all
+	// offerings have.
+	MinValues map[string]int
 	// Limited are the resources that the pool limits; Left is how much of each it may still buy.
 	Limited []corev1.ResourceName
 	Left    []int64

@@ -188,7 +188,8 @@ func mix(x uint64) uint64 {
 }
 
 // Close returns the facts with more closed domains: those where the spreads of these classes count
-// no pods, such as a zone with small types only. PodTopologySpread counts such a domain as soon as
+// no pods, such as a zone with small types only. If no pod has a place yet, they are those where
+// none could have one. PodTopologySpread counts such a domain as soon as
 // it has a node, and then limits all others to the skew. So without new nodes there, more pods can
 // be placed. Domains with an existing node stay open, and so do those without which a class fits
 // nowhere. It reports whether any was closed.
@@ -207,6 +208,9 @@ func (st *Assignment) Close(unplaced []int) (Facts, bool) {
 				continue
 			}
 			held := st.held(sp.Group)
+			if len(held) == 0 {
+				held = st.possible(sp.Group)
+			}
 			for _, v := range st.p.universe(sp.Group, st.Facts.closed) {
 				if k := (closedDomain{st.p.side(sp.Group), v}); len(held) > 0 && !held[v] && !st.p.stands(k) {
 					closed[k] = true
@@ -233,6 +237,25 @@ func (st *Assignment) held(group int32) map[string]bool {
 		at := slices.IndexFunc(rc.keys, func(k key) bool { return k.name == name })
 		for d, n := range rc.Placed {
 			if n > 0 {
+				out[rc.Domains[d].Values[at]] = true
+			}
+		}
+	}
+	return out
+}
+
+// possible returns the values where members of the group could be placed, and where packing did not
+// find that none has room.
+func (st *Assignment) possible(group int32) map[string]bool {
+	out := map[string]bool{}
+	name := st.p.groups[group].key
+	for _, rc := range st.Classes {
+		at := slices.IndexFunc(rc.keys, func(k key) bool { return k.name == name })
+		if at < 0 || !slices.ContainsFunc(rc.counted, func(m membership) bool { return m.group == group }) {
+			continue
+		}
+		for d := range rc.Domains {
+			if most, known := st.Facts.caps[capped{rc.Class, rc.Level, rc.Domains[d].text}]; !known || most > 0 {
 				out[rc.Domains[d].Values[at]] = true
 			}
 		}
