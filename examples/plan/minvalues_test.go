@@ -104,7 +104,7 @@ func TestMinimumsRefuseNoPodThatHasTypes(t *testing.T) {
 	const family = "example.com/family"
 	n := 600
 	if testing.Short() {
-		n = 150
+		n = 100
 	}
 	for seed := range n {
 		r := rand.New(rand.NewPCG(uint64(seed), 31))

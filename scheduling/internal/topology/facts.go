@@ -188,12 +188,21 @@ func mix(x uint64) uint64 {
 }
 
 // Close returns the facts with more closed domains: those where the spreads of these classes count
-// no pods, such as a zone with small types only. If no pod has a place yet, they are those where
-// none could have one. PodTopologySpread counts such a domain as soon as
+// no pods, such as a zone with small types only. PodTopologySpread counts such a domain as soon as
 // it has a node, and then limits all others to the skew. So without new nodes there, more pods can
 // be placed. Domains with an existing node stay open, and so do those without which a class fits
 // nowhere. It reports whether any was closed.
-func (st *Assignment) Close(unplaced []int) (Facts, bool) {
+func (st *Assignment) Close(unplaced []int) (Facts, bool) { return st.close(unplaced, st.held) }
+
+// CloseImpossible is [Assignment.Close] for domains where the spreads can count no pods, such as a
+// zone in which only other pools buy. Closing them leaves these pods all their places.
+func (st *Assignment) CloseImpossible(unplaced []int) (Facts, bool) {
+	return st.close(unplaced, st.possible)
+}
+
+// close closes the domains that are not among those that open returns for a group, if it returns
+// any.
+func (st *Assignment) close(unplaced []int, open func(group int32) map[string]bool) (Facts, bool) {
 	closed := map[closedDomain]bool{}
 	if c := st.Facts.closed; c != nil {
 		maps.Copy(closed, c.domains)
@@ -207,12 +216,9 @@ func (st *Assignment) Close(unplaced []int) (Facts, bool) {
 			if st.p.withinNode[sp.Group] || !sp.Hard {
 				continue
 			}
-			held := st.held(sp.Group)
-			if len(held) == 0 {
-				held = st.possible(sp.Group)
-			}
+			kept := open(sp.Group)
 			for _, v := range st.p.universe(sp.Group, st.Facts.closed) {
-				if k := (closedDomain{st.p.side(sp.Group), v}); len(held) > 0 && !held[v] && !st.p.stands(k) {
+				if k := (closedDomain{st.p.side(sp.Group), v}); len(kept) > 0 && !kept[v] && !st.p.stands(k) {
 					closed[k] = true
 				}
 			}
