@@ -10,8 +10,6 @@ import (
 
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/scheduling"
-	"github.com/joinery-sdk/joinery/scheduling/capacityquota"
-	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
 // Spare is a node that is kept free. PricePerHour is in dollars.
@@ -182,9 +180,11 @@ func (r *rehearsal) room(ctx context.Context, o *Outcome) (bool, error) {
 	if err != nil || len(now.waiting) <= len(o.Lost) {
 		return err == nil, err
 	}
+	if s, err = r.charged(s); err != nil {
+		return false, err
+	}
 	at := now.cluster
-	at.Pools, at.Pods = charged(s.Pools, r.snapshot.Nodes, f), slices.Concat(at.Pods, now.waiting)
-	at.Quotas = chargedQuotas(s.Quotas, r.snapshot.Nodes, f)
+	at.Pools, at.Quotas, at.Pods = s.Pools, s.Quotas, slices.Concat(at.Pods, now.waiting)
 	p, err := r.plan(ctx, at)
 	if err != nil {
 		return false, err
@@ -214,52 +214,4 @@ func (r *rehearsal) add(s Spare) {
 	r.next++
 	s.node = node
 	r.spare = append(slices.Clip(r.spare), s)
-}
-
-// chargedQuotas returns the quotas less what the failed nodes still use of them.
-func chargedQuotas(quotas []capacityquota.Quota, nodes []*corev1.Node, f Failure) []capacityquota.Quota {
-	out := slices.Clone(quotas)
-	for i := range out {
-		q := &out[i]
-		q.Limits = q.Limits.DeepCopy()
-		for _, n := range nodes {
-			if !f.strikes(labelsOf(n)) || !q.Matches(n.Labels) {
-				continue
-			}
-			for _, name := range resources.Names(q.Limits) {
-				left := resources.Capacity(name, q.Limits[name]) - capacityquota.Amount(name, n.Status.Capacity)
-				q.Limits[name] = resources.Quantity(name, max(0, left))
-			}
-		}
-	}
-	return out
-}
-
-// charged returns the pools with limits reduced by the failed nodes: the headroom exists at the
-// same time as these.
-func charged(pools []scheduling.Pool, nodes []*corev1.Node, f Failure) []scheduling.Pool {
-	out := slices.Clone(pools)
-	for i := range out {
-		if len(out[i].Limits) == 0 {
-			continue
-		}
-		limits := out[i].Limits.DeepCopy()
-		for _, n := range nodes {
-			if n.Labels[nodepool.LabelKey] != out[i].Name || !f.strikes(labelsOf(n)) {
-				continue
-			}
-			for name, limit := range limits {
-				used := n.Status.Capacity[name]
-				if name == "nodes" {
-					used = resources.Quantity(name, 1)
-				}
-				if limit.Sub(used); limit.Sign() < 0 {
-					limit = resources.Quantity(name, 0)
-				}
-				limits[name] = limit
-			}
-		}
-		out[i].Limits = limits
-	}
-	return out
 }

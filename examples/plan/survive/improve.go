@@ -19,13 +19,17 @@ const (
 )
 
 // improve gives spares back, and replaces one or two of them with a cheaper one, as long as every
-// failure still holds and the price is not close to the lower bound. It does not try what would
+// failure still holds, within all limits, and the price is not close to the lower bound. It does not try what would
 // cost less than the bound.
 func (r *rehearsal) improve(ctx context.Context, short []Outcome, lower float64) error {
 	if priceOf(r.spare) <= lower*closeEnough {
 		return nil
 	}
 	offers, err := r.offers()
+	if err != nil {
+		return err
+	}
+	limits, err := r.allowance(r.snapshot)
 	if err != nil {
 		return err
 	}
@@ -49,6 +53,14 @@ func (r *rehearsal) improve(ctx context.Context, short []Outcome, lower float64)
 				next := rehearsal{snapshot: r.snapshot, spare: kept, next: r.next, by: r.by, hints: r.hints}
 				if k >= 0 {
 					next.add(offers[k])
+				}
+				left, err := r.allowance(next.cluster())
+				if err != nil {
+					return err
+				}
+				if left.exceeds(limits) {
+					budget -= eachStart
+					continue
 				}
 				ok, err := next.met(ctx, order, &budget)
 				if err != nil {
