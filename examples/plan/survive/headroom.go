@@ -17,6 +17,7 @@ type Spare struct {
 	Pool, InstanceType, Zone, CapacityType string
 	PricePerHour                           float64
 
+	bought scheduling.NewNode
 	node   *corev1.Node
 	family string
 	free   corev1.ResourceList // for pods, after the daemons
@@ -202,7 +203,7 @@ func spareOf(n *scheduling.NewNode) Spare {
 	node := n.Node()
 	return Spare{
 		Pool: n.Pool.Name, InstanceType: n.InstanceType.Name, Zone: n.Zone, CapacityType: n.CapacityType, PricePerHour: n.PricePerHour,
-		node: node, family: Family.domainOf(labelsOf(node)), free: resources.Sub(n.InstanceType.Allocatable(), n.DaemonRequests), taints: n.Pool.Taints,
+		bought: *n, node: node, family: Family.domainOf(labelsOf(node)), free: resources.Sub(n.InstanceType.Allocatable(), n.DaemonRequests), taints: n.Pool.Taints,
 	}
 }
 

@@ -3,6 +3,7 @@ package survive_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/joinery-sdk/joinery/examples/plan"
 	"github.com/joinery-sdk/joinery/examples/plan/survive"
+	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling/capacityquota"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
@@ -37,9 +39,10 @@ func used(nodes []*corev1.Node, of func(*corev1.Node) bool) corev1.ResourceList 
 	return out
 }
 
-// The nodes of a pool, those that the plan buys and the headroom stay within the limits of the pool together, and within each CapacityQuota.
+// The nodes of a pool, those that the plan buys and the headroom stay within the limits of the pool together, and within each CapacityQuota, and
+// take no offering more often than it can be bought.
 func TestHeadroomStaysWithinLimits(t *testing.T) {
-	spares, unmet := 0, 0
+	spares, unmet, counted := 0, 0, 0
 	for seed := range uint64(longer(24, 200)) {
 		r := rand.New(rand.NewPCG(seed, 17))
 		s := draw(r)
@@ -79,6 +82,23 @@ func TestHeadroomStaysWithinLimits(t *testing.T) {
 			s.Quotas = append(s.Quotas, capacityquota.Quota{Name: zone, Limits: some(used(p.CarriedOut().Nodes, inZone(zone))),
 				Selector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelTopologyZone: zone}}})
 		}
+		stock := map[string]int{} // by pool, type, zone and capacity type
+		if r.IntN(2) == 0 {
+			for i := range s.Pools {
+				s.Pools[i].Types = slices.Clone(s.Pools[i].Types)
+				for k := range s.Pools[i].Types {
+					typ := &s.Pools[i].Types[k]
+					typ.Offerings = slices.Clone(typ.Offerings)
+					for j := range typ.Offerings {
+						o := &typ.Offerings[j]
+						if r.IntN(5) > 0 {
+							o.ReservationCount = 1 + r.IntN(2)
+							stock[s.Pools[i].Name+" "+typ.Name+" "+o.Requirements.String()] = o.ReservationCount
+						}
+					}
+				}
+			}
+		}
 		p, err = plan.Make(t.Context(), s, nil)
 		require.NoError(t, err)
 		kinds := [][]survive.Kind{{survive.Zone}, {survive.Zone, survive.Node}, {survive.Zone, survive.Family}}[seed%3]
@@ -96,11 +116,21 @@ func TestHeadroomStaysWithinLimits(t *testing.T) {
 		for i := range s.Pools {
 			within(s.Pools[i].Name, s.Pools[i].Limits, inPool(s.Pools[i].Name))
 		}
+		for _, n := range h.Cluster().Nodes {
+			key := fmt.Sprintf("%s %s karpenter.sh/capacity-type in (%s), topology.kubernetes.io/zone in (%s)", n.Labels[nodepool.LabelKey], n.Labels[corev1.LabelInstanceTypeStable],
+				n.Labels[instancetypes.LabelCapacityType], n.Labels[corev1.LabelTopologyZone])
+			if left, known := stock[key]; known {
+				stock[key] = left - 1
+				assert.Positive(t, left, "seed %d %v: stock of %s", seed, kinds, key)
+				counted++
+			}
+		}
 		for _, q := range s.Quotas {
 			within("quota "+q.Name, q.Limits, inZone(q.Name))
 		}
 	}
-	t.Logf("%d spares, %d failures unmet", spares, unmet)
+	t.Logf("%d spares, %d failures unmet, %d nodes of counted stock", spares, unmet, counted)
+	assert.Positive(t, counted)
 	assert.Positive(t, spares)
 	assert.Positive(t, unmet)
 }

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/joinery-sdk/joinery/examples/plan"
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/scheduling"
 )
@@ -64,7 +65,8 @@ func (a allowance) exceeds(before allowance) bool {
 }
 
 // charged returns the cluster after a failure with limits and quotas reduced by the failed nodes,
-// existing ones and spares: new headroom exists at the same time as these.
+// existing ones and spares, and counts of offerings by all spares: new headroom exists at the same
+// time as these.
 func (r *rehearsal) charged(s scheduling.Snapshot) (scheduling.Snapshot, error) {
 	before, err := r.allowance(r.cluster())
 	if err != nil {
@@ -82,7 +84,11 @@ func (r *rehearsal) charged(s scheduling.Snapshot) (scheduling.Snapshot, error) 
 		}
 		return out
 	}
-	s.Pools, s.Quotas = slices.Clone(s.Pools), slices.Clone(s.Quotas)
+	bought := make([]scheduling.NewNode, len(r.spare))
+	for i := range r.spare {
+		bought[i] = r.spare[i].bought
+	}
+	s.Pools, s.Quotas = slices.Clone(plan.Unsold(s.Pools, bought)), slices.Clone(s.Quotas)
 	for i := range s.Pools {
 		if p := &s.Pools[i]; len(p.Limits) > 0 {
 			p.Limits = reduced(p.Limits, func(name corev1.ResourceName) string { return poolLimit(p, name) })
