@@ -18,6 +18,7 @@ type Spare struct {
 	PricePerHour                           float64
 
 	bought scheduling.NewNode
+	ways   []Spare // how a pod may be bought the node, if the pool has minValues; see promised
 	node   *corev1.Node
 	family string
 	free   corev1.ResourceList // for pods, after the daemons
@@ -85,9 +86,11 @@ func (r *rehearsal) headroom(ctx context.Context, all []Outcome) (Headroom, erro
 	}
 	lower := proof.packed.Bound.Price.Dollars()
 	for k := range 3 {
-		next := &rehearsal{snapshot: r.snapshot, by: r.by}
+		next := &rehearsal{snapshot: r.snapshot, by: r.by, sale: r.sale}
 		if k < 2 {
-			next.start(j)
+			if err := next.start(j); err != nil {
+				return best, err
+			}
 		}
 		unmet, err := next.fill(ctx, short)
 		if err != nil {
@@ -103,8 +106,10 @@ func (r *rehearsal) headroom(ctx context.Context, all []Outcome) (Headroom, erro
 		slices.SortStableFunc(h.Spares, func(a, b Spare) int { return cmp.Compare(b.PricePerHour, a.PricePerHour) })
 		h.PricePerHour = priceOf(h.Spares)
 		if k == 0 { // its zones are domains now
-			zoned := &rehearsal{snapshot: r.snapshot, by: r.by}
-			zoned.start(j)
+			zoned := &rehearsal{snapshot: r.snapshot, by: r.by, sale: r.sale}
+			if err = zoned.start(j); err != nil {
+				return best, err
+			}
 			if j, err = zoned.newJoint(ctx, j.failures); err != nil {
 				return best, err
 			}
@@ -126,11 +131,14 @@ func (r *rehearsal) headroom(ctx context.Context, all []Outcome) (Headroom, erro
 }
 
 // start buys the nodes of a packing.
-func (r *rehearsal) start(j *joint) {
+func (r *rehearsal) start(j *joint) error {
 	for _, s := range j.spares() {
-		r.add(s)
+		if err := r.buy(s); err != nil {
+			return err
+		}
 	}
 	r.hints = j.hints(r.spare)
+	return nil
 }
 
 // unmet returns the failures that let pods wait that are not lost. It rehearses all failures again,
@@ -191,7 +199,9 @@ func (r *rehearsal) room(ctx context.Context, o *Outcome) (bool, error) {
 		return false, err
 	}
 	for _, n := range p.NewNodes() {
-		r.add(spareOf(&n.NewNode))
+		if err := r.buy(spareOf(&n.NewNode)); err != nil {
+			return false, err
+		}
 	}
 	s, _ = f.after(r.cluster())
 	now, err = r.atOnce(ctx, f, s)
@@ -205,6 +215,27 @@ func spareOf(n *scheduling.NewNode) Spare {
 		Pool: n.Pool.Name, InstanceType: n.InstanceType.Name, Zone: n.Zone, CapacityType: n.CapacityType, PricePerHour: n.PricePerHour,
 		bought: *n, node: node, family: Family.domainOf(labelsOf(node)), free: resources.Sub(n.InstanceType.Allocatable(), n.DaemonRequests), taints: n.Pool.Taints,
 	}
+}
+
+// buy adds the spare as a pod can ask for it, if it can. The spare is within the limits.
+func (r *rehearsal) buy(s Spare) error {
+	promised, ok := r.sale.promised(s)
+	if !ok {
+		return nil
+	}
+	without := r.spare
+	if r.add(promised); promised.InstanceType == s.InstanceType {
+		return nil
+	}
+	left, err := r.allowance(r.cluster())
+	if err != nil {
+		return err
+	}
+	limits, err := r.allowance(r.snapshot)
+	if left.exceeds(limits) { // the other type counts more
+		r.spare = without
+	}
+	return err
 }
 
 // add gives the spare its own name and adds it.

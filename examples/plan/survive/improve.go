@@ -50,7 +50,7 @@ func (r *rehearsal) improve(ctx context.Context, short []Outcome, lower float64)
 				if k < 0 && priceOf(kept) < lower-1e-9 || k >= 0 && priceOf(kept)+offers[k].PricePerHour < lower-1e-9 {
 					continue
 				}
-				next := rehearsal{snapshot: r.snapshot, spare: kept, next: r.next, by: r.by, hints: r.hints}
+				next := rehearsal{snapshot: r.snapshot, spare: kept, next: r.next, by: r.by, sale: r.sale, hints: r.hints}
 				if k >= 0 {
 					next.add(offers[k])
 				}
@@ -155,8 +155,12 @@ func (r *rehearsal) offers() ([]Spare, error) {
 	})
 	var front []Spare
 	for i := range out {
-		if !slices.ContainsFunc(front, func(f Spare) bool { return f.covers(&out[i]) }) {
-			front = append(front, out[i])
+		if slices.ContainsFunc(front, func(f Spare) bool { return f.covers(&out[i]) }) {
+			continue
+		}
+		s, ok := r.sale.promised(out[i])
+		if ok && (!s.isFlexible() || !slices.ContainsFunc(front, func(f Spare) bool { return f.covers(&s) })) {
+			front = append(front, s)
 		}
 	}
 	return front, nil

@@ -70,6 +70,9 @@ func TestHeadroomStaysWithinLimits(t *testing.T) {
 			return out
 		}
 		for i := range s.Pools {
+			if r.IntN(2) == 0 {
+				s.Pools[i].MinValues = map[string]int{corev1.LabelInstanceTypeStable: 1 + r.IntN(4)}
+			}
 			if s.Pools[i].Limits = nil; r.IntN(3) > 0 {
 				s.Pools[i].Limits = some(used(p.CarriedOut().Nodes, inPool(s.Pools[i].Name)))
 			}

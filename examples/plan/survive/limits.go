@@ -11,8 +11,8 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling"
 )
 
-// allowance is what limits of pools and CapacityQuotas still allow beside the nodes of a cluster, by
-// the name of the limit. It is negative if a limit is exceeded.
+// allowance is what limits of pools and CapacityQuotas still allow beside the nodes of a cluster,
+// by the name of the limit. It is negative if a limit is exceeded.
 type allowance map[string]int64
 
 func poolLimit(p *scheduling.Pool, name corev1.ResourceName) string {
