@@ -38,7 +38,7 @@ func (p *Plan) CarriedOut() scheduling.Snapshot {
 	for _, n := range nodes {
 		s.Nodes = append(s.Nodes, n.Node())
 	}
-	s.Pools = Unsold(s.Pools, nodes)
+	s.Pools = unsold(s.Pools, nodes)
 	refused := map[types.NamespacedName]bool{}
 	for _, u := range p.Unplaced() {
 		for _, pod := range u.Pods {
@@ -186,9 +186,15 @@ func ofSet(v corev1.Volume) bool {
 	return v.Ephemeral != nil && v.Ephemeral.VolumeClaimTemplate != nil && v.Ephemeral.VolumeClaimTemplate.Name != ""
 }
 
-// Unsold returns the pools with counted machines reduced by those that the nodes have taken.
+// Unsold returns the pools with what can still be bought beside the node: if its offering is
+// counted, there is one less.
+func (n *NewNode) Unsold(pools []scheduling.Pool) []scheduling.Pool {
+	return unsold(pools, []scheduling.NewNode{n.NewNode})
+}
+
+// unsold returns the pools with counted machines reduced by those that the nodes have taken.
 // Offerings of one reservation or commitment share their count.
-func Unsold(pools []scheduling.Pool, nodes []scheduling.NewNode) []scheduling.Pool {
+func unsold(pools []scheduling.Pool, nodes []scheduling.NewNode) []scheduling.Pool {
 	taken := map[string]int{}
 	for i := range nodes {
 		if n := &nodes[i]; n.Offering.ReservationCount > 0 {

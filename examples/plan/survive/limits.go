@@ -84,11 +84,10 @@ func (r *rehearsal) charged(s scheduling.Snapshot) (scheduling.Snapshot, error) 
 		}
 		return out
 	}
-	bought := make([]scheduling.NewNode, len(r.spare))
 	for i := range r.spare {
-		bought[i] = r.spare[i].bought
+		s.Pools = (&plan.NewNode{NewNode: r.spare[i].bought}).Unsold(s.Pools)
 	}
-	s.Pools, s.Quotas = slices.Clone(plan.Unsold(s.Pools, bought)), slices.Clone(s.Quotas)
+	s.Pools, s.Quotas = slices.Clone(s.Pools), slices.Clone(s.Quotas)
 	for i := range s.Pools {
 		if p := &s.Pools[i]; len(p.Limits) > 0 {
 			p.Limits = reduced(p.Limits, func(name corev1.ResourceName) string { return poolLimit(p, name) })
