@@ -72,8 +72,8 @@ type Problem struct {
 // PoolState is a pool and what it may still buy within its limits.
 type PoolState struct {
 	Pool
-	// Set has the pool's requirements, labels and name.
-	Set requirements.Set
+	Set       requirements.Set // the pool's requirements, labels and name
+	MinValues map[string]int   // those of the pool that some node may fail to meet
 	// Limited are the resources that the pool limits; Left is how much of each it may still buy.
 	Limited []corev1.ResourceName
 	Left    []int64

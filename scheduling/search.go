@@ -15,18 +15,18 @@ import (
 // search is the progress of Squeaky Wheel Optimization (D. Joslin, D. Clements, 1999). An attempt
 // blames the pods that it could not place although some node could hold them, with or without those
 // to which they have affinity. The next one assigns and packs in the order blame, priority, rank.
-// When blame no longer helps, one attempt closes domains, one puts small pods first, one goes by
-// priority and rank alone, and the others vary choices of domains.
+// When blame no longer helps, one or two attempts close domains, one puts small pods first, one goes
+// by priority and rank alone, and the others vary choices of domains.
 type search struct {
-	rounds  int      // of this attempt so far
-	all     int      // of all attempts so far
-	attempt int      // attempts before this one
-	orders  []string // orders of blame in the attempts so far
-	varies  bool     // blame has stopped helping, and domains were closed
-	variant int
-	idle    int    // attempts since the best one
-	best    *state // nil for none
-	loose   bool   // the search is over; this round packs the best plan without needless ties to domains
+	rounds   int      // of this attempt so far
+	all      int      // of all attempts so far
+	attempt  int      // attempts before this one
+	orders   []string // orders of blame in the attempts so far
+	closings int      // how often it tried to close domains; not 0 if blame has stopped helping
+	variant  int
+	idle     int    // attempts since the best one
+	best     *state // nil for none
+	loose    bool   // the search is over; this round packs the best plan without needless ties to domains
 }
 
 const (
@@ -35,8 +35,7 @@ const (
 	// searchedPods limits the searches of large snapshots: attempts, then tries to place more, then
 	// tries to lower the cost. Each ends once its rounds have planned so many pods, attempts after two.
 	searchedPods = 15_000
-	// patience is how many attempts may blame without finding a better plan.
-	patience = 2
+	patience     = 2 // how many attempts may blame without finding a better plan
 )
 
 // conclude follows a verified state. It returns the first round of the next attempt, or the last
@@ -84,7 +83,7 @@ func (s *state) verify(order []binding) {
 
 // step returns the facts of the next attempt.
 func (s *state) step(next *search, unplaced []int) topology.Facts {
-	if !next.varies && next.idle < patience {
+	if next.closings == 0 && next.idle < patience {
 		for _, classes := range [][]int{s.p.topology.Followed(unplaced), unplaced} {
 			facts := s.assigned.Blame(classes)
 			if order := fmt.Sprint(facts.Order(len(s.p.Classes))); !slices.Contains(next.orders, order) {
@@ -93,9 +92,12 @@ func (s *state) step(next *search, unplaced []int) topology.Facts {
 			}
 		}
 	}
-	if !next.varies { // one attempt closes domains
-		next.varies = true
-		if facts, closed := next.best.assigned.Close(next.best.unplaced()); closed {
+	for best := next.best.assigned; next.closings < 2; {
+		closed := best.CloseImpossible
+		if next.closings++; next.closings == 2 {
+			closed = best.Close
+		}
+		if facts, ok := closed(next.best.unplaced()); ok {
 			return facts
 		}
 	}

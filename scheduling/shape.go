@@ -41,7 +41,7 @@ func (p *Problem) compilePools() {
 		for _, u := range pool.unknownKeys() {
 			p.Notes = append(p.Notes, fmt.Sprintf("pool %s: %s", pool.Name, u.text))
 		}
-		state := PoolState{Pool: pool, Set: set, NodesLeft: -1, taintSet: p.taints.Intern(pool.Taints), aliases: p.aliases, features: p.featuresOf(pool.Name)}
+		state := PoolState{Pool: pool, Set: set, MinValues: market.Demanded(pool.MinValues, pool.Types, set), NodesLeft: -1, taintSet: p.taints.Intern(pool.Taints), aliases: p.aliases, features: p.featuresOf(pool.Name)}
 		for _, name := range resources.Names(pool.Limits) {
 			left := resources.Capacity(name, pool.Limits[name])
 			if name == resourceNodes {

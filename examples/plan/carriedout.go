@@ -186,6 +186,12 @@ func ofSet(v corev1.Volume) bool {
 	return v.Ephemeral != nil && v.Ephemeral.VolumeClaimTemplate != nil && v.Ephemeral.VolumeClaimTemplate.Name != ""
 }
 
+// Unsold returns the pools with what can still be bought beside the node: if its offering is
+// counted, there is one less.
+func (n *NewNode) Unsold(pools []scheduling.Pool) []scheduling.Pool {
+	return unsold(pools, []scheduling.NewNode{n.NewNode})
+}
+
 // unsold returns the pools with counted machines reduced by those that the nodes have taken.
 // Offerings of one reservation or commitment share their count.
 func unsold(pools []scheduling.Pool, nodes []scheduling.NewNode) []scheduling.Pool {

@@ -24,9 +24,10 @@ type Buffer struct {
 }
 
 // Buffers returns the spares as objects of a namespace: one for each pool, type, zone, capacity
-// type and reservation. Their pods request the resources that every node has. They request an
-// extended resource only if pods of the cluster do, because nodes do not always advertise the
-// others, such as branch interfaces.
+// type and reservation. If the pool has minValues, the pods allow as many types, or places, as
+// these demand, and each pod wants a node of its own. Pods request the resources that every node
+// has. They request an extended resource only if pods of the cluster do, because nodes do not
+// always advertise the others, such as branch interfaces.
 func (h *Headroom) Buffers(namespace string) []Buffer {
 	var out []Buffer
 	at, wanted := map[string]int{}, map[corev1.ResourceName]bool{}
@@ -88,10 +89,14 @@ func (s *Spare) template(namespace, name string, wanted map[corev1.ResourceName]
 			list[resource] = q
 		}
 	}
-	selector := map[string]string{}
-	for _, key := range []string{nodepool.LabelKey, corev1.LabelInstanceTypeStable, corev1.LabelTopologyZone, instancetypes.LabelCapacityType, instancetypes.LabelReservationID} {
-		if value := s.node.Labels[key]; value != "" {
-			selector[key] = value
+	selector, choice := map[string]string{}, []corev1.NodeSelectorRequirement(nil)
+	for _, key := range append([]string{nodepool.LabelKey, corev1.LabelInstanceTypeStable}, placeKeys...) {
+		switch values := s.values(key); len(values) {
+		case 0:
+		case 1:
+			selector[key] = values[0]
+		default:
+			choice = append(choice, corev1.NodeSelectorRequirement{Key: key, Operator: corev1.NodeSelectorOpIn, Values: values})
 		}
 	}
 	t := corev1.PodTemplate{
@@ -103,8 +108,29 @@ func (s *Spare) template(namespace, name string, wanted map[corev1.ResourceName]
 		NodeSelector: selector,
 		Containers:   []corev1.Container{{Name: "room", Image: "example.com/never-started", Resources: corev1.ResourceRequirements{Requests: list, Limits: exact}}},
 	}
+	if len(choice) > 0 {
+		t.Template.Spec.Affinity = &corev1.Affinity{
+			NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: choice}}}},
+			// The largest of the types may have room for two.
+			PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
+				{TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: t.Template.Labels}},
+			}},
+		}
+	}
 	for _, taint := range s.taints {
 		t.Template.Spec.Tolerations = append(t.Template.Spec.Tolerations, corev1.Toleration{Key: taint.Key, Operator: corev1.TolerationOpEqual, Value: taint.Value, Effect: taint.Effect})
 	}
 	return t
+}
+
+// values returns the values of a label with which the spare may be bought.
+func (s *Spare) values(key string) []string {
+	var out []string
+	for _, w := range append([]Spare{*s}, s.ways...) {
+		if v := w.node.Labels[key]; v != "" {
+			out = append(out, v)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }

@@ -10,8 +10,6 @@ import (
 
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/scheduling"
-	"github.com/joinery-sdk/joinery/scheduling/capacityquota"
-	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
 // Spare is a node that is kept free. PricePerHour is in dollars.
@@ -19,6 +17,8 @@ type Spare struct {
 	Pool, InstanceType, Zone, CapacityType string
 	PricePerHour                           float64
 
+	bought scheduling.NewNode
+	ways   []Spare // how a pod may be bought the node, if the pool has minValues; see promised
 	node   *corev1.Node
 	family string
 	free   corev1.ResourceList // for pods, after the daemons
@@ -86,9 +86,11 @@ func (r *rehearsal) headroom(ctx context.Context, all []Outcome) (Headroom, erro
 	}
 	lower := proof.packed.Bound.Price.Dollars()
 	for k := range 3 {
-		next := &rehearsal{snapshot: r.snapshot, by: r.by}
+		next := &rehearsal{snapshot: r.snapshot, by: r.by, sale: r.sale}
 		if k < 2 {
-			next.start(j)
+			if err := next.start(j); err != nil {
+				return best, err
+			}
 		}
 		unmet, err := next.fill(ctx, short)
 		if err != nil {
@@ -104,8 +106,10 @@ func (r *rehearsal) headroom(ctx context.Context, all []Outcome) (Headroom, erro
 		slices.SortStableFunc(h.Spares, func(a, b Spare) int { return cmp.Compare(b.PricePerHour, a.PricePerHour) })
 		h.PricePerHour = priceOf(h.Spares)
 		if k == 0 { // its zones are domains now
-			zoned := &rehearsal{snapshot: r.snapshot, by: r.by}
-			zoned.start(j)
+			zoned := &rehearsal{snapshot: r.snapshot, by: r.by, sale: r.sale}
+			if err = zoned.start(j); err != nil {
+				return best, err
+			}
 			if j, err = zoned.newJoint(ctx, j.failures); err != nil {
 				return best, err
 			}
@@ -127,11 +131,14 @@ func (r *rehearsal) headroom(ctx context.Context, all []Outcome) (Headroom, erro
 }
 
 // start buys the nodes of a packing.
-func (r *rehearsal) start(j *joint) {
+func (r *rehearsal) start(j *joint) error {
 	for _, s := range j.spares() {
-		r.add(s)
+		if err := r.buy(s); err != nil {
+			return err
+		}
 	}
 	r.hints = j.hints(r.spare)
+	return nil
 }
 
 // unmet returns the failures that let pods wait that are not lost. It rehearses all failures again,
@@ -182,15 +189,19 @@ func (r *rehearsal) room(ctx context.Context, o *Outcome) (bool, error) {
 	if err != nil || len(now.waiting) <= len(o.Lost) {
 		return err == nil, err
 	}
+	if s, err = r.charged(s); err != nil {
+		return false, err
+	}
 	at := now.cluster
-	at.Pools, at.Pods = charged(s.Pools, r.snapshot.Nodes, f), slices.Concat(at.Pods, now.waiting)
-	at.Quotas = chargedQuotas(s.Quotas, r.snapshot.Nodes, f)
+	at.Pools, at.Quotas, at.Pods = s.Pools, s.Quotas, slices.Concat(at.Pods, now.waiting)
 	p, err := r.plan(ctx, at)
 	if err != nil {
 		return false, err
 	}
 	for _, n := range p.NewNodes() {
-		r.add(spareOf(&n.NewNode))
+		if err := r.buy(spareOf(&n.NewNode)); err != nil {
+			return false, err
+		}
 	}
 	s, _ = f.after(r.cluster())
 	now, err = r.atOnce(ctx, f, s)
@@ -202,8 +213,29 @@ func spareOf(n *scheduling.NewNode) Spare {
 	node := n.Node()
 	return Spare{
 		Pool: n.Pool.Name, InstanceType: n.InstanceType.Name, Zone: n.Zone, CapacityType: n.CapacityType, PricePerHour: n.PricePerHour,
-		node: node, family: Family.domainOf(labelsOf(node)), free: resources.Sub(n.InstanceType.Allocatable(), n.DaemonRequests), taints: n.Pool.Taints,
+		bought: *n, node: node, family: Family.domainOf(labelsOf(node)), free: resources.Sub(n.InstanceType.Allocatable(), n.DaemonRequests), taints: n.Pool.Taints,
 	}
+}
+
+// buy adds the spare as a pod can ask for it, if it can. The spare is within the limits.
+func (r *rehearsal) buy(s Spare) error {
+	promised, ok := r.sale.promised(s)
+	if !ok {
+		return nil
+	}
+	without := r.spare
+	if r.add(promised); promised.InstanceType == s.InstanceType {
+		return nil
+	}
+	left, err := r.allowance(r.cluster())
+	if err != nil {
+		return err
+	}
+	limits, err := r.allowance(r.snapshot)
+	if left.exceeds(limits) { // the other type counts more
+		r.spare = without
+	}
+	return err
 }
 
 // add gives the spare its own name and adds it.
@@ -214,52 +246,4 @@ func (r *rehearsal) add(s Spare) {
 	r.next++
 	s.node = node
 	r.spare = append(slices.Clip(r.spare), s)
-}
-
-// chargedQuotas returns the quotas less what the failed nodes still use of them.
-func chargedQuotas(quotas []capacityquota.Quota, nodes []*corev1.Node, f Failure) []capacityquota.Quota {
-	out := slices.Clone(quotas)
-	for i := range out {
-		q := &out[i]
-		q.Limits = q.Limits.DeepCopy()
-		for _, n := range nodes {
-			if !f.strikes(labelsOf(n)) || !q.Matches(n.Labels) {
-				continue
-			}
-			for _, name := range resources.Names(q.Limits) {
-				left := resources.Capacity(name, q.Limits[name]) - capacityquota.Amount(name, n.Status.Capacity)
-				q.Limits[name] = resources.Quantity(name, max(0, left))
-			}
-		}
-	}
-	return out
-}
-
-// charged returns the pools with limits reduced by the failed nodes: the headroom exists at the
-// same time as these.
-func charged(pools []scheduling.Pool, nodes []*corev1.Node, f Failure) []scheduling.Pool {
-	out := slices.Clone(pools)
-	for i := range out {
-		if len(out[i].Limits) == 0 {
-			continue
-		}
-		limits := out[i].Limits.DeepCopy()
-		for _, n := range nodes {
-			if n.Labels[nodepool.LabelKey] != out[i].Name || !f.strikes(labelsOf(n)) {
-				continue
-			}
-			for name, limit := range limits {
-				used := n.Status.Capacity[name]
-				if name == "nodes" {
-					used = resources.Quantity(name, 1)
-				}
-				if limit.Sub(used); limit.Sign() < 0 {
-					limit = resources.Quantity(name, 0)
-				}
-				limits[name] = limit
-			}
-		}
-		out[i].Limits = limits
-	}
-	return out
 }

@@ -19,13 +19,17 @@ const (
 )
 
 // improve gives spares back, and replaces one or two of them with a cheaper one, as long as every
-// failure still holds and the price is not close to the lower bound. It does not try what would
+// failure still holds, within all limits, and the price is not close to the lower bound. It does not try what would
 // cost less than the bound.
 func (r *rehearsal) improve(ctx context.Context, short []Outcome, lower float64) error {
 	if priceOf(r.spare) <= lower*closeEnough {
 		return nil
 	}
 	offers, err := r.offers()
+	if err != nil {
+		return err
+	}
+	limits, err := r.allowance(r.snapshot)
 	if err != nil {
 		return err
 	}
@@ -46,9 +50,17 @@ func (r *rehearsal) improve(ctx context.Context, short []Outcome, lower float64)
 				if k < 0 && priceOf(kept) < lower-1e-9 || k >= 0 && priceOf(kept)+offers[k].PricePerHour < lower-1e-9 {
 					continue
 				}
-				next := rehearsal{snapshot: r.snapshot, spare: kept, next: r.next, by: r.by, hints: r.hints}
+				next := rehearsal{snapshot: r.snapshot, spare: kept, next: r.next, by: r.by, sale: r.sale, hints: r.hints}
 				if k >= 0 {
 					next.add(offers[k])
+				}
+				left, err := r.allowance(next.cluster())
+				if err != nil {
+					return err
+				}
+				if left.exceeds(limits) {
+					budget -= eachStart
+					continue
 				}
 				ok, err := next.met(ctx, order, &budget)
 				if err != nil {
@@ -143,8 +155,12 @@ func (r *rehearsal) offers() ([]Spare, error) {
 	})
 	var front []Spare
 	for i := range out {
-		if !slices.ContainsFunc(front, func(f Spare) bool { return f.covers(&out[i]) }) {
-			front = append(front, out[i])
+		if slices.ContainsFunc(front, func(f Spare) bool { return f.covers(&out[i]) }) {
+			continue
+		}
+		s, ok := r.sale.promised(out[i])
+		if ok && (!s.isFlexible() || !slices.ContainsFunc(front, func(f Spare) bool { return f.covers(&s) })) {
+			front = append(front, s)
 		}
 	}
 	return front, nil

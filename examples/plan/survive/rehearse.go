@@ -97,6 +97,9 @@ func Of(ctx context.Context, p *plan.Plan, by *plan.Options, kinds []Kind, kept 
 	if err != nil {
 		return nil, err
 	}
+	if r.sale, err = r.newSale(); err != nil {
+		return nil, err
+	}
 	out := &Report{Failures: all, Workloads: workloads(r.snapshot.Pods, all)}
 	out.Headroom, err = r.headroom(ctx, all)
 	return out, err
@@ -128,6 +131,7 @@ type rehearsal struct {
 	spare    []Spare
 	next     int // number of the next spare
 	by       plan.Options
+	sale     *sale
 	hints    map[Failure]map[string]string // where a packing of all failures places the displaced pods, by failure and pod
 }
 

@@ -186,46 +186,70 @@ func holds(t *testing.T, s scheduling.Snapshot, places []scheduling.Binding, los
 	assert.LessOrEqual(t, p.Totals().Unplaced, lost, what)
 }
 
-// The buffers that can be applied are the headroom: whoever keeps room for their pods buys nodes of the same kinds at the same price.
+// The buffers that can be applied are the headroom: whoever keeps room for their pods buys nodes of the same kinds at the same price. If the pool
+// has minValues, it buys as many nodes at no higher price.
 func TestBuffersAreTheHeadroom(t *testing.T) {
-	r := rand.New(rand.NewPCG(3, 7))
-	s := draw(r)
-	s.Pools[0].Taints = []corev1.Taint{{Key: "example.com/team", Value: "shop", Effect: corev1.TaintEffectNoSchedule}}
-	for _, p := range s.Pods {
-		p.Spec.Tolerations = []corev1.Toleration{{Key: "example.com/team", Operator: corev1.TolerationOpExists}}
+	all := []map[string]int{
+		nil, {corev1.LabelInstanceTypeStable: 1}, {corev1.LabelInstanceTypeStable: 2}, {"karpenter.k8s.aws/instance-family": 2}, {corev1.LabelInstanceTypeStable: 5, "karpenter.k8s.aws/instance-family": 3},
+		{corev1.LabelTopologyZone: 2}, {instancetypes.LabelCapacityType: 2, corev1.LabelInstanceTypeStable: 2},
 	}
-	p, err := plan.Make(t.Context(), s, nil)
-	require.NoError(t, err)
-	report, err := survive.Of(t.Context(), p, nil, []survive.Kind{survive.Zone})
-	require.NoError(t, err)
-	h := report.Headroom
-	require.NotEmpty(t, h.Spares)
-	in := p.CarriedOut()
-	for _, b := range h.Buffers("platform") {
-		assert.Equal(t, b.Template.Name, b.Object.Template)
-		text, err := json.Marshal(b.Object)
+	spares := map[int]int{}
+	for seed := range uint64(max(2*len(all), longer(14, 140))) {
+		r := rand.New(rand.NewPCG(3+seed, 7))
+		s := draw(r)
+		if seed > 0 {
+			s.Pods = s.Pods[:min(len(s.Pods), 5+r.IntN(20))]
+		}
+		minimums := all[seed%uint64(len(all))]
+		if s.Pools[0].MinValues = minimums; minimums[instancetypes.LabelCapacityType] > 1 {
+			s.Pools[0].Requirements = requirements.Set{}
+		}
+		s.Pools[0].Taints = []corev1.Taint{{Key: "example.com/team", Value: "shop", Effect: corev1.TaintEffectNoSchedule}}
+		for _, p := range s.Pods {
+			p.Spec.Tolerations = []corev1.Toleration{{Key: "example.com/team", Operator: corev1.TolerationOpExists}}
+		}
+		p, err := plan.Make(t.Context(), s, nil)
 		require.NoError(t, err)
-		read, err := buffer.Decode(text)
-		require.NoError(t, err, "%s", text)
-		assert.Equal(t, b.Object, read)
-		for i := range *b.Object.Replicas {
-			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "platform", Name: fmt.Sprintf("%s-%d", b.Object.Name, i)}, Spec: b.Template.Template.Spec}
-			in.Pods = append(slices.Clip(in.Pods), pod)
+		report, err := survive.Of(t.Context(), p, nil, []survive.Kind{survive.Zone})
+		require.NoError(t, err)
+		h := report.Headroom
+		spares[int(seed)%len(all)] += len(h.Spares)
+		in := p.CarriedOut()
+		for _, b := range h.Buffers("platform") {
+			assert.Equal(t, b.Template.Name, b.Object.Template)
+			text, err := json.Marshal(b.Object)
+			require.NoError(t, err)
+			read, err := buffer.Decode(text)
+			require.NoError(t, err, "%s", text)
+			assert.Equal(t, b.Object, read)
+			for i := range *b.Object.Replicas {
+				pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "platform", Name: fmt.Sprintf("%s-%d", b.Object.Name, i), Labels: b.Template.Template.Labels}, Spec: b.Template.Template.Spec}
+				in.Pods = append(slices.Clip(in.Pods), pod)
+			}
+		}
+		bought, err := plan.Make(t.Context(), in, nil)
+		require.NoError(t, err)
+		what := fmt.Sprintf("seed %d %v", seed, minimums)
+		assert.Empty(t, bought.Unplaced(), what)
+		assert.Len(t, bought.NewNodes(), len(h.Spares), what)
+		assert.LessOrEqual(t, bought.Totals().PricePerHour, h.PricePerHour+1e-6, what)
+		if seed%uint64(len(all)) > 1 {
+			continue
+		}
+		assert.InDelta(t, h.PricePerHour, bought.Totals().PricePerHour, 1e-6, what)
+		kinds := map[string]int{}
+		for _, spare := range h.Spares {
+			kinds[spare.InstanceType+spare.Zone+spare.CapacityType]++
+		}
+		for _, n := range bought.NewNodes() {
+			kinds[n.InstanceType.Name+n.Zone+n.CapacityType]--
+		}
+		for kind, n := range kinds {
+			assert.Zero(t, n, "%s: %s", what, kind)
 		}
 	}
-	bought, err := plan.Make(t.Context(), in, nil)
-	require.NoError(t, err)
-	assert.Empty(t, bought.Unplaced())
-	assert.InDelta(t, h.PricePerHour, bought.Totals().PricePerHour, 1e-6)
-	kinds := map[string]int{}
-	for _, spare := range h.Spares {
-		kinds[spare.InstanceType+spare.Zone+spare.CapacityType]++
-	}
-	for _, n := range bought.NewNodes() {
-		kinds[n.InstanceType.Name+n.Zone+n.CapacityType]--
-	}
-	for kind, n := range kinds {
-		assert.Zero(t, n, kind)
+	for k := range all {
+		assert.Positive(t, spares[k], "%v", all[k])
 	}
 }
 

@@ -5,9 +5,11 @@ package market
 import (
 	"cmp"
 	"iter"
+	"maps"
 	"slices"
 	"strconv"
 
+	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling/internal/bind"
 	"github.com/joinery-sdk/joinery/scheduling/internal/once"
@@ -19,6 +21,23 @@ type Pool struct {
 	Left   []int64 // of each resource that it limits
 	Nodes  int     // negative for any number
 	Closed bool    // it buys nothing here, because only the packer knows all of its rules
+}
+
+// Demanded returns the minValues of a pool whose nodes satisfy set, without those that each of its
+// nodes meets: one value of a label that all offerings have.
+func Demanded(minValues map[string]int, types []instancetypes.InstanceType, set requirements.Set) map[string]int {
+	out := maps.Clone(minValues)
+	maps.DeleteFunc(out, func(key string, n int) bool {
+		return n <= 0 || n == 1 && !slices.ContainsFunc(types, func(t instancetypes.InstanceType) bool {
+			own := t.Requirements.Get(key).Intersect(set.Get(key))
+			return slices.ContainsFunc(t.Offerings, func(o instancetypes.Offering) bool {
+				r := own.Intersect(o.Requirements.Get(key))
+				_, finite := r.Values()
+				return !finite || r.AllowsAbsent()
+			})
+		})
+	})
+	return out
 }
 
 // Offer is an offering of a shape.

@@ -192,7 +192,17 @@ func mix(x uint64) uint64 {
 // it has a node, and then limits all others to the skew. So without new nodes there, more pods can
 // be placed. Domains with an existing node stay open, and so do those without which a class fits
 // nowhere. It reports whether any was closed.
-func (st *Assignment) Close(unplaced []int) (Facts, bool) {
+func (st *Assignment) Close(unplaced []int) (Facts, bool) { return st.close(unplaced, st.held) }
+
+// CloseImpossible is [Assignment.Close] for domains where the spreads can count no pods, such as a
+// zone in which only other pools buy. Closing them leaves these pods all their places.
+func (st *Assignment) CloseImpossible(unplaced []int) (Facts, bool) {
+	return st.close(unplaced, st.possible)
+}
+
+// close closes the domains that are not among those that open returns for a group, if it returns
+// any.
+func (st *Assignment) close(unplaced []int, open func(group int32) map[string]bool) (Facts, bool) {
 	closed := map[closedDomain]bool{}
 	if c := st.Facts.closed; c != nil {
 		maps.Copy(closed, c.domains)
@@ -206,9 +216,9 @@ func (st *Assignment) Close(unplaced []int) (Facts, bool) {
 			if st.p.withinNode[sp.Group] || !sp.Hard {
 				continue
 			}
-			held := st.held(sp.Group)
+			kept := open(sp.Group)
 			for _, v := range st.p.universe(sp.Group, st.Facts.closed) {
-				if k := (closedDomain{st.p.side(sp.Group), v}); len(held) > 0 && !held[v] && !st.p.stands(k) {
+				if k := (closedDomain{st.p.side(sp.Group), v}); len(kept) > 0 && !kept[v] && !st.p.stands(k) {
 					closed[k] = true
 				}
 			}
@@ -233,6 +243,25 @@ func (st *Assignment) held(group int32) map[string]bool {
 		at := slices.IndexFunc(rc.keys, func(k key) bool { return k.name == name })
 		for d, n := range rc.Placed {
 			if n > 0 {
+				out[rc.Domains[d].Values[at]] = true
+			}
+		}
+	}
+	return out
+}
+
+// possible returns the values where members of the group could be placed, and where packing did not
+// find that none has room.
+func (st *Assignment) possible(group int32) map[string]bool {
+	out := map[string]bool{}
+	name := st.p.groups[group].key
+	for _, rc := range st.Classes {
+		at := slices.IndexFunc(rc.keys, func(k key) bool { return k.name == name })
+		if at < 0 || !slices.ContainsFunc(rc.counted, func(m membership) bool { return m.group == group }) {
+			continue
+		}
+		for d := range rc.Domains {
+			if most, known := st.Facts.caps[capped{rc.Class, rc.Level, rc.Domains[d].text}]; !known || most > 0 {
 				out[rc.Domains[d].Values[at]] = true
 			}
 		}
