@@ -120,6 +120,10 @@ func (b *buying) valued(n int32, total Price) bool {
 	for _, key := range slices.Sorted(maps.Keys(pool.MinValues)) {
 		seen := map[string]bool{}
 		for _, o := range list {
+			shape, typ := &b.e.problem.Shapes[o.shape], b.e.problem.InstanceType(o.shape)
+			if !typ.Requirements.Has(key) && !typ.Offerings[shape.Offerings[o.index].Index].Requirements.Has(key) {
+				continue // see [instancetypes.MinValues]
+			}
 			values, _ := o.all().Get(key).Values()
 			for _, v := range values {
 				seen[v] = true

@@ -29,8 +29,12 @@ func TestNewNodesHaveTheMinimumOfValues(t *testing.T) {
 			for k := range p.Types {
 				p.Types[k].Requirements, _ = p.Types[k].Requirements.Intersect(requirements.FromLabels(map[string]string{"acme.io/gen": fmt.Sprint(k / 2)}))
 			}
-			if r.IntN(6) == 0 {
+			switch r.IntN(12) {
+			case 0, 1:
 				p.MinValues = map[string]int{"acme.io/gen": 2}
+			case 2: // a label of the pool alone is no choice of types
+				p.Requirements, _ = p.Requirements.Intersect(requirements.MustOf(requirements.In("acme.io/department", "x", "y")))
+				p.MinValues = map[string]int{"acme.io/department": 1 + r.IntN(2)}
 			}
 		}
 		result, _, _ := d.plan(t, d.s)
