@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"math/bits"
 	"slices"
-	"sort"
 
 	"github.com/joinery-sdk/joinery/binpack/internal/relax"
 	"github.com/joinery-sdk/joinery/binpack/internal/values"
@@ -223,7 +222,7 @@ func (f *filler) needed(b *bin) (out []Choice, ok bool) {
 	}
 	list := in.covers[pool]
 	part := in.partOf(own)
-	cheaps := sort.Search(len(list), func(i int) bool { return in.partOf(list[i]) > part })
+	cheaps, _ := slices.BinarySearchFunc(list, part, func(c Choice, part float64) int { return cmp.Or(cmp.Compare(in.partOf(c), part), -1) })
 	picked, ok := values.Choose(in.minimums[pool], in.showsOf(own), cheaps, len(list), func(i int) []uint64 { return in.showsOf(list[i]) },
 		func(i int) bool { return !beyond(list[i]) }, func(i int) bool { return holds(list[i]) })
 	for _, i := range picked {

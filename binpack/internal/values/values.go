@@ -79,7 +79,7 @@ func Choose(minimums []Minimum, own []uint64, cheaps, choices int, shows func(in
 	if !met {
 		return nil, false
 	}
-	for k := len(out) - 1; k >= 0; k-- {
+	for k := range slices.Backward(out) {
 		rest := Of(minimums, own)
 		for j, i := range out {
 			if j != k {

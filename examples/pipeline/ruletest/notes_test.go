@@ -122,6 +122,7 @@ func TestRulesThatHoldNamePodsWithoutAPlace(t *testing.T) {
 		for i := range 1 + r.IntN(9) {
 			name := fmt.Sprintf("%s-%d", []string{"web", "db"}[r.IntN(2)], i)
 			pod := ruletest.Pod(name).Requests("cpu", "1").Label("app", "all")
+			has["default/"+name] = false
 			switch r.IntN(6) {
 			case 0:
 				pod = pod.On("disk=fast")
@@ -134,7 +135,6 @@ func TestRulesThatHoldNamePodsWithoutAPlace(t *testing.T) {
 			default:
 				has["default/"+name] = true
 			}
-			has["default/"+name] = has["default/"+name]
 			s = s.Add(pod)
 		}
 		plan, err := s.Solve()
@@ -142,9 +142,17 @@ func TestRulesThatHoldNamePodsWithoutAPlace(t *testing.T) {
 		much := 1000.0
 		for _, pods := range []string{"", "web-*", "db-*"} {
 			rules := []ruletest.Rule{
-				{Placed: true}, {AllOrNothing: true}, {LandsOn: []ruletest.Place{{Zone: "zone-*"}}}, {NeverOn: []ruletest.Place{{Pool: "other"}}},
-				{Together: &ruletest.Company{By: "kubernetes.io/os"}}, {Apart: &ruletest.Company{By: "node", Most: 9}}, {Spread: &ruletest.Spread{By: "zone", Skew: 9}},
-				{AtMostPerHour: &much}, {Refused: &ruletest.Refusal{}}, {Survives: "node", MayWait: true}, {NeverOn: []ruletest.Place{ruletest.On("!gpu, kubernetes.io/os=linux")}, AtMostPerHour: &much},
+				{Placed: true},
+				{AllOrNothing: true},
+				{LandsOn: []ruletest.Place{{Zone: "zone-*"}}},
+				{NeverOn: []ruletest.Place{{Pool: "other"}}},
+				{Together: &ruletest.Company{By: "kubernetes.io/os"}},
+				{Apart: &ruletest.Company{By: "node", Most: 9}},
+				{Spread: &ruletest.Spread{By: "zone", Skew: 9}},
+				{AtMostPerHour: &much},
+				{Refused: &ruletest.Refusal{}},
+				{Survives: "node", MayWait: true},
+				{NeverOn: []ruletest.Place{ruletest.On("!gpu, kubernetes.io/os=linux")}, AtMostPerHour: &much},
 			}
 			for i := range rules {
 				rules[i].Pods = pods

@@ -82,8 +82,10 @@ func TestHeadroomStaysWithinLimits(t *testing.T) {
 		}
 		if r.IntN(2) == 0 {
 			zone := fmt.Sprint("z", r.IntN(3))
-			s.Quotas = append(s.Quotas, capacityquota.Quota{Name: zone, Limits: some(used(p.CarriedOut().Nodes, inZone(zone))),
-				Selector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelTopologyZone: zone}}})
+			s.Quotas = append(s.Quotas, capacityquota.Quota{
+				Name: zone, Limits: some(used(p.CarriedOut().Nodes, inZone(zone))),
+				Selector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelTopologyZone: zone}},
+			})
 		}
 		stock := map[string]int{} // by pool, type, zone and capacity type
 		if r.IntN(2) == 0 {

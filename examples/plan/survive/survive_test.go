@@ -190,8 +190,13 @@ func holds(t *testing.T, s scheduling.Snapshot, places []scheduling.Binding, los
 // has minValues, it buys as many nodes at no higher price.
 func TestBuffersAreTheHeadroom(t *testing.T) {
 	all := []map[string]int{
-		nil, {corev1.LabelInstanceTypeStable: 1}, {corev1.LabelInstanceTypeStable: 2}, {"karpenter.k8s.aws/instance-family": 2}, {corev1.LabelInstanceTypeStable: 5, "karpenter.k8s.aws/instance-family": 3},
-		{corev1.LabelTopologyZone: 2}, {instancetypes.LabelCapacityType: 2, corev1.LabelInstanceTypeStable: 2},
+		nil,
+		{corev1.LabelInstanceTypeStable: 1},
+		{corev1.LabelInstanceTypeStable: 2},
+		{"karpenter.k8s.aws/instance-family": 2},
+		{corev1.LabelInstanceTypeStable: 5, "karpenter.k8s.aws/instance-family": 3},
+		{corev1.LabelTopologyZone: 2},
+		{instancetypes.LabelCapacityType: 2, corev1.LabelInstanceTypeStable: 2},
 	}
 	spares := map[int]int{}
 	for seed := range uint64(max(2*len(all), longer(14, 140))) {
