@@ -277,7 +277,10 @@ func (c *checker) needs(bins []Bin) {
 		return
 	}
 	f := newFiller(c.in, nil)
-	for _, b := range bins {
+	for i, b := range bins {
+		if _, ok := f.neededBy(b); !ok && len(b.Shares) > 0 {
+			c.bad("bin %d: limits and budgets allow too few of the choices that MinValues need", i)
+		}
 		f.buy(b, 1)
 	}
 	for k, left := range f.left {

@@ -240,20 +240,20 @@ func (in *Instance) Needed(l Layout) [][]Choice {
 	}
 	f := newFiller(in, nil)
 	for i, b := range in.split.layout(l, in.split.in).Bins {
-		for _, c := range f.neededBy(b) {
+		needed, _ := f.neededBy(b)
+		for _, c := range needed {
 			out[i] = append(out[i], in.split.out(c))
 		}
 	}
 	return out
 }
 
-func (f *filler) neededBy(b Bin) []Choice {
+func (f *filler) neededBy(b Bin) ([]Choice, bool) {
 	if !f.in.covered(int32(b.Type)) {
-		return nil
+		return nil, true
 	}
 	open := f.refill(b)
-	out, _ := f.needed(&open)
-	return out
+	return f.needed(&open)
 }
 
 // showsOtherwise is like showsMinimums, but each choice may serve the items by other alternatives
@@ -381,7 +381,7 @@ func (r *ranking) choicesFor(b Bin) []Choice {
 		return holds(c) || r.in.holdsOtherwise(c, b.Shares, open.used) && r.f.exposable(int32(c.Type), 1<<c.Offering, b.Shares) != 0
 	}
 	affordable := func(c Choice) bool { return r.f.affordable(int32(c.Type))&(1<<c.Offering) != 0 }
-	if needed := r.f.neededBy(b); len(needed) > 0 {
+	if needed, _ := r.f.neededBy(b); len(needed) > 0 {
 		r.found = r.found[:0]
 		for _, c := range r.ofPool(pool) {
 			if slices.Contains(needed, c) || len(r.found) < r.most && affordable(c) && otherwise(c) {

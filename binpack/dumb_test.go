@@ -1,8 +1,10 @@
 package binpack_test
 
 import (
+	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"math/bits"
 	"slices"
 
@@ -195,6 +197,9 @@ func dumbCheck(p *binpack.Problem, l binpack.Layout) error {
 			return fmt.Errorf("reservation %s", name)
 		}
 	}
+	if !dumbTogether(p, l) {
+		return errDumbTogether
+	}
 	for i, n := range placed {
 		if n > p.Items[i].Count {
 			return fmt.Errorf("item %d placed too often", i)
@@ -239,4 +244,123 @@ func dumbValues(p *binpack.Problem, pool int, key string, shares []binpack.Share
 		}
 	}
 	return seen
+}
+
+var errDumbTogether = errors.New("limits and budgets do not allow what MinValues need")
+
+// dumbTogether reports whether some choice of other ways to buy each bin, enough for its pool's MinValues, stays within all limits and budgets even if
+// each bin takes the most of its own.
+func dumbTogether(p *binpack.Problem, l binpack.Layout) bool {
+	var left []int64 // a limit and a price for each pool, then the budgets
+	for _, pool := range p.Pools {
+		limit, price := int64(math.MaxInt64), int64(math.MaxInt64)
+		if len(pool.Limits) > 0 {
+			limit = pool.Limits[0]
+		}
+		if pool.MaxPrice != nil {
+			price = int64(*pool.MaxPrice)
+		}
+		left = append(left, limit, price)
+	}
+	left = append(left, p.Budgets...)
+	takes := func(t, j int) []int64 {
+		out, typ := make([]int64, len(left)), p.Types[t]
+		if len(typ.Usage) > 0 && len(p.Pools[typ.Pool].Limits) > 0 {
+			out[2*typ.Pool] = typ.Usage[0]
+		}
+		out[2*typ.Pool+1] = int64(typ.Offerings[j].Price)
+		copy(out[2*len(p.Pools):], typ.Offerings[j].Usage)
+		return out
+	}
+	var options [][][]int64 // by bin: what each way takes beside the bin itself
+	for _, b := range l.Bins {
+		pool := p.Types[b.Type].Pool
+		for d, n := range takes(b.Type, b.Offering) {
+			left[d] -= n
+		}
+		if len(p.Pools[pool].MinValues) > 0 {
+			options = append(options, dumbWays(p, b, takes))
+		}
+	}
+	var fits func(i int) bool
+	fits = func(i int) bool {
+		if i == len(options) {
+			return true
+		}
+		for _, more := range options[i] {
+			ok := true
+			for d := range more {
+				left[d] -= more[d]
+				ok = ok && (more[d] == 0 || left[d] >= 0)
+			}
+			ok = ok && fits(i+1)
+			for d := range more {
+				left[d] += more[d]
+			}
+			if ok {
+				return true
+			}
+		}
+		return false
+	}
+	return fits(0)
+}
+
+// dumbWays lists what the ways to show the MinValues of the bin's pool take at most beside the bin itself.
+func dumbWays(p *binpack.Problem, b binpack.Bin, takes func(t, j int) []int64) (out [][]int64) {
+	own, pool := takes(b.Type, b.Offering), p.Types[b.Type].Pool
+	type choice struct {
+		more   []int64
+		labels requirements.Set
+	}
+	var list []choice
+	levels := make([][]int64, len(own))
+	for d := range levels {
+		levels[d] = []int64{0}
+	}
+	for t, typ := range p.Types {
+		for j, o := range typ.Offerings {
+			if typ.Pool != pool || dumbSoldOut(p, o) || dumbChoice(p, t, j, b.Shares) != nil {
+				continue
+			}
+			c := choice{more: takes(t, j)}
+			for d := range c.more {
+				c.more[d] = max(0, c.more[d]-own[d])
+				if !slices.Contains(levels[d], c.more[d]) {
+					levels[d] = append(levels[d], c.more[d])
+				}
+			}
+			c.labels, _ = typ.Provides.Intersect(o.Provides)
+			list = append(list, c)
+		}
+	}
+	var try func(most []int64)
+	try = func(most []int64) {
+		if d := len(most); d < len(own) {
+			for _, n := range levels[d] {
+				try(append(slices.Clip(most), n))
+			}
+			return
+		}
+		for _, m := range p.Pools[pool].MinValues {
+			seen := map[string]bool{}
+			for _, c := range list {
+				within := true
+				for d := range most {
+					within = within && c.more[d] <= most[d]
+				}
+				if values, _ := c.labels.Get(m.Key).Values(); within && c.labels.Has(m.Key) {
+					for _, v := range values {
+						seen[v] = true
+					}
+				}
+			}
+			if len(seen) < m.Count {
+				return
+			}
+		}
+		out = append(out, slices.Clone(most))
+	}
+	try(nil)
+	return out
 }

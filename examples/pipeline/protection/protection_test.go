@@ -177,7 +177,7 @@ func ExampleOf() {
 	for _, r := range report.Rules {
 		fmt.Printf("%s: $%.3f an hour\n", r.Owner, r.PerHour)
 	}
-	// Output: Node node-00000: $0.246 an hour
+	// Output: Node node-00000: $0.076 an hour
 }
 
 func ExampleReport() {
