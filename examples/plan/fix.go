@@ -467,13 +467,10 @@ func (t *trials) spend(s scheduling.Snapshot, attempts int) {
 // waiting returns the snapshot after the plan, with the refused pods of the classes and of the
 // groups that these belong to.
 func (t *trials) waiting(classes []int) scheduling.Snapshot {
-	groupOf := func(pod *corev1.Pod) int {
-		return slices.IndexFunc(t.p.options.Groups, func(g gang.Group) bool { return g.Member(pod) })
-	}
 	along := map[int]bool{}
 	for _, class := range classes {
 		for _, pod := range t.p.Problem.Classes[class].Pods {
-			along[groupOf(pod)] = true
+			along[t.groupOf(pod)] = true
 		}
 	}
 	delete(along, -1)
@@ -481,10 +478,15 @@ func (t *trials) waiting(classes []int) scheduling.Snapshot {
 	s.Pods = slices.Clip(s.Pods)
 	for _, u := range t.refused {
 		for _, pod := range u.Pods {
-			if slices.Contains(classes, u.Class) || along[groupOf(pod)] {
+			if slices.Contains(classes, u.Class) || along[t.groupOf(pod)] {
 				s.Pods = append(s.Pods, pod)
 			}
 		}
 	}
 	return s
+}
+
+// groupOf returns the index of the group of a pod, -1 if it is in none.
+func (t *trials) groupOf(pod *corev1.Pod) int {
+	return slices.IndexFunc(t.p.options.Groups, func(g gang.Group) bool { return g.Member(pod) })
 }

@@ -382,8 +382,15 @@ func counted(p *Plan, q *capacityquota.Quota, name corev1.ResourceName) int64 {
 // decided reports whether a search would place the same pods as its first attempt: all that some
 // node could hold. Once a whole search would take more than half of the budget, it is enough that
 // the attempt leaves out no pod that has a place in the plan of the unchanged snapshot, and none
-// that needs the same change.
+// that needs the same change. An attempt that leaves out a pod of a group never decides: its reason
+// may be that no attempt found room for the whole group, and a search that does gives the group the
+// places of others.
 func (t *trials) decided(c change, after *Plan) bool {
+	if len(t.p.options.Groups) > 0 {
+		return after.IsComplete() && !slices.ContainsFunc(after.Unplaced(), func(u scheduling.Unplaced) bool {
+			return slices.ContainsFunc(u.Pods, func(pod *corev1.Pod) bool { return t.groupOf(pod) >= 0 })
+		})
+	}
 	if after.IsComplete() || t.all || t.p.spent+podAnew*searchAnew*len(t.class) <= fixBudget/2 {
 		return after.IsComplete()
 	}
