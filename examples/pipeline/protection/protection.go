@@ -87,6 +87,8 @@ type Cluster struct {
 	By            *plan.Options
 	Interruptions []deprovision.Interruption
 	Now           time.Time
+	// Only selects the rules to verify. nil means all.
+	Only func(Rule) bool
 }
 
 // Usual is how many rules are verified by default.
@@ -104,6 +106,9 @@ func Of(ctx context.Context, c Cluster, settings *giveback.Options, verify int) 
 	out := &Report{PerHour: with, Rules: c.rules()}
 	for i := range out.Rules[:min(cmp.Or(verify, Usual), len(out.Rules))] {
 		r := &out.Rules[i]
+		if c.Only != nil && !c.Only(r.Rule) {
+			continue
+		}
 		if r.HighPerHour == 0 {
 			r.Verified = true // it keeps nothing that has a cost
 			continue

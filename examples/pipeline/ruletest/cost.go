@@ -25,7 +25,9 @@ const hoursPerMonth = 730
 // RulesCost demands that no rule, and no two rules together, cost more than AtMostPerMonth dollars
 // a month. The cost is how much less the same pods would cost without a rule of a pool or of pods
 // ([rulecost]), or how much more consolidation would save without a PodDisruptionBudget or a
-// do-not-disrupt annotation ([protection]). The zero value demands that no rule costs anything.
+// do-not-disrupt annotation ([protection]). Plans are made without each rule that the demand
+// covers, with the effort of the plan, unless a bound shows that the rule cannot cost too much. Of
+// pairs, only the most promising are tried. The zero value demands that no rule costs anything.
 type RulesCost struct {
 	AtMostPerMonth float64 `json:"atMostPerMonth"`
 	// Of selects the rules, by names as --rules-cost prints them: "NodePool general:
@@ -35,7 +37,7 @@ type RulesCost struct {
 	// Except selects rules that may cost more, in the same form.
 	Except string `json:"except,omitempty"`
 	// Proved also demands that no other plan saves more. Then the upper end of each rule's interval
-	// counts, and a plan is made without each rule.
+	// counts.
 	Proved bool `json:"proved,omitempty"`
 }
 
@@ -117,56 +119,68 @@ func (p *Plan) Recorded(past *regret.Report) *Plan {
 	return &out
 }
 
-// charge is the cost of one rule, or of two together, in dollars a month.
+// charge is the cost of one rule, or of two together, in dollars a month. tried says that a plan
+// without it was made with the effort of the plan. Only then is its cost known, and else only
+// within says that a bound keeps it below the limit.
 type charge struct {
-	names        []string
-	cost, atMost float64
-	tried        bool
+	names         []string
+	cost, atMost  float64
+	tried, within bool
 }
 
 func (c *charge) name() string { return strings.Join(c.names, " and, only together with it, ") }
 
 // means reports whether the demand covers the rule, or both rules if there are two.
-func (c *RulesCost) means(of *charge) bool {
-	for _, name := range of.names {
-		if c.Of != "" && !matches(c.Of, name) || c.Except != "" && matches(c.Except, name) {
-			return false
-		}
-	}
-	return true
+func (c *RulesCost) means(of *charge) bool { return !slices.ContainsFunc(of.names, c.leavesOut) }
+
+func (c *RulesCost) leavesOut(name string) bool {
+	return c.Of != "" && !matches(c.Of, name) || c.Except != "" && matches(c.Except, name)
 }
 
-// allCharges returns the costs of all rules. They are computed once.
-func (p *Plan) allCharges(ctx context.Context) ([]charge, error) {
-	if p.charges != nil {
-		return p.charges, nil
+// allCharges returns the costs of all rules, of which those that the demand covers are tried. They
+// are computed once for each demand.
+func (p *Plan) allCharges(ctx context.Context, demand *RulesCost) ([]charge, error) {
+	if known, ok := p.charges[*demand]; ok {
+		return known, nil
 	}
 	snapshot, by := p.packed.Problem.Snapshot(), p.packed.Options()
-	narrow, err := rulecost.Of(ctx, p.packed, snapshot, &by, nil)
+	const rounding = 1e-6
+	narrow, err := rulecost.Of(ctx, p.packed, snapshot, &by, &rulecost.Options{
+		Only:   func(r rulecost.Rule) bool { return !demand.leavesOut(r.String()) },
+		Enough: demand.AtMostPerMonth / hoursPerMonth,
+	})
 	if err != nil {
 		return nil, err
 	}
 	out := []charge{}
 	for _, c := range slices.Concat(narrow.Rules, narrow.Pairs) {
-		one := charge{cost: hoursPerMonth * c.PerHour, atMost: hoursPerMonth * c.HighPerHour, tried: c.State != rulecost.Ranked}
+		one := charge{cost: hoursPerMonth * c.PerHour, atMost: hoursPerMonth * c.HighPerHour, tried: c.State == rulecost.Verified}
+		if c.State == rulecost.Quick && one.cost >= one.atMost-rounding { // no other plan saves more
+			one.tried = true
+		}
+		one.within = one.atMost <= demand.AtMostPerMonth+rounding
 		for _, r := range c.Rules {
 			one.names = append(one.names, r.String())
 		}
 		out = append(out, one)
 	}
 	if p.objects != nil && len(snapshot.Nodes) > 0 {
-		cluster := protection.Cluster{Snapshot: snapshot, Objects: *p.objects, By: &plan.Options{Objective: by.Objective, Groups: by.Groups}, Now: p.now}
+		cluster := protection.Cluster{Snapshot: snapshot, Objects: *p.objects, By: &plan.Options{Objective: by.Objective, Groups: by.Groups}, Now: p.now,
+			Only: func(r protection.Rule) bool { return !demand.leavesOut(r.String()) }}
 		cluster.Objects.Groups = by.Groups
-		keeping, err := protection.Of(ctx, cluster, &giveback.Options{Objective: policy.AnySaving()}, 0)
+		keeping, err := protection.Of(ctx, cluster, &giveback.Options{Objective: policy.AnySaving()}, math.MaxInt)
 		if err != nil {
 			return nil, err
 		}
 		for _, c := range keeping.Rules {
-			out = append(out, charge{[]string{c.String()}, hoursPerMonth * c.PerHour, hoursPerMonth * max(c.PerHour, c.HighPerHour), c.Verified})
+			out = append(out, charge{names: []string{c.String()}, cost: hoursPerMonth * c.PerHour, atMost: hoursPerMonth * max(c.PerHour, c.HighPerHour), tried: c.Verified})
 		}
 	}
 	slices.SortStableFunc(out, func(a, b charge) int { return cmp.Compare(b.cost, a.cost) })
-	p.charges = out
+	if p.charges == nil {
+		p.charges = map[RulesCost][]charge{}
+	}
+	p.charges[*demand] = out
 	return out, nil
 }
 
@@ -176,7 +190,7 @@ func (p *Plan) rulesCost(c *RulesCost) (out []Breach, known string) {
 	if c == nil {
 		return nil, ""
 	}
-	all, err := p.allCharges(context.Background())
+	all, err := p.allCharges(context.Background(), c)
 	if err != nil {
 		return []Breach{{Why: err.Error()}}, ""
 	}
@@ -190,24 +204,27 @@ func (p *Plan) rulesCost(c *RulesCost) (out []Breach, known string) {
 		}
 	}
 	var dearest *charge
-	meant, untried, atMost := 0, 0, 0.0
+	meant, tried, untried, atMost := 0, 0, 0, 0.0
 	for i := range all {
 		x := &all[i]
 		if !c.means(x) {
 			continue
 		}
 		meant++
-		if dearest == nil {
-			dearest = x
-		}
-		if atMost = max(atMost, x.atMost); !x.tried {
+		atMost = max(atMost, x.atMost)
+		switch {
+		case x.tried:
+			if tried++; dearest == nil {
+				dearest = x
+			}
+		case !x.within:
 			untried++
 		}
 		const rounding = 1e-6
 		switch {
 		case x.cost > c.AtMostPerMonth+rounding:
 			out = append(out, Breach{Why: fmt.Sprintf("%s costs %s a month, verified by a plan without it, want at most %s; other plans may save up to %s", x.name(), money(x.cost), money(c.AtMostPerMonth), upTo(x.atMost))})
-		case c.Proved && x.atMost > c.AtMostPerMonth+rounding:
+		case c.Proved && x.tried && x.atMost > c.AtMostPerMonth+rounding:
 			out = append(out, Breach{Why: fmt.Sprintf("%s costs %s a month in the plans that were found, and may cost up to %s, want at most %s", x.name(), money(x.cost), upTo(x.atMost), money(c.AtMostPerMonth))})
 		}
 	}
@@ -215,11 +232,16 @@ func (p *Plan) rulesCost(c *RulesCost) (out []Breach, known string) {
 	case meant == 0:
 		return out, "there are no such rules"
 	case untried > 0:
-		known = fmt.Sprintf("; %d that promise less were not tried", untried)
-	default:
-		known = fmt.Sprintf("; by the bounds none costs more than %s", upTo(atMost))
+		return append(out, Breach{Why: fmt.Sprintf("%s not tried, so nothing says that it costs at most %s: raise the time or the effort of the plan", plural(untried, "rule"), money(c.AtMostPerMonth))}), ""
 	}
-	return out, fmt.Sprintf("of %s the dearest costs %s a month, %s%s", plural(meant, "rule"), dollars(dearest.cost), dearest.name(), known)
+	known = "by the bounds none costs more than " + upTo(atMost)
+	switch {
+	case tried == 0:
+		return out, fmt.Sprintf("of %s: %s a month", plural(meant, "rule"), known)
+	case tried < meant:
+		return out, fmt.Sprintf("of %s the dearest of %d that were tried costs %s a month, %s; %s", plural(meant, "rule"), tried, dollars(dearest.cost), dearest.name(), known)
+	}
+	return out, fmt.Sprintf("of %s the dearest costs %s a month, %s; %s", plural(meant, "rule"), dollars(dearest.cost), dearest.name(), known)
 }
 
 // Check compares what a recorded history cost with what was necessary. known says how far it is

@@ -34,7 +34,7 @@ type Plan struct {
 
 	objects *simulate.Objects // nil: not known
 	now     time.Time
-	charges []charge // nil: not computed yet
+	charges map[RulesCost][]charge // those computed so far, by demand
 	past    *regret.Report
 	notices []string
 }

@@ -30,7 +30,7 @@ type State string
 const (
 	Verified State = "verified" // planned again with the options of the plan
 	Quick    State = "quick"    // planned again with little effort
-	Ranked   State = "ranked"   // only ranked: its cost is 0, and the upper end of its interval is the cost of the plan
+	Ranked   State = "ranked"   // not tried: its cost is 0 because none is known, and only HighPerHour says something
 )
 
 // Cost is what a rule, or two rules together, cost, in dollars an hour. If the plan has an
@@ -67,6 +67,11 @@ type Options struct {
 	// Quick is how many rules are lifted in quick plans. Verify is how many of these are planned
 	// again with full effort. Pairs is how many pairs of rules are tried in quick plans.
 	Quick, Verify, Pairs int
+	// Only, if set, selects the rules to try. Beyond the first Verify, each of them is then planned
+	// again with full effort, too, unless a bound shows that it costs at most Enough dollars an hour.
+	// Other rules stay untried.
+	Only   func(Rule) bool
+	Enough float64
 }
 
 // pairShare is the fraction of the cost that a pair must save in addition to its rules to be
@@ -110,13 +115,28 @@ func Of(ctx context.Context, p *plan.Plan, s scheduling.Snapshot, by *plan.Optio
 	out := &Report{PerHour: counted(p).Dollars(), Pairs: []Cost{}, Rules: make([]Cost, len(rules))}
 	for i, rule := range rules {
 		out.Rules[i] = Cost{Rules: []Rule{rule}, State: Ranked, HighPerHour: out.PerHour}
+		if c := &out.Rules[i]; r.keepsBound(c, &r.full) {
+			c.HighPerHour = max(0, counted(p)-p.Bound.Price).Dollars()
+		}
 	}
-	if err := r.tryAll(ctx, out.Rules[:min(limits.Quick, len(rules))]); err != nil {
+	meant, verify := len(rules), limits.Verify
+	if limits.Only != nil {
+		slices.SortStableFunc(out.Rules, func(a, b Cost) int { return cmp.Compare(outside(limits.Only, a), outside(limits.Only, b)) })
+		meant = 0
+		for meant < len(rules) && limits.Only(out.Rules[meant].Rules[0]) {
+			meant++
+		}
+		verify = meant
+	}
+	if err := r.tryAll(ctx, out.Rules[:min(limits.Quick, meant)]); err != nil {
 		return nil, err
 	}
-	err := inParallel(min(limits.Verify, len(rules)), func(i int) error {
+	err := inParallel(min(verify, meant), func(i int) error {
 		c := &out.Rules[i]
 		if ctx.Err() != nil || c.PerHour == 0 && c.HighPerHour == 0 { // it is proved that nothing can be saved
+			return nil
+		}
+		if i >= limits.Verify && c.HighPerHour <= limits.Enough {
 			return nil
 		}
 		_, err := r.price(ctx, c, Verified, &r.full)
@@ -132,6 +152,20 @@ func Of(ctx context.Context, p *plan.Plan, s scheduling.Snapshot, by *plan.Optio
 	dearest(out.Pairs)
 	out.Stopped = ctx.Err() != nil
 	return out, nil
+}
+
+// outside is 1 for a cost that nobody asks about, and else 0.
+func outside(only func(Rule) bool, c Cost) int {
+	if only(c.Rules[0]) {
+		return 0
+	}
+	return 1
+}
+
+// keepsBound reports whether the bound of the plan is one without the rules, too. Computing a bound
+// takes up to half of the time of a plan.
+func (r *replanner) keepsBound(c *Cost, by *plan.Options) bool {
+	return len(by.Groups) == 0 && by.Objective == nil && r.base.Bound.Price > 0 && !slices.ContainsFunc(c.Rules, Rule.bearsOnBound)
 }
 
 func (r *replanner) limits(opts *Options) Options {
@@ -260,10 +294,7 @@ func (r *replanner) price(ctx context.Context, c *Cost, state State, by *plan.Op
 	for _, rule := range c.Rules {
 		s = rule.Lift(s)
 	}
-	// A rule that does not affect the bound leaves it unchanged. Computing a bound takes up to half
-	// of the time of a plan.
-	same := len(by.Groups) == 0 && by.Objective == nil && r.base.Bound.Price > 0 && !slices.ContainsFunc(c.Rules, Rule.bearsOnBound)
-	planned := plan.Make
+	planned, same := plan.Make, r.keepsBound(c, by)
 	if same {
 		planned = plan.Unproved
 	}

@@ -65,7 +65,7 @@ func writeRulesCost(out io.Writer, style terminal.Style, r *rulecost.Report) err
 	}
 	fmt.Fprintf(out, "\nThe bill is %s a month. The cost of a rule is how much less the same pods would cost without it. What two rules both forbid costs nothing until both are lifted.\n", monthly(r.PerHour))
 	if ranked > 0 {
-		fmt.Fprintf(out, "Not tried: %s that promised to save less.\n", terminal.Plural(ranked, "rule"))
+		fmt.Fprintf(out, "Not tried: %s. By an estimate they save less, but any may cost more; an assertion rulesCost tries each.\n", terminal.Plural(ranked, "rule"))
 	}
 	return nil
 }
@@ -85,7 +85,7 @@ func saidOf(c rulecost.Cost) string {
 	case c.State == rulecost.Verified:
 		return "verified"
 	}
-	return "quick plan"
+	return "at least, by a quick plan"
 }
 
 func monthly(perHour float64) string { return terminal.Dollars(perHour * hoursOfMonth) }
