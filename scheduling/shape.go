@@ -338,11 +338,16 @@ func (p *Problem) shapesOf(k int, keys requirements.Keys) {
 					p.chargeDaemons(&s)
 					lists[i] = append(lists[i], s)
 				}
-				to := &lists[i][first+at].Offerings
-				*to = append(*to, ShapeOffering{
+				to, next := &lists[i][first+at].Offerings, ShapeOffering{
 					Index: j, Labels: with(row.offerings[j], kind.Sides), Price: o.Price, Count: o.ReservationCount, Reservation: reservation(o),
 					Usage: charges(part, typ, o),
-				})
+				}
+				if o.CommittedPerHour > 0 {
+					const noise = 1e-3 // of a millionth: 0.07 times a million is a little more than 70000
+					next.Committed = max(int(o.CommittedPerHour*1e6+noise), 1)
+					next.Takes = max(int(math.Ceil(o.CommitmentRate*1e6-noise)), 1)
+				}
+				*to = append(*to, next)
 			}
 		}
 	})
@@ -484,7 +489,7 @@ func (p *Problem) offers(yield func(*market.Offer, requirements.Set) bool) {
 				continue
 			}
 			stock := cmp.Or(o.Reservation, fmt.Sprint(i, " ", j))
-			if !yield(&market.Offer{Shape: i, Offering: j, Pool: s.Pool, Free: s.Free, Usage: s.Usage, Quota: o.Usage, Price: o.Price, Count: o.Count, Stock: stock}, labels) {
+			if !yield(&market.Offer{Shape: i, Offering: j, Pool: s.Pool, Free: s.Free, Usage: s.Usage, Quota: o.Usage, Price: o.Price, Count: cmp.Or(o.Committed, o.Count), Takes: o.Takes, Stock: stock}, labels) {
 				return
 			}
 		}

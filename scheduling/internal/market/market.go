@@ -48,7 +48,8 @@ type Offer struct {
 	Usage []int64 // what a node counts against the pool's limits
 	Quota []int64 // what a node counts against each quota
 	Price float64
-	Count int    // how many there are; 0 for any number
+	Count int    // how much there is; 0 for any number of nodes
+	Takes int    // how much of Count a node takes; 0 means 1
 	Stock string // what Count counts, if other offerings share it
 }
 
