@@ -491,14 +491,3 @@ func (p *Problem) forTopology(yield func(topology.Shape) bool) {
 		}
 	}
 }
-
-// withLabelKeys returns running pods with selectors extended by their matchLabelKeys.
-func withLabelKeys(pods []*corev1.Pod) []*corev1.Pod {
-	out := slices.Clone(pods)
-	for i, pod := range out {
-		if a := pod.Spec.Affinity; a != nil && a.PodAntiAffinity != nil { // only anti-affinity affects other pods
-			out[i] = admission.WithLabelKeys(pod)
-		}
-	}
-	return out
-}
