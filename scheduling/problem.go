@@ -118,6 +118,10 @@ type ShapeOffering struct {
 	// Count is how many can be bought; 0 is any number. Offerings of a Reservation share one Count.
 	Count       int
 	Reservation string
+	// Takes and Committed are of a commitment in money, in millionths of a dollar an hour: each node
+	// takes so much of what is Committed, which all offerings of the Reservation share. Count is then
+	// how many nodes of this offering alone it covers. 0 means that nodes are counted.
+	Takes, Committed int
 	// Usage is what a node counts against each of Problem.Budgets; nil means nothing.
 	Usage []int64
 }
@@ -486,15 +490,4 @@ func (p *Problem) forTopology(yield func(topology.Shape) bool) {
 			return
 		}
 	}
-}
-
-// withLabelKeys returns running pods with selectors extended by their matchLabelKeys.
-func withLabelKeys(pods []*corev1.Pod) []*corev1.Pod {
-	out := slices.Clone(pods)
-	for i, pod := range out {
-		if a := pod.Spec.Affinity; a != nil && a.PodAntiAffinity != nil { // only anti-affinity affects other pods
-			out[i] = admission.WithLabelKeys(pod)
-		}
-	}
-	return out
 }

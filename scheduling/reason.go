@@ -176,9 +176,6 @@ func (p *Problem) anyNodeHas(key string) bool {
 		})
 }
 
-// byCommitment keeps names of [instancetypes.Offering.Commitment] apart from reservation ids.
-const byCommitment = "commitment "
-
 // explainStock says that the plan has used up the counts of all offerings that would hold the pod;
 // false if a machine remains.
 func (s *state) explainStock(c *Class, shapes []int) (Reason, bool) {
@@ -197,7 +194,7 @@ func (s *state) explainStock(c *Class, shapes []int) (Reason, bool) {
 			}
 			typ := s.p.InstanceType(shape)
 			where := typ.Offerings[o.Index].Requirements.Restrict(requirements.KeysOf(corev1.LabelTopologyZone, instancetypes.LabelCapacityType))
-			sold.Add(offer, fmt.Sprintf("%s as %s", typ.Name, where), strings.TrimPrefix(o.Reservation, byCommitment)) // a Stock is no commitment
+			sold.Add(offer, fmt.Sprintf("%s as %s", typ.Name, where), strings.TrimPrefix(o.Reservation, market.ByCommitment)) // a Stock is no commitment
 		}
 	}
 	text := sold.String()

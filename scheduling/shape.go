@@ -14,6 +14,7 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling/internal/admission"
 	"github.com/joinery-sdk/joinery/scheduling/internal/market"
 	"github.com/joinery-sdk/joinery/scheduling/internal/nodekind"
 	"github.com/joinery-sdk/joinery/scheduling/internal/podclass"
@@ -338,11 +339,12 @@ func (p *Problem) shapesOf(k int, keys requirements.Keys) {
 					p.chargeDaemons(&s)
 					lists[i] = append(lists[i], s)
 				}
-				to := &lists[i][first+at].Offerings
-				*to = append(*to, ShapeOffering{
-					Index: j, Labels: with(row.offerings[j], kind.Sides), Price: o.Price, Count: o.ReservationCount, Reservation: reservation(o),
+				to, next := &lists[i][first+at].Offerings, ShapeOffering{
+					Index: j, Labels: with(row.offerings[j], kind.Sides), Price: o.Price, Count: o.ReservationCount, Reservation: market.Reservation(o),
 					Usage: charges(part, typ, o),
-				})
+				}
+				next.Takes, next.Committed = market.Money(o)
+				*to = append(*to, next)
 			}
 		}
 	})
@@ -383,21 +385,6 @@ func (p *Problem) parts(pool *PoolState, labels requirements.Set) []requirements
 		out = pool.divide(out, q.Requirements())
 	}
 	return out
-}
-
-// reservation names the capacity reservation or commitment whose count an offering shares; empty
-// for other offerings.
-func reservation(o *instancetypes.Offering) string {
-	if o.ReservationCount == 0 {
-		return ""
-	}
-	if id, ok := o.Requirements.Get(instancetypes.LabelReservationID).Single(); ok {
-		return id
-	}
-	if o.Commitment != "" {
-		return byCommitment + o.Commitment
-	}
-	return ""
 }
 
 // chargeDaemons subtracts what the daemons of the shape take.
@@ -484,7 +471,7 @@ func (p *Problem) offers(yield func(*market.Offer, requirements.Set) bool) {
 				continue
 			}
 			stock := cmp.Or(o.Reservation, fmt.Sprint(i, " ", j))
-			if !yield(&market.Offer{Shape: i, Offering: j, Pool: s.Pool, Free: s.Free, Usage: s.Usage, Quota: o.Usage, Price: o.Price, Count: o.Count, Stock: stock}, labels) {
+			if !yield(&market.Offer{Shape: i, Offering: j, Pool: s.Pool, Free: s.Free, Usage: s.Usage, Quota: o.Usage, Price: o.Price, Count: cmp.Or(o.Committed, o.Count), Takes: o.Takes, Stock: stock}, labels) {
 				return
 			}
 		}
@@ -495,4 +482,15 @@ func (p *Problem) newSite(allowed requirements.Set) market.Site {
 	labels, counts := nodekind.Chosen(allowed), p.verifier.cluster
 	labels[corev1.LabelHostname] = "new node" // no node has this name
 	return market.Site{Allowed: allowed, Labels: labels, Values: counts.Values.At(counts.Index, labels)}
+}
+
+// withLabelKeys returns running pods with selectors extended by their matchLabelKeys.
+func withLabelKeys(pods []*corev1.Pod) []*corev1.Pod {
+	out := slices.Clone(pods)
+	for i, pod := range out {
+		if a := pod.Spec.Affinity; a != nil && a.PodAntiAffinity != nil { // only anti-affinity affects other pods
+			out[i] = admission.WithLabelKeys(pod)
+		}
+	}
+	return out
 }

@@ -28,7 +28,8 @@ type Bound struct {
 	// It is 0 if scheduling moved pods away from their nodes after the packing; see
 	// [scheduling.Result.IsAsPacked].
 	Choice binpack.Price
-	// GapPercent is how far the plan is above Price, in percent of Price.
+	// GapPercent is how far the plan is above Price, in percent of Price; 100 if Price is 0 and the
+	// plan costs something.
 	GapPercent float64
 
 	relaxed *binpack.Instance
@@ -93,6 +94,9 @@ func (p *Plan) prove(ctx context.Context, types []binpack.Type, effort binpack.E
 	}
 	layout := p.layout()
 	if relaxed.Check(layout) != nil { // something is not modelled; a plan without a bound is better than none
+		if p.Cost() > 0 {
+			p.Bound.GapPercent = 100 // as of a bound of 0
+		}
 		return nil
 	}
 	for _, e := range []binpack.Effort{binpack.EffortFast, effort} {

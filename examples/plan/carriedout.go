@@ -192,13 +192,14 @@ func (n *NewNode) Unsold(pools []scheduling.Pool) []scheduling.Pool {
 	return unsold(pools, []scheduling.NewNode{n.NewNode})
 }
 
-// unsold returns the pools with counted machines reduced by those that the nodes have taken.
-// Offerings of one reservation or commitment share their count.
+// unsold returns the pools with counted machines, and committed money, reduced by what the nodes
+// have taken. Offerings of one reservation or commitment share their count.
 func unsold(pools []scheduling.Pool, nodes []scheduling.NewNode) []scheduling.Pool {
-	taken := map[string]int{}
+	taken, spent := map[string]int{}, map[string]float64{} // spent is in dollars an hour
 	for i := range nodes {
 		if n := &nodes[i]; n.Offering.ReservationCount > 0 {
-			taken[stock(n.Pool.Name, n.InstanceType.Name, &n.Offering)]++
+			name := stock(n.Pool.Name, n.InstanceType.Name, &n.Offering)
+			taken[name], spent[name] = taken[name]+1, spent[name]+n.Offering.CommitmentRate
 		}
 	}
 	if len(taken) == 0 {
@@ -211,7 +212,16 @@ func unsold(pools []scheduling.Pool, nodes []scheduling.NewNode) []scheduling.Po
 			kept[i].Offerings = slices.Clone(kept[i].Offerings)
 			for j := range kept[i].Offerings {
 				o := &kept[i].Offerings[j]
-				if gone := taken[stock(pools[k].Name, kept[i].Name, o)]; o.ReservationCount > 0 && gone > 0 {
+				name := stock(pools[k].Name, kept[i].Name, o)
+				gone := taken[name]
+				switch {
+				case o.ReservationCount == 0 || gone == 0:
+				case o.CommittedPerHour > 0:
+					left := o.CommittedPerHour - spent[name] + 1e-9 // sums may differ in their last digits
+					o.Available = o.Available && left >= o.CommitmentRate
+					o.CommittedPerHour = max(left, o.CommitmentRate) // it covers a node, or is no amount of money
+					o.ReservationCount = max(1, min(o.ReservationCount, int(left/o.CommitmentRate)))
+				default:
 					o.Available = o.Available && o.ReservationCount > gone // a count of 0 would mean any number
 					o.ReservationCount = max(1, o.ReservationCount-gone)
 				}

@@ -382,10 +382,8 @@ func typesFor(p *scheduling.Problem, beyond *Objective) []binpack.Type {
 		}
 		for j, o := range s.Offerings {
 			t.Offerings[j] = binpack.Offering{Provides: o.Labels, Price: Price(o.Price), Objective: beyond.counts(p, i, j), Counted: o.Count > 0, Count: o.Count, Reservation: o.Reservation, Usage: o.Usage}
-			if c := &p.InstanceType(i).Offerings[o.Index]; c.CommittedPerHour > 0 { // counted in millionths of a dollar
-				t.Offerings[j].Counted = true
-				t.Offerings[j].Count = int(c.CommittedPerHour * 1e6)
-				t.Offerings[j].Takes = max(int(math.Ceil(c.CommitmentRate*1e6)), 1)
+			if o.Takes > 0 { // counted in money
+				t.Offerings[j].Counted, t.Offerings[j].Count, t.Offerings[j].Takes = true, o.Committed, o.Takes
 			}
 			if !(o.Price >= 0 && o.Price < math.MaxInt64/float64(binpack.PerDollar)) { // NaN, or a price out of range
 				t.Offerings[j] = binpack.Offering{Provides: o.Labels, Counted: true}

@@ -95,7 +95,11 @@ func purchasable(p *scheduling.Problem, pool, resource int, offered func(shape, 
 			if name == "" {
 				name = fmt.Sprint(s.Type, " ", o.Index)
 			}
-			stocked[name] = max(stocked[name], float64(o.Count)*free)
+			count := float64(o.Count)
+			if o.Takes > 0 { // not rounded down: several types may share the commitment
+				count = float64(o.Committed) / float64(o.Takes)
+			}
+			stocked[name] = max(stocked[name], count*free)
 		}
 	}
 	if perNode == 0 {

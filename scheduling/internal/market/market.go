@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"iter"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 
@@ -48,7 +49,8 @@ type Offer struct {
 	Usage []int64 // what a node counts against the pool's limits
 	Quota []int64 // what a node counts against each quota
 	Price float64
-	Count int    // how many there are; 0 for any number
+	Count int    // how much there is; 0 for any number of nodes
+	Takes int    // how much of Count a node takes; 0 means 1
 	Stock string // what Count counts, if other offerings share it
 }
 
@@ -218,4 +220,32 @@ func (r *Remaining) Kinds(sales []Sale, required requirements.Alternatives, room
 		return cmp.Or(cmp.Compare(r.m.Weight(b.Offer), r.m.Weight(a.Offer)), cmp.Compare(a.Price, b.Price))
 	})
 	return out
+}
+
+// ByCommitment keeps names of [instancetypes.Offering.Commitment] apart from reservation ids.
+const ByCommitment = "commitment "
+
+// Reservation names the capacity reservation or commitment whose count an offering shares; empty
+// for other offerings.
+func Reservation(o *instancetypes.Offering) string {
+	if o.ReservationCount == 0 {
+		return ""
+	}
+	if id, ok := o.Requirements.Get(instancetypes.LabelReservationID).Single(); ok {
+		return id
+	}
+	if o.Commitment != "" {
+		return ByCommitment + o.Commitment
+	}
+	return ""
+}
+
+// Money returns what a node takes of a commitment in money, and the whole amount, in millionths of a
+// dollar an hour; 0 for other offerings.
+func Money(o *instancetypes.Offering) (takes, committed int) {
+	if o.CommittedPerHour <= 0 {
+		return 0, 0
+	}
+	const noise = 1e-3 // of a millionth: 0.07 times a million is a little more than 70000
+	return max(int(math.Ceil(o.CommitmentRate*1e6-noise)), 1), max(int(o.CommittedPerHour*1e6+noise), 1)
 }

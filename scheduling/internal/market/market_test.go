@@ -76,3 +76,21 @@ func TestKinds(t *testing.T) {
 		assert.Equal(t, c.want, got, "%+v", c)
 	}
 }
+
+// Offers that share an amount take their own parts of it: what does not cover one may cover another.
+func TestOffersTakePartsOfAnAmount(t *testing.T) {
+	small, large := &market.Offer{Count: 120, Takes: 50, Stock: "plan"}, &market.Offer{Offering: 1, Count: 120, Takes: 100, Stock: "plan"}
+	r := market.New([]market.Pool{{Nodes: -1}}, func(func(*market.Offer, requirements.Set) bool) {}, nil).Remaining(nil)
+	r.Buy(small, 1)
+	assert.True(t, r.Stocks(small))
+	assert.False(t, r.Stocks(large), "70 are left")
+	r.Buy(small, 1)
+	assert.False(t, r.Stocks(small), "20 are left")
+	r.Buy(small, -1)
+	r.Buy(small, -1)
+	assert.True(t, r.Stocks(large))
+	var used market.UsedUp
+	used.Add(large, "x", "plan")
+	used.Add(&market.Offer{Count: 1, Stock: "m"}, "m", "")
+	assert.Equal(t, "as many machines as are paid for of x (from plan), 1 machine of m", used.String())
+}

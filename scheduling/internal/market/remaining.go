@@ -14,7 +14,7 @@ type Remaining struct {
 	limits [][]int64 // by pool and limited resource
 	nodes  []int     // by pool; negative for any number
 	quotas []int64
-	sold   map[string]int // by Offer.Stock
+	sold   map[string]int // how much of the counts is taken, by Offer.Stock
 }
 
 // Remaining returns what may be bought beside no other node. quotas is what they still allow.
@@ -46,7 +46,7 @@ func (r *Remaining) Buy(o *Offer, sign int) {
 	if r.nodes[o.Pool] >= 0 {
 		r.nodes[o.Pool] = max(0, r.nodes[o.Pool]-sign)
 	}
-	r.sold[o.Stock] += sign
+	r.sold[o.Stock] += sign * max(o.Takes, 1)
 }
 
 // Left returns what the limits of a pool still allow, and how many nodes; negative for any number.
@@ -91,8 +91,10 @@ func (r *Remaining) InPool(o *Offer) bool {
 	return r.nodes[o.Pool] != 0
 }
 
-// Stocks reports whether the offer's count is not used up.
-func (r *Remaining) Stocks(o *Offer) bool { return o.Count == 0 || r.sold[o.Stock] < o.Count }
+// Stocks reports whether enough of the offer's count is left for one more node.
+func (r *Remaining) Stocks(o *Offer) bool {
+	return o.Count == 0 || r.sold[o.Stock] <= o.Count-max(o.Takes, 1)
+}
 
 // Fits reports whether usage fits in what is left. A node that counts nothing against a quota fits
 // in it.
@@ -108,8 +110,8 @@ func Fits(usage, left []int64) bool {
 // UsedUp lists counts that are used up, in the order in which they are added. The zero value is
 // empty.
 type UsedUp struct {
-	stocks []string // each [Offer.Stock] once
-	counts []int
+	stocks []string   // each [Offer.Stock] once
+	counts []int      // of machines; 0 for an amount of money
 	types  [][]string // what was bought from each stock, as "m as zone in (a)"
 	names  []string   // of reservations and commitments
 }
@@ -119,6 +121,9 @@ func (u *UsedUp) Add(o *Offer, typ, name string) {
 	at := slices.Index(u.stocks, o.Stock)
 	if at < 0 {
 		at = len(u.stocks)
+		if o.Takes > 0 {
+			o = &Offer{Stock: o.Stock}
+		}
 		u.stocks, u.counts, u.types, u.names = append(u.stocks, o.Stock), append(u.counts, o.Count), append(u.types, nil), append(u.names, name)
 	}
 	if !slices.Contains(u.types[at], typ) {
@@ -139,7 +144,10 @@ func (u *UsedUp) String() string {
 	var out []string
 	for i, n := range u.counts {
 		text := fmt.Sprintf("%d machines of ", n)
-		if n == 1 {
+		switch n {
+		case 0:
+			text = "as many machines as are paid for of "
+		case 1:
 			text = "1 machine of "
 		}
 		text += strings.Join(short(u.types[i], "offerings"), " or ")
