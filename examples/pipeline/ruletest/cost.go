@@ -165,8 +165,10 @@ func (p *Plan) allCharges(ctx context.Context, demand *RulesCost) ([]charge, err
 		out = append(out, one)
 	}
 	if p.objects != nil && len(snapshot.Nodes) > 0 {
-		cluster := protection.Cluster{Snapshot: snapshot, Objects: *p.objects, By: &plan.Options{Objective: by.Objective, Groups: by.Groups}, Now: p.now,
-			Only: func(r protection.Rule) bool { return !demand.leavesOut(r.String()) }}
+		cluster := protection.Cluster{
+			Snapshot: snapshot, Objects: *p.objects, By: &plan.Options{Objective: by.Objective, Groups: by.Groups}, Now: p.now,
+			Only: func(r protection.Rule) bool { return !demand.leavesOut(r.String()) },
+		}
 		cluster.Objects.Groups = by.Groups
 		keeping, err := protection.Of(ctx, cluster, &giveback.Options{Objective: policy.AnySaving()}, math.MaxInt)
 		if err != nil {
