@@ -67,13 +67,15 @@ func (b *buying) allowedOffer(o *offer, limit Price) bool {
 // spare returns what a node in the place of the new node may count more against the limits of its pool
 // and then the quotas: an equal part for each new node of what they leave, now and when it was bought.
 func (e *engine) spare(n *node) []int64 {
-	sharing := int64(0)
+	out, sharing := slices.Concat(e.left[n.pool][:len(n.usage)], e.budgets), int64(0)
+	if len(out) == 0 {
+		return nil
+	}
 	for i := range e.nodes {
 		if e.nodes[i].alive && e.nodes[i].bought != nil {
 			sharing++
 		}
 	}
-	out := slices.Concat(e.left[n.pool][:len(n.usage)], e.budgets)
 	for i := range out {
 		if out[i] = max(0, out[i]) / max(1, sharing); n.spare != nil {
 			out[i] = min(out[i], n.spare[i])
