@@ -61,8 +61,8 @@ func (in *Instance) showsOf(c Choice) []uint64 {
 }
 
 // flexible returns how many more copies of the item, at most k, the bin may take and still show the
-// values that its pool's MinValues require.
-// The budgets must hold all of these at once. The bin's own part of them is taken already.
+// values that its pool's MinValues require, within the budgets. The bin's own part of them is taken
+// already.
 func (f *filler) flexible(b *bin, item, k int, v *variant, mask uint64, open int32) int {
 	size := f.in.problem.Items[item].Size
 	trial := *b

@@ -35,8 +35,9 @@ type binType struct {
 
 // relaxed returns the relaxation for the counts of items, over the types of one tier (negative:
 // all) that cost less than the ceiling, and of which left, what remains of the budgets, allows a
-// bin. It is for a bound if proves is set, and otherwise for a plan. With nodes, existing nodes are bin types of price 0. ok is false if there are too many
-// different nodes, if a price is too large for proofs, or if the watch ended.
+// bin. It is for a bound if proves is set, and otherwise for a plan. With nodes, existing nodes are
+// bin types of price 0. ok is false if there are too many different nodes, if a price is too large
+// for proofs, or if the watch ended.
 func (in *Instance) relaxed(counts []int, tier int, nodes bool, ceiling Price, left []int64, proves bool, w *relax.Watch) (r *relaxation, ok bool) {
 	r = &relaxation{model: &relax.Model{Grain: int64(in.grain), Unit: in.unit}, extra: append(in.apartTags(counts), in.spreadMost(counts)...), used: make([]bool, len(in.profiles))}
 	r.model.Dims = in.dims + len(r.extra)

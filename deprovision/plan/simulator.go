@@ -99,9 +99,9 @@ type Answer struct {
 	Placements []Placement
 	// NewNodes are the nodes to buy.
 	NewNodes []NewNode
-	// Filled are nodes that earlier answers bought and that get pods now, with the alternatives
-	// that hold all their pods. A plan reads their names and alternatives.
-	Filled []NewNode
+	// Filled has the nodes that earlier answers bought and that get pods now, by name: the
+	// alternatives that hold all their pods.
+	Filled map[string][]Alternative
 	// Freed is for questions with Freed set. It lists what the new nodes use and could not have
 	// used while the removed nodes were there. It is sorted. Each text says why nothing could be
 	// bought before, such as "reservation cr-1 is full". If the answers for two nodes have a text

@@ -33,22 +33,22 @@ type problem struct {
 type planner struct {
 	problem
 	state
-	start    state // of the round
-	gangs    gangs
-	units    map[string]deprovision.Price // prices of disruption by pool
-	ledger   ledger                       // what the budgets allow in addition to the commands so far
-	limited  bool                         // no command leads to the state without budgets, so the search respects them
-	single   bool                         // nor to another, so the round gives back one node, see first
-	stuck    []string                     // nodes that must go, but not as the last round would have it; so the round moves one of them
-	least    deprovision.Price            // what that node must gain
-	held     bool                         // budgets kept nodes from going in some round
-	short    bool                         // the commands of some round did not reach its state
-	retained map[string]bool              // nodes whose moves were undone, see retain
-	noted    map[string]Verdict           // the verdict of the highest precedence so far, by node
-	mates    map[string][]string          // nodes of one command, by one that budgets keep
-	keeps    map[string]string            // nodes that stay for pods of another node, which cannot go yet; see keepFor
-	out      Result
-	err      error // the first error of the simulator or the context
+	start       state // of the round
+	gangs       gangs
+	units       map[string]deprovision.Price // prices of disruption by pool
+	ledger      ledger                       // what the budgets allow in addition to the commands so far
+	limited     bool                         // no command leads to the state without budgets, so the search respects them
+	single      bool                         // nor to another, so the round gives back one node, see first
+	stuck       []string                     // nodes that must go, but not as the last round would have it; so the round moves one of them
+	least       deprovision.Price            // what that node must gain
+	held, short bool                         // budgets kept nodes from going in some round; the commands of some did not reach its state
+	retained    map[string]bool              // nodes whose moves were undone, see retain
+	noted       map[string]Verdict           // the verdict of the highest precedence so far, by node
+	mates       map[string][]string          // nodes of one command, by one that budgets keep
+	purchases   map[string][2]int            // by name of the node bought: its command, and its number there
+	keeps       map[string]string            // nodes that stay for pods of another node, which cannot go yet; see keepFor
+	out         Result
+	err         error // the first error of the simulator or the context
 }
 
 // state is a cluster that the plan could end with: the start of the round after the moves. Only
@@ -144,7 +144,7 @@ type member struct {
 func newPlanner(ctx context.Context, c deprovision.Cluster, sim Simulator, o Options) *planner {
 	p := &planner{
 		problem: problem{ctx, c, o, eviction.NewBudgets(c.PodDisruptionBudgets), map[string]*nodepool.NodePool{}, spotPods(&c)},
-		noted:   map[string]Verdict{}, retained: map[string]bool{}, mates: map[string][]string{}, gangs: newGangs(&c), ledger: newLedger(&c, &o),
+		noted:   map[string]Verdict{}, retained: map[string]bool{}, mates: map[string][]string{}, purchases: map[string][2]int{}, gangs: newGangs(&c), ledger: newLedger(&c, &o),
 		state: state{sim: sim, nodes: make(map[string]*member, len(c.Nodes))},
 	}
 	for i := range c.Pools {
@@ -174,7 +174,7 @@ func newPlanner(ctx context.Context, c deprovision.Cluster, sim Simulator, o Opt
 func (p *planner) fork() *planner {
 	q := *p
 	q.state, q.start = p.clone(), p.clone()
-	q.noted, q.retained, q.mates = map[string]Verdict{}, map[string]bool{}, map[string][]string{}
+	q.noted, q.retained, q.mates, q.purchases = map[string]Verdict{}, map[string]bool{}, map[string][]string{}, map[string][2]int{}
 	return &q
 }
 

@@ -152,8 +152,8 @@ func (p *planner) explain(m *member) Verdict {
 	w := p.weigh(set, a.cost()+a.Forgone)
 	pays, pods := a.OK() && p.saves(w), p.evictions(set...)
 	inflexible := ""
-	flexible := func(n NewNode) bool { return p.pools[n.Pool] != nil && len(p.pools[n.Pool].MinValues) > 0 }
-	if pays && (slices.ContainsFunc(set, p.spot) || slices.ContainsFunc(a.NewNodes, flexible)) {
+	demands := func(n NewNode) bool { return p.pools[n.Pool] != nil && len(p.pools[n.Pool].MinValues) > 0 }
+	if pays && (slices.ContainsFunc(set, p.spot) || slices.ContainsFunc(a.NewNodes, demands)) {
 		q.MaxCost = costOf(set) - max(0, p.o.MinSavings-1) // dearer types are no choice
 		b := p.ask(q)
 		if inflexible = b.Inflexible; b.OK() {

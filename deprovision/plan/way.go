@@ -157,15 +157,16 @@ func (p *planner) movedAlready() map[*corev1.Pod]bool {
 // carryOut makes a command of the answer and charges the budgets with its first wave.
 func (p *planner) carryOut(v move, waves [][]*member, a *Answer) {
 	v.nodes = slices.Concat(waves...)
-	for i := range p.out.Commands { // a launch may choose any alternative
-		list := p.out.Commands[i].NewNodes
-		for k := range list {
-			if at := slices.IndexFunc(a.Filled, func(n NewNode) bool { return n.Name == list[k].Name }); at >= 0 {
-				list[k].Alternatives = both(list[k].Alternatives, a.Filled[at].Alternatives)
-			}
+	for name, alternatives := range a.Filled { // a launch may choose any of them
+		if at, ok := p.purchases[name]; ok {
+			n := &p.out.Commands[at[0]].NewNodes[at[1]]
+			n.Alternatives = both(n.Alternatives, alternatives)
 		}
 	}
 	p.command(v, waves, a)
+	for k := range a.NewNodes {
+		p.purchases[a.NewNodes[k].Name] = [2]int{len(p.out.Commands) - 1, k}
+	}
 	for _, m := range waves[0] {
 		p.ledger, _ = p.ledger.charged(v.method, m)
 	}

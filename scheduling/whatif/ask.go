@@ -120,9 +120,9 @@ type Answer struct {
 	// answer is OK.
 	Unplaced []*corev1.Pod
 	Why      string
-	// Filled are the nodes that earlier answers bought and that get pods now: what Bought says of
-	// them, with the alternatives that hold all their pods.
-	Filled []Bought
+	// Filled has the nodes that earlier answers bought and that get pods now, by name: the
+	// alternatives that hold all their pods.
+	Filled map[string][]Alternative
 	// Inflexible says which minValues of a pool new nodes for the unplaced pods would not meet. It
 	// is empty if none were found that hold the pods, and if the answer is OK.
 	Inflexible string

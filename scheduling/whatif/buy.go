@@ -391,10 +391,19 @@ func (b *buying) report(a *Answer) {
 		at[n], a.Price = i, a.Price+e.nodes[n].bought.price
 	}
 	for _, n := range b.bought {
-		a.Bought = append(a.Bought, b.describe(n, a.Price))
+		x := &e.nodes[n]
+		own := Bought{
+			Name: x.name, Shape: x.bought.shape, Offering: x.bought.index, Type: x.bought.typ, Zone: x.bought.zone,
+			CapacityType: x.bought.capacity, Price: x.bought.price, Labels: maps.Clone(x.labels), Alternatives: listed(b.alternatives(x, a.Price)),
+		}
+		for _, d := range e.daemonsOf(x.bought.shape) {
+			own.Daemons = append(own.Daemons, d.pod)
+		}
+		a.Bought = append(a.Bought, own)
 	}
+	a.Filled = map[string][]Alternative{}
 	for _, n := range b.filled() {
-		a.Filled = append(a.Filled, b.describe(n, 0))
+		a.Filled[e.nodes[n].name] = listed(b.alternatives(&e.nodes[n], earlier))
 	}
 	a.Placements = make([]Placement, 0, len(b.moving))
 	for _, o := range e.journal {
@@ -412,16 +421,9 @@ func (b *buying) report(a *Answer) {
 	}
 }
 
-// describe returns a new node without its pods; see most for total.
-func (b *buying) describe(n int32, total Price) Bought {
-	x := &b.e.nodes[n]
-	o := x.bought
-	out := Bought{Name: x.name, Shape: o.shape, Offering: o.index, Type: o.typ, Zone: o.zone, CapacityType: o.capacity, Price: o.price, Labels: maps.Clone(x.labels)}
-	for _, d := range b.e.daemonsOf(o.shape) {
-		out.Daemons = append(out.Daemons, d.pod)
-	}
-	for _, o := range b.alternatives(x, total) {
-		out.Alternatives = append(out.Alternatives, Alternative{o.shape, o.index, o.typ, o.price})
+func listed(offers []*offer) (out []Alternative) {
+	for _, o := range offers {
+		out = append(out, Alternative{o.shape, o.index, o.typ, o.price})
 	}
 	return out
 }
@@ -438,11 +440,14 @@ func (b *buying) filled() (out []int32) {
 	return out
 }
 
+// earlier stands for the price of all nodes of an earlier question.
+const earlier = Price(-1)
+
 // most returns the exclusive bound of the price of a new node in the place of n; 0 means none. total is
-// the price of all nodes that this question buys, or 0 if an earlier one has bought n.
+// the price of all nodes that this question buys, or earlier if another one has bought n.
 func (b *buying) most(n *node, total Price) Price {
 	switch {
-	case total == 0:
+	case total == earlier:
 		return n.most
 	case b.q.MaxPrice == 0:
 		return 0

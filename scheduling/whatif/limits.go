@@ -61,7 +61,7 @@ func (b *buying) allowedOffer(o *offer, limit Price) bool {
 			return false
 		}
 	}
-	return o.count == 0 || b.e.sold(o) < o.stock()+b.e.freed(o)
+	return o.count == 0 || b.e.sold(o)+o.takes <= o.stock()+b.e.freed(o)
 }
 
 // spare returns what a node in the place of the new node may count more against the limits of its pool
@@ -107,11 +107,11 @@ func (b *buying) flexible() bool {
 		total += b.e.nodes[n].bought.price
 	}
 	return !slices.ContainsFunc(b.bought, func(n int32) bool { return !b.valued(n, total) }) &&
-		!slices.ContainsFunc(b.filled(), func(n int32) bool { return !b.valued(n, 0) })
+		!slices.ContainsFunc(b.filled(), func(n int32) bool { return !b.valued(n, earlier) })
 }
 
 // valued reports whether a new node meets its pool's minValues: it and its alternatives have enough
-// different values. total is the price of all new nodes.
+// different values. See most for total.
 func (b *buying) valued(n int32, total Price) bool {
 	x := &b.e.nodes[n]
 	pool := &b.e.problem.Pools[x.pool]
@@ -153,7 +153,7 @@ func (e *engine) noFreer(other, o *offer) bool {
 	return other.pool == o.pool && other.zone == o.zone && other.capacity == o.capacity && bind.Fits(usage, less) && bind.Fits(charges, lessCharged)
 }
 
-// stock returns how many nodes of a counted offer are left to buy at first.
+// stock returns how much of a counted offer is left to buy at first.
 func (o *offer) stock() int {
 	if o.full {
 		return 0
@@ -161,30 +161,30 @@ func (o *offer) stock() int {
 	return o.count
 }
 
-// sold returns how many bought nodes count against the offer's count: those of its reservation, or
-// of itself if it has none.
+// sold returns how much bought nodes take of the offer's count: those of its reservation, or of itself
+// if it has none.
 func (e *engine) sold(of *offer) int {
 	n := 0
 	for i := range e.nodes {
 		if o := e.nodes[i].bought; o != nil && e.nodes[i].alive && (o == of || of.reservation != "" && o.reservation == of.reservation) {
-			n++
+			n += o.takes
 		}
 	}
 	return n
 }
 
-// freed returns how many nodes that counted against the offer are gone, so that others can be
+// freed returns how much the nodes that are gone took of the offer's count, so that others can be
 // bought.
 func (e *engine) freed(of *offer) int {
 	n := 0
 	for _, i := range e.gone {
 		if of.holds(&e.nodes[i]) {
-			n++
+			n += of.takes
 		}
 	}
 	for i := range e.past {
 		if of.holds(&e.past[i]) {
-			n++
+			n += of.takes
 		}
 	}
 	return n
@@ -334,6 +334,9 @@ func (o *offer) scarce() string {
 	}
 	if o.full {
 		return what + " is full"
+	}
+	if o.money {
+		return what + " is spent"
 	}
 	return fmt.Sprintf("%s has only %d left", what, o.count)
 }

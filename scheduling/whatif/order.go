@@ -343,7 +343,9 @@ type offer struct {
 	zone, capacity string
 	reservation    string
 	id             string // of its capacity reservation; empty for none
-	count          int    // how many can be bought; 0 for any number
+	count          int    // how much there is; 0 for any number of nodes
+	takes          int    // how much of count one node takes: 1, or millionths of a dollar of a commitment in money
+	money          bool   // count is an amount of money
 	full           bool   // none can be bought unless a node that counts goes before
 	daemons        string // names of those that run on its nodes
 }
@@ -368,7 +370,7 @@ func (e *engine) compileOffers(opts Options) {
 			}
 			o := offer{
 				shape: i, index: j, price: Price(math.Round(min(so.Price, mostPrice) * 1e9)), free: s.Free, sig: sig, labels: labels,
-				pool: int32(s.Pool), static: e.static[e.problem.Pools[s.Pool].Name], typ: t.Name, reservation: so.Reservation, count: so.Count, daemons: daemons,
+				pool: int32(s.Pool), static: e.static[e.problem.Pools[s.Pool].Name], typ: t.Name, reservation: so.Reservation, count: cmp.Or(so.Committed, so.Count), takes: max(so.Takes, 1), money: so.Takes > 0, daemons: daemons,
 			}
 			o.all = sync.OnceValue(func() requirements.Set {
 				set, _ := e.problem.NodeLabels(i, j) // with an error it is impossible

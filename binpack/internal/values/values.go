@@ -61,9 +61,9 @@ func (s Seen) Met() bool {
 }
 
 // Choose returns indexes of choices that show enough together with what own shows. It takes the
-// first that show something new and are wanted: a first pass those for which cheap is true, all
-// below cheaps, and a second one any. Then it leaves out what the others make needless, from the last on. It
-// returns false if all choices together show too little.
+// first that show something new and are wanted. A first pass takes those for which cheap is true,
+// of the first cheaps choices, and a second pass any. Then it leaves out those that the others make
+// needless, from the last on. It returns false if all choices together show too little.
 func Choose(minimums []Minimum, own []uint64, cheaps, choices int, shows func(int) []uint64, cheap, wanted func(int) bool) ([]int, bool) {
 	seen, out := Of(minimums, own), []int(nil)
 	met := seen.Met()

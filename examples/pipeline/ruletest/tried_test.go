@@ -23,7 +23,7 @@ func manyRules(seed uint64, without int) (s ruletest.Scenario, rules int) {
 		}
 		types = append(types, t)
 	}
-	for i := range 400 { // nobody buys these
+	for i := range 400 { // types that no pool buys
 		types = append(types, ruletest.Type(fmt.Sprint("dear", i), "cpu", "1", "memory", "1Gi").Offer("zone-a", "on-demand", 50+float64(i)))
 	}
 	s = ruletest.New(types...)

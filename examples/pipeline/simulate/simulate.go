@@ -161,22 +161,25 @@ func (s *Simulator) answer(a whatif.Answer) giveback.Answer {
 		out.Placements = append(out.Placements, giveback.Placement{Pod: p.Pod, Node: p.Node})
 	}
 	out.Forgone = deprovision.Price(a.Forgone)
-	out.NewNodes, out.Filled = s.newNodes(a.Bought), s.newNodes(a.Filled)
+	for _, b := range a.Bought {
+		out.NewNodes = append(out.NewNodes, giveback.NewNode{
+			Name: b.Name, Pool: s.at.Problem().Pools[s.at.Problem().Shapes[b.Shape].Pool].Name, InstanceType: b.Type, Zone: b.Zone,
+			CapacityType: b.CapacityType, PricePerHour: priceOf(s.at.Problem(), b.Shape, b.Offering), CostPerHour: deprovision.Price(b.Price), Labels: b.Labels, Pods: b.Pods, Daemons: b.Daemons,
+			Alternatives: s.alternatives(b.Alternatives),
+		})
+	}
+	out.Filled = map[string][]giveback.Alternative{}
+	for name, list := range a.Filled {
+		out.Filled[name] = s.alternatives(list)
+	}
 	out.After = func() giveback.Simulator { return s.version(a.After()) }
 	out.Rebased = func() giveback.Simulator { return s.version(a.After().Rebase()) }
 	return out
 }
 
-func (s *Simulator) newNodes(bought []whatif.Bought) (out []giveback.NewNode) {
-	for _, b := range bought {
-		n := giveback.NewNode{
-			Name: b.Name, Pool: s.at.Problem().Pools[s.at.Problem().Shapes[b.Shape].Pool].Name, InstanceType: b.Type, Zone: b.Zone,
-			CapacityType: b.CapacityType, PricePerHour: priceOf(s.at.Problem(), b.Shape, b.Offering), CostPerHour: deprovision.Price(b.Price), Labels: b.Labels, Pods: b.Pods, Daemons: b.Daemons,
-		}
-		for _, alt := range b.Alternatives {
-			n.Alternatives = append(n.Alternatives, giveback.Alternative{InstanceType: alt.Type, PricePerHour: priceOf(s.at.Problem(), alt.Shape, alt.Offering)})
-		}
-		out = append(out, n)
+func (s *Simulator) alternatives(list []whatif.Alternative) (out []giveback.Alternative) {
+	for _, alt := range list {
+		out = append(out, giveback.Alternative{InstanceType: alt.Type, PricePerHour: priceOf(s.at.Problem(), alt.Shape, alt.Offering)})
 	}
 	return out
 }

@@ -121,10 +121,11 @@ func Of(ctx context.Context, p *plan.Plan, s scheduling.Snapshot, by *plan.Optio
 	}
 	meant, verify := len(rules), limits.Verify
 	if limits.Only != nil {
-		slices.SortStableFunc(out.Rules, func(a, b Cost) int { return cmp.Compare(outside(limits.Only, a), outside(limits.Only, b)) })
-		meant = 0
-		for meant < len(rules) && limits.Only(out.Rules[meant].Rules[0]) {
-			meant++
+		others := func(c Cost) bool { return !limits.Only(c.Rules[0]) }
+		out.Rules = slices.Concat(slices.DeleteFunc(slices.Clone(out.Rules), others), slices.DeleteFunc(slices.Clone(out.Rules), func(c Cost) bool { return !others(c) }))
+		meant = slices.IndexFunc(out.Rules, others)
+		if meant < 0 {
+			meant = len(rules)
 		}
 		verify = meant
 	}
@@ -152,14 +153,6 @@ func Of(ctx context.Context, p *plan.Plan, s scheduling.Snapshot, by *plan.Optio
 	dearest(out.Pairs)
 	out.Stopped = ctx.Err() != nil
 	return out, nil
-}
-
-// outside is 1 for a cost that nobody asks about, and else 0.
-func outside(only func(Rule) bool, c Cost) int {
-	if only(c.Rules[0]) {
-		return 0
-	}
-	return 1
 }
 
 // keepsBound reports whether the bound of the plan is one without the rules, too. Computing a bound
