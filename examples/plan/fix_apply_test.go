@@ -208,7 +208,7 @@ func drawCrowded(seed uint64) (scheduling.Snapshot, *plan.Options) {
 func TestFixesAreAppliedBesideGroups(t *testing.T) {
 	kinds, n := map[string]int{}, 400
 	if testing.Short() {
-		n = 110
+		n = 40
 	}
 	for seed := range uint64(n) {
 		s, opts := drawCrowded(seed)

@@ -47,9 +47,9 @@ func manyRules(seed uint64, without int) (s ruletest.Scenario, rules int) {
 
 // A demand on the cost of rules holds only if no plan that a user makes without one of the rules saves more.
 func TestRulesCostHoldsOnlyIfEachRuleWasTried(t *testing.T) {
-	seeds := uint64(3)
+	seeds, step := uint64(3), 1
 	if testing.Short() {
-		seeds = 1
+		seeds, step = 1, 4
 	}
 	held, broken := 0, 0
 	for seed := range seeds {
@@ -57,7 +57,7 @@ func TestRulesCostHoldsOnlyIfEachRuleWasTried(t *testing.T) {
 		p, err := s.Solve()
 		require.NoError(t, err)
 		saved, names := make([]float64, rules), make([]string, rules)
-		for i := range rules {
+		for i := 0; i < rules; i += step {
 			less, _ := manyRules(seed, i)
 			after, err := less.Solve()
 			require.NoError(t, err)
@@ -67,7 +67,8 @@ func TestRulesCostHoldsOnlyIfEachRuleWasTried(t *testing.T) {
 		}
 		t.Log(saved)
 		most := 0.0
-		for i, cost := range saved {
+		for i := 0; i < rules; i += step {
+			cost := saved[i]
 			most = max(most, cost)
 			limit := max(0, cost-0.01)
 			res := p.Check(ruletest.Rule{RulesCost: &ruletest.RulesCost{AtMostPerMonth: limit, Of: names[i]}})[0]
@@ -77,6 +78,9 @@ func TestRulesCostHoldsOnlyIfEachRuleWasTried(t *testing.T) {
 			} else {
 				broken++
 			}
+		}
+		if step > 1 {
+			continue // the dearest rule may be one of the others
 		}
 		under := p.Check(ruletest.Rule{RulesCost: &ruletest.RulesCost{AtMostPerMonth: max(0, most-0.01), Of: "Deployment *"}})[0]
 		assert.Equal(t, most == 0, under.Holds(), "seed %d: $%v a month: %s", seed, most, under)

@@ -219,6 +219,7 @@ func TestExplainTakesWorkloads(t *testing.T) {
 	text := pool + apart("Deployment", "shop", alone, "") + apart("StatefulSet", "default", "", "schedulerName: other,") +
 		"---\n{apiVersion: batch/v1, kind: CronJob, metadata: {name: nightly, namespace: batch}, spec: {schedule: '@daily', jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: a}]}}}}}}\n"
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	types := fewTypes(t)
 	for _, c := range []struct {
 		asked string
 		code  int
@@ -236,7 +237,7 @@ func TestExplainTakesWorkloads(t *testing.T) {
 		{"shop/sts/web", 2, []string{`no pending pod or workload has this name (did you mean "default/web" or "shop/web"?); there are batch/nightly, default/web, shop/web`}},
 		{"batch/nigthly", 2, []string{`did you mean "batch/nightly"?`}},
 	} {
-		got := run("", "--no-timing", "-f", path, "--explain", c.asked)
+		got := run("", "--no-timing", "-f", path, "--instance-types", types, "--explain", c.asked)
 		assert.Equal(t, c.code, got.code, c.asked)
 		for _, want := range c.want {
 			assert.Contains(t, got.stdout+got.stderr, want, c.asked)
