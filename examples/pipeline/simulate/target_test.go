@@ -2,7 +2,6 @@ package simulate_test
 
 import (
 	"os"
-	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -108,11 +107,11 @@ func TestFrontier(t *testing.T) {
 // no more nodes in the mean. A single one may have many: price decides before the number of nodes, and the cheapest packing that is
 // found may be of small nodes.
 func TestTails(t *testing.T) {
-	parts, err := strconv.Atoi(os.Getenv("JOINERY_LONG"))
-	if err != nil {
+	if os.Getenv("JOINERY_LONG") == "" {
 		t.Skip("plans many clusters")
 	}
-	clusters := 60 / parts
+	// JOINERY_LONG does not divide them: the numbers of nodes scatter by a fifth, so the mean of a few clusters says nothing.
+	const clusters = 60
 	above, nodes, mean := 0.0, 0.0, 0.0
 	for seed := range uint64(clusters) {
 		o := fragment.Options{Nodes: 50, Seed: 400 + seed, Constrained: seed%3 > 0}
