@@ -110,7 +110,7 @@ func TestTails(t *testing.T) {
 	if os.Getenv("JOINERY_LONG") == "" {
 		t.Skip("plans many clusters")
 	}
-	// JOINERY_LONG does not divide them: the numbers of nodes scatter by a fifth, so the mean of a few clusters says nothing.
+	// JOINERY_LONG does not divide them: the numbers of nodes scatter by a seventh, so the mean of a few clusters says nothing.
 	const clusters = 60
 	above, nodes, mean := 0.0, 0.0, 0.0
 	for seed := range uint64(clusters) {
