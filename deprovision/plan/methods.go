@@ -81,7 +81,7 @@ func (p *planner) rounds() {
 	p.terminateFirst(start, true)
 	for again := true; again && p.err == nil; {
 		alone, quiet, retained := len(p.stuck) > 0, p.target(), len(p.retained)
-		p.retain()
+		quiet = !p.retain() && quiet
 		p.verdicts()
 		before := len(p.out.Commands)
 		whole, held := p.way()

@@ -280,8 +280,9 @@ func (p *planner) withoutRebought(set []*member, a *Answer) []*member {
 // retain undoes moves for a saving that the state does not need: with their nodes it buys less, for the
 // same or a lower cost of all. So no empty node goes while another one is replaced by its like, and of
 // two states that save as much the one that buys fewer nodes and evicts fewer pods is reached. Nodes
-// that the state buys again are tried together; of few moves also each, and the cheapest of them.
-func (p *planner) retain() {
+// that the state buys again are tried together; of few moves also each, and the cheapest of them. It
+// reports whether cheapest ones stay together, for then some of them may stay for nothing.
+func (p *planner) retain() (together bool) {
 	for again := true; again && !p.ended(); {
 		var all []*member
 		for _, v := range p.fromStart() {
@@ -300,9 +301,13 @@ func (p *planner) retain() {
 		}
 		slices.SortStableFunc(all, func(a, b *member) int { return cmp.Compare(a.CostPerHour, b.CostPerHour) })
 		for i := 0; i < len(all) && !again; i++ {
-			again = p.undo(all[i:i+1]) || i > 0 && p.undo(all[:i+1])
+			if again = p.undo(all[i : i+1]); !again && i > 0 {
+				again = p.undo(all[:i+1])
+				together = together || again
+			}
 		}
 	}
+	return together
 }
 
 // undo replaces the state by one in which the nodes stay, if that costs no more and buys fewer nodes or
