@@ -3,6 +3,7 @@
 package budget
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -62,19 +63,32 @@ type Ledger struct {
 	lines []line
 }
 
+// line is the budgets of a pool or zone. kind says which of these it is.
 type line struct {
-	name   string // of the pool or zone
-	limits map[nodepool.Reason]limit
-	taken  int
+	kind, name string
+	usage      Usage
+	rules      map[nodepool.Reason][]rule // those that are active
+	moments    []moment                   // fewest gone first, which have most leaving
 }
 
-// limit is the budget that decides for a reason. text says what it allows, and used what uses it up
-// already. any says that nodes of other reasons use it up, too. none says that it allows no node.
-type limit struct {
-	left            int
-	text, used, any string
-	none            bool
+// rule is a budget with its place in the list. One that cannot be read allows nothing.
+type rule struct {
+	nodepool.Budget
+	at         int
+	unreadable bool
 }
+
+func (r rule) allows(nodes int) int {
+	if r.unreadable {
+		return 0
+	}
+	return r.Allowed(max(0, nodes))
+}
+
+// moment is a state of the pool while commands are carried out: how many of its nodes they have
+// given back, and how many are on their way. Nodes that leave without waves are always on their way,
+// because no budget allows more nodes once a node has gone than before it left.
+type moment struct{ gone, leaving int }
 
 // Reasons returns the reasons that budgets distinguish.
 func Reasons() []nodepool.Reason {
@@ -111,39 +125,38 @@ func Zones(budgets []nodepool.Budget, nodes []eligibility.Node, now time.Time) L
 }
 
 func lineOf(kind, name string, budgets []nodepool.Budget, u Usage, now time.Time) line {
-	l := line{name: name, limits: map[nodepool.Reason]limit{}}
-	for _, r := range Reasons() {
-		x := limit{left: Unlimited}
-		for i, b := range budgets {
-			if !b.Counts(r) {
-				continue
-			}
-			active, err := b.Active(now)
-			allowed := b.Allowed(u.Nodes)
-			if err != nil {
-				active, allowed = true, 0
-			}
-			if active && allowed < x.left {
-				x = limit{left: allowed, text: fmt.Sprintf("budgets[%d] of %s %s allows %s of %d nodes at once", i, kind, name, allowance(b, allowed), u.Nodes), none: allowed == 0}
-				if len(b.Reasons) > 0 && len(b.Reasons) < len(Reasons()) {
-					x.text += " for the " + reasonsText(b.Reasons)
-					x.any = "; nodes that go for other reasons count, too"
-				}
+	l := line{kind: kind, name: name, usage: u, rules: map[nodepool.Reason][]rule{}, moments: []moment{{}}}
+	for i, b := range budgets {
+		active, err := b.Active(now)
+		for _, r := range Reasons() {
+			if b.Counts(r) && (active || err != nil) {
+				l.rules[r] = append(l.rules[r], rule{b, i, err != nil})
 			}
 		}
-		if x.left != Unlimited {
-			taken, why := u.Leaving, "being removed"
-			if r != nodepool.Unhealthy && u.NotReady > 0 {
-				taken, why = u.Leaving+u.NotReady, "being removed or not ready"
-			}
-			x.left = max(0, x.left-taken)
-			if taken > 0 {
-				x.used = fmt.Sprintf(", and %d are %s", taken, why)
-			}
-		}
-		l.limits[r] = x
 	}
 	return l
+}
+
+// used counts the nodes that use up the budgets of the reason already.
+func (l line) used(r nodepool.Reason) int {
+	if r == nodepool.Unhealthy {
+		return l.usage.Leaving
+	}
+	return l.usage.Leaving + l.usage.NotReady
+}
+
+// tightest returns the budget of the reason that allows fewest further nodes, with how many these are
+// and when that is.
+func (l line) tightest(r nodepool.Reason) (decides rule, when moment, left int) {
+	left = Unlimited
+	for _, m := range l.moments {
+		for _, x := range l.rules[r] {
+			if n := max(0, x.allows(l.usage.Nodes-m.gone)-l.used(r)-m.leaving); n < left || n == left && m == when && x.allows(l.usage.Nodes-m.gone) < decides.allows(l.usage.Nodes-m.gone) {
+				decides, when, left = x, m, n
+			}
+		}
+	}
+	return decides, when, left
 }
 
 // reasonsText returns "reason Empty", or "reasons Empty and Drifted".
@@ -169,7 +182,11 @@ func allowance(b nodepool.Budget, n int) string {
 // Left returns how many more nodes of the pool may go for the reason.
 func (l Ledger) Left(pool string, r nodepool.Reason) int {
 	x := l.of(pool)
-	return max(0, x.limits[r].left-x.taken)
+	if len(x.moments) == 0 {
+		return 0
+	}
+	_, _, left := x.tightest(r)
+	return left
 }
 
 // of returns the line of the pool, or the zero value, which allows nothing.
@@ -183,28 +200,85 @@ func (l Ledger) of(pool string) line {
 // Why says which budget decides for the pool and reason, and what uses it up if it allows any node.
 // It is empty if none decides.
 func (l Ledger) Why(pool string, r nodepool.Reason) string {
-	line := l.of(pool)
-	x, used := line.limits[r], ""
-	if x.text == "" || x.none {
-		return x.text
+	x := l.of(pool)
+	b, when, left := x.tightest(r)
+	if left == Unlimited {
+		return ""
 	}
-	if used = x.used; line.taken > 0 {
-		used += fmt.Sprintf("; this plan takes %d", line.taken)
+	nodes := max(0, x.usage.Nodes-when.gone)
+	allowed := b.allows(nodes)
+	text := fmt.Sprintf("budgets[%d] of %s %s allows %s of %d nodes at once", b.at, x.kind, x.name, allowance(b.Budget, allowed), nodes)
+	if when.gone > 0 {
+		text += fmt.Sprintf(" when this plan has given back %d", when.gone)
 	}
-	if used != "" {
-		used += x.any
+	some := len(b.Reasons) > 0 && len(b.Reasons) < len(Reasons())
+	if some {
+		text += " for the " + reasonsText(b.Reasons)
 	}
-	return x.text + used
+	if allowed == 0 {
+		return text
+	}
+	used := ""
+	switch taken := x.used(r); {
+	case taken == 0:
+	case r != nodepool.Unhealthy && x.usage.NotReady > 0:
+		used = fmt.Sprintf(", and %d are being removed or not ready", taken)
+	default:
+		used = fmt.Sprintf(", and %d are being removed", taken)
+	}
+	if when.leaving > 0 {
+		used += fmt.Sprintf("; this plan takes %d", when.leaving)
+	}
+	if used != "" && some {
+		used += "; nodes that go for other reasons count, too"
+	}
+	return text + used
 }
 
 // Take returns the ledger after n more nodes of the pool have been given back. Each node counts
 // against the budgets of all reasons.
-func (l Ledger) Take(pool string, n int) Ledger {
+func (l Ledger) Take(pool string, n int) Ledger { return l.TakeInWaves(pool, []int{n}) }
+
+// TakeInWaves is [Ledger.Take] for waves of nodes, given by their sizes: a wave leaves when the one
+// before it has gone. What is left is left at every moment, although a percentage allows fewer nodes
+// when some have gone.
+func (l Ledger) TakeInWaves(pool string, waves []int) Ledger {
+	if len(waves) == 0 {
+		return l
+	}
+	return l.with(pool, func(m moment) (out []moment) {
+		for _, n := range waves {
+			out = append(out, moment{m.gone, m.leaving + n})
+			m.gone += n
+		}
+		return out
+	})
+}
+
+// Gone returns the ledger when n more nodes of the pool have gone. A percentage counts the others.
+func (l Ledger) Gone(pool string, n int) Ledger {
+	return l.with(pool, func(m moment) []moment { return []moment{{m.gone + n, m.leaving}} })
+}
+
+// with returns the ledger with other moments of the pool: those that each moment becomes. Of moments
+// with equally many nodes on their way the last one decides, so there are no more than budgets allow.
+func (l Ledger) with(pool string, become func(moment) []moment) Ledger {
 	out := Ledger{slices.Clone(l.lines)}
-	for i := range out.lines {
-		if out.lines[i].name == pool {
-			out.lines[i].taken += n
+	i := slices.IndexFunc(out.lines, func(x line) bool { return x.name == pool })
+	if i < 0 {
+		return out
+	}
+	var all []moment
+	for _, m := range out.lines[i].moments {
+		all = append(all, become(m)...)
+	}
+	slices.SortFunc(all, func(a, b moment) int { return cmp.Or(cmp.Compare(b.leaving, a.leaving), cmp.Compare(b.gone, a.gone)) })
+	var kept []moment
+	for _, m := range all { // those with more on their way come first
+		if n := len(kept); n == 0 || m.gone > kept[n-1].gone {
+			kept = append(kept, m)
 		}
 	}
+	out.lines[i].moments = kept
 	return out
 }

@@ -2,10 +2,12 @@ package budget_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -156,4 +158,62 @@ func TestZones(t *testing.T) {
 	assert.Equal(t, 1, l.Take("x", 1).Left("y", nodepool.Empty))
 	assert.Equal(t, "budgets[0] of zone x allows 50% (2) of 3 nodes at once, and 1 are being removed", l.Why("x", nodepool.Empty))
 	assert.Equal(t, budget.Unlimited, budget.Zones(nil, nodes, noon()).Left("x", nodepool.Drifted))
+}
+
+// What the ledger leaves beside commands in waves may go at every moment of every order in which they are carried out, and one node more may not.
+func TestTakeInWaves(t *testing.T) {
+	for draw := range 2000 {
+		rng := rand.New(rand.NewPCG(uint64(draw), 43))
+		nodes := 1 + rng.IntN(40)
+		pool := nodepool.NodePool{Name: "default"}
+		for range 1 + rng.IntN(2) {
+			pool.Disruption.Budgets = append(pool.Disruption.Budgets, nodepool.Budget{Nodes: 1 + rng.IntN(60), Percent: rng.IntN(3) > 0})
+		}
+		allowed := func(gone int) int {
+			least := budget.Unlimited
+			for _, b := range pool.Disruption.Budgets {
+				least = min(least, b.Allowed(nodes-gone))
+			}
+			return least
+		}
+		l := budget.New([]nodepool.NodePool{pool}, map[string]budget.Usage{"default": {Nodes: nodes}}, noon())
+		moments, gone := [][2]int{{}}, 0 // how many have gone, and how many leave
+		for range 1 + rng.IntN(3) {
+			var waves []int
+			for at := l; len(waves) < 1+rng.IntN(6); {
+				n := min(at.Left("default", nodepool.Drifted), 1+rng.IntN(4), nodes-gone)
+				if n == 0 {
+					break
+				}
+				waves, gone, at = append(waves, n), gone+n, at.Gone("default", n)
+			}
+			var next [][2]int
+			for _, m := range moments {
+				next = append(next, m)
+				for _, n := range waves {
+					next = append(next, [2]int{m[0], m[1] + n})
+					m[0] += n
+				}
+				next = append(next, m)
+			}
+			moments, l = next, l.TakeInWaves("default", waves)
+			left := budget.Unlimited
+			for _, m := range moments {
+				require.LessOrEqual(t, m[1], allowed(m[0]), "draw %d: %d nodes, %v, %v", draw, nodes, pool.Disruption.Budgets, moments)
+				left = min(left, allowed(m[0])-m[1])
+			}
+			require.Equal(t, left, l.Left("default", nodepool.Drifted), "draw %d: %d nodes, %v, %v", draw, nodes, pool.Disruption.Budgets, moments)
+		}
+	}
+}
+
+func ExampleLedger_TakeInWaves() {
+	pool := nodepool.NodePool{Name: "default", Disruption: nodepool.Disruption{Budgets: []nodepool.Budget{{Nodes: 30, Percent: true}}}}
+	l := budget.New([]nodepool.NodePool{pool}, map[string]budget.Usage{"default": {Nodes: 10}}, noon())
+	fmt.Println(l.Left("default", nodepool.Drifted), l.Gone("default", 4).Left("default", nodepool.Drifted))
+	l = l.TakeInWaves("default", []int{2, 2, 1})
+	fmt.Println(l.Left("default", nodepool.Drifted), l.Why("default", nodepool.Drifted))
+	// Output:
+	// 3 2
+	// 1 budgets[0] of pool default allows 30% (3) of 8 nodes at once when this plan has given back 2; this plan takes 2
 }

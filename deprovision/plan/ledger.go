@@ -43,12 +43,51 @@ func (l ledger) split(method eligibility.Method, set []*member) (now, later []*m
 // allow that. Nodes that the plan buys do not count, nor does the repair of a node that was never
 // ready.
 func (l ledger) charged(method eligibility.Method, m *member) (ledger, bool) {
-	if m.bought != nil || method == eligibility.Unhealthy && !m.Node.Initialized() || l.kept[m.Name] == method {
+	if !l.counts(method, m) {
 		return l, true
 	}
 	reason := m.reason(method)
 	allowed := l.pools.Left(m.Pool, reason) > 0 && l.zones.Left(m.Zone, reason) > 0
 	return ledger{l.pools.Take(m.Pool, 1), l.zones.Take(m.Zone, 1), l.kept}, forceful(method) || allowed
+}
+
+// counts reports whether budgets count the node, and have not counted it yet.
+func (l ledger) counts(method eligibility.Method, m *member) bool {
+	return m.bought == nil && (method != eligibility.Unhealthy || m.Node.Initialized()) && l.kept[m.Name] != method
+}
+
+// chargedInWaves returns the ledger after the method has given back the nodes in waves. What it still
+// allows may go at any time beside the waves.
+func (l ledger) chargedInWaves(method eligibility.Method, waves [][]*member) ledger {
+	sizes := func(name func(*member) string) map[string][]int {
+		out := map[string][]int{}
+		for k, wave := range waves {
+			for _, m := range wave {
+				if n := name(m); l.counts(method, m) {
+					out[n] = append(out[n], make([]int, len(waves)-len(out[n]))...)
+					out[n][k]++
+				}
+			}
+		}
+		return out
+	}
+	for pool, waves := range sizes(func(m *member) string { return m.Pool }) {
+		l.pools = l.pools.TakeInWaves(pool, waves)
+	}
+	for zone, waves := range sizes(func(m *member) string { return m.Zone }) {
+		l.zones = l.zones.TakeInWaves(zone, waves)
+	}
+	return l
+}
+
+// gone returns the ledger when the nodes have gone, which percentages then count no more.
+func (l ledger) gone(set []*member) ledger {
+	for _, m := range set {
+		if m.bought == nil {
+			l.pools, l.zones = l.pools.Gone(m.Pool, 1), l.zones.Gone(m.Zone, 1)
+		}
+	}
+	return l
 }
 
 // keep returns the ledger with the node charged before the method gives it back.
@@ -84,17 +123,17 @@ func (m *member) reason(method eligibility.Method) nodepool.Reason {
 	return nodepool.Underutilized
 }
 
-// taken returns the ledger after the commands, without what was kept for nodes that have none. Only
-// the first wave of a command counts.
+// taken returns the ledger after the commands, without what was kept for nodes that have none.
 func (p *planner) taken() ledger {
 	l := newLedger(&p.cluster, &p.o)
 	for i := range p.out.Commands {
 		c := &p.out.Commands[i]
+		waves := make([][]*member, max(1, len(c.Waves)))
 		for _, n := range c.Nodes {
-			if len(c.Waves) == 0 || slices.Contains(c.Waves[0], n.Name) {
-				l, _ = l.charged(c.Method, &member{Candidate: n})
-			}
+			k := max(0, slices.IndexFunc(c.Waves, func(wave []string) bool { return slices.Contains(wave, n.Name) }))
+			waves[k] = append(waves[k], &member{Candidate: n})
 		}
+		l = l.chargedInWaves(c.Method, waves)
 	}
 	return l
 }

@@ -151,8 +151,9 @@ type Command struct {
 	// Nodes are the nodes that go, in the order of their names.
 	Nodes []deprovision.Candidate
 	// Waves are the names of the nodes that leave together. A wave starts when the one before it
-	// has left. A command has waves if the budgets allow fewer nodes at once than it gives back.
-	// The caller may let a later wave wait longer. nil means that all nodes leave together.
+	// has left. A command has waves if the budgets allow fewer nodes at once than it gives back. A
+	// percentage counts the nodes that are left when a wave begins, without bought ones. The caller
+	// may let a later wave wait longer. nil means that all nodes leave together.
 	Waves [][]string
 	// NewNodes are the nodes to buy. Later commands may place pods on them.
 	NewNodes []NewNode

@@ -154,7 +154,7 @@ func (p *planner) movedAlready() map[*corev1.Pod]bool {
 	return out
 }
 
-// carryOut makes a command of the answer and charges the budgets with its first wave.
+// carryOut makes a command of the answer and charges the budgets.
 func (p *planner) carryOut(v move, waves [][]*member, a *Answer) {
 	v.nodes = slices.Concat(waves...)
 	for name, alternatives := range a.Filled { // a launch may choose any of them
@@ -167,9 +167,7 @@ func (p *planner) carryOut(v move, waves [][]*member, a *Answer) {
 	for k := range a.NewNodes {
 		p.purchases[a.NewNodes[k].Name] = [2]int{len(p.out.Commands) - 1, k}
 	}
-	for _, m := range waves[0] {
-		p.ledger, _ = p.ledger.charged(v.method, m)
-	}
+	p.ledger = p.ledger.chargedInWaves(v.method, waves)
 	p.remove(v, a)
 }
 
@@ -184,21 +182,21 @@ func largestFirst(groups []move) []move {
 }
 
 // inWaves returns the answer for a move that is larger than a budget, and the waves in which its
-// nodes leave. Everything is bought first. Each wave has as many nodes as the budgets allow at
-// once, and is right while the nodes of later waves exist but are cordoned. A node whose pods are
-// refused waits until others have gone, and stays if that does not help. ok says whether the rest
-// of the move pays.
+// nodes leave. Everything is bought first. Each wave has as many nodes as the budgets allow at once
+// when those before it have gone, and is right while the nodes of later waves exist but are cordoned.
+// A node whose pods are refused waits until others have gone, and stays if that does not help. ok says
+// whether the rest of the move pays.
 func (p *planner) inWaves(v move, to *destination) (a Answer, waves [][]*member, ok bool) {
 	before, reached := p.clone(), destination{maps.Clone(to.moved), to.bought}
 	var order []Placement
 	var refused []*member
-	group := v.nodes
+	group, budgets := v.nodes, p.ledger
 	whole := p.stepOf(v, to)
 	for progress := true; (len(group) > 0 || progress && len(refused) > 0) && !p.ended(); {
 		if len(group) == 0 {
 			group, refused, progress = refused, nil, false
 		}
-		wave, later := p.ledger.split(v.method, group)
+		wave, later := budgets.split(v.method, group)
 		if len(wave) == 0 { // its pool allows none
 			break
 		}
@@ -225,7 +223,7 @@ func (p *planner) inWaves(v move, to *destination) (a Answer, waves [][]*member,
 		}
 		order, waves = append(order, part.Placements...), append(waves, wave)
 		p.remove(v.of(wave), &part)
-		group, progress = later, true
+		group, progress, budgets = later, true, budgets.gone(wave)
 	}
 	p.state = before
 	if v.nodes = slices.Concat(waves...); len(v.nodes) == 0 {
