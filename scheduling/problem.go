@@ -1,9 +1,11 @@
 package scheduling
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"sync"
@@ -226,6 +228,9 @@ func (p *Problem) Sharing() [][]int {
 	}
 	return out
 }
+
+// compareCosts compares in billionths of a dollar: the last digits of a sum depend on its order.
+func compareCosts(a, b float64) int { return cmp.Compare(math.Round(a*1e9), math.Round(b*1e9)) }
 
 // PodPrice estimates a pod's price in dollars an hour. For each node for sale that can hold the
 // pod, take its price times the pod's largest share of a resource. PodPrice is the least of these,

@@ -50,18 +50,16 @@ func (s *state) conclude() *state {
 		next.best, next.idle = s, 0
 	}
 	unplaced := s.unplaced()
-	spent := next.all * s.p.pending()
 	most := cmp.Or(max(0, s.p.options.Attempts), defaultAttempts)
-	if len(unplaced) == 0 || next.attempt >= most || next.attempt > 1 && spent >= searchedPods && s.p.options.Attempts == 0 {
+	if len(unplaced) == 0 || next.attempt >= most || next.attempt > 1 && next.all*s.p.pending() >= searchedPods && s.p.options.Attempts == 0 {
 		return next.best.loosen()
 	}
 	facts := s.step(&next, unplaced)
 	return s.p.state(s.p.topology.Assign(facts), next)
 }
 
-// loosen returns the round that packs the plan without needless ties to domains, or the plan itself
-// if it has none. Placed pods are only known at this point, and with them the pods that they need
-// in place.
+// loosen returns the round that packs the plan without ties to domains that the placed pods do not
+// need, or the plan itself if it has none.
 func (s *state) loosen() *state {
 	loose := s.assigned.Loosen(func(class int) bool { return s.placed[class] > 0 })
 	if loose == nil {
@@ -118,9 +116,6 @@ func (p *Problem) compare(a, b *state) int {
 	return cmp.Or(p.comparePlaced(a, b), cmp.Compare(a.waiting(), b.waiting()), compareCosts(a.cost()+a.forgone(), b.cost()+b.forgone()), cmp.Compare(a.givenUp(), b.givenUp()))
 }
 
-// compareCosts compares in billionths of a dollar: the last digits of a sum depend on its order.
-func compareCosts(a, b float64) int { return cmp.Compare(math.Round(a*1e9), math.Round(b*1e9)) }
-
 // comparePlaced compares plans like compare, but only by what they place.
 func (p *Problem) comparePlaced(a, b *state) int {
 	more := map[int32]int{} // pods of b, by priority
@@ -149,16 +144,16 @@ func (p *Problem) comparePlaced(a, b *state) int {
 // mostExtensions limits how often nodes are added to a plan and its pods are planned anew.
 const triedDecisions, mostElsewhere, leastUnused, mostExtensions = 12, 4, 0.01, 3
 
-// decide looks for a better plan of what the given plan places, by decisions that come before the
-// assignment of domains. These are spreads by hostname over the existing nodes, giving up
-// preferences that cost more than their price, and buying nothing in a zone. A decision is kept if
-// the whole plan with it is better by the objective.
+// decide looks for a better plan by decisions that come before the assignment of domains, such as
+// giving up preferences that cost more than their price, or buying nothing in a zone. A decision is
+// kept if the whole plan with it is better by the objective.
 func (v *solver) decide(best *state) (*state, error) {
 	d := decisions{solver: v, base: best.p, best: best}
 	d.begin()
 	d.gone()
 	d.reopen()
 	d.relax()
+	d.gather()
 	d.extend()
 	d.hosts()
 	d.fewer()
@@ -322,6 +317,19 @@ func (d *decisions) smallest(order []int, priority int32, n int) {
 	}
 }
 
+// gather tries to buy in one zone only, or only where nodes are, if that places more of the pods that
+// spread over zones although they must be in one.
+func (d *decisions) gather() {
+	p, zones := d.best.p, d.base.topology.Zones()
+	for k := 0; k <= len(zones) && d.pods < d.until && slices.ContainsFunc(d.best.unplaced(), p.topology.Gathers); k++ {
+		c := d.best.p.topology.Choice()
+		c.Without = append(slices.Clone(zones[:k]), zones[min(k+1, len(zones)):]...)
+		if at := d.plan(*p, c, &topology.Assignment{}, 1); at != nil && p.comparePlaced(at, d.best) < 0 {
+			d.best = at
+		}
+	}
+}
+
 // hosts lets nodes have more pods of a spread by hostname than its skew allows beside an empty node,
 // if that places more: where a limit leaves no further node, the least count rises.
 func (d *decisions) hosts() {
@@ -361,10 +369,9 @@ func (d *decisions) relax() {
 	}
 }
 
-// preferences tries to give up the preferences of all classes. If the plan gets cheaper, but by
-// less than the preferences are worth, it tries halves of the classes. If the plan gets better, it
-// tries to give halves of the classes their preferences back. At the end it tries to give back the
-// kinds of preferences that are given up last.
+// preferences tries to give up the preferences of all classes; if that is cheaper, but by less than
+// they are worth, of halves of the classes; and if it is better, to give halves theirs back. At the
+// end it tries to give back the kinds of preferences that are given up last.
 func (d *decisions) preferences() {
 	p := d.best.p
 	if math.IsInf(p.preferencePrice(), 1) || p.options.IgnorePreferences {
@@ -376,8 +383,9 @@ func (d *decisions) preferences() {
 			all = append(all, i)
 		}
 	}
-	worth := func(class int) float64 { return float64(d.best.placed[class]) * p.own[class]() }
-	slices.SortStableFunc(all, func(a, b int) int { return cmp.Compare(worth(b), worth(a)) })
+	slices.SortStableFunc(all, func(a, b int) int { // those with the dearest pods first
+		return cmp.Compare(float64(d.best.placed[b])*p.own[b](), float64(d.best.placed[a])*p.own[a]())
+	})
 	type trial struct {
 		classes []int
 		back    bool // whether the classes get their preferences back
@@ -432,16 +440,10 @@ func (d *decisions) giveUp(change func(class, now int) int) (kept, cheaper bool)
 	return d.try(c)
 }
 
-// reopen tries to buy in a closed zone, or in one that would be closed for unplaced pods, instead
-// of an open one. Which zones these are follows from where the first attempts had room. A plan that
-// does not buy there would only close one zone more.
+// reopen tries to buy in a closed zone, or in one that would be closed for unplaced pods, instead of
+// an open one. A plan that does not buy there would only close one zone more.
 func (d *decisions) reopen() {
-	closed := func() []string {
-		if facts, ok := d.best.assigned.Close(d.best.unplaced()); ok {
-			return facts.Closed()
-		}
-		return d.best.assigned.Facts.Closed()
-	}
+	closed := func() []string { return d.best.assigned.ClosedFor(d.best.unplaced()) }
 	for _, zone := range closed() {
 		for _, open := range d.base.topology.Zones() {
 			now, before := closed(), d.best

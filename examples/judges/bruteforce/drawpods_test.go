@@ -78,9 +78,27 @@ func (d *drawer) pod(app int, name string, rich float64) *corev1.Pod {
 			p.Spec.TopologySpreadConstraints = append(p.Spec.TopologySpreadConstraints, d.spread(own))
 		}
 	}
-	p.Spec.TopologySpreadConstraints = distinct(p.Spec.TopologySpreadConstraints)
 	d.podAffinity(&p.Spec, own)
+	if d.feature(0.1) {
+		d.gather(&p.Spec, own)
+	}
+	p.Spec.TopologySpreadConstraints = distinct(p.Spec.TopologySpreadConstraints)
 	return p
+}
+
+// gather has the pods of a workload together in one domain, and spread over the domains of the same label.
+func (d *drawer) gather(spec *corev1.PodSpec, own string) {
+	spread := d.spread(own)
+	spread.WhenUnsatisfiable, spread.MinDomains = corev1.DoNotSchedule, nil
+	spec.TopologySpreadConstraints = append([]corev1.TopologySpreadConstraint{spread}, spec.TopologySpreadConstraints...)
+	if spec.Affinity == nil {
+		spec.Affinity = &corev1.Affinity{}
+	}
+	if spec.Affinity.PodAffinity == nil {
+		spec.Affinity.PodAffinity = &corev1.PodAffinity{}
+	}
+	list := &spec.Affinity.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+	*list = append(*list, corev1.PodAffinityTerm{TopologyKey: spread.TopologyKey, LabelSelector: spread.LabelSelector})
 }
 
 func (d *drawer) nodeAffinity(spec *corev1.PodSpec) {

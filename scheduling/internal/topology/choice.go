@@ -136,6 +136,15 @@ func (p *Problem) SpreadsOverHosts(class int) bool {
 	return slices.ContainsFunc(p.relaxed(class, len(p.classes[class].soft)).at.Spreads, func(sp interpod.Spread) bool { return sp.Hard && p.withinNode[sp.Group] })
 }
 
+// Gathers reports whether pods of the class must be in one zone, by affinity, and spread over zones.
+// Then more than the skew allows have places only where no other zone has a node.
+func (p *Problem) Gathers(class int) bool {
+	at := p.relaxed(class, len(p.classes[class].soft)).at
+	zonal := func(group int32) bool { return p.groups[group].key == corev1.LabelTopologyZone }
+	return slices.ContainsFunc(at.Spreads, func(sp interpod.Spread) bool { return sp.Hard && zonal(sp.Group) }) &&
+		slices.ContainsFunc(at.Terms, func(t interpod.Term) bool { return t.Hard && !t.Anti && zonal(t.Group) })
+}
+
 // Pods returns how many of so many pods of the class are assigned.
 func (c Choice) Pods(class, of int) int {
 	if c.Only == nil {

@@ -187,6 +187,15 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
+// ClosedFor returns the zones that [Assignment.Close] would leave closed for the unplaced classes, or
+// those that are closed now if it would close none.
+func (st *Assignment) ClosedFor(unplaced []int) []string {
+	if facts, ok := st.Close(unplaced); ok {
+		return facts.Closed()
+	}
+	return st.Facts.Closed()
+}
+
 // Close returns the facts with more closed domains: those where the spreads of these classes count
 // no pods, such as a zone with small types only. PodTopologySpread counts such a domain as soon as
 // it has a node, and then limits all others to the skew. So without new nodes there, more pods can
