@@ -6,7 +6,8 @@
 // once it is drained. If a command fails before one of its nodes is drained or dies, what it has
 // bought is given back. After that, bought nodes stay, because pods may run there. The caller
 // carries out the actions: package drain says how a node is emptied, and the interfaces Creator and
-// Deleter of package cloudprovider buy and give back machines.
+// Deleter of package cloudprovider buy and give back machines. The section "Writing a policy" of
+// docs/guide.md has a program that goes from a plan to the end of its commands.
 //
 // Every node that the commands name may die at any time; [Run.Tell] says what follows. If a command
 // does not end as [Done], make a new plan when the run is finished.
