@@ -98,6 +98,9 @@ var breakages = []breakage{
 			return c.Create(ctx, claim)
 		}}
 	}},
+	{"looks a candidate up before the token", "create-idempotent", memcloud.Config{}, asksBeforeTheToken(cloudprovider.ErrInvalidSpec)},
+	{"looks at quotas before the token", "create-idempotent", memcloud.Config{}, asksBeforeTheToken(cloudprovider.ErrQuota)},
+	{"looks for capacity before the token", "create-idempotent", memcloud.Config{}, asksBeforeTheToken(cloudprovider.ErrInsufficientCapacity)},
 	{"looks for the token before it locks", "create-at-the-same-time", memcloud.Config{}, func(c *memcloud.Cloud) cloudprovider.Provider {
 		var mu sync.Mutex
 		known := map[string]int{}
@@ -661,6 +664,21 @@ var breakages = []breakage{
 			return events, next, err
 		}}
 	}},
+}
+
+// asksBeforeTheToken treats a repeated claim like a new one: it fails if a new one would fail with the code.
+func asksBeforeTheToken(code error) func(*memcloud.Cloud) cloudprovider.Provider {
+	return func(c *memcloud.Cloud) cloudprovider.Provider {
+		var used sync.Map // tokens
+		return &broken{provider: c, create: func(ctx context.Context, claim cloudprovider.NodeClaim) (cloudprovider.Launch, error) {
+			launch, err := c.Create(ctx, claim)
+			_, obstructed := obstacles.Load(obstacle{c, code})
+			if _, again := used.LoadOrStore(claim.Token, true); again && obstructed && err == nil {
+				return cloudprovider.Launch{}, &cloudprovider.Error{Code: code, Op: "create", Subject: claim.Name}
+			}
+			return launch, err
+		}}
+	}
 }
 
 // violations are the cases that failed, by name.

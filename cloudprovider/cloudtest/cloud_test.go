@@ -52,6 +52,14 @@ const foreigner = "memcloud://foreign"
 
 var foreigners, losing, lostReads sync.Map // by cloud
 
+// obstacles are what keeps a cloud from launching: the errors that a new claim gets, by obstacle.
+var obstacles sync.Map
+
+type obstacle struct {
+	cloud *memcloud.Cloud
+	code  error
+}
+
 // provider is a provider with everything optional, as memcloud is.
 type provider interface {
 	cloudprovider.Provider
@@ -59,6 +67,11 @@ type provider interface {
 	cloudprovider.RepairAdviser
 	cloudprovider.Rebooter
 	interruption.Source
+}
+
+func obstruct(cloud *memcloud.Cloud, code error) (restore func()) {
+	obstacles.Store(obstacle{cloud, code}, true)
+	return func() { obstacles.Delete(obstacle{cloud, code}) }
 }
 
 // harness puts something between the kit and a new memcloud.
@@ -89,11 +102,16 @@ func harness(t *testing.T, config memcloud.Config, wrap func(*memcloud.Cloud) cl
 		Settle:  func(context.Context) error { cloud.Settle(); return nil },
 		Exhaust: func(_ context.Context, c cloudprovider.Candidate) (func(), error) {
 			err := cloud.SetCapacity(c.Type, c.Offering, 0)
-			return func() { _ = cloud.SetCapacity(c.Type, c.Offering, -1) }, err
+			remove := obstruct(cloud, cloudprovider.ErrInsufficientCapacity)
+			return func() { remove(); _ = cloud.SetCapacity(c.Type, c.Offering, -1) }, err
 		},
 		Block: func(context.Context) (func(), error) {
 			cloud.SetQuota(memcloud.Quota{Name: "all nodes", Limit: 0})
-			return func() { cloud.SetQuota(memcloud.Quota{Name: "all nodes", Limit: 1 << 40}) }, nil
+			remove := obstruct(cloud, cloudprovider.ErrQuota)
+			return func() { remove(); cloud.SetQuota(memcloud.Quota{Name: "all nodes", Limit: 1 << 40}) }, nil
+		},
+		Withdraw: func(context.Context, cloudprovider.Candidate) (func(), error) { // a memcloud sells for ever; only the doubles see this
+			return obstruct(cloud, cloudprovider.ErrInvalidSpec), nil
 		},
 		Interrupt: func(_ context.Context, id string) error {
 			return cloud.Interrupt(id, interruption.SpotInterrupted, 2*time.Minute)

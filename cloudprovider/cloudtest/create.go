@@ -100,6 +100,41 @@ func createIdempotent(ctx context.Context, p *probe) error {
 			return err
 		}
 	}
+	if err := p.count(ctx, claim, 1); err != nil {
+		return err
+	}
+	return p.repeatObstructed(ctx)
+}
+
+// repeatObstructed repeats Create of a claim whose candidate can no longer be bought, in each way
+// that the harness knows.
+func (p *probe) repeatObstructed(ctx context.Context) error {
+	claim, launch, err := p.launch(ctx)
+	if err != nil {
+		return err
+	}
+	for _, o := range []struct {
+		how      string
+		obstruct func() (func(), error)
+		missing  bool
+	}{
+		{"its offering has left the catalogue", func() (func(), error) { return p.h.Withdraw(ctx, claim.Candidates[0]) }, p.h.Withdraw == nil},
+		{"a quota is reached", func() (func(), error) { return p.h.Block(ctx) }, p.h.Block == nil},
+		{"its offering has no more capacity", func() (func(), error) { return p.h.Exhaust(ctx, claim.Candidates[0]) }, p.h.Exhaust == nil},
+	} {
+		if o.missing {
+			continue
+		}
+		restore, err := o.obstruct()
+		if err != nil {
+			return fmt.Errorf("the harness could not arrange that %s: %w", o.how, err)
+		}
+		again, err := p.create(ctx, claim)
+		restore()
+		if err != nil || again.ID != launch.ID {
+			return fmt.Errorf("Create once more, when %s, returned %q instead of %q, error %w", o.how, again.ID, launch.ID, orNil(err))
+		}
+	}
 	return p.count(ctx, claim, 1)
 }
 

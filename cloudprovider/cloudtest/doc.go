@@ -21,6 +21,6 @@
 // A reported violation is real, but silence is not a proof. Races show only under the race
 // detector. Faults of the cloud show only if the provider is tested against a cloud with faults.
 // The kit does not wait for a day to test the life of a token. It cannot lose the provider's store,
-// change the catalogue, copy a machine with its tags, or see whether prices, images and user data
-// are right. [Inject] puts faults between a caller and its provider: it is for tests of callers.
+// copy a machine with its tags, or see whether prices, images and user data are right. [Inject]
+// puts faults between a caller and its provider: it is for tests of callers.
 package cloudtest

@@ -36,6 +36,8 @@ type Harness struct {
 	Exhaust func(ctx context.Context, offering cloudprovider.Candidate) (restore func(), err error)
 	// Block sets a quota so that nothing more can be bought.
 	Block func(ctx context.Context) (restore func(), err error)
+	// Withdraw takes an offering out of the catalogue, as if the cloud no longer sold it.
+	Withdraw func(ctx context.Context, offering cloudprovider.Candidate) (restore func(), err error)
 	// Reopen starts the provider again, as after a crash: only what the cloud or its own storage
 	// holds is left. A case that calls Reopen continues with the provider that Reopen returns, and
 	// Check runs all other cases with Provider. So a function of the harness that changes the

@@ -34,10 +34,19 @@ type Fact string
 const (
 	Ready  Fact = "ready"  // a bought node has joined and accepts pods
 	Empty  Fact = "empty"  // no pod is left that has to be evicted
-	Gone   Fact = "gone"   // the machine has been given back, or has died
+	Gone   Fact = "gone"   // the machine has been given back, or has died; report a death at any time
 	Open   Fact = "open"   // the node accepts pods again
-	Failed Fact = "failed" // the node could not be bought or drained, or a bought node has died
+	Failed Fact = "failed" // the node could not be bought or drained, or a node that pods go to has died
 )
+
+// known reports whether the fact is one of the constants.
+func (f Fact) known() bool {
+	switch f {
+	case Ready, Empty, Gone, Open, Failed:
+		return true
+	}
+	return false
+}
 
 // Event reports something that has happened to a node.
 type Event struct {
@@ -50,7 +59,8 @@ type Event struct {
 // Status is the progress of a command.
 type Status string
 
-// The statuses. Done and all later ones are final.
+// The statuses. Done and all later ones are final. A node that died before the command ended counts
+// as given back.
 const (
 	Waiting   Status = "waiting"   // waits for earlier commands
 	Buying    Status = "buying"    // its new nodes are not ready yet; with TerminateFirst, its node is gone already
@@ -60,7 +70,7 @@ const (
 	Partial   Status = "partial"   // some of its nodes are given back and others stay; or all are given back, but a new node could not be bought
 	Aborted   Status = "aborted"   // none of its nodes is given back; new nodes that are ready stay, because pods may run there
 	Reverted  Status = "reverted"  // it failed, and what it bought was given back
-	Skipped   Status = "skipped"   // an earlier command failed, so the plan is no longer right
+	Skipped   Status = "skipped"   // an earlier command failed, or a node that pods go to died, so the plan is no longer right
 )
 
 // Final reports whether the status never changes again.

@@ -82,5 +82,5 @@ func ExampleUnexpectedError() {
 	_, err := r.Tell(execution.Event{Fact: execution.Gone, Node: "node-z"})
 	var unexpected *execution.UnexpectedError
 	fmt.Println(errors.As(err, &unexpected), err)
-	// Output: true execution: gone of node node-z, which no command of the plan names
+	// Output: true execution: gone of node node-z, which no command of the plan names: report nothing about it; if it has died, make a new plan
 }

@@ -17,12 +17,12 @@ type stage int
 const (
 	planned  stage = iota // not begun, or to be bought once a node that goes first is gone
 	wanted                // to be bought, or to be cordoned until its replacements are ready
-	ready                 // bought and ready
+	ready                 // takes pods: bought and ready, or there from the beginning
 	draining              // being emptied
 	leaving               // being given back
 	staying               // to be uncordoned
 	kept                  // accepting pods again
-	over                  // gone, or never bought
+	over                  // gone, dead, or never bought
 )
 
 // Run is the execution of a plan: an immutable value, safe for concurrent use. The zero value has
@@ -32,7 +32,7 @@ type Run struct {
 	parallel int
 	statuses []Status
 	why      []string
-	at       map[string]int // the command of each node
+	at       map[string]int // the command of each node that a command buys or gives back
 	stages   map[string]stage
 }
 
@@ -53,6 +53,13 @@ func New(commands []plan.Command, parallel int) Run {
 			r.at[n.Name] = i
 		}
 	}
+	for i := range commands {
+		for _, p := range commands[i].Placements {
+			if _, ours := r.at[p.Node]; !ours {
+				r.stages[p.Node] = ready
+			}
+		}
+	}
 	r.proceed()
 	return r
 }
@@ -60,14 +67,17 @@ func New(commands []plan.Command, parallel int) Run {
 // UnexpectedError says that an event does not match what the run has asked for.
 type UnexpectedError struct {
 	Event Event
-	// Command is the event's command, or -1 if no command names the node.
+	// Command is the event's command, or -1 if no command buys the node or gives it back.
 	Command int
 }
 
-// Error says what was reported, and which command did not request it.
+// Error says what was reported, why that cannot be, and what to do.
 func (e *UnexpectedError) Error() string {
-	if e.Command < 0 {
-		return fmt.Sprintf("execution: %s of node %s, which no command of the plan names", e.Event.Fact, e.Event.Node)
+	switch {
+	case !e.Event.Fact.known():
+		return fmt.Sprintf("execution: there is no fact %q (of node %s); the facts are ready, empty, gone, open and failed", e.Event.Fact, e.Event.Node)
+	case e.Command < 0:
+		return fmt.Sprintf("execution: %s of node %s, which no command of the plan names: report nothing about it; if it has died, make a new plan", e.Event.Fact, e.Event.Node)
 	}
 	return fmt.Sprintf("execution: %s of node %s, which command %d has not requested; report events in the order in which they happen", e.Event.Fact, e.Event.Node, e.Command)
 }
@@ -125,141 +135,185 @@ func (r Run) Actions() []Action {
 
 // Tell returns the run after the event. Reporting the same event again changes nothing. If the
 // error is not nil, it is an [*UnexpectedError], and the run is unchanged.
+//
+// A node may die at any time; report it as Gone. What that means depends on the node:
+//
+//   - A node that a command gives back needs no drain any more. Its pods are pending, so the
+//     command still buys its new nodes, even if one of the purchases fails later.
+//   - If a bought node or another node that pods go to dies, the commands whose pods go there are
+//     reverted, or drain no further. Commands that have not begun are skipped.
+//   - Other nodes are not part of the run. If one dies, make a new plan, because its pods may take
+//     places that the commands need.
 func (r Run) Tell(e Event) (Run, error) {
-	i, ok := r.at[e.Node]
-	if !ok {
-		return r, &UnexpectedError{e, -1}
+	i, ours := r.at[e.Node]
+	from, named := r.stages[e.Node]
+	if !ours {
+		i = -1
 	}
-	isNew := slices.ContainsFunc(r.commands[i].NewNodes, func(n plan.NewNode) bool { return n.Name == e.Node })
-	from, to := r.stages[e.Node], over
+	takesPods := !ours || slices.ContainsFunc(r.commands[i].NewNodes, func(n plan.NewNode) bool { return n.Name == e.Node })
+	unexpected := &UnexpectedError{e, i}
+	if !e.Fact.known() || !ours && !named {
+		return r, unexpected
+	}
+	to, failed := over, false
 	switch {
-	case e.Fact == Ready && isNew && from == wanted:
-		to = ready
-	case e.Fact == Empty && !isNew && from == draining:
-		to = leaving
-	case e.Fact == Gone && !isNew && from == wanted && r.statuses[i] == Draining: // before its wave
-	case e.Fact == Gone && !isNew && from >= draining && from != kept, e.Fact == Gone && isNew && from == leaving: // a machine may go by itself
-	case e.Fact == Open && from == staying:
-		to = kept
-	case e.Fact == Failed && !isNew && from == draining:
-		to = staying
-	case e.Fact == Failed && isNew && (from == wanted || from == leaving): // what was never bought need not be given back
-	case (e.Fact == Failed || e.Fact == Gone) && isNew && (from == ready || e.Fact == Gone && from == wanted): // it died after it was bought
-	case e.Fact == Ready && isNew && from > wanted, e.Fact == Empty && !isNew && from >= leaving, e.Fact == Failed && !isNew && from == staying, from >= kept:
-		return r, nil // reported before, or the node stays for another reason
+	case takesPods && (e.Fact == Gone || e.Fact == Failed) && from > planned:
+		failed = from < leaving
+	case takesPods && e.Fact == Ready && from > planned:
+		to = max(from, ready)
+	case !takesPods && e.Fact == Gone:
+	case !takesPods && e.Fact == Empty && from >= draining:
+		to = max(from, leaving)
+	case !takesPods && e.Fact == Open && from >= staying:
+		to = max(from, kept)
+	case !takesPods && e.Fact == Failed && (from == draining || from >= staying):
+		to, failed = max(from, staying), from == draining
 	default:
-		return r, &UnexpectedError{e, i}
+		return r, unexpected
+	}
+	if to == from {
+		return r, nil // reported before, or the node stays for another reason
 	}
 	out := r
 	out.statuses, out.why, out.stages = slices.Clone(r.statuses), slices.Clone(r.why), maps.Clone(r.stages)
 	out.stages[e.Node] = to
-	if e.Fact == Failed || e.Fact == Gone && isNew && from != leaving {
-		out.fail(i, e, isNew)
+	if failed {
+		out.fail(i, e, takesPods)
 	}
 	out.proceed()
 	return out, nil
 }
 
-// fail reverts the command as far as possible. What was bought is given back if no node has been
-// drained yet; after that, pods may run there. If a bought node dies while nodes are drained onto
-// it, by this command or others, the nodes that are not empty yet stay, unless they go in any case.
-// Commands that have not begun are skipped.
-func (r *Run) fail(i int, e Event, isNew bool) {
+// fail handles a node that could not be drained, or a node for pods that could not be bought or has
+// died. In the second case, commands that put pods on the node are reverted if they still buy.
+// Otherwise their nodes that are not empty yet stay, unless they go in any case. Commands that have
+// not begun are skipped. i is the command of the node, or -1.
+func (r *Run) fail(i int, e Event, takesPods bool) {
 	why := fmt.Sprintf("node %s: %s", e.Node, cmp.Or(e.Why, string(e.Fact)))
-	if r.why[i] == "" && !r.statuses[i].Final() {
-		r.why[i] = why
+	skip := why
+	if i >= 0 {
+		if r.why[i] == "" && !r.statuses[i].Final() {
+			r.why[i] = why
+		}
+		skip = fmt.Sprintf("command %d failed: %s", i, cmp.Or(r.why[i], why))
 	}
 	for k, s := range r.statuses {
 		if s == Waiting {
-			r.statuses[k], r.why[k] = Skipped, fmt.Sprintf("command %d failed: %s", i, cmp.Or(r.why[i], why))
+			r.statuses[k], r.why[k] = Skipped, skip
 		}
 	}
 	for k := range r.commands {
 		c := &r.commands[k]
-		onto := k == i || slices.ContainsFunc(c.Placements, func(p plan.Placement) bool { return p.Node == e.Node })
-		if !isNew || !onto || r.statuses[k] != Draining || c.AtOnce || c.Method == eligibility.Interruption || c.Method == eligibility.Expiration {
+		if !takesPods || k != i && !slices.ContainsFunc(c.Placements, func(p plan.Placement) bool { return p.Node == e.Node }) {
 			continue
 		}
-		for _, n := range c.Nodes {
-			if s := r.stages[n.Name]; s == draining || s == wanted {
-				r.stages[n.Name], r.why[k] = staying, cmp.Or(r.why[k], why)
-			}
+		switch {
+		case r.statuses[k] == Buying && !c.TerminateFirst: // after TerminateFirst, the pods wait like other pending pods
+			r.revert(k, why)
+		case r.statuses[k] == Draining && !c.AtOnce && c.Method != eligibility.Interruption && c.Method != eligibility.Expiration:
+			r.keep(k, why)
+		default: // nothing can be kept
 		}
 	}
-	if !isNew || r.statuses[i] != Buying || r.commands[i].TerminateFirst { // its pods wait like other pending pods
+}
+
+// keep lets the nodes of a command stay that are not empty yet.
+func (r *Run) keep(k int, why string) {
+	for _, n := range r.commands[k].Nodes {
+		if s := r.stages[n.Name]; s == draining || s == wanted {
+			r.stages[n.Name], r.why[k] = staying, cmp.Or(r.why[k], why)
+		}
+	}
+}
+
+// revert gives back what a command has bought before it drained a node. If one of its nodes has
+// died meanwhile, the bought nodes are needed for its pods, and only the other nodes stay.
+func (r *Run) revert(k int, why string) {
+	r.keep(k, why)
+	c := &r.commands[k]
+	if slices.ContainsFunc(c.Nodes, func(n deprovision.Candidate) bool { return r.stages[n.Name] == over }) {
 		return
 	}
-	r.statuses[i] = Reverting
-	for _, n := range r.commands[i].NewNodes {
-		if n.Name != e.Node && r.stages[n.Name] != over { // a node that is still starting must go too
+	r.statuses[k] = Reverting
+	for _, n := range c.NewNodes {
+		if r.stages[n.Name] != over { // a node that is still starting must go too
 			r.stages[n.Name] = leaving
 		}
-	}
-	for _, n := range r.commands[i].Nodes {
-		r.stages[n.Name] = staying
 	}
 }
 
 // proceed advances commands whose nodes have come far enough, and begins others.
 func (r *Run) proceed() {
-	for i := range r.commands {
-		c := &r.commands[i]
-		switch r.statuses[i] {
-		case Buying:
-			switch {
-			case slices.ContainsFunc(c.NewNodes, func(n plan.NewNode) bool { return r.stages[n.Name] == wanted }):
-			case c.TerminateFirst:
-				r.end(i)
-			default:
-				r.drain(i)
-			}
-		case Draining, Reverting:
-			if r.statuses[i] == Draining {
-				r.drain(i) // the next wave
-			}
-			if slices.ContainsFunc(c.Nodes, func(n deprovision.Candidate) bool { return r.stages[n.Name] < kept }) ||
-				slices.ContainsFunc(c.NewNodes, func(n plan.NewNode) bool { s := r.stages[n.Name]; return s == wanted || s == leaving }) {
-				continue
-			}
-			switch {
-			case r.statuses[i] == Reverting:
-				r.statuses[i] = Reverted
-			case c.TerminateFirst && r.why[i] == "" && len(c.NewNodes) > 0:
-				r.statuses[i] = Buying
-				for _, n := range c.NewNodes {
-					r.stages[n.Name] = wanted
-				}
-			default:
-				r.end(i)
-			}
-		default: // waiting or finished
-		}
-	}
 	busy := 0
 	for i := range r.commands {
-		if s := r.statuses[i]; s != Waiting && !s.Final() {
+		if r.statuses[i] != Waiting && r.advance(i) {
 			busy++
 		}
 	}
 	for i := 0; i < len(r.commands) && busy < r.parallel; i++ {
 		if r.statuses[i] == Waiting && !r.needs(i) {
 			r.begin(i)
-			busy++
+			if r.advance(i) { // it ends at once if its nodes have died and it buys nothing
+				busy++
+			}
 		}
 	}
+}
+
+// advance takes a command that has begun as far as its nodes have come, and reports whether it
+// still has something to do.
+func (r *Run) advance(i int) bool {
+	c := &r.commands[i]
+	has := func(stages ...stage) bool {
+		return slices.ContainsFunc(c.NewNodes, func(n plan.NewNode) bool { return slices.Contains(stages, r.stages[n.Name]) })
+	}
+	if r.statuses[i] == Buying {
+		if has(wanted) {
+			return true
+		}
+		if c.TerminateFirst {
+			r.end(i)
+			return false
+		}
+	}
+	if r.statuses[i].Final() {
+		return false
+	}
+	if r.statuses[i] != Reverting {
+		r.drain(i) // the first or the next wave
+	}
+	if slices.ContainsFunc(c.Nodes, func(n deprovision.Candidate) bool { return r.stages[n.Name] < kept }) || has(wanted, leaving) {
+		return true
+	}
+	switch {
+	case r.statuses[i] == Reverting:
+		r.statuses[i] = Reverted
+	case c.TerminateFirst && len(c.NewNodes) > 0 && !r.stays(i):
+		r.statuses[i] = Buying
+		for _, n := range c.NewNodes {
+			r.stages[n.Name] = wanted
+		}
+		return true
+	default:
+		r.end(i)
+	}
+	return false
+}
+
+// stays reports whether a node of the command has not gone.
+func (r *Run) stays(i int) bool {
+	return slices.ContainsFunc(r.commands[i].Nodes, func(n deprovision.Candidate) bool { return r.stages[n.Name] != over })
 }
 
 // end sets the final status of a command that is not reverted. After a failure, its nodes may be
 // gone nevertheless: the machine of a node that could not be drained may die by itself.
 func (r *Run) end(i int) {
 	c := &r.commands[i]
-	gone := func(n deprovision.Candidate) bool { return r.stages[n.Name] == over }
-	stays := slices.ContainsFunc(c.Nodes, func(n deprovision.Candidate) bool { return !gone(n) })
 	missing := slices.ContainsFunc(c.NewNodes, func(n plan.NewNode) bool { return r.stages[n.Name] != ready })
 	switch {
-	case !stays && !missing:
+	case !r.stays(i) && !missing:
 		r.statuses[i], r.why[i] = Done, ""
-	case slices.ContainsFunc(c.Nodes, gone):
+	case slices.ContainsFunc(c.Nodes, func(n deprovision.Candidate) bool { return r.stages[n.Name] == over }):
 		r.statuses[i] = Partial
 	default:
 		r.statuses[i] = Aborted
@@ -284,7 +338,9 @@ func (r *Run) begin(i int) {
 		}
 	}
 	for _, n := range c.Nodes {
-		r.stages[n.Name] = wanted
+		if r.stages[n.Name] != over { // it may have died before
+			r.stages[n.Name] = wanted
+		}
 	}
 	if len(c.NewNodes) == 0 || c.AtOnce || c.TerminateFirst {
 		r.drain(i)
