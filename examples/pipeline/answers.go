@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -18,8 +19,8 @@ import (
 // WithAnswer returns the market with an answer of AWS about the region in place of that part of the
 // catalogue. The answer is the output of one of these commands, recognized by its content: `aws ec2
 // describe-instance-types`, `describe-instance-type-offerings --location-type availability-zone`,
-// `describe-spot-price-history`, `aws pricing get-products`. If there are descriptions and
-// offerings, apply the descriptions first. Invalid prices become notes.
+// `describe-spot-price-history`, `describe-capacity-reservations`, `aws pricing get-products`. If
+// there are descriptions and offerings, apply the descriptions first. Invalid prices become notes.
 func (m *Market) WithAnswer(answer []byte) (*Market, error) {
 	if m.region == nil {
 		return nil, errors.New("pipeline: the catalogue is not one of EC2's")
@@ -56,6 +57,16 @@ func (m *Market) WithAnswer(answer []byte) (*Market, error) {
 		from := instancetypes.PriceList{Name: "EC2 spot " + m.region.Name, Date: spot.Date}
 		out.layers = append(out.layers, pricing.SpotHistory{From: from, Zones: spot.Zones})
 		out.drop(spotNote(*m.region))
+	case has("CapacityReservations"):
+		free, err := describe.ReadReservations(answer)
+		if err != nil {
+			return nil, err
+		}
+		out.free = maps.Clone(m.free)
+		if out.free == nil {
+			out.free = map[string]int{}
+		}
+		maps.Copy(out.free, free)
 	case has("PriceList"):
 		prices, odd, err := describe.ReadProducts(answer, m.region.Name)
 		if err != nil {
@@ -66,7 +77,7 @@ func (m *Market) WithAnswer(answer []byte) (*Market, error) {
 		from := instancetypes.PriceList{Name: "EC2 on-demand " + m.region.Name, Date: prices.Date}
 		out.layers = append(out.layers, pricing.List{From: from, OnDemand: prices.Types})
 	default:
-		return nil, errors.New("pipeline: want what aws ec2 describe-instance-types, describe-instance-type-offerings, describe-spot-price-history or aws pricing get-products printed")
+		return nil, errors.New("pipeline: want what aws ec2 describe-instance-types, describe-instance-type-offerings, describe-spot-price-history, describe-capacity-reservations or aws pricing get-products printed")
 	}
 	return &out, nil
 }

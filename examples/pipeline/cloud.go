@@ -1,16 +1,20 @@
 package pipeline
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/instancetypes/ec2"
 	"github.com/joinery-sdk/joinery/instancetypes/ec2/label"
+	"github.com/joinery-sdk/joinery/instancetypes/ec2/nodeclass"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
@@ -113,6 +117,9 @@ func (m *Market) unsold(pool nodepool.NodePool, types []instancetypes.InstanceTy
 			continue
 		}
 		sold := m.values(r.Key(), types)
+		if r.Key() == instancetypes.LabelCapacityType { // what is reserved depends on the node class, see unresolved
+			sold = append(sold, instancetypes.CapacityTypeReserved)
+		}
 		some := slices.ContainsFunc(asked, func(v string) bool { return slices.Contains(sold, v) })
 		for _, v := range asked {
 			_, err := strconv.Atoi(v)
@@ -132,6 +139,73 @@ func (m *Market) unsold(pool nodepool.NodePool, types []instancetypes.InstanceTy
 	}
 	const most = 5
 	return first(out, most)
+}
+
+// unresolved returns a note if a pool that lists the capacity type reserved can never get it, because
+// nothing says which capacity reservations there are. A pool that allows every capacity type does
+// not ask for reservations, so only a class with selectors is noted for it.
+func unresolved(pool nodepool.NodePool, class *nodeclass.NodeClass) []string {
+	const head = "nothing is bought as karpenter.sh/capacity-type reserved: "
+	switch {
+	case class != nil && len(class.Status.Reservations) > 0:
+	case class != nil && len(class.CapacityReservations) > 0:
+		return []string{fmt.Sprintf("%sthe capacityReservationSelectorTerms of %s %s are not resolved: it has no status.capacityReservations, which the object in the cluster has", head, class.Kind, class.Name)}
+	case !pool.Requirements.Has(instancetypes.LabelCapacityType) || class != nil && class.Kind == nodeclass.AutoKind:
+	case class == nil:
+		return []string{head + "the input lacks the node class of the pool, whose status lists capacity reservations"}
+	default:
+		return []string{fmt.Sprintf("%s%s %s has no capacityReservationSelectorTerms", head, class.Kind, class.Name)}
+	}
+	return nil
+}
+
+// reserved returns the types with the capacity reservations of the node class as offerings, and
+// notes on reservations that cannot be bought.
+//
+// Nodes that run in a reservation do not reduce its count. The count is what EC2 still launches into
+// it, so it does not include machines that exist, and like every count of an offering it is of
+// further nodes. A reservation that is full, or of which no count is known, is an offering that
+// cannot be bought: the nodes that run in it have a price, and if one of them goes, its place can be
+// taken.
+func (m *Market) reserved(types []instancetypes.InstanceType, class *nodeclass.NodeClass) ([]instancetypes.InstanceType, []string) {
+	if class == nil {
+		return types, nil
+	}
+	now := m.now
+	if now.IsZero() {
+		now = time.Now()
+	}
+	var unused []string
+	for _, r := range class.Status.Reservations {
+		next := ec2.Reservation{ID: r.ID, InstanceType: r.InstanceType, Zone: r.Zone, Block: r.Type == "capacity-block", Interruptible: r.Interruptible}
+		count, known := m.free[r.ID]
+		if !known && r.Free != nil {
+			count, known = *r.Free, true
+		}
+		next.Count = count
+		why, with := "", types
+		switch zones := class.Zones(); {
+		case r.State != "active":
+			why = "its state is " + r.State
+		case r.Type != "default" && !next.Block:
+			why = "its type is " + r.Type + ": want default or capacity-block"
+		case !r.End.IsZero() && !r.End.After(now):
+			why = "it ended at " + r.End.UTC().Format(time.RFC3339)
+		case len(zones) > 0 && !slices.Contains(zones, r.Zone):
+			why = "it is in " + r.Zone + ", where the class has no subnet"
+		default:
+			var err error
+			if with, err = ec2.Reserve(types, next); err != nil {
+				why, with = cmp.Or(m.Elsewhere(corev1.LabelInstanceTypeStable, r.InstanceType), m.Elsewhere(corev1.LabelTopologyZone, r.Zone), strings.TrimPrefix(err.Error(), fmt.Sprintf("ec2: reservation %q: ", r.ID))), types
+			} else if !known {
+				why = "how many of its instances are free is not known: Karpenter does not write it to the class; add --aws with what aws ec2 describe-capacity-reservations printed"
+			}
+		}
+		if types = with; why != "" {
+			unused = append(unused, fmt.Sprintf("capacity reservation %s of %s %s is not used: %s", r.ID, class.Kind, class.Name, why))
+		}
+	}
+	return types, unused
 }
 
 // values returns the values of a label that the types have. It returns none if some type leaves the

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -33,6 +34,16 @@ type Market struct {
 	region *catalogue.Region            // EC2
 	layers []instancetypes.PriceSource  // on top of the region's prices
 	fixed  []instancetypes.InstanceType // anything else
+	free   map[string]int               // instances that a capacity reservation has left, by id
+	now    time.Time                    // see At
+}
+
+// At returns the market at a moment: capacity reservations that have ended by then are not used. The
+// moment of other markets is that of the call of Pools.
+func (m *Market) At(now time.Time) *Market {
+	out := *m
+	out.now = now
+	return &out
 }
 
 // EC2Market returns the market of a region of the embedded EC2 catalogue.
@@ -98,13 +109,14 @@ func (m *Market) Len() int {
 // Pools gives each pool what it can buy: the types under the settings of its node class and kubelet
 // and under its provider's defaults. Overlays correct prices and capacity. Pools with the same
 // settings share one slice of types. A pool of another cloud than EC2 has no types, unless the
-// catalogue is a file.
+// catalogue is a file. The capacity reservations in the status of a node class are offerings of its
+// pools, see [ec2.Reserve]; a catalogue from a file has its own.
 //
 // The notes name such pools, settings that differ from the AWS provider's, and what is not for
 // sale. The error joins all faults.
 func (m *Market) Pools(s *manifests.Snapshot) (out []scheduling.Pool, notes []string, err error) {
 	out = make([]scheduling.Pool, 0, len(s.NodePools))
-	tables := map[string][]instancetypes.InstanceType{}
+	tables := map[string]table{}
 	overlays, err := overlaysOf(s)
 	if err != nil {
 		return nil, nil, err
@@ -143,28 +155,44 @@ func (m *Market) Pools(s *manifests.Snapshot) (out []scheduling.Pool, notes []st
 		}
 		pool = withEC2Defaults(pool, class)
 		key := fmt.Sprintf("%t %+v", owner.auto, describedSettings(settings))
-		types, ok := tables[key]
+		if class != nil && len(class.Status.Reservations) > 0 {
+			key += " " + class.Kind + " " + class.Name
+		}
+		found, ok := tables[key]
 		if !ok {
-			if types, err = ec2.Types(*m.region, settings); err != nil {
+			types, err := ec2.Types(*m.region, settings)
+			if err != nil {
 				return nil, nil, located(s, pool, err)
-			}
-			if owner.auto {
-				types = ec2.AutoMode(types)
 			}
 			if len(m.layers) > 0 {
 				types = instancetypes.Reprice(types, m.layers...)
 			}
-			types = overlaid(types, overlays)
-			tables[key] = types
+			types, found.unused = m.reserved(types, class)
+			if owner.auto { // it renames labels of reservations, too
+				types = ec2.AutoMode(types)
+			}
+			found.types = overlaid(types, overlays)
+			tables[key] = found
 		}
-		note(m.unsold(pool, types)...)
-		out = append(out, scheduling.Pool{NodePool: pool, Types: revived(types, pool)})
+		note(m.unsold(pool, found.types)...)
+		if pool.Requirements.Get(instancetypes.LabelCapacityType).Contains(instancetypes.CapacityTypeReserved) {
+			note(unresolved(pool, class)...)
+			note(found.unused...)
+		}
+		out = append(out, scheduling.Pool{NodePool: pool, Types: revived(found.types, pool)})
 	}
 	var errs []error
 	for _, pool := range out {
 		errs = append(errs, located(s, pool.NodePool, (&scheduling.Snapshot{Pools: []scheduling.Pool{pool}}).Check()))
 	}
 	return out, said.notes(), errors.Join(errs...)
+}
+
+// table is what pools with the same settings can buy. unused says which capacity reservations of
+// their node class cannot be bought, and why.
+type table struct {
+	types  []instancetypes.InstanceType
+	unused []string
 }
 
 // overlaysOf reads the NodeOverlays as a layer of prices, or nil if there are none.

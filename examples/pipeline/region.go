@@ -47,6 +47,9 @@ func RegionOf(m *manifests.Snapshot) (string, error) {
 				for _, zone := range decoded.Zones() {
 					found[regionOfPlace(zone)] = true
 				}
+				for _, r := range decoded.Status.Reservations {
+					found[regionOfPlace(r.Zone)] = true
+				}
 			}
 		}
 	}

@@ -113,7 +113,7 @@ func (f *Flags) Register(set *pflag.FlagSet) {
 	set.StringArrayVar(&f.Pods, "pods", nil, "KIND.GROUP=PATH: where objects of another kind keep a pod template, such as Rollout.argoproj.io=spec.template (repeatable)")
 	set.StringVar(&f.InstanceTypes, "instance-types", "", "catalogue of instance types as JSON, in the format of Karpenter's KWOK provider")
 	set.StringVar(&f.Describe, "describe-instance-types", "", "`FILE` with what aws ec2 describe-instance-types printed")
-	set.StringArrayVar(&f.Answers, "aws", nil, "what aws ec2 describe-instance-types, describe-instance-type-offerings, describe-spot-price-history or aws pricing get-products printed (repeatable)")
+	set.StringArrayVar(&f.Answers, "aws", nil, "what aws ec2 describe-instance-types, describe-instance-type-offerings, describe-spot-price-history, describe-capacity-reservations or aws pricing get-products printed (repeatable)")
 	set.StringVar(&f.SchedulerConfig, "scheduler-config", "", "file with kube-scheduler's KubeSchedulerConfiguration, or the file of Karpenter's flag of this name: the default topology spread of pods that have none")
 	set.StringVar(&f.Region, "region", "", "EC2 region of the embedded catalogue; by default that of the nodes, pools and node classes, or else "+pipeline.DefaultRegion)
 	set.StringVarP(&f.Output, "output", "o", "table", "output format: "+strings.Join(f.Formats(), ", "))

@@ -280,6 +280,14 @@ func (b *builder) pods() {
 	}
 }
 
+func group(version string) string {
+	g, _, _ := strings.Cut(version, "/")
+	if !strings.Contains(version, "/") {
+		return ""
+	}
+	return g
+}
+
 // qualified returns a kind with its group, as kubectl writes it: "Rollout.argoproj.io", or
 // "Service" of the core group.
 func qualified(kind, version string) string {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -61,8 +62,11 @@ type ClassDecoder func(raw json.RawMessage) (any, error)
 
 // Read reads files, the *.yaml, *.yml and *.json files in and below directories, and "-", standard
 // input. It skips files of a directory that hold no object. If the files of directories have an
-// object several times, the last one counts, as in kubectl. Notes count the skipped files and name
-// these objects. Otherwise a second object of the same name is a mistake.
+// object several times, the last one counts, as in kubectl. Notes name the skipped files and these
+// objects. Otherwise a second object of the same name is a mistake.
+//
+// Kustomizations and charts have to be rendered, so they are mistakes, too: files that kustomize
+// reads, and directories with a Chart.yaml whose templates have placeholders.
 //
 // If there are mistakes, the snapshot is nil and the error joins a [*Problem] for each, at most a
 // thousand. All template files of one directory, such as those of a Helm chart, count as one
@@ -93,6 +97,7 @@ func read(files []File, problems []*Problem, o *Options) (*Snapshot, error) {
 	}
 	r := reader{kinds: kinds(o), stored: o.Stored, podsOf: o.PodsOf, decoder: &strictjson.Decoder{Live: true, Hints: hints()}}
 	results := r.all(files)
+	problems = append(problems, charts(files, results)...)
 	passed := passOver(files, results)
 	if len(o.Replace) > 0 {
 		news, more := load(o.Replace, o.Stdin)
@@ -107,8 +112,8 @@ func read(files []File, problems []*Problem, o *Options) (*Snapshot, error) {
 		results[i] = result{}
 	}
 	b.finish(o)
-	if passed > 0 {
-		b.snapshot.note("skipped %s without a Kubernetes object", plural(passed, "file", "files"))
+	if len(passed) > 0 {
+		b.snapshot.note("skipped %s without a Kubernetes object: %s", plural(len(passed), "file", "files"), few(passed, ", "))
 	}
 	if len(several) > 0 {
 		const most = 3
@@ -266,7 +271,7 @@ func (w *worker) read(j job) result {
 	values, err := parse(j.chunk)
 	if err != nil {
 		res.broken = true
-		p := &Problem{Position: j.position, Detail: err.Error(), noObject: !bytes.Contains(j.data, []byte("apiVersion"))}
+		p := &Problem{Position: j.position, Detail: err.Error(), noObject: !bytes.Contains(j.data, []byte("apiVersion")) && !kustomization(j.position.File)}
 		p.Position.Line = 0
 		if bad, ok := errors.AsType[*syntaxError](err); ok {
 			p.Position.Line = bad.line
@@ -371,6 +376,11 @@ func (w *worker) object(res *result, at Position, n *strictjson.Node) {
 	if v := metadata.Get("name"); v != nil && v.Kind == strictjson.String {
 		id.name = v.Text
 	}
+	if group(version) == "kustomize.config.k8s.io" || (kindName == "" || version == "") && kustomization(at.File) {
+		noObject = false
+		fail(id, "", "a kustomization is not a manifest: pipe the output of kubectl kustomize %s to -f -", filepath.Dir(at.File))
+		return
+	}
 	if kindName == "" {
 		fail(id, "kind", "the object has no kind; is this a manifest? (%s)", render)
 		return
@@ -405,14 +415,6 @@ func (w *worker) object(res *result, at Position, n *strictjson.Node) {
 		return
 	}
 	w.known(res, at, n, k, id)
-}
-
-func group(version string) string {
-	g, _, _ := strings.Cut(version, "/")
-	if !strings.Contains(version, "/") {
-		return ""
-	}
-	return g
 }
 
 // has reports whether a known kind belongs to the group.

@@ -362,7 +362,8 @@ func TestRenderedCharts(t *testing.T) {
 		names = append(names, p.Name)
 	}
 	require.Equal(t, []string{"cache", "set-up", "web"}, names)
-	require.Equal(t, []string{"left out 4 hooks, which only helm test, delete or rollback runs: Pod default/clean, Pod default/connection, Pod default/older, Pod default/undo", "skipped 7 files without a Kubernetes object"}, s.Notes)
+	require.Equal(t, []string{"left out 4 hooks, which only helm test, delete or rollback runs: Pod default/clean, Pod default/connection, Pod default/older, Pod default/undo", fmt.Sprintf("skipped 7 files without a Kubernetes object: %s, %s, %s, and 4 more",
+		filepath.Join(dir, "agent/values.yaml"), filepath.Join(dir, "compose.yml"), filepath.Join(dir, "dashboard.json"))}, s.Notes)
 	_, err = manifests.Read([]string{filepath.Join(dir, "compose.yml")}, nil)
 	require.ErrorContains(t, err, "the object has no kind") // whoever names a file means it
 	for name, want := range map[string]string{"agent/values.yaml": "apiVersion: the object has none", "network.yml": "is not supported", "start.yaml": "not YAML"} {
@@ -388,6 +389,73 @@ func TestTemplatesOfADirectoryAreOneProblem(t *testing.T) {
 	require.EqualError(t, err, "shop/templates/a.yaml:1: "+rest+"; likewise 1 more place of this file and 2 more files of this directory\n"+
 		"shop/templates/a.yaml:15: Pod default/a: spec.containers: a pod needs at least one container\n"+
 		"till/templates/a.yaml:1: "+rest)
+}
+
+// What kustomize reads is no manifest, whatever it says of itself and however it is given. What else is in its folder must not be planned
+// as if it were all.
+func TestKustomizationsAreNamed(t *testing.T) {
+	const web = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: main, image: i}]}\n"
+	kind := "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\n"
+	for _, name := range []string{"kustomization.yaml", "kustomization.yml", "Kustomization"} {
+		for _, text := range []string{"resources: [web.yaml]\n", kind + "resources: [web.yaml]\n", "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\n", "namespace: {{ shop }}\n", "kind: Kustomization\n"} {
+			for _, below := range []string{"", "overlays/large"} {
+				dir := t.TempDir()
+				folder := filepath.Join(dir, below)
+				require.NoError(t, os.MkdirAll(folder, 0o755))
+				require.NoError(t, os.WriteFile(filepath.Join(dir, "web.yaml"), []byte(web), 0o600))
+				at := filepath.Join(folder, name)
+				require.NoError(t, os.WriteFile(at, []byte(text), 0o600))
+				for _, arg := range []string{dir, at} {
+					_, err := manifests.Read([]string{arg}, nil)
+					require.ErrorContains(t, err, at, "%s %q", arg, text)
+					require.ErrorContains(t, err, "kubectl kustomize")
+					require.NotContains(t, err.Error(), "\n")
+				}
+			}
+		}
+	}
+	_, err := manifests.Read([]string{"-"}, &manifests.Options{Stdin: strings.NewReader(kind)})
+	require.ErrorContains(t, err, "a kustomization is not a manifest")
+	dir := t.TempDir() // Flux's object of that name is one of a cluster
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte("apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: a}\n"), 0o600))
+	_, err = manifests.Read([]string{dir}, nil)
+	require.NoError(t, err)
+}
+
+// A chart is one mistake, wherever its placeholders are: also those that YAML can read, in quotes or comments, and those of its own charts.
+func TestChartsAreNamed(t *testing.T) {
+	const pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: %s}\nspec: {containers: [{name: main, image: %s}]}\n"
+	for file, text := range map[string]string{
+		"templates/a.yaml":              fmt.Sprintf(pod, "{{ .Release.Name }}", "i"),
+		"templates/b.yaml":              fmt.Sprintf(pod, "a", `"{{ .Values.image }}"`),
+		"templates/c.yaml":              "# {{- if .Values.on }}\n" + fmt.Sprintf(pod, "a", "i") + "# {{- end }}\n",
+		"templates/sub/d.yaml":          "{{ range .Values.all }}\n---\n" + fmt.Sprintf(pod, "a", "i") + "{{ end }}\n",
+		"charts/cache/templates/e.yaml": "{{- if .Values.on }}\n" + fmt.Sprintf(pod, "a", "i") + "{{- end }}\n",
+	} {
+		dir := t.TempDir()
+		write := func(name, text string) {
+			path := filepath.Join(dir, "shop", name)
+			require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+			require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		}
+		write("Chart.yaml", "apiVersion: v2\nname: shop\n")
+		write("charts/cache/Chart.yaml", "apiVersion: v2\nname: cache\n")
+		write("values.yaml", "on: true\n")
+		write("templates/plain.yaml", fmt.Sprintf(pod, "plain", "i"))
+		_, err := manifests.Read([]string{dir}, nil)
+		require.NoError(t, err, "plain manifests")
+		write(file, text)
+		for _, root := range []string{dir, filepath.Join(dir, "shop")} {
+			_, err = manifests.Read([]string{root}, nil)
+			shop := filepath.Join(dir, "shop")
+			require.EqualError(t, err, fmt.Sprintf("%s: a chart is not a manifest, and %s has placeholders: pipe the output of helm template %s to -f -",
+				filepath.Join(shop, "Chart.yaml"), filepath.Join(shop, filepath.FromSlash(file)), shop))
+		}
+		_, err = manifests.Read([]string{filepath.Join(dir, "shop", filepath.FromSlash(file))}, nil)
+		if file == "templates/a.yaml" {
+			require.ErrorContains(t, err, "render charts with helm template", "a file that is named")
+		}
+	}
 }
 
 // A repository has a base and its overlays, and kubectl applies them one after the other.

@@ -2,11 +2,11 @@ package manifests
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -113,7 +113,7 @@ func directory(name string) ([]string, error) {
 }
 
 // Below lists the manifests in and below a directory of a file system, sorted: the files that end
-// in .yaml, .yml or .json. Directories whose names begin with a dot, such as .git, are left out.
+// in .yaml, .yml or .json, and files named Kustomization, so that readers refuse them. Directories whose names begin with a dot, such as .git, are left out.
 // Links are not followed, as in kubectl.
 func Below(fsys fs.FS, root string) ([]string, error) {
 	var names []string
@@ -125,7 +125,7 @@ func Below(fsys fs.FS, root string) ([]string, error) {
 			return fmt.Errorf("%s: %s", at, reason(at, err))
 		case e.IsDir() && at != root && strings.HasPrefix(e.Name(), "."):
 			return fs.SkipDir
-		case !e.IsDir() && slices.Contains([]string{".yaml", ".yml", ".json"}, strings.ToLower(path.Ext(at))):
+		case !e.IsDir() && (slices.Contains([]string{".yaml", ".yml", ".json"}, strings.ToLower(path.Ext(at))) || kustomization(at)):
 			names = append(names, at)
 		}
 		return nil
@@ -144,9 +144,55 @@ func reason(name string, err error) string {
 	return err.Error()
 }
 
+// kustomization reports whether kustomize reads a file of this name, which then needs no kind.
+func kustomization(name string) bool {
+	return slices.Contains([]string{"kustomization.yaml", "kustomization.yml", "Kustomization"}, filepath.Base(name))
+}
+
+// charts returns a problem for each Helm chart below a directory whose templates have placeholders,
+// even if they are YAML with them. The problem replaces those of the templates, which may be due to placeholders. Charts within a
+// chart count as its own. A chart without placeholders is plain manifests.
+func charts(files []File, results []result) []*Problem {
+	below := func(root, name string) bool {
+		rel, err := filepath.Rel(root, name)
+		return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
+	}
+	var roots []string
+	for _, f := range files {
+		if f.Found && filepath.Base(f.Name) == "Chart.yaml" {
+			roots = append(roots, filepath.Dir(f.Name))
+		}
+	}
+	var out []*Problem
+	for _, root := range roots {
+		if slices.ContainsFunc(roots, func(other string) bool { return other != root && below(other, root) }) {
+			continue
+		}
+		template := map[string]bool{}
+		first := ""
+		for _, f := range files {
+			folders := strings.Split(filepath.ToSlash(filepath.Dir(f.Name)), "/")
+			if f.Found && below(root, f.Name) && slices.Contains(folders, "templates") && bytes.Contains(f.Data, []byte("{{")) {
+				template[f.Name] = true
+				first = cmp.Or(first, f.Name)
+			}
+		}
+		if first == "" {
+			continue
+		}
+		for i := range results {
+			if r := &results[i]; template[r.file] {
+				r.problems = nil
+			}
+		}
+		out = append(out, &Problem{Position: Position{File: filepath.Join(root, "Chart.yaml")}, Detail: fmt.Sprintf("a chart is not a manifest, and %s has placeholders: pipe the output of helm template %s to -f -", first, root)})
+	}
+	return out
+}
+
 // passOver removes the results for found files without any object, such as the values of a chart,
-// and counts the files.
-func passOver(files []File, results []result) int {
+// and returns the names of the files, in the order of the input.
+func passOver(files []File, results []result) []string {
 	objects, strange := map[string]bool{}, map[string]bool{}
 	each := func(do func(r *result)) {
 		for i := range results {
@@ -166,8 +212,13 @@ func passOver(files []File, results []result) int {
 			r.problems = nil
 		}
 	})
-	maps.DeleteFunc(passed, func(_ string, yes bool) bool { return !yes })
-	return len(passed)
+	var names []string
+	for _, f := range files {
+		if passed[f.Name] {
+			names = append(names, f.Name)
+		}
+	}
+	return names
 }
 
 // supersede removes objects of found files that are repeated later, in the same file or another

@@ -49,7 +49,7 @@ type report struct {
 
 type summary struct {
 	lib.Summary
-	pools, types, room int
+	pools, static, types, room int // pools are those that can grow
 }
 
 type (
@@ -135,6 +135,11 @@ func newReport(market *pipeline.Market, packed *plan.Plan, fixes string) *report
 	r.addUnschedulable(market, packed, fixes)
 	p := packed.Problem
 	r.Summary = summary{Summary: base.Summary, pools: len(p.Pools), types: market.Len(), room: len(p.Existing)}
+	for _, pool := range p.Snapshot().Pools {
+		if pool.IsStatic() {
+			r.Summary.static++
+		}
+	}
 	r.Summary.Prices, r.Summary.Notes = prices{List: market.List, Date: market.Date}, slices.Concat(packed.Notes(), market.Notes)
 	return r
 }

@@ -16,7 +16,14 @@ import (
 func (r *report) write(w io.Writer, style terminal.Style, wide bool) error {
 	s := &r.Summary
 	writeSample(w, style, r.sample)
-	fmt.Fprintf(w, "%s, %s, %s   %s\n", terminal.Plural(s.Pods, "pending pod"), terminal.Plural(s.pools, "pool"), terminal.Plural(s.types, "type"),
+	pools := terminal.Plural(s.pools, "pool")
+	if s.static > 0 {
+		if pools += ", "; s.pools == 0 {
+			pools = ""
+		}
+		pools += terminal.Plural(s.static, "static pool")
+	}
+	fmt.Fprintf(w, "%s, %s, %s   %s\n", terminal.Plural(s.Pods, "pending pod"), pools, terminal.Plural(s.types, "type"),
 		style.Dim(strings.TrimSpace(s.Prices.List+dated(s.Prices.Date))))
 	for _, n := range s.Notes {
 		fmt.Fprintln(w, style.Dim("note: "+n))

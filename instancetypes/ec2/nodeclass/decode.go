@@ -1,8 +1,10 @@
 package nodeclass
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -68,7 +70,7 @@ func Decode(raw json.RawMessage) (NodeClass, error) {
 	}
 	c := read(r, o.Spec)
 	c.Kind, c.APIVersion, c.Name = o.Kind, o.APIVersion, head.Metadata.Name
-	c.Status = status(o.Status)
+	c.Status = r.status(o.Status)
 	if err := r.err(); err != nil {
 		return NodeClass{}, err
 	}
@@ -92,12 +94,13 @@ func DecodeProvider(raw json.RawMessage) (NodeClass, error) {
 
 // status reads what planning can use from a live object, and ignores everything else that a
 // controller writes there.
-func status(raw json.RawMessage) Status {
+func (r *report) status(raw json.RawMessage) Status {
 	var w struct {
-		Subnets         []struct{ ID, Zone, ZoneID string }
-		SecurityGroups  []struct{ ID string }
-		AMIs            []struct{ ID string }
-		InstanceProfile string
+		Subnets              []struct{ ID, Zone, ZoneID string }
+		SecurityGroups       []struct{ ID string }
+		AMIs                 []struct{ ID string }
+		InstanceProfile      string
+		CapacityReservations json.RawMessage
 	}
 	if len(raw) == 0 || json.Unmarshal(raw, &w) != nil {
 		return Status{}
@@ -112,7 +115,45 @@ func status(raw json.RawMessage) Status {
 	for _, a := range w.AMIs {
 		s.AMIs = append(s.AMIs, a.ID)
 	}
+	s.Reservations = r.reservations("status.capacityReservations", w.CapacityReservations)
 	return s
+}
+
+// reservations reads the capacity reservations of a status. An API server refuses what is a fault
+// here, so only a status that a person wrote has faults.
+func (r *report) reservations(path string, raw json.RawMessage) []Reservation {
+	var wire []struct {
+		ID, InstanceType, AvailabilityZone, State, ReservationType string
+		AvailableInstanceCount                                     *int
+		EndTime                                                    time.Time
+		Interruptible                                              bool
+	}
+	if len(raw) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(raw, &wire); err != nil {
+		r.bad(path, "%s", err)
+		return nil
+	}
+	var out []Reservation
+	seen := map[string]bool{}
+	for i, w := range wire {
+		at := fmt.Sprintf("%s[%d]", path, i)
+		switch {
+		case w.ID == "" || w.InstanceType == "" || w.AvailabilityZone == "":
+			r.bad(at, "want id, instanceType and availabilityZone")
+		case seen[w.ID]:
+			r.bad(at+".id", "%q is given twice", w.ID)
+		case w.AvailableInstanceCount != nil && *w.AvailableInstanceCount < 0:
+			r.bad(at+".availableInstanceCount", "%d: want no negative number", *w.AvailableInstanceCount)
+		}
+		seen[w.ID] = true
+		out = append(out, Reservation{
+			ID: w.ID, InstanceType: w.InstanceType, Zone: w.AvailabilityZone, Free: w.AvailableInstanceCount, End: w.EndTime,
+			State: cmp.Or(w.State, "active"), Type: cmp.Or(w.ReservationType, "default"), Interruptible: w.Interruptible,
+		})
+	}
+	return out
 }
 
 // AutoKind is the kind of the node classes of EKS Auto Mode, whose group is ec2.AutoGroup.
@@ -145,7 +186,7 @@ func DecodeAuto(raw json.RawMessage) (NodeClass, error) {
 		return NodeClass{}, r.err()
 	}
 	c := Auto()
-	c.Name, c.Role, c.InstanceProfile, c.Tags, c.Status = w.Metadata.Name, w.Spec.Role, w.Spec.InstanceProfile, w.Spec.Tags, status(w.Status)
+	c.Name, c.Role, c.InstanceProfile, c.Tags, c.Status = w.Metadata.Name, w.Spec.Role, w.Spec.InstanceProfile, w.Spec.Tags, r.status(w.Status)
 	if text := w.Spec.EphemeralStorage.Size; text != "" {
 		q, err := resources.Parse(text)
 		if err != nil || q.Sign() <= 0 {

@@ -165,3 +165,16 @@ func ExampleDecodeAuto() {
 	fmt.Println(class.Name, class.Family, class.BlockDevices[0].Bytes>>30, err)
 	// Output: default Bottlerocket 80 <nil>
 }
+
+// The status of a class lists the reservations that it selects. How many instances are free, only
+// EC2 says.
+func ExampleReservation() {
+	class, err := decoded("status: {capacityReservations: [{id: cr-1, instanceType: m5.large, availabilityZone: us-east-1a}]}")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	var found nodeclass.Reservation = class.Status.Reservations[0]
+	fmt.Println(found.ID, found.State, found.Type, found.Free == nil)
+	// Output: cr-1 active default true
+}

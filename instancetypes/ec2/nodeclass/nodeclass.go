@@ -1,6 +1,8 @@
 package nodeclass
 
 import (
+	"time"
+
 	"github.com/joinery-sdk/joinery/instancetypes/ec2"
 )
 
@@ -103,10 +105,28 @@ type Status struct {
 	SecurityGroups  []string // ids
 	AMIs            []string // ids
 	InstanceProfile string   // the name of the profile that nodes of the class get
+	// Reservations are the capacity reservations that the class selects, each id once. nil means
+	// that the controller has found none yet.
+	Reservations []Reservation `json:",omitzero"`
 }
 
 // Subnet is a subnet that the controller found.
 type Subnet struct{ ID, Zone, ZoneID string }
+
+// Reservation is a capacity reservation that the controller found.
+type Reservation struct {
+	ID, InstanceType, Zone string
+	// Free is how many instances can still be launched into it, or nil if the status does not say.
+	// Karpenter asks EC2 for this number and does not write it to the status.
+	Free *int
+	// End is when it ends; the zero time means that it has no end.
+	End time.Time
+	// State is active, or expiring if EC2 is about to take the machines back. Type is default or
+	// capacity-block. A later Karpenter may have further values of both.
+	State, Type string
+	// Interruptible says that its owner may take machines back.
+	Interruptible bool
+}
 
 // Settings returns the settings for package ec2 that the class decides: family, disks, kubelet,
 // interfaces. The others are zero.
