@@ -54,7 +54,9 @@ func TestTogetherInTheZoneOfOthers(t *testing.T) {
 		s := scheduling.Snapshot{Pools: []scheduling.Pool{{NodePool: nodepool.New("general"), Types: types}}, Pods: append(web, pinned...)}
 		p, err := plan.Make(t.Context(), s, nil)
 		require.NoError(t, err)
-		if !assert.Equal(t, len(s.Pods), len(p.Bindings()), "seed %d", seed) { continue }
+		if !assert.Equal(t, len(s.Pods), len(p.Bindings()), "seed %d", seed) {
+			continue
+		}
 		for _, p := range web {
 			p.Spec.NodeSelector = map[string]string{corev1.LabelTopologyZone: zone}
 		}
