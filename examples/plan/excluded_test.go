@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -228,4 +229,33 @@ func TestTheRequirementThatExcludesATypeIsNamed(t *testing.T) {
 	assert.Greater(t, single, 300)
 	assert.Greater(t, together, 10)
 	assert.Greater(t, mixed, 10)
+}
+
+// A DaemonSet whose pods keep away from a pod is named, by whatever label they keep away.
+func TestDaemonSetsThatKeepPodsAwayAreNamed(t *testing.T) {
+	capacity := corev1.ResourceList{"cpu": resource.MustParse("4"), "memory": resource.MustParse("64Gi"), "pods": resource.MustParse("50")}
+	types := []instancetypes.InstanceType{instancetypes.New("t", nil, capacity, instancetypes.Offer("a", "on-demand", 0.2), instancetypes.Offer("b", "spot", 0.1))}
+	for _, key := range []string{corev1.LabelHostname, corev1.LabelTopologyZone, instancetypes.LabelCapacityType, corev1.LabelArchStable} {
+		web := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", Labels: map[string]string{"app": "web"}}}
+		web.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("1")}}}}
+		daemon := func(name string, affinity *corev1.Affinity) *appsv1.DaemonSet {
+			ds := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}
+			ds.Spec.Template.Labels = map[string]string{"app": name}
+			ds.Spec.Template.Spec = *web.Spec.DeepCopy()
+			ds.Spec.Template.Spec.Affinity = affinity
+			return ds
+		}
+		term := corev1.PodAffinityTerm{TopologyKey: key, LabelSelector: &metav1.LabelSelector{MatchLabels: web.Labels}}
+		away := &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{term}}}
+		s := scheduling.Snapshot{
+			Pools: []scheduling.Pool{{NodePool: nodepool.New("general"), Types: types}}, Pods: []*corev1.Pod{web},
+			DaemonSets: []*appsv1.DaemonSet{daemon("agent", away), daemon("other", nil)},
+		}
+		p, err := plan.Make(t.Context(), s, nil)
+		require.NoError(t, err)
+		for r := range p.Refusals(t.Context()) {
+			assert.Equal(t, fmt.Sprintf(`pool "general": other pods stand in the way: the pods of DaemonSet shop/agent, which keep away from app=web by %s`, key), r.Reasons[0].String())
+		}
+		assert.Empty(t, p.Bindings(), key)
+	}
 }

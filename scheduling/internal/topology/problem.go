@@ -174,8 +174,9 @@ type Problem struct {
 	leaving     []leaving
 	kept        []bool                 // by group: a running pod has anti-affinity to it
 	daemons     []interpod.Constraints // anti-affinity and membership; a daemon raises the count of every node, and so the least count of spreads
-	withinNode  []bool                 // by group: its constraints act within one node, and are tags and limits
-	cells       func() []cell          // what can be bought; computed once, when it is needed
+	daemonNames []string
+	withinNode  []bool        // by group: its constraints act within one node, and are tags and limits
+	cells       func() []cell // what can be bought; computed once, when it is needed
 	ignoresSoft bool
 	hostless    bool // some existing node lacks the hostname label
 	choice      Choice
@@ -211,7 +212,7 @@ func New(in Input) (*Problem, []ClassError) {
 	p.keeps = p.readRunning(p.nodes)
 	p.readLeaving(in.Leaving)
 	for _, pod := range in.Daemons {
-		p.daemons = append(p.daemons, p.index.Keeps(pod))
+		p.daemons, p.daemonNames = append(p.daemons, p.index.Keeps(pod)), append(p.daemonNames, pod.Namespace+"/"+pod.Name)
 	}
 	p.makeGroups(in.Together)
 	p.divide()
@@ -343,6 +344,11 @@ func (p *Problem) Obstacles(class int) []Obstacle {
 			out = append(out, p.obstacle(g, false, "running pods that keep away from %s by %s"))
 		case p.keptAwayFrom(class, g):
 			out = append(out, p.obstacle(g, false, "other pods that keep away from %s by %s"))
+		}
+		for i, d := range p.daemons {
+			if slices.ContainsFunc(d.Terms, func(t interpod.Term) bool { return t.Hard && t.Anti && t.Group == g }) {
+				out = append(out, p.obstacle(g, false, "the pods of DaemonSet "+p.daemonNames[i]+", which keep away from %s by %s"))
+			}
 		}
 	}
 	return out
