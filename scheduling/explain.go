@@ -16,6 +16,7 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling/internal/exclusion"
 	"github.com/joinery-sdk/joinery/scheduling/internal/hostport"
+	"github.com/joinery-sdk/joinery/scheduling/internal/market"
 	"github.com/joinery-sdk/joinery/scheduling/internal/nodefeature"
 	"github.com/joinery-sdk/joinery/scheduling/internal/source"
 	"github.com/joinery-sdk/joinery/scheduling/internal/spelling"
@@ -84,8 +85,8 @@ func (s *state) explainPool(class int, c *Class, k int, labelled func(shape int)
 	switch {
 	case len(pool.Types) == 0:
 		return Reason{Stage: StageOffering, Detail: "it has no instance types"}, nil
-	case !census.offered && pool.soldOut():
-		return Reason{Stage: StageOffering, Detail: "none of its types has an available offering with a price"}, nil
+	case !census.offered && pool.unsold() != "":
+		return Reason{Stage: StageOffering, Detail: "all of its types are " + pool.unsold()}, nil
 	case !census.offered && pool.Set.IsImpossible():
 		return Reason{Stage: StageOffering, Detail: "its requirements contradict each other, or its labels, so that no node meets them"}, nil
 	case !census.offered:
@@ -110,22 +111,19 @@ func (s *state) explainPool(class int, c *Class, k int, labelled func(shape int)
 	return s.explainTopology(class), census.shapes
 }
 
-// soldOut reports whether some type meets the pool's requirements, but no such type has an offering
-// that can be bought.
-func (r *PoolState) soldOut() bool {
-	met := false
+// unsold says why no type that meets the pool's requirements can be bought. It is empty if one can,
+// or if no type meets them.
+func (r *PoolState) unsold() string {
+	met, offers := false, []instancetypes.Offering(nil)
 	for i := range r.Types {
-		if !r.Types[i].Requirements.Overlaps(r.Set) {
-			continue
-		}
-		met = true
-		for _, o := range r.Types[i].Offerings {
-			if o.Available && priced(o.Price) {
-				return false
-			}
+		if r.Types[i].Requirements.Overlaps(r.Set) {
+			met, offers = true, append(offers, r.Types[i].Offerings...)
 		}
 	}
-	return met
+	if !met {
+		return ""
+	}
+	return market.Unsold(offers)
 }
 
 // census counts the types of a pool by the stages that a class passes.
@@ -139,7 +137,7 @@ type census struct {
 	shape   int      // the shape of short
 	allLack string   // a resource that no labelled type has
 	outside *Nearest // a type that is large enough, but excluded by labels
-	unsold  string   // a type that is large enough and has the labels, but no available offering
+	unsold  string   // a type that is large enough and has the labels, and why it cannot be bought
 }
 
 // labelSets holds the distinct label sets of shapes with offerings, and which of them each shape
@@ -244,7 +242,7 @@ func (p *Problem) inUse(c *Class) requirements.Alternatives {
 
 // outside returns the large enough type that violates the fewest requirements. Violations of the
 // pod's requirements are compared first, then violations of the pool's, then the price. unsold is a
-// large enough type that violates none and has no available offering.
+// large enough type that violates none, and why it cannot be bought.
 func (p *Problem) outside(c *Class, pool *PoolState) (near *Nearest, unsold string) {
 	type find struct {
 		near      Nearest
@@ -263,7 +261,7 @@ func (p *Problem) outside(c *Class, pool *PoolState) (near *Nearest, unsold stri
 		by, excluded := exclusion.Of(required, pool.Set, registered, typ.Requirements, exclusion.Offerings(typ, asked, ok))
 		fromPod, fromPool := by.Count()
 		if !ok && !excluded {
-			unsold = cmp.Or(unsold, typ.Name)
+			unsold = cmp.Or(unsold, fmt.Sprintf("%s would fit, but is %s", typ.Name, market.Unsold(typ.Offerings)))
 		}
 		if !ok || !excluded {
 			continue
@@ -296,7 +294,9 @@ func (p *Problem) besideDaemons(pool *PoolState, i int) []int64 {
 
 func (p *Problem) explainResources(n census) Reason {
 	out := Reason{Stage: StageResource, Resource: n.allLack, Nearest: n.short, Detail: many(n.labelled, "type")}
-	if n.allLack != "" {
+	if n.allLack != "" && n.labelled == 1 {
+		out.Detail += ", which lacks " + n.allLack
+	} else if n.allLack != "" {
 		out.Detail += ": all lack " + n.allLack
 	} else {
 		names := slices.Sorted(maps.Keys(n.short.Short))
@@ -314,7 +314,7 @@ func (p *Problem) explainResources(n census) Reason {
 		out.Nearest = n.outside
 		out.Detail += fmt.Sprintf("; %s would fit, but is excluded by %s", n.outside.Type, n.outside.ShutOutBy)
 	} else if n.unsold != "" {
-		out.Detail += fmt.Sprintf("; %s would fit, but none of its offerings is available", n.unsold)
+		out.Detail += "; " + n.unsold
 	} else if n.allLack != "" {
 		out.Detail += "; no type of this catalogue has enough of it"
 	}
@@ -367,7 +367,7 @@ func (p *Problem) explainLabels(c *Class, pool *PoolState, n census) Reason {
 // is none.
 func (p *Problem) explainUnavailable(c *Class, pool *PoolState) (Reason, bool) {
 	var names []string // types with such an offering
-	var example requirements.Set
+	var offers []instancetypes.Offering
 	for i := range pool.Types {
 		typ := &pool.Types[i]
 		at := slices.IndexFunc(typ.Offerings, func(o instancetypes.Offering) bool {
@@ -383,18 +383,16 @@ func (p *Problem) explainUnavailable(c *Class, pool *PoolState) (Reason, bool) {
 		if at < 0 {
 			continue
 		}
-		if len(names) == 0 {
-			example = typ.Offerings[at].Requirements
-		}
-		names = append(names, typ.Name)
+		names, offers = append(names, typ.Name), append(offers, typ.Offerings[at])
 	}
 	if len(names) == 0 {
 		return Reason{}, false
 	}
+	example, why := offers[0].Requirements, market.Unsold(offers)
 	where := example.Restrict(requirements.KeysOf(corev1.LabelTopologyZone, instancetypes.LabelCapacityType))
 	out := Reason{
-		Stage: StageOffering, Nearest: &Nearest{Type: names[0], ShutOutBy: "not available now"},
-		Detail: fmt.Sprintf("what it requires is not available now: %s has it as %s", names[0], where),
+		Stage: StageOffering, Nearest: &Nearest{Type: names[0], ShutOutBy: why},
+		Detail: fmt.Sprintf("what it requires is %s: %s has it as %s", why, names[0], where),
 	}
 	if len(names) > 1 {
 		out.Detail += ", like " + many(len(names)-1, "other type")

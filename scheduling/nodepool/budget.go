@@ -116,6 +116,7 @@ func budgetDuration(r *nodespec.Report, path, text string) time.Duration {
 	d, err := time.ParseDuration(text)
 	if err != nil || !budgetDurations.MatchString(text) {
 		r.Add(path, "%s: want hours and minutes such as 8h or 1h30m", strictjson.Quote(text))
+		return 0
 	}
 	return d
 }

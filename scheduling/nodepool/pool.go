@@ -62,7 +62,8 @@ type NodePool struct {
 	// without the pool label. [NodePool.NodeRequirements] returns all of them together.
 	Requirements requirements.Set
 	// MinValues says, for each label key, how many different values the offerings for one node must
-	// have at least, 1 to 50; nil means no minimum.
+	// have at least, 1 to 50; nil means no minimum. Only types that meet all requirements of the pool
+	// and of the pods of the node count.
 	MinValues map[string]int
 	// Limits limit the sum of resources over the pool's nodes, and "nodes" their number; nil means
 	// no limits.
