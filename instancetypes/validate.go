@@ -39,11 +39,11 @@ func (e *InvalidError) Error() string {
 }
 
 // Validate rejects a catalogue that cannot be planned with: types without a name, duplicate types,
-// impossible requirements, keys and values that no label can have, resources and capacity types that
-// look misspelt, offerings without exactly one zone or capacity type if they name any, offerings
-// that contradict their type, negative, infinite or absurd prices and sizes, duplicate offerings, different counts of one
-// commitment. The error joins one [*InvalidError] for each fault. The cost is linear in the
-// catalogue.
+// impossible requirements, keys and values that no label can have, resources and capacity types
+// that look misspelt, offerings without exactly one zone or capacity type if they name any,
+// offerings that contradict their type, negative, infinite or absurd prices and sizes, duplicate
+// offerings, different counts of one commitment. The error joins one [*InvalidError] for each
+// fault. The cost is linear in the catalogue.
 func Validate(types []InstanceType) error {
 	var errs []error
 	first := make(map[string]int, len(types))

@@ -63,6 +63,7 @@ func TestSnapshotsWithoutMeaningAreRefused(t *testing.T) {
 		"types[0]: has no name":                                                              {Pools: pools(instancetypes.InstanceType{})},
 		"instance type a: cpu is -1":                                                         {Pools: pools(instancetypes.InstanceType{Name: "a", Capacity: minus})},
 		"node n: cpu is -1, must not be negative":                                            {Nodes: []*corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Status: corev1.NodeStatus{Allocatable: minus}}}},
+		`pool p: spec.limits.ndoes: unknown resource (did you mean "nodes"?)`:                {Pools: []scheduling.Pool{{NodePool: nodepool.NodePool{Name: "p", Limits: corev1.ResourceList{"ndoes": minus["cpu"]}}}}},
 		"pool p: spec.limits.cpu: -1: must not be negative":                                  {Pools: []scheduling.Pool{{NodePool: nodepool.NodePool{Name: "p", Limits: minus}}}},
 		"pool p: spec.weight: -1: want 1 to 100":                                             {Pools: []scheduling.Pool{{NodePool: nodepool.NodePool{Name: "p", Weight: -1}}}},
 		"pool p: spec.replicas: -2: want 0 to 2147483648":                                    {Pools: []scheduling.Pool{{NodePool: nodepool.NodePool{Name: "p", Replicas: &below}}}},

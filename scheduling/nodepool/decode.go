@@ -124,6 +124,7 @@ func (p *NodePool) node(r *nodespec.Report, spec string, m wireTemplateMeta, n w
 // meta sets the pool object's own metadata, its weight and its limits. A list of limits without
 // entries means no limits.
 func (p *NodePool) meta(r *nodespec.Report, w wireHead, weight *int32, limits corev1.ResourceList) {
+	r.Name("metadata.name", w.Metadata.Name)
 	p.APIVersion, p.Kind, p.Name, p.Metadata = w.APIVersion, w.Kind, w.Metadata.Name, w.Metadata
 	p.Metadata.Namespace = "" // an API server clears it
 	if len(limits) > 0 {

@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool/internal/nodespec"
@@ -130,15 +131,25 @@ func (p NodePool) NodeRequirements() requirements.Set {
 // resources in limits, weights out of range, keys and values that no label can have, unknown
 // policies and reasons, budgets that are never active. The error joins one [*FieldError] for each
 // fault; its path is that of the manifest. Requirements and labels that contradict each other are no
-// fault, since no type meets them and a refusal says so.
+// fault, since no type meets them and a refusal says so. A pool in Go may stand for a group of nodes
+// that another tool made. So its name need only be a label value, and its labels may be of Karpenter's
+// own domain.
 func (p NodePool) Validate() error {
 	r, f := nodespec.NewReport(nil), p.fields()
 	kind := map[bool]string{true: "Provisioner", false: "NodePool"}[p.APIVersion == V1Alpha5]
 	if known := []string{"", V1Alpha5, V1Beta1, V1}; !slices.Contains(known, p.APIVersion) || p.Kind != "" && p.APIVersion != "" && p.Kind != kind {
 		r.Add("apiVersion", "%s", unsupported(p.APIVersion, p.Kind))
 	}
+	for _, msg := range validation.IsValidLabelValue(p.Name) {
+		r.Add("metadata.name", "%q: %s", p.Name, msg)
+	}
+	if p.Name == "" {
+		r.Name("metadata.name", p.Name)
+	}
 	r.Set(f.nodes+".requirements", p.Requirements, p.MinValues, f.rules)
-	p.check(r)
+	own := f.rules
+	own.Restricted = true
+	p.check(r, own)
 	for i, b := range p.Disruption.Budgets {
 		if b.isNever() {
 			r.Add(fmt.Sprintf("%s[%d].duration", budgetsPath, i), needsDuration)
@@ -173,14 +184,14 @@ func (p *NodePool) fields() fields {
 	return f
 }
 
-// check checks all fields except for the requirements, whose paths in a manifest are positions.
-func (p *NodePool) check(r *nodespec.Report) {
+// check checks all fields except for the name and for the requirements, whose paths in a manifest are
+// positions.
+func (p *NodePool) check(r *nodespec.Report, labels nodespec.Rules) {
 	f := p.fields()
-	r.Name("metadata.name", p.Name)
 	if p.Weight != 0 {
 		p.weight(r)
 	}
-	r.Labels(f.metadata+".labels", p.Labels, f.rules)
+	r.Labels(f.metadata+".labels", p.Labels, labels)
 	r.Annotations(f.metadata+".annotations", p.Annotations)
 	r.Taints(f.nodes, p.Taints, p.StartupTaints)
 	r.Quantities(f.limits, p.Limits)

@@ -61,7 +61,7 @@ func decodeProvisioner(n *strictjson.Node) (NodePool, []strictjson.Problem) {
 			r.Add("spec.provider", "set either provider or providerRef, not both")
 		}
 	}
-	p.check(r)
+	p.check(r, p.fields().rules)
 	return p, r.Problems
 }
 

@@ -56,7 +56,6 @@ func TestGoPoolsAreCheckedLikeManifests(t *testing.T) {
 		"duration alone":       {`disruption: {budgets: [{nodes: "1", duration: 1h}]}`, budget(nodepool.Budget{Nodes: 1, Duration: time.Hour}), ""},
 		"label key":            {`template: {metadata: {labels: {"a b": c}}}`, func(p *nodepool.NodePool) { p.Labels = map[string]string{"a b": "c"} }, ""},
 		"label value":          {`template: {metadata: {labels: {a: "b c"}}}`, func(p *nodepool.NodePool) { p.Labels = map[string]string{"a": "b c"} }, ""},
-		"label of Karpenter":   {`template: {metadata: {labels: {karpenter.sh/x: z}}}`, func(p *nodepool.NodePool) { p.Labels = map[string]string{"karpenter.sh/x": "z"} }, ""},
 		"label of the pool":    {`template: {metadata: {labels: {karpenter.sh/nodepool: z}}}`, func(p *nodepool.NodePool) { p.Labels = map[string]string{"karpenter.sh/nodepool": "z"} }, ""},
 		"annotation":           {`template: {metadata: {annotations: {"a b": c}}}`, func(p *nodepool.NodePool) { p.Annotations = map[string]string{"a b": "c"} }, ""},
 		"taint without key":    {`template: {spec: {taints: [{effect: NoSchedule}]}}`, func(p *nodepool.NodePool) { p.Taints = []corev1.Taint{{Effect: "NoSchedule"}} }, ""},
@@ -102,6 +101,7 @@ func TestGoPoolsAreCheckedLikeManifests(t *testing.T) {
 // What no manifest can say is a fault, too.
 func TestPoolsThatNoManifestCanState(t *testing.T) {
 	for want, edit := range map[string]func(*nodepool.NodePool){
+		`metadata.name: "a/b": a valid label`:                                                          func(p *nodepool.NodePool) { p.Name = "a/b" },
 		"spec.template.spec.expireAfter: -1h0m0s: must not be negative":                                func(p *nodepool.NodePool) { p.Disruption.ExpireAfter = new(-time.Hour) },
 		"spec.disruption.consolidateAfter: -1h0m0s: must not be negative":                              func(p *nodepool.NodePool) { p.Disruption.ConsolidateAfter = new(-time.Hour) },
 		"spec.template.spec.terminationGracePeriod: -1h0m0s: must not be negative":                     func(p *nodepool.NodePool) { p.TerminationGracePeriod = new(-time.Hour) },
@@ -114,10 +114,13 @@ func TestPoolsThatNoManifestCanState(t *testing.T) {
 	} {
 		p := nodepool.New("p")
 		edit(&p)
-		require.EqualError(t, p.Validate(), "nodepool: NodePool p: "+want)
+		require.ErrorContains(t, p.Validate(), want)
 	}
 	impossible := nodepool.New("p", requirements.In("a", "b"), requirements.In("a", "c"))
 	require.NoError(t, impossible.Validate(), "no type meets it, and a refusal says so")
+	group := nodepool.New("Node_Group.1")
+	group.Labels = map[string]string{"karpenter.sh/initialized": "true"}
+	require.NoError(t, group.Validate(), "it stands for nodes of another tool")
 }
 
 // A pool that was read is valid, with any default of a caller.

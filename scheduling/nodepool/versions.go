@@ -126,7 +126,7 @@ func decodeV1(n *strictjson.Node) (NodePool, []strictjson.Problem) {
 		p.Disruption.Policy = Policy(policy)
 	}
 	p.Disruption.budgets(r, w.Spec.Disruption.Budgets)
-	p.check(r)
+	p.check(r, p.fields().rules)
 	return p, r.Problems
 }
 
@@ -165,6 +165,6 @@ func decodeV1Beta1(n *strictjson.Node) (NodePool, []strictjson.Problem) {
 		r.OneOf(below+".consolidationPolicy", policy, string(WhenEmpty), underutilized)
 	}
 	p.Disruption.budgets(r, w.Spec.Disruption.Budgets)
-	p.check(r)
+	p.check(r, p.fields().rules)
 	return p, r.Problems
 }
