@@ -63,8 +63,8 @@ type NodePool struct {
 	// without the pool label. [NodePool.NodeRequirements] returns all of them together.
 	Requirements requirements.Set
 	// MinValues says, for each label key, how many different values the offerings for one node must
-	// have at least, 1 to 50; nil means no minimum. Only types that meet all requirements of the pool
-	// and of the pods of the node count.
+	// have at least, 1 to 50; 0 or a missing key means no minimum. Only types that meet all
+	// requirements of the pool and of the pods of the node count.
 	MinValues map[string]int
 	// Limits limit the sum of resources over the pool's nodes, and "nodes" their number; nil means
 	// no limits.
@@ -132,8 +132,8 @@ func (p NodePool) NodeRequirements() requirements.Set {
 // policies and reasons, budgets that are never active. The error joins one [*FieldError] for each
 // fault; its path is that of the manifest. Requirements and labels that contradict each other are no
 // fault, since no type meets them and a refusal says so. A pool in Go may stand for a group of nodes
-// that another tool made. So its name need only be a label value, and its labels may be of Karpenter's
-// own domain.
+// that another tool made. So its name need only be a label value, its labels may be of Karpenter's own
+// domain, and it may require capacity types of your own.
 func (p NodePool) Validate() error {
 	r, f := nodespec.NewReport(nil), p.fields()
 	kind := map[bool]string{true: "Provisioner", false: "NodePool"}[p.APIVersion == V1Alpha5]

@@ -69,7 +69,6 @@ func TestGoPoolsAreCheckedLikeManifests(t *testing.T) {
 		"excluded value":       {`template: {spec: {requirements: [{key: a, operator: NotIn, values: [b c]}]}}`, requires(requirements.NotIn("a", "b c")), "spec.template.spec.requirements.a.values[0]"},
 		"capacity type":        {`template: {spec: {requirements: [{key: karpenter.sh/capacity-type, operator: In, values: [ondemand]}]}}`, requires(requirements.In("karpenter.sh/capacity-type", "ondemand")), at("karpenter.sh/capacity-type", "values")},
 		"minValues":            {`template: {spec: {requirements: [{key: a, operator: Exists, minValues: 51}]}}`, func(p *nodepool.NodePool) { p.MinValues = map[string]int{"a": 51} }, "spec.template.spec.requirements.a.minValues"},
-		"no minValues":         {`template: {spec: {requirements: [{key: a, operator: Exists, minValues: 0}]}}`, func(p *nodepool.NodePool) { p.MinValues = map[string]int{"a": 0} }, "spec.template.spec.requirements.a.minValues"},
 		"minValues over values": {`template: {spec: {requirements: [{key: a, operator: In, values: [b], minValues: 2}]}}`, func(p *nodepool.NodePool) {
 			requires(requirements.In("a", "b"))(p)
 			p.MinValues = map[string]int{"a": 2}

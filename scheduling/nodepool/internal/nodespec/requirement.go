@@ -35,6 +35,8 @@ type Rules struct {
 	Pool bool
 	// NoMinValues refuses minValues, which the kind or version does not have.
 	NoMinValues bool
+	// Custom lets capacity types pass that resemble no known one, as a catalogue may have them.
+	Custom bool
 	// Restricted lets restricted labels pass, since Karpenter's own objects may have them.
 	Restricted bool
 }
@@ -101,7 +103,7 @@ func (r *Report) requirement(at string, w Requirement, rules Rules) (requirement
 	op, values := meaning(w)
 	req, err := requirements.New(requirements.KubernetesAliases().Key(w.Key), op, values...)
 	r.invalid(at, err, w.Key == "")
-	r.capacityTypes(at, w)
+	r.capacityTypes(at, w, rules)
 	r.minValues(at, w, rules)
 	return req, len(r.Problems) == before
 }
@@ -113,6 +115,7 @@ func (r *Report) Set(path string, set requirements.Set, minValues map[string]int
 		r.Add(path, "%d requirements: at most %d", set.Len(), MaxRequirements)
 		return
 	}
+	rules.Custom = true
 	all := map[string]Requirement{}
 	for q := range set.All() {
 		words := requirements.Gte(q.Key(), 0).Complement() // integers are always valid values
@@ -124,6 +127,9 @@ func (r *Report) Set(path string, set requirements.Set, minValues map[string]int
 		}
 	}
 	for key, least := range minValues {
+		if least == 0 { // as good as missing
+			continue
+		}
 		w, ok := all[key]
 		if !ok {
 			w = Requirement{Key: key, Operator: string(requirements.OpExists)}
@@ -167,7 +173,7 @@ func (r *Report) invalid(at string, err error, noKey bool) {
 }
 
 // capacityTypes checks what Karpenter demands of the values of capacity types beyond the algebra.
-func (r *Report) capacityTypes(at string, w Requirement) {
+func (r *Report) capacityTypes(at string, w Requirement, rules Rules) {
 	if w.Operator != "In" || w.Key != "karpenter.sh/capacity-type" || len(w.Values) == 0 {
 		return
 	}
@@ -177,6 +183,9 @@ func (r *Report) capacityTypes(at string, w Requirement) {
 		if slices.Contains(w.Values, v) {
 			count++
 		}
+	}
+	if count == 0 && rules.Custom && DidYouMean(w.Values[0], known...) == "" {
+		return
 	}
 	if count == 0 {
 		r.Add(at+".values", "%q: want at least one of %s%s", w.Values, strings.Join(known, ", "), DidYouMean(w.Values[0], known...))
