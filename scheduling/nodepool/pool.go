@@ -132,8 +132,8 @@ func (p NodePool) NodeRequirements() requirements.Set {
 // policies and reasons, budgets that are never active. The error joins one [*FieldError] for each
 // fault; its path is that of the manifest. Requirements and labels that contradict each other are no
 // fault, since no type meets them and a refusal says so. A pool in Go may stand for a group of nodes
-// that another tool made. So its name need only be a label value, its labels may be of Karpenter's own
-// domain, and it may require capacity types of your own.
+// that another tool made. So its name need only be a label value, its labels may be of Karpenter's
+// own domain, and it may require capacity types of your own.
 func (p NodePool) Validate() error {
 	r, f := nodespec.NewReport(nil), p.fields()
 	kind := map[bool]string{true: "Provisioner", false: "NodePool"}[p.APIVersion == V1Alpha5]
