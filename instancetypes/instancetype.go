@@ -19,7 +19,9 @@ type InstanceType struct {
 	Requirements requirements.Set
 	// Offerings are the ways to buy the type, in the order of the catalogue.
 	Offerings []Offering
-	// Capacity is the whole machine as a kubelet reports it, with at least cpu, memory and pods.
+	// Capacity is the whole machine as a kubelet reports it. A resource that it lacks is 0, so a
+	// type without cpu, memory or pods holds no pod that takes some of it, and each pod takes one of
+	// pods.
 	// The resource named "attachable-volumes-csi-" plus the name of a CSI driver says how many
 	// volumes that driver can attach. If Capacity lacks this resource, any number of the driver's
 	// volumes fits.
@@ -54,7 +56,8 @@ func Clone(types []InstanceType) []InstanceType {
 // Offering is one way to buy an instance type.
 type Offering struct {
 	// Requirements identify the offering: zone, zone id, region, capacity type, reservation id. The
-	// zone (topology.kubernetes.io/zone) and [LabelCapacityType] have exactly one value each.
+	// zone (topology.kubernetes.io/zone) and [LabelCapacityType] have exactly one value each, which
+	// is not empty. An offering that has no zone does not have the label.
 	Requirements requirements.Set
 	// Price is in US dollars per hour, finite and not negative. You may use another currency if all
 	// prices are in it. Then also set options such as DisruptionPrice, because their defaults are

@@ -9,7 +9,8 @@ import (
 // Label keys that planning depends on, of Karpenter and AWS. Those of kubernetes.io are constants
 // of k8s.io/api/core/v1.
 const (
-	// LabelCapacityType says how a node is paid for: one of the CapacityType constants.
+	// LabelCapacityType says how a node is paid for: one of the CapacityType constants, or a value of
+	// your own. [Validate] takes a value that resembles a constant for a misspelt one.
 	LabelCapacityType = "karpenter.sh/capacity-type"
 	// LabelNodePool names the pool that a node belongs to.
 	LabelNodePool = "karpenter.sh/nodepool"

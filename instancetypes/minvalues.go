@@ -22,7 +22,9 @@ func (e *MinValuesError) Error() string {
 
 // MinValues returns how many types, from the start of the list, are needed so that nodes of these
 // types can have at least minValues[key] different values of each key. Only values that ask admits
-// count. A type has the values of its available offerings that ask admits; a type without any
+// count. ask is compared key by key: a type that ask excludes by another key of its labels counts
+// all the same. So pass only types that ask admits, see [Compatible]; planning does, as Karpenter
+// does. A type has the values of its available offerings that ask admits; a type without any
 // offering has the values of its labels. A label that no type or offering has, but only ask, has no
 // values. The result is 0 if minValues requires nothing. If even the whole list does not satisfy a
 // key, the error joins one [*MinValuesError] for each such key, in ascending order, and the length

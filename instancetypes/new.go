@@ -34,8 +34,9 @@ func New(name string, labels map[string]string, capacity corev1.ResourceList, of
 }
 
 // Offer returns a way to buy a type: in a zone, as a capacity type such as [CapacityTypeOnDemand],
-// for a price in dollars an hour. It is available in any number, see [Offering.Stock]. Intersect its
-// Requirements with further labels that depend on the place, such as the region.
+// for a price in dollars an hour. [Validate] rejects an empty zone or capacity type. The offering is
+// available in any number, see [Offering.Stock]. Intersect its Requirements with further labels that
+// depend on the place, such as the region.
 func Offer(zone, capacityType string, perHour float64) Offering {
 	return Offering{
 		Requirements: requirements.FromLabels(map[string]string{corev1.LabelTopologyZone: zone, LabelCapacityType: capacityType}),

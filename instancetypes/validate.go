@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -38,10 +39,11 @@ func (e *InvalidError) Error() string {
 }
 
 // Validate rejects a catalogue that cannot be planned with: types without a name, duplicate types,
-// impossible requirements, keys and values that no label can have, offerings that contradict their
-// type, negative, infinite or absurd prices and sizes, duplicate offerings, different counts of one
-// commitment. The error joins one [*InvalidError] for each fault. The cost is linear in the
-// catalogue.
+// impossible requirements, keys and values that no label can have, resources and capacity types
+// that look misspelt, offerings without exactly one zone or capacity type if they name any,
+// offerings that contradict their type, negative, infinite or absurd prices and sizes, duplicate
+// offerings, different counts of one commitment. The error joins one [*InvalidError] for each
+// fault. The cost is linear in the catalogue.
 func Validate(types []InstanceType) error {
 	var errs []error
 	first := make(map[string]int, len(types))
@@ -113,6 +115,10 @@ func (v *validator) list(path string, list corev1.ResourceList) {
 			ceiling = maxCPU
 		}
 		q := list[name]
+		known := []string{"cpu", "memory", "ephemeral-storage", "pods"}
+		if near, ok := requirements.Nearest(string(name), known); ok && !slices.Contains(known, string(name)) {
+			v.bad(path+"["+string(name)+"]", "unknown resource (did you mean %q?)", near)
+		}
 		switch n := resources.Request(name, q); {
 		case name == "":
 			v.bad(path, "a resource without name")
@@ -120,6 +126,24 @@ func (v *validator) list(path string, list corev1.ResourceList) {
 			v.bad(path+"["+string(name)+"]", "%s: want no negative quantity", q.String())
 		case n > ceiling:
 			v.bad(path+"["+string(name)+"]", "%s: no machine is that large", q.String())
+		}
+	}
+}
+
+// place checks the labels of which an offering has one value each.
+func (v *validator) place(path string, set requirements.Set) {
+	for _, key := range []string{corev1.LabelTopologyZone, LabelCapacityType} {
+		if !set.Has(key) {
+			continue
+		}
+		value, ok := set.Get(key).Single()
+		if !ok || value == "" {
+			v.bad(path, "%s: want one value that is not empty, or no such label", set.Get(key))
+			continue
+		}
+		known := []string{CapacityTypeOnDemand, CapacityTypeSpot, CapacityTypeReserved}
+		if near, ok := requirements.Nearest(value, known); ok && key == LabelCapacityType && !slices.Contains(known, value) {
+			v.bad(path, "unknown capacity type %q (did you mean %q?)", value, near)
 		}
 	}
 }
@@ -186,6 +210,7 @@ func (v *validator) offerings(t *InstanceType) {
 			continue
 		}
 		v.labels(at(".requirements"), o.Requirements)
+		v.place(at(".requirements"), o.Requirements)
 		if !t.Requirements.IsImpossible() && !t.Requirements.Overlaps(o.Requirements) {
 			_, err := t.Requirements.Intersect(o.Requirements)
 			v.bad(at(".requirements"), "contradict those of the type, so this cannot be bought: %v", err)

@@ -35,3 +35,33 @@ func TestOneNumberForAStock(t *testing.T) {
 		}
 	}
 }
+
+// What looks misspelt is an error that names the known word. Words of one's own are legal.
+func TestMisspeltCatalogues(t *testing.T) {
+	size := func(name corev1.ResourceName) corev1.ResourceList {
+		return corev1.ResourceList{name: resource.MustParse("1")}
+	}
+	for name, c := range map[string]struct {
+		capacity           corev1.ResourceList
+		zone, capacityType string
+		want               string
+	}{
+		"as it should be":     {size("cpu"), "z", "on-demand", ""},
+		"a capacity type":     {size("cpu"), "z", "ondemand", `unknown capacity type "ondemand" (did you mean "on-demand"?)`},
+		"a capital":           {size("cpu"), "z", "Spot", `unknown capacity type "Spot" (did you mean "spot"?)`},
+		"one of one's own":    {size("cpu"), "z", "lease", ""},
+		"no capacity type":    {size("cpu"), "z", "", "want one value that is not empty, or no such label"},
+		"no zone":             {size("cpu"), "", "spot", "topology.kubernetes.io/zone in (\"\"): want one value that is not empty"},
+		"a resource":          {size("CPU"), "z", "spot", `[0].capacity[CPU] (a): unknown resource (did you mean "cpu"?)`},
+		"a device":            {size("acme.com/cpu"), "z", "spot", ""},
+		"hugepages of a size": {size("hugepages-2Mi"), "z", "spot", ""},
+		"volumes of a driver": {size("attachable-volumes-csi-ebs"), "z", "spot", ""},
+	} {
+		err := instancetypes.Validate([]instancetypes.InstanceType{instancetypes.New("a", nil, c.capacity, instancetypes.Offer(c.zone, c.capacityType, 1))})
+		if c.want == "" {
+			require.NoError(t, err, name)
+		} else {
+			require.ErrorContains(t, err, c.want, name)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package requirements
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 )
@@ -55,7 +56,9 @@ func validate(key string, op Operator, values []string) error {
 	case OpGt, OpLt, OpGte, OpLte:
 		if len(values) != 1 {
 			at("values", "operator %s needs exactly one integer, got %d values", op, len(values))
-		} else if n, err := strconv.ParseInt(values[0], 10, 64); err != nil || values[0][0] == '+' {
+		} else if n, err := strconv.ParseInt(values[0], 10, 64); errors.Is(err, strconv.ErrRange) && n > 0 && values[0][0] != '+' {
+			at("values[0]", "%q: operator %s needs an integer of at most %d", values[0], op, math.MaxInt64)
+		} else if (err != nil && n == 0) || values[0][0] == '+' {
 			at("values[0]", "%q: operator %s needs an integer", values[0], op)
 		} else if n < 0 { // the API takes label values only, and none starts with a sign
 			at("values[0]", "%q: operator %s needs an integer that is not negative", values[0], op)

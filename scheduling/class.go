@@ -16,6 +16,7 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/internal/nodefeature"
 	"github.com/joinery-sdk/joinery/scheduling/internal/podclass"
 	"github.com/joinery-sdk/joinery/scheduling/internal/podfault"
+	"github.com/joinery-sdk/joinery/scheduling/internal/source"
 	"github.com/joinery-sdk/joinery/scheduling/internal/topology"
 	"github.com/joinery-sdk/joinery/scheduling/internal/volume"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
@@ -48,6 +49,9 @@ type Class struct {
 	scarce bool
 	// unchosen is bound without Options.Within, so it holds for every plan of the pods.
 	unchosen requirements.Alternatives
+
+	own     requirements.Alternatives // what the manifest asks for, with node features
+	sources []source.Source           // what else is in Required
 
 	inOrder  []*corev1.Pod // see order; nil for Pods
 	requests []int64       // by Problem.Resources
@@ -130,8 +134,8 @@ func (p *Problem) fill(c *Class) {
 	spec := &c.Template.Spec
 	asked, err := kube.FromPod(spec)
 	c.Asked = asked.Required
-	c.Required = withFeatures(c.Asked, spec)
-	c.Preferred = asked.Preferred
+	c.own, c.Preferred = withFeatures(c.Asked, spec), asked.Preferred
+	c.Required = c.own
 	if spec.Priority != nil {
 		c.priority = *spec.Priority
 	}
@@ -303,13 +307,20 @@ type Constraint interface {
 	// not modify the pod. required is what the pod's manifest asks for, narrowed by earlier
 	// constraints. Nodes of the answer that are not in required do not count; a constraint that
 	// does not restrict the pod returns required. The zero value, which has no nodes, refuses the
-	// pod. If the constraint is a [fmt.Stringer], reasons quote that text.
+	// pod. If the constraint is a [fmt.Stringer], reasons that depend on it quote that text.
 	Narrow(pod *corev1.Pod, required requirements.Alternatives) (requirements.Alternatives, *Reason)
 }
 
 // Narrowed applies the constraints to a pod one after the other. It returns what they leave of
 // required, or the first reason to refuse the pod. o must not be nil.
 func (o *Options) Narrowed(pod *corev1.Pod, required requirements.Alternatives) (requirements.Alternatives, *Reason) {
+	left, _, refusal := o.narrowed(pod, required)
+	return left, refusal
+}
+
+// narrowed is Narrowed. It also returns the constraints that narrow the pod.
+func (o *Options) narrowed(pod *corev1.Pod, required requirements.Alternatives) (_ requirements.Alternatives, by []source.Source, _ *Reason) {
+	own := required
 	for _, c := range o.Constraints {
 		if c == nil {
 			continue
@@ -324,7 +335,7 @@ func (o *Options) Narrowed(pod *corev1.Pod, required requirements.Alternatives) 
 			if told.Detail = text + told.Detail; refusal.Detail == "" { // a refusal must have a text
 				told.Detail = name + " refuses it"
 			}
-			return required, &told
+			return required, by, &told
 		}
 		within := answer.Intersect(required)
 		if within.IsImpossible() && !required.IsImpossible() {
@@ -332,11 +343,20 @@ func (o *Options) Narrowed(pod *corev1.Pod, required requirements.Alternatives) 
 			if answer.IsImpossible() { // it may have narrowed the argument itself
 				told = fmt.Sprintf("%s allows none of the nodes that the pod may have: %s", name, required)
 			}
-			return required, &Reason{Stage: StagePod, Detail: told}
+			told += source.Blamed(own, by, func(r requirements.Alternatives) string {
+				if answer.IsImpossible() { // nobody knows to which of r it would answer so
+					return r.String()
+				}
+				return fmt.Sprint(answer.Intersect(r).IsImpossible())
+			})
+			return required, by, &Reason{Stage: StagePod, Detail: told}
+		}
+		if !within.Equal(required) {
+			by = append(by, source.Added(name+" requires", required, answer))
 		}
 		required = within
 	}
-	return required, nil
+	return required, by, nil
 }
 
 // constrained returns the classes, split by the answers of [Options.Constraints] to each pod, in
@@ -354,8 +374,11 @@ func (p *Problem) constrained(classes []Class) []Class {
 		}
 		at := map[string]int{}
 		for _, pod := range c.Pods {
-			required, refusal := p.options.Narrowed(p.admission.Pod(pod), c.Required)
+			required, by, refusal := p.options.narrowed(p.admission.Pod(pod), c.Required)
 			key := string(required.AppendKey(nil))
+			for _, s := range by {
+				key += "|" + s.Who
+			}
 			if refusal != nil {
 				key += "|" + string(refusal.Stage) + "|" + refusal.Detail
 			}
@@ -363,7 +386,7 @@ func (p *Problem) constrained(classes []Class) []Class {
 			if !ok {
 				k, at[key] = len(out), len(out)
 				part := *c
-				part.Pods, part.Required, part.Refusal = nil, required, refusal
+				part.Pods, part.Required, part.sources, part.Refusal = nil, required, by, refusal
 				out = append(out, part)
 			}
 			out[k].Pods = append(out[k].Pods, pod)
@@ -374,6 +397,18 @@ func (p *Problem) constrained(classes []Class) []Class {
 	}
 	slices.SortStableFunc(out, func(a, b Class) int { return ComparePods(a.Pods[0], b.Pods[0]) })
 	return out
+}
+
+// choose narrows a class to the nodes of [Options.Within].
+func (p *Problem) choose(c *Class) {
+	c.unchosen = c.Required
+	if p.options.Within == nil {
+		return
+	}
+	if chosen := p.options.Within(c.Pods[0]); !chosen.IsAnything() {
+		c.sources = append(slices.Clip(c.sources), source.Added("the caller's choice of nodes requires", c.Required, requirements.AnyOf(chosen)))
+		c.Required = c.Required.Intersect(requirements.AnyOf(chosen))
+	}
 }
 
 // rank replaces the priority of each class by its position in the order of priority and rank. From
@@ -451,44 +486,6 @@ func (s *state) unplaced() []int {
 // withFeatures narrows nodes to those that also declare the features that a pod needs.
 func withFeatures(nodes requirements.Alternatives, pod *corev1.PodSpec) requirements.Alternatives {
 	return nodes.Intersect(requirements.AnyOf(requirements.FromLabels(nodefeature.Labels(nodefeature.Needed(pod)))))
-}
-
-// holdsBesideDaemons reports whether a pod would have room on the node if none were kept for daemons
-// that have not started. left is what the node has free.
-func (p *Problem) holdsBesideDaemons(c *Class, r *ExistingNode, left []int64) bool {
-	all := slices.Clone(left)
-	for i := range all {
-		all[i] += r.bare[i] - r.Free[i]
-	}
-	lacks, _ := p.shortage(c, p.spare(c, r, all))
-	return lacks == nil
-}
-
-// portsInUse returns, for each existing node, the first host port of the class that another pod has
-// there, or will have by the plan; empty if there is none.
-func (s *state) portsInUse(c *Class) []string {
-	out := make([]string, len(s.p.Existing))
-	if len(c.ports) == 0 {
-		return out
-	}
-	compare := func(node int, taken []hostport.Port) {
-		if k := slices.IndexFunc(c.ports, func(port hostport.Port) bool { return slices.ContainsFunc(taken, port.Conflicts) }); k >= 0 && out[node] == "" {
-			out[node] = c.ports[k].String()
-		}
-	}
-	for i := range s.p.Existing {
-		r := &s.p.Existing[i]
-		compare(i, r.ports)
-		for _, d := range r.missing {
-			compare(i, s.p.daemons[d].ports)
-		}
-	}
-	for _, b := range s.bound {
-		if b.at.node >= 0 {
-			compare(b.at.node, s.p.Classes[b.class].ports)
-		}
-	}
-	return out
 }
 
 // index returns i, or panics with a sentence if there are not that many.

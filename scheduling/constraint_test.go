@@ -152,3 +152,58 @@ func TestAConstraintWithoutAlternatives(t *testing.T) {
 	require.NotNil(t, p.Classes[0].Refusal)
 	require.Equal(t, scheduling.StagePod, p.Classes[0].Refusal.Stage)
 }
+
+// A refusal names what asks for the labels that no node has, unless it is the manifest. If several
+// rules each suffice, it names the first of them.
+func TestReasonsNameWhatAsks(t *testing.T) {
+	rule := func(name, nodes string) scheduling.Constraint {
+		return constraint.Named(name, constraint.Require(nil, requirements.MustParse(nodes)))
+	}
+	selects := func(labels map[string]string) func(*corev1.Pod) {
+		return func(p *corev1.Pod) { p.Spec.NodeSelector = labels }
+	}
+	reach := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "disk"}}
+	reach.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+		MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "lic", Operator: corev1.NodeSelectorOpIn, Values: []string{"db2"}}},
+	}}}}
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: pod("a").Namespace, Name: "data"}, Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "disk"}}
+	stored := func(p *corev1.Pod) {
+		p.Spec.Volumes = []corev1.Volume{{Name: "d", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}
+	}
+	const none = "it requires lic in (db2), a label that nothing in the pool has"
+	const db2 = "lic in (db2)"
+	within := func(*corev1.Pod) requirements.Set { return requirements.MustParse(db2) }
+	for name, c := range map[string]struct {
+		edit    func(*corev1.Pod)
+		options scheduling.Options
+		want    string
+	}{
+		"the manifest":                {selects(map[string]string{"lic": "db2"}), scheduling.Options{}, none},
+		"a constraint":                {nil, scheduling.Options{Constraints: []scheduling.Constraint{rule("licences", db2)}}, none + `; constraint "licences" requires lic in (db2)`},
+		"both":                        {selects(map[string]string{"lic": "db2"}), scheduling.Options{Constraints: []scheduling.Constraint{rule("licences", db2)}}, none},
+		"each of two constraints":     {nil, scheduling.Options{Constraints: []scheduling.Constraint{rule("a", db2), rule("b", db2)}}, none + `; constraint "a" requires lic in (db2)`},
+		"two constraints together":    {nil, scheduling.Options{Constraints: []scheduling.Constraint{rule("a", "lic in (db2,x)"), rule("b", "lic in (db2,y)")}}, none + `; constraint "a" requires lic in (db2,x); constraint "b" requires lic in (db2,y)`},
+		"one of two constraints":      {nil, scheduling.Options{Constraints: []scheduling.Constraint{rule("spot", "karpenter.sh/capacity-type=spot"), rule("b", db2)}}, none + `; constraint "b" requires lic in (db2)`},
+		"a choice of the caller":      {nil, scheduling.Options{Within: within}, none + "; the caller's choice of nodes requires lic in (db2)"},
+		"volumes":                     {stored, scheduling.Options{}, none + "; its volumes require lic in (db2)"},
+		"two that contradict":         {nil, scheduling.Options{Constraints: []scheduling.Constraint{rule("a", db2), rule("b", "lic in (x)")}}, `constraint "b" allows nodes with lic in (x), but the pod requires lic in (db2); constraint "a" requires lic in (db2)`},
+		"a constraint and volumes":    {stored, scheduling.Options{Constraints: []scheduling.Constraint{rule("a", "lic in (x)")}}, `its volumes and its requirements on nodes contradict each other; constraint "a" requires lic in (x)`},
+		"the manifest and volumes":    {func(p *corev1.Pod) { stored(p); selects(map[string]string{"lic": "x"})(p) }, scheduling.Options{Constraints: []scheduling.Constraint{rule("spot", "karpenter.sh/capacity-type=spot")}}, "its volumes and its requirements on nodes contradict each other"},
+		"a constraint and a choice":   {nil, scheduling.Options{Within: within, Constraints: []scheduling.Constraint{rule("a", "lic in (x)")}}, `its requirements on nodes contradict each other; constraint "a" requires lic in (x); the caller's choice of nodes requires lic in (db2)`},
+		"a constraint without a name": {nil, scheduling.Options{Constraints: []scheduling.Constraint{constraint.Require(nil, requirements.MustParse(db2))}}, none + "; a constraint of the caller requires lic in (db2)"},
+		"one that narrows its argument": {nil, scheduling.Options{Constraints: []scheduling.Constraint{rule("spot", "karpenter.sh/capacity-type=spot"), constraint.Named("b", constraint.Func(func(_ *corev1.Pod, required requirements.Alternatives) (requirements.Alternatives, *scheduling.Reason) {
+			return required.Intersect(requirements.AnyOf(requirements.MustParse(db2))), nil
+		}))}}, none + `; constraint "b" requires lic in (db2)`},
+	} {
+		edit := c.edit
+		if edit == nil {
+			edit = func(*corev1.Pod) {}
+		}
+		s := scheduling.Snapshot{Pods: []*corev1.Pod{pod("a", edit)}, Pools: []scheduling.Pool{pool("default")}, PersistentVolumes: []*corev1.PersistentVolume{reach}, PersistentVolumeClaims: []*corev1.PersistentVolumeClaim{claim}}
+		p, err := scheduling.Compile(s, &c.options)
+		require.NoError(t, err)
+		reasons := solve(p, nothing).Unplaced()[0].Reasons()
+		require.Len(t, reasons, 1, name)
+		assert.Equal(t, c.want, reasons[0].Detail, name)
+	}
+}

@@ -15,7 +15,10 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling/internal/exclusion"
+	"github.com/joinery-sdk/joinery/scheduling/internal/hostport"
+	"github.com/joinery-sdk/joinery/scheduling/internal/market"
 	"github.com/joinery-sdk/joinery/scheduling/internal/nodefeature"
+	"github.com/joinery-sdk/joinery/scheduling/internal/source"
 	"github.com/joinery-sdk/joinery/scheduling/internal/spelling"
 	"github.com/joinery-sdk/joinery/scheduling/internal/taints"
 )
@@ -23,12 +26,29 @@ import (
 // explain returns the reasons of unplaced pods of a class; see [Unplaced.Reasons]. The state must
 // be solved.
 func (s *state) explain(class int) []Reason {
-	p := s.p
-	c := p.Classes[class]
+	c := s.p.Classes[class]
 	if c.Refusal != nil {
 		return []Reason{*c.Refusal}
 	}
-	labels := p.shapeLabels()
+	out, _ := s.reasons(class, c)
+	for i, sources := range source.Blame(c.own, c.sources, func(required requirements.Alternatives) []string {
+		other := *c
+		other.Required = required
+		reasons, places := s.reasons(class, &other)
+		for i, r := range reasons {
+			places[i] += fmt.Sprint(r.Stage, r.Key, r.Resource, r.Detail)
+		}
+		return places
+	}) {
+		out[i].Detail += sources
+	}
+	return out
+}
+
+// reasons returns the reasons of unplaced pods of a class, given as c with any requirements. places
+// says, for the reason of each pool, which offerings would hold a pod by itself.
+func (s *state) reasons(class int, c *Class) (out []Reason, places []string) {
+	p, labels := s.p, s.p.shapeLabels()
 	suits := make([]bool, len(labels.sets))
 	for i, set := range labels.sets {
 		suits[i] = c.Required.Compatible(set, requirements.Keys{})
@@ -36,73 +56,74 @@ func (s *state) explain(class int) []Reason {
 	labelled := func(shape int) bool {
 		return slices.ContainsFunc(labels.of[shape], func(id int32) bool { return suits[id] })
 	}
-	var out []Reason
 	for k := range p.Pools {
-		r := s.explainPool(class, k, labelled)
+		r, shapes := s.explainPool(class, c, k, labelled)
 		r.Pool = p.Pools[k].Name
-		out = append(out, r)
+		place := ""
+		for _, i := range shapes {
+			place += fmt.Sprint(i, slices.DeleteFunc(slices.Clone(labels.of[i]), func(id int32) bool { return !suits[id] }))
+		}
+		out, places = append(out, r), append(places, place)
 	}
 	if r, ok := s.explainExisting(c); ok {
-		out = append(out, r)
+		out, places = append(out, r), append(places, "")
 	}
 	if len(out) == 0 {
-		out = append(out, Reason{Stage: StagePod, Detail: p.nothingToBuy()})
+		return []Reason{{Stage: StagePod, Detail: p.nothingToBuy()}}, []string{""}
 	}
-	return out
+	return out, places
 }
 
-// explainPool returns the reason of one pool, without its name.
-func (s *state) explainPool(class, k int, labelled func(shape int) bool) Reason {
-	p, c, pool := s.p, s.p.Classes[class], &s.p.Pools[k]
+// explainPool returns the reason of one pool, without its name. shapes are those that hold the
+// pod by itself.
+func (s *state) explainPool(class int, c *Class, k int, labelled func(shape int) bool) (out Reason, shapes []int) {
+	p, pool := s.p, &s.p.Pools[k]
 	if taint, bad := taints.Untolerated(pool.Taints, c.Template.Spec.Tolerations, corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute); bad {
-		return Reason{Stage: StageTaint, Key: taint.Key, Detail: fmt.Sprintf("taint %s is not tolerated", taints.Text(taint))}
+		return Reason{Stage: StageTaint, Key: taint.Key, Detail: fmt.Sprintf("taint %s is not tolerated", taints.Text(taint))}, nil
 	}
 	census := p.census(c, k, labelled)
 	switch {
 	case len(pool.Types) == 0:
-		return Reason{Stage: StageOffering, Detail: "it has no instance types"}
-	case !census.offered && pool.soldOut():
-		return Reason{Stage: StageOffering, Detail: "none of its types has an available offering with a price"}
+		return Reason{Stage: StageOffering, Detail: "it has no instance types"}, nil
+	case !census.offered && pool.unsold() != "":
+		return Reason{Stage: StageOffering, Detail: "all of its types are " + pool.unsold()}, nil
 	case !census.offered && pool.Set.IsImpossible():
-		return Reason{Stage: StageOffering, Detail: "its requirements contradict each other, or its labels, so that no node meets them"}
+		return Reason{Stage: StageOffering, Detail: "its requirements contradict each other, or its labels, so that no node meets them"}, nil
 	case !census.offered:
-		return Reason{Stage: StageOffering, Detail: "no instance type meets the pool's own requirements: " + pool.Set.String()}
+		return Reason{Stage: StageOffering, Detail: "no instance type meets the pool's own requirements: " + pool.Set.String()}, nil
 	case census.labelled == 0:
-		return p.explainLabels(c, pool, census)
+		return p.explainLabels(c, pool, census), nil
 	case len(census.shapes) == 0:
-		return p.explainResources(census)
+		return p.explainResources(census), nil
 	}
 	if limit, ok := s.explainLimit(k, census.shapes); ok {
-		return limit
+		return limit, census.shapes
 	}
 	if quota, ok := s.explainQuota(c, census.shapes); ok {
-		return quota
+		return quota, census.shapes
 	}
 	if stock, ok := s.explainStock(c, census.shapes); ok {
-		return stock
+		return stock, census.shapes
 	}
-	if values, ok := s.explainMinValues(class, k, census.shapes); ok {
-		return values
+	if values, ok := s.explainMinValues(class, c, k, census.shapes); ok {
+		return values, census.shapes
 	}
-	return s.explainTopology(class)
+	return s.explainTopology(class), census.shapes
 }
 
-// soldOut reports whether some type meets the pool's requirements, but no such type has an offering
-// that can be bought.
-func (r *PoolState) soldOut() bool {
-	met := false
+// unsold says why no type that meets the pool's requirements can be bought. It is empty if one can,
+// or if no type meets them.
+func (r *PoolState) unsold() string {
+	met, offers := false, []instancetypes.Offering(nil)
 	for i := range r.Types {
-		if !r.Types[i].Requirements.Overlaps(r.Set) {
-			continue
-		}
-		met = true
-		for _, o := range r.Types[i].Offerings {
-			if o.Available && priced(o.Price) {
-				return false
-			}
+		if r.Types[i].Requirements.Overlaps(r.Set) {
+			met, offers = true, append(offers, r.Types[i].Offerings...)
 		}
 	}
-	return met
+	if !met {
+		return ""
+	}
+	return market.Unsold(offers)
 }
 
 // census counts the types of a pool by the stages that a class passes.
@@ -116,7 +137,7 @@ type census struct {
 	shape   int      // the shape of short
 	allLack string   // a resource that no labelled type has
 	outside *Nearest // a type that is large enough, but excluded by labels
-	unsold  string   // a type that is large enough and has the labels, but no available offering
+	unsold  string   // a type that is large enough and has the labels, and why it cannot be bought
 }
 
 // labelSets holds the distinct label sets of shapes with offerings, and which of them each shape
@@ -221,7 +242,7 @@ func (p *Problem) inUse(c *Class) requirements.Alternatives {
 
 // outside returns the large enough type that violates the fewest requirements. Violations of the
 // pod's requirements are compared first, then violations of the pool's, then the price. unsold is a
-// large enough type that violates none and has no available offering.
+// large enough type that violates none, and why it cannot be bought.
 func (p *Problem) outside(c *Class, pool *PoolState) (near *Nearest, unsold string) {
 	type find struct {
 		near      Nearest
@@ -240,7 +261,7 @@ func (p *Problem) outside(c *Class, pool *PoolState) (near *Nearest, unsold stri
 		by, excluded := exclusion.Of(required, pool.Set, registered, typ.Requirements, exclusion.Offerings(typ, asked, ok))
 		fromPod, fromPool := by.Count()
 		if !ok && !excluded {
-			unsold = cmp.Or(unsold, typ.Name)
+			unsold = cmp.Or(unsold, fmt.Sprintf("%s would fit, but is %s", typ.Name, market.Unsold(typ.Offerings)))
 		}
 		if !ok || !excluded {
 			continue
@@ -271,25 +292,11 @@ func (p *Problem) besideDaemons(pool *PoolState, i int) []int64 {
 	return free
 }
 
-// fewestConflicts returns the conflicts of the alternative that has the fewest. Keys in open may
-// have any value.
-func fewestConflicts(required requirements.Alternatives, node requirements.Set, open requirements.Keys) []*requirements.ConflictError {
-	var best []*requirements.ConflictError
-	for alt := range required.All() {
-		conflicts := alt.Conflicts(node, open)
-		if len(conflicts) == 0 {
-			return nil
-		}
-		if best == nil || len(conflicts) < len(best) {
-			best = conflicts
-		}
-	}
-	return best
-}
-
 func (p *Problem) explainResources(n census) Reason {
 	out := Reason{Stage: StageResource, Resource: n.allLack, Nearest: n.short, Detail: many(n.labelled, "type")}
-	if n.allLack != "" {
+	if n.allLack != "" && n.labelled == 1 {
+		out.Detail += ", which lacks " + n.allLack
+	} else if n.allLack != "" {
 		out.Detail += ": all lack " + n.allLack
 	} else {
 		names := slices.Sorted(maps.Keys(n.short.Short))
@@ -307,7 +314,7 @@ func (p *Problem) explainResources(n census) Reason {
 		out.Nearest = n.outside
 		out.Detail += fmt.Sprintf("; %s would fit, but is excluded by %s", n.outside.Type, n.outside.ShutOutBy)
 	} else if n.unsold != "" {
-		out.Detail += fmt.Sprintf("; %s would fit, but none of its offerings is available", n.unsold)
+		out.Detail += "; " + n.unsold
 	} else if n.allLack != "" {
 		out.Detail += "; no type of this catalogue has enough of it"
 	}
@@ -318,7 +325,7 @@ func (p *Problem) explainResources(n census) Reason {
 func (p *Problem) explainLabels(c *Class, pool *PoolState, n census) Reason {
 	out := Reason{Stage: StageRequirement, Nearest: n.outside}
 	known := pool.known()
-	conflict := closest(p.inUse(c), pool, known)
+	conflict := exclusion.Closest(p.inUse(c), pool.Set, pool.Types, known)
 	if conflict == nil {
 		if unavailable, ok := p.explainUnavailable(c, pool); ok {
 			return unavailable
@@ -360,7 +367,7 @@ func (p *Problem) explainLabels(c *Class, pool *PoolState, n census) Reason {
 // is none.
 func (p *Problem) explainUnavailable(c *Class, pool *PoolState) (Reason, bool) {
 	var names []string // types with such an offering
-	var example requirements.Set
+	var offers []instancetypes.Offering
 	for i := range pool.Types {
 		typ := &pool.Types[i]
 		at := slices.IndexFunc(typ.Offerings, func(o instancetypes.Offering) bool {
@@ -376,18 +383,16 @@ func (p *Problem) explainUnavailable(c *Class, pool *PoolState) (Reason, bool) {
 		if at < 0 {
 			continue
 		}
-		if len(names) == 0 {
-			example = typ.Offerings[at].Requirements
-		}
-		names = append(names, typ.Name)
+		names, offers = append(names, typ.Name), append(offers, typ.Offerings[at])
 	}
 	if len(names) == 0 {
 		return Reason{}, false
 	}
+	example, why := offers[0].Requirements, market.Unsold(offers)
 	where := example.Restrict(requirements.KeysOf(corev1.LabelTopologyZone, instancetypes.LabelCapacityType))
 	out := Reason{
-		Stage: StageOffering, Nearest: &Nearest{Type: names[0], ShutOutBy: "not available now"},
-		Detail: fmt.Sprintf("what it requires is not available now: %s has it as %s", names[0], where),
+		Stage: StageOffering, Nearest: &Nearest{Type: names[0], ShutOutBy: why},
+		Detail: fmt.Sprintf("what it requires is %s: %s has it as %s", why, names[0], where),
 	}
 	if len(names) > 1 {
 		out.Detail += ", like " + many(len(names)-1, "other type")
@@ -422,63 +427,55 @@ func (p *Problem) shutOut(c *Class, pool *PoolState) string {
 	return ""
 }
 
-// knownLabels returns, by key, the values that the pool, its types and their offerings have. A key
-// whose values cannot be listed has none.
-func knownLabels(pool *PoolState) map[string]map[string]bool {
-	out := map[string]map[string]bool{}
-	see := func(s requirements.Set) {
-		for r := range s.All() {
-			if r.Key() == taints.Key || r.IsImpossible() {
-				continue
-			}
-			if out[r.Key()] == nil {
-				out[r.Key()] = map[string]bool{}
-			}
-			values, _ := r.Values()
-			for _, v := range values {
-				out[r.Key()][v] = true
-			}
+// holdsBesideDaemons reports whether a pod would have room on the node if none were kept for daemons
+// that have not started. left is what the node has free.
+func (p *Problem) holdsBesideDaemons(c *Class, r *ExistingNode, left []int64) bool {
+	all := slices.Clone(left)
+	for i := range all {
+		all[i] += r.bare[i] - r.Free[i]
+	}
+	lacks, _ := p.shortage(c, p.spare(c, r, all))
+	return lacks == nil
+}
+
+// portsInUse returns, for each existing node, the first host port of the class that another pod has
+// there, or will have by the plan; empty if there is none.
+func (s *state) portsInUse(c *Class) []string {
+	out := make([]string, len(s.p.Existing))
+	if len(c.ports) == 0 {
+		return out
+	}
+	compare := func(node int, taken []hostport.Port) {
+		if k := slices.IndexFunc(c.ports, func(port hostport.Port) bool { return slices.ContainsFunc(taken, port.Conflicts) }); k >= 0 && out[node] == "" {
+			out[node] = c.ports[k].String()
 		}
 	}
-	see(pool.Registered(pool.Set))
-	for i := range pool.Types {
-		if !pool.Types[i].Requirements.Overlaps(pool.Set) {
-			continue
+	for i := range s.p.Existing {
+		r := &s.p.Existing[i]
+		compare(i, r.ports)
+		for _, d := range r.missing {
+			compare(i, s.p.daemons[d].ports)
 		}
-		see(pool.Types[i].Requirements)
-		for _, o := range pool.Types[i].Offerings {
-			see(o.Requirements)
+	}
+	for _, b := range s.bound {
+		if b.at.node >= 0 {
+			compare(b.at.node, s.p.Classes[b.class].ports)
 		}
 	}
 	return out
 }
 
-// closest returns the first conflict with the pool and all values of its types. It takes the
-// alternative with the fewest conflicts, and is nil if that has none.
-func closest(required requirements.Alternatives, pool *PoolState, known map[string]map[string]bool) *requirements.ConflictError {
-	b, open := requirements.Builder{}, []string(nil)
-	for key, values := range known { // the builder sorts
-		if len(values) == 0 {
-			open = append(open, key)
-			continue
-		}
-		allowed := pool.Set.Get(key)
-		have := requirements.In(key, slices.Sorted(maps.Keys(values))...).Intersect(allowed)
-		if lacks := func(t instancetypes.InstanceType) bool { return t.Requirements.Get(key).AllowsAbsent() }; have.IsImpossible() {
-			have = allowed
-		} else if !pool.Set.Has(key) && slices.ContainsFunc(pool.Types, lacks) {
-			have = have.Union(requirements.DoesNotExist(key))
-		}
-		b.Add(have)
-	}
-	node, err := b.Set()
-	if err != nil {
-		return nil
-	}
-	if best := fewestConflicts(required, node, requirements.KeysOf(open...)); len(best) > 0 {
-		return best[0]
-	}
-	return nil
+// contradiction is the refusal of a class that no node within an area suits. what names the parts
+// that contradict each other.
+func (c *Class) contradiction(what string, area requirements.Alternatives) *Reason {
+	return &Reason{Stage: StagePod, Detail: what + " contradict each other" + source.Blamed(c.own, c.sources, func(r requirements.Alternatives) string {
+		return fmt.Sprint(r.Intersect(area).IsImpossible())
+	})}
+}
+
+// labelsKnown returns the values of labels that nodes of the pool have.
+func (r *PoolState) labelsKnown() map[string]map[string]bool {
+	return exclusion.Known(r.Set, r.Registered(r.Set), r.Types)
 }
 
 func many(n int, what string) string {

@@ -20,6 +20,7 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
 	"github.com/joinery-sdk/joinery/scheduling/internal/market"
 	"github.com/joinery-sdk/joinery/scheduling/internal/podclass"
+	"github.com/joinery-sdk/joinery/scheduling/internal/source"
 	"github.com/joinery-sdk/joinery/scheduling/internal/taints"
 	"github.com/joinery-sdk/joinery/scheduling/internal/topology"
 	"github.com/joinery-sdk/joinery/scheduling/internal/volume"
@@ -89,7 +90,7 @@ type PoolState struct {
 	aliases  requirements.Aliases
 	features map[string]string                 // see featuresOf
 	table    []typeRow                         // by type
-	known    func() map[string]map[string]bool // see knownLabels; computed once, by the first explanation
+	known    func() map[string]map[string]bool // see exclusion.Known; computed once, by the first explanation
 }
 
 // Shape is an instance type as one pool offers it.
@@ -278,17 +279,6 @@ func (p *Problem) compileClasses(pending []*corev1.Pod, running map[string][]*co
 	p.noteMissing()
 }
 
-// choose narrows a class to the nodes of [Options.Within].
-func (p *Problem) choose(c *Class) {
-	c.unchosen = c.Required
-	if p.options.Within == nil {
-		return
-	}
-	if chosen := p.options.Within(c.Pods[0]); !chosen.IsAnything() {
-		c.Required = c.Required.Intersect(requirements.AnyOf(chosen))
-	}
-}
-
 // noteMissing adds a note for each priority or runtime class that pods name and the snapshot lacks.
 func (p *Problem) noteMissing() {
 	pods := map[string]int{}
@@ -325,7 +315,7 @@ func (p *Problem) assignVolumes(running map[string][]*corev1.Pod) []volume.Share
 			continue
 		}
 		if c.Required.IsImpossible() && need.Refusal == "" {
-			c.Refusal = &Reason{Stage: StagePod, Detail: "its requirements on nodes contradict each other"}
+			c.Refusal = c.contradiction("its requirements on nodes", c.own)
 			continue
 		}
 		if len(need.Attached) > 0 {
@@ -336,15 +326,22 @@ func (p *Problem) assignVolumes(running map[string][]*corev1.Pod) []volume.Share
 		}
 		c.scarce = need.Scarce && !c.bound.IsImpossible()
 		if need.Refusal != "" {
-			c.Refusal = &Reason{Stage: StagePod, Detail: need.Refusal}
+			c.Refusal = &Reason{Stage: StagePod, Detail: need.Refusal + source.Blamed(c.own, c.sources, func(r requirements.Alternatives) string {
+				alone := consumers[i]
+				alone.Required = r
+				return p.volumes.Assign(users, []volume.Consumer{alone})[0].Refusal
+			})}
 			continue
 		}
 		if !isAnything(need.Where) {
 			c.Required = c.Required.Intersect(need.Where)
 		}
 		if c.Required.IsImpossible() {
-			c.Refusal = &Reason{Stage: StagePod, Detail: "its volumes and its requirements on nodes contradict each other"}
+			c.Refusal = c.contradiction("its volumes and its requirements on nodes", need.Where)
 			c.scarce = !c.bound.IsImpossible()
+		}
+		if !isAnything(need.Where) {
+			c.sources = append(slices.Clip(c.sources), source.Source{Who: "its volumes require", Nodes: need.Where, Otherwise: need.Certain})
 		}
 	}
 	var attached []string

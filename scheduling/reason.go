@@ -203,8 +203,8 @@ func (s *state) explainStock(c *Class, shapes []int) (Reason, bool) {
 
 // explainMinValues explains a failure of minValues: the types that hold the pod have too few values
 // of a key, or a constraint between pods leaves a node only one value of it.
-func (s *state) explainMinValues(class, k int, shapes []int) (Reason, bool) {
-	c, pool := s.p.Classes[class], &s.p.Pools[k]
+func (s *state) explainMinValues(class int, c *Class, k int, shapes []int) (Reason, bool) {
+	pool := &s.p.Pools[k]
 	remaining := s.p.remaining(s.bought())
 	for _, within := range []bool{false, true} {
 		types, beyond := []instancetypes.InstanceType(nil), []*market.Offer(nil)

@@ -99,8 +99,7 @@ func (s *state) step(next *search, unplaced []int) topology.Facts {
 			return facts
 		}
 	}
-	next.variant++
-	if next.variant == 1 { // where not all pods have room, small ones leave room for more
+	if next.variant++; next.variant == 1 { // where not all pods have room, small ones leave room for more
 		return topology.InOrder(s.p.smallFirst())
 	}
 	if next.variant == 2 && s.p.hasPriorities() { // blame may have put pods before others of higher priority
@@ -320,9 +319,8 @@ func (d *decisions) smallest(order []int, priority int32, n int) {
 // gather tries to buy in one zone only, or only where nodes are, if that places more of the pods that
 // spread over zones although they must be in one.
 func (d *decisions) gather() {
-	p, zones := d.best.p, d.base.topology.Zones()
+	p, c, zones := d.best.p, d.best.p.topology.Choice(), d.base.topology.Zones()
 	for k := 0; k <= len(zones) && d.pods < d.until && slices.ContainsFunc(d.best.unplaced(), p.topology.Gathers); k++ {
-		c := d.best.p.topology.Choice()
 		c.Without = append(slices.Clone(zones[:k]), zones[min(k+1, len(zones)):]...)
 		if at := d.plan(*p, c, &topology.Assignment{}, 1); at != nil && p.comparePlaced(at, d.best) < 0 {
 			d.best = at

@@ -59,7 +59,7 @@ func (p *Problem) compilePools() {
 		}
 		p.Notes = append(p.Notes, p.assumedOf(pool.Name)...)
 		k := len(p.Pools)
-		state.known = sync.OnceValue(func() map[string]map[string]bool { return knownLabels(&p.Pools[k]) })
+		state.known = sync.OnceValue(func() map[string]map[string]bool { return p.Pools[k].labelsKnown() })
 		p.Pools = append(p.Pools, state)
 	}
 }

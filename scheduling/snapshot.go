@@ -283,13 +283,7 @@ func (v *checks) objects(s *Snapshot) {
 	for i := range s.Pools {
 		pool := &s.Pools[i]
 		pools.Check(&v.Faults, i, pool.Kind, pool.Name) // a Provisioner may share a NodePool's name during a migration
-		v.Amounts("limit of pool "+pool.Name, pool.Limits)
-		v.Taints("pool "+pool.Name, pool.Taints)
-		v.Count("pool "+pool.Name, "weight", int64(pool.Weight))
-		v.Count("pool "+pool.Name, "replicas", *cmp.Or(pool.Replicas, new(int64)))
-		for _, key := range slices.Sorted(maps.Keys(pool.MinValues)) {
-			v.Count("pool "+pool.Name, "minValues of "+key, int64(pool.MinValues[key]))
-		}
+		v.Pool(&pool.NodePool)
 		if len(pool.Types) > 0 && !checked[&pool.Types[0]] {
 			checked[&pool.Types[0]] = true
 			v.types(pool)

@@ -2,6 +2,7 @@ package scheduling_test
 
 import (
 	"fmt"
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -90,9 +91,33 @@ func TestSoldOutTypesAreNamed(t *testing.T) {
 	offering := instancetypes.Offering{Requirements: requirements.MustParse("karpenter.sh/capacity-type=on-demand, topology.kubernetes.io/zone=a"), Price: 1}
 	from.Types = append(from.Types, instancetypes.InstanceType{Name: "g.8", Capacity: with, Offerings: []instancetypes.Offering{offering}})
 	s := scheduling.Snapshot{Pods: []*corev1.Pod{pod("a", gpu)}, Pools: []scheduling.Pool{from}}
-	assert.Contains(t, solve(compile(t, s), nothing).Unplaced()[0].Reasons()[0].String(), "all lack example.com/gpu; g.8 would fit, but none of its offerings is available")
+	assert.Contains(t, solve(compile(t, s), nothing).Unplaced()[0].Reasons()[0].String(), "all lack example.com/gpu; g.8 would fit, but is not available now")
+	s.Pools[0].Types[len(from.Types)-1].Offerings[0].Full = true
+	assert.Contains(t, solve(compile(t, s), nothing).Unplaced()[0].Reasons()[0].String(), "all lack example.com/gpu; g.8 would fit, but is sold out")
 	s.Pools[0].Types[len(from.Types)-1].Capacity = list("8", "32Gi")
 	assert.Contains(t, solve(compile(t, s), nothing).Unplaced()[0].Reasons()[0].String(), "no type of this catalogue has enough of it")
+}
+
+// A pool that sells nothing says whether its types are sold out, not available, or without a price.
+func TestWhatAPoolLacksToSell(t *testing.T) {
+	type offers []instancetypes.Offering
+	with := func(available, full bool, price float64) instancetypes.Offering {
+		return instancetypes.Offering{Available: available, Full: full, Price: price}
+	}
+	for want, list := range map[string]offers{
+		"all of its types are sold out":                      {instancetypes.Offer("a", "spot", 1).Stock("", 0), instancetypes.Offer("b", "spot", 1).Stock("s", 0)},
+		"all of its types are not available now":             {with(false, false, 1), with(false, false, 2)},
+		"all of its types are sold out or not available now": {with(false, false, 1), with(false, true, 1)},
+		"all of its types are without a price":               {with(true, false, math.NaN()), with(true, false, math.Inf(1))},
+		"all of its types are without offerings":             nil,
+	} {
+		from := pool("default")
+		for i := range from.Types {
+			from.Types[i].Offerings = list
+		}
+		s := scheduling.Snapshot{Pods: []*corev1.Pod{pod("a")}, Pools: []scheduling.Pool{from}}
+		assert.Equal(t, want, solve(compile(t, s), nothing).Unplaced()[0].Reasons()[0].Detail)
+	}
 }
 
 // Who asks for a shape, an offering or a class that does not exist learns how many there are.

@@ -35,7 +35,8 @@ func Require(when func(*corev1.Pod) bool, nodes requirements.Set) scheduling.Con
 	})
 }
 
-// Named returns the constraint with a name that reasons quote. It returns nil for nil.
+// Named returns the constraint with a name. The reasons of a refusal quote the name if the pod would
+// have a place without the constraint, or if they would be others. It returns nil for nil.
 func Named(name string, c scheduling.Constraint) scheduling.Constraint {
 	if c == nil {
 		return nil

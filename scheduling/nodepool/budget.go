@@ -11,45 +11,32 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/nodepool/internal/nodespec"
 )
 
-// budgets reads the budgets of v1beta1 and v1. A missing list is one budget of 10%. own is the
-// reason that only this version has.
-func (d *Disruption) budgets(r *nodespec.Report, path string, list *[]wireBudget, own string) {
-	reasons := []string{string(Underutilized), string(Empty), string(Drifted), own}
+// budgets reads the budgets of v1beta1 and v1. A missing list is one budget of 10%.
+func (d *Disruption) budgets(r *nodespec.Report, list *[]wireBudget) {
 	tenth := Budget{Nodes: 10, Percent: true}
 	if list == nil {
 		d.Budgets = []Budget{tenth}
 		return
 	}
-	const most = 50
-	if len(*list) > most {
-		r.Add(path, "%d budgets: at most %d", len(*list), most)
-		return
-	}
 	for i, w := range *list {
-		at := fmt.Sprintf("%s[%d]", path, i)
+		at := fmt.Sprintf("%s[%d]", budgetsPath, i)
 		b := tenth
 		if w.Nodes != nil {
 			b.nodes(r, at+".nodes", *w.Nodes)
 		}
-		for j, reason := range w.Reasons {
-			at := fmt.Sprintf("%s.reasons[%d]", at, j)
-			if reason == string(Unhealthy) && own != reason {
-				r.Add(at, "%q: want one of %s; pools of %s have it since Karpenter v1.15", reason, strings.Join(reasons, ", "), V1)
-			} else if r.OneOf(at, reason, reasons...) {
-				b.Reasons = append(b.Reasons, Reason(reason))
-			}
+		for _, reason := range w.Reasons {
+			b.Reasons = append(b.Reasons, Reason(reason))
 		}
 		switch {
 		case w.Schedule != nil && w.Duration == nil:
-			r.Add(at+".duration", "a budget with a schedule needs a duration")
+			r.Add(at+".duration", needsDuration)
 		case w.Schedule == nil && w.Duration != nil:
-			r.Add(at+".schedule", "a budget with a duration needs a schedule")
+			r.Add(at+".schedule", needsSchedule)
 		}
 		if w.Schedule != nil {
-			if _, err := parseSchedule(*w.Schedule); err != nil {
-				r.Add(at+".schedule", "%s", err)
+			if b.Schedule = *w.Schedule; b.Schedule == "" {
+				b.schedule(r, at)
 			}
-			b.Schedule = *w.Schedule
 		}
 		if w.Duration != nil {
 			b.Duration = budgetDuration(r, at+".duration", *w.Duration)
@@ -57,6 +44,48 @@ func (d *Disruption) budgets(r *nodespec.Report, path string, list *[]wireBudget
 		d.Budgets = append(d.Budgets, b)
 	}
 }
+
+const (
+	budgetsPath   = "spec.disruption.budgets"
+	needsDuration = "a budget with a schedule needs a duration"
+	needsSchedule = "a budget with a duration needs a schedule"
+)
+
+// check checks a budget of a pool of some version.
+func (b *Budget) check(r *nodespec.Report, at, version string) {
+	if b.Nodes < 0 || b.Percent && b.Nodes > 100 {
+		r.Add(at+".nodes", "%d: want a count of 0 or more, or a share of at most 100%%", b.Nodes)
+	}
+	reasons := []string{string(Underutilized), string(Empty), string(Drifted), "Expired"}
+	if version != V1Beta1 {
+		reasons[3] = string(Unhealthy)
+	}
+	for j, reason := range b.Reasons {
+		at := fmt.Sprintf("%s.reasons[%d]", at, j)
+		if reason == Unhealthy && version == V1Beta1 {
+			r.Add(at, "%q: want one of %s; pools of %s have it since Karpenter v1.15", reason, strings.Join(reasons, ", "), V1)
+			continue
+		}
+		r.OneOf(at, string(reason), reasons...)
+	}
+	if b.Schedule != "" {
+		b.schedule(r, at)
+	} else if b.Duration != 0 {
+		r.Add(at+".schedule", needsSchedule)
+	}
+	if b.Duration < 0 || b.Duration%time.Minute != 0 {
+		r.Add(at+".duration", "%s: want hours and minutes such as 8h or 1h30m", b.Duration)
+	}
+}
+
+func (b *Budget) schedule(r *nodespec.Report, at string) {
+	if _, err := parseSchedule(b.Schedule); err != nil {
+		r.Add(at+".schedule", "%s", err)
+	}
+}
+
+// isNever reports whether the budget has a schedule and is active for no time.
+func (b Budget) isNever() bool { return b.Schedule != "" && b.Duration == 0 }
 
 func (b *Budget) nodes(r *nodespec.Report, path, text string) {
 	parsed, err := ParseBudget(text)
@@ -87,6 +116,7 @@ func budgetDuration(r *nodespec.Report, path, text string) time.Duration {
 	d, err := time.ParseDuration(text)
 	if err != nil || !budgetDurations.MatchString(text) {
 		r.Add(path, "%s: want hours and minutes such as 8h or 1h30m", strictjson.Quote(text))
+		return 0
 	}
 	return d
 }

@@ -3,6 +3,7 @@ package nodepool
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -63,6 +64,7 @@ func decode(n *strictjson.Node) (NodePool, error) {
 	default:
 		return NodePool{}, fieldErrors(object, []strictjson.Problem{{Path: "apiVersion", Detail: unsupported(head.APIVersion, head.Kind)}})
 	}
+	p.Disruption.Budgets = slices.DeleteFunc(p.Disruption.Budgets, Budget.isNever)
 	if n.Get("spec") == nil {
 		problems = append(problems, strictjson.Problem{Path: "spec", Detail: "the object has no spec"})
 	}
@@ -112,56 +114,37 @@ type (
 	}
 )
 
-// node checks the fields for nodes and sets them in p. metadata and spec are the paths of m and n.
-func (p *NodePool) node(r *nodespec.Report, metadata, spec string, m wireTemplateMeta, n wireNodes, rules nodespec.Rules) {
-	rules.Pool = true
+// node sets the fields for nodes in p, and checks the requirements. spec is the path of n.
+func (p *NodePool) node(r *nodespec.Report, spec string, m wireTemplateMeta, n wireNodes) {
 	p.Labels, p.Annotations, p.Taints, p.StartupTaints = m.Labels, m.Annotations, n.Taints, n.StartupTaints
-	p.Requirements, p.MinValues = r.Requirements(spec+".requirements", n.Requirements, rules)
-	r.Labels(metadata+".labels", p.Labels, p.Requirements, rules)
-	r.Annotations(metadata+".annotations", p.Annotations)
-	r.Taints(spec, p.Taints, p.StartupTaints)
+	p.Requirements, p.MinValues = r.Requirements(spec+".requirements", n.Requirements, p.fields().rules)
+	r.Consistent(p.fields().metadata+".labels", p.Labels, p.Requirements, p.fields().rules)
 }
 
-// meta checks the pool object's own metadata and weight.
-func (p *NodePool) meta(r *nodespec.Report, w wireHead, weight *int32) {
+// meta sets the pool object's own metadata, its weight and its limits. A list of limits without
+// entries means no limits.
+func (p *NodePool) meta(r *nodespec.Report, w wireHead, weight *int32, limits corev1.ResourceList) {
 	r.Name("metadata.name", w.Metadata.Name)
-	nodespec.Range(r, "spec.weight", weight, 1, 100)
 	p.APIVersion, p.Kind, p.Name, p.Metadata = w.APIVersion, w.Kind, w.Metadata.Name, w.Metadata
 	p.Metadata.Namespace = "" // an API server clears it
-	if weight != nil {
-		p.Weight = *weight
+	if len(limits) > 0 {
+		p.Limits = limits
+	}
+	if weight == nil {
+		return
+	}
+	if p.Weight = *weight; p.Weight == 0 {
+		p.weight(r) // 0 is no weight only if the manifest has none
 	}
 }
 
-// limits checks the limits; a list without entries means no limits.
-func (p *NodePool) limits(r *nodespec.Report, path string, list corev1.ResourceList) {
-	r.Quantities(path, list)
-	if q, ok := list["nodes"]; ok && q.MilliValue()%1000 != 0 {
-		r.Add(path+".nodes", "%s: want a whole number of nodes", q.String())
-	}
-	if len(list) > 0 {
-		p.Limits = list
-	}
-}
-
-func (p *NodePool) classRef(r *nodespec.Report, path string, ref *nodespec.ClassRef, withGroup bool) {
+// classRef sets the reference to the node class, and checks which fields the version has for it.
+func (p *NodePool) classRef(r *nodespec.Report, ref *nodespec.ClassRef) {
 	if ref == nil {
 		return
 	}
-	if ref.Name == "" {
-		r.Add(path+".name", "the reference needs a name")
-	}
-	group := ref.Group
-	if withGroup {
-		for _, field := range []struct{ name, value string }{{"group", group}, {"kind", ref.Kind}} {
-			if field.value == "" {
-				r.Add(path+"."+field.name, "the reference needs a %s since karpenter.sh/v1", field.name)
-			}
-		}
-		if strings.Contains(group, "/") {
-			name, _, _ := strings.Cut(group, "/")
-			r.Add(path+".group", "%q: a group has no version (did you mean %q?)", group, name)
-		}
+	path, group := p.fields().class, ref.Group
+	if p.APIVersion == V1 {
 		if ref.APIVersion != "" {
 			r.Add(path+".apiVersion", "unknown field \"apiVersion\": since karpenter.sh/v1 it is \"group\", without the version")
 		}
@@ -171,5 +154,7 @@ func (p *NodePool) classRef(r *nodespec.Report, path string, ref *nodespec.Class
 		}
 		group, _, _ = strings.Cut(ref.APIVersion, "/")
 	}
-	p.NodeClass = NodeClassRef{Group: group, Kind: ref.Kind, Name: ref.Name}
+	if p.NodeClass = (NodeClassRef{Group: group, Kind: ref.Kind, Name: ref.Name}); p.NodeClass.IsZero() {
+		p.class(r) // without a reference there is nothing to check
+	}
 }

@@ -57,8 +57,8 @@ type wireKubelet struct {
 	CPUCFSQuota                 *bool                      `json:"cpuCFSQuota"`
 }
 
-// decode checks the configuration as the webhook and the CRD do. It returns nil for nil.
-func (w *wireKubelet) decode(r *nodespec.Report, path string) *Kubelet {
+// decode converts the configuration. It returns nil for nil.
+func (w *wireKubelet) decode() *Kubelet {
 	if w == nil {
 		return nil
 	}
@@ -69,36 +69,45 @@ func (w *wireKubelet) decode(r *nodespec.Report, path string) *Kubelet {
 		ImageGCHighThresholdPercent: w.ImageGCHighThresholdPercent, ImageGCLowThresholdPercent: w.ImageGCLowThresholdPercent,
 		CPUCFSQuota: w.CPUCFSQuota,
 	}
-	const manyPods = 1 << 30
-	nodespec.Range(r, path+".maxPods", w.MaxPods, 0, manyPods)
-	nodespec.Range(r, path+".podsPerCore", w.PodsPerCore, 0, manyPods)
-	nodespec.Range(r, path+".imageGCHighThresholdPercent", w.ImageGCHighThresholdPercent, 0, 100)
-	nodespec.Range(r, path+".imageGCLowThresholdPercent", w.ImageGCLowThresholdPercent, 0, 100)
-	if high, low := w.ImageGCHighThresholdPercent, w.ImageGCLowThresholdPercent; high != nil && low != nil && *high <= *low {
-		r.Add(path+".imageGCHighThresholdPercent", "%d: want more than imageGCLowThresholdPercent, which is %d", *high, *low)
-	}
-	reserved(r, path+".systemReserved", w.SystemReserved)
-	reserved(r, path+".kubeReserved", w.KubeReserved)
-	thresholds(r, path+".evictionHard", w.EvictionHard)
-	thresholds(r, path+".evictionSoft", w.EvictionSoft)
-	for _, signal := range slices.Sorted(maps.Keys(w.EvictionSoft)) {
-		if _, ok := w.EvictionSoftGracePeriod[signal]; !ok {
-			r.Add(path+".evictionSoft"+strictjson.MapKey(signal), "the signal has no evictionSoftGracePeriod")
-		}
-	}
-	for _, signal := range slices.Sorted(maps.Keys(w.EvictionSoftGracePeriod)) {
-		at := path + ".evictionSoftGracePeriod" + strictjson.MapKey(signal)
-		if r.OneOf(at, signal, signals()...) {
-			if _, ok := w.EvictionSoft[signal]; !ok {
-				r.Add(at, "the signal has no threshold in evictionSoft")
-			}
-		}
+	for signal, period := range w.EvictionSoftGracePeriod {
 		if k.EvictionSoftGracePeriod == nil {
 			k.EvictionSoftGracePeriod = map[string]time.Duration{}
 		}
-		k.EvictionSoftGracePeriod[signal] = w.EvictionSoftGracePeriod[signal].Duration
+		k.EvictionSoftGracePeriod[signal] = period.Duration
 	}
 	return &k
+}
+
+// check checks the configuration as the webhook and the CRD do. k may be nil.
+func (k *Kubelet) check(r *nodespec.Report, path string) {
+	if k == nil {
+		return
+	}
+	const manyPods = 1 << 30
+	nodespec.Range(r, path+".maxPods", k.MaxPods, 0, manyPods)
+	nodespec.Range(r, path+".podsPerCore", k.PodsPerCore, 0, manyPods)
+	nodespec.Range(r, path+".imageGCHighThresholdPercent", k.ImageGCHighThresholdPercent, 0, 100)
+	nodespec.Range(r, path+".imageGCLowThresholdPercent", k.ImageGCLowThresholdPercent, 0, 100)
+	if high, low := k.ImageGCHighThresholdPercent, k.ImageGCLowThresholdPercent; high != nil && low != nil && *high <= *low {
+		r.Add(path+".imageGCHighThresholdPercent", "%d: want more than imageGCLowThresholdPercent, which is %d", *high, *low)
+	}
+	reserved(r, path+".systemReserved", k.SystemReserved)
+	reserved(r, path+".kubeReserved", k.KubeReserved)
+	thresholds(r, path+".evictionHard", k.EvictionHard)
+	thresholds(r, path+".evictionSoft", k.EvictionSoft)
+	for _, signal := range slices.Sorted(maps.Keys(k.EvictionSoft)) {
+		if _, ok := k.EvictionSoftGracePeriod[signal]; !ok {
+			r.Add(path+".evictionSoft"+strictjson.MapKey(signal), "the signal has no evictionSoftGracePeriod")
+		}
+	}
+	for _, signal := range slices.Sorted(maps.Keys(k.EvictionSoftGracePeriod)) {
+		at := path + ".evictionSoftGracePeriod" + strictjson.MapKey(signal)
+		if r.OneOf(at, signal, signals()...) {
+			if _, ok := k.EvictionSoft[signal]; !ok {
+				r.Add(at, "the signal has no threshold in evictionSoft")
+			}
+		}
+	}
 }
 
 // signals returns the eviction signals that Karpenter lets a pool set.

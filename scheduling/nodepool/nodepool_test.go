@@ -240,7 +240,7 @@ spec:
 		text, _, _ = strings.Cut(text, " must be an empty")
 		got = append(got, path+": "+text)
 	}
-	assert.Equal(t, []string{
+	assert.ElementsMatch(t, []string{
 		`metadata.name: "Default_": a lowercase RFC 1123 subdomain`,
 		`spec.template.spec.requirements[0].key: the requirement needs a key`,
 		`spec.template.spec.requirements[1].key: "karpenter.sh/provisioner-name" is set by the pool's own name and must not be listed`,

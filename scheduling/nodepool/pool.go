@@ -3,13 +3,18 @@ package nodepool
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool/internal/nodespec"
 )
 
 // The label that names the pool of a node. Pods may select by either key. New nodes carry both, see
@@ -58,7 +63,8 @@ type NodePool struct {
 	// without the pool label. [NodePool.NodeRequirements] returns all of them together.
 	Requirements requirements.Set
 	// MinValues says, for each label key, how many different values the offerings for one node must
-	// have at least, 1 to 50; nil means no minimum.
+	// have at least, 1 to 50; 0 or a missing key means no minimum. Only types that meet all
+	// requirements of the pool and of the pods of the node count.
 	MinValues map[string]int
 	// Limits limit the sum of resources over the pool's nodes, and "nodes" their number; nil means
 	// no limits.
@@ -119,6 +125,138 @@ func (p NodePool) NodeRequirements() requirements.Set {
 	labels[LabelKey] = p.Name
 	set, _ := p.Requirements.Intersect(requirements.FromLabels(labels)) // with an error it is impossible
 	return set
+}
+
+// Validate returns what [Decode] refuses in a manifest, for a pool that was made in Go: unknown
+// resources in limits, weights out of range, keys and values that no label can have, unknown
+// policies and reasons, budgets that are never active. The error joins one [*FieldError] for each
+// fault; its path is that of the manifest. Requirements and labels that contradict each other are no
+// fault, since no type meets them and a refusal says so. A pool in Go may stand for a group of nodes
+// that another tool made. So its name need only be a label value, its labels may be of Karpenter's
+// own domain, and it may require capacity types of your own.
+func (p NodePool) Validate() error {
+	r, f := nodespec.NewReport(nil), p.fields()
+	kind := map[bool]string{true: "Provisioner", false: "NodePool"}[p.APIVersion == V1Alpha5]
+	if known := []string{"", V1Alpha5, V1Beta1, V1}; !slices.Contains(known, p.APIVersion) || p.Kind != "" && p.APIVersion != "" && p.Kind != kind {
+		r.Add("apiVersion", "%s", unsupported(p.APIVersion, p.Kind))
+	}
+	for _, msg := range validation.IsValidLabelValue(p.Name) {
+		r.Add("metadata.name", "%q: %s", p.Name, msg)
+	}
+	if p.Name == "" {
+		r.Name("metadata.name", p.Name)
+	}
+	r.Set(f.nodes+".requirements", p.Requirements, p.MinValues, f.rules)
+	own := f.rules
+	own.Restricted = true
+	p.check(r, own)
+	for i, b := range p.Disruption.Budgets {
+		if b.isNever() {
+			r.Add(fmt.Sprintf("%s[%d].duration", budgetsPath, i), needsDuration)
+		}
+	}
+	return fieldErrors(strings.TrimSpace(cmp.Or(p.Kind, kind)+" "+p.Name), r.Problems)
+}
+
+// fields are the paths of the fields whose place depends on the API version, and its rules.
+type fields struct {
+	metadata, nodes, limits, kubelet, class string
+	expireAfter, consolidateAfter           string
+	rules                                   nodespec.Rules
+}
+
+func (p *NodePool) fields() fields {
+	const spec = "spec.template.spec"
+	f := fields{
+		metadata: "spec.template.metadata", nodes: spec, limits: "spec.limits", kubelet: spec + ".kubelet", class: spec + ".nodeClassRef",
+		expireAfter: spec + ".expireAfter", consolidateAfter: "spec.disruption.consolidateAfter", rules: nodespec.Rules{Pool: true},
+	}
+	switch p.APIVersion {
+	case V1Alpha5:
+		return fields{
+			metadata: "spec", nodes: "spec", limits: "spec.limits.resources", kubelet: "spec.kubeletConfiguration", class: "spec.providerRef",
+			expireAfter: "spec.ttlSecondsUntilExpired", consolidateAfter: "spec.ttlSecondsAfterEmpty",
+			rules: nodespec.Rules{Pool: true, OldDomains: true, NoMinValues: true},
+		}
+	case V1Beta1:
+		f.expireAfter, f.rules.OldDomains = "spec.disruption.expireAfter", true
+	}
+	return f
+}
+
+// check checks all fields except for the name and for the requirements, whose paths in a manifest are
+// positions.
+func (p *NodePool) check(r *nodespec.Report, labels nodespec.Rules) {
+	f := p.fields()
+	if p.Weight != 0 {
+		p.weight(r)
+	}
+	r.Labels(f.metadata+".labels", p.Labels, labels)
+	r.Annotations(f.metadata+".annotations", p.Annotations)
+	r.Taints(f.nodes, p.Taints, p.StartupTaints)
+	r.Quantities(f.limits, p.Limits)
+	nodes, counted := p.Limits["nodes"]
+	if counted && nodes.MilliValue()%1000 != 0 {
+		r.Add(f.limits+".nodes", "%s: want a whole number of nodes", nodes.String())
+	}
+	if p.Replicas != nil {
+		const most = 1 << 31
+		nodespec.Range(r, "spec.replicas", p.Replicas, 0, most)
+		if p.Weight != 0 {
+			r.Add("spec.weight", "a pool with replicas has no weight")
+		}
+		if len(p.Limits) > 1 || len(p.Limits) == 1 && !counted {
+			r.Add("spec.limits", "a pool with replicas can limit only nodes")
+		}
+	}
+	if !p.NodeClass.IsZero() {
+		p.class(r)
+	}
+	p.Kubelet.check(r, f.kubelet)
+	switch policy := p.Disruption.Policy; policy {
+	case "": // removes no node
+	case "WhenUnderutilized":
+		r.Add("spec.disruption.consolidationPolicy", "%q: since karpenter.sh/v1 it is %s", policy, WhenEmptyOrUnderutilized)
+	default:
+		r.OneOf("spec.disruption.consolidationPolicy", string(policy), string(WhenEmpty), string(WhenEmptyOrUnderutilized), string(Balanced))
+	}
+	notNegative := func(path string, d *time.Duration) {
+		if d != nil && *d < 0 {
+			r.Add(path, "%s: must not be negative", *d)
+		}
+	}
+	notNegative(f.expireAfter, p.Disruption.ExpireAfter)
+	notNegative(f.consolidateAfter, p.Disruption.ConsolidateAfter)
+	notNegative(f.nodes+".terminationGracePeriod", p.TerminationGracePeriod)
+	const most = 50
+	if n := len(p.Disruption.Budgets); n > most {
+		r.Add(budgetsPath, "%d budgets: at most %d", n, most)
+		return
+	}
+	for i := range p.Disruption.Budgets {
+		p.Disruption.Budgets[i].check(r, fmt.Sprintf("%s[%d]", budgetsPath, i), p.APIVersion)
+	}
+}
+
+func (p *NodePool) weight(r *nodespec.Report) { nodespec.Range(r, "spec.weight", &p.Weight, 1, 100) }
+
+// class checks the reference to the node class.
+func (p *NodePool) class(r *nodespec.Report) {
+	path, ref := p.fields().class, p.NodeClass
+	if ref.Name == "" {
+		r.Add(path+".name", "the reference needs a name")
+	}
+	if p.APIVersion != V1 {
+		return
+	}
+	for _, field := range []struct{ name, value string }{{"group", ref.Group}, {"kind", ref.Kind}} {
+		if field.value == "" {
+			r.Add(path+"."+field.name, "the reference needs a %s since karpenter.sh/v1", field.name)
+		}
+	}
+	if name, _, versioned := strings.Cut(ref.Group, "/"); versioned {
+		r.Add(path+".group", "%q: a group has no version (did you mean %q?)", ref.Group, name)
+	}
 }
 
 // Compare orders pools by weight, heaviest first, then by name, then by kind. It is meant for

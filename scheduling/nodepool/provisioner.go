@@ -45,12 +45,11 @@ func decodeProvisioner(n *strictjson.Node) (NodePool, []strictjson.Problem) {
 	r := nodespec.NewReport(d.Decode(n, &w))
 	s := &w.Spec
 	var p NodePool
-	p.meta(r, w.wireHead, s.Weight)
-	p.node(r, "spec", "spec", s.wireTemplateMeta, s.wireNodes, nodespec.Rules{OldDomains: true, NoMinValues: true})
-	p.limits(r, "spec.limits.resources", s.Limits.Resources)
-	p.Kubelet = s.Kubelet.decode(r, "spec.kubeletConfiguration")
+	p.meta(r, w.wireHead, s.Weight, s.Limits.Resources)
+	p.node(r, "spec", s.wireTemplateMeta, s.wireNodes)
+	p.Kubelet = s.Kubelet.decode()
 	p.Disruption = w.disruption(r)
-	p.classRef(r, "spec.providerRef", s.ProviderRef, false)
+	p.classRef(r, s.ProviderRef)
 	inline := n.Get("spec").Get("provider")
 	switch {
 	case inline == nil || inline.Kind == strictjson.Null:
@@ -62,6 +61,7 @@ func decodeProvisioner(n *strictjson.Node) (NodePool, []strictjson.Problem) {
 			r.Add("spec.provider", "set either provider or providerRef, not both")
 		}
 	}
+	p.check(r, p.fields().rules)
 	return p, r.Problems
 }
 

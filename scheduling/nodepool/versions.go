@@ -115,41 +115,19 @@ func decodeV1(n *strictjson.Node) (NodePool, []strictjson.Problem) {
 	r := nodespec.NewReport(explain(d.Decode(n, &w)))
 	t := &w.Spec.Template
 	p := NodePool{Replicas: w.Spec.Replicas}
-	p.meta(r, w.wireHead, w.Spec.Weight)
-	p.node(r, "spec.template.metadata", "spec.template.spec", t.Metadata, t.Spec.wireNodes, nodespec.Rules{})
-	p.limits(r, "spec.limits", w.Spec.Limits)
-	p.static(r, w.Spec.Weight)
+	p.meta(r, w.wireHead, w.Spec.Weight, w.Spec.Limits)
+	p.node(r, "spec.template.spec", t.Metadata, t.Spec.wireNodes)
 	p.TerminationGracePeriod = r.Duration("spec.template.spec.terminationGracePeriod", t.Spec.TerminationGracePeriod, false, nil)
-	p.classRef(r, "spec.template.spec.nodeClassRef", t.Spec.NodeClassRef, true)
+	p.classRef(r, t.Spec.NodeClassRef)
 	p.Disruption.ExpireAfter = r.Duration("spec.template.spec.expireAfter", t.Spec.ExpireAfter, true, new(month))
 	p.Disruption.ConsolidateAfter = r.Duration("spec.disruption.consolidateAfter", w.Spec.Disruption.ConsolidateAfter, true, new(time.Duration))
 	p.Disruption.Policy = WhenEmptyOrUnderutilized
 	if policy := w.Spec.Disruption.ConsolidationPolicy; policy != "" {
 		p.Disruption.Policy = Policy(policy)
-		if policy == "WhenUnderutilized" {
-			r.Add("spec.disruption.consolidationPolicy", "%q: since karpenter.sh/v1 it is %s", policy, WhenEmptyOrUnderutilized)
-		} else {
-			r.OneOf("spec.disruption.consolidationPolicy", policy, string(WhenEmpty), string(WhenEmptyOrUnderutilized), string(Balanced))
-		}
 	}
-	p.Disruption.budgets(r, "spec.disruption.budgets", w.Spec.Disruption.Budgets, string(Unhealthy))
+	p.Disruption.budgets(r, w.Spec.Disruption.Budgets)
+	p.check(r, p.fields().rules)
 	return p, r.Problems
-}
-
-// static checks fields that a static pool may not have.
-func (p *NodePool) static(r *nodespec.Report, weight *int32) {
-	if p.Replicas == nil {
-		return
-	}
-	const most = 1 << 31
-	nodespec.Range(r, "spec.replicas", p.Replicas, 0, most)
-	if weight != nil {
-		r.Add("spec.weight", "a pool with replicas has no weight")
-	}
-	_, nodes := p.Limits["nodes"]
-	if len(p.Limits) > 1 || len(p.Limits) == 1 && !nodes {
-		r.Add("spec.limits", "a pool with replicas can limit only nodes")
-	}
 }
 
 func decodeV1Beta1(n *strictjson.Node) (NodePool, []strictjson.Problem) {
@@ -158,15 +136,14 @@ func decodeV1Beta1(n *strictjson.Node) (NodePool, []strictjson.Problem) {
 	r := nodespec.NewReport(explain(d.Decode(n, &w)))
 	t := &w.Spec.Template
 	var p NodePool
-	p.meta(r, w.wireHead, w.Spec.Weight)
-	p.node(r, "spec.template.metadata", "spec.template.spec", t.Metadata, t.Spec.wireNodes, nodespec.Rules{OldDomains: true})
-	p.limits(r, "spec.limits", w.Spec.Limits)
+	p.meta(r, w.wireHead, w.Spec.Weight, w.Spec.Limits)
+	p.node(r, "spec.template.spec", t.Metadata, t.Spec.wireNodes)
 	if len(t.Spec.Resources.Requests) > 0 {
 		r.Add("spec.template.spec.resources", "only a NodeClaim requests resources, a pool does not")
 	}
-	p.Kubelet = t.Spec.Kubelet.decode(r, "spec.template.spec.kubelet")
+	p.Kubelet = t.Spec.Kubelet.decode()
 	p.TerminationGracePeriod = r.Duration("spec.template.spec.terminationGracePeriod", t.Spec.TerminationGracePeriod, false, nil)
-	p.classRef(r, "spec.template.spec.nodeClassRef", t.Spec.NodeClassRef, false)
+	p.classRef(r, t.Spec.NodeClassRef)
 	const below = "spec.disruption"
 	nodespec.Range(r, below+".utilizationThreshold", w.Spec.Disruption.UtilizationThreshold, 1, 100)
 	p.Disruption.ExpireAfter = r.Duration(below+".expireAfter", w.Spec.Disruption.ExpireAfter, true, new(month))
@@ -187,6 +164,7 @@ func decodeV1Beta1(n *strictjson.Node) (NodePool, []strictjson.Problem) {
 	default:
 		r.OneOf(below+".consolidationPolicy", policy, string(WhenEmpty), underutilized)
 	}
-	p.Disruption.budgets(r, below+".budgets", w.Spec.Disruption.Budgets, "Expired")
+	p.Disruption.budgets(r, w.Spec.Disruption.Budgets)
+	p.check(r, p.fields().rules)
 	return p, r.Problems
 }

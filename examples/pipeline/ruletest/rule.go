@@ -289,8 +289,12 @@ func (r *Rule) faults() []*fieldError {
 		case c == nil:
 		case c.By == "":
 			add(name+".by", "want node, zone or a label key")
-		case c.Most < 0 || c.Most > 0 && (name == "together" || c.With != ""):
-			add(name+".most", "%d: want a number above 0, and only for pods that are apart from each other", c.Most)
+		case c.Most < 0:
+			add(name+".most", "%d: want a number above 0", c.Most)
+		case c.Most > 0 && name == "together":
+			add(name+".most", "only pods that are apart have a most")
+		case c.Most > 0 && c.With != "":
+			add(name+".most", "it counts pods that are apart from each other; leave out most, or with")
 		}
 	}
 	if s := r.Spread; s != nil {

@@ -137,10 +137,63 @@ func (q *inquiry) outcome(t *trial, tried int) {
 	case len(t.after.breaches(q.rule)) > 0:
 		q.say("the price: all but its limit can be kept%s", q.difference(t.after))
 	case t.after.packed.Cost() > q.plan.packed.Cost():
+		if pool := q.heavier(t.after); pool != nil { // it would decide without the price
+			q.say("weight %d of pool %q, and the price: to keep the rule costs at most%s", pool.Weight, pool.Name, q.difference(t.after)[len(", for"):])
+			return
+		}
 		q.say("the price: to keep the rule costs at most%s", q.difference(t.after)[len(", for"):])
 	default:
 		q.say("nothing: the rule can be kept%s, but no manifest asks for it", q.difference(t.after))
 	}
+}
+
+// heavier returns a pool of new nodes of broken pods that is heavier than all pools of their nodes
+// in another plan; nil if there is none.
+func (q *inquiry) heavier(after *Plan) *scheduling.Pool {
+	pools := q.plan.packed.Problem.Snapshot().Pools
+	of := func(m *member) *scheduling.Pool {
+		if m.site == nil || !m.site.bought {
+			return nil
+		}
+		if i := slices.IndexFunc(pools, func(p scheduling.Pool) bool { return p.Name == m.site.pool }); i >= 0 {
+			return &pools[i]
+		}
+		return nil
+	}
+	var out *scheduling.Pool
+	broken := map[string]bool{}
+	for i := range q.broken {
+		broken[q.broken[i].name] = true
+		if p := of(&q.broken[i]); p != nil && (out == nil || p.Weight > out.Weight) {
+			out = p
+		}
+	}
+	for i := range after.members {
+		if p := of(&after.members[i]); broken[after.members[i].name] && (out == nil || p != nil && p.Weight >= out.Weight) {
+			return nil
+		}
+	}
+	return out
+}
+
+// asRule returns a reason for pods that were forced to keep the rule. It says that the rule asks for
+// a label if the pod itself does not.
+func (q *inquiry) asRule(r scheduling.Reason, name string) string {
+	own := requirements.Keys{}
+	for _, m := range q.subjects {
+		if m.name == name && m.class >= 0 {
+			own = q.plan.packed.Problem.Classes[m.class].Required.Keys()
+		}
+	}
+	switch {
+	case r.Key != "" && !own.Contains(r.Key):
+		if rest, ok := strings.CutPrefix(r.Detail, "it requires "); ok {
+			return "the rule requires " + rest
+		}
+	case r.Pool == "" && own.Len() == 0:
+		return strings.Replace(r.Detail, "without the labels it requires", "without the labels that the rule requires", 1)
+	}
+	return r.Detail
 }
 
 // refusals adds the reasons why the rule's pods find no place in a plan. how is how they were
@@ -168,6 +221,9 @@ func (q *inquiry) refusals(plan *Plan, how, others string) {
 		}
 		for _, r := range telling {
 			beside, forcedOn := besideMarks(r.Detail)
+			if plan != q.plan {
+				r.Detail = q.asRule(r, m.name)
+			}
 			switch {
 			case plan != q.plan && r.Stage == scheduling.StagePod && q.placed[m.name]: // it contradicts what was forced
 				at := slices.IndexFunc(q.subjects, func(s member) bool { return s.name == m.name })
@@ -224,7 +280,11 @@ func (q *inquiry) ways() iter.Seq[way] {
 		n := max(0, s.AtLeast-len(used))
 		choices := q.distinct(n)
 		if len(choices) == 0 {
-			q.say("their number: %s cannot be on %s", plural(len(q.planned()), "pod"), plural(n, "more value"))
+			beside := ""
+			if len(used) > 0 {
+				beside = fmt.Sprintf(", beside the %d of running pods", len(used))
+			}
+			q.say("their number: %s cannot be on %s of %s%s", plural(len(q.planned()), "pod"), plural(n, "value"), key, beside)
 			return
 		}
 		try := func(choice []member, text string, hows ...func(*corev1.Pod)) bool {

@@ -240,7 +240,7 @@ func TestForcedRulesAreTheRulesOwn(t *testing.T) {
 		{rule: ruletest.Rule{Spread: &ruletest.Spread{By: "zone", AtLeast: 3}}, want: "costs at most $1.00/h more"},
 		{rule: ruletest.Rule{Spread: &ruletest.Spread{By: "zone", AtLeast: 2}}, stock: 1, want: "costs at most $0.10/h more"},
 		{rule: ruletest.Rule{Spread: &ruletest.Spread{By: "zone", AtLeast: 4}}, want: `pool "default", which has no place for them if 4 of them are in different zones; 1 other way to keep the rule failed, too`},
-		{rule: ruletest.Rule{Spread: &ruletest.Spread{By: "zone", AtLeast: 10}}, want: "their number: 9 pods cannot be on 10 more values"},
+		{rule: ruletest.Rule{Spread: &ruletest.Spread{By: "zone", AtLeast: 10}}, want: "their number: 9 pods cannot be on 10 values of topology.kubernetes.io/zone"},
 		{rule: ruletest.Rule{NeverOn: []ruletest.Place{{Zone: "a"}}, Apart: &ruletest.Company{By: "zone", Most: 6}}, want: "costs at most $3.30/h more"},
 	} {
 		z.stock[0][2] = c.stock

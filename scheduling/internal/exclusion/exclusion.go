@@ -2,6 +2,7 @@
 package exclusion
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -175,4 +176,79 @@ func texts(causes []Cause) []string {
 		out = append(out, whose+c.String())
 	}
 	return out
+}
+
+// Known returns, by key, the values that a pool, its types and their offerings have. registered
+// also has the labels that pool does not have. A key whose values cannot be listed has none.
+func Known(pool, registered requirements.Set, types []instancetypes.InstanceType) map[string]map[string]bool {
+	out := map[string]map[string]bool{}
+	see := func(s requirements.Set) {
+		for r := range s.All() {
+			if r.Key() == taints.Key || r.IsImpossible() {
+				continue
+			}
+			if out[r.Key()] == nil {
+				out[r.Key()] = map[string]bool{}
+			}
+			values, _ := r.Values()
+			for _, v := range values {
+				out[r.Key()][v] = true
+			}
+		}
+	}
+	see(registered)
+	for i := range types {
+		if !types[i].Requirements.Overlaps(pool) {
+			continue
+		}
+		see(types[i].Requirements)
+		for _, o := range types[i].Offerings {
+			see(o.Requirements)
+		}
+	}
+	return out
+}
+
+// Closest returns the first conflict with the pool and all values of its types. It takes the
+// alternative with the fewest conflicts, and is nil if that has none. known is the result of [Known].
+func Closest(required requirements.Alternatives, pool requirements.Set, types []instancetypes.InstanceType, known map[string]map[string]bool) *requirements.ConflictError {
+	b, open := requirements.Builder{}, []string(nil)
+	for key, values := range known { // the builder sorts
+		if len(values) == 0 {
+			open = append(open, key)
+			continue
+		}
+		allowed := pool.Get(key)
+		have := requirements.In(key, slices.Sorted(maps.Keys(values))...).Intersect(allowed)
+		if lacks := func(t instancetypes.InstanceType) bool { return t.Requirements.Get(key).AllowsAbsent() }; have.IsImpossible() {
+			have = allowed
+		} else if !pool.Has(key) && slices.ContainsFunc(types, lacks) {
+			have = have.Union(requirements.DoesNotExist(key))
+		}
+		b.Add(have)
+	}
+	node, err := b.Set()
+	if err != nil {
+		return nil
+	}
+	if best := fewestConflicts(required, node, requirements.KeysOf(open...)); len(best) > 0 {
+		return best[0]
+	}
+	return nil
+}
+
+// fewestConflicts returns the conflicts of the alternative that has the fewest. Keys in open may
+// have any value.
+func fewestConflicts(required requirements.Alternatives, node requirements.Set, open requirements.Keys) []*requirements.ConflictError {
+	var best []*requirements.ConflictError
+	for alt := range required.All() {
+		conflicts := alt.Conflicts(node, open)
+		if len(conflicts) == 0 {
+			return nil
+		}
+		if best == nil || len(conflicts) < len(best) {
+			best = conflicts
+		}
+	}
+	return best
 }

@@ -3,6 +3,7 @@ package validation
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -100,6 +101,20 @@ func List[P interface {
 		names.Check(f, i, scope, x.GetName())
 		if more != nil {
 			more(x)
+		}
+	}
+}
+
+// Pool reports what a manifest of the pool could not say. A missing name is reported with the names.
+func (f *Faults) Pool(pool *nodepool.NodePool) {
+	joined, _ := pool.Validate().(interface{ Unwrap() []error })
+	if joined == nil {
+		return
+	}
+	for _, err := range joined.Unwrap() {
+		var fault *nodepool.FieldError
+		if errors.As(err, &fault) && (pool.Name != "" || fault.Path != "metadata.name") {
+			f.Add("pool "+pool.Name, "%s: %s", fault.Path, fault.Detail)
 		}
 	}
 }

@@ -35,6 +35,8 @@ type Rules struct {
 	Pool bool
 	// NoMinValues refuses minValues, which the kind or version does not have.
 	NoMinValues bool
+	// Custom lets capacity types pass that resemble no known one, as a catalogue may have them.
+	Custom bool
 	// Restricted lets restricted labels pass, since Karpenter's own objects may have them.
 	Restricted bool
 }
@@ -56,19 +58,9 @@ func (r *Report) Requirements(path string, list []Requirement, rules Rules) (req
 	sound := map[string]entry{} // by key
 	for i, w := range list {
 		at := fmt.Sprintf("%s[%d]", path, i)
-		before := len(r.Problems)
 		key := aliases.Key(w.Key)
-		if w.Key == "" {
-			r.Add(at+".key", "the requirement needs a key")
-		} else {
-			r.key(at+".key", w.Key, rules)
-		}
-		op, values := meaning(w)
-		req, err := requirements.New(key, op, values...)
-		r.invalid(at, err, w.Key == "")
-		r.capacityTypes(at, w)
-		r.minValues(at, w, rules)
-		if len(r.Problems) > before {
+		req, ok := r.requirement(at, w, rules)
+		if !ok {
 			continue
 		}
 		if w.MinValues != nil {
@@ -98,6 +90,56 @@ func (r *Report) Requirements(path string, list []Requirement, rules Rules) (req
 		r.Add(path, "%s", err)
 	}
 	return set, minValues
+}
+
+// requirement checks one element and converts it, with its key renamed; false if there is a problem.
+func (r *Report) requirement(at string, w Requirement, rules Rules) (requirements.Requirement, bool) {
+	before := len(r.Problems)
+	if w.Key == "" {
+		r.Add(at+".key", "the requirement needs a key")
+	} else {
+		r.key(at+".key", w.Key, rules)
+	}
+	op, values := meaning(w)
+	req, err := requirements.New(requirements.KubernetesAliases().Key(w.Key), op, values...)
+	r.invalid(at, err, w.Key == "")
+	r.capacityTypes(at, w, rules)
+	r.minValues(at, w, rules)
+	return req, len(r.Problems) == before
+}
+
+// Set checks requirements and minValues that were made in Go, as [Report.Requirements] checks a
+// list. A set that no node meets is no problem: it excludes all types.
+func (r *Report) Set(path string, set requirements.Set, minValues map[string]int, rules Rules) {
+	if set.Len() > MaxRequirements {
+		r.Add(path, "%d requirements: at most %d", set.Len(), MaxRequirements)
+		return
+	}
+	rules.Custom = true
+	all := map[string]Requirement{}
+	for q := range set.All() {
+		words := requirements.Gte(q.Key(), 0).Complement() // integers are always valid values
+		all[q.Key()] = Requirement{Key: q.Key(), Operator: string(requirements.OpExists)}
+		if values, ok := q.Values(); ok && len(values) > 0 {
+			all[q.Key()] = Requirement{Key: q.Key(), Operator: string(requirements.OpIn), Values: values}
+		} else if values, ok := q.Complement().Intersect(words).Values(); ok && len(values) > 0 {
+			all[q.Key()] = Requirement{Key: q.Key(), Operator: string(requirements.OpNotIn), Values: values}
+		}
+	}
+	for key, least := range minValues {
+		if least == 0 { // as good as missing
+			continue
+		}
+		w, ok := all[key]
+		if !ok {
+			w = Requirement{Key: key, Operator: string(requirements.OpExists)}
+		}
+		w.MinValues = &least
+		all[key] = w
+	}
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		r.requirement(path+strictjson.MapKey(key), all[key], rules)
+	}
 }
 
 // meaning returns an element as Karpenter reads it: Exists and DoesNotExist ignore values, and
@@ -131,7 +173,7 @@ func (r *Report) invalid(at string, err error, noKey bool) {
 }
 
 // capacityTypes checks what Karpenter demands of the values of capacity types beyond the algebra.
-func (r *Report) capacityTypes(at string, w Requirement) {
+func (r *Report) capacityTypes(at string, w Requirement, rules Rules) {
 	if w.Operator != "In" || w.Key != "karpenter.sh/capacity-type" || len(w.Values) == 0 {
 		return
 	}
@@ -141,6 +183,9 @@ func (r *Report) capacityTypes(at string, w Requirement) {
 		if slices.Contains(w.Values, v) {
 			count++
 		}
+	}
+	if count == 0 && rules.Custom && DidYouMean(w.Values[0], known...) == "" {
+		return
 	}
 	if count == 0 {
 		r.Add(at+".values", "%q: want at least one of %s%s", w.Values, strings.Join(known, ", "), DidYouMean(w.Values[0], known...))
@@ -208,10 +253,8 @@ func inDomain(domain, parent string) bool {
 	return domain == parent || strings.HasSuffix(domain, "."+parent)
 }
 
-// Labels checks the labels that a pool puts on its nodes, and that none contradicts the
-// requirements.
-func (r *Report) Labels(path string, labels map[string]string, set requirements.Set, rules Rules) {
-	aliases := requirements.KubernetesAliases()
+// Labels checks the labels that a pool puts on its nodes.
+func (r *Report) Labels(path string, labels map[string]string, rules Rules) {
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		at := path + strictjson.MapKey(key)
 		before := len(r.Problems)
@@ -224,8 +267,16 @@ func (r *Report) Labels(path string, labels map[string]string, set requirements.
 		if len(r.Problems) == before {
 			r.key(at, key, rules)
 		}
-		if req := set.Get(aliases.Key(key)); len(r.Problems) == before && !req.Contains(labels[key]) {
-			r.Add(at, "%q contradicts the requirement %s: no node can have both", labels[key], req)
+	}
+}
+
+// Consistent checks that no label contradicts the requirements. Faulty labels are ignored.
+func (r *Report) Consistent(path string, labels map[string]string, set requirements.Set, rules Rules) {
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		var faults Report
+		faults.Labels("", map[string]string{key: labels[key]}, rules)
+		if req := set.Get(requirements.KubernetesAliases().Key(key)); len(faults.Problems) == 0 && !req.Contains(labels[key]) {
+			r.Add(path+strictjson.MapKey(key), "%q contradicts the requirement %s: no node can have both", labels[key], req)
 		}
 	}
 }
