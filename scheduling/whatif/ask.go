@@ -405,18 +405,25 @@ func (e *engine) why(p int32, nodes []node) string {
 	}
 	var parts []string
 	if full > 0 {
-		parts = append(parts, fmt.Sprintf("%d are too full (the nearest, %s)", full, short))
+		parts = append(parts, numbered(full, "is", "are")+fmt.Sprintf(" too full (the nearest, %s)", short))
 	}
 	if unsuited > 0 {
-		parts = append(parts, fmt.Sprintf("%d exclude it by labels or taints", unsuited))
+		parts = append(parts, numbered(unsuited, "excludes", "exclude")+" it by labels or taints")
 	}
 	if apart > 0 {
-		parts = append(parts, fmt.Sprintf("%d are excluded by host ports or by constraints between pods", apart))
+		parts = append(parts, numbered(apart, "is", "are")+" excluded by host ports or by constraints between pods")
 	}
 	if len(parts) == 0 {
 		parts = []string{"there are none"}
 	}
-	return fmt.Sprintf("%s: of %d other nodes, %s", podclass.Name(e.pods[p].object), all, strings.Join(parts, "; "))
+	return fmt.Sprintf("%s: of %s, %s", podclass.Name(e.pods[p].object), numbered(all, "other node", "other nodes"), strings.Join(parts, "; "))
+}
+
+func numbered(n int, one, other string) string {
+	if n == 1 {
+		other = one
+	}
+	return fmt.Sprintf("%d %s", n, other)
 }
 
 // short says what a node lacks most for a pod of the class, and which share of the need that is.

@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/scheduling"
 	"github.com/joinery-sdk/joinery/scheduling/internal/bind"
+	"github.com/joinery-sdk/joinery/scheduling/internal/market"
 	"github.com/joinery-sdk/joinery/scheduling/internal/podclass"
 )
 
@@ -331,6 +333,9 @@ func (o *offer) scarce() string {
 		what = "reservation " + o.id
 	case o.reservation != "":
 		what = o.reservation
+		if name, counted := strings.CutPrefix(what, market.ByCommitment); counted && !o.money {
+			what = "stock " + name
+		}
 	}
 	if o.full {
 		return what + " is full"

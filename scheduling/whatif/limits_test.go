@@ -39,7 +39,7 @@ func TestFreed(t *testing.T) {
 	assert.False(t, func() bool { a := ask(c, "a", pods[:1], false); return a.OK() }())
 	first := ask(c, "a", pods[:1], true)
 	require.True(t, first.OK(), first.Why)
-	assert.Equal(t, []string{"commitment block is full"}, first.Freed)
+	assert.Equal(t, []string{"stock block is full"}, first.Freed)
 	require.Len(t, first.Bought, 1)
 	again := ask(c, "a", pods[:1], true)
 	assert.Equal(t, first.Bought, again.Bought, "a question changes nothing")

@@ -313,7 +313,7 @@ func ExampleCluster_Ask() {
 		fmt.Printf("%s %s $%.2f\n", n.Name, n.Type, float64(n.Price)/1e9)
 	}
 	// Output:
-	// shop/web-0: of 1 other nodes, 1 are too full (the nearest, b, lacks cpu 1)
+	// shop/web-0: of 1 other node, 1 is too full (the nearest, b, lacks cpu 1)
 	// default-0 m.4 $0.04
 }
 

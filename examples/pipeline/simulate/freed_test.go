@@ -46,7 +46,7 @@ func scarcities() map[string]func(w *tight, spare int) string {
 		},
 		"stock": func(w *tight, spare int) string {
 			w.sell(func(o instancetypes.Offering) instancetypes.Offering { return o.Stock("block", spare) })
-			return "commitment block is full"
+			return "stock block is full"
 		},
 		"stock without a name": func(w *tight, spare int) string {
 			w.sell(func(o instancetypes.Offering) instancetypes.Offering { return o.Stock("", spare) })
