@@ -244,7 +244,7 @@ func (s *state) explainMinValues(class int, c *Class, k int, shapes []int) (Reas
 		}
 	}
 	for _, o := range s.p.topology.Obstacles(class) {
-		if want := pool.MinValues[o.Key]; want > 1 {
+		if want := pool.MinValues[o.Key]; want > 1 && !o.Others {
 			return Reason{Stage: StageOffering, Key: o.Key, Detail: fmt.Sprintf("minValues of %s: the pool requires %d values, but the %s leaves a node only one", o.Key, want, o.Text)}, true
 		}
 	}

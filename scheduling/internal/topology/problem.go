@@ -175,8 +175,9 @@ type Problem struct {
 	kept        []bool                 // by group: a running pod has anti-affinity to it
 	daemons     []interpod.Constraints // anti-affinity and membership; a daemon raises the count of every node, and so the least count of spreads
 	daemonNames []string
-	withinNode  []bool        // by group: its constraints act within one node, and are tags and limits
-	cells       func() []cell // what can be bought; computed once, when it is needed
+	gathered    []interpod.Spread // see gathers
+	withinNode  []bool            // by group: its constraints act within one node, and are tags and limits
+	cells       func() []cell     // what can be bought; computed once, when it is needed
 	ignoresSoft bool
 	hostless    bool // some existing node lacks the hostname label
 	choice      Choice
@@ -223,6 +224,7 @@ func New(in Input) (*Problem, []ClassError) {
 		p.collectPreferences(&p.classes[i])
 	}
 	p.withinNode = p.actsWithinNode()
+	p.gathered = p.gathers()
 	return p, nil
 }
 
@@ -309,10 +311,12 @@ type Obstacle struct {
 	Text string
 	// NeedsKey says that a node without the label cannot take the pod.
 	NeedsKey bool
+	// Others says that it is a spread of other pods, which leaves this pod its domains.
+	Others bool
 }
 
 // Obstacles returns the hard constraints between pods of a class: spreads, ratios, terms of
-// affinity, and anti-affinity of other pods to it.
+// affinity, anti-affinity of other pods to it, and spreads of other pods that must be together.
 func (p *Problem) Obstacles(class int) []Obstacle {
 	var out []Obstacle
 	c := &p.classes[class]
@@ -326,7 +330,7 @@ func (p *Problem) Obstacles(class int) []Obstacle {
 		}
 	}
 	for _, g := range c.all.Ratios {
-		out = append(out, Obstacle{p.groups[g].key, "ratio " + p.index.Groups()[g].Ratio, true})
+		out = append(out, Obstacle{Key: p.groups[g].key, Text: "ratio " + p.index.Groups()[g].Ratio, NeedsKey: true})
 	}
 	for _, t := range c.all.Terms {
 		switch {
@@ -351,13 +355,38 @@ func (p *Problem) Obstacles(class int) []Obstacle {
 			}
 		}
 	}
+	for _, sp := range p.gathered {
+		if !slices.ContainsFunc(c.all.Spreads, func(own interpod.Spread) bool { return own.Group == sp.Group }) {
+			o := p.obstacle(sp.Group, false, "spread of %s over %s with skew %d, whose pods must be together", sp.MaxSkew)
+			o.Others = true
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// gathers returns the hard spreads, each group once, of pods whose affinity has them together in one
+// domain of the same label. Where more of them are together than the skew allows, no other domain may
+// have a node.
+func (p *Problem) gathers() (out []interpod.Spread) {
+	for i := range p.classes {
+		all := &p.classes[i].all
+		for _, sp := range all.Spreads {
+			key := p.groups[sp.Group].key
+			together := func(t interpod.Term) bool { return t.Hard && !t.Anti && p.groups[t.Group].key == key }
+			if sp.Hard && p.classes[i].Count > int(sp.MaxSkew) && slices.ContainsFunc(all.Terms, together) &&
+				!slices.ContainsFunc(out, func(other interpod.Spread) bool { return other.Group == sp.Group }) {
+				out = append(out, sp)
+			}
+		}
+	}
 	return out
 }
 
 // obstacle formats the group's pods, its key and the arguments.
 func (p *Problem) obstacle(group int32, needsKey bool, format string, args ...any) Obstacle {
 	g := &p.groups[group]
-	return Obstacle{g.key, fmt.Sprintf(format, append([]any{g.what, g.key}, args...)...), needsKey}
+	return Obstacle{Key: g.key, Text: fmt.Sprintf(format, append([]any{g.what, g.key}, args...)...), NeedsKey: needsKey}
 }
 
 // populated reports whether some pod is in the group: a pending one, a running one, or one of a

@@ -221,6 +221,21 @@ func TestAntiAffinityActsBothWays(t *testing.T) {
 	assert.Equal(t, []topology.Obstacle{{Key: zone, Text: "running pods that keep away from app=quiet by " + zone}}, p.Obstacles(0))
 }
 
+// Pods that must be together and spread over the same label keep others off every further domain.
+func TestSpreadsOfPodsTogetherAreObstacles(t *testing.T) {
+	for _, key := range []string{zone, host} {
+		for count, want := range map[int]int{1: 0, 2: 1, 5: 1} {
+			web := class("web", count, near(key, "web"), spread(key, "web"))
+			p, _ := assign(t, topology.Input{Classes: []topology.Class{web, class("other", 2)}}, inZones(4, "a", "b"))
+			assert.Len(t, p.Obstacles(1), want)
+			assert.Len(t, p.Obstacles(0), 2, "its own constraints")
+			for _, o := range p.Obstacles(1) {
+				assert.Equal(t, topology.Obstacle{Key: key, Text: "spread of app=web over " + key + " with skew 1, whose pods must be together", Others: true}, o)
+			}
+		}
+	}
+}
+
 func TestHostnameConstraintsBecomeTagsAndLimits(t *testing.T) {
 	running := class("web", 1)
 	node := topology.Node{Labels: requirements.FromLabels(map[string]string{host: "n1"}), Free: []int64{4, 4}, Running: []*corev1.Pod{running.Pod}}
