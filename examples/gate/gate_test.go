@@ -143,6 +143,27 @@ spec:
 	assert.Contains(t, out.String(), `no place for 4 pods of Deployment shop/web: pool "general": it requires karpenter.sh/capacity-type in (spot)`)
 }
 
+// Pods of one workload that are refused for the same reason are one line, also if they differ.
+func TestRefusalsAreNamedOnce(t *testing.T) {
+	pool, err := os.ReadFile("testdata/before/pool.yaml")
+	require.NoError(t, err)
+	text := string(pool)
+	for i, zone := range []string{"a", "b"} {
+		text += fmt.Sprintf(`
+---
+apiVersion: v1
+kind: Pod
+metadata: {namespace: shop, name: db-%d, ownerReferences: [{apiVersion: apps/v1, kind: StatefulSet, name: db, uid: db, controller: true}]}
+spec: {nodeSelector: {disk: fast, topology.kubernetes.io/zone: us-east-1%s}, containers: [{name: main, image: db, resources: {requests: {cpu: "1"}}}]}
+`, i, zone)
+	}
+	file := filepath.Join(t.TempDir(), "db.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+	var out, problems bytes.Buffer
+	assert.Equal(t, inputs.ExitNotAll, run(t.Context(), []string{"-before", "testdata/before", "-after", file}, &out, &problems), problems.String())
+	assert.Contains(t, out.String(), "no place for 2 pods of StatefulSet shop/db: ")
+}
+
 // Pods that had a place and are not planned any more stop a change; new ones that wait on purpose do not.
 func TestPodsThatAreNotPlannedAreNamed(t *testing.T) {
 	pool, err := os.ReadFile("testdata/before/pool.yaml")

@@ -119,10 +119,7 @@ func run(ctx context.Context, args []string, out, problems io.Writer) int {
 	for _, w := range d.Workloads {
 		fmt.Fprintf(out, "  %-40s $%9.2f -> $%9.2f\n", w.Workload, w.Before*hours, w.After*hours)
 	}
-	for _, u := range young.plan.Unplaced() {
-		fmt.Fprintf(out, "  no place for %s of %s: %s\n", terminal.Plural(len(u.Pods), "pod"), plan.WorkloadOf(u.Pods[0]), young.refusal(u, old))
-	}
-	young.ignored(out, d.Lost)
+	young.unplaced(old, d.Lost).write(out)
 	day, err := past.report(ctx, young)
 	if err != nil {
 		fmt.Fprintln(problems, err)
@@ -175,14 +172,40 @@ func read(ctx context.Context, region, folder string) (*cluster, error) {
 	return &cluster{found, market, p}, err
 }
 
-// ignored names the workloads of the pods that are not planned, and why. lost are the pods that
-// have lost their place, sorted.
-func (c *cluster) ignored(out io.Writer, lost []string) {
-	type line struct {
-		text, workload, why string
+// line says what became of pods of a workload, and why.
+type line struct {
+	text, workload, why string
+}
+
+// lines counts the pods of each line. order is that of the first pods.
+type lines struct {
+	order []line
+	pods  map[line]int
+}
+
+func (l *lines) add(one line) {
+	if l.pods[one] == 0 {
+		l.order = append(l.order, one)
 	}
-	var lines []line
-	pods := map[line]int{}
+	l.pods[one]++
+}
+
+func (l *lines) write(out io.Writer) {
+	for _, one := range l.order {
+		fmt.Fprintf(out, "  "+one.text, terminal.Plural(l.pods[one], "pod"), one.workload, one.why)
+	}
+}
+
+// unplaced names the workloads of the pods that have no place or are not planned, and why. lost are
+// the pods that have lost their place, sorted.
+func (c *cluster) unplaced(old *cluster, lost []string) *lines {
+	out := &lines{pods: map[line]int{}}
+	for _, u := range c.plan.Unplaced() {
+		why := c.refusal(u, old)
+		for _, pod := range u.Pods {
+			out.add(line{"no place for %s of %s: %s\n", plan.WorkloadOf(pod), why})
+		}
+	}
 	for _, i := range c.plan.Ignored() {
 		if i.Node != "" {
 			continue // the node keeps room for it
@@ -191,13 +214,9 @@ func (c *cluster) ignored(out io.Writer, lost []string) {
 		if _, had := slices.BinarySearch(lost, i.Pod.Namespace+"/"+i.Pod.Name); had {
 			l.text = "no place any more for %s of %s, not planned because: %s\n"
 		}
-		if pods[l]++; pods[l] == 1 {
-			lines = append(lines, l)
-		}
+		out.add(l)
 	}
-	for _, l := range lines {
-		fmt.Fprintf(out, "  "+l.text, terminal.Plural(pods[l], "pod"), l.workload, l.why)
-	}
+	return out
 }
 
 // refusal says why the pods have no place. Of several reasons, those of the pools that had the pods

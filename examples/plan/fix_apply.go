@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
@@ -41,6 +42,53 @@ func (f *Fix) Apply(s scheduling.Snapshot) scheduling.Snapshot {
 	return s
 }
 
+// edit returns the change of pods with the pods to change: all of the workloads whose templates the
+// user changes. These are the workloads of the refused pods, or if wide is true, of all pods of the
+// classes; of other pods, those of their class. Its text says how many pods are changed beside
+// those that it names.
+func (t *trials) edit(c change, classes []int, wide bool) change {
+	named, workloads, what := map[types.NamespacedName]bool{}, map[string]bool{}, "placed pod"
+	add := func(pods []*corev1.Pod) {
+		for _, pod := range pods {
+			workloads[WorkloadOf(pod)] = true
+		}
+	}
+	for _, u := range t.refused {
+		if c.others != nil || !slices.Contains(classes, u.Class) {
+			continue
+		}
+		if add(u.Pods); wide {
+			add(t.p.Problem.Classes[u.Class].Pods)
+		}
+		for _, pod := range u.Pods {
+			named[nameOf(pod)] = true
+		}
+	}
+	if c.others != nil {
+		add(c.others.Pods)
+		named[nameOf(c.others.Pods[0])], what = true, "pod"
+	}
+	more := 0
+	for _, of := range t.p.Problem.Classes {
+		for _, pod := range of.Pods {
+			if workloads[WorkloadOf(pod)] {
+				c.of.Pods = append(c.of.Pods, pod)
+				if !named[nameOf(pod)] {
+					more++
+				}
+			}
+		}
+	}
+	switch more {
+	case 0:
+	case 1:
+		c.text += fmt.Sprintf(" (also for 1 %s like it)", what)
+	default:
+		c.text += fmt.Sprintf(" (also for %d %ss like it)", more, what)
+	}
+	return c
+}
+
 func (f *Fix) applyToPool(p *scheduling.Pool) {
 	switch f.Kind {
 	case AllowType:
@@ -73,12 +121,16 @@ func (f *Fix) applyToPool(p *scheduling.Pool) {
 // setQuantity replaces the quantity of a listed resource.
 func setQuantity(list corev1.ResourceList, name corev1.ResourceName, value string) {
 	if q, err := resource.ParseQuantity(value); err == nil {
-		replace(list, name, q)
+		if _, ok := list[name]; ok {
+			list[name] = q
+		}
 	}
 }
 
-func replace(list corev1.ResourceList, name corev1.ResourceName, q resource.Quantity) {
-	if _, ok := list[name]; ok {
+// lower lowers the quantity of a listed resource. Pods of one workload may request different
+// amounts, for example after their template was changed.
+func lower(list corev1.ResourceList, name corev1.ResourceName, q resource.Quantity) {
+	if have, ok := list[name]; ok && have.Cmp(q) > 0 {
 		list[name] = q
 	}
 }
@@ -94,28 +146,29 @@ func (f *Fix) applyToPod(spec *corev1.PodSpec, taints []corev1.Taint) {
 			return // which of several containers should shrink is for the user to decide
 		}
 		for name, q := range f.Requests {
-			replace(spec.Containers[0].Resources.Requests, name, q)
-			replace(spec.Containers[0].Resources.Limits, name, q)
+			lower(spec.Containers[0].Resources.Requests, name, q)
+			lower(spec.Containers[0].Resources.Limits, name, q)
 		}
 	case DropSelector:
 		forget(spec, f.Key)
 	case PreferOnly:
 		switch a := spec.Affinity; {
 		case f.Constraint == TopologySpread && f.Index < len(spec.TopologySpreadConstraints):
-			it := &spec.TopologySpreadConstraints[f.Index]
-			it.WhenUnsatisfiable, it.MinDomains = corev1.ScheduleAnyway, nil // an API server would refuse both together
+			if it := &spec.TopologySpreadConstraints[f.Index]; it.TopologyKey == f.Key {
+				it.WhenUnsatisfiable, it.MinDomains = corev1.ScheduleAnyway, nil // an API server would refuse both together
+			}
 		case f.Constraint == PodAffinity && a != nil && a.PodAffinity != nil:
-			prefer(&a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution, &a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution, f.Index)
+			f.prefer(&a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution, &a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
 		case f.Constraint == PodAntiAffinity && a != nil && a.PodAntiAffinity != nil:
-			prefer(&a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution, &a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution, f.Index)
+			f.prefer(&a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution, &a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
 		}
 	case AllowType, LabelPool, RaiseLimit, RaiseQuota: // no change of pods
 	}
 }
 
-// prefer moves a required term to the preferred terms.
-func prefer(hard *[]corev1.PodAffinityTerm, soft *[]corev1.WeightedPodAffinityTerm, i int) {
-	if i < len(*hard) {
+// prefer moves the required term to the preferred terms.
+func (f *Fix) prefer(hard *[]corev1.PodAffinityTerm, soft *[]corev1.WeightedPodAffinityTerm) {
+	if i := f.Index; i < len(*hard) && (*hard)[i].TopologyKey == f.Key {
 		*soft = append(*soft, corev1.WeightedPodAffinityTerm{Weight: 100, PodAffinityTerm: (*hard)[i]})
 		*hard = slices.Delete(*hard, i, i+1)
 	}

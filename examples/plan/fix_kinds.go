@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,6 +22,44 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling"
 	"github.com/joinery-sdk/joinery/scheduling/capacityquota"
+)
+
+// change is one change that might give refused pods a place. It edits pods or something that all
+// pods share, such as a pool.
+type change struct {
+	// of is the corresponding fix, without its texts, price and pods.
+	of   Fix
+	text string
+	// others are the pods to change if they are not the refused ones; nil otherwise.
+	others *scheduling.Class
+	// prepare, if set, computes the actual change, one of what pods share, for the pods that wait in a
+	// snapshot after a plan, or for a plan of the whole snapshot if there is none.
+	prepare func(s scheduling.Snapshot, after *Plan) (change, bool)
+}
+
+// FixKind is the kind of change that a fix makes.
+type FixKind string
+
+// The kinds of fixes.
+const (
+	// TolerateTaints lets the pods tolerate the taints of Pool.
+	TolerateTaints FixKind = "TolerateTaints"
+	// AllowType lets Pool buy the type Value: its requirements have to allow the values of Allow, too.
+	AllowType FixKind = "AllowType"
+	// LabelPool gives Pool the label Key with Value.
+	LabelPool FixKind = "LabelPool"
+	// RaiseLimit sets the limit of Pool for the resource Key to Value.
+	RaiseLimit FixKind = "RaiseLimit"
+	// RaiseQuota sets the limit of the CapacityQuota Quota for the resource Key to Value.
+	RaiseQuota FixKind = "RaiseQuota"
+	// RequestLess lowers the requests and limits of the pods to Requests, which the type Value has.
+	RequestLess FixKind = "RequestLess"
+	// DropSelector removes the label Key, under each of its names, from the node selector and the
+	// required node affinity of the pods. A term that becomes empty goes, too: it would match no
+	// node.
+	DropSelector FixKind = "DropSelector"
+	// PreferOnly makes a required constraint over the topology Key a preferred one, see Constraint.
+	PreferOnly FixKind = "PreferOnly"
 )
 
 // PodConstraint is a list of constraints about other pods, by the name of its field in Kubernetes.
@@ -39,13 +78,9 @@ func nameOf(p *corev1.Pod) types.NamespacedName {
 	return types.NamespacedName{Namespace: cmp.Or(p.Namespace, corev1.NamespaceDefault), Name: p.Name}
 }
 
-// controller identifies the controller of a pod; it is empty if the pod has none.
-func controller(pod *corev1.Pod) string {
-	of := metav1.GetControllerOf(pod)
-	if of == nil {
-		return ""
-	}
-	return strings.Join([]string{nameOf(pod).Namespace, of.APIVersion, of.Kind, of.Name, string(of.UID)}, "/")
+// changesPods reports whether it is a change of pods, not of what they share.
+func (k FixKind) changesPods() bool {
+	return k == TolerateTaints || k == RequestLess || k == DropSelector || k == PreferOnly
 }
 
 func joined(texts []string) string {
@@ -69,7 +104,7 @@ func (p *Plan) changes(class int, reasons []scheduling.Reason) []change {
 		pool := &p.Problem.Pools[k]
 		switch r.Stage {
 		case scheduling.StageTaint:
-			out = append(out, tolerate(c, pool))
+			out = append(out, tolerate(pool))
 		case scheduling.StageRequirement, scheduling.StageResource:
 			if r.Nearest != nil && r.Nearest.ShutOutBy != "" {
 				if w, ok := widen(pool, r.Nearest.Type); ok {
@@ -108,17 +143,20 @@ func (p *Plan) changes(class int, reasons []scheduling.Reason) []change {
 
 // relaxations returns changes that turn one required constraint about other pods into a preferred
 // one. First come the refused pods' own constraints. If they have none in the way, it uses those of
-// pods that keep away from them.
+// workloads that keep away from them, and names a pod of each.
 func (p *Plan) relaxations(class int) []change {
 	c := p.Problem.Classes[class]
-	out := softer(c, "its ")
+	out, seen := softer(c), map[string]bool{WorkloadOf(c.Pods[0]): true}
 	for i, other := range p.Problem.Classes {
-		if i == class {
+		workload := WorkloadOf(other.Pods[0])
+		if i == class || seen[workload] {
 			continue
 		}
 		for k, t := range antiTerms(other.Template) {
 			if selects(t, other.Template.Namespace, c.Template) {
-				out = append(out, preferAnti(other, k, other.Name()+"'s ", t.TopologyKey))
+				away := preferAnti(other, k, other.Name()+"'s ")
+				away.others, seen[workload] = other, true
+				out = append(out, away)
 			}
 		}
 	}
@@ -126,44 +164,42 @@ func (p *Plan) relaxations(class int) []change {
 }
 
 // softer returns one change for every hard constraint about other pods.
-func softer(c *scheduling.Class, whose string) []change {
+func softer(c *scheduling.Class) []change {
 	var out []change
 	for i, sp := range c.Template.Spec.TopologySpreadConstraints {
 		if sp.WhenUnsatisfiable == corev1.ScheduleAnyway {
 			continue
 		}
 		out = append(out, change{
-			of:      Fix{Kind: PreferOnly, Key: sp.TopologyKey, Constraint: TopologySpread, Index: i},
-			text:    fmt.Sprintf("would fit if %sspread over %s were ScheduleAnyway", whose, sp.TopologyKey),
-			classes: []*scheduling.Class{c},
+			of:   Fix{Kind: PreferOnly, Key: sp.TopologyKey, Constraint: TopologySpread, Index: i},
+			text: fmt.Sprintf("would fit if its spread over %s were ScheduleAnyway", sp.TopologyKey),
 		})
 	}
-	for i, t := range antiTerms(c.Template) {
-		out = append(out, preferAnti(c, i, whose, t.TopologyKey))
+	for i := range antiTerms(c.Template) {
+		out = append(out, preferAnti(c, i, "its "))
 	}
 	if a := c.Template.Spec.Affinity; a != nil && a.PodAffinity != nil {
 		for i, t := range a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution {
 			out = append(out, change{
-				of:      Fix{Kind: PreferOnly, Key: t.TopologyKey, Constraint: PodAffinity, Index: i},
-				text:    fmt.Sprintf("would fit if %saffinity to %s by %s were preferred", whose, selector.TextOf(t.LabelSelector), t.TopologyKey),
-				classes: []*scheduling.Class{c},
+				of:   Fix{Kind: PreferOnly, Key: t.TopologyKey, Constraint: PodAffinity, Index: i},
+				text: fmt.Sprintf("would fit if its affinity to %s by %s were preferred", selector.TextOf(t.LabelSelector), t.TopologyKey),
 			})
 		}
 	}
 	return out
 }
 
-func preferAnti(c *scheduling.Class, i int, whose, key string) change {
+func preferAnti(c *scheduling.Class, i int, whose string) change {
 	to, terms := "", antiTerms(c.Template)
+	key := terms[i].TopologyKey
 	if slices.ContainsFunc(terms, func(t corev1.PodAffinityTerm) bool {
 		return t.TopologyKey == key && !equality.Semantic.DeepEqual(t, terms[i])
 	}) {
 		to = "to " + selector.TextOf(terms[i].LabelSelector) + " "
 	}
 	return change{
-		of:      Fix{Kind: PreferOnly, Key: key, Constraint: PodAntiAffinity, Index: i},
-		text:    fmt.Sprintf("would fit if %santi-affinity %sby %s were preferred", whose, to, key),
-		classes: []*scheduling.Class{c},
+		of:   Fix{Kind: PreferOnly, Key: key, Constraint: PodAntiAffinity, Index: i},
+		text: fmt.Sprintf("would fit if %santi-affinity %sby %s were preferred", whose, to, key),
 	}
 }
 
@@ -201,9 +237,8 @@ func suit(c *scheduling.Class, pool *scheduling.PoolState, key string) []change 
 		}
 	}
 	return append(out, change{
-		of:      Fix{Kind: DropSelector, Pool: pool.Name, Key: key},
-		text:    fmt.Sprintf("would fit if it did not require %s", key),
-		classes: []*scheduling.Class{c},
+		of:   Fix{Kind: DropSelector, Pool: pool.Name, Key: key},
+		text: fmt.Sprintf("would fit if it did not require %s", key),
 	})
 }
 
@@ -219,15 +254,14 @@ func ownLabel(key string) bool {
 		!slices.ContainsFunc(agents, func(theirs string) bool { return domain == theirs || strings.HasSuffix(domain, "."+theirs) })
 }
 
-func tolerate(c *scheduling.Class, pool *scheduling.PoolState) change {
+func tolerate(pool *scheduling.PoolState) change {
 	var texts []string
 	for _, t := range pool.Taints {
 		texts = append(texts, t.ToString())
 	}
 	return change{
-		of:      Fix{Kind: TolerateTaints, Pool: pool.Name},
-		text:    fmt.Sprintf("would fit if it tolerated %s of pool %q", joined(texts), pool.Name),
-		classes: []*scheduling.Class{c},
+		of:   Fix{Kind: TolerateTaints, Pool: pool.Name},
+		text: fmt.Sprintf("would fit if it tolerated %s of pool %q", joined(texts), pool.Name),
 	}
 }
 
@@ -278,9 +312,8 @@ func shrink(c *scheduling.Class, r scheduling.Reason) (change, bool) {
 		texts = append(texts, fmt.Sprintf("%s %s", resources.Humane(name, most), name))
 	}
 	return change{
-		of:      Fix{Kind: RequestLess, Pool: r.Pool, Value: r.Nearest.Type, Requests: lower},
-		text:    fmt.Sprintf("would fit if it requested no more than %s, as %s has", joined(texts), r.Nearest.Type),
-		classes: []*scheduling.Class{c},
+		of:   Fix{Kind: RequestLess, Pool: r.Pool, Value: r.Nearest.Type, Requests: lower},
+		text: fmt.Sprintf("would fit if it requested no more than %s, as %s has", joined(texts), r.Nearest.Type),
 	}, true
 }
 
@@ -379,30 +412,13 @@ func counted(p *Plan, q *capacityquota.Quota, name corev1.ResourceName) int64 {
 	return sum
 }
 
-// decided reports whether a search would place the same pods as its first attempt: all that some
-// node could hold. Once a whole search would take more than half of the budget, it is enough that
-// the attempt leaves out no pod that has a place in the plan of the unchanged snapshot, and none
-// that needs the same change. An attempt that leaves out a pod of a group never decides: its reason
-// may be that no attempt found room for the whole group, and a search that does gives the group the
-// places of others.
-func (t *trials) decided(c change, after *Plan) bool {
-	if len(t.p.options.Groups) > 0 {
-		return after.IsComplete() && !slices.ContainsFunc(after.Unplaced(), func(u scheduling.Unplaced) bool {
-			return slices.ContainsFunc(u.Pods, func(pod *corev1.Pod) bool { return t.groupOf(pod) >= 0 })
-		})
-	}
-	if after.IsComplete() || t.all || t.p.spent+podAnew*searchAnew*len(t.class) <= fixBudget/2 {
-		return after.IsComplete()
-	}
-	without := t.without(after)
-	for class, n := range without {
-		if n > t.left[class] {
-			return false
-		}
-	}
-	return !slices.ContainsFunc(t.refused, func(u scheduling.Unplaced) bool {
-		return without[u.Class] > 0 && slices.ContainsFunc(t.p.changes(u.Class, u.Reasons()), c.alike)
-	})
+// same reports whether another change is the same one, perhaps of other pods.
+func (c change) same(other change) bool { return c.id() == other.id() }
+
+// id identifies a change, whatever pods it is made to.
+func (c change) id() string {
+	f := &c.of
+	return fmt.Sprintf("%q", []string{string(f.Kind), f.Pool, f.Quota, f.Key, f.Value, string(f.Constraint), strconv.Itoa(f.Index), c.text})
 }
 
 // alike reports whether another change is of the same kind and place, perhaps with another value.

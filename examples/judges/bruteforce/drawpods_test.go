@@ -38,6 +38,15 @@ func (d *drawer) pending() {
 			d.s.Pods = append(d.s.Pods, p)
 		}
 	}
+	if d.chance(0.7) {
+		return
+	}
+	// As volumes do, each pod is tied to a zone of its own.
+	for _, p := range d.s.Pods {
+		if p.Spec.NodeName == "" && p.Spec.NodeSelector == nil && d.chance(0.7) {
+			p.Spec.NodeSelector = map[string]string{corev1.LabelTopologyZone: d.zone()}
+		}
+	}
 }
 
 // pod draws a pod of a workload.

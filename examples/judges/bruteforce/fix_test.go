@@ -14,9 +14,10 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling"
 )
 
-// tryFixes makes the change of each fix and plans again: all pods of its classes must be placed,
-// and as many of each other class as before. Which pods of a class have the places does not matter.
-// What the fix costs is compared with what it says.
+// tryFixes makes the change of each fix, to all pods of the workloads that it changes, and plans
+// again: as many pods of each class must be placed as before, and as many more of its classes as it
+// says. Which pods of a class have the places does not matter. What the fix costs is compared with
+// what it says.
 func (out *outcome) tryFixes(ctx context.Context, w way, p *plan.Plan) {
 	class, had := map[string]int{}, map[int]int{}
 	for i, c := range p.Problem.Classes {
@@ -36,16 +37,16 @@ func (out *outcome) tryFixes(ctx context.Context, w way, p *plan.Plan) {
 				return
 			}
 			out.fixes++
-			want := maps.Clone(had)
-			for _, i := range f.Classes {
-				want[i] = len(p.Problem.Classes[i].Pods)
-			}
+			want, more := maps.Clone(had), 0
 			for _, b := range again.Bindings() {
-				want[class[b.Pod.Name]]--
+				i := class[b.Pod.Name]
+				if want[i]--; want[i] < 0 && slices.Contains(f.Classes, i) {
+					more++
+				}
 			}
 			maps.DeleteFunc(want, func(_, n int) bool { return n <= 0 })
-			if len(want) > 0 {
-				out.wrong = append(out.wrong, fmt.Sprintf("with the fix %q there is no place for so many pods, by class: %v", f.Text, want))
+			if len(want) > 0 || more < f.Placed {
+				out.wrong = append(out.wrong, fmt.Sprintf("with the fix %q %d of %d pods get places, and there is no place for so many others, by class: %v", f.Text, more, f.Placed, want))
 			} else if more := again.Cost().Dollars() - p.Cost().Dollars(); more > f.PerHour+1e-6 {
 				out.dear = append(out.dear, fmt.Sprintf("%s: adds $%.4f, not $%.4f", f.Text, more, f.PerHour))
 			}
@@ -65,7 +66,7 @@ func changed(s scheduling.Snapshot, f *plan.Fix) scheduling.Snapshot {
 	}
 	s.Pods = slices.Clone(s.Pods)
 	for i, pod := range s.Pods {
-		if slices.ContainsFunc(f.Pods, func(x *corev1.Pod) bool { return x.Namespace == pod.Namespace && x.Name == pod.Name }) {
+		if slices.ContainsFunc(f.Pods, func(x *corev1.Pod) bool { return plan.WorkloadOf(x) == plan.WorkloadOf(pod) }) && pod.Spec.NodeName == "" {
 			s.Pods[i] = pod.DeepCopy()
 			changePod(&s.Pods[i].Spec, f, taints)
 		}
@@ -106,7 +107,11 @@ func changePod(spec *corev1.PodSpec, f *plan.Fix, taints []corev1.Taint) {
 			spec.Tolerations = append(spec.Tolerations, corev1.Toleration{Key: t.Key, Value: t.Value, Effect: t.Effect})
 		}
 	case plan.RequestLess:
-		maps.Copy(spec.Containers[0].Resources.Requests, f.Requests)
+		for name, q := range f.Requests {
+			if requests := spec.Containers[0].Resources.Requests; q.Cmp(requests[name]) < 0 {
+				requests[name] = q
+			}
+		}
 	case plan.DropSelector:
 		delete(spec.NodeSelector, f.Key)
 		if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil || spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {

@@ -143,8 +143,12 @@ type Nearest struct {
 type Fix struct {
 	Change   string `json:"change"`
 	Verified bool   `json:"verified"`
+	// Placed of the Refused pods of Classes get places. If it is fewer than all, these are pods of
+	// one workload, or of several that share a class; they change together.
+	Placed  int `json:"placed"`
+	Refused int `json:"refused"`
 	// PerHour is what the change adds at most for the pods of all Classes, in dollars an hour.
-	// [plan.Fix] names a rare exception.
+	// [plan.Fix] names an exception, for large plans.
 	PerHour    float64             `json:"pricePerHour,omitempty"`
 	Kind       string              `json:"kind,omitempty"`
 	NodePool   string              `json:"nodePool,omitempty"`
@@ -158,14 +162,14 @@ type Fix struct {
 	// Pods are the pods to change. They are empty in an entry of Unschedulable: [Report.Fixes] has
 	// each fix once, with its pods.
 	Pods []string `json:"pods,omitempty"`
-	// Classes are the classes whose pods get places if the change is made once.
+	// Classes are the classes that the change was tried for.
 	Classes []int `json:"-"`
 }
 
 // FixOf describes a fix. Its cost is not rounded.
 func FixOf(f *plan.Fix) Fix {
 	out := Fix{
-		Change: f.Text, Verified: true, PerHour: f.PerHour, Kind: string(f.Kind), NodePool: f.Pool, Quota: f.Quota, Key: f.Key, Value: f.Value,
+		Change: f.Text, Verified: true, Placed: f.Placed, Refused: f.Refused, PerHour: f.PerHour, Kind: string(f.Kind), NodePool: f.Pool, Quota: f.Quota, Key: f.Key, Value: f.Value,
 		Allow: f.Allow, Constraint: string(f.Constraint), Classes: f.Classes,
 	}
 	if len(f.Requests) > 0 {

@@ -116,7 +116,7 @@ func ExampleFixOf() {
 	fmt.Println(string(text), err)
 	// Output:
 	// RequestLess [shop/giant] map[cpu:4]
-	// {"change":"","verified":false,"kind":"PreferOnly","key":"kubernetes.io/hostname","constraint":"podAffinity","index":0,"pods":["shop/web"]} <nil>
+	// {"change":"","verified":false,"placed":0,"refused":0,"kind":"PreferOnly","key":"kubernetes.io/hostname","constraint":"podAffinity","index":0,"pods":["shop/web"]} <nil>
 }
 
 // What is written is read again as it was.

@@ -307,9 +307,9 @@ func (r *report) refusals() iter.Seq[[]unschedulable] {
 	}
 }
 
-// writeRefusals tells each refusal once for all pods that share it.
+// writeRefusals tells each refusal once for all pods that share it, and each fix once.
 func (r *report) writeRefusals(w io.Writer, style terminal.Style) {
-	untried := 0
+	untried, told := 0, []unschedulable{}
 	for pods := range r.refusals() {
 		u := pods[0]
 		fmt.Fprintf(w, "\n%s can't be placed: %s\n", style.Bad(refusedPods(pods)), u.Message)
@@ -322,7 +322,10 @@ func (r *report) writeRefusals(w io.Writer, style terminal.Style) {
 				fmt.Fprintf(w, "  %-*s  %s\n", width, reason.NodePool, reason.Detail)
 			}
 		}
-		if u.Fix != nil {
+		if at := slices.IndexFunc(told, func(o unschedulable) bool { return sameFix(o, u) }); at >= 0 {
+			fmt.Fprintf(w, "  %s\n", style.Good("the change for "+told[at].Pod+" is for these pods, too"))
+		} else if u.Fix != nil {
+			told = append(told, u)
 			fmt.Fprintf(w, "  %s\n", style.Good(u.Fix.Change+" (verified)"))
 		}
 		untried += u.Untried
@@ -358,9 +361,15 @@ func refusedPods(pods []unschedulable) string {
 // manyWorkloads is how many workloads a sentence names.
 const manyWorkloads = 4
 
-// sameRefusal reports whether two pods are refused alike, and one change was tried for both.
+// sameFix reports whether one change was tried for both pods.
+func sameFix(a, b unschedulable) bool {
+	return a.Fix != nil && b.Fix != nil && a.Fix.Change == b.Fix.Change && slices.Contains(a.Fix.Classes, b.Class)
+}
+
+// sameRefusal reports whether two pods are refused alike, and one change was tried for both, or
+// none.
 func sameRefusal(a, b unschedulable) bool {
-	if a.Fix == nil != (b.Fix == nil) || a.Fix != nil && (a.Fix.Change != b.Fix.Change || !slices.Contains(a.Fix.Classes, b.Class)) {
+	if (a.Fix != nil || b.Fix != nil) && !sameFix(a, b) {
 		return false
 	}
 	return a.Message == b.Message && slices.EqualFunc(a.Reasons, b.Reasons, func(x, y reasonJSON) bool {
