@@ -148,7 +148,9 @@ func (s *state) explainTopology(class int) Reason {
 			return Reason{Stage: StageTopology, Key: o.Key, Detail: fmt.Sprintf("no node has the label %s, which its %s needs", o.Key, o.Text)}
 		}
 		out.Key = cmp.Or(out.Key, o.Key)
-		parts = append(parts, o.Text)
+		if !slices.Contains(parts, o.Text) { // two selectors may mean the same pods
+			parts = append(parts, o.Text)
+		}
 	}
 	for _, p := range s.p.Classes[class].ports {
 		parts = append(parts, p.String())
