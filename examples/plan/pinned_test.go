@@ -68,3 +68,54 @@ func TestTogetherInTheZoneOfOthers(t *testing.T) {
 	assert.LessOrEqual(t, sum, 1.005*other)
 	t.Logf("$%.2f, $%.2f if the zone is selected", sum, other)
 }
+
+// Anti-affinity to pods that do not exist costs nothing, required or preferred, by whatever label; nor does preferred affinity.
+func TestAffinityToNobody(t *testing.T) {
+	for seed := range 60 {
+		r := rand.New(rand.NewPCG(uint64(seed), 229))
+		var types []instancetypes.InstanceType
+		for _, cpu := range []int{2, 4, 8, 16} {
+			var offers []instancetypes.Offering
+			for _, zone := range []string{"a", "b"} {
+				for _, capacity := range []string{"on-demand", "spot"} {
+					offers = append(offers, instancetypes.Offer(zone, capacity, (1+float64(cpu))*(0.04+0.01*r.Float64())))
+				}
+			}
+			capacity := corev1.ResourceList{"cpu": *resource.NewQuantity(int64(cpu), resource.DecimalSI), "memory": resource.MustParse("64Gi"), "pods": resource.MustParse("50")}
+			types = append(types, instancetypes.New(fmt.Sprint("t-", cpu), map[string]string{corev1.LabelArchStable: []string{"amd64", "arm64"}[r.IntN(2)]}, capacity, offers...))
+		}
+		s := scheduling.Snapshot{Pools: []scheduling.Pool{{NodePool: nodepool.New("general"), Types: types}}}
+		for app := range 1 + r.IntN(4) {
+			milli := int64(300 * (1 + r.IntN(8)))
+			for k := range 1 + r.IntN(12) {
+				p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: fmt.Sprintf("app-%d-%d", app, k), Labels: map[string]string{"app": fmt.Sprint(app)}}}
+				p.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": *resource.NewMilliQuantity(milli, resource.DecimalSI)}}}}
+				s.Pods = append(s.Pods, p)
+			}
+		}
+		without, err := plan.Make(t.Context(), s, nil)
+		require.NoError(t, err)
+		keys := []string{corev1.LabelTopologyZone, corev1.LabelArchStable, instancetypes.LabelCapacityType, corev1.LabelInstanceTypeStable, corev1.LabelHostname}
+		terms, kind := map[string]corev1.PodAffinityTerm{}, r.IntN(4)
+		for _, p := range s.Pods {
+			term, drawn := terms[p.Labels["app"]]
+			if !drawn {
+				term = corev1.PodAffinityTerm{TopologyKey: keys[r.IntN(len(keys))], LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "nobody"}}}
+				terms[p.Labels["app"]] = term
+			}
+			soft := []corev1.WeightedPodAffinityTerm{{Weight: 100, PodAffinityTerm: term}}
+			switch p.Spec.Affinity = new(corev1.Affinity); kind {
+			case 0:
+				p.Spec.Affinity.PodAffinity = &corev1.PodAffinity{PreferredDuringSchedulingIgnoredDuringExecution: soft}
+			case 1:
+				p.Spec.Affinity.PodAntiAffinity = &corev1.PodAntiAffinity{PreferredDuringSchedulingIgnoredDuringExecution: soft}
+			default:
+				p.Spec.Affinity.PodAntiAffinity = &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{term}}
+			}
+		}
+		with, err := plan.Make(t.Context(), s, nil)
+		require.NoError(t, err)
+		assert.Equal(t, len(without.Bindings()), len(with.Bindings()), "seed %d", seed)
+		assert.Equal(t, without.Cost(), with.Cost(), "seed %d, kind %d", seed, kind)
+	}
+}

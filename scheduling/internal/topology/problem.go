@@ -174,6 +174,7 @@ type Problem struct {
 	leaving     []leaving
 	kept        []bool                 // by group: a running pod has anti-affinity to it
 	daemons     []interpod.Constraints // anti-affinity and membership; a daemon raises the count of every node, and so the least count of spreads
+	populated   []bool                 // by group: some pod is in it
 	daemonNames []string
 	gathered    []interpod.Spread // see gathers
 	withinNode  []bool            // by group: its constraints act within one node, and are tags and limits
@@ -220,6 +221,7 @@ func New(in Input) (*Problem, []ClassError) {
 	p.countRunning(in.Together)
 	p.placeLeaving()
 	p.readDaemons(in.Daemons)
+	p.readPopulated()
 	for i := range p.classes {
 		p.collectPreferences(&p.classes[i])
 	}
@@ -336,7 +338,7 @@ func (p *Problem) Obstacles(class int) []Obstacle {
 		switch {
 		case t.Hard && t.Anti:
 			out = append(out, p.obstacle(t.Group, false, "anti-affinity to %s by %s"))
-		case t.Hard && !p.populated(t.Group):
+		case t.Hard && !p.populated[t.Group]:
 			out = append(out, p.obstacle(t.Group, true, "affinity to %s by %s, but there is no such pod"))
 		case t.Hard:
 			out = append(out, p.obstacle(t.Group, true, "affinity to %s by %s"))
@@ -389,13 +391,27 @@ func (p *Problem) obstacle(group int32, needsKey bool, format string, args ...an
 	return Obstacle{Key: g.key, Text: fmt.Sprintf(format, append([]any{g.what, g.key}, args...)...), NeedsKey: needsKey}
 }
 
-// populated reports whether some pod is in the group: a pending one, a running one, or one of a
+// readPopulated finds the groups that some pod is in: a pending one, a running one, or one of a
 // DaemonSet.
-func (p *Problem) populated(group int32) bool {
-	in := func(c interpod.Constraints) bool { return slices.Contains(c.MemberOf, group) }
-	return len(p.groups[group].members) > 0 || slices.ContainsFunc(p.daemons, in) ||
-		slices.ContainsFunc(p.keeps, func(pods []interpod.Constraints) bool { return slices.ContainsFunc(pods, in) }) ||
-		slices.ContainsFunc(p.leaving, func(n leaving) bool { return slices.ContainsFunc(n.pods, in) })
+func (p *Problem) readPopulated() {
+	p.populated = make([]bool, len(p.groups))
+	mark := func(list []interpod.Constraints) {
+		for i := range list {
+			for _, g := range list[i].MemberOf {
+				p.populated[g] = true
+			}
+		}
+	}
+	for g := range p.groups {
+		p.populated[g] = len(p.groups[g].members) > 0
+	}
+	mark(p.daemons)
+	for _, pods := range p.keeps {
+		mark(pods)
+	}
+	for i := range p.leaving {
+		mark(p.leaving[i].pods)
+	}
 }
 
 // keptAwayFrom reports whether another class has required anti-affinity to the group.

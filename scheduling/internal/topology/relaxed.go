@@ -160,7 +160,7 @@ func (p *Problem) newRelaxed(class, level int) *relaxed {
 // keysOf returns the keys of a class's domains at a level: those of its constraints, and those of
 // groups that count it. If nodes of the class may or may not pass a filter, the filter is a key
 // too. Keys only of its own anti-affinity and of groups are optional: on a node without the label
-// the constraint does not apply.
+// the constraint does not apply. Anti-affinity to a group without a pod has no key.
 func (p *Problem) keysOf(c *class, at *relaxation) []key {
 	var all []key
 	add := func(k key) {
@@ -179,7 +179,9 @@ func (p *Problem) keysOf(c *class, at *relaxation) []key {
 		use(sp.Group, false)
 	}
 	for _, t := range at.Terms {
-		use(t.Group, t.Anti)
+		if !t.Anti || p.populated[t.Group] {
+			use(t.Group, t.Anti)
+		}
 	}
 	for _, g := range c.all.Ratios {
 		use(g, false)
