@@ -18,6 +18,7 @@ import (
 	"github.com/joinery-sdk/joinery/examples/pipeline/terminal"
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/instancetypes/ec2"
+	"github.com/joinery-sdk/joinery/instancetypes/ec2/label"
 	"github.com/joinery-sdk/joinery/instancetypes/ec2/nodeclass"
 	"github.com/joinery-sdk/joinery/instancetypes/kwok"
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
@@ -143,8 +144,8 @@ func (o *options) fromFlags(ask requirements.Set) (*manifests.Snapshot, error) {
 		settings["aws.vmMemoryOverheadPercent"] = o.memoryOverhead
 	}
 	pool := nodepool.NodePool{Name: "flags", Kind: "NodePool", APIVersion: nodepool.V1, Kubelet: kubelet, Requirements: ask}
-	pool.NodeClass.Name = class.Name
-	return &manifests.Snapshot{NodePools: []nodepool.NodePool{pool}, NodeClasses: []manifests.NodeClass{{Kind: "EC2NodeClass", Name: class.Name, Value: class}}, Settings: settings}, nil
+	pool.NodeClass = nodepool.NodeClassRef{Group: label.Group, Kind: "EC2NodeClass", Name: class.Name}
+	return &manifests.Snapshot{NodePools: []nodepool.NodePool{pool}, NodeClasses: []manifests.NodeClass{{APIVersion: label.Group + "/v1", Kind: pool.NodeClass.Kind, Name: class.Name, Value: class}}, Settings: settings}, nil
 }
 
 // pick is the cluster with only the pool that is asked for. A cluster with node classes alone is
