@@ -375,13 +375,14 @@ func (p *Problem) constrained(classes []Class) []Class {
 		at := map[string]int{}
 		for _, pod := range c.Pods {
 			required, by, refusal := p.options.narrowed(p.admission.Pod(pod), c.Required)
-			key := string(required.AppendKey(nil))
+			text := required.AppendKey(nil)
 			for _, s := range by {
-				key += "|" + s.Who
+				text = append(append(text, '|'), s.Who...)
 			}
 			if refusal != nil {
-				key += "|" + string(refusal.Stage) + "|" + refusal.Detail
+				text = fmt.Append(text, "|", refusal.Stage, "|", refusal.Detail)
 			}
+			key := string(text)
 			k, ok := at[key]
 			if !ok {
 				k, at[key] = len(out), len(out)

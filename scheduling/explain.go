@@ -59,11 +59,11 @@ func (s *state) reasons(class int, c *Class) (out []Reason, places []string) {
 	for k := range p.Pools {
 		r, shapes := s.explainPool(class, c, k, labelled)
 		r.Pool = p.Pools[k].Name
-		place := ""
+		var place []byte
 		for _, i := range shapes {
-			place += fmt.Sprint(i, slices.DeleteFunc(slices.Clone(labels.of[i]), func(id int32) bool { return !suits[id] }))
+			place = fmt.Append(place, i, slices.DeleteFunc(slices.Clone(labels.of[i]), func(id int32) bool { return !suits[id] }))
 		}
-		out, places = append(out, r), append(places, place)
+		out, places = append(out, r), append(places, string(place))
 	}
 	if r, ok := s.explainExisting(c); ok {
 		out, places = append(out, r), append(places, "")

@@ -198,7 +198,7 @@ func TestEveryRunEnds(t *testing.T) {
 			status, _ := r.Status(i)
 			done = done && status == execution.Done
 			for _, n := range c.NewNodes {
-				due := status != execution.Skipped && !reverted[i] && !(c.TerminateFirst && stayed[i])
+				due := status != execution.Skipped && !reverted[i] && (!c.TerminateFirst || !stayed[i])
 				require.Equal(t, due && !dead[n.Name], exists[n.Name], "seed %d: command %d is %s, and node %s", seed, i, status, n.Name)
 			}
 		}

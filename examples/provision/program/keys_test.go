@@ -13,8 +13,7 @@ import (
 // keysOf lists the JSON keys of a struct as the guide writes them: in order, with ? before those that may be missing.
 func keysOf(of reflect.Type) []string {
 	var out []string
-	for i := range of.NumField() {
-		f := of.Field(i)
+	for f := range of.Fields() {
 		name, more, _ := strings.Cut(f.Tag.Get("json"), ",")
 		switch {
 		case f.Anonymous:

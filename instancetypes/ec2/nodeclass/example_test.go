@@ -174,7 +174,7 @@ func ExampleReservation() {
 		fmt.Println(err)
 		return
 	}
-	var found nodeclass.Reservation = class.Status.Reservations[0]
-	fmt.Println(found.ID, found.State, found.Type, found.Free == nil)
+	show := func(r nodeclass.Reservation) { fmt.Println(r.ID, r.State, r.Type, r.Free == nil) }
+	show(class.Status.Reservations[0])
 	// Output: cr-1 active default true
 }
