@@ -344,7 +344,7 @@ func (o *Options) narrowed(pod *corev1.Pod, required requirements.Alternatives) 
 				told = fmt.Sprintf("%s allows none of the nodes that the pod may have: %s", name, required)
 			}
 			told += source.Blamed(own, by, func(r requirements.Alternatives) string {
-				if answer.IsImpossible() { // nobody knows to which of r it would answer so
+				if answer.IsImpossible() { // what it would answer to r is unknown, so any other r may matter
 					return r.String()
 				}
 				return fmt.Sprint(answer.Intersect(r).IsImpossible())

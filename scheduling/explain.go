@@ -46,7 +46,8 @@ func (s *state) explain(class int) []Reason {
 }
 
 // reasons returns the reasons of unplaced pods of a class, given as c with any requirements. places
-// says, for the reason of each pool, which offerings would hold a pod by itself.
+// says, for the reason of each pool, which offerings would hold a pod by itself. It is only filled in
+// for a class with sources.
 func (s *state) reasons(class int, c *Class) (out []Reason, places []string) {
 	p, labels := s.p, s.p.shapeLabels()
 	suits := make([]bool, len(labels.sets))
@@ -59,11 +60,11 @@ func (s *state) reasons(class int, c *Class) (out []Reason, places []string) {
 	for k := range p.Pools {
 		r, shapes := s.explainPool(class, c, k, labelled)
 		r.Pool = p.Pools[k].Name
-		var place []byte
-		for _, i := range shapes {
-			place = fmt.Append(place, i, slices.DeleteFunc(slices.Clone(labels.of[i]), func(id int32) bool { return !suits[id] }))
+		place := ""
+		if len(c.sources) > 0 { // else nobody compares it, and there may be thousands of shapes
+			place = source.Places(shapes, labels.of, suits)
 		}
-		out, places = append(out, r), append(places, string(place))
+		out, places = append(out, r), append(places, place)
 	}
 	if r, ok := s.explainExisting(c); ok {
 		out, places = append(out, r), append(places, "")

@@ -281,7 +281,7 @@ func (p *planner) withoutRebought(set []*member, a *Answer) []*member {
 // same or a lower cost of all. So no empty node goes while another one is replaced by its like, and of
 // two states that save as much the one that buys fewer nodes and evicts fewer pods is reached. Nodes
 // that the state buys again are tried together; of few moves also each, and the cheapest of them. It
-// reports whether cheapest ones stay together, for then some of them may stay for nothing.
+// returns true if several nodes were kept in one step, because not all of them may be needed.
 func (p *planner) retain() (together bool) {
 	for again := true; again && !p.ended(); {
 		var all []*member

@@ -150,8 +150,8 @@ func kustomization(name string) bool {
 }
 
 // charts returns a problem for each Helm chart below a directory whose templates have placeholders,
-// even if they are YAML with them. The problem replaces those of the templates, which may be due to placeholders. Charts within a
-// chart count as its own. A chart without placeholders is plain manifests.
+// even if they are valid YAML. The problem replaces those of the templates, which placeholders may
+// cause. Charts within a chart count as its own. A chart without placeholders is plain manifests.
 func charts(files []File, results []result) []*Problem {
 	below := func(root, name string) bool {
 		rel, err := filepath.Rel(root, name)

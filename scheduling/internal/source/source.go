@@ -4,6 +4,7 @@ package source
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/joinery-sdk/joinery/requirements"
@@ -100,4 +101,19 @@ func Blame(own requirements.Alternatives, sources []Source, reasons func(require
 // Blamed is [Blame] for one reason.
 func Blamed(own requirements.Alternatives, sources []Source, reason func(requirements.Alternatives) string) string {
 	return strings.Join(Blame(own, sources, func(r requirements.Alternatives) []string { return []string{reason(r)} }), "")
+}
+
+// Places returns a text that identifies which of their labels the shapes keep: of has the ids of the
+// labels of each shape, and suits says which ids remain.
+func Places(shapes []int, of [][]int32, suits []bool) string {
+	var text []byte
+	for _, i := range shapes {
+		text = strconv.AppendInt(append(text, ' '), int64(i), 10)
+		for _, id := range of[i] {
+			if suits[id] {
+				text = strconv.AppendInt(append(text, '/'), int64(id), 10)
+			}
+		}
+	}
+	return string(text)
 }
