@@ -207,6 +207,9 @@ func (s *state) explainStock(c *Class, shapes []int) (Reason, bool) {
 // of a key, or a constraint between pods leaves a node only one value of it.
 func (s *state) explainMinValues(class int, c *Class, k int, shapes []int) (Reason, bool) {
 	pool := &s.p.Pools[k]
+	if len(pool.MinValues) == 0 {
+		return Reason{}, false
+	}
 	remaining := s.p.remaining(s.bought())
 	for _, within := range []bool{false, true} {
 		types, beyond := []instancetypes.InstanceType(nil), []*market.Offer(nil)

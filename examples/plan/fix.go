@@ -157,10 +157,11 @@ type trials struct {
 	// leftAtFirst is the same after the first attempt of a search, at least left; nil until needed.
 	leftAtFirst map[int]int
 	known       map[string]Fix // by the change and the classes; without text if it does not help
+	needs       map[int]needs  // by refused class; see needsOf
 }
 
 func (p *Plan) trials(all bool) *trials {
-	t := &trials{p: p, all: all, refused: p.Unplaced(), class: map[types.NamespacedName]int{}, known: map[string]Fix{}}
+	t := &trials{p: p, all: all, refused: p.Unplaced(), class: map[types.NamespacedName]int{}, known: map[string]Fix{}, needs: map[int]needs{}}
 	for i, c := range p.Problem.Classes {
 		for _, pod := range c.Pods {
 			t.class[nameOf(pod)] = i
@@ -259,12 +260,10 @@ func (t *trials) offer(ctx context.Context, class int, reasons []scheduling.Reas
 // joint returns all classes that may need the change: those that the same limit refuses, or those
 // that are refused for the same reasons, and for a change of pods their whole workloads.
 func (t *trials) joint(class int, reasons []scheduling.Reason, c change) []int {
-	need := map[int]bool{}
+	need, id, why := map[int]bool{}, c.id(), textOf(reasons)
 	for _, u := range t.refused {
 		if u.Class != class {
-			theirs := u.Reasons()
-			if c.prepare == nil && !slices.EqualFunc(reasons, theirs, func(a, b scheduling.Reason) bool { return a.String() == b.String() }) ||
-				!slices.ContainsFunc(t.p.changes(u.Class, theirs), c.same) {
+			if theirs := t.needsOf(u); c.prepare == nil && why != theirs.why || !theirs.changes[id] {
 				continue
 			}
 		}

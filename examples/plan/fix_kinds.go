@@ -90,6 +90,35 @@ func joined(texts []string) string {
 	return strings.Join(texts, "")
 }
 
+// needs is what a refused class may need: the ids of its changes, and its reasons in one text.
+type needs struct {
+	why     string
+	changes map[string]bool
+}
+
+// needsOf computes the needs of a class once, because each change of each class is compared with
+// those of all others.
+func (t *trials) needsOf(u scheduling.Unplaced) needs {
+	out, ok := t.needs[u.Class]
+	if !ok {
+		reasons := u.Reasons()
+		out = needs{textOf(reasons), map[string]bool{}}
+		for _, c := range t.p.changes(u.Class, reasons) {
+			out.changes[c.id()] = true
+		}
+		t.needs[u.Class] = out
+	}
+	return out
+}
+
+func textOf(reasons []scheduling.Reason) string {
+	var text strings.Builder
+	for _, r := range reasons {
+		text.WriteString(r.String() + "\n")
+	}
+	return text.String()
+}
+
 func (p *Plan) changes(class int, reasons []scheduling.Reason) []change {
 	var out []change
 	c, crowded := p.Problem.Classes[class], false
@@ -411,9 +440,6 @@ func counted(p *Plan, q *capacityquota.Quota, name corev1.ResourceName) int64 {
 	}
 	return sum
 }
-
-// same reports whether another change is the same one, perhaps of other pods.
-func (c change) same(other change) bool { return c.id() == other.id() }
 
 // id identifies a change, whatever pods it is made to.
 func (c change) id() string {
