@@ -1,7 +1,6 @@
 package scheduling
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -241,43 +240,34 @@ func (p *Problem) inUse(c *Class) requirements.Alternatives {
 	return p.aliases.Alternatives(c.Required)
 }
 
+// exclusions returns what excludes the pods of a class from the types of a pool. Classes with equal
+// requirements share it.
+func (p *Problem) exclusions(c *Class, pool *PoolState) *exclusion.Ranking {
+	required := p.inUse(c)
+	return pool.exclusions.Of(string(required.AppendKey(nil)), func() *exclusion.Ranking {
+		return exclusion.Rank(required, pool.Set, pool.Registered(pool.Set), pool.Types)
+	})
+}
+
 // outside returns the large enough type that violates the fewest requirements. Violations of the
 // pod's requirements are compared first, then violations of the pool's, then the price. unsold is a
 // large enough type that violates none, and why it cannot be bought.
 func (p *Problem) outside(c *Class, pool *PoolState) (near *Nearest, unsold string) {
-	type find struct {
-		near      Nearest
-		pod, pool int // violated requirements
-		price     float64
+	holds := func(i int32) bool {
+		short, _ := p.shortage(c, p.besideDaemons(pool, int(i)))
+		return short == nil
 	}
-	var best find
-	required, registered := p.inUse(c), pool.Registered(pool.Set)
-	asked := required.Keys().Union(pool.Set.Keys())
-	for i := range pool.Types {
-		typ := &pool.Types[i]
-		price, ok := typ.LeastPrice(requirements.Set{})
-		if short, _ := p.shortage(c, p.besideDaemons(pool, i)); short != nil {
-			continue
-		}
-		by, excluded := exclusion.Of(required, pool.Set, registered, typ.Requirements, exclusion.Offerings(typ, asked, ok))
-		fromPod, fromPool := by.Count()
-		if !ok && !excluded {
-			unsold = cmp.Or(unsold, fmt.Sprintf("%s would fit, but is %s", typ.Name, market.Unsold(typ.Offerings)))
-		}
-		if !ok || !excluded {
-			continue
-		}
-		f := find{Nearest{Type: typ.Name, ShutOutBy: by.String(), PodKeys: by.PodKeys()}, fromPod, fromPool, price}
-		order := cmp.Or(cmp.Compare(f.pod, best.pod), cmp.Compare(f.pool, best.pool), cmp.Compare(price, best.price),
-			strings.Compare(typ.Name, best.near.Type))
-		if order < 0 || best.near.Type == "" {
-			best = f
-		}
+	found := p.exclusions(c, pool)
+	if at := slices.IndexFunc(found.Excluded, holds); at >= 0 {
+		i := int(found.Excluded[at])
+		by := found.Of(i)
+		near = &Nearest{Type: pool.Types[i].Name, ShutOutBy: by.String(), PodKeys: by.PodKeys()}
 	}
-	if best.near.Type == "" {
-		return nil, unsold
+	if at := slices.IndexFunc(found.Unsold, holds); at >= 0 {
+		typ := &pool.Types[found.Unsold[at]]
+		unsold = fmt.Sprintf("%s would fit, but is %s", typ.Name, market.Unsold(typ.Offerings))
 	}
-	return &best.near, unsold
+	return near, unsold
 }
 
 // besideDaemons returns what a type's nodes have for pods beside the daemons that may run there,
@@ -408,24 +398,18 @@ func (p *Problem) explainUnavailable(c *Class, pool *PoolState) (Reason, bool) {
 // shutOut names a type with the labels that the pod asks for, the requirements of the pool that
 // exclude it, and what else it lacks. It is empty if there is no such type.
 func (p *Problem) shutOut(c *Class, pool *PoolState) string {
-	required, registered := p.inUse(c), pool.Registered(pool.Set)
-	asked := required.Keys().Union(pool.Set.Keys())
-	for i := range pool.Types {
-		typ := &pool.Types[i]
-		by, excluded := exclusion.Of(required, pool.Set, registered, typ.Requirements, exclusion.Offerings(typ, asked, true))
-		if !excluded || len(by.PodKeys()) > 0 {
-			continue
-		}
-		text := fmt.Sprintf("%s is excluded by %s", typ.Name, by)
-		free := p.besideDaemons(pool, i)
-		for k, resource := range slices.Backward(p.Resources) {
-			if c.requests[k] > free[k] && !attachable(resource) {
-				return fmt.Sprintf("%s, and does not have enough %s", text, resource)
-			}
-		}
-		return text
+	found := p.exclusions(c, pool)
+	if found.ByPool < 0 {
+		return ""
 	}
-	return ""
+	text := fmt.Sprintf("%s is excluded by %s", pool.Types[found.ByPool].Name, found.Of(found.ByPool))
+	free := p.besideDaemons(pool, found.ByPool)
+	for k, resource := range slices.Backward(p.Resources) {
+		if c.requests[k] > free[k] && !attachable(resource) {
+			return fmt.Sprintf("%s, and does not have enough %s", text, resource)
+		}
+	}
+	return text
 }
 
 // holdsBesideDaemons reports whether a pod would have room on the node if none were kept for daemons

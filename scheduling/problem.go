@@ -16,9 +16,11 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling/capacityquota"
 	"github.com/joinery-sdk/joinery/scheduling/internal/admission"
+	"github.com/joinery-sdk/joinery/scheduling/internal/exclusion"
 	"github.com/joinery-sdk/joinery/scheduling/internal/hostport"
 	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
 	"github.com/joinery-sdk/joinery/scheduling/internal/market"
+	"github.com/joinery-sdk/joinery/scheduling/internal/once"
 	"github.com/joinery-sdk/joinery/scheduling/internal/podclass"
 	"github.com/joinery-sdk/joinery/scheduling/internal/source"
 	"github.com/joinery-sdk/joinery/scheduling/internal/taints"
@@ -86,11 +88,12 @@ type PoolState struct {
 	Over      []int64
 	NodesOver int
 
-	taintSet int
-	aliases  requirements.Aliases
-	features map[string]string                 // see featuresOf
-	table    []typeRow                         // by type
-	known    func() map[string]map[string]bool // see exclusion.Known; computed once, by the first explanation
+	taintSet   int
+	aliases    requirements.Aliases
+	features   map[string]string                     // see featuresOf
+	table      []typeRow                             // by type
+	known      func() map[string]map[string]bool     // see exclusion.Known; computed once, by the first explanation
+	exclusions *once.Map[string, *exclusion.Ranking] // see Problem.exclusions
 }
 
 // Shape is an instance type as one pool offers it.

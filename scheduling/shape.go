@@ -15,8 +15,10 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling/internal/admission"
+	"github.com/joinery-sdk/joinery/scheduling/internal/exclusion"
 	"github.com/joinery-sdk/joinery/scheduling/internal/market"
 	"github.com/joinery-sdk/joinery/scheduling/internal/nodekind"
+	"github.com/joinery-sdk/joinery/scheduling/internal/once"
 	"github.com/joinery-sdk/joinery/scheduling/internal/podclass"
 	"github.com/joinery-sdk/joinery/scheduling/internal/spelling"
 	"github.com/joinery-sdk/joinery/scheduling/internal/taints"
@@ -42,7 +44,7 @@ func (p *Problem) compilePools() {
 		for _, u := range pool.unknownKeys() {
 			p.Notes = append(p.Notes, fmt.Sprintf("pool %s: %s", pool.Name, u.text))
 		}
-		state := PoolState{Pool: pool, Set: set, MinValues: market.Demanded(pool.MinValues, pool.Types, set), NodesLeft: -1, taintSet: p.taints.Intern(pool.Taints), aliases: p.aliases, features: p.featuresOf(pool.Name)}
+		state := PoolState{Pool: pool, Set: set, MinValues: market.Demanded(pool.MinValues, pool.Types, set), NodesLeft: -1, taintSet: p.taints.Intern(pool.Taints), aliases: p.aliases, features: p.featuresOf(pool.Name), exclusions: &once.Map[string, *exclusion.Ranking]{}}
 		for _, name := range resources.Names(pool.Limits) {
 			left := resources.Capacity(name, pool.Limits[name])
 			if name == resourceNodes {

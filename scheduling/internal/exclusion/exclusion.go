@@ -39,9 +39,9 @@ func (c Cause) compare(o Cause) int {
 
 func (c Cause) equal(o Cause) bool { return c.Pod == o.Pod && c.Equal(o.Requirement) }
 
-// Offerings returns the distinct labels of a type's offerings under some keys. With available, only
+// offerings returns the distinct labels of a type's offerings under some keys. With available, only
 // those count that can be bought. A type without offerings has one without labels.
-func Offerings(typ *instancetypes.InstanceType, keys requirements.Keys, available bool) []requirements.Set {
+func offerings(typ *instancetypes.InstanceType, keys requirements.Keys, available bool) []requirements.Set {
 	if len(typ.Offerings) == 0 {
 		return []requirements.Set{{}}
 	}
@@ -66,11 +66,11 @@ func OfferingKeys(typ *instancetypes.InstanceType) requirements.Keys {
 	return out
 }
 
-// Of returns what excludes a pod from the offerings of a type. Of the alternatives that the pod
+// of returns what excludes a pod from the offerings of a type. Of the alternatives that the pod
 // requires, it takes the one with the fewest conflicts. pool is what the pool requires, and
 // registered also has all other labels of its nodes. The second result is false if there is no
 // offering, or if some offering is not excluded.
-func Of(required requirements.Alternatives, pool, registered, typ requirements.Set, offerings []requirements.Set) (Exclusion, bool) {
+func of(required requirements.Alternatives, pool, registered, typ requirements.Set, offerings []requirements.Set) (Exclusion, bool) {
 	var best Exclusion
 	fewest := -1
 	byPool := make([][]Cause, len(offerings))
