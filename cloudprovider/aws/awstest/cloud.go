@@ -340,6 +340,23 @@ func (c *Cloud) RefuseOffering(typ, zone, capacityType, code, message string) {
 	c.fleetErrors[pool{typ, zone, capacityType}] = apiError{code, message}
 }
 
+// Withdraw ends the sale of a type in a zone until restore is called: EC2's offerings do not list it,
+// and fleets refuse it.
+func (c *Cloud) Withdraw(typ, zone string) (restore func()) {
+	defer c.lock()()
+	before := c.region.Offers
+	c.region.Offers = slices.Clone(before)
+	for i := range c.region.Offers {
+		if o := &c.region.Offers[i]; o.Name == typ {
+			o.Zones = slices.DeleteFunc(slices.Clone(o.Zones), func(z catalogue.Zone) bool { return z.Name == zone })
+		}
+	}
+	return func() {
+		defer c.lock()()
+		c.region.Offers = before
+	}
+}
+
 // KillNew makes new instances end at once for a reason, such as a key that may not be used. An
 // empty code ends that.
 func (c *Cloud) KillNew(code, message string) {
