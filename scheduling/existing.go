@@ -382,7 +382,7 @@ func (p *Problem) putInOrder() {
 func (p *Problem) leavingForTopology() []topology.Node {
 	var out []topology.Node
 	for _, n := range p.leaving {
-		out = append(out, topology.Node{Labels: requirements.FromLabels(n.labels), Running: withLabelKeys(n.pods)})
+		out = append(out, topology.Node{Labels: requirements.FromLabels(n.labels), Running: admission.WithAllLabelKeys(n.pods)})
 	}
 	return out
 }

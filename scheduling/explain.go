@@ -111,6 +111,23 @@ func (s *state) explainPool(class int, c *Class, k int, labelled func(shape int)
 	return s.explainTopology(class), census.shapes
 }
 
+// nothingToBuy says why nothing is bought if no pool buys and no node takes pods.
+func (p *Problem) nothingToBuy() string {
+	var static, leaving []string
+	for i := range p.snapshot.Pools {
+		switch pool := &p.snapshot.Pools[i]; {
+		case pool.Metadata.DeletionTimestamp != nil:
+			leaving = append(leaving, fmt.Sprintf("pool %s is being deleted", pool.Name))
+		case pool.IsStatic():
+			static = append(static, fmt.Sprintf("pool %s keeps a fixed number of nodes and buys none for pods", pool.Name))
+		}
+	}
+	if len(static)+len(leaving) == 0 {
+		return "there is neither a pool nor a node"
+	}
+	return strings.Join(append(static, leaving...), ", ") + ", and no node takes pods"
+}
+
 // unsold says why no type that meets the pool's requirements can be bought. It is empty if one can,
 // or if no type meets them.
 func (r *PoolState) unsold() string {

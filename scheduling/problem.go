@@ -446,7 +446,7 @@ func (p *Problem) compileTopology(sets []topology.Together) error {
 	}
 	for i := range p.Existing {
 		r := &p.Existing[i]
-		running := withLabelKeys(r.running)
+		running := admission.WithAllLabelKeys(r.running)
 		for _, d := range r.missing {
 			running = append(running, p.daemons[d].pod)
 		}

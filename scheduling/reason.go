@@ -18,9 +18,7 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/internal/bind"
 	"github.com/joinery-sdk/joinery/scheduling/internal/market"
 	"github.com/joinery-sdk/joinery/scheduling/internal/nodefeature"
-	"github.com/joinery-sdk/joinery/scheduling/internal/nodekind"
 	"github.com/joinery-sdk/joinery/scheduling/internal/taints"
-	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
 // Stage is the first test that a pod fails.
@@ -76,6 +74,53 @@ func (r Reason) String() string {
 		return r.Detail
 	}
 	return fmt.Sprintf("pool %q: %s", r.Pool, r.Detail)
+}
+
+// Unplaced returns the unplaced pods, grouped by class, in the order of the classes.
+func (r *Result) Unplaced() []Unplaced {
+	has := make(map[*corev1.Pod]bool, len(r.state.bound))
+	for _, b := range r.state.bound {
+		has[b.pod] = true
+	}
+	var out []Unplaced
+	for c, class := range r.state.p.Classes {
+		if r.state.placed[c] == len(class.Pods) {
+			continue
+		}
+		u := Unplaced{Class: c, result: r}
+		for _, pod := range class.Pods {
+			if !has[pod] {
+				u.Pods = append(u.Pods, pod)
+			}
+		}
+		out = append(out, u)
+	}
+	return out
+}
+
+// Unplaced is the unplaced pods of one class.
+type Unplaced struct {
+	// Class is an index into Problem.Classes.
+	Class int
+	Pods  []*corev1.Pod
+
+	result *Result
+}
+
+// Reasons says why the pods are unplaced. There is one reason for each pool, in the order of the
+// pools, with the first stage that no type of the pool passes. Then comes one for all existing
+// nodes. A refused class has only its refusal. The first call costs a pass over the types of all
+// pools.
+func (u Unplaced) Reasons() []Reason {
+	r := u.result
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out, known := r.reasons[u.Class]
+	if !known {
+		out = r.state.explain(u.Class)
+		r.reasons[u.Class] = out
+	}
+	return slices.Clone(out)
 }
 
 // explainLimit returns the limit that keeps the pool from buying another node for the pod beside
@@ -435,57 +480,6 @@ func (s *state) stillCountedBy(quota string) string {
 // offer returns what a bin is bought as, which counts the most of what it may become.
 func (p *Problem) offer(b *OutcomeBin) *market.Offer {
 	return p.market().AnyOf(b.Shape, b.Offering, b.Needed)
-}
-
-// divide splits parts by what a set says of labels that the pool leaves open.
-func (r *PoolState) divide(parts []requirements.Set, by requirements.Set) []requirements.Set {
-	for q := range by.All() {
-		if !r.Set.Has(q.Key()) || r.knows(q.Key()) || q.Key() == nodepool.LabelKey {
-			continue
-		}
-		var divided []requirements.Set
-		for _, part := range parts {
-			if !part.Has(q.Key()) { // no pod asks about it
-				part, _ = part.Intersect(requirements.MustOf(r.Set.Get(q.Key())))
-			}
-			for _, side := range []requirements.Requirement{q, q.Complement()} {
-				if both, err := part.Intersect(requirements.MustOf(side)); err == nil && !both.IsImpossible() {
-					divided = append(divided, both)
-				}
-			}
-		}
-		if len(divided) <= mostParts {
-			parts = divided
-		}
-	}
-	return parts
-}
-
-// charges returns a function for what a node counts against each of Problem.Budgets, by its part of
-// the pool, its type and its offering. The function is safe for concurrent use.
-func (p *Problem) charges(pool *PoolState) func(part requirements.Set, typ *instancetypes.InstanceType, o *instancetypes.Offering) []int64 {
-	counter, keys := p.quotas.Counter(), p.quotas.Keys()
-	aliases := p.aliases.Among(keys)
-	all, err := pool.Registered(pool.Set).Restrict(keys).Intersect(nodekind.SomeHost().Restrict(keys))
-	return func(part requirements.Set, typ *instancetypes.InstanceType, o *instancetypes.Offering) []int64 {
-		if err != nil || len(p.Budgets) == 0 {
-			return nil
-		}
-		set := all
-		for _, more := range []requirements.Set{part, aliases.Both(typ.Requirements), aliases.Both(o.Requirements)} {
-			var impossible error
-			if set, impossible = set.Intersect(more.Restrict(keys)); impossible != nil {
-				return nil // there is no such node
-			}
-		}
-		return counter.Of(set, typ.Capacity)
-	}
-}
-
-// Charges returns what an existing node counts against each of Problem.Budgets; nil if that is
-// nothing.
-func (p *Problem) Charges(node map[string]string, capacity corev1.ResourceList) []int64 {
-	return p.quotas.Of(node, capacity)
 }
 
 // areGone returns the names of nodes and "is" or "are".

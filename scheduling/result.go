@@ -54,31 +54,6 @@ type Binding struct {
 	Replaces *corev1.Pod
 }
 
-// Unplaced is the unplaced pods of one class.
-type Unplaced struct {
-	// Class is an index into Problem.Classes.
-	Class int
-	Pods  []*corev1.Pod
-
-	result *Result
-}
-
-// Reasons says why the pods are unplaced. There is one reason for each pool, in the order of the
-// pools, with the first stage that no type of the pool passes. Then comes one for all existing
-// nodes. A refused class has only its refusal. The first call costs a pass over the types of all
-// pools.
-func (u Unplaced) Reasons() []Reason {
-	r := u.result
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	out, known := r.reasons[u.Class]
-	if !known {
-		out = r.state.explain(u.Class)
-		r.reasons[u.Class] = out
-	}
-	return slices.Clone(out)
-}
-
 func newResult(s *state, rounds int, stopped, draft bool) *Result {
 	r := &Result{Rounds: rounds, Round: s.number, Draft: draft, Stopped: stopped, state: s, names: s.names(), reasons: map[int][]Reason{}}
 	r.newNodes = sync.OnceValue(func() []NewNode { return s.newNodes(r.names) })
@@ -117,28 +92,6 @@ func (r *Result) NewNodes() []NewNode { return slices.Clone(r.newNodes()) }
 func (r *Result) IsAsPacked() bool {
 	kept := slices.DeleteFunc(slices.Clone(r.state.bound), func(b binding) bool { return b.added })
 	return len(kept) == r.state.packed(r.state.last)
-}
-
-// Unplaced returns the unplaced pods, grouped by class, in the order of the classes.
-func (r *Result) Unplaced() []Unplaced {
-	has := make(map[*corev1.Pod]bool, len(r.state.bound))
-	for _, b := range r.state.bound {
-		has[b.pod] = true
-	}
-	var out []Unplaced
-	for c, class := range r.state.p.Classes {
-		if r.state.placed[c] == len(class.Pods) {
-			continue
-		}
-		u := Unplaced{Class: c, result: r}
-		for _, pod := range class.Pods {
-			if !has[pod] {
-				u.Pods = append(u.Pods, pod)
-			}
-		}
-		out = append(out, u)
-	}
-	return out
 }
 
 // seat is the place of one unit of an item: an existing node (bin < 0) or a bin.
@@ -438,6 +391,36 @@ func (s *state) cost() float64 {
 		}
 	}
 	return sum
+}
+
+// compare is negative if a is the better plan. These count in order: more pods of the highest
+// priority in which the plans differ, larger requests, fewer pods that wait until leaving nodes are
+// gone, lower sum of cost and the price of preferences given up, fewer preferences given up.
+func (p *Problem) compare(a, b *state) int {
+	return cmp.Or(p.comparePlaced(a, b), cmp.Compare(a.waiting(), b.waiting()), compareCosts(a.cost()+a.forgone(), b.cost()+b.forgone()), cmp.Compare(a.givenUp(), b.givenUp()))
+}
+
+// comparePlaced compares plans like compare, but only by what they place.
+func (p *Problem) comparePlaced(a, b *state) int {
+	more := map[int32]int{} // pods of b, by priority
+	for i, c := range p.Classes {
+		more[c.priority] += b.placed[i] - a.placed[i]
+	}
+	for _, priority := range slices.Backward(slices.Sorted(maps.Keys(more))) {
+		if more[priority] != 0 {
+			return more[priority]
+		}
+	}
+	for r := range p.Resources {
+		sum := 0.0
+		for i, c := range p.Classes {
+			sum += float64(b.placed[i]-a.placed[i]) * float64(c.requests[r])
+		}
+		if sum != 0 {
+			return cmp.Compare(sum, 0)
+		}
+	}
+	return 0
 }
 
 // content is the classes of the pods in a bin, what they use together, the bin's price, and what part

@@ -3,8 +3,6 @@ package scheduling
 import (
 	"cmp"
 	"fmt"
-	"maps"
-	"math"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -108,36 +106,6 @@ func (s *state) step(next *search, unplaced []int) topology.Facts {
 	return next.best.assigned.Vary(next.variant)
 }
 
-// compare is negative if a is the better plan. These count in order: more pods of the highest
-// priority in which the plans differ, larger requests, fewer pods that wait until leaving nodes are
-// gone, lower sum of cost and the price of preferences given up, fewer preferences given up.
-func (p *Problem) compare(a, b *state) int {
-	return cmp.Or(p.comparePlaced(a, b), cmp.Compare(a.waiting(), b.waiting()), compareCosts(a.cost()+a.forgone(), b.cost()+b.forgone()), cmp.Compare(a.givenUp(), b.givenUp()))
-}
-
-// comparePlaced compares plans like compare, but only by what they place.
-func (p *Problem) comparePlaced(a, b *state) int {
-	more := map[int32]int{} // pods of b, by priority
-	for i, c := range p.Classes {
-		more[c.priority] += b.placed[i] - a.placed[i]
-	}
-	for _, priority := range slices.Backward(slices.Sorted(maps.Keys(more))) {
-		if more[priority] != 0 {
-			return more[priority]
-		}
-	}
-	for r := range p.Resources {
-		sum := 0.0
-		for i, c := range p.Classes {
-			sum += float64(b.placed[i]-a.placed[i]) * float64(c.requests[r])
-		}
-		if sum != 0 {
-			return cmp.Compare(sum, 0)
-		}
-	}
-	return 0
-}
-
 // triedDecisions limits the plans that are made only to be compared with the best one. Each costs
 // as much as one attempt. mostElsewhere of them are for bins with leastUnused of the cost unused.
 // mostExtensions limits how often nodes are added to a plan and its pods are planned anew.
@@ -154,6 +122,7 @@ func (v *solver) decide(best *state) (*state, error) {
 	d.relax()
 	d.gather()
 	d.extend()
+	d.admit()
 	d.hosts()
 	d.fewer()
 	if best.p.options.Attempts == 1 { // what follows looks for lower costs
@@ -250,6 +219,44 @@ func (d *decisions) extend() {
 	}
 }
 
+// place plans with a choice, and keeps the plan if it places more.
+func (d *decisions) place(c topology.Choice) {
+	p := d.best.p
+	if at := d.plan(*p, c, &topology.Assignment{}, 1); at != nil && p.comparePlaced(at, d.best) < 0 {
+		d.best = at
+	}
+}
+
+// admit plans, class by class, one class with unplaced pods beside the placed ones of the same and of
+// higher priorities, if pods may go to pools with minValues. [decisions.extend] buys nothing there,
+// and one class that has no place may tie all others to domains that have too few values.
+func (d *decisions) admit() {
+	p := d.best.p
+	if len(d.best.unplaced()) == 0 || !slices.ContainsFunc(p.Pools, func(pool PoolState) bool { return len(pool.MinValues) > 0 }) {
+		return
+	}
+	order := slices.DeleteFunc(p.smallFirst(), func(i int) bool { return p.Classes[i].Refusal != nil || !p.topology.Holdable(i) })
+	slices.SortStableFunc(order, p.largeFirst)
+	for _, i := range order {
+		for tries := 0; tries < 2 && d.best.placed[i] < len(p.Classes[i].Pods) && d.pods < d.until; tries++ {
+			c := d.best.p.topology.Choice()
+			if tries == 1 && p.mayGiveUp() {
+				c.GivenUp = p.topology.EveryPreference()
+			}
+			c.Only = slices.Clone(d.best.placed)
+			for k := range c.Only {
+				if p.Classes[k].priority < p.Classes[i].priority {
+					c.Only[k] = 0
+				}
+			}
+			for _, k := range append(p.topology.Followed([]int{i}), i) {
+				c.Only[k] = len(p.Classes[k].Pods)
+			}
+			d.place(c)
+		}
+	}
+}
+
 // fewer adds a half to 1/leastPart of a priority's unplaced pods to the placed ones. mostFewer
 // limits its plans, and fewerPods the pods of each, over all of its attempts.
 const leastPart, mostFewer, fewerPods = 8, 6, 2_000
@@ -319,12 +326,10 @@ func (d *decisions) smallest(order []int, priority int32, n int) {
 // gather tries to buy in one zone only, or only where nodes are, if that places more of the pods that
 // spread over zones although they must be in one.
 func (d *decisions) gather() {
-	p, c, zones := d.best.p, d.best.p.topology.Choice(), d.base.topology.Zones()
-	for k := 0; k <= len(zones) && d.pods < d.until && slices.ContainsFunc(d.best.unplaced(), p.topology.Gathers); k++ {
+	c, zones := d.best.p.topology.Choice(), d.base.topology.Zones()
+	for k := 0; k <= len(zones) && d.pods < d.until && slices.ContainsFunc(d.best.unplaced(), d.base.topology.Gathers); k++ {
 		c.Without = append(slices.Clone(zones[:k]), zones[min(k+1, len(zones)):]...)
-		if at := d.plan(*p, c, &topology.Assignment{}, 1); at != nil && p.comparePlaced(at, d.best) < 0 {
-			d.best = at
-		}
+		d.place(c)
 	}
 }
 
@@ -334,9 +339,7 @@ func (d *decisions) hosts() {
 	p, c := d.best.p, d.best.p.topology.Choice()
 	limited := func(i int) bool { return p.topology.SpreadsOverHosts(i) && d.best.soldOut(i) }
 	for c.LeastOnHosts = 1; c.LeastOnHosts < 2*p.pending() && d.pods < d.until && slices.ContainsFunc(d.best.unplaced(), limited); c.LeastOnHosts *= 2 {
-		if at := d.plan(*p, c, &topology.Assignment{}, 1); at != nil && p.comparePlaced(at, d.best) < 0 {
-			d.best = at
-		}
+		d.place(c)
 	}
 }
 
@@ -354,14 +357,11 @@ func (d *decisions) first() {
 // relax gives up all preferences if that places more pods.
 func (d *decisions) relax() {
 	p := d.best.p
-	if p.options.IgnorePreferences || math.IsInf(p.preferencePrice(), 1) || len(d.best.unplaced()) == 0 {
+	if !p.mayGiveUp() || len(d.best.unplaced()) == 0 {
 		return
 	}
 	c := p.topology.Choice()
-	c.GivenUp = make([]int, len(p.Classes))
-	for i := range c.GivenUp {
-		c.GivenUp[i] = len(p.topology.Preferences(i))
-	}
+	c.GivenUp = p.topology.EveryPreference()
 	if at := d.plan(*p, c, &topology.Assignment{}, p.options.Attempts); at != nil && p.comparePlaced(at, d.best) < 0 {
 		d.best = at
 	}
@@ -372,7 +372,7 @@ func (d *decisions) relax() {
 // end it tries to give back the kinds of preferences that are given up last.
 func (d *decisions) preferences() {
 	p := d.best.p
-	if math.IsInf(p.preferencePrice(), 1) || p.options.IgnorePreferences {
+	if !p.mayGiveUp() {
 		return
 	}
 	var all []int

@@ -14,7 +14,6 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
-	"github.com/joinery-sdk/joinery/scheduling/internal/admission"
 	"github.com/joinery-sdk/joinery/scheduling/internal/exclusion"
 	"github.com/joinery-sdk/joinery/scheduling/internal/market"
 	"github.com/joinery-sdk/joinery/scheduling/internal/nodekind"
@@ -64,23 +63,6 @@ func (p *Problem) compilePools() {
 		state.known = sync.OnceValue(func() map[string]map[string]bool { return p.Pools[k].labelsKnown() })
 		p.Pools = append(p.Pools, state)
 	}
-}
-
-// nothingToBuy says why nothing is bought if no pool buys and no node takes pods.
-func (p *Problem) nothingToBuy() string {
-	var static, leaving []string
-	for i := range p.snapshot.Pools {
-		switch pool := &p.snapshot.Pools[i]; {
-		case pool.Metadata.DeletionTimestamp != nil:
-			leaving = append(leaving, fmt.Sprintf("pool %s is being deleted", pool.Name))
-		case pool.IsStatic():
-			static = append(static, fmt.Sprintf("pool %s keeps a fixed number of nodes and buys none for pods", pool.Name))
-		}
-	}
-	if len(static)+len(leaving) == 0 {
-		return "there is neither a pool nor a node"
-	}
-	return strings.Join(append(static, leaving...), ", ") + ", and no node takes pods"
 }
 
 // asked returns what a pool asks of its nodes, with deprecated keys renamed.
@@ -366,27 +348,48 @@ func (p *Problem) kinds(pool *PoolState) *nodekind.Kinds {
 	return nodekind.New(daemons, p.topology)
 }
 
-// mostParts is the most parts of a pool.
-const mostParts = 16
-
-// parts divides the labels of a pool's nodes by labels that the pool leaves open and no type has.
-// Each DaemonSet then runs on all nodes of a part or on none, and a CapacityQuota counts all or
-// none. Beyond mostParts, a DaemonSet or quota that may apply to some nodes of a part applies to
-// all of them.
+// parts divides the labels of a pool's nodes, so that each DaemonSet runs on all nodes of a part or
+// on none, and a CapacityQuota counts all or none; see [nodekind.Parts]. What may apply to some nodes
+// of a part applies to all of them.
 func (p *Problem) parts(pool *PoolState, labels requirements.Set) []requirements.Set {
-	out := []requirements.Set{labels}
+	var by []requirements.Set
 	for _, d := range p.daemons {
-		if !taints.Tolerates(d.pod.Spec.Tolerations, pool.Taints) {
-			continue
-		}
-		for term := range d.required.All() {
-			out = pool.divide(out, term)
+		if taints.Tolerates(d.pod.Spec.Tolerations, pool.Taints) {
+			by = slices.AppendSeq(by, d.required.All())
 		}
 	}
 	for _, q := range p.quotas.Quotas() {
-		out = pool.divide(out, q.Requirements())
+		by = append(by, q.Requirements())
 	}
-	return out
+	isOpen := func(key string) bool { return !pool.knows(key) && key != nodepool.LabelKey }
+	return nodekind.Parts(labels, pool.Set, isOpen, by)
+}
+
+// charges returns a function for what a node counts against each of Problem.Budgets, by its part of
+// the pool, its type and its offering. The function is safe for concurrent use.
+func (p *Problem) charges(pool *PoolState) func(part requirements.Set, typ *instancetypes.InstanceType, o *instancetypes.Offering) []int64 {
+	counter, keys := p.quotas.Counter(), p.quotas.Keys()
+	aliases := p.aliases.Among(keys)
+	all, err := pool.Registered(pool.Set).Restrict(keys).Intersect(nodekind.SomeHost().Restrict(keys))
+	return func(part requirements.Set, typ *instancetypes.InstanceType, o *instancetypes.Offering) []int64 {
+		if err != nil || len(p.Budgets) == 0 {
+			return nil
+		}
+		set := all
+		for _, more := range []requirements.Set{part, aliases.Both(typ.Requirements), aliases.Both(o.Requirements)} {
+			var impossible error
+			if set, impossible = set.Intersect(more.Restrict(keys)); impossible != nil {
+				return nil // there is no such node
+			}
+		}
+		return counter.Of(set, typ.Capacity)
+	}
+}
+
+// Charges returns what an existing node counts against each of Problem.Budgets; nil if that is
+// nothing.
+func (p *Problem) Charges(node map[string]string, capacity corev1.ResourceList) []int64 {
+	return p.quotas.Of(node, capacity)
 }
 
 // chargeDaemons subtracts what the daemons of the shape take.
@@ -484,15 +487,4 @@ func (p *Problem) newSite(allowed requirements.Set) market.Site {
 	labels, counts := nodekind.Chosen(allowed), p.verifier.cluster
 	labels[corev1.LabelHostname] = "new node" // no node has this name
 	return market.Site{Allowed: allowed, Labels: labels, Values: counts.Values.At(counts.Index, labels)}
-}
-
-// withLabelKeys returns running pods with selectors extended by their matchLabelKeys.
-func withLabelKeys(pods []*corev1.Pod) []*corev1.Pod {
-	out := slices.Clone(pods)
-	for i, pod := range out {
-		if a := pod.Spec.Affinity; a != nil && a.PodAntiAffinity != nil { // only anti-affinity affects other pods
-			out[i] = admission.WithLabelKeys(pod)
-		}
-	}
-	return out
 }

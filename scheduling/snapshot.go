@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -208,6 +209,11 @@ func (o *Options) PreferenceShare() float64 {
 }
 
 func (p *Problem) preferencePrice() float64 { return p.options.PreferenceShare() }
+
+// mayGiveUp reports whether preferences may be given up for a price or for more pods.
+func (p *Problem) mayGiveUp() bool {
+	return !p.options.IgnorePreferences && !math.IsInf(p.preferencePrice(), 1)
+}
 
 // InvalidError says that a part of a snapshot has no meaning, such as a second node of the same
 // name, or a pod with a misspelt operator.

@@ -384,3 +384,14 @@ func (k keyed) missing(labels map[string]string) []metav1.LabelSelectorRequireme
 	add(k.mismatch, metav1.LabelSelectorOpNotIn)
 	return out
 }
+
+// WithAllLabelKeys returns running pods with selectors extended by their matchLabelKeys.
+func WithAllLabelKeys(pods []*corev1.Pod) []*corev1.Pod {
+	out := slices.Clone(pods)
+	for i, pod := range out {
+		if a := pod.Spec.Affinity; a != nil && a.PodAntiAffinity != nil { // only anti-affinity affects other pods
+			out[i] = WithLabelKeys(pod)
+		}
+	}
+	return out
+}

@@ -3,6 +3,7 @@ package topology
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -213,6 +214,66 @@ func (p *Problem) With(c Choice, from *Assignment) (*Problem, bool) {
 		}
 	}
 	return &out, true
+}
+
+// Marks of a group, see [Problem.marks].
+const (
+	idle   = 1 << iota // nothing counts its pods
+	vacant             // no pod is in it
+)
+
+// marks returns what a choice changes in the groups, as one byte for each. A group is idle if only
+// pods select it that are left out, or preferences that are given up. It is vacant if only pods are
+// in it that are left out. The result is empty if nothing changes.
+func (p *Problem) marks(c Choice) string {
+	if c.Only == nil && c.GivenUp == nil {
+		return ""
+	}
+	out := make([]byte, len(p.groups))
+	each := func(constraints *interpod.Constraints, do func(group int32)) {
+		for _, sp := range constraints.Spreads {
+			do(sp.Group)
+		}
+		for _, t := range constraints.Terms {
+			do(t.Group)
+		}
+		for _, g := range constraints.Ratios {
+			do(g)
+		}
+	}
+	for i := range p.classes {
+		each(&p.classes[i].all, func(g int32) { out[g] |= idle })
+		for _, g := range p.classes[i].all.MemberOf {
+			out[g] |= vacant
+		}
+	}
+	counts := func(g int32) { out[g] &^= idle }
+	for i := range p.classes {
+		if own := &p.classes[i]; c.Pods(i, own.Count) > 0 {
+			at := own.relaxFrom(own.Required, c.givenUp(i))
+			each(&at.Constraints, counts)
+			for _, g := range own.all.MemberOf {
+				out[g] &^= vacant
+			}
+		}
+	}
+	for i := range p.daemons {
+		each(&p.daemons[i], counts)
+	}
+	for _, n := range p.leaving {
+		for k := range n.pods {
+			each(&n.pods[k], counts)
+		}
+	}
+	for g := range out {
+		if p.kept[g] {
+			out[g] &^= idle
+		}
+		if p.peopled[g] {
+			out[g] &^= vacant
+		}
+	}
+	return strings.TrimRight(string(out), "\x00")
 }
 
 // Closed returns the zones in which nothing is bought, sorted.

@@ -51,6 +51,15 @@ func comparePreferences(a, b Preference) int {
 // Preferences returns the soft constraints of a class in the order in which they are given up.
 func (p *Problem) Preferences(class int) []Preference { return slices.Clone(p.classes[class].soft) }
 
+// EveryPreference returns how many preferences each class has, for [Choice.GivenUp].
+func (p *Problem) EveryPreference() []int {
+	out := make([]int, len(p.classes))
+	for i := range out {
+		out[i] = len(p.classes[i].soft)
+	}
+	return out
+}
+
 // Lost returns how many preferences a pod of the class gives up at a place: all up to the last one
 // that does not hold there. allows says whether constraints between pods let one more pod in, and
 // tainted whether the node has a soft taint that the pod does not tolerate.

@@ -174,7 +174,7 @@ type Problem struct {
 	leaving     []leaving
 	kept        []bool                 // by group: a running pod has anti-affinity to it
 	daemons     []interpod.Constraints // anti-affinity and membership; a daemon raises the count of every node, and so the least count of spreads
-	populated   []bool                 // by group: some pod is in it
+	peopled     []bool                 // by group: a pod is in it that is not of a class
 	daemonNames []string
 	gathered    []interpod.Spread // see gathers
 	withinNode  []bool            // by group: its constraints act within one node, and are tags and limits
@@ -221,7 +221,7 @@ func New(in Input) (*Problem, []ClassError) {
 	p.countRunning(in.Together)
 	p.placeLeaving()
 	p.readDaemons(in.Daemons)
-	p.readPopulated()
+	p.readPeopled()
 	for i := range p.classes {
 		p.collectPreferences(&p.classes[i])
 	}
@@ -271,10 +271,12 @@ func (p *Problem) forget() {
 type remembered struct {
 	overNodes, gone bool
 	leastOnHosts    int
+	marks           string
 }
 
 func (p *Problem) memoOf(c Choice) *memo {
-	return p.memos.Of(remembered{c.OverNodes, c.Gone, c.LeastOnHosts}, func() *memo { return &memo{} })
+	marks := p.marks(c)
+	return p.memos.Of(remembered{c.OverNodes, c.Gone, c.LeastOnHosts, marks}, func() *memo { return &memo{marks: marks} })
 }
 
 // Keys returns the label keys by which pods are counted, and those of node filters.
@@ -338,7 +340,7 @@ func (p *Problem) Obstacles(class int) []Obstacle {
 		switch {
 		case t.Hard && t.Anti:
 			out = append(out, p.obstacle(t.Group, false, "anti-affinity to %s by %s"))
-		case t.Hard && !p.populated[t.Group]:
+		case t.Hard && !p.populated(t.Group):
 			out = append(out, p.obstacle(t.Group, true, "affinity to %s by %s, but there is no such pod"))
 		case t.Hard:
 			out = append(out, p.obstacle(t.Group, true, "affinity to %s by %s"))
@@ -391,19 +393,21 @@ func (p *Problem) obstacle(group int32, needsKey bool, format string, args ...an
 	return Obstacle{Key: g.key, Text: fmt.Sprintf(format, append([]any{g.what, g.key}, args...)...), NeedsKey: needsKey}
 }
 
-// readPopulated finds the groups that some pod is in: a pending one, a running one, or one of a
+// populated reports whether some pod is in the group: a pending one, a running one, or one of a
 // DaemonSet.
-func (p *Problem) readPopulated() {
-	p.populated = make([]bool, len(p.groups))
+func (p *Problem) populated(group int32) bool {
+	return p.peopled[group] || len(p.groups[group].members) > 0
+}
+
+// readPeopled finds the groups that a running pod is in, or one of a DaemonSet.
+func (p *Problem) readPeopled() {
+	p.peopled = make([]bool, len(p.groups))
 	mark := func(list []interpod.Constraints) {
 		for i := range list {
 			for _, g := range list[i].MemberOf {
-				p.populated[g] = true
+				p.peopled[g] = true
 			}
 		}
-	}
-	for g := range p.groups {
-		p.populated[g] = len(p.groups[g].members) > 0
 	}
 	mark(p.daemons)
 	for _, pods := range p.keeps {

@@ -160,7 +160,8 @@ func (p *Problem) newRelaxed(class, level int) *relaxed {
 // keysOf returns the keys of a class's domains at a level: those of its constraints, and those of
 // groups that count it. If nodes of the class may or may not pass a filter, the filter is a key
 // too. Keys only of its own anti-affinity and of groups are optional: on a node without the label
-// the constraint does not apply. Anti-affinity to a group without a pod has no key.
+// the constraint does not apply. Anti-affinity to a group without a pod has no key, and neither has a
+// group that nothing counts.
 func (p *Problem) keysOf(c *class, at *relaxation) []key {
 	var all []key
 	add := func(k key) {
@@ -179,7 +180,7 @@ func (p *Problem) keysOf(c *class, at *relaxation) []key {
 		use(sp.Group, false)
 	}
 	for _, t := range at.Terms {
-		if !t.Anti || p.populated[t.Group] {
+		if !t.Anti || p.populated(t.Group) && !p.memo.marked(t.Group, vacant) {
 			use(t.Group, t.Anti)
 		}
 	}
@@ -187,6 +188,9 @@ func (p *Problem) keysOf(c *class, at *relaxation) []key {
 		use(g, false)
 	}
 	for _, g := range c.all.MemberOf {
+		if p.memo.marked(g, idle) {
+			continue
+		}
 		use(g, true)
 		if f := p.groups[g].filter; f >= 0 && !p.withinNode[g] && p.filters[f].side(at.required) == "" {
 			add(key{name: p.filters[f].key, id: -1, filter: int(f)})
@@ -292,6 +296,7 @@ func PortTags(ports []hostport.Port) (tags []string, limits []Limit) {
 
 // memo keeps what all assignments of a problem compute in the same way.
 type memo struct {
+	marks     string                            // see Problem.marks
 	classes   once.Map[[2]int, *relaxed]        // by class and level
 	nodes     once.Map[[2]int, []int]           // by class and level
 	universes once.Map[int32, universe]         // by group
@@ -301,6 +306,10 @@ type memo struct {
 	standing  once.Map[string, map[string]bool] // by label; must not be modified
 	preferred once.Map[int32, bool]             // by group, whether others prefer its pods near or away
 	closings  once.Map[string, *closing]        // by the domains to close
+}
+
+func (m *memo) marked(group int32, mark byte) bool {
+	return int(group) < len(m.marks) && m.marks[group]&mark != 0
 }
 
 // coupled identifies two pods by class, level and domain.
