@@ -120,10 +120,11 @@ type unknownKey struct {
 	refused bool // an error; otherwise a note
 }
 
-// unknownKeys finds labels that are probably misspelt. A pool may add its own labels, so a label
-// that no type has excludes no type. But it is a mistake if the label is of a domain such as
-// karpenter.k8s.aws, which only the cloud sets, or if it nearly equals a label of a type. In the
-// group of the node class it may be one: that is a cloud's domain, or the company's own.
+// unknownKeys finds labels that are probably misspelt. A pool may add its own labels, also in a
+// domain that its types use, so a label that no type has excludes no type. It is noted if it is
+// nearly that of a type, or in the group of the node class, which is a cloud's domain or the
+// company's own. It is an error in a domain such as karpenter.k8s.aws, where only the cloud sets
+// labels, and a requirement in the group of the node class is one if it is nearly that of a type.
 func (p *Pool) unknownKeys() []unknownKey {
 	var out []unknownKey
 	var known []string // computed when first needed
@@ -144,7 +145,7 @@ func (p *Pool) unknownKeys() []unknownKey {
 		_, own := p.Labels[key] // a company may have its own labels beside those of its types
 		class, cloud := domain == p.NodeClass.Group && !own, strings.HasPrefix(domain, "karpenter.")
 		near, ok := spelling.Likely(key, known, class || cloud)
-		u := unknownKey{text: fmt.Sprintf("no instance type has the label %q", key), refused: owned && (ok || cloud) && !r.AllowsAbsent()}
+		u := unknownKey{text: fmt.Sprintf("no instance type has the label %q", key), refused: owned && (cloud || class && ok) && !r.AllowsAbsent()}
 		switch {
 		case !u.refused:
 			u.text += ", so it rules none out"

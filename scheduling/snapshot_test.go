@@ -125,8 +125,8 @@ func TestSnapshotsWithoutMeaningAreRefused(t *testing.T) {
 }
 
 // A misspelt label excludes nothing, so the cheapest type anywhere would do. So it is refused below
-// the domain of a cloud or near a type's label. Elsewhere it is noted if it is close to a known
-// one.
+// the domain of a cloud, or in the group of the node class and near a type's label. Elsewhere it is
+// noted if it is close to a known one. A label of the pool's template is never a mistake.
 func TestMisspeltLabelsOfPools(t *testing.T) {
 	types := []instancetypes.InstanceType{{
 		Name: "a", Requirements: requirements.MustParse("example.com/instance-family in (c), !example.com/instance-gpu-name, acme.example.org/hall in (1)"),
@@ -135,7 +135,10 @@ func TestMisspeltLabelsOfPools(t *testing.T) {
 	for ask, want := range map[string]struct{ err, note string }{
 		"example.com/instance-famly in (c)":  {err: `pool p: no instance type has the label "example.com/instance-famly"; did you mean "example.com/instance-family"?`},
 		"label example.com/colour=red":       {},
-		"label example.com/instance-famly=c": {err: `pool p: no instance type has the label "example.com/instance-famly"; did you mean "example.com/instance-family"?`},
+		"label example.com/instance-famly=c": {note: `pool p: no instance type has the label "example.com/instance-famly", so it rules none out; did you mean "example.com/instance-family"?`},
+		"label acme.example.org/wall=1":      {note: `pool p: no instance type has the label "acme.example.org/wall", so it rules none out; did you mean "acme.example.org/hall"?`},
+		"label acme.example.org/dc=berlin":   {}, // the domain makes the keys long, but not similar
+		"acme.example.org/dc in (berlin)":    {},
 		"example.com/colour=red":             {note: `pool p: no instance type has the label "example.com/colour", so it rules none out`},
 		"!example.com/colour":                {},
 		"!example.com/instance-gpu-nam":      {note: `pool p: no instance type has the label "example.com/instance-gpu-nam", so it rules none out; did you mean "example.com/instance-gpu-name"?`},
@@ -147,7 +150,7 @@ func TestMisspeltLabelsOfPools(t *testing.T) {
 		"topology.kubernetes.io/zoen=z":      {note: `pool p: no instance type has the label "topology.kubernetes.io/zoen", so it rules none out; did you mean "topology.kubernetes.io/zone"?`},
 		"topology.kubernetes.io/rack=1":      {},
 		"acme.example.org/tenant=a":          {},
-		"acme.example.org/hal=old":           {err: `pool p: no instance type has the label "acme.example.org/hal"; did you mean "acme.example.org/hall"?`},
+		"acme.example.org/hal=old":           {note: `pool p: no instance type has the label "acme.example.org/hal", so it rules none out; did you mean "acme.example.org/hall"?`},
 		"other.com/instance-family in (c)":   {note: `pool p: no instance type has the label "other.com/instance-family", so it rules none out; did you mean "example.com/instance-family"?`},
 		"topology.kubernetes.io/zone=z":      {},
 	} {

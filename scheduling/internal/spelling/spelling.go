@@ -10,14 +10,26 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// Likely returns the known label key that was probably meant. It is the nearest one. If both keys
-// are of clouds, it may also be one of the same name in another domain, for example Karpenter's for
-// EKS's.
+// Likely returns the known label key that was probably meant. It is the one with the nearest name in
+// the same domain, or else the nearest key. If both keys are of clouds, it may also be one of the
+// same name in another domain, for example Karpenter's for EKS's.
 func Likely(key string, known []string, cloud bool) (string, bool) {
-	if near, ok := requirements.Nearest(key, known); ok {
+	name := key[max(0, strings.IndexByte(key, '/')):]
+	domain := key[:len(key)-len(name)]
+	var names, others []string
+	for _, k := range known {
+		if n, ok := strings.CutPrefix(k, domain+"/"); ok && domain != "" {
+			names = append(names, n)
+		} else {
+			others = append(others, k)
+		}
+	}
+	if near, ok := requirements.Nearest(strings.TrimPrefix(name, "/"), names); ok {
+		return domain + "/" + near, true
+	}
+	if near, ok := requirements.Nearest(key, others); ok {
 		return near, true
 	}
-	name := key[max(0, strings.IndexByte(key, '/')):]
 	if !cloud && !strings.HasPrefix(name, "/instance-") {
 		return "", false
 	}
