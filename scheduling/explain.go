@@ -1,6 +1,7 @@
 package scheduling
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -82,11 +83,15 @@ func (s *state) explainPool(class int, c *Class, k int, labelled func(shape int)
 		return Reason{Stage: StageTaint, Key: taint.Key, Detail: fmt.Sprintf("taint %s is not tolerated", taints.Text(taint))}, nil
 	}
 	census := p.census(c, k, labelled)
+	unsold := ""
+	if !census.offered {
+		unsold = market.NoneSold(pool.Types, pool.Set)
+	}
 	switch {
 	case len(pool.Types) == 0:
 		return Reason{Stage: StageOffering, Detail: "it has no instance types"}, nil
-	case !census.offered && pool.unsold() != "":
-		return Reason{Stage: StageOffering, Detail: "all of its types are " + pool.unsold()}, nil
+	case unsold != "":
+		return Reason{Stage: StageOffering, Detail: unsold}, nil
 	case !census.offered && pool.Set.IsImpossible():
 		return Reason{Stage: StageOffering, Detail: "its requirements contradict each other, or its labels, so that no node meets them"}, nil
 	case !census.offered:
@@ -128,21 +133,6 @@ func (p *Problem) nothingToBuy() string {
 	return strings.Join(append(static, leaving...), ", ") + ", and no node takes pods"
 }
 
-// unsold says why no type that meets the pool's requirements can be bought. It is empty if one can,
-// or if no type meets them.
-func (r *PoolState) unsold() string {
-	met, offers := false, []instancetypes.Offering(nil)
-	for i := range r.Types {
-		if r.Types[i].Requirements.Overlaps(r.Set) {
-			met, offers = true, append(offers, r.Types[i].Offerings...)
-		}
-	}
-	if !met {
-		return ""
-	}
-	return market.Unsold(offers)
-}
-
 // census counts the types of a pool by the stages that a class passes.
 type census struct {
 	offered  bool  // some type meets the pool's requirements
@@ -151,10 +141,10 @@ type census struct {
 
 	// If no shape does:
 	short   *Nearest // the labelled type that lacks the least
-	shape   int      // the shape of short
+	shape   int      // the shape of short; negative if it is not for sale
 	allLack string   // a resource that no labelled type has
 	outside *Nearest // a type that is large enough, but excluded by labels
-	unsold  string   // a type that is large enough and has the labels, and why it cannot be bought
+	unsold  *Nearest // a type that is large enough and has the labels, and why it cannot be bought
 }
 
 // labelSets holds the distinct label sets of shapes with offerings, and which of them each shape
@@ -269,7 +259,7 @@ func (p *Problem) exclusions(c *Class, pool *PoolState) *exclusion.Ranking {
 // outside returns the large enough type that violates the fewest requirements. Violations of the
 // pod's requirements are compared first, then violations of the pool's, then the price. unsold is a
 // large enough type that violates none, and why it cannot be bought.
-func (p *Problem) outside(c *Class, pool *PoolState) (near *Nearest, unsold string) {
+func (p *Problem) outside(c *Class, pool *PoolState) (near, unsold *Nearest) {
 	holds := func(i int32) bool {
 		short, _ := p.shortage(c, p.besideDaemons(pool, int(i)))
 		return short == nil
@@ -281,8 +271,12 @@ func (p *Problem) outside(c *Class, pool *PoolState) (near *Nearest, unsold stri
 		near = &Nearest{Type: pool.Types[i].Name, ShutOutBy: by.String(), PodKeys: by.PodKeys()}
 	}
 	if at := slices.IndexFunc(found.Unsold, holds); at >= 0 {
-		typ := &pool.Types[found.Unsold[at]]
-		unsold = fmt.Sprintf("%s would fit, but is %s", typ.Name, market.Unsold(typ.Offerings))
+		i := int(found.Unsold[at])
+		offers := found.Suitable(i)
+		unsold = &Nearest{Type: pool.Types[i].Name, ShutOutBy: market.Unsold(offers)}
+		if len(offers) > 0 && len(offers) < len(pool.Types[i].Offerings) {
+			unsold.ShutOutBy += " as " + market.Where(&offers[0])
+		}
 	}
 	return near, unsold
 }
@@ -314,15 +308,15 @@ func (p *Problem) explainResources(n census) Reason {
 			parts = append(parts, fmt.Sprintf("%s of %s", resources.Humane(corev1.ResourceName(name), n.short.Short[name]), name))
 		}
 		out.Detail += fmt.Sprintf(": none is large enough; nearest %s, short of %s", n.short.Type, strings.Join(parts, " and "))
-		if daemons := p.Shapes[n.shape].daemons; len(daemons) > 0 {
-			out.Detail += " after " + many(len(daemons), "daemon")
+		if n.shape >= 0 && len(p.Shapes[n.shape].daemons) > 0 {
+			out.Detail += " after " + many(len(p.Shapes[n.shape].daemons), "daemon")
 		}
 	}
-	if n.outside != nil {
-		out.Nearest = n.outside
+	if out.Nearest = cmp.Or(n.outside, n.short); n.outside != nil && (n.unsold == nil || n.unsold.Type != n.outside.Type) {
 		out.Detail += fmt.Sprintf("; %s would fit, but is excluded by %s", n.outside.Type, n.outside.ShutOutBy)
-	} else if n.unsold != "" {
-		out.Detail += "; " + n.unsold
+	}
+	if n.unsold != nil {
+		out.Detail += fmt.Sprintf("; %s would fit, but is %s", n.unsold.Type, n.unsold.ShutOutBy)
 	} else if n.allLack != "" {
 		out.Detail += "; no type of this catalogue has enough of it"
 	}
@@ -335,7 +329,7 @@ func (p *Problem) explainLabels(c *Class, pool *PoolState, n census) Reason {
 	known := pool.known()
 	conflict := exclusion.Closest(p.inUse(c), pool.Set, pool.Types, known)
 	if conflict == nil {
-		if unavailable, ok := p.explainUnavailable(c, pool); ok {
+		if unavailable, ok := p.explainUnavailable(c, pool, n); ok {
 			return unavailable
 		}
 		out.Detail = "no single type has all the labels that it requires: " + p.inUse(c).String()
@@ -371,9 +365,11 @@ func (p *Problem) explainLabels(c *Class, pool *PoolState, n census) Reason {
 	return out
 }
 
-// explainUnavailable names an offering that suits the pod and is not available now; false if there
-// is none.
-func (p *Problem) explainUnavailable(c *Class, pool *PoolState) (Reason, bool) {
+// explainUnavailable names an offering that suits the pod and is not available now, or says that
+// every type with one is too small; false if there is none.
+func (p *Problem) explainUnavailable(c *Class, pool *PoolState, n census) (Reason, bool) {
+	n.shape = -1
+	best := 0.0
 	var names []string // types with such an offering
 	var offers []instancetypes.Offering
 	for i := range pool.Types {
@@ -391,16 +387,24 @@ func (p *Problem) explainUnavailable(c *Class, pool *PoolState) (Reason, bool) {
 		if at < 0 {
 			continue
 		}
+		if short, worst := p.shortage(c, p.besideDaemons(pool, i)); short != nil {
+			if n.labelled++; n.short == nil || worst < best {
+				n.short, best = &Nearest{Type: typ.Name, Short: short}, worst
+			}
+			continue
+		}
 		names, offers = append(names, typ.Name), append(offers, typ.Offerings[at])
 	}
 	if len(names) == 0 {
-		return Reason{}, false
+		if n.labelled == 0 {
+			return Reason{}, false
+		}
+		return p.explainResources(n), true
 	}
 	example, why := offers[0].Requirements, market.Unsold(offers)
-	where := example.Restrict(requirements.KeysOf(corev1.LabelTopologyZone, instancetypes.LabelCapacityType))
 	out := Reason{
 		Stage: StageOffering, Nearest: &Nearest{Type: names[0], ShutOutBy: why},
-		Detail: fmt.Sprintf("what it requires is %s: %s has it as %s", why, names[0], where),
+		Detail: fmt.Sprintf("what it requires is %s: %s has it as %s", why, names[0], market.Where(&offers[0])),
 	}
 	if len(names) > 1 {
 		out.Detail += ", like " + many(len(names)-1, "other type")
@@ -478,13 +482,6 @@ func (c *Class) contradiction(what string, area requirements.Alternatives) *Reas
 // labelsKnown returns the values of labels that nodes of the pool have.
 func (r *PoolState) labelsKnown() map[string]map[string]bool {
 	return exclusion.Known(r.Set, r.Registered(r.Set), r.Types)
-}
-
-func many(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // call calls the packer, or says why it cannot.

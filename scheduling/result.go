@@ -481,3 +481,10 @@ func (s *state) givenUp() int {
 	}
 	return n
 }
+
+func many(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

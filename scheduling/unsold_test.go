@@ -105,11 +105,11 @@ func TestWhatAPoolLacksToSell(t *testing.T) {
 		return instancetypes.Offering{Available: available, Full: full, Price: price}
 	}
 	for want, list := range map[string]offers{
-		"all of its types are sold out":                      {instancetypes.Offer("a", "spot", 1).Stock("", 0), instancetypes.Offer("b", "spot", 1).Stock("s", 0)},
-		"all of its types are not available now":             {with(false, false, 1), with(false, false, 2)},
-		"all of its types are sold out or not available now": {with(false, false, 1), with(false, true, 1)},
-		"all of its types are without a price":               {with(true, false, math.NaN()), with(true, false, math.Inf(1))},
-		"all of its types are without offerings":             nil,
+		"all of its offerings are sold out":                      {instancetypes.Offer("a", "spot", 1).Stock("", 0), instancetypes.Offer("b", "spot", 1).Stock("s", 0)},
+		"all of its offerings are not available now":             {with(false, false, 1), with(false, false, 2)},
+		"all of its offerings are sold out or not available now": {with(false, false, 1), with(false, true, 1)},
+		"all of its offerings are without a price":               {with(true, false, math.NaN()), with(true, false, math.Inf(1))},
+		"all of its types are without offerings":                 nil,
 	} {
 		from := pool("default")
 		for i := range from.Types {

@@ -13,14 +13,15 @@ import (
 // It depends on labels only, so pods of all sizes share it. It takes time in proportion to the
 // offerings of the pool, and is safe for concurrent use.
 type Ranking struct {
-	// Excluded are the types that can be bought, but of which every offering is excluded. The type
+	// Excluded are the types of which every offering is excluded that can be bought. The type
 	// with the fewest violated requirements of the pod comes first, then that with the fewest of the
 	// pool, then the cheapest, then the first by name.
 	Excluded []int32
 	// ByPool is the first type of the catalogue that only requirements of the pool exclude; -1 if
 	// there is none.
 	ByPool int
-	// Unsold are the types that nothing excludes and that cannot be bought, as in the catalogue.
+	// Unsold are the types of which some offering is not excluded, but cannot be bought, in the order
+	// of the catalogue; see [Ranking.Suitable].
 	Unsold []int32
 
 	required         requirements.Alternatives
@@ -40,17 +41,18 @@ func Rank(required requirements.Alternatives, pool, registered requirements.Set,
 	ranks := make([]rank, len(types))
 	for i := range types {
 		price, sold := types[i].LeastPrice(requirements.Set{})
-		by, excluded := r.of(i, sold)
-		switch {
-		case sold && excluded:
+		by, excluded := r.of(i, true)
+		_, never := r.of(i, false)
+		if !never && (excluded || !sold) {
+			r.Unsold = append(r.Unsold, int32(i))
+		}
+		if excluded {
 			ranks[i].pod, ranks[i].pool = by.Count()
 			ranks[i].price = price
 			r.Excluded = append(r.Excluded, int32(i))
 			if r.ByPool < 0 && ranks[i].pod == 0 {
 				r.ByPool = i
 			}
-		case !sold && !excluded:
-			r.Unsold = append(r.Unsold, int32(i))
 		}
 	}
 	slices.SortStableFunc(r.Excluded, func(i, k int32) int {
@@ -64,6 +66,16 @@ func Rank(required requirements.Alternatives, pool, registered requirements.Set,
 func (r *Ranking) Of(i int) Exclusion {
 	by, _ := r.of(i, true)
 	return by
+}
+
+// Suitable returns the offerings of a type that are not excluded.
+func (r *Ranking) Suitable(i int) []instancetypes.Offering {
+	typ := &r.types[i]
+	return slices.DeleteFunc(slices.Clone(typ.Offerings), func(o instancetypes.Offering) bool {
+		labels := o.Requirements.Restrict(r.asked)
+		_, excluded := of(r.required, r.pool, r.registered, typ.Requirements, []requirements.Set{labels})
+		return excluded || !typ.Requirements.Overlaps(labels)
+	})
 }
 
 func (r *Ranking) of(i int, available bool) (Exclusion, bool) {

@@ -6,8 +6,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-
-	"github.com/joinery-sdk/joinery/instancetypes"
 )
 
 // Remaining is what may still be bought. It is not safe for concurrent use.
@@ -159,30 +157,4 @@ func (u *UsedUp) String() string {
 		out = append(out, text)
 	}
 	return strings.Join(short(out, "counts that are used up"), ", ")
-}
-
-// Unsold says why none of some offerings can be bought, after the word "is". It is empty if one can.
-func Unsold(offers []instancetypes.Offering) string {
-	full, priceless := 0, 0
-	for _, o := range offers {
-		switch ok := o.Price >= 0 && !math.IsInf(o.Price, 1); {
-		case o.Available && ok:
-			return ""
-		case o.Available:
-			priceless++
-		case o.Full:
-			full++
-		}
-	}
-	switch n := len(offers); {
-	case n == 0:
-		return "without offerings"
-	case full == n:
-		return "sold out"
-	case priceless == n:
-		return "without a price"
-	case full > 0:
-		return "sold out or not available now"
-	}
-	return "not available now"
 }
