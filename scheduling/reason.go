@@ -389,36 +389,6 @@ func subtract(a, b []int64) {
 	}
 }
 
-// limited returns a function that says whether unplaced pods fail only because the limits of pools
-// and quotas allow no node for them. An offering whose count is used up does not matter here, since
-// it is missing in its own domain alone.
-func (s *state) limited(o Outcome) func(relaxed, domain int) bool {
-	if len(s.p.Budgets) == 0 && !slices.ContainsFunc(s.p.Pools, func(p PoolState) bool { return len(p.Limited) > 0 || p.NodesLeft >= 0 }) {
-		return func(int, int) bool { return false }
-	}
-	remaining := s.p.remaining(slices.DeleteFunc(slices.Clone(o.Bins), func(b OutcomeBin) bool { return len(b.Shares) == 0 }))
-	return func(relaxed, domain int) bool {
-		rc := s.assigned.Classes[relaxed]
-		required, requests := rc.Required(domain), s.p.Classes[rc.Class].requests
-		short := false
-		for _, c := range s.p.market().Cells {
-			if !required.Compatible(c.Allowed, requirements.Keys{}) {
-				continue
-			}
-			for _, o := range c.Offers {
-				if !bind.Fits(requests, o.Free) || !remaining.Stocks(o) {
-					continue
-				}
-				if remaining.Within(o) {
-					return false
-				}
-				short = true
-			}
-		}
-		return short
-	}
-}
-
 // explainQuota returns the quota that keeps the shapes from being bought for a pod of the class
 // beside the plan; false if there is none. If several quotas each exclude all shapes, it returns
 // the first by name. If only several together exclude all shapes, it names all of them.

@@ -425,7 +425,7 @@ func (s *state) advance(o Outcome) *state {
 		}
 		return s.search.best
 	}
-	facts, news := s.assigned.Learn(s.shortfall(o), s.limited(o))
+	facts, news := s.assigned.Learn(s.shortfall(o))
 	if news && s.search.rounds+1 < maxRounds {
 		next := s.search
 		next.rounds, next.all = next.rounds+1, next.all+1

@@ -268,27 +268,16 @@ func (t *ties) follow(rc *RelaxedClass, d int) (yes bool) {
 
 // Learn adds to the facts how many pods of a relaxed class a domain holds at most, if missing pods
 // could not be packed there. It reports whether another assignment can differ.
-//
-// limited says that pods are missing in a domain because of a limit that all domains share. Then it
-// is chance which domain went short. A cap there would hold all other domains to its count by the
-// skew of a spread. So classes with spreads get an even share of what was packed instead.
-func (st *Assignment) Learn(missing func(relaxed, domain int) int, limited func(relaxed, domain int) bool) (Facts, bool) {
+func (st *Assignment) Learn(missing func(relaxed, domain int) int) (Facts, bool) {
 	next := st.Facts
 	next.caps = map[capped]int{} // facts are immutable
 	maps.Copy(next.caps, st.Facts.caps)
 	news := false
 	for i, rc := range st.Classes {
-		share := -1
 		for d, n := range rc.Placed {
 			unpacked := missing(i, d)
 			if unpacked <= 0 {
 				continue
-			}
-			if len(rc.at.Spreads) > 0 && limited(i, d) {
-				if share < 0 {
-					share = rc.evenShare(func(d int) int { return missing(i, d) })
-				}
-				unpacked = min(unpacked, max(1, n-share))
 			}
 			key := capped{rc.Class, rc.Level, rc.Domains[d].text}
 			if have, ok := next.caps[key]; ok && have <= n-unpacked {
@@ -301,17 +290,4 @@ func (st *Assignment) Learn(missing func(relaxed, domain int) int, limited func(
 		}
 	}
 	return next, news
-}
-
-// evenShare returns what each domain has if the packed pods are divided evenly, rounded up, over
-// all domains that have some.
-func (rc *RelaxedClass) evenShare(missing func(domain int) int) int {
-	packed, domains := 0, 0
-	for d, n := range rc.Placed {
-		if n > 0 {
-			packed += n - max(0, missing(d))
-			domains++
-		}
-	}
-	return (packed + domains - 1) / domains
 }

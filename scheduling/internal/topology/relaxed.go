@@ -27,11 +27,6 @@ type RelaxedClass struct {
 	near    []company // by domain, of pods that may join others on a node
 }
 
-// Required returns what the labels of a node in a domain must satisfy to hold a pod.
-func (rc *RelaxedClass) Required(domain int) requirements.Alternatives {
-	return rc.Domains[domain].required()
-}
-
 // relaxed is a relaxed class before assignment.
 type relaxed struct {
 	// Class is the position in the input, and Level how many preferences were given up.

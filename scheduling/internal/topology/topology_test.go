@@ -430,16 +430,16 @@ func TestWhatPackingLearntIsKept(t *testing.T) {
 	in := topology.Input{Classes: []topology.Class{class("web", 4, spread(zone, "web", func(c *corev1.TopologySpreadConstraint) { c.MaxSkew = 2 }))}}
 	p, st := assign(t, in, inZones(4, "a", "b"))
 	assert.Equal(t, []string{`0 in "a": 2`, `0 in "b": 2`}, placed(st))
-	facts, news := st.Learn(func(part, domain int) int { return 1 - domain }, never) // one is unplaced in zone a
+	facts, news := st.Learn(func(part, domain int) int { return 1 - domain }) // one is unplaced in zone a
 	assert.True(t, news)
 	again := p.Assign(facts)
 	assert.Equal(t, []string{`0 in "a": 1`, `0 in "b": 3`}, placed(again))
-	_, news = again.Learn(func(int, int) int { return 0 }, never)
+	_, news = again.Learn(func(int, int) int { return 0 })
 	assert.False(t, news, "all were placed")
 	assert.Equal(t, []string{`0 in "a": 2`, `0 in "b": 2`}, placed(st), "assignments are immutable")
 
 	_, st = assign(t, topology.Input{Classes: []topology.Class{class("free", 2)}}, inZones(4, "a"))
-	_, news = st.Learn(func(int, int) int { return 1 }, never)
+	_, news = st.Learn(func(int, int) int { return 1 })
 	assert.False(t, news, "nobody has anywhere else to go")
 }
 
@@ -536,6 +536,3 @@ func TestTiesOfBundles(t *testing.T) {
 		assert.Equal(t, want, got, "%d is unplaced", unplaced)
 	}
 }
-
-// never reports that no limit was short.
-func never(int, int) bool { return false }
