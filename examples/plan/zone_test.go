@@ -135,3 +135,32 @@ func TestWhatAZoneCostsThePod(t *testing.T) {
 		require.InDelta(t, c.want, p.Cost().Dollars(), 1e-9, name)
 	}
 }
+
+// Pods spread over zones and tiers, and one of nine combinations is not for sale. All have places, though greedy choices of domains get stuck.
+func TestTwoSpreadsWithOneCombinationMissing(t *testing.T) {
+	zones, tiers := []string{"a", "b", "c"}, []string{"x", "y", "z"}
+	capacity := corev1.ResourceList{"cpu": resource.MustParse("4"), "memory": resource.MustParse("16Gi"), "pods": resource.MustParse("50")}
+	for missing := range len(zones) * len(tiers) {
+		var s scheduling.Snapshot
+		for i, tier := range tiers {
+			var offers []instancetypes.Offering
+			for k, zone := range zones {
+				if i*len(zones)+k != missing {
+					offers = append(offers, instancetypes.Offer(zone, "on-demand", 0.2))
+				}
+			}
+			pool := nodepool.New(tier)
+			pool.Labels = map[string]string{"tier": tier}
+			s.Pools = append(s.Pools, scheduling.Pool{NodePool: pool, Types: []instancetypes.InstanceType{instancetypes.New("std.4", nil, capacity, offers...)}})
+		}
+		s.Pods = replicas(18, func(p *corev1.Pod) {
+			over("tier", corev1.DoNotSchedule)(p)
+			two := p.Spec.TopologySpreadConstraints
+			over(corev1.LabelTopologyZone, corev1.DoNotSchedule)(p)
+			p.Spec.TopologySpreadConstraints = append(p.Spec.TopologySpreadConstraints, two...)
+		})
+		p, err := plan.Make(t.Context(), s, nil)
+		require.NoError(t, err)
+		assert.Len(t, p.Bindings(), 18, "without %s in %s", tiers[missing/len(zones)], zones[missing%len(zones)])
+	}
+}

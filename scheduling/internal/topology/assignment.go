@@ -69,9 +69,6 @@ func (p *Problem) Start() *Assignment {
 		}
 	}
 	try(best.Vary(1))
-	if closed, ok := best.CloseImpossible(best.unplaced()); ok {
-		try(closed)
-	}
 	if closed, ok := best.Close(best.unplaced()); ok {
 		try(closed)
 	}
