@@ -389,9 +389,7 @@ func (t *trials) anew(ctx context.Context, c change, fix *Fix, more binpack.Pric
 // atFirst compares the first attempt of a search with that of the unchanged snapshot. It tells what
 // the change does to other pods in a fraction of the time. It is decided if it keeps what the fix
 // says for no more cost, leaves out no pod that has a place in the plan of the unchanged snapshot,
-// and none that needs the same change. An attempt that leaves out a pod of a group never decides:
-// its reason may be that no attempt found room for the whole group, and a search that does gives
-// the group the places of others.
+// and is complete: a search that could place others as well may give them the places of some pods.
 func (t *trials) atFirst(ctx context.Context, c change, s scheduling.Snapshot, fix Fix, more binpack.Price) (decided, harms bool) {
 	quick := t.p.options
 	once := *quick.Scheduling
@@ -413,17 +411,12 @@ func (t *trials) atFirst(ctx context.Context, c change, s scheduling.Snapshot, f
 	if after == nil || tried.Placed < fix.Placed || after.Cost()-t.p.Cost() > more {
 		return false, harms
 	}
-	without := t.without(after)
-	for class, n := range without {
+	for class, n := range t.without(after) {
 		if n > t.left[class] {
 			return false, false
 		}
 	}
-	return !slices.ContainsFunc(after.Unplaced(), func(u scheduling.Unplaced) bool {
-		return slices.ContainsFunc(u.Pods, func(pod *corev1.Pod) bool { return t.groupOf(pod) >= 0 })
-	}) && !slices.ContainsFunc(t.refused, func(u scheduling.Unplaced) bool {
-		return without[u.Class] > 0 && slices.ContainsFunc(t.p.changes(u.Class, u.Reasons()), c.alike)
-	}), false
+	return after.IsComplete(), false
 }
 
 // plan plans a changed snapshot and sets what that does for the classes of the fix. A change of
