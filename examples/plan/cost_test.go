@@ -206,3 +206,34 @@ func TestDiffNamesWhoIsNotPlanned(t *testing.T) {
 		assert.Contains(t, d.Ignored["shop/web-0"], c.why, name)
 	}
 }
+
+// Which replicas have the places is arbitrary, so only their number counts. Pods of a StatefulSet
+// are not exchanged.
+func TestDiffExchangesReplicas(t *testing.T) {
+	list := corev1.ResourceList{"cpu": resource.MustParse("2"), "memory": resource.MustParse("8Gi"), "pods": resource.MustParse("20")}
+	node := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: map[string]string{corev1.LabelHostname: "n1"}},
+		Status:     corev1.NodeStatus{Allocatable: list, Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
+	}
+	for kind, exchanged := range map[string]bool{"ReplicaSet": true, "Job": true, "StatefulSet": false} {
+		made := func(running string) *plan.Plan {
+			s := scheduling.Snapshot{Nodes: []*corev1.Node{node}, Pods: owned(pods(3), kind, "web-5f", "1500m", "1Gi")}
+			for _, p := range s.Pods {
+				if p.Name == running {
+					p.Spec.NodeName = node.Name
+				}
+			}
+			p, err := plan.Make(t.Context(), s, nil)
+			require.NoError(t, err)
+			return p
+		}
+		d := plan.Diff(made(""), made("web-5fweb-2"))
+		if exchanged {
+			assert.Empty(t, d.Lost, kind)
+			assert.Empty(t, d.Gained, kind)
+		} else {
+			assert.Equal(t, []string{"shop/web-5fweb-0"}, d.Lost)
+			assert.Equal(t, []string{"shop/web-5fweb-2"}, d.Gained)
+		}
+	}
+}

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Totals are the summary figures of a plan. Prices are in dollars an hour, and Placed and Unplaced
@@ -31,7 +33,9 @@ type Difference struct {
 	After  Totals `json:"after"`
 	// Lost, Gained and Gone are pods as namespace/name, sorted. Lost pods have no place in the
 	// second plan; in the first plan they had one, or were not planned. Gained pods have a place in
-	// the second plan; in the first plan they had none. Gone pods had a place and no longer exist.
+	// the second plan; in the first plan they had none. Of the pods of a workload that are in both
+	// plans, only as many are lost or gained as fewer or more have a place; those of a StatefulSet
+	// count by name. Gone pods had a place and no longer exist.
 	Lost   []string `json:"lost"`
 	Gained []string `json:"gained"`
 	Gone   []string `json:"gone"`
@@ -84,6 +88,7 @@ func Diff(before, after *Plan) Difference {
 		}
 	}
 	slices.Sort(d.Lost)
+	after.exchange(&d, was)
 	for _, pod := range slices.Sorted(maps.Keys(was)) {
 		if _, known := is[pod]; was[pod] && !known && d.Ignored[pod] == "" {
 			d.Gone = append(d.Gone, pod)
@@ -118,6 +123,26 @@ func Diff(before, after *Plan) Difference {
 		}
 	}
 	return d
+}
+
+// exchange removes pairs of a lost and a gained pod of the same workload: which of its pods have the
+// places means nothing. Both must be in both plans; was has the pods of the first. Pods of a
+// StatefulSet differ, and are not exchanged.
+func (p *Plan) exchange(d *Difference, was map[string]bool) {
+	workload := map[string]string{}
+	for _, pod := range p.Problem.Snapshot().Pods {
+		owner, name := metav1.GetControllerOf(pod), pod.Namespace+"/"+pod.Name
+		if _, known := was[name]; known && owner != nil && owner.Kind != "StatefulSet" {
+			workload[name] = WorkloadOf(pod)
+		}
+	}
+	d.Lost = slices.DeleteFunc(d.Lost, func(lost string) bool {
+		k := slices.IndexFunc(d.Gained, func(pod string) bool { return workload[pod] != "" && workload[pod] == workload[lost] })
+		if k >= 0 {
+			d.Gained = slices.Delete(d.Gained, k, k+1)
+		}
+		return k >= 0
+	})
 }
 
 // places says for every pod that runs, is nominated or is planned, by namespace/name, whether it
