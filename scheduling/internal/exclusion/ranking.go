@@ -42,9 +42,10 @@ func Rank(required requirements.Alternatives, pool, registered requirements.Set,
 	for i := range types {
 		price, sold := types[i].LeastPrice(requirements.Set{})
 		by, excluded := r.of(i, true)
-		_, never := r.of(i, false)
-		if !never && (excluded || !sold) {
-			r.Unsold = append(r.Unsold, int32(i))
+		if excluded || !sold {
+			if _, never := r.of(i, false); !never {
+				r.Unsold = append(r.Unsold, int32(i))
+			}
 		}
 		if excluded {
 			ranks[i].pod, ranks[i].pool = by.Count()
