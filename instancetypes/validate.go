@@ -116,7 +116,7 @@ func (v *validator) list(path string, list corev1.ResourceList) {
 		}
 		q := list[name]
 		known := []string{"cpu", "memory", "ephemeral-storage", "pods"}
-		if near, ok := requirements.Nearest(string(name), known); ok && !slices.Contains(known, string(name)) {
+		if near := resources.Meant(name, known...); near != "" {
 			v.bad(path+"["+string(name)+"]", "unknown resource (did you mean %q?)", near)
 		}
 		switch n := resources.Request(name, q); {

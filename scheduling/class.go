@@ -149,6 +149,8 @@ func (p *Problem) fill(c *Class) {
 		c.Refusal = &Reason{Stage: StagePod, Detail: "it cannot be read: " + faults}
 	} else if why := p.admission.Forbidden(c.Pods[0]); why != "" {
 		c.Refusal = &Reason{Stage: StagePod, Detail: "an API server refuses it: " + why}
+	} else if why := podfault.Unmatched(nodes); why != "" {
+		c.Refusal = &Reason{Stage: StagePod, Detail: why}
 	}
 }
 

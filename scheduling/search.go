@@ -48,7 +48,7 @@ func (s *state) conclude() *state {
 		next.best, next.idle = s, 0
 	}
 	unplaced := s.unplaced()
-	most := cmp.Or(max(0, s.p.options.Attempts), defaultAttempts)
+	most := cmp.Or(s.p.options.Attempts, defaultAttempts)
 	if len(unplaced) == 0 || next.attempt >= most || next.attempt > 1 && next.all*s.p.pending() >= searchedPods && s.p.options.Attempts == 0 {
 		return next.best.loosen()
 	}
@@ -262,16 +262,17 @@ func (d *decisions) admit() {
 const leastPart, mostFewer, fewerPods = 8, 6, 2_000
 
 // fewer plans again with fewer pods, if not all have room: for each priority, as many of the smallest
-// as are placed, and some more. Else chance decides which take the room, unless [Options.Rank] does.
+// as are placed, and some more. With [Options.Rank], only if pods of a lower rank may have their room.
 func (d *decisions) fewer() {
 	p := d.base
-	if p.options.Attempts == 1 || p.options.Rank != nil || len(d.best.unplaced()) == 0 {
+	if p.options.Attempts == 1 || len(d.best.unplaced()) == 0 {
 		return
 	}
 	order := slices.DeleteFunc(p.smallFirst(), func(i int) bool { return p.Classes[i].Refusal != nil || !p.topology.Holdable(i) })
 	for k, i := range order {
 		level := p.Classes[i].priority
-		if k > 0 && p.Classes[order[k-1]].priority == level {
+		below := func(j int) bool { return p.Classes[j].priority < level && d.best.placed[j] > 0 }
+		if k > 0 && p.Classes[order[k-1]].priority == level || p.options.Rank != nil && !slices.ContainsFunc(order, below) {
 			continue
 		}
 		for part, last := 2, 0; part <= leastPart; part *= 2 {
@@ -312,7 +313,7 @@ func (d *decisions) smallest(order []int, priority int32, n int) {
 	}
 	verifier := *other.verifier
 	verifier.order, other.verifier = other.bySize, &verifier
-	attempts := min(cmp.Or(max(0, other.options.Attempts), defaultAttempts), max(1, fewerPods/pods))
+	attempts := min(cmp.Or(other.options.Attempts, defaultAttempts), max(1, fewerPods/pods))
 	at := d.plan(other, c, &topology.Assignment{}, attempts) // blame and closed domains come from other pods
 	all := false
 	for k := 0; k < mostExtensions && !all && at != nil && d.ctx.Err() == nil; k++ {
@@ -413,11 +414,10 @@ func (d *decisions) preferences() {
 	}
 	for _, last := range []topology.PreferenceKind{topology.PreferPods, topology.PreferSpread} {
 		d.giveUp(func(class, now int) int {
-			first := slices.IndexFunc(p.topology.Preferences(class), func(x topology.Preference) bool { return x.Kind.After(last) })
-			if first < 0 {
-				return now
+			if first := slices.IndexFunc(p.topology.Preferences(class), func(x topology.Preference) bool { return x.Kind.After(last) }); first >= 0 {
+				return min(now, first)
 			}
-			return min(now, first)
+			return now
 		})
 	}
 }

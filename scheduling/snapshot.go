@@ -158,7 +158,7 @@ type Options struct {
 	// Attempts limits the search for a plan that places more pods. Each attempt costs as much as
 	// the first. 0 means 8, or fewer in large clusters: after the second attempt, none begins once
 	// rounds x pending pods has reached 15,000. 1 ends the search with the first plan, without
-	// looking for a cheaper one.
+	// looking for a cheaper one. A negative number is an error of [Compile].
 	Attempts int
 	// Constraints are rules of the caller, asked for every pod. nil ones are skipped.
 	Constraints []Constraint
@@ -196,6 +196,9 @@ const defaultPreferencePrice = 0.1
 func (o *Options) check() error {
 	if o != nil && o.PreferencePrice != nil && !(*o.PreferencePrice >= 0) {
 		return fmt.Errorf("scheduling: Options.PreferencePrice is %v: want a share of a pod's price, 0 or more, or nil for %v", *o.PreferencePrice, defaultPreferencePrice)
+	}
+	if o != nil && o.Attempts < 0 {
+		return fmt.Errorf("scheduling: Options.Attempts is %d, must not be negative; 0 means %d, or fewer in large clusters", o.Attempts, defaultAttempts)
 	}
 	return nil
 }
@@ -357,6 +360,7 @@ func (v *checks) quotas(s *Snapshot) {
 		q := &s.Quotas[i]
 		names.Check(&v.Faults, i, "", q.Name)
 		v.Amounts("CapacityQuota "+q.Name, q.Limits)
+		v.Spelling("CapacityQuota "+q.Name, q.Limits, capacityquota.Misspelt)
 		if _, err := metav1.LabelSelectorAsSelector(q.Selector); err != nil {
 			v.Add("CapacityQuota "+q.Name, "selector: %w", err)
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling"
+	"github.com/joinery-sdk/joinery/scheduling/capacityquota"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
@@ -64,6 +65,7 @@ func TestSnapshotsWithoutMeaningAreRefused(t *testing.T) {
 		"instance type a: cpu is -1":                                                         {Pools: pools(instancetypes.InstanceType{Name: "a", Capacity: minus})},
 		"node n: cpu is -1, must not be negative":                                            {Nodes: []*corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Status: corev1.NodeStatus{Allocatable: minus}}}},
 		`pool p: spec.limits.ndoes: unknown resource (did you mean "nodes"?)`:                {Pools: []scheduling.Pool{{NodePool: nodepool.NodePool{Name: "p", Limits: corev1.ResourceList{"ndoes": minus["cpu"]}}}}},
+		`CapacityQuota q: limit of cpus: unknown resource (did you mean "cpu"?)`:             {Quotas: []capacityquota.Quota{{Name: "q", Limits: corev1.ResourceList{"cpus": resource.MustParse("8")}}}},
 		"pool p: spec.limits.cpu: -1: must not be negative":                                  {Pools: []scheduling.Pool{{NodePool: nodepool.NodePool{Name: "p", Limits: minus}}}},
 		"pool p: spec.weight: -1: want 1 to 100":                                             {Pools: []scheduling.Pool{{NodePool: nodepool.NodePool{Name: "p", Weight: -1}}}},
 		"pool p: spec.replicas: -2: want 0 to 2147483648":                                    {Pools: []scheduling.Pool{{NodePool: nodepool.NodePool{Name: "p", Replicas: &below}}}},

@@ -8,6 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joinery-sdk/joinery/scheduling"
@@ -59,8 +60,55 @@ func unreadable() map[string]func(*corev1.Pod) {
 		"spread of another version": func(p *corev1.Pod) {
 			p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: corev1.LabelTopologyZone, WhenUnsatisfiable: "Perhaps"}}
 		},
-		"ratio":      func(p *corev1.Pod) { p.Annotations = map[string]string{"joinery-sdk.dev/ratio": "half and half"} },
-		"toleration": func(p *corev1.Pod) { p.Spec.Tolerations = []corev1.Toleration{{Key: "a", Operator: "Roughly"}} },
+		"ratio":                 func(p *corev1.Pod) { p.Annotations = map[string]string{"joinery-sdk.dev/ratio": "half and half"} },
+		"toleration":            func(p *corev1.Pod) { p.Spec.Tolerations = []corev1.Toleration{{Key: "a", Operator: "Roughly"}} },
+		"toleration of nothing": func(p *corev1.Pod) { p.Spec.Tolerations = []corev1.Toleration{{Value: "a"}} },
+		"tolerated effect":      func(p *corev1.Pod) { p.Spec.Tolerations = []corev1.Toleration{{Key: "a", Effect: "Never"}} },
+		"weight": affinity(corev1.Affinity{PodAffinity: &corev1.PodAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{
+			{Weight: 101, PodAffinityTerm: corev1.PodAffinityTerm{TopologyKey: corev1.LabelTopologyZone}},
+		}}}),
+		"host port":           func(p *corev1.Pod) { p.Spec.Containers[0].Ports = []corev1.ContainerPort{{HostPort: 65536}} },
+		"request above limit": func(p *corev1.Pod) { p.Spec.Containers[0].Resources = requirementsOf("cpu", "2", "500m") },
+		"init container's request above limit": func(p *corev1.Pod) {
+			p.Spec.InitContainers = []corev1.Container{{Resources: requirementsOf("memory", "2Gi", "1Gi")}}
+		},
+		"pod's request above limit":           func(p *corev1.Pod) { r := requirementsOf("cpu", "2", "1"); p.Spec.Resources = &r },
+		"request of a device below its limit": func(p *corev1.Pod) { p.Spec.Containers[0].Resources = requirementsOf("nvidia.com/gpu", "1", "2") },
+		"huge pages below their limit":        func(p *corev1.Pod) { p.Spec.Containers[0].Resources = requirementsOf("hugepages-2Mi", "2Mi", "4Mi") },
+	}
+}
+
+func requirementsOf(name corev1.ResourceName, request, limit string) corev1.ResourceRequirements {
+	return corev1.ResourceRequirements{Requests: corev1.ResourceList{name: resource.MustParse(request)}, Limits: corev1.ResourceList{name: resource.MustParse(limit)}}
+}
+
+// An empty term of required node affinity matches no node. If there is no other, the reason says so, and no API server
+// refuses the pod.
+func TestEmptyNodeSelectorTerms(t *testing.T) {
+	zone := corev1.NodeSelectorRequirement{Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpExists}
+	for name, c := range map[string]struct {
+		terms  []corev1.NodeSelectorTerm
+		placed bool
+	}{
+		"one":            {[]corev1.NodeSelectorTerm{{}}, false},
+		"none":           {nil, false},
+		"several":        {make([]corev1.NodeSelectorTerm, 3), false},
+		"beside another": {append(terms(zone), corev1.NodeSelectorTerm{}), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := pod("a")
+			p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: c.terms}}}
+			s := scheduling.Snapshot{Pods: []*corev1.Pod{p}, Nodes: []*corev1.Node{node("n1")}}
+			s.Nodes[0].Labels[corev1.LabelTopologyZone] = "z"
+			require.NoError(t, s.Validate())
+			result := solve(compile(t, s), nothing)
+			if c.placed {
+				assert.Len(t, result.Bindings(), 1)
+				return
+			}
+			require.Len(t, result.Unplaced(), 1)
+			assert.Contains(t, result.Unplaced()[0].Reasons()[0].Detail, "an empty nodeSelectorTerm matches no node")
+		})
 	}
 }
 

@@ -5,6 +5,7 @@ package frontier
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"math"
 	"slices"
 
@@ -27,7 +28,8 @@ const points = 11
 // Of returns layouts that trade cost against a count, cheapest first. All leave the same copies
 // unplaced as the first one, and each dearer one has a lower count. counts returns the count of a
 // bin bought by a choice, which must not be negative; nil counts bins. With 1 for spot offerings
-// and 0 for others, it shows cost against the use of spot. The error is that of [binpack.Compile].
+// and 0 for others, it shows cost against the use of spot. The error names a negative count, or is
+// that of [binpack.Compile].
 //
 // For each point, a bin costs an extra price for each unit of its count, and this problem is packed
 // at effort fast. The extra price doubles from point to point (weighted sums of multi-objective
@@ -36,6 +38,13 @@ const points = 11
 func Of(ctx context.Context, p binpack.Problem, counts func(binpack.Choice) int64) ([]Point, error) {
 	if counts == nil {
 		counts = func(binpack.Choice) int64 { return 1 }
+	}
+	for t := range p.Types {
+		for j := range p.Types[t].Offerings {
+			if n := counts(binpack.Choice{Type: t, Offering: j}); n < 0 {
+				return nil, fmt.Errorf("frontier: the count of offering %d of type %s is %d, must not be negative", j, p.Types[t].Name, n)
+			}
+		}
 	}
 	var out []Point
 	var missing []int

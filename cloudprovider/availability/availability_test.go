@@ -302,3 +302,16 @@ func ExamplePolicy() {
 	fmt.Println(availability.Policy{First: time.Minute}.WithDefaults())
 	// Output: {1m0s 1h0m0s 1h0m0s 3 3 5m0s}
 }
+
+// A negative duration would count refusals as over before they begin.
+func TestNegativePolicies(t *testing.T) {
+	for path, policy := range map[string]availability.Policy{
+		"policy.First": {First: -1}, "policy.Longest": {Longest: -1}, "policy.Memory": {Memory: -1}, "policy.Quota": {Quota: -1},
+	} {
+		assert.ErrorContains(t, policy.Validate(), path)
+		_, err := availability.From(policy, nil)
+		require.ErrorContains(t, err, path)
+		assert.PanicsWithValue(t, "availability: "+policy.Validate().Error(), func() { availability.New(policy) })
+	}
+	assert.NoError(t, availability.Policy{FamilyTypes: -1}.Validate(), "never")
+}

@@ -22,14 +22,23 @@ type Ledger struct {
 	records []Record // in the order of compareRecords, with unique keys
 }
 
-// New returns an empty ledger with the given policy.
-func New(policy Policy) Ledger { return Ledger{policy: policy} }
+// New returns an empty ledger with the given policy. It panics if the policy is invalid; see
+// [Policy.Validate].
+func New(policy Policy) Ledger {
+	if err := policy.Validate(); err != nil {
+		panic("availability: " + err.Error())
+	}
+	return Ledger{policy: policy}
+}
 
 // From returns a ledger with the given records, such as those that Records returned before a
 // restart. Their order does not matter. The error joins one *cloudprovider.InvalidError for each
-// fault.
+// fault of the policy and of the records.
 func From(policy Policy, records []Record) (Ledger, error) {
 	var errs []error
+	if err := policy.Validate(); err != nil {
+		errs = append(errs, err)
+	}
 	byKey := map[string]int{}
 	for i, r := range records {
 		if err := r.validate(i); err != nil {

@@ -2,11 +2,16 @@ package availability
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
 	"strings"
 	"time"
+
+	"github.com/joinery-sdk/joinery/cloudprovider"
 )
 
-// Policy says how long refusals count. The zero value means the defaults.
+// Policy says how long refusals count. The zero value means the defaults. No duration may be
+// negative.
 type Policy struct {
 	// First is how long the first refusal withholds an offering. Each further refusal doubles the
 	// time, up to Longest. 0 means 3 minutes and 1 hour. A Longest below First counts as First.
@@ -23,6 +28,20 @@ type Policy struct {
 	// Quota is how long a quota's first refusal blocks what it covers. Each further refusal doubles
 	// the time, up to Longest. 0 means 5 minutes.
 	Quota time.Duration
+}
+
+// Validate returns a [*cloudprovider.InvalidError] for each negative duration.
+func (p Policy) Validate() error {
+	var errs []error
+	for _, x := range []struct {
+		path string
+		d    time.Duration
+	}{{"policy.First", p.First}, {"policy.Longest", p.Longest}, {"policy.Memory", p.Memory}, {"policy.Quota", p.Quota}} {
+		if x.d < 0 {
+			errs = append(errs, &cloudprovider.InvalidError{Path: x.path, Detail: fmt.Sprintf("it is %v, must not be negative; 0 means the default", x.d)})
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // WithDefaults returns the policy with zeros replaced by the defaults.

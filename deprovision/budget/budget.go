@@ -222,9 +222,9 @@ func (l Ledger) Why(pool string, r nodepool.Reason) string {
 	switch taken := x.used(r); {
 	case taken == 0:
 	case r != nodepool.Unhealthy && x.usage.NotReady > 0:
-		used = fmt.Sprintf(", and %d are being removed or not ready", taken)
+		used = fmt.Sprintf(", and %s being removed or not ready", are(taken))
 	default:
-		used = fmt.Sprintf(", and %d are being removed", taken)
+		used = fmt.Sprintf(", and %s being removed", are(taken))
 	}
 	if when.leaving > 0 {
 		used += fmt.Sprintf("; this plan takes %d", when.leaving)
@@ -281,4 +281,11 @@ func (l Ledger) with(pool string, become func(moment) []moment) Ledger {
 	}
 	out.lines[i].moments = kept
 	return out
+}
+
+func are(n int) string {
+	if n == 1 {
+		return "1 is"
+	}
+	return fmt.Sprintf("%d are", n)
 }

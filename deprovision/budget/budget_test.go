@@ -156,7 +156,7 @@ func TestZones(t *testing.T) {
 	assert.Equal(t, 0, l.Left("x", nodepool.Drifted))
 	assert.Equal(t, 0, l.Take("x", 1).Left("x", nodepool.Empty))
 	assert.Equal(t, 1, l.Take("x", 1).Left("y", nodepool.Empty))
-	assert.Equal(t, "budgets[0] of zone x allows 50% (2) of 3 nodes at once, and 1 are being removed", l.Why("x", nodepool.Empty))
+	assert.Equal(t, "budgets[0] of zone x allows 50% (2) of 3 nodes at once, and 1 is being removed", l.Why("x", nodepool.Empty))
 	assert.Equal(t, budget.Unlimited, budget.Zones(nil, nodes, noon()).Left("x", nodepool.Drifted))
 }
 

@@ -113,9 +113,10 @@ func (p *Plan) Options() Options {
 	return out
 }
 
-// Notes returns the notes of the result, plus one if the search for groups was not complete.
+// Notes returns the notes of the result, plus one if the search for groups was not complete, and one
+// for each factor of the objective that names a label that nothing for sale has.
 func (p *Plan) Notes() []string {
-	out := p.Result.Notes()
+	out := slices.Concat(p.Result.Notes(), p.options.Objective.idle(p.Problem))
 	if p.partly {
 		out = append(slices.Clip(out), "some sets of groups, or choices of their domains, were not tried: a better one may exist")
 	}

@@ -93,6 +93,43 @@ func (o *Objective) check() error {
 	return errors.Join(errs...)
 }
 
+// idle returns a note for each factor that matches nothing for sale because nothing has a label that
+// it requires. Its key may be misspelt.
+func (o *Objective) idle(p *scheduling.Problem) []string {
+	if o == nil || len(o.Factors) == 0 {
+		return nil
+	}
+	matched, keys := make([]bool, len(o.Factors)), map[string]bool{}
+	for i := range p.Shapes {
+		for j := range p.Shapes[i].Offerings {
+			labels, err := p.NodeLabels(i, j)
+			if err != nil {
+				continue
+			}
+			for r := range labels.All() {
+				keys[r.Key()] = true
+			}
+			for k, f := range o.Factors {
+				matched[k] = matched[k] || f.Match.Compatible(labels, requirements.Keys{})
+			}
+		}
+	}
+	var out []string
+	for k, f := range o.Factors {
+		for r := range f.Match.All() {
+			if matched[k] || len(keys) == 0 || keys[r.Key()] || r.AllowsAbsent() {
+				continue
+			}
+			hint := ""
+			if near, ok := requirements.Nearest(r.Key(), slices.Sorted(maps.Keys(keys))); ok {
+				hint = fmt.Sprintf(" (did you mean %q?)", near)
+			}
+			out = append(out, fmt.Sprintf("factor %d of the objective changes no price: nothing for sale has the label %s%s", k, r.Key(), hint))
+		}
+	}
+	return out
+}
+
 // maxDollars is far above the price of any node, and small enough that sums fit into integers.
 const maxDollars = 1e6
 

@@ -74,3 +74,19 @@ func ExampleCountsVolumes() {
 	fmt.Println(resources.CountsVolumes("attachable-volumes-csi-ebs.csi.aws.com"), resources.CountsVolumes("example.com/disk"))
 	// Output: true false
 }
+
+func ExampleMeant() {
+	fmt.Println(resources.Meant("cpus", "cpu", "memory"), resources.Meant("gpu", "cpu"))
+	// Output: cpu nvidia.com/gpu
+}
+
+func ExampleIsExtended() {
+	fmt.Println(resources.IsExtended("nvidia.com/gpu"), resources.IsExtended("cpu"))
+	// Output: true false
+}
+
+func ExampleWrongRequest() {
+	two, one := corev1.ResourceList{"cpu": resource.MustParse("2")}, corev1.ResourceList{"cpu": resource.MustParse("1")}
+	fmt.Println(resources.WrongRequest("cpu", &corev1.ResourceRequirements{Requests: two, Limits: one}))
+	// Output: the request 2 exceeds the limit 1
+}

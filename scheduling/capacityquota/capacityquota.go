@@ -13,6 +13,8 @@
 package capacityquota
 
 import (
+	"fmt"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -34,6 +36,16 @@ type Quota struct {
 	// Limits limits the sum of each resource of the capacity of these nodes, and, as [Nodes], their
 	// number.
 	Limits corev1.ResourceList
+}
+
+// Misspelt says which resource the name of a limit was probably meant to be, which would limit
+// nothing as it is; empty if it is none. The limits of pools are checked in the same way.
+func Misspelt(name corev1.ResourceName) string {
+	near := resources.Meant(name, "cpu", "memory", "ephemeral-storage", "pods", string(Nodes))
+	if near == "" {
+		return ""
+	}
+	return fmt.Sprintf("unknown resource (did you mean %q?)", near)
 }
 
 // Matches reports whether a node with the labels counts. A selector that an API server would refuse

@@ -163,3 +163,13 @@ func ExampleCounter() {
 	fmt.Println(c.Of(requirements.MustParse("capacity in (spot, on-demand)"), nil), c.Of(requirements.MustParse("capacity=on-demand"), nil))
 	// Output: [1] []
 }
+
+// A misspelt resource would limit nothing. Pools check their limits in the same way.
+func TestMisspeltLimits(t *testing.T) {
+	for name, meant := range map[string]string{"cpus": "cpu", "node": "nodes", "gpu": "nvidia.com/gpu", "Memory": "memory"} {
+		_, err := decode(t, strings.Replace(whole, "nodes: 8", name+": 8", 1))
+		assert.ErrorContains(t, err, fmt.Sprintf("spec.limits.resources.%s: unknown resource (did you mean %q?)", name, meant))
+	}
+	_, err := decode(t, strings.Replace(whole, "nodes: 8", "example.com/cpus: 8, pods: 100", 1))
+	assert.NoError(t, err)
+}

@@ -113,6 +113,9 @@ func Decode(data []byte) (Quota, error) {
 		if len(name) > longestName {
 			add(at, "the name has %d characters; at most %d are allowed", len(name), longestName)
 		}
+		if hint := Misspelt(name); hint != "" {
+			add(at, "%s", hint)
+		}
 		if n, whole := amount.AsInt64(); !whole || n < 0 {
 			add(at, "%s: want a whole number, 0 or more, without a fractional suffix such as m", amount.String())
 		}

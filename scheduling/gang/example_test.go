@@ -158,6 +158,48 @@ func TestDecode(t *testing.T) {
 		_, err := gang.Decode([]byte(text))
 		assert.Error(t, err, text)
 	}
+	const kube, others = `{"apiVersion": "scheduling.k8s.io/v1beta1", "kind": "PodGroup", "metadata": {"name": "g"}, "spec": %s}`, `{"apiVersion": "%s/v1", "kind": "PodGroup", "metadata": {"name": "g"}, "spec": %s}`
+	for text, want := range map[string]string{
+		fmt.Sprintf(others, gang.Coscheduling, `{"minMember": -3}`):                                `spec.minMember is -3, must not be negative`,
+		fmt.Sprintf(others, gang.Volcano, `{"minMember": -3}`):                                     `spec.minMember is -3, must not be negative`,
+		fmt.Sprintf(others, gang.Coscheduling, `{"minMembers": 3}`):                                `spec.minMembers is an unknown field (did you mean "minMember"?)`,
+		fmt.Sprintf(others, gang.Volcano, `{"minmember": 3}`):                                      `spec.minmember is an unknown field (did you mean "minMember"?)`,
+		fmt.Sprintf(kube, `{"schedulingPolicy": {"gang": {"minCount": -1}}}`):                      `spec.schedulingPolicy.gang.minCount is -1, must not be negative`,
+		fmt.Sprintf(kube, `{"schedulingPolicy": {"gang": {"mincounts": 1}}}`):                      `spec.schedulingPolicy.gang.mincounts is an unknown field (did you mean "minCount"?)`,
+		fmt.Sprintf(kube, `{"schedulingPolicies": {"gang": {"minCount": 1}}}`):                     `spec.schedulingPolicies is an unknown field (did you mean "schedulingPolicy"?)`,
+		`{"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup", "Spec": {}}`:          `Spec is an unknown field (did you mean "spec"?)`,
+		`{"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup", "spec": {"mode": 1}}`: ``, // a later version may have it
+	} {
+		_, err := gang.Decode([]byte(text))
+		if want == "" {
+			assert.NoError(t, err, text)
+			continue
+		}
+		assert.ErrorContains(t, err, want, text)
+	}
+}
+
+// Groups that have no meaning are errors before anything is planned.
+func TestValidate(t *testing.T) {
+	all := func(*corev1.Pod) bool { return true }
+	for want, groups := range map[string][]gang.Group{
+		`group 1 has no name`:                            {{Name: "g", Member: all}, {Member: all}},
+		`group "g": there is another group of this name`: {{Name: "g", Member: all}, {Name: "g", Member: all}},
+		`group "g": Member is nil`:                       {{Name: "g"}},
+		`group "g": Minimum is -1`:                       {{Name: "g", Member: all, Minimum: -1}},
+		`group "g": Values is -2`:                        {{Name: "g", Member: all, Values: -2}},
+	} {
+		require.ErrorContains(t, gang.Validate(groups), want)
+		_, err := gang.Solve(t.Context(), scheduling.Snapshot{}, nil, groups, planner{oneEach(1)})
+		require.ErrorContains(t, err, want)
+	}
+	assert.NoError(t, gang.Validate([]gang.Group{{Name: "g", Member: all}, {Name: "h", Member: all, Minimum: 2, Key: "rack", Values: 2}}))
+}
+
+func ExampleValidate() {
+	all := func(*corev1.Pod) bool { return true }
+	fmt.Println(gang.Validate([]gang.Group{{Name: "train", Member: all, Minimum: -3}}))
+	// Output: gang: group "train": Minimum is -3, must not be negative; 0 means all existing pods
 }
 
 // Each controller marks its pods in its own way.

@@ -9,16 +9,19 @@
 package gang
 
 import (
+	"errors"
+	"fmt"
+
 	corev1 "k8s.io/api/core/v1"
 )
 
 // Group is a set of pods that run only together. Groups should not share pods. If a pod is in two
-// groups, it counts for the first.
+// groups, it counts for the first. [Validate] says which groups have no meaning.
 type Group struct {
-	// Name appears in reasons. It must be unique.
+	// Name appears in reasons. It must be unique, and not empty.
 	Name string
 	// Member reports whether a pod is in the group. It is asked about running pods and pods to
-	// place.
+	// place, and must not be nil.
 	Member func(*corev1.Pod) bool
 	// Minimum is how many of its pods must run, including those that already run; 0 means all
 	// existing ones. Pods beyond it are planned like others. A pod counts as running in two cases,
@@ -37,4 +40,35 @@ type Group struct {
 	// Waits says why no pod of the group may be placed yet, for example because its PodGroup is
 	// missing. It is empty if they may.
 	Waits string
+}
+
+// Validate returns an error for each group that has no meaning: one without Name or Member, one
+// named like another, or one with a negative number.
+func Validate(groups []Group) error {
+	var errs []error
+	known := map[string]bool{}
+	for i := range groups {
+		g := &groups[i]
+		bad := func(format string, args ...any) {
+			errs = append(errs, fmt.Errorf("gang: group %q: "+format, append([]any{g.Name}, args...)...))
+		}
+		switch {
+		case g.Name == "":
+			errs = append(errs, fmt.Errorf("gang: group %d has no name", i))
+			continue
+		case known[g.Name]:
+			bad("there is another group of this name, and names must be unique")
+		}
+		known[g.Name] = true
+		if g.Member == nil {
+			bad("Member is nil; it must say which pods are in the group")
+		}
+		if g.Minimum < 0 {
+			bad("Minimum is %d, must not be negative; 0 means all existing pods", g.Minimum)
+		}
+		if g.Values < 0 {
+			bad("Values is %d, must not be negative; 0 means 1", g.Values)
+		}
+	}
+	return errors.Join(errs...)
 }

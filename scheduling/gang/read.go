@@ -11,6 +11,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/joinery-sdk/joinery/requirements"
 )
 
 // The API groups of objects of the kind PodGroup.
@@ -42,8 +44,9 @@ type PodGroup struct {
 	Whole bool
 }
 
-// Decode reads a PodGroup from JSON. The error is that of the JSON, or names another kind or an
-// invalid annotation [AnnotationValues].
+// Decode reads a PodGroup from JSON. The error is that of the JSON, or names another kind, a number
+// below zero, an invalid annotation [AnnotationValues], or a misspelt field. Other fields that
+// Decode does not know are ignored, because later versions of the APIs may have them.
 func Decode(data []byte) (PodGroup, error) {
 	var o struct {
 		APIVersion string `json:"apiVersion"`
@@ -77,8 +80,18 @@ func Decode(data []byte) (PodGroup, error) {
 		return PodGroup{}, fmt.Errorf("gang: %q %q is not a known PodGroup", o.APIVersion, o.Kind)
 	}
 	out := PodGroup{API: api, Namespace: cmp.Or(o.Metadata.Namespace, corev1.NamespaceDefault), Name: o.Metadata.Name, Minimum: o.Spec.MinMember}
+	bad := func(path, format string, args ...any) error {
+		return fmt.Errorf("gang: PodGroup %s/%s: %s "+format, append([]any{out.Namespace, out.Name, path}, args...)...)
+	}
+	field := "minMember"
 	if g := o.Spec.SchedulingPolicy.Gang; api == Kubernetes && g != nil {
-		out.Minimum = g.MinCount
+		out.Minimum, field = g.MinCount, "schedulingPolicy.gang.minCount"
+	}
+	if out.Minimum < 0 {
+		return PodGroup{}, bad("spec."+field, "is %d, must not be negative", out.Minimum)
+	}
+	if path, meant := misspelt(data, "", fieldsOf(api)); path != "" {
+		return PodGroup{}, bad(path, "is an unknown field (did you mean %q?)", meant)
 	}
 	var mode struct {
 		All *struct{} `json:"all"`
@@ -90,11 +103,51 @@ func Decode(data []byte) (PodGroup, error) {
 	if text, ok := o.Metadata.Annotations[AnnotationValues]; ok {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 {
-			return PodGroup{}, fmt.Errorf("gang: PodGroup %s/%s: metadata.annotations[%s] is %q, and must be a number of at least 1", out.Namespace, out.Name, AnnotationValues, text)
+			return PodGroup{}, bad("metadata.annotations["+AnnotationValues+"]", "is %q, and must be a number of at least 1", text)
 		}
 		out.Values = n
 	}
 	return out, nil
+}
+
+// fieldsOf returns the fields below which misspelt ones are looked for, by path, and what else may
+// be there.
+func fieldsOf(api string) map[string][]string {
+	top := []string{"apiVersion", "kind", "metadata", "spec", "status"}
+	switch api {
+	case Coscheduling:
+		return map[string][]string{"": top, "spec": {"minMember", "minResources", "scheduleTimeoutSeconds", "maxScheduleTime"}}
+	case Volcano:
+		return map[string][]string{"": top, "spec": {"minMember", "minTaskMember", "queue", "priorityClassName", "minResources", "networkTopology", "subGroupPolicy"}}
+	}
+	return map[string][]string{
+		"":                           top,
+		"spec":                       {"schedulingPolicy", "schedulingConstraints", "disruptionMode", "podGroupTemplateRef", "resourceClaims", "priorityClassName", "priority"},
+		"spec.schedulingPolicy":      {"basic", "gang"},
+		"spec.schedulingPolicy.gang": {"minCount"},
+		"spec.schedulingConstraints": {"topology"},
+	}
+}
+
+// misspelt returns the path of a field that is near a known one, and the name that was meant; empty
+// if there is none.
+func misspelt(data []byte, at string, known map[string][]string) (path, meant string) {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(data, &fields) != nil { // not an object
+		return "", ""
+	}
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		below := strings.TrimPrefix(at+"."+name, ".")
+		if near, ok := requirements.Nearest(name, known[at]); ok && !slices.Contains(known[at], name) {
+			return below, near
+		}
+		if known[below] != nil {
+			if path, meant := misspelt(fields[name], below, known); path != "" {
+				return path, meant
+			}
+		}
+	}
+	return "", ""
 }
 
 // reference is what a pod says of its group: a PodGroup of an API, or a controller's group, which

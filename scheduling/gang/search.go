@@ -23,9 +23,8 @@ const (
 func (a *admission) mostDrafts() int { return min(mostDrafts, draftedPods/max(1, len(a.of))) }
 
 // bestSet finds the best set of groups that fit together. It starts with as many as the limits
-// admit. At equal priority the smallest come first, which makes the most groups whole if one
-// resource is scarce. It then removes those that are not whole in a draft, adds others, and
-// exchanges some.
+// admit, in the order of bestFirst. It then removes those that are not whole in a draft, adds
+// others, exchanges some, and at last does without some for other pods of a higher priority.
 func (a *admission) bestSet(all []bool) (*attempt, error) {
 	var queue []int
 	set := slices.Clone(all)
@@ -34,9 +33,7 @@ func (a *admission) bestSet(all []bool) (*attempt, error) {
 			queue, set[i] = append(queue, i), false
 		}
 	}
-	slices.SortStableFunc(queue, func(x, y int) int {
-		return cmp.Or(cmp.Compare(a.groups[y].priority, a.groups[x].priority), cmp.Compare(a.share(x), a.share(y)), cmp.Compare(a.groups[x].need, a.groups[y].need))
-	})
+	queue = a.bestFirst(queue)
 	if err := a.refuteAlone(queue); err != nil {
 		return nil, err
 	}
@@ -61,7 +58,54 @@ func (a *admission) bestSet(all []bool) (*attempt, error) {
 	if err == nil {
 		at, err = a.exchange(at, queue)
 	}
+	if err == nil {
+		at, err = a.forgo(at)
+	}
 	return at, err
+}
+
+// forgo leaves out the groups below a priority of which pods are unplaced, if that places more of
+// these. The pods are in no group, or their group can do without them. Then it adds the groups again
+// as far as they fit.
+func (a *admission) forgo(at *attempt) (*attempt, error) {
+	wanted := map[int32]int{} // pods by priority, without those of groups that wait
+	for _, c := range a.base.Classes {
+		for _, pod := range c.Pods {
+			if g, ok := a.of[nameOf(pod)]; c.Refusal == nil && (!ok || at.set[g]) {
+				wanted[priorityOf(pod)]++
+			}
+		}
+	}
+	for _, priority := range slices.Backward(slices.Sorted(maps.Keys(wanted))) {
+		var lower []int
+		for g := range a.groups {
+			if at.set[g] && a.groups[g].need > 0 && a.groups[g].priority < priority {
+				lower = append(lower, g)
+			}
+		}
+		if len(lower) == 0 || at.pods[priority] >= wanted[priority] {
+			continue
+		}
+		next, better, spent, err := a.try(without(at.set, lower), at)
+		if err != nil || spent {
+			return at, err
+		}
+		if better {
+			if at, err = a.extend(next, a.bestFirst(lower)); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return at, nil
+}
+
+// bestFirst sorts groups by priority, and at equal priority the smallest first, which makes the most
+// groups whole if one resource is scarce.
+func (a *admission) bestFirst(groups []int) []int {
+	slices.SortStableFunc(groups, func(x, y int) int {
+		return cmp.Or(cmp.Compare(a.groups[y].priority, a.groups[x].priority), cmp.Compare(a.share(x), a.share(y)), cmp.Compare(a.groups[x].need, a.groups[y].need))
+	})
+	return groups
 }
 
 // refuteAlone finds the groups that have no place in any of their choices of domains, even if

@@ -47,14 +47,21 @@ type Solution struct {
 // more thoroughly for places, at most 32 times. If pods that a placed group does not need are
 // unplaced, Solve uses the remaining drafts to look for domains that hold more of them.
 //
+// If pods that are in no group, or that their group can do without, have no place beside groups of a
+// lower priority, Solve also drafts sets without these groups.
+//
 // A set is never planned if it needs more than limits, stock and free nodes can give, over all
 // domains or in the domain that a group needs. The pods that a set of groups needs are first
 // planned without other pods. A set that has no place even then is not planned together with other
 // pods.
 //
-// Without groups it is one compilation and one plan. Errors are those of [scheduling.Compile] and
-// of the planner. The groups' functions are called a few times for each pod.
+// Without groups it is one compilation and one plan. Errors are those of [Validate], of
+// [scheduling.Compile] and of the planner. The groups' functions are called a few times for each
+// pod.
 func Solve(ctx context.Context, s scheduling.Snapshot, o *scheduling.Options, groups []Group, planner Planner) (*Solution, error) {
+	if err := Validate(groups); err != nil {
+		return nil, err
+	}
 	a := &admission{ctx: ctx, planner: planner, snapshot: s, of: map[types.NamespacedName]int{}, needed: map[types.NamespacedName]bool{}, complete: true, rooms: map[string]*rooms{}, alone: map[alone]bool{}}
 	if o != nil {
 		a.options = *o
@@ -83,10 +90,17 @@ func Solve(ctx context.Context, s scheduling.Snapshot, o *scheduling.Options, gr
 			return nil, err
 		}
 		if a.holds(at) {
-			if at, err = a.withSpares(at, a.reasons); err != nil {
+			best, err := a.forgo(at)
+			if err == nil && best != at {
+				best, err = a.conclude(best)
+			}
+			if err == nil && (best == at || !a.better(best, at)) {
+				best, err = a.withSpares(at, a.reasons)
+			}
+			if err != nil {
 				return nil, err
 			}
-			return &Solution{at.problem, at.result, true}, nil
+			return &Solution{best.problem, best.result, a.complete}, nil
 		}
 	}
 	at, err := a.bestSet(all)
@@ -200,12 +214,10 @@ func (a *admission) compile(t trial, reasons []*scheduling.Reason) (*scheduling.
 				return required, cmp.Or(reasons[g], leftOut)
 			case t.who == noSpares && !a.needed[name] && a.groups[g].need > 0 && priorityOf(pod) <= t.spares:
 				return required, &scheduling.Reason{Stage: scheduling.StageGroup, Detail: fmt.Sprintf("group %s already has the pods that it needs; no plan was found that places its other pods, too, and keeps all groups whole", a.groups[g].Name)}
-			case a.groups[g].Values > 1 && a.groups[g].Key != corev1.LabelHostname:
-				return required.Intersect(requirements.AnyOf(requirements.MustOf(requirements.Exists(a.groups[g].Key)))), nil
 			}
 			return required, nil
 		}
-		o.Constraints = append(slices.Clip(o.Constraints), constraint.Func(narrow))
+		o.Constraints = append(slices.Clip(o.Constraints), constraint.Func(narrow), keyed{constraint.Func(a.requireKey)})
 	}
 	if t.in != nil {
 		o.Within = a.within(t.in)
@@ -219,6 +231,21 @@ func (a *admission) compile(t trial, reasons []*scheduling.Reason) (*scheduling.
 	}
 	return scheduling.Compile(s, &o)
 }
+
+// requireKey narrows pods of groups to the nodes that have the key of their group. No others hold
+// them. Nodes have their hostname when they join.
+func (a *admission) requireKey(pod *corev1.Pod, required requirements.Alternatives) (requirements.Alternatives, *scheduling.Reason) {
+	if g, ok := a.of[nameOf(pod)]; ok && a.groups[g].Key != "" && a.groups[g].Key != corev1.LabelHostname {
+		required = required.Intersect(requirements.AnyOf(requirements.MustOf(requirements.Exists(a.groups[g].Key))))
+	}
+	return required, nil
+}
+
+// keyed is a constraint that comes from the pod's group.
+type keyed struct{ constraint.Func }
+
+// String names it in reasons.
+func (keyed) String() string { return "its group" }
 
 // leftOut is the reason of groups that are not in the set of a draft. It is never shown.
 var leftOut = &scheduling.Reason{Stage: scheduling.StageGroup, Detail: "it is left out"}

@@ -86,7 +86,8 @@ func (r Result) String() string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// grouped lists each reason once, with the first of its pods, and at most eight reasons.
+// grouped lists each reason once, with the first of its pods and how many others it has, and at most
+// eight reasons.
 func grouped(list []Breach) []string {
 	const most = 8
 	var order []string
@@ -102,15 +103,14 @@ func grouped(list []Breach) []string {
 		if i == most {
 			return append(out, fmt.Sprintf("and in %d more ways", len(order)-most))
 		}
-		who := pods[why][0]
+		text := why
+		if who := pods[why][0]; who != "" {
+			text = who + ": " + why
+		}
 		if n := len(pods[why]); n > 1 {
-			who = fmt.Sprintf("%s and %d more", who, n-1)
+			text += fmt.Sprintf("; likewise %d more", n-1)
 		}
-		if who == "" {
-			out = append(out, why)
-			continue
-		}
-		out = append(out, who+": "+why)
+		out = append(out, text)
 	}
 	return out
 }
@@ -193,7 +193,11 @@ func (p *Plan) halves(subjects []member) []Breach {
 	for _, m := range subjects {
 		spare := slices.ContainsFunc(groups, func(g gang.Group) bool { return enough[g.Name] && g.Member(m.pod) })
 		if m.site == nil && !spare {
-			out = append(out, Breach{m.name, fmt.Sprintf("it has no place%s, and %d of the others have one", m.notPlanned(), placed)})
+			have := "have"
+			if placed == 1 {
+				have = "has"
+			}
+			out = append(out, Breach{m.name, fmt.Sprintf("it has no place%s, and %d of the others %s one", m.notPlanned(), placed, have)})
 		}
 	}
 	return out
@@ -364,7 +368,7 @@ func (p *Plan) together(r *Rule, subjects []member) []Breach {
 		case !has:
 			out = append(out, Breach{m.name, fmt.Sprintf("is on %s, which has no label %s", m.site, key)})
 		case value != most:
-			out = append(out, Breach{m.name, fmt.Sprintf("is on %s, but %d of them on %s %s", m.site, len(count[most]), word(key), most)})
+			out = append(out, Breach{m.name, fmt.Sprintf("is on %s, but %s on %s %s", m.site, ofThemAre(len(count[most])), word(key), most)})
 		}
 	}
 	return out
@@ -398,7 +402,7 @@ func (p *Plan) apart(r *Rule, subjects []member) []Breach {
 		late := members[at]
 		why := fmt.Sprintf("is on %s, and shares its %s with %s", late.site, r.Apart.By, members[0].name)
 		if most > 1 || len(members) > 2 {
-			why = fmt.Sprintf("%d of them are on %s %s, want at most %d", len(members), word(key), value, most)
+			why = fmt.Sprintf("%s on %s %s, want at most %d", ofThemAre(len(members)), word(key), value, most)
 		}
 		out = append(out, Breach{late.name, why})
 	}

@@ -33,7 +33,7 @@ func Example() {
 	plan.Pods("shop/web-*").ArePlaced().AreTogether("zone")
 	// Output:
 	// rule: pods shop/web-* are together by zone is broken
-	//   shop/web-1: is on new node default-1 (m.8, zone-b, on-demand, pool default), but 2 of them on zone zone-a
+	//   shop/web-1: is on new node default-1 (m.8, zone-b, on-demand, pool default), but 2 of them are on zone zone-a
 	//   moved by topology spread of app=web by topology.kubernetes.io/zone with skew 1: without it the rule holds, for $0.40/h less
 }
 
@@ -52,7 +52,7 @@ func ExampleAllOrNothing() {
 	}
 	// Output:
 	// rule: pods lab/train-* are all placed, or none is broken
-	//   lab/train-2 and 1 more: it has no place, and 2 of the others have one
+	//   lab/train-2: it has no place, and 2 of the others have one; likewise 1 more
 	//   moved by limit of 4 cpu of pool "default": without it the rule holds, for $0.20/h more
 	// rule: pods lab/train-* are all placed, or none holds for 4 pods; lab/train-0, lab/train-1, lab/train-2 and lab/train-3 have no place: pool "default": group lab/train needs 4 of its pods at once, but only 2 of them can be placed; for the others: the limit of 4 cpu leaves 0; the smallest type that holds it, m.2, counts 2
 }
@@ -192,7 +192,7 @@ func ExampleResult() {
 	fmt.Println("moved by", result.MovedBy)
 	// Output:
 	// false for 2 pods
-	// default/web-1: is on new node default-1 (m.2, zone-a, spot, pool default), but 1 of them on node default-0
+	// default/web-1: is on new node default-1 (m.2, zone-a, spot, pool default), but 1 of them is on node default-0
 	// moved by [pod anti-affinity to app=web by kubernetes.io/hostname: without it the rule holds, for $0.04/h less]
 }
 

@@ -30,7 +30,7 @@ func TestNodesAreToldApartByName(t *testing.T) {
 		{"apart from another", ruletest.Rule{Pods: "shop/web-0", Apart: company("node", "shop/run-0")}, ""},
 		{"apart from another by label", ruletest.Rule{Pods: "shop/web-0", Apart: company(host, "shop/run-0")}, "shares its kubernetes.io/hostname with shop/run-0"},
 		{"apart, and not", ruletest.Rule{Pods: "shop/api-*", Apart: company("node", "")}, "is on existing node n3, and shares its node with shop/api-0"},
-		{"together", ruletest.Rule{Pods: "shop/web-*", Together: company("node", "")}, "but 1 of them on node n1"},
+		{"together", ruletest.Rule{Pods: "shop/web-*", Together: company("node", "")}, "but 1 of them is on node n1"},
 		{"together by label", ruletest.Rule{Pods: "shop/web-*", Together: company(host, "")}, ""},
 		{"together, and so", ruletest.Rule{Pods: "shop/api-*", Together: company("node", "")}, ""},
 		{"together with another", ruletest.Rule{Pods: "shop/web-0", Together: company("node", "shop/run-0")}, "no pod of shop/run-0 is there by node: they are on n2"},

@@ -83,7 +83,7 @@ func TestPodsThatAreNotPlannedAreNamed(t *testing.T) {
 		{ruletest.Rule{Pods: "web-*", Apart: &ruletest.Company{By: "node"}}, "holds for 3 pods; " + notes},
 		{ruletest.Rule{Pods: "web-0", Placed: true}, "holds for 1 pod"},
 		{ruletest.Rule{Pods: "web-*", Placed: true}, `web-1: has no place: it is not ours to place: scheduler "batch" places it`},
-		{ruletest.Rule{Pods: "web-*", AllOrNothing: true}, `web-2: it has no place: it is not ours to place: scheduling gate "quota", and 1 of the others have one`},
+		{ruletest.Rule{Pods: "web-*", AllOrNothing: true}, `web-2: it has no place: it is not ours to place: scheduling gate "quota", and 1 of the others has one`},
 		{ruletest.Rule{Pods: "web-1", Refused: &ruletest.Refusal{}}, `is not ours to place: scheduler "batch" places it`},
 		{ruletest.Rule{Pods: "web-*", LandsOn: []ruletest.Place{{Zone: "zone-*"}}}, `web-2: has no place: it is not ours to place: scheduling gate "quota"`},
 		{ruletest.Rule{Pods: "web-2", Survives: "zone", MayWait: true}, `web-2: has no place: it is not ours to place: scheduling gate "quota"`},

@@ -189,6 +189,14 @@ func plural(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
+// ofThemAre is the subject and verb of a sentence about n pods.
+func ofThemAre(n int) string {
+	if n == 1 {
+		return "1 of them is"
+	}
+	return fmt.Sprintf("%d of them are", n)
+}
+
 // few lists names: three at most, and how many more there are.
 func few(names []string) string {
 	const most = 3

@@ -173,7 +173,7 @@ func TestPodsThatRunCount(t *testing.T) {
 	pods.LandOn(ruletest.Place{Node: "n*"}).CostAtMost(0).AreNear("node", "shop/db").AreTogether("zone")
 	require.Empty(t, rec.text)
 	pods.AvoidPods("zone", "shop/db")
-	assert.Contains(t, rec.text, "shop/web-0 and 1 more: is on existing node n1 (zone-a, pool default), and shares its zone with shop/db")
+	assert.Contains(t, rec.text, "shop/web-0: is on existing node n1 (zone-a, pool default), and shares its zone with shop/db; likewise 1 more")
 }
 
 func TestTypesOfTheTestsOwn(t *testing.T) {

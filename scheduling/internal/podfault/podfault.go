@@ -45,8 +45,16 @@ func Of(p *corev1.Pod, at string, nodes *corev1.NodeAffinity) []error {
 	for i := range s.Tolerations {
 		switch op := s.Tolerations[i].Operator; op {
 		case "", corev1.TolerationOpExists, corev1.TolerationOpEqual, "Lt", "Gt": // the last two only if a feature gate is on
+			if s.Tolerations[i].Key == "" && op != corev1.TolerationOpExists {
+				f.add("%stolerations[%d].operator is %q, but without a key it must be Exists", at, i, op)
+			}
 		default:
 			f.add("%stolerations[%d].operator is %q, want Exists or Equal", at, i, op)
+		}
+		switch effect := s.Tolerations[i].Effect; effect {
+		case "", corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute:
+		default:
+			f.add("%stolerations[%d].effect is %q, want NoSchedule, PreferNoSchedule or NoExecute", at, i, effect)
 		}
 	}
 	if a := s.Affinity; a != nil {
@@ -56,17 +64,45 @@ func Of(p *corev1.Pod, at string, nodes *corev1.NodeAffinity) []error {
 	f.containers(at+"containers", s.Containers)
 	f.containers(at+"initContainers", s.InitContainers)
 	f.amounts(at+"overhead", s.Overhead)
-	if r := s.Resources; r != nil {
-		f.amounts(at+"resources.requests", r.Requests)
-		f.amounts(at+"resources.limits", r.Limits)
+	if s.Resources != nil {
+		f.resources(at+"resources", s.Resources)
 	}
 	return f
 }
 
+// Unmatched says why required node affinity matches no node at all, if all of its terms are empty;
+// empty if not. nil matches every node. An API server stores such pods, but they never run.
+func Unmatched(nodes *corev1.NodeAffinity) string {
+	if nodes == nil || nodes.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		return ""
+	}
+	for _, t := range nodes.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
+		if len(t.MatchExpressions)+len(t.MatchFields) > 0 {
+			return ""
+		}
+	}
+	return "its required node affinity has only empty terms, or none, and an empty nodeSelectorTerm matches no node; remove it, or say what it requires"
+}
+
 func (f *faults) containers(at string, containers []corev1.Container) {
 	for i := range containers {
-		f.amounts(fmt.Sprintf("%s[%d].resources.requests", at, i), containers[i].Resources.Requests)
-		f.amounts(fmt.Sprintf("%s[%d].resources.limits", at, i), containers[i].Resources.Limits)
+		f.resources(fmt.Sprintf("%s[%d].resources", at, i), &containers[i].Resources)
+		for k := range containers[i].Ports {
+			if port := containers[i].Ports[k].HostPort; port < 0 || port > 65535 {
+				f.add("%s[%d].ports[%d].hostPort is %d, want 1 to 65535", at, i, k, port)
+			}
+		}
+	}
+}
+
+// resources reports amounts below zero, and requests that the limits do not allow.
+func (f *faults) resources(at string, r *corev1.ResourceRequirements) {
+	f.amounts(at+".requests", r.Requests)
+	f.amounts(at+".limits", r.Limits)
+	for _, name := range resources.Names(r.Requests) {
+		if wrong := resources.WrongRequest(name, r); wrong != "" {
+			f.add("%s.requests: %s: %s", at, name, wrong)
+		}
 	}
 }
 
@@ -103,7 +139,12 @@ func (f *faults) terms(at string, a *corev1.PodAffinity) {
 		check(&a.RequiredDuringSchedulingIgnoredDuringExecution[i], fmt.Sprintf("%srequiredDuringSchedulingIgnoredDuringExecution[%d]", at, i))
 	}
 	for i := range a.PreferredDuringSchedulingIgnoredDuringExecution {
-		check(&a.PreferredDuringSchedulingIgnoredDuringExecution[i].PodAffinityTerm, fmt.Sprintf("%spreferredDuringSchedulingIgnoredDuringExecution[%d].podAffinityTerm", at, i))
+		t := &a.PreferredDuringSchedulingIgnoredDuringExecution[i]
+		path := fmt.Sprintf("%spreferredDuringSchedulingIgnoredDuringExecution[%d].", at, i)
+		if t.Weight < 1 || t.Weight > 100 {
+			f.add("%sweight is %d, want 1 to 100", path, t.Weight)
+		}
+		check(&t.PodAffinityTerm, path+"podAffinityTerm")
 	}
 }
 

@@ -51,6 +51,16 @@ func (f *Faults) Amounts(what string, list corev1.ResourceList) {
 	}
 }
 
+// Spelling reports names of resources that are misspelt, according to wrong, and so would limit
+// nothing.
+func (f *Faults) Spelling(what string, limits corev1.ResourceList, wrong func(corev1.ResourceName) string) {
+	for _, name := range resources.Names(limits) {
+		if text := wrong(name); text != "" {
+			f.Add(what, "limit of %s: %s", name, text)
+		}
+	}
+}
+
 // Count reports a number below zero.
 func (f *Faults) Count(what, field string, n int64) {
 	if n < 0 {

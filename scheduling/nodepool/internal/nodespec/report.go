@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/internal/strictjson"
 	"github.com/joinery-sdk/joinery/requirements"
 )
@@ -108,10 +109,8 @@ func (r *Report) Quantities(path string, list corev1.ResourceList) {
 		if q.Sign() < 0 {
 			r.Add(at, "%s: must not be negative", q.String())
 		}
-		if name == "gpu" { // DidYouMean would offer cpu
-			r.Add(at, "unknown resource (did you mean \"nvidia.com/gpu\"?)")
-		} else if hint := DidYouMean(string(name), known...); hint != "" && !slices.Contains(known, string(name)) {
-			r.Add(at, "unknown resource%s", hint)
+		if near := resources.Meant(name, known...); near != "" {
+			r.Add(at, "unknown resource (did you mean %q?)", near)
 		}
 	}
 }

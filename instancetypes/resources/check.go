@@ -1,0 +1,49 @@
+package resources
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joinery-sdk/joinery/requirements"
+)
+
+// Meant returns the resource that a misspelt name probably means, out of the known ones. It is empty
+// if the name is known, or near none of them.
+func Meant(name corev1.ResourceName, known ...string) string {
+	if name == "gpu" { // it is spelt more like cpu than like the resource of any device
+		return "nvidia.com/gpu"
+	}
+	near := ""
+	for _, k := range known {
+		if string(name) == k {
+			return ""
+		}
+	}
+	near, _ = requirements.Nearest(string(name), known)
+	return near
+}
+
+// IsExtended reports whether a resource is one that devices and operators add to nodes.
+func IsExtended(name corev1.ResourceName) bool {
+	domain, _, ok := strings.Cut(string(name), "/")
+	return ok && domain != "kubernetes.io" && !strings.HasSuffix(domain, ".kubernetes.io")
+}
+
+// WrongRequest says why an API server refuses the request of a resource beside its limit; empty if
+// it does not. A request is at most its limit. Huge pages and extended resources cannot be
+// overcommitted, so their request equals their limit.
+func WrongRequest(name corev1.ResourceName, r *corev1.ResourceRequirements) string {
+	request, asked := r.Requests[name]
+	limit, limited := r.Limits[name]
+	exact := strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix) || IsExtended(name)
+	switch {
+	case !asked || !limited: // without a limit the meaning is clear
+	case request.Cmp(limit) > 0:
+		return fmt.Sprintf("the request %s exceeds the limit %s", request.String(), limit.String())
+	case exact && request.Cmp(limit) != 0:
+		return fmt.Sprintf("the request %s differs from the limit %s, which %s does not allow", request.String(), limit.String(), name)
+	}
+	return ""
+}
