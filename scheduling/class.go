@@ -145,10 +145,10 @@ func (p *Problem) fill(c *Class) {
 	if err != nil && !asked.Required.IsImpossible() {
 		nodes = &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: nodes.PreferredDuringSchedulingIgnoredDuringExecution}
 	}
-	if faults := faultsOf(c.Template, nodes); faults != "" {
-		c.Refusal = &Reason{Stage: StagePod, Detail: "it cannot be read: " + faults}
-	} else if why := p.admission.Forbidden(c.Pods[0]); why != "" {
+	if why := p.admission.Forbidden(c.Pods[0]); why != "" {
 		c.Refusal = &Reason{Stage: StagePod, Detail: "an API server refuses it: " + why}
+	} else if faults := faultsOf(c.Template, nodes); faults != "" {
+		c.Refusal = &Reason{Stage: StagePod, Detail: "it cannot be read: " + faults}
 	} else if why := podfault.Unmatched(nodes); why != "" {
 		c.Refusal = &Reason{Stage: StagePod, Detail: why}
 	}
