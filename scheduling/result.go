@@ -458,6 +458,13 @@ func (s *state) contents() []content {
 	return out
 }
 
+func (p *Problem) preferencePrice() float64 { return p.options.PreferenceShare() }
+
+// mayGiveUp reports whether preferences may be given up for a price or for more pods.
+func (p *Problem) mayGiveUp() bool {
+	return !p.options.IgnorePreferences && !math.IsInf(p.preferencePrice(), 1)
+}
+
 // forgone returns the price of the preferences that placed pods gave up, in dollars an hour.
 func (s *state) forgone() float64 {
 	price := s.p.preferencePrice()

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -209,13 +208,6 @@ func (o *Options) PreferenceShare() float64 {
 		return defaultPreferencePrice
 	}
 	return max(0, *o.PreferencePrice)
-}
-
-func (p *Problem) preferencePrice() float64 { return p.options.PreferenceShare() }
-
-// mayGiveUp reports whether preferences may be given up for a price or for more pods.
-func (p *Problem) mayGiveUp() bool {
-	return !p.options.IgnorePreferences && !math.IsInf(p.preferencePrice(), 1)
 }
 
 // InvalidError says that a part of a snapshot has no meaning, such as a second node of the same
