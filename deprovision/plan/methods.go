@@ -84,7 +84,7 @@ func (p *planner) rounds() {
 		quiet = !p.retain() && quiet
 		p.verdicts()
 		before := len(p.out.Commands)
-		whole, held := p.way()
+		whole, held := p.ways(&start)
 		made := p.out.Commands[before:]
 		var moved []Placement
 		for i := range made {

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -180,6 +181,126 @@ func (p *planner) orFirst(q *planner) *planner {
 func (p *planner) orWithin(q *planner) *planner {
 	q.limited = true
 	return p.or(q, math.MinInt64)
+}
+
+// fork returns a planner that goes on from where this one is.
+func (p *planner) fork() *planner {
+	q := *p
+	q.state, q.start = p.clone(), p.start.clone()
+	q.noted, q.retained, q.mates, q.purchases = maps.Clone(p.noted), maps.Clone(p.retained), maps.Clone(p.mates), maps.Clone(p.purchases)
+	q.out.Verdicts, q.out.Commands = slices.Clone(p.out.Verdicts), slices.Clone(p.out.Commands)
+	for i := range q.out.Commands { // later commands change the alternatives of what they fill
+		q.out.Commands[i].NewNodes = slices.Clone(q.out.Commands[i].NewNodes)
+	}
+	return &q
+}
+
+// ways finds the commands of the round. If budgets hold nodes back, what they allow is used for what
+// gains most now. So the way straight to the state of the round is compared with ways that leave it:
+// from some command on, nodes go without a purchase first if their pods fit on nodes that stay for now.
+func (p *planner) ways(start *state) (whole, held bool) {
+	before := p.fork()
+	whole, held = p.way(math.MaxInt)
+	buys := 0
+	for _, c := range p.out.Commands[len(before.out.Commands):] {
+		if c.Saves() && len(c.NewNodes) > 0 {
+			buys++
+		}
+	}
+	if !held || buys == 0 {
+		return whole, held
+	}
+	_, most := p.worth(start)
+	for direct := range min(buys, few) {
+		q := before.fork()
+		w, h := q.way(direct)
+		questions, avoided := p.out.Questions+q.out.Questions-before.out.Questions, p.out.Avoided+q.out.Avoided-before.out.Avoided
+		if _, gain := q.worth(start); gain > most || q.err != nil {
+			*p, whole, held, most = *q, w, h, gain
+		}
+		p.out.Questions, p.out.Avoided = questions, avoided
+	}
+	return whole, held
+}
+
+// deletions gives back nodes of the list without a purchase, those that gain most first, as far as the
+// budgets allow. A pod whose node would still have to be bought goes to any node that stays for now, if
+// possible to one that the budgets keep in any case. Such a node then stays, because its pods would move
+// twice. left are the moves that remain. due are moves of nodes that must go.
+func (p *planner) deletions(list, due []move, to *destination) (left []move) {
+	list = p.joined(pieces(list))
+	gain := func(v move) deprovision.Price { return p.weigh(v.nodes, 0).net() / deprovision.Price(len(v.nodes)) }
+	slices.SortStableFunc(list, func(a, b move) int { return cmp.Compare(gain(b), gain(a)) })
+	for i, v := range list {
+		a, ok := Answer{}, false
+		if !to.hosting(v) {
+			a, ok = p.deletion(v, list[i+1:], due, to)
+		}
+		if !ok {
+			left = append(left, pieces([]move{v})...)
+			continue
+		}
+		for _, pl := range a.Placements {
+			to.moved[pl.Pod], to.hosts[pl.Node] = pl.Node, true
+		}
+		p.carryOut(v, [][]*member{v.nodes}, &a)
+	}
+	return left
+}
+
+// hosting reports whether a node of the move takes pods for now.
+func (to *destination) hosting(v move) bool {
+	return slices.ContainsFunc(v.nodes, func(m *member) bool { return to.hosts[m.Name] })
+}
+
+// withoutHosts returns the moves of the nodes that take no pods for now, and sets the verdicts of the
+// others: explanations asks what holds their pods.
+func (p *planner) withoutHosts(list []move, to *destination) []move {
+	return slices.DeleteFunc(pieces(list), func(v move) bool {
+		hosts := to.hosting(v)
+		if hosts {
+			m := v.nodes[0]
+			*p.verdictOf(m.Name) = m.verdict("", v.method, "").after(p.verdictOf(m.Name))
+		}
+		return hosts
+	})
+}
+
+// deletion returns the answer that gives back the nodes of the move now without a purchase, and
+// whether that is possible and pays. The other moves come later.
+func (p *planner) deletion(v move, later, due []move, to *destination) (Answer, bool) {
+	ledger := p.ledger
+	for _, m := range v.nodes {
+		var allowed bool
+		if ledger, allowed = ledger.charged(v.method, m); !allowed {
+			return Answer{}, false
+		}
+	}
+	if p.torn(v) != nil || !p.pays(v, nil) || len(p.replacements(v.nodes)) > 0 {
+		return Answer{}, false
+	}
+	next, _ := ledger.split(v.method, nodesOf(later))
+	for _, cordon := range [][]*member{next, nil} {
+		q := p.moveQuestion(v.nodes, nil, to.moved)
+		for pod, name := range q.Moves {
+			if p.nodes[name] == nil {
+				q.Moves[pod] = ""
+			}
+		}
+		q.Elsewhere, q.Cordon = true, question(slices.Concat(cordon, nodesOf(due))).Remove
+		a := p.ask(q)
+		if a.OK() && len(q.Cordon) > 0 { // these nodes take pods again
+			for _, pl := range a.Placements {
+				q.Moves[pl.Pod] = pl.Node
+			}
+			q.Elsewhere, q.Cordon = false, nil
+			a = p.ask(q)
+		}
+		if a.OK() || len(cordon) == 0 {
+			return a, a.OK() && p.saves(p.weigh(v.nodes, a.Forgone))
+		}
+	}
+	return Answer{}, false
 }
 
 // or makes the plan of q and returns it if it gives back as many nodes that must go, costs less

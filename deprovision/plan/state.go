@@ -45,6 +45,7 @@ type planner struct {
 	retained    map[string]bool              // nodes whose moves were undone, see retain
 	noted       map[string]Verdict           // the verdict of the highest precedence so far, by node
 	mates       map[string][]string          // nodes of one command, by one that budgets keep
+	rebased     func() Simulator             // the cluster after the last command as if just read; see [Answer]
 	purchases   map[string][2]int            // by name of the node bought: its command, and its number there
 	keeps       map[string]string            // nodes that stay for pods of another node, which cannot go yet; see keepFor
 	out         Result
@@ -168,14 +169,6 @@ func newPlanner(ctx context.Context, c deprovision.Cluster, sim Simulator, o Opt
 	p.start = p.clone()
 	p.tie()
 	return p
-}
-
-// fork returns a planner that begins as this one does; it is for planners that have not begun.
-func (p *planner) fork() *planner {
-	q := *p
-	q.state, q.start = p.clone(), p.clone()
-	q.noted, q.retained, q.mates, q.purchases = map[string]Verdict{}, map[string]bool{}, map[string][]string{}, map[string][2]int{}
-	return &q
 }
 
 func newMember(n *eligibility.Node, bought *NewNode, of *problem) *member {
@@ -378,15 +371,16 @@ func (s *state) members() []*member {
 }
 
 // destination is the result of the moves of a round: the final node of each moved pod, and the
-// nodes that are bought.
+// nodes that are bought. hosts are nodes that take pods for now, see deleted.
 type destination struct {
 	moved  map[*corev1.Pod]string
 	bought map[string]NewNode
+	hosts  map[string]bool
 }
 
 // destination compares the state with the start of the round.
 func (p *planner) destination() destination {
-	out := destination{map[*corev1.Pod]string{}, map[string]NewNode{}}
+	out := destination{map[*corev1.Pod]string{}, map[string]NewNode{}, map[string]bool{}}
 	for name, m := range p.nodes {
 		before := 0
 		if at := p.start.nodes[name]; at != nil {

@@ -16,15 +16,16 @@ import (
 // way derives the commands that lead from the start of the round to the state that was found. First
 // come forced nodes one by one, then empty nodes, then nodes whose pods fit on nodes that stay. The
 // others follow in the smallest groups that save something. Nodes with pods that an earlier round
-// moved stay.
+// moved stay. After direct
+// commands that buy for a saving, nodes are deleted for now before others are bought.
 //
 // The state becomes that after the commands, except that no pod has moved yet. whole says whether
 // they reach the whole state, and held whether budgets keep nodes back.
-func (p *planner) way() (whole, held bool) {
+func (p *planner) way(direct int) (whole, held bool) {
 	list, to := p.fromStart(), p.destination()
 	p.state, p.stuck = p.start.clone(), nil
 	p.units = p.unitPrices()
-	var fresh func() Simulator
+	p.rebased = nil
 	step := func(v move) (left []move) {
 		for len(v.nodes) > 0 && p.torn(v) == nil {
 			q := p.stepOf(v, &to)
@@ -37,7 +38,6 @@ func (p *planner) way() (whole, held bool) {
 					break
 				}
 				p.carryOut(v, [][]*member{v.nodes}, &a)
-				fresh = a.Rebased
 				return left
 			}
 			rest, out := p.unstuck(v.nodes, a.stuck()) // it may be right without the nodes of unplaced pods
@@ -54,18 +54,29 @@ func (p *planner) way() (whole, held bool) {
 	})
 	whole = len(waiting) == len(list) // otherwise the state differs from the one that the search ended with
 	var over []move
+	tried := -1 // how many commands there were when deletions were tried
 	for groups := p.groups(waiting, &to); len(groups) > 0 && !p.ended(); {
-		var left []move
-		for _, v := range groups {
+		left, again := []move(nil), false
+		for i, v := range groups {
+			buys := v.method == eligibility.Consolidation && len(p.stepOf(v, &to).Buy) > 0
+			if buys && direct <= 0 && tried < len(p.out.Commands) {
+				left = append(left, p.deletions(groups[i:], left, &to)...)
+				tried, again = len(p.out.Commands), true
+				break
+			}
 			now, later := p.allowed(v)
 			if len(later) > 0 {
 				over = append(over, v.of(later))
 			}
+			made := len(p.out.Commands)
 			if len(now) > 0 {
 				left = append(left, step(v.of(now))...)
 			}
+			if buys && len(p.out.Commands) > made {
+				direct--
+			}
 		}
-		if len(left) < len(waiting) {
+		if left = p.withoutHosts(left, &to); again || len(left) < len(waiting) {
 			waiting = left
 			groups = p.groups(waiting, &to)
 			continue
@@ -84,20 +95,19 @@ func (p *planner) way() (whole, held bool) {
 		}
 		groups = joined
 	}
-	held = len(over) > 0
+	held, whole = len(over) > 0, whole && len(to.hosts) == 0
 	for _, v := range largestFirst(over) {
 		if len(p.out.Commands) > 0 || p.ended() {
 			break
 		}
 		if a, waves, ok := p.inWaves(v, &to); ok {
 			p.carryOut(v, waves, &a)
-			fresh = a.Rebased
 		}
 	}
 	p.keepFor(list, &to)
 	p.out.After = p.sim
-	if fresh != nil {
-		p.sim = fresh()
+	if p.rebased != nil {
+		p.sim = p.rebased()
 	}
 	return whole, held
 }
@@ -169,6 +179,7 @@ func (p *planner) carryOut(v move, waves [][]*member, a *Answer) {
 	}
 	p.ledger = p.ledger.chargedInWaves(v.method, waves)
 	p.remove(v, a)
+	p.rebased = a.Rebased
 }
 
 // largestFirst returns the groups merged into one for each method, then halves of these, and so on
@@ -187,7 +198,7 @@ func largestFirst(groups []move) []move {
 // A node whose pods are refused waits until others have gone, and stays if that does not help. ok says
 // whether the rest of the move pays.
 func (p *planner) inWaves(v move, to *destination) (a Answer, waves [][]*member, ok bool) {
-	before, reached := p.clone(), destination{maps.Clone(to.moved), to.bought}
+	before, reached := p.clone(), destination{maps.Clone(to.moved), to.bought, to.hosts}
 	var order []Placement
 	var refused []*member
 	group, budgets := v.nodes, p.ledger
