@@ -11,6 +11,7 @@ import (
 	"github.com/joinery-sdk/joinery/deprovision"
 	"github.com/joinery-sdk/joinery/deprovision/budget"
 	"github.com/joinery-sdk/joinery/deprovision/eligibility"
+	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
@@ -326,19 +327,21 @@ func (p *planner) onlySpot(set []*member) bool {
 	return !slices.ContainsFunc(set, func(m *member) bool { return !p.spot(m) })
 }
 
-// spotRules forbids buying spot nodes for a set of spot nodes, unless the options allow it.
-func (p *planner) spotRules(set []*member, q *Question) {
-	if !p.o.SpotToSpot && p.onlySpot(set) {
-		q.CapacityTypes = []string{"on-demand", "reserved"}
-	}
-}
-
 // spotForSpot reports whether a command that gives back the set and buys these nodes would break
 // the rules for spot nodes. Each step of the search keeps them, but the commands are not these
 // steps: pods of spot nodes may share a spot node that the search bought for others.
 func (p *planner) spotForSpot(set []*member, bought []NewNode) bool {
-	return p.onlySpot(set) && (p.inflexible(set, &Answer{NewNodes: bought}) != "" ||
-		!p.o.SpotToSpot && slices.ContainsFunc(bought, func(n NewNode) bool { return n.CapacityType == "spot" }))
+	return p.onlySpot(set) && (p.inflexible(set, &Answer{NewNodes: bought}) != "" || !p.o.SpotToSpot && p.forSpot(bought))
+}
+
+// forSpot reports whether one of the nodes to buy is a spot node, or an on-demand node where its pool
+// allows spot nodes. In the place of a spot node, the latter would be replaced by a spot node next.
+func (p *planner) forSpot(bought []NewNode) bool {
+	return slices.ContainsFunc(bought, func(n NewNode) bool {
+		pool := p.pools[n.Pool]
+		return n.CapacityType == instancetypes.CapacityTypeSpot || n.CapacityType == instancetypes.CapacityTypeOnDemand &&
+			pool != nil && pool.NodeRequirements().Get(instancetypes.LabelCapacityType).Contains(instancetypes.CapacityTypeSpot)
+	})
 }
 
 // inflexible says why spot nodes that replace spot nodes have too few types to choose from; empty

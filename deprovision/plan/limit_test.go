@@ -88,12 +88,12 @@ func TestSpotOnRequestIsNamed(t *testing.T) {
 		want, never string
 		finds       bool // a cheaper spot node, but it has too few types
 	}{
-		"a cheaper spot node":            {nodes: []string{"a 8 3"}, price: 0.02, o: plan.Options{SpotFlexibility: 1}, outcome: plan.NoSaving, want: rule + ": then t3 in z would do at $0.0150"},
+		"a cheaper spot node":            {nodes: []string{"a 8 3"}, price: 0.02, o: plan.Options{SpotFlexibility: 1}, outcome: plan.WouldNotFit, want: "no room anywhere" + rule + ": then t3 in z would do at $0.0150"},
 		"none is cheaper":                {nodes: []string{"a 3 3"}, price: 0.015, o: plan.Options{SpotFlexibility: 1}, outcome: plan.NoSaving, never: "spot nodes"},
-		"too few types":                  {nodes: []string{"a 8 3"}, price: 0.02, outcome: plan.NoSaving, want: rule + ": then too few types of spot capacity would be cheaper (1): 15 are required", finds: true},
-		"it would save too little":       {nodes: []string{"a 8 3"}, price: 0.02, o: plan.Options{SpotFlexibility: 1, MinSavings: deprovision.Dollars(0.006)}, outcome: plan.NoSaving, never: "spot nodes"},
-		"an on-demand node saves less":   {nodes: []string{"a 8 3"}, price: 0.031, o: plan.Options{SpotFlexibility: 1, MinSavings: deprovision.Dollars(0.01)}, outcome: plan.Outranked, want: rule + ": then t3 in z would do at $0.0150"},
-		"an on-demand node does not pay": {nodes: []string{"a 8 3"}, price: 0.031, o: plan.Options{SpotFlexibility: 1, Objective: plan.Objective{DisruptionPrice: deprovision.Dollars(0.08)}}, outcome: plan.Outranked, want: rule + ": then t3 in z would do at $0.0150"},
+		"too few types":                  {nodes: []string{"a 8 3"}, price: 0.02, outcome: plan.WouldNotFit, want: rule + ": then too few types of spot capacity would be cheaper (1): 15 are required", finds: true},
+		"it would save too little":       {nodes: []string{"a 8 3"}, price: 0.02, o: plan.Options{SpotFlexibility: 1, MinSavings: deprovision.Dollars(0.006)}, outcome: plan.WouldNotFit, want: rule + ": then none found would save enough", finds: true},
+		"an on-demand node saves less":   {nodes: []string{"a 8 3"}, price: 0.031, o: plan.Options{SpotFlexibility: 1, MinSavings: deprovision.Dollars(0.01)}, outcome: plan.WouldNotFit, want: rule + ": then t3 in z would do at $0.0150"},
+		"an on-demand node does not pay": {nodes: []string{"a 8 3"}, price: 0.031, o: plan.Options{SpotFlexibility: 1, Objective: plan.Objective{DisruptionPrice: deprovision.Dollars(0.08)}}, outcome: plan.WouldNotFit, want: rule + ": then t3 in z would do at $0.0150"},
 	} {
 		w := newWorld(c.nodes...)
 		w.spot = true

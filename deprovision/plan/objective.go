@@ -289,16 +289,15 @@ func (p *planner) deletion(v move, later, due []move, to *destination) (Answer, 
 		}
 		q.Elsewhere, q.Cordon = true, question(slices.Concat(cordon, nodesOf(due))).Remove
 		a := p.ask(q)
-		if a.OK() && len(q.Cordon) > 0 { // these nodes take pods again
-			for _, pl := range a.Placements {
-				q.Moves[pl.Pod] = pl.Node
-			}
-			q.Elsewhere, q.Cordon = false, nil
-			a = p.ask(q)
+		if !a.OK() {
+			continue
 		}
-		if a.OK() || len(cordon) == 0 {
-			return a, a.OK() && p.saves(p.weigh(v.nodes, a.Forgone))
+		for _, pl := range a.Placements {
+			q.Moves[pl.Pod] = pl.Node
 		}
+		q.Elsewhere, q.Cordon = false, nil // these nodes take pods again
+		a = p.ask(q)
+		return a, a.OK() && p.saves(p.weigh(v.nodes, a.Forgone))
 	}
 	return Answer{}, false
 }

@@ -60,8 +60,6 @@ type Question struct {
 	// MaxCost is an exclusive upper bound of the total cost per hour of the nodes bought; 0 means
 	// no bound.
 	MaxCost deprovision.Price
-	// CapacityTypes are the capacity types that may be bought; nil means all.
-	CapacityTypes []string
 	// Replacements are names of static pools. A pool is listed once for each node that it must buy,
 	// even if no pod goes there. These nodes are there before pods move, and count neither against
 	// MaxNodes nor MaxCost. If a pool cannot buy so many, the answer has fewer of its nodes.

@@ -323,9 +323,7 @@ func (p *planner) undo(stays []*member) bool {
 	if cost > 0 {
 		q.MaxNodes = len(bought)
 	}
-	if !p.o.SpotToSpot && slices.ContainsFunc(list, func(v move) bool { return saves(v.method) && p.spot(v.nodes[0]) }) {
-		q.CapacityTypes = []string{"on-demand", "reserved"}
-	}
+	ofSpot := !p.o.SpotToSpot && slices.ContainsFunc(list, func(v move) bool { return saves(v.method) && p.spot(v.nodes[0]) })
 	before := p.clone()
 	p.state = p.start.clone()
 	q.Replacements = p.replacements(all.nodes)
@@ -335,7 +333,7 @@ func (p *planner) undo(stays []*member) bool {
 	}
 	a := p.ask(q)
 	evicted := slices.ContainsFunc(stays, func(m *member) bool { return len(m.Pods) > 0 })
-	if p.ended() || !a.OK() || a.cost()+a.Forgone > cost || len(a.NewNodes) > len(bought) || len(a.NewNodes) == len(bought) && !evicted || a.lacks(q.Replacements) != "" || p.inflexible(all.nodes, &a) != "" {
+	if p.ended() || !a.OK() || a.cost()+a.Forgone > cost || len(a.NewNodes) > len(bought) || len(a.NewNodes) == len(bought) && !evicted || a.lacks(q.Replacements) != "" || p.inflexible(all.nodes, &a) != "" || ofSpot && p.forSpot(a.NewNodes) {
 		p.state = before
 		return false
 	}
@@ -402,7 +400,6 @@ func (p *planner) try(set []*member, most deprovision.Price, thorough bool) (Ans
 			w := p.weigh(set, 0)
 			q.MaxCost -= w.disrupted.Times(1 / max(w.horizon, 1.0/60)) // a node that expires now earns nothing
 		}
-		p.spotRules(set, &q)
 		if q.MaxCost <= 0 {
 			return Answer{}, balance{}, false
 		}
@@ -417,6 +414,9 @@ func (p *planner) try(set []*member, most deprovision.Price, thorough bool) (Ans
 	}
 	a := p.ask(q)
 	if !a.OK() || len(set) == 1 && len(p.withoutRebought(set, &a)) == 0 {
+		return a, balance{}, false
+	}
+	if !p.o.SpotToSpot && p.spotForSpot(set, a.NewNodes) {
 		return a, balance{}, false
 	}
 	if why := p.inflexible(set, &a); why != "" {

@@ -105,9 +105,8 @@ func (p *planner) explanations() {
 // that is nothing that saves enough. Only a node whose pods would not fit elsewhere is told so.
 func (p *planner) onRequest(m *member, o Outcome) string {
 	set := p.tied(m)
-	q, restricted := question(set), question(set)
-	p.spotRules(set, &restricted)
-	if restricted.CapacityTypes == nil || o != NoSaving && o != WouldNotFit && o != Outranked || p.bound(q) >= costOf(set) {
+	q := question(set)
+	if p.o.SpotToSpot || !p.onlySpot(set) || o != NoSaving && o != WouldNotFit && o != Outranked || p.bound(q) >= costOf(set) {
 		return ""
 	}
 	spot := func(a *Answer) bool {
@@ -117,6 +116,10 @@ func (p *planner) onRequest(m *member, o Outcome) string {
 	a := p.ask(q)
 	w, found := p.weigh(set, a.cost()+a.Forgone), ""
 	switch inflexible := p.inflexible(set, &a); {
+	case !spot(&a) && a.OK() && p.saves(w):
+		return "; on-demand nodes replace spot nodes only where the pool allows no spot nodes"
+	case !spot(&a) && a.OK() && p.saves(w):
+		return "; on-demand nodes replace spot nodes only where the pool allows no spot nodes"
 	case !spot(&a) || !p.saves(w) || w.net() <= 0:
 		if o != WouldNotFit {
 			return ""
@@ -147,9 +150,13 @@ func (p *planner) explain(m *member) Verdict {
 		return v
 	}
 	q.MaxNodes, q.Explain = len(set), true
-	p.spotRules(set, &q)
 	a := p.ask(q)
 	w := p.weigh(set, a.cost()+a.Forgone)
+	if a.OK() && w.saving > 0 && !p.o.SpotToSpot && p.onlySpot(set) && p.forSpot(a.NewNodes) {
+		q.MaxNodes = 0
+		a = p.ask(q)
+		w = p.weigh(set, a.Forgone)
+	}
 	pays, pods := a.OK() && p.saves(w), p.evictions(set...)
 	inflexible := ""
 	demands := func(n NewNode) bool { return p.pools[n.Pool] != nil && len(p.pools[n.Pool].MinValues) > 0 }

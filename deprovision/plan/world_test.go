@@ -86,7 +86,7 @@ func (s toy) Simulate(_ context.Context, q plan.Question) (plan.Answer, error) {
 			size++
 		}
 		n := plan.NewNode{Name: fmt.Sprintf("new-%d", next), Pool: "default", InstanceType: fmt.Sprintf("t%d", size), Zone: "z", CapacityType: "on-demand", PricePerHour: deprovision.Dollars(float64(size) / 100)}
-		if s.spot && (q.CapacityTypes == nil || slices.Contains(q.CapacityTypes, "spot")) {
+		if s.spot {
 			n.CapacityType, n.PricePerHour = "spot", n.PricePerHour/2
 		}
 		if q.MaxCost == 0 || n.PricePerHour < q.MaxCost {

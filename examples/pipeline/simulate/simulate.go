@@ -97,7 +97,7 @@ func (s *Simulator) Simulate(ctx context.Context, q giveback.Question) (giveback
 
 // question converts a question to one of package whatif.
 func (s *Simulator) question(q giveback.Question) whatif.Question {
-	ask := whatif.Question{Remove: q.Remove, Cordon: q.Cordon, Pods: q.Pods, MaxNodes: q.MaxNodes, MaxPrice: whatif.Price(q.MaxCost), CapacityTypes: q.CapacityTypes, Explain: q.Explain, LeaveDomains: q.LeaveDomains, Thorough: q.Thorough}
+	ask := whatif.Question{Remove: q.Remove, Cordon: q.Cordon, Pods: q.Pods, MaxNodes: q.MaxNodes, MaxPrice: whatif.Price(q.MaxCost), Explain: q.Explain, LeaveDomains: q.LeaveDomains, Thorough: q.Thorough}
 	if q.MaxNodes > 1 {
 		if ask.Buyer = s.market; q.Thorough {
 			ask.Buyer = thorough{s.market}

@@ -16,6 +16,7 @@ import (
 	"github.com/joinery-sdk/joinery/deprovision/policy"
 	"github.com/joinery-sdk/joinery/examples/pipeline/simulate"
 	"github.com/joinery-sdk/joinery/examples/pipeline/simulate/fragment"
+	"github.com/joinery-sdk/joinery/instancetypes"
 )
 
 // spotForSpot describes a command that breaks the rule for spot nodes; empty if there is none. A consolidation of spot nodes alone buys no spot node
@@ -99,12 +100,40 @@ func TestSpotForSpotOnlyOnRequest(t *testing.T) {
 	}
 }
 
-// A spot node is replaced by an on-demand node in one step, not by a spot node in two.
-func TestSpotIsReplacedOnce(t *testing.T) {
-	x := tell(t, families("m6a"), "{key: karpenter.sh/capacity-type, operator: In, values: [spot, on-demand]}")
-	x.node(t, "a", "m6a.2xlarge", "spot", 1, "1500m", "1Gi")
-	r := x.plan(t, giveback.Options{})
-	require.Len(t, r.Commands, 1)
-	require.Len(t, r.Commands[0].NewNodes, 1)
-	assert.Equal(t, "m6a.large on-demand", r.Commands[0].NewNodes[0].InstanceType+" "+r.Commands[0].NewNodes[0].CapacityType)
+// A spot node is replaced by an on-demand node only where the pool allows no spot nodes: otherwise the next plan would replace that by a spot node.
+// If the spot nodes are sold out, it stays, too, because they may be back soon.
+func TestSpotIsOnlyDeleted(t *testing.T) {
+	for _, c := range []struct {
+		capacity string
+		soldOut  bool
+		want     string
+		why      string
+	}{
+		{"[spot, on-demand]", false, "", "spot nodes are replaced by spot nodes only on request"},
+		{"[spot, on-demand]", true, "", "on-demand nodes replace spot nodes only where the pool allows no spot nodes"},
+		{"[on-demand]", false, "m6a.large on-demand", ""},
+	} {
+		x := tell(t, families("m6a"), "{key: karpenter.sh/capacity-type, operator: In, values: [spot, on-demand]}")
+		x.node(t, "a", "m6a.2xlarge", "spot", 1, "1500m", "1Gi")
+		pool := tell(t, families("m6a"), "{key: karpenter.sh/capacity-type, operator: In, values: "+c.capacity+"}")
+		pool.s.Nodes, pool.s.Pods = x.s.Nodes, x.s.Pods
+		for i := range pool.s.Pools[0].Types {
+			of := &pool.s.Pools[0].Types[i]
+			of.Offerings = slices.Clone(of.Offerings)
+			for j := range of.Offerings {
+				if c.soldOut && of.Offerings[j].CapacityType() == instancetypes.CapacityTypeSpot {
+					of.Offerings[j].Available = false
+				}
+			}
+		}
+		r := pool.plan(t, giveback.Options{Methods: []eligibility.Method{eligibility.Emptiness, eligibility.Consolidation}})
+		if c.want == "" {
+			require.Empty(t, r.Commands)
+			assert.Contains(t, r.Verdicts[0].Detail, c.why)
+			continue
+		}
+		require.Len(t, r.Commands, 1)
+		require.Len(t, r.Commands[0].NewNodes, 1)
+		assert.Equal(t, c.want, r.Commands[0].NewNodes[0].InstanceType+" "+r.Commands[0].NewNodes[0].CapacityType)
+	}
 }
