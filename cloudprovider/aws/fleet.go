@@ -114,7 +114,7 @@ func (r *refusals) err(offers []offer) error {
 	return &cloudprovider.Error{Code: cloudprovider.ErrInsufficientCapacity, Refused: r.refused, Quotas: r.quotas, Err: errors.New(lineOf(offers))}
 }
 
-// lineOf names the types of the offers, each once: "from types a, b, c and 4 other(s)".
+// lineOf names the types of the offers, each once: "from types a, b, c and 4 more".
 func lineOf(offers []offer) string {
 	var names []string
 	for _, o := range offers {
@@ -124,7 +124,7 @@ func lineOf(offers []offer) string {
 	}
 	const shown = 3
 	if len(names) > shown {
-		return fmt.Sprintf("from types %s and %d other(s)", strings.Join(names[:shown], ", "), len(names)-shown)
+		return fmt.Sprintf("from types %s and %d more", strings.Join(names[:shown], ", "), len(names)-shown)
 	}
 	return "from types " + strings.Join(names, ", ")
 }

@@ -116,7 +116,7 @@ func (p *Provider) Interruptions(ctx context.Context, cursor string) (list []int
 		_, unread = p.list(ctx)
 	}
 	if r.Dropped > 0 {
-		p.notes.set("queue", fmt.Sprintf("the last reading of queue %q dropped %d message(s) that are malformed or about other machines", p.options.Queue, r.Dropped))
+		p.notes.set("queue", fmt.Sprintf("messages that the last reading of queue %q dropped, because they are malformed or about other machines: %d", p.options.Queue, r.Dropped))
 	}
 	p.notes.set("events", note("some sources of interruptions could not be read", errors.Join(unread, r.Failed)))
 	return r.Events, r.Cursor, nil

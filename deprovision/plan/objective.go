@@ -7,7 +7,10 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/joinery-sdk/joinery/deprovision"
+	"github.com/joinery-sdk/joinery/deprovision/eligibility"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
@@ -224,17 +227,24 @@ func (p *planner) ways(start *state) (whole, held bool) {
 }
 
 // deletions gives back nodes of the list without a purchase, those that gain most first, as far as the
-// budgets allow. A pod whose node would still have to be bought goes to any node that stays for now, if
+// budgets allow. A pod whose node would still have to be bought goes to a node that stays for now, if
 // possible to one that the budgets keep in any case. Such a node then stays, because its pods would move
-// twice. left are the moves that remain. due are moves of nodes that must go.
+// twice. It must be able to go later: what is put on other nodes stays there, and the cluster would end
+// dearer. left are the moves that remain. due are moves of nodes that must go.
 func (p *planner) deletions(list, due []move, to *destination) (left []move) {
 	list = p.joined(pieces(list))
 	gain := func(v move) deprovision.Price { return p.weigh(v.nodes, 0).net() / deprovision.Price(len(v.nodes)) }
 	slices.SortStableFunc(list, func(a, b move) int { return cmp.Compare(gain(b), gain(a)) })
+	closed := nodesOf(due)
+	for _, m := range p.members() {
+		if slices.ContainsFunc(p.blockers(m, eligibility.Consolidation), lasting) {
+			closed = append(closed, m)
+		}
+	}
 	for i, v := range list {
 		a, ok := Answer{}, false
 		if !to.hosting(v) {
-			a, ok = p.deletion(v, list[i+1:], due, to)
+			a, ok = p.deletion(v, list[i+1:], closed, to)
 		}
 		if !ok {
 			left = append(left, pieces([]move{v})...)
@@ -267,8 +277,9 @@ func (p *planner) withoutHosts(list []move, to *destination) []move {
 }
 
 // deletion returns the answer that gives back the nodes of the move now without a purchase, and
-// whether that is possible and pays. The other moves come later.
-func (p *planner) deletion(v move, later, due []move, to *destination) (Answer, bool) {
+// whether that is possible and pays. The other moves come later. closed are nodes that take no pods
+// but those that the state of the round puts there.
+func (p *planner) deletion(v move, later []move, closed []*member, to *destination) (Answer, bool) {
 	ledger := p.ledger
 	for _, m := range v.nodes {
 		var allowed bool
@@ -279,27 +290,39 @@ func (p *planner) deletion(v move, later, due []move, to *destination) (Answer, 
 	if p.torn(v) != nil || !p.pays(v, nil) || len(p.replacements(v.nodes)) > 0 {
 		return Answer{}, false
 	}
-	next, _ := ledger.split(v.method, nodesOf(later))
-	for _, cordon := range [][]*member{next, nil} {
-		q := p.moveQuestion(v.nodes, nil, to.moved)
-		for pod, name := range q.Moves {
-			if p.nodes[name] == nil {
-				q.Moves[pod] = ""
-			}
+	q := p.moveQuestion(v.nodes, nil, to.moved)
+	meant, shut := map[string]bool{}, map[string]bool{}
+	for pod, name := range q.Moves {
+		if p.nodes[name] == nil {
+			q.Moves[pod] = ""
 		}
-		q.Elsewhere, q.Cordon = true, question(slices.Concat(cordon, nodesOf(due))).Remove
+		meant[q.Moves[pod]] = true
+	}
+	for _, m := range closed {
+		shut[m.Name] = true
+	}
+	others := slices.DeleteFunc(slices.Clone(closed), func(m *member) bool { return meant[m.Name] })
+	next, _ := ledger.split(v.method, nodesOf(later))
+	for _, cordon := range [][]*member{slices.Concat(others, next), others, slices.Concat(closed, next), closed} {
+		q.Elsewhere, q.Cordon = true, question(cordon).Remove
 		a := p.ask(q)
-		if !a.OK() {
+		if !a.OK() || slices.ContainsFunc(a.Placements, func(pl Placement) bool { return shut[pl.Node] && q.Moves[pl.Pod] != pl.Node }) {
 			continue
 		}
+		exact := q
+		exact.Moves, exact.Elsewhere, exact.Cordon = map[*corev1.Pod]string{}, false, nil // these nodes take pods again
 		for _, pl := range a.Placements {
-			q.Moves[pl.Pod] = pl.Node
+			exact.Moves[pl.Pod] = pl.Node
 		}
-		q.Elsewhere, q.Cordon = false, nil // these nodes take pods again
-		a = p.ask(q)
+		a = p.ask(exact)
 		return a, a.OK() && p.saves(p.weigh(v.nodes, a.Forgone))
 	}
 	return Answer{}, false
+}
+
+// lasting reports whether the blocker may keep a node for long.
+func lasting(b eligibility.Blocker) bool {
+	return !slices.Contains([]eligibility.Kind{eligibility.TooEarly, eligibility.MinimumAge, eligibility.Nominated, eligibility.Uninitialized, eligibility.Rebooting}, b.Kind)
 }
 
 // or makes the plan of q and returns it if it gives back as many nodes that must go, costs less

@@ -55,7 +55,8 @@ type Options struct {
 	// SpotToSpot allows cheaper spot nodes to replace spot nodes. A new spot node must then have at
 	// least SpotFlexibility types to choose from, because the cheapest type alone is likely to be
 	// interrupted next. A SpotFlexibility of 0 means 15. Without SpotToSpot, consolidation of spot
-	// nodes alone buys no spot node. Nodes that must go may be replaced by spot nodes in any case.
+	// nodes alone buys no spot node, nor an on-demand node where its pool allows spot nodes, because
+	// the next plan would replace that by a spot node. Nodes that must go may be replaced by spot nodes in any case.
 	SpotToSpot      bool
 	SpotFlexibility int
 	// Rules are additional rules of eligibility.

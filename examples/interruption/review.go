@@ -281,7 +281,7 @@ func names(pods []*corev1.Pod) []string {
 
 // write prints the report for people.
 func (r *report) write(w io.Writer, style terminal.Style) error {
-	fmt.Fprintf(w, "%d message(s): %d about nodes of the cluster, %d about other machines, %d that need no action, %d malformed\n",
+	fmt.Fprintf(w, "messages: %d; about nodes of the cluster: %d, about other machines: %d, no action needed: %d, malformed: %d\n",
 		r.Summary.Messages, r.ours, r.others, r.Summary.Idle, r.Summary.Malformed)
 	for _, p := range r.Problems {
 		fmt.Fprintln(w, style.Warn(p))

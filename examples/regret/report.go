@@ -69,6 +69,7 @@ type decision struct {
 	Better      string     `json:"better,omitempty"`
 	At          *time.Time `json:"at,omitempty"`
 	SavesPerH   float64    `json:"savesPerHour,omitempty"`
+	Keeps       string     `json:"keeps,omitempty"`
 }
 
 // cents cuts what is far below a cent, and with it the noise of division.
@@ -99,7 +100,7 @@ func newReport(r *regret.Report, market *pipeline.Market, top int, notes []strin
 		}
 		x := decision{
 			Kind: string(d.Kind), Node: d.Node, InstanceType: d.InstanceType, Zone: d.Zone, CapacityType: d.CapacityType, From: d.From.UTC(), To: d.To.UTC(),
-			Regret: cents(d.Regret()), bill: billOf(d.Bill), Idle: cents(d.Idle), UsedPercent: math.Round(1000*d.Used) / 10, Better: d.Better, SavesPerH: math.Round(d.Saves*1e6) / 1e6,
+			Regret: cents(d.Regret()), bill: billOf(d.Bill), Idle: cents(d.Idle), UsedPercent: math.Round(1000*d.Used) / 10, Better: d.Better, SavesPerH: math.Round(d.Saves*1e6) / 1e6, Keeps: d.Keeps,
 		}
 		if d.Better != "" {
 			at := d.At.UTC()

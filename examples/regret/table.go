@@ -157,6 +157,8 @@ func (d *decision) what() string {
 		return "no cheaper place while all other nodes stay; our policy moved others, too"
 	case "":
 		return "not looked at"
+	case regret.Protected:
+		return d.Kind + when + ": " + d.Better + saves + ", but " + d.Keeps
 	default:
 		return d.Kind + when + ": " + d.Better + saves
 	}

@@ -414,7 +414,7 @@ func (e *engine) why(p int32, nodes []node) string {
 		parts = append(parts, numbered(apart, "is", "are")+" excluded by host ports or by constraints between pods")
 	}
 	if len(parts) == 0 {
-		parts = []string{"there are none"}
+		return podclass.Name(e.pods[p].object) + ": there are no other nodes"
 	}
 	return fmt.Sprintf("%s: of %s, %s", podclass.Name(e.pods[p].object), numbered(all, "other node", "other nodes"), strings.Join(parts, "; "))
 }

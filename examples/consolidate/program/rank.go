@@ -1,6 +1,7 @@
 package program
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -18,7 +19,8 @@ import (
 
 // candidates is the ranking as scripts read it; its keys are an interface.
 type candidates struct {
-	Candidates []candidate `json:"candidates"`
+	HorizonHours float64     `json:"horizonHours"` // of mostSavings
+	Candidates   []candidate `json:"candidates"`
 }
 
 type candidate struct {
@@ -50,11 +52,12 @@ func (o *options) ranking(cmd *cobra.Command, out io.Writer, stdin io.Reader, se
 		return err
 	}
 	cluster := simulate.Counted(simulate.Cluster(in.Manifests, in.Snapshot, nil, now), beyond)
-	list, err := deprovision.Rank(cluster, &deprovision.RankOptions{Ranker: settings.Ranker, Rules: settings.Rules, Horizon: settings.Objective.Horizon})
+	horizon := cmp.Or(settings.Objective.Horizon, 24*time.Hour)
+	list, err := deprovision.Rank(cluster, &deprovision.RankOptions{Ranker: settings.Ranker, Rules: settings.Rules, Horizon: horizon})
 	if err != nil {
 		return err
 	}
-	r := candidates{Candidates: []candidate{}}
+	r := candidates{HorizonHours: horizon.Hours(), Candidates: []candidate{}}
 	for _, c := range list {
 		p := c.Parts
 		x := candidate{
@@ -76,7 +79,7 @@ func (o *options) ranking(cmd *cobra.Command, out io.Writer, stdin io.Reader, se
 }
 
 func (r *candidates) write(w io.Writer, s terminal.Style) error {
-	t := terminal.NewTable(s, "NODE", ">PRICE/H", ">SAVES AT MOST", ">COST", ">PODS", ">PRIORITY", ">DELETION", ">LIFE LEFT", ">KEPT PODS", ">SCORE", "BLOCKED BY")
+	t := terminal.NewTable(s, "NODE", ">PRICE/H", fmt.Sprintf(">SAVES/%gH, AT MOST", r.HorizonHours), ">COST", ">PODS", ">PRIORITY", ">DELETION", ">LIFE LEFT", ">KEPT PODS", ">SCORE", "BLOCKED BY")
 	for _, c := range r.Candidates {
 		by := c.Blockers
 		if len(by) == 0 {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/joinery-sdk/joinery/binpack"
 	"github.com/joinery-sdk/joinery/deprovision"
+	"github.com/joinery-sdk/joinery/deprovision/eviction"
 	"github.com/joinery-sdk/joinery/examples/pipeline/history"
 	"github.com/joinery-sdk/joinery/examples/plan"
 )
@@ -58,10 +59,42 @@ func (a *auditor) better(ctx context.Context, d *Decision, r *row) error {
 			d.Kind, d.Better, d.At, d.Saves = when.kind, text, when.observation, saves.Dollars()
 		}
 	}
-	if d.Kind == "" {
+	switch d.Kind {
+	case "":
 		d.Kind = Together
+	case Kept, Empty:
+		if d.Keeps = a.keeps(d.Node, d.At); d.Keeps != "" {
+			d.Kind = Protected
+		}
+	case Bought, Protected, Together, Waited, Spare:
 	}
 	return nil
+}
+
+// keeps names a do-not-disrupt annotation of the node or of its pods at a moment. It is empty if there
+// is none.
+func (a *auditor) keeps(node string, at time.Time) string {
+	x := a.observed(at)
+	if n := x.byName[node]; n != nil && n.Annotations[eviction.DoNotDisrupt] == "true" {
+		return "the node has " + eviction.DoNotDisrupt + "=true"
+	}
+	first := ""
+	for _, p := range slices.Concat(x.running, x.daemons) {
+		why := eviction.Protected(p, at)
+		if text := eviction.Name(p) + " has " + why; p.Spec.NodeName == node && why != "" && p.DeletionTimestamp == nil && (first == "" || text < first) {
+			first = text
+		}
+	}
+	return first
+}
+
+// observed returns what was there at a moment.
+func (a *auditor) observed(at time.Time) scene {
+	i := slices.IndexFunc(a.history.Observations, func(o history.Observation) bool { return o.At.After(at) })
+	if i < 0 {
+		i = len(a.history.Observations)
+	}
+	return a.scene(i-1, at)
 }
 
 // there reports whether the node is older than the history, which then has no purchase of it. A
@@ -74,11 +107,7 @@ func (a *auditor) there(r *row) bool {
 // without plans the pods of a node elsewhere, with everything else as it was at a moment. The text
 // is empty if that is not cheaper.
 func (a *auditor) without(ctx context.Context, node string, at time.Time) (string, deprovision.Price, error) {
-	i := slices.IndexFunc(a.history.Observations, func(o history.Observation) bool { return o.At.After(at) })
-	if i < 0 {
-		i = len(a.history.Observations)
-	}
-	x := a.scene(i-1, at)
+	x := a.observed(at)
 	s := a.sale.Snapshot
 	var price deprovision.Price
 	for k := range x.nodes {

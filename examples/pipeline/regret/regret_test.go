@@ -3,6 +3,7 @@ package regret_test
 import (
 	"encoding/json"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -176,6 +177,45 @@ func TestDecisionsAreNamed(t *testing.T) {
 	assert.InDelta(t, 0.2, kept.Saves, 1e-9)
 	assert.Equal(t, "large", r.Decisions[0].Node, "the dearest first")
 	assert.Equal(t, r.Bill, parts(r))
+}
+
+// What nobody may give back is no decision to keep it: a do-not-disrupt annotation of the node or of a pod at that moment is named.
+func TestProtectedNodesAreNamed(t *testing.T) {
+	sizes := []size{{4, 16, 0.2}, {16, 64, 0.8}}
+	begin := start()
+	for name, c := range map[string]struct {
+		node, pod string // the value of the annotation
+		pods      int
+		kind      regret.Kind
+		keeps     string
+	}{
+		"kept":             {pods: 1, kind: regret.Kept},
+		"by the pod":       {pods: 1, pod: "true", kind: regret.Protected, keeps: "default/a has karpenter.sh/do-not-disrupt=true"},
+		"for long":         {pods: 1, pod: "100h", kind: regret.Protected, keeps: "default/a has karpenter.sh/do-not-disrupt=100h"},
+		"by the node":      {pods: 1, node: "true", kind: regret.Protected, keeps: "the node has karpenter.sh/do-not-disrupt=true"},
+		"empty":            {kind: regret.Empty},
+		"empty, protected": {node: "true", kind: regret.Protected, keeps: "the node has karpenter.sh/do-not-disrupt=true"},
+	} {
+		n, p := node("large", 1, sizes[1], "zone-a", begin.Add(-time.Hour)), pod("a", "web", 1, 1)
+		n.Annotations, p.Annotations = map[string]string{"karpenter.sh/do-not-disrupt": c.node}, map[string]string{"karpenter.sh/do-not-disrupt": c.pod}
+		// Our policy moves b to the large node if that has to stay.
+		o := history.Observation{At: begin, Nodes: []*corev1.Node{n, node("small", 0, sizes[0], "zone-a", begin.Add(-time.Hour))}, Pods: []*corev1.Pod{on(pod("b", "job", 1, 1), "small")}}
+		if c.pods > 0 {
+			o.Pods = append(o.Pods, on(p, "large"))
+		}
+		h, err := history.New(pools(t), []history.Observation{o}, begin.Add(10*time.Hour))
+		require.NoError(t, err)
+		sale, err := h.Sale(market(t, sizes))
+		require.NoError(t, err)
+		r, err := regret.Audit(t.Context(), h, sale, nil)
+		require.NoError(t, err)
+		i := slices.IndexFunc(r.Decisions, func(d regret.Decision) bool { return d.Node == "large" })
+		d := r.Decisions[i]
+		require.Positive(t, d.Regret(), name)
+		assert.Equal(t, c.kind, d.Kind, name)
+		assert.Equal(t, c.keeps, d.Keeps, name)
+		assert.NotEmpty(t, d.Better, name)
+	}
 }
 
 // An eviction makes a pod of another name. It is no arrival: the policy keeps the place of its predecessor and buys nothing.

@@ -57,6 +57,9 @@ const (
 	// Together is a node for whose pods no cheaper place was found while all other nodes stayed as
 	// they were.
 	Together Kind = "together"
+	// Protected is a node that was kept or empty, and that a do-not-disrupt annotation forbids to give
+	// back.
+	Protected Kind = "protected"
 	// Waited are pods that waited in the history while they ran under the policy. Spare are nodes
 	// without pods that only the policy has.
 	Waited Kind = "waited"
@@ -85,6 +88,8 @@ type Decision struct {
 	Better string
 	At     time.Time
 	Saves  float64
+	// Keeps is what forbids Better if the kind is Protected.
+	Keeps string
 }
 
 // Regret returns how much more the decision cost than the policy.
