@@ -28,13 +28,12 @@ import (
 // may pay more than for replacements of their nodes alone.
 //
 // Make looks for the final state without budgets. The commands then go as far as the budgets allow,
-// and the next plan continues from there. If budgets hold nodes back, nodes for whose pods that state
-// buys others may be deleted at once, if their pods fit on nodes that can go later, and if the plan
-// gains more by that. These pods then move again later. If every command is larger than the budgets allow, one
-// command gives its nodes back in waves, see [Command.Waves]. If constraints between pods forbid
-// waves, Make looks for a state within the budgets. If no command leads to any of these states, for
-// example because a pool's limit forbids buying before nodes go, Make gives back the one node with
-// the greatest net saving, and continues from there.
+// and the next plan continues from there. If budgets hold nodes back, others are deleted at once,
+// if their pods fit on nodes that can go later and the plan gains more by that. If every command is
+// larger than the budgets allow, one command gives its nodes back in waves, see [Command.Waves]. If
+// constraints between pods forbid waves, Make looks for a state within the budgets. If no command
+// leads to any of these states, for example because a pool's limit forbids buying before nodes go,
+// Make gives back the one node with the greatest net saving, and continues from there.
 //
 // In two cases Make makes a second plan and returns the better of the two. If no budget holds nodes
 // back, and one node alone could save more than the whole plan, the second plan begins with that
