@@ -44,9 +44,8 @@ import (
 // further change would move a pod again, or when budgets hold nodes back. So after all commands of
 // a plan, a new plan with the same options is usually empty. Otherwise its first command does one
 // of two things: it moves a pod that this plan has already moved, or it gives back a node whose
-// verdict says that its pods would fit. This presumes that no budget held the plan back (no outcome
-// is [OverBudget], no command has waves), and that pods that move without a command still have
-// their places from the simulator.
+// verdict says that its pods would fit. This presumes that no outcome is [OverBudget] and no command
+// has waves, and that pods that move without a command still have the simulator's places.
 //
 // Some broken or drifted nodes must go before their successors can be bought, see
 // [Command.TerminateFirst]. Their commands come last, but the budgets are reserved for them first.

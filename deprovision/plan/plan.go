@@ -56,7 +56,8 @@ type Options struct {
 	// least SpotFlexibility types to choose from, because the cheapest type alone is likely to be
 	// interrupted next. A SpotFlexibility of 0 means 15. Without SpotToSpot, consolidation of spot
 	// nodes alone buys no spot node, nor an on-demand node where its pool allows spot nodes, because
-	// the next plan would replace that by a spot node. Nodes that must go may be replaced by spot nodes in any case.
+	// the next plan would replace that by a spot node. Nodes that must go may be replaced by spot
+	// nodes in any case.
 	SpotToSpot      bool
 	SpotFlexibility int
 	// Rules are additional rules of eligibility.
