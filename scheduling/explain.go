@@ -317,7 +317,7 @@ func (p *Problem) explainResources(n census) Reason {
 	}
 	if n.unsold != nil {
 		out.Detail += fmt.Sprintf("; %s would fit, but is %s", n.unsold.Type, n.unsold.ShutOutBy)
-	} else if n.allLack != "" {
+	} else if n.allLack != "" && n.outside == nil {
 		out.Detail += "; no type of this catalogue has enough of it"
 	}
 	return out

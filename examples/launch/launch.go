@@ -52,8 +52,13 @@ func (o *options) shop(cmd *cobra.Command, out io.Writer, stdin io.Reader) error
 	done := terminal.Progress(cmd.ErrOrStderr(), "asking EC2 what is for sale")
 	live, err := t.stock(ctx, &s, market)
 	done()
-	if err != nil {
+	switch {
+	case err != nil && ctx.Err() != nil:
 		return t.giveBack(ctx, err)
+	case err != nil && o.dryRun:
+		return fmt.Errorf("%w; a dry run asks EC2 what is for sale, too", err)
+	case err != nil:
+		return fmt.Errorf("%w; nothing was bought", err)
 	}
 	if o.dryRun {
 		return o.printRequests(ctx, out, t, how, s)

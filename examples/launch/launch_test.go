@@ -414,3 +414,21 @@ func TestLaunchNamesWhatIsMissing(t *testing.T) {
 	got := runContext(t.Context(), "", append([]string{"-f", file}, args[2:]...)...)
 	assert.Equal(t, inputs.ExitInput, got.code, got.stderr)
 }
+
+// A dry run needs credentials. Without them nothing is bought, so nothing is said to be given back.
+func TestWithoutCredentials(t *testing.T) {
+	_, args := shop(t)
+	none := filepath.Join(t.TempDir(), "none")
+	for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"} {
+		t.Setenv(name, "")
+	}
+	t.Setenv("AWS_CONFIG_FILE", none)
+	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", none)
+	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
+	for flag, want := range map[string]string{"--dry-run": "a dry run asks EC2 what is for sale, too", "--yes": "nothing was bought"} {
+		got := runContext(t.Context(), "", append(slices.Clone(args), flag)...)
+		assert.Equal(t, 1, got.code, got.stderr)
+		assert.Contains(t, got.stderr, want)
+		assert.NotContains(t, got.stderr, "given back")
+	}
+}

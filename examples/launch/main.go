@@ -56,7 +56,7 @@ func command(stdin io.Reader) *cobra.Command {
 It shows the plan and asks before it buys, plans again around what EC2 refuses, asks again if that is dearer, and gives
 everything back if it is interrupted.
 
-Exit codes: 0 all pods have a node, 1 failed, and everything was given back, 2 bad usage or input, 3 some pod has no node,
+Exit codes: 0 all pods have a node, 1 failed, and nothing that was bought is left, 2 bad usage or input, 3 some pod has no node,
 or the answer was no.`,
 		Example: `  launch -f cluster/ --cluster prod --dry-run    # print the requests that would buy the plan
   launch -f cluster/ --cluster prod              # buy it; asks first
@@ -70,7 +70,7 @@ or the answer was no.`,
 			panic(err)
 		}
 	}
-	f.BoolVar(&o.dryRun, "dry-run", false, "print the requests to EC2 as JSON, and change nothing")
+	f.BoolVar(&o.dryRun, "dry-run", false, "print the requests to EC2 as JSON, and change nothing; it asks EC2 what is for sale, so it needs credentials, too")
 	f.BoolVar(&o.yes, "yes", false, "answer every question with yes")
 	f.BoolVar(&o.showUserData, "show-user-data", false, "with --dry-run, print user data in full instead of its length and hash")
 	f.StringVar(&o.cluster, "cluster", "", "the EKS cluster that the nodes join")

@@ -42,11 +42,11 @@ spec:
       @
 `, []row{
 			{`restartPolicy: Always`, ""},
-			{`restartPolicy: Never`, onlyPlanning},
+			{`restartPolicy: Never`, ""},
 			{`nodeName: n1`, ""},
 			{`affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: ""}]}}`, ""},
 			{`tolerations: [{key: a, effect: NoExecut}]`, ""},
-			{`activeDeadlineSeconds: 5`, onlyPlanning},
+			{`activeDeadlineSeconds: 5`, ""},
 		}},
 		{"stateful sets", `
 apiVersion: apps/v1

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 
@@ -19,8 +18,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/joinery-sdk/joinery/instancetypes/resources"
+	"github.com/joinery-sdk/joinery/examples/pipeline/manifests/internal/quota"
 	"github.com/joinery-sdk/joinery/internal/strictjson"
+	"github.com/joinery-sdk/joinery/scheduling"
 	"github.com/joinery-sdk/joinery/scheduling/buffer"
 	"github.com/joinery-sdk/joinery/scheduling/capacityquota"
 	"github.com/joinery-sdk/joinery/scheduling/gang"
@@ -286,66 +286,78 @@ func (b *builder) skipped() {
 	}
 }
 
-// ceiling is a ResourceQuota. scoped says that it counts only some pods.
+// ceiling is a ResourceQuota.
 type ceiling struct {
-	id     identity
-	hard   corev1.ResourceList
-	scoped bool
+	id   identity
+	spec corev1.ResourceQuotaSpec
 }
 
 // ceilingOf reads a ResourceQuota, or returns false if it cannot.
 func ceilingOf(n *strictjson.Node, id identity) (ceiling, bool) {
 	var q corev1.ResourceQuota
 	err := json.Unmarshal(n.Raw(), &q)
-	return ceiling{id, q.Spec.Hard, len(q.Spec.Scopes) > 0 || q.Spec.ScopeSelector != nil}, err == nil
+	return ceiling{id, q.Spec}, err == nil
 }
 
-// quotas notes the ResourceQuotas, which no plan counts, and which of them the pods of the input
-// exceed. What LimitRanges would add to requests is left out, so it may be by more.
+// quotas notes the ResourceQuotas, which no plan counts, and those that refuse pods of the input.
 func (b *builder) quotas() {
-	used := map[string]map[corev1.ResourceName]int64{} // by namespace
-	for id := range b.ceilings {
-		used[id.namespace] = map[corev1.ResourceName]int64{}
+	type counted struct {
+		pod   *corev1.Pod
+		usage quota.Usage
+		n     int
+		fresh bool // no API server has stored it
 	}
-	count := func(namespace string, p *corev1.Pod, n int) {
-		in := used[namespace]
-		if in == nil || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
-			return
-		}
-		for name, q := range resources.OfPod(p, false) {
-			if one := resources.Request(name, q); one > (math.MaxInt64-in[name])/int64(n) {
-				in[name] = math.MaxInt64
-			} else {
-				in[name] += one * int64(n)
-			}
+	pods := map[string][]counted{} // by namespace
+	for id := range b.ceilings {
+		pods[id.namespace] = []counted{}
+	}
+	with := scheduling.Snapshot{LimitRanges: b.snapshot.LimitRanges, RuntimeClasses: b.snapshot.RuntimeClasses, PriorityClasses: b.snapshot.PriorityClasses}
+	add := func(namespace string, p *corev1.Pod, n int) {
+		if in, limited := pods[namespace]; limited {
+			admitted := quota.Admitted(p, with)
+			pods[namespace] = append(in, counted{admitted, quota.Of(admitted), n, p.UID == "" && p.Spec.NodeName == ""})
 		}
 	}
 	for _, p := range b.snapshot.Pods {
-		count(p.Namespace, p, 1)
+		add(p.Namespace, p, 1)
 	}
 	for i := range b.snapshot.Workloads {
 		w := &b.snapshot.Workloads[i]
-		count(w.Namespace, w.Template, w.Len())
+		add(w.Namespace, w.Template, w.Len())
 	}
-	var kept []string
+	var kept, unread []string
 	for _, id := range sortedIDs(b.ceilings) {
-		c := b.ceilings[id]
-		var over []string
-		for _, name := range slices.Sorted(maps.Keys(c.hard)) {
-			resource := corev1.ResourceName(strings.TrimPrefix(strings.TrimPrefix(string(name), "requests."), "count/"))
-			hard := c.hard[name]
-			if has := used[id.namespace][resource]; has > resources.Capacity(resource, hard) && !c.scoped {
-				over = append(over, fmt.Sprintf("%s %s of %s", name, resources.Humane(resource, has), hard.String()))
+		spec := b.ceilings[id].spec
+		used, fresh, lacking := quota.Usage{}, quota.Usage{}, map[corev1.ResourceName]int{}
+		for _, name := range quota.UnknownScopes(&spec) {
+			unread = append(unread, fmt.Sprintf("%s of %s/%s", name, id.namespace, id.name))
+		}
+		for _, c := range pods[id.namespace] {
+			if !quota.Covers(&spec, c.pod) {
+				continue
+			}
+			if used.Add(c.usage, c.n); c.fresh {
+				fresh.Add(c.usage, c.n)
+				for _, name := range quota.Lacks(c.pod, spec.Hard) {
+					lacking[name] += c.n
+				}
 			}
 		}
-		if len(over) == 0 {
+		why := used.Over(fresh, spec.Hard)
+		for _, name := range slices.Sorted(maps.Keys(lacking)) {
+			why = append(why, fmt.Sprintf("%s without %s, which the quota makes compulsory", plural(lacking[name], "pod", "pods"), name))
+		}
+		if len(why) == 0 {
 			kept = append(kept, id.namespace+"/"+id.name)
 			continue
 		}
-		b.snapshot.note("%s refuses some of the pods that are planned, because plans do not count quotas: %s", id, strings.Join(over, ", "))
+		b.snapshot.note("%s refuses some of the pods that are planned, because plans do not count quotas: %s", id, strings.Join(why, ", "))
 	}
 	if len(kept) > 0 {
 		b.snapshot.note("%s not counted: %s", plural(len(kept), "ResourceQuota is", "ResourceQuotas are"), few(kept, ", "))
+	}
+	if len(unread) > 0 {
+		b.snapshot.note("it is not known which pods these scopes of ResourceQuotas mean: %s", few(unread, ", "))
 	}
 }
 

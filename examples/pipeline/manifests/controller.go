@@ -235,20 +235,47 @@ type scaler struct {
 	min, max   int
 }
 
-// scalerOf reads a HorizontalPodAutoscaler of any version, or returns false if it cannot.
-func scalerOf(n *strictjson.Node, id identity) (scaler, bool) {
+// scalerOf reads a HorizontalPodAutoscaler of any version. The problems are those for which an API
+// server refuses it.
+func scalerOf(n *strictjson.Node, id identity) (scaler, []strictjson.Problem) {
 	var o struct {
 		Spec struct {
-			ScaleTargetRef           struct{ APIVersion, Kind, Name string }
-			MinReplicas, MaxReplicas *int32
+			ScaleTargetRef struct{ APIVersion, Kind, Name string }
 		}
 	}
-	if err := json.Unmarshal(n.Raw(), &o); err != nil || o.Spec.MaxReplicas == nil {
-		return scaler{}, false
+	var problems []strictjson.Problem
+	add := func(path, format string, args ...any) {
+		problems = append(problems, strictjson.Problem{Path: path, Detail: fmt.Sprintf(format, args...)})
+	}
+	if err := json.Unmarshal(n.Raw(), &o); err != nil {
+		add("spec", "%s", err)
+	}
+	bound := func(name string, least int) (count int, given bool) {
+		v := n.Get("spec").Get(name)
+		if v == nil || v.Text == "null" {
+			return 1, false
+		}
+		var number int32
+		if err := json.Unmarshal(v.Raw(), &number); err != nil {
+			add("spec."+name, "%s: want a number", strictjson.Quote(v.Text))
+			return 1, false
+		}
+		if int(number) < least {
+			add("spec."+name, "%d: want %d or more", number, least)
+		}
+		return int(number), true
 	}
 	t := o.Spec.ScaleTargetRef
-	out := scaler{id, t.Kind, t.Name, qualified(t.Kind, t.APIVersion), replicas(o.Spec.MinReplicas), int(*o.Spec.MaxReplicas)}
-	return out, out.min >= 0 && out.max >= max(1, out.min)
+	out := scaler{id: id, kind: t.Kind, name: t.Name, qualified: qualified(t.Kind, t.APIVersion)}
+	out.min, _ = bound("minReplicas", 0)
+	var given bool
+	if out.max, given = bound("maxReplicas", 1); !given && len(problems) == 0 {
+		add("spec.maxReplicas", "an autoscaler needs it")
+	}
+	if len(problems) == 0 && out.max < out.min {
+		add("spec.maxReplicas", "%d: want minReplicas, %d, or more", out.max, out.min)
+	}
+	return out, problems
 }
 
 // scale gives the targets of HorizontalPodAutoscalers as many pods as these keep at least and at

@@ -93,10 +93,15 @@ func (w *worker) other(res *result, at Position, n *strictjson.Node, id identity
 	own.namespace = namespaceOf(n)
 	switch name {
 	case "HorizontalPodAutoscaler.autoscaling":
-		if s, ok := scalerOf(n, own); ok {
-			res.scalers = append(res.scalers, s)
-			return
+		s, faults := scalerOf(n, own)
+		for _, f := range faults {
+			at.Line = n.At(f.Path)
+			res.problems = append(res.problems, &Problem{Position: at, Object: own.String(), Path: f.Path, Detail: f.Detail})
 		}
+		if len(faults) == 0 {
+			res.scalers = append(res.scalers, s)
+		}
+		return
 	case "ResourceQuota":
 		if c, ok := ceilingOf(n, own); ok {
 			res.ceilings = append(res.ceilings, c)

@@ -33,8 +33,8 @@
 //   - If a HorizontalPodAutoscaler has the controller as its target, the controller wants at least
 //     minReplicas and at most maxReplicas, as in a cluster. 0 replicas stay 0. A note says so.
 //
-// ResourceQuotas do not change what is planned. A note names each one that the pods would exceed.
-// Another note names the others.
+// ResourceQuotas do not change what is planned. A note names each one that the pods would exceed,
+// counted as an API server counts them. Another note names the others.
 //
 // # Limits
 //

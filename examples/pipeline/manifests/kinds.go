@@ -7,14 +7,11 @@ import (
 	"slices"
 	"strings"
 
-	appsv1 "k8s.io/api/apps/v1"
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -222,7 +219,7 @@ func kinds(o *Options) map[string]kind {
 		"NodeOverlay":    {[]string{overlay.APIVersion}, nil, false, family(overlay.Decode)},
 		"CapacityBuffer": {buffer.Versions(), nil, true, family(buffer.Decode)},
 		"CapacityQuota":  {capacityquota.Versions(), nil, false, family(capacityquota.Decode)},
-		"PodTemplate":    {core, nil, true, typed[corev1.PodTemplate](nil)},
+		"PodTemplate":    {core, nil, true, typed(checkPodTemplate)},
 	}
 	known := classKinds()
 	for _, name := range slices.Sorted(maps.Keys(known)) {
@@ -301,77 +298,15 @@ func readSettings(v *visit) any {
 
 func checkPod(v *visit, p *corev1.Pod) { v.take(v.checker.Pod("", &p.ObjectMeta, &p.Spec)) }
 
+func checkPodTemplate(v *visit, t *corev1.PodTemplate) {
+	v.take(v.checker.Pod("template", &t.Template.ObjectMeta, &t.Template.Spec))
+}
+
 func checkNode(v *visit, n *corev1.Node) {
 	v.take(v.checker.Labels("metadata.labels", n.Labels))
 	v.take(v.checker.Taints("spec.taints", n.Spec.Taints))
 	v.take(v.checker.Quantities("status.capacity", n.Status.Capacity))
 	v.take(v.checker.Quantities("status.allocatable", n.Status.Allocatable))
-}
-
-// template checks the pods of a controller, and that its selector, if it has one, selects them.
-func (v *visit) template(path string, t *corev1.PodTemplateSpec, s *metav1.LabelSelector, replicas *int32) {
-	v.take(v.checker.Pod(path, &t.ObjectMeta, &t.Spec))
-	if replicas != nil && *replicas < 0 {
-		v.add("spec.replicas", "%d: must not be negative", *replicas)
-	}
-	if s == nil {
-		return
-	}
-	faults := v.checker.Selector("spec.selector", s)
-	v.take(faults)
-	if len(faults) > 0 {
-		return
-	}
-	if selector, err := metav1.LabelSelectorAsSelector(s); err == nil && !selector.Matches(labelSet(t.Labels)) {
-		v.add("spec.selector", "it does not select the pods of %s, whose labels are %s", path, labelText(t.Labels))
-	}
-}
-
-func checkDeployment(v *visit, d *appsv1.Deployment) {
-	v.template("spec.template", &d.Spec.Template, d.Spec.Selector, d.Spec.Replicas)
-}
-
-func checkReplicaSet(v *visit, r *appsv1.ReplicaSet) {
-	v.template("spec.template", &r.Spec.Template, r.Spec.Selector, r.Spec.Replicas)
-}
-
-func checkStatefulSet(v *visit, s *appsv1.StatefulSet) {
-	v.template("spec.template", &s.Spec.Template, s.Spec.Selector, s.Spec.Replicas)
-	if o := s.Spec.Ordinals; o != nil && o.Start < 0 {
-		v.add("spec.ordinals.start", "%d: must not be negative", o.Start)
-	}
-}
-
-func checkDaemonSet(v *visit, d *appsv1.DaemonSet) {
-	v.template("spec.template", &d.Spec.Template, d.Spec.Selector, nil)
-}
-
-func checkReplicationController(v *visit, r *corev1.ReplicationController) {
-	if r.Spec.Template == nil {
-		v.add("spec.template", "a ReplicationController needs a template")
-		return
-	}
-	var s *metav1.LabelSelector
-	if r.Spec.Selector != nil {
-		s = &metav1.LabelSelector{MatchLabels: r.Spec.Selector}
-	}
-	v.template("spec.template", r.Spec.Template, s, r.Spec.Replicas)
-}
-
-func checkJob(v *visit, j *batchv1.Job) { v.job("", &j.Spec) }
-
-func checkCronJob(v *visit, c *batchv1.CronJob) { v.job("spec.jobTemplate.", &c.Spec.JobTemplate.Spec) }
-
-func (v *visit) job(prefix string, s *batchv1.JobSpec) {
-	v.template(prefix+"spec.template", &s.Template, nil, nil)
-	for _, f := range []struct {
-		name  string
-		value *int32
-	}{{"parallelism", s.Parallelism}, {"completions", s.Completions}} {
-		if f.value != nil && *f.value < 0 {
-			v.add(prefix+"spec."+f.name, "%d: must not be negative", *f.value)
-		}
-	}
 }
 
 func checkLimitRange(v *visit, l *corev1.LimitRange) {

@@ -277,11 +277,11 @@ items:
 
 func TestEdgesOfControllers(t *testing.T) {
 	s := parse(t, `
-{apiVersion: batch/v1, kind: Job, metadata: {name: none}, spec: {parallelism: 0, completions: 0, template: {spec: {containers: [{}]}}}}
+{apiVersion: batch/v1, kind: Job, metadata: {name: none}, spec: {parallelism: 0, completions: 0, template: {spec: {restartPolicy: Never, containers: [{}]}}}}
 ---
-{apiVersion: batch/v1, kind: Job, metadata: {name: queue}, spec: {parallelism: 2, template: {spec: {containers: [{}]}}}}
+{apiVersion: batch/v1, kind: Job, metadata: {name: queue}, spec: {parallelism: 2, template: {spec: {restartPolicy: Never, containers: [{}]}}}}
 ---
-{apiVersion: batch/v1, kind: Job, metadata: {name: ending}, spec: {parallelism: 2, template: {spec: {containers: [{}]}}}, status: {succeeded: 1}}
+{apiVersion: batch/v1, kind: Job, metadata: {name: ending}, spec: {parallelism: 2, template: {spec: {restartPolicy: Never, containers: [{}]}}}, status: {succeeded: 1}}
 ---
 {apiVersion: apps/v1, kind: Deployment, metadata: {name: zero}, spec: {replicas: 0, template: {spec: {containers: [{}]}}}}
 ---
@@ -302,17 +302,17 @@ func TestEdgesOfControllers(t *testing.T) {
 
 // TestEndsOfJobs knows what ends a Job, and that a run of a CronJob is a run however many of its pods are left.
 func TestEndsOfJobs(t *testing.T) {
-	const job = "---\n{apiVersion: batch/v1, kind: Job, metadata: {name: %s}, spec: {template: {spec: {containers: [{}]}}}, status: {conditions: [{type: %s, status: %q}]}}\n"
+	const job = "---\n{apiVersion: batch/v1, kind: Job, metadata: {name: %s}, spec: {template: {spec: {restartPolicy: Never, containers: [{}]}}}, status: {conditions: [{type: %s, status: %q}]}}\n"
 	s := parse(t, fmt.Sprintf(job+job+job+job, "failed", "Failed", "True", "complete", "Complete", "True", "not-yet", "Complete", "False", "ending", "FailureTarget", "True")+`
 ---
-{apiVersion: batch/v1, kind: CronJob, metadata: {name: cron}, spec: {schedule: "@daily", jobTemplate: {spec: {parallelism: 2, completions: 2, template: {spec: {containers: [{}]}}}}}}
+{apiVersion: batch/v1, kind: CronJob, metadata: {name: cron}, spec: {schedule: "@daily", jobTemplate: {spec: {parallelism: 2, completions: 2, template: {spec: {restartPolicy: Never, containers: [{}]}}}}}}
 ---
 apiVersion: v1
 kind: Pod
 metadata: {name: cron-29000000-a, ownerReferences: [{apiVersion: batch/v1, kind: Job, name: cron-29000000, uid: j, controller: true}]}
 spec: {containers: [{}]}
 ---
-{apiVersion: batch/v1, kind: CronJob, metadata: {name: past}, spec: {schedule: "@daily", jobTemplate: {spec: {template: {spec: {containers: [{}]}}}}}}
+{apiVersion: batch/v1, kind: CronJob, metadata: {name: past}, spec: {schedule: "@daily", jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{}]}}}}}}
 ---
 apiVersion: v1
 kind: Pod

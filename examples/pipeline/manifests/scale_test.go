@@ -27,8 +27,6 @@ func TestAutoscalers(t *testing.T) {
 		"switched off":  {"replicas: 0, ", "v2", "shop", "Deployment", "minReplicas: 3, maxReplicas: 4", 0, ""},
 		"another place": {"", "v2", "ops", "Deployment", "minReplicas: 3, maxReplicas: 4", 1, "skipped 1 object of other kinds: HorizontalPodAutoscaler.autoscaling 1"},
 		"another kind":  {"", "v2", "shop", "StatefulSet", "minReplicas: 3, maxReplicas: 4", 1, "skipped 1 object"},
-		"unreadable":    {"", "v2", "shop", "Deployment", "minReplicas: many, maxReplicas: 4", 1, "skipped 1 object"},
-		"no bounds":     {"", "v2", "shop", "Deployment", "maxReplicas: 0", 1, "skipped 1 object"},
 	} {
 		text := strings.Replace(web, "%", c.replicas, 1) + strings.NewReplacer("%s\nkind", c.version+"\nkind", "%s", c.namespace, "%k", c.kind, "%b", c.bounds).Replace(scaler)
 		s := parse(t, text)
@@ -50,9 +48,33 @@ func TestResourceQuotas(t *testing.T) {
 	s := parse(t, text)
 	require.Equal(t, 6, s.CountPods())
 	assert.Equal(t, []string{
-		"ResourceQuota shop/a refuses some of the pods that are planned, because plans do not count quotas: count/pods 6 of 5, requests.cpu 3 of 2",
+		"ResourceQuota shop/a refuses some of the pods that are planned, because plans do not count quotas: count/pods 6 of 5, requests.cpu 3 of 2, 6 pods without limits.cpu, which the quota makes compulsory",
 		"4 ResourceQuotas are not counted: shop/b, shop/c, shop/d, and 1 more",
 	}, s.Notes)
 	_, err := manifests.Parse([]manifests.File{{Name: "a.yaml", Data: []byte(with("a", "hard: {pods: many}"))}}, nil)
 	require.NoError(t, err, "what is not used is not checked")
+}
+
+// Quotas count what an API server stores: requests from limits and from LimitRanges, and overhead.
+func TestQuotasCountAdmittedPods(t *testing.T) {
+	const others = `{apiVersion: v1, kind: LimitRange, metadata: {name: l, namespace: shop}, spec: {limits: [{type: Container, defaultRequest: {memory: 1Gi}}]}}
+---
+{apiVersion: node.k8s.io/v1, kind: RuntimeClass, metadata: {name: kata}, handler: kata, overhead: {podFixed: {cpu: 250m}}}
+---
+{apiVersion: v1, kind: Pod, metadata: {name: web, namespace: shop}, spec: {runtimeClassName: kata, containers: [{name: c, resources: {limits: {cpu: 2, nvidia.com/gpu: 1}}}]}}
+---
+{apiVersion: v1, kind: Pod, metadata: {name: runs, namespace: shop}, spec: {nodeName: n1, containers: [{name: c, resources: {limits: {cpu: 2}}}]}, status: {phase: Running}}
+---
+{apiVersion: v1, kind: Node, metadata: {name: n1}}
+---
+`
+	quota := func(name, spec string) string {
+		return "{apiVersion: v1, kind: ResourceQuota, metadata: {name: " + name + ", namespace: shop}, spec: " + spec + "}\n---\n"
+	}
+	s := parse(t, others+quota("a", "{hard: {requests.cpu: 4, limits.cpu: 4250m, requests.nvidia.com/gpu: 0, requests.memory: 1Mi}}")+quota("b", "{hard: {pods: 0}, scopes: [Other]}"))
+	assert.Equal(t, []string{
+		"ResourceQuota shop/a refuses some of the pods that are planned, because plans do not count quotas: requests.cpu 4.25 of 4, requests.memory 1024Mi of 1Mi, requests.nvidia.com/gpu 1 of 0",
+		"1 ResourceQuota is not counted: shop/b",
+		"it is not known which pods these scopes of ResourceQuotas mean: Other of shop/b",
+	}, s.Notes)
 }

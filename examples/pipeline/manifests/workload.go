@@ -6,9 +6,15 @@ import (
 	"iter"
 	"slices"
 	"strconv"
+	"strings"
 
+	"github.com/robfig/cron/v3"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/joinery-sdk/joinery/internal/strictjson"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling/buffer"
 )
@@ -171,4 +177,97 @@ func (b *builder) likely(f *Buffer) string {
 		return fmt.Sprintf("; did you mean %q?", near)
 	}
 	return ""
+}
+
+// template checks the pods of a controller that keeps them running, and that its selector, if it has
+// one, selects them. claims are the claim templates of a StatefulSet.
+func (v *visit) template(t *corev1.PodTemplateSpec, s *metav1.LabelSelector, replicas *int32, claims ...string) {
+	const path = "spec.template"
+	v.take(v.checker.Pod(path, &t.ObjectMeta, &t.Spec, claims...))
+	if r := t.Spec.RestartPolicy; r == corev1.RestartPolicyOnFailure || r == corev1.RestartPolicyNever {
+		v.add(path+".spec.restartPolicy", "%q: a controller that keeps its pods running allows Always only", r)
+	}
+	if t.Spec.ActiveDeadlineSeconds != nil {
+		v.add(path+".spec.activeDeadlineSeconds", "a controller that keeps its pods running does not allow it")
+	}
+	if replicas != nil && *replicas < 0 {
+		v.add("spec.replicas", "%d: must not be negative", *replicas)
+	}
+	if s == nil {
+		return
+	}
+	faults := v.checker.Selector("spec.selector", s)
+	v.take(faults)
+	if len(faults) > 0 {
+		return
+	}
+	if selector, err := metav1.LabelSelectorAsSelector(s); err == nil && !selector.Matches(labelSet(t.Labels)) {
+		v.add("spec.selector", "it does not select the pods of %s, whose labels are %s", path, labelText(t.Labels))
+	}
+}
+
+func checkDeployment(v *visit, d *appsv1.Deployment) {
+	v.template(&d.Spec.Template, d.Spec.Selector, d.Spec.Replicas)
+}
+
+func checkReplicaSet(v *visit, r *appsv1.ReplicaSet) {
+	v.template(&r.Spec.Template, r.Spec.Selector, r.Spec.Replicas)
+}
+
+func checkStatefulSet(v *visit, s *appsv1.StatefulSet) {
+	var claims []string
+	for i := range s.Spec.VolumeClaimTemplates {
+		claims = append(claims, s.Spec.VolumeClaimTemplates[i].Name)
+	}
+	v.template(&s.Spec.Template, s.Spec.Selector, s.Spec.Replicas, claims...)
+	if o := s.Spec.Ordinals; o != nil && o.Start < 0 {
+		v.add("spec.ordinals.start", "%d: must not be negative", o.Start)
+	}
+}
+
+func checkDaemonSet(v *visit, d *appsv1.DaemonSet) {
+	v.template(&d.Spec.Template, d.Spec.Selector, nil)
+}
+
+func checkReplicationController(v *visit, r *corev1.ReplicationController) {
+	if r.Spec.Template == nil {
+		v.add("spec.template", "a ReplicationController needs a template")
+		return
+	}
+	var s *metav1.LabelSelector
+	if r.Spec.Selector != nil {
+		s = &metav1.LabelSelector{MatchLabels: r.Spec.Selector}
+	}
+	v.template(r.Spec.Template, s, r.Spec.Replicas)
+}
+
+func checkJob(v *visit, j *batchv1.Job) { v.job("", &j.Spec) }
+
+func checkCronJob(v *visit, c *batchv1.CronJob) {
+	v.job("spec.jobTemplate.", &c.Spec.JobTemplate.Spec)
+	if strings.Contains(c.Spec.Schedule, "TZ") {
+		v.add("spec.schedule", "%s: the time zone is in spec.timeZone", strictjson.Quote(c.Spec.Schedule))
+	} else if _, err := cron.ParseStandard(c.Spec.Schedule); err != nil {
+		v.add("spec.schedule", "%s: want five fields such as \"0 3 * * *\", or a word such as @daily", strictjson.Quote(c.Spec.Schedule))
+	}
+}
+
+func (v *visit) job(prefix string, s *batchv1.JobSpec) {
+	path := prefix + "spec.template"
+	v.take(v.checker.Pod(path, &s.Template.ObjectMeta, &s.Template.Spec))
+	switch s.Template.Spec.RestartPolicy {
+	case "", corev1.RestartPolicyAlways:
+		v.add(path+".spec.restartPolicy", "%q: a job needs OnFailure or Never", cmp.Or(s.Template.Spec.RestartPolicy, corev1.RestartPolicyAlways))
+	}
+	for _, f := range []struct {
+		name  string
+		value *int32
+	}{{"parallelism", s.Parallelism}, {"completions", s.Completions}} {
+		if f.value != nil && *f.value < 0 {
+			v.add(prefix+"spec."+f.name, "%d: must not be negative", *f.value)
+		}
+	}
+	if m := s.CompletionMode; m != nil && *m == batchv1.IndexedCompletion && s.Completions == nil {
+		v.add(prefix+"spec.completions", "the completion mode Indexed needs it")
+	}
 }

@@ -2,16 +2,12 @@ package ruletest
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/joinery-sdk/joinery/examples/plan"
-	"github.com/joinery-sdk/joinery/examples/plan/survive"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling"
 	"github.com/joinery-sdk/joinery/scheduling/gang"
@@ -31,6 +27,9 @@ type Result struct {
 	// Fix is a change that gives refused pods a place, verified by planning again. Its Text is empty
 	// if none was found.
 	Fix plan.Fix
+	// Untried names changes that were not tried because the budget for explanations was used up: one
+	// of them may be to blame, too.
+	Untried []string
 	// Known says what was found for RulesCost and Regret of the rule: an interval, a proof, or
 	// percentages.
 	Known string
@@ -80,6 +79,9 @@ func (r Result) String() string {
 	for _, m := range r.MovedBy {
 		b.WriteString("  moved by " + m + "\n")
 	}
+	if len(r.Untried) > 0 {
+		fmt.Fprintf(&b, "  not tried, because the work for explanations is limited: %s\n", few(r.Untried))
+	}
 	if r.Fix.Text != "" {
 		b.WriteString("  " + r.Fix.Text + " (verified)\n")
 	}
@@ -116,31 +118,40 @@ func grouped(list []Breach) []string {
 }
 
 // Check checks rules and returns their results in order. To explain a broken rule it plans again
-// with one constraint changed at a time. Its budget counts the pods that are planned again, not
-// time, so the explanation is the same on every machine. When the budget is used up, no further
-// changes are tried.
+// with one constraint changed at a time. All broken rules share a budget. It counts pods and
+// instance types that are planned again, not time, so the explanation is the same on every machine.
+// When the budget is used up, no further changes are tried, and Untried names them.
 func (p *Plan) Check(rules ...Rule) []Result {
-	out := make([]Result, 0, len(rules))
-	for i := range rules {
-		r := &rules[i]
-		res := Result{Rule: *r, Invalid: r.Validate()}
-		if res.Invalid == nil {
-			res.Pods = len(r.choose(p.members))
-			if res.Breaches = p.slips(r); res.Breaches == nil {
-				res.Notes = p.notes(r)
-				if res.Breaches = p.breaches(r); len(res.Breaches) > 0 {
-					res.MovedBy, res.Fix = p.movedBy(r, res.Breaches)
-				}
-				res.Breaches = append(res.Breaches, p.survival(r)...)
-				costs, known := p.rulesCost(r.RulesCost)
-				res.Breaches, res.Known = append(res.Breaches, costs...), known
-				if r.Regret != nil {
-					past, spent := r.Regret.Check(p.past)
-					res.Breaches, res.Known = append(res.Breaches, past...), strings.Trim(known+"; "+spent, "; ")
-				}
-			}
+	out, broken := make([]Result, len(rules)), 0
+	var checked []*Result
+	for i, r := range rules {
+		res := &out[i]
+		if res.Rule, res.Invalid = r, r.Validate(); res.Invalid != nil {
+			continue
 		}
-		out = append(out, res)
+		res.Pods = len(r.choose(p.members))
+		if res.Breaches = p.slips(&r); res.Breaches != nil {
+			continue
+		}
+		checked = append(checked, res)
+		if res.Breaches = p.breaches(&r); len(res.Breaches) > 0 {
+			broken++
+		}
+	}
+	for _, res := range checked {
+		r := &res.Rule
+		res.Notes = p.notes(r)
+		if len(res.Breaches) > 0 {
+			p.explain(res, broken)
+			broken--
+		}
+		res.Breaches = append(res.Breaches, p.survival(r)...)
+		costs, known := p.rulesCost(r.RulesCost)
+		res.Breaches, res.Known = append(res.Breaches, costs...), known
+		if r.Regret != nil {
+			past, spent := r.Regret.Check(p.past)
+			res.Breaches, res.Known = append(res.Breaches, past...), strings.Trim(known+"; "+spent, "; ")
+		}
 	}
 	return out
 }
@@ -198,45 +209,6 @@ func (p *Plan) halves(subjects []member) []Breach {
 				have = "has"
 			}
 			out = append(out, Breach{m.name, fmt.Sprintf("it has no place%s, and %d of the others %s one", m.notPlanned(), placed, have)})
-		}
-	}
-	return out
-}
-
-// survival returns the pods that are lost or wait after a failure of the rule, each with its first
-// failure.
-func (p *Plan) survival(r *Rule) []Breach {
-	if r.Survives == "" {
-		return nil
-	}
-	kinds, _ := survive.ParseKinds(r.Survives) // validated
-	by := p.packed.Options()
-	all, err := survive.Rehearse(context.Background(), p.packed, &by, kinds)
-	if err != nil {
-		return []Breach{{Why: err.Error()}}
-	}
-	meant := map[string]bool{}
-	for _, m := range slices.Concat(r.choose(p.members), r.choose(p.running)) {
-		meant[m.name] = true
-	}
-	var out []Breach
-	add := func(pods []*corev1.Pod, format string, args ...any) {
-		for _, pod := range pods {
-			if name := nameOf(pod); meant[name] {
-				out = append(out, Breach{Pod: name, Why: fmt.Sprintf(format, args...)})
-				delete(meant, name)
-			}
-		}
-	}
-	for _, o := range all {
-		for _, i := range o.Ignored {
-			add([]*corev1.Pod{i.Pod}, "after the loss of %s it is not ours to place: %s", o.Failure, i.Why)
-		}
-		add(o.Lost, "the loss of %s leaves it without a place: %s", o.Failure, o.Why)
-	}
-	for _, o := range all {
-		if !r.MayWait {
-			add(o.Waiting, "after the loss of %s it waits for a node to be bought", o.Failure)
 		}
 	}
 	return out

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/joinery-sdk/joinery/binpack"
 	giveback "github.com/joinery-sdk/joinery/deprovision/plan"
 	"github.com/joinery-sdk/joinery/deprovision/policy"
@@ -18,6 +20,7 @@ import (
 	"github.com/joinery-sdk/joinery/examples/pipeline/simulate"
 	"github.com/joinery-sdk/joinery/examples/plan"
 	"github.com/joinery-sdk/joinery/examples/plan/rulecost"
+	"github.com/joinery-sdk/joinery/examples/plan/survive"
 )
 
 const hoursPerMonth = 730
@@ -348,4 +351,43 @@ func (p *Plan) price(r *Rule, subjects []member) (sum float64, nodes []string) {
 		}
 	}
 	return sum, nodes
+}
+
+// survival returns the pods that are lost or wait after a failure of the rule, each with its first
+// failure.
+func (p *Plan) survival(r *Rule) []Breach {
+	if r.Survives == "" {
+		return nil
+	}
+	kinds, _ := survive.ParseKinds(r.Survives) // validated
+	by := p.packed.Options()
+	all, err := survive.Rehearse(context.Background(), p.packed, &by, kinds)
+	if err != nil {
+		return []Breach{{Why: err.Error()}}
+	}
+	meant := map[string]bool{}
+	for _, m := range slices.Concat(r.choose(p.members), r.choose(p.running)) {
+		meant[m.name] = true
+	}
+	var out []Breach
+	add := func(pods []*corev1.Pod, format string, args ...any) {
+		for _, pod := range pods {
+			if name := nameOf(pod); meant[name] {
+				out = append(out, Breach{Pod: name, Why: fmt.Sprintf(format, args...)})
+				delete(meant, name)
+			}
+		}
+	}
+	for _, o := range all {
+		for _, i := range o.Ignored {
+			add([]*corev1.Pod{i.Pod}, "after the loss of %s it is not ours to place: %s", o.Failure, i.Why)
+		}
+		add(o.Lost, "the loss of %s leaves it without a place: %s", o.Failure, o.Why)
+	}
+	for _, o := range all {
+		if !r.MayWait {
+			add(o.Waiting, "after the loss of %s it waits for a node to be bought", o.Failure)
+		}
+	}
+	return out
 }

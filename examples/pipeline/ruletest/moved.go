@@ -15,13 +15,15 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling"
 )
 
-// Explaining a broken rule plans again at most maxTries and maxWays times. All rules of a plan
-// together plan at most maxSpent pods again. So the explanation stays quick and does not depend on
-// the machine.
+// Explaining a broken rule plans again at most maxTries and maxWays times. All broken rules of a
+// plan share a budget. It counts the pods and instance types that are planned again, and allows
+// minPlans plans of any size. So the explanations take a few times as long as the plan, and do not
+// depend on the machine.
 const (
 	maxTries = 48 // without one thing
 	maxWays  = 64 // forced to keep the rule, see [inquiry.ways]
-	maxSpent = 400_000
+	maxSpent = 15_000
+	minPlans = 8
 )
 
 // inquiry looks for what moved the pods of one broken rule.
@@ -34,8 +36,9 @@ type inquiry struct {
 	removed  map[string]bool // constraints of pods that were left out
 	tries    int             // plans made again, of most
 	most     int
-	cut      bool  // some were not made
-	forcing  edits // what the pods are forced to in all further plans
+	until    int      // what the plan may have spent by then
+	untried  []string // what was not tried
+	forcing  edits    // what the pods are forced to in all further plans
 	out      []string
 	fix      plan.Fix
 	// cheapest is the least cost found for the pods without one thing, and that thing.
@@ -43,12 +46,20 @@ type inquiry struct {
 	dearest  string
 }
 
-// movedBy names what is to blame for the breaches. It tries these steps until one finds something:
+// explain names what is to blame for the breaches. It tries these steps until one finds something:
 // single constraints of the pods that no place of LandsOn satisfies; each constraint of any pod and
 // each setting of the pools without which the rule holds; all that the pods require against the
-// rule; the result of forcing the pods to keep the rule.
-func (p *Plan) movedBy(r *Rule, breaches []Breach) (by []string, fix plan.Fix) {
-	q := inquiry{plan: p, rule: r, subjects: r.choose(p.members), placed: map[string]bool{}, most: maxTries}
+// rule; the result of forcing the pods to keep the rule. rules is how many broken rules, including
+// this one, share what remains of the budget.
+func (p *Plan) explain(res *Result, rules int) {
+	r, share := &res.Rule, p.share(rules)
+	q := inquiry{plan: p, rule: r, subjects: r.choose(p.members), placed: map[string]bool{}, most: maxTries, until: p.spent + share}
+	q.run(res.Breaches, share)
+	res.MovedBy, res.Fix, res.Untried = q.out, q.fix, q.untried
+}
+
+func (q *inquiry) run(breaches []Breach, share int) {
+	p, r := q.plan, q.rule
 	for _, m := range p.members {
 		q.placed[m.name] = m.site != nil
 	}
@@ -65,24 +76,54 @@ func (p *Plan) movedBy(r *Rule, breaches []Breach) (by []string, fix plan.Fix) {
 		}
 	}
 	if len(q.broken) == 0 {
-		return nil, plan.Fix{}
+		return
 	}
 	landing := requirements.AnyOf(requirements.Set{})
 	if len(r.LandsOn) > 0 {
 		landing = p.alternatives(r.LandsOn)
 	}
 	if q.contradictions(landing, false); len(q.out) > 0 {
-		return q.out, plan.Fix{}
+		return
 	}
 	q.givenUp()
-	q.loosen()
+	if q.misplaced() { // then half of the share is for forcing them
+		q.until -= share / 2
+		q.loosen()
+		q.until += share / 2
+	} else {
+		q.loosen()
+	}
 	if len(q.out) == 0 {
 		q.contradictions(landing.Intersect(p.elsewhere(r.NeverOn)), true)
 	}
 	if len(q.out) == 0 {
 		q.force()
 	}
-	return q.out, q.fix
+}
+
+// misplaced reports whether the plan breaks what the rule says about places.
+func (q *inquiry) misplaced() bool {
+	r := q.rule
+	places := Rule{Pods: r.Pods, Labels: r.Labels, LandsOn: r.LandsOn, NeverOn: r.NeverOn, Together: r.Together, Apart: r.Apart, Spread: r.Spread}
+	return len(q.plan.breaches(&places)) > 0
+}
+
+// planSize is what one plan takes from the budget.
+func (p *Plan) planSize() int {
+	s := p.packed.Problem.Snapshot()
+	size := len(s.Pods) + 1
+	for i := range s.Pools {
+		size += len(s.Pools[i].Types)
+	}
+	return size
+}
+
+// share returns what one of so many rules may spend: an equal share, but at least one plan as long
+// as the budget lasts.
+func (p *Plan) share(rules int) int {
+	size := p.planSize()
+	remaining := max(maxSpent, minPlans*size) - p.spent
+	return min(max(remaining/rules, size), remaining)
 }
 
 func (q *inquiry) say(format string, args ...any) {
@@ -242,7 +283,10 @@ func (q *inquiry) quotas() {
 
 // blame plans a snapshot and, if the rule holds, blames the thing that is missing from it.
 func (q *inquiry) blame(what string, s func() scheduling.Snapshot, options *scheduling.Options) {
-	after := q.again(s, options)
+	after, tried := q.again(s, options)
+	if !tried {
+		q.untried = append(q.untried, what)
+	}
 	if after == nil {
 		return
 	}
@@ -280,25 +324,24 @@ func (q *inquiry) loses(after *Plan) bool {
 	return slices.ContainsFunc(q.subjects, func(m member) bool { return m.site != nil && !placed[m.name] })
 }
 
-// again plans a snapshot. It returns nil if the budget is used up or the snapshot cannot be
+// again plans a snapshot, unless the budget is used up. The plan is nil if the snapshot cannot be
 // planned.
-func (q *inquiry) again(snapshot func() scheduling.Snapshot, options *scheduling.Options) *Plan {
-	cost := len(q.plan.packed.Problem.Snapshot().Pods) + 1
-	if q.tries++; q.tries > q.most || q.plan.spent+cost > maxSpent {
-		q.cut = true
-		return nil
+func (q *inquiry) again(snapshot func() scheduling.Snapshot, options *scheduling.Options) (after *Plan, tried bool) {
+	size := q.plan.planSize()
+	if q.tries++; q.tries > q.most || q.plan.spent+size > q.until {
+		return nil, false
 	}
-	q.plan.spent += cost
+	q.plan.spent += size
 	how := q.plan.packed.Options()
 	how.Packing = q.plan.packing
 	if options != nil {
 		how.Scheduling = options
 	}
-	packed, err := plan.Make(context.Background(), snapshot(), &how)
+	packed, err := plan.Unproved(context.Background(), snapshot(), &how)
 	if err != nil {
-		return nil
+		return nil, true
 	}
-	return NewPlan(packed, q.plan.packing)
+	return NewPlan(packed, q.plan.packing), true
 }
 
 // difference says how much more or less another plan costs.

@@ -16,16 +16,14 @@ import (
 
 // force makes the pods keep the rule and describes the result.
 func (q *inquiry) force() {
-	r := q.rule
-	places := Rule{Pods: r.Pods, Labels: r.Labels, LandsOn: r.LandsOn, NeverOn: r.NeverOn, Together: r.Together, Apart: r.Apart, Spread: r.Spread}
-	switch {
-	case len(q.plan.breaches(&places)) > 0:
+	switch r := q.rule; {
+	case q.misplaced():
 		q.tryWays()
 	case (r.Placed || r.Survives != "") && q.breaks(func(r *Rule) { r.Placed = true }), r.AllOrNothing && q.breaks(func(r *Rule) { r.AllOrNothing = true }):
 		q.refusals(q.plan, "", "")
 	case r.AtMostPerHour != nil && q.dearest != "":
 		most := "any other single constraint or setting of a pool"
-		if q.cut {
+		if len(q.untried) > 0 {
 			most = "the others that were tried"
 		}
 		q.say("%s, more than %s: without it they cost %s/h", q.dearest, most, money(q.cheapest))
@@ -67,9 +65,13 @@ func (q *inquiry) tryWays() {
 	var best *trial
 	tried := 0
 	for w := range q.ways() {
-		after := q.again(q.edited(w.pods), nil)
-		if after == nil {
+		after, ok := q.again(q.edited(w.pods), nil)
+		if !ok {
+			q.untried = append(q.untried, strings.TrimSuffix("pods that keep the rule: "+w.text, ": "))
 			break
+		}
+		if after == nil {
+			continue
 		}
 		t := q.judge(w, after)
 		if tried++; best == nil || t.compare(best) < 0 {

@@ -24,6 +24,7 @@ type assertion struct {
 	Pods    int      `json:"pods"`
 	Broken  []breach `json:"broken,omitempty"`
 	MovedBy []string `json:"movedBy,omitempty"`
+	Untried []string `json:"untried,omitempty"`
 	Known   string   `json:"known,omitempty"`
 	Notes   []string `json:"notes,omitempty"`
 	Fix     *fixJSON `json:"fix,omitempty"`
@@ -65,8 +66,11 @@ func (o *options) assertRules(cmd *cobra.Command, out io.Writer, r *report, pack
 		return err
 	}
 	full, held := asserted{r, []assertion{}}, 0
-	for _, res := range ruletest.NewPlan(packed, how.Packing).Guarded(o.objects, time.Now()).Check(rules...) {
-		a := assertion{Rule: res.Rule.String(), At: res.Rule.Position.String(), Holds: res.Holds(), Pods: res.Pods, MovedBy: res.MovedBy, Known: res.Known, Notes: res.Notes, text: res.String()}
+	done := terminal.Progress(cmd.ErrOrStderr(), "checking "+terminal.Plural(len(rules), "rule"))
+	results := ruletest.NewPlan(packed, how.Packing).Guarded(o.objects, time.Now()).Check(rules...)
+	done()
+	for _, res := range results {
+		a := assertion{Rule: res.Rule.String(), At: res.Rule.Position.String(), Holds: res.Holds(), Pods: res.Pods, MovedBy: res.MovedBy, Untried: res.Untried, Known: res.Known, Notes: res.Notes, text: res.String()}
 		for _, b := range res.Breaches {
 			a.Broken = append(a.Broken, breach(b))
 		}
@@ -100,4 +104,7 @@ func (a *asserted) write(w io.Writer, style terminal.Style, held int) {
 		}
 	}
 	fmt.Fprintf(w, "%d of %s kept\n", held, terminal.Plural(len(a.Assertions), "rule"))
+	if n := a.Summary.Unschedulable; n > 0 && held == len(a.Assertions) {
+		fmt.Fprintf(w, "%s no place, so the exit code is %d\n", map[bool]string{true: "1 pod has", false: fmt.Sprintf("%d pods have", n)}[n == 1], inputs.ExitNotAll)
+	}
 }

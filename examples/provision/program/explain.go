@@ -172,13 +172,13 @@ func noSuchPod(packed *plan.Plan, asked string) error {
 	return fmt.Errorf("--explain %q: no pending pod or workload has this name%s; %s", asked, hint, existing(slices.Compact(workloads)))
 }
 
-// existing lists workloads, and counts those after the eighth.
+// existing lists workloads, and counts those after the eighth if there is more than one.
 func existing(workloads []string) string {
 	const most = 8
 	switch n := len(workloads) - most; {
 	case len(workloads) == 0:
 		return "there are none"
-	case n > 0:
+	case n > 1:
 		return fmt.Sprintf("there are %s and %d more", strings.Join(workloads[:most], ", "), n)
 	}
 	return "there are " + strings.Join(workloads, ", ")

@@ -60,3 +60,11 @@ func TestTheGuideHasTheKeysOfTheOutput(t *testing.T) {
 	}
 	assert.Equal(t, want, got)
 }
+
+// "and 1 more" hides a name for no gain.
+func TestNamesThatExist(t *testing.T) {
+	names := strings.Split("a b c d e f g h i j", " ")
+	assert.Equal(t, "there are a, b, c, d, e, f, g, h", existing(names[:8]))
+	assert.Equal(t, "there are a, b, c, d, e, f, g, h, i", existing(names[:9]))
+	assert.Equal(t, "there are a, b, c, d, e, f, g, h and 2 more", existing(names))
+}

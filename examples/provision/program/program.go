@@ -108,7 +108,7 @@ scheduler, change no exit code, unless --diff finds that they had a place before
 	cmd.Flags().StringVar(&o.fixes, "fixes", someFixes, "changes to try for pods that can't be placed: none, some (a bounded amount of work) or all")
 	cmd.Flags().BoolVar(&o.sizes, "sizes", false, "plan again with several limits on the size of nodes, and show what each plan costs; takes nine times as long")
 	cmd.Flags().StringVar(&o.diff, "diff", "", "`FILE` or directory whose objects replace those of the same kind and name: compare both plans")
-	cmd.Flags().StringVar(&o.assert, "assert", "", "`FILE` of rules that the plan must keep; a broken rule names what moved its pods, and the exit code is 3")
+	cmd.Flags().StringVar(&o.assert, "assert", "", "`FILE` of rules that the plan must keep; a broken rule names what moved its pods, and the exit code is 3; to find that out takes up to a few times as long as the plan")
 	cmd.Flags().StringVar(&o.rehearsal, "rehearse", "", "`FILE` with capacity and quotas: buy the plan from a simulated cloud that has no more than this, and plan again around what it refuses")
 	cmd.Flags().StringVar(&o.proof, "proof", "", "`FILE` to write the plan to, with everything needed to check it, as JSON for examples/check")
 	cmd.Flags().BoolVar(&o.rulesCost, "rules-cost", false, "say what each rule of pools and pods costs a month, verified by planning without it")

@@ -108,13 +108,14 @@ func namesOfPods(pods []*corev1.Pod) []string {
 }
 
 func (s *survival) write(out io.Writer, style terminal.Style) error {
-	t := terminal.NewTable(style, "LOSS OF", ">DISPLACED", ">WAIT", ">LOST", "")
+	t := terminal.NewTable(style, "LOSS OF", ">DISPLACED", ">WAIT", ">LOST")
 	for _, f := range s.Failures {
-		t.Row(f.String(), fmt.Sprint(f.Displaced), fmt.Sprint(len(f.Waiting)), fmt.Sprint(len(f.Lost)), f.Why)
+		t.Row(f.String(), fmt.Sprint(f.Displaced), fmt.Sprint(len(f.Waiting)), fmt.Sprint(len(f.Lost)))
 	}
 	if err := t.Write(out); err != nil {
 		return err
 	}
+	s.writeReasons(out)
 	fmt.Fprintln(out)
 	if len(s.Workloads) > 0 {
 		t = terminal.NewTable(style, "WORKLOAD", ">PODS", ">WAIT", ">LOST", "AT WORST AFTER THE LOSS OF")
@@ -137,6 +138,39 @@ func (s *survival) write(out io.Writer, style terminal.Style) error {
 		fmt.Fprintln(out, "-o yaml prints it as CapacityBuffers, in survival.headroom.objects.")
 	}
 	return nil
+}
+
+// writeReasons says why pods are lost, each reason once, in lines that fit a terminal.
+func (s *survival) writeReasons(out io.Writer) {
+	var reasons []string
+	after := map[string][]string{}
+	for _, f := range s.Failures {
+		if f.Why == "" {
+			continue
+		}
+		if after[f.Why] == nil {
+			reasons = append(reasons, f.Why)
+		}
+		after[f.Why] = append(after[f.Why], f.String())
+	}
+	for _, why := range reasons {
+		const few = 3
+		of := after[why]
+		if n := len(of) - few; n > 1 {
+			of = append(slices.Clone(of[:few]), fmt.Sprintf("%d more", n))
+		}
+		fmt.Fprintln(out)
+		line := "lost after the loss of"
+		for _, word := range strings.Fields(strings.Join(of, ", ") + ": " + why) {
+			const width = 100
+			if len(line)+1+len(word) > width {
+				fmt.Fprintln(out, line)
+				line = " "
+			}
+			line += " " + word
+		}
+		fmt.Fprintln(out, line)
+	}
 }
 
 func (s spare) String() string {

@@ -12,6 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
+	"github.com/joinery-sdk/joinery/examples/pipeline/terminal"
+	"github.com/joinery-sdk/joinery/examples/plan/survive"
 )
 
 // The same survival stands in the table, in the JSON and on the page, and what it says can be applied.
@@ -128,4 +130,26 @@ status: {phase: Running}
 		assert.Zero(t, got.code, got.stderr)
 		assert.Contains(t, got.stdout, want, format)
 	}
+}
+
+// The reasons for losses have lines that fit a terminal, whatever they say, and each stands once.
+func TestReasonsOfLossesAreWrapped(t *testing.T) {
+	long := strings.TrimSpace(strings.Repeat("pool \"general\": 626 types are too small; ", 20))
+	s := survival{}
+	for i := range 6 {
+		why := long
+		if i == 5 {
+			why = "another reason"
+		}
+		s.Failures = append(s.Failures, rehearsedFailure{Failure: survive.Failure{Kind: survive.Zone, Name: fmt.Sprint("zone-", i)}, Lost: []string{"a/b"}, Why: why})
+	}
+	var out strings.Builder
+	require.NoError(t, s.write(&out, terminal.Style{}))
+	for line := range strings.Lines(out.String()) {
+		assert.LessOrEqual(t, len(line), 101, line)
+	}
+	words := strings.Join(strings.Fields(out.String()), " ")
+	assert.Equal(t, 1, strings.Count(words, long))
+	assert.Contains(t, words, "lost after the loss of zone zone-0, zone zone-1, zone zone-2, 2 more: pool")
+	assert.Contains(t, words, "lost after the loss of zone zone-5: another reason")
 }

@@ -28,8 +28,8 @@ type Checker struct {
 }
 
 // Pod returns what is wrong with a pod, or with a pod template if below is its path
-// ("spec.template").
-func (c *Checker) Pod(below string, meta *metav1.ObjectMeta, spec *corev1.PodSpec) []strictjson.Problem {
+// ("spec.template"). claims are the volumes that a StatefulSet adds.
+func (c *Checker) Pod(below string, meta *metav1.ObjectMeta, spec *corev1.PodSpec, claims ...string) []strictjson.Problem {
 	c.problems = nil
 	prefix := ""
 	if below != "" {
@@ -37,6 +37,7 @@ func (c *Checker) Pod(below string, meta *metav1.ObjectMeta, spec *corev1.PodSpe
 	}
 	c.labels(prefix+"metadata.labels", meta.Labels)
 	c.spec(prefix+"spec", spec)
+	c.containers(prefix+"spec", spec, claims)
 	if spec.Affinity != nil && spec.Affinity.NodeAffinity != nil {
 		_, err := kube.FromPod(spec)
 		c.invalid(prefix, err)

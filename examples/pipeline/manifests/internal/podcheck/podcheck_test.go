@@ -68,7 +68,7 @@ func ptr[T any](v T) *T { return &v }
 func TestHugePages(t *testing.T) {
 	var c podcheck.Checker
 	spec := func(name corev1.ResourceName, request, limit string) *corev1.PodSpec {
-		r := corev1.ResourceRequirements{Requests: corev1.ResourceList{name: resource.MustParse(request)}, Limits: corev1.ResourceList{name: resource.MustParse(limit)}}
+		r := corev1.ResourceRequirements{Requests: corev1.ResourceList{name: resource.MustParse(request)}, Limits: corev1.ResourceList{name: resource.MustParse(limit), "cpu": resource.MustParse("1")}}
 		return &corev1.PodSpec{Containers: []corev1.Container{{Resources: r}}}
 	}
 	assert.Empty(t, c.Pod("", &metav1.ObjectMeta{}, spec("hugepages-2Mi", "64Mi", "64Mi")))
@@ -141,7 +141,8 @@ func TestEdges(t *testing.T) {
 		{request("cpu", "0"), 0},
 		{request("memory", "8Pi"), 0},
 		{request("memory", "9Pi"), 1},
-		{request("example.com/x", "1"), 0},
+		{request("example.com/x", "1"), 1},
+		{request("example.com/x", "0"), 0},
 		{request("kubernetes.io/x", "500m"), 0},
 		{spread(1, ptr[int32](1)), 0},
 		{spread(0, nil), 1},

@@ -21,9 +21,29 @@ func (c *Checker) resources(path string, r *corev1.ResourceRequirements) {
 		at := path + ".requests" + strictjson.MapKey(string(name))
 		c.resourceName(at, name)
 		c.quantity(at, name, r.Requests[name])
+		_, limited := r.Limits[name]
+		exact := strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix) || resources.IsExtended(name)
 		if wrong := resources.WrongRequest(name, r); wrong != "" {
 			c.add(at, "%s", wrong)
+		} else if request := r.Requests[name]; exact && !limited && !request.IsZero() {
+			c.add(at, "%s needs a limit of the same amount, %s; a limit alone is enough", name, request.String())
 		}
+	}
+}
+
+// hugePages rejects a container with huge pages alone.
+func (c *Checker) hugePages(path string, r *corev1.ResourceRequirements) {
+	huge := false
+	for _, list := range []corev1.ResourceList{r.Limits, r.Requests} {
+		for name := range list {
+			if name == corev1.ResourceCPU || name == corev1.ResourceMemory {
+				return
+			}
+			huge = huge || strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
+		}
+	}
+	if huge {
+		c.add(path, "huge pages need cpu or memory beside them")
 	}
 }
 

@@ -2,6 +2,7 @@ package podcheck
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -58,6 +59,12 @@ func (c *Checker) spec(path string, s *corev1.PodSpec) {
 			c.add(at, "%q is given twice", g.Name)
 		}
 		gates[g.Name] = true
+	}
+	if s.NodeName != "" && len(gates) > 0 {
+		c.add(path+".nodeName", "%s: a pod with scheduling gates has no node yet", strictjson.Quote(s.NodeName))
+	}
+	if s.OS != nil {
+		c.oneOf(path+".os.name", string(s.OS.Name), "linux", "windows")
 	}
 	c.volumes(path+".volumes", s.Volumes)
 }
@@ -205,8 +212,60 @@ func (c *Checker) volumes(path string, list []corev1.Volume) {
 		} else {
 			first[v.Name] = i
 		}
+		if n := sources(v); n > 1 {
+			c.add(at, "a volume has one source, and this has %d", n)
+		}
 		if p := v.PersistentVolumeClaim; p != nil && p.ClaimName == "" {
 			c.add(at+".persistentVolumeClaim.claimName", "must not be empty")
+		}
+	}
+}
+
+// sources counts the sources of a volume: each is a field of its own.
+func sources(v *corev1.Volume) int {
+	n := 0
+	for _, field := range reflect.ValueOf(v.VolumeSource).Fields() {
+		if !field.IsNil() {
+			n++
+		}
+	}
+	return n
+}
+
+// containers checks what the containers of a pod have to do with each other and with its volumes.
+func (c *Checker) containers(path string, s *corev1.PodSpec, claims []string) {
+	known := map[string]bool{}
+	for _, name := range claims {
+		known[name] = true
+	}
+	for i := range s.Volumes {
+		known[s.Volumes[i].Name] = true
+	}
+	first := map[string]string{}
+	for _, list := range []struct {
+		at         string
+		containers []corev1.Container
+	}{{path + ".initContainers", s.InitContainers}, {path + ".containers", s.Containers}} {
+		for i := range list.containers {
+			k, at := &list.containers[i], fmt.Sprintf("%s[%d]", list.at, i)
+			if prior, ok := first[k.Name]; ok && k.Name != "" {
+				c.add(at+".name", "%s is already the name of %s", strictjson.Quote(k.Name), prior)
+			} else {
+				first[k.Name] = at
+			}
+			if s.Resources == nil {
+				c.hugePages(at+".resources", &k.Resources)
+			}
+			for j, m := range k.VolumeMounts {
+				if !known[m.Name] {
+					c.add(fmt.Sprintf("%s.volumeMounts[%d].name", at, j), "the pod has no volume %s", strictjson.Quote(m.Name))
+				}
+			}
+			for j, d := range k.VolumeDevices {
+				if !known[d.Name] {
+					c.add(fmt.Sprintf("%s.volumeDevices[%d].name", at, j), "the pod has no volume %s", strictjson.Quote(d.Name))
+				}
+			}
 		}
 	}
 }
